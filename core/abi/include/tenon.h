@@ -1,0 +1,2037 @@
+/*
+ * tenon.h - what crosses Tenon's plugin boundary, for plugins written in C and C++.
+ *
+ * Generated from core/abi/src; do not edit (core/abi/docs/evolution.md says how to change it).
+ *
+ * A plugin is a shared library with one exported function:
+ *
+ *     TENON_EXPORT const TenonPluginV1 *tenon_plugin_v1(uint32_t host_major, uint32_t host_minor)
+ *     {
+ *         return TENON_ABI_ACCEPTS(host_major, host_minor) ? &plugin : NULL;
+ *     }
+ *
+ * The host calls `open`, then `register_` of the table that it returns. `register_` describes ops
+ * (TenonOpDef), kernels (TenonKernelDef), device types (TenonDeviceTypeDef) and knobs (TenonKnobDef)
+ * to the registrar; the host copies the descriptions and keeps pointers to the tables of functions.
+ * The same registrations stand, as text, in the library's manifest: see TENON_MANIFEST at the end.
+ *
+ * For each node that a kernel is chosen for, the host calls `create` once and `compute` for every
+ * execution (TenonKernelTable). `compute` reads its inputs, writes its outputs (TenonSlot) and
+ * returns TENON_OK.
+ *
+ * Rules that hold everywhere:
+ *
+ * - Every table begins with its `struct_size`: set it to its sizeof. The host refuses a table whose
+ *   size is not the one it knows.
+ * - Every table that can grow ends in `ext`, a chain of typed links (TenonExtHeader). Skip a tag that
+ *   you do not know; a link that is not there means "not supported".
+ * - Every struct says who fills it. A pointer is never null unless its comment says so. A function
+ *   pointer may be null unless its comment says "required", or the struct's that every entry is
+ *   there; null means "not supported".
+ * - A function that fails returns a code and gives the message to the host, which copies it:
+ *   through `TenonCallServices.fail` while computing, through `TenonHost.report` where it was given
+ *   a TenonSink.
+ * - Strings are a pointer with a length, not ended by a zero byte. What a function is given is valid
+ *   while it runs, unless a comment says otherwise.
+ * - No function that the host calls may throw or long-jump out. Computation uses no threads but those
+ *   of `TenonCallServices.parallel_for`.
+ * - A field named `reserved` is zero. A name that C or C++ keeps for itself ends in `_`.
+ */
+
+#ifndef TENON_H
+#define TENON_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if UINTPTR_MAX != 0xffffffffffffffffu
+#error "tenon.h describes 64-bit targets"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Names of the structs below. */
+typedef struct TenonStr TenonStr;
+typedef struct TenonStrs TenonStrs;
+typedef struct TenonDims TenonDims;
+typedef struct TenonRange TenonRange;
+typedef struct TenonSource TenonSource;
+typedef struct TenonExtHeader TenonExtHeader;
+typedef struct TenonExtCost TenonExtCost;
+typedef struct TenonBuffer TenonBuffer;
+typedef struct TenonSlot TenonSlot;
+typedef struct TenonStringElement TenonStringElement;
+typedef struct TenonResourceElement TenonResourceElement;
+typedef struct TenonVariantElement TenonVariantElement;
+typedef struct TenonAttrs TenonAttrs;
+typedef struct TenonAttrView TenonAttrView;
+typedef struct TenonShapeView TenonShapeView;
+typedef struct TenonFuncView TenonFuncView;
+typedef struct TenonCreate TenonCreate;
+typedef struct TenonSupportQuery TenonSupportQuery;
+typedef struct TenonPacked TenonPacked;
+typedef struct TenonSink TenonSink;
+typedef struct TenonPlugin TenonPlugin;
+typedef struct TenonKnobValue TenonKnobValue;
+typedef struct TenonHost TenonHost;
+typedef struct TenonKernelState TenonKernelState;
+typedef struct TenonCallRecord TenonCallRecord;
+typedef struct TenonStep TenonStep;
+typedef struct TenonCall TenonCall;
+typedef struct TenonCallServices TenonCallServices;
+typedef struct TenonKernelTable TenonKernelTable;
+typedef struct TenonShapeCall TenonShapeCall;
+typedef struct TenonShapeTable TenonShapeTable;
+typedef struct TenonStringTable TenonStringTable;
+typedef struct TenonResource TenonResource;
+typedef struct TenonVariable TenonVariable;
+typedef struct TenonResourceType TenonResourceType;
+typedef struct TenonVariantTable TenonVariantTable;
+typedef struct TenonStateTable TenonStateTable;
+typedef struct TenonOpDef TenonOpDef;
+typedef struct TenonTypeConstraint TenonTypeConstraint;
+typedef struct TenonInPlace TenonInPlace;
+typedef struct TenonNumerics TenonNumerics;
+typedef struct TenonKernelDef TenonKernelDef;
+typedef struct TenonKnobDef TenonKnobDef;
+typedef struct TenonDevice TenonDevice;
+typedef struct TenonDeviceState TenonDeviceState;
+typedef struct TenonStream TenonStream;
+typedef struct TenonEvent TenonEvent;
+typedef struct TenonMemoryInfo TenonMemoryInfo;
+typedef struct TenonDeviceAttributes TenonDeviceAttributes;
+typedef struct TenonCopyRequest TenonCopyRequest;
+typedef struct TenonDeviceTable TenonDeviceTable;
+typedef struct TenonDeviceTypeDef TenonDeviceTypeDef;
+typedef struct TenonRegistrar TenonRegistrar;
+typedef struct TenonRegistrarTable TenonRegistrarTable;
+typedef struct TenonPluginV1 TenonPluginV1;
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Version and limits                                                                             */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** Major number of the ABI. While it is 0, host and plugin must agree on both numbers. */
+#define TENON_ABI_MAJOR 0u
+/** Minor number of the ABI: moves with every change of a table, and with nothing else. */
+#define TENON_ABI_MINOR 1u
+/** Highest rank of a tensor that may cross the boundary. */
+#define TENON_MAX_RANK 16u
+/** Alignment, in bytes, that host memory of a tensor has at least. */
+#define TENON_HOST_ALIGNMENT 64u
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Pointers with lengths                                                                          */
+/* ---------------------------------------------------------------------------------------------- */
+
+/**
+ * Borrowed UTF-8 or raw bytes. Filled by whoever lends them. `ptr` may be null only when `len` is
+ * 0.
+ */
+struct TenonStr {
+    /** First byte. */
+    const uint8_t *ptr;
+    /** Number of bytes. */
+    size_t len;
+};
+
+/**
+ * Borrowed array of strings. Filled by whoever lends it. `ptr` may be null only when `len` is 0.
+ */
+struct TenonStrs {
+    /** First string. */
+    const TenonStr *ptr;
+    /** Number of strings. */
+    size_t len;
+};
+
+/** Borrowed dimensions. Filled by whoever lends them. `ptr` may be null only when `len` is 0. */
+struct TenonDims {
+    /** First dimension. */
+    const int64_t *ptr;
+    /** Number of dimensions. */
+    size_t len;
+};
+
+/** The flat positions that belong to one named argument. Filled by the host. */
+struct TenonRange {
+    /** First position. */
+    uint32_t start;
+    /** Number of positions. */
+    uint32_t len;
+};
+
+/** Where a registration stands in its author's source. Filled by the registering side. */
+struct TenonSource {
+    /** Crate, or project of a C plugin. */
+    TenonStr krate;
+    /** File. */
+    TenonStr file;
+    /** Line, from 1. */
+    uint32_t line;
+};
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Status codes                                                                                   */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** A status code, numbered as TensorFlow's `error.Code`. Zero is success. */
+typedef int32_t TenonCode;
+
+/** Returned by an asynchronous kernel that has not finished: completion follows by `complete`. */
+#define TENON_PENDING ((TenonCode)-1)
+/** Success. */
+#define TENON_OK ((TenonCode)0)
+/** The step or call was cancelled. */
+#define TENON_CANCELLED ((TenonCode)1)
+/** An error without a better code. */
+#define TENON_UNKNOWN ((TenonCode)2)
+/** The caller gave something that is wrong whatever the state of the system. */
+#define TENON_INVALID_ARGUMENT ((TenonCode)3)
+/** The deadline passed first. */
+#define TENON_DEADLINE_EXCEEDED ((TenonCode)4)
+/** A thing that was named does not exist. */
+#define TENON_NOT_FOUND ((TenonCode)5)
+/** A thing to be made exists already. */
+#define TENON_ALREADY_EXISTS ((TenonCode)6)
+/** The caller may not do this. */
+#define TENON_PERMISSION_DENIED ((TenonCode)7)
+/** Memory or another resource ran out. */
+#define TENON_RESOURCE_EXHAUSTED ((TenonCode)8)
+/** The system is not in the state that the operation needs. */
+#define TENON_FAILED_PRECONDITION ((TenonCode)9)
+/** The operation was given up, typically because of a conflict. */
+#define TENON_ABORTED ((TenonCode)10)
+/** Past the valid range, such as the end of a sequence. */
+#define TENON_OUT_OF_RANGE ((TenonCode)11)
+/** Not supported. */
+#define TENON_UNIMPLEMENTED ((TenonCode)12)
+/** An invariant is broken: a bug in a kernel, a plugin or the runtime. */
+#define TENON_INTERNAL ((TenonCode)13)
+/** A device or service is not there (any more). */
+#define TENON_UNAVAILABLE ((TenonCode)14)
+/** Data is corrupt or lost. */
+#define TENON_DATA_LOSS ((TenonCode)15)
+/** The caller has no valid credentials. */
+#define TENON_UNAUTHENTICATED ((TenonCode)16)
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Element types                                                                                  */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** An element type. A reference type is its base plus 100. */
+typedef uint32_t TenonDType;
+
+/** `float`, 32 bits. */
+#define TENON_FLOAT ((TenonDType)1)
+/** `double`, 64 bits. */
+#define TENON_DOUBLE ((TenonDType)2)
+/** `int32`, 32 bits. */
+#define TENON_INT32 ((TenonDType)3)
+/** `uint8`, 8 bits. */
+#define TENON_UINT8 ((TenonDType)4)
+/** `int16`, 16 bits. */
+#define TENON_INT16 ((TenonDType)5)
+/** `int8`, 8 bits. */
+#define TENON_INT8 ((TenonDType)6)
+/** `string`, 192 bits. */
+#define TENON_STRING ((TenonDType)7)
+/** `complex64`, 64 bits. */
+#define TENON_COMPLEX64 ((TenonDType)8)
+/** `int64`, 64 bits. */
+#define TENON_INT64 ((TenonDType)9)
+/** `bool`, 8 bits. */
+#define TENON_BOOL ((TenonDType)10)
+/** `qint8`, 8 bits. */
+#define TENON_QINT8 ((TenonDType)11)
+/** `quint8`, 8 bits. */
+#define TENON_QUINT8 ((TenonDType)12)
+/** `qint32`, 32 bits. */
+#define TENON_QINT32 ((TenonDType)13)
+/** `bfloat16`, 16 bits. */
+#define TENON_BFLOAT16 ((TenonDType)14)
+/** `qint16`, 16 bits. */
+#define TENON_QINT16 ((TenonDType)15)
+/** `quint16`, 16 bits. */
+#define TENON_QUINT16 ((TenonDType)16)
+/** `uint16`, 16 bits. */
+#define TENON_UINT16 ((TenonDType)17)
+/** `complex128`, 128 bits. */
+#define TENON_COMPLEX128 ((TenonDType)18)
+/** `half`, 16 bits. */
+#define TENON_HALF ((TenonDType)19)
+/** `resource`, 64 bits. */
+#define TENON_RESOURCE ((TenonDType)20)
+/** `variant`, 128 bits. */
+#define TENON_VARIANT ((TenonDType)21)
+/** `uint32`, 32 bits. */
+#define TENON_UINT32 ((TenonDType)22)
+/** `uint64`, 64 bits. */
+#define TENON_UINT64 ((TenonDType)23)
+/** `float8_e5m2`, 8 bits; a number only. */
+#define TENON_FLOAT8_E5M2 ((TenonDType)24)
+/** `float8_e4m3fn`, 8 bits; a number only. */
+#define TENON_FLOAT8_E4M3FN ((TenonDType)25)
+/** `float8_e4m3fnuz`, 8 bits; a number only. */
+#define TENON_FLOAT8_E4M3FNUZ ((TenonDType)26)
+/** `float8_e4m3b11fnuz`, 8 bits; a number only. */
+#define TENON_FLOAT8_E4M3B11FNUZ ((TenonDType)27)
+/** `float8_e5m2fnuz`, 8 bits; a number only. */
+#define TENON_FLOAT8_E5M2FNUZ ((TenonDType)28)
+/** `int4`, 4 bits; a number only. */
+#define TENON_INT4 ((TenonDType)29)
+/** `uint4`, 4 bits; a number only. */
+#define TENON_UINT4 ((TenonDType)30)
+/** `int2`, 2 bits; a number only. */
+#define TENON_INT2 ((TenonDType)31)
+/** `uint2`, 2 bits; a number only. */
+#define TENON_UINT2 ((TenonDType)32)
+/** `float4_e2m1fn`, 4 bits; a number only. */
+#define TENON_FLOAT4_E2M1FN ((TenonDType)33)
+
+#define TENON_INVALID ((TenonDType)0) /**< No type. */
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Growth: the typed chain in which every table ends                                              */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** Longest chain that a reader follows; a longer one is taken for a cycle. */
+#define TENON_MAX_LINKS 64u
+
+/**
+ * Head of a link. Filled by whoever made the link; both sides skip tags that they do not know.
+ *
+ * A link struct begins with this header. It is found by tag; a reader uses the fields that `size`
+ * covers. `layout_hash` is computed from the size of the struct of the version named and from the
+ * names and offsets of its fields, since the layout check of door 1 ends at the pointer. In C,
+ * `TENON_EXT_*_HEADER` fills a header; in Rust, its constructor does.
+ */
+struct TenonExtHeader {
+    /** One of `TENON_EXT_*`. */
+    uint32_t tag;
+    /** Version of the link's struct, from 1; a later one only appends fields. */
+    uint32_t version;
+    /** Size of the struct in bytes, header included. */
+    uint64_t size;
+    /** Hash of the struct's layout. */
+    uint64_t layout_hash;
+    /** Next link; null at the end. */
+    const TenonExtHeader *next;
+};
+
+/* Tags of links. Those with the highest bit set are free for private use; the others belong to Tenon. */
+
+#define TENON_EXT_GRADIENT 1u /**< Reserved: gradient of an op. */
+#define TENON_EXT_PASS 2u     /**< Reserved: a graph pass. */
+#define TENON_EXT_FUSION 3u   /**< Reserved: a declarative fusion pattern. */
+#define TENON_EXT_SUBGRAPH 4u /**< Reserved: claiming a subgraph and compiling it as one node. */
+#define TENON_EXT_CASES 5u    /**< Reserved: conformance cases of an op. */
+#define TENON_EXT_COST 6u     /**< On a kernel definition: what a call costs (`TenonExtCost`). */
+
+/**
+ * Link `TENON_EXT_COST` of a kernel definition: what the author expects a call to cost. The
+ * executor starts from it until it has measured the kernel. Filled by the plugin.
+ */
+struct TenonExtCost {
+    /** Head, with tag `TENON_EXT_COST`. */
+    TenonExtHeader header;
+    /** Nanoseconds of a call on an empty tensor. */
+    double fixed_ns;
+    /** Nanoseconds per element of the first output. */
+    double per_element_ns;
+};
+
+/* ---------------------------------------------------------------------------------------------- */
+/* How one tensor is seen by a kernel                                                             */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** A reference-counted buffer of the host. Opaque to plugins. */
+struct TenonBuffer;
+
+/** Where a tensor's memory lies. */
+typedef uint32_t TenonMemoryKind;
+
+/** Ordinary memory of the host process: `TenonSlot.data` is an address. */
+#define TENON_HOST_MEMORY ((TenonMemoryKind)0)
+/** The device's own memory: `TenonSlot.data` is the device's handle, not an address. */
+#define TENON_DEVICE_MEMORY ((TenonMemoryKind)1)
+/** Host memory that the device can copy from and to directly: an address. */
+#define TENON_PINNED_MEMORY ((TenonMemoryKind)2)
+/** Memory that host and device both address. */
+#define TENON_SHARED_MEMORY ((TenonMemoryKind)3)
+
+/**
+ * One tensor of a call. Filled by the host; for an output that is not planned, by the host service
+ * that the kernel calls (`allocate`, `forward`, `share`).
+ *
+ * `data` is non-null whenever the slot is set, aligned to 64 bytes in host memory, and valid for
+ * `bytes` bytes; the elements are dense and row-major.
+ */
+struct TenonSlot {
+    /** Address or device handle; null while an output is not set. */
+    void *data;
+    /** Dimensions, `rank` of them; may be null when `rank` is 0. */
+    const int64_t *dims;
+    /** The buffer that owns `data`, or the cell of a reference slot; opaque, may be null. */
+    TenonBuffer *buffer;
+    /** Number of elements: the product of the dimensions. */
+    uint64_t elements;
+    /** Number of bytes. */
+    uint64_t bytes;
+    /** Element type; the base type also for a reference slot. */
+    TenonDType dtype;
+    /** Number of dimensions, at most `TENON_MAX_RANK`. */
+    uint32_t rank;
+    /** Where `data` lies. */
+    TenonMemoryKind memory;
+    /** Alias class: slots of one call with the same number other than 0 share one buffer. */
+    uint32_t alias;
+    /** Bits of `TENON_SLOT_FLAG_*`. */
+    uint32_t flags;
+    /** Zero. */
+    uint32_t reserved;
+};
+
+/* Bits of `TenonSlot.flags`. */
+
+/** Output: `data` was allocated by the executor from inferred shapes. */
+#define TENON_SLOT_FLAG_PLANNED 1u
+/** Reference slot: `buffer` names a cell for the `ref_*` services, `data` is null. */
+#define TENON_SLOT_FLAG_REF 2u
+/** Output: the kernel, or a service on its behalf, has set it. */
+#define TENON_SLOT_FLAG_SET 4u
+/** Input: its value is the same in every call of this kernel object. */
+#define TENON_SLOT_FLAG_CONSTANT 8u
+/** Output: nobody reads it; the kernel may leave it unset. */
+#define TENON_SLOT_FLAG_UNUSED 16u
+
+/**
+ * Element of a `string` tensor: 24 bytes, owned by its buffer. All zero is the empty string. Filled
+ * by the host's string services (`TenonStringTable`) alone; anyone may read it.
+ */
+struct TenonStringElement {
+    /** First byte; null when empty. */
+    uint8_t *data;
+    /** Number of bytes. */
+    uint64_t len;
+    /** Bytes allocated. */
+    uint64_t capacity;
+};
+
+/**
+ * Element of a `resource` tensor: one counted reference to a resource of the host; null is none.
+ * Filled by whoever writes the tensor.
+ */
+struct TenonResourceElement {
+    /** The resource; may be null. */
+    TenonResource *resource;
+};
+
+/**
+ * Element of a `variant` tensor: an owned value and the table that knows it; both null is none.
+ * Filled by whoever writes the tensor.
+ */
+struct TenonVariantElement {
+    /** The value; may be null. */
+    void *value;
+    /** The value's table; may be null when `value` is. */
+    const TenonVariantTable *table;
+};
+
+/* ---------------------------------------------------------------------------------------------- */
+/* What a kernel learns when it is created                                                        */
+/* ---------------------------------------------------------------------------------------------- */
+
+/**
+ * The attributes of one node, read through `TenonHost.attr`. Opaque; valid while the call that lent
+ * it runs.
+ */
+struct TenonAttrs;
+
+/** Kind of an attribute value, or of the items of a list. */
+typedef uint32_t TenonAttrKind;
+
+#define TENON_ATTR_INT ((TenonAttrKind)1)    /**< Items are `int64_t`. */
+#define TENON_ATTR_FLOAT ((TenonAttrKind)2)  /**< Items are `float`. */
+#define TENON_ATTR_BOOL ((TenonAttrKind)3)   /**< Items are bytes, 0 or 1. */
+#define TENON_ATTR_STRING ((TenonAttrKind)4) /**< Items are `TenonStr`s. */
+#define TENON_ATTR_TYPE ((TenonAttrKind)5)   /**< Items are `TenonDType`s. */
+#define TENON_ATTR_SHAPE ((TenonAttrKind)6)  /**< Items are `TenonShapeView`s. */
+#define TENON_ATTR_TENSOR ((TenonAttrKind)7) /**< Items are `TenonSlot`s in host memory. */
+#define TENON_ATTR_FUNC ((TenonAttrKind)8)   /**< Items are `TenonFuncView`s. */
+
+/** One attribute. Filled by the host. */
+struct TenonAttrView {
+    /** What the items are. */
+    TenonAttrKind kind;
+    /** 1 for a list, 0 for a single value (then `len` is 1). */
+    uint32_t is_list;
+    /** First item; may be null when `len` is 0. */
+    const void *data;
+    /** Number of items. */
+    size_t len;
+};
+
+/** A shape that may be partly unknown. Filled by the host. */
+struct TenonShapeView {
+    /** Dimensions; -1 is unknown. */
+    TenonDims dims;
+    /** 1 when not even the rank is known; then `dims` is empty. */
+    uint32_t unknown_rank;
+};
+
+/**
+ * A function: its name, and the serialised `NameAttrList` and `FunctionDef` that define it. Filled
+ * by the host.
+ */
+struct TenonFuncView {
+    /** Name in the graph's function library. */
+    TenonStr name;
+    /** Serialised `tensorflow.NameAttrList`. */
+    TenonStr call;
+    /** Serialised `tensorflow.FunctionDef`; empty when the library has none of that name. */
+    TenonStr definition;
+};
+
+/** What `create` gets. Filled by the host; valid while `create` runs. */
+struct TenonCreate {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Number of inputs. */
+    uint32_t input_count;
+    /** Number of outputs. */
+    uint32_t output_count;
+    /** Zero. */
+    uint32_t reserved;
+    /** Attributes of the node. */
+    const TenonAttrs *attrs;
+    /** Name of the op. */
+    TenonStr op;
+    /** Name of the node. */
+    TenonStr node;
+    /** Full name of the device. */
+    TenonStr device;
+    /** State of the device that the kernel will run on; null for host memory alone. */
+    TenonDeviceState *device_state;
+    /** `input_count` element types. */
+    const TenonDType *input_types;
+    /** `output_count` element types. */
+    const TenonDType *output_types;
+    /** `input_count` shapes, partly unknown. */
+    const TenonShapeView *input_shapes;
+    /** `input_count` views; `data` is null where the input is not constant. */
+    const TenonSlot *constants;
+    /** Names of the input arguments, in order. */
+    TenonStrs input_args;
+    /** Takes the message when the kernel refuses. */
+    TenonSink *sink;
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
+};
+
+/** What `supports` gets: as `TenonCreate`, before a kernel exists. Filled by the host. */
+struct TenonSupportQuery {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Number of inputs. */
+    uint32_t input_count;
+    /** Attributes of the node. */
+    const TenonAttrs *attrs;
+    /** `input_count` element types. */
+    const TenonDType *input_types;
+    /** `input_count` shapes, partly unknown. */
+    const TenonShapeView *input_shapes;
+    /** Takes the reason of a "no". */
+    TenonSink *sink;
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
+};
+
+/** Answer of `supports`. */
+typedef int32_t TenonSupport;
+
+/** Not these attributes or shapes; the sink has the reason. */
+#define TENON_SUPPORT_NO ((TenonSupport)0)
+/** Yes, whatever the unknown dimensions turn out to be. */
+#define TENON_SUPPORT_YES ((TenonSupport)1)
+/** Ask again when the shapes are known. */
+#define TENON_SUPPORT_DEPENDS_ON_SHAPES ((TenonSupport)2)
+
+/** A packed form of a constant input, made by `prepack`. Opaque to the host. */
+struct TenonPacked;
+
+/* ---------------------------------------------------------------------------------------------- */
+/* What the host lends to a plugin as long as it is loaded                                        */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** Takes the message of an error. Opaque to plugins; valid while the call that lent it runs. */
+struct TenonSink;
+
+/** The host's record of a loaded plugin. Opaque to plugins; lives as long as the process. */
+struct TenonPlugin;
+
+/** Severity of a log line. */
+typedef uint32_t TenonLogLevel;
+
+#define TENON_LOG_ERROR ((TenonLogLevel)1) /**< Something failed. */
+#define TENON_LOG_WARN ((TenonLogLevel)2)  /**< Something is odd. */
+#define TENON_LOG_INFO ((TenonLogLevel)3)  /**< Worth knowing. */
+#define TENON_LOG_DEBUG ((TenonLogLevel)4) /**< For whoever debugs. */
+#define TENON_LOG_TRACE ((TenonLogLevel)5) /**< For whoever debugs in detail. */
+
+/** Type of a knob. */
+typedef uint32_t TenonKnobKind;
+
+#define TENON_KNOB_BOOL ((TenonKnobKind)1)   /**< `true` or `false`. */
+#define TENON_KNOB_INT ((TenonKnobKind)2)    /**< A 64-bit integer. */
+#define TENON_KNOB_FLOAT ((TenonKnobKind)3)  /**< A 64-bit float. */
+#define TENON_KNOB_STRING ((TenonKnobKind)4) /**< Text. */
+
+/**
+ * Value of a knob. Filled by the host; `text` is valid until the next call of `knob` on this
+ * thread.
+ */
+struct TenonKnobValue {
+    /** Which of the fields below counts. */
+    TenonKnobKind kind;
+    /** 0 or 1. */
+    uint32_t boolean;
+    /** For `TENON_KNOB_INT`. */
+    int64_t int_;
+    /** For `TENON_KNOB_FLOAT`. */
+    double float_;
+    /** For `TENON_KNOB_STRING`. */
+    TenonStr text;
+};
+
+/**
+ * The host's services outside a call. Filled by the host; every entry is there; lives as long as
+ * the process.
+ */
+struct TenonHost {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Major number of the host's ABI. */
+    uint32_t abi_major;
+    /** Minor number of the host's ABI. */
+    uint32_t abi_minor;
+    /** Zero. */
+    uint32_t reserved;
+    /** Keeps a copy of `message` for the error that the caller is about to return. */
+    void (*report)(TenonSink *sink, TenonStr message);
+    /** Writes a log line. */
+    void (*log)(const TenonPlugin *plugin, TenonLogLevel level, TenonStr message);
+    /** Looks an attribute up; `TENON_NOT_FOUND` when the node has none of that name. */
+    TenonCode (*attr)(const TenonAttrs *attrs,
+                      TenonStr name,
+                      TenonAttrView *result);
+    /**
+     * Reads one of the plugin's own knobs; `TENON_NOT_FOUND` when it declared none of that name.
+     */
+    TenonCode (*knob)(const TenonPlugin *plugin,
+                      TenonStr name,
+                      TenonKnobValue *result);
+    /** Path of the plugin's own file; empty when it is linked into the host. */
+    TenonStr (*path)(const TenonPlugin *plugin);
+    /** Host memory, accounted; null when there is none. `align` is a power of two. */
+    void *(*allocate)(uint64_t bytes, uint64_t align);
+    /** Frees what `allocate` gave, with the same figures. */
+    void (*deallocate)(void *data, uint64_t bytes, uint64_t align);
+    /** Nanoseconds of a monotonic clock. */
+    uint64_t (*now_ns)(void);
+    /**
+     * Adds a reference to the buffer of a slot, so that it outlives the call. Null for a slot that
+     * has none; the pointer goes back through `release`.
+     */
+    TenonBuffer *(*retain)(const TenonSlot *slot);
+    /** Gives a reference of `retain` back. */
+    void (*release)(TenonBuffer *buffer);
+    /**
+     * Says that a device is lost: its steps fail with `TENON_UNAVAILABLE`, subscribers are told.
+     */
+    void (*device_lost)(TenonDevice *device, TenonStr reason);
+    /** Elements of string tensors. */
+    const TenonStringTable *strings;
+    /** Shape inference. */
+    const TenonShapeTable *shapes;
+    /** Resources, variables, variants, reference slots. */
+    const TenonStateTable *state;
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
+};
+
+/* ---------------------------------------------------------------------------------------------- */
+/* What a kernel gets when it computes, and the table of its entries                              */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** A kernel's own state, made by `create`. Opaque to the host. */
+struct TenonKernelState;
+
+/** The host's record of one call. Opaque to plugins. It lives until the call completes. */
+struct TenonCallRecord;
+
+/** What all calls of one step share. Filled by the host. */
+struct TenonStep {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Number of the step, unique in the process. */
+    uint64_t step_id;
+    /** On the clock of `TenonCallServices.now_ns`; 0 is none. */
+    uint64_t deadline_ns;
+    /** Becomes non-zero when the step is cancelled; read atomically. */
+    const uint32_t *cancelled;
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
+};
+
+/** One call of a kernel. Filled by the host; lives until the call completes. */
+struct TenonCall {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Number of inputs. */
+    uint32_t input_count;
+    /** Number of outputs. */
+    uint32_t output_count;
+    /** 1 when the host asks for a trace of this call. */
+    uint32_t tracing;
+    /** `input_count` pointers: an input is the slot that another node's output filled. */
+    const TenonSlot *const *inputs;
+    /** `output_count` slots. */
+    TenonSlot *outputs;
+    /** Positions of each named input argument. */
+    const TenonRange *input_args;
+    /** Positions of each named output argument. */
+    const TenonRange *output_args;
+    /** Number of named input arguments. */
+    uint32_t input_arg_count;
+    /** Number of named output arguments. */
+    uint32_t output_arg_count;
+    /** What the services below take as their first argument. */
+    TenonCallRecord *record;
+    /** Services of this call. */
+    const TenonCallServices *services;
+    /** The step. */
+    const TenonStep *step;
+    /** The device, for services; null on the host's own memory. */
+    TenonDevice *device;
+    /** State that the device's plugin made for it; null on the host's own memory. */
+    TenonDeviceState *device_state;
+    /** Stream that the kernel enqueues on; null on a device without streams. */
+    TenonStream *stream;
+    /** Number of the control-flow frame; 0 outside all loops. */
+    uint64_t frame;
+    /** Iteration within the frame. */
+    uint64_t iteration;
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
+};
+
+/** Called once when the step is cancelled, from any thread, or at once when it already is. */
+typedef void (*TenonCancelCallback)(void *data);
+
+/**
+ * The body of `parallel_for`: computes the units from `begin` up to `end`, `end` not included. It
+ * must not unwind.
+ */
+typedef void (*TenonParallelBody)(void *data, uint64_t begin, uint64_t end);
+
+/** Services of a call. Filled by the host; every entry is there. */
+struct TenonCallServices {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Keeps a copy of `message` for the call's error and returns `code`. */
+    TenonCode (*fail)(TenonCallRecord *record, TenonCode code, TenonStr message);
+    /** Sets output `output` to a fresh buffer of this shape. Contents are undefined. */
+    TenonCode (*allocate)(TenonCallRecord *record,
+                          uint32_t output,
+                          const int64_t *dims,
+                          uint32_t rank,
+                          TenonMemoryKind memory);
+    /**
+     * Lets output `output` take over the buffer of input `input` under this shape where nobody else
+     * holds it: 1 when it did, 0 when not (the output is as before).
+     */
+    uint32_t (*forward)(TenonCallRecord *record,
+                        uint32_t input,
+                        uint32_t output,
+                        const int64_t *dims,
+                        uint32_t rank);
+    /**
+     * Returns the buffer of input `input` as output `output` under a shape with as many elements.
+     */
+    TenonCode (*share)(TenonCallRecord *record,
+                       uint32_t input,
+                       uint32_t output,
+                       const int64_t *dims,
+                       uint32_t rank);
+    /** Lends memory until the call completes. `align` is a power of two. */
+    TenonCode (*scratch)(TenonCallRecord *record,
+                         uint64_t bytes,
+                         uint64_t align,
+                         TenonMemoryKind memory,
+                         void **result);
+    /** Registers a callback for cancellation; its token, or 0 when it was run at once. */
+    uint64_t (*on_cancel)(TenonCallRecord *record, TenonCancelCallback callback, void *data);
+    /** Withdraws a callback; when this returns it is not running and will not run. */
+    void (*off_cancel)(TenonCallRecord *record, uint64_t token);
+    /**
+     * Ends a call whose `compute` returned or will return `TENON_PENDING`; exactly once, from any
+     * thread.
+     */
+    void (*complete)(TenonCallRecord *record, TenonCode code);
+    /**
+     * Computes `total` units of about `cost_ns` each on the host's threads; returns when all are
+     * done.
+     */
+    void (*parallel_for)(TenonCallRecord *record,
+                         uint64_t total,
+                         double cost_ns,
+                         TenonParallelBody body,
+                         void *data);
+    /** Adds a span to the step's trace, with times of `now_ns`. */
+    void (*trace)(TenonCallRecord *record,
+                  TenonStr name,
+                  uint64_t begin_ns,
+                  uint64_t end_ns);
+    /** Nanoseconds of a monotonic clock. */
+    uint64_t (*now_ns)(void);
+    /** Name of the node, for messages. */
+    TenonStr (*node)(TenonCallRecord *record);
+};
+
+/* Bits of `TenonKernelTable.flags`. */
+
+/** `compute` may return `TENON_PENDING` and complete later. */
+#define TENON_KERNEL_FLAG_ASYNC 1u
+/**
+ * `compute` may block on something other than computation: it never runs on the caller's thread.
+ */
+#define TENON_KERNEL_FLAG_BLOCKING 2u
+/** A call costs enough to be worth another thread before it has been measured. */
+#define TENON_KERNEL_FLAG_EXPENSIVE 4u
+
+/** Entries of a kernel. Filled by the plugin; lives as long as the library. */
+struct TenonKernelTable {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Bits of `TENON_KERNEL_FLAG_*`. */
+    uint32_t flags;
+    /** Makes the state for one node. Null: the state is null. */
+    TenonCode (*create)(const TenonCreate *create, TenonKernelState **state);
+    /** Computes. Required. Calls for one state may run at the same time. */
+    TenonCode (*compute)(TenonKernelState *state, const TenonCall *call);
+    /** Frees the state. Null: nothing to free. */
+    void (*destroy)(TenonKernelState *state);
+    /**
+     * Packs the constant input `input` into a form of the kernel's own; leaves `*packed` null to
+     * decline. The host may free the constant afterwards and gives the form to other states of the
+     * same node.
+     */
+    TenonCode (*prepack)(TenonKernelState *state,
+                         uint32_t input,
+                         const TenonSlot *view,
+                         TenonPacked **packed,
+                         TenonSink *sink);
+    /**
+     * Gives a state the packed form of its input; required with `prepack`. The form outlives the
+     * state.
+     */
+    void (*attach_packed)(TenonKernelState *state, uint32_t input, TenonPacked *packed);
+    /** Frees a packed form; required with `prepack`. */
+    void (*release_packed)(TenonPacked *packed);
+    /** Whether the kernel takes these attributes and shapes. Null: yes. */
+    TenonSupport (*supports)(const TenonSupportQuery *query);
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
+};
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Shape inference over opaque handles                                                            */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** One run of a shape function. Opaque to plugins. */
+struct TenonShapeCall;
+
+/** A shape of one run. */
+typedef uint32_t TenonShapeId;
+
+/** A dimension of one run. Two unknown dimensions with the same number are the same size. */
+typedef uint32_t TenonDimId;
+
+/**
+ * Services of a shape function. Filled by the host; every entry is there. An entry that returns a
+ * `TenonCode` has kept the message when the code is an error: return it.
+ */
+struct TenonShapeTable {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Attributes of the node. */
+    const TenonAttrs *(*attrs)(TenonShapeCall *call);
+    /** Number of inputs. */
+    uint32_t (*input_count)(TenonShapeCall *call);
+    /** Number of outputs. */
+    uint32_t (*output_count)(TenonShapeCall *call);
+    /** Shape of an input; the unknown shape when `input` is out of range. */
+    TenonShapeId (*input)(TenonShapeCall *call, uint32_t input);
+    /** Value of a constant input in host memory; null when it is not known. */
+    const TenonSlot *(*constant)(TenonShapeCall *call, uint32_t input);
+    /**
+     * Reads a one-dimensional integer input as a shape, as far as its values are known (-1 and
+     * unknown values are unknown dimensions).
+     */
+    TenonCode (*constant_as_shape)(TenonShapeCall *call, uint32_t input, TenonShapeId *result);
+    /** Rank; -1 when it is unknown. */
+    int32_t (*rank)(TenonShapeCall *call, TenonShapeId shape);
+    /** A dimension of a shape of known rank; a fresh unknown one otherwise or out of range. */
+    TenonDimId (*dim)(TenonShapeCall *call, TenonShapeId shape, uint32_t index);
+    /** Size; -1 when it is unknown. */
+    int64_t (*value)(TenonShapeCall *call, TenonDimId dim);
+    /** A dimension of this size; -1 is a fresh unknown one. */
+    TenonDimId (*make_dim)(TenonShapeCall *call, int64_t value);
+    /** A shape of these dimensions. */
+    TenonShapeId (*make_shape)(TenonShapeCall *call, const TenonDimId *dims, uint32_t rank);
+    /** The shape of unknown rank. */
+    TenonShapeId (*unknown_shape)(TenonShapeCall *call);
+    /** Merges what is known of two shapes; refuses when they contradict each other. */
+    TenonCode (*merge)(TenonShapeCall *call,
+                       TenonShapeId a,
+                       TenonShapeId b,
+                       TenonShapeId *result);
+    /** Merges what is known of two dimensions. */
+    TenonCode (*merge_dim)(TenonShapeCall *call,
+                           TenonDimId a,
+                           TenonDimId b,
+                           TenonDimId *result);
+    /** The shape with this rank; refuses another rank. */
+    TenonCode (*with_rank)(TenonShapeCall *call,
+                           TenonShapeId shape,
+                           uint32_t rank,
+                           TenonShapeId *result);
+    /** Sets the shape of an output. */
+    TenonCode (*set_output)(TenonShapeCall *call, uint32_t output, TenonShapeId shape);
+    /**
+     * What is known of the value behind resource input `input`: element type and shape of its part
+     * `part`. Returns the number of parts known.
+     */
+    uint32_t (*input_handle)(TenonShapeCall *call,
+                             uint32_t input,
+                             uint32_t part,
+                             TenonDType *dtype,
+                             TenonShapeId *shape);
+    /** Adds a part to what is known of the value behind resource output `output`. */
+    TenonCode (*add_output_handle)(TenonShapeCall *call,
+                                   uint32_t output,
+                                   TenonDType dtype,
+                                   TenonShapeId shape);
+    /** Keeps a copy of `message` for the error and returns `code`. */
+    TenonCode (*fail)(TenonShapeCall *call, TenonCode code, TenonStr message);
+};
+
+/* ---------------------------------------------------------------------------------------------- */
+/* State that outlives a call: strings, resources, variables, variants, reference slots           */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** Services for elements of string tensors. Filled by the host; every entry is there. */
+struct TenonStringTable {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Replaces the value; `TENON_RESOURCE_EXHAUSTED` without memory (the element is as before). */
+    TenonCode (*set)(TenonStringElement *element, TenonStr value);
+    /** Makes room for `capacity` bytes and keeps the value. */
+    TenonCode (*reserve)(TenonStringElement *element, uint64_t capacity);
+    /** Frees the value and leaves the empty string. */
+    void (*destroy)(TenonStringElement *element);
+};
+
+/** A resource of the host. Opaque to plugins; reference-counted. */
+struct TenonResource;
+
+/** A variable: a resource of the host that holds one tensor. Opaque to plugins. */
+struct TenonVariable;
+
+/** Type of a plugin's own resources. Filled by the plugin; lives as long as the library. */
+struct TenonResourceType {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Name of the type, unique: by convention `plugin.Type`. */
+    TenonStr name;
+    /** Frees the value. Required. */
+    void (*destroy)(void *value);
+};
+
+/** Makes a resource's value when there is none of that name. */
+typedef TenonCode (*TenonResourceFactory)(void *data, void **value, TenonSink *sink);
+
+/**
+ * Table of a variant's type. Filled by the plugin that makes such values; lives as long as the
+ * library.
+ */
+struct TenonVariantTable {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Name of the type, unique. */
+    TenonStr type_name;
+    /** Copies a value. Required. */
+    TenonCode (*clone)(const void *value, void **copy);
+    /** Frees a value. Required. */
+    void (*destroy)(void *value);
+    /** Gives the value's bytes to the sink as its message. */
+    TenonCode (*encode)(const void *value, TenonSink *sink);
+    /** Makes a value whose tensors lie in memory of another kind or device. */
+    TenonCode (*copy_to_device)(const void *value,
+                                TenonDevice *device,
+                                TenonMemoryKind memory,
+                                void **copy);
+    /** Makes a value of zeros of the same form. */
+    TenonCode (*zeros_like)(const void *value, void **result);
+    /** Adds two values. */
+    TenonCode (*add)(const void *a, const void *b, void **result);
+};
+
+/**
+ * Services for state. Filled by the host; every entry is there.
+ *
+ * Lock order: variables are locked in one call of `lock_variables`, which orders them itself; a
+ * kernel holds no other lock of the host meanwhile.
+ */
+struct TenonStateTable {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /**
+     * Finds or makes the resource (container, name, type) of the call's session. An empty container
+     * is the default one. The result is a counted reference: give it back by `release_resource`.
+     */
+    TenonCode (*resource)(TenonCallRecord *record,
+                          TenonStr container,
+                          TenonStr name,
+                          const TenonResourceType *kind,
+                          TenonResourceFactory factory,
+                          void *data,
+                          TenonResource **result);
+    /** Value of a resource, when it is of type `kind`; null otherwise. */
+    void *(*resource_value)(const TenonResource *resource,
+                            const TenonResourceType *kind);
+    /** Adds a reference. */
+    void (*retain_resource)(TenonResource *resource);
+    /** Gives a reference back; the last one destroys the value. */
+    void (*release_resource)(TenonResource *resource);
+    /** Removes (container, name, type) from the session; `TENON_NOT_FOUND` when there is none. */
+    TenonCode (*remove_resource)(TenonCallRecord *record,
+                                 TenonStr container,
+                                 TenonStr name,
+                                 TenonStr kind);
+    /**
+     * Finds or makes the variable (container, name). Its value is unset at first. The result is a
+     * counted resource: `release_resource` takes it back, as `variable_resource` shows it.
+     */
+    TenonCode (*variable)(TenonCallRecord *record,
+                          TenonStr container,
+                          TenonStr name,
+                          TenonDType dtype,
+                          TenonVariable **result);
+    /** The variable behind a resource; null when it is none. */
+    TenonVariable *(*as_variable)(TenonResource *resource);
+    /** The resource that a variable is. */
+    TenonResource *(*variable_resource)(TenonVariable *variable);
+    /** Locks variables for this call, in an order of the host's; duplicates are allowed. */
+    TenonCode (*lock_variables)(TenonCallRecord *record,
+                                TenonVariable *const *variables,
+                                size_t count);
+    /** Unlocks what `lock_variables` locked. */
+    void (*unlock_variables)(TenonCallRecord *record,
+                             TenonVariable *const *variables,
+                             size_t count);
+    /**
+     * Shows the value of a locked variable; valid until it is unlocked or assigned.
+     * `TENON_FAILED_PRECONDITION` when it has none.
+     */
+    TenonCode (*read_variable)(TenonCallRecord *record,
+                               TenonVariable *variable,
+                               TenonSlot *value);
+    /** Returns the value of a locked variable as output `output`, without a copy. */
+    TenonCode (*output_variable)(TenonCallRecord *record,
+                                 TenonVariable *variable,
+                                 uint32_t output);
+    /** Gives a locked variable the tensor of input `input`. */
+    TenonCode (*assign_variable)(TenonCallRecord *record,
+                                 TenonVariable *variable,
+                                 uint32_t input);
+    /**
+     * Shows the value of a locked variable for writing in place; copies it first when a reader
+     * holds it.
+     */
+    TenonCode (*update_variable)(TenonCallRecord *record,
+                                 TenonVariable *variable,
+                                 TenonSlot *value);
+    /** Makes output `output` a reference to the cell of `variable`. */
+    TenonCode (*output_ref)(TenonCallRecord *record,
+                            TenonVariable *variable,
+                            uint32_t output);
+    /** The variable behind a reference slot; null when the slot is none. */
+    TenonVariable *(*ref_variable)(const TenonSlot *slot);
+};
+
+/* ---------------------------------------------------------------------------------------------- */
+/* What a plugin registers: ops, kernels, knobs                                                   */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** A shape function: sets the shapes of the outputs, or refuses the inputs. */
+typedef TenonCode (*TenonShapeFn)(const TenonHost *host, TenonShapeCall *call);
+
+/**
+ * An op. Filled by the registering side; the host copies what it keeps, except `shape`.
+ *
+ * Arguments and attributes are written as `REGISTER_OP` writes them: `"x: T"`, `"values: N * T"`,
+ * `"x: Ref(T)"`, `"components: Tlist"`; `"T: {float, double} = DT_FLOAT"`, `"N: int >= 1"`,
+ * `"strides: list(int)"`, `"padding: {'SAME', 'VALID'}"`.
+ */
+struct TenonOpDef {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Bits of `TENON_OP_FLAG_*`. */
+    uint32_t flags;
+    /** Name in CamelCase. */
+    TenonStr name;
+    /** Input arguments. */
+    TenonStrs inputs;
+    /** Output arguments. */
+    TenonStrs outputs;
+    /** Attributes. */
+    TenonStrs attrs;
+    /** One sentence; may be empty. */
+    TenonStr summary;
+    /** The contract; may be empty. */
+    TenonStr description;
+    /** Shape function. */
+    TenonShapeFn shape;
+    /** Where it is registered. */
+    TenonSource source;
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
+};
+
+/* Bits of `TenonOpDef.flags`. */
+
+/** Has state or effects: never folded, merged or dropped. */
+#define TENON_OP_FLAG_STATEFUL 1u
+/** Swapping the inputs gives the same result. */
+#define TENON_OP_FLAG_COMMUTATIVE 2u
+/** Adds up any number of inputs of one type. */
+#define TENON_OP_FLAG_AGGREGATE 4u
+/** May be given a reference that has no value yet. */
+#define TENON_OP_FLAG_ALLOWS_UNINITIALIZED_INPUT 8u
+
+/** The element types that a kernel takes for one type attribute. Filled by the registering side. */
+struct TenonTypeConstraint {
+    /** Name of the attribute. */
+    TenonStr attr;
+    /** First allowed type. */
+    const TenonDType *types;
+    /** Number of allowed types, at least 1. */
+    size_t count;
+};
+
+/**
+ * An output that may take over the buffer of an input. Positions of the named arguments. Filled by
+ * the registering side.
+ */
+struct TenonInPlace {
+    /** Input argument. */
+    uint32_t input;
+    /** Output argument. */
+    uint32_t output;
+};
+
+/** How far a result may be from the exact one. */
+typedef uint32_t TenonToleranceKind;
+
+/** Not stated. */
+#define TENON_TOLERANCE_UNSPECIFIED ((TenonToleranceKind)0)
+/** Equal bit for bit. */
+#define TENON_TOLERANCE_EXACT ((TenonToleranceKind)1)
+/** Within `ulps` units in the last place. */
+#define TENON_TOLERANCE_ULPS ((TenonToleranceKind)2)
+/**
+ * Within `absolute + relative * |expected|`; for sums, relative to the sum of the absolute terms.
+ */
+#define TENON_TOLERANCE_ABSOLUTE_RELATIVE ((TenonToleranceKind)3)
+
+/** What two runs on the same inputs share. */
+typedef uint32_t TenonDeterminism;
+
+/** Nothing is promised. */
+#define TENON_DETERMINISM_NONE ((TenonDeterminism)0)
+/** The same bits on the same machine with the same number of threads. */
+#define TENON_DETERMINISM_RUN_TO_RUN ((TenonDeterminism)1)
+/** The same bits, whatever the machine and the threads. */
+#define TENON_DETERMINISM_BITWISE ((TenonDeterminism)2)
+
+/** Numerics contract of a kernel. Filled by the registering side. */
+struct TenonNumerics {
+    /** Which of the figures below count. */
+    TenonToleranceKind tolerance;
+    /** Determinism. */
+    TenonDeterminism determinism;
+    /** Units in the last place. */
+    double ulps;
+    /** Absolute part. */
+    double absolute;
+    /** Relative part. */
+    double relative;
+    /** Type in which sums are kept; `TENON_INVALID` is the element type itself. */
+    TenonDType accumulation;
+    /** Zero. */
+    uint32_t reserved;
+};
+
+/** A kernel. Filled by the registering side; the host copies what it keeps, except `table`. */
+struct TenonKernelDef {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Bits of `TENON_KERNEL_DEF_FLAG_*`. */
+    uint32_t flags;
+    /** Name of the op. */
+    TenonStr op;
+    /** Device type, such as `CPU`; `DEFAULT` is every type. */
+    TenonStr device_type;
+    /** Label of the variant; empty for the ordinary kernel. */
+    TenonStr label;
+    /** Higher wins. */
+    int32_t priority;
+    /** Zero. */
+    uint32_t reserved;
+    /** Type constraints, one per constrained attribute. */
+    const TenonTypeConstraint *constraints;
+    /** Number of constraints. */
+    size_t constraint_count;
+    /** Names of arguments that lie in host memory, whatever the device. */
+    TenonStrs host_memory;
+    /** In-place pairs. */
+    const TenonInPlace *in_place;
+    /** Number of in-place pairs. */
+    size_t in_place_count;
+    /**
+     * CPU or GPU features the kernel needs, such as `avx2`; without them it is never a candidate.
+     */
+    TenonStrs features;
+    /** Numerics contract. */
+    TenonNumerics numerics;
+    /** Entries. */
+    const TenonKernelTable *table;
+    /** Where it is registered. */
+    TenonSource source;
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
+};
+
+/* Bits of `TenonKernelDef.flags`. */
+
+/** Never chosen by policy, only when its label is asked for. */
+#define TENON_KERNEL_DEF_FLAG_ON_REQUEST 1u
+
+/** A setting that a plugin declares. Filled by the registering side. */
+struct TenonKnobDef {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Type of the value. */
+    TenonKnobKind kind;
+    /** Name within the plugin's scope, in snake_case. */
+    TenonStr name;
+    /** Default, as text. */
+    TenonStr default_;
+    /** One sentence. */
+    TenonStr help;
+    /** Where it is registered. */
+    TenonSource source;
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
+};
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Devices: what a device plugin gives                                                            */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** The host's record of a device. Opaque to plugins. */
+struct TenonDevice;
+
+/** A plugin's own state for one device. Opaque to the host. */
+struct TenonDeviceState;
+
+/** A stream: commands enqueued on it run in order. Opaque to the host. */
+struct TenonStream;
+
+/** An event: a point in a stream that others wait for. Opaque to the host. */
+struct TenonEvent;
+
+/* Bits of `TenonDeviceAttributes.flags`. */
+
+/** Computes in ordinary host memory: `TENON_HOST_MEMORY` is its memory. */
+#define TENON_DEVICE_FLAG_HOST_MEMORY 1u
+/** `allocate` is a pool of the device's own: the host only accounts. */
+#define TENON_DEVICE_FLAG_OWN_POOL 2u
+/** Kernels run in order on streams: "returned" means enqueued. */
+#define TENON_DEVICE_FLAG_STREAMS 4u
+
+/** One kind of memory of a device. Filled by the plugin. */
+struct TenonMemoryInfo {
+    /** Kind. */
+    TenonMemoryKind kind;
+    /** Alignment in bytes of what `allocate` gives: a power of two. */
+    uint32_t alignment;
+    /** Bytes there are; 0 is not known. */
+    uint64_t limit;
+};
+
+/**
+ * What everyone may know of a device. Filled by the plugin; what it points to lives as long as the
+ * device.
+ */
+struct TenonDeviceAttributes {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Bits of `TENON_DEVICE_FLAG_*`. */
+    uint32_t flags;
+    /** Model and the like, for people. */
+    TenonStr description;
+    /** First kind of memory; the first one is the device's ordinary one. */
+    const TenonMemoryInfo *memories;
+    /** Number of kinds, at least 1. */
+    size_t memory_count;
+    /** NUMA node; -1 is not known. */
+    int32_t numa_node;
+    /** Bus; 0 is not known. */
+    int32_t bus_id;
+    /** Streams worth using at once, at least 1. */
+    uint32_t stream_count;
+    /** Zero. */
+    uint32_t reserved;
+};
+
+/**
+ * A copy between two places, at least one of them on the device that is asked. Filled by the host.
+ */
+struct TenonCopyRequest {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Source address or handle. */
+    const void *source;
+    /** Destination address or handle. */
+    void *destination;
+    /** Bytes. */
+    uint64_t bytes;
+    /** Where the source lies. */
+    TenonMemoryKind source_memory;
+    /** Where the destination lies. */
+    TenonMemoryKind destination_memory;
+    /** Device of the source; null for the host's memory. */
+    TenonDeviceState *source_device;
+    /** Device of the destination; null for the host's memory. */
+    TenonDeviceState *destination_device;
+};
+
+/** Called once, from any thread, when all that was enqueued before it is done or has failed. */
+typedef void (*TenonNotify)(void *data, TenonCode code);
+
+/**
+ * Entries of a device. Filled by the plugin; lives as long as the library. A device without streams
+ * leaves the stream and event entries null: its kernels and copies are done when they return.
+ */
+struct TenonDeviceTable {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Closes the device. Required. */
+    void (*destroy)(TenonDeviceState *device);
+    /** Describes it. Required. */
+    void (*attributes)(TenonDeviceState *device, TenonDeviceAttributes *result);
+    /**
+     * Memory of a kind, aligned to `align` at least; `TENON_RESOURCE_EXHAUSTED` without. Null only
+     * for a device with `TENON_DEVICE_FLAG_HOST_MEMORY`, whose memory is the host's.
+     */
+    TenonCode (*allocate)(TenonDeviceState *device,
+                          uint64_t bytes,
+                          uint64_t align,
+                          TenonMemoryKind memory,
+                          TenonStream *stream,
+                          void **result,
+                          TenonSink *sink);
+    /**
+     * Frees what `allocate` gave; with a stream: after what is enqueued on it. Required with
+     * `allocate`.
+     */
+    void (*deallocate)(TenonDeviceState *device,
+                       void *data,
+                       uint64_t bytes,
+                       TenonMemoryKind memory,
+                       TenonStream *stream);
+    /**
+     * Whether `copy` takes this pair: 1 or 0. `bytes` and addresses are not looked at. Null: no
+     * pair; the host stages through its memory by the pairs that are there.
+     */
+    uint32_t (*can_copy)(TenonDeviceState *device, const TenonCopyRequest *request);
+    /** Copies; with a stream: enqueues the copy. Host memory stays valid until it is done. */
+    TenonCode (*copy)(TenonDeviceState *device,
+                      const TenonCopyRequest *request,
+                      TenonStream *stream,
+                      TenonSink *sink);
+    /** Makes a stream. */
+    TenonCode (*create_stream)(TenonDeviceState *device,
+                               TenonStream **result,
+                               TenonSink *sink);
+    /** Destroys a stream that has nothing enqueued. */
+    void (*destroy_stream)(TenonDeviceState *device, TenonStream *stream);
+    /** Waits until all that was enqueued on the stream is done; its first error. */
+    TenonCode (*synchronize_stream)(TenonDeviceState *device,
+                                    TenonStream *stream,
+                                    TenonSink *sink);
+    /** Calls `notify` once all that was enqueued so far is done, without blocking. */
+    TenonCode (*notify)(TenonDeviceState *device,
+                        TenonStream *stream,
+                        TenonNotify notify,
+                        void *data);
+    /** Makes an event. */
+    TenonCode (*create_event)(TenonDeviceState *device,
+                              TenonEvent **result,
+                              TenonSink *sink);
+    /** Destroys an event that nobody waits for. */
+    void (*destroy_event)(TenonDeviceState *device, TenonEvent *event);
+    /** Records the event: it happens once all that was enqueued so far is done. */
+    TenonCode (*record_event)(TenonDeviceState *device,
+                              TenonEvent *event,
+                              TenonStream *stream);
+    /** Makes the stream wait for the event's last recording, without blocking the caller. */
+    TenonCode (*wait_event)(TenonDeviceState *device,
+                            TenonStream *stream,
+                            TenonEvent *event);
+    /** Whether the last recording has happened: `TENON_OK`, `TENON_PENDING`, or the error. */
+    TenonCode (*query_event)(TenonDeviceState *device, TenonEvent *event);
+    /** Waits until the whole device is idle; its first error. Null: always idle. */
+    TenonCode (*synchronize)(TenonDeviceState *device, TenonSink *sink);
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
+};
+
+/** A device type. Filled by the registering side; the host copies what it keeps, except `table`. */
+struct TenonDeviceTypeDef {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Placement prefers the type with the higher figure. */
+    int32_t priority;
+    /** Name in capitals, such as `CPU`. */
+    TenonStr name;
+    /**
+     * How many devices of this type are there, without side effects; 0 with the reason in the sink.
+     * Required.
+     */
+    uint32_t (*probe)(const TenonHost *host,
+                      const TenonPlugin *plugin,
+                      TenonSink *sink);
+    /**
+     * Opens device `ordinal`. `device` is the host's record, for `TenonHost.device_lost`. Required.
+     */
+    TenonCode (*create)(const TenonHost *host,
+                        const TenonPlugin *plugin,
+                        uint32_t ordinal,
+                        TenonDevice *device,
+                        TenonDeviceState **result,
+                        TenonSink *sink);
+    /** Entries. */
+    const TenonDeviceTable *table;
+    /** Where it is registered. */
+    TenonSource source;
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
+};
+
+/* ---------------------------------------------------------------------------------------------- */
+/* The table that a plugin hands to the host                                                      */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** The host's transaction into which a plugin registers. Opaque to plugins. */
+struct TenonRegistrar;
+
+/**
+ * Entries of a registrar. Filled by the host; every entry is there. Definitions are copied, except
+ * the tables and shape functions that they point to. What is wrong with one is collected, and
+ * reported when the transaction is validated.
+ */
+struct TenonRegistrarTable {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Adds an op. */
+    TenonCode (*op)(TenonRegistrar *registrar, const TenonOpDef *op);
+    /** Adds a kernel. */
+    TenonCode (*kernel)(TenonRegistrar *registrar, const TenonKernelDef *kernel);
+    /** Adds a device type. */
+    TenonCode (*device_type)(TenonRegistrar *registrar,
+                             const TenonDeviceTypeDef *device_type);
+    /** Adds a knob. */
+    TenonCode (*knob)(TenonRegistrar *registrar, const TenonKnobDef *knob);
+    /**
+     * Adds a registration of a kind that this table has no entry for; `TENON_UNIMPLEMENTED` when
+     * the host does not know its tag (a plugin goes on without it).
+     */
+    TenonCode (*extension)(TenonRegistrar *registrar, const TenonExtHeader *link);
+};
+
+/** A plugin. Filled by the plugin; lives as long as the library. */
+struct TenonPluginV1 {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Major number of the ABI it was built for. */
+    uint32_t abi_major;
+    /** Minor number of the ABI it was built for. */
+    uint32_t abi_minor;
+    /** Zero. */
+    uint32_t reserved;
+    /** Name, as its package has it. */
+    TenonStr name;
+    /** Version. */
+    TenonStr version;
+    /** Called once, first. Null: nothing to open. */
+    TenonCode (*open)(const TenonHost *host,
+                      const TenonPlugin *plugin,
+                      TenonSink *sink);
+    /** Registers everything. Required. */
+    TenonCode (*register_)(const TenonHost *host,
+                           TenonRegistrar *registrar,
+                           const TenonRegistrarTable *table,
+                           TenonSink *sink);
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
+};
+
+/**
+ * Door 2: what a C or C++ plugin exports as `tenon_plugin_v1`. Null declines the host's version.
+ */
+typedef const TenonPluginV1 *(*TenonCPluginFn)(uint32_t host_major, uint32_t host_minor);
+
+/* Checks of the layout. */
+
+#if defined(__cplusplus)
+#define TENON_STATIC_ASSERT(condition, message) static_assert(condition, message)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define TENON_STATIC_ASSERT(condition, message) _Static_assert(condition, message)
+#else
+#define TENON_STATIC_ASSERT(condition, message) extern int tenon_unchecked_layout
+#endif
+#define TENON_SIZE(type, size) \
+    TENON_STATIC_ASSERT(sizeof(type) == (size), #type " has another size")
+#define TENON_FIELD(type, field, offset) \
+    TENON_STATIC_ASSERT(offsetof(type, field) == (offset), #type "." #field " has moved")
+
+TENON_SIZE(TenonStr, 16);
+TENON_FIELD(TenonStr, ptr, 0);
+TENON_FIELD(TenonStr, len, 8);
+
+TENON_SIZE(TenonStrs, 16);
+TENON_FIELD(TenonStrs, ptr, 0);
+TENON_FIELD(TenonStrs, len, 8);
+
+TENON_SIZE(TenonDims, 16);
+TENON_FIELD(TenonDims, ptr, 0);
+TENON_FIELD(TenonDims, len, 8);
+
+TENON_SIZE(TenonRange, 8);
+TENON_FIELD(TenonRange, start, 0);
+TENON_FIELD(TenonRange, len, 4);
+
+TENON_SIZE(TenonSource, 40);
+TENON_FIELD(TenonSource, krate, 0);
+TENON_FIELD(TenonSource, file, 16);
+TENON_FIELD(TenonSource, line, 32);
+
+TENON_SIZE(TenonExtHeader, 32);
+TENON_FIELD(TenonExtHeader, tag, 0);
+TENON_FIELD(TenonExtHeader, version, 4);
+TENON_FIELD(TenonExtHeader, size, 8);
+TENON_FIELD(TenonExtHeader, layout_hash, 16);
+TENON_FIELD(TenonExtHeader, next, 24);
+
+TENON_SIZE(TenonExtCost, 48);
+TENON_FIELD(TenonExtCost, header, 0);
+TENON_FIELD(TenonExtCost, fixed_ns, 32);
+TENON_FIELD(TenonExtCost, per_element_ns, 40);
+
+TENON_SIZE(TenonSlot, 64);
+TENON_FIELD(TenonSlot, data, 0);
+TENON_FIELD(TenonSlot, dims, 8);
+TENON_FIELD(TenonSlot, buffer, 16);
+TENON_FIELD(TenonSlot, elements, 24);
+TENON_FIELD(TenonSlot, bytes, 32);
+TENON_FIELD(TenonSlot, dtype, 40);
+TENON_FIELD(TenonSlot, rank, 44);
+TENON_FIELD(TenonSlot, memory, 48);
+TENON_FIELD(TenonSlot, alias, 52);
+TENON_FIELD(TenonSlot, flags, 56);
+TENON_FIELD(TenonSlot, reserved, 60);
+
+TENON_SIZE(TenonStringElement, 24);
+TENON_FIELD(TenonStringElement, data, 0);
+TENON_FIELD(TenonStringElement, len, 8);
+TENON_FIELD(TenonStringElement, capacity, 16);
+
+TENON_SIZE(TenonResourceElement, 8);
+TENON_FIELD(TenonResourceElement, resource, 0);
+
+TENON_SIZE(TenonVariantElement, 16);
+TENON_FIELD(TenonVariantElement, value, 0);
+TENON_FIELD(TenonVariantElement, table, 8);
+
+TENON_SIZE(TenonAttrView, 24);
+TENON_FIELD(TenonAttrView, kind, 0);
+TENON_FIELD(TenonAttrView, is_list, 4);
+TENON_FIELD(TenonAttrView, data, 8);
+TENON_FIELD(TenonAttrView, len, 16);
+
+TENON_SIZE(TenonShapeView, 24);
+TENON_FIELD(TenonShapeView, dims, 0);
+TENON_FIELD(TenonShapeView, unknown_rank, 16);
+
+TENON_SIZE(TenonFuncView, 48);
+TENON_FIELD(TenonFuncView, name, 0);
+TENON_FIELD(TenonFuncView, call, 16);
+TENON_FIELD(TenonFuncView, definition, 32);
+
+TENON_SIZE(TenonCreate, 144);
+TENON_FIELD(TenonCreate, struct_size, 0);
+TENON_FIELD(TenonCreate, input_count, 4);
+TENON_FIELD(TenonCreate, output_count, 8);
+TENON_FIELD(TenonCreate, reserved, 12);
+TENON_FIELD(TenonCreate, attrs, 16);
+TENON_FIELD(TenonCreate, op, 24);
+TENON_FIELD(TenonCreate, node, 40);
+TENON_FIELD(TenonCreate, device, 56);
+TENON_FIELD(TenonCreate, device_state, 72);
+TENON_FIELD(TenonCreate, input_types, 80);
+TENON_FIELD(TenonCreate, output_types, 88);
+TENON_FIELD(TenonCreate, input_shapes, 96);
+TENON_FIELD(TenonCreate, constants, 104);
+TENON_FIELD(TenonCreate, input_args, 112);
+TENON_FIELD(TenonCreate, sink, 128);
+TENON_FIELD(TenonCreate, ext, 136);
+
+TENON_SIZE(TenonSupportQuery, 48);
+TENON_FIELD(TenonSupportQuery, struct_size, 0);
+TENON_FIELD(TenonSupportQuery, input_count, 4);
+TENON_FIELD(TenonSupportQuery, attrs, 8);
+TENON_FIELD(TenonSupportQuery, input_types, 16);
+TENON_FIELD(TenonSupportQuery, input_shapes, 24);
+TENON_FIELD(TenonSupportQuery, sink, 32);
+TENON_FIELD(TenonSupportQuery, ext, 40);
+
+TENON_SIZE(TenonStep, 40);
+TENON_FIELD(TenonStep, struct_size, 0);
+TENON_FIELD(TenonStep, reserved, 4);
+TENON_FIELD(TenonStep, step_id, 8);
+TENON_FIELD(TenonStep, deadline_ns, 16);
+TENON_FIELD(TenonStep, cancelled, 24);
+TENON_FIELD(TenonStep, ext, 32);
+
+TENON_SIZE(TenonCall, 128);
+TENON_FIELD(TenonCall, struct_size, 0);
+TENON_FIELD(TenonCall, input_count, 4);
+TENON_FIELD(TenonCall, output_count, 8);
+TENON_FIELD(TenonCall, tracing, 12);
+TENON_FIELD(TenonCall, inputs, 16);
+TENON_FIELD(TenonCall, outputs, 24);
+TENON_FIELD(TenonCall, input_args, 32);
+TENON_FIELD(TenonCall, output_args, 40);
+TENON_FIELD(TenonCall, input_arg_count, 48);
+TENON_FIELD(TenonCall, output_arg_count, 52);
+TENON_FIELD(TenonCall, record, 56);
+TENON_FIELD(TenonCall, services, 64);
+TENON_FIELD(TenonCall, step, 72);
+TENON_FIELD(TenonCall, device, 80);
+TENON_FIELD(TenonCall, device_state, 88);
+TENON_FIELD(TenonCall, stream, 96);
+TENON_FIELD(TenonCall, frame, 104);
+TENON_FIELD(TenonCall, iteration, 112);
+TENON_FIELD(TenonCall, ext, 120);
+
+TENON_SIZE(TenonCallServices, 104);
+TENON_FIELD(TenonCallServices, struct_size, 0);
+TENON_FIELD(TenonCallServices, reserved, 4);
+TENON_FIELD(TenonCallServices, fail, 8);
+TENON_FIELD(TenonCallServices, allocate, 16);
+TENON_FIELD(TenonCallServices, forward, 24);
+TENON_FIELD(TenonCallServices, share, 32);
+TENON_FIELD(TenonCallServices, scratch, 40);
+TENON_FIELD(TenonCallServices, on_cancel, 48);
+TENON_FIELD(TenonCallServices, off_cancel, 56);
+TENON_FIELD(TenonCallServices, complete, 64);
+TENON_FIELD(TenonCallServices, parallel_for, 72);
+TENON_FIELD(TenonCallServices, trace, 80);
+TENON_FIELD(TenonCallServices, now_ns, 88);
+TENON_FIELD(TenonCallServices, node, 96);
+
+TENON_SIZE(TenonKernelTable, 72);
+TENON_FIELD(TenonKernelTable, struct_size, 0);
+TENON_FIELD(TenonKernelTable, flags, 4);
+TENON_FIELD(TenonKernelTable, create, 8);
+TENON_FIELD(TenonKernelTable, compute, 16);
+TENON_FIELD(TenonKernelTable, destroy, 24);
+TENON_FIELD(TenonKernelTable, prepack, 32);
+TENON_FIELD(TenonKernelTable, attach_packed, 40);
+TENON_FIELD(TenonKernelTable, release_packed, 48);
+TENON_FIELD(TenonKernelTable, supports, 56);
+TENON_FIELD(TenonKernelTable, ext, 64);
+
+TENON_SIZE(TenonOpDef, 160);
+TENON_FIELD(TenonOpDef, struct_size, 0);
+TENON_FIELD(TenonOpDef, flags, 4);
+TENON_FIELD(TenonOpDef, name, 8);
+TENON_FIELD(TenonOpDef, inputs, 24);
+TENON_FIELD(TenonOpDef, outputs, 40);
+TENON_FIELD(TenonOpDef, attrs, 56);
+TENON_FIELD(TenonOpDef, summary, 72);
+TENON_FIELD(TenonOpDef, description, 88);
+TENON_FIELD(TenonOpDef, shape, 104);
+TENON_FIELD(TenonOpDef, source, 112);
+TENON_FIELD(TenonOpDef, ext, 152);
+
+TENON_SIZE(TenonTypeConstraint, 32);
+TENON_FIELD(TenonTypeConstraint, attr, 0);
+TENON_FIELD(TenonTypeConstraint, types, 16);
+TENON_FIELD(TenonTypeConstraint, count, 24);
+
+TENON_SIZE(TenonInPlace, 8);
+TENON_FIELD(TenonInPlace, input, 0);
+TENON_FIELD(TenonInPlace, output, 4);
+
+TENON_SIZE(TenonNumerics, 40);
+TENON_FIELD(TenonNumerics, tolerance, 0);
+TENON_FIELD(TenonNumerics, determinism, 4);
+TENON_FIELD(TenonNumerics, ulps, 8);
+TENON_FIELD(TenonNumerics, absolute, 16);
+TENON_FIELD(TenonNumerics, relative, 24);
+TENON_FIELD(TenonNumerics, accumulation, 32);
+TENON_FIELD(TenonNumerics, reserved, 36);
+
+TENON_SIZE(TenonKernelDef, 224);
+TENON_FIELD(TenonKernelDef, struct_size, 0);
+TENON_FIELD(TenonKernelDef, flags, 4);
+TENON_FIELD(TenonKernelDef, op, 8);
+TENON_FIELD(TenonKernelDef, device_type, 24);
+TENON_FIELD(TenonKernelDef, label, 40);
+TENON_FIELD(TenonKernelDef, priority, 56);
+TENON_FIELD(TenonKernelDef, reserved, 60);
+TENON_FIELD(TenonKernelDef, constraints, 64);
+TENON_FIELD(TenonKernelDef, constraint_count, 72);
+TENON_FIELD(TenonKernelDef, host_memory, 80);
+TENON_FIELD(TenonKernelDef, in_place, 96);
+TENON_FIELD(TenonKernelDef, in_place_count, 104);
+TENON_FIELD(TenonKernelDef, features, 112);
+TENON_FIELD(TenonKernelDef, numerics, 128);
+TENON_FIELD(TenonKernelDef, table, 168);
+TENON_FIELD(TenonKernelDef, source, 176);
+TENON_FIELD(TenonKernelDef, ext, 216);
+
+TENON_SIZE(TenonKnobDef, 104);
+TENON_FIELD(TenonKnobDef, struct_size, 0);
+TENON_FIELD(TenonKnobDef, kind, 4);
+TENON_FIELD(TenonKnobDef, name, 8);
+TENON_FIELD(TenonKnobDef, default_, 24);
+TENON_FIELD(TenonKnobDef, help, 40);
+TENON_FIELD(TenonKnobDef, source, 56);
+TENON_FIELD(TenonKnobDef, ext, 96);
+
+TENON_SIZE(TenonKnobValue, 40);
+TENON_FIELD(TenonKnobValue, kind, 0);
+TENON_FIELD(TenonKnobValue, boolean, 4);
+TENON_FIELD(TenonKnobValue, int_, 8);
+TENON_FIELD(TenonKnobValue, float_, 16);
+TENON_FIELD(TenonKnobValue, text, 24);
+
+TENON_SIZE(TenonHost, 136);
+TENON_FIELD(TenonHost, struct_size, 0);
+TENON_FIELD(TenonHost, abi_major, 4);
+TENON_FIELD(TenonHost, abi_minor, 8);
+TENON_FIELD(TenonHost, reserved, 12);
+TENON_FIELD(TenonHost, report, 16);
+TENON_FIELD(TenonHost, log, 24);
+TENON_FIELD(TenonHost, attr, 32);
+TENON_FIELD(TenonHost, knob, 40);
+TENON_FIELD(TenonHost, path, 48);
+TENON_FIELD(TenonHost, allocate, 56);
+TENON_FIELD(TenonHost, deallocate, 64);
+TENON_FIELD(TenonHost, now_ns, 72);
+TENON_FIELD(TenonHost, retain, 80);
+TENON_FIELD(TenonHost, release, 88);
+TENON_FIELD(TenonHost, device_lost, 96);
+TENON_FIELD(TenonHost, strings, 104);
+TENON_FIELD(TenonHost, shapes, 112);
+TENON_FIELD(TenonHost, state, 120);
+TENON_FIELD(TenonHost, ext, 128);
+
+TENON_SIZE(TenonShapeTable, 160);
+TENON_FIELD(TenonShapeTable, struct_size, 0);
+TENON_FIELD(TenonShapeTable, reserved, 4);
+TENON_FIELD(TenonShapeTable, attrs, 8);
+TENON_FIELD(TenonShapeTable, input_count, 16);
+TENON_FIELD(TenonShapeTable, output_count, 24);
+TENON_FIELD(TenonShapeTable, input, 32);
+TENON_FIELD(TenonShapeTable, constant, 40);
+TENON_FIELD(TenonShapeTable, constant_as_shape, 48);
+TENON_FIELD(TenonShapeTable, rank, 56);
+TENON_FIELD(TenonShapeTable, dim, 64);
+TENON_FIELD(TenonShapeTable, value, 72);
+TENON_FIELD(TenonShapeTable, make_dim, 80);
+TENON_FIELD(TenonShapeTable, make_shape, 88);
+TENON_FIELD(TenonShapeTable, unknown_shape, 96);
+TENON_FIELD(TenonShapeTable, merge, 104);
+TENON_FIELD(TenonShapeTable, merge_dim, 112);
+TENON_FIELD(TenonShapeTable, with_rank, 120);
+TENON_FIELD(TenonShapeTable, set_output, 128);
+TENON_FIELD(TenonShapeTable, input_handle, 136);
+TENON_FIELD(TenonShapeTable, add_output_handle, 144);
+TENON_FIELD(TenonShapeTable, fail, 152);
+
+TENON_SIZE(TenonStringTable, 32);
+TENON_FIELD(TenonStringTable, struct_size, 0);
+TENON_FIELD(TenonStringTable, reserved, 4);
+TENON_FIELD(TenonStringTable, set, 8);
+TENON_FIELD(TenonStringTable, reserve, 16);
+TENON_FIELD(TenonStringTable, destroy, 24);
+
+TENON_SIZE(TenonResourceType, 32);
+TENON_FIELD(TenonResourceType, struct_size, 0);
+TENON_FIELD(TenonResourceType, reserved, 4);
+TENON_FIELD(TenonResourceType, name, 8);
+TENON_FIELD(TenonResourceType, destroy, 24);
+
+TENON_SIZE(TenonVariantTable, 72);
+TENON_FIELD(TenonVariantTable, struct_size, 0);
+TENON_FIELD(TenonVariantTable, reserved, 4);
+TENON_FIELD(TenonVariantTable, type_name, 8);
+TENON_FIELD(TenonVariantTable, clone, 24);
+TENON_FIELD(TenonVariantTable, destroy, 32);
+TENON_FIELD(TenonVariantTable, encode, 40);
+TENON_FIELD(TenonVariantTable, copy_to_device, 48);
+TENON_FIELD(TenonVariantTable, zeros_like, 56);
+TENON_FIELD(TenonVariantTable, add, 64);
+
+TENON_SIZE(TenonStateTable, 136);
+TENON_FIELD(TenonStateTable, struct_size, 0);
+TENON_FIELD(TenonStateTable, reserved, 4);
+TENON_FIELD(TenonStateTable, resource, 8);
+TENON_FIELD(TenonStateTable, resource_value, 16);
+TENON_FIELD(TenonStateTable, retain_resource, 24);
+TENON_FIELD(TenonStateTable, release_resource, 32);
+TENON_FIELD(TenonStateTable, remove_resource, 40);
+TENON_FIELD(TenonStateTable, variable, 48);
+TENON_FIELD(TenonStateTable, as_variable, 56);
+TENON_FIELD(TenonStateTable, variable_resource, 64);
+TENON_FIELD(TenonStateTable, lock_variables, 72);
+TENON_FIELD(TenonStateTable, unlock_variables, 80);
+TENON_FIELD(TenonStateTable, read_variable, 88);
+TENON_FIELD(TenonStateTable, output_variable, 96);
+TENON_FIELD(TenonStateTable, assign_variable, 104);
+TENON_FIELD(TenonStateTable, update_variable, 112);
+TENON_FIELD(TenonStateTable, output_ref, 120);
+TENON_FIELD(TenonStateTable, ref_variable, 128);
+
+TENON_SIZE(TenonMemoryInfo, 16);
+TENON_FIELD(TenonMemoryInfo, kind, 0);
+TENON_FIELD(TenonMemoryInfo, alignment, 4);
+TENON_FIELD(TenonMemoryInfo, limit, 8);
+
+TENON_SIZE(TenonDeviceAttributes, 56);
+TENON_FIELD(TenonDeviceAttributes, struct_size, 0);
+TENON_FIELD(TenonDeviceAttributes, flags, 4);
+TENON_FIELD(TenonDeviceAttributes, description, 8);
+TENON_FIELD(TenonDeviceAttributes, memories, 24);
+TENON_FIELD(TenonDeviceAttributes, memory_count, 32);
+TENON_FIELD(TenonDeviceAttributes, numa_node, 40);
+TENON_FIELD(TenonDeviceAttributes, bus_id, 44);
+TENON_FIELD(TenonDeviceAttributes, stream_count, 48);
+TENON_FIELD(TenonDeviceAttributes, reserved, 52);
+
+TENON_SIZE(TenonCopyRequest, 56);
+TENON_FIELD(TenonCopyRequest, struct_size, 0);
+TENON_FIELD(TenonCopyRequest, reserved, 4);
+TENON_FIELD(TenonCopyRequest, source, 8);
+TENON_FIELD(TenonCopyRequest, destination, 16);
+TENON_FIELD(TenonCopyRequest, bytes, 24);
+TENON_FIELD(TenonCopyRequest, source_memory, 32);
+TENON_FIELD(TenonCopyRequest, destination_memory, 36);
+TENON_FIELD(TenonCopyRequest, source_device, 40);
+TENON_FIELD(TenonCopyRequest, destination_device, 48);
+
+TENON_SIZE(TenonDeviceTable, 144);
+TENON_FIELD(TenonDeviceTable, struct_size, 0);
+TENON_FIELD(TenonDeviceTable, reserved, 4);
+TENON_FIELD(TenonDeviceTable, destroy, 8);
+TENON_FIELD(TenonDeviceTable, attributes, 16);
+TENON_FIELD(TenonDeviceTable, allocate, 24);
+TENON_FIELD(TenonDeviceTable, deallocate, 32);
+TENON_FIELD(TenonDeviceTable, can_copy, 40);
+TENON_FIELD(TenonDeviceTable, copy, 48);
+TENON_FIELD(TenonDeviceTable, create_stream, 56);
+TENON_FIELD(TenonDeviceTable, destroy_stream, 64);
+TENON_FIELD(TenonDeviceTable, synchronize_stream, 72);
+TENON_FIELD(TenonDeviceTable, notify, 80);
+TENON_FIELD(TenonDeviceTable, create_event, 88);
+TENON_FIELD(TenonDeviceTable, destroy_event, 96);
+TENON_FIELD(TenonDeviceTable, record_event, 104);
+TENON_FIELD(TenonDeviceTable, wait_event, 112);
+TENON_FIELD(TenonDeviceTable, query_event, 120);
+TENON_FIELD(TenonDeviceTable, synchronize, 128);
+TENON_FIELD(TenonDeviceTable, ext, 136);
+
+TENON_SIZE(TenonDeviceTypeDef, 96);
+TENON_FIELD(TenonDeviceTypeDef, struct_size, 0);
+TENON_FIELD(TenonDeviceTypeDef, priority, 4);
+TENON_FIELD(TenonDeviceTypeDef, name, 8);
+TENON_FIELD(TenonDeviceTypeDef, probe, 24);
+TENON_FIELD(TenonDeviceTypeDef, create, 32);
+TENON_FIELD(TenonDeviceTypeDef, table, 40);
+TENON_FIELD(TenonDeviceTypeDef, source, 48);
+TENON_FIELD(TenonDeviceTypeDef, ext, 88);
+
+TENON_SIZE(TenonRegistrarTable, 48);
+TENON_FIELD(TenonRegistrarTable, struct_size, 0);
+TENON_FIELD(TenonRegistrarTable, reserved, 4);
+TENON_FIELD(TenonRegistrarTable, op, 8);
+TENON_FIELD(TenonRegistrarTable, kernel, 16);
+TENON_FIELD(TenonRegistrarTable, device_type, 24);
+TENON_FIELD(TenonRegistrarTable, knob, 32);
+TENON_FIELD(TenonRegistrarTable, extension, 40);
+
+TENON_SIZE(TenonPluginV1, 72);
+TENON_FIELD(TenonPluginV1, struct_size, 0);
+TENON_FIELD(TenonPluginV1, abi_major, 4);
+TENON_FIELD(TenonPluginV1, abi_minor, 8);
+TENON_FIELD(TenonPluginV1, reserved, 12);
+TENON_FIELD(TenonPluginV1, name, 16);
+TENON_FIELD(TenonPluginV1, version, 32);
+TENON_FIELD(TenonPluginV1, open, 48);
+TENON_FIELD(TenonPluginV1, register_, 56);
+TENON_FIELD(TenonPluginV1, ext, 64);
+
+#undef TENON_SIZE
+#undef TENON_FIELD
+#undef TENON_STATIC_ASSERT
+
+/** Initialiser of the header of a `TenonExtCost`, before the link `next` (or null). */
+#define TENON_EXT_COST_HEADER(next) \
+    { 6u, 1u, sizeof(TenonExtCost), UINT64_C(0x448917e9a54659a2), (next) }
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Conveniences                                                                                   */
+/* ---------------------------------------------------------------------------------------------- */
+
+/**
+ * Whether a plugin compiled with this header can serve a host of that version. Before 1.0 only an
+ * equal one; from 1.0 on every one with the same major number.
+ */
+#define TENON_ABI_ACCEPTS(host_major, host_minor) \
+    ((host_major) == TENON_ABI_MAJOR && (TENON_ABI_MAJOR != 0u || (host_minor) == TENON_ABI_MINOR))
+
+/** Exports a function from the library. */
+#if defined(_WIN32)
+#define TENON_EXPORT __declspec(dllexport)
+#elif defined(__GNUC__)
+#define TENON_EXPORT __attribute__((visibility("default")))
+#else
+#define TENON_EXPORT
+#endif
+
+/** What the plugin exports; null declines the host's version. Defined by the plugin. */
+TENON_EXPORT const TenonPluginV1 *tenon_plugin_v1(uint32_t host_major, uint32_t host_minor);
+
+/** Initialiser of a TenonStr from a string literal, for tables in static memory. */
+#define TENON_STR(literal) { (const uint8_t *)("" literal), sizeof("" literal) - 1 }
+
+/** A string that ends in a zero byte, as TenonStr. It is borrowed, not copied. */
+static inline TenonStr tenon_str(const char *text)
+{
+    TenonStr result;
+    result.ptr = (const uint8_t *)text;
+    result.len = text == NULL ? 0 : strlen(text);
+    return result;
+}
+
+/**
+ * The link with this tag that is at least `min_size` bytes long; null when there is none. `chain` is
+ * the `ext` of a table and may be null.
+ */
+static inline const TenonExtHeader *tenon_find_ext(const TenonExtHeader *chain, uint32_t tag,
+                                                   size_t min_size)
+{
+    uint32_t followed;
+    for (followed = 0; chain != NULL && followed < TENON_MAX_LINKS; followed++) {
+        if (chain->tag == tag && chain->size >= min_size) {
+            return chain;
+        }
+        chain = chain->next;
+    }
+    return NULL;
+}
+
+#if defined(__GNUC__)
+/** Whether the step of this call is cancelled. A long computation asks now and then. */
+static inline int tenon_cancelled(const TenonCall *call)
+{
+    return __atomic_load_n(call->step->cancelled, __ATOMIC_RELAXED) != 0;
+}
+#endif
+
+/*
+ * TENON_MANIFEST("{...}") puts one record, a line of JSON, into the library's manifest, which the host
+ * reads before it runs anything of the library. At file scope, one on a line of source:
+ *
+ *     TENON_MANIFEST("{\"...\": \"...\"}");
+ *
+ * After loading, the host compares the manifest with what was registered; a difference is an error.
+ */
+#if defined(__has_attribute)
+#if __has_attribute(retain)
+#define TENON_RETAIN , retain
+#endif
+#endif
+#ifndef TENON_RETAIN
+#define TENON_RETAIN
+#endif
+#if defined(__APPLE__)
+#define TENON_MANIFEST_SECTION "__DATA,__tenon"
+#elif defined(_WIN32)
+#define TENON_MANIFEST_SECTION ".tenon"
+#else
+#define TENON_MANIFEST_SECTION "tenon_manifest"
+#endif
+#define TENON_JOIN_(a, b) a##b
+#define TENON_JOIN(a, b) TENON_JOIN_(a, b)
+#if defined(__GNUC__)
+#define TENON_MANIFEST(json) \
+    static const char TENON_JOIN(tenon_manifest_, __LINE__)[] \
+        __attribute__((section(TENON_MANIFEST_SECTION), used TENON_RETAIN, aligned(1))) = json "\n"
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TENON_H */

@@ -1,0 +1,169 @@
+//! Growth: the typed chain in which every table ends.
+
+use abi_stable::StableAbi;
+
+/// Head of a link. Filled by whoever made the link; both sides skip tags that they do not know.
+///
+/// A link struct begins with this header. It is found by tag; a reader uses the fields that `size`
+/// covers. `layout_hash` is computed from the size of the struct of the version named and from the names
+/// and offsets of its fields, since the layout check of door 1 ends at the pointer. In C,
+/// `TENON_EXT_*_HEADER` fills a header; in Rust, its constructor does.
+#[repr(C)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct ExtHeader {
+    /// One of [`ext_tags`].
+    pub tag: u32,
+    /// Version of the link's struct, from 1; a later one only appends fields.
+    pub version: u32,
+    /// Size of the struct in bytes, header included.
+    pub size: u64,
+    /// Hash of the struct's layout.
+    pub layout_hash: u64,
+    /// Next link; null at the end.
+    pub next: *const ExtHeader,
+}
+
+// SAFETY: a link is immutable data that lives as long as its table.
+unsafe impl Sync for ExtHeader {}
+// SAFETY: as above.
+unsafe impl Send for ExtHeader {}
+
+/// Tags of links. Those with the highest bit set are free for private use; the others belong to Tenon.
+pub mod ext_tags {
+    /// Reserved: gradient of an op.
+    pub const GRADIENT: u32 = 1;
+    /// Reserved: a graph pass.
+    pub const PASS: u32 = 2;
+    /// Reserved: a declarative fusion pattern.
+    pub const FUSION: u32 = 3;
+    /// Reserved: claiming a subgraph and compiling it as one node.
+    pub const SUBGRAPH: u32 = 4;
+    /// Reserved: conformance cases of an op.
+    pub const CASES: u32 = 5;
+    /// On a kernel definition: what a call costs ([`super::ExtCost`]).
+    pub const COST: u32 = 6;
+}
+
+/// Link [`ext_tags::COST`] of a kernel definition: what the author expects a call to cost. The executor
+/// starts from it until it has measured the kernel. Filled by the plugin.
+#[repr(C)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct ExtCost {
+    /// Head, with tag [`ext_tags::COST`].
+    pub header: ExtHeader,
+    /// Nanoseconds of a call on an empty tensor.
+    pub fixed_ns: f64,
+    /// Nanoseconds per element of the first output.
+    pub per_element_ns: f64,
+}
+
+/// Longest chain that a reader follows; a longer one is taken for a cycle.
+pub const MAX_LINKS: usize = 64;
+
+/// The link with `tag` that covers at least `min_size` bytes, or null.
+///
+/// # Safety
+/// `chain` is null or the head of a chain of live headers.
+pub unsafe fn find_ext(chain: *const ExtHeader, tag: u32, min_size: usize) -> *const ExtHeader {
+    let mut link = chain;
+    for _ in 0..MAX_LINKS {
+        if link.is_null() {
+            break;
+        }
+        // SAFETY: the caller promises that every link is live.
+        let header = unsafe { &*link };
+        if header.tag == tag && header.size >= min_size as u64 {
+            return link;
+        }
+        link = header.next;
+    }
+    core::ptr::null()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ExtCost, ExtHeader, MAX_LINKS, ext_tags, find_ext};
+    use crate::layout::{EXT_COST, FieldLayout, StructLayout, ext_hash};
+    use core::{mem, ptr};
+
+    const UNKNOWN: u32 = 0x8000_0001;
+
+    fn link(tag: u32, size: u64, next: *const ExtHeader) -> ExtHeader {
+        ExtHeader { tag, version: 1, size, layout_hash: 0, next }
+    }
+
+    fn find(chain: *const ExtHeader, min_size: usize) -> *const ExtHeader {
+        // SAFETY: the tests' chains are of live headers.
+        unsafe { find_ext(chain, ext_tags::COST, min_size) }
+    }
+
+    #[test]
+    fn no_chain_has_no_link() {
+        assert!(find(ptr::null(), 0).is_null());
+    }
+
+    #[test]
+    fn an_unknown_tag_is_skipped() {
+        let cost = link(ext_tags::COST, 48, ptr::null());
+        let chain = link(UNKNOWN, 4096, &cost);
+        assert!(ptr::eq(find(&chain, 48), &cost));
+    }
+
+    #[test]
+    fn a_link_that_is_too_small_is_skipped() {
+        let full = link(ext_tags::COST, 48, ptr::null());
+        let short = link(ext_tags::COST, 40, &full);
+        assert!(ptr::eq(find(&short, 40), &short));
+        assert!(ptr::eq(find(&short, 48), &full));
+        assert!(find(&short, 49).is_null());
+    }
+
+    #[test]
+    fn a_cycle_ends() {
+        let mut ring = link(UNKNOWN, 32, ptr::null());
+        let head: *mut ExtHeader = &mut ring;
+        // SAFETY: `head` points to `ring`, which is not used otherwise from here on.
+        unsafe { (*head).next = head };
+        assert!(find(head, 0).is_null());
+    }
+
+    #[test]
+    fn the_last_link_within_the_limit_is_found() {
+        let cost = link(ext_tags::COST, 48, ptr::null());
+        let mut chain = vec![link(UNKNOWN, 32, ptr::null()); MAX_LINKS];
+        let first = chain.as_mut_ptr();
+        for at in 0..MAX_LINKS {
+            let last = at + 1 == MAX_LINKS;
+            // SAFETY: both positions lie in `chain`, which is only used through `first`.
+            unsafe { (*first.add(at)).next = if last { &cost } else { first.add(at + 1) } };
+        }
+        assert!(find(first, 0).is_null());
+        // SAFETY: the second position lies in `chain`.
+        assert!(ptr::eq(find(unsafe { first.add(1) }, 0), &cost));
+    }
+
+    #[test]
+    fn a_header_carries_size_and_hash_of_its_struct() {
+        let header = ExtHeader::new(ext_tags::COST, 1, &EXT_COST);
+        assert_eq!(header.size, mem::size_of::<ExtCost>() as u64);
+        assert_eq!(header.layout_hash, ext_hash(&EXT_COST));
+        assert!(header.next.is_null());
+    }
+
+    #[test]
+    fn the_hash_sees_a_rename_a_resize_and_a_move() {
+        const FIELDS: &[FieldLayout] =
+            &[FieldLayout { name: "ab", offset: 0 }, FieldLayout { name: "c", offset: 8 }];
+        const RENAMED: &[FieldLayout] =
+            &[FieldLayout { name: "a", offset: 0 }, FieldLayout { name: "bc", offset: 8 }];
+        const MOVED: &[FieldLayout] =
+            &[FieldLayout { name: "ab", offset: 0 }, FieldLayout { name: "c", offset: 12 }];
+        let hash = |size, fields| ext_hash(&StructLayout { name: "X", size, fields });
+        let original = hash(16, FIELDS);
+        assert_eq!(original, hash(16, FIELDS));
+        assert_ne!(original, hash(24, FIELDS), "resize");
+        assert_ne!(original, hash(16, RENAMED), "rename");
+        assert_ne!(original, hash(16, MOVED), "move");
+        assert_ne!(original, hash(16, &FIELDS[..1]), "a field less");
+    }
+}

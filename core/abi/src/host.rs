@@ -1,0 +1,123 @@
+//! What the host lends to a plugin as long as it is loaded.
+
+use crate::{AttrView, Attrs, Code, ExtHeader, ShapeTable, Slot, StateTable, Str, StringTable};
+use abi_stable::StableAbi;
+use core::ffi::c_void;
+
+/// Takes the message of an error. Opaque to plugins; valid while the call that lent it runs.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct Sink {
+    _opaque: [u8; 0],
+}
+
+/// The host's record of a loaded plugin. Opaque to plugins; lives as long as the process.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct Plugin {
+    _opaque: [u8; 0],
+}
+
+/// Severity of a log line.
+#[repr(transparent)]
+#[derive(StableAbi, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogLevel(pub u32);
+
+impl LogLevel {
+    /// Something failed.
+    pub const ERROR: LogLevel = LogLevel(1);
+    /// Something is odd.
+    pub const WARN: LogLevel = LogLevel(2);
+    /// Worth knowing.
+    pub const INFO: LogLevel = LogLevel(3);
+    /// For whoever debugs.
+    pub const DEBUG: LogLevel = LogLevel(4);
+    /// For whoever debugs in detail.
+    pub const TRACE: LogLevel = LogLevel(5);
+}
+
+/// Type of a knob.
+#[repr(transparent)]
+#[derive(StableAbi, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KnobKind(pub u32);
+
+impl KnobKind {
+    /// `true` or `false`.
+    pub const BOOL: KnobKind = KnobKind(1);
+    /// A 64-bit integer.
+    pub const INT: KnobKind = KnobKind(2);
+    /// A 64-bit float.
+    pub const FLOAT: KnobKind = KnobKind(3);
+    /// Text.
+    pub const STRING: KnobKind = KnobKind(4);
+}
+
+/// Value of a knob. Filled by the host; `text` is valid until the next call of `knob` on this thread.
+#[repr(C)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct KnobValue {
+    /// Which of the fields below counts.
+    pub kind: KnobKind,
+    /// 0 or 1.
+    pub boolean: u32,
+    /// For `INT`.
+    pub int: i64,
+    /// For `FLOAT`.
+    pub float: f64,
+    /// For `STRING`.
+    pub text: Str,
+}
+
+/// The host's services outside a call. Filled by the host; every entry is there; lives as long as the
+/// process.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct Host {
+    /// Size of this struct.
+    pub struct_size: u32,
+    /// Major number of the host's ABI.
+    pub abi_major: u32,
+    /// Minor number of the host's ABI.
+    pub abi_minor: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Keeps a copy of `message` for the error that the caller is about to return.
+    pub report: Option<unsafe extern "C" fn(sink: *mut Sink, message: Str)>,
+    /// Writes a log line.
+    pub log: Option<unsafe extern "C" fn(plugin: *const Plugin, level: LogLevel, message: Str)>,
+    /// Looks an attribute up; `NOT_FOUND` when the node has none of that name.
+    pub attr:
+        Option<unsafe extern "C" fn(attrs: *const Attrs, name: Str, result: *mut AttrView) -> Code>,
+    /// Reads one of the plugin's own knobs; `NOT_FOUND` when it declared none of that name.
+    pub knob: Option<
+        unsafe extern "C" fn(plugin: *const Plugin, name: Str, result: *mut KnobValue) -> Code,
+    >,
+    /// Path of the plugin's own file; empty when it is linked into the host.
+    pub path: Option<unsafe extern "C" fn(plugin: *const Plugin) -> Str>,
+    /// Host memory, accounted; null when there is none. `align` is a power of two.
+    pub allocate: Option<unsafe extern "C" fn(bytes: u64, align: u64) -> *mut c_void>,
+    /// Frees what `allocate` gave, with the same figures.
+    pub deallocate: Option<unsafe extern "C" fn(data: *mut c_void, bytes: u64, align: u64)>,
+    /// Nanoseconds of a monotonic clock.
+    pub now_ns: Option<unsafe extern "C" fn() -> u64>,
+    /// Adds a reference to the buffer of a slot, so that it outlives the call. Null for a slot that has
+    /// none; the pointer goes back through `release`.
+    pub retain: Option<unsafe extern "C" fn(slot: *const Slot) -> *mut crate::Buffer>,
+    /// Gives a reference of `retain` back.
+    pub release: Option<unsafe extern "C" fn(buffer: *mut crate::Buffer)>,
+    /// Says that a device is lost: its steps fail with `UNAVAILABLE`, subscribers are told.
+    pub device_lost: Option<unsafe extern "C" fn(device: *mut crate::Device, reason: Str)>,
+    /// Elements of string tensors.
+    pub strings: *const StringTable,
+    /// Shape inference.
+    pub shapes: *const ShapeTable,
+    /// Resources, variables, variants, reference slots.
+    pub state: *const StateTable,
+    /// Growth; may be null.
+    pub ext: *const ExtHeader,
+}
+
+// SAFETY: a table is immutable data of function pointers.
+unsafe impl Sync for Host {}
+// SAFETY: as above.
+unsafe impl Send for Host {}

@@ -1,0 +1,503 @@
+//! Sizes and offsets of every shared struct, and the layout hash of extension links.
+
+/// A field of a shared struct.
+#[derive(Debug, Clone, Copy)]
+pub struct FieldLayout {
+    /// Name.
+    pub name: &'static str,
+    /// Offset in bytes.
+    pub offset: usize,
+}
+
+/// A shared struct.
+#[derive(Debug, Clone, Copy)]
+pub struct StructLayout {
+    /// Name.
+    pub name: &'static str,
+    /// Size in bytes.
+    pub size: usize,
+    /// Fields in order.
+    pub fields: &'static [FieldLayout],
+}
+
+/// The [`StructLayout`] of a type, given all its fields; a field left out does not compile.
+#[macro_export]
+macro_rules! struct_layout {
+    ($ty:ident { $($field:ident),* $(,)? }) => {{
+        #[allow(dead_code, reason = "it only has to compile: a field left out is an error")]
+        fn all_fields_named(value: &$ty) {
+            let $ty { $($field: _),* } = value;
+        }
+        $crate::layout::StructLayout {
+            name: stringify!($ty),
+            size: core::mem::size_of::<$ty>(),
+            fields: &[$($crate::layout::FieldLayout {
+                name: stringify!($field),
+                offset: core::mem::offset_of!($ty, $field),
+            }),*],
+        }
+    }};
+}
+
+/// Layout hash of an extension link: FNV-1a (64 bit) over the size and over the names and offsets of
+/// its fields, each name ended by a zero byte.
+pub const fn ext_hash(layout: &StructLayout) -> u64 {
+    let mut hash = fnv_usize(0xcbf2_9ce4_8422_2325, layout.size);
+    let mut at = 0;
+    while at < layout.fields.len() {
+        let field = &layout.fields[at];
+        hash = fnv_name(hash, field.name.as_bytes());
+        hash = fnv_usize(hash, field.offset);
+        at += 1;
+    }
+    hash
+}
+
+const fn fnv_byte(hash: u64, byte: u8) -> u64 {
+    (hash ^ byte as u64).wrapping_mul(0x0000_0100_0000_01b3)
+}
+
+const fn fnv_name(mut hash: u64, name: &[u8]) -> u64 {
+    let mut at = 0;
+    while at < name.len() {
+        hash = fnv_byte(hash, name[at]);
+        at += 1;
+    }
+    fnv_byte(hash, 0)
+}
+
+const fn fnv_usize(mut hash: u64, value: usize) -> u64 {
+    let bytes = (value as u64).to_le_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        hash = fnv_byte(hash, bytes[at]);
+        at += 1;
+    }
+    hash
+}
+
+use crate::{
+    AttrView, Call, CallServices, CopyRequest, Create, DeviceAttributes, DeviceTable,
+    DeviceTypeDef, Dims, ExtCost, ExtHeader, FuncView, Host, InPlace, KernelDef, KernelTable,
+    KnobDef, KnobValue, MemoryInfo, Numerics, OpDef, PluginV1, Range, RegistrarTable,
+    ResourceElement, ResourceType, ShapeTable, ShapeView, Slot, Source, StateTable, Step, Str,
+    StringElement, StringTable, Strs, SupportQuery, TypeConstraint, VariantElement, VariantTable,
+    ext_tags,
+};
+
+/// Layout of [`ExtCost`], for its hash.
+pub const EXT_COST: StructLayout = struct_layout!(ExtCost { header, fixed_ns, per_element_ns });
+
+/// An extension link that this crate knows.
+#[derive(Debug, Clone, Copy)]
+pub struct ExtLayout {
+    /// Its tag.
+    pub tag: u32,
+    /// The layout of each of its versions, from version 1 on; the last one is the struct's own.
+    pub versions: &'static [StructLayout],
+}
+
+/// Every extension link.
+pub static EXTS: &[ExtLayout] = &[ExtLayout { tag: ext_tags::COST, versions: &[EXT_COST] }];
+
+impl ExtLayout {
+    /// Whether a link of this tag is laid out as its version says. Of a version that is not known yet
+    /// only what it has in common with the last known one counts: it is not smaller.
+    pub const fn agrees(&self, header: &ExtHeader) -> bool {
+        let known = self.versions.len();
+        if header.version == 0 || known == 0 {
+            return false;
+        }
+        if header.version as usize > known {
+            return header.size >= self.versions[known - 1].size as u64;
+        }
+        let layout = &self.versions[header.version as usize - 1];
+        header.size == layout.size as u64 && header.layout_hash == ext_hash(layout)
+    }
+}
+
+impl StructLayout {
+    /// The layout of an earlier version of a link, which had the first `fields` of these and `size`
+    /// bytes.
+    pub const fn earlier(&self, fields: usize, size: usize) -> StructLayout {
+        StructLayout { name: self.name, size, fields: self.fields.split_at(fields).0 }
+    }
+}
+
+impl ExtHeader {
+    /// The head of a link whose struct has this layout.
+    pub const fn new(tag: u32, version: u32, layout: &StructLayout) -> ExtHeader {
+        ExtHeader {
+            tag,
+            version,
+            size: layout.size as u64,
+            layout_hash: ext_hash(layout),
+            next: core::ptr::null(),
+        }
+    }
+}
+
+/// Every shared struct. `docs/layout.txt` is this table.
+pub static LAYOUTS: &[StructLayout] = &[
+    struct_layout!(Str { ptr, len }),
+    struct_layout!(Strs { ptr, len }),
+    struct_layout!(Dims { ptr, len }),
+    struct_layout!(Range { start, len }),
+    struct_layout!(Source { krate, file, line }),
+    struct_layout!(ExtHeader { tag, version, size, layout_hash, next }),
+    EXT_COST,
+    struct_layout!(Slot {
+        data,
+        dims,
+        buffer,
+        elements,
+        bytes,
+        dtype,
+        rank,
+        memory,
+        alias,
+        flags,
+        reserved
+    }),
+    struct_layout!(StringElement { data, len, capacity }),
+    struct_layout!(ResourceElement { resource }),
+    struct_layout!(VariantElement { value, table }),
+    struct_layout!(AttrView { kind, is_list, data, len }),
+    struct_layout!(ShapeView { dims, unknown_rank }),
+    struct_layout!(FuncView { name, call, definition }),
+    struct_layout!(Create {
+        struct_size,
+        input_count,
+        output_count,
+        reserved,
+        attrs,
+        op,
+        node,
+        device,
+        device_state,
+        input_types,
+        output_types,
+        input_shapes,
+        constants,
+        input_args,
+        sink,
+        ext
+    }),
+    struct_layout!(SupportQuery {
+        struct_size,
+        input_count,
+        attrs,
+        input_types,
+        input_shapes,
+        sink,
+        ext
+    }),
+    struct_layout!(Step { struct_size, reserved, step_id, deadline_ns, cancelled, ext }),
+    struct_layout!(Call {
+        struct_size,
+        input_count,
+        output_count,
+        tracing,
+        inputs,
+        outputs,
+        input_args,
+        output_args,
+        input_arg_count,
+        output_arg_count,
+        record,
+        services,
+        step,
+        device,
+        device_state,
+        stream,
+        frame,
+        iteration,
+        ext
+    }),
+    struct_layout!(CallServices {
+        struct_size,
+        reserved,
+        fail,
+        allocate,
+        forward,
+        share,
+        scratch,
+        on_cancel,
+        off_cancel,
+        complete,
+        parallel_for,
+        trace,
+        now_ns,
+        node
+    }),
+    struct_layout!(KernelTable {
+        struct_size,
+        flags,
+        create,
+        compute,
+        destroy,
+        prepack,
+        attach_packed,
+        release_packed,
+        supports,
+        ext
+    }),
+    struct_layout!(OpDef {
+        struct_size,
+        flags,
+        name,
+        inputs,
+        outputs,
+        attrs,
+        summary,
+        description,
+        shape,
+        source,
+        ext
+    }),
+    struct_layout!(TypeConstraint { attr, types, count }),
+    struct_layout!(InPlace { input, output }),
+    struct_layout!(Numerics {
+        tolerance,
+        determinism,
+        ulps,
+        absolute,
+        relative,
+        accumulation,
+        reserved
+    }),
+    struct_layout!(KernelDef {
+        struct_size,
+        flags,
+        op,
+        device_type,
+        label,
+        priority,
+        reserved,
+        constraints,
+        constraint_count,
+        host_memory,
+        in_place,
+        in_place_count,
+        features,
+        numerics,
+        table,
+        source,
+        ext
+    }),
+    struct_layout!(KnobDef { struct_size, kind, name, default, help, source, ext }),
+    struct_layout!(KnobValue { kind, boolean, int, float, text }),
+    struct_layout!(Host {
+        struct_size,
+        abi_major,
+        abi_minor,
+        reserved,
+        report,
+        log,
+        attr,
+        knob,
+        path,
+        allocate,
+        deallocate,
+        now_ns,
+        retain,
+        release,
+        device_lost,
+        strings,
+        shapes,
+        state,
+        ext
+    }),
+    struct_layout!(ShapeTable {
+        struct_size,
+        reserved,
+        attrs,
+        input_count,
+        output_count,
+        input,
+        constant,
+        constant_as_shape,
+        rank,
+        dim,
+        value,
+        make_dim,
+        make_shape,
+        unknown_shape,
+        merge,
+        merge_dim,
+        with_rank,
+        set_output,
+        input_handle,
+        add_output_handle,
+        fail
+    }),
+    struct_layout!(StringTable { struct_size, reserved, set, reserve, destroy }),
+    struct_layout!(ResourceType { struct_size, reserved, name, destroy }),
+    struct_layout!(VariantTable {
+        struct_size,
+        reserved,
+        type_name,
+        clone,
+        destroy,
+        encode,
+        copy_to_device,
+        zeros_like,
+        add
+    }),
+    struct_layout!(StateTable {
+        struct_size,
+        reserved,
+        resource,
+        resource_value,
+        retain_resource,
+        release_resource,
+        remove_resource,
+        variable,
+        as_variable,
+        variable_resource,
+        lock_variables,
+        unlock_variables,
+        read_variable,
+        output_variable,
+        assign_variable,
+        update_variable,
+        output_ref,
+        ref_variable
+    }),
+    struct_layout!(MemoryInfo { kind, alignment, limit }),
+    struct_layout!(DeviceAttributes {
+        struct_size,
+        flags,
+        description,
+        memories,
+        memory_count,
+        numa_node,
+        bus_id,
+        stream_count,
+        reserved
+    }),
+    struct_layout!(CopyRequest {
+        struct_size,
+        reserved,
+        source,
+        destination,
+        bytes,
+        source_memory,
+        destination_memory,
+        source_device,
+        destination_device
+    }),
+    struct_layout!(DeviceTable {
+        struct_size,
+        reserved,
+        destroy,
+        attributes,
+        allocate,
+        deallocate,
+        can_copy,
+        copy,
+        create_stream,
+        destroy_stream,
+        synchronize_stream,
+        notify,
+        create_event,
+        destroy_event,
+        record_event,
+        wait_event,
+        query_event,
+        synchronize,
+        ext
+    }),
+    struct_layout!(DeviceTypeDef {
+        struct_size,
+        priority,
+        name,
+        probe,
+        create,
+        table,
+        source,
+        ext
+    }),
+    struct_layout!(RegistrarTable {
+        struct_size,
+        reserved,
+        op,
+        kernel,
+        device_type,
+        knob,
+        extension
+    }),
+    struct_layout!(PluginV1 {
+        struct_size,
+        abi_major,
+        abi_minor,
+        reserved,
+        name,
+        version,
+        open,
+        register,
+        ext
+    }),
+];
+
+/// The table as text, one struct a block: the form of `docs/layout.txt`.
+pub fn table() -> String {
+    use core::fmt::Write;
+    let mut text = format!("abi {}.{}\n", crate::ABI_MAJOR, crate::ABI_MINOR);
+    for layout in LAYOUTS {
+        let _ = write!(text, "\n{} {}\n", layout.name, layout.size);
+        for field in layout.fields {
+            let _ = writeln!(text, "  {} {}", field.offset, field.name);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EXT_COST, EXTS, ExtLayout, ext_hash};
+    use crate::{ExtHeader, ext_tags, struct_layout};
+
+    /// The cost link as a later version might have it.
+    #[repr(C)]
+    struct ExtCostGrown {
+        header: ExtHeader,
+        fixed_ns: f64,
+        per_element_ns: f64,
+        per_byte_ns: f64,
+    }
+
+    const GROWN: super::StructLayout =
+        struct_layout!(ExtCostGrown { header, fixed_ns, per_element_ns, per_byte_ns });
+    const BOTH: ExtLayout =
+        ExtLayout { tag: ext_tags::COST, versions: &[GROWN.earlier(3, 48), GROWN] };
+
+    fn now() -> &'static ExtLayout {
+        EXTS.iter().find(|ext| ext.tag == ext_tags::COST).expect("the cost link is known")
+    }
+
+    #[test]
+    fn an_earlier_version_keeps_its_hash() {
+        assert_eq!(ext_hash(&BOTH.versions[0]), ext_hash(&EXT_COST));
+        assert_ne!(ext_hash(&BOTH.versions[1]), ext_hash(&EXT_COST));
+    }
+
+    #[test]
+    fn an_old_link_agrees_with_a_new_reader_and_the_other_way_round() {
+        let old = ExtHeader::new(ext_tags::COST, 1, &EXT_COST);
+        let new = ExtHeader::new(ext_tags::COST, 2, &GROWN);
+        assert!(now().agrees(&old) && BOTH.agrees(&old));
+        assert!(now().agrees(&new) && BOTH.agrees(&new));
+    }
+
+    #[test]
+    fn a_link_that_is_not_what_its_version_says_does_not_agree() {
+        let mislabelled = ExtHeader::new(ext_tags::COST, 1, &GROWN);
+        let short = ExtHeader { size: 40, ..ExtHeader::new(ext_tags::COST, 2, &GROWN) };
+        let other = ExtHeader { layout_hash: 1, ..ExtHeader::new(ext_tags::COST, 1, &EXT_COST) };
+        let none = ExtHeader::new(ext_tags::COST, 0, &EXT_COST);
+        for header in [mislabelled, short, other, none] {
+            assert!(!now().agrees(&header), "version {} size {}", header.version, header.size);
+        }
+    }
+}

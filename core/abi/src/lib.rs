@@ -1,0 +1,74 @@
+//! What crosses Tenon's plugin boundary, and nothing else.
+//!
+//! The tables are C: `#[repr(C)]` structs of `extern "C"` function pointers, pointers with lengths,
+//! and plain data. One set of tables serves two doors. A Rust plugin hands its [`PluginV1`] over
+//! through an `abi_stable` root module ([`door`]), so that the layout of every shared type is compared
+//! at load; a C or C++ plugin returns the same table from one exported function ([`CPluginFn`]).
+//!
+//! What this crate is not: it holds no safe wrapper and no policy. Plugin authors use `tenon-sdk`,
+//! which wraps these tables; the loader stands in `tenon-host`.
+//!
+//! # Invariants
+//! - Every table begins with its `struct_size` and ends in `ext`, a typed chain ([`ExtHeader`]) through
+//!   which it grows. An unknown link is skipped; a missing link means "not supported".
+//! - Every struct says in one line who fills it. A pointer is never null unless its line says so. An
+//!   entry of type `Option<fn>` is optional unless its line says "required"; null means "not supported".
+//! - An error that crosses is a [`Code`] returned, and a message given through a host callback that
+//!   copies it.
+//! - Renaming a field or a parameter changes the layout that `abi_stable` compares: the rules of
+//!   evolution stand in `docs/evolution.md`, the committed sizes and offsets in `docs/layout.txt`.
+
+mod basic;
+mod call;
+mod code;
+mod create;
+mod device;
+pub mod door;
+mod dtype;
+mod ext;
+mod host;
+pub mod layout;
+mod op;
+mod plugin;
+mod refusal;
+mod shape;
+mod state;
+mod tensor;
+
+pub use basic::{Dims, Range, Source, Str, Strs};
+pub use call::{
+    Call, CallRecord, CallServices, CancelCallback, KernelState, KernelTable, ParallelBody, Step,
+    kernel_flags,
+};
+pub use code::Code;
+pub use create::{
+    AttrKind, AttrView, Attrs, Create, FuncView, Packed, ShapeView, Support, SupportQuery,
+};
+pub use device::{
+    CopyRequest, Device, DeviceAttributes, DeviceState, DeviceTable, DeviceTypeDef, Event,
+    MemoryInfo, Notify, Stream, device_flags,
+};
+pub use dtype::DType;
+pub use ext::{ExtCost, ExtHeader, ext_tags, find_ext};
+pub use host::{Host, KnobKind, KnobValue, LogLevel, Plugin, Sink};
+pub use op::{
+    Determinism, InPlace, KernelDef, KnobDef, Numerics, OpDef, ShapeFn, ToleranceKind,
+    TypeConstraint, kernel_def_flags, op_flags,
+};
+pub use plugin::{CPluginFn, PluginV1, Registrar, RegistrarTable};
+pub use shape::{DimId, ShapeCall, ShapeId, ShapeTable};
+pub use state::{
+    Resource, ResourceFactory, ResourceType, StateTable, StringTable, Variable, VariantTable,
+};
+pub use tensor::{
+    Buffer, MemoryKind, ResourceElement, Slot, StringElement, VariantElement, slot_flags,
+};
+
+/// Major number of the ABI. While it is 0, host and plugin must agree on both numbers.
+pub const ABI_MAJOR: u32 = 0;
+/// Minor number of the ABI: moves with every change of a table, and with nothing else.
+pub const ABI_MINOR: u32 = 1;
+/// Highest rank of a tensor that may cross the boundary.
+pub const MAX_RANK: usize = 16;
+/// Alignment, in bytes, that host memory of a tensor has at least.
+pub const HOST_ALIGNMENT: usize = 64;

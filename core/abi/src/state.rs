@@ -1,0 +1,201 @@
+//! State that outlives a call: strings, resources, variables, variants, reference slots.
+
+use crate::{CallRecord, Code, DType, MemoryKind, Sink, Slot, Str, StringElement};
+use abi_stable::StableAbi;
+use core::ffi::c_void;
+
+/// Services for elements of string tensors. Filled by the host; every entry is there.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct StringTable {
+    /// Size of this struct.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Replaces the value; `RESOURCE_EXHAUSTED` without memory (the element is as before).
+    pub set: Option<unsafe extern "C" fn(element: *mut StringElement, value: Str) -> Code>,
+    /// Makes room for `capacity` bytes and keeps the value.
+    pub reserve: Option<unsafe extern "C" fn(element: *mut StringElement, capacity: u64) -> Code>,
+    /// Frees the value and leaves the empty string.
+    pub destroy: Option<unsafe extern "C" fn(element: *mut StringElement)>,
+}
+
+/// A resource of the host. Opaque to plugins; reference-counted.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct Resource {
+    _opaque: [u8; 0],
+}
+
+/// A variable: a resource of the host that holds one tensor. Opaque to plugins.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct Variable {
+    _opaque: [u8; 0],
+}
+
+/// Type of a plugin's own resources. Filled by the plugin; lives as long as the library.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct ResourceType {
+    /// Size of this struct.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Name of the type, unique: by convention `plugin.Type`.
+    pub name: Str,
+    /// Frees the value. Required.
+    pub destroy: Option<unsafe extern "C" fn(value: *mut c_void)>,
+}
+
+// SAFETY: immutable data.
+unsafe impl Sync for ResourceType {}
+
+/// Makes a resource's value when there is none of that name.
+#[repr(transparent)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct ResourceFactory {
+    /// Null: only look it up. Runs under the lock of the container's entry.
+    pub run: Option<
+        unsafe extern "C" fn(data: *mut c_void, value: *mut *mut c_void, sink: *mut Sink) -> Code,
+    >,
+}
+
+/// Table of a variant's type. Filled by the plugin that makes such values; lives as long as the library.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct VariantTable {
+    /// Size of this struct.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Name of the type, unique.
+    pub type_name: Str,
+    /// Copies a value. Required.
+    pub clone: Option<unsafe extern "C" fn(value: *const c_void, copy: *mut *mut c_void) -> Code>,
+    /// Frees a value. Required.
+    pub destroy: Option<unsafe extern "C" fn(value: *mut c_void)>,
+    /// Gives the value's bytes to the sink as its message.
+    pub encode: Option<unsafe extern "C" fn(value: *const c_void, sink: *mut Sink) -> Code>,
+    /// Makes a value whose tensors lie in memory of another kind or device.
+    pub copy_to_device: Option<
+        unsafe extern "C" fn(
+            value: *const c_void,
+            device: *mut crate::Device,
+            memory: MemoryKind,
+            copy: *mut *mut c_void,
+        ) -> Code,
+    >,
+    /// Makes a value of zeros of the same form.
+    pub zeros_like:
+        Option<unsafe extern "C" fn(value: *const c_void, result: *mut *mut c_void) -> Code>,
+    /// Adds two values.
+    pub add: Option<
+        unsafe extern "C" fn(a: *const c_void, b: *const c_void, result: *mut *mut c_void) -> Code,
+    >,
+}
+
+// SAFETY: immutable data.
+unsafe impl Sync for VariantTable {}
+// SAFETY: immutable data.
+unsafe impl Send for VariantTable {}
+
+/// Services for state. Filled by the host; every entry is there.
+///
+/// Lock order: variables are locked in one call of `lock_variables`, which orders them itself; a kernel
+/// holds no other lock of the host meanwhile.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct StateTable {
+    /// Size of this struct.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Finds or makes the resource (container, name, type) of the call's session. An empty container is
+    /// the default one. The result is a counted reference: give it back by `release_resource`.
+    pub resource: Option<
+        unsafe extern "C" fn(
+            record: *mut CallRecord,
+            container: Str,
+            name: Str,
+            kind: *const ResourceType,
+            factory: ResourceFactory,
+            data: *mut c_void,
+            result: *mut *mut Resource,
+        ) -> Code,
+    >,
+    /// Value of a resource, when it is of type `kind`; null otherwise.
+    pub resource_value: Option<
+        unsafe extern "C" fn(resource: *const Resource, kind: *const ResourceType) -> *mut c_void,
+    >,
+    /// Adds a reference.
+    pub retain_resource: Option<unsafe extern "C" fn(resource: *mut Resource)>,
+    /// Gives a reference back; the last one destroys the value.
+    pub release_resource: Option<unsafe extern "C" fn(resource: *mut Resource)>,
+    /// Removes (container, name, type) from the session; `NOT_FOUND` when there is none.
+    pub remove_resource: Option<
+        unsafe extern "C" fn(record: *mut CallRecord, container: Str, name: Str, kind: Str) -> Code,
+    >,
+    /// Finds or makes the variable (container, name). Its value is unset at first. The result is a
+    /// counted resource: `release_resource` takes it back, as `variable_resource` shows it.
+    pub variable: Option<
+        unsafe extern "C" fn(
+            record: *mut CallRecord,
+            container: Str,
+            name: Str,
+            dtype: DType,
+            result: *mut *mut Variable,
+        ) -> Code,
+    >,
+    /// The variable behind a resource; null when it is none.
+    pub as_variable: Option<unsafe extern "C" fn(resource: *mut Resource) -> *mut Variable>,
+    /// The resource that a variable is.
+    pub variable_resource: Option<unsafe extern "C" fn(variable: *mut Variable) -> *mut Resource>,
+    /// Locks variables for this call, in an order of the host's; duplicates are allowed.
+    pub lock_variables: Option<
+        unsafe extern "C" fn(
+            record: *mut CallRecord,
+            variables: *const *mut Variable,
+            count: usize,
+        ) -> Code,
+    >,
+    /// Unlocks what `lock_variables` locked.
+    pub unlock_variables: Option<
+        unsafe extern "C" fn(
+            record: *mut CallRecord,
+            variables: *const *mut Variable,
+            count: usize,
+        ),
+    >,
+    /// Shows the value of a locked variable; valid until it is unlocked or assigned.
+    /// `FAILED_PRECONDITION` when it has none.
+    pub read_variable: Option<
+        unsafe extern "C" fn(
+            record: *mut CallRecord,
+            variable: *mut Variable,
+            value: *mut Slot,
+        ) -> Code,
+    >,
+    /// Returns the value of a locked variable as output `output`, without a copy.
+    pub output_variable: Option<
+        unsafe extern "C" fn(record: *mut CallRecord, variable: *mut Variable, output: u32) -> Code,
+    >,
+    /// Gives a locked variable the tensor of input `input`.
+    pub assign_variable: Option<
+        unsafe extern "C" fn(record: *mut CallRecord, variable: *mut Variable, input: u32) -> Code,
+    >,
+    /// Shows the value of a locked variable for writing in place; copies it first when a reader holds it.
+    pub update_variable: Option<
+        unsafe extern "C" fn(
+            record: *mut CallRecord,
+            variable: *mut Variable,
+            value: *mut Slot,
+        ) -> Code,
+    >,
+    /// Makes output `output` a reference to the cell of `variable`.
+    pub output_ref: Option<
+        unsafe extern "C" fn(record: *mut CallRecord, variable: *mut Variable, output: u32) -> Code,
+    >,
+    /// The variable behind a reference slot; null when the slot is none.
+    pub ref_variable: Option<unsafe extern "C" fn(slot: *const Slot) -> *mut Variable>,
+}

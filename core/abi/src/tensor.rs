@@ -1,0 +1,146 @@
+//! How one tensor is seen by a kernel.
+
+use crate::{DType, state::VariantTable};
+use abi_stable::StableAbi;
+use core::{ffi::c_void, ptr};
+
+/// A reference-counted buffer of the host. Opaque to plugins.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct Buffer {
+    _opaque: [u8; 0],
+}
+
+/// Where a tensor's memory lies.
+#[repr(transparent)]
+#[derive(StableAbi, Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MemoryKind(pub u32);
+
+impl MemoryKind {
+    /// Ordinary memory of the host process: `Slot::data` is an address.
+    pub const HOST: MemoryKind = MemoryKind(0);
+    /// The device's own memory: `Slot::data` is the device's handle, not an address.
+    pub const DEVICE: MemoryKind = MemoryKind(1);
+    /// Host memory that the device can copy from and to directly: an address.
+    pub const PINNED: MemoryKind = MemoryKind(2);
+    /// Memory that host and device both address.
+    pub const SHARED: MemoryKind = MemoryKind(3);
+
+    /// Whether `Slot::data` may be dereferenced by host code.
+    pub const fn is_host_address(self) -> bool {
+        !matches!(self, MemoryKind::DEVICE)
+    }
+}
+
+/// One tensor of a call. Filled by the host; for an output that is not planned, by the host service
+/// that the kernel calls (`allocate`, `forward`, `share`).
+///
+/// `data` is non-null whenever the slot is set, aligned to 64 bytes in host memory, and valid for
+/// `bytes` bytes; the elements are dense and row-major.
+#[repr(C)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct Slot {
+    /// Address or device handle; null while an output is not set.
+    pub data: *mut c_void,
+    /// Dimensions, `rank` of them; may be null when `rank` is 0.
+    pub dims: *const i64,
+    /// The buffer that owns `data`, or the cell of a reference slot; opaque, may be null.
+    pub buffer: *mut Buffer,
+    /// Number of elements: the product of the dimensions.
+    pub elements: u64,
+    /// Number of bytes.
+    pub bytes: u64,
+    /// Element type; the base type also for a reference slot.
+    pub dtype: DType,
+    /// Number of dimensions, at most [`crate::MAX_RANK`].
+    pub rank: u32,
+    /// Where `data` lies.
+    pub memory: MemoryKind,
+    /// Alias class: slots of one call with the same number other than 0 share one buffer.
+    pub alias: u32,
+    /// Bits of [`slot_flags`].
+    pub flags: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+// SAFETY: a slot is plain data; who dereferences its pointers upholds what the call promises.
+unsafe impl Send for Slot {}
+// SAFETY: as above.
+unsafe impl Sync for Slot {}
+
+impl Slot {
+    /// A slot that holds nothing.
+    pub const EMPTY: Slot = Slot {
+        data: ptr::null_mut(),
+        dims: ptr::null(),
+        buffer: ptr::null_mut(),
+        elements: 0,
+        bytes: 0,
+        dtype: DType::INVALID,
+        rank: 0,
+        memory: MemoryKind::HOST,
+        alias: 0,
+        flags: 0,
+        reserved: 0,
+    };
+
+    /// The dimensions.
+    ///
+    /// # Safety
+    /// `dims` points to `rank` readable numbers that live and do not change for `'a`.
+    pub unsafe fn shape<'a>(&self) -> &'a [i64] {
+        if self.dims.is_null() || self.rank == 0 {
+            return &[];
+        }
+        // SAFETY: the caller's promise.
+        unsafe { core::slice::from_raw_parts(self.dims, self.rank as usize) }
+    }
+}
+
+/// Bits of [`Slot::flags`].
+pub mod slot_flags {
+    /// Output: `data` was allocated by the executor from inferred shapes.
+    pub const PLANNED: u32 = 1;
+    /// Reference slot: `buffer` names a cell for the `ref_*` services, `data` is null.
+    pub const REF: u32 = 2;
+    /// Output: the kernel, or a service on its behalf, has set it.
+    pub const SET: u32 = 4;
+    /// Input: its value is the same in every call of this kernel object.
+    pub const CONSTANT: u32 = 8;
+    /// Output: nobody reads it; the kernel may leave it unset.
+    pub const UNUSED: u32 = 16;
+}
+
+/// Element of a `string` tensor: 24 bytes, owned by its buffer. All zero is the empty string. Filled by
+/// the host's string services ([`crate::StringTable`]) alone; anyone may read it.
+#[repr(C)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct StringElement {
+    /// First byte; null when empty.
+    pub data: *mut u8,
+    /// Number of bytes.
+    pub len: u64,
+    /// Bytes allocated.
+    pub capacity: u64,
+}
+
+/// Element of a `resource` tensor: one counted reference to a resource of the host; null is none.
+/// Filled by whoever writes the tensor.
+#[repr(C)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct ResourceElement {
+    /// The resource; may be null.
+    pub resource: *mut crate::Resource,
+}
+
+/// Element of a `variant` tensor: an owned value and the table that knows it; both null is none.
+/// Filled by whoever writes the tensor.
+#[repr(C)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct VariantElement {
+    /// The value; may be null.
+    pub value: *mut c_void,
+    /// The value's table; may be null when `value` is.
+    pub table: *const VariantTable,
+}

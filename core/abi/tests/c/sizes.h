@@ -1,0 +1,48 @@
+/* Prints the size of every struct, in the order of docs/layout.txt. */
+#include <stdio.h>
+
+#define SIZE(type) printf(#type " %zu\n", sizeof(type))
+
+static void print_sizes(void)
+{
+    SIZE(TenonStr);
+    SIZE(TenonStrs);
+    SIZE(TenonDims);
+    SIZE(TenonRange);
+    SIZE(TenonSource);
+    SIZE(TenonExtHeader);
+    SIZE(TenonExtCost);
+    SIZE(TenonSlot);
+    SIZE(TenonStringElement);
+    SIZE(TenonResourceElement);
+    SIZE(TenonVariantElement);
+    SIZE(TenonAttrView);
+    SIZE(TenonShapeView);
+    SIZE(TenonFuncView);
+    SIZE(TenonCreate);
+    SIZE(TenonSupportQuery);
+    SIZE(TenonStep);
+    SIZE(TenonCall);
+    SIZE(TenonCallServices);
+    SIZE(TenonKernelTable);
+    SIZE(TenonOpDef);
+    SIZE(TenonTypeConstraint);
+    SIZE(TenonInPlace);
+    SIZE(TenonNumerics);
+    SIZE(TenonKernelDef);
+    SIZE(TenonKnobDef);
+    SIZE(TenonKnobValue);
+    SIZE(TenonHost);
+    SIZE(TenonShapeTable);
+    SIZE(TenonStringTable);
+    SIZE(TenonResourceType);
+    SIZE(TenonVariantTable);
+    SIZE(TenonStateTable);
+    SIZE(TenonMemoryInfo);
+    SIZE(TenonDeviceAttributes);
+    SIZE(TenonCopyRequest);
+    SIZE(TenonDeviceTable);
+    SIZE(TenonDeviceTypeDef);
+    SIZE(TenonRegistrarTable);
+    SIZE(TenonPluginV1);
+}

@@ -1,0 +1,97 @@
+
+/* ---------------------------------------------------------------------------------------------- */
+/* Conveniences                                                                                   */
+/* ---------------------------------------------------------------------------------------------- */
+
+/**
+ * Whether a plugin compiled with this header can serve a host of that version. Before 1.0 only an
+ * equal one; from 1.0 on every one with the same major number.
+ */
+#define TENON_ABI_ACCEPTS(host_major, host_minor) \
+    ((host_major) == TENON_ABI_MAJOR && (TENON_ABI_MAJOR != 0u || (host_minor) == TENON_ABI_MINOR))
+
+/** Exports a function from the library. */
+#if defined(_WIN32)
+#define TENON_EXPORT __declspec(dllexport)
+#elif defined(__GNUC__)
+#define TENON_EXPORT __attribute__((visibility("default")))
+#else
+#define TENON_EXPORT
+#endif
+
+/** What the plugin exports; null declines the host's version. Defined by the plugin. */
+TENON_EXPORT const TenonPluginV1 *tenon_plugin_v1(uint32_t host_major, uint32_t host_minor);
+
+/** Initialiser of a TenonStr from a string literal, for tables in static memory. */
+#define TENON_STR(literal) { (const uint8_t *)("" literal), sizeof("" literal) - 1 }
+
+/** A string that ends in a zero byte, as TenonStr. It is borrowed, not copied. */
+static inline TenonStr tenon_str(const char *text)
+{
+    TenonStr result;
+    result.ptr = (const uint8_t *)text;
+    result.len = text == NULL ? 0 : strlen(text);
+    return result;
+}
+
+/**
+ * The link with this tag that is at least `min_size` bytes long; null when there is none. `chain` is
+ * the `ext` of a table and may be null.
+ */
+static inline const TenonExtHeader *tenon_find_ext(const TenonExtHeader *chain, uint32_t tag,
+                                                   size_t min_size)
+{
+    uint32_t followed;
+    for (followed = 0; chain != NULL && followed < TENON_MAX_LINKS; followed++) {
+        if (chain->tag == tag && chain->size >= min_size) {
+            return chain;
+        }
+        chain = chain->next;
+    }
+    return NULL;
+}
+
+#if defined(__GNUC__)
+/** Whether the step of this call is cancelled. A long computation asks now and then. */
+static inline int tenon_cancelled(const TenonCall *call)
+{
+    return __atomic_load_n(call->step->cancelled, __ATOMIC_RELAXED) != 0;
+}
+#endif
+
+/*
+ * TENON_MANIFEST("{...}") puts one record, a line of JSON, into the library's manifest, which the host
+ * reads before it runs anything of the library. At file scope, one on a line of source:
+ *
+ *     TENON_MANIFEST("{\"...\": \"...\"}");
+ *
+ * After loading, the host compares the manifest with what was registered; a difference is an error.
+ */
+#if defined(__has_attribute)
+#if __has_attribute(retain)
+#define TENON_RETAIN , retain
+#endif
+#endif
+#ifndef TENON_RETAIN
+#define TENON_RETAIN
+#endif
+#if defined(__APPLE__)
+#define TENON_MANIFEST_SECTION "__DATA,__tenon"
+#elif defined(_WIN32)
+#define TENON_MANIFEST_SECTION ".tenon"
+#else
+#define TENON_MANIFEST_SECTION "tenon_manifest"
+#endif
+#define TENON_JOIN_(a, b) a##b
+#define TENON_JOIN(a, b) TENON_JOIN_(a, b)
+#if defined(__GNUC__)
+#define TENON_MANIFEST(json) \
+    static const char TENON_JOIN(tenon_manifest_, __LINE__)[] \
+        __attribute__((section(TENON_MANIFEST_SECTION), used TENON_RETAIN, aligned(1))) = json "\n"
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TENON_H */

@@ -1,0 +1,477 @@
+//! What a kernel computes with.
+
+use super::state::StateContext;
+use crate::{KernelError, element::Element, view::View, view::ViewMut};
+use std::{cell::Cell, ffi::c_void, slice};
+use tenon_abi::{Call, CallServices, Code, DType, DeviceState, MemoryKind, Range, Slot, Str, Stream, slot_flags};
+
+/// One call of a kernel.
+///
+/// A kernel may assume, and the runtime has checked: arity and element types as the op's signature says
+/// for this node; `data` of every input non-null, 64-byte aligned in host memory and valid for the
+/// shape; arguments in host memory where the registration says `host_memory`, else in the memory of
+/// its device. It may not assume anything about shapes that the op's shape function does not check.
+pub struct ComputeContext<'a> {
+    call: &'a Call,
+    /// Outputs that were handed out for writing, as bits; further ones in `taken_more`.
+    taken: Cell<u64>,
+    /// Inputs that were handed out for reading, as bits; those from 64 on count as always read.
+    read: Cell<u64>,
+}
+
+/// An output that may have taken over its input's buffer.
+#[derive(Debug)]
+pub enum InOut<'a, T> {
+    /// One buffer: the input's values, to be overwritten.
+    InPlace(&'a mut [T]),
+    /// Two buffers.
+    Separate(&'a [T], &'a mut [T]),
+}
+
+impl<'a> ComputeContext<'a> {
+    /// Wraps what the host gives.
+    ///
+    /// # Safety
+    /// `call` is filled as its docs say for `'a`, and no other context for it hands out its outputs.
+    #[inline(always)]
+    pub unsafe fn new(call: &'a Call) -> ComputeContext<'a> {
+        ComputeContext { call, taken: Cell::new(0), read: Cell::new(0) }
+    }
+
+    /// The raw call, for services that have no wrapper.
+    pub fn raw(&self) -> &'a Call {
+        self.call
+    }
+
+    #[inline(always)]
+    pub(super) fn services(&self) -> &'a CallServices {
+        // SAFETY: the host fills the pointer.
+        unsafe { &*self.call.services }
+    }
+
+    /// Number of inputs.
+    #[inline(always)]
+    pub fn input_count(&self) -> usize {
+        self.call.input_count as usize
+    }
+
+    /// Number of outputs.
+    #[inline(always)]
+    pub fn output_count(&self) -> usize {
+        self.call.output_count as usize
+    }
+
+    /// Flat positions of the named input argument number `arg`.
+    pub fn input_range(&self, arg: usize) -> std::ops::Range<usize> {
+        // SAFETY: `input_arg_count` ranges.
+        unsafe { range(self.call.input_args, self.call.input_arg_count, arg) }
+    }
+
+    /// Flat positions of the named output argument number `arg`.
+    pub fn output_range(&self, arg: usize) -> std::ops::Range<usize> {
+        // SAFETY: `output_arg_count` ranges.
+        unsafe { range(self.call.output_args, self.call.output_arg_count, arg) }
+    }
+
+    /// The slot of an input.
+    ///
+    /// # Errors
+    /// `INTERNAL` when there is no such input.
+    #[inline(always)]
+    pub fn slot(&self, input: usize) -> Result<&'a Slot, KernelError> {
+        if input >= self.call.input_count as usize {
+            return Err(no_such("input", input, self.call.input_count));
+        }
+        // SAFETY: `input_count` pointers to filled slots.
+        Ok(unsafe { &**self.call.inputs.add(input) })
+    }
+
+    /// Dimensions of an input; empty when there is no such input.
+    #[inline(always)]
+    pub fn dims(&self, input: usize) -> &'a [i64] {
+        match self.slot(input) {
+            // SAFETY: the host fills the dimensions for as long as the call runs.
+            Ok(slot) => unsafe { slot.shape() },
+            Err(_) => &[],
+        }
+    }
+
+    /// An input in host memory.
+    ///
+    /// # Errors
+    /// `INTERNAL` when it is of another type, in memory of a device, or was taken over by an output.
+    #[inline(always)]
+    pub fn input<T: Element>(&self, input: usize) -> Result<View<'a, T>, KernelError> {
+        let slot = self.slot(input)?;
+        if slot.dtype != T::DTYPE || !slot.memory.is_host_address() {
+            return Err(mismatch("input", input, T::DTYPE, slot));
+        }
+        self.mark_read(input)?;
+        // SAFETY: host memory of `elements` elements of this type, not written during the call.
+        Ok(unsafe {
+            View { dims: slot.shape(), data: slice::from_raw_parts(slot.data.cast(), slot.elements as usize) }
+        })
+    }
+
+    /// The bytes of an input in host memory with elements of fixed size, whatever their type.
+    ///
+    /// # Errors
+    /// As [`ComputeContext::input`].
+    pub fn input_bytes(&self, input: usize) -> Result<&'a [u8], KernelError> {
+        let slot = self.slot(input)?;
+        if slot.dtype.needs_drop() || !slot.memory.is_host_address() {
+            return Err(mismatch("input", input, DType::UINT8, slot));
+        }
+        self.mark_read(input)?;
+        // SAFETY: host memory of `bytes` bytes, not written during the call.
+        Ok(unsafe { slice::from_raw_parts(slot.data.cast(), slot.bytes as usize) })
+    }
+
+    /// The values of a string input.
+    ///
+    /// # Errors
+    /// As [`ComputeContext::input`].
+    pub fn strings(&self, input: usize) -> Result<Vec<&'a [u8]>, KernelError> {
+        let slot = self.slot(input)?;
+        if slot.dtype != DType::STRING {
+            return Err(mismatch("input", input, DType::STRING, slot));
+        }
+        self.mark_read(input)?;
+        let first = slot.data.cast::<tenon_abi::StringElement>();
+        Ok((0..slot.elements as usize)
+            .map(|at| {
+                // SAFETY: `elements` initialised elements, not written during the call.
+                unsafe {
+                    let element = &*first.add(at);
+                    Str { ptr: element.data, len: element.len as usize }.bytes()
+                }
+            })
+            .collect())
+    }
+
+    /// An integer input of type int32 or int64 (also int16), such as axes, widened.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when it is of another type.
+    pub fn integers(&self, input: usize) -> Result<Vec<i64>, KernelError> {
+        let widen = |dtype: DType| match dtype {
+            DType::INT16 => Ok(self.input::<i16>(input)?.data.iter().map(|&x| x.into()).collect()),
+            DType::INT32 => Ok(self.input::<i32>(input)?.data.iter().map(|&x| x.into()).collect()),
+            DType::INT64 => Ok(self.input::<i64>(input)?.data.to_vec()),
+            other => Err(KernelError::invalid_argument(format!(
+                "input {input}: expected int16, int32 or int64, found {other}"
+            ))),
+        };
+        widen(self.slot(input)?.dtype)
+    }
+
+    #[inline(always)]
+    fn mark_read(&self, input: usize) -> Result<(), KernelError> {
+        if input < 64 {
+            let bit = 1 << input;
+            if self.read.get() & bit != 0 && self.taken_over(input) {
+                return Err(KernelError::internal(format!(
+                    "input {input} is read after an output took its buffer over"
+                )));
+            }
+            self.read.set(self.read.get() | bit);
+        }
+        Ok(())
+    }
+
+    fn taken_over(&self, input: usize) -> bool {
+        // SAFETY: `input` is in range, and `output_count` slots are there.
+        let data = unsafe { (**self.call.inputs.add(input)).data };
+        (0..self.output_count()).any(|output| {
+            // SAFETY: as above.
+            let slot = unsafe { &*self.call.outputs.add(output) };
+            !slot.data.is_null() && slot.data == data
+        })
+    }
+
+    /// The slot of an output, to look at.
+    ///
+    /// # Errors
+    /// `INTERNAL` when there is no such output.
+    #[inline(always)]
+    pub fn output_slot(&self, output: usize) -> Result<&Slot, KernelError> {
+        if output >= self.call.output_count as usize {
+            return Err(no_such("output", output, self.call.output_count));
+        }
+        // SAFETY: `output_count` slots; the host writes them only inside services that this object calls.
+        Ok(unsafe { &*self.call.outputs.add(output) })
+    }
+
+    /// Makes sure that an output has a buffer of this shape: the planned one, or a fresh one.
+    ///
+    /// # Errors
+    /// No such output, no memory, a shape that overflows.
+    #[inline(always)]
+    pub fn prepare(&self, output: usize, dims: &[i64]) -> Result<&Slot, KernelError> {
+        let slot = self.output_slot(output)?;
+        // SAFETY: a planned slot has its dimensions filled.
+        if slot.flags & slot_flags::PLANNED != 0 && unsafe { slot.shape() } == dims {
+            return Ok(slot);
+        }
+        self.allocate(output, dims, None)?;
+        self.output_slot(output)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn allocate(&self, output: usize, dims: &[i64], memory: Option<MemoryKind>) -> Result<(), KernelError> {
+        let entry = self.services().allocate.expect("the host fills every entry");
+        let kind = memory.unwrap_or(MemoryKind(u32::MAX));
+        // SAFETY: an entry of the host's table with the record of this call.
+        let code = unsafe { entry(self.call.record, output as u32, dims.as_ptr(), dims.len() as u32, kind) };
+        self.check(code, "cannot allocate an output")
+    }
+
+    fn take(&self, output: usize) -> Result<(), KernelError> {
+        let bit = match output {
+            0..64 => 1u64 << output,
+            _ => return Err(KernelError::unimplemented("a kernel with more than 64 outputs writes through `prepare`")),
+        };
+        if self.taken.get() & bit != 0 {
+            return Err(KernelError::internal(format!("output {output} is handed out twice")));
+        }
+        self.taken.set(self.taken.get() | bit);
+        Ok(())
+    }
+
+    /// An output in host memory, to be written: the planned buffer, or a fresh one. Its contents are
+    /// undefined: write every element. At most once per output; the first 64 outputs.
+    ///
+    /// # Errors
+    /// As [`ComputeContext::prepare`]; `INTERNAL` when it is of another type, in memory of a device, or
+    /// already handed out.
+    #[inline(always)]
+    pub fn output<T: Element>(&self, output: usize, dims: &[i64]) -> Result<ViewMut<'a, T>, KernelError> {
+        let slot = *self.prepare(output, dims)?;
+        if slot.dtype != T::DTYPE || !slot.memory.is_host_address() {
+            return Err(mismatch("output", output, T::DTYPE, &slot));
+        }
+        self.take(output)?;
+        // SAFETY: host memory for `elements` elements that nobody else reads or writes during the call; it is
+        // handed out once. The slot's dimensions live as long as the call.
+        Ok(unsafe {
+            ViewMut {
+                dims: slot.shape(),
+                data: slice::from_raw_parts_mut(slot.data.cast(), slot.elements as usize),
+            }
+        })
+    }
+
+    /// The bytes of an output in host memory with elements of fixed size, whatever their type.
+    ///
+    /// # Errors
+    /// As [`ComputeContext::output`].
+    pub fn output_bytes(&self, output: usize, dims: &[i64]) -> Result<&'a mut [u8], KernelError> {
+        let slot = *self.prepare(output, dims)?;
+        if slot.dtype.needs_drop() || !slot.memory.is_host_address() {
+            return Err(mismatch("output", output, DType::UINT8, &slot));
+        }
+        self.take(output)?;
+        // SAFETY: as in `output`.
+        Ok(unsafe { slice::from_raw_parts_mut(slot.data.cast(), slot.bytes as usize) })
+    }
+
+    /// An output that takes over the buffer of an input where nobody else holds that, as the registration's
+    /// `in_place` pair allows; else separate buffers. Ask before reading the input otherwise.
+    ///
+    /// # Errors
+    /// As [`ComputeContext::input`] and [`ComputeContext::output`].
+    pub fn in_place<T: Element>(
+        &self,
+        input: usize,
+        output: usize,
+        dims: &[i64],
+    ) -> Result<InOut<'a, T>, KernelError> {
+        let unread = input < 64 && self.read.get() & (1 << input) == 0;
+        let planned = self.output_slot(output)?.flags & slot_flags::PLANNED != 0;
+        if !planned && unread && self.forward(input, output, dims)? {
+            self.read.set(self.read.get() | (1 << input));
+            let slot = *self.output_slot(output)?;
+            if slot.dtype != T::DTYPE || !slot.memory.is_host_address() {
+                return Err(mismatch("output", output, T::DTYPE, &slot));
+            }
+            self.take(output)?;
+            // SAFETY: the buffer belongs to this output alone now; neither side was handed out before.
+            return Ok(InOut::InPlace(unsafe {
+                slice::from_raw_parts_mut(slot.data.cast(), slot.elements as usize)
+            }));
+        }
+        let source = self.input::<T>(input)?;
+        let target = self.output::<T>(output, dims)?;
+        Ok(InOut::Separate(source.data, target.data))
+    }
+
+    fn forward(&self, input: usize, output: usize, dims: &[i64]) -> Result<bool, KernelError> {
+        self.slot(input)?;
+        let entry = self.services().forward.expect("the host fills every entry");
+        // SAFETY: an entry of the host's table with the record of this call; positions are in range.
+        let taken = unsafe {
+            entry(self.call.record, input as u32, output as u32, dims.as_ptr(), dims.len() as u32)
+        };
+        Ok(taken != 0)
+    }
+
+    /// Returns an input's buffer as an output under another shape: nothing is copied.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when the shape has another number of elements.
+    pub fn share(&self, input: usize, output: usize, dims: &[i64]) -> Result<(), KernelError> {
+        self.slot(input)?;
+        self.output_slot(output)?;
+        let entry = self.services().share.expect("the host fills every entry");
+        // SAFETY: as in `forward`.
+        let code = unsafe {
+            entry(self.call.record, input as u32, output as u32, dims.as_ptr(), dims.len() as u32)
+        };
+        self.check(code, "cannot return an input under this shape")
+    }
+
+    /// Writes a string output; `values` holds as many as the shape has elements.
+    ///
+    /// # Errors
+    /// As [`ComputeContext::prepare`]; `INTERNAL` when the numbers differ.
+    pub fn set_strings<S: AsRef<[u8]>>(
+        &self,
+        output: usize,
+        dims: &[i64],
+        values: impl ExactSizeIterator<Item = S>,
+    ) -> Result<(), KernelError> {
+        let slot = *self.prepare(output, dims)?;
+        if slot.dtype != DType::STRING || values.len() as u64 != slot.elements {
+            return Err(mismatch("output", output, DType::STRING, &slot));
+        }
+        self.take(output)?;
+        let first = slot.data.cast::<tenon_abi::StringElement>();
+        // SAFETY: the host fills the table and its entries.
+        let set = unsafe { &*super::host::host().strings }.set.expect("the host fills every entry");
+        for (at, value) in values.enumerate() {
+            // SAFETY: element `at` of the output, which nobody else uses during the call.
+            let code = unsafe { set(first.add(at), Str::from_bytes(value.as_ref())) };
+            self.check(code, "cannot set a string")?;
+        }
+        Ok(())
+    }
+
+    /// Memory for the time of this call, aligned to 64 bytes; contents are undefined.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn scratch(&self, bytes: usize, memory: MemoryKind) -> Result<*mut c_void, KernelError> {
+        let entry = self.services().scratch.expect("the host fills every entry");
+        let mut result = std::ptr::null_mut();
+        // SAFETY: an entry of the host's table with the record of this call.
+        let code = unsafe { entry(self.call.record, bytes as u64, 64, memory, &mut result) };
+        self.check(code, "cannot lend scratch memory")?;
+        Ok(result)
+    }
+
+    /// Host memory for `count` elements for the time of this call, all zero.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn scratch_slice<T: Element>(&self, count: usize) -> Result<&'a mut [T], KernelError> {
+        let bytes = count
+            .checked_mul(size_of::<T>())
+            .ok_or_else(|| KernelError::new(Code::RESOURCE_EXHAUSTED, "scratch size overflows"))?;
+        let data = self.scratch(bytes, MemoryKind::HOST)?.cast::<T>();
+        // SAFETY: fresh host memory for `count` elements, ours until the call completes; all zero bits are a
+        // value of every element type.
+        unsafe {
+            data.write_bytes(0, count);
+            Ok(slice::from_raw_parts_mut(data, count))
+        }
+    }
+
+    /// Whether the step was cancelled: a long kernel looks now and then.
+    #[inline]
+    pub fn is_cancelled(&self) -> bool {
+        // SAFETY: the host fills step and flag for as long as the call runs.
+        unsafe { (*(*self.call.step).cancelled).load(std::sync::atomic::Ordering::Relaxed) != 0 }
+    }
+
+    /// The step's deadline on the clock of [`ComputeContext::now_ns`].
+    pub fn deadline_ns(&self) -> Option<u64> {
+        // SAFETY: the host fills the step for as long as the call runs.
+        let deadline = unsafe { (*self.call.step).deadline_ns };
+        (deadline != 0).then_some(deadline)
+    }
+
+    /// Number of the step, unique in the process.
+    pub fn step_id(&self) -> u64 {
+        // SAFETY: the host fills the step for as long as the call runs.
+        unsafe { (*self.call.step).step_id }
+    }
+
+    /// Control-flow frame and iteration; both 0 outside all loops.
+    pub fn frame_iteration(&self) -> (u64, u64) {
+        (self.call.frame, self.call.iteration)
+    }
+
+    /// Nanoseconds of a monotonic clock.
+    pub fn now_ns(&self) -> u64 {
+        // SAFETY: an entry of the host's table.
+        unsafe { self.services().now_ns.expect("the host fills every entry")() }
+    }
+
+    /// Runs `body`, and adds it as a span to the step's trace when one is taken.
+    pub fn traced<R>(&self, name: &str, body: impl FnOnce() -> R) -> R {
+        if self.call.tracing == 0 {
+            return body();
+        }
+        let begin = self.now_ns();
+        let result = body();
+        let entry = self.services().trace.expect("the host fills every entry");
+        // SAFETY: an entry of the host's table with the record of this call.
+        unsafe { entry(self.call.record, Str::new(name), begin, self.now_ns()) };
+        result
+    }
+
+    /// State of the device, for kernels of the plugin that made it; null on the host's memory.
+    pub fn device_state(&self) -> *mut DeviceState {
+        self.call.device_state
+    }
+
+    /// The stream to enqueue on; null on a device without streams.
+    pub fn stream(&self) -> *mut Stream {
+        self.call.stream
+    }
+
+    /// Resources, variables and references.
+    pub fn state(&self) -> StateContext<'a> {
+        // SAFETY: the call lives for `'a`.
+        unsafe { StateContext::new(self.call) }
+    }
+
+    /// An error from a code of the host, which has kept the message already.
+    #[inline(always)]
+    pub(super) fn check(&self, code: Code, what: &str) -> Result<(), KernelError> {
+        if code.is_ok() { Ok(()) } else { Err(KernelError::new(code, what)) }
+    }
+}
+
+unsafe fn range(first: *const Range, count: u32, arg: usize) -> std::ops::Range<usize> {
+    if arg >= count as usize {
+        return 0..0;
+    }
+    // SAFETY: the caller's promise.
+    let range = unsafe { *first.add(arg) };
+    range.start as usize..(range.start + range.len) as usize
+}
+
+#[cold]
+fn no_such(what: &str, index: usize, count: u32) -> KernelError {
+    KernelError::internal(format!("{what} {index} does not exist: the node has {count}"))
+}
+
+#[cold]
+fn mismatch(what: &str, index: usize, expected: DType, slot: &Slot) -> KernelError {
+    KernelError::internal(format!(
+        "{what} {index}: the kernel takes {expected} in host memory, found {} in memory kind {}",
+        slot.dtype, slot.memory.0
+    ))
+}

@@ -1,0 +1,144 @@
+//! What a kernel is created from.
+
+use super::attrs::{AttrReader, FromAttr};
+use crate::{KernelError, shape::PartialShape};
+use std::slice;
+use tenon_abi::{Create, DType, DeviceState, ShapeView, Slot, Str, SupportQuery};
+
+/// The node that a kernel is created for.
+pub struct CreateContext<'a> {
+    raw: &'a Create,
+}
+
+impl<'a> CreateContext<'a> {
+    /// Wraps what the host gives.
+    ///
+    /// # Safety
+    /// `raw` is filled as its docs say, for `'a`.
+    pub unsafe fn new(raw: &'a Create) -> CreateContext<'a> {
+        CreateContext { raw }
+    }
+
+    /// The attributes.
+    pub fn attrs(&self) -> AttrReader<'a> {
+        // SAFETY: the attributes are lent for as long as `create` runs.
+        unsafe { AttrReader::new(self.raw.attrs) }
+    }
+
+    /// The value of an attribute.
+    ///
+    /// # Errors
+    /// As [`AttrReader::get`].
+    pub fn attr<T: FromAttr<'a>>(&self, name: &str) -> Result<T, KernelError> {
+        self.attrs().get(name)
+    }
+
+    /// Name of the op.
+    pub fn op(&self) -> &'a str {
+        text(self.raw.op)
+    }
+
+    /// Name of the node.
+    pub fn node(&self) -> &'a str {
+        text(self.raw.node)
+    }
+
+    /// Full name of the device.
+    pub fn device(&self) -> &'a str {
+        text(self.raw.device)
+    }
+
+    /// The device's own state, for kernels of the plugin that made it; null on the host's memory.
+    pub fn device_state(&self) -> *mut DeviceState {
+        self.raw.device_state
+    }
+
+    /// Element types of the inputs.
+    pub fn input_types(&self) -> &'a [DType] {
+        // SAFETY: `input_count` elements.
+        unsafe { array(self.raw.input_types, self.raw.input_count) }
+    }
+
+    /// Element types of the outputs.
+    pub fn output_types(&self) -> &'a [DType] {
+        // SAFETY: `output_count` elements.
+        unsafe { array(self.raw.output_types, self.raw.output_count) }
+    }
+
+    /// What is known of the shape of an input.
+    pub fn input_shape(&self, input: usize) -> PartialShape {
+        // SAFETY: `input_count` elements.
+        let shapes = unsafe { array(self.raw.input_shapes, self.raw.input_count) };
+        shapes.get(input).map_or(PartialShape::UNKNOWN, partial_shape)
+    }
+
+    /// The value of an input that is the same in every call; `None` when it is not, or not known yet.
+    pub fn constant(&self, input: usize) -> Option<&'a Slot> {
+        // SAFETY: `input_count` elements.
+        let constants = unsafe { array(self.raw.constants, self.raw.input_count) };
+        constants.get(input).filter(|slot| !slot.data.is_null())
+    }
+}
+
+/// The node that a kernel is asked about.
+pub struct SupportContext<'a> {
+    raw: &'a SupportQuery,
+}
+
+impl<'a> SupportContext<'a> {
+    /// Wraps what the host gives.
+    ///
+    /// # Safety
+    /// `raw` is filled as its docs say, for `'a`.
+    pub unsafe fn new(raw: &'a SupportQuery) -> SupportContext<'a> {
+        SupportContext { raw }
+    }
+
+    /// The value of an attribute.
+    ///
+    /// # Errors
+    /// As [`AttrReader::get`].
+    pub fn attr<T: FromAttr<'a>>(&self, name: &str) -> Result<T, KernelError> {
+        // SAFETY: the attributes are lent for as long as `supports` runs.
+        unsafe { AttrReader::new(self.raw.attrs) }.get(name)
+    }
+
+    /// What is known of the shape of an input.
+    pub fn input_shape(&self, input: usize) -> PartialShape {
+        // SAFETY: `input_count` elements.
+        let shapes = unsafe { array(self.raw.input_shapes, self.raw.input_count) };
+        shapes.get(input).map_or(PartialShape::UNKNOWN, partial_shape)
+    }
+}
+
+/// Answer of [`super::Kernel::supports`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Supported {
+    /// Whatever the unknown dimensions turn out to be.
+    Yes,
+    /// Ask again when the shapes are known.
+    DependsOnShapes,
+    /// Not these attributes or shapes, with the reason.
+    No(String),
+}
+
+fn text<'a>(text: Str) -> &'a str {
+    // SAFETY: text that the host lends with the context.
+    unsafe { text.text() }.unwrap_or("")
+}
+
+unsafe fn array<'a, T>(first: *const T, count: u32) -> &'a [T] {
+    if first.is_null() || count == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { slice::from_raw_parts(first, count as usize) }
+}
+
+fn partial_shape(view: &ShapeView) -> PartialShape {
+    if view.unknown_rank != 0 {
+        return PartialShape::UNKNOWN;
+    }
+    // SAFETY: dimensions that the host lends with the context.
+    PartialShape::new(unsafe { view.dims.slice() }).unwrap_or(PartialShape::UNKNOWN)
+}

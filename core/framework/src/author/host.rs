@@ -1,0 +1,138 @@
+//! The host's table, as this library was given it.
+//!
+//! Each library has its own copy of this crate, hence its own pointer: a plugin's is set when the host
+//! opens it, the host's own when a runtime starts.
+
+use crate::KernelError;
+use std::sync::OnceLock;
+use tenon_abi::{Code, Host, KnobKind, KnobValue, LogLevel, Plugin, Sink, Str};
+
+static HOST: OnceLock<&'static Host> = OnceLock::new();
+static PLUGIN: OnceLock<PluginHandle> = OnceLock::new();
+
+/// The host's record of the plugin that this library is.
+#[derive(Clone, Copy)]
+pub struct PluginHandle(*const Plugin);
+
+// SAFETY: an opaque pointer that lives as long as the process; the host's services that take it may be
+// called from any thread.
+unsafe impl Send for PluginHandle {}
+// SAFETY: as above.
+unsafe impl Sync for PluginHandle {}
+
+/// Keeps the host's table and the plugin's record; later calls change nothing.
+///
+/// # Safety
+/// Both pointers are non-null or, for `plugin`, null, and live as long as the process; every entry of the
+/// table is filled.
+pub unsafe fn install_host(host: *const Host, plugin: *const Plugin) {
+    // SAFETY: the caller's promise.
+    let _ = HOST.set(unsafe { &*host });
+    let _ = PLUGIN.set(PluginHandle(plugin));
+}
+
+/// The host's table.
+///
+/// # Panics
+/// When no host has opened this library; contexts exist only where one has.
+pub fn host() -> &'static Host {
+    HOST.get().expect("a host opens this library before it calls it")
+}
+
+fn plugin() -> *const Plugin {
+    PLUGIN.get().map_or(std::ptr::null(), |handle| handle.0)
+}
+
+/// Writes a line to the host's log. Without a host, does nothing.
+pub fn log(level: LogLevel, message: &str) {
+    if let Some(entry) = HOST.get().and_then(|host| host.log) {
+        // SAFETY: an entry of the host's table with its own record.
+        unsafe { entry(plugin(), level, Str::new(message)) }
+    }
+}
+
+/// The value of one of the plugin's own knobs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Knob {
+    /// `true` or `false`.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// Text.
+    String(String),
+}
+
+impl Knob {
+    /// Reads a knob that this plugin declares.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when it declares none of that name.
+    pub fn read(name: &str) -> Result<Knob, KernelError> {
+        let mut value = KnobValue {
+            kind: KnobKind::INT,
+            boolean: 0,
+            int: 0,
+            float: 0.0,
+            text: Str::EMPTY,
+        };
+        let entry = host().knob.expect("the host fills every entry");
+        // SAFETY: an entry of the host's table; `value` lives through the call.
+        let code = unsafe { entry(plugin(), Str::new(name), &mut value) };
+        if !code.is_ok() {
+            return Err(KernelError::new(
+                code,
+                format!("knob {name}: this plugin declares none of that name"),
+            ));
+        }
+        Ok(match value.kind {
+            KnobKind::BOOL => Knob::Bool(value.boolean != 0),
+            KnobKind::FLOAT => Knob::Float(value.float),
+            KnobKind::STRING => {
+                // SAFETY: valid until the next look-up on this thread.
+                let text = unsafe { value.text.bytes() };
+                Knob::String(String::from_utf8_lossy(text).into_owned())
+            }
+            _ => Knob::Int(value.int),
+        })
+    }
+
+    /// Reads an integer knob.
+    ///
+    /// # Errors
+    /// As [`Knob::read`]; `INVALID_ARGUMENT` when it is of another type.
+    pub fn int(name: &str) -> Result<i64, KernelError> {
+        match Knob::read(name)? {
+            Knob::Int(value) => Ok(value),
+            other => {
+                Err(KernelError::invalid_argument(format!("knob {name}: not an int: {other:?}")))
+            }
+        }
+    }
+
+    /// Reads a bool knob.
+    ///
+    /// # Errors
+    /// As [`Knob::int`].
+    pub fn bool(name: &str) -> Result<bool, KernelError> {
+        match Knob::read(name)? {
+            Knob::Bool(value) => Ok(value),
+            other => {
+                Err(KernelError::invalid_argument(format!("knob {name}: not a bool: {other:?}")))
+            }
+        }
+    }
+}
+
+/// Gives the message of an error to a sink, and its code back.
+///
+/// # Safety
+/// `sink` is the one that the running call was lent.
+pub(crate) unsafe fn report(sink: *mut Sink, error: &KernelError) -> Code {
+    if let Some(entry) = HOST.get().and_then(|host| host.report) {
+        // SAFETY: the caller's promise.
+        unsafe { entry(sink, Str::new(&error.message)) }
+    }
+    error.code
+}

@@ -1,0 +1,26 @@
+//! What authors write against: the [`Kernel`] trait, the contexts that a kernel or a shape function is
+//! given, and the wrapper that keeps panics on the author's side of the boundary.
+//!
+//! These stand here and not in `tenon-sdk` because the standard ops and the host's own kernels are
+//! written against them too; the SDK adds the door (`export_plugin!`) and the prelude.
+
+mod attrs;
+mod call;
+mod compute;
+mod create;
+mod guard;
+mod host;
+mod kernel;
+mod parallel;
+mod shape;
+mod state;
+
+pub use attrs::{AttrReader, FromAttr};
+pub use call::{AsyncCall, CancelGuard};
+pub use compute::{ComputeContext, InOut};
+pub use create::{CreateContext, SupportContext, Supported};
+pub use guard::{guard, install_panic_hook, panic_message, spawn};
+pub use host::{Knob, PluginHandle, host, install_host, log};
+pub use kernel::{FnTable, Kernel, KernelFn, Mode, Packed, TypeTable};
+pub use shape::{Dim, ShapeContext, ShapeFunction, ShapeHandle, ShapeResult, shape_entry};
+pub use state::{Ref, StateContext, Var, VarGuard, resource_type};

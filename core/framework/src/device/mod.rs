@@ -1,0 +1,5 @@
+//! Devices: names.
+
+pub mod name;
+
+pub use name::{DeviceName, DeviceNameError};

@@ -1,0 +1,302 @@
+//! The error of the geometry functions.
+
+use crate::KernelError;
+use tenon_abi::{Code, MAX_RANK};
+
+/// What is wrong with the shapes, axes or attributes of an op.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GeometryError {
+    /// More dimensions than a tensor may have.
+    #[error("a tensor has at most {MAX_RANK} dimensions, got {rank}")]
+    RankTooLarge {
+        /// Dimensions asked for.
+        rank: usize,
+    },
+    /// Another number of dimensions than the op wants.
+    #[error("{what} must have {expected} dimensions, got {found}")]
+    Rank {
+        /// Which argument.
+        what: &'static str,
+        /// Dimensions wanted.
+        expected: usize,
+        /// Dimensions found.
+        found: usize,
+    },
+    /// Fewer dimensions than the op wants.
+    #[error("{what} must have at least {expected} dimensions, got {found}")]
+    RankTooSmall {
+        /// Which argument.
+        what: &'static str,
+        /// Least number of dimensions.
+        expected: usize,
+        /// Dimensions found.
+        found: usize,
+    },
+    /// A dimension below 0 (or below -1 where a dimension may be unknown).
+    #[error("dimension {index} must be at least 0, got {value}")]
+    NegativeDim {
+        /// Which dimension.
+        index: usize,
+        /// Its size.
+        value: i64,
+    },
+    /// The number of elements or bytes does not fit in 63 bits.
+    #[error("shape {dims:?} has too many elements: its size must be below 2^63 bytes")]
+    TooLarge {
+        /// The dimensions.
+        dims: Vec<i64>,
+    },
+    /// Two shapes that do not broadcast.
+    #[error(
+        "shapes {a:?} and {b:?} do not broadcast: each pair of dimensions must be equal or hold a 1"
+    )]
+    Incompatible {
+        /// First shape.
+        a: Vec<i64>,
+        /// Second shape.
+        b: Vec<i64>,
+    },
+    /// Two sizes that must agree.
+    #[error("{what} must be {expected}, got {found}")]
+    SizeMismatch {
+        /// Which size.
+        what: &'static str,
+        /// Size wanted.
+        expected: i64,
+        /// Size found.
+        found: i64,
+    },
+    /// An input whose shape does not fit the first input's.
+    #[error(
+        "input {input} must have the shape of input 0 except along the joined axis: expected {expected:?}, got {found:?}"
+    )]
+    InputShape {
+        /// Which input.
+        input: usize,
+        /// Shape of input 0.
+        expected: Vec<i64>,
+        /// Its shape.
+        found: Vec<i64>,
+    },
+    /// An op over a list of inputs got none.
+    #[error("expected at least one input, got none")]
+    NoInputs,
+    /// An axis that the tensor does not have.
+    #[error("{what} must lie in [{low}, {high}), got {axis}")]
+    Axis {
+        /// Which argument.
+        what: &'static str,
+        /// Least axis.
+        low: i64,
+        /// One more than the greatest axis.
+        high: i64,
+        /// Axis found.
+        axis: i64,
+    },
+    /// An axis named twice.
+    #[error("{what} holds axis {axis} twice: name each axis once")]
+    DuplicateAxis {
+        /// Which argument.
+        what: &'static str,
+        /// The axis, counted from the front.
+        axis: usize,
+    },
+    /// An attribute or argument list of the wrong length.
+    #[error("{what} must hold {expected} values, got {found}")]
+    Length {
+        /// Which argument.
+        what: &'static str,
+        /// Values wanted.
+        expected: usize,
+        /// Values found.
+        found: usize,
+    },
+    /// A value below its least.
+    #[error("{what} must be at least {least}, got {found}")]
+    TooSmall {
+        /// Which value.
+        what: &'static str,
+        /// Least value.
+        least: i64,
+        /// Value found.
+        found: i64,
+    },
+    /// A padding as large as the window, which would pool over padding only.
+    #[error("{what} must be smaller than the window of {window}, got {found}")]
+    PaddingTooLarge {
+        /// Which padding.
+        what: &'static str,
+        /// Size of the window.
+        window: i64,
+        /// Padding found.
+        found: i64,
+    },
+    /// A window larger than the padded input.
+    #[error(
+        "the window does not fit: input {input} with padding {padding} is smaller than the dilated window {window}, which would give {output} outputs"
+    )]
+    WindowTooLarge {
+        /// Size of the input.
+        input: i64,
+        /// Padding, both sides together.
+        padding: i64,
+        /// Size of the dilated window.
+        window: i64,
+        /// What the formula gives.
+        output: i64,
+    },
+    /// Two sizes of which one must divide the other.
+    #[error("{what} ({value}) must be a multiple of {divisor_name} ({divisor})")]
+    NotDivisible {
+        /// What must be a multiple.
+        what: &'static str,
+        /// Its value.
+        value: i64,
+        /// Of what.
+        divisor_name: &'static str,
+        /// The divisor.
+        divisor: i64,
+    },
+    /// A name that is not one of the allowed ones.
+    #[error("{what} must be one of {allowed}, got {found:?}")]
+    Name {
+        /// Which attribute.
+        what: &'static str,
+        /// Allowed names.
+        allowed: &'static str,
+        /// Name found.
+        found: String,
+    },
+    /// Explicit paddings given with a padding that computes them.
+    #[error("explicit_paddings must be empty unless padding is EXPLICIT, got {found} values")]
+    UnexpectedExplicitPaddings {
+        /// Values found.
+        found: usize,
+    },
+    /// Something TensorFlow allows nowhere on a CPU: strides, dilations or windows over batch or depth.
+    #[error("{what} must be 1 in the {dim} dimension, got {found}")]
+    NotSpatial {
+        /// Which attribute.
+        what: &'static str,
+        /// `batch` or `depth`.
+        dim: &'static str,
+        /// Value found.
+        found: i64,
+    },
+    /// Pooling over depth together with rows or columns, or with another stride than window.
+    #[error(
+        "pooling over depth wants a window of 1 row and 1 column and a depth stride equal to the depth window, got window {rows}x{cols}x{depth} and depth stride {stride}"
+    )]
+    DepthPooling {
+        /// Rows of the window.
+        rows: i64,
+        /// Columns of the window.
+        cols: i64,
+        /// Depth of the window.
+        depth: i64,
+        /// Stride over depth.
+        stride: i64,
+    },
+    /// More than one unknown in the shape given to a reshape.
+    #[error("a shape may hold one -1, got {dims:?}")]
+    ManyUnknown {
+        /// The shape asked for.
+        dims: Vec<i64>,
+    },
+    /// A reshape that changes the number of elements.
+    #[error("cannot reshape {elements} elements to {dims:?}")]
+    Reshape {
+        /// Elements of the input.
+        elements: i64,
+        /// The shape asked for.
+        dims: Vec<i64>,
+    },
+    /// A -1 beside a 0, which any size would fulfil.
+    #[error("cannot infer the -1 of {dims:?}: the other dimensions hold a 0, so give its size")]
+    AmbiguousReshape {
+        /// The shape asked for.
+        dims: Vec<i64>,
+    },
+    /// Squeezing a dimension that is not 1.
+    #[error("dimension {index} must be 1 to be squeezed, got {found}")]
+    Squeeze {
+        /// Which dimension.
+        index: usize,
+        /// Its size.
+        found: i64,
+    },
+    /// More than one ellipsis in a slice.
+    #[error("ellipsis_mask must have at most one bit set, got {mask:#b}")]
+    ManyEllipses {
+        /// The mask.
+        mask: u32,
+    },
+    /// A slice with more indices than the input has dimensions.
+    #[error("a slice of an input with {rank} dimensions must index at most {rank}, got more")]
+    TooManyIndices {
+        /// Dimensions of the input.
+        rank: usize,
+    },
+    /// A stride of 0.
+    #[error("strides[{index}] must not be 0")]
+    ZeroStride {
+        /// Which dimension.
+        index: usize,
+    },
+    /// A single index with a stride below 1.
+    #[error("strides[{index}] must be positive for an index that removes its dimension, got {stride}")]
+    ShrinkStride {
+        /// Which dimension.
+        index: usize,
+        /// The stride.
+        stride: i64,
+    },
+    /// A single index outside its dimension.
+    #[error("slice index {found} is out of bounds: dimension {index} has size {size}")]
+    IndexOutOfBounds {
+        /// Which dimension.
+        index: usize,
+        /// Its size.
+        size: i64,
+        /// The index.
+        found: i64,
+    },
+}
+
+impl GeometryError {
+    /// TensorFlow's code for this error.
+    pub fn code(&self) -> Code {
+        match self {
+            GeometryError::RankTooLarge { .. }
+            | GeometryError::NotSpatial { .. }
+            | GeometryError::DepthPooling { .. } => Code::UNIMPLEMENTED,
+            _ => Code::INVALID_ARGUMENT,
+        }
+    }
+}
+
+impl From<GeometryError> for KernelError {
+    fn from(error: GeometryError) -> KernelError {
+        KernelError::new(error.code(), error.to_string())
+    }
+}
+
+/// Result of the geometry functions.
+pub(super) type Result<T> = std::result::Result<T, GeometryError>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_error_keeps_code_and_message() {
+        let error = GeometryError::Axis { what: "axis", low: -2, high: 2, axis: 5 };
+        let kernel = KernelError::from(error);
+        assert_eq!(kernel.code(), Code::INVALID_ARGUMENT);
+        assert_eq!(kernel.message, "axis must lie in [-2, 2), got 5");
+        let error = GeometryError::RankTooLarge { rank: 17 };
+        assert_eq!(error.code(), Code::UNIMPLEMENTED);
+        assert_eq!(error.to_string(), "a tensor has at most 16 dimensions, got 17");
+    }
+}

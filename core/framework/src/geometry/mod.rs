@@ -1,0 +1,55 @@
+//! Geometry that shape functions and kernels share: what shapes an op accepts, which shape it gives, and in
+//! which order its elements are visited.
+//!
+//! Everything here is a pure function of dimensions and attributes. Nothing reads or writes elements, and
+//! nothing allocates: up to [`tenon_abi::MAX_RANK`] dimensions stand in a [`Dims`].
+//!
+//! Dimensions are `i64` as in TensorFlow. A function whose name or docs speak of *unknown* dimensions takes
+//! -1 for a dimension that is not known yet, as shape inference needs, and gives -1 where the result depends
+//! on it. Plans (`*Plan`) are for kernels and want every dimension known.
+//!
+//! ```
+//! use tenon_framework::geometry::{BroadcastKind, BroadcastPlan, broadcast_shape};
+//!
+//! assert_eq!(broadcast_shape(&[-1, 1, 5], &[4, 1])?, [-1, 4, 5]);
+//! let plan = BroadcastPlan::new([&[2, 3, 5], &[5]])?;
+//! assert_eq!(plan.kind(), BroadcastKind::RowRight { rows: 6, cols: 5 });
+//! # Ok::<(), tenon_framework::geometry::GeometryError>(())
+//! ```
+
+mod broadcast;
+mod channel;
+mod concat;
+mod conv;
+mod error;
+mod format;
+mod matmul;
+mod offsets;
+mod pad;
+mod pool;
+mod reduce;
+mod reshape;
+mod size;
+mod slice;
+mod transpose;
+mod window;
+
+pub use broadcast::{BroadcastKind, BroadcastPlan, Run, Runs, broadcast_shape, broadcast_shapes};
+pub use channel::ChannelSplit;
+pub use concat::{ConcatPlan, concat_axis, concat_dims, pack_axis, pack_dims};
+pub use conv::{Conv2dGeometry, Conv2dParams};
+pub use error::GeometryError;
+pub use format::{DataFormat, Padding};
+pub use matmul::{BatchMatMulGeometry, MatMulGeometry, batch_matmul_dims, matmul_dims};
+pub use offsets::Offsets;
+pub use pad::{PadPlan, pad_dims};
+pub use pool::{Pool2dGeometry, Pool2dParams};
+pub use reduce::{ArgGeometry, AxisSet, ReduceKind, ReducePlan, normalize_axis, reduce_dims};
+pub use reshape::{expand_dims, reshape_dims, squeeze_dims};
+pub use size::{
+    Dims, byte_size, element_count, known_element_count, row_major_strides, validate_dims,
+    validate_partial_dims,
+};
+pub use slice::{SliceMasks, StridedSlice, StridedSliceSpec};
+pub use transpose::{TransposeKind, TransposePlan, transpose_dims, validate_permutation};
+pub use window::{DimPadding, WindowDim};

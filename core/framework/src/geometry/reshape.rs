@@ -1,0 +1,124 @@
+//! Shapes of `Reshape`, `Squeeze` and `ExpandDims`, which copy nothing.
+
+use super::error::{GeometryError, Result};
+use super::reduce::{AxisSet, normalize_axis};
+use super::size::{Dims, known_element_count, validate_partial_dims};
+
+/// Shape of a `Reshape` of an input (dimensions -1 are unknown) to `shape`, in which one -1 stands for the
+/// size that keeps the number of elements. The result holds -1 only when that cannot be inferred yet.
+pub fn reshape_dims(input: &[i64], shape: &[i64]) -> Result<Dims> {
+    let elements = known_element_count(input)?;
+    let mut output = Dims::from_slice(shape)?;
+    validate_partial_dims(shape)?;
+    let mut unknown = shape.iter().enumerate().filter(|&(_, &size)| size == -1);
+    let inferred = unknown.next().map(|(index, _)| index);
+    if unknown.next().is_some() {
+        return Err(GeometryError::ManyUnknown { dims: shape.to_vec() });
+    }
+    let Some(elements) = elements.map(|count| count as i64) else {
+        return Ok(output);
+    };
+    let known: i64 = shape.iter().filter(|&&size| size != -1).product();
+    let mismatch = || GeometryError::Reshape { elements, dims: shape.to_vec() };
+    match inferred {
+        None if known == elements => {}
+        None => return Err(mismatch()),
+        Some(_) if known == 0 && elements == 0 => {
+            return Err(GeometryError::AmbiguousReshape { dims: shape.to_vec() });
+        }
+        Some(_) if known == 0 || elements % known != 0 => return Err(mismatch()),
+        Some(index) => output[index] = elements / known,
+    }
+    validate_partial_dims(&output)?;
+    Ok(output)
+}
+
+/// Shape of a `Squeeze`: without the given dimensions, which must be 1, or, when `axes` is empty, without
+/// every dimension of size 1. `None` when that depends on an unknown dimension (-1).
+pub fn squeeze_dims(input: &[i64], axes: &[i64]) -> Result<Option<Dims>> {
+    validate_partial_dims(input)?;
+    if axes.is_empty() && input.contains(&-1) {
+        return Ok(None);
+    }
+    let mut squeezed = AxisSet::default();
+    for &axis in axes {
+        let index = normalize_axis("squeeze_dims", axis, input.len())?;
+        if input[index] != 1 && input[index] != -1 {
+            return Err(GeometryError::Squeeze { index, found: input[index] });
+        }
+        squeezed = squeezed.with(index);
+    }
+    let mut output = Dims::EMPTY;
+    for (i, &size) in input.iter().enumerate() {
+        let drops = if axes.is_empty() { size == 1 } else { squeezed.contains(i) };
+        if !drops {
+            output.push(size)?;
+        }
+    }
+    Ok(Some(output))
+}
+
+/// Shape of an `ExpandDims`: a 1 inserted before dimension `axis`, which lies in `[-(rank + 1), rank + 1)`.
+pub fn expand_dims(input: &[i64], axis: i64) -> Result<Dims> {
+    validate_partial_dims(input)?;
+    let axis = normalize_axis("dim", axis, input.len() + 1)?;
+    let mut output = Dims::from_slice(&input[..axis])?;
+    output.push(1)?;
+    for &size in &input[axis..] {
+        output.push(size)?;
+    }
+    Ok(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reshapes() {
+        assert_eq!(reshape_dims(&[2, 3, 4], &[6, -1]).unwrap(), [6, 4]);
+        assert_eq!(reshape_dims(&[1], &[]).unwrap(), []);
+        assert_eq!(reshape_dims(&[0, 4], &[-1, 4]).unwrap(), [0, 4]);
+        assert_eq!(reshape_dims(&[0, 4], &[0, 9]).unwrap(), [0, 9]);
+        assert_eq!(reshape_dims(&[-1, 4], &[-1, 2]).unwrap(), [-1, 2]);
+        assert_eq!(reshape_dims(&[-1, 4], &[5, 2]).unwrap(), [5, 2]);
+    }
+
+    #[test]
+    fn bad_reshapes() {
+        let error = |input: &[i64], shape: &[i64]| {
+            reshape_dims(input, shape).unwrap_err().to_string()
+        };
+        assert_eq!(error(&[2, 3], &[5]), "cannot reshape 6 elements to [5]");
+        assert_eq!(error(&[2, 3], &[-1, 4]), "cannot reshape 6 elements to [-1, 4]");
+        assert_eq!(error(&[2, 3], &[-1, 0]), "cannot reshape 6 elements to [-1, 0]");
+        assert_eq!(error(&[2, 3], &[-1, -1]), "a shape may hold one -1, got [-1, -1]");
+        assert_eq!(error(&[2], &[-2]), "dimension 0 must be at least 0, got -2");
+        assert_eq!(
+            error(&[0], &[0, -1]),
+            "cannot infer the -1 of [0, -1]: the other dimensions hold a 0, so give its size"
+        );
+    }
+
+    #[test]
+    fn squeezes() {
+        assert_eq!(squeeze_dims(&[1, 2, 1], &[]).unwrap().unwrap(), [2]);
+        assert_eq!(squeeze_dims(&[1, 2, 1], &[-1, 2]).unwrap().unwrap(), [1, 2]);
+        assert_eq!(squeeze_dims(&[1, -1], &[]).unwrap(), None);
+        assert_eq!(squeeze_dims(&[1, -1], &[1]).unwrap().unwrap(), [1]);
+        assert_eq!(
+            squeeze_dims(&[1, 2], &[1]).unwrap_err().to_string(),
+            "dimension 1 must be 1 to be squeezed, got 2"
+        );
+        assert!(squeeze_dims(&[1], &[1]).is_err());
+    }
+
+    #[test]
+    fn expansions() {
+        assert_eq!(expand_dims(&[2, 3], 0).unwrap(), [1, 2, 3]);
+        assert_eq!(expand_dims(&[2, -1], -1).unwrap(), [2, -1, 1]);
+        assert_eq!(expand_dims(&[], 0).unwrap(), [1]);
+        assert!(expand_dims(&[2], 2).is_err());
+        assert!(expand_dims(&[1; 16], 0).is_err());
+    }
+}

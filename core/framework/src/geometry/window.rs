@@ -1,0 +1,215 @@
+//! Windows that slide over one spatial dimension, with TensorFlow's formulas.
+//!
+//! The dilated window spans `span = (kernel - 1) * dilation + 1` inputs. With division rounding towards 0:
+//! - `SAME`: `output = ceil(input / stride)`, `pads = max((output - 1) * stride + span - input, 0)`, of which
+//!   `pads / 2` come before and the rest after;
+//! - `VALID`: `output = (input - span + stride) / stride`, no pads;
+//! - explicit: as `VALID`, with `input + before + after` for `input`.
+//!
+//! Output `o` reads inputs `o * stride - pad_before + k * dilation` for `k` below `kernel`, those that exist.
+//!
+//! A window that is too large by less than a stride gives 0 outputs, as in TensorFlow; larger ones are
+//! errors.
+
+use super::error::{GeometryError, Result};
+use super::format::Padding;
+use std::ops::Range;
+
+/// Padding of one dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DimPadding {
+    /// Computed for `ceil(input / stride)` outputs.
+    Same,
+    /// None.
+    Valid,
+    /// Given.
+    Explicit {
+        /// Zeros before the first input.
+        before: i64,
+        /// Zeros after the last input.
+        after: i64,
+    },
+}
+
+/// One spatial dimension of a convolution or pooling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowDim {
+    /// Inputs; -1 when unknown.
+    pub input: i64,
+    /// Taps of the window; -1 when unknown.
+    pub kernel: i64,
+    /// Inputs between neighbouring windows.
+    pub stride: i64,
+    /// Inputs between neighbouring taps.
+    pub dilation: i64,
+    /// Padding before the first input; -1 when it depends on something unknown.
+    pub pad_before: i64,
+    /// Padding after the last input; -1 when it depends on something unknown.
+    pub pad_after: i64,
+    /// Outputs; -1 when they depend on something unknown.
+    pub output: i64,
+}
+
+impl WindowDim {
+    /// Computes padding and outputs. `input` and `kernel` may be -1 (unknown).
+    ///
+    /// Fails when `kernel`, `stride` or `dilation` is below 1, a pad is negative, the window does not fit or
+    /// a number overflows.
+    pub fn new(
+        input: i64,
+        kernel: i64,
+        stride: i64,
+        dilation: i64,
+        padding: DimPadding,
+    ) -> Result<WindowDim> {
+        at_least("an input size", 0, if input == -1 { 0 } else { input })?;
+        at_least("a window size", 1, if kernel == -1 { 1 } else { kernel })?;
+        at_least("a spatial stride", 1, stride)?;
+        at_least("a spatial dilation", 1, dilation)?;
+        if let DimPadding::Explicit { before, after } = padding {
+            at_least("a padding", 0, before.min(after))?;
+        }
+        let mut window =
+            WindowDim { input, kernel, stride, dilation, pad_before: 0, pad_after: 0, output: -1 };
+        window.solve(padding)?;
+        Ok(window)
+    }
+
+    fn solve(&mut self, padding: DimPadding) -> Result<()> {
+        let known = self.input >= 0 && self.kernel >= 1;
+        match padding {
+            DimPadding::Same => {
+                if self.input >= 0 {
+                    self.output = self.input / self.stride + i64::from(self.input % self.stride != 0);
+                }
+                (self.pad_before, self.pad_after) = (-1, -1);
+                if known {
+                    let needed = i128::from(self.output - 1) * i128::from(self.stride)
+                        + self.span()
+                        - i128::from(self.input);
+                    let needed = i64::try_from(needed.max(0)).map_err(|_| self.too_large())?;
+                    self.pad_before = needed / 2;
+                    self.pad_after = needed - needed / 2;
+                }
+            }
+            DimPadding::Valid => {
+                self.output = if known { self.fit(0, 0)? } else { -1 };
+            }
+            DimPadding::Explicit { before, after } => {
+                (self.pad_before, self.pad_after) = (before, after);
+                self.output = if known { self.fit(before, after)? } else { -1 };
+            }
+        }
+        Ok(())
+    }
+
+    /// Outputs of a window over the padded input.
+    fn fit(&self, before: i64, after: i64) -> Result<i64> {
+        let padding = i128::from(before) + i128::from(after);
+        let room = i128::from(self.input) + padding - self.span() + i128::from(self.stride);
+        let output =
+            i64::try_from(room / i128::from(self.stride)).map_err(|_| self.too_large())?;
+        if output < 0 {
+            return Err(GeometryError::WindowTooLarge {
+                input: self.input,
+                padding: i64::try_from(padding).unwrap_or(i64::MAX),
+                window: i64::try_from(self.span()).unwrap_or(i64::MAX),
+                output,
+            });
+        }
+        Ok(output)
+    }
+
+    fn span(&self) -> i128 {
+        i128::from(self.kernel - 1) * i128::from(self.dilation) + 1
+    }
+
+    fn too_large(&self) -> GeometryError {
+        GeometryError::TooLarge { dims: vec![self.input, self.kernel] }
+    }
+
+    /// Input that tap 0 of an output reads; negative when it lies in the padding.
+    pub fn start(&self, output: usize) -> i64 {
+        (output as i64) * self.stride - self.pad_before
+    }
+
+    /// Input that a tap of an output reads; `None` when it lies in the padding.
+    pub fn input_at(&self, output: usize, tap: usize) -> Option<usize> {
+        let position = self.start(output) + (tap as i64) * self.dilation;
+        usize::try_from(position).ok().filter(|_| position < self.input)
+    }
+
+    /// The taps of an output that read an input and not padding.
+    pub fn taps(&self, output: usize) -> Range<usize> {
+        let start = self.start(output);
+        let ceil = |x: i64| if x <= 0 { 0 } else { (x - 1) / self.dilation + 1 };
+        let first = ceil(-start).min(self.kernel);
+        let end = ceil(self.input - start).clamp(first, self.kernel);
+        first as usize..end as usize
+    }
+}
+
+fn at_least(what: &'static str, least: i64, found: i64) -> Result<()> {
+    if found < least { Err(GeometryError::TooSmall { what, least, found }) } else { Ok(()) }
+}
+
+/// Padding of the spatial dimension that stands at `dim` of the format, from both attributes. The list is
+/// checked by [`check_explicit_paddings`] before.
+pub(super) fn dim_padding(padding: Padding, explicit: &[i64], dim: usize) -> DimPadding {
+    match padding {
+        Padding::Same => DimPadding::Same,
+        Padding::Valid => DimPadding::Valid,
+        Padding::Explicit => {
+            DimPadding::Explicit { before: explicit[2 * dim], after: explicit[2 * dim + 1] }
+        }
+    }
+}
+
+/// Checks `explicit_paddings`: empty unless the padding is explicit, else a pair per dimension of the format,
+/// none negative, those of batch and channels 0.
+pub(super) fn check_explicit_paddings(
+    padding: Padding,
+    explicit: &[i64],
+    channel: usize,
+) -> Result<()> {
+    const DIMS: usize = 4;
+    if padding != Padding::Explicit {
+        return match explicit.len() {
+            0 => Ok(()),
+            found => Err(GeometryError::UnexpectedExplicitPaddings { found }),
+        };
+    }
+    check_len("explicit_paddings", 2 * DIMS, explicit)?;
+    at_least("explicit_paddings", 0, explicit.iter().copied().min().unwrap_or(0))?;
+    for (dim, name) in
+        [(0, "the explicit padding of the batch"), (channel, "the explicit padding of the depth")]
+    {
+        let found = explicit[2 * dim].max(explicit[2 * dim + 1]);
+        if found != 0 {
+            return Err(GeometryError::SizeMismatch { what: name, expected: 0, found });
+        }
+    }
+    Ok(())
+}
+
+/// Checks the length of a list.
+pub(super) fn check_len(what: &'static str, expected: usize, list: &[i64]) -> Result<()> {
+    if list.len() == expected {
+        Ok(())
+    } else {
+        Err(GeometryError::Length { what, expected, found: list.len() })
+    }
+}
+
+/// Checks that a four-value attribute is 1 for one dimension.
+pub(super) fn check_one(
+    what: &'static str,
+    dim: &'static str,
+    found: i64,
+) -> Result<()> {
+    if found == 1 { Ok(()) } else { Err(GeometryError::NotSpatial { what, dim, found }) }
+}
+
+#[cfg(test)]
+#[path = "window_tests.rs"]
+mod tests;

@@ -1,0 +1,32 @@
+//! Types, definitions and registries of Tenon's kernel layer.
+//!
+//! What stands here is what an op, a kernel and a device are: element types ([`element`]), shapes, host
+//! tensors, attributes, definitions, the registry, the traits that authors implement ([`author`]), the
+//! registration macros ([`reg`]), and the geometry that shape functions and several plugins share
+//! ([`geometry`]). What is not here: loading libraries and allocators (`tenon-host`), graphs
+//! (`tenon-graph`), steps (`tenon-runtime`).
+
+pub mod attr;
+pub mod author;
+pub mod device;
+pub mod element;
+mod error;
+pub mod geometry;
+pub mod op;
+pub mod reg;
+pub mod resource;
+pub mod shape;
+pub mod tensor;
+mod view;
+
+pub use error::{Code, KernelError};
+pub use shape::{PartialShape, Shape};
+pub use tenon_abi::{self as abi, DType};
+pub use tensor::Tensor;
+pub use view::{View, ViewMut};
+
+/// For the expansion of macros only.
+#[doc(hidden)]
+pub mod __private {
+    pub use inventory;
+}

@@ -1,0 +1,185 @@
+//! What can be wrong with an op definition, or with a node of it.
+
+use super::raw::RawError;
+use crate::attr::AttrType;
+use tenon_abi::{Code, DType};
+use thiserror::Error;
+
+/// What is wrong with an op definition, or with the attributes and inputs of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum OpError {
+    /// A plugin handed over a malformed struct.
+    #[error(transparent)]
+    Raw(#[from] RawError),
+    /// A text that does not follow the grammar.
+    #[error("op '{op}': in {text:?} at byte {position}: expected {expected}, found {found}")]
+    Spec {
+        /// The op.
+        op: String,
+        /// The text.
+        text: String,
+        /// Byte in the text.
+        position: usize,
+        /// What the grammar wants there.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
+    /// A name that does not follow its rule.
+    #[error("op names follow {rule}, found '{name}'")]
+    Name {
+        /// What was found.
+        name: String,
+        /// The rule, as a regular expression.
+        rule: &'static str,
+    },
+    /// Two arguments or attributes of one name.
+    #[error("op '{op}': two {what}s are named '{name}': rename one")]
+    Duplicate {
+        /// The op.
+        op: String,
+        /// `input`, `output` or `attribute`.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// An argument names an attribute that is not declared.
+    #[error("op '{op}': argument '{arg}' names attribute '{attr}', which the op does not declare")]
+    UndeclaredAttr {
+        /// The op.
+        op: String,
+        /// The argument.
+        arg: String,
+        /// The attribute.
+        attr: String,
+    },
+    /// An argument names an attribute of a type that does not serve.
+    #[error(
+        "op '{op}': argument '{arg}' needs attribute '{attr}' to be {expected}, it is {found}"
+    )]
+    AttrRole {
+        /// The op.
+        op: String,
+        /// The argument.
+        arg: String,
+        /// The attribute.
+        attr: String,
+        /// Types that serve.
+        expected: &'static str,
+        /// Type that was declared.
+        found: AttrType,
+    },
+    /// A node lacks an attribute that has no default.
+    #[error("op '{op}': attribute '{attr}' of type {expected} is missing and has no default: set it")]
+    MissingAttr {
+        /// The op.
+        op: String,
+        /// The attribute.
+        attr: String,
+        /// Its type.
+        expected: AttrType,
+    },
+    /// An attribute of another type than declared.
+    #[error("op '{op}': attribute '{attr}' is of type {expected}, found {found}")]
+    AttrType {
+        /// The op.
+        op: String,
+        /// The attribute.
+        attr: String,
+        /// Declared.
+        expected: AttrType,
+        /// Found.
+        found: AttrType,
+    },
+    /// A value that the op does not allow.
+    #[error("op '{op}': attribute '{attr}' is one of {allowed}, found {found}")]
+    NotAllowed {
+        /// The op.
+        op: String,
+        /// The attribute.
+        attr: String,
+        /// What is allowed.
+        allowed: String,
+        /// What was found.
+        found: String,
+    },
+    /// A number, or a length of a list, below its minimum.
+    #[error("op '{op}': {quantity} '{attr}' is at least {minimum}, found {found}")]
+    BelowMinimum {
+        /// The op.
+        op: String,
+        /// The attribute.
+        attr: String,
+        /// `attribute`, or `the length of attribute`.
+        quantity: &'static str,
+        /// The minimum.
+        minimum: i64,
+        /// What was found.
+        found: i64,
+    },
+    /// An attribute that the op does not have.
+    #[error(
+        "op '{op}' has no attribute '{attr}': it has {known}; names of other attributes begin with '_'"
+    )]
+    UnknownAttr {
+        /// The op.
+        op: String,
+        /// The attribute.
+        attr: String,
+        /// Those it has.
+        known: String,
+    },
+    /// Another number of inputs than the op takes.
+    #[error("op '{op}' takes {expected} inputs, found {found}")]
+    InputCount {
+        /// The op.
+        op: String,
+        /// In words.
+        expected: String,
+        /// Given.
+        found: usize,
+    },
+    /// An input of the wrong type.
+    #[error("op '{op}': input {index} (argument '{arg}') is {expected}, found {found}")]
+    InputType {
+        /// The op.
+        op: String,
+        /// The argument.
+        arg: String,
+        /// Flat position.
+        index: usize,
+        /// Wanted.
+        expected: DType,
+        /// Given.
+        found: DType,
+    },
+    /// The lengths of several variadic inputs cannot be told apart.
+    #[error("op '{op}': the lengths {attrs} cannot be told from {found} inputs: set all but one")]
+    Ambiguous {
+        /// The op.
+        op: String,
+        /// The attributes that give the lengths.
+        attrs: String,
+        /// Number of inputs.
+        found: usize,
+    },
+    /// More inputs or outputs than any node may have.
+    #[error("op '{op}': argument '{arg}' stands for {found} values, a node has at most {limit}")]
+    TooMany {
+        /// The op.
+        op: String,
+        /// The argument.
+        arg: String,
+        /// The limit.
+        limit: usize,
+        /// What was found.
+        found: i64,
+    },
+}
+
+impl OpError {
+    /// The canonical code.
+    pub fn code(&self) -> Code {
+        Code::INVALID_ARGUMENT
+    }
+}

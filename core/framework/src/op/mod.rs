@@ -1,0 +1,19 @@
+//! Ops: definitions, the texts they are written in, and what they say about one node.
+//!
+//! An [`OpDef`] has no code that computes. [`OpDef::from_spec`] and [`OpDef::from_abi`] read the texts that
+//! `REGISTER_OP` takes; [`infer_attrs`], [`apply_defaults`] and [`check_attrs`] complete and check the
+//! attributes of a node; [`Signature::resolve`] gives its flat inputs and outputs.
+
+mod attrs;
+mod def;
+mod error;
+pub(crate) mod raw;
+mod signature;
+mod spec;
+mod value;
+
+pub use attrs::{apply_defaults, check_attrs, infer_attrs};
+pub use def::{Allowed, ArgDef, ArgType, AttrDef, OpDef, SourceInfo};
+pub use error::OpError;
+pub use raw::RawError;
+pub use signature::{MAX_VALUES, Signature};

@@ -1,0 +1,166 @@
+//! Reads what a plugin handed over: sizes, null pointers and UTF-8 are checked before anything is used.
+
+use std::mem::size_of;
+use tenon_abi::{Str, Strs};
+use thiserror::Error;
+
+/// What is malformed in a struct that a plugin handed over.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RawError {
+    /// The pointer to the whole struct is null.
+    #[error("a plugin handed over a null pointer instead of a {what}")]
+    NullStruct {
+        /// The struct.
+        what: &'static str,
+    },
+    /// The struct is smaller than this host needs.
+    #[error(
+        "struct_size of a {what} is {found}, expected at least {expected}: build the plugin for this host's ABI"
+    )]
+    StructSize {
+        /// The struct.
+        what: &'static str,
+        /// Bytes needed.
+        expected: usize,
+        /// What it says.
+        found: u32,
+    },
+    /// A null pointer where the boundary allows none.
+    #[error("field '{field}' of a {what} is null, expected a value")]
+    Null {
+        /// The struct.
+        what: &'static str,
+        /// The field.
+        field: &'static str,
+    },
+    /// A count that no array in memory can have.
+    #[error("field '{field}' of a {what} counts {found} elements, which no array in memory has")]
+    Count {
+        /// The struct.
+        what: &'static str,
+        /// The field.
+        field: &'static str,
+        /// What it says.
+        found: usize,
+    },
+    /// Text that is not UTF-8.
+    #[error("field '{field}' of a {what} is not UTF-8: {found:?}")]
+    Utf8 {
+        /// The struct.
+        what: &'static str,
+        /// The field.
+        field: &'static str,
+        /// The bytes, as far as they can be shown.
+        found: String,
+    },
+}
+
+/// Borrows a struct that begins with its `struct_size`.
+///
+/// # Safety
+/// `pointer` is null or points to a `u32` and, when that says so, to a whole `T` that lives for `'a`.
+pub(crate) unsafe fn sized<'a, T>(
+    pointer: *const T,
+    what: &'static str,
+) -> Result<&'a T, RawError> {
+    if pointer.is_null() {
+        return Err(RawError::NullStruct { what });
+    }
+    // SAFETY: every struct of the boundary begins with its size.
+    let found = unsafe { pointer.cast::<u32>().read() };
+    if (found as usize) < size_of::<T>() {
+        return Err(RawError::StructSize { what, expected: size_of::<T>(), found });
+    }
+    // SAFETY: it is as long as `T`, by its own word.
+    Ok(unsafe { &*pointer })
+}
+
+/// Borrows an array.
+///
+/// # Safety
+/// `pointer` is null or points to `len` elements that live for `'a`.
+pub(crate) unsafe fn array<'a, T>(
+    pointer: *const T,
+    len: usize,
+    what: &'static str,
+    field: &'static str,
+) -> Result<&'a [T], RawError> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    if pointer.is_null() {
+        return Err(RawError::Null { what, field });
+    }
+    if len > isize::MAX as usize / size_of::<T>().max(1) {
+        return Err(RawError::Count { what, field, found: len });
+    }
+    // SAFETY: the caller's promise; the size fits.
+    Ok(unsafe { std::slice::from_raw_parts(pointer, len) })
+}
+
+/// Copies text.
+///
+/// # Safety
+/// `text` points to as many bytes as it says.
+pub(crate) unsafe fn text(
+    text: Str,
+    what: &'static str,
+    field: &'static str,
+) -> Result<String, RawError> {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { array(text.ptr, text.len, what, field)? };
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => {
+            let found = String::from_utf8_lossy(bytes).chars().take(40).collect();
+            Err(RawError::Utf8 { what, field, found })
+        }
+    }
+}
+
+/// Copies texts.
+///
+/// # Safety
+/// `texts` and each of its elements point to as much as they say.
+pub(crate) unsafe fn texts(
+    texts: Strs,
+    what: &'static str,
+    field: &'static str,
+) -> Result<Vec<String>, RawError> {
+    // SAFETY: the caller's promise.
+    let items = unsafe { array(texts.ptr, texts.len, what, field)? };
+    // SAFETY: as above.
+    items.iter().map(|&item| unsafe { text(item, what, field) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr;
+
+    #[test]
+    fn null_and_short_structs_are_refused() {
+        // SAFETY: null is allowed.
+        let null = unsafe { sized::<tenon_abi::OpDef>(ptr::null(), "op definition") };
+        assert!(matches!(null, Err(RawError::NullStruct { .. })));
+        let short = 8u32;
+        // SAFETY: points to the size, which says that no more is there.
+        let error = unsafe { sized((&raw const short).cast::<tenon_abi::OpDef>(), "op definition") };
+        let message = error.err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(message.starts_with("struct_size of a op definition is 8, expected at least"));
+    }
+
+    #[test]
+    fn a_null_array_with_elements_and_bad_text_are_refused() {
+        // SAFETY: null is never read.
+        let null = unsafe { text(Str { ptr: ptr::null(), len: 3 }, "op", "name") };
+        assert_eq!(null, Err(RawError::Null { what: "op", field: "name" }));
+        // SAFETY: one readable byte.
+        let bytes = unsafe { text(Str::from_bytes(&[0xff]), "op", "name") };
+        assert!(matches!(bytes, Err(RawError::Utf8 { .. })));
+        let far = Str { ptr: ptr::dangling(), len: usize::MAX };
+        // SAFETY: refused before it is read.
+        let count = unsafe { text(far, "op", "name") };
+        assert!(matches!(count, Err(RawError::Count { found: usize::MAX, .. })));
+    }
+}

@@ -1,0 +1,250 @@
+//! Registration of a kernel.
+
+use super::{Site, strs};
+use crate::{
+    author::{FnTable, Kernel, KernelFn, TypeTable},
+    element::Element,
+};
+use std::marker::PhantomData;
+use tenon_abi::{
+    Code, DType, Determinism, ExtCost, ExtHeader, InPlace, KernelDef, KernelTable, Registrar,
+    RegistrarTable, Str, Strs, ToleranceKind, TypeConstraint, ext_tags, kernel_def_flags,
+    layout::EXT_COST,
+};
+
+/// Most type attributes that one kernel constrains.
+const MAX_CONSTRAINTS: usize = 6;
+
+/// Every type with elements of fixed size that this version computes on.
+pub const COPYABLE: &[DType] = &[
+    DType::BOOL, DType::INT8, DType::INT16, DType::INT32, DType::INT64, DType::UINT8,
+    DType::UINT16, DType::UINT32, DType::UINT64, DType::HALF, DType::BFLOAT16, DType::FLOAT,
+    DType::DOUBLE, DType::COMPLEX64, DType::COMPLEX128, DType::QINT8, DType::QUINT8,
+    DType::QINT16, DType::QUINT16, DType::QINT32,
+];
+
+/// [`COPYABLE`] and the types whose elements need destruction.
+pub const ANY_TYPE: &[DType] = &[
+    DType::BOOL, DType::INT8, DType::INT16, DType::INT32, DType::INT64, DType::UINT8,
+    DType::UINT16, DType::UINT32, DType::UINT64, DType::HALF, DType::BFLOAT16, DType::FLOAT,
+    DType::DOUBLE, DType::COMPLEX64, DType::COMPLEX128, DType::QINT8, DType::QUINT8,
+    DType::QINT16, DType::QUINT16, DType::QINT32, DType::STRING, DType::RESOURCE, DType::VARIANT,
+];
+
+/// Numerics contract of a kernel.
+#[derive(Clone, Copy)]
+pub struct Numerics(pub(crate) tenon_abi::Numerics);
+
+impl Numerics {
+    /// Nothing is stated.
+    pub const UNSPECIFIED: Numerics = Numerics::of(ToleranceKind::UNSPECIFIED, 0.0, 0.0, 0.0);
+    /// Equal bit for bit, whatever the machine and the threads.
+    pub const EXACT: Numerics =
+        Numerics::of(ToleranceKind::EXACT, 0.0, 0.0, 0.0).determinism(Determinism::BITWISE);
+
+    const fn of(tolerance: ToleranceKind, ulps: f64, absolute: f64, relative: f64) -> Numerics {
+        Numerics(tenon_abi::Numerics {
+            tolerance,
+            determinism: Determinism::NONE,
+            ulps,
+            absolute,
+            relative,
+            accumulation: DType::INVALID,
+            reserved: 0,
+        })
+    }
+
+    /// Within so many units in the last place; the same bits from run to run.
+    pub const fn ulps(ulps: f64) -> Numerics {
+        Numerics::of(ToleranceKind::ULPS, ulps, 0.0, 0.0).determinism(Determinism::RUN_TO_RUN)
+    }
+
+    /// Within `absolute + relative * |expected|`, for sums relative to the sum of the absolute terms; the
+    /// same bits from run to run.
+    pub const fn relative(absolute: f64, relative: f64) -> Numerics {
+        Numerics::of(ToleranceKind::ABSOLUTE_RELATIVE, 0.0, absolute, relative)
+            .determinism(Determinism::RUN_TO_RUN)
+    }
+
+    /// What two runs share.
+    pub const fn determinism(mut self, determinism: Determinism) -> Numerics {
+        self.0.determinism = determinism;
+        self
+    }
+
+    /// Type in which sums are kept.
+    pub const fn accumulation(mut self, dtype: DType) -> Numerics {
+        self.0.accumulation = dtype;
+        self
+    }
+}
+
+/// A kernel as `register_kernel!` writes it.
+#[derive(Clone, Copy)]
+pub struct KernelReg {
+    pub(crate) op: &'static str,
+    pub(crate) device: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) priority: i32,
+    pub(crate) flags: u32,
+    pub(crate) constraints: [(&'static str, &'static [DType]); MAX_CONSTRAINTS],
+    pub(crate) constraint_count: usize,
+    host_memory: &'static [&'static str],
+    in_place: &'static [(u32, u32)],
+    pub(crate) features: &'static [&'static str],
+    numerics: Numerics,
+    cost: Option<(f64, f64)>,
+    table: &'static KernelTable,
+    pub(crate) site: Site,
+}
+
+struct One<T>(PhantomData<T>);
+
+impl<T: Element> One<T> {
+    const TYPES: &'static [DType] = &[T::DTYPE];
+}
+
+impl KernelReg {
+    /// A kernel with these entries, for any element types that the op allows.
+    pub const fn new(
+        op: &'static str,
+        device: &'static str,
+        table: &'static KernelTable,
+        site: Site,
+    ) -> KernelReg {
+        KernelReg {
+            op,
+            device,
+            label: "",
+            priority: 0,
+            flags: 0,
+            constraints: [("", &[]); MAX_CONSTRAINTS],
+            constraint_count: 0,
+            host_memory: &[],
+            in_place: &[],
+            features: &[],
+            numerics: Numerics::UNSPECIFIED,
+            cost: None,
+            table,
+            site,
+        }
+    }
+
+    /// A kernel type.
+    pub const fn of<K: Kernel>(op: &'static str, device: &'static str, site: Site) -> KernelReg {
+        KernelReg::new(op, device, TypeTable::<K>::TABLE, site)
+    }
+
+    /// A kernel function.
+    pub const fn function<F: KernelFn>(
+        op: &'static str,
+        device: &'static str,
+        _function: F,
+        site: Site,
+    ) -> KernelReg {
+        KernelReg::new(op, device, FnTable::<F>::TABLE, site)
+    }
+
+    /// Takes only these element types for a type attribute.
+    pub const fn types(mut self, attr: &'static str, types: &'static [DType]) -> KernelReg {
+        assert!(self.constraint_count < MAX_CONSTRAINTS, "too many constraints on one kernel");
+        assert!(!types.is_empty(), "a constraint names at least one type");
+        self.constraints[self.constraint_count] = (attr, types);
+        self.constraint_count += 1;
+        self
+    }
+
+    /// Takes only `T` for a type attribute.
+    pub const fn element<T: Element>(self, attr: &'static str) -> KernelReg {
+        self.types(attr, One::<T>::TYPES)
+    }
+
+    /// Higher wins.
+    pub const fn priority(mut self, priority: i32) -> KernelReg {
+        self.priority = priority;
+        self
+    }
+
+    /// Names the variant.
+    pub const fn label(mut self, label: &'static str) -> KernelReg {
+        self.label = label;
+        self
+    }
+
+    /// Never chosen by policy, only when its label is asked for.
+    pub const fn on_request(mut self, on: bool) -> KernelReg {
+        self.flags = if on { kernel_def_flags::ON_REQUEST } else { 0 };
+        self
+    }
+
+    /// Arguments that lie in host memory, whatever the device.
+    pub const fn host_memory(mut self, arguments: &'static [&'static str]) -> KernelReg {
+        self.host_memory = arguments;
+        self
+    }
+
+    /// Pairs (input argument, output argument) that may share a buffer.
+    pub const fn in_place(mut self, pairs: &'static [(u32, u32)]) -> KernelReg {
+        self.in_place = pairs;
+        self
+    }
+
+    /// CPU or GPU features that the kernel needs.
+    pub const fn features(mut self, features: &'static [&'static str]) -> KernelReg {
+        self.features = features;
+        self
+    }
+
+    /// Numerics contract.
+    pub const fn numerics(mut self, numerics: Numerics) -> KernelReg {
+        self.numerics = numerics;
+        self
+    }
+
+    /// What a call costs: nanoseconds fixed, and per element of the first output.
+    pub const fn cost(mut self, cost: (f64, f64)) -> KernelReg {
+        self.cost = Some(cost);
+        self
+    }
+
+    /// Gives the kernel to a registrar.
+    pub(crate) unsafe fn submit(&self, to: *mut Registrar, table: &RegistrarTable) -> Code {
+        let constraints: Vec<TypeConstraint> = self.constraints[..self.constraint_count]
+            .iter()
+            .map(|&(attr, types)| TypeConstraint {
+                attr: Str::new(attr),
+                types: types.as_ptr(),
+                count: types.len(),
+            })
+            .collect();
+        let pairs: Vec<InPlace> =
+            self.in_place.iter().map(|&(input, output)| InPlace { input, output }).collect();
+        let (host_memory, features) = (strs(self.host_memory), strs(self.features));
+        let cost = self.cost.map(|(fixed_ns, per_element_ns)| ExtCost {
+            header: ExtHeader::new(ext_tags::COST, 1, &EXT_COST),
+            fixed_ns,
+            per_element_ns,
+        });
+        let def = KernelDef {
+            struct_size: size_of::<KernelDef>() as u32,
+            flags: self.flags,
+            op: Str::new(self.op),
+            device_type: Str::new(self.device),
+            label: Str::new(self.label),
+            priority: self.priority,
+            reserved: 0,
+            constraints: constraints.as_ptr(),
+            constraint_count: constraints.len(),
+            host_memory: Strs::new(&host_memory),
+            in_place: pairs.as_ptr(),
+            in_place_count: pairs.len(),
+            features: Strs::new(&features),
+            numerics: self.numerics.0,
+            table: self.table,
+            source: self.site.source(),
+            ext: cost.as_ref().map_or(std::ptr::null(), |cost| &raw const cost.header),
+        };
+        // SAFETY: the caller gives a registrar with its table; the host copies the definition.
+        unsafe { table.kernel.expect("the host fills every entry")(to, &def) }
+    }
+}

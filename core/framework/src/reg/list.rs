@@ -1,0 +1,79 @@
+//! The list of this library's registrations.
+
+use super::{DeviceReg, ExtensionReg, KernelReg, KnobReg, OpReg, Site};
+use tenon_abi::{Code, Registrar, RegistrarTable};
+
+/// One entry of the list.
+#[derive(Clone, Copy)]
+pub enum Registration {
+    /// An op.
+    Op(OpReg),
+    /// A kernel.
+    Kernel(KernelReg),
+    /// A device type.
+    Device(DeviceReg),
+    /// A knob.
+    Knob(KnobReg),
+    /// Anything else, by tag.
+    Extension(ExtensionReg),
+}
+
+inventory::collect!(Registration);
+
+impl Registration {
+    /// Where it stands.
+    pub const fn site(&self) -> &Site {
+        match self {
+            Registration::Op(op) => &op.site,
+            Registration::Kernel(kernel) => &kernel.site,
+            Registration::Device(device) => &device.site,
+            Registration::Knob(knob) => &knob.site,
+            Registration::Extension(extension) => &extension.site,
+        }
+    }
+
+    unsafe fn submit(&self, to: *mut Registrar, table: &RegistrarTable) -> Code {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Registration::Op(op) => op.submit(to, table),
+                Registration::Kernel(kernel) => kernel.submit(to, table),
+                Registration::Device(device) => device.submit(to, table),
+                Registration::Knob(knob) => knob.submit(to, table),
+                Registration::Extension(extension) => extension.submit(to, table),
+            }
+        }
+    }
+}
+
+/// This library's registrations, in an order that link order does not change.
+pub fn registrations() -> Vec<&'static Registration> {
+    let mut all: Vec<&Registration> = inventory::iter::<Registration>().collect();
+    all.sort_by_key(|entry| (entry.site().krate, entry.site().file, entry.site().line));
+    all
+}
+
+/// Gives this library's registrations that `wanted` accepts to a registrar; the first code that is an
+/// error ends it.
+///
+/// # Safety
+/// `to` and `table` are what the host gives to a plugin's `register`.
+pub unsafe fn submit_all(
+    to: *mut Registrar,
+    table: *const RegistrarTable,
+    wanted: impl Fn(&Registration) -> bool,
+) -> Code {
+    // SAFETY: the caller's promise.
+    let table = unsafe { &*table };
+    for entry in registrations() {
+        if !wanted(entry) {
+            continue;
+        }
+        // SAFETY: the caller's promise.
+        let code = unsafe { entry.submit(to, table) };
+        if !code.is_ok() {
+            return code;
+        }
+    }
+    Code::OK
+}

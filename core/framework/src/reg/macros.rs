@@ -1,0 +1,132 @@
+//! The macros: const builders, one entry in the list, one record in the manifest.
+
+/// The place of a registration.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __site {
+    () => {
+        $crate::reg::Site { krate: env!("CARGO_PKG_NAME"), file: file!(), line: line!() }
+    };
+}
+
+/// Submits one registration and writes its manifest record.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __submit {
+    ($variant:ident, $reg:expr) => {
+        const _: () = {
+            const REG: $crate::reg::Registration = $crate::reg::Registration::$variant($reg);
+            const LEN: usize = $crate::reg::manifest::record_len(&REG);
+            #[used]
+            #[cfg_attr(target_os = "linux", unsafe(link_section = "tenon_manifest"))]
+            #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__tenon"))]
+            #[cfg_attr(windows, unsafe(link_section = ".tenon"))]
+            static RECORD: [u8; LEN] = $crate::reg::manifest::record::<LEN>(&REG);
+            $crate::__private::inventory::submit! { REG }
+        };
+    };
+}
+
+/// Registers an op with the list of this library.
+///
+/// ```
+/// use tenon_framework::{author::{ShapeContext, ShapeResult}, register_op};
+///
+/// fn same_shape(c: &ShapeContext<'_>) -> ShapeResult {
+///     c.set_output(0, c.input(0))
+/// }
+///
+/// register_op!(
+///     "Twice",
+///     inputs = &["x: T"],
+///     outputs = &["y: T"],
+///     attrs = &["T: {float, double}"],
+///     shape = same_shape,
+///     summary = "Doubles every element.",
+/// );
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! register_op {
+    ($name:literal $(, $key:ident = $value:expr)* $(,)?) => {
+        $crate::__submit!(Op, $crate::reg::OpReg::new($name, $crate::__site!())$(.$key($value))*);
+    };
+}
+
+/// Registers a kernel, for one or several element types, with the list of this library.
+///
+/// The forms, each followed by any of [`reg::KernelReg`](crate::reg::KernelReg)'s setters as
+/// `key = value`:
+/// - `"Op" on "DEVICE": Type` or `fn function`: for all types that the op allows;
+/// - `"Op" on "DEVICE": Type<T> for "T" in [f32, f64]` or `fn function<T> for ...`: one kernel for each.
+///
+/// ```
+/// use tenon_framework::{author::ComputeContext, element::Number, register_kernel, KernelError};
+///
+/// fn twice<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+///     let x = c.input::<T>(0)?;
+///     let y = c.output::<T>(0, x.dims)?;
+///     for (y, x) in y.data.iter_mut().zip(x.data) {
+///         *y = x.add(*x);
+///     }
+///     Ok(())
+/// }
+///
+/// register_kernel!("Twice" on "CPU": fn twice<T> for "T" in [f32, f64], priority = 5);
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! register_kernel {
+    ($op:literal on $device:literal : fn $f:ident<T> for $attr:literal in [$($ty:ty),+ $(,)?] $($options:tt)*) => {
+        $crate::__kernels!{@fn $op, $device, $f, $attr, {$($options)*}, $($ty),+}
+    };
+    ($op:literal on $device:literal : $k:ident<T> for $attr:literal in [$($ty:ty),+ $(,)?] $($options:tt)*) => {
+        $crate::__kernels!{@type $op, $device, $k, $attr, {$($options)*}, $($ty),+}
+    };
+    ($op:literal on $device:literal : fn $f:path $(, $key:ident = $value:expr)* $(,)?) => {
+        $crate::__submit!(Kernel,
+            $crate::reg::KernelReg::function($op, $device, $f, $crate::__site!())$(.$key($value))*);
+    };
+    ($op:literal on $device:literal : $k:ty $(, $key:ident = $value:expr)* $(,)?) => {
+        $crate::__submit!(Kernel,
+            $crate::reg::KernelReg::of::<$k>($op, $device, $crate::__site!())$(.$key($value))*);
+    };
+}
+
+/// Peels one element type after the other: options and types cannot be repeated across each other.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __kernels {
+    (@$form:ident $op:literal, $device:literal, $k:ident, $attr:literal, {$($options:tt)*}, $($ty:ty),+) => {
+        $($crate::__kernels!{@one $form $op, $device, $k, $attr, $ty, {$($options)*}})+
+    };
+    (@one fn $op:literal, $device:literal, $f:ident, $attr:literal, $ty:ty, {$(, $key:ident = $value:expr)* $(,)?}) => {
+        $crate::__submit!(Kernel,
+            $crate::reg::KernelReg::function($op, $device, $f::<$ty>, $crate::__site!())
+                .element::<$ty>($attr)$(.$key($value))*);
+    };
+    (@one type $op:literal, $device:literal, $k:ident, $attr:literal, $ty:ty, {$(, $key:ident = $value:expr)* $(,)?}) => {
+        $crate::__submit!(Kernel,
+            $crate::reg::KernelReg::of::<$k<$ty>>($op, $device, $crate::__site!())
+                .element::<$ty>($attr)$(.$key($value))*);
+    };
+}
+
+/// Registers a device type: `register_device!("ACCEL": Accel, priority = 10)`, where `Accel` implements
+/// [`DeviceKind`](crate::device::author::DeviceKind).
+#[macro_export]
+macro_rules! register_device {
+    ($name:literal : $device:ty $(, $key:ident = $value:expr)* $(,)?) => {
+        $crate::__submit!(Device,
+            $crate::reg::DeviceReg::of::<$device>($name, $crate::__site!())$(.$key($value))*);
+    };
+}
+
+/// Registers a knob: `register_knob!("fail_after": INT = "0", "Fails after so many commands; 0 never.")`.
+#[macro_export]
+macro_rules! register_knob {
+    ($name:literal : $kind:ident = $default:literal, $help:literal $(,)?) => {
+        $crate::__submit!(Knob, $crate::reg::KnobReg::new(
+            $name, $crate::abi::KnobKind::$kind, $default, $help, $crate::__site!()));
+    };
+}

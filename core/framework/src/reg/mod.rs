@@ -1,0 +1,48 @@
+//! Registrations: what `register_op!`, `register_kernel!`, `register_device!` and `register_knob!` submit
+//! to the list of the library that they are compiled into.
+//!
+//! A registration is a const value; from it come both the entry in `inventory`'s list and the record in
+//! the library's manifest section, so that the two cannot differ.
+
+mod device;
+mod extension;
+mod kernel;
+mod knob;
+mod list;
+mod macros;
+pub mod manifest;
+mod op;
+
+pub use device::DeviceReg;
+pub use extension::{ExtensionFn, ExtensionReg};
+pub use kernel::{ANY_TYPE, COPYABLE, KernelReg, Numerics};
+pub use knob::KnobReg;
+pub use list::{Registration, registrations, submit_all};
+pub use op::OpReg;
+
+/// Where a registration stands; filled by the macros.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Site {
+    /// Crate.
+    pub krate: &'static str,
+    /// File.
+    pub file: &'static str,
+    /// Line, from 1.
+    pub line: u32,
+}
+
+impl Site {
+    /// For the boundary.
+    pub(crate) const fn source(&self) -> tenon_abi::Source {
+        tenon_abi::Source {
+            krate: tenon_abi::Str::new(self.krate),
+            file: tenon_abi::Str::new(self.file),
+            line: self.line,
+        }
+    }
+}
+
+/// The texts as the boundary has them.
+pub(crate) fn strs(texts: &[&'static str]) -> Vec<tenon_abi::Str> {
+    texts.iter().map(|text| tenon_abi::Str::new(text)).collect()
+}

@@ -1,0 +1,61 @@
+//! Resources: host-owned state that outlives a step, reached through counted references.
+
+use std::sync::Arc;
+use tenon_abi::Resource as RawResource;
+
+/// What a resource is to the host.
+pub trait Resource: Send + Sync + 'static {
+    /// Unique name of its type.
+    fn type_name(&self) -> &str;
+
+    /// For downcasts by its owner.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// A counted reference to a resource; `into_raw` gives what an element of a `resource` tensor holds.
+#[derive(Clone)]
+pub struct ResourceRef(Arc<Box<dyn Resource>>);
+
+impl ResourceRef {
+    /// Takes a resource over.
+    pub fn new(resource: impl Resource) -> ResourceRef {
+        ResourceRef(Arc::new(Box::new(resource)))
+    }
+
+    /// The resource.
+    pub fn get(&self) -> &dyn Resource {
+        &**self.0
+    }
+
+    /// Gives the reference away.
+    pub fn into_raw(self) -> *mut RawResource {
+        Arc::into_raw(self.0).cast_mut().cast()
+    }
+
+    /// A further reference to what a raw pointer shows.
+    ///
+    /// # Safety
+    /// `raw` is null or came from [`ResourceRef::into_raw`], and its reference is alive.
+    pub unsafe fn clone_raw(raw: *const RawResource) -> Option<ResourceRef> {
+        if raw.is_null() {
+            return None;
+        }
+        let pointer = raw.cast::<Box<dyn Resource>>();
+        // SAFETY: the caller's promise.
+        unsafe {
+            Arc::increment_strong_count(pointer);
+            Some(ResourceRef(Arc::from_raw(pointer)))
+        }
+    }
+}
+
+/// Gives a raw reference back; null is allowed.
+///
+/// # Safety
+/// `raw` is null or came from [`ResourceRef::into_raw`], and its reference is given back once.
+pub unsafe fn release_raw(raw: *mut RawResource) {
+    if !raw.is_null() {
+        // SAFETY: the caller's promise.
+        drop(unsafe { Arc::from_raw(raw.cast_const().cast::<Box<dyn Resource>>()) });
+    }
+}

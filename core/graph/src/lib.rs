@@ -1,0 +1,1 @@
+//! Graph construction, validation, shape inference, placement and partitioning.

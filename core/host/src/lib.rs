@@ -1,0 +1,1 @@
+//! Loads plugins, lends them services, and calls their kernels.

@@ -1,0 +1,1 @@
+//! Tenon's standard op set: definitions and shape functions.

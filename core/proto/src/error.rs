@@ -1,0 +1,48 @@
+//! What can go wrong between bytes and messages.
+
+/// TensorFlow's canonical code for an argument that is wrong whatever the state of the system.
+const INVALID_ARGUMENT: i32 = 3;
+
+/// Why bytes could not be read as a message, or a message not be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProtoError {
+    /// The encoded form is longer than protobuf allows.
+    #[error(
+        "tensorflow.{message}: expected at most {limit} encoded bytes, found {found}; \
+         keep large constants outside the graph, in variables or feeds"
+    )]
+    TooLarge {
+        /// Name of the message, without package.
+        message: &'static str,
+        /// Most bytes allowed.
+        limit: usize,
+        /// Bytes found.
+        found: usize,
+    },
+    /// The bytes are not a message of this kind.
+    #[error(
+        "tensorflow.{message}: expected its binary protobuf form, found an error at or before byte \
+         {offset} of {length} ({reason}); check that the data is complete, binary and of this kind"
+    )]
+    Malformed {
+        /// Name of the message, without package.
+        message: &'static str,
+        /// How far the decoder had read.
+        offset: usize,
+        /// Length of the data in bytes.
+        length: usize,
+        /// The decoder's own words, with the path of fields to the place.
+        reason: prost::DecodeError,
+    },
+}
+
+impl ProtoError {
+    /// The number of TensorFlow's canonical error code for this error.
+    #[must_use]
+    pub const fn code(&self) -> i32 {
+        match self {
+            Self::TooLarge { .. } | Self::Malformed { .. } => INVALID_ARGUMENT,
+        }
+    }
+}

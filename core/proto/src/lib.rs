@@ -1,0 +1,46 @@
+//! TensorFlow's wire messages.
+//!
+//! The messages are those a TensorFlow client puts on the wire (package `tensorflow`, proto3):
+//! graphs, tensors, functions, checkpoint entries, session options and step statistics. They are
+//! plain structs with public fields; [`decode`] reads and [`encode`] writes them.
+//!
+//! What a message keeps:
+//! - Every field of TensorFlow 2.21's messages. Fields newer than that are dropped on reading.
+//! - Messages the runtime does not look into (`FullTypeDef`, `RewriterConfig`, ...) are fields of
+//!   type bytes that hold them encoded: the wire form is the same. Should a writer split such a
+//!   message over two occurrences of its field, which protobuf allows and TensorFlow does not do,
+//!   only the last is kept.
+//! - Enumerations are kept as numbers, so values unknown here survive; [`DataType`] names the
+//!   numbers of element types.
+//! - Maps are ordered by key, so equal messages are written as equal bytes. A default key or value
+//!   of a map entry is left out when written, and read back as the default.
+//! - A single float of negative zero is written as zero, which is left out. It matters for none of
+//!   the fields concerned, and attribute values and tensors keep it.
+//!
+//! A nested message has its own name where that is unique (`AttrValue.ListValue` is [`ListValue`])
+//! and the name of its parent before it otherwise ([`ConfigProtoExperimental`]); [`prost::Name`]
+//! gives TensorFlow's.
+//!
+//! Not here: whether a graph makes sense. A message is only well formed.
+
+mod codec;
+mod error;
+#[doc(hidden)]
+pub mod fuzzing;
+mod messages;
+
+pub use codec::{MAX_MESSAGE_BYTES, decode, decode_graph_def, encode};
+pub use error::ProtoError;
+pub use messages::{
+    AllocatorMemoryUsed, AnyList, ArgAttrs, ArgDef, AttrDef, AttrValue, AttrValueKind,
+    BundleEntryProto, BundleHeaderProto, BytesList, CallableOptions, ClusterDef, CollectionDef,
+    CollectionDefKind, CompositeTensor, ConfigProto, ConfigProtoExperimental, CooSparse, DataType,
+    DeviceAttributes, DeviceLocality, DeviceStepStats, Dim, DtypeAndShape, ExperimentalDebugInfo,
+    FloatList, FunctionDef, FunctionDefLibrary, FunctionGraphs, GPUOptions, GPUOptionsExperimental,
+    GradientDef, GraphDef, GraphOptions, Int64List, JobDef, ListValue, MemoryStats, MetaGraphDef,
+    MetaInfoDef, NameAttrList, NamedTensorProto, NodeDef, NodeExecStats, NodeList, NodeOutput,
+    OpDef, OpList, ResourceHandleProto, RunHandlerPoolOptions, RunMetadata, RunOptions,
+    RunOptionsExperimental, SaveSliceInfoDef, SavedModel, SaverDef, ServerDef, SignatureDef,
+    StepStats, StreamMergeOptions, TensorInfo, TensorInfoEncoding, TensorProto, TensorShapeProto,
+    VariableDef, VariantTensorDataProto, VersionDef, VirtualDevices,
+};

@@ -1,0 +1,47 @@
+//! The messages, split by topic.
+
+mod checkpoint;
+mod cluster;
+mod config;
+mod data_type;
+mod device;
+mod function;
+mod gpu_options;
+mod graph;
+mod meta_graph;
+mod names;
+mod op_def;
+mod run;
+mod step_stats;
+mod tensor;
+
+pub use checkpoint::{
+    BundleEntryProto, BundleHeaderProto, SaveSliceInfoDef, SaverDef, VariableDef,
+};
+pub use cluster::{ClusterDef, JobDef, ServerDef};
+pub use config::{ConfigProto, ConfigProtoExperimental, GraphOptions};
+pub use data_type::DataType;
+pub use device::{DeviceAttributes, DeviceLocality};
+pub use function::{ArgAttrs, FunctionDef, FunctionDefLibrary, GradientDef};
+pub use gpu_options::{GPUOptions, GPUOptionsExperimental, StreamMergeOptions, VirtualDevices};
+pub use graph::{
+    AttrValue, AttrValueKind, ExperimentalDebugInfo, GraphDef, ListValue, NameAttrList, NodeDef,
+    VersionDef,
+};
+pub use meta_graph::{
+    AnyList, BytesList, CollectionDef, CollectionDefKind, CompositeTensor, CooSparse, FloatList,
+    Int64List, MetaGraphDef, MetaInfoDef, NodeList, SavedModel, SignatureDef, TensorInfo,
+    TensorInfoEncoding,
+};
+pub use op_def::{ArgDef, AttrDef, OpDef, OpList};
+pub use run::{
+    CallableOptions, FunctionGraphs, RunHandlerPoolOptions, RunMetadata, RunOptions,
+    RunOptionsExperimental,
+};
+pub use step_stats::{
+    AllocatorMemoryUsed, DeviceStepStats, MemoryStats, NodeExecStats, NodeOutput, StepStats,
+};
+pub use tensor::{
+    Dim, DtypeAndShape, NamedTensorProto, ResourceHandleProto, TensorProto, TensorShapeProto,
+    VariantTensorDataProto,
+};

@@ -1,0 +1,107 @@
+//! TensorFlow's names of the messages, for errors and for `Any` type addresses.
+
+use prost::Name;
+
+use super::checkpoint::{
+    BundleEntryProto, BundleHeaderProto, SaveSliceInfoDef, SaverDef, VariableDef,
+};
+use super::cluster::{ClusterDef, JobDef, ServerDef};
+use super::config::{ConfigProto, ConfigProtoExperimental, GraphOptions};
+use super::device::{DeviceAttributes, DeviceLocality};
+use super::function::{ArgAttrs, FunctionDef, FunctionDefLibrary, GradientDef};
+use super::gpu_options::{GPUOptions, GPUOptionsExperimental, StreamMergeOptions, VirtualDevices};
+use super::graph::{
+    AttrValue, ExperimentalDebugInfo, GraphDef, ListValue, NameAttrList, NodeDef, VersionDef,
+};
+use super::meta_graph::{
+    AnyList, BytesList, CollectionDef, CompositeTensor, CooSparse, FloatList, Int64List,
+    MetaGraphDef, MetaInfoDef, NodeList, SavedModel, SignatureDef, TensorInfo,
+};
+use super::op_def::{ArgDef, AttrDef, OpDef, OpList};
+use super::run::{
+    CallableOptions, FunctionGraphs, RunHandlerPoolOptions, RunMetadata, RunOptions,
+    RunOptionsExperimental,
+};
+use super::step_stats::{
+    AllocatorMemoryUsed, DeviceStepStats, MemoryStats, NodeExecStats, NodeOutput, StepStats,
+};
+use super::tensor::{
+    Dim, DtypeAndShape, NamedTensorProto, ResourceHandleProto, TensorProto, TensorShapeProto,
+    VariantTensorDataProto,
+};
+
+macro_rules! names {
+    ($($message:ident = $name:literal),+ $(,)?) => {
+        $(impl Name for $message {
+            const NAME: &'static str = $name;
+            const PACKAGE: &'static str = "tensorflow";
+        })+
+    };
+}
+
+names! {
+    TensorProto = "TensorProto",
+    VariantTensorDataProto = "VariantTensorDataProto",
+    TensorShapeProto = "TensorShapeProto",
+    Dim = "TensorShapeProto.Dim",
+    ResourceHandleProto = "ResourceHandleProto",
+    DtypeAndShape = "ResourceHandleProto.DtypeAndShape",
+    NamedTensorProto = "NamedTensorProto",
+    GraphDef = "GraphDef",
+    NodeDef = "NodeDef",
+    ExperimentalDebugInfo = "NodeDef.ExperimentalDebugInfo",
+    AttrValue = "AttrValue",
+    ListValue = "AttrValue.ListValue",
+    NameAttrList = "NameAttrList",
+    VersionDef = "VersionDef",
+    OpDef = "OpDef",
+    ArgDef = "OpDef.ArgDef",
+    AttrDef = "OpDef.AttrDef",
+    OpList = "OpList",
+    FunctionDefLibrary = "FunctionDefLibrary",
+    FunctionDef = "FunctionDef",
+    ArgAttrs = "FunctionDef.ArgAttrs",
+    GradientDef = "GradientDef",
+    DeviceAttributes = "DeviceAttributes",
+    DeviceLocality = "DeviceLocality",
+    VariableDef = "VariableDef",
+    SaveSliceInfoDef = "SaveSliceInfoDef",
+    SaverDef = "SaverDef",
+    BundleHeaderProto = "BundleHeaderProto",
+    BundleEntryProto = "BundleEntryProto",
+    MetaGraphDef = "MetaGraphDef",
+    MetaInfoDef = "MetaGraphDef.MetaInfoDef",
+    CollectionDef = "CollectionDef",
+    NodeList = "CollectionDef.NodeList",
+    BytesList = "CollectionDef.BytesList",
+    Int64List = "CollectionDef.Int64List",
+    FloatList = "CollectionDef.FloatList",
+    AnyList = "CollectionDef.AnyList",
+    SignatureDef = "SignatureDef",
+    TensorInfo = "TensorInfo",
+    CooSparse = "TensorInfo.CooSparse",
+    CompositeTensor = "TensorInfo.CompositeTensor",
+    SavedModel = "SavedModel",
+    ClusterDef = "ClusterDef",
+    JobDef = "JobDef",
+    ServerDef = "ServerDef",
+    RunOptions = "RunOptions",
+    RunOptionsExperimental = "RunOptions.Experimental",
+    RunHandlerPoolOptions = "RunOptions.Experimental.RunHandlerPoolOptions",
+    RunMetadata = "RunMetadata",
+    FunctionGraphs = "RunMetadata.FunctionGraphs",
+    CallableOptions = "CallableOptions",
+    ConfigProto = "ConfigProto",
+    ConfigProtoExperimental = "ConfigProto.Experimental",
+    GraphOptions = "GraphOptions",
+    GPUOptions = "GPUOptions",
+    GPUOptionsExperimental = "GPUOptions.Experimental",
+    VirtualDevices = "GPUOptions.Experimental.VirtualDevices",
+    StreamMergeOptions = "GPUOptions.Experimental.StreamMergeOptions",
+    StepStats = "StepStats",
+    DeviceStepStats = "DeviceStepStats",
+    NodeExecStats = "NodeExecStats",
+    MemoryStats = "MemoryStats",
+    AllocatorMemoryUsed = "AllocatorMemoryUsed",
+    NodeOutput = "NodeOutput",
+}

@@ -1,0 +1,1 @@
+//! Sessions, plans, the executor and the rendezvous.

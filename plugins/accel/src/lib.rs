@@ -1,0 +1,1 @@
+//! A simulated accelerator: the reference for a new device type.

@@ -1,0 +1,1 @@
+//! The host device and its kernels.

@@ -1,0 +1,80 @@
+//! What the author of a Tenon plugin depends on, and nothing else.
+//!
+//! A plugin is a crate of type `cdylib` (and `rlib`) that registers ops, kernels, devices and knobs, and
+//! says [`export_plugin!`] once at its root:
+//!
+//! ```
+//! use tenon_sdk::prelude::*;
+//!
+//! tenon_sdk::export_plugin!();
+//!
+//! register_op!(
+//!     "ClampedDouble",
+//!     inputs = &["x: T"],
+//!     outputs = &["y: T"],
+//!     attrs = &["T: {float, double}", "limit: float = 1.0"],
+//!     shape = |c: &ShapeContext<'_>| c.set_output(0, c.input(0)),
+//! );
+//!
+//! struct ClampedDouble {
+//!     limit: f32,
+//! }
+//!
+//! impl Kernel for ClampedDouble {
+//!     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+//!         Ok(ClampedDouble { limit: c.attr("limit")? })
+//!     }
+//!
+//!     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+//!         let x = c.input::<f32>(0)?;
+//!         let y = c.output::<f32>(0, x.dims)?;
+//!         for (y, x) in y.data.iter_mut().zip(x.data) {
+//!             *y = (x + x).min(self.limit);
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! register_kernel!("ClampedDouble" on "CPU": ClampedDouble, types = ("T", &[DType::FLOAT]));
+//! # fn main() {}
+//! ```
+//!
+//! What a kernel may assume stands at [`prelude::ComputeContext`]; the guides are in `sdk/docs`.
+
+mod array;
+mod door;
+
+pub use array::{array_view, array_view_mut};
+pub use tenon_framework::{
+    Code, DType, KernelError, PartialShape, Shape, View, ViewMut, abi, attr, author, device,
+    element, geometry, reg, register_device, register_kernel, register_knob, register_op,
+};
+
+/// Everything that a plugin's source names; the only glob import in Tenon's style.
+pub mod prelude {
+    pub use crate::{array_view, array_view_mut};
+    pub use tenon_framework::{
+        Code, DType, KernelError, PartialShape, Shape, View, ViewMut,
+        author::{
+            AsyncCall, ComputeContext, CreateContext, Dim, InOut, Kernel, Knob, Mode, Packed,
+            ShapeContext, ShapeHandle, ShapeResult, SupportContext, Supported,
+        },
+        device::author::{DeviceHandle, DeviceInfo, DeviceKind},
+        element::{Element, Float, Number},
+        reg::{ANY_TYPE, COPYABLE, Numerics},
+        register_device, register_kernel, register_knob, register_op,
+    };
+}
+
+/// For the expansion of macros only.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::door::{open, register};
+    pub use tenon_framework::{
+        abi::{
+            ABI_MAJOR, ABI_MINOR, PluginV1, Str,
+            door::{LibHeader, PluginDef, lib_header},
+        },
+        reg::manifest::{PluginRecord, plugin_len, plugin_record},
+    };
+}

@@ -1,0 +1,2 @@
+//! The `tenon` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Plain kernels that specify the standard ops.

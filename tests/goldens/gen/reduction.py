@@ -1,0 +1,193 @@
+"""Sum, Mean, Max, ArgMax."""
+
+import numpy as np
+
+from .data import FLOATS, INTS, NUMBERS, array, denormals, seeded, small, specials, values
+from .suite import EXACT, Suite, ulp
+
+# label: (shape, axes)
+AXES = {
+    "scalar": ((), []),
+    "vector": ((7,), [0]),
+    "one": ((1,), [0]),
+    "none": ((2, 3), []),
+    "rows": ((5, 7), [1]),
+    "columns": ((5, 7), [0]),
+    "both": ((5, 7), [0, 1]),
+    "negative": ((5, 7), [-1]),
+    "first_negative": ((5, 7), [-2]),
+    "middle": ((2, 3, 5), [1]),
+    "ends": ((2, 3, 5), [0, 2]),
+    "last_two": ((2, 3, 5), [1, 2]),
+    "first_two": ((2, 3, 5), [0, 1]),
+    "unordered": ((2, 3, 5), [2, 0]),
+    "mixed_sign": ((2, 3, 5), [-1, 0]),
+    "alternate": ((2, 3, 2, 3), [1, 3]),
+    "alternate_even": ((2, 3, 2, 3), [0, 2]),
+    "spatial": ((2, 5, 3, 4), [1, 2]),
+    "rank5": ((2, 1, 3, 2, 2), [0, 2, 4]),
+    "ones": ((1, 1, 1), [1]),
+    "reduced_empty": ((0, 3), [0]),
+    "kept_empty": ((0, 3), [1]),
+    "all_empty": ((2, 0), [0, 1]),
+    "1009": ((1009,), [0]),
+    "37x53_rows": ((37, 53), [1]),
+    "37x53_columns": ((37, 53), [0]),
+}
+FEW = ["scalar", "rows", "columns", "middle", "ends", "both", "reduced_empty", "kept_empty", "1009"]
+
+
+def axes_of(case):
+    axes = tuple(int(a) for a in np.atleast_1d(case.inputs[1]))
+    return tuple(a % case.inputs[0].ndim for a in axes) if case.inputs[0].ndim else ()
+
+
+def terms_of(shape, axes):
+    return int(np.prod([shape[a] for a in axes])) if axes else 1
+
+
+def exact_sum(mean):
+    def reference(case):
+        x, axes = np.asarray(case.inputs[0]).astype(np.float64), axes_of(case)
+        keep = case.attrs.get("keep_dims", False)
+        count = terms_of(x.shape, axes) if mean else 1
+        total = np.sum(x, axis=axes, keepdims=keep) if axes else x
+        terms = np.sum(np.abs(x), axis=axes, keepdims=keep) if axes else np.abs(x)
+        return [(np.divide(total, count), np.divide(terms, max(count, 1)))]
+
+    return reference
+
+
+def data_for(op, dtype, shape, label):
+    rng = seeded(op, dtype, label)
+    if op == "Mean" and dtype in INTS:
+        # Sums stay in range: TensorFlow's integer mean accumulates in the dtype itself.
+        high = 2 if dtype in ("int8", "uint8") else 60
+        limit = min(high, 120 // max(int(np.prod(shape)), 1)) if dtype in ("int8", "uint8") else high
+        return small(rng, dtype, shape, -max(limit, 1) + 1, max(limit, 1))
+    return values(rng, dtype, shape)
+
+
+def reduce_case(suite, op, dtype, name, shape, axes, index="int32", keep=False):
+    x = data_for(op, dtype, shape, name)
+    options = {"const": [1]}
+    if dtype in FLOATS and op in ("Sum", "Mean"):
+        options |= {
+            "reference": exact_sum(op == "Mean"),
+            "terms": terms_of(shape, [a % len(shape) for a in axes] if shape else []),
+        }
+    suite.case(f"{dtype}_{name}", [x, np.asarray(axes, index)], {"keep_dims": keep}, **options)
+
+
+def reduction_cases(suite, op, dtype):
+    labels = AXES if dtype in ("float", "int32") else FEW
+    for label in labels:
+        shape, axes = AXES[label]
+        if op == "Mean" and dtype in INTS and ("empty" in label or label == "1009"):
+            continue  # 0 / 0, and sums that overflow
+        reduce_case(suite, op, dtype, label, shape, axes)
+    reduce_case(suite, op, dtype, "keep", (2, 3, 5), [1], keep=True)
+    if dtype == "float":
+        reduce_case(suite, op, dtype, "keep_all", (2, 3), [0, 1], keep=True)
+        reduce_case(suite, op, dtype, "keep_none", (2, 3), [], keep=True)
+        reduce_case(suite, op, dtype, "keep_empty", (2, 0), [-1], keep=True)
+        reduce_case(suite, op, dtype, "int64_index", (2, 3, 5), [0, -1], "int64")
+        suite.case("float_scalar_index", [data_for(op, dtype, (3, 5), "si"), np.int32(1)], const=[1], tolerance=ulp(4))
+    special_rows(suite, op, dtype)
+
+
+def special_rows(suite, op, dtype):
+    """One special value among ordinary ones per row, and rows of specials alone."""
+    if dtype not in FLOATS:
+        if op == "Max":
+            suite.case(f"{dtype}_special", [np.stack([specials(dtype)] * 2), np.int32([1])], const=[1])
+        return
+    nan, inf = np.nan, np.inf
+    rows = [
+        [1, nan, 3, 4],
+        [inf, 1, 2, 3],
+        [-inf, 1, 2, 3],
+        [inf, -inf, 1, 2],
+        [0.0, -0.0, 0.0, -0.0],
+        [-0.0, -0.0, -0.0, -0.0],
+        [nan, nan, nan, nan],
+        [-inf, -inf, -inf, -inf],
+        [nan, inf, 1, 2],
+        [1, 2, 3, nan],
+    ]
+    x = array(rows, dtype)
+    tolerance = EXACT if op == "ArgMax" else ulp(1)
+    axis = np.int32(1) if op == "ArgMax" else np.int32([1])
+    suite.case(f"{dtype}_special", [x, axis], const=[1], tolerance=tolerance)
+    suite.case(f"{dtype}_special_columns", [np.ascontiguousarray(x.T), axis - 1], const=[1], tolerance=tolerance)
+    if op != "ArgMax":
+        suite.case(f"{dtype}_denormal", [denormals(dtype)[None, :8].copy(), axis], const=[1], tolerance=ulp(2))
+
+
+def reductions(folder):
+    """Sum, Mean, Max."""
+    for op in ("Sum", "Mean", "Max"):
+        suite = Suite(folder, "reduction", op)
+        for dtype in NUMBERS:
+            reduction_cases(suite, op, dtype)
+        x = np.ones((2, 3), np.float32)
+        suite.error("axis_high", [x, np.int32([2])], const=[1])
+        suite.error("axis_low", [x, np.int32([-3])], const=[1])
+        suite.error("axis_twice", [x, np.int32([1, 1])], const=[1])
+        suite.error("axis_twice_negative", [x, np.int32([1, -1])], const=[1])
+        suite.error("axis_of_scalar", [np.float32(1), np.int32([0])], const=[1])
+        suite.error("dtype", [np.array([True]), np.int32([0])], const=[1])
+        yield suite.finish()
+
+
+ARG_SHAPES = {
+    "vector": ((7,), 0),
+    "one": ((1,), 0),
+    "rows": ((5, 7), 1),
+    "columns": ((5, 7), 0),
+    "negative": ((5, 7), -1),
+    "middle": ((2, 3, 5), 1),
+    "first": ((2, 3, 5), 0),
+    "rank4": ((2, 3, 2, 3), 2),
+    "rank5": ((2, 1, 3, 2, 2), -2),
+    "kept_empty": ((0, 3), 1),
+    "1009": ((1009,), 0),
+    "37x53": ((37, 53), 1),
+}
+ARG_FEW = ["vector", "rows", "columns", "middle", "kept_empty"]
+
+
+def wide_index(case):
+    """TensorFlow reads an int16 dimension as int32, past its end, and so refuses it at random."""
+    x, axis = case.inputs
+    return [x, axis.astype(np.int32)], case.attrs, lambda results: results
+
+
+def argmax(folder):
+    """ArgMax."""
+    suite = Suite(folder, "reduction", "ArgMax")
+    for dtype in NUMBERS + ["bool"]:
+        for label in ARG_SHAPES if dtype in ("float", "int32") else ARG_FEW:
+            shape, axis = ARG_SHAPES[label]
+            x = values(seeded("ArgMax", dtype, label), dtype, shape)
+            suite.case(f"{dtype}_{label}", [x, np.int32(axis)], const=[1])
+        if dtype != "bool":
+            ties = small(seeded("ArgMax", dtype, "ties"), dtype, (4, 11), 0, 3)
+            suite.case(f"{dtype}_ties", [ties, np.int32(1)], const=[1])
+        if dtype in FLOATS:
+            special_rows(suite, "ArgMax", dtype)
+    x = values(seeded("ArgMax", "types"), "float", (3, 5))
+    for index in ("int16", "int32", "int64"):
+        for out in ("int16", "uint16", "int32", "int64"):
+            options = {"via": "int32 index", "run_as": wide_index} if index == "int16" else {}
+            suite.case(f"types_{index}_{out}", [x, np.asarray(1, index)], {"output_type": out}, const=[1], **options)
+    suite.error("axis_high", [x, np.int32(2)], const=[1])
+    suite.error("axis_low", [x, np.int32(-3)], const=[1])
+    suite.error("axis_vector", [x, np.int32([0, 1])], const=[1])
+    suite.error("axis_empty", [np.zeros((0, 3), np.float32), np.int32(0)], const=[1])
+    suite.error("axis_of_scalar", [np.float32(1), np.int32(0)], const=[1])
+    suite.error("output_type", [x, np.int32(0)], {"output_type": "float"}, const=[1])
+    yield suite.finish()
+
+
+GROUPS = [reductions, argmax]

@@ -1,0 +1,41 @@
+"""Makes the golden data again with TensorFlow.
+
+Usage: python generate.py            everything (seconds)
+       python generate.py nn conv    only these modules of gen/, or `graphs`
+
+Needs the packages of requirements.txt, best in a virtual environment of its own. What comes out
+depends on this code and on TensorFlow only; see README.md for what it means and how it is checked.
+"""
+
+import importlib
+import sys
+from pathlib import Path
+
+from gen import session  # noqa: F401  (sets TensorFlow's environment before TensorFlow is imported)
+
+FOLDER = Path(__file__).resolve().parent
+MODULES = ["elementwise", "cast", "reduction", "linalg", "arrays", "strided_slice", "nn", "conv", "pool"]
+
+
+def main(chosen):
+    unknown = set(chosen) - {*MODULES, "graphs"}
+    if unknown:
+        sys.exit(f"unknown: {sorted(unknown)}; expected some of {[*MODULES, 'graphs']}")
+    total = 0
+    for name in chosen or MODULES:
+        if name == "graphs":
+            continue
+        for group in importlib.import_module(f"gen.{name}").GROUPS:
+            counts = list(group(FOLDER))
+            total += sum(counts)
+            print(f"{name}.{group.__name__}: {counts} cases")
+    # Last, because it switches TensorFlow to the control flow of version 1.
+    if not chosen or "graphs" in chosen:
+        from gen.graphs_control import write_graphs
+
+        print(f"graphs: {write_graphs(FOLDER / 'graphs')}")
+    print(f"{total} cases")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

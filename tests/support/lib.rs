@@ -1,0 +1,1 @@
+//! Support for the tests across crates: builds fixtures, finds plugins.

@@ -23,11 +23,11 @@
  *
  * - Every table begins with its `struct_size`: set it to its sizeof. The host refuses a table whose
  *   size is not the one it knows.
- * - Every table that can grow ends in `ext`, a chain of typed links (TenonExtHeader). Skip a tag that
- *   you do not know; a link that is not there means "not supported".
- * - Every struct says who fills it. A pointer is never null unless its comment says so. A function
- *   pointer may be null unless its comment says "required", or the struct's that every entry is
- *   there; null means "not supported".
+ * - What can grow ends in `ext`, a chain of typed links (TenonExtHeader). Skip a tag that you do not
+ *   know; a link that is not there means "not supported".
+ * - Every struct says who fills it. A pointer is never null unless its comment says so, or its count is
+ *   0. A function pointer may be null unless its comment says "required", or the struct's that every
+ *   entry is there; null means "not supported".
  * - A function that fails returns a code and gives the message to the host, which copies it:
  *   through `TenonCallServices.fail` while computing, through `TenonHost.report` where it was given
  *   a TenonSink.
@@ -322,7 +322,10 @@ struct TenonExtHeader {
     const TenonExtHeader *next;
 };
 
-/* Tags of links. Those with the highest bit set are free for private use; the others belong to Tenon. */
+/*
+ * Tags of links. Those with the highest bit set are free for private use; the others belong to
+ * Tenon.
+ */
 
 #define TENON_EXT_GRADIENT 1u /**< Reserved: gradient of an op. */
 #define TENON_EXT_PASS 2u     /**< Reserved: a graph pass. */
@@ -351,7 +354,14 @@ struct TenonExtCost {
 /** A reference-counted buffer of the host. Opaque to plugins. */
 struct TenonBuffer;
 
-/** Where a tensor's memory lies. */
+/**
+ * Where a tensor's memory lies.
+ *
+ * How long a kernel may use the memory of its call (inputs, outputs, scratch): until the call
+ * completes, which is when `compute` returns, or when `complete` is called after it returned
+ * `TENON_PENDING`. On a device with streams also what the call enqueued on its stream may use it,
+ * memory of any kind: the host gives it to nobody who does not run after that.
+ */
 typedef uint32_t TenonMemoryKind;
 
 /** Ordinary memory of the host process: `TenonSlot.data` is an address. */
@@ -401,7 +411,7 @@ struct TenonSlot {
 #define TENON_SLOT_FLAG_PLANNED 1u
 /** Reference slot: `buffer` names a cell for the `ref_*` services, `data` is null. */
 #define TENON_SLOT_FLAG_REF 2u
-/** Output: the kernel, or a service on its behalf, has set it. */
+/** Output that is not planned: a host service has set it. A planned one needs no mark. */
 #define TENON_SLOT_FLAG_SET 4u
 /** Input: its value is the same in every call of this kernel object. */
 #define TENON_SLOT_FLAG_CONSTANT 8u
@@ -410,7 +420,7 @@ struct TenonSlot {
 
 /**
  * Element of a `string` tensor: 24 bytes, owned by its buffer. All zero is the empty string. Filled
- * by the host's string services (`TenonStringTable`) alone; anyone may read it.
+ * by the host's string services (`TenonStringTable`), which alone change `data` and `capacity`.
  */
 struct TenonStringElement {
     /** First byte; null when empty. */
@@ -748,7 +758,10 @@ struct TenonCallServices {
     uint32_t reserved;
     /** Keeps a copy of `message` for the call's error and returns `code`. */
     TenonCode (*fail)(TenonCallRecord *record, TenonCode code, TenonStr message);
-    /** Sets output `output` to a fresh buffer of this shape. Contents are undefined. */
+    /**
+     * Sets output `output` to a fresh buffer of this shape. Contents are undefined, but strings,
+     * resources and variants are all zero: empty.
+     */
     TenonCode (*allocate)(TenonCallRecord *record,
                           uint32_t output,
                           const int64_t *dims,
@@ -771,7 +784,7 @@ struct TenonCallServices {
                        uint32_t output,
                        const int64_t *dims,
                        uint32_t rank);
-    /** Lends memory until the call completes. `align` is a power of two. */
+    /** Lends memory for as long as the call's own memory may be used. `align` is a power of two. */
     TenonCode (*scratch)(TenonCallRecord *record,
                          uint64_t bytes,
                          uint64_t align,
@@ -779,7 +792,10 @@ struct TenonCallServices {
                          void **result);
     /** Registers a callback for cancellation; its token, or 0 when it was run at once. */
     uint64_t (*on_cancel)(TenonCallRecord *record, TenonCancelCallback callback, void *data);
-    /** Withdraws a callback; when this returns it is not running and will not run. */
+    /**
+     * Withdraws a callback; when this returns it is not running and will not run. Not to be called
+     * from the callback itself. Token 0 is no callback.
+     */
     void (*off_cancel)(TenonCallRecord *record, uint64_t token);
     /**
      * Ends a call whose `compute` returned or will return `TENON_PENDING`; exactly once, from any
@@ -808,7 +824,10 @@ struct TenonCallServices {
 
 /* Bits of `TenonKernelTable.flags`. */
 
-/** `compute` may return `TENON_PENDING` and complete later. */
+/**
+ * `compute` may return `TENON_PENDING` and complete later; without this flag `TENON_PENDING` is an
+ * error.
+ */
 #define TENON_KERNEL_FLAG_ASYNC 1u
 /**
  * `compute` may block on something other than computation: it never runs on the caller's thread.
@@ -948,7 +967,10 @@ struct TenonStringTable {
     uint32_t reserved;
     /** Replaces the value; `TENON_RESOURCE_EXHAUSTED` without memory (the element is as before). */
     TenonCode (*set)(TenonStringElement *element, TenonStr value);
-    /** Makes room for `capacity` bytes and keeps the value. */
+    /**
+     * Makes room for `capacity` bytes and keeps the value. The caller may then write up to
+     * `capacity` bytes at `data` and set `len`.
+     */
     TenonCode (*reserve)(TenonStringElement *element, uint64_t capacity);
     /** Frees the value and leaves the empty string. */
     void (*destroy)(TenonStringElement *element);
@@ -1046,9 +1068,9 @@ struct TenonStateTable {
                           TenonStr name,
                           TenonDType dtype,
                           TenonVariable **result);
-    /** The variable behind a resource; null when it is none. */
+    /** The variable behind a resource, not counted anew; null when it is none. */
     TenonVariable *(*as_variable)(TenonResource *resource);
-    /** The resource that a variable is. */
+    /** The resource that a variable is, not counted anew. */
     TenonResource *(*variable_resource)(TenonVariable *variable);
     /** Locks variables for this call, in an order of the host's; duplicates are allowed. */
     TenonCode (*lock_variables)(TenonCallRecord *record,
@@ -1342,9 +1364,9 @@ struct TenonCopyRequest {
     TenonMemoryKind source_memory;
     /** Where the destination lies. */
     TenonMemoryKind destination_memory;
-    /** Device of the source; null for the host's memory. */
+    /** Device of the source, of this device's type; null for the host's memory. */
     TenonDeviceState *source_device;
-    /** Device of the destination; null for the host's memory. */
+    /** Device of the destination, of this device's type; null for the host's memory. */
     TenonDeviceState *destination_device;
 };
 

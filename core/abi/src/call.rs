@@ -1,8 +1,8 @@
 //! What a kernel gets when it computes, and the table of its entries.
 
 use crate::{
-    Code, Create, Device, DeviceState, ExtHeader, MemoryKind, Packed, Range, Sink, Slot, Str,
-    Stream, Support, SupportQuery,
+    Code, Create, Device, DeviceState, ExtHeader, KeptTensor, MemoryKind, Packed, Range, Sink,
+    Slot, Str, Stream, Support,
 };
 use abi_stable::StableAbi;
 use core::{ffi::c_void, sync::atomic::AtomicU32};
@@ -91,13 +91,13 @@ pub struct CancelCallback {
     pub run: Option<unsafe extern "C" fn(data: *mut c_void)>,
 }
 
-/// The body of `parallel_for`: computes the units from `begin` up to `end`, `end` not included. It must
-/// not unwind.
+/// The body of `parallel_for`: computes the units from `begin` up to `end`, `end` not included, as worker
+/// `worker`: no two blocks run at the same time under one index. It must not unwind.
 #[repr(transparent)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct ParallelBody {
     /// Required.
-    pub run: Option<unsafe extern "C" fn(data: *mut c_void, begin: u64, end: u64)>,
+    pub run: Option<unsafe extern "C" fn(data: *mut c_void, begin: u64, end: u64, worker: u32)>,
 }
 
 /// Services of a call. Filled by the host; every entry is there.
@@ -111,7 +111,8 @@ pub struct CallServices {
     /// Keeps a copy of `message` for the call's error and returns `code`.
     pub fail:
         Option<unsafe extern "C" fn(record: *mut CallRecord, code: Code, message: Str) -> Code>,
-    /// Sets output `output` to a fresh buffer of this shape. Contents are undefined.
+    /// Sets output `output` to a fresh buffer of this shape. Contents are undefined, but strings,
+    /// resources and variants are all zero: empty.
     pub allocate: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,
@@ -132,7 +133,7 @@ pub struct CallServices {
             rank: u32,
         ) -> u32,
     >,
-    /// Returns the buffer of input `input` as output `output` under a shape with as many elements.
+    /// Returns the buffer of input `input` as output `output` under a shape with as many bytes.
     pub share: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,
@@ -142,7 +143,7 @@ pub struct CallServices {
             rank: u32,
         ) -> Code,
     >,
-    /// Lends memory until the call completes. `align` is a power of two.
+    /// Lends memory for as long as the call's own memory may be used. `align` is a power of two.
     pub scratch: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,
@@ -160,8 +161,13 @@ pub struct CallServices {
             data: *mut c_void,
         ) -> u64,
     >,
-    /// Withdraws a callback; when this returns it is not running and will not run.
+    /// Withdraws a callback; when this returns it is not running and will not run. Not to be called from
+    /// the callback itself. Token 0 is no callback.
     pub off_cancel: Option<unsafe extern "C" fn(record: *mut CallRecord, token: u64)>,
+    /// Returns a kept tensor as output `output`, without a copy.
+    pub output_kept: Option<
+        unsafe extern "C" fn(record: *mut CallRecord, output: u32, kept: *const KeptTensor) -> Code,
+    >,
     /// Ends a call whose `compute` returned or will return `PENDING`; exactly once, from any thread.
     pub complete: Option<unsafe extern "C" fn(record: *mut CallRecord, code: Code)>,
     /// Computes `total` units of about `cost_ns` each on the host's threads; returns when all are done.
@@ -174,6 +180,9 @@ pub struct CallServices {
             data: *mut c_void,
         ),
     >,
+    /// Threads that `parallel_for` may use in this call, the caller's included: at least 1. The worker
+    /// index of its body is below this.
+    pub parallelism: Option<unsafe extern "C" fn(record: *mut CallRecord) -> u32>,
     /// Adds a span to the step's trace, with times of `now_ns`.
     pub trace: Option<
         unsafe extern "C" fn(record: *mut CallRecord, name: Str, begin_ns: u64, end_ns: u64),
@@ -186,7 +195,7 @@ pub struct CallServices {
 
 /// Bits of [`KernelTable::flags`].
 pub mod kernel_flags {
-    /// `compute` may return `PENDING` and complete later.
+    /// `compute` may return `PENDING` and complete later; without this flag `PENDING` is an error.
     pub const ASYNC: u32 = 1;
     /// `compute` may block on something other than computation: it never runs on the caller's thread.
     pub const BLOCKING: u32 = 2;
@@ -217,6 +226,7 @@ pub struct KernelTable {
             input: u32,
             view: *const Slot,
             packed: *mut *mut Packed,
+            packed_bytes: *mut u64,
             sink: *mut Sink,
         ) -> Code,
     >,
@@ -226,7 +236,7 @@ pub struct KernelTable {
     /// Frees a packed form; required with `prepack`.
     pub release_packed: Option<unsafe extern "C" fn(packed: *mut Packed)>,
     /// Whether the kernel takes these attributes and shapes. Null: yes.
-    pub supports: Option<unsafe extern "C" fn(query: *const SupportQuery) -> Support>,
+    pub supports: Option<unsafe extern "C" fn(create: *const Create) -> Support>,
     /// Growth; may be null.
     pub ext: *const ExtHeader,
 }

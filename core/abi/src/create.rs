@@ -1,6 +1,6 @@
 //! What a kernel learns when it is created.
 
-use crate::{DType, Dims, ExtHeader, Sink, Slot, Str, Strs};
+use crate::{DType, Dims, ExtHeader, Range, Sink, Slot, Str, Strs};
 use abi_stable::StableAbi;
 use core::ffi::c_void;
 
@@ -72,7 +72,7 @@ pub struct FuncView {
     pub definition: Str,
 }
 
-/// What `create` gets. Filled by the host; valid while `create` runs.
+/// What `create` and `supports` get (`supports` before a kernel exists). Filled by the host; valid while `create` runs.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Create {
@@ -104,27 +104,13 @@ pub struct Create {
     pub constants: *const Slot,
     /// Names of the input arguments, in order.
     pub input_args: Strs,
+    /// Positions of each input argument, as many as `input_args`.
+    pub input_ranges: *const Range,
+    /// Names of the output arguments, in order.
+    pub output_args: Strs,
+    /// Positions of each output argument, as many as `output_args`.
+    pub output_ranges: *const Range,
     /// Takes the message when the kernel refuses.
-    pub sink: *mut Sink,
-    /// Growth; may be null.
-    pub ext: *const ExtHeader,
-}
-
-/// What `supports` gets: as [`Create`], before a kernel exists. Filled by the host.
-#[repr(C)]
-#[derive(StableAbi, Clone, Copy)]
-pub struct SupportQuery {
-    /// Size of this struct.
-    pub struct_size: u32,
-    /// Number of inputs.
-    pub input_count: u32,
-    /// Attributes of the node.
-    pub attrs: *const Attrs,
-    /// `input_count` element types.
-    pub input_types: *const DType,
-    /// `input_count` shapes, partly unknown.
-    pub input_shapes: *const ShapeView,
-    /// Takes the reason of a "no".
     pub sink: *mut Sink,
     /// Growth; may be null.
     pub ext: *const ExtHeader,

@@ -71,6 +71,8 @@ pub struct DeviceAttributes {
     pub stream_count: u32,
     /// Zero.
     pub reserved: u32,
+    /// Growth; may be null.
+    pub ext: *const ExtHeader,
 }
 
 /// A copy between two places, at least one of them on the device that is asked. Filled by the host.
@@ -91,10 +93,12 @@ pub struct CopyRequest {
     pub source_memory: MemoryKind,
     /// Where the destination lies.
     pub destination_memory: MemoryKind,
-    /// Device of the source; null for the host's memory.
+    /// Device of the source, of this device's type; null for the host's memory.
     pub source_device: *mut DeviceState,
-    /// Device of the destination; null for the host's memory.
+    /// Device of the destination, of this device's type; null for the host's memory.
     pub destination_device: *mut DeviceState,
+    /// Growth; may be null.
+    pub ext: *const ExtHeader,
 }
 
 /// Called once, from any thread, when all that was enqueued before it is done or has failed.

@@ -11,6 +11,13 @@ pub struct Sink {
     _opaque: [u8; 0],
 }
 
+/// A tensor that a plugin keeps beyond a call: an element of its queue, say. Opaque to plugins.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct KeptTensor {
+    _opaque: [u8; 0],
+}
+
 /// The host's record of a loaded plugin. Opaque to plugins; lives as long as the process.
 #[repr(C)]
 #[derive(StableAbi)]
@@ -61,9 +68,9 @@ pub struct KnobValue {
     /// 0 or 1.
     pub boolean: u32,
     /// For `INT`.
-    pub int: i64,
+    pub int_value: i64,
     /// For `FLOAT`.
-    pub float: f64,
+    pub float_value: f64,
     /// For `STRING`.
     pub text: Str,
 }
@@ -100,11 +107,13 @@ pub struct Host {
     pub deallocate: Option<unsafe extern "C" fn(data: *mut c_void, bytes: u64, align: u64)>,
     /// Nanoseconds of a monotonic clock.
     pub now_ns: Option<unsafe extern "C" fn() -> u64>,
-    /// Adds a reference to the buffer of a slot, so that it outlives the call. Null for a slot that has
-    /// none; the pointer goes back through `release`.
-    pub retain: Option<unsafe extern "C" fn(slot: *const Slot) -> *mut crate::Buffer>,
-    /// Gives a reference of `retain` back.
-    pub release: Option<unsafe extern "C" fn(buffer: *mut crate::Buffer)>,
+    /// Keeps the tensor of a set slot beyond the call, without a copy; null for a slot that has none. It
+    /// goes back through `release`, and comes out of a kernel by `CallServices::output_kept`.
+    pub keep: Option<unsafe extern "C" fn(slot: *const Slot) -> *mut KeptTensor>,
+    /// Shows a kept tensor, valid while it is kept.
+    pub view: Option<unsafe extern "C" fn(kept: *const KeptTensor, result: *mut Slot)>,
+    /// Gives a kept tensor back.
+    pub release: Option<unsafe extern "C" fn(kept: *mut KeptTensor)>,
     /// Says that a device is lost: its steps fail with `UNAVAILABLE`, subscribers are told.
     pub device_lost: Option<unsafe extern "C" fn(device: *mut crate::Device, reason: Str)>,
     /// Elements of string tensors.

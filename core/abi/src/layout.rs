@@ -1,5 +1,7 @@
 //! Sizes and offsets of every shared struct, and the layout hash of extension links.
 
+pub use crate::links::{EXTS, ExtLayout};
+
 /// A field of a shared struct.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldLayout {
@@ -81,48 +83,11 @@ use crate::{
     DeviceTypeDef, Dims, ExtCost, ExtHeader, FuncView, Host, InPlace, KernelDef, KernelTable,
     KnobDef, KnobValue, MemoryInfo, Numerics, OpDef, PluginV1, Range, RegistrarTable,
     ResourceElement, ResourceType, ShapeTable, ShapeView, Slot, Source, StateTable, Step, Str,
-    StringElement, StringTable, Strs, SupportQuery, TypeConstraint, VariantElement, VariantTable,
-    ext_tags,
+    StringElement, StringTable, Strs, TypeConstraint, VariantElement, VariantTable,
 };
 
 /// Layout of [`ExtCost`], for its hash.
 pub const EXT_COST: StructLayout = struct_layout!(ExtCost { header, fixed_ns, per_element_ns });
-
-/// An extension link that this crate knows.
-#[derive(Debug, Clone, Copy)]
-pub struct ExtLayout {
-    /// Its tag.
-    pub tag: u32,
-    /// The layout of each of its versions, from version 1 on; the last one is the struct's own.
-    pub versions: &'static [StructLayout],
-}
-
-/// Every extension link.
-pub static EXTS: &[ExtLayout] = &[ExtLayout { tag: ext_tags::COST, versions: &[EXT_COST] }];
-
-impl ExtLayout {
-    /// Whether a link of this tag is laid out as its version says. Of a version that is not known yet
-    /// only what it has in common with the last known one counts: it is not smaller.
-    pub const fn agrees(&self, header: &ExtHeader) -> bool {
-        let known = self.versions.len();
-        if header.version == 0 || known == 0 {
-            return false;
-        }
-        if header.version as usize > known {
-            return header.size >= self.versions[known - 1].size as u64;
-        }
-        let layout = &self.versions[header.version as usize - 1];
-        header.size == layout.size as u64 && header.layout_hash == ext_hash(layout)
-    }
-}
-
-impl StructLayout {
-    /// The layout of an earlier version of a link, which had the first `fields` of these and `size`
-    /// bytes.
-    pub const fn earlier(&self, fields: usize, size: usize) -> StructLayout {
-        StructLayout { name: self.name, size, fields: self.fields.split_at(fields).0 }
-    }
-}
 
 impl ExtHeader {
     /// The head of a link whose struct has this layout.
@@ -180,15 +145,9 @@ pub static LAYOUTS: &[StructLayout] = &[
         input_shapes,
         constants,
         input_args,
-        sink,
-        ext
-    }),
-    struct_layout!(SupportQuery {
-        struct_size,
-        input_count,
-        attrs,
-        input_types,
-        input_shapes,
+        input_ranges,
+        output_args,
+        output_ranges,
         sink,
         ext
     }),
@@ -224,8 +183,10 @@ pub static LAYOUTS: &[StructLayout] = &[
         scratch,
         on_cancel,
         off_cancel,
+        output_kept,
         complete,
         parallel_for,
+        parallelism,
         trace,
         now_ns,
         node
@@ -285,8 +246,8 @@ pub static LAYOUTS: &[StructLayout] = &[
         source,
         ext
     }),
-    struct_layout!(KnobDef { struct_size, kind, name, default, help, source, ext }),
-    struct_layout!(KnobValue { kind, boolean, int, float, text }),
+    struct_layout!(KnobDef { struct_size, kind, name, default_value, help, source, ext }),
+    struct_layout!(KnobValue { kind, boolean, int_value, float_value, text }),
     struct_layout!(Host {
         struct_size,
         abi_major,
@@ -300,7 +261,8 @@ pub static LAYOUTS: &[StructLayout] = &[
         allocate,
         deallocate,
         now_ns,
-        retain,
+        keep,
+        view,
         release,
         device_lost,
         strings,
@@ -332,7 +294,7 @@ pub static LAYOUTS: &[StructLayout] = &[
         fail
     }),
     struct_layout!(StringTable { struct_size, reserved, set, reserve, destroy }),
-    struct_layout!(ResourceType { struct_size, reserved, name, destroy }),
+    struct_layout!(ResourceType { struct_size, reserved, name, destroy, ext }),
     struct_layout!(VariantTable {
         struct_size,
         reserved,
@@ -342,7 +304,8 @@ pub static LAYOUTS: &[StructLayout] = &[
         encode,
         copy_to_device,
         zeros_like,
-        add
+        add,
+        ext
     }),
     struct_layout!(StateTable {
         struct_size,
@@ -374,7 +337,8 @@ pub static LAYOUTS: &[StructLayout] = &[
         numa_node,
         bus_id,
         stream_count,
-        reserved
+        reserved,
+        ext
     }),
     struct_layout!(CopyRequest {
         struct_size,
@@ -385,7 +349,8 @@ pub static LAYOUTS: &[StructLayout] = &[
         source_memory,
         destination_memory,
         source_device,
-        destination_device
+        destination_device,
+        ext
     }),
     struct_layout!(DeviceTable {
         struct_size,
@@ -435,7 +400,7 @@ pub static LAYOUTS: &[StructLayout] = &[
         name,
         version,
         open,
-        register,
+        register_all,
         ext
     }),
 ];
@@ -451,53 +416,4 @@ pub fn table() -> String {
         }
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{EXT_COST, EXTS, ExtLayout, ext_hash};
-    use crate::{ExtHeader, ext_tags, struct_layout};
-
-    /// The cost link as a later version might have it.
-    #[repr(C)]
-    struct ExtCostGrown {
-        header: ExtHeader,
-        fixed_ns: f64,
-        per_element_ns: f64,
-        per_byte_ns: f64,
-    }
-
-    const GROWN: super::StructLayout =
-        struct_layout!(ExtCostGrown { header, fixed_ns, per_element_ns, per_byte_ns });
-    const BOTH: ExtLayout =
-        ExtLayout { tag: ext_tags::COST, versions: &[GROWN.earlier(3, 48), GROWN] };
-
-    fn now() -> &'static ExtLayout {
-        EXTS.iter().find(|ext| ext.tag == ext_tags::COST).expect("the cost link is known")
-    }
-
-    #[test]
-    fn an_earlier_version_keeps_its_hash() {
-        assert_eq!(ext_hash(&BOTH.versions[0]), ext_hash(&EXT_COST));
-        assert_ne!(ext_hash(&BOTH.versions[1]), ext_hash(&EXT_COST));
-    }
-
-    #[test]
-    fn an_old_link_agrees_with_a_new_reader_and_the_other_way_round() {
-        let old = ExtHeader::new(ext_tags::COST, 1, &EXT_COST);
-        let new = ExtHeader::new(ext_tags::COST, 2, &GROWN);
-        assert!(now().agrees(&old) && BOTH.agrees(&old));
-        assert!(now().agrees(&new) && BOTH.agrees(&new));
-    }
-
-    #[test]
-    fn a_link_that_is_not_what_its_version_says_does_not_agree() {
-        let mislabelled = ExtHeader::new(ext_tags::COST, 1, &GROWN);
-        let short = ExtHeader { size: 40, ..ExtHeader::new(ext_tags::COST, 2, &GROWN) };
-        let other = ExtHeader { layout_hash: 1, ..ExtHeader::new(ext_tags::COST, 1, &EXT_COST) };
-        let none = ExtHeader::new(ext_tags::COST, 0, &EXT_COST);
-        for header in [mislabelled, short, other, none] {
-            assert!(!now().agrees(&header), "version {} size {}", header.version, header.size);
-        }
-    }
 }

@@ -9,10 +9,12 @@
 //! which wraps these tables; the loader stands in `tenon-host`.
 //!
 //! # Invariants
-//! - Every table begins with its `struct_size` and ends in `ext`, a typed chain ([`ExtHeader`]) through
-//!   which it grows. An unknown link is skipped; a missing link means "not supported".
-//! - Every struct says in one line who fills it. A pointer is never null unless its line says so. An
-//!   entry of type `Option<fn>` is optional unless its line says "required"; null means "not supported".
+//! - Every table begins with its `struct_size`. What grows ends in `ext`, a typed chain ([`ExtHeader`]);
+//!   the host's tables of services grow by links on what leads to them ([`Call`], [`Host`]). An unknown
+//!   link is skipped; a missing link means "not supported".
+//! - Every struct says who fills it. A pointer is never null unless its line says so, or its count is 0.
+//!   An entry of type `Option<fn>` is optional unless its line says "required", or its struct's that every
+//!   entry is there; null means "not supported".
 //! - An error that crosses is a [`Code`] returned, and a message given through a host callback that
 //!   copies it.
 //! - Renaming a field or a parameter changes the layout that `abi_stable` compares: the rules of
@@ -28,6 +30,7 @@ mod dtype;
 mod ext;
 mod host;
 pub mod layout;
+mod links;
 mod op;
 mod plugin;
 mod refusal;
@@ -41,16 +44,14 @@ pub use call::{
     kernel_flags,
 };
 pub use code::Code;
-pub use create::{
-    AttrKind, AttrView, Attrs, Create, FuncView, Packed, ShapeView, Support, SupportQuery,
-};
+pub use create::{AttrKind, AttrView, Attrs, Create, FuncView, Packed, ShapeView, Support};
 pub use device::{
     CopyRequest, Device, DeviceAttributes, DeviceState, DeviceTable, DeviceTypeDef, Event,
     MemoryInfo, Notify, Stream, device_flags,
 };
 pub use dtype::DType;
 pub use ext::{ExtCost, ExtHeader, ext_tags, find_ext};
-pub use host::{Host, KnobKind, KnobValue, LogLevel, Plugin, Sink};
+pub use host::{Host, KeptTensor, KnobKind, KnobValue, LogLevel, Plugin, Sink};
 pub use op::{
     Determinism, InPlace, KernelDef, KnobDef, Numerics, OpDef, ShapeFn, ToleranceKind,
     TypeConstraint, kernel_def_flags, op_flags,

@@ -185,7 +185,7 @@ pub struct KnobDef {
     /// Name within the plugin's scope, in snake_case.
     pub name: Str,
     /// Default, as text.
-    pub default: Str,
+    pub default_value: Str,
     /// One sentence.
     pub help: Str,
     /// Where it is registered.

@@ -58,7 +58,7 @@ pub struct PluginV1 {
         unsafe extern "C" fn(host: *const Host, plugin: *const Plugin, sink: *mut Sink) -> Code,
     >,
     /// Registers everything. Required.
-    pub register: Option<
+    pub register_all: Option<
         unsafe extern "C" fn(
             host: *const Host,
             registrar: *mut Registrar,

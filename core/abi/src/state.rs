@@ -1,6 +1,8 @@
 //! State that outlives a call: strings, resources, variables, variants, reference slots.
 
-use crate::{CallRecord, Code, DType, MemoryKind, Sink, Slot, Str, StringElement};
+use crate::{
+    CallRecord, Code, DType, ExtHeader, MemoryKind, Sink, Slot, Str, Stream, StringElement,
+};
 use abi_stable::StableAbi;
 use core::ffi::c_void;
 
@@ -14,7 +16,8 @@ pub struct StringTable {
     pub reserved: u32,
     /// Replaces the value; `RESOURCE_EXHAUSTED` without memory (the element is as before).
     pub set: Option<unsafe extern "C" fn(element: *mut StringElement, value: Str) -> Code>,
-    /// Makes room for `capacity` bytes and keeps the value.
+    /// Makes room for `capacity` bytes and keeps the value. The caller may then write up to `capacity`
+    /// bytes at `data` and set `len`.
     pub reserve: Option<unsafe extern "C" fn(element: *mut StringElement, capacity: u64) -> Code>,
     /// Frees the value and leaves the empty string.
     pub destroy: Option<unsafe extern "C" fn(element: *mut StringElement)>,
@@ -46,9 +49,11 @@ pub struct ResourceType {
     pub name: Str,
     /// Frees the value. Required.
     pub destroy: Option<unsafe extern "C" fn(value: *mut c_void)>,
+    /// Growth; may be null.
+    pub ext: *const ExtHeader,
 }
 
-// SAFETY: immutable data.
+// SAFETY: immutable data; its chain is immutable too.
 unsafe impl Sync for ResourceType {}
 
 /// Makes a resource's value when there is none of that name.
@@ -72,7 +77,9 @@ pub struct VariantTable {
     /// Name of the type, unique.
     pub type_name: Str,
     /// Copies a value. Required.
-    pub clone: Option<unsafe extern "C" fn(value: *const c_void, copy: *mut *mut c_void) -> Code>,
+    pub clone: Option<
+        unsafe extern "C" fn(value: *const c_void, copy: *mut *mut c_void, sink: *mut Sink) -> Code,
+    >,
     /// Frees a value. Required.
     pub destroy: Option<unsafe extern "C" fn(value: *mut c_void)>,
     /// Gives the value's bytes to the sink as its message.
@@ -83,16 +90,30 @@ pub struct VariantTable {
             value: *const c_void,
             device: *mut crate::Device,
             memory: MemoryKind,
+            stream: *mut Stream,
             copy: *mut *mut c_void,
+            sink: *mut Sink,
         ) -> Code,
     >,
     /// Makes a value of zeros of the same form.
-    pub zeros_like:
-        Option<unsafe extern "C" fn(value: *const c_void, result: *mut *mut c_void) -> Code>,
+    pub zeros_like: Option<
+        unsafe extern "C" fn(
+            value: *const c_void,
+            result: *mut *mut c_void,
+            sink: *mut Sink,
+        ) -> Code,
+    >,
     /// Adds two values.
     pub add: Option<
-        unsafe extern "C" fn(a: *const c_void, b: *const c_void, result: *mut *mut c_void) -> Code,
+        unsafe extern "C" fn(
+            a: *const c_void,
+            b: *const c_void,
+            result: *mut *mut c_void,
+            sink: *mut Sink,
+        ) -> Code,
     >,
+    /// Growth; may be null.
+    pub ext: *const ExtHeader,
 }
 
 // SAFETY: immutable data.
@@ -147,9 +168,9 @@ pub struct StateTable {
             result: *mut *mut Variable,
         ) -> Code,
     >,
-    /// The variable behind a resource; null when it is none.
+    /// The variable behind a resource, not counted anew; null when it is none.
     pub as_variable: Option<unsafe extern "C" fn(resource: *mut Resource) -> *mut Variable>,
-    /// The resource that a variable is.
+    /// The resource that a variable is, not counted anew.
     pub variable_resource: Option<unsafe extern "C" fn(variable: *mut Variable) -> *mut Resource>,
     /// Locks variables for this call, in an order of the host's; duplicates are allowed.
     pub lock_variables: Option<

@@ -12,6 +12,11 @@ pub struct Buffer {
 }
 
 /// Where a tensor's memory lies.
+///
+/// How long a kernel may use the memory of its call (inputs, outputs, scratch): until the call completes,
+/// which is when `compute` returns, or when `complete` is called after it returned `PENDING`. On a device
+/// with streams also what the call enqueued on its stream may use it, memory of any kind: the host gives
+/// it to nobody who does not run after that.
 #[repr(transparent)]
 #[derive(StableAbi, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MemoryKind(pub u32);
@@ -104,7 +109,7 @@ pub mod slot_flags {
     pub const PLANNED: u32 = 1;
     /// Reference slot: `buffer` names a cell for the `ref_*` services, `data` is null.
     pub const REF: u32 = 2;
-    /// Output: the kernel, or a service on its behalf, has set it.
+    /// Output that is not planned: a host service has set it. A planned one needs no mark.
     pub const SET: u32 = 4;
     /// Input: its value is the same in every call of this kernel object.
     pub const CONSTANT: u32 = 8;
@@ -113,7 +118,7 @@ pub mod slot_flags {
 }
 
 /// Element of a `string` tensor: 24 bytes, owned by its buffer. All zero is the empty string. Filled by
-/// the host's string services ([`crate::StringTable`]) alone; anyone may read it.
+/// the host's string services ([`crate::StringTable`]), which alone change `data` and `capacity`.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct StringElement {

@@ -126,12 +126,12 @@ fn every_shared_struct_is_in_the_table() {
     );
 }
 
-/// The root module is no table; files that hold no shared struct are listed so that a new file cannot be
-/// forgotten in `support/source.rs`.
+/// Files that hold nothing for the header are listed, so that a new file cannot be forgotten in
+/// `support/source.rs`.
 #[test]
 fn every_file_is_read() {
     let read: Vec<String> = modules().into_iter().map(|module| module.name).collect();
-    let apart = ["door", "layout", "refusal"];
+    let apart = ["door", "layout", "links", "refusal"];
     let files = std::fs::read_dir(path("src")).expect("src is there");
     for file in files {
         let file = file.expect("a readable entry").path();

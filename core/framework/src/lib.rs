@@ -7,15 +7,20 @@
 //! (`tenon-graph`), steps (`tenon-runtime`).
 
 pub mod attr;
+pub mod attr_view;
 pub mod author;
 pub mod device;
 pub mod element;
 mod error;
 pub mod geometry;
+pub mod infer;
+pub mod knob;
 pub mod op;
+pub mod registry;
 pub mod reg;
 pub mod resource;
 pub mod shape;
+pub mod sync;
 pub mod tensor;
 mod view;
 

@@ -1,7 +1,6 @@
 //! What can go wrong between bytes and messages.
 
-/// TensorFlow's canonical code for an argument that is wrong whatever the state of the system.
-const INVALID_ARGUMENT: i32 = 3;
+use tenon_framework::Code;
 
 /// Why bytes could not be read as a message, or a message not be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,11 +37,11 @@ pub enum ProtoError {
 }
 
 impl ProtoError {
-    /// The number of TensorFlow's canonical error code for this error.
+    /// The canonical code.
     #[must_use]
-    pub const fn code(&self) -> i32 {
+    pub const fn code(&self) -> Code {
         match self {
-            Self::TooLarge { .. } | Self::Malformed { .. } => INVALID_ARGUMENT,
+            Self::TooLarge { .. } | Self::Malformed { .. } => Code::INVALID_ARGUMENT,
         }
     }
 }

@@ -21,9 +21,12 @@
 //! and the name of its parent before it otherwise ([`ConfigProtoExperimental`]); [`prost::Name`]
 //! gives TensorFlow's.
 //!
+//! [`convert`] leads to and from the framework's types.
+//!
 //! Not here: whether a graph makes sense. A message is only well formed.
 
 mod codec;
+pub mod convert;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;

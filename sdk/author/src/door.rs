@@ -60,7 +60,7 @@ macro_rules! export_plugin {
                 name: $crate::__private::Str::new(env!("CARGO_PKG_NAME")),
                 version: $crate::__private::Str::new(env!("CARGO_PKG_VERSION")),
                 open: Some($crate::__private::open),
-                register: Some($crate::__private::register),
+                register_all: Some($crate::__private::register),
                 ext: ::core::ptr::null(),
             };
 

@@ -57,7 +57,7 @@ pub mod prelude {
         Code, DType, KernelError, PartialShape, Shape, View, ViewMut,
         author::{
             AsyncCall, ComputeContext, CreateContext, Dim, InOut, Kernel, Knob, Mode, Packed,
-            ShapeContext, ShapeHandle, ShapeResult, SupportContext, Supported,
+            ShapeContext, ShapeHandle, ShapeResult, Supported,
         },
         device::author::{DeviceHandle, DeviceInfo, DeviceKind},
         element::{Element, Float, Number},

@@ -219,7 +219,8 @@ fn declaration(
 /// `#define`s: their comments beside them where all fit, else above each.
 fn constants(text: &mut String, names: &Names, module: &Module, group: &Constants) {
     if !group.doc.is_empty() {
-        let _ = writeln!(text, "/* {} */\n", comment::line(names, &module.name, &group.doc));
+        let of_group = comment::above(names, &module.name, &group.doc, 0);
+        let _ = writeln!(text, "{}", of_group.replacen("/**", "/*", 1));
     }
     let typed = group.owner.chars().next().is_some_and(char::is_uppercase);
     let rows: Vec<(String, &str)> = group

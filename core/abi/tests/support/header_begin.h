@@ -23,11 +23,11 @@
  *
  * - Every table begins with its `struct_size`: set it to its sizeof. The host refuses a table whose
  *   size is not the one it knows.
- * - Every table that can grow ends in `ext`, a chain of typed links (TenonExtHeader). Skip a tag that
- *   you do not know; a link that is not there means "not supported".
- * - Every struct says who fills it. A pointer is never null unless its comment says so. A function
- *   pointer may be null unless its comment says "required", or the struct's that every entry is
- *   there; null means "not supported".
+ * - What can grow ends in `ext`, a chain of typed links (TenonExtHeader). Skip a tag that you do not
+ *   know; a link that is not there means "not supported".
+ * - Every struct says who fills it. A pointer is never null unless its comment says so, or its count is
+ *   0. A function pointer may be null unless its comment says "required", or the struct's that every
+ *   entry is there; null means "not supported".
  * - A function that fails returns a code and gives the message to the host, which copies it:
  *   through `TenonCallServices.fail` while computing, through `TenonHost.report` where it was given
  *   a TenonSink.

@@ -29,8 +29,7 @@ impl<'a> AttrReader<'a> {
     /// # Errors
     /// `NOT_FOUND` when the node has none of that name, `INVALID_ARGUMENT` when it is of another type.
     pub fn get<T: FromAttr<'a>>(&self, name: &str) -> Result<T, KernelError> {
-        let mut view =
-            AttrView { kind: AttrKind::INT, is_list: 0, data: std::ptr::null(), len: 0 };
+        let mut view = AttrView { kind: AttrKind::INT, is_list: 0, data: std::ptr::null(), len: 0 };
         let entry = host().attr.expect("the host fills every entry");
         // SAFETY: `attrs` is valid for `'a`; `view` lives through the call.
         let code = unsafe { entry(self.attrs, Str::new(name), &mut view) };
@@ -51,8 +50,7 @@ impl<'a> AttrReader<'a> {
 
     /// Whether the node has the attribute.
     pub fn has(&self, name: &str) -> bool {
-        let mut view =
-            AttrView { kind: AttrKind::INT, is_list: 0, data: std::ptr::null(), len: 0 };
+        let mut view = AttrView { kind: AttrKind::INT, is_list: 0, data: std::ptr::null(), len: 0 };
         let entry = host().attr.expect("the host fills every entry");
         // SAFETY: as in `get`.
         unsafe { entry(self.attrs, Str::new(name), &mut view) == Code::OK }

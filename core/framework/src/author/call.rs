@@ -55,7 +55,9 @@ impl AsyncCall {
 
 impl Drop for AsyncCall {
     fn drop(&mut self) {
-        self.complete(Err(KernelError::internal("the kernel dropped its call without finishing it")));
+        self.complete(Err(KernelError::internal(
+            "the kernel dropped its call without finishing it",
+        )));
     }
 }
 

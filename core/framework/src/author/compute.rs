@@ -3,7 +3,9 @@
 use super::state::StateContext;
 use crate::{KernelError, element::Element, view::View, view::ViewMut};
 use std::{cell::Cell, ffi::c_void, slice};
-use tenon_abi::{Call, CallServices, Code, DType, DeviceState, MemoryKind, Range, Slot, Str, Stream, slot_flags};
+use tenon_abi::{
+    Call, CallServices, Code, DType, DeviceState, MemoryKind, Range, Slot, Str, Stream, slot_flags,
+};
 
 /// One call of a kernel.
 ///
@@ -109,7 +111,10 @@ impl<'a> ComputeContext<'a> {
         self.mark_read(input)?;
         // SAFETY: host memory of `elements` elements of this type, not written during the call.
         Ok(unsafe {
-            View { dims: slot.shape(), data: slice::from_raw_parts(slot.data.cast(), slot.elements as usize) }
+            View {
+                dims: slot.shape(),
+                data: slice::from_raw_parts(slot.data.cast(), slot.elements as usize),
+            }
         })
     }
 
@@ -219,18 +224,29 @@ impl<'a> ComputeContext<'a> {
 
     #[cold]
     #[inline(never)]
-    fn allocate(&self, output: usize, dims: &[i64], memory: Option<MemoryKind>) -> Result<(), KernelError> {
+    fn allocate(
+        &self,
+        output: usize,
+        dims: &[i64],
+        memory: Option<MemoryKind>,
+    ) -> Result<(), KernelError> {
         let entry = self.services().allocate.expect("the host fills every entry");
         let kind = memory.unwrap_or(MemoryKind(u32::MAX));
         // SAFETY: an entry of the host's table with the record of this call.
-        let code = unsafe { entry(self.call.record, output as u32, dims.as_ptr(), dims.len() as u32, kind) };
+        let code = unsafe {
+            entry(self.call.record, output as u32, dims.as_ptr(), dims.len() as u32, kind)
+        };
         self.check(code, "cannot allocate an output")
     }
 
     fn take(&self, output: usize) -> Result<(), KernelError> {
         let bit = match output {
             0..64 => 1u64 << output,
-            _ => return Err(KernelError::unimplemented("a kernel with more than 64 outputs writes through `prepare`")),
+            _ => {
+                return Err(KernelError::unimplemented(
+                    "a kernel with more than 64 outputs writes through `prepare`",
+                ));
+            }
         };
         if self.taken.get() & bit != 0 {
             return Err(KernelError::internal(format!("output {output} is handed out twice")));
@@ -246,7 +262,11 @@ impl<'a> ComputeContext<'a> {
     /// As [`ComputeContext::prepare`]; `INTERNAL` when it is of another type, in memory of a device, or
     /// already handed out.
     #[inline(always)]
-    pub fn output<T: Element>(&self, output: usize, dims: &[i64]) -> Result<ViewMut<'a, T>, KernelError> {
+    pub fn output<T: Element>(
+        &self,
+        output: usize,
+        dims: &[i64],
+    ) -> Result<ViewMut<'a, T>, KernelError> {
         let slot = *self.prepare(output, dims)?;
         if slot.dtype != T::DTYPE || !slot.memory.is_host_address() {
             return Err(mismatch("output", output, T::DTYPE, &slot));

@@ -3,7 +3,7 @@
 use super::attrs::{AttrReader, FromAttr};
 use crate::{KernelError, shape::PartialShape};
 use std::slice;
-use tenon_abi::{Create, DType, DeviceState, ShapeView, Slot, Str, SupportQuery};
+use tenon_abi::{Create, DType, DeviceState, Range, ShapeView, Slot, Str};
 
 /// The node that a kernel is created for.
 pub struct CreateContext<'a> {
@@ -72,42 +72,23 @@ impl<'a> CreateContext<'a> {
         shapes.get(input).map_or(PartialShape::UNKNOWN, partial_shape)
     }
 
+    /// Flat positions of the named input argument number `arg`.
+    pub fn input_range(&self, arg: usize) -> std::ops::Range<usize> {
+        // SAFETY: as many ranges as names.
+        positions(unsafe { array(self.raw.input_ranges, self.raw.input_args.len as u32) }, arg)
+    }
+
+    /// Flat positions of the named output argument number `arg`.
+    pub fn output_range(&self, arg: usize) -> std::ops::Range<usize> {
+        // SAFETY: as many ranges as names.
+        positions(unsafe { array(self.raw.output_ranges, self.raw.output_args.len as u32) }, arg)
+    }
+
     /// The value of an input that is the same in every call; `None` when it is not, or not known yet.
     pub fn constant(&self, input: usize) -> Option<&'a Slot> {
         // SAFETY: `input_count` elements.
         let constants = unsafe { array(self.raw.constants, self.raw.input_count) };
         constants.get(input).filter(|slot| !slot.data.is_null())
-    }
-}
-
-/// The node that a kernel is asked about.
-pub struct SupportContext<'a> {
-    raw: &'a SupportQuery,
-}
-
-impl<'a> SupportContext<'a> {
-    /// Wraps what the host gives.
-    ///
-    /// # Safety
-    /// `raw` is filled as its docs say, for `'a`.
-    pub unsafe fn new(raw: &'a SupportQuery) -> SupportContext<'a> {
-        SupportContext { raw }
-    }
-
-    /// The value of an attribute.
-    ///
-    /// # Errors
-    /// As [`AttrReader::get`].
-    pub fn attr<T: FromAttr<'a>>(&self, name: &str) -> Result<T, KernelError> {
-        // SAFETY: the attributes are lent for as long as `supports` runs.
-        unsafe { AttrReader::new(self.raw.attrs) }.get(name)
-    }
-
-    /// What is known of the shape of an input.
-    pub fn input_shape(&self, input: usize) -> PartialShape {
-        // SAFETY: `input_count` elements.
-        let shapes = unsafe { array(self.raw.input_shapes, self.raw.input_count) };
-        shapes.get(input).map_or(PartialShape::UNKNOWN, partial_shape)
     }
 }
 
@@ -120,6 +101,10 @@ pub enum Supported {
     DependsOnShapes,
     /// Not these attributes or shapes, with the reason.
     No(String),
+}
+
+fn positions(ranges: &[Range], arg: usize) -> std::ops::Range<usize> {
+    ranges.get(arg).map_or(0..0, |range| range.start as usize..(range.start + range.len) as usize)
 }
 
 fn text<'a>(text: Str) -> &'a str {

@@ -73,8 +73,8 @@ impl Knob {
         let mut value = KnobValue {
             kind: KnobKind::INT,
             boolean: 0,
-            int: 0,
-            float: 0.0,
+            int_value: 0,
+            float_value: 0.0,
             text: Str::EMPTY,
         };
         let entry = host().knob.expect("the host fills every entry");
@@ -88,13 +88,13 @@ impl Knob {
         }
         Ok(match value.kind {
             KnobKind::BOOL => Knob::Bool(value.boolean != 0),
-            KnobKind::FLOAT => Knob::Float(value.float),
+            KnobKind::FLOAT => Knob::Float(value.float_value),
             KnobKind::STRING => {
                 // SAFETY: valid until the next look-up on this thread.
                 let text = unsafe { value.text.bytes() };
                 Knob::String(String::from_utf8_lossy(text).into_owned())
             }
-            _ => Knob::Int(value.int),
+            _ => Knob::Int(value.int_value),
         })
     }
 

@@ -3,7 +3,7 @@
 use super::{
     call::AsyncCall,
     compute::ComputeContext,
-    create::{CreateContext, SupportContext, Supported},
+    create::{CreateContext, Supported},
     guard::guard,
     host,
 };
@@ -11,7 +11,7 @@ use crate::KernelError;
 use std::{any::Any, marker::PhantomData, sync::Arc};
 use tenon_abi::{
     Call, Code, Create, KernelState, KernelTable, Packed as RawPacked, Sink, Slot, Str, Support,
-    SupportQuery, kernel_flags,
+    kernel_flags,
 };
 
 /// How a kernel returns.
@@ -69,24 +69,27 @@ pub trait Kernel: Send + Sync + Sized + 'static {
     fn attach_packed(&mut self, _input: usize, _packed: &Packed) {}
 
     /// Whether the kernel takes these attributes and shapes.
-    fn supports(_context: &SupportContext<'_>) -> Supported {
+    fn supports(_context: &CreateContext<'_>) -> Supported {
         Supported::Yes
     }
 }
 
 /// A packed form of a constant input; clones share it.
 #[derive(Clone)]
-pub struct Packed(Arc<dyn Any + Send + Sync>);
+pub struct Packed {
+    form: Arc<dyn Any + Send + Sync>,
+    bytes: u64,
+}
 
 impl Packed {
-    /// Wraps the form.
-    pub fn new(form: impl Any + Send + Sync) -> Packed {
-        Packed(Arc::new(form))
+    /// Wraps the form, which takes so many bytes.
+    pub fn new(form: impl Any + Send + Sync, bytes: u64) -> Packed {
+        Packed { form: Arc::new(form), bytes }
     }
 
     /// The form, when it is a `T`.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.0.downcast_ref()
+        self.form.downcast_ref()
     }
 }
 
@@ -226,6 +229,7 @@ unsafe extern "C" fn prepack<K: Kernel>(
     input: u32,
     view: *const Slot,
     packed: *mut *mut RawPacked,
+    packed_bytes: *mut u64,
     sink: *mut Sink,
 ) -> Code {
     // SAFETY: the host gives the state, a filled view and a place for the result.
@@ -234,6 +238,7 @@ unsafe extern "C" fn prepack<K: Kernel>(
         match guard(|| kernel.prepack(input as usize, &*view)) {
             Ok(Ok(form)) => {
                 if let Some(form) = form {
+                    *packed_bytes = form.bytes;
                     *packed = Box::into_raw(Box::new(form)).cast();
                 }
                 Code::OK
@@ -263,11 +268,11 @@ unsafe extern "C" fn release_packed(packed: *mut RawPacked) {
     let _ = guard(|| drop(unsafe { Box::from_raw(packed.cast::<Packed>()) }));
 }
 
-unsafe extern "C" fn supports<K: Kernel>(query: *const SupportQuery) -> Support {
+unsafe extern "C" fn supports<K: Kernel>(query: *const Create) -> Support {
     // SAFETY: the host fills the query.
     unsafe {
         let sink = (*query).sink;
-        match guard(|| K::supports(&SupportContext::new(&*query))) {
+        match guard(|| K::supports(&CreateContext::new(&*query))) {
             Ok(Supported::Yes) => Support::YES,
             Ok(Supported::DependsOnShapes) => Support::DEPENDS_ON_SHAPES,
             Ok(Supported::No(reason)) => {

@@ -10,10 +10,15 @@ struct Shared<'b, F> {
     failure: Mutex<Option<String>>,
 }
 
-unsafe extern "C" fn run<F: Fn(Range<usize>) + Sync>(data: *mut c_void, begin: u64, end: u64) {
+unsafe extern "C" fn run<F: Fn(Range<usize>, usize) + Sync>(
+    data: *mut c_void,
+    begin: u64,
+    end: u64,
+    worker: u32,
+) {
     // SAFETY: `data` is the `Shared` of the running `parallel_for`, which waits for this.
     let shared = unsafe { &*data.cast::<Shared<'_, F>>() };
-    if let Err(message) = guard(|| (shared.body)(begin as usize..end as usize)) {
+    if let Err(message) = guard(|| (shared.body)(begin as usize..end as usize, worker as usize)) {
         let mut failure = shared.failure.lock().unwrap_or_else(|poison| poison.into_inner());
         failure.get_or_insert(message);
     }
@@ -25,7 +30,28 @@ impl ComputeContext<'_> {
     ///
     /// # Errors
     /// `INTERNAL` when `body` panicked.
-    pub fn parallel_for<F: Fn(Range<usize>) + Sync>(
+    pub fn parallel_for(
+        &self,
+        total: usize,
+        cost_ns: f64,
+        body: impl Fn(Range<usize>) + Sync,
+    ) -> Result<(), KernelError> {
+        self.parallel_for_workers(total, cost_ns, |range, _| body(range))
+    }
+
+    /// Threads that work in this call may use, the caller's included: at least 1.
+    pub fn parallelism(&self) -> usize {
+        let entry = self.services().parallelism.expect("the host fills every entry");
+        // SAFETY: an entry of the host's table with the record of this call.
+        unsafe { entry(self.raw().record) }.max(1) as usize
+    }
+
+    /// As [`ComputeContext::parallel_for`]; `body` also gets the index of its worker, below
+    /// [`ComputeContext::parallelism`]: no two blocks run at the same time under one index.
+    ///
+    /// # Errors
+    /// `INTERNAL` when `body` panicked.
+    pub fn parallel_for_workers<F: Fn(Range<usize>, usize) + Sync>(
         &self,
         total: usize,
         cost_ns: f64,
@@ -41,7 +67,9 @@ impl ComputeContext<'_> {
         }
         match shared.failure.into_inner().unwrap_or_else(|poison| poison.into_inner()) {
             None => Ok(()),
-            Some(message) => Err(KernelError::internal(format!("parallel work panicked: {message}"))),
+            Some(message) => {
+                Err(KernelError::internal(format!("parallel work panicked: {message}")))
+            }
         }
     }
 }

@@ -106,8 +106,7 @@ impl<'a> ShapeContext<'a> {
 
     /// A shape of these sizes, -1 where unknown.
     pub fn shape_of(&self, dims: &[i64]) -> ShapeHandle {
-        let dims: Vec<Dim> =
-            dims.iter().map(|&d| self.make_dim((d >= 0).then_some(d))).collect();
+        let dims: Vec<Dim> = dims.iter().map(|&d| self.make_dim((d >= 0).then_some(d))).collect();
         self.make_shape(&dims)
     }
 

@@ -4,8 +4,8 @@ use super::{host::host, host::report};
 use crate::KernelError;
 use std::{ffi::c_void, marker::PhantomData};
 use tenon_abi::{
-    Call, Code, DType, Resource, ResourceElement, ResourceFactory, ResourceType, Sink, Slot, StateTable,
-    Str, Variable,
+    Call, Code, DType, Resource, ResourceElement, ResourceFactory, ResourceType, Sink, Slot,
+    StateTable, Str, Variable,
 };
 
 /// The state services of one call.
@@ -58,6 +58,7 @@ pub const fn resource_type<T: Send + Sync + 'static>(name: &'static str) -> Reso
         reserved: 0,
         name: Str::new(name),
         destroy: Some(destroy::<T>),
+        ext: std::ptr::null(),
     }
 }
 
@@ -80,10 +81,9 @@ unsafe extern "C" fn run_factory<T, F: FnOnce() -> Result<T, KernelError>>(
                 Code::OK
             }
             Ok(Err(error)) => report(sink, &error),
-            Err(panic) => report(
-                sink,
-                &KernelError::internal(format!("making a resource panicked: {panic}")),
-            ),
+            Err(panic) => {
+                report(sink, &KernelError::internal(format!("making a resource panicked: {panic}")))
+            }
         }
     }
 }
@@ -157,7 +157,9 @@ impl<'a> StateContext<'a> {
     /// `INVALID_ARGUMENT` when the input is no resource or not a variable's.
     pub fn input_variable(&self, input: usize) -> Result<Var<'a>, KernelError> {
         let error = || {
-            KernelError::invalid_argument(format!("input {input}: expected the handle of a variable"))
+            KernelError::invalid_argument(format!(
+                "input {input}: expected the handle of a variable"
+            ))
         };
         if input >= self.call.input_count as usize {
             return Err(error());

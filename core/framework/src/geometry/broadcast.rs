@@ -198,8 +198,7 @@ impl<const N: usize> BroadcastPlan<N> {
     pub fn runs_in(&self, range: Range<usize>) -> Runs<'_, N> {
         let end = range.end.min(self.run_count());
         let start = range.start.min(end);
-        let mut runs =
-            Runs { plan: self, next: start, end, index: Dims::EMPTY, offsets: [0; N] };
+        let mut runs = Runs { plan: self, next: start, end, index: Dims::EMPTY, offsets: [0; N] };
         runs.seek(start);
         runs
     }
@@ -218,11 +217,12 @@ impl BroadcastPlan<2> {
             (_, _, [0]) => BroadcastKind::ScalarRight,
             (&[rows, cols], a, b) => {
                 let (rows, cols) = (index(rows), index(cols));
+                // An operand without repetition has strides [cols, 1], and cols is above 1.
                 match (a, b) {
-                    ([0, 1], [_, 1]) => BroadcastKind::RowLeft { rows, cols },
-                    ([_, 1], [0, 1]) => BroadcastKind::RowRight { rows, cols },
-                    ([1, 0], [_, 1]) => BroadcastKind::ColLeft { rows, cols },
-                    ([_, 1], [1, 0]) => BroadcastKind::ColRight { rows, cols },
+                    ([0, 1], [2..=i64::MAX, 1]) => BroadcastKind::RowLeft { rows, cols },
+                    ([2..=i64::MAX, 1], [0, 1]) => BroadcastKind::RowRight { rows, cols },
+                    ([1, 0], [2..=i64::MAX, 1]) => BroadcastKind::ColLeft { rows, cols },
+                    ([2..=i64::MAX, 1], [1, 0]) => BroadcastKind::ColRight { rows, cols },
                     _ => BroadcastKind::General,
                 }
             }

@@ -83,8 +83,7 @@ mod tests {
 
     #[test]
     fn a_vector_of_another_length_is_refused() {
-        let error =
-            ChannelSplit::with_vector(&[2, 3], DataFormat::Nhwc, "bias", &[4]).unwrap_err();
+        let error = ChannelSplit::with_vector(&[2, 3], DataFormat::Nhwc, "bias", &[4]).unwrap_err();
         assert_eq!(error.to_string(), "bias must be 3, got 4");
         assert!(ChannelSplit::with_vector(&[2, 3], DataFormat::Nhwc, "bias", &[3, 1]).is_err());
         assert!(ChannelSplit::new(&[3], DataFormat::Nhwc).is_err());

@@ -28,9 +28,10 @@ pub fn concat_dims(inputs: &[&[i64]], axis: i64) -> Result<Dims> {
     for (i, input) in inputs.iter().enumerate() {
         merge(&mut output, input, i, Some(axis))?;
         total = match total.filter(|_| input[axis] >= 0) {
-            Some(sum) => Some(sum.checked_add(input[axis]).ok_or_else(|| {
-                GeometryError::TooLarge { dims: vec![sum, input[axis]] }
-            })?),
+            Some(sum) => Some(
+                sum.checked_add(input[axis])
+                    .ok_or_else(|| GeometryError::TooLarge { dims: vec![sum, input[axis]] })?,
+            ),
             None => None,
         };
     }

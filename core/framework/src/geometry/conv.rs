@@ -92,9 +92,10 @@ impl Conv2dGeometry {
         }
         sizes.channels = sizes.channels.max(filter_channels);
         let out_channels = if sizes.channels >= 0 && multiplier >= 0 {
-            sizes.channels.checked_mul(multiplier).ok_or_else(|| GeometryError::TooLarge {
-                dims: params.filter.to_vec(),
-            })?
+            sizes
+                .channels
+                .checked_mul(multiplier)
+                .ok_or_else(|| GeometryError::TooLarge { dims: params.filter.to_vec() })?
         } else {
             -1
         };
@@ -193,12 +194,7 @@ fn positive(what: &'static str, found: i64) -> Result<()> {
     if found == 0 { Err(GeometryError::TooSmall { what, least: 1, found }) } else { Ok(()) }
 }
 
-fn divides(
-    what: &'static str,
-    value: i64,
-    divisor_name: &'static str,
-    divisor: i64,
-) -> Result<()> {
+fn divides(what: &'static str, value: i64, divisor_name: &'static str, divisor: i64) -> Result<()> {
     if value % divisor == 0 {
         Ok(())
     } else {

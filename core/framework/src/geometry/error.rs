@@ -212,12 +212,6 @@ pub enum GeometryError {
         /// The shape asked for.
         dims: Vec<i64>,
     },
-    /// A -1 beside a 0, which any size would fulfil.
-    #[error("cannot infer the -1 of {dims:?}: the other dimensions hold a 0, so give its size")]
-    AmbiguousReshape {
-        /// The shape asked for.
-        dims: Vec<i64>,
-    },
     /// Squeezing a dimension that is not 1.
     #[error("dimension {index} must be 1 to be squeezed, got {found}")]
     Squeeze {
@@ -245,7 +239,9 @@ pub enum GeometryError {
         index: usize,
     },
     /// A single index with a stride below 1.
-    #[error("strides[{index}] must be positive for an index that removes its dimension, got {stride}")]
+    #[error(
+        "strides[{index}] must be positive for an index that removes its dimension, got {stride}"
+    )]
     ShrinkStride {
         /// Which dimension.
         index: usize,

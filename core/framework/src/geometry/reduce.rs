@@ -205,9 +205,7 @@ impl ReducePlan {
             (1, true) => ReduceKind::All { len: size(0) },
             (2, false) => ReduceKind::Rows { outer: size(0), reduced: size(1) },
             (2, true) => ReduceKind::Columns { reduced: size(0), inner: size(1) },
-            (3, false) => {
-                ReduceKind::Middle { outer: size(0), reduced: size(1), inner: size(2) }
-            }
+            (3, false) => ReduceKind::Middle { outer: size(0), reduced: size(1), inner: size(2) },
             _ => ReduceKind::General,
         }
     }

@@ -2,35 +2,41 @@
 
 use super::error::{GeometryError, Result};
 use super::reduce::{AxisSet, normalize_axis};
-use super::size::{Dims, known_element_count, validate_partial_dims};
+use super::size::{Dims, element_count, known_element_count, validate_partial_dims};
 
 /// Shape of a `Reshape` of an input (dimensions -1 are unknown) to `shape`, in which one -1 stands for the
 /// size that keeps the number of elements. The result holds -1 only when that cannot be inferred yet.
+///
+/// Where the -1 stands beside a 0, any size keeps the number: as in TensorFlow, it is then the quotient
+/// (rounded down) of the sizes that are not 0, so `[0, 6]` to `[0, 2, -1]` gives `[0, 2, 3]`.
 pub fn reshape_dims(input: &[i64], shape: &[i64]) -> Result<Dims> {
     let elements = known_element_count(input)?;
     let mut output = Dims::from_slice(shape)?;
     validate_partial_dims(shape)?;
-    let mut unknown = shape.iter().enumerate().filter(|&(_, &size)| size == -1);
-    let inferred = unknown.next().map(|(index, _)| index);
+    let mut unknown = (0..shape.len()).filter(|&i| shape[i] == -1);
+    let inferred = unknown.next();
     if unknown.next().is_some() {
         return Err(GeometryError::ManyUnknown { dims: shape.to_vec() });
     }
     let Some(elements) = elements.map(|count| count as i64) else {
         return Ok(output);
     };
-    let known: i64 = shape.iter().filter(|&&size| size != -1).product();
-    let mismatch = || GeometryError::Reshape { elements, dims: shape.to_vec() };
-    match inferred {
-        None if known == elements => {}
-        None => return Err(mismatch()),
-        Some(_) if known == 0 && elements == 0 => {
-            return Err(GeometryError::AmbiguousReshape { dims: shape.to_vec() });
-        }
-        Some(_) if known == 0 || elements % known != 0 => return Err(mismatch()),
-        Some(index) => output[index] = elements / known,
+    if let Some(index) = inferred {
+        let product = |dims: &[i64], counts: fn(i64) -> bool| {
+            dims.iter().filter(|&&size| counts(size)).fold(1i64, |p, &d| p.saturating_mul(d))
+        };
+        let given = product(shape, |size| size > 0);
+        output[index] = if shape.contains(&0) {
+            product(input, |size| size > 0) / given
+        } else {
+            elements / given
+        };
     }
-    validate_partial_dims(&output)?;
-    Ok(output)
+    if element_count(&output)? as i64 == elements {
+        Ok(output)
+    } else {
+        Err(GeometryError::Reshape { elements, dims: shape.to_vec() })
+    }
 }
 
 /// Shape of a `Squeeze`: without the given dimensions, which must be 1, or, when `axes` is empty, without
@@ -80,24 +86,21 @@ mod tests {
         assert_eq!(reshape_dims(&[1], &[]).unwrap(), []);
         assert_eq!(reshape_dims(&[0, 4], &[-1, 4]).unwrap(), [0, 4]);
         assert_eq!(reshape_dims(&[0, 4], &[0, 9]).unwrap(), [0, 9]);
+        assert_eq!(reshape_dims(&[0], &[0, -1]).unwrap(), [0, 1]);
+        assert_eq!(reshape_dims(&[0, 6], &[0, 2, -1]).unwrap(), [0, 2, 3]);
         assert_eq!(reshape_dims(&[-1, 4], &[-1, 2]).unwrap(), [-1, 2]);
         assert_eq!(reshape_dims(&[-1, 4], &[5, 2]).unwrap(), [5, 2]);
     }
 
     #[test]
     fn bad_reshapes() {
-        let error = |input: &[i64], shape: &[i64]| {
-            reshape_dims(input, shape).unwrap_err().to_string()
-        };
+        let error =
+            |input: &[i64], shape: &[i64]| reshape_dims(input, shape).unwrap_err().to_string();
         assert_eq!(error(&[2, 3], &[5]), "cannot reshape 6 elements to [5]");
         assert_eq!(error(&[2, 3], &[-1, 4]), "cannot reshape 6 elements to [-1, 4]");
         assert_eq!(error(&[2, 3], &[-1, 0]), "cannot reshape 6 elements to [-1, 0]");
         assert_eq!(error(&[2, 3], &[-1, -1]), "a shape may hold one -1, got [-1, -1]");
         assert_eq!(error(&[2], &[-2]), "dimension 0 must be at least 0, got -2");
-        assert_eq!(
-            error(&[0], &[0, -1]),
-            "cannot infer the -1 of [0, -1]: the other dimensions hold a 0, so give its size"
-        );
     }
 
     #[test]

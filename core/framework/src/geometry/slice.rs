@@ -17,7 +17,7 @@
 
 use super::error::{GeometryError, Result};
 use super::offsets::Offsets;
-use super::size::{Dims, row_major_strides, validate_partial_dims};
+use super::size::{Dims, validate_partial_dims};
 
 /// The five masks of the op, a bit per entry of `strides`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -142,7 +142,13 @@ impl StridedSlice {
             let whole = size == -1 && begin_masked && end_masked && stride == 1 && !shrinks;
             self.is_identity &= whole;
             self.is_dim0 &= (i == 0 && stride == 1) || whole;
-            return self.processing.push(if shrinks { 1 } else if whole { size } else { -1 });
+            return self.processing.push(if shrinks {
+                1
+            } else if whole {
+                size
+            } else {
+                -1
+            });
         }
         if shrinks {
             self.begin[i] = single_index(self.begin[i], i, size)?;
@@ -162,14 +168,16 @@ impl StridedSlice {
 
     /// Offsets in the input of the output's elements, in order. `input` are the dimensions given to
     /// [`StridedSlice::new`], all known.
-    pub fn offsets(&self, input: &[i64]) -> Result<Offsets> {
-        let mut strides = row_major_strides(input)?;
-        let mut base = 0i64;
-        for (i, stride) in strides.iter_mut().enumerate() {
-            base = base.wrapping_add(self.begin[i].wrapping_mul(*stride));
-            *stride = stride.wrapping_mul(self.strides[i]);
+    pub fn offsets(&self, input: &[i64]) -> Offsets {
+        debug_assert_eq!(input.len(), self.begin.len());
+        let mut steps = self.strides;
+        let (mut base, mut inner) = (0i64, 1i64);
+        for i in (0..steps.len()).rev() {
+            base = base.wrapping_add(self.begin[i].wrapping_mul(inner));
+            steps[i] = steps[i].wrapping_mul(inner);
+            inner = inner.wrapping_mul(input[i]);
         }
-        Ok(Offsets::new(&self.processing, &strides, base))
+        Offsets::new(&self.processing, &steps, base)
     }
 }
 

@@ -20,7 +20,7 @@ fn plain_and_negative_strides() {
     assert_eq!((s.begin, s.end), (dims(&[1, 4]), dims(&[3, -1])));
     assert_eq!(s.output, [2, 3]);
     assert!(!s.is_identity && !s.is_simple && !s.is_dim0);
-    let offsets: Vec<usize> = s.offsets(&[4, 5]).unwrap().collect();
+    let offsets: Vec<usize> = s.offsets(&[4, 5]).collect();
     assert_eq!(offsets, [9, 7, 5, 14, 12, 10]);
 }
 
@@ -47,7 +47,7 @@ fn shrink_ignores_masks_and_wraps_negative_indices() {
     let masks = SliceMasks { begin: 1, end: 1, shrink_axis: 1, ..NONE };
     let s = StridedSlice::new(&[4, 2], &spec(&[-1], &[0], &[1], masks)).unwrap();
     assert_eq!(s.output, [2]);
-    assert_eq!(s.offsets(&[4, 2]).unwrap().collect::<Vec<_>>(), [6, 7]);
+    assert_eq!(s.offsets(&[4, 2]).collect::<Vec<_>>(), [6, 7]);
     assert!(s.is_dim0 && !s.is_identity);
 }
 
@@ -128,7 +128,7 @@ proptest! {
     ) {
         let masks = SliceMasks { begin: mask & 1, end: mask >> 1, ..NONE };
         let s = StridedSlice::new(&[size], &spec(&[begin], &[end], &[stride], masks)).unwrap();
-        let taken: Vec<usize> = s.offsets(&[size]).unwrap().collect();
+        let taken: Vec<usize> = s.offsets(&[size]).collect();
         let begin = (mask & 1 == 0).then_some(begin);
         let end = (mask & 2 == 0).then_some(end);
         prop_assert_eq!(taken, walk(size, begin, end, stride));
@@ -149,7 +149,7 @@ proptest! {
             && !input.contains(&-1)
         {
             let count: i64 = input.iter().product();
-            prop_assert!(s.offsets(&input).unwrap().all(|o| (o as i64) < count));
+            prop_assert!(s.offsets(&input).all(|o| (o as i64) < count));
             let elements = |dims: &Dims| dims.iter().product::<i64>();
             prop_assert_eq!(elements(&s.output), elements(&s.processing));
         }

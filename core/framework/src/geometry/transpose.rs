@@ -6,7 +6,9 @@
 use super::error::{GeometryError, Result};
 use super::offsets::Offsets;
 use super::reduce::AxisSet;
-use super::size::{Dims, element_count, index, row_major_strides, validate_dims, validate_partial_dims};
+use super::size::{
+    Dims, element_count, index, row_major_strides, validate_dims, validate_partial_dims,
+};
 
 /// The permutation with every entry counted from the front. Fails when it does not hold each dimension of
 /// `rank` once. Entries may be negative, as in TensorFlow.

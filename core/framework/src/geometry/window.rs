@@ -80,7 +80,8 @@ impl WindowDim {
         match padding {
             DimPadding::Same => {
                 if self.input >= 0 {
-                    self.output = self.input / self.stride + i64::from(self.input % self.stride != 0);
+                    self.output =
+                        self.input / self.stride + i64::from(self.input % self.stride != 0);
                 }
                 (self.pad_before, self.pad_after) = (-1, -1);
                 if known {
@@ -107,8 +108,7 @@ impl WindowDim {
     fn fit(&self, before: i64, after: i64) -> Result<i64> {
         let padding = i128::from(before) + i128::from(after);
         let room = i128::from(self.input) + padding - self.span() + i128::from(self.stride);
-        let output =
-            i64::try_from(room / i128::from(self.stride)).map_err(|_| self.too_large())?;
+        let output = i64::try_from(room / i128::from(self.stride)).map_err(|_| self.too_large())?;
         if output < 0 {
             return Err(GeometryError::WindowTooLarge {
                 input: self.input,
@@ -202,11 +202,7 @@ pub(super) fn check_len(what: &'static str, expected: usize, list: &[i64]) -> Re
 }
 
 /// Checks that a four-value attribute is 1 for one dimension.
-pub(super) fn check_one(
-    what: &'static str,
-    dim: &'static str,
-    found: i64,
-) -> Result<()> {
+pub(super) fn check_one(what: &'static str, dim: &'static str, found: i64) -> Result<()> {
     if found == 1 { Ok(()) } else { Err(GeometryError::NotSpatial { what, dim, found }) }
 }
 

@@ -1,7 +1,7 @@
 //! Registration of a device type.
 
 use super::Site;
-use crate::device::author::{DeviceKind, DeviceEntries};
+use crate::device::author::{DeviceEntries, DeviceKind};
 use tenon_abi::{Code, DeviceTypeDef, Registrar, RegistrarTable, Str};
 
 /// A device type as `register_device!` writes it.

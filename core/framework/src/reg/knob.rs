@@ -31,7 +31,7 @@ impl KnobReg {
             struct_size: size_of::<KnobDef>() as u32,
             kind: self.kind,
             name: Str::new(self.name),
-            default: Str::new(self.default),
+            default_value: Str::new(self.default),
             help: Str::new(self.help),
             source: self.site.source(),
             ext: std::ptr::null(),

@@ -126,7 +126,15 @@ macro_rules! register_device {
 #[macro_export]
 macro_rules! register_knob {
     ($name:literal : $kind:ident = $default:literal, $help:literal $(,)?) => {
-        $crate::__submit!(Knob, $crate::reg::KnobReg::new(
-            $name, $crate::abi::KnobKind::$kind, $default, $help, $crate::__site!()));
+        $crate::__submit!(
+            Knob,
+            $crate::reg::KnobReg::new(
+                $name,
+                $crate::abi::KnobKind::$kind,
+                $default,
+                $help,
+                $crate::__site!()
+            )
+        );
     };
 }

@@ -55,7 +55,7 @@ fn too_many_bytes_are_refused_before_they_are_read() {
             found: MAX_MESSAGE_BYTES + 1
         }
     );
-    assert_eq!(error.code(), 3);
+    assert_eq!(error.code(), tenon_framework::Code::INVALID_ARGUMENT);
     let tensor = TensorProto { tensor_content: bytes, ..TensorProto::default() };
     let error = encode(&tensor).unwrap_err();
     assert_eq!(
@@ -78,7 +78,7 @@ fn an_error_names_message_field_and_place() {
     for part in ["NodeDef.op", "GraphDef.node", "UTF-8", "check that the data is complete"] {
         assert!(text.contains(part), "{part} is not in: {text}");
     }
-    assert_eq!(error.code(), 3);
+    assert_eq!(error.code(), tenon_framework::Code::INVALID_ARGUMENT);
 }
 
 #[test]

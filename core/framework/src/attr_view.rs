@@ -1,0 +1,283 @@
+//! Attributes of one node in the form in which the boundary shows them.
+//!
+//! An [`AttrTable`] owns the values and, next to each, the C view of it. The pointer of
+//! [`AttrTable::as_raw`] is what the opaque [`abi::Attrs`](tenon_abi::Attrs) of a call is on the host's
+//! side; [`attr_entry`] is the entry `attr` of the host's table, which looks names up in it.
+//!
+//! Nothing here changes after construction: views stay valid for as long as the table lives, wherever it is
+//! moved to, since they point to its allocations and never to the table itself.
+
+use crate::{
+    Tensor,
+    attr::{AttrList, AttrMap, AttrValue, FuncValue},
+    op::{OpDef, OpError, apply_defaults},
+    shape::PartialShape,
+};
+use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
+use tenon_abi::{
+    AttrKind, AttrView, Attrs, Code, DType, Dims, FuncView, ShapeView, Slot, Str,
+};
+
+/// The items of one attribute as the boundary has them.
+enum Items {
+    Int(Vec<i64>),
+    Float(Vec<f32>),
+    Bool(Vec<u8>),
+    String(Vec<Str>),
+    Type(Vec<DType>),
+    Shape(Vec<ShapeView>),
+    Tensor(Vec<Slot>),
+    Func(Vec<FuncView>),
+}
+
+struct Entry {
+    items: Items,
+    is_list: bool,
+}
+
+/// Attributes of one node with their C views.
+pub struct AttrTable {
+    // Counted, so that the values that the views point to never move.
+    attrs: Arc<AttrMap>,
+    entries: BTreeMap<String, Entry>,
+}
+
+// SAFETY: the views point to values that the table itself keeps and that nobody changes.
+unsafe impl Send for AttrTable {}
+// SAFETY: as above.
+unsafe impl Sync for AttrTable {}
+
+impl AttrTable {
+    /// The table of these attributes.
+    pub fn new(attrs: AttrMap) -> AttrTable {
+        let attrs = Arc::new(attrs);
+        let entries =
+            attrs.iter().map(|(name, value)| (name.clone(), Entry::new(value))).collect();
+        AttrTable { attrs, entries }
+    }
+
+    /// The table of these attributes, completed by the op's defaults.
+    ///
+    /// # Errors
+    /// An attribute is missing that has no default.
+    pub fn with_defaults(op: &OpDef, mut attrs: AttrMap) -> Result<AttrTable, OpError> {
+        apply_defaults(op, &mut attrs)?;
+        Ok(AttrTable::new(attrs))
+    }
+
+    /// The values.
+    pub fn attrs(&self) -> &AttrMap {
+        &self.attrs
+    }
+
+    /// The value of one attribute.
+    pub fn get(&self, name: &str) -> Option<&AttrValue> {
+        self.attrs.get(name)
+    }
+
+    /// The view of one attribute; valid for as long as the table lives.
+    pub fn view(&self, name: &str) -> Option<AttrView> {
+        self.entries.get(name).map(Entry::view)
+    }
+
+    /// What calls lend to a plugin; valid for as long as the table stays where it is.
+    pub fn as_raw(&self) -> *const Attrs {
+        std::ptr::from_ref(self).cast()
+    }
+}
+
+impl std::fmt::Debug for AttrTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.attrs.fmt(f)
+    }
+}
+
+impl Entry {
+    fn new(value: &AttrValue) -> Entry {
+        let items = match value {
+            AttrValue::Int(value) => Items::Int(vec![*value]),
+            AttrValue::Float(value) => Items::Float(vec![*value]),
+            AttrValue::Bool(value) => Items::Bool(vec![u8::from(*value)]),
+            AttrValue::String(value) => Items::String(vec![Str::from_bytes(value)]),
+            AttrValue::Type(value) => Items::Type(vec![*value]),
+            AttrValue::Shape(value) => Items::Shape(vec![shape_view(value)]),
+            AttrValue::Tensor(value) => Items::Tensor(vec![value.slot()]),
+            AttrValue::Func(value) => Items::Func(vec![func_view(value)]),
+            AttrValue::List(list) => return Entry { items: list_items(list), is_list: true },
+        };
+        Entry { items, is_list: false }
+    }
+
+    fn view(&self) -> AttrView {
+        fn parts<T>(items: &[T]) -> (*const c_void, usize) {
+            (items.as_ptr().cast(), items.len())
+        }
+        let (kind, (data, len)) = match &self.items {
+            Items::Int(items) => (AttrKind::INT, parts(items)),
+            Items::Float(items) => (AttrKind::FLOAT, parts(items)),
+            Items::Bool(items) => (AttrKind::BOOL, parts(items)),
+            Items::String(items) => (AttrKind::STRING, parts(items)),
+            Items::Type(items) => (AttrKind::TYPE, parts(items)),
+            Items::Shape(items) => (AttrKind::SHAPE, parts(items)),
+            Items::Tensor(items) => (AttrKind::TENSOR, parts(items)),
+            Items::Func(items) => (AttrKind::FUNC, parts(items)),
+        };
+        AttrView { kind, is_list: u32::from(self.is_list), data, len }
+    }
+}
+
+fn list_items(list: &AttrList) -> Items {
+    match list {
+        AttrList::Int(items) => Items::Int(items.clone()),
+        AttrList::Float(items) => Items::Float(items.clone()),
+        AttrList::Bool(items) => Items::Bool(items.iter().map(|&item| u8::from(item)).collect()),
+        AttrList::String(items) => {
+            Items::String(items.iter().map(|item| Str::from_bytes(item)).collect())
+        }
+        AttrList::Type(items) => Items::Type(items.clone()),
+        AttrList::Shape(items) => Items::Shape(items.iter().map(shape_view).collect()),
+        AttrList::Tensor(items) => Items::Tensor(items.iter().map(Tensor::slot).collect()),
+        AttrList::Func(items) => Items::Func(items.iter().map(func_view).collect()),
+    }
+}
+
+fn shape_view(shape: &PartialShape) -> ShapeView {
+    ShapeView {
+        dims: Dims::new(shape.dims().unwrap_or_default()),
+        unknown_rank: u32::from(shape.rank().is_none()),
+    }
+}
+
+fn func_view(func: &FuncValue) -> FuncView {
+    FuncView {
+        name: Str::new(&func.name),
+        call: Str::from_bytes(&func.call),
+        definition: Str::from_bytes(&func.definition),
+    }
+}
+
+/// The entry `attr` of the host's table.
+///
+/// Gives `NOT_FOUND` when there is no attribute of that name, `INVALID_ARGUMENT` for null pointers.
+///
+/// # Safety
+/// `attrs` is null or came from [`AttrTable::as_raw`] of a table that lives and has not moved; `name` is
+/// readable; `result` is null or may be written.
+pub unsafe extern "C" fn attr_entry(
+    attrs: *const Attrs,
+    name: Str,
+    result: *mut AttrView,
+) -> Code {
+    if attrs.is_null() || result.is_null() {
+        return Code::INVALID_ARGUMENT;
+    }
+    // SAFETY: the caller's promise.
+    let (table, name) = unsafe { (&*attrs.cast::<AttrTable>(), name.text()) };
+    match name.and_then(|name| table.view(name)) {
+        Some(view) => {
+            // SAFETY: the caller's promise.
+            unsafe { result.write(view) };
+            Code::OK
+        }
+        None => Code::NOT_FOUND,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::author::AttrReader;
+    use crate::infer::testing;
+    use tenon_abi::Slot;
+
+    fn table() -> AttrTable {
+        let func = FuncValue { name: "f".into(), call: vec![1, 2], definition: vec![3] };
+        let tensor = Tensor::from_slice(&[2], &[7i32, 8]).unwrap();
+        let shapes = vec![PartialShape::UNKNOWN, PartialShape::new(&[2, -1]).unwrap()];
+        let entries = [
+            ("i", AttrValue::Int(-3)),
+            ("f", AttrValue::Float(0.5)),
+            ("b", AttrValue::Bool(true)),
+            ("s", AttrValue::from("text")),
+            ("t", AttrValue::Type(DType::HALF)),
+            ("shape", AttrValue::Shape(shapes[1].clone())),
+            ("tensor", AttrValue::Tensor(tensor.clone())),
+            ("func", AttrValue::Func(func.clone())),
+            ("is", AttrValue::List(AttrList::Int(vec![1, 2]))),
+            ("fs", AttrValue::List(AttrList::Float(vec![1.5]))),
+            ("bs", AttrValue::List(AttrList::Bool(vec![false, true]))),
+            ("ss", AttrValue::List(AttrList::String(vec![b"a".to_vec(), b"".to_vec()]))),
+            ("ts", AttrValue::List(AttrList::Type(vec![DType::INT8]))),
+            ("shapes", AttrValue::List(AttrList::Shape(shapes))),
+            ("tensors", AttrValue::List(AttrList::Tensor(vec![tensor]))),
+            ("funcs", AttrValue::List(AttrList::Func(vec![func]))),
+            ("none", AttrValue::List(AttrList::Int(vec![]))),
+        ];
+        AttrTable::new(entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    #[test]
+    fn every_kind_is_read_back_through_the_boundary() {
+        testing::install_host();
+        let table = Box::new(table());
+        // SAFETY: the table outlives the reader.
+        let attrs = unsafe { AttrReader::new(table.as_raw()) };
+        assert_eq!(attrs.get::<i64>("i"), Ok(-3));
+        assert_eq!(attrs.get::<f32>("f"), Ok(0.5));
+        assert_eq!(attrs.get::<bool>("b"), Ok(true));
+        assert_eq!(attrs.get::<&str>("s"), Ok("text"));
+        assert_eq!(attrs.get::<DType>("t"), Ok(DType::HALF));
+        assert_eq!(attrs.get::<PartialShape>("shape").unwrap().to_string(), "[2,?]");
+        assert_eq!(attrs.get::<FuncValue>("func").unwrap().call, [1, 2]);
+        assert_eq!(attrs.get::<Vec<i64>>("is"), Ok(vec![1, 2]));
+        assert_eq!(attrs.get::<Vec<f32>>("fs"), Ok(vec![1.5]));
+        assert_eq!(attrs.get::<Vec<bool>>("bs"), Ok(vec![false, true]));
+        assert_eq!(attrs.get::<Vec<&str>>("ss"), Ok(vec!["a", ""]));
+        assert_eq!(attrs.get::<Vec<DType>>("ts"), Ok(vec![DType::INT8]));
+        let shapes = attrs.get::<Vec<PartialShape>>("shapes").unwrap();
+        assert_eq!(format!("{shapes:?}"), "[<unknown>, [2,?]]");
+        assert_eq!(attrs.get::<Vec<FuncValue>>("funcs").unwrap()[0].definition, [3]);
+        assert_eq!(attrs.get::<Vec<i64>>("none"), Ok(vec![]));
+    }
+
+    #[test]
+    fn tensors_are_shown_as_slots_of_their_own_memory() {
+        testing::install_host();
+        let table = table();
+        // SAFETY: the table outlives the reader and stays in place.
+        let attrs = unsafe { AttrReader::new(table.as_raw()) };
+        let slot = attrs.get::<Slot>("tensor").unwrap();
+        assert_eq!((slot.dtype, slot.elements, slot.rank), (DType::INT32, 2, 1));
+        // SAFETY: two `int32` values in host memory that the table keeps.
+        assert_eq!(unsafe { std::slice::from_raw_parts(slot.data.cast::<i32>(), 2) }, [7, 8]);
+        // SAFETY: as above.
+        assert_eq!(unsafe { *slot.dims }, 2);
+        assert_eq!(attrs.get::<Vec<Slot>>("tensors").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn missing_and_mistyped_attributes_are_refused() {
+        testing::install_host();
+        let table = table();
+        // SAFETY: the table outlives the reader and stays in place.
+        let attrs = unsafe { AttrReader::new(table.as_raw()) };
+        let missing = attrs.get::<i64>("j").unwrap_err();
+        assert_eq!(missing.code, Code::NOT_FOUND);
+        assert_eq!(missing.message, "attribute j: the node has none");
+        let mistyped = attrs.get::<f32>("i").unwrap_err();
+        assert_eq!(mistyped.message, "attribute i: expected float, found int");
+        assert!(attrs.has("i") && !attrs.has("j"));
+        // SAFETY: null is refused.
+        let code = unsafe { attr_entry(std::ptr::null(), Str::new("i"), std::ptr::null_mut()) };
+        assert_eq!(code, Code::INVALID_ARGUMENT);
+    }
+
+    #[test]
+    fn defaults_complete_a_node() {
+        let op = OpDef::from_spec("Op", &[], &[], &["a: int", "b: bool = true"]).unwrap();
+        let attrs = AttrMap::from([("a".to_owned(), AttrValue::Int(1))]);
+        let table = AttrTable::with_defaults(&op, attrs).unwrap();
+        assert!(matches!(table.get("b"), Some(AttrValue::Bool(true))));
+        assert!(AttrTable::with_defaults(&op, AttrMap::new()).is_err());
+    }
+}

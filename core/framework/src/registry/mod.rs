@@ -1,0 +1,34 @@
+//! The registry: an immutable snapshot of all that is registered.
+//!
+//! A plugin's registrations are collected in a [`Transaction`], which is validated and committed as a whole
+//! ([`commit_all`]); what comes out is a new [`Registry`]. [`RegistryHandle`] holds the current one and tells
+//! subscribers of changes ([`RegistryEvent`]). [`candidates`] chooses a kernel, as a pure function.
+//!
+//! # Invariants
+//! - A snapshot never changes; who holds one keeps it.
+//! - The order of ops, kernels, device types and knobs does not depend on the order of registration: link
+//!   order is not stable between builds.
+//! - Every kernel that a snapshot offers fits its op. A kernel whose op went away with another plugin lies
+//!   dormant, with a [`Warning`].
+
+mod error;
+mod events;
+mod features;
+mod fit;
+mod kernel_def;
+mod overlap;
+mod plugin;
+mod select;
+mod snapshot;
+mod transaction;
+
+pub use error::{RegistryError, Warning};
+pub use events::{RegistryEvent, RegistryHandle, Subscription};
+pub use features::FeatureSet;
+pub use kernel_def::{Cost, KernelDef, TypeConstraint};
+pub use plugin::{DeviceTypeDef, PluginId, PluginInfo};
+pub use select::{
+    Candidate, Explanation, KernelQuery, Removal, SelectError, SupportAnswer, candidates,
+};
+pub use snapshot::Registry;
+pub use transaction::{Transaction, commit_all};

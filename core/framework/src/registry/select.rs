@@ -1,0 +1,360 @@
+//! Choosing a kernel: a pure function over facts.
+//!
+//! Candidates are the kernels of the op. Each is removed by the first rule that speaks against it: device
+//! type, element types, features, label, `supports`; among those left, policy `priority` takes the highest
+//! priority, then a kernel of the very device type over a `DEFAULT` one, then the declared order.
+
+use super::{features::FeatureSet, kernel_def::KernelDef, snapshot::Registry};
+use crate::attr::{AttrList, AttrMap, AttrValue};
+use std::{cmp::Reverse, collections::BTreeSet, fmt, sync::Arc};
+use tenon_abi::{Code, DType};
+use thiserror::Error;
+
+/// What a kernel is wanted for.
+#[derive(Debug, Clone, Copy)]
+pub struct KernelQuery<'a> {
+    /// Name of the op.
+    pub op: &'a str,
+    /// Type of the device.
+    pub device_type: &'a str,
+    /// Attributes of the node, defaults applied.
+    pub attrs: &'a AttrMap,
+    /// Features that are present.
+    pub features: &'a FeatureSet,
+    /// Label that the node (`_kernel`) or a knob asks for; then only kernels of that label count.
+    pub label: Option<&'a str>,
+}
+
+/// Answer of a kernel's `supports`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SupportAnswer {
+    /// Yes, whatever the unknown dimensions turn out to be.
+    Yes,
+    /// Not these attributes or shapes, with the reason.
+    No(String),
+    /// Ask again when the shapes are known.
+    DependsOnShapes,
+}
+
+/// Why a candidate does not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Removal {
+    /// For another device type.
+    DeviceType {
+        /// Its own.
+        own: String,
+        /// The node's.
+        wanted: String,
+    },
+    /// The node lacks an attribute that the kernel constrains.
+    MissingAttr {
+        /// The attribute.
+        attr: String,
+    },
+    /// An element type that it does not take.
+    DType {
+        /// The attribute.
+        attr: String,
+        /// The node's type.
+        found: DType,
+        /// Those that it takes.
+        takes: Vec<DType>,
+    },
+    /// A feature that is absent.
+    Feature {
+        /// The feature.
+        name: String,
+        /// Type of the device.
+        device_type: String,
+    },
+    /// Another label was asked for.
+    Label {
+        /// Its own.
+        own: String,
+        /// The one asked for.
+        wanted: String,
+    },
+    /// Runs on request only.
+    OnRequest {
+        /// Its label.
+        label: String,
+    },
+    /// `supports` says no.
+    Supports {
+        /// Why.
+        reason: String,
+    },
+    /// Another has a higher priority.
+    LowerPriority {
+        /// Its own.
+        own: i32,
+        /// That of the other.
+        higher: i32,
+        /// The other.
+        than: String,
+    },
+    /// At equal priority another is for this very device type.
+    LessSpecific {
+        /// The other.
+        than: String,
+    },
+    /// At equal priority another is declared earlier.
+    DeclaredLater {
+        /// The other.
+        than: String,
+    },
+}
+
+impl fmt::Display for Removal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Removal::DeviceType { own, wanted } => {
+                write!(f, "is for {own}, the node is on {wanted}")
+            }
+            Removal::MissingAttr { attr } => write!(f, "the node has no type attribute {attr}"),
+            Removal::DType { attr, found, takes } => {
+                let takes: Vec<String> = takes.iter().map(DType::to_string).collect();
+                write!(f, "{attr} is {found}, the kernel takes {}", takes.join(", "))
+            }
+            Removal::Feature { name, device_type } => {
+                let place = if device_type == "CPU" { "cpu" } else { "device" };
+                write!(f, "needs {name}, which this {place} lacks")
+            }
+            Removal::Label { own, wanted } => {
+                write!(f, "label '{wanted}' is asked for, this one is '{own}'")
+            }
+            Removal::OnRequest { label } => write!(f, "label '{label}' runs on request only"),
+            Removal::Supports { reason } => write!(f, "supports says no: {reason}"),
+            Removal::LowerPriority { own, higher, than } => {
+                write!(f, "lower priority ({own} < {higher}) than {than}")
+            }
+            Removal::LessSpecific { than } => {
+                write!(f, "is for every device type, at equal priority with {than}")
+            }
+            Removal::DeclaredLater { than } => {
+                write!(f, "is declared later, at equal priority with {than}")
+            }
+        }
+    }
+}
+
+/// A kernel of the op, and what became of it.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The kernel.
+    pub kernel: Arc<KernelDef>,
+    /// Why it does not run; `None` for the winner.
+    pub removed: Option<Removal>,
+    /// Whether its `supports` asked for the shapes.
+    pub depends_on_shapes: bool,
+}
+
+/// Which candidates there were, which rule removed each, and who won.
+#[derive(Debug, Clone)]
+pub struct Explanation {
+    /// Name of the op.
+    pub op: String,
+    /// Type of the device.
+    pub device_type: String,
+    /// Label that was asked for.
+    pub label: Option<String>,
+    /// Whether the op is registered.
+    pub op_is_known: bool,
+    /// All kernels of the op, in declared order.
+    pub candidates: Vec<Candidate>,
+    /// Who won.
+    pub winner: Option<Arc<KernelDef>>,
+}
+
+/// Why no kernel can be chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SelectError {
+    /// The op is not registered.
+    #[error("op '{op}' is not registered: load the plugin that defines it")]
+    UnknownOp {
+        /// The op.
+        op: String,
+    },
+    /// No kernel has the label that was asked for.
+    #[error(
+        "op '{op}' has no kernel with label '{wanted}' on {device_type}: the labels are {}",
+        quoted(.labels)
+    )]
+    Label {
+        /// The op.
+        op: String,
+        /// Type of the device.
+        device_type: String,
+        /// The label.
+        wanted: String,
+        /// Those there are.
+        labels: Vec<String>,
+    },
+    /// All candidates were removed.
+    #[error("no kernel of op '{op}' runs this node on {device_type}{}", listed(.candidates))]
+    NoKernel {
+        /// The op.
+        op: String,
+        /// Type of the device.
+        device_type: String,
+        /// Each candidate with the reason.
+        candidates: Vec<String>,
+    },
+}
+
+fn quoted(labels: &[String]) -> String {
+    let labels: Vec<String> = labels.iter().map(|label| format!("'{label}'")).collect();
+    if labels.is_empty() { "none".to_owned() } else { labels.join(", ") }
+}
+
+fn listed(candidates: &[String]) -> String {
+    match candidates {
+        [] => ": none is registered".to_owned(),
+        lines => format!(":\n  {}", lines.join("\n  ")),
+    }
+}
+
+impl SelectError {
+    /// The canonical code.
+    pub fn code(&self) -> Code {
+        Code::NOT_FOUND
+    }
+}
+
+impl Explanation {
+    /// The kernel that runs.
+    ///
+    /// # Errors
+    /// There is none; the error lists the candidates with the reasons.
+    pub fn result(&self) -> Result<&Arc<KernelDef>, SelectError> {
+        self.winner.as_ref().ok_or_else(|| self.error())
+    }
+
+    /// Whether the choice may change once the shapes are known: the winner's `supports` asked for them.
+    pub fn depends_on_shapes(&self) -> bool {
+        self.candidates.iter().any(|c| c.removed.is_none() && c.depends_on_shapes)
+    }
+
+    fn error(&self) -> SelectError {
+        if !self.op_is_known {
+            return SelectError::UnknownOp { op: self.op.clone() };
+        }
+        let here = self.candidates.iter().filter(|c| c.kernel.serves(&self.device_type));
+        let labels: BTreeSet<String> = here.map(|c| c.kernel.label.clone()).collect();
+        let (op, device_type) = (self.op.clone(), self.device_type.clone());
+        if let Some(wanted) = self.label.as_ref().filter(|label| !labels.contains(*label)) {
+            let (wanted, labels) = (wanted.clone(), labels.into_iter().collect());
+            return SelectError::Label { op, device_type, wanted, labels };
+        }
+        let line = |c: &Candidate| {
+            let reason = c.removed.as_ref().map(Removal::to_string).unwrap_or_default();
+            format!("{}: {reason}", c.kernel)
+        };
+        let candidates = self.candidates.iter().map(line).collect();
+        SelectError::NoKernel { op, device_type, candidates }
+    }
+}
+
+/// Goes through the kernels of an op. `supports` is asked only for those that all other rules leave.
+pub fn candidates(
+    registry: &Registry,
+    query: &KernelQuery<'_>,
+    supports: &mut dyn FnMut(&KernelDef) -> SupportAnswer,
+) -> Explanation {
+    let mut candidates: Vec<Candidate> = registry
+        .kernels_of(query.op)
+        .iter()
+        .map(|kernel| examine(kernel, query, supports))
+        .collect();
+    let winner = candidates
+        .iter()
+        .filter(|candidate| candidate.removed.is_none())
+        .map(|candidate| candidate.kernel.clone())
+        .max_by_key(|kernel| rank(kernel, query.device_type));
+    if let Some(winner) = &winner {
+        for candidate in &mut candidates {
+            if candidate.removed.is_none() && !Arc::ptr_eq(&candidate.kernel, winner) {
+                candidate.removed = Some(outranked(&candidate.kernel, winner));
+            }
+        }
+    }
+    Explanation {
+        op: query.op.to_owned(),
+        device_type: query.device_type.to_owned(),
+        label: query.label.map(str::to_owned),
+        op_is_known: registry.op(query.op).is_some(),
+        candidates,
+        winner,
+    }
+}
+
+fn rank(kernel: &KernelDef, device_type: &str) -> impl Ord + use<> {
+    let (plugin_order, place) = kernel.order;
+    let declared = Reverse((plugin_order, kernel.plugin, place));
+    (kernel.priority, kernel.device_type == device_type, declared)
+}
+
+fn outranked(kernel: &KernelDef, winner: &KernelDef) -> Removal {
+    let than = winner.to_string();
+    if kernel.priority < winner.priority {
+        Removal::LowerPriority { own: kernel.priority, higher: winner.priority, than }
+    } else if kernel.device_type != winner.device_type {
+        Removal::LessSpecific { than }
+    } else {
+        Removal::DeclaredLater { than }
+    }
+}
+
+fn examine(
+    kernel: &Arc<KernelDef>,
+    query: &KernelQuery<'_>,
+    supports: &mut dyn FnMut(&KernelDef) -> SupportAnswer,
+) -> Candidate {
+    let mut removed = remove_by_facts(kernel, query);
+    let mut depends_on_shapes = false;
+    if removed.is_none() {
+        match supports(kernel) {
+            SupportAnswer::Yes => {}
+            SupportAnswer::DependsOnShapes => depends_on_shapes = true,
+            SupportAnswer::No(reason) => removed = Some(Removal::Supports { reason }),
+        }
+    }
+    Candidate { kernel: kernel.clone(), removed, depends_on_shapes }
+}
+
+fn remove_by_facts(kernel: &KernelDef, query: &KernelQuery<'_>) -> Option<Removal> {
+    let device_type = query.device_type;
+    if !kernel.serves(device_type) {
+        let (own, wanted) = (kernel.device_type.clone(), device_type.to_owned());
+        return Some(Removal::DeviceType { own, wanted });
+    }
+    if let Some(removal) = remove_by_types(kernel, query.attrs) {
+        return Some(removal);
+    }
+    if let Some(name) = kernel.features.iter().find(|name| !query.features.contains(name)) {
+        let (name, device_type) = (name.clone(), device_type.to_owned());
+        return Some(Removal::Feature { name, device_type });
+    }
+    match query.label {
+        Some(wanted) if wanted != kernel.label => {
+            Some(Removal::Label { own: kernel.label.clone(), wanted: wanted.to_owned() })
+        }
+        None if kernel.on_request => Some(Removal::OnRequest { label: kernel.label.clone() }),
+        _ => None,
+    }
+}
+
+fn remove_by_types(kernel: &KernelDef, attrs: &AttrMap) -> Option<Removal> {
+    for constraint in &kernel.constraints {
+        let types: &[DType] = match attrs.get(&constraint.attr) {
+            Some(AttrValue::Type(dtype)) => std::slice::from_ref(dtype),
+            Some(AttrValue::List(AttrList::Type(types))) => types,
+            _ => return Some(Removal::MissingAttr { attr: constraint.attr.clone() }),
+        };
+        if let Some(&found) = types.iter().find(|dtype| !constraint.types.contains(dtype)) {
+            let (attr, takes) = (constraint.attr.clone(), constraint.types.clone());
+            return Some(Removal::DType { attr, found, takes });
+        }
+    }
+    None
+}

@@ -1,0 +1,139 @@
+//! Cancellation of a step.
+//!
+//! States: `live` → `cancelled`, once. The flag is read without the lock; callbacks are registered, run and
+//! withdrawn under it, in this order of ownership: a callback is in `waiting`, or is the one that `running`
+//! names, or is gone. `withdraw` returns only when its callback is neither waiting nor running, except on
+//! the thread that runs it.
+
+use framework::sync::{Condvar, Mutex};
+use std::{
+    ffi::c_void,
+    sync::atomic::{AtomicU32, Ordering},
+    thread::{self, ThreadId},
+};
+use tenon_abi::CancelCallback;
+use tenon_framework as framework;
+
+struct Callback {
+    token: u64,
+    run: CancelCallback,
+    data: *mut c_void,
+}
+
+// SAFETY: the contract of `on_cancel` says that callbacks run on any thread.
+unsafe impl Send for Callback {}
+
+#[derive(Default)]
+struct State {
+    next: u64,
+    waiting: Vec<Callback>,
+    running: Option<(u64, ThreadId)>,
+}
+
+/// The cancel flag of a step, and who wants to be told.
+#[derive(Default)]
+pub struct Cancellation {
+    flag: AtomicU32,
+    state: Mutex<State>,
+    idle: Condvar,
+}
+
+impl Cancellation {
+    /// Not cancelled.
+    pub fn new() -> Cancellation {
+        Cancellation::default()
+    }
+
+    /// The flag that kernels read.
+    pub fn flag(&self) -> &AtomicU32 {
+        &self.flag
+    }
+
+    /// Whether the step is cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.flag.load(Ordering::Relaxed) != 0
+    }
+
+    /// Makes a finished step's object ready for the next one. Callbacks that a kernel forgot are dropped.
+    pub fn reset(&self) {
+        self.flag.store(0, Ordering::Relaxed);
+        let mut state = self.state.lock();
+        state.waiting.clear();
+    }
+
+    /// Cancels, and runs the callbacks; later calls do nothing.
+    pub fn cancel(&self) {
+        if self.flag.swap(1, Ordering::SeqCst) != 0 {
+            return;
+        }
+        loop {
+            let mut state = self.state.lock();
+            let Some(callback) = state.waiting.pop() else { return };
+            state.running = Some((callback.token, thread::current().id()));
+            drop(state);
+            run(&callback);
+            self.state.lock().running = None;
+            self.idle.notify_all();
+        }
+    }
+
+    /// Registers a callback; its token, or 0 when it was run at once because the step is cancelled.
+    pub fn register(&self, run_callback: CancelCallback, data: *mut c_void) -> u64 {
+        let mut state = self.state.lock();
+        state.next += 1;
+        let callback = Callback { token: state.next, run: run_callback, data };
+        if self.flag.load(Ordering::SeqCst) == 0 {
+            let token = callback.token;
+            state.waiting.push(callback);
+            return token;
+        }
+        drop(state);
+        run(&callback);
+        0
+    }
+
+    /// Withdraws a callback.
+    pub fn withdraw(&self, token: u64) {
+        let mut state = self.state.lock();
+        state.waiting.retain(|callback| callback.token != token);
+        while let Some((running, thread)) = state.running {
+            if running != token || thread == thread::current().id() {
+                return;
+            }
+            state = self.idle.wait(state);
+        }
+    }
+}
+
+fn run(callback: &Callback) {
+    if let Some(entry) = callback.run.run {
+        // SAFETY: a registered callback is valid until it is withdrawn.
+        unsafe { entry(callback.data) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" fn count(data: *mut c_void) {
+        // SAFETY: the tests pass a counter.
+        unsafe { (*data.cast::<AtomicU32>()).fetch_add(1, Ordering::SeqCst) };
+    }
+
+    #[test]
+    fn a_callback_runs_once_and_not_after_it_is_withdrawn() {
+        let counter = AtomicU32::new(0);
+        let data = (&raw const counter).cast_mut().cast();
+        let cancellation = Cancellation::new();
+        let first = cancellation.register(CancelCallback { run: Some(count) }, data);
+        let second = cancellation.register(CancelCallback { run: Some(count) }, data);
+        assert!(first != 0 && second != first);
+        cancellation.withdraw(first);
+        cancellation.cancel();
+        cancellation.cancel();
+        assert_eq!(counter.load(Ordering::SeqCst), 1);
+        assert_eq!(cancellation.register(CancelCallback { run: Some(count) }, data), 0);
+        assert_eq!(counter.load(Ordering::SeqCst), 2);
+    }
+}

@@ -1,0 +1,17 @@
+//! Calls: the host's record of one call, the values it reads and writes, and the services that a kernel
+//! reaches through it.
+//!
+//! The executor keeps one [`CallFrame`] per node in its pooled step state, so that a step in steady state
+//! makes none; [`crate::instance`] makes one for a single call. Both share the services here.
+
+mod cancel;
+mod env;
+mod frame;
+mod services;
+mod value;
+
+pub use cancel::Cancellation;
+pub use env::{StepEnv, TraceSink, monotonic_ns};
+pub use frame::{CallFrame, Completion, NodeInfo, OutputSpec};
+pub use services::CALL_SERVICES;
+pub use value::{KEEP_BYTES, Value, fill_slot};

@@ -1,0 +1,360 @@
+//! The services of a call.
+
+use super::{
+    env::monotonic_ns,
+    frame::CallFrame,
+    value::{KEEP_BYTES, ORDINARY, Value, fill_slot},
+};
+use std::{ffi::c_void, slice, sync::Arc};
+use tenon_abi::{
+    CallRecord, CallServices, CancelCallback, Code, KeptTensor, MemoryKind, ParallelBody, Slot,
+    Str, slot_flags,
+};
+use tenon_framework::{
+    KernelError, Shape, Tensor,
+    tensor::{Buffer, Memory},
+};
+
+/// The table that every call points to.
+pub static CALL_SERVICES: CallServices = CallServices {
+    struct_size: size_of::<CallServices>() as u32,
+    reserved: 0,
+    fail: Some(fail),
+    allocate: Some(allocate),
+    forward: Some(forward),
+    share: Some(share),
+    scratch: Some(scratch),
+    on_cancel: Some(on_cancel),
+    off_cancel: Some(off_cancel),
+    complete: Some(complete),
+    output_kept: Some(output_kept),
+    parallel_for: Some(parallel_for),
+    parallelism: Some(parallelism),
+    trace: Some(trace),
+    now_ns: Some(now_ns),
+    node: Some(node),
+};
+
+unsafe extern "C" fn fail(record: *mut CallRecord, code: Code, message: Str) -> Code {
+    // SAFETY: the kernel gives its call's record and a message that is valid meanwhile.
+    unsafe { CallFrame::from_raw(record).set_message(message.bytes()) };
+    if code.is_ok() { Code::UNKNOWN } else { code }
+}
+
+/// Ends a service: keeps the message of an error.
+fn conclude(frame: &CallFrame, result: Result<(), KernelError>) -> Code {
+    match result {
+        Ok(()) => Code::OK,
+        Err(error) => {
+            frame.set_message(error.message.as_bytes());
+            error.code
+        }
+    }
+}
+
+unsafe fn dims<'a>(first: *const i64, rank: u32) -> Result<Shape, KernelError> {
+    let dims: &'a [i64] = if first.is_null() || rank == 0 {
+        &[]
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { slice::from_raw_parts(first, rank as usize) }
+    };
+    Shape::new(dims).map_err(|e| KernelError::new(e.code(), e.to_string()))
+}
+
+/// Slot and value of an output.
+#[allow(clippy::mut_from_ref, reason = "during a call its outputs belong to the caller")]
+unsafe fn output(frame: &CallFrame, index: u32) -> Result<(&mut Slot, &mut Value), KernelError> {
+    if index >= frame.call.output_count {
+        return Err(KernelError::internal(format!(
+            "output {index} does not exist: the node has {}",
+            frame.call.output_count
+        )));
+    }
+    // SAFETY: `output_count` slots and values, which belong to this call.
+    unsafe {
+        Ok((&mut *frame.call.outputs.add(index as usize), &mut *frame.outputs.add(index as usize)))
+    }
+}
+
+unsafe fn input(frame: &CallFrame, index: u32) -> Result<&Slot, KernelError> {
+    if index >= frame.call.input_count {
+        return Err(KernelError::internal(format!(
+            "input {index} does not exist: the node has {}",
+            frame.call.input_count
+        )));
+    }
+    // SAFETY: `input_count` pointers to filled slots.
+    Ok(unsafe { &**frame.call.inputs.add(index as usize) })
+}
+
+fn memory_of<'f>(
+    frame: &'f CallFrame,
+    ordinary: &'f Arc<dyn Memory>,
+    kind: MemoryKind,
+) -> Result<&'f Arc<dyn Memory>, KernelError> {
+    let node = frame.node();
+    if kind == ORDINARY || kind == ordinary.kind() {
+        return Ok(ordinary);
+    }
+    [&node.host_memory, &node.device_memory]
+        .into_iter()
+        .find(|memory| memory.kind() == kind)
+        .ok_or_else(|| {
+            KernelError::invalid_argument(format!("the device has no memory of kind {}", kind.0))
+        })
+}
+
+fn allocate_output(
+    slot: &mut Slot,
+    value: &mut Value,
+    dtype: tenon_abi::DType,
+    memory: &Arc<dyn Memory>,
+    shape: &Shape,
+) -> Result<(), KernelError> {
+    let size = dtype.size().ok_or_else(|| {
+        KernelError::unimplemented(format!("tensors of {dtype} are not supported"))
+    })?;
+    let bytes = shape.elements().checked_mul(size).ok_or_else(|| {
+        KernelError::invalid_argument(format!("{shape} of {dtype} exceeds 2^63 bytes"))
+    })?;
+    value.dims[..shape.rank()].copy_from_slice(shape.dims());
+    let reusable = value.kept.as_ref().is_some_and(|kept| {
+        kept.capacity() >= bytes && kept.kind() == memory.kind() && kept.is_unique()
+    });
+    if bytes <= KEEP_BYTES {
+        if !reusable {
+            value.kept = Some(Buffer::allocate(memory, dtype, shape.elements(), bytes)?);
+        }
+    } else {
+        value.owner = Some(Buffer::allocate(memory, dtype, shape.elements(), bytes)?);
+    }
+    let held = if bytes <= KEEP_BYTES { value.kept.as_ref() } else { value.owner.as_ref() };
+    if let Some(buffer) = held {
+        let rank = shape.rank();
+        let dims: &[i64] = &value.dims[..rank];
+        fill_slot(slot, buffer, dtype, dims, slot_flags::SET);
+    }
+    Ok(())
+}
+
+unsafe extern "C" fn allocate(
+    record: *mut CallRecord,
+    index: u32,
+    first: *const i64,
+    rank: u32,
+    kind: MemoryKind,
+) -> Code {
+    // SAFETY: the kernel gives its call's record and `rank` dimensions.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        let result = dims(first, rank).and_then(|shape| {
+            let (slot, value) = output(frame, index)?;
+            let spec = &frame.node().outputs[index as usize];
+            let memory = memory_of(frame, &spec.memory, kind)?;
+            allocate_output(slot, value, spec.dtype, memory, &shape)
+        });
+        conclude(frame, result)
+    }
+}
+
+unsafe extern "C" fn forward(
+    record: *mut CallRecord,
+    from: u32,
+    to: u32,
+    first: *const i64,
+    rank: u32,
+) -> u32 {
+    // SAFETY: as in `allocate`.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        let (Ok(shape), Ok(source), Ok((slot, value))) =
+            (dims(first, rank), input(frame, from), output(frame, to))
+        else {
+            return 0;
+        };
+        let spec = &frame.node().outputs[to as usize];
+        let held = frame.inputs[from as usize];
+        let fits = source.dtype == spec.dtype.base()
+            && source.memory == spec.memory.kind()
+            && source.elements == shape.elements() as u64;
+        if !fits || held.is_null() || !(*held).is_last_holder() {
+            return 0;
+        }
+        let Some(buffer) = (*held).owner.take() else { return 0 };
+        value.dims[..shape.rank()].copy_from_slice(shape.dims());
+        fill_slot(slot, &buffer, spec.dtype, &value.dims[..shape.rank()], slot_flags::SET);
+        value.owner = Some(buffer);
+        1
+    }
+}
+
+unsafe extern "C" fn share(
+    record: *mut CallRecord,
+    from: u32,
+    to: u32,
+    first: *const i64,
+    rank: u32,
+) -> Code {
+    // SAFETY: as in `allocate`.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        let result = dims(first, rank).and_then(|shape| {
+            let source = input(frame, from)?;
+            let (slot, value) = output(frame, to)?;
+            let dtype = frame.node().outputs[to as usize].dtype;
+            let size = u64::from(dtype.bits() / 8);
+            if source.bytes != shape.elements() as u64 * size {
+                return Err(KernelError::invalid_argument(format!(
+                    "an input of {} bytes cannot be returned as {shape} of {dtype}",
+                    source.bytes
+                )));
+            }
+            let buffer = Buffer::clone_raw(source.buffer).ok_or_else(|| {
+                KernelError::internal(format!("input {from} has no buffer to return"))
+            })?;
+            let alias = source.alias;
+            value.dims[..shape.rank()].copy_from_slice(shape.dims());
+            fill_slot(slot, &buffer, dtype, &value.dims[..shape.rank()], slot_flags::SET);
+            slot.alias = alias;
+            value.owner = Some(buffer);
+            Ok(())
+        });
+        conclude(frame, result)
+    }
+}
+
+unsafe extern "C" fn scratch(
+    record: *mut CallRecord,
+    bytes: u64,
+    align: u64,
+    kind: MemoryKind,
+    result: *mut *mut c_void,
+) -> Code {
+    // SAFETY: as in `allocate`; `result` is a place for the pointer.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        let lent = lend_scratch(frame, bytes, align, kind);
+        conclude(frame, lent.map(|data| *result = data))
+    }
+}
+
+fn lend_scratch(
+    frame: &CallFrame,
+    bytes: u64,
+    align: u64,
+    kind: MemoryKind,
+) -> Result<*mut c_void, KernelError> {
+    if align > tenon_abi::HOST_ALIGNMENT as u64 || !align.is_power_of_two() {
+        return Err(KernelError::invalid_argument(format!(
+            "scratch memory is aligned to at most {} bytes, asked for {align}",
+            tenon_abi::HOST_ALIGNMENT
+        )));
+    }
+    let memory = memory_of(frame, &frame.node().host_memory, kind)?;
+    let buffer = Buffer::allocate(memory, tenon_abi::DType::UINT8, bytes as usize, bytes as usize)?;
+    let data = buffer.data();
+    // SAFETY: the call belongs to this thread (see `CallFrame`).
+    unsafe { (*frame.scratch.get()).push(buffer) };
+    Ok(data)
+}
+
+unsafe extern "C" fn on_cancel(
+    record: *mut CallRecord,
+    callback: CancelCallback,
+    data: *mut c_void,
+) -> u64 {
+    // SAFETY: the kernel gives its call's record.
+    unsafe { CallFrame::from_raw(record) }.env().cancellation.register(callback, data)
+}
+
+unsafe extern "C" fn off_cancel(record: *mut CallRecord, token: u64) {
+    // SAFETY: the kernel gives its call's record.
+    unsafe { CallFrame::from_raw(record) }.env().cancellation.withdraw(token);
+}
+
+unsafe extern "C" fn complete(record: *mut CallRecord, code: Code) {
+    // SAFETY: the kernel gives its call's record.
+    unsafe { CallFrame::from_raw(record) }.complete(code);
+}
+
+/// The body of a kernel's `parallel_for`, for the pool's threads.
+struct Body {
+    body: ParallelBody,
+    data: *mut c_void,
+}
+
+// SAFETY: the contract of `parallel_for` says that blocks run on any thread, at the same time.
+unsafe impl Sync for Body {}
+
+impl Body {
+    fn run(&self, begin: u64, end: u64, worker: u32) {
+        if let Some(entry) = self.body.run {
+            // SAFETY: `parallel_for` has not returned, so that `data` is valid.
+            unsafe { entry(self.data, begin, end, worker) }
+        }
+    }
+}
+
+unsafe extern "C" fn parallel_for(
+    record: *mut CallRecord,
+    total: u64,
+    cost_ns: f64,
+    body: ParallelBody,
+    data: *mut c_void,
+) {
+    // SAFETY: the kernel gives its call's record.
+    let frame = unsafe { CallFrame::from_raw(record) };
+    let body = Body { body, data };
+    frame.env().pool.parallel_for(total, cost_ns, &|begin, end, worker| {
+        body.run(begin, end, worker);
+    });
+}
+
+unsafe extern "C" fn parallelism(record: *mut CallRecord) -> u32 {
+    // SAFETY: the kernel gives its call's record.
+    unsafe { CallFrame::from_raw(record) }.env().pool.threads() as u32
+}
+
+unsafe extern "C" fn output_kept(
+    record: *mut CallRecord,
+    to: u32,
+    kept: *const KeptTensor,
+) -> Code {
+    // SAFETY: the kernel gives its call's record and a tensor that it keeps.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        let tensor = &*kept.cast::<Tensor>();
+        let result = output(frame, to).and_then(|(slot, value)| {
+            let expected = frame.node().outputs[to as usize].dtype;
+            if tensor.dtype() != expected {
+                return Err(KernelError::invalid_argument(format!(
+                    "output {to} is {expected}, the kept tensor {}",
+                    tensor.dtype()
+                )));
+            }
+            value.hold(slot, tensor);
+            Ok(())
+        });
+        conclude(frame, result)
+    }
+}
+
+unsafe extern "C" fn trace(record: *mut CallRecord, name: Str, begin_ns: u64, end_ns: u64) {
+    // SAFETY: the kernel gives its call's record and a name that is valid meanwhile.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        if let Some(sink) = &frame.env().trace {
+            sink.span(&frame.node().name, name.text().unwrap_or(""), begin_ns, end_ns);
+        }
+    }
+}
+
+unsafe extern "C" fn now_ns() -> u64 {
+    monotonic_ns()
+}
+
+unsafe extern "C" fn node(record: *mut CallRecord) -> Str {
+    // SAFETY: the kernel gives its call's record.
+    Str::new(&unsafe { CallFrame::from_raw(record) }.node().name)
+}

@@ -1,0 +1,82 @@
+//! Values: what an output slot holds, and who owns it.
+
+use std::sync::atomic::AtomicU32;
+use tenon_abi::{DType, MAX_RANK, MemoryKind, Slot, slot_flags};
+use tenon_framework::{Shape, Tensor, tensor::Buffer};
+
+/// Outputs up to this many bytes keep their buffer in the step state between steps; larger ones go back
+/// to the memory they came from when their last reader is done.
+pub const KEEP_BYTES: usize = 16 * 1024;
+
+/// The host's side of one slot.
+///
+/// Exactly one of three owns what `Slot::data` shows while the slot is set: `owner` (a reference of this
+/// value's own), `kept` (the buffer that stays here between steps), or nobody (the slot is not set).
+/// Fields change only by the call that writes the output, and after its last reader.
+pub struct Value {
+    /// A reference that ends with the last reader.
+    pub owner: Option<Buffer>,
+    /// The buffer that is reused from step to step where nobody else holds it.
+    pub kept: Option<Buffer>,
+    /// Readers left in this step; counted only where `owner` may be set.
+    pub readers: AtomicU32,
+    /// Dimensions, where they are not the plan's.
+    pub dims: [i64; MAX_RANK],
+}
+
+impl Default for Value {
+    fn default() -> Value {
+        Value { owner: None, kept: None, readers: AtomicU32::new(0), dims: [0; MAX_RANK] }
+    }
+}
+
+/// Fills a slot that shows `buffer` under `dims`, which live as long as the slot shows it.
+pub fn fill_slot(slot: &mut Slot, buffer: &Buffer, dtype: DType, dims: &[i64], flags: u32) {
+    let elements = dims.iter().product::<i64>() as u64;
+    slot.data = buffer.data();
+    slot.dims = dims.as_ptr();
+    slot.buffer = buffer.as_raw();
+    slot.elements = elements;
+    slot.bytes = elements * u64::from(dtype.bits() / 8);
+    slot.dtype = dtype.base();
+    slot.rank = dims.len() as u32;
+    slot.memory = buffer.kind();
+    slot.flags = flags;
+}
+
+impl Value {
+    /// Shows `tensor` in `slot` and holds it.
+    pub fn hold(&mut self, slot: &mut Slot, tensor: &Tensor) {
+        let dims = tensor.shape().dims();
+        self.dims[..dims.len()].copy_from_slice(dims);
+        fill_slot(slot, tensor.buffer(), tensor.dtype(), &self.dims[..dims.len()], slot_flags::SET);
+        self.owner = Some(tensor.buffer().clone());
+    }
+
+    /// The tensor that a set slot shows: a further reference to its buffer.
+    pub fn tensor(slot: &Slot) -> Option<Tensor> {
+        if slot.data.is_null() || slot.buffer.is_null() || slot.flags & slot_flags::REF != 0 {
+            return None;
+        }
+        // SAFETY: a set slot of the host shows a live buffer whose elements the kernel has written, and
+        // dimensions that live with it.
+        unsafe {
+            let buffer = Buffer::clone_raw(slot.buffer)?;
+            Tensor::from_parts(buffer, slot.dtype, Shape::new(slot.shape()).ok()?).ok()
+        }
+    }
+
+    /// Whether an input's buffer may become an output's: nobody else holds or will read it.
+    pub fn is_last_holder(&self) -> bool {
+        self.readers.load(std::sync::atomic::Ordering::Acquire) == 1
+            && self.owner.as_ref().is_some_and(Buffer::is_unique)
+    }
+
+    /// Ends the step for this value.
+    pub fn release(&mut self) {
+        self.owner = None;
+    }
+}
+
+/// The kind that stands for "the output's ordinary memory" in `allocate`.
+pub(super) const ORDINARY: MemoryKind = MemoryKind(u32::MAX);

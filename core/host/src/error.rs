@@ -1,0 +1,506 @@
+//! What can go wrong with plugins: one variant per step of loading and failure.
+
+use std::{fmt, io, path::PathBuf};
+use tenon_abi::Code;
+use tenon_framework::{KernelError, knob::KnobError, registry::RegistryError};
+use thiserror::Error;
+
+/// A step of loading, in the order in which they run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Step {
+    /// The file is found, opened once, and identified.
+    Find,
+    /// The manifest and the export table are read; nothing of the library runs.
+    Manifest,
+    /// Digest and permissions are checked.
+    Trust,
+    /// The library is mapped into the process.
+    Open,
+    /// ABI versions are compared, both ways.
+    Handshake,
+    /// The layout of every shared type is compared.
+    Layout,
+    /// The plugin's own `open` runs.
+    Start,
+    /// The plugin's registrations are collected.
+    Register,
+    /// Manifest and registrations are compared.
+    Compare,
+    /// The registrations are validated and a new snapshot is published.
+    Commit,
+    /// A plugin is taken out of use.
+    Retire,
+}
+
+impl Step {
+    /// Its name, as reports show it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Step::Find => "find",
+            Step::Manifest => "manifest",
+            Step::Trust => "trust",
+            Step::Open => "open",
+            Step::Handshake => "handshake",
+            Step::Layout => "layout",
+            Step::Start => "start",
+            Step::Register => "register",
+            Step::Compare => "compare",
+            Step::Commit => "commit",
+            Step::Retire => "retire",
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A pair of ABI numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AbiVersion {
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
+impl AbiVersion {
+    /// This host's.
+    pub const HOST: AbiVersion =
+        AbiVersion { major: tenon_abi::ABI_MAJOR, minor: tenon_abi::ABI_MINOR };
+
+    /// Whether a host of this version takes a plugin of that one: equal before 1.0, the same major number
+    /// from then on.
+    pub const fn accepts(self, plugin: AbiVersion) -> bool {
+        self.major == plugin.major && (self.major > 0 || self.minor == plugin.minor)
+    }
+}
+
+impl fmt::Display for AbiVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// What is wrong with the text of a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ManifestError {
+    /// The section is larger than any manifest.
+    #[error("the section has {bytes} bytes, expected at most {limit}")]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The section reaches past the end of the file.
+    #[error("the section cannot be read ({detail}): the file is cut short or damaged, build it again")]
+    Unreadable {
+        /// What the reader says.
+        detail: String,
+    },
+    /// Bytes that are not UTF-8.
+    #[error("line {line} is not UTF-8")]
+    Utf8 {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// A line that is no record.
+    #[error("line {line} is no record ({detail}): {text:?}")]
+    Line {
+        /// The line, from 1.
+        line: usize,
+        /// What the reader says.
+        detail: String,
+        /// The beginning of the line.
+        text: String,
+    },
+    /// No record of kind `plugin`.
+    #[error("no record of kind 'plugin': say export_plugin!() at the crate's root, or TENON_MANIFEST in C")]
+    NoPlugin,
+    /// Two records of kind `plugin`.
+    #[error("two records of kind 'plugin', of {first} and {second}: a library is one plugin")]
+    TwoPlugins {
+        /// One name.
+        first: String,
+        /// The other.
+        second: String,
+    },
+}
+
+/// Why a plugin was not loaded, replaced or retired.
+#[derive(Debug, Clone, Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("plugin file {}: {kind}: {detail}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What kind of failure.
+        kind: io::ErrorKind,
+        /// What the system says.
+        detail: String,
+        /// The step that needed it.
+        step: Step,
+    },
+    /// Something else than a regular file.
+    #[error("plugin file {}: expected a regular file, found {found}", .path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// No shared library of this system.
+    #[error("plugin file {}: expected a shared library of this system, found something else ({detail})", .path.display())]
+    NotALibrary {
+        /// The file.
+        path: PathBuf,
+        /// What the reader says.
+        detail: String,
+    },
+    /// A library without a door.
+    #[error("{} is not a plugin: it exports neither {}* nor {}; say export_plugin!() at the crate's root", .path.display(), tenon_abi::door::ROOT_PREFIX, tenon_abi::door::C_SYMBOL)]
+    NotAPlugin {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Two plugins in one file.
+    #[error("{} exports two root symbols, {first} and {second}: a library is one plugin; link the other as a library that does not say export_plugin!()", .path.display())]
+    TwoRoots {
+        /// The file.
+        path: PathBuf,
+        /// One symbol.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A library with a door and no manifest.
+    #[error("plugin file {}: no section '{section}': build it again without removing sections", .path.display())]
+    NoManifest {
+        /// The file.
+        path: PathBuf,
+        /// The section's name on this system.
+        section: &'static str,
+    },
+    /// A malformed manifest.
+    #[error("plugin file {}: manifest: {problem}", .path.display())]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: ManifestError,
+    },
+    /// Built for another processor.
+    #[error("plugin {plugin} ({}) is built for {found}, this machine is {expected}: build it for this machine", .path.display())]
+    Architecture {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// This machine's.
+        expected: &'static str,
+        /// The file's.
+        found: String,
+    },
+    /// Compiled for CPU features that are not there.
+    #[error("plugin {plugin} ({}) is compiled for CPU features that this machine lacks: {}; build it without target-cpu=native or on this machine", .path.display(), .missing.join(", "))]
+    CpuFeatures {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// What is missing.
+        missing: Vec<String>,
+    },
+    /// A panic in it would end the process.
+    #[error("plugin {plugin} ({}) is built with panic = \"{found}\", expected \"unwind\": a panic in it would end the process; build it with panic = \"unwind\" or set host.allow_panic_abort=true", .path.display())]
+    PanicStrategy {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// Its strategy.
+        found: String,
+    },
+    /// The digest is not on the list.
+    #[error("plugin {plugin} ({}) has digest {digest}, which is not among the {allowed} allowed ones: add it to host.allowed_digests if you trust the file", .path.display())]
+    Digest {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// SHA-256, in hexadecimal.
+        digest: String,
+        /// Length of the list.
+        allowed: usize,
+    },
+    /// Others may write the file.
+    #[error("plugin file {} has mode {mode:o}, expected one that group and others cannot write: chmod go-w it", .path.display())]
+    Writable {
+        /// The file, or its folder.
+        path: PathBuf,
+        /// Permission bits.
+        mode: u32,
+    },
+    /// The dynamic linker refuses the library.
+    #[error("plugin {plugin} ({}): the system cannot open the library: {detail}", .path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// What the dynamic linker says.
+        detail: String,
+    },
+    /// Another version of the boundary.
+    #[error("plugin {plugin} ({}): its {place} says ABI {found}, this host has {expected}: build the plugin with this host's tenon-sdk or tenon.h", .path.display())]
+    Abi {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// `manifest` or `table`.
+        place: &'static str,
+        /// The host's.
+        expected: AbiVersion,
+        /// The plugin's.
+        found: AbiVersion,
+    },
+    /// The plugin does not want this host.
+    #[error("plugin {plugin} ({}) declines a host of ABI {host}: build it with this host's tenon.h", .path.display())]
+    Declined {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// The host's version.
+        host: AbiVersion,
+    },
+    /// The plugin's table has another size.
+    #[error("plugin {plugin} ({}): struct_size of its table is {found}, expected {expected}: build the plugin with this host's tenon-sdk or tenon.h", .path.display())]
+    TableSize {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// The host's.
+        expected: usize,
+        /// The plugin's.
+        found: u32,
+    },
+    /// The table lacks a required entry or holds a malformed one.
+    #[error("plugin {plugin} ({}): field '{field}' of its table is {found}, which the boundary does not allow", .path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// The field.
+        field: &'static str,
+        /// What is there.
+        found: String,
+    },
+    /// The library was made by another version of `abi_stable`.
+    #[error("plugin {plugin} ({}): its root module was refused: {detail}", .path.display())]
+    Root {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// What was said.
+        detail: String,
+    },
+    /// A shared type has another layout.
+    #[error("plugin {plugin} ({}): a shared type has another layout: {difference}: build the plugin with this host's tenon-sdk", .path.display())]
+    Layout {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// The way through the fields to the first difference; the whole report is in the log.
+        difference: String,
+    },
+    /// The plugin's own `open` failed.
+    #[error("plugin {plugin} ({}) failed to open: {error}", .path.display())]
+    Start {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// Its code and message.
+        error: KernelError,
+    },
+    /// The plugin's own `register` failed.
+    #[error("plugin {plugin} ({}) failed to register: {error}", .path.display())]
+    Register {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// Its code and message.
+        error: KernelError,
+    },
+    /// Manifest and registrations differ.
+    #[error("plugin {plugin} ({}): {}", .path.display(), differences(.missing, .surplus))]
+    Differs {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// What the manifest has and was not registered.
+        missing: Vec<String>,
+        /// What was registered and the manifest has not.
+        surplus: Vec<String>,
+    },
+    /// Registrations that are wrong, or do not go together with what is there.
+    #[error("plugin {plugin} ({}): {}", .path.display(), list(.errors))]
+    Commit {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// All that is wrong.
+        errors: Vec<RegistryError>,
+    },
+    /// Another plugin of this name is in use.
+    #[error("plugin {plugin} ({}): a plugin of this name is loaded from {}: replace it, or retire it first", .path.display(), .loaded.display())]
+    NameTaken {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// File of the other.
+        loaded: PathBuf,
+    },
+    /// No plugin of this name is in use.
+    #[error("no plugin named '{plugin}' is loaded; loaded are: {}", .loaded.join(", "))]
+    NotLoaded {
+        /// The name.
+        plugin: String,
+        /// The names that are.
+        loaded: Vec<String>,
+    },
+    /// A plugin that is part of the host.
+    #[error("plugin {plugin} is linked into the host: it can be neither replaced nor retired")]
+    Linked {
+        /// The name.
+        plugin: String,
+    },
+    /// The registry refuses to take a plugin out.
+    #[error("plugin {plugin} cannot be retired: {}", list(.errors))]
+    Retire {
+        /// The name.
+        plugin: String,
+        /// Why.
+        errors: Vec<RegistryError>,
+    },
+}
+
+fn list<E: fmt::Display>(errors: &[E]) -> String {
+    errors.iter().map(E::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn differences(missing: &[String], surplus: &[String]) -> String {
+    let absent = missing.iter().map(|entry| format!("{entry} is in the manifest, not registered"));
+    let extra = surplus.iter().map(|entry| format!("{entry} is registered, not in the manifest"));
+    let all: Vec<String> = absent.chain(extra).collect();
+    format!("manifest and registrations differ: {}; build the plugin again", all.join("; "))
+}
+
+impl LoadError {
+    /// The step that refused the plugin.
+    pub fn step(&self) -> Step {
+        match self {
+            LoadError::File { step, .. } => *step,
+            LoadError::NotAFile { .. } => Step::Find,
+            LoadError::NotALibrary { .. }
+            | LoadError::NotAPlugin { .. }
+            | LoadError::TwoRoots { .. }
+            | LoadError::NoManifest { .. }
+            | LoadError::Manifest { .. }
+            | LoadError::Architecture { .. }
+            | LoadError::CpuFeatures { .. }
+            | LoadError::PanicStrategy { .. } => Step::Manifest,
+            LoadError::Digest { .. } | LoadError::Writable { .. } => Step::Trust,
+            LoadError::Open { .. } => Step::Open,
+            LoadError::Abi { .. }
+            | LoadError::Declined { .. }
+            | LoadError::TableSize { .. }
+            | LoadError::Table { .. }
+            | LoadError::Root { .. } => Step::Handshake,
+            LoadError::Layout { .. } => Step::Layout,
+            LoadError::Start { .. } => Step::Start,
+            LoadError::Register { .. } => Step::Register,
+            LoadError::Differs { .. } => Step::Compare,
+            LoadError::Commit { .. } | LoadError::NameTaken { .. } => Step::Commit,
+            LoadError::NotLoaded { .. } | LoadError::Linked { .. } | LoadError::Retire { .. } => {
+                Step::Retire
+            }
+        }
+    }
+
+    /// The canonical code.
+    pub fn code(&self) -> Code {
+        match self {
+            LoadError::File { kind: io::ErrorKind::NotFound, .. } => Code::NOT_FOUND,
+            LoadError::File { kind: io::ErrorKind::PermissionDenied, .. } => {
+                Code::PERMISSION_DENIED
+            }
+            LoadError::File { .. } => Code::UNAVAILABLE,
+            LoadError::NotAFile { .. }
+            | LoadError::NotALibrary { .. }
+            | LoadError::NotAPlugin { .. }
+            | LoadError::TwoRoots { .. } => Code::INVALID_ARGUMENT,
+            LoadError::NoManifest { .. } | LoadError::Manifest { .. } => Code::DATA_LOSS,
+            LoadError::Digest { .. } | LoadError::Writable { .. } => Code::PERMISSION_DENIED,
+            LoadError::Start { error, .. } | LoadError::Register { error, .. } => error.code,
+            LoadError::Differs { .. } | LoadError::Table { .. } => Code::INTERNAL,
+            LoadError::Commit { errors, .. } | LoadError::Retire { errors, .. } => {
+                errors.first().map_or(Code::INTERNAL, RegistryError::code)
+            }
+            LoadError::NameTaken { .. } => Code::ALREADY_EXISTS,
+            LoadError::NotLoaded { .. } => Code::NOT_FOUND,
+            LoadError::Architecture { .. }
+            | LoadError::CpuFeatures { .. }
+            | LoadError::PanicStrategy { .. }
+            | LoadError::Open { .. }
+            | LoadError::Abi { .. }
+            | LoadError::Declined { .. }
+            | LoadError::TableSize { .. }
+            | LoadError::Root { .. }
+            | LoadError::Layout { .. }
+            | LoadError::Linked { .. } => Code::FAILED_PRECONDITION,
+        }
+    }
+}
+
+/// Why a host could not be started: what is linked into it is wrong, or the settings are.
+#[derive(Debug, Clone, Error)]
+pub enum StartError {
+    /// Linked registrations that are wrong.
+    #[error("linked crate {krate}: {}", list(.errors))]
+    Linked {
+        /// The crate.
+        krate: String,
+        /// All that is wrong.
+        errors: Vec<RegistryError>,
+    },
+    /// A setting of the host's own knobs that is wrong.
+    #[error(transparent)]
+    Knob(#[from] KnobError),
+}
+
+impl StartError {
+    /// The canonical code.
+    pub fn code(&self) -> Code {
+        match self {
+            StartError::Linked { errors, .. } => {
+                errors.first().map_or(Code::INTERNAL, RegistryError::code)
+            }
+            StartError::Knob(error) => error.code(),
+        }
+    }
+}

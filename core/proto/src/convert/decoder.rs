@@ -1,0 +1,108 @@
+//! The state of reading one graph's values.
+
+use std::collections::HashMap;
+
+use prost::Message;
+use tenon_framework::Tensor;
+use tenon_framework::attr::FuncValue;
+
+use super::ConvertError;
+use crate::{FunctionDef, FunctionDefLibrary, NameAttrList, TensorProto};
+
+/// Bytes beyond the encoded ones that one [`Decoder`] may give out, 2 GiB, when nothing else is said.
+pub const MAX_EXPANSION_BYTES: usize = 1 << 31;
+
+/// Reads attribute values and tensors; one serves for one graph.
+///
+/// ```
+/// use tenon_proto::convert::Decoder;
+/// use tenon_proto::{DataType, Dim, TensorProto, TensorShapeProto};
+///
+/// let dim = vec![Dim { size: 3, name: String::new() }];
+/// let proto = TensorProto {
+///     dtype: DataType::Float as i32,
+///     tensor_shape: Some(TensorShapeProto { dim, unknown_rank: false }),
+///     float_val: vec![1.0, 2.0],
+///     ..TensorProto::default()
+/// };
+/// let tensor = Decoder::new().tensor(&proto)?;
+/// assert_eq!(tensor.as_slice::<f32>()?, &[1.0, 2.0, 2.0], "the last value repeats");
+/// # Ok::<(), tenon_proto::convert::ConvertError>(())
+/// ```
+#[derive(Debug)]
+pub struct Decoder<'a> {
+    functions: HashMap<&'a str, &'a FunctionDef>,
+    left: usize,
+}
+
+impl Default for Decoder<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<'a> Decoder<'a> {
+    /// A decoder that knows no functions and may expand values to [`MAX_EXPANSION_BYTES`].
+    #[must_use]
+    pub fn new() -> Decoder<'a> {
+        Decoder { functions: HashMap::new(), left: MAX_EXPANSION_BYTES }
+    }
+
+    /// Adds the functions that attributes may name.
+    #[must_use]
+    pub fn with_library(mut self, library: &'a FunctionDefLibrary) -> Decoder<'a> {
+        for function in &library.function {
+            if let Some(signature) = &function.signature {
+                self.functions.insert(&signature.name, function);
+            }
+        }
+        self
+    }
+
+    /// Sets how many bytes beyond the encoded ones values may take.
+    #[must_use]
+    pub fn with_expansion_limit(mut self, bytes: usize) -> Decoder<'a> {
+        self.left = bytes;
+        self
+    }
+
+    /// Takes from what is left.
+    pub(super) fn expand(
+        &mut self,
+        needed: Option<usize>,
+        what: impl FnOnce() -> String,
+    ) -> Result<(), ConvertError> {
+        match needed.and_then(|needed| self.left.checked_sub(needed)) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => Err(ConvertError::Expansion {
+                what: what(),
+                needed: needed.unwrap_or(usize::MAX),
+                left: self.left,
+            }),
+        }
+    }
+
+    /// A function value: the call as it is, and the definition when the library has it.
+    pub(super) fn function(&mut self, call: &NameAttrList) -> Result<FuncValue, ConvertError> {
+        let definition = match self.functions.get(call.name.as_str()) {
+            Some(function) => {
+                let what = || format!("the definition of function '{}'", call.name);
+                self.expand(Some(function.encoded_len()), what)?;
+                function.encode_to_vec()
+            }
+            None => Vec::new(),
+        };
+        Ok(FuncValue { name: call.name.clone(), call: call.encode_to_vec(), definition })
+    }
+}
+
+/// Reads one tensor, which may expand to [`MAX_EXPANSION_BYTES`].
+///
+/// # Errors
+/// As [`Decoder::tensor`].
+pub fn tensor_from_proto(proto: &TensorProto) -> Result<Tensor, ConvertError> {
+    Decoder::new().tensor(proto)
+}

@@ -1,0 +1,158 @@
+//! Which vector instructions this CPU has, and loops compiled once for each.
+//!
+//! A loop is written once, in [`vectorised!`]; the macro compiles it for the baseline, for AVX2 with FMA and
+//! for AVX-512, and the call picks one by [`level`]. The loop itself is plain Rust that the compiler
+//! vectorises: iterators over slices of equal length, no branches on the elements but selections.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Instructions that a loop may use; each level includes those before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Level {
+    /// What the target guarantees.
+    Baseline = 1,
+    /// AVX2 and FMA.
+    Avx2 = 2,
+    /// AVX-512 F, BW, DQ and VL.
+    Avx512 = 3,
+}
+
+static LEVEL: AtomicU8 = AtomicU8::new(0);
+
+/// The highest level of this CPU; found out once.
+#[inline(always)]
+pub fn level() -> Level {
+    match LEVEL.load(Ordering::Relaxed) {
+        1 => Level::Baseline,
+        2 => Level::Avx2,
+        3 => Level::Avx512,
+        _ => detect(),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn detect() -> Level {
+    let level = supported();
+    LEVEL.store(level as u8, Ordering::Relaxed);
+    level
+}
+
+#[cfg(target_arch = "x86_64")]
+fn supported() -> Level {
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    match (avx2, avx512) {
+        (true, true) => Level::Avx512,
+        (true, false) => Level::Avx2,
+        _ => Level::Baseline,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn supported() -> Level {
+    Level::Baseline
+}
+
+/// What a loop knows of the level it is compiled for.
+pub trait Isa {
+    /// Whether `mul_add` is one instruction; elsewhere it is a call of the C library.
+    const FMA: bool;
+}
+
+/// [`Level::Baseline`].
+pub enum Baseline {}
+/// [`Level::Avx2`].
+pub enum Avx2 {}
+/// [`Level::Avx512`].
+pub enum Avx512 {}
+
+impl Isa for Baseline {
+    const FMA: bool = cfg!(target_feature = "fma");
+}
+impl Isa for Avx2 {
+    const FMA: bool = true;
+}
+impl Isa for Avx512 {
+    const FMA: bool = true;
+}
+
+/// Compiles a function for every level. The form is `fn name[T: Bound, U: Bound](arguments) -> Type { body }`;
+/// in the body, `I` is the [`Isa`]. `fn name at level[...]` takes the level as an argument instead of the
+/// highest one.
+///
+/// Everything the body calls must be `#[inline(always)]`, else it is compiled for the baseline.
+macro_rules! vectorised {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident [$($g:ident : $bound:path),*]
+        ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+        $(#[$meta])*
+        #[inline]
+        $vis fn $name<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {
+            $crate::arch::vectorised!(@levels $crate::arch::level(), [$($g : $bound),*]
+                ($($arg : $ty),*) ($($ret)?) $body)
+        }
+    };
+    ($(#[$meta:meta])* $vis:vis fn $name:ident at level [$($g:ident : $bound:path),*]
+        ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+        $(#[$meta])*
+        #[inline]
+        $vis fn $name<$($g: $bound),*>(level: $crate::arch::Level, $($arg: $ty),*) $(-> $ret)? {
+            $crate::arch::vectorised!(@levels level.min($crate::arch::level()), [$($g : $bound),*]
+                ($($arg : $ty),*) ($($ret)?) $body)
+        }
+    };
+    (@levels $level:expr, [$($g:ident : $bound:path),*]
+        ($($arg:ident : $ty:ty),*) ($($ret:ty)?) $body:block) => {{
+        #[inline(always)]
+        fn body<I: $crate::arch::Isa, $($g: $bound),*>($($arg: $ty),*) $(-> $ret)? $body
+
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+        fn avx2<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {
+            body::<$crate::arch::Avx2, $($g),*>($($arg),*)
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
+        fn avx512<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {
+            body::<$crate::arch::Avx512, $($g),*>($($arg),*)
+        }
+
+        match $level {
+            // SAFETY: the level says that the CPU has these instructions; every CPU with AVX2 has the bit
+            // manipulation ones.
+            #[cfg(target_arch = "x86_64")]
+            $crate::arch::Level::Avx512 => unsafe { avx512::<$($g),*>($($arg),*) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            $crate::arch::Level::Avx2 => unsafe { avx2::<$($g),*>($($arg),*) },
+            _ => body::<$crate::arch::Baseline, $($g),*>($($arg),*),
+        }
+    }};
+}
+
+pub(crate) use vectorised;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_sdk::element::Number;
+
+    vectorised! {
+        fn total at level[T: Number](x: &[T]) -> T {
+            x.iter().fold(T::ZERO, |sum, &x| sum.add(x))
+        }
+    }
+
+    #[test]
+    fn every_level_of_this_cpu_computes_the_same() {
+        let x: Vec<i32> = (0..1000).collect();
+        for at in [Level::Baseline, Level::Avx2, Level::Avx512] {
+            assert_eq!(total(at, &x), 499_500, "{at:?}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Splitting work over the host's threads, and memory that the parts write.
+
+use std::{marker::PhantomData, ops::Range, slice};
+use tenon_sdk::{KernelError, author::ComputeContext};
+
+/// Work below this stays on the caller's thread without asking the host: waking another core costs as much.
+const WORTH_ASKING_NS: f64 = 40_000.0;
+/// Elements per unit of elementwise work: a few cache lines at least.
+const BLOCK: usize = 1024;
+
+/// Computes the units `0..total`, each of about `cost_ns` nanoseconds.
+pub fn for_units(
+    c: &ComputeContext<'_>,
+    total: usize,
+    cost_ns: f64,
+    body: impl Fn(Range<usize>) + Sync,
+) -> Result<(), KernelError> {
+    if total as f64 * cost_ns < WORTH_ASKING_NS {
+        body(0..total);
+        return Ok(());
+    }
+    c.parallel_for(total, cost_ns, body)
+}
+
+/// Computes `len` elements, each of about `cost_ns` nanoseconds, in blocks.
+pub fn for_elements(
+    c: &ComputeContext<'_>,
+    len: usize,
+    cost_ns: f64,
+    body: impl Fn(Range<usize>) + Sync,
+) -> Result<(), KernelError> {
+    if len as f64 * cost_ns < WORTH_ASKING_NS {
+        body(0..len);
+        return Ok(());
+    }
+    c.parallel_for(len.div_ceil(BLOCK), cost_ns * BLOCK as f64, |blocks| {
+        body(blocks.start * BLOCK..(blocks.end * BLOCK).min(len));
+    })
+}
+
+/// A slice whose disjoint parts several threads write.
+pub struct Parts<'a, T> {
+    first: *mut T,
+    len: usize,
+    life: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: parts are handed out by an unsafe function whose callers keep them disjoint.
+unsafe impl<T: Send> Sync for Parts<'_, T> {}
+
+impl<'a, T> Parts<'a, T> {
+    /// Takes the slice.
+    pub fn new(slice: &'a mut [T]) -> Parts<'a, T> {
+        Parts { first: slice.as_mut_ptr(), len: slice.len(), life: PhantomData }
+    }
+
+    /// The elements in a range.
+    ///
+    /// # Safety
+    /// No other part in use overlaps it.
+    #[expect(clippy::mut_from_ref, reason = "the parts are disjoint by the caller's promise")]
+    pub unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
+        assert!(range.start <= range.end && range.end <= self.len);
+        // SAFETY: inside the slice; the caller's promise.
+        unsafe { slice::from_raw_parts_mut(self.first.add(range.start), range.len()) }
+    }
+
+    /// The first element.
+    pub fn as_mut_ptr(&self) -> *mut T {
+        self.first
+    }
+}

@@ -9,9 +9,10 @@
 
 use crate::{
     Tensor,
-    attr::{AttrList, AttrMap, AttrValue, FuncValue},
+    attr::{AttrList, AttrMap, AttrType, AttrValue, FuncValue},
+    author::FromAttr,
     op::{OpDef, OpError, apply_defaults},
-    shape::PartialShape,
+    shape::{PartialShape, Shape},
 };
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 use tenon_abi::{
@@ -156,6 +157,28 @@ fn func_view(func: &FuncValue) -> FuncView {
     }
 }
 
+/// Element type and shape of a tensor attribute, for who needs no elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TensorType {
+    /// Element type.
+    pub dtype: DType,
+    /// Shape.
+    pub shape: Shape,
+}
+
+impl FromAttr<'_> for TensorType {
+    const TYPE: AttrType = AttrType::one(AttrKind::TENSOR);
+
+    unsafe fn from_view(view: &AttrView) -> Option<TensorType> {
+        // SAFETY: the caller's promise: a single slot, whose dimensions are readable.
+        unsafe {
+            let slot = view.data.cast::<Slot>().as_ref()?;
+            let dims = Dims { ptr: slot.dims, len: slot.rank as usize }.slice();
+            Some(TensorType { dtype: slot.dtype, shape: Shape::new(dims).ok()? })
+        }
+    }
+}
+
 /// The entry `attr` of the host's table.
 ///
 /// Gives `NOT_FOUND` when there is no attribute of that name, `INVALID_ARGUMENT` for null pointers.
@@ -253,6 +276,8 @@ mod tests {
         // SAFETY: as above.
         assert_eq!(unsafe { *slot.dims }, 2);
         assert_eq!(attrs.get::<Vec<Slot>>("tensors").unwrap().len(), 1);
+        let kind = attrs.get::<TensorType>("tensor").unwrap();
+        assert_eq!((kind.dtype, kind.shape.dims()), (DType::INT32, &[2][..]));
     }
 
     #[test]

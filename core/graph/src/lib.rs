@@ -1,1 +1,40 @@
-//! Graph construction, validation, shape inference, placement and partitioning.
+//! Graphs: construction, validation, pruning, shape inference, placement and partitioning.
+//!
+//! The way of a step's graph through this crate:
+//! 1. [`Graph::extend`] imports a `GraphDef`, or [`GraphBuilder`] adds nodes one by one. What is in a
+//!    [`Graph`] is valid: ops and attributes known, types and arity right, no cycle but through loops.
+//! 2. [`prune`] takes what (feeds, fetches, targets) need: a [`Subgraph`] in topological order.
+//! 3. [`infer_shapes`] runs the ops' shape functions over it.
+//! 4. [`place`] gives each node a device.
+//! 5. [`partition`] cuts it into one [`Partition`] per device, with `Send` and `Recv` between them.
+//!
+//! What this crate needs from above it are the traits [`DeviceView`] and [`Evaluate`]. Not here: plans,
+//! executors, kernels. Nothing in this crate recurses over a graph, so that depth costs no stack.
+
+mod builder;
+mod control_flow;
+mod error;
+mod frames;
+mod graph;
+mod import;
+mod order;
+mod partition;
+mod placer;
+mod prune;
+mod shape_pass;
+mod traits;
+
+pub use builder::{GraphBuilder, NodeBuilder};
+pub use control_flow::ControlFlow;
+pub use error::GraphError;
+pub use frames::{FrameId, FrameInfo, Frames};
+pub use graph::{Graph, Node, NodeId, Output};
+pub use import::{ImportOptions, is_valid_node_name};
+pub use partition::{
+    ArgSide, Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,
+    partition,
+};
+pub use placer::{Placement, PlacementReason, PlacerOptions, place};
+pub use prune::{Subgraph, prune};
+pub use shape_pass::{Shapes, infer_shapes};
+pub use traits::{DeviceEntry, DeviceView, Evaluate, NodeQuery};

@@ -1,1 +1,6 @@
 //! Loads plugins, lends them services, and calls their kernels.
+
+pub mod call;
+pub mod fpu;
+pub mod pool;
+pub mod resources;

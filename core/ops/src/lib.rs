@@ -1,1 +1,34 @@
-//! Tenon's standard op set: definitions and shape functions.
+//! Tenon's standard op set: definitions and shape functions, no code that computes.
+//!
+//! One file or folder per family, each in the order op definitions, shape functions, tests. Names, attributes,
+//! allowed types and defaults are TensorFlow's, so that a graph of TensorFlow is read as it is;
+//! `testdata/tier1_signatures.json` has them as TensorFlow 2.21.0 gives them, and a test compares. Shape
+//! functions check what TensorFlow's check; the arithmetic is `tenon_framework::geometry`'s, which kernels use
+//! too.
+//!
+//! The definitions register themselves with the library that this crate is linked into. A linked crate that
+//! nobody names contributes nothing: whoever relies on them calls [`link`].
+//!
+//! ```
+//! tenon_ops::link();
+//! let ops = tenon_framework::infer::testing::registered_ops();
+//! assert!(ops.contains_key("MatMul"));
+//! ```
+
+mod array;
+mod control_flow;
+mod linalg;
+mod math_binary;
+mod math_unary;
+mod nn;
+mod reduction;
+mod sendrecv;
+mod shape;
+#[cfg(test)]
+mod testing;
+
+/// Does nothing but name this crate, without which the linker would drop its registrations.
+pub fn link() {}
+
+#[cfg(test)]
+mod signatures;

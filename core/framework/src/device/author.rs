@@ -48,12 +48,12 @@ use std::{
     ffi::c_void,
     ptr::{self, NonNull},
 };
-
-pub use super::base::DeviceInfo;
 use tenon_abi::{
     Code, CopyRequest, Device, DeviceState, DeviceTable, Host, MemoryKind, Notify, Plugin, Sink,
     Str, Stream,
 };
+
+pub use super::base::DeviceInfo;
 
 /// The type of a device's streams and of its events when it has none: there is no value of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -29,9 +29,9 @@ pub enum DeviceNameError {
         /// The part.
         part: &'static str,
         /// One name.
-        a: DeviceName,
+        a: String,
         /// The other.
-        b: DeviceName,
+        b: String,
     },
 }
 
@@ -124,10 +124,7 @@ impl DeviceName {
     /// Whether both name the same task of the same job.
     pub fn is_same_address_space(&self, other: &DeviceName) -> bool {
         let named = self.job.is_some() && self.replica.is_some() && self.task.is_some();
-        named
-            && self.job == other.job
-            && self.replica == other.replica
-            && self.task == other.task
+        named && self.job == other.job && self.replica == other.replica && self.task == other.task
     }
 
     /// Fills the open parts from `base`.
@@ -193,7 +190,7 @@ impl DeviceName {
     }
 
     fn conflict(&self, other: &DeviceName, part: &'static str) -> DeviceNameError {
-        DeviceNameError::Conflict { part, a: self.clone(), b: other.clone() }
+        DeviceNameError::Conflict { part, a: self.to_string(), b: other.to_string() }
     }
 }
 
@@ -364,11 +361,27 @@ mod tests {
     #[test]
     fn what_is_no_name_is_refused_with_its_place() {
         for text in [
-            "/job:", "/job:1a", "/task:-1", "/task:x", "/device:", "/device::0", "/cpu:", "/xpu:0",
-            "/job:a b", "/cpu:0x", "/task:4294967296", "/task:2147483648", "CPU:0/task:0", "//", "é",
+            "/job:",
+            "/job:1a",
+            "/task:-1",
+            "/task:x",
+            "/device:",
+            "/device::0",
+            "/cpu:",
+            "/xpu:0",
+            "/job:a b",
+            "/cpu:0x",
+            "/task:4294967296",
+            "/task:2147483648",
+            "CPU:0/task:0",
+            "//",
+            "é",
             "/cpu:0/",
         ] {
-            assert!(matches!(DeviceName::parse(text), Err(DeviceNameError::Syntax { .. })), "{text}");
+            assert!(
+                matches!(DeviceName::parse(text), Err(DeviceNameError::Syntax { .. })),
+                "{text}"
+            );
         }
         let error = DeviceName::parse("/job:a/device:GPU:x").unwrap_err();
         assert!(error.to_string().contains("at byte 18: expected '*' or a number"), "{error}");
@@ -406,7 +419,11 @@ mod tests {
     #[test]
     fn soft_placement_opens_what_differs() {
         let merge = |a: &str, b: &str| name(a).merge(&name(b), true).unwrap().to_string();
-        assert_eq!(merge("/job:a/gpu:1", "/cpu:1"), "/job:a", "a differing type opens the number too");
+        assert_eq!(
+            merge("/job:a/gpu:1", "/cpu:1"),
+            "/job:a",
+            "a differing type opens the number too"
+        );
         assert_eq!(merge("/gpu:1", "/gpu:0"), "/device:GPU:*");
         assert_eq!(merge("/gpu:1", "/job:a"), "/job:a/device:GPU:1");
         let forced = name("/job:a/gpu:1").merge_override(&name("/cpu:0")).unwrap();

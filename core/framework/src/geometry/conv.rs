@@ -9,7 +9,7 @@
 
 use super::error::{GeometryError, Result};
 use super::format::{DataFormat, Padding};
-use super::size::{validate_dims, validate_partial_dims};
+use super::size::validate_partial_dims;
 use super::window::{WindowDim, check_explicit_paddings, check_len, check_one, dim_padding};
 
 /// Shapes and attributes of a convolution, as the node has them.
@@ -174,9 +174,7 @@ impl Sizes {
             height: self.height,
             width: self.width,
         };
-        if geometry.is_known() {
-            validate_dims(&geometry.output_dims())?;
-        }
+        validate_partial_dims(&geometry.output_dims())?;
         Ok(geometry)
     }
 }

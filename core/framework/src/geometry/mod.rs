@@ -53,3 +53,6 @@ pub use size::{
 pub use slice::{SliceMasks, StridedSlice, StridedSliceSpec};
 pub use transpose::{TransposeKind, TransposePlan, transpose_dims, validate_permutation};
 pub use window::{DimPadding, WindowDim};
+
+#[cfg(test)]
+mod hostile_tests;

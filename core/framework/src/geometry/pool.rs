@@ -5,7 +5,7 @@
 
 use super::error::{GeometryError, Result};
 use super::format::{DataFormat, Padding};
-use super::size::{validate_dims, validate_partial_dims};
+use super::size::validate_partial_dims;
 use super::window::{
     DimPadding, WindowDim, check_explicit_paddings, check_len, check_one, dim_padding,
 };
@@ -105,9 +105,7 @@ impl Pool2dGeometry {
             height: window(0)?,
             width: window(1)?,
         };
-        if geometry.is_known() {
-            validate_dims(&geometry.output_dims())?;
-        }
+        validate_partial_dims(&geometry.output_dims())?;
         Ok(geometry)
     }
 

@@ -66,6 +66,7 @@ fn reduced(input: &[i64], axes: AxisSet, keep_dims: bool) -> Result<Dims> {
             false => output.push(size)?,
         }
     }
+    validate_partial_dims(&output)?;
     Ok(output)
 }
 

@@ -22,15 +22,11 @@ pub fn reshape_dims(input: &[i64], shape: &[i64]) -> Result<Dims> {
         return Ok(output);
     };
     if let Some(index) = inferred {
-        let product = |dims: &[i64], counts: fn(i64) -> bool| {
-            dims.iter().filter(|&&size| counts(size)).fold(1i64, |p, &d| p.saturating_mul(d))
+        let positive = |dims: &[i64]| {
+            dims.iter().filter(|&&size| size > 0).fold(1i64, |p, &d| p.saturating_mul(d))
         };
-        let given = product(shape, |size| size > 0);
-        output[index] = if shape.contains(&0) {
-            product(input, |size| size > 0) / given
-        } else {
-            elements / given
-        };
+        let total = if shape.contains(&0) { positive(input) } else { elements };
+        output[index] = total / positive(shape);
     }
     if element_count(&output)? as i64 == elements {
         Ok(output)

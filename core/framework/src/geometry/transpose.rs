@@ -32,6 +32,7 @@ pub fn transpose_dims(input: &[i64], perm: &[i64]) -> Result<Dims> {
     for axis in output.iter_mut() {
         *axis = input[index(*axis)];
     }
+    validate_partial_dims(&output)?;
     Ok(output)
 }
 

@@ -130,12 +130,13 @@ impl WindowDim {
 
     /// Input that tap 0 of an output reads; negative when it lies in the padding.
     pub fn start(&self, output: usize) -> i64 {
-        (output as i64) * self.stride - self.pad_before
+        (output as i64).saturating_mul(self.stride).saturating_sub(self.pad_before)
     }
 
     /// Input that a tap of an output reads; `None` when it lies in the padding.
     pub fn input_at(&self, output: usize, tap: usize) -> Option<usize> {
-        let position = self.start(output) + (tap as i64) * self.dilation;
+        let position =
+            self.start(output).saturating_add((tap as i64).saturating_mul(self.dilation));
         usize::try_from(position).ok().filter(|_| position < self.input)
     }
 
@@ -143,8 +144,8 @@ impl WindowDim {
     pub fn taps(&self, output: usize) -> Range<usize> {
         let start = self.start(output);
         let ceil = |x: i64| if x <= 0 { 0 } else { (x - 1) / self.dilation + 1 };
-        let first = ceil(-start).min(self.kernel);
-        let end = ceil(self.input - start).clamp(first, self.kernel);
+        let first = ceil(start.saturating_neg()).min(self.kernel);
+        let end = ceil(self.input.saturating_sub(start)).clamp(first, self.kernel);
         first as usize..end as usize
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use tenon_abi::Str;
 
 fn store() -> KnobStore {
     let mut store = KnobStore::default();
@@ -46,18 +47,14 @@ fn an_unknown_knob_names_the_nearest() {
     );
     assert_eq!(errors[0].code(), Code::NOT_FOUND);
     let empty = KnobStore::default().snapshot([], &pairs(&[("a.b", "1")]), &[]).unwrap_err();
-    assert_eq!(
-        empty[0].to_string(),
-        "unknown knob 'a.b' (session option): no knob is declared"
-    );
+    assert_eq!(empty[0].to_string(), "unknown knob 'a.b' (session option): no knob is declared");
 }
 
 #[test]
 fn variables_of_absent_plugins_pass_and_misspelt_ones_do_not() {
     let fine = pairs(&[("TENON_CUDA_STREAMS", "2"), ("TENON_PLUGIN_PATH", "/plugins")]);
     assert!(store().snapshot(fine, &[], &[]).is_ok());
-    let errors =
-        store().snapshot(pairs(&[("TENON_CPU_THREDS", "2")]), &[], &[]).unwrap_err();
+    let errors = store().snapshot(pairs(&[("TENON_CPU_THREDS", "2")]), &[], &[]).unwrap_err();
     assert!(errors[0].to_string().contains("did you mean 'TENON_CPU_THREADS'"), "{}", errors[0]);
 }
 
@@ -99,7 +96,7 @@ fn definitions_are_read_from_the_boundary() {
         struct_size: size_of::<tenon_abi::KnobDef>() as u32,
         kind: KnobKind::INT,
         name: Str::new("tile"),
-        default: Str::new("1_024"),
+        default_value: Str::new("1_024"),
         help: Str::new("Rows of a tile."),
         source,
         ext: std::ptr::null(),
@@ -124,8 +121,8 @@ fn settings_are_split_at_the_first_equals_sign() {
 #[test]
 fn values_cross_the_boundary_with_their_kind() {
     assert_eq!(KnobValue::Bool(true).to_abi().boolean, 1);
-    assert_eq!(KnobValue::Int(-2).to_abi().int, -2);
-    assert_eq!(KnobValue::Float(0.5).to_abi().float, 0.5);
+    assert_eq!(KnobValue::Int(-2).to_abi().int_value, -2);
+    assert_eq!(KnobValue::Float(0.5).to_abi().float_value, 0.5);
     let text = KnobValue::String("x".into());
     // SAFETY: borrowed from `text`, which lives.
     assert_eq!(unsafe { text.to_abi().text.text() }, Some("x"));

@@ -176,7 +176,10 @@ fn length(op: &OpDef, arg: &ArgDef, attrs: &AttrMap) -> Result<Option<usize>, Op
             return Err(OpError::AttrType {
                 op: op.name.clone(),
                 attr: name.to_owned(),
-                expected: crate::attr::AttrType { kind: expected, is_list: arg.number_attr.is_none() },
+                expected: crate::attr::AttrType {
+                    kind: expected,
+                    is_list: arg.number_attr.is_none(),
+                },
                 found: other.attr_type(),
             });
         }
@@ -260,8 +263,7 @@ fn set_types(
         }
         ArgType::ListAttr(name) => {
             let bases = types.iter().map(|dtype| dtype.base()).collect();
-            let value =
-                attrs.entry(name.clone()).or_insert(AttrValue::List(AttrList::Type(bases)));
+            let value = attrs.entry(name.clone()).or_insert(AttrValue::List(AttrList::Type(bases)));
             match value {
                 AttrValue::List(AttrList::Type(types)) => types.clone(),
                 _ => Vec::new(),

@@ -228,9 +228,8 @@ impl OpDef {
     /// The first part in which two definitions of one op differ; texts, sources and shape functions do not
     /// count, since each library has its own copy of them.
     pub fn difference(&self, other: &OpDef) -> Option<String> {
-        let flags = |op: &OpDef| {
-            [op.stateful, op.commutative, op.aggregate, op.allows_uninitialized_input]
-        };
+        let flags =
+            |op: &OpDef| [op.stateful, op.commutative, op.aggregate, op.allows_uninitialized_input];
         if self.inputs != other.inputs {
             return Some("the inputs".to_owned());
         }

@@ -54,9 +54,7 @@ pub enum OpError {
         attr: String,
     },
     /// An argument names an attribute of a type that does not serve.
-    #[error(
-        "op '{op}': argument '{arg}' needs attribute '{attr}' to be {expected}, it is {found}"
-    )]
+    #[error("op '{op}': argument '{arg}' needs attribute '{attr}' to be {expected}, it is {found}")]
     AttrRole {
         /// The op.
         op: String,
@@ -70,7 +68,9 @@ pub enum OpError {
         found: AttrType,
     },
     /// A node lacks an attribute that has no default.
-    #[error("op '{op}': attribute '{attr}' of type {expected} is missing and has no default: set it")]
+    #[error(
+        "op '{op}': attribute '{attr}' of type {expected} is missing and has no default: set it"
+    )]
     MissingAttr {
         /// The op.
         op: String,

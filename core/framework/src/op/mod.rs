@@ -17,3 +17,6 @@ pub use def::{Allowed, ArgDef, ArgType, AttrDef, OpDef, SourceInfo};
 pub use error::OpError;
 pub use raw::RawError;
 pub use signature::{MAX_VALUES, Signature};
+
+#[cfg(test)]
+mod tests;

@@ -8,14 +8,14 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RawError {
     /// The pointer to the whole struct is null.
-    #[error("a plugin handed over a null pointer instead of a {what}")]
+    #[error("a plugin handed over a null pointer instead of {what}")]
     NullStruct {
         /// The struct.
         what: &'static str,
     },
     /// The struct is smaller than this host needs.
     #[error(
-        "struct_size of a {what} is {found}, expected at least {expected}: build the plugin for this host's ABI"
+        "struct_size of {what} is {found}, expected at least {expected}: build the plugin for this host's ABI"
     )]
     StructSize {
         /// The struct.
@@ -26,7 +26,7 @@ pub enum RawError {
         found: u32,
     },
     /// A null pointer where the boundary allows none.
-    #[error("field '{field}' of a {what} is null, expected a value")]
+    #[error("field '{field}' of {what} is null, expected a value")]
     Null {
         /// The struct.
         what: &'static str,
@@ -34,7 +34,7 @@ pub enum RawError {
         field: &'static str,
     },
     /// A count that no array in memory can have.
-    #[error("field '{field}' of a {what} counts {found} elements, which no array in memory has")]
+    #[error("field '{field}' of {what} counts {found} elements, which no array in memory has")]
     Count {
         /// The struct.
         what: &'static str,
@@ -44,7 +44,7 @@ pub enum RawError {
         found: usize,
     },
     /// Text that is not UTF-8.
-    #[error("field '{field}' of a {what} is not UTF-8: {found:?}")]
+    #[error("field '{field}' of {what} is not UTF-8: {found:?}")]
     Utf8 {
         /// The struct.
         what: &'static str,
@@ -145,9 +145,10 @@ mod tests {
         assert!(matches!(null, Err(RawError::NullStruct { .. })));
         let short = 8u32;
         // SAFETY: points to the size, which says that no more is there.
-        let error = unsafe { sized((&raw const short).cast::<tenon_abi::OpDef>(), "op definition") };
+        let error =
+            unsafe { sized((&raw const short).cast::<tenon_abi::OpDef>(), "op definition") };
         let message = error.err().map(|e| e.to_string()).unwrap_or_default();
-        assert!(message.starts_with("struct_size of a op definition is 8, expected at least"));
+        assert!(message.starts_with("struct_size of op definition is 8, expected at least"));
     }
 
     #[test]

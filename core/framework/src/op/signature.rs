@@ -136,8 +136,7 @@ fn lookup<'a>(
     expected: AttrType,
     attrs: &'a AttrMap,
 ) -> Result<&'a AttrValue, OpError> {
-    let missing =
-        || OpError::MissingAttr { op: op.name.clone(), attr: name.to_owned(), expected };
+    let missing = || OpError::MissingAttr { op: op.name.clone(), attr: name.to_owned(), expected };
     let value = attrs.get(name).ok_or_else(missing)?;
     check_value(op, op.attr(name).ok_or_else(missing)?, value)?;
     Ok(value)

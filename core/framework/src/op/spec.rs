@@ -182,7 +182,8 @@ fn group(word: &str) -> Option<&'static [DType]> {
 /// Reads an argument. A name that is no element type is taken for a `type` attribute.
 pub(super) fn parse_arg(op: &str, text: &str) -> Result<ArgDef, OpError> {
     let mut cursor = Cursor::new(op, text);
-    let rule = "the name of an argument: a lower-case letter, then lower-case letters, digits and '_'";
+    let rule =
+        "the name of an argument: a lower-case letter, then lower-case letters, digits and '_'";
     let name = cursor.peek_word();
     if !name.starts_with(|c: char| c.is_ascii_lowercase())
         || name.bytes().any(|b| b.is_ascii_uppercase())
@@ -345,7 +346,9 @@ mod tests {
              then lower-case letters, digits and '_', found 'X: T'"
         );
         assert!(error("x T").contains("at byte 2: expected ':' after the name"));
-        assert!(error("x: Ref(T").contains("at byte 8: expected ')' to close 'Ref(', found the end"));
+        assert!(
+            error("x: Ref(T").contains("at byte 8: expected ')' to close 'Ref(', found the end")
+        );
         assert!(error("x: T y").contains("at byte 5: expected the end of the argument, found 'y'"));
         assert!(error("x: N *").contains("after '*', found the end"));
         assert!(error("").contains("found the end"));

@@ -71,7 +71,8 @@ impl Cursor<'_> {
         if self.eat("[") {
             if !self.eat("]") {
                 parse_items(self, "]", |cursor| {
-                    let dim = if cursor.eat("?") { -1 } else { cursor.int("a dimension or '?'")? };
+                    let dim =
+                        if cursor.eat("?") { -1 } else { cursor.int("a dimension or '?'")? };
                     dims.get_or_insert_default().push(dim);
                     Ok(())
                 })?;
@@ -171,7 +172,11 @@ fn tensor(cursor: &mut Cursor<'_>) -> Result<Tensor, OpError> {
             "float_val" | "double_val" => values.push(f64::from(cursor.float()?)),
             "int_val" | "int64_val" => values.push(cursor.int("an integer")? as f64),
             "bool_val" => values.push(f64::from(u8::from(cursor.boolean()?))),
-            _ => return Err(cursor.fail("a value of dtype, tensor_shape or a *_val field of numbers")),
+            _ => {
+                return Err(
+                    cursor.fail("a value of dtype, tensor_shape or a *_val field of numbers")
+                );
+            }
         }
         Ok(())
     })?;
@@ -345,8 +350,12 @@ mod tests {
         assert!(same_value(&default(text), &default(text)));
         let other = default(&text.replace("255", "254"));
         assert!(!same_value(&default(text), &other));
-        assert!(error("c: tensor = { dtype: DT_UINT8 int_val: 256 }").contains("expected a tensor of"));
-        assert!(error("c: tensor = { dtype: DT_INT32 int_val: 1 int_val: 2 }").contains("or fewer"));
+        assert!(
+            error("c: tensor = { dtype: DT_UINT8 int_val: 256 }").contains("expected a tensor of")
+        );
+        assert!(
+            error("c: tensor = { dtype: DT_INT32 int_val: 1 int_val: 2 }").contains("or fewer")
+        );
         assert!(error("c: tensor = { int_val: 1 }").contains("expected a tensor of"));
     }
 }

@@ -21,14 +21,16 @@ pub enum RegistryError {
     #[error(transparent)]
     Knob(#[from] KnobError),
     /// Two different definitions of one op.
-    #[error("op '{op}' is defined by {first} and differently by {second}: {difference} differ")]
+    #[error(
+        "op '{op}' is defined by {first} and otherwise by {second}: they differ in {difference}"
+    )]
     OpConflict {
         /// The op.
         op: String,
         /// Where it is defined.
-        first: SourceInfo,
+        first: Box<SourceInfo>,
         /// Where it is defined differently.
-        second: SourceInfo,
+        second: Box<SourceInfo>,
         /// In what.
         difference: String,
     },
@@ -93,7 +95,9 @@ pub enum RegistryError {
         known: String,
     },
     /// An in-place pair that names no argument.
-    #[error("{kernel}: in-place pair ({input}, {output}) is out of range: the op has {inputs} inputs and {outputs} outputs")]
+    #[error(
+        "{kernel}: in-place pair ({input}, {output}) is out of range: the op has {inputs} inputs and {outputs} outputs"
+    )]
     InPlaceRange {
         /// The kernel.
         kernel: String,
@@ -107,7 +111,9 @@ pub enum RegistryError {
         outputs: usize,
     },
     /// An in-place pair of types that never agree.
-    #[error("{kernel}: in-place pair of '{input}' and '{output}': no type of one is a type of the other")]
+    #[error(
+        "{kernel}: in-place pair of '{input}' and '{output}': no type of one is a type of the other"
+    )]
     InPlaceType {
         /// The kernel.
         kernel: String,
@@ -117,7 +123,9 @@ pub enum RegistryError {
         output: String,
     },
     /// Two kernels of one plugin among which nothing decides.
-    #[error("{first} and {second} have the same key and priority {priority}: change a priority or a label")]
+    #[error(
+        "{first} and {second} have the same key and priority {priority}: change a priority or a label"
+    )]
     SameKey {
         /// One.
         first: String,
@@ -155,7 +163,9 @@ pub enum RegistryError {
         problem: String,
     },
     /// A link of another layout than this host's.
-    #[error("{kernel}: link '{link}' of version {version} has layout {found:#x}, expected {expected:#x}: build the plugin for this host's ABI")]
+    #[error(
+        "{kernel}: link '{link}' of version {version} has layout {found:#x}, expected {expected:#x}: build the plugin for this host's ABI"
+    )]
     ExtLayout {
         /// The kernel.
         kernel: String,
@@ -179,7 +189,9 @@ pub enum RegistryError {
         source_at: SourceInfo,
     },
     /// A bad name of a device type.
-    #[error("device types follow [A-Z][A-Z0-9_]* and are not DEFAULT, found '{name}' ({source_at})")]
+    #[error(
+        "device types follow [A-Z][A-Z0-9_]* and are not DEFAULT, found '{name}' ({source_at})"
+    )]
     DeviceName {
         /// The name.
         name: String,
@@ -192,9 +204,9 @@ pub enum RegistryError {
         /// The name.
         name: String,
         /// One.
-        first: SourceInfo,
+        first: Box<SourceInfo>,
         /// The other.
-        second: SourceInfo,
+        second: Box<SourceInfo>,
     },
     /// A number of a plugin that is there already.
     #[error("plugin number {} is taken by {name}: use Registry::next_plugin_id", .id.0)]
@@ -234,7 +246,9 @@ impl RegistryError {
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Warning {
     /// Two plugins offer the same: the declared order decides.
-    #[error("plugins {winner_plugin} and {other_plugin} offer the same kernel at priority {priority}: {winner} is used before {other}, since its plugin is declared first")]
+    #[error(
+        "plugins {winner_plugin} and {other_plugin} offer the same kernel at priority {priority}: {winner} is used before {other}, since its plugin is declared first"
+    )]
     SameKey {
         /// The kernel that is used.
         winner: String,

@@ -10,12 +10,15 @@ use super::{
     snapshot::{Built, Registry},
     transaction::{Transaction, commit_all},
 };
-use crate::device::DeviceName;
+use crate::{
+    device::DeviceName,
+    sync::{Mutex, rank},
+};
 use arc_swap::ArcSwap;
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 /// What changed.
@@ -67,17 +70,12 @@ pub struct Subscription {
     subscribers: Weak<Mutex<Subscribers>>,
 }
 
-/// What is behind the locks is whole whenever they are free, so that a panic elsewhere spoils nothing.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl RegistryHandle {
     /// A handle that holds `registry`.
     pub fn new(registry: Registry) -> RegistryHandle {
         RegistryHandle {
             current: ArcSwap::from_pointee(registry),
-            writer: Mutex::new(()),
+            writer: Mutex::ranked(rank::REGISTRY, ()),
             subscribers: Arc::default(),
         }
     }
@@ -130,7 +128,7 @@ impl RegistryHandle {
         &self,
         change: impl FnOnce(&Registry) -> Built,
     ) -> Result<Vec<Warning>, Vec<RegistryError>> {
-        let _turn = lock(&self.writer);
+        let _turn = self.writer.lock();
         let (registry, warnings) = change(&self.current.load())?;
         self.current.store(Arc::new(registry));
         Ok(warnings)
@@ -141,7 +139,7 @@ impl RegistryHandle {
         &self,
         callback: impl Fn(&RegistryEvent) + Send + Sync + 'static,
     ) -> Subscription {
-        let mut subscribers = lock(&self.subscribers);
+        let mut subscribers = self.subscribers.lock();
         let id = subscribers.next;
         subscribers.next += 1;
         subscribers.callbacks.insert(id, Arc::new(callback));
@@ -150,7 +148,8 @@ impl RegistryHandle {
 
     /// Tells the subscribers; device managers use it for their devices.
     pub fn publish(&self, event: &RegistryEvent) {
-        let callbacks: Vec<Callback> = lock(&self.subscribers).callbacks.values().cloned().collect();
+        let callbacks: Vec<Callback> =
+            self.subscribers.lock().callbacks.values().cloned().collect();
         callbacks.iter().for_each(|callback| callback(event));
     }
 }
@@ -159,7 +158,7 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         if let Some(subscribers) = self.subscribers.upgrade() {
             // The callback may own what locks again when it is dropped: let the lock go first.
-            let callback = lock(&subscribers).callbacks.remove(&self.id);
+            let callback = subscribers.lock().callbacks.remove(&self.id);
             drop(callback);
         }
     }

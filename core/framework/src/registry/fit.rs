@@ -19,7 +19,8 @@ fn check_constraints(kernel: &KernelDef, op: &OpDef, errors: &mut Vec<RegistryEr
     for (at, constraint) in kernel.constraints.iter().enumerate() {
         let attr = constraint.attr.clone();
         let name = || kernel.to_string();
-        let bad = |problem| RegistryError::Constraint { kernel: name(), attr: attr.clone(), problem };
+        let bad =
+            |problem| RegistryError::Constraint { kernel: name(), attr: attr.clone(), problem };
         if kernel.constraints[..at].iter().any(|earlier| earlier.attr == attr) {
             errors.push(bad("stands twice: join the lists of types"));
         }

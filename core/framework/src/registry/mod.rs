@@ -32,3 +32,6 @@ pub use select::{
 };
 pub use snapshot::Registry;
 pub use transaction::{Transaction, commit_all};
+
+#[cfg(test)]
+mod tests;

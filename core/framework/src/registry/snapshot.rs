@@ -91,7 +91,7 @@ impl Registry {
 
     /// A number that no plugin has had.
     pub fn next_plugin_id(&self) -> PluginId {
-        PluginId(self.plugins().map(|plugin| plugin.id.0 + 1).max().unwrap_or(0))
+        PluginId(self.plugins().map(|plugin| plugin.id.0.saturating_add(1)).max().unwrap_or(0))
     }
 
     /// A snapshot in which `new` stands in the place of plugin `old`, which is retired. `new` takes over the
@@ -103,8 +103,6 @@ impl Registry {
         let (without, order) = self.without(old)?;
         new.set_order(order);
         let (registry, mut warnings) = commit_all(&without, vec![new])?;
-        // What lay dormant before the replacement is no news.
-        warnings.retain(|warning| !matches!(warning, Warning::Dormant { .. }));
         warnings.extend(registry.newly_dormant(self));
         Ok((registry, warnings))
     }
@@ -168,8 +166,8 @@ impl Registry {
             if let Some(difference) = first.difference(op) {
                 errors.push(RegistryError::OpConflict {
                     op: op.name.clone(),
-                    first: first.source.clone(),
-                    second: op.source.clone(),
+                    first: Box::new(first.source.clone()),
+                    second: Box::new(op.source.clone()),
                     difference,
                 });
             }
@@ -182,8 +180,8 @@ impl Registry {
             if !(first.plugin == def.plugin && std::ptr::eq(first.table, def.table)) {
                 errors.push(RegistryError::DeviceConflict {
                     name: def.name.clone(),
-                    first: first.source.clone(),
-                    second: def.source.clone(),
+                    first: Box::new(first.source.clone()),
+                    second: Box::new(def.source.clone()),
                 });
             }
         }
@@ -208,10 +206,9 @@ impl Registry {
     fn problems(&self, kernel: &KernelDef) -> Vec<RegistryError> {
         match self.ops.get(&kernel.op) {
             Some(op) => fit::problems(kernel, op),
-            None => vec![RegistryError::UnknownOp {
-                kernel: kernel.to_string(),
-                op: kernel.op.clone(),
-            }],
+            None => {
+                vec![RegistryError::UnknownOp { kernel: kernel.to_string(), op: kernel.op.clone() }]
+            }
         }
     }
 

@@ -160,7 +160,9 @@ impl Transaction {
         kernels.sort_by_cached_key(KernelDef::sort_key);
         // An identical re-registration is harmless.
         kernels.dedup_by(|a, b| {
-            std::ptr::eq(a.table, b.table) && a.source == b.source && format!("{a:?}") == format!("{b:?}")
+            std::ptr::eq(a.table, b.table)
+                && a.source == b.source
+                && format!("{a:?}") == format!("{b:?}")
         });
         for (at, kernel) in kernels.iter_mut().enumerate() {
             kernel.order = (info.order, at as u32);

@@ -25,7 +25,7 @@ pub struct StepEnv {
     /// What kernels see; `cancelled` points into `cancellation`.
     pub step: Step,
     /// Cancellation.
-    pub cancellation: Box<Cancellation>,
+    pub cancellation: Arc<Cancellation>,
     /// Threads for `parallel_for`.
     pub pool: Arc<ThreadPool>,
     /// State that outlives the step.
@@ -42,7 +42,7 @@ unsafe impl Sync for StepEnv {}
 impl StepEnv {
     /// An environment for steps over these resources.
     pub fn new(pool: Arc<ThreadPool>, resources: Arc<ResourceManager>) -> StepEnv {
-        let cancellation = Box::new(Cancellation::new());
+        let cancellation = Arc::new(Cancellation::new());
         let step = Step {
             struct_size: size_of::<Step>() as u32,
             reserved: 0,

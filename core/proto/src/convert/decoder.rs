@@ -87,7 +87,7 @@ impl<'a> Decoder<'a> {
 
     /// A function value: the call as it is, and the definition when the library has it.
     pub(super) fn function(&mut self, call: &NameAttrList) -> Result<FuncValue, ConvertError> {
-        let definition = match self.functions.get(call.name.as_str()) {
+        let definition = match self.functions.get(call.name.as_str()).copied() {
             Some(function) => {
                 let what = || format!("the definition of function '{}'", call.name);
                 self.expand(Some(function.encoded_len()), what)?;

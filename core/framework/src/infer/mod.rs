@@ -1,0 +1,152 @@
+//! Shape inference: what is known of the outputs of a node before it runs.
+//!
+//! [`infer`] runs the shape function of one op over what is known of the inputs ([`ValueInfo`]) and gives
+//! the same for the outputs, so that a pass over a graph feeds the results of one node to the next. The
+//! shape function sees opaque handles and the entries of [`SHAPE_TABLE`]; [`InferenceContext`] is what those
+//! handles mean.
+//!
+//! **Identity of unknown dimensions.** An unknown dimension is a [`Symbol`], made by the graph's [`Symbols`];
+//! equal symbols are equal sizes throughout the graph. What a shape function merges holds for its own outputs
+//! only: a node says nothing of its inputs where it does not run, as on a branch that is not taken.
+//!
+//! **Values.** Beside its shape, a value may be known as a constant, or as a short list of integers of which
+//! some are known and some are dimensions ([`SymbolicValue`]). [`infer`] carries both through `Const`,
+//! `Shape`, `ShapeN`, `Size`, `Rank`, `Cast`, `Pack`, `ConcatV2`, `StridedSlice`, `Reshape`, `Squeeze`,
+//! `ExpandDims` and those that pass their input on, so that a shape computed in the graph reaches `Reshape`
+//! or `Fill`. Ops of other names give shapes only.
+//!
+//! What is not here: the order of the nodes, loops, feeds. A caller that feeds a tensor overwrites its
+//! [`ValueInfo`]; in a loop it gives the inputs of a `Merge` that are not computed yet as unknown.
+//!
+//! ```
+//! use tenon_framework::{PartialShape, infer::{SymbolicShape, Symbols}};
+//!
+//! let mut symbols = Symbols::default();
+//! let shape = SymbolicShape::from_partial(&PartialShape::new(&[-1, 3])?, &mut symbols);
+//! assert_eq!(shape.partial().to_string(), "[?,3]");
+//! # Ok::<(), tenon_framework::shape::ShapeError>(())
+//! ```
+
+mod context;
+mod propagate;
+mod symbolic;
+mod table;
+#[doc(hidden)]
+pub mod testing;
+mod value;
+
+pub use context::InferenceContext;
+pub use symbolic::{Dimension, Symbol, SymbolicShape, Symbols};
+pub use table::SHAPE_TABLE;
+pub use value::{Item, SymbolicValue};
+
+use crate::{
+    KernelError, PartialShape, Tensor,
+    attr_view::AttrTable,
+    author::host,
+    op::{OpDef, OpError, Signature},
+};
+use std::ptr;
+use tenon_abi::DType;
+
+/// A part of what is known of the value behind a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandlePart {
+    /// Element type.
+    pub dtype: DType,
+    /// Shape.
+    pub shape: SymbolicShape,
+}
+
+/// What is known of one value of a graph before it exists.
+#[derive(Debug, Clone, Default)]
+pub struct ValueInfo {
+    /// Shape.
+    pub shape: SymbolicShape,
+    /// The value, when it is the same in every step.
+    pub constant: Option<Tensor>,
+    /// What is known of the integers of a scalar or vector that is not constant.
+    pub value: Option<SymbolicValue>,
+    /// For a resource: what is known of the value behind it.
+    pub handle: Vec<HandlePart>,
+}
+
+impl ValueInfo {
+    /// A value of which only the shape is known. Each unknown dimension is a new symbol.
+    pub fn of_shape(shape: &PartialShape, symbols: &mut Symbols) -> ValueInfo {
+        ValueInfo { shape: SymbolicShape::from_partial(shape, symbols), ..ValueInfo::default() }
+    }
+
+    /// A constant.
+    pub fn of_constant(tensor: Tensor) -> ValueInfo {
+        ValueInfo {
+            shape: SymbolicShape::from_known(tensor.shape().dims()),
+            value: SymbolicValue::from_tensor(&tensor),
+            constant: Some(tensor),
+            handle: Vec::new(),
+        }
+    }
+
+    /// What is known of the integers of a scalar or vector.
+    pub fn symbolic_value(&self) -> Option<SymbolicValue> {
+        self.value.clone().or_else(|| SymbolicValue::from_tensor(self.constant.as_ref()?))
+    }
+}
+
+/// Infers what is known of the outputs of a node.
+///
+/// `attrs` holds every attribute, defaults included; `inputs` has an element per flat input; `symbols` is the
+/// graph's, and gives the unknown dimensions of the outputs that no input has.
+///
+/// # Errors
+/// What the shape function refuses, a panic in it, contradictions among shapes (`INVALID_ARGUMENT`), another
+/// number of inputs than the attributes say.
+///
+/// # Panics
+/// When no host's table is installed ([`crate::author::install_host`]).
+pub fn infer(
+    op: &OpDef,
+    attrs: &AttrTable,
+    inputs: &[&ValueInfo],
+    symbols: &mut Symbols,
+) -> Result<Vec<ValueInfo>, KernelError> {
+    let signature = Signature::resolve(op, attrs.attrs()).map_err(op_error)?;
+    if inputs.len() != signature.inputs.len() {
+        return Err(KernelError::invalid_argument(format!(
+            "op {}: expected {} inputs, found {}",
+            op.name,
+            signature.inputs.len(),
+            inputs.len()
+        )));
+    }
+    let mut context = InferenceContext::new(attrs, inputs, &signature, std::mem::take(symbols));
+    let ran = run(op, &mut context);
+    let outputs = ran.and_then(|()| context.outputs());
+    *symbols = context.into_symbols();
+    let mut outputs = outputs?;
+    propagate::propagate(op, attrs, &signature, inputs, &mut outputs);
+    Ok(outputs)
+}
+
+fn op_error(error: OpError) -> KernelError {
+    KernelError::new(error.code(), error.to_string())
+}
+
+/// Runs the shape function; without one the outputs stay unknown.
+fn run(op: &OpDef, context: &mut InferenceContext) -> Result<(), KernelError> {
+    let Some(entry) = op.shape.run else { return Ok(()) };
+    let call = ptr::from_mut(context).cast();
+    // SAFETY: the definition keeps its shape function callable; the context lives through the call and
+    // nobody else uses it.
+    let code = unsafe { entry(host(), call) };
+    if code.is_ok() {
+        return Ok(());
+    }
+    let message = context.take_message().unwrap_or_else(|| {
+        format!("the shape function of op {} refused its inputs without a message", op.name)
+    });
+    Err(KernelError::new(code, message))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! A host's table with as much as shape functions need, for the tests of this crate and of the crates that
+//! define ops.
+
+use super::SHAPE_TABLE;
+use crate::{attr_view::attr_entry, author, op::OpDef, reg};
+use std::{collections::BTreeMap, mem::size_of, ptr};
+use tenon_abi::{Code, Host, Registrar, RegistrarTable, Sink, Str};
+
+unsafe extern "C" fn report(_sink: *mut Sink, _message: Str) {}
+
+static HOST: Host = Host {
+    struct_size: size_of::<Host>() as u32,
+    abi_major: tenon_abi::ABI_MAJOR,
+    abi_minor: tenon_abi::ABI_MINOR,
+    reserved: 0,
+    report: Some(report),
+    log: None,
+    attr: Some(attr_entry),
+    knob: None,
+    path: None,
+    allocate: None,
+    deallocate: None,
+    now_ns: None,
+    keep: None,
+    view: None,
+    release: None,
+    device_lost: None,
+    strings: ptr::null(),
+    shapes: &raw const SHAPE_TABLE,
+    state: ptr::null(),
+    ext: ptr::null(),
+};
+
+/// Installs the table, unless the process has one.
+pub fn install_host() {
+    // SAFETY: a static; its missing entries are none that a shape function reaches.
+    unsafe { author::install_host(&HOST, ptr::null()) }
+}
+
+unsafe extern "C" fn collect(to: *mut Registrar, op: *const tenon_abi::OpDef) -> Code {
+    // SAFETY: `registered_ops` gives its own map, and registrations give whole definitions.
+    unsafe {
+        let ops = &mut *to.cast::<BTreeMap<String, OpDef>>();
+        match OpDef::from_abi(op) {
+            Ok(op) => {
+                let earlier = ops.insert(op.name.clone(), op);
+                earlier.map_or(Code::OK, |_| Code::ALREADY_EXISTS)
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// The ops that are linked into this process, by name.
+///
+/// # Panics
+/// When one of them is malformed, or two have one name.
+pub fn registered_ops() -> BTreeMap<String, OpDef> {
+    let table = RegistrarTable {
+        struct_size: size_of::<RegistrarTable>() as u32,
+        reserved: 0,
+        op: Some(collect),
+        kernel: None,
+        device_type: None,
+        knob: None,
+        extension: None,
+    };
+    let mut ops = BTreeMap::new();
+    // SAFETY: the registrar is the map that `collect` takes it for.
+    let code = unsafe {
+        let to = ptr::from_mut(&mut ops).cast();
+        reg::submit_all(to, &table, |entry| matches!(entry, reg::Registration::Op(_)))
+    };
+    assert!(code.is_ok(), "two ops of one name");
+    ops
+}

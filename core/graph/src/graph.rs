@@ -1,0 +1,230 @@
+//! The graph in memory.
+
+use crate::GraphError;
+use crate::import::{Named, near_names, parse_tensor_name};
+use std::{collections::HashMap, fmt, sync::Arc};
+use tenon_framework::{
+    DType,
+    attr_view::AttrTable,
+    device::DeviceName,
+    op::{OpDef, Signature},
+};
+use tenon_proto::{
+    AttrValue as AttrProto, FunctionDef, FunctionDefLibrary, GraphDef, NodeDef, VersionDef,
+    convert::attr_to_proto,
+};
+
+/// Number of a node in its graph, in the order of addition. Nodes are never removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An output of a node: a tensor of the graph, `node:output` in text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Output {
+    /// The node.
+    pub node: NodeId,
+    /// Flat position among its outputs.
+    pub output: u32,
+}
+
+impl Output {
+    /// An output.
+    pub fn new(node: NodeId, output: u32) -> Output {
+        Output { node, output }
+    }
+}
+
+/// A node that has been checked against its op. A [`Graph`] hands out shared references only.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Unique name.
+    pub name: String,
+    /// The op.
+    pub op: Arc<OpDef>,
+    /// All attributes of the op, defaults applied, and those others (`_class`, `_kernel`, ...) that have a
+    /// value in the framework's terms.
+    pub attrs: Arc<AttrTable>,
+    /// The device that the node asks for; open where it does not care.
+    pub device: DeviceName,
+    /// Sources of the data inputs, in flat order.
+    pub inputs: Vec<Output>,
+    /// Nodes that must have run before, each once.
+    pub control_inputs: Vec<NodeId>,
+    /// Types of the flat inputs and outputs, and the positions of the arguments.
+    pub signature: Signature,
+    /// What was imported, so that writing loses nothing; `None` for a node made here.
+    pub(crate) origin: Option<Arc<NodeDef>>,
+}
+
+impl Node {
+    /// Types of the outputs.
+    pub fn outputs(&self) -> &[DType] {
+        &self.signature.outputs
+    }
+
+    /// Role in control flow.
+    pub fn control_flow(&self) -> crate::ControlFlow {
+        crate::ControlFlow::of(&self.op.name)
+    }
+}
+
+/// A graph: valid nodes, the library of functions, versions. Cloning shares the nodes.
+#[derive(Debug, Clone, Default)]
+pub struct Graph {
+    pub(crate) nodes: Vec<Arc<Node>>,
+    pub(crate) names: HashMap<String, NodeId>,
+    pub(crate) library: Option<FunctionDefLibrary>,
+    pub(crate) version: i32,
+    pub(crate) versions: Option<VersionDef>,
+    pub(crate) debug_info: Option<Vec<u8>>,
+}
+
+impl Graph {
+    /// A graph without nodes.
+    pub fn new() -> Graph {
+        Graph::default()
+    }
+
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are no nodes.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// A node of this graph.
+    ///
+    /// # Panics
+    /// When `id` is not of this graph.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// All nodes, in the order of addition.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node)> {
+        self.nodes.iter().enumerate().map(|(at, node)| (NodeId(at as u32), &**node))
+    }
+
+    /// The node of this name.
+    pub fn find(&self, name: &str) -> Option<NodeId> {
+        self.names.get(name).copied()
+    }
+
+    /// Type of an output.
+    ///
+    /// # Panics
+    /// When there is no such output.
+    pub fn dtype(&self, output: Output) -> DType {
+        self.node(output.node).signature.outputs[output.output as usize]
+    }
+
+    /// `node:output`.
+    pub fn output_name(&self, output: Output) -> String {
+        format!("{}:{}", self.node(output.node).name, output.output)
+    }
+
+    /// The output that a feed or a fetch names as `node:output` or `node`.
+    ///
+    /// # Errors
+    /// Text of another form, a node or an output that is not there.
+    pub fn tensor(&self, name: &str) -> Result<Output, GraphError> {
+        let bad = |expected: &'static str| GraphError::TensorName {
+            name: name.to_owned(),
+            expected,
+        };
+        let Some(Named::Data { node, output }) = parse_tensor_name(name) else {
+            return Err(bad("node:output, such as 'x:0'"));
+        };
+        let id = self.target(node)?;
+        let found = self.node(id).outputs().len();
+        if output as usize >= found {
+            return Err(GraphError::NoSuchOutput { name: name.to_owned(), outputs: found });
+        }
+        Ok(Output { node: id, output })
+    }
+
+    /// The node that a target names.
+    ///
+    /// # Errors
+    /// No such node.
+    pub fn target(&self, name: &str) -> Result<NodeId, GraphError> {
+        self.find(name).ok_or_else(|| GraphError::NoSuchNode {
+            name: name.to_owned(),
+            near: near_names(name, self.names.keys().map(String::as_str)),
+        })
+    }
+
+    /// The functions that nodes may name.
+    pub fn library(&self) -> Option<&FunctionDefLibrary> {
+        self.library.as_ref()
+    }
+
+    /// The function of this name.
+    pub fn function(&self, name: &str) -> Option<&FunctionDef> {
+        let functions = &self.library.as_ref()?.function;
+        functions.iter().find(|f| f.signature.as_ref().is_some_and(|s| s.name == name))
+    }
+
+    /// Versions of who wrote the graph.
+    pub fn versions(&self) -> Option<&VersionDef> {
+        self.versions.as_ref()
+    }
+
+    /// The graph as a message. An imported node is written as it was read.
+    ///
+    /// # Errors
+    /// A node made here has an attribute that has no message.
+    pub fn to_graph_def(&self) -> Result<GraphDef, GraphError> {
+        let node = self.nodes.iter().map(|node| self.to_node_def(node)).collect::<Result<_, _>>()?;
+        Ok(GraphDef {
+            node,
+            library: self.library.clone(),
+            version: self.version,
+            versions: self.versions.clone(),
+            debug_info: self.debug_info.clone(),
+        })
+    }
+
+    fn to_node_def(&self, node: &Node) -> Result<NodeDef, GraphError> {
+        if let Some(origin) = &node.origin {
+            return Ok(NodeDef::clone(origin));
+        }
+        let data = node.inputs.iter().map(|input| match input.output {
+            0 => self.node(input.node).name.clone(),
+            _ => self.output_name(*input),
+        });
+        let control = node.control_inputs.iter().map(|&id| format!("^{}", self.node(id).name));
+        let attr = |(name, value)| {
+            let value: AttrProto = attr_to_proto(value).map_err(|source| GraphError::Attr {
+                node: node.name.clone(),
+                attr: String::clone(name),
+                source: Box::new(source),
+            })?;
+            Ok((name.clone(), value))
+        };
+        Ok(NodeDef {
+            name: node.name.clone(),
+            op: node.op.name.clone(),
+            input: data.chain(control).collect(),
+            device: node.device.to_string(),
+            attr: node.attrs.attrs().iter().map(attr).collect::<Result<_, GraphError>>()?,
+            ..NodeDef::default()
+        })
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}

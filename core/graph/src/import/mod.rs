@@ -1,0 +1,181 @@
+//! From messages to a valid graph.
+//!
+//! [`Graph::extend`] works in passes over the new nodes: names; ops, attributes and signatures; edges and
+//! their types; cycles. Each pass goes by the order of the message and stops at the first error, so that the
+//! same message gives the same error. Nothing is kept of a message with an error.
+
+mod cycles;
+mod edges;
+mod names;
+mod nodes;
+
+pub use names::is_valid_node_name;
+pub(crate) use edges::{Wiring, check_types};
+pub(crate) use names::{NODE_NAME_RULE, Named, near_names, parse_tensor_name};
+
+use crate::{Graph, GraphError, Node, NodeId};
+use nodes::Resolver;
+use std::{collections::{HashMap, HashSet}, ops::Range, sync::Arc};
+use tenon_framework::registry::Registry;
+use tenon_proto::{
+    FunctionDefLibrary, GradientDef, GraphDef, VersionDef,
+    convert::{Decoder, MAX_EXPANSION_BYTES},
+};
+
+/// How a graph is imported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// Bytes beyond the encoded ones to which the message's values may expand; 2 GiB.
+    pub expansion_limit: usize,
+}
+
+impl Default for ImportOptions {
+    fn default() -> ImportOptions {
+        ImportOptions { expansion_limit: MAX_EXPANSION_BYTES }
+    }
+}
+
+impl Graph {
+    /// A graph of what the message holds.
+    ///
+    /// # Errors
+    /// As [`Graph::extend`].
+    pub fn import(def: &GraphDef, registry: &Registry) -> Result<Graph, GraphError> {
+        let mut graph = Graph::new();
+        graph.extend(def, registry)?;
+        Ok(graph)
+    }
+
+    /// Adds the nodes of a message, which may use nodes that are there, and its functions. Returns the
+    /// numbers of the new nodes, which follow the order of the message.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, by name of the node; then the graph is as before.
+    pub fn extend(
+        &mut self,
+        def: &GraphDef,
+        registry: &Registry,
+    ) -> Result<Range<u32>, GraphError> {
+        self.extend_with(def, registry, &ImportOptions::default())
+    }
+
+    /// As [`Graph::extend`], with options.
+    ///
+    /// # Errors
+    /// As [`Graph::extend`].
+    pub fn extend_with(
+        &mut self,
+        def: &GraphDef,
+        registry: &Registry,
+        options: &ImportOptions,
+    ) -> Result<Range<u32>, GraphError> {
+        let library = merged_library(self.library.as_ref(), def.library.as_ref())?;
+        let versions = merged_versions(self.versions.as_ref(), def.versions.as_ref())?;
+        let new_names = self.check_names(def)?;
+        let mut decoder = Decoder::new().with_expansion_limit(options.expansion_limit);
+        if let Some(library) = &library {
+            decoder = decoder.with_library(library);
+        }
+        let mut resolver = Resolver::new(registry, library.as_ref(), decoder);
+        let mut nodes: Vec<Node> =
+            def.node.iter().map(|node| resolver.resolve(node)).collect::<Result<_, _>>()?;
+        drop(resolver);
+        let wiring = Wiring { graph: self, names: &new_names, nodes: &nodes };
+        let inputs = def.node.iter().map(|node| wiring.resolve(node)).collect::<Result<Vec<_>, _>>()?;
+        for (node, inputs) in nodes.iter().zip(&inputs) {
+            check_types(&wiring, node, &inputs.data)?;
+        }
+        for (node, inputs) in nodes.iter_mut().zip(inputs) {
+            node.inputs = inputs.data;
+            node.control_inputs = inputs.control;
+        }
+        let first = self.nodes.len() as u32;
+        cycles::check(&nodes, first)?;
+        self.library = library;
+        self.versions = versions;
+        self.version = self.version.max(def.version);
+        append_debug_info(&mut self.debug_info, def.debug_info.as_deref());
+        self.names.extend(new_names.into_iter().map(|(name, id)| (name.to_owned(), id)));
+        self.nodes.extend(nodes.into_iter().map(Arc::new));
+        Ok(first..self.nodes.len() as u32)
+    }
+
+    fn check_names<'d>(&self, def: &'d GraphDef) -> Result<HashMap<&'d str, NodeId>, GraphError> {
+        let total = self.nodes.len() + def.node.len();
+        if u32::try_from(total).is_err() {
+            return Err(GraphError::TooManyNodes { found: total });
+        }
+        let mut names = HashMap::with_capacity(def.node.len());
+        for (at, node) in def.node.iter().enumerate() {
+            self.check_name(&node.name, &node.op)?;
+            let id = NodeId((self.nodes.len() + at) as u32);
+            if names.insert(node.name.as_str(), id).is_some() {
+                return Err(GraphError::DuplicateNode { node: node.name.clone() });
+            }
+        }
+        Ok(names)
+    }
+
+    /// Checks the name of a node to be added.
+    pub(crate) fn check_name(&self, name: &str, op: &str) -> Result<(), GraphError> {
+        if !is_valid_node_name(name, op.starts_with('_')) {
+            return Err(GraphError::NodeName { name: name.to_owned(), op: op.to_owned() });
+        }
+        if self.names.contains_key(name) {
+            return Err(GraphError::DuplicateNode { node: name.to_owned() });
+        }
+        Ok(())
+    }
+}
+
+/// The functions of both. A function that both have must be the same.
+fn merged_library(
+    have: Option<&FunctionDefLibrary>,
+    add: Option<&FunctionDefLibrary>,
+) -> Result<Option<FunctionDefLibrary>, GraphError> {
+    let Some(add) = add else { return Ok(have.cloned()) };
+    let mut merged = have.cloned().unwrap_or_default();
+    let name = |f: &tenon_proto::FunctionDef| {
+        f.signature.as_ref().map(|signature| signature.name.clone()).unwrap_or_default()
+    };
+    let mut known: HashMap<String, usize> =
+        merged.function.iter().enumerate().map(|(at, f)| (name(f), at)).collect();
+    for function in &add.function {
+        match known.get(&name(function)) {
+            None => {
+                known.insert(name(function), merged.function.len());
+                merged.function.push(function.clone());
+            }
+            Some(&at) if &merged.function[at] == function => {}
+            Some(_) => return Err(GraphError::FunctionConflict { name: name(function) }),
+        }
+    }
+    let key = |g: &GradientDef| (g.function_name.clone(), g.gradient_func.clone());
+    let mut known: HashSet<_> = merged.gradient.iter().map(key).collect();
+    let new = add.gradient.iter().filter(|gradient| known.insert(key(gradient)));
+    merged.gradient.extend(new.cloned());
+    let mut known: HashSet<Vec<u8>> = merged.registered_gradients.iter().cloned().collect();
+    let new = add.registered_gradients.iter().filter(|encoded| known.insert(encoded.to_vec()));
+    merged.registered_gradients.extend(new.cloned());
+    Ok(Some(merged))
+}
+
+/// As TensorFlow, all parts of a graph come from one version of producer.
+fn merged_versions(
+    have: Option<&VersionDef>,
+    add: Option<&VersionDef>,
+) -> Result<Option<VersionDef>, GraphError> {
+    match (have, add) {
+        (Some(have), Some(add)) if have.producer != add.producer => {
+            Err(GraphError::Versions { have: have.producer, found: add.producer })
+        }
+        (have, add) => Ok(have.or(add).cloned()),
+    }
+}
+
+/// Encoded messages merge when their bytes are joined.
+fn append_debug_info(have: &mut Option<Vec<u8>>, add: Option<&[u8]>) {
+    if let Some(add) = add {
+        have.get_or_insert_default().extend_from_slice(add);
+    }
+}

@@ -1,0 +1,59 @@
+//! What this crate needs from above it; the runtime implements it.
+
+use crate::Node;
+use tenon_framework::{KernelError, Tensor, attr::AttrMap, device::DeviceName};
+
+/// A device as placement and partitioning see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceEntry {
+    /// Full name.
+    pub name: DeviceName,
+    /// Type, such as `CPU`.
+    pub device_type: String,
+    /// Types with the higher figure are preferred.
+    pub priority: i32,
+    /// Whether it runs kernels in this process.
+    pub is_local: bool,
+    /// Whether it computes in ordinary host memory.
+    pub host_memory: bool,
+}
+
+/// A node for which a kernel is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct NodeQuery<'a> {
+    /// Name of the node.
+    pub node: &'a str,
+    /// Name of the op.
+    pub op: &'a str,
+    /// Attributes, defaults applied; `_kernel` asks for a label.
+    pub attrs: &'a AttrMap,
+}
+
+impl<'a> NodeQuery<'a> {
+    /// The query for a node.
+    pub fn of(node: &'a Node) -> NodeQuery<'a> {
+        NodeQuery { node: &node.name, op: &node.op.name, attrs: node.attrs.attrs() }
+    }
+}
+
+/// The devices there are, and what they can run.
+pub trait DeviceView {
+    /// The devices. Positions in this list stand for them wherever a number does.
+    fn devices(&self) -> &[DeviceEntry];
+
+    /// Whether a device of this type can run the node. What the executor runs itself counts as runnable
+    /// everywhere.
+    ///
+    /// # Errors
+    /// Why not, in a few words.
+    fn has_kernel(&self, node: NodeQuery<'_>, device_type: &str) -> Result<(), String>;
+}
+
+/// Computes nodes ahead of a step: for constant folding and calibration.
+pub trait Evaluate {
+    /// The outputs of a stateless node on these inputs, in host memory.
+    ///
+    /// # Errors
+    /// There is no kernel, or it failed.
+    fn evaluate(&self, node: &Node, inputs: &[Tensor]) -> Result<Vec<Tensor>, KernelError>;
+}

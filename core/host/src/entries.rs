@@ -1,0 +1,174 @@
+//! The host's table: the services that a plugin has outside a call.
+
+use crate::{
+    devices::device_lost_entry,
+    memory::{allocate_entry, deallocate_entry},
+    record::PluginRecord,
+    services::{
+        buffers::{release_entry, retain_entry},
+        state::STATE_TABLE,
+        strings::STRING_TABLE,
+    },
+    sink::report_entry,
+};
+use std::{cell::RefCell, sync::OnceLock, time::Instant};
+use tenon_abi::{ABI_MAJOR, ABI_MINOR, Code, Host, KnobValue, LogLevel, Plugin, Str};
+use tenon_framework::{
+    attr_view::attr_entry,
+    author::{guard, install_host},
+    infer::SHAPE_TABLE,
+};
+
+/// The table that every plugin is given.
+pub static HOST: Host = Host {
+    struct_size: size_of::<Host>() as u32,
+    abi_major: ABI_MAJOR,
+    abi_minor: ABI_MINOR,
+    reserved: 0,
+    report: Some(report_entry),
+    log: Some(log_entry),
+    attr: Some(attr_entry),
+    knob: Some(knob_entry),
+    path: Some(path_entry),
+    allocate: Some(allocate_entry),
+    deallocate: Some(deallocate_entry),
+    now_ns: Some(now_ns_entry),
+    retain: Some(retain_entry),
+    release: Some(release_entry),
+    device_lost: Some(device_lost_entry),
+    strings: &STRING_TABLE,
+    shapes: &SHAPE_TABLE,
+    state: &STATE_TABLE,
+    ext: std::ptr::null(),
+};
+
+/// Gives the table to what is linked into the host. The first call counts, later ones change nothing.
+pub fn install() {
+    // SAFETY: table and record live as long as the process; every entry is filled.
+    unsafe { install_host(&raw const HOST, PluginRecord::linked().as_plugin()) }
+}
+
+/// `Host::log`: a line in the host's log, with the plugin's name.
+///
+/// # Safety
+/// `plugin` is the record that the plugin was given, or null; `message` is readable.
+unsafe extern "C" fn log_entry(plugin: *const Plugin, level: LogLevel, message: Str) {
+    // SAFETY: the caller's promise.
+    let (name, bytes) = unsafe { (PluginRecord::of(plugin).name(), message.bytes()) };
+    let text = String::from_utf8_lossy(bytes);
+    // A subscriber's panic stays here: it must not unwind into the plugin.
+    let _ = guard(|| match level {
+        LogLevel::ERROR => tracing::error!(plugin = name, "{text}"),
+        LogLevel::WARN => tracing::warn!(plugin = name, "{text}"),
+        LogLevel::INFO => tracing::info!(plugin = name, "{text}"),
+        LogLevel::DEBUG => tracing::debug!(plugin = name, "{text}"),
+        _ => tracing::trace!(plugin = name, "{text}"),
+    });
+}
+
+thread_local! {
+    /// Keeps the text of the last knob read on this thread alive, as the boundary promises.
+    static LAST_TEXT: RefCell<tenon_framework::knob::KnobValue> =
+        const { RefCell::new(tenon_framework::knob::KnobValue::Bool(false)) };
+}
+
+/// `Host::knob`: one of the plugin's own knobs.
+///
+/// # Safety
+/// `plugin` is the record that the plugin was given, or null; `name` is readable, `result` is null or
+/// writable.
+unsafe extern "C" fn knob_entry(plugin: *const Plugin, name: Str, result: *mut KnobValue) -> Code {
+    // SAFETY: the caller's promise.
+    let (record, name) = unsafe { (PluginRecord::of(plugin), name.text()) };
+    let Some(name) = name.filter(|_| !result.is_null()) else { return Code::INVALID_ARGUMENT };
+    let Some(setting) = record.knob(name) else { return Code::NOT_FOUND };
+    LAST_TEXT.with(|last| {
+        let mut last = last.borrow_mut();
+        *last = setting.value;
+        // SAFETY: writable, by the caller's promise.
+        unsafe { result.write(last.to_abi()) };
+    });
+    Code::OK
+}
+
+/// `Host::path`: the plugin's own file.
+///
+/// # Safety
+/// `plugin` is the record that the plugin was given, or null.
+unsafe extern "C" fn path_entry(plugin: *const Plugin) -> Str {
+    // SAFETY: the caller's promise.
+    unsafe { PluginRecord::of(plugin) }.path_bytes()
+}
+
+/// `Host::now_ns`: nanoseconds since the host was first asked.
+unsafe extern "C" fn now_ns_entry() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{path::Path, sync::Arc};
+    use tenon_abi::KnobKind;
+    use tenon_framework::{
+        knob::{KnobDef, KnobStore, Knobs},
+        op::SourceInfo,
+    };
+
+    fn knobs(list: &[(&str, &str, KnobKind, &str)]) -> Arc<Knobs> {
+        let mut store = KnobStore::default();
+        for (scope, name, kind, default) in list {
+            let def = KnobDef::new(scope, name, *kind, default, "", SourceInfo::default());
+            store.declare(Arc::new(def.unwrap())).unwrap();
+        }
+        Arc::new(store.snapshot([], &[], &[]).unwrap())
+    }
+
+    fn read(record: &'static PluginRecord, name: &str) -> Result<KnobValue, Code> {
+        let mut value =
+            KnobValue { kind: KnobKind::INT, boolean: 0, int: 0, float: 0.0, text: Str::EMPTY };
+        // SAFETY: a live record, a readable name, a writable result.
+        match unsafe { knob_entry(record.as_plugin(), Str::new(name), &mut value) } {
+            Code::OK => Ok(value),
+            code => Err(code),
+        }
+    }
+
+    #[test]
+    fn a_plugin_reads_its_own_knobs_only() {
+        let record = PluginRecord::leak("tenon-p", "p", Path::new("/lib/p.so"));
+        record.set_knobs(knobs(&[
+            ("p", "name", KnobKind::STRING, "text"),
+            ("p", "count", KnobKind::INT, "7"),
+            ("q", "other", KnobKind::INT, "8"),
+        ]));
+        assert_eq!(read(record, "count").unwrap().int, 7);
+        let text = read(record, "name").unwrap().text;
+        // SAFETY: valid until the next look-up on this thread.
+        assert_eq!(unsafe { text.text() }, Some("text"));
+        assert_eq!(read(record, "other").err(), Some(Code::NOT_FOUND));
+        // SAFETY: a live record, a readable name; a null result is refused.
+        let code =
+            unsafe { knob_entry(record.as_plugin(), Str::new("count"), std::ptr::null_mut()) };
+        assert_eq!(code, Code::INVALID_ARGUMENT);
+    }
+
+    #[test]
+    fn the_path_is_the_plugin_s_own() {
+        let record = PluginRecord::leak("tenon-p", "p", Path::new("/lib/p.so"));
+        // SAFETY: a live record; null stands for what is linked.
+        let (own, linked) = unsafe {
+            (path_entry(record.as_plugin()).text(), path_entry(std::ptr::null()).text())
+        };
+        assert_eq!(own, Some("/lib/p.so"));
+        assert_eq!(linked, Some(""));
+    }
+
+    #[test]
+    fn the_clock_never_goes_back() {
+        // SAFETY: no arguments.
+        let (first, second) = unsafe { (now_ns_entry(), now_ns_entry()) };
+        assert!(first <= second);
+    }
+}

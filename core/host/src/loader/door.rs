@@ -1,0 +1,225 @@
+//! Steps 5 and 6: the library's door gives its table, and the table is checked.
+
+use super::image::Door;
+use crate::error::{AbiVersion, LoadError};
+use std::path::Path;
+use tenon_abi::{
+    ABI_MAJOR, ABI_MINOR, CPluginFn, PluginV1, Str,
+    door::{self, AbiHeaderRef, C_SYMBOL, Refusal},
+};
+
+/// Who is being loaded, for messages.
+#[derive(Clone, Copy)]
+pub struct Who<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// Name in the manifest.
+    pub plugin: &'a str,
+    /// Version in the manifest.
+    pub version: &'a str,
+}
+
+/// The table that the library hands over, checked.
+///
+/// # Errors
+/// Other ABI, other layout, a plugin that declines, a table that is not as the boundary says.
+///
+/// # Safety
+/// The library is a plugin: its symbol is what the door says, and it stays mapped for ever.
+pub unsafe fn table(
+    library: &libloading::Library,
+    door: &Door,
+    who: Who<'_>,
+) -> Result<&'static PluginV1, LoadError> {
+    // SAFETY: the caller's promise.
+    let table = unsafe {
+        match door {
+            Door::Root(symbol) => root(library, symbol, who)?,
+            Door::C => c_table(library, who)?,
+        }
+    };
+    check(table, who)?;
+    // SAFETY: not null, of the size that this host knows, and alive for ever.
+    let table = unsafe { &*table };
+    check_texts(table, who)?;
+    Ok(table)
+}
+
+fn missing_symbol(who: Who<'_>, error: &libloading::Error) -> LoadError {
+    let (path, plugin) = (who.path.to_owned(), who.plugin.to_owned());
+    LoadError::Open { path, plugin, detail: error.to_string() }
+}
+
+/// Door 1.
+unsafe fn root(
+    library: &libloading::Library,
+    symbol: &str,
+    who: Who<'_>,
+) -> Result<*const PluginV1, LoadError> {
+    // SAFETY: the symbol is the static that `export_plugin!` exports.
+    let header = unsafe { library.get::<AbiHeaderRef>(symbol.as_bytes()) };
+    let header = *header.map_err(|error| missing_symbol(who, &error))?;
+    door::open(header).map(|table| &raw const *table).map_err(|refusal| refused(refusal, who))
+}
+
+fn refused(refusal: Refusal, who: Who<'_>) -> LoadError {
+    let (path, plugin) = (who.path.to_owned(), who.plugin.to_owned());
+    match refusal {
+        Refusal::Layout { path: difference, report } => {
+            tracing::debug!(plugin = who.plugin, "layout report:\n{report}");
+            LoadError::Layout { path, plugin, difference }
+        }
+        Refusal::AbiStable { detail } | Refusal::Root { detail } => {
+            tracing::debug!(plugin = who.plugin, "root module refused:\n{detail}");
+            let first = detail.lines().map(str::trim).filter(|line| !line.is_empty()).take(3);
+            let detail = first.collect::<Vec<_>>().join("; ");
+            LoadError::Root { path, plugin, detail }
+        }
+    }
+}
+
+/// Door 2.
+unsafe fn c_table(
+    library: &libloading::Library,
+    who: Who<'_>,
+) -> Result<*const PluginV1, LoadError> {
+    // SAFETY: a function of this type is what the symbol stands for.
+    let function = unsafe { library.get::<CPluginFn>(C_SYMBOL.as_bytes()) };
+    let function = function.map_err(|error| missing_symbol(who, &error))?;
+    // SAFETY: as above.
+    let table = unsafe { function(ABI_MAJOR, ABI_MINOR) };
+    if table.is_null() {
+        let (path, plugin) = (who.path.to_owned(), who.plugin.to_owned());
+        return Err(LoadError::Declined { path, plugin, host: AbiVersion::HOST });
+    }
+    Ok(table)
+}
+
+/// Compares ABI version and size, in this order: another version explains another size. Both numbers stand
+/// in the first 12 bytes, which every version of the table has.
+fn check(table: *const PluginV1, who: Who<'_>) -> Result<(), LoadError> {
+    // SAFETY: not null, and at least as long as its first three numbers.
+    let [found, major, minor] = unsafe { table.cast::<[u32; 3]>().read() };
+    check_abi(AbiVersion { major, minor }, "table", who)?;
+    let expected = size_of::<PluginV1>();
+    if found as usize != expected {
+        let (path, plugin) = (who.path.to_owned(), who.plugin.to_owned());
+        return Err(LoadError::TableSize { path, plugin, expected, found });
+    }
+    Ok(())
+}
+
+/// Compares an ABI version with the host's.
+///
+/// # Errors
+/// They do not go together.
+pub fn check_abi(
+    found: AbiVersion,
+    place: &'static str,
+    who: Who<'_>,
+) -> Result<(), LoadError> {
+    if AbiVersion::HOST.accepts(found) {
+        return Ok(());
+    }
+    let (path, plugin) = (who.path.to_owned(), who.plugin.to_owned());
+    Err(LoadError::Abi { path, plugin, place, expected: AbiVersion::HOST, found })
+}
+
+/// Name and version are those of the manifest; the required entry is there.
+fn check_texts(table: &PluginV1, who: Who<'_>) -> Result<(), LoadError> {
+    let wrong = |field, found| LoadError::Table {
+        path: who.path.to_owned(),
+        plugin: who.plugin.to_owned(),
+        field,
+        found,
+    };
+    for (field, text, expected) in
+        [("name", table.name, who.plugin), ("version", table.version, who.version)]
+    {
+        let found = text_of(text);
+        if found.as_deref() != Some(expected) {
+            let found = found.unwrap_or_else(|| "not UTF-8".to_owned());
+            return Err(wrong(field, format!("'{found}', in the manifest '{expected}'")));
+        }
+    }
+    if table.register.is_none() {
+        return Err(wrong("register", "null".to_owned()));
+    }
+    Ok(())
+}
+
+fn text_of(text: Str) -> Option<String> {
+    // SAFETY: a text of the plugin's table, which lives as long as the library.
+    unsafe { text.text() }.map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Step;
+    use std::ptr;
+
+    fn who() -> Who<'static> {
+        Who { path: Path::new("/lib/p.so"), plugin: "p", version: "1" }
+    }
+
+    fn plugin() -> PluginV1 {
+        unsafe extern "C" fn register(
+            _host: *const tenon_abi::Host,
+            _registrar: *mut tenon_abi::Registrar,
+            _table: *const tenon_abi::RegistrarTable,
+            _sink: *mut tenon_abi::Sink,
+        ) -> tenon_abi::Code {
+            tenon_abi::Code::OK
+        }
+        PluginV1 {
+            struct_size: size_of::<PluginV1>() as u32,
+            abi_major: ABI_MAJOR,
+            abi_minor: ABI_MINOR,
+            reserved: 0,
+            name: Str::new("p"),
+            version: Str::new("1"),
+            open: None,
+            register: Some(register),
+            ext: ptr::null(),
+        }
+    }
+
+    fn checked(table: &PluginV1) -> Result<(), LoadError> {
+        check(table, who())?;
+        check_texts(table, who())
+    }
+
+    #[test]
+    fn a_table_of_this_host_is_accepted() {
+        checked(&plugin()).unwrap();
+    }
+
+    #[test]
+    fn other_versions_and_sizes_are_refused_in_this_order() {
+        let other = PluginV1 { abi_minor: ABI_MINOR + 1, struct_size: 8, ..plugin() };
+        let error = checked(&other).unwrap_err();
+        assert_eq!(error.step(), Step::Handshake);
+        assert!(error.to_string().contains("its table says ABI 0."), "{error}");
+        let error = checked(&PluginV1 { struct_size: 8, ..plugin() }).unwrap_err();
+        assert!(matches!(error, LoadError::TableSize { found: 8, .. }));
+    }
+
+    #[test]
+    fn a_table_that_contradicts_its_manifest_is_refused() {
+        let error = checked(&PluginV1 { name: Str::new("q"), ..plugin() }).unwrap_err();
+        assert!(error.to_string().contains("field 'name' of its table is 'q', in the manifest 'p'"));
+        let error = checked(&PluginV1 { version: Str::from_bytes(b"\xff"), ..plugin() });
+        assert!(matches!(error, Err(LoadError::Table { field: "version", .. })));
+        let error = checked(&PluginV1 { register: None, ..plugin() }).unwrap_err();
+        assert!(matches!(error, LoadError::Table { field: "register", .. }));
+    }
+
+    #[test]
+    fn versions_before_1_are_equal_or_refused() {
+        let version = |major, minor| AbiVersion { major, minor };
+        assert!(version(0, 1).accepts(version(0, 1)) && !version(0, 2).accepts(version(0, 1)));
+        assert!(version(1, 2).accepts(version(1, 0)) && version(1, 0).accepts(version(1, 2)));
+        assert!(!version(1, 0).accepts(version(0, 1)) && !version(1, 0).accepts(version(2, 0)));
+    }
+}

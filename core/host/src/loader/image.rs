@@ -1,0 +1,185 @@
+//! Reads a library's file without running anything of it: its doors, its processor, its manifest.
+//!
+//! Only the ranges that matter are read: a debug build has tens of megabytes.
+
+use crate::{
+    error::{LoadError, ManifestError, Step},
+    manifest::{MAX_BYTES, Manifest, SECTION},
+};
+use object::{
+    Architecture, BinaryFormat, Object, ObjectKind, ObjectSection,
+    read::{NameOrOrdinal, ReadCache},
+};
+use std::{
+    fmt,
+    fs::File,
+    io::{BufReader, Seek, SeekFrom},
+    path::Path,
+};
+use tenon_abi::door::{C_SYMBOL, ROOT_PREFIX};
+
+/// The way a library hands its table over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Door {
+    /// Door 1: a root module under this symbol.
+    Root(String),
+    /// Door 2: a C function.
+    C,
+}
+
+impl fmt::Display for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Door::Root(_) => f.write_str("1 (Rust)"),
+            Door::C => f.write_str("2 (C)"),
+        }
+    }
+}
+
+/// What a library's file says.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// Its door.
+    pub door: Door,
+    /// Processor, under the name that Rust gives it.
+    pub arch: String,
+    /// Its manifest.
+    pub manifest: Manifest,
+}
+
+/// Reads an open file.
+///
+/// # Errors
+/// No library of this system, no door or two of them, no manifest or a malformed one.
+pub fn read(file: &File, path: &Path) -> Result<Image, LoadError> {
+    let mut start = file;
+    start.seek(SeekFrom::Start(0)).map_err(|error| super::file::failed(path, &error, Step::Manifest))?;
+    let cache = ReadCache::new(BufReader::new(file));
+    let not_a_library = |detail: String| LoadError::NotALibrary { path: path.to_owned(), detail };
+    let object = object::File::parse(&cache).map_err(|error| not_a_library(error.to_string()))?;
+    if object.format() != native_format() || object.kind() != ObjectKind::Dynamic {
+        return Err(not_a_library(format!("{:?}, {:?}", object.format(), object.kind())));
+    }
+    let names = exported_names(&object).map_err(|error| not_a_library(error.to_string()))?;
+    let door = door(&names, path)?;
+    let manifest = manifest(&object, path)?;
+    Ok(Image { door, arch: arch_name(object.architecture()), manifest })
+}
+
+const fn native_format() -> BinaryFormat {
+    if cfg!(windows) {
+        BinaryFormat::Pe
+    } else if cfg!(target_vendor = "apple") {
+        BinaryFormat::MachO
+    } else {
+        BinaryFormat::Elf
+    }
+}
+
+fn arch_name(architecture: Architecture) -> String {
+    match architecture {
+        Architecture::X86_64 => "x86_64".to_owned(),
+        Architecture::Aarch64 => "aarch64".to_owned(),
+        other => format!("{other:?}").to_ascii_lowercase(),
+    }
+}
+
+/// The exported names that are doors.
+fn exported_names<'data>(
+    object: &impl Object<'data>,
+) -> Result<Vec<String>, object::read::Error> {
+    let mut names = Vec::new();
+    for export in object.exports()? {
+        let export = export?;
+        let NameOrOrdinal::Name(name) = export.name() else { continue };
+        // Mach-O puts an underscore before every name of C.
+        let name = if cfg!(target_vendor = "apple") {
+            name.strip_prefix(b"_").unwrap_or(name)
+        } else {
+            name
+        };
+        if name == C_SYMBOL.as_bytes() || name.starts_with(ROOT_PREFIX.as_bytes()) {
+            names.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+/// Decides the door from the exported names. A library with both goes through door 1.
+fn door(names: &[String], path: &Path) -> Result<Door, LoadError> {
+    let path = path.to_owned();
+    let roots: Vec<&String> = names.iter().filter(|name| name.starts_with(ROOT_PREFIX)).collect();
+    match roots[..] {
+        [root] => Ok(Door::Root(root.clone())),
+        [first, second, ..] => {
+            Err(LoadError::TwoRoots { path, first: first.clone(), second: second.clone() })
+        }
+        [] if names.iter().any(|name| name == C_SYMBOL) => Ok(Door::C),
+        [] => Err(LoadError::NotAPlugin { path }),
+    }
+}
+
+fn manifest<'data>(object: &impl Object<'data>, path: &Path) -> Result<Manifest, LoadError> {
+    let bad = |problem| LoadError::Manifest { path: path.to_owned(), problem };
+    let section = object
+        .section_by_name(SECTION)
+        .ok_or_else(|| LoadError::NoManifest { path: path.to_owned(), section: SECTION })?;
+    let bytes = section.size();
+    if bytes > MAX_BYTES {
+        return Err(bad(ManifestError::TooLarge { bytes, limit: MAX_BYTES }));
+    }
+    let data = section
+        .data()
+        .map_err(|error| bad(ManifestError::Unreadable { detail: error.to_string() }))?;
+    Manifest::parse(data).map_err(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn decide(names: &[&str]) -> Result<Door, LoadError> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        door(&names, Path::new("/lib/x.so"))
+    }
+
+    #[test]
+    fn the_door_is_decided_from_the_exports() {
+        let root = || Door::Root("tenon_root_a_1.0".to_owned());
+        assert_eq!(decide(&["tenon_root_a_1.0"]).unwrap(), root());
+        assert_eq!(decide(&["tenon_plugin_v1"]).unwrap(), Door::C);
+        assert_eq!(decide(&["tenon_plugin_v1", "tenon_root_a_1.0"]).unwrap(), root());
+        assert!(matches!(decide(&[]), Err(LoadError::NotAPlugin { .. })));
+        let error = decide(&["tenon_root_a_1.0", "tenon_root_b_1.0"]).unwrap_err();
+        let message = error.to_string();
+        assert!(message.starts_with("/lib/x.so exports two root symbols, tenon_root_a_1.0 and"));
+        assert_eq!(error.step(), Step::Manifest);
+    }
+
+    fn read_bytes(bytes: &[u8]) -> Result<Image, LoadError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path: PathBuf = folder.path().join("libtenon_x.so");
+        std::fs::write(&path, bytes).unwrap();
+        read(&File::open(&path).unwrap(), &path)
+    }
+
+    #[test]
+    fn what_is_no_library_is_refused() {
+        for bytes in [&b""[..], b"\x7fELF", b"#!/bin/sh\n", &[0; 4096]] {
+            assert!(matches!(read_bytes(bytes), Err(LoadError::NotALibrary { .. })));
+        }
+        // An executable that is no plugin: this test itself, whole and cut short at any place.
+        let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert!(matches!(read_bytes(&bytes), Err(LoadError::NotAPlugin { .. })));
+        for part in 1..20 {
+            let error = read_bytes(&bytes[..bytes.len() * part / 20]).unwrap_err();
+            assert!(
+                matches!(error, LoadError::NotALibrary { .. } | LoadError::NotAPlugin { .. }),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Loads plugins. The steps, each with its errors ([`LoadError::step`](crate::LoadError::step)):
+//!
+//! 1. **Find**: the file is opened once and identified by device and inode.
+//! 2. **Manifest**: doors and manifest are read from the file; nothing of it runs. A library for another
+//!    processor, compiled for CPU features that are not there, or built to abort on panics, ends here.
+//! 3. **Trust**: permissions, and the digest against the allow-list, when asked for.
+//! 4. **Open**: what was digested is opened. A library whose digest is open already is the same plugin.
+//! 5. **Handshake**: ABI versions must agree, as the host sees them (manifest, table) and as the plugin does
+//!    (door 2 may decline).
+//! 6. **Layout**: door 1 compares the layout of every shared type; a refusal is final, door 2 is not tried.
+//! 7. **Start**: the plugin's own `open` runs, once in a process.
+//! 8. **Register**: all that the plugin registers is collected in a transaction.
+//! 9. **Compare**: manifest and registrations must agree.
+//! 10. **Commit**: the registry validates the transaction and publishes a new snapshot, or nothing changes.
+//!
+//! Steps 1 to 7 are [`open`], once for a process; 8 and 9 are [`collect`], once for each registry. An opened
+//! library stays mapped for ever, whatever becomes of it: unloading Rust code is unsound.
+
+mod door;
+pub(crate) mod file;
+pub mod image;
+mod library;
+
+pub use library::{Library, collect, open};
+
+use std::collections::BTreeSet;
+use tenon_framework::{knob::Knobs, register_knob};
+
+register_knob!(
+    "allow_panic_abort": BOOL = "false",
+    "Loads plugins built with panic = \"abort\", in which a panic ends the process."
+);
+register_knob!(
+    "allowed_digests": STRING = "",
+    "SHA-256 digests of the only plugin files to load, with commas between; empty for any."
+);
+register_knob!(
+    "refuse_writable": BOOL = "false",
+    "Refuses plugin files that group or others can write."
+);
+
+/// What is let in. The default lets every file in that the user can read, except those built to abort.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Loads plugins in which a panic ends the process.
+    pub allow_panic_abort: bool,
+    /// The only digests that are let in; `None` for any.
+    pub allowed_digests: Option<BTreeSet<String>>,
+    /// Refuses files that group or others can write.
+    pub refuse_writable: bool,
+}
+
+impl Policy {
+    /// What the host's knobs say.
+    pub fn from_knobs(knobs: &Knobs) -> Policy {
+        let list = knobs.text("host", "allowed_digests").unwrap_or_default();
+        let digests: BTreeSet<String> = list
+            .split(',')
+            .map(|digest| digest.trim().to_ascii_lowercase())
+            .filter(|digest| !digest.is_empty())
+            .collect();
+        Policy {
+            allow_panic_abort: knobs.bool("host", "allow_panic_abort").unwrap_or(false),
+            allowed_digests: (!digests.is_empty()).then_some(digests),
+            refuse_writable: knobs.bool("host", "refuse_writable").unwrap_or(false),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The thread pool: one per runtime, for `parallel_for` of kernels and for the executor's costly nodes.
+//!
+//! `threads` counts the caller: a pool of one has no workers, and everything runs where it is asked for.
+//! Waking another core costs tens of microseconds on a virtual machine, so a loop is shared only when it
+//! costs more than that ([`SHARE_NS`]), and a worker that finds nothing spins for a bounded few microseconds
+//! ([`SPIN_NS`]) before it sleeps.
+//!
+//! States of a worker: *looking* (takes what [`queue`] has) → *running* → *looking*; *looking* → *spinning*
+//! when there is nothing → *looking* when something was posted, or → *sleeping* when the time is over →
+//! *looking* when it is woken; *looking* → *ended* when the pool closes and nothing is left. States of loops
+//! and jobs: see `pool/queue.rs`; of threads that may block: see `pool/blocking.rs`.
+//!
+//! A caller of `parallel_for` always works itself, and waits only for blocks that workers have started:
+//! with every worker busy elsewhere it does all of them alone.
+
+mod blocking;
+#[cfg(all(test, loom))]
+mod model;
+mod queue;
+
+use crate::fpu::FpGuard;
+use queue::{Job, Loop, Queue, run_job};
+use std::{
+    ffi::c_void,
+    hint::spin_loop,
+    sync::Arc,
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+use tenon_framework::KernelError;
+
+pub use blocking::BLOCKING_CAP;
+
+/// A loop that costs less than this many nanoseconds in all stays on its caller's thread.
+pub const SHARE_NS: f64 = 50_000.0;
+/// A block costs at least this many nanoseconds, where the estimate is right.
+const BLOCK_NS: f64 = 12_500.0;
+/// A worker spins for so long before it sleeps.
+pub const SPIN_NS: u64 = 5_000;
+/// Blocks per thread at most: enough to even out, few enough to be cheap.
+const BLOCKS_PER_THREAD: u64 = 4;
+
+/// Threads that compute.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use tenon_host::pool::ThreadPool;
+///
+/// let pool = ThreadPool::new(2);
+/// let sum = AtomicU64::new(0);
+/// pool.parallel_for(1000, 1000.0, &|begin, end, _worker| {
+///     sum.fetch_add((begin..end).sum(), Ordering::Relaxed);
+/// });
+/// assert_eq!(sum.into_inner(), 499_500);
+/// ```
+pub struct ThreadPool {
+    queue: Arc<Queue>,
+    blocking: blocking::Blocking,
+    workers: Vec<JoinHandle<()>>,
+    threads: u32,
+}
+
+impl ThreadPool {
+    /// A pool of so many threads, the caller of `parallel_for` counted; 0 counts as 1. Where the operating
+    /// system gives fewer threads, the pool has fewer, and logs it.
+    pub fn new(threads: usize) -> ThreadPool {
+        let queue = Arc::new(Queue::new());
+        let wanted = threads.max(1).min(u32::MAX as usize) - 1;
+        let mut workers = Vec::with_capacity(wanted.min(1024));
+        for number in 1..=wanted {
+            let queue = Arc::clone(&queue);
+            let builder = std::thread::Builder::new().name(format!("tenon-{number}"));
+            match builder.spawn(move || work(&queue)) {
+                Ok(worker) => workers.push(worker),
+                Err(error) => {
+                    tracing::warn!("thread {number} of {threads} cannot be started: {error}");
+                    break;
+                }
+            }
+        }
+        let threads = workers.len() as u32 + 1;
+        ThreadPool { queue, blocking: blocking::Blocking::new(), workers, threads }
+    }
+
+    /// As many threads as the machine gives this process.
+    pub fn with_all_cores() -> ThreadPool {
+        ThreadPool::new(std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    /// Number of threads, the caller counted, at least 1: worker numbers of a loop are below it.
+    pub fn threads(&self) -> u32 {
+        self.threads
+    }
+
+    /// Into how many threads a loop started now would be split: 1 inside a block of another loop.
+    pub fn parallelism(&self) -> u32 {
+        if queue::in_block() { 1 } else { self.threads }
+    }
+
+    /// Computes the units `0..total`, each of about `cost_ns` nanoseconds: calls `body` with blocks
+    /// (begin, end, worker) that cover them once; returns when all are done. `worker` is below
+    /// [`ThreadPool::threads`], and no two blocks that run at the same time have the same. Every block runs
+    /// under the caller's floating-point state. A loop inside a block runs on that block's thread.
+    ///
+    /// # Panics
+    /// When `body` panics, after the blocks that had started; those that had not may be left out.
+    pub fn parallel_for(
+        &self,
+        total: u64,
+        cost_ns: f64,
+        body: &(dyn Fn(u64, u64, u32) + Sync),
+    ) {
+        if total == 0 {
+            return;
+        }
+        let cost = total as f64 * cost_ns;
+        // Not a number counts as cheap.
+        let shared = cost >= SHARE_NS && total > 1 && self.parallelism() > 1;
+        if !shared {
+            return body(0, total, 0);
+        }
+        let (block, blocks) = split(total, cost, self.threads);
+        let helpers = (blocks - 1).min(u64::from(self.threads) - 1) as u32;
+        let work = Loop::new(body, total, block, helpers);
+        self.queue.run_loop(&work, |done| {
+            spin_until(done);
+        });
+    }
+
+    /// Queues a job for the workers. A pool without workers runs it now, on this thread.
+    pub fn spawn<F: FnOnce() + Send + 'static>(&self, job: F) {
+        let data = Box::into_raw(Box::new(job));
+        // SAFETY: the box is what `run_boxed` takes; the closure may go to any thread.
+        unsafe { self.spawn_raw(run_boxed::<F>, data.cast(), 0) };
+    }
+
+    /// As [`ThreadPool::spawn`], without allocating: `run` is called once with `data` and `index`.
+    ///
+    /// # Safety
+    /// `run` may be called once with these arguments, from any thread, at any time until the pool is
+    /// dropped.
+    pub unsafe fn spawn_raw(
+        &self,
+        run: unsafe fn(data: *mut c_void, index: u64),
+        data: *mut c_void,
+        index: u64,
+    ) {
+        // The queue closes only when the pool is dropped, which excludes this call.
+        if self.workers.is_empty() || !self.queue.push(Job { run, data, index }) {
+            run_job(Job { run, data, index });
+        }
+    }
+
+    /// Runs one job that waits in the queue on this thread; false when there is none. For a thread that
+    /// waits for others and would otherwise idle.
+    pub fn help(&self) -> bool {
+        match self.queue.take_job() {
+            Some(job) => {
+                run_job(job);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Runs a job that may block on something other than computation, on a thread of its own kind. At most
+    /// [`BLOCKING_CAP`] such threads are there; beyond, jobs wait for one.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` when there is no such thread and the operating system gives none.
+    pub fn spawn_blocking(&self, job: impl FnOnce() + Send + 'static) -> Result<(), KernelError> {
+        self.blocking.spawn(Box::new(job))
+    }
+}
+
+impl Drop for ThreadPool {
+    /// Runs what is queued and joins all threads.
+    fn drop(&mut self) {
+        self.queue.close();
+        for worker in self.workers.drain(..) {
+            if worker.thread().id() == std::thread::current().id() {
+                // The last owner was a job of the pool: this thread ends by itself.
+                continue;
+            }
+            // Panics of jobs are caught where they happen, so that a worker ends normally.
+            let _ = worker.join();
+        }
+    }
+}
+
+/// Runs the closure that [`ThreadPool::spawn`] boxed.
+unsafe fn run_boxed<F: FnOnce()>(data: *mut c_void, _index: u64) {
+    // SAFETY: `data` is the box that `spawn` gave away, and a job is run once.
+    let job = unsafe { Box::from_raw(data.cast::<F>()) };
+    job();
+}
+
+/// Units of a block, and number of blocks.
+fn split(total: u64, cost: f64, threads: u32) -> (u64, u64) {
+    let most = (u64::from(threads) * BLOCKS_PER_THREAD).min(total);
+    // The conversion saturates, also for an infinite cost.
+    let wanted = ((cost / BLOCK_NS) as u64).clamp(2, most.max(2));
+    let block = total.div_ceil(wanted);
+    (block, total.div_ceil(block))
+}
+
+/// Spins while `done` is false, for a bounded time.
+fn spin_until(done: &dyn Fn() -> bool) -> bool {
+    let begin = Instant::now();
+    let limit = Duration::from_nanos(SPIN_NS);
+    loop {
+        for _ in 0..32 {
+            if done() {
+                return true;
+            }
+            spin_loop();
+        }
+        if begin.elapsed() >= limit {
+            return done();
+        }
+    }
+}
+
+/// A worker.
+fn work(queue: &Queue) {
+    let _flush = FpGuard::for_kernels(false);
+    loop {
+        let posted = queue.posted();
+        let mut taken = queue.try_take();
+        if taken.is_none() {
+            spin_until(&|| queue.posted() != posted);
+            taken = queue.take();
+        }
+        match taken {
+            Some(work) => queue.run(work),
+            None => return,
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+#[path = "pool/tests.rs"]
+mod tests;

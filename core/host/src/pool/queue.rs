@@ -1,0 +1,348 @@
+//! What the pool's threads take work from: open loops and jobs.
+//!
+//! A **loop** lies on the stack of the thread that called `parallel_for`. Its states:
+//! 1. *open*: in the list. A worker that takes it claims its first block under the queue's lock and counts
+//!    itself in `active`, so that whoever is counted has a block.
+//! 2. *closing*: its caller found no block left and took it off the list; nobody enters any more. Those
+//!    counted finish the block they have.
+//! 3. *gone*: `active` is 0, the caller goes on and the stack frame ends. The last worker touches nothing
+//!    of the loop after it has counted itself out, which it does under the lock.
+//!
+//! A **job** is queued, then run once by one worker; jobs that are left when the queue closes are run by
+//! the workers before they end.
+//!
+//! Who owns what: `state` is under the lock; `next` is claimed by atomic increment; `posted` moves with
+//! every new piece of work, so that a worker may look for some without the lock.
+
+use crate::fpu::{FpGuard, FpState};
+use std::{
+    any::Any,
+    cell::Cell,
+    collections::VecDeque,
+    ffi::c_void,
+    panic::{AssertUnwindSafe, catch_unwind},
+    ptr::NonNull,
+};
+use tenon_framework::sync::{
+    Condvar, Mutex, MutexGuard,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+    rank,
+};
+
+/// The body of a loop: begin, end, number of the worker.
+pub(super) type Body<'b> = &'b (dyn Fn(u64, u64, u32) + Sync);
+
+/// A loop, shared between its caller and the workers that help.
+pub(super) struct Loop<'b> {
+    body: Body<'b>,
+    total: u64,
+    block: u64,
+    blocks: u64,
+    next: AtomicU64,
+    /// Most helpers.
+    limit: u32,
+    /// Helpers so far; changes under the lock.
+    entered: AtomicU32,
+    /// Helpers that have a block; changes under the lock, read without it.
+    active: AtomicU32,
+    state: FpState,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+thread_local! {
+    /// Whether this thread runs a block: then a loop inside it stays on this thread.
+    static IN_BLOCK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread runs a block of a loop.
+pub(super) fn in_block() -> bool {
+    IN_BLOCK.with(Cell::get)
+}
+
+/// Marks the thread while it runs blocks.
+struct BlockMark(bool);
+
+impl BlockMark {
+    fn set() -> BlockMark {
+        BlockMark(IN_BLOCK.with(|mark| mark.replace(true)))
+    }
+}
+
+impl Drop for BlockMark {
+    fn drop(&mut self) {
+        IN_BLOCK.with(|mark| mark.set(self.0));
+    }
+}
+
+impl<'b> Loop<'b> {
+    /// A loop over `total` units, at least 1, in blocks of `block` units, for at most `limit` helpers.
+    pub fn new(body: Body<'b>, total: u64, block: u64, limit: u32) -> Loop<'b> {
+        Loop {
+            body,
+            total,
+            block,
+            blocks: total.div_ceil(block),
+            next: AtomicU64::new(0),
+            limit,
+            entered: AtomicU32::new(0),
+            active: AtomicU32::new(0),
+            state: FpState::current(),
+            panic: Mutex::new(None),
+        }
+    }
+
+    /// Claims the next block.
+    fn claim(&self) -> Option<u64> {
+        // The look before keeps `next` from running away while many threads find nothing.
+        if self.next.load(Ordering::Relaxed) >= self.blocks {
+            return None;
+        }
+        let at = self.next.fetch_add(1, Ordering::Relaxed);
+        (at < self.blocks).then_some(at)
+    }
+
+    fn run_block(&self, at: u64, worker: u32) {
+        let begin = at * self.block;
+        let end = begin.saturating_add(self.block).min(self.total);
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.body)(begin, end, worker)));
+        if let Err(payload) = outcome {
+            self.next.store(self.blocks, Ordering::Relaxed);
+            self.panic.lock().get_or_insert(payload);
+        }
+    }
+
+    /// Runs blocks until none is left, the one at `first` before others.
+    fn run(&self, first: Option<u64>, worker: u32) {
+        let _mark = BlockMark::set();
+        let mut claimed = first.or_else(|| self.claim());
+        while let Some(at) = claimed {
+            self.run_block(at, worker);
+            claimed = self.claim();
+        }
+    }
+}
+
+/// A job: run once, by one thread, with this argument.
+pub(super) struct Job {
+    pub run: unsafe fn(data: *mut c_void, index: u64),
+    pub data: *mut c_void,
+    pub index: u64,
+}
+
+// SAFETY: whoever makes a job promises that any thread may run it.
+unsafe impl Send for Job {}
+
+/// A worker's place in a loop, with its first block. Given back by [`Queue::leave`].
+#[must_use = "the loop's caller waits for it"]
+pub(super) struct Place {
+    of: NonNull<Loop<'static>>,
+    worker: u32,
+    block: u64,
+}
+
+/// A piece of work.
+#[must_use = "it is run, or lost"]
+pub(super) enum Work {
+    /// To help with a loop.
+    Help(Place),
+    /// To run.
+    Job(Job),
+}
+
+struct State {
+    loops: Vec<NonNull<Loop<'static>>>,
+    jobs: VecDeque<Job>,
+    sleeping: usize,
+    closed: bool,
+}
+
+// SAFETY: a loop in the list is alive and may be shared (its fields are atomic, locked or read only): its
+// caller takes it off and waits for the active ones before it goes.
+unsafe impl Send for State {}
+
+/// The queue.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    work: Condvar,
+    left: Condvar,
+    posted: AtomicU32,
+}
+
+impl Queue {
+    pub fn new() -> Queue {
+        let state = State {
+            loops: Vec::with_capacity(16),
+            jobs: VecDeque::with_capacity(64),
+            sleeping: 0,
+            closed: false,
+        };
+        Queue {
+            state: Mutex::ranked(rank::POOL, state),
+            work: Condvar::new(),
+            left: Condvar::new(),
+            posted: AtomicU32::new(0),
+        }
+    }
+
+    /// Moves with every new piece of work.
+    pub fn posted(&self) -> u32 {
+        self.posted.load(Ordering::Relaxed)
+    }
+
+    /// Tells workers of `count` new pieces of work.
+    fn tell(&self, state: MutexGuard<'_, State>, count: usize) {
+        self.posted.fetch_add(1, Ordering::Relaxed);
+        let wake = state.sleeping.min(count);
+        drop(state);
+        for _ in 0..wake {
+            self.work.notify_one();
+        }
+    }
+
+    /// Queues a job; false when the queue is closed, and then the job is not taken.
+    #[must_use = "a job that is refused is lost"]
+    pub fn push(&self, job: Job) -> bool {
+        let mut state = self.state.lock();
+        if state.closed {
+            return false;
+        }
+        state.jobs.push_back(job);
+        self.tell(state, 1);
+        true
+    }
+
+    /// Runs a loop: offers it to the workers, works on it, and returns when all of it is done. When a
+    /// body panicked, the panic goes on here.
+    pub fn run_loop(&self, work: &Loop<'_>, wait: impl Fn(&dyn Fn() -> bool)) {
+        let erased = NonNull::from(work).cast::<Loop<'static>>();
+        let mut state = self.state.lock();
+        state.loops.push(erased);
+        self.tell(state, work.limit as usize);
+        // Bodies' panics are caught per block, so that nothing unwinds past the workers that help.
+        work.run(None, 0);
+        self.close_loop(work, erased, wait);
+        let panicked = work.panic.lock().take();
+        if let Some(payload) = panicked {
+            std::panic::resume_unwind(payload);
+        }
+    }
+
+    fn close_loop(
+        &self,
+        work: &Loop<'_>,
+        erased: NonNull<Loop<'static>>,
+        wait: impl Fn(&dyn Fn() -> bool),
+    ) {
+        let mut state = self.state.lock();
+        state.loops.retain(|other| *other != erased);
+        if work.active.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        drop(state);
+        wait(&|| work.active.load(Ordering::Acquire) == 0);
+        // Also after a wait that saw 0: the last one may still hold the lock.
+        let mut state = self.state.lock();
+        while work.active.load(Ordering::Acquire) != 0 {
+            state = self.left.wait(state);
+        }
+    }
+
+    fn take_from(&self, state: &mut State) -> Option<Work> {
+        let mut at = 0;
+        while at < state.loops.len() {
+            // SAFETY: a loop in the list is alive.
+            let work = unsafe { state.loops[at].as_ref() };
+            let entered = work.entered.load(Ordering::Relaxed);
+            if entered < work.limit {
+                if let Some(block) = work.claim() {
+                    work.entered.store(entered + 1, Ordering::Relaxed);
+                    work.active.fetch_add(1, Ordering::Relaxed);
+                    return Some(Work::Help(Place {
+                        of: state.loops[at],
+                        worker: entered + 1,
+                        block,
+                    }));
+                }
+            }
+            // Nobody may enter it any more; its caller takes no offence when it is off the list.
+            state.loops.swap_remove(at);
+            at = 0;
+        }
+        state.jobs.pop_front().map(Work::Job)
+    }
+
+    /// Takes a piece of work when there is some.
+    pub fn try_take(&self) -> Option<Work> {
+        let mut state = self.state.lock();
+        self.take_from(&mut state)
+    }
+
+    /// Takes a piece of work; sleeps until there is some; `None` when the queue is closed and empty.
+    pub fn take(&self) -> Option<Work> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(work) = self.take_from(&mut state) {
+                return Some(work);
+            }
+            if state.closed {
+                return None;
+            }
+            state.sleeping += 1;
+            state = self.work.wait(state);
+            state.sleeping -= 1;
+        }
+    }
+
+    /// Takes a job that waits, for a thread that would otherwise idle.
+    pub fn take_job(&self) -> Option<Job> {
+        self.state.lock().jobs.pop_front()
+    }
+
+    /// Does what was taken.
+    pub fn run(&self, work: Work) {
+        match work {
+            Work::Job(job) => run_job(job),
+            Work::Help(place) => self.help(place),
+        }
+    }
+
+    fn help(&self, place: Place) {
+        {
+            // SAFETY: this thread is counted in `active`, so that the loop's caller waits for it.
+            let work = unsafe { place.of.as_ref() };
+            // Blocks run as the caller would run them.
+            let _state = FpGuard::set(work.state);
+            work.run(Some(place.block), place.worker);
+        }
+        self.leave(place);
+    }
+
+    fn leave(&self, place: Place) {
+        let state = self.state.lock();
+        // SAFETY: still counted, up to here.
+        let last = unsafe { place.of.as_ref() }.active.fetch_sub(1, Ordering::Release) == 1;
+        drop(state);
+        if last {
+            self.left.notify_all();
+        }
+    }
+
+    /// Lets the workers end once they find nothing more.
+    pub fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        drop(state);
+        self.posted.fetch_add(1, Ordering::Relaxed);
+        self.work.notify_all();
+    }
+}
+
+/// Runs a job. A panic ends the job, not the thread: it is logged.
+pub(super) fn run_job(job: Job) {
+    // SAFETY: the promise of whoever made the job; it is run once.
+    let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { (job.run)(job.data, job.index) }));
+    if let Err(payload) = outcome {
+        let message = tenon_framework::author::panic_message(&*payload);
+        tracing::error!("a job of the thread pool panicked: {message}");
+    }
+}

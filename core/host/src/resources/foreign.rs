@@ -1,0 +1,77 @@
+//! Resources whose values belong to a plugin.
+
+use std::{any::Any, ffi::c_void};
+use tenon_abi::ResourceType;
+use tenon_framework::{KernelError, resource::Resource};
+
+/// A value of a plugin's own type, with its destructor. The plugin's library stays mapped for as long as
+/// the process lives, so that the destructor is there whenever the last reference goes.
+pub struct ForeignResource {
+    name: String,
+    value: *mut c_void,
+    destroy: unsafe extern "C" fn(value: *mut c_void),
+}
+
+// SAFETY: the contract of resources says that any thread may use and destroy them.
+unsafe impl Send for ForeignResource {}
+// SAFETY: as above.
+unsafe impl Sync for ForeignResource {}
+
+/// Name and destructor of a plugin's type.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a null pointer, a name that is empty or not UTF-8, no destructor.
+///
+/// # Safety
+/// `kind` is null or a filled type that lives as long as its library.
+pub unsafe fn foreign_type<'a>(
+    kind: *const ResourceType,
+) -> Result<(&'a str, unsafe extern "C" fn(value: *mut c_void)), KernelError> {
+    // SAFETY: the caller's promise.
+    let kind = unsafe { kind.as_ref() }
+        .ok_or_else(|| KernelError::invalid_argument("the type of a resource is null"))?;
+    // SAFETY: as above.
+    let name = unsafe { kind.name.text() }.filter(|name| !name.is_empty()).ok_or_else(|| {
+        KernelError::invalid_argument("the type of a resource has no name, or one that is not UTF-8")
+    })?;
+    let destroy = kind.destroy.ok_or_else(|| {
+        KernelError::invalid_argument(format!("resource type {name}: expected a destructor, found none"))
+    })?;
+    Ok((name, destroy))
+}
+
+impl ForeignResource {
+    /// Takes a value over.
+    ///
+    /// # Safety
+    /// `destroy` takes `value` once, from any thread.
+    pub unsafe fn new(
+        name: &str,
+        destroy: unsafe extern "C" fn(value: *mut c_void),
+        value: *mut c_void,
+    ) -> ForeignResource {
+        ForeignResource { name: name.to_owned(), value, destroy }
+    }
+
+    /// The value, as long as the resource lives.
+    pub fn value(&self) -> *mut c_void {
+        self.value
+    }
+}
+
+impl Resource for ForeignResource {
+    fn type_name(&self) -> &str {
+        &self.name
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for ForeignResource {
+    fn drop(&mut self) {
+        // SAFETY: the promise of `new`.
+        unsafe { (self.destroy)(self.value) }
+    }
+}

@@ -1,0 +1,133 @@
+//! What several shape functions share: checks that name the argument, and dimensions that keep their
+//! identity.
+
+use tenon_framework::{
+    KernelError,
+    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
+    geometry::{GeometryError, broadcast_shape},
+};
+
+/// The output is shaped as the input.
+pub(crate) fn unchanged(c: &ShapeContext<'_>) -> ShapeResult {
+    c.set_output(0, c.input(0))
+}
+
+/// Every output is the input of the same number, what is known behind resources included.
+pub(crate) fn passed_on(c: &ShapeContext<'_>) -> ShapeResult {
+    (0..c.output_count()).try_for_each(|at| pass_on(c, at, at))
+}
+
+/// Output `to` is input `from`.
+pub(crate) fn pass_on(c: &ShapeContext<'_>, from: usize, to: usize) -> ShapeResult {
+    c.set_output(to, c.input(from))?;
+    c.input_handle(from).into_iter().try_for_each(|(dtype, shape)| c.add_output_handle(to, dtype, shape))
+}
+
+/// The one output is a scalar.
+pub(crate) fn scalar_output(c: &ShapeContext<'_>) -> ShapeResult {
+    c.set_output(0, c.scalar())
+}
+
+/// No outputs, or none of which anything is known.
+pub(crate) fn nothing_known(_: &ShapeContext<'_>) -> ShapeResult {
+    Ok(())
+}
+
+/// The input, which must have this rank; unknown dimensions when its rank is not known.
+pub(crate) fn input_of_rank(
+    c: &ShapeContext<'_>,
+    input: usize,
+    what: &'static str,
+    expected: usize,
+) -> Result<ShapeHandle, KernelError> {
+    match c.rank(c.input(input)) {
+        Some(found) if found != expected => {
+            Err(GeometryError::Rank { what, expected, found }.into())
+        }
+        _ => c.with_rank(c.input(input), expected),
+    }
+}
+
+/// The input, which must have at least this rank, as far as it is known.
+pub(crate) fn input_of_rank_at_least(
+    c: &ShapeContext<'_>,
+    input: usize,
+    what: &'static str,
+    expected: usize,
+) -> Result<ShapeHandle, KernelError> {
+    match c.rank(c.input(input)) {
+        Some(found) if found < expected => {
+            Err(GeometryError::RankTooSmall { what, expected, found }.into())
+        }
+        _ => Ok(c.input(input)),
+    }
+}
+
+/// Checks that the input is a scalar or vector, as far as its rank is known.
+pub(crate) fn scalar_or_vector(
+    c: &ShapeContext<'_>,
+    input: usize,
+    what: &'static str,
+) -> ShapeResult {
+    match c.rank(c.input(input)) {
+        Some(found) if found > 1 => Err(GeometryError::Rank { what, expected: 1, found }.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The one integer of a constant input that holds one.
+pub(crate) fn constant_integer(
+    c: &ShapeContext<'_>,
+    input: usize,
+    what: &'static str,
+) -> Result<Option<i64>, KernelError> {
+    match c.constant_integers(input).as_deref() {
+        None => Ok(None),
+        Some(&[value]) => Ok(Some(value)),
+        Some(values) => {
+            Err(GeometryError::Length { what, expected: 1, found: values.len() }.into())
+        }
+    }
+}
+
+/// All dimensions of a shape of known rank.
+pub(crate) fn dims_of(c: &ShapeContext<'_>, shape: ShapeHandle) -> Vec<Dim> {
+    (0..c.rank(shape).unwrap_or(0)).map(|at| c.dim(shape, at)).collect()
+}
+
+/// A shape of these sizes. Where a size is unknown (-1), `identity` may name the dimension that it is.
+pub(crate) fn with_identity(
+    c: &ShapeContext<'_>,
+    sizes: &[i64],
+    identity: impl Fn(usize) -> Option<Dim>,
+) -> ShapeHandle {
+    let dim = |(at, &size): (usize, &i64)| match size {
+        -1 => identity(at).unwrap_or_else(|| c.make_dim(None)),
+        size => c.make_dim(Some(size)),
+    };
+    let dims: Vec<Dim> = sizes.iter().enumerate().map(dim).collect();
+    c.make_shape(&dims)
+}
+
+/// The shape that two lists of dimensions broadcast to.
+pub(crate) fn broadcast_dims(
+    c: &ShapeContext<'_>,
+    x: &[Dim],
+    y: &[Dim],
+) -> Result<ShapeHandle, KernelError> {
+    let sizes = |dims: &[Dim]| -> Vec<i64> {
+        dims.iter().map(|&dim| c.value(dim).unwrap_or(-1)).collect()
+    };
+    let sizes = broadcast_shape(&sizes(x), &sizes(y))?;
+    let identity = |at: usize| {
+        // A dimension that is missing counts as 1.
+        let own = |dims: &[Dim]| (at + dims.len()).checked_sub(sizes.len()).map(|own| dims[own]);
+        let repeats = |dim: Option<Dim>| dim.is_none_or(|dim| c.value(dim) == Some(1));
+        match (own(x), own(y)) {
+            (x, y) if repeats(x) => y,
+            (x, y) if repeats(y) || x == y => x,
+            _ => None,
+        }
+    };
+    Ok(with_identity(c, &sizes, identity))
+}

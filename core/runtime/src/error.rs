@@ -1,0 +1,195 @@
+//! Errors of sessions and steps.
+
+use crate::rendezvous::Key;
+use std::sync::Arc;
+use tenon_framework::{Code, DType, KernelError, PartialShape, Shape};
+use thiserror::Error;
+
+/// Why a step failed: what happened, where.
+#[derive(Debug, Clone, Error)]
+#[error("{}: {message}{}", place(node, op), context(device, plugin))]
+pub struct StepError {
+    /// Canonical code.
+    pub code: Code,
+    /// Node; empty when the error belongs to the whole step.
+    pub node: Arc<str>,
+    /// Op of the node.
+    pub op: Arc<str>,
+    /// Full name of the device.
+    pub device: Arc<str>,
+    /// Plugin of the kernel.
+    pub plugin: Arc<str>,
+    /// What was expected, what was found, what to do.
+    pub message: Arc<str>,
+}
+
+fn place(node: &str, op: &str) -> String {
+    if node.is_empty() { "step".to_owned() } else { format!("node '{node}' ({op})") }
+}
+
+fn context(device: &str, plugin: &str) -> String {
+    match (device.is_empty(), plugin.is_empty()) {
+        (true, _) => String::new(),
+        (false, true) => format!(" [on {device}]"),
+        (false, false) => format!(" [on {device}, kernel of {plugin}]"),
+    }
+}
+
+impl StepError {
+    /// An error of the whole step.
+    pub fn step(code: Code, message: impl Into<Arc<str>>) -> StepError {
+        let none: Arc<str> = Arc::from("");
+        StepError {
+            code,
+            node: none.clone(),
+            op: none.clone(),
+            device: none.clone(),
+            plugin: none,
+            message: message.into(),
+        }
+    }
+
+    /// An error of a node.
+    pub fn node(name: &str, op: &str, device: &str, plugin: &str, error: &KernelError) -> StepError {
+        StepError {
+            code: error.code,
+            node: name.into(),
+            op: op.into(),
+            device: device.into(),
+            plugin: plugin.into(),
+            message: error.message.as_str().into(),
+        }
+    }
+
+    /// Two sends under one key.
+    pub(crate) fn sent_twice(key: &Key) -> StepError {
+        StepError::step(
+            Code::INTERNAL,
+            format!("tensor {} from {} to {} was sent twice", key.tensor, key.source, key.destination),
+        )
+    }
+
+    /// Two receives under one key.
+    pub(crate) fn received_twice(key: &Key) -> StepError {
+        StepError::step(
+            Code::INTERNAL,
+            format!(
+                "tensor {} from {} to {} was asked for twice",
+                key.tensor, key.source, key.destination
+            ),
+        )
+    }
+}
+
+/// Why a session refuses or a step fails.
+#[derive(Debug, Clone, Error)]
+pub enum RuntimeError {
+    /// The graph is wrong, or cannot be placed.
+    #[error(transparent)]
+    Graph(#[from] tenon_graph::GraphError),
+    /// A plugin cannot be loaded.
+    #[error(transparent)]
+    Load(Arc<tenon_host::LoadError>),
+    /// A step failed.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// A node has no kernel on its device.
+    #[error("node '{node}' ({op}): {message}")]
+    NoKernel {
+        /// Node.
+        node: String,
+        /// Op.
+        op: String,
+        /// Candidates, and what removed each.
+        message: String,
+    },
+    /// A kernel refuses its node.
+    #[error("node '{node}' ({op}) on {device}: {error}")]
+    Kernel {
+        /// Node.
+        node: String,
+        /// Op.
+        op: String,
+        /// Device.
+        device: String,
+        /// What the kernel says.
+        error: KernelError,
+    },
+    /// A feed or fetch that names nothing.
+    #[error("{what} '{name}': the graph has no such tensor; it has {nearest}")]
+    UnknownTensor {
+        /// `feed`, `fetch` or `target`.
+        what: &'static str,
+        /// What was given.
+        name: String,
+        /// Names that are near.
+        nearest: String,
+    },
+    /// The same tensor is fed twice.
+    #[error("tensor '{name}' is fed twice")]
+    FedTwice {
+        /// Name.
+        name: String,
+    },
+    /// A feed of another type.
+    #[error("feed '{name}': expected {expected}, found {found}")]
+    FeedType {
+        /// Name.
+        name: String,
+        /// The graph's.
+        expected: DType,
+        /// What was fed.
+        found: DType,
+    },
+    /// A feed of another shape.
+    #[error("feed '{name}': expected shape {expected}, found {found}")]
+    FeedShape {
+        /// Name.
+        name: String,
+        /// The graph's.
+        expected: PartialShape,
+        /// What was fed.
+        found: Shape,
+    },
+    /// A feed whose contents are not what its type allows.
+    #[error("feed '{name}': {message}")]
+    FeedValue {
+        /// Name.
+        name: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The wrong number of feeds for a callable.
+    #[error("the callable takes {expected} feeds, found {found}")]
+    FeedCount {
+        /// Expected.
+        expected: usize,
+        /// Found.
+        found: usize,
+    },
+    /// The session is closed.
+    #[error("the session is closed")]
+    Closed,
+}
+
+impl RuntimeError {
+    /// The canonical code.
+    pub fn code(&self) -> Code {
+        match self {
+            RuntimeError::Graph(error) => error.code(),
+            RuntimeError::Load(error) => error.code(),
+            RuntimeError::Step(error) => error.code,
+            RuntimeError::NoKernel { .. } => Code::NOT_FOUND,
+            RuntimeError::Kernel { error, .. } => error.code,
+            RuntimeError::UnknownTensor { .. } => Code::NOT_FOUND,
+            RuntimeError::Closed => Code::FAILED_PRECONDITION,
+            _ => Code::INVALID_ARGUMENT,
+        }
+    }
+}
+
+impl From<tenon_host::LoadError> for RuntimeError {
+    fn from(error: tenon_host::LoadError) -> RuntimeError {
+        RuntimeError::Load(Arc::new(error))
+    }
+}

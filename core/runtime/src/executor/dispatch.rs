@@ -1,0 +1,118 @@
+//! Nodes that leave the thread: asynchronous and blocking kernels, jobs for the pool, transfers.
+
+use super::{partition::PartitionState, shared::Ready};
+use crate::plan::{Action, node_flags};
+use tenon_abi::Code;
+use tenon_framework::KernelError;
+use tenon_host::call::CallFrame;
+
+/// Completion of an asynchronous call: puts its node into the step's inbox, or stops the step.
+///
+/// # Safety
+/// `frame` is a frame of a partition's state whose step waits for this call.
+pub(super) unsafe fn completed(frame: *mut CallFrame, code: Code) {
+    // SAFETY: the caller's promise.
+    let (frame, state) = unsafe { (&*frame, &*(*frame).owner.cast::<PartitionState>()) };
+    let index = frame.index;
+    let mut ready = Vec::new();
+    if code.is_ok() {
+        state.after(index, &mut ready);
+    } else {
+        let error = frame.take_error(code);
+        frame.end();
+        state.fail_node(index, &error);
+    }
+    state.give_back(ready);
+}
+
+/// A partition's state on another thread; the step waits for what was raised before.
+struct Job(*const PartitionState, u32);
+
+// SAFETY: the state may be shared between threads, and lives until the job has lowered what it raised.
+unsafe impl Send for Job {}
+
+impl Job {
+    fn run(self) {
+        // SAFETY: see the type.
+        let state = unsafe { &*self.0 };
+        let mut ready = Vec::new();
+        if !state.shared.is_stopped() {
+            state.run_inline(self.1, &mut ready);
+            state.drain(&mut ready);
+        }
+        state.shared.lower(None);
+    }
+}
+
+impl PartitionState {
+    /// Lowers what was raised for one node, and hands over what became ready by it.
+    pub(super) fn give_back(&self, ready: Vec<u32>) {
+        for node in ready {
+            self.shared.raise();
+            self.shared.lower(Some(Ready { partition: self.index, node }));
+        }
+        self.shared.lower(None);
+    }
+
+    /// A node whose flags say that it does not just run here.
+    pub(super) fn dispatch(&self, index: u32, ready: &mut Vec<u32>) {
+        let flags = self.hot(index).flags;
+        if flags & node_flags::ACTION != 0 {
+            match &self.node(index).action {
+                Action::Send(transfer) => self.send(index, transfer, ready),
+                Action::Recv(transfer) => self.recv(index, transfer),
+                Action::Kernel | Action::Nothing => self.propagate(self.hot(index), ready),
+            }
+        } else if flags & node_flags::ASYNC != 0 {
+            self.run_async(index, ready);
+        } else {
+            self.shared.raise();
+            let job = Job(self, index);
+            if let Err(error) = self.frame(index).env().pool.spawn_blocking(move || job.run()) {
+                self.fail_node(index, &error);
+                self.shared.lower(None);
+            }
+        }
+    }
+
+    /// Runs a costly node on the pool.
+    pub(super) fn spawn(&self, index: u32) {
+        self.shared.raise();
+        let job = Job(self, index);
+        self.frame(index).env().pool.spawn(move || job.run());
+    }
+
+    fn run_async(&self, index: u32, ready: &mut Vec<u32>) {
+        let (node, frame) = (self.hot(index), self.frame(index));
+        if !frame.begin_async() {
+            let error = KernelError::internal("an earlier call of this node is still running");
+            return self.fail_node(index, &error);
+        }
+        self.shared.raise();
+        // SAFETY: this thread owns the node, whose predecessors are done. Once the call is pending, it
+        // belongs to whoever completes it.
+        let code = unsafe {
+            self.clear_outputs(index);
+            self.prepare_planned(index);
+            (node.compute)(node.state, &frame.call)
+        };
+        if code == Code::PENDING {
+            return;
+        }
+        if !frame.end_inline() {
+            // It completed already, which lowered what was raised: returning a result too is an error.
+            let error = KernelError::internal(
+                "the kernel completed its call and returned a result too: it does one of both",
+            );
+            return self.fail_node(index, &error);
+        }
+        if code.is_ok() {
+            self.after(index, ready);
+        } else {
+            let error = frame.take_error(code);
+            frame.end();
+            self.fail_node(index, &error);
+        }
+        self.shared.lower(None);
+    }
+}

@@ -1,0 +1,20 @@
+//! The executor: runs plans.
+//!
+//! One step is driven by the thread that called `run`. Cheap kernels run in line on the thread that made
+//! them ready; a costly one, by the running mean of its measured cost, goes to the pool when another costly
+//! one is ready beside it. Asynchronous calls and transfers come back through the step's inbox
+//! ([`shared::StepShared`]).
+//!
+//! A [`partition::PartitionState`] is pooled with its step: in steady state a step allocates nothing but
+//! fetched outputs that the client still holds.
+
+mod check;
+mod dispatch;
+mod partition;
+mod shared;
+mod step;
+mod transfer;
+
+pub(crate) use partition::PartitionState;
+pub(crate) use shared::StepShared;
+pub(crate) use step::{StepState, StepWiring};

@@ -1,0 +1,395 @@
+//! The state of one partition in one step, and the loop that runs its nodes.
+//!
+//! Who owns what: a node's call frame and its outputs' slots and values belong to the thread that runs the
+//! node, from the moment it was ready until its successors are told; then they are only read, until the
+//! last reader is done. `pending` and `readers` are atomic; everything else is handed over by them.
+
+use super::shared::{Ready, StepShared};
+use crate::plan::{HotNode, Plan, PlanNode, node_flags};
+use std::{
+    cell::UnsafeCell,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Instant,
+};
+use tenon_abi::{Code, Slot, Stream, slot_flags};
+use tenon_framework::{KernelError, Tensor, tensor::Buffer};
+use tenon_host::call::{CallFrame, StepEnv, Value, fill_slot, monotonic_ns};
+
+/// One execution in so many is measured.
+const SAMPLE_EVERY: u32 = 64;
+
+/// A call that costs more is worth handing to another thread.
+const HANDOFF_NS: u32 = 50_000;
+
+/// The state of one partition in one step.
+pub(crate) struct PartitionState {
+    pub(super) plan: Arc<Plan>,
+    pub(super) index: u32,
+    pub(super) frames: Box<[CallFrame]>,
+    pub(super) shared: Arc<StepShared>,
+    pub(super) streams: Vec<*mut Stream>,
+    slots: Box<[UnsafeCell<Slot>]>,
+    values: Box<[UnsafeCell<Value>]>,
+    pending: Box<[AtomicU32]>,
+}
+
+// SAFETY: see the ownership rule in the module's docs.
+unsafe impl Send for PartitionState {}
+// SAFETY: as above.
+unsafe impl Sync for PartitionState {}
+
+impl PartitionState {
+    /// State for steps over `plan`. Its frames point into it and to `env`: both stay where they are.
+    pub fn new(
+        plan: Arc<Plan>,
+        index: u32,
+        env: *const StepEnv,
+        shared: Arc<StepShared>,
+        streams: Vec<*mut Stream>,
+    ) -> Result<PartitionState, KernelError> {
+        let slots: Box<[UnsafeCell<Slot>]> =
+            plan.outputs.iter().map(|_| UnsafeCell::new(Slot::EMPTY)).collect();
+        let values: Box<[UnsafeCell<Value>]> =
+            plan.outputs.iter().map(|_| UnsafeCell::new(Value::default())).collect();
+        let pending = plan.nodes.iter().map(|node| AtomicU32::new(node.pending)).collect();
+        let frames = plan.nodes.iter().map(|node| call_frame(node, env, &slots, &values)).collect();
+        let state =
+            PartitionState { plan, index, frames, shared, streams, slots, values, pending };
+        state.prefill()?;
+        Ok(state)
+    }
+
+    /// Points the frames at themselves and at this state, which does not move any more.
+    pub fn settle(&mut self) {
+        let owner = (&raw mut *self).cast();
+        for (index, frame) in self.frames.iter_mut().enumerate() {
+            frame.owner = owner;
+            frame.index = index as u32;
+            frame.set_completion(super::dispatch::completed);
+            let stream = self.plan.nodes[index].stream as usize;
+            frame.set_stream(self.streams.get(stream).copied().unwrap_or(std::ptr::null_mut()));
+            frame.settle();
+        }
+    }
+
+    fn prefill(&self) -> Result<(), KernelError> {
+        for (at, output) in self.plan.outputs.iter().enumerate() {
+            // SAFETY: nobody else sees this state yet.
+            let (slot, value) = unsafe { (self.slot_mut(at as u32), self.value_mut(at as u32)) };
+            slot.dtype = output.dtype.base();
+            slot.memory = output.memory.kind();
+            slot.alias = at as u32 + 1;
+            if output.unused {
+                slot.flags |= slot_flags::UNUSED;
+            }
+            if let Some(tensor) = &output.constant {
+                value.hold(slot, tensor);
+                slot.flags |= slot_flags::CONSTANT;
+            }
+        }
+        Ok(())
+    }
+
+    /// The slot of an output.
+    ///
+    /// # Safety
+    /// The caller owns the output (see the module's docs).
+    #[allow(clippy::mut_from_ref, reason = "ownership follows the graph, see the module's docs")]
+    #[inline(always)]
+    pub unsafe fn slot_mut(&self, at: u32) -> &mut Slot {
+        // SAFETY: the caller's promise; positions come from the plan.
+        unsafe { &mut *self.slots.get_unchecked(at as usize).get() }
+    }
+
+    /// The value of an output.
+    ///
+    /// # Safety
+    /// As [`PartitionState::slot_mut`].
+    #[allow(clippy::mut_from_ref, reason = "ownership follows the graph, see the module's docs")]
+    #[inline(always)]
+    pub unsafe fn value_mut(&self, at: u32) -> &mut Value {
+        // SAFETY: the caller's promise; positions come from the plan.
+        unsafe { &mut *self.values.get_unchecked(at as usize).get() }
+    }
+
+    /// Begins a step: counters are set, the nodes without predecessors go onto `ready`.
+    pub fn begin(&self, ready: &mut Vec<u32>) {
+        for &(node, count) in &self.plan.counters {
+            self.pending[node as usize].store(count, Ordering::Relaxed);
+        }
+        for &(output, readers) in &self.plan.readers {
+            // SAFETY: no node runs yet.
+            unsafe { self.value_mut(output) }.readers.store(readers, Ordering::Relaxed);
+        }
+        ready.extend_from_slice(&self.plan.roots);
+    }
+
+    /// Ends a step: what was held for it is given back.
+    pub fn end(&self) {
+        for &(output, _) in &self.plan.readers {
+            // SAFETY: no node runs any more.
+            unsafe { self.value_mut(output) }.release();
+        }
+    }
+
+    /// Shows a fed tensor.
+    ///
+    /// # Safety
+    /// No node runs.
+    pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
+        // SAFETY: the caller's promise.
+        unsafe { self.value_mut(output).hold(self.slot_mut(output), tensor) };
+    }
+
+    /// The tensor of an output.
+    ///
+    /// # Safety
+    /// The node that writes it is done.
+    pub unsafe fn fetch(&self, output: u32) -> Option<Tensor> {
+        // SAFETY: the caller's promise.
+        Value::tensor(unsafe { self.slot_mut(output) })
+    }
+
+    pub(super) fn hot(&self, node: u32) -> &HotNode {
+        debug_assert!((node as usize) < self.plan.hot.len());
+        // SAFETY: numbers of nodes come from the plan.
+        unsafe { self.plan.hot.get_unchecked(node as usize) }
+    }
+
+    pub(super) fn node(&self, node: u32) -> &PlanNode {
+        &self.plan.nodes[node as usize]
+    }
+
+    pub(super) fn frame(&self, node: u32) -> &CallFrame {
+        debug_assert!((node as usize) < self.frames.len());
+        // SAFETY: numbers of nodes come from the plan.
+        unsafe { self.frames.get_unchecked(node as usize) }
+    }
+
+    /// Runs what is on `ready`, and what becomes ready by it, until nothing is left.
+    pub fn drain(&self, ready: &mut Vec<u32>) {
+        let mut tick = 0u32;
+        while let Some(index) = ready.pop() {
+            let node = self.hot(index);
+            tick = tick.wrapping_add(1);
+            if node.flags != 0 || tick % SAMPLE_EVERY == 0 || self.shared.is_stopped() {
+                self.detour(index, ready);
+                continue;
+            }
+            let frame = self.frame(index);
+            // SAFETY: this thread owns the node, whose predecessors are done.
+            unsafe {
+                self.plan_outputs(node, frame);
+                let code = (node.compute)(node.state, &frame.call);
+                if !code.is_ok() || !self.outputs_are_planned(node) {
+                    self.failed(index, code);
+                    continue;
+                }
+            }
+            frame.end();
+            self.propagate(node, ready);
+        }
+    }
+
+    /// Everything that is not the straight path.
+    #[inline(never)]
+    fn detour(&self, index: u32, ready: &mut Vec<u32>) {
+        if self.shared.is_stopped() {
+            return;
+        }
+        if self.past_deadline() {
+            self.shared.fail(super::step::deadline_error());
+            return;
+        }
+        let node = self.hot(index);
+        if node.flags & !(node_flags::CHECKED | node_flags::STREAMED) != 0 {
+            return self.dispatch(index, ready);
+        }
+        self.hand_over_beside(index, ready);
+        self.run_inline(index, ready);
+    }
+
+    fn past_deadline(&self) -> bool {
+        let deadline = self.frames.first().map_or(0, |frame| frame.env().step.deadline_ns);
+        deadline != 0 && monotonic_ns() >= deadline
+    }
+
+    /// Runs a kernel here, measured, with every check.
+    pub(super) fn run_inline(&self, index: u32, ready: &mut Vec<u32>) {
+        let (node, frame) = (self.hot(index), self.frame(index));
+        let begin = Instant::now();
+        let began = monotonic_ns();
+        // SAFETY: this thread owns the node, whose predecessors are done.
+        let code = unsafe {
+            self.clear_outputs(index);
+            self.plan_outputs(node, frame);
+            self.before_on_stream(index)
+                .unwrap_or_else(|| (node.compute)(node.state, &frame.call))
+        };
+        self.node(index).sample(begin.elapsed().as_nanos() as u64);
+        if let Some(trace) = &frame.env().trace {
+            trace.span(&frame.node().name, "", began, monotonic_ns());
+        }
+        if !code.is_ok() {
+            return self.failed(index, code);
+        }
+        self.after(index, ready);
+    }
+
+    /// After a kernel returned or completed with success: checks its outputs, tells its successors.
+    pub(super) fn after(&self, index: u32, ready: &mut Vec<u32>) {
+        if let Err(error) = self.check_outputs(index).and_then(|()| self.after_on_stream(index)) {
+            self.fail_node(index, &error);
+            return;
+        }
+        self.frame(index).end();
+        self.propagate(self.hot(index), ready);
+    }
+
+    /// Makes sure that planned outputs have a buffer that nobody else holds.
+    ///
+    /// # Safety
+    /// This thread owns the node.
+    #[inline(always)]
+    unsafe fn plan_outputs(&self, node: &HotNode, frame: &CallFrame) {
+        for &output in node.planned.of(&self.plan.planned) {
+            // SAFETY: the caller's promise; a planned slot's buffer is the value's kept one.
+            unsafe {
+                let slot = self.slot_mut(output);
+                if slot.flags & slot_flags::PLANNED == 0 || !Buffer::raw_is_unique(slot.buffer) {
+                    self.replan(output, frame);
+                }
+            }
+        }
+    }
+
+    /// Gives a planned output a fresh buffer. Without memory the slot stays unplanned: the kernel asks for
+    /// it then, and gets the error.
+    ///
+    /// # Safety
+    /// As [`PartitionState::plan_outputs`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn replan(&self, output: u32, _frame: &CallFrame) {
+        let spec = &self.plan.outputs[output as usize];
+        let Some(shape) = &spec.full else { return };
+        // SAFETY: the caller's promise.
+        let (slot, value) = unsafe { (self.slot_mut(output), self.value_mut(output)) };
+        value.release();
+        slot.flags &= !slot_flags::PLANNED;
+        let bytes = shape.elements() * spec.dtype.size().unwrap_or(0);
+        let reusable = value.kept.as_ref().is_some_and(|kept| kept.is_unique());
+        if !reusable {
+            match Buffer::allocate(&spec.memory, spec.dtype, shape.elements(), bytes) {
+                Ok(buffer) => value.kept = Some(buffer),
+                Err(_) => return,
+            }
+        }
+        if let Some(buffer) = &value.kept {
+            fill_slot(slot, buffer, spec.dtype, shape.dims(), slot_flags::PLANNED);
+            slot.alias = output + 1;
+            if spec.unused {
+                slot.flags |= slot_flags::UNUSED;
+            }
+        }
+    }
+
+    /// Whether the planned outputs still are as planned: a kernel that asked for another shape has
+    /// replaced its slot.
+    ///
+    /// # Safety
+    /// This thread owns the node.
+    #[inline(always)]
+    unsafe fn outputs_are_planned(&self, node: &HotNode) -> bool {
+        node.planned.of(&self.plan.planned).iter().all(|&output| {
+            // SAFETY: the caller's promise.
+            unsafe { self.slot_mut(output) }.flags & slot_flags::PLANNED != 0
+        })
+    }
+
+    /// A call failed, or its outputs are not as planned.
+    #[cold]
+    fn failed(&self, index: u32, code: Code) {
+        let frame = self.frame(index);
+        frame.end();
+        let error = if code.is_ok() {
+            match self.check_outputs(index) {
+                Err(error) => error,
+                Ok(()) => return self.recover(index),
+            }
+        } else if code == Code::PENDING {
+            KernelError::internal(
+                "the kernel returned PENDING, but its table does not say that it is asynchronous",
+            )
+        } else {
+            frame.take_error(code)
+        };
+        self.fail_node(index, &error);
+    }
+
+    /// A kernel that was planned replaced its output by one of the right shape: the step goes on.
+    fn recover(&self, index: u32) {
+        self.shared.raise();
+        self.shared.lower(None);
+        let mut ready = Vec::new();
+        self.propagate(self.hot(index), &mut ready);
+        for node in ready {
+            self.shared.raise();
+            self.shared.lower(Some(Ready { partition: self.index, node }));
+        }
+    }
+
+    /// Tells the successors, and gives back what this node was the last to read.
+    #[inline(always)]
+    pub(super) fn propagate(&self, node: &HotNode, ready: &mut Vec<u32>) {
+        for &input in node.counted.of(&self.plan.counted) {
+            // SAFETY: this node reads the output, so that it is alive; whoever lowers the count to 0 owns it.
+            unsafe {
+                if self.value_mut(input).readers.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    self.value_mut(input).release();
+                }
+            }
+        }
+        for &successor in node.successors.of(&self.plan.successors) {
+            let next = successor.node();
+            if successor.is_only()
+                || self.pending[next as usize].fetch_sub(1, Ordering::AcqRel) == 1
+            {
+                ready.push(next);
+            }
+        }
+    }
+
+    /// Hands another costly ready node to the pool, when this one is costly too.
+    fn hand_over_beside(&self, index: u32, ready: &mut Vec<u32>) {
+        let costs = |node: u32| self.node(node).cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS;
+        if ready.is_empty() || self.frame(index).env().pool.threads() < 2 || !costs(index) {
+            return;
+        }
+        let Some(at) = ready.iter().position(|&node| costs(node)) else { return };
+        let node = ready.swap_remove(at);
+        self.spawn(node);
+    }
+}
+
+fn call_frame(
+    node: &PlanNode,
+    env: *const StepEnv,
+    slots: &[UnsafeCell<Slot>],
+    values: &[UnsafeCell<Value>],
+) -> CallFrame {
+    let inputs = node.inputs.iter().map(|&at| slots[at as usize].get().cast_const()).collect();
+    let held = node.inputs.iter().map(|&at| values[at as usize].get()).collect();
+    let first = node.first_output as usize;
+    let (slot, value) = if node.info.outputs.is_empty() {
+        (std::ptr::null_mut(), std::ptr::null_mut())
+    } else {
+        (slots[first].get(), values[first].get())
+    };
+    // SAFETY: slots, values, node and environment are owned by the state that owns the frame, or outlive it;
+    // outputs of a node are consecutive, and `UnsafeCell<T>` has the layout of `T`.
+    unsafe { CallFrame::new(&node.info, env, inputs, held, slot, value) }
+}

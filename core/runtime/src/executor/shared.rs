@@ -1,0 +1,141 @@
+//! What the threads of one step share.
+//!
+//! States of a step: *running*, until its driver finds no ready node and nothing outstanding; *stopped*,
+//! from the first error, cancellation or passed deadline on: ready nodes are dropped, and only what is
+//! outstanding is waited for. Ownership: `inbox` and `outstanding` under the lock, by whoever completes;
+//! `first` is set once.
+//!
+//! `outstanding` counts what will still come into the inbox: pending asynchronous calls, waiting receivers
+//! and jobs on the pool. It is raised before the work is handed over, and lowered in the same critical
+//! section that puts its result into the inbox, so that the driver never sees neither.
+
+use crate::error::StepError;
+use std::{
+    sync::{Arc, OnceLock, atomic::Ordering},
+    time::{Duration, Instant},
+};
+use tenon_framework::sync::{Condvar, Mutex, atomic::AtomicBool, rank};
+use tenon_host::call::Cancellation;
+
+/// A node that became ready elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub partition: u32,
+    pub node: u32,
+}
+
+#[derive(Default)]
+struct Inbox {
+    ready: Vec<Ready>,
+    outstanding: usize,
+}
+
+/// What the threads of one step share.
+pub(crate) struct StepShared {
+    inbox: Mutex<Inbox>,
+    changed: Condvar,
+    /// Whether anything was ever outstanding in this step: else the driver need not look.
+    used: AtomicBool,
+    first: OnceLock<StepError>,
+    pub cancellation: Arc<Cancellation>,
+}
+
+/// What the driver found.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "it says whether the step goes on"]
+pub(crate) enum Wait {
+    /// Nodes were put into the list.
+    Ready,
+    /// Nothing is outstanding.
+    Idle,
+    /// The time is up.
+    TimedOut,
+}
+
+impl StepShared {
+    pub fn new(cancellation: Arc<Cancellation>) -> StepShared {
+        StepShared {
+            inbox: Mutex::ranked(rank::STEP, Inbox::default()),
+            changed: Condvar::new(),
+            used: AtomicBool::new(false),
+            first: OnceLock::new(),
+            cancellation,
+        }
+    }
+
+    /// Whether ready nodes are dropped from now on.
+    #[inline(always)]
+    pub fn is_stopped(&self) -> bool {
+        self.cancellation.is_cancelled()
+    }
+
+    /// The first error, if any.
+    pub fn error(&self) -> Option<&StepError> {
+        self.first.get()
+    }
+
+    /// Stops the step with an error; the first one stays.
+    pub fn fail(&self, error: StepError) {
+        let _ = self.first.set(error);
+        self.cancellation.cancel();
+        self.wake();
+    }
+
+    /// Wakes the driver, so that it looks again.
+    pub fn wake(&self) {
+        drop(self.inbox.lock());
+        self.changed.notify_all();
+    }
+
+    /// Before work is handed over.
+    pub fn raise(&self) {
+        self.used.store(true, Ordering::Release);
+        self.inbox.lock().outstanding += 1;
+    }
+
+    /// After work that was handed over: its result, if it has one.
+    pub fn lower(&self, ready: Option<Ready>) {
+        let mut inbox = self.inbox.lock();
+        inbox.outstanding -= 1;
+        inbox.ready.extend(ready);
+        drop(inbox);
+        self.changed.notify_all();
+    }
+
+    /// Whether the driver can skip [`StepShared::wait`].
+    #[inline(always)]
+    pub fn is_untouched(&self) -> bool {
+        !self.used.load(Ordering::Acquire)
+    }
+
+    /// Takes what became ready, or waits for it until `until`.
+    pub fn wait(&self, ready: &mut Vec<Ready>, until: Option<Instant>) -> Wait {
+        let mut inbox = self.inbox.lock();
+        loop {
+            if !inbox.ready.is_empty() {
+                ready.append(&mut inbox.ready);
+                return Wait::Ready;
+            }
+            if inbox.outstanding == 0 {
+                return Wait::Idle;
+            }
+            match until {
+                None => inbox = self.changed.wait(inbox),
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left == Duration::ZERO {
+                        return Wait::TimedOut;
+                    }
+                    inbox = self.changed.wait_timeout(inbox, left);
+                }
+            }
+        }
+    }
+
+    /// Ready for the next step. Only for a step that ended well with nothing outstanding.
+    pub fn reset(&mut self) {
+        self.used.store(false, Ordering::Relaxed);
+        self.first = OnceLock::new();
+        self.cancellation.reset();
+    }
+}

@@ -1,0 +1,265 @@
+//! One step: its state, and the driver that runs it on the caller's thread.
+
+use super::{
+    partition::PartitionState,
+    shared::{Ready, StepShared, Wait},
+};
+use crate::{
+    error::StepError,
+    plan::Plan,
+    rendezvous::{LocalRendezvous, Rendezvous},
+};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tenon_abi::Stream;
+use tenon_framework::{Code, KernelError, Tensor, device::base::LocalDevice};
+use tenon_host::{
+    call::{StepEnv, TraceSink, monotonic_ns},
+    pool::ThreadPool,
+    resources::ResourceManager,
+};
+
+/// How long a cancelled step waits for calls that are still running before it leaves them behind.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// Where feeds enter and fetches leave: the call frame of the step, resolved to positions.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct StepWiring {
+    /// Partition and output of each feed; a feed may enter several partitions.
+    pub feeds: Vec<Vec<(u32, u32)>>,
+    /// Partition and output of each fetch.
+    pub fetches: Vec<(u32, u32)>,
+}
+
+/// The state of a step: made once, used by one step after the other.
+pub(crate) struct StepState {
+    partitions: Vec<PartitionState>,
+    pub(super) rendezvous: Arc<LocalRendezvous>,
+    shared: Arc<StepShared>,
+    env: Box<StepEnv>,
+    ready: Vec<Vec<u32>>,
+    inbox: Vec<Ready>,
+    streams: Vec<(Arc<dyn LocalDevice>, Vec<*mut Stream>)>,
+}
+
+// SAFETY: the raw streams belong to this state; a step's state is used by one driver at a time.
+unsafe impl Send for StepState {}
+
+/// What a step ended with.
+#[derive(Debug)]
+#[must_use = "a state that was left behind may not be used again"]
+pub(crate) enum Ended {
+    /// Well: the state can be used again.
+    Well,
+    /// With an error; nothing is outstanding.
+    Failed(StepError),
+    /// With an error, and with calls that still run: the state has to stay until they are done.
+    LeftBehind(StepError),
+}
+
+pub(super) fn deadline_error() -> StepError {
+    StepError::step(Code::DEADLINE_EXCEEDED, "the deadline passed before the step was done")
+}
+
+fn cancelled_error() -> StepError {
+    StepError::step(Code::CANCELLED, "the step was cancelled")
+}
+
+impl StepState {
+    /// State for steps over these plans. Boxed, since its parts point at each other.
+    pub fn new(
+        plans: &[Arc<Plan>],
+        pool: Arc<ThreadPool>,
+        resources: Arc<ResourceManager>,
+    ) -> Result<Box<StepState>, KernelError> {
+        let env = Box::new(StepEnv::new(pool, resources));
+        let shared = Arc::new(StepShared::new(Arc::clone(&env.cancellation)));
+        let mut state = Box::new(StepState {
+            partitions: Vec::with_capacity(plans.len()),
+            rendezvous: Arc::default(),
+            shared,
+            env,
+            ready: plans.iter().map(|plan| Vec::with_capacity(plan.nodes.len())).collect(),
+            inbox: Vec::new(),
+            streams: Vec::new(),
+        });
+        for (index, plan) in plans.iter().enumerate() {
+            let mut streams = Vec::new();
+            for _ in 0..plan.streams {
+                streams.push(plan.device.create_stream()?);
+            }
+            state.streams.push((Arc::clone(&plan.device), streams.clone()));
+            let env: *const StepEnv = &*state.env;
+            let shared = Arc::clone(&state.shared);
+            let mut partition =
+                PartitionState::new(Arc::clone(plan), index as u32, env, shared, streams)?;
+            partition.rendezvous = Some(Arc::clone(&state.rendezvous));
+            state.partitions.push(partition);
+        }
+        for partition in &mut state.partitions {
+            partition.settle();
+        }
+        Ok(state)
+    }
+
+    /// The step's shared part, to cancel it from elsewhere.
+    pub fn shared(&self) -> &Arc<StepShared> {
+        &self.shared
+    }
+
+    /// Prepares the next step.
+    pub fn arm(&mut self, deadline: Option<Duration>, trace: Option<Arc<dyn TraceSink>>) {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        self.env.step.step_id = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.env.step.deadline_ns = deadline.map_or(0, |limit| {
+            let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+            monotonic_ns().saturating_add(limit).max(1)
+        });
+        let tracing = u32::from(trace.is_some());
+        if tracing != 0 || self.env.trace.is_some() {
+            for partition in &mut self.partitions {
+                partition.set_tracing(tracing);
+            }
+        }
+        self.env.trace = trace;
+    }
+
+    /// Shows the feeds.
+    pub fn feed(&mut self, wiring: &StepWiring, feeds: &[Tensor]) {
+        for (sites, tensor) in wiring.feeds.iter().zip(feeds) {
+            for &(partition, output) in sites {
+                // SAFETY: the step has not begun.
+                unsafe { self.partitions[partition as usize].feed(output, tensor) };
+            }
+        }
+    }
+
+    /// Takes the fetches.
+    pub fn fetch(
+        &mut self,
+        wiring: &StepWiring,
+        fetched: &mut Vec<Tensor>,
+    ) -> Result<(), StepError> {
+        for &(partition, output) in &wiring.fetches {
+            // SAFETY: the step is done.
+            let tensor = unsafe { self.partitions[partition as usize].fetch(output) };
+            fetched.push(tensor.ok_or_else(|| {
+                StepError::step(
+                    Code::INVALID_ARGUMENT,
+                    "a fetched tensor has no value: it lies on a branch that was not taken",
+                )
+            })?);
+        }
+        Ok(())
+    }
+
+    /// Runs the step to its end.
+    pub fn drive(&mut self) -> Ended {
+        for (partition, ready) in self.partitions.iter().zip(&mut self.ready) {
+            partition.begin(ready);
+        }
+        let until = self.deadline();
+        let mut overtime: Option<Instant> = None;
+        loop {
+            for (partition, ready) in self.partitions.iter().zip(&mut self.ready) {
+                partition.drain(ready);
+            }
+            if self.shared.is_untouched() {
+                break;
+            }
+            if self.shared.is_stopped() {
+                self.abort();
+                overtime.get_or_insert_with(|| Instant::now() + GRACE);
+            }
+            match self.shared.wait(&mut self.inbox, overtime.or(until)) {
+                Wait::Idle => break,
+                Wait::Ready => self.sort_inbox(),
+                Wait::TimedOut if overtime.is_some() => {
+                    return Ended::LeftBehind(self.first_error());
+                }
+                Wait::TimedOut => self.shared.fail(deadline_error()),
+            }
+        }
+        self.conclude()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let deadline = self.env.step.deadline_ns;
+        (deadline != 0).then(|| {
+            Instant::now() + Duration::from_nanos(deadline.saturating_sub(monotonic_ns()))
+        })
+    }
+
+    fn sort_inbox(&mut self) {
+        for ready in self.inbox.drain(..) {
+            self.ready[ready.partition as usize].push(ready.node);
+        }
+    }
+
+    fn first_error(&self) -> StepError {
+        self.shared.error().cloned().unwrap_or_else(cancelled_error)
+    }
+
+    fn abort(&self) {
+        self.rendezvous.abort(self.first_error());
+    }
+
+    fn conclude(&mut self) -> Ended {
+        if self.shared.is_stopped() {
+            return Ended::Failed(self.first_error());
+        }
+        if let Err(error) = self.synchronise() {
+            return Ended::Failed(error);
+        }
+        Ended::Well
+    }
+
+    /// Waits for the devices' streams: only then may buffers go back.
+    fn synchronise(&self) -> Result<(), StepError> {
+        for (device, streams) in &self.streams {
+            for &stream in streams {
+                device.synchronize_stream(stream).map_err(|error| {
+                    StepError::node("", "", &device.name().to_string(), "", &error)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a step that went well: the state is ready for the next one.
+    pub fn disarm(&mut self) {
+        for partition in &self.partitions {
+            partition.end();
+        }
+        if !self.shared.is_untouched() || self.partitions.len() > 1 {
+            self.rendezvous.reset();
+        }
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.reset();
+        }
+    }
+
+    /// Whether calls of an abandoned step still run.
+    pub fn is_quiet(&mut self) -> bool {
+        self.shared.wait(&mut self.inbox, Some(Instant::now())) != Wait::TimedOut
+    }
+}
+
+impl Drop for StepState {
+    fn drop(&mut self) {
+        // Buffers go back before the streams that their last use was enqueued on.
+        self.partitions.clear();
+        for (device, streams) in std::mem::take(&mut self.streams) {
+            for stream in streams {
+                // An error was the step's, which has been reported; here only the end of the work counts.
+                let _ = device.synchronize_stream(stream);
+                device.destroy_stream(stream);
+            }
+        }
+    }
+}

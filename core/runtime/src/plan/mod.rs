@@ -1,0 +1,179 @@
+//! Plans: a partition compiled into flat arrays.
+//!
+//! A plan is immutable and shared by all steps over it; what changes during a step is in the step's state.
+//! What a node needs every time it runs is in [`HotNode`], 48 bytes; everything else is in [`PlanNode`].
+
+mod build;
+mod builder;
+
+pub(crate) use build::{PlanInputs, build};
+pub(crate) use builder::PlanBuilder;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+use tenon_abi::{Call, Code, DType, KernelState};
+use tenon_framework::{PartialShape, Shape, Tensor, device::base::LocalDevice, tensor::Memory};
+use tenon_host::{call::NodeInfo, instance::KernelInstance};
+
+/// Entry of a kernel.
+pub(crate) type Compute = unsafe extern "C" fn(state: *mut KernelState, call: *const Call) -> Code;
+
+/// Bits of [`HotNode::flags`]: any of them sends the node off the straight path.
+pub(crate) mod node_flags {
+    /// Not a kernel: one of [`super::Action`].
+    pub const ACTION: u32 = 1;
+    /// The kernel may complete later.
+    pub const ASYNC: u32 = 2;
+    /// The kernel may block.
+    pub const BLOCKING: u32 = 4;
+    /// Some output is not planned: it is looked at after the call.
+    pub const CHECKED: u32 = 8;
+    /// Waits for, or is waited for by, work on another stream.
+    pub const STREAMED: u32 = 16;
+}
+
+/// A range of positions in one of the plan's arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Span {
+    #[inline(always)]
+    pub fn of<T>(self, items: &[T]) -> &[T] {
+        debug_assert!(self.start <= self.end && self.end as usize <= items.len());
+        // SAFETY: the builder makes spans of the array that it hands over with them.
+        unsafe { items.get_unchecked(self.start as usize..self.end as usize) }
+    }
+}
+
+/// What a node needs every time it runs.
+pub(crate) struct HotNode {
+    pub compute: Compute,
+    pub state: *mut KernelState,
+    /// Outputs whose buffers are there before the call: positions in `Plan::planned`.
+    pub planned: Span,
+    /// Positions in `Plan::successors`.
+    pub successors: Span,
+    /// Inputs whose readers are counted: positions in `Plan::counted`.
+    pub counted: Span,
+    pub flags: u32,
+}
+
+// SAFETY: the kernel's state may be used from any thread, and lives as long as the plan's instance.
+unsafe impl Send for HotNode {}
+// SAFETY: as above.
+unsafe impl Sync for HotNode {}
+
+/// A node to be told that this one is done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Successor(u32);
+
+impl Successor {
+    const ONLY: u32 = 1 << 31;
+
+    /// `only`: it waits for nothing else, so that it is ready at once.
+    pub fn new(node: u32, only: bool) -> Successor {
+        debug_assert!(node & Successor::ONLY == 0);
+        Successor(if only { node | Successor::ONLY } else { node })
+    }
+
+    #[inline(always)]
+    pub fn node(self) -> u32 {
+        self.0 & !Successor::ONLY
+    }
+
+    #[inline(always)]
+    pub fn is_only(self) -> bool {
+        self.0 & Successor::ONLY != 0
+    }
+}
+
+/// What a node does that is no kernel.
+pub(crate) enum Action {
+    /// Computes by its kernel.
+    Kernel,
+    /// Gives its input to the rendezvous.
+    Send(Transfer),
+    /// Takes its output from the rendezvous.
+    Recv(Transfer),
+    /// Nothing: it only orders others.
+    Nothing,
+}
+
+/// One end of a transfer.
+pub(crate) struct Transfer {
+    /// Name of the tensor, unique among those between the two places.
+    pub key: crate::rendezvous::Key,
+    /// The device at the other end, when both are in this process.
+    pub peer: Option<Arc<dyn LocalDevice>>,
+}
+
+/// Everything else about a node.
+pub(crate) struct PlanNode {
+    pub info: NodeInfo,
+    pub action: Action,
+    pub instance: Option<Arc<KernelInstance>>,
+    /// Slot of each input.
+    pub inputs: Box<[u32]>,
+    /// Slot of the first output.
+    pub first_output: u32,
+    /// Predecessors that have to be done.
+    pub pending: u32,
+    /// Stream of the node, on devices with streams.
+    pub stream: u32,
+    /// Nanoseconds that a call costs, measured as the graph runs; 0 is not known.
+    pub cost_ns: AtomicU32,
+    /// Calls, for `Metadata` and the benchmarks' check that every kernel ran.
+    pub runs: Option<Arc<std::sync::atomic::AtomicU64>>,
+}
+
+impl PlanNode {
+    /// Takes a measurement into the running mean (weight 1/8).
+    pub fn sample(&self, ns: u64) {
+        let ns = u32::try_from(ns).unwrap_or(u32::MAX).max(1);
+        let old = self.cost_ns.load(Ordering::Relaxed);
+        let new = if old == 0 { ns } else { old - old / 8 + ns / 8 };
+        self.cost_ns.store(new.max(1), Ordering::Relaxed);
+    }
+}
+
+/// An output.
+pub(crate) struct PlanOutput {
+    pub dtype: DType,
+    /// What shape inference knows; checked against what the kernel gives.
+    pub shape: PartialShape,
+    /// The whole shape, when it is known: the slot's dimensions point here.
+    pub full: Option<Box<Shape>>,
+    pub memory: Arc<dyn Memory>,
+    /// The buffer is there before the call.
+    pub planned: bool,
+    /// The value, when it never changes.
+    pub constant: Option<Tensor>,
+    /// Readers, where they are counted; 0 where they are not.
+    pub readers: u32,
+    /// Nobody reads it.
+    pub unused: bool,
+}
+
+/// A partition, compiled.
+pub(crate) struct Plan {
+    pub device: Arc<dyn LocalDevice>,
+    pub hot: Box<[HotNode]>,
+    pub nodes: Box<[PlanNode]>,
+    pub outputs: Box<[PlanOutput]>,
+    pub successors: Box<[Successor]>,
+    pub counted: Box<[u32]>,
+    pub planned: Box<[u32]>,
+    /// Nodes with more than one predecessor, and how many.
+    pub counters: Box<[(u32, u32)]>,
+    /// Outputs with counted readers, and how many.
+    pub readers: Box<[(u32, u32)]>,
+    /// Nodes without predecessors.
+    pub roots: Box<[u32]>,
+    /// Streams that the nodes use.
+    pub streams: u32,
+}

@@ -1,0 +1,155 @@
+//! The rendezvous: where `Send` meets `Recv`.
+//!
+//! One rendezvous serves one step. A key has one of three states: nothing, a value that waits for its
+//! receiver, or a receiver that waits for its value. Transitions:
+//!
+//! ```text
+//! nothing --send--> value      value    --recv--> nothing (the receiver is called with the value)
+//! nothing --recv--> receiver   receiver --send--> nothing (the receiver is called with the value)
+//! any --abort--> aborted: whoever waits, and whoever comes later, gets the first error
+//! ```
+//!
+//! A sender never blocks, a receiver holds no thread, and receivers are called outside the lock.
+
+use crate::error::StepError;
+use std::{collections::HashMap, collections::hash_map::Entry, sync::Arc};
+use tenon_framework::{
+    Tensor,
+    sync::{Mutex, rank},
+};
+
+/// What a value travels under. Unique in a step, together with frame and iteration.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Full name of the source device.
+    pub source: Arc<str>,
+    /// Incarnation of the source device: a message for an earlier life is refused.
+    pub incarnation: u64,
+    /// Full name of the destination device.
+    pub destination: Arc<str>,
+    /// Name of the tensor.
+    pub tensor: Arc<str>,
+    /// Control-flow frame; 0 outside all loops.
+    pub frame: u64,
+    /// Iteration within the frame.
+    pub iteration: u64,
+}
+
+/// What travels.
+#[derive(Debug, Clone)]
+pub struct Parcel {
+    /// The value; `None` for a dead one, and for one that only orders.
+    pub tensor: Option<Tensor>,
+    /// Whether it comes from a branch not taken.
+    pub is_dead: bool,
+}
+
+/// Called once, with the value or the error.
+pub type Receiver = Box<dyn FnOnce(Result<Parcel, StepError>) + Send>;
+
+/// Where `Send` meets `Recv`; local, or later over a network.
+pub trait Rendezvous: Send + Sync {
+    /// Gives a value. Never blocks.
+    ///
+    /// # Errors
+    /// The error of an aborted step; `INTERNAL` when the key was sent before.
+    fn send(&self, key: &Key, parcel: Parcel) -> Result<(), StepError>;
+
+    /// Asks for a value. Never blocks: `receiver` is called now or later, from any thread.
+    fn recv(&self, key: &Key, receiver: Receiver);
+
+    /// Fails whoever waits, and whoever comes later. The first error stays.
+    fn abort(&self, error: StepError);
+}
+
+enum Waiting {
+    Value(Parcel),
+    Receiver(Receiver),
+}
+
+#[derive(Default)]
+struct Table {
+    waiting: HashMap<Key, Waiting>,
+    aborted: Option<StepError>,
+}
+
+/// The rendezvous of a step in one process.
+pub struct LocalRendezvous {
+    table: Mutex<Table>,
+}
+
+impl Default for LocalRendezvous {
+    fn default() -> LocalRendezvous {
+        LocalRendezvous { table: Mutex::ranked(rank::RENDEZVOUS, Table::default()) }
+    }
+}
+
+impl LocalRendezvous {
+    /// Ready for the next step: nothing waits, nothing failed.
+    pub fn reset(&self) {
+        let mut table = self.table.lock();
+        table.waiting.clear();
+        table.aborted = None;
+    }
+}
+
+impl Rendezvous for LocalRendezvous {
+    fn send(&self, key: &Key, parcel: Parcel) -> Result<(), StepError> {
+        let mut table = self.table.lock();
+        if let Some(error) = &table.aborted {
+            return Err(error.clone());
+        }
+        let receiver = match table.waiting.entry(key.clone()) {
+            Entry::Vacant(entry) => {
+                entry.insert(Waiting::Value(parcel));
+                return Ok(());
+            }
+            Entry::Occupied(entry) => match entry.remove() {
+                Waiting::Receiver(receiver) => receiver,
+                value @ Waiting::Value(_) => {
+                    table.waiting.insert(key.clone(), value);
+                    return Err(StepError::sent_twice(key));
+                }
+            },
+        };
+        drop(table);
+        receiver(Ok(parcel));
+        Ok(())
+    }
+
+    fn recv(&self, key: &Key, receiver: Receiver) {
+        let mut table = self.table.lock();
+        if let Some(error) = table.aborted.clone() {
+            drop(table);
+            return receiver(Err(error));
+        }
+        match table.waiting.entry(key.clone()) {
+            Entry::Vacant(entry) => {
+                entry.insert(Waiting::Receiver(receiver));
+            }
+            Entry::Occupied(entry) => match entry.remove() {
+                Waiting::Value(parcel) => {
+                    drop(table);
+                    receiver(Ok(parcel));
+                }
+                first @ Waiting::Receiver(_) => {
+                    table.waiting.insert(key.clone(), first);
+                    drop(table);
+                    receiver(Err(StepError::received_twice(key)));
+                }
+            },
+        }
+    }
+
+    fn abort(&self, error: StepError) {
+        let mut table = self.table.lock();
+        let first = table.aborted.get_or_insert(error).clone();
+        let waiting = std::mem::take(&mut table.waiting);
+        drop(table);
+        for waiting in waiting.into_values() {
+            if let Waiting::Receiver(receiver) = waiting {
+                receiver(Err(first.clone()));
+            }
+        }
+    }
+}

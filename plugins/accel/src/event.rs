@@ -1,0 +1,48 @@
+//! Events: points in a stream that others wait for.
+
+use crate::{queue::Queue, recording::Recording};
+use std::sync::{Arc, Mutex, PoisonError};
+use tenon_sdk::{Code, KernelError};
+
+/// An event of one device. Recorded again it forgets the earlier recording; who waits for that one goes on
+/// doing so.
+pub struct Event {
+    queue: Arc<Queue>,
+    last: Mutex<Option<Arc<Recording>>>,
+}
+
+impl Event {
+    /// An event that was never recorded, which counts as happened.
+    pub fn new(queue: Arc<Queue>) -> Event {
+        Event { queue, last: Mutex::new(None) }
+    }
+
+    /// Starts a new recording.
+    pub(crate) fn record(&self) -> Arc<Recording> {
+        let recording = Arc::new(Recording::default());
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&recording));
+        recording
+    }
+
+    /// The last recording so far.
+    pub(crate) fn last(&self) -> Option<Arc<Recording>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a queue is the one that this event's recordings run on.
+    pub(crate) fn is_of(&self, queue: &Arc<Queue>) -> bool {
+        Arc::ptr_eq(&self.queue, queue)
+    }
+
+    /// Whether the last recording has happened.
+    ///
+    /// # Errors
+    /// The code of the stream's first error before the recording; `UNAVAILABLE` when the device is lost.
+    pub fn query(&self) -> Result<bool, KernelError> {
+        match self.last().map(|recording| recording.outcome()) {
+            None | Some(Some(Code::OK)) => self.queue.health().check().map(|()| true),
+            Some(None) => self.queue.health().check().map(|()| false),
+            Some(Some(code)) => Err(KernelError::new(code, "the stream failed before the event")),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What goes wrong, and when.
+//!
+//! [`Faults`] is an order that a test gives through the plugin's knobs, or directly in [`crate::Settings`].
+//! [`Health`] is whether the device is still there: the one thing here that a real device has too.
+
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+use tenon_sdk::{Code, KernelError, device::author::DeviceHandle};
+
+/// What is to go wrong on one device. Figures count from its opening; 0 is never.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// An allocation fails that would bring what was ever allocated above so many bytes.
+    pub fail_alloc_after_bytes: u64,
+    /// The command after so many fails: once, with `INTERNAL`.
+    pub fail_command_after: u64,
+    /// The device is lost once it has run so many commands.
+    pub lose_after_commands: u64,
+}
+
+/// What happens to the next command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It runs.
+    Run,
+    /// It fails.
+    Fail,
+    /// The device is lost instead.
+    Lose,
+}
+
+impl Faults {
+    /// The fate of the command that comes after `done` others.
+    pub fn fate(&self, done: u64) -> Fate {
+        if self.lose_after_commands != 0 && done >= self.lose_after_commands {
+            Fate::Lose
+        } else if self.fail_command_after != 0 && done == self.fail_command_after {
+            Fate::Fail
+        } else {
+            Fate::Run
+        }
+    }
+}
+
+/// Whether a device is there. It is lost once, and stays so.
+pub struct Health {
+    handle: DeviceHandle,
+    is_lost: AtomicBool,
+    reason: OnceLock<String>,
+    commands: AtomicU64,
+}
+
+impl Health {
+    /// Of a device that has just been opened.
+    pub fn new(handle: DeviceHandle) -> Health {
+        Health {
+            handle,
+            is_lost: AtomicBool::new(false),
+            reason: OnceLock::new(),
+            commands: AtomicU64::new(0),
+        }
+    }
+
+    /// Every entry of the device asks this first.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` with the reason, once the device is lost.
+    pub fn check(&self) -> Result<(), KernelError> {
+        match self.is_lost() {
+            false => Ok(()),
+            true => Err(self.error()),
+        }
+    }
+
+    /// Whether the device is lost.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
+    }
+
+    /// The error of every call on a lost device.
+    pub fn error(&self) -> KernelError {
+        let reason = self.reason.get().map_or("no reason was given", String::as_str);
+        KernelError::new(Code::UNAVAILABLE, format!("the device is lost: {reason}"))
+    }
+
+    /// Loses the device and tells the host; only the first reason counts.
+    pub fn lose(&self, reason: &str) {
+        if self.reason.set(reason.to_owned()).is_ok() {
+            self.is_lost.store(true, Ordering::Release);
+            self.handle.lost(reason);
+        }
+    }
+
+    /// Counts one command, and says how many came before it.
+    pub fn count_command(&self) -> u64 {
+        self.commands.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Commands so far: kernels and copies, those that failed included.
+    pub fn commands(&self) -> u64 {
+        self.commands.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_orders_no_fault() {
+        for done in [0, 1, u64::MAX] {
+            assert_eq!(Faults::default().fate(done), Fate::Run);
+        }
+    }
+
+    #[test]
+    fn a_command_fails_once_and_a_loss_stays() {
+        let faults = Faults { fail_command_after: 2, lose_after_commands: 4, ..Faults::default() };
+        let fates: Vec<Fate> = (0..6).map(|done| faults.fate(done)).collect();
+        use Fate::{Fail, Lose, Run};
+        assert_eq!(fates, [Run, Run, Fail, Run, Lose, Lose]);
+    }
+
+    #[test]
+    fn the_first_reason_of_a_loss_stays() {
+        let health = Health::new(DeviceHandle::NONE);
+        assert!(health.check().is_ok());
+        health.lose("cable cut");
+        health.lose("fan stopped");
+        let error = health.check().unwrap_err();
+        assert_eq!(error.code, Code::UNAVAILABLE);
+        assert_eq!(error.message, "the device is lost: cable cut");
+    }
+}

@@ -1,0 +1,134 @@
+//! Kernels: commands on the stream of the call.
+//!
+//! Each runs in two parts. `compute` runs on the host's thread: it checks shapes, makes sure of the outputs'
+//! buffers, and enqueues a command that captures handles, dimensions and values of arguments in host
+//! memory, nothing that points into the call. The command runs on the device's thread when its turn comes,
+//! long after the call perhaps: the device's memory is where it finds its operands.
+
+mod math;
+mod nn;
+mod shape;
+
+use crate::{
+    device::{Accel, handle_of},
+    memory::{Handle, Memory},
+    stream::Stream,
+};
+use std::{marker::PhantomData, sync::Arc};
+use tenon_sdk::{
+    KernelError,
+    abi::{MemoryKind, Slot},
+    author::ComputeContext,
+    device::author::{device_of, stream_of},
+    element::Number,
+};
+
+/// A call that is being turned into a command.
+pub struct Launch<'a> {
+    context: &'a ComputeContext<'a>,
+    device: &'a Accel,
+    stream: &'a Stream,
+}
+
+/// A tensor in the device's memory, as a command keeps it.
+pub struct Operand<T> {
+    handle: Handle,
+    count: usize,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<'a> Launch<'a> {
+    /// Begins.
+    ///
+    /// # Errors
+    /// `INTERNAL` when the host gives no stream.
+    pub fn new(context: &'a ComputeContext<'a>) -> Result<Launch<'a>, KernelError> {
+        if context.device_state().is_null() {
+            return Err(KernelError::internal("a kernel of ACCEL was given no device"));
+        }
+        // SAFETY: kernels of this crate are registered for ACCEL alone, so that the host gives them an open
+        // `Accel` and one of its streams, both alive while the call runs.
+        let (device, stream) = unsafe {
+            (device_of::<Accel>(context.device_state()), stream_of::<Accel>(context.stream()))
+        };
+        let stream =
+            stream.ok_or_else(|| KernelError::internal("a kernel of ACCEL was given no stream"))?;
+        Ok(Launch { context, device, stream })
+    }
+
+    /// An input in the device's memory.
+    ///
+    /// # Errors
+    /// `INTERNAL` when it is of another type or elsewhere.
+    pub fn input<T: Number>(&self, input: usize) -> Result<Operand<T>, KernelError> {
+        Operand::new(self.context.slot(input)?)
+    }
+
+    /// An output in the device's memory: the planned buffer, or a fresh one.
+    ///
+    /// # Errors
+    /// As [`Launch::input`]; no memory.
+    pub fn output<T: Number>(
+        &self,
+        output: usize,
+        dims: &[i64],
+    ) -> Result<Operand<T>, KernelError> {
+        Operand::new(self.context.prepare(output, dims)?)
+    }
+
+    /// Enqueues the command.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the device is lost. What `body` returns goes to the stream.
+    pub fn enqueue(
+        &self,
+        name: &'static str,
+        body: impl FnOnce(&Memory) -> Result<(), KernelError> + Send + 'static,
+    ) -> Result<(), KernelError> {
+        let memory = Arc::clone(self.device.memory());
+        self.stream.kernel(name, move || body(&memory))
+    }
+}
+
+impl<T: Number> Operand<T> {
+    fn new(slot: &Slot) -> Result<Operand<T>, KernelError> {
+        if slot.memory != MemoryKind::DEVICE || slot.dtype != T::DTYPE {
+            return Err(KernelError::internal(format!(
+                "expected {} in memory kind {}, found {} in memory kind {}",
+                T::DTYPE,
+                MemoryKind::DEVICE.0,
+                slot.dtype,
+                slot.memory.0
+            )));
+        }
+        let count = usize::try_from(slot.elements)
+            .map_err(|_| KernelError::internal("a tensor with more elements than addresses"))?;
+        Ok(Operand { handle: handle_of(slot.data), count, element: PhantomData })
+    }
+
+    /// Its elements, when the command runs.
+    ///
+    /// # Errors
+    /// As [`Memory::read`].
+    pub fn read(&self, memory: &Memory) -> Result<Vec<T>, KernelError> {
+        memory.read_elements(self.handle, self.count)
+    }
+
+    /// Has `compute` write all of its elements, when the command runs.
+    ///
+    /// # Errors
+    /// As [`Memory::write`].
+    pub fn write(
+        &self,
+        memory: &Memory,
+        compute: impl FnOnce(&mut [T]),
+    ) -> Result<(), KernelError> {
+        let mut elements = vec![T::ZERO; self.count];
+        compute(&mut elements);
+        memory.write_elements(self.handle, &elements)
+    }
+}
+
+#[cfg(test)]
+#[path = "../kernel_tests.rs"]
+mod tests;

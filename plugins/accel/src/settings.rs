@@ -1,0 +1,122 @@
+//! The plugin's knobs.
+//!
+//! A host sets them as scope `tenon-accel`. `devices` is read when the host probes; `stall` and
+//! `copy_delay_us` whenever the queue is about to run a command, so that a test can turn them during a
+//! step; all others when a device is opened.
+
+use crate::faults::Faults;
+use std::{sync::Arc, time::Duration};
+use tenon_sdk::{KernelError, author::Knob, register_knob};
+
+register_knob!("devices": INT = "2", "How many ACCEL devices there are.");
+register_knob!("memory_limit": INT = "1073741824", "Bytes of memory of each device.");
+register_knob!("streams": INT = "4", "Streams that a device says are worth using at once.");
+register_knob!(
+    "stall": BOOL = "false",
+    "While true, the queues run nothing; what is enqueued stays enqueued."
+);
+register_knob!("copy_delay_us": INT = "0", "Microseconds that every copy takes longer.");
+register_knob!(
+    "reorder_seed": INT = "0",
+    "Not 0: commands of different streams run in a random order, where events do not say otherwise."
+);
+register_knob!(
+    "fail_alloc_after_bytes": INT = "0",
+    "Not 0: a device fails to allocate more than so many bytes in all its life."
+);
+register_knob!(
+    "fail_command_after": INT = "0",
+    "Not 0: on each device, the command after so many commands fails."
+);
+register_knob!(
+    "lose_after_commands": INT = "0",
+    "Not 0: each device is lost after so many commands."
+);
+
+/// Most devices: handles have four bits for their number.
+pub const MAX_DEVICES: u32 = 16;
+
+/// How the queue is held up right now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pace {
+    /// Run nothing.
+    pub stall: bool,
+    /// What every copy takes longer.
+    pub copy_delay: Duration,
+}
+
+/// Where the queue learns of the present [`Pace`].
+pub type PaceSource = Arc<dyn Fn() -> Pace + Send + Sync>;
+
+/// How one device behaves.
+#[derive(Clone)]
+pub struct Settings {
+    /// Bytes of memory.
+    pub memory_limit: u64,
+    /// Streams worth using at once.
+    pub streams: u32,
+    /// Seed of the order between streams; 0 is the order of enqueueing.
+    pub reorder_seed: u64,
+    /// Faults.
+    pub faults: Faults,
+    /// Asked before every command, and now and then while it says `stall`.
+    pub pace: PaceSource,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            memory_limit: 1 << 30,
+            streams: 4,
+            reorder_seed: 0,
+            faults: Faults::default(),
+            pace: Arc::new(Pace::default),
+        }
+    }
+}
+
+impl Settings {
+    /// As the knobs say.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a figure out of range.
+    pub fn from_knobs() -> Result<Settings, KernelError> {
+        Ok(Settings {
+            memory_limit: figure("memory_limit", i64::MAX)?,
+            streams: figure("streams", 1024)?.max(1) as u32,
+            reorder_seed: figure("reorder_seed", i64::MAX)?,
+            faults: Faults {
+                fail_alloc_after_bytes: figure("fail_alloc_after_bytes", i64::MAX)?,
+                fail_command_after: figure("fail_command_after", i64::MAX)?,
+                lose_after_commands: figure("lose_after_commands", i64::MAX)?,
+            },
+            pace: Arc::new(pace_from_knobs),
+        })
+    }
+}
+
+/// Number of devices, as the knob says.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a figure out of range.
+pub fn device_count() -> Result<u32, KernelError> {
+    figure("devices", MAX_DEVICES.into()).map(|count| count as u32)
+}
+
+fn figure(name: &str, most: i64) -> Result<u64, KernelError> {
+    let value = Knob::int(name)?;
+    match value {
+        0.. if value <= most => Ok(value.unsigned_abs()),
+        _ => Err(KernelError::invalid_argument(format!(
+            "knob {name}: expected a number from 0 to {most}, found {value}"
+        ))),
+    }
+}
+
+/// A knob that cannot be read holds nothing up: a queue has nobody to report to.
+fn pace_from_knobs() -> Pace {
+    Pace {
+        stall: Knob::bool("stall").unwrap_or(false),
+        copy_delay: Duration::from_micros(figure("copy_delay_us", 60_000_000).unwrap_or(0)),
+    }
+}

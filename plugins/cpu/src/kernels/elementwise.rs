@@ -1,0 +1,410 @@
+//! One loop for all ops on an element, and one for all on two elements with broadcasting.
+//!
+//! An op is a type with a function of [`Compute::Wide`] values. Small tensors and equal shapes take a path that
+//! plans nothing and asks the host for nothing but the output.
+
+use crate::{
+    arch::vectorised,
+    lane::Compute,
+    split::{Parts, for_elements, for_units},
+};
+use tenon_sdk::{
+    KernelError,
+    author::{ComputeContext, InOut},
+    geometry::BroadcastPlan,
+};
+
+/// Outputs up to this many bytes are computed at once, and never take over an input's buffer: asking
+/// whether they may costs more than they do.
+const SMALL_BYTES: usize = 4096;
+/// Up to this many elements the loop is not worth a vector.
+const FEW: usize = 8;
+
+/// An op on one value.
+pub trait UnaryOp<W>: 'static {
+    /// About how long an element takes, in a long tensor.
+    const COST_NS: f64 = 0.15;
+    /// Computes.
+    fn apply(x: W) -> W;
+}
+
+/// An op on two values.
+pub trait BinaryOp<W>: 'static {
+    /// About how long an element takes, in a long tensor.
+    const COST_NS: f64 = 0.2;
+    /// Computes.
+    fn apply(x: W, y: W) -> W;
+}
+
+/// An op with its operands exchanged.
+struct Swap<O>(std::marker::PhantomData<O>);
+
+impl<W, O: BinaryOp<W>> BinaryOp<W> for Swap<O> {
+    const COST_NS: f64 = O::COST_NS;
+    #[inline(always)]
+    fn apply(x: W, y: W) -> W {
+        O::apply(y, x)
+    }
+}
+
+#[inline(always)]
+fn one<T: Compute, O: UnaryOp<T::Wide>>(x: T) -> T {
+    T::down(O::apply(x.up()))
+}
+
+#[inline(always)]
+fn two<T: Compute, O: BinaryOp<T::Wide>>(x: T, y: T) -> T {
+    T::down(O::apply(x.up(), y.up()))
+}
+
+vectorised! {
+    /// `y[i] = O(x[i])`, with the instructions of a level.
+    pub fn map at level[T: Compute, O: UnaryOp<T::Wide>](x: &[T], y: &mut [T]) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y = one::<T, O>(x);
+        }
+    }
+}
+
+vectorised! {
+    /// `y[i] = O(y[i])`, with the instructions of a level.
+    pub fn map_in_place at level[T: Compute, O: UnaryOp<T::Wide>](y: &mut [T]) {
+        for y in y.iter_mut() {
+            *y = one::<T, O>(*y);
+        }
+    }
+}
+
+vectorised! {
+    /// `z[i] = O(x[i], y[i])`.
+    pub fn zip[T: Compute, O: BinaryOp<T::Wide>](x: &[T], y: &[T], z: &mut [T]) {
+        for ((z, &x), &y) in z.iter_mut().zip(x).zip(y) {
+            *z = two::<T, O>(x, y);
+        }
+    }
+}
+
+vectorised! {
+    /// `z[i] = O(z[i], y[i])`.
+    pub fn zip_in_place[T: Compute, O: BinaryOp<T::Wide>](z: &mut [T], y: &[T]) {
+        for (z, &y) in z.iter_mut().zip(y) {
+            *z = two::<T, O>(*z, y);
+        }
+    }
+}
+
+vectorised! {
+    /// `z[r, i] = O(x[r, i], row[i])`, `row` being repeated for each row of `x`.
+    pub fn rows[T: Compute, O: BinaryOp<T::Wide>](x: &[T], row: &[T], z: &mut [T]) {
+        if let &[value] = row {
+            for (z, &x) in z.iter_mut().zip(x) {
+                *z = two::<T, O>(x, value);
+            }
+            return;
+        }
+        for (z, x) in z.chunks_exact_mut(row.len()).zip(x.chunks_exact(row.len())) {
+            for ((z, &x), &y) in z.iter_mut().zip(x).zip(row) {
+                *z = two::<T, O>(x, y);
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// `z[r, i] = O(z[r, i], row[i])`.
+    pub fn rows_in_place[T: Compute, O: BinaryOp<T::Wide>](z: &mut [T], row: &[T]) {
+        if let &[value] = row {
+            for z in z.iter_mut() {
+                *z = two::<T, O>(*z, value);
+            }
+            return;
+        }
+        for z in z.chunks_exact_mut(row.len()) {
+            for (z, &y) in z.iter_mut().zip(row) {
+                *z = two::<T, O>(*z, y);
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// The runs of a plan from number `first` on, as many as `z` holds; `z` begins with run `first`.
+    fn runs[T: Compute, O: BinaryOp<T::Wide>](
+        plan: &BroadcastPlan<2>, first: usize, x: &[T], y: &[T], z: &mut [T],
+    ) {
+        let len = plan.run_len();
+        let count = z.len() / len;
+        for (z, run) in z.chunks_exact_mut(len).zip(plan.runs_in(first..first + count)) {
+            let ([i, j], [x_moves, y_moves]) = (run.offsets, run.strides);
+            match (x_moves != 0, y_moves != 0) {
+                (true, true) => {
+                    for ((z, &x), &y) in z.iter_mut().zip(&x[i..i + len]).zip(&y[j..j + len]) {
+                        *z = two::<T, O>(x, y);
+                    }
+                }
+                (true, false) => {
+                    let y = y[j];
+                    for (z, &x) in z.iter_mut().zip(&x[i..i + len]) {
+                        *z = two::<T, O>(x, y);
+                    }
+                }
+                (false, true) => {
+                    let x = x[i];
+                    for (z, &y) in z.iter_mut().zip(&y[j..j + len]) {
+                        *z = two::<T, O>(x, y);
+                    }
+                }
+                (false, false) => z.fill(two::<T, O>(x[i], y[j])),
+            }
+        }
+    }
+}
+
+/// The kernel of an op on one tensor.
+#[inline]
+pub fn unary<T: Compute, O: UnaryOp<T::Wide>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    unary_at::<T, O>(c, crate::arch::level())
+}
+
+/// [`unary`] with the instructions of a level.
+#[inline]
+pub fn unary_at<T: Compute, O: UnaryOp<T::Wide>>(
+    c: &ComputeContext<'_>,
+    level: crate::arch::Level,
+) -> Result<(), KernelError> {
+    let slot = c.slot(0)?;
+    let dims = c.dims(0);
+    if slot.bytes as usize > SMALL_BYTES {
+        return large_unary::<T, O>(c, dims, level);
+    }
+    let x = c.input::<T>(0)?;
+    let y = c.output::<T>(0, dims)?;
+    if x.data.len() <= FEW {
+        for (y, &x) in y.data.iter_mut().zip(x.data) {
+            *y = one::<T, O>(x);
+        }
+    } else {
+        map::<T, O>(level, x.data, y.data);
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn large_unary<T: Compute, O: UnaryOp<T::Wide>>(
+    c: &ComputeContext<'_>,
+    dims: &[i64],
+    level: crate::arch::Level,
+) -> Result<(), KernelError> {
+    match c.in_place::<T>(0, 0, dims)? {
+        InOut::InPlace(y) => {
+            let len = y.len();
+            let y = Parts::new(y);
+            for_elements(c, len, O::COST_NS, |range| {
+                // SAFETY: ranges of one `for_elements` are disjoint.
+                map_in_place::<T, O>(level, unsafe { y.part(range) });
+            })
+        }
+        InOut::Separate(x, y) => {
+            let y = Parts::new(y);
+            for_elements(c, x.len(), O::COST_NS, |range| {
+                // SAFETY: ranges of one `for_elements` are disjoint.
+                map::<T, O>(level, &x[range.clone()], unsafe { y.part(range) });
+            })
+        }
+    }
+}
+
+/// The kernel of an op on two tensors, with broadcasting.
+#[inline]
+pub fn binary<T: Compute, O: BinaryOp<T::Wide>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let (x_slot, dims) = (c.slot(0)?, c.dims(0));
+    if dims != c.dims(1) || x_slot.bytes as usize > SMALL_BYTES {
+        return broadcast::<T, O>(c);
+    }
+    let (x, y) = (c.input::<T>(0)?, c.input::<T>(1)?);
+    let z = c.output::<T>(0, dims)?;
+    if x.data.len() <= FEW {
+        for ((z, &x), &y) in z.data.iter_mut().zip(x.data).zip(y.data) {
+            *z = two::<T, O>(x, y);
+        }
+    } else {
+        zip::<T, O>(x.data, y.data, z.data);
+    }
+    Ok(())
+}
+
+/// Shapes that differ, and large outputs.
+#[inline(never)]
+fn broadcast<T: Compute, O: BinaryOp<T::Wide>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let (x_dims, y_dims) = (c.dims(0), c.dims(1));
+    if x_dims.ends_with(y_dims) {
+        return repeated_row::<T, O>(c);
+    }
+    if y_dims.ends_with(x_dims) {
+        let (y, x) = (c.input::<T>(1)?, c.input::<T>(0)?);
+        let z = c.output::<T>(0, y_dims)?;
+        return row_by_row::<T, Swap<O>>(c, y.data, x.data, z.data);
+    }
+    let plan = BroadcastPlan::new([x_dims, y_dims])?;
+    let (x, y) = (c.input::<T>(0)?, c.input::<T>(1)?);
+    let z = c.output::<T>(0, plan.output_dims())?;
+    by_runs::<T, O>(c, &plan, x.data, y.data, z.data)
+}
+
+/// The right operand is repeated for each row of the left one, or as large.
+fn repeated_row<T: Compute, O: BinaryOp<T::Wide>>(
+    c: &ComputeContext<'_>,
+) -> Result<(), KernelError> {
+    let dims = c.dims(0);
+    if c.slot(0)?.bytes as usize <= SMALL_BYTES {
+        let (x, y) = (c.input::<T>(0)?, c.input::<T>(1)?);
+        let z = c.output::<T>(0, dims)?;
+        return row_by_row::<T, O>(c, x.data, y.data, z.data);
+    }
+    match c.in_place::<T>(0, 0, dims)? {
+        InOut::Separate(x, z) => row_by_row::<T, O>(c, x, c.input::<T>(1)?.data, z),
+        InOut::InPlace(z) => {
+            let y = c.input::<T>(1)?.data;
+            let len = z.len();
+            let z = Parts::new(z);
+            // SAFETY (in both): ranges of one split are disjoint.
+            if y.len() == len {
+                return for_elements(c, len, O::COST_NS, |range| {
+                    // SAFETY: ranges of one split are disjoint.
+                    zip_in_place::<T, O>(unsafe { z.part(range.clone()) }, &y[range]);
+                });
+            }
+            split_rows(c, len, y.len(), O::COST_NS, |range| {
+                // SAFETY: ranges of one split are disjoint.
+                rows_in_place::<T, O>(unsafe { z.part(range) }, y);
+            })
+        }
+    }
+}
+
+fn row_by_row<T: Compute, O: BinaryOp<T::Wide>>(
+    c: &ComputeContext<'_>,
+    x: &[T],
+    row: &[T],
+    z: &mut [T],
+) -> Result<(), KernelError> {
+    let z = Parts::new(z);
+    if row.len() == x.len() {
+        return for_elements(c, x.len(), O::COST_NS, |range| {
+            // SAFETY: ranges of one split are disjoint.
+            zip::<T, O>(&x[range.clone()], &row[range.clone()], unsafe { z.part(range) });
+        });
+    }
+    split_rows(c, x.len(), row.len(), O::COST_NS, |range| {
+        // SAFETY: ranges of one split are disjoint.
+        rows::<T, O>(&x[range.clone()], row, unsafe { z.part(range) });
+    })
+}
+
+/// Splits `len` elements at multiples of a row; of single elements, anywhere.
+fn split_rows(
+    c: &ComputeContext<'_>,
+    len: usize,
+    row: usize,
+    cost_ns: f64,
+    body: impl Fn(std::ops::Range<usize>) + Sync,
+) -> Result<(), KernelError> {
+    match row {
+        0 => Ok(()),
+        1 => for_elements(c, len, cost_ns, body),
+        _ => for_units(c, len / row, cost_ns * row as f64, |rows| {
+            body(rows.start * row..rows.end * row);
+        }),
+    }
+}
+
+fn by_runs<T: Compute, O: BinaryOp<T::Wide>>(
+    c: &ComputeContext<'_>,
+    plan: &BroadcastPlan<2>,
+    x: &[T],
+    y: &[T],
+    z: &mut [T],
+) -> Result<(), KernelError> {
+    let len = plan.run_len();
+    if z.is_empty() {
+        return Ok(());
+    }
+    let z = Parts::new(z);
+    if plan.run_count() == 1 {
+        // One side is a single element, and has more dimensions than the other.
+        let z_len = plan.len();
+        return for_elements(c, z_len, O::COST_NS, |range| {
+            // SAFETY: ranges of one split are disjoint.
+            let z = unsafe { z.part(range.clone()) };
+            match (x.len() == z_len, y.len() == z_len) {
+                (true, true) => zip::<T, O>(&x[range.clone()], &y[range], z),
+                (true, false) => rows::<T, O>(&x[range], y, z),
+                _ => rows::<T, Swap<O>>(&y[range], x, z),
+            }
+        });
+    }
+    for_units(c, plan.run_count(), O::COST_NS * len as f64 + 4.0, |range| {
+        // SAFETY: ranges of one split are disjoint.
+        let z = unsafe { z.part(range.start * len..range.end * len) };
+        runs::<T, O>(plan, range.start, x, y, z);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::values;
+    use tenon_reference::math_binary;
+
+    struct Minus;
+    impl<W: Compute> BinaryOp<W> for Minus {
+        #[inline(always)]
+        fn apply(x: W, y: W) -> W {
+            x.sub(y)
+        }
+    }
+
+    #[test]
+    fn runs_agree_with_the_reference_for_every_kind_of_broadcast() {
+        let shapes: [[&[i64]; 2]; 7] = [
+            [&[2, 3, 5], &[2, 3, 5]],
+            [&[7, 1], &[1, 9]],
+            [&[4, 1, 3], &[1, 5, 1]],
+            [&[6], &[4, 6]],
+            [&[2, 1, 3, 1], &[5, 1, 2]],
+            [&[1, 1], &[3]],
+            [&[3, 17], &[3, 1]],
+        ];
+        for [a, b] in shapes {
+            let plan = BroadcastPlan::new([a, b]).unwrap();
+            let count = |dims: &[i64]| dims.iter().product::<i64>() as usize;
+            let (x, y) = (values::<f32>(count(a), 1), values::<f32>(count(b), 2));
+            let mut expected = vec![0.0; plan.len()];
+            math_binary::sub(&plan, &x, &y, &mut expected);
+            let mut found = vec![0.0; plan.len()];
+            runs::<f32, Minus>(&plan, 0, &x, &y, &mut found);
+            assert_eq!(found, expected, "{a:?} {b:?}");
+            // A later range of runs alone.
+            let (half, len) = (plan.run_count() / 2, plan.run_len());
+            let mut tail = vec![0.0; plan.len() - half * len];
+            runs::<f32, Minus>(&plan, half, &x, &y, &mut tail);
+            assert_eq!(tail, expected[half * len..], "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn rows_and_their_exchange_agree_with_the_plan() {
+        let (x, row) = (values::<f32>(4 * 19, 1), values::<f32>(19, 2));
+        let plan = BroadcastPlan::new([&[4, 19], &[19]]).unwrap();
+        let mut expected = vec![0.0; 76];
+        math_binary::sub(&plan, &x, &row, &mut expected);
+        let mut found = vec![0.0; 76];
+        rows::<f32, Minus>(&x, &row, &mut found);
+        assert_eq!(found, expected);
+        found.copy_from_slice(&x);
+        rows_in_place::<f32, Minus>(&mut found, &row);
+        assert_eq!(found, expected);
+        rows::<f32, Swap<Minus>>(&x, &row, &mut found);
+        assert!(found.iter().zip(&expected).all(|(a, b)| *a == -b));
+    }
+}

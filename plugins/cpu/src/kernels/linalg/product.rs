@@ -1,0 +1,280 @@
+//! One matrix product on one thread, and split over several.
+//!
+//! Small products and products of integers are computed by [`super::tile`]; the others by the `gemm` crate,
+//! whose packing pays off there.
+
+use super::tile::tiles;
+use crate::{arch::Isa, lane::Compute, split::for_units};
+use gemm::Parallelism;
+use tenon_sdk::{KernelError, author::ComputeContext};
+
+/// A matrix that is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Operand<'a, T> {
+    /// Elements.
+    pub data: &'a [T],
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub cols: usize,
+    /// Elements from a row, and from a column, to the next.
+    pub strides: [usize; 2],
+}
+
+/// A matrix that is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<T> {
+    /// First element.
+    pub data: *mut T,
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub cols: usize,
+    /// Elements from a row, and from a column, to the next.
+    pub strides: [usize; 2],
+}
+
+// SAFETY: a pointer; whoever writes through it promises that nobody else does.
+unsafe impl<T: Send> Sync for Target<T> {}
+
+impl<'a, T> Operand<'a, T> {
+    /// A dense matrix with rows in order.
+    pub fn dense(data: &'a [T], rows: usize, cols: usize) -> Operand<'a, T> {
+        Operand { data, rows, cols, strides: [cols, 1] }
+    }
+
+    /// Rows become columns.
+    pub fn transposed(self) -> Operand<'a, T> {
+        let [row, col] = self.strides;
+        Operand { data: self.data, rows: self.cols, cols: self.rows, strides: [col, row] }
+    }
+
+    fn fits(&self) -> bool {
+        let last = |n: usize, stride: usize| (n - 1).checked_mul(stride);
+        self.rows == 0
+            || self.cols == 0
+            || last(self.rows, self.strides[0])
+                .zip(last(self.cols, self.strides[1]))
+                .and_then(|(a, b)| a.checked_add(b))
+                .is_some_and(|last| last < self.data.len())
+    }
+
+    /// The rows from `first` on.
+    fn rows_from(self, first: usize, count: usize) -> Operand<'a, T> {
+        let skipped = (first * self.strides[0]).min(self.data.len());
+        Operand { data: &self.data[skipped..], rows: count, ..self }
+    }
+}
+
+impl<T> Target<T> {
+    /// Rows become columns.
+    pub fn transposed(self) -> Target<T> {
+        let [row, col] = self.strides;
+        Target { data: self.data, rows: self.cols, cols: self.rows, strides: [col, row] }
+    }
+
+    /// The rows from `first` on, which exist.
+    fn rows_from(self, first: usize, count: usize) -> Target<T> {
+        Target { data: self.data.wrapping_add(first * self.strides[0]), rows: count, ..self }
+    }
+}
+
+/// A type in which products are summed.
+pub trait Factor: Compute<Wide = Self> {
+    /// About how many multiplications a nanosecond.
+    const RATE: f64;
+    /// Multiplications up to which [`super::tile`] is faster than what the library does.
+    const SMALL: usize;
+
+    /// `x * y + z`, rounded once where the instruction for it is there.
+    fn mul_add<I: Isa>(x: Self, y: Self, z: Self) -> Self;
+
+    /// `C = A B` for large matrices; not called for more than [`Factor::SMALL`] of `usize::MAX`.
+    ///
+    /// # Safety
+    /// As [`product`].
+    unsafe fn large(a: Operand<'_, Self>, b: Operand<'_, Self>, c: Target<Self>);
+}
+
+macro_rules! float_factors {
+    ($($ty:ident, $rate:expr;)*) => {$(
+        impl Factor for $ty {
+            const RATE: f64 = $rate;
+            const SMALL: usize = 16 * 1024;
+            #[inline(always)]
+            fn mul_add<I: Isa>(x: $ty, y: $ty, z: $ty) -> $ty {
+                if I::FMA { x.mul_add(y, z) } else { x * y + z }
+            }
+            unsafe fn large(a: Operand<'_, $ty>, b: Operand<'_, $ty>, c: Target<$ty>) {
+                let [a_row, a_col] = a.strides.map(|stride| stride as isize);
+                let [b_row, b_col] = b.strides.map(|stride| stride as isize);
+                let [c_row, c_col] = c.strides.map(|stride| stride as isize);
+                // SAFETY: `product` has checked that the operands lie in their slices, its caller promises
+                // the same of the target.
+                unsafe {
+                    gemm::gemm(
+                        c.rows, c.cols, a.cols, c.data, c_col, c_row, false,
+                        a.data.as_ptr(), a_col, a_row, b.data.as_ptr(), b_col, b_row,
+                        0.0, 1.0, false, false, false, Parallelism::None,
+                    );
+                }
+            }
+        }
+    )*};
+}
+
+float_factors! {
+    f32, 40.0;
+    f64, 20.0;
+}
+
+macro_rules! integer_factors {
+    ($($ty:ident, $rate:expr;)*) => {$(
+        impl Factor for $ty {
+            const RATE: f64 = $rate;
+            const SMALL: usize = usize::MAX;
+            #[inline(always)]
+            fn mul_add<I: Isa>(x: $ty, y: $ty, z: $ty) -> $ty {
+                x.wrapping_mul(y).wrapping_add(z)
+            }
+            unsafe fn large(a: Operand<'_, $ty>, b: Operand<'_, $ty>, c: Target<$ty>) {
+                // SAFETY: the caller's promise.
+                unsafe { small(a, b, c) }
+            }
+        }
+    )*};
+}
+
+integer_factors! {
+    i16, 8.0;
+    i32, 8.0;
+    i64, 2.0;
+}
+
+/// `C = A B`, overwriting `C`; where there are no terms, `C` is 0.
+///
+/// # Safety
+/// All of `c` may be written, and nobody else uses it. Its sizes and those of the operands may be anything:
+/// what does not agree panics.
+pub unsafe fn product<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
+    assert!(a.rows == c.rows && b.cols == c.cols && a.cols == b.rows, "sizes agree");
+    assert!(a.fits() && b.fits(), "operands lie in their memory");
+    let work = c.rows.saturating_mul(c.cols).saturating_mul(a.cols.max(1));
+    // SAFETY: checked above; the caller's promise for `c`.
+    unsafe {
+        if work <= T::SMALL { small(a, b, c) } else { T::large(a, b, c) }
+    }
+}
+
+/// By tiles, whatever the layout.
+///
+/// # Safety
+/// As [`product`], and sizes agree.
+pub unsafe fn small<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if c.strides[1] != 1 && c.strides[0] == 1 && c.cols > 1 {
+            return small(b.transposed(), a.transposed(), c.transposed());
+        }
+        if c.strides[1] != 1 && c.cols > 1 {
+            return element_by_element(a, b, c);
+        }
+        if b.strides[1] == 1 || b.cols == 1 {
+            return tiles(a, b, c);
+        }
+        let mut packed = Vec::with_capacity(b.rows * b.cols);
+        for p in 0..b.rows {
+            packed.extend((0..b.cols).map(|j| b.data[p * b.strides[0] + j * b.strides[1]]));
+        }
+        tiles(a, Operand::dense(&packed, b.rows, b.cols), c);
+    }
+}
+
+/// No dimension of the target is dense.
+unsafe fn element_by_element<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
+    for i in 0..c.rows {
+        for j in 0..c.cols {
+            let sum = (0..a.cols).fold(T::ZERO, |sum, p| {
+                let x = a.data[i * a.strides[0] + p * a.strides[1]];
+                let y = b.data[p * b.strides[0] + j * b.strides[1]];
+                sum.add(x.mul(y))
+            });
+            // SAFETY: inside the target, the caller's promise.
+            unsafe { c.data.add(i * c.strides[0] + j * c.strides[1]).write(sum) };
+        }
+    }
+}
+
+/// About how long a product takes.
+pub fn cost_ns<T: Factor>(m: usize, n: usize, k: usize) -> f64 {
+    m as f64 * n as f64 * (k as f64 + 1.0) / T::RATE
+}
+
+/// [`product`], split over the host's threads along its longer side.
+///
+/// # Safety
+/// As [`product`].
+pub unsafe fn parallel_product<T: Factor>(
+    c: &ComputeContext<'_>,
+    a: Operand<'_, T>,
+    b: Operand<'_, T>,
+    target: Target<T>,
+) -> Result<(), KernelError> {
+    /// Rows per unit: what the library's tiles are multiples of.
+    const UNIT: usize = 48;
+    if target.cols > target.rows {
+        // SAFETY: the caller's promise; `C^T = B^T A^T`.
+        return unsafe { parallel_product(c, b.transposed(), a.transposed(), target.transposed()) };
+    }
+    let rows = target.rows;
+    let unit_cost = cost_ns::<T>(UNIT.min(rows), target.cols, a.cols);
+    let target = &target;
+    for_units(c, rows.div_ceil(UNIT), unit_cost, |units| {
+        let first = units.start * UNIT;
+        let count = (units.end * UNIT).min(rows) - first;
+        // SAFETY: ranges are disjoint, so are their rows; the caller's promise for the rest.
+        unsafe { product(a.rows_from(first, count), b, target.rows_from(first, count)) };
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, values};
+
+    fn check<T: Factor>(m: usize, n: usize, k: usize, relative: f64) {
+        let (a, b) = (values::<T>(m * k, 1), values::<T>(k * n, 2));
+        let mut expected = vec![T::ZERO; m * n];
+        for (at, sum) in expected.iter_mut().enumerate() {
+            *sum = (0..k).fold(T::ZERO, |sum, p| sum.add(a[at / n * k + p].mul(b[p * n + at % n])));
+        }
+        let a = Operand::dense(&a, m, k);
+        let columns: Vec<T> =
+            (0..n).flat_map(|j| (0..k).map(move |p| (p, j))).map(|(p, j)| b[p * n + j]).collect();
+        let b = Operand::dense(&b, k, n);
+        let b_columns = Operand::dense(&columns, n, k).transposed();
+        for b in [b, b_columns] {
+            for strides in [[n, 1], [1, m]] {
+                let mut found = vec![T::ONE; m * n];
+                let target = Target { data: found.as_mut_ptr(), rows: m, cols: n, strides };
+                // SAFETY: the target is the whole vector.
+                unsafe { product(a, b, target) };
+                let order: Vec<T> = (0..m * n)
+                    .map(|at| found[at / n * strides[0] + at % n * strides[1]])
+                    .collect();
+                assert_close(&order, &expected, 40.0 * relative, relative);
+            }
+        }
+    }
+
+    #[test]
+    fn products_of_every_size_and_layout_agree_with_plain_sums() {
+        for (m, n, k) in [(1, 64, 64), (5, 83, 7), (1, 1, 1), (3, 2, 0), (33, 40, 50), (4, 129, 3)] {
+            check::<f32>(m, n, k, 1e-5);
+            check::<f64>(m, n, k, 1e-13);
+            check::<i32>(m, n, k, 0.0);
+            check::<i16>(m, n, k, 0.0);
+            check::<i64>(m, n, k, 0.0);
+        }
+    }
+}

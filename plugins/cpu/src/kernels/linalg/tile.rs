@@ -1,0 +1,81 @@
+//! The product of small matrices, and of integers: a tile of the result in registers, without packing.
+
+use super::product::{Factor, Operand, Target};
+use crate::arch::{Isa, vectorised};
+
+/// Rows of a tile.
+const ROWS: usize = 4;
+
+vectorised! {
+    /// `C = A B`. The columns of `B` and `C` are neighbours in memory (stride 1).
+    ///
+    /// # Safety
+    /// As [`super::product::product`]; the sizes of `a`, `b` and `c` agree.
+    pub unsafe fn tiles[T: Factor](a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
+        debug_assert!(b.strides[1] == 1 && c.strides[1] == 1);
+        let mut j = 0;
+        // SAFETY: every tile lies inside the matrices, as the loops' bounds say.
+        unsafe {
+            while j + 64 <= c.cols {
+                columns::<I, T, 64>(&a, &b, &c, j);
+                j += 64;
+            }
+            while j + 16 <= c.cols {
+                columns::<I, T, 16>(&a, &b, &c, j);
+                j += 16;
+            }
+            while j < c.cols {
+                columns::<I, T, 1>(&a, &b, &c, j);
+                j += 1;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn columns<I: Isa, T: Factor, const J: usize>(
+    a: &Operand<'_, T>,
+    b: &Operand<'_, T>,
+    c: &Target<T>,
+    j: usize,
+) {
+    let mut i = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        while J <= 16 && i + ROWS <= c.rows {
+            tile::<I, T, ROWS, J>(a, b, c, i, j);
+            i += ROWS;
+        }
+        while i < c.rows {
+            tile::<I, T, 1, J>(a, b, c, i, j);
+            i += 1;
+        }
+    }
+}
+
+/// Rows `i..i + R` and columns `j..j + J`.
+#[inline(always)]
+unsafe fn tile<I: Isa, T: Factor, const R: usize, const J: usize>(
+    a: &Operand<'_, T>,
+    b: &Operand<'_, T>,
+    c: &Target<T>,
+    i: usize,
+    j: usize,
+) {
+    let mut sums = [[T::ZERO; J]; R];
+    for p in 0..a.cols {
+        // SAFETY: `p` is below the columns of `a`, which are the rows of `b`.
+        let row = unsafe { &*b.data.as_ptr().add(p * b.strides[0] + j).cast::<[T; J]>() };
+        for (r, sums) in sums.iter_mut().enumerate() {
+            // SAFETY: as above, and `i + r` is below the rows of `a`.
+            let x = unsafe { *a.data.as_ptr().add((i + r) * a.strides[0] + p * a.strides[1]) };
+            for (sum, &y) in sums.iter_mut().zip(row) {
+                *sum = T::mul_add::<I>(x, y, *sum);
+            }
+        }
+    }
+    for (r, sums) in sums.iter().enumerate() {
+        // SAFETY: the tile lies inside `c`.
+        unsafe { c.data.add((i + r) * c.strides[0] + j).cast::<[T; J]>().write(*sums) };
+    }
+}

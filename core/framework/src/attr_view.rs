@@ -15,9 +15,7 @@ use crate::{
     shape::{PartialShape, Shape},
 };
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
-use tenon_abi::{
-    AttrKind, AttrView, Attrs, Code, DType, Dims, FuncView, ShapeView, Slot, Str,
-};
+use tenon_abi::{AttrKind, AttrView, Attrs, Code, DType, Dims, FuncView, ShapeView, Slot, Str};
 
 /// The items of one attribute as the boundary has them.
 enum Items {
@@ -52,8 +50,7 @@ impl AttrTable {
     /// The table of these attributes.
     pub fn new(attrs: AttrMap) -> AttrTable {
         let attrs = Arc::new(attrs);
-        let entries =
-            attrs.iter().map(|(name, value)| (name.clone(), Entry::new(value))).collect();
+        let entries = attrs.iter().map(|(name, value)| (name.clone(), Entry::new(value))).collect();
         AttrTable { attrs, entries }
     }
 
@@ -186,11 +183,7 @@ impl FromAttr<'_> for TensorType {
 /// # Safety
 /// `attrs` is null or came from [`AttrTable::as_raw`] of a table that lives and has not moved; `name` is
 /// readable; `result` is null or may be written.
-pub unsafe extern "C" fn attr_entry(
-    attrs: *const Attrs,
-    name: Str,
-    result: *mut AttrView,
-) -> Code {
+pub unsafe extern "C" fn attr_entry(attrs: *const Attrs, name: Str, result: *mut AttrView) -> Code {
     if attrs.is_null() || result.is_null() {
         return Code::INVALID_ARGUMENT;
     }

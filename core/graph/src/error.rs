@@ -196,15 +196,38 @@ pub enum GraphError {
         /// The tensor.
         name: String,
     },
-    /// The builder lacks an input, or has one too many, by name.
-    #[error("node '{node}': op '{op}' takes control inputs of this graph only, found number {found}")]
-    ForeignNode {
+    /// The builder is given an input that is not of its graph.
+    #[error("node '{node}' (op '{op}'): expected an output of a node of this graph, found {found}")]
+    Foreign {
         /// The node.
         node: String,
         /// Its op.
         op: String,
-        /// Number that is not of the graph.
-        found: u32,
+        /// What was given.
+        found: String,
+    },
+    /// The builder is asked for a back edge that is none.
+    #[error(
+        "node '{node}' (op '{op}'): a back edge leads from a NextIteration to a data input of a Merge, found \
+         one from '{source_name}' (op '{source_op}')"
+    )]
+    BackEdge {
+        /// The node.
+        node: String,
+        /// Its op.
+        op: String,
+        /// The source.
+        source_name: String,
+        /// Op of the source.
+        source_op: String,
+    },
+    /// A fetch inside of a loop.
+    #[error("'{tensor}' lies in loop '{frame}' and has a value per iteration: fetch what its Exit gives")]
+    FetchInFrame {
+        /// The output.
+        tensor: String,
+        /// Name of the frame.
+        frame: String,
     },
     /// A shape function refuses its inputs.
     #[error("node '{node}' (op '{op}'): {source}")]
@@ -253,6 +276,12 @@ pub enum GraphError {
         from: DeviceName,
         /// Device where it is used.
         to: DeviceName,
+    },
+    /// A feed in the place of a reference.
+    #[error("'{tensor}' is used as a reference and cannot be fed: feed what reads it")]
+    FedReference {
+        /// The output.
+        tensor: String,
     },
     /// A reference that would have to be sent.
     #[error(

@@ -34,7 +34,7 @@ pub use partition::{
     ArgSide, Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,
     partition,
 };
-pub use placer::{Placement, PlacementReason, PlacerOptions, place};
+pub use placer::{Placed, Placement, PlacementReason, PlacerOptions, place};
 pub use prune::{Subgraph, prune};
 pub use shape_pass::{Shapes, infer_shapes};
 pub use traits::{DeviceEntry, DeviceView, Evaluate, NodeQuery};

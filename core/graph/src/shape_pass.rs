@@ -3,6 +3,7 @@
 use crate::{Graph, GraphError, NodeId, Output, Subgraph};
 use tenon_framework::{
     PartialShape, Tensor,
+    attr::AttrValue,
     infer::{Symbols, ValueInfo, infer},
 };
 
@@ -29,6 +30,16 @@ impl Shapes {
     /// The shape of an output, unknown where nothing is known of it.
     pub fn shape(&self, output: Output) -> PartialShape {
         self.value(output).map_or(PartialShape::UNKNOWN, |value| value.shape.partial())
+    }
+
+    /// The shape under which an output is seen by those that use it: that of the feed where it is fed.
+    pub fn seen(&self, sub: &Subgraph, output: Output) -> PartialShape {
+        match sub.feed_of(output) {
+            Some(feed) => {
+                self.feed(feed).map_or(PartialShape::UNKNOWN, |value| value.shape.partial())
+            }
+            None => self.shape(output),
+        }
     }
 
     /// The value of an output that is the same in every step.
@@ -87,15 +98,14 @@ pub fn infer_shapes(
     Ok(shapes)
 }
 
-/// The shape that a placeholder declares. An unset one is written as that of a scalar by old clients, so
-/// that TensorFlow takes it for unknown there; newer ones write what they mean, which is kept.
+/// The shape that a placeholder declares.
 fn declared(graph: &Graph, feed: Output) -> PartialShape {
     let node = graph.node(feed.node);
     if !matches!(node.op.name.as_str(), "Placeholder" | "PlaceholderV2" | "PlaceholderWithDefault") {
         return PartialShape::UNKNOWN;
     }
     match node.attrs.get("shape") {
-        Some(tenon_framework::attr::AttrValue::Shape(shape)) => shape.clone(),
+        Some(AttrValue::Shape(shape)) => shape.clone(),
         _ => PartialShape::UNKNOWN,
     }
 }

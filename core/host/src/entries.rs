@@ -5,7 +5,7 @@ use crate::{
     memory::{allocate_entry, deallocate_entry},
     record::PluginRecord,
     services::{
-        buffers::{release_entry, retain_entry},
+        buffers::{keep_entry, release_entry, view_entry},
         state::STATE_TABLE,
         strings::STRING_TABLE,
     },
@@ -33,7 +33,8 @@ pub static HOST: Host = Host {
     allocate: Some(allocate_entry),
     deallocate: Some(deallocate_entry),
     now_ns: Some(now_ns_entry),
-    retain: Some(retain_entry),
+    keep: Some(keep_entry),
+    view: Some(view_entry),
     release: Some(release_entry),
     device_lost: Some(device_lost_entry),
     strings: &STRING_TABLE,
@@ -127,7 +128,7 @@ mod tests {
 
     fn read(record: &'static PluginRecord, name: &str) -> Result<KnobValue, Code> {
         let mut value =
-            KnobValue { kind: KnobKind::INT, boolean: 0, int: 0, float: 0.0, text: Str::EMPTY };
+            tenon_framework::knob::KnobValue::Bool(false).to_abi();
         // SAFETY: a live record, a readable name, a writable result.
         match unsafe { knob_entry(record.as_plugin(), Str::new(name), &mut value) } {
             Code::OK => Ok(value),
@@ -143,7 +144,7 @@ mod tests {
             ("p", "count", KnobKind::INT, "7"),
             ("q", "other", KnobKind::INT, "8"),
         ]));
-        assert_eq!(read(record, "count").unwrap().int, 7);
+        assert_eq!(read(record, "count").unwrap().int_value, 7);
         let text = read(record, "name").unwrap().text;
         // SAFETY: valid until the next look-up on this thread.
         assert_eq!(unsafe { text.text() }, Some("text"));

@@ -333,7 +333,7 @@ pub enum LoadError {
         /// Its code and message.
         error: KernelError,
     },
-    /// The plugin's own `register` failed.
+    /// The plugin's own `register_all` failed.
     #[error("plugin {plugin} ({}) failed to register: {error}", .path.display())]
     Register {
         /// The file.
@@ -366,14 +366,14 @@ pub enum LoadError {
         errors: Vec<RegistryError>,
     },
     /// Another plugin of this name is in use.
-    #[error("plugin {plugin} ({}): a plugin of this name is loaded from {}: replace it, or retire it first", .path.display(), .loaded.display())]
+    #[error("plugin {plugin} ({}): a plugin of this name is {}", .path.display(), taken(.loaded))]
     NameTaken {
         /// The file.
         path: PathBuf,
         /// The plugin.
         plugin: String,
-        /// File of the other.
-        loaded: PathBuf,
+        /// File of the other; `None` when it is linked into the host.
+        loaded: Option<PathBuf>,
     },
     /// No plugin of this name is in use.
     #[error("no plugin named '{plugin}' is loaded; loaded are: {}", .loaded.join(", "))]
@@ -401,6 +401,13 @@ pub enum LoadError {
 
 fn list<E: fmt::Display>(errors: &[E]) -> String {
     errors.iter().map(E::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn taken(loaded: &Option<PathBuf>) -> String {
+    match loaded {
+        Some(path) => format!("loaded from {}: replace it, or retire it first", path.display()),
+        None => "linked into the host: leave the file out".to_owned(),
+    }
 }
 
 fn differences(missing: &[String], surplus: &[String]) -> String {
@@ -481,10 +488,8 @@ impl LoadError {
 #[derive(Debug, Clone, Error)]
 pub enum StartError {
     /// Linked registrations that are wrong.
-    #[error("linked crate {krate}: {}", list(.errors))]
+    #[error("what is linked into the host: {}", list(.errors))]
     Linked {
-        /// The crate.
-        krate: String,
         /// All that is wrong.
         errors: Vec<RegistryError>,
     },

@@ -88,13 +88,13 @@ impl ThreadPool {
     }
 
     /// Number of threads, the caller counted, at least 1: worker numbers of a loop are below it.
-    pub fn threads(&self) -> u32 {
-        self.threads
+    pub fn threads(&self) -> usize {
+        self.threads as usize
     }
 
     /// Into how many threads a loop started now would be split: 1 inside a block of another loop.
-    pub fn parallelism(&self) -> u32 {
-        if queue::in_block() { 1 } else { self.threads }
+    pub fn parallelism(&self) -> usize {
+        if queue::in_block() { 1 } else { self.threads() }
     }
 
     /// Computes the units `0..total`, each of about `cost_ns` nanoseconds: calls `body` with blocks

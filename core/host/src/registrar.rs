@@ -19,7 +19,7 @@ use tenon_framework::{
     registry::{PluginInfo, RegistryError, Transaction},
 };
 
-/// `PluginV1::register`.
+/// `PluginV1::register_all`.
 pub type RegisterFn = unsafe extern "C" fn(
     host: *const Host,
     registrar: *mut Registrar,
@@ -94,9 +94,9 @@ impl Collector {
 /// Runs an entry on the collector; a panic must not unwind into the plugin.
 ///
 /// # Safety
-/// `registrar` is null or the one that the running `register` was given.
+/// `registrar` is null or the one that the running `register_all` was given.
 unsafe fn with(registrar: *mut Registrar, body: impl FnOnce(&mut Collector) -> Code) -> Code {
-    // SAFETY: the caller's promise; `register` uses it from one thread.
+    // SAFETY: the caller's promise; `register_all` uses it from one thread.
     let Some(collector) = (unsafe { registrar.cast::<Collector>().as_mut() }) else {
         return Code::INVALID_ARGUMENT;
     };
@@ -218,7 +218,7 @@ unsafe extern "C" fn knob(registrar: *mut Registrar, knob: *const KnobDef) -> Co
             collector.add(
                 |transaction| transaction.knob_from_abi(knob),
                 || {
-                    let (name, default) = (text((*knob).name), text((*knob).default));
+                    let (name, default) = (text((*knob).name), text((*knob).default_value));
                     knob_entry(&KnobLine { name, default, place: Place::default() })
                 },
             )

@@ -75,37 +75,49 @@ mod tests {
 
     #[test]
     fn a_product_has_the_outer_sizes() {
-        check("MatMul", &[], &[
-            (&["[2,3]", "[3,4]"], "[2,4]"),
-            (&["[n,3]", "[?,m]"], "[n,m]"),
-            (&["?", "[3,4]"], "[?,4]"),
-            (&["?", "?"], "[?,?]"),
-            (&["[2,3]", "[4,5]"], "! the inner size of the second matrix must be 3, got 4"),
-            (&["[2,3,1]", "[3,4]"], "! a must have 2 dimensions, got 3"),
-            (&["?", "[3]"], "! b must have 2 dimensions, got 1"),
-        ]);
-        check("MatMul", &[("transpose_a", true.into()), ("transpose_b", true.into())], &[
-            (&["[3,n]", "[m,3]"], "[n,m]"),
-            // What multiplies into each other is one size.
-            (&["[m,m]", "[?,4]"], "[4,?]"),
-            (&["[2,3]", "[4,5]"], "! the inner size of the second matrix must be 2, got 5"),
-        ]);
+        check(
+            "MatMul",
+            &[],
+            &[
+                (&["[2,3]", "[3,4]"], "[2,4]"),
+                (&["[n,3]", "[?,m]"], "[n,m]"),
+                (&["?", "[3,4]"], "[?,4]"),
+                (&["?", "?"], "[?,?]"),
+                (&["[2,3]", "[4,5]"], "! the inner size of the second matrix must be 3, got 4"),
+                (&["[2,3,1]", "[3,4]"], "! a must have 2 dimensions, got 3"),
+                (&["?", "[3]"], "! b must have 2 dimensions, got 1"),
+            ],
+        );
+        check(
+            "MatMul",
+            &[("transpose_a", true.into()), ("transpose_b", true.into())],
+            &[
+                (&["[3,n]", "[m,3]"], "[n,m]"),
+                // What multiplies into each other is one size.
+                (&["[m,m]", "[?,4]"], "[4,?]"),
+                (&["[2,3]", "[4,5]"], "! the inner size of the second matrix must be 2, got 5"),
+            ],
+        );
     }
 
     #[test]
     fn batches_broadcast() {
-        check("BatchMatMulV2", &[], &[
-            (&["[2,1,4,3]", "[5,3,6]"], "[2,5,4,6]"),
-            (&["[n,4,3]", "[3,6]"], "[n,4,6]"),
-            (&["[n,?,3]", "[n,3,k]"], "[n,?,k]"),
-            (&["?", "[2,3]"], "?"),
-            (&["[3]", "?"], "! x must have at least 2 dimensions, got 1"),
-            (&["[2,2,3]", "[2,4,5]"], "! the inner size of the second matrix must be 3, got 4"),
-            (
-                &["[2,2,3]", "[3,3,5]"],
-                "! shapes [2] and [3] do not broadcast: each pair of dimensions must be equal or hold a 1",
-            ),
-        ]);
+        check(
+            "BatchMatMulV2",
+            &[],
+            &[
+                (&["[2,1,4,3]", "[5,3,6]"], "[2,5,4,6]"),
+                (&["[n,4,3]", "[3,6]"], "[n,4,6]"),
+                (&["[n,?,3]", "[n,3,k]"], "[n,?,k]"),
+                (&["?", "[2,3]"], "?"),
+                (&["[3]", "?"], "! x must have at least 2 dimensions, got 1"),
+                (&["[2,2,3]", "[2,4,5]"], "! the inner size of the second matrix must be 3, got 4"),
+                (
+                    &["[2,2,3]", "[3,3,5]"],
+                    "! shapes [2] and [3] do not broadcast: each pair of dimensions must be equal or hold a 1",
+                ),
+            ],
+        );
         check("BatchMatMulV2", &[("adj_x", true.into())], &[(&["[2,3,n]", "[3,5]"], "[2,n,5]")]);
         check("BatchMatMulV2", &[("adj_y", true.into())], &[(&["[2,n,3]", "[5,3]"], "[2,n,5]")]);
     }

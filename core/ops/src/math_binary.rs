@@ -6,7 +6,8 @@ use tenon_framework::{
     register_op,
 };
 
-const ORDERED: &str = "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}";
+const ORDERED: &str =
+    "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}";
 const PRODUCTS: &str = "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}";
 
 register_op!(
@@ -125,41 +126,56 @@ mod tests {
     fn two_shapes_broadcast() {
         let incompatible = "! shapes [2, 3] and [2] do not broadcast: each pair of dimensions must be equal or hold a 1";
         for op in ["Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum"] {
-            check(op, &[], &[
-                (&["[2,3]", "[3]"], "[2,3]"),
-                (&["[]", "[2,0]"], "[2,0]"),
-                (&["[n,1]", "[1,m]"], "[n,m]"),
-                (&["[n,3]", "[n,1]"], "[n,3]"),
-                (&["[n,3]", "[3]"], "[n,3]"),
-                (&["[n]", "[m]"], "[?]"),
-                (&["[n]", "[4]"], "[4]"),
-                (&["?", "[4]"], "?"),
-                (&["[2,3]", "[2]"], incompatible),
-            ]);
+            check(
+                op,
+                &[],
+                &[
+                    (&["[2,3]", "[3]"], "[2,3]"),
+                    (&["[]", "[2,0]"], "[2,0]"),
+                    (&["[n,1]", "[1,m]"], "[n,m]"),
+                    (&["[n,3]", "[n,1]"], "[n,3]"),
+                    (&["[n,3]", "[3]"], "[n,3]"),
+                    (&["[n]", "[m]"], "[?]"),
+                    (&["[n]", "[4]"], "[4]"),
+                    (&["?", "[4]"], "?"),
+                    (&["[2,3]", "[2]"], incompatible),
+                ],
+            );
         }
     }
 
     #[test]
     fn a_sum_of_many_wants_one_shape() {
-        check("AddN", &[], &[
-            (&["[2,3]"], "[2,3]"),
-            (&["[n,3]", "[2,?]", "?"], "[2,3]"),
-            (&["[n]", "[m]", "[n]"], "[n]"),
-            (&["?", "?"], "?"),
-            (
-                &["[2]", "[?]", "[3]"],
-                "! shapes [2] and [3] must be equal: dimension 0: expected 2, found 3",
-            ),
-            (&["[2]", "[2,1]"], "! shapes [2] and [2,1] must be equal: expected rank 1, found 2"),
-        ]);
+        check(
+            "AddN",
+            &[],
+            &[
+                (&["[2,3]"], "[2,3]"),
+                (&["[n,3]", "[2,?]", "?"], "[2,3]"),
+                (&["[n]", "[m]", "[n]"], "[n]"),
+                (&["?", "?"], "?"),
+                (
+                    &["[2]", "[?]", "[3]"],
+                    "! shapes [2] and [3] must be equal: dimension 0: expected 2, found 3",
+                ),
+                (
+                    &["[2]", "[2,1]"],
+                    "! shapes [2] and [2,1] must be equal: expected rank 1, found 2",
+                ),
+            ],
+        );
     }
 
     #[test]
     fn a_conversion_keeps_the_shape() {
-        check("Cast", &[], &[
-            (&["[n,3]"], "[n,3]"),
-            (&["?"], "?"),
-            (&["[]", "[]"], "! op Cast: expected 1 inputs, found 2"),
-        ]);
+        check(
+            "Cast",
+            &[],
+            &[
+                (&["[n,3]"], "[n,3]"),
+                (&["?"], "?"),
+                (&["[]", "[]"], "! op Cast: expected 1 inputs, found 2"),
+            ],
+        );
     }
 }

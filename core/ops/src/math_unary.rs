@@ -87,13 +87,17 @@ mod tests {
     #[test]
     fn the_shape_stays() {
         for op in ["Neg", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Tanh", "Sigmoid"] {
-            check(op, &[], &[
-                (&["[]"], "[]"),
-                (&["[2,0]"], "[2,0]"),
-                (&["[n,3]"], "[n,3]"),
-                (&["?"], "?"),
-                (&["[2]", "[2]"], &format!("! op {op}: expected 1 inputs, found 2")),
-            ]);
+            check(
+                op,
+                &[],
+                &[
+                    (&["[]"], "[]"),
+                    (&["[2,0]"], "[2,0]"),
+                    (&["[n,3]"], "[n,3]"),
+                    (&["?"], "?"),
+                    (&["[2]", "[2]"], &format!("! op {op}: expected 1 inputs, found 2")),
+                ],
+            );
         }
     }
 }

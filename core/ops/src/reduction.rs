@@ -95,39 +95,51 @@ mod tests {
     #[test]
     fn reduced_dimensions_go_or_become_1() {
         for op in ["Sum", "Mean", "Max"] {
-            check(op, &[], &[
-                (&["[2,3,4]", "= [0,-1]"], "[3]"),
-                (&["[2,3,4]", "= 1"], "[2,4]"),
-                (&["[2,3]", "= []"], "[2,3]"),
-                (&["[n,3,m]", "= [1]"], "[n,m]"),
-                (&["[n,3]", "[1]"], "?"),
-                (&["?", "= [0]"], "?"),
-                (&["[2,3]", "= [2]"], "! reduction_indices must lie in [-2, 2), got 2"),
-                (
-                    &["[2,3]", "= [1,-1]"],
-                    "! reduction_indices holds axis 1 twice: name each axis once",
-                ),
-                (&["[2,3]", "[1,1]"], "! reduction_indices must have 1 dimensions, got 2"),
-            ]);
-            check(op, &[("keep_dims", true.into())], &[
-                (&["[n,3,m]", "= [1]"], "[n,1,m]"),
-                (&["[n,3]", "[1]"], "[?,?]"),
-                (&["?", "[1]"], "?"),
-            ]);
+            check(
+                op,
+                &[],
+                &[
+                    (&["[2,3,4]", "= [0,-1]"], "[3]"),
+                    (&["[2,3,4]", "= 1"], "[2,4]"),
+                    (&["[2,3]", "= []"], "[2,3]"),
+                    (&["[n,3,m]", "= [1]"], "[n,m]"),
+                    (&["[n,3]", "[1]"], "?"),
+                    (&["?", "= [0]"], "?"),
+                    (&["[2,3]", "= [2]"], "! reduction_indices must lie in [-2, 2), got 2"),
+                    (
+                        &["[2,3]", "= [1,-1]"],
+                        "! reduction_indices holds axis 1 twice: name each axis once",
+                    ),
+                    (&["[2,3]", "[1,1]"], "! reduction_indices must have 1 dimensions, got 2"),
+                ],
+            );
+            check(
+                op,
+                &[("keep_dims", true.into())],
+                &[
+                    (&["[n,3,m]", "= [1]"], "[n,1,m]"),
+                    (&["[n,3]", "[1]"], "[?,?]"),
+                    (&["?", "[1]"], "?"),
+                ],
+            );
         }
     }
 
     #[test]
     fn a_search_drops_its_dimension() {
-        check("ArgMax", &[], &[
-            (&["[2,3,4]", "= 1"], "[2,4]"),
-            (&["[n,3]", "= -1"], "[n]"),
-            (&["[n,3]", "[]"], "[?]"),
-            (&["[]", "[]"], "[]"),
-            (&["?", "= 0"], "?"),
-            (&["[2,3]", "= 2"], "! dimension must lie in [-2, 2), got 2"),
-            (&["[]", "= 0"], "! dimension must lie in [0, 0), got 0"),
-            (&["[2]", "[1]"], "! dimension must have 0 dimensions, got 1"),
-        ]);
+        check(
+            "ArgMax",
+            &[],
+            &[
+                (&["[2,3,4]", "= 1"], "[2,4]"),
+                (&["[n,3]", "= -1"], "[n]"),
+                (&["[n,3]", "[]"], "[?]"),
+                (&["[]", "[]"], "[]"),
+                (&["?", "= 0"], "?"),
+                (&["[2,3]", "= 2"], "! dimension must lie in [-2, 2), got 2"),
+                (&["[]", "= 0"], "! dimension must lie in [0, 0), got 0"),
+                (&["[2]", "[1]"], "! dimension must have 0 dimensions, got 1"),
+            ],
+        );
     }
 }

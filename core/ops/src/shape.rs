@@ -20,7 +20,9 @@ pub(crate) fn passed_on(c: &ShapeContext<'_>) -> ShapeResult {
 /// Output `to` is input `from`.
 pub(crate) fn pass_on(c: &ShapeContext<'_>, from: usize, to: usize) -> ShapeResult {
     c.set_output(to, c.input(from))?;
-    c.input_handle(from).into_iter().try_for_each(|(dtype, shape)| c.add_output_handle(to, dtype, shape))
+    c.input_handle(from)
+        .into_iter()
+        .try_for_each(|(dtype, shape)| c.add_output_handle(to, dtype, shape))
 }
 
 /// The one output is a scalar.
@@ -115,9 +117,8 @@ pub(crate) fn broadcast_dims(
     x: &[Dim],
     y: &[Dim],
 ) -> Result<ShapeHandle, KernelError> {
-    let sizes = |dims: &[Dim]| -> Vec<i64> {
-        dims.iter().map(|&dim| c.value(dim).unwrap_or(-1)).collect()
-    };
+    let sizes =
+        |dims: &[Dim]| -> Vec<i64> { dims.iter().map(|&dim| c.value(dim).unwrap_or(-1)).collect() };
     let sizes = broadcast_shape(&sizes(x), &sizes(y))?;
     let identity = |at: usize| {
         // A dimension that is missing counts as 1.

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use tenon_framework::{
     DType, KernelError, Tensor,
+    abi::AttrKind,
     attr::{AttrList, AttrMap, AttrType, AttrValue},
     attr_view::AttrTable,
-    abi::AttrKind,
     infer::{self, Dimension, Symbol, SymbolicShape, Symbols, ValueInfo, testing},
     op::{Allowed, ArgType, AttrDef, OpDef},
 };
@@ -101,15 +101,14 @@ fn complete(op: &OpDef, attrs: &[(&str, AttrValue)], inputs: usize) -> AttrMap {
     let mut map: AttrMap =
         attrs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let single = op.inputs.iter().filter(|arg| arg.number_attr.is_none()).count();
+    let count = inputs.saturating_sub(single) as i64;
     for attr in &op.attrs {
         let lists = op.inputs.iter().any(|arg| arg.ty == ArgType::ListAttr(attr.name.clone()));
         let value = match &attr.default {
             Some(default) => default.clone(),
             None if attr.ty == AttrType::one(AttrKind::TYPE) => AttrValue::Type(first_type(attr)),
             None if lists => AttrValue::List(AttrList::Type(vec![DType::FLOAT; inputs])),
-            None if attr.ty == AttrType::one(AttrKind::INT) => {
-                AttrValue::Int((inputs - single) as i64)
-            }
+            None if attr.ty == AttrType::one(AttrKind::INT) => AttrValue::Int(count),
             None => continue,
         };
         map.entry(attr.name.clone()).or_insert(value);

@@ -106,7 +106,8 @@ impl DeviceKind for Accel {
         if memory != MemoryKind::DEVICE {
             return Err(KernelError::invalid_argument(format!(
                 "ACCEL has memory of kind {}, asked for kind {}",
-                MemoryKind::DEVICE.0, memory.0
+                MemoryKind::DEVICE.0,
+                memory.0
             )));
         }
         let handle = self.memory.allocate(bytes, align)?;

@@ -39,9 +39,10 @@ impl Event {
     /// # Errors
     /// The code of the stream's first error before the recording; `UNAVAILABLE` when the device is lost.
     pub fn query(&self) -> Result<bool, KernelError> {
+        self.queue.health().check()?;
         match self.last().map(|recording| recording.outcome()) {
-            None | Some(Some(Code::OK)) => self.queue.health().check().map(|()| true),
-            Some(None) => self.queue.health().check().map(|()| false),
+            None | Some(Some(Code::OK)) => Ok(true),
+            Some(None) => Ok(false),
             Some(Some(code)) => Err(KernelError::new(code, "the stream failed before the event")),
         }
     }

@@ -27,6 +27,8 @@ pub mod queue;
 mod recording;
 pub mod settings;
 pub mod stream;
+#[cfg(test)]
+mod test_support;
 
 pub use device::Accel;
 pub use settings::Settings;

@@ -171,9 +171,8 @@ impl Memory {
         elements: &[T],
     ) -> Result<(), KernelError> {
         // SAFETY: numbers have no padding, so that all their bytes are readable.
-        let bytes = unsafe {
-            std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements))
-        };
+        let bytes =
+            unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements)) };
         self.write(handle, bytes)
     }
 

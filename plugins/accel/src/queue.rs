@@ -168,7 +168,11 @@ impl Queue {
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` when the operating system gives no thread.
-    pub fn start(name: &str, settings: &Settings, health: Arc<Health>) -> Result<Queue, KernelError> {
+    pub fn start(
+        name: &str,
+        settings: &Settings,
+        health: Arc<Health>,
+    ) -> Result<Queue, KernelError> {
         let state = State {
             lanes: BTreeMap::new(),
             next_lane: 0,
@@ -259,9 +263,10 @@ impl Queue {
     /// # Errors
     /// Its first error.
     pub fn synchronize_lane(&self, id: u64) -> Result<(), KernelError> {
-        self.wait_until(|state| state.lanes.get(&id).is_none_or(Lane::is_idle), |state| {
-            state.lanes.get(&id).map_or_else(|| Err(closed()), Lane::result)
-        })
+        self.wait_until(
+            |state| state.lanes.get(&id).is_none_or(Lane::is_idle),
+            |state| state.lanes.get(&id).map_or_else(|| Err(closed()), Lane::result),
+        )
     }
 
     /// Waits until all lanes are idle.
@@ -269,10 +274,15 @@ impl Queue {
     /// # Errors
     /// The first error of any.
     pub fn synchronize(&self) -> Result<(), KernelError> {
-        self.wait_until(|state| state.lanes.values().all(Lane::is_idle), |state| {
-            let first = state.lanes.values().filter_map(|lane| lane.error.as_ref());
-            first.min_by_key(|(ticket, _)| *ticket).map_or(Ok(()), |(_, error)| Err(error.clone()))
-        })
+        self.wait_until(
+            |state| state.lanes.values().all(Lane::is_idle),
+            |state| {
+                let first = state.lanes.values().filter_map(|lane| lane.error.as_ref());
+                first
+                    .min_by_key(|(ticket, _)| *ticket)
+                    .map_or(Ok(()), |(_, error)| Err(error.clone()))
+            },
+        )
     }
 
     fn wait_until(
@@ -385,7 +395,9 @@ impl Shared {
             Command::Work(work) if before.is_ok() => self.work(work, copy_delay),
             Command::Wait(recording) => match recording.outcome() {
                 None | Some(Code::OK) => Ok(()),
-                Some(code) => Err(KernelError::new(code, "a stream that this one waits for failed")),
+                Some(code) => {
+                    Err(KernelError::new(code, "a stream that this one waits for failed"))
+                }
             },
             other => {
                 other.settle(before);

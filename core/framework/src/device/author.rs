@@ -164,7 +164,7 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
     /// Waits until all that was enqueued on the stream is done.
     ///
     /// # Errors
-    /// The stream's first error.
+    /// The stream's first error, which stays until the stream is destroyed.
     fn synchronize_stream(&self, stream: &Self::Stream) -> Result<(), KernelError> {
         let _ = stream;
         Err(no_streams())
@@ -195,11 +195,7 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
     ///
     /// # Errors
     /// Whatever goes wrong; only the code reaches the host.
-    fn record_event(
-        &self,
-        event: &Self::Event,
-        stream: &Self::Stream,
-    ) -> Result<(), KernelError> {
+    fn record_event(&self, event: &Self::Event, stream: &Self::Stream) -> Result<(), KernelError> {
         let _ = (event, stream);
         Err(no_streams())
     }

@@ -15,7 +15,9 @@
 use super::name::DeviceName;
 use crate::{KernelError, tensor::Memory};
 use std::{ffi::c_void, ptr::NonNull, sync::Arc};
-use tenon_abi::{Code, DeviceAttributes, DeviceState, MemoryInfo, MemoryKind, Notify, device_flags};
+use tenon_abi::{
+    Code, DeviceAttributes, DeviceState, MemoryInfo, MemoryKind, Notify, device_flags,
+};
 
 /// What everyone may know of a device: an author fills it, the host passes it on.
 #[derive(Clone)]
@@ -291,7 +293,8 @@ pub trait LocalDevice: DeviceBase {
     /// Waits until all that was enqueued on the stream is done.
     ///
     /// # Errors
-    /// The stream's first error.
+    /// The stream's first error, which stays until the stream is destroyed: after a failed step its streams
+    /// are replaced.
     fn synchronize_stream(&self, stream: StreamId) -> Result<(), KernelError>;
 
     /// Has `notify` called with `data` and the stream's first error or `OK`, exactly once, from any thread,
@@ -388,7 +391,8 @@ impl dyn LocalDevice + '_ {
     ) -> Result<(), KernelError> {
         let data = Box::into_raw(Box::new(done));
         // SAFETY: the box is what `run_boxed` takes, and lives until it runs.
-        let asked = unsafe { self.notify(stream, Notify { run: Some(run_boxed::<F>) }, data.cast()) };
+        let asked =
+            unsafe { self.notify(stream, Notify { run: Some(run_boxed::<F>) }, data.cast()) };
         if asked.is_err() {
             // SAFETY: `notify` failed, so that nobody else has the box.
             drop(unsafe { Box::from_raw(data) });

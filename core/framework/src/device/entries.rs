@@ -172,12 +172,12 @@ unsafe extern "C" fn destroy<D: DeviceKind>(state: *mut DeviceState) {
         .unwrap_or_else(PoisonError::into_inner)
         .retain(|(open, _)| *open != state as usize);
     // SAFETY: the host gives back what `create` made, once.
-    let closed = logged("closing", || {
-        drop(unsafe { Box::from_raw(state.cast::<Opened<D>>()) });
+    let opened = unsafe { Box::from_raw(state.cast::<Opened<D>>()) };
+    // A device that panics while it closes is gone all the same, and the log says so.
+    let _ = logged("closing", || {
+        drop(opened);
         Ok(())
     });
-    // A device that panics while it closes is gone all the same, and the log says so.
-    let _ = closed;
 }
 
 unsafe extern "C" fn attributes<D: DeviceKind>(
@@ -380,7 +380,10 @@ unsafe extern "C" fn wait_event<D: DeviceKind>(
     }
 }
 
-unsafe extern "C" fn query_event<D: DeviceKind>(state: *mut DeviceState, event: *mut Event) -> Code {
+unsafe extern "C" fn query_event<D: DeviceKind>(
+    state: *mut DeviceState,
+    event: *mut Event,
+) -> Code {
     // SAFETY: the host gives the state and an event of the device.
     unsafe {
         let device = device_of::<D>(state);
@@ -400,3 +403,7 @@ unsafe extern "C" fn synchronize<D: DeviceKind>(state: *mut DeviceState, sink: *
         code(reported("synchronize", sink, || device.synchronize()))
     }
 }
+
+#[cfg(test)]
+#[path = "entries_tests.rs"]
+mod tests;

@@ -79,8 +79,7 @@ impl InferenceContext {
         };
         for ((input, value), constant) in inputs.iter().zip(values).zip(&constants) {
             let shape = context.import(&input.shape);
-            let handle =
-                input.handle.iter().map(|p| (p.dtype, context.import(&p.shape))).collect();
+            let handle = input.handle.iter().map(|p| (p.dtype, context.import(&p.shape))).collect();
             let slot = constant.as_ref().map(Tensor::slot);
             context.inputs.push(Input { shape, value, handle, slot });
         }
@@ -144,6 +143,11 @@ impl InferenceContext {
         error.code
     }
 
+    /// Keeps the first mistake; the run fails with it.
+    pub(super) fn mistake(&mut self, message: String) {
+        self.broken.get_or_insert(message);
+    }
+
     pub(super) fn take_message(&mut self) -> Option<String> {
         self.message.take()
     }
@@ -190,17 +194,15 @@ impl InferenceContext {
             return self.node(Dimension::Known(value));
         }
         if value < -1 {
-            let message = format!("a dimension is at least 0, or -1 if unknown, found {value}");
-            self.broken.get_or_insert(message);
+            self.mistake(format!("a dimension is at least 0, or -1 if unknown, found {value}"));
         }
         self.fresh()
     }
 
     pub(super) fn make_shape(&mut self, dims: &[DimId]) -> ShapeId {
         if dims.len() > MAX_RANK {
-            let message =
-                format!("a tensor has at most {MAX_RANK} dimensions, found {}", dims.len());
-            self.broken.get_or_insert(message);
+            let found = dims.len();
+            self.mistake(format!("a tensor has at most {MAX_RANK} dimensions, found {found}"));
             return UNKNOWN;
         }
         self.push_shape(Some(dims.to_vec()))

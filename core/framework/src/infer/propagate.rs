@@ -38,26 +38,25 @@ pub(super) fn propagate(
         _ => {
             let [output] = outputs else { return };
             if matches!(signature.outputs[..], [DType::INT16 | DType::INT32 | DType::INT64]) {
-                output.value = single(&op.name, attrs, inputs, output);
+                output.value = single(&op.name, attrs, signature.outputs[0], inputs, output);
             }
         }
     }
 }
 
-/// The value of the one output, of an integer type.
+/// The value of the one output, of this integer type.
 fn single(
     op: &str,
     attrs: &AttrTable,
+    dtype: DType,
     inputs: &[&ValueInfo],
     output: &ValueInfo,
 ) -> Option<SymbolicValue> {
     match (op, inputs) {
         ("Shape", [input]) => SymbolicValue::vector(dims_of(input)?),
         ("Size", [input]) => size(input),
-        ("Rank", [input]) => {
-            Some(SymbolicValue::scalar(Item::Known(input.shape.rank()? as i64)))
-        }
-        ("Cast", [input]) => input.symbolic_value(),
+        ("Rank", [input]) => Some(SymbolicValue::scalar(Item::Known(input.shape.rank()? as i64))),
+        ("Cast", [input]) => input.symbolic_value().filter(|value| value.fits(dtype)),
         ("Reshape" | "Squeeze" | "ExpandDims", [input, ..]) => {
             input.symbolic_value()?.with_rank(output.shape.rank()?)
         }

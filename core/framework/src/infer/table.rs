@@ -124,14 +124,17 @@ unsafe extern "C" fn make_dim(call: *mut ShapeCall, value: i64) -> DimId {
 }
 
 unsafe extern "C" fn make_shape(call: *mut ShapeCall, dims: *const DimId, rank: u32) -> ShapeId {
-    let dims = if rank == 0 || dims.is_null() {
-        &[]
-    } else {
-        // SAFETY: the shape function gives `rank` dimensions.
-        unsafe { slice::from_raw_parts(dims, rank as usize) }
-    };
     // SAFETY: as in `attrs`.
-    unsafe { context(call) }.make_shape(dims)
+    let context = unsafe { context(call) };
+    if rank == 0 {
+        return context.make_shape(&[]);
+    }
+    if dims.is_null() {
+        context.mistake(format!("expected {rank} dimensions of a shape, found a null pointer"));
+        return super::context::UNKNOWN;
+    }
+    // SAFETY: the shape function gives `rank` dimensions.
+    context.make_shape(unsafe { slice::from_raw_parts(dims, rank as usize) })
 }
 
 unsafe extern "C" fn unknown_shape(_call: *mut ShapeCall) -> ShapeId {

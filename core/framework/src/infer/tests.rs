@@ -158,9 +158,7 @@ fn mistakes_of_a_shape_function_are_errors() {
         c.set_output(0, c.make_shape(&[c.make_dim(Some(-4))]))
     });
     assert_eq!(error(below), "a dimension is at least 0, or -1 if unknown, found -4");
-    let large = op("Large", &["x: T"], &["y: T"], |c| {
-        c.set_output(0, c.shape_of(&[i64::MAX, 2]))
-    });
+    let large = op("Large", &["x: T"], &["y: T"], |c| c.set_output(0, c.shape_of(&[i64::MAX, 2])));
     assert!(error(large).starts_with("output 0: the number of elements or bytes"));
 }
 
@@ -182,8 +180,7 @@ fn handles_of_another_run_are_refused() {
     let mut op = op("Forges", &["x: T"], &["y: T"], |_| Ok(()));
     op.shape = tenon_abi::ShapeFn { run: Some(forges) };
     let mut symbols = Symbols::default();
-    let error =
-        infer(&op, &attrs(&op), &[&ValueInfo::default()], &mut symbols).unwrap_err();
+    let error = infer(&op, &attrs(&op), &[&ValueInfo::default()], &mut symbols).unwrap_err();
     assert_eq!(error.message, "merge of a dimension that is not of this run: make it again");
 }
 
@@ -291,4 +288,29 @@ fn an_attribute_is_read_in_a_shape_function() {
     let table = AttrTable::with_defaults(&op, map).unwrap();
     let outputs = infer(&op, &table, &[], &mut Symbols::default()).unwrap();
     assert_eq!(outputs[0].shape.to_string(), "[6]");
+}
+
+#[test]
+fn a_null_pointer_to_dimensions_is_refused() {
+    unsafe extern "C" fn forges(_: *const tenon_abi::Host, call: *mut ShapeCall) -> Code {
+        // SAFETY: entries with the run that was lent; null is wrong on purpose.
+        unsafe {
+            let shape = (SHAPE_TABLE.make_shape.unwrap())(call, std::ptr::null(), 3);
+            assert_eq!(shape, ShapeId(0));
+            (SHAPE_TABLE.merge.unwrap())(call, shape, shape, std::ptr::null_mut())
+        }
+    }
+    let mut op = op("Null", &["x: T"], &["y: T"], |_| Ok(()));
+    op.shape = tenon_abi::ShapeFn { run: Some(forges) };
+    let run = |op: &OpDef| {
+        infer(op, &attrs(op), &[&ValueInfo::default()], &mut Symbols::default()).unwrap_err()
+    };
+    assert_eq!(run(&op).message, "expected a place for the result, found null");
+    unsafe extern "C" fn null(_: *const tenon_abi::Host, call: *mut ShapeCall) -> Code {
+        // SAFETY: as above.
+        unsafe { (SHAPE_TABLE.make_shape.unwrap())(call, std::ptr::null(), 3) };
+        Code::OK
+    }
+    op.shape = tenon_abi::ShapeFn { run: Some(null) };
+    assert_eq!(run(&op).message, "expected 3 dimensions of a shape, found a null pointer");
 }

@@ -83,6 +83,17 @@ impl SymbolicValue {
         self.items.iter().map(known).collect()
     }
 
+    /// Whether the known integers are values of an integer type.
+    pub(super) fn fits(&self, dtype: DType) -> bool {
+        let bits = dtype.bits().clamp(1, 64);
+        let most = i64::MAX >> (64 - bits);
+        let fits = |item: &Item| match item {
+            Item::Known(value) => (-most - 1..=most).contains(value),
+            Item::Dimension(_) | Item::Unknown => true,
+        };
+        self.items.iter().all(fits)
+    }
+
     /// The same integers as a scalar (rank 0) or vector (rank 1); `None` when there are not as many.
     pub(super) fn with_rank(&self, rank: usize) -> Option<SymbolicValue> {
         let fits = rank == 1 || (rank == 0 && self.items.len() == 1);

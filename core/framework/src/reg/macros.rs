@@ -97,8 +97,8 @@ macro_rules! register_kernel {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __kernels {
-    (@$form:ident $op:literal, $device:literal, $k:ident, $attr:literal, {$($options:tt)*}, $($ty:ty),+) => {
-        $($crate::__kernels!{@one $form $op, $device, $k, $attr, $ty, {$($options)*}})+
+    (@$form:ident $op:literal, $device:literal, $k:ident, $attr:literal, $options:tt, $($ty:ty),+) => {
+        $($crate::__kernels!{@one $form $op, $device, $k, $attr, $ty, $options})+
     };
     (@one fn $op:literal, $device:literal, $f:ident, $attr:literal, $ty:ty, {$(, $key:ident = $value:expr)* $(,)?}) => {
         $crate::__submit!(Kernel,

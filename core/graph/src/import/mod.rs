@@ -11,6 +11,7 @@ mod nodes;
 
 pub use names::is_valid_node_name;
 pub(crate) use edges::{Wiring, check_types};
+pub(crate) use nodes::unknown_op;
 pub(crate) use names::{NODE_NAME_RULE, Named, near_names, parse_tensor_name};
 
 use crate::{Graph, GraphError, Node, NodeId};

@@ -1,6 +1,6 @@
 //! What partitioning gives: flat arrays, from which a plan is compiled.
 
-use crate::{DeviceEntry, FrameId, Frames, NodeId, Output};
+use crate::{DeviceEntry, FrameId, Frames, NodeId, Shapes};
 use std::fmt;
 use tenon_framework::{DType, PartialShape, device::DeviceName};
 
@@ -46,8 +46,8 @@ pub struct Transfer {
     pub source: usize,
     /// Location that receives.
     pub destination: usize,
-    /// What is sent: `node:output`, `^node` for a control edge, `feed:index` for a feed, with `@host` after it
-    /// where it is received in host memory.
+    /// What is sent: `node:output`, `^node` for a control edge, with `@host` after it where a device with
+    /// memory of its own receives it in host memory.
     pub tensor: String,
     /// Where the sender has it.
     pub source_memory: Memory,
@@ -114,7 +114,7 @@ pub struct Partition {
     pub location: usize,
     /// Its full name.
     pub device: DeviceName,
-    /// The nodes. Every edge leads forward but those from `NextIteration` to `Merge`.
+    /// The nodes. Every edge leads forward but those by which a value comes back to a `Merge`.
     pub nodes: Vec<PartNode>,
     /// Whether a node steers: then values can be dead, and there may be loops.
     pub has_control_flow: bool,
@@ -151,8 +151,8 @@ pub struct PartitionOptions<'a> {
     /// Whether an argument of a node, at the location given to it, lies in host memory. Not asked for
     /// devices that compute in host memory: there all lies in it.
     pub host_memory: &'a dyn Fn(NodeId, ArgSide) -> bool,
-    /// Shape of an output.
-    pub shape: &'a dyn Fn(Output) -> PartialShape,
+    /// What is known of the shapes.
+    pub shapes: &'a Shapes,
 }
 
 impl fmt::Display for Partition {

@@ -47,7 +47,12 @@ pub unsafe fn table(
 
 fn missing_symbol(who: Who<'_>, error: &libloading::Error) -> LoadError {
     let (path, plugin) = (who.path.to_owned(), who.plugin.to_owned());
-    LoadError::Open { path, plugin, detail: error.to_string() }
+    LoadError::Open { path, plugin, detail: detail(error) }
+}
+
+/// What the dynamic linker says, where there is more than which call failed.
+pub fn detail(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), |cause| cause.to_string())
 }
 
 /// Door 1.
@@ -142,8 +147,8 @@ fn check_texts(table: &PluginV1, who: Who<'_>) -> Result<(), LoadError> {
             return Err(wrong(field, format!("'{found}', in the manifest '{expected}'")));
         }
     }
-    if table.register.is_none() {
-        return Err(wrong("register", "null".to_owned()));
+    if table.register_all.is_none() {
+        return Err(wrong("register_all", "null".to_owned()));
     }
     Ok(())
 }
@@ -180,7 +185,7 @@ mod tests {
             name: Str::new("p"),
             version: Str::new("1"),
             open: None,
-            register: Some(register),
+            register_all: Some(register),
             ext: ptr::null(),
         }
     }
@@ -211,8 +216,8 @@ mod tests {
         assert!(error.to_string().contains("field 'name' of its table is 'q', in the manifest 'p'"));
         let error = checked(&PluginV1 { version: Str::from_bytes(b"\xff"), ..plugin() });
         assert!(matches!(error, Err(LoadError::Table { field: "version", .. })));
-        let error = checked(&PluginV1 { register: None, ..plugin() }).unwrap_err();
-        assert!(matches!(error, LoadError::Table { field: "register", .. }));
+        let error = checked(&PluginV1 { register_all: None, ..plugin() }).unwrap_err();
+        assert!(matches!(error, LoadError::Table { field: "register_all", .. }));
     }
 
     #[test]

@@ -3,9 +3,11 @@
 //! On Linux the library is opened through the descriptor that was digested (`/proc/self/fd/N`); the
 //! descriptor is never closed, so that the dynamic linker, which knows libraries by name too, never sees two
 //! libraries under one number. Where that does not serve, the library is opened from a private copy that was
-//! digested while it was written: on systems without such names, when an allow-list is in force (the file
-//! could be written to after it was digested), and when the same inode was opened before with other content
-//! (opening it again would return the old code).
+//! digested while it was written: on systems without such names; when an allow-list is in force (the file
+//! could be written to after it was digested); for a replacement, since files that are replaced once are
+//! replaced again; and when the same inode was opened before with other content (opening it again would
+//! return the old code). Writing over a file that is open otherwise changes code that runs: install a new
+//! build by renaming it into place.
 
 use super::Policy;
 use crate::{
@@ -29,6 +31,15 @@ pub struct PluginFile {
     pub file: File,
     /// Its identity.
     pub id: FileId,
+}
+
+/// How a library is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Through the file itself, where that serves.
+    File,
+    /// From a private copy.
+    PrivateCopy,
 }
 
 /// What the dynamic linker is given.
@@ -192,6 +203,7 @@ pub fn trust(
     file: PluginFile,
     plugin: &str,
     policy: &Policy,
+    source: Source,
     opened_before: impl Fn(FileId, &str) -> bool,
 ) -> Result<Openable, LoadError> {
     if policy.refuse_writable {
@@ -202,7 +214,7 @@ pub fn trust(
         Some(_) => file.openable(String::new(), true)?,
         None => {
             let digest = file.digest()?;
-            let copy = opened_before(file.id, &digest);
+            let copy = source == Source::PrivateCopy || opened_before(file.id, &digest);
             file.openable(digest, copy)?
         }
     };
@@ -303,7 +315,7 @@ mod tests {
         let trust_with = |list: &[&str]| {
             let allowed = list.iter().map(|digest| (*digest).to_owned()).collect();
             let policy = Policy { allowed_digests: Some(allowed), ..Policy::default() };
-            trust(PluginFile::find(&path).unwrap(), "p", &policy, |_, _| false)
+            trust(PluginFile::find(&path).unwrap(), "p", &policy, Source::File, |_, _| false)
         };
         let trusted = trust_with(&["00", &digest]).unwrap();
         assert_eq!(trusted.digest, digest);

@@ -6,7 +6,7 @@
 use super::{
     Policy,
     door::{self, Who, check_abi},
-    file::{Openable, PluginFile, trust},
+    file::{Openable, PluginFile, Source, trust},
     image::{self, Door, Image},
 };
 use crate::{
@@ -63,7 +63,7 @@ struct Opened {
     mapped: Vec<(FileId, String)>,
 }
 
-/// Held while a plugin's `open` or `register` runs: both may take the host's inner locks.
+/// Held while a plugin's `open` or `register_all` runs: both may take the host's inner locks.
 const LIBRARIES: Rank = Rank(18);
 
 static OPENED: LazyLock<Mutex<Opened>> =
@@ -79,23 +79,35 @@ pub fn examine(path: &Path) -> Result<(PluginFile, Image), LoadError> {
     Ok((file, image))
 }
 
-/// Steps 1 to 7. A library that is open already, by its digest, is the same plugin.
+/// Steps 3 to 7, for what [`examine`] gave, which is first held against this machine and this host. A
+/// library that is open already, by its digest, is the same plugin; `source` says how another is opened.
 ///
 /// # Errors
 /// As the steps say.
-pub fn open(path: &Path, policy: &Policy) -> Result<&'static Library, LoadError> {
-    let (file, image) = examine(path)?;
+pub fn open(
+    file: PluginFile,
+    image: Image,
+    policy: &Policy,
+    source: Source,
+) -> Result<&'static Library, LoadError> {
     let plugin = image.manifest.plugin.clone();
     let (path, id) = (file.path.clone(), file.id);
     let who = Who { path: &path, plugin: &plugin.name, version: &plugin.version };
     check_image(&image, policy, who)?;
     let mut opened = OPENED.lock();
+    let known = |digest: &str| opened.libraries.iter().find(|library| library.digest == digest);
+    if policy.allowed_digests.is_none()
+        && !policy.refuse_writable
+        && let Some(library) = known(&file.digest()?)
+    {
+        return Ok(library);
+    }
     let changed = |id: FileId, digest: &str| {
         opened.mapped.iter().any(|(other, before)| *other == id && before != digest)
     };
-    let openable = trust(file, &plugin.name, policy, changed)?;
+    let openable = trust(file, &plugin.name, policy, source, changed)?;
     let digest = openable.digest.clone();
-    if let Some(library) = opened.libraries.iter().find(|library| library.digest == digest) {
+    if let Some(library) = known(&digest) {
         return Ok(library);
     }
     let mapped = map(openable, who)?;
@@ -141,7 +153,7 @@ fn map(openable: Openable, who: Who<'_>) -> Result<&'static libloading::Library,
     let failed = |error: libloading::Error| LoadError::Open {
         path: who.path.to_owned(),
         plugin: who.plugin.to_owned(),
-        detail: error.to_string().replace(&*name.to_string_lossy(), &who.path.to_string_lossy()),
+        detail: door::detail(&error).replace(&*name.to_string_lossy(), &who.path.to_string_lossy()),
     };
     // SAFETY: opening runs the library's initialisers; that it is a plugin, and trusted as far as was asked
     // for, is known by now.
@@ -190,14 +202,14 @@ fn start(
 /// wrong with single registrations is in the transaction.
 ///
 /// # Errors
-/// `register` fails, or manifest and registrations differ.
+/// `register_all` fails, or manifest and registrations differ.
 pub fn collect(library: &'static Library, info: PluginInfo) -> Result<Transaction, LoadError> {
     let (path, plugin) = (library.path.clone(), library.manifest.plugin.name.clone());
     let mut collector = Collector::new(info);
     let sink = MessageSink::new();
     let turn = OPENED.lock();
     // SAFETY: the plugin's own entry, with a registrar, its table and a sink that outlive the call.
-    let code = unsafe { collector.call(library.table.register, sink.as_sink()) };
+    let code = unsafe { collector.call(library.table.register_all, sink.as_sink()) };
     drop(turn);
     if let Err(error) = sink.check(code) {
         return Err(LoadError::Register { path, plugin, error });

@@ -13,15 +13,17 @@
 //! 9. **Compare**: manifest and registrations must agree.
 //! 10. **Commit**: the registry validates the transaction and publishes a new snapshot, or nothing changes.
 //!
-//! Steps 1 to 7 are [`open`], once for a process; 8 and 9 are [`collect`], once for each registry. An opened
-//! library stays mapped for ever, whatever becomes of it: unloading Rust code is unsound.
+//! Steps 1 and 2 are [`examine`], 3 to 7 [`open`], once in a process; 8 and 9 are [`collect`], once for each
+//! registry; 10 is [`Plugins`](crate::Plugins). An opened library stays mapped for ever, whatever becomes of
+//! it: unloading Rust code is unsound.
 
 mod door;
 pub(crate) mod file;
 pub mod image;
 mod library;
 
-pub use library::{Library, collect, open};
+pub use file::{PluginFile, Source};
+pub use library::{Library, collect, examine, open};
 
 use std::collections::BTreeSet;
 use tenon_framework::{knob::Knobs, register_knob};

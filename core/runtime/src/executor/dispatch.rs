@@ -93,7 +93,8 @@ impl PartitionState {
         // belongs to whoever completes it.
         let code = unsafe {
             self.clear_outputs(index);
-            self.prepare_planned(index);
+            self.plan_outputs(node);
+            self.count(index);
             (node.compute)(node.state, &frame.call)
         };
         if code == Code::PENDING {

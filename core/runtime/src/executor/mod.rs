@@ -17,4 +17,4 @@ mod transfer;
 
 pub(crate) use partition::PartitionState;
 pub(crate) use shared::StepShared;
-pub(crate) use step::{StepState, StepWiring};
+pub(crate) use step::{Ended, StepState, StepWiring};

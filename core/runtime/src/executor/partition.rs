@@ -4,8 +4,11 @@
 //! node, from the moment it was ready until its successors are told; then they are only read, until the
 //! last reader is done. `pending` and `readers` are atomic; everything else is handed over by them.
 
-use super::shared::{Ready, StepShared};
-use crate::plan::{HotNode, Plan, PlanNode, node_flags};
+use super::shared::StepShared;
+use crate::{
+    plan::{HotNode, Plan, PlanNode, node_flags},
+    rendezvous::LocalRendezvous,
+};
 use std::{
     cell::UnsafeCell,
     sync::{
@@ -14,8 +17,8 @@ use std::{
     },
     time::Instant,
 };
-use tenon_abi::{Code, Slot, Stream, slot_flags};
-use tenon_framework::{KernelError, Tensor, tensor::Buffer};
+use tenon_abi::{Code, Slot, slot_flags};
+use tenon_framework::{KernelError, Tensor, device::base::StreamId, sync::Mutex, tensor::Buffer};
 use tenon_host::call::{CallFrame, StepEnv, Value, fill_slot, monotonic_ns};
 
 /// One execution in so many is measured.
@@ -30,7 +33,11 @@ pub(crate) struct PartitionState {
     pub(super) index: u32,
     pub(super) frames: Box<[CallFrame]>,
     pub(super) shared: Arc<StepShared>,
-    pub(super) streams: Vec<*mut Stream>,
+    pub(super) rendezvous: Arc<LocalRendezvous>,
+    /// The stream of a device that has streams.
+    pub(super) stream: Option<StreamId>,
+    /// What has to live until the streams are done: sources of copies to the device.
+    pub(super) keep_alive: Mutex<Vec<Tensor>>,
     slots: Box<[UnsafeCell<Slot>]>,
     values: Box<[UnsafeCell<Value>]>,
     pending: Box<[AtomicU32]>,
@@ -48,8 +55,9 @@ impl PartitionState {
         index: u32,
         env: *const StepEnv,
         shared: Arc<StepShared>,
-        streams: Vec<*mut Stream>,
-    ) -> Result<PartitionState, KernelError> {
+        rendezvous: Arc<LocalRendezvous>,
+        stream: Option<StreamId>,
+    ) -> PartitionState {
         let slots: Box<[UnsafeCell<Slot>]> =
             plan.outputs.iter().map(|_| UnsafeCell::new(Slot::EMPTY)).collect();
         let values: Box<[UnsafeCell<Value>]> =
@@ -57,9 +65,20 @@ impl PartitionState {
         let pending = plan.nodes.iter().map(|node| AtomicU32::new(node.pending)).collect();
         let frames = plan.nodes.iter().map(|node| call_frame(node, env, &slots, &values)).collect();
         let state =
-            PartitionState { plan, index, frames, shared, streams, slots, values, pending };
-        state.prefill()?;
-        Ok(state)
+            PartitionState {
+                plan,
+                index,
+                frames,
+                shared,
+                rendezvous,
+                stream,
+                keep_alive: Mutex::new(Vec::new()),
+                slots,
+                values,
+                pending,
+            };
+        state.prefill();
+        state
     }
 
     /// Points the frames at themselves and at this state, which does not move any more.
@@ -69,13 +88,19 @@ impl PartitionState {
             frame.owner = owner;
             frame.index = index as u32;
             frame.set_completion(super::dispatch::completed);
-            let stream = self.plan.nodes[index].stream as usize;
-            frame.set_stream(self.streams.get(stream).copied().unwrap_or(std::ptr::null_mut()));
+            frame.set_stream(self.stream.map_or(std::ptr::null_mut(), StreamId::as_raw));
             frame.settle();
         }
     }
 
-    fn prefill(&self) -> Result<(), KernelError> {
+    /// Asks the kernels for a trace, or not.
+    pub fn set_tracing(&mut self, tracing: u32) {
+        for frame in &mut self.frames {
+            frame.call.tracing = tracing;
+        }
+    }
+
+    fn prefill(&self) {
         for (at, output) in self.plan.outputs.iter().enumerate() {
             // SAFETY: nobody else sees this state yet.
             let (slot, value) = unsafe { (self.slot_mut(at as u32), self.value_mut(at as u32)) };
@@ -90,7 +115,6 @@ impl PartitionState {
                 slot.flags |= slot_flags::CONSTANT;
             }
         }
-        Ok(())
     }
 
     /// The slot of an output.
@@ -133,6 +157,7 @@ impl PartitionState {
             // SAFETY: no node runs any more.
             unsafe { self.value_mut(output) }.release();
         }
+        self.keep_alive.lock().clear();
     }
 
     /// Shows a fed tensor.
@@ -182,10 +207,10 @@ impl PartitionState {
             let frame = self.frame(index);
             // SAFETY: this thread owns the node, whose predecessors are done.
             unsafe {
-                self.plan_outputs(node, frame);
+                self.plan_outputs(node);
                 let code = (node.compute)(node.state, &frame.call);
                 if !code.is_ok() || !self.outputs_are_planned(node) {
-                    self.failed(index, code);
+                    self.failed(index, code, ready);
                     continue;
                 }
             }
@@ -205,7 +230,7 @@ impl PartitionState {
             return;
         }
         let node = self.hot(index);
-        if node.flags & !(node_flags::CHECKED | node_flags::STREAMED) != 0 {
+        if node.flags & !(node_flags::CHECKED | node_flags::COUNTED) != 0 {
             return self.dispatch(index, ready);
         }
         self.hand_over_beside(index, ready);
@@ -225,23 +250,30 @@ impl PartitionState {
         // SAFETY: this thread owns the node, whose predecessors are done.
         let code = unsafe {
             self.clear_outputs(index);
-            self.plan_outputs(node, frame);
-            self.before_on_stream(index)
-                .unwrap_or_else(|| (node.compute)(node.state, &frame.call))
+            self.plan_outputs(node);
+            (node.compute)(node.state, &frame.call)
         };
         self.node(index).sample(begin.elapsed().as_nanos() as u64);
+        self.count(index);
         if let Some(trace) = &frame.env().trace {
             trace.span(&frame.node().name, "", began, monotonic_ns());
         }
         if !code.is_ok() {
-            return self.failed(index, code);
+            return self.failed(index, code, ready);
         }
         self.after(index, ready);
     }
 
+    /// Counts a call, where calls are counted.
+    pub(super) fn count(&self, index: u32) {
+        if let Some(runs) = &self.node(index).runs {
+            runs.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// After a kernel returned or completed with success: checks its outputs, tells its successors.
     pub(super) fn after(&self, index: u32, ready: &mut Vec<u32>) {
-        if let Err(error) = self.check_outputs(index).and_then(|()| self.after_on_stream(index)) {
+        if let Err(error) = self.check_outputs(index) {
             self.fail_node(index, &error);
             return;
         }
@@ -254,13 +286,13 @@ impl PartitionState {
     /// # Safety
     /// This thread owns the node.
     #[inline(always)]
-    unsafe fn plan_outputs(&self, node: &HotNode, frame: &CallFrame) {
+    pub(super) unsafe fn plan_outputs(&self, node: &HotNode) {
         for &output in node.planned.of(&self.plan.planned) {
             // SAFETY: the caller's promise; a planned slot's buffer is the value's kept one.
             unsafe {
                 let slot = self.slot_mut(output);
                 if slot.flags & slot_flags::PLANNED == 0 || !Buffer::raw_is_unique(slot.buffer) {
-                    self.replan(output, frame);
+                    self.replan(output);
                 }
             }
         }
@@ -273,7 +305,7 @@ impl PartitionState {
     /// As [`PartitionState::plan_outputs`].
     #[cold]
     #[inline(never)]
-    unsafe fn replan(&self, output: u32, _frame: &CallFrame) {
+    unsafe fn replan(&self, output: u32) {
         let spec = &self.plan.outputs[output as usize];
         let Some(shape) = &spec.full else { return };
         // SAFETY: the caller's promise.
@@ -312,13 +344,14 @@ impl PartitionState {
 
     /// A call failed, or its outputs are not as planned.
     #[cold]
-    fn failed(&self, index: u32, code: Code) {
+    fn failed(&self, index: u32, code: Code, ready: &mut Vec<u32>) {
         let frame = self.frame(index);
         frame.end();
         let error = if code.is_ok() {
             match self.check_outputs(index) {
                 Err(error) => error,
-                Ok(()) => return self.recover(index),
+                // It replaced its planned output by one of the right shape.
+                Ok(()) => return self.propagate(self.hot(index), ready),
             }
         } else if code == Code::PENDING {
             KernelError::internal(
@@ -328,18 +361,6 @@ impl PartitionState {
             frame.take_error(code)
         };
         self.fail_node(index, &error);
-    }
-
-    /// A kernel that was planned replaced its output by one of the right shape: the step goes on.
-    fn recover(&self, index: u32) {
-        self.shared.raise();
-        self.shared.lower(None);
-        let mut ready = Vec::new();
-        self.propagate(self.hot(index), &mut ready);
-        for node in ready {
-            self.shared.raise();
-            self.shared.lower(Some(Ready { partition: self.index, node }));
-        }
     }
 
     /// Tells the successors, and gives back what this node was the last to read.

@@ -36,6 +36,8 @@ pub(crate) struct StepShared {
     changed: Condvar,
     /// Whether anything was ever outstanding in this step: else the driver need not look.
     used: AtomicBool,
+    /// Whether a step runs: only then there is something to cancel.
+    running: AtomicBool,
     first: OnceLock<StepError>,
     pub cancellation: Arc<Cancellation>,
 }
@@ -58,6 +60,7 @@ impl StepShared {
             inbox: Mutex::ranked(rank::STEP, Inbox::default()),
             changed: Condvar::new(),
             used: AtomicBool::new(false),
+            running: AtomicBool::new(false),
             first: OnceLock::new(),
             cancellation,
         }
@@ -132,10 +135,27 @@ impl StepShared {
         }
     }
 
-    /// Ready for the next step. Only for a step that ended well with nothing outstanding.
-    pub fn reset(&mut self) {
-        self.used.store(false, Ordering::Relaxed);
-        self.first = OnceLock::new();
-        self.cancellation.reset();
+    /// A step begins.
+    #[inline(always)]
+    pub fn begin(&self) {
+        self.running.store(true, Ordering::SeqCst);
+    }
+
+    /// Cancels the step, when one runs.
+    pub fn cancel_running(&self) {
+        if self.running.load(Ordering::SeqCst) {
+            self.cancellation.cancel();
+            self.wake();
+        }
+    }
+
+    /// Ready for the next step. Only for a step that ended well, with no error and nothing outstanding.
+    #[inline(always)]
+    pub fn reset(&self) {
+        self.running.store(false, Ordering::SeqCst);
+        if self.used.load(Ordering::Relaxed) || self.cancellation.is_cancelled() {
+            self.used.store(false, Ordering::Relaxed);
+            self.cancellation.reset();
+        }
     }
 }

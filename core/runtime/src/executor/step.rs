@@ -16,8 +16,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tenon_abi::Stream;
-use tenon_framework::{Code, KernelError, Tensor, device::base::LocalDevice};
+use tenon_framework::{Code, KernelError, Tensor, device::base::{LocalDevice, StreamId}};
 use tenon_host::{
     call::{StepEnv, TraceSink, monotonic_ns},
     pool::ThreadPool,
@@ -44,11 +43,8 @@ pub(crate) struct StepState {
     env: Box<StepEnv>,
     ready: Vec<Vec<u32>>,
     inbox: Vec<Ready>,
-    streams: Vec<(Arc<dyn LocalDevice>, Vec<*mut Stream>)>,
+    streams: Vec<(Arc<dyn LocalDevice>, StreamId)>,
 }
-
-// SAFETY: the raw streams belong to this state; a step's state is used by one driver at a time.
-unsafe impl Send for StepState {}
 
 /// What a step ended with.
 #[derive(Debug)]
@@ -89,16 +85,18 @@ impl StepState {
             streams: Vec::new(),
         });
         for (index, plan) in plans.iter().enumerate() {
-            let mut streams = Vec::new();
-            for _ in 0..plan.streams {
-                streams.push(plan.device.create_stream()?);
+            let mut stream = None;
+            if plan.device.info().streams {
+                let made = plan.device.create_stream()?;
+                state.streams.push((Arc::clone(&plan.device), made));
+                stream = Some(made);
             }
-            state.streams.push((Arc::clone(&plan.device), streams.clone()));
             let env: *const StepEnv = &*state.env;
             let shared = Arc::clone(&state.shared);
-            let mut partition =
-                PartitionState::new(Arc::clone(plan), index as u32, env, shared, streams)?;
-            partition.rendezvous = Some(Arc::clone(&state.rendezvous));
+            let rendezvous = Arc::clone(&state.rendezvous);
+            let plan = Arc::clone(plan);
+            let partition =
+                PartitionState::new(plan, index as u32, env, shared, rendezvous, stream);
             state.partitions.push(partition);
         }
         for partition in &mut state.partitions {
@@ -115,6 +113,7 @@ impl StepState {
     /// Prepares the next step.
     pub fn arm(&mut self, deadline: Option<Duration>, trace: Option<Arc<dyn TraceSink>>) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        self.shared.begin();
         self.env.step.step_id = NEXT.fetch_add(1, Ordering::Relaxed);
         self.env.step.deadline_ns = deadline.map_or(0, |limit| {
             let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
@@ -221,12 +220,10 @@ impl StepState {
 
     /// Waits for the devices' streams: only then may buffers go back.
     fn synchronise(&self) -> Result<(), StepError> {
-        for (device, streams) in &self.streams {
-            for &stream in streams {
-                device.synchronize_stream(stream).map_err(|error| {
-                    StepError::node("", "", &device.name().to_string(), "", &error)
-                })?;
-            }
+        for (device, stream) in &self.streams {
+            device.synchronize_stream(*stream).map_err(|error| {
+                StepError::node("", "", &device.name().to_string(), "", &error)
+            })?;
         }
         Ok(())
     }
@@ -239,9 +236,7 @@ impl StepState {
         if !self.shared.is_untouched() || self.partitions.len() > 1 {
             self.rendezvous.reset();
         }
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.reset();
-        }
+        self.shared.reset();
     }
 
     /// Whether calls of an abandoned step still run.
@@ -252,14 +247,15 @@ impl StepState {
 
 impl Drop for StepState {
     fn drop(&mut self) {
-        // Buffers go back before the streams that their last use was enqueued on.
+        // An error was the step's, which has been reported; here only the end of the work counts. Buffers go
+        // back when nothing enqueued uses them any more.
+        for (device, stream) in &self.streams {
+            let _ = device.synchronize_stream(*stream);
+        }
         self.partitions.clear();
-        for (device, streams) in std::mem::take(&mut self.streams) {
-            for stream in streams {
-                // An error was the step's, which has been reported; here only the end of the work counts.
-                let _ = device.synchronize_stream(stream);
-                device.destroy_stream(stream);
-            }
+        for (device, stream) in std::mem::take(&mut self.streams) {
+            // SAFETY: nothing is enqueued, and the frames that knew the stream are gone.
+            unsafe { device.destroy_stream(stream) };
         }
     }
 }

@@ -4,10 +4,8 @@
 //! What a node needs every time it runs is in [`HotNode`], 48 bytes; everything else is in [`PlanNode`].
 
 mod build;
-mod builder;
 
-pub(crate) use build::{PlanInputs, build};
-pub(crate) use builder::PlanBuilder;
+pub(crate) use build::{NodeKernel, PlanSource, Sites, build};
 
 use std::sync::{
     Arc,
@@ -30,8 +28,8 @@ pub(crate) mod node_flags {
     pub const BLOCKING: u32 = 4;
     /// Some output is not planned: it is looked at after the call.
     pub const CHECKED: u32 = 8;
-    /// Waits for, or is waited for by, work on another stream.
-    pub const STREAMED: u32 = 16;
+    /// Calls are counted.
+    pub const COUNTED: u32 = 16;
 }
 
 /// A range of positions in one of the plan's arrays.
@@ -106,10 +104,14 @@ pub(crate) enum Action {
 
 /// One end of a transfer.
 pub(crate) struct Transfer {
-    /// Name of the tensor, unique among those between the two places.
+    /// What the value travels under; frame and iteration are added as it runs.
     pub key: crate::rendezvous::Key,
-    /// The device at the other end, when both are in this process.
-    pub peer: Option<Arc<dyn LocalDevice>>,
+    /// Device of the sender.
+    pub source: Arc<dyn LocalDevice>,
+    /// Device of the receiver.
+    pub destination: Arc<dyn LocalDevice>,
+    /// Whether the receiver wants it in its own memory, not in the host's.
+    pub to_device_memory: bool,
 }
 
 /// Everything else about a node.
@@ -123,8 +125,6 @@ pub(crate) struct PlanNode {
     pub first_output: u32,
     /// Predecessors that have to be done.
     pub pending: u32,
-    /// Stream of the node, on devices with streams.
-    pub stream: u32,
     /// Nanoseconds that a call costs, measured as the graph runs; 0 is not known.
     pub cost_ns: AtomicU32,
     /// Calls, for `Metadata` and the benchmarks' check that every kernel ran.
@@ -174,6 +174,4 @@ pub(crate) struct Plan {
     pub readers: Box<[(u32, u32)]>,
     /// Nodes without predecessors.
     pub roots: Box<[u32]>,
-    /// Streams that the nodes use.
-    pub streams: u32,
 }

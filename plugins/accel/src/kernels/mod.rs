@@ -128,7 +128,3 @@ impl<T: Number> Operand<T> {
         memory.write_elements(self.handle, &elements)
     }
 }
-
-#[cfg(test)]
-#[path = "../kernel_tests.rs"]
-mod tests;

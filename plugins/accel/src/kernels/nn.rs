@@ -90,8 +90,7 @@ impl<T: Number + LowestFinite> Kernel for MaxPool<T> {
             format: self.format,
         })?;
         let launch = Launch::new(c)?;
-        let (input, output) =
-            (launch.input::<T>(0)?, launch.output::<T>(0, &plan.output_dims())?);
+        let (input, output) = (launch.input::<T>(0)?, launch.output::<T>(0, &plan.output_dims())?);
         launch.enqueue("max_pool", move |memory| {
             let input = input.read(memory)?;
             output.write(memory, |output| nn::max_pool(&plan, &input, output))
@@ -128,7 +127,9 @@ register_kernel!("BiasAdd" on "ACCEL": BiasAdd<T> for "T" in [f32, f64, i32]);
 
 fn softmax<T: Float>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let Some(&cols) = c.dims(0).last() else {
-        return Err(KernelError::invalid_argument("logits: expected at least one dimension, found none"));
+        return Err(KernelError::invalid_argument(
+            "logits: expected at least one dimension, found none",
+        ));
     };
     let cols = usize::try_from(cols).map_err(|_| KernelError::internal("a negative dimension"))?;
     let launch = Launch::new(c)?;

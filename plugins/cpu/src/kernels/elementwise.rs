@@ -251,8 +251,8 @@ fn broadcast<T: Compute, O: BinaryOp<T::Wide>>(c: &ComputeContext<'_>) -> Result
     by_runs::<T, O>(c, &plan, x.data, y.data, z.data)
 }
 
-/// The right operand is repeated for each row of the left one, or as large.
-fn repeated_row<T: Compute, O: BinaryOp<T::Wide>>(
+/// The kernel of an op whose right operand is repeated for each row of the left one, or as large.
+pub fn repeated_row<T: Compute, O: BinaryOp<T::Wide>>(
     c: &ComputeContext<'_>,
 ) -> Result<(), KernelError> {
     let dims = c.dims(0);
@@ -267,7 +267,6 @@ fn repeated_row<T: Compute, O: BinaryOp<T::Wide>>(
             let y = c.input::<T>(1)?.data;
             let len = z.len();
             let z = Parts::new(z);
-            // SAFETY (in both): ranges of one split are disjoint.
             if y.len() == len {
                 return for_elements(c, len, O::COST_NS, |range| {
                     // SAFETY: ranges of one split are disjoint.

@@ -19,7 +19,8 @@ use tenon_sdk::{
 
 macro_rules! binary_ops {
     ($($op:ident, $function:ident: $bound:ident, |$x:ident, $y:ident| $value:expr;)*) => {$(
-        struct $op;
+        /// One of the ops of this file.
+        pub struct $op;
 
         impl<W: $bound<Wide = W>> BinaryOp<W> for $op {
             #[inline(always)]

@@ -1,0 +1,289 @@
+//! Building graphs in code.
+
+use crate::{
+    ControlFlow, Graph, GraphError, Node, NodeId, Output,
+    import::{Wiring, check_types, unknown_op},
+};
+use std::{collections::HashMap, sync::Arc};
+use tenon_framework::{
+    DType, PartialShape, Tensor,
+    attr::{AttrMap, AttrValue},
+    attr_view::AttrTable,
+    device::DeviceName,
+    op::{OpDef, Signature, apply_defaults, check_attrs, infer_attrs},
+    registry::Registry,
+};
+
+impl From<NodeId> for Output {
+    /// Output 0.
+    fn from(node: NodeId) -> Output {
+        Output { node, output: 0 }
+    }
+}
+
+/// Adds nodes to a graph, each checked when it is added.
+///
+/// ```
+/// use tenon_framework::{DType, PartialShape, op::OpDef, registry::*};
+/// use tenon_graph::GraphBuilder;
+///
+/// let mut plugin = Transaction::new(PluginInfo::linked(PluginId(0), "ops", "0", 0));
+/// plugin.add_op(OpDef::from_spec("Placeholder", &[], &["output: dtype"], &["dtype: type", "shape: shape = ?"])?);
+/// plugin.add_op(OpDef::from_spec("Add", &["x: T", "y: T"], &["z: T"], &["T: type"])?);
+/// let (registry, _) = commit_all(&Registry::new(), vec![plugin]).unwrap();
+///
+/// let mut b = GraphBuilder::new(&registry);
+/// let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+/// let y = b.op("Add").name("y").input(x).input(x).build()?;
+/// let graph = b.finish();
+/// assert_eq!(graph.node(y).attrs.get("T").unwrap().as_type(), Some(DType::FLOAT));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct GraphBuilder<'r> {
+    graph: Graph,
+    registry: &'r Registry,
+    /// Next number to try for a node of an op that is given no name.
+    numbers: HashMap<String, u64>,
+}
+
+impl<'r> GraphBuilder<'r> {
+    /// Begins an empty graph.
+    pub fn new(registry: &'r Registry) -> GraphBuilder<'r> {
+        GraphBuilder::extending(Graph::new(), registry)
+    }
+
+    /// Goes on with a graph.
+    pub fn extending(graph: Graph, registry: &'r Registry) -> GraphBuilder<'r> {
+        GraphBuilder { graph, registry, numbers: HashMap::new() }
+    }
+
+    /// The graph so far.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The graph.
+    pub fn finish(self) -> Graph {
+        self.graph
+    }
+
+    /// Begins a node of this op. Without a name it is called after the op.
+    pub fn op(&mut self, op: &str) -> NodeBuilder<'_, 'r> {
+        NodeBuilder {
+            builder: self,
+            op: op.to_owned(),
+            name: None,
+            inputs: Vec::new(),
+            control: Vec::new(),
+            attrs: AttrMap::new(),
+            device: String::new(),
+        }
+    }
+
+    /// Adds a `Placeholder`.
+    ///
+    /// # Errors
+    /// As [`NodeBuilder::build`].
+    pub fn placeholder(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        shape: PartialShape,
+    ) -> Result<Output, GraphError> {
+        let node = self.op("Placeholder").name(name).attr("dtype", dtype).attr("shape", shape);
+        Ok(node.build()?.into())
+    }
+
+    /// Adds a `Const`.
+    ///
+    /// # Errors
+    /// As [`NodeBuilder::build`].
+    pub fn constant(&mut self, name: &str, value: Tensor) -> Result<Output, GraphError> {
+        let dtype = value.dtype();
+        let node = self.op("Const").name(name).attr("dtype", dtype).attr("value", value);
+        Ok(node.build()?.into())
+    }
+
+    /// Makes input `index` of a `Merge` come from a `NextIteration`, which closes a loop. The `Merge` is
+    /// built with another value of the type there, such as the `Enter` twice.
+    ///
+    /// # Errors
+    /// Nodes of other ops, another type, no such input.
+    pub fn back_edge(
+        &mut self,
+        merge: NodeId,
+        index: usize,
+        next: impl Into<Output>,
+    ) -> Result<(), GraphError> {
+        let next = next.into();
+        let mut node = self.graph.nodes.get(merge.index()).map(|node| Node::clone(node));
+        let source = self.graph.nodes.get(next.node.index());
+        let (Some(node), Some(source)) = (node.as_mut(), source) else {
+            let missing = if source.is_none() { next.node } else { merge };
+            return Err(GraphError::Foreign {
+                node: missing.to_string(),
+                op: "Merge".to_owned(),
+                found: format!("node {missing}"),
+            });
+        };
+        let fits = node.control_flow() == ControlFlow::Merge
+            && source.control_flow() == ControlFlow::NextIteration
+            && next.output == 0;
+        match node.inputs.get_mut(index).filter(|_| fits) {
+            Some(input) => *input = next,
+            None => {
+                return Err(GraphError::BackEdge {
+                    node: node.name.clone(),
+                    op: node.op.name.clone(),
+                    source_name: source.name.clone(),
+                    source_op: source.op.name.clone(),
+                });
+            }
+        }
+        check_edges(&self.graph, node)?;
+        // What was imported says otherwise now.
+        node.origin = None;
+        self.graph.nodes[merge.index()] = Arc::new(node.clone());
+        Ok(())
+    }
+
+    fn free_name(&mut self, op: &str) -> String {
+        let number = self.numbers.entry(op.to_owned()).or_insert(0);
+        loop {
+            let name = if *number == 0 { op.to_owned() } else { format!("{op}_{number}") };
+            *number += 1;
+            if !self.graph.names.contains_key(&name) {
+                return name;
+            }
+        }
+    }
+}
+
+/// A node to be.
+#[derive(Debug)]
+#[must_use = "build() adds the node"]
+pub struct NodeBuilder<'b, 'r> {
+    builder: &'b mut GraphBuilder<'r>,
+    op: String,
+    name: Option<String>,
+    inputs: Vec<Output>,
+    control: Vec<NodeId>,
+    attrs: AttrMap,
+    device: String,
+}
+
+impl NodeBuilder<'_, '_> {
+    /// Names the node.
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+
+    /// Adds a data input; a node stands for its output 0.
+    pub fn input(mut self, input: impl Into<Output>) -> Self {
+        self.inputs.push(input.into());
+        self
+    }
+
+    /// Adds data inputs.
+    pub fn inputs(mut self, inputs: impl IntoIterator<Item = Output>) -> Self {
+        self.inputs.extend(inputs);
+        self
+    }
+
+    /// Sets an attribute. Types and numbers that the inputs determine need not be set.
+    pub fn attr(mut self, name: &str, value: impl Into<AttrValue>) -> Self {
+        self.attrs.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Asks for a device, by a full or partial name.
+    pub fn device(mut self, name: &str) -> Self {
+        self.device = name.to_owned();
+        self
+    }
+
+    /// Adds a control input.
+    pub fn control(mut self, node: NodeId) -> Self {
+        if !self.control.contains(&node) {
+            self.control.push(node);
+        }
+        self
+    }
+
+    /// Adds the node.
+    ///
+    /// # Errors
+    /// What [`Graph::extend`] refuses, and nodes of another graph where that shows; the graph is as before.
+    pub fn build(self) -> Result<NodeId, GraphError> {
+        let graph = &self.builder.graph;
+        if u32::try_from(graph.len() + 1).is_err() {
+            return Err(GraphError::TooManyNodes { found: graph.len() + 1 });
+        }
+        let name = match &self.name {
+            Some(name) => name.clone(),
+            None => self.builder.free_name(&self.op),
+        };
+        let graph = &self.builder.graph;
+        graph.check_name(&name, &self.op)?;
+        let registry = self.builder.registry;
+        let op = registry.op(&self.op).cloned();
+        let op = op.ok_or_else(|| unknown_op(registry, name.clone(), self.op.clone()))?;
+        let types = self.input_types(&name)?;
+        let device = DeviceName::parse(&self.device)
+            .map_err(|source| GraphError::Device { node: name.clone(), source })?;
+        let (attrs, signature) = complete(&op, &types, self.attrs)
+            .map_err(|source| GraphError::Op { node: name.clone(), source })?;
+        let node = Node {
+            name: name.clone(),
+            op,
+            attrs: Arc::new(AttrTable::new(attrs)),
+            device,
+            inputs: self.inputs,
+            control_inputs: self.control,
+            signature,
+            origin: None,
+        };
+        check_edges(graph, &node)?;
+        let id = NodeId(graph.len() as u32);
+        self.builder.graph.names.insert(name, id);
+        self.builder.graph.nodes.push(Arc::new(node));
+        Ok(id)
+    }
+
+    fn input_types(&self, name: &str) -> Result<Vec<DType>, GraphError> {
+        let graph = &self.builder.graph;
+        let foreign = |found| GraphError::Foreign {
+            node: name.to_owned(),
+            op: self.op.clone(),
+            found,
+        };
+        if let Some(id) = self.control.iter().find(|id| id.index() >= graph.len()) {
+            return Err(foreign(format!("node {id}")));
+        }
+        let dtype = |input: &Output| {
+            let types = graph.nodes.get(input.node.index()).map(|node| node.outputs());
+            let dtype = types.and_then(|types| types.get(input.output as usize)).copied();
+            dtype.ok_or_else(|| foreign(format!("output {} of node {}", input.output, input.node)))
+        };
+        self.inputs.iter().map(dtype).collect()
+    }
+}
+
+fn complete(
+    op: &OpDef,
+    types: &[DType],
+    mut attrs: AttrMap,
+) -> Result<(AttrMap, Signature), tenon_framework::op::OpError> {
+    infer_attrs(op, types, &mut attrs)?;
+    apply_defaults(op, &mut attrs)?;
+    check_attrs(op, &attrs)?;
+    let signature = Signature::resolve(op, &attrs)?;
+    Ok((attrs, signature))
+}
+
+fn check_edges(graph: &Graph, node: &Node) -> Result<(), GraphError> {
+    let wiring = Wiring { graph, names: &HashMap::new(), nodes: &[] };
+    check_types(&wiring, node, &node.inputs)
+}

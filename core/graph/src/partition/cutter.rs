@@ -1,0 +1,369 @@
+//! The state of cutting one graph.
+
+use super::types::{
+    ArgSide, Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,
+};
+use crate::{ControlFlow, FrameId, Frames, Graph, GraphError, NodeId, Output, Subgraph};
+use std::collections::{BTreeMap, HashMap};
+use tenon_framework::{DType, PartialShape};
+
+/// What a transfer carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Carried {
+    Value(Output),
+    Control(NodeId),
+}
+
+/// Where a value is, before it is brought anywhere.
+struct Source {
+    location: usize,
+    edge: Edge,
+    memory: Memory,
+    frame: FrameId,
+}
+
+pub(super) struct Cutter<'a> {
+    graph: &'a Graph,
+    sub: &'a Subgraph,
+    options: &'a PartitionOptions<'a>,
+    frames: &'a Frames,
+    /// Location of each node, by position in the order of the subgraph.
+    locations: Vec<usize>,
+    /// Place in its partition of each node that is there, by position in that order.
+    places: Vec<u32>,
+    /// Place in the client's partition of each feed that is there.
+    feeds: Vec<Option<u32>>,
+    parts: BTreeMap<usize, Vec<PartNode>>,
+    /// Place of the `Recv` of what was brought already.
+    brought: HashMap<(Carried, usize, Memory), u32>,
+    transfers: u32,
+}
+
+impl<'a> Cutter<'a> {
+    pub(super) fn new(
+        graph: &'a Graph,
+        sub: &'a Subgraph,
+        options: &'a PartitionOptions<'a>,
+        frames: &'a Frames,
+    ) -> Result<Cutter<'a>, GraphError> {
+        let devices = options.devices.len();
+        let check = |found: usize, what: &dyn Fn() -> String| {
+            if found < devices { Ok(found) } else { Err(GraphError::Location { what: what(), found, devices }) }
+        };
+        check(options.client, &|| "the client".to_owned())?;
+        let locations = sub.order.iter().map(|&id| {
+            check((options.location)(id), &|| format!("node '{}'", graph.node(id).name))
+        });
+        Ok(Cutter {
+            graph,
+            sub,
+            options,
+            frames,
+            locations: locations.collect::<Result<_, _>>()?,
+            places: Vec::with_capacity(sub.order.len()),
+            feeds: vec![None; sub.feeds.len()],
+            parts: BTreeMap::new(),
+            brought: HashMap::new(),
+            transfers: 0,
+        })
+    }
+
+    pub(super) fn cut(mut self) -> Result<Partitioned, GraphError> {
+        let mut back_edges = Vec::new();
+        for (at, &id) in self.sub.order.iter().enumerate() {
+            self.add_node(at, id, &mut back_edges)?;
+        }
+        for (at, index) in back_edges {
+            self.close_loop(at, index)?;
+        }
+        for (index, &fetch) in self.sub.fetches.iter().enumerate() {
+            self.add_fetch(index, fetch)?;
+        }
+        Ok(self.finish())
+    }
+
+    fn finish(self) -> Partitioned {
+        let steers = |node: &PartNode| ControlFlow::of(&node.op) != ControlFlow::No;
+        // What comes from elsewhere may be dead wherever a node steers.
+        let any = self.parts.values().flatten().any(steers);
+        let receives = |node: &PartNode| matches!(node.kind, PartKind::Recv(_));
+        let partitions = self.parts.into_iter().map(|(location, nodes)| Partition {
+            location,
+            device: self.options.devices[location].name.clone(),
+            has_control_flow: any && nodes.iter().any(|node| steers(node) || receives(node)),
+            nodes,
+        });
+        Partitioned {
+            partitions: partitions.collect(),
+            frames: self.frames.clone(),
+            transfers: self.transfers,
+        }
+    }
+
+    fn push(&mut self, location: usize, node: PartNode) -> u32 {
+        let nodes = self.parts.entry(location).or_default();
+        nodes.push(node);
+        nodes.len() as u32 - 1
+    }
+
+    fn memory(&self, location: usize, host: bool) -> Memory {
+        if host || self.options.devices[location].host_memory { Memory::Host } else { Memory::Device }
+    }
+
+    fn arg_memory(&self, location: usize, id: NodeId, side: ArgSide) -> Memory {
+        let own = !self.options.devices[location].host_memory;
+        self.memory(location, own && (self.options.host_memory)(id, side))
+    }
+
+    fn add_node(
+        &mut self,
+        at: usize,
+        id: NodeId,
+        back_edges: &mut Vec<(usize, usize)>,
+    ) -> Result<(), GraphError> {
+        let node = self.graph.node(id);
+        let location = self.locations[at];
+        let side = |cutter: &Self, count, side: fn(usize) -> ArgSide| -> Vec<Memory> {
+            (0..count).map(|index| cutter.arg_memory(location, id, side(index))).collect()
+        };
+        let input_memory = side(self, node.inputs.len(), ArgSide::Input);
+        let output_memory = side(self, node.outputs().len(), ArgSide::Output);
+        let mut inputs = Vec::with_capacity(node.inputs.len());
+        for (index, &input) in node.inputs.iter().enumerate() {
+            if self.is_back_edge(at, input) {
+                back_edges.push((at, index));
+                inputs.push(Edge { node: 0, output: 0 });
+            } else {
+                let wants_reference = node.signature.inputs[index].is_ref();
+                let memory = input_memory[index];
+                inputs.push(self.bring(input, location, memory, wants_reference)?);
+            }
+        }
+        let control: Vec<NodeId> = self.sub.control_inputs(self.graph, id).collect();
+        let control_inputs = control
+            .into_iter()
+            .map(|source| self.bring_control(source, location))
+            .collect::<Result<_, _>>()?;
+        let shape = |output| self.options.shapes.shape(Output::new(id, output));
+        let place = self.push(
+            location,
+            PartNode {
+                name: node.name.clone(),
+                op: node.op.name.clone(),
+                kind: PartKind::Node(id),
+                inputs,
+                control_inputs,
+                input_types: node.signature.inputs.clone(),
+                output_types: node.signature.outputs.clone(),
+                input_memory,
+                output_memory,
+                output_shapes: (0..node.outputs().len() as u32).map(shape).collect(),
+                frame: self.frames.runs_in[at],
+            },
+        );
+        self.places.push(place);
+        Ok(())
+    }
+
+    /// Whether the source of an input stands later in the order: only a loop leads back.
+    fn is_back_edge(&self, at: usize, input: Output) -> bool {
+        self.sub.feed_of(input).is_none()
+            && self.sub.position(input.node).is_some_and(|source| source >= at)
+    }
+
+    fn close_loop(&mut self, at: usize, index: usize) -> Result<(), GraphError> {
+        let node = self.graph.node(self.sub.order[at]);
+        let location = self.locations[at];
+        let place = self.places[at] as usize;
+        let memory = self.parts[&location][place].input_memory[index];
+        let wants_reference = node.signature.inputs[index].is_ref();
+        let edge = self.bring(node.inputs[index], location, memory, wants_reference)?;
+        if let Some(nodes) = self.parts.get_mut(&location) {
+            nodes[place].inputs[index] = edge;
+        }
+        Ok(())
+    }
+
+    /// Where a tensor is; a feed is added to the client's partition when it is first used.
+    fn source(&mut self, value: Output) -> Source {
+        if let Some(index) = self.sub.feed_of(value) {
+            let location = self.options.client;
+            let node = match self.feeds[index] {
+                Some(place) => place,
+                None => self.add_feed(index, value),
+            };
+            let edge = Edge { node, output: 0 };
+            return Source { location, edge, memory: Memory::Host, frame: FrameId::ROOT };
+        }
+        let at = self.sub.position(value.node).unwrap_or_default();
+        let location = self.locations[at];
+        Source {
+            location,
+            edge: Edge { node: self.places[at], output: value.output },
+            memory: self.arg_memory(location, value.node, ArgSide::Output(value.output as usize)),
+            frame: self.frames.gives_to[at],
+        }
+    }
+
+    fn add_feed(&mut self, index: usize, value: Output) -> u32 {
+        let node = PartNode {
+            name: format!("{}/_arg", self.graph.output_name(value)),
+            op: "_Arg".to_owned(),
+            kind: PartKind::Feed { index },
+            inputs: Vec::new(),
+            control_inputs: Vec::new(),
+            input_types: Vec::new(),
+            output_types: vec![self.graph.dtype(value).base()],
+            input_memory: Vec::new(),
+            output_memory: vec![Memory::Host],
+            output_shapes: vec![self.options.shapes.seen(self.sub, value)],
+            frame: FrameId::ROOT,
+        };
+        let place = self.push(self.options.client, node);
+        self.feeds[index] = Some(place);
+        place
+    }
+
+    fn add_fetch(&mut self, index: usize, value: Output) -> Result<(), GraphError> {
+        let frame = self.source(value).frame;
+        if frame != FrameId::ROOT {
+            return Err(GraphError::FetchInFrame {
+                tensor: self.graph.output_name(value),
+                frame: self.frames.path(frame),
+            });
+        }
+        let edge = self.bring(value, self.options.client, Memory::Host, false)?;
+        let node = PartNode {
+            name: format!("{}/_retval_{index}", self.graph.output_name(value)),
+            op: "_Retval".to_owned(),
+            kind: PartKind::Fetch { index },
+            inputs: vec![edge],
+            control_inputs: Vec::new(),
+            input_types: vec![self.graph.dtype(value).base()],
+            output_types: Vec::new(),
+            input_memory: vec![Memory::Host],
+            output_memory: Vec::new(),
+            output_shapes: Vec::new(),
+            frame: FrameId::ROOT,
+        };
+        self.push(self.options.client, node);
+        Ok(())
+    }
+
+    /// The edge from which a node at `location` reads `value` in `memory`.
+    fn bring(
+        &mut self,
+        value: Output,
+        location: usize,
+        memory: Memory,
+        wants_reference: bool,
+    ) -> Result<Edge, GraphError> {
+        if wants_reference && self.sub.feed_of(value).is_some() {
+            return Err(GraphError::FedReference { tensor: self.graph.output_name(value) });
+        }
+        let source = self.source(value);
+        if source.location == location && source.memory == memory {
+            return Ok(source.edge);
+        }
+        let key = (Carried::Value(value), location, memory);
+        if let Some(&node) = self.brought.get(&key) {
+            return Ok(Edge { node, output: 0 });
+        }
+        let tensor = self.graph.output_name(value);
+        if wants_reference {
+            return Err(GraphError::SplitReference {
+                tensor,
+                from: self.options.devices[source.location].name.clone(),
+                to: self.options.devices[location].name.clone(),
+            });
+        }
+        let shape = self.options.shapes.seen(self.sub, value);
+        let to_host = memory == Memory::Host && !self.options.devices[location].host_memory;
+        let transfer = Transfer {
+            id: self.transfers,
+            source: source.location,
+            destination: location,
+            tensor: if to_host { format!("{tensor}@host") } else { tensor },
+            source_memory: source.memory,
+            destination_memory: memory,
+            dtype: self.graph.dtype(value).base(),
+            shape,
+        };
+        let node = self.transfer(transfer, vec![source.edge], Vec::new(), source.frame)?;
+        self.brought.insert(key, node);
+        Ok(Edge { node, output: 0 })
+    }
+
+    /// The node at `location` for which one waits that waits for `id`.
+    fn bring_control(&mut self, id: NodeId, location: usize) -> Result<u32, GraphError> {
+        let at = self.sub.position(id).unwrap_or_default();
+        let (from, place) = (self.locations[at], self.places[at]);
+        if from == location {
+            return Ok(place);
+        }
+        let key = (Carried::Control(id), location, Memory::Host);
+        if let Some(&node) = self.brought.get(&key) {
+            return Ok(node);
+        }
+        let transfer = Transfer {
+            id: self.transfers,
+            source: from,
+            destination: location,
+            tensor: format!("^{}", self.graph.node(id).name),
+            source_memory: Memory::Host,
+            destination_memory: Memory::Host,
+            dtype: DType::FLOAT,
+            shape: PartialShape::new(&[0]).unwrap_or_default(),
+        };
+        let node = self.transfer(transfer, Vec::new(), vec![place], self.frames.gives_to[at])?;
+        self.brought.insert(key, node);
+        Ok(node)
+    }
+
+    /// Adds a pair; gives the place of the `Recv`.
+    fn transfer(
+        &mut self,
+        transfer: Transfer,
+        inputs: Vec<Edge>,
+        control_inputs: Vec<u32>,
+        frame: FrameId,
+    ) -> Result<u32, GraphError> {
+        if !transfer.is_local() && frame != FrameId::ROOT {
+            return Err(GraphError::SplitFrame {
+                frame: self.frames.path(frame),
+                tensor: transfer.tensor,
+                from: self.options.devices[transfer.source].name.clone(),
+                to: self.options.devices[transfer.destination].name.clone(),
+            });
+        }
+        self.transfers += 1;
+        let sender = PartNode {
+            name: format!("{}/_send_{}", transfer.tensor, transfer.id),
+            op: "_Send".to_owned(),
+            input_types: vec![transfer.dtype; inputs.len()],
+            input_memory: vec![transfer.source_memory; inputs.len()],
+            inputs,
+            control_inputs,
+            output_types: Vec::new(),
+            output_memory: Vec::new(),
+            output_shapes: Vec::new(),
+            frame,
+            kind: PartKind::Send(transfer.clone()),
+        };
+        let sent = self.push(transfer.source, sender);
+        let receiver = PartNode {
+            name: format!("{}/_recv_{}", transfer.tensor, transfer.id),
+            op: "_Recv".to_owned(),
+            inputs: Vec::new(),
+            control_inputs: if transfer.is_local() { vec![sent] } else { Vec::new() },
+            input_types: Vec::new(),
+            output_types: vec![transfer.dtype],
+            input_memory: Vec::new(),
+            output_memory: vec![transfer.destination_memory],
+            output_shapes: vec![transfer.shape.clone()],
+            frame,
+            kind: PartKind::Recv(transfer.clone()),
+        };
+        Ok(self.push(transfer.destination, receiver))
+    }
+}

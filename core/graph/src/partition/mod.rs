@@ -1,0 +1,31 @@
+//! Cutting a step's graph into one part per device.
+//!
+//! Where a value is needed on another device, or on the same device in the other kind of memory, a `Send`
+//! gives it to the rendezvous and a `Recv` takes it: one pair per (tensor, destination, memory), however many
+//! nodes use it there. A control edge between devices is a pair that carries an empty tensor. On one device
+//! the `Recv` waits for its `Send` by a control edge too, so that it runs in the frame and iteration of the
+//! `Send`. Between devices it has no input and runs in the step itself, which is why a loop over several
+//! devices is refused.
+
+mod cutter;
+mod types;
+
+pub use types::{
+    ArgSide, Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,
+};
+
+use crate::{Frames, Graph, GraphError, Subgraph};
+
+/// Cuts a step's graph. Equal inputs give equal partitions.
+///
+/// # Errors
+/// Loops over several devices, references that would leave their device, fetches inside of loops, locations
+/// that are none of the devices.
+pub fn partition(
+    graph: &Graph,
+    sub: &Subgraph,
+    options: &PartitionOptions<'_>,
+) -> Result<Partitioned, GraphError> {
+    let frames = Frames::find(graph, sub)?;
+    cutter::Cutter::new(graph, sub, options, &frames)?.cut()
+}

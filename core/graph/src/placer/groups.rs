@@ -1,0 +1,177 @@
+//! Nodes that belong on one device.
+
+use crate::{Graph, GraphError, Node, NodeId, Subgraph, import::near_names};
+use std::collections::HashMap;
+use tenon_framework::{
+    DType,
+    attr::{AttrList, AttrValue},
+    device::DeviceName,
+};
+
+/// Nodes that belong on one device, and what they ask for together.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// Those that run, by number; at least one.
+    pub members: Vec<NodeId>,
+    /// Their merged requests.
+    pub request: DeviceName,
+}
+
+impl Group {
+    /// Whether it is one stateless node without inputs that asks for nothing.
+    pub(super) fn is_generator(&self, graph: &Graph, sub: &Subgraph) -> bool {
+        let [id] = self.members[..] else { return false };
+        let node = graph.node(id);
+        self.request == DeviceName::default()
+            && node.inputs.is_empty()
+            && sub.control_inputs(graph, id).next().is_none()
+            && !node.op.stateful
+    }
+}
+
+const BY_CLASS: &str = "one names the other in '_class'";
+const BY_REFERENCE: &str = "a reference leads from one to the other";
+const BY_RESOURCE: &str = "a resource leads from one to the other";
+
+/// The names that a node is colocated with.
+fn classes(node: &Node) -> impl Iterator<Item = &str> {
+    let texts = match node.attrs.get("_class") {
+        Some(AttrValue::List(AttrList::String(texts))) => texts.as_slice(),
+        _ => &[],
+    };
+    texts.iter().filter_map(|text| std::str::from_utf8(text).ok()?.strip_prefix("loc:@"))
+}
+
+/// The groups of the nodes that run, by their first node.
+pub(super) fn groups(graph: &Graph, sub: &Subgraph, soft: bool) -> Result<Vec<Group>, GraphError> {
+    let mut joiner = Joiner::new(graph.len());
+    // Nodes that do not run count as far as others are colocated with them.
+    let mut seen = vec![false; graph.len()];
+    let mut stack = sub.order.clone();
+    while let Some(id) = stack.pop() {
+        if std::mem::replace(&mut seen[id.index()], true) {
+            continue;
+        }
+        for with in classes(graph.node(id)) {
+            let other = find(graph, id, with)?;
+            joiner.join(id, other, BY_CLASS);
+            stack.push(other);
+        }
+    }
+    for &id in &sub.order {
+        join_edges(graph, sub, id, &mut joiner);
+    }
+    collect(graph, sub, soft, &seen, &mut joiner)
+}
+
+fn find(graph: &Graph, node: NodeId, with: &str) -> Result<NodeId, GraphError> {
+    graph.find(with).ok_or_else(|| GraphError::ColocationUnknown {
+        node: graph.node(node).name.clone(),
+        with: with.to_owned(),
+        near: near_names(with, graph.names.keys().map(String::as_str)),
+    })
+}
+
+fn join_edges(graph: &Graph, sub: &Subgraph, id: NodeId, joiner: &mut Joiner) {
+    let node = graph.node(id);
+    for (input, &wanted) in node.inputs.iter().zip(&node.signature.inputs) {
+        // What is fed has no place of its own, and what a loop brings back is joined all the same.
+        if sub.feed_of(*input).is_some() || !sub.contains(input.node) {
+            continue;
+        }
+        if wanted.is_ref() {
+            joiner.join(input.node, id, BY_REFERENCE);
+        } else if wanted == DType::RESOURCE {
+            joiner.join(input.node, id, BY_RESOURCE);
+        }
+    }
+}
+
+fn collect(
+    graph: &Graph,
+    sub: &Subgraph,
+    soft: bool,
+    seen: &[bool],
+    joiner: &mut Joiner,
+) -> Result<Vec<Group>, GraphError> {
+    let mut position: HashMap<u32, usize> = HashMap::new();
+    let mut all: Vec<(Group, Vec<NodeId>)> = Vec::new();
+    for id in (0..graph.len() as u32).map(NodeId).filter(|id| seen[id.index()]) {
+        let at = *position.entry(joiner.root(id.0)).or_insert_with(|| {
+            all.push((Group { members: Vec::new(), request: DeviceName::default() }, Vec::new()));
+            all.len() - 1
+        });
+        let (group, askers) = &mut all[at];
+        let request = &graph.node(id).device;
+        match group.request.merge(request, soft) {
+            Ok(merged) => group.request = merged,
+            Err(_) => return Err(conflict(graph, askers, id, joiner)),
+        }
+        askers.push(id);
+        if sub.contains(id) {
+            group.members.push(id);
+        }
+    }
+    Ok(all.into_iter().map(|(group, _)| group).filter(|group| !group.members.is_empty()).collect())
+}
+
+/// The error that names the first earlier node whose own request differs.
+fn conflict(graph: &Graph, earlier: &[NodeId], id: NodeId, joiner: &Joiner) -> GraphError {
+    let node = graph.node(id);
+    let differs = |&other: &NodeId| {
+        let source = graph.node(other).device.merge(&node.device, false).err()?;
+        Some((graph.node(other).name.clone(), source))
+    };
+    let why = joiner.why[id.index()];
+    match earlier.iter().find_map(differs) {
+        Some((first, source)) => {
+            GraphError::ColocationConflict { first, second: node.name.clone(), why, source }
+        }
+        // Names merge part by part, so that what differs from the whole differs from one.
+        None => GraphError::NoDevice {
+            node: node.name.clone(),
+            op: node.op.name.clone(),
+            requested: node.device.clone(),
+            candidates: vec![why.to_owned()],
+        },
+    }
+}
+
+/// Sets of nodes, joined pair by pair.
+struct Joiner {
+    parent: Vec<u32>,
+    size: Vec<u32>,
+    why: Vec<&'static str>,
+}
+
+impl Joiner {
+    fn new(count: usize) -> Joiner {
+        Joiner {
+            parent: (0..count as u32).collect(),
+            size: vec![1; count],
+            why: vec![BY_CLASS; count],
+        }
+    }
+
+    fn root(&mut self, mut at: u32) -> u32 {
+        while self.parent[at as usize] != at {
+            let above = self.parent[self.parent[at as usize] as usize];
+            self.parent[at as usize] = above;
+            at = above;
+        }
+        at
+    }
+
+    fn join(&mut self, a: NodeId, b: NodeId, why: &'static str) {
+        self.why[a.index()] = why;
+        self.why[b.index()] = why;
+        let (a, b) = (self.root(a.0), self.root(b.0));
+        if a == b {
+            return;
+        }
+        let (large, small) =
+            if self.size[a as usize] >= self.size[b as usize] { (a, b) } else { (b, a) };
+        self.parent[small as usize] = large;
+        self.size[large as usize] += self.size[small as usize];
+    }
+}

@@ -1,0 +1,137 @@
+//! The devices of a runtime.
+
+use super::{core::DeviceCore, plugin_device::PluginDevice};
+use crate::{entries::HOST, sink::MessageSink};
+use std::sync::Arc;
+use tenon_abi::Plugin;
+use tenon_framework::{
+    device::{DeviceName, base::DeviceBase},
+    registry::{DeviceTypeDef, PluginId, Registry, RegistryEvent, RegistryHandle},
+    sync::{Mutex, rank},
+};
+
+/// A device type of which there is no device, or not all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AbsentType {
+    /// Name of the type.
+    pub device_type: String,
+    /// Why.
+    pub reason: String,
+}
+
+#[derive(Default)]
+struct Open {
+    /// In the order of type names and numbers, with the number of the plugin that registered the type.
+    devices: Vec<(PluginId, Arc<PluginDevice>)>,
+    absent: Vec<AbsentType>,
+}
+
+/// Opens the devices of all registered types, and holds them open.
+pub struct DeviceManager {
+    registry: Arc<RegistryHandle>,
+    open: Mutex<Open>,
+}
+
+impl DeviceManager {
+    /// Opens every device of every type in the current snapshot. `plugin` gives the host's record of a
+    /// plugin. A type without devices, or a device that cannot be opened, hides no other: see
+    /// [`DeviceManager::absent`].
+    pub fn new(
+        registry: Arc<RegistryHandle>,
+        plugin: impl Fn(PluginId) -> *const Plugin,
+    ) -> DeviceManager {
+        let manager = DeviceManager {
+            registry,
+            open: Mutex::ranked(rank::REGISTRY, Open::default()),
+        };
+        manager.refresh(plugin);
+        manager
+    }
+
+    /// Opens the devices of types that the current snapshot has and this manager has not, and lets go of
+    /// those whose plugin is out of use. Subscribers are told.
+    pub fn refresh(&self, plugin: impl Fn(PluginId) -> *const Plugin) {
+        let snapshot = self.registry.load();
+        let (added, retired) = self.update(&snapshot, &plugin);
+        // Outside the lock: subscribers may ask this manager. Whoever still uses a device keeps it open.
+        for device in &retired {
+            self.registry.publish(&RegistryEvent::DeviceRetired(device.name().clone()));
+        }
+        for device in &added {
+            self.registry.publish(&RegistryEvent::DeviceAdded(device.name().clone()));
+        }
+    }
+
+    fn update(
+        &self,
+        snapshot: &Registry,
+        plugin: &impl Fn(PluginId) -> *const Plugin,
+    ) -> (Vec<Arc<PluginDevice>>, Vec<Arc<PluginDevice>>) {
+        let mut open = self.open.lock();
+        let stays = |id: PluginId, device: &PluginDevice| {
+            snapshot.device_type(device.device_type()).is_some_and(|def| def.plugin == id)
+        };
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            open.devices.drain(..).partition(|(id, device)| stays(*id, device));
+        open.devices = kept;
+        open.absent.clear();
+        let mut added = Vec::new();
+        for def in snapshot.device_types() {
+            if open.devices.iter().any(|(_, device)| device.device_type() == def.name) {
+                continue;
+            }
+            // SAFETY: the loader's record of the plugin that registered the type.
+            let devices = unsafe { self.open_type(def, plugin(def.plugin), &mut open.absent) };
+            added.extend(devices.iter().cloned());
+            open.devices.extend(devices.into_iter().map(|device| (def.plugin, device)));
+        }
+        open.devices.sort_by(|(_, a), (_, b)| a.name().cmp(b.name()));
+        (added, gone.into_iter().map(|(_, device)| device).collect())
+    }
+
+    /// # Safety
+    /// `plugin` is the record of the plugin that registered the type.
+    unsafe fn open_type(
+        &self,
+        def: &DeviceTypeDef,
+        plugin: *const Plugin,
+        absent: &mut Vec<AbsentType>,
+    ) -> Vec<Arc<PluginDevice>> {
+        let sink = MessageSink::new();
+        // SAFETY: the type's own entry with live arguments.
+        let count = unsafe { (def.probe)(&HOST, plugin, sink.as_sink()) };
+        let mut miss = |reason: String| {
+            tracing::info!(device_type = def.name, "{reason}");
+            absent.push(AbsentType { device_type: def.name.clone(), reason });
+        };
+        if count == 0 {
+            miss(sink.take().unwrap_or_else(|| "there is none, and no reason was given".to_owned()));
+        }
+        let mut devices = Vec::new();
+        for ordinal in 0..count {
+            // SAFETY: the caller's promise.
+            match unsafe { DeviceCore::open(def, ordinal, plugin, &self.registry) } {
+                Ok(core) => devices.push(PluginDevice::new(core)),
+                Err(error) => miss(error.message),
+            }
+        }
+        devices
+    }
+
+    /// All open devices, in the order of type names and numbers.
+    pub fn devices(&self) -> Vec<Arc<PluginDevice>> {
+        self.open.lock().devices.iter().map(|(_, device)| Arc::clone(device)).collect()
+    }
+
+    /// Types without devices and devices that could not be opened, with the reasons.
+    pub fn absent(&self) -> Vec<AbsentType> {
+        self.open.lock().absent.clone()
+    }
+
+    /// The first device that a name, full or partial, covers.
+    pub fn find(&self, name: &DeviceName) -> Option<Arc<PluginDevice>> {
+        let open = self.open.lock();
+        let mut devices = open.devices.iter().map(|(_, device)| device);
+        devices.find(|device| name.matches(device.name())).cloned()
+    }
+}

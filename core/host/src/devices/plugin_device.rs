@@ -1,0 +1,307 @@
+//! The adapter: a device of a plugin as the host's [`LocalDevice`].
+
+use super::core::DeviceCore;
+use crate::memory::{DeviceMemory, HostMemory, MemoryStats, StreamMemory};
+use std::{ffi::c_void, ptr::NonNull, sync::Arc};
+use tenon_abi::{Code, CopyRequest, Device, DeviceState, MemoryKind, Notify};
+use tenon_framework::{
+    KernelError,
+    device::{
+        DeviceName,
+        base::{DeviceBase, DeviceInfo, EventId, LocalDevice, Location, StreamId},
+    },
+    tensor::Memory,
+};
+
+/// An open device of a plugin.
+pub struct PluginDevice {
+    core: Arc<DeviceCore>,
+    memories: Vec<Arc<DeviceMemory>>,
+}
+
+impl PluginDevice {
+    pub(super) fn new(core: DeviceCore) -> Arc<PluginDevice> {
+        let core = Arc::new(core);
+        let memories = core
+            .info()
+            .memories
+            .iter()
+            .filter(|memory| memory.kind != MemoryKind::HOST)
+            .map(|memory| Arc::new(DeviceMemory::new(Arc::clone(&core), memory)))
+            .collect();
+        let device = Arc::new(PluginDevice { core, memories });
+        // Set once, here: the device was made just now.
+        let _ = device.core.record.adapter.set(Arc::downgrade(&device));
+        device
+    }
+
+    /// The full name, as text.
+    pub fn full_name(&self) -> &str {
+        self.core.full_name()
+    }
+
+    /// The ordinary memory: where outputs of its kernels go.
+    pub fn ordinary_memory(&self) -> Arc<dyn Memory> {
+        self.memory(self.info().ordinary_memory())
+            .unwrap_or_else(|| Arc::<HostMemory>::clone(HostMemory::shared()))
+    }
+
+    /// The figures of a kind of memory.
+    pub fn memory_stats(&self, kind: MemoryKind) -> Option<MemoryStats> {
+        if kind == MemoryKind::HOST {
+            return self.info().memory(kind).map(|_| HostMemory::shared().stats());
+        }
+        self.own_memory(kind).map(|memory| memory.stats())
+    }
+
+    /// Frees what is held for reuse of every kind.
+    pub fn trim(&self) {
+        self.memories.iter().for_each(|memory| memory.trim());
+    }
+
+    fn own_memory(&self, kind: MemoryKind) -> Option<&Arc<DeviceMemory>> {
+        self.memories.iter().find(|memory| memory.kind() == kind)
+    }
+
+    fn own_stream(&self, stream: StreamId) -> Result<(), KernelError> {
+        self.own("stream", stream.device())
+    }
+
+    fn own_event(&self, event: EventId) -> Result<(), KernelError> {
+        self.own("event", event.device())
+    }
+
+    fn own(&self, what: &str, device: u64) -> Result<(), KernelError> {
+        if device == self.core.number() {
+            return Ok(());
+        }
+        Err(KernelError::invalid_argument(format!(
+            "{}: expected a {what} of its own, found one of device number {device}",
+            self.full_name()
+        )))
+    }
+
+    /// The request of a copy. The other end is named by its state only where it is of the same type: a
+    /// plugin may not follow a pointer of another.
+    fn request(&self, from: Location<'_>, to: Location<'_>, bytes: u64) -> CopyRequest {
+        let state_of = |place: &Location<'_>| match place.device {
+            Some(device) => device.state(),
+            None => std::ptr::null_mut(),
+        };
+        CopyRequest {
+            struct_size: size_of::<CopyRequest>() as u32,
+            reserved: 0,
+            source: from.data,
+            destination: to.data,
+            bytes,
+            source_memory: from.memory,
+            destination_memory: to.memory,
+            source_device: state_of(&from),
+            destination_device: state_of(&to),
+        }
+    }
+
+    /// Whether both ends are the host's or devices of this type, and one is this device.
+    fn concerns(&self, from: &Location<'_>, to: &Location<'_>) -> bool {
+        let own_type = |place: &Location<'_>| {
+            place.device.is_none_or(|device| device.device_type() == self.device_type())
+        };
+        let here = |place: &Location<'_>| {
+            place.device.is_some_and(|device| device.number() == self.core.number())
+        };
+        own_type(from) && own_type(to) && (here(from) || here(to))
+    }
+}
+
+impl DeviceBase for PluginDevice {
+    fn name(&self) -> &DeviceName {
+        &self.core.record.name
+    }
+
+    fn info(&self) -> &DeviceInfo {
+        self.core.info()
+    }
+
+    fn incarnation(&self) -> u64 {
+        self.core.incarnation()
+    }
+
+    fn lost(&self) -> Option<Arc<str>> {
+        self.core.lost().cloned()
+    }
+
+    fn as_local(&self) -> Option<&dyn LocalDevice> {
+        Some(self)
+    }
+}
+
+/// Calls an entry of the table that returns a code, or says that the device has none.
+macro_rules! call {
+    ($self:ident, $entry:ident, $what:literal, |$function:ident, $sink:ident| $call:expr) => {{
+        let $function = $self.core.table.$entry.ok_or_else(|| $self.core.has_no($what))?;
+        // SAFETY: an open device with its own streams and events, live places and a live sink.
+        $self.core.operation(stringify!($entry), |$sink| unsafe { $call })
+    }};
+}
+
+impl LocalDevice for PluginDevice {
+    fn number(&self) -> u64 {
+        self.core.number()
+    }
+
+    fn memory(&self, kind: MemoryKind) -> Option<Arc<dyn Memory>> {
+        if kind == MemoryKind::HOST {
+            let shared = || Arc::<HostMemory>::clone(HostMemory::shared()) as Arc<dyn Memory>;
+            return self.info().memory(kind).map(|_| shared());
+        }
+        self.own_memory(kind).map(|memory| Arc::clone(memory) as Arc<dyn Memory>)
+    }
+
+    fn stream_memory(&self, kind: MemoryKind, stream: StreamId) -> Option<Arc<dyn Memory>> {
+        if kind == MemoryKind::HOST || self.own_stream(stream).is_err() {
+            return None;
+        }
+        let memory = Arc::clone(self.own_memory(kind)?);
+        Some(Arc::new(StreamMemory::new(memory, stream)))
+    }
+
+    fn as_raw(&self) -> *mut Device {
+        self.core.as_raw()
+    }
+
+    fn state(&self) -> *mut DeviceState {
+        self.core.state()
+    }
+
+    fn create_stream(&self) -> Result<StreamId, KernelError> {
+        let mut raw = std::ptr::null_mut();
+        call!(self, create_stream, "streams", |entry, sink| entry(
+            self.state(),
+            &mut raw,
+            sink.as_sink()
+        ))?;
+        let raw = NonNull::new(raw).ok_or_else(|| KernelError::internal("no stream was given"))?;
+        // SAFETY: just made by this device; who asked for it destroys it.
+        Ok(unsafe { StreamId::new(self.core.number(), raw) })
+    }
+
+    unsafe fn destroy_stream(&self, stream: StreamId) {
+        if let (Ok(()), Some(entry)) = (self.own_stream(stream), self.core.table.destroy_stream) {
+            // SAFETY: the caller's promise.
+            unsafe { entry(self.state(), stream.as_raw()) }
+        }
+    }
+
+    fn synchronize_stream(&self, stream: StreamId) -> Result<(), KernelError> {
+        self.own_stream(stream)?;
+        call!(self, synchronize_stream, "streams", |entry, sink| entry(
+            self.state(),
+            stream.as_raw(),
+            sink.as_sink()
+        ))
+    }
+
+    unsafe fn notify(
+        &self,
+        stream: StreamId,
+        notify: Notify,
+        data: *mut c_void,
+    ) -> Result<(), KernelError> {
+        self.own_stream(stream)?;
+        call!(self, notify, "streams", |entry, _sink| entry(
+            self.state(),
+            stream.as_raw(),
+            notify,
+            data
+        ))
+    }
+
+    fn create_event(&self) -> Result<EventId, KernelError> {
+        let mut raw = std::ptr::null_mut();
+        call!(self, create_event, "events", |entry, sink| entry(
+            self.state(),
+            &mut raw,
+            sink.as_sink()
+        ))?;
+        let raw = NonNull::new(raw).ok_or_else(|| KernelError::internal("no event was given"))?;
+        // SAFETY: just made by this device; who asked for it destroys it.
+        Ok(unsafe { EventId::new(self.core.number(), raw) })
+    }
+
+    unsafe fn destroy_event(&self, event: EventId) {
+        if let (Ok(()), Some(entry)) = (self.own_event(event), self.core.table.destroy_event) {
+            // SAFETY: the caller's promise.
+            unsafe { entry(self.state(), event.as_raw()) }
+        }
+    }
+
+    fn record_event(&self, event: EventId, stream: StreamId) -> Result<(), KernelError> {
+        self.own_event(event)?;
+        self.own_stream(stream)?;
+        call!(self, record_event, "events", |entry, _sink| entry(
+            self.state(),
+            event.as_raw(),
+            stream.as_raw()
+        ))
+    }
+
+    fn wait_event(&self, stream: StreamId, event: EventId) -> Result<(), KernelError> {
+        self.own_event(event)?;
+        self.own_stream(stream)?;
+        call!(self, wait_event, "events", |entry, _sink| entry(
+            self.state(),
+            stream.as_raw(),
+            event.as_raw()
+        ))
+    }
+
+    fn query_event(&self, event: EventId) -> Result<bool, KernelError> {
+        self.own_event(event)?;
+        let mut pending = false;
+        call!(self, query_event, "events", |entry, _sink| {
+            let code = entry(self.state(), event.as_raw());
+            pending = code == Code::PENDING;
+            if pending { Code::OK } else { code }
+        })?;
+        Ok(!pending)
+    }
+
+    fn can_copy(&self, source: Location<'_>, destination: Location<'_>) -> bool {
+        let Some(entry) = self.core.table.can_copy else { return false };
+        if !self.concerns(&source, &destination) || self.core.lost().is_some() {
+            return false;
+        }
+        let request = self.request(source, destination, 0);
+        // SAFETY: an open device and a filled request.
+        unsafe { entry(self.state(), &request) != 0 }
+    }
+
+    unsafe fn copy(
+        &self,
+        source: Location<'_>,
+        destination: Location<'_>,
+        bytes: u64,
+        stream: Option<StreamId>,
+    ) -> Result<(), KernelError> {
+        stream.map_or(Ok(()), |stream| self.own_stream(stream))?;
+        if !self.concerns(&source, &destination) {
+            return Err(self.core.has_no("copy between these two places"));
+        }
+        let request = self.request(source, destination, bytes);
+        let raw_stream = stream.map_or(std::ptr::null_mut(), StreamId::as_raw);
+        call!(self, copy, "copies", |entry, sink| entry(
+            self.state(),
+            &request,
+            raw_stream,
+            sink.as_sink()
+        ))
+    }
+
+    fn synchronize(&self) -> Result<(), KernelError> {
+        self.core.check()?;
+        if self.core.table.synchronize.is_none() {
+            return Ok(());
+        }
+        call!(self, synchronize, "streams", |entry, sink| entry(self.state(), sink.as_sink()))
+    }
+}

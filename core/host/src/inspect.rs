@@ -1,0 +1,84 @@
+//! What there is to know of one library: what its file says, and what loading it says.
+
+use crate::{
+    digest::FileId,
+    entries::HOST,
+    error::LoadError,
+    loader::{self, image::Door},
+    manifest::Manifest,
+    plugins::Plugins,
+    record::PluginRecord,
+    sink::MessageSink,
+};
+use std::path::{Path, PathBuf};
+use tenon_framework::registry::DeviceTypeDef;
+
+/// What a device type's probe found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// The device type.
+    pub device_type: String,
+    /// How many devices there are.
+    pub count: u32,
+    /// Why there is none.
+    pub reason: Option<String>,
+}
+
+/// What there is to know of a library.
+#[derive(Debug, Clone)]
+pub struct Inspection {
+    /// Its file, absolute and without symbolic links.
+    pub path: PathBuf,
+    /// Identity of the file.
+    pub id: FileId,
+    /// SHA-256 of the file, in hexadecimal.
+    pub digest: String,
+    /// Its door.
+    pub door: Door,
+    /// Processor that it is built for.
+    pub arch: String,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Why it would not be loaded, if so.
+    pub refused: Option<LoadError>,
+    /// Its device types; empty when it would not be loaded.
+    pub probes: Vec<Probe>,
+}
+
+/// Counts the devices of a type, without opening one.
+pub fn probe(def: &DeviceTypeDef, record: &'static PluginRecord) -> Probe {
+    let sink = MessageSink::new();
+    // SAFETY: the plugin's own entry; table and record live as long as the process, the sink through the
+    // call.
+    let count = unsafe { (def.probe)(&raw const HOST, record.as_plugin(), sink.as_sink()) };
+    let reason = (count == 0).then(|| sink.take().unwrap_or_else(|| "no reason given".to_owned()));
+    Probe { device_type: def.name.clone(), count, reason }
+}
+
+impl Plugins {
+    /// Reads a library's file, then opens it and tries it against the current snapshot, which stays as it is.
+    ///
+    /// # Errors
+    /// The file is not there, or is no plugin with a manifest. What goes wrong later is in the answer.
+    pub fn inspect(&self, path: &Path) -> Result<Inspection, LoadError> {
+        let (file, image) = loader::examine(path)?;
+        let mut inspection = Inspection {
+            path: file.path.clone(),
+            id: file.id,
+            digest: file.digest()?,
+            door: image.door.clone(),
+            arch: image.arch.clone(),
+            manifest: image.manifest.clone(),
+            refused: None,
+            probes: Vec::new(),
+        };
+        match self.rehearse(file, image) {
+            Ok((registry, id, library)) => {
+                let own = registry.device_types().filter(|def| def.plugin == id);
+                inspection.probes = own.map(|def| probe(def, library.record)).collect();
+            }
+            Err(error) => inspection.refused = Some(error),
+        }
+        Ok(inspection)
+    }
+}

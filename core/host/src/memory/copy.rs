@@ -1,0 +1,114 @@
+//! Copies of tensors from host memory to host memory, whatever their elements are.
+
+use crate::sink::MessageSink;
+use std::sync::Arc;
+use tenon_abi::{DType, ResourceElement, Str, StringElement, VariantElement};
+use tenon_framework::{
+    KernelError, Tensor,
+    resource::ResourceRef,
+    tensor::{Memory, set_string},
+};
+
+/// A tensor with the same elements in `memory`, which the host addresses. Strings and variants are copied,
+/// of resources the references are.
+///
+/// # Errors
+/// No memory; a tensor on a device; what a variant's own `clone` says.
+pub fn copy_on_host(tensor: &Tensor, memory: &Arc<dyn Memory>) -> Result<Tensor, KernelError> {
+    if !tensor.is_on_host() || !memory.kind().is_host_address() {
+        return Err(KernelError::internal("a copy on the host was asked for memory of a device"));
+    }
+    let copy = Tensor::allocate(memory, tensor.dtype(), *tensor.shape())?;
+    let (from, to) = (tensor.buffer().data(), copy.buffer().data());
+    let count = tensor.elements();
+    // SAFETY: both hold `count` elements of this type; the copy's are empty or undefined, and nobody else
+    // sees them.
+    unsafe {
+        match tensor.dtype().base() {
+            DType::STRING => copy_strings(from.cast(), to.cast(), count)?,
+            DType::RESOURCE => copy_resources(from.cast(), to.cast(), count),
+            DType::VARIANT => copy_variants(from.cast(), to.cast(), count)?,
+            _ => std::ptr::copy_nonoverlapping::<u8>(from.cast(), to.cast(), tensor.byte_len()),
+        }
+    }
+    Ok(copy)
+}
+
+/// # Safety
+/// `count` initialised elements at each.
+unsafe fn copy_strings(
+    from: *const StringElement,
+    to: *mut StringElement,
+    count: usize,
+) -> Result<(), KernelError> {
+    for at in 0..count {
+        // SAFETY: the caller's promise.
+        let code = unsafe {
+            let element = &*from.add(at);
+            let value = Str { ptr: element.data, len: element.len as usize };
+            set_string(to.add(at), value.bytes())
+        };
+        if !code.is_ok() {
+            return Err(KernelError::new(code, "no memory for the value of a string"));
+        }
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `count` initialised elements at each, those at `to` empty.
+unsafe fn copy_resources(from: *const ResourceElement, to: *mut ResourceElement, count: usize) {
+    for at in 0..count {
+        // SAFETY: the caller's promise; a non-null element is a live reference.
+        unsafe {
+            if let Some(resource) = ResourceRef::clone_raw((*from.add(at)).resource) {
+                (*to.add(at)).resource = resource.into_raw();
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `count` initialised elements at each, those at `to` empty.
+unsafe fn copy_variants(
+    from: *const VariantElement,
+    to: *mut VariantElement,
+    count: usize,
+) -> Result<(), KernelError> {
+    for at in 0..count {
+        // SAFETY: the caller's promise; a value's table lives as long as its library.
+        unsafe {
+            let element = *from.add(at);
+            if element.value.is_null() {
+                continue;
+            }
+            let entry = element.table.as_ref().and_then(|table| table.clone).ok_or_else(|| {
+                KernelError::unimplemented("a variant's type has no `clone`: it cannot be copied")
+            })?;
+            let sink = MessageSink::new();
+            let mut value = std::ptr::null_mut();
+            sink.check(entry(element.value, &mut value, sink.as_sink()))?;
+            *to.add(at) = VariantElement { value, table: element.table };
+        }
+    }
+    Ok(())
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use tenon_framework::tensor::host_memory;
+
+    #[test]
+    fn elements_of_every_kind_are_copied_and_the_copy_stands_alone() {
+        let numbers = Tensor::from_slice(&[3], &[1i16, 2, 3]).unwrap();
+        let copy = copy_on_host(&numbers, host_memory()).unwrap();
+        assert_eq!(copy.as_slice::<i16>().unwrap(), &[1, 2, 3]);
+        assert_ne!(copy.buffer().data(), numbers.buffer().data());
+        let strings = Tensor::from_strings(&[2, 1], &["a", ""]).unwrap();
+        let copy = copy_on_host(&strings, host_memory()).unwrap();
+        drop(strings);
+        assert_eq!(copy.as_strings().unwrap(), [&b"a"[..], b""]);
+        assert_eq!(copy.shape().dims(), &[2, 1]);
+    }
+}

@@ -1,0 +1,282 @@
+//! Host memory.
+
+use super::{
+    pool::{Block, FreeLists, block_size},
+    stats::{Account, MemoryStats},
+};
+use std::{
+    alloc::{Layout, alloc, dealloc},
+    ffi::c_void,
+    ptr::NonNull,
+    sync::{Arc, OnceLock},
+};
+use tenon_abi::{HOST_ALIGNMENT, MemoryKind};
+use tenon_framework::{KernelError, tensor::Memory};
+
+/// Blocks of this size or more lie on huge pages where the system has them.
+const HUGE_PAGE: usize = 2 << 20;
+/// Bytes of large blocks that are held for reuse.
+pub const HOST_CACHE_BYTES: usize = 256 << 20;
+const NAME: &str = "host memory";
+
+/// Pooled host memory with accounting, aligned to 64 bytes.
+pub struct HostMemory {
+    lists: FreeLists,
+    account: Account,
+}
+
+impl HostMemory {
+    /// A pool that holds at most `cache` bytes of large blocks for reuse and gives at most `limit` bytes;
+    /// 0 is no limit.
+    pub fn new(cache: usize, limit: u64) -> HostMemory {
+        HostMemory { lists: FreeLists::new(cache), account: Account::new(limit) }
+    }
+
+    /// The pool of the process: what kernels' outputs and scratch come from.
+    pub fn shared() -> &'static Arc<HostMemory> {
+        static SHARED: OnceLock<Arc<HostMemory>> = OnceLock::new();
+        SHARED.get_or_init(|| Arc::new(HostMemory::new(HOST_CACHE_BYTES, 0)))
+    }
+
+    /// The figures.
+    pub fn stats(&self) -> MemoryStats {
+        self.account.stats(self.lists.cached_bytes())
+    }
+
+    /// Gives at most so many bytes from now on; 0 is no limit.
+    pub fn set_limit(&self, bytes: u64) {
+        self.account.set_limit(bytes);
+    }
+
+    /// Frees what is held for reuse.
+    pub fn trim(&self) {
+        // SAFETY: cached blocks came from `system_alloc` and belong to nobody else.
+        self.lists.drain(|block| unsafe { system_free(block) });
+    }
+
+    fn block(&self, bytes: usize) -> Option<Block> {
+        let size = block_size(bytes);
+        self.lists.take(size).or_else(|| system_alloc(size)).or_else(|| {
+            // What is cached may be what is missing.
+            self.trim();
+            system_alloc(size)
+        })
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        self.trim();
+    }
+}
+
+fn layout(size: usize) -> Option<Layout> {
+    let align = if size >= HUGE_PAGE { HUGE_PAGE } else { HOST_ALIGNMENT };
+    Layout::from_size_align(size, align).ok()
+}
+
+fn system_alloc(size: usize) -> Option<Block> {
+    let layout = layout(size)?;
+    // SAFETY: the size is at least that of the smallest class.
+    let data = NonNull::new(unsafe { alloc(layout) })?;
+    advise_huge(data, size);
+    Some(Block { data: data.cast(), size })
+}
+
+/// # Safety
+/// `block` came from [`system_alloc`] and nobody uses it any more.
+unsafe fn system_free(block: Block) {
+    if let Some(layout) = layout(block.size) {
+        // SAFETY: the caller's promise; the layout follows from the size.
+        unsafe { dealloc(block.data.as_ptr().cast(), layout) }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn advise_huge(data: NonNull<u8>, size: usize) {
+    let whole = size / HUGE_PAGE * HUGE_PAGE;
+    if whole > 0 {
+        // SAFETY: whole pages of a fresh block that is aligned to them. It is advice: where the system has
+        // no huge pages it says so, and all stays as it was.
+        let _ = unsafe { libc::madvise(data.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise_huge(_data: NonNull<u8>, _size: usize) {}
+
+// SAFETY: blocks are at least as large as asked for, aligned to 64 bytes, never null, and handed out to one
+// owner at a time.
+unsafe impl Memory for HostMemory {
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::HOST
+    }
+
+    fn device(&self) -> u64 {
+        0
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<NonNull<c_void>, KernelError> {
+        self.account.take(NAME, bytes as u64)?;
+        match self.block(bytes) {
+            Some(block) => {
+                self.account.taken();
+                Ok(block.data)
+            }
+            None => {
+                self.account.untake(bytes as u64);
+                Err(self.account.exhausted(NAME, bytes as u64, "the system has no more"))
+            }
+        }
+    }
+
+    unsafe fn deallocate(&self, data: NonNull<c_void>, bytes: usize) {
+        self.account.give(bytes as u64);
+        let block = Block { data, size: block_size(bytes) };
+        // SAFETY: the caller's promise: the block came from `allocate`.
+        self.lists.give(block, |block| unsafe { system_free(block) });
+    }
+}
+
+/// `Host::allocate`: accounted host memory, null when there is none or `align` is no power of two.
+pub unsafe extern "C" fn allocate_entry(bytes: u64, align: u64) -> *mut c_void {
+    let (Ok(bytes), Ok(align)) = (usize::try_from(bytes), usize::try_from(align)) else {
+        return std::ptr::null_mut();
+    };
+    let memory = HostMemory::shared();
+    if align <= HOST_ALIGNMENT && align.is_power_of_two() {
+        return memory.allocate(bytes).map_or(std::ptr::null_mut(), NonNull::as_ptr);
+    }
+    let Ok(layout) = Layout::from_size_align(bytes.max(1), align) else {
+        return std::ptr::null_mut();
+    };
+    if memory.account.take(NAME, bytes as u64).is_err() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the size is not zero.
+    let data = unsafe { alloc(layout) };
+    if data.is_null() {
+        memory.account.untake(bytes as u64);
+    } else {
+        memory.account.taken();
+    }
+    data.cast()
+}
+
+/// `Host::deallocate`: null is allowed.
+///
+/// # Safety
+/// `data` is null or came from [`allocate_entry`] with the same figures, and nobody uses it any more.
+pub unsafe extern "C" fn deallocate_entry(data: *mut c_void, bytes: u64, align: u64) {
+    let Some(data) = NonNull::new(data) else { return };
+    let (bytes, align) = (bytes as usize, align as usize);
+    let memory = HostMemory::shared();
+    if align <= HOST_ALIGNMENT {
+        // SAFETY: the caller's promise: it came from `allocate` of this pool.
+        return unsafe { memory.deallocate(data, bytes) };
+    }
+    memory.account.give(bytes as u64);
+    if let Ok(layout) = Layout::from_size_align(bytes.max(1), align) {
+        // SAFETY: allocated with the same layout.
+        unsafe { dealloc(data.as_ptr().cast(), layout) }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use tenon_framework::{Code, DType, Shape, Tensor};
+
+    #[test]
+    fn accounts_go_back_to_zero_and_blocks_are_used_again() {
+        let pool = Arc::new(HostMemory::new(8 << 20, 0));
+        let memory: Arc<dyn Memory> = pool.clone();
+        let mut tensors = Vec::new();
+        for elements in [0i64, 1, 17, 1000, 300_000, 1_000_000] {
+            let shape = Shape::new(&[elements]).unwrap();
+            tensors.push(Tensor::allocate(&memory, DType::FLOAT, shape).unwrap());
+        }
+        for tensor in &tensors {
+            assert_eq!(tensor.buffer().data() as usize % HOST_ALIGNMENT, 0);
+        }
+        let stats = pool.stats();
+        assert_eq!(stats.live_count, 6);
+        assert_eq!(stats.live_bytes, 4 * 1_301_018);
+        drop(tensors);
+        let stats = pool.stats();
+        assert_eq!((stats.live_bytes, stats.live_count), (0, 0));
+        assert_eq!((stats.peak_bytes, stats.total_count), (4 * 1_301_018, 6));
+        assert!(stats.cached_bytes >= 4 * 1_301_018);
+        let first = pool.allocate(4000).unwrap();
+        // SAFETY: allocated with the same size, used by nobody.
+        unsafe { pool.deallocate(first, 4000) };
+        assert_eq!(pool.allocate(4001).unwrap(), first, "the same class, the same block");
+        // SAFETY: as above.
+        unsafe { pool.deallocate(first, 4001) };
+        pool.trim();
+        assert_eq!(pool.stats().cached_bytes, 0);
+    }
+
+    #[test]
+    fn beyond_the_limit_the_error_has_the_figures() {
+        let pool = HostMemory::new(0, 1000);
+        let held = pool.allocate(600).unwrap();
+        let error = pool.allocate(500).unwrap_err();
+        assert_eq!(error.code, Code::RESOURCE_EXHAUSTED);
+        assert_eq!(
+            error.message,
+            "host memory: out of memory: asked for 500 bytes, 600 are in use, the limit is 1000: \
+             free tensors, or raise the limit"
+        );
+        // SAFETY: allocated with the same size.
+        unsafe { pool.deallocate(held, 600) };
+        let too_much = pool.allocate(isize::MAX as usize).unwrap_err();
+        assert_eq!(too_much.code, Code::RESOURCE_EXHAUSTED);
+        assert_eq!(pool.stats().live_bytes, 0);
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_not_counted() {
+        let pool = HostMemory::new(0, 0);
+        let reason = |bytes| {
+            let error = pool.allocate(bytes).unwrap_err();
+            assert_eq!(error.code, Code::RESOURCE_EXHAUSTED);
+            error.message
+        };
+        assert!(reason(usize::MAX).ends_with("no memory is that large"));
+        assert!(reason(isize::MAX as usize).ends_with("the system has no more"));
+        assert_eq!(pool.stats(), MemoryStats::default());
+    }
+
+    #[test]
+    fn plugins_memory_is_aligned_as_asked() {
+        for align in [1u64, 64, 128, 4096] {
+            // SAFETY: what is allocated is given back with the same figures.
+            unsafe {
+                let data = allocate_entry(100, align);
+                assert_eq!(data as u64 % align, 0);
+                data.cast::<u8>().write_bytes(7, 100);
+                deallocate_entry(data, 100, align);
+            }
+        }
+        // SAFETY: refused, null comes back.
+        unsafe {
+            assert!(allocate_entry(100, 96).is_null());
+            assert!(allocate_entry(u64::MAX, 64).is_null());
+            assert!(allocate_entry(8, 0).is_null());
+            deallocate_entry(std::ptr::null_mut(), 8, 8);
+        }
+    }
+
+    #[test]
+    fn a_large_block_lies_on_a_huge_page_boundary() {
+        let pool = HostMemory::new(0, 0);
+        let data = pool.allocate(3 << 20).unwrap();
+        assert_eq!(data.as_ptr() as usize % HUGE_PAGE, 0);
+        // SAFETY: allocated with the same size, which may be written.
+        unsafe {
+            data.as_ptr().cast::<u8>().write_bytes(1, 3 << 20);
+            pool.deallocate(data, 3 << 20);
+        }
+    }
+}

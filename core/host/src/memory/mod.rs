@@ -1,0 +1,17 @@
+//! Memory: the host's own, pooled and accounted, and that of devices.
+//!
+//! Buffers come from a [`Memory`](tenon_framework::tensor::Memory): [`HostMemory`] for the host,
+//! [`DeviceMemory`] for a kind of memory of a device. Both count what is in use, so that an error for want
+//! of memory names the memory, what was asked for, what is in use, and the limit.
+
+mod copy;
+mod device;
+mod host;
+mod pool;
+mod stats;
+
+pub use copy::copy_on_host;
+pub use device::DeviceMemory;
+pub(crate) use device::StreamMemory;
+pub use host::{HOST_CACHE_BYTES, HostMemory, allocate_entry, deallocate_entry};
+pub use stats::MemoryStats;

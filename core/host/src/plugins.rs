@@ -1,0 +1,438 @@
+//! The plugins of a runtime: which are in use, and how that changes.
+//!
+//! A change publishes a new snapshot of the registry, or leaves everything as it is. Who holds a snapshot
+//! keeps it: kernels of a plugin that is replaced or retired run on until the last plan that uses them is
+//! dropped. What is destroyed, in this order: a plan's kernels; the resources of its session; the streams,
+//! events and buffers of a device, then the device; the snapshots that name them. The library itself is
+//! never unloaded.
+//!
+//! # Invariants
+//! - Changes take turns; readers never wait. A subscriber may read, and makes no change from its callback.
+//! - A plugin's record is known before the snapshot that names the plugin is published.
+
+use crate::{
+    entries::install,
+    error::{LoadError, StartError},
+    loader::{self, Library, PluginFile, Policy, Source, image::Image},
+    record::PluginRecord,
+    report::{LoadReport, Superseded},
+    search::{Candidate, SearchPath},
+    settings::{Settings, of_the_host},
+    statics,
+};
+use arc_swap::ArcSwap;
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tenon_framework::{
+    knob::{KnobError, Knobs},
+    registry::{
+        PluginId, PluginInfo, Registry, RegistryError, RegistryEvent, RegistryHandle, Subscription,
+        Transaction, Warning,
+    },
+    sync::{Mutex, Rank},
+};
+
+/// Outside the loader's lock: a change opens libraries.
+const CHANGES: Rank = Rank(15);
+
+/// The plugins in use, with the registry that they make up.
+pub struct Plugins {
+    registry: Arc<RegistryHandle>,
+    settings: Settings,
+    knobs: ArcSwap<Knobs>,
+    libraries: Mutex<BTreeMap<PluginId, &'static Library>>,
+    changes: Mutex<()>,
+}
+
+/// A library that is open, and the file that asked for it: the library may have been opened from another
+/// file of the same content.
+#[derive(Clone)]
+struct Opened {
+    library: &'static Library,
+    path: PathBuf,
+}
+
+/// A candidate whose library is open.
+struct Ready {
+    candidate: Candidate,
+    opened: Opened,
+}
+
+/// What a look at a candidate's name says.
+enum Claim {
+    /// Nobody has the name.
+    Free,
+    /// This plugin, with this digest, has it.
+    Taken { path: Option<PathBuf>, digest: String },
+}
+
+impl Plugins {
+    /// A registry with what is linked into the host, and this process's environment as settings.
+    ///
+    /// # Errors
+    /// What is linked does not go together; a setting of the host's own knobs is wrong.
+    pub fn new() -> Result<Plugins, StartError> {
+        Plugins::with_settings(Settings::of_process())
+    }
+
+    /// As [`Plugins::new`], with these settings.
+    ///
+    /// # Errors
+    /// As [`Plugins::new`].
+    pub fn with_settings(settings: Settings) -> Result<Plugins, StartError> {
+        install();
+        let registry = Arc::new(RegistryHandle::new(Registry::new()));
+        let first = registry.load().next_plugin_id();
+        registry
+            .commit(statics::transactions(first))
+            .map_err(|errors| StartError::Linked { errors })?;
+        let plugins = Plugins {
+            registry,
+            settings,
+            knobs: ArcSwap::default(),
+            libraries: Mutex::default(),
+            changes: Mutex::ranked(CHANGES, ()),
+        };
+        match plugins.refresh_knobs().into_iter().find(of_the_host) {
+            Some(error) => Err(StartError::Knob(error)),
+            None => Ok(plugins),
+        }
+    }
+
+    /// The current snapshot.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.registry.load()
+    }
+
+    /// The holder of the current snapshot, which device managers publish their events through.
+    pub fn handle(&self) -> &Arc<RegistryHandle> {
+        &self.registry
+    }
+
+    /// Calls `callback` for every change from now on.
+    pub fn subscribe(
+        &self,
+        callback: impl Fn(&RegistryEvent) + Send + Sync + 'static,
+    ) -> Subscription {
+        self.registry.subscribe(callback)
+    }
+
+    /// All plugins: the active ones in declared order, then the retired ones.
+    pub fn list(&self) -> Vec<PluginInfo> {
+        self.registry.load().plugins().cloned().collect()
+    }
+
+    /// The opened library of a plugin; `None` when it is linked into the host.
+    pub fn library(&self, id: PluginId) -> Option<&'static Library> {
+        self.libraries.lock().get(&id).copied()
+    }
+
+    /// The host's record of a plugin, which its device entries are given.
+    pub fn record(&self, id: PluginId) -> &'static PluginRecord {
+        self.library(id).map_or_else(PluginRecord::linked, |library| library.record)
+    }
+
+    /// The values of all declared knobs.
+    pub fn knobs(&self) -> Arc<Knobs> {
+        self.knobs.load_full()
+    }
+
+    /// What is wrong with the settings, by the knobs that are declared now.
+    pub fn settings_errors(&self) -> Vec<KnobError> {
+        self.settings.apply(self.registry.load().knobs()).1
+    }
+
+    /// Loads these files. One bad file never hides the others.
+    pub fn load(&self, files: impl IntoIterator<Item = PathBuf>) -> LoadReport {
+        self.load_search(&SearchPath::explicit(files))
+    }
+
+    /// Loads what a search finds: of several files of one plugin the first that opens. Ops, devices and
+    /// kernels of files found together are registered in that order, whatever the order of the files.
+    pub fn load_search(&self, search: &SearchPath) -> LoadReport {
+        let _turn = self.changes.lock();
+        let policy = Policy::from_knobs(&self.knobs());
+        let mut report = LoadReport::default();
+        let mut ready: Vec<Ready> = Vec::new();
+        for candidate in search.candidates() {
+            match self.open(&candidate, &policy, &ready, &mut report) {
+                Ok(Some(opened)) => ready.push(Ready { candidate, opened }),
+                Ok(None) => {}
+                Err(error) if !candidate.named && is_no_plugin(&error) => {
+                    tracing::debug!(path = %candidate.path.display(), "passed over: {error}");
+                }
+                Err(error) => report.reject(candidate, error),
+            }
+        }
+        self.commit_together(ready, &mut report);
+        self.refresh_knobs();
+        report
+    }
+
+    /// Opens a candidate, unless another file of its plugin has the name.
+    fn open(
+        &self,
+        candidate: &Candidate,
+        policy: &Policy,
+        ready: &[Ready],
+        report: &mut LoadReport,
+    ) -> Result<Option<Opened>, LoadError> {
+        let (file, image) = loader::examine(&candidate.path)?;
+        let plugin = image.manifest.plugin.name.clone();
+        let Claim::Taken { path, digest } = self.claim(&plugin, ready) else {
+            let path = file.path.clone();
+            let library = loader::open(file, image, policy, Source::File)?;
+            return Ok(Some(Opened { library, path }));
+        };
+        // The same file, by whatever name, or another of the same content.
+        let same = path.as_ref() == Some(&file.path) || candidate.named;
+        if same && file.digest()? == digest {
+            let active = find_active(&self.registry.load(), &plugin);
+            let listed = report.present.iter().any(|info| info.name == plugin);
+            report.present.extend(active.filter(|_| !listed));
+        } else if candidate.named {
+            return Err(LoadError::NameTaken { path: file.path, plugin, loaded: path });
+        } else {
+            let candidate = candidate.clone();
+            report.superseded.push(Superseded { candidate, plugin, by: path });
+        }
+        Ok(None)
+    }
+
+    fn claim(&self, plugin: &str, ready: &[Ready]) -> Claim {
+        let mut opened = ready.iter().map(|ready| &ready.opened);
+        if let Some(Opened { library, path }) =
+            opened.find(|opened| opened.library.manifest.plugin.name == plugin)
+        {
+            return Claim::Taken { path: Some(path.clone()), digest: library.digest.clone() };
+        }
+        match find_active(&self.registry.load(), plugin) {
+            Some(PluginInfo { path, digest, .. }) => Claim::Taken { path, digest },
+            None => Claim::Free,
+        }
+    }
+
+    /// Commits all at once, since the kernels of one may compute the ops of another. Where that fails, one
+    /// by one in rounds, until a round adds none: what is left is refused with its own errors.
+    fn commit_together(&self, ready: Vec<Ready>, report: &mut LoadReport) {
+        let mut batch = Vec::new();
+        let mut pending = Vec::new();
+        for entry in ready {
+            let at = batch.len() as u32;
+            match self.collect(&entry.opened, at) {
+                Ok(transaction) => {
+                    batch.push(transaction);
+                    pending.push(entry);
+                }
+                Err(error) => report.reject(entry.candidate, error),
+            }
+        }
+        let libraries: Vec<&'static Library> =
+            pending.iter().map(|ready| ready.opened.library).collect();
+        if pending.is_empty() || self.commit(batch, &libraries, report).is_ok() {
+            return;
+        }
+        let mut refused: Vec<(Ready, LoadError)> = Vec::new();
+        loop {
+            let before = pending.len();
+            refused.clear();
+            for entry in pending.drain(..) {
+                if let Err(error) = self.commit_one(&entry.opened, report) {
+                    refused.push((entry, error));
+                }
+            }
+            if refused.is_empty() || refused.len() == before {
+                break;
+            }
+            pending.extend(refused.drain(..).map(|(entry, _)| entry));
+        }
+        refused.into_iter().for_each(|(entry, error)| report.reject(entry.candidate, error));
+    }
+
+    fn commit_one(&self, opened: &Opened, report: &mut LoadReport) -> Result<(), LoadError> {
+        let transaction = self.collect(opened, 0)?;
+        self.commit(vec![transaction], &[opened.library], report)
+            .map_err(|errors| commit_error(opened, errors))
+    }
+
+    fn commit(
+        &self,
+        transactions: Vec<Transaction>,
+        libraries: &[&'static Library],
+        report: &mut LoadReport,
+    ) -> Result<(), Vec<RegistryError>> {
+        let infos: Vec<PluginInfo> = transactions.iter().map(|t| t.info().clone()).collect();
+        let ids = infos.iter().map(|info| info.id);
+        self.libraries.lock().extend(ids.clone().zip(libraries.iter().copied()));
+        match self.registry.commit(transactions) {
+            Ok(warnings) => {
+                report.loaded.extend(infos);
+                report.warnings.extend(noted(warnings));
+                Ok(())
+            }
+            Err(errors) => {
+                let mut known = self.libraries.lock();
+                known.retain(|id, _| ids.clone().all(|new| new != *id));
+                Err(errors)
+            }
+        }
+    }
+
+    /// Collects what a library registers, as the `at`th new plugin. One that is wrong by itself is refused
+    /// here.
+    fn collect(&self, opened: &Opened, at: u32) -> Result<Transaction, LoadError> {
+        let registry = self.registry.load();
+        let order = registry.plugins().map(|info| info.order + 1).max().unwrap_or(0);
+        let info = info_of(opened, PluginId(registry.next_plugin_id().0 + at), order + at);
+        let transaction = loader::collect(opened.library, info)?;
+        match transaction.errors() {
+            [] => Ok(transaction),
+            errors => Err(commit_error(opened, errors.to_vec())),
+        }
+    }
+
+    /// Puts the plugin in this file in the place of the one of its name, in one snapshot. It is opened from a
+    /// private copy, so that the file may be written over for the next time. The same content changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// As loading; no plugin of that name is in use, or it is linked into the host.
+    pub fn replace(&self, file: &Path) -> Result<(PluginInfo, Vec<Warning>), LoadError> {
+        let _turn = self.changes.lock();
+        let (file, image) = loader::examine(file)?;
+        let old = self.active(&image.manifest.plugin.name)?;
+        let policy = Policy::from_knobs(&self.knobs());
+        let path = file.path.clone();
+        let library = loader::open(file, image, &policy, Source::PrivateCopy)?;
+        if library.digest == old.digest {
+            return Ok((old, Vec::new()));
+        }
+        let opened = Opened { library, path };
+        let transaction = self.collect(&opened, 0)?;
+        let info = PluginInfo { order: old.order, ..transaction.info().clone() };
+        self.libraries.lock().insert(info.id, library);
+        match self.registry.replace(old.id, transaction) {
+            Ok(warnings) => {
+                self.refresh_knobs();
+                Ok((info, noted(warnings)))
+            }
+            Err(errors) => {
+                self.libraries.lock().remove(&info.id);
+                Err(commit_error(&opened, errors))
+            }
+        }
+    }
+
+    /// Takes a plugin out of use. Kernels of other plugins whose op goes with it lie dormant.
+    ///
+    /// # Errors
+    /// No plugin of that name is in use, or it is linked into the host.
+    pub fn retire(&self, plugin: &str) -> Result<Vec<Warning>, LoadError> {
+        let _turn = self.changes.lock();
+        let info = self.active(plugin)?;
+        let warnings = self
+            .registry
+            .retire(info.id)
+            .map_err(|errors| LoadError::Retire { plugin: info.name, errors })?;
+        self.refresh_knobs();
+        Ok(noted(warnings))
+    }
+
+    /// The active plugin of this name, if it is a file's.
+    fn active(&self, plugin: &str) -> Result<PluginInfo, LoadError> {
+        let registry = self.registry.load();
+        match find_active(&registry, plugin) {
+            Some(info) if info.path.is_none() => {
+                Err(LoadError::Linked { plugin: plugin.to_owned() })
+            }
+            Some(info) => Ok(info),
+            None => {
+                let files = registry.plugins().filter(|info| !info.retired && info.path.is_some());
+                let loaded = files.map(|info| info.name.clone()).collect();
+                Err(LoadError::NotLoaded { plugin: plugin.to_owned(), loaded })
+            }
+        }
+    }
+
+    /// The snapshot that there would be with this library, without publishing it.
+    pub(crate) fn rehearse(
+        &self,
+        file: PluginFile,
+        image: Image,
+    ) -> Result<(Registry, PluginId, &'static Library), LoadError> {
+        let _turn = self.changes.lock();
+        let policy = Policy::from_knobs(&self.knobs());
+        let path = file.path.clone();
+        let library = loader::open(file, image, &policy, Source::PrivateCopy)?;
+        let registry = self.registry.load();
+        let old = find_active(&registry, &library.manifest.plugin.name);
+        if let Some(old) = old.as_ref().filter(|old| old.digest == library.digest) {
+            return Ok(((*registry).clone(), old.id, library));
+        }
+        let opened = Opened { library, path };
+        let transaction = self.collect(&opened, 0)?;
+        let id = transaction.info().id;
+        let built = match old {
+            Some(old) => registry.replace(old.id, transaction),
+            None => transaction.commit(&registry),
+        };
+        let (next, _) = built.map_err(|errors| commit_error(&opened, errors))?;
+        Ok((next, id, library))
+    }
+
+    /// Reads all knobs anew and gives them to every plugin; what is wrong with the settings.
+    fn refresh_knobs(&self) -> Vec<KnobError> {
+        let (knobs, errors) = self.settings.apply(self.registry.load().knobs());
+        let knobs = Arc::new(knobs);
+        self.knobs.store(knobs.clone());
+        PluginRecord::linked().set_knobs(knobs.clone());
+        for library in self.libraries.lock().values() {
+            library.record.set_knobs(knobs.clone());
+        }
+        errors
+    }
+}
+
+impl fmt::Debug for Plugins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plugins").field("list", &self.list()).finish_non_exhaustive()
+    }
+}
+
+fn find_active(registry: &Registry, plugin: &str) -> Option<PluginInfo> {
+    registry.plugins().find(|info| !info.retired && info.name == plugin).cloned()
+}
+
+fn info_of(opened: &Opened, id: PluginId, order: u32) -> PluginInfo {
+    let plugin = &opened.library.manifest.plugin;
+    PluginInfo {
+        path: Some(opened.path.clone()),
+        digest: opened.library.digest.clone(),
+        ..PluginInfo::linked(id, &plugin.name, &plugin.version, order)
+    }
+}
+
+fn commit_error(opened: &Opened, errors: Vec<RegistryError>) -> LoadError {
+    let (path, plugin) = (opened.path.clone(), opened.library.manifest.plugin.name.clone());
+    LoadError::Commit { path, plugin, errors }
+}
+
+/// Whether a file that search found is simply something else.
+fn is_no_plugin(error: &LoadError) -> bool {
+    matches!(
+        error,
+        LoadError::NotALibrary { .. }
+            | LoadError::NotAPlugin { .. }
+            | LoadError::NotAFile { .. }
+            | LoadError::NoManifest { .. }
+    )
+}
+
+fn noted(warnings: Vec<Warning>) -> Vec<Warning> {
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    warnings
+}

@@ -1,0 +1,83 @@
+//! Tensors that a plugin keeps beyond a call: elements of its queues, say.
+//!
+//! A [`KeptTensor`] is a boxed [`Tensor`]: one counted reference to the buffer, and the shape. It is made by
+//! [`keep_entry`], shown by [`view_entry`], and ends with [`release_entry`].
+
+use crate::call::Value;
+use tenon_abi::{KeptTensor, Slot};
+use tenon_framework::Tensor;
+
+/// `Host::keep`: null for a slot that shows nothing or owns no buffer.
+///
+/// # Safety
+/// `slot` is null or a filled slot of a running call, or of a kept tensor.
+pub unsafe extern "C" fn keep_entry(slot: *const Slot) -> *mut KeptTensor {
+    // SAFETY: the caller's promise.
+    let tensor = unsafe { slot.as_ref() }.and_then(Value::tensor);
+    match tensor {
+        Some(tensor) => Box::into_raw(Box::new(tensor)).cast(),
+        None => std::ptr::null_mut(),
+    }
+}
+
+/// `Host::view`: fills the slot, which is valid while the tensor is kept; the empty slot for null.
+///
+/// # Safety
+/// `kept` is null or came from [`keep_entry`] and is not released; `result` is null or may be written.
+pub unsafe extern "C" fn view_entry(kept: *const KeptTensor, result: *mut Slot) {
+    if result.is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let tensor = kept.cast::<Tensor>().as_ref();
+        result.write(tensor.map_or(Slot::EMPTY, Tensor::slot));
+    }
+}
+
+/// `Host::release`: null is allowed.
+///
+/// # Safety
+/// `kept` is null or came from [`keep_entry`], and is not used any more.
+pub unsafe extern "C" fn release_entry(kept: *mut KeptTensor) {
+    if !kept.is_null() {
+        // SAFETY: the caller's promise.
+        drop(unsafe { Box::from_raw(kept.cast::<Tensor>()) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_tensor_outlives_the_one_it_came_from() {
+        let tensor = Tensor::from_slice(&[2], &[1.5f32, 2.5]).unwrap();
+        let slot = tensor.slot();
+        // SAFETY: a filled slot; the kept tensor is released once.
+        unsafe {
+            let kept = keep_entry(&slot);
+            assert!(!kept.is_null());
+            assert!(!tensor.buffer().is_unique());
+            drop(tensor);
+            let mut view = Slot::EMPTY;
+            view_entry(kept, &mut view);
+            assert_eq!(view.shape(), &[2]);
+            assert_eq!(*view.data.cast::<[f32; 2]>(), [1.5, 2.5]);
+            release_entry(kept);
+        }
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_slot_that_shows_nothing() {
+        // SAFETY: null and empty slots are allowed.
+        unsafe {
+            assert!(keep_entry(&Slot::EMPTY).is_null());
+            assert!(keep_entry(std::ptr::null()).is_null());
+            let mut view = Tensor::scalar(1i32).unwrap().slot();
+            view_entry(std::ptr::null(), &mut view);
+            assert!(view.data.is_null());
+            release_entry(std::ptr::null_mut());
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! Resources, variables and reference slots, as kernels use them.
+//!
+//! On the boundary a variable is its resource: both pointers are the same, and what is counted is the
+//! resource. A reference slot shows a variable without counting it; from the first such slot on the session
+//! keeps the variable for as long as it has resources (see [`ResourceManager::pin`]).
+//!
+//! [`ResourceManager::pin`]: crate::resources::ResourceManager
+
+use crate::{
+    call::{CallFrame, Value},
+    devices::{copy_tensor, device_of},
+    memory::{HostMemory, copy_on_host},
+    resources::{
+        self, ForeignResource, Variable, foreign_type, lock_variables as lock, unlock_variables,
+    },
+    sink::MessageSink,
+};
+use std::{ffi::c_void, sync::Arc};
+use tenon_abi::{
+    CallRecord, Code, DType, Resource, ResourceFactory, ResourceType, Slot, StateTable, Str,
+    Variable as RawVariable, slot_flags,
+};
+use tenon_framework::{
+    KernelError, Tensor,
+    device::base::{LocalDevice, StreamId},
+    resource::{ResourceRef, release_raw},
+    tensor::Memory,
+};
+
+/// The table that `Host::state` points to.
+pub static STATE_TABLE: StateTable = StateTable {
+    struct_size: size_of::<StateTable>() as u32,
+    reserved: 0,
+    resource: Some(resource),
+    resource_value: Some(resource_value),
+    retain_resource: Some(retain_resource),
+    release_resource: Some(release_resource),
+    remove_resource: Some(remove_resource),
+    variable: Some(variable),
+    as_variable: Some(as_variable),
+    variable_resource: Some(variable_resource),
+    lock_variables: Some(lock_variables),
+    unlock_variables: Some(unlock),
+    read_variable: Some(read_variable),
+    output_variable: Some(output_variable),
+    assign_variable: Some(assign_variable),
+    update_variable: Some(update_variable),
+    output_ref: Some(output_ref),
+    ref_variable: Some(ref_variable),
+};
+
+/// Ends a service: gives the result away, or keeps the error's message.
+fn conclude<T>(frame: &CallFrame, result: Result<T, KernelError>, give: impl FnOnce(T)) -> Code {
+    match result {
+        Ok(value) => {
+            give(value);
+            Code::OK
+        }
+        Err(error) => {
+            frame.set_message(error.message.as_bytes());
+            error.code
+        }
+    }
+}
+
+/// # Safety
+/// The text is readable for `'a`.
+unsafe fn text<'a>(what: &str, text: Str) -> Result<&'a str, KernelError> {
+    // SAFETY: the caller's promise.
+    unsafe { text.text() }
+        .ok_or_else(|| KernelError::invalid_argument(format!("{what} is not UTF-8")))
+}
+
+/// # Safety
+/// `raw` is null or a live variable, as its resource.
+unsafe fn variable_of(raw: *const RawVariable) -> Result<ResourceRef, KernelError> {
+    // SAFETY: the caller's promise; a variable's pointer is its resource's.
+    let resource = unsafe { ResourceRef::clone_raw(raw.cast()) };
+    resource
+        .filter(|resource| Variable::of(resource).is_some())
+        .ok_or_else(|| KernelError::invalid_argument("expected a variable, found none"))
+}
+
+/// Runs `body` with the variable behind a pointer.
+///
+/// # Safety
+/// As [`variable_of`]; `record` is that of a running call.
+unsafe fn with_variable<T>(
+    raw: *const RawVariable,
+    body: impl FnOnce(&Variable, &ResourceRef) -> Result<T, KernelError>,
+) -> Result<T, KernelError> {
+    // SAFETY: the caller's promise.
+    let resource = unsafe { variable_of(raw) }?;
+    match Variable::of(&resource) {
+        Some(variable) => body(variable, &resource),
+        None => Err(KernelError::internal("a variable turned into something else")),
+    }
+}
+
+unsafe extern "C" fn resource(
+    record: *mut CallRecord,
+    container: Str,
+    name: Str,
+    kind: *const ResourceType,
+    factory: ResourceFactory,
+    data: *mut c_void,
+    result: *mut *mut Resource,
+) -> Code {
+    // SAFETY: the kernel gives its call's record, readable names, its own type and factory, and a place.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        let found = find_or_make(frame, container, name, kind, factory, data);
+        conclude(frame, found, |resource| *result = resource.into_raw())
+    }
+}
+
+/// # Safety
+/// As the service.
+unsafe fn find_or_make(
+    frame: &CallFrame,
+    container: Str,
+    name: Str,
+    kind: *const ResourceType,
+    factory: ResourceFactory,
+    data: *mut c_void,
+) -> Result<ResourceRef, KernelError> {
+    // SAFETY: the caller's promise.
+    let (container, name, (type_name, destroy)) =
+        unsafe { (text("a container", container)?, text("a name", name)?, foreign_type(kind)?) };
+    let manager = &frame.env().resources;
+    let Some(run) = factory.run else {
+        return manager.find(container, name, type_name).ok_or_else(|| {
+            KernelError::new(Code::NOT_FOUND, format!("there is no {type_name} named '{name}'"))
+        });
+    };
+    manager.find_or_make(container, name, type_name, || {
+        let sink = MessageSink::new();
+        let mut value = std::ptr::null_mut();
+        // SAFETY: the kernel's own factory and data, a place and a sink.
+        sink.check(unsafe { run(data, &mut value, sink.as_sink()) })?;
+        // SAFETY: the factory gave the value away, and the type's destructor takes it.
+        Ok(ResourceRef::new(unsafe { ForeignResource::new(type_name, destroy, value) }))
+    })
+}
+
+unsafe extern "C" fn resource_value(
+    resource: *const Resource,
+    kind: *const ResourceType,
+) -> *mut c_void {
+    // SAFETY: the kernel gives a live resource, or null, and its own type.
+    let found = unsafe {
+        let Ok((name, _)) = foreign_type(kind) else { return std::ptr::null_mut() };
+        ResourceRef::clone_raw(resource).filter(|resource| resource.get().type_name() == name)
+    };
+    let foreign = found.as_ref().and_then(resources::downcast::<ForeignResource>);
+    foreign.map_or(std::ptr::null_mut(), ForeignResource::value)
+}
+
+unsafe extern "C" fn retain_resource(resource: *mut Resource) {
+    // SAFETY: the kernel gives a live resource, or null.
+    if let Some(resource) = unsafe { ResourceRef::clone_raw(resource) } {
+        // The plugin's `release_resource` takes it back.
+        let _ = resource.into_raw();
+    }
+}
+
+unsafe extern "C" fn release_resource(resource: *mut Resource) {
+    // SAFETY: the kernel gives one of its references back, or null.
+    unsafe { release_raw(resource) }
+}
+
+unsafe extern "C" fn remove_resource(
+    record: *mut CallRecord,
+    container: Str,
+    name: Str,
+    kind: Str,
+) -> Code {
+    // SAFETY: the kernel gives its call's record and readable names.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        let names = || {
+            Ok((text("a container", container)?, text("a name", name)?, text("a type", kind)?))
+        };
+        let removed = names().and_then(|(container, name, kind)| {
+            if frame.env().resources.remove(container, name, kind) {
+                return Ok(());
+            }
+            let message = format!("there is no {kind} named '{name}'");
+            Err(KernelError::new(Code::NOT_FOUND, message))
+        });
+        conclude(frame, removed, |()| ())
+    }
+}
+
+unsafe extern "C" fn variable(
+    record: *mut CallRecord,
+    container: Str,
+    name: Str,
+    dtype: DType,
+    result: *mut *mut RawVariable,
+) -> Code {
+    // SAFETY: the kernel gives its call's record, readable names and a place.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        let names = || Ok((text("a container", container)?, text("a name", name)?));
+        let found = names().and_then(|(container, name)| {
+            frame.env().resources.variable(container, name, dtype)
+        });
+        conclude(frame, found, |resource| *result = resource.into_raw().cast())
+    }
+}
+
+unsafe extern "C" fn as_variable(resource: *mut Resource) -> *mut RawVariable {
+    // SAFETY: the kernel gives a live resource, or null.
+    match unsafe { variable_of(resource.cast_const().cast()) } {
+        Ok(_) => resource.cast(),
+        Err(_) => std::ptr::null_mut(),
+    }
+}
+
+unsafe extern "C" fn variable_resource(variable: *mut RawVariable) -> *mut Resource {
+    variable.cast()
+}
+
+/// # Safety
+/// `count` live variables at `first`.
+unsafe fn list(
+    first: *const *mut RawVariable,
+    count: usize,
+) -> Result<Vec<ResourceRef>, KernelError> {
+    if first.is_null() || count == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the caller's promise.
+    let raws = unsafe { std::slice::from_raw_parts(first, count) };
+    // SAFETY: as above.
+    raws.iter().map(|&raw| unsafe { variable_of(raw) }).collect()
+}
+
+unsafe extern "C" fn lock_variables(
+    record: *mut CallRecord,
+    variables: *const *mut RawVariable,
+    count: usize,
+) -> Code {
+    // SAFETY: the kernel gives its call's record and `count` live variables.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        let locked = list(variables, count).and_then(|resources| {
+            let variables: Vec<&Variable> = resources.iter().filter_map(Variable::of).collect();
+            lock(&variables, &frame.env().cancellation)
+        });
+        conclude(frame, locked, |()| ())
+    }
+}
+
+unsafe extern "C" fn unlock(
+    _record: *mut CallRecord,
+    variables: *const *mut RawVariable,
+    count: usize,
+) {
+    // SAFETY: the kernel gives `count` live variables, which it has locked.
+    if let Ok(resources) = unsafe { list(variables, count) } {
+        let variables: Vec<&Variable> = resources.iter().filter_map(Variable::of).collect();
+        unlock_variables(&variables);
+    }
+}
+
+unsafe extern "C" fn read_variable(
+    record: *mut CallRecord,
+    variable: *mut RawVariable,
+    value: *mut Slot,
+) -> Code {
+    // SAFETY: the kernel gives its call's record, a variable that it has locked, and a place.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        let slot = with_variable(variable, |variable, _| variable.slot());
+        conclude(frame, slot, |slot| *value = slot)
+    }
+}
+
+/// Slot and value of an output.
+///
+/// # Safety
+/// The call runs, and its outputs belong to the caller.
+#[allow(clippy::mut_from_ref, reason = "during a call its outputs belong to the caller")]
+unsafe fn output(frame: &CallFrame, index: u32) -> Result<(&mut Slot, &mut Value), KernelError> {
+    if index >= frame.call.output_count {
+        return Err(KernelError::internal(format!(
+            "output {index} does not exist: the node has {}",
+            frame.call.output_count
+        )));
+    }
+    // SAFETY: `output_count` slots and values, which belong to this call.
+    unsafe {
+        Ok((&mut *frame.call.outputs.add(index as usize), &mut *frame.outputs.add(index as usize)))
+    }
+}
+
+unsafe extern "C" fn output_variable(
+    record: *mut CallRecord,
+    variable: *mut RawVariable,
+    index: u32,
+) -> Code {
+    // SAFETY: the kernel gives its call's record and a variable that it has locked.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        let result = with_variable(variable, |variable, _| {
+            let (slot, value) = output(frame, index)?;
+            let expected = frame.node().outputs[index as usize].dtype.base();
+            if expected != variable.dtype() {
+                return Err(KernelError::invalid_argument(format!(
+                    "output {index} is {expected}, variable '{}' holds {}",
+                    variable.name(),
+                    variable.dtype()
+                )));
+            }
+            // The slot says why there is no value, where there is none.
+            variable.slot()?;
+            if let Some(tensor) = variable.value() {
+                value.hold(slot, &tensor);
+            }
+            Ok(())
+        });
+        conclude(frame, result, |()| ())
+    }
+}
+
+/// The tensor that an input shows: a further reference to its buffer, or a copy where it has none.
+///
+/// # Safety
+/// The slot is a filled input of the running call.
+unsafe fn input_tensor(slot: &Slot) -> Result<Tensor, KernelError> {
+    if let Some(tensor) = Value::tensor(slot) {
+        return Ok(tensor);
+    }
+    if slot.data.is_null() || !slot.memory.is_host_address() || slot.dtype.needs_drop() {
+        return Err(KernelError::internal("the assigned value has no buffer that can be kept"));
+    }
+    // SAFETY: a filled slot.
+    let (dims, bytes) = unsafe {
+        let bytes = std::slice::from_raw_parts(slot.data.cast::<u8>(), slot.bytes as usize);
+        (slot.shape(), bytes)
+    };
+    Ok(Tensor::from_bytes(slot.dtype, dims, bytes)?)
+}
+
+unsafe extern "C" fn assign_variable(
+    record: *mut CallRecord,
+    variable: *mut RawVariable,
+    input: u32,
+) -> Code {
+    // SAFETY: the kernel gives its call's record and a variable that it has locked.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        let result = with_variable(variable, |variable, _| {
+            if input >= frame.call.input_count {
+                return Err(KernelError::internal(format!(
+                    "input {input} does not exist: the node has {}",
+                    frame.call.input_count
+                )));
+            }
+            let slot = &**frame.call.inputs.add(input as usize);
+            variable.set(Some(input_tensor(slot)?))
+        });
+        conclude(frame, result, |()| ())
+    }
+}
+
+/// A copy of a variable's value, in the same memory, in the order of the call's stream.
+fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError> {
+    let memory: &Arc<dyn Memory> = tensor.buffer().memory();
+    if tensor.is_on_host() && memory.device() == 0 {
+        let pooled: Arc<dyn Memory> = HostMemory::shared().clone();
+        return copy_on_host(tensor, &pooled);
+    }
+    // SAFETY: the device of a running call is open.
+    let device = unsafe { device_of(frame.call.device) }
+        .filter(|device| device.number() == memory.device())
+        .ok_or_else(|| {
+            KernelError::internal("the variable lies on another device than the kernel that updates it")
+        })?;
+    let device: &dyn LocalDevice = &*device;
+    let Some(stream) = std::ptr::NonNull::new(frame.call.stream) else {
+        return copy_tensor(tensor, Some(device), memory, Some(device));
+    };
+    let copy = Tensor::allocate(memory, tensor.dtype(), *tensor.shape())?;
+    let (from, to) = (
+        crate::devices::location(tensor.buffer(), Some(device)),
+        crate::devices::location(copy.buffer(), Some(device)),
+    );
+    // SAFETY: the call's own stream; two buffers of the device that live at least until what is enqueued
+    // on the stream of a running call is done: the variable holds one, its readers the other.
+    unsafe {
+        let stream = StreamId::new(device.number(), stream);
+        device.copy(from, to, tensor.byte_len() as u64, Some(stream))?;
+    }
+    Ok(copy)
+}
+
+unsafe extern "C" fn update_variable(
+    record: *mut CallRecord,
+    variable: *mut RawVariable,
+    value: *mut Slot,
+) -> Code {
+    // SAFETY: the kernel gives its call's record, a variable that it has locked, and a place.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        let slot = with_variable(variable, |variable, _| {
+            variable.slot_for_update(|tensor| copy_value(frame, tensor))
+        });
+        conclude(frame, slot, |slot| *value = slot)
+    }
+}
+
+unsafe extern "C" fn output_ref(
+    record: *mut CallRecord,
+    raw: *mut RawVariable,
+    index: u32,
+) -> Code {
+    // SAFETY: the kernel gives its call's record and a live variable.
+    unsafe {
+        let frame = CallFrame::from_raw(record);
+        let result = with_variable(raw, |variable, resource| {
+            let (slot, value) = output(frame, index)?;
+            let expected = frame.node().outputs[index as usize].dtype;
+            if !expected.is_ref() || expected.base() != variable.dtype() {
+                return Err(KernelError::internal(format!(
+                    "output {index} is {expected}, not a reference to {}",
+                    variable.dtype()
+                )));
+            }
+            frame.env().resources.pin(resource);
+            value.release();
+            *slot = Slot {
+                buffer: raw.cast(),
+                dtype: variable.dtype(),
+                flags: slot_flags::REF | slot_flags::SET,
+                ..Slot::EMPTY
+            };
+            Ok(())
+        });
+        conclude(frame, result, |()| ())
+    }
+}
+
+unsafe extern "C" fn ref_variable(slot: *const Slot) -> *mut RawVariable {
+    // SAFETY: the kernel gives a filled slot of its call, or null.
+    match unsafe { slot.as_ref() } {
+        Some(slot) if slot.flags & slot_flags::REF != 0 => slot.buffer.cast(),
+        _ => std::ptr::null_mut(),
+    }
+}
+
+/// Shows a variable's present value in the slot of a reference, for an input that takes the plain value.
+///
+/// # Errors
+/// `FAILED_PRECONDITION` without a value; `INVALID_ARGUMENT` when the slot is no reference.
+///
+/// # Safety
+/// `reference` is a filled slot of a running step.
+pub unsafe fn dereference(
+    reference: &Slot,
+    slot: &mut Slot,
+    value: &mut Value,
+) -> Result<(), KernelError> {
+    // SAFETY: the caller's promise: a reference's variable is pinned by its session.
+    unsafe {
+        with_variable(ref_variable(reference), |variable, _| {
+            variable.slot()?;
+            if let Some(tensor) = variable.value() {
+                value.hold(slot, &tensor);
+            }
+            Ok(())
+        })
+    }
+}

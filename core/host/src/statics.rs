@@ -1,0 +1,59 @@
+//! What is linked into the host: the standard ops, the host's own kernels, and every plugin that is linked as
+//! a library. Each crate stands in the registry as a plugin without a file.
+
+use crate::registrar::Collector;
+use std::collections::BTreeSet;
+use tenon_framework::{
+    reg::{registrations, submit_all},
+    registry::{PluginId, PluginInfo, Transaction},
+};
+
+// Names the crate, so that the linker keeps its registrations.
+use tenon_ops as _;
+
+/// A transaction for every linked crate that registers something; numbers and order count from `first`.
+pub fn transactions(first: PluginId) -> Vec<Transaction> {
+    let crates: BTreeSet<&'static str> =
+        registrations().into_iter().map(|entry| entry.site().krate).collect();
+    crates
+        .into_iter()
+        .zip(first.0..)
+        .map(|(krate, number)| transaction(krate, PluginId(number), number))
+        .collect()
+}
+
+fn transaction(krate: &'static str, id: PluginId, order: u32) -> Transaction {
+    let info = PluginInfo::linked(id, krate, version(krate), order);
+    let mut collector = Collector::new(info);
+    collector.call_linked(|registrar, table| {
+        // SAFETY: a registrar and its table, which outlive the call. Every entry answers `OK` or is passed
+        // over: what is wrong is in the transaction.
+        unsafe { submit_all(registrar, table, |entry| entry.site().krate == krate) };
+    });
+    collector.finish().0
+}
+
+/// A registration does not say its crate's version; the host's own crates share one.
+fn version(krate: &str) -> &'static str {
+    match krate {
+        "tenon-host" | "tenon-ops" => env!("CARGO_PKG_VERSION"),
+        _ => "linked",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_framework::registry::{Registry, commit_all};
+
+    #[test]
+    fn what_is_linked_goes_together_and_is_grouped_by_crate() {
+        let transactions = transactions(PluginId(3));
+        let names: Vec<&str> = transactions.iter().map(|t| t.info().name.as_str()).collect();
+        assert!(names.is_sorted() && names.contains(&"tenon-host"), "{names:?}");
+        assert_eq!(transactions[0].info().id, PluginId(3));
+        let (registry, _) = commit_all(&Registry::new(), transactions).unwrap();
+        let knob = registry.knobs().get("host.allow_panic_abort").unwrap();
+        assert_eq!(knob.variable(), "TENON_HOST_ALLOW_PANIC_ABORT");
+    }
+}

@@ -1,0 +1,117 @@
+//! The registered definitions against TensorFlow's.
+//!
+//! `testdata/tier1_signatures.json` holds, per op, what TensorFlow 2.21.0 gives: arguments, attributes in
+//! order, types, allowed values, defaults, minima, flags.
+
+use serde_json::{Map, Value, json};
+use tenon_framework::{
+    attr::{AttrList, AttrValue},
+    infer::testing,
+    op::{Allowed, ArgDef, ArgType, AttrDef, OpDef},
+};
+
+const SIGNATURES: &str = include_str!("../testdata/tier1_signatures.json");
+
+fn expected() -> Vec<Value> {
+    let file: Value = serde_json::from_str(SIGNATURES).unwrap();
+    file["ops"].as_array().unwrap().clone()
+}
+
+fn arg(arg: &ArgDef) -> Value {
+    let mut entry = Map::new();
+    entry.insert("name".into(), json!(arg.name));
+    match &arg.ty {
+        ArgType::Fixed(dtype) => entry.insert("type".into(), json!(dtype.to_string())),
+        ArgType::Attr(name) => entry.insert("type_attr".into(), json!(name)),
+        ArgType::ListAttr(name) => entry.insert("type_list_attr".into(), json!(name)),
+    };
+    if let Some(number) = &arg.number_attr {
+        entry.insert("number_attr".into(), json!(number));
+    }
+    if arg.is_ref {
+        entry.insert("is_ref".into(), json!(true));
+    }
+    Value::Object(entry)
+}
+
+fn default(value: &AttrValue) -> Value {
+    match value {
+        AttrValue::Int(value) => json!(value),
+        AttrValue::Float(value) => json!(f64::from(*value)),
+        AttrValue::Bool(value) => json!(value),
+        AttrValue::String(_) => json!(value.as_text().unwrap()),
+        AttrValue::Type(dtype) => json!(dtype.to_string()),
+        AttrValue::Shape(shape) if shape.rank().is_none() => json!("?"),
+        AttrValue::List(AttrList::Int(items)) => json!(items),
+        other => panic!("a default of a kind that no op of the file has: {other:?}"),
+    }
+}
+
+fn attr(attr: &AttrDef) -> Value {
+    let mut entry = Map::new();
+    entry.insert("name".into(), json!(attr.name));
+    entry.insert("type".into(), json!(attr.ty.to_string()));
+    if let Some(value) = &attr.default {
+        entry.insert("default".into(), default(value));
+    }
+    if let Some(minimum) = attr.minimum {
+        entry.insert("minimum".into(), json!(minimum));
+    }
+    match &attr.allowed {
+        Some(Allowed::Types(types)) => {
+            let names: Vec<String> = types.iter().map(ToString::to_string).collect();
+            entry.insert("allowed".into(), json!(names));
+        }
+        Some(Allowed::Strings(texts)) => {
+            entry.insert("allowed".into(), json!(texts));
+        }
+        None => {}
+    }
+    Value::Object(entry)
+}
+
+fn signature(op: &OpDef) -> Value {
+    let mut entry = Map::new();
+    entry.insert("op".into(), json!(op.name));
+    entry.insert("inputs".into(), op.inputs.iter().map(arg).collect());
+    entry.insert("outputs".into(), op.outputs.iter().map(arg).collect());
+    entry.insert("attrs".into(), op.attrs.iter().map(attr).collect());
+    let flags = [
+        ("is_stateful", op.stateful),
+        ("is_commutative", op.commutative),
+        ("is_aggregate", op.aggregate),
+        ("allows_uninitialized_input", op.allows_uninitialized_input),
+    ];
+    for (name, _) in flags.iter().filter(|(_, set)| *set) {
+        entry.insert((*name).into(), json!(true));
+    }
+    Value::Object(entry)
+}
+
+#[test]
+fn every_definition_is_tensorflow_s() {
+    let ops = testing::registered_ops();
+    for expected in expected() {
+        let name = expected["op"].as_str().unwrap();
+        let op = ops.get(name).unwrap_or_else(|| panic!("op {name} is not registered"));
+        assert_eq!(signature(op), expected, "{name}");
+    }
+}
+
+#[test]
+fn no_op_is_registered_that_the_file_does_not_have() {
+    let known: Vec<String> =
+        expected().iter().map(|op| op["op"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(known.len(), 71);
+    let ops = testing::registered_ops();
+    let more: Vec<&String> = ops.keys().filter(|name| !known.contains(name)).collect();
+    assert!(more.is_empty(), "{more:?}");
+}
+
+#[test]
+fn every_op_has_a_shape_function_and_a_summary() {
+    for op in testing::registered_ops().values() {
+        assert!(op.shape.run.is_some() && !op.summary.is_empty(), "{}", op.name);
+        assert!(op.source.krate == "tenon-ops" && op.source.line > 0, "{}", op.source);
+    }
+}

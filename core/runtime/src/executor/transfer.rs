@@ -1,0 +1,169 @@
+//! `_Send` and `_Recv`: values on their way from one place to another.
+//!
+//! A value in host memory travels as it is. One in a device's memory is copied to host memory on the
+//! stream of its device, or travels as it is where the receiver's device copies from there itself; either
+//! way it is sent once the stream has come that far. The receiver copies it into its own memory on its
+//! own stream, where it wants it there. Nobody waits: copies are enqueued, notifications and the rendezvous
+//! call back.
+
+use super::partition::PartitionState;
+use crate::{
+    error::StepError,
+    plan::{Action, Transfer},
+    rendezvous::{Parcel, Rendezvous},
+};
+use tenon_abi::MemoryKind;
+use tenon_framework::{
+    KernelError, Tensor,
+    device::base::{LocalDevice, Location},
+};
+use tenon_host::call::Value;
+
+fn location<'d>(tensor: &Tensor, device: &'d dyn LocalDevice) -> Location<'d> {
+    let memory = tensor.buffer().kind();
+    let on_device = tensor.buffer().memory().device() != 0;
+    Location { data: tensor.buffer().data(), memory, device: on_device.then_some(device) }
+}
+
+/// A pointer to a state whose step waits for what was raised.
+struct Waiting(*const PartitionState);
+
+// SAFETY: the state may be shared between threads, and lives until what was raised is lowered.
+unsafe impl Send for Waiting {}
+
+impl Waiting {
+    fn state(&self) -> &PartitionState {
+        // SAFETY: see the type.
+        unsafe { &*self.0 }
+    }
+}
+
+impl PartitionState {
+    /// Gives the input of a `_Send` to the rendezvous.
+    pub(super) fn send(&self, index: u32, transfer: &Transfer, ready: &mut Vec<u32>) {
+        if let Err(error) = self.try_send(index, transfer) {
+            return self.fail_node(index, &error);
+        }
+        self.propagate(self.hot(index), ready);
+    }
+
+    fn try_send(&self, index: u32, transfer: &Transfer) -> Result<(), KernelError> {
+        let Some(&input) = self.node(index).inputs.first() else {
+            return self.post(transfer, Parcel { tensor: None, is_dead: false });
+        };
+        // SAFETY: the node that wrote the input is done.
+        let tensor = Value::tensor(unsafe { self.slot_mut(input) })
+            .ok_or_else(|| KernelError::internal("a value that is sent has no buffer"))?;
+        if tensor.buffer().kind() == MemoryKind::HOST {
+            return self.post(transfer, Parcel { tensor: Some(tensor), is_dead: false });
+        }
+        let outgoing = self.outgoing(index, transfer, tensor)?;
+        let parcel = Parcel { tensor: Some(outgoing), is_dead: false };
+        let Some(stream) = self.stream else { return self.post(transfer, parcel) };
+        self.shared.raise();
+        let (waiting, key) = (Waiting(self), transfer.key.clone());
+        let asked = self.plan.device.on_done(stream, move |code| {
+            let state = waiting.state();
+            if code.is_ok() {
+                if let Err(error) = state.rendezvous.send(&key, parcel) {
+                    state.shared.fail(error);
+                }
+            } else {
+                let error = KernelError::new(code, "work on the device's stream failed");
+                state.fail_node(index, &error);
+            }
+            state.shared.lower(None);
+        });
+        if asked.is_err() {
+            self.shared.lower(None);
+        }
+        asked
+    }
+
+    /// What travels for a value in the device's memory: itself, or a copy in host memory that is enqueued.
+    fn outgoing(
+        &self,
+        index: u32,
+        transfer: &Transfer,
+        tensor: Tensor,
+    ) -> Result<Tensor, KernelError> {
+        let device: &dyn LocalDevice = &*self.plan.device;
+        let source = location(&tensor, device);
+        let peer: &dyn LocalDevice = &*transfer.destination;
+        if transfer.to_device_memory && peer.number() != device.number() {
+            let there = Location {
+                data: std::ptr::null_mut(),
+                memory: peer.info().ordinary_memory(),
+                device: Some(peer),
+            };
+            if peer.can_copy(source, there) {
+                return Ok(tensor);
+            }
+        }
+        let memory = &self.node(index).info.host_memory;
+        let copy = Tensor::allocate(memory, tensor.dtype(), *tensor.shape())?;
+        let target = Location { data: copy.buffer().data(), memory: MemoryKind::HOST, device: None };
+        let bytes = tensor.byte_len() as u64;
+        // SAFETY: both buffers live until the stream is done: the source in this step's state, the copy in the
+        // parcel; nobody uses the copy before.
+        unsafe { device.copy(source, target, bytes, self.stream)? };
+        self.keep_alive.lock().push(tensor);
+        Ok(copy)
+    }
+
+    fn post(&self, transfer: &Transfer, parcel: Parcel) -> Result<(), KernelError> {
+        self.rendezvous
+            .send(&transfer.key, parcel)
+            .map_err(|error| KernelError::new(error.code, error.message.to_string()))
+    }
+
+    /// Asks the rendezvous for the output of a `_Recv`.
+    pub(super) fn recv(&self, index: u32, transfer: &Transfer) {
+        self.shared.raise();
+        let waiting = Waiting(self);
+        self.rendezvous.recv(
+            &transfer.key,
+            Box::new(move |result| waiting.state().received(index, result)),
+        );
+    }
+
+    fn received(&self, index: u32, result: Result<Parcel, StepError>) {
+        let mut ready = Vec::new();
+        match result {
+            Err(error) => self.shared.fail(error),
+            Ok(parcel) => match self.accept(index, parcel) {
+                Err(error) => self.fail_node(index, &error),
+                Ok(()) => self.propagate(self.hot(index), &mut ready),
+            },
+        }
+        self.give_back(ready);
+    }
+
+    /// Puts what was received into the output's slot, in the memory where it is wanted.
+    fn accept(&self, index: u32, parcel: Parcel) -> Result<(), KernelError> {
+        let node = self.node(index);
+        let Some(spec) = node.info.outputs.first() else { return Ok(()) };
+        let Some(tensor) = parcel.tensor else { return Ok(()) };
+        let output = node.first_output;
+        let wanted = &spec.memory;
+        let tensor = if wanted.device() == tensor.buffer().memory().device()
+            || (wanted.kind() == MemoryKind::HOST && tensor.is_on_host())
+        {
+            tensor
+        } else {
+            let device: &dyn LocalDevice = &*self.plan.device;
+            let copy = Tensor::allocate(wanted, tensor.dtype(), *tensor.shape())?;
+            let Action::Recv(transfer) = &node.action else { return Ok(()) };
+            let source = location(&tensor, &*transfer.source);
+            let bytes = tensor.byte_len() as u64;
+            // SAFETY: the source is kept alive until the stream is done; the copy is this output's alone, and
+            // is used by what is enqueued afterwards.
+            unsafe { device.copy(source, location(&copy, device), bytes, self.stream)? };
+            self.keep_alive.lock().push(tensor);
+            copy
+        };
+        // SAFETY: this thread owns the output of the node that it completes.
+        unsafe { self.value_mut(output).hold(self.slot_mut(output), &tensor) };
+        Ok(())
+    }
+}

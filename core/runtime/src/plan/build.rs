@@ -1,0 +1,363 @@
+//! From a partition to a plan.
+
+use super::{
+    Action, Compute, HotNode, Plan, PlanNode, PlanOutput, Span, Successor, Transfer, node_flags,
+};
+use crate::error::RuntimeError;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64},
+    },
+};
+use tenon_abi::{Call, Code, KernelState, Range, kernel_flags};
+use tenon_framework::{Tensor, device::base::LocalDevice, tensor::Memory as TensorMemory};
+use tenon_graph::{Memory, NodeId, PartKind, PartNode, Partition};
+use tenon_host::{
+    call::{KEEP_BYTES, NodeInfo, OutputSpec},
+    instance::KernelInstance,
+};
+
+/// A kernel for a node.
+pub(crate) struct NodeKernel {
+    pub instance: Arc<KernelInstance>,
+    pub runs: Option<Arc<AtomicU64>>,
+}
+
+/// What building a plan asks about the step's graph.
+pub(crate) trait PlanSource {
+    /// The kernel of a node; `None` for one that only orders others.
+    fn kernel(&self, node: NodeId) -> Result<Option<NodeKernel>, RuntimeError>;
+    /// The value of a node's only output, when it never changes, in the memory where it is wanted.
+    fn constant(&self, node: NodeId) -> Result<Option<Tensor>, RuntimeError>;
+    /// Ranges of the named arguments: inputs, outputs.
+    fn ranges(&self, node: NodeId) -> (Vec<Range>, Vec<Range>);
+    /// The ends of a transfer.
+    fn transfer(&self, transfer: &tenon_graph::Transfer) -> Transfer;
+    /// Host memory.
+    fn host_memory(&self) -> &Arc<dyn TensorMemory>;
+}
+
+/// Where feeds and fetches of one partition are.
+#[derive(Default)]
+pub(crate) struct Sites {
+    /// Feed and output.
+    pub feeds: Vec<(usize, u32)>,
+    /// Fetch and output.
+    pub fetches: Vec<(usize, u32)>,
+}
+
+/// Compiles a partition.
+pub(crate) fn build(
+    partition: &Partition,
+    device: &Arc<dyn LocalDevice>,
+    source: &dyn PlanSource,
+) -> Result<(Plan, Sites), RuntimeError> {
+    let mut builder = Builder::new(partition, device, source);
+    builder.outputs()?;
+    builder.nodes()?;
+    builder.edges();
+    Ok(builder.finish())
+}
+
+/// Runs where no kernel does; never called.
+unsafe extern "C" fn no_kernel(_state: *mut KernelState, _call: *const Call) -> Code {
+    Code::INTERNAL
+}
+
+struct Builder<'p> {
+    partition: &'p Partition,
+    device: &'p Arc<dyn LocalDevice>,
+    source: &'p dyn PlanSource,
+    device_memory: Arc<dyn TensorMemory>,
+    /// First output of each node of the partition.
+    first: Vec<u32>,
+    /// Number in the plan of each node of the partition that runs.
+    number: Vec<Option<u32>>,
+    kernels: Vec<Option<NodeKernel>>,
+    hot: Vec<HotNode>,
+    nodes: Vec<PlanNode>,
+    outputs: Vec<PlanOutput>,
+    successors: Vec<Successor>,
+    counted: Vec<u32>,
+    planned: Vec<u32>,
+    sites: Sites,
+}
+
+impl<'p> Builder<'p> {
+    fn new(
+        partition: &'p Partition,
+        device: &'p Arc<dyn LocalDevice>,
+        source: &'p dyn PlanSource,
+    ) -> Builder<'p> {
+        let info = device.info();
+        let device_memory = if info.host_memory { None } else { device.memory(info.ordinary_memory()) };
+        Builder {
+            partition,
+            device,
+            source,
+            device_memory: device_memory.unwrap_or_else(|| Arc::clone(source.host_memory())),
+            first: Vec::new(),
+            number: vec![None; partition.nodes.len()],
+            kernels: Vec::new(),
+            hot: Vec::new(),
+            nodes: Vec::new(),
+            outputs: Vec::new(),
+            successors: Vec::new(),
+            counted: Vec::new(),
+            planned: Vec::new(),
+            sites: Sites::default(),
+        }
+    }
+
+    fn memory(&self, memory: Memory) -> Arc<dyn TensorMemory> {
+        match memory {
+            Memory::Host => Arc::clone(self.source.host_memory()),
+            Memory::Device => Arc::clone(&self.device_memory),
+        }
+    }
+
+    /// One [`PlanOutput`] for every output, and the kernels.
+    fn outputs(&mut self) -> Result<(), RuntimeError> {
+        for node in &self.partition.nodes {
+            let (mut kernel, mut constant) = (None, None);
+            if let PartKind::Node(id) = node.kind {
+                constant = self.source.constant(id)?;
+                if constant.is_none() {
+                    kernel = self.source.kernel(id)?;
+                }
+            }
+            self.first.push(self.outputs.len() as u32);
+            let may_plan = kernel.as_ref().is_some_and(|kernel| !kernel.instance.is_default());
+            for at in 0..node.output_types.len() {
+                let output = self.output(node, at, may_plan, constant.clone());
+                self.outputs.push(output);
+            }
+            self.kernels.push(kernel);
+        }
+        Ok(())
+    }
+
+    fn output(
+        &self,
+        node: &PartNode,
+        at: usize,
+        may_plan: bool,
+        constant: Option<Tensor>,
+    ) -> PlanOutput {
+        let dtype = node.output_types[at];
+        let shape = node.output_shapes[at].clone();
+        let full = shape.full().map(Box::new);
+        let bytes = full.as_ref().and_then(|full| full.elements().checked_mul(dtype.size()?));
+        let planned = may_plan && !dtype.is_ref() && bytes.is_some_and(|bytes| bytes <= KEEP_BYTES);
+        PlanOutput {
+            dtype,
+            shape,
+            full,
+            memory: self.memory(node.output_memory[at]),
+            planned,
+            constant,
+            readers: 0,
+            unused: true,
+        }
+    }
+
+    /// Numbers the nodes that run, and resolves feeds and fetches.
+    fn nodes(&mut self) -> Result<(), RuntimeError> {
+        for (at, node) in self.partition.nodes.iter().enumerate() {
+            let first = self.first[at];
+            match node.kind {
+                PartKind::Feed { index } => self.sites.feeds.push((index, first)),
+                PartKind::Fetch { index } => {
+                    let edge = node.inputs[0];
+                    let output = self.first[edge.node as usize] + edge.output;
+                    self.outputs[output as usize].unused = false;
+                    self.sites.fetches.push((index, output));
+                }
+                PartKind::Node(_)
+                    if node.control_inputs.is_empty()
+                        && self.outputs.get(first as usize).is_some_and(|output| {
+                            !node.output_types.is_empty() && output.constant.is_some()
+                        }) => {}
+                _ => {
+                    self.number[at] = Some(self.nodes.len() as u32);
+                    let node = self.plan_node(at, node);
+                    self.nodes.push(node);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn plan_node(&mut self, at: usize, node: &PartNode) -> PlanNode {
+        let inputs: Box<[u32]> = node
+            .inputs
+            .iter()
+            .map(|edge| self.first[edge.node as usize] + edge.output)
+            .collect();
+        for &input in &inputs {
+            self.outputs[input as usize].readers += 1;
+            self.outputs[input as usize].unused = false;
+        }
+        let (input_args, output_args) = match node.kind {
+            PartKind::Node(id) => self.source.ranges(id),
+            _ => (Vec::new(), Vec::new()),
+        };
+        let outputs = (0..node.output_types.len())
+            .map(|out| OutputSpec {
+                dtype: node.output_types[out],
+                memory: self.memory(node.output_memory[out]),
+            })
+            .collect();
+        let kernel = self.kernels[at].take();
+        let host_only = self.device.info().host_memory;
+        let info = NodeInfo {
+            name: node.name.clone(),
+            op: node.op.clone(),
+            outputs,
+            input_args,
+            output_args,
+            host_memory: Arc::clone(self.source.host_memory()),
+            device_memory: Arc::clone(&self.device_memory),
+            device: if host_only { std::ptr::null_mut() } else { self.device.as_raw() },
+            device_state: self.device.state(),
+        };
+        PlanNode {
+            info,
+            action: self.action(&node.kind, kernel.is_some()),
+            instance: kernel.as_ref().map(|kernel| Arc::clone(&kernel.instance)),
+            inputs,
+            first_output: self.first[at],
+            pending: 0,
+            cost_ns: AtomicU32::new(0),
+            runs: kernel.and_then(|kernel| kernel.runs),
+        }
+    }
+
+    fn action(&self, kind: &PartKind, has_kernel: bool) -> Action {
+        match kind {
+            PartKind::Send(transfer) => Action::Send(self.source.transfer(transfer)),
+            PartKind::Recv(transfer) => Action::Recv(self.source.transfer(transfer)),
+            _ if has_kernel => Action::Kernel,
+            _ => Action::Nothing,
+        }
+    }
+
+    /// Whether readers of an output are counted: its buffer goes back when the last is done.
+    fn is_counted(&self, output: u32) -> bool {
+        let output = &self.outputs[output as usize];
+        !output.planned && output.constant.is_none()
+    }
+
+    /// Edges between nodes that run.
+    fn edges(&mut self) {
+        let mut after: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); self.nodes.len()];
+        for (at, node) in self.partition.nodes.iter().enumerate() {
+            let Some(number) = self.number[at] else { continue };
+            let sources = node.inputs.iter().map(|edge| edge.node);
+            let before: BTreeSet<u32> = sources
+                .chain(node.control_inputs.iter().copied())
+                .filter_map(|source| self.number[source as usize])
+                .collect();
+            self.nodes[number as usize].pending = before.len() as u32;
+            for source in before {
+                after[source as usize].insert(number);
+            }
+        }
+        for (number, next) in after.iter().enumerate() {
+            let node = self.hot_node(number, next);
+            self.hot.push(node);
+        }
+    }
+
+    fn hot_node(&mut self, number: usize, next: &BTreeSet<u32>) -> HotNode {
+        let node = &self.nodes[number];
+        let start = self.successors.len() as u32;
+        // The last pushed runs first: the order of numbers is kept by pushing the highest first.
+        for &successor in next.iter().rev() {
+            let only = self.nodes[successor as usize].pending == 1;
+            self.successors.push(Successor::new(successor, only));
+        }
+        let successors = Span { start, end: self.successors.len() as u32 };
+        let start = self.counted.len() as u32;
+        let counted_inputs: Vec<u32> =
+            node.inputs.iter().copied().filter(|&input| self.is_counted(input)).collect();
+        self.counted.extend(counted_inputs);
+        let counted = Span { start, end: self.counted.len() as u32 };
+        let first = node.first_output;
+        let outputs = first..first + node.info.outputs.len() as u32;
+        let start = self.planned.len() as u32;
+        let planned: Vec<u32> =
+            outputs.clone().filter(|&at| self.outputs[at as usize].planned).collect();
+        let checked = planned.len() < outputs.len();
+        self.planned.extend(planned);
+        let span = Span { start, end: self.planned.len() as u32 };
+        let (compute, state, kernel) = match &node.instance {
+            Some(instance) => (instance.compute(), instance.state(), instance.flags()),
+            None => (no_kernel as Compute, std::ptr::null_mut(), 0),
+        };
+        HotNode {
+            compute,
+            state,
+            planned: span,
+            successors,
+            counted,
+            flags: flags(&node.action, kernel, checked, node.runs.is_some()),
+        }
+    }
+
+    fn finish(mut self) -> (Plan, Sites) {
+        let keep = u32::from(self.device.info().streams);
+        let mut readers = Vec::new();
+        for &(_, output) in self.sites.feeds.iter().chain(&self.sites.fetches) {
+            self.outputs[output as usize].readers += 1;
+        }
+        for at in 0..self.outputs.len() as u32 {
+            if self.is_counted(at) {
+                // On a stream, what is enqueued may still use the buffer when the last reader has returned:
+                // one reader too many keeps it until the streams are done.
+                readers.push((at, self.outputs[at as usize].readers + keep));
+            }
+        }
+        let nodes = self.nodes.iter().enumerate();
+        let counters = nodes
+            .clone()
+            .filter(|(_, node)| node.pending > 1)
+            .map(|(at, node)| (at as u32, node.pending))
+            .collect();
+        let mut roots: Vec<u32> =
+            nodes.filter(|(_, node)| node.pending == 0).map(|(at, _)| at as u32).collect();
+        roots.reverse();
+        let plan = Plan {
+            device: Arc::clone(self.device),
+            hot: self.hot.into(),
+            nodes: self.nodes.into(),
+            outputs: self.outputs.into(),
+            successors: self.successors.into(),
+            counted: self.counted.into(),
+            planned: self.planned.into(),
+            counters,
+            readers: readers.into(),
+            roots: roots.into(),
+        };
+        (plan, self.sites)
+    }
+}
+
+fn flags(action: &Action, kernel: u32, checked: bool, counted: bool) -> u32 {
+    let mut flags = if matches!(action, Action::Kernel) { 0 } else { node_flags::ACTION };
+    if kernel & kernel_flags::ASYNC != 0 {
+        flags |= node_flags::ASYNC;
+    }
+    if kernel & kernel_flags::BLOCKING != 0 {
+        flags |= node_flags::BLOCKING;
+    }
+    if checked {
+        flags |= node_flags::CHECKED;
+    }
+    if counted {
+        flags |= node_flags::COUNTED;
+    }
+    flags
+}

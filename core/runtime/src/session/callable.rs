@@ -1,0 +1,93 @@
+//! A prepared run: feeds and fetches resolved once.
+
+use super::{Inner, executable::Executable, options::RunOptions};
+use crate::error::RuntimeError;
+use arc_swap::{ArcSwap, Guard};
+use std::sync::{Arc, atomic::Ordering};
+use tenon_framework::Tensor;
+
+/// What a callable feeds, fetches and runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct CallableOptions {
+    /// Tensors that are fed, in order.
+    pub feeds: Vec<String>,
+    /// Tensors that are fetched, in order.
+    pub fetches: Vec<String>,
+    /// Nodes that run without being fetched.
+    pub targets: Vec<String>,
+}
+
+impl CallableOptions {
+    /// Feeds and fetches by name.
+    pub fn new(feeds: &[&str], fetches: &[&str]) -> CallableOptions {
+        let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        CallableOptions { feeds: own(feeds), fetches: own(fetches), targets: Vec::new() }
+    }
+}
+
+/// What a callable runs, and for which generation of the session.
+struct Prepared {
+    generation: u64,
+    executable: Arc<Executable>,
+}
+
+/// A prepared run of a session. It follows the session's `refresh`. May be called from several threads.
+pub struct Callable {
+    session: Arc<Inner>,
+    options: CallableOptions,
+    current: ArcSwap<Prepared>,
+}
+
+impl Callable {
+    pub(super) fn new(
+        session: Arc<Inner>,
+        options: CallableOptions,
+    ) -> Result<Callable, RuntimeError> {
+        let generation = session.generation.load(Ordering::Acquire);
+        let executable = session.executable(&options)?;
+        let current = ArcSwap::from_pointee(Prepared { generation, executable });
+        Ok(Callable { session, options, current })
+    }
+
+    fn prepared(&self) -> Result<Guard<Arc<Prepared>>, RuntimeError> {
+        let generation = self.session.generation.load(Ordering::Acquire);
+        let current = self.current.load();
+        if current.generation == generation {
+            return Ok(current);
+        }
+        let executable = self.session.executable(&self.options)?;
+        self.current.store(Arc::new(Prepared { generation, executable }));
+        Ok(self.current.load())
+    }
+
+    /// Runs a step: `feeds` in the order of the options; `fetched` is cleared and filled.
+    ///
+    /// # Errors
+    /// Feeds that do not fit, and what the step fails with.
+    pub fn run(&self, feeds: &[Tensor], fetched: &mut Vec<Tensor>) -> Result<(), RuntimeError> {
+        let prepared = self.prepared()?;
+        self.session.step(&prepared.executable, feeds, fetched, None)
+    }
+
+    /// As [`Callable::run`], with a deadline, a token or a trace.
+    ///
+    /// # Errors
+    /// As [`Callable::run`].
+    pub fn run_with(
+        &self,
+        feeds: &[Tensor],
+        fetched: &mut Vec<Tensor>,
+        options: &RunOptions,
+    ) -> Result<(), RuntimeError> {
+        let prepared = self.prepared()?;
+        self.session.step(&prepared.executable, feeds, fetched, Some(options))
+    }
+
+    /// Calls of each node since the plan was compiled; empty unless the session counts them.
+    ///
+    /// # Errors
+    /// As compiling the plan anew.
+    pub fn calls(&self) -> Result<Vec<(String, u64)>, RuntimeError> {
+        Ok(self.prepared()?.executable.calls())
+    }
+}

@@ -1,0 +1,307 @@
+//! Compiling a step: prune, infer shapes, place, partition, plan.
+
+use super::{
+    Current, Inner,
+    callable::CallableOptions,
+    executable::{Executable, FeedSpec},
+    kernels::{self, Chosen},
+    options::NodeReport,
+};
+use crate::{
+    error::RuntimeError,
+    executor::StepWiring,
+    plan::{self, NodeKernel, PlanSource, Transfer},
+    rendezvous::Key,
+};
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+use tenon_abi::{MemoryKind, Range};
+use tenon_framework::{
+    Tensor,
+    attr::AttrValue,
+    device::{
+        DeviceName,
+        base::{DeviceBase, LocalDevice, Location},
+    },
+    tensor::Memory as TensorMemory,
+};
+use tenon_graph::{
+    ArgSide, DeviceView, Graph, NodeId, Output, Partitioned, PartitionOptions, Placement,
+    PlacerOptions, Shapes, Subgraph, infer_shapes, partition, place, prune,
+};
+
+/// A step's graph, placed.
+pub(super) struct Placed<'s> {
+    pub session: &'s Inner,
+    pub current: &'s Current,
+    pub sub: Subgraph,
+    pub shapes: Shapes,
+    pub placement: Placement,
+    pub view: kernels::Devices<'s>,
+}
+
+impl<'s> Placed<'s> {
+    /// Prunes, infers shapes, places.
+    pub fn new(
+        session: &'s Inner,
+        current: &'s Current,
+        feeds: &[Output],
+        fetches: &[Output],
+        targets: &[NodeId],
+    ) -> Result<Placed<'s>, RuntimeError> {
+        let sub = prune(&current.graph, feeds, fetches, targets)?;
+        let shapes = infer_shapes(&current.graph, &sub, &[])?;
+        let view = kernels::Devices::new(session, current);
+        let default_device = match &session.options.device {
+            Some(name) => DeviceName::parse(name).map_err(tenon_graph::GraphError::from)?,
+            None => DeviceName::default(),
+        };
+        let options = PlacerOptions {
+            allow_soft_placement: session.options.soft_placement,
+            default_device,
+        };
+        let placement = place(&current.graph, &sub, &view, &options)?;
+        Ok(Placed { session, current, sub, shapes, placement, view })
+    }
+
+    fn graph(&self) -> &Graph {
+        &self.current.graph
+    }
+
+    /// The device of a node that runs.
+    pub fn device(&self, node: NodeId) -> &Arc<dyn LocalDevice> {
+        let at = self.placement.device(node).unwrap_or(self.view.client());
+        &self.view.local()[at]
+    }
+
+    /// The kernel of a node; `None` for one that only orders others.
+    pub fn choose(&self, node: NodeId) -> Result<Option<Chosen>, RuntimeError> {
+        kernels::choose(self, node)
+    }
+
+    fn partition(&self) -> Result<Partitioned, RuntimeError> {
+        let memory = HostArguments { placed: self, known: RefCell::default() };
+        let options = PartitionOptions {
+            devices: self.view.devices(),
+            location: &|node| self.placement.device(node).unwrap_or(self.view.client()),
+            client: self.view.client(),
+            host_memory: &|node, side| memory.lies_in_host_memory(node, side),
+            shape: &|output| self.shapes.seen(&self.sub, output),
+        };
+        Ok(partition(self.graph(), &self.sub, &options)?)
+    }
+}
+
+/// Which arguments lie in host memory, asked once per node.
+struct HostArguments<'p> {
+    placed: &'p Placed<'p>,
+    known: RefCell<HashMap<NodeId, Option<Chosen>>>,
+}
+
+impl HostArguments<'_> {
+    fn lies_in_host_memory(&self, node: NodeId, side: ArgSide) -> bool {
+        let mut known = self.known.borrow_mut();
+        let chosen =
+            known.entry(node).or_insert_with(|| self.placed.choose(node).unwrap_or_default());
+        let Some(chosen) = chosen else { return false };
+        let described = self.placed.graph().node(node);
+        let name = match side {
+            ArgSide::Input(at) => described
+                .signature
+                .input_arg_of(at)
+                .map(|arg| described.op.inputs[arg].name.as_str()),
+            ArgSide::Output(at) => described
+                .signature
+                .output_arg_of(at)
+                .map(|arg| described.op.outputs[arg].name.as_str()),
+        };
+        name.is_some_and(|name| chosen.kernel.host_memory.iter().any(|host| host == name))
+    }
+}
+
+/// Compiles the step of a signature.
+pub(super) fn compile(
+    session: &Inner,
+    current: &Current,
+    signature: &CallableOptions,
+) -> Result<Executable, RuntimeError> {
+    let begin = Instant::now();
+    let graph = &current.graph;
+    let feeds = tensors(graph, "feed", &signature.feeds)?;
+    let fetches = tensors(graph, "fetch", &signature.fetches)?;
+    let mut targets = Vec::new();
+    for name in &signature.targets {
+        targets.push(graph.target(name).map_err(|_| unknown(graph, "target", name))?);
+    }
+    for (at, feed) in feeds.iter().enumerate() {
+        if feeds[..at].contains(feed) {
+            return Err(RuntimeError::FedTwice { name: signature.feeds[at].clone() });
+        }
+    }
+    let placed = Placed::new(session, current, &feeds, &fetches, &targets)?;
+    let partitioned = placed.partition()?;
+    let planner = Planner { placed: &placed, report: RefCell::default() };
+    let mut plans = Vec::new();
+    let mut wiring =
+        StepWiring { feeds: vec![Vec::new(); feeds.len()], fetches: vec![(0, 0); fetches.len()] };
+    for (at, part) in partitioned.partitions.iter().enumerate() {
+        let device = &placed.view.local()[part.location];
+        let (plan, sites) = plan::build(part, device, &planner)?;
+        for (feed, output) in sites.feeds {
+            wiring.feeds[feed].push((at as u32, output));
+        }
+        for (fetch, output) in sites.fetches {
+            wiring.fetches[fetch] = (at as u32, output);
+        }
+        plans.push(Arc::new(plan));
+    }
+    let specs = feed_specs(&placed, signature, &feeds);
+    let Report { nodes, counters } = planner.report.into_inner();
+    let compile_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    Ok(Executable::new(plans, wiring, specs, nodes, counters, compile_ns))
+}
+
+fn feed_specs(placed: &Placed<'_>, signature: &CallableOptions, feeds: &[Output]) -> Vec<FeedSpec> {
+    let named = signature.feeds.iter().zip(feeds);
+    named
+        .map(|(name, &feed)| FeedSpec {
+            name: name.clone(),
+            dtype: placed.graph().dtype(feed).base(),
+            shape: placed.shapes.seen(&placed.sub, feed),
+        })
+        .collect()
+}
+
+fn tensors(
+    graph: &Graph,
+    what: &'static str,
+    names: &[String],
+) -> Result<Vec<Output>, RuntimeError> {
+    names
+        .iter()
+        .map(|name| graph.tensor(name).map_err(|_| unknown(graph, what, name)))
+        .collect()
+}
+
+/// The error for a name that the graph has not, with names that are near.
+fn unknown(graph: &Graph, what: &'static str, name: &str) -> RuntimeError {
+    let wanted = name.trim_start_matches('^').split(':').next().unwrap_or(name);
+    let mut near: Vec<(usize, &str)> = graph
+        .nodes()
+        .map(|(_, node)| (common_prefix(&node.name, wanted), node.name.as_str()))
+        .collect();
+    near.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    let shown: Vec<&str> = near.iter().take(5).map(|(_, name)| *name).collect();
+    let nearest = if shown.is_empty() { "no nodes".to_owned() } else { shown.join(", ") };
+    RuntimeError::UnknownTensor { what, name: name.to_owned(), nearest }
+}
+
+fn common_prefix(a: &str, b: &str) -> usize {
+    a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
+}
+
+#[derive(Default)]
+struct Report {
+    nodes: Vec<NodeReport>,
+    counters: Vec<(String, Arc<AtomicU64>)>,
+}
+
+/// Answers what building the plans asks.
+struct Planner<'p> {
+    placed: &'p Placed<'p>,
+    report: RefCell<Report>,
+}
+
+impl PlanSource for Planner<'_> {
+    fn kernel(&self, id: NodeId) -> Result<Option<NodeKernel>, RuntimeError> {
+        let Some(chosen) = self.placed.choose(id)? else { return Ok(None) };
+        let node = self.placed.graph().node(id);
+        let instance = kernels::instance(self.placed, id, &chosen)?;
+        let runs = self.placed.session.options.count_calls.then(Arc::<AtomicU64>::default);
+        let mut report = self.report.borrow_mut();
+        report.nodes.push(NodeReport {
+            name: node.name.clone(),
+            op: node.op.name.clone(),
+            device: self.placed.device(id).name().to_string(),
+            plugin: instance.plugin().to_owned(),
+            label: chosen.kernel.label.clone(),
+        });
+        if let Some(runs) = &runs {
+            report.counters.push((node.name.clone(), Arc::clone(runs)));
+        }
+        Ok(Some(NodeKernel { instance, runs }))
+    }
+
+    fn constant(&self, id: NodeId) -> Result<Option<Tensor>, RuntimeError> {
+        let node = self.placed.graph().node(id);
+        if node.op.name != "Const" {
+            return Ok(None);
+        }
+        let Some(AttrValue::Tensor(value)) = node.attrs.get("value") else { return Ok(None) };
+        let device = self.placed.device(id);
+        if device.info().host_memory || value.dtype().needs_drop() {
+            return Ok(Some(value.clone()));
+        }
+        to_device(value, &**device).map(Some).map_err(|error| RuntimeError::Kernel {
+            node: node.name.clone(),
+            op: node.op.name.clone(),
+            device: device.name().to_string(),
+            error,
+        })
+    }
+
+    fn ranges(&self, id: NodeId) -> (Vec<Range>, Vec<Range>) {
+        let signature = &self.placed.graph().node(id).signature;
+        (signature.input_args.clone(), signature.output_args.clone())
+    }
+
+    fn transfer(&self, transfer: &tenon_graph::Transfer) -> Transfer {
+        let local = self.placed.view.local();
+        let (source, destination) =
+            (Arc::clone(&local[transfer.source]), Arc::clone(&local[transfer.destination]));
+        let key = Key {
+            source: source.name().to_string().into(),
+            incarnation: source.incarnation(),
+            destination: destination.name().to_string().into(),
+            tensor: transfer.tensor.as_str().into(),
+            frame: 0,
+            iteration: 0,
+        };
+        let to_device_memory = transfer.destination_memory == tenon_graph::Memory::Device;
+        Transfer { key, source, destination, to_device_memory }
+    }
+
+    fn host_memory(&self) -> &Arc<dyn TensorMemory> {
+        self.placed.session.runtime.host_memory()
+    }
+}
+
+/// A copy of a host tensor in the memory of a device, made now.
+fn to_device(
+    value: &Tensor,
+    device: &dyn LocalDevice,
+) -> Result<Tensor, tenon_framework::KernelError> {
+    let kind = device.info().ordinary_memory();
+    let memory = device.memory(kind).ok_or_else(|| {
+        tenon_framework::KernelError::internal("the device names no memory of its own")
+    })?;
+    let copy = Tensor::allocate(&memory, value.dtype(), *value.shape())?;
+    let source = Location { data: value.buffer().data(), memory: MemoryKind::HOST, device: None };
+    let target = Location { data: copy.buffer().data(), memory: kind, device: Some(device) };
+    let stream = if device.info().streams { Some(device.create_stream()?) } else { None };
+    // SAFETY: both buffers live until the copy is done, which is waited for.
+    let mut result = unsafe { device.copy(source, target, value.byte_len() as u64, stream) };
+    if let Some(stream) = stream {
+        result = result.and(device.synchronize_stream(stream));
+        // SAFETY: nothing is enqueued on it any more.
+        unsafe { device.destroy_stream(stream) };
+    }
+    result.map(|()| copy)
+}

@@ -1,0 +1,161 @@
+//! A compiled step: plans, where feeds enter and fetches leave, and the pool of states.
+
+use super::options::NodeReport;
+use crate::{
+    error::RuntimeError,
+    executor::{Ended, StepShared, StepState, StepWiring},
+    plan::Plan,
+};
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicU64, Ordering},
+};
+use tenon_framework::{
+    DType, KernelError, PartialShape, Tensor,
+    sync::{Mutex, rank},
+};
+use tenon_host::{pool::ThreadPool, resources::ResourceManager};
+
+/// What a feed has to be.
+#[derive(Debug, Clone)]
+pub(crate) struct FeedSpec {
+    pub name: String,
+    pub dtype: DType,
+    pub shape: PartialShape,
+}
+
+/// A compiled step.
+pub(crate) struct Executable {
+    pub plans: Vec<Arc<Plan>>,
+    pub wiring: StepWiring,
+    pub feeds: Vec<FeedSpec>,
+    pub report: Arc<Vec<NodeReport>>,
+    /// Calls of each node of the report, where they are counted.
+    pub counters: Vec<(String, Arc<AtomicU64>)>,
+    pub compile_ns: u64,
+    pub(super) states: Mutex<Vec<Box<StepState>>>,
+    /// States of steps that ended while calls still ran.
+    pub(super) orphans: Mutex<Vec<Box<StepState>>>,
+    /// The shared parts of all states, to cancel the steps that run.
+    steps: Mutex<Vec<Weak<StepShared>>>,
+}
+
+/// Most states that are kept for the next steps.
+const KEPT_STATES: usize = 16;
+
+impl Executable {
+    pub fn new(
+        plans: Vec<Arc<Plan>>,
+        wiring: StepWiring,
+        feeds: Vec<FeedSpec>,
+        report: Vec<NodeReport>,
+        counters: Vec<(String, Arc<AtomicU64>)>,
+        compile_ns: u64,
+    ) -> Executable {
+        Executable {
+            plans,
+            wiring,
+            feeds,
+            report: Arc::new(report),
+            counters,
+            compile_ns,
+            states: Mutex::ranked(rank::STEP, Vec::with_capacity(KEPT_STATES)),
+            orphans: Mutex::ranked(rank::STEP, Vec::new()),
+            steps: Mutex::ranked(rank::STEP, Vec::new()),
+        }
+    }
+
+    /// A state for one step.
+    pub fn take_state(
+        &self,
+        pool: &Arc<ThreadPool>,
+        resources: &Arc<ResourceManager>,
+    ) -> Result<Box<StepState>, KernelError> {
+        if let Some(state) = self.states.lock().pop() {
+            return Ok(state);
+        }
+        self.collect_orphans();
+        let state = StepState::new(&self.plans, Arc::clone(pool), Arc::clone(resources))?;
+        let mut steps = self.steps.lock();
+        steps.retain(|step| step.strong_count() > 0);
+        steps.push(Arc::downgrade(state.shared()));
+        Ok(state)
+    }
+
+    /// Cancels the steps that run.
+    pub fn cancel_running(&self) {
+        let steps: Vec<_> = self.steps.lock().iter().filter_map(Weak::upgrade).collect();
+        for step in steps {
+            step.cancel_running();
+        }
+    }
+
+    /// Takes the state of an ended step back; its error, if it has one.
+    pub fn give_back(
+        &self,
+        mut state: Box<StepState>,
+        ended: Ended,
+    ) -> Result<(), RuntimeError> {
+        match ended {
+            Ended::Well => {
+                state.disarm();
+                let mut states = self.states.lock();
+                if states.len() < KEPT_STATES {
+                    states.push(state);
+                }
+                Ok(())
+            }
+            Ended::Failed(error) => Err(error.into()),
+            Ended::LeftBehind(error) => {
+                self.orphans.lock().push(state);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Drops the states of abandoned steps whose calls are done; the number that still run.
+    pub fn collect_orphans(&self) -> usize {
+        let mut orphans = self.orphans.lock();
+        orphans.retain_mut(|state| !state.is_quiet());
+        orphans.len()
+    }
+
+    /// Checks the feeds.
+    pub fn check_feeds(&self, feeds: &[Tensor]) -> Result<(), RuntimeError> {
+        if feeds.len() != self.feeds.len() {
+            let (expected, found) = (self.feeds.len(), feeds.len());
+            return Err(RuntimeError::FeedCount { expected, found });
+        }
+        for (spec, tensor) in self.feeds.iter().zip(feeds) {
+            if tensor.dtype() != spec.dtype
+                || !spec.shape.accepts(tensor.shape())
+                || tensor.dtype() == DType::BOOL
+            {
+                check_feed(spec, tensor)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls of each node so far, where they are counted.
+    pub fn calls(&self) -> Vec<(String, u64)> {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        self.counters.iter().map(|(name, counter)| (name.clone(), read(counter))).collect()
+    }
+}
+
+#[cold]
+fn check_feed(spec: &FeedSpec, tensor: &Tensor) -> Result<(), RuntimeError> {
+    let name = || spec.name.clone();
+    if tensor.dtype() != spec.dtype {
+        let (expected, found) = (spec.dtype, tensor.dtype());
+        return Err(RuntimeError::FeedType { name: name(), expected, found });
+    }
+    if !spec.shape.accepts(tensor.shape()) {
+        let (expected, found) = (spec.shape.clone(), *tensor.shape());
+        return Err(RuntimeError::FeedShape { name: name(), expected, found });
+    }
+    tensor
+        .validate()
+        .map_err(|error| RuntimeError::FeedValue { name: name(), message: error.to_string() })
+}

@@ -1,0 +1,60 @@
+//! `explain`: why a node runs where and as it does.
+
+use super::{
+    Current, Inner,
+    compile::Placed,
+    kernels::{explain_node, is_built_in},
+};
+use crate::error::RuntimeError;
+use tenon_framework::{device::base::DeviceBase, registry::Explanation};
+use tenon_graph::{NodeId, Output};
+
+/// Why a node runs where and as it does.
+#[derive(Debug, Clone)]
+pub struct NodeExplanation {
+    /// Name.
+    pub node: String,
+    /// Op.
+    pub op: String,
+    /// Full name of the device.
+    pub device: String,
+    /// Why it is placed there.
+    pub placement: String,
+    /// Preferred devices that cannot run it, each with the reason.
+    pub passed_over: Vec<String>,
+    /// The candidates, what removed each, and the winner; `None` for what the executor runs itself.
+    pub kernels: Option<Explanation>,
+}
+
+/// Explains one node, or all.
+pub(super) fn explain(
+    session: &Inner,
+    current: &Current,
+    only: Option<&str>,
+) -> Result<Vec<NodeExplanation>, RuntimeError> {
+    let graph = &current.graph;
+    let wanted: Vec<NodeId> = match only {
+        Some(name) => vec![graph.target(name)?],
+        None => graph.nodes().map(|(id, _)| id).collect(),
+    };
+    // Placeholders count as fed, so that a graph can be explained without its feeds.
+    let feeds: Vec<Output> = graph
+        .nodes()
+        .filter(|(_, node)| node.op.name == "Placeholder")
+        .map(|(id, _)| Output::new(id, 0))
+        .collect();
+    let placed = Placed::new(session, current, &feeds, &[], &wanted)?;
+    let explained = wanted.into_iter().filter_map(|id| {
+        let node = graph.node(id);
+        let at = placed.placement.of(id)?;
+        Some(NodeExplanation {
+            node: node.name.clone(),
+            op: node.op.name.clone(),
+            device: placed.device(id).name().to_string(),
+            placement: at.reason.to_string(),
+            passed_over: at.passed_over.clone(),
+            kernels: (!is_built_in(&node.op.name)).then(|| explain_node(&placed, id)),
+        })
+    });
+    Ok(explained.collect())
+}

@@ -1,0 +1,292 @@
+//! Sessions: a graph, its resources, and the steps over it.
+//!
+//! All methods block, and all types are `Send + Sync`: steps run concurrently, also while the graph is
+//! extended. What a step needs is compiled at its first run and kept by (feeds, fetches, targets).
+//!
+//! Locks: the graph and the registry snapshot are replaced as a whole behind a short lock; compiled steps
+//! stand in one table; a running step holds none of them.
+
+mod callable;
+mod compile;
+mod executable;
+mod explain;
+mod kernels;
+mod options;
+
+pub use callable::{Callable, CallableOptions};
+pub use explain::NodeExplanation;
+pub use options::{CancelToken, Metadata, NodeReport, RunOptions, SessionOptions};
+
+use crate::{error::RuntimeError, runtime::Runtime};
+use executable::Executable;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tenon_framework::{
+    Tensor,
+    registry::Registry,
+    sync::{Mutex, rank},
+};
+use tenon_graph::Graph;
+use tenon_host::{fpu::FpGuard, resources::ResourceManager};
+use tenon_proto::GraphDef;
+
+/// What a session currently is.
+#[derive(Clone)]
+struct Current {
+    graph: Arc<Graph>,
+    registry: Arc<Registry>,
+}
+
+struct Inner {
+    runtime: Runtime,
+    options: SessionOptions,
+    resources: Arc<ResourceManager>,
+    current: Mutex<Current>,
+    compiled: Mutex<HashMap<CallableOptions, Arc<Executable>>>,
+    kernels: kernels::KernelCache,
+    /// Moves with every `refresh`.
+    generation: AtomicU64,
+    closed: AtomicBool,
+    /// Steps in flight.
+    active: AtomicUsize,
+    /// Executables from before the last `refresh`, on which steps may still run.
+    former: Mutex<Vec<Arc<Executable>>>,
+}
+
+/// How often `close` looks whether the last step is done.
+const CLOSE_POLL: Duration = Duration::from_micros(200);
+
+/// A graph and its resources, and the steps over it.
+pub struct Session {
+    inner: Arc<Inner>,
+}
+
+impl Session {
+    /// A session with an empty graph.
+    ///
+    /// # Errors
+    /// Options that name no device or knob.
+    pub fn new(runtime: &Runtime, options: SessionOptions) -> Result<Session, RuntimeError> {
+        let registry = runtime.registry();
+        let graph = Arc::new(Graph::new());
+        let inner = Inner {
+            runtime: runtime.clone(),
+            options,
+            resources: Arc::new(ResourceManager::new()),
+            current: Mutex::ranked(rank::SESSION, Current { graph, registry }),
+            compiled: Mutex::ranked(rank::SESSION, HashMap::new()),
+            kernels: kernels::KernelCache::default(),
+            generation: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            active: AtomicUsize::new(0),
+            former: Mutex::ranked(rank::SESSION, Vec::new()),
+        };
+        Ok(Session { inner: Arc::new(inner) })
+    }
+
+    /// Appends the nodes of a graph, also while steps run.
+    ///
+    /// # Errors
+    /// What is wrong with a node, by name; then nothing is appended.
+    pub fn extend(&self, def: &GraphDef) -> Result<(), RuntimeError> {
+        self.inner.check_open()?;
+        let mut current = self.inner.current.lock();
+        let mut graph = Graph::clone(&current.graph);
+        graph.extend(def, &current.registry)?;
+        current.graph = Arc::new(graph);
+        Ok(())
+    }
+
+    /// The graph as it is now.
+    pub fn graph(&self) -> Arc<Graph> {
+        Arc::clone(&self.inner.current.lock().graph)
+    }
+
+    /// Runs one step.
+    ///
+    /// # Errors
+    /// Names that the graph has not, feeds that do not fit, nodes that cannot be placed, and what the step
+    /// fails with. The session stays usable.
+    pub fn run(
+        &self,
+        feeds: &[(&str, Tensor)],
+        fetches: &[&str],
+        targets: &[&str],
+        options: &RunOptions,
+    ) -> Result<(Vec<Tensor>, Metadata), RuntimeError> {
+        let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let signature = CallableOptions {
+            feeds: feeds.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            fetches: own(fetches),
+            targets: own(targets),
+        };
+        let known = self.inner.compiled.lock().get(&signature).cloned();
+        let (executable, compile_ns) = match known {
+            Some(executable) => (executable, 0),
+            None => {
+                let executable = self.inner.executable(&signature)?;
+                let compile_ns = executable.compile_ns;
+                (executable, compile_ns)
+            }
+        };
+        let tensors: Vec<Tensor> = feeds.iter().map(|(_, tensor)| tensor.clone()).collect();
+        let mut fetched = Vec::with_capacity(fetches.len());
+        self.inner.step(&executable, &tensors, &mut fetched, Some(options))?;
+        Ok((fetched, Metadata { nodes: Arc::clone(&executable.report), compile_ns }))
+    }
+
+    /// Prepares a run.
+    ///
+    /// # Errors
+    /// As [`Session::run`] before the step.
+    pub fn callable(&self, options: CallableOptions) -> Result<Callable, RuntimeError> {
+        Callable::new(Arc::clone(&self.inner), options)
+    }
+
+    /// Takes the newest registry: later steps are planned anew, with the resources kept; steps in flight
+    /// finish on the old plans. Callables follow.
+    ///
+    /// # Errors
+    /// The graph does not fit the new registry; then the session stays as it was.
+    pub fn refresh(&self) -> Result<(), RuntimeError> {
+        self.inner.check_open()?;
+        let registry = self.inner.runtime.registry();
+        let mut current = self.inner.current.lock();
+        let def = current.graph.to_graph_def()?;
+        let graph = Arc::new(Graph::import(&def, &registry)?);
+        *current = Current { graph, registry };
+        drop(current);
+        let mut former: Vec<_> = self.inner.compiled.lock().drain().map(|(_, old)| old).collect();
+        former.retain(|executable| Arc::strong_count(executable) > 1);
+        self.inner.former.lock().append(&mut former);
+        self.inner.kernels.clear();
+        self.inner.generation.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// For each node: the candidates, what removed each, who won, where it is placed and why.
+    ///
+    /// # Errors
+    /// As compiling a step over the whole graph.
+    pub fn explain(&self, node: Option<&str>) -> Result<Vec<NodeExplanation>, RuntimeError> {
+        self.inner.check_open()?;
+        let current = self.inner.current.lock().clone();
+        explain::explain(&self.inner, &current, node)
+    }
+
+    /// The session's state that outlives steps.
+    pub fn resources(&self) -> &Arc<ResourceManager> {
+        &self.inner.resources
+    }
+
+    /// Cancels the steps in flight, waits for them, and refuses new ones.
+    pub fn close(&self) {
+        self.inner.close();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Inner {
+    fn check_open(&self) -> Result<(), RuntimeError> {
+        if self.closed.load(Ordering::Acquire) { Err(RuntimeError::Closed) } else { Ok(()) }
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        while self.active.load(Ordering::SeqCst) > 0 {
+            let executables: Vec<_> = self.compiled.lock().values().cloned().collect();
+            for executable in executables.iter().chain(self.former.lock().iter()) {
+                executable.cancel_running();
+            }
+            std::thread::sleep(CLOSE_POLL);
+        }
+        self.former.lock().clear();
+        self.compiled.lock().clear();
+        self.kernels.clear();
+        self.resources.clear("");
+    }
+
+    /// The compiled step of a signature, from the table or made now.
+    fn executable(
+        self: &Arc<Inner>,
+        signature: &CallableOptions,
+    ) -> Result<Arc<Executable>, RuntimeError> {
+        self.check_open()?;
+        if let Some(executable) = self.compiled.lock().get(signature) {
+            return Ok(Arc::clone(executable));
+        }
+        let generation = self.generation.load(Ordering::Acquire);
+        let current = self.current.lock().clone();
+        let executable = Arc::new(compile::compile(self, &current, signature)?);
+        let mut compiled = self.compiled.lock();
+        if self.generation.load(Ordering::Acquire) == generation {
+            compiled.insert(signature.clone(), Arc::clone(&executable));
+        }
+        Ok(executable)
+    }
+
+    /// Runs one step of an executable.
+    fn step(
+        &self,
+        executable: &Executable,
+        feeds: &[Tensor],
+        fetched: &mut Vec<Tensor>,
+        options: Option<&RunOptions>,
+    ) -> Result<(), RuntimeError> {
+        executable.check_feeds(feeds)?;
+        fetched.clear();
+        let _in_flight = self.enter()?;
+        let _denormals = FpGuard::for_kernels(self.options.keep_denormals);
+        let pool = self.runtime.pool();
+        let mut state = executable
+            .take_state(pool, &self.resources)
+            .map_err(|error| crate::error::StepError::node("", "", "", "", &error))?;
+        let deadline = options.and_then(|options| options.deadline);
+        state.arm(deadline, options.and_then(|options| options.trace.clone()));
+        let token = options.and_then(|options| options.cancel.as_ref());
+        if let Some(token) = token {
+            token.attach(state.shared());
+        }
+        state.feed(&executable.wiring, feeds);
+        let mut ended = state.drive();
+        if let Some(token) = token {
+            token.detach(state.shared());
+        }
+        if let crate::executor::Ended::Well = ended
+            && let Err(error) = state.fetch(&executable.wiring, fetched)
+        {
+            ended = crate::executor::Ended::Failed(error);
+        }
+        executable.give_back(state, ended)
+    }
+
+    fn enter(&self) -> Result<InFlight<'_>, RuntimeError> {
+        // Count first, then look: `close` sets the flag first, then looks at the count.
+        self.active.fetch_add(1, Ordering::SeqCst);
+        let entered = InFlight { inner: self };
+        self.check_open()?;
+        Ok(entered)
+    }
+}
+
+/// A step in flight.
+struct InFlight<'s> {
+    inner: &'s Inner,
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.inner.active.fetch_sub(1, Ordering::SeqCst);
+    }
+}

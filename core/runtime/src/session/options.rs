@@ -1,0 +1,128 @@
+//! What a session and a run are told, and what a run tells.
+
+use crate::executor::StepShared;
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tenon_framework::sync::Mutex;
+use tenon_host::call::TraceSink;
+
+/// How a session places and runs.
+#[derive(Debug, Clone)]
+pub struct SessionOptions {
+    /// Device for nodes that name none; a partial name such as `/device:ACCEL:0`.
+    pub device: Option<String>,
+    /// Whether a node whose device is not there, or has no kernel for it, goes to another one.
+    pub soft_placement: bool,
+    /// Whether denormals are kept; else they are flushed to zero, as TensorFlow's kernels do.
+    pub keep_denormals: bool,
+    /// Whether calls are counted per node, for [`Metadata`]; costs an atomic addition per call.
+    pub count_calls: bool,
+    /// Settings of knobs for this session, over the environment: (`scope.name`, value).
+    pub knobs: Vec<(String, String)>,
+    /// Label that every node asks for where it has a kernel of that label.
+    pub kernel_label: Option<String>,
+}
+
+impl Default for SessionOptions {
+    fn default() -> SessionOptions {
+        SessionOptions {
+            device: None,
+            soft_placement: true,
+            keep_denormals: false,
+            count_calls: false,
+            knobs: Vec::new(),
+            kernel_label: None,
+        }
+    }
+}
+
+/// How one step runs.
+#[derive(Clone, Default)]
+pub struct RunOptions {
+    /// The step fails with `DEADLINE_EXCEEDED` when it takes longer.
+    pub deadline: Option<Duration>,
+    /// Cancels the step from elsewhere.
+    pub cancel: Option<CancelToken>,
+    /// Takes the spans of the step.
+    pub trace: Option<Arc<dyn TraceSink>>,
+}
+
+/// Cancels the steps that it was given to; clones are the same token.
+#[derive(Clone, Default)]
+pub struct CancelToken {
+    inner: Arc<TokenState>,
+}
+
+#[derive(Default)]
+struct TokenState {
+    cancelled: AtomicBool,
+    steps: Mutex<Vec<Weak<StepShared>>>,
+}
+
+impl CancelToken {
+    /// A token that cancels nothing yet.
+    pub fn new() -> CancelToken {
+        CancelToken::default()
+    }
+
+    /// Cancels the steps that run under it, and those that will.
+    pub fn cancel(&self) {
+        self.inner.cancelled.store(true, Ordering::SeqCst);
+        let steps = std::mem::take(&mut *self.inner.steps.lock());
+        for step in steps.iter().filter_map(Weak::upgrade) {
+            step.cancellation.cancel();
+            step.wake();
+        }
+    }
+
+    /// Whether it was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.inner.cancelled.load(Ordering::SeqCst)
+    }
+
+    /// Attaches a step that begins.
+    pub(crate) fn attach(&self, step: &Arc<StepShared>) {
+        let mut steps = self.inner.steps.lock();
+        steps.retain(|step| step.strong_count() > 0);
+        steps.push(Arc::downgrade(step));
+        drop(steps);
+        if self.is_cancelled() {
+            step.cancellation.cancel();
+        }
+    }
+
+    /// Detaches a step that ended.
+    pub(crate) fn detach(&self, step: &Arc<StepShared>) {
+        let done = Arc::downgrade(step);
+        self.inner.steps.lock().retain(|step| !step.ptr_eq(&done));
+    }
+}
+
+/// What a run tells beside its fetches.
+#[derive(Debug, Clone, Default)]
+pub struct Metadata {
+    /// Where each node ran, and by which kernel.
+    pub nodes: Arc<Vec<NodeReport>>,
+    /// Nanoseconds that compiling took; 0 when the plan was there.
+    pub compile_ns: u64,
+}
+
+/// A node of a plan.
+#[derive(Debug, Clone)]
+pub struct NodeReport {
+    /// Name.
+    pub name: String,
+    /// Op.
+    pub op: String,
+    /// Full name of the device.
+    pub device: String,
+    /// Plugin of the kernel.
+    pub plugin: String,
+    /// Label of the kernel.
+    pub label: String,
+}

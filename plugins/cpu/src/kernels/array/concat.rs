@@ -1,0 +1,152 @@
+//! `ConcatV2` and `Pack`.
+
+use super::{JOINED, Word, by_size, element_size, words, words_mut};
+use crate::split::{Parts, for_units};
+use std::ops::Range;
+use tenon_reference::array as reference;
+use tenon_sdk::{
+    DType, KernelError, View,
+    author::{ComputeContext, CreateContext, Kernel},
+    geometry::ConcatPlan,
+    reg::Numerics,
+    register_kernel,
+};
+
+/// An input and how many of its elements are copied at a time.
+struct Source<'a, W> {
+    data: &'a [W],
+    piece: usize,
+}
+
+/// Joins pieces number `range` of every input.
+fn join<W: Word>(sources: &[Source<'_, W>], range: Range<usize>, y: &mut [W]) {
+    let mut rest = y;
+    for o in range {
+        for source in sources {
+            let (y, behind) = rest.split_at_mut(source.piece);
+            let x = &source.data[o * source.piece..][..source.piece];
+            // A call for a few elements costs more than they do.
+            if source.piece <= 8 {
+                y.iter_mut().zip(x).for_each(|(y, x)| *y = *x);
+            } else {
+                y.copy_from_slice(x);
+            }
+            rest = behind;
+        }
+    }
+}
+
+fn compute<W: Word>(
+    c: &ComputeContext<'_>,
+    inputs: Range<usize>,
+    plan: &ConcatPlan,
+) -> Result<(), KernelError> {
+    let sources = inputs
+        .map(|i| Ok(Source { data: words::<W>(c.input_bytes(i)?)?, piece: plan.piece(c.dims(i)) }))
+        .collect::<Result<Vec<_>, KernelError>>()?;
+    let y = words_mut::<W>(c.output_bytes(0, &plan.output)?)?;
+    let row: usize = sources.iter().map(|source| source.piece).sum();
+    if row == 0 {
+        return Ok(());
+    }
+    let cost = 0.05 * (row * size_of::<W>()) as f64 + 3.0 * sources.len() as f64;
+    let y = Parts::new(y);
+    for_units(c, plan.outer, cost, |range| {
+        // SAFETY: ranges of one split are disjoint.
+        let y = unsafe { y.part(range.start * row..range.end * row) };
+        join(&sources, range, y);
+    })
+}
+
+fn compute_strings(
+    c: &ComputeContext<'_>,
+    inputs: Range<usize>,
+    plan: &ConcatPlan,
+) -> Result<(), KernelError> {
+    let values = inputs.clone().map(|i| c.strings(i)).collect::<Result<Vec<_>, _>>()?;
+    let views: Vec<View<'_, &[u8]>> =
+        inputs.zip(&values).map(|(i, data)| View { dims: c.dims(i), data }).collect();
+    let mut y = vec![&b""[..]; plan.output.iter().product::<i64>() as usize];
+    reference::concat(plan, &views, &mut y);
+    c.set_strings(0, &plan.output, y.into_iter())
+}
+
+fn write(
+    c: &ComputeContext<'_>,
+    inputs: Range<usize>,
+    plan: &ConcatPlan,
+) -> Result<(), KernelError> {
+    if c.slot(0)?.dtype == DType::STRING {
+        return compute_strings(c, inputs, plan);
+    }
+    by_size!(element_size(c, 0)?, compute(c, inputs, plan))
+}
+
+fn shapes<'a>(c: &ComputeContext<'a>, inputs: Range<usize>) -> Vec<&'a [i64]> {
+    inputs.map(|i| c.dims(i)).collect()
+}
+
+fn concat(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let axis_input = c.input_count().saturating_sub(1);
+    let axis = c.integers(axis_input)?;
+    let &[axis] = &axis[..] else {
+        return Err(KernelError::invalid_argument(format!(
+            "axis must have one element, found shape {:?}",
+            c.dims(axis_input)
+        )));
+    };
+    if c.dims(0).is_empty() {
+        return Err(KernelError::invalid_argument(
+            "scalars cannot be concatenated along an axis: use Pack",
+        ));
+    }
+    let plan = ConcatPlan::concat(&shapes(c, 0..axis_input), axis)?;
+    write(c, 0..axis_input, &plan)
+}
+
+struct Pack {
+    axis: i64,
+}
+
+impl Kernel for Pack {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Pack { axis: c.attr("axis")? })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let inputs = 0..c.input_count();
+        let plan = ConcatPlan::pack(&shapes(c, inputs.clone()), self.axis)?;
+        if inputs.len() == 1 && c.slot(0)?.dtype != DType::STRING {
+            return c.share(0, 0, &plan.output);
+        }
+        write(c, inputs, &plan)
+    }
+}
+
+register_kernel!("ConcatV2" on "CPU": fn concat, types = ("T", JOINED), host_memory = &["axis"],
+    numerics = Numerics::EXACT);
+register_kernel!("ConcatV2" on "CPU": fn concat, types = ("T", &[DType::STRING]),
+    host_memory = &["axis"], numerics = Numerics::EXACT);
+register_kernel!("Pack" on "CPU": Pack, types = ("T", JOINED), numerics = Numerics::EXACT);
+register_kernel!("Pack" on "CPU": Pack, types = ("T", &[DType::STRING]), numerics = Numerics::EXACT);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joins_are_those_of_the_reference() {
+        let (a, b): (Vec<u16>, Vec<u16>) = ((0..60).collect(), (100..130).collect());
+        for (dims, axis) in [([&[6i64, 10][..], &[3, 10]], 0), ([&[6, 10], &[6, 5]], 1)] {
+            let plan = ConcatPlan::concat(&dims, axis).unwrap();
+            let views = [View { dims: dims[0], data: &a[..] }, View { dims: dims[1], data: &b[..] }];
+            let mut expected = vec![0; 90];
+            reference::concat(&plan, &views, &mut expected);
+            let sources =
+                views.map(|view| Source { data: view.data, piece: plan.piece(view.dims) });
+            let mut found = vec![0; 90];
+            join(&sources, 0..plan.outer, &mut found);
+            assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `Fill`.
+
+use super::{JOINED, Word, by_size, element_size, words, words_mut};
+use tenon_sdk::{
+    DType, KernelError,
+    author::ComputeContext,
+    geometry::element_count,
+    reg::Numerics,
+    register_kernel,
+};
+
+fn compute<W: Word>(c: &ComputeContext<'_>, dims: &[i64]) -> Result<(), KernelError> {
+    let value = words::<W>(c.input_bytes(1)?)?[0];
+    words_mut::<W>(c.output_bytes(0, dims)?)?.fill(value);
+    Ok(())
+}
+
+fn fill(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    if c.dims(0).len() > 1 {
+        return Err(KernelError::invalid_argument(format!(
+            "dims must be a vector, found shape {:?}",
+            c.dims(0)
+        )));
+    }
+    if c.slot(1)?.elements != 1 {
+        return Err(KernelError::invalid_argument(format!(
+            "value must be a scalar, found shape {:?}",
+            c.dims(1)
+        )));
+    }
+    let dims = c.integers(0)?;
+    let len = element_count(&dims)?;
+    if c.slot(1)?.dtype == DType::STRING {
+        let value = c.strings(1)?[0];
+        return c.set_strings(0, &dims, (0..len).map(|_| value));
+    }
+    by_size!(element_size(c, 1)?, compute(c, &dims))
+}
+
+register_kernel!("Fill" on "CPU": fn fill, types = ("T", JOINED), host_memory = &["dims"],
+    numerics = Numerics::EXACT);
+register_kernel!("Fill" on "CPU": fn fill, types = ("T", &[DType::STRING]), host_memory = &["dims"],
+    numerics = Numerics::EXACT);

@@ -1,0 +1,247 @@
+//! `Cast` between all pairs of bool, integers and floats.
+//!
+//! Integers keep their low bits; floats to integers drop the fraction and saturate (out of range TensorFlow's
+//! answer is undefined), NaN gives 0; to bool: whether the value is not 0. With `Truncate`, a float's low bits
+//! that the narrower mantissa lacks are dropped instead of rounded, for the pairs for which TensorFlow does so.
+
+use crate::{
+    arch::vectorised,
+    lane::Compute,
+    split::{Parts, for_elements},
+};
+use half::{bf16, f16};
+use tenon_sdk::{
+    DType, KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    element::Element,
+    reg::Numerics,
+    register_kernel,
+};
+
+/// Conversion of one value.
+pub trait Convert<D>: Element {
+    /// Converts.
+    fn convert(self) -> D;
+}
+
+macro_rules! converts_to {
+    ($source:ty, |$x:ident| $value:expr; $($target:ty),*) => {$(
+        impl Convert<$target> for $source {
+            #[inline(always)]
+            fn convert(self) -> $target {
+                let $x = self;
+                $value as $target
+            }
+        }
+    )*};
+}
+
+macro_rules! converts {
+    ($($source:ty: |$x:ident| $value:expr;)*) => {$(
+        converts_to!($source, |$x| $value; i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
+        impl Convert<f16> for $source {
+            #[inline(always)]
+            fn convert(self) -> f16 {
+                let $x = self;
+                f16::down($value as f32)
+            }
+        }
+        impl Convert<bf16> for $source {
+            #[inline(always)]
+            fn convert(self) -> bf16 {
+                let $x = self;
+                bf16::down($value as f32)
+            }
+        }
+        impl Convert<bool> for $source {
+            #[inline(always)]
+            fn convert(self) -> bool {
+                let $x = self;
+                $value != (0 as _)
+            }
+        }
+    )*};
+}
+
+converts! {
+    bool: |x| u8::from(x);
+    i8: |x| x;
+    i16: |x| x;
+    i32: |x| x;
+    i64: |x| x;
+    u8: |x| x;
+    u16: |x| x;
+    u32: |x| x;
+    u64: |x| x;
+    f16: |x| x.up();
+    bf16: |x| x.up();
+    f32: |x| x;
+    f64: |x| x;
+}
+
+/// A float without the low bits of its mantissa; NaN stays what it is.
+trait Truncate: Element {
+    fn without_low_bits(self, count: u32) -> Self;
+}
+
+macro_rules! truncates {
+    ($($ty:ty),*) => {$(
+        impl Truncate for $ty {
+            #[inline(always)]
+            fn without_low_bits(self, count: u32) -> $ty {
+                let kept = <$ty>::from_bits(self.to_bits() >> count << count);
+                if self.is_nan() { self } else { kept }
+            }
+        }
+    )*};
+}
+
+truncates!(f32, f64);
+
+vectorised! {
+    fn convert[S: Convert<D>, D: Element](x: &[S], y: &mut [D]) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y = x.convert();
+        }
+    }
+}
+
+type Run = fn(&ComputeContext<'_>) -> Result<(), KernelError>;
+
+/// Casts a tensor.
+fn cast<S: Convert<D>, D: Element>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let x = c.input::<S>(0)?;
+    let y = Parts::new(c.output::<D>(0, x.dims)?.data);
+    for_elements(c, x.data.len(), 0.3, |range| {
+        // SAFETY: ranges of one split are disjoint.
+        convert(&x.data[range.clone()], unsafe { y.part(range) });
+    })
+}
+
+/// Casts a tensor after dropping the `BITS` low bits of each element.
+fn cast_truncated<S: Convert<D> + Truncate, D: Element, const BITS: u32>(
+    c: &ComputeContext<'_>,
+) -> Result<(), KernelError> {
+    let x = c.input::<S>(0)?;
+    let y = c.output::<D>(0, x.dims)?;
+    for (y, x) in y.data.iter_mut().zip(x.data) {
+        *y = x.without_low_bits(BITS).convert();
+    }
+    Ok(())
+}
+
+fn same_type(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    c.share(0, 0, c.dims(0))
+}
+
+macro_rules! by_type {
+    ($dtype:expr, $t:ident => $value:expr) => {
+        by_type!(@arms $dtype, $t => $value; BOOL bool, INT8 i8, INT16 i16, INT32 i32, INT64 i64,
+            UINT8 u8, UINT16 u16, UINT32 u32, UINT64 u64, HALF f16, BFLOAT16 bf16, FLOAT f32, DOUBLE f64)
+    };
+    (@arms $dtype:expr, $t:ident => $value:expr; $($name:ident $ty:ty),*) => {
+        match $dtype {
+            $(DType::$name => {
+                type $t = $ty;
+                $value
+            })*
+            _ => None,
+        }
+    };
+}
+
+fn to_any<S>(target: DType) -> Option<Run>
+where
+    S: Convert<bool> + Convert<i8> + Convert<i16> + Convert<i32> + Convert<i64> + Convert<u8>,
+    S: Convert<u16> + Convert<u32> + Convert<u64> + Convert<f16> + Convert<bf16>,
+    S: Convert<f32> + Convert<f64>,
+{
+    by_type!(target, D => Some(cast::<S, D> as Run))
+}
+
+/// The function for a pair of types; `None` when there is none.
+fn choose(source: DType, target: DType, truncate: bool) -> Option<Run> {
+    match (source, target) {
+        (source, target) if source == target => return Some(same_type),
+        (DType::DOUBLE, DType::FLOAT) if truncate => return Some(cast_truncated::<f64, f32, 29>),
+        (DType::DOUBLE, DType::HALF) if truncate => return Some(cast_truncated::<f64, f16, 42>),
+        (DType::FLOAT, DType::HALF) if truncate => return Some(cast_truncated::<f32, f16, 13>),
+        (DType::FLOAT, DType::BFLOAT16) if truncate => return Some(cast_truncated::<f32, bf16, 16>),
+        _ => {}
+    }
+    by_type!(source, S => to_any::<S>(target))
+}
+
+struct Cast(Run);
+
+impl Kernel for Cast {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let (source, target): (DType, DType) = (c.attr("SrcT")?, c.attr("DstT")?);
+        choose(source, target, c.attr("Truncate")?).map(Cast).ok_or_else(|| {
+            KernelError::unimplemented(format!("cast of {source} to {target} is not supported"))
+        })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        (self.0)(c)
+    }
+}
+
+const TYPES: &[DType] = &[
+    DType::BOOL, DType::INT8, DType::INT16, DType::INT32, DType::INT64, DType::UINT8, DType::UINT16,
+    DType::UINT32, DType::UINT64, DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE,
+];
+
+register_kernel!("Cast" on "CPU": Cast, types = ("SrcT", TYPES), types = ("DstT", TYPES),
+    numerics = Numerics::EXACT);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::values;
+    use tenon_reference::cast as reference;
+
+    #[test]
+    fn every_pair_has_a_function() {
+        for &source in TYPES {
+            for &target in TYPES {
+                assert!(choose(source, target, false).is_some(), "{source} {target}");
+            }
+        }
+        assert!(choose(DType::STRING, DType::FLOAT, false).is_none());
+        assert!(choose(DType::FLOAT, DType::COMPLEX64, false).is_none());
+    }
+
+    #[test]
+    fn values_are_those_of_the_reference() {
+        fn check<S: Compute + Convert<D> + reference::CastElement, D: reference::CastElement>() {
+            let mut x = values::<S>(300, 4);
+            x[0] = S::from_f64(f64::NAN);
+            x[1] = S::HIGHEST;
+            x[2] = S::LOWEST;
+            let (mut expected, mut found) = (vec![D::default(); 300], vec![D::default(); 300]);
+            reference::cast(&x, &mut expected, false);
+            convert(&x, &mut found);
+            let same = |(a, b): (&D, &D)| a == b || (a != a && b != b);
+            assert!(found.iter().zip(&expected).all(same), "{} {}", S::DTYPE, D::DTYPE);
+        }
+        check::<f32, i32>();
+        check::<f32, u8>();
+        check::<f64, u64>();
+        check::<f64, bf16>();
+        check::<i64, f16>();
+        check::<u16, i8>();
+        check::<f16, bool>();
+        check::<bf16, f64>();
+    }
+
+    #[test]
+    fn truncation_is_that_of_the_reference() {
+        let x = values::<f32>(100, 6);
+        let mut expected = vec![bf16::ZERO; 100];
+        reference::cast(&x, &mut expected, true);
+        let found: Vec<bf16> = x.iter().map(|x| x.without_low_bits(16).convert()).collect();
+        assert_eq!(found, expected);
+        assert!(f32::NAN.without_low_bits(16).is_nan());
+    }
+}

@@ -1,0 +1,12 @@
+//! Kernels by op family, with the stems of the files that define the ops.
+
+pub mod array;
+pub mod cast;
+pub mod elementary;
+pub mod elementwise;
+pub mod linalg;
+pub mod math_binary;
+pub mod math_unary;
+pub mod nn;
+pub mod reduction;
+mod reference;

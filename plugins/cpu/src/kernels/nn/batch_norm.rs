@@ -1,0 +1,317 @@
+//! `FusedBatchNormV3`.
+//!
+//! `y = (x - mean) / sqrt(variance + epsilon) * scale + offset` per channel. In training, mean and variance are
+//! those of the batch, in two passes: block sums in float, added up in double, in an order that does not
+//! depend on the number of threads.
+
+use crate::{
+    arch::vectorised,
+    lane::Compute,
+    split::{Parts, for_units},
+};
+use half::{bf16, f16};
+use std::marker::PhantomData;
+use tenon_sdk::{
+    DType, KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    geometry::{ChannelSplit, DataFormat},
+    reg::Numerics,
+    register_kernel,
+};
+
+/// Elements that are summed in float before they are added in double.
+const BLOCK: usize = 1 << 12;
+/// Channels that are summed side by side.
+const LANES: usize = 64;
+
+/// What is summed: the values, or the squares of their distances from the mean.
+trait Term {
+    fn of(x: f32, mean: f32) -> f32;
+}
+
+enum Value {}
+impl Term for Value {
+    #[inline(always)]
+    fn of(x: f32, _mean: f32) -> f32 {
+        x
+    }
+}
+
+enum Square {}
+impl Term for Square {
+    #[inline(always)]
+    fn of(x: f32, mean: f32) -> f32 {
+        (x - mean) * (x - mean)
+    }
+}
+
+vectorised! {
+    /// Adds the terms of rows of `means.len()` channels to `totals`.
+    fn add_rows[T: Compute<Wide = f32>, K: Term](x: &[T], means: &[f32], totals: &mut [f64]) {
+        let channels = means.len();
+        let rows = (BLOCK / channels).max(1);
+        for block in x.chunks(rows * channels) {
+            for first in (0..channels).step_by(LANES) {
+                let len = LANES.min(channels - first);
+                let mut sums = [0f32; LANES];
+                for row in block.chunks_exact(channels) {
+                    let values = row[first..first + len].iter().zip(&means[first..first + len]);
+                    for (sum, (x, &mean)) in sums.iter_mut().zip(values) {
+                        *sum += K::of(x.up(), mean);
+                    }
+                }
+                for (total, &sum) in totals[first..first + len].iter_mut().zip(&sums) {
+                    *total += f64::from(sum);
+                }
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// The sum of the terms of neighbouring values of one channel.
+    fn sum_plane[T: Compute<Wide = f32>, K: Term](x: &[T], mean: f32) -> f64 {
+        let mut total = 0.0;
+        for block in x.chunks(BLOCK) {
+            let mut sums = [0f32; LANES];
+            for values in block.chunks(LANES) {
+                for (sum, x) in sums.iter_mut().zip(values) {
+                    *sum += K::of(x.up(), mean);
+                }
+            }
+            total += sums.iter().map(|&sum| f64::from(sum)).sum::<f64>();
+        }
+        total
+    }
+}
+
+vectorised! {
+    /// `y = (x - mean) * factor + offset` for rows of channels.
+    fn normalise_rows[T: Compute<Wide = f32>](
+        x: &[T], means: &[f32], factors: &[f32], offsets: &[f32], y: &mut [T],
+    ) {
+        let channels = means.len();
+        for (x, y) in x.chunks_exact(channels).zip(y.chunks_exact_mut(channels)) {
+            let affine = means.iter().zip(factors).zip(offsets);
+            for ((y, x), ((&mean, &factor), &offset)) in y.iter_mut().zip(x).zip(affine) {
+                *y = T::down((x.up() - mean) * factor + offset);
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// The same for neighbouring values of one channel.
+    fn normalise_plane[T: Compute<Wide = f32>](x: &[T], mean: f32, factor: f32, offset: f32, y: &mut [T]) {
+        for (y, x) in y.iter_mut().zip(x) {
+            *y = T::down((x.up() - mean) * factor + offset);
+        }
+    }
+}
+
+/// Sums of a term per channel.
+fn sums<T: Compute<Wide = f32>, K: Term>(
+    c: &ComputeContext<'_>,
+    split: &ChannelSplit,
+    x: &[T],
+    means: &[f32],
+) -> Result<Vec<f64>, KernelError> {
+    let ChannelSplit { outer, channels, inner } = *split;
+    let mut totals = vec![0f64; channels];
+    if inner != 1 {
+        let parts = Parts::new(&mut totals);
+        for_units(c, channels, 0.3 * (outer * inner) as f64, |range| {
+            for channel in range {
+                let planes = (0..outer).map(|o| &x[(o * channels + channel) * inner..][..inner]);
+                let total = planes.map(|x| sum_plane::<T, K>(x, means[channel])).sum::<f64>();
+                // SAFETY: each unit has a total of its own.
+                unsafe { parts.part(channel..channel + 1)[0] = total };
+            }
+        })?;
+        return Ok(totals);
+    }
+    let rows = (8 * BLOCK / channels).max(1);
+    let chunks = outer.div_ceil(rows);
+    let mut partial = vec![0f64; chunks * channels];
+    let parts = Parts::new(&mut partial);
+    for_units(c, chunks, 0.3 * (rows * channels) as f64, |range| {
+        for chunk in range {
+            let end = ((chunk + 1) * rows).min(outer);
+            // SAFETY: each unit has totals of its own.
+            let totals = unsafe { parts.part(chunk * channels..(chunk + 1) * channels) };
+            add_rows::<T, K>(&x[chunk * rows * channels..end * channels], means, totals);
+        }
+    })?;
+    for partial in partial.chunks_exact(channels) {
+        totals.iter_mut().zip(partial).for_each(|(total, sum)| *total += sum);
+    }
+    Ok(totals)
+}
+
+/// Normalises every channel.
+fn normalise<T: Compute<Wide = f32>>(
+    c: &ComputeContext<'_>,
+    split: &ChannelSplit,
+    x: &[T],
+    [means, factors, offsets]: [&[f32]; 3],
+    y: &mut [T],
+) -> Result<(), KernelError> {
+    let ChannelSplit { outer, channels, inner } = *split;
+    let y = Parts::new(y);
+    if inner == 1 {
+        return for_units(c, outer, 0.3 * channels as f64, |rows| {
+            let at = rows.start * channels..rows.end * channels;
+            // SAFETY: ranges of one split are disjoint.
+            let y = unsafe { y.part(at.clone()) };
+            normalise_rows(&x[at], means, factors, offsets, y);
+        });
+    }
+    for_units(c, outer * channels, 0.3 * inner as f64, |range| {
+        for plane in range {
+            let (at, channel) = (plane * inner..(plane + 1) * inner, plane % channels);
+            // SAFETY: each unit has a plane of its own.
+            let y = unsafe { y.part(at.clone()) };
+            normalise_plane(&x[at], means[channel], factors[channel], offsets[channel], y);
+        }
+    })
+}
+
+/// Statistics per channel: by which to normalise, for the running ones, and for the gradient; mean, variance.
+struct Statistics {
+    used: [Vec<f32>; 2],
+    running: [Vec<f32>; 2],
+    reserved: [Vec<f32>; 2],
+}
+
+struct FusedBatchNorm<T> {
+    epsilon: f32,
+    factor: f32,
+    format: DataFormat,
+    is_training: bool,
+    element: PhantomData<T>,
+}
+
+impl<T: Compute<Wide = f32>> FusedBatchNorm<T> {
+    /// The statistics that come in; in training with a factor of 1 they are not read, and may be empty.
+    fn given(&self, c: &ComputeContext<'_>, channels: usize) -> Result<[Vec<f32>; 2], KernelError> {
+        if self.is_training && self.factor == 1.0 {
+            return Ok([vec![0.0; channels], vec![0.0; channels]]);
+        }
+        for (input, name) in [(3, "mean"), (4, "variance")] {
+            if c.dims(input) != [channels as i64] {
+                return Err(KernelError::invalid_argument(format!(
+                    "{name} must have shape [{channels}], a value per channel of x, unless in training \
+                     with an exponential_avg_factor of 1; found {:?}",
+                    c.dims(input)
+                )));
+            }
+        }
+        Ok([c.input::<f32>(3)?.data.to_vec(), c.input::<f32>(4)?.data.to_vec()])
+    }
+
+    fn statistics(
+        &self,
+        c: &ComputeContext<'_>,
+        split: &ChannelSplit,
+        x: &[T],
+    ) -> Result<Statistics, KernelError> {
+        let given = self.given(c, split.channels)?;
+        let count = split.per_channel() as f64;
+        if x.is_empty() {
+            let all = |value: f32| [vec![value; split.channels], vec![value; split.channels]];
+            return Ok(Statistics { used: given, running: all(f32::NAN), reserved: all(0.0) });
+        }
+        if !self.is_training {
+            return Ok(Statistics { used: given.clone(), running: given.clone(), reserved: given });
+        }
+        let zeros = vec![0.0; split.channels];
+        let divide = |sums: Vec<f64>| -> Vec<f32> {
+            sums.into_iter().map(|sum| (sum / count) as f32).collect()
+        };
+        let mean = divide(sums::<T, Value>(c, split, x, &zeros)?);
+        let variance = divide(sums::<T, Square>(c, split, x, &mean)?);
+        let unbiased = (count / (count - 1.0).max(1.0)) as f32;
+        let update = |old: &[f32], new: &[f32], by: f32| -> Vec<f32> {
+            let mix = |(&old, &new): (&f32, &f32)| {
+                if self.factor == 1.0 {
+                    new * by
+                } else {
+                    (1.0 - self.factor) * old + self.factor * (new * by)
+                }
+            };
+            old.iter().zip(new).map(mix).collect()
+        };
+        let running = [update(&given[0], &mean, 1.0), update(&given[1], &variance, unbiased)];
+        Ok(Statistics { used: [mean.clone(), variance.clone()], running, reserved: [mean, variance] })
+    }
+}
+
+impl<T: Compute<Wide = f32>> Kernel for FusedBatchNorm<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(FusedBatchNorm {
+            epsilon: c.attr("epsilon")?,
+            factor: c.attr("exponential_avg_factor")?,
+            format: DataFormat::parse(c.attr("data_format")?)?,
+            is_training: c.attr("is_training")?,
+            element: PhantomData,
+        })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let x = c.input::<T>(0)?;
+        let (scale, offset) = (c.input::<f32>(1)?, c.input::<f32>(2)?);
+        let split = ChannelSplit::with_vector(x.dims, self.format, "scale", scale.dims)?;
+        ChannelSplit::with_vector(x.dims, self.format, "offset", offset.dims)?;
+        let Statistics { used: [mean, variance], running, reserved } =
+            self.statistics(c, &split, x.data)?;
+        let per_channel = [split.channels as i64];
+        let lists = running.iter().chain(&reserved);
+        for (output, list) in (1..).zip(lists) {
+            c.output::<f32>(output, &per_channel)?.data.copy_from_slice(list);
+        }
+        // Nothing is reserved on a CPU, where the gradient takes the other two.
+        c.output::<f32>(5, &[])?.data.fill(0.0);
+        let factors: Vec<f32> = variance
+            .iter()
+            .zip(scale.data)
+            .map(|(&variance, &scale)| scale / (variance + self.epsilon).sqrt())
+            .collect();
+        let y = c.output::<T>(0, x.dims)?.data;
+        if y.is_empty() {
+            return Ok(());
+        }
+        normalise(c, &split, x.data, [&mean, &factors, offset.data], y)
+    }
+}
+
+register_kernel!("FusedBatchNormV3" on "CPU": FusedBatchNorm<T> for "T" in [f32],
+    types = ("U", &[DType::FLOAT]), numerics = Numerics::relative(1e-6, 1e-5).accumulation(DType::DOUBLE));
+register_kernel!("FusedBatchNormV3" on "CPU": FusedBatchNorm<T> for "T" in [f16],
+    types = ("U", &[DType::FLOAT]), numerics = Numerics::relative(1e-3, 2e-3).accumulation(DType::DOUBLE));
+register_kernel!("FusedBatchNormV3" on "CPU": FusedBatchNorm<T> for "T" in [bf16],
+    types = ("U", &[DType::FLOAT]), numerics = Numerics::relative(1e-2, 1.6e-2).accumulation(DType::DOUBLE));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, values};
+
+    #[test]
+    fn sums_by_rows_and_by_planes_are_those_of_double() {
+        let (rows, channels) = (1000, 70);
+        let x = values::<f32>(rows * channels, 1);
+        let means: Vec<f32> = (0..channels).map(|c| c as f32 / 100.0).collect();
+        let mut found = vec![0f64; channels];
+        add_rows::<f32, Square>(&x, &means, &mut found);
+        let term = |x: f32, mean: f32| (f64::from(x) - f64::from(mean)).powi(2);
+        let expected: Vec<f64> = (0..channels)
+            .map(|c| (0..rows).map(|r| term(x[r * channels + c], means[c])).sum())
+            .collect();
+        assert_close(&found, &expected, 0.0, 1e-5);
+        let plane = sum_plane::<f32, Square>(&x, 0.25);
+        let exact: f64 = x.iter().map(|&x| term(x, 0.25)).sum();
+        assert!((plane - exact).abs() <= 1e-5 * exact, "{plane} {exact}");
+        let sum = sum_plane::<f32, Value>(&x, 9.0);
+        assert!((sum - x.iter().map(|&x| f64::from(x)).sum::<f64>()).abs() < 1e-1);
+    }
+}

@@ -1,0 +1,354 @@
+//! `Conv2D`: patches of the image times the filter, a block of pixels at a time; 1x1 filters take the image as
+//! it is. With channels first, the product is the transposed one.
+
+use super::im2col::{im2col, patch_len};
+use crate::{
+    kernels::linalg::{
+        matmul::{convert_down, convert_up},
+        product::{Factor, Operand, Target, cost_ns, parallel_product, product},
+    },
+    lane::Compute,
+    panels::{Panels, uninitialised},
+    split::{Parts, for_units},
+};
+use half::{bf16, f16};
+use std::{any::TypeId, marker::PhantomData};
+use tenon_sdk::{
+    DType, KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    geometry::{Conv2dGeometry, Conv2dParams, DataFormat, Padding},
+    reg::Numerics,
+    register_kernel,
+};
+
+/// Elements of a block of patches: about what the second-level cache holds.
+const BLOCK: usize = 1 << 18;
+/// Fewer pixels in a block would pack the filter too often.
+const LEAST_PIXELS: usize = 256;
+
+/// Attributes of a convolution.
+pub struct Attributes {
+    strides: Vec<i64>,
+    dilations: Vec<i64>,
+    padding: Padding,
+    explicit_paddings: Vec<i64>,
+    format: DataFormat,
+}
+
+impl Attributes {
+    /// Reads them.
+    pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
+        Ok(Attributes {
+            strides: c.attr("strides")?,
+            dilations: c.attr("dilations")?,
+            padding: Padding::parse(c.attr("padding")?)?,
+            explicit_paddings: c.attr("explicit_paddings")?,
+            format: DataFormat::parse(c.attr("data_format")?)?,
+        })
+    }
+
+    /// With the shapes of a call.
+    pub fn params<'a>(&'a self, input: &'a [i64], filter: &'a [i64]) -> Conv2dParams<'a> {
+        Conv2dParams {
+            input,
+            filter,
+            strides: &self.strides,
+            dilations: &self.dilations,
+            padding: self.padding,
+            explicit_paddings: &self.explicit_paddings,
+            format: self.format,
+        }
+    }
+}
+
+/// Sizes of one convolution as products.
+struct Sizes {
+    /// Pixels of an output image.
+    pixels: usize,
+    /// Elements of a patch.
+    patch: usize,
+    /// Output channels, of all groups and of one.
+    outputs: usize,
+    group_outputs: usize,
+    groups: usize,
+    /// Elements of an input image.
+    image: usize,
+}
+
+impl Sizes {
+    fn new(g: &Conv2dGeometry) -> Sizes {
+        Sizes {
+            pixels: (g.height.output * g.width.output) as usize,
+            patch: patch_len(g),
+            outputs: g.out_channels as usize,
+            group_outputs: g.group_outputs() as usize,
+            groups: g.groups as usize,
+            image: (g.height.input * g.width.input * g.in_channels) as usize,
+        }
+    }
+
+    /// The columns of the filter that a group has.
+    fn filter<'a, T>(&self, filter: &'a [T], group: usize) -> Operand<'a, T> {
+        Operand {
+            data: &filter[group * self.group_outputs..],
+            rows: self.patch,
+            cols: self.group_outputs,
+            strides: [self.outputs, 1],
+        }
+    }
+
+    /// Pixels `first..first + count` of a group's outputs, as `[pixels, outputs]` whatever the format.
+    fn target<T>(&self, format: DataFormat, image: *mut T, at: [usize; 3]) -> Target<T> {
+        let [group, first, count] = at;
+        let strides = match format {
+            DataFormat::Nhwc => [self.outputs, 1],
+            DataFormat::Nchw => [1, self.pixels],
+        };
+        let offset = first * strides[0] + group * self.group_outputs * strides[1];
+        Target { data: image.wrapping_add(offset), rows: count, cols: self.group_outputs, strides }
+    }
+
+    /// A block of patches as `[pixels, patch]`.
+    fn patches<'a, T>(&self, format: DataFormat, data: &'a [T], count: usize) -> Operand<'a, T> {
+        match format {
+            DataFormat::Nhwc => Operand::dense(data, count, self.patch),
+            DataFormat::Nchw => Operand::dense(data, self.patch, count).transposed(),
+        }
+    }
+}
+
+/// Whether output pixel `i` reads input pixel `i` and no other.
+fn is_pointwise(g: &Conv2dGeometry) -> bool {
+    [&g.height, &g.width].iter().all(|w| {
+        w.kernel == 1 && w.stride == 1 && w.pad_before == 0 && w.pad_after == 0
+    })
+}
+
+/// A 1x1 convolution in its own type of computation: products of the image itself.
+fn pointwise<T: Factor>(
+    c: &ComputeContext<'_>,
+    g: &Conv2dGeometry,
+    x: &[T],
+    filter: &[T],
+    y: &mut [T],
+) -> Result<(), KernelError> {
+    let s = Sizes::new(g);
+    let channels = g.in_channels as usize;
+    let (images, pixels) = match g.format {
+        // Images follow each other without a gap.
+        DataFormat::Nhwc => (1, s.pixels * g.batch as usize),
+        DataFormat::Nchw => (g.batch as usize, s.pixels),
+    };
+    let first = y.as_mut_ptr();
+    for image in 0..images {
+        for group in 0..s.groups {
+            let (strides, skipped) = match g.format {
+                DataFormat::Nhwc => ([channels, 1], group * s.patch),
+                DataFormat::Nchw => ([1, s.pixels], group * s.patch * s.pixels),
+            };
+            let data = &x[image * s.image + skipped..];
+            let a = Operand { data, rows: pixels, cols: s.patch, strides };
+            let output = first.wrapping_add(image * s.outputs * s.pixels);
+            let target = s.target(g.format, output, [group, 0, pixels]);
+            // SAFETY: the target is this image's and group's part of the output.
+            unsafe { parallel_product(c, a, s.filter(filter, group), target)? };
+        }
+    }
+    Ok(())
+}
+
+/// Any convolution, over blocks of patches.
+fn by_patches<T: Compute<Wide: Factor>>(
+    c: &ComputeContext<'_>,
+    g: &Conv2dGeometry,
+    x: &[T],
+    filter: &[T::Wide],
+    y: &mut [T],
+) -> Result<(), KernelError> {
+    let s = Sizes::new(g);
+    let block = (BLOCK / s.patch.max(1)).max(LEAST_PIXELS).min(s.pixels);
+    let blocks = s.pixels.div_ceil(block);
+    let units = g.batch as usize * blocks;
+    let narrow = TypeId::of::<T>() != TypeId::of::<T::Wide>();
+    let results = if narrow { block * s.group_outputs } else { 0 };
+    let panels = Panels::<T::Wide>::new(c, units, block * s.patch + results)?;
+    let y = Parts::new(y);
+    let cost = cost_ns::<T::Wide>(block, s.outputs, s.patch) + 0.3 * (block * s.patch * s.groups) as f64;
+    for_units(c, units, cost, |range| {
+        let mut panel = panels.take();
+        for unit in range {
+            let (image, first) = (unit / blocks, unit % blocks * block);
+            let count = block.min(s.pixels - first);
+            for group in 0..s.groups {
+                let (patches, results) = panel.split_at_mut(block * s.patch);
+                let patches = &mut patches[..count * s.patch];
+                let input = &x[image * s.image..][..s.image];
+                im2col(g, group, first..first + count, input, patches);
+                let a = s.patches(g.format, patches, count);
+                let output = y.as_mut_ptr().wrapping_add(image * s.outputs * s.pixels);
+                let target = s.target(g.format, output, [group, first, count]);
+                // SAFETY: each unit and group has pixels and channels of its own in the output.
+                unsafe { multiply::<T>(a, s.filter(filter, group), target, results) };
+            }
+        }
+    })
+}
+
+/// A product into an output of the same type, or rounded into one of 16-bit floats by way of `results`.
+///
+/// # Safety
+/// As [`product`].
+unsafe fn multiply<T: Compute<Wide: Factor>>(
+    a: Operand<'_, T::Wide>,
+    b: Operand<'_, T::Wide>,
+    target: Target<T>,
+    results: &mut [T::Wide],
+) {
+    let Target { data, rows, cols, strides } = target;
+    if TypeId::of::<T>() == TypeId::of::<T::Wide>() {
+        // SAFETY: the types are the same one; the caller's promise.
+        return unsafe { product(a, b, Target { data: data.cast(), rows, cols, strides }) };
+    }
+    // Rows of results run along the output's dense dimension.
+    let (lines, len, line_stride, wide_strides) = match strides {
+        [row, 1] => (rows, cols, row, [cols, 1]),
+        [_, col] => (cols, rows, col, [1, rows]),
+    };
+    let results = &mut results[..rows * cols];
+    let wide = Target { data: results.as_mut_ptr(), rows, cols, strides: wide_strides };
+    // SAFETY: the target is the whole of `results`; lines lie inside the output, the caller's promise.
+    unsafe {
+        product(a, b, wide);
+        for (line, results) in results.chunks_exact(len).enumerate().take(lines) {
+            let output = std::slice::from_raw_parts_mut(data.add(line * line_stride), len);
+            convert_down::<T>(results, output);
+        }
+    }
+}
+
+struct Conv2d<T> {
+    attributes: Attributes,
+    element: PhantomData<T>,
+}
+
+impl<T: Compute<Wide: Factor>> Kernel for Conv2d<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Conv2d { attributes: Attributes::new(c)?, element: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let g = Conv2dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
+        let output = g.output_dims();
+        if c.slot(0)?.dtype == <T::Wide as tenon_sdk::element::Element>::DTYPE && is_pointwise(&g) {
+            let (x, filter) = (c.input::<T::Wide>(0)?, c.input::<T::Wide>(1)?);
+            let y = c.output::<T::Wide>(0, &output)?.data;
+            if !y.is_empty() {
+                pointwise(c, &g, x.data, filter.data, y)?;
+            }
+            return Ok(());
+        }
+        let (x, filter) = (c.input::<T>(0)?, c.input::<T>(1)?);
+        let y = c.output::<T>(0, &output)?.data;
+        if y.is_empty() {
+            return Ok(());
+        }
+        let filter = wide_filter::<T>(c, filter.data)?;
+        by_patches(c, &g, x.data, filter, y)
+    }
+}
+
+/// The filter in the type of computation: itself, or converted.
+fn wide_filter<'a, T: Compute>(
+    c: &ComputeContext<'a>,
+    filter: &'a [T],
+) -> Result<&'a [T::Wide], KernelError> {
+    if TypeId::of::<T>() == TypeId::of::<T::Wide>() {
+        return Ok(c.input::<T::Wide>(1)?.data);
+    }
+    let wide = uninitialised::<T::Wide>(c, filter.len())?;
+    convert_up(filter, wide);
+    Ok(wide)
+}
+
+register_kernel!("Conv2D" on "CPU": Conv2d<T> for "T" in [f32],
+    numerics = Numerics::relative(1e-30, 4e-6).accumulation(DType::FLOAT));
+register_kernel!("Conv2D" on "CPU": Conv2d<T> for "T" in [f64],
+    numerics = Numerics::relative(1e-300, 8e-15).accumulation(DType::DOUBLE));
+register_kernel!("Conv2D" on "CPU": Conv2d<T> for "T" in [i32], numerics = Numerics::EXACT);
+register_kernel!("Conv2D" on "CPU": Conv2d<T> for "T" in [f16],
+    numerics = Numerics::relative(6e-8, 2e-3).accumulation(DType::FLOAT));
+register_kernel!("Conv2D" on "CPU": Conv2d<T> for "T" in [bf16],
+    numerics = Numerics::relative(1e-30, 1.6e-2).accumulation(DType::FLOAT));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, values};
+    use tenon_reference::{Accumulate, nn::conv2d};
+
+    /// Input, filter, strides, dilations (rows, columns), padding, format.
+    type Case = ([i64; 4], [i64; 4], [i64; 2], [i64; 2], Padding, DataFormat);
+
+    const CASES: [Case; 6] = [
+        ([2, 6, 7, 3], [3, 3, 3, 5], [1, 1], [1, 1], Padding::Same, DataFormat::Nhwc),
+        ([1, 9, 8, 4], [3, 2, 2, 6], [2, 1], [1, 2], Padding::Same, DataFormat::Nhwc),
+        ([2, 3, 6, 7], [3, 3, 3, 5], [1, 2], [1, 1], Padding::Same, DataFormat::Nchw),
+        ([1, 4, 9, 8], [2, 3, 2, 6], [1, 1], [2, 1], Padding::Valid, DataFormat::Nchw),
+        ([1, 20, 19, 2], [5, 5, 2, 3], [1, 1], [1, 1], Padding::Valid, DataFormat::Nhwc),
+        ([1, 3, 3, 1], [5, 5, 1, 1], [1, 1], [1, 1], Padding::Same, DataFormat::Nhwc),
+    ];
+
+    fn check<T: Compute<Wide: Factor> + Accumulate>(relative: f64) {
+        for (input, filter, strides, dilations, padding, format) in &CASES {
+            let strides = format.order(1, strides[0], strides[1], 1);
+            let dilations = format.order(1, dilations[0], dilations[1], 1);
+            let params = Conv2dParams {
+                input,
+                filter,
+                strides: &strides,
+                dilations: &dilations,
+                padding: *padding,
+                explicit_paddings: &[],
+                format: *format,
+            };
+            let g = Conv2dGeometry::new(&params).unwrap();
+            let count = |dims: &[i64]| dims.iter().product::<i64>() as usize;
+            let (x, f) = (values::<T>(count(input), 1), values::<T>(count(filter), 2));
+            let len = count(&g.output_dims());
+            let (mut expected, mut found) = (vec![T::ZERO; len], vec![T::ONE; len]);
+            conv2d(&g, &x, &f, &mut expected);
+            alone(&g, &x, &f, &mut found);
+            assert_close(&found, &expected, 300.0 * relative, relative);
+        }
+    }
+
+    /// By two blocks of pixels per image.
+    fn alone<T: Compute<Wide: Factor>>(g: &Conv2dGeometry, x: &[T], filter: &[T], y: &mut [T]) {
+        let s = Sizes::new(g);
+        let filter: Vec<T::Wide> = filter.iter().map(|x| x.up()).collect();
+        let half = s.pixels / 2;
+        for (image, y) in y.chunks_exact_mut(s.pixels * s.outputs).enumerate() {
+            for (first, count) in [(0, half), (half, s.pixels - half)] {
+                for group in 0..s.groups {
+                    let mut patches = vec![T::Wide::default(); count * s.patch];
+                    let mut results = vec![T::Wide::default(); count * s.group_outputs];
+                    let input = &x[image * s.image..][..s.image];
+                    im2col(g, group, first..first + count, input, &mut patches);
+                    let a = s.patches(g.format, &patches, count);
+                    let target = s.target(g.format, y.as_mut_ptr(), [group, first, count]);
+                    // SAFETY: the target lies in this image's output.
+                    unsafe { multiply::<T>(a, s.filter(&filter, group), target, &mut results) };
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn convolutions_agree_with_the_reference() {
+        check::<f32>(1e-5);
+        check::<f64>(1e-13);
+        check::<i32>(0.0);
+        check::<f16>(2e-3);
+        check::<bf16>(1.6e-2);
+    }
+}

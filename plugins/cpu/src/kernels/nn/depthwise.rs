@@ -1,0 +1,224 @@
+//! `DepthwiseConv2dNative`: each channel with filters of its own, directly.
+
+use super::conv::Attributes;
+use crate::{
+    arch::vectorised,
+    kernels::linalg::product::Factor,
+    lane::Compute,
+    split::{Parts, for_units},
+};
+use half::{bf16, f16};
+use std::marker::PhantomData;
+use tenon_sdk::{
+    DType, KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    geometry::{Conv2dGeometry, DataFormat},
+    reg::Numerics,
+    register_kernel,
+};
+
+/// Outputs that are summed side by side.
+const LANES: usize = 64;
+
+vectorised! {
+    /// Row `y` of the output of one image, channels last. With a multiplier of 1, channels are neighbours in
+    /// image, filter and output.
+    fn row_channels_last[T: Compute](g: &Conv2dGeometry, y: usize, image: &[T], filter: &[T], output: &mut [T]) {
+        let (width, channels) = (g.width.input as usize, g.in_channels as usize);
+        let (outputs, columns) = (g.out_channels as usize, g.width.kernel as usize);
+        let multiplier = outputs / channels;
+        let rows = g.height.taps(y);
+        for (x, output) in output.chunks_exact_mut(outputs).enumerate() {
+            let taps = g.width.taps(x);
+            for (block, output) in output.chunks_mut(LANES).enumerate() {
+                let first = block * LANES;
+                let mut sums = [<T::Wide as tenon_sdk::element::Number>::ZERO; LANES];
+                for ky in rows.clone() {
+                    let iy = (g.height.start(y) + ky as i64 * g.height.dilation) as usize;
+                    for kx in taps.clone() {
+                        let ix = (g.width.start(x) + kx as i64 * g.width.dilation) as usize;
+                        let pixel = &image[(iy * width + ix) * channels..][..channels];
+                        let weights = &filter[(ky * columns + kx) * outputs + first..][..output.len()];
+                        if multiplier == 1 {
+                            let pixel = &pixel[first..first + output.len()];
+                            for ((sum, x), w) in sums.iter_mut().zip(pixel).zip(weights) {
+                                *sum = sum.add(x.up().mul(w.up()));
+                            }
+                        } else {
+                            for (i, (sum, w)) in sums.iter_mut().zip(weights).enumerate() {
+                                *sum = sum.add(pixel[(first + i) / multiplier].up().mul(w.up()));
+                            }
+                        }
+                    }
+                }
+                for (output, &sum) in output.iter_mut().zip(&sums) {
+                    *output = T::down(sum);
+                }
+            }
+        }
+    }
+}
+
+/// The outputs whose tap `kx` reads an input and not padding, and the input that the first of them reads.
+fn readers(g: &Conv2dGeometry, kx: usize) -> (std::ops::Range<usize>, usize) {
+    let w = &g.width;
+    let shift = kx as i64 * w.dilation - w.pad_before;
+    // First and last `x` with `0 <= x * stride + shift < input`.
+    let ceil = |a: i64| if a <= 0 { 0 } else { (a - 1) / w.stride + 1 };
+    let first = ceil(-shift).min(w.output);
+    let end = ceil(w.input - shift).clamp(first, w.output);
+    let start = if first < end { (first * w.stride + shift) as usize } else { 0 };
+    (first as usize..end as usize, start)
+}
+
+vectorised! {
+    /// One plane of the output, channels first: `sums` is as large as the plane.
+    fn plane_channels_first[T: Compute](
+        g: &Conv2dGeometry, plane: &[T], filter: &[T], step: usize, sums: &mut [T::Wide],
+    ) {
+        let (width, columns) = (g.width.input as usize, g.width.output as usize);
+        let stride = g.width.stride as usize;
+        sums.fill(<T::Wide as tenon_sdk::element::Number>::ZERO);
+        for (y, sums) in sums.chunks_exact_mut(columns).enumerate() {
+            for ky in g.height.taps(y) {
+                let iy = (g.height.start(y) + ky as i64 * g.height.dilation) as usize;
+                let row = &plane[iy * width..][..width];
+                for kx in 0..g.width.kernel as usize {
+                    let w = filter[(ky * g.width.kernel as usize + kx) * step].up();
+                    let (range, first) = readers(g, kx);
+                    let sums = &mut sums[range];
+                    if stride == 1 {
+                        for (sum, x) in sums.iter_mut().zip(&row[first..]) {
+                            *sum = sum.add(x.up().mul(w));
+                        }
+                    } else {
+                        for (sum, x) in sums.iter_mut().zip(row[first..].iter().step_by(stride)) {
+                            *sum = sum.add(x.up().mul(w));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn compute<T: Compute<Wide: Factor>>(
+    c: &ComputeContext<'_>,
+    g: &Conv2dGeometry,
+    x: &[T],
+    filter: &[T],
+    y: &mut [T],
+) -> Result<(), KernelError> {
+    let (rows, columns) = (g.height.output as usize, g.width.output as usize);
+    let outputs = g.out_channels as usize;
+    let plane_len = (g.height.input * g.width.input) as usize;
+    let image_len = plane_len * g.in_channels as usize;
+    let window = (g.height.kernel * g.width.kernel) as f64;
+    let y = Parts::new(y);
+    if g.format == DataFormat::Nhwc {
+        let row_len = columns * outputs;
+        let cost = row_len as f64 * (0.2 * window + 0.5);
+        return for_units(c, g.batch as usize * rows, cost, |range| {
+            for unit in range {
+                // SAFETY: each unit has a row of its own.
+                let output = unsafe { y.part(unit * row_len..(unit + 1) * row_len) };
+                let image = &x[unit / rows * image_len..][..image_len];
+                row_channels_last(g, unit % rows, image, filter, output);
+            }
+        });
+    }
+    let (len, multiplier) = (rows * columns, outputs / g.in_channels as usize);
+    for_units(c, g.batch as usize * outputs, len as f64 * (0.3 * window + 0.5), |range| {
+        let mut sums = vec![<T::Wide as tenon_sdk::element::Number>::ZERO; len];
+        for unit in range {
+            let (image, output) = (unit / outputs, unit % outputs);
+            let plane = &x[image * image_len + output / multiplier * plane_len..][..plane_len];
+            plane_channels_first(g, plane, &filter[output..], outputs, &mut sums);
+            // SAFETY: each unit has a plane of its own.
+            let y = unsafe { y.part(unit * len..(unit + 1) * len) };
+            crate::kernels::linalg::matmul::convert_down(&sums, y);
+        }
+    })
+}
+
+struct Depthwise<T> {
+    attributes: Attributes,
+    element: PhantomData<T>,
+}
+
+impl<T: Compute<Wide: Factor>> Kernel for Depthwise<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Depthwise { attributes: Attributes::new(c)?, element: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let (x, filter) = (c.input::<T>(0)?, c.input::<T>(1)?);
+        let g = Conv2dGeometry::depthwise(&self.attributes.params(x.dims, filter.dims))?;
+        let y = c.output::<T>(0, &g.output_dims())?.data;
+        if y.is_empty() { Ok(()) } else { compute(c, &g, x.data, filter.data, y) }
+    }
+}
+
+register_kernel!("DepthwiseConv2dNative" on "CPU": Depthwise<T> for "T" in [f32],
+    numerics = Numerics::relative(1e-37, 4e-6).accumulation(DType::FLOAT));
+register_kernel!("DepthwiseConv2dNative" on "CPU": Depthwise<T> for "T" in [f64],
+    numerics = Numerics::relative(1e-300, 8e-15).accumulation(DType::DOUBLE));
+register_kernel!("DepthwiseConv2dNative" on "CPU": Depthwise<T> for "T" in [f16],
+    numerics = Numerics::relative(6e-8, 2e-3).accumulation(DType::FLOAT));
+register_kernel!("DepthwiseConv2dNative" on "CPU": Depthwise<T> for "T" in [bf16],
+    numerics = Numerics::relative(1e-37, 1.6e-2).accumulation(DType::FLOAT));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, values};
+    use tenon_reference::nn::conv2d;
+    use tenon_sdk::geometry::{Conv2dParams, Padding};
+
+    fn check(input: [i64; 4], filter: [i64; 4], stride: i64, dilation: i64, format: DataFormat) {
+        let params = Conv2dParams {
+            input: &input,
+            filter: &filter,
+            strides: &format.order(1, stride, stride, 1),
+            dilations: &format.order(1, dilation, dilation, 1),
+            padding: Padding::Same,
+            explicit_paddings: &[],
+            format,
+        };
+        let g = Conv2dGeometry::depthwise(&params).unwrap();
+        let count = |dims: &[i64]| dims.iter().product::<i64>() as usize;
+        let (x, f) = (values::<f32>(count(&input), 1), values::<f32>(count(&filter), 2));
+        let len = count(&g.output_dims());
+        let (mut expected, mut found) = (vec![0.0; len], vec![9.0; len]);
+        conv2d(&g, &x, &f, &mut expected);
+        let (outputs, image) = (g.out_channels as usize, count(&input[1..]));
+        let pixels = (g.height.output * g.width.output) as usize;
+        for (n, y) in found.chunks_exact_mut(pixels * outputs).enumerate() {
+            let x = &x[n * image..][..image];
+            if format == DataFormat::Nhwc {
+                let row = g.width.output as usize * outputs;
+                for (at, y) in y.chunks_exact_mut(row).enumerate() {
+                    row_channels_last(&g, at, x, &f, y);
+                }
+                continue;
+            }
+            let plane = (g.height.input * g.width.input) as usize;
+            for (o, y) in y.chunks_exact_mut(pixels).enumerate() {
+                let channel = o / (outputs / g.in_channels as usize);
+                let x = &x[channel * plane..][..plane];
+                plane_channels_first(&g, x, &f[o..], outputs, y);
+            }
+        }
+        assert_close(&found, &expected, 1e-4, 1e-5);
+    }
+
+    #[test]
+    fn both_formats_agree_with_the_reference() {
+        for (stride, dilation) in [(1, 1), (2, 1), (1, 2), (3, 1)] {
+            check([2, 7, 8, 70], [3, 3, 70, 1], stride, dilation, DataFormat::Nhwc);
+            check([1, 7, 8, 3], [3, 2, 3, 4], stride, dilation, DataFormat::Nhwc);
+            check([2, 3, 7, 9], [3, 3, 3, 2], stride, dilation, DataFormat::Nchw);
+            check([1, 2, 5, 4], [5, 7, 2, 1], stride, dilation, DataFormat::Nchw);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! `MaxPool` and `AvgPool`.
+//!
+//! Channels are folded side by side. With channels first, each channel is an image of its own with one channel.
+
+use crate::{
+    arch::vectorised,
+    kernels::reduction::{Averaged, Fold, Mean},
+    lane::Compute,
+    split::{Parts, for_units},
+};
+use half::{bf16, f16};
+use std::marker::PhantomData;
+use tenon_reference::LowestFinite;
+use tenon_sdk::{
+    DType, KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    element::Element,
+    geometry::{DataFormat, GeometryError, Padding, Pool2dGeometry, Pool2dParams},
+    reg::Numerics,
+    register_kernel,
+};
+
+/// Channels that are folded side by side.
+const LANES: usize = 64;
+
+/// The largest element, starting from the lowest finite value of the type of computation; NaN is passed over.
+struct Largest;
+
+impl<T: Compute<Wide: LowestFinite>> Fold<T> for Largest {
+    type State = T::Wide;
+    const START: T::Wide = <T::Wide as LowestFinite>::LOWEST_FINITE;
+    #[inline(always)]
+    fn take(state: T::Wide, x: T) -> T::Wide {
+        <Largest as Fold<T>>::merge(state, x.up())
+    }
+    #[inline(always)]
+    fn merge(a: T::Wide, b: T::Wide) -> T::Wide {
+        if b > a { b } else { a }
+    }
+    #[inline(always)]
+    fn finish(state: T::Wide, _count: usize) -> T {
+        T::down(state)
+    }
+}
+
+vectorised! {
+    /// Row `y` of the output of one image: `[columns, channels]` from `[rows, columns, channels]`.
+    fn pool_row[T: Copy, F: Fold<T>](
+        g: &Pool2dGeometry, channels: usize, y: usize, image: &[T], output: &mut [T],
+    ) {
+        let width = g.width.input as usize;
+        let rows = g.height.taps(y);
+        let top = g.height.start(y).max(0) as usize;
+        for (x, output) in output.chunks_exact_mut(channels).enumerate() {
+            let columns = g.width.taps(x);
+            let left = g.width.start(x).max(0) as usize;
+            let count = rows.len() * columns.len();
+            for (block, output) in output.chunks_mut(LANES).enumerate() {
+                let mut states = [F::START; LANES];
+                for row in top..top + rows.len() {
+                    for column in left..left + columns.len() {
+                        let at = (row * width + column) * channels + block * LANES;
+                        let pixel = &image[at..at + output.len()];
+                        for (state, &x) in states.iter_mut().zip(pixel) {
+                            *state = F::take(*state, x);
+                        }
+                    }
+                }
+                for (output, &state) in output.iter_mut().zip(&states) {
+                    *output = F::finish(state, count);
+                }
+            }
+        }
+    }
+}
+
+/// Attributes of a pooling.
+struct Attributes {
+    ksize: Vec<i64>,
+    strides: Vec<i64>,
+    padding: Padding,
+    explicit_paddings: Vec<i64>,
+    format: DataFormat,
+}
+
+impl Attributes {
+    fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
+        let explicit = c.attrs().has("explicit_paddings");
+        Ok(Attributes {
+            ksize: c.attr("ksize")?,
+            strides: c.attr("strides")?,
+            padding: Padding::parse(c.attr("padding")?)?,
+            explicit_paddings: if explicit { c.attr("explicit_paddings")? } else { Vec::new() },
+            format: DataFormat::parse(c.attr("data_format")?)?,
+        })
+    }
+
+    fn params<'a>(&'a self, input: &'a [i64]) -> Pool2dParams<'a> {
+        Pool2dParams {
+            input,
+            ksize: &self.ksize,
+            strides: &self.strides,
+            padding: self.padding,
+            explicit_paddings: &self.explicit_paddings,
+            format: self.format,
+        }
+    }
+}
+
+/// Pools over rows and columns.
+fn pool<T: Element, F: Fold<T>>(
+    c: &ComputeContext<'_>,
+    g: &Pool2dGeometry,
+    x: &[T],
+    y: &mut [T],
+) -> Result<(), KernelError> {
+    if y.is_empty() {
+        return Ok(());
+    }
+    let (rows, columns) = (g.height.output as usize, g.width.output as usize);
+    let (images, channels) = match g.format {
+        DataFormat::Nhwc => (g.batch as usize, g.in_channels as usize),
+        DataFormat::Nchw => (g.batch as usize * g.in_channels as usize, 1),
+    };
+    let image_len = g.height.input as usize * g.width.input as usize * channels;
+    let row_len = columns * channels;
+    let window = (g.height.kernel * g.width.kernel) as f64;
+    let y = Parts::new(y);
+    for_units(c, images * rows, (0.2 * window + 0.5) * row_len as f64, |range| {
+        for unit in range {
+            // SAFETY: each unit has a row of its own.
+            let output = unsafe { y.part(unit * row_len..(unit + 1) * row_len) };
+            let image = &x[unit / rows * image_len..][..image_len];
+            pool_row::<T, F>(g, channels, unit % rows, image, output);
+        }
+    })
+}
+
+/// Pools over neighbouring channels.
+fn pool_depth<T: Element, F: Fold<T>>(g: &Pool2dGeometry, x: &[T], y: &mut [T]) {
+    let [rows, columns] = [g.height.output as usize, g.width.output as usize];
+    let depth = g.depth_window as usize;
+    let at = g.format.strides(
+        g.height.input as usize,
+        g.width.input as usize,
+        g.in_channels as usize,
+    );
+    let out = g.format.strides(rows, columns, g.out_channels as usize);
+    for n in 0..g.batch as usize {
+        for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+            let pixel = match (g.height.input_at(row, 0), g.width.input_at(column, 0)) {
+                (Some(row), Some(column)) => Some(n * at[0] + row * at[1] + column * at[2]),
+                _ => None,
+            };
+            for channel in 0..g.out_channels as usize {
+                let taken = if pixel.is_some() { depth } else { 0 };
+                let first = pixel.unwrap_or(0) + channel * depth * at[3];
+                let state = (0..taken).fold(F::START, |state, d| F::take(state, x[first + d * at[3]]));
+                y[n * out[0] + row * out[1] + column * out[2] + channel * out[3]] =
+                    F::finish(state, taken);
+            }
+        }
+    }
+}
+
+type Geometry = fn(&Pool2dParams<'_>) -> Result<Pool2dGeometry, GeometryError>;
+
+fn compute<T: Element, F: Fold<T>>(
+    attributes: &Attributes,
+    geometry: Geometry,
+    c: &ComputeContext<'_>,
+) -> Result<(), KernelError> {
+    let x = c.input::<T>(0)?;
+    let g = geometry(&attributes.params(x.dims))?;
+    let y = c.output::<T>(0, &g.output_dims())?.data;
+    if g.depth_window != 1 {
+        pool_depth::<T, F>(&g, x.data, y);
+        return Ok(());
+    }
+    pool::<T, F>(c, &g, x.data, y)
+}
+
+struct MaxPool<T> {
+    attributes: Attributes,
+    element: PhantomData<T>,
+}
+
+impl<T: Compute<Wide: LowestFinite>> Kernel for MaxPool<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(MaxPool { attributes: Attributes::new(c)?, element: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        compute::<T, Largest>(&self.attributes, Pool2dGeometry::max, c)
+    }
+}
+
+struct AvgPool<T> {
+    attributes: Attributes,
+    element: PhantomData<T>,
+}
+
+impl<T: Averaged> Kernel for AvgPool<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(AvgPool { attributes: Attributes::new(c)?, element: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        compute::<T, Mean>(&self.attributes, Pool2dGeometry::average, c)
+    }
+}
+
+register_kernel!("MaxPool" on "CPU": MaxPool<T>
+    for "T" in [i8, i16, i32, i64, u8, u16, f16, bf16, f32, f64], numerics = Numerics::EXACT);
+register_kernel!("AvgPool" on "CPU": AvgPool<T> for "T" in [f32],
+    numerics = Numerics::relative(1e-37, 2e-6).accumulation(DType::FLOAT));
+register_kernel!("AvgPool" on "CPU": AvgPool<T> for "T" in [f64],
+    numerics = Numerics::relative(1e-300, 4e-15).accumulation(DType::DOUBLE));
+register_kernel!("AvgPool" on "CPU": AvgPool<T> for "T" in [f16],
+    numerics = Numerics::relative(6e-8, 2e-3).accumulation(DType::FLOAT));
+register_kernel!("AvgPool" on "CPU": AvgPool<T> for "T" in [bf16],
+    numerics = Numerics::relative(1e-37, 1.6e-2).accumulation(DType::FLOAT));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, values};
+    use tenon_reference::nn as reference;
+
+    /// Attributes and input of a case.
+    type Case = ([i64; 4], [i64; 4], [i64; 4], Padding, DataFormat);
+
+    const CASES: [Case; 5] = [
+        ([2, 7, 8, 3], [1, 3, 3, 1], [1, 2, 2, 1], Padding::Same, DataFormat::Nhwc),
+        ([1, 9, 6, 70], [1, 2, 3, 1], [1, 1, 2, 1], Padding::Valid, DataFormat::Nhwc),
+        ([2, 3, 7, 8], [1, 1, 3, 2], [1, 1, 1, 2], Padding::Same, DataFormat::Nchw),
+        ([1, 2, 3, 6], [1, 1, 1, 2], [1, 1, 1, 2], Padding::Valid, DataFormat::Nhwc),
+        ([1, 6, 4, 3], [1, 3, 1, 1], [1, 3, 2, 1], Padding::Valid, DataFormat::Nchw),
+    ];
+
+    fn params(case: &Case) -> Pool2dParams<'_> {
+        let (input, ksize, strides, padding, format) = case;
+        Pool2dParams {
+            input,
+            ksize,
+            strides,
+            padding: *padding,
+            explicit_paddings: &[],
+            format: *format,
+        }
+    }
+
+    fn alone<F: Fold<f32>>(g: &Pool2dGeometry, x: &[f32], y: &mut [f32]) {
+        if g.depth_window != 1 {
+            return pool_depth::<f32, F>(g, x, y);
+        }
+        let rows = g.height.output as usize;
+        let channels = if g.format == DataFormat::Nhwc { g.in_channels as usize } else { 1 };
+        let image = (g.height.input * g.width.input) as usize * channels;
+        let row_len = g.width.output as usize * channels;
+        for (unit, y) in y.chunks_exact_mut(row_len).enumerate() {
+            let x = &x[unit / rows * image..][..image];
+            pool_row::<f32, F>(g, channels, unit % rows, x, y);
+        }
+    }
+
+    #[test]
+    fn pools_agree_with_the_reference() {
+        for case in &CASES {
+            let g = Pool2dGeometry::max(&params(case)).unwrap();
+            let len = g.output_dims().iter().product::<i64>() as usize;
+            let x = values::<f32>(case.0.iter().product::<i64>() as usize, 3);
+            let (mut expected, mut found) = (vec![0.0; len], vec![0.0; len]);
+            reference::max_pool(&g, &x, &mut expected);
+            alone::<Largest>(&g, &x, &mut found);
+            assert_close(&found, &expected, 0.0, 0.0);
+            reference::avg_pool(&g, &x, &mut expected);
+            alone::<Mean>(&g, &x, &mut found);
+            assert_close(&found, &expected, 1e-6, 1e-6);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `Softmax` over the last dimension: `e^(x - max) / sum e^(x - max)`.
+
+use crate::{
+    arch::vectorised,
+    kernels::{
+        elementary::Elementary,
+        linalg::matmul::{convert_down, convert_up},
+        reduction::{Max, Sum, row},
+    },
+    lane::Compute,
+    split::{Parts, for_units},
+};
+use half::{bf16, f16};
+use tenon_sdk::{
+    DType, KernelError,
+    author::{ComputeContext, InOut},
+    reg::Numerics,
+    register_kernel,
+};
+
+vectorised! {
+    /// `y[i] = e^(y[i] - max)`.
+    fn exponentials[W: Elementary](y: &mut [W], max: W) {
+        for y in y.iter_mut() {
+            *y = y.sub(max).exp();
+        }
+    }
+}
+
+vectorised! {
+    /// `y[i] = y[i] * factor`.
+    fn scale[W: Elementary](y: &mut [W], factor: W) {
+        for y in y.iter_mut() {
+            *y = y.mul(factor);
+        }
+    }
+}
+
+/// One row, in place.
+fn softmax_row<W: Elementary>(y: &mut [W]) {
+    let max = row::<W, Max>(y);
+    exponentials(y, max);
+    let sum = row::<W, Sum>(y);
+    scale(y, W::ONE.div(sum));
+}
+
+/// Length of a row; there is at least one.
+fn columns(c: &ComputeContext<'_>) -> Result<usize, KernelError> {
+    match c.dims(0).last() {
+        Some(&cols) => Ok(cols as usize),
+        None => Err(KernelError::invalid_argument("logits must have at least 1 dimension")),
+    }
+}
+
+/// Splits rows over threads.
+fn rows<T: Compute<Wide: Elementary>>(
+    c: &ComputeContext<'_>,
+    y: &mut [T],
+    cols: usize,
+    body: impl Fn(std::ops::Range<usize>, &mut [T]) + Sync,
+) -> Result<(), KernelError> {
+    if y.is_empty() {
+        return Ok(());
+    }
+    let count = y.len() / cols;
+    let y = Parts::new(y);
+    let cost = (T::Wide::COST_NS + 0.5) * cols as f64 + 10.0;
+    for_units(c, count, cost, |range| {
+        let at = range.start * cols..range.end * cols;
+        // SAFETY: ranges of one split are disjoint.
+        body(at.clone(), unsafe { y.part(at) });
+    })
+}
+
+fn softmax<T: Elementary>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let cols = columns(c)?;
+    match c.in_place::<T>(0, 0, c.dims(0))? {
+        InOut::InPlace(y) => {
+            rows(c, y, cols, |_, y| y.chunks_exact_mut(cols).for_each(softmax_row))
+        }
+        InOut::Separate(x, y) => rows(c, y, cols, |at, y| {
+            for (x, y) in x[at].chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
+                y.copy_from_slice(x);
+                softmax_row(y);
+            }
+        }),
+    }
+}
+
+/// 16-bit floats, a row at a time in the type of computation.
+fn narrow_softmax<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let cols = columns(c)?;
+    let x = c.input::<T>(0)?;
+    let y = c.output::<T>(0, x.dims)?.data;
+    rows(c, y, cols, |at, y| {
+        let mut wide = vec![<T::Wide as tenon_sdk::element::Number>::ZERO; cols];
+        for (x, y) in x.data[at].chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
+            convert_up(x, &mut wide);
+            softmax_row(&mut wide);
+            convert_down(&wide, y);
+        }
+    })
+}
+
+register_kernel!("Softmax" on "CPU": fn softmax<T> for "T" in [f32], in_place = &[(0, 0)],
+    numerics = Numerics::relative(1e-37, 1e-5).accumulation(DType::FLOAT));
+register_kernel!("Softmax" on "CPU": fn softmax<T> for "T" in [f64], in_place = &[(0, 0)],
+    numerics = Numerics::relative(1e-300, 1e-13).accumulation(DType::DOUBLE));
+register_kernel!("Softmax" on "CPU": fn narrow_softmax<T> for "T" in [f16],
+    numerics = Numerics::relative(6e-8, 2e-3).accumulation(DType::FLOAT));
+register_kernel!("Softmax" on "CPU": fn narrow_softmax<T> for "T" in [bf16],
+    numerics = Numerics::relative(1e-37, 1.6e-2).accumulation(DType::FLOAT));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, values};
+    use tenon_reference::nn::softmax as reference;
+
+    #[test]
+    fn rows_agree_with_the_reference() {
+        for cols in [1, 2, 31, 32, 100, 5000] {
+            let x = values::<f32>(cols, 1);
+            let mut expected = vec![0.0; cols];
+            reference(cols, &x, &mut expected);
+            let mut found = x.clone();
+            softmax_row(&mut found);
+            assert_close(&found, &expected, 0.0, 4e-6);
+        }
+    }
+
+    #[test]
+    fn large_and_infinite_logits() {
+        let mut y = [1000.0f32, 1000.0, f32::NEG_INFINITY];
+        softmax_row(&mut y);
+        assert_eq!(y, [0.5, 0.5, 0.0]);
+        let mut y = [f32::NEG_INFINITY; 2];
+        softmax_row(&mut y);
+        assert!(y.iter().all(|y| y.is_nan()));
+    }
+}

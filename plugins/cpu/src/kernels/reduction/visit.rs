@@ -1,0 +1,289 @@
+//! The loops of a reduction.
+//!
+//! Merged dimensions alternate between kept and reduced ones, so two cases remain: the last one is reduced, and
+//! each output folds rows of neighbouring elements; or it is kept, and rows of outputs fold rows of inputs,
+//! element by element. Long sums are cut into blocks whose sums are added: their rounding errors do not pile
+//! up, and their order does not depend on the number of threads.
+
+use super::fold::Fold;
+use crate::{
+    arch::vectorised,
+    split::{Parts, for_units},
+};
+use tenon_sdk::{
+    KernelError,
+    author::ComputeContext,
+    geometry::{Dims, Offsets, ReducePlan},
+};
+
+/// Elements whose states are kept side by side.
+const LANES: usize = 32;
+/// Elements of a row that are folded before their states are merged.
+const BLOCK: usize = 4096;
+/// Elements of a row that one unit of parallel work folds, when one row is all there is.
+const UNIT: usize = 1 << 16;
+/// Columns that are folded side by side.
+const COLUMNS: usize = 256;
+/// Rows that are folded before their states are merged.
+const ROWS: usize = 128;
+/// About how long an element takes.
+const COST_NS: f64 = 0.15;
+
+vectorised! {
+    /// Folds neighbouring elements.
+    pub fn row[T: Copy, F: Fold<T>](x: &[T]) -> F::State {
+        if x.len() < LANES {
+            return x.iter().fold(F::START, |state, &x| F::take(state, x));
+        }
+        let mut total = F::START;
+        for block in x.chunks(BLOCK) {
+            let mut lanes = [F::START; LANES];
+            let mut wide = block.chunks_exact(LANES);
+            for x in &mut wide {
+                for (lane, &x) in lanes.iter_mut().zip(x) {
+                    *lane = F::take(*lane, x);
+                }
+            }
+            for (lane, &x) in lanes.iter_mut().zip(wide.remainder()) {
+                *lane = F::take(*lane, x);
+            }
+            let mut width = LANES / 2;
+            while width > 0 {
+                for i in 0..width {
+                    lanes[i] = F::merge(lanes[i], lanes[i + width]);
+                }
+                width /= 2;
+            }
+            total = F::merge(total, lanes[0]);
+        }
+        total
+    }
+}
+
+vectorised! {
+    /// Folds rows of `states.len()` elements, at most [`COLUMNS`], that begin at these offsets.
+    fn columns[T: Copy, F: Fold<T>](x: &[T], offsets: Rows<'_>, states: &mut [F::State]) {
+        let mut part = [F::START; COLUMNS];
+        let part = &mut part[..states.len()];
+        let mut offsets = offsets;
+        let len = states.len();
+        loop {
+            part.fill(F::START);
+            let mut taken = 0;
+            while taken < ROWS {
+                let Some(first) = offsets.next() else { break };
+                taken += 1;
+                let Some(second) = offsets.next() else {
+                    for (state, &x) in part.iter_mut().zip(&x[first..first + len]) {
+                        *state = F::take(*state, x);
+                    }
+                    break;
+                };
+                taken += 1;
+                let rows = x[first..first + len].iter().zip(&x[second..second + len]);
+                for (state, (&a, &b)) in part.iter_mut().zip(rows) {
+                    *state = F::take(F::take(*state, a), b);
+                }
+            }
+            if taken == 0 {
+                return;
+            }
+            for (state, &part) in states.iter_mut().zip(&*part) {
+                *state = F::merge(*state, part);
+            }
+        }
+    }
+}
+
+/// Where rows begin.
+#[derive(Clone)]
+enum Rows<'a> {
+    /// `count` rows from `first` on, `stride` apart.
+    Even { first: usize, stride: usize, count: usize },
+    /// Anywhere, from `base` on.
+    Any { base: usize, offsets: Offsets, life: std::marker::PhantomData<&'a ()> },
+}
+
+impl Iterator for Rows<'_> {
+    type Item = usize;
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        match self {
+            Rows::Even { count: 0, .. } => None,
+            Rows::Even { first, stride, count } => {
+                let at = *first;
+                *first = first.wrapping_add(*stride);
+                *count -= 1;
+                Some(at)
+            }
+            Rows::Any { base, offsets, .. } => offsets.next().map(|offset| *base + offset),
+        }
+    }
+}
+
+/// The merged dimensions but the last, split into kept and reduced ones.
+struct Outer {
+    kept: [Dims; 2],
+    reduced: [Dims; 2],
+    last: usize,
+    last_is_reduced: bool,
+}
+
+impl Outer {
+    fn new(plan: &ReducePlan) -> Result<Outer, KernelError> {
+        let extents = plan.extents();
+        let mut outer = Outer {
+            kept: [Dims::EMPTY; 2],
+            reduced: [Dims::EMPTY; 2],
+            last: extents.last().map_or(1, |&last| last as usize),
+            last_is_reduced: !extents.is_empty() && plan.is_reduced(extents.len() - 1),
+        };
+        let mut stride = outer.last as i64;
+        let mut lists = [(Dims::EMPTY, Dims::EMPTY), (Dims::EMPTY, Dims::EMPTY)];
+        for i in (0..extents.len().saturating_sub(1)).rev() {
+            let (sizes, strides) = &mut lists[usize::from(plan.is_reduced(i))];
+            sizes.push(extents[i])?;
+            strides.push(stride)?;
+            stride *= extents[i];
+        }
+        for (list, into) in lists.iter_mut().zip([&mut outer.kept, &mut outer.reduced]) {
+            list.0.reverse();
+            list.1.reverse();
+            *into = [list.0, list.1];
+        }
+        Ok(outer)
+    }
+
+    /// Rows that are folded into the output, or row of outputs, that begins at `base`.
+    fn rows(&self, base: usize) -> Rows<'static> {
+        let [extents, strides] = &self.reduced;
+        match (&**extents, &**strides) {
+            ([], _) => Rows::Even { first: base, stride: 0, count: 1 },
+            (&[count], &[stride]) => {
+                Rows::Even { first: base, stride: stride as usize, count: count as usize }
+            }
+            _ => Rows::Any {
+                base,
+                offsets: Offsets::new(extents, strides, 0),
+                life: std::marker::PhantomData,
+            },
+        }
+    }
+
+    /// First elements of the outputs, or rows of outputs, in order.
+    fn bases(&self) -> Vec<usize> {
+        Offsets::new(&self.kept[0], &self.kept[1], 0).collect()
+    }
+}
+
+/// Reduces `x` to `y` as planned.
+pub fn reduce<T: Copy + Send + Sync, F: Fold<T>>(
+    c: &ComputeContext<'_>,
+    plan: &ReducePlan,
+    x: &[T],
+    y: &mut [T],
+) -> Result<(), KernelError> {
+    if x.is_empty() {
+        y.fill(F::finish(F::START, plan.reduced_len()));
+        return Ok(());
+    }
+    let outer = Outer::new(plan)?;
+    let (count, per_output) = (plan.reduced_len(), COST_NS * plan.reduced_len() as f64);
+    if let ([x_only], true, true) = (&mut *y, outer.last_is_reduced, outer.reduced[0].is_empty()) {
+        *x_only = F::finish(whole::<T, F>(c, x)?, count);
+        return Ok(());
+    }
+    let bases = outer.bases();
+    let y = Parts::new(y);
+    if outer.last_is_reduced {
+        return for_units(c, bases.len(), per_output + 3.0, |range| {
+            // SAFETY: ranges of one split are disjoint.
+            let y = unsafe { y.part(range.clone()) };
+            for (y, &base) in y.iter_mut().zip(&bases[range]) {
+                let state = outer.rows(base).fold(F::START, |state, first| {
+                    F::merge(state, row::<T, F>(&x[first..first + outer.last]))
+                });
+                *y = F::finish(state, count);
+            }
+        });
+    }
+    let blocks = outer.last.div_ceil(COLUMNS);
+    let width = outer.last.min(COLUMNS) as f64;
+    for_units(c, bases.len() * blocks, per_output * width, |range| {
+        for unit in range {
+            let (base, first) = (unit / blocks, unit % blocks * COLUMNS);
+            let end = (first + COLUMNS).min(outer.last);
+            // SAFETY: each unit has columns of its own.
+            let y = unsafe { y.part(base * outer.last + first..base * outer.last + end) };
+            fold_columns::<T, F>(x, outer.rows(bases[base] + first), count, y);
+        }
+    })
+}
+
+/// Folds everything, cut in the same places whatever the number of threads.
+fn whole<T: Copy + Send + Sync, F: Fold<T>>(
+    c: &ComputeContext<'_>,
+    x: &[T],
+) -> Result<F::State, KernelError> {
+    if x.len() <= UNIT {
+        return Ok(row::<T, F>(x));
+    }
+    let mut states = vec![F::START; x.len().div_ceil(UNIT)];
+    let parts = Parts::new(&mut states);
+    for_units(c, x.len().div_ceil(UNIT), COST_NS * UNIT as f64, |range| {
+        for unit in range {
+            let end = ((unit + 1) * UNIT).min(x.len());
+            // SAFETY: each unit has a state of its own.
+            unsafe { parts.part(unit..unit + 1)[0] = row::<T, F>(&x[unit * UNIT..end]) };
+        }
+    })?;
+    Ok(states.into_iter().fold(F::START, F::merge))
+}
+
+/// Folds rows into at most [`COLUMNS`] outputs.
+fn fold_columns<T: Copy, F: Fold<T>>(x: &[T], rows: Rows<'_>, count: usize, y: &mut [T]) {
+    let mut states = [F::START; COLUMNS];
+    let len = y.len();
+    match rows {
+        // Narrow rows side by side are wide ones, whose columns are folded together at the end.
+        Rows::Even { first, stride, count: rows } if stride == len && len <= 32 && rows >= 8 => {
+            let side = 64 / len;
+            let wide = Rows::Even { first, stride: len * side, count: rows / side };
+            columns::<T, F>(x, wide, &mut states[..len * side]);
+            for i in len..len * side {
+                states[i % len] = F::merge(states[i % len], states[i]);
+            }
+            let done = rows / side * side;
+            let rest = Rows::Even { first: first + done * len, stride, count: rows - done };
+            columns::<T, F>(x, rest, &mut states[..len]);
+        }
+        rows => columns::<T, F>(x, rows, &mut states[..len]),
+    }
+    for (y, &state) in y.iter_mut().zip(&states) {
+        *y = F::finish(state, count);
+    }
+}
+
+/// [`reduce`] on the caller's thread, for unit tests, which have no host.
+#[cfg(test)]
+pub fn reduce_alone<T: Copy + Send + Sync, F: Fold<T>>(plan: &ReducePlan, x: &[T], y: &mut [T]) {
+    let outer = Outer::new(plan).unwrap();
+    let count = plan.reduced_len();
+    if x.is_empty() {
+        return y.fill(F::finish(F::START, count));
+    }
+    for (at, base) in outer.bases().into_iter().enumerate() {
+        if outer.last_is_reduced {
+            let state = outer.rows(base).fold(F::START, |state, first| {
+                F::merge(state, row::<T, F>(&x[first..first + outer.last]))
+            });
+            y[at] = F::finish(state, count);
+            continue;
+        }
+        for first in (0..outer.last).step_by(COLUMNS) {
+            let end = (first + COLUMNS).min(outer.last);
+            let y = &mut y[at * outer.last + first..at * outer.last + end];
+            fold_columns::<T, F>(x, outer.rows(base + first), count, y);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Scratch memory for work that several threads share: a panel for each that works at a time.
+
+use std::sync::{Mutex, OnceLock};
+use tenon_sdk::{KernelError, abi::MemoryKind, author::ComputeContext, element::Number};
+
+/// Host memory for `count` elements for the time of the call, with any contents.
+///
+/// # Errors
+/// No memory.
+#[expect(clippy::mut_from_ref, reason = "each call gives fresh memory")]
+pub fn uninitialised<'a, T: Number>(
+    c: &ComputeContext<'a>,
+    count: usize,
+) -> Result<&'a mut [T], KernelError> {
+    let bytes = count.checked_mul(size_of::<T>()).ok_or_else(|| {
+        KernelError::new(tenon_sdk::Code::RESOURCE_EXHAUSTED, "scratch size overflows")
+    })?;
+    let data = c.scratch(bytes, MemoryKind::HOST)?.cast::<T>();
+    // SAFETY: fresh host memory from the host for `count` elements, ours until the call completes; every bit
+    // pattern is a number.
+    Ok(unsafe { std::slice::from_raw_parts_mut(data, count) })
+}
+
+/// Panels of one size.
+pub struct Panels<'a, T> {
+    free: Mutex<Vec<&'a mut [T]>>,
+    len: usize,
+}
+
+/// A panel in use; it goes back when dropped.
+pub struct Panel<'p, 'a, T> {
+    from: &'p Panels<'a, T>,
+    memory: Memory<'a, T>,
+}
+
+enum Memory<'a, T> {
+    Lent(&'a mut [T]),
+    /// More threads work than the machine has processors.
+    Own(Vec<T>),
+}
+
+impl<'a, T: Number> Panels<'a, T> {
+    /// Panels of `len` elements for work of so many units.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(c: &ComputeContext<'a>, units: usize, len: usize) -> Result<Panels<'a, T>, KernelError> {
+        let count = units.min(threads());
+        let free = (0..count).map(|_| uninitialised(c, len)).collect::<Result<_, _>>()?;
+        Ok(Panels { free: Mutex::new(free), len })
+    }
+
+    /// A panel with any contents.
+    pub fn take(&self) -> Panel<'_, 'a, T> {
+        let lent = self.free.lock().unwrap_or_else(|poison| poison.into_inner()).pop();
+        let memory = lent.map_or_else(|| Memory::Own(vec![T::ZERO; self.len]), Memory::Lent);
+        Panel { from: self, memory }
+    }
+}
+
+impl<T> std::ops::Deref for Panel<'_, '_, T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        match &self.memory {
+            Memory::Lent(panel) => panel,
+            Memory::Own(panel) => panel,
+        }
+    }
+}
+
+impl<T> std::ops::DerefMut for Panel<'_, '_, T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.memory {
+            Memory::Lent(panel) => panel,
+            Memory::Own(panel) => panel,
+        }
+    }
+}
+
+impl<T> Drop for Panel<'_, '_, T> {
+    fn drop(&mut self) {
+        if let Memory::Lent(panel) = std::mem::replace(&mut self.memory, Memory::Own(Vec::new())) {
+            self.from.free.lock().unwrap_or_else(|poison| poison.into_inner()).push(panel);
+        }
+    }
+}
+
+/// Processors of this machine.
+fn threads() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, |count| count.get()))
+}

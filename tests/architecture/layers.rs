@@ -1,0 +1,158 @@
+//! Imports point one way, in the manifests and in the code.
+
+use super::tree;
+use cargo_metadata::{Dependency, MetadataCommand, Package};
+use std::collections::HashSet;
+
+/// A package, where it lies, and everything that it may import.
+struct Layer {
+    package: &'static str,
+    folder: &'static str,
+    imports: &'static [&'static str],
+}
+
+const fn layer(
+    package: &'static str,
+    folder: &'static str,
+    imports: &'static [&'static str],
+) -> Layer {
+    Layer { package, folder, imports }
+}
+
+/// From the bottom to the top: a layer imports only from rows above its own, so there is no way round.
+/// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
+/// the whole of it.
+#[rustfmt::skip]
+const LAYERS: [Layer; 13] = [
+    layer("tenon-abi", "core/abi", &[]),
+    layer("tenon-framework", "core/framework", &["tenon-abi"]),
+    layer("tenon-ops", "core/ops", &["tenon-abi", "tenon-framework"]),
+    layer("tenon-host", "core/host", &["tenon-abi", "tenon-framework", "tenon-ops"]),
+    layer("tenon-proto", "core/proto", &["tenon-abi", "tenon-framework"]),
+    layer("tenon-graph", "core/graph", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto"]),
+    layer("tenon-runtime", "core/runtime", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph"]),
+    layer("tenon-sdk", "sdk/author", &["tenon-abi", "tenon-framework"]),
+    layer("tenon-reference", "sdk/reference", &["tenon-abi", "tenon-framework"]),
+    // A plugin sees the boundary through the SDK alone.
+    layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference"]),
+    layer("tenon-accel", "plugins/accel", &["tenon-sdk", "tenon-reference"]),
+    layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference"]),
+    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-testkit"]),
+];
+
+/// The zoo plugins are plugins like any other.
+const ZOO: &str = "tests/zoo/";
+const ZOO_IMPORTS: [&str; 1] = ["tenon-sdk"];
+
+/// May import everything, and nobody imports them but each other.
+const ABOVE_ALL: [&str; 2] = ["benches", "tests"];
+
+/// Workspaces of their own, built with other flags or deliberately broken.
+const OTHER_WORKSPACES: [&str; 2] = ["core/proto/fuzz/", "tests/fixtures/"];
+
+/// So that cargo builds the plugins along with the command; the code of the command never names them.
+const LISTED_BY_THE_COMMAND: [&str; 2] = ["tenon-cpu", "tenon-accel"];
+
+/// What a package may import; `None` for everything.
+fn imports(folder: &str) -> Result<Option<&'static [&'static str]>, String> {
+    if format!("{folder}/").starts_with(ZOO) {
+        return Ok(Some(&ZOO_IMPORTS));
+    }
+    if ABOVE_ALL.iter().any(|above| folder == *above || folder.starts_with(&format!("{above}/"))) {
+        return Ok(None);
+    }
+    let row = LAYERS.iter().find(|layer| layer.folder == folder);
+    row.map(|layer| Some(layer.imports)).ok_or_else(|| "has no row in the table of layers".into())
+}
+
+fn workspace() -> Vec<(String, Package)> {
+    let root = tree::root();
+    let metadata = MetadataCommand::new()
+        .manifest_path(root.join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .expect("cargo metadata answers");
+    let folder = |package: &Package| {
+        let folder = package.manifest_path.parent().expect("a manifest lies in a folder");
+        let inside = folder.strip_prefix(&metadata.workspace_root);
+        inside.expect("a member lies in the workspace").as_str().replace('\\', "/")
+    };
+    metadata.packages.iter().map(|package| (folder(package), package.clone())).collect()
+}
+
+#[test]
+fn the_table_of_layers_has_no_way_round_and_matches_the_workspace() {
+    let mut seen = HashSet::new();
+    for layer in &LAYERS {
+        for import in layer.imports {
+            assert!(seen.contains(import), "{} imports {import} from above", layer.package);
+        }
+        seen.insert(layer.package);
+    }
+    let members = workspace();
+    for layer in &LAYERS {
+        let member = members.iter().find(|(_, package)| *package.name == *layer.package);
+        let folder = member.map(|(folder, _)| folder.as_str());
+        assert_eq!(folder, Some(layer.folder), "the folder of {}", layer.package);
+    }
+}
+
+#[test]
+fn manifests_import_one_way() {
+    let members = workspace();
+    let names: HashSet<&str> = members.iter().map(|(_, package)| package.name.as_str()).collect();
+    let mut found = Vec::new();
+    for (folder, package) in &members {
+        let place = format!("{folder}/Cargo.toml");
+        match imports(folder) {
+            Err(wrong) => found.push((place, format!("{} {wrong}", package.name))),
+            Ok(None) => {}
+            Ok(Some(allowed)) => {
+                let inside =
+                    |dependency: &&Dependency| names.contains(dependency.name.as_str());
+                for dependency in package.dependencies.iter().filter(inside) {
+                    let name = dependency.name.as_str();
+                    let listed = *package.name == "tenon-cli" && LISTED_BY_THE_COMMAND.contains(&name);
+                    if !allowed.contains(&name) && !listed {
+                        let kind = dependency.kind;
+                        found.push((place.clone(), format!("imports {name} ({kind:?})")));
+                    }
+                }
+            }
+        }
+    }
+    tree::expect_none("imports point one way (design, \"Layers\")", &[], found);
+}
+
+#[test]
+fn code_imports_one_way() {
+    let members = workspace();
+    let crates: HashSet<String> =
+        members.iter().map(|(_, package)| package.name.replace('-', "_")).collect();
+    let mut found = Vec::new();
+    for source in tree::rust_sources() {
+        if OTHER_WORKSPACES.iter().any(|other| source.path.starts_with(other)) {
+            continue;
+        }
+        let (folder, own) = owner(&members, &source.path);
+        let Ok(Some(allowed)) = imports(folder) else { continue };
+        tree::identifiers(&source.tokens, &mut |ident, _| {
+            let name = ident.to_string();
+            let package = name.replace('_', "-");
+            if crates.contains(&name) && package != own && !allowed.contains(&package.as_str()) {
+                let line = ident.span().start().line;
+                found.push((source.path.clone(), format!("line {line} names {name}")));
+            }
+        });
+    }
+    tree::expect_none("code imports one way (design, \"Layers\")", &[], found);
+}
+
+/// The member that a file belongs to: the one with the longest folder around it.
+fn owner<'a>(members: &'a [(String, Package)], path: &str) -> (&'a str, &'a str) {
+    let around = members.iter().filter(|(folder, _)| path.starts_with(&format!("{folder}/")));
+    let (folder, package) = around
+        .max_by_key(|(folder, _)| folder.len())
+        .unwrap_or_else(|| panic!("{path} belongs to no member of the workspace"));
+    (folder, package.name.as_str())
+}

@@ -1,0 +1,92 @@
+//! What no file holds: re-exports by glob, and paths of the machine it was written on.
+
+use super::tree;
+use syn::{
+    ItemMod, ItemUse, UseTree, Visibility,
+    visit::{self, Visit},
+};
+
+/// The only place with a prelude.
+const PRELUDE: &str = "sdk/author/src/";
+
+/// Re-exports by glob outside a module named `prelude`.
+struct Globs {
+    /// Whether a module of that name counts in this file.
+    may_have_prelude: bool,
+    in_prelude: bool,
+    lines: Vec<usize>,
+}
+
+impl<'ast> Visit<'ast> for Globs {
+    fn visit_item_mod(&mut self, item: &'ast ItemMod) {
+        let outside = self.in_prelude;
+        self.in_prelude |= self.may_have_prelude && item.ident == "prelude";
+        visit::visit_item_mod(self, item);
+        self.in_prelude = outside;
+    }
+
+    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        let exported = !matches!(item.vis, Visibility::Inherited);
+        if exported && !self.in_prelude && has_glob(&item.tree) {
+            self.lines.push(item.use_token.span.start().line);
+        }
+    }
+}
+
+fn has_glob(tree: &UseTree) -> bool {
+    match tree {
+        UseTree::Path(path) => has_glob(&path.tree),
+        UseTree::Group(group) => group.items.iter().any(has_glob),
+        UseTree::Glob(_) => true,
+        _ => false,
+    }
+}
+
+#[test]
+fn only_the_prelude_re_exports_by_glob() {
+    let mut found = Vec::new();
+    for source in tree::rust_sources() {
+        let may_have_prelude = source.path.starts_with(PRELUDE);
+        let in_prelude = may_have_prelude && source.path.ends_with("/prelude.rs");
+        let mut globs = Globs { may_have_prelude, in_prelude, lines: Vec::new() };
+        globs.visit_file(&source.syntax);
+        found.extend(globs.lines.iter().map(|line| (source.path.clone(), format!("line {line}"))));
+    }
+    tree::expect_none("only the SDK's prelude re-exports by glob", &[], found);
+}
+
+/// First folders of paths that exist on one machine only.
+const MACHINE_FOLDERS: [&str; 5] = ["home", "root", "work", "farm", "Users"];
+
+/// True where `line` holds an absolute path into such a folder; `a/work/b` is a relative one.
+fn names_machine_path(line: &str) -> bool {
+    MACHINE_FOLDERS.iter().any(|folder| {
+        let path = format!("/{folder}/");
+        line.match_indices(&path).any(|(at, _)| {
+            let before = line[..at].chars().next_back();
+            !before.is_some_and(|c| c.is_alphanumeric() || "_.-/}~$*".contains(c))
+        })
+    })
+}
+
+#[test]
+fn no_file_names_a_path_of_one_machine() {
+    let mut found = Vec::new();
+    for source in tree::sources(|_| true) {
+        for (index, line) in source.text.lines().enumerate() {
+            if names_machine_path(line) {
+                found.push((source.path.clone(), format!("line {}: {}", index + 1, line.trim())));
+            }
+        }
+    }
+    tree::expect_none("no absolute path of a machine", &[], found);
+}
+
+#[test]
+fn a_machine_path_is_told_from_a_relative_one() {
+    let [folder, ..] = MACHINE_FOLDERS;
+    assert!(names_machine_path(&format!("open(\"/{folder}/me/graph.pb\")")));
+    assert!(names_machine_path(&format!("/{folder}/me")));
+    assert!(!names_machine_path(&format!("frame/{folder}/x")));
+    assert!(!names_machine_path(&format!("${{ROOT}}/{folder}/x")));
+}

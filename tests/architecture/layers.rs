@@ -108,11 +108,11 @@ fn manifests_import_one_way() {
             Err(wrong) => found.push((place, format!("{} {wrong}", package.name))),
             Ok(None) => {}
             Ok(Some(allowed)) => {
-                let inside =
-                    |dependency: &&Dependency| names.contains(dependency.name.as_str());
+                let inside = |dependency: &&Dependency| names.contains(dependency.name.as_str());
                 for dependency in package.dependencies.iter().filter(inside) {
                     let name = dependency.name.as_str();
-                    let listed = *package.name == "tenon-cli" && LISTED_BY_THE_COMMAND.contains(&name);
+                    let listed =
+                        *package.name == "tenon-cli" && LISTED_BY_THE_COMMAND.contains(&name);
                     if !allowed.contains(&name) && !listed {
                         let kind = dependency.kind;
                         found.push((place.clone(), format!("imports {name} ({kind:?})")));

@@ -80,7 +80,8 @@ fn functions() -> Vec<(String, String, usize)> {
 fn functions_are_short() {
     let functions = functions();
     let long = functions.iter().filter(|(.., lines)| *lines > LINES_PER_FUNCTION);
-    let found = long.map(|(path, name, lines)| (format!("{path}: {name}"), format!("{lines} lines")));
+    let found =
+        long.map(|(path, name, lines)| (format!("{path}: {name}"), format!("{lines} lines")));
     let rule = format!("a function has at most {LINES_PER_FUNCTION} lines");
     tree::expect_none(&rule, LONG_FUNCTIONS, found.collect());
 }

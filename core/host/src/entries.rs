@@ -1,6 +1,7 @@
 //! The host's table: the services that a plugin has outside a call.
 
 use crate::{
+    call::monotonic_ns,
     devices::device_lost_entry,
     memory::{allocate_entry, deallocate_entry},
     record::PluginRecord,
@@ -11,7 +12,7 @@ use crate::{
     },
     sink::report_entry,
 };
-use std::{cell::RefCell, sync::OnceLock, time::Instant};
+use std::cell::RefCell;
 use tenon_abi::{ABI_MAJOR, ABI_MINOR, Code, Host, KnobValue, LogLevel, Plugin, Str};
 use tenon_framework::{
     attr_view::attr_entry,
@@ -101,10 +102,9 @@ unsafe extern "C" fn path_entry(plugin: *const Plugin) -> Str {
     unsafe { PluginRecord::of(plugin) }.path_bytes()
 }
 
-/// `Host::now_ns`: nanoseconds since the host was first asked.
+/// `Host::now_ns`: the clock of steps and traces.
 unsafe extern "C" fn now_ns_entry() -> u64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
+    monotonic_ns()
 }
 
 #[cfg(test)]
@@ -127,8 +127,7 @@ mod tests {
     }
 
     fn read(record: &'static PluginRecord, name: &str) -> Result<KnobValue, Code> {
-        let mut value =
-            tenon_framework::knob::KnobValue::Bool(false).to_abi();
+        let mut value = tenon_framework::knob::KnobValue::Bool(false).to_abi();
         // SAFETY: a live record, a readable name, a writable result.
         match unsafe { knob_entry(record.as_plugin(), Str::new(name), &mut value) } {
             Code::OK => Ok(value),
@@ -159,9 +158,8 @@ mod tests {
     fn the_path_is_the_plugin_s_own() {
         let record = PluginRecord::leak("tenon-p", "p", Path::new("/lib/p.so"));
         // SAFETY: a live record; null stands for what is linked.
-        let (own, linked) = unsafe {
-            (path_entry(record.as_plugin()).text(), path_entry(std::ptr::null()).text())
-        };
+        let (own, linked) =
+            unsafe { (path_entry(record.as_plugin()).text(), path_entry(std::ptr::null()).text()) };
         assert_eq!(own, Some("/lib/p.so"));
         assert_eq!(linked, Some(""));
     }

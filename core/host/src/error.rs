@@ -1,88 +1,13 @@
 //! What can go wrong with plugins: one variant per step of loading and failure.
 
+mod step;
+
+pub use step::{AbiVersion, Step};
+
 use std::{fmt, io, path::PathBuf};
 use tenon_abi::Code;
 use tenon_framework::{KernelError, knob::KnobError, registry::RegistryError};
 use thiserror::Error;
-
-/// A step of loading, in the order in which they run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Step {
-    /// The file is found, opened once, and identified.
-    Find,
-    /// The manifest and the export table are read; nothing of the library runs.
-    Manifest,
-    /// Digest and permissions are checked.
-    Trust,
-    /// The library is mapped into the process.
-    Open,
-    /// ABI versions are compared, both ways.
-    Handshake,
-    /// The layout of every shared type is compared.
-    Layout,
-    /// The plugin's own `open` runs.
-    Start,
-    /// The plugin's registrations are collected.
-    Register,
-    /// Manifest and registrations are compared.
-    Compare,
-    /// The registrations are validated and a new snapshot is published.
-    Commit,
-    /// A plugin is taken out of use.
-    Retire,
-}
-
-impl Step {
-    /// Its name, as reports show it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Step::Find => "find",
-            Step::Manifest => "manifest",
-            Step::Trust => "trust",
-            Step::Open => "open",
-            Step::Handshake => "handshake",
-            Step::Layout => "layout",
-            Step::Start => "start",
-            Step::Register => "register",
-            Step::Compare => "compare",
-            Step::Commit => "commit",
-            Step::Retire => "retire",
-        }
-    }
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A pair of ABI numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AbiVersion {
-    /// Major number.
-    pub major: u32,
-    /// Minor number.
-    pub minor: u32,
-}
-
-impl AbiVersion {
-    /// This host's.
-    pub const HOST: AbiVersion =
-        AbiVersion { major: tenon_abi::ABI_MAJOR, minor: tenon_abi::ABI_MINOR };
-
-    /// Whether a host of this version takes a plugin of that one: equal before 1.0, the same major number
-    /// from then on.
-    pub const fn accepts(self, plugin: AbiVersion) -> bool {
-        self.major == plugin.major && (self.major > 0 || self.minor == plugin.minor)
-    }
-}
-
-impl fmt::Display for AbiVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
 
 /// What is wrong with the text of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -96,7 +21,9 @@ pub enum ManifestError {
         limit: u64,
     },
     /// The section reaches past the end of the file.
-    #[error("the section cannot be read ({detail}): the file is cut short or damaged, build it again")]
+    #[error(
+        "the section cannot be read ({detail}): the file is cut short or damaged, build it again"
+    )]
     Unreadable {
         /// What the reader says.
         detail: String,
@@ -118,7 +45,9 @@ pub enum ManifestError {
         text: String,
     },
     /// No record of kind `plugin`.
-    #[error("no record of kind 'plugin': say export_plugin!() at the crate's root, or TENON_MANIFEST in C")]
+    #[error(
+        "no record of kind 'plugin': say export_plugin!() at the crate's root, or TENON_MANIFEST in C"
+    )]
     NoPlugin,
     /// Two records of kind `plugin`.
     #[error("two records of kind 'plugin', of {first} and {second}: a library is one plugin")]

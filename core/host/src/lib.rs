@@ -7,6 +7,8 @@ pub mod entries;
 mod error;
 pub mod fpu;
 mod inspect;
+pub mod instance;
+mod kernels;
 pub mod loader;
 pub mod manifest;
 pub mod memory;

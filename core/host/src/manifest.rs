@@ -220,8 +220,7 @@ impl Manifest {
         let mut lines = Lines::default();
         for (at, bytes) in section.split(|&byte| byte == b'\n').enumerate() {
             let line = at + 1;
-            let text =
-                std::str::from_utf8(bytes).map_err(|_| ManifestError::Utf8 { line })?;
+            let text = std::str::from_utf8(bytes).map_err(|_| ManifestError::Utf8 { line })?;
             let text = text.trim_matches(|c: char| c == '\0' || c.is_whitespace());
             if text.is_empty() {
                 continue;

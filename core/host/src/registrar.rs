@@ -185,7 +185,8 @@ unsafe fn types(constraints: *const TypeConstraint, count: usize) -> BTreeMap<St
         // SAFETY: the caller's promise.
         unsafe {
             let constraint = &*constraints.add(at);
-            let names = (0..constraint.count).map(|at| (*constraint.types.add(at)).name().to_owned());
+            let names =
+                (0..constraint.count).map(|at| (*constraint.types.add(at)).name().to_owned());
             all.insert(text(constraint.attr), names.collect());
         }
     }

@@ -41,9 +41,8 @@ impl Settings {
         };
         let environment =
             fine(environment, &|pair| store.snapshot([pair.clone()], &[], &[]).is_ok());
-        let named = |pair: &(String, String)| {
-            store.snapshot([], std::slice::from_ref(pair), &[]).is_ok()
-        };
+        let named =
+            |pair: &(String, String)| store.snapshot([], std::slice::from_ref(pair), &[]).is_ok();
         let (options, set) = (fine(options, &named), fine(set, &named));
         // Each one that is left is right by itself, and layers do not contradict each other.
         let knobs = store.snapshot(environment, &options, &set).unwrap_or_default();

@@ -167,6 +167,15 @@ pub enum RuntimeError {
         /// Found.
         found: usize,
     },
+    /// A device option that is no name of a device.
+    #[error("option device: {0}")]
+    Device(String),
+    /// A setting of a knob.
+    #[error(transparent)]
+    Setting(tenon_framework::knob::KnobError),
+    /// The runtime cannot start.
+    #[error(transparent)]
+    Start(Arc<tenon_host::StartError>),
     /// The session is closed.
     #[error("the session is closed")]
     Closed,
@@ -191,5 +200,11 @@ impl RuntimeError {
 impl From<tenon_host::LoadError> for RuntimeError {
     fn from(error: tenon_host::LoadError) -> RuntimeError {
         RuntimeError::Load(Arc::new(error))
+    }
+}
+
+impl From<tenon_host::StartError> for RuntimeError {
+    fn from(error: tenon_host::StartError) -> RuntimeError {
+        RuntimeError::Start(Arc::new(error))
     }
 }

@@ -180,8 +180,9 @@ impl KernelReg {
         KernelReg::new(op, device, FnTable::<F>::TABLE, site)
     }
 
-    /// Takes only these element types for a type attribute.
-    pub const fn types(mut self, attr: &'static str, types: &'static [DType]) -> KernelReg {
+    /// Takes only these element types for a type attribute: its name, and the types.
+    pub const fn types(mut self, constraint: (&'static str, &'static [DType])) -> KernelReg {
+        let (attr, types) = constraint;
         assert!(self.constraint_count < MAX_CONSTRAINTS, "too many constraints on one kernel");
         assert!(!types.is_empty(), "a constraint names at least one type");
         self.constraints[self.constraint_count] = (attr, types);
@@ -191,7 +192,7 @@ impl KernelReg {
 
     /// Takes only `T` for a type attribute.
     pub const fn element<T: Element>(self, attr: &'static str) -> KernelReg {
-        self.types(attr, One::<T>::TYPES)
+        self.types((attr, One::<T>::TYPES))
     }
 
     /// Higher wins.

@@ -4,6 +4,7 @@ use super::{DeviceReg, ExtensionReg, KernelReg, KnobReg, OpReg, Site};
 use tenon_abi::{Code, Registrar, RegistrarTable};
 
 /// One entry of the list.
+#[allow(clippy::large_enum_variant, reason = "entries are constants in static memory")]
 #[derive(Clone, Copy)]
 pub enum Registration {
     /// An op.

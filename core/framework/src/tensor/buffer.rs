@@ -212,10 +212,11 @@ unsafe fn destroy_elements(droppable: DType, data: NonNull<c_void>, elements: us
                 // SAFETY: the caller's promise; an element with a value has a table with `destroy`.
                 unsafe {
                     let element = *first.add(at);
-                    if !element.value.is_null() && !element.table.is_null() {
-                        if let Some(destroy) = (*element.table).destroy {
-                            destroy(element.value);
-                        }
+                    if !element.value.is_null()
+                        && let Some(table) = element.table.as_ref()
+                        && let Some(destroy) = table.destroy
+                    {
+                        destroy(element.value);
                     }
                 }
             }

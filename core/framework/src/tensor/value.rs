@@ -26,7 +26,7 @@ pub enum TensorError {
     #[error("shape {shape} has {expected} elements, found {found}")]
     Count {
         /// The shape.
-        shape: Shape,
+        shape: Box<Shape>,
         /// Its elements.
         expected: usize,
         /// Values given.
@@ -154,7 +154,7 @@ impl Tensor {
             return Err(TensorError::Count {
                 expected: shape.elements(),
                 found: bytes.len() / size,
-                shape,
+                shape: Box::new(shape),
             });
         }
         if dtype == DType::BOOL {
@@ -210,7 +210,7 @@ impl Tensor {
             return Err(TensorError::Count {
                 expected: shape.elements(),
                 found: buffer.capacity() / size,
-                shape,
+                shape: Box::new(shape),
             });
         }
         Ok(Tensor { buffer, dtype, shape })
@@ -345,7 +345,7 @@ fn check_count(shape: &Shape, found: usize) -> Result<(), TensorError> {
     if expected == found {
         return Ok(());
     }
-    Err(TensorError::Count { shape: *shape, expected, found })
+    Err(TensorError::Count { shape: Box::new(*shape), expected, found })
 }
 
 fn check_bools(bytes: &[u8]) -> Result<(), TensorError> {

@@ -165,6 +165,7 @@ impl DeviceCore {
             bus_id: 0,
             stream_count: 1,
             reserved: 0,
+            ext: std::ptr::null(),
         };
         let name = &self.record.full_name;
         let entry = self.table.attributes.ok_or_else(|| missing(name, "attributes"))?;

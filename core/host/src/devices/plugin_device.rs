@@ -40,6 +40,14 @@ impl PluginDevice {
         self.core.full_name()
     }
 
+    /// Whether the device is there.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` with the reason when it is lost.
+    pub fn check(&self) -> Result<(), KernelError> {
+        self.core.check()
+    }
+
     /// The ordinary memory: where outputs of its kernels go.
     pub fn ordinary_memory(&self) -> Arc<dyn Memory> {
         self.memory(self.info().ordinary_memory())
@@ -98,6 +106,7 @@ impl PluginDevice {
             destination_memory: to.memory,
             source_device: state_of(&from),
             destination_device: state_of(&to),
+            ext: std::ptr::null(),
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tenon_abi::MemoryKind;
 use tenon_framework::{
     KernelError, Tensor,
-    device::base::{DeviceBase, LocalDevice, Location},
+    device::base::{LocalDevice, Location},
     tensor::{Buffer, Memory},
 };
 

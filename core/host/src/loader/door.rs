@@ -74,10 +74,15 @@ fn refused(refusal: Refusal, who: Who<'_>) -> LoadError {
             tracing::debug!(plugin = who.plugin, "layout report:\n{report}");
             LoadError::Layout { path, plugin, difference }
         }
-        Refusal::AbiStable { detail } | Refusal::Root { detail } => {
-            tracing::debug!(plugin = who.plugin, "root module refused:\n{detail}");
-            let first = detail.lines().map(str::trim).filter(|line| !line.is_empty()).take(3);
-            let detail = first.collect::<Vec<_>>().join("; ");
+        Refusal::AbiStable { detail: report } => {
+            tracing::debug!(plugin = who.plugin, "root module refused:\n{report}");
+            let detail = "it is none, or made by another version of abi_stable".to_owned();
+            LoadError::Root { path, plugin, detail }
+        }
+        Refusal::Root { detail: report } => {
+            tracing::debug!(plugin = who.plugin, "root module refused:\n{report}");
+            let first = report.lines().map(str::trim).find(|line| !line.is_empty());
+            let detail = first.unwrap_or("without a reason").to_owned();
             LoadError::Root { path, plugin, detail }
         }
     }
@@ -118,11 +123,7 @@ fn check(table: *const PluginV1, who: Who<'_>) -> Result<(), LoadError> {
 ///
 /// # Errors
 /// They do not go together.
-pub fn check_abi(
-    found: AbiVersion,
-    place: &'static str,
-    who: Who<'_>,
-) -> Result<(), LoadError> {
+pub fn check_abi(found: AbiVersion, place: &'static str, who: Who<'_>) -> Result<(), LoadError> {
     if AbiVersion::HOST.accepts(found) {
         return Ok(());
     }
@@ -213,7 +214,9 @@ mod tests {
     #[test]
     fn a_table_that_contradicts_its_manifest_is_refused() {
         let error = checked(&PluginV1 { name: Str::new("q"), ..plugin() }).unwrap_err();
-        assert!(error.to_string().contains("field 'name' of its table is 'q', in the manifest 'p'"));
+        assert!(
+            error.to_string().contains("field 'name' of its table is 'q', in the manifest 'p'")
+        );
         let error = checked(&PluginV1 { version: Str::from_bytes(b"\xff"), ..plugin() });
         assert!(matches!(error, Err(LoadError::Table { field: "version", .. })));
         let error = checked(&PluginV1 { register_all: None, ..plugin() }).unwrap_err();

@@ -143,7 +143,8 @@ impl PluginFile {
         let folder = private_folder()?;
         let path = folder.join(self.path.file_name().unwrap_or("plugin".as_ref()));
         let copy = PrivateCopy { folder, path };
-        let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&copy.path)?;
+        let mut file =
+            OpenOptions::new().read(true).write(true).create_new(true).open(&copy.path)?;
         let mut from = &self.file;
         from.seek(SeekFrom::Start(0))?;
         let digest = digest_copy(from, &mut file)?;
@@ -178,7 +179,8 @@ fn descriptor_name(_file: &File) -> Option<PathBuf> {
 fn private_folder() -> io::Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let cache = cache_folder().map(|folder| folder.join("copies"));
-    let base = cache.filter(|folder| fs::create_dir_all(folder).is_ok()).unwrap_or_else(env::temp_dir);
+    let base =
+        cache.filter(|folder| fs::create_dir_all(folder).is_ok()).unwrap_or_else(env::temp_dir);
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

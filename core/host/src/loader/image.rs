@@ -53,7 +53,9 @@ pub struct Image {
 /// No library of this system, no door or two of them, no manifest or a malformed one.
 pub fn read(file: &File, path: &Path) -> Result<Image, LoadError> {
     let mut start = file;
-    start.seek(SeekFrom::Start(0)).map_err(|error| super::file::failed(path, &error, Step::Manifest))?;
+    start
+        .seek(SeekFrom::Start(0))
+        .map_err(|error| super::file::failed(path, &error, Step::Manifest))?;
     let cache = ReadCache::new(BufReader::new(file));
     let not_a_library = |detail: String| LoadError::NotALibrary { path: path.to_owned(), detail };
     let object = object::File::parse(&cache).map_err(|error| not_a_library(error.to_string()))?;
@@ -85,9 +87,7 @@ fn arch_name(architecture: Architecture) -> String {
 }
 
 /// The exported names that are doors.
-fn exported_names<'data>(
-    object: &impl Object<'data>,
-) -> Result<Vec<String>, object::read::Error> {
+fn exported_names<'data>(object: &impl Object<'data>) -> Result<Vec<String>, object::read::Error> {
     let mut names = Vec::new();
     for export in object.exports()? {
         let export = export?;

@@ -255,7 +255,8 @@ mod tests {
     #[test]
     fn differences_are_counted_on_both_sides() {
         let list = |items: &[&str]| items.iter().map(|&i| i.to_owned()).collect::<Vec<_>>();
-        let (missing, surplus) = differences(list(&["a", "b", "b", "d"]), list(&["b", "c", "d", "e"]));
+        let (missing, surplus) =
+            differences(list(&["a", "b", "b", "d"]), list(&["b", "c", "d", "e"]));
         assert_eq!((missing, surplus), (list(&["a", "b"]), list(&["c", "e"])));
         assert_eq!(differences(list(&["a"]), list(&["a"])), (vec![], vec![]));
     }

@@ -60,12 +60,11 @@ impl PartitionState {
     /// Stops the step with the error of a node.
     pub(super) fn fail_node(&self, index: u32, error: &KernelError) {
         let node = self.node(index);
-        let plugin = node.instance.as_ref().map_or("", |instance| instance.plugin());
         let error = StepError::node(
             &node.info.name,
             &node.info.op,
             &self.plan.device.name().to_string(),
-            plugin,
+            &node.plugin,
             error,
         );
         self.shared.fail(error);

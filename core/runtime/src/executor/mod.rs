@@ -15,6 +15,5 @@ mod shared;
 mod step;
 mod transfer;
 
-pub(crate) use partition::PartitionState;
 pub(crate) use shared::StepShared;
 pub(crate) use step::{Ended, StepState, StepWiring};

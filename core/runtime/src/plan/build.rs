@@ -11,7 +11,7 @@ use std::{
         atomic::{AtomicU32, AtomicU64},
     },
 };
-use tenon_abi::{Call, Code, KernelState, Range, kernel_flags};
+use tenon_abi::{Call, Code, KernelState, kernel_flags};
 use tenon_framework::{Tensor, device::base::LocalDevice, tensor::Memory as TensorMemory};
 use tenon_graph::{Memory, NodeId, PartKind, PartNode, Partition};
 use tenon_host::{
@@ -22,6 +22,8 @@ use tenon_host::{
 /// A kernel for a node.
 pub(crate) struct NodeKernel {
     pub instance: Arc<KernelInstance>,
+    /// Name of its plugin.
+    pub plugin: String,
     pub runs: Option<Arc<AtomicU64>>,
 }
 
@@ -31,8 +33,6 @@ pub(crate) trait PlanSource {
     fn kernel(&self, node: NodeId) -> Result<Option<NodeKernel>, RuntimeError>;
     /// The value of a node's only output, when it never changes, in the memory where it is wanted.
     fn constant(&self, node: NodeId) -> Result<Option<Tensor>, RuntimeError>;
-    /// Ranges of the named arguments: inputs, outputs.
-    fn ranges(&self, node: NodeId) -> (Vec<Range>, Vec<Range>);
     /// The ends of a transfer.
     fn transfer(&self, transfer: &tenon_graph::Transfer) -> Transfer;
     /// Host memory.
@@ -129,7 +129,7 @@ impl<'p> Builder<'p> {
                 }
             }
             self.first.push(self.outputs.len() as u32);
-            let may_plan = kernel.as_ref().is_some_and(|kernel| !kernel.instance.is_default());
+            let may_plan = kernel.as_ref().is_some_and(|kernel| kernel.instance.def().device_type != "DEFAULT");
             for at in 0..node.output_types.len() {
                 let output = self.output(node, at, may_plan, constant.clone());
                 self.outputs.push(output);
@@ -200,31 +200,33 @@ impl<'p> Builder<'p> {
             self.outputs[input as usize].readers += 1;
             self.outputs[input as usize].unused = false;
         }
-        let (input_args, output_args) = match node.kind {
-            PartKind::Node(id) => self.source.ranges(id),
-            _ => (Vec::new(), Vec::new()),
-        };
-        let outputs = (0..node.output_types.len())
-            .map(|out| OutputSpec {
+        let kernel = self.kernels[at].take();
+        let outputs = || {
+            let spec = |out: usize| OutputSpec {
                 dtype: node.output_types[out],
                 memory: self.memory(node.output_memory[out]),
-            })
-            .collect();
-        let kernel = self.kernels[at].take();
+            };
+            (0..node.output_types.len()).map(spec).collect()
+        };
         let host_only = self.device.info().host_memory;
-        let info = NodeInfo {
+        let own = || NodeInfo {
             name: node.name.clone(),
             op: node.op.clone(),
-            outputs,
-            input_args,
-            output_args,
+            outputs: outputs(),
+            input_args: Vec::new(),
+            output_args: Vec::new(),
             host_memory: Arc::clone(self.source.host_memory()),
             device_memory: Arc::clone(&self.device_memory),
             device: if host_only { std::ptr::null_mut() } else { self.device.as_raw() },
             device_state: self.device.state(),
         };
+        let info = match &kernel {
+            Some(kernel) => Arc::clone(kernel.instance.node()),
+            None => Arc::new(own()),
+        };
         PlanNode {
             info,
+            plugin: kernel.as_ref().map_or_else(String::new, |kernel| kernel.plugin.clone()),
             action: self.action(&node.kind, kernel.is_some()),
             instance: kernel.as_ref().map(|kernel| Arc::clone(&kernel.instance)),
             inputs,
@@ -294,7 +296,7 @@ impl<'p> Builder<'p> {
         self.planned.extend(planned);
         let span = Span { start, end: self.planned.len() as u32 };
         let (compute, state, kernel) = match &node.instance {
-            Some(instance) => (instance.compute(), instance.state(), instance.flags()),
+            Some(instance) => (instance.compute(), instance.state(), instance.def().table.flags),
             None => (no_kernel as Compute, std::ptr::null_mut(), 0),
         };
         HotNode {

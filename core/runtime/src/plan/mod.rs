@@ -5,7 +5,7 @@
 
 mod build;
 
-pub(crate) use build::{NodeKernel, PlanSource, Sites, build};
+pub(crate) use build::{NodeKernel, PlanSource, build};
 
 use std::sync::{
     Arc,
@@ -116,7 +116,9 @@ pub(crate) struct Transfer {
 
 /// Everything else about a node.
 pub(crate) struct PlanNode {
-    pub info: NodeInfo,
+    pub info: Arc<NodeInfo>,
+    /// Plugin of the kernel.
+    pub plugin: String,
     pub action: Action,
     pub instance: Option<Arc<KernelInstance>>,
     /// Slot of each input.

@@ -18,11 +18,11 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::AtomicU64,
     },
     time::Instant,
 };
-use tenon_abi::{MemoryKind, Range};
+use tenon_abi::MemoryKind;
 use tenon_framework::{
     Tensor,
     attr::AttrValue,
@@ -32,6 +32,7 @@ use tenon_framework::{
     },
     tensor::Memory as TensorMemory,
 };
+use tenon_host::devices::PluginDevice;
 use tenon_graph::{
     ArgSide, DeviceView, Graph, NodeId, Output, Partitioned, PartitionOptions, Placement,
     PlacerOptions, Shapes, Subgraph, infer_shapes, partition, place, prune,
@@ -60,7 +61,7 @@ impl<'s> Placed<'s> {
         let shapes = infer_shapes(&current.graph, &sub, &[])?;
         let view = kernels::Devices::new(session, current);
         let default_device = match &session.options.device {
-            Some(name) => DeviceName::parse(name).map_err(tenon_graph::GraphError::from)?,
+            Some(name) => DeviceName::parse(name).map_err(|error| RuntimeError::Device(error.to_string()))?,
             None => DeviceName::default(),
         };
         let options = PlacerOptions {
@@ -76,7 +77,7 @@ impl<'s> Placed<'s> {
     }
 
     /// The device of a node that runs.
-    pub fn device(&self, node: NodeId) -> &Arc<dyn LocalDevice> {
+    pub fn device(&self, node: NodeId) -> &Arc<PluginDevice> {
         let at = self.placement.device(node).unwrap_or(self.view.client());
         &self.view.local()[at]
     }
@@ -86,6 +87,12 @@ impl<'s> Placed<'s> {
         kernels::choose(self, node)
     }
 
+    /// Name of a kernel's plugin.
+    pub fn plugin_of(&self, chosen: &Chosen) -> String {
+        let plugin = self.current.registry.plugin(chosen.kernel.plugin);
+        plugin.map_or_else(String::new, |plugin| plugin.name.clone())
+    }
+
     fn partition(&self) -> Result<Partitioned, RuntimeError> {
         let memory = HostArguments { placed: self, known: RefCell::default() };
         let options = PartitionOptions {
@@ -93,7 +100,7 @@ impl<'s> Placed<'s> {
             location: &|node| self.placement.device(node).unwrap_or(self.view.client()),
             client: self.view.client(),
             host_memory: &|node, side| memory.lies_in_host_memory(node, side),
-            shape: &|output| self.shapes.seen(&self.sub, output),
+            shapes: &self.shapes,
         };
         Ok(partition(self.graph(), &self.sub, &options)?)
     }
@@ -112,15 +119,16 @@ impl HostArguments<'_> {
             known.entry(node).or_insert_with(|| self.placed.choose(node).unwrap_or_default());
         let Some(chosen) = chosen else { return false };
         let described = self.placed.graph().node(node);
+        let dtype = match side {
+            ArgSide::Input(at) => described.signature.inputs[at],
+            ArgSide::Output(at) => described.signature.outputs[at],
+        };
+        if dtype.needs_drop() {
+            return true;
+        }
         let name = match side {
-            ArgSide::Input(at) => described
-                .signature
-                .input_arg_of(at)
-                .map(|arg| described.op.inputs[arg].name.as_str()),
-            ArgSide::Output(at) => described
-                .signature
-                .output_arg_of(at)
-                .map(|arg| described.op.outputs[arg].name.as_str()),
+            ArgSide::Input(at) => described.signature.input_arg_of(&described.op, at),
+            ArgSide::Output(at) => described.signature.output_arg_of(&described.op, at),
         };
         name.is_some_and(|name| chosen.kernel.host_memory.iter().any(|host| host == name))
     }
@@ -152,8 +160,8 @@ pub(super) fn compile(
     let mut wiring =
         StepWiring { feeds: vec![Vec::new(); feeds.len()], fetches: vec![(0, 0); fetches.len()] };
     for (at, part) in partitioned.partitions.iter().enumerate() {
-        let device = &placed.view.local()[part.location];
-        let (plan, sites) = plan::build(part, device, &planner)?;
+        let device: Arc<dyn LocalDevice> = placed.view.local()[part.location].clone();
+        let (plan, sites) = plan::build(part, &device, &planner)?;
         for (feed, output) in sites.feeds {
             wiring.feeds[feed].push((at as u32, output));
         }
@@ -230,13 +238,14 @@ impl PlanSource for Planner<'_> {
             name: node.name.clone(),
             op: node.op.name.clone(),
             device: self.placed.device(id).name().to_string(),
-            plugin: instance.plugin().to_owned(),
+            plugin: self.placed.plugin_of(&chosen),
             label: chosen.kernel.label.clone(),
         });
         if let Some(runs) = &runs {
             report.counters.push((node.name.clone(), Arc::clone(runs)));
         }
-        Ok(Some(NodeKernel { instance, runs }))
+        let plugin = self.placed.plugin_of(&chosen);
+        Ok(Some(NodeKernel { instance, plugin, runs }))
     }
 
     fn constant(&self, id: NodeId) -> Result<Option<Tensor>, RuntimeError> {
@@ -257,15 +266,10 @@ impl PlanSource for Planner<'_> {
         })
     }
 
-    fn ranges(&self, id: NodeId) -> (Vec<Range>, Vec<Range>) {
-        let signature = &self.placed.graph().node(id).signature;
-        (signature.input_args.clone(), signature.output_args.clone())
-    }
-
     fn transfer(&self, transfer: &tenon_graph::Transfer) -> Transfer {
         let local = self.placed.view.local();
-        let (source, destination) =
-            (Arc::clone(&local[transfer.source]), Arc::clone(&local[transfer.destination]));
+        let source: Arc<dyn LocalDevice> = local[transfer.source].clone();
+        let destination: Arc<dyn LocalDevice> = local[transfer.destination].clone();
         let key = Key {
             source: source.name().to_string().into(),
             incarnation: source.incarnation(),

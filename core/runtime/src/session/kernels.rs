@@ -4,16 +4,20 @@ use super::{Current, Inner, compile::Placed};
 use crate::error::RuntimeError;
 use std::{collections::HashMap, sync::Arc};
 use tenon_framework::{
-    PartialShape,
+    KernelError, PartialShape,
     attr::AttrMap,
-    device::base::{DeviceBase, LocalDevice},
+    Tensor,
+    device::base::DeviceBase,
     registry::{
-        Explanation, FeatureSet, KernelDef, KernelQuery, SupportAnswer, candidates,
+        Explanation, KernelDef, KernelQuery, SupportAnswer, candidates,
     },
     sync::{Mutex, rank},
 };
 use tenon_graph::{DeviceEntry, DeviceView, NodeId, NodeQuery};
-use tenon_host::instance::{InstanceSpec, KernelInstance};
+use tenon_host::{
+    devices::PluginDevice,
+    instance::{KernelInstance, KernelSpec, PackCache},
+};
 
 /// The kernel that a node gets.
 #[derive(Clone)]
@@ -49,13 +53,13 @@ pub(super) fn is_built_in(op: &str) -> bool {
 pub(super) struct Devices<'s> {
     session: &'s Inner,
     current: &'s Current,
-    local: Vec<Arc<dyn LocalDevice>>,
+    local: Vec<Arc<PluginDevice>>,
     entries: Vec<DeviceEntry>,
 }
 
 impl<'s> Devices<'s> {
     pub fn new(session: &'s Inner, current: &'s Current) -> Devices<'s> {
-        let local = session.runtime.local_devices();
+        let local = session.runtime.devices().devices();
         let entries = local
             .iter()
             .map(|device| DeviceEntry {
@@ -73,7 +77,7 @@ impl<'s> Devices<'s> {
     }
 
     /// The devices, by position.
-    pub fn local(&self) -> &[Arc<dyn LocalDevice>] {
+    pub fn local(&self) -> &[Arc<PluginDevice>] {
         &self.local
     }
 
@@ -150,23 +154,38 @@ pub(super) fn explain_node(placed: &Placed<'_>, id: NodeId) -> Explanation {
         &node.op.name,
         attrs,
         device.device_type(),
-        &mut |kernel| tenon_host::instance::supports(kernel, &spec(placed, id, device, &shapes)),
+        &mut |kernel| {
+            let def = Arc::new(kernel.clone());
+            let spec = spec(placed, id, &def, device, &shapes, &[]);
+            let known = shapes.iter().all(|shape| shape.full().is_some());
+            match spec.supports() {
+                Ok(SupportAnswer::DependsOnShapes) if !known => SupportAnswer::No(
+                    "it depends on shapes that are not known before the step runs".to_owned(),
+                ),
+                Ok(answer) => answer,
+                Err(error) => SupportAnswer::No(error.message),
+            }
+        },
     )
 }
 
 fn spec<'a>(
     placed: &'a Placed<'_>,
     id: NodeId,
-    device: &'a Arc<dyn LocalDevice>,
-    shapes: &'a [PartialShape],
-) -> InstanceSpec<'a> {
+    def: &'a Arc<KernelDef>,
+    device: &'a Arc<PluginDevice>,
+    input_shapes: &'a [PartialShape],
+    constants: &'a [Option<Tensor>],
+) -> KernelSpec<'a> {
     let node = placed.current.graph.node(id);
-    InstanceSpec {
-        node: &node.name,
+    KernelSpec {
+        def,
         op: &node.op,
+        node: &node.name,
         attrs: &node.attrs,
         signature: &node.signature,
-        input_shapes: shapes,
+        input_shapes,
+        constants,
         device: Some(device),
     }
 }
@@ -191,11 +210,15 @@ pub(super) fn choose(placed: &Placed<'_>, id: NodeId) -> Result<Option<Chosen>, 
 /// The kernel objects that live as long as the session: those of stateful nodes.
 pub(super) struct KernelCache {
     stateful: Mutex<HashMap<(String, String), Arc<KernelInstance>>>,
+    packed: PackCache,
 }
 
 impl Default for KernelCache {
     fn default() -> KernelCache {
-        KernelCache { stateful: Mutex::ranked(rank::LEAF, HashMap::new()) }
+        KernelCache {
+            stateful: Mutex::ranked(rank::LEAF, HashMap::new()),
+            packed: PackCache::new(),
+        }
     }
 }
 
@@ -222,7 +245,6 @@ pub(super) fn instance(
         return Ok(Arc::clone(instance));
     }
     let shapes = input_shapes(placed, id);
-    let spec = spec(placed, id, device, &shapes);
     let constants: Vec<_> = node
         .inputs
         .iter()
@@ -231,9 +253,11 @@ pub(super) fn instance(
             None => placed.shapes.constant(input).cloned(),
         })
         .collect();
-    let plugin = placed.current.registry.plugin(chosen.kernel.plugin);
-    let plugin = plugin.map_or("", |plugin| plugin.name.as_str());
-    let made = KernelInstance::create(&chosen.kernel, plugin, &spec, &constants);
+    let spec = spec(placed, id, &chosen.kernel, device, &shapes, &constants);
+    let made = KernelInstance::create(&spec).and_then(|mut made| {
+        prepack(placed, id, &mut made, &constants)?;
+        Ok(made)
+    });
     let made = made.map_err(|error| RuntimeError::Kernel {
         node: node.name.clone(),
         op: node.op.name.clone(),
@@ -245,4 +269,20 @@ pub(super) fn instance(
         return Ok(Arc::clone(cache.lock().entry(key).or_insert(made)));
     }
     Ok(made)
+}
+
+/// Offers constant inputs to the kernel; forms are shared by the plans of the session.
+fn prepack(
+    placed: &Placed<'_>,
+    id: NodeId,
+    instance: &mut KernelInstance,
+    constants: &[Option<Tensor>],
+) -> Result<(), KernelError> {
+    let node = placed.current.graph.node(id);
+    for (at, constant) in constants.iter().enumerate() {
+        let Some(constant) = constant else { continue };
+        let key = format!("{}/{at}/{}", node.name, placed.device(id).full_name());
+        instance.prepack(at as u32, constant, &placed.session.kernels.packed, &key)?;
+    }
+    Ok(())
 }

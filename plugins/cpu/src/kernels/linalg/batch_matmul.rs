@@ -4,7 +4,7 @@ use super::{
     matmul::{convert_down, operands, widen},
     product::{Factor, Target, cost_ns, parallel_product, product},
 };
-use crate::{lane::Compute, split::for_units};
+use crate::{lane::Compute, split::{Parts, for_units}};
 use half::{bf16, f16};
 use std::marker::PhantomData;
 use tenon_sdk::{
@@ -37,8 +37,7 @@ fn products<T: Factor>(
 ) -> Result<(), KernelError> {
     let size = &g.matrix;
     let (x_len, y_len, z_len) = (size.m * size.k, size.k * size.n, size.m * size.n);
-    let first = z.as_mut_ptr();
-    let target = Target { data: first, rows: size.m, cols: size.n, strides: [size.n, 1] };
+    let strides = [size.n, 1];
     if z_len == 0 || z.is_empty() {
         return Ok(());
     }
@@ -46,15 +45,19 @@ fn products<T: Factor>(
     if let &[(i, j)] = &pairs[..] {
         let (a, b) = operands(size, &x[i * x_len..], &y[j * y_len..]);
         // SAFETY: the target is the whole output.
-        return unsafe { parallel_product(c, a, b, target) };
+        let target = unsafe { Target::new(z.as_mut_ptr(), size.m, size.n, strides) };
+        return parallel_product(c, a, b, target);
     }
-    let target = &target;
+    let z = Parts::new(z);
     for_units(c, pairs.len(), cost_ns::<T>(size.m, size.n, size.k), |range| {
         for at in range {
             let (i, j) = pairs[at];
             let (a, b) = operands(size, &x[i * x_len..], &y[j * y_len..]);
             // SAFETY: each product writes a matrix of its own, inside the output.
-            unsafe { product(a, b, Target { data: target.data.add(at * z_len), ..*target }) };
+            let target = unsafe {
+                Target::new(z.as_mut_ptr().add(at * z_len), size.m, size.n, strides)
+            };
+            product(a, b, target);
         }
     })
 }

@@ -83,9 +83,9 @@ impl<T: Factor> Kernel for MatMul<T> {
         let g = MatMulGeometry::new(a.dims, b.dims, self.transposed.a, self.transposed.b)?;
         let y = c.output::<T>(0, &[g.m as i64, g.n as i64])?;
         let (a, b) = operands(&g, a.data, b.data);
-        let target = Target { data: y.data.as_mut_ptr(), rows: g.m, cols: g.n, strides: [g.n, 1] };
         // SAFETY: the target is the whole output.
-        unsafe { parallel_product(c, a, b, target) }
+        let target = unsafe { Target::new(y.data.as_mut_ptr(), g.m, g.n, [g.n, 1]) };
+        parallel_product(c, a, b, target)
     }
 }
 
@@ -107,9 +107,9 @@ impl<T: Compute<Wide: Factor>> Kernel for NarrowMatMul<T> {
         let (a, b) = (widen(c, a.data)?, widen(c, b.data)?);
         let wide = c.scratch_slice::<T::Wide>(y.data.len())?;
         let (a, b) = operands(&g, a, b);
-        let target = Target { data: wide.as_mut_ptr(), rows: g.m, cols: g.n, strides: [g.n, 1] };
         // SAFETY: the target is the whole scratch memory.
-        unsafe { parallel_product(c, a, b, target)? };
+        let target = unsafe { Target::new(wide.as_mut_ptr(), g.m, g.n, [g.n, 1]) };
+        parallel_product(c, a, b, target)?;
         convert_down(wide, y.data);
         Ok(())
     }
@@ -129,9 +129,8 @@ impl Kernel for PortableMatMul {
         let g = MatMulGeometry::new(a.dims, b.dims, self.0.a, self.0.b)?;
         let y = c.output::<f32>(0, &[g.m as i64, g.n as i64])?;
         let (a, b) = operands(&g, a.data, b.data);
-        let target = Target { data: y.data.as_mut_ptr(), rows: g.m, cols: g.n, strides: [g.n, 1] };
-        // SAFETY: the target is the whole output; the geometry has checked the sizes.
-        unsafe { small(a, b, target) };
+        // SAFETY: the target is the whole output.
+        small(a, b, unsafe { Target::new(y.data.as_mut_ptr(), g.m, g.n, [g.n, 1]) });
         Ok(())
     }
 }

@@ -21,20 +21,17 @@ pub struct Operand<'a, T> {
     pub strides: [usize; 2],
 }
 
-/// A matrix that is written.
-#[derive(Debug, Clone, Copy)]
+/// A matrix that is written: memory that nobody else uses, as whoever makes one promises.
+#[derive(Debug)]
 pub struct Target<T> {
-    /// First element.
-    pub data: *mut T,
-    /// Rows.
-    pub rows: usize,
-    /// Columns.
-    pub cols: usize,
+    pub(in crate::kernels) data: *mut T,
+    pub(in crate::kernels) rows: usize,
+    pub(in crate::kernels) cols: usize,
     /// Elements from a row, and from a column, to the next.
-    pub strides: [usize; 2],
+    pub(in crate::kernels) strides: [usize; 2],
 }
 
-// SAFETY: a pointer; whoever writes through it promises that nobody else does.
+// SAFETY: threads share a target only to make those of disjoint rows from it.
 unsafe impl<T: Send> Sync for Target<T> {}
 
 impl<'a, T> Operand<'a, T> {
@@ -47,6 +44,13 @@ impl<'a, T> Operand<'a, T> {
     pub fn transposed(self) -> Operand<'a, T> {
         let [row, col] = self.strides;
         Operand { data: self.data, rows: self.cols, cols: self.rows, strides: [col, row] }
+    }
+
+    /// Panics unless sizes agree and both operands lie in their memory.
+    #[inline(always)]
+    pub(super) fn assert_product(&self, b: &Operand<'_, T>, c: &Target<T>) {
+        assert!(self.rows == c.rows && b.cols == c.cols && self.cols == b.rows, "sizes agree");
+        assert!(self.fits() && b.fits(), "operands lie in their memory");
     }
 
     fn fits(&self) -> bool {
@@ -67,15 +71,27 @@ impl<'a, T> Operand<'a, T> {
 }
 
 impl<T> Target<T> {
+    /// A matrix with these sizes and strides from its first element on.
+    ///
+    /// # Safety
+    /// Every element may be written for as long as the target is used, and nobody else uses it.
+    pub unsafe fn new(data: *mut T, rows: usize, cols: usize, strides: [usize; 2]) -> Target<T> {
+        Target { data, rows, cols, strides }
+    }
+
     /// Rows become columns.
     pub fn transposed(self) -> Target<T> {
         let [row, col] = self.strides;
         Target { data: self.data, rows: self.cols, cols: self.rows, strides: [col, row] }
     }
 
-    /// The rows from `first` on, which exist.
-    fn rows_from(self, first: usize, count: usize) -> Target<T> {
-        Target { data: self.data.wrapping_add(first * self.strides[0]), rows: count, ..self }
+    /// Some rows.
+    ///
+    /// # Safety
+    /// They exist, and nobody else makes a target of any of them.
+    unsafe fn rows_from(&self, first: usize, count: usize) -> Target<T> {
+        let data = self.data.wrapping_add(first * self.strides[0]);
+        Target { data, rows: count, cols: self.cols, strides: self.strides }
     }
 }
 
@@ -89,11 +105,8 @@ pub trait Factor: Compute<Wide = Self> {
     /// `x * y + z`, rounded once where the instruction for it is there.
     fn mul_add<I: Isa>(x: Self, y: Self, z: Self) -> Self;
 
-    /// `C = A B` for large matrices; not called for more than [`Factor::SMALL`] of `usize::MAX`.
-    ///
-    /// # Safety
-    /// As [`product`].
-    unsafe fn large(a: Operand<'_, Self>, b: Operand<'_, Self>, c: Target<Self>);
+    /// `C = A B` for large matrices.
+    fn large(a: Operand<'_, Self>, b: Operand<'_, Self>, c: Target<Self>);
 }
 
 macro_rules! float_factors {
@@ -105,12 +118,12 @@ macro_rules! float_factors {
             fn mul_add<I: Isa>(x: $ty, y: $ty, z: $ty) -> $ty {
                 if I::FMA { x.mul_add(y, z) } else { x * y + z }
             }
-            unsafe fn large(a: Operand<'_, $ty>, b: Operand<'_, $ty>, c: Target<$ty>) {
+            fn large(a: Operand<'_, $ty>, b: Operand<'_, $ty>, c: Target<$ty>) {
                 let [a_row, a_col] = a.strides.map(|stride| stride as isize);
                 let [b_row, b_col] = b.strides.map(|stride| stride as isize);
                 let [c_row, c_col] = c.strides.map(|stride| stride as isize);
-                // SAFETY: `product` has checked that the operands lie in their slices, its caller promises
-                // the same of the target.
+                a.assert_product(&b, &c);
+                // SAFETY: the operands lie in their slices, and the target in its memory.
                 unsafe {
                     gemm::gemm(
                         c.rows, c.cols, a.cols, c.data, c_col, c_row, false,
@@ -137,9 +150,8 @@ macro_rules! integer_factors {
             fn mul_add<I: Isa>(x: $ty, y: $ty, z: $ty) -> $ty {
                 x.wrapping_mul(y).wrapping_add(z)
             }
-            unsafe fn large(a: Operand<'_, $ty>, b: Operand<'_, $ty>, c: Target<$ty>) {
-                // SAFETY: the caller's promise.
-                unsafe { small(a, b, c) }
+            fn large(a: Operand<'_, $ty>, b: Operand<'_, $ty>, c: Target<$ty>) {
+                small(a, b, c)
             }
         }
     )*};
@@ -151,47 +163,34 @@ integer_factors! {
     i64, 2.0;
 }
 
-/// `C = A B`, overwriting `C`; where there are no terms, `C` is 0.
-///
-/// # Safety
-/// All of `c` may be written, and nobody else uses it. Its sizes and those of the operands may be anything:
-/// what does not agree panics.
-pub unsafe fn product<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
-    assert!(a.rows == c.rows && b.cols == c.cols && a.cols == b.rows, "sizes agree");
-    assert!(a.fits() && b.fits(), "operands lie in their memory");
-    let work = c.rows.saturating_mul(c.cols).saturating_mul(a.cols.max(1));
-    // SAFETY: checked above; the caller's promise for `c`.
-    unsafe {
-        if work <= T::SMALL { small(a, b, c) } else { T::large(a, b, c) }
-    }
+/// `C = A B`, overwriting `C`; where there are no terms, `C` is 0. Panics when sizes do not agree.
+pub fn product<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
+    a.assert_product(&b, &c);
+    let work = c.rows.saturating_mul(c.cols).saturating_mul(a.cols);
+    // The library leaves the target alone where there are no terms.
+    if work <= T::SMALL { small(a, b, c) } else { T::large(a, b, c) }
 }
 
 /// By tiles, whatever the layout.
-///
-/// # Safety
-/// As [`product`], and sizes agree.
-pub unsafe fn small<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if c.strides[1] != 1 && c.strides[0] == 1 && c.cols > 1 {
-            return small(b.transposed(), a.transposed(), c.transposed());
-        }
-        if c.strides[1] != 1 && c.cols > 1 {
-            return element_by_element(a, b, c);
-        }
-        if b.strides[1] == 1 || b.cols == 1 {
-            return tiles(a, b, c);
-        }
-        let mut packed = Vec::with_capacity(b.rows * b.cols);
-        for p in 0..b.rows {
-            packed.extend((0..b.cols).map(|j| b.data[p * b.strides[0] + j * b.strides[1]]));
-        }
-        tiles(a, Operand::dense(&packed, b.rows, b.cols), c);
+pub fn small<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
+    if c.strides[1] != 1 && c.strides[0] == 1 && c.cols > 1 {
+        return small(b.transposed(), a.transposed(), c.transposed());
     }
+    if c.strides[1] != 1 && c.cols > 1 {
+        return element_by_element(a, b, c);
+    }
+    if b.strides[1] == 1 || b.cols <= 1 {
+        return tiles(a, b, c);
+    }
+    let mut packed = Vec::with_capacity(b.rows * b.cols);
+    for p in 0..b.rows {
+        packed.extend((0..b.cols).map(|j| b.data[p * b.strides[0] + j * b.strides[1]]));
+    }
+    tiles(a, Operand::dense(&packed, b.rows, b.cols), c);
 }
 
 /// No dimension of the target is dense.
-unsafe fn element_by_element<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
+fn element_by_element<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
     for i in 0..c.rows {
         for j in 0..c.cols {
             let sum = (0..a.cols).fold(T::ZERO, |sum, p| {
@@ -199,7 +198,7 @@ unsafe fn element_by_element<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c:
                 let y = b.data[p * b.strides[0] + j * b.strides[1]];
                 sum.add(x.mul(y))
             });
-            // SAFETY: inside the target, the caller's promise.
+            // SAFETY: inside the target.
             unsafe { c.data.add(i * c.strides[0] + j * c.strides[1]).write(sum) };
         }
     }
@@ -211,10 +210,7 @@ pub fn cost_ns<T: Factor>(m: usize, n: usize, k: usize) -> f64 {
 }
 
 /// [`product`], split over the host's threads along its longer side.
-///
-/// # Safety
-/// As [`product`].
-pub unsafe fn parallel_product<T: Factor>(
+pub fn parallel_product<T: Factor>(
     c: &ComputeContext<'_>,
     a: Operand<'_, T>,
     b: Operand<'_, T>,
@@ -223,8 +219,7 @@ pub unsafe fn parallel_product<T: Factor>(
     /// Rows per unit: what the library's tiles are multiples of.
     const UNIT: usize = 48;
     if target.cols > target.rows {
-        // SAFETY: the caller's promise; `C^T = B^T A^T`.
-        return unsafe { parallel_product(c, b.transposed(), a.transposed(), target.transposed()) };
+        return parallel_product(c, b.transposed(), a.transposed(), target.transposed());
     }
     let rows = target.rows;
     let unit_cost = cost_ns::<T>(UNIT.min(rows), target.cols, a.cols);
@@ -232,8 +227,9 @@ pub unsafe fn parallel_product<T: Factor>(
     for_units(c, rows.div_ceil(UNIT), unit_cost, |units| {
         let first = units.start * UNIT;
         let count = (units.end * UNIT).min(rows) - first;
-        // SAFETY: ranges are disjoint, so are their rows; the caller's promise for the rest.
-        unsafe { product(a.rows_from(first, count), b, target.rows_from(first, count)) };
+        // SAFETY: ranges are disjoint, so are their rows.
+        let part = unsafe { target.rows_from(first, count) };
+        product(a.rows_from(first, count), b, part);
     })
 }
 
@@ -256,9 +252,9 @@ mod tests {
         for b in [b, b_columns] {
             for strides in [[n, 1], [1, m]] {
                 let mut found = vec![T::ONE; m * n];
-                let target = Target { data: found.as_mut_ptr(), rows: m, cols: n, strides };
                 // SAFETY: the target is the whole vector.
-                unsafe { product(a, b, target) };
+                let target = unsafe { Target::new(found.as_mut_ptr(), m, n, strides) };
+                product(a, b, target);
                 let order: Vec<T> = (0..m * n)
                     .map(|at| found[at / n * strides[0] + at % n * strides[1]])
                     .collect();

@@ -7,14 +7,13 @@ use crate::arch::{Isa, vectorised};
 const ROWS: usize = 4;
 
 vectorised! {
-    /// `C = A B`. The columns of `B` and `C` are neighbours in memory (stride 1).
-    ///
-    /// # Safety
-    /// As [`super::product::product`]; the sizes of `a`, `b` and `c` agree.
-    pub unsafe fn tiles[T: Factor](a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
-        debug_assert!(b.strides[1] == 1 && c.strides[1] == 1);
+    /// `C = A B`. The columns of `B` and `C` are neighbours in memory (stride 1), where there are several.
+    pub fn tiles[T: Factor](a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
+        a.assert_product(&b, &c);
+        assert!(c.cols <= 1 || b.strides[1] == 1 && c.strides[1] == 1, "dense columns");
         let mut j = 0;
-        // SAFETY: every tile lies inside the matrices, as the loops' bounds say.
+        // SAFETY: operands lie in their slices, whoever made the target promised the same of it, and every
+        // tile lies inside the matrices, as the loops' bounds say.
         unsafe {
             while j + 64 <= c.cols {
                 columns::<I, T, 64>(&a, &b, &c, j);

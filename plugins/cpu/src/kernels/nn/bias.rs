@@ -11,6 +11,7 @@ use std::marker::PhantomData;
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
+    element::Number,
     geometry::{ChannelSplit, DataFormat},
     reg::Numerics,
     register_kernel,

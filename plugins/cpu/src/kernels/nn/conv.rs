@@ -98,14 +98,19 @@ impl Sizes {
     }
 
     /// Pixels `first..first + count` of a group's outputs, as `[pixels, outputs]` whatever the format.
-    fn target<T>(&self, format: DataFormat, image: *mut T, at: [usize; 3]) -> Target<T> {
+    ///
+    /// # Safety
+    /// `image` is the first element of an output image, and nobody else uses these outputs of it. With
+    /// channels last, pixels may run on into the next images.
+    unsafe fn target<T>(&self, format: DataFormat, image: *mut T, at: [usize; 3]) -> Target<T> {
         let [group, first, count] = at;
         let strides = match format {
             DataFormat::Nhwc => [self.outputs, 1],
             DataFormat::Nchw => [1, self.pixels],
         };
         let offset = first * strides[0] + group * self.group_outputs * strides[1];
-        Target { data: image.wrapping_add(offset), rows: count, cols: self.group_outputs, strides }
+        // SAFETY: the caller's promise.
+        unsafe { Target::new(image.wrapping_add(offset), count, self.group_outputs, strides) }
     }
 
     /// A block of patches as `[pixels, patch]`.
@@ -149,9 +154,9 @@ fn pointwise<T: Factor>(
             let data = &x[image * s.image + skipped..];
             let a = Operand { data, rows: pixels, cols: s.patch, strides };
             let output = first.wrapping_add(image * s.outputs * s.pixels);
-            let target = s.target(g.format, output, [group, 0, pixels]);
             // SAFETY: the target is this image's and group's part of the output.
-            unsafe { parallel_product(c, a, s.filter(filter, group), target)? };
+            let target = unsafe { s.target(g.format, output, [group, 0, pixels]) };
+            parallel_product(c, a, s.filter(filter, group), target)?;
         }
     }
     Ok(())
@@ -186,19 +191,16 @@ fn by_patches<T: Compute<Wide: Factor>>(
                 im2col(g, group, first..first + count, input, patches);
                 let a = s.patches(g.format, patches, count);
                 let output = y.as_mut_ptr().wrapping_add(image * s.outputs * s.pixels);
-                let target = s.target(g.format, output, [group, first, count]);
                 // SAFETY: each unit and group has pixels and channels of its own in the output.
-                unsafe { multiply::<T>(a, s.filter(filter, group), target, results) };
+                let target = unsafe { s.target(g.format, output, [group, first, count]) };
+                multiply::<T>(a, s.filter(filter, group), target, results);
             }
         }
     })
 }
 
 /// A product into an output of the same type, or rounded into one of 16-bit floats by way of `results`.
-///
-/// # Safety
-/// As [`product`].
-unsafe fn multiply<T: Compute<Wide: Factor>>(
+fn multiply<T: Compute<Wide: Factor>>(
     a: Operand<'_, T::Wide>,
     b: Operand<'_, T::Wide>,
     target: Target<T>,
@@ -206,23 +208,21 @@ unsafe fn multiply<T: Compute<Wide: Factor>>(
 ) {
     let Target { data, rows, cols, strides } = target;
     if TypeId::of::<T>() == TypeId::of::<T::Wide>() {
-        // SAFETY: the types are the same one; the caller's promise.
-        return unsafe { product(a, b, Target { data: data.cast(), rows, cols, strides }) };
+        // SAFETY: the types are the same one, and the target is the one given.
+        return product(a, b, unsafe { Target::new(data.cast(), rows, cols, strides) });
     }
     // Rows of results run along the output's dense dimension.
-    let (lines, len, line_stride, wide_strides) = match strides {
-        [row, 1] => (rows, cols, row, [cols, 1]),
-        [_, col] => (cols, rows, col, [1, rows]),
+    let (len, line_stride, wide_strides) = match strides {
+        [row, 1] => (cols, row, [cols, 1]),
+        [_, col] => (rows, col, [1, rows]),
     };
     let results = &mut results[..rows * cols];
-    let wide = Target { data: results.as_mut_ptr(), rows, cols, strides: wide_strides };
-    // SAFETY: the target is the whole of `results`; lines lie inside the output, the caller's promise.
-    unsafe {
-        product(a, b, wide);
-        for (line, results) in results.chunks_exact(len).enumerate().take(lines) {
-            let output = std::slice::from_raw_parts_mut(data.add(line * line_stride), len);
-            convert_down::<T>(results, output);
-        }
+    // SAFETY: the target is the whole of `results`.
+    product(a, b, unsafe { Target::new(results.as_mut_ptr(), rows, cols, wide_strides) });
+    for (line, results) in results.chunks_exact(len).enumerate() {
+        // SAFETY: a row or column of the target given.
+        let output = unsafe { std::slice::from_raw_parts_mut(data.add(line * line_stride), len) };
+        convert_down::<T>(results, output);
     }
 }
 
@@ -335,9 +335,10 @@ mod tests {
                     let input = &x[image * s.image..][..s.image];
                     im2col(g, group, first..first + count, input, &mut patches);
                     let a = s.patches(g.format, &patches, count);
-                    let target = s.target(g.format, y.as_mut_ptr(), [group, first, count]);
                     // SAFETY: the target lies in this image's output.
-                    unsafe { multiply::<T>(a, s.filter(&filter, group), target, &mut results) };
+                    let target =
+                        unsafe { s.target(g.format, y.as_mut_ptr(), [group, first, count]) };
+                    multiply::<T>(a, s.filter(&filter, group), target, &mut results);
                 }
             }
         }

@@ -12,6 +12,7 @@ use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
+    element::Number,
     geometry::{Conv2dGeometry, DataFormat},
     reg::Numerics,
     register_kernel,
@@ -32,7 +33,7 @@ vectorised! {
             let taps = g.width.taps(x);
             for (block, output) in output.chunks_mut(LANES).enumerate() {
                 let first = block * LANES;
-                let mut sums = [<T::Wide as tenon_sdk::element::Number>::ZERO; LANES];
+                let mut sums = [T::Wide::ZERO; LANES];
                 for ky in rows.clone() {
                     let iy = (g.height.start(y) + ky as i64 * g.height.dilation) as usize;
                     for kx in taps.clone() {
@@ -78,7 +79,7 @@ vectorised! {
     ) {
         let (width, columns) = (g.width.input as usize, g.width.output as usize);
         let stride = g.width.stride as usize;
-        sums.fill(<T::Wide as tenon_sdk::element::Number>::ZERO);
+        sums.fill(T::Wide::ZERO);
         for (y, sums) in sums.chunks_exact_mut(columns).enumerate() {
             for ky in g.height.taps(y) {
                 let iy = (g.height.start(y) + ky as i64 * g.height.dilation) as usize;
@@ -129,7 +130,7 @@ fn compute<T: Compute<Wide: Factor>>(
     }
     let (len, multiplier) = (rows * columns, outputs / g.in_channels as usize);
     for_units(c, g.batch as usize * outputs, len as f64 * (0.3 * window + 0.5), |range| {
-        let mut sums = vec![<T::Wide as tenon_sdk::element::Number>::ZERO; len];
+        let mut sums = vec![T::Wide::ZERO; len];
         for unit in range {
             let (image, output) = (unit / outputs, unit % outputs);
             let plane = &x[image * image_len + output / multiplier * plane_len..][..plane_len];

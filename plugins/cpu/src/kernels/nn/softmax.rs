@@ -14,6 +14,7 @@ use half::{bf16, f16};
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, InOut},
+    element::Number,
     reg::Numerics,
     register_kernel,
 };
@@ -93,7 +94,7 @@ fn narrow_softmax<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Resul
     let x = c.input::<T>(0)?;
     let y = c.output::<T>(0, x.dims)?.data;
     rows(c, y, cols, |at, y| {
-        let mut wide = vec![<T::Wide as tenon_sdk::element::Number>::ZERO; cols];
+        let mut wide = vec![T::Wide::ZERO; cols];
         for (x, y) in x.data[at].chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
             convert_up(x, &mut wide);
             softmax_row(&mut wide);

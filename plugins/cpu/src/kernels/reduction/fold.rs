@@ -2,6 +2,7 @@
 
 use crate::lane::Compute;
 use half::{bf16, f16};
+use tenon_sdk::element::Number;
 
 /// A reduction of many elements to one.
 pub trait Fold<T>: Send + Sync + 'static {
@@ -22,7 +23,7 @@ pub struct Sum;
 
 impl<T: Compute> Fold<T> for Sum {
     type State = T::Wide;
-    const START: T::Wide = <T::Wide as tenon_sdk::element::Number>::ZERO;
+    const START: T::Wide = T::Wide::ZERO;
     #[inline(always)]
     fn take(state: T::Wide, x: T) -> T::Wide {
         state.add(x.up())
@@ -42,7 +43,7 @@ pub struct Max;
 
 impl<T: Compute> Fold<T> for Max {
     type State = T::Wide;
-    const START: T::Wide = <T::Wide as tenon_sdk::element::Number>::LOWEST;
+    const START: T::Wide = T::Wide::LOWEST;
     #[inline(always)]
     fn take(state: T::Wide, x: T) -> T::Wide {
         <Max as Fold<T>>::merge(state, x.up())
@@ -93,7 +94,7 @@ pub struct Mean;
 
 impl<T: Averaged> Fold<T> for Mean {
     type State = T::Total;
-    const START: T::Total = <T::Total as tenon_sdk::element::Number>::ZERO;
+    const START: T::Total = T::Total::ZERO;
     #[inline(always)]
     fn take(state: T::Total, x: T) -> T::Total {
         state.add(x.total())

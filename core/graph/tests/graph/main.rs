@@ -1,0 +1,11 @@
+//! Tests of graphs from message to partition.
+
+mod builder;
+mod goldens;
+mod import;
+mod partition;
+mod placer;
+mod properties;
+mod prune;
+mod shapes;
+mod support;

@@ -1,0 +1,82 @@
+//! The steps of loading, and the versions that the handshake compares.
+
+use std::fmt;
+
+/// A step of loading, in the order in which they run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Step {
+    /// The file is found, opened once, and identified.
+    Find,
+    /// The manifest and the export table are read; nothing of the library runs.
+    Manifest,
+    /// Digest and permissions are checked.
+    Trust,
+    /// The library is mapped into the process.
+    Open,
+    /// ABI versions are compared, both ways.
+    Handshake,
+    /// The layout of every shared type is compared.
+    Layout,
+    /// The plugin's own `open` runs.
+    Start,
+    /// The plugin's registrations are collected.
+    Register,
+    /// Manifest and registrations are compared.
+    Compare,
+    /// The registrations are validated and a new snapshot is published.
+    Commit,
+    /// A plugin is taken out of use.
+    Retire,
+}
+
+impl Step {
+    /// Its name, as reports show it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Step::Find => "find",
+            Step::Manifest => "manifest",
+            Step::Trust => "trust",
+            Step::Open => "open",
+            Step::Handshake => "handshake",
+            Step::Layout => "layout",
+            Step::Start => "start",
+            Step::Register => "register",
+            Step::Compare => "compare",
+            Step::Commit => "commit",
+            Step::Retire => "retire",
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A pair of ABI numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AbiVersion {
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
+impl AbiVersion {
+    /// This host's.
+    pub const HOST: AbiVersion =
+        AbiVersion { major: tenon_abi::ABI_MAJOR, minor: tenon_abi::ABI_MINOR };
+
+    /// Whether a host of this version takes a plugin of that one: equal before 1.0, the same major number
+    /// from then on.
+    pub const fn accepts(self, plugin: AbiVersion) -> bool {
+        self.major == plugin.major && (self.major > 0 || self.minor == plugin.minor)
+    }
+}
+
+impl fmt::Display for AbiVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}

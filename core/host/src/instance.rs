@@ -1,0 +1,205 @@
+//! Kernels that exist: one [`KernelInstance`] per node and device, and single calls of one.
+//!
+//! States of an instance: *created* (its state is made, constants may be packed) → *ready* (shared; calls
+//! run, also at the same time) → *gone*: its state is destroyed first, then its packed forms where nobody
+//! else has them, then its hold on the device ends.
+//!
+//! The executor makes its own records of calls from [`KernelInstance::node`]; [`call_once`] and
+//! [`PreparedCall`] are for whoever calls a kernel without a graph: tests, benchmarks, constant folding.
+//!
+//! # Invariants
+//! - A state is used only while its device is open.
+//! - Between a kernel that is created and one that is destroyed every entry of its table stays the same:
+//!   libraries are never unmapped.
+
+mod call;
+mod packed;
+mod spec;
+
+use crate::{
+    call::NodeInfo,
+    devices::PluginDevice,
+    sink::MessageSink,
+};
+use std::sync::Arc;
+use tenon_abi::{Call, Code, KernelState, Slot, kernel_flags};
+use tenon_framework::{KernelError, Tensor, registry::KernelDef, tensor::Memory};
+
+pub use call::{PreparedCall, call_donating, call_once};
+pub use packed::{PackCache, PackedForm};
+pub use spec::KernelSpec;
+
+/// The entry that computes.
+pub type ComputeFn = unsafe extern "C" fn(state: *mut KernelState, call: *const Call) -> Code;
+
+/// A kernel for one node on one device.
+pub struct KernelInstance {
+    state: *mut KernelState,
+    compute: ComputeFn,
+    def: Arc<KernelDef>,
+    node: Arc<NodeInfo>,
+    input_types: Vec<tenon_abi::DType>,
+    input_memories: Vec<Arc<dyn Memory>>,
+    // After the state and before the device: fields go in this order.
+    packed: Vec<Arc<PackedForm>>,
+    device: Option<Arc<PluginDevice>>,
+}
+
+// SAFETY: the contract of kernel tables says that calls for one state run on any thread, also at the same
+// time; what changes a state takes `&mut self`.
+unsafe impl Send for KernelInstance {}
+// SAFETY: as above.
+unsafe impl Sync for KernelInstance {}
+
+impl KernelInstance {
+    /// Makes the kernel.
+    ///
+    /// # Errors
+    /// What the kernel says of the node; `UNAVAILABLE` on a lost device.
+    pub fn create(spec: &KernelSpec<'_>) -> Result<KernelInstance, KernelError> {
+        if let Some(device) = spec.device {
+            device.check()?;
+        }
+        let compute = spec.def.table.compute.ok_or_else(|| {
+            KernelError::internal(format!("{} has no `compute`", spec.def))
+        })?;
+        let mut state = std::ptr::null_mut();
+        if let Some(create) = spec.def.table.create {
+            let sink = MessageSink::new();
+            let parts = spec.parts();
+            let raw = spec.raw(&parts, &sink);
+            // SAFETY: the kernel's own entry with a filled struct and a place.
+            sink.check(unsafe { create(&raw, &mut state) })?;
+        }
+        let (node, input_memories) = spec.places();
+        Ok(KernelInstance {
+            state,
+            compute,
+            def: Arc::clone(spec.def),
+            node: Arc::new(node),
+            input_types: spec.signature.inputs.clone(),
+            input_memories,
+            packed: Vec::new(),
+            device: spec.device.cloned(),
+        })
+    }
+
+    /// Packs a constant input, or attaches the form that another instance made of it. `key` names node and
+    /// constant: instances that give the same key share a form. False when the kernel packs nothing: then it
+    /// goes on with the constant itself. Where it is true the constant may be freed, though its slot in later
+    /// calls still shows type and shape.
+    ///
+    /// # Errors
+    /// What the kernel says of the constant; no memory on the device.
+    pub fn prepack(
+        &mut self,
+        input: u32,
+        constant: &Tensor,
+        cache: &PackCache,
+        key: &str,
+    ) -> Result<bool, KernelError> {
+        let table = self.def.table;
+        let (Some(prepack), Some(attach), Some(release)) =
+            (table.prepack, table.attach_packed, table.release_packed)
+        else {
+            return Ok(false);
+        };
+        let state = self.state;
+        let device = self.device.clone();
+        let form = cache.find_or_make(table, input, key, || {
+            let view = Slot { flags: tenon_abi::slot_flags::CONSTANT, ..constant.slot() };
+            let sink = MessageSink::new();
+            let (mut packed, mut bytes) = (std::ptr::null_mut(), 0);
+            // SAFETY: the kernel's own entry and state, a filled view and two places.
+            let code =
+                unsafe { prepack(state, input, &view, &mut packed, &mut bytes, sink.as_sink()) };
+            sink.check(code)?;
+            // SAFETY: the kernel gave the form away, and its own entry takes it back.
+            Ok(unsafe { PackedForm::new(packed, bytes, release, device) })
+        })?;
+        let Some(form) = form else { return Ok(false) };
+        // SAFETY: the kernel's own entry and state, before any call, and a form that lives until the state
+        // is destroyed.
+        unsafe { attach(self.state, input, form.as_raw()) };
+        self.packed.push(form);
+        Ok(true)
+    }
+
+    /// Bytes of its packed forms, those included that it shares.
+    pub fn packed_bytes(&self) -> u64 {
+        self.packed.iter().map(|form| form.bytes()).sum()
+    }
+
+    /// The registration.
+    pub fn def(&self) -> &Arc<KernelDef> {
+        &self.def
+    }
+
+    /// What calls for the node share.
+    pub fn node(&self) -> &Arc<NodeInfo> {
+        &self.node
+    }
+
+    /// The device; `None` on the host's own memory.
+    pub fn device(&self) -> Option<&Arc<PluginDevice>> {
+        self.device.as_ref()
+    }
+
+    /// The state, for [`KernelInstance::compute`].
+    pub fn state(&self) -> *mut KernelState {
+        self.state
+    }
+
+    /// The entry that computes.
+    pub fn compute(&self) -> ComputeFn {
+        self.compute
+    }
+
+    /// Element types of the inputs.
+    pub fn input_types(&self) -> &[tenon_abi::DType] {
+        &self.input_types
+    }
+
+    /// Where an input lies for this kernel; `None` when there is no such input.
+    pub fn input_memory(&self, input: usize) -> Option<&Arc<dyn Memory>> {
+        self.input_memories.get(input)
+    }
+
+    fn has(&self, flag: u32) -> bool {
+        self.def.table.flags & flag != 0
+    }
+
+    /// Whether a call may return `PENDING`.
+    pub fn is_async(&self) -> bool {
+        self.has(kernel_flags::ASYNC)
+    }
+
+    /// Whether a call may block.
+    pub fn is_blocking(&self) -> bool {
+        self.has(kernel_flags::BLOCKING)
+    }
+
+    /// Whether a call is worth another thread before it has been measured.
+    pub fn is_expensive(&self) -> bool {
+        self.has(kernel_flags::EXPENSIVE)
+    }
+}
+
+impl Drop for KernelInstance {
+    fn drop(&mut self) {
+        if let Some(destroy) = self.def.table.destroy {
+            // SAFETY: the state that `create` made; nobody calls the kernel any more.
+            unsafe { destroy(self.state) }
+        }
+    }
+}
+
+impl std::fmt::Debug for KernelInstance {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} for node '{}'", self.def, self.node.name)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+#[path = "instance/tests.rs"]
+mod tests;

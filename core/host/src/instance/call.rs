@@ -1,0 +1,358 @@
+//! Single calls of a kernel, without a graph.
+
+use super::KernelInstance;
+use crate::{
+    call::{CallFrame, StepEnv, Value},
+    devices::{PluginDevice, copy_tensor},
+    fpu::FpGuard,
+    memory::HostMemory,
+};
+use std::{
+    ptr,
+    sync::{Arc, atomic::Ordering},
+};
+use tenon_abi::{Code, Slot};
+use tenon_framework::{
+    KernelError, Tensor,
+    device::base::{LocalDevice, StreamId},
+    sync::{Condvar, Mutex},
+    tensor::Memory,
+};
+
+/// Where a pending call says that it is done.
+#[derive(Default)]
+struct Done {
+    code: Mutex<Option<Code>>,
+    told: Condvar,
+}
+
+/// The completion of a [`PreparedCall`].
+unsafe fn finished(frame: *mut CallFrame, code: Code) {
+    // SAFETY: the owner is the call's `Done`, which lives as long as the frame; a count of its own lets it
+    // outlive the waiting thread, which may drop the call as soon as it sees the code.
+    let done = unsafe {
+        let raw = (*frame).owner.cast::<Done>().cast_const();
+        Arc::increment_strong_count(raw);
+        Arc::from_raw(raw)
+    };
+    *done.code.lock() = Some(code);
+    done.told.notify_all();
+}
+
+/// A stream of its own, destroyed when nothing is enqueued on it any more.
+struct OwnStream {
+    device: Arc<PluginDevice>,
+    stream: StreamId,
+}
+
+impl Drop for OwnStream {
+    fn drop(&mut self) {
+        // What failed on it was said by the call; here it only has to be idle.
+        let _ = self.device.synchronize_stream(self.stream);
+        // SAFETY: idle, and no copy of the name is used any more.
+        unsafe { self.device.destroy_stream(self.stream) }
+    }
+}
+
+/// A call of one kernel on fixed inputs, which may run any number of times. After the first run it allocates
+/// nothing as long as outputs stay small and nobody holds them.
+pub struct PreparedCall<'a> {
+    instance: &'a KernelInstance,
+    // The frame points to the slots and values, which do not move.
+    frame: Box<CallFrame>,
+    outputs: Box<[Slot]>,
+    values: Box<[Value]>,
+    _inputs: Box<[Tensor]>,
+    input_slots: Box<[Slot]>,
+    input_values: Box<[Value]>,
+    done: Arc<Done>,
+    stream: Option<OwnStream>,
+}
+
+impl<'a> PreparedCall<'a> {
+    /// A call of `instance` on host tensors, which are copied where the kernel takes them elsewhere.
+    ///
+    /// # Errors
+    /// Another number or type of inputs; no memory, a lost device.
+    pub fn new(
+        instance: &'a KernelInstance,
+        inputs: &[Tensor],
+        env: &'a StepEnv,
+    ) -> Result<PreparedCall<'a>, KernelError> {
+        PreparedCall::build(instance, inputs.to_vec(), env, false)
+    }
+
+    fn build(
+        instance: &'a KernelInstance,
+        inputs: Vec<Tensor>,
+        env: &'a StepEnv,
+        donated: bool,
+    ) -> Result<PreparedCall<'a>, KernelError> {
+        check_inputs(instance, &inputs)?;
+        let inputs = place_inputs(instance, inputs)?;
+        let stream = own_stream(instance)?;
+        let mut call = PreparedCall::assemble(instance, inputs, env, donated);
+        if let Some(own) = &stream {
+            call.frame.set_stream(own.stream.as_raw());
+        }
+        call.stream = stream;
+        Ok(call)
+    }
+
+    fn assemble(
+        instance: &'a KernelInstance,
+        inputs: Box<[Tensor]>,
+        env: &'a StepEnv,
+        donated: bool,
+    ) -> PreparedCall<'a> {
+        let node = instance.node();
+        let count = node.outputs.len();
+        let mut outputs = vec![Slot::EMPTY; count].into_boxed_slice();
+        let mut values: Box<[Value]> = (0..count).map(|_| Value::default()).collect();
+        let mut input_values: Box<[Value]> = inputs.iter().map(|_| Value::default()).collect();
+        let mut input_slots = vec![Slot::EMPTY; inputs.len()].into_boxed_slice();
+        for ((tensor, value), slot) in inputs.iter().zip(&mut input_values).zip(&mut input_slots) {
+            value.hold(slot, tensor);
+            value.readers.store(1, Ordering::Relaxed);
+        }
+        let slots = input_slots.iter().map(ptr::from_ref).collect();
+        let held = input_values
+            .iter_mut()
+            .map(|value| if donated { ptr::from_mut(value) } else { ptr::null_mut() })
+            .collect();
+        // SAFETY: slots and values are boxed, so that they stay where they are, and live as long as the
+        // frame; node and environment are borrowed for longer.
+        let frame = unsafe {
+            CallFrame::new(node, env, slots, held, outputs.as_mut_ptr(), values.as_mut_ptr())
+        };
+        let mut frame = Box::new(frame);
+        let done = Arc::new(Done::default());
+        frame.owner = Arc::as_ptr(&done).cast_mut().cast();
+        frame.set_completion(finished);
+        frame.settle();
+        // A donated input belongs to its value alone.
+        let inputs = if donated { Box::default() } else { inputs };
+        PreparedCall {
+            instance,
+            frame,
+            outputs,
+            values,
+            _inputs: inputs,
+            input_slots: input_slots,
+            input_values,
+            done,
+            stream: None,
+        }
+    }
+
+    /// Computes, and waits until it is done: for an asynchronous kernel until it completes, on a stream until
+    /// the stream has run.
+    ///
+    /// # Errors
+    /// What the kernel says; `INTERNAL` when it breaks its contract; `UNAVAILABLE` on a lost device.
+    pub fn run(&mut self) -> Result<(), KernelError> {
+        if let Some(device) = self.instance.device() {
+            device.check()?;
+        }
+        self.reset();
+        let code = {
+            let _state = FpGuard::for_kernels(false);
+            self.compute()?
+        };
+        let computed = if code.is_ok() { Ok(()) } else { Err(self.frame.take_error(code)) };
+        // Also after an error: what was enqueued before it still uses the call's memory.
+        let synchronised = self.synchronise();
+        self.frame.end();
+        computed.and(synchronised)?;
+        self.check_outputs()
+    }
+
+    fn reset(&mut self) {
+        let specs = &self.instance.node().outputs;
+        for ((slot, value), spec) in self.outputs.iter_mut().zip(&mut self.values).zip(specs) {
+            value.release();
+            *slot =
+                Slot { dtype: spec.dtype.base(), memory: spec.memory.kind(), ..Slot::EMPTY };
+        }
+    }
+
+    fn compute(&self) -> Result<Code, KernelError> {
+        let (compute, state) = (self.instance.compute(), self.instance.state());
+        if !self.instance.is_async() {
+            // SAFETY: the kernel's own entry and state with a filled call.
+            let code = unsafe { compute(state, &self.frame.call) };
+            if code == Code::PENDING {
+                return Err(KernelError::internal(format!(
+                    "{} returned PENDING without the flag ASYNC: nothing says when it is done",
+                    self.instance.def()
+                )));
+            }
+            return Ok(code);
+        }
+        *self.done.code.lock() = None;
+        if !self.frame.begin_async() {
+            return Err(KernelError::internal("the call is still running"));
+        }
+        // SAFETY: as above; the frame lives until it has completed, since this waits for that.
+        let code = unsafe { compute(state, &self.frame.call) };
+        if code != Code::PENDING {
+            return if self.frame.end_inline() {
+                Ok(code)
+            } else {
+                Err(KernelError::internal(format!(
+                    "{} completed its call and returned {code}: it does one of them",
+                    self.instance.def()
+                )))
+            };
+        }
+        let mut told = self.done.code.lock();
+        loop {
+            match *told {
+                Some(code) => return Ok(code),
+                None => told = self.done.told.wait(told),
+            }
+        }
+    }
+
+    fn synchronise(&self) -> Result<(), KernelError> {
+        match &self.stream {
+            Some(own) => own.device.synchronize_stream(own.stream),
+            None => Ok(()),
+        }
+    }
+
+    fn check_outputs(&self) -> Result<(), KernelError> {
+        match self.outputs.iter().position(|slot| slot.data.is_null()) {
+            None => Ok(()),
+            Some(index) => Err(KernelError::internal(format!(
+                "{} left output {index} unset",
+                self.instance.def()
+            ))),
+        }
+    }
+
+    /// The outputs of the last run, where the kernel put them: further references to their buffers.
+    pub fn outputs(&self) -> Vec<Tensor> {
+        self.outputs.iter().filter_map(Value::tensor).collect()
+    }
+
+    /// The outputs of the last run, in host memory: copied there where they lie on a device.
+    ///
+    /// # Errors
+    /// What the device says; no memory.
+    pub fn host_outputs(&self) -> Result<Vec<Tensor>, KernelError> {
+        let memory: Arc<dyn Memory> = HostMemory::shared().clone();
+        self.outputs()
+            .iter()
+            .map(|tensor| {
+                if tensor.is_on_host() {
+                    return Ok(tensor.clone());
+                }
+                copy_tensor(tensor, local(self.instance, tensor.buffer().memory()), &memory, None)
+            })
+            .collect()
+    }
+
+    /// Which input's buffer output `output` took over in the last run.
+    fn taken_from(&self, output: usize) -> Option<usize> {
+        let data = self.outputs[output].data;
+        (0..self.input_values.len())
+            .find(|&at| self.input_values[at].owner.is_none() && self.input_slots[at].data == data)
+    }
+}
+
+impl Drop for PreparedCall<'_> {
+    fn drop(&mut self) {
+        // Before the buffers go: nothing enqueued uses them any more.
+        self.stream = None;
+        self.values.iter_mut().for_each(Value::release);
+    }
+}
+
+/// The device whose memory this is; `None` for the host's.
+fn local<'a>(
+    instance: &'a KernelInstance,
+    memory: &Arc<dyn Memory>,
+) -> Option<&'a dyn LocalDevice> {
+    let device = instance.device()?;
+    (memory.device() == device.number()).then_some(&**device as &dyn LocalDevice)
+}
+
+fn check_inputs(instance: &KernelInstance, inputs: &[Tensor]) -> Result<(), KernelError> {
+    let expected = instance.input_types();
+    if inputs.len() != expected.len() {
+        return Err(KernelError::invalid_argument(format!(
+            "{} takes {} inputs, found {}",
+            instance.def(),
+            expected.len(),
+            inputs.len()
+        )));
+    }
+    for (at, (tensor, &dtype)) in inputs.iter().zip(expected).enumerate() {
+        if tensor.dtype() != dtype.base() {
+            return Err(KernelError::invalid_argument(format!(
+                "{}: input {at} is {dtype}, found {}",
+                instance.def(),
+                tensor.dtype()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The inputs where the kernel takes them.
+fn place_inputs(
+    instance: &KernelInstance,
+    inputs: Vec<Tensor>,
+) -> Result<Box<[Tensor]>, KernelError> {
+    let place = |(at, tensor): (usize, Tensor)| {
+        let Some(memory) = instance.input_memory(at) else { return Ok(tensor) };
+        let here = tensor.buffer().memory();
+        let fits = here.kind() == memory.kind() && here.device() == memory.device();
+        if fits {
+            return Ok(tensor);
+        }
+        copy_tensor(&tensor, local(instance, here), memory, local(instance, memory))
+    };
+    inputs.into_iter().enumerate().map(place).collect()
+}
+
+fn own_stream(instance: &KernelInstance) -> Result<Option<OwnStream>, KernelError> {
+    let Some(device) = instance.device() else { return Ok(None) };
+    if !tenon_framework::device::base::DeviceBase::info(&**device).streams {
+        return Ok(None);
+    }
+    let stream = device.create_stream()?;
+    Ok(Some(OwnStream { device: Arc::clone(device), stream }))
+}
+
+/// Calls a kernel once, from host tensors to host tensors. Returns when everything is done, also for
+/// asynchronous kernels and on devices with streams.
+///
+/// # Errors
+/// As [`PreparedCall::new`] and [`PreparedCall::run`].
+pub fn call_once(
+    instance: &KernelInstance,
+    inputs: &[Tensor],
+    env: &StepEnv,
+) -> Result<Vec<Tensor>, KernelError> {
+    let mut call = PreparedCall::new(instance, inputs, env)?;
+    call.run()?;
+    call.host_outputs()
+}
+
+/// As [`call_once`], and the kernel may take the inputs' buffers over for its outputs where nobody else holds
+/// them. Says for each output which input's buffer it took.
+///
+/// # Errors
+/// As [`call_once`].
+pub fn call_donating(
+    instance: &KernelInstance,
+    inputs: Vec<Tensor>,
+    env: &StepEnv,
+) -> Result<(Vec<Tensor>, Vec<Option<usize>>), KernelError> {
+    let mut call = PreparedCall::build(instance, inputs, env, true)?;
+    call.run()?;
+    let taken = (0..call.outputs.len()).map(|output| call.taken_from(output)).collect();
+    Ok((call.host_outputs()?, taken))
+}

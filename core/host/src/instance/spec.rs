@@ -1,0 +1,166 @@
+//! What a kernel is created from, and what it is asked before.
+
+use crate::{
+    call::{NodeInfo, OutputSpec},
+    devices::PluginDevice,
+    memory::HostMemory,
+    sink::MessageSink,
+};
+use std::sync::Arc;
+use tenon_abi::{Create, DType, Dims, Range, ShapeView, Slot, Str, Strs, Support, slot_flags};
+use tenon_framework::{
+    KernelError, PartialShape, Tensor,
+    attr_view::AttrTable,
+    device::base::LocalDevice,
+    op::{OpDef, Signature},
+    registry::{KernelDef, SupportAnswer},
+    tensor::Memory,
+};
+
+/// A node on a device, for which a kernel is made.
+#[derive(Clone, Copy)]
+pub struct KernelSpec<'a> {
+    /// The kernel.
+    pub def: &'a Arc<KernelDef>,
+    /// The op.
+    pub op: &'a OpDef,
+    /// Name of the node.
+    pub node: &'a str,
+    /// Attributes of the node, defaults applied.
+    pub attrs: &'a AttrTable,
+    /// Types and positions of inputs and outputs.
+    pub signature: &'a Signature,
+    /// What is known of the inputs' shapes; those that are missing are unknown.
+    pub input_shapes: &'a [PartialShape],
+    /// Values of constant inputs, in host memory; those that are missing are not constant.
+    pub constants: &'a [Option<Tensor>],
+    /// The device; `None` on the host's own memory.
+    pub device: Option<&'a Arc<PluginDevice>>,
+}
+
+/// The arrays that a [`Create`] points to.
+pub(super) struct Parts {
+    shapes: Vec<ShapeView>,
+    constants: Vec<Slot>,
+    input_args: Vec<Str>,
+    output_args: Vec<Str>,
+    input_types: Vec<DType>,
+    output_types: Vec<DType>,
+    input_ranges: Vec<Range>,
+    output_ranges: Vec<Range>,
+}
+
+fn shape_view(shape: Option<&PartialShape>) -> ShapeView {
+    let dims = shape.and_then(PartialShape::dims);
+    ShapeView { dims: Dims::new(dims.unwrap_or(&[])), unknown_rank: u32::from(dims.is_none()) }
+}
+
+fn constant_view(constant: Option<&Option<Tensor>>) -> Slot {
+    match constant.and_then(Option::as_ref) {
+        Some(tensor) => Slot { flags: slot_flags::CONSTANT, ..tensor.slot() },
+        None => Slot::EMPTY,
+    }
+}
+
+impl<'a> KernelSpec<'a> {
+    /// Fills what the boundary needs.
+    pub(super) fn parts(&self) -> Parts {
+        let inputs = 0..self.signature.inputs.len();
+        Parts {
+            shapes: inputs.clone().map(|at| shape_view(self.input_shapes.get(at))).collect(),
+            constants: inputs.map(|at| constant_view(self.constants.get(at))).collect(),
+            input_args: self.op.inputs.iter().map(|arg| Str::new(&arg.name)).collect(),
+            output_args: self.op.outputs.iter().map(|arg| Str::new(&arg.name)).collect(),
+            input_types: self.signature.inputs.clone(),
+            output_types: self.signature.outputs.clone(),
+            input_ranges: self.signature.input_args.clone(),
+            output_ranges: self.signature.output_args.clone(),
+        }
+    }
+
+    /// The struct of the boundary, which borrows `self`, `parts` and `sink`.
+    pub(super) fn raw(&self, parts: &Parts, sink: &MessageSink) -> Create {
+        Create {
+            struct_size: size_of::<Create>() as u32,
+            input_count: parts.input_types.len() as u32,
+            output_count: parts.output_types.len() as u32,
+            reserved: 0,
+            attrs: self.attrs.as_raw(),
+            op: Str::new(&self.op.name),
+            node: Str::new(self.node),
+            device: Str::new(self.device.map_or("", |device| device.full_name())),
+            device_state: self.device.map_or(std::ptr::null_mut(), |device| device.state()),
+            input_types: parts.input_types.as_ptr(),
+            output_types: parts.output_types.as_ptr(),
+            input_shapes: parts.shapes.as_ptr(),
+            constants: parts.constants.as_ptr(),
+            input_args: Strs::new(&parts.input_args),
+            input_ranges: parts.input_ranges.as_ptr(),
+            output_args: Strs::new(&parts.output_args),
+            output_ranges: parts.output_ranges.as_ptr(),
+            sink: sink.as_sink(),
+            ext: std::ptr::null(),
+        }
+    }
+
+    /// Asks the kernel whether it takes these attributes and shapes.
+    ///
+    /// # Errors
+    /// `INTERNAL` for an answer that the boundary does not know.
+    pub fn supports(&self) -> Result<SupportAnswer, KernelError> {
+        let Some(supports) = self.def.table.supports else { return Ok(SupportAnswer::Yes) };
+        let sink = MessageSink::new();
+        let parts = self.parts();
+        let raw = self.raw(&parts, &sink);
+        // SAFETY: the kernel's own entry with a filled struct.
+        match unsafe { supports(&raw) } {
+            Support::YES => Ok(SupportAnswer::Yes),
+            Support::DEPENDS_ON_SHAPES => Ok(SupportAnswer::DependsOnShapes),
+            Support::NO => {
+                let reason = sink.take().unwrap_or_else(|| "no reason was given".to_owned());
+                Ok(SupportAnswer::No(reason))
+            }
+            Support(other) => Err(KernelError::internal(format!(
+                "{}: `supports` answered {other}, expected 0, 1 or 2",
+                self.def
+            ))),
+        }
+    }
+
+    /// Where a value of the named argument lies.
+    fn memory(&self, arg: Option<&str>, dtype: DType) -> Arc<dyn Memory> {
+        let on_host = dtype.needs_drop()
+            || arg.is_some_and(|arg| self.def.host_memory.iter().any(|name| name == arg));
+        match self.device {
+            Some(device) if !on_host => device.ordinary_memory(),
+            _ => HostMemory::shared().clone(),
+        }
+    }
+
+    /// What calls for the node share, and where its inputs lie.
+    pub(super) fn places(&self) -> (NodeInfo, Vec<Arc<dyn Memory>>) {
+        let Signature { inputs, outputs, input_args, output_args } = self.signature;
+        let input = |(at, &dtype): (usize, &DType)| {
+            self.memory(self.signature.input_arg_of(self.op, at), dtype)
+        };
+        let output = |(at, &dtype): (usize, &DType)| {
+            let memory = self.memory(self.signature.output_arg_of(self.op, at), dtype);
+            OutputSpec { dtype, memory }
+        };
+        let host_memory: Arc<dyn Memory> = HostMemory::shared().clone();
+        let info = NodeInfo {
+            name: self.node.to_owned(),
+            op: self.op.name.clone(),
+            outputs: outputs.iter().enumerate().map(output).collect(),
+            input_args: input_args.clone(),
+            output_args: output_args.clone(),
+            device_memory: self
+                .device
+                .map_or_else(|| host_memory.clone(), |device| device.ordinary_memory()),
+            host_memory,
+            device: self.device.map_or(std::ptr::null_mut(), |device| device.as_raw()),
+            device_state: self.device.map_or(std::ptr::null_mut(), |device| device.state()),
+        };
+        (info, inputs.iter().enumerate().map(input).collect())
+    }
+}

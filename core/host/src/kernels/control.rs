@@ -1,0 +1,11 @@
+//! `NoOp` and `ControlTrigger`: they only have control edges.
+
+use super::COST;
+use tenon_framework::{KernelError, author::ComputeContext, reg::Numerics, register_kernel};
+
+fn nothing(_: &ComputeContext<'_>) -> Result<(), KernelError> {
+    Ok(())
+}
+
+register_kernel!("NoOp" on "DEFAULT": fn nothing, cost = COST, numerics = Numerics::EXACT);
+register_kernel!("ControlTrigger" on "DEFAULT": fn nothing, cost = COST, numerics = Numerics::EXACT);

@@ -1,0 +1,75 @@
+//! What a kernel's registration says: label, features, numerics contract, cost.
+
+use tenon_sdk::{abi::Determinism, prelude::*};
+
+fn scalar(c: &ShapeContext<'_>) -> ShapeResult {
+    c.set_output(0, c.scalar())
+}
+
+register_op!(
+    "ZooLabel",
+    outputs = &["label: string"],
+    shape = scalar,
+    summary = "The label of the kernel that ran.",
+);
+
+fn ordinary(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    c.set_strings(0, &[], [""].into_iter())
+}
+
+fn fast(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    c.set_strings(0, &[], ["fast"].into_iter())
+}
+
+fn reference(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    c.set_strings(0, &[], ["reference"].into_iter())
+}
+
+register_kernel!("ZooLabel" on "CPU": fn ordinary);
+register_kernel!("ZooLabel" on "CPU": fn fast, label = "fast", priority = 1);
+register_kernel!("ZooLabel" on "CPU": fn reference, label = "reference", on_request = true, priority = 2);
+
+register_op!(
+    "ZooFeature",
+    outputs = &["label: string"],
+    shape = scalar,
+    summary = "The label of the kernel that ran; the preferred one needs a feature nobody has.",
+);
+
+fn imaginary(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    c.set_strings(0, &[], ["imaginary"].into_iter())
+}
+
+register_kernel!("ZooFeature" on "CPU": fn ordinary);
+register_kernel!("ZooFeature" on "CPU": fn imaginary, label = "imaginary", priority = 9, features = &["zoo-imaginary"]);
+
+register_op!(
+    "ZooNumerics",
+    inputs = &["x: float"],
+    outputs = &["sum: float"],
+    shape = scalar,
+    summary = "The sum of x, kept as a double.",
+);
+
+fn sum(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let sum: f64 = c.input::<f32>(0)?.data.iter().copied().map(f64::from).sum();
+    c.output::<f32>(0, &[])?.data[0] = sum as f32;
+    Ok(())
+}
+
+register_kernel!(
+    "ZooNumerics" on "CPU": fn sum,
+    numerics = Numerics::relative(0.0, 1e-6)
+        .accumulation(DType::DOUBLE)
+        .determinism(Determinism::BITWISE)
+);
+
+register_op!(
+    "ZooCost",
+    inputs = &["x: float"],
+    outputs = &["sum: float"],
+    shape = scalar,
+    summary = "As ZooNumerics, by a kernel that says what a call costs.",
+);
+
+register_kernel!("ZooCost" on "CPU": fn sum, cost = (5.0, 0.25));

@@ -1,1 +1,190 @@
-//! Support for Tenon's benchmarks.
+//! Support for Tenon's benchmarks: a runtime over the plugins that were built beside them, and the graphs
+//! that they time.
+
+use std::path::PathBuf;
+use tenon_framework::{DType, PartialShape, Shape, Tensor};
+use tenon_runtime::{
+    Callable, CallableOptions, Runtime, RuntimeOptions, Session, SessionOptions,
+    graph::{GraphBuilder, GraphError, Output},
+};
+
+/// What a benchmark fails with.
+pub type Failure = Box<dyn std::error::Error>;
+
+/// The plugin of this name beside the running executable, as cargo built it.
+///
+/// # Errors
+/// It is not there.
+pub fn plugin(name: &str) -> Result<PathBuf, Failure> {
+    let exe = std::env::current_exe()?;
+    let folder = exe.parent().ok_or("the executable has no folder")?;
+    let file = folder.join(format!("libtenon_{name}.so"));
+    if file.is_file() {
+        return Ok(file);
+    }
+    Err(format!("{} is not there: build the plugin first", file.display()).into())
+}
+
+/// A runtime of one thread over plugins/cpu, loaded as a library.
+///
+/// # Errors
+/// The plugin is not there, or refused.
+pub fn runtime() -> Result<Runtime, Failure> {
+    let options =
+        RuntimeOptions { threads: Some(1), ..RuntimeOptions::with_plugins([plugin("cpu")?]) };
+    let (runtime, report) = Runtime::new(options)?;
+    report.into_result()?;
+    Ok(runtime)
+}
+
+/// A session over a graph that `make` builds, and what it fetches; calls are counted when asked.
+///
+/// # Errors
+/// The graph is wrong.
+pub fn session(
+    runtime: &Runtime,
+    count_calls: bool,
+    make: impl FnOnce(&mut GraphBuilder<'_>) -> Result<(), GraphError>,
+) -> Result<Session, Failure> {
+    let options = SessionOptions { count_calls, ..SessionOptions::default() };
+    let session = Session::new(runtime, options)?;
+    let registry = runtime.registry();
+    let mut builder = GraphBuilder::new(&registry);
+    make(&mut builder)?;
+    session.extend(&builder.finish().to_graph_def()?)?;
+    Ok(session)
+}
+
+/// One element: the shape of the tensors whose cost is the executor's.
+fn one() -> PartialShape {
+    Shape::new(&[1]).map_or(PartialShape::UNKNOWN, PartialShape::from)
+}
+
+/// `x -> Add(x, c) -> Add(.., c) -> ...`, fetched as `last`.
+///
+/// # Errors
+/// An op is not registered.
+pub fn chain(b: &mut GraphBuilder<'_>, length: usize) -> Result<(), GraphError> {
+    let mut value = b.placeholder("x", DType::FLOAT, one())?;
+    let c = b.constant("c", scalar_tensor(1.0))?;
+    for at in 0..length {
+        let name = if at + 1 == length { "last".to_owned() } else { format!("add{at}") };
+        value = b.op("Add").name(&name).input(value).input(c).build()?.into();
+    }
+    Ok(())
+}
+
+/// The ops of [`mixed`]: sixteen kernels, unary and binary.
+pub const MIXED: [(&str, bool); 16] = [
+    ("Add", true),
+    ("Neg", false),
+    ("Mul", true),
+    ("Square", false),
+    ("Sub", true),
+    ("Tanh", false),
+    ("Maximum", true),
+    ("Sigmoid", false),
+    ("Minimum", true),
+    ("Relu", false),
+    ("AddV2", true),
+    ("Relu6", false),
+    ("RealDiv", true),
+    ("Sqrt", false),
+    ("Exp", false),
+    ("Rsqrt", false),
+];
+
+/// A chain over the ops of [`MIXED`], fetched as `last`.
+///
+/// # Errors
+/// An op is not registered.
+pub fn mixed(b: &mut GraphBuilder<'_>, length: usize) -> Result<(), GraphError> {
+    let mut value = b.placeholder("x", DType::FLOAT, one())?;
+    let c = b.constant("c", scalar_tensor(1.0))?;
+    for at in 0..length {
+        let (op, binary) = MIXED[at % MIXED.len()];
+        let name = if at + 1 == length { "last".to_owned() } else { format!("node{at}") };
+        let node = b.op(op).name(&name).input(value);
+        let node = if binary { node.input(c) } else { node };
+        value = node.build()?.into();
+    }
+    Ok(())
+}
+
+/// `width` independent adds into one `AddN`, fetched as `last`.
+///
+/// # Errors
+/// An op is not registered.
+pub fn wide(b: &mut GraphBuilder<'_>, width: usize) -> Result<(), GraphError> {
+    let x = b.placeholder("x", DType::FLOAT, one())?;
+    let c = b.constant("c", scalar_tensor(1.0))?;
+    let mut adds: Vec<Output> = Vec::with_capacity(width);
+    for at in 0..width {
+        adds.push(b.op("Add").name(&format!("add{at}")).input(x).input(c).build()?.into());
+    }
+    b.op("AddN").name("last").inputs(adds).build()?;
+    Ok(())
+}
+
+/// `relu(x·w + b)` with x of 1x64 and w of 64x64, fetched as `last`.
+///
+/// # Errors
+/// An op is not registered.
+pub fn subgraph(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
+    let shape = Shape::new(&[1, 64]).map_or(PartialShape::UNKNOWN, PartialShape::from);
+    let x = b.placeholder("x", DType::FLOAT, shape)?;
+    let w = b.constant("w", filled(&[64, 64], |at| ((at % 13) as f32 - 6.0) / 16.0))?;
+    let bias = b.constant("b", filled(&[64], |at| at as f32 / 64.0))?;
+    let product = b.op("MatMul").input(x).input(w).build()?;
+    let sum = b.op("BiasAdd").input(product).input(bias).build()?;
+    b.op("Relu").name("last").input(sum).build()?;
+    Ok(())
+}
+
+fn scalar_tensor(value: f32) -> Tensor {
+    filled(&[1], |_| value)
+}
+
+/// A tensor whose elements are `value` of their position.
+///
+/// # Panics
+/// The dimensions are no shape.
+pub fn filled(dims: &[i64], value: impl Fn(usize) -> f32) -> Tensor {
+    let shape = Shape::new(dims).expect("the benchmarks' shapes are shapes");
+    let values: Vec<f32> = (0..shape.elements()).map(value).collect();
+    Tensor::from_slice(dims, &values).expect("as many values as the shape has")
+}
+
+/// The callable that feeds `x` and fetches `last`.
+///
+/// # Errors
+/// The graph cannot be compiled.
+pub fn callable(session: &Session) -> Result<Callable, Failure> {
+    Ok(session.callable(CallableOptions::new(&["x"], &["last"]))?)
+}
+
+/// Runs a graph once with calls counted, and checks that every node of `op_names` ran exactly once.
+///
+/// # Errors
+/// A node ran another number of times.
+pub fn check_calls(
+    runtime: &Runtime,
+    expected: usize,
+    feed: &Tensor,
+    make: impl FnOnce(&mut GraphBuilder<'_>) -> Result<(), GraphError>,
+) -> Result<Tensor, Failure> {
+    let session = session(runtime, true, make)?;
+    let callable = callable(&session)?;
+    let mut fetched = Vec::new();
+    callable.run(std::slice::from_ref(feed), &mut fetched)?;
+    let calls = callable.calls()?;
+    let ran: u64 = calls.iter().map(|(_, count)| count).sum();
+    let odd = calls.iter().find(|(_, count)| *count != 1);
+    if let Some((node, count)) = odd {
+        return Err(format!("node {node} ran {count} times, expected once").into());
+    }
+    if ran != expected as u64 {
+        return Err(format!("{ran} kernels ran, expected {expected}").into());
+    }
+    fetched.pop().ok_or_else(|| "nothing was fetched".into())
+}

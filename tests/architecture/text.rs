@@ -55,6 +55,18 @@ fn only_the_prelude_re_exports_by_glob() {
     tree::expect_none("only the SDK's prelude re-exports by glob", &[], found);
 }
 
+#[test]
+fn a_glob_is_found_inside_groups_and_modules() {
+    let lines = |may_have_prelude| {
+        let text = "use a::*;\npub use b::{c, d::*};\nmod prelude {\n    pub(crate) use e::*;\n}\n";
+        let mut globs = Globs { may_have_prelude, in_prelude: false, lines: Vec::new() };
+        globs.visit_file(&syn::parse_file(text).expect("it is Rust"));
+        globs.lines
+    };
+    assert_eq!(lines(false), [2, 4]);
+    assert_eq!(lines(true), [2]);
+}
+
 /// First folders of paths that exist on one machine only.
 const MACHINE_FOLDERS: [&str; 5] = ["home", "root", "work", "farm", "Users"];
 

@@ -232,9 +232,9 @@ impl NodeBuilder<'_, '_> {
         let op = op.ok_or_else(|| unknown_op(registry, name.clone(), self.op.clone()))?;
         let types = self.input_types(&name)?;
         let device = DeviceName::parse(&self.device)
-            .map_err(|source| GraphError::Device { node: name.clone(), source })?;
+            .map_err(|error| GraphError::Device { node: name.clone(), source: Box::new(error) })?;
         let (attrs, signature) = complete(&op, &types, self.attrs)
-            .map_err(|source| GraphError::Op { node: name.clone(), source })?;
+            .map_err(|error| GraphError::Op { node: name.clone(), source: Box::new(error) })?;
         let node = Node {
             name: name.clone(),
             op,
@@ -254,11 +254,8 @@ impl NodeBuilder<'_, '_> {
 
     fn input_types(&self, name: &str) -> Result<Vec<DType>, GraphError> {
         let graph = &self.builder.graph;
-        let foreign = |found| GraphError::Foreign {
-            node: name.to_owned(),
-            op: self.op.clone(),
-            found,
-        };
+        let foreign =
+            |found| GraphError::Foreign { node: name.to_owned(), op: self.op.clone(), found };
         if let Some(id) = self.control.iter().find(|id| id.index() >= graph.len()) {
             return Err(foreign(format!("node {id}")));
         }

@@ -21,6 +21,16 @@ pub enum GraphError {
         /// Nodes there would be.
         found: usize,
     },
+    /// More outputs than a graph may have.
+    #[error("node '{node}': the outputs of a graph's nodes are at most {limit}, found {found}")]
+    TooManyOutputs {
+        /// The node with which there are too many.
+        node: String,
+        /// The limit.
+        limit: usize,
+        /// Outputs there would be.
+        found: usize,
+    },
     /// A name that no node may have.
     #[error("node '{name}' (op '{op}'): names of nodes follow {NODE_NAME_RULE}: rename it")]
     NodeName {
@@ -62,7 +72,7 @@ pub enum GraphError {
         /// The node.
         node: String,
         /// What does not fit.
-        source: OpError,
+        source: Box<OpError>,
     },
     /// An attribute's value cannot be read or written.
     #[error("node '{node}': attribute '{attr}': {source}")]
@@ -80,7 +90,7 @@ pub enum GraphError {
         /// The node.
         node: String,
         /// Why.
-        source: DeviceNameError,
+        source: Box<DeviceNameError>,
     },
     /// An input that is written in none of the forms.
     #[error("node '{node}': an input is written 'node', 'node:output' or '^node', found '{input}'")]
@@ -109,7 +119,9 @@ pub enum GraphError {
         near: String,
     },
     /// An input from an output that is not there.
-    #[error("node '{node}': input '{input}': its node (op '{op}') has {outputs} outputs, numbered from 0")]
+    #[error(
+        "node '{node}': input '{input}': its node (op '{op}') has {outputs} outputs, numbered from 0"
+    )]
     OutputRange {
         /// The node.
         node: String,
@@ -123,7 +135,7 @@ pub enum GraphError {
     /// An input of another type than the op takes.
     #[error(
         "node '{node}' (op '{op}'): input {index} (argument '{arg}') is {expected}, found {found} from \
-         '{source_name}' (op '{source_op}'){}", reference_note(*.expected, *.found)
+         {from}{}", reference_note(*.expected, *.found)
     )]
     InputType {
         /// The node.
@@ -138,10 +150,8 @@ pub enum GraphError {
         expected: DType,
         /// Type that comes.
         found: DType,
-        /// `node:output` that it comes from.
-        source_name: String,
-        /// Op of that node.
-        source_op: String,
+        /// Where it comes from: output and op.
+        from: String,
     },
     /// Nodes that depend on each other.
     #[error("the graph has a cycle outside of loops: {}", chain(.nodes))]
@@ -150,7 +160,9 @@ pub enum GraphError {
         nodes: Vec<String>,
     },
     /// Two different functions of one name.
-    #[error("function '{name}' is in the graph's library already, with another definition: rename it")]
+    #[error(
+        "function '{name}' is in the graph's library already, with another definition: rename it"
+    )]
     FunctionConflict {
         /// The function.
         name: String,
@@ -222,7 +234,9 @@ pub enum GraphError {
         source_op: String,
     },
     /// A fetch inside of a loop.
-    #[error("'{tensor}' lies in loop '{frame}' and has a value per iteration: fetch what its Exit gives")]
+    #[error(
+        "'{tensor}' lies in loop '{frame}' and has a value per iteration: fetch what its Exit gives"
+    )]
     FetchInFrame {
         /// The output.
         tensor: String,
@@ -273,9 +287,9 @@ pub enum GraphError {
         /// What crosses.
         tensor: String,
         /// Device of its source.
-        from: DeviceName,
+        from: String,
         /// Device where it is used.
-        to: DeviceName,
+        to: String,
     },
     /// A feed in the place of a reference.
     #[error("'{tensor}' is used as a reference and cannot be fed: feed what reads it")]
@@ -291,9 +305,9 @@ pub enum GraphError {
         /// The output.
         tensor: String,
         /// Device of its source.
-        from: DeviceName,
+        from: String,
         /// Device where it is used.
-        to: DeviceName,
+        to: String,
     },
     /// A location that is none of the devices.
     #[error("{what} is at location {found}, there are {devices} devices")]
@@ -325,7 +339,7 @@ pub enum GraphError {
         /// Why they belong together.
         why: &'static str,
         /// How their requests differ.
-        source: DeviceNameError,
+        source: Box<DeviceNameError>,
     },
     /// A node that no device takes.
     #[error("node '{node}' (op '{op}'): no device takes it{}{}", asked(.requested), listed(.candidates))]
@@ -335,7 +349,7 @@ pub enum GraphError {
         /// Its op.
         op: String,
         /// What was asked for, alone or with the nodes that belong with it.
-        requested: DeviceName,
+        requested: Box<DeviceName>,
         /// Each device with the reason why not.
         candidates: Vec<String>,
     },
@@ -349,7 +363,9 @@ impl GraphError {
             | GraphError::NoSuchNode { .. }
             | GraphError::NoSuchOutput { .. } => Code::NOT_FOUND,
             GraphError::FunctionCall { .. } | GraphError::SplitFrame { .. } => Code::UNIMPLEMENTED,
-            GraphError::TooManyNodes { .. } => Code::RESOURCE_EXHAUSTED,
+            GraphError::TooManyNodes { .. } | GraphError::TooManyOutputs { .. } => {
+                Code::RESOURCE_EXHAUSTED
+            }
             GraphError::Location { .. } => Code::INTERNAL,
             GraphError::Op { source, .. } => source.code(),
             GraphError::Attr { source, .. } => source.code(),

@@ -115,9 +115,10 @@ impl Finder<'_> {
         let mut common = None;
         let fed = |input: &&Output| self.sub.feed_of(**input).is_some();
         let has_feed = self.graph.node(id).inputs.iter().find(fed).map(|_| FrameId::ROOT);
-        let sources = self.sub.sources(self.graph, id).filter_map(|source| {
-            self.sub.position(source).map(|at| self.frames.gives_to[at])
-        });
+        let sources = self
+            .sub
+            .sources(self.graph, id)
+            .filter_map(|source| self.sub.position(source).map(|at| self.frames.gives_to[at]));
         for frame in has_feed.into_iter().chain(sources) {
             match common {
                 None => common = Some(frame),

@@ -138,10 +138,8 @@ impl Graph {
     /// # Errors
     /// Text of another form, a node or an output that is not there.
     pub fn tensor(&self, name: &str) -> Result<Output, GraphError> {
-        let bad = |expected: &'static str| GraphError::TensorName {
-            name: name.to_owned(),
-            expected,
-        };
+        let bad =
+            |expected: &'static str| GraphError::TensorName { name: name.to_owned(), expected };
         let Some(Named::Data { node, output }) = parse_tensor_name(name) else {
             return Err(bad("node:output, such as 'x:0'"));
         };
@@ -185,7 +183,8 @@ impl Graph {
     /// # Errors
     /// A node made here has an attribute that has no message.
     pub fn to_graph_def(&self) -> Result<GraphDef, GraphError> {
-        let node = self.nodes.iter().map(|node| self.to_node_def(node)).collect::<Result<_, _>>()?;
+        let node =
+            self.nodes.iter().map(|node| self.to_node_def(node)).collect::<Result<_, _>>()?;
         Ok(GraphDef {
             node,
             library: self.library.clone(),
@@ -193,6 +192,15 @@ impl Graph {
             versions: self.versions.clone(),
             debug_info: self.debug_info.clone(),
         })
+    }
+
+    /// Drops the messages from which nodes were imported, which hold their constants a second time. Written
+    /// then is what is known here: defaults are spelled out, and what has no value in the framework's terms
+    /// (debug information, attributes of no kind) is lost.
+    pub fn forget_messages(&mut self) {
+        for node in self.nodes.iter_mut().filter(|node| node.origin.is_some()) {
+            Arc::make_mut(node).origin = None;
+        }
     }
 
     fn to_node_def(&self, node: &Node) -> Result<NodeDef, GraphError> {

@@ -23,6 +23,8 @@ pub mod services;
 mod settings;
 pub mod sink;
 mod statics;
+#[cfg(all(test, not(loom)))]
+mod testing;
 
 pub use entries::{HOST, install};
 pub use error::{AbiVersion, LoadError, ManifestError, StartError, Step};

@@ -66,8 +66,8 @@ struct Ready {
 enum Claim {
     /// Nobody has the name.
     Free,
-    /// This plugin, with this digest, has it.
-    Taken { path: Option<PathBuf>, digest: String },
+    /// This plugin, with this digest, has it; `library` is `None` when it is linked into the host.
+    Taken { path: Option<PathBuf>, digest: String, library: Option<&'static Library> },
 }
 
 impl Plugins {
@@ -183,13 +183,14 @@ impl Plugins {
     ) -> Result<Option<Opened>, LoadError> {
         let (file, image) = loader::examine(&candidate.path)?;
         let plugin = image.manifest.plugin.name.clone();
-        let Claim::Taken { path, digest } = self.claim(&plugin, ready) else {
+        let Claim::Taken { path, digest, library } = self.claim(&plugin, ready) else {
             let path = file.path.clone();
             let library = loader::open(file, image, policy, Source::File)?;
             return Ok(Some(Opened { library, path }));
         };
-        // The same file, by whatever name, or another of the same content.
-        let same = path.as_ref() == Some(&file.path) || candidate.named;
+        // The same file, by whatever name, or another of the same content. The latter is not worth a digest
+        // where search merely came by.
+        let same = library.is_some_and(|library| library.id == file.id) || candidate.named;
         if same && file.digest()? == digest {
             let active = find_active(&self.registry.load(), &plugin);
             let listed = report.present.iter().any(|info| info.name == plugin);
@@ -208,10 +209,13 @@ impl Plugins {
         if let Some(Opened { library, path }) =
             opened.find(|opened| opened.library.manifest.plugin.name == plugin)
         {
-            return Claim::Taken { path: Some(path.clone()), digest: library.digest.clone() };
+            let (path, digest) = (Some(path.clone()), library.digest.clone());
+            return Claim::Taken { path, digest, library: Some(library) };
         }
         match find_active(&self.registry.load(), plugin) {
-            Some(PluginInfo { path, digest, .. }) => Claim::Taken { path, digest },
+            Some(PluginInfo { id, path, digest, .. }) => {
+                Claim::Taken { path, digest, library: self.library(id) }
+            }
             None => Claim::Free,
         }
     }

@@ -1,7 +1,9 @@
-//! What the tests of this crate share: a fake device, and a bench that calls kernels.
+//! What the tests of this crate share: fake devices, ops, and a bench that calls kernels.
 
 mod bench;
 mod fake;
+mod ops;
 
 pub(crate) use bench::{Bench, attr};
-pub(crate) use fake::{FAKE, Fake, FakeLog, LOOSE};
+pub(crate) use fake::{FAKE, FAKE_LIMIT, Fake, LOOSE};
+pub(crate) use ops::FORMS;

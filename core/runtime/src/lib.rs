@@ -6,10 +6,12 @@
 
 mod error;
 mod executor;
+pub mod npy;
 mod plan;
 pub mod rendezvous;
 mod runtime;
 mod session;
+pub mod trace;
 
 pub use error::{RuntimeError, StepError};
 pub use runtime::{Runtime, RuntimeOptions};

@@ -107,6 +107,7 @@ macro_rules! vectorised {
     };
     (@levels $level:expr, [$($g:ident : $bound:path),*]
         ($($arg:ident : $ty:ty),*) ($($ret:ty)?) $body:block) => {{
+        #[allow(clippy::extra_unused_type_parameters, reason = "many loops need not know the level")]
         #[inline(always)]
         fn body<I: $crate::arch::Isa, $($g: $bound),*>($($arg: $ty),*) $(-> $ret)? $body
 

@@ -83,7 +83,8 @@ impl Compute for f16 {
         let bits = value.to_bits();
         let magnitude = bits & 0x7fff_ffff;
         let special: u32 = if magnitude > 0x7f80_0000 { 0x7e00 } else { 0x7c00 };
-        let denormal = (f32::from_bits(magnitude) + f32::from_bits(ALIGN)).to_bits().wrapping_sub(ALIGN);
+        let denormal =
+            (f32::from_bits(magnitude) + f32::from_bits(ALIGN)).to_bits().wrapping_sub(ALIGN);
         let odd = magnitude >> 13 & 1;
         let normal = magnitude.wrapping_sub((127 - 15) << 23).wrapping_add(0xfff + odd) >> 13;
         let result = if magnitude >= INFINITE {

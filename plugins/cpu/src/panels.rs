@@ -44,7 +44,11 @@ impl<'a, T: Number> Panels<'a, T> {
     ///
     /// # Errors
     /// No memory.
-    pub fn new(c: &ComputeContext<'a>, units: usize, len: usize) -> Result<Panels<'a, T>, KernelError> {
+    pub fn new(
+        c: &ComputeContext<'a>,
+        units: usize,
+        len: usize,
+    ) -> Result<Panels<'a, T>, KernelError> {
         let count = units.min(threads());
         let free = (0..count).map(|_| uninitialised(c, len)).collect::<Result<_, _>>()?;
         Ok(Panels { free: Mutex::new(free), len })

@@ -122,10 +122,9 @@ pub(crate) fn check_types(
                 index,
                 expected,
                 found,
-                source_name: format!("{}:{}", source.name, input.output),
-                source_op: source.op.name.clone(),
+                from: format!("'{}:{}' (op '{}')", source.name, input.output, source.op.name),
             })
         }
-        Err(source) => Err(GraphError::Op { node: node.name.clone(), source }),
+        Err(error) => Err(GraphError::Op { node: node.name.clone(), source: Box::new(error) }),
     }
 }

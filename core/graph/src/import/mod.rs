@@ -9,14 +9,18 @@ mod edges;
 mod names;
 mod nodes;
 
-pub use names::is_valid_node_name;
 pub(crate) use edges::{Wiring, check_types};
-pub(crate) use nodes::unknown_op;
+pub use names::is_valid_node_name;
 pub(crate) use names::{NODE_NAME_RULE, Named, near_names, parse_tensor_name};
+pub(crate) use nodes::unknown_op;
 
 use crate::{Graph, GraphError, Node, NodeId};
 use nodes::Resolver;
-use std::{collections::{HashMap, HashSet}, ops::Range, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+    sync::Arc,
+};
 use tenon_framework::registry::Registry;
 use tenon_proto::{
     FunctionDefLibrary, GradientDef, GraphDef, VersionDef,
@@ -72,33 +76,60 @@ impl Graph {
     ) -> Result<Range<u32>, GraphError> {
         let library = merged_library(self.library.as_ref(), def.library.as_ref())?;
         let versions = merged_versions(self.versions.as_ref(), def.versions.as_ref())?;
-        let new_names = self.check_names(def)?;
+        let names = self.check_names(def)?;
         let mut decoder = Decoder::new().with_expansion_limit(options.expansion_limit);
         if let Some(library) = &library {
             decoder = decoder.with_library(library);
         }
         let mut resolver = Resolver::new(registry, library.as_ref(), decoder);
-        let mut nodes: Vec<Node> =
-            def.node.iter().map(|node| resolver.resolve(node)).collect::<Result<_, _>>()?;
+        let mut nodes = self.resolve(def, &mut resolver)?;
         drop(resolver);
-        let wiring = Wiring { graph: self, names: &new_names, nodes: &nodes };
-        let inputs = def.node.iter().map(|node| wiring.resolve(node)).collect::<Result<Vec<_>, _>>()?;
-        for (node, inputs) in nodes.iter().zip(&inputs) {
+        self.wire(def, &names, &mut nodes)?;
+        let first = self.nodes.len() as u32;
+        cycles::check(&nodes, first)?;
+        self.names.extend(names.into_iter().map(|(name, id)| (name.to_owned(), id)));
+        self.nodes.extend(nodes.into_iter().map(Arc::new));
+        self.library = library;
+        self.versions = versions;
+        self.version = self.version.max(def.version);
+        append_debug_info(&mut self.debug_info, def.debug_info.as_deref());
+        Ok(first..self.nodes.len() as u32)
+    }
+
+    /// The nodes of a message, as yet without inputs.
+    fn resolve(
+        &self,
+        def: &GraphDef,
+        resolver: &mut Resolver<'_>,
+    ) -> Result<Vec<Node>, GraphError> {
+        let mut outputs: usize = self.nodes.iter().map(|node| node.outputs().len()).sum();
+        let resolve = |node| {
+            let node = resolver.resolve(node)?;
+            outputs += node.outputs().len();
+            check_outputs(&node, outputs)?;
+            Ok(node)
+        };
+        def.node.iter().map(resolve).collect()
+    }
+
+    /// Gives the nodes their inputs.
+    fn wire(
+        &self,
+        def: &GraphDef,
+        names: &HashMap<&str, NodeId>,
+        nodes: &mut [Node],
+    ) -> Result<(), GraphError> {
+        let wiring = Wiring { graph: self, names, nodes };
+        let inputs =
+            def.node.iter().map(|node| wiring.resolve(node)).collect::<Result<Vec<_>, _>>()?;
+        for (node, inputs) in wiring.nodes.iter().zip(&inputs) {
             check_types(&wiring, node, &inputs.data)?;
         }
         for (node, inputs) in nodes.iter_mut().zip(inputs) {
             node.inputs = inputs.data;
             node.control_inputs = inputs.control;
         }
-        let first = self.nodes.len() as u32;
-        cycles::check(&nodes, first)?;
-        self.library = library;
-        self.versions = versions;
-        self.version = self.version.max(def.version);
-        append_debug_info(&mut self.debug_info, def.debug_info.as_deref());
-        self.names.extend(new_names.into_iter().map(|(name, id)| (name.to_owned(), id)));
-        self.nodes.extend(nodes.into_iter().map(Arc::new));
-        Ok(first..self.nodes.len() as u32)
+        Ok(())
     }
 
     fn check_names<'d>(&self, def: &'d GraphDef) -> Result<HashMap<&'d str, NodeId>, GraphError> {
@@ -127,6 +158,15 @@ impl Graph {
         }
         Ok(())
     }
+}
+
+/// A node of a few bytes may have many outputs, of which each takes memory in every pass.
+fn check_outputs(node: &Node, found: usize) -> Result<(), GraphError> {
+    const MAX_OUTPUTS: usize = 1 << 24;
+    if found <= MAX_OUTPUTS {
+        return Ok(());
+    }
+    Err(GraphError::TooManyOutputs { node: node.name.clone(), limit: MAX_OUTPUTS, found })
 }
 
 /// The functions of both. A function that both have must be the same.

@@ -18,7 +18,8 @@ pub(crate) enum Named<'a> {
 }
 
 /// The rule of node names, as a regular expression.
-pub(crate) const NODE_NAME_RULE: &str = "[A-Za-z0-9.][A-Za-z0-9_./-]*(>[A-Za-z0-9.][A-Za-z0-9_./-]*)*";
+pub(crate) const NODE_NAME_RULE: &str =
+    "[A-Za-z0-9.][A-Za-z0-9_./-]*(>[A-Za-z0-9.][A-Za-z0-9_./-]*)*";
 
 /// Whether TensorFlow takes this as the name of a node (`IsValidNodeName`). Nodes of internal ops, whose
 /// names begin with `_`, may have a name that begins so too.
@@ -56,11 +57,11 @@ pub(crate) fn near_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -
     if name.len() > 64 {
         return String::new();
     }
-    let limit = (name.len() / 4).clamp(1, 3);
+    let limit = name.len().div_ceil(3).min(3);
     let mut near: Vec<(usize, &str)> = known
         .filter(|other| other.len().abs_diff(name.len()) <= limit)
         .map(|other| (distance(name, other), other))
-        .filter(|&(distance, _)| distance <= limit)
+        .filter(|&(distance, _)| distance <= limit && distance < name.len())
         .collect();
     near.sort_unstable();
     let near: Vec<String> = near.iter().take(MOST).map(|(_, other)| format!("'{other}'")).collect();
@@ -105,7 +106,9 @@ mod tests {
         assert_eq!(parse_tensor_name("a"), data("a", 0));
         assert_eq!(parse_tensor_name("a:12"), data("a", 12));
         assert_eq!(parse_tensor_name("^a"), Some(Named::Control { node: "a" }));
-        for text in ["", "a:", "a:-1", "a:+1", "a:01", "a:4294967296", "^a:0", "^", "a:b", ":0", "^^a"] {
+        for text in
+            ["", "a:", "a:-1", "a:+1", "a:01", "a:4294967296", "^a:0", "^", "a:b", ":0", "^^a"]
+        {
             assert_eq!(parse_tensor_name(text), None, "{text}");
         }
     }
@@ -117,6 +120,8 @@ mod tests {
         assert_eq!(near("Matmull"), "; did you mean 'MatMul'?");
         assert_eq!(near("add"), "; did you mean 'Add' or 'AddN'?");
         assert_eq!(near("Convolution"), "");
+        assert_eq!(near("Realu"), "; did you mean 'Relu'?");
+        assert_eq!(near("x"), "", "one letter is like any other");
         assert_eq!(near(&"x".repeat(65)), "");
     }
 }

@@ -33,9 +33,11 @@ impl<'a> Resolver<'a> {
     /// The node, as yet without inputs.
     pub(super) fn resolve(&mut self, def: &NodeDef) -> Result<Node, GraphError> {
         let op = self.op(def)?;
-        let device = DeviceName::parse(&def.device)
-            .map_err(|source| GraphError::Device { node: def.name.clone(), source })?;
-        let of_node = |source| GraphError::Op { node: def.name.clone(), source };
+        let device = DeviceName::parse(&def.device).map_err(|error| GraphError::Device {
+            node: def.name.clone(),
+            source: Box::new(error),
+        })?;
+        let of_node = |error| GraphError::Op { node: def.name.clone(), source: Box::new(error) };
         let mut attrs = self.attrs(def, &op)?;
         apply_defaults(&op, &mut attrs).map_err(of_node)?;
         check_attrs(&op, &attrs).map_err(of_node)?;

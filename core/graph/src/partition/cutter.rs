@@ -48,7 +48,11 @@ impl<'a> Cutter<'a> {
     ) -> Result<Cutter<'a>, GraphError> {
         let devices = options.devices.len();
         let check = |found: usize, what: &dyn Fn() -> String| {
-            if found < devices { Ok(found) } else { Err(GraphError::Location { what: what(), found, devices }) }
+            if found < devices {
+                Ok(found)
+            } else {
+                Err(GraphError::Location { what: what(), found, devices })
+            }
         };
         check(options.client, &|| "the client".to_owned())?;
         let locations = sub.order.iter().map(|&id| {
@@ -107,7 +111,11 @@ impl<'a> Cutter<'a> {
     }
 
     fn memory(&self, location: usize, host: bool) -> Memory {
-        if host || self.options.devices[location].host_memory { Memory::Host } else { Memory::Device }
+        if host || self.options.devices[location].host_memory {
+            Memory::Host
+        } else {
+            Memory::Device
+        }
     }
 
     fn arg_memory(&self, location: usize, id: NodeId, side: ArgSide) -> Memory {
@@ -273,8 +281,8 @@ impl<'a> Cutter<'a> {
         if wants_reference {
             return Err(GraphError::SplitReference {
                 tensor,
-                from: self.options.devices[source.location].name.clone(),
-                to: self.options.devices[location].name.clone(),
+                from: self.options.devices[source.location].name.to_string(),
+                to: self.options.devices[location].name.to_string(),
             });
         }
         let shape = self.options.shapes.seen(self.sub, value);
@@ -332,8 +340,8 @@ impl<'a> Cutter<'a> {
             return Err(GraphError::SplitFrame {
                 frame: self.frames.path(frame),
                 tensor: transfer.tensor,
-                from: self.options.devices[transfer.source].name.clone(),
-                to: self.options.devices[transfer.destination].name.clone(),
+                from: self.options.devices[transfer.source].name.to_string(),
+                to: self.options.devices[transfer.destination].name.to_string(),
             });
         }
         self.transfers += 1;

@@ -120,7 +120,7 @@ fn conflict(graph: &Graph, earlier: &[NodeId], id: NodeId, joiner: &Joiner) -> G
     let node = graph.node(id);
     let differs = |&other: &NodeId| {
         let source = graph.node(other).device.merge(&node.device, false).err()?;
-        Some((graph.node(other).name.clone(), source))
+        Some((graph.node(other).name.clone(), Box::new(source)))
     };
     let why = joiner.why[id.index()];
     match earlier.iter().find_map(differs) {
@@ -131,7 +131,7 @@ fn conflict(graph: &Graph, earlier: &[NodeId], id: NodeId, joiner: &Joiner) -> G
         None => GraphError::NoDevice {
             node: node.name.clone(),
             op: node.op.name.clone(),
-            requested: node.device.clone(),
+            requested: Box::new(node.device.clone()),
             candidates: vec![why.to_owned()],
         },
     }

@@ -177,11 +177,12 @@ impl Placer<'_> {
     fn place(&mut self, group: &Group) -> Result<(), GraphError> {
         let default = &self.options.default_device;
         let open = group.request == DeviceName::default();
-        if open && *default != DeviceName::default() {
-            if let Ok(found) = self.find(group, default) {
-                self.set(group, found, PlacementReason::Default);
-                return Ok(());
-            }
+        if open
+            && *default != DeviceName::default()
+            && let Ok(found) = self.find(group, default)
+        {
+            self.set(group, found, PlacementReason::Default);
+            return Ok(());
         }
         let strict = self.find(group, &group.request);
         let (found, reason) = match strict {
@@ -248,7 +249,7 @@ impl Placer<'_> {
         GraphError::NoDevice {
             node: node.name.clone(),
             op: node.op.name.clone(),
-            requested: group.request.clone(),
+            requested: Box::new(group.request.clone()),
             candidates,
         }
     }
@@ -257,7 +258,8 @@ impl Placer<'_> {
         let first = &self.graph.node(group.members[0]).name;
         for &id in &group.members {
             let node = self.graph.node(id);
-            let own_request = node.device == group.request && group.request != DeviceName::default();
+            let own_request =
+                node.device == group.request && group.request != DeviceName::default();
             let alone = group.members.len() == 1;
             let moved = matches!(reason, PlacementReason::Soft { .. });
             let reason = if alone || own_request || moved || node.name == *first {
@@ -277,9 +279,9 @@ impl Placer<'_> {
     fn place_generator(&mut self, group: &Group, consumers: &[NodeId]) -> Result<(), GraphError> {
         let mut devices = consumers.iter().map(|id| self.nodes[id.index()].as_ref());
         let first = devices.next().flatten().map(|placed| placed.device);
-        let all = consumers.iter().all(|id| {
-            self.nodes[id.index()].as_ref().map(|placed| placed.device) == first
-        });
+        let all = consumers
+            .iter()
+            .all(|id| self.nodes[id.index()].as_ref().map(|placed| placed.device) == first);
         if let Some(device) = first.filter(|_| all) {
             let device_type = &self.view.devices()[device].device_type;
             if self.runs(group, device_type).is_ok() {

@@ -60,11 +60,17 @@ fn mistakes_are_named_and_change_nothing() {
     let error = b.op("Add").name("y").input(x).input(i).build().unwrap_err().to_string();
     assert_eq!(error, "node 'y': op 'Add': input 1 (argument 'y') is float, found int32");
     let error = b.op("Ad").name("y").build().unwrap_err().to_string();
-    assert!(error.starts_with("node 'y': op 'Ad' is not registered; did you mean 'Add'"), "{error}");
+    assert!(
+        error.starts_with("node 'y': op 'Ad' is not registered; did you mean 'Add'"),
+        "{error}"
+    );
     let error = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN).unwrap_err();
     assert_eq!(error, GraphError::DuplicateNode { node: "x".to_owned() });
-    let error = b.op("Relu").name("r").input(Output::new(x.node, 1)).build().unwrap_err().to_string();
-    assert!(error.ends_with("expected an output of a node of this graph, found output 1 of node #0"));
+    let error =
+        b.op("Relu").name("r").input(Output::new(x.node, 1)).build().unwrap_err().to_string();
+    assert!(
+        error.ends_with("expected an output of a node of this graph, found output 1 of node #0")
+    );
     assert!(b.op("NoOp").control(NodeId(9)).build().is_err());
     assert!(b.op("NoOp").device("cpu:x").build().is_err());
     assert!(b.op("Relu").input(x).attr("alpha", 1.0f32).build().is_err());

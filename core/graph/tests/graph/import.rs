@@ -40,12 +40,19 @@ fn calling_a_function_comes_later() {
     def.library = Some(FunctionDefLibrary { function: vec![function], ..Default::default() });
     let error = Graph::import(&def, registry()).unwrap_err();
     assert_eq!(error.code(), Code::UNIMPLEMENTED);
-    assert!(error.to_string().starts_with("node 'y': 'f' is a function of the graph's library; calling"));
+    assert!(
+        error
+            .to_string()
+            .starts_with("node 'y': 'f' is a function of the graph's library; calling")
+    );
 }
 
 #[test]
 fn names_must_be_well_formed_and_unique() {
-    assert!(refused(&[node("a b", "NoOp", &[])]).starts_with("node 'a b' (op 'NoOp'): names of nodes follow"));
+    assert!(
+        refused(&[node("a b", "NoOp", &[])])
+            .starts_with("node 'a b' (op 'NoOp'): names of nodes follow")
+    );
     assert!(refused(&[node("_a", "NoOp", &[])]).contains("names of nodes follow"));
     assert!(import(&[node("_a", "_Internal", &[])]).is_ok());
     let twice = [node("a", "NoOp", &[]), node("a", "NoOp", &[])];
@@ -59,15 +66,24 @@ fn attributes_are_checked() {
         "node 'x': op 'Placeholder': attribute 'dtype' of type type is missing and has no default: set it"
     );
     let wrong = with(placeholder("x"), "dtype", AttrValueKind::I(3));
-    assert_eq!(refused(&[wrong]), "node 'x': attribute 'dtype': expected a value of type type, found int");
+    assert_eq!(
+        refused(&[wrong]),
+        "node 'x': attribute 'dtype': expected a value of type type, found int"
+    );
     let unknown = with(placeholder("x"), "colour", AttrValueKind::I(3));
-    assert!(refused(&[unknown]).starts_with("node 'x': op 'Placeholder' has no attribute 'colour': it has"));
+    assert!(
+        refused(&[unknown])
+            .starts_with("node 'x': op 'Placeholder' has no attribute 'colour': it has")
+    );
     let private = with(placeholder("x"), "_colour", AttrValueKind::I(3));
     let graph = import(&[private]).unwrap();
     let x = graph.node(graph.find("x").unwrap());
     assert_eq!(x.attrs.get("_colour").unwrap().as_int(), Some(3));
     let relu = typed(node("y", "Relu", &["x"]), "T", DType::STRING);
-    assert!(refused(&[placeholder("x"), relu]).starts_with("node 'y': op 'Relu': attribute 'T' is one of"));
+    assert!(
+        refused(&[placeholder("x"), relu])
+            .starts_with("node 'y': op 'Relu': attribute 'T' is one of")
+    );
 }
 
 #[test]
@@ -85,15 +101,14 @@ fn a_value_that_means_nothing_here_stays_in_the_message() {
 fn inputs_are_checked() {
     let relu = |input: &[&str]| typed(node("y", "Relu", input), "T", DType::FLOAT);
     let with_x = |input: &[&str]| refused(&[placeholder("x"), relu(input)]);
-    assert_eq!(
-        with_x(&["z"]),
-        "node 'y': input 'z' names a node that is not in the graph; did you mean 'x' or 'y'?"
-    );
+    assert_eq!(with_x(&["z"]), "node 'y': input 'z' names a node that is not in the graph");
     assert_eq!(
         with_x(&["x:1"]),
         "node 'y': input 'x:1': its node (op 'Placeholder') has 1 outputs, numbered from 0"
     );
-    assert!(with_x(&["x:-1"]).contains("is written 'node', 'node:output' or '^node', found 'x:-1'"));
+    assert!(
+        with_x(&["x:-1"]).contains("is written 'node', 'node:output' or '^node', found 'x:-1'")
+    );
     assert!(with_x(&["^x", "x"]).contains("data inputs stand before control inputs, found 'x'"));
     assert_eq!(with_x(&[]), "node 'y': op 'Relu' takes 1 (features) inputs, found 0");
     assert!(with_x(&["x", "x"]).ends_with("takes 1 (features) inputs, found 2"));
@@ -119,7 +134,9 @@ fn references_serve_as_values_but_not_the_other_way() {
     assert!(import(&[variable.clone(), placeholder("x"), assign(&["v", "x"]), relu]).is_ok());
     let error = refused(&[variable, placeholder("x"), assign(&["x", "x"])]);
     assert!(error.contains("is float_ref, found float from 'x:0'"), "{error}");
-    assert!(error.ends_with("a reference is taken, which only variables and what passes them on give"));
+    assert!(
+        error.ends_with("a reference is taken, which only variables and what passes them on give")
+    );
 }
 
 #[test]
@@ -227,7 +244,27 @@ fn a_constant_of_a_few_bytes_cannot_fill_memory() {
     let constant = with(constant, "value", AttrValueKind::Tensor(Box::new(value)));
     let error = import(&[constant]).unwrap_err();
     assert_eq!(error.code(), Code::RESOURCE_EXHAUSTED);
-    assert!(error.to_string().starts_with("node 'c': attribute 'value': a tensor of float [1099511627776]"));
+    assert!(
+        error
+            .to_string()
+            .starts_with("node 'c': attribute 'value': a tensor of float [1099511627776]")
+    );
+}
+
+#[test]
+fn a_few_bytes_do_not_make_millions_of_outputs() {
+    let many = |at: usize| {
+        let node = typed(node(&format!("n{at}"), "Fork", &["x"]), "T", DType::FLOAT);
+        with(node, "N", AttrValueKind::I(1 << 16))
+    };
+    let mut nodes: Vec<_> = (0..257).map(many).collect();
+    nodes.push(placeholder("x"));
+    let error = import(&nodes).unwrap_err();
+    assert_eq!(error.code(), Code::RESOURCE_EXHAUSTED);
+    let expected =
+        "node 'n256': the outputs of a graph's nodes are at most 16777216, found 16842752";
+    assert_eq!(error.to_string(), expected);
+    assert!(import(&nodes[200..]).is_ok());
 }
 
 #[test]

@@ -190,8 +190,14 @@ fn a_tensor_goes_to_a_device_once() {
     assert_eq!(sends.len(), 2, "y to the accelerator, a2 back to the client");
     assert_eq!((sends[0].source, sends[0].destination, sends[0].tensor.as_str()), (0, 2, "y:0"));
     assert_eq!(sends[0].shape.to_string(), "[?,3]");
-    assert_eq!((sends[0].source_memory, sends[0].destination_memory), (Memory::Host, Memory::Device));
-    assert_eq!((sends[1].source_memory, sends[1].destination_memory), (Memory::Device, Memory::Host));
+    assert_eq!(
+        (sends[0].source_memory, sends[0].destination_memory),
+        (Memory::Host, Memory::Device)
+    );
+    assert_eq!(
+        (sends[1].source_memory, sends[1].destination_memory),
+        (Memory::Device, Memory::Host)
+    );
     let text = cut.partitions[1].to_string();
     assert!(text.contains("1 a1 = Add(0:0, 0:0)"), "{text}");
 }
@@ -273,7 +279,12 @@ fn a_loop_stays_on_one_device() {
     let places = [("loop/add", 0), ("loop", 2)];
     let error = cut(&graph, &sub, &by_name(&graph, &places), &|_, _| false).unwrap_err();
     assert_eq!(error.code(), Code::UNIMPLEMENTED);
-    assert!(error.to_string().starts_with("loop 'loop' is split over devices: 'loop/switch:1' would go"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("loop 'loop' is split over devices: 'loop/switch:1' would go"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -309,9 +320,17 @@ fn frames_are_checked() {
         let sub = prune(&graph, &[], &[fetch.into()], &[]).unwrap();
         cut(&graph, &sub, &|_| 0, &|_, _| false).unwrap_err().to_string()
     };
-    assert!(error(mixed).starts_with("node 'mixed' (op 'Add'): its inputs come from different frames, 'one' and 'two'"));
-    assert_eq!(error(exit), "node 'exit' (op 'Exit') stands in no loop: its input does not come from an Enter");
-    assert_eq!(error(one), "'one:0' lies in loop 'one' and has a value per iteration: fetch what its Exit gives");
+    assert!(error(mixed).starts_with(
+        "node 'mixed' (op 'Add'): its inputs come from different frames, 'one' and 'two'"
+    ));
+    assert_eq!(
+        error(exit),
+        "node 'exit' (op 'Exit') stands in no loop: its input does not come from an Enter"
+    );
+    assert_eq!(
+        error(one),
+        "'one:0' lies in loop 'one' and has a value per iteration: fetch what its Exit gives"
+    );
 }
 
 #[test]
@@ -326,7 +345,10 @@ fn references_do_not_travel() {
     assert!(error.to_string().starts_with("'v:0' is a reference on"), "{error}");
     let fed = prune(&graph, &[x, variable.into()], &[assign.into()], &[]).unwrap();
     let error = cut(&graph, &fed, &|_| 0, &|_, _| false).unwrap_err();
-    assert_eq!(error.to_string(), "'v:0' is used as a reference and cannot be fed: feed what reads it");
+    assert_eq!(
+        error.to_string(),
+        "'v:0' is used as a reference and cannot be fed: feed what reads it"
+    );
     let whole = cut(&graph, &sub, &|_| 1, &|_, _| false).unwrap();
     check(&graph, &sub, &whole);
     assert_eq!(sends(&whole).iter().find(|t| t.tensor == "a:0").unwrap().dtype, DType::FLOAT);

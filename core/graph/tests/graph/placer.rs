@@ -1,9 +1,9 @@
 //! Which device runs which node.
 
 use crate::support::*;
+use tenon_framework::attr::{AttrList, AttrValue};
 use tenon_framework::{Code, DType, device::DeviceName};
 use tenon_graph::{Graph, GraphBuilder, NodeId, Placement, PlacerOptions, place, prune};
-use tenon_framework::attr::{AttrList, AttrValue};
 
 const CPU: usize = 0;
 const ACCEL_1: usize = 1;
@@ -39,7 +39,10 @@ fn priority_then_number_decide_where_nothing_is_asked() {
     let cast = b.op("Cast").name("c").input(y).attr("DstT", DType::INT32).build().unwrap();
     let placement = placed_all(&b.finish(), &PlacerOptions::default()).unwrap();
     assert_eq!(placement.device(y), Some(ACCEL_0));
-    assert_eq!(placement.of(y).unwrap().reason.to_string(), "asks for nothing: first device by priority that can run it");
+    assert_eq!(
+        placement.of(y).unwrap().reason.to_string(),
+        "asks for nothing: first device by priority that can run it"
+    );
     assert_eq!(placement.device(cast), Some(CPU));
     assert_eq!(
         placement.of(cast).unwrap().passed_over,
@@ -96,8 +99,10 @@ fn colocated_nodes_share_a_device() {
     let mut b = builder();
     let x = x(&mut b);
     let first = relu(&mut b, "first", x.node, "/device:ACCEL:1");
-    let second = b.op("Relu").name("second").input(x).attr("_class", class(&["first"])).build().unwrap();
-    let third = b.op("Relu").name("third").input(x).attr("_class", class(&["second"])).build().unwrap();
+    let second =
+        b.op("Relu").name("second").input(x).attr("_class", class(&["first"])).build().unwrap();
+    let third =
+        b.op("Relu").name("third").input(x).attr("_class", class(&["second"])).build().unwrap();
     let graph = b.finish();
     let placement = placed_all(&graph, &PlacerOptions::default()).unwrap();
     for id in [first, second, third] {
@@ -115,7 +120,13 @@ fn colocation_that_cannot_be_is_refused() {
     let mut b = builder();
     let x = x(&mut b);
     relu(&mut b, "a", x.node, "/cpu:0");
-    b.op("Relu").name("b").input(x).device("/device:ACCEL:0").attr("_class", class(&["a"])).build().unwrap();
+    b.op("Relu")
+        .name("b")
+        .input(x)
+        .device("/device:ACCEL:0")
+        .attr("_class", class(&["a"]))
+        .build()
+        .unwrap();
     let graph = b.finish();
     assert_eq!(
         placed_all(&graph, &PlacerOptions::default()).unwrap_err().to_string(),

@@ -3,7 +3,9 @@
 use crate::support::*;
 use proptest::prelude::*;
 use tenon_framework::DType;
-use tenon_graph::{Graph, ImportOptions, NodeId, Output, infer_shapes, prune};
+use tenon_graph::{
+    Graph, ImportOptions, NodeId, Output, PlacerOptions, infer_shapes, place, prune,
+};
 use tenon_proto::{GraphDef, NodeDef, decode_graph_def, encode};
 
 /// Node `at` of a random graph: its op, its data inputs and control inputs among earlier nodes.
@@ -56,10 +58,11 @@ fn all_the_way(def: &GraphDef) {
     let targets: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
     let sub = prune(&graph, &[], &[], &targets).unwrap();
     assert_eq!(sub.order.len(), graph.len(), "what is imported has no cycle");
-    if infer_shapes(&graph, &sub, &[]).is_ok() {
-        if let Ok(cut) = cut(&graph, &sub, &|id| id.index() % 3, &|_, _| false) {
-            crate::partition::check(&graph, &sub, &cut);
-        }
+    let _ = place(&graph, &sub, &Devices::new(), &PlacerOptions::default());
+    if infer_shapes(&graph, &sub, &[]).is_ok()
+        && let Ok(cut) = cut(&graph, &sub, &|id| id.index() % 3, &|_, _| false)
+    {
+        crate::partition::check(&graph, &sub, &cut);
     }
 }
 

@@ -63,5 +63,7 @@ fn loops_come_out_in_order() {
     let sub = sub(&graph, &[exit]);
     assert_eq!(sub.order.len(), graph.len());
     let place = |name: &str| sub.position(graph.target(name).unwrap()).unwrap();
-    assert!(place("loop/merge") < place("loop/switch") && place("loop/switch") < place("loop/next"));
+    assert!(
+        place("loop/merge") < place("loop/switch") && place("loop/switch") < place("loop/next")
+    );
 }

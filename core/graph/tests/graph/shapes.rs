@@ -20,7 +20,11 @@ fn shapes_and_constants_flow() {
     let shapes = infer_shapes(&graph, &sub(&graph, &[back.into()]), &[]).unwrap();
     assert_eq!(text(&shapes.shape(mm.into())), "[?,5]");
     assert_eq!(text(&shapes.shape(shape.into())), "[2]");
-    assert_eq!(text(&shapes.shape(back.into())), "[?,5]", "the shape computed in the graph is known");
+    assert_eq!(
+        text(&shapes.shape(back.into())),
+        "[?,5]",
+        "the shape computed in the graph is known"
+    );
     assert!(shapes.constant(w).is_some() && shapes.constant(mm.into()).is_none());
 }
 

@@ -29,6 +29,7 @@ fn test_ops() -> Vec<OpDef> {
         op("Assign", &["ref: Ref(T)", "value: T"], &["output_ref: Ref(T)"], &["T: type"]),
         op("ReadVariableOp", &["resource: resource"], &["value: dtype"], &["dtype: type"]),
         op("Split3", &["x: float"], &["a: float", "b: float", "c: float"], &[]),
+        op("Fork", &["x: T"], &["y: N * T"], &["N: int >= 1", "T: type"]),
         op("_Internal", &[], &["x: float"], &[]),
         op("Less", &["x: T", "y: T"], &["z: bool"], &["T: {float, int32}"]),
     ]

@@ -36,7 +36,8 @@ impl PackedForm {
         release: unsafe extern "C" fn(packed: *mut Packed),
         device: Option<Arc<PluginDevice>>,
     ) -> Option<PackedForm> {
-        (!raw.is_null()).then_some(PackedForm { raw, bytes, release, _device: device })
+        // Made only where there is a form: dropping one releases it.
+        (!raw.is_null()).then(|| PackedForm { raw, bytes, release, _device: device })
     }
 
     pub(super) fn as_raw(&self) -> *mut Packed {

@@ -1,0 +1,193 @@
+//! Resources and variables.
+
+use super::*;
+use crate::call::Cancellation;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tenon_framework::{Code, Tensor, tensor::host_memory};
+
+struct Counted(Arc<AtomicUsize>);
+
+impl Resource for Counted {
+    fn type_name(&self) -> &str {
+        "test.Counted"
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_resource_is_made_once_found_again_and_freed_with_its_last_holder() {
+    let manager = ResourceManager::new();
+    let freed = Arc::new(AtomicUsize::new(0));
+    let made = AtomicUsize::new(0);
+    let make = |name: &str| {
+        manager
+            .find_or_make("", name, "test.Counted", || {
+                made.fetch_add(1, Ordering::SeqCst);
+                Ok(ResourceRef::new(Counted(Arc::clone(&freed))))
+            })
+            .unwrap()
+    };
+    let (a, again, _b) = (make("a"), make("a"), make("b"));
+    assert_eq!(made.load(Ordering::SeqCst), 2);
+    assert!(manager.find(DEFAULT_CONTAINER, "a", "test.Counted").is_some());
+    assert!(manager.find("other", "a", "test.Counted").is_none());
+    assert!(manager.find("", "a", "test.Other").is_none());
+    assert!(manager.remove("", "a", "test.Counted"));
+    assert!(!manager.remove("", "a", "test.Counted"));
+    drop(a);
+    assert_eq!(freed.load(Ordering::SeqCst), 0, "one holder is left");
+    drop(again);
+    assert_eq!(freed.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_container_is_cleared_and_others_stay() {
+    let manager = ResourceManager::new();
+    manager.variable("", "v", DType::FLOAT).unwrap();
+    manager.variable("other", "v", DType::FLOAT).unwrap();
+    let kind = VARIABLE_TYPE.to_owned();
+    assert_eq!(
+        manager.list(),
+        [
+            ("localhost".to_owned(), "v".to_owned(), kind.clone()),
+            ("other".to_owned(), "v".to_owned(), kind)
+        ]
+    );
+    assert_eq!(manager.clear(""), 1);
+    assert_eq!(manager.clear("localhost"), 0);
+    assert_eq!(manager.list().len(), 1);
+}
+
+#[test]
+fn a_factory_that_fails_or_asks_for_itself_leaves_nothing() {
+    let manager = ResourceManager::new();
+    let no = || Err(KernelError::invalid_argument("no"));
+    assert!(manager.find_or_make("", "a", "t", no).is_err());
+    let error = manager.find_or_make("", "a", "t", || manager.find_or_make("", "a", "t", no));
+    assert!(error.err().unwrap().message.contains("its factory asks for the resource itself"));
+    assert!(manager.list().is_empty());
+    let outer = manager.find_or_make("", "a", "t", || {
+        manager.variable("", "inner", DType::FLOAT).map(|_| ())?;
+        manager.variable("", "a", DType::FLOAT)
+    });
+    assert!(outer.is_ok(), "a factory may make others");
+}
+
+#[test]
+fn many_threads_that_ask_at_once_get_one() {
+    let manager = ResourceManager::new();
+    let made = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let result = manager.find_or_make("", "slow", VARIABLE_TYPE, || {
+                    made.fetch_add(1, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(20));
+                    Ok(ResourceRef::new(Variable::new("slow", DType::FLOAT)))
+                });
+                assert!(result.is_ok());
+            });
+        }
+    });
+    assert_eq!(made.into_inner(), 1);
+}
+
+#[test]
+fn a_variable_keeps_its_type() {
+    let manager = ResourceManager::new();
+    let resource = manager.variable("", "v", DType::FLOAT).unwrap();
+    let error = manager.variable("", "v", DType::INT32).err().unwrap();
+    assert_eq!(
+        error.message,
+        "variable 'v' holds float, asked for as int32: use another name or the same type"
+    );
+    let variable = Variable::of(&resource).unwrap();
+    let error = variable.set(Some(Tensor::scalar(1i32).unwrap())).unwrap_err();
+    assert_eq!(error.message, "variable 'v' holds float, assigned int32");
+    let unset = variable.slot().err().unwrap();
+    assert_eq!(unset.code, Code::FAILED_PRECONDITION);
+}
+
+#[test]
+fn an_update_copies_only_when_somebody_else_holds_the_value() {
+    let variable = Variable::new("v", DType::INT32);
+    variable.set(Some(Tensor::from_slice(&[2], &[1i32, 2]).unwrap())).unwrap();
+    let copy = |tensor: &Tensor| crate::memory::copy_on_host(tensor, host_memory());
+    let before = variable.slot().unwrap().data;
+    let alone = variable.slot_for_update(copy).unwrap();
+    assert_eq!(alone.data, before);
+    let reader = variable.value().unwrap();
+    let shared = variable.slot_for_update(copy).unwrap();
+    assert_ne!(shared.data, before);
+    // SAFETY: the variable's own buffer of two elements, which nobody else holds.
+    unsafe { *shared.data.cast::<i32>() = 7 };
+    assert_eq!(reader.as_slice::<i32>().unwrap(), &[1, 2]);
+    assert_eq!(variable.value().unwrap().as_slice::<i32>().unwrap(), &[7, 2]);
+}
+
+#[test]
+fn locks_in_any_order_do_not_wait_for_each_other_for_ever() {
+    let variables: Vec<Variable> =
+        (0..3).map(|at| Variable::new(&format!("v{at}"), DType::INT32)).collect();
+    for variable in &variables {
+        variable.set(Some(Tensor::scalar(0i32).unwrap())).unwrap();
+    }
+    let cancellation = Cancellation::new();
+    let add = |order: [usize; 3]| {
+        for _ in 0..300 {
+            // A duplicate is locked once.
+            let list: Vec<&Variable> =
+                order.iter().chain(&order[..1]).map(|&at| &variables[at]).collect();
+            let _locked = LockedVariables::lock(&list, &cancellation).unwrap();
+            for variable in &variables {
+                let value = variable.value().unwrap().as_slice::<i32>().unwrap()[0];
+                std::thread::yield_now();
+                variable.set(Some(Tensor::scalar(value + 1).unwrap())).unwrap();
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
+            let add = &add;
+            scope.spawn(move || add(order));
+        }
+    });
+    for variable in &variables {
+        assert_eq!(variable.value().unwrap().as_slice::<i32>().unwrap(), &[1200]);
+    }
+}
+
+#[test]
+fn a_cancelled_step_stops_waiting_and_holds_nothing() {
+    let (first, second) = (Variable::new("a", DType::INT32), Variable::new("b", DType::INT32));
+    let holder = Cancellation::new();
+    let held = LockedVariables::lock(&[&second], &holder).unwrap();
+    let step = Cancellation::new();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| lock_variables(&[&first, &second], &step));
+        std::thread::sleep(Duration::from_millis(20));
+        step.cancel();
+        let error = waiting.join().unwrap().unwrap_err();
+        assert_eq!(error.code, Code::CANCELLED);
+        assert_eq!(error.message, "the step was cancelled while it waited for variable 'b'");
+    });
+    // The first one is free again, and the second still held.
+    drop(LockedVariables::lock(&[&first], &holder).unwrap());
+    drop(held);
+    drop(LockedVariables::lock(&[&first, &second], &holder).unwrap());
+}

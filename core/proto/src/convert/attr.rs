@@ -1,15 +1,13 @@
 //! Attribute values.
 
 use tenon_framework::DType;
-use tenon_framework::attr::{AttrList, AttrType, AttrValue, FuncValue};
 use tenon_framework::abi::AttrKind;
+use tenon_framework::attr::{AttrList, AttrType, AttrValue, FuncValue};
 
 use super::shape::{dtype_from_proto, dtype_to_proto, shape_from_proto, shape_to_proto};
 use super::tensor::tensor_to_proto;
 use super::{ConvertError, Decoder};
-use crate::{
-    AttrValue as AttrProto, AttrValueKind, ListValue, NameAttrList, decode,
-};
+use crate::{AttrValue as AttrProto, AttrValueKind, ListValue, NameAttrList, decode};
 
 impl Decoder<'_> {
     /// Reads an attribute that its op declares as `expected`. The declaration is needed because an empty
@@ -34,7 +32,10 @@ impl Decoder<'_> {
     ///
     /// # Errors
     /// As [`Decoder::attr`].
-    pub fn undeclared_attr(&mut self, proto: &AttrProto) -> Result<Option<AttrValue>, ConvertError> {
+    pub fn undeclared_attr(
+        &mut self,
+        proto: &AttrProto,
+    ) -> Result<Option<AttrValue>, ConvertError> {
         match &proto.value {
             None => Ok(None),
             Some(AttrValueKind::List(list)) if list_kinds(list).is_empty() => Ok(None),
@@ -88,9 +89,13 @@ impl Decoder<'_> {
             AttrKind::INT => AttrList::Int(list.i.clone()),
             AttrKind::FLOAT => AttrList::Float(list.f.clone()),
             AttrKind::BOOL => AttrList::Bool(list.b.clone()),
-            AttrKind::TYPE => AttrList::Type(collect(&list.r#type, |&number| dtype_from_proto(number))?),
+            AttrKind::TYPE => {
+                AttrList::Type(collect(&list.r#type, |&number| dtype_from_proto(number))?)
+            }
             AttrKind::SHAPE => AttrList::Shape(collect(&list.shape, shape_from_proto)?),
-            AttrKind::TENSOR => AttrList::Tensor(collect(&list.tensor, |proto| self.tensor(proto))?),
+            AttrKind::TENSOR => {
+                AttrList::Tensor(collect(&list.tensor, |proto| self.tensor(proto))?)
+            }
             _ => AttrList::Func(collect(&list.func, |call| self.function(call))?),
         })
     }

@@ -1,7 +1,7 @@
 //! What can go wrong between messages and framework types.
 
 use tenon_framework::attr::AttrType;
-use tenon_framework::shape::{PartialShape, Shape, ShapeError};
+use tenon_framework::shape::{PartialShape, ShapeError};
 use tenon_framework::tensor::TensorError;
 use tenon_framework::{Code, DType};
 
@@ -60,7 +60,7 @@ pub enum ConvertError {
         /// The type.
         dtype: DType,
         /// The shape.
-        shape: Shape,
+        shape: PartialShape,
         /// Bytes that it needs.
         expected: usize,
         /// Bytes that there are.
@@ -72,7 +72,7 @@ pub enum ConvertError {
     )]
     StringContent {
         /// The shape.
-        shape: Shape,
+        shape: PartialShape,
         /// Number of strings.
         expected: usize,
         /// What is wrong.
@@ -84,7 +84,7 @@ pub enum ConvertError {
         /// The type.
         dtype: DType,
         /// The shape.
-        shape: Shape,
+        shape: PartialShape,
         /// Its elements.
         expected: usize,
         /// Values given.
@@ -123,7 +123,7 @@ pub enum ConvertError {
     },
     /// The tensor cannot be made or read.
     #[error(transparent)]
-    Tensor(#[from] TensorError),
+    Tensor(Box<TensorError>),
     /// An attribute value without any kind.
     #[error("expected a value of type {expected}, found an attribute without value")]
     NoValue {
@@ -151,6 +151,12 @@ pub enum ConvertError {
     /// A nested message that cannot be read or written.
     #[error(transparent)]
     Message(#[from] ProtoError),
+}
+
+impl From<TensorError> for ConvertError {
+    fn from(error: TensorError) -> Self {
+        Self::Tensor(Box::new(error))
+    }
 }
 
 impl ConvertError {

@@ -3,9 +3,9 @@
 use tenon_framework::attr::{AttrList, AttrValue};
 use tenon_framework::op::{Allowed, ArgDef, ArgType, AttrDef, OpDef};
 
+use super::ConvertError;
 use super::attr::attr_to_proto;
 use super::shape::dtype_to_proto;
-use super::ConvertError;
 use crate::{ArgDef as ArgProto, AttrDef as AttrDefProto, OpDef as OpProto};
 
 /// The message of an op definition. Shape function and source are not part of it.

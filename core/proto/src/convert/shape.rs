@@ -1,7 +1,7 @@
 //! Element types and shapes.
 
-use tenon_framework::shape::{PartialShape, Shape};
 use tenon_framework::DType;
+use tenon_framework::shape::{PartialShape, Shape};
 
 use super::ConvertError;
 use crate::{Dim, TensorShapeProto};

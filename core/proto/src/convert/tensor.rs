@@ -77,7 +77,12 @@ impl Decoder<'_> {
 /// How many elements have no value of their own.
 fn missing_values(dtype: DType, shape: Shape, found: usize) -> Result<usize, ConvertError> {
     let expected = shape.elements();
-    expected.checked_sub(found).ok_or(ConvertError::TooManyValues { dtype, shape, expected, found })
+    expected.checked_sub(found).ok_or(ConvertError::TooManyValues {
+        dtype,
+        shape: shape.into(),
+        expected,
+        found,
+    })
 }
 
 /// Appends `extra` bytes that repeat the last `size` ones; `extra` is a multiple of `size`.
@@ -96,7 +101,12 @@ fn packed(dtype: DType, shape: Shape, content: &[u8]) -> Result<Tensor, ConvertE
     let size = value_size(dtype)?;
     let expected = shape.elements().saturating_mul(size);
     if content.len() != expected {
-        return Err(ConvertError::ContentLength { dtype, shape, expected, found: content.len() });
+        return Err(ConvertError::ContentLength {
+            dtype,
+            shape: shape.into(),
+            expected,
+            found: content.len(),
+        });
     }
     Ok(Tensor::from_bytes(dtype, shape.dims(), content)?)
 }
@@ -113,7 +123,7 @@ fn value_size(dtype: DType) -> Result<usize, ConvertError> {
 /// `EncodeStringList`).
 fn packed_strings(content: &[u8], shape: Shape) -> Result<Tensor, ConvertError> {
     let expected = shape.elements();
-    let fail = |problem| ConvertError::StringContent { shape, expected, problem };
+    let fail = |problem| ConvertError::StringContent { shape: shape.into(), expected, problem };
     // Each length takes a byte at least, so that the vector below is no larger than the data.
     if expected > content.len() {
         return Err(fail("fewer bytes than lengths"));
@@ -152,10 +162,18 @@ fn listed(proto: &TensorProto, dtype: DType) -> Result<(Vec<u8>, usize), Convert
         DType::COMPLEX64 => flat(pairs(&proto.scomplex_val, dtype)?, |v| v.to_ne_bytes()),
         DType::COMPLEX128 => flat(pairs(&proto.dcomplex_val, dtype)?, |v| v.to_ne_bytes()),
         DType::INT32 | DType::QINT32 => flat(ints, |v| v.to_ne_bytes()),
-        DType::INT16 | DType::QINT16 => narrow(ints, dtype, |v| i16::try_from(v).map(i16::to_ne_bytes))?,
-        DType::UINT16 | DType::QUINT16 => narrow(ints, dtype, |v| u16::try_from(v).map(u16::to_ne_bytes))?,
-        DType::INT8 | DType::QINT8 => narrow(ints, dtype, |v| i8::try_from(v).map(i8::to_ne_bytes))?,
-        DType::UINT8 | DType::QUINT8 => narrow(ints, dtype, |v| u8::try_from(v).map(u8::to_ne_bytes))?,
+        DType::INT16 | DType::QINT16 => {
+            narrow(ints, dtype, |v| i16::try_from(v).map(i16::to_ne_bytes))?
+        }
+        DType::UINT16 | DType::QUINT16 => {
+            narrow(ints, dtype, |v| u16::try_from(v).map(u16::to_ne_bytes))?
+        }
+        DType::INT8 | DType::QINT8 => {
+            narrow(ints, dtype, |v| i8::try_from(v).map(i8::to_ne_bytes))?
+        }
+        DType::UINT8 | DType::QUINT8 => {
+            narrow(ints, dtype, |v| u8::try_from(v).map(u8::to_ne_bytes))?
+        }
         DType::HALF | DType::BFLOAT16 => narrow(&proto.half_val, dtype, half_bits)?,
         _ => return Err(ConvertError::Unsupported { dtype }),
     };

@@ -1,7 +1,7 @@
 use std::path::Path;
 
-use tenon_framework::attr::{AttrList, AttrType, AttrValue, FuncValue};
 use tenon_framework::abi::AttrKind;
+use tenon_framework::attr::{AttrList, AttrType, AttrValue, FuncValue};
 use tenon_framework::op::OpDef;
 use tenon_framework::shape::PartialShape;
 use tenon_framework::{Code, DType, Tensor};
@@ -33,7 +33,9 @@ fn refused(proto: &TensorProto) -> String {
 
 fn unhex(text: &str) -> Vec<u8> {
     let text = if text == "-" { "" } else { text };
-    (0..text.len() / 2).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap()).collect()
+    (0..text.len() / 2)
+        .map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap())
+        .collect()
 }
 
 /// TensorFlow's Python names of the types that differ from those of op definitions.
@@ -111,10 +113,8 @@ fn a_few_bytes_do_not_expand_without_limit() {
     );
     let huge = proto(DType::COMPLEX128, &[i64::MAX]);
     assert_eq!(tensor_from_proto(&huge).unwrap_err().code(), Code::RESOURCE_EXHAUSTED);
-    let strings = TensorProto {
-        string_val: vec![vec![b'x'; 1 << 20]],
-        ..proto(DType::STRING, &[1 << 20])
-    };
+    let strings =
+        TensorProto { string_val: vec![vec![b'x'; 1 << 20]], ..proto(DType::STRING, &[1 << 20]) };
     assert_eq!(tensor_from_proto(&strings).unwrap_err().code(), Code::RESOURCE_EXHAUSTED);
 }
 
@@ -125,7 +125,10 @@ fn the_limit_holds_for_all_that_one_decoder_reads() {
     assert!(decoder.tensor(&splat).is_ok());
     assert!(decoder.tensor(&splat).is_ok());
     let error = decoder.tensor(&splat).unwrap_err();
-    assert!(error.to_string().contains("needs 64 bytes beyond what is encoded, and 0 are left"), "{error}");
+    assert!(
+        error.to_string().contains("needs 64 bytes beyond what is encoded, and 0 are left"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -185,7 +188,11 @@ fn shapes_go_there_and_back() {
 
 fn sample_attrs() -> Vec<AttrValue> {
     let call = NameAttrList { name: "f".to_owned(), ..NameAttrList::default() };
-    let func = FuncValue { name: "f".to_owned(), call: prost::Message::encode_to_vec(&call), definition: Vec::new() };
+    let func = FuncValue {
+        name: "f".to_owned(),
+        call: prost::Message::encode_to_vec(&call),
+        definition: Vec::new(),
+    };
     let shape = PartialShape::new(&[-1, 2]).unwrap();
     let tensor = Tensor::from_slice(&[2], &[1.0f32, f32::NAN]).unwrap();
     vec![
@@ -247,7 +254,9 @@ fn attributes_of_another_kind_are_refused() {
     let name = "T".to_owned();
     assert!(refused(Some(AttrValueKind::Placeholder(name))).contains("the placeholder 'T'"));
     let mixed = ListValue { i: vec![1], b: vec![true], ..ListValue::default() };
-    assert!(refused(Some(AttrValueKind::List(Box::new(mixed)))).ends_with("a list of several kinds"));
+    assert!(
+        refused(Some(AttrValueKind::List(Box::new(mixed)))).ends_with("a list of several kinds")
+    );
 }
 
 #[test]
@@ -259,7 +268,10 @@ fn a_function_brings_its_definition() {
     let encoded = prost::Message::encode_to_vec(&function);
     let library = FunctionDefLibrary { function: vec![function], ..FunctionDefLibrary::default() };
     let call = |name: &str| AttrProto {
-        value: Some(AttrValueKind::Func(NameAttrList { name: name.to_owned(), ..Default::default() })),
+        value: Some(AttrValueKind::Func(NameAttrList {
+            name: name.to_owned(),
+            ..Default::default()
+        })),
     };
     let kind = AttrType::one(AttrKind::FUNC);
     let mut decoder = Decoder::new().with_library(&library).with_expansion_limit(encoded.len());
@@ -277,7 +289,12 @@ fn op_definitions_are_written() {
         "Sample",
         &["x: T", "many: N * T", "any: Tin", "ref: Ref(int32)"],
         &["y: float"],
-        &["T: {float, int32} = DT_FLOAT", "N: int >= 2", "Tin: list(type)", "mode: {'a', 'b'} = 'a'"],
+        &[
+            "T: {float, int32} = DT_FLOAT",
+            "N: int >= 2",
+            "Tin: list(type)",
+            "mode: {'a', 'b'} = 'a'",
+        ],
     )
     .unwrap();
     let proto = op_def_to_proto(&op).unwrap();

@@ -134,9 +134,10 @@ fn same_type(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     c.share(0, 0, c.dims(0))
 }
 
+/// Evaluates a value of type `Option` with `$t` naming the Rust type of a dtype; `None` for others.
 macro_rules! by_type {
     ($dtype:expr, $t:ident => $value:expr) => {
-        by_type!(@arms $dtype, $t => $value; BOOL bool, INT8 i8, INT16 i16, INT32 i32, INT64 i64,
+        $crate::kernels::cast::by_type!(@arms $dtype, $t => $value; BOOL bool, INT8 i8, INT16 i16, INT32 i32, INT64 i64,
             UINT8 u8, UINT16 u16, UINT32 u32, UINT64 u64, HALF f16, BFLOAT16 bf16, FLOAT f32, DOUBLE f64)
     };
     (@arms $dtype:expr, $t:ident => $value:expr; $($name:ident $ty:ty),*) => {
@@ -149,6 +150,8 @@ macro_rules! by_type {
         }
     };
 }
+
+pub(super) use by_type;
 
 fn to_any<S>(target: DType) -> Option<Run>
 where
@@ -166,10 +169,17 @@ fn choose(source: DType, target: DType, truncate: bool) -> Option<Run> {
         (DType::DOUBLE, DType::FLOAT) if truncate => return Some(cast_truncated::<f64, f32, 29>),
         (DType::DOUBLE, DType::HALF) if truncate => return Some(cast_truncated::<f64, f16, 42>),
         (DType::FLOAT, DType::HALF) if truncate => return Some(cast_truncated::<f32, f16, 13>),
-        (DType::FLOAT, DType::BFLOAT16) if truncate => return Some(cast_truncated::<f32, bf16, 16>),
+        (DType::FLOAT, DType::BFLOAT16) if truncate => {
+            return Some(cast_truncated::<f32, bf16, 16>);
+        }
         _ => {}
     }
     by_type!(source, S => to_any::<S>(target))
+}
+
+/// The error for a pair without a function.
+pub(super) fn unsupported(source: DType, target: DType) -> KernelError {
+    KernelError::unimplemented(format!("cast of {source} to {target} is not supported"))
 }
 
 struct Cast(Run);
@@ -177,9 +187,8 @@ struct Cast(Run);
 impl Kernel for Cast {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (source, target): (DType, DType) = (c.attr("SrcT")?, c.attr("DstT")?);
-        choose(source, target, c.attr("Truncate")?).map(Cast).ok_or_else(|| {
-            KernelError::unimplemented(format!("cast of {source} to {target} is not supported"))
-        })
+        let run = choose(source, target, c.attr("Truncate")?);
+        run.map(Cast).ok_or_else(|| unsupported(source, target))
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -187,9 +196,20 @@ impl Kernel for Cast {
     }
 }
 
-const TYPES: &[DType] = &[
-    DType::BOOL, DType::INT8, DType::INT16, DType::INT32, DType::INT64, DType::UINT8, DType::UINT16,
-    DType::UINT32, DType::UINT64, DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE,
+pub(super) const TYPES: &[DType] = &[
+    DType::BOOL,
+    DType::INT8,
+    DType::INT16,
+    DType::INT32,
+    DType::INT64,
+    DType::UINT8,
+    DType::UINT16,
+    DType::UINT32,
+    DType::UINT64,
+    DType::HALF,
+    DType::BFLOAT16,
+    DType::FLOAT,
+    DType::DOUBLE,
 ];
 
 register_kernel!("Cast" on "CPU": Cast, types = ("SrcT", TYPES), types = ("DstT", TYPES),

@@ -75,7 +75,7 @@ fn exp(x: f32) -> f32 {
     let p = p * r + 8.333_452e-3;
     let p = p * r + 4.166_579_6e-2;
     let p = p * r + 1.666_666_5e-1;
-    let p = p * r + 5.000_000_1e-1;
+    let p = p * r + 5e-1;
     let y = p * (r * r) + r + 1.0;
     // In two steps: the power alone may be beyond what float holds when the result is not.
     let n = (shifted.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
@@ -102,7 +102,7 @@ fn ln(x: f32) -> f32 {
     let p = p * m - 1.666_805_8e-1;
     let p = p * m + 2.000_071_5e-1;
     let p = p * m - 2.499_999_4e-1;
-    let p = p * m + 3.333_333_1e-1;
+    let p = p * m + 3.333_333e-1;
     let y = p * m * z + e * LN2_LOW - 0.5 * z;
     let y = m + y + e * LN2_HIGH;
     let y = if x < f32::INFINITY { y } else { x };
@@ -115,10 +115,10 @@ fn tanh(x: f32) -> f32 {
     let a = x.abs();
     let z = a * a;
     let p = -5.704_988_7e-3;
-    let p = p * z + 2.063_908_9e-2;
+    let p = p * z + 2.063_909e-2;
     let p = p * z - 5.373_971_6e-2;
     let p = p * z + 1.333_144_2e-1;
-    let p = p * z - 3.333_328_2e-1;
+    let p = p * z - 3.333_328e-1;
     let small = p * z * a + a;
     let large = 1.0 - 2.0 / (exp(a + a) + 1.0);
     let y = if a < 0.625 { small } else { large };
@@ -166,7 +166,8 @@ mod tests {
             .map(|x| {
                 let expected = exact(x.into());
                 let rounded = expected as f32;
-                let ulp = f64::from(f32::from_bits(rounded.abs().to_bits() + 1)) - f64::from(rounded.abs());
+                let ulp = f64::from(f32::from_bits(rounded.abs().to_bits() + 1))
+                    - f64::from(rounded.abs());
                 (f64::from(f(x)) - expected).abs() / ulp
             })
             .fold(0.0, f64::max)
@@ -187,7 +188,10 @@ mod tests {
     #[test]
     fn special_values_are_those_of_the_functions() {
         let (inf, nan) = (f32::INFINITY, f32::NAN);
-        assert_eq!((exp(inf), exp(-inf), exp(0.0), exp(-200.0), exp(89.0)), (inf, 0.0, 1.0, 0.0, inf));
+        assert_eq!(
+            (exp(inf), exp(-inf), exp(0.0), exp(-200.0), exp(89.0)),
+            (inf, 0.0, 1.0, 0.0, inf)
+        );
         assert_eq!((ln(0.0), ln(-0.0), ln(inf), ln(1.0)), (-inf, -inf, inf, 0.0));
         assert_eq!((tanh(inf), tanh(-inf), tanh(1e-10)), (1.0, -1.0, 1e-10));
         assert!(tanh(-0.0).is_sign_negative());

@@ -10,10 +10,7 @@ use crate::{
 };
 use half::{bf16, f16};
 use tenon_sdk::{
-    DType, KernelError,
-    author::ComputeContext,
-    geometry::BroadcastPlan,
-    reg::Numerics,
+    DType, KernelError, author::ComputeContext, geometry::BroadcastPlan, reg::Numerics,
     register_kernel,
 };
 
@@ -65,8 +62,9 @@ fn add_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 /// 1) from left to right, then sums of eight at a time.
 fn add_n<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let dims = c.dims(0);
-    let inputs: Vec<&[T]> =
-        (0..c.input_count()).map(|i| Ok(c.input::<T>(i)?.data)).collect::<Result<_, KernelError>>()?;
+    let inputs: Vec<&[T]> = (0..c.input_count())
+        .map(|i| Ok(c.input::<T>(i)?.data))
+        .collect::<Result<_, KernelError>>()?;
     if let Some(i) = (0..inputs.len()).find(|&i| c.dims(i) != dims) {
         return Err(KernelError::invalid_argument(format!(
             "inputs to AddN must have the same shape: input 0 has {dims:?}, input {i} has {:?}",

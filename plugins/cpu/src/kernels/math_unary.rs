@@ -58,7 +58,11 @@ register_kernel!("Sigmoid" on "CPU": fn sigmoid<T> for "T" in [f16, bf16, f32, f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{arch::Level, kernels::elementwise::map, testing::{assert_ulps, values}};
+    use crate::{
+        arch::Level,
+        kernels::elementwise::map,
+        testing::{assert_ulps, values},
+    };
     use tenon_reference::math_unary as reference;
 
     fn check<T: Compute, O: UnaryOp<T::Wide>>(expected: fn(&[T], &mut [T]), ulps: f64) {

@@ -9,4 +9,4 @@ pub mod math_binary;
 pub mod math_unary;
 pub mod nn;
 pub mod reduction;
-//mod reference;
+mod reference;

@@ -86,7 +86,8 @@ fn shapes<'a>(c: &ComputeContext<'a>, inputs: Range<usize>) -> Vec<&'a [i64]> {
     inputs.map(|i| c.dims(i)).collect()
 }
 
-fn concat(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+/// The plan of a call of `ConcatV2`, whose last input is the axis.
+pub fn concat_plan(c: &ComputeContext<'_>) -> Result<ConcatPlan, KernelError> {
     let axis_input = c.input_count().saturating_sub(1);
     let axis = c.integers(axis_input)?;
     let &[axis] = &axis[..] else {
@@ -100,12 +101,24 @@ fn concat(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             "scalars cannot be concatenated along an axis: use Pack",
         ));
     }
-    let plan = ConcatPlan::concat(&shapes(c, 0..axis_input), axis)?;
-    write(c, 0..axis_input, &plan)
+    Ok(ConcatPlan::concat(&shapes(c, 0..axis_input), axis)?)
 }
 
-struct Pack {
+fn concat(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let plan = concat_plan(c)?;
+    write(c, 0..c.input_count() - 1, &plan)
+}
+
+/// `Pack`.
+pub struct Pack {
     axis: i64,
+}
+
+impl Pack {
+    /// The plan of a call.
+    pub fn plan(&self, c: &ComputeContext<'_>) -> Result<ConcatPlan, KernelError> {
+        Ok(ConcatPlan::pack(&shapes(c, 0..c.input_count()), self.axis)?)
+    }
 }
 
 impl Kernel for Pack {
@@ -115,7 +128,7 @@ impl Kernel for Pack {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let inputs = 0..c.input_count();
-        let plan = ConcatPlan::pack(&shapes(c, inputs.clone()), self.axis)?;
+        let plan = self.plan(c)?;
         if inputs.len() == 1 && c.slot(0)?.dtype != DType::STRING {
             return c.share(0, 0, &plan.output);
         }
@@ -139,7 +152,8 @@ mod tests {
         let (a, b): (Vec<u16>, Vec<u16>) = ((0..60).collect(), (100..130).collect());
         for (dims, axis) in [([&[6i64, 10][..], &[3, 10]], 0), ([&[6, 10], &[6, 5]], 1)] {
             let plan = ConcatPlan::concat(&dims, axis).unwrap();
-            let views = [View { dims: dims[0], data: &a[..] }, View { dims: dims[1], data: &b[..] }];
+            let views =
+                [View { dims: dims[0], data: &a[..] }, View { dims: dims[1], data: &b[..] }];
             let mut expected = vec![0; 90];
             reference::concat(&plan, &views, &mut expected);
             let sources =

@@ -2,10 +2,7 @@
 
 use super::{JOINED, Word, by_size, element_size, words, words_mut};
 use tenon_sdk::{
-    DType, KernelError,
-    author::ComputeContext,
-    geometry::element_count,
-    reg::Numerics,
+    DType, KernelError, author::ComputeContext, geometry::element_count, reg::Numerics,
     register_kernel,
 };
 
@@ -15,7 +12,8 @@ fn compute<W: Word>(c: &ComputeContext<'_>, dims: &[i64]) -> Result<(), KernelEr
     Ok(())
 }
 
-fn fill(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+/// Dimensions of the output of a call.
+pub fn fill_dims(c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
     if c.dims(0).len() > 1 {
         return Err(KernelError::invalid_argument(format!(
             "dims must be a vector, found shape {:?}",
@@ -28,7 +26,11 @@ fn fill(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             c.dims(1)
         )));
     }
-    let dims = c.integers(0)?;
+    c.integers(0)
+}
+
+fn fill(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let dims = fill_dims(c)?;
     let len = element_count(&dims)?;
     if c.slot(1)?.dtype == DType::STRING {
         let value = c.strings(1)?[0];

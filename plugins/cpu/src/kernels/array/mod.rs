@@ -1,44 +1,83 @@
 //! Ops that move elements and do not look at them: one instance per element size serves every type.
 //! Strings are moved by the reference kernels, as slices of bytes.
 
-mod concat;
-mod fill;
+pub(super) mod concat;
+pub(super) mod fill;
 mod gather;
-mod pad;
-mod strided_slice;
-mod transpose;
+pub(super) mod pad;
+pub(super) mod strided_slice;
+pub(super) mod transpose;
 
 use tenon_sdk::{DType, KernelError, author::ComputeContext};
 
 /// Numbers that every op here moves.
-pub(crate) const NUMBERS: &[DType] = &[
-    DType::BOOL, DType::INT8, DType::INT16, DType::INT32, DType::INT64, DType::UINT8, DType::UINT16,
-    DType::UINT32, DType::UINT64, DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE,
+pub(super) const NUMBERS: &[DType] = &[
+    DType::BOOL,
+    DType::INT8,
+    DType::INT16,
+    DType::INT32,
+    DType::INT64,
+    DType::UINT8,
+    DType::UINT16,
+    DType::UINT32,
+    DType::UINT64,
+    DType::HALF,
+    DType::BFLOAT16,
+    DType::FLOAT,
+    DType::DOUBLE,
 ];
 
 /// [`NUMBERS`] and the quantised types that TensorFlow slices and pads.
-pub(crate) const SLICED: &[DType] = &[
-    DType::BOOL, DType::INT8, DType::INT16, DType::INT32, DType::INT64, DType::UINT8, DType::UINT16,
-    DType::UINT32, DType::UINT64, DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE,
-    DType::QINT8, DType::QUINT8, DType::QINT32,
+pub(super) const SLICED: &[DType] = &[
+    DType::BOOL,
+    DType::INT8,
+    DType::INT16,
+    DType::INT32,
+    DType::INT64,
+    DType::UINT8,
+    DType::UINT16,
+    DType::UINT32,
+    DType::UINT64,
+    DType::HALF,
+    DType::BFLOAT16,
+    DType::FLOAT,
+    DType::DOUBLE,
+    DType::QINT8,
+    DType::QUINT8,
+    DType::QINT32,
 ];
 
 /// [`NUMBERS`] and all quantised types.
-pub(crate) const JOINED: &[DType] = &[
-    DType::BOOL, DType::INT8, DType::INT16, DType::INT32, DType::INT64, DType::UINT8, DType::UINT16,
-    DType::UINT32, DType::UINT64, DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE,
-    DType::QINT8, DType::QUINT8, DType::QINT16, DType::QUINT16, DType::QINT32,
+pub(super) const JOINED: &[DType] = &[
+    DType::BOOL,
+    DType::INT8,
+    DType::INT16,
+    DType::INT32,
+    DType::INT64,
+    DType::UINT8,
+    DType::UINT16,
+    DType::UINT32,
+    DType::UINT64,
+    DType::HALF,
+    DType::BFLOAT16,
+    DType::FLOAT,
+    DType::DOUBLE,
+    DType::QINT8,
+    DType::QUINT8,
+    DType::QINT16,
+    DType::QUINT16,
+    DType::QINT32,
 ];
 
 /// Elements of a size, whatever they mean.
-pub(crate) trait Word: Copy + Default + Send + Sync + 'static {}
+pub(super) trait Word: Copy + Default + Send + Sync + 'static {}
 impl Word for u8 {}
 impl Word for u16 {}
 impl Word for u32 {}
 impl Word for u64 {}
 
 /// Bytes of a tensor as words of its element size.
-pub(crate) fn words<W: Word>(bytes: &[u8]) -> Result<&[W], KernelError> {
+pub(super) fn words<W: Word>(bytes: &[u8]) -> Result<&[W], KernelError> {
     // SAFETY: every bit pattern is a word.
     match unsafe { bytes.align_to::<W>() } {
         ([], words, []) => Ok(words),
@@ -47,7 +86,7 @@ pub(crate) fn words<W: Word>(bytes: &[u8]) -> Result<&[W], KernelError> {
 }
 
 /// [`words`] to be written.
-pub(crate) fn words_mut<W: Word>(bytes: &mut [u8]) -> Result<&mut [W], KernelError> {
+pub(super) fn words_mut<W: Word>(bytes: &mut [u8]) -> Result<&mut [W], KernelError> {
     // SAFETY: every bit pattern is a word, and every word's bytes are bytes.
     match unsafe { bytes.align_to_mut::<W>() } {
         ([], words, []) => Ok(words),
@@ -61,7 +100,7 @@ fn misaligned() -> KernelError {
 }
 
 /// Size of the elements of an input.
-pub(crate) fn element_size(c: &ComputeContext<'_>, input: usize) -> Result<usize, KernelError> {
+pub(super) fn element_size(c: &ComputeContext<'_>, input: usize) -> Result<usize, KernelError> {
     let dtype = c.slot(input)?.dtype;
     dtype
         .size()
@@ -82,4 +121,4 @@ macro_rules! by_size {
         }
     };
 }
-pub(crate) use by_size;
+pub(super) use by_size;

@@ -52,7 +52,8 @@ fn copy_rows<W: Word>(plan: &PadPlan, x: &[W], y: &mut [W]) {
     y[done..].fill(W::default());
 }
 
-fn pad(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+/// Paddings of a call: a pair per dimension.
+pub fn paddings(c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
     let rank = c.dims(0).len();
     if c.dims(1) != [rank as i64, 2] {
         return Err(KernelError::invalid_argument(format!(
@@ -60,7 +61,11 @@ fn pad(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             c.dims(1)
         )));
     }
-    let paddings = c.integers(1)?;
+    c.integers(1)
+}
+
+fn pad(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let paddings = paddings(c)?;
     let output = pad_dims(c.dims(0), &paddings)?;
     let len = element_count(&output)?;
     if paddings.iter().all(|&pad| pad == 0) {

@@ -5,18 +5,21 @@ use tenon_reference::array as reference;
 use tenon_sdk::{
     DType, KernelError, View,
     author::{ComputeContext, CreateContext, Kernel},
-    geometry::{SliceMasks, StridedSlice as Slice, StridedSliceSpec, element_count, row_major_strides},
+    geometry::{
+        SliceMasks, StridedSlice as Slice, StridedSliceSpec, element_count, row_major_strides,
+    },
     reg::Numerics,
     register_kernel,
 };
 
-struct StridedSlice {
+/// `StridedSlice`.
+pub struct StridedSlice {
     masks: SliceMasks,
 }
 
 impl StridedSlice {
     /// The slice of this call.
-    fn solve(&self, c: &ComputeContext<'_>) -> Result<Slice, KernelError> {
+    pub fn solve(&self, c: &ComputeContext<'_>) -> Result<Slice, KernelError> {
         for (input, name) in [(1, "begin"), (2, "end"), (3, "strides")] {
             if c.dims(input).len() != 1 {
                 return Err(KernelError::invalid_argument(format!(

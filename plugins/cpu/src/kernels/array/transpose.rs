@@ -14,7 +14,8 @@ use tenon_sdk::{
 /// Side of the square of elements that is turned at a time: both sides stay in the cache.
 const TILE: usize = 16;
 
-fn plan(c: &ComputeContext<'_>) -> Result<TransposePlan, KernelError> {
+/// The plan of a call.
+pub fn transpose_plan(c: &ComputeContext<'_>) -> Result<TransposePlan, KernelError> {
     if c.dims(1).len() != 1 {
         return Err(KernelError::invalid_argument(format!(
             "perm must be a vector, found shape {:?}",
@@ -46,10 +47,7 @@ fn turn_blocks<W: Word>(x: &[W], [rows, cols, block]: [usize; 3], first: usize, 
     }
 }
 
-fn compute<W: Word>(
-    c: &ComputeContext<'_>,
-    plan: &TransposePlan,
-) -> Result<(), KernelError> {
+fn compute<W: Word>(c: &ComputeContext<'_>, plan: &TransposePlan) -> Result<(), KernelError> {
     let x = words::<W>(c.input_bytes(0)?)?;
     let y = words_mut::<W>(c.output_bytes(0, plan.output_dims())?)?;
     let TransposeKind::Matrix { batch, rows, cols, block } = plan.kind() else {
@@ -77,7 +75,7 @@ fn compute<W: Word>(
 }
 
 fn transpose(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let plan = plan(c)?;
+    let plan = transpose_plan(c)?;
     if let TransposeKind::Copy { .. } = plan.kind() {
         return c.share(0, 0, plan.output_dims());
     }
@@ -85,7 +83,7 @@ fn transpose(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 }
 
 fn transpose_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let plan = plan(c)?;
+    let plan = transpose_plan(c)?;
     let x = c.strings(0)?;
     let mut y = vec![&b""[..]; plan.len()];
     reference::transpose(&plan, &x, &mut y);

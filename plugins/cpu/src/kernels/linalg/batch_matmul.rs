@@ -4,7 +4,10 @@ use super::{
     matmul::{convert_down, operands, widen},
     product::{Factor, Target, cost_ns, parallel_product, product},
 };
-use crate::{lane::Compute, split::{Parts, for_units}};
+use crate::{
+    lane::Compute,
+    split::{Parts, for_units},
+};
 use half::{bf16, f16};
 use std::marker::PhantomData;
 use tenon_sdk::{
@@ -16,13 +19,16 @@ use tenon_sdk::{
 };
 
 /// Attributes; real numbers are their own conjugates, so `adj` is transposition.
-struct Adjoint {
-    x: bool,
-    y: bool,
+pub struct Adjoint {
+    /// Of `x`.
+    pub x: bool,
+    /// Of `y`.
+    pub y: bool,
 }
 
 impl Adjoint {
-    fn new(c: &CreateContext<'_>) -> Result<Adjoint, KernelError> {
+    /// Reads them.
+    pub fn new(c: &CreateContext<'_>) -> Result<Adjoint, KernelError> {
         Ok(Adjoint { x: c.attr("adj_x")?, y: c.attr("adj_y")? })
     }
 }
@@ -54,9 +60,8 @@ fn products<T: Factor>(
             let (i, j) = pairs[at];
             let (a, b) = operands(size, &x[i * x_len..], &y[j * y_len..]);
             // SAFETY: each product writes a matrix of its own, inside the output.
-            let target = unsafe {
-                Target::new(z.as_mut_ptr().add(at * z_len), size.m, size.n, strides)
-            };
+            let target =
+                unsafe { Target::new(z.as_mut_ptr().add(at * z_len), size.m, size.n, strides) };
             product(a, b, target);
         }
     })

@@ -22,7 +22,8 @@ pub struct Transposed {
 }
 
 impl Transposed {
-    fn new(c: &CreateContext<'_>) -> Result<Transposed, KernelError> {
+    /// Reads the attributes.
+    pub fn new(c: &CreateContext<'_>) -> Result<Transposed, KernelError> {
         Ok(Transposed { a: c.attr("transpose_a")?, b: c.attr("transpose_b")? })
     }
 }

@@ -255,9 +255,8 @@ mod tests {
                 // SAFETY: the target is the whole vector.
                 let target = unsafe { Target::new(found.as_mut_ptr(), m, n, strides) };
                 product(a, b, target);
-                let order: Vec<T> = (0..m * n)
-                    .map(|at| found[at / n * strides[0] + at % n * strides[1]])
-                    .collect();
+                let order: Vec<T> =
+                    (0..m * n).map(|at| found[at / n * strides[0] + at % n * strides[1]]).collect();
                 assert_close(&order, &expected, 40.0 * relative, relative);
             }
         }
@@ -265,7 +264,8 @@ mod tests {
 
     #[test]
     fn products_of_every_size_and_layout_agree_with_plain_sums() {
-        for (m, n, k) in [(1, 64, 64), (5, 83, 7), (1, 1, 1), (3, 2, 0), (33, 40, 50), (4, 129, 3)] {
+        for (m, n, k) in [(1, 64, 64), (5, 83, 7), (1, 1, 1), (3, 2, 0), (33, 40, 50), (4, 129, 3)]
+        {
             check::<f32>(m, n, k, 1e-5);
             check::<f64>(m, n, k, 1e-13);
             check::<i32>(m, n, k, 0.0);

@@ -62,7 +62,10 @@ register_kernel!("Relu" on "CPU": fn relu_avx512, types = ("T", &[DType::FLOAT])
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{kernels::elementwise::map, testing::{assert_ulps, values}};
+    use crate::{
+        kernels::elementwise::map,
+        testing::{assert_ulps, values},
+    };
     use tenon_reference::nn as reference;
 
     fn check<T: Compute, O: UnaryOp<T::Wide>>(expected: fn(&[T], &mut [T])) {

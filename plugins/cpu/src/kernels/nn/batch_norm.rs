@@ -183,28 +183,63 @@ struct Statistics {
     reserved: [Vec<f32>; 2],
 }
 
-struct FusedBatchNorm<T> {
-    epsilon: f32,
-    factor: f32,
+/// Attributes.
+pub struct Attributes {
+    /// Added to the variance.
+    pub epsilon: f32,
+    /// `exponential_avg_factor`: share of this batch in the running statistics.
+    pub factor: f32,
+    /// Order of the dimensions.
     format: DataFormat,
-    is_training: bool,
+    /// Whether to normalise by the statistics of the batch.
+    pub is_training: bool,
+}
+
+impl Attributes {
+    /// Reads them.
+    pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
+        Ok(Attributes {
+            epsilon: c.attr("epsilon")?,
+            factor: c.attr("exponential_avg_factor")?,
+            format: DataFormat::parse(c.attr("data_format")?)?,
+            is_training: c.attr("is_training")?,
+        })
+    }
+
+    /// Whether `mean` and `variance` are read.
+    fn reads_statistics(&self) -> bool {
+        !self.is_training || self.factor != 1.0
+    }
+
+    /// Splits `x` at its channels, and checks the lists of a call: a value per channel, and where `mean` and
+    /// `variance` are not read, anything.
+    pub fn split(&self, c: &ComputeContext<'_>) -> Result<ChannelSplit, KernelError> {
+        let split = ChannelSplit::with_vector(c.dims(0), self.format, "scale", c.dims(1))?;
+        ChannelSplit::with_vector(c.dims(0), self.format, "offset", c.dims(2))?;
+        for (input, name) in [(3, "mean"), (4, "variance")] {
+            if self.reads_statistics() && c.dims(input) != [split.channels as i64] {
+                return Err(KernelError::invalid_argument(format!(
+                    "{name} must have shape [{}], a value per channel of x, unless in training with an \
+                     exponential_avg_factor of 1; found {:?}",
+                    split.channels,
+                    c.dims(input)
+                )));
+            }
+        }
+        Ok(split)
+    }
+}
+
+struct FusedBatchNorm<T> {
+    attributes: Attributes,
     element: PhantomData<T>,
 }
 
 impl<T: Compute<Wide = f32>> FusedBatchNorm<T> {
     /// The statistics that come in; in training with a factor of 1 they are not read, and may be empty.
     fn given(&self, c: &ComputeContext<'_>, channels: usize) -> Result<[Vec<f32>; 2], KernelError> {
-        if self.is_training && self.factor == 1.0 {
+        if !self.attributes.reads_statistics() {
             return Ok([vec![0.0; channels], vec![0.0; channels]]);
-        }
-        for (input, name) in [(3, "mean"), (4, "variance")] {
-            if c.dims(input) != [channels as i64] {
-                return Err(KernelError::invalid_argument(format!(
-                    "{name} must have shape [{channels}], a value per channel of x, unless in training \
-                     with an exponential_avg_factor of 1; found {:?}",
-                    c.dims(input)
-                )));
-            }
         }
         Ok([c.input::<f32>(3)?.data.to_vec(), c.input::<f32>(4)?.data.to_vec()])
     }
@@ -221,7 +256,7 @@ impl<T: Compute<Wide = f32>> FusedBatchNorm<T> {
             let all = |value: f32| [vec![value; split.channels], vec![value; split.channels]];
             return Ok(Statistics { used: given, running: all(f32::NAN), reserved: all(0.0) });
         }
-        if !self.is_training {
+        if !self.attributes.is_training {
             return Ok(Statistics { used: given.clone(), running: given.clone(), reserved: given });
         }
         let zeros = vec![0.0; split.channels];
@@ -233,35 +268,29 @@ impl<T: Compute<Wide = f32>> FusedBatchNorm<T> {
         let unbiased = (count / (count - 1.0).max(1.0)) as f32;
         let update = |old: &[f32], new: &[f32], by: f32| -> Vec<f32> {
             let mix = |(&old, &new): (&f32, &f32)| {
-                if self.factor == 1.0 {
-                    new * by
-                } else {
-                    (1.0 - self.factor) * old + self.factor * (new * by)
-                }
+                let factor = self.attributes.factor;
+                if factor == 1.0 { new * by } else { (1.0 - factor) * old + factor * (new * by) }
             };
             old.iter().zip(new).map(mix).collect()
         };
         let running = [update(&given[0], &mean, 1.0), update(&given[1], &variance, unbiased)];
-        Ok(Statistics { used: [mean.clone(), variance.clone()], running, reserved: [mean, variance] })
+        Ok(Statistics {
+            used: [mean.clone(), variance.clone()],
+            running,
+            reserved: [mean, variance],
+        })
     }
 }
 
 impl<T: Compute<Wide = f32>> Kernel for FusedBatchNorm<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(FusedBatchNorm {
-            epsilon: c.attr("epsilon")?,
-            factor: c.attr("exponential_avg_factor")?,
-            format: DataFormat::parse(c.attr("data_format")?)?,
-            is_training: c.attr("is_training")?,
-            element: PhantomData,
-        })
+        Ok(FusedBatchNorm { attributes: Attributes::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<T>(0)?;
         let (scale, offset) = (c.input::<f32>(1)?, c.input::<f32>(2)?);
-        let split = ChannelSplit::with_vector(x.dims, self.format, "scale", scale.dims)?;
-        ChannelSplit::with_vector(x.dims, self.format, "offset", offset.dims)?;
+        let split = self.attributes.split(c)?;
         let Statistics { used: [mean, variance], running, reserved } =
             self.statistics(c, &split, x.data)?;
         let per_channel = [split.channels as i64];
@@ -274,7 +303,7 @@ impl<T: Compute<Wide = f32>> Kernel for FusedBatchNorm<T> {
         let factors: Vec<f32> = variance
             .iter()
             .zip(scale.data)
-            .map(|(&variance, &scale)| scale / (variance + self.epsilon).sqrt())
+            .map(|(&variance, &scale)| scale / (variance + self.attributes.epsilon).sqrt())
             .collect();
         let y = c.output::<T>(0, x.dims)?.data;
         if y.is_empty() {

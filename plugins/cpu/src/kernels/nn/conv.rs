@@ -124,9 +124,9 @@ impl Sizes {
 
 /// Whether output pixel `i` reads input pixel `i` and no other.
 fn is_pointwise(g: &Conv2dGeometry) -> bool {
-    [&g.height, &g.width].iter().all(|w| {
-        w.kernel == 1 && w.stride == 1 && w.pad_before == 0 && w.pad_after == 0
-    })
+    [&g.height, &g.width]
+        .iter()
+        .all(|w| w.kernel == 1 && w.stride == 1 && w.pad_before == 0 && w.pad_after == 0)
 }
 
 /// A 1x1 convolution in its own type of computation: products of the image itself.
@@ -178,7 +178,8 @@ fn by_patches<T: Compute<Wide: Factor>>(
     let results = if narrow { block * s.group_outputs } else { 0 };
     let panels = Panels::<T::Wide>::new(c, units, block * s.patch + results)?;
     let y = Parts::new(y);
-    let cost = cost_ns::<T::Wide>(block, s.outputs, s.patch) + 0.3 * (block * s.patch * s.groups) as f64;
+    let cost =
+        cost_ns::<T::Wide>(block, s.outputs, s.patch) + 0.3 * (block * s.patch * s.groups) as f64;
     for_units(c, units, cost, |range| {
         let mut panel = panels.take();
         for unit in range {

@@ -1,10 +1,10 @@
 //! Kernels of neural networks.
 
 mod activation;
-mod batch_norm;
+pub(super) mod batch_norm;
 mod bias;
-mod conv;
+pub(super) mod conv;
 mod depthwise;
 mod im2col;
-mod pool;
+pub(super) mod pool;
 mod softmax;

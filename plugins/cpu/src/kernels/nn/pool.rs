@@ -75,7 +75,7 @@ vectorised! {
 }
 
 /// Attributes of a pooling.
-struct Attributes {
+pub struct Attributes {
     ksize: Vec<i64>,
     strides: Vec<i64>,
     padding: Padding,
@@ -84,7 +84,8 @@ struct Attributes {
 }
 
 impl Attributes {
-    fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
+    /// Reads them.
+    pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
         let explicit = c.attrs().has("explicit_paddings");
         Ok(Attributes {
             ksize: c.attr("ksize")?,
@@ -95,7 +96,8 @@ impl Attributes {
         })
     }
 
-    fn params<'a>(&'a self, input: &'a [i64]) -> Pool2dParams<'a> {
+    /// With the shape of a call.
+    pub fn params<'a>(&'a self, input: &'a [i64]) -> Pool2dParams<'a> {
         Pool2dParams {
             input,
             ksize: &self.ksize,
@@ -140,14 +142,12 @@ fn pool<T: Element, F: Fold<T>>(
 fn pool_depth<T: Element, F: Fold<T>>(g: &Pool2dGeometry, x: &[T], y: &mut [T]) {
     let [rows, columns] = [g.height.output as usize, g.width.output as usize];
     let depth = g.depth_window as usize;
-    let at = g.format.strides(
-        g.height.input as usize,
-        g.width.input as usize,
-        g.in_channels as usize,
-    );
+    let at =
+        g.format.strides(g.height.input as usize, g.width.input as usize, g.in_channels as usize);
     let out = g.format.strides(rows, columns, g.out_channels as usize);
     for n in 0..g.batch as usize {
-        for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+        for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)))
+        {
             let pixel = match (g.height.input_at(row, 0), g.width.input_at(column, 0)) {
                 (Some(row), Some(column)) => Some(n * at[0] + row * at[1] + column * at[2]),
                 _ => None,
@@ -155,7 +155,8 @@ fn pool_depth<T: Element, F: Fold<T>>(g: &Pool2dGeometry, x: &[T], y: &mut [T]) 
             for channel in 0..g.out_channels as usize {
                 let taken = if pixel.is_some() { depth } else { 0 };
                 let first = pixel.unwrap_or(0) + channel * depth * at[3];
-                let state = (0..taken).fold(F::START, |state, d| F::take(state, x[first + d * at[3]]));
+                let state =
+                    (0..taken).fold(F::START, |state, d| F::take(state, x[first + d * at[3]]));
                 y[n * out[0] + row * out[1] + column * out[2] + channel * out[3]] =
                     F::finish(state, taken);
             }

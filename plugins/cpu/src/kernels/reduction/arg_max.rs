@@ -79,6 +79,16 @@ fn search<T: LowestFinite, I: IndexElement>(
     }
 }
 
+/// The dimension of a call.
+pub fn scalar_dimension(c: &ComputeContext<'_>) -> Result<i64, KernelError> {
+    match (&c.integers(1)?[..], c.dims(1)) {
+        (&[dimension], []) => Ok(dimension),
+        (_, dims) => Err(KernelError::invalid_argument(format!(
+            "dimension must be a scalar, found shape {dims:?}"
+        ))),
+    }
+}
+
 struct ArgMax<T> {
     output: DType,
     element: PhantomData<T>,
@@ -87,14 +97,7 @@ struct ArgMax<T> {
 impl<T: LowestFinite> ArgMax<T> {
     fn write<I: IndexElement>(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<T>(0)?;
-        let dimension = c.integers(1)?;
-        let (&[axis], []) = (&dimension[..], c.dims(1)) else {
-            return Err(KernelError::invalid_argument(format!(
-                "dimension must be a scalar, found shape {:?}",
-                c.dims(1)
-            )));
-        };
-        let g = ArgGeometry::new(x.dims, axis)?;
+        let g = ArgGeometry::new(x.dims, scalar_dimension(c)?)?;
         if u32::try_from(g.len).is_err() {
             return Err(KernelError::invalid_argument(format!(
                 "the dimension to search has {} elements, at most {} are supported",

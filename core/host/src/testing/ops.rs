@@ -1,0 +1,160 @@
+//! Ops and kernels for tests.
+
+use super::fake::Fake;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tenon_abi::Slot;
+use tenon_framework::{
+    KernelError, PartialShape,
+    author::{
+        AsyncCall, ComputeContext, CreateContext, InOut, Kernel, Mode, Packed, Supported,
+    },
+    device::author::{device_of, stream_of},
+    register_kernel, register_op,
+};
+
+register_op!("HostTestDouble", inputs = &["x: float"], outputs = &["y: float"], attrs = &[]);
+register_op!("HostTestLater", inputs = &["x: float"], outputs = &["y: float"],
+    attrs = &["mode: string"]);
+register_op!("HostTestScale", inputs = &["x: float", "factor: float"], outputs = &["y: float"],
+    attrs = &["limit: int = 4"]);
+
+fn double(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let dims = c.dims(0);
+    match c.in_place::<f32>(0, 0, dims)? {
+        InOut::InPlace(values) => values.iter_mut().for_each(|value| *value *= 2.0),
+        InOut::Separate(from, to) => {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = from * 2.0);
+        }
+    }
+    Ok(())
+}
+
+/// On the fake device: enqueued, so that the result is there when the stream has run.
+fn double_on_device(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let input = *c.slot(0)?;
+    let output = *c.prepare(0, c.dims(0))?;
+    // SAFETY: a kernel of the device type, with the state and the stream of the call.
+    unsafe {
+        let device = device_of::<Fake>(c.device_state());
+        let stream = stream_of::<Fake>(c.stream())
+            .ok_or_else(|| KernelError::internal("no stream"))?;
+        device.enqueue_doubling(input.data, output.data, input.bytes as usize, stream);
+    }
+    Ok(())
+}
+
+register_kernel!("HostTestDouble" on "CPU": fn double, in_place = &[(0, 0)]);
+register_kernel!("HostTestDouble" on "LOOSE": fn double, in_place = &[(0, 0)]);
+register_kernel!("HostTestDouble" on "FAKE": fn double_on_device);
+
+/// Doubles on a thread of its own, or ends otherwise, as `mode` says.
+struct Later {
+    mode: String,
+}
+
+impl Kernel for Later {
+    const MODE: Mode = Mode::Async;
+
+    fn new(context: &CreateContext<'_>) -> Result<Later, KernelError> {
+        let mode: &str = context.attr("mode")?;
+        Ok(Later { mode: mode.to_owned() })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        double(c)
+    }
+
+    fn start(&self, mut call: AsyncCall) {
+        match self.mode.as_str() {
+            "thread" => {
+                std::thread::spawn(move || {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    let result = double(&call.context());
+                    call.finish(result);
+                });
+            }
+            "now" => {
+                let result = double(&call.context());
+                call.finish(result);
+            }
+            "error" => call.finish(Err(KernelError::invalid_argument("as asked for"))),
+            "panic" => panic!("as asked for"),
+            _ => drop(call),
+        }
+    }
+}
+
+register_kernel!("HostTestLater" on "CPU": Later);
+
+/// Forms that were made and not yet freed.
+pub(crate) static FORMS: AtomicUsize = AtomicUsize::new(0);
+
+struct Form(f32);
+
+impl Drop for Form {
+    fn drop(&mut self) {
+        FORMS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Multiplies by a constant that it packs.
+struct Scale {
+    packed: Option<Packed>,
+}
+
+impl Kernel for Scale {
+    const PREPACKS: bool = true;
+    const HAS_SUPPORTS: bool = true;
+
+    fn new(_: &CreateContext<'_>) -> Result<Scale, KernelError> {
+        Ok(Scale { packed: None })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let form = self.packed.as_ref().and_then(Packed::get::<Form>);
+        let factor = match form {
+            Some(form) => form.0,
+            None => c.input::<f32>(1)?.data[0],
+        };
+        let x = c.input::<f32>(0)?;
+        let y = c.output::<f32>(0, x.dims)?;
+        y.data.iter_mut().zip(x.data).for_each(|(y, x)| *y = x * factor);
+        Ok(())
+    }
+
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        if input != 1 {
+            return Ok(None);
+        }
+        if view.elements != 1 {
+            return Err(KernelError::invalid_argument("factor: expected one element"));
+        }
+        FORMS.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: a constant in host memory with one float.
+        let factor = unsafe { *view.data.cast_const().cast::<f32>() };
+        Ok(Some(Packed::new(Form(factor), 4)))
+    }
+
+    fn attach_packed(&mut self, _input: usize, packed: &Packed) {
+        self.packed = Some(packed.clone());
+    }
+
+    fn supports(context: &CreateContext<'_>) -> Supported {
+        let limit: i64 = context.attr("limit").unwrap_or(0);
+        let shape: PartialShape = context.input_shape(0);
+        match shape.rank() {
+            None => Supported::DependsOnShapes,
+            Some(rank) if rank as i64 <= limit => Supported::Yes,
+            Some(rank) => Supported::No(format!("rank {rank} is above {limit}")),
+        }
+    }
+}
+
+register_kernel!("HostTestScale" on "CPU": Scale);
+
+/// Never writes its output.
+fn forgetful(_: &ComputeContext<'_>) -> Result<(), KernelError> {
+    Ok(())
+}
+
+register_kernel!("HostTestDouble" on "CPU": fn forgetful, label = "forgetful", on_request = true);

@@ -1,0 +1,113 @@
+//! Element by element.
+
+use super::ROUNDED;
+use half::{bf16, f16};
+use tenon_reference::{math_binary, math_unary, nn};
+use tenon_sdk::{
+    DType, KernelError,
+    author::ComputeContext,
+    element::{Float, Number},
+    geometry::BroadcastPlan,
+    reg::Numerics,
+    register_kernel,
+};
+
+macro_rules! unary {
+    ($($name:ident: $bound:ident = $function:path;)*) => {$(
+        fn $name<T: $bound>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            let x = c.input::<T>(0)?;
+            $function(x.data, c.output::<T>(0, x.dims)?.data);
+            Ok(())
+        }
+    )*};
+}
+
+unary! {
+    neg: Number = math_unary::neg;
+    square: Number = math_unary::square;
+    sqrt: Float = math_unary::sqrt;
+    rsqrt: Float = math_unary::rsqrt;
+    exp: Float = math_unary::exp;
+    log: Float = math_unary::log;
+    tanh: Float = math_unary::tanh;
+    sigmoid: Float = math_unary::sigmoid;
+    relu: Number = nn::relu;
+    relu6: Number = nn::relu6;
+}
+
+macro_rules! binary {
+    ($($name:ident: $bound:ident = $function:path;)*) => {$(
+        fn $name<T: $bound>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            let (x, y) = (c.input::<T>(0)?, c.input::<T>(1)?);
+            let plan = BroadcastPlan::new([x.dims, y.dims])?;
+            $function(&plan, x.data, y.data, c.output::<T>(0, plan.output_dims())?.data);
+            Ok(())
+        }
+    )*};
+}
+
+binary! {
+    add: Number = math_binary::add;
+    sub: Number = math_binary::sub;
+    mul: Number = math_binary::mul;
+    real_div: Float = math_binary::real_div;
+    maximum: Number = math_binary::maximum;
+    minimum: Number = math_binary::minimum;
+}
+
+fn add_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let plan = BroadcastPlan::new([c.dims(0), c.dims(1)])?;
+    let (x, y) = (c.strings(0)?, c.strings(1)?);
+    let mut z = vec![Vec::new(); plan.len()];
+    math_binary::map(&plan, &x, &y, &mut z, |x, y| [*x, *y].concat());
+    c.set_strings(0, plan.output_dims(), z.into_iter())
+}
+
+fn add_n<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let dims = c.dims(0);
+    let mut inputs = Vec::new();
+    for i in 0..c.input_count() {
+        let input = c.input::<T>(i)?;
+        if input.dims != dims {
+            return Err(KernelError::invalid_argument(format!(
+                "inputs to AddN must have the same shape: input 0 has {dims:?}, input {i} has {:?}",
+                input.dims
+            )));
+        }
+        inputs.push(input.data);
+    }
+    math_binary::add_n(&inputs, c.output::<T>(0, dims)?.data);
+    Ok(())
+}
+
+/// Registers a function for its element types.
+macro_rules! register {
+    ($($op:literal: $name:ident [$($ty:ty),*] $numerics:expr;)*) => {$(
+        register_kernel!($op on "CPU": fn $name<T> for "T" in [$($ty),*],
+            label = "reference", on_request = true, numerics = $numerics);
+    )*};
+}
+
+register! {
+    "Neg": neg [i8, i16, i32, i64, f16, bf16, f32, f64] Numerics::EXACT;
+    "Square": square [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64] Numerics::EXACT;
+    "Sqrt": sqrt [f16, bf16, f32, f64] ROUNDED;
+    "Rsqrt": rsqrt [f16, bf16, f32, f64] ROUNDED;
+    "Exp": exp [f16, bf16, f32, f64] ROUNDED;
+    "Log": log [f16, bf16, f32, f64] ROUNDED;
+    "Tanh": tanh [f16, bf16, f32, f64] ROUNDED;
+    "Sigmoid": sigmoid [f16, bf16, f32, f64] ROUNDED;
+    "Relu": relu [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64] Numerics::EXACT;
+    "Relu6": relu6 [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64] Numerics::EXACT;
+    "Add": add [i8, i16, i32, i64, u8, f16, bf16, f32, f64] Numerics::EXACT;
+    "AddV2": add [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64] Numerics::EXACT;
+    "Sub": sub [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64] Numerics::EXACT;
+    "Mul": mul [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64] Numerics::EXACT;
+    "RealDiv": real_div [f16, bf16, f32, f64] Numerics::EXACT;
+    "Maximum": maximum [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64] Numerics::EXACT;
+    "Minimum": minimum [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64] Numerics::EXACT;
+    "AddN": add_n [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64] Numerics::EXACT;
+}
+
+register_kernel!("Add" on "CPU": fn add_strings, types = ("T", &[DType::STRING]),
+    label = "reference", on_request = true, numerics = Numerics::EXACT);

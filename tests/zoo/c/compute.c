@@ -1,0 +1,260 @@
+/* What a call brings: arguments, slots, the step, cancellation, deadline, scratch, trace, errors. */
+#include "zoo.h"
+
+static TenonCode variadic(TenonKernelState *state, const TenonCall *call)
+{
+    const TenonRange xs = call->input_args[0];
+    const TenonRange ys = call->input_args[1];
+    const TenonRange sums = call->output_args[0];
+    float total = 0;
+    (void)state;
+    for (uint32_t input = ys.start; input < ys.start + ys.len; input++) {
+        const float *y = call->inputs[input]->data;
+        for (uint64_t at = 0; at < call->inputs[input]->elements; at++) {
+            total += y[at];
+        }
+    }
+    for (uint32_t at = 0; at < xs.len; at++) {
+        const TenonSlot *x = call->inputs[xs.start + at];
+        TenonCode code = zoo_prepare(call, sums.start + at, x->dims, x->rank);
+        const float *from = x->data;
+        float *to = call->outputs[sums.start + at].data;
+        if (code != TENON_OK) {
+            return code;
+        }
+        for (uint64_t element = 0; element < x->elements; element++) {
+            to[element] = from[element] + total;
+        }
+    }
+    return zoo_give_float(call, call->output_args[1].start, total);
+}
+
+static TenonCode variadic_shape(const TenonHost *host, TenonShapeCall *call)
+{
+    const TenonShapeTable *shapes = host->shapes;
+    uint32_t last = shapes->output_count(call) - 1;
+    for (uint32_t output = 0; output < last; output++) {
+        TenonCode code = shapes->set_output(call, output, shapes->input(call, output));
+        if (code != TENON_OK) {
+            return code;
+        }
+    }
+    return shapes->set_output(call, last, shapes->make_shape(call, NULL, 0));
+}
+
+OP(variadic, "ZooCVariadic", A2("xs: N * float", "ys: M * float"),
+   A2("sums: N * float", "total: float"), A2("N: int >= 1", "M: int >= 0"), 0, variadic_shape);
+STATELESS(variadic, variadic);
+KERNEL(variadic, "ZooCVariadic");
+
+static TenonCode type_list(TenonKernelState *state, const TenonCall *call)
+{
+    int64_t count = call->input_count;
+    TenonCode code = zoo_prepare(call, 0, &count, 1);
+    (void)state;
+    for (uint32_t input = 0; code == TENON_OK && input < call->input_count; input++) {
+        ((int64_t *)call->outputs[0].data)[input] = (int64_t)call->inputs[input]->bytes;
+    }
+    return code;
+}
+
+OP(type_list, "ZooCTypeList", A1("xs: T"), A1("bytes: int64"), A1("T: list(type) >= 1"), 0, NULL);
+STATELESS(type_list, type_list);
+KERNEL(type_list, "ZooCTypeList");
+
+/* Writes integers as a vector. */
+static TenonCode give_ints(const TenonCall *call, const int64_t *facts, size_t count)
+{
+    int64_t length = (int64_t)count;
+    TenonCode code = zoo_prepare(call, 0, &length, 1);
+    if (code == TENON_OK) {
+        memcpy(call->outputs[0].data, facts, count * sizeof *facts);
+    }
+    return code;
+}
+
+static TenonCode vector_of(const TenonHost *host, TenonShapeCall *call, int64_t length)
+{
+    TenonDimId dim = host->shapes->make_dim(call, length);
+    return host->shapes->set_output(call, 0, host->shapes->make_shape(call, &dim, 1));
+}
+
+static TenonCode slot_facts(TenonKernelState *state, const TenonCall *call)
+{
+    const TenonSlot *a = call->inputs[0];
+    const TenonSlot *b = call->inputs[1];
+    const int64_t facts[] = {
+        a->dtype,
+        a->rank,
+        a->memory,
+        (int64_t)a->elements,
+        (int64_t)a->bytes,
+        (a->flags & TENON_SLOT_FLAG_CONSTANT) != 0,
+        a->alias,
+        b->alias,
+    };
+    (void)state;
+    return give_ints(call, facts, ZOO_COUNT(facts));
+}
+
+static TenonCode slot_shape(const TenonHost *host, TenonShapeCall *call)
+{
+    return vector_of(host, call, 8);
+}
+
+OP(slot_facts, "ZooCSlotFacts", A2("a: T", "b: T"), A1("facts: int64"), A1("T: type"), 0,
+   slot_shape);
+STATELESS(slot_facts, slot_facts);
+KERNEL(slot_facts, "ZooCSlotFacts");
+
+static TenonCode step_facts(TenonKernelState *state, const TenonCall *call)
+{
+    const int64_t facts[] = {
+        (int64_t)call->step->step_id,
+        (int64_t)call->frame,
+        (int64_t)call->iteration,
+    };
+    (void)state;
+    return give_ints(call, facts, ZOO_COUNT(facts));
+}
+
+static TenonCode step_shape(const TenonHost *host, TenonShapeCall *call)
+{
+    return vector_of(host, call, 3);
+}
+
+OP(step_facts, "ZooCStepFacts", A0(), A1("facts: int64"), A0(), TENON_OP_FLAG_STATEFUL, step_shape);
+STATELESS(step_facts, step_facts);
+KERNEL(step_facts, "ZooCStepFacts");
+
+static TenonCode cancel_flag(TenonKernelState *state, const TenonCall *call)
+{
+    (void)state;
+    if (tenon_cancelled(call)) {
+        return zoo_fail(call, TENON_CANCELLED, "the step is cancelled");
+    }
+    return zoo_give_bool(call, 0, 0);
+}
+
+OP(cancel_flag, "ZooCCancelFlag", A0(), A1("cancelled: bool"), A0(), TENON_OP_FLAG_STATEFUL,
+   zoo_shape_scalar);
+STATELESS(cancel_flag, cancel_flag);
+KERNEL(cancel_flag, "ZooCCancelFlag");
+
+static TenonCode deadline(TenonKernelState *state, const TenonCall *call)
+{
+    uint64_t end = call->step->deadline_ns;
+    uint64_t now = call->services->now_ns();
+    (void)state;
+    if (end == 0) {
+        return zoo_give_int(call, 0, -1);
+    }
+    return zoo_give_int(call, 0, end > now ? (int64_t)(end - now) : 0);
+}
+
+OP(deadline, "ZooCDeadline", A0(), A1("remaining_ns: int64"), A0(), TENON_OP_FLAG_STATEFUL,
+   zoo_shape_scalar);
+STATELESS(deadline, deadline);
+KERNEL(deadline, "ZooCDeadline");
+
+static TenonCode scratch(TenonKernelState *state, const TenonCall *call)
+{
+    const TenonSlot *x = call->inputs[0];
+    void *lent;
+    TenonCode code;
+    (void)state;
+    code = call->services->scratch(call->record, x->bytes, 64, TENON_HOST_MEMORY, &lent);
+    if (code != TENON_OK) {
+        return code;
+    }
+    if ((uintptr_t)lent % 64 != 0) {
+        return zoo_fail(call, TENON_INTERNAL, "scratch memory is not aligned to 64 bytes");
+    }
+    memcpy(lent, x->data, x->bytes);
+    code = zoo_prepare_like(call, 0, 0);
+    if (code == TENON_OK) {
+        const float *from = lent;
+        float *to = call->outputs[0].data;
+        for (uint64_t at = 0; at < x->elements; at++) {
+            to[at] = from[x->elements - 1 - at];
+        }
+    }
+    return code;
+}
+
+OP(scratch, "ZooCScratch", A1("x: float"), A1("y: float"), A0(), 0, zoo_shape_same);
+STATELESS(scratch, scratch);
+KERNEL(scratch, "ZooCScratch");
+
+static TenonCode traced(TenonKernelState *state, const TenonCall *call)
+{
+    const TenonSlot *x = call->inputs[0];
+    uint64_t begin = call->tracing ? call->services->now_ns() : 0;
+    TenonCode code = zoo_prepare_like(call, 0, 0);
+    (void)state;
+    if (code == TENON_OK) {
+        const float *from = x->data;
+        float *to = call->outputs[0].data;
+        for (uint64_t at = 0; at < x->elements; at++) {
+            to[at] = from[at] + from[at];
+        }
+    }
+    if (call->tracing) {
+        call->services->trace(call->record, tenon_str("zoo.double"), begin,
+                              call->services->now_ns());
+    }
+    return code;
+}
+
+OP(traced, "ZooCTrace", A1("x: float"), A1("y: float"), A0(), 0, zoo_shape_same);
+STATELESS(traced, traced);
+KERNEL(traced, "ZooCTrace");
+
+typedef struct Failure {
+    TenonCode code;
+    ZooText message;
+} Failure;
+
+static TenonCode create_failure(const TenonCreate *create, TenonKernelState **state)
+{
+    int64_t number;
+    TenonStr message;
+    TenonCode code = zoo_attr_int(create, "code", &number);
+    if (code == TENON_OK) {
+        code = zoo_attr_text(create, "message", &message);
+    }
+    if (code != TENON_OK) {
+        return code;
+    }
+    if (number < 1 || number > 16) {
+        return zoo_refuse(create, TENON_INVALID_ARGUMENT, "code: expected 1 to 16");
+    }
+    code = zoo_new_state(create, sizeof(Failure), state);
+    if (code == TENON_OK) {
+        Failure *failure = (Failure *)*state;
+        failure->code = (TenonCode)number;
+        zoo_add_bytes(&failure->message, message);
+    }
+    return code;
+}
+
+static TenonCode fail(TenonKernelState *state, const TenonCall *call)
+{
+    const Failure *failure = (const Failure *)state;
+    return call->services->fail(call->record, failure->code, zoo_str(&failure->message));
+}
+
+OP(failure, "ZooCFailure", A0(), A1("y: float"), A2("code: int", "message: string"),
+   TENON_OP_FLAG_STATEFUL, NULL);
+STATEFUL(failure, create_failure, fail, zoo_free_state);
+KERNEL(failure, "ZooCFailure");
+
+static const TenonOpDef *const ops[] = {
+    &variadic_op, &type_list_op, &slot_facts_op, &step_facts_op, &cancel_flag_op,
+    &deadline_op, &scratch_op,   &traced_op,     &failure_op,
+};
+static const TenonKernelDef *const kernels[] = {
+    &variadic_kernel, &type_list_kernel, &slot_facts_kernel, &step_facts_kernel,
+    &cancel_flag_kernel, &deadline_kernel, &scratch_kernel, &traced_kernel, &failure_kernel,
+};
+ZOO_LIST(zoo_compute);

@@ -1,0 +1,134 @@
+/* A resource of the plugin's own: a counter, reached by name or by handle. */
+#include "zoo.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* Counters that are alive, so that a test sees that each is destroyed. */
+static atomic_llong live_counters;
+
+typedef struct Counter {
+    atomic_llong count;
+} Counter;
+
+static TenonCode new_counter(void *data, void **value, TenonSink *sink)
+{
+    Counter *counter = malloc(sizeof *counter);
+    (void)data;
+    if (counter == NULL) {
+        zoo_host->report(sink, tenon_str("no memory for a counter"));
+        return TENON_RESOURCE_EXHAUSTED;
+    }
+    atomic_init(&counter->count, 0);
+    atomic_fetch_add(&live_counters, 1);
+    *value = counter;
+    return TENON_OK;
+}
+
+static void destroy_counter(void *value)
+{
+    free(value);
+    atomic_fetch_sub(&live_counters, 1);
+}
+
+static const TenonResourceType counter_type = {
+    .struct_size = sizeof(TenonResourceType),
+    .name = TENON_STR("zoo_c.Counter"),
+    .destroy = destroy_counter,
+};
+
+/* Finds or makes the counter that the state names; a counted reference. */
+static TenonCode find_counter(const TenonKernelState *state, const TenonCall *call,
+                              TenonResource **result)
+{
+    const ZooNamed *named = (const ZooNamed *)state;
+    return zoo_host->state->resource(call->record, zoo_str(&named->container),
+                                     zoo_str(&named->name), &counter_type, new_counter, NULL,
+                                     result);
+}
+
+static TenonCode next(TenonKernelState *state, const TenonCall *call)
+{
+    TenonResource *resource;
+    Counter *counter;
+    int64_t count;
+    TenonCode code = find_counter(state, call, &resource);
+    if (code != TENON_OK) {
+        return code;
+    }
+    counter = zoo_host->state->resource_value(resource, &counter_type);
+    count = atomic_fetch_add(&counter->count, 1) + 1;
+    zoo_host->state->release_resource(resource);
+    code = zoo_give_int(call, 0, count);
+    return code != TENON_OK ? code : zoo_give_int(call, 1, atomic_load(&live_counters));
+}
+
+OP(next, "ZooCCounterNext", A0(), A2("count: int64", "live: int64"),
+   A2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL,
+   zoo_shape_two_scalars);
+STATEFUL(next, zoo_create_named, next, zoo_free_state);
+KERNEL(next, "ZooCCounterNext");
+
+static TenonCode handle(TenonKernelState *state, const TenonCall *call)
+{
+    TenonResource *resource;
+    TenonCode code = zoo_prepare(call, 0, NULL, 0);
+    if (code == TENON_OK) {
+        code = find_counter(state, call, &resource);
+    }
+    if (code == TENON_OK) {
+        /* The counted reference moves into the element. */
+        ((TenonResourceElement *)call->outputs[0].data)->resource = resource;
+    }
+    return code;
+}
+
+OP(handle, "ZooCCounterHandle", A0(), A1("handle: resource"),
+   A2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL,
+   zoo_shape_scalar);
+STATEFUL(handle, zoo_create_named, handle, zoo_free_state);
+KERNEL(handle, "ZooCCounterHandle");
+
+static TenonCode read_counter(TenonKernelState *state, const TenonCall *call)
+{
+    const TenonSlot *slot = call->inputs[0];
+    Counter *counter = NULL;
+    (void)state;
+    if (slot->dtype == TENON_RESOURCE && slot->elements > 0) {
+        const TenonResourceElement *element = slot->data;
+        counter = zoo_host->state->resource_value(element->resource, &counter_type);
+    }
+    if (counter == NULL) {
+        return zoo_fail(call, TENON_INVALID_ARGUMENT,
+                        "handle: expected a resource of type zoo_c.Counter");
+    }
+    return zoo_give_int(call, 0, atomic_load(&counter->count));
+}
+
+OP(read, "ZooCCounterRead", A1("handle: resource"), A1("count: int64"), A0(),
+   TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
+STATELESS(read, read_counter);
+KERNEL(read, "ZooCCounterRead");
+
+static TenonCode remove_counter(TenonKernelState *state, const TenonCall *call)
+{
+    const ZooNamed *named = (const ZooNamed *)state;
+    TenonCode code = zoo_host->state->remove_resource(call->record, zoo_str(&named->container),
+                                                      zoo_str(&named->name), counter_type.name);
+    if (code != TENON_OK && code != TENON_NOT_FOUND) {
+        return code;
+    }
+    return zoo_give_bool(call, 0, code == TENON_OK);
+}
+
+OP(remove, "ZooCCounterRemove", A0(), A1("removed: bool"),
+   A2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL,
+   zoo_shape_scalar);
+STATEFUL(remove, zoo_create_named, remove_counter, zoo_free_state);
+KERNEL(remove, "ZooCCounterRemove");
+
+static const TenonOpDef *const ops[] = { &next_op, &handle_op, &read_op, &remove_op };
+static const TenonKernelDef *const kernels[] = {
+    &next_kernel, &handle_kernel, &read_kernel, &remove_kernel,
+};
+ZOO_LIST(zoo_resources);

@@ -1,0 +1,197 @@
+/* What the host lends: threads, knobs, the log, memory, names, paths, the clock. */
+#include "zoo.h"
+
+#include <stdatomic.h>
+
+/* What the workers of one call share. */
+typedef struct Shared {
+    const float *from;
+    float *to;
+    uint32_t workers;
+    atomic_int strangers;
+} Shared;
+
+static void double_block(void *data, uint64_t begin, uint64_t end, uint32_t worker)
+{
+    Shared *shared = data;
+    if (worker >= shared->workers) {
+        atomic_fetch_add(&shared->strangers, 1);
+    }
+    for (uint64_t at = begin; at < end; at++) {
+        shared->to[at] = shared->from[at] + shared->from[at];
+    }
+}
+
+static TenonCode parallel(TenonKernelState *state, const TenonCall *call)
+{
+    const TenonSlot *x = call->inputs[0];
+    Shared shared = { .from = x->data, .workers = call->services->parallelism(call->record) };
+    TenonCode code = zoo_prepare_like(call, 0, 0);
+    (void)state;
+    if (code != TENON_OK) {
+        return code;
+    }
+    shared.to = call->outputs[0].data;
+    call->services->parallel_for(call->record, x->elements, 1000, double_block, &shared);
+    return zoo_give_bool(call, 1, atomic_load(&shared.strangers) == 0);
+}
+
+OP(parallel, "ZooCParallel", A1("x: float"), A2("y: float", "within: bool"), A0(), 0,
+   zoo_shape_same_and_scalar);
+STATELESS(parallel, parallel);
+KERNEL(parallel, "ZooCParallel");
+
+static void add_knob(ZooText *text, const TenonKnobValue *value)
+{
+    switch (value->kind) {
+    case TENON_KNOB_BOOL:
+        zoo_add(text, "%s", value->boolean ? "true" : "false");
+        break;
+    case TENON_KNOB_INT:
+        zoo_add(text, "%lld", (long long)value->int_value);
+        break;
+    case TENON_KNOB_FLOAT:
+        zoo_add(text, "%g", value->float_value);
+        break;
+    default:
+        zoo_add_bytes(text, value->text);
+    }
+}
+
+static TenonCode knobs(TenonKernelState *state, const TenonCall *call)
+{
+    static const char *const names[] = { "enabled", "answer", "ratio", "greeting" };
+    ZooText texts[ZOO_COUNT(names)] = { 0 };
+    (void)state;
+    for (size_t at = 0; at < ZOO_COUNT(names); at++) {
+        TenonKnobValue value;
+        TenonCode code = zoo_host->knob(zoo_plugin, tenon_str(names[at]), &value);
+        if (code != TENON_OK) {
+            return zoo_fail(call, code, "a knob that this plugin declared is missing");
+        }
+        add_knob(&texts[at], &value);
+    }
+    return zoo_give_texts(call, 0, texts, ZOO_COUNT(texts));
+}
+
+OP(knobs, "ZooCKnobs", A0(), A1("facts: string"), A0(), TENON_OP_FLAG_STATEFUL, zoo_shape_vector);
+STATELESS(knobs, knobs);
+KERNEL(knobs, "ZooCKnobs");
+
+static TenonCode create_log(const TenonCreate *create, TenonKernelState **state)
+{
+    TenonStr message;
+    TenonCode code = zoo_attr_text(create, "message", &message);
+    if (code == TENON_OK) {
+        code = zoo_new_state(create, sizeof(ZooText), state);
+    }
+    if (code == TENON_OK) {
+        zoo_add_bytes((ZooText *)*state, message);
+    }
+    return code;
+}
+
+static TenonCode write_log(TenonKernelState *state, const TenonCall *call)
+{
+    zoo_host->log(zoo_plugin, TENON_LOG_WARN, zoo_str((const ZooText *)state));
+    return zoo_give_bool(call, 0, 1);
+}
+
+OP(log, "ZooCLog", A0(), A1("y: bool"), A1("message: string"), TENON_OP_FLAG_STATEFUL,
+   zoo_shape_scalar);
+STATEFUL(log, create_log, write_log, zoo_free_state);
+KERNEL(log, "ZooCLog");
+
+#define TABLE_ALIGNMENT 64
+
+/* A table in memory of the host's, which accounts for it. */
+typedef struct Squares {
+    int64_t *table;
+    int64_t count;
+} Squares;
+
+static uint64_t table_bytes(const Squares *squares)
+{
+    return (uint64_t)squares->count * sizeof *squares->table;
+}
+
+static TenonCode create_squares(const TenonCreate *create, TenonKernelState **state)
+{
+    Squares squares;
+    TenonCode code = zoo_attr_int(create, "n", &squares.count);
+    if (code != TENON_OK) {
+        return code;
+    }
+    if (squares.count < 1 || squares.count > 1 << 20) {
+        return zoo_refuse(create, TENON_INVALID_ARGUMENT, "n: expected 1 to 2^20");
+    }
+    code = zoo_new_state(create, sizeof(Squares), state);
+    if (code != TENON_OK) {
+        return code;
+    }
+    squares.table = zoo_host->allocate(table_bytes(&squares), TABLE_ALIGNMENT);
+    if (squares.table == NULL) {
+        zoo_free_state(*state);
+        return zoo_refuse(create, TENON_RESOURCE_EXHAUSTED, "no host memory for the table");
+    }
+    for (int64_t at = 0; at < squares.count; at++) {
+        squares.table[at] = at * at;
+    }
+    *(Squares *)*state = squares;
+    return TENON_OK;
+}
+
+static void destroy_squares(TenonKernelState *state)
+{
+    Squares *squares = (Squares *)state;
+    zoo_host->deallocate(squares->table, table_bytes(squares), TABLE_ALIGNMENT);
+    zoo_free_state(state);
+}
+
+static TenonCode give_squares(TenonKernelState *state, const TenonCall *call)
+{
+    const Squares *squares = (const Squares *)state;
+    TenonCode code = zoo_prepare(call, 0, &squares->count, 1);
+    if (code == TENON_OK) {
+        memcpy(call->outputs[0].data, squares->table, table_bytes(squares));
+    }
+    return code;
+}
+
+OP(squares, "ZooCHostMemory", A0(), A1("squares: int64"), A1("n: int >= 1"), 0, zoo_shape_vector);
+STATEFUL(squares, create_squares, give_squares, destroy_squares);
+KERNEL(squares, "ZooCHostMemory");
+
+static TenonCode names(TenonKernelState *state, const TenonCall *call)
+{
+    uint64_t before = call->services->now_ns();
+    uint64_t between = zoo_host->now_ns();
+    uint64_t after = call->services->now_ns();
+    TenonCode code = zoo_give_text(call, 0, call->services->node(call->record));
+    (void)state;
+    return code != TENON_OK ? code
+                            : zoo_give_bool(call, 1, before <= between && between <= after);
+}
+
+OP(names, "ZooCNames", A0(), A2("node: string", "later: bool"), A0(), TENON_OP_FLAG_STATEFUL,
+   zoo_shape_two_scalars);
+STATELESS(names, names);
+KERNEL(names, "ZooCNames");
+
+static TenonCode path(TenonKernelState *state, const TenonCall *call)
+{
+    (void)state;
+    return zoo_give_text(call, 0, zoo_host->path(zoo_plugin));
+}
+
+OP(path, "ZooCPath", A0(), A1("path: string"), A0(), TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
+STATELESS(path, path);
+KERNEL(path, "ZooCPath");
+
+static const TenonOpDef *const ops[] = {
+    &parallel_op, &knobs_op, &log_op, &squares_op, &names_op, &path_op,
+};
+static const TenonKernelDef *const kernels[] = {
+    &parallel_kernel, &knobs_kernel, &log_kernel, &squares_kernel, &names_kernel, &path_kernel,
+};
+ZOO_LIST(zoo_services);

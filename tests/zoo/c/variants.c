@@ -1,0 +1,201 @@
+/* Variants: values of a type that only the plugin knows, handled through its table. */
+#include "zoo.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* Values that are alive, so that a test sees that each is destroyed. */
+static atomic_llong live_values;
+
+static TenonCode make_amount(float amount, void **result)
+{
+    float *value = malloc(sizeof *value);
+    if (value == NULL) {
+        return TENON_RESOURCE_EXHAUSTED;
+    }
+    *value = amount;
+    *result = value;
+    atomic_fetch_add(&live_values, 1);
+    return TENON_OK;
+}
+
+static TenonCode clone_amount(const void *value, void **copy, TenonSink *sink)
+{
+    (void)sink;
+    return make_amount(*(const float *)value, copy);
+}
+
+static void destroy_amount(void *value)
+{
+    free(value);
+    atomic_fetch_sub(&live_values, 1);
+}
+
+static TenonCode encode_amount(const void *value, TenonSink *sink)
+{
+    ZooText text = { 0 };
+    zoo_add(&text, "%g", (double)*(const float *)value);
+    zoo_host->report(sink, zoo_str(&text));
+    return TENON_OK;
+}
+
+static TenonCode copy_amount(const void *value, TenonDevice *device, TenonMemoryKind memory,
+                             TenonStream *stream, void **copy, TenonSink *sink)
+{
+    (void)device;
+    (void)stream;
+    if (memory != TENON_DEVICE_MEMORY) {
+        return clone_amount(value, copy, sink);
+    }
+    zoo_host->report(sink, tenon_str("an amount holds no tensor: it lives in host memory"));
+    return TENON_UNIMPLEMENTED;
+}
+
+static TenonCode zeros_like_amount(const void *value, void **result, TenonSink *sink)
+{
+    (void)value;
+    (void)sink;
+    return make_amount(0, result);
+}
+
+static TenonCode add_amounts(const void *a, const void *b, void **result, TenonSink *sink)
+{
+    (void)sink;
+    return make_amount(*(const float *)a + *(const float *)b, result);
+}
+
+static const TenonVariantTable amount_table = {
+    .struct_size = sizeof(TenonVariantTable),
+    .type_name = TENON_STR("zoo_c.Amount"),
+    .clone = clone_amount,
+    .destroy = destroy_amount,
+    .encode = encode_amount,
+    .copy_to_device = copy_amount,
+    .zeros_like = zeros_like_amount,
+    .add = add_amounts,
+};
+
+/* The value of a scalar variant input; null, with the error kept, when it is of another type. */
+static const void *take(const TenonCall *call, uint32_t input)
+{
+    const TenonSlot *slot = call->inputs[input];
+    const TenonVariantElement *element = slot->data;
+    if (slot->dtype != TENON_VARIANT || slot->elements == 0 || element->table != &amount_table
+        || element->value == NULL) {
+        zoo_fail(call, TENON_INVALID_ARGUMENT, "expected a variant of type zoo_c.Amount");
+        return NULL;
+    }
+    return element->value;
+}
+
+/* Moves a value into output 0, a scalar; a fresh buffer of variants is all zero: empty. */
+static TenonCode give(const TenonCall *call, TenonCode made, void *value)
+{
+    TenonCode code = made;
+    if (code != TENON_OK) {
+        return zoo_fail(call, code, "cannot make a variant");
+    }
+    code = zoo_prepare(call, 0, NULL, 0);
+    if (code != TENON_OK) {
+        destroy_amount(value);
+        return code;
+    }
+    *(TenonVariantElement *)call->outputs[0].data = (TenonVariantElement){ value, &amount_table };
+    return TENON_OK;
+}
+
+static TenonCode make(TenonKernelState *state, const TenonCall *call)
+{
+    float amount;
+    void *value = NULL;
+    TenonCode code = zoo_take_float(call, 0, &amount);
+    (void)state;
+    return code != TENON_OK ? code : give(call, make_amount(amount, &value), value);
+}
+
+static TenonCode read_amount(TenonKernelState *state, const TenonCall *call)
+{
+    const void *v = take(call, 0);
+    (void)state;
+    return v == NULL ? TENON_INVALID_ARGUMENT : zoo_give_float(call, 0, *(const float *)v);
+}
+
+static TenonCode clone(TenonKernelState *state, const TenonCall *call)
+{
+    const void *v = take(call, 0);
+    void *value = NULL;
+    TenonCode code;
+    (void)state;
+    if (v == NULL) {
+        return TENON_INVALID_ARGUMENT;
+    }
+    code = amount_table.clone(v, &value, NULL);
+    return give(call, code, value);
+}
+
+static TenonCode zeros(TenonKernelState *state, const TenonCall *call)
+{
+    const void *v = take(call, 0);
+    void *value = NULL;
+    TenonCode code;
+    (void)state;
+    if (v == NULL) {
+        return TENON_INVALID_ARGUMENT;
+    }
+    code = amount_table.zeros_like(v, &value, NULL);
+    return give(call, code, value);
+}
+
+static TenonCode add(TenonKernelState *state, const TenonCall *call)
+{
+    const void *a = take(call, 0);
+    const void *b = take(call, 1);
+    void *value = NULL;
+    TenonCode code;
+    (void)state;
+    if (a == NULL || b == NULL) {
+        return TENON_INVALID_ARGUMENT;
+    }
+    code = amount_table.add(a, b, &value, NULL);
+    return give(call, code, value);
+}
+
+static TenonCode count_live(TenonKernelState *state, const TenonCall *call)
+{
+    (void)state;
+    return zoo_give_int(call, 0, atomic_load(&live_values));
+}
+
+OP(make, "ZooCVariantMake", A1("value: float"), A1("v: variant"), A0(), 0, zoo_shape_scalar);
+STATELESS(make, make);
+KERNEL(make, "ZooCVariantMake");
+
+OP(read, "ZooCVariantRead", A1("v: variant"), A1("value: float"), A0(), 0, zoo_shape_scalar);
+STATELESS(read, read_amount);
+KERNEL(read, "ZooCVariantRead");
+
+OP(clone, "ZooCVariantClone", A1("v: variant"), A1("copy: variant"), A0(), 0, zoo_shape_scalar);
+STATELESS(clone, clone);
+KERNEL(clone, "ZooCVariantClone");
+
+OP(zeros, "ZooCVariantZeros", A1("v: variant"), A1("zeros: variant"), A0(), 0, zoo_shape_scalar);
+STATELESS(zeros, zeros);
+KERNEL(zeros, "ZooCVariantZeros");
+
+OP(add, "ZooCVariantAdd", A2("a: variant", "b: variant"), A1("sum: variant"), A0(),
+   TENON_OP_FLAG_COMMUTATIVE, zoo_shape_scalar);
+STATELESS(add, add);
+KERNEL(add, "ZooCVariantAdd");
+
+OP(live, "ZooCVariantLive", A0(), A1("count: int64"), A0(), TENON_OP_FLAG_STATEFUL,
+   zoo_shape_scalar);
+STATELESS(live, count_live);
+KERNEL(live, "ZooCVariantLive");
+
+static const TenonOpDef *const ops[] = {
+    &make_op, &read_op, &clone_op, &zeros_op, &add_op, &live_op,
+};
+static const TenonKernelDef *const kernels[] = {
+    &make_kernel, &read_kernel, &clone_kernel, &zeros_kernel, &add_kernel, &live_kernel,
+};
+ZOO_LIST(zoo_variants);

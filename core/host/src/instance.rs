@@ -16,11 +16,7 @@ mod call;
 mod packed;
 mod spec;
 
-use crate::{
-    call::NodeInfo,
-    devices::PluginDevice,
-    sink::MessageSink,
-};
+use crate::{call::NodeInfo, devices::PluginDevice, sink::MessageSink};
 use std::sync::Arc;
 use tenon_abi::{Call, Code, KernelState, Slot, kernel_flags};
 use tenon_framework::{KernelError, Tensor, registry::KernelDef, tensor::Memory};
@@ -60,9 +56,11 @@ impl KernelInstance {
         if let Some(device) = spec.device {
             device.check()?;
         }
-        let compute = spec.def.table.compute.ok_or_else(|| {
-            KernelError::internal(format!("{} has no `compute`", spec.def))
-        })?;
+        let compute = spec
+            .def
+            .table
+            .compute
+            .ok_or_else(|| KernelError::internal(format!("{} has no `compute`", spec.def)))?;
         let mut state = std::ptr::null_mut();
         if let Some(create) = spec.def.table.create {
             let sink = MessageSink::new();

@@ -104,12 +104,7 @@ impl ThreadPool {
     ///
     /// # Panics
     /// When `body` panics, after the blocks that had started; those that had not may be left out.
-    pub fn parallel_for(
-        &self,
-        total: u64,
-        cost_ns: f64,
-        body: &(dyn Fn(u64, u64, u32) + Sync),
-    ) {
+    pub fn parallel_for(&self, total: u64, cost_ns: f64, body: &(dyn Fn(u64, u64, u32) + Sync)) {
         if total == 0 {
             return;
         }

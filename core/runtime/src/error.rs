@@ -50,7 +50,13 @@ impl StepError {
     }
 
     /// An error of a node.
-    pub fn node(name: &str, op: &str, device: &str, plugin: &str, error: &KernelError) -> StepError {
+    pub fn node(
+        name: &str,
+        op: &str,
+        device: &str,
+        plugin: &str,
+        error: &KernelError,
+    ) -> StepError {
         StepError {
             code: error.code,
             node: name.into(),
@@ -65,7 +71,10 @@ impl StepError {
     pub(crate) fn sent_twice(key: &Key) -> StepError {
         StepError::step(
             Code::INTERNAL,
-            format!("tensor {} from {} to {} was sent twice", key.tensor, key.source, key.destination),
+            format!(
+                "tensor {} from {} to {} was sent twice",
+                key.tensor, key.source, key.destination
+            ),
         )
     }
 
@@ -86,7 +95,7 @@ impl StepError {
 pub enum RuntimeError {
     /// The graph is wrong, or cannot be placed.
     #[error(transparent)]
-    Graph(#[from] tenon_graph::GraphError),
+    Graph(Box<tenon_graph::GraphError>),
     /// A plugin cannot be loaded.
     #[error(transparent)]
     Load(Arc<tenon_host::LoadError>),
@@ -149,7 +158,7 @@ pub enum RuntimeError {
         /// The graph's.
         expected: PartialShape,
         /// What was fed.
-        found: Shape,
+        found: Box<Shape>,
     },
     /// A feed whose contents are not what its type allows.
     #[error("feed '{name}': {message}")]
@@ -194,6 +203,12 @@ impl RuntimeError {
             RuntimeError::Closed => Code::FAILED_PRECONDITION,
             _ => Code::INVALID_ARGUMENT,
         }
+    }
+}
+
+impl From<tenon_graph::GraphError> for RuntimeError {
+    fn from(error: tenon_graph::GraphError) -> RuntimeError {
+        RuntimeError::Graph(Box::new(error))
     }
 }
 

@@ -77,7 +77,9 @@ pub enum NpyError {
         source: ShapeError,
     },
     /// The file is shorter or longer than its header says.
-    #[error("{file}: {shape} elements of {item} bytes need {expected} bytes after the header, found {found}")]
+    #[error(
+        "{file}: {shape} elements of {item} bytes need {expected} bytes after the header, found {found}"
+    )]
     Length {
         /// The file.
         file: String,
@@ -155,8 +157,7 @@ pub fn parse(bytes: &[u8], file: &str, expected: Option<DType>) -> Result<Tensor
     check_header(bytes).map_err(wrong)?;
     let mut data = bytes;
     let header = NpyHeader::from_reader(&mut data).map_err(|error| wrong(error.to_string()))?;
-    let foreign =
-        || NpyError::ElementType { file: file.to_owned(), found: header.dtype().descr() };
+    let foreign = || NpyError::ElementType { file: file.to_owned(), found: header.dtype().descr() };
     let FileType::Plain(element) = header.dtype() else { return Err(foreign()) };
     let natural = natural_type(&element).ok_or_else(foreign)?;
     let dtype = match expected {
@@ -171,7 +172,8 @@ pub fn parse(bytes: &[u8], file: &str, expected: Option<DType>) -> Result<Tensor
         header.shape().iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect();
     let shape = Shape::new(&dims).map_err(in_shape)?;
     let item = element.num_bytes().ok_or_else(foreign)?;
-    let expected = shape.elements() as u64 * item as u64;
+    let overflow = || in_shape(ShapeError::Overflow { dims: dims.clone() });
+    let expected = (shape.elements() as u64).checked_mul(item as u64).ok_or_else(overflow)?;
     if expected != data.len() as u64 {
         let (file, found) = (file.to_owned(), data.len());
         return Err(NpyError::Length { file, shape, item, expected, found });
@@ -216,8 +218,7 @@ pub fn encode(tensor: &Tensor, file: &str) -> Result<Vec<u8>, NpyError> {
             (format!("|S{width}"), padded(&strings, width, file)?)
         }
     };
-    let failed =
-        |detail: String| NpyError::Write { file: file.to_owned(), detail };
+    let failed = |detail: String| NpyError::Write { file: file.to_owned(), detail };
     let element: TypeStr = element.parse().map_err(|error| failed(format!("{error}")))?;
     let shape: Vec<u64> = tensor.shape().dims().iter().map(|&dim| dim as u64).collect();
     let mut bytes = WriteOptions::new_header_only()
@@ -300,9 +301,7 @@ fn check_header(bytes: &[u8]) -> Result<(), String> {
     };
     let (length, rest) = match (major, rest) {
         (1, [a, b, rest @ ..]) => (u64::from(u16::from_le_bytes([*a, *b])), rest),
-        (2 | 3, [a, b, c, d, rest @ ..]) => {
-            (u64::from(u32::from_le_bytes([*a, *b, *c, *d])), rest)
-        }
+        (2 | 3, [a, b, c, d, rest @ ..]) => (u64::from(u32::from_le_bytes([*a, *b, *c, *d])), rest),
         (1..=3, _) => return Err("a file that ends in its header".to_owned()),
         _ => return Err(format!("format version {major}, while 1 to 3 are known")),
     };
@@ -401,8 +400,11 @@ fn texts(shape: &Shape, data: &[u8], item: usize, file: &str) -> Result<Tensor, 
         for unit in data[index * item..(index + 1) * item].chunks_exact(4) {
             let value = u32::from_le_bytes([unit[0], unit[1], unit[2], unit[3]]);
             let file = || file.to_owned();
-            let character = char::from_u32(value)
-                .ok_or_else(|| NpyError::Character { file: file(), index, value })?;
+            let character = char::from_u32(value).ok_or_else(|| NpyError::Character {
+                file: file(),
+                index,
+                value,
+            })?;
             text.push(character);
         }
         values.push(text.trim_end_matches('\0').to_owned());

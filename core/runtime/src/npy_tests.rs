@@ -5,7 +5,10 @@ use super::*;
 /// A file of format version 1 as NumPy writes it.
 fn file(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     let order = if fortran { "True" } else { "False" };
-    with_header(&format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}"), data)
+    with_header(
+        &format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}"),
+        data,
+    )
 }
 
 fn with_header(text: &str, data: &[u8]) -> Vec<u8> {
@@ -126,12 +129,15 @@ fn a_file_of_the_wrong_length_is_refused_before_anything_is_allocated() {
     let text = refused(&file("'<f4'", false, "(1000000000000,)", &[0; 4]));
     assert!(text.contains("need 4000000000000 bytes after the header, found 4"), "{text}");
     refused(&file("'<f4'", false, "(1,)", &[0; 5]));
-    refused(&file("'|S9223372036854775807'", false, "(4,)", &[]));
+    for width in ["|S9223372036854775807", "<U9223372036854775807", "<U4611686018427387904"] {
+        refused(&file(&format!("'{width}'"), false, "(4,)", &[]));
+    }
 }
 
 #[test]
 fn headers_that_would_overflow_or_nest_are_refused() {
-    for shape in ["(4294967296, 4294967296)", "(0, 99999999999999999999)", "(-1,)", "(0x10,)", "(1e3,)"]
+    for shape in
+        ["(4294967296, 4294967296)", "(0, 99999999999999999999)", "(-1,)", "(0x10,)", "(1e3,)"]
     {
         refused(&file("'<f4'", false, shape, &[]));
     }

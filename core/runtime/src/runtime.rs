@@ -7,7 +7,8 @@ use tenon_framework::{
     tensor::Memory,
 };
 use tenon_host::{
-    LoadReport, Plugins, Settings, devices::DeviceManager, memory::HostMemory, pool::ThreadPool, search::SearchPath,
+    LoadReport, Plugins, Settings, devices::DeviceManager, memory::HostMemory, pool::ThreadPool,
+    search::SearchPath,
 };
 
 /// How a runtime starts.

@@ -17,6 +17,13 @@ pub trait Compute: Number<Accumulator = Self::Wide> {
     fn down(value: Self::Wide) -> Self;
 }
 
+/// The value itself, a denormal float flushed to zero where the thread's arithmetic does so, as selecting and
+/// comparing do not; -0 may become 0.
+#[inline(always)]
+pub fn flushed<W: Compute>(x: W) -> W {
+    x.add(W::ZERO)
+}
+
 macro_rules! itself {
     ($($ty:ty),*) => {$(
         impl Compute for $ty {

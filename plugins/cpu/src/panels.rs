@@ -7,7 +7,6 @@ use tenon_sdk::{KernelError, abi::MemoryKind, author::ComputeContext, element::N
 ///
 /// # Errors
 /// No memory.
-#[expect(clippy::mut_from_ref, reason = "each call gives fresh memory")]
 pub fn uninitialised<'a, T: Number>(
     c: &ComputeContext<'a>,
     count: usize,

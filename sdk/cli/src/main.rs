@@ -1,2 +1,44 @@
-//! The `tenon` command.
-fn main() {}
+//! The `tenon` command: lists plugins, runs and explains graphs, shows what the project does.
+//!
+//! Results go to standard output, as aligned tables or, with `--json`, as one JSON value; everything else
+//! goes to standard error. The exit code is 0, or 1 after an error, or 2 for a command line that is wrong.
+
+mod args;
+mod demo;
+mod error;
+mod explain;
+mod inspect;
+mod install;
+mod list;
+mod output;
+mod run;
+mod start;
+mod table;
+
+use args::{Cli, Command};
+use clap::Parser;
+use error::CliError;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match dispatch(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&format!("error [{}]: {error}", error.code().name()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(cli: &Cli) -> Result<(), CliError> {
+    let global = &cli.global;
+    match &cli.command {
+        Command::List(args) => list::list(global, args),
+        Command::Inspect(args) => inspect::inspect(global, args),
+        Command::Run(args) => run::run(global, args),
+        Command::Explain(args) => explain::explain(global, args),
+        Command::Demo => demo::demo(global),
+        Command::Install(args) => install::install(global, args),
+    }
+}

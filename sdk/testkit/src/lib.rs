@@ -1,1 +1,41 @@
-//! Conformance cases, oracles and comparison.
+//! Conformance: golden data, comparison, and the harness that runs kernels against them.
+//!
+//! What it is: [`golden`] and [`graphs`] read what TensorFlow computed, [`compare`](mod@compare) says
+//! whether a result is right and where it is not, [`Harness`] runs a case through a kernel of a loaded
+//! plugin in every way in which a session may call it, and [`run_op`] makes an [`OpReport`] of the cases of
+//! an op, with [`Exceptions`] that each have a reason. What it is not: an oracle of its own; nothing here
+//! computes an expected value.
+//!
+//! # Invariants
+//! - A case counts once: as passed, as failed, or as skipped for a reason that the report prints.
+//! - An expected failure that passes is a failure, and so is an exception that no case needs.
+//!
+//! ```
+//! use tenon_framework::Tensor;
+//! use tenon_testkit::compare::{Rule, compare};
+//!
+//! let expected = Tensor::from_slice(&[2], &[1.0f32, 2.0])?;
+//! let got = Tensor::from_slice(&[2], &[1.0f32, 2.0000002])?;
+//! assert!(compare(&got, &expected, &Rule::Ulp(1)).is_ok());
+//! assert!(compare(&got, &expected, &Rule::Exact).is_err());
+//! # Ok::<(), tenon_framework::tensor::TensorError>(())
+//! ```
+
+pub mod attrs;
+pub mod compare;
+mod error;
+pub mod exceptions;
+pub mod float;
+pub mod golden;
+pub mod graphs;
+pub mod harness;
+pub mod npz;
+pub mod report;
+mod suite;
+
+pub use error::TestkitError;
+pub use exceptions::{Exception, Exceptions};
+pub use golden::GoldenCase;
+pub use harness::{Failure, Form, Harness, Outcome, Stage};
+pub use report::OpReport;
+pub use suite::{WithoutKernel, run_op};

@@ -278,7 +278,7 @@ impl KernelReg {
             numerics: self.numerics.0,
             table: self.table,
             source: self.site.source(),
-            ext: cost.as_ref().map_or(std::ptr::null(), |cost| &raw const cost.header),
+            ext: cost.as_ref().map_or(std::ptr::null(), |cost| std::ptr::from_ref(cost).cast()),
         };
         // SAFETY: the caller gives a registrar with its table; the host copies the definition.
         unsafe { table.kernel.expect("the host fills every entry")(to, &def) }

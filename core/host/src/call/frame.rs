@@ -79,7 +79,8 @@ pub struct CallFrame {
     pub index: u32,
     completion: Completion,
     state: AtomicU32,
-    message: UnsafeCell<String>,
+    /// The last message, and the code that it came with.
+    message: UnsafeCell<(Code, String)>,
     pub(super) scratch: UnsafeCell<Vec<Buffer>>,
     input_slots: Box<[*const Slot]>,
 }
@@ -137,7 +138,7 @@ impl CallFrame {
             index: 0,
             completion: ignore,
             state: AtomicU32::new(IDLE),
-            message: UnsafeCell::new(String::new()),
+            message: UnsafeCell::new((Code::OK, String::new())),
             scratch: UnsafeCell::new(Vec::new()),
             input_slots: inputs,
         }
@@ -209,18 +210,25 @@ impl CallFrame {
         true
     }
 
-    /// Keeps the message of a failing call.
-    pub(crate) fn set_message(&self, message: &[u8]) {
+    /// Keeps the message of a failing call. Where a service kept one for the same code before, the kernel
+    /// passes that failure on: its own words come first, the service's figures after them.
+    pub(crate) fn set_message(&self, code: Code, message: &[u8]) {
         // SAFETY: the call belongs to this thread (see the type's docs).
-        let kept = unsafe { &mut *self.message.get() };
-        kept.clear();
-        kept.push_str(&String::from_utf8_lossy(message));
+        let (kept_code, kept) = unsafe { &mut *self.message.get() };
+        let message = String::from_utf8_lossy(message);
+        *kept = match (*kept_code == code && !kept.is_empty(), message.is_empty()) {
+            (true, true) => std::mem::take(kept),
+            (true, false) => format!("{message}: {kept}"),
+            (false, _) => message.into_owned(),
+        };
+        *kept_code = code;
     }
 
     /// The error of a call that returned `code`; the message is taken.
     pub fn take_error(&self, code: Code) -> KernelError {
         // SAFETY: as in `set_message`.
-        let message = std::mem::take(unsafe { &mut *self.message.get() });
+        let kept = unsafe { &mut *self.message.get() };
+        let (_, message) = std::mem::replace(kept, (Code::OK, String::new()));
         let message =
             if message.is_empty() { "the kernel gave no message".to_owned() } else { message };
         KernelError::new(code, message)

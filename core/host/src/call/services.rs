@@ -36,9 +36,10 @@ pub static CALL_SERVICES: CallServices = CallServices {
 };
 
 unsafe extern "C" fn fail(record: *mut CallRecord, code: Code, message: Str) -> Code {
+    let code = if code.is_ok() { Code::UNKNOWN } else { code };
     // SAFETY: the kernel gives its call's record and a message that is valid meanwhile.
-    unsafe { CallFrame::from_raw(record).set_message(message.bytes()) };
-    if code.is_ok() { Code::UNKNOWN } else { code }
+    unsafe { CallFrame::from_raw(record).set_message(code, message.bytes()) };
+    code
 }
 
 /// Ends a service: keeps the message of an error.
@@ -46,14 +47,14 @@ fn conclude(frame: &CallFrame, result: Result<(), KernelError>) -> Code {
     match result {
         Ok(()) => Code::OK,
         Err(error) => {
-            frame.set_message(error.message.as_bytes());
+            frame.set_message(error.code, error.message.as_bytes());
             error.code
         }
     }
 }
 
-unsafe fn dims<'a>(first: *const i64, rank: u32) -> Result<Shape, KernelError> {
-    let dims: &'a [i64] = if first.is_null() || rank == 0 {
+unsafe fn dims(first: *const i64, rank: u32) -> Result<Shape, KernelError> {
+    let dims: &[i64] = if first.is_null() || rank == 0 {
         &[]
     } else {
         // SAFETY: the caller's promise.
@@ -313,7 +314,7 @@ unsafe extern "C" fn parallel_for(
 
 unsafe extern "C" fn parallelism(record: *mut CallRecord) -> u32 {
     // SAFETY: the kernel gives its call's record.
-    unsafe { CallFrame::from_raw(record) }.env().pool.threads() as u32
+    unsafe { CallFrame::from_raw(record) }.env().pool.parallelism() as u32
 }
 
 unsafe extern "C" fn output_kept(

@@ -10,7 +10,9 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
-use tenon_abi::{Code, Device, DeviceAttributes, DeviceState, DeviceTable, MemoryKind, Plugin, Str};
+use tenon_abi::{
+    Code, Device, DeviceAttributes, DeviceState, DeviceTable, MemoryKind, Plugin, Str,
+};
 use tenon_framework::{
     KernelError,
     author::guard,

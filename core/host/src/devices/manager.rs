@@ -40,10 +40,8 @@ impl DeviceManager {
         registry: Arc<RegistryHandle>,
         plugin: impl Fn(PluginId) -> *const Plugin,
     ) -> DeviceManager {
-        let manager = DeviceManager {
-            registry,
-            open: Mutex::ranked(rank::REGISTRY, Open::default()),
-        };
+        let manager =
+            DeviceManager { registry, open: Mutex::ranked(rank::REGISTRY, Open::default()) };
         manager.refresh(plugin);
         manager
     }
@@ -105,7 +103,9 @@ impl DeviceManager {
             absent.push(AbsentType { device_type: def.name.clone(), reason });
         };
         if count == 0 {
-            miss(sink.take().unwrap_or_else(|| "there is none, and no reason was given".to_owned()));
+            miss(
+                sink.take().unwrap_or_else(|| "there is none, and no reason was given".to_owned()),
+            );
         }
         let mut devices = Vec::new();
         for ordinal in 0..count {

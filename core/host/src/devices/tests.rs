@@ -7,8 +7,7 @@ use tenon_abi::MemoryKind;
 use tenon_framework::{
     Code, DType, Shape, Tensor,
     device::{
-        DeviceName,
-        author,
+        DeviceName, author,
         base::{DeviceBase, LocalDevice},
     },
     registry::RegistryEvent,
@@ -79,9 +78,8 @@ fn what_is_cached_makes_room_and_beyond_that_the_error_has_the_figures() {
     let bench = Bench::host();
     let device = fake(&bench, 0);
     let memory = device.ordinary_memory();
-    let allocate = |bytes: i64| {
-        Tensor::allocate(&memory, DType::UINT8, Shape::new(&[bytes]).unwrap())
-    };
+    let allocate =
+        |bytes: i64| Tensor::allocate(&memory, DType::UINT8, Shape::new(&[bytes]).unwrap());
     // 640 KiB come back to the lists; 700 KiB only fit when they are freed.
     drop(allocate(640 << 10).unwrap());
     let held = allocate(700 << 10).unwrap();

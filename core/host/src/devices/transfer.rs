@@ -71,7 +71,8 @@ pub fn route(source: Location<'_>, destination: Location<'_>) -> Result<Route, K
     if let Some(route) = direct(source, destination) {
         return Ok(route);
     }
-    let staged = direct(source, host_place()).is_some() && direct(host_place(), destination).is_some();
+    let staged =
+        direct(source, host_place()).is_some() && direct(host_place(), destination).is_some();
     if staged {
         return Ok(Route::Staged);
     }
@@ -108,8 +109,7 @@ pub unsafe fn copy_now(
             (Route::Staged, ..) => {
                 let memory: Arc<dyn Memory> = HostMemory::shared().clone();
                 let count = bytes as usize;
-                let stage =
-                    Buffer::allocate(&memory, tenon_abi::DType::UINT8, count, count)?;
+                let stage = Buffer::allocate(&memory, tenon_abi::DType::UINT8, count, count)?;
                 copy_now(source, location(&stage, None), bytes)?;
                 copy_now(location(&stage, None), destination, bytes)
             }

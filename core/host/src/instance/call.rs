@@ -138,7 +138,7 @@ impl<'a> PreparedCall<'a> {
             outputs,
             values,
             _inputs: inputs,
-            input_slots: input_slots,
+            input_slots,
             input_values,
             done,
             stream: None,
@@ -171,8 +171,7 @@ impl<'a> PreparedCall<'a> {
         let specs = &self.instance.node().outputs;
         for ((slot, value), spec) in self.outputs.iter_mut().zip(&mut self.values).zip(specs) {
             value.release();
-            *slot =
-                Slot { dtype: spec.dtype.base(), memory: spec.memory.kind(), ..Slot::EMPTY };
+            *slot = Slot { dtype: spec.dtype.base(), memory: spec.memory.kind(), ..Slot::EMPTY };
         }
     }
 
@@ -222,7 +221,9 @@ impl<'a> PreparedCall<'a> {
     }
 
     fn check_outputs(&self) -> Result<(), KernelError> {
-        match self.outputs.iter().position(|slot| slot.data.is_null()) {
+        let unset =
+            |slot: &Slot| slot.data.is_null() && slot.flags & tenon_abi::slot_flags::REF == 0;
+        match self.outputs.iter().position(unset) {
             None => Ok(()),
             Some(index) => Err(KernelError::internal(format!(
                 "{} left output {index} unset",
@@ -234,6 +235,11 @@ impl<'a> PreparedCall<'a> {
     /// The outputs of the last run, where the kernel put them: further references to their buffers.
     pub fn outputs(&self) -> Vec<Tensor> {
         self.outputs.iter().filter_map(Value::tensor).collect()
+    }
+
+    /// The slots of the last run's outputs, as readers of them would see them.
+    pub fn slots(&self) -> &[Slot] {
+        &self.outputs
     }
 
     /// The outputs of the last run, in host memory: copied there where they lie on a device.

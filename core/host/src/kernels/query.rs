@@ -2,11 +2,7 @@
 
 use super::COST;
 use tenon_framework::{
-    KernelError,
-    author::ComputeContext,
-    element::Element,
-    reg::Numerics,
-    register_kernel,
+    KernelError, author::ComputeContext, element::Element, reg::Numerics, register_kernel,
 };
 
 /// The integer types in which shapes are told.
@@ -29,7 +25,10 @@ impl Integer for i64 {
 
 fn told<T: Integer>(value: i64) -> Result<T, KernelError> {
     T::from_i64(value).ok_or_else(|| {
-        KernelError::invalid_argument(format!("{value} does not fit {}: set out_type to int64", T::DTYPE))
+        KernelError::invalid_argument(format!(
+            "{value} does not fit {}: set out_type to int64",
+            T::DTYPE
+        ))
     })
 }
 

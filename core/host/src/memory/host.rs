@@ -139,6 +139,9 @@ unsafe impl Memory for HostMemory {
 }
 
 /// `Host::allocate`: accounted host memory, null when there is none or `align` is no power of two.
+///
+/// # Safety
+/// It has no conditions: the type is that of a plugin's entry.
 pub unsafe extern "C" fn allocate_entry(bytes: u64, align: u64) -> *mut c_void {
     let (Ok(bytes), Ok(align)) = (usize::try_from(bytes), usize::try_from(align)) else {
         return std::ptr::null_mut();

@@ -149,7 +149,8 @@ mod tests {
         let mut sizes = std::collections::BTreeSet::new();
         for bytes in 0..=SMALL_MAX {
             let size = block_size(bytes);
-            assert!(size >= bytes && size >= MIN_BLOCK && size <= SMALL_MAX, "{bytes} -> {size}");
+            assert!(size >= bytes, "{bytes} -> {size}");
+            assert!((MIN_BLOCK..=SMALL_MAX).contains(&size), "{bytes} -> {size}");
             assert!(size <= bytes + bytes / 4 + MIN_BLOCK, "{bytes} -> {size}");
             assert_eq!(block_size(size), size, "a class holds its own size");
             assert!(class_of(size) < SMALL_CLASSES);

@@ -97,7 +97,9 @@ impl Account {
         };
         KernelError::new(
             Code::RESOURCE_EXHAUSTED,
-            format!("{name}: out of memory: asked for {bytes} bytes, {in_use} are in use, {limit}: {advice}"),
+            format!(
+                "{name}: out of memory: asked for {bytes} bytes, {in_use} are in use, {limit}: {advice}"
+            ),
         )
     }
 

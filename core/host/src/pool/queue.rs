@@ -253,16 +253,12 @@ impl Queue {
             // SAFETY: a loop in the list is alive.
             let work = unsafe { state.loops[at].as_ref() };
             let entered = work.entered.load(Ordering::Relaxed);
-            if entered < work.limit {
-                if let Some(block) = work.claim() {
-                    work.entered.store(entered + 1, Ordering::Relaxed);
-                    work.active.fetch_add(1, Ordering::Relaxed);
-                    return Some(Work::Help(Place {
-                        of: state.loops[at],
-                        worker: entered + 1,
-                        block,
-                    }));
-                }
+            let block = if entered < work.limit { work.claim() } else { None };
+            if let Some(block) = block {
+                work.entered.store(entered + 1, Ordering::Relaxed);
+                work.active.fetch_add(1, Ordering::Relaxed);
+                let of = state.loops[at];
+                return Some(Work::Help(Place { of, worker: entered + 1, block }));
             }
             // Nobody may enter it any more; its caller takes no offence when it is off the list.
             state.loops.swap_remove(at);

@@ -32,10 +32,14 @@ pub unsafe fn foreign_type<'a>(
         .ok_or_else(|| KernelError::invalid_argument("the type of a resource is null"))?;
     // SAFETY: as above.
     let name = unsafe { kind.name.text() }.filter(|name| !name.is_empty()).ok_or_else(|| {
-        KernelError::invalid_argument("the type of a resource has no name, or one that is not UTF-8")
+        KernelError::invalid_argument(
+            "the type of a resource has no name, or one that is not UTF-8",
+        )
     })?;
     let destroy = kind.destroy.ok_or_else(|| {
-        KernelError::invalid_argument(format!("resource type {name}: expected a destructor, found none"))
+        KernelError::invalid_argument(format!(
+            "resource type {name}: expected a destructor, found none"
+        ))
     })?;
     Ok((name, destroy))
 }

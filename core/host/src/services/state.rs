@@ -57,7 +57,7 @@ fn conclude<T>(frame: &CallFrame, result: Result<T, KernelError>, give: impl FnO
             Code::OK
         }
         Err(error) => {
-            frame.set_message(error.message.as_bytes());
+            frame.set_message(error.code, error.message.as_bytes());
             error.code
         }
     }
@@ -178,9 +178,8 @@ unsafe extern "C" fn remove_resource(
     // SAFETY: the kernel gives its call's record and readable names.
     unsafe {
         let frame = CallFrame::from_raw(record);
-        let names = || {
-            Ok((text("a container", container)?, text("a name", name)?, text("a type", kind)?))
-        };
+        let names =
+            || Ok((text("a container", container)?, text("a name", name)?, text("a type", kind)?));
         let removed = names().and_then(|(container, name, kind)| {
             if frame.env().resources.remove(container, name, kind) {
                 return Ok(());
@@ -203,9 +202,8 @@ unsafe extern "C" fn variable(
     unsafe {
         let frame = CallFrame::from_raw(record);
         let names = || Ok((text("a container", container)?, text("a name", name)?));
-        let found = names().and_then(|(container, name)| {
-            frame.env().resources.variable(container, name, dtype)
-        });
+        let found = names()
+            .and_then(|(container, name)| frame.env().resources.variable(container, name, dtype));
         conclude(frame, found, |resource| *result = resource.into_raw().cast())
     }
 }
@@ -377,7 +375,9 @@ fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError>
     let device = unsafe { device_of(frame.call.device) }
         .filter(|device| device.number() == memory.device())
         .ok_or_else(|| {
-            KernelError::internal("the variable lies on another device than the kernel that updates it")
+            KernelError::internal(
+                "the variable lies on another device than the kernel that updates it",
+            )
         })?;
     let device: &dyn LocalDevice = &*device;
     let Some(stream) = std::ptr::NonNull::new(frame.call.stream) else {
@@ -474,3 +474,7 @@ pub unsafe fn dereference(
         })
     }
 }
+
+#[cfg(all(test, not(loom)))]
+#[path = "state_tests.rs"]
+mod tests;

@@ -22,7 +22,8 @@ unsafe extern "C" fn set(element: *mut StringElement, value: Str) -> Code {
         let (first, len) = ((*element).data.cast_const(), (*element).capacity as usize);
         // A part of the element's own value: it would move under the copy.
         if !first.is_null() && (first..first.wrapping_add(len)).contains(&value.as_ptr()) {
-            return set_string(element, &value.to_vec());
+            let copy = value.to_vec();
+            return set_string(element, &copy);
         }
         set_string(element, value)
     }

@@ -55,7 +55,13 @@ impl Bench {
         bench
     }
 
-    fn kernel(&self, registry: &Registry, op: &str, label: &str, attrs: &AttrMap) -> Arc<KernelDef> {
+    fn kernel(
+        &self,
+        registry: &Registry,
+        op: &str,
+        label: &str,
+        attrs: &AttrMap,
+    ) -> Arc<KernelDef> {
         let device_type = self.device.as_ref().map_or("CPU", |device| device.device_type());
         let takes = |kernel: &KernelDef| {
             kernel.constraints.iter().all(|constraint| match attrs.get(&constraint.attr) {

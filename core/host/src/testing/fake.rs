@@ -16,9 +16,7 @@ use std::{
 use tenon_abi::{Code, MemoryInfo, MemoryKind};
 use tenon_framework::{
     KernelError,
-    device::author::{
-        DeviceHandle, DeviceInfo, DeviceKind, NoStreams, Notification, Owner, Place,
-    },
+    device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams, Notification, Owner, Place},
     register_device,
 };
 
@@ -134,8 +132,7 @@ impl DeviceKind for Fake {
     }
 
     fn info(&self) -> DeviceInfo {
-        let memory =
-            MemoryInfo { kind: MemoryKind::DEVICE, alignment: 256, limit: FAKE_LIMIT };
+        let memory = MemoryInfo { kind: MemoryKind::DEVICE, alignment: 256, limit: FAKE_LIMIT };
         DeviceInfo::new(format!("fake {}", self.ordinal), vec![memory])
     }
 

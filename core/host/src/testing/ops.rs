@@ -1,22 +1,31 @@
 //! Ops and kernels for tests.
 
 use super::fake::Fake;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use tenon_abi::Slot;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use tenon_abi::{ResourceType, Slot};
 use tenon_framework::{
-    KernelError, PartialShape,
+    DType, KernelError, PartialShape,
     author::{
         AsyncCall, ComputeContext, CreateContext, InOut, Kernel, Mode, Packed, Supported,
+        resource_type,
     },
     device::author::{device_of, stream_of},
     register_kernel, register_op,
 };
 
 register_op!("HostTestDouble", inputs = &["x: float"], outputs = &["y: float"], attrs = &[]);
-register_op!("HostTestLater", inputs = &["x: float"], outputs = &["y: float"],
-    attrs = &["mode: string"]);
-register_op!("HostTestScale", inputs = &["x: float", "factor: float"], outputs = &["y: float"],
-    attrs = &["limit: int = 4"]);
+register_op!(
+    "HostTestLater",
+    inputs = &["x: float"],
+    outputs = &["y: float"],
+    attrs = &["mode: string"]
+);
+register_op!(
+    "HostTestScale",
+    inputs = &["x: float", "factor: float"],
+    outputs = &["y: float"],
+    attrs = &["limit: int = 4"]
+);
 
 fn double(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let dims = c.dims(0);
@@ -36,8 +45,8 @@ fn double_on_device(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     // SAFETY: a kernel of the device type, with the state and the stream of the call.
     unsafe {
         let device = device_of::<Fake>(c.device_state());
-        let stream = stream_of::<Fake>(c.stream())
-            .ok_or_else(|| KernelError::internal("no stream"))?;
+        let stream =
+            stream_of::<Fake>(c.stream()).ok_or_else(|| KernelError::internal("no stream"))?;
         device.enqueue_doubling(input.data, output.data, input.bytes as usize, stream);
     }
     Ok(())
@@ -151,6 +160,97 @@ impl Kernel for Scale {
 }
 
 register_kernel!("HostTestScale" on "CPU": Scale);
+
+register_op!(
+    "HostTestVariable",
+    inputs = &["x: float"],
+    outputs = &["handle: resource"],
+    attrs = &[],
+    stateful = true
+);
+register_op!(
+    "HostTestAdd",
+    inputs = &["handle: resource", "x: float"],
+    outputs = &["y: float"],
+    attrs = &["hold: bool = false"],
+    stateful = true
+);
+register_op!(
+    "HostTestRef",
+    inputs = &[],
+    outputs = &["ref: Ref(float)"],
+    attrs = &[],
+    stateful = true
+);
+register_op!(
+    "HostTestCounter",
+    inputs = &[],
+    outputs = &["count: int64"],
+    attrs = &["fail: bool = false"],
+    stateful = true
+);
+
+/// Gives variable `v` the value of the input, and returns its handle.
+fn variable(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let state = c.state();
+    let v = state.variable("", "v", DType::FLOAT)?;
+    state.lock(&[&v])?.assign(0, 0)?;
+    let output = *c.prepare(0, &[])?;
+    state.output_handle(&v, &output)
+}
+
+/// Adds the input to the variable in place, and returns the value that it had before.
+fn add(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let state = c.state();
+    let v = state.input_variable(0)?;
+    let x = c.input::<f32>(1)?;
+    let variables = [&v];
+    let mut locked = state.lock(&variables)?;
+    locked.output(0, 0)?;
+    let value = locked.update(0)?;
+    // SAFETY: the variable's value for writing: host memory of `elements` floats, under the lock.
+    let values = unsafe {
+        std::slice::from_raw_parts_mut(value.data.cast::<f32>(), value.elements as usize)
+    };
+    values.iter_mut().for_each(|value| *value += x.data[0]);
+    Ok(())
+}
+
+fn reference(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let state = c.state();
+    let v = state.variable("", "v", DType::FLOAT)?;
+    state.output_ref(&v, 0)
+}
+
+static COUNTER: ResourceType = resource_type::<AtomicI64>("host-test.Counter");
+
+/// Counts its calls in a resource of its own.
+struct Counter {
+    fail: bool,
+}
+
+impl Kernel for Counter {
+    fn new(context: &CreateContext<'_>) -> Result<Counter, KernelError> {
+        Ok(Counter { fail: context.attr("fail")? })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        // SAFETY: the type's values are boxed `AtomicI64`s.
+        let counter = unsafe {
+            c.state().find_or_make::<AtomicI64, _>("", "counter", &COUNTER, || match self.fail {
+                true => Err(KernelError::invalid_argument("no counter today")),
+                false => Ok(AtomicI64::new(0)),
+            })
+        }?;
+        c.output::<i64>(0, &[])?.data[0] = counter.fetch_add(1, Ordering::SeqCst) + 1;
+        Ok(())
+    }
+}
+
+register_kernel!("HostTestVariable" on "CPU": fn variable);
+register_kernel!("HostTestAdd" on "CPU": fn add);
+register_kernel!("HostTestRef" on "CPU": fn reference);
+register_kernel!("HostTestCounter" on "CPU": Counter);
 
 /// Never writes its output.
 fn forgetful(_: &ComputeContext<'_>) -> Result<(), KernelError> {

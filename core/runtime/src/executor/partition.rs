@@ -64,19 +64,18 @@ impl PartitionState {
             plan.outputs.iter().map(|_| UnsafeCell::new(Value::default())).collect();
         let pending = plan.nodes.iter().map(|node| AtomicU32::new(node.pending)).collect();
         let frames = plan.nodes.iter().map(|node| call_frame(node, env, &slots, &values)).collect();
-        let state =
-            PartitionState {
-                plan,
-                index,
-                frames,
-                shared,
-                rendezvous,
-                stream,
-                keep_alive: Mutex::new(Vec::new()),
-                slots,
-                values,
-                pending,
-            };
+        let state = PartitionState {
+            plan,
+            index,
+            frames,
+            shared,
+            rendezvous,
+            stream,
+            keep_alive: Mutex::new(Vec::new()),
+            slots,
+            values,
+            pending,
+        };
         state.prefill();
         state
     }
@@ -200,7 +199,7 @@ impl PartitionState {
         while let Some(index) = ready.pop() {
             let node = self.hot(index);
             tick = tick.wrapping_add(1);
-            if node.flags != 0 || tick % SAMPLE_EVERY == 0 || self.shared.is_stopped() {
+            if node.flags != 0 || tick.is_multiple_of(SAMPLE_EVERY) || self.shared.is_stopped() {
                 self.detour(index, ready);
                 continue;
             }

@@ -16,7 +16,10 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tenon_framework::{Code, KernelError, Tensor, device::base::{LocalDevice, StreamId}};
+use tenon_framework::{
+    Code, KernelError, Tensor,
+    device::base::{LocalDevice, StreamId},
+};
 use tenon_host::{
     call::{StepEnv, TraceSink, monotonic_ns},
     pool::ThreadPool,
@@ -189,9 +192,8 @@ impl StepState {
 
     fn deadline(&self) -> Option<Instant> {
         let deadline = self.env.step.deadline_ns;
-        (deadline != 0).then(|| {
-            Instant::now() + Duration::from_nanos(deadline.saturating_sub(monotonic_ns()))
-        })
+        (deadline != 0)
+            .then(|| Instant::now() + Duration::from_nanos(deadline.saturating_sub(monotonic_ns())))
     }
 
     fn sort_inbox(&mut self) {
@@ -221,9 +223,9 @@ impl StepState {
     /// Waits for the devices' streams: only then may buffers go back.
     fn synchronise(&self) -> Result<(), StepError> {
         for (device, stream) in &self.streams {
-            device.synchronize_stream(*stream).map_err(|error| {
-                StepError::node("", "", &device.name().to_string(), "", &error)
-            })?;
+            device
+                .synchronize_stream(*stream)
+                .map_err(|error| StepError::node("", "", &device.name().to_string(), "", &error))?;
         }
         Ok(())
     }

@@ -102,7 +102,8 @@ impl PartitionState {
         }
         let memory = &self.node(index).info.host_memory;
         let copy = Tensor::allocate(memory, tensor.dtype(), *tensor.shape())?;
-        let target = Location { data: copy.buffer().data(), memory: MemoryKind::HOST, device: None };
+        let target =
+            Location { data: copy.buffer().data(), memory: MemoryKind::HOST, device: None };
         let bytes = tensor.byte_len() as u64;
         // SAFETY: both buffers live until the stream is done: the source in this step's state, the copy in the
         // parcel; nobody uses the copy before.
@@ -121,10 +122,8 @@ impl PartitionState {
     pub(super) fn recv(&self, index: u32, transfer: &Transfer) {
         self.shared.raise();
         let waiting = Waiting(self);
-        self.rendezvous.recv(
-            &transfer.key,
-            Box::new(move |result| waiting.state().received(index, result)),
-        );
+        self.rendezvous
+            .recv(&transfer.key, Box::new(move |result| waiting.state().received(index, result)));
     }
 
     fn received(&self, index: u32, result: Result<Parcel, StepError>) {

@@ -92,7 +92,8 @@ impl<'p> Builder<'p> {
         source: &'p dyn PlanSource,
     ) -> Builder<'p> {
         let info = device.info();
-        let device_memory = if info.host_memory { None } else { device.memory(info.ordinary_memory()) };
+        let device_memory =
+            if info.host_memory { None } else { device.memory(info.ordinary_memory()) };
         Builder {
             partition,
             device,
@@ -129,7 +130,9 @@ impl<'p> Builder<'p> {
                 }
             }
             self.first.push(self.outputs.len() as u32);
-            let may_plan = kernel.as_ref().is_some_and(|kernel| kernel.instance.def().device_type != "DEFAULT");
+            let may_plan = kernel
+                .as_ref()
+                .is_some_and(|kernel| kernel.instance.def().device_type != "DEFAULT");
             for at in 0..node.output_types.len() {
                 let output = self.output(node, at, may_plan, constant.clone());
                 self.outputs.push(output);
@@ -191,11 +194,8 @@ impl<'p> Builder<'p> {
     }
 
     fn plan_node(&mut self, at: usize, node: &PartNode) -> PlanNode {
-        let inputs: Box<[u32]> = node
-            .inputs
-            .iter()
-            .map(|edge| self.first[edge.node as usize] + edge.output)
-            .collect();
+        let inputs: Box<[u32]> =
+            node.inputs.iter().map(|edge| self.first[edge.node as usize] + edge.output).collect();
         for &input in &inputs {
             self.outputs[input as usize].readers += 1;
             self.outputs[input as usize].unused = false;

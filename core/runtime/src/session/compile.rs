@@ -16,27 +16,23 @@ use crate::{
 use std::{
     cell::RefCell,
     collections::HashMap,
-    sync::{
-        Arc,
-        atomic::AtomicU64,
-    },
+    sync::{Arc, atomic::AtomicU64},
     time::Instant,
 };
-use tenon_abi::MemoryKind;
 use tenon_framework::{
     Tensor,
     attr::AttrValue,
     device::{
         DeviceName,
-        base::{DeviceBase, LocalDevice, Location},
+        base::{DeviceBase, LocalDevice},
     },
     tensor::Memory as TensorMemory,
 };
-use tenon_host::devices::PluginDevice;
 use tenon_graph::{
-    ArgSide, DeviceView, Graph, NodeId, Output, Partitioned, PartitionOptions, Placement,
+    ArgSide, DeviceView, Graph, NodeId, Output, PartitionOptions, Partitioned, Placement,
     PlacerOptions, Shapes, Subgraph, infer_shapes, partition, place, prune,
 };
+use tenon_host::devices::{PluginDevice, copy_tensor};
 
 /// A step's graph, placed.
 pub(super) struct Placed<'s> {
@@ -61,13 +57,13 @@ impl<'s> Placed<'s> {
         let shapes = infer_shapes(&current.graph, &sub, &[])?;
         let view = kernels::Devices::new(session, current);
         let default_device = match &session.options.device {
-            Some(name) => DeviceName::parse(name).map_err(|error| RuntimeError::Device(error.to_string()))?,
+            Some(name) => {
+                DeviceName::parse(name).map_err(|error| RuntimeError::Device(error.to_string()))?
+            }
             None => DeviceName::default(),
         };
-        let options = PlacerOptions {
-            allow_soft_placement: session.options.soft_placement,
-            default_device,
-        };
+        let options =
+            PlacerOptions { allow_soft_placement: session.options.soft_placement, default_device };
         let placement = place(&current.graph, &sub, &view, &options)?;
         Ok(Placed { session, current, sub, shapes, placement, view })
     }
@@ -192,10 +188,7 @@ fn tensors(
     what: &'static str,
     names: &[String],
 ) -> Result<Vec<Output>, RuntimeError> {
-    names
-        .iter()
-        .map(|name| graph.tensor(name).map_err(|_| unknown(graph, what, name)))
-        .collect()
+    names.iter().map(|name| graph.tensor(name).map_err(|_| unknown(graph, what, name))).collect()
 }
 
 /// The error for a name that the graph has not, with names that are near.
@@ -258,11 +251,14 @@ impl PlanSource for Planner<'_> {
         if device.info().host_memory || value.dtype().needs_drop() {
             return Ok(Some(value.clone()));
         }
-        to_device(value, &**device).map(Some).map_err(|error| RuntimeError::Kernel {
-            node: node.name.clone(),
-            op: node.op.name.clone(),
-            device: device.name().to_string(),
-            error,
+        let (memory, to) = (device.ordinary_memory(), &**device);
+        copy_tensor(value, None, &memory, Some(to)).map(Some).map_err(|error| {
+            RuntimeError::Kernel {
+                node: node.name.clone(),
+                op: node.op.name.clone(),
+                device: device.name().to_string(),
+                error,
+            }
         })
     }
 
@@ -285,27 +281,4 @@ impl PlanSource for Planner<'_> {
     fn host_memory(&self) -> &Arc<dyn TensorMemory> {
         self.placed.session.runtime.host_memory()
     }
-}
-
-/// A copy of a host tensor in the memory of a device, made now.
-fn to_device(
-    value: &Tensor,
-    device: &dyn LocalDevice,
-) -> Result<Tensor, tenon_framework::KernelError> {
-    let kind = device.info().ordinary_memory();
-    let memory = device.memory(kind).ok_or_else(|| {
-        tenon_framework::KernelError::internal("the device names no memory of its own")
-    })?;
-    let copy = Tensor::allocate(&memory, value.dtype(), *value.shape())?;
-    let source = Location { data: value.buffer().data(), memory: MemoryKind::HOST, device: None };
-    let target = Location { data: copy.buffer().data(), memory: kind, device: Some(device) };
-    let stream = if device.info().streams { Some(device.create_stream()?) } else { None };
-    // SAFETY: both buffers live until the copy is done, which is waited for.
-    let mut result = unsafe { device.copy(source, target, value.byte_len() as u64, stream) };
-    if let Some(stream) = stream {
-        result = result.and(device.synchronize_stream(stream));
-        // SAFETY: nothing is enqueued on it any more.
-        unsafe { device.destroy_stream(stream) };
-    }
-    result.map(|()| copy)
 }

@@ -91,11 +91,7 @@ impl Executable {
     }
 
     /// Takes the state of an ended step back; its error, if it has one.
-    pub fn give_back(
-        &self,
-        mut state: Box<StepState>,
-        ended: Ended,
-    ) -> Result<(), RuntimeError> {
+    pub fn give_back(&self, mut state: Box<StepState>, ended: Ended) -> Result<(), RuntimeError> {
         match ended {
             Ended::Well => {
                 state.disarm();
@@ -152,7 +148,7 @@ fn check_feed(spec: &FeedSpec, tensor: &Tensor) -> Result<(), RuntimeError> {
         return Err(RuntimeError::FeedType { name: name(), expected, found });
     }
     if !spec.shape.accepts(tensor.shape()) {
-        let (expected, found) = (spec.shape.clone(), *tensor.shape());
+        let (expected, found) = (spec.shape.clone(), Box::new(*tensor.shape()));
         return Err(RuntimeError::FeedShape { name: name(), expected, found });
     }
     tensor

@@ -4,13 +4,10 @@ use super::{Current, Inner, compile::Placed};
 use crate::error::RuntimeError;
 use std::{collections::HashMap, sync::Arc};
 use tenon_framework::{
-    KernelError, PartialShape,
+    KernelError, PartialShape, Tensor,
     attr::AttrMap,
-    Tensor,
     device::base::DeviceBase,
-    registry::{
-        Explanation, KernelDef, KernelQuery, SupportAnswer, candidates,
-    },
+    registry::{Explanation, KernelDef, KernelQuery, SupportAnswer, candidates},
     sync::{Mutex, rank},
 };
 use tenon_graph::{DeviceEntry, DeviceView, NodeId, NodeQuery};

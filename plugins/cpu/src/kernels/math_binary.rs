@@ -5,7 +5,7 @@ use super::{
     elementwise::{BinaryOp, binary, zip, zip_in_place},
 };
 use crate::{
-    lane::Compute,
+    lane::{Compute, flushed},
     split::{Parts, for_elements},
 };
 use half::{bf16, f16};
@@ -37,8 +37,8 @@ binary_ops! {
     Sub, sub: Compute, |x, y| x.sub(y);
     Mul, mul: Compute, |x, y| x.mul(y);
     RealDiv, real_div: Elementary, |x, y| x.div(y);
-    Maximum, maximum: Compute, |x, y| if y > x || y.is_nan() { y } else { x };
-    Minimum, minimum: Compute, |x, y| if y < x || y.is_nan() { y } else { x };
+    Maximum, maximum: Compute, |x, y| flushed(if y > x || y.is_nan() { y } else { x });
+    Minimum, minimum: Compute, |x, y| flushed(if y < x || y.is_nan() { y } else { x });
 }
 
 /// Concatenates strings, with broadcasting.

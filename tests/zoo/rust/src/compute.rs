@@ -145,7 +145,7 @@ register_op!(
 
 fn scratch(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let x = c.input::<f32>(0)?;
-    if c.scratch(64, MemoryKind::HOST)? as usize % 64 != 0 {
+    if !(c.scratch(64, MemoryKind::HOST)? as usize).is_multiple_of(64) {
         return Err(KernelError::internal("scratch memory is not aligned to 64 bytes"));
     }
     let lent = c.scratch_slice::<f32>(x.data.len())?;

@@ -58,7 +58,7 @@ fn kernels_are_copied_from_the_boundary() {
         in_place: in_place.as_ptr(),
         in_place_count: 1,
         features: Strs::new(&features),
-        ext: &raw const cost.header,
+        ext: std::ptr::from_ref(&cost).cast(),
         ..raw_kernel()
     };
     let kernel = read(&raw).unwrap();

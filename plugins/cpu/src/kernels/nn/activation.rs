@@ -4,7 +4,7 @@
 use crate::{
     arch::Level,
     kernels::elementwise::{UnaryOp, unary, unary_at},
-    lane::Compute,
+    lane::{Compute, flushed},
 };
 use half::{bf16, f16};
 use tenon_sdk::{DType, KernelError, author::ComputeContext, reg::Numerics, register_kernel};
@@ -15,7 +15,7 @@ pub struct Relu;
 impl<W: Compute> UnaryOp<W> for Relu {
     #[inline(always)]
     fn apply(x: W) -> W {
-        if x < W::ZERO { W::ZERO } else { x }
+        flushed(if x < W::ZERO { W::ZERO } else { x })
     }
 }
 
@@ -27,7 +27,7 @@ impl<W: Compute> UnaryOp<W> for Relu6 {
     fn apply(x: W) -> W {
         let six = W::from_f64(6.0);
         let x = if x < W::ZERO { W::ZERO } else { x };
-        if x > six { six } else { x }
+        flushed(if x > six { six } else { x })
     }
 }
 

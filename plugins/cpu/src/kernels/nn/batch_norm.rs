@@ -214,6 +214,12 @@ impl Attributes {
     /// Splits `x` at its channels, and checks the lists of a call: a value per channel, and where `mean` and
     /// `variance` are not read, anything.
     pub fn split(&self, c: &ComputeContext<'_>) -> Result<ChannelSplit, KernelError> {
+        let rank = c.dims(0).len();
+        if rank != 4 && rank != 5 {
+            return Err(KernelError::invalid_argument(format!(
+                "x must have 4 or 5 dimensions, found {rank}"
+            )));
+        }
         let split = ChannelSplit::with_vector(c.dims(0), self.format, "scale", c.dims(1))?;
         ChannelSplit::with_vector(c.dims(0), self.format, "offset", c.dims(2))?;
         for (input, name) in [(3, "mean"), (4, "variance")] {

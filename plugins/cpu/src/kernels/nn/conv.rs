@@ -47,6 +47,20 @@ impl Attributes {
         })
     }
 
+    /// For a depthwise convolution, of which TensorFlow refuses other strides with another code.
+    pub fn depthwise(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
+        let attributes = Attributes::new(c)?;
+        let channel = attributes.format.channel_dim(4);
+        match attributes.strides.get(0..4) {
+            Some(strides) if strides[0] != 1 || strides[channel] != 1 => {
+                Err(KernelError::invalid_argument(format!(
+                    "strides must be 1 in the batch and depth dimensions, found {strides:?}"
+                )))
+            }
+            _ => Ok(attributes),
+        }
+    }
+
     /// With the shapes of a call.
     pub fn params<'a>(&'a self, input: &'a [i64], filter: &'a [i64]) -> Conv2dParams<'a> {
         Conv2dParams {

@@ -149,7 +149,7 @@ struct Depthwise<T> {
 
 impl<T: Compute<Wide: Factor>> Kernel for Depthwise<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Depthwise { attributes: Attributes::new(c)?, element: PhantomData })
+        Ok(Depthwise { attributes: Attributes::depthwise(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -62,7 +62,7 @@ vectorised! {
 
 vectorised! {
     /// Folds rows of `states.len()` elements, at most [`COLUMNS`], that begin at these offsets.
-    fn columns[T: Copy, F: Fold<T>](x: &[T], offsets: Rows<'_>, states: &mut [F::State]) {
+    fn columns[T: Copy, F: Fold<T>](x: &[T], offsets: Rows, states: &mut [F::State]) {
         let mut part = [F::START; COLUMNS];
         let part = &mut part[..states.len()];
         let mut offsets = offsets;
@@ -96,15 +96,15 @@ vectorised! {
 }
 
 /// Where rows begin.
-#[derive(Clone)]
-enum Rows<'a> {
+#[expect(clippy::large_enum_variant, reason = "it lives on the stack, for one loop")]
+enum Rows {
     /// `count` rows from `first` on, `stride` apart.
     Even { first: usize, stride: usize, count: usize },
     /// Anywhere, from `base` on.
-    Any { base: usize, offsets: Offsets, life: std::marker::PhantomData<&'a ()> },
+    Any { base: usize, offsets: Offsets },
 }
 
-impl Iterator for Rows<'_> {
+impl Iterator for Rows {
     type Item = usize;
     #[inline(always)]
     fn next(&mut self) -> Option<usize> {
@@ -116,7 +116,7 @@ impl Iterator for Rows<'_> {
                 *count -= 1;
                 Some(at)
             }
-            Rows::Any { base, offsets, .. } => offsets.next().map(|offset| *base + offset),
+            Rows::Any { base, offsets } => offsets.next().map(|offset| *base + offset),
         }
     }
 }
@@ -155,18 +155,14 @@ impl Outer {
     }
 
     /// Rows that are folded into the output, or row of outputs, that begins at `base`.
-    fn rows(&self, base: usize) -> Rows<'static> {
+    fn rows(&self, base: usize) -> Rows {
         let [extents, strides] = &self.reduced;
         match (&**extents, &**strides) {
             ([], _) => Rows::Even { first: base, stride: 0, count: 1 },
             (&[count], &[stride]) => {
                 Rows::Even { first: base, stride: stride as usize, count: count as usize }
             }
-            _ => Rows::Any {
-                base,
-                offsets: Offsets::new(extents, strides, 0),
-                life: std::marker::PhantomData,
-            },
+            _ => Rows::Any { base, offsets: Offsets::new(extents, strides, 0) },
         }
     }
 
@@ -241,7 +237,7 @@ fn whole<T: Copy + Send + Sync, F: Fold<T>>(
 }
 
 /// Folds rows into at most [`COLUMNS`] outputs.
-fn fold_columns<T: Copy, F: Fold<T>>(x: &[T], rows: Rows<'_>, count: usize, y: &mut [T]) {
+fn fold_columns<T: Copy, F: Fold<T>>(x: &[T], rows: Rows, count: usize, y: &mut [T]) {
     let mut states = [F::START; COLUMNS];
     let len = y.len();
     match rows {

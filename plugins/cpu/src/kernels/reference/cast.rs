@@ -21,6 +21,11 @@ fn run<S: CastElement, D: CastElement>(
     Ok(())
 }
 
+/// Strings are cast to strings only.
+fn strings(c: &ComputeContext<'_>, _truncate: bool) -> Result<(), KernelError> {
+    c.set_strings(0, c.dims(0), c.strings(0)?.into_iter())
+}
+
 fn from<S: CastElement>(target: DType) -> Option<Run> {
     by_type!(target, D => Some(run::<S, D> as Run))
 }
@@ -33,7 +38,10 @@ struct Cast {
 impl Kernel for Cast {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (source, target): (DType, DType) = (c.attr("SrcT")?, c.attr("DstT")?);
-        let run: Option<Run> = by_type!(source, S => from::<S>(target));
+        let run: Option<Run> = match (source, target) {
+            (DType::STRING, DType::STRING) => Some(strings),
+            _ => by_type!(source, S => from::<S>(target)),
+        };
         let run = run.ok_or_else(|| unsupported(source, target))?;
         Ok(Cast { run, truncate: c.attr("Truncate")? })
     }

@@ -76,7 +76,7 @@ struct Depthwise<T> {
 
 impl<T: Accumulate> Kernel for Depthwise<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Depthwise { attributes: conv::Attributes::new(c)?, element: PhantomData })
+        Ok(Depthwise { attributes: conv::Attributes::depthwise(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

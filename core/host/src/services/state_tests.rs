@@ -1,0 +1,85 @@
+//! State services, as kernels use them through their contexts.
+
+use super::*;
+use crate::{
+    instance::PreparedCall,
+    resources::VARIABLE_TYPE,
+    testing::{Bench, attr},
+};
+
+fn floats(values: &[f32]) -> Tensor {
+    Tensor::from_slice(&[values.len() as i64], values).unwrap()
+}
+
+fn read(bench: &Bench) -> Vec<f32> {
+    let resource = bench.env.resources.find("", "v", VARIABLE_TYPE).unwrap();
+    let value = Variable::of(&resource).unwrap().value().unwrap();
+    value.as_slice::<f32>().unwrap().to_vec()
+}
+
+#[test]
+fn a_variable_is_assigned_and_updated_by_different_kernels() {
+    let bench = Bench::host();
+    let initial = floats(&[1.0, 2.0]);
+    let inputs = [initial.clone()];
+    let handle = bench.call("HostTestVariable", &[], &inputs).unwrap().remove(0);
+    drop(inputs);
+    assert_eq!(read(&bench), [1.0, 2.0]);
+    let x = floats(&[10.0]);
+    let before = bench.call("HostTestAdd", &[], &[handle.clone(), x.clone()]).unwrap();
+    assert_eq!(read(&bench), [11.0, 12.0]);
+    // What was returned, and what was assigned, keep the old value: the update copied.
+    assert_eq!(before[0].as_slice::<f32>().unwrap(), &[1.0, 2.0]);
+    assert_eq!(initial.as_slice::<f32>().unwrap(), &[1.0, 2.0]);
+    bench.call("HostTestAdd", &[], &[handle, x]).unwrap();
+    assert_eq!(read(&bench), [21.0, 22.0]);
+}
+
+#[test]
+fn a_handle_keeps_the_variable_and_a_wrong_one_is_refused() {
+    let bench = Bench::host();
+    let handle = bench.call("HostTestVariable", &[], &[floats(&[1.0])]).unwrap().remove(0);
+    assert_eq!(bench.env.resources.clear(""), 1);
+    let outputs = bench.call("HostTestAdd", &[], &[handle, floats(&[1.0])]).unwrap();
+    assert_eq!(outputs[0].as_slice::<f32>().unwrap(), &[1.0]);
+    let memory: Arc<dyn Memory> = HostMemory::shared().clone();
+    let shape = tenon_framework::Shape::SCALAR;
+    let empty = Tensor::allocate(&memory, DType::RESOURCE, shape).unwrap();
+    let error = bench.call("HostTestAdd", &[], &[empty, floats(&[1.0])]).unwrap_err();
+    assert_eq!(error.message, "input 0: expected the handle of a variable");
+}
+
+#[test]
+fn a_plugin_s_resource_is_made_once_per_session_and_a_failing_factory_is_heard() {
+    let bench = Bench::host();
+    let error = bench.call("HostTestCounter", &[attr("fail", true)], &[]).unwrap_err();
+    assert_eq!(error.code, Code::INVALID_ARGUMENT);
+    for expected in [1i64, 2] {
+        let outputs = bench.call("HostTestCounter", &[], &[]).unwrap();
+        assert_eq!(outputs[0].as_slice::<i64>().unwrap(), &[expected]);
+    }
+    assert!(bench.env.resources.remove("", "counter", "host-test.Counter"));
+    let outputs = bench.call("HostTestCounter", &[], &[]).unwrap();
+    assert_eq!(outputs[0].as_slice::<i64>().unwrap(), &[1]);
+}
+
+#[test]
+fn a_reference_shows_the_variable_also_when_its_container_is_cleared() {
+    let bench = Bench::host();
+    bench.call("HostTestVariable", &[], &[floats(&[4.0])]).unwrap();
+    let instance = bench.instance("HostTestRef", &[]).unwrap();
+    let mut call = PreparedCall::new(&instance, &[], &bench.env).unwrap();
+    call.run().unwrap();
+    let slot = call.slots()[0];
+    assert!(slot.data.is_null() && slot.flags & slot_flags::REF != 0);
+    assert_eq!(bench.env.resources.clear(""), 1);
+    let (mut shown, mut value) = (Slot::EMPTY, Value::default());
+    // SAFETY: the slot of a reference whose session is there.
+    unsafe { dereference(&slot, &mut shown, &mut value) }.unwrap();
+    let tensor = Value::tensor(&shown).unwrap();
+    assert_eq!(tensor.as_slice::<f32>().unwrap(), &[4.0]);
+    let plain = tensor.slot();
+    // SAFETY: a filled slot that is no reference.
+    let error = unsafe { dereference(&plain, &mut shown, &mut value) }.unwrap_err();
+    assert_eq!(error.message, "expected a variable, found none");
+}

@@ -1,0 +1,197 @@
+//! What the demo prints.
+
+use super::{
+    assets::Digits,
+    classify::{KernelKey, Outcome},
+    variants::{Pair, Variant},
+};
+use crate::{
+    list::{devices_json, devices_table, shown_path},
+    output::time,
+    table::Table,
+};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, fmt::Write};
+use tenon_runtime::{Runtime, framework::registry::PluginInfo};
+
+fn loaded(runtime: &Runtime) -> Vec<PluginInfo> {
+    let plugins = runtime.plugins().list().into_iter();
+    plugins.filter(|info| info.path.is_some() && !info.retired).collect()
+}
+
+/// Plugins and devices, and what is about to run.
+pub fn beginning(runtime: &Runtime, digits: &Digits) -> String {
+    let registry = runtime.registry();
+    let mut plugins = Table::new(["plugin", "version", ">kernels", "loaded from"]);
+    for info in loaded(runtime) {
+        let kernels = registry.kernels().filter(|kernel| kernel.plugin == info.id).count();
+        let file = info.path.as_deref().map(shown_path).unwrap_or_default();
+        plugins.row([info.name.clone(), info.version.clone(), kernels.to_string(), file]);
+    }
+    format!(
+        "{}\n{}\n{} handwritten digits, 8 x 8 pixels, through a network of {} nodes trained by TensorFlow\n\n",
+        plugins.render(0),
+        devices_table(runtime).render(0),
+        digits.count(),
+        digits.graph.node.len(),
+    )
+}
+
+/// The results, and what to type next.
+pub fn end(digits: &Digits, outcomes: &[Outcome], pair: &Pair) -> String {
+    let mut text = runs(digits, outcomes).render(0);
+    text.push_str("\nkernels that ran, in calls per step\n");
+    text.push_str(&kernels(outcomes).render(0));
+    let _ = write!(
+        text,
+        "\nvariants of one kernel: {} (node {}) on an input of {:?}\n{}",
+        pair.op,
+        pair.node,
+        pair.input,
+        variants(pair).render(0),
+    );
+    text.push_str(&next(pair));
+    text
+}
+
+fn runs(digits: &Digits, outcomes: &[Outcome]) -> Table {
+    let mut table = Table::new([
+        "run on",
+        ">accuracy",
+        ">as tensorflow",
+        ">logits differ by",
+        ">time per image",
+        ">all images",
+    ]);
+    let n = digits.count();
+    for outcome in outcomes {
+        let step = outcome.step_ns as f64;
+        table.row([
+            outcome.name.to_owned(),
+            format!("{:.1} %", percent(outcome.right, n)),
+            format!("{} of {n}", outcome.same),
+            format!("{:.1e}", outcome.difference),
+            time(step / n as f64),
+            time(step),
+        ]);
+    }
+    table
+}
+
+fn percent(part: usize, whole: usize) -> f64 {
+    100.0 * part as f64 / whole as f64
+}
+
+/// Rows by kernel, a column of calls by run.
+fn kernels(outcomes: &[Outcome]) -> Table {
+    let mut rows: BTreeMap<&KernelKey, [String; 3]> = BTreeMap::new();
+    for (at, outcome) in outcomes.iter().enumerate().take(3) {
+        for (key, calls) in &outcome.kernels {
+            rows.entry(key).or_default()[at] = calls.to_string();
+        }
+    }
+    let mut table = Table::new(["op", "device", "plugin", "label", ">cpu", ">accel", ">both"]);
+    for ((op, device, plugin, label), [cpu, accel, both]) in rows {
+        let (op, device) = (op.clone(), device.clone());
+        table.row([op, device, plugin.clone(), label.clone(), cpu, accel, both]);
+    }
+    table
+}
+
+fn label(variant: &Variant) -> &str {
+    if variant.label.is_empty() { "(ordinary)" } else { &variant.label }
+}
+
+fn variants(pair: &Pair) -> Table {
+    let [chosen, other] = &pair.variants;
+    let mut table = Table::new(["variant", "plugin", ">time", ">relative", "note"]);
+    let relative = |variant: &Variant| {
+        format!("{:.2}", variant.step_ns as f64 / chosen.step_ns.max(1) as f64)
+    };
+    let notes = [
+        "chosen by priority".to_owned(),
+        format!("asked for by label; results differ by {:.1e}", pair.difference),
+    ];
+    for (variant, note) in [chosen, other].into_iter().zip(notes) {
+        let name = label(variant).to_owned();
+        let figure = time(variant.step_ns as f64);
+        table.row([name, variant.plugin.clone(), figure, relative(variant), note]);
+    }
+    table
+}
+
+/// `cargo run` leaves the command in a target folder, where nobody's PATH finds it.
+fn command() -> &'static str {
+    let built_here = std::env::current_exe().is_ok_and(|executable| {
+        let folder = executable.parent();
+        folder.is_some_and(|folder| folder.join("deps").is_dir())
+    });
+    if built_here { "cargo run --release --" } else { "tenon" }
+}
+
+fn next(pair: &Pair) -> String {
+    let (command, node) = (command(), &pair.node);
+    let graph = "sdk/cli/assets/demo/digits.pb";
+    let lines = [
+        ("list".to_owned(), "every op and kernel, and who brings it"),
+        (format!("explain {graph} {node}"), "why this kernel runs there"),
+        ("demo --json".to_owned(), "these figures for a program"),
+    ];
+    let width = lines.iter().map(|(line, _)| line.len()).max().unwrap_or(0);
+    let mut text = "\nnext, type\n".to_owned();
+    for (line, what) in &lines {
+        let _ = writeln!(text, "  {command} {line:<width$}   {what}");
+    }
+    text.push_str("README.md has a plugin of your own in 30 lines\n");
+    text
+}
+
+/// All of it for a program.
+pub fn json(runtime: &Runtime, digits: &Digits, outcomes: &[Outcome], pair: &Pair) -> Value {
+    let n = digits.count();
+    let plugins: Vec<Value> = loaded(runtime)
+        .into_iter()
+        .map(|info| {
+            let file = info.path.map(|path| path.display().to_string());
+            json!({ "name": info.name, "version": info.version, "file": file })
+        })
+        .collect();
+    let runs: Vec<Value> = outcomes
+        .iter()
+        .map(|outcome| {
+            json!({
+                "name": outcome.name, "images": n, "right": outcome.right,
+                "accuracy": outcome.right as f64 / n as f64, "as_tensorflow": outcome.same,
+                "max_logit_difference": outcome.difference, "median_ns": outcome.step_ns,
+                "ns_per_image": outcome.step_ns as f64 / n as f64, "steps": outcome.steps,
+                "kernels": kernels_json(outcome), "problem": outcome.problem(digits),
+            })
+        })
+        .collect();
+    let variants: Vec<Value> = pair
+        .variants
+        .iter()
+        .map(|variant| {
+            json!({
+                "label": variant.label, "plugin": variant.plugin, "median_ns": variant.step_ns,
+                "steps": variant.steps,
+            })
+        })
+        .collect();
+    json!({
+        "plugins": plugins, "devices": devices_json(runtime), "runs": runs,
+        "variants": {
+            "node": pair.node, "op": pair.op, "input_shape": pair.input, "variants": variants,
+            "max_difference": pair.difference,
+        },
+    })
+}
+
+fn kernels_json(outcome: &Outcome) -> Value {
+    let kernels = outcome.kernels.iter().map(|((op, device, plugin, label), calls)| {
+        json!({
+            "op": op, "device": device, "plugin": plugin, "label": label, "calls_per_step": calls,
+        })
+    });
+    kernels.collect()
+}

@@ -1,0 +1,116 @@
+//! Errors of the command.
+
+use std::{io, path::PathBuf};
+use tenon_runtime::{
+    RuntimeError,
+    framework::{Code, knob::KnobError},
+    host::LoadError,
+    npy::NpyError,
+    proto::ProtoError,
+};
+use thiserror::Error;
+
+/// Why the command fails.
+#[derive(Debug, Error)]
+pub enum CliError {
+    /// The runtime, a session or a step.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// A plugin.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// `--set`.
+    #[error("--set: {0}")]
+    Set(KnobError),
+    /// An array.
+    #[error(transparent)]
+    Array(#[from] NpyError),
+    /// A file that is no graph.
+    #[error("{}: {source}", file.display())]
+    Graph {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        source: ProtoError,
+    },
+    /// A file or folder that cannot be read or written.
+    #[error("{}: cannot be {done}: {source}", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// `read` or `written`.
+        done: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Standard output.
+    #[error("standard output: {0}")]
+    Output(io::Error),
+    /// Nothing to do.
+    #[error("expected a tensor to fetch or a node to run: give --fetch NAME or --target NAME")]
+    NothingToRun,
+    /// Two fetches whose files have one name.
+    #[error(
+        "fetches '{first}' and '{second}' would both be written to {file}: fetch them in two runs, or into \
+         two folders"
+    )]
+    SameFile {
+        /// The earlier one.
+        first: String,
+        /// The later one.
+        second: String,
+        /// Name of the file.
+        file: String,
+    },
+    /// Named plugins that are refused; each was reported by itself.
+    #[error("{count} of the named plugins cannot be used")]
+    Refused {
+        /// How many.
+        count: usize,
+    },
+    /// No folder to install to.
+    #[error("there is no folder for plugins: set XDG_DATA_HOME or HOME to an absolute path")]
+    NoDataHome,
+    /// A plugin that loads, and is none that can be installed.
+    #[error("{}: {reason}", file.display())]
+    Install {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// The demo lacks what it shows.
+    #[error(
+        "the demo needs the devices {missing}, which plugins bring, and found none: in a clone of the \
+         repository `cargo run --release -- demo` builds and finds them; elsewhere name their files with \
+         --plugin FILE"
+    )]
+    DemoPlugins {
+        /// Device types, joined.
+        missing: String,
+    },
+    /// The demo's result is not what it should be.
+    #[error("the demo failed: {0}")]
+    Demo(String),
+}
+
+impl CliError {
+    /// The canonical code.
+    pub fn code(&self) -> Code {
+        match self {
+            CliError::Runtime(error) => error.code(),
+            CliError::Load(error) => error.code(),
+            CliError::Set(error) => error.code(),
+            CliError::Array(error) => error.code(),
+            CliError::Graph { .. } | CliError::NothingToRun | CliError::SameFile { .. } => {
+                Code::INVALID_ARGUMENT
+            }
+            CliError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Code::NOT_FOUND
+            }
+            CliError::File { .. } | CliError::Output(_) => Code::UNAVAILABLE,
+            CliError::Demo(_) => Code::INTERNAL,
+            _ => Code::FAILED_PRECONDITION,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `tenon inspect`: one plugin's file.
+
+use crate::{
+    args::{Global, InspectArgs},
+    error::CliError,
+    output::{count, print, print_json},
+    start::start_whole,
+    table::Table,
+};
+use serde_json::{Value, json};
+use tenon_runtime::host::{Inspection, Probe, manifest::Manifest};
+
+/// Shows what the file says, and what loading it says.
+///
+/// # Errors
+/// The file is no plugin, or would not be loaded (what it says is printed first).
+pub fn inspect(global: &Global, args: &InspectArgs) -> Result<(), CliError> {
+    let (runtime, _) = start_whole(global, None)?;
+    let inspection = runtime.plugins().inspect(&args.file)?;
+    if global.json {
+        print_json(&to_json(&inspection))?;
+    } else {
+        print(&to_text(&inspection))?;
+    }
+    match inspection.refused {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    }
+}
+
+fn to_text(inspection: &Inspection) -> String {
+    let manifest = &inspection.manifest;
+    let plugin = &manifest.plugin;
+    let or_none = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    let facts = [
+        ("plugin", format!("{} {}", plugin.name, plugin.version)),
+        ("file", inspection.path.display().to_string()),
+        ("digest", inspection.digest.clone()),
+        ("door", inspection.door.to_string()),
+        ("ABI", format!("{}.{}", plugin.abi[0], plugin.abi[1])),
+        ("processor", inspection.arch.clone()),
+        ("needs", or_none(&plugin.features.join(" "))),
+        ("built as", or_none(&plugin.profile)),
+        ("on panic", or_none(&plugin.panic)),
+        ("loading", loading(inspection)),
+    ];
+    let mut text = String::new();
+    for (name, value) in facts {
+        text.push_str(&format!("{name:<10} {value}\n"));
+    }
+    for probe in &inspection.probes {
+        text.push_str(&format!("{:<10} {}\n", "device", probe_text(probe)));
+    }
+    for table in tables(manifest).iter().filter(|table| !table.is_empty()) {
+        text.push('\n');
+        text.push_str(&table.render(0));
+    }
+    text
+}
+
+fn loading(inspection: &Inspection) -> String {
+    match &inspection.refused {
+        Some(error) => format!("refused at step {}", error.step()),
+        None => "works".to_owned(),
+    }
+}
+
+fn probe_text(probe: &Probe) -> String {
+    match &probe.reason {
+        None => format!("{}: {}", probe.device_type, count(probe.count as usize, "device")),
+        Some(reason) => format!("{}: not there: {reason}", probe.device_type),
+    }
+}
+
+fn tables(manifest: &Manifest) -> [Table; 4] {
+    let mut ops = Table::new(["op", "inputs", "outputs", "attributes"]);
+    for op in &manifest.ops {
+        let (inputs, outputs) = (op.inputs.join(", "), op.outputs.join(", "));
+        ops.row([op.name.clone(), inputs, outputs, op.attrs.join(", ")]);
+    }
+    let mut kernels = Table::new(["kernel of", "on", "label", ">priority", "needs", "types"]);
+    for kernel in &manifest.kernels {
+        let types = kernel.types.iter().map(|(attr, types)| format!("{attr}: {}", types.join(" ")));
+        let asked = if kernel.on_request { "*" } else { "" };
+        kernels.row([
+            kernel.op.clone(),
+            kernel.device.clone(),
+            format!("{}{asked}", kernel.label),
+            if kernel.priority == 0 { String::new() } else { kernel.priority.to_string() },
+            kernel.features.join(" "),
+            types.collect::<Vec<_>>().join("; "),
+        ]);
+    }
+    let mut devices = Table::new(["device type", ">priority"]);
+    for device in &manifest.devices {
+        devices.row([device.name.clone(), device.priority.to_string()]);
+    }
+    let mut knobs = Table::new(["knob", "default"]);
+    for knob in &manifest.knobs {
+        knobs.row([knob.name.clone(), knob.default.clone()]);
+    }
+    [devices, knobs, ops, kernels]
+}
+
+fn to_json(inspection: &Inspection) -> Value {
+    let manifest = &inspection.manifest;
+    let plugin = &manifest.plugin;
+    let probes: Vec<Value> = inspection
+        .probes
+        .iter()
+        .map(|probe| {
+            json!({
+                "type": probe.device_type, "count": probe.count, "reason": probe.reason,
+            })
+        })
+        .collect();
+    let refused = inspection.refused.as_ref().map(|error| {
+        json!({ "step": error.step().name(), "error": error.to_string() })
+    });
+    json!({
+        "name": plugin.name, "version": plugin.version, "abi": plugin.abi, "panic": plugin.panic,
+        "profile": plugin.profile, "features": plugin.features,
+        "file": inspection.path.display().to_string(), "digest": inspection.digest,
+        "door": inspection.door.to_string(), "arch": inspection.arch,
+        "ops": manifest.ops.iter().map(|op| json!({
+            "name": op.name, "inputs": op.inputs, "outputs": op.outputs, "attrs": op.attrs,
+        })).collect::<Vec<_>>(),
+        "kernels": manifest.kernels.iter().map(|kernel| json!({
+            "op": kernel.op, "device_type": kernel.device, "label": kernel.label,
+            "priority": kernel.priority, "on_request": kernel.on_request, "types": kernel.types,
+            "features": kernel.features,
+        })).collect::<Vec<_>>(),
+        "devices": manifest.devices.iter().map(|device| json!({
+            "type": device.name, "priority": device.priority,
+        })).collect::<Vec<_>>(),
+        "knobs": manifest.knobs.iter().map(|knob| json!({
+            "name": knob.name, "default": knob.default,
+        })).collect::<Vec<_>>(),
+        "probes": probes, "refused": refused,
+    })
+}

@@ -1,0 +1,94 @@
+//! `tenon install`: a plugin for every `tenon` of this user.
+
+use crate::{
+    args::{Global, InstallArgs},
+    error::CliError,
+    output::{print, print_json},
+    start::start_whole,
+};
+use serde_json::json;
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+use tenon_runtime::host::search::Surroundings;
+
+/// Copies a plugin to the user's folder, after a check that it loads. An earlier build of it is replaced.
+///
+/// # Errors
+/// It does not load; the folder cannot be written.
+pub fn install(global: &Global, args: &InstallArgs) -> Result<(), CliError> {
+    let (runtime, _) = start_whole(global, None)?;
+    let inspection = runtime.plugins().inspect(&args.file)?;
+    if let Some(error) = inspection.refused {
+        return Err(error.into());
+    }
+    let folder = Surroundings::of_process().user_plugins().ok_or(CliError::NoDataHome)?;
+    let name = &inspection.manifest.plugin.name;
+    let target = folder.join(file_name(name).ok_or_else(|| CliError::Install {
+        file: args.file.clone(),
+        reason: format!("a plugin's name is of letters, digits, '-' and '_', found '{name}'"),
+    })?);
+    copy(&inspection.path, &folder, &target)?;
+    if global.json {
+        let file = target.display().to_string();
+        return print_json(&json!({ "plugin": name, "file": file, "digest": inspection.digest }));
+    }
+    print(&format!("{name} {}: {}\n", inspection.manifest.plugin.version, target.display()))
+}
+
+/// The name under which search finds a plugin; `None` when its name is no name of a file.
+fn file_name(plugin: &str) -> Option<String> {
+    let name = plugin.to_ascii_lowercase().replace('-', "_");
+    let stem = name.strip_prefix("tenon_").unwrap_or(&name);
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let fine = !stem.is_empty() && stem.bytes().all(word);
+    fine.then(|| format!("libtenon_{stem}{}", std::env::consts::DLL_SUFFIX))
+}
+
+/// Through a file beside the target: a process that starts meanwhile sees the old one or the new one, and one
+/// that has the old one mapped keeps it.
+fn copy(file: &Path, folder: &Path, target: &Path) -> Result<(), CliError> {
+    let written = |file: &Path| {
+        let file: PathBuf = file.to_owned();
+        move |source: io::Error| CliError::File { file, done: "written", source }
+    };
+    fs::create_dir_all(folder).map_err(written(folder))?;
+    let part = target.with_extension(format!("part{}", std::process::id()));
+    let copied = fs::copy(file, &part)
+        .and_then(|_| protect(&part))
+        .and_then(|()| fs::rename(&part, target))
+        .map_err(written(target));
+    if copied.is_err() {
+        // The error that is told is the first one.
+        let _ = fs::remove_file(&part);
+    }
+    copied
+}
+
+/// Takes from others the right to write: the loader can be told to refuse such files.
+#[cfg(unix)]
+fn protect(file: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(file, fs::Permissions::from_mode(0o644))
+}
+
+/// Permissions of this kind exist on Unix only.
+#[cfg(not(unix))]
+fn protect(_file: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_installed_file_has_a_name_that_search_looks_at() {
+        let suffix = std::env::consts::DLL_SUFFIX;
+        assert_eq!(file_name("tenon-cpu"), Some(format!("libtenon_cpu{suffix}")));
+        assert_eq!(file_name("My-Ops"), Some(format!("libtenon_my_ops{suffix}")));
+        assert_eq!(file_name("../evil"), None);
+        assert_eq!(file_name("tenon-"), None);
+    }
+}

@@ -1,0 +1,288 @@
+//! `tenon list`: what there is.
+
+use crate::{
+    args::{Global, ListArgs},
+    error::CliError,
+    output::{print, print_json, short_device},
+    start::{check_named, start},
+    table::Table,
+};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, path::Path};
+use tenon_runtime::{
+    Runtime,
+    framework::{
+        device::base::{DeviceBase, DeviceInfo},
+        knob::kind_name,
+        registry::{KernelDef, PluginInfo, Registry},
+    },
+    host::{LoadReport, devices::AbsentType},
+};
+
+/// Lists plugins, devices, ops and kernels, or the knobs.
+///
+/// # Errors
+/// The runtime cannot start; a named plugin is refused (what there is without it is listed all the same).
+pub fn list(global: &Global, args: &ListArgs) -> Result<(), CliError> {
+    let (runtime, report) = start(global, None)?;
+    match (args.knobs, global.json) {
+        (true, true) => print_json(&knobs_json(&runtime))?,
+        (true, false) => print(&knobs_text(&runtime))?,
+        (false, true) => print_json(&everything_json(&runtime, &report))?,
+        (false, false) => print(&everything_text(&runtime, &report))?,
+    }
+    check_named(&report)
+}
+
+fn everything_text(runtime: &Runtime, report: &LoadReport) -> String {
+    let registry = runtime.registry();
+    let mut parts = vec![plugins_table(&registry).render(0)];
+    if loaded(&registry).next().is_none() {
+        parts.push(
+            "no plugin was found, so only what is built in is listed: build one, and name it with \
+             --plugin FILE or put its folder in TENON_PLUGIN_PATH\n"
+                .to_owned(),
+        );
+    }
+    let devices = devices_table(runtime);
+    if !devices.is_empty() {
+        parts.push(devices.render(0));
+    }
+    parts.push(kernels_table(&registry).render(0));
+    let without: Vec<&str> = registry
+        .ops()
+        .filter(|op| registry.kernels_of(&op.name).is_empty())
+        .map(|op| op.name.as_str())
+        .collect();
+    if !without.is_empty() {
+        parts.push(format!("ops without kernels: {}\n", without.join(", ")));
+    }
+    for other in &report.superseded {
+        let (path, plugin) = (other.candidate.path.display(), &other.plugin);
+        parts.push(format!("not used: {path}, another build of {plugin}\n"));
+    }
+    parts.join("\n")
+}
+
+/// Plugins that are files.
+fn loaded(registry: &Registry) -> impl Iterator<Item = &PluginInfo> {
+    registry.plugins().filter(|info| info.path.is_some() && !info.retired)
+}
+
+fn plugins_table(registry: &Registry) -> Table {
+    let mut table = Table::new(["plugin", "version", ">kernels", "devices", "file"]);
+    for info in registry.plugins().filter(|info| !info.retired) {
+        let kernels = registry.kernels().filter(|kernel| kernel.plugin == info.id).count();
+        let devices: Vec<&str> = registry
+            .device_types()
+            .filter(|device| device.plugin == info.id)
+            .map(|device| device.name.as_str())
+            .collect();
+        let file = info.path.as_deref().map_or("(built in)".to_owned(), shown_path);
+        table.row([
+            info.name.clone(),
+            info.version.clone(),
+            kernels.to_string(),
+            devices.join(", "),
+            file,
+        ]);
+    }
+    table
+}
+
+/// A path from the current folder, where the file lies below it.
+pub fn shown_path(path: &Path) -> String {
+    let here = std::env::current_dir().and_then(|folder| folder.canonicalize());
+    let below = here.ok().and_then(|folder| path.strip_prefix(folder).ok().map(Path::to_owned));
+    below.unwrap_or_else(|| path.to_owned()).display().to_string()
+}
+
+/// The devices, then the types of which there is none.
+pub fn devices_table(runtime: &Runtime) -> Table {
+    let mut table = Table::new(["device", "memory", "streams", "description"]);
+    for device in runtime.devices().devices() {
+        let info = device.info();
+        let streams = if info.streams { info.stream_count.to_string() } else { String::new() };
+        table.row([
+            short_device(&device.name().to_string()).to_owned(),
+            memory(info),
+            streams,
+            info.description.clone(),
+        ]);
+    }
+    for AbsentType { device_type, reason } in runtime.devices().absent() {
+        table.row([device_type, String::new(), String::new(), format!("not there: {reason}")]);
+    }
+    table
+}
+
+fn memory(info: &DeviceInfo) -> String {
+    let place = if info.host_memory { "host" } else { "own" };
+    match info.memories.first().map_or(0, |memory| memory.limit) {
+        0 => place.to_owned(),
+        limit => format!("{place}, {} MiB", limit >> 20),
+    }
+}
+
+/// What distinguishes rows of the table of kernels: op, device type, label, plugin.
+type Key<'k> = (&'k str, &'k str, &'k str, &'k str);
+
+fn kernels_table(registry: &Registry) -> Table {
+    let mut rows: BTreeMap<Key<'_>, Vec<&KernelDef>> = BTreeMap::new();
+    for kernel in registry.kernels() {
+        let key =
+            (&*kernel.op, &*kernel.device_type, &*kernel.label, kernel.plugin_name.as_ref());
+        rows.entry(key).or_default().push(kernel);
+    }
+    let mut table = Table::new(["op", "kernels on", "label", "plugin", "types"]);
+    let mut before = "";
+    for ((op, device_type, label, plugin), kernels) in rows {
+        let asked = if kernels.iter().all(|kernel| kernel.on_request) { "*" } else { "" };
+        table.row([
+            if op == before { String::new() } else { op.to_owned() },
+            device_type.to_owned(),
+            format!("{label}{asked}"),
+            plugin.to_owned(),
+            types(&kernels),
+        ]);
+        before = op;
+    }
+    table
+}
+
+/// The element types that some kernels take, by attribute.
+fn types(kernels: &[&KernelDef]) -> String {
+    let mut by_attr: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for constraint in kernels.iter().flat_map(|kernel| &kernel.constraints) {
+        let known = by_attr.entry(&constraint.attr).or_default();
+        for dtype in constraint.types.iter().map(ToString::to_string) {
+            if !known.contains(&dtype) {
+                known.push(dtype);
+            }
+        }
+    }
+    let shown: Vec<String> =
+        by_attr.into_iter().map(|(attr, types)| format!("{attr}: {}", types.join(" "))).collect();
+    shown.join("; ")
+}
+
+fn everything_json(runtime: &Runtime, report: &LoadReport) -> Value {
+    let registry = runtime.registry();
+    let plugins: Vec<Value> =
+        registry.plugins().filter(|info| !info.retired).map(plugin_json).collect();
+    let ops: Vec<Value> = registry
+        .ops()
+        .map(|op| {
+            let names = |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<_>>();
+            json!({
+                "name": op.name,
+                "inputs": names(&mut op.inputs.iter().map(|arg| &arg.name)),
+                "outputs": names(&mut op.outputs.iter().map(|arg| &arg.name)),
+                "attrs": names(&mut op.attrs.iter().map(|attr| &attr.name)),
+                "stateful": op.stateful,
+                "summary": op.summary,
+            })
+        })
+        .collect();
+    let kernels: Vec<Value> = registry.kernels().map(|kernel| kernel_json(kernel)).collect();
+    let absent: Vec<Value> = runtime
+        .devices()
+        .absent()
+        .into_iter()
+        .map(|absent| json!({ "type": absent.device_type, "reason": absent.reason }))
+        .collect();
+    json!({
+        "plugins": plugins, "devices": devices_json(runtime), "absent": absent, "ops": ops,
+        "kernels": kernels, "rejected": rejected_json(report),
+    })
+}
+
+fn plugin_json(info: &PluginInfo) -> Value {
+    json!({
+        "name": info.name,
+        "version": info.version,
+        "file": info.path.as_ref().map(|path| path.display().to_string()),
+        "digest": (!info.digest.is_empty()).then_some(&info.digest),
+    })
+}
+
+/// The devices that there are.
+pub fn devices_json(runtime: &Runtime) -> Value {
+    let devices = runtime.devices().devices().into_iter().map(|device| {
+        let info = device.info();
+        json!({
+            "name": device.name().to_string(),
+            "type": device.device_type(),
+            "description": info.description,
+            "host_memory": info.host_memory,
+            "memory_limit": info.memories.first().map_or(0, |memory| memory.limit),
+            "streams": if info.streams { info.stream_count } else { 0 },
+        })
+    });
+    devices.collect()
+}
+
+fn rejected_json(report: &LoadReport) -> Value {
+    let rejected = report.rejected.iter().map(|rejected| {
+        json!({
+            "file": rejected.candidate.path.display().to_string(),
+            "origin": rejected.candidate.origin.to_string(),
+            "step": rejected.error.step().name(),
+            "error": rejected.error.to_string(),
+        })
+    });
+    rejected.collect()
+}
+
+/// A kernel.
+pub fn kernel_json(kernel: &KernelDef) -> Value {
+    let types: BTreeMap<&str, Vec<String>> = kernel
+        .constraints
+        .iter()
+        .map(|c| (c.attr.as_str(), c.types.iter().map(ToString::to_string).collect()))
+        .collect();
+    json!({
+        "op": kernel.op,
+        "device_type": kernel.device_type,
+        "label": kernel.label,
+        "priority": kernel.priority,
+        "on_request": kernel.on_request,
+        "types": types,
+        "features": kernel.features,
+        "plugin": kernel.plugin_name.as_ref(),
+        "source": kernel.source.to_string(),
+    })
+}
+
+fn knobs_text(runtime: &Runtime) -> String {
+    let mut table = Table::new(["knob", "type", "value", "set by", "what it does"]);
+    for knob in runtime.plugins().knobs().iter() {
+        table.row([
+            knob.def.full_name(),
+            kind_name(knob.def.kind).split(' ').next().unwrap_or_default().to_owned(),
+            knob.value.to_string(),
+            knob.origin.to_string(),
+            knob.def.help.clone(),
+        ]);
+    }
+    format!("{}\nset one by --set NAME=VALUE, or by its variable, as TENON_<SCOPE>_<NAME>\n", table.render(0))
+}
+
+fn knobs_json(runtime: &Runtime) -> Value {
+    let knobs = runtime.plugins().knobs();
+    let knobs: Vec<Value> = knobs
+        .iter()
+        .map(|knob| {
+            json!({
+                "name": knob.def.full_name(),
+                "variable": knob.def.variable(),
+                "type": kind_name(knob.def.kind).split(' ').next(),
+                "default": knob.def.default.to_string(),
+                "value": knob.value.to_string(),
+                "origin": knob.origin.to_string(),
+                "help": knob.def.help,
+            })
+        })
+        .collect();
+    json!({ "knobs": knobs })
+}

@@ -1,0 +1,70 @@
+//! Starting the runtime as the command line says.
+
+use crate::{args::Global, error::CliError, output::complain};
+use std::{fs, path::Path};
+use tenon_runtime::{
+    Runtime, RuntimeOptions,
+    framework::knob::parse_setting,
+    host::{LoadReport, Settings, search::Origin},
+    proto::{GraphDef, decode_graph_def},
+};
+
+/// Starts the runtime with the plugins that are named and those that are found. What was refused is told.
+///
+/// # Errors
+/// Settings that are wrong.
+pub fn start(global: &Global, threads: Option<usize>) -> Result<(Runtime, LoadReport), CliError> {
+    let mut settings = Settings::of_process();
+    for text in &global.set {
+        settings.set.push(parse_setting(text).map_err(CliError::Set)?);
+    }
+    let plugins = global.plugins.clone();
+    let (runtime, report) =
+        Runtime::new(RuntimeOptions { threads, plugins, search: true, settings })?;
+    for rejected in &report.rejected {
+        let (step, error) = (rejected.error.step(), &rejected.error);
+        complain(&format!("plugin refused at step {step}: {error}"));
+    }
+    for warning in &report.warnings {
+        complain(&format!("warning: {warning}"));
+    }
+    Ok((runtime, report))
+}
+
+/// As [`start`], where a named plugin that is refused is an error.
+///
+/// # Errors
+/// As [`start`]; a plugin named by `--plugin` is refused.
+pub fn start_whole(
+    global: &Global,
+    threads: Option<usize>,
+) -> Result<(Runtime, LoadReport), CliError> {
+    let (runtime, report) = start(global, threads)?;
+    check_named(&report)?;
+    Ok((runtime, report))
+}
+
+/// Whether every plugin that the command line names is in use.
+///
+/// # Errors
+/// One is refused.
+pub fn check_named(report: &LoadReport) -> Result<(), CliError> {
+    let named = |origin| origin == Origin::Explicit;
+    match report.rejected.iter().filter(|rejected| named(rejected.candidate.origin)).count() {
+        0 => Ok(()),
+        count => Err(CliError::Refused { count }),
+    }
+}
+
+/// Reads a graph.
+///
+/// # Errors
+/// The file cannot be read, or is no binary `GraphDef`.
+pub fn read_graph(path: &Path) -> Result<GraphDef, CliError> {
+    let file = path.to_owned();
+    let bytes = fs::read(path).map_err(|source| {
+        let file = file.clone();
+        CliError::File { file, done: "read", source }
+    })?;
+    decode_graph_def(&bytes).map_err(|source| CliError::Graph { file, source })
+}

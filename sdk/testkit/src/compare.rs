@@ -1,0 +1,287 @@
+//! Whether a result is the expected one, and where it is not.
+//!
+//! Rules are those of tests/goldens/README.md. Where NaN is expected, any NaN is right; where an infinity
+//! is expected, that infinity is. What is not floating is compared by value under every rule.
+
+use crate::float::{Format, Number};
+use std::fmt;
+use tenon_framework::{DType, Shape, Tensor};
+
+/// How far a result may be from what is expected.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Rule {
+    /// The same value; zeros with the same sign.
+    Exact,
+    /// At most so many representable numbers apart; both zeros are one number.
+    Ulp(u64),
+    /// `|got - expected| <= factor * epsilon * terms[i] + tiny`, element by element, with epsilon and the
+    /// smallest normal number of the element type.
+    AbsTerms {
+        /// The factor.
+        factor: f64,
+        /// Sums of the absolute values of the terms, one per element.
+        terms: Vec<f64>,
+    },
+    /// `|got - expected| <= absolute + relative * |expected|`.
+    Close {
+        /// The absolute part.
+        absolute: f64,
+        /// The relative part.
+        relative: f64,
+    },
+}
+
+/// One element that is wrong.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// Its index.
+    pub index: Vec<i64>,
+    /// What was found, as text.
+    pub got: String,
+    /// What was expected, as text.
+    pub expected: String,
+    /// How many representable numbers apart; `None` where that says nothing.
+    pub ulp: Option<u64>,
+    /// How far they may be apart, where the rule gives a distance.
+    pub allowed: Option<f64>,
+}
+
+/// Why a result is wrong.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Mismatch {
+    /// Another element type.
+    Type {
+        /// What was expected.
+        expected: DType,
+        /// What was found.
+        got: DType,
+    },
+    /// Another shape.
+    Shape {
+        /// What was expected.
+        expected: Shape,
+        /// What was found.
+        got: Shape,
+    },
+    /// Wrong elements.
+    Values {
+        /// How many there are.
+        total: usize,
+        /// How many are wrong.
+        wrong: usize,
+        /// The first of them.
+        first: Vec<Difference>,
+    },
+    /// Elements that cannot be read or compared.
+    Unreadable(String),
+}
+
+/// How many differences are told.
+const TOLD: usize = 4;
+
+/// Compares a result with what is expected, both in host memory.
+///
+/// # Errors
+/// How they differ: type, shape, or the first wrong elements in row-major order.
+pub fn compare(got: &Tensor, expected: &Tensor, rule: &Rule) -> Result<(), Mismatch> {
+    if got.dtype() != expected.dtype() {
+        return Err(Mismatch::Type { expected: expected.dtype(), got: got.dtype() });
+    }
+    compare_shape(got, expected.shape())?;
+    if let Rule::AbsTerms { terms, .. } = rule
+        && terms.len() != expected.elements()
+    {
+        return Err(Mismatch::Unreadable(format!(
+            "{} sums of terms for {} elements",
+            terms.len(),
+            expected.elements()
+        )));
+    }
+    let wrong = differences(got, expected, rule)
+        .map_err(|error| Mismatch::Unreadable(error.to_string()))?;
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let (total, count) = (expected.elements(), wrong.len());
+    let first = wrong.into_iter().take(TOLD).collect();
+    Err(Mismatch::Values { total, wrong: count, first })
+}
+
+/// Compares the shape only.
+///
+/// # Errors
+/// Another shape.
+pub fn compare_shape(got: &Tensor, expected: &Shape) -> Result<(), Mismatch> {
+    if got.shape() == expected {
+        return Ok(());
+    }
+    Err(Mismatch::Shape { expected: *expected, got: *got.shape() })
+}
+
+fn differences(
+    got: &Tensor,
+    expected: &Tensor,
+    rule: &Rule,
+) -> Result<Vec<Difference>, tenon_framework::tensor::TensorError> {
+    let dims = expected.shape().dims();
+    if expected.dtype() == DType::STRING {
+        let pairs = got.as_strings()?.into_iter().zip(expected.as_strings()?).enumerate();
+        let wrong = pairs.filter(|(_, (got, expected))| got != expected);
+        return Ok(wrong.map(|(at, (got, expected))| text_difference(dims, at, got, expected)).collect());
+    }
+    let (got, wanted) = (got.as_bytes()?, expected.as_bytes()?);
+    if let Some(format) = Format::of(expected.dtype()) {
+        let check = |at: usize| {
+            let (got, expected) = (format.read(got, at), format.read(wanted, at));
+            float_difference(dims, at, got, expected, rule, format)
+        };
+        return Ok((0..expected.elements()).filter_map(check).collect());
+    }
+    let size = expected.dtype().size().unwrap_or(1);
+    let pairs = got.chunks_exact(size).zip(wanted.chunks_exact(size)).enumerate();
+    let wrong = pairs.filter(|(_, (got, expected))| got != expected);
+    let dtype = expected.dtype();
+    Ok(wrong
+        .map(|(at, (got, expected))| Difference {
+            index: index_of(dims, at),
+            got: plain_text(dtype, got),
+            expected: plain_text(dtype, expected),
+            ulp: None,
+            allowed: None,
+        })
+        .collect())
+}
+
+fn text_difference(dims: &[i64], at: usize, got: &[u8], expected: &[u8]) -> Difference {
+    let text = |bytes: &[u8]| format!("\"{}\"", bytes.escape_ascii());
+    Difference {
+        index: index_of(dims, at),
+        got: text(got),
+        expected: text(expected),
+        ulp: None,
+        allowed: None,
+    }
+}
+
+/// What is wrong with one number, if anything is.
+fn float_difference(
+    dims: &[i64],
+    at: usize,
+    got: Number,
+    expected: Number,
+    rule: &Rule,
+    format: Format,
+) -> Option<Difference> {
+    let (right, allowed) = judge(at, got, expected, rule, format);
+    if right {
+        return None;
+    }
+    let text = |number: Number| {
+        format!("{:e} (0x{:0width$x})", number.value(), number.bits(), width = format.size() * 2)
+    };
+    Some(Difference {
+        index: index_of(dims, at),
+        got: text(got),
+        expected: text(expected),
+        ulp: got.ulp_distance(expected),
+        allowed,
+    })
+}
+
+/// Whether a number is right, and the distance that its rule allows.
+fn judge(
+    at: usize,
+    got: Number,
+    expected: Number,
+    rule: &Rule,
+    format: Format,
+) -> (bool, Option<f64>) {
+    if expected.is_nan() || got.is_nan() {
+        return (expected.is_nan() && got.is_nan(), None);
+    }
+    if expected.is_infinite() || got.is_infinite() {
+        return (got == expected, None);
+    }
+    let within = |allowed: f64| {
+        let distance = (got.value() - expected.value()).abs();
+        (distance <= allowed, Some(allowed))
+    };
+    match rule {
+        Rule::Exact => (got == expected, None),
+        Rule::Ulp(limit) => {
+            (got.ulp_distance(expected).is_some_and(|distance| distance <= *limit), None)
+        }
+        Rule::AbsTerms { factor, terms } => {
+            within(factor * format.epsilon() * terms[at] + format.tiny())
+        }
+        Rule::Close { absolute, relative } => within(absolute + relative * expected.value().abs()),
+    }
+}
+
+/// The index of a flat position in row-major order.
+fn index_of(dims: &[i64], at: usize) -> Vec<i64> {
+    let mut rest = at as i64;
+    let mut index = vec![0; dims.len()];
+    for (place, &dim) in index.iter_mut().zip(dims).rev() {
+        *place = rest % dim;
+        rest /= dim;
+    }
+    index
+}
+
+fn plain_text(dtype: DType, bytes: &[u8]) -> String {
+    let signed = matches!(
+        dtype,
+        DType::INT8
+            | DType::INT16
+            | DType::INT32
+            | DType::INT64
+            | DType::QINT8
+            | DType::QINT16
+            | DType::QINT32
+    );
+    let mut word = [0u8; 8];
+    if bytes.len() > word.len() {
+        return format!("{bytes:02x?}");
+    }
+    for (place, &byte) in word.iter_mut().zip(bytes) {
+        *place = byte;
+    }
+    let value = u64::from_le_bytes(word);
+    if cfg!(target_endian = "big") {
+        return format!("{bytes:02x?}");
+    }
+    let unused = 64 - 8 * bytes.len() as u32;
+    if signed { ((value << unused) as i64 >> unused).to_string() } else { value.to_string() }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {:?} got {}, expected {}", self.index, self.got, self.expected)?;
+        if let Some(ulp) = self.ulp {
+            write!(f, ", {ulp} ulp apart")?;
+        }
+        match self.allowed {
+            Some(allowed) => write!(f, ", at most {allowed:e} allowed"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mismatch::Type { expected, got } => write!(f, "expected {expected}, got {got}"),
+            Mismatch::Shape { expected, got } => write!(f, "expected shape {expected}, got {got}"),
+            Mismatch::Unreadable(detail) => write!(f, "cannot be compared: {detail}"),
+            Mismatch::Values { total, wrong, first } => {
+                write!(f, "{wrong} of {total} elements are wrong")?;
+                first.iter().try_for_each(|difference| write!(f, "; {difference}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "compare_tests.rs"]
+mod tests;

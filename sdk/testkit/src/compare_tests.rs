@@ -1,0 +1,97 @@
+use super::*;
+
+fn floats(values: &[f32]) -> Tensor {
+    Tensor::from_slice(&[values.len() as i64], values).unwrap()
+}
+
+fn right(got: f32, expected: f32, rule: &Rule) -> bool {
+    compare(&floats(&[got]), &floats(&[expected]), rule).is_ok()
+}
+
+#[test]
+fn exact_minds_the_sign_of_zero_and_not_the_payload_of_nan() {
+    assert!(right(0.0, 0.0, &Rule::Exact));
+    assert!(!right(0.0, -0.0, &Rule::Exact));
+    assert!(!right(-0.0, 0.0, &Rule::Exact));
+    assert!(right(f32::from_bits(0xffc0_1234), f32::NAN, &Rule::Exact));
+    assert!(!right(0.0, f32::NAN, &Rule::Exact));
+    assert!(!right(f32::NAN, 0.0, &Rule::Exact));
+    assert!(!right(1.000_000_1, 1.0, &Rule::Exact));
+}
+
+#[test]
+fn ulp_takes_both_zeros_for_one_and_counts_across_it() {
+    assert!(right(0.0, -0.0, &Rule::Ulp(0)));
+    assert!(right(f32::from_bits(1), -0.0, &Rule::Ulp(1)));
+    assert!(!right(f32::from_bits(1), -f32::from_bits(1), &Rule::Ulp(1)));
+    assert!(right(1.000_000_2, 1.0, &Rule::Ulp(2)));
+    assert!(!right(1.000_000_4, 1.0, &Rule::Ulp(2)));
+}
+
+#[test]
+fn an_infinity_is_near_nothing_else() {
+    for rule in [Rule::Exact, Rule::Ulp(4), Rule::Close { absolute: 1e39, relative: 1.0 }] {
+        assert!(right(f32::INFINITY, f32::INFINITY, &rule));
+        assert!(!right(f32::NEG_INFINITY, f32::INFINITY, &rule));
+        assert!(!right(f32::MAX, f32::INFINITY, &rule));
+        assert!(!right(f32::INFINITY, f32::MAX, &rule));
+        assert!(right(f32::NAN, f32::NAN, &rule));
+        assert!(!right(f32::NAN, f32::INFINITY, &rule));
+    }
+}
+
+#[test]
+fn abs_terms_scale_with_epsilon_and_leave_the_smallest_normal() {
+    let rule = |terms: f64| Rule::AbsTerms { factor: 2.0, terms: vec![terms] };
+    // 2 * 2^-23 * 4 = 2^-20.
+    let step = (-20f32).exp2();
+    assert!(right(1.0 + step, 1.0, &rule(4.0)));
+    assert!(!right(1.0 + 1.5 * step, 1.0, &rule(4.0)));
+    assert!(right(f32::MIN_POSITIVE, 0.0, &rule(0.0)));
+    assert!(!right(2.0 * f32::MIN_POSITIVE, 0.0, &rule(0.0)));
+    assert!(right(f32::NAN, f32::NAN, &rule(f64::NAN)));
+    assert!(!right(0.5, 1.0, &rule(f64::NAN)), "a NaN among the terms allows nothing");
+    let short = Rule::AbsTerms { factor: 2.0, terms: Vec::new() };
+    assert!(matches!(
+        compare(&floats(&[1.0]), &floats(&[1.0]), &short),
+        Err(Mismatch::Unreadable(_))
+    ));
+}
+
+#[test]
+fn what_is_not_floating_is_compared_by_value() {
+    let ints = |values: &[i16]| Tensor::from_slice(&[2, 2], values).unwrap();
+    let error = compare(&ints(&[1, 2, -3, 4]), &ints(&[1, 2, 3, 4]), &Rule::Ulp(100)).unwrap_err();
+    assert_eq!(error.to_string(), "1 of 4 elements are wrong; at [1, 0] got -3, expected 3");
+    let words = |values: &[&str]| Tensor::from_strings(&[2], values).unwrap();
+    let error = compare(&words(&["a", "b\0"]), &words(&["a", "b"]), &Rule::Exact).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "1 of 2 elements are wrong; at [1] got \"b\\x00\", expected \"b\""
+    );
+}
+
+#[test]
+fn types_and_shapes_come_first() {
+    let one = Tensor::scalar(1i32).unwrap();
+    let error = compare(&one, &Tensor::scalar(1i64).unwrap(), &Rule::Exact).unwrap_err();
+    assert_eq!(error.to_string(), "expected int64, got int32");
+    let vector = Tensor::from_slice(&[1], &[1i32]).unwrap();
+    let error = compare(&one, &vector, &Rule::Exact).unwrap_err();
+    assert_eq!(error.to_string(), "expected shape [1], got []");
+    let empty = Tensor::from_slice::<f32>(&[0, 3], &[]).unwrap();
+    assert!(compare(&empty, &empty, &Rule::Exact).is_ok());
+}
+
+#[test]
+fn a_difference_tells_place_values_distance_and_what_is_allowed() {
+    let error = compare(&floats(&[1.0, 2.5]), &floats(&[1.0, 2.0]), &Rule::Ulp(1)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "1 of 2 elements are wrong; at [1] got 2.5e0 (0x40200000), expected 2e0 (0x40000000), \
+         2097152 ulp apart"
+    );
+    let rule = Rule::Close { absolute: 0.25, relative: 0.0 };
+    let error = compare(&floats(&[2.5]), &floats(&[2.0]), &rule).unwrap_err();
+    assert!(error.to_string().ends_with("at most 2.5e-1 allowed"), "{error}");
+}

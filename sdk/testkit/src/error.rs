@@ -1,0 +1,60 @@
+//! What can be wrong with golden data, or with a harness.
+
+use std::path::PathBuf;
+use tenon_framework::Code;
+use thiserror::Error;
+
+/// Why golden data cannot be read or a harness cannot be made.
+#[derive(Debug, Clone, Error)]
+pub enum TestkitError {
+    /// A file that cannot be read.
+    #[error("golden file {}: {detail}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        detail: String,
+    },
+    /// An index that is not what the format says.
+    #[error("golden index {}: {place}: expected {expected}, found {found}", .path.display())]
+    Index {
+        /// The file.
+        path: PathBuf,
+        /// Case and field.
+        place: String,
+        /// What the format says.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
+    /// An array that is missing or another than its index says.
+    #[error("golden archive {}: array '{array}': expected {expected}, found {found}", .path.display())]
+    Array {
+        /// The archive.
+        path: PathBuf,
+        /// Name of the array.
+        array: String,
+        /// What the index says.
+        expected: String,
+        /// What the archive has.
+        found: String,
+    },
+    /// No device to run on.
+    #[error("no device of type {wanted}: the devices are {found}; load the plugin that registers it")]
+    NoDevice {
+        /// Type that was asked for.
+        wanted: String,
+        /// Devices there are.
+        found: String,
+    },
+}
+
+impl TestkitError {
+    /// The canonical code.
+    pub fn code(&self) -> Code {
+        match self {
+            TestkitError::File { .. } | TestkitError::NoDevice { .. } => Code::NOT_FOUND,
+            TestkitError::Index { .. } | TestkitError::Array { .. } => Code::DATA_LOSS,
+        }
+    }
+}

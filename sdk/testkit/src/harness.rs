@@ -1,0 +1,418 @@
+//! Runs one case through one kernel of a loaded plugin, in each form in which a session may call it.
+
+use crate::{
+    compare::{compare, compare_shape},
+    error::TestkitError,
+    golden::{Expected, ExpectedOutput, GoldenCase},
+};
+use std::{collections::BTreeSet, fmt, sync::Arc};
+use tenon_framework::{
+    Code, KernelError, PartialShape, Shape, Tensor,
+    attr_view::AttrTable,
+    device::base::DeviceBase,
+    infer::{Symbols, ValueInfo, infer},
+    op::{OpDef, OpError, Signature, check_attrs},
+    registry::{KernelDef, KernelQuery, SupportAnswer, candidates},
+    tensor::Memory,
+};
+use tenon_runtime::{
+    Runtime,
+    host::{
+        call::StepEnv,
+        devices::PluginDevice,
+        instance::{KernelInstance, KernelSpec, PackCache, call_donating, call_once},
+        memory::{HostMemory, copy_on_host},
+        resources::ResourceManager,
+    },
+};
+
+/// What is known of a node when its kernel is made, and how the call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Nothing is known of the inputs: shapes are first seen by the call.
+    Unknown,
+    /// Shapes are known, and the values of inputs that are constants in real graphs.
+    Shapes,
+    /// All inputs are constants, and packed where the kernel does that.
+    Packed,
+    /// As `Shapes`, and the inputs' buffers may be taken over for outputs.
+    InPlace,
+}
+
+impl Form {
+    /// All forms.
+    pub const ALL: [Form; 4] = [Form::Unknown, Form::Shapes, Form::Packed, Form::InPlace];
+    /// Those that can refuse a case in different places.
+    pub const REFUSING: [Form; 2] = [Form::Unknown, Form::Shapes];
+}
+
+/// Where a case failed or was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The op's definition: attributes, types and number of inputs.
+    Definition,
+    /// The shape function.
+    Shapes,
+    /// Choosing a kernel.
+    Select,
+    /// Making the kernel, or packing constants for it.
+    Create,
+    /// The call.
+    Compute,
+    /// The outputs are compared.
+    Compare,
+}
+
+/// Why a case failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The form in which it was run.
+    pub form: Form,
+    /// Where.
+    pub stage: Stage,
+    /// What was expected, what was found.
+    pub message: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{:?}, {:?}] {}", self.form, self.stage, self.message)
+    }
+}
+
+/// What became of a case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// As expected in every form.
+    Passed,
+    /// No kernel takes it: the candidates with the reasons.
+    NoKernel(String),
+    /// Not as expected.
+    Failed(Failure),
+}
+
+/// A refusal on the way to the outputs.
+struct Refusal {
+    stage: Stage,
+    code: Code,
+    message: String,
+}
+
+impl Refusal {
+    fn kernel(stage: Stage) -> impl FnOnce(KernelError) -> Refusal {
+        move |error| Refusal { stage, code: error.code, message: error.message }
+    }
+
+    fn definition(error: &OpError) -> Refusal {
+        Refusal { stage: Stage::Definition, code: error.code(), message: error.to_string() }
+    }
+}
+
+/// Runs cases on one device.
+pub struct Harness {
+    runtime: Runtime,
+    device: Arc<PluginDevice>,
+    env: StepEnv,
+}
+
+/// A node for a case, ready for a kernel.
+struct Node {
+    op: Arc<OpDef>,
+    attrs: AttrTable,
+    signature: Signature,
+    input_shapes: Vec<PartialShape>,
+    constants: Vec<Option<Tensor>>,
+}
+
+impl Harness {
+    /// A harness for the first device of a type.
+    ///
+    /// # Errors
+    /// There is no such device.
+    pub fn new(runtime: &Runtime, device_type: &str) -> Result<Harness, TestkitError> {
+        let devices = runtime.devices().devices();
+        let device = devices.iter().find(|device| device.device_type() == device_type);
+        let device = device.cloned().ok_or_else(|| TestkitError::NoDevice {
+            wanted: device_type.to_owned(),
+            found: devices.iter().map(|d| d.full_name()).collect::<Vec<_>>().join(", "),
+        })?;
+        let resources = Arc::new(ResourceManager::new());
+        let env = StepEnv::new(Arc::clone(runtime.pool()), resources);
+        Ok(Harness { runtime: runtime.clone(), device, env })
+    }
+
+    /// Type of the device.
+    pub fn device_type(&self) -> &str {
+        self.device.device_type()
+    }
+
+    /// The labels of the kernels that an op has for this device type, `""` among them where there is one
+    /// without.
+    pub fn labels(&self, op: &str) -> BTreeSet<String> {
+        let registry = self.runtime.registry();
+        let kernels = registry.kernels_of(op).iter();
+        let here = kernels.filter(|kernel| kernel.serves(self.device_type()));
+        here.map(|kernel| kernel.label.clone()).collect()
+    }
+
+    /// Runs a case in each form. With a label, by a kernel of that label, else by the one that the policy
+    /// chooses.
+    pub fn run(&self, case: &GoldenCase, label: Option<&str>) -> Outcome {
+        let forms: &[Form] = match case.expected {
+            Expected::Outputs(_) => &Form::ALL,
+            Expected::Error(_) => &Form::REFUSING,
+        };
+        for &form in forms {
+            let before: Vec<Tensor> = case.inputs.iter().filter_map(own_copy).collect();
+            match self.run_form(case, label, form) {
+                Outcome::Passed => {}
+                other => return other,
+            }
+            let unchanged = before
+                .iter()
+                .zip(&case.inputs)
+                .all(|(before, now)| compare_bytes(before, now));
+            if !unchanged || before.len() != case.inputs.len() {
+                let message = "the call changed an input that it does not own".to_owned();
+                return Outcome::Failed(Failure { form, stage: Stage::Compare, message });
+            }
+        }
+        Outcome::Passed
+    }
+
+    fn run_form(&self, case: &GoldenCase, label: Option<&str>, form: Form) -> Outcome {
+        let failed = |stage, message| Outcome::Failed(Failure { form, stage, message });
+        match (&case.expected, self.outputs(case, label, form)) {
+            (Expected::Outputs(expected), Ok(got)) => match check_outputs(&got, expected) {
+                Ok(()) => Outcome::Passed,
+                Err(message) => failed(Stage::Compare, message),
+            },
+            (Expected::Outputs(_), Err(refusal)) if refusal.stage == Stage::Select => {
+                Outcome::NoKernel(refusal.message)
+            }
+            (Expected::Outputs(_), Err(refusal)) => {
+                failed(refusal.stage, format!("refused with {}: {}", refusal.code, refusal.message))
+            }
+            (Expected::Error(code), Ok(_)) => {
+                failed(Stage::Compute, format!("expected {code}, it was accepted"))
+            }
+            (Expected::Error(code), Err(refusal)) if *code == refusal.code => Outcome::Passed,
+            (Expected::Error(_), Err(refusal)) if refusal.stage == Stage::Select => {
+                Outcome::NoKernel(refusal.message)
+            }
+            (Expected::Error(code), Err(refusal)) => failed(
+                refusal.stage,
+                format!("expected {code}, refused with {}: {}", refusal.code, refusal.message),
+            ),
+        }
+    }
+
+    /// The outputs of a case, or where it was refused.
+    fn outputs(
+        &self,
+        case: &GoldenCase,
+        label: Option<&str>,
+        form: Form,
+    ) -> Result<Vec<Tensor>, Refusal> {
+        let node = self.node(case, form)?;
+        check_shapes(case, &node, form)?;
+        let def = self.select(case, &node, label)?;
+        let spec = self.spec(case, &node, &def);
+        let mut instance =
+            KernelInstance::create(&spec).map_err(Refusal::kernel(Stage::Create))?;
+        let cache = PackCache::new();
+        if form == Form::Packed {
+            for (at, constant) in case.inputs.iter().enumerate() {
+                instance
+                    .prepack(at as u32, constant, &cache, &case.name)
+                    .map_err(Refusal::kernel(Stage::Create))?;
+            }
+        }
+        poison(&case.expected);
+        let computed = match form {
+            Form::InPlace => {
+                let inputs = case.inputs.iter().filter_map(own_copy).collect();
+                call_donating(&instance, inputs, &self.env).map(|(outputs, _)| outputs)
+            }
+            _ => call_once(&instance, &case.inputs, &self.env),
+        };
+        computed.map_err(Refusal::kernel(Stage::Compute))
+    }
+
+    /// The node of a case: checked against the op's definition.
+    fn node(&self, case: &GoldenCase, form: Form) -> Result<Node, Refusal> {
+        let registry = self.runtime.registry();
+        let op = registry.op(&case.op).cloned().ok_or_else(|| Refusal {
+            stage: Stage::Select,
+            code: Code::NOT_FOUND,
+            message: format!("op '{}' is not registered", case.op),
+        })?;
+        let definition = |error: OpError| Refusal::definition(&error);
+        let attrs = AttrTable::with_defaults(&op, case.attrs.clone()).map_err(definition)?;
+        check_attrs(&op, attrs.attrs()).map_err(definition)?;
+        let signature = Signature::resolve(&op, attrs.attrs()).map_err(definition)?;
+        let types: Vec<_> = case.inputs.iter().map(Tensor::dtype).collect();
+        signature.check_inputs(&op, &types).map_err(definition)?;
+        let shape = |tensor: &Tensor| match form {
+            Form::Unknown => PartialShape::UNKNOWN,
+            _ => PartialShape::from(*tensor.shape()),
+        };
+        let constant = |(at, tensor): (usize, &Tensor)| {
+            let known = match form {
+                Form::Unknown => false,
+                Form::Packed => true,
+                Form::Shapes | Form::InPlace => case.const_inputs.contains(&at),
+            };
+            known.then(|| tensor.clone())
+        };
+        let input_shapes = case.inputs.iter().map(shape).collect();
+        let constants = case.inputs.iter().enumerate().map(constant).collect();
+        Ok(Node { op, attrs, signature, input_shapes, constants })
+    }
+
+    fn spec<'a>(
+        &'a self,
+        case: &'a GoldenCase,
+        node: &'a Node,
+        def: &'a Arc<KernelDef>,
+    ) -> KernelSpec<'a> {
+        KernelSpec {
+            def,
+            op: &node.op,
+            node: &case.name,
+            attrs: &node.attrs,
+            signature: &node.signature,
+            input_shapes: &node.input_shapes,
+            constants: &node.constants,
+            device: Some(&self.device),
+        }
+    }
+
+    /// The kernel of a node, chosen as a session does.
+    fn select(
+        &self,
+        case: &GoldenCase,
+        node: &Node,
+        label: Option<&str>,
+    ) -> Result<Arc<KernelDef>, Refusal> {
+        let query = KernelQuery {
+            op: &case.op,
+            device_type: self.device_type(),
+            attrs: node.attrs.attrs(),
+            features: self.runtime.features(),
+            label,
+        };
+        let known = node.input_shapes.iter().all(|shape| shape.full().is_some());
+        let mut supports = |kernel: &KernelDef| {
+            let def = Arc::new(kernel.clone());
+            match self.spec(case, node, &def).supports() {
+                Ok(SupportAnswer::DependsOnShapes) if !known => {
+                    SupportAnswer::No("it depends on shapes that are not known".to_owned())
+                }
+                Ok(answer) => answer,
+                Err(error) => SupportAnswer::No(error.message),
+            }
+        };
+        let explanation = candidates(&self.runtime.registry(), &query, &mut supports);
+        explanation.result().cloned().map_err(|error| Refusal {
+            stage: Stage::Select,
+            code: error.code(),
+            message: error.to_string(),
+        })
+    }
+}
+
+impl fmt::Debug for Harness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Harness({})", self.device.full_name())
+    }
+}
+
+/// Runs the shape function, and checks what it says against the expected outputs.
+fn check_shapes(case: &GoldenCase, node: &Node, form: Form) -> Result<(), Refusal> {
+    let mut symbols = Symbols::default();
+    let infos: Vec<ValueInfo> = (node.constants.iter().zip(&node.input_shapes))
+        .map(|(constant, shape)| match constant {
+            Some(tensor) => ValueInfo::of_constant(tensor.clone()),
+            None => ValueInfo::of_shape(shape, &mut symbols),
+        })
+        .collect();
+    let inputs: Vec<&ValueInfo> = infos.iter().collect();
+    let inferred = infer(&node.op, &node.attrs, &inputs, &mut symbols)
+        .map_err(Refusal::kernel(Stage::Shapes))?;
+    let Expected::Outputs(expected) = &case.expected else { return Ok(()) };
+    let wrong = |message| Refusal { stage: Stage::Shapes, code: Code::INTERNAL, message };
+    if inferred.len() != expected.len() {
+        let (found, expected) = (inferred.len(), expected.len());
+        return Err(wrong(format!("expected {expected} outputs, the op has {found}")));
+    }
+    for (at, (info, expected)) in inferred.iter().zip(expected).enumerate() {
+        let shape = info.shape.partial();
+        if !shape.accepts(&expected.dims) {
+            let dims = &expected.dims;
+            let message = format!("output {at} is {dims:?}, the shape function says {shape}");
+            return Err(wrong(message));
+        }
+        if form == Form::Packed && shape.full().is_none() {
+            let message = format!("output {at}: all inputs are known, the shape is left as {shape}");
+            return Err(wrong(message));
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with the outputs, if anything is.
+fn check_outputs(got: &[Tensor], expected: &[ExpectedOutput]) -> Result<(), String> {
+    if got.len() != expected.len() {
+        return Err(format!("expected {} outputs, got {}", expected.len(), got.len()));
+    }
+    for (at, (got, expected)) in got.iter().zip(expected).enumerate() {
+        let said = |problem: String| format!("output {at}: {problem}");
+        if got.dtype() != expected.dtype {
+            return Err(said(format!("expected {}, got {}", expected.dtype, got.dtype())));
+        }
+        got.validate().map_err(|error| said(error.to_string()))?;
+        let compared = match &expected.value {
+            Some((value, rule)) => compare(got, value, rule),
+            None => {
+                let shape = Shape::new(&expected.dims).map_err(|error| said(error.to_string()))?;
+                compare_shape(got, &shape)
+            }
+        };
+        compared.map_err(|mismatch| said(mismatch.to_string()))?;
+    }
+    Ok(())
+}
+
+/// The byte that memory is filled with before a kernel gets it: no likely value of any type.
+const POISON: u8 = 0xa5;
+
+/// Leaves poisoned blocks of the outputs' sizes in the pool of host memory, which gives them to whoever asks
+/// next, so that a kernel that leaves elements unwritten does not find zeros there. Device memory of its own
+/// is not reached by this.
+fn poison(expected: &Expected) {
+    let Expected::Outputs(outputs) = expected else { return };
+    let memory: Arc<dyn Memory> = HostMemory::shared().clone();
+    // All are held before the first goes back, so that each output finds one.
+    let _blocks: Vec<Tensor> = outputs
+        .iter()
+        .filter(|output| !output.dtype.needs_drop())
+        .filter_map(|output| {
+            let bytes = Shape::new(&output.dims).ok()?.elements() * output.dtype.size()?;
+            copy_on_host(&Tensor::from_slice(&[bytes as i64], &vec![POISON; bytes]).ok()?, &memory).ok()
+        })
+        .collect();
+}
+
+/// A copy that nobody else holds.
+fn own_copy(tensor: &Tensor) -> Option<Tensor> {
+    let memory: Arc<dyn Memory> = HostMemory::shared().clone();
+    copy_on_host(tensor, &memory).ok()
+}
+
+fn compare_bytes(a: &Tensor, b: &Tensor) -> bool {
+    match (a.as_strings(), b.as_strings()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a.as_bytes().ok() == b.as_bytes().ok(),
+    }
+}

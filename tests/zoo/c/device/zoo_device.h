@@ -1,0 +1,30 @@
+/* zoo_device.h - what the door, the device and the kernels of the C device zoo share. */
+#ifndef ZOO_DEVICE_H
+#define ZOO_DEVICE_H
+
+#include "queue.h"
+#include "tenon.h"
+
+/* The host's table and its record of this plugin, kept when the plugin is opened. */
+extern const TenonHost *zoo_host;
+extern const TenonPlugin *zoo_plugin;
+
+/* The device type, and the table of its entries. */
+extern const TenonDeviceTable zoo_device_table;
+uint32_t zoo_device_probe(const TenonHost *host, const TenonPlugin *plugin, TenonSink *sink);
+TenonCode zoo_device_create(const TenonHost *host, const TenonPlugin *plugin, uint32_t ordinal,
+                            TenonDevice *device, TenonDeviceState **result, TenonSink *sink);
+
+/* Says that the device is lost; from now on its entries answer TENON_UNAVAILABLE. */
+void zoo_device_lose(TenonDeviceState *device, TenonStr reason);
+
+/*
+ * Where memory of a kind really lies. What `allocate` gives for TENON_DEVICE_MEMORY is a handle: an
+ * address with its highest bit but one turned over, so that who takes it for an address finds out at once.
+ */
+void *zoo_address(const void *data, TenonMemoryKind memory);
+
+/* The registrations of the kernels. */
+TenonCode zoo_register_kernels(TenonRegistrar *registrar, const TenonRegistrarTable *table);
+
+#endif /* ZOO_DEVICE_H */

@@ -1,11 +1,22 @@
 //! Support for Tenon's benchmarks: a runtime over the plugins that were built beside them, and the graphs
 //! that they time.
 
-use std::path::PathBuf;
-use tenon_framework::{DType, PartialShape, Shape, Tensor};
+use std::{path::PathBuf, sync::Arc};
+use tenon_framework::{
+    DType, PartialShape, Shape, Tensor,
+    attr::AttrValue,
+    attr_view::AttrTable,
+    op::Signature,
+    registry::{KernelQuery, SupportAnswer, candidates},
+};
 use tenon_runtime::{
     Callable, CallableOptions, Runtime, RuntimeOptions, Session, SessionOptions,
     graph::{GraphBuilder, GraphError, Output},
+    host::{
+        call::StepEnv,
+        instance::{KernelInstance, KernelSpec},
+        resources::ResourceManager,
+    },
 };
 
 /// What a benchmark fails with.
@@ -16,9 +27,17 @@ pub type Failure = Box<dyn std::error::Error>;
 /// # Errors
 /// It is not there.
 pub fn plugin(name: &str) -> Result<PathBuf, Failure> {
+    file_beside(&format!("libtenon_{name}.so"))
+}
+
+/// A file beside the running executable.
+///
+/// # Errors
+/// It is not there.
+pub fn file_beside(name: &str) -> Result<PathBuf, Failure> {
     let exe = std::env::current_exe()?;
     let folder = exe.parent().ok_or("the executable has no folder")?;
-    let file = folder.join(format!("libtenon_{name}.so"));
+    let file = folder.join(name);
     if file.is_file() {
         return Ok(file);
     }
@@ -35,6 +54,42 @@ pub fn runtime() -> Result<Runtime, Failure> {
     let (runtime, report) = Runtime::new(options)?;
     report.into_result()?;
     Ok(runtime)
+}
+
+/// The kernel of `Add` on float for device type `CPU`.
+///
+/// # Errors
+/// There is none.
+pub fn add_instance(runtime: &Runtime) -> Result<KernelInstance, Failure> {
+    let registry = runtime.registry();
+    let op = registry.op("Add").ok_or("the op Add is not registered")?;
+    let attrs = AttrTable::new([("T".to_owned(), AttrValue::Type(DType::FLOAT))].into());
+    let query = KernelQuery {
+        op: "Add",
+        device_type: "CPU",
+        attrs: attrs.attrs(),
+        features: runtime.features(),
+        label: None,
+    };
+    let explanation = candidates(&registry, &query, &mut |_| SupportAnswer::Yes);
+    let def = explanation.result().map_err(|error| error.to_string())?;
+    let signature = Signature::resolve(op, attrs.attrs())?;
+    let spec = KernelSpec {
+        def,
+        op,
+        node: "add",
+        attrs: &attrs,
+        signature: &signature,
+        input_shapes: &[],
+        constants: &[],
+        device: None,
+    };
+    Ok(KernelInstance::create(&spec)?)
+}
+
+/// What a single call runs in.
+pub fn environment(runtime: &Runtime) -> StepEnv {
+    StepEnv::new(Arc::clone(runtime.pool()), Arc::new(ResourceManager::new()))
 }
 
 /// A session over a graph that `make` builds, and what it fetches; calls are counted when asked.

@@ -1,1 +1,20 @@
-//! Support for the tests across crates: builds fixtures, finds plugins.
+//! Support for the tests across crates: builds the zoo and the broken fixtures, loads plugins, calls kernels.
+//!
+//! - [`zoo`]: the zoo's libraries, in Rust (built by cargo as dependencies of this package) and in C (built
+//!   here).
+//! - [`fixtures`]: plugins that are deliberately broken, one for each way in which loading can fail.
+//! - [`bench`]: a host without a graph, which makes kernels of loaded plugins and calls them.
+//! - [`clauses`]: what the boundary promises, and the ops of the zoo that use it.
+//! - [`session`]: runtimes, sessions and accounts of what a process holds.
+//!
+//! Everything is built once, without the network, under a lock on a file, into the folder that cargo builds
+//! into.
+
+pub mod bench;
+pub mod build;
+pub mod clauses;
+pub mod fixtures;
+pub mod session;
+pub mod zoo;
+
+pub use zoo::plugin;

@@ -71,9 +71,9 @@ typedef struct TenonAttrView TenonAttrView;
 typedef struct TenonShapeView TenonShapeView;
 typedef struct TenonFuncView TenonFuncView;
 typedef struct TenonCreate TenonCreate;
-typedef struct TenonSupportQuery TenonSupportQuery;
 typedef struct TenonPacked TenonPacked;
 typedef struct TenonSink TenonSink;
+typedef struct TenonKeptTensor TenonKeptTensor;
 typedef struct TenonPlugin TenonPlugin;
 typedef struct TenonKnobValue TenonKnobValue;
 typedef struct TenonHost TenonHost;
@@ -506,7 +506,10 @@ struct TenonFuncView {
     TenonStr definition;
 };
 
-/** What `create` gets. Filled by the host; valid while `create` runs. */
+/**
+ * What `create` and `supports` get (`supports` before a kernel exists). Filled by the host; valid
+ * while `create` runs.
+ */
 struct TenonCreate {
     /** Size of this struct. */
     uint32_t struct_size;
@@ -536,25 +539,13 @@ struct TenonCreate {
     const TenonSlot *constants;
     /** Names of the input arguments, in order. */
     TenonStrs input_args;
+    /** Positions of each input argument, as many as `input_args`. */
+    const TenonRange *input_ranges;
+    /** Names of the output arguments, in order. */
+    TenonStrs output_args;
+    /** Positions of each output argument, as many as `output_args`. */
+    const TenonRange *output_ranges;
     /** Takes the message when the kernel refuses. */
-    TenonSink *sink;
-    /** Growth; may be null. */
-    const TenonExtHeader *ext;
-};
-
-/** What `supports` gets: as `TenonCreate`, before a kernel exists. Filled by the host. */
-struct TenonSupportQuery {
-    /** Size of this struct. */
-    uint32_t struct_size;
-    /** Number of inputs. */
-    uint32_t input_count;
-    /** Attributes of the node. */
-    const TenonAttrs *attrs;
-    /** `input_count` element types. */
-    const TenonDType *input_types;
-    /** `input_count` shapes, partly unknown. */
-    const TenonShapeView *input_shapes;
-    /** Takes the reason of a "no". */
     TenonSink *sink;
     /** Growth; may be null. */
     const TenonExtHeader *ext;
@@ -579,6 +570,9 @@ struct TenonPacked;
 
 /** Takes the message of an error. Opaque to plugins; valid while the call that lent it runs. */
 struct TenonSink;
+
+/** A tensor that a plugin keeps beyond a call: an element of its queue, say. Opaque to plugins. */
+struct TenonKeptTensor;
 
 /** The host's record of a loaded plugin. Opaque to plugins; lives as long as the process. */
 struct TenonPlugin;
@@ -610,9 +604,9 @@ struct TenonKnobValue {
     /** 0 or 1. */
     uint32_t boolean;
     /** For `TENON_KNOB_INT`. */
-    int64_t int_;
+    int64_t int_value;
     /** For `TENON_KNOB_FLOAT`. */
-    double float_;
+    double float_value;
     /** For `TENON_KNOB_STRING`. */
     TenonStr text;
 };
@@ -653,12 +647,15 @@ struct TenonHost {
     /** Nanoseconds of a monotonic clock. */
     uint64_t (*now_ns)(void);
     /**
-     * Adds a reference to the buffer of a slot, so that it outlives the call. Null for a slot that
-     * has none; the pointer goes back through `release`.
+     * Keeps the tensor of a set slot beyond the call, without a copy; null for a slot that has
+     * none. It goes back through `release`, and comes out of a kernel by
+     * `TenonCallServices.output_kept`.
      */
-    TenonBuffer *(*retain)(const TenonSlot *slot);
-    /** Gives a reference of `retain` back. */
-    void (*release)(TenonBuffer *buffer);
+    TenonKeptTensor *(*keep)(const TenonSlot *slot);
+    /** Shows a kept tensor, valid while it is kept. */
+    void (*view)(const TenonKeptTensor *kept, TenonSlot *result);
+    /** Gives a kept tensor back. */
+    void (*release)(TenonKeptTensor *kept);
     /**
      * Says that a device is lost: its steps fail with `TENON_UNAVAILABLE`, subscribers are told.
      */
@@ -745,10 +742,10 @@ struct TenonCall {
 typedef void (*TenonCancelCallback)(void *data);
 
 /**
- * The body of `parallel_for`: computes the units from `begin` up to `end`, `end` not included. It
- * must not unwind.
+ * The body of `parallel_for`: computes the units from `begin` up to `end`, `end` not included, as
+ * worker `worker`: no two blocks run at the same time under one index. It must not unwind.
  */
-typedef void (*TenonParallelBody)(void *data, uint64_t begin, uint64_t end);
+typedef void (*TenonParallelBody)(void *data, uint64_t begin, uint64_t end, uint32_t worker);
 
 /** Services of a call. Filled by the host; every entry is there. */
 struct TenonCallServices {
@@ -776,9 +773,7 @@ struct TenonCallServices {
                         uint32_t output,
                         const int64_t *dims,
                         uint32_t rank);
-    /**
-     * Returns the buffer of input `input` as output `output` under a shape with as many elements.
-     */
+    /** Returns the buffer of input `input` as output `output` under a shape with as many bytes. */
     TenonCode (*share)(TenonCallRecord *record,
                        uint32_t input,
                        uint32_t output,
@@ -797,6 +792,10 @@ struct TenonCallServices {
      * from the callback itself. Token 0 is no callback.
      */
     void (*off_cancel)(TenonCallRecord *record, uint64_t token);
+    /** Returns a kept tensor as output `output`, without a copy. */
+    TenonCode (*output_kept)(TenonCallRecord *record,
+                             uint32_t output,
+                             const TenonKeptTensor *kept);
     /**
      * Ends a call whose `compute` returned or will return `TENON_PENDING`; exactly once, from any
      * thread.
@@ -811,6 +810,11 @@ struct TenonCallServices {
                          double cost_ns,
                          TenonParallelBody body,
                          void *data);
+    /**
+     * Threads that `parallel_for` may use in this call, the caller's included: at least 1. The
+     * worker index of its body is below this.
+     */
+    uint32_t (*parallelism)(TenonCallRecord *record);
     /** Adds a span to the step's trace, with times of `now_ns`. */
     void (*trace)(TenonCallRecord *record,
                   TenonStr name,
@@ -857,6 +861,7 @@ struct TenonKernelTable {
                          uint32_t input,
                          const TenonSlot *view,
                          TenonPacked **packed,
+                         uint64_t *packed_bytes,
                          TenonSink *sink);
     /**
      * Gives a state the packed form of its input; required with `prepack`. The form outlives the
@@ -866,7 +871,7 @@ struct TenonKernelTable {
     /** Frees a packed form; required with `prepack`. */
     void (*release_packed)(TenonPacked *packed);
     /** Whether the kernel takes these attributes and shapes. Null: yes. */
-    TenonSupport (*supports)(const TenonSupportQuery *query);
+    TenonSupport (*supports)(const TenonCreate *create);
     /** Growth; may be null. */
     const TenonExtHeader *ext;
 };
@@ -992,6 +997,8 @@ struct TenonResourceType {
     TenonStr name;
     /** Frees the value. Required. */
     void (*destroy)(void *value);
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
 };
 
 /** Makes a resource's value when there is none of that name. */
@@ -1009,7 +1016,7 @@ struct TenonVariantTable {
     /** Name of the type, unique. */
     TenonStr type_name;
     /** Copies a value. Required. */
-    TenonCode (*clone)(const void *value, void **copy);
+    TenonCode (*clone)(const void *value, void **copy, TenonSink *sink);
     /** Frees a value. Required. */
     void (*destroy)(void *value);
     /** Gives the value's bytes to the sink as its message. */
@@ -1018,11 +1025,15 @@ struct TenonVariantTable {
     TenonCode (*copy_to_device)(const void *value,
                                 TenonDevice *device,
                                 TenonMemoryKind memory,
-                                void **copy);
+                                TenonStream *stream,
+                                void **copy,
+                                TenonSink *sink);
     /** Makes a value of zeros of the same form. */
-    TenonCode (*zeros_like)(const void *value, void **result);
+    TenonCode (*zeros_like)(const void *value, void **result, TenonSink *sink);
     /** Adds two values. */
-    TenonCode (*add)(const void *a, const void *b, void **result);
+    TenonCode (*add)(const void *a, const void *b, void **result, TenonSink *sink);
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
 };
 
 /**
@@ -1277,7 +1288,7 @@ struct TenonKnobDef {
     /** Name within the plugin's scope, in snake_case. */
     TenonStr name;
     /** Default, as text. */
-    TenonStr default_;
+    TenonStr default_value;
     /** One sentence. */
     TenonStr help;
     /** Where it is registered. */
@@ -1344,6 +1355,8 @@ struct TenonDeviceAttributes {
     uint32_t stream_count;
     /** Zero. */
     uint32_t reserved;
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
 };
 
 /**
@@ -1368,6 +1381,8 @@ struct TenonCopyRequest {
     TenonDeviceState *source_device;
     /** Device of the destination, of this device's type; null for the host's memory. */
     TenonDeviceState *destination_device;
+    /** Growth; may be null. */
+    const TenonExtHeader *ext;
 };
 
 /** Called once, from any thread, when all that was enqueued before it is done or has failed. */
@@ -1537,10 +1552,10 @@ struct TenonPluginV1 {
                       const TenonPlugin *plugin,
                       TenonSink *sink);
     /** Registers everything. Required. */
-    TenonCode (*register_)(const TenonHost *host,
-                           TenonRegistrar *registrar,
-                           const TenonRegistrarTable *table,
-                           TenonSink *sink);
+    TenonCode (*register_all)(const TenonHost *host,
+                              TenonRegistrar *registrar,
+                              const TenonRegistrarTable *table,
+                              TenonSink *sink);
     /** Growth; may be null. */
     const TenonExtHeader *ext;
 };
@@ -1637,7 +1652,7 @@ TENON_FIELD(TenonFuncView, name, 0);
 TENON_FIELD(TenonFuncView, call, 16);
 TENON_FIELD(TenonFuncView, definition, 32);
 
-TENON_SIZE(TenonCreate, 144);
+TENON_SIZE(TenonCreate, 176);
 TENON_FIELD(TenonCreate, struct_size, 0);
 TENON_FIELD(TenonCreate, input_count, 4);
 TENON_FIELD(TenonCreate, output_count, 8);
@@ -1652,17 +1667,11 @@ TENON_FIELD(TenonCreate, output_types, 88);
 TENON_FIELD(TenonCreate, input_shapes, 96);
 TENON_FIELD(TenonCreate, constants, 104);
 TENON_FIELD(TenonCreate, input_args, 112);
-TENON_FIELD(TenonCreate, sink, 128);
-TENON_FIELD(TenonCreate, ext, 136);
-
-TENON_SIZE(TenonSupportQuery, 48);
-TENON_FIELD(TenonSupportQuery, struct_size, 0);
-TENON_FIELD(TenonSupportQuery, input_count, 4);
-TENON_FIELD(TenonSupportQuery, attrs, 8);
-TENON_FIELD(TenonSupportQuery, input_types, 16);
-TENON_FIELD(TenonSupportQuery, input_shapes, 24);
-TENON_FIELD(TenonSupportQuery, sink, 32);
-TENON_FIELD(TenonSupportQuery, ext, 40);
+TENON_FIELD(TenonCreate, input_ranges, 128);
+TENON_FIELD(TenonCreate, output_args, 136);
+TENON_FIELD(TenonCreate, output_ranges, 152);
+TENON_FIELD(TenonCreate, sink, 160);
+TENON_FIELD(TenonCreate, ext, 168);
 
 TENON_SIZE(TenonStep, 40);
 TENON_FIELD(TenonStep, struct_size, 0);
@@ -1693,7 +1702,7 @@ TENON_FIELD(TenonCall, frame, 104);
 TENON_FIELD(TenonCall, iteration, 112);
 TENON_FIELD(TenonCall, ext, 120);
 
-TENON_SIZE(TenonCallServices, 104);
+TENON_SIZE(TenonCallServices, 120);
 TENON_FIELD(TenonCallServices, struct_size, 0);
 TENON_FIELD(TenonCallServices, reserved, 4);
 TENON_FIELD(TenonCallServices, fail, 8);
@@ -1703,11 +1712,13 @@ TENON_FIELD(TenonCallServices, share, 32);
 TENON_FIELD(TenonCallServices, scratch, 40);
 TENON_FIELD(TenonCallServices, on_cancel, 48);
 TENON_FIELD(TenonCallServices, off_cancel, 56);
-TENON_FIELD(TenonCallServices, complete, 64);
-TENON_FIELD(TenonCallServices, parallel_for, 72);
-TENON_FIELD(TenonCallServices, trace, 80);
-TENON_FIELD(TenonCallServices, now_ns, 88);
-TENON_FIELD(TenonCallServices, node, 96);
+TENON_FIELD(TenonCallServices, output_kept, 64);
+TENON_FIELD(TenonCallServices, complete, 72);
+TENON_FIELD(TenonCallServices, parallel_for, 80);
+TENON_FIELD(TenonCallServices, parallelism, 88);
+TENON_FIELD(TenonCallServices, trace, 96);
+TENON_FIELD(TenonCallServices, now_ns, 104);
+TENON_FIELD(TenonCallServices, node, 112);
 
 TENON_SIZE(TenonKernelTable, 72);
 TENON_FIELD(TenonKernelTable, struct_size, 0);
@@ -1775,7 +1786,7 @@ TENON_SIZE(TenonKnobDef, 104);
 TENON_FIELD(TenonKnobDef, struct_size, 0);
 TENON_FIELD(TenonKnobDef, kind, 4);
 TENON_FIELD(TenonKnobDef, name, 8);
-TENON_FIELD(TenonKnobDef, default_, 24);
+TENON_FIELD(TenonKnobDef, default_value, 24);
 TENON_FIELD(TenonKnobDef, help, 40);
 TENON_FIELD(TenonKnobDef, source, 56);
 TENON_FIELD(TenonKnobDef, ext, 96);
@@ -1783,11 +1794,11 @@ TENON_FIELD(TenonKnobDef, ext, 96);
 TENON_SIZE(TenonKnobValue, 40);
 TENON_FIELD(TenonKnobValue, kind, 0);
 TENON_FIELD(TenonKnobValue, boolean, 4);
-TENON_FIELD(TenonKnobValue, int_, 8);
-TENON_FIELD(TenonKnobValue, float_, 16);
+TENON_FIELD(TenonKnobValue, int_value, 8);
+TENON_FIELD(TenonKnobValue, float_value, 16);
 TENON_FIELD(TenonKnobValue, text, 24);
 
-TENON_SIZE(TenonHost, 136);
+TENON_SIZE(TenonHost, 144);
 TENON_FIELD(TenonHost, struct_size, 0);
 TENON_FIELD(TenonHost, abi_major, 4);
 TENON_FIELD(TenonHost, abi_minor, 8);
@@ -1800,13 +1811,14 @@ TENON_FIELD(TenonHost, path, 48);
 TENON_FIELD(TenonHost, allocate, 56);
 TENON_FIELD(TenonHost, deallocate, 64);
 TENON_FIELD(TenonHost, now_ns, 72);
-TENON_FIELD(TenonHost, retain, 80);
-TENON_FIELD(TenonHost, release, 88);
-TENON_FIELD(TenonHost, device_lost, 96);
-TENON_FIELD(TenonHost, strings, 104);
-TENON_FIELD(TenonHost, shapes, 112);
-TENON_FIELD(TenonHost, state, 120);
-TENON_FIELD(TenonHost, ext, 128);
+TENON_FIELD(TenonHost, keep, 80);
+TENON_FIELD(TenonHost, view, 88);
+TENON_FIELD(TenonHost, release, 96);
+TENON_FIELD(TenonHost, device_lost, 104);
+TENON_FIELD(TenonHost, strings, 112);
+TENON_FIELD(TenonHost, shapes, 120);
+TENON_FIELD(TenonHost, state, 128);
+TENON_FIELD(TenonHost, ext, 136);
 
 TENON_SIZE(TenonShapeTable, 160);
 TENON_FIELD(TenonShapeTable, struct_size, 0);
@@ -1838,13 +1850,14 @@ TENON_FIELD(TenonStringTable, set, 8);
 TENON_FIELD(TenonStringTable, reserve, 16);
 TENON_FIELD(TenonStringTable, destroy, 24);
 
-TENON_SIZE(TenonResourceType, 32);
+TENON_SIZE(TenonResourceType, 40);
 TENON_FIELD(TenonResourceType, struct_size, 0);
 TENON_FIELD(TenonResourceType, reserved, 4);
 TENON_FIELD(TenonResourceType, name, 8);
 TENON_FIELD(TenonResourceType, destroy, 24);
+TENON_FIELD(TenonResourceType, ext, 32);
 
-TENON_SIZE(TenonVariantTable, 72);
+TENON_SIZE(TenonVariantTable, 80);
 TENON_FIELD(TenonVariantTable, struct_size, 0);
 TENON_FIELD(TenonVariantTable, reserved, 4);
 TENON_FIELD(TenonVariantTable, type_name, 8);
@@ -1854,6 +1867,7 @@ TENON_FIELD(TenonVariantTable, encode, 40);
 TENON_FIELD(TenonVariantTable, copy_to_device, 48);
 TENON_FIELD(TenonVariantTable, zeros_like, 56);
 TENON_FIELD(TenonVariantTable, add, 64);
+TENON_FIELD(TenonVariantTable, ext, 72);
 
 TENON_SIZE(TenonStateTable, 136);
 TENON_FIELD(TenonStateTable, struct_size, 0);
@@ -1880,7 +1894,7 @@ TENON_FIELD(TenonMemoryInfo, kind, 0);
 TENON_FIELD(TenonMemoryInfo, alignment, 4);
 TENON_FIELD(TenonMemoryInfo, limit, 8);
 
-TENON_SIZE(TenonDeviceAttributes, 56);
+TENON_SIZE(TenonDeviceAttributes, 64);
 TENON_FIELD(TenonDeviceAttributes, struct_size, 0);
 TENON_FIELD(TenonDeviceAttributes, flags, 4);
 TENON_FIELD(TenonDeviceAttributes, description, 8);
@@ -1890,8 +1904,9 @@ TENON_FIELD(TenonDeviceAttributes, numa_node, 40);
 TENON_FIELD(TenonDeviceAttributes, bus_id, 44);
 TENON_FIELD(TenonDeviceAttributes, stream_count, 48);
 TENON_FIELD(TenonDeviceAttributes, reserved, 52);
+TENON_FIELD(TenonDeviceAttributes, ext, 56);
 
-TENON_SIZE(TenonCopyRequest, 56);
+TENON_SIZE(TenonCopyRequest, 64);
 TENON_FIELD(TenonCopyRequest, struct_size, 0);
 TENON_FIELD(TenonCopyRequest, reserved, 4);
 TENON_FIELD(TenonCopyRequest, source, 8);
@@ -1901,6 +1916,7 @@ TENON_FIELD(TenonCopyRequest, source_memory, 32);
 TENON_FIELD(TenonCopyRequest, destination_memory, 36);
 TENON_FIELD(TenonCopyRequest, source_device, 40);
 TENON_FIELD(TenonCopyRequest, destination_device, 48);
+TENON_FIELD(TenonCopyRequest, ext, 56);
 
 TENON_SIZE(TenonDeviceTable, 144);
 TENON_FIELD(TenonDeviceTable, struct_size, 0);
@@ -1950,7 +1966,7 @@ TENON_FIELD(TenonPluginV1, reserved, 12);
 TENON_FIELD(TenonPluginV1, name, 16);
 TENON_FIELD(TenonPluginV1, version, 32);
 TENON_FIELD(TenonPluginV1, open, 48);
-TENON_FIELD(TenonPluginV1, register_, 56);
+TENON_FIELD(TenonPluginV1, register_all, 56);
 TENON_FIELD(TenonPluginV1, ext, 64);
 
 #undef TENON_SIZE

@@ -8,10 +8,14 @@ use crate::{
     table::Table,
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 use tenon_runtime::{
     Runtime,
     framework::{
+        DType,
         device::base::{DeviceBase, DeviceInfo},
         knob::kind_name,
         registry::{KernelDef, PluginInfo, Registry},
@@ -49,6 +53,9 @@ fn everything_text(runtime: &Runtime, report: &LoadReport) -> String {
         parts.push(devices.render(0));
     }
     parts.push(kernels_table(&registry).render(0));
+    if registry.kernels().any(|kernel| kernel.on_request) {
+        parts.push("* runs only when a node or a session asks for it by its label\n".to_owned());
+    }
     let without: Vec<&str> = registry
         .ops()
         .filter(|op| registry.kernels_of(&op.name).is_empty())
@@ -124,27 +131,29 @@ fn memory(info: &DeviceInfo) -> String {
     }
 }
 
-/// What distinguishes rows of the table of kernels: op, device type, label, plugin.
-type Key<'k> = (&'k str, &'k str, &'k str, &'k str);
+/// What distinguishes rows of the table of kernels: op, device type, plugin, element types.
+type Key<'k> = (&'k str, &'k str, &'k str, String);
 
 fn kernels_table(registry: &Registry) -> Table {
-    let mut rows: BTreeMap<Key<'_>, Vec<&KernelDef>> = BTreeMap::new();
+    let mut variants: BTreeMap<(&str, &str, &str, &str), Vec<&KernelDef>> = BTreeMap::new();
     for kernel in registry.kernels() {
-        let key =
-            (&*kernel.op, &*kernel.device_type, &*kernel.label, kernel.plugin_name.as_ref());
-        rows.entry(key).or_default().push(kernel);
+        let (op, device_type) = (kernel.op.as_str(), kernel.device_type.as_str());
+        let key = (op, device_type, kernel.plugin_name.as_ref(), kernel.label.as_str());
+        variants.entry(key).or_default().push(kernel);
     }
-    let mut table = Table::new(["op", "kernels on", "label", "plugin", "types"]);
-    let mut before = "";
-    for ((op, device_type, label, plugin), kernels) in rows {
+    let mut rows: BTreeMap<Key<'_>, Vec<String>> = BTreeMap::new();
+    for ((op, device_type, plugin, label), kernels) in variants {
+        let label = if label.is_empty() { "ordinary" } else { label };
         let asked = if kernels.iter().all(|kernel| kernel.on_request) { "*" } else { "" };
-        table.row([
-            if op == before { String::new() } else { op.to_owned() },
-            device_type.to_owned(),
-            format!("{label}{asked}"),
-            plugin.to_owned(),
-            types(&kernels),
-        ]);
+        let row = rows.entry((op, device_type, plugin, types(&kernels))).or_default();
+        row.push(format!("{label}{asked}"));
+    }
+    let mut table = Table::new(["op", "on", "plugin", "variants", "types"]);
+    let mut before = "";
+    for ((op, device_type, plugin, types), labels) in rows {
+        let (device_type, plugin) = (device_type.to_owned(), plugin.to_owned());
+        let shown = if op == before { String::new() } else { op.to_owned() };
+        table.row([shown, device_type, plugin, labels.join(", "), types]);
         before = op;
     }
     table
@@ -152,18 +161,40 @@ fn kernels_table(registry: &Registry) -> Table {
 
 /// The element types that some kernels take, by attribute.
 fn types(kernels: &[&KernelDef]) -> String {
-    let mut by_attr: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut by_attr: BTreeMap<&str, BTreeSet<DType>> = BTreeMap::new();
     for constraint in kernels.iter().flat_map(|kernel| &kernel.constraints) {
-        let known = by_attr.entry(&constraint.attr).or_default();
-        for dtype in constraint.types.iter().map(ToString::to_string) {
-            if !known.contains(&dtype) {
-                known.push(dtype);
-            }
-        }
+        by_attr.entry(&constraint.attr).or_default().extend(&constraint.types);
     }
     let shown: Vec<String> =
-        by_attr.into_iter().map(|(attr, types)| format!("{attr}: {}", types.join(" "))).collect();
+        by_attr.into_iter().map(|(attr, types)| format!("{attr}: {}", families(types))).collect();
     shown.join("; ")
+}
+
+const FLOATS: &[DType] = &[DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE];
+const INTEGERS: &[DType] = &[
+    DType::INT8,
+    DType::INT16,
+    DType::INT32,
+    DType::INT64,
+    DType::UINT8,
+    DType::UINT16,
+    DType::UINT32,
+    DType::UINT64,
+];
+const QUANTISED: &[DType] =
+    &[DType::QINT8, DType::QUINT8, DType::QINT16, DType::QUINT16, DType::QINT32];
+
+/// The types of a set, whole families under one name.
+fn families(mut types: BTreeSet<DType>) -> String {
+    let mut names = Vec::new();
+    for (name, family) in [("floats", FLOATS), ("integers", INTEGERS), ("q-types", QUANTISED)] {
+        if family.iter().all(|dtype| types.contains(dtype)) {
+            types.retain(|dtype| !family.contains(dtype));
+            names.push(name.to_owned());
+        }
+    }
+    names.extend(types.iter().map(DType::to_string));
+    names.join(" ")
 }
 
 fn everything_json(runtime: &Runtime, report: &LoadReport) -> Value {
@@ -285,4 +316,17 @@ fn knobs_json(runtime: &Runtime) -> Value {
         })
         .collect();
     json!({ "knobs": knobs })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_families_of_types_go_under_one_name() {
+        let some = [DType::DOUBLE, DType::FLOAT, DType::STRING];
+        assert_eq!(families(some.into_iter().collect()), "float double string");
+        let all = FLOATS.iter().chain(INTEGERS).chain([&DType::BOOL]).copied().collect();
+        assert_eq!(families(all), "floats integers bool");
+    }
 }

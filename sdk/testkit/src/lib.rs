@@ -38,4 +38,4 @@ pub use exceptions::{Exception, Exceptions};
 pub use golden::GoldenCase;
 pub use harness::{Failure, Form, Harness, Outcome, Stage};
 pub use report::OpReport;
-pub use suite::{WithoutKernel, run_op};
+pub use suite::{FolderReport, WithoutKernel, run_folder, run_op};

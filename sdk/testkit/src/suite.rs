@@ -1,11 +1,13 @@
-//! All cases of one op, with exceptions.
+//! All cases of one op, and of all ops of a folder, with exceptions.
 
 use crate::{
+    error::TestkitError,
     exceptions::{Exception, Exceptions},
-    golden::GoldenCase,
+    golden::{self, GoldenCase},
     harness::{Harness, Outcome},
     report::OpReport,
 };
+use std::path::Path;
 
 /// What a case means that no kernel takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,4 +68,58 @@ fn skip_unsupported(
         }
         Outcome::NoKernel(_) | Outcome::Failed(_) => report.skip(&case.name, exception.reason),
     }
+}
+
+/// The reports of all ops of a folder.
+#[derive(Debug, Clone, Default)]
+pub struct FolderReport {
+    /// One per op, in the order of names; where labels are run too, they follow.
+    pub reports: Vec<OpReport>,
+    /// Number of cases that were read.
+    pub cases: usize,
+}
+
+impl FolderReport {
+    /// Names of the ops of which a case passed, in order.
+    pub fn ops_that_pass(&self) -> Vec<&str> {
+        let passing = self.reports.iter().filter(|report| report.passed() > 0);
+        let mut names: Vec<&str> = passing.map(OpReport::op).collect();
+        names.dedup();
+        names
+    }
+
+    /// The reports with failures, as text; empty when there are none.
+    pub fn wrong(&self) -> String {
+        let wrong = self.reports.iter().filter(|report| !report.is_right());
+        wrong.map(OpReport::to_string).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl std::fmt::Display for FolderReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.reports.iter().try_for_each(|report| writeln!(f, "{report}"))
+    }
+}
+
+/// Runs the cases of all ops of a folder: `choose` gives for each op the ways in which it is run, each a label
+/// and what a case means that no kernel takes.
+///
+/// # Errors
+/// Golden data that cannot be read.
+pub fn run_folder(
+    harness: &Harness,
+    folder: &Path,
+    exceptions: &Exceptions<'_>,
+    choose: impl Fn(&str) -> Vec<(Option<String>, WithoutKernel)>,
+) -> Result<FolderReport, TestkitError> {
+    let mut all = FolderReport::default();
+    for index in golden::indexes(folder)? {
+        let cases = golden::read_op(&index)?;
+        all.cases += cases.len();
+        let op = cases.first().map_or("", |case| &case.op);
+        for (label, without_kernel) in choose(op) {
+            all.reports.push(run_op(harness, &cases, label.as_deref(), exceptions, without_kernel));
+        }
+    }
+    Ok(all)
 }

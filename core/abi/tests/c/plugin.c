@@ -76,7 +76,7 @@ static const TenonPluginV1 plugin = {
     .abi_minor = TENON_ABI_MINOR,
     .name = TENON_STR("example"),
     .version = TENON_STR("1.0"),
-    .register_ = register_all,
+    .register_all = register_all,
 };
 
 TENON_EXPORT const TenonPluginV1 *tenon_plugin_v1(uint32_t host_major, uint32_t host_minor)

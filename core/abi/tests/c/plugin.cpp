@@ -34,5 +34,5 @@ int main()
     if (tenon_str("abc").len != 3 || tenon_str(nullptr).len != 0) {
         return 2;
     }
-    return table->register_(nullptr, nullptr, nullptr, nullptr) == TENON_OK ? 0 : 3;
+    return table->register_all(nullptr, nullptr, nullptr, nullptr) == TENON_OK ? 0 : 3;
 }

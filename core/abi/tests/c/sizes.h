@@ -20,7 +20,6 @@ static void print_sizes(void)
     SIZE(TenonShapeView);
     SIZE(TenonFuncView);
     SIZE(TenonCreate);
-    SIZE(TenonSupportQuery);
     SIZE(TenonStep);
     SIZE(TenonCall);
     SIZE(TenonCallServices);

@@ -237,6 +237,15 @@ impl<'a> PreparedCall<'a> {
         self.outputs.iter().filter_map(Value::tensor).collect()
     }
 
+    /// The call itself, its outputs planned as the last run left them: for whoever times the kernel's entry
+    /// alone. [`PreparedCall::run`] plans nothing.
+    pub fn planned(&mut self) -> &tenon_abi::Call {
+        for slot in self.outputs.iter_mut().filter(|slot| !slot.data.is_null()) {
+            slot.flags |= tenon_abi::slot_flags::PLANNED;
+        }
+        &self.frame.call
+    }
+
     /// The slots of the last run's outputs, as readers of them would see them.
     pub fn slots(&self) -> &[Slot] {
         &self.outputs

@@ -111,9 +111,12 @@ impl Executable {
 
     /// Drops the states of abandoned steps whose calls are done; the number that still run.
     pub fn collect_orphans(&self) -> usize {
-        let mut orphans = self.orphans.lock();
+        // Outside the lock: looking at a state takes its own, and dropping one may take any.
+        let mut orphans = std::mem::take(&mut *self.orphans.lock());
         orphans.retain_mut(|state| !state.is_quiet());
-        orphans.len()
+        let mut kept = self.orphans.lock();
+        kept.append(&mut orphans);
+        kept.len()
     }
 
     /// Checks the feeds.
@@ -137,6 +140,27 @@ impl Executable {
     pub fn calls(&self) -> Vec<(String, u64)> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         self.counters.iter().map(|(name, counter)| (name.clone(), read(counter))).collect()
+    }
+}
+
+/// States whose calls still ran when their executable went: a kernel may complete its call at any time, so
+/// they stay until it has.
+static ABANDONED: Mutex<Vec<Box<StepState>>> = Mutex::new(Vec::new());
+
+/// Drops the states among those abandoned whose calls are done by now.
+pub(super) fn collect_abandoned() {
+    let mut abandoned = std::mem::take(&mut *ABANDONED.lock());
+    abandoned.retain_mut(|state| !state.is_quiet());
+    ABANDONED.lock().append(&mut abandoned);
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        self.collect_orphans();
+        let mut orphans = std::mem::take(&mut *self.orphans.lock());
+        if !orphans.is_empty() {
+            ABANDONED.lock().append(&mut orphans);
+        }
     }
 }
 

@@ -26,7 +26,11 @@ macro_rules! binary_ops {
             }
         }
 
-        fn $function<T: Compute<Wide: $bound>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        #[doc = concat!("`", stringify!($op), "` of two tensors, with broadcasting.")]
+        ///
+        /// # Errors
+        /// Shapes that do not broadcast; no memory for the output.
+        pub fn $function<T: Compute<Wide: $bound>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             binary::<T, $op>(c)
         }
     )*};

@@ -1,0 +1,127 @@
+//! Building files once, whoever asks first.
+
+use std::{
+    env,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    process::Command,
+    time::SystemTime,
+};
+
+/// The root of the repository.
+pub fn repository() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().map_or_else(|| tests.to_owned(), Path::to_owned)
+}
+
+/// The folder with the libraries that this test's dependencies are built into: `target/<profile>/deps`.
+///
+/// # Panics
+/// When the running program is not where cargo puts tests.
+pub fn deps() -> PathBuf {
+    let program = env::current_exe().expect("a program knows its own path");
+    let folder = program.parent().expect("a program lies in a folder");
+    // Examples and documentation tests lie elsewhere below the profile's folder.
+    match folder.file_name().is_some_and(|name| name == "deps") {
+        true => folder.to_owned(),
+        false => folder.join("deps"),
+    }
+}
+
+/// A folder of our own below the one that cargo builds into.
+///
+/// # Panics
+/// When it cannot be made.
+pub fn output(name: &str) -> PathBuf {
+    let deps = deps();
+    let target = deps.ancestors().nth(2).expect("deps lies two levels below the target folder");
+    let folder = target.join("tenon-tests").join(name);
+    fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    folder
+}
+
+/// Runs `body` while no other process or thread does so under the same name.
+///
+/// # Panics
+/// When the file of the lock cannot be made or locked.
+pub fn locked<R>(name: &str, body: impl FnOnce() -> R) -> R {
+    let path = output("").join(format!("{name}.lock"));
+    let held = File::create(&path).and_then(|file| file.lock().map(|()| file));
+    let held = held.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let result = body();
+    drop(held);
+    result
+}
+
+/// Runs a command to its end.
+///
+/// # Panics
+/// When it cannot be started or fails, with what it said.
+pub fn run(command: &mut Command) {
+    let shown = format!("{command:?}");
+    let done = command.output().unwrap_or_else(|e| panic!("{shown}: {e}"));
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success(), "{shown}: {}\n{out}{err}", done.status);
+}
+
+fn changed(path: &Path) -> io::Result<SystemTime> {
+    fs::metadata(path)?.modified()
+}
+
+/// Whether `made` is there and no older than any of `sources`.
+pub fn is_current(made: &Path, sources: &[PathBuf]) -> bool {
+    let Ok(at) = changed(made) else { return false };
+    sources.iter().all(|source| changed(source).is_ok_and(|time| time <= at))
+}
+
+/// The files in a folder whose names end so, sorted.
+///
+/// # Panics
+/// When the folder cannot be read.
+pub fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    let listed = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut files: Vec<PathBuf> = listed
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| {
+            let name = path.to_string_lossy();
+            path.is_file() && endings.iter().any(|ending| name.ends_with(ending))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// The folder with `tenon.h`.
+pub fn include() -> PathBuf {
+    repository().join("core/abi/include")
+}
+
+/// Compiles C sources of one folder to a library, unless it is there and current. `cc`, or what `CC` names,
+/// compiles.
+///
+/// # Panics
+/// When the compiler is missing or refuses.
+pub fn c_library(name: &str, sources: &[PathBuf], headers: &[PathBuf]) -> PathBuf {
+    let library = output("c").join(format!("lib{name}.so"));
+    let mut all: Vec<PathBuf> = sources.to_vec();
+    all.extend_from_slice(headers);
+    all.push(include().join("tenon.h"));
+    locked(name, || {
+        if !is_current(&library, &all) {
+            // Written beside it and moved into place: who has the old one open keeps it.
+            let fresh = library.with_extension("new");
+            let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+            run(Command::new(compiler)
+                .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g"])
+                .args(["-fPIC", "-shared", "-fvisibility=hidden", "-I"])
+                .arg(include())
+                .args(sources)
+                .arg("-o")
+                .arg(&fresh)
+                .arg("-lpthread"));
+            fs::rename(&fresh, &library).unwrap_or_else(|e| panic!("{}: {e}", library.display()));
+        }
+    });
+    library
+}

@@ -1,0 +1,181 @@
+//! Plugins that are deliberately broken.
+
+use crate::build::{c_library, files, is_current, locked, output, repository, run};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+fn folder() -> PathBuf {
+    repository().join("tests/fixtures")
+}
+
+/// The fixture in `tests/fixtures/c` of this name.
+pub fn c(name: &str) -> PathBuf {
+    let folder = folder().join("c");
+    let source = folder.join(format!("{name}.c"));
+    c_library(&format!("fixture_{name}"), &[source], &files(&folder, &[".h"]))
+}
+
+/// Names of all fixtures in `tests/fixtures/c`.
+pub fn c_names() -> Vec<String> {
+    let stem = |path: PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    files(&folder().join("c"), &[".c"]).into_iter().filter_map(stem).collect()
+}
+
+/// The plugin in `tests/fixtures/growth` of this name.
+pub fn growth(name: &str) -> PathBuf {
+    let source = folder().join("growth").join(format!("{name}.c"));
+    let mut headers = files(&folder().join("growth"), &[".h"]);
+    headers.extend(files(&folder().join("c"), &[".h"]));
+    c_library(&format!("growth_{name}"), &[source], &headers)
+}
+
+/// A text file under the name of a library.
+///
+/// # Panics
+/// When it cannot be written.
+pub fn text() -> PathBuf {
+    let path = output("c").join("libfixture_text.so");
+    locked("fixture_text", || fs::write(&path, "This is a text, whatever its name says.\n"))
+        .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    path
+}
+
+fn cargo() -> Command {
+    Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// The library that a workspace's package was built to.
+fn built(target: &Path, profile: &str, name: &str) -> PathBuf {
+    let (prefix, suffix) = (env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
+    let path = target.join(profile).join(format!("{prefix}{name}{suffix}"));
+    assert!(path.is_file(), "{}: not built", path.display());
+    path
+}
+
+/// Takes the versions of the root workspace, so that everything that is needed is there without a network.
+fn copy_lock(to: &Path) {
+    let (from, to) = (repository().join("Cargo.lock"), to.join("Cargo.lock"));
+    if !is_current(&to, std::slice::from_ref(&from)) {
+        fs::copy(&from, &to).unwrap_or_else(|e| panic!("{}: {e}", to.display()));
+    }
+}
+
+/// The fixture in Rust of this name, built with a profile of the fixtures' workspace.
+fn rust(name: &str, profile: &str) -> PathBuf {
+    let target = output("fixtures");
+    locked("fixtures", || {
+        copy_lock(&folder());
+        let package = format!("fixture-{}", name.replace('_', "-"));
+        run(cargo()
+            .args(["build", "--offline", "--quiet", "--profile", profile, "-p", &package])
+            .env_remove("RUSTFLAGS")
+            .env("CARGO_TARGET_DIR", &target)
+            .current_dir(folder()));
+    });
+    built(&target, if profile == "dev" { "debug" } else { profile }, &format!("fixture_{name}"))
+}
+
+/// A plugin that is built to abort on panics.
+pub fn panic_abort() -> PathBuf {
+    rust("panic_abort", "aborting")
+}
+
+/// A plugin that panics while it registers.
+pub fn panics_registering() -> PathBuf {
+    rust("panics_registering", "dev")
+}
+
+/// Where one field of the boundary has another type.
+const CHANGED: (&str, &str, &str) =
+    ("src/tensor.rs", "    pub flags: u32,\n", "    pub flags: i32,\n");
+
+/// A plugin built against a copy of `core/abi` in which [`Slot::flags`](tenon_abi::Slot::flags) is signed.
+///
+/// # Panics
+/// When the copy cannot be made, or the field is not found in it.
+pub fn changed_layout() -> PathBuf {
+    let (workspace, target) = (output("changed_layout"), output("fixtures"));
+    locked("fixtures", || {
+        copy_tree(&repository().join("core/abi/src"), &workspace.join("abi/src"));
+        copy_tree(&folder().join("changed_layout/src"), &workspace.join("plugin/src"));
+        copy(&folder().join("changed_layout/Cargo.toml"), &workspace.join("plugin/Cargo.toml"));
+        write_changed(&workspace.join("abi").join(CHANGED.0));
+        write(&workspace.join("abi/Cargo.toml"), &abi_manifest());
+        write(&workspace.join("Cargo.toml"), &workspace_manifest());
+        copy_lock(&workspace);
+        run(cargo()
+            .args(["build", "--offline", "--quiet", "-p", "fixture-changed-layout"])
+            .env_remove("RUSTFLAGS")
+            .env("CARGO_TARGET_DIR", target.join("changed"))
+            .current_dir(&workspace));
+    });
+    built(&target.join("changed"), "debug", "fixture_changed_layout")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Writes a file only when it changes: cargo goes by times.
+fn write(path: &Path, text: &str) {
+    if fs::read_to_string(path).is_ok_and(|there| there == text) {
+        return;
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    }
+    fs::write(path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+}
+
+fn copy(from: &Path, to: &Path) {
+    write(to, &read(from));
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    for file in files(from, &[".rs"]) {
+        let changed = file.ends_with(CHANGED.0);
+        if let Some(name) = file.file_name().filter(|_| !changed) {
+            copy(&file, &to.join(name));
+        }
+    }
+}
+
+/// The file with the field, changed.
+fn write_changed(path: &Path) {
+    let (file, from, to) = CHANGED;
+    let text = read(&repository().join("core/abi").join(file));
+    assert_eq!(text.matches(from).count(), 1, "{file} has one line {from:?}");
+    write(path, &text.replace(from, to));
+}
+
+/// The manifest of `core/abi`, without its tests.
+fn abi_manifest() -> String {
+    let text = read(&repository().join("core/abi/Cargo.toml"));
+    let end = text.find("[dev-dependencies]").unwrap_or(text.len());
+    let tests = text.find("[[test]]").zip(text.find("[lints]"));
+    match tests {
+        Some((begin, after)) if begin < after => format!("{}{}", &text[..begin], &text[after..end]),
+        _ => text[..end].to_owned(),
+    }
+}
+
+/// A workspace of the two packages, with the versions of the root's.
+fn workspace_manifest() -> String {
+    let root = read(&repository().join("Cargo.toml"));
+    let line = |name: &str| {
+        let found = root.lines().find(|line| line.starts_with(&format!("{name} = ")));
+        found.unwrap_or_else(|| panic!("the root's Cargo.toml has a line of {name}")).to_owned()
+    };
+    let begin = root.find("[workspace.package]").expect("the root has workspace.package");
+    let after = root[begin..].find("\n\n").map_or(root.len(), |end| begin + end);
+    format!(
+        "[workspace]\nresolver = \"3\"\nmembers = [\"abi\", \"plugin\"]\n\n{}\n\n\
+         [workspace.dependencies]\ntenon-abi = {{ path = \"abi\" }}\n{}\n\n\
+         [workspace.lints.rust]\nunsafe_op_in_unsafe_fn = \"deny\"\n",
+        &root[begin..after],
+        line("abi_stable"),
+    )
+}

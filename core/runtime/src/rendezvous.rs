@@ -18,6 +18,9 @@ use tenon_framework::{
     sync::{Mutex, rank},
 };
 
+#[cfg(all(test, loom))]
+mod model;
+
 /// What a value travels under. Unique in a step, together with frame and iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {

@@ -39,15 +39,20 @@ fn matches(pattern: &str, text: &str) -> bool {
 /// The exceptions of a plugin, device type or label.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Exceptions<'a> {
-    /// Cases that are not run: the form is not supported.
+    /// Cases that are not run: the form is not supported, or what comes out depends on how the kernel is
+    /// compiled.
     pub unsupported: &'a [Exception],
     /// Cases that are run and must fail: a known defect. One that passes is a failure.
     pub expected_failure: &'a [Exception],
+    /// Cases that TensorFlow's kernel takes and its shape function refuses. They are run with unknown shapes,
+    /// and must be refused by the shape function where shapes are known.
+    pub refused_with_shapes: &'a [Exception],
 }
 
 impl<'a> Exceptions<'a> {
     /// No exceptions.
-    pub const NONE: Exceptions<'static> = Exceptions { unsupported: &[], expected_failure: &[] };
+    pub const NONE: Exceptions<'static> =
+        Exceptions { unsupported: &[], expected_failure: &[], refused_with_shapes: &[] };
 
     /// Why a case is not run.
     pub fn unsupported(&self, op: &str, case: &str) -> Option<&'a Exception> {
@@ -59,13 +64,18 @@ impl<'a> Exceptions<'a> {
         self.expected_failure.iter().find(|exception| exception.covers(op, case))
     }
 
+    /// Why the shape function refuses a case.
+    pub fn refused_with_shapes(&self, op: &str, case: &str) -> Option<&'a Exception> {
+        self.refused_with_shapes.iter().find(|exception| exception.covers(op, case))
+    }
+
     /// Exceptions about this op that cover none of its cases.
     pub fn stale<'c>(
         &self,
         op: &str,
         cases: impl Iterator<Item = &'c str> + Clone,
     ) -> Vec<&'a Exception> {
-        let all = self.unsupported.iter().chain(self.expected_failure);
+        let all = self.unsupported.iter().chain(self.expected_failure).chain(self.refused_with_shapes);
         all.filter(|exception| exception.op == op)
             .filter(|exception| !cases.clone().any(|case| exception.covers(op, case)))
             .collect()
@@ -97,7 +107,7 @@ mod tests {
     fn exceptions_that_cover_nothing_are_found() {
         let of = |op, case| Exception { op, case, reason: "r" };
         let unsupported = [of("Add", "half_*"), of("Sub", "x"), of("*", "nothing")];
-        let exceptions = Exceptions { unsupported: &unsupported, expected_failure: &[] };
+        let exceptions = Exceptions { unsupported: &unsupported, ..Exceptions::NONE };
         assert!(exceptions.unsupported("Add", "half_a").is_some());
         assert!(exceptions.unsupported("Mul", "half_a").is_none());
         assert!(exceptions.expected_failure("Add", "half_a").is_none());

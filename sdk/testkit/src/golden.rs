@@ -17,7 +17,7 @@ use tenon_framework::{Code, DType, Tensor, attr::AttrMap};
 /// What an output is expected to be.
 #[derive(Debug, Clone)]
 pub struct ExpectedOutput {
-    /// Element type.
+    /// Element type; the index has quantised types under the type that stores them.
     pub dtype: DType,
     /// Shape.
     pub dims: Vec<i64>,

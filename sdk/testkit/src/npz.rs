@@ -26,8 +26,9 @@ struct Raw {
     bytes: Vec<u8>,
 }
 
-/// NumPy's type string of an element type, without byte order; `None` for strings, whose length varies.
-fn kind_of(dtype: DType) -> Option<&'static str> {
+/// NumPy's type string of an element type, without byte order; `None` for strings, whose length varies. Types
+/// that are stored alike have the same.
+pub fn kind_of(dtype: DType) -> Option<&'static str> {
     Some(match dtype {
         DType::BOOL => "b1",
         DType::INT8 | DType::QINT8 => "i1",

@@ -5,14 +5,16 @@
 //! names, or is gone. `withdraw` returns only when its callback is neither waiting nor running, except on
 //! the thread that runs it.
 
-use framework::sync::{Condvar, Mutex};
-use std::{
-    ffi::c_void,
-    sync::atomic::{AtomicU32, Ordering},
+use std::{ffi::c_void, sync::atomic::AtomicU32};
+use tenon_abi::CancelCallback;
+use tenon_framework::sync::{
+    Condvar, Mutex,
+    atomic::Ordering,
     thread::{self, ThreadId},
 };
-use tenon_abi::CancelCallback;
-use tenon_framework as framework;
+
+#[cfg(all(test, loom))]
+mod model;
 
 struct Callback {
     token: u64,
@@ -30,10 +32,45 @@ struct State {
     running: Option<(u64, ThreadId)>,
 }
 
+/// The flag. Under loom there is a second one, since loom's atomics have not the layout that kernels read.
+#[derive(Default)]
+struct Flag {
+    value: tenon_framework::sync::atomic::AtomicU32,
+    #[cfg(loom)]
+    plain: AtomicU32,
+}
+
+impl Flag {
+    fn plain(&self) -> &AtomicU32 {
+        #[cfg(loom)]
+        return &self.plain;
+        #[cfg(not(loom))]
+        return &self.value;
+    }
+
+    /// Sets it; whether it was set before.
+    fn set(&self) -> bool {
+        #[cfg(loom)]
+        self.plain.store(1, Ordering::SeqCst);
+        self.value.swap(1, Ordering::SeqCst) != 0
+    }
+
+    fn clear(&self) {
+        #[cfg(loom)]
+        self.plain.store(0, Ordering::Relaxed);
+        self.value.store(0, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn is_set(&self, order: Ordering) -> bool {
+        self.value.load(order) != 0
+    }
+}
+
 /// The cancel flag of a step, and who wants to be told.
 #[derive(Default)]
 pub struct Cancellation {
-    flag: AtomicU32,
+    flag: Flag,
     state: Mutex<State>,
     idle: Condvar,
 }
@@ -46,24 +83,24 @@ impl Cancellation {
 
     /// The flag that kernels read.
     pub fn flag(&self) -> &AtomicU32 {
-        &self.flag
+        self.flag.plain()
     }
 
     /// Whether the step is cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.flag.load(Ordering::Relaxed) != 0
+        self.flag.is_set(Ordering::Relaxed)
     }
 
     /// Makes a finished step's object ready for the next one. Callbacks that a kernel forgot are dropped.
     pub fn reset(&self) {
-        self.flag.store(0, Ordering::Relaxed);
+        self.flag.clear();
         let mut state = self.state.lock();
         state.waiting.clear();
     }
 
     /// Cancels, and runs the callbacks; later calls do nothing.
     pub fn cancel(&self) {
-        if self.flag.swap(1, Ordering::SeqCst) != 0 {
+        if self.flag.set() {
             return;
         }
         loop {
@@ -82,7 +119,7 @@ impl Cancellation {
         let mut state = self.state.lock();
         state.next += 1;
         let callback = Callback { token: state.next, run: run_callback, data };
-        if self.flag.load(Ordering::SeqCst) == 0 {
+        if !self.flag.is_set(Ordering::SeqCst) {
             let token = callback.token;
             state.waiting.push(callback);
             return token;
@@ -112,7 +149,7 @@ fn run(callback: &Callback) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

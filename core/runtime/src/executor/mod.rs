@@ -16,4 +16,4 @@ mod step;
 mod transfer;
 
 pub(crate) use shared::StepShared;
-pub(crate) use step::{Ended, StepState, StepWiring};
+pub(crate) use step::{Ended, StepState, StepWiring, deadline_error};

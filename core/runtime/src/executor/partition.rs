@@ -38,6 +38,8 @@ pub(crate) struct PartitionState {
     pub(super) stream: Option<StreamId>,
     /// What has to live until the streams are done: sources of copies to the device.
     pub(super) keep_alive: Mutex<Vec<Tensor>>,
+    /// Whether the device computes in host memory: then nothing is copied, and nothing kept alive.
+    host_only: bool,
     slots: Box<[UnsafeCell<Slot>]>,
     values: Box<[UnsafeCell<Value>]>,
     pending: Box<[AtomicU32]>,
@@ -64,6 +66,7 @@ impl PartitionState {
             plan.outputs.iter().map(|_| UnsafeCell::new(Value::default())).collect();
         let pending = plan.nodes.iter().map(|node| AtomicU32::new(node.pending)).collect();
         let frames = plan.nodes.iter().map(|node| call_frame(node, env, &slots, &values)).collect();
+        let host_only = plan.device.info().host_memory;
         let state = PartitionState {
             plan,
             index,
@@ -72,6 +75,7 @@ impl PartitionState {
             rendezvous,
             stream,
             keep_alive: Mutex::new(Vec::new()),
+            host_only,
             slots,
             values,
             pending,
@@ -156,7 +160,9 @@ impl PartitionState {
             // SAFETY: no node runs any more.
             unsafe { self.value_mut(output) }.release();
         }
-        self.keep_alive.lock().clear();
+        if !self.host_only {
+            self.keep_alive.lock().clear();
+        }
     }
 
     /// Shows a fed tensor.

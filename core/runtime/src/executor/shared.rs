@@ -11,11 +11,18 @@
 
 use crate::error::StepError;
 use std::{
-    sync::{Arc, OnceLock, atomic::Ordering},
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
-use tenon_framework::sync::{Condvar, Mutex, atomic::AtomicBool, rank};
+use tenon_framework::sync::{
+    Condvar, Mutex,
+    atomic::{AtomicBool, Ordering},
+    rank,
+};
 use tenon_host::call::Cancellation;
+
+#[cfg(all(test, loom))]
+mod model;
 
 /// A node that became ready elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +35,8 @@ pub(crate) struct Ready {
 struct Inbox {
     ready: Vec<Ready>,
     outstanding: usize,
+    /// Whether the driver was told that the step is stopped.
+    told: bool,
 }
 
 /// What the threads of one step share.
@@ -46,7 +55,8 @@ pub(crate) struct StepShared {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "it says whether the step goes on"]
 pub(crate) enum Wait {
-    /// Nodes were put into the list.
+    /// Nodes were put into the list; or, with none, the step was stopped: said once, since a driver that only
+    /// waited would never abort the receivers it waits for.
     Ready,
     /// Nothing is outstanding.
     Idle,
@@ -96,13 +106,15 @@ impl StepShared {
         self.inbox.lock().outstanding += 1;
     }
 
-    /// After work that was handed over: its result, if it has one.
-    pub fn lower(&self, ready: Option<Ready>) {
-        let mut inbox = self.inbox.lock();
+    /// After work that was handed over: its result, if it has one. The step may end, and its state go, as
+    /// soon as nothing is outstanding: this thread holds on to what it still notifies.
+    pub fn lower(self: &Arc<Self>, ready: Option<Ready>) {
+        let this = Arc::clone(self);
+        let mut inbox = this.inbox.lock();
         inbox.outstanding -= 1;
         inbox.ready.extend(ready);
         drop(inbox);
-        self.changed.notify_all();
+        this.changed.notify_all();
     }
 
     /// Whether the driver can skip [`StepShared::wait`].
@@ -122,6 +134,10 @@ impl StepShared {
             if inbox.outstanding == 0 {
                 return Wait::Idle;
             }
+            if !inbox.told && self.is_stopped() {
+                inbox.told = true;
+                return Wait::Ready;
+            }
             match until {
                 None => inbox = self.changed.wait(inbox),
                 Some(until) => {
@@ -138,12 +154,13 @@ impl StepShared {
     /// A step begins.
     #[inline(always)]
     pub fn begin(&self) {
-        self.running.store(true, Ordering::SeqCst);
+        self.running.store(true, Ordering::Relaxed);
     }
 
-    /// Cancels the step, when one runs.
+    /// Cancels the step, when one runs. Whoever closes a session asks again until no step is left, so that
+    /// one which has only just begun is not missed.
     pub fn cancel_running(&self) {
-        if self.running.load(Ordering::SeqCst) {
+        if self.running.load(Ordering::Relaxed) {
             self.cancellation.cancel();
             self.wake();
         }
@@ -152,9 +169,10 @@ impl StepShared {
     /// Ready for the next step. Only for a step that ended well, with no error and nothing outstanding.
     #[inline(always)]
     pub fn reset(&self) {
-        self.running.store(false, Ordering::SeqCst);
+        self.running.store(false, Ordering::Relaxed);
         if self.used.load(Ordering::Relaxed) || self.cancellation.is_cancelled() {
             self.used.store(false, Ordering::Relaxed);
+            self.inbox.lock().told = false;
             self.cancellation.reset();
         }
     }

@@ -61,7 +61,7 @@ pub(crate) enum Ended {
     LeftBehind(StepError),
 }
 
-pub(super) fn deadline_error() -> StepError {
+pub(crate) fn deadline_error() -> StepError {
     StepError::step(Code::DEADLINE_EXCEEDED, "the deadline passed before the step was done")
 }
 
@@ -243,7 +243,20 @@ impl StepState {
 
     /// Whether calls of an abandoned step still run.
     pub fn is_quiet(&mut self) -> bool {
-        self.shared.wait(&mut self.inbox, Some(Instant::now())) != Wait::TimedOut
+        loop {
+            match self.shared.wait(&mut self.inbox, Some(Instant::now())) {
+                Wait::Ready => self.inbox.clear(),
+                Wait::Idle => return true,
+                Wait::TimedOut => return false,
+            }
+        }
+    }
+
+    /// Waits for the calls of an abandoned step; what became ready by them is dropped.
+    pub fn wait_until_quiet(&mut self) {
+        while self.shared.wait(&mut self.inbox, None) != Wait::Idle {
+            self.inbox.clear();
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{
     executor::{Ended, StepShared, StepState, StepWiring},
     plan::Plan,
 };
+use crossbeam::atomic::AtomicCell;
 use std::sync::{
     Arc, Weak,
     atomic::{AtomicU64, Ordering},
@@ -33,7 +34,9 @@ pub(crate) struct Executable {
     /// Calls of each node of the report, where they are counted.
     pub counters: Vec<(String, Arc<AtomicU64>)>,
     pub compile_ns: u64,
-    pub(super) states: Mutex<Vec<Box<StepState>>>,
+    /// One state, taken and given back by a single atomic exchange; further ones are in `states`.
+    spare: AtomicCell<Option<Box<StepState>>>,
+    states: Mutex<Vec<Box<StepState>>>,
     /// States of steps that ended while calls still ran.
     pub(super) orphans: Mutex<Vec<Box<StepState>>>,
     /// The shared parts of all states, to cancel the steps that run.
@@ -59,6 +62,7 @@ impl Executable {
             report: Arc::new(report),
             counters,
             compile_ns,
+            spare: AtomicCell::new(None),
             states: Mutex::ranked(rank::STEP, Vec::with_capacity(KEPT_STATES)),
             orphans: Mutex::ranked(rank::STEP, Vec::new()),
             steps: Mutex::ranked(rank::STEP, Vec::new()),
@@ -71,6 +75,9 @@ impl Executable {
         pool: &Arc<ThreadPool>,
         resources: &Arc<ResourceManager>,
     ) -> Result<Box<StepState>, KernelError> {
+        if let Some(state) = self.spare.take() {
+            return Ok(state);
+        }
         if let Some(state) = self.states.lock().pop() {
             return Ok(state);
         }
@@ -95,10 +102,7 @@ impl Executable {
         match ended {
             Ended::Well => {
                 state.disarm();
-                let mut states = self.states.lock();
-                if states.len() < KEPT_STATES {
-                    states.push(state);
-                }
+                self.keep(state);
                 Ok(())
             }
             Ended::Failed(error) => Err(error.into()),
@@ -106,6 +110,15 @@ impl Executable {
                 self.orphans.lock().push(state);
                 Err(error.into())
             }
+        }
+    }
+
+    /// Keeps a state for the next step.
+    fn keep(&self, state: Box<StepState>) {
+        let Some(state) = self.spare.swap(Some(state)) else { return };
+        let mut states = self.states.lock();
+        if states.len() < KEPT_STATES {
+            states.push(state);
         }
     }
 
@@ -143,24 +156,35 @@ impl Executable {
     }
 }
 
-/// States whose calls still ran when their executable went: a kernel may complete its call at any time, so
-/// they stay until it has.
-static ABANDONED: Mutex<Vec<Box<StepState>>> = Mutex::new(Vec::new());
-
-/// Drops the states among those abandoned whose calls are done by now.
-pub(super) fn collect_abandoned() {
-    let mut abandoned = std::mem::take(&mut *ABANDONED.lock());
-    abandoned.retain_mut(|state| !state.is_quiet());
-    ABANDONED.lock().append(&mut abandoned);
+impl Drop for Executable {
+    /// Calls of abandoned steps may still run, and their kernels may complete them at any time: the states
+    /// stay until they have, on a thread that waits for it.
+    fn drop(&mut self) {
+        if self.collect_orphans() == 0 {
+            return;
+        }
+        let orphans = Orphans(std::mem::take(&mut *self.orphans.lock()));
+        let waiter = std::thread::Builder::new().name("tenon-abandoned".to_owned());
+        if waiter.spawn(move || orphans.wait()).is_err() {
+            tracing::error!("no thread for steps whose calls still run: their memory is not given back");
+        }
+    }
 }
 
-impl Drop for Executable {
-    fn drop(&mut self) {
-        self.collect_orphans();
-        let mut orphans = std::mem::take(&mut *self.orphans.lock());
-        if !orphans.is_empty() {
-            ABANDONED.lock().append(&mut orphans);
+/// Abandoned states; dropped only where their calls are done.
+struct Orphans(Vec<Box<StepState>>);
+
+impl Orphans {
+    fn wait(mut self) {
+        while let Some(mut state) = self.0.pop() {
+            state.wait_until_quiet();
         }
+    }
+}
+
+impl Drop for Orphans {
+    fn drop(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.0));
     }
 }
 

@@ -25,7 +25,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tenon_framework::{
     Tensor,
@@ -253,6 +253,7 @@ impl Inner {
             .take_state(pool, &self.resources)
             .map_err(|error| crate::error::StepError::node("", "", "", "", &error))?;
         let deadline = options.and_then(|options| options.deadline);
+        let begin = deadline.map(|_| Instant::now());
         state.arm(deadline, options.and_then(|options| options.trace.clone()));
         let token = options.and_then(|options| options.cancel.as_ref());
         if let Some(token) = token {
@@ -262,6 +263,12 @@ impl Inner {
         let mut ended = state.drive();
         if let Some(token) = token {
             token.detach(state.shared());
+        }
+        if let crate::executor::Ended::Well = ended
+            && let (Some(limit), Some(begin)) = (deadline, begin)
+            && begin.elapsed() >= limit
+        {
+            ended = crate::executor::Ended::Failed(crate::executor::deadline_error());
         }
         if let crate::executor::Ended::Well = ended
             && let Err(error) = state.fetch(&executable.wiring, fetched)

@@ -1,0 +1,148 @@
+//! Models of a step's shared state, run by loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-runtime --lib
+//! model`. A driver that is not woken is a deadlock, which loom reports.
+
+use super::{Ready, StepShared, Wait};
+use crate::error::StepError;
+use loom::{sync::Arc as LoomArc, thread};
+use std::sync::Arc;
+use tenon_framework::Code;
+use tenon_host::call::Cancellation;
+
+fn shared() -> LoomArc<StepShared> {
+    LoomArc::new(StepShared::new(Arc::new(Cancellation::new())))
+}
+
+fn with(
+    shared: &LoomArc<StepShared>,
+    run: impl FnOnce(&StepShared) + 'static,
+) -> thread::JoinHandle<()> {
+    let shared = LoomArc::clone(shared);
+    thread::spawn(move || run(&shared))
+}
+
+fn node(node: u32) -> Ready {
+    Ready { partition: 0, node }
+}
+
+fn error(code: Code) -> StepError {
+    StepError::step(code, "as asked for")
+}
+
+/// Waits as the driver does, without a deadline, until nothing is outstanding; the nodes that came.
+fn drive(shared: &StepShared) -> Vec<u32> {
+    let mut ready = Vec::new();
+    while shared.wait(&mut ready, None) != Wait::Idle {}
+    ready.iter().map(|ready| ready.node).collect()
+}
+
+#[test]
+fn the_driver_gets_what_was_outstanding() {
+    loom::model(|| {
+        let shared = shared();
+        shared.begin();
+        shared.raise();
+        shared.raise();
+        let first = with(&shared, |shared| shared.lower(Some(node(1))));
+        let second = with(&shared, |shared| shared.lower(Some(node(2))));
+        let mut nodes = drive(&shared);
+        nodes.sort_unstable();
+        assert_eq!(nodes, [1, 2]);
+        first.join().unwrap();
+        second.join().unwrap();
+        assert!(!shared.is_untouched());
+        shared.reset();
+        assert!(shared.is_untouched());
+    });
+}
+
+/// Work that hands over more raises before it lowers: the driver never takes the gap for the end.
+#[test]
+fn the_step_goes_on_while_work_hands_over_more() {
+    loom::model(|| {
+        let shared = shared();
+        shared.raise();
+        let chain = with(&shared, |shared| {
+            shared.raise();
+            shared.lower(Some(node(1)));
+            shared.lower(None);
+        });
+        assert!(!shared.is_untouched());
+        assert_eq!(drive(&shared), [1]);
+        chain.join().unwrap();
+        assert_eq!(drive(&shared), []);
+    });
+}
+
+/// Errors of two calls: the driver ends after both, and sees one of them, which stays.
+#[test]
+fn the_first_error_stays_and_the_driver_ends() {
+    loom::model(|| {
+        let shared = shared();
+        shared.raise();
+        shared.raise();
+        let first = with(&shared, |shared| {
+            shared.fail(error(Code::INTERNAL));
+            shared.lower(None);
+        });
+        let second = with(&shared, |shared| {
+            shared.fail(error(Code::UNAVAILABLE));
+            shared.lower(None);
+        });
+        assert_eq!(drive(&shared), []);
+        assert!(shared.is_stopped());
+        let seen = shared.error().unwrap().code;
+        assert!(seen == Code::INTERNAL || seen == Code::UNAVAILABLE);
+        first.join().unwrap();
+        second.join().unwrap();
+        assert_eq!(shared.error().unwrap().code, seen);
+    });
+}
+
+/// Something is outstanding that only the driver ends, as a receiver without a sender: a stop from
+/// elsewhere has to reach a driver that waits.
+fn stopped_from_elsewhere(stop: fn(&StepShared)) {
+    loom::model(move || {
+        let shared = shared();
+        shared.begin();
+        shared.raise();
+        let stopper = with(&shared, stop);
+        let mut ready = Vec::new();
+        while !shared.is_stopped() {
+            assert_eq!(shared.wait(&mut ready, None), Wait::Ready);
+        }
+        shared.lower(None);
+        assert_eq!(drive(&shared), []);
+        stopper.join().unwrap();
+    });
+}
+
+#[test]
+fn an_error_from_elsewhere_reaches_a_waiting_driver() {
+    stopped_from_elsewhere(|shared| shared.fail(error(Code::INTERNAL)));
+}
+
+#[test]
+fn cancelling_reaches_a_waiting_driver() {
+    stopped_from_elsewhere(StepShared::cancel_running);
+}
+
+/// A step is cancelled while it ends: it ends, and after a reset nothing of it is left, unless the canceller
+/// comes late, which stops the state's next step and no more.
+#[test]
+fn cancelling_races_with_the_end() {
+    loom::model(|| {
+        let shared = shared();
+        shared.begin();
+        shared.raise();
+        let canceller = with(&shared, StepShared::cancel_running);
+        let call = with(&shared, |shared| shared.lower(Some(node(1))));
+        assert_eq!(drive(&shared), [1]);
+        call.join().unwrap();
+        canceller.join().unwrap();
+        assert!(shared.is_stopped() && shared.error().is_none());
+        shared.reset();
+        assert!(!shared.is_stopped() && shared.is_untouched());
+        shared.cancel_running();
+        assert!(!shared.is_stopped(), "no step runs");
+    });
+}

@@ -1,0 +1,48 @@
+//! `tenon demo`.
+
+use crate::support::{Place, stderr};
+use std::fs;
+
+#[test]
+fn every_run_classifies_as_tensorflow_did() {
+    let demo = Place::new().json(&["demo"]);
+    let runs = demo["runs"].as_array().unwrap();
+    let names: Vec<&str> = runs.iter().map(|run| run["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["CPU", "ACCEL", "both"]);
+    for run in runs {
+        assert_eq!((&run["right"], &run["as_tensorflow"]), (&488.into(), &500.into()), "{run}");
+        assert!(run["max_logit_difference"].as_f64().unwrap() <= 1e-4, "{run}");
+        assert!(run["problem"].is_null());
+        let kernels = run["kernels"].as_array().unwrap();
+        let convolutions: Vec<&str> = kernels
+            .iter()
+            .filter(|kernel| kernel["op"] == "Conv2D")
+            .map(|kernel| kernel["device"].as_str().unwrap())
+            .collect();
+        let expected = if run["name"] == "CPU" { "CPU:0" } else { "ACCEL:0" };
+        assert_eq!(convolutions, [expected], "{kernels:?}");
+    }
+    let variants = demo["variants"]["variants"].as_array().unwrap();
+    assert_ne!(variants[0]["label"], variants[1]["label"]);
+    assert!(demo["variants"]["max_difference"].as_f64().unwrap() <= 1e-4);
+}
+
+#[test]
+fn text_ends_with_what_to_type_next() {
+    let text = Place::new().text(&["demo"]);
+    for part in ["CPU:0", "ACCEL:0", "97.6 %", "500 of 500", "next, type", "explain"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn without_its_plugins_it_fails_and_says_what_to_do() {
+    let place = Place::new();
+    let alone = place.path("tenon");
+    fs::copy(env!("CARGO_BIN_EXE_tenon"), &alone).unwrap();
+    let output = place.command(&alone).arg("demo").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let error = stderr(&output);
+    assert!(error.contains("CPU and ACCEL"), "{error}");
+    assert!(error.contains("cargo run --release -- demo"), "{error}");
+}

@@ -1,0 +1,10 @@
+//! The command, as a user runs it.
+
+mod demo;
+mod explain;
+mod goldens;
+mod inspect;
+mod install;
+mod list;
+mod run;
+mod support;

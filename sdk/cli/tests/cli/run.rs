@@ -1,0 +1,136 @@
+//! `tenon run`: what it prints and writes, and what it refuses.
+
+use crate::support::{Place, stderr};
+use std::fs;
+use tenon_runtime::{framework::Tensor, npy};
+
+fn input(place: &Place) -> String {
+    let tensor = Tensor::from_slice(&[2, 2], &[-1.0f32, 2.0, -3.0, 4.0]).unwrap();
+    format!("x={}", place.array("x.npy", &tensor))
+}
+
+#[test]
+fn json_is_one_object_and_files_are_named_after_fetches() {
+    let place = Place::new();
+    let (graph, feed) = (place.relu("g.pb"), input(&place));
+    let out = place.arg("out");
+    let result = place.json(&[
+        "run", &graph, "--feed", &feed, "--fetch", "layer/y", "--fetch", "x:0", "--out", &out,
+        "--repeat", "5", "--threads", "1",
+    ]);
+    let keys: Vec<&str> = result.as_object().unwrap().keys().map(String::as_str).collect();
+    let expected = ["compile_ns", "fetches", "max_ns", "median_ns", "min_ns", "nodes", "steps"];
+    assert_eq!(keys, expected);
+    assert_eq!(result["steps"], 5);
+    let figure = |key: &str| result[key].as_u64().unwrap();
+    assert!(figure("compile_ns") > 0 && figure("min_ns") > 0);
+    assert!(figure("min_ns") <= figure("median_ns") && figure("median_ns") <= figure("max_ns"));
+    let fetches = result["fetches"].as_array().unwrap();
+    assert_eq!(fetches[0]["name"], "layer/y");
+    assert_eq!((&fetches[0]["dtype"], &fetches[0]["shape"]), (&"float".into(), &vec![2, 2].into()));
+    assert_eq!(fetches[0]["file"].as_str(), Some(place.arg("out/layer_y.npy").as_str()));
+    assert_eq!(fetches[1]["file"].as_str(), Some(place.arg("out/x_0.npy").as_str()));
+    let y = npy::read(&place.path("out/layer_y.npy"), None).unwrap();
+    assert_eq!(y.as_slice::<f32>().unwrap(), [0.0, 2.0, 0.0, 4.0]);
+    let nodes = result["nodes"].as_object().unwrap();
+    assert!(nodes.keys().all(|device| device.ends_with("/device:CPU:0")), "{nodes:?}");
+}
+
+#[test]
+fn nodes_go_to_the_device_that_is_asked_for_with_the_same_result() {
+    let place = Place::new();
+    let (graph, feed) = (place.relu("g.pb"), input(&place));
+    let args = ["run", &graph, "--feed", &feed, "--fetch", "layer/y", "--device", "ACCEL:0"];
+    let out = place.arg("out");
+    let result = place.json(&[&args[..], &["--out", &out]].concat());
+    let nodes = result["nodes"].as_object().unwrap();
+    assert!(nodes.keys().any(|device| device.ends_with("/device:ACCEL:0")), "{nodes:?}");
+    let y = npy::read(&place.path("out/layer_y.npy"), None).unwrap();
+    assert_eq!(y.as_slice::<f32>().unwrap(), [0.0, 2.0, 0.0, 4.0]);
+}
+
+#[test]
+fn text_shows_values_and_times_and_a_trace_is_written() {
+    let place = Place::new();
+    let (graph, feed) = (place.relu("g.pb"), input(&place));
+    let trace = place.arg("trace.json");
+    let args = ["run", &graph, "--feed", &feed, "--fetch", "layer/y", "--trace", &trace];
+    let text = place.text(&[&args[..], &["--repeat", "3"]].concat());
+    assert!(text.contains("0 2 0 4") && text.contains("3 steps: median"), "{text}");
+    let trace: serde_json::Value = serde_json::from_slice(&fs::read(trace).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let relu: Vec<_> = events.iter().filter(|event| event["name"] == "layer/y").collect();
+    assert_eq!(relu.len(), 1, "only the last step is traced: {events:?}");
+}
+
+#[test]
+fn a_target_runs_without_a_fetch() {
+    let place = Place::new();
+    let (graph, feed) = (place.relu("g.pb"), input(&place));
+    let result = place.json(&["run", &graph, "--feed", &feed, "--target", "layer/y"]);
+    assert_eq!(result["fetches"], serde_json::json!([]));
+    assert_eq!(result["steps"], 1);
+    let error = place.error(&["run", &graph, "--feed", &feed]);
+    assert!(error.contains("--fetch NAME or --target NAME"), "{error}");
+}
+
+#[test]
+fn what_is_wrong_with_names_files_and_types_is_said() {
+    let place = Place::new();
+    let (graph, feed) = (place.relu("g.pb"), input(&place));
+    let run = |args: &[&str]| place.error(&[&["run", &graph], args].concat());
+    let fetch = run(&["--feed", &feed, "--fetch", "layer/z"]);
+    assert!(fetch.contains("layer/z"), "{fetch}");
+    let unknown = run(&["--feed", &feed.replace("x=", "q="), "--fetch", "layer/y"]);
+    assert!(unknown.contains("'q'") || unknown.contains("'q:0'"), "{unknown}");
+    let unfed = run(&["--fetch", "layer/y"]);
+    assert!(unfed.contains("'x'"), "{unfed}");
+    let missing = run(&["--feed", "x=none.npy", "--fetch", "layer/y"]);
+    assert!(missing.starts_with("error [NOT_FOUND]: none.npy"), "{missing}");
+    let ints = place.array("ints.npy", &Tensor::from_slice(&[1], &[1i32]).unwrap());
+    let dtype = run(&["--feed", &format!("x={ints}"), "--fetch", "layer/y"]);
+    assert!(dtype.contains("expected elements of type float, found int32"), "{dtype}");
+    let twice = run(&["--feed", &feed, "--feed", &feed.replace("x=", "x:0="), "--fetch", "layer/y"]);
+    assert!(twice.contains("fed twice"), "{twice}");
+    let device = run(&["--feed", &feed, "--fetch", "layer/y", "--device", "no such device"]);
+    assert!(device.contains("no such device"), "{device}");
+    let same = run(&["--feed", &feed, "--fetch", "layer/y", "--fetch", "layer:y", "--out", "o"]);
+    assert!(same.contains("layer_y.npy"), "{same}");
+    let bad = place.array("bad.npy", &Tensor::from_slice(&[1], &[1.0f32]).unwrap());
+    fs::write(&bad, &fs::read(&bad).unwrap()[..20]).unwrap();
+    let cut = run(&["--feed", &format!("x={bad}"), "--fetch", "layer/y"]);
+    assert!(cut.contains("bad.npy: expected a .npy file"), "{cut}");
+}
+
+#[test]
+fn a_file_that_is_no_graph_is_an_error() {
+    let place = Place::new();
+    let missing = place.error(&["run", "none.pb", "--fetch", "y"]);
+    assert!(missing.starts_with("error [NOT_FOUND]: none.pb"), "{missing}");
+    fs::write(place.path("bad.pb"), b"\xff\xff\xff\xff").unwrap();
+    let bad = place.error(&["run", "bad.pb", "--fetch", "y"]);
+    assert!(bad.starts_with("error [INVALID_ARGUMENT]: bad.pb: tensorflow.GraphDef"), "{bad}");
+}
+
+#[test]
+fn a_wrong_command_line_has_code_2() {
+    let place = Place::new();
+    for args in [&[][..], &["unknown"], &["run"], &["run", "g.pb", "--repeat", "0"],
+        &["run", "g.pb", "--feed", "x"]]
+    {
+        let output = place.tenon(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(!output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn a_device_that_fails_fails_the_step_and_says_where() {
+    let place = Place::new();
+    let (graph, feed) = (place.relu("g.pb"), input(&place));
+    let error = place.error(&[
+        "run", &graph, "--feed", &feed, "--fetch", "layer/y", "--device", "ACCEL:0", "--set",
+        "accel.lose_after_commands=1", "--repeat", "50",
+    ]);
+    assert!(error.contains("ACCEL") && error.starts_with("error [UNAVAILABLE]"), "{error}");
+}

@@ -1,0 +1,104 @@
+//! Running the command, apart from the user's own plugins and settings.
+
+use serde_json::Value;
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+use tempfile::TempDir;
+use tenon_runtime::{
+    framework::{PartialShape, Tensor},
+    graph::GraphBuilder,
+    host::Plugins,
+    npy,
+    proto::encode,
+};
+
+/// A place to work in, and the command run there.
+pub struct Place {
+    pub folder: TempDir,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        Place { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Path as an argument.
+    pub fn arg(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// Runs the command, with `XDG_DATA_HOME` in this place and no settings.
+    pub fn tenon(&self, args: &[&str]) -> Output {
+        self.command(Path::new(env!("CARGO_BIN_EXE_tenon"))).args(args).output().unwrap()
+    }
+
+    pub fn command(&self, executable: &Path) -> Command {
+        let mut command = Command::new(executable);
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TENON_")) {
+            command.env_remove(name);
+        }
+        command.env("XDG_DATA_HOME", self.path("data")).current_dir(self.folder.path());
+        command
+    }
+
+    /// What the command prints; it must succeed.
+    pub fn text(&self, args: &[&str]) -> String {
+        let output = self.tenon(args);
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// As [`Place::text`], read as JSON.
+    pub fn json(&self, args: &[&str]) -> Value {
+        let text = self.text(&[args, &["--json"]].concat());
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{args:?}: {error}: {text}"))
+    }
+
+    /// What the command says on standard error; it must fail with code 1 and print no result.
+    pub fn error(&self, args: &[&str]) -> String {
+        let output = self.tenon(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&output.stdout));
+        stderr(&output)
+    }
+
+    pub fn array(&self, name: &str, tensor: &Tensor) -> String {
+        npy::write(&self.path(name), tensor).unwrap();
+        self.arg(name)
+    }
+
+    /// Writes a graph: `y = Relu(x)` over a float `x` of unknown shape.
+    pub fn relu(&self, name: &str) -> String {
+        use tenon_runtime::framework::DType;
+        let plugins = Plugins::new().unwrap();
+        let registry = plugins.registry();
+        let mut builder = GraphBuilder::new(&registry);
+        let x = builder.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN).unwrap();
+        builder.op("Relu").name("layer/y").input(x).build().unwrap();
+        let graph = builder.finish().to_graph_def().unwrap();
+        std::fs::write(self.path(name), encode(&graph).unwrap()).unwrap();
+        self.arg(name)
+    }
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The file of a plugin that was built with the command.
+pub fn plugin(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_BIN_EXE_tenon")).parent().unwrap();
+    let suffix = std::env::consts::DLL_SUFFIX;
+    folder.join("deps").join(format!("libtenon_{name}{suffix}"))
+}
+
+/// The goldens of the repository.
+pub fn goldens() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens/graphs")
+}

@@ -1,0 +1,145 @@
+//! Growth: a link of a later version, one of an unknown tag, and one that is missing do no harm, whether the
+//! plugin is newer than the host or the host newer than the plugin.
+
+use std::{mem::offset_of, path::Path, ptr};
+use tenon_abi::{
+    CPluginFn, Code, DeviceTypeDef, ExtCost, ExtHeader, KernelDef, KnobDef, OpDef, PluginV1,
+    Registrar, RegistrarTable, ext_tags, find_ext,
+    layout::{ExtLayout, FieldLayout, StructLayout},
+};
+use tenon_framework::registry::RegistryError;
+use tenon_host::{LoadError, Plugins, Settings, Step};
+use tenon_tests::fixtures;
+
+fn load(name: &str) -> Result<Plugins, LoadError> {
+    let plugins = Plugins::with_settings(Settings::default()).unwrap();
+    plugins.load([fixtures::growth(name)]).into_result().map(|_| plugins)
+}
+
+/// What this host reads of a plugin's cost.
+fn cost_here(name: &str) -> Option<(f64, f64)> {
+    let plugins = load(name).unwrap();
+    let registry = plugins.registry();
+    let [kernel] = registry.kernels_of("GrowthOp") else { panic!("one kernel of GrowthOp") };
+    kernel.cost.map(|cost| (cost.fixed_ns, cost.per_element_ns))
+}
+
+#[test]
+fn this_host_reads_an_old_a_new_and_no_link() {
+    assert_eq!(cost_here("version1"), Some((100.0, 2.0)));
+    assert_eq!(cost_here("version2"), Some((100.0, 2.0)), "of a later version, what it knows");
+    assert_eq!(cost_here("unknown"), None, "an unknown tag is skipped");
+}
+
+#[test]
+fn a_link_that_is_not_what_it_says_is_refused() {
+    let error = load("mislabelled").err().unwrap();
+    assert_eq!(error.step(), Step::Commit, "{error}");
+    let LoadError::Commit { errors, .. } = &error else { panic!("{error}") };
+    assert!(matches!(&errors[..], [RegistryError::ExtLayout { version: 1, found: 0xbad, .. }]));
+    assert!(error.to_string().contains("build the plugin for this host's ABI"), "{error}");
+}
+
+/// The cost link as a later host knows it: version 2 has one more field.
+#[repr(C)]
+struct GrownCost {
+    header: ExtHeader,
+    fixed_ns: f64,
+    per_element_ns: f64,
+    per_byte_ns: f64,
+}
+
+const FIELDS: &[FieldLayout] = &[
+    FieldLayout { name: "header", offset: offset_of!(GrownCost, header) },
+    FieldLayout { name: "fixed_ns", offset: offset_of!(GrownCost, fixed_ns) },
+    FieldLayout { name: "per_element_ns", offset: offset_of!(GrownCost, per_element_ns) },
+    FieldLayout { name: "per_byte_ns", offset: offset_of!(GrownCost, per_byte_ns) },
+];
+const GROWN: StructLayout =
+    StructLayout { name: "ExtCost", size: size_of::<GrownCost>(), fields: FIELDS };
+static LATER: ExtLayout = ExtLayout {
+    tag: ext_tags::COST,
+    versions: &[GROWN.earlier(3, size_of::<ExtCost>()), GROWN],
+};
+
+/// What a later host reads: the numbers of version 1, and the further one where it is there.
+#[derive(Debug, Default, PartialEq)]
+struct Read {
+    numbers: Option<(f64, f64)>,
+    per_byte: Option<f64>,
+    agrees: bool,
+}
+
+unsafe extern "C" fn take_kernel(registrar: *mut Registrar, kernel: *const KernelDef) -> Code {
+    // SAFETY: the registrar is the `Read` of `read_later`; the plugin gives a whole definition and chain.
+    unsafe {
+        let read = &mut *registrar.cast::<Read>();
+        let chain = (*kernel).ext;
+        let old = find_ext(chain, ext_tags::COST, size_of::<ExtCost>()).cast::<ExtCost>().as_ref();
+        let new = find_ext(chain, ext_tags::COST, size_of::<GrownCost>());
+        read.numbers = old.map(|cost| (cost.fixed_ns, cost.per_element_ns));
+        read.per_byte = new.cast::<GrownCost>().as_ref().map(|cost| cost.per_byte_ns);
+        read.agrees = old.is_none_or(|cost| LATER.agrees(&cost.header));
+    }
+    Code::OK
+}
+
+unsafe extern "C" fn take_op(_: *mut Registrar, _: *const OpDef) -> Code {
+    Code::OK
+}
+
+unsafe extern "C" fn take_device(_: *mut Registrar, _: *const DeviceTypeDef) -> Code {
+    Code::INTERNAL
+}
+
+unsafe extern "C" fn take_knob(_: *mut Registrar, _: *const KnobDef) -> Code {
+    Code::INTERNAL
+}
+
+unsafe extern "C" fn take_extension(_: *mut Registrar, _: *const ExtHeader) -> Code {
+    Code::UNIMPLEMENTED
+}
+
+/// Lets a plugin register with a host that knows version 2.
+fn read_later(path: &Path) -> Read {
+    let table = RegistrarTable {
+        struct_size: size_of::<RegistrarTable>() as u32,
+        reserved: 0,
+        op: Some(take_op),
+        kernel: Some(take_kernel),
+        device_type: Some(take_device),
+        knob: Some(take_knob),
+        extension: Some(take_extension),
+    };
+    let mut read = Read::default();
+    // SAFETY: the plugin of this repository exports a function of this type and uses neither host nor sink.
+    let code = unsafe {
+        let library = libloading::Library::new(path).unwrap();
+        let door = *library.get::<CPluginFn>(b"tenon_plugin_v1").unwrap();
+        let plugin: *const PluginV1 = door(tenon_abi::ABI_MAJOR, tenon_abi::ABI_MINOR);
+        let register = (*plugin).register_all.unwrap();
+        let code =
+            register(ptr::null(), ptr::from_mut(&mut read).cast(), &table, ptr::null_mut());
+        // It stays mapped, as a host would leave it.
+        std::mem::forget(library);
+        code
+    };
+    assert_eq!(code, Code::OK);
+    read
+}
+
+#[test]
+fn a_later_host_reads_an_old_a_new_and_no_link() {
+    let old = read_later(&fixtures::growth("version1"));
+    assert_eq!(old, Read { numbers: Some((100.0, 2.0)), per_byte: None, agrees: true });
+    let none = read_later(&fixtures::growth("unknown"));
+    assert_eq!(none, Read { numbers: None, per_byte: None, agrees: true });
+    let new = read_later(&fixtures::growth("version2"));
+    assert_eq!((new.numbers, new.per_byte), (Some((100.0, 2.0)), Some(0.5)));
+    assert!(new.agrees, "version 2 is laid out as the later host knows it");
+}
+
+#[test]
+fn a_mislabelled_link_does_not_agree_with_a_later_host_either() {
+    assert!(!read_later(&fixtures::growth("mislabelled")).agrees);
+}

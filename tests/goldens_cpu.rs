@@ -2,7 +2,7 @@
 //! the kernel that the policy chooses and by each label.
 
 use std::path::Path;
-use tenon_runtime::{Runtime, RuntimeOptions};
+use tenon_tests::session::runtime;
 use tenon_testkit::{Exception, Exceptions, Harness, WithoutKernel, run_folder};
 
 /// The label whose kernels are the specification; goldens_reference.rs is about it.
@@ -17,17 +17,10 @@ const REFUSED_WITH_SHAPES: &[Exception] = &[Exception {
     reason: "the shape function wants three dimensions for NCHW, the kernel two",
 }];
 
-fn harness() -> Harness {
-    let options = RuntimeOptions::with_plugins([tenon_tests::plugin("tenon_cpu")]);
-    let (runtime, report) = Runtime::new(options).unwrap();
-    report.into_result().unwrap();
-    Harness::new(&runtime, "CPU").unwrap()
-}
-
 /// Runs a family; `cases` says how many there must be, so that none is lost.
 fn family(name: &str, cases: usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens").join(name);
-    let harness = harness();
+    let harness = Harness::new(&runtime(&["tenon_cpu"], &[]), "CPU").unwrap();
     let ways = |op: &str| {
         let mut ways = vec![(None, WithoutKernel::Fails)];
         let labels = harness.labels(op).into_iter().filter(|label| ![REFERENCE, ""].contains(&&**label));

@@ -5,7 +5,7 @@ use std::{mem::offset_of, path::Path, ptr};
 use tenon_abi::{
     CPluginFn, Code, DeviceTypeDef, ExtCost, ExtHeader, KernelDef, KnobDef, OpDef, PluginV1,
     Registrar, RegistrarTable, ext_tags, find_ext,
-    layout::{ExtLayout, FieldLayout, StructLayout},
+    layout::{ExtLayout, FieldLayout, StructLayout, ext_hash},
 };
 use tenon_framework::registry::RegistryError;
 use tenon_host::{LoadError, Plugins, Settings, Step};
@@ -136,7 +136,7 @@ fn a_later_host_reads_an_old_a_new_and_no_link() {
     assert_eq!(none, Read { numbers: None, per_byte: None, agrees: true });
     let new = read_later(&fixtures::growth("version2"));
     assert_eq!((new.numbers, new.per_byte), (Some((100.0, 2.0)), Some(0.5)));
-    assert!(new.agrees, "version 2 is laid out as the later host knows it");
+    assert!(new.agrees, "version 2 is laid out as the later host knows it: {:#x}", ext_hash(&GROWN));
 }
 
 #[test]

@@ -84,7 +84,7 @@ pub enum NpyError {
         /// The file.
         file: String,
         /// Shape in the header.
-        shape: Shape,
+        shape: Box<Shape>,
         /// Size of an element.
         item: usize,
         /// Bytes that the header promises.
@@ -175,7 +175,7 @@ pub fn parse(bytes: &[u8], file: &str, expected: Option<DType>) -> Result<Tensor
     let overflow = || in_shape(ShapeError::Overflow { dims: dims.clone() });
     let expected = (shape.elements() as u64).checked_mul(item as u64).ok_or_else(overflow)?;
     if expected != data.len() as u64 {
-        let (file, found) = (file.to_owned(), data.len());
+        let (file, shape, found) = (file.to_owned(), Box::new(shape), data.len());
         return Err(NpyError::Length { file, shape, item, expected, found });
     }
     let mut data = data.to_vec();

@@ -8,33 +8,46 @@ const WORTH_ASKING_NS: f64 = 40_000.0;
 /// Elements per unit of elementwise work: a few cache lines at least.
 const BLOCK: usize = 1024;
 
+/// Work on a range. By reference: a copy of what spreads work for each loop would be most of this library.
+type Body<'a> = &'a (dyn Fn(Range<usize>) + Sync);
+
 /// Computes the units `0..total`, each of about `cost_ns` nanoseconds.
+#[inline]
 pub fn for_units(
     c: &ComputeContext<'_>,
     total: usize,
     cost_ns: f64,
     body: impl Fn(Range<usize>) + Sync,
 ) -> Result<(), KernelError> {
-    if total as f64 * cost_ns < WORTH_ASKING_NS {
-        body(0..total);
-        return Ok(());
-    }
-    c.parallel_for(total, cost_ns, body)
+    spread(c, total, cost_ns, 1, &body)
 }
 
 /// Computes `len` elements, each of about `cost_ns` nanoseconds, in blocks.
+#[inline]
 pub fn for_elements(
     c: &ComputeContext<'_>,
     len: usize,
     cost_ns: f64,
     body: impl Fn(Range<usize>) + Sync,
 ) -> Result<(), KernelError> {
+    spread(c, len, cost_ns, BLOCK, &body)
+}
+
+/// Computes `0..len`, cut at multiples of `block`.
+#[inline(never)]
+fn spread(
+    c: &ComputeContext<'_>,
+    len: usize,
+    cost_ns: f64,
+    block: usize,
+    body: Body<'_>,
+) -> Result<(), KernelError> {
     if len as f64 * cost_ns < WORTH_ASKING_NS {
         body(0..len);
         return Ok(());
     }
-    c.parallel_for(len.div_ceil(BLOCK), cost_ns * BLOCK as f64, |blocks| {
-        body(blocks.start * BLOCK..(blocks.end * BLOCK).min(len));
+    c.parallel_for(len.div_ceil(block), cost_ns * block as f64, |blocks| {
+        body(blocks.start * block..(blocks.end * block).min(len));
     })
 }
 

@@ -59,7 +59,7 @@ pub mod prelude {
             AsyncCall, ComputeContext, CreateContext, Dim, InOut, Kernel, Knob, Mode, Packed,
             ShapeContext, ShapeHandle, ShapeResult, Supported,
         },
-        device::author::{DeviceHandle, DeviceInfo, DeviceKind},
+        device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
         element::{Element, Float, Number},
         reg::{ANY_TYPE, COPYABLE, Numerics},
         register_device, register_kernel, register_knob, register_op,

@@ -8,7 +8,11 @@ use crate::{
     table::Table,
 };
 use serde_json::{Value, json};
-use tenon_runtime::host::{Inspection, Probe, manifest::Manifest};
+use std::collections::BTreeMap;
+use tenon_runtime::host::{
+    Inspection, Probe,
+    manifest::{KernelLine, Manifest},
+};
 
 /// Shows what the file says, and what loading it says.
 ///
@@ -78,19 +82,6 @@ fn tables(manifest: &Manifest) -> [Table; 4] {
         let (inputs, outputs) = (op.inputs.join(", "), op.outputs.join(", "));
         ops.row([op.name.clone(), inputs, outputs, op.attrs.join(", ")]);
     }
-    let mut kernels = Table::new(["kernel of", "on", "label", ">priority", "needs", "types"]);
-    for kernel in &manifest.kernels {
-        let types = kernel.types.iter().map(|(attr, types)| format!("{attr}: {}", types.join(" ")));
-        let asked = if kernel.on_request { "*" } else { "" };
-        kernels.row([
-            kernel.op.clone(),
-            kernel.device.clone(),
-            format!("{}{asked}", kernel.label),
-            if kernel.priority == 0 { String::new() } else { kernel.priority.to_string() },
-            kernel.features.join(" "),
-            types.collect::<Vec<_>>().join("; "),
-        ]);
-    }
     let mut devices = Table::new(["device type", ">priority"]);
     for device in &manifest.devices {
         devices.row([device.name.clone(), device.priority.to_string()]);
@@ -99,7 +90,43 @@ fn tables(manifest: &Manifest) -> [Table; 4] {
     for knob in &manifest.knobs {
         knobs.row([knob.name.clone(), knob.default.clone()]);
     }
-    [devices, knobs, ops, kernels]
+    [devices, knobs, ops, kernels_table(&manifest.kernels)]
+}
+
+/// A row for all kernels that differ in their element types only.
+fn kernels_table(kernels: &[KernelLine]) -> Table {
+    let mut rows: Vec<(&KernelLine, BTreeMap<&str, Vec<&str>>)> = Vec::new();
+    for kernel in kernels {
+        let alike = |(first, _): &(&KernelLine, _)| {
+            (&first.op, &first.device, &first.label, first.priority, first.on_request)
+                == (&kernel.op, &kernel.device, &kernel.label, kernel.priority, kernel.on_request)
+                && first.features == kernel.features
+        };
+        let at = rows.iter().position(alike).unwrap_or_else(|| {
+            rows.push((kernel, BTreeMap::new()));
+            rows.len() - 1
+        });
+        for (attr, names) in &kernel.types {
+            let known = rows[at].1.entry(attr).or_default();
+            known.extend(names.iter().map(String::as_str));
+            known.sort_unstable();
+            known.dedup();
+        }
+    }
+    let mut table = Table::new(["kernel of", "on", "label", ">priority", "needs", "types"]);
+    for (kernel, types) in rows {
+        let types = types.iter().map(|(attr, names)| format!("{attr}: {}", names.join(" ")));
+        let asked = if kernel.on_request { "*" } else { "" };
+        table.row([
+            kernel.op.clone(),
+            kernel.device.clone(),
+            format!("{}{asked}", kernel.label),
+            if kernel.priority == 0 { String::new() } else { kernel.priority.to_string() },
+            kernel.features.join(" "),
+            types.collect::<Vec<_>>().join("; "),
+        ]);
+    }
+    table
 }
 
 fn to_json(inspection: &Inspection) -> Value {
@@ -114,9 +141,10 @@ fn to_json(inspection: &Inspection) -> Value {
             })
         })
         .collect();
-    let refused = inspection.refused.as_ref().map(|error| {
-        json!({ "step": error.step().name(), "error": error.to_string() })
-    });
+    let refused = inspection
+        .refused
+        .as_ref()
+        .map(|error| json!({ "step": error.step().name(), "error": error.to_string() }));
     json!({
         "name": plugin.name, "version": plugin.version, "abi": plugin.abi, "panic": plugin.panic,
         "profile": plugin.profile, "features": plugin.features,

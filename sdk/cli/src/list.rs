@@ -204,7 +204,8 @@ fn everything_json(runtime: &Runtime, report: &LoadReport) -> Value {
     let ops: Vec<Value> = registry
         .ops()
         .map(|op| {
-            let names = |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<_>>();
+            let names =
+                |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<_>>();
             json!({
                 "name": op.name,
                 "inputs": names(&mut op.inputs.iter().map(|arg| &arg.name)),
@@ -296,7 +297,10 @@ fn knobs_text(runtime: &Runtime) -> String {
             knob.def.help.clone(),
         ]);
     }
-    format!("{}\nset one by --set NAME=VALUE, or by its variable, as TENON_<SCOPE>_<NAME>\n", table.render(0))
+    format!(
+        "{}\nset one by --set NAME=VALUE, or by its variable, as TENON_<SCOPE>_<NAME>\n",
+        table.render(0)
+    )
 }
 
 fn knobs_json(runtime: &Runtime) -> Value {

@@ -107,7 +107,8 @@ fn the_test_command_is_marked_for_ci() {
 fn the_folders_of_the_map_are_there() {
     let text = readme();
     let (_, map) = text.split_once("## Map").unwrap();
-    let rows = map.lines().skip_while(|line| !line.starts_with("| `")).take_while(|l| l.starts_with('|'));
+    let rows =
+        map.lines().skip_while(|line| !line.starts_with("| `")).take_while(|l| l.starts_with('|'));
     let mut folders = 0;
     for row in rows {
         let first = row.split('|').nth(1).unwrap();

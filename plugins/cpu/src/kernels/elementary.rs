@@ -107,8 +107,9 @@ fn ln(x: f32) -> f32 {
     let y = p * m * z + e * LN2_LOW - 0.5 * z;
     let y = m + y + e * LN2_HIGH;
     let y = if x < f32::INFINITY { y } else { x };
-    let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
-    if x < 0.0 { f32::NAN } else { y }
+    let y = if x < 0.0 { f32::NAN } else { y };
+    // Of the product, which is 0 for a denormal where arithmetic flushes those: comparing `x` may not see it.
+    if bits << 1 == 0 { f32::NEG_INFINITY } else { y }
 }
 
 #[inline(always)]

@@ -51,7 +51,8 @@ pub fn demo(global: &Global) -> Result<(), CliError> {
 
 fn check_devices(runtime: &Runtime) -> Result<(), CliError> {
     let devices = runtime.devices().devices();
-    let there = |device_type: &str| devices.iter().any(|device| device.device_type() == device_type);
+    let there =
+        |device_type: &str| devices.iter().any(|device| device.device_type() == device_type);
     let missing: Vec<&str> = DEVICE_TYPES.into_iter().filter(|name| !there(name)).collect();
     if missing.is_empty() {
         return Ok(());

@@ -70,12 +70,17 @@ fn runs(digits: &Digits, outcomes: &[Outcome]) -> Table {
             outcome.name.to_owned(),
             format!("{:.1} %", percent(outcome.right, n)),
             format!("{} of {n}", outcome.same),
-            format!("{:.1e}", outcome.difference),
+            figure(outcome.difference),
             time(step / n as f64),
             time(step),
         ]);
     }
     table
+}
+
+/// A difference; none is 0.
+fn figure(difference: f32) -> String {
+    if difference == 0.0 { "0".to_owned() } else { format!("{difference:.1e}") }
 }
 
 fn percent(part: usize, whole: usize) -> f64 {
@@ -105,17 +110,16 @@ fn label(variant: &Variant) -> &str {
 fn variants(pair: &Pair) -> Table {
     let [chosen, other] = &pair.variants;
     let mut table = Table::new(["variant", "plugin", ">time", ">relative", "note"]);
-    let relative = |variant: &Variant| {
-        format!("{:.2}", variant.step_ns as f64 / chosen.step_ns.max(1) as f64)
-    };
+    let relative =
+        |variant: &Variant| format!("{:.2}", variant.step_ns as f64 / chosen.step_ns.max(1) as f64);
     let notes = [
         "chosen by priority".to_owned(),
-        format!("asked for by label; results differ by {:.1e}", pair.difference),
+        format!("asked for by label; results differ by {}", figure(pair.difference)),
     ];
     for (variant, note) in [chosen, other].into_iter().zip(notes) {
         let name = label(variant).to_owned();
-        let figure = time(variant.step_ns as f64);
-        table.row([name, variant.plugin.clone(), figure, relative(variant), note]);
+        let median = time(variant.step_ns as f64);
+        table.row([name, variant.plugin.clone(), median, relative(variant), note]);
     }
     table
 }

@@ -15,8 +15,20 @@ fn json_is_one_object_and_files_are_named_after_fetches() {
     let (graph, feed) = (place.relu("g.pb"), input(&place));
     let out = place.arg("out");
     let result = place.json(&[
-        "run", &graph, "--feed", &feed, "--fetch", "layer/y", "--fetch", "x:0", "--out", &out,
-        "--repeat", "5", "--threads", "1",
+        "run",
+        &graph,
+        "--feed",
+        &feed,
+        "--fetch",
+        "layer/y",
+        "--fetch",
+        "x:0",
+        "--out",
+        &out,
+        "--repeat",
+        "5",
+        "--threads",
+        "1",
     ]);
     let keys: Vec<&str> = result.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = ["compile_ns", "fetches", "max_ns", "median_ns", "min_ns", "nodes", "steps"];
@@ -90,7 +102,8 @@ fn what_is_wrong_with_names_files_and_types_is_said() {
     let ints = place.array("ints.npy", &Tensor::from_slice(&[1], &[1i32]).unwrap());
     let dtype = run(&["--feed", &format!("x={ints}"), "--fetch", "layer/y"]);
     assert!(dtype.contains("expected elements of type float, found int32"), "{dtype}");
-    let twice = run(&["--feed", &feed, "--feed", &feed.replace("x=", "x:0="), "--fetch", "layer/y"]);
+    let twice =
+        run(&["--feed", &feed, "--feed", &feed.replace("x=", "x:0="), "--fetch", "layer/y"]);
     assert!(twice.contains("fed twice"), "{twice}");
     let device = run(&["--feed", &feed, "--fetch", "layer/y", "--device", "no such device"]);
     assert!(device.contains("no such device"), "{device}");
@@ -115,9 +128,13 @@ fn a_file_that_is_no_graph_is_an_error() {
 #[test]
 fn a_wrong_command_line_has_code_2() {
     let place = Place::new();
-    for args in [&[][..], &["unknown"], &["run"], &["run", "g.pb", "--repeat", "0"],
-        &["run", "g.pb", "--feed", "x"]]
-    {
+    for args in [
+        &[][..],
+        &["unknown"],
+        &["run"],
+        &["run", "g.pb", "--repeat", "0"],
+        &["run", "g.pb", "--feed", "x"],
+    ] {
         let output = place.tenon(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
         assert!(!output.stderr.is_empty());
@@ -129,8 +146,18 @@ fn a_device_that_fails_fails_the_step_and_says_where() {
     let place = Place::new();
     let (graph, feed) = (place.relu("g.pb"), input(&place));
     let error = place.error(&[
-        "run", &graph, "--feed", &feed, "--fetch", "layer/y", "--device", "ACCEL:0", "--set",
-        "accel.lose_after_commands=1", "--repeat", "50",
+        "run",
+        &graph,
+        "--feed",
+        &feed,
+        "--fetch",
+        "layer/y",
+        "--device",
+        "ACCEL:0",
+        "--set",
+        "accel.lose_after_commands=1",
+        "--repeat",
+        "50",
     ]);
     assert!(error.contains("ACCEL") && error.starts_with("error [UNAVAILABLE]"), "{error}");
 }

@@ -74,7 +74,7 @@ fn a_withdrawn_callback_neither_runs_nor_will() {
         let token = data.register(touch);
         data.cancellation.withdraw(token);
         let calls = data.calls();
-        assert!(calls == usize::from(token == 0) || calls == 1);
+        assert!(calls == 1 || (calls == 0 && token != 0));
         data.touch();
         canceller.join().unwrap();
         assert_eq!(data.calls(), calls + 1);
@@ -101,9 +101,9 @@ fn cancelling_reaches_every_callback() {
     });
 }
 
-/// Two cancel at once: the callback is run by one of them, and may withdraw itself meanwhile.
+/// Two cancel at once: at most one of them runs the callback, which may withdraw itself meanwhile.
 #[test]
-fn a_callback_that_withdraws_itself_runs_once() {
+fn a_callback_that_withdraws_itself_runs_at_most_once() {
     loom::model(|| {
         let data = Data::new();
         let token = data.register(withdraw_itself);
@@ -111,8 +111,10 @@ fn a_callback_that_withdraws_itself_runs_once() {
         let canceller = cancel(&data);
         data.cancellation.cancel();
         data.cancellation.withdraw(token);
-        assert_eq!(data.calls(), 1);
+        let calls = data.calls();
+        assert!(calls <= 1);
         data.touch();
         canceller.join().unwrap();
+        assert_eq!(data.calls(), calls + 1);
     });
 }

@@ -1,0 +1,4 @@
+tenon_sdk::export_plugin!();
+tenon_sdk::export_plugin!();
+
+fn main() {}

@@ -1,0 +1,5 @@
+use tenon_sdk::prelude::*;
+
+register_op!("Same", inputs = "x: float");
+
+fn main() {}

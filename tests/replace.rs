@@ -1,0 +1,91 @@
+//! A plugin is replaced by a changed build while a session runs.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use tenon_graph::{GraphBuilder, GraphError};
+use tenon_runtime::{
+    CallableOptions, RunOptions, Session,
+    framework::PartialShape,
+};
+use tenon_tests::session::{floats, library, run, runtime, session, turn, values};
+
+/// A variable of the zoo's that a kernel of the second plugin updates by 3.
+fn updated(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
+    let shape = PartialShape::new(&[2]).expect("a shape");
+    let handle = b.op("ZooVariable").name("v").attr("shape", shape).build()?;
+    let start = b.constant("start", floats(&[1.0, 2.0]))?;
+    b.op("ZooVariableAssign").name("assign").input(handle).input(start).build()?;
+    let three = b.constant("three", floats(&[3.0]))?;
+    b.op("ZooSecondScale").name("update").input(handle).input(three).build()?;
+    b.op("ZooVariableSum").name("sum").input(handle).build()?;
+    Ok(())
+}
+
+fn target(session: &Session, name: &str) {
+    session.run(&[], &[], &[name], &RunOptions::default()).expect("a step");
+}
+
+fn sum(session: &Session) -> f32 {
+    values(&run(session, &[], &["sum"]).expect("a step")[0])[0]
+}
+
+#[test]
+fn refresh_takes_the_new_build_and_keeps_the_variables() {
+    let _turn = turn();
+    let runtime = runtime(&["tenon_cpu", "zoo_rust", "zoo_second"], &[]);
+    let session = session(&runtime, updated);
+    let update = session.callable(CallableOptions {
+        targets: vec!["update".to_owned()],
+        ..CallableOptions::default()
+    });
+    let update = update.expect("the name is right");
+    target(&session, "assign");
+    assert_eq!(sum(&session), 3.0);
+    target(&session, "update");
+    assert_eq!(sum(&session), 9.0, "the first build multiplies");
+    let (info, _) = runtime.replace(&library("zoo_second_next")).expect("it is a build of the same plugin");
+    assert_eq!((info.name.as_str(), info.version.as_str()), ("zoo-second", "0.2.0"));
+    target(&session, "update");
+    update.run(&[], &mut Vec::new()).expect("a step");
+    assert_eq!(sum(&session), 81.0, "the session keeps its snapshot");
+    session.refresh().expect("the op is as before");
+    assert_eq!(sum(&session), 81.0, "the variable is still there");
+    target(&session, "update");
+    assert_eq!(sum(&session), 87.0, "the new build adds");
+    update.run(&[], &mut Vec::new()).expect("callables follow");
+    assert_eq!(sum(&session), 93.0);
+}
+
+#[test]
+fn steps_run_while_the_plugin_is_replaced() {
+    let _turn = turn();
+    let runtime = runtime(&["tenon_cpu", "zoo_rust", "zoo_second"], &[]);
+    let session = session(&runtime, updated);
+    target(&session, "assign");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    target(&session, "update");
+                }
+            });
+        }
+        for build in ["zoo_second_next", "zoo_second", "zoo_second_next"] {
+            runtime.replace(&library(build)).expect("a build of the same plugin");
+            session.refresh().expect("the op is as before");
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    target(&session, "assign");
+    target(&session, "update");
+    assert_eq!(sum(&session), 9.0, "1 + 2 + 2 * 3");
+}
+
+#[test]
+fn a_plugin_that_is_not_loaded_is_not_replaced() {
+    let _turn = turn();
+    let runtime = runtime(&["tenon_cpu", "zoo_rust"], &[]);
+    let error = runtime.replace(&library("zoo_second")).expect_err("it is not loaded");
+    let message = error.to_string();
+    assert!(message.contains("zoo-second") && message.contains("tenon-cpu"), "{message}");
+}

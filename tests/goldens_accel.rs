@@ -2,8 +2,8 @@
 //! commands that run later.
 
 use std::path::Path;
-use tenon_tests::session::runtime;
 use tenon_testkit::{Exception, Exceptions, Harness, WithoutKernel, run_folder};
+use tenon_tests::session::runtime;
 
 /// Forms that differ from TensorFlow's on the CPU. Ops and element types for which ACCEL has no kernel at all need
 /// no entry: they are skipped and counted.

@@ -2,8 +2,8 @@
 //! the kernel that the policy chooses and by each label.
 
 use std::path::Path;
-use tenon_tests::session::runtime;
 use tenon_testkit::{Exception, Exceptions, Harness, WithoutKernel, run_folder};
+use tenon_tests::session::runtime;
 
 /// The label whose kernels are the specification; goldens_reference.rs is about it.
 const REFERENCE: &str = "reference";
@@ -23,7 +23,8 @@ fn family(name: &str, cases: usize) {
     let harness = Harness::new(&runtime(&["tenon_cpu"], &[]), "CPU").unwrap();
     let ways = |op: &str| {
         let mut ways = vec![(None, WithoutKernel::Fails)];
-        let labels = harness.labels(op).into_iter().filter(|label| ![REFERENCE, ""].contains(&&**label));
+        let labels =
+            harness.labels(op).into_iter().filter(|label| ![REFERENCE, ""].contains(&&**label));
         ways.extend(labels.map(|label| (Some(label), WithoutKernel::IsSkipped)));
         ways
     };

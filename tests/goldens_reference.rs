@@ -2,8 +2,8 @@
 //! CPU plugin, which runs on request only.
 
 use std::path::Path;
-use tenon_tests::session::runtime;
 use tenon_testkit::{Exception, Exceptions, Harness, WithoutKernel, run_folder};
+use tenon_tests::session::runtime;
 
 /// Forms that differ from TensorFlow's kernels.
 const EXCEPTIONS: Exceptions<'static> = Exceptions {
@@ -61,7 +61,10 @@ fn linalg() {
 
 #[test]
 fn math_binary() {
-    family("math_binary", &["Add", "AddN", "AddV2", "Cast", "Maximum", "Minimum", "Mul", "RealDiv", "Sub"]);
+    family(
+        "math_binary",
+        &["Add", "AddN", "AddV2", "Cast", "Maximum", "Minimum", "Mul", "RealDiv", "Sub"],
+    );
 }
 
 #[test]
@@ -71,7 +74,20 @@ fn math_unary() {
 
 #[test]
 fn nn() {
-    family("nn", &["AvgPool", "BiasAdd", "Conv2D", "DepthwiseConv2dNative", "FusedBatchNormV3", "MaxPool", "Relu", "Relu6", "Softmax"]);
+    family(
+        "nn",
+        &[
+            "AvgPool",
+            "BiasAdd",
+            "Conv2D",
+            "DepthwiseConv2dNative",
+            "FusedBatchNormV3",
+            "MaxPool",
+            "Relu",
+            "Relu6",
+            "Softmax",
+        ],
+    );
 }
 
 #[test]

@@ -311,6 +311,8 @@ fn a_trace_has_a_span_for_every_kernel() {
     let session = session(&runtime, |b| {
         formula(b)?;
         let y = b.graph().find("y").expect("it was just built");
+        let three = b.graph().find("three").expect("it was just built");
+        b.op("Neg").name("planned").input(three).build()?;
         let traced = b.op("ZooTrace").name("traced").input(y).build()?;
         b.op("ZooAsync").name("elsewhere").input(traced).build().map(|_| ())
     });
@@ -318,9 +320,9 @@ fn a_trace_has_a_span_for_every_kernel() {
     for _ in 0..3 {
         let spans = std::sync::Arc::new(Spans::default());
         let options = RunOptions { trace: Some(spans.clone()), ..RunOptions::default() };
-        run_with(&session, &feeds, &["elsewhere"], &options).expect("a step");
+        run_with(&session, &feeds, &["elsewhere", "planned"], &options).expect("a step");
         let spans = spans.0.lock().expect("no panic under the lock");
-        for node in ["product", "difference", "y", "traced", "elsewhere"] {
+        for node in ["product", "difference", "y", "traced", "elsewhere", "planned"] {
             let of_node: Vec<_> = spans.iter().filter(|span| span.0 == node && span.1.is_empty()).collect();
             assert_eq!(of_node.len(), 1, "node {node} in {spans:?}");
             assert!(of_node[0].2 <= of_node[0].3);

@@ -127,7 +127,9 @@ fn differences(
     if expected.dtype() == DType::STRING {
         let pairs = got.as_strings()?.into_iter().zip(expected.as_strings()?).enumerate();
         let wrong = pairs.filter(|(_, (got, expected))| got != expected);
-        return Ok(wrong.map(|(at, (got, expected))| text_difference(dims, at, got, expected)).collect());
+        return Ok(wrong
+            .map(|(at, (got, expected))| text_difference(dims, at, got, expected))
+            .collect());
     }
     let (got, wanted) = (got.as_bytes()?, expected.as_bytes()?);
     if let Some(format) = Format::of(expected.dtype()) {

@@ -40,7 +40,9 @@ pub enum TestkitError {
         found: String,
     },
     /// No device to run on.
-    #[error("no device of type {wanted}: the devices are {found}; load the plugin that registers it")]
+    #[error(
+        "no device of type {wanted}: the devices are {found}; load the plugin that registers it"
+    )]
     NoDevice {
         /// Type that was asked for.
         wanted: String,

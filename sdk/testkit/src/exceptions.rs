@@ -30,10 +30,7 @@ impl fmt::Display for Exception {
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(head) else { return false };
-    text.char_indices()
-        .map(|(at, _)| at)
-        .chain([text.len()])
-        .any(|at| matches(rest, &text[at..]))
+    text.char_indices().map(|(at, _)| at).chain([text.len()]).any(|at| matches(rest, &text[at..]))
 }
 
 /// The exceptions of a plugin, device type or label.
@@ -75,7 +72,8 @@ impl<'a> Exceptions<'a> {
         op: &str,
         cases: impl Iterator<Item = &'c str> + Clone,
     ) -> Vec<&'a Exception> {
-        let all = self.unsupported.iter().chain(self.expected_failure).chain(self.refused_with_shapes);
+        let all =
+            self.unsupported.iter().chain(self.expected_failure).chain(self.refused_with_shapes);
         all.filter(|exception| exception.op == op)
             .filter(|exception| !cases.clone().any(|case| exception.covers(op, case)))
             .collect()

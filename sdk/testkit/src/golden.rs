@@ -186,8 +186,7 @@ fn read_attrs(case: &IndexCase, archive: &mut Archive) -> Nested<AttrMap> {
     if let Some(error) = archive_error {
         return Err(error);
     }
-    Ok(read
-        .map_err(|(name, problem)| Placed { place: format!("attribute '{name}'"), problem }))
+    Ok(read.map_err(|(name, problem)| Placed { place: format!("attribute '{name}'"), problem }))
 }
 
 fn header(place: &str, json: &IndexTensor) -> Result<(DType, Vec<i64>), Placed> {

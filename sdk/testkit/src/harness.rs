@@ -184,10 +184,8 @@ impl Harness {
                 Outcome::Passed => {}
                 other => return other,
             }
-            let unchanged = before
-                .iter()
-                .zip(&case.inputs)
-                .all(|(before, now)| compare_bytes(before, now));
+            let unchanged =
+                before.iter().zip(&case.inputs).all(|(before, now)| compare_bytes(before, now));
             if !unchanged || before.len() != case.inputs.len() {
                 let message = "the call changed an input that it does not own".to_owned();
                 return Outcome::Failed(Failure { form, stage: Stage::Compare, message });
@@ -234,8 +232,7 @@ impl Harness {
         check_shapes(case, &node, form)?;
         let def = self.select(case, &node, label)?;
         let spec = self.spec(case, &node, &def);
-        let mut instance =
-            KernelInstance::create(&spec).map_err(Refusal::kernel(Stage::Create))?;
+        let mut instance = KernelInstance::create(&spec).map_err(Refusal::kernel(Stage::Create))?;
         let cache = PackCache::new();
         if form == Form::Packed {
             for (at, constant) in case.inputs.iter().enumerate() {
@@ -376,7 +373,8 @@ fn check_shapes(case: &GoldenCase, node: &Node, form: Form) -> Result<(), Refusa
             return Err(wrong(message));
         }
         if form == Form::Packed && shape.full().is_none() && !may_stay_open(&case.op, at) {
-            let message = format!("output {at}: all inputs are known, the shape is left as {shape}");
+            let message =
+                format!("output {at}: all inputs are known, the shape is left as {shape}");
             return Err(wrong(message));
         }
     }
@@ -434,7 +432,8 @@ fn poison(expected: &Expected) {
         .filter(|output| !output.dtype.needs_drop())
         .filter_map(|output| {
             let bytes = Shape::new(&output.dims).ok()?.elements() * output.dtype.size()?;
-            copy_on_host(&Tensor::from_slice(&[bytes as i64], &vec![POISON; bytes]).ok()?, &memory).ok()
+            copy_on_host(&Tensor::from_slice(&[bytes as i64], &vec![POISON; bytes]).ok()?, &memory)
+                .ok()
         })
         .collect();
 }

@@ -61,7 +61,6 @@ impl Conv2dGeometry {
         let sizes = Sizes::new(params)?;
         let (filter_channels, out_channels) = (params.filter[2], params.filter[3]);
         positive("the filter's input depth", filter_channels)?;
-        positive("the filter's output depth", out_channels)?;
         let mut groups = -1;
         if sizes.channels >= 0 && filter_channels > 0 {
             let (value, divisor) = (sizes.channels, filter_channels);

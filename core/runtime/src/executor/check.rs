@@ -1,11 +1,11 @@
 //! What is checked after a kernel has run: every output is set, and as shape inference said.
 
-use super::partition::PartitionState;
+use super::{partition::PartitionState, propagate::Propagate};
 use crate::error::StepError;
 use tenon_abi::slot_flags;
 use tenon_framework::KernelError;
 
-impl PartitionState {
+impl<P: Propagate> PartitionState<P> {
     /// Before a call: outputs that are not planned hold nothing.
     ///
     /// # Safety

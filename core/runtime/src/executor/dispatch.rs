@@ -1,6 +1,6 @@
 //! Nodes that leave the thread: asynchronous and blocking kernels, jobs for the pool, transfers.
 
-use super::{partition::PartitionState, shared::Ready};
+use super::{partition::PartitionState, propagate::Propagate};
 use crate::plan::{Action, node_flags};
 use tenon_abi::Code;
 use tenon_framework::KernelError;
@@ -10,11 +10,12 @@ use tenon_host::call::CallFrame;
 ///
 /// # Safety
 /// `frame` is a frame of a partition's state whose step waits for this call.
-pub(super) unsafe fn completed(frame: *mut CallFrame, code: Code) {
+pub(super) unsafe fn completed<P: Propagate>(frame: *mut CallFrame, code: Code) {
     // SAFETY: the caller's promise.
-    let (frame, state) = unsafe { (&*frame, &*(*frame).owner.cast::<PartitionState>()) };
+    let (frame, state) = unsafe { (&*frame, &*(*frame).owner.cast::<PartitionState<P>>()) };
     let index = frame.index;
     let mut ready = Vec::new();
+    state.trace_end(index);
     if code.is_ok() {
         state.after(index, &mut ready);
     } else {
@@ -22,16 +23,16 @@ pub(super) unsafe fn completed(frame: *mut CallFrame, code: Code) {
         frame.end();
         state.fail_node(index, &error);
     }
-    state.give_back(ready);
+    P::lower(state, ready);
 }
 
 /// A partition's state on another thread; the step waits for what was raised before.
-struct Job(*const PartitionState, u32);
+struct Job<P: Propagate>(*const PartitionState<P>, u32);
 
 // SAFETY: the state may be shared between threads, and lives until the job has lowered what it raised.
-unsafe impl Send for Job {}
+unsafe impl<P: Propagate> Send for Job<P> {}
 
-impl Job {
+impl<P: Propagate> Job<P> {
     fn run(self) {
         // SAFETY: see the type.
         let state = unsafe { &*self.0 };
@@ -40,20 +41,11 @@ impl Job {
             state.run_inline(self.1, &mut ready);
             state.drain(&mut ready);
         }
-        state.shared.lower(None);
+        P::lower(state, ready);
     }
 }
 
-impl PartitionState {
-    /// Lowers what was raised for one node, and hands over what became ready by it.
-    pub(super) fn give_back(&self, ready: Vec<u32>) {
-        for node in ready {
-            self.shared.raise();
-            self.shared.lower(Some(Ready { partition: self.index, node }));
-        }
-        self.shared.lower(None);
-    }
-
+impl<P: Propagate> PartitionState<P> {
     /// A node whose flags say that it does not just run here.
     pub(super) fn dispatch(&self, index: u32, ready: &mut Vec<u32>) {
         let flags = self.hot(index).flags;
@@ -61,23 +53,23 @@ impl PartitionState {
             match &self.node(index).action {
                 Action::Send(transfer) => self.send(index, transfer, ready),
                 Action::Recv(transfer) => self.recv(index, transfer),
-                Action::Kernel | Action::Nothing => self.propagate(self.hot(index), ready),
+                Action::Kernel | Action::Nothing => self.propagate(index, ready),
             }
         } else if flags & node_flags::ASYNC != 0 {
             self.run_async(index, ready);
         } else {
-            self.shared.raise();
+            P::raise(self);
             let job = Job(self, index);
             if let Err(error) = self.frame(index).env().pool.spawn_blocking(move || job.run()) {
                 self.fail_node(index, &error);
-                self.shared.lower(None);
+                P::lower(self, Vec::new());
             }
         }
     }
 
     /// Runs a costly node on the pool.
     pub(super) fn spawn(&self, index: u32) {
-        self.shared.raise();
+        P::raise(self);
         let job = Job(self, index);
         self.frame(index).env().pool.spawn(move || job.run());
     }
@@ -88,7 +80,8 @@ impl PartitionState {
             let error = KernelError::internal("an earlier call of this node is still running");
             return self.fail_node(index, &error);
         }
-        self.shared.raise();
+        P::raise(self);
+        self.trace_begin(index);
         // SAFETY: this thread owns the node, whose predecessors are done. Once the call is pending, it
         // belongs to whoever completes it.
         let code = unsafe {
@@ -107,6 +100,7 @@ impl PartitionState {
             );
             return self.fail_node(index, &error);
         }
+        self.trace_end(index);
         if code.is_ok() {
             self.after(index, ready);
         } else {
@@ -114,6 +108,6 @@ impl PartitionState {
             frame.end();
             self.fail_node(index, &error);
         }
-        self.shared.lower(None);
+        P::lower(self, Vec::new());
     }
 }

@@ -5,12 +5,18 @@
 //! one is ready beside it. Asynchronous calls and transfers come back through the step's inbox
 //! ([`shared::StepShared`]).
 //!
-//! A [`partition::PartitionState`] is pooled with its step: in steady state a step allocates nothing but
+//! What happens when a node is done is behind one trait, [`propagate::Propagate`]: the acyclic form counts
+//! predecessors, the form with control flow (`frames`, feature `control-flow`) runs iterations of loops and
+//! carries dead values. A [`partition::PartitionState`] is pooled with its step: in steady state a step allocates nothing but
 //! fetched outputs that the client still holds.
 
 mod check;
 mod dispatch;
+#[cfg(feature = "control-flow")]
+mod frames;
+mod part;
 mod partition;
+mod propagate;
 mod shared;
 mod step;
 mod transfer;

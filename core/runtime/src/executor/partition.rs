@@ -2,9 +2,12 @@
 //!
 //! Who owns what: a node's call frame and its outputs' slots and values belong to the thread that runs the
 //! node, from the moment it was ready until its successors are told; then they are only read, until the
-//! last reader is done. `pending` and `readers` are atomic; everything else is handed over by them.
+//! last reader is done. Counters are atomic; everything else is handed over by them.
 
-use super::shared::StepShared;
+use super::{
+    propagate::{Acyclic, Propagate},
+    shared::StepShared,
+};
 use crate::{
     plan::{HotNode, Plan, PlanNode, node_flags},
     rendezvous::LocalRendezvous,
@@ -13,7 +16,7 @@ use std::{
     cell::UnsafeCell,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Instant,
 };
@@ -27,8 +30,8 @@ const SAMPLE_EVERY: u32 = 64;
 /// A call that costs more is worth handing to another thread.
 const HANDOFF_NS: u32 = 50_000;
 
-/// The state of one partition in one step.
-pub(crate) struct PartitionState {
+/// The state of one partition in one step; with control flow, of one iteration of a frame.
+pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     pub(super) plan: Arc<Plan>,
     pub(super) index: u32,
     pub(super) frames: Box<[CallFrame]>,
@@ -42,15 +45,18 @@ pub(crate) struct PartitionState {
     host_only: bool,
     slots: Box<[UnsafeCell<Slot>]>,
     values: Box<[UnsafeCell<Value>]>,
-    pending: Box<[AtomicU32]>,
+    /// When an asynchronous call of each node began, for the trace.
+    began: Box<[AtomicU64]>,
+    /// How nodes tell each other that they are done.
+    pub(super) form: P,
 }
 
 // SAFETY: see the ownership rule in the module's docs.
-unsafe impl Send for PartitionState {}
+unsafe impl<P: Propagate + Send> Send for PartitionState<P> {}
 // SAFETY: as above.
-unsafe impl Sync for PartitionState {}
+unsafe impl<P: Propagate + Sync> Sync for PartitionState<P> {}
 
-impl PartitionState {
+impl<P: Propagate> PartitionState<P> {
     /// State for steps over `plan`. Its frames point into it and to `env`: both stay where they are.
     pub fn new(
         plan: Arc<Plan>,
@@ -59,12 +65,13 @@ impl PartitionState {
         shared: Arc<StepShared>,
         rendezvous: Arc<LocalRendezvous>,
         stream: Option<StreamId>,
-    ) -> PartitionState {
+        form: P,
+    ) -> PartitionState<P> {
         let slots: Box<[UnsafeCell<Slot>]> =
             plan.outputs.iter().map(|_| UnsafeCell::new(Slot::EMPTY)).collect();
         let values: Box<[UnsafeCell<Value>]> =
             plan.outputs.iter().map(|_| UnsafeCell::new(Value::default())).collect();
-        let pending = plan.nodes.iter().map(|node| AtomicU32::new(node.pending)).collect();
+        let began = plan.nodes.iter().map(|_| AtomicU64::new(0)).collect();
         let frames = plan.nodes.iter().map(|node| call_frame(node, env, &slots, &values)).collect();
         let host_only = plan.device.info().host_memory;
         let state = PartitionState {
@@ -78,7 +85,8 @@ impl PartitionState {
             host_only,
             slots,
             values,
-            pending,
+            began,
+            form,
         };
         state.prefill();
         state
@@ -90,7 +98,7 @@ impl PartitionState {
         for (index, frame) in self.frames.iter_mut().enumerate() {
             frame.owner = owner;
             frame.index = index as u32;
-            frame.set_completion(super::dispatch::completed);
+            frame.set_completion(super::dispatch::completed::<P>);
             frame.set_stream(self.stream.map_or(std::ptr::null_mut(), StreamId::as_raw));
             frame.settle();
         }
@@ -144,14 +152,18 @@ impl PartitionState {
 
     /// Begins a step: counters are set, the nodes without predecessors go onto `ready`.
     pub fn begin(&self, ready: &mut Vec<u32>) {
-        for &(node, count) in &self.plan.counters {
-            self.pending[node as usize].store(count, Ordering::Relaxed);
-        }
+        self.reset();
+        ready.extend_from_slice(&self.plan.roots);
+    }
+
+    /// Sets the counters.
+    #[inline(always)]
+    pub(super) fn reset(&self) {
+        P::begin(self);
         for &(output, readers) in &self.plan.readers {
             // SAFETY: no node runs yet.
             unsafe { self.value_mut(output) }.readers.store(readers, Ordering::Relaxed);
         }
-        ready.extend_from_slice(&self.plan.roots);
     }
 
     /// Ends a step: what was held for it is given back.
@@ -202,10 +214,11 @@ impl PartitionState {
     /// Runs what is on `ready`, and what becomes ready by it, until nothing is left.
     pub fn drain(&self, ready: &mut Vec<u32>) {
         let mut tick = 0u32;
+        let mask = self.sample_mask();
         while let Some(index) = ready.pop() {
             let node = self.hot(index);
             tick = tick.wrapping_add(1);
-            if node.flags != 0 || tick.is_multiple_of(SAMPLE_EVERY) || self.shared.is_stopped() {
+            if node.flags != 0 || tick & mask == 0 || self.shared.is_stopped() {
                 self.detour(index, ready);
                 continue;
             }
@@ -220,8 +233,17 @@ impl PartitionState {
                 }
             }
             frame.end();
-            self.propagate(node, ready);
+            P::propagate(self, index, node, ready);
         }
+    }
+
+    /// A node takes the way round when its turn, masked, is 0: one in [`SAMPLE_EVERY`], or every one where
+    /// each is to be seen: under a trace or a deadline.
+    fn sample_mask(&self) -> u32 {
+        const { assert!(SAMPLE_EVERY.is_power_of_two()) };
+        let env = self.frames.first().map(CallFrame::env);
+        let seen = env.is_some_and(|env| env.trace.is_some() || env.step.deadline_ns != 0);
+        if seen { 0 } else { SAMPLE_EVERY - 1 }
     }
 
     /// Everything that is not the straight path.
@@ -269,6 +291,22 @@ impl PartitionState {
         self.after(index, ready);
     }
 
+    /// An asynchronous call begins.
+    pub(super) fn trace_begin(&self, index: u32) {
+        if self.frame(index).env().trace.is_some() {
+            self.began[index as usize].store(monotonic_ns(), Ordering::Relaxed);
+        }
+    }
+
+    /// An asynchronous call has ended.
+    pub(super) fn trace_end(&self, index: u32) {
+        let frame = self.frame(index);
+        if let Some(trace) = &frame.env().trace {
+            let began = self.began[index as usize].load(Ordering::Relaxed);
+            trace.span(&frame.node().name, "", began, monotonic_ns());
+        }
+    }
+
     /// Counts a call, where calls are counted.
     pub(super) fn count(&self, index: u32) {
         if let Some(runs) = &self.node(index).runs {
@@ -283,7 +321,7 @@ impl PartitionState {
             return;
         }
         self.frame(index).end();
-        self.propagate(self.hot(index), ready);
+        self.propagate(index, ready);
     }
 
     /// Makes sure that planned outputs have a buffer that nobody else holds.
@@ -356,7 +394,7 @@ impl PartitionState {
             match self.check_outputs(index) {
                 Err(error) => error,
                 // It replaced its planned output by one of the right shape.
-                Ok(()) => return self.propagate(self.hot(index), ready),
+                Ok(()) => return self.propagate(index, ready),
             }
         } else if code == Code::PENDING {
             KernelError::internal(
@@ -368,23 +406,27 @@ impl PartitionState {
         self.fail_node(index, &error);
     }
 
-    /// Tells the successors, and gives back what this node was the last to read.
+    /// A node is done: tells its successors.
     #[inline(always)]
-    pub(super) fn propagate(&self, node: &HotNode, ready: &mut Vec<u32>) {
+    pub(super) fn propagate(&self, index: u32, ready: &mut Vec<u32>) {
+        P::propagate(self, index, self.hot(index), ready);
+    }
+
+    /// Gives back what a node was the last to read.
+    #[inline(always)]
+    pub(super) fn give_back_inputs(&self, node: &HotNode) {
         for &input in node.counted.of(&self.plan.counted) {
-            // SAFETY: this node reads the output, so that it is alive; whoever lowers the count to 0 owns it.
-            unsafe {
-                if self.value_mut(input).readers.fetch_sub(1, Ordering::AcqRel) == 1 {
-                    self.value_mut(input).release();
-                }
-            }
+            self.give_back_input(input);
         }
-        for &successor in node.successors.of(&self.plan.successors) {
-            let next = successor.node();
-            if successor.is_only()
-                || self.pending[next as usize].fetch_sub(1, Ordering::AcqRel) == 1
-            {
-                ready.push(next);
+    }
+
+    /// A reader of an output, whose readers are counted, is done.
+    #[inline(always)]
+    pub(super) fn give_back_input(&self, input: u32) {
+        // SAFETY: the node reads the output, so that it is alive; whoever lowers the count to 0 owns it.
+        unsafe {
+            if self.value_mut(input).readers.fetch_sub(1, Ordering::AcqRel) == 1 {
+                self.value_mut(input).release();
             }
         }
     }

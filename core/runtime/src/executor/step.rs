@@ -1,7 +1,7 @@
 //! One step: its state, and the driver that runs it on the caller's thread.
 
 use super::{
-    partition::PartitionState,
+    part::Part,
     shared::{Ready, StepShared, Wait},
 };
 use crate::{
@@ -40,7 +40,7 @@ pub(crate) struct StepWiring {
 
 /// The state of a step: made once, used by one step after the other.
 pub(crate) struct StepState {
-    partitions: Vec<PartitionState>,
+    partitions: Vec<Part>,
     pub(super) rendezvous: Arc<LocalRendezvous>,
     shared: Arc<StepShared>,
     env: Box<StepEnv>,
@@ -98,9 +98,8 @@ impl StepState {
             let shared = Arc::clone(&state.shared);
             let rendezvous = Arc::clone(&state.rendezvous);
             let plan = Arc::clone(plan);
-            let partition =
-                PartitionState::new(plan, index as u32, env, shared, rendezvous, stream);
-            state.partitions.push(partition);
+            let part = Part::new(plan, index as u32, env, shared, rendezvous, stream);
+            state.partitions.push(part);
         }
         for partition in &mut state.partitions {
             partition.settle();
@@ -213,6 +212,9 @@ impl StepState {
     fn conclude(&mut self) -> Ended {
         if self.shared.is_stopped() {
             return Ended::Failed(self.first_error());
+        }
+        if let Some(error) = self.partitions.iter().find_map(Part::stalled) {
+            return Ended::Failed(error);
         }
         if let Err(error) = self.synchronise() {
             return Ended::Failed(error);

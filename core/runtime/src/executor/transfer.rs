@@ -6,7 +6,7 @@
 //! own stream, where it wants it there. Nobody waits: copies are enqueued, notifications and the rendezvous
 //! call back.
 
-use super::partition::PartitionState;
+use super::{partition::PartitionState, propagate::Propagate};
 use crate::{
     error::StepError,
     plan::{Action, Transfer},
@@ -26,25 +26,33 @@ fn location<'d>(tensor: &Tensor, device: &'d dyn LocalDevice) -> Location<'d> {
 }
 
 /// A pointer to a state whose step waits for what was raised.
-struct Waiting(*const PartitionState);
+struct Waiting<P: Propagate>(*const PartitionState<P>);
 
 // SAFETY: the state may be shared between threads, and lives until what was raised is lowered.
-unsafe impl Send for Waiting {}
+unsafe impl<P: Propagate> Send for Waiting<P> {}
 
-impl Waiting {
-    fn state(&self) -> &PartitionState {
+impl<P: Propagate> Waiting<P> {
+    fn state(&self) -> &PartitionState<P> {
         // SAFETY: see the type.
         unsafe { &*self.0 }
     }
 }
 
-impl PartitionState {
+impl<P: Propagate> PartitionState<P> {
+    /// Tells the rendezvous that the input of a `_Send` is dead.
+    #[cfg(feature = "control-flow")]
+    pub(super) fn send_dead(&self, index: u32, transfer: &Transfer) {
+        if let Err(error) = self.post(transfer, Parcel { tensor: None, is_dead: true }) {
+            self.fail_node(index, &error);
+        }
+    }
+
     /// Gives the input of a `_Send` to the rendezvous.
     pub(super) fn send(&self, index: u32, transfer: &Transfer, ready: &mut Vec<u32>) {
         if let Err(error) = self.try_send(index, transfer) {
             return self.fail_node(index, &error);
         }
-        self.propagate(self.hot(index), ready);
+        self.propagate(index, ready);
     }
 
     fn try_send(&self, index: u32, transfer: &Transfer) -> Result<(), KernelError> {
@@ -60,8 +68,8 @@ impl PartitionState {
         let outgoing = self.outgoing(index, transfer, tensor)?;
         let parcel = Parcel { tensor: Some(outgoing), is_dead: false };
         let Some(stream) = self.stream else { return self.post(transfer, parcel) };
-        self.shared.raise();
-        let (waiting, key) = (Waiting(self), transfer.key.clone());
+        P::raise(self);
+        let (waiting, key) = (Waiting(self), P::key(self, transfer).into_owned());
         let asked = self.plan.device.on_done(stream, move |code| {
             let state = waiting.state();
             if code.is_ok() {
@@ -72,10 +80,10 @@ impl PartitionState {
                 let error = KernelError::new(code, "work on the device's stream failed");
                 state.fail_node(index, &error);
             }
-            state.shared.lower(None);
+            P::lower(state, Vec::new());
         });
         if asked.is_err() {
-            self.shared.lower(None);
+            P::lower(self, Vec::new());
         }
         asked
     }
@@ -114,28 +122,34 @@ impl PartitionState {
 
     fn post(&self, transfer: &Transfer, parcel: Parcel) -> Result<(), KernelError> {
         self.rendezvous
-            .send(&transfer.key, parcel)
+            .send(&P::key(self, transfer), parcel)
             .map_err(|error| KernelError::new(error.code, error.message.to_string()))
     }
 
     /// Asks the rendezvous for the output of a `_Recv`.
     pub(super) fn recv(&self, index: u32, transfer: &Transfer) {
-        self.shared.raise();
+        P::raise(self);
         let waiting = Waiting(self);
-        self.rendezvous
-            .recv(&transfer.key, Box::new(move |result| waiting.state().received(index, result)));
+        self.rendezvous.recv(
+            &P::key(self, transfer),
+            Box::new(move |result| waiting.state().received(index, result)),
+        );
     }
 
     fn received(&self, index: u32, result: Result<Parcel, StepError>) {
         let mut ready = Vec::new();
         match result {
             Err(error) => self.shared.fail(error),
-            Ok(parcel) => match self.accept(index, parcel) {
-                Err(error) => self.fail_node(index, &error),
-                Ok(()) => self.propagate(self.hot(index), &mut ready),
-            },
+            Ok(parcel) => {
+                let is_dead = parcel.is_dead;
+                match self.accept(index, parcel) {
+                    Err(error) => self.fail_node(index, &error),
+                    Ok(()) if is_dead => P::propagate_dead(self, index, &mut ready),
+                    Ok(()) => self.propagate(index, &mut ready),
+                }
+            }
         }
-        self.give_back(ready);
+        P::lower(self, ready);
     }
 
     /// Puts what was received into the output's slot, in the memory where it is wanted.

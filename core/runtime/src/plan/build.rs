@@ -4,6 +4,8 @@ use super::{
     Action, Compute, HotNode, Plan, PlanNode, PlanOutput, Span, Successor, Transfer, node_flags,
 };
 use crate::error::RuntimeError;
+#[cfg(not(feature = "control-flow"))]
+use crate::error::StepError;
 use std::{
     collections::BTreeSet,
     sync::{
@@ -12,8 +14,10 @@ use std::{
     },
 };
 use tenon_abi::{Call, Code, KernelState, kernel_flags};
+#[cfg(not(feature = "control-flow"))]
+use tenon_framework::KernelError;
 use tenon_framework::{Tensor, device::base::LocalDevice, tensor::Memory as TensorMemory};
-use tenon_graph::{Memory, NodeId, PartKind, PartNode, Partition};
+use tenon_graph::{ControlFlow, FrameId, Frames, Memory, NodeId, PartKind, PartNode, Partition};
 use tenon_host::{
     call::{KEEP_BYTES, NodeInfo, OutputSpec},
     instance::KernelInstance,
@@ -35,6 +39,12 @@ pub(crate) trait PlanSource {
     fn constant(&self, node: NodeId) -> Result<Option<Tensor>, RuntimeError>;
     /// The ends of a transfer.
     fn transfer(&self, transfer: &tenon_graph::Transfer) -> Transfer;
+    /// The frame to which a node's outputs belong.
+    #[cfg(feature = "control-flow")]
+    fn gives_to(&self, node: NodeId) -> FrameId;
+    /// Whether an `Enter` brings its value into every iteration.
+    #[cfg(feature = "control-flow")]
+    fn is_loop_constant(&self, node: NodeId) -> bool;
     /// Host memory.
     fn host_memory(&self) -> &Arc<dyn TensorMemory>;
 }
@@ -51,9 +61,13 @@ pub(crate) struct Sites {
 /// Compiles a partition.
 pub(crate) fn build(
     partition: &Partition,
+    frames: &Frames,
     device: &Arc<dyn LocalDevice>,
     source: &dyn PlanSource,
 ) -> Result<(Plan, Sites), RuntimeError> {
+    if partition.has_control_flow {
+        return with_control_flow(partition, frames, device, source);
+    }
     let mut builder = Builder::new(partition, device, source);
     builder.outputs()?;
     builder.nodes()?;
@@ -61,20 +75,45 @@ pub(crate) fn build(
     Ok(builder.finish())
 }
 
+#[cfg(feature = "control-flow")]
+use super::frames::build as with_control_flow;
+
+/// This build has no frames.
+#[cfg(not(feature = "control-flow"))]
+fn with_control_flow(
+    partition: &Partition,
+    _frames: &Frames,
+    device: &Arc<dyn LocalDevice>,
+    _source: &dyn PlanSource,
+) -> Result<(Plan, Sites), RuntimeError> {
+    let steers = |node: &&PartNode| ControlFlow::of(&node.op) != ControlFlow::No;
+    let node = partition.nodes.iter().find(steers).or(partition.nodes.first());
+    let (name, op) = node.map_or(("", ""), |node| (&node.name, &node.op));
+    let error = KernelError::unimplemented(
+        "expected a graph without control flow, found a branch or a loop: \
+         build tenon-runtime with its feature control-flow",
+    );
+    Err(StepError::node(name, op, &device.name().to_string(), "", &error).into())
+}
+
 /// Runs where no kernel does; never called.
 unsafe extern "C" fn no_kernel(_state: *mut KernelState, _call: *const Call) -> Code {
     Code::INTERNAL
 }
 
-struct Builder<'p> {
+pub(super) struct Builder<'p> {
     partition: &'p Partition,
     device: &'p Arc<dyn LocalDevice>,
     source: &'p dyn PlanSource,
     device_memory: Arc<dyn TensorMemory>,
+    /// Nodes of the partition that the plan runs; all but where there are frames.
+    pub(super) runs: Vec<bool>,
+    /// Nodes of the partition whose outputs are the plan's; all but where there are frames.
+    pub(super) gives: Vec<bool>,
     /// First output of each node of the partition.
-    first: Vec<u32>,
+    pub(super) first: Vec<u32>,
     /// Number in the plan of each node of the partition that runs.
-    number: Vec<Option<u32>>,
+    pub(super) number: Vec<Option<u32>>,
     kernels: Vec<Option<NodeKernel>>,
     hot: Vec<HotNode>,
     nodes: Vec<PlanNode>,
@@ -86,7 +125,7 @@ struct Builder<'p> {
 }
 
 impl<'p> Builder<'p> {
-    fn new(
+    pub(super) fn new(
         partition: &'p Partition,
         device: &'p Arc<dyn LocalDevice>,
         source: &'p dyn PlanSource,
@@ -99,6 +138,8 @@ impl<'p> Builder<'p> {
             device,
             source,
             device_memory: device_memory.unwrap_or_else(|| Arc::clone(source.host_memory())),
+            runs: vec![true; partition.nodes.len()],
+            gives: vec![true; partition.nodes.len()],
             first: Vec::new(),
             number: vec![None; partition.nodes.len()],
             kernels: Vec::new(),
@@ -120,8 +161,13 @@ impl<'p> Builder<'p> {
     }
 
     /// One [`PlanOutput`] for every output, and the kernels.
-    fn outputs(&mut self) -> Result<(), RuntimeError> {
-        for node in &self.partition.nodes {
+    pub(super) fn outputs(&mut self) -> Result<(), RuntimeError> {
+        for (at, node) in self.partition.nodes.iter().enumerate() {
+            if !self.gives[at] {
+                self.first.push(0);
+                self.kernels.push(None);
+                continue;
+            }
             let (mut kernel, mut constant) = (None, None);
             if let PartKind::Node(id) = node.kind {
                 constant = self.source.constant(id)?;
@@ -167,8 +213,11 @@ impl<'p> Builder<'p> {
     }
 
     /// Numbers the nodes that run, and resolves feeds and fetches.
-    fn nodes(&mut self) -> Result<(), RuntimeError> {
+    pub(super) fn nodes(&mut self) -> Result<(), RuntimeError> {
         for (at, node) in self.partition.nodes.iter().enumerate() {
+            if !self.runs[at] {
+                continue;
+            }
             let first = self.first[at];
             match node.kind {
                 PartKind::Feed { index } => self.sites.feeds.push((index, first)),
@@ -206,7 +255,8 @@ impl<'p> Builder<'p> {
                 dtype: node.output_types[out],
                 memory: self.memory(node.output_memory[out]),
             };
-            (0..node.output_types.len()).map(spec).collect()
+            let own = if self.gives[at] { node.output_types.len() } else { 0 };
+            (0..own).map(spec).collect()
         };
         let host_only = self.device.info().host_memory;
         let own = || NodeInfo {
@@ -248,8 +298,7 @@ impl<'p> Builder<'p> {
 
     /// Whether readers of an output are counted: its buffer goes back when the last is done.
     fn is_counted(&self, output: u32) -> bool {
-        let output = &self.outputs[output as usize];
-        !output.planned && output.constant.is_none()
+        self.outputs[output as usize].is_counted()
     }
 
     /// Edges between nodes that run.
@@ -267,6 +316,11 @@ impl<'p> Builder<'p> {
                 after[source as usize].insert(number);
             }
         }
+        self.hot_nodes(&after);
+    }
+
+    /// One [`HotNode`] for every node that runs, with those that wait for it.
+    pub(super) fn hot_nodes(&mut self, after: &[BTreeSet<u32>]) {
         for (number, next) in after.iter().enumerate() {
             let node = self.hot_node(number, next);
             self.hot.push(node);
@@ -283,8 +337,11 @@ impl<'p> Builder<'p> {
         }
         let successors = Span { start, end: self.successors.len() as u32 };
         let start = self.counted.len() as u32;
+        // A `Merge` reads one of its inputs, which the executor sees as it runs.
+        let reads = ControlFlow::of(&node.info.op) != ControlFlow::Merge;
+        let inputs = node.inputs.iter().copied();
         let counted_inputs: Vec<u32> =
-            node.inputs.iter().copied().filter(|&input| self.is_counted(input)).collect();
+            inputs.filter(|&input| reads && self.is_counted(input)).collect();
         self.counted.extend(counted_inputs);
         let counted = Span { start, end: self.counted.len() as u32 };
         let first = node.first_output;
@@ -309,7 +366,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    fn finish(mut self) -> (Plan, Sites) {
+    pub(super) fn finish(mut self) -> (Plan, Sites) {
         let keep = u32::from(self.device.info().streams);
         let mut readers = Vec::new();
         for &(_, output) in self.sites.feeds.iter().chain(&self.sites.fetches) {
@@ -342,6 +399,10 @@ impl<'p> Builder<'p> {
             counters,
             readers: readers.into(),
             roots: roots.into(),
+            #[cfg(feature = "control-flow")]
+            frame: None,
+            #[cfg(feature = "control-flow")]
+            inner: Box::new([]),
         };
         (plan, self.sites)
     }

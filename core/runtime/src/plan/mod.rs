@@ -4,6 +4,8 @@
 //! What a node needs every time it runs is in [`HotNode`], 48 bytes; everything else is in [`PlanNode`].
 
 mod build;
+#[cfg(feature = "control-flow")]
+pub(crate) mod frames;
 
 pub(crate) use build::{NodeKernel, PlanSource, build};
 
@@ -161,6 +163,13 @@ pub(crate) struct PlanOutput {
     pub unused: bool,
 }
 
+impl PlanOutput {
+    /// Whether its readers are counted: its buffer goes back when the last is done.
+    pub fn is_counted(&self) -> bool {
+        !self.planned && self.constant.is_none()
+    }
+}
+
 /// A partition, compiled.
 pub(crate) struct Plan {
     pub device: Arc<dyn LocalDevice>,
@@ -176,4 +185,10 @@ pub(crate) struct Plan {
     pub readers: Box<[(u32, u32)]>,
     /// Nodes without predecessors.
     pub roots: Box<[u32]>,
+    /// What control flow needs beyond: instead of counters and successors.
+    #[cfg(feature = "control-flow")]
+    pub frame: Option<Arc<frames::FramePlan>>,
+    /// The plans of a partition's loops, in that of the step itself.
+    #[cfg(feature = "control-flow")]
+    pub inner: Box<[Arc<Plan>]>,
 }

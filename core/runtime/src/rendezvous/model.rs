@@ -118,8 +118,12 @@ fn a_double_send_gives_one_value() {
         assert_eq!(got.len(), 1);
         match (first, second) {
             (Ok(()), Ok(())) => assert!(got[0].is_ok() && !nothing_waits(&rendezvous)),
-            (Ok(()), Err(Code::INTERNAL)) => assert!(got == [Ok(true)] && nothing_waits(&rendezvous)),
-            (Err(Code::INTERNAL), Ok(())) => assert!(got == [Ok(false)] && nothing_waits(&rendezvous)),
+            (Ok(()), Err(Code::INTERNAL)) => {
+                assert!(got == [Ok(true)] && nothing_waits(&rendezvous))
+            }
+            (Err(Code::INTERNAL), Ok(())) => {
+                assert!(got == [Ok(false)] && nothing_waits(&rendezvous))
+            }
             other => panic!("{other:?}"),
         }
     });

@@ -29,8 +29,8 @@ use tenon_framework::{
     tensor::Memory as TensorMemory,
 };
 use tenon_graph::{
-    ArgSide, DeviceView, Graph, NodeId, Output, PartitionOptions, Partitioned, Placement,
-    PlacerOptions, Shapes, Subgraph, infer_shapes, partition, place, prune,
+    ArgSide, ControlFlow, DeviceView, FrameId, Frames, Graph, NodeId, Output, PartitionOptions,
+    Partitioned, Placement, PlacerOptions, Shapes, Subgraph, infer_shapes, partition, place, prune,
 };
 use tenon_host::devices::{PluginDevice, copy_tensor};
 
@@ -110,10 +110,6 @@ struct HostArguments<'p> {
 
 impl HostArguments<'_> {
     fn lies_in_host_memory(&self, node: NodeId, side: ArgSide) -> bool {
-        let mut known = self.known.borrow_mut();
-        let chosen =
-            known.entry(node).or_insert_with(|| self.placed.choose(node).unwrap_or_default());
-        let Some(chosen) = chosen else { return false };
         let described = self.placed.graph().node(node);
         let dtype = match side {
             ArgSide::Input(at) => described.signature.inputs[at],
@@ -122,11 +118,27 @@ impl HostArguments<'_> {
         if dtype.needs_drop() {
             return true;
         }
+        let mut known = self.known.borrow_mut();
+        let chosen =
+            known.entry(node).or_insert_with(|| self.placed.choose(node).unwrap_or_default());
+        let Some(chosen) = chosen else {
+            return steers_from_host_memory(described.control_flow(), side);
+        };
         let name = match side {
             ArgSide::Input(at) => described.signature.input_arg_of(&described.op, at),
             ArgSide::Output(at) => described.signature.output_arg_of(&described.op, at),
         };
         name.is_some_and(|name| chosen.kernel.host_memory.iter().any(|host| host == name))
+    }
+}
+
+/// Whether the executor itself reads or writes an argument: predicates, and the number that a `Merge` gives.
+fn steers_from_host_memory(role: ControlFlow, side: ArgSide) -> bool {
+    match (role, side) {
+        (ControlFlow::LoopCond, _) => true,
+        (ControlFlow::Switch, ArgSide::Input(at)) => at == 1,
+        (ControlFlow::Merge, ArgSide::Output(at)) => at == 1,
+        _ => false,
     }
 }
 
@@ -151,13 +163,14 @@ pub(super) fn compile(
     }
     let placed = Placed::new(session, current, &feeds, &fetches, &targets)?;
     let partitioned = placed.partition()?;
-    let planner = Planner { placed: &placed, report: RefCell::default() };
+    let planner =
+        Planner { placed: &placed, frames: &partitioned.frames, report: RefCell::default() };
     let mut plans = Vec::new();
     let mut wiring =
         StepWiring { feeds: vec![Vec::new(); feeds.len()], fetches: vec![(0, 0); fetches.len()] };
     for (at, part) in partitioned.partitions.iter().enumerate() {
         let device: Arc<dyn LocalDevice> = placed.view.local()[part.location].clone();
-        let (plan, sites) = plan::build(part, &device, &planner)?;
+        let (plan, sites) = plan::build(part, &partitioned.frames, &device, &planner)?;
         for (feed, output) in sites.feeds {
             wiring.feeds[feed].push((at as u32, output));
         }
@@ -217,6 +230,8 @@ struct Report {
 /// Answers what building the plans asks.
 struct Planner<'p> {
     placed: &'p Placed<'p>,
+    #[cfg(feature = "control-flow")]
+    frames: &'p tenon_graph::Frames,
     report: RefCell<Report>,
 }
 
@@ -276,6 +291,18 @@ impl PlanSource for Planner<'_> {
         };
         let to_device_memory = transfer.destination_memory == tenon_graph::Memory::Device;
         Transfer { key, source, destination, to_device_memory }
+    }
+
+    #[cfg(feature = "control-flow")]
+    fn gives_to(&self, id: NodeId) -> FrameId {
+        let at = self.placed.sub.position(id);
+        at.map_or(FrameId::ROOT, |at| self.frames.gives_to[at])
+    }
+
+    #[cfg(feature = "control-flow")]
+    fn is_loop_constant(&self, id: NodeId) -> bool {
+        let attrs = &self.placed.graph().node(id).attrs;
+        matches!(attrs.get("is_constant"), Some(AttrValue::Bool(true)))
     }
 
     fn host_memory(&self) -> &Arc<dyn TensorMemory> {

@@ -166,7 +166,9 @@ impl Drop for Executable {
         let orphans = Orphans(std::mem::take(&mut *self.orphans.lock()));
         let waiter = std::thread::Builder::new().name("tenon-abandoned".to_owned());
         if waiter.spawn(move || orphans.wait()).is_err() {
-            tracing::error!("no thread for steps whose calls still run: their memory is not given back");
+            tracing::error!(
+                "no thread for steps whose calls still run: their memory is not given back"
+            );
         }
     }
 }

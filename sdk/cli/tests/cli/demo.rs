@@ -1,7 +1,6 @@
 //! `tenon demo`.
 
-use crate::support::{Place, stderr};
-use std::fs;
+use crate::support::{Place, output, stderr};
 
 #[test]
 fn every_run_classifies_as_tensorflow_did() {
@@ -38,11 +37,10 @@ fn text_ends_with_what_to_type_next() {
 #[test]
 fn without_its_plugins_it_fails_and_says_what_to_do() {
     let place = Place::new();
-    let alone = place.path("tenon");
-    fs::copy(env!("CARGO_BIN_EXE_tenon"), &alone).unwrap();
-    let output = place.command(&alone).arg("demo").output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let error = stderr(&output);
+    let alone = place.alone();
+    let demo = output(place.command(&alone).arg("demo"));
+    assert_eq!(demo.status.code(), Some(1));
+    let error = stderr(&demo);
     assert!(error.contains("CPU and ACCEL"), "{error}");
     assert!(error.contains("cargo run --release -- demo"), "{error}");
 }

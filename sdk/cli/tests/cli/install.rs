@@ -1,19 +1,18 @@
 //! `tenon install`.
 
-use crate::support::{Place, plugin, stderr};
+use crate::support::{Place, output, plugin, stderr};
 use std::fs;
 
 #[test]
 fn an_installed_plugin_is_found_from_then_on() {
     let place = Place::new();
-    let alone = place.path("tenon");
-    fs::copy(env!("CARGO_BIN_EXE_tenon"), &alone).unwrap();
-    let tenon = |args: &[&str]| place.command(&alone).args(args).output().unwrap();
+    let alone = place.alone();
+    let tenon = |args: &[&str]| output(place.command(&alone).args(args));
     let file = plugin("accel").display().to_string();
     for _ in 0..2 {
-        let output = tenon(&["install", &file, "--json"]);
-        assert!(output.status.success(), "{}", stderr(&output));
-        let installed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let installed = tenon(&["install", &file, "--json"]);
+        assert!(installed.status.success(), "{}", stderr(&installed));
+        let installed: serde_json::Value = serde_json::from_slice(&installed.stdout).unwrap();
         assert_eq!(installed["plugin"], "tenon-accel");
         let target = installed["file"].as_str().unwrap().to_owned();
         assert!(target.starts_with(&place.arg("data/tenon/plugins")), "{target}");

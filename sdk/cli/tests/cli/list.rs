@@ -1,6 +1,6 @@
 //! `tenon list`.
 
-use crate::support::{Place, plugin, stderr};
+use crate::support::{Place, output, plugin, stderr};
 use std::fs;
 
 #[test]
@@ -82,16 +82,15 @@ fn a_bad_plugin_is_reported_and_hides_no_other() {
 #[test]
 fn without_plugins_only_what_is_built_in_is_listed() {
     let place = Place::new();
-    let alone = place.path("tenon");
-    fs::copy(env!("CARGO_BIN_EXE_tenon"), &alone).unwrap();
-    let output = place.command(&alone).arg("list").output().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let alone = place.alone();
+    let list = output(place.command(&alone).arg("list"));
+    assert!(list.status.success(), "{}", stderr(&list));
+    let text = String::from_utf8(list.stdout).unwrap();
     assert!(text.contains("no plugin was found") && text.contains("Const"), "{text}");
     assert!(!text.contains("tenon-cpu"), "{text}");
     // The path variable names a folder of plugins.
     let folder = plugin("cpu").parent().unwrap().to_owned();
     let mut command = place.command(&alone);
-    let output = command.arg("list").env("TENON_PLUGIN_PATH", folder).output().unwrap();
-    assert!(String::from_utf8(output.stdout).unwrap().contains("tenon-cpu"));
+    let list = output(command.arg("list").env("TENON_PLUGIN_PATH", folder));
+    assert!(String::from_utf8(list.stdout).unwrap().contains("tenon-cpu"));
 }

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 use std::{
+    fs, io,
     path::{Path, PathBuf},
     process::{Command, Output},
+    time::Duration,
 };
 use tempfile::TempDir;
 use tenon_runtime::{
@@ -47,6 +49,13 @@ impl Place {
         command
     }
 
+    /// A copy of the command, far from the plugins that were built with it.
+    pub fn alone(&self) -> PathBuf {
+        let alone = self.path("tenon");
+        fs::copy(env!("CARGO_BIN_EXE_tenon"), &alone).unwrap();
+        alone
+    }
+
     /// What the command prints; it must succeed.
     pub fn text(&self, args: &[&str]) -> String {
         let output = self.tenon(args);
@@ -82,9 +91,23 @@ impl Place {
         let x = builder.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN).unwrap();
         builder.op("Relu").name("layer/y").input(x).build().unwrap();
         let graph = builder.finish().to_graph_def().unwrap();
-        std::fs::write(self.path(name), encode(&graph).unwrap()).unwrap();
+        fs::write(self.path(name), encode(&graph).unwrap()).unwrap();
         self.arg(name)
     }
+}
+
+/// Runs a command. A copy that was just made may still be open for writing in a child that another test is
+/// about to start: then it is tried again.
+pub fn output(command: &mut Command) -> Output {
+    for _ in 0..100 {
+        match command.output() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            result => return result.unwrap(),
+        }
+    }
+    panic!("{command:?} stays busy");
 }
 
 pub fn stderr(output: &Output) -> String {

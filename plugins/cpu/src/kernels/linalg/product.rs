@@ -173,7 +173,10 @@ pub fn product<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
 
 /// By tiles, whatever the layout.
 pub fn small<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
-    if c.strides[1] != 1 && c.strides[0] == 1 && c.cols > 1 {
+    // Tiles run along rows: a single column whose elements and factors are neighbours is a row.
+    let is_row_on_end = c.cols == 1 && c.rows > 1 && a.strides[0] == 1;
+    let is_dense_by_columns = c.cols > 1 && c.strides[1] != 1;
+    if c.strides[0] == 1 && (is_row_on_end || is_dense_by_columns) {
         return small(b.transposed(), a.transposed(), c.transposed());
     }
     if c.strides[1] != 1 && c.cols > 1 {

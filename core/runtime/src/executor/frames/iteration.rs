@@ -1,0 +1,336 @@
+//! What happens when a node of an iteration is done, or dead.
+
+use super::{
+    FrameState, Iteration,
+    value::{Passed, clear},
+};
+use crate::{
+    executor::{partition::PartitionState, propagate::Propagate, shared::Ready},
+    plan::{
+        Action, HotNode, Transfer,
+        frames::{
+            FrameEdge, FrameNode, FramePlan, Role,
+            counts::{self, Arrival},
+        },
+    },
+    rendezvous::Key,
+};
+use std::{
+    borrow::Cow,
+    cell::Cell,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+use tenon_framework::{KernelError, tensor::Buffer};
+
+/// The form with control flow: what an iteration has beyond slots and calls.
+pub(crate) struct Framed {
+    owner: *const FrameState,
+    /// Number in the structure's table.
+    pub(super) id: u32,
+    plan: Arc<FramePlan>,
+    /// What each node waits for, see [`counts`].
+    counts: Box<[AtomicU64]>,
+    /// Number of the frame's instance, and of the iteration in it; they stay while the iteration has tokens.
+    frame: AtomicU64,
+    iteration: AtomicU64,
+}
+
+// SAFETY: the owner may be used from any thread, and outlives its iterations.
+unsafe impl Send for Framed {}
+// SAFETY: as above.
+unsafe impl Sync for Framed {}
+
+impl Framed {
+    pub(super) fn new(owner: &FrameState, id: u32, plan: Arc<FramePlan>) -> Framed {
+        Framed {
+            owner,
+            id,
+            counts: plan.nodes.iter().map(|node| AtomicU64::new(node.count)).collect(),
+            plan,
+            frame: AtomicU64::new(0),
+            iteration: AtomicU64::new(0),
+        }
+    }
+
+    fn owner(&self) -> &FrameState {
+        // SAFETY: see the type.
+        unsafe { &*self.owner }
+    }
+
+    pub(super) fn plan(&self) -> &FramePlan {
+        &self.plan
+    }
+
+    fn node(&self, index: u32) -> &FrameNode {
+        &self.plan.nodes[index as usize]
+    }
+
+    pub(super) fn count(&self, index: u32) -> u64 {
+        self.counts[index as usize].load(Ordering::Acquire)
+    }
+
+    pub(super) fn frame(&self) -> u64 {
+        self.frame.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn iteration(&self) -> u64 {
+        self.iteration.load(Ordering::Relaxed)
+    }
+}
+
+thread_local! {
+    /// Room for nodes that are dead and have not told so yet.
+    static DEAD: Cell<Vec<u32>> = const { Cell::new(Vec::new()) };
+}
+
+/// What becomes ready or dead.
+struct Wave<'r> {
+    ready: &'r mut Vec<u32>,
+    dead: Vec<u32>,
+}
+
+impl<'r> Wave<'r> {
+    fn new(ready: &'r mut Vec<u32>) -> Wave<'r> {
+        Wave { ready, dead: DEAD.take() }
+    }
+
+    /// Deadness runs on until nothing more is dead by it.
+    fn run(mut self, state: &Iteration) {
+        while let Some(node) = self.dead.pop() {
+            state.dead(node, &mut self);
+        }
+        DEAD.set(self.dead);
+    }
+}
+
+impl Propagate for Framed {
+    fn begin(state: &Iteration) {
+        for (count, node) in state.form.counts.iter().zip(&state.form.plan.nodes) {
+            count.store(node.count, Ordering::Relaxed);
+        }
+    }
+
+    fn propagate(state: &Iteration, index: u32, node: &HotNode, ready: &mut Vec<u32>) {
+        let mut wave = Wave::new(ready);
+        match state.live(index, &mut wave) {
+            Ok(()) => state.give_back_inputs(node),
+            Err(error) => state.fail_node(index, &error),
+        }
+        wave.run(state);
+    }
+
+    fn propagate_dead(state: &Iteration, index: u32, ready: &mut Vec<u32>) {
+        counts::mark_dead(&state.form.counts[index as usize]);
+        let mut wave = Wave::new(ready);
+        state.tell(index, |_| true, true, &mut wave);
+        wave.run(state);
+    }
+
+    fn raise(state: &Iteration) {
+        let owner = state.form.owner();
+        owner.structure.lock().take_token(state.form.id);
+        owner.shared.raise();
+    }
+
+    fn lower(state: &Iteration, ready: Vec<u32>) {
+        let owner = state.form.owner();
+        let mut structure = owner.structure.lock();
+        for node in ready {
+            structure.wake(state.form.id, node, false);
+        }
+        structure.give_token(owner, state.form.id);
+        let woken = structure.has_woken();
+        drop(structure);
+        // What was woken is in the structure's list; the entry of the inbox only says so.
+        owner.shared.lower(woken.then_some(Ready { partition: owner.index, node: 0 }));
+    }
+
+    fn key<'t>(state: &Iteration, transfer: &'t Transfer) -> Cow<'t, Key> {
+        if state.form.frame() == 0 {
+            return Cow::Borrowed(&transfer.key);
+        }
+        let (frame, iteration) = (state.form.frame(), state.form.iteration());
+        Cow::Owned(Key { frame, iteration, ..transfer.key.clone() })
+    }
+}
+
+impl PartitionState<Framed> {
+    /// Puts a woken node onto `ready`, or runs on with its deadness; without a node, the plan's roots.
+    pub(super) fn wake(&self, node: Option<u32>, dead: bool, ready: &mut Vec<u32>) {
+        let Some(node) = node else {
+            return ready.extend_from_slice(&self.plan.roots);
+        };
+        let mut wave = Wave::new(ready);
+        if dead {
+            wave.dead.push(node)
+        } else {
+            wave.ready.push(node)
+        }
+        wave.run(self);
+    }
+
+    /// Prepares the state for iteration `iteration` of the instance `frame`. It has no tokens.
+    pub(super) fn start(&self, frame: u64, iteration: u64) {
+        self.form.frame.store(frame, Ordering::Relaxed);
+        self.form.iteration.store(iteration, Ordering::Relaxed);
+        // The roots of the step itself are woken through the list, like all else.
+        self.reset();
+        let frames = (&raw const *self.frames).cast_mut();
+        for at in 0..self.frames.len() {
+            // SAFETY: the iteration has no tokens, so that nobody uses its calls.
+            unsafe {
+                (&raw mut (*frames)[at].call.frame).write(frame);
+                (&raw mut (*frames)[at].call.iteration).write(iteration);
+            }
+        }
+    }
+
+    /// Ends the iteration: what it held goes back, or, where work on a stream may still use it, to `retired`.
+    pub(super) fn finish(&self, retired: &mut Vec<Buffer>) {
+        let has_stream = self.stream.is_some();
+        for &(output, _) in &self.plan.readers {
+            // SAFETY: the iteration has no tokens.
+            unsafe {
+                if has_stream {
+                    retired.extend(self.value_mut(output).owner.take());
+                }
+                clear(self.slot_mut(output));
+            }
+        }
+        if has_stream {
+            let kept = std::mem::take(&mut *self.keep_alive.lock());
+            retired.extend(kept.iter().map(|tensor| tensor.buffer().clone()));
+        }
+        self.end();
+    }
+
+    /// A node has run: what it passes on, and whom it tells.
+    fn live(&self, index: u32, wave: &mut Wave<'_>) -> Result<(), KernelError> {
+        let node = *self.form.node(index);
+        match node.role {
+            Role::Plain | Role::Trigger => self.tell(index, |_| false, false, wave),
+            Role::LoopCond => {
+                self.pass(self.input(index, 0), node.output)?;
+                self.tell(index, |_| false, false, wave);
+            }
+            Role::Switch => {
+                let taken = u32::from(self.predicate(self.input(index, 1))?);
+                self.pass(self.input(index, 0), node.output + taken)?;
+                self.tell(index, |output| output != taken, false, wave);
+            }
+            Role::Merge => {
+                let first = counts::first_input(self.form.count(index));
+                self.merge(self.input(index, first), first, &node)?;
+                self.tell(index, |_| false, false, wave);
+            }
+            Role::Enter { .. } | Role::Exit | Role::NextIteration => {
+                let value = self.passed(self.input(index, 0))?;
+                let owner = self.form.owner();
+                owner.structure.lock().cross(owner, self.form.id, index, Some(value));
+            }
+        }
+        Ok(())
+    }
+
+    /// A node does not run, since something that it waited for is dead.
+    fn dead(&self, index: u32, wave: &mut Wave<'_>) {
+        if matches!(self.node(index).action, Action::Recv(_)) {
+            // Its `Send` is dead and says so.
+            return wave.ready.push(index);
+        }
+        self.give_back_inputs(self.hot(index));
+        if let Action::Send(transfer) = &self.node(index).action {
+            self.send_dead(index, transfer);
+        }
+        match self.form.node(index).role {
+            Role::Trigger => wave.ready.push(index),
+            Role::Enter { .. } | Role::Exit | Role::NextIteration => {
+                let owner = self.form.owner();
+                owner.structure.lock().cross(owner, self.form.id, index, None);
+            }
+            _ => self.tell(index, |_| true, true, wave),
+        }
+    }
+
+    /// Tells the nodes of this iteration that wait for `index`.
+    fn tell(&self, index: u32, is_dead: impl Fn(u32) -> bool, all: bool, wave: &mut Wave<'_>) {
+        for edge in self.form.node(index).edges.of(&self.form.plan.edges) {
+            let dead = if edge.is_control() { all } else { is_dead(edge.output) };
+            match self.arrive(edge, dead, false) {
+                Some(true) if self.form.node(edge.node).role != Role::Trigger => {
+                    wave.dead.push(edge.node);
+                }
+                Some(_) => wave.ready.push(edge.node),
+                None => {}
+            }
+        }
+    }
+
+    /// An edge arrives: whether its node is dead, when it waits for nothing more.
+    pub(super) fn arrive(&self, edge: &FrameEdge, dead: bool, by_enter: bool) -> Option<bool> {
+        let node = self.form.node(edge.node);
+        let count = &self.form.counts[edge.node as usize];
+        if node.role != Role::Merge {
+            return counts::arrive(count, dead);
+        }
+        let arrival = match (edge.is_control(), dead, by_enter) {
+            (true, ..) => Arrival::Control,
+            (false, false, _) => Arrival::Value(edge.input),
+            (false, true, false) => Arrival::Dead,
+            (false, true, true) => Arrival::DeadEnter,
+        };
+        counts::arrive_merge(count, node.inputs, arrival)
+    }
+
+    /// The slot of a node's input.
+    fn input(&self, index: u32, input: u32) -> u32 {
+        self.node(index).inputs[input as usize]
+    }
+
+    fn passed(&self, from: u32) -> Result<Passed, KernelError> {
+        // SAFETY: the node that wrote the value is done.
+        Passed::of(unsafe { self.slot_mut(from) })
+            .ok_or_else(|| KernelError::internal("a value that is passed on is not set"))
+    }
+
+    fn pass(&self, from: u32, to: u32) -> Result<(), KernelError> {
+        let value = self.passed(from)?;
+        // SAFETY: this thread owns the outputs of the node that it runs, and the input is only read.
+        unsafe {
+            value.show(self.slot_mut(to), self.value_mut(to));
+            self.slot_mut(to).alias = self.slot_mut(from).alias;
+        }
+        Ok(())
+    }
+
+    /// Passes the input of a `Merge` on, and its number.
+    fn merge(&self, from: u32, input: u32, node: &FrameNode) -> Result<(), KernelError> {
+        self.pass(from, node.output)?;
+        let number = node.output + 1;
+        if !self.plan.outputs[number as usize].unused {
+            let value = &self.form.plan.numbers[input as usize];
+            // SAFETY: this thread owns the outputs of the node that it runs.
+            unsafe { self.value_mut(number).hold(self.slot_mut(number), value) };
+        }
+        if self.plan.outputs[from as usize].is_counted() {
+            self.give_back_input(from);
+        }
+        Ok(())
+    }
+
+    fn predicate(&self, at: u32) -> Result<bool, KernelError> {
+        // SAFETY: the node that wrote the predicate is done.
+        let slot = unsafe { self.slot_mut(at) };
+        if slot.data.is_null() || slot.elements != 1 || slot.rank != 0 {
+            return Err(KernelError::invalid_argument(format!(
+                "expected a predicate of shape [], found {} dimensions with {} elements",
+                slot.rank, slot.elements
+            )));
+        }
+        // SAFETY: a bool in host memory, one byte.
+        Ok(unsafe { *slot.data.cast::<u8>() } != 0)
+    }
+}

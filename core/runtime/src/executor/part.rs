@@ -1,0 +1,126 @@
+//! The part of a step's state that is on one device: with or without control flow, as its plan says.
+
+use super::{partition::PartitionState, propagate::Acyclic, shared::StepShared};
+use crate::{error::StepError, plan::Plan, rendezvous::LocalRendezvous};
+use std::sync::Arc;
+use tenon_framework::{Tensor, device::base::StreamId};
+use tenon_host::call::StepEnv;
+
+#[cfg(feature = "control-flow")]
+use super::frames::FrameState;
+
+/// The state of one partition.
+pub(super) enum Part {
+    /// Nothing steers.
+    Acyclic(PartitionState<Acyclic>),
+    /// With frames and dead values.
+    #[cfg(feature = "control-flow")]
+    Framed(Arc<FrameState>),
+}
+
+impl Part {
+    /// State for steps over `plan`. It points to `env`, which stays where it is; [`Part::settle`] follows.
+    pub fn new(
+        plan: Arc<Plan>,
+        index: u32,
+        env: *const StepEnv,
+        shared: Arc<StepShared>,
+        rendezvous: Arc<LocalRendezvous>,
+        stream: Option<StreamId>,
+    ) -> Part {
+        #[cfg(feature = "control-flow")]
+        if plan.frame.is_some() {
+            return Part::Framed(FrameState::new(plan, index, env, shared, rendezvous, stream));
+        }
+        let form = Acyclic::new(&plan);
+        Part::Acyclic(PartitionState::new(plan, index, env, shared, rendezvous, stream, form))
+    }
+
+    /// Points its parts at each other; it does not move any more.
+    pub fn settle(&mut self) {
+        match self {
+            Part::Acyclic(state) => state.settle(),
+            #[cfg(feature = "control-flow")]
+            Part::Framed(state) => state.settle(),
+        }
+    }
+
+    /// Asks the kernels for a trace, or not.
+    pub fn set_tracing(&mut self, tracing: u32) {
+        match self {
+            Part::Acyclic(state) => state.set_tracing(tracing),
+            #[cfg(feature = "control-flow")]
+            Part::Framed(state) => state.set_tracing(tracing),
+        }
+    }
+
+    /// Begins a step.
+    #[inline(always)]
+    pub fn begin(&self, ready: &mut Vec<u32>) {
+        match self {
+            Part::Acyclic(state) => state.begin(ready),
+            #[cfg(feature = "control-flow")]
+            Part::Framed(state) => state.begin(),
+        }
+    }
+
+    /// Runs what is ready, and what becomes ready by it.
+    #[inline(always)]
+    pub fn drain(&self, ready: &mut Vec<u32>) {
+        match self {
+            Part::Acyclic(state) => state.drain(ready),
+            #[cfg(feature = "control-flow")]
+            Part::Framed(state) => state.drain(ready),
+        }
+    }
+
+    /// Why it is not done although nothing runs any more.
+    #[inline(always)]
+    pub fn stalled(&self) -> Option<StepError> {
+        match self {
+            Part::Acyclic(_) => None,
+            #[cfg(feature = "control-flow")]
+            Part::Framed(state) => state.stalled(),
+        }
+    }
+
+    /// Ends a step: what was held for it is given back.
+    #[inline(always)]
+    pub fn end(&self) {
+        match self {
+            Part::Acyclic(state) => state.end(),
+            #[cfg(feature = "control-flow")]
+            Part::Framed(state) => state.end(),
+        }
+    }
+
+    /// Shows a fed tensor.
+    ///
+    /// # Safety
+    /// No node runs.
+    #[inline(always)]
+    pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
+        match self {
+            // SAFETY: the caller's promise.
+            Part::Acyclic(state) => unsafe { state.feed(output, tensor) },
+            #[cfg(feature = "control-flow")]
+            // SAFETY: the caller's promise.
+            Part::Framed(state) => unsafe { state.feed(output, tensor) },
+        }
+    }
+
+    /// The tensor of an output; `None` when it is dead.
+    ///
+    /// # Safety
+    /// The step is done.
+    #[inline(always)]
+    pub unsafe fn fetch(&self, output: u32) -> Option<Tensor> {
+        match self {
+            // SAFETY: the caller's promise.
+            Part::Acyclic(state) => unsafe { state.fetch(output) },
+            #[cfg(feature = "control-flow")]
+            // SAFETY: the caller's promise.
+            Part::Framed(state) => unsafe { state.fetch(output) },
+        }
+    }
+}

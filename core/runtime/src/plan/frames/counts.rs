@@ -1,0 +1,149 @@
+//! What a node waits for, in one word.
+//!
+//! A node that is no `Merge` waits for every edge; it is dead when anything that arrived was dead:
+//!
+//! ```text
+//! bits 0..32: edges that have not arrived      bit 63: something dead arrived
+//! ```
+//!
+//! A `Merge` waits for its control edges, and for the first value or as many dead ones as it has inputs. A
+//! loop's `Merge` has one input from an `Enter` and one from a `NextIteration`, of which only one arrives in
+//! an iteration; a dead `Enter` alone makes it dead:
+//!
+//! ```text
+//! bits 0..32: control edges that have not arrived
+//! bits 32..61: dead inputs, or, where the value has arrived, the number of its input
+//! bit 62: a value has arrived      bit 63: it is dead
+//! ```
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const WAITING: u64 = 0xffff_ffff;
+const INPUT_SHIFT: u32 = 32;
+const INPUT: u64 = 0x1fff_ffff << INPUT_SHIFT;
+const LIVE: u64 = 1 << 62;
+const DEAD: u64 = 1 << 63;
+
+/// What arrives at a `Merge`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// A control edge; whether it is dead does not matter.
+    Control,
+    /// A value on this input.
+    Value(u32),
+    /// A dead value.
+    Dead,
+    /// A dead value from an `Enter`.
+    DeadEnter,
+}
+
+/// The count of a `Merge` that waits for control edges, and perhaps has its value already.
+pub(crate) fn merge(controls: u32, known: Option<u32>) -> u64 {
+    u64::from(controls) | known.map_or(0, |input| LIVE | u64::from(input) << INPUT_SHIFT)
+}
+
+/// Whether a node waits for nothing more.
+pub(crate) fn is_complete(is_merge: bool, count: u64) -> bool {
+    count & WAITING == 0 && (!is_merge || count & (LIVE | DEAD) != 0)
+}
+
+/// Whether something dead has arrived.
+pub(crate) fn is_dead(count: u64) -> bool {
+    count & DEAD != 0
+}
+
+/// The count of a node to which something dead came.
+pub(crate) fn mark_dead(count: &AtomicU64) {
+    count.fetch_or(DEAD, Ordering::Relaxed);
+}
+
+/// The input of a `Merge` that came first.
+pub(crate) fn first_input(count: u64) -> u32 {
+    ((count & INPUT) >> INPUT_SHIFT) as u32
+}
+
+/// An edge arrives at a node that is no `Merge`: when it was the last, whether the node is dead.
+pub(crate) fn arrive(count: &AtomicU64, dead: bool) -> Option<bool> {
+    if dead {
+        count.fetch_or(DEAD, Ordering::Relaxed);
+    }
+    let old = count.fetch_sub(1, Ordering::AcqRel);
+    (old & WAITING == 1).then_some(old & DEAD != 0)
+}
+
+/// The count of a `Merge` after an arrival.
+fn after(old: u64, inputs: u32, arrival: Arrival) -> u64 {
+    if matches!(arrival, Arrival::Control) {
+        return old - 1;
+    }
+    if old & (LIVE | DEAD) != 0 {
+        return old;
+    }
+    match arrival {
+        Arrival::Value(input) => (old & WAITING) | LIVE | u64::from(input) << INPUT_SHIFT,
+        Arrival::DeadEnter => old | DEAD,
+        _ => {
+            let new = old + (1 << INPUT_SHIFT);
+            if (new & INPUT) >> INPUT_SHIFT >= u64::from(inputs) { new | DEAD } else { new }
+        }
+    }
+}
+
+/// An edge arrives at a `Merge` of so many inputs: when it runs by that, whether it is dead.
+pub(crate) fn arrive_merge(count: &AtomicU64, inputs: u32, arrival: Arrival) -> Option<bool> {
+    let update = |old| Some(after(old, inputs, arrival));
+    // The closure always gives a count.
+    let old = count.fetch_update(Ordering::AcqRel, Ordering::Acquire, update).unwrap_or(0);
+    let new = after(old, inputs, arrival);
+    let runs = !is_complete(true, old) && is_complete(true, new);
+    runs.then_some(new & DEAD != 0)
+}
+
+/// A digest of a name, FNV-1a with 64 bits (offset basis and prime as in RFC 9923).
+pub(crate) fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merge_of(inputs: u32, controls: u32, arrivals: &[Arrival]) -> Vec<Option<bool>> {
+        let count = AtomicU64::new(merge(controls, None));
+        arrivals.iter().map(|&arrival| arrive_merge(&count, inputs, arrival)).collect()
+    }
+
+    #[test]
+    fn a_merge_runs_with_the_first_value_and_only_once() {
+        use Arrival::{Dead, Value};
+        assert_eq!(merge_of(2, 0, &[Dead, Value(1)]), [None, Some(false)]);
+        assert_eq!(merge_of(2, 0, &[Value(1), Dead]), [Some(false), None]);
+        assert_eq!(merge_of(2, 0, &[Value(0), Value(1)]), [Some(false), None]);
+        let count = AtomicU64::new(merge(0, None));
+        assert_eq!(arrive_merge(&count, 3, Arrival::Value(2)), Some(false));
+        assert_eq!(arrive_merge(&count, 3, Arrival::Value(1)), None);
+        assert_eq!(first_input(count.load(Ordering::Relaxed)), 2);
+    }
+
+    #[test]
+    fn a_merge_is_dead_when_all_inputs_are_or_an_enter_is() {
+        use Arrival::{Control, Dead, DeadEnter, Value};
+        assert_eq!(merge_of(2, 0, &[Dead, Dead]), [None, Some(true)]);
+        assert_eq!(merge_of(2, 0, &[DeadEnter]), [Some(true)]);
+        assert_eq!(merge_of(2, 1, &[Dead, Dead, Control]), [None, None, Some(true)]);
+        assert_eq!(merge_of(2, 2, &[Control, Value(0), Control]), [None, None, Some(false)]);
+    }
+
+    #[test]
+    fn any_other_node_waits_for_all_and_one_dead_edge_makes_it_dead() {
+        let count = AtomicU64::new(3);
+        assert_eq!(arrive(&count, false), None);
+        assert_eq!(arrive(&count, true), None);
+        assert_eq!(arrive(&count, false), Some(true));
+        let count = AtomicU64::new(1);
+        assert_eq!(arrive(&count, false), Some(false));
+        assert!(is_complete(false, count.load(Ordering::Relaxed)));
+    }
+}

@@ -1,0 +1,137 @@
+//! `malloc` and its kin, counted per thread.
+//!
+//! The dynamic linker resolves a library's `malloc` to the first definition there is, and the executable comes
+//! first: these functions serve all libraries of the process. They forward to glibc's own under their other
+//! names. Counting touches nothing but two thread-local numbers, which need no allocation themselves.
+
+use std::{cell::Cell, ffi::c_void, ptr};
+
+unsafe extern "C" {
+    fn __libc_malloc(size: usize) -> *mut c_void;
+    fn __libc_calloc(count: usize, size: usize) -> *mut c_void;
+    fn __libc_realloc(data: *mut c_void, size: usize) -> *mut c_void;
+    fn __libc_free(data: *mut c_void);
+    fn __libc_memalign(align: usize, size: usize) -> *mut c_void;
+}
+
+/// `EINVAL` and `ENOMEM` of Linux, which `posix_memalign` returns.
+const INVALID: i32 = 22;
+const NO_MEMORY: i32 = 12;
+
+/// How often memory was taken and given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    pub allocated: u64,
+    pub freed: u64,
+}
+
+thread_local! {
+    static ARMED: Cell<bool> = const { Cell::new(false) };
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
+    static FREED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// What this thread takes and gives back while `body` runs.
+pub fn counted(body: impl FnOnce()) -> Counts {
+    ALLOCATED.set(0);
+    FREED.set(0);
+    ARMED.set(true);
+    body();
+    ARMED.set(false);
+    Counts { allocated: ALLOCATED.get(), freed: FREED.get() }
+}
+
+/// A thread that ends frees after its thread-locals are gone: those calls are not counted.
+fn count(counter: &'static std::thread::LocalKey<Cell<u64>>) {
+    if ARMED.try_with(Cell::get).unwrap_or(false) {
+        let _ = counter.try_with(|count| count.set(count.get() + 1));
+    }
+}
+
+/// As C's `malloc`.
+///
+/// # Safety
+/// As C's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
+    count(&ALLOCATED);
+    // SAFETY: the caller's promise, as in all that follow.
+    unsafe { __libc_malloc(size) }
+}
+
+/// As C's `calloc`.
+///
+/// # Safety
+/// As C's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn calloc(number: usize, size: usize) -> *mut c_void {
+    count(&ALLOCATED);
+    // SAFETY: as in `malloc`.
+    unsafe { __libc_calloc(number, size) }
+}
+
+/// As C's `realloc`.
+///
+/// # Safety
+/// As C's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn realloc(data: *mut c_void, size: usize) -> *mut c_void {
+    count(&ALLOCATED);
+    // SAFETY: as in `malloc`.
+    unsafe { __libc_realloc(data, size) }
+}
+
+/// As C's `free`.
+///
+/// # Safety
+/// As C's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free(data: *mut c_void) {
+    if !data.is_null() {
+        count(&FREED);
+    }
+    // SAFETY: as in `malloc`.
+    unsafe { __libc_free(data) }
+}
+
+/// As C's `memalign`.
+///
+/// # Safety
+/// As C's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
+    count(&ALLOCATED);
+    // SAFETY: as in `malloc`.
+    unsafe { __libc_memalign(align, size) }
+}
+
+/// As C's `aligned_alloc`.
+///
+/// # Safety
+/// As C's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
+    count(&ALLOCATED);
+    // SAFETY: as in `malloc`.
+    unsafe { __libc_memalign(align, size) }
+}
+
+/// As POSIX's `posix_memalign`.
+///
+/// # Safety
+/// As POSIX's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_memalign(result: *mut *mut c_void, align: usize, size: usize) -> i32 {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
+        return INVALID;
+    }
+    count(&ALLOCATED);
+    // SAFETY: as in `malloc`.
+    let data = unsafe { __libc_memalign(align, size) };
+    if data == ptr::null_mut() {
+        return NO_MEMORY;
+    }
+    // SAFETY: the caller gives a place for the result.
+    unsafe { *result = data };
+    0
+}

@@ -1,0 +1,15 @@
+//! The zoo through loaded libraries: every op in both languages, so that each clause of "What a call carries"
+//! is used through both doors with the same result.
+
+mod zoo_calls {
+    mod asynchronous;
+    mod compute;
+    mod create;
+    mod elements;
+    mod outputs;
+    mod registration;
+    mod services;
+    mod shapes;
+    mod state;
+    mod table;
+}

@@ -1,0 +1,134 @@
+//! What the host lends.
+
+use std::sync::{Arc, Mutex};
+use tenon_framework::Code;
+use tenon_tests::{
+    bench::{Bench, elements, floats, texts},
+    zoo::Language,
+};
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+};
+
+#[test]
+fn parallel_for() {
+    for language in Language::ALL {
+        let bench = Bench::zoo(language);
+        let node = bench.node(&language.op("Parallel"));
+        for count in [0, 1, 1000, 100_000] {
+            let x: Vec<f32> = (0..count).map(|at| at as f32).collect();
+            let outputs = node.call(&[floats(&x)]).unwrap();
+            let doubled: Vec<f32> = x.iter().map(|x| x + x).collect();
+            assert_eq!(elements::<f32>(&outputs[0]), doubled, "{language:?}");
+            assert_eq!(elements::<bool>(&outputs[1]), [true], "workers are below their number");
+        }
+    }
+}
+
+#[test]
+fn knobs() {
+    for language in Language::ALL {
+        let node = language.op("Knobs");
+        let bench = Bench::zoo(language);
+        let defaults = texts(&bench.node(&node).call(&[]).unwrap()[0]);
+        assert_eq!(defaults, ["true", "42", "0.5", "hello"], "{language:?}");
+    }
+    // The values are the process's: the last host that sets them decides.
+    for language in Language::ALL {
+        let scope = language.plugin().replace('-', "_");
+        let names: Vec<String> =
+            ["enabled", "answer", "ratio", "greeting"].map(|name| format!("{scope}.{name}")).into();
+        let values = ["false", "-3", "0.25", "good day"];
+        let set: Vec<(&str, &str)> =
+            names.iter().map(String::as_str).zip(values).collect();
+        let bench = Bench::with_settings([language.zoo()], &set);
+        let found = texts(&bench.node(&language.op("Knobs")).call(&[]).unwrap()[0]);
+        assert_eq!(found, values, "{language:?}");
+    }
+}
+
+/// Takes log lines of one thread.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.0.push_str(&format!("{}={value:?} ", field.name()));
+    }
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text(format!("{} ", event.metadata().level()));
+        event.record(&mut text);
+        self.0.lock().unwrap().push(text.0);
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[test]
+fn log_line() {
+    for language in Language::ALL {
+        let bench = Bench::zoo(language);
+        let lines = Lines::default();
+        let instance =
+            bench.node(&language.op("Log")).attr("message", "a line of the zoo").create().unwrap();
+        tracing::subscriber::with_default(lines.clone(), || {
+            tenon_host::instance::call_once(&instance, &[], &bench.env).unwrap();
+        });
+        let lines = lines.0.lock().unwrap();
+        let plugin = language.plugin();
+        let wanted = |line: &&String| {
+            line.starts_with("WARN") && line.contains("a line of the zoo") && line.contains(plugin)
+        };
+        assert_eq!(lines.iter().filter(wanted).count(), 1, "{language:?}: {lines:?}");
+    }
+}
+
+#[test]
+fn host_memory() {
+    for language in Language::ALL {
+        let bench = Bench::zoo(language);
+        let node = |n: i64| bench.node(&language.op("HostMemory")).attr("n", n);
+        assert_eq!(elements::<i64>(&node(4).call(&[]).unwrap()[0]), [0, 1, 4, 9], "{language:?}");
+        let error = node(1 << 40).call(&[]).unwrap_err();
+        assert_eq!(error.code, Code::INVALID_ARGUMENT, "{error}");
+    }
+}
+
+#[test]
+fn names_and_clocks() {
+    for language in Language::ALL {
+        let bench = Bench::zoo(language);
+        let outputs = bench.node(&language.op("Names")).named("outer/inner").call(&[]).unwrap();
+        assert_eq!(texts(&outputs[0]), ["outer/inner"], "{language:?}");
+        assert_eq!(elements::<bool>(&outputs[1]), [true], "one clock, which goes forward");
+    }
+}
+
+#[test]
+fn path_of_the_plugin() {
+    let bench = Bench::zoo(Language::C);
+    let outputs = bench.node("ZooCPath").call(&[]).unwrap();
+    let path = std::fs::canonicalize(Language::C.zoo()).unwrap();
+    assert_eq!(texts(&outputs[0]), [path.to_string_lossy()]);
+}

@@ -39,9 +39,8 @@ fn failure(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
 #[test]
 fn a_kernel_that_returns_an_error_is_named_with_its_message() {
     survives(ZOO, &[], failure, |session| {
-        let expected = format!(
-            "node 'bad' (ZooFailure): the disk is wet [on {CPU}, kernel of zoo-rust]"
-        );
+        let expected =
+            format!("node 'bad' (ZooFailure): the disk is wet [on {CPU}, kernel of zoo-rust]");
         fails(session, Code::DATA_LOSS, &expected);
     });
 }
@@ -119,7 +118,8 @@ fn an_output_of_the_wrong_rank_is_found() {
         let x = floats(&[1.0, 2.0]).reshaped(&[1, 2]).expect("two elements");
         let error = step_error(run(session, &[("x", x)], &["bad"]));
         assert_eq!(error.code, Code::INTERNAL);
-        let expected = "output 0 has shape [3], the shape function said [?,2]: one of the two is wrong";
+        let expected =
+            "output 0 has shape [3], the shape function said [?,2]: one of the two is wrong";
         assert_eq!(&*error.message, expected);
     });
 }
@@ -143,9 +143,8 @@ fn asynchronous(mode: &str) -> impl Fn(&mut GraphBuilder<'_>) -> Result<(), Grap
 #[test]
 fn a_foreign_thread_that_fails_fails_the_step() {
     survives(ZOO, &[], asynchronous("error"), |session| {
-        let expected = format!(
-            "node 'bad' (ZooAsync): zoo error on a thread [on {CPU}, kernel of zoo-rust]"
-        );
+        let expected =
+            format!("node 'bad' (ZooAsync): zoo error on a thread [on {CPU}, kernel of zoo-rust]");
         fails(session, Code::ABORTED, &expected);
     });
 }
@@ -190,7 +189,10 @@ fn a_call_that_outlives_its_step_hurts_nobody() {
             let result = run_with(&session, &[], &["bad"], &within(Duration::from_millis(20)));
             let error = step_error(result);
             assert!(begin.elapsed() < Duration::from_millis(800), "the step waited for the kernel");
-            assert_eq!((error.code, error.to_string().as_str()), (Code::DEADLINE_EXCEEDED, DEADLINE));
+            assert_eq!(
+                (error.code, error.to_string().as_str()),
+                (Code::DEADLINE_EXCEEDED, DEADLINE)
+            );
             good_step(&session);
         }
     }
@@ -274,11 +276,12 @@ fn a_step_is_cancelled_from_another_thread() {
         assert_eq!(error.code, Code::CANCELLED);
         assert!(begin.elapsed() < Duration::from_secs(5));
         // The token stays cancelled: the next step under it does not begin.
-        let error = step_error(run_with(session, &[("good_x", floats(&[1.0]))], &["good_y"], &options));
-        assert_eq!((error.code, error.to_string().as_str()), (
-            Code::CANCELLED,
-            "step: the step was cancelled"
-        ));
+        let error =
+            step_error(run_with(session, &[("good_x", floats(&[1.0]))], &["good_y"], &options));
+        assert_eq!(
+            (error.code, error.to_string().as_str()),
+            (Code::CANCELLED, "step: the step was cancelled")
+        );
     });
 }
 

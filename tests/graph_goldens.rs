@@ -44,7 +44,8 @@ const NOT_YET: &[NotYet] = &[
 ];
 
 /// Graphs of which ACCEL computes nothing: their nodes name other devices, or stand with nodes that do.
-const NOTHING_ON_ACCEL: &[(&str, Placing)] = &[("colocation", Placing::Split)];
+const NOTHING_ON_ACCEL: &[(&str, Placing)] =
+    &[("colocation", Placing::Split), ("partial_devices", Placing::Split)];
 
 /// A step that hangs fails instead.
 const DEADLINE: Duration = Duration::from_secs(30);

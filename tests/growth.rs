@@ -57,10 +57,8 @@ const FIELDS: &[FieldLayout] = &[
 ];
 const GROWN: StructLayout =
     StructLayout { name: "ExtCost", size: size_of::<GrownCost>(), fields: FIELDS };
-static LATER: ExtLayout = ExtLayout {
-    tag: ext_tags::COST,
-    versions: &[GROWN.earlier(3, size_of::<ExtCost>()), GROWN],
-};
+static LATER: ExtLayout =
+    ExtLayout { tag: ext_tags::COST, versions: &[GROWN.earlier(3, size_of::<ExtCost>()), GROWN] };
 
 /// What a later host reads: the numbers of version 1, and the further one where it is there.
 #[derive(Debug, Default, PartialEq)]
@@ -118,8 +116,7 @@ fn read_later(path: &Path) -> Read {
         let door = *library.get::<CPluginFn>(b"tenon_plugin_v1").unwrap();
         let plugin: *const PluginV1 = door(tenon_abi::ABI_MAJOR, tenon_abi::ABI_MINOR);
         let register = (*plugin).register_all.unwrap();
-        let code =
-            register(ptr::null(), ptr::from_mut(&mut read).cast(), &table, ptr::null_mut());
+        let code = register(ptr::null(), ptr::from_mut(&mut read).cast(), &table, ptr::null_mut());
         // It stays mapped, as a host would leave it.
         std::mem::forget(library);
         code
@@ -136,7 +133,11 @@ fn a_later_host_reads_an_old_a_new_and_no_link() {
     assert_eq!(none, Read { numbers: None, per_byte: None, agrees: true });
     let new = read_later(&fixtures::growth("version2"));
     assert_eq!((new.numbers, new.per_byte), (Some((100.0, 2.0)), Some(0.5)));
-    assert!(new.agrees, "version 2 is laid out as the later host knows it: {:#x}", ext_hash(&GROWN));
+    assert!(
+        new.agrees,
+        "version 2 is laid out as the later host knows it: {:#x}",
+        ext_hash(&GROWN)
+    );
 }
 
 #[test]

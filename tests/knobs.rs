@@ -2,9 +2,7 @@
 
 use tenon_graph::{GraphBuilder, GraphError};
 use tenon_runtime::{
-    Runtime, RuntimeError, RuntimeOptions,
-    framework::device::base::DeviceBase,
-    host::Settings,
+    Runtime, RuntimeError, RuntimeOptions, framework::device::base::DeviceBase, host::Settings,
 };
 use tenon_tests::session::{library, run, session, turn};
 

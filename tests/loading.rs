@@ -209,7 +209,8 @@ fn a_refusal_at_door_1_is_final() {
 #[test]
 fn a_changed_layout() {
     let error = refused(fixtures::changed_layout());
-    let parts = ["flags", "expected u32", "found i32", "build the plugin with this host's tenon-sdk"];
+    let parts =
+        ["flags", "expected u32", "found i32", "build the plugin with this host's tenon-sdk"];
     let error = says(error, "changed_layout", Step::Layout, &parts);
     let LoadError::Layout { difference, .. } = error else { panic!("{error}") };
     assert!(difference.starts_with("Root / v1 / PluginV1 / "), "{difference}");
@@ -295,7 +296,12 @@ fn a_name_that_is_taken() {
     plugins.load([Language::Rust.zoo()]).into_result().unwrap();
     let error = plugins.load([fixtures::c("name_taken")]).into_result().unwrap_err();
     assert!(matches!(error, LoadError::NameTaken { .. }), "{error}");
-    says(error, "name_taken", Step::Commit, &["a plugin of this name is loaded from", "replace it"]);
+    says(
+        error,
+        "name_taken",
+        Step::Commit,
+        &["a plugin of this name is loaded from", "replace it"],
+    );
 }
 
 #[test]

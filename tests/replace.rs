@@ -2,10 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use tenon_graph::{GraphBuilder, GraphError};
-use tenon_runtime::{
-    CallableOptions, RunOptions, Session,
-    framework::PartialShape,
-};
+use tenon_runtime::{CallableOptions, RunOptions, Session, framework::PartialShape};
 use tenon_tests::session::{floats, library, run, runtime, session, turn, values};
 
 /// A variable of the zoo's that a kernel of the second plugin updates by 3.
@@ -42,7 +39,8 @@ fn refresh_takes_the_new_build_and_keeps_the_variables() {
     assert_eq!(sum(&session), 3.0);
     target(&session, "update");
     assert_eq!(sum(&session), 9.0, "the first build multiplies");
-    let (info, _) = runtime.replace(&library("zoo_second_next")).expect("it is a build of the same plugin");
+    let (info, _) =
+        runtime.replace(&library("zoo_second_next")).expect("it is a build of the same plugin");
     assert_eq!((info.name.as_str(), info.version.as_str()), ("zoo-second", "0.2.0"));
     target(&session, "update");
     update.run(&[], &mut Vec::new()).expect("a step");

@@ -212,11 +212,15 @@ fn close_ends_steps_in_flight() {
         });
         good_step(&session);
         std::thread::scope(|scope| {
-            let steps: Vec<_> = (0..3).map(|_| scope.spawn(|| run(&session, &[], &["waits"]))).collect();
+            let steps: Vec<_> =
+                (0..3).map(|_| scope.spawn(|| run(&session, &[], &["waits"]))).collect();
             std::thread::sleep(Duration::from_millis(30));
             let begin = Instant::now();
             session.close();
-            assert!(begin.elapsed() < Duration::from_secs(10), "close does not wait for the kernel");
+            assert!(
+                begin.elapsed() < Duration::from_secs(10),
+                "close does not wait for the kernel"
+            );
             for step in steps {
                 let error = step.join().expect("no panic").expect_err("the step was cancelled");
                 assert!(
@@ -242,14 +246,15 @@ fn refresh_plans_anew_and_callables_follow() {
     callable.run(std::slice::from_ref(&feed), &mut fetched).expect("a step");
     let options = RunOptions::default();
     let compile_ns = || {
-        let (_, metadata) = run_with(&session, &[("x", feed.clone())], &["y"], &options).expect("a step");
+        let (_, metadata) =
+            run_with(&session, &[("x", feed.clone())], &["y"], &options).expect("a step");
         metadata.compile_ns
     };
     assert_eq!(compile_ns(), 0, "the callable's plan serves");
     session.refresh().expect("nothing has changed");
     assert_ne!(compile_ns(), 0, "the plan was made anew");
     assert_eq!(compile_ns(), 0);
-    callable.run(&[feed.clone()], &mut fetched).expect("it follows");
+    callable.run(std::slice::from_ref(&feed), &mut fetched).expect("it follows");
     assert_eq!(values(&fetched[0]), [5.0]);
 }
 
@@ -323,7 +328,8 @@ fn a_trace_has_a_span_for_every_kernel() {
         run_with(&session, &feeds, &["elsewhere", "planned"], &options).expect("a step");
         let spans = spans.0.lock().expect("no panic under the lock");
         for node in ["product", "difference", "y", "traced", "elsewhere", "planned"] {
-            let of_node: Vec<_> = spans.iter().filter(|span| span.0 == node && span.1.is_empty()).collect();
+            let of_node: Vec<_> =
+                spans.iter().filter(|span| span.0 == node && span.1.is_empty()).collect();
             assert_eq!(of_node.len(), 1, "node {node} in {spans:?}");
             assert!(of_node[0].2 <= of_node[0].3);
         }

@@ -141,7 +141,10 @@ fn kernels_are_enqueued() {
             assert_eq!(elements::<f32>(&outputs[0]), [3.0, -6.0], "{language:?}");
         }
         let empty = [floats(&[]), scalar(3i32)];
-        assert_eq!(elements::<f32>(&call_once(&instance, &empty, &bench.env).unwrap()[0]), [0f32; 0]);
+        assert_eq!(
+            elements::<f32>(&call_once(&instance, &empty, &bench.env).unwrap()[0]),
+            [0f32; 0]
+        );
         let error = call_once(&instance, &[floats(&[1.0]), no_ints()], &bench.env).unwrap_err();
         assert_eq!(error.code, Code::INVALID_ARGUMENT, "{language:?}: {error}");
     }
@@ -241,8 +244,8 @@ fn lost_device() {
         let told = Arc::new(Mutex::new(Vec::new()));
         let (list, name) = (told.clone(), device.name().clone());
         let _subscription = bench.plugins.subscribe(move |event| {
-            if let RegistryEvent::DeviceLost { name, reason, .. } = event {
-                list.lock().unwrap().push((name.clone(), reason.to_string()));
+            if let RegistryEvent::DeviceLost { device, reason } = event {
+                list.lock().unwrap().push((device.clone(), reason.clone()));
             }
         });
         let mut node = bench.node(&language.op("DeviceLose"));

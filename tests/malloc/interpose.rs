@@ -4,7 +4,7 @@
 //! first: these functions serve all libraries of the process. They forward to glibc's own under their other
 //! names. Counting touches nothing but two thread-local numbers, which need no allocation themselves.
 
-use std::{cell::Cell, ffi::c_void, ptr};
+use std::{cell::Cell, ffi::c_void};
 
 unsafe extern "C" {
     fn __libc_malloc(size: usize) -> *mut c_void;
@@ -121,14 +121,18 @@ pub unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void
 /// # Safety
 /// As POSIX's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_memalign(result: *mut *mut c_void, align: usize, size: usize) -> i32 {
+pub unsafe extern "C" fn posix_memalign(
+    result: *mut *mut c_void,
+    align: usize,
+    size: usize,
+) -> i32 {
     if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
         return INVALID;
     }
     count(&ALLOCATED);
     // SAFETY: as in `malloc`.
     let data = unsafe { __libc_memalign(align, size) };
-    if data == ptr::null_mut() {
+    if data.is_null() {
         return NO_MEMORY;
     }
     // SAFETY: the caller gives a place for the result.

@@ -229,13 +229,17 @@ impl<'b> Node<'b> {
         call_donating(&self.create()?, inputs, &self.bench.env)
     }
 
-    /// Runs the op's shape function on what is known of the inputs.
+    /// Runs the op's shape function on what is known of the inputs, whose unknown dimensions are `symbols`.
     ///
     /// # Errors
     /// What the shape function refuses.
-    pub fn infer(&self, inputs: &[&ValueInfo]) -> Result<Vec<ValueInfo>, KernelError> {
+    pub fn infer(
+        &self,
+        inputs: &[&ValueInfo],
+        symbols: &mut Symbols,
+    ) -> Result<Vec<ValueInfo>, KernelError> {
         let resolved = self.resolve();
-        infer(&resolved.op, &resolved.attrs, inputs, &mut Symbols::default())
+        infer(&resolved.op, &resolved.attrs, inputs, symbols)
     }
 }
 

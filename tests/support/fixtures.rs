@@ -109,10 +109,10 @@ pub fn changed_layout() -> PathBuf {
         run(cargo()
             .args(["build", "--offline", "--quiet", "-p", "fixture-changed-layout"])
             .env_remove("RUSTFLAGS")
-            .env("CARGO_TARGET_DIR", target.join("changed"))
+            .env("CARGO_TARGET_DIR", &target)
             .current_dir(&workspace));
     });
-    built(&target.join("changed"), "debug", "fixture_changed_layout")
+    built(&target, "debug", "fixture_changed_layout")
 }
 
 fn read(path: &Path) -> String {
@@ -174,7 +174,8 @@ fn workspace_manifest() -> String {
     format!(
         "[workspace]\nresolver = \"3\"\nmembers = [\"abi\", \"plugin\"]\n\n{}\n\n\
          [workspace.dependencies]\ntenon-abi = {{ path = \"abi\" }}\n{}\n\n\
-         [workspace.lints.rust]\nunsafe_op_in_unsafe_fn = \"deny\"\n",
+         [workspace.lints.rust]\nunsafe_op_in_unsafe_fn = \"deny\"\n\n\
+         [profile.dev]\ndebug = false\n",
         &root[begin..after],
         line("abi_stable"),
     )

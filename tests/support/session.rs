@@ -247,7 +247,8 @@ impl Account {
             ));
         }
         let harness = locked(&HARNESS);
-        let more = now.threads.difference(&self.threads).filter(|&thread| !harness.contains(thread));
+        let more =
+            now.threads.difference(&self.threads).filter(|&thread| !harness.contains(thread));
         let more: Vec<String> = more
             .map(|&thread| thread_name(thread))
             .filter(|name| !(self.pools_live && name.ends_with("(tenon-blocking)")))
@@ -262,9 +263,9 @@ impl Account {
 
 fn entries(folder: &str) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(folder).expect("the system tells what a process holds");
-    let named = entries.flatten().map(|entry| {
-        (entry.file_name().to_string_lossy().into_owned(), entry.path())
-    });
+    let named = entries
+        .flatten()
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()));
     named.collect()
 }
 

@@ -77,7 +77,11 @@ impl Language {
 pub fn plugin(name: &str) -> PathBuf {
     let file = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let path = deps().join(&file);
-    assert!(path.is_file(), "{}: not built; is it a dependency in tests/Cargo.toml?", path.display());
+    assert!(
+        path.is_file(),
+        "{}: not built; is it a dependency in tests/Cargo.toml?",
+        path.display()
+    );
     path
 }
 

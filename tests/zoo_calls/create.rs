@@ -50,8 +50,16 @@ fn attribute_lists() {
             .attr("funcs", list(AttrList::Func(vec![function("f"), function("g")])))
             .call(&[])
             .unwrap();
-        let expected =
-            ["1;-2;", "0.25;3.5;", "true;false;", "a;bc;", "1;7;", "[];<unknown>;", "1x2;3x1;", "f;g;"];
+        let expected = [
+            "1;-2;",
+            "0.25;3.5;",
+            "true;false;",
+            "a;bc;",
+            "1;7;",
+            "[];<unknown>;",
+            "1x2;3x1;",
+            "f;g;",
+        ];
         assert_eq!(texts(&outputs[0]), expected, "{language:?}");
     }
 }

@@ -35,7 +35,8 @@ fn strings() {
         let long = "long ".repeat(1000);
         let values = ["", "abc", "gone", &long, "nul\0"];
         let x = Tensor::from_strings(&[5], &values).unwrap();
-        let instance = bench.node(&language.op("Strings")).attr("removed", "gone").create().unwrap();
+        let instance =
+            bench.node(&language.op("Strings")).attr("removed", "gone").create().unwrap();
         let reversed = |text: &str| text.chars().rev().collect::<String>();
         let inputs = [x];
         let mut call = PreparedCall::new(&instance, &inputs, &bench.env).unwrap();
@@ -62,8 +63,7 @@ fn variants() {
         };
         let read = |v: &Tensor| elements::<f32>(&call("VariantRead", std::slice::from_ref(v)))[0];
         assert_eq!(live(&bench, language), 0);
-        let (a, b) =
-            (call("VariantMake", &[scalar(2.5f32)]), call("VariantMake", &[scalar(4f32)]));
+        let (a, b) = (call("VariantMake", &[scalar(2.5f32)]), call("VariantMake", &[scalar(4f32)]));
         assert_eq!((read(&a), read(&b)), (2.5, 4.0), "{language:?}");
         let copy = call("VariantClone", std::slice::from_ref(&a));
         let zeros = call("VariantZeros", std::slice::from_ref(&a));
@@ -116,7 +116,9 @@ fn host_side_of_variants(v: &Tensor) {
 
 fn a_variant_of_another_type_is_refused() {
     let bench = Bench::with(Language::ALL.map(Language::zoo));
-    for (made, reader) in [("ZooVariantMake", "ZooCVariantRead"), ("ZooCVariantMake", "ZooVariantRead")] {
+    for (made, reader) in
+        [("ZooVariantMake", "ZooCVariantRead"), ("ZooCVariantMake", "ZooVariantRead")]
+    {
         let v = bench.node(made).call(&[floats(&[1.0])]).unwrap();
         let error = bench.node(reader).call(&v).unwrap_err();
         assert_eq!(error.code, Code::INVALID_ARGUMENT);

@@ -41,8 +41,7 @@ fn knobs() {
         let names: Vec<String> =
             ["enabled", "answer", "ratio", "greeting"].map(|name| format!("{scope}.{name}")).into();
         let values = ["false", "-3", "0.25", "good day"];
-        let set: Vec<(&str, &str)> =
-            names.iter().map(String::as_str).zip(values).collect();
+        let set: Vec<(&str, &str)> = names.iter().map(String::as_str).zip(values).collect();
         let bench = Bench::with_settings([language.zoo()], &set);
         let found = texts(&bench.node(&language.op("Knobs")).call(&[]).unwrap()[0]);
         assert_eq!(found, values, "{language:?}");

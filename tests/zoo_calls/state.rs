@@ -1,7 +1,7 @@
 //! State that outlives a call.
 
 use std::sync::{Mutex, PoisonError};
-use tenon_abi::{Code as AbiCode, Slot, slot_flags};
+use tenon_abi::{Slot, slot_flags};
 use tenon_framework::{Code, Tensor};
 use tenon_host::{
     call::{CallFrame, StepEnv, Value},
@@ -199,21 +199,22 @@ fn kept_tensors() {
     }
 }
 
-/// Calls a kernel on slots as they are, references among them; gives its first output's slot, if it has one.
-fn call_on_slots(instance: &KernelInstance, inputs: &[Slot], env: &StepEnv) -> (Slot, Value) {
+/// Calls a kernel on slots as they are, references among them; gives the slot of its output, and the value that
+/// the slot points into.
+fn call_on_slots(instance: &KernelInstance, inputs: &[Slot], env: &StepEnv) -> (Slot, Box<Value>) {
     let node = instance.node();
     let slots: Box<[*const Slot]> = inputs.iter().map(std::ptr::from_ref).collect();
     let values = vec![std::ptr::null_mut(); inputs.len()].into_boxed_slice();
-    let (mut output, mut value) = (Slot::EMPTY, Value::default());
-    if let Some(spec) = node.outputs.first() {
-        output = Slot { dtype: spec.dtype.base(), memory: spec.memory.kind(), ..Slot::EMPTY };
-    }
-    // SAFETY: all that the frame points to outlives it; the kernel has at most one output.
+    let [spec] = &node.outputs[..] else { panic!("{instance:?} has one output") };
+    let mut output = Slot { dtype: spec.dtype.base(), memory: spec.memory.kind(), ..Slot::EMPTY };
+    let mut value = Box::new(Value::default());
+    // SAFETY: all that the frame points to outlives it; the kernel has one output.
     unsafe {
-        let mut frame = Box::new(CallFrame::new(node, env, slots, values, &mut output, &mut value));
+        let mut frame =
+            Box::new(CallFrame::new(node, env, slots, values, &mut output, &mut *value));
         frame.settle();
         let code = instance.compute()(instance.state(), &frame.call);
-        assert_eq!(code, AbiCode::OK, "{:?}: {}", instance, frame.take_error(code));
+        assert_eq!(code, Code::OK, "{instance:?}: {}", frame.take_error(code));
         frame.end();
     }
     (output, value)

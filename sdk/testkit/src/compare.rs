@@ -59,9 +59,9 @@ pub enum Mismatch {
     /// Another shape.
     Shape {
         /// What was expected.
-        expected: Shape,
+        expected: Box<Shape>,
         /// What was found.
-        got: Shape,
+        got: Box<Shape>,
     },
     /// Wrong elements.
     Values {
@@ -115,7 +115,7 @@ pub fn compare_shape(got: &Tensor, expected: &Shape) -> Result<(), Mismatch> {
     if got.shape() == expected {
         return Ok(());
     }
-    Err(Mismatch::Shape { expected: *expected, got: *got.shape() })
+    Err(Mismatch::Shape { expected: Box::new(*expected), got: Box::new(*got.shape()) })
 }
 
 fn differences(

@@ -33,32 +33,42 @@ pub fn run_op(
         return report;
     }
     for case in cases {
-        if let Some(exception) = exceptions.unsupported(op, &case.name) {
-            report.skip(&case.name, exception.reason);
-            continue;
-        }
-        let outcome = match exceptions.refused_with_shapes(op, &case.name) {
-            Some(_) => run_refused_with_shapes(harness, case, label),
-            None => harness.run(case, label),
-        };
-        let excused = exceptions.expected_failure(op, &case.name);
-        match (outcome, excused) {
-            (Outcome::Passed, None) => report.pass(),
-            (Outcome::Passed, Some(exception)) => {
-                report.fail(&case.name, format!("passes, though it is excepted: {exception}"));
-            }
-            (Outcome::NoKernel(reason), _) => match without_kernel {
-                WithoutKernel::IsSkipped => report.skip(&case.name, "no kernel takes it"),
-                WithoutKernel::Fails => report.fail(&case.name, reason),
-            },
-            (Outcome::Failed(_), Some(exception)) => report.skip(&case.name, exception.reason),
-            (Outcome::Failed(failure), None) => report.fail(&case.name, failure.to_string()),
-        }
+        run_case(harness, case, label, exceptions, without_kernel, &mut report);
     }
     for stale in exceptions.stale(op, cases.iter().map(|case| case.name.as_str())) {
         report.fail(stale.case, format!("no case is covered by the exception {stale}"));
     }
     report
+}
+
+fn run_case(
+    harness: &Harness,
+    case: &GoldenCase,
+    label: Option<&str>,
+    exceptions: &Exceptions<'_>,
+    without_kernel: WithoutKernel,
+    report: &mut OpReport,
+) {
+    let (op, name) = (&case.op, &case.name);
+    if let Some(exception) = exceptions.unsupported(op, name) {
+        return report.skip(name, exception.reason);
+    }
+    let outcome = match exceptions.refused_with_shapes(op, name) {
+        Some(_) => run_refused_with_shapes(harness, case, label),
+        None => harness.run(case, label),
+    };
+    match (outcome, exceptions.expected_failure(op, name)) {
+        (Outcome::Passed, None) => report.pass(),
+        (Outcome::Passed, Some(exception)) => {
+            report.fail(name, format!("passes, though it is excepted: {exception}"));
+        }
+        (Outcome::NoKernel(reason), _) => match without_kernel {
+            WithoutKernel::IsSkipped => report.skip(name, "no kernel takes it"),
+            WithoutKernel::Fails => report.fail(name, reason),
+        },
+        (Outcome::Failed(_), Some(exception)) => report.skip(name, exception.reason),
+        (Outcome::Failed(failure), None) => report.fail(name, failure.to_string()),
+    }
 }
 
 /// Passes where the case passes with unknown shapes, and the shape function refuses known ones.

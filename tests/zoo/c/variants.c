@@ -110,7 +110,11 @@ static TenonCode make(TenonKernelState *state, const TenonCall *call)
     void *value = NULL;
     TenonCode code = zoo_take_float(call, 0, &amount);
     (void)state;
-    return code != TENON_OK ? code : give(call, make_amount(amount, &value), value);
+    if (code != TENON_OK) {
+        return code;
+    }
+    code = make_amount(amount, &value);
+    return give(call, code, value);
 }
 
 static TenonCode read_amount(TenonKernelState *state, const TenonCall *call)

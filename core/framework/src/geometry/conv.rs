@@ -77,6 +77,16 @@ impl Conv2dGeometry {
     /// Geometry of `DepthwiseConv2dNative`; fails as [`Conv2dGeometry::new`] does, and when the filter's
     /// channels are not the input's.
     pub fn depthwise(params: &Conv2dParams<'_>) -> Result<Conv2dGeometry> {
+        // TensorFlow calls such strides invalid here, and unimplemented for `Conv2D`.
+        let strides = [
+            (0, "the stride over the batch"),
+            (params.format.channel_dim(4), "the stride over the depth"),
+        ];
+        for (dim, what) in strides {
+            if let Some(&found) = params.strides.get(dim).filter(|&&stride| stride != 1) {
+                return Err(GeometryError::SizeMismatch { what, expected: 1, found });
+            }
+        }
         let mut sizes = Sizes::new(params)?;
         let (filter_channels, multiplier) = (params.filter[2], params.filter[3]);
         positive("the filter's input depth", filter_channels)?;

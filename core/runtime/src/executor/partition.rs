@@ -21,7 +21,7 @@ use std::{
     time::Instant,
 };
 use tenon_abi::{Code, Slot, slot_flags};
-use tenon_framework::{KernelError, Tensor, device::base::StreamId, sync::Mutex, tensor::Buffer};
+use tenon_framework::{KernelError, Tensor, device::base::StreamId, sync::{Mutex, rank}, tensor::Buffer};
 use tenon_host::call::{CallFrame, StepEnv, Value, fill_slot, monotonic_ns};
 
 /// One execution in so many is measured.
@@ -81,7 +81,7 @@ impl<P: Propagate> PartitionState<P> {
             shared,
             rendezvous,
             stream,
-            keep_alive: Mutex::new(Vec::new()),
+            keep_alive: Mutex::ranked(rank::STEP, Vec::new()),
             host_only,
             slots,
             values,

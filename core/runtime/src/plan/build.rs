@@ -40,10 +40,10 @@ pub(crate) trait PlanSource {
     /// The ends of a transfer.
     fn transfer(&self, transfer: &tenon_graph::Transfer) -> Transfer;
     /// The frame to which a node's outputs belong.
-    #[cfg(feature = "control-flow")]
+    #[cfg_attr(not(feature = "control-flow"), allow(dead_code, reason = "frames ask for it"))]
     fn gives_to(&self, node: NodeId) -> FrameId;
     /// Whether an `Enter` brings its value into every iteration.
-    #[cfg(feature = "control-flow")]
+    #[cfg_attr(not(feature = "control-flow"), allow(dead_code, reason = "frames ask for it"))]
     fn is_loop_constant(&self, node: NodeId) -> bool;
     /// Host memory.
     fn host_memory(&self) -> &Arc<dyn TensorMemory>;
@@ -228,7 +228,8 @@ impl<'p> Builder<'p> {
                     self.sites.fetches.push((index, output));
                 }
                 PartKind::Node(_)
-                    if node.control_inputs.is_empty()
+                    if self.gives[at]
+                        && node.control_inputs.is_empty()
                         && self.outputs.get(first as usize).is_some_and(|output| {
                             !node.output_types.is_empty() && output.constant.is_some()
                         }) => {}

@@ -230,8 +230,8 @@ struct Report {
 /// Answers what building the plans asks.
 struct Planner<'p> {
     placed: &'p Placed<'p>,
-    #[cfg(feature = "control-flow")]
-    frames: &'p tenon_graph::Frames,
+    #[cfg_attr(not(feature = "control-flow"), allow(dead_code, reason = "frames ask for it"))]
+    frames: &'p Frames,
     report: RefCell<Report>,
 }
 
@@ -293,13 +293,11 @@ impl PlanSource for Planner<'_> {
         Transfer { key, source, destination, to_device_memory }
     }
 
-    #[cfg(feature = "control-flow")]
     fn gives_to(&self, id: NodeId) -> FrameId {
         let at = self.placed.sub.position(id);
         at.map_or(FrameId::ROOT, |at| self.frames.gives_to[at])
     }
 
-    #[cfg(feature = "control-flow")]
     fn is_loop_constant(&self, id: NodeId) -> bool {
         let attrs = &self.placed.graph().node(id).attrs;
         matches!(attrs.get("is_constant"), Some(AttrValue::Bool(true)))

@@ -29,6 +29,7 @@ use std::{
 };
 use tenon_framework::{
     Tensor,
+    device::DeviceName,
     registry::Registry,
     sync::{Mutex, rank},
 };
@@ -73,6 +74,9 @@ impl Session {
     /// # Errors
     /// Options that name no device or knob.
     pub fn new(runtime: &Runtime, options: SessionOptions) -> Result<Session, RuntimeError> {
+        if let Some(name) = &options.device {
+            DeviceName::parse(name).map_err(|error| RuntimeError::Device(error.to_string()))?;
+        }
         let registry = runtime.registry();
         let graph = Arc::new(Graph::new());
         let inner = Inner {

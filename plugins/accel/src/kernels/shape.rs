@@ -7,6 +7,12 @@ use tenon_sdk::{
 };
 
 fn transpose<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    if c.dims(1).len() != 1 {
+        let found = c.dims(1);
+        return Err(KernelError::invalid_argument(format!(
+            "perm: expected a vector, found shape {found:?}"
+        )));
+    }
     let plan = TransposePlan::new(c.dims(0), &c.integers(1)?)?;
     let launch = Launch::new(c)?;
     let (x, y) = (launch.input::<T>(0)?, launch.output::<T>(0, plan.output_dims())?);

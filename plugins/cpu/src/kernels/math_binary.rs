@@ -65,11 +65,8 @@ fn add_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 /// The order is TensorFlow's, since every addition rounds: of `n` inputs the first `n % 8` (8 and 9 for 0 and
 /// 1) from left to right, then sums of eight at a time.
 fn add_n<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let dims = c.dims(0);
-    let inputs: Vec<&[T]> = (0..c.input_count())
-        .map(|i| Ok(c.input::<T>(i)?.data))
-        .collect::<Result<_, KernelError>>()?;
-    if let Some(i) = (0..inputs.len()).find(|&i| c.dims(i) != dims) {
+    let (dims, count) = (c.dims(0), c.input_count());
+    if let Some(i) = (0..count).find(|&i| c.dims(i) != dims) {
         return Err(KernelError::invalid_argument(format!(
             "inputs to AddN must have the same shape: input 0 has {dims:?}, input {i} has {:?}",
             c.dims(i)
@@ -78,25 +75,51 @@ fn add_n<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let y = c.output::<T>(0, dims)?.data;
     let len = y.len();
     let y = Parts::new(y);
-    for_elements(c, len, 0.1 * inputs.len() as f64, |range| {
-        // SAFETY: ranges of one split are disjoint.
-        sum_inputs(&inputs, range.clone(), unsafe { y.part(range) });
-    })
+    // Some at a time, so that the list of them takes no memory from the heap.
+    let mut inputs: [&[T]; BATCH] = [&[]; BATCH];
+    let (mut done, mut first) = (0, leading(count));
+    while done < count {
+        let some = (count - done).min(first + (BATCH - first) / 8 * 8);
+        for (at, input) in inputs[..some].iter_mut().enumerate() {
+            *input = c.input::<T>(done + at)?.data;
+        }
+        let (first_ones, rest) = inputs[..some].split_at(first);
+        for_elements(c, len, 0.1 * some as f64, |range| {
+            // SAFETY: ranges of one split are disjoint.
+            sum_inputs(first_ones, rest, range.clone(), unsafe { y.part(range) });
+        })?;
+        (done, first) = (done + some, 0);
+    }
+    Ok(())
 }
 
-/// Sums a range of the inputs, a block that stays in the cache at a time.
-fn sum_inputs<T: Compute>(inputs: &[&[T]], range: std::ops::Range<usize>, y: &mut [T]) {
+/// Inputs that are read in one pass over the output.
+const BATCH: usize = 64;
+
+/// How many of `count` inputs are added from left to right before the sums of eight.
+fn leading(count: usize) -> usize {
+    match count % 8 {
+        r @ (0 | 1) => (r + 8).min(count),
+        r => r,
+    }
+}
+
+/// Sums a range of the inputs, a block that stays in the cache at a time: `first` from left to right, where
+/// there are any, then eight of the rest at a time, onto what is there.
+fn sum_inputs<T: Compute>(
+    first: &[&[T]],
+    rest: &[&[T]],
+    range: std::ops::Range<usize>,
+    y: &mut [T],
+) {
     const BLOCK: usize = 512;
     let mut eight = [T::ZERO; BLOCK];
-    let first = match inputs.len() % 8 {
-        r @ (0 | 1) => (r + 8).min(inputs.len()),
-        r => r,
-    };
-    let (first, rest) = inputs.split_at(first);
     for (block, y) in y.chunks_mut(BLOCK).enumerate() {
         let start = range.start + block * BLOCK;
         let end = start + y.len();
-        left_to_right(first, start..end, y);
+        if !first.is_empty() {
+            left_to_right(first, start..end, y);
+        }
         for inputs in rest.chunks(8) {
             let eight = &mut eight[..y.len()];
             left_to_right(inputs, start..end, eight);
@@ -178,7 +201,8 @@ mod tests {
             let mut expected = vec![f16::ZERO; 700];
             reference::add_n(&inputs, &mut expected);
             let mut found = vec![f16::ZERO; 600];
-            sum_inputs(&inputs, 100..700, &mut found);
+            let (first, rest) = inputs.split_at(leading(n));
+            sum_inputs(first, rest, 100..700, &mut found);
             assert_eq!(found, expected[100..], "{n} inputs");
         }
     }

@@ -83,7 +83,10 @@ impl DeviceKind for ZooDevice {
 
     fn probe() -> Result<u32, KernelError> {
         match Knob::int("count")? {
-            0 => Err(KernelError::new(Code::UNAVAILABLE, "zoo_device.count is 0: no device asked for")),
+            0 => Err(KernelError::new(
+                Code::UNAVAILABLE,
+                "zoo_device.count is 0: no device asked for",
+            )),
             count @ 1..=MAX_DEVICES => Ok(count as u32),
             count => Err(KernelError::invalid_argument(format!(
                 "zoo_device.count: expected 0 to {MAX_DEVICES}, found {count}"
@@ -152,7 +155,9 @@ impl DeviceKind for ZooDevice {
     ) -> Result<(), KernelError> {
         self.alive()?;
         let (Some(source), Some(destination)) = (spot(source), spot(destination)) else {
-            return Err(KernelError::unimplemented("device ZOO copies from and to the host and ZOO"));
+            return Err(KernelError::unimplemented(
+                "device ZOO copies from and to the host and ZOO",
+            ));
         };
         // SAFETY: the caller promises that both places are valid until the copy is done.
         let copy = move || unsafe { destination.write(&source.read(bytes as usize)?) };

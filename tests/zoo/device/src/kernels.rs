@@ -46,10 +46,8 @@ fn compute(from: Spot, to: Spot, bytes: u64, body: Body) -> Command {
     Box::new(move || {
         // SAFETY: the host keeps a call's memory for what it enqueued (see `MemoryKind`).
         let source = unsafe { from.read(bytes as usize)? };
-        let mut values: Vec<f32> = source
-            .chunks_exact(4)
-            .map(|x| f32::from_ne_bytes([x[0], x[1], x[2], x[3]]))
-            .collect();
+        let mut values: Vec<f32> =
+            source.chunks_exact(4).map(|x| f32::from_ne_bytes([x[0], x[1], x[2], x[3]])).collect();
         body(&mut values);
         let result: Vec<u8> = values.iter().flat_map(|x| x.to_ne_bytes()).collect();
         // SAFETY: as above.
@@ -71,9 +69,11 @@ register_op!(
 
 fn scale(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let device = device(c)?;
-    let n = *c.input::<i32>(1)?.data.first().ok_or_else(|| {
-        KernelError::invalid_argument("n: expected one element, found none")
-    })?;
+    let n = *c
+        .input::<i32>(1)?
+        .data
+        .first()
+        .ok_or_else(|| KernelError::invalid_argument("n: expected one element, found none"))?;
     let x = *c.slot(0)?;
     let y = *c.prepare(0, c.dims(0))?;
     let body: Body = Box::new(move |values| values.iter_mut().for_each(|x| *x *= n as f32));

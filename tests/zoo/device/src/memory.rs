@@ -158,10 +158,11 @@ impl Spot {
     /// An address is valid for `bytes` bytes that nobody writes.
     pub(crate) unsafe fn read(&self, bytes: usize) -> Result<Vec<u8>, KernelError> {
         match self {
-            // SAFETY: the caller's promise.
-            Spot::Address(data) => Ok(unsafe {
-                std::slice::from_raw_parts(*data as *const u8, bytes).to_vec()
-            }),
+            Spot::Address(data) => {
+                // SAFETY: the caller's promise.
+                let there = unsafe { std::slice::from_raw_parts(*data as *const u8, bytes) };
+                Ok(there.to_vec())
+            }
             Spot::Handle(memory, handle) => memory.read(*handle, bytes),
         }
     }

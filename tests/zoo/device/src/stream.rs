@@ -7,9 +7,7 @@ use std::{
     },
     thread::JoinHandle,
 };
-use tenon_sdk::{
-    Code, KernelError, author::spawn, device::author::Notification,
-};
+use tenon_sdk::{Code, KernelError, author::spawn, device::author::Notification};
 
 /// What a stream runs.
 pub(crate) type Command = Box<dyn FnOnce() -> Result<(), KernelError> + Send>;
@@ -144,7 +142,8 @@ impl Event {
         stream.enqueue(Box::new(move || {
             let mut recordings = lock(&shared.recordings);
             while recordings.happened < number {
-                recordings = shared.changed.wait(recordings).unwrap_or_else(PoisonError::into_inner);
+                recordings =
+                    shared.changed.wait(recordings).unwrap_or_else(PoisonError::into_inner);
             }
             recordings.failure.clone().map_or(Ok(()), Err)
         }))

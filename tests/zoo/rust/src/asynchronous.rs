@@ -44,7 +44,9 @@ impl Ending {
                 let result = double(&call.context());
                 call.finish(result);
             }
-            Ending::Error => call.finish(Err(KernelError::new(Code::ABORTED, "zoo error on a thread"))),
+            Ending::Error => {
+                call.finish(Err(KernelError::new(Code::ABORTED, "zoo error on a thread")))
+            }
             // Unwinding drops the call, which completes it with an error: no step waits for ever.
             Ending::Panic => panic!("zoo panic on a thread"),
             Ending::Drop => drop(call),

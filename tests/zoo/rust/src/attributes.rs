@@ -1,10 +1,6 @@
 //! Attributes of every kind, and lists of them.
 
-use tenon_sdk::{
-    abi::Slot,
-    attr::FuncValue,
-    prelude::*,
-};
+use tenon_sdk::{abi::Slot, attr::FuncValue, prelude::*};
 
 register_op!(
     "ZooAttributes",
@@ -111,8 +107,9 @@ impl Kernel for AttributeTensor {
             )));
         }
         // SAFETY: the tensor of an attribute lies in host memory and holds `elements` floats while `new` runs.
-        let elements =
-            unsafe { std::slice::from_raw_parts(value.data.cast::<f32>(), value.elements as usize) };
+        let elements = unsafe {
+            std::slice::from_raw_parts(value.data.cast::<f32>(), value.elements as usize)
+        };
         Ok(AttributeTensor { elements: elements.to_vec() })
     }
 

@@ -104,9 +104,8 @@ impl Kernel for Peek {
         let tensors = stack.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = tensors.last().ok_or_else(empty)?.view();
         // SAFETY: the op takes floats only; the tensor is kept while the stack is locked.
-        let x = unsafe {
-            std::slice::from_raw_parts(slot.data.cast::<f32>(), slot.elements as usize)
-        };
+        let x =
+            unsafe { std::slice::from_raw_parts(slot.data.cast::<f32>(), slot.elements as usize) };
         c.output::<f32>(0, &[])?.data[0] = x.iter().sum();
         Ok(())
     }

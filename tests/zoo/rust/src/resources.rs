@@ -79,9 +79,8 @@ impl Kernel for Next {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let Named { container, name } = &self.0;
         // SAFETY: `COUNTER` is the type of boxed `Counter`s.
-        let counter = unsafe {
-            c.state().find_or_make(container, name, &COUNTER, || Ok(Counter::new()))?
-        };
+        let counter =
+            unsafe { c.state().find_or_make(container, name, &COUNTER, || Ok(Counter::new()))? };
         c.output::<i64>(0, &[])?.data[0] = counter.0.fetch_add(1, Ordering::Relaxed) + 1;
         c.output::<i64>(1, &[])?.data[0] = LIVE.load(Ordering::Relaxed);
         Ok(())

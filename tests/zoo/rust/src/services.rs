@@ -18,7 +18,8 @@ register_op!(
         c.set_output(0, c.input(0))?;
         c.set_output(1, c.scalar())
     },
-    summary = "Doubles x on the host's threads; whether each worker's number was below their count.",
+    summary =
+        "Doubles x on the host's threads; whether each worker's number was below their count.",
 );
 
 /// Where workers write, each a range of its own.
@@ -30,6 +31,7 @@ unsafe impl Sync for Shared {}
 impl Shared {
     /// # Safety
     /// `range` lies within the output, and no other worker has it.
+    #[expect(clippy::mut_from_ref, reason = "each worker has a range of its own")]
     unsafe fn part(&self, range: std::ops::Range<usize>) -> &mut [f32] {
         // SAFETY: the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }

@@ -76,9 +76,10 @@ register_op!(
 
 fn fill(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let dims = c.integers(0)?;
-    let value = *c.input::<f32>(1)?.data.first().ok_or_else(|| {
-        KernelError::invalid_argument("value: expected one element, found none")
-    })?;
+    let value =
+        *c.input::<f32>(1)?.data.first().ok_or_else(|| {
+            KernelError::invalid_argument("value: expected one element, found none")
+        })?;
     c.output::<f32>(0, &dims)?.data.fill(value);
     Ok(())
 }

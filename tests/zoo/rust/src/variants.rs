@@ -5,9 +5,7 @@ use std::{
     sync::atomic::{AtomicI64, Ordering},
 };
 use tenon_sdk::{
-    abi::{
-        Device, ExtHeader, MemoryKind, Sink, Str, Stream, VariantElement, VariantTable,
-    },
+    abi::{Device, ExtHeader, MemoryKind, Sink, Str, Stream, VariantElement, VariantTable},
     author::host,
     prelude::*,
 };
@@ -152,9 +150,10 @@ register_op!(
 );
 
 fn make(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let value = *c.input::<f32>(0)?.data.first().ok_or_else(|| {
-        KernelError::invalid_argument("value: expected one element, found none")
-    })?;
+    let value =
+        *c.input::<f32>(0)?.data.first().ok_or_else(|| {
+            KernelError::invalid_argument("value: expected one element, found none")
+        })?;
     give(c, |result| {
         // SAFETY: a place for the result.
         unsafe { *result = Amount::raw(value) };

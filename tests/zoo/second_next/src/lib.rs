@@ -15,9 +15,10 @@ register_op!(
 );
 
 fn add(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let amount = *c.input::<f32>(1)?.data.first().ok_or_else(|| {
-        KernelError::invalid_argument("factor: expected one element, found none")
-    })?;
+    let amount =
+        *c.input::<f32>(1)?.data.first().ok_or_else(|| {
+            KernelError::invalid_argument("factor: expected one element, found none")
+        })?;
     let state = c.state();
     let variable = state.input_variable(0)?;
     let owned = [&variable];

@@ -417,6 +417,41 @@ fn an_error_in_an_iteration_ends_the_step() {
 }
 
 #[test]
+fn kernels_that_complete_later_run_in_loops() {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let runtime = session::runtime(&["tenon_cpu", "zoo_rust"], &[]);
+    let make = |b: &mut GraphBuilder<'_>, mode: &str| {
+        let n = argument(b, "n")?;
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+        let l = Loop { name: "loop", parallel: 5, counter: n, values: &[x, x], constants: &[] };
+        l.build(b, |b, values, _| {
+            let first = b.op("ZooAsync").name("first").input(values[0]).build()?;
+            let second = b.op("ZooAsync").name("second").input(values[1]).attr("mode", mode);
+            let second: Output = second.build()?.into();
+            Ok(vec![first.into(), unary(b, "Neg", "negative", second)?])
+        })?;
+        Ok(())
+    };
+    let run = |session: &Session, n| {
+        let feeds = [("n", int(n)), ("x", session::floats(&[1.0, 3.0]))];
+        session::run(session, &feeds, &["loop/value_0_out", "loop/value_1_out"])
+    };
+    let session = session::session(&runtime, |b| make(b, "value"));
+    for _ in 0..20 {
+        let fetched = run(&session, 5).expect("the step goes well");
+        assert_eq!(session::values(&fetched[0]), [32.0, 96.0]);
+        assert_eq!(session::values(&fetched[1]), [-32.0, -96.0]);
+    }
+    let session = session::session(&runtime, |b| make(b, "error"));
+    for _ in 0..5 {
+        let error = run(&session, 5).expect_err("the kernel fails");
+        assert!(error.to_string().contains("'second' (ZooAsync)"), "{error}");
+        assert_eq!(session::values(&run(&session, 0).unwrap()[0]), [1.0, 3.0]);
+    }
+    drop(turn);
+}
+
+#[test]
 fn an_endless_loop_is_cancelled_or_ends_with_its_deadline() {
     let (runtime, _turn) = cpu();
     let session = session::session(&runtime, |b| multiply(b, 10));

@@ -99,7 +99,7 @@ fn the_plugin_in_the_readme_builds_loads_and_computes() {
 #[test]
 fn the_test_command_is_marked_for_ci() {
     let text = readme();
-    let (_, after) = text.split_once("<!-- test-command -->\n").expect("a marker");
+    let (_, after) = text.split_once("<!-- ci: test -->\n").expect("a marker");
     assert!(after.starts_with("```sh\ncargo test --workspace\n```\n"));
 }
 

@@ -132,18 +132,11 @@ impl<K: Kernel> TypeTable<K> {
 pub struct FnTable<F>(PhantomData<F>);
 
 impl<F: KernelFn> FnTable<F> {
-    const HAS_NO_STATE: () =
-        assert!(size_of::<F>() == 0, "a kernel function captures nothing: use a type for state");
-
-    /// The table.
-    pub const TABLE: &'static KernelTable = &KernelTable {
+    const TABLE: &'static KernelTable = &KernelTable {
         struct_size: size_of::<KernelTable>() as u32,
         flags: 0,
         create: None,
-        compute: {
-            let () = Self::HAS_NO_STATE;
-            Some(compute_fn::<F>)
-        },
+        compute: Some(compute_fn::<F>),
         destroy: None,
         prepack: None,
         attach_packed: None,
@@ -151,6 +144,17 @@ impl<F: KernelFn> FnTable<F> {
         supports: None,
         ext: std::ptr::null(),
     };
+
+    /// The table.
+    ///
+    /// # Panics
+    /// When the function has a size: a pointer to one, or a closure that captures. In a constant that is a
+    /// compile error, at the caller.
+    #[track_caller]
+    pub const fn of(_function: F) -> &'static KernelTable {
+        assert!(size_of::<F>() == 0, "a kernel function captures nothing: use a type for state");
+        Self::TABLE
+    }
 }
 
 /// Ends a call: the error's message goes to the host, its code is returned.

@@ -266,7 +266,12 @@ unsafe extern "C" fn run<F: ShapeFunction>(host: *const Host, call: *mut ShapeCa
 }
 
 /// The entry of a shape function.
+///
+/// # Panics
+/// When the function has a size: a pointer to one, or a closure that captures. In a constant that is a
+/// compile error, at the caller.
+#[track_caller]
 pub const fn shape_entry<F: ShapeFunction>(_function: F) -> ShapeFn {
-    const { assert!(size_of::<F>() == 0, "a shape function captures nothing") };
+    assert!(size_of::<F>() == 0, "a shape function captures nothing");
     ShapeFn { run: Some(run::<F>) }
 }

@@ -171,16 +171,18 @@ impl KernelReg {
     }
 
     /// A kernel function.
+    #[track_caller]
     pub const fn function<F: KernelFn>(
         op: &'static str,
         device: &'static str,
-        _function: F,
+        function: F,
         site: Site,
     ) -> KernelReg {
-        KernelReg::new(op, device, FnTable::<F>::TABLE, site)
+        KernelReg::new(op, device, FnTable::of(function), site)
     }
 
     /// Takes only these element types for a type attribute: its name, and the types.
+    #[track_caller]
     pub const fn types(mut self, constraint: (&'static str, &'static [DType])) -> KernelReg {
         let (attr, types) = constraint;
         assert!(self.constraint_count < MAX_CONSTRAINTS, "too many constraints on one kernel");
@@ -191,6 +193,7 @@ impl KernelReg {
     }
 
     /// Takes only `T` for a type attribute.
+    #[track_caller]
     pub const fn element<T: Element>(self, attr: &'static str) -> KernelReg {
         self.types((attr, One::<T>::TYPES))
     }

@@ -65,6 +65,7 @@ impl OpReg {
     }
 
     /// Shape function: a function, or a closure that captures nothing.
+    #[track_caller]
     pub const fn shape<F: ShapeFunction>(mut self, function: F) -> OpReg {
         self.shape = shape_entry(function);
         self

@@ -36,12 +36,16 @@ pub(crate) struct Executable {
     pub compile_ns: u64,
     /// One state, taken and given back by a single atomic exchange; further ones are in `states`.
     spare: AtomicCell<Option<Box<StepState>>>,
-    states: Mutex<Vec<Box<StepState>>>,
+    states: Mutex<BoxedStates>,
     /// States of steps that ended while calls still ran.
-    pub(super) orphans: Mutex<Vec<Box<StepState>>>,
+    pub(super) orphans: Mutex<BoxedStates>,
     /// The shared parts of all states, to cancel the steps that run.
     steps: Mutex<Vec<Weak<StepShared>>>,
 }
+
+/// States change hands as a whole, and are large.
+#[allow(clippy::vec_box, reason = "a state moves as a pointer, not as its many fields")]
+type BoxedStates = Vec<Box<StepState>>;
 
 /// Most states that are kept for the next steps.
 const KEPT_STATES: usize = 16;
@@ -174,7 +178,7 @@ impl Drop for Executable {
 }
 
 /// Abandoned states; dropped only where their calls are done.
-struct Orphans(Vec<Box<StepState>>);
+struct Orphans(BoxedStates);
 
 impl Orphans {
     fn wait(mut self) {

@@ -52,8 +52,8 @@ use tenon_host::call::{StepEnv, Value};
 /// The state of one iteration.
 pub(super) type Iteration = PartitionState<Framed>;
 
-/// The lock of the structure: under the step's, over the rendezvous's.
-const FRAMES: Rank = Rank(55);
+/// The lock of the structure: over those of a step, of which it takes none but for what an iteration keeps alive.
+const FRAMES: Rank = Rank(45);
 
 /// On a stream, buffers of done iterations are kept until the stream is done, but not more than these.
 const RETIRED_BUFFERS: usize = 4096;

@@ -22,8 +22,6 @@ pub struct SessionOptions {
     pub keep_denormals: bool,
     /// Whether calls are counted per node, for [`Metadata`]; costs an atomic addition per call.
     pub count_calls: bool,
-    /// Settings of knobs for this session, over the environment: (`scope.name`, value).
-    pub knobs: Vec<(String, String)>,
     /// Label that every node asks for where it has a kernel of that label.
     pub kernel_label: Option<String>,
 }
@@ -35,7 +33,6 @@ impl Default for SessionOptions {
             soft_placement: true,
             keep_denormals: false,
             count_calls: false,
-            knobs: Vec::new(),
             kernel_label: None,
         }
     }

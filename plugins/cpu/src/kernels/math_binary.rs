@@ -201,7 +201,7 @@ mod tests {
             let mut expected = vec![f16::ZERO; 700];
             reference::add_n(&inputs, &mut expected);
             let mut found = vec![f16::ZERO; 600];
-            let (first, rest) = inputs.split_at(leading(n));
+            let (first, rest) = inputs.split_at(leading(inputs.len()));
             sum_inputs(first, rest, 100..700, &mut found);
             assert_eq!(found, expected[100..], "{n} inputs");
         }

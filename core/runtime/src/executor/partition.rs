@@ -21,7 +21,12 @@ use std::{
     time::Instant,
 };
 use tenon_abi::{Code, Slot, slot_flags};
-use tenon_framework::{KernelError, Tensor, device::base::StreamId, sync::{Mutex, rank}, tensor::Buffer};
+use tenon_framework::{
+    KernelError, Tensor,
+    device::base::StreamId,
+    sync::{Mutex, rank},
+    tensor::Buffer,
+};
 use tenon_host::call::{CallFrame, StepEnv, Value, fill_slot, monotonic_ns};
 
 /// One execution in so many is measured.

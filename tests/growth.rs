@@ -1,10 +1,9 @@
 //! Growth: a link of a later version, one of an unknown tag, and one that is missing do no harm, whether the
 //! plugin is newer than the host or the host newer than the plugin.
 
-use std::{mem::offset_of, path::Path, ptr};
+use std::{fmt::Debug, mem::offset_of, process::Command, ptr, str::FromStr};
 use tenon_abi::{
-    CPluginFn, Code, DeviceTypeDef, ExtCost, ExtHeader, KernelDef, KnobDef, OpDef, PluginV1,
-    Registrar, RegistrarTable, ext_tags, find_ext,
+    ExtCost, ExtHeader, ext_tags,
     layout::{ExtLayout, FieldLayout, StructLayout, ext_hash},
 };
 use tenon_framework::registry::RegistryError;
@@ -68,70 +67,36 @@ struct Read {
     agrees: bool,
 }
 
-unsafe extern "C" fn take_kernel(registrar: *mut Registrar, kernel: *const KernelDef) -> Code {
-    // SAFETY: the registrar is the `Read` of `read_later`; the plugin gives a whole definition and chain.
-    unsafe {
-        let read = &mut *registrar.cast::<Read>();
-        let chain = (*kernel).ext;
-        let old = find_ext(chain, ext_tags::COST, size_of::<ExtCost>()).cast::<ExtCost>().as_ref();
-        let new = find_ext(chain, ext_tags::COST, size_of::<GrownCost>());
-        read.numbers = old.map(|cost| (cost.fixed_ns, cost.per_element_ns));
-        read.per_byte = new.cast::<GrownCost>().as_ref().map(|cost| cost.per_byte_ns);
-        read.agrees = old.is_none_or(|cost| LATER.agrees(&cost.header));
-    }
-    Code::OK
-}
-
-unsafe extern "C" fn take_op(_: *mut Registrar, _: *const OpDef) -> Code {
-    Code::OK
-}
-
-unsafe extern "C" fn take_device(_: *mut Registrar, _: *const DeviceTypeDef) -> Code {
-    Code::INTERNAL
-}
-
-unsafe extern "C" fn take_knob(_: *mut Registrar, _: *const KnobDef) -> Code {
-    Code::INTERNAL
-}
-
-unsafe extern "C" fn take_extension(_: *mut Registrar, _: *const ExtHeader) -> Code {
-    Code::UNIMPLEMENTED
+fn word<T: FromStr<Err: Debug>>(word: &str) -> T {
+    word.parse().unwrap()
 }
 
 /// Lets a plugin register with a host that knows version 2.
-fn read_later(path: &Path) -> Read {
-    let table = RegistrarTable {
-        struct_size: size_of::<RegistrarTable>() as u32,
-        reserved: 0,
-        op: Some(take_op),
-        kernel: Some(take_kernel),
-        device_type: Some(take_device),
-        knob: Some(take_knob),
-        extension: Some(take_extension),
+fn read_later(name: &str) -> Read {
+    let ran = Command::new(fixtures::later_host(name)).output().unwrap();
+    assert!(ran.status.success(), "{name}: {:?}", ran.status);
+    let said = String::from_utf8(ran.stdout).unwrap();
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let [version, size, hash, fixed_ns, per_element_ns, further @ ..] = &words[..] else {
+        assert_eq!(words, ["none"]);
+        return Read { agrees: true, ..Read::default() };
     };
-    let mut read = Read::default();
-    // SAFETY: the plugin of this repository exports a function of this type and uses neither host nor sink.
-    let code = unsafe {
-        let library = libloading::Library::new(path).unwrap();
-        let door = *library.get::<CPluginFn>(b"tenon_plugin_v1").unwrap();
-        let plugin: *const PluginV1 = door(tenon_abi::ABI_MAJOR, tenon_abi::ABI_MINOR);
-        let register = (*plugin).register_all.unwrap();
-        let code = register(ptr::null(), ptr::from_mut(&mut read).cast(), &table, ptr::null_mut());
-        // It stays mapped, as a host would leave it.
-        std::mem::forget(library);
-        code
-    };
-    assert_eq!(code, Code::OK);
-    read
+    let (version, size, layout_hash) = (word(version), word(size), word(hash));
+    let header = ExtHeader { tag: ext_tags::COST, version, size, layout_hash, next: ptr::null() };
+    Read {
+        numbers: Some((word(fixed_ns), word(per_element_ns))),
+        per_byte: further.first().map(|number| word(number)),
+        agrees: LATER.agrees(&header),
+    }
 }
 
 #[test]
 fn a_later_host_reads_an_old_a_new_and_no_link() {
-    let old = read_later(&fixtures::growth("version1"));
+    let old = read_later("version1");
     assert_eq!(old, Read { numbers: Some((100.0, 2.0)), per_byte: None, agrees: true });
-    let none = read_later(&fixtures::growth("unknown"));
+    let none = read_later("unknown");
     assert_eq!(none, Read { numbers: None, per_byte: None, agrees: true });
-    let new = read_later(&fixtures::growth("version2"));
+    let new = read_later("version2");
     assert_eq!((new.numbers, new.per_byte), (Some((100.0, 2.0)), Some(0.5)));
     assert!(
         new.agrees,
@@ -142,5 +107,5 @@ fn a_later_host_reads_an_old_a_new_and_no_link() {
 
 #[test]
 fn a_mislabelled_link_does_not_agree_with_a_later_host_either() {
-    assert!(!read_later(&fixtures::growth("mislabelled")).agrees);
+    assert!(!read_later("mislabelled").agrees);
 }

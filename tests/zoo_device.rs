@@ -30,27 +30,6 @@ fn back(device: &PluginDevice, tensor: &Tensor) -> Vec<f32> {
 }
 
 #[test]
-fn probe() {
-    for language in Language::ALL {
-        let knob = format!("{}.count", language.device_plugin().replace('-', "_"));
-        for (count, wanted) in [("1", 1), ("3", 3), ("0", 0), ("-1", 0)] {
-            let bench = Bench::with_settings([language.device_zoo()], &[(&knob, count)]);
-            let own = |device: &Arc<PluginDevice>| device.device_type() == language.device_type();
-            let found = bench.devices.devices().iter().filter(|device| own(device)).count();
-            assert_eq!(found, wanted, "{language:?}: count = {count}");
-            let absent = bench.devices.absent();
-            let reason = absent.iter().find(|a| a.device_type == language.device_type());
-            assert_eq!(reason.is_some(), wanted == 0, "{absent:?}");
-            if let Some(absent) = reason {
-                assert!(absent.reason.contains("count"), "the reason why not: {}", absent.reason);
-            }
-        }
-        // The values are the process's: later hosts want two devices.
-        Bench::with_settings([language.device_zoo()], &[(&knob, "2")]);
-    }
-}
-
-#[test]
 fn attributes() {
     for language in Language::ALL {
         let bench = Bench::device_zoo(language, 0);

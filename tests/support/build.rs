@@ -97,31 +97,44 @@ pub fn include() -> PathBuf {
     repository().join("core/abi/include")
 }
 
-/// Compiles C sources of one folder to a library, unless it is there and current. `cc`, or what `CC` names,
-/// compiles.
+/// Compiles C sources to a library, unless it is there and current. `cc`, or what `CC` names, compiles.
 ///
 /// # Panics
 /// When the compiler is missing or refuses.
 pub fn c_library(name: &str, sources: &[PathBuf], headers: &[PathBuf]) -> PathBuf {
-    let library = output("c").join(format!("lib{name}.so"));
+    let flags = ["-fPIC", "-shared", "-fvisibility=hidden"];
+    compile(&format!("lib{name}.so"), sources, headers, &flags)
+}
+
+/// As [`c_library`], to a program.
+///
+/// # Panics
+/// As [`c_library`].
+pub fn c_program(name: &str, sources: &[PathBuf], headers: &[PathBuf]) -> PathBuf {
+    compile(name, sources, headers, &[])
+}
+
+fn compile(name: &str, sources: &[PathBuf], headers: &[PathBuf], flags: &[&str]) -> PathBuf {
+    let made = output("c").join(name);
     let mut all: Vec<PathBuf> = sources.to_vec();
     all.extend_from_slice(headers);
     all.push(include().join("tenon.h"));
     locked(name, || {
-        if !is_current(&library, &all) {
+        if !is_current(&made, &all) {
             // Written beside it and moved into place: who has the old one open keeps it.
-            let fresh = library.with_extension("new");
+            let fresh = made.with_extension("new");
             let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
             run(Command::new(compiler)
                 .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g"])
-                .args(["-fPIC", "-shared", "-fvisibility=hidden", "-I"])
+                .args(flags)
+                .arg("-I")
                 .arg(include())
                 .args(sources)
                 .arg("-o")
                 .arg(&fresh)
                 .arg("-lpthread"));
-            fs::rename(&fresh, &library).unwrap_or_else(|e| panic!("{}: {e}", library.display()));
+            fs::rename(&fresh, &made).unwrap_or_else(|e| panic!("{}: {e}", made.display()));
         }
     });
-    library
+    made
 }

@@ -1,6 +1,6 @@
 //! Plugins that are deliberately broken.
 
-use crate::build::{c_library, files, is_current, locked, output, repository, run};
+use crate::build::{c_library, c_program, files, is_current, locked, output, repository, run};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -24,12 +24,24 @@ pub fn c_names() -> Vec<String> {
     files(&folder().join("c"), &[".c"]).into_iter().filter_map(stem).collect()
 }
 
+fn growth_sources(name: &str) -> (PathBuf, Vec<PathBuf>) {
+    let growth = folder().join("growth");
+    let mut headers = files(&growth, &[".h"]);
+    headers.extend(files(&folder().join("c"), &[".h"]));
+    (growth.join(format!("{name}.c")), headers)
+}
+
 /// The plugin in `tests/fixtures/growth` of this name.
 pub fn growth(name: &str) -> PathBuf {
-    let source = folder().join("growth").join(format!("{name}.c"));
-    let mut headers = files(&folder().join("growth"), &[".h"]);
-    headers.extend(files(&folder().join("c"), &[".h"]));
+    let (source, headers) = growth_sources(name);
     c_library(&format!("growth_{name}"), &[source], &headers)
+}
+
+/// The same plugin, linked into a program that is a later host: see `tests/fixtures/growth/host`.
+pub fn later_host(name: &str) -> PathBuf {
+    let (source, headers) = growth_sources(name);
+    let host = folder().join("growth/host/later.c");
+    c_program(&format!("later_host_{name}"), &[host, source], &headers)
 }
 
 /// A text file under the name of a library.

@@ -27,27 +27,6 @@ fn parallel_for() {
     }
 }
 
-#[test]
-fn knobs() {
-    for language in Language::ALL {
-        let node = language.op("Knobs");
-        let bench = Bench::zoo(language);
-        let defaults = texts(&bench.node(&node).call(&[]).unwrap()[0]);
-        assert_eq!(defaults, ["true", "42", "0.5", "hello"], "{language:?}");
-    }
-    // The values are the process's: the last host that sets them decides.
-    for language in Language::ALL {
-        let scope = language.plugin().replace('-', "_");
-        let names: Vec<String> =
-            ["enabled", "answer", "ratio", "greeting"].map(|name| format!("{scope}.{name}")).into();
-        let values = ["false", "-3", "0.25", "good day"];
-        let set: Vec<(&str, &str)> = names.iter().map(String::as_str).zip(values).collect();
-        let bench = Bench::with_settings([language.zoo()], &set);
-        let found = texts(&bench.node(&language.op("Knobs")).call(&[]).unwrap()[0]);
-        assert_eq!(found, values, "{language:?}");
-    }
-}
-
 /// Takes log lines of one thread.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);

@@ -42,7 +42,7 @@ fn every_clause_has_an_op_in_both_languages_and_every_op_a_clause() {
 fn every_clause_has_a_test() {
     let tests = repository().join("tests");
     let mut sources = files(&tests.join("zoo_calls"), &[".rs"]);
-    sources.push(tests.join("zoo_device.rs"));
+    sources.extend(["zoo_device.rs", "zoo_knobs.rs"].map(|name| tests.join(name)));
     let text: String = sources.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
     for clause in all() {
         let wanted = format!("#[test]\nfn {}()", clause.test);

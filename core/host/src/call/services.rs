@@ -5,13 +5,15 @@ use super::{
     frame::CallFrame,
     value::{KEEP_BYTES, ORDINARY, Value, fill_slot},
 };
-use std::{ffi::c_void, slice, sync::Arc};
+use crate::devices::device_of;
+use std::{ffi::c_void, ptr::NonNull, slice, sync::Arc};
 use tenon_abi::{
     CallRecord, CallServices, CancelCallback, Code, KeptTensor, MemoryKind, ParallelBody, Slot,
     Str, slot_flags,
 };
 use tenon_framework::{
     KernelError, Shape, Tensor,
+    device::base::{LocalDevice, StreamId},
     tensor::{Buffer, Memory},
 };
 
@@ -89,21 +91,36 @@ unsafe fn input(frame: &CallFrame, index: u32) -> Result<&Slot, KernelError> {
     Ok(unsafe { &**frame.call.inputs.add(index as usize) })
 }
 
-fn memory_of<'f>(
-    frame: &'f CallFrame,
-    ordinary: &'f Arc<dyn Memory>,
-    kind: MemoryKind,
-) -> Result<&'f Arc<dyn Memory>, KernelError> {
-    let node = frame.node();
-    if kind == ORDINARY || kind == ordinary.kind() {
-        return Ok(ordinary);
+/// Memory for what a call uses while it runs: on a stream, also what it enqueued may use it, so that it goes back
+/// in the order of the stream.
+fn call_memory(frame: &CallFrame, kind: MemoryKind) -> Result<Arc<dyn Memory>, KernelError> {
+    if let Some(stream) = NonNull::new(frame.call.stream)
+        && kind != MemoryKind::HOST
+        // SAFETY: null, or the record of the node's device, which outlives every plan over it.
+        && let Some(device) = unsafe { device_of(frame.node().device) }
+    {
+        // SAFETY: the call's own stream, which is the device's and lives as long as the step's state.
+        let stream = unsafe { StreamId::new(device.number(), stream) };
+        if let Some(memory) = device.stream_memory(kind, stream) {
+            return Ok(memory);
+        }
     }
-    [&node.host_memory, &node.device_memory]
-        .into_iter()
-        .find(|memory| memory.kind() == kind)
-        .ok_or_else(|| {
-            KernelError::invalid_argument(format!("the device has no memory of kind {}", kind.0))
-        })
+    other_memory(frame, kind)
+}
+
+/// Memory of another kind than the ordinary one: the host's, or any kind that the device has.
+#[cold]
+fn other_memory(frame: &CallFrame, kind: MemoryKind) -> Result<Arc<dyn Memory>, KernelError> {
+    let node = frame.node();
+    let known = [&node.host_memory, &node.device_memory];
+    if let Some(memory) = known.into_iter().find(|memory| memory.kind() == kind) {
+        return Ok(Arc::clone(memory));
+    }
+    // SAFETY: null, or the record of the node's device, which outlives every plan over it.
+    let device = unsafe { device_of(node.device) };
+    device.and_then(|device| device.memory(kind)).ok_or_else(|| {
+        KernelError::invalid_argument(format!("the device has no memory of kind {}", kind.0))
+    })
 }
 
 fn allocate_output(
@@ -120,9 +137,12 @@ fn allocate_output(
         KernelError::invalid_argument(format!("{shape} of {dtype} exceeds 2^63 bytes"))
     })?;
     value.dims[..shape.rank()].copy_from_slice(shape.dims());
-    let reusable = value.kept.as_ref().is_some_and(|kept| {
-        kept.capacity() >= bytes && kept.kind() == memory.kind() && kept.is_unique()
-    });
+    // Elements that own are empty in a fresh buffer, as the boundary promises: what stands in a kept one
+    // would be written over, and leak.
+    let reusable = !dtype.needs_drop()
+        && value.kept.as_ref().is_some_and(|kept| {
+            kept.capacity() >= bytes && kept.kind() == memory.kind() && kept.is_unique()
+        });
     if bytes <= KEEP_BYTES {
         if !reusable {
             value.kept = Some(Buffer::allocate(memory, dtype, shape.elements(), bytes)?);
@@ -152,8 +172,10 @@ unsafe extern "C" fn allocate(
         let result = dims(first, rank).and_then(|shape| {
             let (slot, value) = output(frame, index)?;
             let spec = &frame.node().outputs[index as usize];
-            let memory = memory_of(frame, &spec.memory, kind)?;
-            allocate_output(slot, value, spec.dtype, memory, &shape)
+            if kind == ORDINARY || kind == spec.memory.kind() {
+                return allocate_output(slot, value, spec.dtype, &spec.memory, &shape);
+            }
+            allocate_output(slot, value, spec.dtype, &other_memory(frame, kind)?, &shape)
         });
         conclude(frame, result)
     }
@@ -252,8 +274,10 @@ fn lend_scratch(
             tenon_abi::HOST_ALIGNMENT
         )));
     }
-    let memory = memory_of(frame, &frame.node().host_memory, kind)?;
-    let buffer = Buffer::allocate(memory, tenon_abi::DType::UINT8, bytes as usize, bytes as usize)?;
+    let kind = if kind == ORDINARY { MemoryKind::HOST } else { kind };
+    let memory = call_memory(frame, kind)?;
+    let buffer =
+        Buffer::allocate(&memory, tenon_abi::DType::UINT8, bytes as usize, bytes as usize)?;
     let data = buffer.data();
     // SAFETY: the call belongs to this thread (see `CallFrame`).
     unsafe { (*frame.scratch.get()).push(buffer) };

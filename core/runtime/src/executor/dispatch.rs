@@ -76,6 +76,10 @@ impl<P: Propagate> PartitionState<P> {
 
     fn run_async(&self, index: u32, ready: &mut Vec<u32>) {
         let (node, frame) = (self.hot(index), self.frame(index));
+        // SAFETY: this thread owns the node, whose predecessors are done.
+        if let Err(error) = unsafe { self.show_references(index) } {
+            return self.fail_node(index, &error);
+        }
         if !frame.begin_async() {
             let error = KernelError::internal("an earlier call of this node is still running");
             return self.fail_node(index, &error);

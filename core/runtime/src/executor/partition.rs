@@ -28,6 +28,7 @@ use tenon_framework::{
     tensor::Buffer,
 };
 use tenon_host::call::{CallFrame, StepEnv, Value, fill_slot, monotonic_ns};
+use tenon_host::services::state::dereference;
 
 /// One execution in so many is measured.
 const SAMPLE_EVERY: u32 = 64;
@@ -197,7 +198,29 @@ impl<P: Propagate> PartitionState<P> {
     /// The node that writes it is done.
     pub unsafe fn fetch(&self, output: u32) -> Option<Tensor> {
         // SAFETY: the caller's promise.
-        Value::tensor(unsafe { self.slot_mut(output) })
+        let slot = unsafe { self.slot_mut(output) };
+        if slot.flags & slot_flags::REF == 0 {
+            return Value::tensor(slot);
+        }
+        let (mut shown, mut value) = (Slot::EMPTY, Value::default());
+        // SAFETY: the caller's promise: the slot is filled.
+        unsafe { dereference(slot, &mut shown, &mut value) }.ok()?;
+        Value::tensor(&shown)
+    }
+
+    /// Before a call: shows the values behind the references that the node takes as plain inputs.
+    ///
+    /// # Safety
+    /// This thread owns the node, whose predecessors are done.
+    pub(super) unsafe fn show_references(&self, index: u32) -> Result<(), KernelError> {
+        for &(reference, shown) in &self.node(index).derefs {
+            // SAFETY: the caller's promise: the reference is written, and the slot belongs to this node.
+            unsafe {
+                let (slot, value) = (self.slot_mut(shown), self.value_mut(shown));
+                dereference(self.slot_mut(reference), slot, value)?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn hot(&self, node: u32) -> &HotNode {
@@ -280,6 +303,10 @@ impl<P: Propagate> PartitionState<P> {
         let begin = Instant::now();
         let began = monotonic_ns();
         // SAFETY: this thread owns the node, whose predecessors are done.
+        if let Err(error) = unsafe { self.show_references(index) } {
+            return self.fail_node(index, &error);
+        }
+        // SAFETY: as above.
         let code = unsafe {
             self.clear_outputs(index);
             self.plan_outputs(node);

@@ -244,13 +244,8 @@ impl<'p> Builder<'p> {
     }
 
     fn plan_node(&mut self, at: usize, node: &PartNode) -> PlanNode {
-        let inputs: Box<[u32]> =
-            node.inputs.iter().map(|edge| self.first[edge.node as usize] + edge.output).collect();
-        for &input in &inputs {
-            self.outputs[input as usize].readers += 1;
-            self.outputs[input as usize].unused = false;
-        }
         let kernel = self.kernels[at].take();
+        let (inputs, derefs) = self.inputs(node, kernel.is_some());
         let outputs = || {
             let spec = |out: usize| OutputSpec {
                 dtype: node.output_types[out],
@@ -280,12 +275,44 @@ impl<'p> Builder<'p> {
             plugin: kernel.as_ref().map_or_else(String::new, |kernel| kernel.plugin.clone()),
             action: self.action(&node.kind, kernel.is_some()),
             instance: kernel.as_ref().map(|kernel| Arc::clone(&kernel.instance)),
-            inputs,
+            inputs: inputs.into(),
+            derefs: derefs.into(),
             first_output: self.first[at],
             pending: 0,
             cost_ns: AtomicU32::new(0),
             runs: kernel.and_then(|kernel| kernel.runs),
         }
+    }
+
+    /// Slots of a node's inputs. A kernel that takes the plain value of a reference gets a slot of its own for
+    /// it, which is filled before each call.
+    fn inputs(&mut self, node: &PartNode, has_kernel: bool) -> (Vec<u32>, Vec<(u32, u32)>) {
+        let (mut inputs, mut derefs) = (Vec::new(), Vec::new());
+        for (edge, wanted) in node.inputs.iter().zip(&node.input_types) {
+            let source = self.first[edge.node as usize] + edge.output;
+            let output = &mut self.outputs[source as usize];
+            output.readers += 1;
+            output.unused = false;
+            if !has_kernel || !output.dtype.is_ref() || wanted.is_ref() {
+                inputs.push(source);
+                continue;
+            }
+            let value = PlanOutput {
+                dtype: output.dtype.base(),
+                shape: output.shape.clone(),
+                full: None,
+                memory: Arc::clone(&output.memory),
+                planned: false,
+                constant: None,
+                readers: 1,
+                unused: false,
+            };
+            let shown = self.outputs.len() as u32;
+            self.outputs.push(value);
+            derefs.push((source, shown));
+            inputs.push(shown);
+        }
+        (inputs, derefs)
     }
 
     fn action(&self, kind: &PartKind, has_kernel: bool) -> Action {
@@ -363,7 +390,12 @@ impl<'p> Builder<'p> {
             planned: span,
             successors,
             counted,
-            flags: flags(&node.action, kernel, checked, node.runs.is_some()),
+            flags: flags(
+                &node.action,
+                kernel,
+                checked || !node.derefs.is_empty(),
+                node.runs.is_some(),
+            ),
         }
     }
 

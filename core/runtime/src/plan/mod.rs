@@ -125,6 +125,8 @@ pub(crate) struct PlanNode {
     pub instance: Option<Arc<KernelInstance>>,
     /// Slot of each input.
     pub inputs: Box<[u32]>,
+    /// References whose value the node takes: slot of the reference, slot that shows the value.
+    pub derefs: Box<[(u32, u32)]>,
     /// Slot of the first output.
     pub first_output: u32,
     /// Predecessors that have to be done.

@@ -52,7 +52,7 @@ static TenonCode enqueue(const TenonCall *call, Work wanted)
     if (call->stream == NULL) {
         return run_work(work, TENON_OK);
     }
-    code = queue_add((Queue *)call->stream, run_work, work, 0);
+    code = zoo_device_enqueue(call->device_state, call->stream, run_work, work, 0);
     if (code != TENON_OK) {
         free(work);
     }
@@ -171,7 +171,7 @@ static TenonCode start(TenonKernelState *state, const TenonCall *call)
     if (code != TENON_OK || call->stream == NULL) {
         return code;
     }
-    code = queue_add((Queue *)call->stream, complete, (void *)call, 1);
+    code = zoo_device_enqueue(call->device_state, call->stream, complete, (void *)call, 1);
     return code != TENON_OK ? code : TENON_PENDING;
 }
 
@@ -191,7 +191,7 @@ static TenonCode failure(TenonKernelState *state, const TenonCall *call)
     }
     return call->stream == NULL
         ? fail(call, TENON_DATA_LOSS, "zoo error on a stream")
-        : queue_add((Queue *)call->stream, run_failure, NULL, 0);
+        : zoo_device_enqueue(call->device_state, call->stream, run_failure, NULL, 0);
 }
 
 static TenonCode lose(TenonKernelState *state, const TenonCall *call)

@@ -47,11 +47,42 @@ static TenonCode alive(TenonDeviceState *device, TenonSink *sink)
     return sink != NULL ? refuse(sink, TENON_UNAVAILABLE, "the device is lost") : TENON_UNAVAILABLE;
 }
 
+/* Waits until every stream has run what was enqueued on it; the first error. The lock is held meanwhile: a
+ * stream that is destroyed would be gone. */
+static TenonCode drain(ZooDevice *device)
+{
+    TenonCode code = TENON_OK;
+    pthread_mutex_lock(&device->lock);
+    for (Queue *queue = device->streams; queue != NULL; queue = queue->next) {
+        TenonCode failure = queue_wait(queue);
+        code = code != TENON_OK ? code : failure;
+    }
+    pthread_mutex_unlock(&device->lock);
+    return code;
+}
+
+/* The host waits for nothing of a lost device, and frees what its commands use: none may be left. */
 void zoo_device_lose(TenonDeviceState *device, TenonStr reason)
 {
-    if (!atomic_exchange(&zoo(device)->lost, 1)) {
+    int before;
+    pthread_mutex_lock(&zoo(device)->lock);
+    before = atomic_exchange(&zoo(device)->lost, 1);
+    pthread_mutex_unlock(&zoo(device)->lock);
+    if (!before) {
+        drain(zoo(device));
         zoo_host->device_lost(zoo(device)->record, reason);
     }
+}
+
+TenonCode zoo_device_enqueue(TenonDeviceState *device, TenonStream *stream, Body body, void *data,
+                             int always)
+{
+    TenonCode code;
+    pthread_mutex_lock(&zoo(device)->lock);
+    code = atomic_load(&zoo(device)->lost) ? TENON_UNAVAILABLE
+                                           : queue_add((Queue *)stream, body, data, always);
+    pthread_mutex_unlock(&zoo(device)->lock);
+    return code;
 }
 
 void *zoo_address(const void *data, TenonMemoryKind memory)
@@ -206,10 +237,10 @@ static TenonCode copy(TenonDeviceState *device, const TenonCopyRequest *request,
     if (stream == NULL) {
         return run_copy(made, TENON_OK);
     }
-    code = queue_add((Queue *)stream, run_copy, made, 0);
+    code = zoo_device_enqueue(device, stream, run_copy, made, 0);
     if (code != TENON_OK) {
         free(made);
-        return refuse(sink, code, "no memory for a copy");
+        return refuse(sink, code, "the copy cannot be enqueued");
     }
     return TENON_OK;
 }
@@ -322,14 +353,7 @@ static TenonCode query_event(TenonDeviceState *device, TenonEvent *event)
 
 static TenonCode synchronize(TenonDeviceState *device, TenonSink *sink)
 {
-    TenonCode code = TENON_OK;
-    /* Held while it waits: a stream that is destroyed meanwhile would be gone. */
-    pthread_mutex_lock(&zoo(device)->lock);
-    for (Queue *queue = zoo(device)->streams; queue != NULL; queue = queue->next) {
-        TenonCode failure = queue_wait(queue);
-        code = code != TENON_OK ? code : failure;
-    }
-    pthread_mutex_unlock(&zoo(device)->lock);
+    TenonCode code = drain(zoo(device));
     return code != TENON_OK ? refuse(sink, code, "zoo error on a stream") : alive(device, sink);
 }
 

@@ -18,6 +18,10 @@ TenonCode zoo_device_create(const TenonHost *host, const TenonPlugin *plugin, ui
 /* Says that the device is lost; from now on its entries answer TENON_UNAVAILABLE. */
 void zoo_device_lose(TenonDeviceState *device, TenonStr reason);
 
+/* As queue_add; TENON_UNAVAILABLE on a lost device. */
+TenonCode zoo_device_enqueue(TenonDeviceState *device, TenonStream *stream, Body body, void *data,
+                             int always);
+
 /*
  * Where memory of a kind really lies. What `allocate` gives for TENON_DEVICE_MEMORY is a handle: an
  * address with its highest bit but one turned over, so that who takes it for an address finds out at once.

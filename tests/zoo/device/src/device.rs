@@ -2,12 +2,12 @@
 
 use crate::{
     memory::{LIMIT, MAX_ALIGN, Memory, Spot},
-    stream::{Event, Stream},
+    stream::{Command, Event, Stream},
 };
 use std::{
     ffi::c_void,
     ptr::NonNull,
-    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 use tenon_sdk::{
     abi::{MemoryInfo, MemoryKind},
@@ -38,11 +38,36 @@ impl ZooDevice {
         &self.memory
     }
 
-    /// From now on every method answers `UNAVAILABLE`, and the host is told.
+    /// From now on every method answers `UNAVAILABLE`, and the host is told. It waits for nothing of a lost
+    /// device, and frees what its commands use: none may be left.
     pub(crate) fn lose(&self, reason: &str) {
-        if self.lost.set(reason.to_owned()).is_ok() {
+        let first = {
+            let _turn = self.streams();
+            self.lost.set(reason.to_owned()).is_ok()
+        };
+        if first {
+            // What failed on a stream matters no more.
+            let _ = self.drain();
             self.handle.lost(reason);
         }
+    }
+
+    fn streams(&self) -> MutexGuard<'_, Vec<Weak<Stream>>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until every stream has run what was enqueued on it; the first error.
+    fn drain(&self) -> Result<(), KernelError> {
+        let streams: Vec<Arc<Stream>> = self.streams().iter().filter_map(Weak::upgrade).collect();
+        let results: Vec<_> = streams.iter().map(|stream| stream.synchronize()).collect();
+        results.into_iter().collect()
+    }
+
+    /// Enqueues a command; `UNAVAILABLE` on a lost device.
+    pub(crate) fn enqueue(&self, stream: &Stream, command: Command) -> Result<(), KernelError> {
+        let _turn = self.streams();
+        self.alive()?;
+        stream.enqueue(command)
     }
 
     fn alive(&self) -> Result<(), KernelError> {
@@ -162,7 +187,7 @@ impl DeviceKind for ZooDevice {
         // SAFETY: the caller promises that both places are valid until the copy is done.
         let copy = move || unsafe { destination.write(&source.read(bytes as usize)?) };
         match stream {
-            Some(stream) => stream.enqueue(Box::new(copy)),
+            Some(stream) => self.enqueue(stream, Box::new(copy)),
             None => copy(),
         }
     }
@@ -170,7 +195,7 @@ impl DeviceKind for ZooDevice {
     fn create_stream(&self) -> Result<Arc<Stream>, KernelError> {
         self.alive()?;
         let stream = Arc::new(Stream::new()?);
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = self.streams();
         streams.retain(|stream| stream.strong_count() > 0);
         streams.push(Arc::downgrade(&stream));
         Ok(stream)
@@ -209,11 +234,7 @@ impl DeviceKind for ZooDevice {
     }
 
     fn synchronize(&self) -> Result<(), KernelError> {
-        let streams: Vec<Arc<Stream>> = {
-            let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-            streams.iter().filter_map(Weak::upgrade).collect()
-        };
-        streams.iter().try_for_each(|stream| stream.synchronize())?;
+        self.drain()?;
         self.alive()
     }
 }

@@ -33,7 +33,7 @@ fn spot(device: &ZooDevice, slot: &Slot) -> Spot {
 fn enqueue(c: &ComputeContext<'_>, command: Command) -> Result<(), KernelError> {
     // SAFETY: null, or a stream of this plugin's device, which lives during the call.
     match unsafe { stream_of::<ZooDevice>(c.stream()) } {
-        Some(stream) => stream.enqueue(command),
+        Some(stream) => device(c)?.enqueue(stream, command),
         None => command(),
     }
 }

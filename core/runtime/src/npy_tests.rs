@@ -13,7 +13,7 @@ fn file(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
 
 fn with_header(text: &str, data: &[u8]) -> Vec<u8> {
     let mut header = text.to_owned();
-    while (header.len() + 11) % 64 != 0 {
+    while !(header.len() + 11).is_multiple_of(64) {
         header.push(' ');
     }
     header.push('\n');

@@ -2,7 +2,7 @@
 
 use super::{partition::PartitionState, propagate::Propagate};
 use crate::error::StepError;
-use tenon_abi::slot_flags;
+use tenon_abi::{Code, slot_flags};
 use tenon_framework::KernelError;
 
 impl<P: Propagate> PartitionState<P> {
@@ -60,13 +60,13 @@ impl<P: Propagate> PartitionState<P> {
     /// Stops the step with the error of a node.
     pub(super) fn fail_node(&self, index: u32, error: &KernelError) {
         let node = self.node(index);
-        let error = StepError::node(
-            &node.info.name,
-            &node.info.op,
-            &self.plan.device.name().to_string(),
-            &node.plugin,
-            error,
-        );
+        let device = self.plan.device.name().to_string();
+        // Whatever fails because the device is lost is the same error.
+        let lost = self.plan.device.lost().map(|reason| {
+            KernelError::new(Code::UNAVAILABLE, format!("{device} is lost: {reason}"))
+        });
+        let error = lost.as_ref().unwrap_or(error);
+        let error = StepError::node(&node.info.name, &node.info.op, &device, &node.plugin, error);
         self.shared.fail(error);
     }
 }

@@ -233,10 +233,16 @@ impl Inner {
         let generation = self.generation.load(Ordering::Acquire);
         let current = self.current.lock().clone();
         let executable = Arc::new(compile::compile(self, &current, signature)?);
-        let mut compiled = self.compiled.lock();
-        if self.generation.load(Ordering::Acquire) == generation {
-            compiled.insert(signature.clone(), Arc::clone(&executable));
+        // Every executable on which a step runs stands in a table, so that `close` finds it: where two threads
+        // compiled the same signature, both take the first one.
+        {
+            let mut compiled = self.compiled.lock();
+            if self.generation.load(Ordering::Acquire) == generation {
+                let kept = compiled.entry(signature.clone()).or_insert(executable);
+                return Ok(Arc::clone(kept));
+            }
         }
+        self.former.lock().push(Arc::clone(&executable));
         Ok(executable)
     }
 

@@ -8,7 +8,7 @@ use std::{
     },
     time::Duration,
 };
-use tenon_framework::sync::Mutex;
+use tenon_framework::sync::{Mutex, rank};
 use tenon_host::call::TraceSink;
 
 /// How a session places and runs.
@@ -55,10 +55,16 @@ pub struct CancelToken {
     inner: Arc<TokenState>,
 }
 
-#[derive(Default)]
 struct TokenState {
     cancelled: AtomicBool,
     steps: Mutex<Vec<Weak<StepShared>>>,
+}
+
+impl Default for TokenState {
+    fn default() -> TokenState {
+        let steps = Mutex::ranked(rank::SESSION, Vec::new());
+        TokenState { cancelled: AtomicBool::new(false), steps }
+    }
 }
 
 impl CancelToken {
@@ -70,7 +76,9 @@ impl CancelToken {
     /// Cancels the steps that run under it, and those that will.
     pub fn cancel(&self) {
         self.inner.cancelled.store(true, Ordering::SeqCst);
-        let steps = std::mem::take(&mut *self.inner.steps.lock());
+        // Under the lock: a step that ends meanwhile waits in `detach`, so that the next step over its state is
+        // not taken for it.
+        let steps = self.inner.steps.lock();
         for step in steps.iter().filter_map(Weak::upgrade) {
             step.cancellation.cancel();
             step.wake();

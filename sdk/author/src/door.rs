@@ -49,6 +49,10 @@ pub unsafe extern "C" fn register(
 #[macro_export]
 macro_rules! export_plugin {
     () => {
+        // Said twice, the compiler names this before the linker finds the same symbol twice.
+        #[allow(dead_code, reason = "only its name counts")]
+        enum ExportPluginStandsOnceInACrate {}
+
         const _: () = {
             struct Plugin;
 

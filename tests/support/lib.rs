@@ -3,7 +3,7 @@
 //! - [`zoo`]: the zoo's libraries, in Rust (built by cargo as dependencies of this package) and in C (built
 //!   here).
 //! - [`fixtures`]: plugins that are deliberately broken, one for each way in which loading can fail.
-//! - [`bench`]: a host without a graph, which makes kernels of loaded plugins and calls them.
+//! - [`mod@bench`]: a host without a graph, which makes kernels of loaded plugins and calls them.
 //! - [`clauses`]: what the boundary promises, and the ops of the zoo that use it.
 //! - [`session`]: runtimes, sessions and accounts of what a process holds.
 //!

@@ -5,7 +5,7 @@
 //! costs more than that ([`SHARE_NS`]), and a worker that finds nothing spins for a bounded few microseconds
 //! ([`SPIN_NS`]) before it sleeps.
 //!
-//! States of a worker: *looking* (takes what [`queue`] has) → *running* → *looking*; *looking* → *spinning*
+//! States of a worker: *looking* (takes what `queue` has) → *running* → *looking*; *looking* → *spinning*
 //! when there is nothing → *looking* when something was posted, or → *sleeping* when the time is over →
 //! *looking* when it is woken; *looking* → *ended* when the pool closes and nothing is left. States of loops
 //! and jobs: see `pool/queue.rs`; of threads that may block: see `pool/blocking.rs`.

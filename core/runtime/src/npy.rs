@@ -207,7 +207,7 @@ pub fn write(path: &Path, tensor: &Tensor) -> Result<(), NpyError> {
 /// The contents of the file of a host tensor; `file` is its name for errors.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn encode(tensor: &Tensor, file: &str) -> Result<Vec<u8>, NpyError> {
     let refused = |source| NpyError::Tensor { file: file.to_owned(), source };
     let (element, data) = match file_type(tensor.dtype()) {

@@ -1,6 +1,6 @@
 //! Which vector instructions this CPU has, and loops compiled once for each.
 //!
-//! A loop is written once, in [`vectorised!`]; the macro compiles it for the baseline, for AVX2 with FMA and
+//! A loop is written once, in `vectorised!`; the macro compiles it for the baseline, for AVX2 with FMA and
 //! for AVX-512, and the call picks one by [`level`]. The loop itself is plain Rust that the compiler
 //! vectorises: iterators over slices of equal length, no branches on the elements but selections.
 

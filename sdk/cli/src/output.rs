@@ -20,7 +20,7 @@ pub fn print(text: &str) -> Result<(), CliError> {
 /// Prints a result as JSON.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_json(value: &Value) -> Result<(), CliError> {
     print(&format!("{value:#}\n"))
 }

@@ -1,6 +1,6 @@
 //! One matrix product on one thread, and split over several.
 //!
-//! Small products and products of integers are computed by [`super::tile`]; the others by the `gemm` crate,
+//! Small products and products of integers are computed by `super::tile`; the others by the `gemm` crate,
 //! whose packing pays off there.
 
 use super::tile::tiles;
@@ -99,7 +99,7 @@ impl<T> Target<T> {
 pub trait Factor: Compute<Wide = Self> {
     /// About how many multiplications a nanosecond.
     const RATE: f64;
-    /// Multiplications up to which [`super::tile`] is faster than what the library does.
+    /// Multiplications up to which `super::tile` is faster than what the library does.
     const SMALL: usize;
 
     /// `x * y + z`, rounded once where the instruction for it is there.

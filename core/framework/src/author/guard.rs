@@ -16,15 +16,19 @@ thread_local! {
 ///
 /// # Errors
 /// The message of the panic, with its place where the library's panic hook recorded it.
+#[inline(always)]
 pub fn guard<R>(body: impl FnOnce() -> R) -> Result<R, String> {
-    panic::catch_unwind(AssertUnwindSafe(body)).map_err(|payload| {
-        let message = panic_message(&*payload);
-        std::mem::forget(payload);
-        match LOCATION.with(|place| place.borrow_mut().take()) {
-            Some(place) => format!("{message} ({place})"),
-            None => message,
-        }
-    })
+    panic::catch_unwind(AssertUnwindSafe(body)).map_err(describe)
+}
+
+#[cold]
+fn describe(payload: Box<dyn Any + Send>) -> String {
+    let message = panic_message(&*payload);
+    std::mem::forget(payload);
+    match LOCATION.with(|place| place.borrow_mut().take()) {
+        Some(place) => format!("{message} ({place})"),
+        None => message,
+    }
 }
 
 /// The text of a panic's payload.

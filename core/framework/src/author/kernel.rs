@@ -157,18 +157,22 @@ impl<F: KernelFn> FnTable<F> {
     }
 }
 
-/// Ends a call: the error's message goes to the host, its code is returned.
+/// Runs a call: an error's or a panic's message goes to the host, its code is returned. The result is made
+/// a code inside the guarded body, so that nothing larger is carried out of it.
+///
+/// # Safety
+/// `call` is filled.
 #[inline(always)]
-unsafe fn conclude(call: &Call, result: Result<Result<(), KernelError>, String>) -> Code {
-    match result {
-        Ok(Ok(())) => Code::OK,
+unsafe fn conclude(call: &Call, body: impl FnOnce() -> Result<(), KernelError>) -> Code {
+    let guarded = guard(|| match body() {
+        Ok(()) => Code::OK,
         // SAFETY: the caller's promise.
-        Ok(Err(error)) => unsafe { fail(call, &error) },
-        Err(panic) => {
-            let error = KernelError::internal(format!("the kernel panicked: {panic}"));
-            // SAFETY: the caller's promise.
-            unsafe { fail(call, &error) }
-        }
+        Err(error) => unsafe { fail(call, &error) },
+    });
+    match guarded {
+        Ok(code) => code,
+        // SAFETY: the caller's promise.
+        Err(panic) => unsafe { fail(call, &panicked("the kernel", &panic)) },
     }
 }
 
@@ -185,7 +189,7 @@ unsafe extern "C" fn compute<K: Kernel>(state: *mut KernelState, call: *const Ca
     // SAFETY: the host gives the state that `create` made and a filled call.
     unsafe {
         let (kernel, call) = (&*state.cast_const().cast::<K>(), &*call);
-        conclude(call, guard(|| kernel.compute(&ComputeContext::new(call))))
+        conclude(call, || kernel.compute(&ComputeContext::new(call)))
     }
 }
 
@@ -193,7 +197,7 @@ unsafe extern "C" fn compute_fn<F: KernelFn>(_state: *mut KernelState, call: *co
     // SAFETY: the host gives a filled call; `F` has no size, so that any aligned pointer is one.
     unsafe {
         let (body, call) = (&*std::ptr::NonNull::<F>::dangling().as_ptr(), &*call);
-        conclude(call, guard(|| body(&ComputeContext::new(call))))
+        conclude(call, || body(&ComputeContext::new(call)))
     }
 }
 

@@ -40,31 +40,22 @@ pub const COPYABLE: &[DType] = &[
 ];
 
 /// [`COPYABLE`] and the types whose elements need destruction.
-pub const ANY_TYPE: &[DType] = &[
-    DType::BOOL,
-    DType::INT8,
-    DType::INT16,
-    DType::INT32,
-    DType::INT64,
-    DType::UINT8,
-    DType::UINT16,
-    DType::UINT32,
-    DType::UINT64,
-    DType::HALF,
-    DType::BFLOAT16,
-    DType::FLOAT,
-    DType::DOUBLE,
-    DType::COMPLEX64,
-    DType::COMPLEX128,
-    DType::QINT8,
-    DType::QUINT8,
-    DType::QINT16,
-    DType::QUINT16,
-    DType::QINT32,
-    DType::STRING,
-    DType::RESOURCE,
-    DType::VARIANT,
-];
+pub const ANY_TYPE: &[DType] = &join_types::<{ COPYABLE.len() + 3 }>(
+    COPYABLE,
+    &[DType::STRING, DType::RESOURCE, DType::VARIANT],
+);
+
+/// The types of one list, then those of another; `N` is how many they are together.
+pub const fn join_types<const N: usize>(first: &[DType], second: &[DType]) -> [DType; N] {
+    assert!(first.len() + second.len() == N, "N is the number of types in both lists");
+    let mut joined = [DType::INVALID; N];
+    let mut at = 0;
+    while at < N {
+        joined[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
+        at += 1;
+    }
+    joined
+}
 
 /// Numerics contract of a kernel.
 #[derive(Clone, Copy)]

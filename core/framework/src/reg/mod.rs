@@ -15,7 +15,7 @@ mod op;
 
 pub use device::DeviceReg;
 pub use extension::{ExtensionFn, ExtensionReg};
-pub use kernel::{ANY_TYPE, COPYABLE, KernelReg, Numerics};
+pub use kernel::{ANY_TYPE, COPYABLE, KernelReg, Numerics, join_types};
 pub use knob::KnobReg;
 pub use list::{Registration, registrations, submit_all};
 pub use op::OpReg;

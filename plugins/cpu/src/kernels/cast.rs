@@ -4,6 +4,7 @@
 //! answer is undefined), NaN gives 0; to bool: whether the value is not 0. With `Truncate`, a float's low bits
 //! that the narrower mantissa lacks are dropped instead of rounded, for the pairs for which TensorFlow does so.
 
+use super::array::NUMBERS;
 use crate::{
     arch::vectorised,
     lane::Compute,
@@ -14,7 +15,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Element,
-    reg::Numerics,
+    reg::{Numerics, join_types},
     register_kernel,
 };
 
@@ -197,22 +198,7 @@ impl Kernel for Cast {
 }
 
 /// Types that are cast; strings to strings only, as in TensorFlow, which says so when a kernel is made.
-pub(super) const TYPES: &[DType] = &[
-    DType::BOOL,
-    DType::INT8,
-    DType::INT16,
-    DType::INT32,
-    DType::INT64,
-    DType::UINT8,
-    DType::UINT16,
-    DType::UINT32,
-    DType::UINT64,
-    DType::HALF,
-    DType::BFLOAT16,
-    DType::FLOAT,
-    DType::DOUBLE,
-    DType::STRING,
-];
+pub(super) const TYPES: &[DType] = &join_types::<{ NUMBERS.len() + 1 }>(NUMBERS, &[DType::STRING]);
 
 register_kernel!("Cast" on "CPU": Cast, types = ("SrcT", TYPES), types = ("DstT", TYPES),
     numerics = Numerics::EXACT);

@@ -8,7 +8,7 @@ pub(super) mod pad;
 pub(super) mod strided_slice;
 pub(super) mod transpose;
 
-use tenon_sdk::{DType, KernelError, author::ComputeContext};
+use tenon_sdk::{DType, KernelError, author::ComputeContext, reg::join_types};
 
 /// Numbers that every op here moves.
 pub(super) const NUMBERS: &[DType] = &[
@@ -28,46 +28,14 @@ pub(super) const NUMBERS: &[DType] = &[
 ];
 
 /// [`NUMBERS`] and the quantised types that TensorFlow slices and pads.
-pub(super) const SLICED: &[DType] = &[
-    DType::BOOL,
-    DType::INT8,
-    DType::INT16,
-    DType::INT32,
-    DType::INT64,
-    DType::UINT8,
-    DType::UINT16,
-    DType::UINT32,
-    DType::UINT64,
-    DType::HALF,
-    DType::BFLOAT16,
-    DType::FLOAT,
-    DType::DOUBLE,
-    DType::QINT8,
-    DType::QUINT8,
-    DType::QINT32,
-];
+pub(super) const SLICED: &[DType] =
+    &join_types::<{ NUMBERS.len() + 3 }>(NUMBERS, &[DType::QINT8, DType::QUINT8, DType::QINT32]);
 
 /// [`NUMBERS`] and all quantised types.
-pub(super) const JOINED: &[DType] = &[
-    DType::BOOL,
-    DType::INT8,
-    DType::INT16,
-    DType::INT32,
-    DType::INT64,
-    DType::UINT8,
-    DType::UINT16,
-    DType::UINT32,
-    DType::UINT64,
-    DType::HALF,
-    DType::BFLOAT16,
-    DType::FLOAT,
-    DType::DOUBLE,
-    DType::QINT8,
-    DType::QUINT8,
-    DType::QINT16,
-    DType::QUINT16,
-    DType::QINT32,
-];
+pub(super) const JOINED: &[DType] = &join_types::<{ NUMBERS.len() + 5 }>(
+    NUMBERS,
+    &[DType::QINT8, DType::QUINT8, DType::QINT16, DType::QUINT16, DType::QINT32],
+);
 
 /// Elements of a size, whatever they mean.
 pub(super) trait Word: Copy + Default + Send + Sync + 'static {}

@@ -22,6 +22,7 @@
 //! ```
 
 pub mod attrs;
+pub mod check;
 pub mod compare;
 mod error;
 pub mod exceptions;

@@ -1,0 +1,85 @@
+//! One call that is made of a kernel.
+
+use tenon_framework::{DType, Tensor, attr::AttrMap};
+
+/// What a case is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tag {
+    /// Has an input without elements.
+    Empty,
+    /// Has scalars only.
+    Scalar,
+    /// Has one element each, of rank one or more.
+    One,
+    /// Sizes that no vector width divides.
+    Prime,
+    /// More elements than fit in a level-one cache, and enough for several threads.
+    Large,
+    /// Inputs of different shapes.
+    Broadcast,
+    /// NaN, infinities, signed zeros, denormals; the extremes of integers.
+    Special,
+    /// From the op's own `cases`.
+    Declared,
+    /// From golden data.
+    Golden,
+}
+
+/// Elements of an input, as a recipe: the same text gives the same tensor everywhere.
+#[derive(Debug, Clone)]
+pub enum Fill {
+    /// Evenly spread over `[low, high)`, integers included.
+    Uniform {
+        /// The least.
+        low: f64,
+        /// Beyond the greatest.
+        high: f64,
+        /// Of the generator.
+        seed: u64,
+    },
+    /// Special values among ordinary ones.
+    Special {
+        /// Of the generator.
+        seed: u64,
+    },
+    /// The numbers from 0 up, in an order of the generator.
+    Permutation {
+        /// Of the generator.
+        seed: u64,
+    },
+    /// These elements.
+    Explicit(Tensor),
+}
+
+/// One input.
+#[derive(Debug, Clone)]
+pub struct Argument {
+    /// Element type.
+    pub dtype: DType,
+    /// Shape.
+    pub dims: Vec<i64>,
+    /// Elements.
+    pub fill: Fill,
+    /// Whether its value is known when the kernel is made.
+    pub constant: bool,
+}
+
+/// One call: attributes and inputs.
+#[derive(Debug, Clone)]
+pub struct CheckCase {
+    /// Unique for the subject.
+    pub name: String,
+    /// What it is there for.
+    pub tags: Vec<Tag>,
+    /// Every attribute of the op's definition.
+    pub attrs: AttrMap,
+    /// The inputs in order.
+    pub inputs: Vec<Argument>,
+}
+
+impl CheckCase {
+    /// Whether it is there for this.
+    pub fn is(&self, tag: Tag) -> bool {
+        self.tags.contains(&tag)
+    }
+}

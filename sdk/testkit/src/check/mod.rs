@@ -1,0 +1,27 @@
+//! Conformance of a plugin, from its binary alone.
+//!
+//! What it is: everything that a plugin registers becomes a [`Subject`] (a kernel with element types, or a
+//! device type); cases are generated for it, run through the loaded library in a process of their own, and
+//! judged clause by clause. Nothing escapes: an op for which no case is accepted, and a kernel whose results
+//! nothing independent can judge, are findings themselves. What it is not: a proof; the cases are a sample,
+//! the same one for the same seed.
+//!
+//! ```text
+//! registry ── subject ── generate ──> CheckCase ── oracle ──> expected
+//!                                         │
+//!                 driver ── worker ── examine (guarded memory) ──> Finding ──> report
+//! ```
+//!
+//! # Invariants
+//! - A kernel is never its own oracle.
+//! - The list of subjects and cases is a function of registry, seed and budget: a worker that was lost is
+//!   followed by one that goes on where it stopped.
+//! - Each [`Clause`] is judged or skipped for a reason that the report prints.
+
+mod case;
+mod clause;
+mod subject;
+
+pub use case::{Argument, CheckCase, Fill, Tag};
+pub use clause::{Clause, Finding, Verdict};
+pub use subject::Subject;

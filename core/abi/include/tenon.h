@@ -61,6 +61,7 @@ typedef struct TenonRange TenonRange;
 typedef struct TenonSource TenonSource;
 typedef struct TenonExtHeader TenonExtHeader;
 typedef struct TenonExtCost TenonExtCost;
+typedef struct TenonExtCases TenonExtCases;
 typedef struct TenonBuffer TenonBuffer;
 typedef struct TenonSlot TenonSlot;
 typedef struct TenonStringElement TenonStringElement;
@@ -331,7 +332,7 @@ struct TenonExtHeader {
 #define TENON_EXT_PASS 2u     /**< Reserved: a graph pass. */
 #define TENON_EXT_FUSION 3u   /**< Reserved: a declarative fusion pattern. */
 #define TENON_EXT_SUBGRAPH 4u /**< Reserved: claiming a subgraph and compiling it as one node. */
-#define TENON_EXT_CASES 5u    /**< Reserved: conformance cases of an op. */
+#define TENON_EXT_CASES 5u    /**< On an op definition: cases that are valid (`TenonExtCases`). */
 #define TENON_EXT_COST 6u     /**< On a kernel definition: what a call costs (`TenonExtCost`). */
 
 /**
@@ -345,6 +346,22 @@ struct TenonExtCost {
     double fixed_ns;
     /** Nanoseconds per element of the first output. */
     double per_element_ns;
+};
+
+/**
+ * Link `TENON_EXT_CASES` of an op definition: cases that are valid, where the signature does not
+ * say what is. Who checks a kernel makes its inputs from them; without the link, from the signature
+ * alone. Filled by the plugin; the host copies the texts.
+ *
+ * A case is one text: its name, then attributes, sizes and inputs, as in `"rows; axis = 0; k in
+ * 1..9; x: [n, 4] uniform(-1, 1); index: [k] integers(0..n)"`. The grammar stands in
+ * core/abi/docs/cases.md; a text that does not follow it refuses the registration.
+ */
+struct TenonExtCases {
+    /** Head, with tag `TENON_EXT_CASES`. */
+    TenonExtHeader header;
+    /** One text a case. */
+    TenonStrs cases;
 };
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -1612,6 +1629,10 @@ TENON_FIELD(TenonExtCost, header, 0);
 TENON_FIELD(TenonExtCost, fixed_ns, 32);
 TENON_FIELD(TenonExtCost, per_element_ns, 40);
 
+TENON_SIZE(TenonExtCases, 48);
+TENON_FIELD(TenonExtCases, header, 0);
+TENON_FIELD(TenonExtCases, cases, 32);
+
 TENON_SIZE(TenonSlot, 64);
 TENON_FIELD(TenonSlot, data, 0);
 TENON_FIELD(TenonSlot, dims, 8);
@@ -1977,6 +1998,10 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 #define TENON_EXT_COST_HEADER(next) \
     { 6u, 1u, sizeof(TenonExtCost), UINT64_C(0x448917e9a54659a2), (next) }
 
+/** Initialiser of the header of a `TenonExtCases`, before the link `next` (or null). */
+#define TENON_EXT_CASES_HEADER(next) \
+    { 5u, 1u, sizeof(TenonExtCases), UINT64_C(0x4f1dab5598ad75a7), (next) }
+
 /* ---------------------------------------------------------------------------------------------- */
 /* Conveniences                                                                                   */
 /* ---------------------------------------------------------------------------------------------- */
@@ -2028,6 +2053,19 @@ static inline const TenonExtHeader *tenon_find_ext(const TenonExtHeader *chain, 
     }
     return NULL;
 }
+
+/**
+ * Defines `id`, a link with the cases of an op, each a TENON_STR in the grammar of TenonExtCases. At
+ * file scope; the op's `ext` is the address of its `header`, and the op's line of the manifest repeats
+ * the texts:
+ *
+ *     TENON_CASES(my_cases, TENON_STR("one; x: [1]"), TENON_STR("any; x: [n]"));
+ */
+#define TENON_CASES(id, ...) \
+    static const TenonStr id##_texts[] = { __VA_ARGS__ }; \
+    static const TenonExtCases id = { \
+        TENON_EXT_CASES_HEADER(NULL), { id##_texts, sizeof(id##_texts) / sizeof(id##_texts[0]) } \
+    }
 
 #if defined(__GNUC__)
 /** Whether the step of this call is cancelled. A long computation asks now and then. */

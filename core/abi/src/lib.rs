@@ -50,7 +50,7 @@ pub use device::{
     MemoryInfo, Notify, Stream, device_flags,
 };
 pub use dtype::DType;
-pub use ext::{ExtCost, ExtHeader, ext_tags, find_ext};
+pub use ext::{ExtCases, ExtCost, ExtHeader, ext_tags, find_ext};
 pub use host::{Host, KeptTensor, KnobKind, KnobValue, LogLevel, Plugin, Sink};
 pub use op::{
     Determinism, InPlace, KernelDef, KnobDef, Numerics, OpDef, ShapeFn, ToleranceKind,

@@ -51,6 +51,19 @@ static inline const TenonExtHeader *tenon_find_ext(const TenonExtHeader *chain, 
     return NULL;
 }
 
+/**
+ * Defines `id`, a link with the cases of an op, each a TENON_STR in the grammar of TenonExtCases. At
+ * file scope; the op's `ext` is the address of its `header`, and the op's line of the manifest repeats
+ * the texts:
+ *
+ *     TENON_CASES(my_cases, TENON_STR("one; x: [1]"), TENON_STR("any; x: [n]"));
+ */
+#define TENON_CASES(id, ...) \
+    static const TenonStr id##_texts[] = { __VA_ARGS__ }; \
+    static const TenonExtCases id = { \
+        TENON_EXT_CASES_HEADER(NULL), { id##_texts, sizeof(id##_texts) / sizeof(id##_texts[0]) } \
+    }
+
 #if defined(__GNUC__)
 /** Whether the step of this call is cancelled. A long computation asks now and then. */
 static inline int tenon_cancelled(const TenonCall *call)

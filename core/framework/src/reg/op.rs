@@ -2,7 +2,10 @@
 
 use super::{Site, strs};
 use crate::author::{ShapeFunction, shape_entry};
-use tenon_abi::{Code, OpDef, Registrar, RegistrarTable, ShapeFn, Str, Strs, op_flags};
+use tenon_abi::{
+    Code, ExtCases, ExtHeader, OpDef, Registrar, RegistrarTable, ShapeFn, Str, Strs, ext_tags,
+    layout::EXT_CASES, op_flags,
+};
 
 /// An op as `register_op!` writes it. Arguments and attributes are texts in the form of `REGISTER_OP`.
 #[derive(Clone, Copy)]
@@ -15,6 +18,7 @@ pub struct OpReg {
     pub(crate) description: &'static str,
     pub(crate) flags: u32,
     pub(crate) shape: ShapeFn,
+    pub(crate) cases: &'static [&'static str],
     pub(crate) site: Site,
 }
 
@@ -30,6 +34,7 @@ impl OpReg {
             description: "",
             flags: 0,
             shape: ShapeFn { run: None },
+            cases: &[],
             site,
         }
     }
@@ -71,6 +76,14 @@ impl OpReg {
         self
     }
 
+    /// Cases that are valid, where the signature does not say what is: each a text such as
+    /// `"rows; n in 1..9; x: [n, 4] uniform(-1, 1); index: [k] integers(0..n)"`. The grammar stands at
+    /// [`op::Case`](crate::op::Case); a text that does not follow it refuses the plugin.
+    pub const fn cases(mut self, cases: &'static [&'static str]) -> OpReg {
+        self.cases = cases;
+        self
+    }
+
     const fn flag(mut self, bit: u32, on: bool) -> OpReg {
         if on {
             self.flags |= bit;
@@ -103,6 +116,12 @@ impl OpReg {
     /// Gives the op to a registrar.
     pub(crate) unsafe fn submit(&self, to: *mut Registrar, table: &RegistrarTable) -> Code {
         let (inputs, outputs, attrs) = (strs(self.inputs), strs(self.outputs), strs(self.attrs));
+        let cases = strs(self.cases);
+        let cases = ExtCases {
+            header: ExtHeader::new(ext_tags::CASES, 1, &EXT_CASES),
+            cases: Strs::new(&cases),
+        };
+        let ext = if self.cases.is_empty() { std::ptr::null() } else { (&raw const cases).cast() };
         let def = OpDef {
             struct_size: size_of::<OpDef>() as u32,
             flags: self.flags,
@@ -114,7 +133,7 @@ impl OpReg {
             description: Str::new(self.description),
             shape: self.shape,
             source: self.site.source(),
-            ext: std::ptr::null(),
+            ext,
         };
         // SAFETY: the caller gives a registrar with its table; the host copies the definition.
         unsafe { table.op.expect("the host fills every entry")(to, &def) }

@@ -116,6 +116,7 @@ pub const CALL: &[Clause] = &[
     clause("registration: required features", &["Feature"], "missing_feature"),
     clause("registration: numerics contract", &["Numerics"], "numerics_contract"),
     clause("registration: cost, an extension link", &["Cost"], "cost_link"),
+    clause("registration: cases, an extension link of an op", &["Cases"], "cases_link"),
 ];
 
 /// Clauses that one language alone can use, with the reason.

@@ -1,4 +1,4 @@
-//! What a kernel's registration says: label, features, numerics contract, cost.
+//! What registrations say: label, features, numerics contract, cost of a kernel, cases of an op.
 
 use tenon_sdk::{abi::Determinism, prelude::*};
 
@@ -73,3 +73,38 @@ register_op!(
 );
 
 register_kernel!("ZooCost" on "CPU": fn sum, cost = (5.0, 0.25));
+
+register_op!(
+    "ZooCases",
+    inputs = &["x: float", "rows: int64"],
+    outputs = &["y: float"],
+    shape = |c: &ShapeContext<'_>| {
+        let (x, rows) = (c.with_rank(c.input(0), 2)?, c.with_rank(c.input(1), 1)?);
+        c.set_output(0, c.make_shape(&[c.dim(rows, 0), c.dim(x, 1)]))
+    },
+    summary = "Some rows of x; its cases say what a row is.",
+    cases = &[
+        "some; n in 1..9; x: [n, 3] uniform(-1, 1); rows: [k] integers(0..n)",
+        "last; n in {1, 4}; x: [n, d]; rows: [1] values(n-1)",
+    ],
+);
+
+fn rows(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let (x, rows) = (c.input::<f32>(0)?, c.input::<i64>(1)?);
+    let &[count, width] = x.dims else {
+        return Err(KernelError::invalid_argument("x: expected a matrix"));
+    };
+    let y = c.output::<f32>(0, &[rows.data.len() as i64, width])?;
+    for (at, &row) in rows.data.iter().enumerate() {
+        if row < 0 || row >= count {
+            return Err(KernelError::invalid_argument(format!(
+                "rows: expected 0 up to {count}, found {row}"
+            )));
+        }
+        let (to, from) = (at * width as usize, (row * width) as usize);
+        y.data[to..to + width as usize].copy_from_slice(&x.data[from..from + width as usize]);
+    }
+    Ok(())
+}
+
+register_kernel!("ZooCases" on "CPU": fn rows);

@@ -111,8 +111,9 @@ pub struct CallServices {
     /// Keeps a copy of `message` for the call's error and returns `code`.
     pub fail:
         Option<unsafe extern "C" fn(record: *mut CallRecord, code: Code, message: Str) -> Code>,
-    /// Sets output `output` to a fresh buffer of this shape. Contents are undefined, but strings,
-    /// resources and variants are all zero: empty.
+    /// Sets output `output` to a fresh buffer of this shape, in its own memory for
+    /// [`crate::MemoryKind::ORDINARY`]. Contents are undefined, but strings, resources and variants are all
+    /// zero: empty.
     pub allocate: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,

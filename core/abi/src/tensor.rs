@@ -30,6 +30,8 @@ impl MemoryKind {
     pub const PINNED: MemoryKind = MemoryKind(2);
     /// Memory that host and device both address.
     pub const SHARED: MemoryKind = MemoryKind(3);
+    /// Where a kind is asked for, not of a slot: the output's own kind, host memory for scratch.
+    pub const ORDINARY: MemoryKind = MemoryKind(0xffff_ffff);
 
     /// Whether `Slot::data` may be dereferenced by host code.
     pub const fn is_host_address(self) -> bool {

@@ -65,8 +65,7 @@ TenonCode zoo_prepare(const TenonCall *call, uint32_t output, const int64_t *dim
     if ((slot->flags & TENON_SLOT_FLAG_PLANNED) && same_dims(slot, dims, rank)) {
         return TENON_OK;
     }
-    return call->services->allocate(call->record, output, dims, rank,
-                                    ZOO_OUTPUT_MEMORY(call, output));
+    return call->services->allocate(call->record, output, dims, rank, TENON_ORDINARY_MEMORY);
 }
 
 TenonCode zoo_prepare_like(const TenonCall *call, uint32_t output, uint32_t input)

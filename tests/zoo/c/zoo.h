@@ -133,9 +133,6 @@ extern const ZooList zoo_selection;
 extern const TenonHost *zoo_host;
 extern const TenonPlugin *zoo_plugin;
 
-/* The memory kind that stands for the output's own. */
-#define ZOO_OUTPUT_MEMORY(call, output) ((call)->outputs[output].memory)
-
 /* Fails a call with a text. */
 TenonCode zoo_fail(const TenonCall *call, TenonCode code, const char *message);
 

@@ -86,6 +86,28 @@ fn cost_link() {
     }
 }
 
+#[test]
+fn links_of_a_plugin_s_own() {
+    for language in Language::ALL {
+        let bench = Bench::zoo(language);
+        let op = language.op("Links");
+        // Unknown links stand in front of one that the host reads, and behind one.
+        let cost = only(&bench, &op, |kernel| {
+            kernel.cost.map(|cost| (cost.fixed_ns, cost.per_element_ns))
+        });
+        assert_eq!(cost, Some((7.0, 0.5)), "{language:?}");
+        let registry = bench.plugins.registry();
+        assert_eq!(registry.op(&op).unwrap().cases()[0].to_string(), "any; x: [n]");
+        let outputs = bench.node(&op).call(&[floats(&[1.0, 2.0])]).unwrap();
+        assert_eq!(elements::<f32>(&outputs[0]), [3.0], "{language:?}");
+    }
+    // The registration that is one link is in the manifest; loading has compared it with what was registered.
+    let bench = Bench::zoo(Language::Rust);
+    let inspection = bench.plugins.inspect(&Language::Rust.zoo()).unwrap();
+    let tags: Vec<u32> = inspection.manifest.extensions.iter().map(|line| line.tag).collect();
+    assert_eq!(tags, [0x8000_0151]);
+}
+
 /// Inputs of a case, in the simplest way: `n` has this size, other symbols are 2; of a range the last.
 fn made(tensor: &TensorCase, n: i64, integers: bool) -> Tensor {
     let size = |symbol: &str| Some(if symbol == "n" { n } else { 2 });

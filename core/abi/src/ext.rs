@@ -29,8 +29,11 @@ unsafe impl Sync for ExtHeader {}
 // SAFETY: as above.
 unsafe impl Send for ExtHeader {}
 
-/// Tags of links. Those with the highest bit set are free for private use; the others belong to Tenon.
+/// Tags of links. Those with the bit [`ext_tags::PRIVATE`] are free for private use; the others belong
+/// to Tenon.
 pub mod ext_tags {
+    /// The bit of tags that are free for private use.
+    pub const PRIVATE: u32 = 0x8000_0000;
     /// Reserved: gradient of an op.
     pub const GRADIENT: u32 = 1;
     /// Reserved: a graph pass.

@@ -63,7 +63,7 @@ pub struct Slot {
     pub rank: u32,
     /// Where `data` lies.
     pub memory: MemoryKind,
-    /// Alias class: slots of one call with the same number other than 0 share one buffer.
+    /// Alias class: slots of one call with the same number other than [`crate::NO_ALIAS`] share one buffer.
     pub alias: u32,
     /// Bits of [`slot_flags`].
     pub flags: u32,
@@ -87,7 +87,7 @@ impl Slot {
         dtype: DType::INVALID,
         rank: 0,
         memory: MemoryKind::HOST,
-        alias: 0,
+        alias: crate::NO_ALIAS,
         flags: 0,
         reserved: 0,
     };

@@ -242,6 +242,6 @@ TenonCode zoo_shape_two_scalars(const TenonHost *host, TenonShapeCall *call)
 
 TenonCode zoo_shape_vector(const TenonHost *host, TenonShapeCall *call)
 {
-    TenonDimId length = host->shapes->make_dim(call, -1);
+    TenonDimId length = host->shapes->make_dim(call, TENON_UNKNOWN_DIM);
     return host->shapes->set_output(call, 0, host->shapes->make_shape(call, &length, 1));
 }

@@ -119,6 +119,41 @@ static const TenonKernelDef cost_kernel = {
     .ext = &cost_link.header,
 };
 
+/* What only this plugin's own tools read: hosts skip it. */
+typedef struct Note {
+    TenonExtHeader header;
+    uint64_t number;
+} Note;
+
+#define NOTE_TAG (TENON_EXT_PRIVATE | 0x151u)
+
+/* A cost behind a link that nobody knows. */
+static const TenonExtCost noted_cost = {
+    .header = TENON_EXT_COST_HEADER(NULL),
+    .fixed_ns = 7,
+    .per_element_ns = 0.5,
+};
+static const Note noted = { { NOTE_TAG, 1, sizeof(Note), 0, &noted_cost.header }, 42 };
+static const Note note = { { NOTE_TAG, 1, sizeof(Note), 0, NULL }, 43 };
+
+#define ANY_LENGTH "any; x: [n]"
+static const TenonStr any_length[] = { TENON_STR(ANY_LENGTH) };
+static const TenonExtCases noted_cases = {
+    .header = TENON_EXT_CASES_HEADER(&note.header),
+    .cases = { any_length, 1 },
+};
+OP_LINKED(links, "ZooCLinks", A1("x: float"), A1("sum: float"), A0(), 0, zoo_shape_scalar,
+          ",\"cases\":" J_A1(ANY_LENGTH), &noted_cases.header);
+KERNEL_LINE("ZooCLinks", "CPU", "", 0, false, "{}", "[]");
+static const TenonKernelDef links_kernel = {
+    .struct_size = sizeof(TenonKernelDef),
+    .op = TENON_STR("ZooCLinks"),
+    .device_type = TENON_STR("CPU"),
+    .table = &sum_table,
+    .source = ZOO_HERE,
+    .ext = &noted.header,
+};
+
 static TenonCode rows(TenonKernelState *state, const TenonCall *call)
 {
     const TenonSlot *x = call->inputs[0];
@@ -170,10 +205,11 @@ STATELESS(rows, rows);
 KERNEL(rows, "ZooCCases");
 
 static const TenonOpDef *const ops[] = {
-    &label_op, &feature_op, &numerics_op, &cost_op, &rows_op,
+    &label_op, &feature_op, &numerics_op, &cost_op, &links_op, &rows_op,
 };
 static const TenonKernelDef *const kernels[] = {
     &ordinary_kernel, &fast_kernel,     &reference_kernel, &feature_kernel,
-    &imaginary_kernel, &numerics_kernel, &cost_kernel,      &rows_kernel,
+    &imaginary_kernel, &numerics_kernel, &cost_kernel,
+    &links_kernel,     &rows_kernel,
 };
 ZOO_LIST(zoo_selection);

@@ -19,6 +19,9 @@
 #define TENON_EXPORT
 #endif
 
+/** Device type of a kernel that serves devices of every type. */
+#define TENON_DEFAULT_DEVICE "DEFAULT"
+
 /** What the plugin exports; null declines the host's version. Defined by the plugin. */
 TENON_EXPORT const TenonPluginV1 *tenon_plugin_v1(uint32_t host_major, uint32_t host_minor);
 

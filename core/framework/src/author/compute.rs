@@ -7,8 +7,8 @@ use super::{
 use crate::{KernelError, element::Element, view::View, view::ViewMut};
 use std::{cell::Cell, slice};
 use tenon_abi::{
-    Call, CallServices, Code, DType, DeviceState, MemoryKind, Range, Slot, Str, Stream,
-    StringElement, slot_flags,
+    Call, CallServices, Code, DType, DeviceState, MemoryKind, NO_DEADLINE, Range, Slot, Str,
+    Stream, StringElement, slot_flags,
 };
 
 /// One call of a kernel.
@@ -388,7 +388,7 @@ impl<'a> ComputeContext<'a> {
     pub fn deadline_ns(&self) -> Option<u64> {
         // SAFETY: the host fills the step for as long as the call runs.
         let deadline = unsafe { (*self.call.step).deadline_ns };
-        (deadline != 0).then_some(deadline)
+        (deadline != NO_DEADLINE).then_some(deadline)
     }
 
     /// Name of the node, for messages. The names of the op and of its arguments are known when the kernel is

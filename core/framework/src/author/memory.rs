@@ -26,7 +26,8 @@ impl<'a> ComputeContext<'a> {
         self.output_slot(output)
     }
 
-    /// As [`ComputeContext::output`], in memory of this kind: pinned or shared memory of a device, say.
+    /// As [`ComputeContext::output`], in memory of this kind: pinned or shared memory of a device without
+    /// streams, say. On a stream: [`ComputeContext::prepare_in`], and a command that writes.
     ///
     /// ```
     /// use tenon_framework::{KernelError, abi::MemoryKind, author::ComputeContext};
@@ -41,15 +42,33 @@ impl<'a> ComputeContext<'a> {
     /// ```
     ///
     /// # Errors
-    /// As [`ComputeContext::output`] and [`ComputeContext::prepare_in`].
+    /// As [`ComputeContext::output`] and [`ComputeContext::prepare_in`]; `INVALID_ARGUMENT` for memory that the
+    /// host cannot address, and on a stream for all but the host's own.
     pub fn output_in<T: Element>(
         &self,
         output: usize,
         dims: &[i64],
         memory: MemoryKind,
     ) -> Result<ViewMut<'a, T>, KernelError> {
+        self.written_at_once(memory)?;
         let slot = *self.prepare_in(output, dims, memory)?;
         self.hand_out(output, &slot)
+    }
+
+    /// On a stream, memory that the device uses is reused in the stream's order: only what is enqueued may
+    /// write it.
+    fn written_at_once(&self, memory: MemoryKind) -> Result<(), KernelError> {
+        let problem = if !memory.is_host_address() {
+            "which the host cannot address"
+        } else if memory != MemoryKind::HOST && !self.stream().is_null() {
+            "which on a stream is written by what is enqueued"
+        } else {
+            return Ok(());
+        };
+        Err(KernelError::invalid_argument(format!(
+            "asked for a slice in memory kind {}, {problem}: use `prepare_in` or `scratch`",
+            memory.0
+        )))
     }
 
     /// Memory for the time of this call, aligned to 64 bytes; contents are undefined. In memory of a device
@@ -74,21 +93,16 @@ impl<'a> ComputeContext<'a> {
         self.scratch_slice_in(count, MemoryKind::HOST)
     }
 
-    /// As [`ComputeContext::scratch_slice`], in memory of this kind, which the host can address.
+    /// As [`ComputeContext::scratch_slice`], in memory of this kind.
     ///
     /// # Errors
-    /// As [`ComputeContext::scratch`]; `INVALID_ARGUMENT` for [`MemoryKind::DEVICE`].
+    /// As [`ComputeContext::scratch`]; `INVALID_ARGUMENT` as for [`ComputeContext::output_in`].
     pub fn scratch_slice_in<T: Element>(
         &self,
         count: usize,
         memory: MemoryKind,
     ) -> Result<&'a mut [T], KernelError> {
-        if !memory.is_host_address() {
-            return Err(KernelError::invalid_argument(
-                "a slice of scratch memory: expected memory that the host can address, found the \
-                 device's own: use `scratch`, which gives its handle",
-            ));
-        }
+        self.written_at_once(memory)?;
         let bytes = count
             .checked_mul(size_of::<T>())
             .ok_or_else(|| KernelError::new(Code::RESOURCE_EXHAUSTED, "scratch size overflows"))?;

@@ -1,6 +1,10 @@
 //! Registration of an op.
 
-use super::{Site, strs};
+use super::{
+    Site,
+    link::{ExtensionLink, Link},
+    strs,
+};
 use crate::author::{ShapeFunction, shape_entry};
 use tenon_abi::{
     Code, ExtCases, ExtHeader, OpDef, Registrar, RegistrarTable, ShapeFn, Str, Strs, ext_tags,
@@ -19,6 +23,7 @@ pub struct OpReg {
     pub(crate) flags: u32,
     pub(crate) shape: ShapeFn,
     pub(crate) cases: &'static [&'static str],
+    links: Link,
     pub(crate) site: Site,
 }
 
@@ -35,6 +40,7 @@ impl OpReg {
             flags: 0,
             shape: ShapeFn { run: None },
             cases: &[],
+            links: Link::NONE,
             site,
         }
     }
@@ -84,6 +90,12 @@ impl OpReg {
         self
     }
 
+    /// A link of the author's own on the definition: see [`extension_link!`](crate::extension_link).
+    pub const fn ext<T: ExtensionLink>(mut self, link: &'static T) -> OpReg {
+        self.links = Link::to(link);
+        self
+    }
+
     const fn flag(mut self, bit: u32, on: bool) -> OpReg {
         if on {
             self.flags |= bit;
@@ -116,12 +128,12 @@ impl OpReg {
     /// Gives the op to a registrar.
     pub(crate) unsafe fn submit(&self, to: *mut Registrar, table: &RegistrarTable) -> Code {
         let (inputs, outputs, attrs) = (strs(self.inputs), strs(self.outputs), strs(self.attrs));
-        let cases = strs(self.cases);
+        let (cases, next) = (strs(self.cases), self.links.head());
         let cases = ExtCases {
-            header: ExtHeader::new(ext_tags::CASES, 1, &EXT_CASES),
+            header: ExtHeader { next, ..ExtHeader::new(ext_tags::CASES, 1, &EXT_CASES) },
             cases: Strs::new(&cases),
         };
-        let ext = if self.cases.is_empty() { std::ptr::null() } else { (&raw const cases).cast() };
+        let ext = if self.cases.is_empty() { next } else { (&raw const cases).cast() };
         let def = OpDef {
             struct_size: size_of::<OpDef>() as u32,
             flags: self.flags,

@@ -1,6 +1,9 @@
 //! What registrations say: label, features, numerics contract, cost of a kernel, cases of an op.
 
-use tenon_sdk::{abi::Determinism, prelude::*};
+use tenon_sdk::{
+    abi::{Determinism, ExtCost, ExtHeader, ext_tags, layout},
+    prelude::*,
+};
 
 fn scalar(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, c.scalar())
@@ -73,6 +76,36 @@ register_op!(
 );
 
 register_kernel!("ZooCost" on "CPU": fn sum, cost = (5.0, 0.25));
+
+tenon_sdk::extension_link! {
+    /// What only this plugin's own tools read: hosts skip it.
+    struct Note(tag = 0x8000_0151, version = 1) {
+        /// A number.
+        number: u64,
+    }
+}
+
+/// A cost as `cost = ...` makes it, behind a link that nobody knows.
+static COST: ExtCost = ExtCost {
+    header: ExtHeader::new(ext_tags::COST, 1, &layout::EXT_COST),
+    fixed_ns: 7.0,
+    per_element_ns: 0.5,
+};
+static NOTED: Note = Note::new(42).before(&COST);
+static NOTE: Note = Note::new(43);
+
+register_op!(
+    "ZooLinks",
+    inputs = &["x: float"],
+    outputs = &["sum: float"],
+    shape = scalar,
+    summary = "As ZooNumerics; links of the plugin's own stand on the op, on its kernel and alone.",
+    cases = &["any; x: [n]"],
+    ext = &NOTE,
+);
+
+register_kernel!("ZooLinks" on "CPU": fn sum, ext = &NOTED);
+tenon_sdk::register_extension!(NOTE: Note);
 
 register_op!(
     "ZooCases",

@@ -1112,12 +1112,12 @@ struct TenonStateTable {
                           TenonResourceFactory factory,
                           void *data,
                           TenonResource **result);
-    /** Value of a resource, when it is of type `kind`; null otherwise. */
+    /** Value of a resource, when it is of type `kind`; null otherwise, and for null. */
     void *(*resource_value)(const TenonResource *resource,
                             const TenonResourceType *kind);
-    /** Adds a reference. */
+    /** Adds a reference; null is allowed. */
     void (*retain_resource)(TenonResource *resource);
-    /** Gives a reference back; the last one destroys the value. */
+    /** Gives a reference back; the last one destroys the value. Null is allowed. */
     void (*release_resource)(TenonResource *resource);
     /** Removes (container, name, type) from the session; `TENON_NOT_FOUND` when there is none. */
     TenonCode (*remove_resource)(TenonCallRecord *record,
@@ -1133,7 +1133,7 @@ struct TenonStateTable {
                           TenonStr name,
                           TenonDType dtype,
                           TenonVariable **result);
-    /** The variable behind a resource, not counted anew; null when it is none. */
+    /** The variable behind a resource, not counted anew; null when it is none, and for null. */
     TenonVariable *(*as_variable)(TenonResource *resource);
     /** The resource that a variable is, not counted anew. */
     TenonResource *(*variable_resource)(TenonVariable *variable);
@@ -2092,6 +2092,26 @@ static inline const TenonExtHeader *tenon_find_ext(const TenonExtHeader *chain, 
         chain = chain->next;
     }
     return NULL;
+}
+
+/** The resource in element `at` of a slot, not counted anew; null when the slot has none there. */
+static inline TenonResource *tenon_resource_at(const TenonSlot *slot, uint64_t at)
+{
+    if (slot->dtype != TENON_RESOURCE || at >= slot->elements || slot->data == NULL) {
+        return NULL;
+    }
+    return ((const TenonResourceElement *)slot->data)[at].resource;
+}
+
+/** The value in element `at` of a slot; null when the slot has none of this type there. */
+static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
+                                     const TenonVariantTable *table)
+{
+    const TenonVariantElement *elements = (const TenonVariantElement *)slot->data;
+    if (slot->dtype != TENON_VARIANT || at >= slot->elements || elements == NULL) {
+        return NULL;
+    }
+    return elements[at].table == table ? elements[at].value : NULL;
 }
 
 /**

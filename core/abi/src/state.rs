@@ -151,13 +151,13 @@ pub struct StateTable {
             result: *mut *mut Resource,
         ) -> Code,
     >,
-    /// Value of a resource, when it is of type `kind`; null otherwise.
+    /// Value of a resource, when it is of type `kind`; null otherwise, and for null.
     pub resource_value: Option<
         unsafe extern "C" fn(resource: *const Resource, kind: *const ResourceType) -> *mut c_void,
     >,
-    /// Adds a reference.
+    /// Adds a reference; null is allowed.
     pub retain_resource: Option<unsafe extern "C" fn(resource: *mut Resource)>,
-    /// Gives a reference back; the last one destroys the value.
+    /// Gives a reference back; the last one destroys the value. Null is allowed.
     pub release_resource: Option<unsafe extern "C" fn(resource: *mut Resource)>,
     /// Removes (container, name, type) from the session; `NOT_FOUND` when there is none.
     pub remove_resource: Option<
@@ -174,7 +174,7 @@ pub struct StateTable {
             result: *mut *mut Variable,
         ) -> Code,
     >,
-    /// The variable behind a resource, not counted anew; null when it is none.
+    /// The variable behind a resource, not counted anew; null when it is none, and for null.
     pub as_variable: Option<unsafe extern "C" fn(resource: *mut Resource) -> *mut Variable>,
     /// The resource that a variable is, not counted anew.
     pub variable_resource: Option<unsafe extern "C" fn(variable: *mut Variable) -> *mut Resource>,

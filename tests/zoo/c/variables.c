@@ -61,12 +61,8 @@ KERNEL(variable, "ZooCVariable");
 /* The variable behind a resource input; null, with the error kept, when it is none. */
 static TenonVariable *take_variable(const TenonCall *call, uint32_t input)
 {
-    const TenonSlot *slot = call->inputs[input];
-    TenonVariable *found = NULL;
-    if (slot->dtype == TENON_RESOURCE && slot->elements > 0) {
-        const TenonResourceElement *element = slot->data;
-        found = zoo_host->state->as_variable(element->resource);
-    }
+    TenonVariable *found =
+        zoo_host->state->as_variable(tenon_resource_at(call->inputs[input], 0));
     if (found == NULL) {
         zoo_fail(call, TENON_INVALID_ARGUMENT, "expected the handle of a variable");
     }

@@ -54,6 +54,26 @@ static inline const TenonExtHeader *tenon_find_ext(const TenonExtHeader *chain, 
     return NULL;
 }
 
+/** The resource in element `at` of a slot, not counted anew; null when the slot has none there. */
+static inline TenonResource *tenon_resource_at(const TenonSlot *slot, uint64_t at)
+{
+    if (slot->dtype != TENON_RESOURCE || at >= slot->elements || slot->data == NULL) {
+        return NULL;
+    }
+    return ((const TenonResourceElement *)slot->data)[at].resource;
+}
+
+/** The value in element `at` of a slot; null when the slot has none of this type there. */
+static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
+                                     const TenonVariantTable *table)
+{
+    const TenonVariantElement *elements = (const TenonVariantElement *)slot->data;
+    if (slot->dtype != TENON_VARIANT || at >= slot->elements || elements == NULL) {
+        return NULL;
+    }
+    return elements[at].table == table ? elements[at].value : NULL;
+}
+
 /**
  * Defines `id`, a link with the cases of an op, each a TENON_STR in the grammar of TenonExtCases. At
  * file scope; the op's `ext` is the address of its `header`, and the op's line of the manifest repeats

@@ -160,9 +160,18 @@ impl Knob {
 /// # Safety
 /// `sink` is the one that the running call was lent.
 pub(crate) unsafe fn report(sink: *mut Sink, error: &KernelError) -> Code {
+    // SAFETY: the caller's promise.
+    unsafe { give_bytes(sink, error.message.as_bytes()) };
+    error.code
+}
+
+/// Gives bytes to a sink. Without a host, does nothing.
+///
+/// # Safety
+/// As [`report`].
+pub(super) unsafe fn give_bytes(sink: *mut Sink, bytes: &[u8]) {
     if let Some(entry) = HOST.get().and_then(|host| host.report) {
         // SAFETY: the caller's promise.
-        unsafe { entry(sink, Str::new(&error.message)) }
+        unsafe { entry(sink, Str::from_bytes(bytes)) }
     }
-    error.code
 }

@@ -3,7 +3,7 @@
 use super::{
     compute::ComputeContext,
     guard::guard,
-    host::{host, report},
+    host::{give_bytes, report},
     interned::Interned,
     slots::mismatch,
 };
@@ -177,8 +177,7 @@ unsafe extern "C" fn encode<T: VariantValue>(value: *const c_void, sink: *mut Si
     unsafe {
         match guarded(|| (*value.cast::<T>()).encode()) {
             Ok(bytes) => {
-                let entry = host().report.expect("the host fills every entry");
-                entry(sink, Str::from_bytes(&bytes));
+                give_bytes(sink, &bytes);
                 Code::OK
             }
             Err(error) => report(sink, &error),
@@ -459,3 +458,7 @@ impl<'a> ComputeContext<'a> {
         self.set_variants(output, &[], std::iter::once(value))
     }
 }
+
+#[cfg(test)]
+#[path = "variant_tests.rs"]
+mod tests;

@@ -633,7 +633,9 @@ struct TenonHost {
                       TenonStr name,
                       TenonAttrView *result);
     /**
-     * Reads one of the plugin's own knobs; `TENON_NOT_FOUND` when it declared none of that name.
+     * Reads one of the plugin's own knobs; `TENON_NOT_FOUND` when it declared none of that name. On
+     * the thread that runs a kernel's `supports`, `create` or `prepack`, the values are those of
+     * the session that the kernel is made for; everywhere else those of the runtime.
      */
     TenonCode (*knob)(const TenonPlugin *plugin,
                       TenonStr name,

@@ -12,6 +12,7 @@ use tenon_framework::{
 };
 use tenon_graph::{DeviceEntry, DeviceView, NodeId, NodeQuery};
 use tenon_host::{
+    KnobScope,
     devices::PluginDevice,
     instance::{KernelInstance, KernelSpec, PackCache},
 };
@@ -145,6 +146,7 @@ pub(super) fn explain_node(placed: &Placed<'_>, id: NodeId) -> Explanation {
     let device = placed.device(id);
     let shapes = input_shapes(placed, id);
     let attrs = node.attrs.attrs();
+    let _knobs = KnobScope::enter(&placed.current.knobs);
     explain(
         placed.session,
         placed.current,
@@ -251,6 +253,7 @@ pub(super) fn instance(
         })
         .collect();
     let spec = spec(placed, id, &chosen.kernel, device, &shapes, &constants);
+    let _knobs = KnobScope::enter(&placed.current.knobs);
     let made = KernelInstance::create(&spec).and_then(|mut made| {
         prepack(placed, id, &mut made, &constants)?;
         Ok(made)

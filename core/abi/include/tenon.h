@@ -800,7 +800,8 @@ struct TenonCallServices {
                              const TenonKeptTensor *kept);
     /**
      * Ends a call whose `compute` returned or will return `TENON_PENDING`; exactly once, from any
-     * thread.
+     * thread. Nothing of the call is touched afterwards. A second time fails the step with an
+     * error, or is logged when that is done.
      */
     void (*complete)(TenonCallRecord *record, TenonCode code);
     /**

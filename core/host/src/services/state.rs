@@ -7,7 +7,7 @@
 //! [`ResourceManager::pin`]: crate::resources::ResourceManager
 
 use crate::{
-    call::{CallFrame, Value},
+    call::{CallFrame, OVER, Value},
     devices::{copy_tensor, device_of},
     memory::{HostMemory, copy_on_host},
     resources::{
@@ -108,7 +108,7 @@ unsafe extern "C" fn resource(
 ) -> Code {
     // SAFETY: the kernel gives its call's record, readable names, its own type and factory, and a place.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let found = find_or_make(frame, container, name, kind, factory, data);
         conclude(frame, found, |resource| *result = resource.into_raw())
     }
@@ -177,7 +177,7 @@ unsafe extern "C" fn remove_resource(
 ) -> Code {
     // SAFETY: the kernel gives its call's record and readable names.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let names =
             || Ok((text("a container", container)?, text("a name", name)?, text("a type", kind)?));
         let removed = names().and_then(|(container, name, kind)| {
@@ -200,7 +200,7 @@ unsafe extern "C" fn variable(
 ) -> Code {
     // SAFETY: the kernel gives its call's record, readable names and a place.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let names = || Ok((text("a container", container)?, text("a name", name)?));
         let found = names()
             .and_then(|(container, name)| frame.env().resources.variable(container, name, dtype));
@@ -242,7 +242,7 @@ unsafe extern "C" fn lock_variables(
 ) -> Code {
     // SAFETY: the kernel gives its call's record and `count` live variables.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let locked = list(variables, count).and_then(|resources| {
             let variables: Vec<&Variable> = resources.iter().filter_map(Variable::of).collect();
             lock(&variables, &frame.env().cancellation)
@@ -270,7 +270,7 @@ unsafe extern "C" fn read_variable(
 ) -> Code {
     // SAFETY: the kernel gives its call's record, a variable that it has locked, and a place.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let slot = with_variable(variable, |variable, _| variable.slot());
         conclude(frame, slot, |slot| *value = slot)
     }
@@ -282,15 +282,18 @@ unsafe extern "C" fn read_variable(
 /// The call runs, and its outputs belong to the caller.
 #[allow(clippy::mut_from_ref, reason = "during a call its outputs belong to the caller")]
 unsafe fn output(frame: &CallFrame, index: u32) -> Result<(&mut Slot, &mut Value), KernelError> {
-    if index >= frame.call.output_count {
+    if index >= frame.call().output_count {
         return Err(KernelError::internal(format!(
             "output {index} does not exist: the node has {}",
-            frame.call.output_count
+            frame.call().output_count
         )));
     }
     // SAFETY: `output_count` slots and values, which belong to this call.
     unsafe {
-        Ok((&mut *frame.call.outputs.add(index as usize), &mut *frame.outputs.add(index as usize)))
+        Ok((
+            &mut *frame.call().outputs.add(index as usize),
+            &mut *frame.outputs.add(index as usize),
+        ))
     }
 }
 
@@ -301,7 +304,7 @@ unsafe extern "C" fn output_variable(
 ) -> Code {
     // SAFETY: the kernel gives its call's record and a variable that it has locked.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let result = with_variable(variable, |variable, _| {
             let (slot, value) = output(frame, index)?;
             let expected = frame.node().outputs[index as usize].dtype.base();
@@ -349,15 +352,15 @@ unsafe extern "C" fn assign_variable(
 ) -> Code {
     // SAFETY: the kernel gives its call's record and a variable that it has locked.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let result = with_variable(variable, |variable, _| {
-            if input >= frame.call.input_count {
+            if input >= frame.call().input_count {
                 return Err(KernelError::internal(format!(
                     "input {input} does not exist: the node has {}",
-                    frame.call.input_count
+                    frame.call().input_count
                 )));
             }
-            let slot = &**frame.call.inputs.add(input as usize);
+            let slot = &**frame.call().inputs.add(input as usize);
             variable.set(Some(input_tensor(slot)?))
         });
         conclude(frame, result, |()| ())
@@ -372,7 +375,7 @@ fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError>
         return copy_on_host(tensor, &pooled);
     }
     // SAFETY: the device of a running call is open.
-    let device = unsafe { device_of(frame.call.device) }
+    let device = unsafe { device_of(frame.call().device) }
         .filter(|device| device.number() == memory.device())
         .ok_or_else(|| {
             KernelError::internal(
@@ -380,7 +383,7 @@ fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError>
             )
         })?;
     let device: &dyn LocalDevice = &*device;
-    let Some(stream) = std::ptr::NonNull::new(frame.call.stream) else {
+    let Some(stream) = std::ptr::NonNull::new(frame.call().stream) else {
         return copy_tensor(tensor, Some(device), memory, Some(device));
     };
     let copy = Tensor::allocate(memory, tensor.dtype(), *tensor.shape())?;
@@ -404,7 +407,7 @@ unsafe extern "C" fn update_variable(
 ) -> Code {
     // SAFETY: the kernel gives its call's record, a variable that it has locked, and a place.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let slot = with_variable(variable, |variable, _| {
             variable.slot_for_update(|tensor| copy_value(frame, tensor))
         });
@@ -419,7 +422,7 @@ unsafe extern "C" fn output_ref(
 ) -> Code {
     // SAFETY: the kernel gives its call's record and a live variable.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let result = with_variable(raw, |variable, resource| {
             let (slot, value) = output(frame, index)?;
             let expected = frame.node().outputs[index as usize].dtype;

@@ -1,10 +1,14 @@
 //! Nodes that leave the thread: asynchronous and blocking kernels, jobs for the pool, transfers.
 
-use super::{partition::PartitionState, propagate::Propagate};
-use crate::plan::{Action, node_flags};
+use super::{partition::PartitionState, propagate::Propagate, shared::StepShared};
+use crate::{
+    error::StepError,
+    plan::{Action, Plan, node_flags},
+};
+use std::sync::Arc;
 use tenon_abi::Code;
 use tenon_framework::KernelError;
-use tenon_host::call::CallFrame;
+use tenon_host::call::{CallFrame, Watch};
 
 /// Completion of an asynchronous call: puts its node into the step's inbox, or stops the step.
 ///
@@ -24,6 +28,26 @@ pub(super) unsafe fn completed<P: Propagate>(frame: *mut CallFrame, code: Code) 
         state.fail_node(index, &error);
     }
     P::lower(state, ready);
+}
+
+/// Whom the calls of a partition's state belong to, for those that are completed twice.
+pub(super) struct Calls {
+    pub plan: Arc<Plan>,
+    pub shared: Arc<StepShared>,
+}
+
+impl Watch for Calls {
+    fn completed_again(&self, index: u32, step: u64) -> bool {
+        let node = &self.plan.nodes[index as usize];
+        let kernel = node.instance.as_ref().map(|instance| instance.def().to_string());
+        let error = KernelError::internal(format!(
+            "{} completed its call twice: completion is called exactly once",
+            kernel.as_deref().unwrap_or("the kernel")
+        ));
+        let device = self.plan.device.name().to_string();
+        let error = StepError::node(&node.info.name, &node.info.op, &device, &node.plugin, &error);
+        self.shared.fail_step(step, error)
+    }
 }
 
 /// A partition's state on another thread; the step waits for what was raised before.
@@ -92,7 +116,7 @@ impl<P: Propagate> PartitionState<P> {
             self.clear_outputs(index);
             self.plan_outputs(node);
             self.count(index);
-            (node.compute)(node.state, &frame.call)
+            (node.compute)(node.state, frame.call())
         };
         if code == Code::PENDING {
             return;

@@ -5,6 +5,7 @@
 //! last reader is done. Counters are atomic; everything else is handed over by them.
 
 use super::{
+    dispatch::Calls,
     propagate::{Acyclic, Propagate},
     shared::StepShared,
 };
@@ -27,7 +28,7 @@ use tenon_framework::{
     sync::{Mutex, rank},
     tensor::Buffer,
 };
-use tenon_host::call::{CallFrame, StepEnv, Value, fill_slot, monotonic_ns};
+use tenon_host::call::{CallFrame, StepEnv, Value, Watch, fill_slot, monotonic_ns};
 use tenon_host::services::state::dereference;
 
 /// One execution in so many is measured.
@@ -101,10 +102,15 @@ impl<P: Propagate> PartitionState<P> {
     /// Points the frames at themselves and at this state, which does not move any more.
     pub fn settle(&mut self) {
         let owner = (&raw mut *self).cast();
+        let watch: Arc<dyn Watch> =
+            Arc::new(Calls { plan: Arc::clone(&self.plan), shared: Arc::clone(&self.shared) });
         for (index, frame) in self.frames.iter_mut().enumerate() {
             frame.owner = owner;
             frame.index = index as u32;
             frame.set_completion(super::dispatch::completed::<P>);
+            if self.plan.hot[index].flags & node_flags::ASYNC != 0 {
+                frame.set_watch(Arc::clone(&watch));
+            }
             frame.set_stream(self.stream.map_or(std::ptr::null_mut(), StreamId::as_raw));
             frame.settle();
         }
@@ -113,7 +119,7 @@ impl<P: Propagate> PartitionState<P> {
     /// Asks the kernels for a trace, or not.
     pub fn set_tracing(&mut self, tracing: u32) {
         for frame in &mut self.frames {
-            frame.call.tracing = tracing;
+            frame.set_tracing(tracing);
         }
     }
 
@@ -254,7 +260,7 @@ impl<P: Propagate> PartitionState<P> {
             // SAFETY: this thread owns the node, whose predecessors are done.
             unsafe {
                 self.plan_outputs(node);
-                let code = (node.compute)(node.state, &frame.call);
+                let code = (node.compute)(node.state, frame.call());
                 if !code.is_ok() || !self.outputs_are_planned(node) {
                     self.failed(index, code, ready);
                     continue;
@@ -310,7 +316,7 @@ impl<P: Propagate> PartitionState<P> {
         let code = unsafe {
             self.clear_outputs(index);
             self.plan_outputs(node);
-            (node.compute)(node.state, &frame.call)
+            (node.compute)(node.state, frame.call())
         };
         self.node(index).sample(begin.elapsed().as_nanos() as u64);
         self.count(index);

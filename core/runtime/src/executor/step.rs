@@ -115,8 +115,8 @@ impl StepState {
     /// Prepares the next step.
     pub fn arm(&mut self, deadline: Option<Duration>, trace: Option<Arc<dyn TraceSink>>) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        self.shared.begin();
         self.env.step.step_id = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.shared.begin(self.env.step.step_id);
         self.env.step.deadline_ns = deadline.map_or(0, |limit| {
             let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
             monotonic_ns().saturating_add(limit).max(1)
@@ -181,7 +181,10 @@ impl StepState {
                 Wait::Idle => break,
                 Wait::Ready => self.sort_inbox(),
                 Wait::TimedOut if overtime.is_some() => {
-                    return Ended::LeftBehind(self.first_error());
+                    // Said to the state too: what its calls do from now on is no step's any more.
+                    let error = self.first_error();
+                    self.shared.fail(error.clone());
+                    return Ended::LeftBehind(error);
                 }
                 Wait::TimedOut => self.shared.fail(deadline_error()),
             }

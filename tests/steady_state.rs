@@ -169,6 +169,30 @@ fn outputs_of_unknown_shape_come_from_the_pool() {
     check(unknown_shapes, &floats(&[1.0, 2.0, 3.0]));
 }
 
+/// Kernels that are chosen by shapes: those of a shape that was seen are there, also where two take turns.
+#[test]
+fn kernels_chosen_per_shape_allocate_nothing() {
+    let _turn = turn();
+    let runtime = runtime(&["tenon_cpu", "zoo_rust"], &[]);
+    let session = session(&runtime, |b| {
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+        let node = b.op("ZooSupports").name("node").input(x).attr("limit", 2i64).build()?;
+        let small = b.op("Cast").input(node).attr("DstT", DType::FLOAT).build()?;
+        b.op("Neg").name("last").input(small).build().map(|_| ())
+    });
+    let callable = prepared(&session);
+    let feeds = [floats(&[1.0]), floats(&[1.0, 2.0, 3.0])];
+    let mut fetched = Vec::with_capacity(1);
+    let mut step = |at: usize| {
+        callable.run(std::slice::from_ref(&feeds[at % 2]), &mut fetched).expect("a step");
+        assert_eq!(fetched[0].as_slice::<f32>().expect("floats"), [[-1.0], [0.0]][at % 2]);
+        fetched.clear();
+    };
+    (0..WARM_UP).for_each(&mut step);
+    assert_eq!(counted(|| (0..STEPS).for_each(&mut step)), Counts::default(), "in turns");
+    assert_eq!(counted(|| (0..STEPS).for_each(|_| step(1))), Counts::default(), "one shape");
+}
+
 /// The steps that were counted did what they should.
 #[test]
 fn counted_steps_compute() {

@@ -6,6 +6,7 @@
 //! - [`mod@bench`]: a host without a graph, which makes kernels of loaded plugins and calls them.
 //! - [`clauses`]: what the boundary promises, and the ops of the zoo that use it.
 //! - [`log`]: what the host writes to its log.
+//! - [`loops`]: graphs with loops.
 //! - [`session`]: runtimes, sessions and accounts of what a process holds.
 //!
 //! Everything is built once, without the network, under a lock on a file, into the folder that cargo builds
@@ -16,6 +17,7 @@ pub mod build;
 pub mod clauses;
 pub mod fixtures;
 pub mod log;
+pub mod loops;
 pub mod session;
 pub mod zoo;
 

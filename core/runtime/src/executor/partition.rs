@@ -7,10 +7,11 @@
 use super::{
     dispatch::Calls,
     propagate::{Acyclic, Propagate},
+    select::LastUsed,
     shared::StepShared,
 };
 use crate::{
-    plan::{HotNode, Plan, PlanNode, node_flags},
+    plan::{Compute, HotNode, Plan, PlanNode, node_flags},
     rendezvous::LocalRendezvous,
 };
 use std::{
@@ -21,7 +22,7 @@ use std::{
     },
     time::Instant,
 };
-use tenon_abi::{Code, Slot, slot_flags};
+use tenon_abi::{Code, KernelState, Slot, slot_flags};
 use tenon_framework::{
     KernelError, Tensor,
     device::base::StreamId,
@@ -54,6 +55,8 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     values: Box<[UnsafeCell<Value>]>,
     /// When an asynchronous call of each node began, for the trace.
     began: Box<[AtomicU64]>,
+    /// Kernels that were chosen by shapes.
+    pub(super) last_used: LastUsed,
     /// How nodes tell each other that they are done.
     pub(super) form: P,
 }
@@ -81,6 +84,7 @@ impl<P: Propagate> PartitionState<P> {
         let began = plan.nodes.iter().map(|_| AtomicU64::new(0)).collect();
         let frames = plan.nodes.iter().map(|node| call_frame(node, env, &slots, &values)).collect();
         let host_only = plan.device.info().host_memory;
+        let last_used = LastUsed::new(plan.open);
         let state = PartitionState {
             plan,
             index,
@@ -93,6 +97,7 @@ impl<P: Propagate> PartitionState<P> {
             slots,
             values,
             began,
+            last_used,
             form,
         };
         state.prefill();
@@ -305,18 +310,31 @@ impl<P: Propagate> PartitionState<P> {
 
     /// Runs a kernel here, measured, with every check.
     pub(super) fn run_inline(&self, index: u32, ready: &mut Vec<u32>) {
-        let (node, frame) = (self.hot(index), self.frame(index));
-        let begin = Instant::now();
-        let began = monotonic_ns();
         // SAFETY: this thread owns the node, whose predecessors are done.
         if let Err(error) = unsafe { self.show_references(index) } {
             return self.fail_node(index, &error);
         }
-        // SAFETY: as above.
+        let node = self.hot(index);
+        self.call(index, node.compute, node.state, ready);
+    }
+
+    /// Calls the kernel of a node whose references are shown.
+    #[inline(always)]
+    pub(super) fn call(
+        &self,
+        index: u32,
+        compute: Compute,
+        state: *mut KernelState,
+        ready: &mut Vec<u32>,
+    ) {
+        let (node, frame) = (self.hot(index), self.frame(index));
+        let begin = Instant::now();
+        let began = monotonic_ns();
+        // SAFETY: this thread owns the node, whose predecessors are done; a kernel's entry with its own state.
         let code = unsafe {
             self.clear_outputs(index);
             self.plan_outputs(node);
-            (node.compute)(node.state, frame.call())
+            compute(state, frame.call())
         };
         self.node(index).sample(begin.elapsed().as_nanos() as u64);
         self.count(index);
@@ -470,7 +488,7 @@ impl<P: Propagate> PartitionState<P> {
     }
 
     /// Hands another costly ready node to the pool, when this one is costly too.
-    fn hand_over_beside(&self, index: u32, ready: &mut Vec<u32>) {
+    pub(super) fn hand_over_beside(&self, index: u32, ready: &mut Vec<u32>) {
         let costs = |node: u32| self.node(node).cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS;
         if ready.is_empty() || self.frame(index).env().pool.threads() < 2 || !costs(index) {
             return;

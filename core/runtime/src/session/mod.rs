@@ -12,6 +12,7 @@ mod executable;
 mod explain;
 mod kernels;
 mod options;
+mod site;
 
 pub use callable::{Callable, CallableOptions};
 pub use explain::NodeExplanation;
@@ -53,7 +54,7 @@ struct Inner {
     resources: Arc<ResourceManager>,
     current: Mutex<Current>,
     compiled: Mutex<HashMap<CallableOptions, Arc<Executable>>>,
-    kernels: kernels::KernelCache,
+    kernels: Arc<kernels::KernelCache>,
     /// Moves with every `refresh`.
     generation: AtomicU64,
     closed: AtomicBool,
@@ -89,7 +90,7 @@ impl Session {
             resources: Arc::new(ResourceManager::new()),
             current: Mutex::ranked(rank::SESSION, Current { graph, registry, knobs }),
             compiled: Mutex::ranked(rank::SESSION, HashMap::new()),
-            kernels: kernels::KernelCache::default(),
+            kernels: Arc::default(),
             generation: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             active: AtomicUsize::new(0),

@@ -137,4 +137,7 @@ pub struct NodeReport {
     pub plugin: String,
     /// Label of the kernel.
     pub label: String,
+    /// Whether the kernel is chosen for each shape as steps run: then plugin and label are those of the first that
+    /// is asked.
+    pub per_shape: bool,
 }

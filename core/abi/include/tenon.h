@@ -558,7 +558,10 @@ typedef int32_t TenonSupport;
 #define TENON_SUPPORT_NO ((TenonSupport)0)
 /** Yes, whatever the unknown dimensions turn out to be. */
 #define TENON_SUPPORT_YES ((TenonSupport)1)
-/** Ask again when the shapes are known. */
+/**
+ * Ask again when the shapes are known: at the latest in the step that brings them, once for each
+ * new shape.
+ */
 #define TENON_SUPPORT_DEPENDS_ON_SHAPES ((TenonSupport)2)
 
 /** A packed form of a constant input, made by `prepack`. Opaque to the host. */

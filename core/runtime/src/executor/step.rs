@@ -131,6 +131,7 @@ impl StepState {
     }
 
     /// Shows the feeds.
+    #[inline(always)]
     pub fn feed(&mut self, wiring: &StepWiring, feeds: &[Tensor]) {
         for (sites, tensor) in wiring.feeds.iter().zip(feeds) {
             for &(partition, output) in sites {
@@ -181,15 +182,21 @@ impl StepState {
                 Wait::Idle => break,
                 Wait::Ready => self.sort_inbox(),
                 Wait::TimedOut if overtime.is_some() => {
-                    // Said to the state too: what its calls do from now on is no step's any more.
-                    let error = self.first_error();
-                    self.shared.fail(error.clone());
-                    return Ended::LeftBehind(error);
+                    return self.leave_behind();
                 }
                 Wait::TimedOut => self.shared.fail(deadline_error()),
             }
         }
         self.conclude()
+    }
+
+    /// Ends a step whose calls still run. What they do from now on is no step's any more, which the shared part
+    /// knows by its error.
+    #[cold]
+    fn leave_behind(&self) -> Ended {
+        let error = self.first_error();
+        self.shared.fail(error.clone());
+        Ended::LeftBehind(error)
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -236,6 +243,7 @@ impl StepState {
     }
 
     /// Ends a step that went well: the state is ready for the next one.
+    #[inline(always)]
     pub fn disarm(&mut self) {
         for partition in &self.partitions {
             partition.end();

@@ -113,7 +113,7 @@ pub const CALL: &[Clause] = &[
         "shapes_behind_handles",
     ),
     clause("services: parallel_for with a cost, workers by number", &["Parallel"], "parallel_for"),
-    clause("services: knobs", &["Knobs"], "knobs"),
+    clause("services: knobs", &["Knobs", "KnobsAtCreate"], "knobs"),
     clause("services: logger", &["Log"], "log_line"),
     clause("services: allocators", &["HostMemory"], "host_memory"),
     clause("services: the node's name, clocks", &["Names"], "names_and_clocks"),

@@ -229,7 +229,7 @@ fn call_on_slots(instance: &KernelInstance, inputs: &[Slot], env: &StepEnv) -> (
         let mut frame =
             Box::new(CallFrame::new(node, env, slots, values, &mut output, &mut *value));
         frame.settle();
-        let code = instance.compute()(instance.state(), &frame.call);
+        let code = instance.compute()(instance.state(), frame.call());
         assert_eq!(code, Code::OK, "{instance:?}: {}", frame.take_error(code));
         frame.end();
     }

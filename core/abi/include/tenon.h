@@ -598,7 +598,10 @@ typedef int32_t TenonSupport;
 #define TENON_SUPPORT_NO ((TenonSupport)0)
 /** Yes, whatever the unknown dimensions turn out to be. */
 #define TENON_SUPPORT_YES ((TenonSupport)1)
-/** Ask again when the shapes are known. */
+/**
+ * Ask again when the shapes are known: at the latest in the step that brings them, once for each
+ * new shape.
+ */
 #define TENON_SUPPORT_DEPENDS_ON_SHAPES ((TenonSupport)2)
 
 /** A packed form of a constant input, made by `prepack`. Opaque to the host. */
@@ -673,7 +676,9 @@ struct TenonHost {
                       TenonStr name,
                       TenonAttrView *result);
     /**
-     * Reads one of the plugin's own knobs; `TENON_NOT_FOUND` when it declared none of that name.
+     * Reads one of the plugin's own knobs; `TENON_NOT_FOUND` when it declared none of that name. On
+     * the thread that runs a kernel's `supports`, `create` or `prepack`, the values are those of
+     * the session that the kernel is made for; everywhere else those of the runtime.
      */
     TenonCode (*knob)(const TenonPlugin *plugin,
                       TenonStr name,
@@ -842,7 +847,8 @@ struct TenonCallServices {
                              const TenonKeptTensor *kept);
     /**
      * Ends a call whose `compute` returned or will return `TENON_PENDING`; exactly once, from any
-     * thread.
+     * thread. Nothing of the call is touched afterwards. A second time fails the step with an
+     * error, or is logged when that is done.
      */
     void (*complete)(TenonCallRecord *record, TenonCode code);
     /**

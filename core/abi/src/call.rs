@@ -170,7 +170,8 @@ pub struct CallServices {
     pub output_kept: Option<
         unsafe extern "C" fn(record: *mut CallRecord, output: u32, kept: *const KeptTensor) -> Code,
     >,
-    /// Ends a call whose `compute` returned or will return `PENDING`; exactly once, from any thread.
+    /// Ends a call whose `compute` returned or will return `PENDING`; exactly once, from any thread. Nothing of the
+    /// call is touched afterwards. A second time fails the step with an error, or is logged when that is done.
     pub complete: Option<unsafe extern "C" fn(record: *mut CallRecord, code: Code)>,
     /// Computes `total` units of about `cost_ns` each on the host's threads; returns when all are done.
     pub parallel_for: Option<

@@ -126,7 +126,7 @@ impl Support {
     pub const NO: Support = Support(0);
     /// Yes, whatever the unknown dimensions turn out to be.
     pub const YES: Support = Support(1);
-    /// Ask again when the shapes are known.
+    /// Ask again when the shapes are known: at the latest in the step that brings them, once for each new shape.
     pub const DEPENDS_ON_SHAPES: Support = Support(2);
 }
 

@@ -95,7 +95,9 @@ pub struct Host {
     /// Looks an attribute up; `NOT_FOUND` when the node has none of that name.
     pub attr:
         Option<unsafe extern "C" fn(attrs: *const Attrs, name: Str, result: *mut AttrView) -> Code>,
-    /// Reads one of the plugin's own knobs; `NOT_FOUND` when it declared none of that name.
+    /// Reads one of the plugin's own knobs; `NOT_FOUND` when it declared none of that name. On the thread that
+    /// runs a kernel's `supports`, `create` or `prepack`, the values are those of the session that the
+    /// kernel is made for; everywhere else those of the runtime.
     pub knob: Option<
         unsafe extern "C" fn(plugin: *const Plugin, name: Str, result: *mut KnobValue) -> Code,
     >,

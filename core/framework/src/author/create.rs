@@ -156,7 +156,8 @@ impl<'a> CreateContext<'a> {
 pub enum Supported {
     /// Whatever the unknown dimensions turn out to be.
     Yes,
-    /// Ask again when the shapes are known.
+    /// Ask again when the shapes are known. Where the graph does not tell them, that is in the step which brings
+    /// them: once for each new shape, from any thread. A kernel that is made then is kept for that shape.
     DependsOnShapes,
     /// Not these attributes or shapes, with the reason.
     No(String),

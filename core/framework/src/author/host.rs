@@ -97,6 +97,11 @@ pub enum Knob {
 impl Knob {
     /// Reads a knob that this plugin declares.
     ///
+    /// A session may set knobs for itself. A kernel sees its session's values in [`super::Kernel::new`],
+    /// [`super::Kernel::supports`] and [`super::Kernel::prepack`], on the thread that runs them: read there what
+    /// a session may choose, and keep it. Everywhere else (in `compute`, in a device, on a thread of the plugin's
+    /// own) the values are those of the runtime.
+    ///
     /// # Errors
     /// `NOT_FOUND` when it declares none of that name.
     pub fn read(name: &str) -> Result<Knob, KernelError> {

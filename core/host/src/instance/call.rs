@@ -179,7 +179,7 @@ impl<'a> PreparedCall<'a> {
         let (compute, state) = (self.instance.compute(), self.instance.state());
         if !self.instance.is_async() {
             // SAFETY: the kernel's own entry and state with a filled call.
-            let code = unsafe { compute(state, &self.frame.call) };
+            let code = unsafe { compute(state, self.frame.call()) };
             if code == Code::PENDING {
                 return Err(KernelError::internal(format!(
                     "{} returned PENDING without the flag ASYNC: nothing says when it is done",
@@ -193,7 +193,7 @@ impl<'a> PreparedCall<'a> {
             return Err(KernelError::internal("the call is still running"));
         }
         // SAFETY: as above; the frame lives until it has completed, since this waits for that.
-        let code = unsafe { compute(state, &self.frame.call) };
+        let code = unsafe { compute(state, self.frame.call()) };
         if code != Code::PENDING {
             return if self.frame.end_inline() {
                 Ok(code)
@@ -243,7 +243,7 @@ impl<'a> PreparedCall<'a> {
         for slot in self.outputs.iter_mut().filter(|slot| !slot.data.is_null()) {
             slot.flags |= tenon_abi::slot_flags::PLANNED;
         }
-        &self.frame.call
+        self.frame.call()
     }
 
     /// The slots of the last run's outputs, as readers of them would see them.

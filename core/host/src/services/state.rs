@@ -7,7 +7,7 @@
 //! [`ResourceManager::pin`]: crate::resources::ResourceManager
 
 use crate::{
-    call::{CallFrame, Value, input, output},
+    call::{CallFrame, OVER, Value, input, output},
     devices::{copy_tensor, device_of},
     memory::{HostMemory, copy_on_host},
     resources::{
@@ -108,7 +108,7 @@ unsafe fn serve(
 ) -> Code {
     // SAFETY: the caller's promise.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let result = with_variable(raw, |variable, resource| body(frame, variable, resource));
         conclude(frame, result, |()| ())
     }
@@ -125,7 +125,7 @@ unsafe extern "C" fn resource(
 ) -> Code {
     // SAFETY: the kernel gives its call's record, readable names, its own type and factory, and a place.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let found = find_or_make(frame, container, name, kind, factory, data);
         conclude(frame, found, |resource| *result = resource.into_raw())
     }
@@ -204,7 +204,7 @@ unsafe extern "C" fn remove_resource(
 ) -> Code {
     // SAFETY: the kernel gives its call's record and readable names.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let names =
             || Ok((text("a container", container)?, text("a name", name)?, text("a type", kind)?));
         let removed = names().and_then(|(container, name, kind)| {
@@ -227,7 +227,7 @@ unsafe extern "C" fn variable(
 ) -> Code {
     // SAFETY: the kernel gives its call's record, readable names and a place.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let names = || Ok((text("a container", container)?, text("a name", name)?));
         let found = names()
             .and_then(|(container, name)| frame.env().resources.variable(container, name, dtype));
@@ -269,7 +269,7 @@ unsafe extern "C" fn lock_variables(
 ) -> Code {
     // SAFETY: the kernel gives its call's record and `count` live variables.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let locked = list(variables, count).and_then(|resources| {
             let variables: Vec<&Variable> = resources.iter().filter_map(Variable::of).collect();
             lock(&variables, &frame.env().cancellation)
@@ -376,7 +376,7 @@ fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError>
         return copy_on_host(tensor, &pooled);
     }
     // SAFETY: the device of a running call is open.
-    let device = unsafe { device_of(frame.call.device) }
+    let device = unsafe { device_of(frame.call().device) }
         .filter(|device| device.number() == memory.device())
         .ok_or_else(|| {
             KernelError::internal(
@@ -384,7 +384,7 @@ fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError>
             )
         })?;
     let device: &dyn LocalDevice = &*device;
-    let Some(stream) = std::ptr::NonNull::new(frame.call.stream) else {
+    let Some(stream) = std::ptr::NonNull::new(frame.call().stream) else {
         return copy_tensor(tensor, Some(device), memory, Some(device));
     };
     let copy = Tensor::allocate(memory, tensor.dtype(), *tensor.shape())?;

@@ -5,11 +5,13 @@
 //! last reader is done. Counters are atomic; everything else is handed over by them.
 
 use super::{
+    dispatch::Calls,
     propagate::{Acyclic, Propagate},
+    select::LastUsed,
     shared::StepShared,
 };
 use crate::{
-    plan::{HotNode, Plan, PlanNode, node_flags},
+    plan::{Compute, HotNode, Plan, PlanNode, node_flags},
     rendezvous::LocalRendezvous,
 };
 use std::{
@@ -20,14 +22,14 @@ use std::{
     },
     time::Instant,
 };
-use tenon_abi::{Code, Slot, slot_flags};
+use tenon_abi::{Code, KernelState, Slot, slot_flags};
 use tenon_framework::{
     KernelError, Tensor,
     device::base::StreamId,
     sync::{Mutex, rank},
     tensor::Buffer,
 };
-use tenon_host::call::{CallFrame, StepEnv, Value, fill_slot, monotonic_ns};
+use tenon_host::call::{CallFrame, StepEnv, Value, Watch, fill_slot, monotonic_ns};
 use tenon_host::services::state::dereference;
 
 /// One execution in so many is measured.
@@ -53,6 +55,8 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     values: Box<[UnsafeCell<Value>]>,
     /// When an asynchronous call of each node began, for the trace.
     began: Box<[AtomicU64]>,
+    /// Kernels that were chosen by shapes.
+    pub(super) last_used: LastUsed,
     /// How nodes tell each other that they are done.
     pub(super) form: P,
 }
@@ -80,6 +84,7 @@ impl<P: Propagate> PartitionState<P> {
         let began = plan.nodes.iter().map(|_| AtomicU64::new(0)).collect();
         let frames = plan.nodes.iter().map(|node| call_frame(node, env, &slots, &values)).collect();
         let host_only = plan.device.info().host_memory;
+        let last_used = LastUsed::new(plan.open);
         let state = PartitionState {
             plan,
             index,
@@ -92,6 +97,7 @@ impl<P: Propagate> PartitionState<P> {
             slots,
             values,
             began,
+            last_used,
             form,
         };
         state.prefill();
@@ -101,10 +107,15 @@ impl<P: Propagate> PartitionState<P> {
     /// Points the frames at themselves and at this state, which does not move any more.
     pub fn settle(&mut self) {
         let owner = (&raw mut *self).cast();
+        let watch: Arc<dyn Watch> =
+            Arc::new(Calls { plan: Arc::clone(&self.plan), shared: Arc::clone(&self.shared) });
         for (index, frame) in self.frames.iter_mut().enumerate() {
             frame.owner = owner;
             frame.index = index as u32;
             frame.set_completion(super::dispatch::completed::<P>);
+            if self.plan.hot[index].flags & node_flags::ASYNC != 0 {
+                frame.set_watch(Arc::clone(&watch));
+            }
             frame.set_stream(self.stream.map_or(std::ptr::null_mut(), StreamId::as_raw));
             frame.settle();
         }
@@ -113,7 +124,7 @@ impl<P: Propagate> PartitionState<P> {
     /// Asks the kernels for a trace, or not.
     pub fn set_tracing(&mut self, tracing: u32) {
         for frame in &mut self.frames {
-            frame.call.tracing = tracing;
+            frame.set_tracing(tracing);
         }
     }
 
@@ -254,7 +265,7 @@ impl<P: Propagate> PartitionState<P> {
             // SAFETY: this thread owns the node, whose predecessors are done.
             unsafe {
                 self.plan_outputs(node);
-                let code = (node.compute)(node.state, &frame.call);
+                let code = (node.compute)(node.state, frame.call());
                 if !code.is_ok() || !self.outputs_are_planned(node) {
                     self.failed(index, code, ready);
                     continue;
@@ -299,18 +310,31 @@ impl<P: Propagate> PartitionState<P> {
 
     /// Runs a kernel here, measured, with every check.
     pub(super) fn run_inline(&self, index: u32, ready: &mut Vec<u32>) {
-        let (node, frame) = (self.hot(index), self.frame(index));
-        let begin = Instant::now();
-        let began = monotonic_ns();
         // SAFETY: this thread owns the node, whose predecessors are done.
         if let Err(error) = unsafe { self.show_references(index) } {
             return self.fail_node(index, &error);
         }
-        // SAFETY: as above.
+        let node = self.hot(index);
+        self.call(index, node.compute, node.state, ready);
+    }
+
+    /// Calls the kernel of a node whose references are shown.
+    #[inline(always)]
+    pub(super) fn call(
+        &self,
+        index: u32,
+        compute: Compute,
+        state: *mut KernelState,
+        ready: &mut Vec<u32>,
+    ) {
+        let (node, frame) = (self.hot(index), self.frame(index));
+        let begin = Instant::now();
+        let began = monotonic_ns();
+        // SAFETY: this thread owns the node, whose predecessors are done; a kernel's entry with its own state.
         let code = unsafe {
             self.clear_outputs(index);
             self.plan_outputs(node);
-            (node.compute)(node.state, &frame.call)
+            compute(state, frame.call())
         };
         self.node(index).sample(begin.elapsed().as_nanos() as u64);
         self.count(index);
@@ -464,7 +488,7 @@ impl<P: Propagate> PartitionState<P> {
     }
 
     /// Hands another costly ready node to the pool, when this one is costly too.
-    fn hand_over_beside(&self, index: u32, ready: &mut Vec<u32>) {
+    pub(super) fn hand_over_beside(&self, index: u32, ready: &mut Vec<u32>) {
         let costs = |node: u32| self.node(node).cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS;
         if ready.is_empty() || self.frame(index).env().pool.threads() < 2 || !costs(index) {
             return;

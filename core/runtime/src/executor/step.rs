@@ -115,8 +115,8 @@ impl StepState {
     /// Prepares the next step.
     pub fn arm(&mut self, deadline: Option<Duration>, trace: Option<Arc<dyn TraceSink>>) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        self.shared.begin();
         self.env.step.step_id = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.shared.begin(self.env.step.step_id);
         self.env.step.deadline_ns = deadline.map_or(0, |limit| {
             let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
             monotonic_ns().saturating_add(limit).max(1)
@@ -131,6 +131,7 @@ impl StepState {
     }
 
     /// Shows the feeds.
+    #[inline(always)]
     pub fn feed(&mut self, wiring: &StepWiring, feeds: &[Tensor]) {
         for (sites, tensor) in wiring.feeds.iter().zip(feeds) {
             for &(partition, output) in sites {
@@ -181,12 +182,21 @@ impl StepState {
                 Wait::Idle => break,
                 Wait::Ready => self.sort_inbox(),
                 Wait::TimedOut if overtime.is_some() => {
-                    return Ended::LeftBehind(self.first_error());
+                    return self.leave_behind();
                 }
                 Wait::TimedOut => self.shared.fail(deadline_error()),
             }
         }
         self.conclude()
+    }
+
+    /// Ends a step whose calls still run. What they do from now on is no step's any more, which the shared part
+    /// knows by its error.
+    #[cold]
+    fn leave_behind(&self) -> Ended {
+        let error = self.first_error();
+        self.shared.fail(error.clone());
+        Ended::LeftBehind(error)
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -233,6 +243,7 @@ impl StepState {
     }
 
     /// Ends a step that went well: the state is ready for the next one.
+    #[inline(always)]
     pub fn disarm(&mut self) {
         for partition in &self.partitions {
             partition.end();

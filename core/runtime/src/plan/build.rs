@@ -1,7 +1,8 @@
 //! From a partition to a plan.
 
 use super::{
-    Action, Compute, HotNode, Plan, PlanNode, PlanOutput, Span, Successor, Transfer, node_flags,
+    Action, Choice, Compute, HotNode, Plan, PlanNode, PlanOutput, Span, Successor, Transfer,
+    node_flags,
 };
 use crate::error::RuntimeError;
 #[cfg(not(feature = "control-flow"))]
@@ -25,7 +26,7 @@ use tenon_host::{
 
 /// A kernel for a node.
 pub(crate) struct NodeKernel {
-    pub instance: Arc<KernelInstance>,
+    pub choice: Choice,
     /// Name of its plugin.
     pub plugin: String,
     pub runs: Option<Arc<AtomicU64>>,
@@ -122,6 +123,8 @@ pub(super) struct Builder<'p> {
     counted: Vec<u32>,
     planned: Vec<u32>,
     sites: Sites,
+    /// Nodes whose kernels are chosen per shape.
+    open: u32,
 }
 
 impl<'p> Builder<'p> {
@@ -150,6 +153,7 @@ impl<'p> Builder<'p> {
             counted: Vec::new(),
             planned: Vec::new(),
             sites: Sites::default(),
+            open: 0,
         }
     }
 
@@ -176,9 +180,7 @@ impl<'p> Builder<'p> {
                 }
             }
             self.first.push(self.outputs.len() as u32);
-            let may_plan = kernel
-                .as_ref()
-                .is_some_and(|kernel| kernel.instance.def().device_type != "DEFAULT");
+            let may_plan = kernel.as_ref().is_some_and(|kernel| kernel.choice.may_plan());
             for at in 0..node.output_types.len() {
                 let output = self.output(node, at, may_plan, constant.clone());
                 self.outputs.push(output);
@@ -267,20 +269,25 @@ impl<'p> Builder<'p> {
             device_state: self.device.state(),
         };
         let info = match &kernel {
-            Some(kernel) => Arc::clone(kernel.instance.node()),
+            Some(kernel) => Arc::clone(kernel.choice.info()),
             None => Arc::new(own()),
         };
+        let (plugin, runs, choice) = match kernel {
+            Some(kernel) => (kernel.plugin, kernel.runs, Some(kernel.choice)),
+            None => (String::new(), None, None),
+        };
+        let (action, instance) = self.action(&node.kind, choice);
         PlanNode {
             info,
-            plugin: kernel.as_ref().map_or_else(String::new, |kernel| kernel.plugin.clone()),
-            action: self.action(&node.kind, kernel.is_some()),
-            instance: kernel.as_ref().map(|kernel| Arc::clone(&kernel.instance)),
+            plugin,
+            action,
+            instance,
             inputs: inputs.into(),
             derefs: derefs.into(),
             first_output: self.first[at],
             pending: 0,
             cost_ns: AtomicU32::new(0),
-            runs: kernel.and_then(|kernel| kernel.runs),
+            runs,
         }
     }
 
@@ -315,12 +322,20 @@ impl<'p> Builder<'p> {
         (inputs, derefs)
     }
 
-    fn action(&self, kind: &PartKind, has_kernel: bool) -> Action {
-        match kind {
-            PartKind::Send(transfer) => Action::Send(self.source.transfer(transfer)),
-            PartKind::Recv(transfer) => Action::Recv(self.source.transfer(transfer)),
-            _ if has_kernel => Action::Kernel,
-            _ => Action::Nothing,
+    fn action(
+        &mut self,
+        kind: &PartKind,
+        choice: Option<Choice>,
+    ) -> (Action, Option<Arc<KernelInstance>>) {
+        match (kind, choice) {
+            (PartKind::Send(transfer), _) => (Action::Send(self.source.transfer(transfer)), None),
+            (PartKind::Recv(transfer), _) => (Action::Recv(self.source.transfer(transfer)), None),
+            (_, None) => (Action::Nothing, None),
+            (_, Some(Choice::Made(instance))) => (Action::Kernel, Some(instance)),
+            (_, Some(Choice::PerShape(table))) => {
+                self.open += 1;
+                (Action::PerShape { table, at: self.open - 1 }, None)
+            }
         }
     }
 
@@ -380,9 +395,13 @@ impl<'p> Builder<'p> {
         let checked = planned.len() < outputs.len();
         self.planned.extend(planned);
         let span = Span { start, end: self.planned.len() as u32 };
-        let (compute, state, kernel) = match &node.instance {
-            Some(instance) => (instance.compute(), instance.state(), instance.def().table.flags),
-            None => (no_kernel as Compute, std::ptr::null_mut(), 0),
+        let none = (no_kernel as Compute, std::ptr::null_mut());
+        let (compute, state, kernel) = match (&node.instance, &node.action) {
+            (Some(instance), _) => {
+                (instance.compute(), instance.state(), instance.def().table.flags)
+            }
+            (None, Action::PerShape { table, .. }) => (none.0, none.1, table.flags()),
+            (None, _) => (none.0, none.1, 0),
         };
         HotNode {
             compute,
@@ -432,6 +451,7 @@ impl<'p> Builder<'p> {
             counters,
             readers: readers.into(),
             roots: roots.into(),
+            open: self.open,
             #[cfg(feature = "control-flow")]
             frame: None,
             #[cfg(feature = "control-flow")]

@@ -6,8 +6,10 @@
 mod build;
 #[cfg(feature = "control-flow")]
 pub(crate) mod frames;
+mod per_shape;
 
 pub(crate) use build::{NodeKernel, PlanSource, build};
+pub(crate) use per_shape::{Choice, Entry, MakeKernel, PerShape};
 
 use std::sync::{
     Arc,
@@ -100,6 +102,13 @@ pub(crate) enum Action {
     Send(Transfer),
     /// Takes its output from the rendezvous.
     Recv(Transfer),
+    /// Computes by the kernel that `table` has for the shapes of the inputs.
+    PerShape {
+        /// Shared by all steps.
+        table: Arc<PerShape>,
+        /// Position among those of the plan: where a step's state keeps what the last call used.
+        at: u32,
+    },
     /// Nothing: it only orders others.
     Nothing,
 }
@@ -187,6 +196,8 @@ pub(crate) struct Plan {
     pub readers: Box<[(u32, u32)]>,
     /// Nodes without predecessors.
     pub roots: Box<[u32]>,
+    /// Nodes whose kernels are chosen per shape.
+    pub open: u32,
     /// What control flow needs beyond: instead of counters and successors.
     #[cfg(feature = "control-flow")]
     pub frame: Option<Arc<frames::FramePlan>>,

@@ -70,20 +70,60 @@ register_op!(
     summary = "The plugin's knobs: enabled, answer, ratio, greeting.",
 );
 
+const KNOBS: [&str; 4] = ["enabled", "answer", "ratio", "greeting"];
+
+fn knob(name: &str) -> Result<String, KernelError> {
+    Ok(match Knob::read(name)? {
+        Knob::Bool(value) => value.to_string(),
+        Knob::Int(value) => value.to_string(),
+        Knob::Float(value) => value.to_string(),
+        Knob::String(value) => value,
+    })
+}
+
+fn read_knobs() -> Result<Vec<String>, KernelError> {
+    KNOBS.into_iter().map(knob).collect()
+}
+
 fn knobs(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let mut facts = Vec::new();
-    for name in ["enabled", "answer", "ratio", "greeting"] {
-        facts.push(match Knob::read(name)? {
-            Knob::Bool(value) => value.to_string(),
-            Knob::Int(value) => value.to_string(),
-            Knob::Float(value) => value.to_string(),
-            Knob::String(value) => value,
-        });
-    }
-    c.set_strings(0, &[4], facts.iter())
+    c.set_strings(0, &[4], read_knobs()?.iter())
 }
 
 register_kernel!("ZooKnobs" on "CPU": fn knobs);
+
+register_op!(
+    "ZooKnobsAtCreate",
+    outputs = &["facts: string"],
+    stateful = true,
+    shape = |c: &ShapeContext<'_>| c.set_output(0, c.shape_of(&[4])),
+    summary = "As ZooKnobs, read when the kernel is created; it supports no node while `ratio` is negative.",
+);
+
+struct KnobsAtCreate {
+    facts: Vec<String>,
+}
+
+impl Kernel for KnobsAtCreate {
+    const HAS_SUPPORTS: bool = true;
+
+    fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(KnobsAtCreate { facts: read_knobs()? })
+    }
+
+    fn supports(_: &CreateContext<'_>) -> Supported {
+        match Knob::read("ratio") {
+            Ok(Knob::Float(ratio)) if ratio < 0.0 => Supported::No("ratio is negative".to_owned()),
+            Ok(_) => Supported::Yes,
+            Err(error) => Supported::No(error.message),
+        }
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        c.set_strings(0, &[4], self.facts.iter())
+    }
+}
+
+register_kernel!("ZooKnobsAtCreate" on "CPU": KnobsAtCreate);
 
 register_op!(
     "ZooLog",

@@ -178,13 +178,9 @@ impl PartitionState<Framed> {
         self.form.iteration.store(iteration, Ordering::Relaxed);
         // The roots of the step itself are woken through the list, like all else.
         self.reset();
-        let frames = (&raw const *self.frames).cast_mut();
-        for at in 0..self.frames.len() {
+        for record in &self.frames {
             // SAFETY: the iteration has no tokens, so that nobody uses its calls.
-            unsafe {
-                (&raw mut (*frames)[at].call.frame).write(frame);
-                (&raw mut (*frames)[at].call.iteration).write(iteration);
-            }
+            unsafe { record.set_iteration(frame, iteration) };
         }
     }
 

@@ -12,6 +12,12 @@ use tenon_abi::Step;
 pub trait TraceSink: Send + Sync {
     /// A span of a node: `name` is empty for the whole call.
     fn span(&self, node: &str, name: &str, begin_ns: u64, end_ns: u64);
+
+    /// What a node enqueued on a stream of a device, such as `ACCEL:0 stream 1`: from when the stream came to
+    /// it until it was done. Comes from the device's threads.
+    fn stream_span(&self, stream: &str, node: &str, begin_ns: u64, end_ns: u64) {
+        let _ = (stream, node, begin_ns, end_ns);
+    }
 }
 
 /// Nanoseconds since the process first asked.

@@ -19,6 +19,7 @@ mod partition;
 mod propagate;
 mod shared;
 mod step;
+mod streams;
 mod transfer;
 
 pub(crate) use shared::StepShared;

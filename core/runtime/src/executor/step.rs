@@ -233,6 +233,9 @@ impl StepState {
         for partition in &self.partitions {
             partition.end();
         }
+        if !self.streams.is_empty() {
+            self.env.release_kept(None);
+        }
         if !self.shared.is_untouched() || self.partitions.len() > 1 {
             self.rendezvous.reset();
         }

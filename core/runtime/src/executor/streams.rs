@@ -16,7 +16,7 @@ use crate::plan::{Action, Plan};
 use std::sync::Arc;
 use tenon_framework::{
     KernelError,
-    device::base::{DeviceBase, EventId, LocalDevice, StreamId},
+    device::base::{EventId, LocalDevice, StreamId},
     sync::atomic::{AtomicU32, Ordering},
 };
 use tenon_host::call::{TraceSink, monotonic_ns};

@@ -4,7 +4,7 @@ use tenon_abi::{Code, Device, DeviceState, MemoryKind, Notify};
 use tenon_framework::{
     device::{
         DeviceName,
-        base::{DeviceInfo, Location},
+        base::{DeviceBase, DeviceInfo, Location},
     },
     tensor::Memory,
 };

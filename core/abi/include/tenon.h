@@ -703,6 +703,13 @@ struct TenonHost {
     void (*release)(TenonKeptTensor *kept);
     /**
      * Says that a device is lost: its steps fail with `TENON_UNAVAILABLE`, subscribers are told.
+     * From the call on no command of the device begins. Those that run may run on, and use the
+     * memory that they were enqueued with, the host's too, until
+     * `TenonDeviceTable.synchronize_stream` of their stream returns. The host waits for the entries
+     * and kernels that it called, for every notification and completion that it is owed, and for
+     * `synchronize_stream` of every stream that it made, which it asks a lost device for too. Only
+     * then it gives memory back, then destroys events and streams, and at last the device. May be
+     * called from any thread, also by an entry or a command of the device.
      */
     void (*device_lost)(TenonDevice *device, TenonStr reason);
     /** Elements of string tensors. */
@@ -1411,7 +1418,10 @@ struct TenonDeviceAttributes {
     int32_t numa_node;
     /** Bus; 0 is not known. */
     int32_t bus_id;
-    /** Streams worth using at once, at least 1. */
+    /**
+     * Streams worth using at once, at least 1: what one step uses at most. More than 1 needs
+     * events.
+     */
     uint32_t stream_count;
     /** Zero. */
     uint32_t reserved;
@@ -1450,14 +1460,15 @@ typedef void (*TenonNotify)(void *data, TenonCode code);
 
 /**
  * Entries of a device. Filled by the plugin; lives as long as the library. A device without streams
- * leaves the stream and event entries null: its kernels and copies are done when they return.
+ * leaves the stream and event entries null: its kernels and copies are done when they return. What
+ * may still run on a lost device, and what the host waits for, is said at `TenonHost.device_lost`.
  */
 struct TenonDeviceTable {
     /** Size of this struct. */
     uint32_t struct_size;
     /** Zero. */
     uint32_t reserved;
-    /** Closes the device. Required. */
+    /** Closes the device; nothing of it runs when this returns. Required. */
     void (*destroy)(TenonDeviceState *device);
     /** Describes it. Required. */
     void (*attributes)(TenonDeviceState *device, TenonDeviceAttributes *result);
@@ -1497,7 +1508,11 @@ struct TenonDeviceTable {
                                TenonSink *sink);
     /** Destroys a stream that has nothing enqueued. */
     void (*destroy_stream)(TenonDeviceState *device, TenonStream *stream);
-    /** Waits until all that was enqueued on the stream is done; its first error. */
+    /**
+     * Waits until all that was enqueued on the stream is done; its first error. On a lost device:
+     * until what runs of it has ended, and not for what never comes; `TENON_UNAVAILABLE`. Either
+     * way nothing that was enqueued uses its memory from then on.
+     */
     TenonCode (*synchronize_stream)(TenonDeviceState *device,
                                     TenonStream *stream,
                                     TenonSink *sink);

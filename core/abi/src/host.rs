@@ -116,7 +116,13 @@ pub struct Host {
     pub view: Option<unsafe extern "C" fn(kept: *const KeptTensor, result: *mut Slot)>,
     /// Gives a kept tensor back.
     pub release: Option<unsafe extern "C" fn(kept: *mut KeptTensor)>,
-    /// Says that a device is lost: its steps fail with `UNAVAILABLE`, subscribers are told.
+    /// Says that a device is lost: its steps fail with `UNAVAILABLE`, subscribers are told. From the call on no
+    /// command of the device begins. Those that run may run on, and use the memory that they were enqueued
+    /// with, the host's too, until `DeviceTable::synchronize_stream` of their stream returns. The host waits for
+    /// the entries and kernels that it called, for every notification and completion that it is owed, and for
+    /// `synchronize_stream` of every stream that it made, which it asks a lost device for too. Only then it
+    /// gives memory back, then destroys events and streams, and at last the device. May be called from any
+    /// thread, also by an entry or a command of the device.
     pub device_lost: Option<unsafe extern "C" fn(device: *mut crate::Device, reason: Str)>,
     /// Elements of string tensors.
     pub strings: *const StringTable,

@@ -214,10 +214,10 @@ impl<'a> PreparedCall<'a> {
     }
 
     fn synchronise(&self) -> Result<(), KernelError> {
-        match &self.stream {
-            Some(own) => own.device.synchronize_stream(own.stream),
-            None => Ok(()),
-        }
+        let Some(own) = &self.stream else { return Ok(()) };
+        let done = own.device.synchronize_stream(own.stream);
+        self.frame.env().release_kept(Some(own.stream.as_raw()));
+        done
     }
 
     fn check_outputs(&self) -> Result<(), KernelError> {

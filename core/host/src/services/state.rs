@@ -363,7 +363,9 @@ unsafe extern "C" fn assign_variable(
     // SAFETY: the kernel gives its call's record and a variable that it has locked.
     unsafe {
         serve(record, variable, |frame, variable, _| {
-            variable.set(Some(input_tensor(input(frame, index)?)?))
+            let before = variable.replace(Some(input_tensor(input(frame, index)?)?))?;
+            frame.env().keep_for(frame.call().stream, before);
+            Ok(())
         })
     }
 }
@@ -392,12 +394,13 @@ fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError>
         crate::devices::location(tensor.buffer(), Some(device)),
         crate::devices::location(copy.buffer(), Some(device)),
     );
-    // SAFETY: the call's own stream; two buffers of the device that live at least until what is enqueued
-    // on the stream of a running call is done: the variable holds one, its readers the other.
+    // SAFETY: the call's own stream; two buffers of the device that live until what is enqueued is done: the
+    // variable holds one, or the step once it is replaced, and the step holds the other.
     unsafe {
         let stream = StreamId::new(device.number(), stream);
         device.copy(from, to, tensor.byte_len() as u64, Some(stream))?;
     }
+    frame.env().keep_for(frame.call().stream, Some(tensor.clone()));
     Ok(copy)
 }
 

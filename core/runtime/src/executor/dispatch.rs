@@ -5,10 +5,10 @@ use crate::{
     error::StepError,
     plan::{Action, Compute, Plan, node_flags},
 };
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 use tenon_abi::{Code, KernelState};
 use tenon_framework::KernelError;
-use tenon_host::call::{CallFrame, Watch};
+use tenon_host::call::{CallFrame, Watch, monotonic_ns};
 
 /// Completion of an asynchronous call: puts its node into the step's inbox, or stops the step.
 ///
@@ -77,9 +77,30 @@ impl<P: Propagate> Job<P> {
 }
 
 impl<P: Propagate> PartitionState<P> {
+    /// An asynchronous call begins.
+    fn trace_begin(&self, index: u32) {
+        if self.frame(index).env().trace.is_some() {
+            self.began[index as usize].store(monotonic_ns(), Ordering::Relaxed);
+            self.stream_begins(index);
+        }
+    }
+
+    /// An asynchronous call has ended.
+    fn trace_end(&self, index: u32) {
+        let frame = self.frame(index);
+        if let Some(trace) = &frame.env().trace {
+            let began = self.began[index as usize].load(Ordering::Relaxed);
+            trace.span(&frame.node().name, "", began, monotonic_ns());
+            self.stream_ends(index);
+        }
+    }
+
     /// A node whose flags say that it does not just run here.
     pub(super) fn dispatch(&self, index: u32, ready: &mut Vec<u32>) {
         let flags = self.hot(index).flags;
+        if flags & node_flags::EVENTS != 0 && !self.wait_for_streams(index) {
+            return;
+        }
         if flags & node_flags::ACTION != 0 {
             match &self.node(index).action {
                 Action::Send(transfer) => self.send(index, transfer, ready),
@@ -89,6 +110,8 @@ impl<P: Propagate> PartitionState<P> {
             }
         } else if flags & node_flags::ASYNC != 0 {
             self.run_async(index, ready);
+        } else if flags & node_flags::BLOCKING == 0 {
+            self.run_inline(index, ready);
         } else {
             self.spawn_blocking(index, false);
         }

@@ -20,6 +20,7 @@ mod propagate;
 mod select;
 mod shared;
 mod step;
+mod streams;
 mod transfer;
 
 pub(crate) use shared::StepShared;

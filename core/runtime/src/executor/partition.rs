@@ -9,6 +9,7 @@ use super::{
     propagate::{Acyclic, Propagate},
     select::LastUsed,
     shared::StepShared,
+    streams::StepStreams,
 };
 use crate::{
     plan::{Compute, HotNode, Plan, PlanNode, node_flags},
@@ -25,7 +26,6 @@ use std::{
 use tenon_abi::{Code, KernelState, Slot, slot_flags};
 use tenon_framework::{
     KernelError, Tensor,
-    device::base::StreamId,
     sync::{Mutex, rank},
     tensor::Buffer,
 };
@@ -45,8 +45,8 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     pub(super) frames: Box<[CallFrame]>,
     pub(super) shared: Arc<StepShared>,
     pub(super) rendezvous: Arc<LocalRendezvous>,
-    /// The stream of a device that has streams.
-    pub(super) stream: Option<StreamId>,
+    /// On a device that has streams.
+    pub(super) streams: Option<Arc<StepStreams>>,
     /// What has to live until the streams are done: sources of copies to the device.
     pub(super) keep_alive: Mutex<Vec<Tensor>>,
     /// Whether the device computes in host memory: then nothing is copied, and nothing kept alive.
@@ -54,7 +54,7 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     slots: Box<[UnsafeCell<Slot>]>,
     values: Box<[UnsafeCell<Value>]>,
     /// When an asynchronous call of each node began, for the trace.
-    began: Box<[AtomicU64]>,
+    pub(super) began: Box<[AtomicU64]>,
     /// Kernels that were chosen by shapes.
     pub(super) last_used: LastUsed,
     /// How nodes tell each other that they are done.
@@ -74,7 +74,7 @@ impl<P: Propagate> PartitionState<P> {
         env: *const StepEnv,
         shared: Arc<StepShared>,
         rendezvous: Arc<LocalRendezvous>,
-        stream: Option<StreamId>,
+        streams: Option<Arc<StepStreams>>,
         form: P,
     ) -> PartitionState<P> {
         let slots: Box<[UnsafeCell<Slot>]> =
@@ -91,7 +91,7 @@ impl<P: Propagate> PartitionState<P> {
             frames,
             shared,
             rendezvous,
-            stream,
+            streams,
             keep_alive: Mutex::ranked(rank::STEP, Vec::new()),
             host_only,
             slots,
@@ -109,14 +109,16 @@ impl<P: Propagate> PartitionState<P> {
         let owner = (&raw mut *self).cast();
         let watch: Arc<dyn Watch> =
             Arc::new(Calls { plan: Arc::clone(&self.plan), shared: Arc::clone(&self.shared) });
-        for (index, frame) in self.frames.iter_mut().enumerate() {
+        for index in 0..self.frames.len() {
+            let stream = self.stream_of(index as u32);
+            let frame = &mut self.frames[index];
             frame.owner = owner;
             frame.index = index as u32;
             frame.set_completion(super::dispatch::completed::<P>);
             if self.plan.hot[index].flags & node_flags::ASYNC != 0 {
                 frame.set_watch(Arc::clone(&watch));
             }
-            frame.set_stream(self.stream.map_or(std::ptr::null_mut(), StreamId::as_raw));
+            frame.set_stream(stream.map_or(std::ptr::null_mut(), |stream| stream.as_raw()));
             frame.settle();
         }
     }
@@ -295,8 +297,7 @@ impl<P: Propagate> PartitionState<P> {
             self.shared.fail(super::step::deadline_error());
             return;
         }
-        let node = self.hot(index);
-        if node.flags & !(node_flags::CHECKED | node_flags::COUNTED) != 0 {
+        if !self.hot(index).is_plain() {
             return self.dispatch(index, ready);
         }
         self.hand_over_beside(index, ready);
@@ -330,6 +331,7 @@ impl<P: Propagate> PartitionState<P> {
         let (node, frame) = (self.hot(index), self.frame(index));
         let begin = Instant::now();
         let began = monotonic_ns();
+        self.stream_begins(index);
         // SAFETY: this thread owns the node, whose predecessors are done; a kernel's entry with its own state.
         let code = unsafe {
             self.clear_outputs(index);
@@ -340,27 +342,12 @@ impl<P: Propagate> PartitionState<P> {
         self.count(index);
         if let Some(trace) = &frame.env().trace {
             trace.span(&frame.node().name, "", began, monotonic_ns());
+            self.stream_ends(index);
         }
         if !code.is_ok() {
             return self.failed(index, code, ready);
         }
         self.after(index, ready);
-    }
-
-    /// An asynchronous call begins.
-    pub(super) fn trace_begin(&self, index: u32) {
-        if self.frame(index).env().trace.is_some() {
-            self.began[index as usize].store(monotonic_ns(), Ordering::Relaxed);
-        }
-    }
-
-    /// An asynchronous call has ended.
-    pub(super) fn trace_end(&self, index: u32) {
-        let frame = self.frame(index);
-        if let Some(trace) = &frame.env().trace {
-            let began = self.began[index as usize].load(Ordering::Relaxed);
-            trace.span(&frame.node().name, "", began, monotonic_ns());
-        }
     }
 
     /// Counts a call, where calls are counted.
@@ -465,7 +452,11 @@ impl<P: Propagate> PartitionState<P> {
     /// A node is done: tells its successors.
     #[inline(always)]
     pub(super) fn propagate(&self, index: u32, ready: &mut Vec<u32>) {
-        P::propagate(self, index, self.hot(index), ready);
+        let node = self.hot(index);
+        if node.flags & node_flags::EVENTS != 0 && !self.record_event(index) {
+            return;
+        }
+        P::propagate(self, index, node, ready);
     }
 
     /// Gives back what a node was the last to read.
@@ -489,7 +480,11 @@ impl<P: Propagate> PartitionState<P> {
 
     /// Hands another costly ready node to the pool, when this one is costly too.
     pub(super) fn hand_over_beside(&self, index: u32, ready: &mut Vec<u32>) {
-        let costs = |node: u32| self.node(node).cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS;
+        // A node with events waits for them where it is dispatched.
+        let costs = |node: u32| {
+            self.hot(node).flags & node_flags::EVENTS == 0
+                && self.node(node).cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS
+        };
         if ready.is_empty() || self.frame(index).env().pool.threads() < 2 || !costs(index) {
             return;
         }

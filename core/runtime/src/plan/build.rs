@@ -3,6 +3,7 @@
 use super::{
     Action, Choice, Compute, HotNode, Plan, PlanNode, PlanOutput, Span, Successor, Transfer,
     node_flags,
+    streams::{self, Kind, NodeStream, Placed},
 };
 use crate::error::RuntimeError;
 #[cfg(not(feature = "control-flow"))]
@@ -30,6 +31,8 @@ pub(crate) struct NodeKernel {
     /// Name of its plugin.
     pub plugin: String,
     pub runs: Option<Arc<AtomicU64>>,
+    /// Whether its op has state.
+    pub stateful: bool,
 }
 
 /// What building a plan asks about the step's graph.
@@ -48,6 +51,8 @@ pub(crate) trait PlanSource {
     fn is_loop_constant(&self, node: NodeId) -> bool;
     /// Host memory.
     fn host_memory(&self) -> &Arc<dyn TensorMemory>;
+    /// Streams that a step may use on a device with streams.
+    fn streams(&self, device: &dyn LocalDevice) -> u32;
 }
 
 /// Where feeds and fetches of one partition are.
@@ -118,6 +123,8 @@ pub(super) struct Builder<'p> {
     kernels: Vec<Option<NodeKernel>>,
     hot: Vec<HotNode>,
     nodes: Vec<PlanNode>,
+    /// What each node does to streams.
+    kinds: Vec<Kind>,
     outputs: Vec<PlanOutput>,
     successors: Vec<Successor>,
     counted: Vec<u32>,
@@ -125,6 +132,9 @@ pub(super) struct Builder<'p> {
     sites: Sites,
     /// Nodes whose kernels are chosen per shape.
     open: u32,
+    /// Streams and events, on a device with streams.
+    streams: u32,
+    events: u32,
 }
 
 impl<'p> Builder<'p> {
@@ -148,12 +158,15 @@ impl<'p> Builder<'p> {
             kernels: Vec::new(),
             hot: Vec::new(),
             nodes: Vec::new(),
+            kinds: Vec::new(),
             outputs: Vec::new(),
             successors: Vec::new(),
             counted: Vec::new(),
             planned: Vec::new(),
             sites: Sites::default(),
             open: 0,
+            streams: u32::from(info.streams),
+            events: 0,
         }
     }
 
@@ -272,6 +285,9 @@ impl<'p> Builder<'p> {
             Some(kernel) => Arc::clone(kernel.choice.info()),
             None => Arc::new(own()),
         };
+        let shown = inputs.iter().map(|&input| self.outputs[input as usize].dtype);
+        let has_state = !derefs.is_empty() || shown.into_iter().any(streams::is_state);
+        self.kinds.push(Kind::of(node, kernel.as_ref(), has_state));
         let (plugin, runs, choice) = match kernel {
             Some(kernel) => (kernel.plugin, kernel.runs, Some(kernel.choice)),
             None => (String::new(), None, None),
@@ -288,6 +304,7 @@ impl<'p> Builder<'p> {
             pending: 0,
             cost_ns: AtomicU32::new(0),
             runs,
+            stream: NodeStream::default(),
         }
     }
 
@@ -344,9 +361,10 @@ impl<'p> Builder<'p> {
         self.outputs[output as usize].is_counted()
     }
 
-    /// Edges between nodes that run.
+    /// Edges between nodes that run, and the streams that follow from them.
     fn edges(&mut self) {
         let mut after: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); self.nodes.len()];
+        let mut placed = Vec::with_capacity(self.nodes.len());
         for (at, node) in self.partition.nodes.iter().enumerate() {
             let Some(number) = self.number[at] else { continue };
             let sources = node.inputs.iter().map(|edge| edge.node);
@@ -355,9 +373,16 @@ impl<'p> Builder<'p> {
                 .filter_map(|source| self.number[source as usize])
                 .collect();
             self.nodes[number as usize].pending = before.len() as u32;
-            for source in before {
+            for &source in &before {
                 after[source as usize].insert(number);
             }
+            placed.push(Placed { kind: self.kinds[number as usize], before });
+        }
+        if self.device.info().streams {
+            let found = streams::assign(&placed, self.source.streams(&**self.device));
+            let assigned = self.nodes.iter_mut().zip(found.nodes);
+            assigned.for_each(|(node, stream)| node.stream = stream);
+            (self.streams, self.events) = (found.streams, found.events);
         }
         self.hot_nodes(&after);
     }
@@ -409,12 +434,7 @@ impl<'p> Builder<'p> {
             planned: span,
             successors,
             counted,
-            flags: flags(
-                &node.action,
-                kernel,
-                checked || !node.derefs.is_empty(),
-                node.runs.is_some(),
-            ),
+            flags: flags(node, kernel, checked || !node.derefs.is_empty()),
         }
     }
 
@@ -452,6 +472,8 @@ impl<'p> Builder<'p> {
             readers: readers.into(),
             roots: roots.into(),
             open: self.open,
+            streams: self.streams,
+            events: self.events,
             #[cfg(feature = "control-flow")]
             frame: None,
             #[cfg(feature = "control-flow")]
@@ -461,8 +483,8 @@ impl<'p> Builder<'p> {
     }
 }
 
-fn flags(action: &Action, kernel: u32, checked: bool, counted: bool) -> u32 {
-    let mut flags = if matches!(action, Action::Kernel) { 0 } else { node_flags::ACTION };
+fn flags(node: &PlanNode, kernel: u32, checked: bool) -> u32 {
+    let mut flags = if matches!(node.action, Action::Kernel) { 0 } else { node_flags::ACTION };
     if kernel & kernel_flags::ASYNC != 0 {
         flags |= node_flags::ASYNC;
     }
@@ -472,8 +494,11 @@ fn flags(action: &Action, kernel: u32, checked: bool, counted: bool) -> u32 {
     if checked {
         flags |= node_flags::CHECKED;
     }
-    if counted {
+    if node.runs.is_some() {
         flags |= node_flags::COUNTED;
+    }
+    if node.stream.has_events() {
+        flags |= node_flags::EVENTS;
     }
     flags
 }

@@ -7,9 +7,11 @@ mod build;
 #[cfg(feature = "control-flow")]
 pub(crate) mod frames;
 mod per_shape;
+mod streams;
 
 pub(crate) use build::{NodeKernel, PlanSource, build};
 pub(crate) use per_shape::{Choice, Entry, MakeKernel, PerShape};
+pub(crate) use streams::NodeStream;
 
 use std::sync::{
     Arc,
@@ -34,6 +36,8 @@ pub(crate) mod node_flags {
     pub const CHECKED: u32 = 8;
     /// Calls are counted.
     pub const COUNTED: u32 = 16;
+    /// Its stream waits for others, or others for it.
+    pub const EVENTS: u32 = 32;
 }
 
 /// A range of positions in one of the plan's arrays.
@@ -69,6 +73,13 @@ pub(crate) struct HotNode {
 unsafe impl Send for HotNode {}
 // SAFETY: as above.
 unsafe impl Sync for HotNode {}
+
+impl HotNode {
+    /// Whether its kernel just runs, and what it leaves is looked at afterwards at most.
+    pub fn is_plain(&self) -> bool {
+        self.flags & !(node_flags::CHECKED | node_flags::COUNTED) == 0
+    }
+}
 
 /// A node to be told that this one is done.
 #[derive(Debug, Clone, Copy)]
@@ -144,6 +155,8 @@ pub(crate) struct PlanNode {
     pub cost_ns: AtomicU32,
     /// Calls, for `Metadata` and the benchmarks' check that every kernel ran.
     pub runs: Option<Arc<std::sync::atomic::AtomicU64>>,
+    /// Where it enqueues, on a device with streams.
+    pub stream: NodeStream,
 }
 
 impl PlanNode {
@@ -198,6 +211,10 @@ pub(crate) struct Plan {
     pub roots: Box<[u32]>,
     /// Nodes whose kernels are chosen per shape.
     pub open: u32,
+    /// Streams that its nodes enqueue on; 0 on a device without streams.
+    pub streams: u32,
+    /// Events by which they wait for each other.
+    pub events: u32,
     /// What control flow needs beyond: instead of counters and successors.
     #[cfg(feature = "control-flow")]
     pub frame: Option<Arc<frames::FramePlan>>,

@@ -260,7 +260,7 @@ impl PlanSource for Planner<'_> {
             report.counters.push((node.name.clone(), Arc::clone(runs)));
         }
         let plugin = self.placed.plugins_of(&chosen);
-        Ok(Some(NodeKernel { choice, plugin, runs }))
+        Ok(Some(NodeKernel { choice, plugin, runs, stateful: node.op.stateful }))
     }
 
     fn constant(&self, id: NodeId) -> Result<Option<Tensor>, RuntimeError> {
@@ -312,5 +312,11 @@ impl PlanSource for Planner<'_> {
 
     fn host_memory(&self) -> &Arc<dyn TensorMemory> {
         self.placed.session.runtime.host_memory()
+    }
+
+    fn streams(&self, device: &dyn LocalDevice) -> u32 {
+        let knobs = self.placed.session.runtime.plugins().knobs();
+        let asked = knobs.int("runtime", "streams_per_device").unwrap_or(1);
+        u32::try_from(asked.max(1)).unwrap_or(u32::MAX).min(device.info().stream_count)
     }
 }

@@ -186,7 +186,7 @@ impl PartitionState<Framed> {
 
     /// Ends the iteration: what it held goes back, or, where work on a stream may still use it, to `retired`.
     pub(super) fn finish(&self, retired: &mut Vec<Buffer>) {
-        let has_stream = self.stream.is_some();
+        let has_stream = self.streams.is_some();
         for &(output, _) in &self.plan.readers {
             // SAFETY: the iteration has no tokens.
             unsafe {

@@ -1,7 +1,10 @@
 //! What a kernel computes with.
 
-use super::state::StateContext;
-use crate::{KernelError, element::Element, view::View, view::ViewMut};
+use super::{
+    misuse::{mismatch, no_such, read_late, taken_twice, too_many},
+    state::StateContext,
+};
+use crate::{KernelError, element::Element, geometry::same_dims, view::View, view::ViewMut};
 use std::{cell::Cell, ffi::c_void, slice};
 use tenon_abi::{
     Call, CallServices, Code, DType, DeviceState, MemoryKind, Range, Slot, Str, Stream, slot_flags,
@@ -91,11 +94,11 @@ impl<'a> ComputeContext<'a> {
     /// Dimensions of an input; empty when there is no such input.
     #[inline(always)]
     pub fn dims(&self, input: usize) -> &'a [i64] {
-        match self.slot(input) {
-            // SAFETY: the host fills the dimensions for as long as the call runs.
-            Ok(slot) => unsafe { slot.shape() },
-            Err(_) => &[],
+        if input >= self.call.input_count as usize {
+            return &[];
         }
+        // SAFETY: `input_count` pointers to filled slots, whose dimensions live for as long as the call runs.
+        unsafe { (**self.call.inputs.add(input)).shape() }
     }
 
     /// An input in host memory.
@@ -175,15 +178,15 @@ impl<'a> ComputeContext<'a> {
         if input < 64 {
             let bit = 1 << input;
             if self.read.get() & bit != 0 && self.taken_over(input) {
-                return Err(KernelError::internal(format!(
-                    "input {input} is read after an output took its buffer over"
-                )));
+                return Err(read_late(input));
             }
             self.read.set(self.read.get() | bit);
         }
         Ok(())
     }
 
+    #[cold]
+    #[inline(never)]
     fn taken_over(&self, input: usize) -> bool {
         // SAFETY: `input` is in range, and `output_count` slots are there.
         let data = unsafe { (**self.call.inputs.add(input)).data };
@@ -215,7 +218,7 @@ impl<'a> ComputeContext<'a> {
     pub fn prepare(&self, output: usize, dims: &[i64]) -> Result<&Slot, KernelError> {
         let slot = self.output_slot(output)?;
         // SAFETY: a planned slot has its dimensions filled.
-        if slot.flags & slot_flags::PLANNED != 0 && unsafe { slot.shape() } == dims {
+        if slot.flags & slot_flags::PLANNED != 0 && same_dims(unsafe { slot.shape() }, dims) {
             return Ok(slot);
         }
         self.allocate(output, dims, None)?;
@@ -239,17 +242,14 @@ impl<'a> ComputeContext<'a> {
         self.check(code, "cannot allocate an output")
     }
 
+    #[inline(always)]
     fn take(&self, output: usize) -> Result<(), KernelError> {
-        let bit = match output {
-            0..64 => 1u64 << output,
-            _ => {
-                return Err(KernelError::unimplemented(
-                    "a kernel with more than 64 outputs writes through `prepare`",
-                ));
-            }
-        };
+        if output >= 64 {
+            return Err(too_many());
+        }
+        let bit = 1u64 << output;
         if self.taken.get() & bit != 0 {
-            return Err(KernelError::internal(format!("output {output} is handed out twice")));
+            return Err(taken_twice(output));
         }
         self.taken.set(self.taken.get() | bit);
         Ok(())
@@ -267,9 +267,9 @@ impl<'a> ComputeContext<'a> {
         output: usize,
         dims: &[i64],
     ) -> Result<ViewMut<'a, T>, KernelError> {
-        let slot = *self.prepare(output, dims)?;
+        let slot = self.prepare(output, dims)?;
         if slot.dtype != T::DTYPE || !slot.memory.is_host_address() {
-            return Err(mismatch("output", output, T::DTYPE, &slot));
+            return Err(mismatch("output", output, T::DTYPE, slot));
         }
         self.take(output)?;
         // SAFETY: host memory for `elements` elements that nobody else reads or writes during the call; it is
@@ -481,17 +481,4 @@ unsafe fn range(first: *const Range, count: u32, arg: usize) -> std::ops::Range<
     // SAFETY: the caller's promise.
     let range = unsafe { *first.add(arg) };
     range.start as usize..(range.start + range.len) as usize
-}
-
-#[cold]
-fn no_such(what: &str, index: usize, count: u32) -> KernelError {
-    KernelError::internal(format!("{what} {index} does not exist: the node has {count}"))
-}
-
-#[cold]
-fn mismatch(what: &str, index: usize, expected: DType, slot: &Slot) -> KernelError {
-    KernelError::internal(format!(
-        "{what} {index}: the kernel takes {expected} in host memory, found {} in memory kind {}",
-        slot.dtype, slot.memory.0
-    ))
 }

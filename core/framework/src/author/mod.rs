@@ -11,6 +11,7 @@ mod create;
 mod guard;
 mod host;
 mod kernel;
+mod misuse;
 mod parallel;
 mod shape;
 mod state;

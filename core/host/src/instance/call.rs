@@ -246,6 +246,19 @@ impl<'a> PreparedCall<'a> {
         &self.frame.call
     }
 
+    /// Computes once more into the outputs as the last run left them, for whoever times a kernel: nothing is
+    /// allocated but what the kernel asks for, nothing checked, and the thread's floating-point state is the
+    /// caller's affair. On a stream nothing is waited for.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn run_planned(&mut self) -> Result<(), KernelError> {
+        self.planned();
+        let code = self.compute()?;
+        self.frame.end();
+        if code.is_ok() { Ok(()) } else { Err(self.frame.take_error(code)) }
+    }
+
     /// The slots of the last run's outputs, as readers of them would see them.
     pub fn slots(&self) -> &[Slot] {
         &self.outputs

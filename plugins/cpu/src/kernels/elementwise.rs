@@ -11,7 +11,7 @@ use crate::{
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, InOut},
-    geometry::BroadcastPlan,
+    geometry::{BroadcastPlan, same_dims},
 };
 
 /// Outputs up to this many bytes are computed at once, and never take over an input's buffer: asking
@@ -160,14 +160,15 @@ vectorised! {
     }
 }
 
-/// The kernel of an op on one tensor.
-#[inline]
+/// The kernel of an op on one tensor. As all kernels of small tensors it is inlined into the entry that the host
+/// calls: a call more would cost as much as a few elements.
+#[inline(always)]
 pub fn unary<T: Compute, O: UnaryOp<T::Wide>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     unary_at::<T, O>(c, crate::arch::level())
 }
 
 /// [`unary`] with the instructions of a level.
-#[inline]
+#[inline(always)]
 pub fn unary_at<T: Compute, O: UnaryOp<T::Wide>>(
     c: &ComputeContext<'_>,
     level: crate::arch::Level,
@@ -215,10 +216,10 @@ fn large_unary<T: Compute, O: UnaryOp<T::Wide>>(
 }
 
 /// The kernel of an op on two tensors, with broadcasting.
-#[inline]
+#[inline(always)]
 pub fn binary<T: Compute, O: BinaryOp<T::Wide>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (x_slot, dims) = (c.slot(0)?, c.dims(0));
-    if dims != c.dims(1) || x_slot.bytes as usize > SMALL_BYTES {
+    if !same_dims(dims, c.dims(1)) || x_slot.bytes as usize > SMALL_BYTES {
         return broadcast::<T, O>(c);
     }
     let (x, y) = (c.input::<T>(0)?, c.input::<T>(1)?);

@@ -20,6 +20,7 @@ macro_rules! unary_ops {
             }
         }
 
+        #[inline(always)]
         fn $function<T: Compute<Wide: $bound>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             unary::<T, $op>(c)
         }

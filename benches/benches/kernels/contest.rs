@@ -103,9 +103,17 @@ impl<'a> Node<'a> {
         call.run()?;
         Ok(call)
     }
+
+    /// Elements of the largest tensor of a call.
+    pub fn elements(&self, call: &PreparedCall<'_>) -> usize {
+        let outputs = call.outputs();
+        let tensors = self.form.inputs.iter().chain(&outputs);
+        tensors.map(Tensor::elements).max().unwrap_or(1)
+    }
 }
 
 /// A kernel's times.
+#[derive(Clone)]
 pub struct Timing {
     /// Nanoseconds per call, one per sample, in the order of the samples.
     pub samples: Vec<f64>,
@@ -144,7 +152,7 @@ impl Timing {
 fn time(call: &mut PreparedCall<'_>, calls: u64) -> Result<f64, KernelError> {
     let begin = Instant::now();
     for _ in 0..calls {
-        call.run_planned()?;
+        call.repeat()?;
     }
     Ok(begin.elapsed().as_nanos() as f64)
 }

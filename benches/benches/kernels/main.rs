@@ -6,7 +6,8 @@
 //! cargo bench -p tenon-benches --bench kernels -- --calls LABEL N FORM
 //! ```
 //! Prints a JSON line per kernel, in the form of benches/records, and on stderr the ratios, the slowest first.
-//! Exits 1 where a kernel is slower by more than 5 %, in the median of pairs and in the shortest samples too.
+//! Exits 1 where a kernel is slower by more than 5 %, in the median of pairs and in the shortest samples too, in
+//! each of four trials on other buffers.
 //! With `--calls` it only calls one kernel, for callgrind.
 
 mod contest;
@@ -16,13 +17,22 @@ mod input;
 
 use contest::{DEVICE, Node, REFERENCE, Timing, check, contest};
 use forms::{Form, Size, forms};
-use std::{collections::BTreeSet, process::ExitCode};
+use std::{collections::BTreeSet, process::ExitCode, sync::Arc};
 use tenon_benches::{Failure, environment, runtime};
-use tenon_framework::DType;
-use tenon_runtime::{Runtime, host::call::StepEnv, host::fpu::FpGuard};
+use tenon_framework::{DType, Tensor, registry::KernelDef};
+use tenon_runtime::{
+    Runtime,
+    host::{
+        call::StepEnv,
+        fpu::FpGuard,
+        instance::{KernelInstance, PreparedCall},
+    },
+};
 
 /// A kernel that takes so many times as long as the reference counts as slower.
 const SLOWER: f64 = 1.05;
+/// So often a kernel is timed that seems to be slower, before it counts as slower.
+const TRIALS: usize = 4;
 
 /// What to time.
 struct Options {
@@ -85,6 +95,11 @@ impl Pair {
 
     fn best_ratio(&self) -> f64 {
         self.own.min() / self.reference.min()
+    }
+
+    /// Of two trials the one in which the kernel did better.
+    fn or_better(self, other: Pair) -> Pair {
+        if other.best_ratio() < self.best_ratio() { other } else { self }
     }
 
     fn is_slower(&self) -> bool {
@@ -154,28 +169,53 @@ impl Bench {
         defs.push(reference);
         let instances = defs.iter().map(|def| node.instance(def)).collect::<Result<Vec<_>, _>>()?;
         let _state = FpGuard::for_kernels(false);
-        let mut calls =
-            instances.iter().map(|i| node.call(i, &self.env)).collect::<Result<Vec<_>, _>>()?;
         if let Some((label, count)) = &self.options.calls {
             let wanted = defs.iter().position(|def| def.label == *label);
             let wanted = wanted.ok_or_else(|| format!("{id} has no kernel labelled '{label}'"))?;
-            return Ok((0..*count).try_for_each(|_| calls[wanted].run_planned())?);
+            let mut call = node.call(&instances[wanted], &self.env)?;
+            return Ok((0..*count).try_for_each(|_| call.repeat())?);
         }
+        let mut best: Vec<Pair> = Vec::new();
+        let mut held = Vec::new();
+        for _ in 0..TRIALS {
+            let pairs = self.trial(id, &node, &defs, &instances, &mut held)?;
+            best = match best.is_empty() {
+                true => pairs,
+                false => best.into_iter().zip(pairs).map(|(a, b)| a.or_better(b)).collect(),
+            };
+            if !best.iter().any(Pair::is_slower) {
+                break;
+            }
+        }
+        self.pairs.append(&mut best);
+        Ok(())
+    }
+
+    /// Times kernels, the last of which is the reference. Where buffers lie makes some per cent: the outputs of
+    /// former trials are held, so that this one has others.
+    fn trial(
+        &self,
+        id: &str,
+        node: &Node<'_>,
+        defs: &[Arc<KernelDef>],
+        instances: &[KernelInstance],
+        held: &mut Vec<Tensor>,
+    ) -> Result<Vec<Pair>, Failure> {
+        let mut calls =
+            instances.iter().map(|i| node.call(i, &self.env)).collect::<Result<Vec<_>, _>>()?;
         let last = calls.len() - 1;
         for (def, call) in defs.iter().zip(&calls[..last]) {
             check(def, call, &calls[last]).map_err(|error| format!("{id}: {error}"))?;
         }
-        let outputs = calls[last].outputs();
-        let sizes = form.inputs.iter().chain(&outputs).map(|tensor| tensor.elements());
-        let elements = sizes.max().unwrap_or(1);
+        let elements = node.elements(&calls[last]);
         let mut timings = contest(&mut calls)?;
+        held.extend(calls.iter().flat_map(PreparedCall::outputs));
         let reference = timings.pop().ok_or("nothing was timed")?;
-        for (def, own) in defs.iter().zip(timings) {
-            let reference = Timing { samples: reference.samples.clone() };
-            let (id, label) = (id.to_owned(), def.label.clone());
-            self.pairs.push(Pair { id, label, elements, own, reference });
-        }
-        Ok(())
+        let pair = |(def, own): (&Arc<KernelDef>, Timing)| {
+            let reference = reference.clone();
+            Pair { id: id.to_owned(), label: def.label.clone(), elements, own, reference }
+        };
+        Ok(defs.iter().zip(timings).map(pair).collect())
     }
 
     /// The forms of an op that the options ask for, each with its name.

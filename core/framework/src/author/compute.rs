@@ -18,10 +18,10 @@ use tenon_abi::{
 /// its device. It may not assume anything about shapes that the op's shape function does not check.
 pub struct ComputeContext<'a> {
     call: &'a Call,
-    /// Outputs that were handed out for writing, as bits; further ones in `taken_more`.
-    taken: Cell<u64>,
+    /// Outputs that were handed out for writing, as bits.
+    pub(super) taken: Cell<u64>,
     /// Inputs that were handed out for reading, as bits; those from 64 on count as always read.
-    read: Cell<u64>,
+    pub(super) read: Cell<u64>,
 }
 
 /// An output that may have taken over its input's buffer.

@@ -13,6 +13,7 @@ mod host;
 mod kernel;
 mod misuse;
 mod parallel;
+mod plain;
 mod shape;
 mod state;
 

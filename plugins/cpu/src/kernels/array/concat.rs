@@ -1,6 +1,6 @@
 //! `ConcatV2` and `Pack`.
 
-use super::{JOINED, Word, by_size, element_size, words, words_mut};
+use super::{JOINED, Word, by_size, copy, element_size, words, words_mut};
 use crate::split::{Parts, for_units};
 use std::ops::Range;
 use tenon_reference::array as reference;
@@ -25,12 +25,7 @@ fn join<W: Word>(sources: &[Source<'_, W>], range: Range<usize>, y: &mut [W]) {
         for source in sources {
             let (y, behind) = rest.split_at_mut(source.piece);
             let x = &source.data[o * source.piece..][..source.piece];
-            // A call for a few elements costs more than they do.
-            if source.piece <= 8 {
-                y.iter_mut().zip(x).for_each(|(y, x)| *y = *x);
-            } else {
-                y.copy_from_slice(x);
-            }
+            copy(x, y);
             rest = behind;
         }
     }

@@ -1,5 +1,7 @@
 //! `Fill`.
 
+use crate::arch::vectorised;
+
 use super::{JOINED, Word, by_size, element_size, words, words_mut};
 use tenon_sdk::{
     DType, KernelError, author::ComputeContext, geometry::element_count, reg::Numerics,
@@ -8,8 +10,14 @@ use tenon_sdk::{
 
 fn compute<W: Word>(c: &ComputeContext<'_>, dims: &[i64]) -> Result<(), KernelError> {
     let value = words::<W>(c.input_bytes(1)?)?[0];
-    words_mut::<W>(c.output_bytes(0, dims)?)?.fill(value);
+    repeat(value, words_mut::<W>(c.output_bytes(0, dims)?)?);
     Ok(())
+}
+
+vectorised! {
+    fn repeat[W: Word](value: W, y: &mut [W]) {
+        y.fill(value);
+    }
 }
 
 /// Dimensions of the output of a call.

@@ -125,6 +125,7 @@ impl<'a> ComputeContext<'a> {
     ///
     /// # Errors
     /// As [`ComputeContext::input`].
+    #[inline]
     pub fn input_bytes(&self, input: usize) -> Result<&'a [u8], KernelError> {
         let slot = self.slot(input)?;
         if slot.dtype.needs_drop() || !slot.memory.is_host_address() {
@@ -286,10 +287,11 @@ impl<'a> ComputeContext<'a> {
     ///
     /// # Errors
     /// As [`ComputeContext::output`].
+    #[inline]
     pub fn output_bytes(&self, output: usize, dims: &[i64]) -> Result<&'a mut [u8], KernelError> {
-        let slot = *self.prepare(output, dims)?;
+        let slot = self.prepare(output, dims)?;
         if slot.dtype.needs_drop() || !slot.memory.is_host_address() {
-            return Err(mismatch("output", output, DType::UINT8, &slot));
+            return Err(mismatch("output", output, DType::UINT8, slot));
         }
         self.take(output)?;
         // SAFETY: as in `output`.

@@ -209,15 +209,32 @@ fn cast_truncated<S: Convert<D> + Truncate, D: Element, const BITS: u32>(
 }
 
 /// Up to this many bytes a copy costs less than counting one more holder of the input's buffer.
-const SMALL_BYTES: u64 = 2048;
+const SMALL_BYTES: u64 = 4096;
 
 fn same_type(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let slot = c.slot(0)?;
-    if slot.bytes <= SMALL_BYTES && !slot.dtype.needs_drop() && slot.memory.is_host_address() {
-        c.output_bytes(0, c.dims(0))?.copy_from_slice(c.input_bytes(0)?);
-        return Ok(());
+    if slot.bytes <= SMALL_BYTES && !slot.dtype.needs_drop() {
+        return same_bits(c);
     }
     c.share(0, 0, c.dims(0))
+}
+
+/// Integers of one size differ in what their bits mean.
+fn same_bits(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let x = c.input_bytes(0)?;
+    c.output_bytes(0, c.dims(0))?.copy_from_slice(x);
+    Ok(())
+}
+
+/// Whether a cast between two types keeps the bits.
+fn keeps_bits(source: DType, target: DType) -> bool {
+    const PAIRS: [[DType; 2]; 4] = [
+        [DType::INT8, DType::UINT8],
+        [DType::INT16, DType::UINT16],
+        [DType::INT32, DType::UINT32],
+        [DType::INT64, DType::UINT64],
+    ];
+    PAIRS.iter().any(|pair| pair.contains(&source) && pair.contains(&target))
 }
 
 /// Evaluates a value of type `Option` with `$t` naming the Rust type of a dtype; `None` for others.
@@ -252,6 +269,7 @@ where
 fn choose(source: DType, target: DType, truncate: bool) -> Option<Run> {
     match (source, target) {
         (source, target) if source == target => return Some(same_type),
+        (source, target) if keeps_bits(source, target) => return Some(same_bits),
         (DType::DOUBLE, DType::FLOAT) if truncate => return Some(cast_truncated::<f64, f32, 29>),
         (DType::DOUBLE, DType::HALF) if truncate => return Some(cast_truncated::<f64, f16, 42>),
         (DType::FLOAT, DType::HALF) if truncate => return Some(cast_truncated::<f32, f16, 13>),

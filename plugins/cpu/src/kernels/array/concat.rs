@@ -36,6 +36,9 @@ fn compute<W: Word>(
     inputs: Range<usize>,
     plan: &ConcatPlan,
 ) -> Result<(), KernelError> {
+    if plan.outer == 1 {
+        return in_turn::<W>(c, inputs, &plan.output);
+    }
     let sources = inputs
         .map(|i| Ok(Source { data: words::<W>(c.input_bytes(i)?)?, piece: plan.piece(c.dims(i)) }))
         .collect::<Result<Vec<_>, KernelError>>()?;
@@ -51,6 +54,22 @@ fn compute<W: Word>(
         let y = unsafe { y.part(range.start * row..range.end * row) };
         join(&sources, range, y);
     })
+}
+
+/// Joins whole inputs.
+fn in_turn<W: Word>(
+    c: &ComputeContext<'_>,
+    inputs: Range<usize>,
+    output: &[i64],
+) -> Result<(), KernelError> {
+    let mut rest = words_mut::<W>(c.output_bytes(0, output)?)?;
+    for i in inputs {
+        let x = words::<W>(c.input_bytes(i)?)?;
+        let (y, behind) = rest.split_at_mut(x.len());
+        copy(x, y);
+        rest = behind;
+    }
+    Ok(())
 }
 
 fn compute_strings(

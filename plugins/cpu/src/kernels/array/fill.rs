@@ -10,7 +10,13 @@ use tenon_sdk::{
 
 fn compute<W: Word>(c: &ComputeContext<'_>, dims: &[i64]) -> Result<(), KernelError> {
     let value = words::<W>(c.input_bytes(1)?)?[0];
-    repeat(value, words_mut::<W>(c.output_bytes(0, dims)?)?);
+    let y = words_mut::<W>(c.output_bytes(0, dims)?)?;
+    // Bytes are the C library's affair.
+    if size_of::<W>() == 1 {
+        y.fill(value)
+    } else {
+        repeat(value, y)
+    }
     Ok(())
 }
 
@@ -39,9 +45,8 @@ pub fn fill_dims(c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
 
 fn fill(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let dims = fill_dims(c)?;
-    let len = element_count(&dims)?;
     if c.slot(1)?.dtype == DType::STRING {
-        let value = c.strings(1)?[0];
+        let (len, value) = (element_count(&dims)?, c.strings(1)?[0]);
         return c.set_strings(0, &dims, (0..len).map(|_| value));
     }
     by_size!(element_size(c, 1)?, compute(c, &dims))

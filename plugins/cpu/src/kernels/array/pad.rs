@@ -97,13 +97,14 @@ impl<'a, W: Word> Rows<'a, W> {
     }
 
     fn rows(&mut self, count: usize) {
-        for _ in 0..count {
-            let (x, behind) = self.x.split_at(self.row);
-            self.x = behind;
-            let (before, after) = (self.before, self.behind);
-            set(W::default(), self.next(before));
-            copy(x, self.next(x.len()));
-            set(W::default(), self.next(after));
+        let (before, row) = (self.before, self.row);
+        let width = before + row + self.behind;
+        let (x, behind) = self.x.split_at(count * row);
+        self.x = behind;
+        for (x, y) in x.chunks_exact(row).zip(self.next(count * width).chunks_exact_mut(width)) {
+            set(W::default(), &mut y[..before]);
+            copy(x, &mut y[before..before + row]);
+            set(W::default(), &mut y[before + row..]);
         }
     }
 

@@ -21,6 +21,10 @@ impl<W: Compute> UnaryOp<W> for Relu {
     fn on<T: Compute<Wide = W>>(x: T) -> T {
         x.clamped(T::HIGHEST)
     }
+    #[inline(always)]
+    fn is_identity<T: Compute<Wide = W>>() -> bool {
+        T::LOWEST == T::ZERO
+    }
 }
 
 /// `min(max(x, 0), 6)`; NaN stays.
@@ -33,7 +37,8 @@ impl<W: Compute> UnaryOp<W> for Relu6 {
     }
     #[inline(always)]
     fn on<T: Compute<Wide = W>>(x: T) -> T {
-        x.clamped(T::from_f64(6.0))
+        // Rounded here: the half crate asks the processor how to, for each element.
+        x.clamped(T::down(W::from_f64(6.0)))
     }
 }
 

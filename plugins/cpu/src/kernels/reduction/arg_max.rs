@@ -20,7 +20,7 @@ const COLUMNS: usize = 64;
 /// Lanes in which a row is searched.
 const LANES: usize = 32;
 /// Rows up to this length are searched side by side.
-const SHORT: usize = 32;
+const SHORT: usize = 64;
 /// How many of them at a time.
 const ROWS: usize = 8;
 
@@ -243,7 +243,7 @@ mod tests {
             (&[4, 6, 70], 1),
             (&[5], 0),
             (&[21, 4], 1),
-            (&[9, 32], 1),
+            (&[9, 64], 1),
         ] {
             let g = ArgGeometry::new(dims, axis).unwrap();
             let mut x = values::<T>(dims.iter().product::<i64>() as usize, 9);

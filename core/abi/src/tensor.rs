@@ -96,10 +96,12 @@ impl Slot {
     ///
     /// # Safety
     /// `dims` points to `rank` readable numbers that live and do not change for `'a`.
+    #[inline]
     pub unsafe fn shape<'a>(&self) -> &'a [i64] {
-        if self.dims.is_null() || self.rank == 0 {
+        if self.rank == 0 {
             return &[];
         }
+        debug_assert!(!self.dims.is_null(), "a slot of rank {} has no dimensions", self.rank);
         // SAFETY: the caller's promise.
         unsafe { core::slice::from_raw_parts(self.dims, self.rank as usize) }
     }

@@ -21,7 +21,7 @@ use tenon_runtime::{
     host::{
         call::StepEnv,
         devices::PluginDevice,
-        instance::{KernelInstance, KernelSpec, PackCache, call_donating, call_once},
+        instance::{KernelInstance, KernelSpec, PackCache, PreparedCall, call_donating, call_once},
         memory::{HostMemory, copy_on_host},
         resources::ResourceManager,
     },
@@ -38,11 +38,14 @@ pub enum Form {
     Packed,
     /// As `Shapes`, and the inputs' buffers may be taken over for outputs.
     InPlace,
+    /// As `Shapes`, and the outputs have their buffers before the call.
+    Planned,
 }
 
 impl Form {
     /// All forms.
-    pub const ALL: [Form; 4] = [Form::Unknown, Form::Shapes, Form::Packed, Form::InPlace];
+    pub const ALL: [Form; 5] =
+        [Form::Unknown, Form::Shapes, Form::Packed, Form::InPlace, Form::Planned];
     /// Those that can refuse a case in different places.
     pub const REFUSING: [Form; 2] = [Form::Unknown, Form::Shapes];
 }
@@ -247,9 +250,26 @@ impl Harness {
                 let inputs = case.inputs.iter().filter_map(own_copy).collect();
                 call_donating(&instance, inputs, &self.env).map(|(outputs, _)| outputs)
             }
+            Form::Planned => self.call_planned(&instance, case),
             _ => call_once(&instance, &case.inputs, &self.env),
         };
         computed.map_err(Refusal::kernel(Stage::Compute))
+    }
+
+    fn call_planned(
+        &self,
+        instance: &KernelInstance,
+        case: &GoldenCase,
+    ) -> Result<Vec<Tensor>, KernelError> {
+        let Expected::Outputs(expected) = &case.expected else { return Ok(Vec::new()) };
+        let shape = |output: &ExpectedOutput| {
+            let shape = Shape::new(&output.dims);
+            shape.map_err(|error| KernelError::new(error.code(), error.to_string()))
+        };
+        let shapes = expected.iter().map(shape).collect::<Result<Vec<_>, _>>()?;
+        let mut call = PreparedCall::new(instance, &case.inputs, &self.env)?;
+        call.run_planned(&shapes)?;
+        call.host_outputs()
     }
 
     /// The node of a case: checked against the op's definition.
@@ -274,7 +294,7 @@ impl Harness {
             let known = match form {
                 Form::Unknown => false,
                 Form::Packed => true,
-                Form::Shapes | Form::InPlace => case.const_inputs.contains(&at),
+                Form::Shapes | Form::InPlace | Form::Planned => case.const_inputs.contains(&at),
             };
             known.then(|| tensor.clone())
         };

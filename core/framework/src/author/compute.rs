@@ -1,10 +1,11 @@
 //! What a kernel computes with.
 
 use super::{
-    slots::{mismatch, strings, view},
+    misuse::{mismatch, no_such, read_late, taken_twice, too_many},
+    slots::{strings, view},
     state::StateContext,
 };
-use crate::{KernelError, element::Element, view::View, view::ViewMut};
+use crate::{KernelError, element::Element, geometry::same_dims, view::View, view::ViewMut};
 use std::{cell::Cell, slice};
 use tenon_abi::{
     Call, CallServices, Code, DType, DeviceState, MemoryKind, NO_DEADLINE, Range, Slot, Str,
@@ -19,10 +20,10 @@ use tenon_abi::{
 /// its device. It may not assume anything about shapes that the op's shape function does not check.
 pub struct ComputeContext<'a> {
     call: &'a Call,
-    /// Outputs that were handed out for writing, as bits; further ones in `taken_more`.
-    taken: Cell<u64>,
+    /// Outputs that were handed out for writing, as bits.
+    pub(super) taken: Cell<u64>,
     /// Inputs that were handed out for reading, as bits; those from 64 on count as always read.
-    read: Cell<u64>,
+    pub(super) read: Cell<u64>,
 }
 
 /// An output that may have taken over its input's buffer.
@@ -95,11 +96,11 @@ impl<'a> ComputeContext<'a> {
     /// Dimensions of an input; empty when there is no such input.
     #[inline(always)]
     pub fn dims(&self, input: usize) -> &'a [i64] {
-        match self.slot(input) {
-            // SAFETY: the host fills the dimensions for as long as the call runs.
-            Ok(slot) => unsafe { slot.shape() },
-            Err(_) => &[],
+        if input >= self.call.input_count as usize {
+            return &[];
         }
+        // SAFETY: `input_count` pointers to filled slots, whose dimensions live for as long as the call runs.
+        unsafe { (**self.call.inputs.add(input)).shape() }
     }
 
     /// An input in host memory.
@@ -121,6 +122,7 @@ impl<'a> ComputeContext<'a> {
     ///
     /// # Errors
     /// As [`ComputeContext::input`].
+    #[inline]
     pub fn input_bytes(&self, input: usize) -> Result<&'a [u8], KernelError> {
         let slot = self.slot(input)?;
         if slot.dtype.needs_drop() || !slot.memory.is_host_address() {
@@ -166,15 +168,15 @@ impl<'a> ComputeContext<'a> {
         if input < 64 {
             let bit = 1 << input;
             if self.read.get() & bit != 0 && self.taken_over(input) {
-                return Err(KernelError::internal(format!(
-                    "input {input} is read after an output took its buffer over"
-                )));
+                return Err(read_late(input));
             }
             self.read.set(self.read.get() | bit);
         }
         Ok(())
     }
 
+    #[cold]
+    #[inline(never)]
     fn taken_over(&self, input: usize) -> bool {
         // SAFETY: `input` is in range, and `output_count` slots are there.
         let data = unsafe { (**self.call.inputs.add(input)).data };
@@ -206,7 +208,7 @@ impl<'a> ComputeContext<'a> {
     pub fn prepare(&self, output: usize, dims: &[i64]) -> Result<&Slot, KernelError> {
         let slot = self.output_slot(output)?;
         // SAFETY: a planned slot has its dimensions filled.
-        if slot.flags & slot_flags::PLANNED != 0 && unsafe { slot.shape() } == dims {
+        if slot.flags & slot_flags::PLANNED != 0 && same_dims(unsafe { slot.shape() }, dims) {
             return Ok(slot);
         }
         self.allocate(output, dims, MemoryKind::ORDINARY)?;
@@ -229,17 +231,14 @@ impl<'a> ComputeContext<'a> {
         self.check(code, "cannot allocate an output")
     }
 
+    #[inline(always)]
     pub(super) fn take(&self, output: usize) -> Result<(), KernelError> {
-        let bit = match output {
-            0..64 => 1u64 << output,
-            _ => {
-                return Err(KernelError::unimplemented(
-                    "a kernel with more than 64 outputs writes through `prepare`",
-                ));
-            }
-        };
+        if output >= 64 {
+            return Err(too_many());
+        }
+        let bit = 1u64 << output;
         if self.taken.get() & bit != 0 {
-            return Err(KernelError::internal(format!("output {output} is handed out twice")));
+            return Err(taken_twice(output));
         }
         self.taken.set(self.taken.get() | bit);
         Ok(())
@@ -257,8 +256,8 @@ impl<'a> ComputeContext<'a> {
         output: usize,
         dims: &[i64],
     ) -> Result<ViewMut<'a, T>, KernelError> {
-        let slot = *self.prepare(output, dims)?;
-        self.hand_out(output, &slot)
+        let slot = self.prepare(output, dims)?;
+        self.hand_out(output, slot)
     }
 
     /// Hands the slot of an output out for writing, once.
@@ -286,10 +285,11 @@ impl<'a> ComputeContext<'a> {
     ///
     /// # Errors
     /// As [`ComputeContext::output`].
+    #[inline]
     pub fn output_bytes(&self, output: usize, dims: &[i64]) -> Result<&'a mut [u8], KernelError> {
-        let slot = *self.prepare(output, dims)?;
+        let slot = self.prepare(output, dims)?;
         if slot.dtype.needs_drop() || !slot.memory.is_host_address() {
-            return Err(mismatch("output", output, DType::UINT8, &slot));
+            return Err(mismatch("output", output, DType::UINT8, slot));
         }
         self.take(output)?;
         // SAFETY: as in `output`.
@@ -460,9 +460,4 @@ unsafe fn range(first: *const Range, count: u32, arg: usize) -> std::ops::Range<
     // SAFETY: the caller's promise.
     let range = unsafe { *first.add(arg) };
     range.start as usize..(range.start + range.len) as usize
-}
-
-#[cold]
-fn no_such(what: &str, index: usize, count: u32) -> KernelError {
-    KernelError::internal(format!("{what} {index} does not exist: the node has {count}"))
 }

@@ -3,7 +3,8 @@
 use super::{
     compute::ComputeContext,
     host::host,
-    slots::{mismatch, strings, view},
+    misuse::mismatch,
+    slots::{strings, view},
 };
 use crate::{KernelError, element::Element, view::View};
 use std::ptr::NonNull;

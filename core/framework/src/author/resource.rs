@@ -5,7 +5,7 @@ use super::{
     guard::guard,
     host::{host, report},
     interned::Interned,
-    slots::mismatch,
+    misuse::mismatch,
     state::{StateContext, Var, check},
 };
 use crate::KernelError;

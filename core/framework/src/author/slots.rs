@@ -1,8 +1,8 @@
-//! Slots as views, and what is wrong with one.
+//! Slots as views.
 
-use crate::{KernelError, element::Element, view::View};
+use crate::{element::Element, view::View};
 use std::slice;
-use tenon_abi::{DType, Slot, Str, StringElement};
+use tenon_abi::{Slot, Str, StringElement};
 
 /// The elements of a slot.
 ///
@@ -28,12 +28,4 @@ pub(super) unsafe fn strings<'a>(slot: &Slot) -> Vec<&'a [u8]> {
     let elements = (0..slot.elements as usize).map(element);
     // SAFETY: as above.
     elements.map(|e| unsafe { Str { ptr: e.data, len: e.len as usize }.bytes() }).collect()
-}
-
-#[cold]
-pub(super) fn mismatch(what: &str, index: usize, expected: DType, slot: &Slot) -> KernelError {
-    KernelError::internal(format!(
-        "{what} {index}: the kernel takes {expected} in host memory, found {} in memory kind {}",
-        slot.dtype, slot.memory.0
-    ))
 }

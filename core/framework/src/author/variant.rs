@@ -5,7 +5,7 @@ use super::{
     guard::guard,
     host::{give_bytes, report},
     interned::Interned,
-    slots::mismatch,
+    misuse::mismatch,
 };
 use crate::KernelError;
 use std::{ffi::c_void, fmt, marker::PhantomData, ptr};

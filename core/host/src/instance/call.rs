@@ -2,7 +2,7 @@
 
 use super::KernelInstance;
 use crate::{
-    call::{CallFrame, StepEnv, Value},
+    call::{CALL_SERVICES, CallFrame, StepEnv, Value},
     devices::{PluginDevice, copy_tensor},
     fpu::FpGuard,
     memory::HostMemory,
@@ -11,9 +11,9 @@ use std::{
     ptr,
     sync::{Arc, atomic::Ordering},
 };
-use tenon_abi::{Code, Slot};
+use tenon_abi::{Code, MemoryKind, Slot};
 use tenon_framework::{
-    KernelError, Tensor,
+    KernelError, Shape, Tensor,
     device::base::{LocalDevice, StreamId},
     sync::{Condvar, Mutex},
     tensor::Memory,
@@ -151,10 +151,49 @@ impl<'a> PreparedCall<'a> {
     /// # Errors
     /// What the kernel says; `INTERNAL` when it breaks its contract; `UNAVAILABLE` on a lost device.
     pub fn run(&mut self) -> Result<(), KernelError> {
+        self.begin()?;
+        self.conclude()
+    }
+
+    /// As [`PreparedCall::run`], with outputs that have buffers of these shapes before the kernel runs, as an
+    /// executor plans them.
+    ///
+    /// # Errors
+    /// As [`PreparedCall::run`]; no such output, no memory.
+    pub fn run_planned(&mut self, shapes: &[Shape]) -> Result<(), KernelError> {
+        self.begin()?;
+        for (output, shape) in shapes.iter().enumerate() {
+            self.allocate(output, shape)?;
+        }
+        self.planned();
+        self.conclude()
+    }
+
+    fn allocate(&self, output: usize, shape: &Shape) -> Result<(), KernelError> {
+        let entry = CALL_SERVICES.allocate.expect("the host fills every entry");
+        let (dims, ordinary) = (shape.dims(), MemoryKind(u32::MAX));
+        // SAFETY: the host's own entry with the record of this call, which is not running.
+        let code = unsafe {
+            entry(
+                self.frame.call().record,
+                output as u32,
+                dims.as_ptr(),
+                dims.len() as u32,
+                ordinary,
+            )
+        };
+        if code.is_ok() { Ok(()) } else { Err(self.frame.take_error(code)) }
+    }
+
+    fn begin(&mut self) -> Result<(), KernelError> {
         if let Some(device) = self.instance.device() {
             device.check()?;
         }
         self.reset();
+        Ok(())
+    }
+
+    fn conclude(&mut self) -> Result<(), KernelError> {
         let code = {
             let _state = FpGuard::for_kernels(false);
             self.compute()?
@@ -244,6 +283,20 @@ impl<'a> PreparedCall<'a> {
             slot.flags |= tenon_abi::slot_flags::PLANNED;
         }
         self.frame.call()
+    }
+
+    /// Computes once more into the outputs as the last run left them, for whoever times a kernel: nothing is
+    /// allocated but what the kernel asks for, nothing checked, and the thread's floating-point state is the
+    /// caller's affair.
+    ///
+    /// # Errors
+    /// What the kernel says; `UNAVAILABLE` on a lost device.
+    pub fn repeat(&mut self) -> Result<(), KernelError> {
+        self.planned();
+        let code = self.compute()?;
+        self.synchronise()?;
+        self.frame.end();
+        if code.is_ok() { Ok(()) } else { Err(self.frame.take_error(code)) }
     }
 
     /// The slots of the last run's outputs, as readers of them would see them.

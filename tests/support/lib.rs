@@ -7,6 +7,7 @@
 //! - [`clauses`]: what the boundary promises, and the ops of the zoo that use it.
 //! - [`log`]: what the host writes to its log.
 //! - [`loops`]: graphs with loops.
+//! - [`docs`]: guides that are followed to the letter.
 //! - [`session`]: runtimes, sessions and accounts of what a process holds.
 //!
 //! Everything is built once, without the network, under a lock on a file, into the folder that cargo builds
@@ -15,6 +16,7 @@
 pub mod bench;
 pub mod build;
 pub mod clauses;
+pub mod docs;
 pub mod fixtures;
 pub mod log;
 pub mod loops;

@@ -141,6 +141,10 @@ pub enum NewKind {
 pub enum NewLang {
     /// Rust
     Rust,
+    /// C11
+    C,
+    /// C++20
+    Cpp,
 }
 
 impl NewLang {
@@ -153,6 +157,16 @@ impl NewLang {
     pub fn commands(self) -> (&'static str, &'static str) {
         match self {
             NewLang::Rust => ("cargo build --release", "cargo test"),
+            NewLang::C | NewLang::Cpp => ("make", "make test"),
+        }
+    }
+
+    /// The file with the plugin.
+    pub fn source(self) -> &'static str {
+        match self {
+            NewLang::Rust => "src/lib.rs",
+            NewLang::C => "plugin.c",
+            NewLang::Cpp => "plugin.cpp",
         }
     }
 }

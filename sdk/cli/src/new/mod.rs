@@ -4,7 +4,7 @@ mod sdk;
 mod templates;
 
 use crate::{
-    args::{Global, NewArgs},
+    args::{Global, NewArgs, NewKind, NewLang},
     error::CliError,
     output::{print, print_json},
 };
@@ -45,7 +45,16 @@ impl Names {
     }
 
     /// A template's text with its placeholders filled in.
-    fn fill(&self, text: &str, sdk: &Sdk) -> String {
+    fn fill(&self, text: &str, sdk: &Sdk, lang: NewLang, kind: NewKind) -> String {
+        let (bench, about) = match kind {
+            NewKind::Op => {
+                (self.op.as_str(), format!("the op `{}` with kernels for the host device", self.op))
+            }
+            NewKind::Kernel => (
+                "Relu",
+                format!("a kernel of the standard op `Relu` under the label `{}`", self.package),
+            ),
+        };
         let library = format!(
             "{}{}{}",
             std::env::consts::DLL_PREFIX,
@@ -59,6 +68,9 @@ impl Names {
             ("{{DEVICE}}", &self.device),
             ("{{word}}", &self.word),
             ("{{library}}", &library),
+            ("{{bench}}", bench),
+            ("{{about}}", &about),
+            ("{{source}}", lang.source()),
             ("{{sdk}}", &sdk.dependency("tenon-sdk", "sdk/author")),
             ("{{testkit}}", &sdk.dependency("tenon-testkit", "sdk/testkit")),
         ]
@@ -81,7 +93,7 @@ pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
     }
     let mut files: Vec<(PathBuf, Vec<u8>)> = templates::files(args.lang, args.kind)
         .iter()
-        .map(|(path, text)| (folder.join(path), names.fill(text, &sdk).into_bytes()))
+        .map(|(path, text)| (folder.join(path), names.fill(text, &sdk, args.lang, args.kind).into_bytes()))
         .collect();
     if let Some(lock) = sdk.lock().filter(|_| args.lang.is_rust()) {
         // The versions that the SDK was built with are the ones at hand without a network.
@@ -145,7 +157,7 @@ mod tests {
         let names = Names::new("my-op").unwrap();
         for (lang, kind) in templates::ALL {
             for (path, text) in templates::files(lang, kind) {
-                let filled = names.fill(text, &Sdk::Published);
+                let filled = names.fill(text, &Sdk::Published, lang, kind);
                 assert!(!filled.contains("{{"), "{path} of {lang:?} {kind:?}");
             }
         }

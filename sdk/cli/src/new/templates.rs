@@ -28,15 +28,63 @@ const RUST_KERNEL: Files = template![
     ".gitignore" = "gitignore.in",
 ];
 
+const C_OP: Files = template![
+    "plugin.c" = "c/op/plugin.c.in",
+    "Makefile" = "c/Makefile.in",
+    "README.md" = "c/README.md.in",
+    ".gitignore" = "c/gitignore.in",
+    "include/tenon.h" = "../../../core/abi/include/tenon.h",
+    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
+];
+
+const C_KERNEL: Files = template![
+    "plugin.c" = "c/kernel/plugin.c.in",
+    "Makefile" = "c/Makefile.in",
+    "README.md" = "c/README.md.in",
+    ".gitignore" = "c/gitignore.in",
+    "include/tenon.h" = "../../../core/abi/include/tenon.h",
+    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
+];
+
+const CPP_OP: Files = template![
+    "plugin.cpp" = "cpp/op/plugin.cpp.in",
+    "Makefile" = "cpp/Makefile.in",
+    "README.md" = "c/README.md.in",
+    ".gitignore" = "c/gitignore.in",
+    "include/tenon.h" = "../../../core/abi/include/tenon.h",
+    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
+    "include/tenon.hpp" = "../../c/tenon.hpp",
+];
+
+const CPP_KERNEL: Files = template![
+    "plugin.cpp" = "cpp/kernel/plugin.cpp.in",
+    "Makefile" = "cpp/Makefile.in",
+    "README.md" = "c/README.md.in",
+    ".gitignore" = "c/gitignore.in",
+    "include/tenon.h" = "../../../core/abi/include/tenon.h",
+    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
+    "include/tenon.hpp" = "../../c/tenon.hpp",
+];
+
 /// Every language with every kind.
 #[cfg(test)]
-pub const ALL: [(NewLang, NewKind); 2] =
-    [(NewLang::Rust, NewKind::Op), (NewLang::Rust, NewKind::Kernel)];
+pub const ALL: [(NewLang, NewKind); 6] = [
+    (NewLang::Rust, NewKind::Op),
+    (NewLang::Rust, NewKind::Kernel),
+    (NewLang::C, NewKind::Op),
+    (NewLang::C, NewKind::Kernel),
+    (NewLang::Cpp, NewKind::Op),
+    (NewLang::Cpp, NewKind::Kernel),
+];
 
 /// The files of a kind in a language.
 pub fn files(lang: NewLang, kind: NewKind) -> Files {
     match (lang, kind) {
         (NewLang::Rust, NewKind::Op) => RUST_OP,
         (NewLang::Rust, NewKind::Kernel) => RUST_KERNEL,
+        (NewLang::C, NewKind::Op) => C_OP,
+        (NewLang::C, NewKind::Kernel) => C_KERNEL,
+        (NewLang::Cpp, NewKind::Op) => CPP_OP,
+        (NewLang::Cpp, NewKind::Kernel) => CPP_KERNEL,
     }
 }

@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{num::NonZeroUsize, path::PathBuf};
 
 /// Runs dataflow graphs on kernels and devices that plugins bring.
@@ -42,6 +42,9 @@ pub enum Command {
     Demo,
     /// Put a plugin where every tenon of this user finds it
     Install(InstallArgs),
+    /// Make a folder with a plugin to begin with: it builds, and its tests pass
+    #[command(after_long_help = "Example:\n  tenon new my-op --kind op --lang rust --sdk ../tenon")]
+    New(NewArgs),
 }
 
 #[derive(Debug, Args)]
@@ -104,6 +107,68 @@ pub struct ExplainArgs {
 pub struct InstallArgs {
     /// The plugin's file
     pub file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct NewArgs {
+    /// Name of the plugin: lower-case letters, digits and '-'
+    pub name: String,
+    /// What it brings
+    #[arg(long, value_enum, default_value = "op")]
+    pub kind: NewKind,
+    /// What it is written in
+    #[arg(long, value_enum, default_value = "rust")]
+    pub lang: NewLang,
+    /// Source of the SDK: a clone of the repository; else what TENON_SDK names, else the published version
+    #[arg(long, value_name = "PATH")]
+    pub sdk: Option<PathBuf>,
+    /// The folder to make; the name without this option
+    #[arg(long, value_name = "DIR")]
+    pub path: Option<PathBuf>,
+}
+
+/// What a new plugin brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NewKind {
+    /// An op with a kernel
+    Op,
+    /// A kernel of a standard op
+    Kernel,
+}
+
+/// What a new plugin is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NewLang {
+    /// Rust
+    Rust,
+    /// C11
+    C,
+    /// C++20
+    Cpp,
+}
+
+impl NewLang {
+    /// Whether cargo builds it.
+    pub fn is_rust(self) -> bool {
+        self == NewLang::Rust
+    }
+
+    /// The commands that build and test it.
+    pub fn commands(self) -> (&'static str, &'static str) {
+        match self {
+            NewLang::Rust => ("cargo build --release", "cargo test"),
+            NewLang::C | NewLang::Cpp => ("make", "make test"),
+        }
+    }
+
+    /// The file with the plugin.
+    pub fn source(self) -> &'static str {
+        match self {
+            NewLang::Rust => "src/lib.rs",
+            NewLang::C => "plugin.c",
+            NewLang::Cpp => "plugin.cpp",
+        }
+    }
 }
 
 fn feed(text: &str) -> Result<(String, PathBuf), String> {

@@ -79,6 +79,32 @@ pub enum CliError {
         /// Why not.
         reason: String,
     },
+    /// A name that no plugin can have.
+    #[error(
+        "'{name}' is no name for a plugin: expected lower-case letters, digits and single '-' between them, \
+         beginning with a letter, such as my-op"
+    )]
+    NewName {
+        /// The name.
+        name: String,
+    },
+    /// The folder of a new plugin is there already.
+    #[error("{}: is there already: choose another name, or another folder with --path", folder.display())]
+    NewExists {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A place that is to hold the SDK's source, and does not.
+    #[error(
+        "{said} names {}, expected a clone of the repository, with sdk/author/Cargo.toml in it",
+        path.display()
+    )]
+    NoSdk {
+        /// `--sdk` or the variable.
+        said: &'static str,
+        /// The place.
+        path: PathBuf,
+    },
     /// The demo lacks what it shows.
     #[error(
         "the demo needs the devices {missing}, which plugins bring, and found none: in a clone of the \
@@ -102,9 +128,12 @@ impl CliError {
             CliError::Load(error) => error.code(),
             CliError::Set(error) => error.code(),
             CliError::Array(error) => error.code(),
-            CliError::Graph { .. } | CliError::NothingToRun | CliError::SameFile { .. } => {
-                Code::INVALID_ARGUMENT
-            }
+            CliError::Graph { .. }
+            | CliError::NothingToRun
+            | CliError::SameFile { .. }
+            | CliError::NewName { .. } => Code::INVALID_ARGUMENT,
+            CliError::NewExists { .. } => Code::ALREADY_EXISTS,
+            CliError::NoSdk { .. } => Code::NOT_FOUND,
             CliError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Code::NOT_FOUND
             }

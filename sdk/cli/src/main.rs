@@ -10,6 +10,7 @@ mod explain;
 mod inspect;
 mod install;
 mod list;
+mod new;
 mod output;
 mod run;
 mod start;
@@ -40,5 +41,6 @@ fn dispatch(cli: &Cli) -> Result<(), CliError> {
         Command::Explain(args) => explain::explain(global, args),
         Command::Demo => demo::demo(global),
         Command::Install(args) => install::install(global, args),
+        Command::New(args) => new::new(global, args),
     }
 }

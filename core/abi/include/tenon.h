@@ -693,7 +693,8 @@ struct TenonHost {
     uint64_t (*now_ns)(void);
     /**
      * Keeps the tensor of a set slot beyond the call, without a copy; null for a slot that has
-     * none. It goes back through `release`, and comes out of a kernel by
+     * none. The slot is one of a call, of a kept tensor, or of a locked variable, whose value stays
+     * as it is. It goes back through `release`, and comes out of a kernel by
      * `TenonCallServices.output_kept`.
      */
     TenonKeptTensor *(*keep)(const TenonSlot *slot);

@@ -109,8 +109,9 @@ pub struct Host {
     pub deallocate: Option<unsafe extern "C" fn(data: *mut c_void, bytes: u64, align: u64)>,
     /// Nanoseconds of a monotonic clock.
     pub now_ns: Option<unsafe extern "C" fn() -> u64>,
-    /// Keeps the tensor of a set slot beyond the call, without a copy; null for a slot that has none. It
-    /// goes back through `release`, and comes out of a kernel by `CallServices::output_kept`.
+    /// Keeps the tensor of a set slot beyond the call, without a copy; null for a slot that has none. The
+    /// slot is one of a call, of a kept tensor, or of a locked variable, whose value stays as it is. It goes
+    /// back through `release`, and comes out of a kernel by `CallServices::output_kept`.
     pub keep: Option<unsafe extern "C" fn(slot: *const Slot) -> *mut KeptTensor>,
     /// Shows a kept tensor, valid while it is kept.
     pub view: Option<unsafe extern "C" fn(kept: *const KeptTensor, result: *mut Slot)>,

@@ -18,7 +18,8 @@
 //! - An error that crosses is a [`Code`] returned, and a message given through a host callback that
 //!   copies it.
 //! - Renaming a field or a parameter changes the layout that `abi_stable` compares: the rules of
-//!   evolution stand in `docs/evolution.md`, the committed sizes and offsets in `docs/layout.txt`.
+//!   evolution stand in `docs/evolution.md`, the committed sizes and offsets in `docs/layout.txt`, the
+//!   grammar of an op's cases in `docs/cases.md`.
 
 mod basic;
 mod call;

@@ -19,7 +19,6 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
 };
 use tenon_abi::{Code, Slot, slot_flags};
 use tenon_framework::{
@@ -301,23 +300,26 @@ impl<P: Propagate> PartitionState<P> {
     /// Runs a kernel here, measured, with every check.
     pub(super) fn run_inline(&self, index: u32, ready: &mut Vec<u32>) {
         let (node, frame) = (self.hot(index), self.frame(index));
-        let begin = Instant::now();
         let began = monotonic_ns();
         // SAFETY: this thread owns the node, whose predecessors are done.
         if let Err(error) = unsafe { self.show_references(index) } {
             return self.fail_node(index, &error);
         }
-        self.stream_begins(index);
+        let trace = frame.env().trace.as_ref();
+        if trace.is_some() {
+            self.stream_begins(index);
+        }
         // SAFETY: as above.
         let code = unsafe {
             self.clear_outputs(index);
             self.plan_outputs(node);
             (node.compute)(node.state, &frame.call)
         };
-        self.node(index).sample(begin.elapsed().as_nanos() as u64);
+        let ended = monotonic_ns();
+        self.node(index).sample(ended - began);
         self.count(index);
-        if let Some(trace) = &frame.env().trace {
-            trace.span(&frame.node().name, "", began, monotonic_ns());
+        if let Some(trace) = trace {
+            trace.span(&frame.node().name, "", began, ended);
             self.stream_ends(index);
         }
         if !code.is_ok() {

@@ -210,6 +210,6 @@ mod tests {
         assert_eq!(follow(guide, folder.path(), &[("WHO", "you".to_owned())]), Ok(3));
         let wrong = guide.replace("\nyou\n", "\nme\n");
         let told = follow(&wrong, folder.path(), &[("WHO", "you".to_owned())]).unwrap_err();
-        assert!(told.starts_with("line 9: expected the line\nme\n"), "{told}");
+        assert!(told.starts_with("line 10: expected the line\nme\n"), "{told}");
     }
 }

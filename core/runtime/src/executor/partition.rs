@@ -21,7 +21,6 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
 };
 use tenon_abi::{Code, KernelState, Slot, slot_flags};
 use tenon_framework::{
@@ -329,19 +328,22 @@ impl<P: Propagate> PartitionState<P> {
         ready: &mut Vec<u32>,
     ) {
         let (node, frame) = (self.hot(index), self.frame(index));
-        let begin = Instant::now();
         let began = monotonic_ns();
-        self.stream_begins(index);
+        let trace = frame.env().trace.as_ref();
+        if trace.is_some() {
+            self.stream_begins(index);
+        }
         // SAFETY: this thread owns the node, whose predecessors are done; a kernel's entry with its own state.
         let code = unsafe {
             self.clear_outputs(index);
             self.plan_outputs(node);
             compute(state, frame.call())
         };
-        self.node(index).sample(begin.elapsed().as_nanos() as u64);
+        let ended = monotonic_ns();
+        self.node(index).sample(ended - began);
         self.count(index);
-        if let Some(trace) = &frame.env().trace {
-            trace.span(&frame.node().name, "", began, monotonic_ns());
+        if let Some(trace) = trace {
+            trace.span(&frame.node().name, "", began, ended);
             self.stream_ends(index);
         }
         if !code.is_ok() {

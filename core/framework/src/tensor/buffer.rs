@@ -58,10 +58,14 @@ struct Inner {
 /// Most records that a thread keeps for buffers to come.
 const SPARE_RECORDS: usize = 64;
 
+/// Records keep their address while buffers point to them.
+#[allow(clippy::vec_box, reason = "what is kept is the allocation")]
+type Records = Vec<Box<MaybeUninit<Inner>>>;
+
 thread_local! {
     /// Records of buffers that are gone: a large output, whose memory comes from a pool, takes nothing from the
     /// system for its record either.
-    static SPARE: RefCell<Vec<Box<MaybeUninit<Inner>>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Records> = const { RefCell::new(Vec::new()) };
 }
 
 impl Inner {

@@ -10,6 +10,9 @@ use tenon_abi::{Code, KernelState};
 use tenon_framework::KernelError;
 use tenon_host::call::{CallFrame, Watch, monotonic_ns};
 
+/// A call that costs more is worth handing to another thread.
+const HANDOFF_NS: u32 = 50_000;
+
 /// Completion of an asynchronous call: puts its node into the step's inbox, or stops the step.
 ///
 /// # Safety
@@ -127,8 +130,23 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
+    /// Hands another costly ready node to the pool, when this one is costly too.
+    pub(super) fn hand_over_beside(&self, index: u32, ready: &mut Vec<u32>) {
+        // A node with events waits for them where it is dispatched.
+        let costs = |node: u32| {
+            self.hot(node).flags & node_flags::EVENTS == 0
+                && self.node(node).cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS
+        };
+        if ready.is_empty() || self.frame(index).env().pool.threads() < 2 || !costs(index) {
+            return;
+        }
+        let Some(at) = ready.iter().position(|&node| costs(node)) else { return };
+        let node = ready.swap_remove(at);
+        self.spawn(node);
+    }
+
     /// Runs a costly node on the pool.
-    pub(super) fn spawn(&self, index: u32) {
+    fn spawn(&self, index: u32) {
         P::raise(self);
         let job = Job(self, index, false);
         self.frame(index).env().pool.spawn(move || job.run());

@@ -34,9 +34,6 @@ use tenon_host::services::state::dereference;
 /// One execution in so many is measured.
 const SAMPLE_EVERY: u32 = 64;
 
-/// A call that costs more is worth handing to another thread.
-const HANDOFF_NS: u32 = 50_000;
-
 /// The state of one partition in one step; with control flow, of one iteration of a frame.
 pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     pub(super) plan: Arc<Plan>,
@@ -478,21 +475,6 @@ impl<P: Propagate> PartitionState<P> {
                 self.value_mut(input).release();
             }
         }
-    }
-
-    /// Hands another costly ready node to the pool, when this one is costly too.
-    pub(super) fn hand_over_beside(&self, index: u32, ready: &mut Vec<u32>) {
-        // A node with events waits for them where it is dispatched.
-        let costs = |node: u32| {
-            self.hot(node).flags & node_flags::EVENTS == 0
-                && self.node(node).cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS
-        };
-        if ready.is_empty() || self.frame(index).env().pool.threads() < 2 || !costs(index) {
-            return;
-        }
-        let Some(at) = ready.iter().position(|&node| costs(node)) else { return };
-        let node = ready.swap_remove(at);
-        self.spawn(node);
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::{
     Action, Choice, Compute, HotNode, Plan, PlanNode, PlanOutput, Span, Successor, Transfer,
-    node_flags,
     streams::{self, Kind, NodeStream, Placed},
 };
 use crate::error::RuntimeError;
@@ -15,7 +14,7 @@ use std::{
         atomic::{AtomicU32, AtomicU64},
     },
 };
-use tenon_abi::{Call, Code, KernelState, kernel_flags};
+use tenon_abi::{Call, Code, KernelState};
 #[cfg(not(feature = "control-flow"))]
 use tenon_framework::KernelError;
 use tenon_framework::{Tensor, device::base::LocalDevice, tensor::Memory as TensorMemory};
@@ -434,7 +433,7 @@ impl<'p> Builder<'p> {
             planned: span,
             successors,
             counted,
-            flags: flags(node, kernel, checked || !node.derefs.is_empty()),
+            flags: node.flags(kernel, checked || !node.derefs.is_empty()),
         }
     }
 
@@ -481,24 +480,4 @@ impl<'p> Builder<'p> {
         };
         (plan, self.sites)
     }
-}
-
-fn flags(node: &PlanNode, kernel: u32, checked: bool) -> u32 {
-    let mut flags = if matches!(node.action, Action::Kernel) { 0 } else { node_flags::ACTION };
-    if kernel & kernel_flags::ASYNC != 0 {
-        flags |= node_flags::ASYNC;
-    }
-    if kernel & kernel_flags::BLOCKING != 0 {
-        flags |= node_flags::BLOCKING;
-    }
-    if checked {
-        flags |= node_flags::CHECKED;
-    }
-    if node.runs.is_some() {
-        flags |= node_flags::COUNTED;
-    }
-    if node.stream.has_events() {
-        flags |= node_flags::EVENTS;
-    }
-    flags
 }

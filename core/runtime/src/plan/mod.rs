@@ -17,7 +17,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering},
 };
-use tenon_abi::{Call, Code, DType, KernelState};
+use tenon_abi::{Call, Code, DType, KernelState, kernel_flags};
 use tenon_framework::{PartialShape, Shape, Tensor, device::base::LocalDevice, tensor::Memory};
 use tenon_host::{call::NodeInfo, instance::KernelInstance};
 
@@ -160,6 +160,19 @@ pub(crate) struct PlanNode {
 }
 
 impl PlanNode {
+    /// The flags of its [`HotNode`]; `kernel` are those of its kernel.
+    fn flags(&self, kernel: u32, checked: bool) -> u32 {
+        let set = [
+            (!matches!(self.action, Action::Kernel), node_flags::ACTION),
+            (kernel & kernel_flags::ASYNC != 0, node_flags::ASYNC),
+            (kernel & kernel_flags::BLOCKING != 0, node_flags::BLOCKING),
+            (checked, node_flags::CHECKED),
+            (self.runs.is_some(), node_flags::COUNTED),
+            (self.stream.has_events(), node_flags::EVENTS),
+        ];
+        set.into_iter().filter(|(is_set, _)| *is_set).fold(0, |flags, (_, flag)| flags | flag)
+    }
+
     /// Takes a measurement into the running mean (weight 1/8).
     pub fn sample(&self, ns: u64) {
         let ns = u32::try_from(ns).unwrap_or(u32::MAX).max(1);

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use std::sync::Arc;
 use tenon_framework::{
     KernelError, PartialShape, Shape,
+    registry::KernelDef,
     sync::{Mutex, Rank},
 };
 use tenon_host::{call::NodeInfo, instance::KernelInstance};
@@ -39,10 +40,23 @@ impl Choice {
     /// Whether outputs may have their buffers before the call: kernels of the host's own return their input's.
     pub fn may_plan(&self) -> bool {
         match self {
-            Choice::Made(instance) => instance.def().device_type != "DEFAULT",
+            Choice::Made(instance) => !is_host_own(instance.def()),
             Choice::PerShape(table) => table.may_plan,
         }
     }
+
+    /// Whether it passes buffers on and enqueues nothing, whichever kernel runs.
+    pub fn is_host_own(&self) -> bool {
+        match self {
+            Choice::Made(instance) => is_host_own(instance.def()),
+            Choice::PerShape(table) => table.is_host_own,
+        }
+    }
+}
+
+/// Whether a kernel is one of those that the host offers for every device type.
+fn is_host_own(kernel: &KernelDef) -> bool {
+    kernel.device_type == "DEFAULT"
 }
 
 /// Makes the kernel for shapes that come for the first time.
@@ -91,6 +105,7 @@ pub(crate) struct PerShape {
     info: Arc<NodeInfo>,
     flags: u32,
     may_plan: bool,
+    is_host_own: bool,
     maker: Box<dyn MakeKernel>,
     /// The oldest first.
     entries: ArcSwap<Vec<Arc<Entry>>>,
@@ -98,23 +113,24 @@ pub(crate) struct PerShape {
 }
 
 impl PerShape {
-    /// A table without entries; `flags` are those of any of the kernels that may run.
+    /// A table without entries, over the kernels that may run.
     pub fn new(
         info: NodeInfo,
-        flags: u32,
-        may_plan: bool,
+        kernels: &[Arc<KernelDef>],
         maker: Box<dyn MakeKernel>,
     ) -> Arc<PerShape> {
         Arc::new(PerShape {
             info: Arc::new(info),
-            flags,
-            may_plan,
+            flags: kernels.iter().fold(0, |flags, kernel| flags | kernel.table.flags),
+            may_plan: !kernels.iter().any(|kernel| is_host_own(kernel)),
+            is_host_own: kernels.iter().all(|kernel| is_host_own(kernel)),
             maker,
             entries: ArcSwap::default(),
             filling: Mutex::ranked(FILLING, ()),
         })
     }
 
+    /// Flags of any of the kernels that may run.
     pub fn flags(&self) -> u32 {
         self.flags
     }
@@ -159,5 +175,66 @@ impl PerShape {
         let kept = old.iter().skip((old.len() + 1).saturating_sub(SHAPES)).cloned();
         self.entries.store(Arc::new(kept.chain([Arc::clone(&entry)]).collect()));
         Ok(entry)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use tenon_host::{Plugins, Settings, memory::HostMemory};
+
+    struct Refuses;
+
+    impl MakeKernel for Refuses {
+        fn make(&self, shapes: &[PartialShape]) -> Result<Arc<KernelInstance>, KernelError> {
+            Err(KernelError::invalid_argument(format!("{shapes:?}")))
+        }
+    }
+
+    /// A choice between the host's own kernel of `Identity` and one for a device, as many of each as asked for.
+    fn choice(own: usize, others: usize) -> Choice {
+        let plugins = Plugins::with_settings(Settings::default()).unwrap();
+        let host = Arc::clone(&plugins.registry().kernels_of("Identity")[0]);
+        let device = KernelDef { device_type: "ACCEL".to_owned(), ..(*host).clone() };
+        let mut kernels = vec![host; own];
+        kernels.resize(own + others, Arc::new(device));
+        let info = NodeInfo {
+            name: "y".to_owned(),
+            op: "Identity".to_owned(),
+            outputs: Vec::new(),
+            input_args: Vec::new(),
+            output_args: Vec::new(),
+            host_memory: HostMemory::shared().clone(),
+            device_memory: HostMemory::shared().clone(),
+            device: std::ptr::null_mut(),
+            device_state: std::ptr::null_mut(),
+        };
+        Choice::PerShape(PerShape::new(info, &kernels, Box::new(Refuses)))
+    }
+
+    #[test]
+    fn what_any_kernel_may_do_counts() {
+        let facts = |own, others| {
+            let choice = choice(own, others);
+            (choice.is_host_own(), choice.may_plan())
+        };
+        assert_eq!(facts(1, 0), (true, false));
+        assert_eq!(facts(0, 1), (false, true));
+        assert_eq!(
+            facts(1, 1),
+            (false, false),
+            "it may enqueue, and it may return its input's buffer"
+        );
+    }
+
+    #[test]
+    fn a_refusal_is_not_kept() {
+        let Choice::PerShape(table) = choice(1, 0) else { panic!("an open choice") };
+        for _ in 0..2 {
+            let shapes = [Some(&[2i64, 3][..]), None];
+            let error = table.get(shapes.into_iter()).err().expect("nobody takes it");
+            assert!(error.message.contains("[2,3]"), "{error}");
+        }
+        assert!(table.entries.load().is_empty());
     }
 }

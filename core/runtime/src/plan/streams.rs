@@ -56,7 +56,7 @@ impl Kind {
         let on_device = |memories: &[Memory]| memories.contains(&Memory::Device);
         match (&node.kind, kernel) {
             // The host's own kernels pass buffers on and know no device.
-            (_, Some(kernel)) if !kernel.choice.may_plan() => Kind::Passive,
+            (_, Some(kernel)) if kernel.choice.is_host_own() => Kind::Passive,
             (_, Some(kernel)) if kernel.stateful || has_state => Kind::State,
             (_, Some(_)) => Kind::Active,
             (PartKind::Send(_), None) if on_device(&node.input_memory) => Kind::Outgoing,

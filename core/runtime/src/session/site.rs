@@ -117,10 +117,8 @@ impl Site {
         if !chosen.per_shape.is_empty() {
             let info = self.spec(&chosen.kernel, &self.shapes).node_info();
             let kernels = chosen.per_shape.clone();
-            let flags = kernels.iter().fold(0, |flags, kernel| flags | kernel.table.flags);
-            let may_plan = kernels.iter().all(|kernel| kernel.device_type != "DEFAULT");
             let maker = Box::new(Open { site: self, kernels });
-            return Ok(Choice::PerShape(PerShape::new(info, flags, may_plan, maker)));
+            return Ok(Choice::PerShape(PerShape::new(info, &chosen.per_shape, maker)));
         }
         self.create(&chosen.kernel, &self.shapes).map(Choice::Made).map_err(|error| {
             let node = self.graph.node(self.id);

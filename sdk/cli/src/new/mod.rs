@@ -93,7 +93,9 @@ pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
     }
     let mut files: Vec<(PathBuf, Vec<u8>)> = templates::files(args.lang, args.kind)
         .iter()
-        .map(|(path, text)| (folder.join(path), names.fill(text, &sdk, args.lang, args.kind).into_bytes()))
+        .map(|(path, text)| {
+            (folder.join(path), names.fill(text, &sdk, args.lang, args.kind).into_bytes())
+        })
         .collect();
     if let Some(lock) = sdk.lock().filter(|_| args.lang.is_rust()) {
         // The versions that the SDK was built with are the ones at hand without a network.

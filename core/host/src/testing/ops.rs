@@ -38,6 +38,25 @@ fn double(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
+/// Doubles where the call is a plain one; negates in every other call.
+fn double_if_plain(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    if c.elementwise::<f64, 1>().is_some() || c.elementwise::<f32, 2>().is_some() {
+        return Err(KernelError::internal("a call is plain for its own types and inputs only"));
+    }
+    if let Some(([x], y)) = c.elementwise::<f32, 1>() {
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = x * 2.0);
+        let again = c.elementwise::<f32, 1>().is_some() || c.output::<f32>(0, c.dims(0)).is_ok();
+        return match again {
+            true => Err(KernelError::internal("the output is handed out twice")),
+            false => Ok(()),
+        };
+    }
+    let x = c.input::<f32>(0)?;
+    let y = c.output::<f32>(0, x.dims)?;
+    y.data.iter_mut().zip(x.data).for_each(|(y, x)| *y = -x);
+    Ok(())
+}
+
 /// On the fake device: enqueued, so that the result is there when the stream has run.
 fn double_on_device(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let input = *c.slot(0)?;
@@ -53,6 +72,7 @@ fn double_on_device(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 }
 
 register_kernel!("HostTestDouble" on "CPU": fn double, in_place = &[(0, 0)]);
+register_kernel!("HostTestDouble" on "CPU": fn double_if_plain, label = "plain", on_request = true);
 register_kernel!("HostTestDouble" on "LOOSE": fn double, in_place = &[(0, 0)]);
 register_kernel!("HostTestDouble" on "FAKE": fn double_on_device);
 

@@ -212,10 +212,16 @@ fn cast_truncated<S: Convert<D> + Truncate, D: Element, const BITS: u32>(
 const SMALL_BYTES: u64 = 4096;
 
 fn same_type(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let slot = c.slot(0)?;
-    if slot.bytes <= SMALL_BYTES && !slot.dtype.needs_drop() {
-        return same_bits(c);
+    let (slot, dims) = (c.slot(0)?, c.dims(0));
+    if slot.bytes > SMALL_BYTES {
+        return c.share(0, 0, dims);
     }
+    let x = c.input_bytes(0)?;
+    c.output_bytes(0, dims)?.copy_from_slice(x);
+    Ok(())
+}
+
+fn same_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     c.share(0, 0, c.dims(0))
 }
 
@@ -268,6 +274,7 @@ where
 /// The function for a pair of types; `None` when there is none.
 fn choose(source: DType, target: DType, truncate: bool) -> Option<Run> {
     match (source, target) {
+        (DType::STRING, DType::STRING) => return Some(same_strings),
         (source, target) if source == target => return Some(same_type),
         (source, target) if keeps_bits(source, target) => return Some(same_bits),
         (DType::DOUBLE, DType::FLOAT) if truncate => return Some(cast_truncated::<f64, f32, 29>),

@@ -166,17 +166,22 @@ integer_factors! {
 /// `C = A B`, overwriting `C`; where there are no terms, `C` is 0. Panics when sizes do not agree.
 pub fn product<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
     a.assert_product(&b, &c);
-    if c.rows == 1 && c.cols == 1 && a.strides[1] == 1 && b.strides[0] == 1 {
-        // SAFETY: the target's only element.
-        return unsafe { c.data.write(dot(&a.data[..a.cols], &b.data[..a.cols])) };
-    }
     let work = c.rows.saturating_mul(c.cols).saturating_mul(a.cols);
     // The library leaves the target alone where there are no terms.
-    if work <= T::SMALL { small(a, b, c) } else { T::large(a, b, c) }
+    if work <= T::SMALL || is_inner(&a, &b, &c) { small(a, b, c) } else { T::large(a, b, c) }
+}
+
+/// Whether this is one sum over neighbours.
+fn is_inner<T>(a: &Operand<'_, T>, b: &Operand<'_, T>, c: &Target<T>) -> bool {
+    c.rows == 1 && c.cols == 1 && a.strides[1] == 1 && b.strides[0] == 1
 }
 
 /// By tiles, whatever the layout.
 pub fn small<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
+    if is_inner(&a, &b, &c) {
+        // SAFETY: the target's only element.
+        return unsafe { c.data.write(dot(&a.data[..a.cols], &b.data[..a.cols])) };
+    }
     // Tiles run along rows: a single column whose elements and factors are neighbours is a row.
     let is_row_on_end = c.cols == 1 && c.rows > 1 && a.strides[0] == 1;
     let is_dense_by_columns = c.cols > 1 && c.strides[1] != 1;

@@ -134,6 +134,8 @@ pub enum NewKind {
     Op,
     /// A kernel of a standard op
     Kernel,
+    /// A device type with memory of its own, and a kernel for it; in Rust only
+    Device,
 }
 
 /// What a new plugin is written in.

@@ -94,6 +94,12 @@ pub enum CliError {
         /// The folder.
         folder: PathBuf,
     },
+    /// A kind for which there is no template in this language.
+    #[error(
+        "a device begins in Rust only: add --lang rust; in C, tests/zoo/c/device in Tenon's repository is one \
+         to copy"
+    )]
+    NoTemplate,
     /// A place that is to hold the SDK's source, and does not.
     #[error(
         "{said} names {}, expected a clone of the repository, with sdk/author/Cargo.toml in it",

@@ -22,7 +22,7 @@ use tenon_framework::{
     device::{DeviceName, base::DeviceBase},
     element::Element,
     infer::{Symbols, ValueInfo, infer},
-    op::{OpDef, Signature},
+    op::{OpDef, Signature, infer_attrs},
     registry::{Explanation, FeatureSet, KernelDef, KernelQuery, SupportAnswer, candidates},
 };
 use tenon_runtime::host::{
@@ -135,6 +135,7 @@ pub fn library_in(folder: &Path, package: &str) -> PathBuf {
 }
 
 /// A node, of which a kernel is made.
+#[derive(Clone)]
 pub struct Node<'h> {
     host: &'h TestHost,
     op: String,
@@ -178,6 +179,16 @@ impl<'h> Node<'h> {
     pub fn label(mut self, label: &str) -> Node<'h> {
         self.label = Some(label.to_owned());
         self
+    }
+
+    /// With the type attributes that the inputs' types say. Where they say none, resolving tells why.
+    fn typed(&self, inputs: &[Tensor]) -> Node<'h> {
+        let mut node = self.clone();
+        if let Some(op) = self.host.plugins.registry().op(&self.op) {
+            let types: Vec<_> = inputs.iter().map(Tensor::dtype).collect();
+            let _ = infer_attrs(op, &types, &mut node.attrs);
+        }
+        node
     }
 
     fn resolve(&self) -> Resolved {
@@ -242,7 +253,7 @@ impl<'h> Node<'h> {
     /// # Errors
     /// What the kernel says.
     pub fn call(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, KernelError> {
-        call_once(&self.create()?, inputs, &self.host.env)
+        call_once(&self.typed(inputs).create()?, inputs, &self.host.env)
     }
 
     /// As [`Node::call`]; the kernel may take the inputs' buffers over.
@@ -253,7 +264,7 @@ impl<'h> Node<'h> {
         &self,
         inputs: Vec<Tensor>,
     ) -> Result<(Vec<Tensor>, Vec<Option<usize>>), KernelError> {
-        call_donating(&self.create()?, inputs, &self.host.env)
+        call_donating(&self.typed(&inputs).create()?, inputs, &self.host.env)
     }
 
     /// Runs the op's shape function on what is known of the inputs, whose unknown dimensions are `symbols`.

@@ -41,4 +41,3 @@ pub use golden::GoldenCase;
 pub use harness::{Failure, Form, Harness, Outcome, Stage};
 pub use report::OpReport;
 pub use suite::{FolderReport, WithoutKernel, run_folder, run_op};
-pub use tenon_framework::{DType, Tensor};

@@ -50,6 +50,7 @@ impl Names {
             NewKind::Op => {
                 (self.op.as_str(), format!("the op `{}` with kernels for the host device", self.op))
             }
+            NewKind::Device => ("Relu", format!("the device type `{}`", self.device)),
             NewKind::Kernel => (
                 "Relu",
                 format!("a kernel of the standard op `Relu` under the label `{}`", self.package),
@@ -91,7 +92,10 @@ pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
     if folder.exists() {
         return Err(CliError::NewExists { folder });
     }
-    let mut files: Vec<(PathBuf, Vec<u8>)> = templates::files(args.lang, args.kind)
+    let Some(texts) = templates::files(args.lang, args.kind) else {
+        return Err(CliError::NoTemplate);
+    };
+    let mut files: Vec<(PathBuf, Vec<u8>)> = texts
         .iter()
         .map(|(path, text)| {
             (folder.join(path), names.fill(text, &sdk, args.lang, args.kind).into_bytes())
@@ -158,7 +162,7 @@ mod tests {
     fn no_placeholder_is_left() {
         let names = Names::new("my-op").unwrap();
         for (lang, kind) in templates::ALL {
-            for (path, text) in templates::files(lang, kind) {
+            for (path, text) in templates::files(lang, kind).unwrap() {
                 let filled = names.fill(text, &Sdk::Published, lang, kind);
                 assert!(!filled.contains("{{"), "{path} of {lang:?} {kind:?}");
             }

@@ -28,6 +28,17 @@ const RUST_KERNEL: Files = template![
     ".gitignore" = "gitignore.in",
 ];
 
+const RUST_DEVICE: Files = template![
+    "Cargo.toml" = "rust/device/Cargo.toml.in",
+    "src/lib.rs" = "rust/device/src/lib.rs.in",
+    "src/device.rs" = "rust/device/src/device.rs.in",
+    "src/memory.rs" = "rust/device/src/memory.rs.in",
+    "src/kernels.rs" = "rust/device/src/kernels.rs.in",
+    "tests/device.rs" = "rust/device/tests/device.rs.in",
+    "README.md" = "rust/device/README.md.in",
+    ".gitignore" = "gitignore.in",
+];
+
 const C_OP: Files = template![
     "plugin.c" = "c/op/plugin.c.in",
     "Makefile" = "c/Makefile.in",
@@ -68,23 +79,26 @@ const CPP_KERNEL: Files = template![
 
 /// Every language with every kind.
 #[cfg(test)]
-pub const ALL: [(NewLang, NewKind); 6] = [
+pub const ALL: [(NewLang, NewKind); 7] = [
     (NewLang::Rust, NewKind::Op),
     (NewLang::Rust, NewKind::Kernel),
+    (NewLang::Rust, NewKind::Device),
     (NewLang::C, NewKind::Op),
     (NewLang::C, NewKind::Kernel),
     (NewLang::Cpp, NewKind::Op),
     (NewLang::Cpp, NewKind::Kernel),
 ];
 
-/// The files of a kind in a language.
-pub fn files(lang: NewLang, kind: NewKind) -> Files {
-    match (lang, kind) {
+/// The files of a kind in a language; `None` where there are none.
+pub fn files(lang: NewLang, kind: NewKind) -> Option<Files> {
+    Some(match (lang, kind) {
         (NewLang::Rust, NewKind::Op) => RUST_OP,
         (NewLang::Rust, NewKind::Kernel) => RUST_KERNEL,
+        (NewLang::Rust, NewKind::Device) => RUST_DEVICE,
         (NewLang::C, NewKind::Op) => C_OP,
         (NewLang::C, NewKind::Kernel) => C_KERNEL,
         (NewLang::Cpp, NewKind::Op) => CPP_OP,
         (NewLang::Cpp, NewKind::Kernel) => CPP_KERNEL,
-    }
+        (NewLang::C | NewLang::Cpp, NewKind::Device) => return None,
+    })
 }

@@ -1,0 +1,227 @@
+//! Elements of inputs, made from their recipes.
+//!
+//! A recipe gives the same elements on every machine: integers and doubles of a small generator, rounded once
+//! to the element type. The tensors lie in the host's shared memory, so that an allocator that guards it sees
+//! them.
+
+mod random;
+mod sample;
+
+use super::case::{Argument, CheckCase, Fill};
+use crate::TestkitError;
+use half::{bf16, f16};
+pub(super) use random::{Random, seed_of};
+use sample::Sample;
+use std::sync::Arc;
+use tenon_framework::{Code, DType, KernelError, Shape, Tensor, tensor::Memory};
+use tenon_runtime::host::memory::{HostMemory, copy_on_host};
+
+impl CheckCase {
+    /// The inputs, in the host's shared memory.
+    ///
+    /// # Errors
+    /// An input of a type of which no elements can be made (resources, variants, references), negative
+    /// dimensions, no memory.
+    pub fn tensors(&self) -> Result<Vec<Tensor>, TestkitError> {
+        self.inputs
+            .iter()
+            .enumerate()
+            .map(|(at, argument)| {
+                argument.tensor().map_err(|error| TestkitError::Input {
+                    case: self.name.clone(),
+                    input: at,
+                    dtype: argument.dtype,
+                    detail: error.message,
+                })
+            })
+            .collect()
+    }
+}
+
+impl Argument {
+    /// Its elements, in the host's shared memory.
+    ///
+    /// # Errors
+    /// As [`CheckCase::tensors`].
+    pub fn tensor(&self) -> Result<Tensor, KernelError> {
+        let memory: Arc<dyn Memory> = HostMemory::shared().clone();
+        if let Fill::Explicit(tensor) = &self.fill {
+            return copy_on_host(tensor, &memory);
+        }
+        let shape = Shape::new(&self.dims)
+            .map_err(|error| KernelError::new(error.code(), error.to_string()))?;
+        copy_on_host(&drawn(self.dtype, &shape, &self.fill)?, &memory)
+    }
+}
+
+/// A number of a list.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Listed {
+    Integer(i64),
+    Real(f64),
+}
+
+/// What is done for an element type.
+enum Source<'a> {
+    Fill(&'a Fill),
+    /// These in order; a single one fills the tensor.
+    List(&'a [Listed]),
+}
+
+fn drawn(dtype: DType, shape: &Shape, fill: &Fill) -> Result<Tensor, KernelError> {
+    if dtype == DType::STRING {
+        return Ok(Tensor::from_strings(shape.dims(), &strings(shape.elements(), fill))?);
+    }
+    numbers(dtype, shape, &Source::Fill(fill))
+}
+
+/// A tensor of listed numbers.
+///
+/// # Errors
+/// An element type that has none, another number of them than the shape's.
+pub(super) fn listed(dtype: DType, dims: &[i64], items: &[Listed]) -> Result<Tensor, KernelError> {
+    let shape =
+        Shape::new(dims).map_err(|error| KernelError::new(error.code(), error.to_string()))?;
+    numbers(dtype, &shape, &Source::List(items))
+}
+
+fn numbers(dtype: DType, shape: &Shape, source: &Source<'_>) -> Result<Tensor, KernelError> {
+    let stored = match dtype {
+        DType::QINT8 => DType::INT8,
+        DType::QUINT8 => DType::UINT8,
+        DType::QINT16 => DType::INT16,
+        DType::QUINT16 => DType::UINT16,
+        DType::QINT32 => DType::INT32,
+        DType::COMPLEX64 => DType::FLOAT,
+        DType::COMPLEX128 => DType::DOUBLE,
+        other => other,
+    };
+    // A complex element is two real ones.
+    let parts = dtype.bits() / stored.bits().max(1);
+    let count = shape.elements() * parts as usize;
+    let bytes = match stored {
+        DType::FLOAT => bytes::<f32>(count, source),
+        DType::DOUBLE => bytes::<f64>(count, source),
+        DType::HALF => bytes::<f16>(count, source),
+        DType::BFLOAT16 => bytes::<bf16>(count, source),
+        DType::INT8 => bytes::<i8>(count, source),
+        DType::INT16 => bytes::<i16>(count, source),
+        DType::INT32 => bytes::<i32>(count, source),
+        DType::INT64 => bytes::<i64>(count, source),
+        DType::UINT8 => bytes::<u8>(count, source),
+        DType::UINT16 => bytes::<u16>(count, source),
+        DType::UINT32 => bytes::<u32>(count, source),
+        DType::UINT64 => bytes::<u64>(count, source),
+        DType::BOOL => bytes::<bool>(count, source),
+        _ => {
+            let message = format!("elements of {dtype} are made by kernels alone");
+            return Err(KernelError::new(Code::UNIMPLEMENTED, message));
+        }
+    };
+    Ok(Tensor::from_bytes(dtype, shape.dims(), &bytes)?)
+}
+
+/// Elements in native order.
+fn bytes<T: Sample>(count: usize, source: &Source<'_>) -> Vec<u8> {
+    let one = |item: &Listed| match *item {
+        Listed::Integer(value) => T::of_integer(value),
+        Listed::Real(value) => T::of_real(value),
+    };
+    let values: Vec<T> = match source {
+        Source::Fill(fill) => elements(count, fill),
+        Source::List([item]) => vec![one(item); count],
+        Source::List(items) => items.iter().map(one).collect(),
+    };
+    let mut bytes = Vec::with_capacity(values.len() * size_of::<T>());
+    values.into_iter().for_each(|value| value.write(&mut bytes));
+    bytes
+}
+
+/// One element in so many is special in [`Fill::Special`], so that special ones meet ordinary ones, and, as
+/// inputs are shifted against one another by their seeds, each other.
+const SPECIAL_EVERY: usize = 3;
+
+/// Groups of [`Fill::Stagnation`]: one large element, then so many that are half a step of it.
+const STAGNATION_GROUP: usize = 65;
+
+fn elements<T: Sample>(count: usize, fill: &Fill) -> Vec<T> {
+    match *fill {
+        Fill::Uniform { low, high, seed } => {
+            let mut random = Random::new(seed);
+            (0..count).map(|_| T::between(low, high, &mut random)).collect()
+        }
+        Fill::Whole { low, high, seed } => {
+            let mut random = Random::new(seed);
+            (0..count).map(|_| T::of_integer(random.integer(low, high))).collect()
+        }
+        Fill::Special { seed } => special(count, seed),
+        Fill::Permutation { seed } => {
+            permutation(count, seed).into_iter().map(|at| T::of_integer(at as i64)).collect()
+        }
+        Fill::Stagnation => (0..count)
+            .map(|at| if at % STAGNATION_GROUP == 0 { T::LARGE } else { T::HALF_STEP })
+            .collect(),
+        // Not reached: who asks for elements has looked.
+        Fill::Explicit(_) => Vec::new(),
+    }
+}
+
+fn special<T: Sample>(count: usize, seed: u64) -> Vec<T> {
+    let mut random = Random::new(seed);
+    let specials = T::specials();
+    let shift = (seed % 8191) as usize;
+    (0..count)
+        .map(|at| {
+            let ordinary = T::between(T::ORDINARY.0, T::ORDINARY.1, &mut random);
+            let place = at + shift;
+            match place % SPECIAL_EVERY {
+                0 => specials[place / SPECIAL_EVERY % specials.len()],
+                _ => ordinary,
+            }
+        })
+        .collect()
+}
+
+/// The numbers from 0 up in an order of the generator: Fisher and Yates' shuffle.
+fn permutation(count: usize, seed: u64) -> Vec<usize> {
+    let mut random = Random::new(seed);
+    let mut numbers: Vec<usize> = (0..count).collect();
+    for at in (1..count).rev() {
+        numbers.swap(at, random.integer(0, at as i64 + 1) as usize);
+    }
+    numbers
+}
+
+/// Lengths around those at which an implementation changes its form of storage.
+const LENGTHS: [usize; 8] = [0, 1, 23, 7, 24, 25, 64, 3];
+
+fn strings(count: usize, fill: &Fill) -> Vec<Vec<u8>> {
+    let seed = match *fill {
+        Fill::Uniform { seed, .. } | Fill::Whole { seed, .. } | Fill::Permutation { seed } => seed,
+        Fill::Special { seed } => return special_strings(count, seed),
+        Fill::Stagnation | Fill::Explicit(_) => 0,
+    };
+    let mut random = Random::new(seed);
+    let letter = |random: &mut Random| b'a' + random.integer(0, 26) as u8;
+    (0..count)
+        .map(|at| {
+            let length = if at % 4 == 3 { LENGTHS[at / 4 % LENGTHS.len()] } else { at % 4 + 1 };
+            (0..length).map(|_| letter(&mut random)).collect()
+        })
+        .collect()
+}
+
+fn special_strings(count: usize, seed: u64) -> Vec<Vec<u8>> {
+    let specials: [&[u8]; 6] =
+        [b"", b"\0", "Grüße, 世界".as_bytes(), b"\xff\xfe no text", b"a\0b", b" "];
+    (0..count)
+        .map(|at| match (at + seed as usize % 97) % (specials.len() + 1) {
+            0 => vec![b'x'; 1000],
+            at => specials[at - 1].to_vec(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "fill/tests.rs"]
+mod tests;

@@ -30,6 +30,7 @@ pub mod float;
 pub mod golden;
 pub mod graphs;
 pub mod harness;
+mod node;
 pub mod npz;
 pub mod report;
 mod suite;

@@ -20,8 +20,12 @@
 
 mod case;
 mod clause;
+mod expectation;
+mod progress;
 mod subject;
 
 pub use case::{Argument, CheckCase, Fill, Tag};
 pub use clause::{Clause, Finding, Verdict};
+pub use expectation::Expectation;
+pub use progress::Progress;
 pub use subject::Subject;

@@ -1,51 +1,27 @@
-//! A node for one case: what is known when its kernel is made, and the kernel.
+//! A node without a graph: what a kernel is made for and called through.
+//!
+//! What it is: an op's definition with attributes, types and what is known of the inputs, all checked, as a
+//! session has it when it makes a kernel. The harness, the oracle and the examiner of a check make their calls
+//! from it. What it is not: a choice of a kernel; who calls says which.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 use tenon_framework::{
     Code, KernelError, PartialShape, Tensor,
     attr::AttrMap,
     attr_view::AttrTable,
+    device::base::DeviceBase,
     infer::{Symbols, ValueInfo, infer},
     op::{OpDef, OpError, Signature, check_attrs},
-    registry::KernelDef,
-    tensor::Memory,
+    registry::{KernelDef, SupportAnswer},
 };
-use tenon_runtime::host::{
-    devices::PluginDevice,
-    instance::{KernelInstance, KernelSpec, PackCache},
-    memory::{HostMemory, copy_on_host},
+use tenon_runtime::{
+    Runtime,
+    host::{
+        call::StepEnv,
+        devices::PluginDevice,
+        instance::{KernelInstance, KernelSpec, call_once},
+    },
 };
-
-/// What is known of a node when its kernel is made, and how the call is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Nothing is known of the inputs: shapes are first seen by the call.
-    Unknown,
-    /// Shapes are known, and the values of inputs that are constants in real graphs.
-    Shapes,
-    /// All inputs are constants, and packed where the kernel does that.
-    Packed,
-    /// As `Shapes`, and the inputs' buffers may be taken over for outputs.
-    InPlace,
-}
-
-impl Form {
-    /// All forms.
-    pub const ALL: [Form; 4] = [Form::Unknown, Form::Shapes, Form::Packed, Form::InPlace];
-    /// Those that can refuse a case in different places.
-    pub const REFUSING: [Form; 2] = [Form::Unknown, Form::Shapes];
-}
-
-impl fmt::Display for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Form::Unknown => "with unknown shapes",
-            Form::Shapes => "with known shapes",
-            Form::Packed => "with constant inputs",
-            Form::InPlace => "in place",
-        })
-    }
-}
 
 /// Where a case failed or was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,80 +41,89 @@ pub enum Stage {
 }
 
 /// A refusal on the way to the outputs.
-#[derive(Debug, Clone)]
-pub(crate) struct Refusal {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Where.
     pub stage: Stage,
+    /// Canonical code.
     pub code: Code,
+    /// Why.
     pub message: String,
 }
 
 impl Refusal {
-    pub fn kernel(stage: Stage) -> impl FnOnce(KernelError) -> Refusal {
+    /// Makes a refusal of a kernel's error at this stage.
+    pub fn at(stage: Stage) -> impl FnOnce(KernelError) -> Refusal {
         move |error| Refusal { stage, code: error.code, message: error.message }
     }
 
-    fn definition(error: &OpError) -> Refusal {
+    /// What the op's definition refuses.
+    pub fn definition(error: &OpError) -> Refusal {
         Refusal { stage: Stage::Definition, code: error.code(), message: error.to_string() }
     }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "refused with {}: {}", self.code, self.message)
-    }
-}
-
-/// A node: checked against the op's definition, ready for a kernel.
-pub(crate) struct Node {
-    pub name: String,
+/// A node, ready for a kernel.
+#[derive(Debug)]
+pub struct Node {
+    /// The op.
     pub op: Arc<OpDef>,
+    /// Name of the node.
+    pub name: String,
+    /// All attributes.
     pub attrs: AttrTable,
+    /// Types and positions of inputs and outputs.
     pub signature: Signature,
+    /// What is known of the inputs' shapes.
     pub input_shapes: Vec<PartialShape>,
+    /// Values of those inputs that are constants.
     pub constants: Vec<Option<Tensor>>,
-    form: Form,
 }
 
 impl Node {
-    /// The node of a call on `inputs`, of which `constant` says by its position which are constants in real
-    /// graphs.
+    /// A node over inputs of known shapes, of which those that `constant` names are constants.
+    ///
+    /// # Errors
+    /// Attributes or inputs that the op's definition does not allow.
     pub fn new(
         op: &Arc<OpDef>,
         name: &str,
         attrs: AttrMap,
         inputs: &[Tensor],
-        form: Form,
         constant: impl Fn(usize) -> bool,
-    ) -> Result<Node, Refusal> {
-        let definition = |error: OpError| Refusal::definition(&error);
-        let attrs = AttrTable::with_defaults(op, attrs).map_err(definition)?;
-        check_attrs(op, attrs.attrs()).map_err(definition)?;
-        let signature = Signature::resolve(op, attrs.attrs()).map_err(definition)?;
+    ) -> Result<Node, OpError> {
+        let attrs = AttrTable::with_defaults(op, attrs)?;
+        check_attrs(op, attrs.attrs())?;
+        let signature = Signature::resolve(op, attrs.attrs())?;
         let types: Vec<_> = inputs.iter().map(Tensor::dtype).collect();
-        signature.check_inputs(op, &types).map_err(definition)?;
-        let shape = |tensor: &Tensor| match form {
-            Form::Unknown => PartialShape::UNKNOWN,
-            _ => PartialShape::from(*tensor.shape()),
-        };
-        let value = |(at, tensor): (usize, &Tensor)| {
-            let known = match form {
-                Form::Unknown => false,
-                Form::Packed => true,
-                Form::Shapes | Form::InPlace => constant(at),
-            };
-            known.then(|| tensor.clone())
-        };
-        let input_shapes = inputs.iter().map(shape).collect();
-        let constants = inputs.iter().enumerate().map(value).collect();
-        let (name, op) = (name.to_owned(), Arc::clone(op));
-        Ok(Node { name, op, attrs, signature, input_shapes, constants, form })
+        signature.check_inputs(op, &types)?;
+        let known = |(at, tensor): (usize, &Tensor)| constant(at).then(|| tensor.clone());
+        Ok(Node {
+            op: Arc::clone(op),
+            name: name.to_owned(),
+            attrs,
+            signature,
+            input_shapes: inputs.iter().map(|tensor| PartialShape::from(*tensor.shape())).collect(),
+            constants: inputs.iter().enumerate().map(known).collect(),
+        })
     }
 
-    /// What a kernel for it is made from, on a device.
+    /// The same node as long as nothing is known of its inputs.
+    pub fn forget_inputs(&mut self) {
+        self.input_shapes.fill(PartialShape::UNKNOWN);
+        self.constants.fill(None);
+    }
+
+    /// Whether all shapes are known.
+    pub fn shapes_are_known(&self) -> bool {
+        self.input_shapes.iter().all(|shape| shape.full().is_some())
+    }
+
+    /// What a kernel is made from.
     pub fn spec<'a>(
         &'a self,
         def: &'a Arc<KernelDef>,
-        device: &'a Arc<PluginDevice>,
+        device: Option<&'a Arc<PluginDevice>>,
     ) -> KernelSpec<'a> {
         KernelSpec {
             def,
@@ -148,11 +133,14 @@ impl Node {
             signature: &self.signature,
             input_shapes: &self.input_shapes,
             constants: &self.constants,
-            device: Some(device),
+            device,
         }
     }
 
     /// What the shape function says of the outputs.
+    ///
+    /// # Errors
+    /// What it refuses.
     pub fn infer(&self) -> Result<Vec<ValueInfo>, Refusal> {
         let mut symbols = Symbols::default();
         let infos: Vec<ValueInfo> = (self.constants.iter().zip(&self.input_shapes))
@@ -162,38 +150,32 @@ impl Node {
             })
             .collect();
         let inputs: Vec<&ValueInfo> = infos.iter().collect();
-        infer(&self.op, &self.attrs, &inputs, &mut symbols).map_err(Refusal::kernel(Stage::Shapes))
+        infer(&self.op, &self.attrs, &inputs, &mut symbols).map_err(Refusal::at(Stage::Shapes))
     }
 
-    /// The kernel for it, constants packed where the form says so.
-    pub fn instance(
+    /// Makes a kernel, without asking any other, and calls it once.
+    ///
+    /// # Errors
+    /// What `supports`, the kernel's creation or the call refuse.
+    pub fn call(
         &self,
         def: &Arc<KernelDef>,
-        device: &Arc<PluginDevice>,
-    ) -> Result<KernelInstance, Refusal> {
-        let refused = || Refusal::kernel(Stage::Create);
-        let mut instance = KernelInstance::create(&self.spec(def, device)).map_err(refused())?;
-        if self.form == Form::Packed {
-            let cache = PackCache::new();
-            for (at, constant) in self.constants.iter().enumerate() {
-                let Some(constant) = constant else { continue };
-                instance.prepack(at as u32, constant, &cache, &self.name).map_err(refused())?;
-            }
+        device: Option<&Arc<PluginDevice>>,
+        inputs: &[Tensor],
+        env: &StepEnv,
+    ) -> Result<Vec<Tensor>, Refusal> {
+        let spec = self.spec(def, device);
+        let answer = spec.supports().map_err(Refusal::at(Stage::Select))?;
+        if let SupportAnswer::No(message) = answer {
+            return Err(Refusal { stage: Stage::Select, code: Code::UNIMPLEMENTED, message });
         }
-        Ok(instance)
+        let instance = KernelInstance::create(&spec).map_err(Refusal::at(Stage::Create))?;
+        call_once(&instance, inputs, env).map_err(Refusal::at(Stage::Compute))
     }
 }
 
-/// A copy in the host's shared memory that nobody else holds.
-pub(crate) fn own_copy(tensor: &Tensor) -> Option<Tensor> {
-    let memory: Arc<dyn Memory> = HostMemory::shared().clone();
-    copy_on_host(tensor, &memory).ok()
-}
-
-/// Whether two tensors hold the same: the same bytes, the same strings.
-pub(crate) fn same_contents(a: &Tensor, b: &Tensor) -> bool {
-    match (a.as_strings(), b.as_strings()) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => a.as_bytes().ok() == b.as_bytes().ok(),
-    }
+/// The first device of a type.
+pub fn device_of(runtime: &Runtime, device_type: &str) -> Option<Arc<PluginDevice>> {
+    let devices = runtime.devices().devices();
+    devices.iter().find(|device| device.device_type() == device_type).cloned()
 }

@@ -20,12 +20,17 @@
 
 mod case;
 mod clause;
+mod examine;
 mod expectation;
+mod fault;
+mod heap;
 mod progress;
 mod subject;
 
 pub use case::{Argument, CheckCase, Fill, Tag};
 pub use clause::{Clause, Finding, Verdict};
+pub use examine::{Examiner, Expect};
 pub use expectation::Expectation;
+pub use fault::{FaultAccess, FaultRecord, install as install_fault_handler};
 pub use progress::Progress;
 pub use subject::Subject;

@@ -45,6 +45,17 @@ impl Form {
     pub const REFUSING: [Form; 2] = [Form::Unknown, Form::Shapes];
 }
 
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Form::Unknown => "with unknown shapes",
+            Form::Shapes => "with known shapes",
+            Form::Packed => "with constant inputs",
+            Form::InPlace => "in place",
+        })
+    }
+}
+
 /// Why a case failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {

@@ -20,6 +20,7 @@
 
 mod case;
 mod clause;
+mod device;
 mod examine;
 mod expectation;
 mod fault;
@@ -31,7 +32,8 @@ mod subject;
 
 pub use case::{Argument, CheckCase, Fill, Tag};
 pub use clause::{Clause, Finding, Verdict};
-pub use examine::{Examiner, Expect};
+pub use device::{DEVICE_CLAUSES, examine_device, examine_device_clause};
+pub use examine::{Examiner, Expect, examine_plugin};
 pub use expectation::Expectation;
 pub use fault::{FaultAccess, FaultRecord, install as install_fault_handler};
 pub use generate::{Budget, Generated, Generator, Goldens, generate, subjects};

@@ -33,6 +33,7 @@ pub mod harness;
 pub mod npz;
 pub mod report;
 mod suite;
+mod text;
 
 pub use error::TestkitError;
 pub use exceptions::{Exception, Exceptions};

@@ -6,6 +6,7 @@
 mod write;
 
 pub use write::to_json;
+pub(crate) use write::{bytes as bytes_json, number as number_json};
 
 use crate::text::unhex;
 use serde_json::{Map, Value};

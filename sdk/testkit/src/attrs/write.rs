@@ -80,8 +80,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let tensor = Tensor::from_strings(&[], &["t"]).unwrap();
-        let function =
-            FuncValue { name: "f".into(), call: vec![0, 255], definition: Vec::new() };
+        let function = FuncValue { name: "f".into(), call: vec![0, 255], definition: Vec::new() };
         let values: Vec<AttrValue> = vec![
             AttrValue::Int(i64::MIN),
             AttrValue::Float(0.1),

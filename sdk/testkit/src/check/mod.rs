@@ -20,6 +20,7 @@
 
 mod case;
 mod clause;
+pub mod json;
 mod subject;
 
 pub use case::{Argument, CheckCase, Fill, Tag};

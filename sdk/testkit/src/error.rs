@@ -39,6 +39,14 @@ pub enum TestkitError {
         /// What the archive has.
         found: String,
     },
+    /// Exceptions that are not what the form says.
+    #[error("exceptions {}: {detail}", .path.display())]
+    Exceptions {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with the line.
+        detail: String,
+    },
     /// No device to run on.
     #[error(
         "no device of type {wanted}: the devices are {found}; load the plugin that registers it"
@@ -57,6 +65,7 @@ impl TestkitError {
         match self {
             TestkitError::File { .. } | TestkitError::NoDevice { .. } => Code::NOT_FOUND,
             TestkitError::Index { .. } | TestkitError::Array { .. } => Code::DATA_LOSS,
+            TestkitError::Exceptions { .. } => Code::INVALID_ARGUMENT,
         }
     }
 }

@@ -20,6 +20,7 @@
 
 mod case;
 mod clause;
+pub mod exceptions;
 pub mod json;
 mod subject;
 

@@ -21,9 +21,12 @@
 mod case;
 mod clause;
 pub mod exceptions;
+mod fill;
+pub mod generate;
 pub mod json;
 mod subject;
 
 pub use case::{Argument, CheckCase, Fill, Tag};
 pub use clause::{Clause, Finding, Verdict};
+pub use generate::{Budget, Generated, Generator, Goldens, generate, subjects};
 pub use subject::Subject;

@@ -41,6 +41,10 @@ fn fill(fill: &Fill) -> Value {
             let (low, high) = (attrs::number_json(*low), attrs::number_json(*high));
             json!({ "uniform": { "low": low, "high": high, "seed": seed } })
         }
+        Fill::Whole { low, high, seed } => {
+            json!({ "whole": { "low": low, "high": high, "seed": seed } })
+        }
+        Fill::Stagnation => json!({ "stagnation": {} }),
         Fill::Special { seed } => json!({ "special": { "seed": seed } }),
         Fill::Permutation { seed } => json!({ "permutation": { "seed": seed } }),
         Fill::Explicit(value) => json!({ "explicit": tensor(value) }),
@@ -116,13 +120,16 @@ fn read_fill(at: usize, json: &Value) -> Result<Fill, JsonProblem> {
         seed.ok_or_else(|| JsonProblem::new(place(), "a seed", value))
     };
     let number = |key: &str| attrs::number(&value[key]).map_err(JsonProblem::at(place()));
+    let integer = |key: &str| attrs::int(&value[key]).map_err(JsonProblem::at(place()));
     Ok(match kind.as_str() {
         "uniform" => Fill::Uniform { low: number("low")?, high: number("high")?, seed: seed()? },
+        "whole" => Fill::Whole { low: integer("low")?, high: integer("high")?, seed: seed()? },
+        "stagnation" => Fill::Stagnation,
         "special" => Fill::Special { seed: seed()? },
         "permutation" => Fill::Permutation { seed: seed()? },
         "explicit" => Fill::Explicit(tensor_from_json(value).map_err(JsonProblem::at(place()))?),
         _ => {
-            let expected = "uniform, special, permutation or explicit";
+            let expected = "uniform, whole, stagnation, special, permutation or explicit";
             return Err(JsonProblem::new(place(), expected, json));
         }
     })
@@ -152,6 +159,8 @@ mod tests {
                     Fill::Uniform { low: -1.0, high: 1.0, seed: u64::MAX },
                 ),
                 argument(DType::FLOAT, &[], Fill::Special { seed: 1 }),
+                argument(DType::INT64, &[3], Fill::Whole { low: -3, high: i64::MAX, seed: 0 }),
+                argument(DType::FLOAT, &[65], Fill::Stagnation),
                 argument(DType::INT64, &[5], Fill::Permutation { seed: 2 }),
                 argument(DType::INT32, &[2], Fill::Explicit(explicit)),
             ],

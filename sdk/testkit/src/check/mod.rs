@@ -20,10 +20,15 @@
 
 mod case;
 mod clause;
+pub mod driver;
 pub mod exceptions;
 mod fill;
 pub mod generate;
 pub mod json;
+pub mod protocol;
+pub mod report;
+pub mod reproducer;
+mod shrink;
 mod subject;
 
 pub use case::{Argument, CheckCase, Fill, Tag};

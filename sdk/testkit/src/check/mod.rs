@@ -21,10 +21,15 @@
 mod case;
 mod clause;
 pub mod driver;
+mod examine;
 pub mod exceptions;
+mod expectation;
+mod fault;
 mod fill;
 pub mod generate;
+mod heap;
 pub mod json;
+mod progress;
 pub mod protocol;
 pub mod report;
 pub mod reproducer;
@@ -33,5 +38,9 @@ mod subject;
 
 pub use case::{Argument, CheckCase, Fill, Tag};
 pub use clause::{Clause, Finding, Verdict};
+pub use examine::{Examiner, Expect};
+pub use expectation::Expectation;
+pub use fault::{FaultAccess, FaultRecord, install as install_fault_handler};
 pub use generate::{Budget, Generated, Generator, Goldens, generate, subjects};
+pub use progress::Progress;
 pub use subject::Subject;

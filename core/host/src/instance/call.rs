@@ -13,10 +13,10 @@ use std::{
 };
 use tenon_abi::{Code, Slot};
 use tenon_framework::{
-    KernelError, Tensor,
+    KernelError, Shape, Tensor,
     device::base::{LocalDevice, StreamId},
     sync::{Condvar, Mutex},
-    tensor::Memory,
+    tensor::{Memory, TensorError},
 };
 
 /// Where a pending call says that it is done.
@@ -151,10 +151,24 @@ impl<'a> PreparedCall<'a> {
     /// # Errors
     /// What the kernel says; `INTERNAL` when it breaks its contract; `UNAVAILABLE` on a lost device.
     pub fn run(&mut self) -> Result<(), KernelError> {
+        self.reset();
+        self.run_on_slots()
+    }
+
+    /// As [`PreparedCall::run`], with the outputs planned as a session's steps have them: each that the last
+    /// run gave has a fresh buffer of that shape.
+    ///
+    /// # Errors
+    /// As [`PreparedCall::run`].
+    pub fn run_planned(&mut self) -> Result<(), KernelError> {
+        self.plan()?;
+        self.run_on_slots()
+    }
+
+    fn run_on_slots(&mut self) -> Result<(), KernelError> {
         if let Some(device) = self.instance.device() {
             device.check()?;
         }
-        self.reset();
         let code = {
             let _state = FpGuard::for_kernels(false);
             self.compute()?
@@ -173,6 +187,30 @@ impl<'a> PreparedCall<'a> {
             value.release();
             *slot = Slot { dtype: spec.dtype.base(), memory: spec.memory.kind(), ..Slot::EMPTY };
         }
+    }
+
+    fn plan(&mut self) -> Result<(), KernelError> {
+        // SAFETY: a set slot's dimensions live with the buffer that it shows, which nothing has let go of.
+        let last: Vec<Vec<i64>> =
+            self.outputs.iter().map(|slot| unsafe { slot.shape() }.to_vec()).collect();
+        let set: Vec<bool> = self.outputs.iter().map(|slot| !slot.data.is_null()).collect();
+        self.reset();
+        let specs = &self.instance.node().outputs;
+        let outputs = self.outputs.iter_mut().zip(&mut self.values).zip(specs);
+        for (((slot, value), spec), (dims, set)) in outputs.zip(last.iter().zip(set)) {
+            // Elements that own are empty in a fresh buffer alone; no step plans them.
+            if !set || spec.dtype.is_ref() || spec.dtype.needs_drop() {
+                continue;
+            }
+            let tensor = Tensor::allocate(
+                &spec.memory,
+                spec.dtype,
+                Shape::new(dims).map_err(TensorError::from)?,
+            )?;
+            value.hold(slot, &tensor);
+            slot.flags = tenon_abi::slot_flags::PLANNED;
+        }
+        Ok(())
     }
 
     fn compute(&self) -> Result<Code, KernelError> {

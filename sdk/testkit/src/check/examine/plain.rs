@@ -11,7 +11,13 @@ use crate::{
     node::{Refusal, Stage},
 };
 use tenon_framework::{Code, Tensor, attr::AttrValue};
-use tenon_runtime::host::memory::HostMemory;
+use tenon_runtime::host::{
+    instance::PreparedCall,
+    memory::{
+        HostMemory,
+        guarded::{Role, Violation},
+    },
+};
 
 /// One case, on inputs that are read-only.
 pub(super) struct Plain<'a> {
@@ -45,8 +51,7 @@ impl Plain<'_> {
 
     /// Tells what was written beside buffers, and inputs that are not what they were.
     pub fn look_at_memory(&self, form: &str, inputs: &[Tensor], verdicts: &mut Verdicts<'_>) {
-        let violations = HostMemory::guarded().map(|guard| guard.violations());
-        if let Some(first) = violations.iter().flatten().next() {
+        if let Some(first) = violation() {
             verdicts.fail(Clause::Bounds, self.on(format!("{form}: {first}")));
         }
         let changed =
@@ -56,6 +61,13 @@ impl Plain<'_> {
             verdicts.fail(Clause::Inputs, self.on(problem));
         }
     }
+}
+
+/// What was written beside a buffer since this was asked last: of several, one of a buffer that has a name.
+pub(super) fn violation() -> Option<Violation> {
+    let found = HostMemory::guarded()?.violations();
+    let named = found.iter().find(|violation| violation.place.role != Role::Unnamed);
+    named.or(found.first()).copied()
 }
 
 /// Inputs and attributes of a call, for a message.
@@ -95,6 +107,8 @@ pub(super) fn examine(
         return verdicts.skip_all(&Examiner::CASE_CLAUSES, "the inputs cannot be copied");
     };
     let expectation = expect(&inputs);
+    // What the oracle's own kernels wrote is not this one's.
+    let _ = violation();
     let inputs = ReadOnly::new(inputs);
     let plain = Plain { site, case, inputs: inputs.tensors(), before };
     verdicts.begin(Clause::Values);
@@ -147,6 +161,8 @@ fn refused(plain: &Plain<'_>, code: Code, why: &str, verdicts: &mut Verdicts<'_>
 /// What every other call is held against.
 pub(super) struct First {
     pub outputs: Vec<Tensor>,
+    /// Whether they are what an oracle says, or nothing says what they are to be.
+    pub is_right: bool,
 }
 
 fn first_call(
@@ -160,9 +176,9 @@ fn first_call(
     verdicts.begin(Clause::Values);
     match (plain.call(form, plain.inputs, verdicts), expectation) {
         (Ok(outputs), _) => {
-            judge_values(plain, form, expectation, &outputs, verdicts);
+            let is_right = judge_values(plain, form, expectation, &outputs, verdicts);
             shapes::examine(plain, &inferred, &outputs, verdicts);
-            Some(First { outputs })
+            Some(First { outputs, is_right })
         }
         (Err(refusal), Expectation::Unverified(why)) => {
             let reason = format!("nothing says what it is to give ({why}); {}", said(&refusal));
@@ -187,23 +203,27 @@ fn judge_values(
     expectation: &Expectation,
     outputs: &[Tensor],
     verdicts: &mut Verdicts<'_>,
-) {
-    let Expectation::Outputs(expected) = expectation else { return };
-    if let Err(problem) = judge::against(expected, outputs) {
+) -> bool {
+    let Expectation::Outputs(expected) = expectation else { return true };
+    let result = judge::against(expected, outputs);
+    if let Err(problem) = &result {
         verdicts.fail(Clause::Values, plain.on(format!("{form}: {problem}")));
     }
+    result.is_ok()
 }
 
 fn rest(plain: &Plain<'_>, first: &First, expectation: &Expectation, verdicts: &mut Verdicts<'_>) {
     for form in [Form::Unknown, Form::Packed] {
         other_form(plain, form, first, expectation, verdicts);
     }
+    planned(plain, first, verdicts);
     match expectation {
         Expectation::Unverified(why) => verdicts.skip(Clause::Values, why),
         _ => verdicts.pass(Clause::Values),
     }
     bounds::examine(plain, first, verdicts);
     in_place::examine(plain, first, expectation, verdicts);
+    plain.look_at_memory("in a later call", plain.inputs, verdicts);
     verdicts.pass(Clause::Bounds);
     verdicts.pass(Clause::Inputs);
 }
@@ -220,7 +240,8 @@ fn other_form(
     let problem = match plain.call(form, plain.inputs, verdicts) {
         Ok(outputs) => match expectation {
             Expectation::Outputs(_) => {
-                return judge_values(plain, form, expectation, &outputs, verdicts);
+                judge_values(plain, form, expectation, &outputs, verdicts);
+                return;
             }
             _ => {
                 let kernel = &plain.site.subject.kernel;
@@ -238,4 +259,37 @@ fn other_form(
         Err(refusal) => format!("{}, {} it was not", said(&refusal), Form::Shapes),
     };
     verdicts.fail(Clause::Values, plain.on(format!("{form}: {problem}")));
+}
+
+/// The same call on outputs that have their buffers before it, as steps of a session do.
+fn planned(plain: &Plain<'_>, first: &First, verdicts: &mut Verdicts<'_>) {
+    if plain.site.is_stateful() {
+        return;
+    }
+    verdicts.begin(Clause::Values);
+    let result = planned_call(plain);
+    let what = "with planned outputs";
+    plain.look_at_memory(what, plain.inputs, verdicts);
+    let kernel = &plain.site.subject.kernel;
+    let likeness = judge::Likeness::of(kernel, false);
+    let result = result.map_err(|refusal| said(&refusal));
+    let result =
+        result.and_then(|outputs| judge::alike(kernel, likeness, &first.outputs, &outputs));
+    if let Err(problem) = result {
+        let problem = format!("{what}, other results than with outputs of its own: {problem}");
+        verdicts.fail(Clause::Values, plain.on(problem));
+    }
+}
+
+fn planned_call(plain: &Plain<'_>) -> Result<Vec<Tensor>, Refusal> {
+    let node = plain.site.node(plain.case, plain.inputs, Form::Shapes)?;
+    let instance = plain.site.instance(&node, Form::Shapes)?;
+    let env = plain.site.env();
+    let refused = || Refusal::at(Stage::Compute);
+    let mut call = PreparedCall::new(&instance, plain.inputs, &env).map_err(refused())?;
+    call.run().map_err(refused())?;
+    call.run_planned().map_err(refused())?;
+    let outputs = call.host_outputs().map_err(refused())?;
+    name_outputs(&outputs, plain.inputs);
+    Ok(outputs)
 }

@@ -4,7 +4,7 @@ use super::{
     choice::{self, Chosen},
     judge::{Likeness, alike},
     odd::{self, Odd},
-    plain::{described, said},
+    plain::{described, said, violation},
     site::{ReadOnly, Site, name_outputs},
     verdicts::Verdicts,
 };
@@ -161,8 +161,7 @@ fn memory_is_whole(outputs: Option<&Vec<Tensor>>, inputs: &[Tensor]) -> Result<(
     if let Some(outputs) = outputs {
         name_outputs(outputs, inputs);
     }
-    let violations = HostMemory::guarded().map(|guard| guard.violations()).unwrap_or_default();
-    violations.first().map_or(Ok(()), |first| Err(first.to_string()))
+    violation().map_or(Ok(()), |first| Err(first.to_string()))
 }
 
 fn has_words(refusal: &Refusal) -> Result<(), String> {

@@ -28,11 +28,6 @@ impl<'p> Verdicts<'p> {
         self.progress.begin(clause, &self.case);
     }
 
-    /// Whether the clause's verdict is told.
-    pub fn is_told(&self, clause: Clause) -> bool {
-        self.told.contains(&clause)
-    }
-
     fn tell(&mut self, finding: Finding) {
         if self.told.insert(finding.clause) {
             self.progress.found(finding);
@@ -101,7 +96,6 @@ mod tests {
         verdicts.pass(Clause::Values);
         verdicts.skip_all(&[Clause::Values, Clause::Bounds], "no");
         verdicts.conclude(Clause::Shapes, Ok(()));
-        assert!(verdicts.is_told(Clause::Shapes));
         assert_eq!(
             log.0,
             ["values of case", "values failed: first", "bounds skipped: no", "shapes passed"]

@@ -37,6 +37,7 @@ pub mod reproducer;
 mod shrink;
 mod subject;
 mod tolerance;
+pub mod worker;
 
 pub use case::{Argument, CheckCase, Fill, Tag};
 pub use clause::{Clause, Finding, Verdict};

@@ -6,7 +6,10 @@
 //!   over the pipe that was its standard output, everything else over the one that is its standard error.
 
 use crate::{
-    check::protocol::{Message, Order, Setup},
+    check::{
+        FaultRecord,
+        protocol::{Message, Order, Setup},
+    },
     error::TestkitError,
 };
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -35,6 +38,8 @@ pub struct Worker {
 pub(super) enum Event {
     /// It said this.
     Message(Message),
+    /// It is about to die, and told of what.
+    Fault(FaultRecord),
     /// It wrote what is no message.
     Garbage(String),
     /// It is gone, or closed its end.
@@ -188,7 +193,10 @@ fn forward(pipe: impl Read, to: &Sender<Event>) {
     for line in BufReader::new(pipe).lines() {
         let event = match line.map(|line| (serde_json::from_str(&line), line)) {
             Ok((Ok(message), _)) => Event::Message(message),
-            Ok((Err(_), line)) => Event::Garbage(line),
+            Ok((Err(_), line)) => match FaultRecord::parse(&line) {
+                Some(record) => Event::Fault(record),
+                None => Event::Garbage(line),
+            },
             Err(error) => Event::Garbage(error.to_string()),
         };
         if to.send(event).is_err() {

@@ -1,8 +1,8 @@
 //! Following a worker through one order, and saying whose fault it is when it does not come back.
 
 use super::child::{Child, Event};
-use crate::check::{Clause, Finding, protocol::Message};
-use std::time::Duration;
+use crate::check::{Clause, FaultRecord, Finding, protocol::Message};
+use std::{fmt, time::Duration};
 
 /// What a worker gets to load the plugin, to generate cases, or to ask an oracle.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -41,6 +41,8 @@ pub(super) struct Gone {
 /// Why a worker is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum How {
+    /// Its process died of a signal, and told of it first.
+    Died(FaultRecord),
     /// Its process ended.
     Ended(String),
     /// It was ended, since a step took longer than this.
@@ -49,17 +51,27 @@ pub(super) enum How {
     Lost(String),
 }
 
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            How::Died(record) => write!(f, "{record}"),
+            How::Ended(how) => f.write_str(how),
+            How::TimedOut(limit) => write!(f, "did not return within {} s", limit.as_secs_f64()),
+            How::Lost(error) => write!(f, "the device is lost: {error}"),
+        }
+    }
+}
+
 impl Gone {
     /// The clause that it broke, and how.
     pub fn blame(&self) -> Finding {
-        let (clause, told) = match &self.how {
-            How::Lost(error) => (Some(Clause::Loss), format!("the device is lost: {error}")),
-            How::Ended(how) => (None, how.clone()),
-            How::TimedOut(limit) => {
-                let clause = Some(Clause::Progress);
-                (clause, format!("did not return within {} s", limit.as_secs_f64()))
-            }
+        let clause = match &self.how {
+            How::Died(record) => record.clause(),
+            How::Ended(_) => None,
+            How::TimedOut(_) => Some(Clause::Progress),
+            How::Lost(_) => Some(Clause::Loss),
         };
+        let told = self.how.to_string();
         let Some(at) = &self.at else {
             let message = format!("{told}, while its cases were generated (shape function, cost)");
             return Finding::failed(clause.unwrap_or(Clause::Covered), message);
@@ -85,6 +97,7 @@ pub(super) fn follow(
     heard: &mut dyn FnMut(Option<&Begun>, Message),
 ) -> (Option<Child>, Outcome) {
     let mut at: Option<Begun> = None;
+    let mut fault = None;
     loop {
         let on_kernel = at.as_ref().is_some_and(|at| !at.oracle);
         let patience = if on_kernel { limit } else { limit.max(PATIENCE) };
@@ -104,6 +117,7 @@ pub(super) fn follow(
                 return (None, Outcome::Gone(Gone { at, how: How::Lost(error), said }));
             }
             Event::Message(message) => heard(at.as_ref(), message),
+            Event::Fault(record) => fault = Some(record),
             Event::Garbage(line) => {
                 child.stop();
                 let error = format!("a worker wrote what is no message: {line:?}");
@@ -115,7 +129,7 @@ pub(super) fn follow(
             }
             Event::Ended => {
                 let end = child.end();
-                let how = How::Ended(end.how);
+                let how = fault.map_or(How::Ended(end.how), How::Died);
                 return (None, Outcome::Gone(Gone { at, how, said: end.said }));
             }
         }

@@ -177,14 +177,8 @@ fn start_first(worker: &Worker, setup: &Setup) -> Result<(Option<Child>, Ready),
     let failed = match (ready, outcome) {
         (Some(ready), Outcome::Done) => return Ok((child, ready)),
         (_, Outcome::Gone(gone)) => {
-            let message = match &gone.how {
-                follow::How::Ended(how) => how.clone(),
-                follow::How::TimedOut(limit) => {
-                    format!("did not return within {} s", limit.as_secs())
-                }
-                follow::How::Lost(error) => error.clone(),
-            };
-            LoadFailure { message: format!("{message}, while it was loaded"), said: gone.said }
+            let message = format!("{}, while it was loaded", gone.how);
+            LoadFailure { message, said: gone.said }
         }
         (_, Outcome::Broken(error) | Outcome::Unfit(error)) => {
             return Err(TestkitError::Worker { program: worker.program.clone(), detail: error });

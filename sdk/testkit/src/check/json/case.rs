@@ -47,8 +47,16 @@ fn fill(fill: &Fill) -> Value {
         Fill::Stagnation => json!({ "stagnation": {} }),
         Fill::Special { seed } => json!({ "special": { "seed": seed } }),
         Fill::Permutation { seed } => json!({ "permutation": { "seed": seed } }),
-        Fill::Explicit(value) => json!({ "explicit": tensor(value) }),
+        Fill::Explicit(value) => json!({ "explicit": elements(tensor(value)) }),
     }
+}
+
+/// A tensor as JSON without type and shape, which stand with the input.
+fn elements(mut tensor: Value) -> Value {
+    if let Some(parts) = tensor.as_object_mut() {
+        parts.retain(|part, _| part != "dtype" && part != "dims");
+    }
+    tensor
 }
 
 /// Reads a case.
@@ -94,14 +102,7 @@ fn read_argument(at: usize, json: &Value) -> Result<Argument, JsonProblem> {
     let place = |part: &str| JsonProblem::at(format!("input {at}, {part}"));
     let dims = attrs::dims(&json["dims"]).map_err(place("dims"))?;
     let dtype = attrs::dtype(&json["dtype"]).map_err(place("dtype"))?;
-    let fill = read_fill(at, &json["fill"])?;
-    if let Fill::Explicit(value) = &fill
-        && (value.dtype(), value.shape().dims()) != (dtype, &dims)
-    {
-        let expected = format!("a {dtype} of shape {dims:?}");
-        let found = json!(format!("a {} of shape {}", value.dtype(), value.shape()));
-        return Err(JsonProblem::new(format!("input {at}, fill"), expected, &found));
-    }
+    let fill = read_fill(at, json)?;
     let constant = match &json["constant"] {
         Value::Null => false,
         json => attrs::boolean(json).map_err(place("constant"))?,
@@ -109,7 +110,9 @@ fn read_argument(at: usize, json: &Value) -> Result<Argument, JsonProblem> {
     Ok(Argument { dtype, dims, fill, constant })
 }
 
-fn read_fill(at: usize, json: &Value) -> Result<Fill, JsonProblem> {
+/// Reads the fill of an input.
+fn read_fill(at: usize, input: &Value) -> Result<Fill, JsonProblem> {
+    let json = &input["fill"];
     let place = || format!("input {at}, fill");
     let only = json.as_object().filter(|object| object.len() == 1);
     let Some((kind, value)) = only.and_then(|object| object.iter().next()) else {
@@ -127,7 +130,14 @@ fn read_fill(at: usize, json: &Value) -> Result<Fill, JsonProblem> {
         "stagnation" => Fill::Stagnation,
         "special" => Fill::Special { seed: seed()? },
         "permutation" => Fill::Permutation { seed: seed()? },
-        "explicit" => Fill::Explicit(tensor_from_json(value).map_err(JsonProblem::at(place()))?),
+        "explicit" => {
+            let mut tensor = value.as_object().cloned().unwrap_or_default();
+            for part in ["dtype", "dims"] {
+                tensor.insert(part.to_owned(), input[part].clone());
+            }
+            let tensor = tensor_from_json(&Value::Object(tensor));
+            Fill::Explicit(tensor.map_err(JsonProblem::at(place()))?)
+        }
         _ => {
             let expected = "uniform, whole, stagnation, special, permutation or explicit";
             return Err(JsonProblem::new(place(), expected, json));
@@ -189,9 +199,14 @@ mod tests {
         );
         let input = json!([{"dtype": "float", "dims": [1], "fill": {"uniform": {"low": 0}}}]);
         assert!(broken("inputs", input).starts_with("input 0, fill: expected a number"));
-        let value = json!({"dtype": "float", "dims": [2], "values": [1, 2]});
+        let input = json!([{"dtype": "float", "dims": [1], "fill": {"explicit": null}}]);
+        assert!(broken("inputs", input).starts_with("input 0, fill: expected a list"));
+        let value = json!({"values": [1, 2]});
         let input = json!([{"dtype": "float", "dims": [1], "fill": {"explicit": value}}]);
         let message = broken("inputs", input);
-        assert!(message.starts_with("input 0, fill: expected a float of shape [1]"), "{message}");
+        assert!(
+            message.starts_with("input 0, fill: expected the elements of a float of shape [1]"),
+            "{message}"
+        );
     }
 }

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt::Write};
 /// How many names a row tells before it only counts.
 const NAMES: usize = 3;
 /// Columns of text that names take at most.
-const WIDTH: usize = 60;
+const WIDTH: usize = 48;
 
 /// A row: kernels of one op, device type and label, whatever their element types.
 struct Row {
@@ -45,19 +45,32 @@ fn sign(mark: Mark) -> &'static str {
     }
 }
 
-/// A clause as the title of a column.
+/// A clause as the title of a column; what it is short for stands below the table.
 fn title(clause: Clause) -> &'static str {
     match clause {
-        Clause::Uninitialised => "uninit",
-        Clause::Concurrent => "concur",
-        Clause::Repeatable => "repeat",
-        Clause::Refusals => "refuse",
-        Clause::Cancellation => "cancel",
-        Clause::Progress => "progr",
+        Clause::Load => "load",
+        Clause::Covered => "cov",
+        Clause::Verified => "ver",
+        Clause::Values => "val",
+        Clause::Shapes => "shp",
+        Clause::Bounds => "bnd",
+        Clause::Inputs => "inp",
+        Clause::Uninitialised => "uni",
+        Clause::InPlace => "ipl",
+        Clause::Concurrent => "con",
+        Clause::Repeatable => "rep",
+        Clause::Leak => "leak",
+        Clause::Refusals => "ref",
+        Clause::Cancellation => "can",
+        Clause::Progress => "prg",
         Clause::Lifecycle => "life",
-        Clause::Allocation => "alloc",
-        Clause::StreamOrder => "order",
-        other => other.name(),
+        Clause::Allocation => "mem",
+        Clause::Copies => "cop",
+        Clause::StreamOrder => "ord",
+        Clause::Events => "evt",
+        Clause::Streams => "str",
+        Clause::Faults => "flt",
+        Clause::Loss => "loss",
     }
 }
 
@@ -112,6 +125,19 @@ fn part(rows: &[&Row], heading: &str) -> String {
         }
         text.push_str(line.trim_end());
         text.push('\n');
+    }
+    text.push_str(&legend(&clauses));
+    text
+}
+
+/// What the titles of columns are short for, as far as they are.
+fn legend(clauses: &[Clause]) -> String {
+    let short = clauses.iter().filter(|clause| title(**clause) != clause.name());
+    let words: Vec<String> =
+        short.map(|clause| format!("{} {}", title(*clause), clause.name())).collect();
+    let mut text = String::new();
+    for line in words.chunks(8) {
+        let _ = writeln!(text, "  {}", line.join(", "));
     }
     text
 }
@@ -168,9 +194,10 @@ mod tests {
             ("Sub", "avx2", "float", &[(Clause::Values, broken(1))]),
         ]);
         let expected = "\
-KERNEL                 TYPES CASES values leak
-Sub on CPU 'avx2'          1     2   ✗
-Add on CPU, Mul on CPU     3     6   ✓     ✓
+KERNEL                 TYPES CASES val leak
+Sub on CPU 'avx2'          1     2  ✗
+Add on CPU, Mul on CPU     3     6  ✓   ✓
+  val values
 
 ";
         assert_eq!(table(&report), expected);

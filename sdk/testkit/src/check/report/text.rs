@@ -45,7 +45,7 @@ fn causes(report: &Report) -> Vec<Cause<'_>> {
     for (unit, clause, tally) in report.broken() {
         let first = tally.failures.first().map_or("", |failure| &failure.message);
         let said = without_figures(first);
-        match all.iter_mut().find(|(other, text, _)| (*other, &*text) == (clause, &said)) {
+        match all.iter_mut().find(|(other, text, _)| *other == clause && *text == said) {
             Some((.., cause)) => cause.found.push((unit, tally)),
             None => all.push((clause, said, Cause { clause, found: vec![(unit, tally)] })),
         }
@@ -103,7 +103,14 @@ fn cause_text(cause: &Cause<'_>, again: &str) -> String {
 }
 
 fn failure_text(text: &mut String, failure: &Failure, again: &str) {
-    let _ = writeln!(text, "    {}", failure.message.replace("; ", "\n      "));
+    let parts: Vec<&str> = failure.message.split("; ").collect();
+    // The input that is shown below says it better.
+    let repeated = |part: &&str| {
+        failure.input.is_some()
+            && (part.starts_with("inputs: ") || part.starts_with("attributes: "))
+    };
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !repeated(part)).collect();
+    let _ = writeln!(text, "    {}", parts.join("\n      "));
     match (&failure.input, failure.case.is_empty()) {
         (Some(input), _) => {
             let _ = writeln!(text, "    with {input}");
@@ -163,7 +170,8 @@ fn skipped(report: &Report) -> String {
         units.sort_unstable();
         units.dedup();
         let clauses: Vec<&str> = clauses.iter().map(|clause| clause.name()).collect();
-        let _ = write!(text, "– {} skipped {times} times, {}", clauses.join(", "), units[0]);
+        let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+        let _ = write!(text, "– {} skipped {times}, {}", clauses.join(", "), units[0]);
         let _ = match units.len() {
             1 => writeln!(text, ": {reason}"),
             count => writeln!(text, " and {} more: {reason}", count - 1),
@@ -174,7 +182,10 @@ fn skipped(report: &Report) -> String {
 
 fn last_line(report: &Report) -> String {
     let broken: usize = report.broken().map(|(.., tally)| tally.failed).sum();
-    let kernels = report.units.len();
+    let subjects = match report.units.len() {
+        1 => "1 subject".to_owned(),
+        count => format!("{count} subjects"),
+    };
     let (plugin, sampling) = (&report.plugin, &report.sampling);
     let verdict = match broken + report.problems.len() {
         0 => "right".to_owned(),
@@ -184,7 +195,7 @@ fn last_line(report: &Report) -> String {
         }
     };
     format!(
-        "{} {}: {kernels} subjects, {} cases, seed {}{}, {:.1} s: {verdict}\n",
+        "{} {}: {subjects}, {} cases, seed {}{}, {:.1} s: {verdict}\n",
         plugin.name,
         plugin.version,
         report.cases(),
@@ -228,7 +239,7 @@ tenon-test 0.1.0: 2 subjects, 4 cases, seed 1, 1.5 s: 4 failures in 2 of them
     #[test]
     fn nothing_wrong_is_said_in_a_line() {
         let text = summary(&report(&[("Add", "", "float", &[(Clause::Values, kept())])]), "t");
-        assert!(text.ends_with("1 subjects, 2 cases, seed 1, 1.5 s: right\n"), "{text}");
+        assert!(text.ends_with("1 subject, 2 cases, seed 1, 1.5 s: right\n"), "{text}");
     }
 
     #[test]

@@ -143,7 +143,7 @@ fn recipes(data: &[(DType, &Chosen)]) -> Vec<Values> {
         _ if empty => false,
         Values::Special => count <= 1 << 14,
         Values::Stagnation => count >= 1 << 12,
-        Values::Whole | Values::Wide | Values::Permutation => count >= 2 && count <= 1 << 14,
+        Values::Whole | Values::Wide | Values::Permutation => (2..=1 << 14).contains(&count),
         Values::Positive => true,
     };
     Class::of(dtype).recipes().iter().copied().filter(suits).collect()

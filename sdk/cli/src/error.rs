@@ -8,6 +8,7 @@ use tenon_runtime::{
     npy::NpyError,
     proto::ProtoError,
 };
+use tenon_testkit::TestkitError;
 use thiserror::Error;
 
 /// Why the command fails.
@@ -111,6 +112,15 @@ pub enum CliError {
         /// The place.
         path: PathBuf,
     },
+    /// A check that cannot be made.
+    #[error(transparent)]
+    Check(Box<TestkitError>),
+    /// A report that cannot be written.
+    #[error("the report for JUnit cannot be written: {0}")]
+    Junit(String),
+    /// No plugin and no case.
+    #[error("expected a plugin to check: give its file, or --case FILE")]
+    NothingToCheck,
     /// The demo lacks what it shows.
     #[error(
         "the demo needs the devices {missing}, which plugins bring, and found none: in a clone of the \
@@ -144,7 +154,9 @@ impl CliError {
                 Code::NOT_FOUND
             }
             CliError::File { .. } | CliError::Output(_) => Code::UNAVAILABLE,
-            CliError::Demo(_) => Code::INTERNAL,
+            CliError::Check(error) => error.code(),
+            CliError::NothingToCheck => Code::INVALID_ARGUMENT,
+            CliError::Demo(_) | CliError::Junit(_) => Code::INTERNAL,
             _ => Code::FAILED_PRECONDITION,
         }
     }

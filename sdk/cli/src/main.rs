@@ -1,9 +1,10 @@
-//! The `tenon` command: lists plugins, runs and explains graphs, shows what the project does.
+//! The `tenon` command: lists and checks plugins, runs and explains graphs, shows what the project does.
 //!
 //! Results go to standard output, as aligned tables or, with `--json`, as one JSON value; everything else
 //! goes to standard error. The exit code is 0, or 1 after an error, or 2 for a command line that is wrong.
 
 mod args;
+mod check;
 mod demo;
 mod error;
 mod explain;
@@ -20,11 +21,12 @@ use args::{Cli, Command};
 use clap::Parser;
 use error::CliError;
 use std::process::ExitCode;
+use tenon_testkit::check::worker;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match dispatch(&cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             output::complain(&format!("error [{}]: {error}", error.code().name()));
             ExitCode::FAILURE
@@ -32,9 +34,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(cli: &Cli) -> Result<(), CliError> {
+fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
     let global = &cli.global;
     match &cli.command {
+        Command::Check(args) => return check::check(global, args),
+        Command::CheckWorker => return Ok(worker::main()),
         Command::List(args) => list::list(global, args),
         Command::Inspect(args) => inspect::inspect(global, args),
         Command::Run(args) => run::run(global, args),
@@ -42,5 +46,6 @@ fn dispatch(cli: &Cli) -> Result<(), CliError> {
         Command::Demo => demo::demo(global),
         Command::Install(args) => install::install(global, args),
         Command::New(args) => new::new(global, args),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

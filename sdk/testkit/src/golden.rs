@@ -173,7 +173,8 @@ type Nested<T> = Result<Result<T, Placed>, TestkitError>;
 
 fn read_attrs(case: &IndexCase, archive: &mut Archive) -> Nested<AttrMap> {
     let mut archive_error = None;
-    let mut tensor = |name: &str| {
+    let mut tensor = |name: &Value| {
+        let name = attrs::text(name)?;
         let preferred = case.attrs.get("dtype").and_then(|json| json.get("type"));
         let preferred = preferred.and_then(|json| attrs::dtype(json).ok());
         archive.tensor_of_any_shape(name, preferred).map_err(|error| {

@@ -48,6 +48,17 @@ impl Form {
     pub const REFUSING: [Form; 2] = [Form::Unknown, Form::Shapes];
 }
 
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Form::Unknown => "with unknown shapes",
+            Form::Shapes => "with known shapes",
+            Form::Packed => "with constant inputs",
+            Form::InPlace => "in place",
+        })
+    }
+}
+
 /// Why a case failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -222,7 +233,7 @@ impl Harness {
         };
         let shapes = expected.iter().map(shape).collect::<Result<Vec<_>, _>>()?;
         let mut call = PreparedCall::new(instance, &case.inputs, &self.env)?;
-        call.run_planned(&shapes)?;
+        call.run_planned_as(&shapes)?;
         call.host_outputs()
     }
 
@@ -315,7 +326,7 @@ fn check_shapes(case: &GoldenCase, node: &Node, form: Form) -> Result<(), Refusa
 }
 
 /// What is wrong with the outputs, if anything is.
-fn check_outputs(got: &[Tensor], expected: &[ExpectedOutput]) -> Result<(), String> {
+pub(crate) fn check_outputs(got: &[Tensor], expected: &[ExpectedOutput]) -> Result<(), String> {
     if got.len() != expected.len() {
         return Err(format!("expected {} outputs, got {}", expected.len(), got.len()));
     }
@@ -372,12 +383,12 @@ fn poison(expected: &Expected) {
 }
 
 /// A copy that nobody else holds.
-fn own_copy(tensor: &Tensor) -> Option<Tensor> {
+pub(crate) fn own_copy(tensor: &Tensor) -> Option<Tensor> {
     let memory: Arc<dyn Memory> = HostMemory::shared().clone();
     copy_on_host(tensor, &memory).ok()
 }
 
-fn compare_bytes(a: &Tensor, b: &Tensor) -> bool {
+pub(crate) fn compare_bytes(a: &Tensor, b: &Tensor) -> bool {
     match (a.as_strings(), b.as_strings()) {
         (Ok(a), Ok(b)) => a == b,
         _ => a.as_bytes().ok() == b.as_bytes().ok(),

@@ -35,6 +35,7 @@ pub mod node;
 pub mod npz;
 pub mod report;
 mod suite;
+mod text;
 
 pub use error::TestkitError;
 pub use exceptions::{Exception, Exceptions};

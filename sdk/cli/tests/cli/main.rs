@@ -1,5 +1,6 @@
 //! The command, as a user runs it.
 
+mod check;
 mod demo;
 mod explain;
 mod goldens;

@@ -32,7 +32,7 @@ mod terms;
 mod widen;
 
 use super::{
-    CheckCase, Subject, Tag,
+    CheckCase, Expectation, Subject, Tag,
     generate::Goldens,
     tolerance::{self, Output},
 };
@@ -47,17 +47,6 @@ use reference::{Call, Found};
 use std::path::Path;
 use tenon_framework::{Code, DType, Shape, Tensor, attr::AttrValue};
 use tenon_runtime::Runtime;
-
-/// What a call must give.
-#[derive(Debug, Clone)]
-pub enum Expectation {
-    /// These outputs, each as near as its rule says.
-    Outputs(Vec<(Tensor, Rule)>),
-    /// A refusal with this code; the oracle's own message.
-    Refused(Code, String),
-    /// Nothing that is independent says, and why.
-    Unverified(String),
-}
 
 /// Why a subject is its own specification.
 pub const IS_REFERENCE: &str = "is itself a reference";

@@ -18,7 +18,8 @@ fn excepted(toml: &str, ops: &[&str]) -> Report {
 
 #[test]
 fn an_expected_failure_is_none() {
-    let entry = "[[expected_failure]]\nkernel = 'WrongNan on CPU'\nclause = 'values'\nreason = 'max'\n";
+    let entry =
+        "[[expected_failure]]\nkernel = 'WrongNan on CPU'\nclause = 'values'\nreason = 'max'\n";
     let report = excepted(entry, &["WrongNan"]);
     assert!(report.is_right(), "{}", text(&report));
     let values = tally(&report, NAN, Clause::Values);

@@ -13,6 +13,7 @@ const WRONG: &[Row] = &[
     ("WrongWrite", Clause::Bounds, ""),
     ("WrongWriteBefore", Clause::Bounds, ""),
     ("WrongRead", Clause::Bounds, ""),
+    ("WrongLook", Clause::Bounds, "beyond its end"),
     ("WrongInput", Clause::Inputs, ""),
     ("WrongUninitialised", Clause::Uninitialised, ""),
     ("WrongUnwritten", Clause::Uninitialised, ""),

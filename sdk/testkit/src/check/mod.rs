@@ -20,6 +20,7 @@
 
 mod case;
 mod clause;
+mod device;
 pub mod driver;
 mod examine;
 pub mod exceptions;
@@ -41,7 +42,8 @@ pub mod worker;
 
 pub use case::{Argument, CheckCase, Fill, Tag};
 pub use clause::{Clause, Finding, Verdict};
-pub use examine::{Examiner, Expect};
+pub use device::{DEVICE_CLAUSES, examine_device, examine_device_clause};
+pub use examine::{Examiner, Expect, examine_plugin};
 pub use expectation::Expectation;
 pub use fault::{FaultAccess, FaultRecord, install as install_fault_handler};
 pub use generate::{Budget, Generated, Generator, Goldens, generate, subjects};

@@ -22,6 +22,7 @@ mod concurrent;
 mod in_place;
 mod judge;
 mod leak;
+mod lifecycle;
 mod odd;
 mod plain;
 mod refusals;
@@ -29,6 +30,8 @@ mod repeatable;
 mod shapes;
 mod site;
 mod verdicts;
+
+pub use lifecycle::examine_plugin;
 
 use super::{
     case::CheckCase, clause::Clause, expectation::Expectation, progress::Progress, subject::Subject,
@@ -38,7 +41,7 @@ use site::Site;
 use std::{fmt, sync::Arc};
 use tenon_framework::{Tensor, device::base::DeviceBase};
 use tenon_runtime::{Runtime, host::devices::PluginDevice};
-use verdicts::Verdicts;
+pub(super) use verdicts::Verdicts;
 
 /// What a call on these inputs is to give.
 pub type Expect<'a> = dyn Fn(&[Tensor]) -> Expectation + 'a;

@@ -105,8 +105,10 @@ fn names_and_clocks() {
 
 #[test]
 fn path_of_the_plugin() {
-    let bench = Bench::zoo(Language::C);
-    let outputs = bench.node("ZooCPath").call(&[]).unwrap();
-    let path = std::fs::canonicalize(Language::C.zoo()).unwrap();
-    assert_eq!(texts(&outputs[0]), [path.to_string_lossy()]);
+    for language in Language::ALL {
+        let bench = Bench::zoo(language);
+        let outputs = bench.node(&language.op("Path")).call(&[]).unwrap();
+        let path = std::fs::canonicalize(language.zoo()).unwrap();
+        assert_eq!(texts(&outputs[0]), [path.to_string_lossy()], "{language:?}");
+    }
 }

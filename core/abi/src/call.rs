@@ -31,7 +31,7 @@ pub struct Step {
     pub reserved: u32,
     /// Number of the step, unique in the process.
     pub step_id: u64,
-    /// On the clock of `CallServices::now_ns`; 0 is none.
+    /// On the clock of `CallServices::now_ns`; [`crate::NO_DEADLINE`] is none.
     pub deadline_ns: u64,
     /// Becomes non-zero when the step is cancelled; read atomically.
     pub cancelled: *const AtomicU32,
@@ -111,8 +111,9 @@ pub struct CallServices {
     /// Keeps a copy of `message` for the call's error and returns `code`.
     pub fail:
         Option<unsafe extern "C" fn(record: *mut CallRecord, code: Code, message: Str) -> Code>,
-    /// Sets output `output` to a fresh buffer of this shape. Contents are undefined, but strings,
-    /// resources and variants are all zero: empty.
+    /// Sets output `output` to a fresh buffer of this shape, in its own memory for
+    /// [`crate::MemoryKind::ORDINARY`]. Contents are undefined, but strings, resources and variants are all
+    /// zero: empty.
     pub allocate: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,
@@ -153,7 +154,8 @@ pub struct CallServices {
             result: *mut *mut c_void,
         ) -> Code,
     >,
-    /// Registers a callback for cancellation; its token, or 0 when it was run at once.
+    /// Registers a callback for cancellation; its token, or [`crate::NO_CALLBACK`] when
+    /// it was run at once.
     pub on_cancel: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,
@@ -162,7 +164,7 @@ pub struct CallServices {
         ) -> u64,
     >,
     /// Withdraws a callback; when this returns it is not running and will not run. Not to be called from
-    /// the callback itself. Token 0 is no callback.
+    /// the callback itself. [`crate::NO_CALLBACK`] is allowed.
     pub off_cancel: Option<unsafe extern "C" fn(record: *mut CallRecord, token: u64)>,
     /// Returns a kept tensor as output `output`, without a copy.
     pub output_kept: Option<

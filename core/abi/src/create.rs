@@ -53,7 +53,7 @@ pub struct AttrView {
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct ShapeView {
-    /// Dimensions; -1 is unknown.
+    /// Dimensions, [`crate::UNKNOWN_DIM`] where unknown.
     pub dims: Dims,
     /// 1 when not even the rank is known; then `dims` is empty.
     pub unknown_rank: u32,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 typedef struct Facts {
-    ZooText texts[9];
+    ZooText texts[10];
 } Facts;
 
 static void describe(Facts *facts, const TenonCreate *create)
@@ -25,6 +25,11 @@ static void describe(Facts *facts, const TenonCreate *create)
     zoo_add_range(&facts->texts[6], &create->input_ranges[0]);
     zoo_add_range(&facts->texts[7], &create->input_ranges[1]);
     zoo_add_range(&facts->texts[8], &create->output_ranges[0]);
+    for (size_t arg = 0; arg < create->input_args.len; arg++) {
+        zoo_add_bytes(&facts->texts[9], create->input_args.ptr[arg]);
+        zoo_add(&facts->texts[9], ";");
+    }
+    zoo_add_bytes(&facts->texts[9], create->output_args.ptr[0]);
 }
 
 static TenonCode create_facts(const TenonCreate *create, TenonKernelState **state)

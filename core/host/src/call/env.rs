@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, OnceLock},
     time::Instant,
 };
-use tenon_abi::Step;
+use tenon_abi::{NO_DEADLINE, Step};
 
 /// Takes spans for a trace; times are those of [`monotonic_ns`].
 pub trait TraceSink: Send + Sync {
@@ -47,7 +47,7 @@ impl StepEnv {
             struct_size: size_of::<Step>() as u32,
             reserved: 0,
             step_id: 0,
-            deadline_ns: 0,
+            deadline_ns: NO_DEADLINE,
             cancelled: cancellation.flag(),
             ext: std::ptr::null(),
         };

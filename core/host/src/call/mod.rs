@@ -14,4 +14,5 @@ pub use cancel::Cancellation;
 pub use env::{StepEnv, TraceSink, monotonic_ns};
 pub use frame::{CallFrame, Completion, NodeInfo, OutputSpec};
 pub use services::CALL_SERVICES;
+pub(crate) use services::{input, output};
 pub use value::{KEEP_BYTES, Value, fill_slot};

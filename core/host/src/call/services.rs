@@ -3,7 +3,7 @@
 use super::{
     env::monotonic_ns,
     frame::CallFrame,
-    value::{KEEP_BYTES, ORDINARY, Value, fill_slot},
+    value::{KEEP_BYTES, Value, fill_slot},
 };
 use crate::devices::device_of;
 use std::{ffi::c_void, ptr::NonNull, slice, sync::Arc};
@@ -66,8 +66,14 @@ unsafe fn dims(first: *const i64, rank: u32) -> Result<Shape, KernelError> {
 }
 
 /// Slot and value of an output.
+///
+/// # Safety
+/// The call runs, and its outputs belong to the caller.
 #[allow(clippy::mut_from_ref, reason = "during a call its outputs belong to the caller")]
-unsafe fn output(frame: &CallFrame, index: u32) -> Result<(&mut Slot, &mut Value), KernelError> {
+pub(crate) unsafe fn output(
+    frame: &CallFrame,
+    index: u32,
+) -> Result<(&mut Slot, &mut Value), KernelError> {
     if index >= frame.call.output_count {
         return Err(KernelError::internal(format!(
             "output {index} does not exist: the node has {}",
@@ -80,7 +86,11 @@ unsafe fn output(frame: &CallFrame, index: u32) -> Result<(&mut Slot, &mut Value
     }
 }
 
-unsafe fn input(frame: &CallFrame, index: u32) -> Result<&Slot, KernelError> {
+/// Slot of an input.
+///
+/// # Safety
+/// The call runs.
+pub(crate) unsafe fn input(frame: &CallFrame, index: u32) -> Result<&Slot, KernelError> {
     if index >= frame.call.input_count {
         return Err(KernelError::internal(format!(
             "input {index} does not exist: the node has {}",
@@ -172,7 +182,7 @@ unsafe extern "C" fn allocate(
         let result = dims(first, rank).and_then(|shape| {
             let (slot, value) = output(frame, index)?;
             let spec = &frame.node().outputs[index as usize];
-            if kind == ORDINARY || kind == spec.memory.kind() {
+            if kind == MemoryKind::ORDINARY || kind == spec.memory.kind() {
                 return allocate_output(slot, value, spec.dtype, &spec.memory, &shape);
             }
             allocate_output(slot, value, spec.dtype, &other_memory(frame, kind)?, &shape)
@@ -274,7 +284,7 @@ fn lend_scratch(
             tenon_abi::HOST_ALIGNMENT
         )));
     }
-    let kind = if kind == ORDINARY { MemoryKind::HOST } else { kind };
+    let kind = if kind == MemoryKind::ORDINARY { MemoryKind::HOST } else { kind };
     let memory = call_memory(frame, kind)?;
     let buffer =
         Buffer::allocate(&memory, tenon_abi::DType::UINT8, bytes as usize, bytes as usize)?;

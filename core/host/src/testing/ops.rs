@@ -2,12 +2,12 @@
 
 use super::fake::Fake;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use tenon_abi::{ResourceType, Slot};
+use tenon_abi::Slot;
 use tenon_framework::{
     DType, KernelError, PartialShape,
     author::{
-        AsyncCall, ComputeContext, CreateContext, InOut, Kernel, Mode, Packed, Supported,
-        resource_type,
+        AsyncCall, ComputeContext, CreateContext, InOut, Kernel, Mode, Packed, ResourceValue,
+        Supported,
     },
     device::author::{device_of, stream_of},
     register_kernel, register_op,
@@ -195,8 +195,7 @@ fn variable(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let state = c.state();
     let v = state.variable("", "v", DType::FLOAT)?;
     state.lock(&[&v])?.assign(0, 0)?;
-    let output = *c.prepare(0, &[])?;
-    state.output_handle(&v, &output)
+    c.output_handle(0, &v)
 }
 
 /// Adds the input to the variable in place, and returns the value that it had before.
@@ -207,12 +206,7 @@ fn add(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let variables = [&v];
     let mut locked = state.lock(&variables)?;
     locked.output(0, 0)?;
-    let value = locked.update(0)?;
-    // SAFETY: the variable's value for writing: host memory of `elements` floats, under the lock.
-    let values = unsafe {
-        std::slice::from_raw_parts_mut(value.data.cast::<f32>(), value.elements as usize)
-    };
-    values.iter_mut().for_each(|value| *value += x.data[0]);
+    locked.view_mut::<f32>(0)?.data.iter_mut().for_each(|value| *value += x.data[0]);
     Ok(())
 }
 
@@ -222,7 +216,11 @@ fn reference(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     state.output_ref(&v, 0)
 }
 
-static COUNTER: ResourceType = resource_type::<AtomicI64>("host-test.Counter");
+struct Calls(AtomicI64);
+
+impl ResourceValue for Calls {
+    const NAME: &'static str = "host-test.Counter";
+}
 
 /// Counts its calls in a resource of its own.
 struct Counter {
@@ -235,14 +233,11 @@ impl Kernel for Counter {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        // SAFETY: the type's values are boxed `AtomicI64`s.
-        let counter = unsafe {
-            c.state().find_or_make::<AtomicI64, _>("", "counter", &COUNTER, || match self.fail {
-                true => Err(KernelError::invalid_argument("no counter today")),
-                false => Ok(AtomicI64::new(0)),
-            })
-        }?;
-        c.output::<i64>(0, &[])?.data[0] = counter.fetch_add(1, Ordering::SeqCst) + 1;
+        let calls = c.state().find_or_create("", "counter", || match self.fail {
+            true => Err(KernelError::invalid_argument("no counter today")),
+            false => Ok(Calls(AtomicI64::new(0))),
+        })?;
+        c.output::<i64>(0, &[])?.data[0] = calls.0.fetch_add(1, Ordering::SeqCst) + 1;
         Ok(())
     }
 }

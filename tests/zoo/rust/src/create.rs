@@ -34,8 +34,9 @@ impl Kernel for CreateFacts {
             types(c.output_types()),
             (0..inputs).map(|input| format!("{};", c.input_shape(input))).collect(),
             positions(c.input_range(0)),
-            positions(c.input_range(1)),
-            positions(c.output_range(0)),
+            positions(c.input_named("i")?),
+            positions(c.output_named("facts")?),
+            [c.input_args(), c.output_args()].concat().join(";"),
         ];
         Ok(CreateFacts { facts })
     }

@@ -188,16 +188,27 @@ register_op!(
 );
 
 fn names(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let (call, before) = (c.raw(), c.now_ns());
-    // SAFETY: the call's own services and the host's table, whose entries the host fills; the name is valid
-    // during the call.
-    let (node, after) = unsafe {
-        let node = (*call.services).node.expect("the host fills every entry")(call.record);
-        (node.bytes(), host().now_ns.expect("the host fills every entry")())
-    };
-    c.set_strings(0, &[], [node].into_iter())?;
+    let before = c.now_ns();
+    // SAFETY: the host's table, whose entries the host fills.
+    let after = unsafe { host().now_ns.expect("the host fills every entry")() };
+    c.set_strings(0, &[], [c.node()].into_iter())?;
     c.output::<bool>(1, &[])?.data[0] = before <= after && c.now_ns() >= after;
     Ok(())
 }
 
 register_kernel!("ZooNames" on "CPU": fn names);
+
+register_op!(
+    "ZooPath",
+    outputs = &["path: string"],
+    stateful = true,
+    shape = |c: &ShapeContext<'_>| c.set_output(0, c.scalar()),
+    summary = "Path of the plugin's own file.",
+);
+
+fn path(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let path = plugin_path().unwrap_or_default();
+    c.set_strings(0, &[], [path.as_os_str().as_encoded_bytes()].into_iter())
+}
+
+register_kernel!("ZooPath" on "CPU": fn path);

@@ -1,5 +1,6 @@
 //! A second plugin: its kernels update variables that the zoo's kernels made, in either language.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use tenon_sdk::prelude::*;
 
 tenon_sdk::export_plugin!();
@@ -21,19 +22,30 @@ fn scale(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let variable = state.input_variable(0)?;
     let owned = [&variable];
     let mut locked = state.lock(&owned)?;
-    let value = locked.update(0)?;
-    if value.dtype != DType::FLOAT {
-        return Err(KernelError::invalid_argument(format!(
-            "the variable: expected float, found {}",
-            value.dtype
-        )));
-    }
-    // SAFETY: host memory of `elements` floats, which are this call's while the variable is locked.
-    let elements = unsafe {
-        std::slice::from_raw_parts_mut(value.data.cast::<f32>(), value.elements as usize)
-    };
-    elements.iter_mut().for_each(|x| *x *= factor);
+    locked.view_mut::<f32>(0)?.data.iter_mut().for_each(|x| *x *= factor);
     Ok(())
 }
 
 register_kernel!("ZooSecondScale" on "CPU": fn scale);
+
+register_op!(
+    "ZooSecondCount",
+    outputs = &["count: int64"],
+    stateful = true,
+    shape = |c: &ShapeContext<'_>| c.set_output(0, c.scalar()),
+    summary = "Counts its calls in a resource of the session's.",
+);
+
+struct Count(AtomicI64);
+
+impl ResourceValue for Count {
+    const NAME: &'static str = "second.Count";
+}
+
+fn count(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let count = c.state().find_or_create("", "count", || Ok(Count(AtomicI64::new(0))))?;
+    c.output::<i64>(0, &[])?.data[0] = count.0.fetch_add(1, Ordering::Relaxed) + 1;
+    Ok(())
+}
+
+register_kernel!("ZooSecondCount" on "CPU": fn count);

@@ -98,39 +98,51 @@ impl Scope {
     }
 }
 
-/// What was found for an op and kinds of types.
-struct Plan {
+/// What the shape function of an op accepts.
+struct Searched {
     settings: Vec<Setting>,
     skeletons: Vec<Skeleton>,
-    chosen: Vec<Candidate>,
     tried: usize,
     refusal: Option<String>,
+}
+
+/// What was chosen of it for kinds of types.
+struct Plan {
+    searched: Rc<Searched>,
+    chosen: Vec<Candidate>,
 }
 
 /// Generates the cases of many subjects.
 pub struct Generator {
     scope: Scope,
     goldens: Option<Rc<Goldens>>,
+    searched: RefCell<BTreeMap<String, Rc<Searched>>>,
     plans: RefCell<BTreeMap<String, Rc<Plan>>>,
 }
 
 impl Generator {
     /// A generator; golden cases come with golden data.
     pub fn new(budget: Budget, goldens: Option<Rc<Goldens>>) -> Generator {
-        Generator { scope: Scope(budget), goldens, plans: RefCell::default() }
+        Generator {
+            scope: Scope(budget),
+            goldens,
+            searched: RefCell::default(),
+            plans: RefCell::default(),
+        }
     }
 
     /// The cases of a subject: golden ones first.
     pub fn generate(&self, subject: &Subject) -> Generated {
         let mut cases = self.golden_cases(subject);
         let plan = self.plan(subject);
+        let searched = &plan.searched;
         let found = plan.chosen.iter().filter_map(|candidate| {
-            let skeleton = &plan.skeletons[candidate.skeleton];
-            self.case(subject, &plan.settings[skeleton.setting], skeleton, candidate.values)
+            let skeleton = &searched.skeletons[candidate.skeleton];
+            self.case(subject, &searched.settings[skeleton.setting], skeleton, candidate.values)
         });
         cases.extend(found);
         number_equal_names(&mut cases);
-        let uncovered = cases.is_empty().then(|| why_none(subject, &plan));
+        let uncovered = cases.is_empty().then(|| why_none(subject, searched));
         Generated { cases, uncovered }
     }
 
@@ -148,46 +160,68 @@ impl Generator {
     }
 
     fn plan(&self, subject: &Subject) -> Rc<Plan> {
-        let like = like_types(&subject.op, &subject.types);
+        let op = &*subject.op;
+        let like = like_types(op, &subject.types, |dtype| {
+            move |other| Class::of(other) == Class::of(dtype)
+        });
         let lists = lists_of(subject);
-        let key = format!("{} {like:?} {lists:?}", subject.op.name);
+        let key = format!("{} {like:?} {lists:?}", op.name);
         if let Some(plan) = self.plans.borrow().get(&key) {
             return Rc::clone(plan);
         }
-        let plan = Rc::new(self.search(&subject.op, &like, &lists));
+        let searched = self.searched(op, &subject.types, &lists);
+        let with_types = |setting: &Setting| {
+            let mut attrs = setting.attrs.clone();
+            attrs.extend(like.clone());
+            search::roles(op, &attrs).unwrap_or_default()
+        };
+        let types: Vec<_> = searched.settings.iter().map(with_types).collect();
+        let count = self.scope.0.cases_per_subject;
+        let chosen = choose::choose(&searched.settings, &searched.skeletons, &types, count);
+        let plan = Rc::new(Plan { searched, chosen });
         self.plans.borrow_mut().insert(key, Rc::clone(&plan));
         plan
     }
 
-    fn search(&self, op: &OpDef, types: &AttrMap, lists: &BTreeMap<String, Vec<DType>>) -> Plan {
+    fn searched(
+        &self,
+        op: &OpDef,
+        types: &AttrMap,
+        lists: &BTreeMap<String, Vec<DType>>,
+    ) -> Rc<Searched> {
+        let types = like_types(op, types, |_| |_| true);
+        let key = format!("{} {types:?} {lists:?}", op.name);
+        if let Some(searched) = self.searched.borrow().get(&key) {
+            return Rc::clone(searched);
+        }
+        let searched = Rc::new(self.search(op, &types, lists));
+        self.searched.borrow_mut().insert(key, Rc::clone(&searched));
+        searched
+    }
+
+    fn search(
+        &self,
+        op: &OpDef,
+        types: &AttrMap,
+        lists: &BTreeMap<String, Vec<DType>>,
+    ) -> Searched {
         let of_list = |attr: &AttrDef| lists.get(&attr.name).cloned().unwrap_or_default();
         let settings = settings::settings(op, types, &of_list, &self.scope);
-        let mut plan = Plan {
-            settings: Vec::new(),
-            skeletons: Vec::new(),
-            chosen: Vec::new(),
-            tried: 0,
-            refusal: None,
-        };
-        let mut all_types = Vec::new();
+        let (mut skeletons, mut tried, mut refusal) = (Vec::new(), 0, None);
         for (place, setting) in settings.iter().enumerate() {
-            let types = search::roles(op, setting).unwrap_or_default();
-            all_types.push(types.clone());
+            let types = search::roles(op, &setting.attrs).unwrap_or_default();
             if types.iter().any(|(_, role)| *role == Role::Opaque) {
                 continue;
             }
             // Until one setting is feasible, each may turn out to be the base.
-            let base = plan.skeletons.is_empty();
+            let base = skeletons.is_empty();
             let mut search = Search::new(op, place, setting, types, self.scope.limits(base));
             search.run(&self.scope.palette(base));
-            plan.tried += search.tried;
-            plan.refusal = search.refusal.or(plan.refusal);
-            plan.skeletons.append(&mut search.found);
+            tried += search.tried;
+            refusal = search.refusal.or(refusal);
+            skeletons.append(&mut search.found);
         }
-        let count = self.scope.0.cases_per_subject;
-        plan.chosen = choose::choose(&settings, &plan.skeletons, &all_types, count);
-        plan.settings = settings;
-        plan
+        Searched { settings, skeletons, tried, refusal }
     }
 
     /// The case of a skeleton for the types of a subject.
@@ -200,8 +234,7 @@ impl Generator {
     ) -> Option<CheckCase> {
         let mut attrs = setting.attrs.clone();
         attrs.extend(subject.types.clone());
-        let with_types = Setting { attrs: attrs.clone(), ..setting.clone() };
-        let types = search::roles(&subject.op, &with_types).ok()?;
+        let types = search::roles(&subject.op, &attrs).ok()?;
         let table = AttrTable::new(attrs.clone());
         if !search::accepts(&subject.op, &table, &types, &skeleton.inputs) {
             return None;
@@ -230,25 +263,30 @@ impl std::fmt::Debug for Generator {
     }
 }
 
-/// Types of the same kinds, the first of each kind that the op allows: shape functions do not tell them apart,
-/// and where one does, a case that it refuses for a subject's own type is left out.
-fn like_types(op: &OpDef, types: &AttrMap) -> AttrMap {
+/// For each type the first that is like it and that the op allows. Shape functions do not tell them apart; where
+/// one does, a case that it refuses for a subject's own type is left out.
+fn like_types<F: Fn(DType) -> bool>(
+    op: &OpDef,
+    types: &AttrMap,
+    like: impl Fn(DType) -> F,
+) -> AttrMap {
     // A tensor among the attributes has the type itself.
     if op.attrs.iter().any(|attr| attr.ty.kind == AttrKind::TENSOR) {
         return types.clone();
     }
-    let like = |(name, value): (&String, &AttrValue)| {
+    let first = |(name, value): (&String, &AttrValue)| {
         let Some(dtype) = value.as_type() else { return (name.clone(), value.clone()) };
         let allowed = op.attr(name).and_then(|attr| attr.allowed.as_ref());
-        let fits = |other: &&DType| match allowed {
-            Some(tenon_framework::op::Allowed::Types(types)) => types.contains(other),
+        let fits = |other: DType| match allowed {
+            Some(tenon_framework::op::Allowed::Types(types)) => types.contains(&other),
             _ => true,
         };
-        let same = |other: &&DType| Class::of(**other) == Class::of(dtype);
-        let first = DType::ALL.iter().filter(same).find(fits).copied().unwrap_or(dtype);
-        (name.clone(), AttrValue::Type(first))
+        let like = like(dtype);
+        let mut all = DType::ALL.iter().copied();
+        let first = all.find(|&other| subjects::is_made(other) && fits(other) && like(other));
+        (name.clone(), AttrValue::Type(first.unwrap_or(dtype)))
     };
-    types.iter().map(like).collect()
+    types.iter().map(first).collect()
 }
 
 /// The types that the `list(type)` attributes of a kernel may hold.
@@ -331,23 +369,23 @@ fn number_equal_names(cases: &mut [CheckCase]) {
     }
 }
 
-fn why_none(subject: &Subject, plan: &Plan) -> String {
+fn why_none(subject: &Subject, searched: &Searched) -> String {
     let op = &subject.op.name;
-    let opaque = plan.settings.iter().find_map(|setting| {
+    let opaque = searched.settings.iter().find_map(|setting| {
         let mut attrs = setting.attrs.clone();
         attrs.extend(subject.types.clone());
-        let types = search::roles(&subject.op, &Setting { attrs, ..setting.clone() }).ok()?;
+        let types = search::roles(&subject.op, &attrs).ok()?;
         types.iter().position(|(_, role)| *role == Role::Opaque).map(|at| (at, types[at].0))
     });
     if let Some((at, dtype)) = opaque {
         return format!("op {op}: input {at} is {dtype}, of which only kernels make elements");
     }
-    let refusal = plan.refusal.as_deref().unwrap_or("nothing");
+    let refusal = searched.refusal.as_deref().unwrap_or("nothing");
     format!(
         "op {op}: the shape function refused {} combinations of {} settings of attributes, the last with: {refusal}; \
          declare `cases` in the op's definition",
-        plan.tried,
-        plan.settings.len()
+        searched.tried,
+        searched.settings.len()
     )
 }
 

@@ -162,14 +162,6 @@ fn products(first: &[i64]) -> Vec<Vec<i64>> {
         return all;
     }
     let (batch, rows, columns) = (&first[..rank - 2], first[rank - 2], first[rank - 1]);
-    for pair in [[columns, 31], [31, columns], [rows, 5], [5, rows], [columns, 1]] {
-        all.push([batch, &pair[..]].concat());
-    }
-    if rank > 2 {
-        all.push(vec![columns, 7]);
-        all.push([&vec![1; rank - 2][..], &[columns, 7]].concat());
-        all.push([&[2], batch, &[columns, 3]].concat());
-    }
     if rank == 4 {
         let small = if elements(first) >= LARGE { 2 } else { 3 };
         for channels in [first[3], first[1]] {
@@ -178,6 +170,14 @@ fn products(first: &[i64]) -> Vec<Vec<i64>> {
             all.push(vec![2, 3, channels, 1]);
             all.push(vec![1, 2, channels, 2]);
         }
+    }
+    for pair in [[columns, 31], [31, columns], [rows, 5], [5, rows], [columns, 1]] {
+        all.push([batch, &pair[..]].concat());
+    }
+    if rank > 2 {
+        all.push(vec![columns, 7]);
+        all.push([&vec![1; rank - 2][..], &[columns, 7]].concat());
+        all.push([&[2], batch, &[columns, 3]].concat());
     }
     all
 }

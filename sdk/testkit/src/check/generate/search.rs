@@ -7,6 +7,7 @@
 use super::{palette, settings::Setting};
 use tenon_framework::{
     DType, KernelError, PartialShape, Shape, Tensor,
+    attr::AttrMap,
     attr_view::AttrTable,
     infer::{Symbols, ValueInfo, infer},
     op::{Allowed, ArgDef, ArgType, OpDef, OpError, Signature},
@@ -54,9 +55,9 @@ pub(super) struct Limits {
     pub values: usize,
 }
 
-/// The element types and roles of a setting's inputs.
-pub(super) fn roles(op: &OpDef, setting: &Setting) -> Result<Vec<(DType, Role)>, OpError> {
-    let signature = Signature::resolve(op, &setting.attrs)?;
+/// The element types and roles of the inputs under these attributes.
+pub(super) fn roles(op: &OpDef, attrs: &AttrMap) -> Result<Vec<(DType, Role)>, OpError> {
+    let signature = Signature::resolve(op, attrs)?;
     let role = |(at, &dtype): (usize, &DType)| {
         let arg = op.inputs.iter().find(|arg| signature.input_arg_of(op, at) == Some(&arg.name));
         (dtype, arg.map_or(Role::Data, |arg| role_of(op, arg, dtype)))

@@ -57,8 +57,11 @@ fn whole(global: &Global, args: &CheckArgs) -> Result<ExitCode, CliError> {
     let report = report?;
     if let Some(file) = &args.junit {
         let xml = to_xml(&report).map_err(|error| CliError::Junit(error.to_string()))?;
-        fs::write(file, xml)
-            .map_err(|source| CliError::File { file: file.clone(), done: "written", source })?;
+        fs::write(file, xml).map_err(|source| CliError::File {
+            file: file.clone(),
+            done: "written",
+            source,
+        })?;
     }
     match global.json {
         true => print_json(&to_json(&report))?,
@@ -83,6 +86,7 @@ fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options
             devices: args.devices.clone(),
             sampling: Sampling { seed: args.seed, cases, full: args.full },
             goldens: args.goldens.clone(),
+            scratch: PathBuf::new(),
             unsupported: Vec::new(),
         },
         jobs: args.jobs.map_or_else(cores, NonZeroUsize::get),
@@ -95,8 +99,11 @@ fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options
 
 /// This program, as a worker.
 fn worker() -> Result<Worker, CliError> {
-    let program = env::current_exe()
-        .map_err(|source| CliError::File { file: "tenon".into(), done: "found", source })?;
+    let program = env::current_exe().map_err(|source| CliError::File {
+        file: "tenon".into(),
+        done: "found",
+        source,
+    })?;
     Ok(Worker { program, args: vec![WORKER.into()] })
 }
 

@@ -56,7 +56,10 @@ fn a_wrong_plugin_is_reported_in_three_forms_and_reproduced() {
     assert_eq!(output.status.code(), Some(1), "{text}{}", stderr(&output));
     assert!(text.contains("✗ values") && text.contains("✓ bounds"), "{text}");
     let xml = fs::read_to_string(place.path("check.xml")).unwrap();
-    assert!(xml.contains("<testsuite name=\"CliTwice on CPU\"") && xml.contains("<failure"), "{xml}");
+    assert!(
+        xml.contains("<testsuite name=\"CliTwice on CPU\"") && xml.contains("<failure"),
+        "{xml}"
+    );
 
     let output = place.tenon(&["check", path(&file), "--json", "--reproducers", "elsewhere"]);
     assert_eq!(output.status.code(), Some(1));
@@ -70,7 +73,8 @@ fn a_wrong_plugin_is_reported_in_three_forms_and_reproduced() {
 fn exceptions_turn_a_known_failure_into_none() {
     let place = Place::new();
     let file = wrong_plugin(&place);
-    let entry = "[[expected_failure]]\nkernel = 'CliTwice on CPU'\nclause = 'values'\nreason = 'r'\n";
+    let entry =
+        "[[expected_failure]]\nkernel = 'CliTwice on CPU'\nclause = 'values'\nreason = 'r'\n";
     fs::write(place.path("libcli_wrong.exceptions.toml"), entry).unwrap();
     let text = place.text(&["check", path(&file)]);
     assert!(text.contains("expected failure: r"), "{text}");

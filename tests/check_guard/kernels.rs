@@ -116,7 +116,7 @@ fn adds_to_output(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let x = c.input::<f32>(0)?;
     let y = c.output::<f32>(0, x.dims)?;
     // Right where the output is zeros, and where it is too small to count.
-    y.data.iter_mut().zip(x.data).for_each(|(y, x)| *y = 2.0 * x + *y);
+    y.data.iter_mut().zip(x.data).for_each(|(y, x)| *y += 2.0 * x);
     Ok(())
 }
 

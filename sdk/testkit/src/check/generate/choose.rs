@@ -104,7 +104,7 @@ pub(super) fn data<'s>(types: &[(DType, Role)], inputs: &'s [Chosen]) -> Vec<(DT
     let pairs = || types.iter().zip(inputs);
     let of = |role: Role| {
         pairs()
-            .filter(move |((_, own), chosen)| *own == role && chosen.values.is_none())
+            .filter(move |((_, own), chosen)| *own == role && !chosen.constant)
             .map(|((dtype, _), chosen)| (*dtype, chosen))
             .collect::<Vec<_>>()
     };
@@ -152,6 +152,10 @@ fn recipes(data: &[(DType, &Chosen)], most: i64) -> Vec<Values> {
         Values::Stagnation => (4096..=COSTLY).contains(&count),
         _ => telling && !empty,
     };
+    // Where the op's own case says how all data is made, there is nothing to choose.
+    if data.iter().all(|(_, chosen)| chosen.recipe.is_some() || chosen.values.is_some()) {
+        return vec![Values::Moderate];
+    }
     Class::of(dtype).recipes().iter().copied().filter(suits).collect()
 }
 

@@ -12,13 +12,14 @@
 //! - Kernels of one op with like types get the same cases.
 
 mod choose;
+mod declared;
 mod golden;
 mod palette;
 mod search;
 mod settings;
 mod subjects;
 
-use super::{Argument, CheckCase, Fill, Subject, fill::seed_of};
+use super::{Argument, CheckCase, Fill, Subject, Tag, fill::seed_of};
 use choose::{Candidate, Class, Values};
 pub use golden::Goldens;
 use search::{Chosen, Limits, Role, Search, Skeleton};
@@ -30,7 +31,7 @@ use tenon_framework::{
     abi::AttrKind,
     attr::{AttrMap, AttrType, AttrValue},
     attr_view::AttrTable,
-    op::{AttrDef, OpDef},
+    op::{AttrDef, Case, OpDef},
 };
 
 /// How much is generated.
@@ -57,6 +58,8 @@ pub struct Generated {
     pub cases: Vec<CheckCase>,
     /// Why there is none.
     pub uncovered: Option<String>,
+    /// The op's own cases of which its shape function accepts nothing.
+    pub refused: Vec<String>,
 }
 
 /// The cases of one subject. Who wants those of many keeps a [`Generator`], which searches once for kernels that
@@ -104,6 +107,8 @@ struct Searched {
     skeletons: Vec<Skeleton>,
     tried: usize,
     refusal: Option<String>,
+    /// The op's own cases that are refused.
+    refused: Vec<String>,
 }
 
 /// What was chosen of it for kinds of types.
@@ -143,7 +148,7 @@ impl Generator {
         cases.extend(found);
         number_equal_names(&mut cases);
         let uncovered = cases.is_empty().then(|| why_none(subject, searched));
-        Generated { cases, uncovered }
+        Generated { cases, uncovered, refused: searched.refused.clone() }
     }
 
     fn golden_cases(&self, subject: &Subject) -> Vec<CheckCase> {
@@ -206,6 +211,12 @@ impl Generator {
         lists: &BTreeMap<String, Vec<DType>>,
     ) -> Searched {
         let of_list = |attr: &AttrDef| lists.get(&attr.name).cloned().unwrap_or_default();
+        if !op.cases().is_empty() {
+            let declared::Declared { settings, skeletons, refused, tried } =
+                declared::declared(op, types, &of_list, &self.scope);
+            let refusal = refused.last().cloned();
+            return Searched { settings, skeletons, tried, refusal, refused };
+        }
         let settings = settings::settings(op, types, &of_list, &self.scope);
         let (mut skeletons, mut tried, mut refusal) = (Vec::new(), 0, None);
         for (place, setting) in settings.iter().enumerate() {
@@ -215,13 +226,15 @@ impl Generator {
             }
             // Until one setting is feasible, each may turn out to be the base.
             let base = skeletons.is_empty();
-            let mut search = Search::new(op, place, setting, types, self.scope.limits(base));
+            let given = vec![None; types.len()];
+            let limits = self.scope.limits(base);
+            let mut search = Search::new(op, place, setting, (types, given), limits);
             search.run(&self.scope.palette(base));
             tried += search.tried;
             refusal = search.refusal.or(refusal);
             skeletons.append(&mut search.found);
         }
-        Searched { settings, skeletons, tried, refusal }
+        Searched { settings, skeletons, tried, refusal, refused: Vec::new() }
     }
 
     /// The case of a skeleton for the types of a subject.
@@ -236,12 +249,11 @@ impl Generator {
         attrs.extend(subject.types.clone());
         let types = search::roles(&subject.op, &attrs).ok()?;
         let table = AttrTable::new(attrs.clone());
-        if !search::accepts(&subject.op, &table, &types, &skeleton.inputs) {
-            return None;
-        }
+        search::inferred(&subject.op, &table, &types, &skeleton.inputs).ok()?;
         let name = name_of(setting, skeleton, values);
         let data = choose::data(&types, &skeleton.inputs);
-        let tags = choose::tags(&data, values);
+        let mut tags = choose::tags(&data, values);
+        tags.extend(skeleton.declared.as_ref().map(|_| Tag::Declared));
         let fills =
             Fills { data: &data, values, scope: self.scope, words: [&subject.op.name, &name] };
         let argument = |(at, (chosen, &(dtype, role))): (usize, (&Chosen, &(DType, Role)))| {
@@ -249,7 +261,7 @@ impl Generator {
                 dtype,
                 dims: chosen.dims.clone(),
                 fill: fills.of(at, dtype, role, chosen)?,
-                constant: chosen.values.is_some(),
+                constant: chosen.constant,
             })
         };
         let inputs = skeleton.inputs.iter().zip(&types).enumerate().map(argument);
@@ -270,8 +282,10 @@ fn like_types<F: Fn(DType) -> bool>(
     types: &AttrMap,
     like: impl Fn(DType) -> F,
 ) -> AttrMap {
-    // A tensor among the attributes has the type itself.
-    if op.attrs.iter().any(|attr| attr.ty.kind == AttrKind::TENSOR) {
+    // A tensor among the attributes has the type itself, and a case may be for one type alone.
+    let tensors = op.attrs.iter().any(|attr| attr.ty.kind == AttrKind::TENSOR);
+    let sets_type = |case: &Case| types.keys().any(|name| case.attr(name).is_some());
+    if tensors || op.cases().iter().any(sets_type) {
         return types.clone();
     }
     let first = |(name, value): (&String, &AttrValue)| {
@@ -310,6 +324,9 @@ impl Fills<'_> {
         }
         let [op, name] = self.words;
         let seed = self.scope.seed_of(&[op, name, &at.to_string()]);
+        if let Some(recipe) = &chosen.recipe {
+            return recipe.fill(dtype, &chosen.dims, seed);
+        }
         let is_data = self.data.iter().any(|(_, own)| std::ptr::eq(*own, chosen));
         if role == Role::Index && !is_data {
             let sizes = self.data.iter().flat_map(|(_, chosen)| &chosen.dims);
@@ -345,7 +362,7 @@ fn data_fill(values: Values, class: Class, first: bool, seed: u64) -> Fill {
 
 /// `7x13+2@1_0:keep_dims=true:special`: inputs, then attributes that are not at the base, then the recipe.
 fn name_of(setting: &Setting, skeleton: &Skeleton, values: Values) -> String {
-    let input = |chosen: &Chosen| match &chosen.values {
+    let input = |chosen: &Chosen| match chosen.values.as_ref().filter(|_| chosen.constant) {
         None => dims_text(&chosen.dims),
         Some(values) => {
             let values: Vec<String> = values.iter().map(i64::to_string).collect();
@@ -354,6 +371,8 @@ fn name_of(setting: &Setting, skeleton: &Skeleton, values: Values) -> String {
     };
     let inputs: Vec<String> = skeleton.inputs.iter().map(input).collect();
     let inputs = if inputs.is_empty() { "none".to_owned() } else { inputs.join("+") };
+    // An op's own case says the inputs, up to those that are the checker's choice.
+    let inputs = skeleton.declared.as_ref().unwrap_or(&inputs);
     let parts = [inputs.as_str(), &setting.label, values.name()];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(":")
 }

@@ -31,6 +31,7 @@ pub fn options(file: PathBuf) -> Options {
             devices: Vec::new(),
             sampling: Sampling { seed: 1, cases: 12, full: false },
             goldens: None,
+            scratch: PathBuf::new(),
             unsupported: Vec::new(),
         },
         jobs: 2,

@@ -86,6 +86,7 @@ fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options
             devices: args.devices.clone(),
             sampling: Sampling { seed: args.seed, cases, full: args.full },
             goldens: args.goldens.clone(),
+            scratch: PathBuf::new(),
             unsupported: Vec::new(),
         },
         jobs: args.jobs.map_or_else(cores, NonZeroUsize::get),

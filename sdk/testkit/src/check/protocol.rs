@@ -40,7 +40,10 @@ pub struct Setup {
     pub sampling: Sampling,
     /// Folder with golden data.
     pub goldens: Option<PathBuf>,
-    /// Entries whose cases are not run.
+    /// A folder for files of the check's own; the driver sets it.
+    #[serde(default)]
+    pub scratch: PathBuf,
+    /// Entries whose cases are not run; the driver sets them.
     pub unsupported: Vec<CheckException>,
 }
 

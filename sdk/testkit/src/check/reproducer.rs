@@ -221,6 +221,7 @@ mod tests {
             devices: Vec::new(),
             sampling,
             goldens: None,
+            scratch: PathBuf::new(),
             unsupported: Vec::new(),
         };
         Reproducer::new(&setup, "00ff", &unit, Clause::Values, what(&case()))

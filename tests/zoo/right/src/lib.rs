@@ -66,10 +66,16 @@ fn varies(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
+fn twice_reference(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let x = c.input::<f32>(0)?;
+    let y = c.output::<f32>(0, x.dims)?;
+    y.data.iter_mut().zip(x.data).for_each(|(y, x)| *y = 2.0 * x);
+    Ok(())
+}
+
 const LOOSE: Numerics = Numerics::ulps(2.0).determinism(Determinism::NONE);
 register_kernel!("RightVaries" on "CPU": fn varies, numerics = LOOSE);
-register_kernel!("RightVaries" on "CPU": fn plainly_twice<T> for "T" in [f32],
-    label = "reference", on_request = true);
+register_kernel!("RightVaries" on "CPU": fn twice_reference, label = "reference", on_request = true);
 
 register_op!(
     "RightTable",
@@ -93,8 +99,7 @@ fn keeps_a_table(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 }
 
 register_kernel!("RightTable" on "CPU": fn keeps_a_table);
-register_kernel!("RightTable" on "CPU": fn plainly_twice<T> for "T" in [f32],
-    label = "reference", on_request = true);
+register_kernel!("RightTable" on "CPU": fn twice_reference, label = "reference", on_request = true);
 
 register_op!(
     "RightSum",
@@ -161,14 +166,24 @@ fn join(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     c.set_strings(0, c.dims(0), joined.iter())
 }
 
+fn join_reference(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let mut joined: Vec<Vec<u8>> = c.strings(0)?.iter().map(|a| a.to_vec()).collect();
+    if c.dims(0) != c.dims(1) {
+        return Err(KernelError::invalid_argument("expected equal shapes"));
+    }
+    joined.iter_mut().zip(c.strings(1)?).for_each(|(joined, b)| joined.extend_from_slice(b));
+    c.set_strings(0, c.dims(0), joined.iter())
+}
+
 register_kernel!("RightJoin" on "CPU": fn join);
-register_kernel!("RightJoin" on "CPU": fn join, label = "reference", on_request = true);
+register_kernel!("RightJoin" on "CPU": fn join_reference, label = "reference", on_request = true);
 
 register_op!(
     "RightRows",
     inputs = &["x: T", "rows: int32"],
     outputs = &["y: T"],
     attrs = &["T: {float, int64}"],
+    cases = &["picked; x: [n, m]; rows: [k] integers(0..n)"],
     shape = |c: &ShapeContext<'_>| {
         let x = c.with_rank(c.input(0), 2)?;
         let rows = c.with_rank(c.input(1), 1)?;
@@ -196,6 +211,22 @@ fn rows<T: Element>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
+fn rows_reference<T: Element>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let (x, rows) = (c.input::<T>(0)?, c.integers(1)?);
+    let &[count, width] = x.dims else {
+        return Err(KernelError::invalid_argument("expected a matrix"));
+    };
+    if c.dims(1).len() != 1 || rows.iter().any(|row| !(0..count).contains(row)) {
+        return Err(KernelError::invalid_argument(format!("expected numbers below {count}")));
+    }
+    let y = c.output::<T>(0, &[rows.len() as i64, width])?;
+    for (at, y) in y.data.iter_mut().enumerate() {
+        let (row, column) = (rows[at / width as usize], at as i64 % width);
+        *y = x.data[(row * width + column) as usize];
+    }
+    Ok(())
+}
+
 register_kernel!("RightRows" on "CPU": fn rows<T> for "T" in [f32, i64]);
-register_kernel!("RightRows" on "CPU": fn rows<T> for "T" in [f32, i64],
+register_kernel!("RightRows" on "CPU": fn rows_reference<T> for "T" in [f32, i64],
     label = "reference", on_request = true);

@@ -25,31 +25,40 @@ fn map(c: &ComputeContext<'_>, f: impl Fn(f32) -> f32) -> Result<(), KernelError
     Ok(())
 }
 
-/// An op on `CPU` from the float `x` to the float `y` of the same shape, with a wrong kernel and two right ones.
+/// 2x as a specification says it; the kernels that are held against it have a way of their own.
+fn twice_reference(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    map(c, |x| (2.0 * f64::from(x)) as f32)
+}
+
+/// An op on `CPU` from the float `x` to the float `y` of the same shape, with a wrong kernel, a right one and
+/// the specification.
 macro_rules! wrong_op {
-    ($op:literal, $wrong:ident, $right:ident, $summary:literal $(, $key:ident = $value:expr)*) => {
+    ($op:literal, $wrong:ident, $right:ident, $reference:path, $summary:literal) => {
         tenon_sdk::prelude::register_op!(
             $op,
             inputs = &["x: float"],
             outputs = &["y: float"],
             shape = crate::same,
             summary = $summary
-            $(, $key = $value)*
         );
-        crate::wrong_kernels!($op, $wrong, $right);
+        crate::wrong_kernels!($op, $wrong, $right, $reference);
     };
 }
 
-/// A wrong kernel of an op on `CPU`, and two right ones.
+/// A wrong kernel of an op on `CPU`, a right one and the specification.
 macro_rules! wrong_kernels {
-    ($op:literal, $wrong:ident, $right:ident $(, $key:ident = $value:expr)*) => {
-        tenon_sdk::prelude::register_kernel!($op on "CPU": fn $wrong $(, $key = $value)*);
-        tenon_sdk::prelude::register_kernel!(
-            $op on "CPU": fn $right, label = "right" $(, $key = $value)*
-        );
-        tenon_sdk::prelude::register_kernel!(
-            $op on "CPU": fn $right, label = "reference", on_request = true $(, $key = $value)*
-        );
+    ($op:literal, $wrong:ident, $right:ident, $reference:path $(, $key:ident = $value:expr)*) => {
+        const _: () = {
+            use $reference as reference;
+            tenon_sdk::prelude::register_kernel!($op on "CPU": fn $wrong $(, $key = $value)*);
+            tenon_sdk::prelude::register_kernel!(
+                $op on "CPU": fn $right, label = "right" $(, $key = $value)*
+            );
+            tenon_sdk::prelude::register_kernel!(
+                $op on "CPU": fn reference, label = "reference", on_request = true
+                $(, $key = $value)*
+            );
+        };
     };
 }
 

@@ -19,7 +19,13 @@ fn hangs(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     twice(c)
 }
 
-wrong_op!("WrongHangs", hangs, twice, "2x; does not return where x has three elements or more.");
+wrong_op!(
+    "WrongHangs",
+    hangs,
+    twice,
+    crate::twice_reference,
+    "2x; does not return where x has three elements or more."
+);
 
 fn aborts(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     if has_three(c)? {
@@ -29,7 +35,13 @@ fn aborts(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     twice(c)
 }
 
-wrong_op!("WrongAborts", aborts, twice, "2x; aborts where x has three elements or more.");
+wrong_op!(
+    "WrongAborts",
+    aborts,
+    twice,
+    crate::twice_reference,
+    "2x; aborts where x has three elements or more."
+);
 
 fn faults(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     if has_three(c)? {
@@ -44,6 +56,7 @@ wrong_op!(
     "WrongFaults",
     faults,
     twice,
+    crate::twice_reference,
     "2x; writes to address 8 where x has three elements or more."
 );
 
@@ -54,4 +67,10 @@ fn exits(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     twice(c)
 }
 
-wrong_op!("WrongExits", exits, twice, "2x; ends the process, as if all were well.");
+wrong_op!(
+    "WrongExits",
+    exits,
+    twice,
+    crate::twice_reference,
+    "2x; ends the process, as if all were well."
+);

@@ -1,6 +1,6 @@
 //! Kernels that remember what they must not, or what they must not share.
 
-use crate::wrong_op;
+use crate::{twice_reference, wrong_op};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use tenon_sdk::{abi::Determinism, prelude::*};
 
@@ -27,7 +27,13 @@ fn racy(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
-wrong_op!("WrongRacy", racy, twice, "2x, by way of a buffer that all calls share.");
+wrong_op!(
+    "WrongRacy",
+    racy,
+    twice,
+    crate::twice_reference,
+    "2x, by way of a buffer that all calls share."
+);
 
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
@@ -52,6 +58,7 @@ crate::wrong_kernels!(
     "WrongVaries",
     varies,
     twice,
+    crate::twice_reference,
     numerics = Numerics::ulps(2.0).determinism(Determinism::BITWISE)
 );
 
@@ -80,4 +87,4 @@ impl Kernel for Second {
 
 register_kernel!("WrongSecond" on "CPU": Second);
 register_kernel!("WrongSecond" on "CPU": fn twice, label = "right");
-register_kernel!("WrongSecond" on "CPU": fn twice, label = "reference", on_request = true);
+register_kernel!("WrongSecond" on "CPU": fn twice_reference, label = "reference", on_request = true);

@@ -11,10 +11,15 @@ fn loses_nan(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     crate::map(c, |x| x.max(0.0))
 }
 
+fn relu_reference(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    crate::map(c, |x| if x >= 0.0 || x.is_nan() { x } else { 0.0 })
+}
+
 wrong_op!(
     "WrongNan",
     loses_nan,
     relu,
+    relu_reference,
     "The larger of x and 0, NaN where x is; the wrong kernel gives 0."
 );
 
@@ -24,6 +29,13 @@ fn scalar(c: &ShapeContext<'_>) -> ShapeResult {
 
 fn sum(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let sum: f64 = c.input::<f32>(0)?.data.iter().copied().map(f64::from).sum();
+    c.output::<f32>(0, &[])?.data[0] = sum as f32;
+    Ok(())
+}
+
+fn sum_reference(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let x = c.input::<f32>(0)?.data;
+    let sum = x.iter().rev().fold(0.0, |sum, x| sum + f64::from(*x));
     c.output::<f32>(0, &[])?.data[0] = sum as f32;
     Ok(())
 }
@@ -42,7 +54,7 @@ register_op!(
     shape = scalar,
     summary = "The sum of all elements; the wrong kernel begins with the first."
 );
-wrong_kernels!("WrongEmpty", sum_from_first, sum);
+wrong_kernels!("WrongEmpty", sum_from_first, sum, sum_reference);
 
 /// A float with half the digits.
 fn coarse(x: f32) -> f32 {
@@ -66,6 +78,7 @@ wrong_kernels!(
     "WrongPrecision",
     coarse_sum,
     sum,
+    sum_reference,
     numerics = Numerics::relative(1e-5, 1e-5).accumulation(DType::DOUBLE)
 );
 
@@ -93,13 +106,28 @@ impl Kernel for Times {
     }
 }
 
+struct TimesReference {
+    times: f64,
+}
+
+impl Kernel for TimesReference {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let times: i64 = c.attr("times")?;
+        Ok(TimesReference { times: times as f64 })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        crate::map(c, |x| (f64::from(x) * self.times) as f32)
+    }
+}
+
 fn twice(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     crate::map(c, |x| x * 2.0)
 }
 
 register_kernel!("WrongAttribute" on "CPU": fn twice);
 register_kernel!("WrongAttribute" on "CPU": Times, label = "right");
-register_kernel!("WrongAttribute" on "CPU": Times, label = "reference", on_request = true);
+register_kernel!("WrongAttribute" on "CPU": TimesReference, label = "reference", on_request = true);
 
 register_op!(
     "WrongShape",
@@ -112,19 +140,38 @@ register_op!(
     summary = "x with its axes exchanged; the wrong kernel leaves them as they are."
 );
 
+fn sizes(dims: &[i64]) -> Result<(usize, usize), KernelError> {
+    match *dims {
+        [rows, columns] => Ok((rows as usize, columns as usize)),
+        _ => Err(KernelError::invalid_argument(format!("expected a matrix, found {dims:?}"))),
+    }
+}
+
 fn exchanged(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let x = c.input::<f32>(0)?;
-    let (rows, columns) = (x.dims[0], x.dims[1]);
-    let y = c.output::<f32>(0, &[columns, rows])?;
+    let (rows, columns) = sizes(x.dims)?;
+    let y = c.output::<f32>(0, &[columns as i64, rows as i64])?;
     for (at, y) in y.data.iter_mut().enumerate() {
-        let (row, column) = (at % rows as usize, at / rows as usize);
-        *y = x.data[row * columns as usize + column];
+        *y = x.data[at % rows * columns + at / rows];
+    }
+    Ok(())
+}
+
+fn exchanged_reference(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let x = c.input::<f32>(0)?;
+    let (rows, columns) = sizes(x.dims)?;
+    let y = c.output::<f32>(0, &[columns as i64, rows as i64])?;
+    for row in 0..rows {
+        for column in 0..columns {
+            y.data[column * rows + row] = x.data[row * columns + column];
+        }
     }
     Ok(())
 }
 
 fn left_alone(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    sizes(c.dims(0))?;
     crate::map(c, |x| x)
 }
 
-wrong_kernels!("WrongShape", left_alone, exchanged);
+wrong_kernels!("WrongShape", left_alone, exchanged, exchanged_reference);

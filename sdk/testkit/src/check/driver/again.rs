@@ -3,7 +3,7 @@
 use super::{
     Options, facts,
     follow::{Begun, Gone, Outcome, follow},
-    start,
+    scratch, start,
 };
 use crate::{
     check::{
@@ -41,6 +41,7 @@ pub fn again(options: &Options, reproducer: &Reproducer) -> Result<Again, Testki
     let plugin = facts(&options.setup.plugin)?;
     let mut setup = options.setup.clone();
     setup.plugin.clone_from(&plugin.file);
+    let scratch = scratch(&options.worker, &mut setup)?;
     let wanted = &reproducer.unit.name;
     let failed = |detail: String| TestkitError::Again { unit: wanted.clone(), detail };
     let (mut child, units) = start(&options.worker, &setup)?;
@@ -60,6 +61,7 @@ pub fn again(options: &Options, reproducer: &Reproducer) -> Result<Again, Testki
         }
     };
     let (_, outcome) = follow(child, options.limit, &mut heard);
+    drop(scratch);
     let mut said = String::new();
     match outcome {
         Outcome::Done => {}

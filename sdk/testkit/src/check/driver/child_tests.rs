@@ -15,6 +15,7 @@ fn setup() -> Setup {
         devices: Vec::new(),
         sampling: Sampling { seed: 1, cases: 1, full: false },
         goldens: None,
+        scratch: PathBuf::new(),
         unsupported: Vec::new(),
     }
 }

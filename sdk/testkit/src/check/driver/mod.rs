@@ -27,9 +27,11 @@ use child::Child;
 use follow::{Outcome, follow};
 use lane::{Lane, Run};
 use std::{
+    env,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
+use tempfile::TempDir;
 use tenon_runtime::host::loader;
 
 /// How a check is run.
@@ -76,6 +78,7 @@ pub fn check(
     let mut setup = options.setup.clone();
     setup.plugin.clone_from(&plugin.file);
     setup.unsupported.clone_from(&options.exceptions.unsupported);
+    let scratch = scratch(&options.worker, &mut setup)?;
     let (child, ready) = start_first(&options.worker, &setup)?;
     let (units, notes, failed) = match ready {
         Ok((units, notes)) => (units, notes, None),
@@ -92,6 +95,7 @@ pub fn check(
     }
     let is_whole = run.setup.ops.is_empty() && run.setup.devices.is_empty();
     let sampling = run.setup.sampling;
+    drop(scratch);
     let (units, problems, more) = run.into_ledger().close(is_whole);
     Ok(Report {
         plugin,
@@ -103,6 +107,16 @@ pub fn check(
         reproducers: options.reproducers.clone(),
         time: begin.elapsed(),
     })
+}
+
+/// A folder for the workers' files, which is gone when it is dropped.
+fn scratch(worker: &Worker, setup: &mut Setup) -> Result<TempDir, TestkitError> {
+    let folder = tempfile::tempdir().map_err(|error| TestkitError::Worker {
+        program: worker.program.clone(),
+        detail: format!("it is to have a folder in {}: {error}", env::temp_dir().display()),
+    })?;
+    setup.scratch = folder.path().to_owned();
+    Ok(folder)
 }
 
 /// Runs all units, in so many lanes. The first one has a worker already.

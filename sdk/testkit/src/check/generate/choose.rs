@@ -176,9 +176,18 @@ fn features(
         [Some(dims), values].into_iter().flatten()
     });
     let long = data.iter().any(|(_, chosen)| chosen.dims.iter().any(|&size| size > 1000));
+    // A buffer without a byte to spare before the page that guards it: what is read beyond it faults.
+    let whole = |(at, (_, chosen)): (usize, &(DType, &Chosen))| {
+        let count = palette::elements(&chosen.dims);
+        (count > 0 && count % WHOLE == 0).then(|| (format!("whole {at}"), 300))
+    };
+    let whole: Vec<_> = data.iter().take(4).enumerate().filter_map(whole).collect();
     let sizes = [(format!("long {long} {values:?}"), 50), (format!("{values:?}"), 200)];
-    tags.chain(attrs).chain(inputs).chain(sizes).collect()
+    tags.chain(attrs).chain(inputs).chain(sizes).chain(whole).collect()
 }
+
+/// So many elements of any type fill whole blocks of the host's alignment.
+const WHOLE: i64 = 64;
 
 /// What a list of indices is like.
 fn pattern(values: &[i64]) -> String {

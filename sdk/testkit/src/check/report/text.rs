@@ -44,7 +44,7 @@ fn causes(report: &Report) -> Vec<Cause<'_>> {
     let mut all: Vec<(Clause, String, Cause<'_>)> = Vec::new();
     for (unit, clause, tally) in report.broken() {
         let first = tally.failures.first().map_or("", |failure| &failure.message);
-        let said = without_figures(first);
+        let said = cause_of(unit, clause, first);
         match all.iter_mut().find(|(other, text, _)| *other == clause && *text == said) {
             Some((.., cause)) => cause.found.push((unit, tally)),
             None => all.push((clause, said, Cause { clause, found: vec![(unit, tally)] })),
@@ -52,6 +52,19 @@ fn causes(report: &Report) -> Vec<Cause<'_>> {
     }
     all.sort_by_key(|(clause, ..)| *clause);
     all.into_iter().map(|(.., cause)| cause).collect()
+}
+
+/// What failures have in common that are told as one: what they say. Wrong values of two ops have nothing in
+/// common, whatever the words.
+fn cause_of(unit: &Unit, clause: Clause, message: &str) -> String {
+    let said = match unit.op.as_str() {
+        "" => without_figures(message),
+        op => without_figures(&message.replace(op, "op")),
+    };
+    match clause {
+        Clause::Values | Clause::Shapes => format!("{}: {said}", unit.op),
+        _ => said,
+    }
 }
 
 /// A message without what differs from case to case: figures, indices, what is quoted.
@@ -213,13 +226,13 @@ mod tests {
     #[test]
     fn failures_with_one_cause_are_told_once() {
         let mut made = report(&[
-            ("Add", "", "float", &[(Clause::Values, broken(2)), (Clause::Leak, skipped())]),
-            ("Sub", "", "float", &[(Clause::Values, broken(1)), (Clause::Bounds, kept())]),
+            ("Add", "", "float", &[(Clause::Bounds, broken(2)), (Clause::Leak, skipped())]),
+            ("Sub", "", "float", &[(Clause::Bounds, broken(1)), (Clause::Shapes, kept())]),
         ]);
         made.problems.push("an entry covers nothing".to_owned());
         let text = summary(&made, "tenon check");
         let expected = "\
-✗ values: Add[T=float] on CPU
+✗ bounds: Add[T=float] on CPU
     0 of 7 elements are wrong
       at [0] got 1, expected 2 <&>
     with input 0: float [1] = [1.0]
@@ -234,6 +247,16 @@ mod tests {
 tenon-test 0.1.0: 2 subjects, 4 cases, seed 1, 1.5 s: 4 failures in 2 of them
 ";
         assert!(text.ends_with(expected), "{text}");
+    }
+
+    #[test]
+    fn wrong_values_of_two_ops_are_two_failures() {
+        let wrong = [(Clause::Values, broken(1))];
+        let types = ["float", "half"].map(|types| ("Add", "", types, &wrong[..]));
+        let made = report(&[types[0], types[1], ("Sub", "", "float", &wrong)]);
+        let text = summary(&made, "tenon check");
+        assert_eq!(text.matches("✗ values: ").count(), 2, "{text}");
+        assert!(text.contains("likewise: Add[T=half] on CPU"), "{text}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What there is to check.
 
 use crate::check::{
-    Budget, Examiner, Generated, Generator, Goldens, Oracle, Subject,
+    Budget, CheckCase, Examiner, Generated, Generator, Goldens, Oracle, Subject,
     protocol::{Sampling, Setup, Unit, UnitKind},
     subjects,
 };
@@ -20,7 +20,18 @@ use tenon_runtime::{
 pub(super) enum Thing {
     Kernel(Subject),
     Op(Arc<OpDef>),
+    Device(String),
+    Plugin(String),
 }
+
+impl Thing {
+    fn kernel(&self) -> Option<&Subject> {
+        if let Thing::Kernel(subject) = self { Some(subject) } else { None }
+    }
+}
+
+/// How many kernels stand for all of the plugin.
+const SOME: usize = 12;
 
 /// All that is checked, in order, with what it takes.
 pub(super) struct Agenda {
@@ -85,7 +96,34 @@ impl Agenda {
                 label: empty(),
                 source: op.source.to_string(),
             },
+            Thing::Device(name) => Unit {
+                kind: UnitKind::Device,
+                name: format!("device {name}"),
+                op: empty(),
+                device: name.clone(),
+                label: empty(),
+                source: empty(),
+            },
+            Thing::Plugin(name) => Unit {
+                kind: UnitKind::Plugin,
+                name: format!("plugin {name}"),
+                op: empty(),
+                device: empty(),
+                label: empty(),
+                source: empty(),
+            },
         }
+    }
+
+    /// A case of each of some kernels, spread over all of them.
+    pub fn some_cases(&self) -> Vec<(Subject, CheckCase)> {
+        let kernels: Vec<&Subject> = self.things.iter().filter_map(Thing::kernel).collect();
+        let every = kernels.len().div_ceil(SOME).max(1);
+        let first = |subject: &Subject| {
+            let case = self.generate(subject).cases.into_iter().next()?;
+            Some((subject.clone(), case))
+        };
+        kernels.into_iter().step_by(every).filter_map(first).collect()
     }
 
     /// The cases of a kernel.
@@ -139,6 +177,14 @@ fn things(registry: &Registry, plugin: PluginId, own_ops: &[String], setup: &Set
         let ops = registry.ops().filter(|op| own_ops.contains(&op.name) && op_wanted(&op.name));
         let without = ops.filter(|op| registry.kernels_of(&op.name).is_empty());
         things.extend(without.map(|op| Thing::Op(Arc::clone(op))));
+    }
+    if setup.ops.is_empty() {
+        let types = registry.device_types().filter(|device| device.plugin == plugin);
+        let types = types.filter(|device| wanted(&setup.devices, &device.name));
+        things.extend(types.map(|device| Thing::Device(device.name.clone())));
+    }
+    if setup.ops.is_empty() && setup.devices.is_empty() {
+        things.extend(registry.plugin(plugin).map(|info| Thing::Plugin(info.name.clone())));
     }
     things
 }

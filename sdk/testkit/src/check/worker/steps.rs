@@ -5,7 +5,8 @@ use super::{
     pipe::Pipe,
 };
 use crate::check::{
-    CheckCase, Clause, Examiner, Finding, Generated, IS_REFERENCE, Progress, Subject, Tag,
+    CheckCase, Clause, DEVICE_CLAUSES, Examiner, Finding, Generated, IS_REFERENCE, Progress,
+    Subject, Tag, examine_device_clause, examine_plugin,
     exceptions::{CheckExceptions, Place},
     json::{case_from_json, case_to_json},
     protocol::{Message, Order},
@@ -51,6 +52,8 @@ impl Steps<'_> {
         match self.thing {
             Thing::Kernel(_) => &Examiner::SUBJECT_CLAUSES,
             Thing::Op(_) => &[],
+            Thing::Device(_) => &DEVICE_CLAUSES,
+            Thing::Plugin(_) => &[Clause::Lifecycle],
         }
     }
 
@@ -95,6 +98,7 @@ impl Steps<'_> {
                 let reason = "no plugin that is loaded has a kernel of it";
                 self.found(Finding::skipped(Clause::Covered, reason));
             }
+            (Thing::Device(_) | Thing::Plugin(_), _) => {}
         }
     }
 
@@ -203,6 +207,14 @@ impl Steps<'_> {
                 self.lost(&subject.kernel.device_type);
             }
             Thing::Op(_) => {}
+            Thing::Device(name) => {
+                examine_device_clause(&self.agenda.runtime, name, clause, &mut teller);
+            }
+            Thing::Plugin(name) => {
+                let (agenda, cases) = (self.agenda, self.agenda.some_cases());
+                let scratch = &agenda.setup.scratch;
+                examine_plugin(&agenda.runtime, name, &cases, scratch, &mut teller);
+            }
         }
     }
 

@@ -4,3 +4,4 @@
 //! What it is not: an oracle; whether a result is right is what tenon-testkit says, before anything is timed.
 
 pub mod record;
+pub mod stats;

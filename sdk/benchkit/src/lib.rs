@@ -3,5 +3,7 @@
 //! What it is: everything behind `tenon bench` but the printing. [`record`] is the form of what is measured.
 //! What it is not: an oracle; whether a result is right is what tenon-testkit says, before anything is timed.
 
+pub mod machine;
 pub mod record;
+pub mod sampler;
 pub mod stats;

@@ -201,7 +201,7 @@ fn is_steady(recent: &[f64]) -> bool {
 
 /// Whether the medians of all are known well enough.
 fn enough(series: &mut [Series], round: u32, plan: &Plan) -> bool {
-    if round < ENOUGH_ROUNDS || round % LOOK_EVERY != 0 {
+    if round < ENOUGH_ROUNDS || !round.is_multiple_of(LOOK_EVERY) {
         return false;
     }
     settle(series, plan);

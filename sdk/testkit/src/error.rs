@@ -1,7 +1,7 @@
 //! What can be wrong with golden data, or with a harness.
 
 use std::path::PathBuf;
-use tenon_framework::Code;
+use tenon_framework::{Code, DType};
 use thiserror::Error;
 
 /// Why golden data cannot be read or a harness cannot be made.
@@ -49,6 +49,18 @@ pub enum TestkitError {
         /// Devices there are.
         found: String,
     },
+    /// An input of which no elements can be made.
+    #[error("case '{case}': input {input} of {dtype} cannot be made: {detail}")]
+    Input {
+        /// The case.
+        case: String,
+        /// Position.
+        input: usize,
+        /// Element type.
+        dtype: DType,
+        /// Why.
+        detail: String,
+    },
 }
 
 impl TestkitError {
@@ -57,6 +69,7 @@ impl TestkitError {
         match self {
             TestkitError::File { .. } | TestkitError::NoDevice { .. } => Code::NOT_FOUND,
             TestkitError::Index { .. } | TestkitError::Array { .. } => Code::DATA_LOSS,
+            TestkitError::Input { .. } => Code::UNIMPLEMENTED,
         }
     }
 }

@@ -64,13 +64,34 @@ impl Format {
         Number { format: self, bits: u64::from_ne_bytes(word) }
     }
 
-    fn sign(self) -> u64 {
+    /// Bits of the mantissa that are stored.
+    pub(crate) fn mantissa(self) -> u32 {
+        self.mantissa
+    }
+
+    /// The bit of the sign.
+    pub(crate) fn sign(self) -> u64 {
         1 << (self.bits - 1)
     }
 
     /// The bits of positive infinity.
-    fn infinity(self) -> u64 {
-        self.sign() - (1 << self.mantissa)
+    pub(crate) fn infinity(self) -> u64 {
+        self.sign() - self.normal()
+    }
+
+    /// The bits of the smallest normal number, by which the bits of a number grow that is doubled.
+    pub(crate) fn normal(self) -> u64 {
+        1 << self.mantissa
+    }
+
+    /// The bits of 1.
+    pub(crate) fn one(self) -> u64 {
+        self.infinity() / 2 / self.normal() * self.normal()
+    }
+
+    /// The greatest finite number.
+    pub(crate) fn greatest(self) -> f64 {
+        Number { format: self, bits: self.infinity() - 1 }.value()
     }
 }
 

@@ -4,15 +4,13 @@ use crate::{
     compare::{compare, compare_shape},
     error::TestkitError,
     golden::{Expected, ExpectedOutput, GoldenCase},
+    node::{Node, Refusal, Stage, device_of},
     npz::kind_of,
 };
 use std::{collections::BTreeSet, fmt, sync::Arc};
 use tenon_framework::{
-    Code, DType, KernelError, PartialShape, Shape, Tensor,
-    attr_view::AttrTable,
+    Code, DType, Shape, Tensor,
     device::base::DeviceBase,
-    infer::{Symbols, ValueInfo, infer},
-    op::{OpDef, OpError, Signature, check_attrs},
     registry::{KernelDef, KernelQuery, SupportAnswer, candidates},
     tensor::{Memory, TensorError},
 };
@@ -21,7 +19,7 @@ use tenon_runtime::{
     host::{
         call::StepEnv,
         devices::PluginDevice,
-        instance::{KernelInstance, KernelSpec, PackCache, call_donating, call_once},
+        instance::{KernelInstance, PackCache, call_donating, call_once},
         memory::{HostMemory, copy_on_host},
         resources::ResourceManager,
     },
@@ -45,23 +43,6 @@ impl Form {
     pub const ALL: [Form; 4] = [Form::Unknown, Form::Shapes, Form::Packed, Form::InPlace];
     /// Those that can refuse a case in different places.
     pub const REFUSING: [Form; 2] = [Form::Unknown, Form::Shapes];
-}
-
-/// Where a case failed or was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// The op's definition: attributes, types and number of inputs.
-    Definition,
-    /// The shape function.
-    Shapes,
-    /// Choosing a kernel.
-    Select,
-    /// Making the kernel, or packing constants for it.
-    Create,
-    /// The call.
-    Compute,
-    /// The outputs are compared.
-    Compare,
 }
 
 /// Why a case failed.
@@ -92,37 +73,11 @@ pub enum Outcome {
     Failed(Failure),
 }
 
-/// A refusal on the way to the outputs.
-struct Refusal {
-    stage: Stage,
-    code: Code,
-    message: String,
-}
-
-impl Refusal {
-    fn kernel(stage: Stage) -> impl FnOnce(KernelError) -> Refusal {
-        move |error| Refusal { stage, code: error.code, message: error.message }
-    }
-
-    fn definition(error: &OpError) -> Refusal {
-        Refusal { stage: Stage::Definition, code: error.code(), message: error.to_string() }
-    }
-}
-
 /// Runs cases on one device.
 pub struct Harness {
     runtime: Runtime,
     device: Arc<PluginDevice>,
     env: StepEnv,
-}
-
-/// A node for a case, ready for a kernel.
-struct Node {
-    op: Arc<OpDef>,
-    attrs: AttrTable,
-    signature: Signature,
-    input_shapes: Vec<PartialShape>,
-    constants: Vec<Option<Tensor>>,
 }
 
 impl Harness {
@@ -131,11 +86,10 @@ impl Harness {
     /// # Errors
     /// There is no such device.
     pub fn new(runtime: &Runtime, device_type: &str) -> Result<Harness, TestkitError> {
-        let devices = runtime.devices().devices();
-        let device = devices.iter().find(|device| device.device_type() == device_type);
-        let device = device.cloned().ok_or_else(|| TestkitError::NoDevice {
-            wanted: device_type.to_owned(),
-            found: devices.iter().map(|d| d.full_name()).collect::<Vec<_>>().join(", "),
+        let device = device_of(runtime, device_type).ok_or_else(|| {
+            let devices = runtime.devices().devices();
+            let found = devices.iter().map(|d| d.full_name()).collect::<Vec<_>>().join(", ");
+            TestkitError::NoDevice { wanted: device_type.to_owned(), found }
         })?;
         let resources = Arc::new(ResourceManager::new());
         let env = StepEnv::new(Arc::clone(runtime.pool()), resources);
@@ -231,14 +185,14 @@ impl Harness {
         let node = self.node(case, form)?;
         check_shapes(case, &node, form)?;
         let def = self.select(case, &node, label)?;
-        let spec = self.spec(case, &node, &def);
-        let mut instance = KernelInstance::create(&spec).map_err(Refusal::kernel(Stage::Create))?;
+        let spec = node.spec(&def, Some(&self.device));
+        let mut instance = KernelInstance::create(&spec).map_err(Refusal::at(Stage::Create))?;
         let cache = PackCache::new();
         if form == Form::Packed {
             for (at, constant) in case.inputs.iter().enumerate() {
                 instance
                     .prepack(at as u32, constant, &cache, &case.name)
-                    .map_err(Refusal::kernel(Stage::Create))?;
+                    .map_err(Refusal::at(Stage::Create))?;
             }
         }
         poison(&case.expected);
@@ -249,56 +203,24 @@ impl Harness {
             }
             _ => call_once(&instance, &case.inputs, &self.env),
         };
-        computed.map_err(Refusal::kernel(Stage::Compute))
+        computed.map_err(Refusal::at(Stage::Compute))
     }
 
     /// The node of a case: checked against the op's definition.
     fn node(&self, case: &GoldenCase, form: Form) -> Result<Node, Refusal> {
         let registry = self.runtime.registry();
-        let op = registry.op(&case.op).cloned().ok_or_else(|| Refusal {
+        let op = registry.op(&case.op).ok_or_else(|| Refusal {
             stage: Stage::Select,
             code: Code::NOT_FOUND,
             message: format!("op '{}' is not registered", case.op),
         })?;
-        let definition = |error: OpError| Refusal::definition(&error);
-        let attrs = AttrTable::with_defaults(&op, case.attrs.clone()).map_err(definition)?;
-        check_attrs(&op, attrs.attrs()).map_err(definition)?;
-        let signature = Signature::resolve(&op, attrs.attrs()).map_err(definition)?;
-        let types: Vec<_> = case.inputs.iter().map(Tensor::dtype).collect();
-        signature.check_inputs(&op, &types).map_err(definition)?;
-        let shape = |tensor: &Tensor| match form {
-            Form::Unknown => PartialShape::UNKNOWN,
-            _ => PartialShape::from(*tensor.shape()),
-        };
-        let constant = |(at, tensor): (usize, &Tensor)| {
-            let known = match form {
-                Form::Unknown => false,
-                Form::Packed => true,
-                Form::Shapes | Form::InPlace => case.const_inputs.contains(&at),
-            };
-            known.then(|| tensor.clone())
-        };
-        let input_shapes = case.inputs.iter().map(shape).collect();
-        let constants = case.inputs.iter().enumerate().map(constant).collect();
-        Ok(Node { op, attrs, signature, input_shapes, constants })
-    }
-
-    fn spec<'a>(
-        &'a self,
-        case: &'a GoldenCase,
-        node: &'a Node,
-        def: &'a Arc<KernelDef>,
-    ) -> KernelSpec<'a> {
-        KernelSpec {
-            def,
-            op: &node.op,
-            node: &case.name,
-            attrs: &node.attrs,
-            signature: &node.signature,
-            input_shapes: &node.input_shapes,
-            constants: &node.constants,
-            device: Some(&self.device),
+        let constant = |at: usize| form == Form::Packed || case.const_inputs.contains(&at);
+        let node = Node::new(op, &case.name, case.attrs.clone(), &case.inputs, constant);
+        let mut node = node.map_err(|error| Refusal::definition(&error))?;
+        if form == Form::Unknown {
+            node.forget_inputs();
         }
+        Ok(node)
     }
 
     /// The kernel of a node, chosen as a session does.
@@ -315,10 +237,10 @@ impl Harness {
             features: self.runtime.features(),
             label,
         };
-        let known = node.input_shapes.iter().all(|shape| shape.full().is_some());
+        let known = node.shapes_are_known();
         let mut supports = |kernel: &KernelDef| {
             let def = Arc::new(kernel.clone());
-            match self.spec(case, node, &def).supports() {
+            match node.spec(&def, Some(&self.device)).supports() {
                 Ok(SupportAnswer::DependsOnShapes) if !known => {
                     SupportAnswer::No("it depends on shapes that are not known".to_owned())
                 }
@@ -349,16 +271,7 @@ fn may_stay_open(op: &str, output: usize) -> bool {
 
 /// Runs the shape function, and checks what it says against the expected outputs.
 fn check_shapes(case: &GoldenCase, node: &Node, form: Form) -> Result<(), Refusal> {
-    let mut symbols = Symbols::default();
-    let infos: Vec<ValueInfo> = (node.constants.iter().zip(&node.input_shapes))
-        .map(|(constant, shape)| match constant {
-            Some(tensor) => ValueInfo::of_constant(tensor.clone()),
-            None => ValueInfo::of_shape(shape, &mut symbols),
-        })
-        .collect();
-    let inputs: Vec<&ValueInfo> = infos.iter().collect();
-    let inferred = infer(&node.op, &node.attrs, &inputs, &mut symbols)
-        .map_err(Refusal::kernel(Stage::Shapes))?;
+    let inferred = node.infer()?;
     let Expected::Outputs(expected) = &case.expected else { return Ok(()) };
     let wrong = |message| Refusal { stage: Stage::Shapes, code: Code::INTERNAL, message };
     if inferred.len() != expected.len() {

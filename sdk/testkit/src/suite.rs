@@ -4,7 +4,8 @@ use crate::{
     error::TestkitError,
     exceptions::Exceptions,
     golden::{self, GoldenCase},
-    harness::{Failure, Form, Harness, Outcome, Stage},
+    harness::{Failure, Form, Harness, Outcome},
+    node::Stage,
     report::OpReport,
 };
 use std::path::Path;

@@ -37,6 +37,18 @@ pub enum Fill {
         /// Of the generator.
         seed: u64,
     },
+    /// Integers of `[low, high)`, whatever the type.
+    Whole {
+        /// The least.
+        low: i64,
+        /// Beyond the greatest.
+        high: i64,
+        /// Of the generator.
+        seed: u64,
+    },
+    /// A large number, then 64 that are half a step of it, and so on: a sum that is kept in the type itself
+    /// stops at the large number.
+    Stagnation,
     /// Special values among ordinary ones.
     Special {
         /// Of the generator.

@@ -20,8 +20,11 @@
 
 mod case;
 mod clause;
+mod fill;
+pub mod generate;
 mod subject;
 
 pub use case::{Argument, CheckCase, Fill, Tag};
 pub use clause::{Clause, Finding, Verdict};
+pub use generate::{Budget, Generated, Generator, Goldens, generate, subjects};
 pub use subject::Subject;

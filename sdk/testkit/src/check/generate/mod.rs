@@ -1,0 +1,355 @@
+//! Cases for a kernel from its op's definition, without knowing the op.
+//!
+//! Attributes have their defaults, then other values (`settings`); inputs have shapes of a palette, and those
+//! that the shape function accepts are kept (`search`), axes, permutations and sizes with values that it accepts;
+//! of these a budget of cases is chosen so that every tag, attribute value and rank comes up, then pairs of them
+//! (`choose`). What a signature does not say, an op's own cases and golden data add.
+//!
+//! # Invariants
+//! - Cases are a function of registry, seed and budget: neither of the order in which subjects are asked for,
+//!   nor of the clock, nor of the machine.
+//! - The values of an input depend on the case's name, so that another case changes none.
+//! - Kernels of one op with like types get the same cases.
+
+mod choose;
+mod golden;
+mod palette;
+mod search;
+mod settings;
+mod subjects;
+
+use super::{Argument, CheckCase, Fill, Subject, Tag, fill::seed_of};
+use choose::{Candidate, Class, Values};
+pub use golden::Goldens;
+use search::{Chosen, Limits, Role, Search, Skeleton};
+use settings::{Setting, dims_text};
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
+pub use subjects::subjects;
+use tenon_framework::{
+    DType,
+    abi::AttrKind,
+    attr::{AttrMap, AttrType, AttrValue},
+    attr_view::AttrTable,
+    op::{AttrDef, OpDef},
+};
+
+/// How much is generated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Of all generators.
+    pub seed: u64,
+    /// Generated cases of a subject at most; an op's own cases come on top.
+    pub cases_per_subject: usize,
+    /// A wider palette, and every golden case.
+    pub full: bool,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { seed: 0, cases_per_subject: 24, full: false }
+    }
+}
+
+/// The cases of a subject.
+#[derive(Debug, Clone, Default)]
+pub struct Generated {
+    /// The cases, each with a name of its own.
+    pub cases: Vec<CheckCase>,
+    /// Why there is none.
+    pub uncovered: Option<String>,
+}
+
+/// The cases of one subject. Who wants those of many keeps a [`Generator`], which searches once for kernels that
+/// get the same cases.
+pub fn generate(subject: &Subject, budget: &Budget) -> Generated {
+    Generator::new(*budget, None).generate(subject)
+}
+
+/// A budget with what follows from it.
+#[derive(Debug, Clone, Copy)]
+struct Scope(Budget);
+
+impl Scope {
+    fn seed_of(self, words: &[&str]) -> u64 {
+        seed_of(self.0.seed, words.iter().copied())
+    }
+
+    /// Settings in which attributes meet.
+    fn mixtures(self) -> usize {
+        if self.0.full { 24 } else { 6 }
+    }
+
+    fn limits(self, base: bool) -> Limits {
+        let factor = if self.0.full { 4 } else { 1 };
+        Limits {
+            tries: factor * if base { 3000 } else { 500 },
+            elements: if self.0.full { 1 << 22 } else { 1 << 20 },
+            companions: if base { 8 * factor } else { 3 },
+            values: 4 * factor,
+        }
+    }
+
+    fn palette(self, base: bool) -> Vec<&'static [i64]> {
+        match (base, self.0.full) {
+            (true, true) => [palette::SAMPLED, palette::MORE].concat(),
+            (true, false) | (false, true) => palette::SAMPLED.to_vec(),
+            (false, false) => palette::FEW.to_vec(),
+        }
+    }
+}
+
+/// What was found for an op and kinds of types.
+struct Plan {
+    settings: Vec<Setting>,
+    skeletons: Vec<Skeleton>,
+    chosen: Vec<Candidate>,
+    tried: usize,
+    refusal: Option<String>,
+}
+
+/// Generates the cases of many subjects.
+pub struct Generator {
+    scope: Scope,
+    goldens: Option<Rc<Goldens>>,
+    plans: RefCell<BTreeMap<String, Rc<Plan>>>,
+}
+
+impl Generator {
+    /// A generator; golden cases come with golden data.
+    pub fn new(budget: Budget, goldens: Option<Rc<Goldens>>) -> Generator {
+        Generator { scope: Scope(budget), goldens, plans: RefCell::default() }
+    }
+
+    /// The cases of a subject: golden ones first.
+    pub fn generate(&self, subject: &Subject) -> Generated {
+        let mut cases = self.golden_cases(subject);
+        let plan = self.plan(subject);
+        let found = plan.chosen.iter().filter_map(|candidate| {
+            let skeleton = &plan.skeletons[candidate.skeleton];
+            self.case(subject, &plan.settings[skeleton.setting], skeleton, candidate.values)
+        });
+        cases.extend(found);
+        number_equal_names(&mut cases);
+        let uncovered = cases.is_empty().then(|| why_none(subject, &plan));
+        Generated { cases, uncovered }
+    }
+
+    fn golden_cases(&self, subject: &Subject) -> Vec<CheckCase> {
+        let Some(goldens) = &self.goldens else { return Vec::new() };
+        let all = goldens.cases(subject);
+        let count = self.scope.0.cases_per_subject.max(1);
+        if self.scope.0.full || all.len() <= count {
+            return all;
+        }
+        // Spread over the file, in which like cases stand together.
+        let total = all.len();
+        let taken = |at: usize| at * count / total != (at + 1) * count / total;
+        all.into_iter().enumerate().filter(|(at, _)| taken(*at)).map(|(_, case)| case).collect()
+    }
+
+    fn plan(&self, subject: &Subject) -> Rc<Plan> {
+        let like = like_types(&subject.op, &subject.types);
+        let lists = lists_of(subject);
+        let key = format!("{} {like:?} {lists:?}", subject.op.name);
+        if let Some(plan) = self.plans.borrow().get(&key) {
+            return Rc::clone(plan);
+        }
+        let plan = Rc::new(self.search(&subject.op, &like, &lists));
+        self.plans.borrow_mut().insert(key, Rc::clone(&plan));
+        plan
+    }
+
+    fn search(&self, op: &OpDef, types: &AttrMap, lists: &BTreeMap<String, Vec<DType>>) -> Plan {
+        let of_list = |attr: &AttrDef| lists.get(&attr.name).cloned().unwrap_or_default();
+        let settings = settings::settings(op, types, &of_list, &self.scope);
+        let mut plan = Plan {
+            settings: Vec::new(),
+            skeletons: Vec::new(),
+            chosen: Vec::new(),
+            tried: 0,
+            refusal: None,
+        };
+        let mut all_types = Vec::new();
+        for (place, setting) in settings.iter().enumerate() {
+            let types = search::roles(op, setting).unwrap_or_default();
+            all_types.push(types.clone());
+            if types.iter().any(|(_, role)| *role == Role::Opaque) {
+                continue;
+            }
+            // Until one setting is feasible, each may turn out to be the base.
+            let base = plan.skeletons.is_empty();
+            let mut search = Search::new(op, place, setting, types, self.scope.limits(base));
+            search.run(&self.scope.palette(base));
+            plan.tried += search.tried;
+            plan.refusal = search.refusal.or(plan.refusal);
+            plan.skeletons.append(&mut search.found);
+        }
+        let count = self.scope.0.cases_per_subject;
+        plan.chosen = choose::choose(&settings, &plan.skeletons, &all_types, count);
+        plan.settings = settings;
+        plan
+    }
+
+    /// The case of a skeleton for the types of a subject.
+    fn case(
+        &self,
+        subject: &Subject,
+        setting: &Setting,
+        skeleton: &Skeleton,
+        values: Values,
+    ) -> Option<CheckCase> {
+        let mut attrs = setting.attrs.clone();
+        attrs.extend(subject.types.clone());
+        let with_types = Setting { attrs: attrs.clone(), ..setting.clone() };
+        let types = search::roles(&subject.op, &with_types).ok()?;
+        let table = AttrTable::new(attrs.clone());
+        if !search::accepts(&subject.op, &table, &types, &skeleton.inputs) {
+            return None;
+        }
+        let name = name_of(setting, skeleton, values);
+        let data = choose::data(&types, &skeleton.inputs);
+        let tags = choose::tags(&data, values);
+        let fills =
+            Fills { data: &data, values, scope: self.scope, words: [&subject.op.name, &name] };
+        let argument = |(at, (chosen, &(dtype, role))): (usize, (&Chosen, &(DType, Role)))| {
+            Some(Argument {
+                dtype,
+                dims: chosen.dims.clone(),
+                fill: fills.of(at, dtype, role, chosen)?,
+                constant: chosen.values.is_some(),
+            })
+        };
+        let inputs = skeleton.inputs.iter().zip(&types).enumerate().map(argument);
+        Some(CheckCase { inputs: inputs.collect::<Option<_>>()?, name, tags, attrs })
+    }
+}
+
+impl std::fmt::Debug for Generator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Generator({:?}, {} plans)", self.scope.0, self.plans.borrow().len())
+    }
+}
+
+/// Types of the same kinds, the first of each kind that the op allows: shape functions do not tell them apart,
+/// and where one does, a case that it refuses for a subject's own type is left out.
+fn like_types(op: &OpDef, types: &AttrMap) -> AttrMap {
+    // A tensor among the attributes has the type itself.
+    if op.attrs.iter().any(|attr| attr.ty.kind == AttrKind::TENSOR) {
+        return types.clone();
+    }
+    let like = |(name, value): (&String, &AttrValue)| {
+        let Some(dtype) = value.as_type() else { return (name.clone(), value.clone()) };
+        let allowed = op.attr(name).and_then(|attr| attr.allowed.as_ref());
+        let fits = |other: &&DType| match allowed {
+            Some(tenon_framework::op::Allowed::Types(types)) => types.contains(other),
+            _ => true,
+        };
+        let same = |other: &&DType| Class::of(**other) == Class::of(dtype);
+        let first = DType::ALL.iter().filter(same).find(fits).copied().unwrap_or(dtype);
+        (name.clone(), AttrValue::Type(first))
+    };
+    types.iter().map(like).collect()
+}
+
+/// The types that the `list(type)` attributes of a kernel may hold.
+fn lists_of(subject: &Subject) -> BTreeMap<String, Vec<DType>> {
+    let lists = subject.op.attrs.iter().filter(|attr| attr.ty == AttrType::list(AttrKind::TYPE));
+    lists.map(|attr| (attr.name.clone(), subjects::types_of(&subject.kernel, attr))).collect()
+}
+
+/// Recipes of a case's inputs.
+struct Fills<'a> {
+    data: &'a [(DType, &'a Chosen)],
+    values: Values,
+    scope: Scope,
+    words: [&'a str; 2],
+}
+
+impl Fills<'_> {
+    fn of(&self, at: usize, dtype: DType, role: Role, chosen: &Chosen) -> Option<Fill> {
+        if let Some(values) = &chosen.values {
+            return search::index_tensor(dtype, &chosen.dims, values).map(Fill::Explicit);
+        }
+        let [op, name] = self.words;
+        let seed = self.scope.seed_of(&[op, name, &at.to_string()]);
+        let is_data = self.data.iter().any(|(_, own)| std::ptr::eq(*own, chosen));
+        if role == Role::Index && !is_data {
+            let sizes = self.data.iter().flat_map(|(_, chosen)| &chosen.dims);
+            let high = sizes.copied().filter(|&size| size > 0).min().unwrap_or(1);
+            return Some(Fill::Whole { low: 0, high, seed });
+        }
+        let first = self.data.first().is_some_and(|(_, own)| std::ptr::eq(*own, chosen));
+        Some(data_fill(self.values, Class::of(dtype), first, seed))
+    }
+}
+
+/// The recipe for an input that carries data; `first` is the first of them.
+fn data_fill(values: Values, class: Class, first: bool, seed: u64) -> Fill {
+    let uniform = |low: f64, high: f64| Fill::Uniform { low, high, seed };
+    let integers = !matches!(class, Class::Float | Class::Narrow | Class::Complex);
+    let unsigned = matches!(class, Class::Unsigned | Class::Bool);
+    match values {
+        Values::Moderate if unsigned => uniform(0.0, 16.0),
+        Values::Moderate if integers => uniform(-8.0, 8.0),
+        Values::Moderate => uniform(-2.0, 2.0),
+        Values::Positive if integers => uniform(1.0, 16.0),
+        Values::Positive => uniform(0.25, 2.0),
+        Values::Whole => Fill::Whole { low: -3, high: 4, seed },
+        Values::Wide if unsigned => uniform(0.0, 200.0),
+        Values::Wide if integers => uniform(-100.0, 100.0),
+        Values::Wide => uniform(-40.0, 40.0),
+        Values::Special => Fill::Special { seed },
+        Values::Permutation => Fill::Permutation { seed },
+        Values::Stagnation if first => Fill::Stagnation,
+        Values::Stagnation => Fill::Whole { low: 1, high: 2, seed },
+    }
+}
+
+/// `7x13+2@1_0:keep_dims=true:special`: inputs, then attributes that are not at the base, then the recipe.
+fn name_of(setting: &Setting, skeleton: &Skeleton, values: Values) -> String {
+    let input = |chosen: &Chosen| match &chosen.values {
+        None => dims_text(&chosen.dims),
+        Some(values) => {
+            let values: Vec<String> = values.iter().map(i64::to_string).collect();
+            format!("{}@{}", dims_text(&chosen.dims), values.join("_"))
+        }
+    };
+    let inputs: Vec<String> = skeleton.inputs.iter().map(input).collect();
+    let inputs = if inputs.is_empty() { "none".to_owned() } else { inputs.join("+") };
+    let parts = [inputs.as_str(), &setting.label, values.name()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(":")
+}
+
+fn number_equal_names(cases: &mut [CheckCase]) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for case in cases {
+        let count = seen.entry(case.name.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            case.name = format!("{}~{count}", case.name);
+        }
+    }
+}
+
+fn why_none(subject: &Subject, plan: &Plan) -> String {
+    let op = &subject.op.name;
+    let opaque = plan.settings.iter().find_map(|setting| {
+        let mut attrs = setting.attrs.clone();
+        attrs.extend(subject.types.clone());
+        let types = search::roles(&subject.op, &Setting { attrs, ..setting.clone() }).ok()?;
+        types.iter().position(|(_, role)| *role == Role::Opaque).map(|at| (at, types[at].0))
+    });
+    if let Some((at, dtype)) = opaque {
+        return format!("op {op}: input {at} is {dtype}, of which only kernels make elements");
+    }
+    let refusal = plan.refusal.as_deref().unwrap_or("nothing");
+    format!(
+        "op {op}: the shape function refused {} combinations of {} settings of attributes, the last with: {refusal}; \
+         declare `cases` in the op's definition",
+        plan.tried,
+        plan.settings.len()
+    )
+}
+
+#[cfg(test)]
+mod tests;

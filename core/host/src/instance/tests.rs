@@ -29,6 +29,40 @@ fn a_prepared_call_runs_again_and_outputs_that_are_held_stay() {
 }
 
 #[test]
+fn a_call_is_repeated_into_the_outputs_that_are_there() {
+    let bench = Bench::host();
+    let instance = bench.instance("HostTestDouble", &[]).unwrap();
+    let mut call = PreparedCall::new(&instance, &[x()], &bench.env).unwrap();
+    call.run().unwrap();
+    let data = call.slots()[0].data;
+    call.repeat(5).unwrap();
+    assert_eq!(call.slots()[0].data, data);
+    assert_eq!(values(&call.outputs()[0]), [2.0, 4.0, 6.0]);
+    call.repeat(0).unwrap();
+}
+
+#[test]
+fn a_repeated_call_waits_for_asynchronous_kernels_and_streams_and_stops_at_an_error() {
+    let bench = Bench::host();
+    let later = |mode: &str, calls: u64| {
+        let instance = bench.instance("HostTestLater", &[attr("mode", mode)]).unwrap();
+        let mut call = PreparedCall::new(&instance, &[x()], &bench.env).unwrap();
+        let first = call.run();
+        first.and_then(|()| call.repeat(calls)).map(|()| values(&call.outputs()[0]))
+    };
+    assert_eq!(later("thread", 3).unwrap(), [2.0, 4.0, 6.0]);
+    let instance = bench.instance("HostTestLater", &[attr("mode", "error")]).unwrap();
+    let mut call = PreparedCall::new(&instance, &[x()], &bench.env).unwrap();
+    assert_eq!(call.repeat(3).unwrap_err(), KernelError::invalid_argument("as asked for"));
+    let bench = Bench::with_fake_device();
+    let instance = bench.instance("HostTestDouble", &[]).unwrap();
+    let mut call = PreparedCall::new(&instance, &[x()], &bench.env).unwrap();
+    call.run().unwrap();
+    call.repeat(4).unwrap();
+    assert_eq!(values(&call.host_outputs().unwrap()[0]), [2.0, 4.0, 6.0]);
+}
+
+#[test]
 fn a_donated_input_is_taken_over_and_a_held_one_is_not() {
     let bench = Bench::host();
     let instance = bench.instance("HostTestDouble", &[]).unwrap();

@@ -5,5 +5,6 @@
 
 pub mod machine;
 pub mod record;
+pub mod roofline;
 pub mod sampler;
 pub mod stats;

@@ -29,6 +29,22 @@ pub enum Rule {
         /// The relative part.
         relative: f64,
     },
+    /// `|got - expected| <= allowed[i]`, element by element. Where that is infinite, any value is right: what
+    /// the result is follows from nothing.
+    Within {
+        /// The distances.
+        allowed: Vec<f64>,
+    },
+    /// As another rule, and a kernel may take denormals for zeros of their sign, among its inputs as among its
+    /// outputs.
+    Flushed {
+        /// The other rule.
+        rule: Box<Rule>,
+        /// What is expected of inputs without denormals, as the elements' bytes, where that differs.
+        other: Option<Vec<u8>>,
+    },
+    /// Any shape and any value: the op leaves the output undefined.
+    Undefined,
 }
 
 /// One element that is wrong.
@@ -76,6 +92,23 @@ pub enum Mismatch {
     Unreadable(String),
 }
 
+impl Rule {
+    /// How many elements it is about; `None` for any number.
+    fn length(&self) -> Option<usize> {
+        match self {
+            Rule::AbsTerms { terms, .. } => Some(terms.len()),
+            Rule::Within { allowed } => Some(allowed.len()),
+            Rule::Flushed { rule, .. } => rule.length(),
+            Rule::Exact | Rule::Ulp(_) | Rule::Close { .. } | Rule::Undefined => None,
+        }
+    }
+}
+
+/// Floating-point numbers of an element: a complex one has two.
+fn lanes(dtype: DType) -> usize {
+    if matches!(dtype, DType::COMPLEX64 | DType::COMPLEX128) { 2 } else { 1 }
+}
+
 /// How many differences are told.
 const TOLD: usize = 4;
 
@@ -87,15 +120,14 @@ pub fn compare(got: &Tensor, expected: &Tensor, rule: &Rule) -> Result<(), Misma
     if got.dtype() != expected.dtype() {
         return Err(Mismatch::Type { expected: expected.dtype(), got: got.dtype() });
     }
+    if *rule == Rule::Undefined {
+        return Ok(());
+    }
     compare_shape(got, expected.shape())?;
-    if let Rule::AbsTerms { terms, .. } = rule
-        && terms.len() != expected.elements()
-    {
-        return Err(Mismatch::Unreadable(format!(
-            "{} sums of terms for {} elements",
-            terms.len(),
-            expected.elements()
-        )));
+    let (lengths, elements) = (rule.length(), expected.elements());
+    if let Some(length) = lengths.filter(|&length| length != elements * lanes(expected.dtype())) {
+        let message = format!("the rule is about {length} elements, there are {elements}");
+        return Err(Mismatch::Unreadable(message));
     }
     let wrong = differences(got, expected, rule)
         .map_err(|error| Mismatch::Unreadable(error.to_string()))?;
@@ -132,12 +164,15 @@ fn differences(
             .collect());
     }
     let (got, wanted) = (got.as_bytes()?, expected.as_bytes()?);
-    if let Some(format) = Format::of(expected.dtype()) {
+    if let Some(format) = Format::of_parts(expected.dtype()) {
+        let lanes = lanes(expected.dtype());
         let check = |at: usize| {
             let (got, expected) = (format.read(got, at), format.read(wanted, at));
-            float_difference(dims, at, got, expected, rule, format)
+            let (right, allowed) = judge(at, got, expected, rule, format);
+            let index = || index_of(dims, at / lanes);
+            (!right).then(|| float_difference(index(), got, expected, allowed, format))
         };
-        return Ok((0..expected.elements()).filter_map(check).collect());
+        return Ok((0..expected.elements() * lanes).filter_map(check).collect());
     }
     let size = expected.dtype().size().unwrap_or(1);
     let pairs = got.chunks_exact(size).zip(wanted.chunks_exact(size)).enumerate();
@@ -165,29 +200,23 @@ fn text_difference(dims: &[i64], at: usize, got: &[u8], expected: &[u8]) -> Diff
     }
 }
 
-/// What is wrong with one number, if anything is.
 fn float_difference(
-    dims: &[i64],
-    at: usize,
+    index: Vec<i64>,
     got: Number,
     expected: Number,
-    rule: &Rule,
+    allowed: Option<f64>,
     format: Format,
-) -> Option<Difference> {
-    let (right, allowed) = judge(at, got, expected, rule, format);
-    if right {
-        return None;
-    }
+) -> Difference {
     let text = |number: Number| {
         format!("{:e} (0x{:0width$x})", number.value(), number.bits(), width = format.size() * 2)
     };
-    Some(Difference {
-        index: index_of(dims, at),
+    Difference {
+        index,
         got: text(got),
         expected: text(expected),
         ulp: got.ulp_distance(expected),
         allowed,
-    })
+    }
 }
 
 /// Whether a number is right, and the distance that its rule allows.
@@ -198,6 +227,13 @@ fn judge(
     rule: &Rule,
     format: Format,
 ) -> (bool, Option<f64>) {
+    match rule {
+        Rule::Flushed { rule, other } => {
+            return judge_flushed(at, got, expected, (rule, other.as_deref()), format);
+        }
+        Rule::Within { allowed } if allowed[at] == f64::INFINITY => return (true, None),
+        _ => {}
+    }
     if expected.is_nan() || got.is_nan() {
         return (expected.is_nan() && got.is_nan(), None);
     }
@@ -217,7 +253,28 @@ fn judge(
             within(factor * format.epsilon() * terms[at] + format.tiny())
         }
         Rule::Close { absolute, relative } => within(absolute + relative * expected.value().abs()),
+        Rule::Within { allowed } => within(allowed[at]),
+        Rule::Flushed { .. } | Rule::Undefined => (true, None),
     }
+}
+
+/// As [`judge`], with either expectation, and with denormals on both sides or on none.
+fn judge_flushed(
+    at: usize,
+    got: Number,
+    expected: Number,
+    (rule, other): (&Rule, Option<&[u8]>),
+    format: Format,
+) -> (bool, Option<f64>) {
+    let plain = judge(at, got, expected, rule, format);
+    let other = other.map(|bytes| format.read(bytes, at));
+    let right = plain.0
+        || judge(at, got.flushed(), expected.flushed(), rule, format).0
+        || other.is_some_and(|other| {
+            judge(at, got, other, rule, format).0
+                || judge(at, got.flushed(), other.flushed(), rule, format).0
+        });
+    (right, plain.1)
 }
 
 /// The index of a flat position in row-major order.

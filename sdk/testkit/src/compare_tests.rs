@@ -95,3 +95,52 @@ fn a_difference_tells_place_values_distance_and_what_is_allowed() {
     let error = compare(&floats(&[2.5]), &floats(&[2.0]), &rule).unwrap_err();
     assert!(error.to_string().ends_with("at most 2.5e-1 allowed"), "{error}");
 }
+
+#[test]
+fn denormals_may_be_kept_or_flushed() {
+    let (small, other) = (f32::from_bits(9), -87.5f32);
+    let rule = |other: Option<f32>| Rule::Flushed {
+        rule: Box::new(Rule::Exact),
+        other: other.map(|other| other.to_ne_bytes().to_vec()),
+    };
+    assert!(right(0.0, small, &rule(None)) && right(small, 0.0, &rule(None)));
+    assert!(!right(-0.0, small, &rule(None)), "the sign stays");
+    assert!(!right(f32::MIN_POSITIVE, small, &rule(None)));
+    assert!(right(1.0, 1.0, &rule(Some(f32::NEG_INFINITY))));
+    assert!(right(f32::NEG_INFINITY, other, &rule(Some(f32::NEG_INFINITY))));
+    assert!(!right(f32::NEG_INFINITY, other, &rule(None)));
+}
+
+#[test]
+fn distances_are_kept_element_by_element() {
+    let rule = |allowed: f64| Rule::Within { allowed: vec![allowed] };
+    assert!(right(1.5, 1.0, &rule(0.5)) && !right(1.5, 1.0, &rule(0.25)));
+    assert!(!right(f32::NAN, 1.0, &rule(1e30)) && !right(f32::INFINITY, 1.0, &rule(1e30)));
+    assert!(right(f32::NAN, 1.0, &rule(f64::INFINITY)));
+    let message = compare(&floats(&[1.0, 2.0]), &floats(&[1.0, 2.0]), &rule(0.0)).unwrap_err();
+    assert_eq!(
+        message.to_string(),
+        "cannot be compared: the rule is about 1 elements, there are 2"
+    );
+}
+
+#[test]
+fn an_undefined_output_may_be_anything_of_its_type() {
+    let got = Tensor::from_slice(&[3], &[1.0f32, 2.0, f32::NAN]).unwrap();
+    assert!(compare(&got, &floats(&[1.0]), &Rule::Undefined).is_ok());
+    let whole = Tensor::from_slice(&[1], &[1i32]).unwrap();
+    assert!(compare(&whole, &floats(&[1.0]), &Rule::Undefined).is_err());
+}
+
+#[test]
+fn complex_numbers_are_compared_part_by_part() {
+    let of = |parts: [f32; 4]| {
+        let bytes: Vec<u8> = parts.iter().flat_map(|part| part.to_ne_bytes()).collect();
+        Tensor::from_bytes(DType::COMPLEX64, &[2], &bytes).unwrap()
+    };
+    let expected = of([1.0, 2.0, f32::NAN, 4.0]);
+    let rule = Rule::Close { absolute: 0.5, relative: 0.0 };
+    assert!(compare(&of([1.25, 2.0, f32::NAN, 4.0]), &expected, &rule).is_ok());
+    let error = compare(&of([1.0, 2.0, f32::NAN, 5.0]), &expected, &rule).unwrap_err();
+    assert!(error.to_string().starts_with("1 of 2 elements are wrong; at [1] got 5e0"), "{error}");
+}

@@ -33,6 +33,15 @@ impl Format {
         Some(Format { bits, mantissa })
     }
 
+    /// The format of an element type, or of the two parts of a complex one.
+    pub fn of_parts(dtype: DType) -> Option<Format> {
+        match dtype {
+            DType::COMPLEX64 => Format::of(DType::FLOAT),
+            DType::COMPLEX128 => Format::of(DType::DOUBLE),
+            _ => Format::of(dtype),
+        }
+    }
+
     /// Bytes of an element.
     pub fn size(self) -> usize {
         self.bits as usize / 8
@@ -125,6 +134,27 @@ impl Number {
         self.magnitude() == self.format.infinity()
     }
 
+    /// The distance to the next number of greater magnitude.
+    pub fn step(self) -> f64 {
+        let format = self.format;
+        let bias = (format.one() >> format.mantissa) as i32;
+        // Denormals have the step of the smallest normal number.
+        let exponent = ((self.magnitude() >> format.mantissa) as i32).max(1);
+        f64::from(exponent - bias - format.mantissa as i32).exp2()
+    }
+
+    /// The number, or zero of its sign for a denormal one.
+    pub fn flushed(self) -> Number {
+        let denormal = self.magnitude() < self.format.normal();
+        let bits = if denormal { self.bits & self.format.sign() } else { self.bits };
+        Number { bits, ..self }
+    }
+
+    /// Whether it is below the smallest normal number and not zero.
+    pub fn is_denormal(self) -> bool {
+        self.flushed() != self && self.magnitude() != 0
+    }
+
     /// Its place among all numbers of the format; both zeros are at 0.
     fn place(self) -> i128 {
         let magnitude = i128::from(self.magnitude());
@@ -188,6 +218,23 @@ mod tests {
         assert!(word(DType::HALF, 0xfc00).is_infinite());
         assert!(word(DType::BFLOAT16, 0x7f80).is_infinite());
         assert!(word(DType::BFLOAT16, 0x7f81).is_nan());
+    }
+
+    #[test]
+    fn steps_double_with_the_exponent_and_denormals_share_one() {
+        assert_eq!(float(1.0).step(), f64::from(f32::EPSILON));
+        assert_eq!(float(-3.5).step(), 2.0 * f64::from(f32::EPSILON));
+        assert_eq!(float(0.0).step(), f64::from(f32::from_bits(1)));
+        assert_eq!(float(f32::MIN_POSITIVE).step(), f64::from(f32::from_bits(1)));
+        assert_eq!(double(1.0).step(), f64::EPSILON);
+        assert_eq!(word(DType::HALF, 0x3c00).step(), 1.0 / 1024.0);
+    }
+
+    #[test]
+    fn denormals_are_flushed_to_zeros_of_their_sign() {
+        assert_eq!(float(-f32::from_bits(7)).flushed(), float(-0.0));
+        assert_eq!(float(f32::MIN_POSITIVE).flushed(), float(f32::MIN_POSITIVE));
+        assert!(float(f32::from_bits(1)).is_denormal() && !float(-0.0).is_denormal());
     }
 
     #[test]

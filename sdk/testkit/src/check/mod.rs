@@ -22,9 +22,12 @@ mod case;
 mod clause;
 mod fill;
 pub mod generate;
+pub mod oracle;
 mod subject;
+mod tolerance;
 
 pub use case::{Argument, CheckCase, Fill, Tag};
 pub use clause::{Clause, Finding, Verdict};
 pub use generate::{Budget, Generated, Generator, Goldens, generate, subjects};
+pub use oracle::{Expectation, Oracle};
 pub use subject::Subject;

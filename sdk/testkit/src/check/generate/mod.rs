@@ -18,7 +18,7 @@ mod search;
 mod settings;
 mod subjects;
 
-use super::{Argument, CheckCase, Fill, Subject, Tag, fill::seed_of};
+use super::{Argument, CheckCase, Fill, Subject, fill::seed_of};
 use choose::{Candidate, Class, Values};
 pub use golden::Goldens;
 use search::{Chosen, Limits, Role, Search, Skeleton};

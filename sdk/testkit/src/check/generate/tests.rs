@@ -1,5 +1,5 @@
 use super::*;
-use crate::check::fill::Random;
+use crate::check::{Tag, fill::Random};
 use std::sync::Arc;
 use tenon_framework::registry::{KernelDef, Registry, TypeConstraint};
 use tenon_runtime::{Runtime, RuntimeOptions};

@@ -1,0 +1,209 @@
+//! What a call must give, from something that is not the kernel under test.
+//!
+//! In this order:
+//! 1. a golden case has its own outputs and rule;
+//! 2. a kernel labelled `reference` for the same op and types, on the CPU or on the kernel's own device, of
+//!    any loaded plugin: tenon-cpu registers tenon-reference's kernels so, and an author registers his own;
+//! 3. one for wider types, the inputs widened, the outputs rounded once;
+//! 4. the host's own kernel of the op (`DEFAULT`), where a plugin registers another.
+//!
+//! Else the result is unverified, for a reason that the report prints. A kernel whose label is `reference` is
+//! judged by golden data or by another plugin's reference alone. Two registrations of one function are one kernel.
+//!
+//! **Sums of terms.** What the contract of a sum is relative to is the sum of the absolute values of its terms
+//! ([`tolerance`](super::tolerance)). Which ops are such sums is not a list: an op is multilinear where turning the
+//! sign of any one input turns the outputs', and doubling it doubles them, both of which are exact in floating
+//! point (`MatMul`, `Conv2D`, `Sum`, `Mean`, `AvgPool`, an author's own dot product); it is linear where that
+//! holds for all inputs at once (`AddN`, `BiasAdd`, `Sub`). Then the same op over the absolute values of the
+//! inputs gives that sum; for a linear one, added over its inputs, with the others zero. `Max`, `Relu` or
+//! `Softmax` are neither, and are judged relative to the result itself.
+
+mod reference;
+mod terms;
+mod widen;
+
+use super::{
+    CheckCase, Subject, Tag,
+    generate::Goldens,
+    tolerance::{self, Output},
+};
+use crate::{
+    TestkitError,
+    compare::Rule,
+    float::Format,
+    golden::{Expected, ExpectedOutput},
+    node::{Refusal, Stage},
+};
+use reference::{Call, Found};
+use std::path::Path;
+use tenon_framework::{Code, DType, Shape, Tensor, attr::AttrValue};
+use tenon_runtime::Runtime;
+
+/// What a call must give.
+#[derive(Debug, Clone)]
+pub enum Expectation {
+    /// These outputs, each as near as its rule says.
+    Outputs(Vec<(Tensor, Rule)>),
+    /// A refusal with this code; the oracle's own message.
+    Refused(Code, String),
+    /// Nothing that is independent says, and why.
+    Unverified(String),
+}
+
+/// Why a subject is its own specification.
+pub const IS_REFERENCE: &str = "is itself a reference";
+
+/// Says what calls must give.
+pub struct Oracle {
+    runtime: Runtime,
+    goldens: Option<Goldens>,
+    terms: terms::Known,
+}
+
+impl Oracle {
+    /// An oracle over the plugins that a runtime has loaded, and golden data where there is some.
+    ///
+    /// # Errors
+    /// Golden data that is not there.
+    pub fn new(runtime: &Runtime, goldens: Option<&Path>) -> Result<Oracle, TestkitError> {
+        let goldens = goldens.map(Goldens::open).transpose()?;
+        Ok(Oracle { runtime: runtime.clone(), goldens, terms: terms::Known::default() })
+    }
+
+    /// Who judges a subject's generated cases, as a report says it; the error is why nobody does.
+    ///
+    /// # Errors
+    /// Why it is unverified.
+    pub fn of(&self, subject: &Subject) -> Result<String, String> {
+        let found = reference::find(&self.runtime.registry(), subject)?;
+        Ok(found.to_string())
+    }
+
+    /// What a call of a subject with these inputs must give.
+    pub fn expect(&self, subject: &Subject, case: &CheckCase, inputs: &[Tensor]) -> Expectation {
+        if case.is(Tag::Golden) {
+            return self.golden(subject, case);
+        }
+        match reference::find(&self.runtime.registry(), subject) {
+            Ok(found) => self.judged_by(&found, subject, case, inputs),
+            Err(reason) => Expectation::Unverified(reason),
+        }
+    }
+
+    fn golden(&self, subject: &Subject, case: &CheckCase) -> Expectation {
+        let Some(goldens) = &self.goldens else {
+            return Expectation::Unverified("golden data is not given".to_owned());
+        };
+        match goldens.find(&subject.op.name, case) {
+            Ok(Some(golden)) => match golden.expected {
+                Expected::Error(code) => {
+                    Expectation::Refused(code, "TensorFlow refuses it".to_owned())
+                }
+                Expected::Outputs(outputs) => match outputs.iter().map(golden_output).collect() {
+                    Ok(outputs) => Expectation::Outputs(outputs),
+                    Err(reason) => Expectation::Unverified(reason),
+                },
+            },
+            Ok(None) => Expectation::Unverified(format!("no golden case '{}'", case.name)),
+            Err(error) => Expectation::Unverified(error.to_string()),
+        }
+    }
+
+    fn judged_by(
+        &self,
+        found: &Found,
+        subject: &Subject,
+        case: &CheckCase,
+        inputs: &[Tensor],
+    ) -> Expectation {
+        let call = Call { runtime: &self.runtime, found, case };
+        let outputs = match call.outputs(inputs) {
+            Ok(outputs) => outputs,
+            Err(refusal) => return refused(found, refusal),
+        };
+        let flushed = widen::without_denormals(inputs);
+        let others = flushed.and_then(|inputs| call.outputs(&inputs).ok());
+        let sums = self.terms.of(&call, subject, inputs, &outputs);
+        let count = inputs.iter().map(Tensor::elements).max().unwrap_or(1);
+        let judged = outputs.into_iter().enumerate().map(|(at, expected)| {
+            if is_undefined(subject, case, at) {
+                return (expected, Rule::Undefined);
+            }
+            let output = Output {
+                expected: &expected,
+                terms: sums.as_ref().map(|sums| sums[at].as_slice()),
+                count,
+                selects: SELECTIONS.contains(&subject.op.name.as_str()),
+            };
+            let rule = tolerance::rule(&subject.kernel.numerics, &found.def.numerics, output);
+            let other = others.as_ref().and_then(|others| others.get(at));
+            let rule = with_denormals(rule, &expected, other, others.is_some());
+            (expected, rule)
+        });
+        Expectation::Outputs(judged.collect())
+    }
+}
+
+impl std::fmt::Debug for Oracle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Oracle({:?})", self.runtime)
+    }
+}
+
+/// Ops that give one of the values that they compare: which of two zeros, IEEE 754 leaves open.
+const SELECTIONS: [&str; 9] =
+    ["Max", "MaxPool", "Maximum", "Min", "Minimum", "Relu", "Relu6", "LeakyRelu", "ClipByValue"];
+
+/// Outputs that TensorFlow leaves undefined: what a training step of a batch normalisation keeps for its
+/// gradient is its device's own affair, and in inference there is none.
+fn is_undefined(subject: &Subject, case: &CheckCase, output: usize) -> bool {
+    let training = !matches!(case.attrs.get("is_training"), Some(AttrValue::Bool(false)));
+    let empty = case.inputs.first().is_some_and(|input| input.dims.contains(&0));
+    match (subject.op.name.as_str(), output) {
+        ("FusedBatchNormV3", 5) => true,
+        ("FusedBatchNormV3", 3 | 4) => !training || empty,
+        _ => false,
+    }
+}
+
+fn golden_output(output: &ExpectedOutput) -> Result<(Tensor, Rule), String> {
+    if let Some((value, rule)) = &output.value {
+        return Ok((value.clone(), rule.clone()));
+    }
+    let shape = Shape::new(&output.dims).map_err(|error| error.to_string())?;
+    let memory = tenon_framework::tensor::host_memory();
+    let any = Tensor::allocate(memory, output.dtype, shape).map_err(|error| error.to_string())?;
+    Ok((any, Rule::Within { allowed: vec![f64::INFINITY; output_numbers(output)] }))
+}
+
+fn output_numbers(output: &ExpectedOutput) -> usize {
+    output.dims.iter().product::<i64>() as usize
+}
+
+/// A reference that fails is no oracle; one that refuses what it is given is.
+fn refused(found: &Found, refusal: Refusal) -> Expectation {
+    let refuses =
+        [Code::INVALID_ARGUMENT, Code::OUT_OF_RANGE, Code::FAILED_PRECONDITION, Code::NOT_FOUND];
+    if refusal.stage != Stage::Select && refuses.contains(&refusal.code) {
+        return Expectation::Refused(refusal.code, refusal.message);
+    }
+    Expectation::Unverified(format!(
+        "{} says {} at {:?}: {}",
+        found.def, refusal.code, refusal.stage, refusal.message
+    ))
+}
+
+/// Lets a kernel take denormals for zeros where there are any.
+fn with_denormals(rule: Rule, expected: &Tensor, other: Option<&Tensor>, inputs: bool) -> Rule {
+    if !inputs && !widen::has_denormals(expected) || Format::of_parts(expected.dtype()).is_none() {
+        return rule;
+    }
+    let same_shape = |other: &&Tensor| other.shape() == expected.shape();
+    let other = other.filter(same_shape).and_then(|other| other.as_bytes().ok());
+    Rule::Flushed { rule: Box::new(rule), other: other.map(<[u8]>::to_vec) }
+}
+
+/// Whether elements are floating, of one or two parts.
+fn is_float(dtype: DType) -> bool {
+    Format::of_parts(dtype).is_some()
+}

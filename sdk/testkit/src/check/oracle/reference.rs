@@ -1,0 +1,178 @@
+//! The kernel that says what is right.
+
+use super::{IS_REFERENCE, widen};
+use crate::{
+    check::{CheckCase, Subject},
+    node::{Node, Refusal, Stage, device_of},
+};
+use std::{fmt, ptr, sync::Arc};
+use tenon_framework::{
+    Code, DType, KernelError, Tensor,
+    attr::{AttrMap, AttrValue},
+    op::OpDef,
+    registry::{KernelDef, Registry},
+};
+use tenon_runtime::{
+    Runtime,
+    host::{call::StepEnv, resources::ResourceManager},
+};
+
+/// The label of kernels that specify their op.
+const REFERENCE: &str = "reference";
+const CPU: &str = "CPU";
+const DEFAULT: &str = "DEFAULT";
+
+/// A kernel that says what is right, and the types for which it is asked.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub op: Arc<OpDef>,
+    pub def: Arc<KernelDef>,
+    /// The subject's types, or wider ones.
+    types: AttrMap,
+    /// Whether it computes in wider types.
+    widened: bool,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = if self.def.label.is_empty() { "ordinary" } else { &self.def.label };
+        write!(f, "kernel '{label}' of {} on {}", self.def.plugin_name, self.def.device_type)?;
+        if self.widened { f.write_str(", in wider types") } else { Ok(()) }
+    }
+}
+
+/// The kernel that judges a subject.
+///
+/// # Errors
+/// Why there is none.
+pub(super) fn find(registry: &Registry, subject: &Subject) -> Result<Found, String> {
+    let found = |def: &Arc<KernelDef>, types: &AttrMap, widened: bool| Found {
+        op: Arc::clone(&subject.op),
+        def: Arc::clone(def),
+        types: types.clone(),
+        widened,
+    };
+    let wider: Vec<AttrMap> = [DType::FLOAT, DType::DOUBLE]
+        .iter()
+        .filter_map(|&to| widen::types(&subject.op, &subject.types, to))
+        .collect();
+    if let Some(def) = labelled(registry, subject, &subject.types) {
+        return Ok(found(def, &subject.types, false));
+    }
+    if subject.kernel.label == REFERENCE {
+        return Err(IS_REFERENCE.to_owned());
+    }
+    for types in &wider {
+        if let Some(def) = labelled(registry, subject, types) {
+            return Ok(found(def, types, true));
+        }
+    }
+    let host = registry.kernels_of(&subject.op.name).iter().find(|def| {
+        def.device_type == DEFAULT
+            && registry.plugin(def.plugin).is_some_and(|plugin| plugin.path.is_none())
+            && may_judge(def, subject, &subject.types)
+    });
+    match host {
+        Some(def) => Ok(found(def, &subject.types, false)),
+        None => Err(format!(
+            "no golden data, and no other kernel of op {} labelled '{REFERENCE}' for these types",
+            subject.op.name
+        )),
+    }
+}
+
+/// The reference kernel for these types: another plugin's first, on the CPU first.
+fn labelled<'r>(
+    registry: &'r Registry,
+    subject: &Subject,
+    types: &AttrMap,
+) -> Option<&'r Arc<KernelDef>> {
+    let own = &subject.kernel;
+    let other_plugin_only = own.label == REFERENCE;
+    registry
+        .kernels_of(&subject.op.name)
+        .iter()
+        .filter(|def| def.label == REFERENCE)
+        .filter(|def| def.device_type == CPU || def.device_type == own.device_type)
+        .filter(|def| !other_plugin_only || def.plugin != own.plugin)
+        .filter(|def| may_judge(def, subject, types))
+        .min_by_key(|def| (def.plugin == own.plugin, def.device_type != CPU))
+}
+
+/// Whether a kernel is another than the subject's and takes these types.
+fn may_judge(def: &Arc<KernelDef>, subject: &Subject, types: &AttrMap) -> bool {
+    let takes = |(name, value): (&String, &AttrValue)| match (def.types_of(name), value.as_type()) {
+        (Some(allowed), Some(dtype)) => allowed.contains(&dtype),
+        _ => true,
+    };
+    !is_same(def, &subject.kernel) && types.iter().all(takes)
+}
+
+/// Whether two registrations are of one kernel: one entry may be registered twice, under two labels.
+fn is_same(a: &Arc<KernelDef>, b: &Arc<KernelDef>) -> bool {
+    let entry = |def: &KernelDef| def.table.compute.map(|entry| entry as usize);
+    Arc::ptr_eq(a, b) || ptr::eq(a.table, b.table) || entry(a) == entry(b)
+}
+
+/// Calls of the oracle's kernel with the attributes of a case.
+pub(super) struct Call<'a> {
+    pub runtime: &'a Runtime,
+    pub found: &'a Found,
+    pub case: &'a CheckCase,
+}
+
+impl Call<'_> {
+    /// The outputs for inputs of the subject's types, in its types.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn outputs(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Refusal> {
+        let computed = self.in_types(&self.found.def, &self.found.types, inputs)?;
+        if !self.found.widened {
+            return Ok(computed);
+        }
+        let own = widen::output_types(&self.found.op, &self.case.attrs).unwrap_or_default();
+        computed.iter().zip(own).map(|(tensor, dtype)| convert(tensor, dtype)).collect()
+    }
+
+    /// The outputs of a reference kernel for these types, to which the inputs are converted.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn in_types(
+        &self,
+        def: &Arc<KernelDef>,
+        types: &AttrMap,
+        inputs: &[Tensor],
+    ) -> Result<Vec<Tensor>, Refusal> {
+        let mut attrs = self.case.attrs.clone();
+        attrs.extend(types.clone());
+        let wanted = widen::input_types(&self.found.op, &attrs).unwrap_or_default();
+        let inputs: Vec<Tensor> = (inputs.iter().zip(wanted))
+            .map(|(tensor, dtype)| convert(tensor, dtype))
+            .collect::<Result<_, _>>()?;
+        let constant = |at: usize| self.case.inputs.get(at).is_some_and(|input| input.constant);
+        let node = Node::new(&self.found.op, &self.case.name, attrs, &inputs, constant)
+            .map_err(|error| Refusal::definition(&error))?;
+        let device = device_of(self.runtime, &def.device_type);
+        // Resources of its own: a call that leaves something there changes no later one.
+        let env = StepEnv::new(Arc::clone(self.runtime.pool()), Arc::new(ResourceManager::new()));
+        node.call(def, device.as_ref(), &inputs, &env)
+    }
+
+    /// The reference kernel in double precision, or the judging one where there is none.
+    pub fn widest(&self, subject: &Subject) -> (Arc<KernelDef>, AttrMap) {
+        let registry = self.runtime.registry();
+        let doubles = widen::types(&subject.op, &subject.types, DType::DOUBLE);
+        let wide =
+            doubles.and_then(|types| Some((labelled(&registry, subject, &types)?.clone(), types)));
+        wide.unwrap_or_else(|| (Arc::clone(&self.found.def), self.found.types.clone()))
+    }
+}
+
+fn convert(tensor: &Tensor, dtype: DType) -> Result<Tensor, Refusal> {
+    widen::convert(tensor, dtype).ok_or_else(|| {
+        let message = format!("{} is not converted to {dtype}", tensor.dtype());
+        Refusal::at(Stage::Select)(KernelError::new(Code::UNIMPLEMENTED, message))
+    })
+}

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use file::{RecordError, read_lines, write_lines};
+pub use text::dims_text;
 
 /// Version of the form; a reader refuses a later one.
 pub const FORM: u32 = 1;

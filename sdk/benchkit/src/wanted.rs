@@ -13,6 +13,6 @@ mod shape;
 mod sweep;
 mod target;
 
-pub use shape::{Dims, Shapes, Size, value};
+pub use shape::{Dims, Shapes, Size, dims_with, value};
 pub use sweep::sweep;
 pub use target::{Target, TargetError, closest};

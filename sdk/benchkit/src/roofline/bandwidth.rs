@@ -18,7 +18,7 @@ const SHARE_OF_FREE: u64 = 4;
 /// Main memory is looked at through sets this many times as large as the last cache.
 const BEYOND_CACHE: u64 = 4;
 /// No set is larger.
-const LARGEST: u64 = 2 << 30;
+const LARGEST: u64 = 512 << 20;
 /// Where the system names no caches.
 const USUAL: [(&str, u64); 2] = [("L1", 32 << 10), ("L2", 1 << 20)];
 

@@ -34,6 +34,12 @@ pub fn is_symbol(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(letters)
 }
 
+/// Whether a word names an input: that of an op, or a node of a graph.
+fn is_name(word: &str) -> bool {
+    let letters = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
+    word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(letters)
+}
+
 impl Size {
     /// The size where symbols have these values.
     ///
@@ -152,7 +158,7 @@ impl<'t> Cursor<'t> {
     /// A name before `=`; nothing is taken where there is none.
     fn name(&mut self) -> Option<&'t str> {
         let (name, rest) = self.rest.split_once('=')?;
-        if !is_symbol(name) {
+        if !is_name(name) {
             return None;
         }
         self.rest = rest;
@@ -267,6 +273,7 @@ mod tests {
         assert_eq!(dims("x=[n+1,n-1,n/2,3*n+2]", 8), [vec![9, 7, 4, 26]]);
         assert_eq!(dims("values=2x3+2x5", 0), [vec![2, 3], vec![2, 5]]);
         assert_eq!(dims("1024x2", 0), [vec![1024, 2]]);
+        assert_eq!(dims("tower.1/in-put=3", 0), [vec![3]]);
         assert_eq!(dims("[n,n]", 3), [vec![3, 3]]);
         assert_eq!(Shapes::parse("a=[n,k],b=[k,m]").unwrap().symbols(), ["k", "m", "n"]);
     }

@@ -81,24 +81,18 @@ fn threshold(wanted: Option<f64>, least: f64, floors: &[Option<f64>]) -> f64 {
     floors.fold(wanted.unwrap_or(least), f64::max)
 }
 
-/// A variant in a sentence about several: as short as tells them apart.
+/// Variants as a reader tells them apart: label, then plugin and device where they differ.
 pub fn short_names(variants: &[&Variant]) -> Vec<String> {
-    let same =
-        |get: fn(&Variant) -> &str| variants.windows(2).all(|pair| get(pair[0]) == get(pair[1]));
-    let one_plugin = same(|variant| &variant.plugin) && same(|variant| &variant.digest);
-    let one_device = same(|variant| &variant.device);
+    let one_device = variants.windows(2).all(|pair| pair[0].device == pair[1].device);
     let name = |variant: &&Variant| {
+        let beside = || variants.iter().filter(|other| other.device == variant.device);
         let label = if variant.label.is_empty() { "ordinary" } else { &variant.label };
         let mut name = label.to_owned();
-        if !one_plugin {
+        if beside().any(|other| other.plugin != variant.plugin) {
+            name = format!("{name} of {}", variant.plugin);
+        } else if beside().any(|other| other.digest != variant.digest) {
             let digest = &variant.digest[..variant.digest.len().min(6)];
-            let builds = !same(|variant| &variant.digest) && same(|variant| &variant.plugin);
-            let plugin = if builds {
-                format!("{} {digest}", variant.plugin)
-            } else {
-                variant.plugin.clone()
-            };
-            name = format!("{name} of {plugin}");
+            name = format!("{name} of {} {digest}", variant.plugin);
         }
         if one_device { name } else { format!("{name} on {}", variant.device) }
     };

@@ -139,6 +139,15 @@ pub fn choices(
 }
 
 impl Host {
+    /// Digest of the only plugin that counts; `None` where all do.
+    pub fn digest(&self) -> Option<String> {
+        let only = self.only.as_ref()?;
+        let registry = self.runtime.registry();
+        let is_it = |path: &PathBuf| path.canonicalize().as_ref().unwrap_or(path) == only;
+        let plugin = registry.plugins().find(|info| info.path.as_ref().is_some_and(is_it))?;
+        Some(plugin.digest.clone())
+    }
+
     fn counts(&self, registry: &Registry, kernel: &KernelDef) -> bool {
         let Some(only) = &self.only else { return true };
         let path = registry.plugin(kernel.plugin).and_then(|plugin| plugin.path.as_ref());

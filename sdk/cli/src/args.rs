@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::bench;
 use clap::{Args, Parser, Subcommand};
 use std::{num::NonZeroUsize, path::PathBuf};
 
@@ -42,6 +43,9 @@ pub enum Command {
     Demo,
     /// Put a plugin where every tenon of this user finds it
     Install(InstallArgs),
+    /// Measure kernels side by side, and how far each is from the machine's limits
+    #[command(long_about = bench::ABOUT)]
+    Bench(bench::BenchArgs),
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! Errors of the command.
 
 use std::{io, path::PathBuf};
+use tenon_benchkit::BenchError;
 use tenon_runtime::{
     RuntimeError,
     framework::{Code, knob::KnobError},
@@ -79,6 +80,15 @@ pub enum CliError {
         /// Why not.
         reason: String,
     },
+    /// Nothing can be measured.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    /// A process that measures failed.
+    #[error("a process that measures failed: {said}")]
+    Child {
+        /// What it says.
+        said: String,
+    },
     /// The demo lacks what it shows.
     #[error(
         "the demo needs the devices {missing}, which plugins bring, and found none: in a clone of the \
@@ -109,7 +119,8 @@ impl CliError {
                 Code::NOT_FOUND
             }
             CliError::File { .. } | CliError::Output(_) => Code::UNAVAILABLE,
-            CliError::Demo(_) => Code::INTERNAL,
+            CliError::Bench(error) => error.code(),
+            CliError::Demo(_) | CliError::Child { .. } => Code::INTERNAL,
             _ => Code::FAILED_PRECONDITION,
         }
     }

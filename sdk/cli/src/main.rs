@@ -1,9 +1,10 @@
-//! The `tenon` command: lists plugins, runs and explains graphs, shows what the project does.
+//! The `tenon` command: lists plugins, runs and explains graphs, measures kernels, shows what the project does.
 //!
 //! Results go to standard output, as aligned tables or, with `--json`, as one JSON value; everything else
 //! goes to standard error. The exit code is 0, or 1 after an error, or 2 for a command line that is wrong.
 
 mod args;
+mod bench;
 mod demo;
 mod error;
 mod explain;
@@ -23,7 +24,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match dispatch(&cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             output::complain(&format!("error [{}]: {error}", error.code().name()));
             ExitCode::FAILURE
@@ -31,14 +32,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(cli: &Cli) -> Result<(), CliError> {
+fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
     let global = &cli.global;
     match &cli.command {
+        Command::Bench(args) => return bench::bench(global, args),
         Command::List(args) => list::list(global, args),
         Command::Inspect(args) => inspect::inspect(global, args),
         Command::Run(args) => run::run(global, args),
         Command::Explain(args) => explain::explain(global, args),
         Command::Demo => demo::demo(global),
         Command::Install(args) => install::install(global, args),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -38,7 +38,8 @@ impl Baseline {
         self.comparisons.len() - self.count(Verdict::NotComparable)
     }
 
-    fn count(&self, verdict: Verdict) -> usize {
+    /// How many have this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
         self.comparisons.iter().filter(|comparison| comparison.verdict == verdict).count()
     }
 }

@@ -26,33 +26,41 @@ pub fn side_by_side(
     let mut comparisons = Vec::new();
     let mut first = 0;
     for case in records.chunk_by(|a, b| a.case == b.case) {
-        if let Some(base) = base(case, against) {
-            for (at, record) in case.iter().enumerate().filter(|(at, _)| *at != base) {
-                let (record_at, base_at) = ((first + at) as u32, (first + base) as u32);
-                let found = compare(record, &case[base], threshold, seed);
-                comparisons.extend(found.map(|found| Comparison {
-                    record: record_at,
-                    base: Some(base_at),
-                    ..found
-                }));
-            }
+        for (at, record) in case.iter().enumerate() {
+            let Some(base) = base(case, record, against).filter(|&base| base != at) else {
+                continue;
+            };
+            let (record_at, base_at) = ((first + at) as u32, (first + base) as u32);
+            let found = compare(record, &case[base], threshold, seed);
+            comparisons.extend(found.map(|found| Comparison {
+                record: record_at,
+                base: Some(base_at),
+                ..found
+            }));
         }
         first += case.len();
     }
     comparisons
 }
 
-/// The base among the variants of one case. Of several on different devices the first counts: hosts come first.
-fn base(case: &[Record], against: &Against) -> Option<usize> {
-    let is_base = |record: &Record| match against {
-        Against::Chosen => record.variant.chosen,
-        Against::Label(label) => record.variant.label == *label,
-        Against::Plugin(digest) => record.variant.digest == *digest,
+/// The base of a record among the variants of its case: the one that the policy chooses, on the CPU where there are
+/// several; of another build of a plugin rather the one of the record's own label.
+fn base(case: &[Record], record: &Record, against: &Against) -> Option<usize> {
+    let is_base = |base: &Record| match against {
+        Against::Chosen => base.variant.chosen,
+        Against::Label(label) => base.variant.label == *label,
+        Against::Plugin(digest) => base.variant.digest == *digest,
     };
-    let best =
-        |record: &&Record| (is_base(record), record.variant.chosen, record.variant.device == "CPU");
-    let base = case.iter().max_by_key(best).filter(|record| is_base(record))?;
-    case.iter().position(|record| std::ptr::eq(record, base))
+    let like = |base: &Record| {
+        let other_build = matches!(against, Against::Plugin(_));
+        other_build
+            && (&base.variant.label, &base.variant.device)
+                == (&record.variant.label, &record.variant.device)
+    };
+    let key = |base: &Record| (like(base), base.variant.chosen, base.variant.device == "CPU");
+    // Of equals the last: the hosts of other builds come last.
+    let bases = case.iter().enumerate().filter(|(_, base)| is_base(base));
+    bases.max_by_key(|(_, base)| key(base)).map(|(at, _)| at)
 }
 
 fn compare(record: &Record, base: &Record, threshold: f64, seed: u64) -> Option<Comparison> {

@@ -17,6 +17,8 @@ pub enum Whole<'a> {
     Step {
         /// The prepared step.
         callable: Callable,
+        /// Its session, which closes when it is dropped.
+        _session: Session,
         /// What it is fed.
         feeds: Vec<Tensor>,
         /// What it fetched last.
@@ -74,7 +76,7 @@ fn step<'a>(host: &Host, ready: &Ready, call: &Call, inputs: &[Tensor]) -> Optio
     let callable = session.callable(options).ok()?;
     let mut fetched = Vec::new();
     callable.run(&feeds, &mut fetched).ok()?;
-    Some(Whole::Step { callable, feeds, fetched })
+    Some(Whole::Step { callable, _session: session, feeds, fetched })
 }
 
 fn same(a: &KernelDef, b: &KernelDef) -> bool {
@@ -114,7 +116,7 @@ impl Subject for Whole<'_> {
     fn run(&mut self, calls: u64) -> Result<(), String> {
         for _ in 0..calls {
             match self {
-                Whole::Step { callable, feeds, fetched } => {
+                Whole::Step { callable, feeds, fetched, .. } => {
                     callable.run(feeds, fetched).map_err(|error| error.to_string())?;
                 }
                 Whole::Call(call) => call.run().map_err(|error| error.to_string())?,

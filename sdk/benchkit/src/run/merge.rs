@@ -15,25 +15,28 @@ pub fn merge(reports: Vec<Report>) -> Option<Report> {
     all.run.processes = count;
     let seed = all.run.seed;
     let mut problems: Vec<Problem> = std::mem::take(&mut all.problems);
-    let mut others: Vec<Record> = Vec::new();
     for other in reports {
         for problem in other.problems {
             if !problems.contains(&problem) {
                 problems.push(problem);
             }
         }
-        others.extend(other.records);
-    }
-    for other in others {
-        let same =
-            |record: &&mut Record| record.case == other.case && record.variant == other.variant;
-        match all.records.iter_mut().find(same) {
-            Some(record) => append(record, other, seed),
-            None => all.records.push(other),
+        for (at, record) in other.records.into_iter().enumerate() {
+            match place(&all.records, at, &record) {
+                Some(place) => append(&mut all.records[place], record, seed),
+                None => all.records.push(record),
+            }
         }
     }
     all.problems = problems;
     Some(all)
+}
+
+/// Where the same variant of the same case stands: at the same place, where no process lacks one.
+fn place(records: &[Record], at: usize, wanted: &Record) -> Option<usize> {
+    let same = |record: &Record| record.case == wanted.case && record.variant == wanted.variant;
+    let here = records.get(at).is_some_and(same).then_some(at);
+    here.or_else(|| records.iter().position(same))
 }
 
 fn append(record: &mut Record, other: Record, seed: u64) {

@@ -23,7 +23,7 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 13] = [
+const LAYERS: [Layer; 14] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
     layer("tenon-ops", "core/ops", &["tenon-abi", "tenon-framework"]),
@@ -37,7 +37,8 @@ const LAYERS: [Layer; 13] = [
     layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference"]),
     layer("tenon-accel", "plugins/accel", &["tenon-sdk", "tenon-reference"]),
     layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference"]),
-    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-testkit"]),
+    layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-testkit"]),
+    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-testkit", "tenon-benchkit"]),
 ];
 
 /// The zoo plugins are plugins like any other.

@@ -173,7 +173,7 @@ impl Bench {
             let wanted = defs.iter().position(|def| def.label == *label);
             let wanted = wanted.ok_or_else(|| format!("{id} has no kernel labelled '{label}'"))?;
             let mut call = node.call(&instances[wanted], &self.env)?;
-            return Ok((0..*count).try_for_each(|_| call.repeat())?);
+            return Ok(call.repeat(*count as u64)?);
         }
         let mut best: Vec<Pair> = Vec::new();
         let mut held = Vec::new();

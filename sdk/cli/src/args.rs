@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::bench;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{num::NonZeroUsize, path::PathBuf};
 
@@ -51,6 +52,9 @@ pub enum Command {
     /// Do the work of `check`, in a process of its own
     #[command(hide = true)]
     CheckWorker,
+    /// Measure kernels side by side, and how far each is from the machine's limits
+    #[command(long_about = bench::ABOUT)]
+    Bench(bench::BenchArgs),
 }
 
 const CHECK: &str = "\

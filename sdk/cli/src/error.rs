@@ -1,6 +1,7 @@
 //! Errors of the command.
 
 use std::{io, path::PathBuf};
+use tenon_benchkit::BenchError;
 use tenon_runtime::{
     RuntimeError,
     framework::{Code, knob::KnobError},
@@ -121,6 +122,15 @@ pub enum CliError {
     /// No plugin and no case.
     #[error("expected a plugin to check: give its file, or --case FILE")]
     NothingToCheck,
+    /// Nothing can be measured.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    /// A process that measures failed.
+    #[error("a process that measures failed: {said}")]
+    Child {
+        /// What it says.
+        said: String,
+    },
     /// The demo lacks what it shows.
     #[error(
         "the demo needs the devices {missing}, which plugins bring, and found none: in a clone of the \
@@ -155,8 +165,9 @@ impl CliError {
             }
             CliError::File { .. } | CliError::Output(_) => Code::UNAVAILABLE,
             CliError::Check(error) => error.code(),
+            CliError::Bench(error) => error.code(),
             CliError::NothingToCheck => Code::INVALID_ARGUMENT,
-            CliError::Demo(_) | CliError::Junit(_) => Code::INTERNAL,
+            CliError::Demo(_) | CliError::Junit(_) | CliError::Child { .. } => Code::INTERNAL,
             _ => Code::FAILED_PRECONDITION,
         }
     }

@@ -1,9 +1,11 @@
-//! The `tenon` command: lists and checks plugins, runs and explains graphs, shows what the project does.
+//! The `tenon` command: makes, lists, checks and measures plugins, runs and explains graphs, shows what the
+//! project does.
 //!
 //! Results go to standard output, as aligned tables or, with `--json`, as one JSON value; everything else
 //! goes to standard error. The exit code is 0, or 1 after an error, or 2 for a command line that is wrong.
 
 mod args;
+mod bench;
 mod check;
 mod demo;
 mod error;
@@ -39,6 +41,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
     match &cli.command {
         Command::Check(args) => return check::check(global, args),
         Command::CheckWorker => return Ok(worker::main()),
+        Command::Bench(args) => return bench::bench(global, args),
         Command::List(args) => list::list(global, args),
         Command::Inspect(args) => inspect::inspect(global, args),
         Command::Run(args) => run::run(global, args),

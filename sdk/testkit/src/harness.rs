@@ -9,7 +9,7 @@ use crate::{
 };
 use std::{collections::BTreeSet, fmt, sync::Arc};
 use tenon_framework::{
-    Code, DType, Shape, Tensor,
+    Code, DType, KernelError, Shape, Tensor,
     device::base::DeviceBase,
     registry::{KernelDef, KernelQuery, SupportAnswer, candidates},
     tensor::{Memory, TensorError},
@@ -55,6 +55,7 @@ impl fmt::Display for Form {
             Form::Shapes => "with known shapes",
             Form::Packed => "with constant inputs",
             Form::InPlace => "in place",
+            Form::Planned => "with planned outputs",
         })
     }
 }

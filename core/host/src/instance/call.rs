@@ -8,6 +8,7 @@ use crate::{
     memory::HostMemory,
 };
 use std::{
+    hint::black_box,
     ptr,
     sync::{Arc, atomic::Ordering},
 };
@@ -219,6 +220,50 @@ impl<'a> PreparedCall<'a> {
         self.check_outputs()
     }
 
+    /// Computes so many times into the outputs as the last run left them, one call after the other, for whoever
+    /// times a kernel: beside the calls there is only the loop. What calls enqueue on a stream is waited for
+    /// once, at the end. An asynchronous kernel is waited for in each call.
+    ///
+    /// # Errors
+    /// What the kernel says; then the calls that are left are not made.
+    pub fn repeat(&mut self, calls: u64) -> Result<(), KernelError> {
+        self.planned();
+        let code = {
+            let _state = FpGuard::for_kernels(false);
+            if self.instance.is_async() {
+                self.repeat_waiting(calls)?
+            } else {
+                self.repeat_straight(calls)
+            }
+        };
+        let computed = if code.is_ok() { Ok(()) } else { Err(self.frame.take_error(code)) };
+        computed.and(self.synchronise())
+    }
+
+    fn repeat_waiting(&self, calls: u64) -> Result<Code, KernelError> {
+        for _ in 0..calls {
+            let code = self.compute()?;
+            self.frame.end();
+            if code != Code::OK {
+                return Ok(code);
+            }
+        }
+        Ok(Code::OK)
+    }
+
+    fn repeat_straight(&self, calls: u64) -> Code {
+        let (compute, state) = (self.instance.compute(), self.instance.state());
+        for _ in 0..calls {
+            // SAFETY: the kernel's own entry and state with a filled call.
+            let code = unsafe { compute(black_box(state), self.frame.call()) };
+            self.frame.end();
+            if code != Code::OK {
+                return code;
+            }
+        }
+        Code::OK
+    }
+
     fn reset(&mut self) {
         let specs = &self.instance.node().outputs;
         for ((slot, value), spec) in self.outputs.iter_mut().zip(&mut self.values).zip(specs) {
@@ -320,20 +365,6 @@ impl<'a> PreparedCall<'a> {
             slot.flags |= tenon_abi::slot_flags::PLANNED;
         }
         self.frame.call()
-    }
-
-    /// Computes once more into the outputs as the last run left them, for whoever times a kernel: nothing is
-    /// allocated but what the kernel asks for, nothing checked, and the thread's floating-point state is the
-    /// caller's affair.
-    ///
-    /// # Errors
-    /// What the kernel says; `UNAVAILABLE` on a lost device.
-    pub fn repeat(&mut self) -> Result<(), KernelError> {
-        self.planned();
-        let code = self.compute()?;
-        self.synchronise()?;
-        self.frame.end();
-        if code.is_ok() { Ok(()) } else { Err(self.frame.take_error(code)) }
     }
 
     /// The slots of the last run's outputs, as readers of them would see them.

@@ -38,7 +38,7 @@ fn a_call_is_plain_where_its_output_is_planned_in_the_shape_of_its_input() {
         let shapes: Vec<Shape> = dims.iter().map(|dims| Shape::new(dims).unwrap()).collect();
         call.run_planned_as(&shapes)?;
         let first = values(&call.outputs()[0]);
-        call.repeat()?;
+        call.repeat(1)?;
         Ok::<_, KernelError>([first, values(&call.outputs()[0])])
     };
     let (doubled, negated) = (vec![2.0, 4.0, 6.0], vec![-1.0, -2.0, -3.0]);
@@ -48,6 +48,40 @@ fn a_call_is_plain_where_its_output_is_planned_in_the_shape_of_its_input() {
     assert_eq!(planned(&[&[1, 3]]).unwrap(), [negated, doubled]);
     let error = planned(&[&[3], &[3]]).unwrap_err();
     assert_eq!(error.message, "output 1 does not exist: the node has 1");
+}
+
+#[test]
+fn a_call_is_repeated_into_the_outputs_that_are_there() {
+    let bench = Bench::host();
+    let instance = bench.instance("HostTestDouble", &[]).unwrap();
+    let mut call = PreparedCall::new(&instance, &[x()], &bench.env).unwrap();
+    call.run().unwrap();
+    let data = call.slots()[0].data;
+    call.repeat(5).unwrap();
+    assert_eq!(call.slots()[0].data, data);
+    assert_eq!(values(&call.outputs()[0]), [2.0, 4.0, 6.0]);
+    call.repeat(0).unwrap();
+}
+
+#[test]
+fn a_repeated_call_waits_for_asynchronous_kernels_and_streams_and_stops_at_an_error() {
+    let bench = Bench::host();
+    let later = |mode: &str, calls: u64| {
+        let instance = bench.instance("HostTestLater", &[attr("mode", mode)]).unwrap();
+        let mut call = PreparedCall::new(&instance, &[x()], &bench.env).unwrap();
+        let first = call.run();
+        first.and_then(|()| call.repeat(calls)).map(|()| values(&call.outputs()[0]))
+    };
+    assert_eq!(later("thread", 3).unwrap(), [2.0, 4.0, 6.0]);
+    let instance = bench.instance("HostTestLater", &[attr("mode", "error")]).unwrap();
+    let mut call = PreparedCall::new(&instance, &[x()], &bench.env).unwrap();
+    assert_eq!(call.repeat(3).unwrap_err(), KernelError::invalid_argument("as asked for"));
+    let bench = Bench::with_fake_device();
+    let instance = bench.instance("HostTestDouble", &[]).unwrap();
+    let mut call = PreparedCall::new(&instance, &[x()], &bench.env).unwrap();
+    call.run().unwrap();
+    call.repeat(4).unwrap();
+    assert_eq!(values(&call.host_outputs().unwrap()[0]), [2.0, 4.0, 6.0]);
 }
 
 #[test]

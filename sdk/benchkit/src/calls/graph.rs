@@ -1,0 +1,248 @@
+//! The calls that a step of a graph makes.
+//!
+//! The graph runs once, with every tensor between its nodes fetched, so that each call gets the very values that it
+//! has in the graph. Inputs that come from a `Const`, also through an `Identity`, are constants. Nodes that make the
+//! same call are one call with a count.
+
+use super::{Call, attrs};
+use crate::{
+    error::BenchError,
+    wanted::{Shapes, dims_with},
+};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+};
+use tenon_framework::{DType, Tensor, attr::AttrValue};
+use tenon_runtime::{
+    RunOptions, Runtime, Session, SessionOptions,
+    graph::{ControlFlow, Graph, Node, NodeId, Output},
+    proto::GraphDef,
+};
+use tenon_testkit::check::{Argument, CheckCase, Fill};
+
+/// What the user gives for a graph.
+#[derive(Debug, Clone, Default)]
+pub struct GraphWish<'a> {
+    /// Shapes of placeholders that leave theirs open.
+    pub shapes: Shapes,
+    /// Values of symbols in the shapes.
+    pub symbols: BTreeMap<&'a str, i64>,
+    /// Of the elements that are fed.
+    pub seed: u64,
+}
+
+/// The calls of a graph.
+#[derive(Debug, Clone, Default)]
+pub struct Recorded {
+    /// The calls, in the order of the first node that makes each.
+    pub calls: Vec<Call>,
+    /// Nodes that compute and were not recorded, and why.
+    pub skipped: Vec<(String, String)>,
+}
+
+/// Records the calls of a graph that was read from `file`.
+///
+/// # Errors
+/// The graph does not fit the registry; a placeholder without a shape.
+pub fn record(
+    runtime: &Runtime,
+    file: &Path,
+    def: &GraphDef,
+    wish: &GraphWish<'_>,
+) -> Result<Recorded, BenchError> {
+    let session = Session::new(runtime, SessionOptions::default())?;
+    session.extend(def)?;
+    let graph = session.graph();
+    let fed = feeds(&graph, file, wish)?;
+    let nodes: Vec<(NodeId, &Node)> = graph.nodes().filter(|(_, node)| computes(node)).collect();
+    let mut recorded = Recorded::default();
+    let tensors = Tensors::fetch(&session, &graph, &fed, &nodes);
+    for (id, node) in nodes {
+        match call(&graph, &tensors, node) {
+            Ok(call) => add(&mut recorded.calls, call),
+            Err(why) => recorded.skipped.push((graph.node(id).name.clone(), why)),
+        }
+    }
+    Ok(recorded)
+}
+
+/// Nodes that are a kernel with inputs.
+fn computes(node: &Node) -> bool {
+    !node.inputs.is_empty()
+        && node.control_flow() == ControlFlow::No
+        && !node.op.name.starts_with('_')
+}
+
+/// Tensors for the placeholders.
+fn feeds(
+    graph: &Graph,
+    file: &Path,
+    wish: &GraphWish<'_>,
+) -> Result<Vec<(Output, Tensor)>, BenchError> {
+    let error = |problem| BenchError::Graph { file: file.to_owned(), problem };
+    let placeholders = || graph.nodes().filter(|(_, node)| node.op.name == "Placeholder");
+    let is_one = |name: &str| placeholders().any(|(_, node)| node.name == name);
+    if let Some((name, _)) = wish.shapes.named.iter().find(|(name, _)| !is_one(name)) {
+        let known: Vec<&str> = placeholders().map(|(_, node)| node.name.as_str()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        return Err(error(format!("has no placeholder '{name}': its placeholders are {known}")));
+    }
+    let mut fed = Vec::new();
+    for (at, (id, node)) in placeholders().enumerate() {
+        let dims = placeholder_dims(node, wish).map_err(error)?;
+        let dtype = node.outputs()[0];
+        let fill = Fill::Uniform { low: 0.0, high: 1.0, seed: wish.seed.wrapping_add(at as u64) };
+        let tensor = Argument { dtype, dims, fill, constant: false }.tensor();
+        let tensor =
+            tensor.map_err(|problem| error(format!("placeholder '{}': {problem}", node.name)))?;
+        fed.push((Output::new(id, 0), tensor));
+    }
+    Ok(fed)
+}
+
+fn placeholder_dims(node: &Node, wish: &GraphWish<'_>) -> Result<Vec<i64>, String> {
+    let name = &node.name;
+    let named = wish.shapes.named.iter().find(|(known, _)| known == name);
+    let given = named.and_then(|(_, dims)| dims.first()).or(wish.shapes.all.as_ref());
+    if let Some(dims) = given {
+        return dims_with(dims, &wish.symbols)
+            .map_err(|problem| format!("shape of '{name}': {problem}"));
+    }
+    let Some(AttrValue::Shape(shape)) = node.attrs.get("shape") else {
+        return Err(format!("placeholder '{name}' has no shape: give it by --shape {name}=SHAPE"));
+    };
+    let full = shape.full().map(|shape| shape.dims().to_vec());
+    full.ok_or_else(|| {
+        format!("placeholder '{name}' has shape {shape}: give its sizes by --shape {name}=SHAPE")
+    })
+}
+
+/// The tensors between the nodes.
+struct Tensors {
+    known: HashMap<Output, Tensor>,
+    /// Why some are not there.
+    lacking: HashMap<Output, String>,
+}
+
+impl Tensors {
+    /// Runs a step that fetches the inputs of all nodes. Where that fails, since some are dead or cannot be
+    /// fetched, a step for each.
+    fn fetch(
+        session: &Session,
+        graph: &Graph,
+        fed: &[(Output, Tensor)],
+        nodes: &[(NodeId, &Node)],
+    ) -> Tensors {
+        let known = fed.iter().cloned().collect();
+        let mut tensors = Tensors { known, lacking: HashMap::new() };
+        let mut wanted: Vec<Output> =
+            nodes.iter().flat_map(|(_, node)| node.inputs.iter().copied()).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted.retain(|output| !tensors.known.contains_key(output));
+        let names: Vec<String> = fed.iter().map(|(output, _)| graph.output_name(*output)).collect();
+        let feeds: Vec<(&str, Tensor)> = names
+            .iter()
+            .zip(fed)
+            .map(|(name, (_, tensor))| (name.as_str(), tensor.clone()))
+            .collect();
+        let run = |outputs: &[Output]| {
+            let names: Vec<String> =
+                outputs.iter().map(|output| graph.output_name(*output)).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            session.run(&feeds, &names, &[], &RunOptions::default())
+        };
+        if let Ok((fetched, _)) = run(&wanted) {
+            tensors.known.extend(wanted.into_iter().zip(fetched));
+            return tensors;
+        }
+        for output in wanted {
+            match run(&[output]) {
+                Ok((fetched, _)) => {
+                    tensors.known.extend(fetched.into_iter().map(|tensor| (output, tensor)))
+                }
+                Err(error) => {
+                    tensors.lacking.insert(output, error.to_string());
+                }
+            }
+        }
+        tensors
+    }
+
+    fn get(&self, graph: &Graph, output: Output) -> Result<&Tensor, String> {
+        self.known.get(&output).ok_or_else(|| {
+            let why = self.lacking.get(&output).map_or("was not computed", String::as_str);
+            format!("input {} {why}", graph.output_name(output))
+        })
+    }
+}
+
+/// Whether a value is the same in every step.
+fn is_constant(graph: &Graph, mut output: Output) -> bool {
+    loop {
+        let node = graph.node(output.node);
+        match node.op.name.as_str() {
+            "Const" => return true,
+            "Identity" | "StopGradient" | "Snapshot" if node.inputs.len() == 1 => {
+                output = node.inputs[0]
+            }
+            _ => return false,
+        }
+    }
+}
+
+fn call(graph: &Graph, tensors: &Tensors, node: &Node) -> Result<Call, String> {
+    if node.op.stateful {
+        return Err("has state".to_owned());
+    }
+    let types = node.signature.inputs.iter().chain(&node.signature.outputs);
+    if let Some(dtype) = types.copied().find(|dtype| dtype.is_ref() || is_handle(*dtype)) {
+        return Err(format!("passes {dtype}, which only its graph has"));
+    }
+    let argument = |&input: &Output| {
+        let tensor = tensors.get(graph, input)?;
+        let (dtype, dims) = (tensor.dtype(), tensor.shape().dims().to_vec());
+        Ok(Argument {
+            dtype,
+            dims,
+            fill: Fill::Explicit(tensor.clone()),
+            constant: is_constant(graph, input),
+        })
+    };
+    let inputs = node.inputs.iter().map(argument).collect::<Result<_, String>>()?;
+    let own = node.attrs.attrs().iter().filter(|(name, _)| !name.starts_with('_'));
+    let attrs = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let case = CheckCase { name: node.name.clone(), tags: Vec::new(), attrs, inputs };
+    Ok(Call { op: node.op.clone(), case, at: None, node: Some(node.name.clone()), calls: 1 })
+}
+
+fn is_handle(dtype: DType) -> bool {
+    matches!(dtype, DType::RESOURCE | DType::VARIANT)
+}
+
+/// Adds a call, or counts it where it is there.
+fn add(calls: &mut Vec<Call>, call: Call) {
+    match calls.iter_mut().find(|known| same(known, &call)) {
+        Some(known) => known.calls += 1,
+        None => calls.push(call),
+    }
+}
+
+/// Whether both are the same call, but for the values of what is not small and constant.
+fn same(a: &Call, b: &Call) -> bool {
+    let value = |argument: &Argument| match &argument.fill {
+        // Axes, permutations, sizes: what a call does depends on them.
+        Fill::Explicit(tensor) if argument.constant && tensor.elements() <= 16 => {
+            tensor.as_bytes().map(<[u8]>::to_vec).ok()
+        }
+        _ => None,
+    };
+    let like = |(a, b): (&Argument, &Argument)| {
+        (a.dtype, &a.dims, a.constant) == (b.dtype, &b.dims, b.constant) && value(a) == value(b)
+    };
+    a.op.name == b.op.name
+        && attrs::texts(&a.case.attrs) == attrs::texts(&b.case.attrs)
+        && a.case.inputs.len() == b.case.inputs.len()
+        && a.case.inputs.iter().zip(&b.case.inputs).all(like)
+}

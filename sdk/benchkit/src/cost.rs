@@ -1,0 +1,257 @@
+//! The work of a call.
+//!
+//! Operations are those of the direct algorithm, whatever a kernel does instead (the field calls the resulting rate
+//! effective): two for each product that is added up, one for each element of anything else. Bytes are those of
+//! inputs and outputs, each counted once; what a kernel packs, keeps or reads again does not count.
+//!
+//! | family | operations |
+//! |---|---|
+//! | matrix product `M x K x N` | `2 M N K` per batch |
+//! | convolution | `2 *` outputs `*` kernel height `*` width `*` input channels of the group |
+//! | depthwise convolution | `2 *` outputs `*` kernel height `*` width |
+//! | pooling | outputs `*` window height `*` width |
+//! | elementwise, whatever the function | outputs |
+//! | `AddN` of `N` | `(N - 1) *` outputs |
+//! | reductions | inputs |
+//! | softmax | 5 (4 for its logarithm) for each element: maximum, difference, exponential, sum, quotient |
+//! | batch normalisation | 2 for each element; 5 with moments |
+//! | what only moves elements | none |
+//! | any other op | not known: bytes only |
+
+use crate::record::{CostSource, Work};
+use tenon_framework::{
+    DType,
+    attr::{AttrList, AttrMap, AttrValue},
+};
+
+/// A call as its cost sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The op.
+    pub op: &'a str,
+    /// All attributes.
+    pub attrs: &'a AttrMap,
+    /// Types and shapes of the inputs.
+    pub inputs: &'a [(DType, Vec<i64>)],
+    /// Types and shapes of the outputs.
+    pub outputs: &'a [(DType, Vec<i64>)],
+    /// Whether the outputs are inputs under other shapes: nothing is moved.
+    pub shares: bool,
+}
+
+/// What an op does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    /// `transpose` names the attribute that turns the first matrix over.
+    MatMul {
+        transpose: &'static str,
+    },
+    Conv,
+    Depthwise,
+    Pool,
+    Elementwise,
+    AddN,
+    Reduction,
+    Softmax {
+        each: u32,
+    },
+    BatchNorm,
+    Move,
+}
+
+impl Family {
+    /// Whether arithmetic, not memory, is what such an op is measured by.
+    fn is_compute(self) -> bool {
+        matches!(self, Family::MatMul { .. } | Family::Conv | Family::Depthwise)
+    }
+}
+
+#[rustfmt::skip]
+fn family(op: &str) -> Option<Family> {
+    Some(match op {
+        "MatMul" => Family::MatMul { transpose: "transpose_a" },
+        "BatchMatMul" | "BatchMatMulV2" | "BatchMatMulV3" => Family::MatMul { transpose: "adj_x" },
+        "Conv2D" => Family::Conv,
+        "DepthwiseConv2dNative" => Family::Depthwise,
+        "MaxPool" | "AvgPool" => Family::Pool,
+        "AddN" => Family::AddN,
+        "Softmax" => Family::Softmax { each: 5 },
+        "LogSoftmax" => Family::Softmax { each: 4 },
+        "FusedBatchNorm" | "FusedBatchNormV2" | "FusedBatchNormV3" => Family::BatchNorm,
+        "Sum" | "Mean" | "Prod" | "Max" | "Min" | "All" | "Any" | "ArgMax" | "ArgMin" | "EuclideanNorm" | "L2Loss"
+            => Family::Reduction,
+        "Add" | "AddV2" | "Sub" | "Mul" | "Div" | "RealDiv" | "DivNoNan" | "FloorDiv" | "FloorMod" | "TruncateDiv"
+            | "TruncateMod" | "Maximum" | "Minimum" | "Pow" | "SquaredDifference" | "Atan2" | "BiasAdd" | "Equal"
+            | "NotEqual" | "Less" | "LessEqual" | "Greater" | "GreaterEqual" | "LogicalAnd" | "LogicalOr"
+            | "LogicalNot" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor" | "Select" | "SelectV2" | "Neg" | "Abs"
+            | "Square" | "Sqrt" | "Rsqrt" | "Exp" | "Expm1" | "Log" | "Log1p" | "Tanh" | "Sigmoid" | "Erf" | "Sin"
+            | "Cos" | "Tan" | "Relu" | "Relu6" | "LeakyRelu" | "Elu" | "Selu" | "Softplus" | "Softsign" | "Floor"
+            | "Ceil" | "Round" | "Rint" | "Sign" | "Reciprocal" | "Cast" | "ClipByValue"
+            => Family::Elementwise,
+        "Identity" | "IdentityN" | "Snapshot" | "StopGradient" | "PreventGradient" | "EnsureShape" | "Reshape"
+            | "Squeeze" | "ExpandDims" | "Shape" | "ShapeN" | "Size" | "Rank" | "Const" | "Fill" | "ConcatV2"
+            | "Pack" | "Unpack" | "Split" | "SplitV" | "Slice" | "StridedSlice" | "Pad" | "PadV2" | "Transpose"
+            | "Tile" | "Gather" | "GatherV2" | "PlaceholderWithDefault"
+            => Family::Move,
+        _ => return None,
+    })
+}
+
+/// Whether a call is measured by its operations; else by its bytes.
+pub fn is_compute(op: &str) -> bool {
+    family(op).is_some_and(Family::is_compute)
+}
+
+/// The work of a call.
+pub fn work(call: &Call<'_>) -> Work {
+    let family = family(call.op);
+    let source = if family.is_some() { CostSource::Op } else { CostSource::Bytes };
+    let flops = family.and_then(|family| operations(family, call));
+    let moved = |tensors: &[(DType, Vec<i64>)]| if call.shares { 0.0 } else { bytes(tensors) };
+    Work { flops, read: moved(call.inputs), written: moved(call.outputs), source }
+}
+
+/// Elements of strings and the like count as what stands in the tensor.
+fn bytes(tensors: &[(DType, Vec<i64>)]) -> f64 {
+    tensors.iter().map(|(dtype, dims)| elements(dims) * dtype.size().unwrap_or(0) as f64).sum()
+}
+
+fn elements(dims: &[i64]) -> f64 {
+    dims.iter().map(|&dim| dim.max(0) as f64).product()
+}
+
+fn operations(family: Family, call: &Call<'_>) -> Option<f64> {
+    let input = |at: usize| call.inputs.get(at).map(|(_, dims)| dims.as_slice());
+    let first = elements(input(0)?);
+    let outputs = call.outputs.first().map_or(0.0, |(_, dims)| elements(dims));
+    Some(match family {
+        Family::MatMul { transpose } => {
+            let [.., rows, columns] = input(0)? else { return None };
+            let turned = matches!(call.attrs.get(transpose), Some(AttrValue::Bool(true)));
+            2.0 * outputs * if turned { *rows } else { *columns } as f64
+        }
+        // The filter is height, width, channels of the group, outputs.
+        Family::Conv => {
+            let [height, width, channels, _] = input(1)? else { return None };
+            2.0 * outputs * elements(&[*height, *width, *channels])
+        }
+        Family::Depthwise => {
+            let [height, width, ..] = input(1)? else { return None };
+            2.0 * outputs * elements(&[*height, *width])
+        }
+        Family::Pool => match call.attrs.get("ksize") {
+            Some(AttrValue::List(AttrList::Int(sizes))) => outputs * elements(sizes),
+            _ => return None,
+        },
+        Family::Elementwise => outputs,
+        Family::AddN => outputs * call.inputs.len().saturating_sub(1) as f64,
+        Family::Reduction => first,
+        Family::Softmax { each } => f64::from(each) * first,
+        Family::BatchNorm => {
+            let trains = matches!(call.attrs.get("is_training"), Some(AttrValue::Bool(true)));
+            first * if trains { 5.0 } else { 2.0 }
+        }
+        Family::Move => return None,
+    })
+}
+
+/// The rate that stands in a record, and its unit: operations for products of matrices and the like, bytes for
+/// what only passes over its elements, calls where nothing is moved.
+pub fn rate(op: &str, dtype: DType, work: &Work) -> (f64, &'static str) {
+    match work.flops.filter(|_| is_compute(op)) {
+        Some(flops) if is_float(dtype) => (flops, "GFLOP/s"),
+        Some(operations) => (operations, "GOP/s"),
+        None if work.read + work.written > 0.0 => (work.read + work.written, "GB/s"),
+        None => (1.0, "Gcall/s"),
+    }
+}
+
+fn is_float(dtype: DType) -> bool {
+    let floats = [DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE];
+    floats.contains(&dtype) || matches!(dtype, DType::COMPLEX64 | DType::COMPLEX128)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(op: &str, attrs: &[(&str, AttrValue)], inputs: &[&[i64]], output: &[i64]) -> Work {
+        let attrs: AttrMap =
+            attrs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let inputs: Vec<_> = inputs.iter().map(|dims| (DType::FLOAT, dims.to_vec())).collect();
+        let outputs = [(DType::FLOAT, output.to_vec())];
+        work(&Call { op, attrs: &attrs, inputs: &inputs, outputs: &outputs, shares: false })
+    }
+
+    fn flops(
+        op: &str,
+        attrs: &[(&str, AttrValue)],
+        inputs: &[&[i64]],
+        output: &[i64],
+    ) -> Option<f64> {
+        cost(op, attrs, inputs, output).flops
+    }
+
+    #[test]
+    fn a_product_counts_two_for_each_term() {
+        assert_eq!(flops("MatMul", &[], &[&[2, 3], &[3, 5]], &[2, 5]), Some(60.0));
+        let turned = [("transpose_a", true.into())];
+        assert_eq!(flops("MatMul", &turned, &[&[3, 2], &[3, 5]], &[2, 5]), Some(60.0));
+        let batches: [&[i64]; 2] = [&[7, 1, 2, 3], &[4, 3, 5]];
+        assert_eq!(flops("BatchMatMulV2", &[], &batches, &[7, 4, 2, 5]), Some(28.0 * 60.0));
+    }
+
+    #[test]
+    fn a_convolution_counts_the_channels_of_its_group() {
+        let (input, output): (&[i64], &[i64]) = (&[1, 8, 8, 6], &[1, 8, 8, 10]);
+        let whole = flops("Conv2D", &[], &[input, &[3, 3, 6, 10]], output);
+        assert_eq!(whole, Some(2.0 * 640.0 * 54.0));
+        let groups = flops("Conv2D", &[], &[input, &[3, 3, 3, 10]], output);
+        assert_eq!(groups, Some(2.0 * 640.0 * 27.0));
+        let depthwise = flops("DepthwiseConv2dNative", &[], &[input, &[3, 3, 6, 1]], input);
+        assert_eq!(depthwise, Some(2.0 * 384.0 * 9.0));
+    }
+
+    #[test]
+    fn other_families_count_elements() {
+        assert_eq!(flops("Add", &[], &[&[4, 1], &[3]], &[4, 3]), Some(12.0));
+        assert_eq!(flops("AddN", &[], &[&[5], &[5], &[5]], &[5]), Some(10.0));
+        assert_eq!(flops("Sum", &[], &[&[4, 3], &[1]], &[4]), Some(12.0));
+        assert_eq!(flops("Softmax", &[], &[&[4, 3]], &[4, 3]), Some(60.0));
+        let window = [("ksize", vec![1i64, 2, 2, 1].into())];
+        assert_eq!(flops("MaxPool", &window, &[&[1, 4, 4, 3]], &[1, 2, 2, 3]), Some(48.0));
+        assert_eq!(flops("MaxPool", &[], &[&[1, 4, 4, 3]], &[1, 2, 2, 3]), None);
+        let training = [("is_training", true.into())];
+        assert_eq!(flops("FusedBatchNormV3", &training, &[&[2, 2]], &[2, 2]), Some(20.0));
+        assert_eq!(flops("Transpose", &[], &[&[4, 3], &[2]], &[3, 4]), None);
+    }
+
+    #[test]
+    fn bytes_are_those_of_inputs_and_outputs() {
+        let add = cost("Add", &[], &[&[10], &[10]], &[10]);
+        assert_eq!((add.read, add.written, add.source), (80.0, 40.0, CostSource::Op));
+        let own = cost("Cube", &[], &[&[10]], &[10]);
+        assert_eq!((own.flops, own.read, own.source), (None, 40.0, CostSource::Bytes));
+        let inputs = [(DType::DOUBLE, vec![4])];
+        let call = Call {
+            op: "Reshape",
+            attrs: &AttrMap::new(),
+            inputs: &inputs,
+            outputs: &inputs,
+            shares: true,
+        };
+        assert_eq!(work(&call).read, 0.0);
+    }
+
+    #[test]
+    fn a_rate_has_the_unit_of_what_limits_the_op() {
+        let unit = |op: &str, dtype, work: &Work| rate(op, dtype, work).1;
+        let product = cost("MatMul", &[], &[&[2, 3], &[3, 5]], &[2, 5]);
+        assert_eq!(unit("MatMul", DType::FLOAT, &product), "GFLOP/s");
+        assert_eq!(unit("MatMul", DType::INT32, &product), "GOP/s");
+        let sum = cost("Add", &[], &[&[10], &[10]], &[10]);
+        assert_eq!(rate("Add", DType::FLOAT, &sum), (120.0, "GB/s"));
+        let nothing = Work { flops: None, read: 0.0, written: 0.0, source: CostSource::Op };
+        assert_eq!(unit("Identity", DType::FLOAT, &nothing), "Gcall/s");
+    }
+}

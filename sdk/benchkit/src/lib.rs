@@ -1,0 +1,20 @@
+//! Timing of kernels.
+//!
+//! What it is: everything behind `tenon bench` but the printing. [`record`] is the form of what is measured.
+//! What it is not: an oracle; whether a result is right is what tenon-testkit says, before anything is timed.
+
+pub mod calls;
+pub mod compare;
+pub mod cost;
+mod error;
+pub mod machine;
+pub mod measure;
+pub mod record;
+pub mod roofline;
+pub mod run;
+pub mod sampler;
+pub mod stats;
+pub mod variants;
+pub mod wanted;
+
+pub use error::BenchError;

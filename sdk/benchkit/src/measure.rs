@@ -1,0 +1,340 @@
+//! Measures one call with every variant.
+//!
+//! ```text
+//! choices ── made, run once ── judged by the oracle ── sampled turn by turn ── run again ── records
+//!    │             │                   │                                          │
+//!  refused       failed              wrong                                     changed
+//! ```
+//!
+//! A variant that is wrong is reported, and not timed. All variants get the same inputs, in the same memory where
+//! they compute in it; each has outputs of its own, which stay where they are.
+
+mod judge;
+mod ready;
+mod whole;
+
+use crate::{
+    calls::Call,
+    cost,
+    error::BenchError,
+    record::{
+        Case, Dispatch, Problem, ProblemKind, Record, Report, Roofline, Samples, Summary, Timing,
+        Work,
+    },
+    roofline,
+    sampler::{Failed, Plan, Series, Subject, interleave},
+    stats::{
+        bootstrap,
+        describe::{median, summary},
+    },
+    variants::{Choice, Filter, Host, choices},
+};
+use judge::Judge;
+use ready::Ready;
+use std::time::Duration;
+use tenon_framework::{DType, Tensor};
+use tenon_testkit::node::Node;
+use whole::Whole;
+
+/// How calls are measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// Time for one variant of a case.
+    pub budget: Duration,
+    /// Whether whole calls are timed too.
+    pub dispatch: bool,
+    /// Threads that compute.
+    pub threads: u32,
+    /// Number of this process.
+    pub process: u32,
+    /// Of orders and intervals.
+    pub seed: u64,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, Default)]
+pub struct Measured {
+    /// A record per variant that was timed.
+    pub records: Vec<Record>,
+    /// What was not timed, or not believed.
+    pub problems: Vec<Problem>,
+}
+
+/// What is told while a call is measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Status {
+    /// Results are compared with the oracle's.
+    Checking,
+    /// Samples are taken; this share is done.
+    Timing(f64),
+}
+
+/// Measures one call.
+///
+/// # Errors
+/// Inputs that cannot be made, attributes that the op does not allow. What is wrong with a variant is a problem.
+pub fn measure(
+    hosts: &[Host],
+    call: &Call,
+    filter: &Filter,
+    settings: &Settings,
+    progress: &mut dyn FnMut(Status),
+) -> Result<Measured, BenchError> {
+    progress(Status::Checking);
+    let inputs = call.case.tensors()?;
+    let case = call.recorded()?;
+    let text = case.to_string();
+    let mut measured = Measured::default();
+    let mut ready = Vec::new();
+    for (place, host) in hosts.iter().enumerate() {
+        let node = node(host, call, &inputs)?;
+        let (found, refused) = choices(host, place, &node, filter, &text);
+        measured.problems.extend(refused);
+        let mut judge = Judge::new(host, call, &inputs);
+        for choice in found {
+            match ready::make(host, &node, choice, &inputs, &mut judge) {
+                Ok(variant) => ready.push(variant),
+                Err((choice, kind, message)) => {
+                    measured.problems.push(problem(kind, &text, &choice, message));
+                }
+            }
+        }
+    }
+    for variant in &ready {
+        if let Some(reason) = &variant.unverified {
+            let reason = reason.clone();
+            measured.problems.push(problem(
+                ProblemKind::Unverified,
+                &text,
+                &variant.choice,
+                reason,
+            ));
+        }
+    }
+    let bench = Bench { hosts, call, inputs: &inputs, settings, text: &text };
+    let (timed, problems) = bench.time(&ready, progress)?;
+    measured.problems.extend(problems);
+    for (variant, timed) in ready.iter().zip(timed) {
+        let Some(timed) = timed else { continue };
+        measured.records.push(record(call, &case, variant, timed, settings)?);
+    }
+    Ok(measured)
+}
+
+fn node(host: &Host, call: &Call, inputs: &[Tensor]) -> Result<Node, BenchError> {
+    let registry = host.runtime.registry();
+    let op = registry.op(&call.op.name).unwrap_or(&call.op);
+    let constant = |at: usize| call.case.inputs[at].constant;
+    Ok(Node::new(op, "bench", call.case.attrs.clone(), inputs, constant)?)
+}
+
+fn problem(kind: ProblemKind, case: &str, choice: &Choice, message: String) -> Problem {
+    Problem { kind, case: case.to_owned(), variant: choice.variant.to_string(), message }
+}
+
+/// What was sampled of a variant.
+struct Timed {
+    timing: Timing,
+    shares: bool,
+    kernel: Series,
+    whole: Option<(&'static str, Series)>,
+}
+
+/// A call that is about to be timed.
+struct Bench<'a> {
+    hosts: &'a [Host],
+    call: &'a Call,
+    inputs: &'a [Tensor],
+    settings: &'a Settings,
+    text: &'a str,
+}
+
+impl Bench<'_> {
+    /// Samples the variants; those that fail on the way are left out, and the rest is begun anew.
+    fn time(
+        &self,
+        ready: &[Ready],
+        progress: &mut dyn FnMut(Status),
+    ) -> Result<(Vec<Option<Timed>>, Vec<Problem>), BenchError> {
+        let mut left: Vec<usize> = (0..ready.len()).collect();
+        let mut problems = Vec::new();
+        while !left.is_empty() {
+            let chosen: Vec<&Ready> = left.iter().map(|&at| &ready[at]).collect();
+            match self.attempt(&chosen, progress)? {
+                Ok((timed, changed)) => {
+                    problems.extend(changed);
+                    let mut all: Vec<Option<Timed>> = ready.iter().map(|_| None).collect();
+                    left.into_iter().zip(timed).for_each(|(at, timed)| all[at] = Some(timed));
+                    return Ok((all, problems));
+                }
+                Err(failed) => {
+                    let choice = &chosen[failed.subject].choice;
+                    problems.push(problem(ProblemKind::Failed, self.text, choice, failed.message));
+                    left.remove(failed.subject);
+                }
+            }
+        }
+        Ok((ready.iter().map(|_| None).collect(), problems))
+    }
+
+    /// One attempt; a failure names the variant.
+    #[allow(clippy::type_complexity, reason = "a pair of lists, or which variant failed")]
+    fn attempt(
+        &self,
+        ready: &[&Ready],
+        progress: &mut dyn FnMut(Status),
+    ) -> Result<Result<(Vec<Timed>, Vec<Problem>), Failed>, BenchError> {
+        let mut calls = Vec::new();
+        for (subject, variant) in ready.iter().enumerate() {
+            let host = &self.hosts[variant.choice.host];
+            match variant.call(host, self.inputs) {
+                Ok(call) => calls.push(call),
+                Err(error) => return Ok(Err(Failed { subject, message: error.message })),
+            }
+        }
+        let mut wholes: Vec<Option<Whole<'_>>> = Vec::new();
+        for variant in ready {
+            let host = &self.hosts[variant.choice.host];
+            let whole =
+                self.settings.dispatch.then(|| Whole::new(host, variant, self.call, self.inputs));
+            wholes.push(whole.transpose()?);
+        }
+        let series = {
+            let kernels = calls.iter_mut().map(|call| call as &mut dyn Subject);
+            let wholes = wholes.iter_mut().flatten().map(|whole| whole as &mut dyn Subject);
+            let mut subjects: Vec<&mut dyn Subject> = kernels.chain(wholes).collect();
+            let plan = self.plan();
+            interleave(&mut subjects, &plan, &mut |share| progress(Status::Timing(share)))
+        };
+        let mut series = match series {
+            Ok(series) => series.into_iter(),
+            Err(failed) => return Ok(Err(self.variant_of(failed, &wholes))),
+        };
+        let kernels: Vec<Series> = series.by_ref().take(ready.len()).collect();
+        let mut timed = Vec::new();
+        let mut changed = Vec::new();
+        for (((variant, call), whole), kernel) in
+            ready.iter().zip(&mut calls).zip(&wholes).zip(kernels)
+        {
+            if let Some(message) = variant.changed(call) {
+                changed.push(problem(ProblemKind::Changed, self.text, &variant.choice, message));
+            }
+            let whole = whole.as_ref().and_then(|whole| Some((whole.through(), series.next()?)));
+            let (timing, shares) = (call.timing(), call.shares());
+            timed.push(Timed { timing, shares, kernel, whole });
+        }
+        Ok(Ok((timed, changed)))
+    }
+
+    fn plan(&self) -> Plan {
+        // A variant whose whole calls are timed is two subjects.
+        let parts = if self.settings.dispatch { 2 } else { 1 };
+        Plan {
+            budget: self.settings.budget / parts,
+            seed: self.settings.seed.wrapping_add(u64::from(self.settings.process)),
+            ..Plan::default()
+        }
+    }
+
+    /// The variant that a subject belongs to: kernels come first, then the whole calls of those that have one.
+    fn variant_of(&self, failed: Failed, wholes: &[Option<Whole<'_>>]) -> Failed {
+        let Some(nth) = failed.subject.checked_sub(wholes.len()) else { return failed };
+        let owners = wholes.iter().enumerate().filter(|(_, whole)| whole.is_some());
+        let subject = owners.map(|(at, _)| at).nth(nth).unwrap_or(0);
+        Failed { subject, ..failed }
+    }
+}
+
+fn samples(series: Series, settings: &Settings) -> Samples {
+    let count = series.ns.len();
+    let processes = vec![settings.process; count];
+    let summary = summary(&series.ns, &processes, settings.seed, series.converged);
+    let rounds = (0..count as u32).collect();
+    Samples { ns: series.ns, rounds, processes, batch: series.batch, summary }
+}
+
+fn record(
+    call: &Call,
+    case: &Case,
+    ready: &Ready,
+    timed: Timed,
+    settings: &Settings,
+) -> Result<Record, BenchError> {
+    let work = cost::work(&cost::Call {
+        op: &call.op.name,
+        attrs: &call.case.attrs,
+        inputs: &ready.shapes.inputs,
+        outputs: &ready.shapes.outputs,
+        shares: timed.shares,
+    });
+    let kernel = samples(timed.kernel, settings);
+    let dispatch = timed.whole.map(|(through, series)| {
+        let whole = samples(series, settings);
+        dispatch(through, whole, &kernel, settings.seed)
+    });
+    Ok(Record {
+        bench: call.op.name.clone(),
+        peer: peer(ready),
+        version: ready.choice.variant.plugin_version.clone(),
+        size: call.size()?,
+        threads: settings.threads,
+        median_ns: 0.0,
+        min_ns: 0.0,
+        max_ns: 0.0,
+        samples: 0,
+        rate: 0.0,
+        best_rate: 0.0,
+        unit: String::new(),
+        cpu: String::new(),
+        case: case.clone(),
+        variant: ready.choice.variant.clone(),
+        timing: timed.timing,
+        kernel,
+        dispatch,
+        work,
+        reached: None,
+        checked: ready.checked.clone(),
+    })
+}
+
+/// `tenon-cpu avx512`; on another device than the CPU that too.
+fn peer(ready: &Ready) -> String {
+    let variant = &ready.choice.variant;
+    let device = if variant.device == "CPU" { "" } else { &variant.device };
+    let parts = [variant.plugin.as_str(), device, &variant.label];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Whole call less kernel, round by round.
+pub(crate) fn dispatch(through: &str, whole: Samples, kernel: &Samples, seed: u64) -> Dispatch {
+    let differences: Vec<f64> =
+        whole.ns.iter().zip(&kernel.ns).map(|(whole, kernel)| whole - kernel).collect();
+    let groups = bootstrap::by_process(&differences, &kernel.processes);
+    let interval = bootstrap::median_interval(&groups, seed);
+    Dispatch { through: through.to_owned(), whole, median: median(&differences), interval }
+}
+
+/// Fills what follows from the samples of all records.
+pub fn derive_all(report: &mut Report) {
+    let limits = report.run.roofline.clone();
+    for record in &mut report.records {
+        let first = record.case.inputs.first().and_then(|input| DType::from_name(&input.dtype));
+        derive(record, first.unwrap_or(DType::INVALID), limits.as_ref());
+    }
+}
+
+/// Fills what follows from samples and work: also where samples of several processes were put together.
+fn derive(record: &mut Record, dtype: DType, limits: Option<&Roofline>) {
+    let Summary { median, min, max, .. } = record.kernel.summary;
+    let work: &Work = &record.work;
+    let (amount, unit) = cost::rate(&record.bench, dtype, work);
+    (record.median_ns, record.min_ns, record.max_ns) = (median, min, max);
+    record.samples = record.kernel.ns.len() as u32;
+    (record.rate, record.best_rate) = (amount / median, amount / min);
+    record.unit = unit.to_owned();
+    let by_flops = unit.ends_with("OP/s");
+    let on_host = record.variant.device == "CPU";
+    record.reached = limits
+        .filter(|_| on_host)
+        .and_then(|limits| roofline::reached(limits, work, dtype, by_flops, median));
+}

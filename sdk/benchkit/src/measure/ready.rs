@@ -1,0 +1,149 @@
+//! Kernels that are made, checked, and called.
+
+use super::judge::{Judge, Verdict};
+use crate::{
+    record::{ProblemKind, Timing},
+    sampler::Subject,
+    variants::{Choice, Host},
+};
+use tenon_framework::{
+    DType, KernelError, Tensor,
+    abi::{Determinism, slot_flags},
+    device::base::DeviceBase,
+};
+use tenon_runtime::host::instance::{KernelInstance, PackCache, PreparedCall};
+use tenon_testkit::node::Node;
+
+/// Types and shapes of a call.
+#[derive(Debug, Clone, Default)]
+pub struct Shapes {
+    /// Of the inputs.
+    pub inputs: Vec<(DType, Vec<i64>)>,
+    /// Of the outputs.
+    pub outputs: Vec<(DType, Vec<i64>)>,
+}
+
+/// A kernel whose result was looked at.
+pub struct Ready {
+    /// Which.
+    pub choice: Choice,
+    /// The kernel.
+    pub instance: KernelInstance,
+    /// What its results were compared with.
+    pub checked: Option<String>,
+    /// Why nothing says whether they are right.
+    pub unverified: Option<String>,
+    /// Types and shapes.
+    pub shapes: Shapes,
+    outputs: Vec<Tensor>,
+}
+
+/// Makes a kernel, calls it, and has its results judged.
+pub fn make(
+    host: &Host,
+    node: &Node,
+    choice: Choice,
+    inputs: &[Tensor],
+    judge: &mut Judge<'_>,
+) -> Result<Ready, (Choice, ProblemKind, String)> {
+    let made = instance(node, &choice).and_then(|instance| {
+        let mut call = PreparedCall::new(&instance, inputs, &host.env)?;
+        call.run()?;
+        let outputs = call.host_outputs()?;
+        drop(call);
+        Ok((instance, outputs))
+    });
+    let (instance, outputs) = match made {
+        Ok(made) => made,
+        Err(error) => return Err((choice, ProblemKind::Failed, error.to_string())),
+    };
+    let (checked, unverified) = match judge.judge(&choice, node, &outputs) {
+        Verdict::Right(by) => (Some(by), None),
+        Verdict::Unverified(reason) => (None, Some(reason)),
+        Verdict::Wrong(message) => return Err((choice, ProblemKind::Wrong, message)),
+    };
+    let shape = |tensor: &Tensor| (tensor.dtype(), tensor.shape().dims().to_vec());
+    let shapes = Shapes {
+        inputs: inputs.iter().map(shape).collect(),
+        outputs: outputs.iter().map(shape).collect(),
+    };
+    Ok(Ready { choice, instance, checked, unverified, shapes, outputs })
+}
+
+/// The kernel as a session makes it: with the constants packed.
+fn instance(node: &Node, choice: &Choice) -> Result<KernelInstance, KernelError> {
+    let mut instance = KernelInstance::create(&node.spec(&choice.def, Some(&choice.device)))?;
+    let cache = PackCache::new();
+    for (at, constant) in node.constants.iter().enumerate() {
+        let Some(constant) = constant else { continue };
+        instance.prepack(at as u32, constant, &cache, &format!("bench/{at}"))?;
+    }
+    Ok(instance)
+}
+
+impl Ready {
+    /// A call that has run once.
+    pub fn call<'a>(
+        &'a self,
+        host: &'a Host,
+        inputs: &[Tensor],
+    ) -> Result<KernelCall<'a>, KernelError> {
+        let mut call = PreparedCall::new(&self.instance, inputs, &host.env)?;
+        call.run()?;
+        call.repeat(1)?;
+        let taken: Vec<_> = inputs.iter().map(|input| input.buffer().data()).collect();
+        let shares = call.slots().iter().any(|slot| slot.bytes > 0 && taken.contains(&slot.data));
+        let planned = call.slots().iter().all(|slot| slot.flags & slot_flags::PLANNED != 0);
+        let streams = self.choice.device.info().streams;
+        let timing = match () {
+            () if self.instance.is_async() || (!planned && !shares) => Timing::Call,
+            () if streams => Timing::Enqueued,
+            () => Timing::Kernel,
+        };
+        Ok(KernelCall { call, timing, shares })
+    }
+
+    /// How the outputs differ from what was checked, after a call was timed.
+    pub fn changed(&self, call: &KernelCall<'_>) -> Option<String> {
+        if self.choice.def.numerics.determinism == Determinism::NONE {
+            return None;
+        }
+        let now = match call.call.host_outputs() {
+            Ok(now) => now,
+            Err(error) => return Some(format!("the outputs cannot be read after timing: {error}")),
+        };
+        let same = |(a, b): (&Tensor, &Tensor)| match (a.as_strings(), b.as_strings()) {
+            (Ok(a), Ok(b)) => a == b,
+            _ => a.as_bytes().ok() == b.as_bytes().ok(),
+        };
+        let at = self.outputs.iter().zip(&now).position(|pair| !same(pair))?;
+        Some(format!(
+            "output {at} is not what it was before timing, though the kernel promises the same bits"
+        ))
+    }
+}
+
+/// A call of a kernel, repeated.
+pub struct KernelCall<'a> {
+    call: PreparedCall<'a>,
+    timing: Timing,
+    shares: bool,
+}
+
+impl KernelCall<'_> {
+    /// What one call is.
+    pub fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    /// Whether an output is an input's buffer.
+    pub fn shares(&self) -> bool {
+        self.shares
+    }
+}
+
+impl Subject for KernelCall<'_> {
+    fn run(&mut self, calls: u64) -> Result<(), String> {
+        self.call.repeat(calls).map_err(|error| error.to_string())
+    }
+}

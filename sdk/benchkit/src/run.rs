@@ -1,0 +1,143 @@
+//! A whole run: targets to a report.
+
+mod merge;
+mod targets;
+
+use crate::{
+    calls::{Call, Wish},
+    compare::{Against, crossovers, noise_floor, side_by_side},
+    error::BenchError,
+    machine,
+    measure::{Settings, Status, derive_all, measure},
+    record::{FORM, Machine, Plugin, Report, Roofline, Run},
+    variants::{Filter, Host},
+    wanted::Target,
+};
+pub use merge::merge;
+use std::collections::BTreeMap;
+pub use targets::{Wanted, wanted};
+
+/// What is measured, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What.
+    pub targets: Vec<Target>,
+    /// Shapes and the like.
+    pub wish: Wish,
+    /// Which variants.
+    pub filter: Filter,
+    /// How.
+    pub settings: Settings,
+    /// What variants are compared with.
+    pub against: Against,
+    /// Smaller differences are none; the default otherwise.
+    pub threshold: Option<f64>,
+    /// The command line, for the record.
+    pub command: Vec<String>,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// Calls that are done.
+    pub done: usize,
+    /// Calls in all.
+    pub total: usize,
+    /// The call that is measured.
+    pub case: String,
+    /// What is done with it.
+    pub status: Status,
+}
+
+/// Measures the calls that are wanted with every variant.
+///
+/// # Errors
+/// As [`measure`]; no kernel is left for any call.
+pub fn run(
+    hosts: &[Host],
+    wanted: &Wanted,
+    options: &Options,
+    limits: Option<&Roofline>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, BenchError> {
+    let machine = machine::machine(hosts[0].runtime.features());
+    let mut report = empty(hosts, options, machine, limits);
+    let total = wanted.calls.len();
+    for (done, (call, filter)) in wanted.calls.iter().enumerate() {
+        let case = call.recorded()?.to_string();
+        let mut say = |status| progress(Progress { done, total, case: case.clone(), status });
+        let measured = measure(hosts, call, filter, &options.settings, &mut say)?;
+        report.records.extend(measured.records);
+        report.problems.extend(measured.problems);
+    }
+    if report.records.is_empty() && report.problems.is_empty() {
+        return Err(BenchError::Nothing(nothing(&wanted.calls, &options.filter)));
+    }
+    for record in &mut report.records {
+        record.cpu.clone_from(&report.run.machine.cpu);
+    }
+    finish(&mut report, options);
+    Ok(report)
+}
+
+fn nothing(calls: &[(Call, Filter)], filter: &Filter) -> String {
+    let ops: Vec<&str> = calls.iter().map(|(call, _)| call.op.name.as_str()).collect();
+    let by = match (filter.labels.is_empty(), filter.devices.is_empty()) {
+        (true, true) => "",
+        (false, true) => " of these labels",
+        (true, false) => " for these devices",
+        (false, false) => " of these labels for these devices",
+    };
+    let ops = ops.first().copied().unwrap_or("the targets");
+    format!("no kernel{by} takes a call of {ops}: `tenon list` shows the kernels there are")
+}
+
+fn empty(hosts: &[Host], options: &Options, machine: Machine, limits: Option<&Roofline>) -> Report {
+    let settings = &options.settings;
+    let run = Run {
+        form: FORM,
+        tenon: env!("CARGO_PKG_VERSION").to_owned(),
+        date: machine::today(),
+        command: options.command.clone(),
+        threads: settings.threads,
+        budget_s: settings.budget.as_secs_f64(),
+        processes: 1,
+        seed: settings.seed,
+        machine,
+        plugins: plugins(hosts),
+        roofline: limits.cloned(),
+        sweep: options.wish.sweep.clone(),
+        noise_floor: None,
+    };
+    let (records, problems) = (Vec::new(), Vec::new());
+    Report { run, records, comparisons: Vec::new(), crossovers: Vec::new(), problems }
+}
+
+/// The plugins in use, each file once.
+fn plugins(hosts: &[Host]) -> Vec<Plugin> {
+    let mut all: BTreeMap<(String, String), Plugin> = BTreeMap::new();
+    for host in hosts {
+        let registry = host.runtime.registry();
+        for info in registry.plugins().filter(|info| !info.retired) {
+            let file = info.path.as_deref().and_then(|path| path.file_name());
+            let plugin = Plugin {
+                name: info.name.clone(),
+                version: info.version.clone(),
+                digest: info.digest.clone(),
+                file: file.map(|name| name.to_string_lossy().into_owned()),
+            };
+            all.insert((plugin.name.clone(), plugin.digest.clone()), plugin);
+        }
+    }
+    all.into_values().collect()
+}
+
+/// Fills what follows from the records.
+pub fn finish(report: &mut Report, options: &Options) {
+    derive_all(report);
+    report.run.noise_floor = noise_floor(&report.records);
+    let (floor, seed) = (report.run.noise_floor, report.run.seed);
+    let records = &report.records;
+    report.comparisons = side_by_side(records, &options.against, options.threshold, floor, seed);
+    report.crossovers = crossovers(records, &report.comparisons);
+}

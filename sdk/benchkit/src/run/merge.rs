@@ -1,0 +1,60 @@
+//! The samples of several processes in one report.
+
+use crate::{
+    measure::dispatch,
+    record::{Problem, Record, Report, Samples},
+    stats::describe::summary,
+};
+
+/// Puts the reports of processes that did the same together; `None` without any. What follows from the records is to
+/// be computed anew.
+pub fn merge(reports: Vec<Report>) -> Option<Report> {
+    let count = reports.len() as u32;
+    let mut reports = reports.into_iter();
+    let mut all = reports.next()?;
+    all.run.processes = count;
+    let seed = all.run.seed;
+    let mut problems: Vec<Problem> = std::mem::take(&mut all.problems);
+    for other in reports {
+        for problem in other.problems {
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        for (at, record) in other.records.into_iter().enumerate() {
+            match place(&all.records, at, &record) {
+                Some(place) => append(&mut all.records[place], record, seed),
+                None => all.records.push(record),
+            }
+        }
+    }
+    all.problems = problems;
+    Some(all)
+}
+
+/// Where the same variant of the same case stands: at the same place, where no process lacks one.
+fn place(records: &[Record], at: usize, wanted: &Record) -> Option<usize> {
+    let same = |record: &Record| record.case == wanted.case && record.variant == wanted.variant;
+    let here = records.get(at).is_some_and(same).then_some(at);
+    here.or_else(|| records.iter().position(same))
+}
+
+fn append(record: &mut Record, other: Record, seed: u64) {
+    extend(&mut record.kernel, other.kernel, seed);
+    record.dispatch = match (record.dispatch.take(), other.dispatch) {
+        (Some(own), Some(other)) => {
+            let mut whole = own.whole;
+            extend(&mut whole, other.whole, seed);
+            Some(dispatch(&own.through, whole, &record.kernel, seed))
+        }
+        _ => None,
+    };
+}
+
+fn extend(samples: &mut Samples, other: Samples, seed: u64) {
+    samples.ns.extend(other.ns);
+    samples.rounds.extend(other.rounds);
+    samples.processes.extend(other.processes);
+    let converged = samples.summary.converged && other.summary.converged;
+    samples.summary = summary(&samples.ns, &samples.processes, seed, converged);
+}

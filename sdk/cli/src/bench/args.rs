@@ -1,0 +1,155 @@
+//! The command line of `tenon bench`.
+
+use clap::Args;
+use std::{num::NonZeroUsize, path::PathBuf};
+use tenon_benchkit::{
+    record::SweepAxis,
+    wanted::{Shapes, sweep, value},
+};
+use tenon_runtime::framework::DType;
+
+pub const ABOUT: &str = "\
+Measure kernels side by side, and how far each is from the machine's limits.
+
+A TARGET is an op (MatMul), the kernels of one label (MatMul:avx512), a plugin's file (all its kernels), or a graph
+(the calls that one step of it makes, with their shapes and attributes). Every variant that takes a call is measured:
+all labels, plugins and types of devices. Before a variant is timed its result is compared with the reference; one that
+is wrong is reported, not timed, and the exit code is 1.
+
+Variants take turns in random order, sample by sample, so that what slows the machine slows all of them. Printed are the
+median time of the kernel alone with half the width of its 95 % interval, what a whole one-op step costs on top of
+it (dispatch), work per second, the share of the limit that the machine's roofline sets, and the ratio to the base: the
+variant that the runtime would choose, or what --vs names. Limits are measured once and kept.
+
+    tenon bench MatMul --shape a=[n,n],b=[n,n] --sweep n=64..1024
+    tenon bench target/release/libmy_ops.so --vs reference
+    tenon bench model.pb --shape input=1x28x28x1
+
+To find out later whether something became slower, keep a record and compare with it; the exit code is 1 where a test
+over all records shows a difference larger than the threshold:
+
+    tenon bench Add --processes 9 --record before.jsonl
+    tenon bench Add --processes 9 --baseline before.jsonl
+
+Example:
+
+    tenon bench Relu --shape features=1000 --time 0.2";
+
+#[derive(Debug, Clone, Args)]
+pub struct BenchArgs {
+    /// Op, OP:LABEL, file of a plugin, or graph (.pb)
+    #[arg(value_name = "TARGET", required = true)]
+    pub targets: Vec<String>,
+    /// Shapes of the inputs: x=64x64,y=[n,2*n]; once per case
+    #[arg(long = "shape", value_name = "NAME=SHAPE,...", value_parser = Shapes::parse)]
+    pub shapes: Vec<Shapes>,
+    /// Values of a symbol in the shapes: n=64..4096 doubles, n=64..512:+64 adds
+    #[arg(long, value_name = "SYMBOL=FIRST..LAST", value_parser = sweep)]
+    pub sweep: Option<SweepAxis>,
+    /// An attribute of the op; may be repeated
+    #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = attr)]
+    pub attrs: Vec<(String, String)>,
+    /// Elements of an input, such as axes: axis=-1 or perm=[1,0]; may be repeated
+    #[arg(long = "value", value_name = "NAME=VALUE", value_parser = value)]
+    pub values: Vec<(String, Vec<i64>, bool)>,
+    /// An input that is known when the kernel is made, such as weights; may be repeated
+    #[arg(long = "const", value_name = "NAME")]
+    pub constants: Vec<String>,
+    /// Element type of the first input
+    #[arg(long, value_name = "TYPE", value_parser = dtype)]
+    pub dtype: Option<DType>,
+    /// Only kernels of this label ('' is the ordinary one); may be repeated
+    #[arg(long = "label", value_name = "LABEL")]
+    pub labels: Vec<String>,
+    /// Only devices of this type; may be repeated
+    #[arg(long = "device", value_name = "TYPE")]
+    pub devices: Vec<String>,
+    /// What to compare with: a label, another build of a plugin, or a file of records
+    #[arg(long, value_name = "LABEL|FILE")]
+    pub vs: Option<String>,
+    /// Seconds for each variant of each case
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    pub time: f64,
+    /// Threads that compute, the caller's included
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub threads: NonZeroUsize,
+    /// Measure in so many processes, one after the other
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub processes: NonZeroUsize,
+    /// Differences below so many per cent are none: 2 between variants, 5 between runs, and never below the noise
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub threshold: Option<f64>,
+    /// Compare with an earlier record, and fail where something became slower
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Write all samples to a file, as JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Other inputs, other orders
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: u64,
+    /// Do not time whole steps
+    #[arg(long)]
+    pub no_dispatch: bool,
+    /// Measure the machine's limits anew
+    #[arg(long, conflicts_with = "no_roofline")]
+    pub no_cache: bool,
+    /// Leave the machine's limits out
+    #[arg(long)]
+    pub no_roofline: bool,
+    /// Number of this process, where another one gathers the samples of several
+    #[arg(long, hide = true, requires = "child_report")]
+    pub child: Option<u32>,
+    /// Where its report goes
+    #[arg(long, hide = true, requires = "child")]
+    pub child_report: Option<PathBuf>,
+}
+
+fn attr(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("expected NAME=VALUE, such as transpose_a=true or strides=[1,2,2,1]".to_owned()),
+    }
+}
+
+fn dtype(text: &str) -> Result<DType, String> {
+    DType::from_name(text).ok_or_else(|| {
+        let names: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
+        format!("no such type; the types are {}", names.join(", "))
+    })
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.001..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected seconds, from 0.001 to 3600".to_owned()),
+    }
+}
+
+/// A share: 5 is 0.05.
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("expected per cent, from 0 to 1000".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_outside_their_ranges_are_refused() {
+        assert_eq!((seconds("0.5"), percent("5")), (Ok(0.5), Ok(0.05)));
+        for text in ["0", "-1", "nan", "1e9", "soon"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+        assert!(percent("-1").is_err() && percent("all").is_err());
+        assert_eq!(attr("a=b=c"), Ok(("a".into(), "b=c".into())));
+        assert!(attr("a").is_err() && attr("a=").is_err());
+        assert_eq!(dtype("half"), Ok(DType::HALF));
+        assert!(dtype("float9").unwrap_err().contains("float, double"));
+    }
+}

@@ -1,0 +1,159 @@
+//! From the command line to what is measured, and where.
+
+use super::{BenchArgs, read_records};
+use crate::{args::Global, error::CliError, start::start_whole};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tenon_benchkit::{
+    BenchError,
+    calls::Wish,
+    compare::Against,
+    measure::Settings,
+    record::Report,
+    run::Options,
+    variants::{Filter, Host},
+    wanted::Target,
+};
+use tenon_runtime::Runtime;
+
+/// What `--vs` names.
+pub enum Vs {
+    /// Nothing: the variant that the policy chooses is the base.
+    Chosen,
+    /// A label.
+    Label,
+    /// Another plugin's file.
+    Plugin,
+    /// Records of an earlier run.
+    Records(Box<Report>),
+}
+
+/// What is measured, and where.
+pub struct Plan {
+    /// Runtimes, the one of the command line first.
+    pub hosts: Vec<Host>,
+    /// What is measured.
+    pub options: Options,
+    /// What it is compared with.
+    pub vs: Vs,
+}
+
+impl Plan {
+    /// Starts the runtimes.
+    ///
+    /// # Errors
+    /// Targets that are not there, plugins that are refused, records that cannot be read.
+    pub fn new(global: &Global, args: &BenchArgs) -> Result<Plan, CliError> {
+        let targets = args.targets.iter().map(|text| Target::parse(text));
+        let targets: Vec<Target> = targets.collect::<Result<_, _>>().map_err(BenchError::from)?;
+        let named = targets.iter().filter_map(|target| match target {
+            Target::Plugin(file) => Some(file.clone()),
+            _ => None,
+        });
+        let runtime = runtime(global, named, args)?;
+        let mut hosts = vec![host(runtime, None)?];
+        let mut filter = Filter { labels: args.labels.clone(), devices: args.devices.clone() };
+        let (vs, against) = vs(global, args, &mut hosts, &mut filter)?;
+        let options = Options {
+            targets,
+            wish: wish(args),
+            filter,
+            settings: settings(args),
+            against,
+            threshold: args.threshold,
+            command: command(),
+        };
+        Ok(Plan { hosts, options, vs })
+    }
+}
+
+fn host(runtime: Runtime, only: Option<PathBuf>) -> Result<Host, CliError> {
+    Ok(Host::new(runtime, only).map_err(BenchError::from)?)
+}
+
+/// A runtime with these plugins besides those that every command loads.
+fn runtime(
+    global: &Global,
+    plugins: impl Iterator<Item = PathBuf>,
+    args: &BenchArgs,
+) -> Result<Runtime, CliError> {
+    let plugins = plugins.chain(global.plugins.iter().cloned()).collect();
+    let global = Global { plugins, set: global.set.clone(), json: global.json };
+    Ok(start_whole(&global, Some(args.threads.get()))?.0)
+}
+
+fn vs(
+    global: &Global,
+    args: &BenchArgs,
+    hosts: &mut Vec<Host>,
+    filter: &mut Filter,
+) -> Result<(Vs, Against), CliError> {
+    let Some(text) = &args.vs else { return Ok((Vs::Chosen, Against::Chosen)) };
+    let file = Path::new(text);
+    if is_library(file) {
+        if !file.is_file() {
+            let error = tenon_benchkit::wanted::TargetError::NoFile(file.to_owned());
+            return Err(BenchError::from(error).into());
+        }
+        // Alone among the named: another build of the plugin that is measured has the same name.
+        let alone = Global { plugins: Vec::new(), set: global.set.clone(), json: global.json };
+        let runtime = runtime(&alone, [file.to_owned()].into_iter(), args)?;
+        let host = host(runtime, Some(file.to_owned()))?;
+        let digest = host.digest().unwrap_or_default();
+        hosts.push(host);
+        return Ok((Vs::Plugin, Against::Plugin(digest)));
+    }
+    if file.is_file() {
+        return Ok((Vs::Records(Box::new(read_records(file)?)), Against::Chosen));
+    }
+    if text.contains('/') {
+        let error = tenon_benchkit::wanted::TargetError::NoFile(file.to_owned());
+        return Err(BenchError::from(error).into());
+    }
+    // Where labels are chosen this one belongs to them.
+    if !filter.labels.is_empty() && !filter.labels.contains(text) {
+        filter.labels.push(text.clone());
+    }
+    Ok((Vs::Label, Against::Label(text.clone())))
+}
+
+fn is_library(file: &Path) -> bool {
+    file.extension()
+        .is_some_and(|ending| ["so", "dylib", "dll"].iter().any(|known| ending == *known))
+}
+
+fn wish(args: &BenchArgs) -> Wish {
+    Wish {
+        shapes: args.shapes.clone(),
+        sweep: args.sweep.clone(),
+        attrs: args.attrs.clone(),
+        dtype: args.dtype,
+        values: args.values.clone(),
+        constants: args.constants.clone(),
+        seed: args.seed,
+    }
+}
+
+fn settings(args: &BenchArgs) -> Settings {
+    Settings {
+        budget: Duration::from_secs_f64(args.time),
+        dispatch: !args.no_dispatch,
+        threads: args.threads.get() as u32,
+        process: args.child.unwrap_or(0),
+        seed: args.seed,
+    }
+}
+
+/// The command line as it was given, without the folder of the executable.
+fn command() -> Vec<String> {
+    let words = env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let mut words: Vec<String> = words.collect();
+    if let Some(first) = words.first_mut() {
+        let name = Path::new(&*first).file_name().map(|name| name.to_string_lossy().into_owned());
+        *first = name.unwrap_or_default();
+    }
+    words
+}

@@ -12,7 +12,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-use tenon_framework::{Code, DType, Tensor, attr::AttrMap};
+use tenon_framework::{Code, DType, Tensor, attr::AttrMap, tensor::TensorError};
 
 /// What an output is expected to be.
 #[derive(Debug, Clone)]
@@ -245,6 +245,14 @@ pub(crate) fn plain_rule(json: &Value) -> Option<Rule> {
     }
     let number = |name: &str| json.get(name).and_then(Value::as_f64);
     Some(Rule::Close { absolute: number("absolute")?, relative: number("relative")? })
+}
+
+/// The same bytes as elements of a type that is stored alike.
+pub(crate) fn retyped(value: &Tensor, dtype: DType) -> Result<Tensor, TensorError> {
+    if value.dtype() == dtype {
+        return Ok(value.clone());
+    }
+    Tensor::from_bytes(dtype, value.shape().dims(), value.as_bytes()?)
 }
 
 fn tolerance_problem(at: usize, json: &Value) -> Placed {

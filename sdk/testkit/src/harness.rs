@@ -3,7 +3,7 @@
 use crate::{
     compare::{compare, compare_shape},
     error::TestkitError,
-    golden::{Expected, ExpectedOutput, GoldenCase},
+    golden::{Expected, ExpectedOutput, GoldenCase, retyped},
     node::{Node, Refusal, Stage, device_of},
     npz::kind_of,
 };
@@ -12,7 +12,7 @@ use tenon_framework::{
     Code, DType, KernelError, Shape, Tensor,
     device::base::DeviceBase,
     registry::{KernelDef, KernelQuery, SupportAnswer, candidates},
-    tensor::{Memory, TensorError},
+    tensor::Memory,
 };
 use tenon_runtime::{
     Runtime,
@@ -352,14 +352,6 @@ pub(crate) fn check_outputs(got: &[Tensor], expected: &[ExpectedOutput]) -> Resu
         compared.map_err(|mismatch| said(mismatch.to_string()))?;
     }
     Ok(())
-}
-
-/// The same bytes as elements of a type that is stored alike.
-fn retyped(value: &Tensor, dtype: DType) -> Result<Tensor, TensorError> {
-    if value.dtype() == dtype {
-        return Ok(value.clone());
-    }
-    Tensor::from_bytes(dtype, value.shape().dims(), value.as_bytes()?)
 }
 
 /// The byte that memory is filled with before a kernel gets it: no likely value of any type.

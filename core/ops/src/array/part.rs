@@ -31,7 +31,7 @@ register_op!(
         "inside; n in 4..40; input: [n, m]; begin: [2] values(1, -3); end: [2] values(n-1, m); \
          strides: [2] values(1, 2)",
         "backwards; begin_mask in {0, 1, 2}; end_mask in {0, 1, 3}; input: [n, m]; \
-         begin: [2] values(-1, m); end: [2] values(0, -100); strides: [2] values(-1, -2)",
+         begin: [2] values(-2, 2); end: [2] values(0, -100); strides: [2] values(-1, -2)",
         "head; end_mask in {0, 2}; input: [a, b, c]; begin: [2] values(0, 1); end: [2] values(2, 3); \
          strides: [2] values(1, 1)",
         "shrunk; shrink_axis_mask in {1, 2, 3}; input: [a, 4, b]; begin: [2] values(0, -2); \

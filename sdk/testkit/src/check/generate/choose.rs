@@ -149,7 +149,7 @@ fn recipes(data: &[(DType, &Chosen)], most: i64) -> Vec<Values> {
     let suits = |values: &Values| match values {
         Values::Moderate => true,
         Values::Positive => !empty,
-        Values::Stagnation => (4096..=COSTLY).contains(&count),
+        Values::Stagnation => (900..=COSTLY).contains(&count),
         _ => telling && !empty,
     };
     // Where the op's own case says how all data is made, there is nothing to choose.
@@ -183,7 +183,17 @@ fn features(
     };
     let whole: Vec<_> = data.iter().take(4).enumerate().filter_map(whole).collect();
     let sizes = [(format!("long {long} {values:?}"), 50), (format!("{values:?}"), 200)];
-    tags.chain(attrs).chain(inputs).chain(sizes).chain(whole).collect()
+    let declared = skeleton.declared.as_ref().and_then(|name| name.split(':').next());
+    let declared = declared.map(|name| (format!("case {name}"), 300));
+    let all = tags.chain(attrs).chain(inputs).chain(sizes).chain(whole).chain(declared);
+    all.chain(summed(skeleton, values).filter(|_| long)).collect()
+}
+
+/// Which dimension a sum goes over, its indices say: each long one must be summed up.
+fn summed(skeleton: &Skeleton, values: Values) -> Option<(String, u32)> {
+    let first = skeleton.inputs.first().filter(|_| values == Values::Stagnation)?;
+    let indices = skeleton.inputs.iter().filter_map(|chosen| chosen.values.as_ref());
+    Some((format!("sum {:?} {:?}", first.dims, indices.collect::<Vec<_>>()), 30))
 }
 
 /// So many elements of any type fill whole blocks of the host's alignment.

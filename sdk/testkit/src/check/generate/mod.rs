@@ -85,8 +85,8 @@ impl Scope {
     fn limits(self, base: bool) -> Limits {
         let factor = if self.0.full { 4 } else { 1 };
         Limits {
-            tries: factor * if base { 3000 } else { 500 },
-            elements: if self.0.full { 1 << 22 } else { 1 << 20 },
+            tries: factor * if base { 6000 } else { 500 },
+            elements: if self.0.full { 1 << 22 } else { 300_000 },
             companions: if base { 8 * factor } else { 3 },
             values: 4 * factor,
         }

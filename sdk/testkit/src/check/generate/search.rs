@@ -207,7 +207,11 @@ impl<'a> Search<'a> {
             return self.indices(level, first.as_deref());
         }
         // The second input meets the first in many ways, the others are as those before them for the most.
-        let width = if level < 2 { self.limits.companions } else { 2 };
+        let width = match (level, self.types.len()) {
+            (0 | 1, 2) => self.limits.companions,
+            (0 | 1, _) => self.limits.companions.div_ceil(2),
+            _ => 2,
+        };
         let last = level.checked_sub(1).and_then(|before| self.chosen[self.order[before]].as_ref());
         let repeated = last.map(|chosen| chosen.dims.clone()).filter(|_| level > 1);
         let mut taken = 0;

@@ -24,7 +24,7 @@ pub(super) struct Bases {
     pub numbers: Vec<Vec<f64>>,
     /// Whether they are sums of the absolute values of terms.
     pub are_sums: bool,
-    /// Numbers that overflow or not as the order of their terms has it.
+    /// Numbers that overflow or not, in the end or on the way, as an implementation has it.
     pub open: Vec<Vec<bool>>,
     /// Whether an infinity may meet a zero that the op's definition does not know of.
     pub may_be_nan: bool,
@@ -50,11 +50,11 @@ impl Known {
         inputs: &[Tensor],
         outputs: &[Tensor],
     ) -> Option<Bases> {
-        let asked = |def: &KernelDef| {
-            !matches!(def.numerics.tolerance, ToleranceKind::EXACT | ToleranceKind::ULPS)
-        };
+        let data: Vec<usize> =
+            (0..inputs.len()).filter(|&at| is_float(inputs[at].dtype())).collect();
         let floats = outputs.iter().all(|output| is_float(output.dtype()));
-        if !(asked(&subject.kernel) || asked(&call.found.def)) || !floats || outputs.is_empty() {
+        let asked = is_relative(&subject.kernel) || is_relative(&call.found.def);
+        if !asked || !floats || data.is_empty() || outputs.is_empty() {
             return None;
         }
         let (def, types) = call.widest(subject);
@@ -62,30 +62,12 @@ impl Known {
             let outputs = call.in_types(&def, &types, inputs).ok()?;
             outputs.iter().map(widen::numbers).collect()
         };
-        let data: Vec<usize> =
-            (0..inputs.len()).filter(|&at| is_float(inputs[at].dtype())).collect();
-        if data.is_empty() {
-            return None;
-        }
         let kind = self.kind(&key(subject, &call.case.attrs), inputs, &data, &run);
-        let numbers = match kind {
-            Kind::Other => sensitivities(inputs, &data, &run, step(&types))?,
-            _ => sums(kind, inputs, &data, &run)?,
-        };
-        let fits = numbers.iter().zip(outputs).all(|(numbers, output)| {
+        let bases = bases(kind, (inputs, &data), outputs, step(&types), &run)?;
+        let fits = bases.numbers.iter().zip(outputs).all(|(numbers, output)| {
             widen::numbers(output).is_some_and(|own| own.len() == numbers.len())
         });
-        let are_sums = kind != Kind::Other;
-        let open = match are_sums && may_overflow(inputs, &data, outputs) {
-            true => overflows(kind, inputs, &data, &run, outputs, step(&types))?,
-            false => numbers.iter().map(|numbers| vec![false; numbers.len()]).collect(),
-        };
-        let infinite = |&at: &usize| {
-            widen::numbers(&inputs[at]).is_some_and(|n| n.iter().any(|x| !x.is_finite()))
-        };
-        let products = kind == Kind::Multilinear && data.len() > 1;
-        let may_be_nan = products && data.iter().any(infinite);
-        fits.then_some(Bases { numbers, are_sums, open, may_be_nan })
+        fits.then_some(bases)
     }
 
     fn kind(&self, key: &str, inputs: &[Tensor], data: &[usize], run: &Run<'_>) -> Kind {
@@ -103,6 +85,41 @@ impl Known {
         }
         kind
     }
+}
+
+/// Whether a contract is relative to something.
+fn is_relative(def: &KernelDef) -> bool {
+    !matches!(def.numerics.tolerance, ToleranceKind::EXACT | ToleranceKind::ULPS)
+}
+
+fn bases(
+    kind: Kind,
+    (inputs, data): (&[Tensor], &[usize]),
+    outputs: &[Tensor],
+    step: f64,
+    run: &Run<'_>,
+) -> Option<Bases> {
+    if kind == Kind::Other {
+        return Some(Bases {
+            numbers: sensitivities(inputs, data, run, step)?,
+            are_sums: false,
+            open: beyond(inputs, data, run)?,
+            may_be_nan: false,
+        });
+    }
+    let numbers = sums(kind, inputs, data, run)?;
+    let open = match may_overflow(inputs, data, outputs) {
+        true => overflows(kind, inputs, data, run, outputs, step)?,
+        false => closed(&numbers),
+    };
+    let infinite =
+        |&at: &usize| widen::numbers(&inputs[at]).is_some_and(|n| n.iter().any(|x| !x.is_finite()));
+    let may_be_nan = kind == Kind::Multilinear && data.len() > 1 && data.iter().any(infinite);
+    Some(Bases { numbers, are_sums: true, open, may_be_nan })
+}
+
+fn closed(numbers: &[Vec<f64>]) -> Vec<Vec<bool>> {
+    numbers.iter().map(|numbers| vec![false; numbers.len()]).collect()
 }
 
 type Run<'a> = dyn Fn(&[Tensor]) -> Option<Vec<Vec<f64>>> + 'a;
@@ -221,6 +238,29 @@ fn overflows(
         Some(sums.iter().map(|&sum| sum > limit).collect())
     });
     open.collect()
+}
+
+/// Where results depend on numbers of which the square overflows, and which any step on the way may make
+/// infinite.
+fn beyond(inputs: &[Tensor], data: &[usize], run: &Run<'_>) -> Option<Vec<Vec<bool>>> {
+    let plain = run(inputs)?;
+    let mut nearer = inputs.to_vec();
+    let mut any = false;
+    for &at in data {
+        let limit = Format::of_parts(inputs[at].dtype())?.greatest().sqrt();
+        let is_beyond = |x: f64| x.is_finite() && x.abs() > limit;
+        any |= widen::numbers(&inputs[at])?.into_iter().any(is_beyond);
+        nearer[at] = widen::map(&inputs[at], |x| if is_beyond(x) { limit.copysign(x) } else { x })?;
+    }
+    if !any {
+        return Some(closed(&plain));
+    }
+    let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
+    let moved = run(&nearer)?;
+    let differs = |(a, b): (&Vec<f64>, &Vec<f64>)| {
+        a.iter().zip(b).map(|(&a, &b)| !same(a, b)).collect::<Vec<bool>>()
+    };
+    Some(plain.iter().zip(&moved).map(differs).collect())
 }
 
 /// How far inputs are moved, relative to themselves: further where the reference's own rounding is coarser.

@@ -107,11 +107,11 @@ fn short_rows<T: Key, I: IndexElement>(x: &[T], len: usize, y: &mut [I; ROWS]) {
     let (mut best, mut index) = ([T::LOWEST; ROWS], [0; ROWS]);
     let rows: [&[T]; ROWS] = std::array::from_fn(|r| &x[r * len..][..len]);
     for i in 0..len {
-        for r in 0..ROWS {
-            let key = rows[r][i].key();
-            let above = key > best[r];
-            best[r] = if above { key } else { best[r] };
-            index[r] = if above { i } else { index[r] };
+        for ((row, best), index) in rows.iter().zip(&mut best).zip(&mut index) {
+            let key = row[i].key();
+            let above = key > *best;
+            *best = if above { key } else { *best };
+            *index = if above { i } else { *index };
         }
     }
     *y = index.map(I::from_index);

@@ -2,8 +2,8 @@
 """Prints criterion's last results as JSON lines, in the form in which the peers' scripts print theirs:
 bench, peer, version, size, threads, median_ns, min_ns, max_ns, samples, rate, best_rate, unit.
 
-Usage: record.py [TARGET_DIR] > benches/records/DATE-NAME.jsonl
-The first line says what machine and which commit. `rate` is work per nanosecond at the median: operations
+Usage: record.py [TARGET_DIR | --machine] > benches/records/DATE-NAME.jsonl
+The first line says what machine and which commit; with --machine it is the only one. `rate` is work per nanosecond at the median: operations
 for chains and wide graphs, runs for the rest.
 """
 import json
@@ -52,6 +52,8 @@ def samples(folder):
 def main():
     target = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("CARGO_TARGET_DIR", "target"))
     print(json.dumps(machine()))
+    if target == Path("--machine"):
+        return
     for name, (bench, size, work, unit) in NAMES.items():
         folder = target / "criterion" / name.replace("/", os.sep) / "new"
         if not folder.is_dir():

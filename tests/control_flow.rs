@@ -5,13 +5,16 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
-use tenon_graph::{GraphBuilder, GraphError, NodeId, Output};
+use tenon_graph::{GraphBuilder, GraphError, Output};
 use tenon_runtime::{
     CallableOptions, CancelToken, RunOptions, Runtime, RuntimeError, Session, SessionOptions,
     framework::{Code, DType, PartialShape, Tensor},
     host::memory::HostMemory,
 };
-use tenon_tests::session;
+use tenon_tests::{
+    loops::{Loop, binary, switch, unary},
+    session,
+};
 
 type Built = Result<(), GraphError>;
 
@@ -35,117 +38,9 @@ fn ints(tensors: &[Tensor]) -> Vec<i32> {
     tensors.iter().flat_map(|tensor| tensor.as_slice::<i32>().expect("int32").to_vec()).collect()
 }
 
-fn unary(b: &mut GraphBuilder<'_>, op: &str, name: &str, x: Output) -> Result<Output, GraphError> {
-    Ok(b.op(op).name(name).input(x).build()?.into())
-}
-
-fn binary(
-    b: &mut GraphBuilder<'_>,
-    op: &str,
-    name: &str,
-    x: Output,
-    y: Output,
-) -> Result<Output, GraphError> {
-    Ok(b.op(op).name(name).input(x).input(y).build()?.into())
-}
-
-/// `Switch`: the two sides, false first.
-fn switch(
-    b: &mut GraphBuilder<'_>,
-    name: &str,
-    x: Output,
-    predicate: Output,
-) -> Result<(Output, Output), GraphError> {
-    let node = b.op("Switch").name(name).input(x).input(predicate).build()?;
-    Ok((Output::new(node, 0), Output::new(node, 1)))
-}
-
 /// A scalar placeholder of int32.
 fn argument(b: &mut GraphBuilder<'_>, name: &str) -> Result<Output, GraphError> {
     b.placeholder(name, DType::INT32, PartialShape::UNKNOWN)
-}
-
-/// A loop `while (counter) { counter -= 1; values = body(values) }`; node names begin with `name/`, and its
-/// results are `name/counter_out` and `name/value_<n>_out`.
-struct Loop<'l> {
-    name: &'l str,
-    parallel: i64,
-    counter: Output,
-    values: &'l [Output],
-    constants: &'l [Output],
-}
-
-impl Loop<'_> {
-    fn enter(
-        &self,
-        b: &mut GraphBuilder<'_>,
-        name: &str,
-        x: Output,
-        constant: bool,
-    ) -> Result<Output, GraphError> {
-        let node = b.op("Enter").name(&format!("{}/{name}_in", self.name)).input(x);
-        let node = node.attr("frame_name", self.name).attr("is_constant", constant);
-        Ok(node.attr("parallel_iterations", self.parallel).build()?.into())
-    }
-
-    fn merge(&self, b: &mut GraphBuilder<'_>, name: &str, x: Output) -> Result<NodeId, GraphError> {
-        let entered = self.enter(b, name, x, false)?;
-        b.op("Merge").name(&format!("{}/{name}", self.name)).input(entered).input(entered).build()
-    }
-
-    /// Closes the loop of one value: its `NextIteration` and its `Exit`.
-    fn close(
-        &self,
-        b: &mut GraphBuilder<'_>,
-        name: &str,
-        merge: NodeId,
-        (left, next): (Output, Output),
-    ) -> Result<Output, GraphError> {
-        let next = unary(b, "NextIteration", &format!("{}/{name}_next", self.name), next)?;
-        b.back_edge(merge, 1, next)?;
-        unary(b, "Exit", &format!("{}/{name}_out", self.name), left)
-    }
-
-    /// Builds it. `body` is told the values of an iteration and the loop's constants.
-    fn build(
-        &self,
-        b: &mut GraphBuilder<'_>,
-        body: impl FnOnce(
-            &mut GraphBuilder<'_>,
-            &[Output],
-            &[Output],
-        ) -> Result<Vec<Output>, GraphError>,
-    ) -> Result<Vec<Output>, GraphError> {
-        let name = |part: &str| format!("{}/{part}", self.name);
-        let constants = self.constants.iter().enumerate();
-        let constants: Vec<Output> = constants
-            .map(|(at, &x)| self.enter(b, &format!("constant_{at}"), x, true))
-            .collect::<Result<_, _>>()?;
-        let counter = self.merge(b, "counter", self.counter)?;
-        let goes_on = b.op("Cast").name(&name("goes_on")).input(counter).attr("DstT", DType::BOOL);
-        let goes_on: Output = goes_on.build()?.into();
-        let goes_on = unary(b, "LoopCond", &name("condition"), goes_on)?;
-        let (left, inside) = switch(b, &name("counter_switch"), counter.into(), goes_on)?;
-        let one =
-            b.op("Const").name(&name("one")).attr("dtype", DType::INT32).attr("value", int(1));
-        let one: Output = one.control(inside.node).build()?.into();
-        let less = binary(b, "Sub", &name("less"), inside, one)?;
-        let mut results = vec![self.close(b, "counter", counter, (left, less))?];
-        let (mut merges, mut lefts, mut insides) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, &x) in self.values.iter().enumerate() {
-            let merge = self.merge(b, &format!("value_{at}"), x)?;
-            let (left, inside) = switch(b, &name(&format!("switch_{at}")), merge.into(), goes_on)?;
-            merges.push(merge);
-            lefts.push(left);
-            insides.push(inside);
-        }
-        let next = body(b, &insides, &constants)?;
-        for (at, next) in next.into_iter().enumerate() {
-            let value = format!("value_{at}");
-            results.push(self.close(b, &value, merges[at], (lefts[at], next))?);
-        }
-        Ok(results)
-    }
 }
 
 /// `total = start + n * step` by a loop, `step` a constant of the loop.
@@ -494,4 +389,36 @@ fn ten_thousand_iterations_hold_no_more_than_ten() {
     assert_eq!(few.live_bytes, many.live_bytes);
     assert_eq!(few.live_count, many.live_count);
     assert!(many.peak_bytes <= few.peak_bytes + 320_000, "{few:?}, then {many:?}");
+}
+
+/// A vector that doubles in every iteration: which kernel runs is chosen for each of its lengths, again and again,
+/// also where iterations run at once.
+#[test]
+fn a_loop_chooses_kernels_for_shapes_that_change() {
+    let (runtime, _turn) = over(&["tenon_cpu", "zoo_rust"]);
+    for parallel in [1, 4] {
+        let session = session::session(&runtime, |b| {
+            let (n, zero) = (argument(b, "n")?, b.constant("zero", int(0))?);
+            let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[-1]).expect("a shape"))?;
+            let (values, constants) = ([x, zero], [zero]);
+            let l =
+                Loop { name: "loop", parallel, counter: n, values: &values, constants: &constants };
+            let results = l.build(b, |b, values, constants| {
+                let [x, count] = *values else { panic!("two values") };
+                let twice = b.op("ConcatV2").name("twice").inputs([x, x]).input(constants[0]);
+                let twice = twice.build()?.into();
+                let node = b.op("ZooSupports").name("node").input(x).attr("limit", 4i64).build()?;
+                let small = b.op("Cast").input(node).attr("DstT", DType::INT32).build()?;
+                Ok(vec![twice, binary(b, "Add", "count", count, small.into())?])
+            })?;
+            unary(b, "Identity", "total", results[2])?;
+            Ok(())
+        });
+        let feeds = |n| [("n", int(n)), ("x", session::floats(&[1.0]))];
+        // Of the lengths 1, 2, 4, 8, ... three are not more than 4.
+        for (n, expected) in [(2, 2), (6, 3), (1, 1), (6, 3), (6, 3)] {
+            let fetched = session::run(&session, &feeds(n), &["total"]).expect("a step");
+            assert_eq!(ints(&fetched), [expected], "{n} iterations");
+        }
+    }
 }

@@ -124,15 +124,6 @@ fn an_output_of_the_wrong_rank_is_found() {
     });
 }
 
-#[test]
-fn a_call_that_completes_twice_counts_once() {
-    let make = |b: &mut GraphBuilder<'_>| b.op("ZooTwice").name("bad").build().map(|_| ());
-    survives(ZOO, &[], make, |session| {
-        let fetched = run(session, &[], &["bad"]).expect("the first completion counts");
-        assert_eq!(values(&fetched[0]), [1.0]);
-    });
-}
-
 fn asynchronous(mode: &str) -> impl Fn(&mut GraphBuilder<'_>) -> Result<(), GraphError> {
     move |b| {
         let x = b.constant("c", floats(&[1.0]))?;

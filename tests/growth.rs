@@ -35,7 +35,8 @@ fn a_link_that_is_not_what_it_says_is_refused() {
     let error = load("mislabelled").err().unwrap();
     assert_eq!(error.step(), Step::Commit, "{error}");
     let LoadError::Commit { errors, .. } = &error else { panic!("{error}") };
-    assert!(matches!(&errors[..], [RegistryError::ExtLayout { version: 1, found: 0xbad, .. }]));
+    let [RegistryError::Link { link, .. }] = &errors[..] else { panic!("{errors:?}") };
+    assert_eq!((link.link, link.version, link.found), ("cost", 1, 0xbad));
     assert!(error.to_string().contains("build the plugin for this host's ABI"), "{error}");
 }
 

@@ -1,10 +1,17 @@
 //! Knobs, by environment and by settings, as kernels and devices see them.
 
+use std::sync::Barrier;
 use tenon_graph::{GraphBuilder, GraphError};
 use tenon_runtime::{
-    Runtime, RuntimeError, RuntimeOptions, framework::device::base::DeviceBase, host::Settings,
+    Runtime, RuntimeError, RuntimeOptions, Session, SessionOptions,
+    framework::{Code, device::base::DeviceBase},
+    host::Settings,
 };
-use tenon_tests::session::{library, run, session, turn};
+use tenon_tests::{
+    bench::texts,
+    session::{library, run, session, session_with, turn},
+    zoo::Language,
+};
 
 fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
     list.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -72,8 +79,7 @@ fn knobs(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
 fn seen_by_a_kernel(settings: Settings) -> String {
     let runtime = start(settings).expect("it starts");
     let fetched = run(&session(&runtime, knobs), &[], &["knobs"]).expect("a step");
-    let texts = fetched[0].as_strings().expect("texts").into_iter();
-    texts.map(|text| String::from_utf8_lossy(text).into_owned()).collect::<Vec<_>>().join(" ")
+    texts(&fetched[0]).join(" ")
 }
 
 #[test]
@@ -84,4 +90,156 @@ fn a_kernel_reads_the_knobs_of_its_plugin() {
     let environment = pairs(&[("TENON_ZOO_RUST_ANSWER", "7"), ("TENON_ZOO_RUST_RATIO", "9")]);
     let settings = Settings { set, environment, ..Settings::default() };
     assert_eq!(seen_by_a_kernel(settings), "true 7 2.5 good day");
+}
+
+fn scope(language: Language) -> String {
+    language.plugin().replace('-', "_")
+}
+
+fn over(language: Language, settings: Settings) -> Runtime {
+    let files = [library("tenon_cpu"), language.zoo()];
+    let options = RuntimeOptions { settings, ..RuntimeOptions::with_plugins(files) };
+    let (runtime, report) = Runtime::new(options).expect("it starts");
+    report.into_result().expect("both are plugins");
+    runtime
+}
+
+/// A session with knobs of the zoo. `made` reads them when its kernel is created, `running` while it runs.
+fn with_knobs(
+    runtime: &Runtime,
+    language: Language,
+    knobs: &[(&str, &str)],
+) -> Result<Session, RuntimeError> {
+    let named =
+        |(name, value): &(&str, &str)| (format!("{}.{name}", scope(language)), (*value).to_owned());
+    let knobs = knobs.iter().map(named).collect();
+    let options = SessionOptions { knobs, ..SessionOptions::default() };
+    // Wrong options are refused here, before there is a graph.
+    drop(Session::new(runtime, options.clone())?);
+    Ok(session_with(runtime, options, |b| {
+        b.op(&language.op("KnobsAtCreate")).name("made").build()?;
+        b.op(&language.op("Knobs")).name("running").build().map(|_| ())
+    }))
+}
+
+fn seen(session: &Session, node: &str) -> String {
+    texts(&run(session, &[], &[node]).expect("a step")[0]).join(" ")
+}
+
+#[test]
+fn two_sessions_of_a_runtime_have_knobs_of_their_own() {
+    let _turn = turn();
+    for language in Language::ALL {
+        let runtime = over(language, Settings::default());
+        let of = |knobs: &[(&str, &str)]| with_knobs(&runtime, language, knobs).expect("knobs");
+        let (first, second, plain) = (
+            of(&[("answer", "7"), ("greeting", "good day")]),
+            of(&[("answer", "8"), ("enabled", "false")]),
+            of(&[]),
+        );
+        for _ in 0..2 {
+            assert_eq!(seen(&first, "made"), "true 7 0.5 good day", "{language:?}");
+            assert_eq!(seen(&second, "made"), "false 8 0.5 hello", "{language:?}");
+            assert_eq!(seen(&plain, "made"), "true 42 0.5 hello", "{language:?}");
+            for session in [&first, &second, &plain] {
+                assert_eq!(seen(session, "running"), "true 42 0.5 hello", "{language:?}");
+                session.refresh().expect("nothing has changed");
+            }
+        }
+        assert_eq!(first.knobs().int(&scope(language), "answer"), Some(7));
+        assert_eq!(plain.knobs().int(&scope(language), "answer"), Some(42));
+    }
+}
+
+/// Kernels of several sessions are made at the same time, each on its own thread.
+#[test]
+fn sessions_that_compile_at_once_do_not_see_each_other() {
+    let _turn = turn();
+    for language in Language::ALL {
+        let runtime = over(language, Settings::default());
+        let together = Barrier::new(4);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (runtime, together) = (&runtime, &together);
+                scope.spawn(move || {
+                    let answer = (100 + thread).to_string();
+                    let session = with_knobs(runtime, language, &[("answer", &answer)]);
+                    let session = session.expect("a knob");
+                    for _ in 0..20 {
+                        together.wait();
+                        assert_eq!(seen(&session, "made"), format!("true {answer} 0.5 hello"));
+                        session.refresh().expect("nothing has changed");
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_session_s_knobs_go_over_options_and_set_goes_over_them() {
+    let _turn = turn();
+    for language in Language::ALL {
+        let knob = |name: &str| format!("{}.{name}", scope(language));
+        let settings = Settings {
+            environment: vec![
+                (format!("TENON_{}_ANSWER", scope(language)).to_uppercase(), "1".to_owned()),
+                (format!("TENON_{}_RATIO", scope(language)).to_uppercase(), "0.125".to_owned()),
+            ],
+            options: vec![(knob("answer"), "2".to_owned()), (knob("greeting"), "2".to_owned())],
+            set: vec![(knob("greeting"), "4".to_owned())],
+        };
+        let runtime = over(language, settings);
+        let knobs = [("answer", "3"), ("greeting", "3")];
+        let session = with_knobs(&runtime, language, &knobs).expect("knobs");
+        assert_eq!(seen(&session, "made"), "true 3 0.125 4", "{language:?}");
+        let plain = with_knobs(&runtime, language, &[]).expect("no knobs");
+        assert_eq!(seen(&plain, "made"), "true 2 0.125 4", "{language:?}");
+    }
+}
+
+/// What a kernel supports may depend on a knob: here it supports nothing while `ratio` is negative.
+#[test]
+fn supports_sees_the_knobs_of_the_session() {
+    let _turn = turn();
+    for language in Language::ALL {
+        let runtime = over(language, Settings::default());
+        let session = with_knobs(&runtime, language, &[("ratio", "-1")]).expect("a knob");
+        let error = run(&session, &[], &["made"]).expect_err("the only kernel says no");
+        assert_eq!(error.code(), Code::NOT_FOUND, "{error}");
+        assert!(error.to_string().contains("supports says no: ratio is negative"), "{error}");
+        let explained = session.explain(Some("made")).expect("explained");
+        let kernels = explained[0].kernels.as_ref().expect("an ordinary op");
+        assert!(kernels.winner.is_none(), "{language:?}: explain sees them too");
+    }
+}
+
+#[test]
+fn knobs_that_no_session_can_set_are_refused() {
+    let _turn = turn();
+    let runtime = over(Language::Rust, Settings::default());
+    let refused = |knob: &str, value: &str| {
+        let knobs = [(knob.to_owned(), value.to_owned())].into();
+        let options = SessionOptions { knobs, ..SessionOptions::default() };
+        match Session::new(&runtime, options) {
+            Ok(_) => panic!("{knob} = {value} is wrong"),
+            Err(error) => (error.code(), error.to_string()),
+        }
+    };
+    let (code, text) = refused("zoo_rust.anser", "1");
+    assert_eq!(code, Code::NOT_FOUND);
+    assert_eq!(
+        text,
+        "unknown knob 'zoo_rust.anser' (session option): did you mean 'zoo_rust.answer'?"
+    );
+    let (code, text) = refused("zoo_rust.answer", "many");
+    assert_eq!(code, Code::INVALID_ARGUMENT);
+    assert_eq!(text, "knob 'zoo_rust.answer' (session option) is of type int, found 'many'");
+    let (code, text) = refused("host.refuse_writable", "true");
+    assert_eq!(code, Code::INVALID_ARGUMENT);
+    assert_eq!(
+        text,
+        "knob 'host.refuse_writable' (session option) is read when plugins are loaded: set it for the runtime, \
+         by its settings, --set or the environment"
+    );
 }

@@ -2,7 +2,10 @@
 //! message that says what was expected, what was found and what to do; and what a good plugin brings.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
-use tenon_framework::registry::{RegistryError, Warning};
+use tenon_framework::{
+    op::OpError,
+    registry::{RegistryError, Warning},
+};
 use tenon_host::{AbiVersion, LoadError, ManifestError, Plugins, Settings, Step, search::Origin};
 use tenon_tests::{
     build::output,
@@ -248,6 +251,11 @@ fn a_manifest_that_differs() {
     ];
     let error = refused_at("manifest_differs", Step::Compare, &parts);
     assert!(matches!(error, LoadError::Differs { .. }));
+    let parts = [
+        "case \"one; x: [1]\" is in the manifest, not registered",
+        "case \"one; x: [2]\" is registered, not in the manifest",
+    ];
+    refused_at("cases_differ", Step::Compare, &parts);
 }
 
 /// What the registry says of a fixture.
@@ -276,6 +284,16 @@ fn registrations_that_are_wrong() {
 
     let errors = registry_errors("bad_spec", &["FixtureBadSpec", "x; flaot"]);
     assert!(matches!(&errors[..], [RegistryError::Op(_)]), "{errors:?}");
+
+    let parts = [
+        "fixture_bad_case",
+        "op 'FixtureBadCase': case 2 \"bad; n in 1..9; z: [n]\" at byte 16: expected the name of an \
+         input of the op before ':', found 'z: [n]'",
+    ];
+    let errors = registry_errors("bad_case", &parts);
+    let [RegistryError::Op(OpError::Case { number: 2, position: 16, .. })] = &errors[..] else {
+        panic!("{errors:?}")
+    };
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use tenon_graph::{GraphBuilder, GraphError};
-use tenon_runtime::{CallableOptions, RunOptions, Session, framework::PartialShape};
+use tenon_runtime::{
+    CallableOptions, RunOptions, Session,
+    framework::{Code, PartialShape},
+};
 use tenon_tests::session::{floats, library, run, runtime, session, turn, values};
 
 /// A variable of the zoo's that a kernel of the second plugin updates by 3.
@@ -51,6 +54,33 @@ fn refresh_takes_the_new_build_and_keeps_the_variables() {
     assert_eq!(sum(&session), 87.0, "the new build adds");
     update.run(&[], &mut Vec::new()).expect("callables follow");
     assert_eq!(sum(&session), 93.0);
+}
+
+/// A node that counts its calls in a resource of the second plugin's own type.
+fn counted(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
+    b.op("ZooSecondCount").name("count").build()?;
+    Ok(())
+}
+
+#[test]
+fn a_resource_of_the_earlier_build_is_not_taken_for_one_of_the_new() {
+    let _turn = turn();
+    let runtime = runtime(&["tenon_cpu", "zoo_second"], &[]);
+    let session = session(&runtime, counted);
+    let count = |session: &Session| {
+        run(session, &[], &["count"]).map(|y| y[0].as_slice::<i64>().expect("a count")[0])
+    };
+    assert_eq!(count(&session).expect("a step"), 1);
+    assert_eq!(count(&session).expect("a step"), 2);
+    runtime.replace(&library("zoo_second_next")).expect("a build of the same plugin");
+    session.refresh().expect("the op is as before");
+    let error = count(&session).expect_err("the types have one name and different layouts");
+    assert_eq!(error.code(), Code::FAILED_PRECONDITION, "{error}");
+    let message = error.to_string();
+    let said = "resource 'count' was made with another type of the name second.Count";
+    assert!(message.contains(said) && message.contains("use a new session"), "{message}");
+    let fresh = tenon_tests::session::session(&runtime, counted);
+    assert_eq!(count(&fresh).expect("a step"), 1, "a new session makes its own");
 }
 
 #[test]

@@ -15,24 +15,30 @@ fn alone() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Ops whose kernels read the knobs: while they run, and when they are created.
+fn read_by() -> Vec<(Language, String)> {
+    let both =
+        |language: Language| ["Knobs", "KnobsAtCreate"].map(|name| (language, language.op(name)));
+    Language::ALL.into_iter().flat_map(both).collect()
+}
+
 #[test]
 fn knobs() {
     let _alone = alone();
-    for language in Language::ALL {
-        let node = language.op("Knobs");
+    for (language, op) in read_by() {
         let bench = Bench::zoo(language);
-        let defaults = texts(&bench.node(&node).call(&[]).unwrap()[0]);
-        assert_eq!(defaults, ["true", "42", "0.5", "hello"], "{language:?}");
+        let defaults = texts(&bench.node(&op).call(&[]).unwrap()[0]);
+        assert_eq!(defaults, ["true", "42", "0.5", "hello"], "{op}");
     }
-    for language in Language::ALL {
+    for (language, op) in read_by() {
         let scope = language.plugin().replace('-', "_");
         let names: Vec<String> =
             ["enabled", "answer", "ratio", "greeting"].map(|name| format!("{scope}.{name}")).into();
         let values = ["false", "-3", "0.25", "good day"];
         let set: Vec<(&str, &str)> = names.iter().map(String::as_str).zip(values).collect();
         let bench = Bench::with_settings([language.zoo()], &set);
-        let found = texts(&bench.node(&language.op("Knobs")).call(&[]).unwrap()[0]);
-        assert_eq!(found, values, "{language:?}");
+        let found = texts(&bench.node(&op).call(&[]).unwrap()[0]);
+        assert_eq!(found, values, "{op}");
     }
 }
 

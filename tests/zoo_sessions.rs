@@ -144,28 +144,6 @@ fn a_computed_value_is_no_constant() {
     }
 }
 
-#[test]
-fn a_kernel_that_depends_on_shapes_needs_them_before_the_step() {
-    for language in Language::ALL {
-        let (_runtime, session) = with(language, |b| {
-            let name = language.op("Supports");
-            let known = vector(b, "known", 2)?;
-            b.op(&name).name("small").input(known).attr("limit", 2i64).build()?;
-            let x = vector(b, "x", -1)?;
-            b.op(&name).name("unknown").input(x).attr("limit", 2i64).build().map(|_| ())
-        });
-        let x = floats(&[0.0, 0.0]);
-        let fetched = run(&session, &[("known", x)], &["small"]).unwrap();
-        assert_eq!(elements::<bool>(&fetched[0]), [true], "{language:?}");
-        // The kernel of lower priority, which takes every shape, stands in.
-        for length in [1, 3] {
-            let x = floats(&vec![0.0; length]);
-            let fetched = run(&session, &[("x", x)], &["unknown"]).unwrap();
-            assert_eq!(elements::<bool>(&fetched[0]), [false], "{language:?}: {length}");
-        }
-    }
-}
-
 fn chain(
     b: &mut GraphBuilder<'_>,
     op: &str,

@@ -1,37 +1,18 @@
-//! A host without a graph: loads plugins, makes kernels of their ops, calls them.
+//! The host without a graph of [`tenon_testkit::host`], with the zoo loaded into it.
 
 use crate::zoo::Language;
-use std::{path::PathBuf, sync::Arc};
-use tenon_framework::{
-    KernelError, PartialShape, Tensor,
-    attr::{AttrMap, AttrValue},
-    attr_view::AttrTable,
-    device::{DeviceName, base::DeviceBase},
-    element::Element,
-    infer::{Symbols, ValueInfo, infer},
-    op::{OpDef, Signature},
-    registry::{Explanation, FeatureSet, KernelDef, KernelQuery, SupportAnswer, candidates},
+use std::{
+    ops::{Deref, DerefMut},
+    path::PathBuf,
+    sync::Arc,
 };
-use tenon_host::{
-    Plugins, Settings,
-    call::StepEnv,
-    devices::{DeviceManager, PluginDevice},
-    instance::{KernelInstance, KernelSpec, call_donating, call_once},
-    pool::ThreadPool,
-    resources::ResourceManager,
-};
+use tenon_host::devices::PluginDevice;
+use tenon_testkit::host::TestHost;
+
+pub use tenon_testkit::host::{Node, elements, floats, scalar, texts};
 
 /// Plugins that are loaded, their devices, and an environment for steps.
-pub struct Bench {
-    /// The plugins.
-    pub plugins: Plugins,
-    /// Their devices.
-    pub devices: DeviceManager,
-    /// Where kernels run; `None` is the host's own memory.
-    pub device: Option<Arc<PluginDevice>>,
-    /// What calls are given.
-    pub env: StepEnv,
-}
+pub struct Bench(TestHost);
 
 impl Bench {
     /// A host with these plugins, settings aside.
@@ -39,7 +20,7 @@ impl Bench {
     /// # Panics
     /// When one of them is refused.
     pub fn with(files: impl IntoIterator<Item = PathBuf>) -> Bench {
-        Bench::with_settings(files, &[])
+        Bench(TestHost::with(files))
     }
 
     /// A host with these plugins and these knobs, `scope.name` to value.
@@ -50,17 +31,7 @@ impl Bench {
         files: impl IntoIterator<Item = PathBuf>,
         knobs: &[(&str, &str)],
     ) -> Bench {
-        let set = knobs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let settings = Settings { set: set.collect(), ..Settings::default() };
-        let plugins = Plugins::with_settings(settings).unwrap_or_else(|e| panic!("{e}"));
-        let loaded = plugins.load(files).into_result();
-        loaded.unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(plugins.settings_errors(), [], "the settings are of known knobs");
-        let handle = Arc::clone(plugins.handle());
-        let devices = DeviceManager::new(handle, |id| plugins.record(id).as_plugin());
-        let pool = Arc::new(ThreadPool::new(2));
-        let env = StepEnv::new(pool, Arc::new(ResourceManager::new()));
-        Bench { plugins, devices, device: None, env }
+        Bench(TestHost::with_settings(files, knobs))
     }
 
     /// The zoo in one language.
@@ -74,7 +45,8 @@ impl Bench {
     /// When there is no such device.
     pub fn device_zoo(language: Language, ordinal: u32) -> Bench {
         let mut bench = Bench::with([language.device_zoo()]);
-        bench.device = Some(bench.find(language, ordinal));
+        let device = bench.find(language, ordinal);
+        bench.device = Some(device);
         bench
     }
 
@@ -83,202 +55,20 @@ impl Bench {
     /// # Panics
     /// When there is none.
     pub fn find(&self, language: Language, ordinal: u32) -> Arc<PluginDevice> {
-        let name = format!("{}:{ordinal}", language.device_type());
-        let parsed = DeviceName::parse(&name).unwrap_or_else(|e| panic!("{name}: {e}"));
-        self.devices.find(&parsed).unwrap_or_else(|| panic!("{name} is there"))
-    }
-
-    /// The same plugins and devices with another session: no resources, no cancellation.
-    pub fn fresh_env(&self) -> StepEnv {
-        StepEnv::new(self.env.pool.clone(), Arc::new(ResourceManager::new()))
-    }
-
-    /// A node of this op.
-    pub fn node(&self, op: &str) -> Node<'_> {
-        Node {
-            bench: self,
-            op: op.to_owned(),
-            name: "node".to_owned(),
-            attrs: AttrMap::new(),
-            shapes: Vec::new(),
-            constants: Vec::new(),
-            label: None,
-        }
+        self.0.find(&format!("{}:{ordinal}", language.device_type()))
     }
 }
 
-/// A node, of which a kernel is made.
-pub struct Node<'b> {
-    bench: &'b Bench,
-    op: String,
-    name: String,
-    attrs: AttrMap,
-    shapes: Vec<PartialShape>,
-    constants: Vec<Option<Tensor>>,
-    label: Option<String>,
-}
+impl Deref for Bench {
+    type Target = TestHost;
 
-impl<'b> Node<'b> {
-    /// Names it.
-    pub fn named(mut self, name: &str) -> Node<'b> {
-        self.name = name.to_owned();
-        self
-    }
-
-    /// Sets an attribute.
-    pub fn attr(mut self, name: &str, value: impl Into<AttrValue>) -> Node<'b> {
-        self.attrs.insert(name.to_owned(), value.into());
-        self
-    }
-
-    /// Says what is known of the shape of the next input.
-    ///
-    /// # Panics
-    /// When it is no shape.
-    pub fn shape(mut self, dims: &[i64]) -> Node<'b> {
-        self.shapes.push(PartialShape::new(dims).unwrap_or_else(|e| panic!("{e}")));
-        self
-    }
-
-    /// Says that this input is constant.
-    pub fn constant(mut self, input: usize, value: &Tensor) -> Node<'b> {
-        self.constants.resize(self.constants.len().max(input + 1), None);
-        self.constants[input] = Some(value.clone());
-        self
-    }
-
-    /// Asks for a kernel of this label.
-    pub fn label(mut self, label: &str) -> Node<'b> {
-        self.label = Some(label.to_owned());
-        self
-    }
-
-    fn resolve(&self) -> Resolved {
-        let registry = self.bench.plugins.registry();
-        let op = registry.op(&self.op).unwrap_or_else(|| panic!("op {} is registered", self.op));
-        let attrs = AttrTable::with_defaults(op, self.attrs.clone());
-        let attrs = attrs.unwrap_or_else(|e| panic!("{}: {e}", self.op));
-        let signature = Signature::resolve(op, attrs.attrs());
-        let signature = signature.unwrap_or_else(|e| panic!("{}: {e}", self.op));
-        Resolved { op: Arc::clone(op), attrs, signature }
-    }
-
-    fn spec<'s>(&'s self, resolved: &'s Resolved, def: &'s Arc<KernelDef>) -> KernelSpec<'s> {
-        KernelSpec {
-            def,
-            op: &resolved.op,
-            node: &self.name,
-            attrs: &resolved.attrs,
-            signature: &resolved.signature,
-            input_shapes: &self.shapes,
-            constants: &self.constants,
-            device: self.bench.device.as_ref(),
-        }
-    }
-
-    /// Which kernels there are, and which one runs.
-    pub fn explain(&self) -> Explanation {
-        let resolved = self.resolve();
-        let registry = self.bench.plugins.registry();
-        let device_type = self.bench.device.as_ref().map_or("CPU", |d| d.device_type());
-        let features = FeatureSet::of_this_cpu();
-        let query = KernelQuery {
-            op: &self.op,
-            device_type,
-            attrs: resolved.attrs.attrs(),
-            features: &features,
-            label: self.label.as_deref(),
-        };
-        let all: Vec<Arc<KernelDef>> = registry.kernels_of(&self.op).to_vec();
-        candidates(&registry, &query, &mut |kernel| {
-            let def = all.iter().find(|def| std::ptr::eq(&***def, kernel));
-            match def.map(|def| self.spec(&resolved, def).supports()) {
-                Some(Ok(answer)) => answer,
-                Some(Err(error)) => SupportAnswer::No(error.message),
-                None => SupportAnswer::No("not of this registry".to_owned()),
-            }
-        })
-    }
-
-    /// Makes the kernel that is chosen.
-    ///
-    /// # Errors
-    /// No kernel takes the node (`NOT_FOUND`); what the kernel says of it.
-    pub fn create(&self) -> Result<KernelInstance, KernelError> {
-        let explained = self.explain();
-        let def = explained.result().map_err(|e| KernelError::new(e.code(), e.to_string()))?;
-        KernelInstance::create(&self.spec(&self.resolve(), def))
-    }
-
-    /// Makes the kernel and calls it once.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn call(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, KernelError> {
-        call_once(&self.create()?, inputs, &self.bench.env)
-    }
-
-    /// As [`Node::call`]; the kernel may take the inputs' buffers over.
-    ///
-    /// # Errors
-    /// As [`Node::call`].
-    pub fn call_donating(
-        &self,
-        inputs: Vec<Tensor>,
-    ) -> Result<(Vec<Tensor>, Vec<Option<usize>>), KernelError> {
-        call_donating(&self.create()?, inputs, &self.bench.env)
-    }
-
-    /// Runs the op's shape function on what is known of the inputs, whose unknown dimensions are `symbols`.
-    ///
-    /// # Errors
-    /// What the shape function refuses.
-    pub fn infer(
-        &self,
-        inputs: &[&ValueInfo],
-        symbols: &mut Symbols,
-    ) -> Result<Vec<ValueInfo>, KernelError> {
-        let resolved = self.resolve();
-        infer(&resolved.op, &resolved.attrs, inputs, symbols)
+    fn deref(&self) -> &TestHost {
+        &self.0
     }
 }
 
-/// Op, attributes and signature of a node.
-struct Resolved {
-    op: Arc<OpDef>,
-    attrs: AttrTable,
-    signature: Signature,
-}
-
-/// A vector of floats.
-///
-/// # Panics
-/// When there is no memory.
-pub fn floats(values: &[f32]) -> Tensor {
-    Tensor::from_slice(&[values.len() as i64], values).unwrap_or_else(|e| panic!("{e}"))
-}
-
-/// A single element.
-///
-/// # Panics
-/// When there is no memory.
-pub fn scalar<T: Element>(value: T) -> Tensor {
-    Tensor::scalar(value).unwrap_or_else(|e| panic!("{e}"))
-}
-
-/// The elements of a tensor in host memory.
-///
-/// # Panics
-/// When it holds another type.
-pub fn elements<T: Element>(tensor: &Tensor) -> Vec<T> {
-    tensor.as_slice::<T>().unwrap_or_else(|e| panic!("{e}")).to_vec()
-}
-
-/// The texts of a string tensor.
-///
-/// # Panics
-/// When it holds another type.
-pub fn texts(tensor: &Tensor) -> Vec<String> {
-    let texts = tensor.as_strings().unwrap_or_else(|e| panic!("{e}"));
-    texts.into_iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect()
+impl DerefMut for Bench {
+    fn deref_mut(&mut self) -> &mut TestHost {
+        &mut self.0
+    }
 }

@@ -25,7 +25,7 @@ pub const CALL: &[Clause] = &[
     clause("create: an attribute that is a tensor", &["AttributeTensor"], "attribute_tensor"),
     clause("create: an attribute that is a function", &["AttributeFunction"], "attribute_function"),
     clause(
-        "create: op, node, device, types, partial shapes, positions",
+        "create: op, node, device, types, partial shapes, names and positions of arguments",
         &["CreateFacts"],
         "create_facts",
     ),
@@ -75,6 +75,11 @@ pub const CALL: &[Clause] = &[
         "variables",
     ),
     clause(
+        "state: a variable's value is kept as it is",
+        &["VariableSnapshot"],
+        "snapshot_of_a_variable",
+    ),
+    clause(
         "state: several variables are locked in order",
         &["VariableMove"],
         "variables_are_locked_in_order",
@@ -108,25 +113,21 @@ pub const CALL: &[Clause] = &[
         "shapes_behind_handles",
     ),
     clause("services: parallel_for with a cost, workers by number", &["Parallel"], "parallel_for"),
-    clause("services: knobs", &["Knobs"], "knobs"),
+    clause("services: knobs", &["Knobs", "KnobsAtCreate"], "knobs"),
     clause("services: logger", &["Log"], "log_line"),
     clause("services: allocators", &["HostMemory"], "host_memory"),
     clause("services: the node's name, clocks", &["Names"], "names_and_clocks"),
+    clause("services: the plugin's own path", &["Path"], "path_of_the_plugin"),
     clause("registration: labels, on_request", &["Label"], "labels"),
     clause("registration: required features", &["Feature"], "missing_feature"),
     clause("registration: numerics contract", &["Numerics"], "numerics_contract"),
     clause("registration: cost, an extension link", &["Cost"], "cost_link"),
+    clause("registration: links of a plugin's own", &["Links"], "links_of_a_plugin_s_own"),
+    clause("registration: cases, an extension link of an op", &["Cases"], "cases_link"),
 ];
 
 /// Clauses that one language alone can use, with the reason.
-pub const ONE_LANGUAGE: &[(&str, &str, &str)] = &[
-    ("ZooPanic", "panics", "C has no panics"),
-    (
-        "ZooCPath",
-        "services: the plugin's own path",
-        "tenon-sdk has no wrapper, and gives a plugin no access to its own record",
-    ),
-];
+pub const ONE_LANGUAGE: &[(&str, &str, &str)] = &[("ZooPanic", "panics", "C has no panics")];
 
 /// What a device gives. Those without an op are used by the host on the way to one.
 pub const DEVICE: &[Clause] = &[

@@ -18,6 +18,13 @@ pub fn c(name: &str) -> PathBuf {
     c_library(&format!("fixture_{name}"), &[source], &files(&folder, &[".h"]))
 }
 
+/// The fixture in `tests/fixtures/check` of this name, `-` for `_`.
+pub fn check(name: &str) -> PathBuf {
+    let name = name.replace('-', "_");
+    let source = folder().join("check").join(format!("{name}.c"));
+    c_library(&format!("fixture_{name}"), &[source], &files(&folder().join("c"), &[".h"]))
+}
+
 /// Names of all fixtures in `tests/fixtures/c`.
 pub fn c_names() -> Vec<String> {
     let stem = |path: PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());

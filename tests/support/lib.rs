@@ -5,6 +5,9 @@
 //! - [`fixtures`]: plugins that are deliberately broken, one for each way in which loading can fail.
 //! - [`mod@bench`]: a host without a graph, which makes kernels of loaded plugins and calls them.
 //! - [`clauses`]: what the boundary promises, and the ops of the zoo that use it.
+//! - [`log`]: what the host writes to its log.
+//! - [`loops`]: graphs with loops.
+//! - [`docs`]: guides that are followed to the letter.
 //! - [`session`]: runtimes, sessions and accounts of what a process holds.
 //!
 //! Everything is built once, without the network, under a lock on a file, into the folder that cargo builds
@@ -13,7 +16,10 @@
 pub mod bench;
 pub mod build;
 pub mod clauses;
+pub mod docs;
 pub mod fixtures;
+pub mod log;
+pub mod loops;
 pub mod session;
 pub mod zoo;
 

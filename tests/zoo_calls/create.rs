@@ -120,8 +120,9 @@ fn create_facts() {
         let node = bench.node(&op).named("scope/facts").attr("N", 2i64);
         let node = node.shape(&[2, -1]).shape(&[]);
         let outputs = node.call(&[floats(&[1.0]), floats(&[2.0]), scalar(3i32)]).unwrap();
-        let expected =
-            [&op, "scope/facts", "", "1;1;3;", "7;", "[2,?];[];<unknown>;", "0+2", "2+1", "0+1"];
+        let names = "xs;i;facts";
+        let shapes = "[2,?];[];<unknown>;";
+        let expected = [&op, "scope/facts", "", "1;1;3;", "7;", shapes, "0+2", "2+1", "0+1", names];
         assert_eq!(texts(&outputs[0]), expected, "{language:?}");
     }
 }

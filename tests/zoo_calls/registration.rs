@@ -2,7 +2,8 @@
 
 use tenon_abi::{DType, Determinism, ToleranceKind};
 use tenon_framework::{
-    Code,
+    Code, Tensor,
+    op::{Case, Item, TensorCase, Values},
     registry::{KernelDef, Removal},
 };
 use tenon_tests::{
@@ -82,5 +83,71 @@ fn cost_link() {
         assert_eq!(cost, Some((5.0, 0.25)), "{language:?}");
         let none = only(&bench, &language.op("Numerics"), |kernel| kernel.cost.is_none());
         assert!(none, "a link that is missing");
+    }
+}
+
+#[test]
+fn links_of_a_plugin_s_own() {
+    for language in Language::ALL {
+        let bench = Bench::zoo(language);
+        let op = language.op("Links");
+        // Unknown links stand in front of one that the host reads, and behind one.
+        let cost = only(&bench, &op, |kernel| {
+            kernel.cost.map(|cost| (cost.fixed_ns, cost.per_element_ns))
+        });
+        assert_eq!(cost, Some((7.0, 0.5)), "{language:?}");
+        let registry = bench.plugins.registry();
+        assert_eq!(registry.op(&op).unwrap().cases()[0].to_string(), "any; x: [n]");
+        let outputs = bench.node(&op).call(&[floats(&[1.0, 2.0])]).unwrap();
+        assert_eq!(elements::<f32>(&outputs[0]), [3.0], "{language:?}");
+    }
+    // The registration that is one link is in the manifest; loading has compared it with what was registered.
+    let bench = Bench::zoo(Language::Rust);
+    let inspection = bench.plugins.inspect(&Language::Rust.zoo()).unwrap();
+    let tags: Vec<u32> = inspection.manifest.extensions.iter().map(|line| line.tag).collect();
+    assert_eq!(tags, [0x8000_0151]);
+}
+
+/// Inputs of a case, in the simplest way: `n` has this size, other symbols are 2; of a range the last.
+fn made(tensor: &TensorCase, n: i64, integers: bool) -> Tensor {
+    let size = |symbol: &str| Some(if symbol == "n" { n } else { 2 });
+    let dims: Vec<i64> = tensor.dims.iter().map(|dim| dim.value(size).unwrap()).collect();
+    let count = tensor.elements(size).unwrap();
+    if !integers {
+        let values: Vec<f32> = (0..count).map(|at| at as f32).collect();
+        return Tensor::from_slice(&dims, &values).unwrap();
+    }
+    let value = match &tensor.values {
+        Values::Integers(range) => range.bounds(size).unwrap().1 - 1,
+        Values::List(items) => {
+            items.iter().filter_map(Item::term).next().unwrap().value(size).unwrap()
+        }
+        other => panic!("{other:?}"),
+    };
+    Tensor::from_slice(&dims, &vec![value; count as usize]).unwrap()
+}
+
+#[test]
+fn cases_link() {
+    for language in Language::ALL {
+        let bench = Bench::zoo(language);
+        let registry = bench.plugins.registry();
+        let op = registry.op(&language.op("Cases")).unwrap();
+        let texts: Vec<String> = op.cases().iter().map(Case::to_string).collect();
+        let expected = [
+            "some; n in 1..9; x: [n,3] uniform(-1.0, 1.0); rows: [k] integers(0..n)",
+            "last; n in {1, 4}; x: [n,d]; rows: [1] values(n-1)",
+        ];
+        assert_eq!(texts, expected, "{language:?}");
+        for case in op.cases() {
+            let [x, rows] = &case.inputs[..] else { panic!("two inputs") };
+            let inputs = [made(&x.tensors[0], 4, false), made(&rows.tensors[0], 4, true)];
+            let width = inputs[0].shape().dims()[1] as f32;
+            let last: Vec<f32> = (0..width as usize).map(|at| 3.0 * width + at as f32).collect();
+            let outputs = bench.node(&op.name).call(&inputs).unwrap();
+            let found = elements::<f32>(&outputs[0]);
+            assert_eq!(found, last.repeat(inputs[1].shape().elements()), "{language:?}: {case}");
+        }
+        assert!(registry.op(&language.op("Numerics")).unwrap().cases().is_empty());
     }
 }

@@ -1,15 +1,10 @@
 //! What the host lends.
 
-use std::sync::{Arc, Mutex};
 use tenon_framework::Code;
 use tenon_tests::{
     bench::{Bench, elements, floats, texts},
+    log::Lines,
     zoo::Language,
-};
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
 };
 
 #[test]
@@ -27,42 +22,6 @@ fn parallel_for() {
     }
 }
 
-/// Takes log lines of one thread.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<String>>>);
-
-struct Text(String);
-
-impl Visit for Text {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        self.0.push_str(&format!("{}={value:?} ", field.name()));
-    }
-}
-
-impl Subscriber for Lines {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut text = Text(format!("{} ", event.metadata().level()));
-        event.record(&mut text);
-        self.0.lock().unwrap().push(text.0);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
-
 #[test]
 fn log_line() {
     for language in Language::ALL {
@@ -73,7 +32,7 @@ fn log_line() {
         tracing::subscriber::with_default(lines.clone(), || {
             tenon_host::instance::call_once(&instance, &[], &bench.env).unwrap();
         });
-        let lines = lines.0.lock().unwrap();
+        let lines = lines.all();
         let plugin = language.plugin();
         let wanted = |line: &&String| {
             line.starts_with("WARN") && line.contains("a line of the zoo") && line.contains(plugin)
@@ -105,8 +64,10 @@ fn names_and_clocks() {
 
 #[test]
 fn path_of_the_plugin() {
-    let bench = Bench::zoo(Language::C);
-    let outputs = bench.node("ZooCPath").call(&[]).unwrap();
-    let path = std::fs::canonicalize(Language::C.zoo()).unwrap();
-    assert_eq!(texts(&outputs[0]), [path.to_string_lossy()]);
+    for language in Language::ALL {
+        let bench = Bench::zoo(language);
+        let outputs = bench.node(&language.op("Path")).call(&[]).unwrap();
+        let path = std::fs::canonicalize(language.zoo()).unwrap();
+        assert_eq!(texts(&outputs[0]), [path.to_string_lossy()], "{language:?}");
+    }
 }

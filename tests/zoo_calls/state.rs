@@ -118,6 +118,22 @@ fn scalar_resource() -> Tensor {
 }
 
 #[test]
+fn snapshot_of_a_variable() {
+    for language in Language::ALL {
+        let bench = Bench::zoo(language);
+        let handle = variable(&bench, language, "s");
+        let node = bench.node(&language.op("VariableSnapshot"));
+        let inputs = [handle.clone(), scalar(10f32)];
+        assert_eq!(node.call(&inputs).unwrap_err().code, Code::FAILED_PRECONDITION);
+        assign(&bench, language, &handle, floats(&[1.0, 2.0]));
+        let sums =
+            || node.call(&inputs).unwrap().iter().flat_map(elements::<f32>).collect::<Vec<_>>();
+        assert_eq!(sums(), [3.0, 23.0], "{language:?}: the update leaves what is kept alone");
+        assert_eq!(sums(), [23.0, 43.0], "{language:?}: and the lock is free again");
+    }
+}
+
+#[test]
 fn two_plugins_update_one_variable() {
     let files = [Language::Rust.zoo(), Language::C.zoo(), plugin("zoo_second")];
     let bench = Bench::with(files);
@@ -213,7 +229,7 @@ fn call_on_slots(instance: &KernelInstance, inputs: &[Slot], env: &StepEnv) -> (
         let mut frame =
             Box::new(CallFrame::new(node, env, slots, values, &mut output, &mut *value));
         frame.settle();
-        let code = instance.compute()(instance.state(), &frame.call);
+        let code = instance.compute()(instance.state(), frame.call());
         assert_eq!(code, Code::OK, "{instance:?}: {}", frame.take_error(code));
         frame.end();
     }

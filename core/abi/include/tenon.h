@@ -61,6 +61,7 @@ typedef struct TenonRange TenonRange;
 typedef struct TenonSource TenonSource;
 typedef struct TenonExtHeader TenonExtHeader;
 typedef struct TenonExtCost TenonExtCost;
+typedef struct TenonExtCases TenonExtCases;
 typedef struct TenonBuffer TenonBuffer;
 typedef struct TenonSlot TenonSlot;
 typedef struct TenonStringElement TenonStringElement;
@@ -118,6 +119,16 @@ typedef struct TenonPluginV1 TenonPluginV1;
 #define TENON_ABI_MAJOR 0u
 /** Minor number of the ABI: moves with every change of a table, and with nothing else. */
 #define TENON_ABI_MINOR 1u
+/** A dimension that is not known. */
+#define TENON_UNKNOWN_DIM (-1)
+/** Rank of a shape of which not even that is known. */
+#define TENON_UNKNOWN_RANK (-1)
+/** Deadline of a step that has none. */
+#define TENON_NO_DEADLINE 0u
+/** Token of a callback for cancellation that is not registered: it was run at once. */
+#define TENON_NO_CALLBACK 0u
+/** Alias class of a slot that says nothing of shared buffers. */
+#define TENON_NO_ALIAS 0u
 /** Highest rank of a tensor that may cross the boundary. */
 #define TENON_MAX_RANK 16u
 /** Alignment, in bytes, that host memory of a tensor has at least. */
@@ -323,16 +334,24 @@ struct TenonExtHeader {
 };
 
 /*
- * Tags of links. Those with the highest bit set are free for private use; the others belong to
- * Tenon.
+ * Tags of links. Those with the bit `TENON_EXT_PRIVATE` are free for private use; the others belong
+ * to Tenon.
  */
 
-#define TENON_EXT_GRADIENT 1u /**< Reserved: gradient of an op. */
-#define TENON_EXT_PASS 2u     /**< Reserved: a graph pass. */
-#define TENON_EXT_FUSION 3u   /**< Reserved: a declarative fusion pattern. */
-#define TENON_EXT_SUBGRAPH 4u /**< Reserved: claiming a subgraph and compiling it as one node. */
-#define TENON_EXT_CASES 5u    /**< Reserved: conformance cases of an op. */
-#define TENON_EXT_COST 6u     /**< On a kernel definition: what a call costs (`TenonExtCost`). */
+/** The bit of tags that are free for private use. */
+#define TENON_EXT_PRIVATE 2147483648u
+/** Reserved: gradient of an op. */
+#define TENON_EXT_GRADIENT 1u
+/** Reserved: a graph pass. */
+#define TENON_EXT_PASS 2u
+/** Reserved: a declarative fusion pattern. */
+#define TENON_EXT_FUSION 3u
+/** Reserved: claiming a subgraph and compiling it as one node. */
+#define TENON_EXT_SUBGRAPH 4u
+/** On an op definition: cases that are valid (`TenonExtCases`). */
+#define TENON_EXT_CASES 5u
+/** On a kernel definition: what a call costs (`TenonExtCost`). */
+#define TENON_EXT_COST 6u
 
 /**
  * Link `TENON_EXT_COST` of a kernel definition: what the author expects a call to cost. The
@@ -345,6 +364,22 @@ struct TenonExtCost {
     double fixed_ns;
     /** Nanoseconds per element of the first output. */
     double per_element_ns;
+};
+
+/**
+ * Link `TENON_EXT_CASES` of an op definition: cases that are valid, where the signature does not
+ * say what is. Who checks a kernel makes its inputs from them; without the link, from the signature
+ * alone. Filled by the plugin; the host copies the texts.
+ *
+ * A case is one text: its name, then attributes, sizes and inputs, as in `"rows; axis = 0; k in
+ * 1..9; x: [n, 4] uniform(-1, 1); index: [k] integers(0..n)"`. The grammar stands in
+ * core/abi/docs/cases.md; a text that does not follow it refuses the registration.
+ */
+struct TenonExtCases {
+    /** Head, with tag `TENON_EXT_CASES`. */
+    TenonExtHeader header;
+    /** One text a case. */
+    TenonStrs cases;
 };
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -372,6 +407,8 @@ typedef uint32_t TenonMemoryKind;
 #define TENON_PINNED_MEMORY ((TenonMemoryKind)2)
 /** Memory that host and device both address. */
 #define TENON_SHARED_MEMORY ((TenonMemoryKind)3)
+/** Where a kind is asked for, not of a slot: the output's own kind, host memory for scratch. */
+#define TENON_ORDINARY_MEMORY ((TenonMemoryKind)4294967295)
 
 /**
  * One tensor of a call. Filled by the host; for an output that is not planned, by the host service
@@ -397,7 +434,10 @@ struct TenonSlot {
     uint32_t rank;
     /** Where `data` lies. */
     TenonMemoryKind memory;
-    /** Alias class: slots of one call with the same number other than 0 share one buffer. */
+    /**
+     * Alias class: slots of one call with the same number other than `TENON_NO_ALIAS` share one
+     * buffer.
+     */
     uint32_t alias;
     /** Bits of `TENON_SLOT_FLAG_*`. */
     uint32_t flags;
@@ -487,7 +527,7 @@ struct TenonAttrView {
 
 /** A shape that may be partly unknown. Filled by the host. */
 struct TenonShapeView {
-    /** Dimensions; -1 is unknown. */
+    /** Dimensions, `TENON_UNKNOWN_DIM` where unknown. */
     TenonDims dims;
     /** 1 when not even the rank is known; then `dims` is empty. */
     uint32_t unknown_rank;
@@ -558,7 +598,10 @@ typedef int32_t TenonSupport;
 #define TENON_SUPPORT_NO ((TenonSupport)0)
 /** Yes, whatever the unknown dimensions turn out to be. */
 #define TENON_SUPPORT_YES ((TenonSupport)1)
-/** Ask again when the shapes are known. */
+/**
+ * Ask again when the shapes are known: at the latest in the step that brings them, once for each
+ * new shape.
+ */
 #define TENON_SUPPORT_DEPENDS_ON_SHAPES ((TenonSupport)2)
 
 /** A packed form of a constant input, made by `prepack`. Opaque to the host. */
@@ -633,7 +676,9 @@ struct TenonHost {
                       TenonStr name,
                       TenonAttrView *result);
     /**
-     * Reads one of the plugin's own knobs; `TENON_NOT_FOUND` when it declared none of that name.
+     * Reads one of the plugin's own knobs; `TENON_NOT_FOUND` when it declared none of that name. On
+     * the thread that runs a kernel's `supports`, `create` or `prepack`, the values are those of
+     * the session that the kernel is made for; everywhere else those of the runtime.
      */
     TenonCode (*knob)(const TenonPlugin *plugin,
                       TenonStr name,
@@ -648,7 +693,8 @@ struct TenonHost {
     uint64_t (*now_ns)(void);
     /**
      * Keeps the tensor of a set slot beyond the call, without a copy; null for a slot that has
-     * none. It goes back through `release`, and comes out of a kernel by
+     * none. The slot is one of a call, of a kept tensor, or of a locked variable, whose value stays
+     * as it is. It goes back through `release`, and comes out of a kernel by
      * `TenonCallServices.output_kept`.
      */
     TenonKeptTensor *(*keep)(const TenonSlot *slot);
@@ -658,6 +704,13 @@ struct TenonHost {
     void (*release)(TenonKeptTensor *kept);
     /**
      * Says that a device is lost: its steps fail with `TENON_UNAVAILABLE`, subscribers are told.
+     * From the call on no command of the device begins. Those that run may run on, and use the
+     * memory that they were enqueued with, the host's too, until
+     * `TenonDeviceTable.synchronize_stream` of their stream returns. The host waits for the entries
+     * and kernels that it called, for every notification and completion that it is owed, and for
+     * `synchronize_stream` of every stream that it made, which it asks a lost device for too. Only
+     * then it gives memory back, then destroys events and streams, and at last the device. May be
+     * called from any thread, also by an entry or a command of the device.
      */
     void (*device_lost)(TenonDevice *device, TenonStr reason);
     /** Elements of string tensors. */
@@ -688,7 +741,7 @@ struct TenonStep {
     uint32_t reserved;
     /** Number of the step, unique in the process. */
     uint64_t step_id;
-    /** On the clock of `TenonCallServices.now_ns`; 0 is none. */
+    /** On the clock of `TenonCallServices.now_ns`; `TENON_NO_DEADLINE` is none. */
     uint64_t deadline_ns;
     /** Becomes non-zero when the step is cancelled; read atomically. */
     const uint32_t *cancelled;
@@ -756,8 +809,9 @@ struct TenonCallServices {
     /** Keeps a copy of `message` for the call's error and returns `code`. */
     TenonCode (*fail)(TenonCallRecord *record, TenonCode code, TenonStr message);
     /**
-     * Sets output `output` to a fresh buffer of this shape. Contents are undefined, but strings,
-     * resources and variants are all zero: empty.
+     * Sets output `output` to a fresh buffer of this shape, in its own memory for
+     * `TENON_ORDINARY_MEMORY`. Contents are undefined, but strings, resources and variants are all
+     * zero: empty.
      */
     TenonCode (*allocate)(TenonCallRecord *record,
                           uint32_t output,
@@ -785,11 +839,14 @@ struct TenonCallServices {
                          uint64_t align,
                          TenonMemoryKind memory,
                          void **result);
-    /** Registers a callback for cancellation; its token, or 0 when it was run at once. */
+    /**
+     * Registers a callback for cancellation; its token, or `TENON_NO_CALLBACK` when it was run at
+     * once.
+     */
     uint64_t (*on_cancel)(TenonCallRecord *record, TenonCancelCallback callback, void *data);
     /**
      * Withdraws a callback; when this returns it is not running and will not run. Not to be called
-     * from the callback itself. Token 0 is no callback.
+     * from the callback itself. `TENON_NO_CALLBACK` is allowed.
      */
     void (*off_cancel)(TenonCallRecord *record, uint64_t token);
     /** Returns a kept tensor as output `output`, without a copy. */
@@ -798,7 +855,8 @@ struct TenonCallServices {
                              const TenonKeptTensor *kept);
     /**
      * Ends a call whose `compute` returned or will return `TENON_PENDING`; exactly once, from any
-     * thread.
+     * thread. Nothing of the call is touched afterwards. A second time fails the step with an
+     * error, or is logged when that is done.
      */
     void (*complete)(TenonCallRecord *record, TenonCode code);
     /**
@@ -909,17 +967,17 @@ struct TenonShapeTable {
     /** Value of a constant input in host memory; null when it is not known. */
     const TenonSlot *(*constant)(TenonShapeCall *call, uint32_t input);
     /**
-     * Reads a one-dimensional integer input as a shape, as far as its values are known (-1 and
-     * unknown values are unknown dimensions).
+     * Reads a one-dimensional integer input as a shape, as far as its values are known
+     * (`TENON_UNKNOWN_DIM` and unknown values are unknown dimensions).
      */
     TenonCode (*constant_as_shape)(TenonShapeCall *call, uint32_t input, TenonShapeId *result);
-    /** Rank; -1 when it is unknown. */
+    /** Rank; `TENON_UNKNOWN_RANK` when it is unknown. */
     int32_t (*rank)(TenonShapeCall *call, TenonShapeId shape);
     /** A dimension of a shape of known rank; a fresh unknown one otherwise or out of range. */
     TenonDimId (*dim)(TenonShapeCall *call, TenonShapeId shape, uint32_t index);
-    /** Size; -1 when it is unknown. */
+    /** Size; `TENON_UNKNOWN_DIM` when it is unknown. */
     int64_t (*value)(TenonShapeCall *call, TenonDimId dim);
-    /** A dimension of this size; -1 is a fresh unknown one. */
+    /** A dimension of this size; `TENON_UNKNOWN_DIM` is a fresh unknown one. */
     TenonDimId (*make_dim)(TenonShapeCall *call, int64_t value);
     /** A shape of these dimensions. */
     TenonShapeId (*make_shape)(TenonShapeCall *call, const TenonDimId *dims, uint32_t rank);
@@ -987,13 +1045,21 @@ struct TenonResource;
 /** A variable: a resource of the host that holds one tensor. Opaque to plugins. */
 struct TenonVariable;
 
-/** Type of a plugin's own resources. Filled by the plugin; lives as long as the library. */
+/**
+ * Type of a plugin's own resources. Filled by the plugin; lives as long as the library. Its address
+ * is the type: a value is given out only for the type that it was made with, so that no other
+ * library, and no later build of the plugin, takes it for something else. Any thread may use and
+ * destroy a value.
+ */
 struct TenonResourceType {
     /** Size of this struct. */
     uint32_t struct_size;
     /** Zero. */
     uint32_t reserved;
-    /** Name of the type, unique: by convention `plugin.Type`. */
+    /**
+     * Name of the type, unique: by convention `plugin.Type`. Resources of one name and different
+     * types do not see each other; those of one name and one name of type must be of one type.
+     */
     TenonStr name;
     /** Frees the value. Required. */
     void (*destroy)(void *value);
@@ -1006,7 +1072,7 @@ typedef TenonCode (*TenonResourceFactory)(void *data, void **value, TenonSink *s
 
 /**
  * Table of a variant's type. Filled by the plugin that makes such values; lives as long as the
- * library.
+ * library. Its address is the type. Any thread may use and destroy a value.
  */
 struct TenonVariantTable {
     /** Size of this struct. */
@@ -1050,6 +1116,8 @@ struct TenonStateTable {
     /**
      * Finds or makes the resource (container, name, type) of the call's session. An empty container
      * is the default one. The result is a counted reference: give it back by `release_resource`.
+     * `TENON_NOT_FOUND` when there is none and no factory; `TENON_FAILED_PRECONDITION` when there
+     * is one whose type has the same name and is another.
      */
     TenonCode (*resource)(TenonCallRecord *record,
                           TenonStr container,
@@ -1058,12 +1126,12 @@ struct TenonStateTable {
                           TenonResourceFactory factory,
                           void *data,
                           TenonResource **result);
-    /** Value of a resource, when it is of type `kind`; null otherwise. */
+    /** Value of a resource, when it is of type `kind`; null otherwise, and for null. */
     void *(*resource_value)(const TenonResource *resource,
                             const TenonResourceType *kind);
-    /** Adds a reference. */
+    /** Adds a reference; null is allowed. */
     void (*retain_resource)(TenonResource *resource);
-    /** Gives a reference back; the last one destroys the value. */
+    /** Gives a reference back; the last one destroys the value. Null is allowed. */
     void (*release_resource)(TenonResource *resource);
     /** Removes (container, name, type) from the session; `TENON_NOT_FOUND` when there is none. */
     TenonCode (*remove_resource)(TenonCallRecord *record,
@@ -1079,7 +1147,7 @@ struct TenonStateTable {
                           TenonStr name,
                           TenonDType dtype,
                           TenonVariable **result);
-    /** The variable behind a resource, not counted anew; null when it is none. */
+    /** The variable behind a resource, not counted anew; null when it is none, and for null. */
     TenonVariable *(*as_variable)(TenonResource *resource);
     /** The resource that a variable is, not counted anew. */
     TenonResource *(*variable_resource)(TenonVariable *variable);
@@ -1351,7 +1419,10 @@ struct TenonDeviceAttributes {
     int32_t numa_node;
     /** Bus; 0 is not known. */
     int32_t bus_id;
-    /** Streams worth using at once, at least 1. */
+    /**
+     * Streams worth using at once, at least 1: what one step uses at most. More than 1 needs
+     * events.
+     */
     uint32_t stream_count;
     /** Zero. */
     uint32_t reserved;
@@ -1390,14 +1461,15 @@ typedef void (*TenonNotify)(void *data, TenonCode code);
 
 /**
  * Entries of a device. Filled by the plugin; lives as long as the library. A device without streams
- * leaves the stream and event entries null: its kernels and copies are done when they return.
+ * leaves the stream and event entries null: its kernels and copies are done when they return. What
+ * may still run on a lost device, and what the host waits for, is said at `TenonHost.device_lost`.
  */
 struct TenonDeviceTable {
     /** Size of this struct. */
     uint32_t struct_size;
     /** Zero. */
     uint32_t reserved;
-    /** Closes the device. Required. */
+    /** Closes the device; nothing of it runs when this returns. Required. */
     void (*destroy)(TenonDeviceState *device);
     /** Describes it. Required. */
     void (*attributes)(TenonDeviceState *device, TenonDeviceAttributes *result);
@@ -1437,7 +1509,11 @@ struct TenonDeviceTable {
                                TenonSink *sink);
     /** Destroys a stream that has nothing enqueued. */
     void (*destroy_stream)(TenonDeviceState *device, TenonStream *stream);
-    /** Waits until all that was enqueued on the stream is done; its first error. */
+    /**
+     * Waits until all that was enqueued on the stream is done; its first error. On a lost device:
+     * until what runs of it has ended, and not for what never comes; `TENON_UNAVAILABLE`. Either
+     * way nothing that was enqueued uses its memory from then on.
+     */
     TenonCode (*synchronize_stream)(TenonDeviceState *device,
                                     TenonStream *stream,
                                     TenonSink *sink);
@@ -1611,6 +1687,10 @@ TENON_SIZE(TenonExtCost, 48);
 TENON_FIELD(TenonExtCost, header, 0);
 TENON_FIELD(TenonExtCost, fixed_ns, 32);
 TENON_FIELD(TenonExtCost, per_element_ns, 40);
+
+TENON_SIZE(TenonExtCases, 48);
+TENON_FIELD(TenonExtCases, header, 0);
+TENON_FIELD(TenonExtCases, cases, 32);
 
 TENON_SIZE(TenonSlot, 64);
 TENON_FIELD(TenonSlot, data, 0);
@@ -1977,6 +2057,10 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 #define TENON_EXT_COST_HEADER(next) \
     { 6u, 1u, sizeof(TenonExtCost), UINT64_C(0x448917e9a54659a2), (next) }
 
+/** Initialiser of the header of a `TenonExtCases`, before the link `next` (or null). */
+#define TENON_EXT_CASES_HEADER(next) \
+    { 5u, 1u, sizeof(TenonExtCases), UINT64_C(0x4f1dab5598ad75a7), (next) }
+
 /* ---------------------------------------------------------------------------------------------- */
 /* Conveniences                                                                                   */
 /* ---------------------------------------------------------------------------------------------- */
@@ -1996,6 +2080,9 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 #else
 #define TENON_EXPORT
 #endif
+
+/** Device type of a kernel that serves devices of every type. */
+#define TENON_DEFAULT_DEVICE "DEFAULT"
 
 /** What the plugin exports; null declines the host's version. Defined by the plugin. */
 TENON_EXPORT const TenonPluginV1 *tenon_plugin_v1(uint32_t host_major, uint32_t host_minor);
@@ -2028,6 +2115,39 @@ static inline const TenonExtHeader *tenon_find_ext(const TenonExtHeader *chain, 
     }
     return NULL;
 }
+
+/** The resource in element `at` of a slot, not counted anew; null when the slot has none there. */
+static inline TenonResource *tenon_resource_at(const TenonSlot *slot, uint64_t at)
+{
+    if (slot->dtype != TENON_RESOURCE || at >= slot->elements || slot->data == NULL) {
+        return NULL;
+    }
+    return ((const TenonResourceElement *)slot->data)[at].resource;
+}
+
+/** The value in element `at` of a slot; null when the slot has none of this type there. */
+static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
+                                     const TenonVariantTable *table)
+{
+    const TenonVariantElement *elements = (const TenonVariantElement *)slot->data;
+    if (slot->dtype != TENON_VARIANT || at >= slot->elements || elements == NULL) {
+        return NULL;
+    }
+    return elements[at].table == table ? elements[at].value : NULL;
+}
+
+/**
+ * Defines `id`, a link with the cases of an op, each a TENON_STR in the grammar of TenonExtCases. At
+ * file scope; the op's `ext` is the address of its `header`, and the op's line of the manifest repeats
+ * the texts:
+ *
+ *     TENON_CASES(my_cases, TENON_STR("one; x: [1]"), TENON_STR("any; x: [n]"));
+ */
+#define TENON_CASES(id, ...) \
+    static const TenonStr id##_texts[] = { __VA_ARGS__ }; \
+    static const TenonExtCases id = { \
+        TENON_EXT_CASES_HEADER(NULL), { id##_texts, sizeof(id##_texts) / sizeof(id##_texts[0]) } \
+    }
 
 #if defined(__GNUC__)
 /** Whether the step of this call is cancelled. A long computation asks now and then. */

@@ -31,7 +31,7 @@ pub struct Step {
     pub reserved: u32,
     /// Number of the step, unique in the process.
     pub step_id: u64,
-    /// On the clock of `CallServices::now_ns`; 0 is none.
+    /// On the clock of `CallServices::now_ns`; [`crate::NO_DEADLINE`] is none.
     pub deadline_ns: u64,
     /// Becomes non-zero when the step is cancelled; read atomically.
     pub cancelled: *const AtomicU32,
@@ -111,8 +111,9 @@ pub struct CallServices {
     /// Keeps a copy of `message` for the call's error and returns `code`.
     pub fail:
         Option<unsafe extern "C" fn(record: *mut CallRecord, code: Code, message: Str) -> Code>,
-    /// Sets output `output` to a fresh buffer of this shape. Contents are undefined, but strings,
-    /// resources and variants are all zero: empty.
+    /// Sets output `output` to a fresh buffer of this shape, in its own memory for
+    /// [`crate::MemoryKind::ORDINARY`]. Contents are undefined, but strings, resources and variants are all
+    /// zero: empty.
     pub allocate: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,
@@ -153,7 +154,8 @@ pub struct CallServices {
             result: *mut *mut c_void,
         ) -> Code,
     >,
-    /// Registers a callback for cancellation; its token, or 0 when it was run at once.
+    /// Registers a callback for cancellation; its token, or [`crate::NO_CALLBACK`] when
+    /// it was run at once.
     pub on_cancel: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,
@@ -162,13 +164,14 @@ pub struct CallServices {
         ) -> u64,
     >,
     /// Withdraws a callback; when this returns it is not running and will not run. Not to be called from
-    /// the callback itself. Token 0 is no callback.
+    /// the callback itself. [`crate::NO_CALLBACK`] is allowed.
     pub off_cancel: Option<unsafe extern "C" fn(record: *mut CallRecord, token: u64)>,
     /// Returns a kept tensor as output `output`, without a copy.
     pub output_kept: Option<
         unsafe extern "C" fn(record: *mut CallRecord, output: u32, kept: *const KeptTensor) -> Code,
     >,
-    /// Ends a call whose `compute` returned or will return `PENDING`; exactly once, from any thread.
+    /// Ends a call whose `compute` returned or will return `PENDING`; exactly once, from any thread. Nothing of the
+    /// call is touched afterwards. A second time fails the step with an error, or is logged when that is done.
     pub complete: Option<unsafe extern "C" fn(record: *mut CallRecord, code: Code)>,
     /// Computes `total` units of about `cost_ns` each on the host's threads; returns when all are done.
     pub parallel_for: Option<

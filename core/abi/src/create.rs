@@ -53,7 +53,7 @@ pub struct AttrView {
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct ShapeView {
-    /// Dimensions; -1 is unknown.
+    /// Dimensions, [`crate::UNKNOWN_DIM`] where unknown.
     pub dims: Dims,
     /// 1 when not even the rank is known; then `dims` is empty.
     pub unknown_rank: u32,
@@ -126,7 +126,7 @@ impl Support {
     pub const NO: Support = Support(0);
     /// Yes, whatever the unknown dimensions turn out to be.
     pub const YES: Support = Support(1);
-    /// Ask again when the shapes are known.
+    /// Ask again when the shapes are known: at the latest in the step that brings them, once for each new shape.
     pub const DEPENDS_ON_SHAPES: Support = Support(2);
 }
 

@@ -67,7 +67,7 @@ pub struct DeviceAttributes {
     pub numa_node: i32,
     /// Bus; 0 is not known.
     pub bus_id: i32,
-    /// Streams worth using at once, at least 1.
+    /// Streams worth using at once, at least 1: what one step uses at most. More than 1 needs events.
     pub stream_count: u32,
     /// Zero.
     pub reserved: u32,
@@ -110,7 +110,8 @@ pub struct Notify {
 }
 
 /// Entries of a device. Filled by the plugin; lives as long as the library. A device without streams
-/// leaves the stream and event entries null: its kernels and copies are done when they return.
+/// leaves the stream and event entries null: its kernels and copies are done when they return. What may
+/// still run on a lost device, and what the host waits for, is said at `Host::device_lost`.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct DeviceTable {
@@ -118,7 +119,7 @@ pub struct DeviceTable {
     pub struct_size: u32,
     /// Zero.
     pub reserved: u32,
-    /// Closes the device. Required.
+    /// Closes the device; nothing of it runs when this returns. Required.
     pub destroy: Option<unsafe extern "C" fn(device: *mut DeviceState)>,
     /// Describes it. Required.
     pub attributes:
@@ -169,7 +170,9 @@ pub struct DeviceTable {
     >,
     /// Destroys a stream that has nothing enqueued.
     pub destroy_stream: Option<unsafe extern "C" fn(device: *mut DeviceState, stream: *mut Stream)>,
-    /// Waits until all that was enqueued on the stream is done; its first error.
+    /// Waits until all that was enqueued on the stream is done; its first error. On a lost device: until what
+    /// runs of it has ended, and not for what never comes; `UNAVAILABLE`. Either way nothing that was
+    /// enqueued uses its memory from then on.
     pub synchronize_stream: Option<
         unsafe extern "C" fn(
             device: *mut DeviceState,

@@ -1,5 +1,6 @@
 //! Growth: the typed chain in which every table ends.
 
+use crate::Strs;
 use abi_stable::StableAbi;
 
 /// Head of a link. Filled by whoever made the link; both sides skip tags that they do not know.
@@ -28,8 +29,11 @@ unsafe impl Sync for ExtHeader {}
 // SAFETY: as above.
 unsafe impl Send for ExtHeader {}
 
-/// Tags of links. Those with the highest bit set are free for private use; the others belong to Tenon.
+/// Tags of links. Those with the bit [`ext_tags::PRIVATE`] are free for private use; the others belong
+/// to Tenon.
 pub mod ext_tags {
+    /// The bit of tags that are free for private use.
+    pub const PRIVATE: u32 = 0x8000_0000;
     /// Reserved: gradient of an op.
     pub const GRADIENT: u32 = 1;
     /// Reserved: a graph pass.
@@ -38,7 +42,7 @@ pub mod ext_tags {
     pub const FUSION: u32 = 3;
     /// Reserved: claiming a subgraph and compiling it as one node.
     pub const SUBGRAPH: u32 = 4;
-    /// Reserved: conformance cases of an op.
+    /// On an op definition: cases that are valid ([`super::ExtCases`]).
     pub const CASES: u32 = 5;
     /// On a kernel definition: what a call costs ([`super::ExtCost`]).
     pub const COST: u32 = 6;
@@ -55,6 +59,22 @@ pub struct ExtCost {
     pub fixed_ns: f64,
     /// Nanoseconds per element of the first output.
     pub per_element_ns: f64,
+}
+
+/// Link [`ext_tags::CASES`] of an op definition: cases that are valid, where the signature does not say what
+/// is. Who checks a kernel makes its inputs from them; without the link, from the signature alone. Filled by
+/// the plugin; the host copies the texts.
+///
+/// A case is one text: its name, then attributes, sizes and inputs, as in
+/// `"rows; axis = 0; k in 1..9; x: [n, 4] uniform(-1, 1); index: [k] integers(0..n)"`. The grammar stands in
+/// core/abi/docs/cases.md; a text that does not follow it refuses the registration.
+#[repr(C)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct ExtCases {
+    /// Head, with tag [`ext_tags::CASES`].
+    pub header: ExtHeader,
+    /// One text a case.
+    pub cases: Strs,
 }
 
 /// Longest chain that a reader follows; a longer one is taken for a cycle.

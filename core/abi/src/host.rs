@@ -95,7 +95,9 @@ pub struct Host {
     /// Looks an attribute up; `NOT_FOUND` when the node has none of that name.
     pub attr:
         Option<unsafe extern "C" fn(attrs: *const Attrs, name: Str, result: *mut AttrView) -> Code>,
-    /// Reads one of the plugin's own knobs; `NOT_FOUND` when it declared none of that name.
+    /// Reads one of the plugin's own knobs; `NOT_FOUND` when it declared none of that name. On the thread that
+    /// runs a kernel's `supports`, `create` or `prepack`, the values are those of the session that the
+    /// kernel is made for; everywhere else those of the runtime.
     pub knob: Option<
         unsafe extern "C" fn(plugin: *const Plugin, name: Str, result: *mut KnobValue) -> Code,
     >,
@@ -107,14 +109,21 @@ pub struct Host {
     pub deallocate: Option<unsafe extern "C" fn(data: *mut c_void, bytes: u64, align: u64)>,
     /// Nanoseconds of a monotonic clock.
     pub now_ns: Option<unsafe extern "C" fn() -> u64>,
-    /// Keeps the tensor of a set slot beyond the call, without a copy; null for a slot that has none. It
-    /// goes back through `release`, and comes out of a kernel by `CallServices::output_kept`.
+    /// Keeps the tensor of a set slot beyond the call, without a copy; null for a slot that has none. The
+    /// slot is one of a call, of a kept tensor, or of a locked variable, whose value stays as it is. It goes
+    /// back through `release`, and comes out of a kernel by `CallServices::output_kept`.
     pub keep: Option<unsafe extern "C" fn(slot: *const Slot) -> *mut KeptTensor>,
     /// Shows a kept tensor, valid while it is kept.
     pub view: Option<unsafe extern "C" fn(kept: *const KeptTensor, result: *mut Slot)>,
     /// Gives a kept tensor back.
     pub release: Option<unsafe extern "C" fn(kept: *mut KeptTensor)>,
-    /// Says that a device is lost: its steps fail with `UNAVAILABLE`, subscribers are told.
+    /// Says that a device is lost: its steps fail with `UNAVAILABLE`, subscribers are told. From the call on no
+    /// command of the device begins. Those that run may run on, and use the memory that they were enqueued
+    /// with, the host's too, until `DeviceTable::synchronize_stream` of their stream returns. The host waits for
+    /// the entries and kernels that it called, for every notification and completion that it is owed, and for
+    /// `synchronize_stream` of every stream that it made, which it asks a lost device for too. Only then it
+    /// gives memory back, then destroys events and streams, and at last the device. May be called from any
+    /// thread, also by an entry or a command of the device.
     pub device_lost: Option<unsafe extern "C" fn(device: *mut crate::Device, reason: Str)>,
     /// Elements of string tensors.
     pub strings: *const StringTable,

@@ -80,12 +80,14 @@ const fn fnv_usize(mut hash: u64, value: usize) -> u64 {
 
 use crate::{
     AttrView, Call, CallServices, CopyRequest, Create, DeviceAttributes, DeviceTable,
-    DeviceTypeDef, Dims, ExtCost, ExtHeader, FuncView, Host, InPlace, KernelDef, KernelTable,
-    KnobDef, KnobValue, MemoryInfo, Numerics, OpDef, PluginV1, Range, RegistrarTable,
+    DeviceTypeDef, Dims, ExtCases, ExtCost, ExtHeader, FuncView, Host, InPlace, KernelDef,
+    KernelTable, KnobDef, KnobValue, MemoryInfo, Numerics, OpDef, PluginV1, Range, RegistrarTable,
     ResourceElement, ResourceType, ShapeTable, ShapeView, Slot, Source, StateTable, Step, Str,
     StringElement, StringTable, Strs, TypeConstraint, VariantElement, VariantTable,
 };
 
+/// Layout of [`ExtCases`], for its hash.
+pub const EXT_CASES: StructLayout = struct_layout!(ExtCases { header, cases });
 /// Layout of [`ExtCost`], for its hash.
 pub const EXT_COST: StructLayout = struct_layout!(ExtCost { header, fixed_ns, per_element_ns });
 
@@ -111,6 +113,7 @@ pub static LAYOUTS: &[StructLayout] = &[
     struct_layout!(Source { krate, file, line }),
     struct_layout!(ExtHeader { tag, version, size, layout_hash, next }),
     EXT_COST,
+    EXT_CASES,
     struct_layout!(Slot {
         data,
         dims,

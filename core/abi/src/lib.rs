@@ -18,7 +18,8 @@
 //! - An error that crosses is a [`Code`] returned, and a message given through a host callback that
 //!   copies it.
 //! - Renaming a field or a parameter changes the layout that `abi_stable` compares: the rules of
-//!   evolution stand in `docs/evolution.md`, the committed sizes and offsets in `docs/layout.txt`.
+//!   evolution stand in `docs/evolution.md`, the committed sizes and offsets in `docs/layout.txt`, the
+//!   grammar of an op's cases in `docs/cases.md`.
 
 mod basic;
 mod call;
@@ -50,7 +51,7 @@ pub use device::{
     MemoryInfo, Notify, Stream, device_flags,
 };
 pub use dtype::DType;
-pub use ext::{ExtCost, ExtHeader, ext_tags, find_ext};
+pub use ext::{ExtCases, ExtCost, ExtHeader, ext_tags, find_ext};
 pub use host::{Host, KeptTensor, KnobKind, KnobValue, LogLevel, Plugin, Sink};
 pub use op::{
     Determinism, InPlace, KernelDef, KnobDef, Numerics, OpDef, ShapeFn, ToleranceKind,
@@ -69,6 +70,16 @@ pub use tensor::{
 pub const ABI_MAJOR: u32 = 0;
 /// Minor number of the ABI: moves with every change of a table, and with nothing else.
 pub const ABI_MINOR: u32 = 1;
+/// A dimension that is not known.
+pub const UNKNOWN_DIM: i64 = -1;
+/// Rank of a shape of which not even that is known.
+pub const UNKNOWN_RANK: i32 = -1;
+/// Deadline of a step that has none.
+pub const NO_DEADLINE: u64 = 0;
+/// Token of a callback for cancellation that is not registered: it was run at once.
+pub const NO_CALLBACK: u64 = 0;
+/// Alias class of a slot that says nothing of shared buffers.
+pub const NO_ALIAS: u32 = 0;
 /// Highest rank of a tensor that may cross the boundary.
 pub const MAX_RANK: usize = 16;
 /// Alignment, in bytes, that host memory of a tensor has at least.

@@ -1,6 +1,6 @@
 //! Extension links: their versions, and whether a link is what it says.
 
-use crate::layout::{EXT_COST, StructLayout, ext_hash};
+use crate::layout::{EXT_CASES, EXT_COST, StructLayout, ext_hash};
 use crate::{ExtHeader, ext_tags};
 
 /// An extension link that this crate knows.
@@ -13,7 +13,10 @@ pub struct ExtLayout {
 }
 
 /// Every extension link.
-pub static EXTS: &[ExtLayout] = &[ExtLayout { tag: ext_tags::COST, versions: &[EXT_COST] }];
+pub static EXTS: &[ExtLayout] = &[
+    ExtLayout { tag: ext_tags::COST, versions: &[EXT_COST] },
+    ExtLayout { tag: ext_tags::CASES, versions: &[EXT_CASES] },
+];
 
 impl ExtLayout {
     /// Whether a link of this tag is laid out as its version says. Of a version that is not known yet

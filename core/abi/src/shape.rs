@@ -39,19 +39,19 @@ pub struct ShapeTable {
     pub input: Option<unsafe extern "C" fn(call: *mut ShapeCall, input: u32) -> ShapeId>,
     /// Value of a constant input in host memory; null when it is not known.
     pub constant: Option<unsafe extern "C" fn(call: *mut ShapeCall, input: u32) -> *const Slot>,
-    /// Reads a one-dimensional integer input as a shape, as far as its values are known (-1 and
-    /// unknown values are unknown dimensions).
+    /// Reads a one-dimensional integer input as a shape, as far as its values are known
+    /// ([`crate::UNKNOWN_DIM`] and unknown values are unknown dimensions).
     pub constant_as_shape: Option<
         unsafe extern "C" fn(call: *mut ShapeCall, input: u32, result: *mut ShapeId) -> Code,
     >,
-    /// Rank; -1 when it is unknown.
+    /// Rank; [`crate::UNKNOWN_RANK`] when it is unknown.
     pub rank: Option<unsafe extern "C" fn(call: *mut ShapeCall, shape: ShapeId) -> i32>,
     /// A dimension of a shape of known rank; a fresh unknown one otherwise or out of range.
     pub dim:
         Option<unsafe extern "C" fn(call: *mut ShapeCall, shape: ShapeId, index: u32) -> DimId>,
-    /// Size; -1 when it is unknown.
+    /// Size; [`crate::UNKNOWN_DIM`] when it is unknown.
     pub value: Option<unsafe extern "C" fn(call: *mut ShapeCall, dim: DimId) -> i64>,
-    /// A dimension of this size; -1 is a fresh unknown one.
+    /// A dimension of this size; [`crate::UNKNOWN_DIM`] is a fresh unknown one.
     pub make_dim: Option<unsafe extern "C" fn(call: *mut ShapeCall, value: i64) -> DimId>,
     /// A shape of these dimensions.
     pub make_shape: Option<

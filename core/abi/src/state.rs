@@ -37,7 +37,9 @@ pub struct Variable {
     _opaque: [u8; 0],
 }
 
-/// Type of a plugin's own resources. Filled by the plugin; lives as long as the library.
+/// Type of a plugin's own resources. Filled by the plugin; lives as long as the library. Its address is the
+/// type: a value is given out only for the type that it was made with, so that no other library, and no later
+/// build of the plugin, takes it for something else. Any thread may use and destroy a value.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct ResourceType {
@@ -45,7 +47,8 @@ pub struct ResourceType {
     pub struct_size: u32,
     /// Zero.
     pub reserved: u32,
-    /// Name of the type, unique: by convention `plugin.Type`.
+    /// Name of the type, unique: by convention `plugin.Type`. Resources of one name and different types do not
+    /// see each other; those of one name and one name of type must be of one type.
     pub name: Str,
     /// Frees the value. Required.
     pub destroy: Option<unsafe extern "C" fn(value: *mut c_void)>,
@@ -66,7 +69,8 @@ pub struct ResourceFactory {
     >,
 }
 
-/// Table of a variant's type. Filled by the plugin that makes such values; lives as long as the library.
+/// Table of a variant's type. Filled by the plugin that makes such values; lives as long as the library. Its
+/// address is the type. Any thread may use and destroy a value.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct VariantTable {
@@ -134,6 +138,8 @@ pub struct StateTable {
     pub reserved: u32,
     /// Finds or makes the resource (container, name, type) of the call's session. An empty container is
     /// the default one. The result is a counted reference: give it back by `release_resource`.
+    /// `NOT_FOUND` when there is none and no factory; `FAILED_PRECONDITION` when there is one whose type
+    /// has the same name and is another.
     pub resource: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,
@@ -145,13 +151,13 @@ pub struct StateTable {
             result: *mut *mut Resource,
         ) -> Code,
     >,
-    /// Value of a resource, when it is of type `kind`; null otherwise.
+    /// Value of a resource, when it is of type `kind`; null otherwise, and for null.
     pub resource_value: Option<
         unsafe extern "C" fn(resource: *const Resource, kind: *const ResourceType) -> *mut c_void,
     >,
-    /// Adds a reference.
+    /// Adds a reference; null is allowed.
     pub retain_resource: Option<unsafe extern "C" fn(resource: *mut Resource)>,
-    /// Gives a reference back; the last one destroys the value.
+    /// Gives a reference back; the last one destroys the value. Null is allowed.
     pub release_resource: Option<unsafe extern "C" fn(resource: *mut Resource)>,
     /// Removes (container, name, type) from the session; `NOT_FOUND` when there is none.
     pub remove_resource: Option<
@@ -168,7 +174,7 @@ pub struct StateTable {
             result: *mut *mut Variable,
         ) -> Code,
     >,
-    /// The variable behind a resource, not counted anew; null when it is none.
+    /// The variable behind a resource, not counted anew; null when it is none, and for null.
     pub as_variable: Option<unsafe extern "C" fn(resource: *mut Resource) -> *mut Variable>,
     /// The resource that a variable is, not counted anew.
     pub variable_resource: Option<unsafe extern "C" fn(variable: *mut Variable) -> *mut Resource>,

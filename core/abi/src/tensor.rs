@@ -30,6 +30,8 @@ impl MemoryKind {
     pub const PINNED: MemoryKind = MemoryKind(2);
     /// Memory that host and device both address.
     pub const SHARED: MemoryKind = MemoryKind(3);
+    /// Where a kind is asked for, not of a slot: the output's own kind, host memory for scratch.
+    pub const ORDINARY: MemoryKind = MemoryKind(0xffff_ffff);
 
     /// Whether `Slot::data` may be dereferenced by host code.
     pub const fn is_host_address(self) -> bool {
@@ -61,7 +63,7 @@ pub struct Slot {
     pub rank: u32,
     /// Where `data` lies.
     pub memory: MemoryKind,
-    /// Alias class: slots of one call with the same number other than 0 share one buffer.
+    /// Alias class: slots of one call with the same number other than [`crate::NO_ALIAS`] share one buffer.
     pub alias: u32,
     /// Bits of [`slot_flags`].
     pub flags: u32,
@@ -85,7 +87,7 @@ impl Slot {
         dtype: DType::INVALID,
         rank: 0,
         memory: MemoryKind::HOST,
-        alias: 0,
+        alias: crate::NO_ALIAS,
         flags: 0,
         reserved: 0,
     };
@@ -94,10 +96,12 @@ impl Slot {
     ///
     /// # Safety
     /// `dims` points to `rank` readable numbers that live and do not change for `'a`.
+    #[inline]
     pub unsafe fn shape<'a>(&self) -> &'a [i64] {
-        if self.dims.is_null() || self.rank == 0 {
+        if self.rank == 0 {
             return &[];
         }
+        debug_assert!(!self.dims.is_null(), "a slot of rank {} has no dimensions", self.rank);
         // SAFETY: the caller's promise.
         unsafe { core::slice::from_raw_parts(self.dims, self.rank as usize) }
     }

@@ -91,6 +91,15 @@ pub enum KnobError {
         /// The text.
         found: String,
     },
+    /// A session option for a knob that is read before there are sessions.
+    #[error(
+        "knob '{knob}' (session option) is read when plugins are loaded: set it for the runtime, by its settings, \
+         --set or the environment"
+    )]
+    NotOfSessions {
+        /// `scope.name`.
+        knob: String,
+    },
     /// A `--set` without `=`.
     #[error("expected scope.name=value, found '{found}'")]
     Setting {

@@ -71,6 +71,9 @@ pub struct OpLine {
     /// Attributes.
     #[serde(default)]
     pub attrs: Vec<String>,
+    /// Cases that are valid.
+    #[serde(default)]
+    pub cases: Vec<String>,
     /// Where it stands.
     #[serde(flatten)]
     pub place: Place,
@@ -264,7 +267,12 @@ fn plain(text: &str) -> String {
 /// An op as one text.
 pub(crate) fn op_entry(op: &OpLine) -> String {
     let (inputs, outputs) = (joined(&op.inputs), joined(&op.outputs));
-    format!("op '{}' ({inputs}) -> ({outputs}) with ({})", plain(&op.name), joined(&op.attrs))
+    let attrs = joined(&op.attrs);
+    let mut entry = format!("op '{}' ({inputs}) -> ({outputs}) with ({attrs})", plain(&op.name));
+    for case in &op.cases {
+        entry = format!("{entry} case \"{}\"", plain(case));
+    }
+    entry
 }
 
 /// A kernel as one text.

@@ -141,6 +141,18 @@ impl Plugins {
         self.knobs.load_full()
     }
 
+    /// The values of all knobs that this registry declares, as a session with these options sees them.
+    ///
+    /// # Errors
+    /// A knob that nobody declares or that no session can set, a value of another type.
+    pub fn session_knobs(
+        &self,
+        registry: &Registry,
+        options: &BTreeMap<String, String>,
+    ) -> Result<Arc<Knobs>, KnobError> {
+        self.settings.for_session(registry.knobs(), options).map(Arc::new)
+    }
+
     /// What is wrong with the settings, by the knobs that are declared now.
     pub fn settings_errors(&self) -> Vec<KnobError> {
         self.settings.apply(self.registry.load().knobs()).1

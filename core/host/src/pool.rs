@@ -146,18 +146,6 @@ impl ThreadPool {
         }
     }
 
-    /// Runs one job that waits in the queue on this thread; false when there is none. For a thread that
-    /// waits for others and would otherwise idle.
-    pub fn help(&self) -> bool {
-        match self.queue.take_job() {
-            Some(job) => {
-                run_job(job);
-                true
-            }
-            None => false,
-        }
-    }
-
     /// Runs a job that may block on something other than computation, on a thread of its own kind. At most
     /// [`BLOCKING_CAP`] such threads are there; beyond, jobs wait for one.
     ///

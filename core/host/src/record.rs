@@ -1,5 +1,6 @@
 //! The host's record of a plugin: what lies behind the opaque `Plugin` of the boundary.
 
+use crate::knob_scope::KnobScope;
 use arc_swap::ArcSwap;
 use std::{
     path::{Path, PathBuf},
@@ -71,16 +72,16 @@ impl PluginRecord {
         Str::from_bytes(self.path.as_os_str().as_encoded_bytes())
     }
 
-    /// Gives it the values of all knobs. Where several runtimes of one process use a library, the last one
-    /// to set them decides.
+    /// Gives it the values of all knobs, for reading outside a [`KnobScope`]. Where several runtimes of one process
+    /// use a library, the last one to set them decides.
     pub(crate) fn set_knobs(&self, knobs: Arc<Knobs>) {
         self.knobs.store(knobs);
     }
 
-    /// The value of one of its own knobs. Linked code has no scope of its own: a name that several linked
+    /// The value of one of its own knobs, in the [`KnobScope`] of this thread if there is one. Linked code has no scope of its own: a name that several linked
     /// scopes declare is found under none.
     pub(crate) fn knob(&self, name: &str) -> Option<KnobSetting> {
-        let knobs = self.knobs.load();
+        let knobs = KnobScope::current().unwrap_or_else(|| self.knobs.load_full());
         match &self.scope {
             Some(scope) => knobs.get(scope, name).cloned(),
             None => {

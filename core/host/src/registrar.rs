@@ -10,8 +10,8 @@ use crate::{
 };
 use std::collections::BTreeMap;
 use tenon_abi::{
-    Code, DeviceTypeDef, ExtHeader, Host, KernelDef, KnobDef, OpDef, Registrar, RegistrarTable,
-    Sink, Str, Strs, TypeConstraint, kernel_def_flags,
+    Code, DeviceTypeDef, ExtCases, ExtHeader, Host, KernelDef, KnobDef, OpDef, Registrar,
+    RegistrarTable, Sink, Str, Strs, TypeConstraint, ext_tags, find_ext, kernel_def_flags,
 };
 use tenon_framework::{
     author::guard,
@@ -137,11 +137,22 @@ unsafe extern "C" fn op(registrar: *mut Registrar, op: *const OpDef) -> Code {
                         inputs: texts((*op).inputs),
                         outputs: texts((*op).outputs),
                         attrs: texts((*op).attrs),
+                        cases: cases((*op).ext),
                         place: Place::default(),
                     })
                 },
             )
         })
+    }
+}
+
+/// # Safety
+/// The chain was found readable.
+unsafe fn cases(chain: *const ExtHeader) -> Vec<String> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let link = find_ext(chain, ext_tags::CASES, size_of::<ExtCases>()).cast::<ExtCases>();
+        link.as_ref().map(|link| texts(link.cases)).unwrap_or_default()
     }
 }
 

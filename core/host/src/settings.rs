@@ -1,7 +1,10 @@
 //! The layers from which knobs get their values.
 
-use std::env;
+use std::{collections::BTreeMap, env};
 use tenon_framework::knob::{KnobError, KnobStore, Knobs};
+
+/// What the host's own knobs begin with. All of them are read when plugins are loaded.
+const HOST_SCOPE: &str = "host.";
 
 /// What was set, by layer, from the weakest to the strongest. Names are `scope.name`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,6 +28,30 @@ impl Settings {
             .filter(|(name, _)| name.starts_with("TENON_"))
             .collect();
         Settings { environment, ..Settings::default() }
+    }
+
+    /// The values that a session sees: its options go over those of the program, `--set` over both.
+    ///
+    /// # Errors
+    /// A knob that nobody declares or that no session can set, a value of another type.
+    pub fn for_session(
+        &self,
+        store: &KnobStore,
+        session: &BTreeMap<String, String>,
+    ) -> Result<Knobs, KnobError> {
+        let own: Vec<(String, String)> =
+            session.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        if let Err(errors) = store.snapshot([], &own, &[])
+            && let Some(error) = errors.into_iter().next()
+        {
+            return Err(error);
+        }
+        if let Some((knob, _)) = own.iter().find(|(knob, _)| knob.starts_with(HOST_SCOPE)) {
+            return Err(KnobError::NotOfSessions { knob: knob.clone() });
+        }
+        let options = self.options.iter().cloned().chain(own).collect();
+        // What is wrong with the runtime's own settings was told when it started.
+        Ok(Settings { options, ..self.clone() }.apply(store).0)
     }
 
     /// The values of all declared knobs, and what is wrong with the settings. A wrong one has no effect: who
@@ -54,7 +81,7 @@ impl Settings {
 pub(crate) fn of_the_host(error: &KnobError) -> bool {
     match error {
         KnobError::Unknown { knob, .. } | KnobError::Value { knob, .. } => {
-            knob.starts_with("host.") || knob.starts_with("TENON_HOST_")
+            knob.starts_with(HOST_SCOPE) || knob.starts_with("TENON_HOST_")
         }
         _ => false,
     }

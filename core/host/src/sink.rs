@@ -4,10 +4,11 @@ use std::sync::{Mutex, PoisonError};
 use tenon_abi::{Code, Sink, Str};
 use tenon_framework::KernelError;
 
-/// Takes one message. The last one given wins; it may come from any thread while the call runs.
+/// Takes one message. The last one given wins; it may come from any thread while the call runs. Of an entry
+/// that gives bytes, such as a variant's `encode`, the message is these bytes.
 #[derive(Debug, Default)]
 pub struct MessageSink {
-    message: Mutex<Option<String>>,
+    message: Mutex<Option<Vec<u8>>>,
 }
 
 impl MessageSink {
@@ -22,12 +23,18 @@ impl MessageSink {
     }
 
     /// Keeps a copy of a message.
-    pub fn put(&self, message: &str) {
+    pub fn put(&self, message: &[u8]) {
         *self.message.lock().unwrap_or_else(PoisonError::into_inner) = Some(message.to_owned());
     }
 
-    /// Takes the message out; `None` when nothing was given.
+    /// Takes the message out; `None` when nothing was given. What is no text is shown as such.
     pub fn take(&self) -> Option<String> {
+        let bytes = self.take_bytes()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Takes the message out as it was given.
+    pub fn take_bytes(&self) -> Option<Vec<u8>> {
         self.message.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -52,7 +59,7 @@ pub unsafe extern "C" fn report_entry(sink: *mut Sink, message: Str) {
     // SAFETY: the caller's promise.
     let (sink, bytes) = unsafe { (sink.cast::<MessageSink>().as_ref(), message.bytes()) };
     if let Some(sink) = sink {
-        sink.put(&String::from_utf8_lossy(bytes));
+        sink.put(bytes);
     }
 }
 
@@ -77,6 +84,9 @@ mod tests {
         assert_eq!(error.message, "INTERNAL, without a message");
         assert_eq!(sink.check(Code::OK), Ok(()));
         // SAFETY: the sink is alive, the bytes are readable.
+        unsafe { report_entry(sink.as_sink(), Str::from_bytes(b"a\xffb")) };
+        assert_eq!(sink.take_bytes().as_deref(), Some(&b"a\xffb"[..]), "bytes stay as they are");
+        // SAFETY: as above.
         unsafe { report_entry(sink.as_sink(), Str::from_bytes(b"a\xffb")) };
         assert_eq!(sink.take().as_deref(), Some("a\u{fffd}b"));
         // SAFETY: null is allowed.

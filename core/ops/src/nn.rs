@@ -16,6 +16,38 @@ const PADDING: &str = "padding: {'SAME', 'VALID', 'EXPLICIT'}";
 const EXPLICIT: &str = "explicit_paddings: list(int) = []";
 const DILATIONS: &str = "dilations: list(int) = [1, 1, 1, 1]";
 
+/// Convolutions, which signatures say nothing of but four dimensions.
+const CONVOLUTIONS: &[&str] = &[
+    "plain; strides in {[1, 1, 1, 1], [1, 2, 2, 1], [1, 3, 2, 1]}; padding in {'SAME', 'VALID'}; \
+     use_cudnn_on_gpu in {true, false}; input: [n, h, w, c]; filter: [3, 2, c, m]",
+    "pointwise; strides = [1, 1, 1, 1]; padding = 'VALID'; input: [n, h, w, c]; filter: [1, 1, c, m]",
+    "wide; strides = [1, 1, 2, 1]; padding = 'SAME'; input: [2, h, w, 3]; filter: [k, 5, 3, 4]",
+    "dilated; strides = [1, 1, 1, 1]; padding in {'SAME', 'VALID'}; \
+     dilations in {[1, 2, 2, 1], [1, 1, 3, 1]}; input: [n, h, w, c]; filter: [2, 3, c, m]",
+    "channels_first; data_format = 'NCHW'; strides in {[1, 1, 1, 1], [1, 1, 2, 3]}; \
+     padding in {'SAME', 'VALID'}; dilations in {[1, 1, 1, 1], [1, 1, 2, 1]}; \
+     input: [n, c, h, w]; filter: [3, 2, c, m]",
+    "explicit; padding = 'EXPLICIT'; \
+     explicit_paddings in {[0, 0, 1, 2, 0, 3, 0, 0], [0, 0, 0, 0, 1, 1, 0, 0]}; \
+     strides in {[1, 1, 1, 1], [1, 2, 1, 1]}; input: [n, h, w, c]; filter: [2, 3, c, m]",
+    "explicit_channels_first; padding = 'EXPLICIT'; data_format = 'NCHW'; \
+     explicit_paddings = [0, 0, 0, 0, 1, 2, 0, 3]; strides = [1, 1, 1, 2]; \
+     input: [n, c, h, w]; filter: [2, 3, c, m]",
+];
+
+const DEPTHWISE: &[&str] = &[
+    "plain; strides in {[1, 1, 1, 1], [1, 2, 2, 1]}; padding in {'SAME', 'VALID'}; \
+     input: [n, h, w, c]; filter: [3, 2, c, m]",
+    "single; strides in {[1, 1, 1, 1], [1, 2, 2, 1]}; padding in {'SAME', 'VALID'}; \
+     input: [n, h, w, c]; filter: [3, 3, c, 1]",
+    "dilated; strides = [1, 1, 1, 1]; padding in {'SAME', 'VALID'}; dilations = [1, 2, 2, 1]; \
+     input: [n, h, w, c]; filter: [2, 3, c, m]",
+    "channels_first; data_format = 'NCHW'; strides in {[1, 1, 1, 1], [1, 1, 2, 2]}; \
+     padding in {'SAME', 'VALID'}; input: [n, c, h, w]; filter: [3, 2, c, m]",
+    "explicit; padding = 'EXPLICIT'; explicit_paddings = [0, 0, 1, 2, 0, 3, 0, 0]; \
+     strides in {[1, 1, 1, 1], [1, 2, 2, 1]}; input: [n, h, w, c]; filter: [2, 3, c, m]",
+];
+
 register_op!(
     "Relu",
     inputs = &["features: T"],
@@ -58,6 +90,7 @@ register_op!(
     ],
     shape = conv2d,
     summary = "A two-dimensional convolution.",
+    cases = CONVOLUTIONS,
 );
 
 register_op!(
@@ -74,6 +107,7 @@ register_op!(
     ],
     shape = depthwise,
     summary = "A two-dimensional convolution of each channel by itself.",
+    cases = DEPTHWISE,
 );
 
 register_op!(
@@ -90,6 +124,18 @@ register_op!(
     ],
     shape = max_pool,
     summary = "The greatest element of each window.",
+    cases = &[
+        "plain; ksize in {[1, 2, 2, 1], [1, 3, 2, 1], [1, 1, 1, 1]}; \
+         strides in {[1, 1, 1, 1], [1, 2, 2, 1], [1, 2, 3, 1]}; padding in {'SAME', 'VALID'}; \
+         input: [n, h, w, c]",
+        "channels_first; data_format = 'NCHW'; ksize in {[1, 1, 2, 2], [1, 1, 3, 2]}; \
+         strides in {[1, 1, 1, 1], [1, 1, 2, 3]}; padding in {'SAME', 'VALID'}; \
+         input: [n, c, h, w]",
+        "explicit; padding = 'EXPLICIT'; explicit_paddings = [0, 0, 1, 0, 0, 1, 0, 0]; \
+         ksize = [1, 3, 2, 1]; strides in {[1, 1, 1, 1], [1, 2, 2, 1]}; input: [n, h, w, c]",
+        "depth; ksize = [1, 1, 1, 2]; strides = [1, 1, 1, 2]; padding = 'VALID'; \
+         input: [n, h, w, 6]",
+    ],
 );
 
 register_op!(
@@ -105,6 +151,16 @@ register_op!(
     ],
     shape = avg_pool,
     summary = "The arithmetic mean of each window.",
+    cases = &[
+        "plain; ksize in {[1, 2, 2, 1], [1, 3, 2, 1], [1, 1, 1, 1]}; \
+         strides in {[1, 1, 1, 1], [1, 2, 2, 1], [1, 2, 3, 1]}; padding in {'SAME', 'VALID'}; \
+         value: [n, h, w, c]",
+        "channels_first; data_format = 'NCHW'; ksize in {[1, 1, 2, 2], [1, 1, 3, 2]}; \
+         strides in {[1, 1, 1, 1], [1, 1, 2, 3]}; padding in {'SAME', 'VALID'}; \
+         value: [n, c, h, w]",
+        "deep; k in {31, 67}; ksize = [1, 31, 31, 1]; strides = [1, 31, 31, 1]; padding = 'VALID'; \
+         value: [1, k, k, c]",
+    ],
 );
 
 register_op!(
@@ -137,6 +193,23 @@ register_op!(
     ],
     shape = batch_norm,
     summary = "Normalises each channel by its mean and variance, then scales and shifts it.",
+    cases = &[
+        "training; epsilon in {0.0001, 0.01}; x: [n, h, w, c]; scale: [c]; offset: [c]; mean: [0]; \
+         variance: [0]",
+        "averaging; exponential_avg_factor in {0.5, 0.0}; x: [n, h, w, c]; scale: [c]; \
+         offset: [c]; mean: [c]; variance: [c] uniform(0.25, 4)",
+        "channels_first; data_format = 'NCHW'; x: [n, c, h, w]; scale: [c]; offset: [c]; mean: [0]; \
+         variance: [0]",
+        "inference; is_training = false; epsilon in {0.0001, 0.01}; x: [n, h, w, c]; scale: [c]; \
+         offset: [c]; mean: [c]; variance: [c] uniform(0.25, 4)",
+        "inference_channels_first; is_training = false; data_format = 'NCHW'; x: [n, c, h, w]; \
+         scale: [c]; offset: [c]; mean: [c]; variance: [c] uniform(0.25, 4)",
+        "volumes; is_training in {true, false}; exponential_avg_factor = 0.5; data_format = 'NDHWC'; \
+         x: [n, 2, h, w, c]; scale: [c]; offset: [c]; mean: [c]; variance: [c] uniform(0.25, 4)",
+        "volumes_channels_first; is_training in {true, false}; exponential_avg_factor = 0.5; \
+         data_format = 'NCDHW'; x: [n, c, 3, h, w]; scale: [c]; offset: [c]; mean: [c]; \
+         variance: [c] uniform(0.25, 4)",
+    ],
 );
 
 fn format(c: &ShapeContext<'_>) -> Result<DataFormat, KernelError> {

@@ -197,6 +197,7 @@ impl RuntimeError {
             RuntimeError::Graph(error) => error.code(),
             RuntimeError::Load(error) => error.code(),
             RuntimeError::Step(error) => error.code,
+            RuntimeError::Setting(error) => error.code(),
             RuntimeError::NoKernel { .. } => Code::NOT_FOUND,
             RuntimeError::Kernel { error, .. } => error.code,
             RuntimeError::UnknownTensor { .. } => Code::NOT_FOUND,

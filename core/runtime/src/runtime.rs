@@ -3,6 +3,7 @@
 use crate::error::RuntimeError;
 use std::{path::PathBuf, sync::Arc};
 use tenon_framework::{
+    register_knob,
     registry::{FeatureSet, PluginId, PluginInfo, Registry, Warning},
     tensor::Memory,
 };
@@ -10,6 +11,11 @@ use tenon_host::{
     LoadReport, Plugins, Settings, devices::DeviceManager, memory::HostMemory, pool::ThreadPool,
     search::SearchPath,
 };
+
+register_knob!(
+    "streams_per_device": INT = "4",
+    "Streams that one step uses on a device at most; never more than the device asks for."
+);
 
 /// How a runtime starts.
 #[derive(Debug, Clone)]

@@ -1,7 +1,8 @@
 //! The spans of steps, as a trace that Chrome (`chrome://tracing`) and Perfetto show.
 //!
 //! Form of the file: the JSON object format of Chrome's trace event format, with complete events (`X`) in
-//! microseconds and one metadata event (`M`) per thread.
+//! microseconds and one metadata event (`M`) per thread. Threads of the host are those of process 1; each stream
+//! of a device stands as a thread of process 2, named as `ACCEL:0 stream 1`, with what ran on it and when.
 
 use serde_json::{Value, json};
 use std::{
@@ -13,21 +14,41 @@ use std::{
 use tenon_framework::sync::Mutex;
 use tenon_host::call::TraceSink;
 
-/// A span, on the thread that reported it.
+/// Numbers of the processes that the spans' threads belong to.
+const HOST: u32 = 1;
+const DEVICES: u32 = 2;
+
+/// Where a span stands: a thread of the host that reported it, or a stream.
+type Track = (u32, u64);
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Span {
     node: String,
     name: String,
     begin_ns: u64,
     end_ns: u64,
-    thread: u64,
+    track: Track,
 }
 
 #[derive(Default)]
 struct Collected {
     spans: Vec<Span>,
-    /// Names of threads by number.
-    threads: BTreeMap<u64, String>,
+    /// Names of tracks.
+    tracks: BTreeMap<Track, String>,
+}
+
+impl Collected {
+    /// The track of a stream, by its name.
+    fn stream(&mut self, name: &str) -> Track {
+        let mut streams = self.tracks.iter().filter(|((process, _), _)| *process == DEVICES);
+        if let Some((track, _)) = streams.find(|(_, known)| *known == name) {
+            return *track;
+        }
+        let count = self.tracks.keys().filter(|(process, _)| *process == DEVICES).count();
+        let track = (DEVICES, count as u64 + 1);
+        self.tracks.insert(track, name.to_owned());
+        track
+    }
 }
 
 /// Collects spans, from any thread.
@@ -72,8 +93,11 @@ impl ChromeTrace {
         let mut spans: Vec<&Span> = collected.spans.iter().collect();
         // Of two that begin together the longer one holds the other.
         spans.sort_by_key(|span| (span.begin_ns, std::cmp::Reverse(span.end_ns)));
-        let names = collected.threads.iter().map(|(&thread, name)| thread_event(thread, name));
-        let events: Vec<Value> = names.chain(spans.into_iter().map(span_event)).collect();
+        let names = collected.tracks.iter().map(|(&track, name)| track_event(track, name));
+        let has_streams = collected.tracks.keys().any(|(process, _)| *process == DEVICES);
+        let devices = has_streams.then(|| process_event(DEVICES, "devices"));
+        let spans = spans.into_iter().map(span_event);
+        let events: Vec<Value> = devices.into_iter().chain(names).chain(spans).collect();
         let trace = json!({ "displayTimeUnit": "ns", "traceEvents": events });
         serde_json::to_writer(&mut out, &trace)?;
         out.write_all(b"\n")?;
@@ -81,9 +105,13 @@ impl ChromeTrace {
     }
 }
 
-fn thread_event(thread: u64, name: &str) -> Value {
+fn process_event(process: u32, name: &str) -> Value {
+    json!({ "ph": "M", "pid": process, "name": "process_name", "args": { "name": name } })
+}
+
+fn track_event((process, thread): Track, name: &str) -> Value {
     json!({
-        "ph": "M", "pid": 1, "tid": thread, "name": "thread_name", "args": { "name": name },
+        "ph": "M", "pid": process, "tid": thread, "name": "thread_name", "args": { "name": name },
     })
 }
 
@@ -94,7 +122,7 @@ fn span_event(span: &Span) -> Value {
     };
     let micros = |ns: u64| ns as f64 / 1e3;
     json!({
-        "ph": "X", "pid": 1, "tid": span.thread, "name": name, "cat": category,
+        "ph": "X", "pid": span.track.0, "tid": span.track.1, "name": name, "cat": category,
         "ts": micros(span.begin_ns), "dur": micros(span.end_ns.saturating_sub(span.begin_ns)),
         "args": { "node": span.node },
     })
@@ -115,13 +143,21 @@ fn thread_number() -> u64 {
 impl TraceSink for ChromeTrace {
     fn span(&self, node: &str, name: &str, begin_ns: u64, end_ns: u64) {
         let thread = thread_number();
+        let track = (HOST, thread);
         let (node, name) = (node.to_owned(), name.to_owned());
         let mut collected = self.collected.lock();
-        collected.threads.entry(thread).or_insert_with(|| {
+        collected.tracks.entry(track).or_insert_with(|| {
             let current = std::thread::current();
             current.name().map_or_else(|| format!("thread {thread}"), str::to_owned)
         });
-        collected.spans.push(Span { node, name, begin_ns, end_ns, thread });
+        collected.spans.push(Span { node, name, begin_ns, end_ns, track });
+    }
+
+    fn stream_span(&self, stream: &str, node: &str, begin_ns: u64, end_ns: u64) {
+        let (node, name) = (node.to_owned(), String::new());
+        let mut collected = self.collected.lock();
+        let track = collected.stream(stream);
+        collected.spans.push(Span { node, name, begin_ns, end_ns, track });
     }
 }
 
@@ -172,6 +208,29 @@ mod tests {
         let other = names.iter().find(|event| event["tid"] == spans[1]["tid"]).unwrap();
         assert_eq!(other["args"]["name"], "other");
         assert_eq!(names.len(), 2);
+    }
+
+    #[test]
+    fn each_stream_is_a_track_of_the_devices() {
+        let trace = ChromeTrace::new();
+        trace.span("a", "", 1, 2);
+        for (stream, node) in
+            [("ACCEL:0 stream 0", "a"), ("ACCEL:0 stream 1", "b"), ("ACCEL:0 stream 0", "c")]
+        {
+            trace.stream_span(stream, node, 3_000, 4_000);
+        }
+        let spans = events(&trace, "X");
+        let place = |at: usize| (spans[at]["pid"].as_u64(), spans[at]["tid"].as_u64());
+        assert_eq!(place(0).0, Some(1), "the host's own");
+        assert_eq!(place(1), place(3));
+        assert_eq!((place(1).0, place(2).0), (Some(2), Some(2)));
+        assert_ne!(place(1), place(2));
+        let names = events(&trace, "M");
+        let name = |at: usize| {
+            names.iter().find(|event| (event["pid"].as_u64(), event["tid"].as_u64()) == place(at))
+        };
+        assert_eq!(name(2).unwrap()["args"]["name"], "ACCEL:0 stream 1");
+        assert!(names.iter().any(|event| event["name"] == "process_name"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The queue: lanes of commands, and the thread that runs them.
 //!
 //! Each stream is a lane. A lane is *ready* when its first command is not a wait for a recording that is
-//! pending. The thread takes the first command of one ready lane at a time, the oldest or, with a seed, any,
+//! pending, and is not one that a test holds back. The thread takes the first command of one ready lane at a time, the oldest or, with a seed, any,
 //! and runs it without holding the lock. A command is therefore waiting, running, or gone; a lane is idle
 //! when it is empty and none of its commands is running.
 //!
@@ -9,6 +9,8 @@
 //! - Every recording happens and every notification runs exactly once, also when the device is lost or
 //!   closed meanwhile.
 //! - Only the thread takes commands out, except for those of a lane that is closed.
+//! - Once the device is lost no command begins. One that runs ends, and who waits for its lane waits for that:
+//!   what a command uses may go when its stream was synchronised, lost or not.
 
 use crate::{
     faults::{Fate, Faults, Health},
@@ -27,7 +29,7 @@ use tenon_sdk::{
     device::author::Notification,
 };
 
-/// How often a stalled queue asks whether it still is.
+/// How often a queue that is held up asks whether it still is.
 const STALL_POLL: Duration = Duration::from_millis(1);
 
 type Body = Box<dyn FnOnce() -> Result<(), KernelError> + Send>;
@@ -99,10 +101,11 @@ impl Lane {
         self.commands.is_empty() && !self.is_running
     }
 
-    /// Ticket of the first command, when it can run.
-    fn ready(&self) -> Option<u64> {
+    /// Ticket of the first command, when it can run; commands of the name `hold` do not.
+    fn ready(&self, hold: &str) -> Option<u64> {
         match self.commands.front()? {
             (_, Command::Wait(recording)) if recording.outcome().is_none() => None,
+            (_, Command::Work(work)) if work.name == hold => None,
             (ticket, _) => Some(*ticket),
         }
     }
@@ -127,8 +130,8 @@ struct State {
 
 impl State {
     /// The lane whose turn it is.
-    fn pick(&mut self) -> Option<u64> {
-        let ready = self.lanes.iter().filter_map(|(id, lane)| Some((lane.ready()?, *id)));
+    fn pick(&mut self, hold: &str) -> Option<u64> {
+        let ready = self.lanes.iter().filter_map(|(id, lane)| Some((lane.ready(hold)?, *id)));
         if self.random == 0 {
             return ready.min().map(|(_, id)| id);
         }
@@ -142,7 +145,7 @@ impl State {
     }
 
     fn can_run(&self) -> bool {
-        self.lanes.values().any(|lane| lane.ready().is_some())
+        self.lanes.values().any(|lane| lane.ready("").is_some())
     }
 }
 
@@ -258,23 +261,25 @@ impl Queue {
         }
     }
 
-    /// Waits until a lane is idle.
+    /// Waits until a lane is idle; of a lost device, until none of its commands is running.
     ///
     /// # Errors
     /// Its first error.
     pub fn synchronize_lane(&self, id: u64) -> Result<(), KernelError> {
         self.wait_until(
+            |state| state.lanes.get(&id).is_some_and(|lane| lane.is_running),
             |state| state.lanes.get(&id).is_none_or(Lane::is_idle),
             |state| state.lanes.get(&id).map_or_else(|| Err(closed()), Lane::result),
         )
     }
 
-    /// Waits until all lanes are idle.
+    /// Waits until all lanes are idle; of a lost device, until no command is running.
     ///
     /// # Errors
     /// The first error of any.
     pub fn synchronize(&self) -> Result<(), KernelError> {
         self.wait_until(
+            |state| state.lanes.values().any(|lane| lane.is_running),
             |state| state.lanes.values().all(Lane::is_idle),
             |state| {
                 let first = state.lanes.values().filter_map(|lane| lane.error.as_ref());
@@ -287,14 +292,16 @@ impl Queue {
 
     fn wait_until(
         &self,
+        is_running: impl Fn(&State) -> bool,
         is_idle: impl Fn(&State) -> bool,
         result: impl Fn(&State) -> Result<(), KernelError>,
     ) -> Result<(), KernelError> {
         let mut state = self.shared.lock();
         loop {
-            self.shared.check(&state)?;
-            if is_idle(&state) {
-                return result(&state);
+            match self.shared.check(&state) {
+                Err(error) if !is_running(&state) => return Err(error),
+                Ok(()) if is_idle(&state) => return result(&state),
+                _ => {}
             }
             state = self.shared.idle.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -357,16 +364,16 @@ impl Shared {
         drop(self.work.wait_while(state, nothing_to_do).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Runs one command, unless the queue is stalled. The host is asked for the pace without the lock.
+    /// Runs one command, unless the queue is held up. The host is asked for the pace without the lock.
     fn turn(&self) {
         let pace = (self.pace)();
         let mut state = self.lock();
-        if pace.stall {
+        let picked = if pace.stall { None } else { state.pick(&pace.hold) };
+        let Some(id) = picked else {
             let wait = self.work.wait_timeout(state, STALL_POLL);
             drop(wait.unwrap_or_else(PoisonError::into_inner));
             return;
-        }
-        let Some(id) = state.pick() else { return };
+        };
         let Some(lane) = state.lanes.get_mut(&id) else { return };
         let Some((ticket, command)) = lane.commands.pop_front() else { return };
         lane.is_running = true;

@@ -2,10 +2,18 @@ use crate::{
     Settings,
     event::Event,
     faults::Faults,
+    settings::Pace,
     stream::Stream,
     test_support::{Journal, PATIENCE, Stall, faulty, notification, queue},
 };
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
 use tenon_sdk::{Code, KernelError};
 
 fn note(stream: &Stream, journal: &Journal, what: &str) {
@@ -45,7 +53,7 @@ fn a_stalled_queue_runs_nothing_and_goes_on_when_resumed() {
     stream.notify(done);
     let event = Event::new(Arc::clone(&queue));
     stream.record(&event).unwrap();
-    assert!(arrived.recv_timeout(std::time::Duration::from_millis(20)).is_err());
+    assert!(arrived.recv_timeout(Duration::from_millis(20)).is_err());
     assert_eq!(event.query(), Ok(false));
     assert!(journal.read().is_empty());
     stall.set(false);
@@ -239,6 +247,63 @@ fn what_is_enqueued_when_the_device_is_lost_is_settled() {
     assert_eq!(arrived.recv_timeout(PATIENCE), Ok(Code::UNAVAILABLE));
     assert_eq!(event.query().unwrap_err().code, Code::UNAVAILABLE);
     assert_eq!(journal.read(), ["freed"]);
+}
+
+/// What a command uses may go when its stream was synchronised, also when the device was lost meanwhile.
+#[test]
+fn who_waits_for_a_lost_device_waits_for_the_command_that_runs() {
+    let (queue, journal) = (queue(&Settings::default()), Journal::default());
+    let (stream, other) = (Stream::new(&queue).unwrap(), Stream::new(&queue).unwrap());
+    let (begin, begun) = mpsc::channel();
+    let (open, gate) = mpsc::channel::<()>();
+    let end = journal.clone();
+    let command = move || {
+        begin.send(()).unwrap();
+        let opened = gate.recv_timeout(PATIENCE);
+        end.note("ended");
+        opened.map_err(|error| KernelError::internal(error.to_string()))
+    };
+    stream.kernel("slow", command).unwrap();
+    note(&stream, &journal, "never");
+    begun.recv_timeout(PATIENCE).unwrap();
+    queue.lose("pulled out");
+    assert_eq!(other.synchronize().unwrap_err().code, Code::UNAVAILABLE, "nothing of it runs");
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let result = stream.synchronize();
+            journal.note("synchronised");
+            result
+        });
+        // Long enough for a waiter that does not wait.
+        std::thread::sleep(Duration::from_millis(30));
+        open.send(()).unwrap();
+        assert_eq!(waiter.join().unwrap().unwrap_err().code, Code::UNAVAILABLE);
+    });
+    assert_eq!(journal.read(), ["ended", "synchronised"]);
+}
+
+#[test]
+fn a_command_that_is_held_holds_its_stream_and_no_other() {
+    let (held, journal) = (Arc::new(AtomicBool::new(true)), Journal::default());
+    let hold = Arc::clone(&held);
+    let pace = move || Pace {
+        hold: if hold.load(Ordering::SeqCst) { "note" } else { "" }.to_owned(),
+        ..Pace::default()
+    };
+    let queue = queue(&Settings { pace: Arc::new(pace), ..Settings::default() });
+    let (stopped, free) = (Stream::new(&queue).unwrap(), Stream::new(&queue).unwrap());
+    note(&stopped, &journal, "held");
+    let other = journal.clone();
+    free.kernel("other", move || {
+        other.note("free");
+        Ok(())
+    })
+    .unwrap();
+    free.synchronize().unwrap();
+    assert_eq!(journal.read(), ["free"]);
+    held.store(false, Ordering::SeqCst);
+    stopped.synchronize().unwrap();
+    assert_eq!(journal.read(), ["free", "held"]);
 }
 
 #[test]

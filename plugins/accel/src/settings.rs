@@ -1,6 +1,6 @@
 //! The plugin's knobs.
 //!
-//! A host sets them as scope `tenon-accel`. `devices` is read when the host probes; `stall` and
+//! A host sets them as scope `tenon-accel`. `devices` is read when the host probes; `stall`, `hold` and
 //! `copy_delay_us` whenever the queue is about to run a command, so that a test can turn them during a
 //! step; all others when a device is opened.
 
@@ -14,6 +14,10 @@ register_knob!("streams": INT = "4", "Streams that a device says are worth using
 register_knob!(
     "stall": BOOL = "false",
     "While true, the queues run nothing; what is enqueued stays enqueued."
+);
+register_knob!(
+    "hold": STRING = "",
+    "While not empty, no kernel of this name begins, nor a copy for `copy`: its stream stands still, others go on."
 );
 register_knob!("copy_delay_us": INT = "0", "Microseconds that every copy takes longer.");
 register_knob!(
@@ -37,10 +41,12 @@ register_knob!(
 pub const MAX_DEVICES: u32 = 16;
 
 /// How the queue is held up right now.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pace {
     /// Run nothing.
     pub stall: bool,
+    /// Begin no command of this name; empty for none.
+    pub hold: String,
     /// What every copy takes longer.
     pub copy_delay: Duration,
 }
@@ -117,6 +123,10 @@ fn figure(name: &str, most: i64) -> Result<u64, KernelError> {
 fn pace_from_knobs() -> Pace {
     Pace {
         stall: Knob::bool("stall").unwrap_or(false),
+        hold: match Knob::read("hold") {
+            Ok(Knob::String(name)) => name,
+            _ => String::new(),
+        },
         copy_delay: Duration::from_micros(figure("copy_delay_us", 60_000_000).unwrap_or(0)),
     }
 }

@@ -123,6 +123,12 @@ macro_rules! vectorised {
             body::<$crate::arch::Avx512, $($g),*>($($arg),*)
         }
 
+        /// Out of line, as the others are: it would be a copy at every place that calls the loop.
+        #[inline(never)]
+        fn baseline<$($g: $bound),*>($($arg: $ty),*) $(-> $ret)? {
+            body::<$crate::arch::Baseline, $($g),*>($($arg),*)
+        }
+
         match $level {
             // SAFETY: the level says that the CPU has these instructions; every CPU with AVX2 has the bit
             // manipulation ones.
@@ -131,7 +137,7 @@ macro_rules! vectorised {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             $crate::arch::Level::Avx2 => unsafe { avx2::<$($g),*>($($arg),*) },
-            _ => body::<$crate::arch::Baseline, $($g),*>($($arg),*),
+            _ => baseline::<$($g),*>($($arg),*),
         }
     }};
 }

@@ -15,6 +15,9 @@ pub trait Compute: Number<Accumulator = Self::Wide> {
     fn up(self) -> Self::Wide;
     /// Rounds to nearest, ties to even.
     fn down(value: Self::Wide) -> Self;
+    /// `min(max(self, 0), high)` for a `high` above zero, exactly. NaN stays, -0 becomes 0, and a denormal is
+    /// flushed where the thread's arithmetic does so.
+    fn clamped(self, high: Self) -> Self;
 }
 
 /// The value itself, a denormal float flushed to zero where the thread's arithmetic does so, as selecting and
@@ -36,6 +39,11 @@ macro_rules! itself {
             fn down(value: $ty) -> $ty {
                 value
             }
+            #[inline(always)]
+            fn clamped(self, high: $ty) -> $ty {
+                let x = if self < Self::ZERO { Self::ZERO } else { self };
+                flushed(if x > high { high } else { x })
+            }
         }
     )*};
 }
@@ -56,6 +64,11 @@ impl Compute for bf16 {
         let quiet = bits >> 16 | 0x40;
         let is_nan = bits & 0x7fff_ffff > 0x7f80_0000;
         bf16::from_bits((if is_nan { quiet } else { rounded }) as u16)
+    }
+    #[inline(always)]
+    fn clamped(self, high: bf16) -> bf16 {
+        // One of three bfloat16 values, or a NaN that was one: nothing to round.
+        bf16::from_bits((self.up().clamped(high.up()).to_bits() >> 16) as u16)
     }
 }
 
@@ -103,6 +116,14 @@ impl Compute for f16 {
         };
         f16::from_bits((result | bits >> 16 & 0x8000) as u16)
     }
+    #[inline(always)]
+    fn clamped(self, high: f16) -> f16 {
+        // On the bits, which are in the order of the values where there is no sign.
+        let (bits, high) = (self.to_bits(), high.to_bits());
+        let x = if bits > 0x7fff { 0 } else { bits };
+        let x = if x > high { high } else { x };
+        f16::from_bits(if bits & 0x7fff > 0x7c00 { bits } else { x })
+    }
 }
 
 #[cfg(test)]
@@ -124,6 +145,23 @@ mod tests {
                 assert_eq!((b.up(), bf16::down(b.up()).to_bits()), (b.to_f32(), bits));
             }
         }
+    }
+
+    #[test]
+    fn clamping_narrow_floats_is_clamping_them_as_float() {
+        fn check<T: Compute<Wide = f32>>(x: T, high: T) {
+            let (found, expected) = (x.clamped(high).up(), x.up().clamped(high.up()));
+            assert_eq!(found.is_nan(), expected.is_nan());
+            assert!(found.is_nan() || found.to_bits() == expected.to_bits(), "{x:?}");
+        }
+        for bits in 0..=u16::MAX {
+            let (h, b) = (f16::from_bits(bits), bf16::from_bits(bits));
+            check(h, f16::from_f32(6.0));
+            check(h, f16::INFINITY);
+            check(b, bf16::from_f32(6.0));
+            check(b, bf16::INFINITY);
+        }
+        assert_eq!(((-3i8).clamped(i8::MAX), 9u16.clamped(6)), (0, 6));
     }
 
     #[test]

@@ -11,6 +11,12 @@ const BLOCK: usize = 1024;
 /// Work on a range. By reference: a copy of what spreads work for each loop would be most of this library.
 type Body<'a> = &'a (dyn Fn(Range<usize>) + Sync);
 
+/// Whether so many units are worth asking the host for threads.
+#[inline(always)]
+pub fn is_worth_asking(total: usize, cost_ns: f64) -> bool {
+    total as f64 * cost_ns >= WORTH_ASKING_NS
+}
+
 /// Computes the units `0..total`, each of about `cost_ns` nanoseconds.
 #[inline]
 pub fn for_units(
@@ -19,6 +25,10 @@ pub fn for_units(
     cost_ns: f64,
     body: impl Fn(Range<usize>) + Sync,
 ) -> Result<(), KernelError> {
+    if !is_worth_asking(total, cost_ns) {
+        body(0..total);
+        return Ok(());
+    }
     spread(c, total, cost_ns, 1, &body)
 }
 
@@ -30,10 +40,15 @@ pub fn for_elements(
     cost_ns: f64,
     body: impl Fn(Range<usize>) + Sync,
 ) -> Result<(), KernelError> {
+    if !is_worth_asking(len, cost_ns) {
+        body(0..len);
+        return Ok(());
+    }
     spread(c, len, cost_ns, BLOCK, &body)
 }
 
 /// Computes `0..len`, cut at multiples of `block`.
+#[cold]
 #[inline(never)]
 fn spread(
     c: &ComputeContext<'_>,
@@ -42,10 +57,6 @@ fn spread(
     block: usize,
     body: Body<'_>,
 ) -> Result<(), KernelError> {
-    if len as f64 * cost_ns < WORTH_ASKING_NS {
-        body(0..len);
-        return Ok(());
-    }
     c.parallel_for(len.div_ceil(block), cost_ns * block as f64, |blocks| {
         body(blocks.start * block..(blocks.end * block).min(len));
     })

@@ -47,7 +47,8 @@ mod door;
 pub use array::{array_view, array_view_mut};
 pub use tenon_framework::{
     Code, DType, KernelError, PartialShape, Shape, View, ViewMut, abi, attr, author, device,
-    element, geometry, reg, register_device, register_kernel, register_knob, register_op,
+    element, extension_link, geometry, reg, register_device, register_extension, register_kernel,
+    register_knob, register_op,
 };
 
 /// Everything that a plugin's source names; the only glob import in Tenon's style.
@@ -55,9 +56,11 @@ pub mod prelude {
     pub use crate::{array_view, array_view_mut};
     pub use tenon_framework::{
         Code, DType, KernelError, PartialShape, Shape, View, ViewMut,
+        abi::MemoryKind,
         author::{
-            AsyncCall, ComputeContext, CreateContext, Dim, InOut, Kernel, Knob, Mode, Packed,
-            ShapeContext, ShapeHandle, ShapeResult, Supported,
+            AsyncCall, ComputeContext, CreateContext, Dim, InOut, Kept, Kernel, Knob, Mode, Packed,
+            ResourceHandle, ResourceValue, ShapeContext, ShapeHandle, ShapeResult, Supported,
+            Variant, VariantRef, VariantValue, plugin_path,
         },
         device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
         element::{Element, Float, Number},

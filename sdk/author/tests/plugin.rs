@@ -19,6 +19,8 @@ register_op!(
     attrs = &["T: {float, double, int32}"],
     shape = same_shape,
     summary = "Gives what it got.",
+    cases = &["some; n in 1..9; x: [n] uniform(-1, 1)", "none; x: [0]"],
+    ext = &NOTE,
 );
 register_op!("Nothing", stateful = true, shape = |_: &ShapeContext<'_>| Ok(()));
 
@@ -82,11 +84,59 @@ impl DeviceKind for Plain {
 }
 
 register_device!("PLAIN": Plain, priority = 1);
+tenon_sdk::extension_link! {
+    /// A link of the plugin's own.
+    pub struct Note(tag = 0x8000_0001, version = 1) {
+        /// A number.
+        pub number: u64,
+    }
+}
+
+static NOTE: Note = Note::new(1).before(&FURTHER);
+static FURTHER: Note = Note::new(2);
+
+register_kernel!("Nothing" on "CPU": fn nothing, on_request = true, label = "linked", ext = &NOTE);
+tenon_sdk::register_extension!(FURTHER: Note);
+
+/// The last input, kept in the session.
+#[derive(Default)]
+struct Last(std::sync::Mutex<Option<Kept>>);
+
+impl ResourceValue for Last {
+    const NAME: &'static str = "test.Last";
+}
+
+fn delay(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let last = c.state().find_or_create("", c.node(), || Ok(Last::default()))?;
+    let now = c.keep(0)?;
+    let mut last = last.0.lock().unwrap_or_else(|poison| poison.into_inner());
+    c.output_kept(0, last.as_ref().unwrap_or(&now))?;
+    *last = Some(now);
+    Ok(())
+}
+
+/// A count in a variant.
+#[derive(Clone)]
+struct Count(u64);
+
+impl VariantValue for Count {
+    const NAME: &'static str = "test.Count";
+}
+
+fn counted(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let Count(count) = c.variant::<Count>(0)?;
+    c.set_variant(0, Variant::new(Count(count + 1)))
+}
+
+register_op!("Delay", inputs = &["x: float"], outputs = &["y: float"], stateful = true);
+register_op!("Counted", inputs = &["x: variant"], outputs = &["y: variant"]);
+register_kernel!("Delay" on "CPU": fn delay);
+register_kernel!("Counted" on "CPU": fn counted);
 register_knob!("limit": INT = "8", "Does no more than so many.");
 
 #[test]
 fn everything_is_in_the_library_s_list() {
-    // Two ops, six kernels (one for each element type), a device and a knob.
+    // Four ops, nine kernels (one for each element type), a device, a knob and a link.
     let count = tenon_sdk::reg::registrations().len();
-    assert_eq!(count, 10);
+    assert_eq!(count, 16);
 }

@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::bench;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{num::NonZeroUsize, path::PathBuf};
 
 /// Runs dataflow graphs on kernels and devices that plugins bring.
@@ -43,10 +43,44 @@ pub enum Command {
     Demo,
     /// Put a plugin where every tenon of this user finds it
     Install(InstallArgs),
+    /// Make a folder with a plugin to begin with: it builds, and its tests pass
+    #[command(after_long_help = "Example:\n  tenon new my-op --kind op --lang rust --sdk ../tenon")]
+    New(NewArgs),
+    /// Find out whether a plugin keeps its promises
+    #[command(long_about = CHECK)]
+    Check(CheckArgs),
+    /// Do the work of `check`, in a process of its own
+    #[command(hide = true)]
+    CheckWorker,
     /// Measure kernels side by side, and how far each is from the machine's limits
     #[command(long_about = bench::ABOUT)]
     Bench(bench::BenchArgs),
 }
+
+const CHECK: &str = "\
+Find out whether a plugin keeps its promises.
+
+Every kernel and device type that the plugin registers is run on generated inputs (empty, scalar, prime, large,
+broadcast; ordinary and special values) and held against something independent: golden data, the reference
+implementation of the op, or the author's own kernel labelled 'reference'. Besides results, it looks at memory
+(bounds, inputs, uninitialised outputs, leaks), shapes, in-place use, calls at the same time, repeated calls,
+wrong inputs, cancellation, and at replacing and retiring the plugin; of devices at memory, copies, streams,
+events, faults and loss. A crash or an endless loop is a finding, not the end.
+
+What fails is made smaller and written to a file, to be run again by --case. What is known not to work goes into
+a file of exceptions, each with its reason: --exceptions, else lib<name>.exceptions.toml beside the plugin or in
+the current folder:
+
+    [[unsupported]]
+    op = \"MyConv\"
+    case = \"large*\"
+    reason = \"the filter has to fit in the local store\"
+
+The exit code is 0 where nothing is broken, else 1.
+
+Example:
+
+    tenon check target/release/libmy_ops.so --op Cube --junit check.xml";
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
@@ -110,6 +144,117 @@ pub struct InstallArgs {
     pub file: PathBuf,
 }
 
+#[derive(Debug, Args)]
+pub struct NewArgs {
+    /// Name of the plugin: lower-case letters, digits and '-'
+    pub name: String,
+    /// What it brings
+    #[arg(long, value_enum, default_value = "op")]
+    pub kind: NewKind,
+    /// What it is written in
+    #[arg(long, value_enum, default_value = "rust")]
+    pub lang: NewLang,
+    /// Source of the SDK: a clone of the repository; else what TENON_SDK names, else the published version
+    #[arg(long, value_name = "PATH")]
+    pub sdk: Option<PathBuf>,
+    /// The folder to make; the name without this option
+    #[arg(long, value_name = "DIR")]
+    pub path: Option<PathBuf>,
+}
+
+/// What a new plugin brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NewKind {
+    /// An op with a kernel
+    Op,
+    /// A kernel of a standard op
+    Kernel,
+    /// A device type with memory of its own, and a kernel for it; in Rust only
+    Device,
+}
+
+/// What a new plugin is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NewLang {
+    /// Rust
+    Rust,
+    /// C11
+    C,
+    /// C++20
+    Cpp,
+}
+
+impl NewLang {
+    /// Whether cargo builds it.
+    pub fn is_rust(self) -> bool {
+        self == NewLang::Rust
+    }
+
+    /// The commands that build and test it.
+    pub fn commands(self) -> (&'static str, &'static str) {
+        match self {
+            NewLang::Rust => ("cargo build --release", "cargo test"),
+            NewLang::C | NewLang::Cpp => ("make", "make test"),
+        }
+    }
+
+    /// The file with the plugin.
+    pub fn source(self) -> &'static str {
+        match self {
+            NewLang::Rust => "src/lib.rs",
+            NewLang::C => "plugin.c",
+            NewLang::Cpp => "plugin.cpp",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// The plugin's file; with --case, the one that the case names, unless another is given
+    #[arg(value_name = "PLUGIN", required_unless_present = "case")]
+    pub file: Option<PathBuf>,
+    /// Check only this op; may be repeated
+    #[arg(long = "op", value_name = "NAME")]
+    pub ops: Vec<String>,
+    /// Check only this device type and kernels for it; may be repeated
+    #[arg(long = "device", value_name = "TYPE")]
+    pub devices: Vec<String>,
+    /// Write a report for continuous integration, in JUnit's form
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Check all element types and more cases, not a sample
+    #[arg(long)]
+    pub full: bool,
+    /// What is known to be unsupported or broken, in TOML or JSON
+    #[arg(long, value_name = "FILE")]
+    pub exceptions: Option<PathBuf>,
+    /// Folder with golden data
+    #[arg(long, value_name = "DIR")]
+    pub goldens: Option<PathBuf>,
+    /// Generate other cases
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: u64,
+    /// Processes that check; one per core without this option
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// Seconds within which every step has to return
+    #[arg(long, value_name = "S", default_value = "20", value_parser = seconds)]
+    pub timeout: f64,
+    /// Folder for what reproduces failures; tenon-check without this option
+    #[arg(long, value_name = "DIR")]
+    pub reproducers: Option<PathBuf>,
+    /// Run again what such a file holds
+    #[arg(long, value_name = "FILE")]
+    pub case: Option<PathBuf>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected seconds, from 0.001 to 86400".to_owned()),
+    }
+}
+
 fn feed(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, file)) if !name.is_empty() && !file.is_empty() => {
@@ -127,6 +272,14 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_time_limit_is_a_number_of_seconds() {
+        assert_eq!(seconds("1.5"), Ok(1.5));
+        for text in ["0", "-1", "nan", "1e9", "soon"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
     }
 
     #[test]

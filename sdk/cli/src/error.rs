@@ -9,6 +9,7 @@ use tenon_runtime::{
     npy::NpyError,
     proto::ProtoError,
 };
+use tenon_testkit::TestkitError;
 use thiserror::Error;
 
 /// Why the command fails.
@@ -80,6 +81,47 @@ pub enum CliError {
         /// Why not.
         reason: String,
     },
+    /// A name that no plugin can have.
+    #[error(
+        "'{name}' is no name for a plugin: expected lower-case letters, digits and single '-' between them, \
+         beginning with a letter, such as my-op"
+    )]
+    NewName {
+        /// The name.
+        name: String,
+    },
+    /// The folder of a new plugin is there already.
+    #[error("{}: is there already: choose another name, or another folder with --path", folder.display())]
+    NewExists {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A kind for which there is no template in this language.
+    #[error(
+        "a device begins in Rust only: add --lang rust; in C, tests/zoo/c/device in Tenon's repository is one \
+         to copy"
+    )]
+    NoTemplate,
+    /// A place that is to hold the SDK's source, and does not.
+    #[error(
+        "{said} names {}, expected a clone of the repository, with sdk/author/Cargo.toml in it",
+        path.display()
+    )]
+    NoSdk {
+        /// `--sdk` or the variable.
+        said: &'static str,
+        /// The place.
+        path: PathBuf,
+    },
+    /// A check that cannot be made.
+    #[error(transparent)]
+    Check(Box<TestkitError>),
+    /// A report that cannot be written.
+    #[error("the report for JUnit cannot be written: {0}")]
+    Junit(String),
+    /// No plugin and no case.
+    #[error("expected a plugin to check: give its file, or --case FILE")]
+    NothingToCheck,
     /// Nothing can be measured.
     #[error(transparent)]
     Bench(#[from] BenchError),
@@ -112,15 +154,20 @@ impl CliError {
             CliError::Load(error) => error.code(),
             CliError::Set(error) => error.code(),
             CliError::Array(error) => error.code(),
-            CliError::Graph { .. } | CliError::NothingToRun | CliError::SameFile { .. } => {
-                Code::INVALID_ARGUMENT
-            }
+            CliError::Graph { .. }
+            | CliError::NothingToRun
+            | CliError::SameFile { .. }
+            | CliError::NewName { .. } => Code::INVALID_ARGUMENT,
+            CliError::NewExists { .. } => Code::ALREADY_EXISTS,
+            CliError::NoSdk { .. } => Code::NOT_FOUND,
             CliError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Code::NOT_FOUND
             }
             CliError::File { .. } | CliError::Output(_) => Code::UNAVAILABLE,
+            CliError::Check(error) => error.code(),
             CliError::Bench(error) => error.code(),
-            CliError::Demo(_) | CliError::Child { .. } => Code::INTERNAL,
+            CliError::NothingToCheck => Code::INVALID_ARGUMENT,
+            CliError::Demo(_) | CliError::Junit(_) | CliError::Child { .. } => Code::INTERNAL,
             _ => Code::FAILED_PRECONDITION,
         }
     }

@@ -55,22 +55,25 @@ fn candidates_text(text: &mut String, kernels: &Explanation) {
     if let Some(label) = &kernels.label {
         let _ = writeln!(text, "    asked for: label '{label}'");
     }
-    let wins = |c: &&Candidate| c.removed.is_none();
-    let (winners, others): (Vec<&Candidate>, Vec<&Candidate>) =
-        kernels.candidates.iter().partition(wins);
-    for candidate in &winners {
-        let kernel = &candidate.kernel;
-        let note = if candidate.depends_on_shapes { ", if its shapes fit" } else { "" };
-        let _ = writeln!(text, "  > {} of {}{note}", named(kernel), kernel.plugin_name);
+    let runs = match (&*kernels.per_shape, &kernels.winner) {
+        ([], None) => {
+            text.push_str("  > no kernel\n");
+            Vec::new()
+        }
+        ([], Some(winner)) => vec![winner],
+        (open, _) => {
+            text.push_str("  > for each shape, the first of these that takes it:\n");
+            open.iter().collect()
+        }
+    };
+    for kernel in runs {
+        let _ = writeln!(text, "  > {} of {}", named(kernel), kernel.plugin_name);
         let _ = writeln!(text, "      {}", kernel.source);
-    }
-    if winners.is_empty() {
-        text.push_str("  > no kernel\n");
     }
     // A kernel per element type would fill the screen: those that fall to the same rule for the same reason
     // but for their types are told together.
     let mut told: Vec<(String, Vec<String>)> = Vec::new();
-    for candidate in others {
+    for candidate in kernels.candidates.iter().filter(|candidate| candidate.removed.is_some()) {
         let (line, types) = removed_text(candidate);
         match told.iter_mut().find(|(known, _)| *known == line) {
             Some((_, known)) => known.extend(types),
@@ -110,10 +113,15 @@ fn removed_text(candidate: &Candidate) -> (String, Vec<String>) {
 }
 
 fn node_json(node: &NodeExplanation) -> Value {
+    let per_shape: Option<Vec<Value>> = node
+        .kernels
+        .as_ref()
+        .map(|kernels| kernels.per_shape.iter().map(|kernel| kernel_json(kernel)).collect());
     let candidates: Option<Vec<Value>> = node.kernels.as_ref().map(|kernels| {
-        let wins = |kernel: &Arc<KernelDef>| {
-            kernels.winner.as_ref().is_some_and(|winner| Arc::ptr_eq(winner, kernel))
-        };
+        // Where the choice is open, nobody has won yet.
+        let winner = kernels.winner.as_ref().filter(|_| kernels.per_shape.is_empty());
+        let wins =
+            |kernel: &Arc<KernelDef>| winner.is_some_and(|winner| Arc::ptr_eq(winner, kernel));
         let candidate = |candidate: &Candidate| {
             json!({
                 "kernel": kernel_json(&candidate.kernel),
@@ -132,5 +140,68 @@ fn node_json(node: &NodeExplanation) -> Value {
         "passed_over": node.passed_over,
         "label": node.kernels.as_ref().and_then(|kernels| kernels.label.clone()),
         "candidates": candidates,
+        "per_shape": per_shape,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_runtime::{
+        Runtime, RuntimeOptions,
+        framework::{
+            DType,
+            attr::AttrMap,
+            registry::{KernelQuery, SupportAnswer, candidates},
+        },
+    };
+
+    /// A node of op `Identity`, whose kernel is the host's own and gives this answer.
+    fn explained(answer: &SupportAnswer) -> NodeExplanation {
+        let options = RuntimeOptions { search: false, ..RuntimeOptions::default() };
+        let (runtime, _) = Runtime::new(options).unwrap();
+        let attrs = AttrMap::from([("T".to_owned(), DType::FLOAT.into())]);
+        let query = KernelQuery {
+            op: "Identity",
+            device_type: "CPU",
+            attrs: &attrs,
+            features: runtime.features(),
+            label: None,
+        };
+        let kernels = candidates(&runtime.registry(), &query, &mut |_| answer.clone());
+        NodeExplanation {
+            node: "y".to_owned(),
+            op: "Identity".to_owned(),
+            device: "/job:localhost/replica:0/task:0/device:CPU:0".to_owned(),
+            placement: "the only device".to_owned(),
+            passed_over: Vec::new(),
+            kernels: Some(kernels),
+        }
+    }
+
+    #[test]
+    fn an_open_choice_is_told_as_such() {
+        let node = explained(&SupportAnswer::DependsOnShapes);
+        let text = node_text(&node);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "  > for each shape, the first of these that takes it:", "{text}");
+        assert_eq!(lines[2], "  > kernel on DEFAULT of tenon-host", "{text}");
+        let json = node_json(&node);
+        assert_eq!(json["per_shape"].as_array().unwrap().len(), 1);
+        assert_eq!(json["candidates"][0]["wins"], false);
+    }
+
+    #[test]
+    fn a_choice_that_is_made_names_the_winner() {
+        let node = explained(&SupportAnswer::Yes);
+        let text = node_text(&node);
+        assert!(!text.contains("for each shape"), "{text}");
+        assert_eq!(text.lines().nth(1), Some("  > kernel on DEFAULT of tenon-host"), "{text}");
+        let json = node_json(&node);
+        assert_eq!(json["per_shape"], json!([]));
+        assert_eq!(json["candidates"][0]["wins"], true);
+        let text = node_text(&explained(&SupportAnswer::No("not now".to_owned())));
+        assert_eq!(text.lines().nth(1), Some("  > no kernel"), "{text}");
+        assert!(text.contains("supports says no: not now"), "{text}");
+    }
 }

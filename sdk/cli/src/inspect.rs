@@ -152,6 +152,7 @@ fn to_json(inspection: &Inspection) -> Value {
         "door": inspection.door.to_string(), "arch": inspection.arch,
         "ops": manifest.ops.iter().map(|op| json!({
             "name": op.name, "inputs": op.inputs, "outputs": op.outputs, "attrs": op.attrs,
+            "cases": op.cases,
         })).collect::<Vec<_>>(),
         "kernels": manifest.kernels.iter().map(|kernel| json!({
             "op": kernel.op, "device_type": kernel.device, "label": kernel.label,

@@ -1,16 +1,19 @@
-//! The `tenon` command: lists plugins, runs and explains graphs, measures kernels, shows what the project does.
+//! The `tenon` command: makes, lists, checks and measures plugins, runs and explains graphs, shows what the
+//! project does.
 //!
 //! Results go to standard output, as aligned tables or, with `--json`, as one JSON value; everything else
 //! goes to standard error. The exit code is 0, or 1 after an error, or 2 for a command line that is wrong.
 
 mod args;
 mod bench;
+mod check;
 mod demo;
 mod error;
 mod explain;
 mod inspect;
 mod install;
 mod list;
+mod new;
 mod output;
 mod run;
 mod start;
@@ -20,6 +23,7 @@ use args::{Cli, Command};
 use clap::Parser;
 use error::CliError;
 use std::process::ExitCode;
+use tenon_testkit::check::worker;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -35,6 +39,8 @@ fn main() -> ExitCode {
 fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
     let global = &cli.global;
     match &cli.command {
+        Command::Check(args) => return check::check(global, args),
+        Command::CheckWorker => return Ok(worker::main()),
         Command::Bench(args) => return bench::bench(global, args),
         Command::List(args) => list::list(global, args),
         Command::Inspect(args) => inspect::inspect(global, args),
@@ -42,6 +48,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::Explain(args) => explain::explain(global, args),
         Command::Demo => demo::demo(global),
         Command::Install(args) => install::install(global, args),
+        Command::New(args) => new::new(global, args),
     }?;
     Ok(ExitCode::SUCCESS)
 }

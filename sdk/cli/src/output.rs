@@ -40,6 +40,17 @@ pub fn progress(steps: u64, what: &'static str) -> ProgressBar {
     bar.with_message(what)
 }
 
+/// A bar for steps that each have a name.
+pub fn progress_by_name(what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::new(0).with_prefix(what);
+    let style =
+        ProgressStyle::with_template("{prefix} [{bar:32}] {pos}/{len}  {elapsed}  {wide_msg}");
+    if let Ok(style) = style {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
+
 /// A time with three or four digits and its unit.
 pub fn time(ns: f64) -> String {
     let (value, unit) = match ns {

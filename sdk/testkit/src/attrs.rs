@@ -1,9 +1,18 @@
 //! Attributes as the indexes write them: `{"name": {"kind": value}}`.
+//!
+//! Reproducers use the same form, with what JSON has no word for written out: numbers that are not finite as
+//! `"nan"`, `"inf"` and `"-inf"`, bytes that are no text as `{"hex": "00ff"}`.
 
+mod write;
+
+pub use write::to_json;
+pub(crate) use write::{bytes as bytes_json, number as number_json};
+
+use crate::text::unhex;
 use serde_json::{Map, Value};
 use tenon_framework::{
     DType, PartialShape, Tensor,
-    attr::{AttrList, AttrMap, AttrValue},
+    attr::{AttrList, AttrMap, AttrValue, FuncValue},
 };
 
 /// What is wrong with an attribute.
@@ -15,17 +24,20 @@ pub struct AttrProblem {
     pub found: String,
 }
 
-fn problem(expected: &str, found: &Value) -> AttrProblem {
+/// Reads a tensor attribute: the name of an array, or the tensor itself.
+pub type ReadTensor<'a> = &'a mut dyn FnMut(&Value) -> Result<Tensor, AttrProblem>;
+
+pub(crate) fn problem(expected: &str, found: &Value) -> AttrProblem {
     AttrProblem { expected: expected.to_owned(), found: found.to_string() }
 }
 
-/// Reads the attributes of a case. `tensor` gives the array that a tensor attribute names.
+/// Reads the attributes of a case. `tensor` gives the value of a tensor attribute.
 ///
 /// # Errors
 /// The name of the attribute, and what is wrong with it.
 pub fn attrs(
     json: &Map<String, Value>,
-    tensor: &mut dyn FnMut(&str) -> Result<Tensor, AttrProblem>,
+    tensor: ReadTensor<'_>,
 ) -> Result<AttrMap, (String, AttrProblem)> {
     let read = |(name, value): (&String, &Value)| {
         let value = attr(value, tensor).map_err(|problem| (name.clone(), problem))?;
@@ -34,34 +46,32 @@ pub fn attrs(
     json.iter().map(read).collect()
 }
 
-fn attr(
-    json: &Value,
-    tensor: &mut dyn FnMut(&str) -> Result<Tensor, AttrProblem>,
-) -> Result<AttrValue, AttrProblem> {
+fn attr(json: &Value, tensor: ReadTensor<'_>) -> Result<AttrValue, AttrProblem> {
     let only = json.as_object().filter(|object| object.len() == 1);
     let Some((kind, value)) = only.and_then(|object| object.iter().next()) else {
         return Err(problem("one kind with its value", json));
     };
     if let Some(kind) = kind.strip_prefix("list(").and_then(|kind| kind.strip_suffix(')')) {
-        return Ok(AttrValue::List(list(kind, value)?));
+        return Ok(AttrValue::List(list(kind, value, tensor)?));
     }
     Ok(match kind.as_str() {
         "int" => AttrValue::Int(int(value)?),
         "float" => AttrValue::Float(float(value)?),
         "bool" => AttrValue::Bool(boolean(value)?),
-        "string" => AttrValue::String(text(value)?.as_bytes().to_vec()),
+        "string" => AttrValue::String(bytes(value)?),
         "type" => AttrValue::Type(dtype(value)?),
         "shape" => AttrValue::Shape(shape(value)?),
-        "tensor" => AttrValue::Tensor(tensor(text(value)?)?),
+        "tensor" => AttrValue::Tensor(tensor(value)?),
+        "func" => AttrValue::Func(function(value)?),
         _ => return Err(problem("a kind of attribute", json)),
     })
 }
 
-fn list(kind: &str, json: &Value) -> Result<AttrList, AttrProblem> {
+fn list(kind: &str, json: &Value, tensor: ReadTensor<'_>) -> Result<AttrList, AttrProblem> {
     let items = json.as_array().ok_or_else(|| problem("a list", json))?;
     fn all<T>(
         items: &[Value],
-        read: impl Fn(&Value) -> Result<T, AttrProblem>,
+        read: impl FnMut(&Value) -> Result<T, AttrProblem>,
     ) -> Result<Vec<T>, AttrProblem> {
         items.iter().map(read).collect()
     }
@@ -69,27 +79,58 @@ fn list(kind: &str, json: &Value) -> Result<AttrList, AttrProblem> {
         "int" => AttrList::Int(all(items, int)?),
         "float" => AttrList::Float(all(items, float)?),
         "bool" => AttrList::Bool(all(items, boolean)?),
-        "string" => AttrList::String(all(items, |item| Ok(text(item)?.as_bytes().to_vec()))?),
+        "string" => AttrList::String(all(items, bytes)?),
         "type" => AttrList::Type(all(items, dtype)?),
         "shape" => AttrList::Shape(all(items, shape)?),
-        _ => return Err(problem("a list of int, float, bool, string, type or shape", json)),
+        "tensor" => AttrList::Tensor(all(items, tensor)?),
+        "func" => AttrList::Func(all(items, function)?),
+        _ => return Err(problem("a list of a kind of attribute", json)),
     })
 }
 
-fn int(json: &Value) -> Result<i64, AttrProblem> {
+pub(crate) fn int(json: &Value) -> Result<i64, AttrProblem> {
     json.as_i64().ok_or_else(|| problem("an integer", json))
 }
 
 /// The indexes give doubles, to be rounded.
 fn float(json: &Value) -> Result<f32, AttrProblem> {
-    json.as_f64().map(|value| value as f32).ok_or_else(|| problem("a number", json))
+    number(json).map(|value| value as f32)
 }
 
-fn boolean(json: &Value) -> Result<bool, AttrProblem> {
+/// A number, finite or not.
+pub(crate) fn number(json: &Value) -> Result<f64, AttrProblem> {
+    match json.as_str() {
+        Some("nan") => Ok(f64::NAN),
+        Some("inf") => Ok(f64::INFINITY),
+        Some("-inf") => Ok(f64::NEG_INFINITY),
+        _ => json.as_f64().ok_or_else(|| problem("a number", json)),
+    }
+}
+
+/// Text, or bytes that are none.
+pub(crate) fn bytes(json: &Value) -> Result<Vec<u8>, AttrProblem> {
+    match json.get("hex") {
+        Some(hex) => hexadecimal(hex),
+        None => Ok(text(json)?.as_bytes().to_vec()),
+    }
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn hexadecimal(json: &Value) -> Result<Vec<u8>, AttrProblem> {
+    unhex(text(json)?).ok_or_else(|| problem("pairs of hexadecimal digits", json))
+}
+
+fn function(json: &Value) -> Result<FuncValue, AttrProblem> {
+    let part = |key| json.get(key).map_or(Ok(Vec::new()), hexadecimal);
+    let name = text(json.get("name").unwrap_or(&Value::Null))?.to_owned();
+    Ok(FuncValue { name, call: part("call")?, definition: part("definition")? })
+}
+
+pub(crate) fn boolean(json: &Value) -> Result<bool, AttrProblem> {
     json.as_bool().ok_or_else(|| problem("true or false", json))
 }
 
-fn text(json: &Value) -> Result<&str, AttrProblem> {
+pub(crate) fn text(json: &Value) -> Result<&str, AttrProblem> {
     json.as_str().ok_or_else(|| problem("a string", json))
 }
 
@@ -120,10 +161,10 @@ fn shape(json: &Value) -> Result<PartialShape, AttrProblem> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<AttrMap, (String, AttrProblem)> {
-        let json: Value = serde_json::from_str(text).unwrap();
+    fn read(json: &str) -> Result<AttrMap, (String, AttrProblem)> {
+        let json: Value = serde_json::from_str(json).unwrap();
         attrs(json.as_object().unwrap(), &mut |name| {
-            Tensor::from_strings(&[], &[name]).map_err(|_| unreachable!())
+            Tensor::from_strings(&[], &[text(name)?]).map_err(|_| unreachable!())
         })
     }
 
@@ -157,7 +198,7 @@ mod tests {
     fn what_is_malformed_is_named() {
         let (name, found) = read(r#"{"a": {"int": 1.5}}"#).unwrap_err();
         assert_eq!((name.as_str(), found.expected.as_str()), ("a", "an integer"));
-        for text in [r#"{"a": 1}"#, r#"{"a": {"func": 1}}"#, r#"{"a": {"type": "float9"}}"#] {
+        for text in [r#"{"a": 1}"#, r#"{"a": {"func": {}}}"#, r#"{"a": {"type": "float9"}}"#] {
             assert!(read(text).is_err(), "{text}");
         }
     }

@@ -35,13 +35,13 @@ pub enum Rule {
         /// The distances.
         allowed: Vec<f64>,
     },
-    /// As another rule, and a kernel may take denormals for zeros of their sign, among its inputs as among its
-    /// outputs.
-    Flushed {
+    /// As another rule, element by element about what is expected or about another value that is as good; and a
+    /// denormal result may be zero of its sign, and the other way round.
+    Either {
         /// The other rule.
         rule: Box<Rule>,
-        /// What is expected of inputs without denormals, as the elements' bytes, where that differs.
-        other: Option<Vec<u8>>,
+        /// The other values, each as the bytes of all elements.
+        others: Vec<Vec<u8>>,
     },
     /// Any shape and any value: the op leaves the output undefined.
     Undefined,
@@ -98,7 +98,7 @@ impl Rule {
         match self {
             Rule::AbsTerms { terms, .. } => Some(terms.len()),
             Rule::Within { allowed } => Some(allowed.len()),
-            Rule::Flushed { rule, .. } => rule.length(),
+            Rule::Either { rule, .. } => rule.length(),
             Rule::Exact | Rule::Ulp(_) | Rule::Close { .. } | Rule::Undefined => None,
         }
     }
@@ -228,8 +228,8 @@ fn judge(
     format: Format,
 ) -> (bool, Option<f64>) {
     match rule {
-        Rule::Flushed { rule, other } => {
-            return judge_flushed(at, got, expected, (rule, other.as_deref()), format);
+        Rule::Either { rule, others } => {
+            return judge_either(at, got, expected, (rule, others), format);
         }
         Rule::Within { allowed } if allowed[at] == f64::INFINITY => return (true, None),
         _ => {}
@@ -254,27 +254,25 @@ fn judge(
         }
         Rule::Close { absolute, relative } => within(absolute + relative * expected.value().abs()),
         Rule::Within { allowed } => within(allowed[at]),
-        Rule::Flushed { .. } | Rule::Undefined => (true, None),
+        Rule::Either { .. } | Rule::Undefined => (true, None),
     }
 }
 
-/// As [`judge`], with either expectation, and with denormals on both sides or on none.
-fn judge_flushed(
+/// As [`judge`], with any of the expectations, and with denormals on both sides or on none.
+fn judge_either(
     at: usize,
     got: Number,
     expected: Number,
-    (rule, other): (&Rule, Option<&[u8]>),
+    (rule, others): (&Rule, &[Vec<u8>]),
     format: Format,
 ) -> (bool, Option<f64>) {
     let plain = judge(at, got, expected, rule, format);
-    let other = other.map(|bytes| format.read(bytes, at));
-    let right = plain.0
-        || judge(at, got.flushed(), expected.flushed(), rule, format).0
-        || other.is_some_and(|other| {
-            judge(at, got, other, rule, format).0
-                || judge(at, got.flushed(), other.flushed(), rule, format).0
-        });
-    (right, plain.1)
+    let agrees = |wanted: Number| {
+        judge(at, got, wanted, rule, format).0
+            || judge(at, got.flushed(), wanted.flushed(), rule, format).0
+    };
+    let others = others.iter().map(|bytes| format.read(bytes, at));
+    (plain.0 || agrees(expected) || others.into_iter().any(agrees), plain.1)
 }
 
 /// The index of a flat position in row-major order.

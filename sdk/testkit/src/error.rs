@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use tenon_framework::{Code, DType};
+use tenon_runtime::host::LoadError;
 use thiserror::Error;
 
 /// Why golden data cannot be read or a harness cannot be made.
@@ -39,6 +40,49 @@ pub enum TestkitError {
         /// What the archive has.
         found: String,
     },
+    /// Exceptions that are not what the form says.
+    #[error("exceptions {}: {detail}", .path.display())]
+    Exceptions {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with the line.
+        detail: String,
+    },
+    /// A reproducer that cannot be read or written.
+    #[error("reproducer {}: {detail}", .path.display())]
+    Reproducer {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        detail: String,
+    },
+    /// A plugin that cannot be looked at, before anything of it runs.
+    #[error(transparent)]
+    Plugin(#[from] LoadError),
+    /// A worker that cannot be started.
+    #[error("worker {}: {detail}", .program.display())]
+    Worker {
+        /// The program.
+        program: PathBuf,
+        /// What the system says.
+        detail: String,
+    },
+    /// A reproducer that cannot be run.
+    #[error("{unit}: {detail}")]
+    Again {
+        /// Kernel, device type or plugin.
+        unit: String,
+        /// Why not.
+        detail: String,
+    },
+    /// Nothing to check.
+    #[error("{}: nothing to check: {detail}", .plugin.display())]
+    Nothing {
+        /// The plugin's file.
+        plugin: PathBuf,
+        /// What was asked for, and what there is.
+        detail: String,
+    },
     /// No device to run on.
     #[error(
         "no device of type {wanted}: the devices are {found}; load the plugin that registers it"
@@ -69,7 +113,13 @@ impl TestkitError {
         match self {
             TestkitError::File { .. } | TestkitError::NoDevice { .. } => Code::NOT_FOUND,
             TestkitError::Index { .. } | TestkitError::Array { .. } => Code::DATA_LOSS,
+            TestkitError::Exceptions { .. } | TestkitError::Reproducer { .. } => {
+                Code::INVALID_ARGUMENT
+            }
             TestkitError::Input { .. } => Code::UNIMPLEMENTED,
+            TestkitError::Plugin(error) => error.code(),
+            TestkitError::Worker { .. } => Code::UNAVAILABLE,
+            TestkitError::Nothing { .. } | TestkitError::Again { .. } => Code::NOT_FOUND,
         }
     }
 }

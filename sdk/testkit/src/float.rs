@@ -98,6 +98,15 @@ impl Format {
         self.infinity() / 2 / self.normal() * self.normal()
     }
 
+    /// So many quiet NaN in native order.
+    pub(crate) fn quiet_nans(self, count: usize) -> Vec<u8> {
+        let bits = self.infinity() | (self.normal() >> 1);
+        let bytes = bits.to_ne_bytes();
+        let size = self.size();
+        let part = if cfg!(target_endian = "little") { &bytes[..size] } else { &bytes[8 - size..] };
+        part.repeat(count)
+    }
+
     /// The greatest finite number.
     pub(crate) fn greatest(self) -> f64 {
         Number { format: self, bits: self.infinity() - 1 }.value()

@@ -12,7 +12,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-use tenon_framework::{Code, DType, Tensor, attr::AttrMap};
+use tenon_framework::{Code, DType, Tensor, attr::AttrMap, tensor::TensorError};
 
 /// What an output is expected to be.
 #[derive(Debug, Clone)]
@@ -173,7 +173,8 @@ type Nested<T> = Result<Result<T, Placed>, TestkitError>;
 
 fn read_attrs(case: &IndexCase, archive: &mut Archive) -> Nested<AttrMap> {
     let mut archive_error = None;
-    let mut tensor = |name: &str| {
+    let mut tensor = |name: &Value| {
+        let name = attrs::text(name)?;
         let preferred = case.attrs.get("dtype").and_then(|json| json.get("type"));
         let preferred = preferred.and_then(|json| attrs::dtype(json).ok());
         archive.tensor_of_any_shape(name, preferred).map_err(|error| {
@@ -244,6 +245,14 @@ pub(crate) fn plain_rule(json: &Value) -> Option<Rule> {
     }
     let number = |name: &str| json.get(name).and_then(Value::as_f64);
     Some(Rule::Close { absolute: number("absolute")?, relative: number("relative")? })
+}
+
+/// The same bytes as elements of a type that is stored alike.
+pub(crate) fn retyped(value: &Tensor, dtype: DType) -> Result<Tensor, TensorError> {
+    if value.dtype() == dtype {
+        return Ok(value.clone());
+    }
+    Tensor::from_bytes(dtype, value.shape().dims(), value.as_bytes()?)
 }
 
 fn tolerance_problem(at: usize, json: &Value) -> Placed {

@@ -3,23 +3,23 @@
 use crate::{
     compare::{compare, compare_shape},
     error::TestkitError,
-    golden::{Expected, ExpectedOutput, GoldenCase},
+    golden::{Expected, ExpectedOutput, GoldenCase, retyped},
     node::{Node, Refusal, Stage, device_of},
     npz::kind_of,
 };
 use std::{collections::BTreeSet, fmt, sync::Arc};
 use tenon_framework::{
-    Code, DType, Shape, Tensor,
+    Code, DType, KernelError, Shape, Tensor,
     device::base::DeviceBase,
     registry::{KernelDef, KernelQuery, SupportAnswer, candidates},
-    tensor::{Memory, TensorError},
+    tensor::Memory,
 };
 use tenon_runtime::{
     Runtime,
     host::{
         call::StepEnv,
         devices::PluginDevice,
-        instance::{KernelInstance, PackCache, call_donating, call_once},
+        instance::{KernelInstance, PackCache, PreparedCall, call_donating, call_once},
         memory::{HostMemory, copy_on_host},
         resources::ResourceManager,
     },
@@ -36,13 +36,28 @@ pub enum Form {
     Packed,
     /// As `Shapes`, and the inputs' buffers may be taken over for outputs.
     InPlace,
+    /// As `Shapes`, and the outputs have their buffers before the call.
+    Planned,
 }
 
 impl Form {
     /// All forms.
-    pub const ALL: [Form; 4] = [Form::Unknown, Form::Shapes, Form::Packed, Form::InPlace];
+    pub const ALL: [Form; 5] =
+        [Form::Unknown, Form::Shapes, Form::Packed, Form::InPlace, Form::Planned];
     /// Those that can refuse a case in different places.
     pub const REFUSING: [Form; 2] = [Form::Unknown, Form::Shapes];
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Form::Unknown => "with unknown shapes",
+            Form::Shapes => "with known shapes",
+            Form::Packed => "with constant inputs",
+            Form::InPlace => "in place",
+            Form::Planned => "with planned outputs",
+        })
+    }
 }
 
 /// Why a case failed.
@@ -201,9 +216,26 @@ impl Harness {
                 let inputs = case.inputs.iter().filter_map(own_copy).collect();
                 call_donating(&instance, inputs, &self.env).map(|(outputs, _)| outputs)
             }
+            Form::Planned => self.call_planned(&instance, case),
             _ => call_once(&instance, &case.inputs, &self.env),
         };
         computed.map_err(Refusal::at(Stage::Compute))
+    }
+
+    fn call_planned(
+        &self,
+        instance: &KernelInstance,
+        case: &GoldenCase,
+    ) -> Result<Vec<Tensor>, KernelError> {
+        let Expected::Outputs(expected) = &case.expected else { return Ok(Vec::new()) };
+        let shape = |output: &ExpectedOutput| {
+            let shape = Shape::new(&output.dims);
+            shape.map_err(|error| KernelError::new(error.code(), error.to_string()))
+        };
+        let shapes = expected.iter().map(shape).collect::<Result<Vec<_>, _>>()?;
+        let mut call = PreparedCall::new(instance, &case.inputs, &self.env)?;
+        call.run_planned_as(&shapes)?;
+        call.host_outputs()
     }
 
     /// The node of a case: checked against the op's definition.
@@ -295,7 +327,7 @@ fn check_shapes(case: &GoldenCase, node: &Node, form: Form) -> Result<(), Refusa
 }
 
 /// What is wrong with the outputs, if anything is.
-fn check_outputs(got: &[Tensor], expected: &[ExpectedOutput]) -> Result<(), String> {
+pub(crate) fn check_outputs(got: &[Tensor], expected: &[ExpectedOutput]) -> Result<(), String> {
     if got.len() != expected.len() {
         return Err(format!("expected {} outputs, got {}", expected.len(), got.len()));
     }
@@ -322,14 +354,6 @@ fn check_outputs(got: &[Tensor], expected: &[ExpectedOutput]) -> Result<(), Stri
     Ok(())
 }
 
-/// The same bytes as elements of a type that is stored alike.
-fn retyped(value: &Tensor, dtype: DType) -> Result<Tensor, TensorError> {
-    if value.dtype() == dtype {
-        return Ok(value.clone());
-    }
-    Tensor::from_bytes(dtype, value.shape().dims(), value.as_bytes()?)
-}
-
 /// The byte that memory is filled with before a kernel gets it: no likely value of any type.
 const POISON: u8 = 0xa5;
 
@@ -352,12 +376,12 @@ fn poison(expected: &Expected) {
 }
 
 /// A copy that nobody else holds.
-fn own_copy(tensor: &Tensor) -> Option<Tensor> {
+pub(crate) fn own_copy(tensor: &Tensor) -> Option<Tensor> {
     let memory: Arc<dyn Memory> = HostMemory::shared().clone();
     copy_on_host(tensor, &memory).ok()
 }
 
-fn compare_bytes(a: &Tensor, b: &Tensor) -> bool {
+pub(crate) fn compare_bytes(a: &Tensor, b: &Tensor) -> bool {
     match (a.as_strings(), b.as_strings()) {
         (Ok(a), Ok(b)) => a == b,
         _ => a.as_bytes().ok() == b.as_bytes().ok(),

@@ -30,10 +30,12 @@ pub mod float;
 pub mod golden;
 pub mod graphs;
 pub mod harness;
+pub mod host;
 pub mod node;
 pub mod npz;
 pub mod report;
 mod suite;
+mod text;
 
 pub use error::TestkitError;
 pub use exceptions::{Exception, Exceptions};

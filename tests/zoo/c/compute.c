@@ -146,7 +146,7 @@ static TenonCode deadline(TenonKernelState *state, const TenonCall *call)
     uint64_t end = call->step->deadline_ns;
     uint64_t now = call->services->now_ns();
     (void)state;
-    if (end == 0) {
+    if (end == TENON_NO_DEADLINE) {
         return zoo_give_int(call, 0, -1);
     }
     return zoo_give_int(call, 0, end > now ? (int64_t)(end - now) : 0);

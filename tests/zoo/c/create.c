@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 typedef struct Facts {
-    ZooText texts[9];
+    ZooText texts[10];
 } Facts;
 
 static void describe(Facts *facts, const TenonCreate *create)
@@ -25,6 +25,11 @@ static void describe(Facts *facts, const TenonCreate *create)
     zoo_add_range(&facts->texts[6], &create->input_ranges[0]);
     zoo_add_range(&facts->texts[7], &create->input_ranges[1]);
     zoo_add_range(&facts->texts[8], &create->output_ranges[0]);
+    for (size_t arg = 0; arg < create->input_args.len; arg++) {
+        zoo_add_bytes(&facts->texts[9], create->input_args.ptr[arg]);
+        zoo_add(&facts->texts[9], ";");
+    }
+    zoo_add_bytes(&facts->texts[9], create->output_args.ptr[0]);
 }
 
 static TenonCode create_facts(const TenonCreate *create, TenonKernelState **state)
@@ -177,20 +182,26 @@ static const TenonKernelTable prepack_table = {
 };
 KERNEL(prepack, "ZooCPrepack");
 
-static TenonSupport supports(const TenonCreate *create)
+/* The number of a kernel's object. */
+typedef struct Numbered {
+    int64_t object;
+} Numbered;
+
+static TenonCode create_numbered(const TenonCreate *create, TenonKernelState **state)
+{
+    static atomic_llong next = 1;
+    TenonCode code = zoo_new_state(create, sizeof(Numbered), state);
+    if (code == TENON_OK) {
+        ((Numbered *)*state)->object = atomic_fetch_add(&next, 1);
+    }
+    return code;
+}
+
+static TenonSupport at_most(const TenonCreate *create, int64_t limit)
 {
     const TenonShapeView *shape = &create->input_shapes[0];
     char reason[120];
     int64_t elements = 1;
-    int64_t limit;
-    if (zoo_attr_int(create, "limit", &limit) != TENON_OK) {
-        return TENON_SUPPORT_NO;
-    }
-    if (limit < 0) {
-        snprintf(reason, sizeof reason, "limit is %lld, expected at least 0", (long long)limit);
-        zoo_refuse(create, TENON_UNIMPLEMENTED, reason);
-        return TENON_SUPPORT_NO;
-    }
     if (shape->unknown_rank) {
         return TENON_SUPPORT_DEPENDS_ON_SHAPES;
     }
@@ -209,24 +220,54 @@ static TenonSupport supports(const TenonCreate *create)
     return TENON_SUPPORT_NO;
 }
 
+static TenonSupport supports_small(const TenonCreate *create)
+{
+    char reason[120];
+    int64_t limit;
+    if (zoo_attr_int(create, "limit", &limit) != TENON_OK) {
+        return TENON_SUPPORT_NO;
+    }
+    if (limit < 0) {
+        snprintf(reason, sizeof reason, "limit is %lld, expected at least 0", (long long)limit);
+        zoo_refuse(create, TENON_UNIMPLEMENTED, reason);
+        return TENON_SUPPORT_NO;
+    }
+    return at_most(create, limit);
+}
+
+static TenonSupport supports_any(const TenonCreate *create)
+{
+    int64_t most;
+    if (zoo_attr_int(create, "most", &most) != TENON_OK) {
+        return TENON_SUPPORT_NO;
+    }
+    return most < 0 ? TENON_SUPPORT_YES : at_most(create, most);
+}
+
+static TenonCode give_numbered(const TenonCall *call, int is_small, const TenonKernelState *state)
+{
+    TenonCode code = zoo_give_bool(call, 0, is_small);
+    return code != TENON_OK ? code : zoo_give_int(call, 1, ((const Numbered *)state)->object);
+}
+
 static TenonCode small(TenonKernelState *state, const TenonCall *call)
 {
-    (void)state;
-    return zoo_give_bool(call, 0, 1);
+    return give_numbered(call, 1, state);
 }
 
 static TenonCode any_size(TenonKernelState *state, const TenonCall *call)
 {
-    (void)state;
-    return zoo_give_bool(call, 0, 0);
+    return give_numbered(call, 0, state);
 }
 
-OP(supports, "ZooCSupports", A1("x: float"), A1("small: bool"), A1("limit: int"), 0,
-   zoo_shape_scalar);
+OP(supports, "ZooCSupports", A1("x: float"), A2("small: bool", "object: int64"),
+   A2("limit: int", "most: int = -1"), 0, zoo_shape_two_scalars);
 static const TenonKernelTable small_table = {
     .struct_size = sizeof(TenonKernelTable),
+    .create = create_numbered,
     .compute = small,
-    .supports = supports,
+    .destroy = zoo_free_state,
+    .supports = supports_small,
 };
 KERNEL_LINE("ZooCSupports", "CPU", "small", 1, false, "{}", "[]");
 static const TenonKernelDef small_kernel = {
@@ -238,7 +279,13 @@ static const TenonKernelDef small_kernel = {
     .table = &small_table,
     .source = ZOO_HERE,
 };
-STATELESS(any_size, any_size);
+static const TenonKernelTable any_size_table = {
+    .struct_size = sizeof(TenonKernelTable),
+    .create = create_numbered,
+    .compute = any_size,
+    .destroy = zoo_free_state,
+    .supports = supports_any,
+};
 KERNEL(any_size, "ZooCSupports");
 
 static const TenonOpDef *const ops[] = { &facts_op, &constant_op, &prepack_op, &supports_op };

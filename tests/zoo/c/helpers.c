@@ -65,8 +65,7 @@ TenonCode zoo_prepare(const TenonCall *call, uint32_t output, const int64_t *dim
     if ((slot->flags & TENON_SLOT_FLAG_PLANNED) && same_dims(slot, dims, rank)) {
         return TENON_OK;
     }
-    return call->services->allocate(call->record, output, dims, rank,
-                                    ZOO_OUTPUT_MEMORY(call, output));
+    return call->services->allocate(call->record, output, dims, rank, TENON_ORDINARY_MEMORY);
 }
 
 TenonCode zoo_prepare_like(const TenonCall *call, uint32_t output, uint32_t input)
@@ -243,6 +242,6 @@ TenonCode zoo_shape_two_scalars(const TenonHost *host, TenonShapeCall *call)
 
 TenonCode zoo_shape_vector(const TenonHost *host, TenonShapeCall *call)
 {
-    TenonDimId length = host->shapes->make_dim(call, -1);
+    TenonDimId length = host->shapes->make_dim(call, TENON_UNKNOWN_DIM);
     return host->shapes->set_output(call, 0, host->shapes->make_shape(call, &length, 1));
 }

@@ -91,13 +91,9 @@ KERNEL(handle, "ZooCCounterHandle");
 
 static TenonCode read_counter(TenonKernelState *state, const TenonCall *call)
 {
-    const TenonSlot *slot = call->inputs[0];
-    Counter *counter = NULL;
+    Counter *counter = zoo_host->state->resource_value(tenon_resource_at(call->inputs[0], 0),
+                                                       &counter_type);
     (void)state;
-    if (slot->dtype == TENON_RESOURCE && slot->elements > 0) {
-        const TenonResourceElement *element = slot->data;
-        counter = zoo_host->state->resource_value(element->resource, &counter_type);
-    }
     if (counter == NULL) {
         return zoo_fail(call, TENON_INVALID_ARGUMENT,
                         "handle: expected a resource of type zoo_c.Counter");

@@ -1,4 +1,4 @@
-/* What a kernel's registration says: label, features, numerics contract, cost. */
+/* What registrations say: label, features, numerics contract, cost of a kernel, cases of an op. */
 #include "zoo.h"
 
 static TenonCode ordinary(TenonKernelState *state, const TenonCall *call)
@@ -119,9 +119,97 @@ static const TenonKernelDef cost_kernel = {
     .ext = &cost_link.header,
 };
 
-static const TenonOpDef *const ops[] = { &label_op, &feature_op, &numerics_op, &cost_op };
+/* What only this plugin's own tools read: hosts skip it. */
+typedef struct Note {
+    TenonExtHeader header;
+    uint64_t number;
+} Note;
+
+#define NOTE_TAG (TENON_EXT_PRIVATE | 0x151u)
+
+/* A cost behind a link that nobody knows. */
+static const TenonExtCost noted_cost = {
+    .header = TENON_EXT_COST_HEADER(NULL),
+    .fixed_ns = 7,
+    .per_element_ns = 0.5,
+};
+static const Note noted = { { NOTE_TAG, 1, sizeof(Note), 0, &noted_cost.header }, 42 };
+static const Note note = { { NOTE_TAG, 1, sizeof(Note), 0, NULL }, 43 };
+
+#define ANY_LENGTH "any; x: [n]"
+static const TenonStr any_length[] = { TENON_STR(ANY_LENGTH) };
+static const TenonExtCases noted_cases = {
+    .header = TENON_EXT_CASES_HEADER(&note.header),
+    .cases = { any_length, 1 },
+};
+OP_LINKED(links, "ZooCLinks", A1("x: float"), A1("sum: float"), A0(), 0, zoo_shape_scalar,
+          ",\"cases\":" J_A1(ANY_LENGTH), &noted_cases.header);
+KERNEL_LINE("ZooCLinks", "CPU", "", 0, false, "{}", "[]");
+static const TenonKernelDef links_kernel = {
+    .struct_size = sizeof(TenonKernelDef),
+    .op = TENON_STR("ZooCLinks"),
+    .device_type = TENON_STR("CPU"),
+    .table = &sum_table,
+    .source = ZOO_HERE,
+    .ext = &noted.header,
+};
+
+static TenonCode rows(TenonKernelState *state, const TenonCall *call)
+{
+    const TenonSlot *x = call->inputs[0];
+    const TenonSlot *index = call->inputs[1];
+    const int64_t *row = index->data;
+    int64_t dims[2];
+    TenonCode code;
+    (void)state;
+    if (x->rank != 2 || index->rank != 1) {
+        return zoo_fail(call, TENON_INVALID_ARGUMENT, "expected a matrix and a vector");
+    }
+    dims[0] = index->dims[0];
+    dims[1] = x->dims[1];
+    code = zoo_prepare(call, 0, dims, 2);
+    for (int64_t at = 0; code == TENON_OK && at < dims[0]; at++) {
+        if (row[at] < 0 || row[at] >= x->dims[0]) {
+            return zoo_fail(call, TENON_INVALID_ARGUMENT, "rows: expected rows of x");
+        }
+        memcpy((float *)call->outputs[0].data + at * dims[1],
+               (const float *)x->data + row[at] * dims[1], (size_t)dims[1] * sizeof(float));
+    }
+    return code;
+}
+
+static TenonCode rows_shape(const TenonHost *host, TenonShapeCall *call)
+{
+    const TenonShapeTable *shapes = host->shapes;
+    TenonShapeId x;
+    TenonShapeId index;
+    TenonDimId dims[2];
+    TenonCode code = shapes->with_rank(call, shapes->input(call, 0), 2, &x);
+    if (code == TENON_OK) {
+        code = shapes->with_rank(call, shapes->input(call, 1), 1, &index);
+    }
+    if (code != TENON_OK) {
+        return code;
+    }
+    dims[0] = shapes->dim(call, index, 0);
+    dims[1] = shapes->dim(call, x, 1);
+    return shapes->set_output(call, 0, shapes->make_shape(call, dims, 2));
+}
+
+#define SOME_ROWS "some; n in 1..9; x: [n, 3] uniform(-1, 1); rows: [k] integers(0..n)"
+#define LAST_ROW "last; n in {1, 4}; x: [n, d]; rows: [1] values(n-1)"
+TENON_CASES(rows_cases, TENON_STR(SOME_ROWS), TENON_STR(LAST_ROW));
+OP_LINKED(rows, "ZooCCases", A2("x: float", "rows: int64"), A1("y: float"), A0(), 0, rows_shape,
+          ",\"cases\":" J_A2(SOME_ROWS, LAST_ROW), &rows_cases.header);
+STATELESS(rows, rows);
+KERNEL(rows, "ZooCCases");
+
+static const TenonOpDef *const ops[] = {
+    &label_op, &feature_op, &numerics_op, &cost_op, &links_op, &rows_op,
+};
 static const TenonKernelDef *const kernels[] = {
     &ordinary_kernel, &fast_kernel,     &reference_kernel, &feature_kernel,
     &imaginary_kernel, &numerics_kernel, &cost_kernel,
+    &links_kernel,     &rows_kernel,
 };
 ZOO_LIST(zoo_selection);

@@ -58,25 +58,71 @@ static void add_knob(ZooText *text, const TenonKnobValue *value)
     }
 }
 
-static TenonCode knobs(TenonKernelState *state, const TenonCall *call)
+#define KNOBS 4
+
+static TenonCode read_knobs(ZooText *texts)
 {
-    static const char *const names[] = { "enabled", "answer", "ratio", "greeting" };
-    ZooText texts[ZOO_COUNT(names)] = { 0 };
-    (void)state;
-    for (size_t at = 0; at < ZOO_COUNT(names); at++) {
+    static const char *const names[KNOBS] = { "enabled", "answer", "ratio", "greeting" };
+    for (size_t at = 0; at < KNOBS; at++) {
         TenonKnobValue value;
         TenonCode code = zoo_host->knob(zoo_plugin, tenon_str(names[at]), &value);
         if (code != TENON_OK) {
-            return zoo_fail(call, code, "a knob that this plugin declared is missing");
+            return code;
         }
         add_knob(&texts[at], &value);
     }
-    return zoo_give_texts(call, 0, texts, ZOO_COUNT(texts));
+    return TENON_OK;
+}
+
+static TenonCode knobs(TenonKernelState *state, const TenonCall *call)
+{
+    ZooText texts[KNOBS] = { 0 };
+    TenonCode code = read_knobs(texts);
+    (void)state;
+    if (code != TENON_OK) {
+        return zoo_fail(call, code, "a knob that this plugin declared is missing");
+    }
+    return zoo_give_texts(call, 0, texts, KNOBS);
 }
 
 OP(knobs, "ZooCKnobs", A0(), A1("facts: string"), A0(), TENON_OP_FLAG_STATEFUL, zoo_shape_vector);
 STATELESS(knobs, knobs);
 KERNEL(knobs, "ZooCKnobs");
+
+static TenonCode create_knobs(const TenonCreate *create, TenonKernelState **state)
+{
+    TenonCode code = zoo_new_state(create, KNOBS * sizeof(ZooText), state);
+    return code != TENON_OK ? code : read_knobs((ZooText *)*state);
+}
+
+static TenonSupport knobs_support(const TenonCreate *create)
+{
+    TenonKnobValue value;
+    if (zoo_host->knob(zoo_plugin, tenon_str("ratio"), &value) != TENON_OK) {
+        return TENON_SUPPORT_NO;
+    }
+    if (value.float_value < 0) {
+        zoo_refuse(create, TENON_UNIMPLEMENTED, "ratio is negative");
+        return TENON_SUPPORT_NO;
+    }
+    return TENON_SUPPORT_YES;
+}
+
+static TenonCode give_knobs(TenonKernelState *state, const TenonCall *call)
+{
+    return zoo_give_texts(call, 0, (const ZooText *)state, KNOBS);
+}
+
+OP(knobs_at_create, "ZooCKnobsAtCreate", A0(), A1("facts: string"), A0(), TENON_OP_FLAG_STATEFUL,
+   zoo_shape_vector);
+static const TenonKernelTable knobs_at_create_table = {
+    .struct_size = sizeof(TenonKernelTable),
+    .create = create_knobs,
+    .compute = give_knobs,
+    .destroy = zoo_free_state,
+    .supports = knobs_support,
+};
+KERNEL(knobs_at_create, "ZooCKnobsAtCreate");
 
 static TenonCode create_log(const TenonCreate *create, TenonKernelState **state)
 {
@@ -189,9 +235,10 @@ STATELESS(path, path);
 KERNEL(path, "ZooCPath");
 
 static const TenonOpDef *const ops[] = {
-    &parallel_op, &knobs_op, &log_op, &squares_op, &names_op, &path_op,
+    &parallel_op, &knobs_op, &knobs_at_create_op, &log_op, &squares_op, &names_op, &path_op,
 };
 static const TenonKernelDef *const kernels[] = {
-    &parallel_kernel, &knobs_kernel, &log_kernel, &squares_kernel, &names_kernel, &path_kernel,
+    &parallel_kernel, &knobs_kernel, &knobs_at_create_kernel, &log_kernel,
+    &squares_kernel,  &names_kernel, &path_kernel,
 };
 ZOO_LIST(zoo_services);

@@ -134,8 +134,8 @@ static TenonCode repeat_shape(const TenonHost *host, TenonShapeCall *call)
     TenonShapeId x = shapes->input(call, 0);
     int32_t rank = shapes->rank(call, x);
     TenonDimId dims[TENON_MAX_RANK + 1];
-    int64_t known = -1;
-    if (rank < 0 || rank >= (int32_t)TENON_MAX_RANK) {
+    int64_t known = TENON_UNKNOWN_DIM;
+    if (rank == TENON_UNKNOWN_RANK || rank >= (int32_t)TENON_MAX_RANK) {
         return shapes->set_output(call, 0, shapes->unknown_shape(call));
     }
     if (n != NULL && n->elements > 0) {

@@ -61,12 +61,8 @@ KERNEL(variable, "ZooCVariable");
 /* The variable behind a resource input; null, with the error kept, when it is none. */
 static TenonVariable *take_variable(const TenonCall *call, uint32_t input)
 {
-    const TenonSlot *slot = call->inputs[input];
-    TenonVariable *found = NULL;
-    if (slot->dtype == TENON_RESOURCE && slot->elements > 0) {
-        const TenonResourceElement *element = slot->data;
-        found = zoo_host->state->as_variable(element->resource);
-    }
+    TenonVariable *found =
+        zoo_host->state->as_variable(tenon_resource_at(call->inputs[input], 0));
     if (found == NULL) {
         zoo_fail(call, TENON_INVALID_ARGUMENT, "expected the handle of a variable");
     }
@@ -144,18 +140,23 @@ OP(read, "ZooCVariableRead", A1("handle: resource"), A1("value: float"), A0(),
 STATELESS(read, read_variable);
 KERNEL(read, "ZooCVariableRead");
 
+static float sum_of(const TenonSlot *slot)
+{
+    float sum = 0;
+    for (uint64_t at = 0; at < slot->elements; at++) {
+        sum += ((const float *)slot->data)[at];
+    }
+    return sum;
+}
+
 static TenonCode sum_locked(const TenonCall *call, TenonVariable *const *variables)
 {
     TenonSlot value;
-    float sum = 0;
     TenonCode code = zoo_host->state->read_variable(call->record, variables[0], &value);
     if (code != TENON_OK) {
         return zoo_fail(call, code, "the variable has no value: run its initialiser first");
     }
-    for (uint64_t at = 0; at < value.elements; at++) {
-        sum += ((const float *)value.data)[at];
-    }
-    return zoo_give_float(call, 0, sum);
+    return zoo_give_float(call, 0, sum_of(&value));
 }
 
 static TenonCode sum(TenonKernelState *state, const TenonCall *call)
@@ -200,6 +201,38 @@ OP(add, "ZooCVariableAdd", A2("handle: resource", "amount: float"), A0(), A0(),
    TENON_OP_FLAG_STATEFUL, nothing_to_infer);
 STATELESS(add, add);
 KERNEL(add, "ZooCVariableAdd");
+
+/* The value as it was is kept: the update leaves it alone, and it is read without the lock. */
+static TenonCode keep_locked(const TenonCall *call, TenonVariable *const *variables)
+{
+    TenonSlot value;
+    TenonCode code = zoo_host->state->read_variable(call->record, variables[0], &value);
+    TenonKeptTensor *kept = code == TENON_OK ? zoo_host->keep(&value) : NULL;
+    if (kept == NULL) {
+        return zoo_fail(call, TENON_FAILED_PRECONDITION, "the variable has no value to keep");
+    }
+    code = add_locked(call, variables);
+    if (code == TENON_OK) {
+        zoo_host->view(kept, &value);
+        code = zoo_give_float(call, 0, sum_of(&value));
+    }
+    zoo_host->release(kept);
+    if (code == TENON_OK) {
+        code = zoo_host->state->read_variable(call->record, variables[0], &value);
+    }
+    return code != TENON_OK ? code : zoo_give_float(call, 1, sum_of(&value));
+}
+
+static TenonCode snapshot(TenonKernelState *state, const TenonCall *call)
+{
+    (void)state;
+    return with_input(call, keep_locked);
+}
+
+OP(snapshot, "ZooCVariableSnapshot", A2("handle: resource", "amount: float"),
+   A2("before: float", "after: float"), A0(), TENON_OP_FLAG_STATEFUL, zoo_shape_two_scalars);
+STATELESS(snapshot, snapshot);
+KERNEL(snapshot, "ZooCVariableSnapshot");
 
 static TenonCode move_locked(const TenonCall *call, TenonVariable *const *variables)
 {
@@ -304,11 +337,11 @@ STATELESS(ref_read, ref_read);
 KERNEL(ref_read, "ZooCRefRead");
 
 static const TenonOpDef *const ops[] = {
-    &variable_op, &assign_op, &read_op, &sum_op, &add_op, &move_op, &calls_op,
+    &variable_op, &assign_op, &read_op, &sum_op, &add_op, &snapshot_op, &move_op, &calls_op,
     &ref_variable_op, &ref_assign_op, &ref_read_op,
 };
 static const TenonKernelDef *const kernels[] = {
-    &variable_kernel, &assign_kernel, &read_kernel, &sum_kernel, &add_kernel, &move_kernel,
-    &calls_kernel, &ref_variable_kernel, &ref_assign_kernel, &ref_read_kernel,
+    &variable_kernel, &assign_kernel, &read_kernel, &sum_kernel, &add_kernel, &snapshot_kernel,
+    &move_kernel, &calls_kernel, &ref_variable_kernel, &ref_assign_kernel, &ref_read_kernel,
 };
 ZOO_LIST(zoo_variables);

@@ -78,14 +78,11 @@ static const TenonVariantTable amount_table = {
 /* The value of a scalar variant input; null, with the error kept, when it is of another type. */
 static const void *take(const TenonCall *call, uint32_t input)
 {
-    const TenonSlot *slot = call->inputs[input];
-    const TenonVariantElement *element = slot->data;
-    if (slot->dtype != TENON_VARIANT || slot->elements == 0 || element->table != &amount_table
-        || element->value == NULL) {
+    const void *value = tenon_variant_at(call->inputs[input], 0, &amount_table);
+    if (value == NULL) {
         zoo_fail(call, TENON_INVALID_ARGUMENT, "expected a variant of type zoo_c.Amount");
-        return NULL;
     }
-    return element->value;
+    return value;
 }
 
 /* Moves a value into output 0, a scalar; a fresh buffer of variants is all zero: empty. */

@@ -47,8 +47,12 @@
 
 /* An op, as the variable `id`_op. `takes`, `gives` and `has` are lists. */
 #define OP(id, op_name, takes, gives, has, op_flags, shape_fn) \
+    OP_LINKED(id, op_name, takes, gives, has, op_flags, shape_fn, "", NULL)
+
+/* As OP, with a link. `more` is what the link adds to the op's line of the manifest. */
+#define OP_LINKED(id, op_name, takes, gives, has, op_flags, shape_fn, more, link) \
     TENON_MANIFEST("{\"kind\":\"op\",\"name\":\"" op_name "\",\"inputs\":" J_##takes \
-                   ",\"outputs\":" J_##gives ",\"attrs\":" J_##has "}"); \
+                   ",\"outputs\":" J_##gives ",\"attrs\":" J_##has more "}"); \
     static const TenonStr id##_takes[] = I_##takes; \
     static const TenonStr id##_gives[] = I_##gives; \
     static const TenonStr id##_has[] = I_##has; \
@@ -61,6 +65,7 @@
         .attrs = { id##_has, C_##has }, \
         .shape = (shape_fn), \
         .source = ZOO_HERE, \
+        .ext = (link), \
     }
 
 /* The manifest line of a kernel; `types` is JSON, such as "{\"T\":[\"float\"]}", or "{}". */
@@ -127,9 +132,6 @@ extern const ZooList zoo_selection;
 /* The host's table and its record of this plugin, kept when the plugin is opened. */
 extern const TenonHost *zoo_host;
 extern const TenonPlugin *zoo_plugin;
-
-/* The memory kind that stands for the output's own. */
-#define ZOO_OUTPUT_MEMORY(call, output) ((call)->outputs[output].memory)
 
 /* Fails a call with a text. */
 TenonCode zoo_fail(const TenonCall *call, TenonCode code, const char *message);

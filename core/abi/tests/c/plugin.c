@@ -50,6 +50,8 @@ static const TenonKernelDef add_one_def = {
     .ext = &cost.header,
 };
 
+TENON_CASES(add_one_cases, TENON_STR("one; x: [1]"), TENON_STR("some; n in 2..9; x: [n]"));
+
 static TenonCode register_all(const TenonHost *host, TenonRegistrar *registrar,
                               const TenonRegistrarTable *table, TenonSink *sink)
 {
@@ -66,6 +68,7 @@ static TenonCode register_all(const TenonHost *host, TenonRegistrar *registrar,
     op.outputs.len = 1;
     op.attrs.ptr = attrs;
     op.attrs.len = 1;
+    op.ext = &add_one_cases.header;
     code = table->op(registrar, &op);
     return code != TENON_OK ? code : table->kernel(registrar, &add_one_def);
 }
@@ -127,6 +130,10 @@ static int links_are_found(void)
     TenonExtHeader unknown = { 77, 1, sizeof(TenonExtHeader), 0, &cost.header };
     TenonExtHeader ring = { 78, 1, sizeof(TenonExtHeader), 0, NULL };
     ring.next = &ring;
+    if (add_one_cases.header.tag != TENON_EXT_CASES || add_one_cases.cases.len != 2
+        || add_one_cases.cases.ptr[1].len != strlen("some; n in 2..9; x: [n]")) {
+        return 0;
+    }
     return tenon_find_ext(&unknown, TENON_EXT_COST, sizeof(TenonExtCost)) == &cost.header
         && tenon_find_ext(&unknown, TENON_EXT_COST, sizeof(TenonExtCost) + 8) == NULL
         && tenon_find_ext(&ring, TENON_EXT_COST, 0) == NULL;

@@ -12,6 +12,8 @@ TenonCode register_all(const TenonHost *, TenonRegistrar *, const TenonRegistrar
     return TENON_OK;
 }
 
+TENON_CASES(cases, TENON_STR("one; x: [1]"));
+
 const TenonPluginV1 plugin = { sizeof(TenonPluginV1), TENON_ABI_MAJOR, TENON_ABI_MINOR, 0,
                                TENON_STR("example"), TENON_STR("1.0"), nullptr, register_all,
                                nullptr };
@@ -33,6 +35,9 @@ int main()
     }
     if (tenon_str("abc").len != 3 || tenon_str(nullptr).len != 0) {
         return 2;
+    }
+    if (cases.header.size != sizeof cases || cases.cases.len != 1) {
+        return 4;
     }
     return table->register_all(nullptr, nullptr, nullptr, nullptr) == TENON_OK ? 0 : 3;
 }

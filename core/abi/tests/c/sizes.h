@@ -12,6 +12,7 @@ static void print_sizes(void)
     SIZE(TenonSource);
     SIZE(TenonExtHeader);
     SIZE(TenonExtCost);
+    SIZE(TenonExtCases);
     SIZE(TenonSlot);
     SIZE(TenonStringElement);
     SIZE(TenonResourceElement);

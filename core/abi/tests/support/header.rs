@@ -230,6 +230,8 @@ fn constants(text: &mut String, names: &Names, module: &Module, group: &Constant
             let name = names::constant(&group.owner, &one.name);
             let value = if typed {
                 format!("(({}){})", names::ty(&group.owner), one.value)
+            } else if one.value < 0 {
+                format!("({})", one.value)
             } else {
                 format!("{}u", one.value)
             };

@@ -19,6 +19,9 @@
 #define TENON_EXPORT
 #endif
 
+/** Device type of a kernel that serves devices of every type. */
+#define TENON_DEFAULT_DEVICE "DEFAULT"
+
 /** What the plugin exports; null declines the host's version. Defined by the plugin. */
 TENON_EXPORT const TenonPluginV1 *tenon_plugin_v1(uint32_t host_major, uint32_t host_minor);
 
@@ -50,6 +53,39 @@ static inline const TenonExtHeader *tenon_find_ext(const TenonExtHeader *chain, 
     }
     return NULL;
 }
+
+/** The resource in element `at` of a slot, not counted anew; null when the slot has none there. */
+static inline TenonResource *tenon_resource_at(const TenonSlot *slot, uint64_t at)
+{
+    if (slot->dtype != TENON_RESOURCE || at >= slot->elements || slot->data == NULL) {
+        return NULL;
+    }
+    return ((const TenonResourceElement *)slot->data)[at].resource;
+}
+
+/** The value in element `at` of a slot; null when the slot has none of this type there. */
+static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
+                                     const TenonVariantTable *table)
+{
+    const TenonVariantElement *elements = (const TenonVariantElement *)slot->data;
+    if (slot->dtype != TENON_VARIANT || at >= slot->elements || elements == NULL) {
+        return NULL;
+    }
+    return elements[at].table == table ? elements[at].value : NULL;
+}
+
+/**
+ * Defines `id`, a link with the cases of an op, each a TENON_STR in the grammar of TenonExtCases. At
+ * file scope; the op's `ext` is the address of its `header`, and the op's line of the manifest repeats
+ * the texts:
+ *
+ *     TENON_CASES(my_cases, TENON_STR("one; x: [1]"), TENON_STR("any; x: [n]"));
+ */
+#define TENON_CASES(id, ...) \
+    static const TenonStr id##_texts[] = { __VA_ARGS__ }; \
+    static const TenonExtCases id = { \
+        TENON_EXT_CASES_HEADER(NULL), { id##_texts, sizeof(id##_texts) / sizeof(id##_texts[0]) } \
+    }
 
 #if defined(__GNUC__)
 /** Whether the step of this call is cancelled. A long computation asks now and then. */

@@ -227,6 +227,7 @@ fn number(expr: &Expr) -> Option<i64> {
             _ => None,
         },
         Expr::Call(call) => number(call.args.first()?),
+        Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Neg(_)) => Some(-number(&unary.expr)?),
         _ => None,
     }
 }

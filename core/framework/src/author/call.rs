@@ -3,7 +3,7 @@
 use super::{compute::ComputeContext, guard::guard};
 use crate::KernelError;
 use std::ffi::c_void;
-use tenon_abi::{Call, CancelCallback, Code, Str};
+use tenon_abi::{Call, CancelCallback, Code, NO_CALLBACK, Str};
 
 /// A call whose completion is owed: by [`AsyncCall::finish`], from any thread. Dropped without it, the
 /// call fails with `INTERNAL`, so that a step never hangs on a forgotten one.
@@ -97,7 +97,7 @@ impl Drop for CancelGuard<'_> {
         // SAFETY: the call lives for `'a`, the host fills services and entries; afterwards the callback is
         // neither running nor will it run, so that it can be freed.
         unsafe {
-            if self.token != 0 {
+            if self.token != NO_CALLBACK {
                 let services = &*self.call.services;
                 services.off_cancel.expect("the host fills every entry")(
                     self.call.record,

@@ -1,10 +1,15 @@
 //! What a kernel computes with.
 
-use super::state::StateContext;
-use crate::{KernelError, element::Element, view::View, view::ViewMut};
-use std::{cell::Cell, ffi::c_void, slice};
+use super::{
+    misuse::{mismatch, no_such, read_late, taken_twice, too_many},
+    slots::{strings, view},
+    state::StateContext,
+};
+use crate::{KernelError, element::Element, geometry::same_dims, view::View, view::ViewMut};
+use std::{cell::Cell, slice};
 use tenon_abi::{
-    Call, CallServices, Code, DType, DeviceState, MemoryKind, Range, Slot, Str, Stream, slot_flags,
+    Call, CallServices, Code, DType, DeviceState, MemoryKind, NO_DEADLINE, Range, Slot, Str,
+    Stream, StringElement, slot_flags,
 };
 
 /// One call of a kernel.
@@ -15,10 +20,10 @@ use tenon_abi::{
 /// its device. It may not assume anything about shapes that the op's shape function does not check.
 pub struct ComputeContext<'a> {
     call: &'a Call,
-    /// Outputs that were handed out for writing, as bits; further ones in `taken_more`.
-    taken: Cell<u64>,
+    /// Outputs that were handed out for writing, as bits.
+    pub(super) taken: Cell<u64>,
     /// Inputs that were handed out for reading, as bits; those from 64 on count as always read.
-    read: Cell<u64>,
+    pub(super) read: Cell<u64>,
 }
 
 /// An output that may have taken over its input's buffer.
@@ -91,11 +96,11 @@ impl<'a> ComputeContext<'a> {
     /// Dimensions of an input; empty when there is no such input.
     #[inline(always)]
     pub fn dims(&self, input: usize) -> &'a [i64] {
-        match self.slot(input) {
-            // SAFETY: the host fills the dimensions for as long as the call runs.
-            Ok(slot) => unsafe { slot.shape() },
-            Err(_) => &[],
+        if input >= self.call.input_count as usize {
+            return &[];
         }
+        // SAFETY: `input_count` pointers to filled slots, whose dimensions live for as long as the call runs.
+        unsafe { (**self.call.inputs.add(input)).shape() }
     }
 
     /// An input in host memory.
@@ -110,18 +115,14 @@ impl<'a> ComputeContext<'a> {
         }
         self.mark_read(input)?;
         // SAFETY: host memory of `elements` elements of this type, not written during the call.
-        Ok(unsafe {
-            View {
-                dims: slot.shape(),
-                data: slice::from_raw_parts(slot.data.cast(), slot.elements as usize),
-            }
-        })
+        Ok(unsafe { view(slot) })
     }
 
     /// The bytes of an input in host memory with elements of fixed size, whatever their type.
     ///
     /// # Errors
     /// As [`ComputeContext::input`].
+    #[inline]
     pub fn input_bytes(&self, input: usize) -> Result<&'a [u8], KernelError> {
         let slot = self.slot(input)?;
         if slot.dtype.needs_drop() || !slot.memory.is_host_address() {
@@ -142,16 +143,8 @@ impl<'a> ComputeContext<'a> {
             return Err(mismatch("input", input, DType::STRING, slot));
         }
         self.mark_read(input)?;
-        let first = slot.data.cast::<tenon_abi::StringElement>();
-        Ok((0..slot.elements as usize)
-            .map(|at| {
-                // SAFETY: `elements` initialised elements, not written during the call.
-                unsafe {
-                    let element = &*first.add(at);
-                    Str { ptr: element.data, len: element.len as usize }.bytes()
-                }
-            })
-            .collect())
+        // SAFETY: a string slot in host memory, not written during the call.
+        Ok(unsafe { strings(slot) })
     }
 
     /// An integer input of type int32 or int64 (also int16), such as axes, widened.
@@ -171,19 +164,19 @@ impl<'a> ComputeContext<'a> {
     }
 
     #[inline(always)]
-    fn mark_read(&self, input: usize) -> Result<(), KernelError> {
+    pub(super) fn mark_read(&self, input: usize) -> Result<(), KernelError> {
         if input < 64 {
             let bit = 1 << input;
             if self.read.get() & bit != 0 && self.taken_over(input) {
-                return Err(KernelError::internal(format!(
-                    "input {input} is read after an output took its buffer over"
-                )));
+                return Err(read_late(input));
             }
             self.read.set(self.read.get() | bit);
         }
         Ok(())
     }
 
+    #[cold]
+    #[inline(never)]
     fn taken_over(&self, input: usize) -> bool {
         // SAFETY: `input` is in range, and `output_count` slots are there.
         let data = unsafe { (**self.call.inputs.add(input)).data };
@@ -215,41 +208,37 @@ impl<'a> ComputeContext<'a> {
     pub fn prepare(&self, output: usize, dims: &[i64]) -> Result<&Slot, KernelError> {
         let slot = self.output_slot(output)?;
         // SAFETY: a planned slot has its dimensions filled.
-        if slot.flags & slot_flags::PLANNED != 0 && unsafe { slot.shape() } == dims {
+        if slot.flags & slot_flags::PLANNED != 0 && same_dims(unsafe { slot.shape() }, dims) {
             return Ok(slot);
         }
-        self.allocate(output, dims, None)?;
+        self.allocate(output, dims, MemoryKind::ORDINARY)?;
         self.output_slot(output)
     }
 
     #[cold]
     #[inline(never)]
-    fn allocate(
+    pub(super) fn allocate(
         &self,
         output: usize,
         dims: &[i64],
-        memory: Option<MemoryKind>,
+        memory: MemoryKind,
     ) -> Result<(), KernelError> {
         let entry = self.services().allocate.expect("the host fills every entry");
-        let kind = memory.unwrap_or(MemoryKind(u32::MAX));
         // SAFETY: an entry of the host's table with the record of this call.
         let code = unsafe {
-            entry(self.call.record, output as u32, dims.as_ptr(), dims.len() as u32, kind)
+            entry(self.call.record, output as u32, dims.as_ptr(), dims.len() as u32, memory)
         };
         self.check(code, "cannot allocate an output")
     }
 
-    fn take(&self, output: usize) -> Result<(), KernelError> {
-        let bit = match output {
-            0..64 => 1u64 << output,
-            _ => {
-                return Err(KernelError::unimplemented(
-                    "a kernel with more than 64 outputs writes through `prepare`",
-                ));
-            }
-        };
+    #[inline(always)]
+    pub(super) fn take(&self, output: usize) -> Result<(), KernelError> {
+        if output >= 64 {
+            return Err(too_many());
+        }
+        let bit = 1u64 << output;
         if self.taken.get() & bit != 0 {
-            return Err(KernelError::internal(format!("output {output} is handed out twice")));
+            return Err(taken_twice(output));
         }
         self.taken.set(self.taken.get() | bit);
         Ok(())
@@ -267,9 +256,19 @@ impl<'a> ComputeContext<'a> {
         output: usize,
         dims: &[i64],
     ) -> Result<ViewMut<'a, T>, KernelError> {
-        let slot = *self.prepare(output, dims)?;
+        let slot = self.prepare(output, dims)?;
+        self.hand_out(output, slot)
+    }
+
+    /// Hands the slot of an output out for writing, once.
+    #[inline(always)]
+    pub(super) fn hand_out<T: Element>(
+        &self,
+        output: usize,
+        slot: &Slot,
+    ) -> Result<ViewMut<'a, T>, KernelError> {
         if slot.dtype != T::DTYPE || !slot.memory.is_host_address() {
-            return Err(mismatch("output", output, T::DTYPE, &slot));
+            return Err(mismatch("output", output, T::DTYPE, slot));
         }
         self.take(output)?;
         // SAFETY: host memory for `elements` elements that nobody else reads or writes during the call; it is
@@ -286,10 +285,11 @@ impl<'a> ComputeContext<'a> {
     ///
     /// # Errors
     /// As [`ComputeContext::output`].
+    #[inline]
     pub fn output_bytes(&self, output: usize, dims: &[i64]) -> Result<&'a mut [u8], KernelError> {
-        let slot = *self.prepare(output, dims)?;
+        let slot = self.prepare(output, dims)?;
         if slot.dtype.needs_drop() || !slot.memory.is_host_address() {
-            return Err(mismatch("output", output, DType::UINT8, &slot));
+            return Err(mismatch("output", output, DType::UINT8, slot));
         }
         self.take(output)?;
         // SAFETY: as in `output`.
@@ -366,7 +366,7 @@ impl<'a> ComputeContext<'a> {
             return Err(mismatch("output", output, DType::STRING, &slot));
         }
         self.take(output)?;
-        let first = slot.data.cast::<tenon_abi::StringElement>();
+        let first = slot.data.cast::<StringElement>();
         // SAFETY: the host fills the table and its entries.
         let set = unsafe { &*super::host::host().strings }.set.expect("the host fills every entry");
         for (at, value) in values.enumerate() {
@@ -375,36 +375,6 @@ impl<'a> ComputeContext<'a> {
             self.check(code, "cannot set a string")?;
         }
         Ok(())
-    }
-
-    /// Memory for the time of this call, aligned to 64 bytes; contents are undefined.
-    ///
-    /// # Errors
-    /// No memory.
-    pub fn scratch(&self, bytes: usize, memory: MemoryKind) -> Result<*mut c_void, KernelError> {
-        let entry = self.services().scratch.expect("the host fills every entry");
-        let mut result = std::ptr::null_mut();
-        // SAFETY: an entry of the host's table with the record of this call.
-        let code = unsafe { entry(self.call.record, bytes as u64, 64, memory, &mut result) };
-        self.check(code, "cannot lend scratch memory")?;
-        Ok(result)
-    }
-
-    /// Host memory for `count` elements for the time of this call, all zero.
-    ///
-    /// # Errors
-    /// No memory.
-    pub fn scratch_slice<T: Element>(&self, count: usize) -> Result<&'a mut [T], KernelError> {
-        let bytes = count
-            .checked_mul(size_of::<T>())
-            .ok_or_else(|| KernelError::new(Code::RESOURCE_EXHAUSTED, "scratch size overflows"))?;
-        let data = self.scratch(bytes, MemoryKind::HOST)?.cast::<T>();
-        // SAFETY: fresh host memory for `count` elements, ours until the call completes; all zero bits are a
-        // value of every element type.
-        unsafe {
-            data.write_bytes(0, count);
-            Ok(slice::from_raw_parts_mut(data, count))
-        }
     }
 
     /// Whether the step was cancelled: a long kernel looks now and then.
@@ -418,7 +388,16 @@ impl<'a> ComputeContext<'a> {
     pub fn deadline_ns(&self) -> Option<u64> {
         // SAFETY: the host fills the step for as long as the call runs.
         let deadline = unsafe { (*self.call.step).deadline_ns };
-        (deadline != 0).then_some(deadline)
+        (deadline != NO_DEADLINE).then_some(deadline)
+    }
+
+    /// Name of the node, for messages. The names of the op and of its arguments are known when the kernel is
+    /// created: [`CreateContext::op`](super::CreateContext::op),
+    /// [`CreateContext::input_named`](super::CreateContext::input_named).
+    pub fn node(&self) -> &'a str {
+        let entry = self.services().node.expect("the host fills every entry");
+        // SAFETY: an entry of the host's table with the record of this call; the name lives as long as the call.
+        unsafe { entry(self.call.record).text() }.unwrap_or("")
     }
 
     /// Number of the step, unique in the process.
@@ -481,17 +460,4 @@ unsafe fn range(first: *const Range, count: u32, arg: usize) -> std::ops::Range<
     // SAFETY: the caller's promise.
     let range = unsafe { *first.add(arg) };
     range.start as usize..(range.start + range.len) as usize
-}
-
-#[cold]
-fn no_such(what: &str, index: usize, count: u32) -> KernelError {
-    KernelError::internal(format!("{what} {index} does not exist: the node has {count}"))
-}
-
-#[cold]
-fn mismatch(what: &str, index: usize, expected: DType, slot: &Slot) -> KernelError {
-    KernelError::internal(format!(
-        "{what} {index}: the kernel takes {expected} in host memory, found {} in memory kind {}",
-        slot.dtype, slot.memory.0
-    ))
 }

@@ -3,7 +3,7 @@
 use super::attrs::{AttrReader, FromAttr};
 use crate::{KernelError, shape::PartialShape};
 use std::slice;
-use tenon_abi::{Create, DType, DeviceState, Range, ShapeView, Slot, Str};
+use tenon_abi::{Code, Create, DType, DeviceState, Range, ShapeView, Slot, Str};
 
 /// The node that a kernel is created for.
 pub struct CreateContext<'a> {
@@ -72,6 +72,65 @@ impl<'a> CreateContext<'a> {
         shapes.get(input).map_or(PartialShape::UNKNOWN, partial_shape)
     }
 
+    /// Names of the input arguments, in order.
+    pub fn input_args(&self) -> Vec<&'a str> {
+        // SAFETY: texts that the host lends with the context.
+        unsafe { self.raw.input_args.slice() }.iter().map(|name| text(*name)).collect()
+    }
+
+    /// Names of the output arguments, in order.
+    pub fn output_args(&self) -> Vec<&'a str> {
+        // SAFETY: as in `input_args`.
+        unsafe { self.raw.output_args.slice() }.iter().map(|name| text(*name)).collect()
+    }
+
+    /// Flat positions of the input argument of this name, for a kernel that serves several ops.
+    ///
+    /// ```
+    /// use tenon_framework::{KernelError, author::{ComputeContext, CreateContext, Kernel}};
+    ///
+    /// struct Bias {
+    ///     bias: usize,
+    /// }
+    ///
+    /// impl Kernel for Bias {
+    ///     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+    ///         Ok(Bias { bias: c.input_named("bias")?.start })
+    ///     }
+    ///
+    ///     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    ///         let bias = c.input::<f32>(self.bias)?;
+    ///         // ...
+    /// #       let _ = bias;
+    ///         Ok(())
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when the op has no such input.
+    pub fn input_named(&self, name: &str) -> Result<std::ops::Range<usize>, KernelError> {
+        let args = self.input_args();
+        let arg = args.iter().position(|arg| *arg == name);
+        arg.map(|arg| self.input_range(arg)).ok_or_else(|| self.no_arg("input", name, &args))
+    }
+
+    /// Flat positions of the output argument of this name.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when the op has no such output.
+    pub fn output_named(&self, name: &str) -> Result<std::ops::Range<usize>, KernelError> {
+        let args = self.output_args();
+        let arg = args.iter().position(|arg| *arg == name);
+        arg.map(|arg| self.output_range(arg)).ok_or_else(|| self.no_arg("output", name, &args))
+    }
+
+    fn no_arg(&self, what: &str, name: &str, args: &[&str]) -> KernelError {
+        let (op, args) = (self.op(), args.join(", "));
+        let message = format!("op '{op}' has no {what} '{name}': expected one of {args}");
+        KernelError::new(Code::NOT_FOUND, message)
+    }
+
     /// Flat positions of the named input argument number `arg`.
     pub fn input_range(&self, arg: usize) -> std::ops::Range<usize> {
         // SAFETY: as many ranges as names.
@@ -97,7 +156,8 @@ impl<'a> CreateContext<'a> {
 pub enum Supported {
     /// Whatever the unknown dimensions turn out to be.
     Yes,
-    /// Ask again when the shapes are known.
+    /// Ask again when the shapes are known. Where the graph does not tell them, that is in the step which brings
+    /// them: once for each new shape, from any thread. A kernel that is made then is kept for that shape.
     DependsOnShapes,
     /// Not these attributes or shapes, with the reason.
     No(String),

@@ -4,7 +4,7 @@
 //! opens it, the host's own when a runtime starts.
 
 use crate::KernelError;
-use std::sync::OnceLock;
+use std::{path::PathBuf, sync::OnceLock};
 use tenon_abi::{Code, Host, KnobKind, KnobValue, LogLevel, Plugin, Sink, Str};
 
 static HOST: OnceLock<&'static Host> = OnceLock::new();
@@ -51,6 +51,36 @@ pub fn log(level: LogLevel, message: &str) {
     }
 }
 
+/// The plugin's own file, beside which it may have data; `None` for a plugin that is linked into the host.
+///
+/// ```
+/// use tenon_framework::{KernelError, author::plugin_path};
+///
+/// /// A table that is shipped beside the library.
+/// fn table() -> Result<Vec<u8>, KernelError> {
+///     let path = plugin_path().map(|file| file.with_file_name("table.bin"));
+///     let path = path.ok_or_else(|| KernelError::internal("linked in: there is no file"))?;
+///     std::fs::read(&path).map_err(|e| KernelError::internal(format!("{}: {e}", path.display())))
+/// }
+/// ```
+pub fn plugin_path() -> Option<PathBuf> {
+    let entry = HOST.get()?.path.expect("the host fills every entry");
+    // SAFETY: an entry of the host's table with its own record; the path lives as long as the process.
+    let bytes = unsafe { entry(plugin()).bytes() };
+    (!bytes.is_empty()).then(|| path_of(bytes))
+}
+
+#[cfg(unix)]
+fn path_of(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    std::ffi::OsStr::from_bytes(bytes).into()
+}
+
+#[cfg(not(unix))]
+fn path_of(bytes: &[u8]) -> PathBuf {
+    String::from_utf8_lossy(bytes).into_owned().into()
+}
+
 /// The value of one of the plugin's own knobs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Knob {
@@ -66,6 +96,11 @@ pub enum Knob {
 
 impl Knob {
     /// Reads a knob that this plugin declares.
+    ///
+    /// A session may set knobs for itself. A kernel sees its session's values in [`super::Kernel::new`],
+    /// [`super::Kernel::supports`] and [`super::Kernel::prepack`], on the thread that runs them: read there what
+    /// a session may choose, and keep it. Everywhere else (in `compute`, in a device, on a thread of the plugin's
+    /// own) the values are those of the runtime.
     ///
     /// # Errors
     /// `NOT_FOUND` when it declares none of that name.
@@ -130,9 +165,18 @@ impl Knob {
 /// # Safety
 /// `sink` is the one that the running call was lent.
 pub(crate) unsafe fn report(sink: *mut Sink, error: &KernelError) -> Code {
+    // SAFETY: the caller's promise.
+    unsafe { give_bytes(sink, error.message.as_bytes()) };
+    error.code
+}
+
+/// Gives bytes to a sink. Without a host, does nothing.
+///
+/// # Safety
+/// As [`report`].
+pub(super) unsafe fn give_bytes(sink: *mut Sink, bytes: &[u8]) {
     if let Some(entry) = HOST.get().and_then(|host| host.report) {
         // SAFETY: the caller's promise.
-        unsafe { entry(sink, Str::new(&error.message)) }
+        unsafe { entry(sink, Str::from_bytes(bytes)) }
     }
-    error.code
 }

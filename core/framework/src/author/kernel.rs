@@ -177,6 +177,7 @@ unsafe fn conclude(call: &Call, body: impl FnOnce() -> Result<(), KernelError>) 
 }
 
 #[cold]
+#[inline(never)]
 unsafe fn fail(call: &Call, error: &KernelError) -> Code {
     // SAFETY: the host fills services and entries.
     unsafe {

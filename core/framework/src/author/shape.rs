@@ -7,7 +7,9 @@ use super::{
 };
 use crate::KernelError;
 use std::marker::PhantomData;
-use tenon_abi::{Code, DType, DimId, Host, ShapeCall, ShapeFn, ShapeId, ShapeTable, Slot, Str};
+use tenon_abi::{
+    Code, DType, DimId, Host, ShapeCall, ShapeFn, ShapeId, ShapeTable, Slot, Str, UNKNOWN_DIM,
+};
 
 /// A shape of one run of a shape function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,15 +89,15 @@ impl<'a> ShapeContext<'a> {
         (value >= 0).then_some(value)
     }
 
-    /// The dimensions as numbers, -1 where unknown; `None` when the rank is unknown.
+    /// The dimensions as numbers, [`UNKNOWN_DIM`] where unknown; `None` when the rank is unknown.
     pub fn dims(&self, shape: ShapeHandle) -> Option<Vec<i64>> {
         let rank = self.rank(shape)?;
-        Some((0..rank).map(|at| self.value(self.dim(shape, at)).unwrap_or(-1)).collect())
+        Some((0..rank).map(|at| self.value(self.dim(shape, at)).unwrap_or(UNKNOWN_DIM)).collect())
     }
 
     /// A dimension of this size; `None` is a fresh unknown one.
     pub fn make_dim(&self, value: Option<i64>) -> Dim {
-        Dim(entry!(self, make_dim, value.unwrap_or(-1)))
+        Dim(entry!(self, make_dim, value.unwrap_or(UNKNOWN_DIM)))
     }
 
     /// A shape of these dimensions.
@@ -104,7 +106,7 @@ impl<'a> ShapeContext<'a> {
         ShapeHandle(entry!(self, make_shape, ids.as_ptr(), ids.len() as u32))
     }
 
-    /// A shape of these sizes, -1 where unknown.
+    /// A shape of these sizes, [`UNKNOWN_DIM`] where unknown.
     pub fn shape_of(&self, dims: &[i64]) -> ShapeHandle {
         let dims: Vec<Dim> = dims.iter().map(|&d| self.make_dim((d >= 0).then_some(d))).collect();
         self.make_shape(&dims)
@@ -122,7 +124,7 @@ impl<'a> ShapeContext<'a> {
 
     /// A shape of known rank with unknown dimensions.
     pub fn unknown_of_rank(&self, rank: usize) -> ShapeHandle {
-        self.shape_of(&vec![-1; rank])
+        self.shape_of(&vec![UNKNOWN_DIM; rank])
     }
 
     /// What two shapes say together.

@@ -1,91 +1,18 @@
-//! Resources, variables and reference slots, as a kernel sees them.
+//! Variables and reference slots, as a kernel sees them. Resources of a plugin's own: `resource.rs`.
 
-use super::{host::host, host::report};
-use crate::KernelError;
-use std::{ffi::c_void, marker::PhantomData};
-use tenon_abi::{
-    Call, Code, DType, Resource, ResourceElement, ResourceFactory, ResourceType, Sink, Slot,
-    StateTable, Str, Variable,
+use super::{kept::Kept, resource::state_table, slots::view};
+use crate::{
+    KernelError,
+    element::Element,
+    view::{View, ViewMut},
 };
+use std::{marker::PhantomData, slice};
+use tenon_abi::{Call, Code, DType, Resource, Slot, StateTable, Str, Variable};
 
 /// The state services of one call.
 pub struct StateContext<'a> {
-    call: &'a Call,
-    table: &'static StateTable,
-}
-
-/// A counted reference to a resource whose value is a `T`.
-pub struct Ref<T> {
-    raw: *mut Resource,
-    value: *const T,
-}
-
-// SAFETY: the count is the host's and takes any thread; the value is shared as a `&T`.
-unsafe impl<T: Send + Sync> Send for Ref<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Ref<T> {}
-
-impl<T> std::ops::Deref for Ref<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        // SAFETY: the reference keeps the value alive.
-        unsafe { &*self.value }
-    }
-}
-
-impl<T> Drop for Ref<T> {
-    fn drop(&mut self) {
-        let table = state_table();
-        // SAFETY: this object holds one reference.
-        unsafe { table.release_resource.expect("the host fills every entry")(self.raw) };
-    }
-}
-
-fn state_table() -> &'static StateTable {
-    // SAFETY: the host's table lives as long as the process.
-    unsafe { &*host().state }
-}
-
-/// The type of a plugin's own resources: frees a boxed `T`.
-pub const fn resource_type<T: Send + Sync + 'static>(name: &'static str) -> ResourceType {
-    unsafe extern "C" fn destroy<T>(value: *mut c_void) {
-        // SAFETY: the host gives back what the factory made, once.
-        let _ = super::guard::guard(|| drop(unsafe { Box::from_raw(value.cast::<T>()) }));
-    }
-    ResourceType {
-        struct_size: size_of::<ResourceType>() as u32,
-        reserved: 0,
-        name: Str::new(name),
-        destroy: Some(destroy::<T>),
-        ext: std::ptr::null(),
-    }
-}
-
-struct Factory<F> {
-    make: Option<F>,
-}
-
-unsafe extern "C" fn run_factory<T, F: FnOnce() -> Result<T, KernelError>>(
-    data: *mut c_void,
-    value: *mut *mut c_void,
-    sink: *mut Sink,
-) -> Code {
-    // SAFETY: `data` is the `Factory` of the running look-up; the host runs it at most once.
-    unsafe {
-        let factory = &mut *data.cast::<Factory<F>>();
-        let Some(make) = factory.make.take() else { return Code::INTERNAL };
-        match super::guard::guard(make) {
-            Ok(Ok(made)) => {
-                *value = Box::into_raw(Box::new(made)).cast();
-                Code::OK
-            }
-            Ok(Err(error)) => report(sink, &error),
-            Err(panic) => {
-                report(sink, &KernelError::internal(format!("making a resource panicked: {panic}")))
-            }
-        }
-    }
+    pub(super) call: &'a Call,
+    pub(super) table: &'static StateTable,
 }
 
 impl<'a> StateContext<'a> {
@@ -95,40 +22,6 @@ impl<'a> StateContext<'a> {
     /// The call lives for `'a`.
     pub(super) unsafe fn new(call: &'a Call) -> StateContext<'a> {
         StateContext { call, table: state_table() }
-    }
-
-    /// Finds the resource of this name, or makes it. An empty container is the default one.
-    ///
-    /// # Errors
-    /// What `make` says; `INVALID_ARGUMENT` when the name belongs to a resource of another type.
-    ///
-    /// # Safety
-    /// Values of `kind` are boxed `T`s: it was made by [`resource_type`] of the same `T`.
-    pub unsafe fn find_or_make<T: Send + Sync + 'static, F: FnOnce() -> Result<T, KernelError>>(
-        &self,
-        container: &str,
-        name: &str,
-        kind: &'static ResourceType,
-        make: F,
-    ) -> Result<Ref<T>, KernelError> {
-        let mut factory = Factory { make: Some(make) };
-        let mut raw = std::ptr::null_mut();
-        let entry = self.table.resource.expect("the host fills every entry");
-        // SAFETY: names, factory and result live through the call.
-        unsafe {
-            let code = entry(
-                self.call.record,
-                Str::new(container),
-                Str::new(name),
-                kind,
-                ResourceFactory { run: Some(run_factory::<T, F>) },
-                (&raw mut factory).cast(),
-                &mut raw,
-            );
-            check(code, "cannot find or make the resource")?;
-            let value = self.table.resource_value.expect("the host fills every entry")(raw, kind);
-            Ok(Ref { raw, value: value.cast_const().cast() })
-        }
     }
 
     /// Finds the variable of this name, or makes one without a value.
@@ -161,18 +54,9 @@ impl<'a> StateContext<'a> {
                 "input {input}: expected the handle of a variable"
             ))
         };
-        if input >= self.call.input_count as usize {
-            return Err(error());
-        }
-        // SAFETY: `input_count` pointers to filled slots; a resource slot holds resource elements.
-        let raw = unsafe {
-            let slot = &**self.call.inputs.add(input);
-            if slot.dtype != DType::RESOURCE || slot.elements == 0 || slot.data.is_null() {
-                return Err(error());
-            }
-            let element = *slot.data.cast::<ResourceElement>();
-            self.table.as_variable.expect("the host fills every entry")(element.resource)
-        };
+        let element = self.input_element(input).ok_or_else(error)?;
+        // SAFETY: the input's element lives during the call; null is allowed.
+        let raw = unsafe { self.table.as_variable.expect("the host fills every entry")(element) };
         if raw.is_null() {
             return Err(error());
         }
@@ -213,22 +97,17 @@ impl<'a> StateContext<'a> {
         check(code, "cannot return a reference")
     }
 
-    /// Writes the handle of a variable into element 0 of a resource output that is set and empty.
+    /// The value of a variable as it is now, without a copy: what is assigned or updated later does not change
+    /// it, and it keeps nobody waiting. The variable is locked only while the reference is taken.
     ///
     /// # Errors
-    /// `INTERNAL` when the output is no resource.
-    pub fn output_handle(&self, variable: &Var<'_>, output: &Slot) -> Result<(), KernelError> {
-        if output.dtype != DType::RESOURCE || output.elements == 0 || output.data.is_null() {
-            return Err(KernelError::internal("expected a resource output with one element"));
-        }
-        // SAFETY: the variable is alive; the element belongs to the output, which owns one reference.
-        unsafe {
-            let resource =
-                self.table.variable_resource.expect("the host fills every entry")(variable.raw);
-            self.table.retain_resource.expect("the host fills every entry")(resource);
-            *output.data.cast::<ResourceElement>() = ResourceElement { resource };
-        }
-        Ok(())
+    /// `FAILED_PRECONDITION` when it has none; as [`StateContext::lock`].
+    pub fn snapshot(&self, variable: &Var<'a>) -> Result<Kept, KernelError> {
+        let variables = [variable];
+        let locked = self.lock(&variables)?;
+        // SAFETY: the slot shows the value of a variable that is locked.
+        unsafe { Kept::of(&locked.read(0)?) }
+            .ok_or_else(|| KernelError::internal("the variable's value cannot be kept"))
     }
 
     /// Locks variables, in an order of the host's, until the guard is dropped.
@@ -255,16 +134,21 @@ pub struct Var<'a> {
     lent: PhantomData<&'a Call>,
 }
 
+impl Var<'_> {
+    /// The resource that the variable is, not counted anew.
+    pub(super) fn resource(&self) -> *mut Resource {
+        let entry = state_table().variable_resource.expect("the host fills every entry");
+        // SAFETY: the variable is alive.
+        unsafe { entry(self.raw) }
+    }
+}
+
 impl Drop for Var<'_> {
     fn drop(&mut self) {
         if self.owned {
-            let table = state_table();
+            let entry = state_table().release_resource.expect("the host fills every entry");
             // SAFETY: this object holds one reference.
-            unsafe {
-                let resource =
-                    table.variable_resource.expect("the host fills every entry")(self.raw);
-                table.release_resource.expect("the host fills every entry")(resource);
-            }
+            unsafe { entry(self.resource()) };
         }
     }
 }
@@ -284,7 +168,34 @@ impl VarGuard<'_> {
             .ok_or_else(|| KernelError::internal(format!("variable {at} is not locked")))
     }
 
-    /// The value, valid while it is locked and not assigned.
+    /// The elements of the value.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` when it has none; `INVALID_ARGUMENT` when it is of another type or in memory of a
+    /// device.
+    pub fn view<T: Element>(&self, at: usize) -> Result<View<'_, T>, KernelError> {
+        let slot = self.read(at)?;
+        expect::<T>(&slot)?;
+        // SAFETY: elements of this type in host memory, which only who holds the lock writes.
+        Ok(unsafe { view(&slot) })
+    }
+
+    /// The elements of the value, to be written in place; readers of the old value keep it.
+    ///
+    /// # Errors
+    /// As [`VarGuard::view`].
+    pub fn view_mut<T: Element>(&mut self, at: usize) -> Result<ViewMut<'_, T>, KernelError> {
+        let slot = self.update(at)?;
+        expect::<T>(&slot)?;
+        // SAFETY: elements of this type in host memory that nobody else holds, for as long as this guard is
+        // borrowed.
+        Ok(unsafe {
+            let data = slice::from_raw_parts_mut(slot.data.cast(), slot.elements as usize);
+            ViewMut { dims: slot.shape(), data }
+        })
+    }
+
+    /// The value's slot, valid while it is locked and not assigned.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` when it has none.
@@ -319,7 +230,7 @@ impl VarGuard<'_> {
         check(code, "cannot assign the variable")
     }
 
-    /// The value, to be written in place; readers of the old value keep it.
+    /// The value's slot, to be written in place; readers of the old value keep it.
     ///
     /// # Errors
     /// As [`VarGuard::read`].
@@ -341,6 +252,18 @@ impl Drop for VarGuard<'_> {
     }
 }
 
-fn check(code: Code, what: &str) -> Result<(), KernelError> {
+fn expect<T: Element>(slot: &Slot) -> Result<(), KernelError> {
+    if slot.dtype == T::DTYPE && slot.memory.is_host_address() {
+        return Ok(());
+    }
+    Err(KernelError::invalid_argument(format!(
+        "the variable: expected {} in host memory, found {} in memory kind {}",
+        T::DTYPE,
+        slot.dtype,
+        slot.memory.0
+    )))
+}
+
+pub(super) fn check(code: Code, what: &str) -> Result<(), KernelError> {
     if code.is_ok() { Ok(()) } else { Err(KernelError::new(code, what)) }
 }

@@ -161,10 +161,11 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
         drop(stream);
     }
 
-    /// Waits until all that was enqueued on the stream is done.
+    /// Waits until all that was enqueued on the stream is done. On a lost device: until what runs of it has
+    /// ended, and not for what never comes; the host asks for that before it gives back what was in use.
     ///
     /// # Errors
-    /// The stream's first error, which stays until the stream is destroyed.
+    /// The stream's first error, which stays until the stream is destroyed; `UNAVAILABLE` on a lost device.
     fn synchronize_stream(&self, stream: &Self::Stream) -> Result<(), KernelError> {
         let _ = stream;
         Err(no_streams())
@@ -252,7 +253,8 @@ impl DeviceHandle {
     }
 
     /// Says that the device is lost: its steps fail with `UNAVAILABLE`, and subscribers are told. From then
-    /// on every method of the device answers `UNAVAILABLE`.
+    /// on every method of the device answers `UNAVAILABLE`, and no command begins. Commands that run may run on:
+    /// see [`tenon_abi::Host::device_lost`] for what the host waits for.
     pub fn lost(self, reason: &str) {
         if self.0.is_null() {
             return;

@@ -11,6 +11,8 @@
 //! - A device outlives its streams, events and buffers: the host closes it when the last of them is gone.
 //! - Once [`DeviceBase::lost`] says a reason, every fallible method answers `UNAVAILABLE` with that reason,
 //!   for the rest of this incarnation.
+//! - A command that ran when its device was lost may run on, and use the memory that it was enqueued with,
+//!   until [`LocalDevice::synchronize_stream`] of its stream has returned. None begins any more.
 
 use super::name::DeviceName;
 use crate::{KernelError, tensor::Memory};
@@ -36,7 +38,7 @@ pub struct DeviceInfo {
     pub numa_node: Option<u32>,
     /// Bus, where known: a positive number.
     pub bus_id: Option<u32>,
-    /// Streams worth using at once, at least 1.
+    /// Streams worth using at once, at least 1: what one step uses at most. Without events it is 1 to the host.
     pub stream_count: u32,
 }
 
@@ -290,7 +292,8 @@ pub trait LocalDevice: DeviceBase {
     /// Nothing is enqueued on it, and no copy of `stream` is used from here on.
     unsafe fn destroy_stream(&self, stream: StreamId);
 
-    /// Waits until all that was enqueued on the stream is done.
+    /// Waits until all that was enqueued on the stream is done; on a lost device, until none of it runs. Whatever
+    /// it returns, nothing that was enqueued uses its memory from then on.
     ///
     /// # Errors
     /// The stream's first error, which stays until the stream is destroyed: after a failed step its streams

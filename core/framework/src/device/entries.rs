@@ -1,7 +1,9 @@
 //! The entries of a device: plain functions that the host calls, each around one method of
 //! [`DeviceKind`].
 
-use super::author::{DeviceHandle, DeviceKind, Notification, Place, device_of, stream_of};
+use super::author::{
+    DeviceHandle, DeviceKind, NoStreams, Notification, Place, device_of, stream_of,
+};
 use crate::{
     KernelError,
     author::{guard, log, report},
@@ -144,6 +146,10 @@ fn open<D: DeviceKind>(ordinal: u32, raw: *mut Device) -> Result<Box<Opened<D>>,
     let mut info = device.info();
     info.streams = D::HAS_STREAMS;
     info.validate()?;
+    if TypeId::of::<D::Event>() == TypeId::of::<NoStreams>() {
+        // Nothing would order one stream behind another.
+        info.stream_count = 1;
+    }
     if !D::HAS_MEMORY && !info.host_memory {
         return Err(KernelError::internal(
             "device: it declares memory of its own, but HAS_MEMORY is false: set it and write allocate and \

@@ -47,8 +47,8 @@ pub use pool::{Pool2dGeometry, Pool2dParams};
 pub use reduce::{ArgGeometry, AxisSet, ReduceKind, ReducePlan, normalize_axis, reduce_dims};
 pub use reshape::{expand_dims, reshape_dims, squeeze_dims};
 pub use size::{
-    Dims, byte_size, element_count, known_element_count, row_major_strides, validate_dims,
-    validate_partial_dims,
+    Dims, byte_size, element_count, known_element_count, row_major_strides, same_dims,
+    validate_dims, validate_partial_dims,
 };
 pub use slice::{SliceMasks, StridedSlice, StridedSliceSpec};
 pub use transpose::{TransposeKind, TransposePlan, transpose_dims, validate_permutation};

@@ -54,6 +54,13 @@ impl Dims {
     }
 }
 
+/// Whether two shapes are equal. There are few dimensions: comparing them in place costs less than the call of
+/// `memcmp` that `==` on slices becomes, which was two fifths of a call of a one-element `Add`.
+#[inline(always)]
+pub fn same_dims(a: &[i64], b: &[i64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
+}
+
 impl Deref for Dims {
     type Target = [i64];
     fn deref(&self) -> &[i64] {

@@ -1,6 +1,7 @@
 //! Op definitions.
 
 use super::{
+    cases::{Case, parse_cases},
     error::OpError,
     raw,
     spec::{parse_arg, parse_attr},
@@ -8,7 +9,7 @@ use super::{
 };
 use crate::attr::{AttrType, AttrValue};
 use std::fmt;
-use tenon_abi::{AttrKind, DType, ShapeFn, Source, op_flags};
+use tenon_abi::{AttrKind, DType, ExtCases, ShapeFn, Source, ext_tags, layout, op_flags};
 
 /// Where a registration stands in its author's source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -132,6 +133,8 @@ pub struct OpDef {
     pub shape: ShapeFn,
     /// Where it is registered.
     pub source: SourceInfo,
+    /// Cases that are valid.
+    pub(crate) cases: Vec<Case>,
 }
 
 const WHAT: &str = "op definition";
@@ -176,6 +179,7 @@ impl OpDef {
             description: String::new(),
             shape: ShapeFn { run: None },
             source: SourceInfo::default(),
+            cases: Vec::new(),
         })
     }
 
@@ -196,7 +200,10 @@ impl OpDef {
             let outputs = raw::texts(op.outputs, WHAT, "outputs")?;
             let attrs = raw::texts(op.attrs, WHAT, "attrs")?;
             let flag = |bit: u32| op.flags & bit != 0;
-            Ok(OpDef {
+            let link = |link| OpError::Link { op: name.clone(), link };
+            let cases = raw::link::<ExtCases>(op.ext, ext_tags::CASES, "cases", &layout::EXT_CASES)
+                .map_err(link)?;
+            let mut def = OpDef {
                 stateful: flag(op_flags::STATEFUL),
                 commutative: flag(op_flags::COMMUTATIVE),
                 aggregate: flag(op_flags::AGGREGATE),
@@ -206,8 +213,26 @@ impl OpDef {
                 shape: op.shape,
                 source: SourceInfo::from_abi(&op.source)?,
                 ..OpDef::from_spec(&name, &inputs, &outputs, &attrs)?
-            })
+            };
+            if let Some(link) = cases {
+                def.set_cases(&raw::texts(link.cases, "cases link", "cases")?)?;
+            }
+            Ok(def)
         }
+    }
+
+    /// Cases that are valid, in declared order; none where the signature says all.
+    pub fn cases(&self) -> &[Case] {
+        &self.cases
+    }
+
+    /// Gives the op its cases, in the grammar of core/abi/docs/cases.md.
+    ///
+    /// # Errors
+    /// [`OpError::Case`]: what is wrong with a text, and where.
+    pub fn set_cases<S: AsRef<str>>(&mut self, texts: &[S]) -> Result<(), OpError> {
+        self.cases = parse_cases(self, texts)?;
+        Ok(())
     }
 
     /// The attribute of this name.
@@ -225,8 +250,8 @@ impl OpDef {
         self.outputs.iter().position(|arg| arg.name == name)
     }
 
-    /// The first part in which two definitions of one op differ; texts, sources and shape functions do not
-    /// count, since each library has its own copy of them.
+    /// The first part in which two definitions of one op differ; texts, cases, sources and shape functions do
+    /// not count, since each library has its own copy of them.
     pub fn difference(&self, other: &OpDef) -> Option<String> {
         let flags =
             |op: &OpDef| [op.stateful, op.commutative, op.aggregate, op.allows_uninitialized_input];

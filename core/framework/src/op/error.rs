@@ -1,6 +1,6 @@
 //! What can be wrong with an op definition, or with a node of it.
 
-use super::raw::RawError;
+use super::raw::{LinkError, RawError};
 use crate::attr::AttrType;
 use tenon_abi::{Code, DType};
 use thiserror::Error;
@@ -24,6 +24,32 @@ pub enum OpError {
         expected: String,
         /// What stands there.
         found: String,
+    },
+    /// A case that does not follow the grammar, or says what the op forbids.
+    #[error(
+        "op '{op}': case {number} {text:?} at byte {position}: expected {expected}, found {found}"
+    )]
+    Case {
+        /// The op.
+        op: String,
+        /// Number of the case, from 1.
+        number: usize,
+        /// The text.
+        text: String,
+        /// Byte in the text.
+        position: usize,
+        /// What is wanted there.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
+    /// A link of another layout than this host's.
+    #[error("op '{op}': {link}")]
+    Link {
+        /// The op.
+        op: String,
+        /// What is wrong.
+        link: LinkError,
     },
     /// A name that does not follow its rule.
     #[error("op names follow {rule}, found '{name}'")]

@@ -2,9 +2,11 @@
 //!
 //! An [`OpDef`] has no code that computes. [`OpDef::from_spec`] and [`OpDef::from_abi`] read the texts that
 //! `REGISTER_OP` takes; [`infer_attrs`], [`apply_defaults`] and [`check_attrs`] complete and check the
-//! attributes of a node; [`Signature::resolve`] gives its flat inputs and outputs.
+//! attributes of a node; [`Signature::resolve`] gives its flat inputs and outputs. A [`Case`] says what inputs
+//! are valid where the signature does not.
 
 mod attrs;
+mod cases;
 mod def;
 mod error;
 pub(crate) mod raw;
@@ -13,9 +15,12 @@ mod spec;
 mod value;
 
 pub use attrs::{apply_defaults, check_attrs, infer_attrs};
+pub use cases::{
+    AttrChoice, Case, InputCase, Item, SizeChoice, Sizes, TensorCase, Term, TermRange, Values,
+};
 pub use def::{Allowed, ArgDef, ArgType, AttrDef, OpDef, SourceInfo};
 pub use error::OpError;
-pub use raw::RawError;
+pub use raw::{LinkError, RawError};
 pub use signature::{MAX_VALUES, Signature};
 
 #[cfg(test)]

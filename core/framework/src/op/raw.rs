@@ -1,7 +1,7 @@
 //! Reads what a plugin handed over: sizes, null pointers and UTF-8 are checked before anything is used.
 
 use std::mem::size_of;
-use tenon_abi::{Str, Strs};
+use tenon_abi::{ExtHeader, Str, Strs, find_ext, layout};
 use thiserror::Error;
 
 /// What is malformed in a struct that a plugin handed over.
@@ -53,6 +53,49 @@ pub enum RawError {
         /// The bytes, as far as they can be shown.
         found: String,
     },
+}
+
+/// A link that is not laid out as its version says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "link '{link}' of version {version} has layout {found:#x}, expected {expected:#x}: build the plugin for this host's ABI"
+)]
+pub struct LinkError {
+    /// The link.
+    pub link: &'static str,
+    /// Its version.
+    pub version: u32,
+    /// Hash of this host's layout.
+    pub expected: u64,
+    /// Hash that was found.
+    pub found: u64,
+}
+
+/// Borrows the link of a chain with this tag; `None` when there is none. `layout` is that of version 1, and
+/// of `T`.
+///
+/// # Safety
+/// `chain` is null or the head of a chain of links that live for `'a`.
+pub(crate) unsafe fn link<'a, T>(
+    chain: *const ExtHeader,
+    tag: u32,
+    link: &'static str,
+    layout: &layout::StructLayout,
+) -> Result<Option<&'a T>, LinkError> {
+    // SAFETY: the caller's promise.
+    let found = unsafe { find_ext(chain, tag, size_of::<T>()) };
+    if found.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: a live link, by the caller's promise.
+    let ExtHeader { version, layout_hash, .. } = unsafe { *found };
+    let expected = layout::ext_hash(layout);
+    // A later version appends fields, which changes its hash: what it begins with is the same.
+    if version == 0 || (version == 1 && layout_hash != expected) {
+        return Err(LinkError { link, version, expected, found: layout_hash });
+    }
+    // SAFETY: a live link with this tag, as long as `T` at least.
+    Ok(Some(unsafe { &*found.cast::<T>() }))
 }
 
 /// Borrows a struct that begins with its `struct_size`.

@@ -69,7 +69,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn new(op: &'a str, text: &'a str) -> Cursor<'a> {
+    pub(super) fn new(op: &'a str, text: &'a str) -> Cursor<'a> {
         let mut cursor = Cursor { op, text, at: 0 };
         cursor.skip_space();
         cursor
@@ -77,6 +77,11 @@ impl<'a> Cursor<'a> {
 
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
+    }
+
+    /// Byte in the text.
+    pub(super) fn position(&self) -> usize {
+        self.at
     }
 
     fn skip_space(&mut self) {
@@ -112,7 +117,7 @@ impl<'a> Cursor<'a> {
         &rest[..end.unwrap_or(rest.len())]
     }
 
-    fn word(&mut self, expected: &str) -> Result<&'a str, OpError> {
+    pub(super) fn word(&mut self, expected: &str) -> Result<&'a str, OpError> {
         let word = self.peek_word();
         if word.is_empty() {
             return Err(self.fail(expected));
@@ -122,7 +127,12 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn fail(&self, expected: &str) -> OpError {
-        let rest = self.rest();
+        self.fail_at(self.at, expected)
+    }
+
+    /// What is wrong with a part that was read already.
+    pub(super) fn fail_at(&self, position: usize, expected: &str) -> OpError {
+        let rest = &self.text[position..];
         let found = if rest.is_empty() {
             "the end".to_owned()
         } else {
@@ -131,13 +141,13 @@ impl<'a> Cursor<'a> {
         OpError::Spec {
             op: self.op.to_owned(),
             text: self.text.to_owned(),
-            position: self.at,
+            position,
             expected: expected.to_owned(),
             found,
         }
     }
 
-    fn end(&self, expected: &str) -> Result<(), OpError> {
+    pub(super) fn end(&self, expected: &str) -> Result<(), OpError> {
         if self.rest().is_empty() { Ok(()) } else { Err(self.fail(expected)) }
     }
 

@@ -1,6 +1,10 @@
 //! Registration of a kernel.
 
-use super::{Site, strs};
+use super::{
+    Site,
+    link::{ExtensionLink, Link},
+    strs,
+};
 use crate::{
     author::{FnTable, Kernel, KernelFn, TypeTable},
     element::Element,
@@ -120,6 +124,7 @@ pub struct KernelReg {
     pub(crate) features: &'static [&'static str],
     numerics: Numerics,
     cost: Option<(f64, f64)>,
+    links: Link,
     table: &'static KernelTable,
     pub(crate) site: Site,
 }
@@ -151,6 +156,7 @@ impl KernelReg {
             features: &[],
             numerics: Numerics::UNSPECIFIED,
             cost: None,
+            links: Link::NONE,
             table,
             site,
         }
@@ -237,6 +243,12 @@ impl KernelReg {
         self
     }
 
+    /// A link of the author's own on the definition: see [`extension_link!`](crate::extension_link).
+    pub const fn ext<T: ExtensionLink>(mut self, link: &'static T) -> KernelReg {
+        self.links = Link::to(link);
+        self
+    }
+
     /// Gives the kernel to a registrar.
     pub(crate) unsafe fn submit(&self, to: *mut Registrar, table: &RegistrarTable) -> Code {
         let constraints: Vec<TypeConstraint> = self.constraints[..self.constraint_count]
@@ -250,8 +262,9 @@ impl KernelReg {
         let pairs: Vec<InPlace> =
             self.in_place.iter().map(|&(input, output)| InPlace { input, output }).collect();
         let (host_memory, features) = (strs(self.host_memory), strs(self.features));
+        let next = self.links.head();
         let cost = self.cost.map(|(fixed_ns, per_element_ns)| ExtCost {
-            header: ExtHeader::new(ext_tags::COST, 1, &EXT_COST),
+            header: ExtHeader { next, ..ExtHeader::new(ext_tags::COST, 1, &EXT_COST) },
             fixed_ns,
             per_element_ns,
         });
@@ -272,7 +285,7 @@ impl KernelReg {
             numerics: self.numerics.0,
             table: self.table,
             source: self.site.source(),
-            ext: cost.as_ref().map_or(std::ptr::null(), |cost| std::ptr::from_ref(cost).cast()),
+            ext: cost.as_ref().map_or(next, |cost| std::ptr::from_ref(cost).cast()),
         };
         // SAFETY: the caller gives a registrar with its table; the host copies the definition.
         unsafe { table.kernel.expect("the host fills every entry")(to, &def) }

@@ -138,3 +138,16 @@ macro_rules! register_knob {
         );
     };
 }
+
+/// Registers something of a kind that the tables have no entry for: `register_extension!(NAME: Type)`, where
+/// `NAME` is a static of a type that [`extension_link!`](crate::extension_link) declared. A host that does not
+/// know the tag goes on without it.
+#[macro_export]
+macro_rules! register_extension {
+    ($link:ident : $ty:ty $(,)?) => {
+        $crate::__submit!(
+            Extension,
+            $crate::reg::ExtensionReg::of::<$ty>(&$link, $crate::__site!())
+        );
+    };
+}

@@ -148,6 +148,9 @@ impl<const N: usize> Writer<N> {
         self.texts("inputs", op.inputs);
         self.texts("outputs", op.outputs);
         self.texts("attrs", op.attrs);
+        if !op.cases.is_empty() {
+            self.texts("cases", op.cases);
+        }
         self.end(&op.site);
     }
 

@@ -8,6 +8,7 @@ mod device;
 mod extension;
 mod kernel;
 mod knob;
+mod link;
 mod list;
 mod macros;
 pub mod manifest;
@@ -17,6 +18,7 @@ pub use device::DeviceReg;
 pub use extension::{ExtensionFn, ExtensionReg};
 pub use kernel::{ANY_TYPE, COPYABLE, KernelReg, Numerics, join_types};
 pub use knob::KnobReg;
+pub use link::ExtensionLink;
 pub use list::{Registration, registrations, submit_all};
 pub use op::OpReg;
 

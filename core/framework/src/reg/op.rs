@@ -1,8 +1,15 @@
 //! Registration of an op.
 
-use super::{Site, strs};
+use super::{
+    Site,
+    link::{ExtensionLink, Link},
+    strs,
+};
 use crate::author::{ShapeFunction, shape_entry};
-use tenon_abi::{Code, OpDef, Registrar, RegistrarTable, ShapeFn, Str, Strs, op_flags};
+use tenon_abi::{
+    Code, ExtCases, ExtHeader, OpDef, Registrar, RegistrarTable, ShapeFn, Str, Strs, ext_tags,
+    layout::EXT_CASES, op_flags,
+};
 
 /// An op as `register_op!` writes it. Arguments and attributes are texts in the form of `REGISTER_OP`.
 #[derive(Clone, Copy)]
@@ -15,6 +22,8 @@ pub struct OpReg {
     pub(crate) description: &'static str,
     pub(crate) flags: u32,
     pub(crate) shape: ShapeFn,
+    pub(crate) cases: &'static [&'static str],
+    links: Link,
     pub(crate) site: Site,
 }
 
@@ -30,6 +39,8 @@ impl OpReg {
             description: "",
             flags: 0,
             shape: ShapeFn { run: None },
+            cases: &[],
+            links: Link::NONE,
             site,
         }
     }
@@ -71,6 +82,20 @@ impl OpReg {
         self
     }
 
+    /// Cases that are valid, where the signature does not say what is: each a text such as
+    /// `"rows; n in 1..9; x: [n, 4] uniform(-1, 1); index: [k] integers(0..n)"`. The grammar stands at
+    /// [`op::Case`](crate::op::Case); a text that does not follow it refuses the plugin.
+    pub const fn cases(mut self, cases: &'static [&'static str]) -> OpReg {
+        self.cases = cases;
+        self
+    }
+
+    /// A link of the author's own on the definition: see [`extension_link!`](crate::extension_link).
+    pub const fn ext<T: ExtensionLink>(mut self, link: &'static T) -> OpReg {
+        self.links = Link::to(link);
+        self
+    }
+
     const fn flag(mut self, bit: u32, on: bool) -> OpReg {
         if on {
             self.flags |= bit;
@@ -103,6 +128,12 @@ impl OpReg {
     /// Gives the op to a registrar.
     pub(crate) unsafe fn submit(&self, to: *mut Registrar, table: &RegistrarTable) -> Code {
         let (inputs, outputs, attrs) = (strs(self.inputs), strs(self.outputs), strs(self.attrs));
+        let (cases, next) = (strs(self.cases), self.links.head());
+        let cases = ExtCases {
+            header: ExtHeader { next, ..ExtHeader::new(ext_tags::CASES, 1, &EXT_CASES) },
+            cases: Strs::new(&cases),
+        };
+        let ext = if self.cases.is_empty() { next } else { (&raw const cases).cast() };
         let def = OpDef {
             struct_size: size_of::<OpDef>() as u32,
             flags: self.flags,
@@ -114,7 +145,7 @@ impl OpReg {
             description: Str::new(self.description),
             shape: self.shape,
             source: self.site.source(),
-            ext: std::ptr::null(),
+            ext,
         };
         // SAFETY: the caller gives a registrar with its table; the host copies the definition.
         unsafe { table.op.expect("the host fills every entry")(to, &def) }

@@ -3,7 +3,7 @@
 use super::plugin::PluginId;
 use crate::{
     knob::KnobError,
-    op::{OpError, RawError, SourceInfo},
+    op::{LinkError, OpError, RawError, SourceInfo},
 };
 use tenon_abi::{Code, DType};
 use thiserror::Error;
@@ -163,20 +163,12 @@ pub enum RegistryError {
         problem: String,
     },
     /// A link of another layout than this host's.
-    #[error(
-        "{kernel}: link '{link}' of version {version} has layout {found:#x}, expected {expected:#x}: build the plugin for this host's ABI"
-    )]
-    ExtLayout {
+    #[error("{kernel}: {link}")]
+    Link {
         /// The kernel.
         kernel: String,
-        /// The link.
-        link: &'static str,
-        /// Its version.
-        version: u32,
-        /// Hash of this host's layout.
-        expected: u64,
-        /// Hash that was found.
-        found: u64,
+        /// What is wrong.
+        link: LinkError,
     },
     /// A device type lacks an entry.
     #[error("device type '{device_type}' ({source_at}): '{entry}' is null, which is required")]

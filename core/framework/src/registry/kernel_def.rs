@@ -5,7 +5,7 @@ use crate::op::{RawError, SourceInfo, raw};
 use std::{fmt, sync::Arc};
 use tenon_abi::{
     DType, Determinism, ExtCost, ExtHeader, InPlace, KernelTable, Numerics, ToleranceKind,
-    ext_tags, find_ext, kernel_def_flags, layout,
+    ext_tags, kernel_def_flags, layout,
 };
 
 /// The element types that a kernel takes for one type attribute.
@@ -242,24 +242,9 @@ unsafe fn read_cost(
     chain: *const ExtHeader,
 ) -> Result<Option<Cost>, RegistryError> {
     // SAFETY: the caller's promise.
-    let link = unsafe { find_ext(chain, ext_tags::COST, size_of::<ExtCost>()) };
-    if link.is_null() {
-        return Ok(None);
-    }
-    // SAFETY: a live link, with this tag and at least this size.
-    let link = unsafe { &*link.cast::<ExtCost>() };
-    let expected = layout::ext_hash(&layout::EXT_COST);
-    // A later version appends fields, which changes its hash: what it begins with is the same.
-    if link.header.version == 0 || (link.header.version == 1 && link.header.layout_hash != expected)
-    {
-        return Err(RegistryError::ExtLayout {
-            kernel: kernel.to_string(),
-            link: "cost",
-            version: link.header.version,
-            expected,
-            found: link.header.layout_hash,
-        });
-    }
+    let link = unsafe { raw::link::<ExtCost>(chain, ext_tags::COST, "cost", &layout::EXT_COST) };
+    let named = |link| RegistryError::Link { kernel: kernel.to_string(), link };
+    let Some(link) = link.map_err(named)? else { return Ok(None) };
     let cost = Cost { fixed_ns: link.fixed_ns, per_element_ns: link.per_element_ns };
     let fine = |figure: f64| figure.is_finite() && figure >= 0.0;
     if !fine(cost.fixed_ns) || !fine(cost.per_element_ns) {

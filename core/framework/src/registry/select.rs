@@ -2,7 +2,8 @@
 //!
 //! Candidates are the kernels of the op. Each is removed by the first rule that speaks against it: device
 //! type, element types, features, label, `supports`; among those left, policy `priority` takes the highest
-//! priority, then a kernel of the very device type over a `DEFAULT` one, then the declared order.
+//! priority, then a kernel of the very device type over a `DEFAULT` one, then the declared order. Where the one
+//! that wins asks for shapes that are not known yet, the choice stays open ([`Explanation::per_shape`]).
 
 use super::{features::FeatureSet, kernel_def::KernelDef, snapshot::Registry};
 use crate::attr::{AttrList, AttrMap, AttrValue};
@@ -103,6 +104,11 @@ pub enum Removal {
         /// The other.
         than: String,
     },
+    /// The choice is open until the shapes are known, and where arguments lie is not.
+    OtherMemory {
+        /// The one that is asked first.
+        than: String,
+    },
 }
 
 impl fmt::Display for Removal {
@@ -134,6 +140,9 @@ impl fmt::Display for Removal {
             Removal::DeclaredLater { than } => {
                 write!(f, "is declared later, at equal priority with {than}")
             }
+            Removal::OtherMemory { than } => {
+                write!(f, "takes other arguments in host memory than {than}, which is asked first")
+            }
         }
     }
 }
@@ -143,7 +152,7 @@ impl fmt::Display for Removal {
 pub struct Candidate {
     /// The kernel.
     pub kernel: Arc<KernelDef>,
-    /// Why it does not run; `None` for the winner.
+    /// Why it does not run; `None` for the winner, and for those that may run where the choice is open.
     pub removed: Option<Removal>,
     /// Whether its `supports` asked for the shapes.
     pub depends_on_shapes: bool,
@@ -162,8 +171,11 @@ pub struct Explanation {
     pub op_is_known: bool,
     /// All kernels of the op, in declared order.
     pub candidates: Vec<Candidate>,
-    /// Who won.
+    /// Who won. Where the choice is open: who is asked first.
     pub winner: Option<Arc<KernelDef>>,
+    /// Where the choice is open: the kernels to ask for each shape, the first that takes it runs. All but the last
+    /// depend on shapes. Empty where the choice is made.
+    pub per_shape: Vec<Arc<KernelDef>>,
 }
 
 /// Why no kernel can be chosen.
@@ -230,9 +242,54 @@ impl Explanation {
         self.winner.as_ref().ok_or_else(|| self.error())
     }
 
-    /// Whether the choice may change once the shapes are known: the winner's `supports` asked for them.
+    /// Whether the choice is open until the shapes are known: the winner's `supports` asked for them.
     pub fn depends_on_shapes(&self) -> bool {
-        self.candidates.iter().any(|c| c.removed.is_none() && c.depends_on_shapes)
+        !self.per_shape.is_empty()
+    }
+
+    /// Where it may be that no kernel takes a shape, those of `next` are asked after these. `next` is of the same op,
+    /// asked otherwise: without a label, say.
+    #[must_use]
+    pub fn or(mut self, next: Explanation) -> Explanation {
+        let depends = |kernel: &Arc<KernelDef>| {
+            let found = self.candidates.iter().find(|c| Arc::ptr_eq(&c.kernel, kernel));
+            found.is_some_and(|c| c.depends_on_shapes)
+        };
+        match (self.per_shape.last(), &next.winner) {
+            (None, _) if self.winner.is_some() => return self,
+            (None, _) => return next,
+            (Some(last), Some(_)) if depends(last) => {}
+            _ => return self,
+        }
+        let order = if next.per_shape.is_empty() {
+            next.winner.into_iter().collect()
+        } else {
+            next.per_shape
+        };
+        let own = std::mem::take(&mut self.per_shape);
+        let more: Vec<_> = order
+            .into_iter()
+            .filter(|kernel| !own.iter().any(|o| Arc::ptr_eq(o, kernel)))
+            .collect();
+        for (candidate, other) in self.candidates.iter_mut().zip(next.candidates) {
+            if candidate.removed.is_some() {
+                *candidate = other;
+            }
+        }
+        self.per_shape = own.into_iter().chain(more).collect();
+        self
+    }
+
+    /// Where the choice is open, keeps those kernels that agree with the first on what lies in host memory: that
+    /// is decided before the shapes are known.
+    pub fn keep_same_memory(&mut self) {
+        let Some(first) = self.per_shape.first().cloned() else { return };
+        for candidate in &mut self.candidates {
+            if candidate.removed.is_none() && candidate.kernel.host_memory != first.host_memory {
+                candidate.removed = Some(Removal::OtherMemory { than: first.to_string() });
+            }
+        }
+        self.per_shape.retain(|kernel| kernel.host_memory == first.host_memory);
     }
 
     fn error(&self) -> SelectError {
@@ -266,18 +323,18 @@ pub fn candidates(
         .iter()
         .map(|kernel| examine(kernel, query, supports))
         .collect();
-    let winner = candidates
-        .iter()
-        .filter(|candidate| candidate.removed.is_none())
-        .map(|candidate| candidate.kernel.clone())
-        .max_by_key(|kernel| rank(kernel, query.device_type));
-    if let Some(winner) = &winner {
+    let order = order(&candidates, query.device_type);
+    // Who decides about those that come after it: it runs, or is the last to be asked.
+    if let Some(last) = order.last() {
         for candidate in &mut candidates {
-            if candidate.removed.is_none() && !Arc::ptr_eq(&candidate.kernel, winner) {
-                candidate.removed = Some(outranked(&candidate.kernel, winner));
+            let stays = order.iter().any(|kernel| Arc::ptr_eq(kernel, &candidate.kernel));
+            if candidate.removed.is_none() && !stays {
+                candidate.removed = Some(outranked(&candidate.kernel, last));
             }
         }
     }
+    let winner = order.first().cloned();
+    let open = candidates.iter().any(|c| c.removed.is_none() && c.depends_on_shapes);
     Explanation {
         op: query.op.to_owned(),
         device_type: query.device_type.to_owned(),
@@ -285,7 +342,18 @@ pub fn candidates(
         op_is_known: registry.op(query.op).is_some(),
         candidates,
         winner,
+        per_shape: if open { order } else { Vec::new() },
     }
+}
+
+/// The kernels that may run, the best first, up to the first that takes every shape.
+fn order(candidates: &[Candidate], device_type: &str) -> Vec<Arc<KernelDef>> {
+    let mut left: Vec<&Candidate> =
+        candidates.iter().filter(|candidate| candidate.removed.is_none()).collect();
+    left.sort_by_key(|candidate| Reverse(rank(&candidate.kernel, device_type)));
+    let certain = left.iter().position(|candidate| !candidate.depends_on_shapes);
+    left.truncate(certain.map_or(left.len(), |at| at + 1));
+    left.into_iter().map(|candidate| Arc::clone(&candidate.kernel)).collect()
 }
 
 fn rank(kernel: &KernelDef, device_type: &str) -> impl Ord + use<> {

@@ -7,7 +7,9 @@
 use super::string::destroy_strings;
 use crate::KernelError;
 use std::{
+    cell::RefCell,
     ffi::c_void,
+    mem::MaybeUninit,
     ptr::NonNull,
     sync::{
         Arc,
@@ -53,6 +55,45 @@ struct Inner {
     memory: Arc<dyn Memory>,
 }
 
+/// Most records that a thread keeps for buffers to come.
+const SPARE_RECORDS: usize = 64;
+
+/// Records keep their address while buffers point to them.
+#[allow(clippy::vec_box, reason = "what is kept is the allocation")]
+type Records = Vec<Box<MaybeUninit<Inner>>>;
+
+thread_local! {
+    /// Records of buffers that are gone: a large output, whose memory comes from a pool, takes nothing from the
+    /// system for its record either.
+    static SPARE: RefCell<Records> = const { RefCell::new(Vec::new()) };
+}
+
+impl Inner {
+    /// Puts it into a record.
+    fn record(self) -> NonNull<Inner> {
+        // A thread that ends has no spare ones any more.
+        let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
+        NonNull::from(Box::leak(Box::write(spare.unwrap_or_else(Box::new_uninit), self)))
+    }
+
+    /// Takes it out of its record, which is kept.
+    ///
+    /// # Safety
+    /// `record` came from [`Inner::record`], and nobody uses it any more.
+    unsafe fn take(record: NonNull<Inner>) -> Inner {
+        // SAFETY: the caller's promise; what is read here is not dropped there.
+        let (inner, record) =
+            unsafe { (record.read(), Box::from_raw(record.as_ptr().cast::<MaybeUninit<Inner>>())) };
+        let _ = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < SPARE_RECORDS {
+                spare.push(record);
+            }
+        });
+        inner
+    }
+}
+
 /// A counted reference to a buffer.
 pub struct Buffer {
     inner: NonNull<Inner>,
@@ -89,7 +130,7 @@ impl Buffer {
             // SAFETY: host memory of `bytes` bytes, just allocated.
             unsafe { data.as_ptr().cast::<u8>().write_bytes(0, bytes) };
         }
-        let inner = Box::new(Inner {
+        let inner = Inner {
             count: AtomicUsize::new(1),
             data,
             capacity: bytes,
@@ -97,8 +138,8 @@ impl Buffer {
             droppable,
             elements,
             memory: Arc::clone(memory),
-        });
-        Ok(Buffer { inner: NonNull::from(Box::leak(inner)) })
+        };
+        Ok(Buffer { inner: inner.record() })
     }
 
     fn inner(&self) -> &Inner {
@@ -192,7 +233,7 @@ impl Drop for Buffer {
         }
         fence(Ordering::Acquire);
         // SAFETY: this was the last reference.
-        let inner = unsafe { Box::from_raw(self.inner.as_ptr()) };
+        let inner = unsafe { Inner::take(self.inner) };
         // SAFETY: the elements are initialised (all zero at first) and nobody else sees them.
         unsafe { destroy_elements(inner.droppable, inner.data, inner.elements) };
         // SAFETY: `data` came from this memory with this size.

@@ -6,7 +6,7 @@
 //! the thread that runs it.
 
 use std::{ffi::c_void, sync::atomic::AtomicU32};
-use tenon_abi::CancelCallback;
+use tenon_abi::{CancelCallback, NO_CALLBACK};
 use tenon_framework::sync::{
     Condvar, Mutex,
     atomic::Ordering,
@@ -114,7 +114,7 @@ impl Cancellation {
         }
     }
 
-    /// Registers a callback; its token, or 0 when it was run at once because the step is cancelled.
+    /// Registers a callback; its token, or [`NO_CALLBACK`] when it was run at once because the step is cancelled.
     pub fn register(&self, run_callback: CancelCallback, data: *mut c_void) -> u64 {
         let mut state = self.state.lock();
         state.next += 1;
@@ -126,7 +126,7 @@ impl Cancellation {
         }
         drop(state);
         run(&callback);
-        0
+        NO_CALLBACK
     }
 
     /// Withdraws a callback.

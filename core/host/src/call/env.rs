@@ -6,12 +6,22 @@ use std::{
     sync::{Arc, OnceLock},
     time::Instant,
 };
-use tenon_abi::Step;
+use tenon_abi::{NO_DEADLINE, Step, Stream};
+use tenon_framework::{
+    Tensor,
+    sync::{Mutex, rank},
+};
 
 /// Takes spans for a trace; times are those of [`monotonic_ns`].
 pub trait TraceSink: Send + Sync {
     /// A span of a node: `name` is empty for the whole call.
     fn span(&self, node: &str, name: &str, begin_ns: u64, end_ns: u64);
+
+    /// What a node enqueued on a stream of a device, such as `ACCEL:0 stream 1`: from when the stream came to
+    /// it until it was done. Comes from the device's threads.
+    fn stream_span(&self, stream: &str, node: &str, begin_ns: u64, end_ns: u64) {
+        let _ = (stream, node, begin_ns, end_ns);
+    }
 }
 
 /// Nanoseconds since the process first asked.
@@ -32,6 +42,8 @@ pub struct StepEnv {
     pub resources: Arc<ResourceManager>,
     /// Takes spans, when a trace is asked for.
     pub trace: Option<Arc<dyn TraceSink>>,
+    /// What nobody holds any more, but work on a stream may still use, by stream.
+    kept: Mutex<Vec<(usize, Tensor)>>,
 }
 
 // SAFETY: the raw pointers of `step` are read only, and point into this object.
@@ -47,10 +59,33 @@ impl StepEnv {
             struct_size: size_of::<Step>() as u32,
             reserved: 0,
             step_id: 0,
-            deadline_ns: 0,
+            deadline_ns: NO_DEADLINE,
             cancelled: cancellation.flag(),
             ext: std::ptr::null(),
         };
-        StepEnv { step, cancellation, pool, resources, trace: None }
+        let kept = Mutex::ranked(rank::STEP, Vec::new());
+        StepEnv { step, cancellation, pool, resources, trace: None, kept }
+    }
+
+    /// Keeps a value that a call has replaced for as long as what was enqueued may use it: until
+    /// [`StepEnv::release_kept`]. A call without a stream keeps nothing.
+    pub(crate) fn keep_for(&self, stream: *mut Stream, value: Option<Tensor>) {
+        if let Some(value) = value.filter(|_| !stream.is_null()) {
+            self.kept.lock().push((stream.addr(), value));
+        }
+    }
+
+    /// Lets go of what was kept, for one stream or for all: nothing that was enqueued there runs any more.
+    pub fn release_kept(&self, stream: Option<*mut Stream>) {
+        let is_done = |of: usize| stream.is_none_or(|stream| stream.addr() == of);
+        // Buffers go without the lock: the last one of a device closes it.
+        let mut values = std::mem::take(&mut *self.kept.lock());
+        values.retain(|(of, _)| !is_done(*of));
+        let mut kept = self.kept.lock();
+        if kept.is_empty() {
+            *kept = values;
+        } else {
+            kept.append(&mut values);
+        }
     }
 }

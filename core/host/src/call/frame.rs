@@ -1,13 +1,15 @@
 //! The record of one call.
 
-use super::{env::StepEnv, services::CALL_SERVICES, value::Value};
+use super::{
+    env::StepEnv,
+    services::CALL_SERVICES,
+    ticket::{Again, Ticket, Watch},
+    value::Value,
+};
 use std::{
-    cell::UnsafeCell,
+    cell::{Cell, UnsafeCell},
     ptr,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Arc,
 };
 use tenon_abi::{Call, CallRecord, Code, DType, Device, DeviceState, Range, Slot, Stream};
 use tenon_framework::{
@@ -53,18 +55,13 @@ unsafe impl Sync for NodeInfo {}
 /// What happens when an asynchronous call completes.
 pub type Completion = unsafe fn(frame: *mut CallFrame, code: Code);
 
-/// The call is not running.
-const IDLE: u32 = 0;
-/// The call runs, or is pending.
-const RUNNING: u32 = 1;
-
-/// The record of one call. What kernels see is `call`, whose `record` points here.
+/// The record of one call. What kernels see is `call`, whose `record` leads here: straight, or by the
+/// ticket of an asynchronous call (see [`super::ticket`]).
 ///
 /// It is used by one call at a time; during a call its fields belong to the thread that computes, or, once
-/// `compute` has returned `PENDING`, to whoever completes it. `state` alone is shared.
+/// `compute` has returned `PENDING`, to whoever completes it. Between calls they belong to whoever owns the node.
 pub struct CallFrame {
-    /// What the kernel sees.
-    pub call: Call,
+    call: UnsafeCell<Call>,
     /// The node.
     pub node: *const NodeInfo,
     /// The step.
@@ -78,7 +75,9 @@ pub struct CallFrame {
     /// For the completion: number of the node in the plan.
     pub index: u32,
     completion: Completion,
-    state: AtomicU32,
+    /// From the first asynchronous call on.
+    ticket: Cell<Option<&'static Ticket>>,
+    watch: Option<Arc<dyn Watch>>,
     /// The last message, and the code that it came with.
     message: UnsafeCell<(Code, String)>,
     pub(super) scratch: UnsafeCell<Vec<Buffer>>,
@@ -129,7 +128,7 @@ impl CallFrame {
             ext: ptr::null(),
         };
         CallFrame {
-            call,
+            call: UnsafeCell::new(call),
             node,
             env,
             outputs: values,
@@ -137,7 +136,8 @@ impl CallFrame {
             owner: ptr::null_mut(),
             index: 0,
             completion: ignore,
-            state: AtomicU32::new(IDLE),
+            ticket: Cell::new(None),
+            watch: None,
             message: UnsafeCell::new((Code::OK, String::new())),
             scratch: UnsafeCell::new(Vec::new()),
             input_slots: inputs,
@@ -146,10 +146,12 @@ impl CallFrame {
 
     /// Points the call at this record, which does not move any more.
     pub fn settle(&mut self) {
-        self.call.record = (&raw mut *self).cast();
-        self.call.inputs = self.input_slots.as_ptr();
+        let record = (&raw mut *self).cast();
+        let inputs = self.input_slots.as_ptr();
         // SAFETY: the environment outlives the record.
-        self.call.step = unsafe { &raw const (*self.env).step };
+        let step = unsafe { &raw const (*self.env).step };
+        let call = self.call.get_mut();
+        (call.record, call.inputs, call.step) = (record, inputs, step);
     }
 
     /// Says what happens when an asynchronous call of this record completes.
@@ -157,18 +159,52 @@ impl CallFrame {
         self.completion = completion;
     }
 
-    /// Sets the stream that the kernel enqueues on.
-    pub fn set_stream(&mut self, stream: *mut Stream) {
-        self.call.stream = stream;
+    /// Says who is told when a kernel completes a call of this record that is over.
+    pub fn set_watch(&mut self, watch: Arc<dyn Watch>) {
+        self.watch = Some(watch);
     }
 
-    /// The record behind an opaque pointer.
+    /// Sets the stream that the kernel enqueues on.
+    pub fn set_stream(&mut self, stream: *mut Stream) {
+        self.call.get_mut().stream = stream;
+    }
+
+    /// Asks the kernel for a trace, or not.
+    pub fn set_tracing(&mut self, tracing: u32) {
+        self.call.get_mut().tracing = tracing;
+    }
+
+    /// Says in which iteration of which frame the next calls are.
     ///
     /// # Safety
-    /// `raw` is the `record` of a settled call that is alive.
-    pub(crate) unsafe fn from_raw<'a>(raw: *mut CallRecord) -> &'a CallFrame {
+    /// No call runs, and nobody else uses the record.
+    pub unsafe fn set_iteration(&self, frame: u64, iteration: u64) {
         // SAFETY: the caller's promise.
-        unsafe { &*raw.cast::<CallFrame>() }
+        unsafe {
+            (*self.call.get()).frame = frame;
+            (*self.call.get()).iteration = iteration;
+        }
+    }
+
+    /// What the kernel sees.
+    #[inline(always)]
+    pub fn call(&self) -> &Call {
+        // SAFETY: it changes between calls only, by whoever owns the record.
+        unsafe { &*self.call.get() }
+    }
+
+    /// The frame behind an opaque pointer; `None` for that of an asynchronous call which is over.
+    ///
+    /// # Safety
+    /// `raw` is the `record` of a settled call: one that is alive, or an asynchronous one.
+    #[inline(always)]
+    pub(crate) unsafe fn from_raw<'a>(raw: *mut CallRecord) -> Option<&'a CallFrame> {
+        match Ticket::of(raw) {
+            // SAFETY: the caller's promise.
+            None => Some(unsafe { &*raw.cast::<CallFrame>() }),
+            // SAFETY: while the call runs its frame is alive.
+            Some((ticket, low)) => ticket.frame(low).map(|frame| unsafe { &*frame }),
+        }
     }
 
     /// The node.
@@ -183,31 +219,43 @@ impl CallFrame {
         unsafe { &*self.env }
     }
 
-    /// Before an asynchronous call.
+    /// Before an asynchronous call, by whoever owns the record. False while an earlier one runs.
     #[must_use = "a record that is still running belongs to another call"]
     pub fn begin_async(&self) -> bool {
-        self.state.compare_exchange(IDLE, RUNNING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        let ticket = self.ticket.get().unwrap_or_else(|| Ticket::take(self, self.watch.clone()));
+        self.ticket.set(Some(ticket));
+        let Some(record) = ticket.begin(self.env().step.step_id) else { return false };
+        // SAFETY: no call runs, and the record belongs to the caller.
+        unsafe { (*self.call.get()).record = record };
+        true
     }
 
     /// After an asynchronous kernel returned without `PENDING`: false when it completed all the same.
     #[must_use = "a call that completed twice is an error"]
     pub fn end_inline(&self) -> bool {
-        self.state.compare_exchange(RUNNING, IDLE, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        Ticket::of(self.call().record).is_some_and(|(ticket, low)| ticket.end(low).is_some())
     }
 
-    /// Completes a pending call; false when it is not running (a second completion), which is logged.
-    pub(super) fn complete(&self, code: Code) -> bool {
-        if !self.end_inline() {
+    /// Completes the call behind an opaque pointer. One that is over already fails its step, if that still
+    /// runs; else it is logged.
+    ///
+    /// # Safety
+    /// As [`CallFrame::from_raw`].
+    pub(super) unsafe fn complete(raw: *mut CallRecord, code: Code) {
+        let Some((ticket, low)) = Ticket::of(raw) else {
+            // SAFETY: the caller's promise.
+            let node = unsafe { &(*raw.cast::<CallFrame>()).node().name };
             tracing::error!(
-                node = self.node().name,
-                "a kernel completed a call that was not running: completion is called exactly once"
+                node,
+                "a kernel completed a call that is not asynchronous: its table lacks the flag ASYNC"
             );
-            return false;
+            return;
+        };
+        match ticket.end(low) {
+            // SAFETY: the frame is alive, and this thread is the one that completes its call.
+            Some(frame) => unsafe { ((*frame).completion)(frame, code) },
+            None => completed_again(ticket.again(low)),
         }
-        let frame = (&raw const *self).cast_mut();
-        // SAFETY: the record is alive, and this thread is the one that completes it.
-        unsafe { (self.completion)(frame, code) };
-        true
     }
 
     /// Keeps the message of a failing call. Where a service kept one for the same code before, the kernel
@@ -242,5 +290,28 @@ impl CallFrame {
         if !scratch.is_empty() {
             scratch.clear();
         }
+    }
+}
+
+impl Drop for CallFrame {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.get() {
+            ticket.give_back();
+        }
+    }
+}
+
+#[cold]
+fn completed_again(again: Again) {
+    let fails = match (again.watch, again.step) {
+        (Some(watch), Some(step)) => watch.completed_again(again.index, step),
+        _ => false,
+    };
+    if !fails {
+        let node = if again.node.is_empty() { "a node of an earlier step" } else { &again.node };
+        tracing::error!(
+            node,
+            "a kernel completed a call that was over, and its step too: completion is called exactly once"
+        );
     }
 }

@@ -8,10 +8,13 @@ mod cancel;
 mod env;
 mod frame;
 mod services;
+mod ticket;
 mod value;
 
 pub use cancel::Cancellation;
 pub use env::{StepEnv, TraceSink, monotonic_ns};
 pub use frame::{CallFrame, Completion, NodeInfo, OutputSpec};
 pub use services::CALL_SERVICES;
+pub(crate) use services::{OVER, input, output};
+pub use ticket::Watch;
 pub use value::{KEEP_BYTES, Value, fill_slot};

@@ -3,7 +3,7 @@
 use super::{
     env::monotonic_ns,
     frame::CallFrame,
-    value::{KEEP_BYTES, ORDINARY, Value, fill_slot},
+    value::{KEEP_BYTES, Value, fill_slot},
 };
 use crate::devices::device_of;
 use std::{ffi::c_void, ptr::NonNull, slice, sync::Arc};
@@ -16,6 +16,9 @@ use tenon_framework::{
     device::base::{LocalDevice, StreamId},
     tensor::{Buffer, Memory},
 };
+
+/// What a service answers to the record of an asynchronous call that is over.
+pub(crate) const OVER: Code = Code::FAILED_PRECONDITION;
 
 /// The table that every call points to.
 pub static CALL_SERVICES: CallServices = CallServices {
@@ -40,7 +43,10 @@ pub static CALL_SERVICES: CallServices = CallServices {
 unsafe extern "C" fn fail(record: *mut CallRecord, code: Code, message: Str) -> Code {
     let code = if code.is_ok() { Code::UNKNOWN } else { code };
     // SAFETY: the kernel gives its call's record and a message that is valid meanwhile.
-    unsafe { CallFrame::from_raw(record).set_message(code, message.bytes()) };
+    unsafe {
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
+        frame.set_message(code, message.bytes());
+    }
     code
 }
 
@@ -66,35 +72,48 @@ unsafe fn dims(first: *const i64, rank: u32) -> Result<Shape, KernelError> {
 }
 
 /// Slot and value of an output.
+///
+/// # Safety
+/// The call runs, and its outputs belong to the caller.
 #[allow(clippy::mut_from_ref, reason = "during a call its outputs belong to the caller")]
-unsafe fn output(frame: &CallFrame, index: u32) -> Result<(&mut Slot, &mut Value), KernelError> {
-    if index >= frame.call.output_count {
+pub(crate) unsafe fn output(
+    frame: &CallFrame,
+    index: u32,
+) -> Result<(&mut Slot, &mut Value), KernelError> {
+    if index >= frame.call().output_count {
         return Err(KernelError::internal(format!(
             "output {index} does not exist: the node has {}",
-            frame.call.output_count
+            frame.call().output_count
         )));
     }
     // SAFETY: `output_count` slots and values, which belong to this call.
     unsafe {
-        Ok((&mut *frame.call.outputs.add(index as usize), &mut *frame.outputs.add(index as usize)))
+        Ok((
+            &mut *frame.call().outputs.add(index as usize),
+            &mut *frame.outputs.add(index as usize),
+        ))
     }
 }
 
-unsafe fn input(frame: &CallFrame, index: u32) -> Result<&Slot, KernelError> {
-    if index >= frame.call.input_count {
+/// Slot of an input.
+///
+/// # Safety
+/// The call runs.
+pub(crate) unsafe fn input(frame: &CallFrame, index: u32) -> Result<&Slot, KernelError> {
+    if index >= frame.call().input_count {
         return Err(KernelError::internal(format!(
             "input {index} does not exist: the node has {}",
-            frame.call.input_count
+            frame.call().input_count
         )));
     }
     // SAFETY: `input_count` pointers to filled slots.
-    Ok(unsafe { &**frame.call.inputs.add(index as usize) })
+    Ok(unsafe { &**frame.call().inputs.add(index as usize) })
 }
 
 /// Memory for what a call uses while it runs: on a stream, also what it enqueued may use it, so that it goes back
 /// in the order of the stream.
 fn call_memory(frame: &CallFrame, kind: MemoryKind) -> Result<Arc<dyn Memory>, KernelError> {
-    if let Some(stream) = NonNull::new(frame.call.stream)
+    if let Some(stream) = NonNull::new(frame.call().stream)
         && kind != MemoryKind::HOST
         // SAFETY: null, or the record of the node's device, which outlives every plan over it.
         && let Some(device) = unsafe { device_of(frame.node().device) }
@@ -168,11 +187,11 @@ unsafe extern "C" fn allocate(
 ) -> Code {
     // SAFETY: the kernel gives its call's record and `rank` dimensions.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let result = dims(first, rank).and_then(|shape| {
             let (slot, value) = output(frame, index)?;
             let spec = &frame.node().outputs[index as usize];
-            if kind == ORDINARY || kind == spec.memory.kind() {
+            if kind == MemoryKind::ORDINARY || kind == spec.memory.kind() {
                 return allocate_output(slot, value, spec.dtype, &spec.memory, &shape);
             }
             allocate_output(slot, value, spec.dtype, &other_memory(frame, kind)?, &shape)
@@ -190,7 +209,7 @@ unsafe extern "C" fn forward(
 ) -> u32 {
     // SAFETY: as in `allocate`.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return 0 };
         let (Ok(shape), Ok(source), Ok((slot, value))) =
             (dims(first, rank), input(frame, from), output(frame, to))
         else {
@@ -221,7 +240,7 @@ unsafe extern "C" fn share(
 ) -> Code {
     // SAFETY: as in `allocate`.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let result = dims(first, rank).and_then(|shape| {
             let source = input(frame, from)?;
             let (slot, value) = output(frame, to)?;
@@ -256,7 +275,7 @@ unsafe extern "C" fn scratch(
 ) -> Code {
     // SAFETY: as in `allocate`; `result` is a place for the pointer.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let lent = lend_scratch(frame, bytes, align, kind);
         conclude(frame, lent.map(|data| *result = data))
     }
@@ -274,7 +293,7 @@ fn lend_scratch(
             tenon_abi::HOST_ALIGNMENT
         )));
     }
-    let kind = if kind == ORDINARY { MemoryKind::HOST } else { kind };
+    let kind = if kind == MemoryKind::ORDINARY { MemoryKind::HOST } else { kind };
     let memory = call_memory(frame, kind)?;
     let buffer =
         Buffer::allocate(&memory, tenon_abi::DType::UINT8, bytes as usize, bytes as usize)?;
@@ -290,17 +309,20 @@ unsafe extern "C" fn on_cancel(
     data: *mut c_void,
 ) -> u64 {
     // SAFETY: the kernel gives its call's record.
-    unsafe { CallFrame::from_raw(record) }.env().cancellation.register(callback, data)
+    let Some(frame) = (unsafe { CallFrame::from_raw(record) }) else { return 0 };
+    frame.env().cancellation.register(callback, data)
 }
 
 unsafe extern "C" fn off_cancel(record: *mut CallRecord, token: u64) {
     // SAFETY: the kernel gives its call's record.
-    unsafe { CallFrame::from_raw(record) }.env().cancellation.withdraw(token);
+    if let Some(frame) = unsafe { CallFrame::from_raw(record) } {
+        frame.env().cancellation.withdraw(token);
+    }
 }
 
 unsafe extern "C" fn complete(record: *mut CallRecord, code: Code) {
     // SAFETY: the kernel gives its call's record.
-    unsafe { CallFrame::from_raw(record) }.complete(code);
+    unsafe { CallFrame::complete(record, code) };
 }
 
 /// The body of a kernel's `parallel_for`, for the pool's threads.
@@ -329,7 +351,7 @@ unsafe extern "C" fn parallel_for(
     data: *mut c_void,
 ) {
     // SAFETY: the kernel gives its call's record.
-    let frame = unsafe { CallFrame::from_raw(record) };
+    let Some(frame) = (unsafe { CallFrame::from_raw(record) }) else { return };
     let body = Body { body, data };
     frame.env().pool.parallel_for(total, cost_ns, &|begin, end, worker| {
         body.run(begin, end, worker);
@@ -338,7 +360,8 @@ unsafe extern "C" fn parallel_for(
 
 unsafe extern "C" fn parallelism(record: *mut CallRecord) -> u32 {
     // SAFETY: the kernel gives its call's record.
-    unsafe { CallFrame::from_raw(record) }.env().pool.parallelism() as u32
+    let frame = unsafe { CallFrame::from_raw(record) };
+    frame.map_or(1, |frame| frame.env().pool.parallelism() as u32)
 }
 
 unsafe extern "C" fn output_kept(
@@ -348,7 +371,7 @@ unsafe extern "C" fn output_kept(
 ) -> Code {
     // SAFETY: the kernel gives its call's record and a tensor that it keeps.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let tensor = &*kept.cast::<Tensor>();
         let result = output(frame, to).and_then(|(slot, value)| {
             let expected = frame.node().outputs[to as usize].dtype;
@@ -368,7 +391,7 @@ unsafe extern "C" fn output_kept(
 unsafe extern "C" fn trace(record: *mut CallRecord, name: Str, begin_ns: u64, end_ns: u64) {
     // SAFETY: the kernel gives its call's record and a name that is valid meanwhile.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return };
         if let Some(sink) = &frame.env().trace {
             sink.span(&frame.node().name, name.text().unwrap_or(""), begin_ns, end_ns);
         }
@@ -381,5 +404,6 @@ unsafe extern "C" fn now_ns() -> u64 {
 
 unsafe extern "C" fn node(record: *mut CallRecord) -> Str {
     // SAFETY: the kernel gives its call's record.
-    Str::new(&unsafe { CallFrame::from_raw(record) }.node().name)
+    let frame = unsafe { CallFrame::from_raw(record) };
+    frame.map_or(Str::EMPTY, |frame| Str::new(&frame.node().name))
 }

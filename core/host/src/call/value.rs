@@ -1,7 +1,7 @@
 //! Values: what an output slot holds, and who owns it.
 
 use std::sync::atomic::AtomicU32;
-use tenon_abi::{DType, MAX_RANK, MemoryKind, Slot, slot_flags};
+use tenon_abi::{DType, MAX_RANK, Slot, slot_flags};
 use tenon_framework::{Shape, Tensor, tensor::Buffer};
 
 /// Outputs up to this many bytes keep their buffer in the step state between steps; larger ones go back
@@ -77,6 +77,3 @@ impl Value {
         self.owner = None;
     }
 }
-
-/// The kind that stands for "the output's ordinary memory" in `allocate`.
-pub(super) const ORDINARY: MemoryKind = MemoryKind(u32::MAX);

@@ -176,12 +176,20 @@ impl DeviceCore {
             entry(self.state.as_ptr(), &mut raw);
             DeviceInfo::from_raw(&raw)
         };
-        let info = info.map_err(|error| named(name, error))?;
+        let mut info = info.map_err(|error| named(name, error))?;
         if !info.host_memory && self.table.allocate.is_none() {
             return Err(missing(name, "allocate"));
         }
         if info.streams && self.table.create_stream.is_none() {
             return Err(missing(name, "create_stream"));
+        }
+        let table = self.table;
+        let has_events = table.create_event.is_some()
+            && table.record_event.is_some()
+            && table.wait_event.is_some();
+        if !has_events {
+            // Nothing would order one stream behind another.
+            info.stream_count = 1;
         }
         Ok(info)
     }
@@ -248,6 +256,22 @@ impl DeviceCore {
                 KernelError::new(error.code, message)
             })
         })
+    }
+
+    /// Runs an operation that a lost device is asked for all the same: it waits for what still runs. The error
+    /// is the one of every other operation then.
+    pub(super) fn last_operation(
+        &self,
+        what: &str,
+        run: impl FnOnce(&MessageSink) -> Code,
+    ) -> Result<(), KernelError> {
+        match self.lost() {
+            None => self.operation(what, run),
+            Some(reason) => {
+                let _ = run(&MessageSink::new());
+                Err(self.lost_error(reason))
+            }
+        }
     }
 
     /// The error of an operation that the device does not have.

@@ -203,11 +203,12 @@ impl LocalDevice for PluginDevice {
 
     fn synchronize_stream(&self, stream: StreamId) -> Result<(), KernelError> {
         self.own_stream(stream)?;
-        call!(self, synchronize_stream, "streams", |entry, sink| entry(
-            self.state(),
-            stream.as_raw(),
-            sink.as_sink()
-        ))
+        let entry =
+            self.core.table.synchronize_stream.ok_or_else(|| self.core.has_no("streams"))?;
+        self.core.last_operation("synchronize_stream", |sink| {
+            // SAFETY: an open device with a stream of its own, and a live sink.
+            unsafe { entry(self.state(), stream.as_raw(), sink.as_sink()) }
+        })
     }
 
     unsafe fn notify(

@@ -138,6 +138,7 @@ fn a_lost_device_fails_everything_with_the_same_error_and_is_told_once() {
     assert_eq!(device.lost().as_deref(), Some("the cable fell out"));
     let expected = format!("{name} is lost: the cable fell out");
     let memory = device.ordinary_memory();
+    let waited = inner(&device).log.synchronised.load(Ordering::Relaxed);
     let errors = [
         memory.allocate(8).unwrap_err(),
         device.create_stream().unwrap_err(),
@@ -148,6 +149,8 @@ fn a_lost_device_fails_everything_with_the_same_error_and_is_told_once() {
     for error in errors {
         assert_eq!((error.code, &error.message), (Code::UNAVAILABLE, &expected));
     }
+    let waits = inner(&device).log.synchronised.load(Ordering::Relaxed) - waited;
+    assert_eq!(waits, 1, "what runs on a stream is waited for, though the device is lost");
     // SAFETY: nothing is enqueued on it.
     unsafe { device.destroy_stream(stream) };
     drop(tensor);

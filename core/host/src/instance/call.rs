@@ -2,7 +2,7 @@
 
 use super::KernelInstance;
 use crate::{
-    call::{CallFrame, StepEnv, Value},
+    call::{CALL_SERVICES, CallFrame, StepEnv, Value},
     devices::{PluginDevice, copy_tensor},
     fpu::FpGuard,
     memory::HostMemory,
@@ -12,12 +12,12 @@ use std::{
     ptr,
     sync::{Arc, atomic::Ordering},
 };
-use tenon_abi::{Code, Slot};
+use tenon_abi::{Code, MemoryKind, Slot};
 use tenon_framework::{
-    KernelError, Tensor,
+    KernelError, Shape, Tensor,
     device::base::{LocalDevice, StreamId},
     sync::{Condvar, Mutex},
-    tensor::Memory,
+    tensor::{Memory, TensorError},
 };
 
 /// Where a pending call says that it is done.
@@ -152,10 +152,62 @@ impl<'a> PreparedCall<'a> {
     /// # Errors
     /// What the kernel says; `INTERNAL` when it breaks its contract; `UNAVAILABLE` on a lost device.
     pub fn run(&mut self) -> Result<(), KernelError> {
+        self.begin()?;
+        self.conclude()
+    }
+
+    /// As [`PreparedCall::run`], with outputs that have buffers of these shapes before the kernel runs, as an
+    /// executor plans them.
+    ///
+    /// # Errors
+    /// As [`PreparedCall::run`]; no such output, no memory.
+    pub fn run_planned_as(&mut self, shapes: &[Shape]) -> Result<(), KernelError> {
+        self.begin()?;
+        for (output, shape) in shapes.iter().enumerate() {
+            self.allocate(output, shape)?;
+        }
+        self.planned();
+        self.conclude()
+    }
+
+    /// As [`PreparedCall::run`], with the outputs planned as a session's steps have them: each that the last
+    /// run gave has a fresh buffer of that shape.
+    ///
+    /// # Errors
+    /// As [`PreparedCall::run`].
+    pub fn run_planned(&mut self) -> Result<(), KernelError> {
+        if let Some(device) = self.instance.device() {
+            device.check()?;
+        }
+        self.plan()?;
+        self.conclude()
+    }
+
+    fn allocate(&self, output: usize, shape: &Shape) -> Result<(), KernelError> {
+        let entry = CALL_SERVICES.allocate.expect("the host fills every entry");
+        let (dims, ordinary) = (shape.dims(), MemoryKind(u32::MAX));
+        // SAFETY: the host's own entry with the record of this call, which is not running.
+        let code = unsafe {
+            entry(
+                self.frame.call().record,
+                output as u32,
+                dims.as_ptr(),
+                dims.len() as u32,
+                ordinary,
+            )
+        };
+        if code.is_ok() { Ok(()) } else { Err(self.frame.take_error(code)) }
+    }
+
+    fn begin(&mut self) -> Result<(), KernelError> {
         if let Some(device) = self.instance.device() {
             device.check()?;
         }
         self.reset();
+        Ok(())
+    }
+
+    fn conclude(&mut self) -> Result<(), KernelError> {
         let code = {
             let _state = FpGuard::for_kernels(false);
             self.compute()?
@@ -203,7 +255,7 @@ impl<'a> PreparedCall<'a> {
         let (compute, state) = (self.instance.compute(), self.instance.state());
         for _ in 0..calls {
             // SAFETY: the kernel's own entry and state with a filled call.
-            let code = unsafe { compute(black_box(state), &self.frame.call) };
+            let code = unsafe { compute(black_box(state), self.frame.call()) };
             self.frame.end();
             if code != Code::OK {
                 return code;
@@ -220,11 +272,35 @@ impl<'a> PreparedCall<'a> {
         }
     }
 
+    fn plan(&mut self) -> Result<(), KernelError> {
+        // SAFETY: a set slot's dimensions live with the buffer that it shows, which nothing has let go of.
+        let last: Vec<Vec<i64>> =
+            self.outputs.iter().map(|slot| unsafe { slot.shape() }.to_vec()).collect();
+        let set: Vec<bool> = self.outputs.iter().map(|slot| !slot.data.is_null()).collect();
+        self.reset();
+        let specs = &self.instance.node().outputs;
+        let outputs = self.outputs.iter_mut().zip(&mut self.values).zip(specs);
+        for (((slot, value), spec), (dims, set)) in outputs.zip(last.iter().zip(set)) {
+            // Elements that own are empty in a fresh buffer alone; no step plans them.
+            if !set || spec.dtype.is_ref() || spec.dtype.needs_drop() {
+                continue;
+            }
+            let tensor = Tensor::allocate(
+                &spec.memory,
+                spec.dtype,
+                Shape::new(dims).map_err(TensorError::from)?,
+            )?;
+            value.hold(slot, &tensor);
+            slot.flags = tenon_abi::slot_flags::PLANNED;
+        }
+        Ok(())
+    }
+
     fn compute(&self) -> Result<Code, KernelError> {
         let (compute, state) = (self.instance.compute(), self.instance.state());
         if !self.instance.is_async() {
             // SAFETY: the kernel's own entry and state with a filled call.
-            let code = unsafe { compute(state, &self.frame.call) };
+            let code = unsafe { compute(state, self.frame.call()) };
             if code == Code::PENDING {
                 return Err(KernelError::internal(format!(
                     "{} returned PENDING without the flag ASYNC: nothing says when it is done",
@@ -238,7 +314,7 @@ impl<'a> PreparedCall<'a> {
             return Err(KernelError::internal("the call is still running"));
         }
         // SAFETY: as above; the frame lives until it has completed, since this waits for that.
-        let code = unsafe { compute(state, &self.frame.call) };
+        let code = unsafe { compute(state, self.frame.call()) };
         if code != Code::PENDING {
             return if self.frame.end_inline() {
                 Ok(code)
@@ -259,10 +335,10 @@ impl<'a> PreparedCall<'a> {
     }
 
     fn synchronise(&self) -> Result<(), KernelError> {
-        match &self.stream {
-            Some(own) => own.device.synchronize_stream(own.stream),
-            None => Ok(()),
-        }
+        let Some(own) = &self.stream else { return Ok(()) };
+        let done = own.device.synchronize_stream(own.stream);
+        self.frame.env().release_kept(Some(own.stream.as_raw()));
+        done
     }
 
     fn check_outputs(&self) -> Result<(), KernelError> {
@@ -288,7 +364,7 @@ impl<'a> PreparedCall<'a> {
         for slot in self.outputs.iter_mut().filter(|slot| !slot.data.is_null()) {
             slot.flags |= tenon_abi::slot_flags::PLANNED;
         }
-        &self.frame.call
+        self.frame.call()
     }
 
     /// The slots of the last run's outputs, as readers of them would see them.

@@ -137,6 +137,11 @@ impl<'a> KernelSpec<'a> {
         }
     }
 
+    /// What calls for the node share, for a call record that is made before the kernel.
+    pub fn node_info(&self) -> NodeInfo {
+        self.places().0
+    }
+
     /// What calls for the node share, and where its inputs lie.
     pub(super) fn places(&self) -> (NodeInfo, Vec<Arc<dyn Memory>>) {
         let Signature { inputs, outputs, input_args, output_args } = self.signature;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{Bench, FORMS, attr};
 use std::sync::atomic::Ordering;
-use tenon_framework::{Code, PartialShape, registry::SupportAnswer};
+use tenon_framework::{Code, PartialShape, Shape, registry::SupportAnswer};
 
 fn x() -> Tensor {
     Tensor::from_slice(&[3], &[1.0f32, 2.0, 3.0]).unwrap()
@@ -26,6 +26,28 @@ fn a_prepared_call_runs_again_and_outputs_that_are_held_stay() {
     drop(first);
     drop(call);
     assert_eq!(values(&second), [2.0, 4.0, 6.0]);
+}
+
+#[test]
+fn a_call_is_plain_where_its_output_is_planned_in_the_shape_of_its_input() {
+    let bench = Bench::host();
+    let create = |spec: &KernelSpec<'_>| KernelInstance::create(spec).unwrap();
+    let instance = bench.with_spec("HostTestDouble", "plain", &[], &[], create);
+    let mut call = PreparedCall::new(&instance, &[x()], &bench.env).unwrap();
+    let mut planned = |dims: &[&[i64]]| {
+        let shapes: Vec<Shape> = dims.iter().map(|dims| Shape::new(dims).unwrap()).collect();
+        call.run_planned_as(&shapes)?;
+        let first = values(&call.outputs()[0]);
+        call.repeat(1)?;
+        Ok::<_, KernelError>([first, values(&call.outputs()[0])])
+    };
+    let (doubled, negated) = (vec![2.0, 4.0, 6.0], vec![-1.0, -2.0, -3.0]);
+    assert_eq!(planned(&[&[3]]).unwrap(), [doubled.clone(), doubled.clone()]);
+    // What the kernel allocated in the first run is there in the second.
+    assert_eq!(planned(&[]).unwrap(), [negated.clone(), doubled.clone()]);
+    assert_eq!(planned(&[&[1, 3]]).unwrap(), [negated, doubled]);
+    let error = planned(&[&[3], &[3]]).unwrap_err();
+    assert_eq!(error.message, "output 1 does not exist: the node has 1");
 }
 
 #[test]

@@ -40,7 +40,8 @@ impl Kernel for Const {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let call = c.raw();
         // SAFETY: a kernel of the host's own: the record is one of the host's, and the call runs.
-        let frame = unsafe { CallFrame::from_raw(call.record) };
+        let frame = unsafe { CallFrame::from_raw(call.record) }
+            .ok_or_else(|| KernelError::internal("the call is over"))?;
         let value = match frame.node().outputs.first() {
             Some(spec) if spec.memory.device() != 0 => self.placed(frame)?,
             _ => &self.value,
@@ -65,7 +66,7 @@ impl Const {
             return Ok(value);
         }
         // SAFETY: the device of a running call is open.
-        let device = unsafe { device_of(frame.call.device) }
+        let device = unsafe { device_of(frame.call().device) }
             .ok_or_else(|| KernelError::internal("the call names no device of the host"))?;
         let memory = device.ordinary_memory();
         let copy = copy_tensor(&self.value, None, &memory, Some(&*device as &dyn LocalDevice))?;

@@ -1,6 +1,7 @@
 //! Host memory.
 
 use super::{
+    guarded::{Guard, GuardOptions},
     pool::{Block, FreeLists, block_size},
     stats::{Account, MemoryStats},
 };
@@ -11,7 +12,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use tenon_abi::{HOST_ALIGNMENT, MemoryKind};
-use tenon_framework::{KernelError, tensor::Memory};
+use tenon_framework::{Code, KernelError, tensor::Memory};
 
 /// Blocks of this size or more lie on huge pages where the system has them.
 const HUGE_PAGE: usize = 2 << 20;
@@ -23,19 +24,52 @@ const NAME: &str = "host memory";
 pub struct HostMemory {
     lists: FreeLists,
     account: Account,
+    /// Where blocks come from instead of the system's allocator and the lists.
+    guard: Option<Guard>,
 }
+
+static SHARED: OnceLock<Arc<HostMemory>> = OnceLock::new();
 
 impl HostMemory {
     /// A pool that holds at most `cache` bytes of large blocks for reuse and gives at most `limit` bytes;
     /// 0 is no limit.
     pub fn new(cache: usize, limit: u64) -> HostMemory {
-        HostMemory { lists: FreeLists::new(cache), account: Account::new(limit) }
+        HostMemory::build(cache, limit, None)
+    }
+
+    fn build(cache: usize, limit: u64, guard: Option<Guard>) -> HostMemory {
+        HostMemory { lists: FreeLists::new(cache), account: Account::new(limit), guard }
     }
 
     /// The pool of the process: what kernels' outputs and scratch come from.
     pub fn shared() -> &'static Arc<HostMemory> {
-        static SHARED: OnceLock<Arc<HostMemory>> = OnceLock::new();
         SHARED.get_or_init(|| Arc::new(HostMemory::new(HOST_CACHE_BYTES, 0)))
+    }
+
+    /// Has the pool of the process notice misuse from here on, at the cost of speed: see
+    /// [`guarded`](super::guarded). For processes that examine kernels; there is no way back.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` when the pool is in use already; `UNIMPLEMENTED` where the system has no pages
+    /// to protect.
+    pub fn guard(options: &GuardOptions) -> Result<&'static Guard, KernelError> {
+        if !cfg!(unix) {
+            return Err(KernelError::unimplemented("host memory cannot be guarded on this system"));
+        }
+        let mut fresh = false;
+        let shared = SHARED.get_or_init(|| {
+            fresh = true;
+            Arc::new(HostMemory::build(0, 0, Some(Guard::new(options))))
+        });
+        shared.guard.as_ref().filter(|_| fresh).ok_or_else(|| {
+            let message = "host memory is in use already: guard it before anything is allocated";
+            KernelError::new(Code::FAILED_PRECONDITION, message)
+        })
+    }
+
+    /// The guard of the process's pool, where [`HostMemory::guard`] was called.
+    pub fn guarded() -> Option<&'static Guard> {
+        SHARED.get()?.guard.as_ref()
     }
 
     /// The figures.
@@ -56,6 +90,9 @@ impl HostMemory {
 
     fn block(&self, bytes: usize) -> Option<Block> {
         let size = block_size(bytes);
+        if let Some(guard) = &self.guard {
+            return Some(Block { data: guard.allocate(bytes, HOST_ALIGNMENT)?, size });
+        }
         self.lists.take(size).or_else(|| system_alloc(size)).or_else(|| {
             // What is cached may be what is missing.
             self.trim();
@@ -132,6 +169,9 @@ unsafe impl Memory for HostMemory {
 
     unsafe fn deallocate(&self, data: NonNull<c_void>, bytes: usize) {
         self.account.give(bytes as u64);
+        if let Some(guard) = &self.guard {
+            return guard.deallocate(data);
+        }
         let block = Block { data, size: block_size(bytes) };
         // SAFETY: the caller's promise: the block came from `allocate`.
         self.lists.give(block, |block| unsafe { system_free(block) });
@@ -156,14 +196,17 @@ pub unsafe extern "C" fn allocate_entry(bytes: u64, align: u64) -> *mut c_void {
     if memory.account.take(NAME, bytes as u64).is_err() {
         return std::ptr::null_mut();
     }
-    // SAFETY: the size is not zero.
-    let data = unsafe { alloc(layout) };
+    let data: *mut c_void = match &memory.guard {
+        Some(guard) => guard.allocate(bytes, align).map_or(std::ptr::null_mut(), NonNull::as_ptr),
+        // SAFETY: the size is not zero.
+        None => unsafe { alloc(layout) }.cast(),
+    };
     if data.is_null() {
         memory.account.untake(bytes as u64);
     } else {
         memory.account.taken();
     }
-    data.cast()
+    data
 }
 
 /// `Host::deallocate`: null is allowed.
@@ -179,6 +222,9 @@ pub unsafe extern "C" fn deallocate_entry(data: *mut c_void, bytes: u64, align: 
         return unsafe { memory.deallocate(data, bytes) };
     }
     memory.account.give(bytes as u64);
+    if let Some(guard) = &memory.guard {
+        return guard.deallocate(data);
+    }
     if let Ok(layout) = Layout::from_size_align(bytes.max(1), align) {
         // SAFETY: allocated with the same layout.
         unsafe { dealloc(data.as_ptr().cast(), layout) }
@@ -188,7 +234,7 @@ pub unsafe extern "C" fn deallocate_entry(data: *mut c_void, bytes: u64, align: 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use tenon_framework::{Code, DType, Shape, Tensor};
+    use tenon_framework::{DType, Shape, Tensor};
 
     #[test]
     fn accounts_go_back_to_zero_and_blocks_are_used_again() {

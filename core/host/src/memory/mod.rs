@@ -2,10 +2,12 @@
 //!
 //! Buffers come from a [`Memory`](tenon_framework::tensor::Memory): [`HostMemory`] for the host,
 //! [`DeviceMemory`] for a kind of memory of a device. Both count what is in use, so that an error for want
-//! of memory names the memory, what was asked for, what is in use, and the limit.
+//! of memory names the memory, what was asked for, what is in use, and the limit. A process that examines
+//! kernels has its host memory [`guarded`].
 
 mod copy;
 mod device;
+pub mod guarded;
 mod host;
 mod pool;
 mod stats;

@@ -289,11 +289,6 @@ impl Queue {
         }
     }
 
-    /// Takes a job that waits, for a thread that would otherwise idle.
-    pub fn take_job(&self) -> Option<Job> {
-        self.state.lock().jobs.pop_front()
-    }
-
     /// Does what was taken.
     pub fn run(&self, work: Work) {
         match work {

@@ -9,6 +9,14 @@ use tenon_framework::{KernelError, resource::Resource};
 pub struct ForeignResource {
     name: String,
     value: *mut c_void,
+    kind: ForeignType,
+}
+
+/// A plugin's type: its destructor, and the address that it is known by. Several libraries may use one name,
+/// also two builds of one plugin, whose values are not laid out alike.
+#[derive(Clone, Copy)]
+pub struct ForeignType {
+    address: *const ResourceType,
     destroy: unsafe extern "C" fn(value: *mut c_void),
 }
 
@@ -17,7 +25,7 @@ unsafe impl Send for ForeignResource {}
 // SAFETY: as above.
 unsafe impl Sync for ForeignResource {}
 
-/// Name and destructor of a plugin's type.
+/// Name and identity of a plugin's type.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for a null pointer, a name that is empty or not UTF-8, no destructor.
@@ -26,7 +34,8 @@ unsafe impl Sync for ForeignResource {}
 /// `kind` is null or a filled type that lives as long as its library.
 pub unsafe fn foreign_type<'a>(
     kind: *const ResourceType,
-) -> Result<(&'a str, unsafe extern "C" fn(value: *mut c_void)), KernelError> {
+) -> Result<(&'a str, ForeignType), KernelError> {
+    let address = kind;
     // SAFETY: the caller's promise.
     let kind = unsafe { kind.as_ref() }
         .ok_or_else(|| KernelError::invalid_argument("the type of a resource is null"))?;
@@ -41,25 +50,21 @@ pub unsafe fn foreign_type<'a>(
             "resource type {name}: expected a destructor, found none"
         ))
     })?;
-    Ok((name, destroy))
+    Ok((name, ForeignType { address, destroy }))
 }
 
 impl ForeignResource {
     /// Takes a value over.
     ///
     /// # Safety
-    /// `destroy` takes `value` once, from any thread.
-    pub unsafe fn new(
-        name: &str,
-        destroy: unsafe extern "C" fn(value: *mut c_void),
-        value: *mut c_void,
-    ) -> ForeignResource {
-        ForeignResource { name: name.to_owned(), value, destroy }
+    /// The type's destructor takes `value` once, from any thread.
+    pub unsafe fn new(name: &str, kind: ForeignType, value: *mut c_void) -> ForeignResource {
+        ForeignResource { name: name.to_owned(), value, kind }
     }
 
-    /// The value, as long as the resource lives.
-    pub fn value(&self) -> *mut c_void {
-        self.value
+    /// The value, as long as the resource lives, when it was made with this type.
+    pub fn value(&self, kind: ForeignType) -> Option<*mut c_void> {
+        std::ptr::eq(self.kind.address, kind.address).then_some(self.value)
     }
 }
 
@@ -76,6 +81,6 @@ impl Resource for ForeignResource {
 impl Drop for ForeignResource {
     fn drop(&mut self) {
         // SAFETY: the promise of `new`.
-        unsafe { (self.destroy)(self.value) }
+        unsafe { (self.kind.destroy)(self.value) }
     }
 }

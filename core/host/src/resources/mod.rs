@@ -18,7 +18,7 @@ use tenon_framework::{
     sync::{Condvar, Mutex, rank},
 };
 
-pub use foreign::{ForeignResource, foreign_type};
+pub use foreign::{ForeignResource, ForeignType, foreign_type};
 pub use variable::{LockedVariables, VARIABLE_TYPE, Variable, lock_variables, unlock_variables};
 
 /// The container that an empty name stands for.

@@ -94,6 +94,14 @@ impl Variable {
     /// # Errors
     /// `INVALID_ARGUMENT` for another element type.
     pub fn set(&self, value: Option<Tensor>) -> Result<(), KernelError> {
+        self.replace(value).map(drop)
+    }
+
+    /// As [`Variable::set`]; the value that it had.
+    ///
+    /// # Errors
+    /// As [`Variable::set`].
+    pub fn replace(&self, value: Option<Tensor>) -> Result<Option<Tensor>, KernelError> {
         if let Some(tensor) = value.as_ref().filter(|tensor| tensor.dtype().base() != self.dtype) {
             return Err(KernelError::invalid_argument(format!(
                 "variable '{}' holds {}, assigned {}",
@@ -102,9 +110,7 @@ impl Variable {
                 tensor.dtype()
             )));
         }
-        let before = std::mem::replace(&mut self.core.lock().value, value);
-        drop(before);
-        Ok(())
+        Ok(std::mem::replace(&mut self.core.lock().value, value))
     }
 
     /// The slot that shows the value: valid while the lock is held and nobody assigns.

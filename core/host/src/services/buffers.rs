@@ -10,7 +10,7 @@ use tenon_framework::Tensor;
 /// `Host::keep`: null for a slot that shows nothing or owns no buffer.
 ///
 /// # Safety
-/// `slot` is null or a filled slot of a running call, or of a kept tensor.
+/// `slot` is null or a filled slot of a running call, of a kept tensor, or of a locked variable.
 pub unsafe extern "C" fn keep_entry(slot: *const Slot) -> *mut KeptTensor {
     // SAFETY: the caller's promise.
     let tensor = unsafe { slot.as_ref() }.and_then(Value::tensor);

@@ -7,7 +7,7 @@
 //! [`ResourceManager::pin`]: crate::resources::ResourceManager
 
 use crate::{
-    call::{CallFrame, Value},
+    call::{CallFrame, OVER, Value, input, output},
     devices::{copy_tensor, device_of},
     memory::{HostMemory, copy_on_host},
     resources::{
@@ -97,6 +97,23 @@ unsafe fn with_variable<T>(
     }
 }
 
+/// A service for one variable of a call: `body` gets the call, the variable and its resource.
+///
+/// # Safety
+/// As [`with_variable`].
+unsafe fn serve(
+    record: *mut CallRecord,
+    raw: *const RawVariable,
+    body: impl FnOnce(&CallFrame, &Variable, &ResourceRef) -> Result<(), KernelError>,
+) -> Code {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
+        let result = with_variable(raw, |variable, resource| body(frame, variable, resource));
+        conclude(frame, result, |()| ())
+    }
+}
+
 unsafe extern "C" fn resource(
     record: *mut CallRecord,
     container: Str,
@@ -108,7 +125,7 @@ unsafe extern "C" fn resource(
 ) -> Code {
     // SAFETY: the kernel gives its call's record, readable names, its own type and factory, and a place.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let found = find_or_make(frame, container, name, kind, factory, data);
         conclude(frame, found, |resource| *result = resource.into_raw())
     }
@@ -125,22 +142,32 @@ unsafe fn find_or_make(
     data: *mut c_void,
 ) -> Result<ResourceRef, KernelError> {
     // SAFETY: the caller's promise.
-    let (container, name, (type_name, destroy)) =
+    let (container, name, (type_name, kind)) =
         unsafe { (text("a container", container)?, text("a name", name)?, foreign_type(kind)?) };
     let manager = &frame.env().resources;
-    let Some(run) = factory.run else {
-        return manager.find(container, name, type_name).ok_or_else(|| {
+    let found = match factory.run {
+        None => manager.find(container, name, type_name).ok_or_else(|| {
             KernelError::new(Code::NOT_FOUND, format!("there is no {type_name} named '{name}'"))
-        });
+        })?,
+        Some(run) => manager.find_or_make(container, name, type_name, || {
+            let sink = MessageSink::new();
+            let mut value = std::ptr::null_mut();
+            // SAFETY: the kernel's own factory and data, a place and a sink.
+            sink.check(unsafe { run(data, &mut value, sink.as_sink()) })?;
+            // SAFETY: the factory gave the value away, and the type's destructor takes it.
+            Ok(ResourceRef::new(unsafe { ForeignResource::new(type_name, kind, value) }))
+        })?,
     };
-    manager.find_or_make(container, name, type_name, || {
-        let sink = MessageSink::new();
-        let mut value = std::ptr::null_mut();
-        // SAFETY: the kernel's own factory and data, a place and a sink.
-        sink.check(unsafe { run(data, &mut value, sink.as_sink()) })?;
-        // SAFETY: the factory gave the value away, and the type's destructor takes it.
-        Ok(ResourceRef::new(unsafe { ForeignResource::new(type_name, destroy, value) }))
-    })
+    match resources::downcast::<ForeignResource>(&found).and_then(|found| found.value(kind)) {
+        Some(_) => Ok(found),
+        None => Err(KernelError::new(
+            Code::FAILED_PRECONDITION,
+            format!(
+                "resource '{name}' was made with another type of the name {type_name}, by another \
+                 library or an earlier build of the plugin: remove it, or use a new session"
+            ),
+        )),
+    }
 }
 
 unsafe extern "C" fn resource_value(
@@ -148,12 +175,12 @@ unsafe extern "C" fn resource_value(
     kind: *const ResourceType,
 ) -> *mut c_void {
     // SAFETY: the kernel gives a live resource, or null, and its own type.
-    let found = unsafe {
-        let Ok((name, _)) = foreign_type(kind) else { return std::ptr::null_mut() };
-        ResourceRef::clone_raw(resource).filter(|resource| resource.get().type_name() == name)
+    let (found, kind) = unsafe {
+        let Ok((_, kind)) = foreign_type(kind) else { return std::ptr::null_mut() };
+        (ResourceRef::clone_raw(resource), kind)
     };
     let foreign = found.as_ref().and_then(resources::downcast::<ForeignResource>);
-    foreign.map_or(std::ptr::null_mut(), ForeignResource::value)
+    foreign.and_then(|foreign| foreign.value(kind)).unwrap_or(std::ptr::null_mut())
 }
 
 unsafe extern "C" fn retain_resource(resource: *mut Resource) {
@@ -177,7 +204,7 @@ unsafe extern "C" fn remove_resource(
 ) -> Code {
     // SAFETY: the kernel gives its call's record and readable names.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let names =
             || Ok((text("a container", container)?, text("a name", name)?, text("a type", kind)?));
         let removed = names().and_then(|(container, name, kind)| {
@@ -200,7 +227,7 @@ unsafe extern "C" fn variable(
 ) -> Code {
     // SAFETY: the kernel gives its call's record, readable names and a place.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let names = || Ok((text("a container", container)?, text("a name", name)?));
         let found = names()
             .and_then(|(container, name)| frame.env().resources.variable(container, name, dtype));
@@ -242,7 +269,7 @@ unsafe extern "C" fn lock_variables(
 ) -> Code {
     // SAFETY: the kernel gives its call's record and `count` live variables.
     unsafe {
-        let frame = CallFrame::from_raw(record);
+        let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let locked = list(variables, count).and_then(|resources| {
             let variables: Vec<&Variable> = resources.iter().filter_map(Variable::of).collect();
             lock(&variables, &frame.env().cancellation)
@@ -270,27 +297,10 @@ unsafe extern "C" fn read_variable(
 ) -> Code {
     // SAFETY: the kernel gives its call's record, a variable that it has locked, and a place.
     unsafe {
-        let frame = CallFrame::from_raw(record);
-        let slot = with_variable(variable, |variable, _| variable.slot());
-        conclude(frame, slot, |slot| *value = slot)
-    }
-}
-
-/// Slot and value of an output.
-///
-/// # Safety
-/// The call runs, and its outputs belong to the caller.
-#[allow(clippy::mut_from_ref, reason = "during a call its outputs belong to the caller")]
-unsafe fn output(frame: &CallFrame, index: u32) -> Result<(&mut Slot, &mut Value), KernelError> {
-    if index >= frame.call.output_count {
-        return Err(KernelError::internal(format!(
-            "output {index} does not exist: the node has {}",
-            frame.call.output_count
-        )));
-    }
-    // SAFETY: `output_count` slots and values, which belong to this call.
-    unsafe {
-        Ok((&mut *frame.call.outputs.add(index as usize), &mut *frame.outputs.add(index as usize)))
+        serve(record, variable, |_, variable, _| {
+            *value = variable.slot()?;
+            Ok(())
+        })
     }
 }
 
@@ -301,8 +311,7 @@ unsafe extern "C" fn output_variable(
 ) -> Code {
     // SAFETY: the kernel gives its call's record and a variable that it has locked.
     unsafe {
-        let frame = CallFrame::from_raw(record);
-        let result = with_variable(variable, |variable, _| {
+        serve(record, variable, |frame, variable, _| {
             let (slot, value) = output(frame, index)?;
             let expected = frame.node().outputs[index as usize].dtype.base();
             if expected != variable.dtype() {
@@ -312,15 +321,19 @@ unsafe extern "C" fn output_variable(
                     variable.dtype()
                 )));
             }
-            // The slot says why there is no value, where there is none.
-            variable.slot()?;
-            if let Some(tensor) = variable.value() {
-                value.hold(slot, &tensor);
-            }
-            Ok(())
-        });
-        conclude(frame, result, |()| ())
+            show(variable, slot, value)
+        })
     }
+}
+
+/// Shows a variable's present value in a slot, without a copy.
+fn show(variable: &Variable, slot: &mut Slot, value: &mut Value) -> Result<(), KernelError> {
+    // The slot says why there is no value, where there is none.
+    variable.slot()?;
+    if let Some(tensor) = variable.value() {
+        value.hold(slot, &tensor);
+    }
+    Ok(())
 }
 
 /// The tensor that an input shows: a further reference to its buffer, or a copy where it has none.
@@ -345,22 +358,15 @@ unsafe fn input_tensor(slot: &Slot) -> Result<Tensor, KernelError> {
 unsafe extern "C" fn assign_variable(
     record: *mut CallRecord,
     variable: *mut RawVariable,
-    input: u32,
+    index: u32,
 ) -> Code {
     // SAFETY: the kernel gives its call's record and a variable that it has locked.
     unsafe {
-        let frame = CallFrame::from_raw(record);
-        let result = with_variable(variable, |variable, _| {
-            if input >= frame.call.input_count {
-                return Err(KernelError::internal(format!(
-                    "input {input} does not exist: the node has {}",
-                    frame.call.input_count
-                )));
-            }
-            let slot = &**frame.call.inputs.add(input as usize);
-            variable.set(Some(input_tensor(slot)?))
-        });
-        conclude(frame, result, |()| ())
+        serve(record, variable, |frame, variable, _| {
+            let before = variable.replace(Some(input_tensor(input(frame, index)?)?))?;
+            frame.env().keep_for(frame.call().stream, before);
+            Ok(())
+        })
     }
 }
 
@@ -372,7 +378,7 @@ fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError>
         return copy_on_host(tensor, &pooled);
     }
     // SAFETY: the device of a running call is open.
-    let device = unsafe { device_of(frame.call.device) }
+    let device = unsafe { device_of(frame.call().device) }
         .filter(|device| device.number() == memory.device())
         .ok_or_else(|| {
             KernelError::internal(
@@ -380,7 +386,7 @@ fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError>
             )
         })?;
     let device: &dyn LocalDevice = &*device;
-    let Some(stream) = std::ptr::NonNull::new(frame.call.stream) else {
+    let Some(stream) = std::ptr::NonNull::new(frame.call().stream) else {
         return copy_tensor(tensor, Some(device), memory, Some(device));
     };
     let copy = Tensor::allocate(memory, tensor.dtype(), *tensor.shape())?;
@@ -388,12 +394,13 @@ fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError>
         crate::devices::location(tensor.buffer(), Some(device)),
         crate::devices::location(copy.buffer(), Some(device)),
     );
-    // SAFETY: the call's own stream; two buffers of the device that live at least until what is enqueued
-    // on the stream of a running call is done: the variable holds one, its readers the other.
+    // SAFETY: the call's own stream; two buffers of the device that live until what is enqueued is done: the
+    // variable holds one, or the step once it is replaced, and the step holds the other.
     unsafe {
         let stream = StreamId::new(device.number(), stream);
         device.copy(from, to, tensor.byte_len() as u64, Some(stream))?;
     }
+    frame.env().keep_for(frame.call().stream, Some(tensor.clone()));
     Ok(copy)
 }
 
@@ -404,11 +411,10 @@ unsafe extern "C" fn update_variable(
 ) -> Code {
     // SAFETY: the kernel gives its call's record, a variable that it has locked, and a place.
     unsafe {
-        let frame = CallFrame::from_raw(record);
-        let slot = with_variable(variable, |variable, _| {
-            variable.slot_for_update(|tensor| copy_value(frame, tensor))
-        });
-        conclude(frame, slot, |slot| *value = slot)
+        serve(record, variable, |frame, variable, _| {
+            *value = variable.slot_for_update(|tensor| copy_value(frame, tensor))?;
+            Ok(())
+        })
     }
 }
 
@@ -419,8 +425,7 @@ unsafe extern "C" fn output_ref(
 ) -> Code {
     // SAFETY: the kernel gives its call's record and a live variable.
     unsafe {
-        let frame = CallFrame::from_raw(record);
-        let result = with_variable(raw, |variable, resource| {
+        serve(record, raw, |frame, variable, resource| {
             let (slot, value) = output(frame, index)?;
             let expected = frame.node().outputs[index as usize].dtype;
             if !expected.is_ref() || expected.base() != variable.dtype() {
@@ -438,8 +443,7 @@ unsafe extern "C" fn output_ref(
                 ..Slot::EMPTY
             };
             Ok(())
-        });
-        conclude(frame, result, |()| ())
+        })
     }
 }
 
@@ -464,15 +468,7 @@ pub unsafe fn dereference(
     value: &mut Value,
 ) -> Result<(), KernelError> {
     // SAFETY: the caller's promise: a reference's variable is pinned by its session.
-    unsafe {
-        with_variable(ref_variable(reference), |variable, _| {
-            variable.slot()?;
-            if let Some(tensor) = variable.value() {
-                value.hold(slot, &tensor);
-            }
-            Ok(())
-        })
-    }
+    unsafe { with_variable(ref_variable(reference), |variable, _| show(variable, slot, value)) }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -4,8 +4,9 @@ use super::*;
 use crate::{
     instance::PreparedCall,
     resources::VARIABLE_TYPE,
-    testing::{Bench, attr},
+    testing::{Bench, FAKE, attr},
 };
+use tenon_framework::device::DeviceName;
 
 fn floats(values: &[f32]) -> Tensor {
     Tensor::from_slice(&[values.len() as i64], values).unwrap()
@@ -82,4 +83,32 @@ fn a_reference_shows_the_variable_also_when_its_container_is_cleared() {
     // SAFETY: a filled slot that is no reference.
     let error = unsafe { dereference(&plain, &mut shown, &mut value) }.unwrap_err();
     assert_eq!(error.message, "expected a variable, found none");
+}
+
+/// What was enqueued before a variable was assigned may still use the value that it had.
+#[test]
+fn a_value_that_is_replaced_on_a_stream_stays_until_the_stream_is_done() {
+    let bench = Bench::host();
+    let device = bench.devices.find(&DeviceName::local(FAKE, 0)).unwrap();
+    let memory = device.ordinary_memory();
+    let first = copy_tensor(&floats(&[1.0]), None, &memory, Some(&*device)).unwrap();
+    let on_device = Bench { device: Some(device), ..bench };
+    let instance = on_device.instance("HostTestDouble", &[]).unwrap();
+    let env = &on_device.env;
+    let variable = env.resources.variable("", "v", DType::FLOAT).unwrap();
+    Variable::of(&variable).unwrap().set(Some(first.clone())).unwrap();
+    let inputs = [floats(&[2.0])];
+    let mut call = PreparedCall::new(&instance, &inputs, env).unwrap();
+    call.run().unwrap();
+    let (record, stream) = (call.planned().record, call.planned().stream);
+    let raw = variable.clone().into_raw();
+    // SAFETY: the record of a call that has not ended, and a live variable that nobody else uses.
+    let code = unsafe { assign_variable(record, raw.cast(), 0) };
+    assert!(code.is_ok() && !first.buffer().is_unique(), "the step has it");
+    env.release_kept(Some(std::ptr::null_mut()));
+    assert!(!first.buffer().is_unique(), "that was another stream");
+    env.release_kept(Some(stream));
+    assert!(first.buffer().is_unique());
+    // SAFETY: the reference that was given away above.
+    unsafe { release_raw(raw) };
 }

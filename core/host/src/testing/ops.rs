@@ -2,12 +2,12 @@
 
 use super::fake::Fake;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use tenon_abi::{ResourceType, Slot};
+use tenon_abi::Slot;
 use tenon_framework::{
     DType, KernelError, PartialShape,
     author::{
-        AsyncCall, ComputeContext, CreateContext, InOut, Kernel, Mode, Packed, Supported,
-        resource_type,
+        AsyncCall, ComputeContext, CreateContext, InOut, Kernel, Mode, Packed, ResourceValue,
+        Supported,
     },
     device::author::{device_of, stream_of},
     register_kernel, register_op,
@@ -38,6 +38,25 @@ fn double(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
+/// Doubles where the call is a plain one; negates in every other call.
+fn double_if_plain(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    if c.elementwise::<f64, 1>().is_some() || c.elementwise::<f32, 2>().is_some() {
+        return Err(KernelError::internal("a call is plain for its own types and inputs only"));
+    }
+    if let Some(([x], y)) = c.elementwise::<f32, 1>() {
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = x * 2.0);
+        let again = c.elementwise::<f32, 1>().is_some() || c.output::<f32>(0, c.dims(0)).is_ok();
+        return match again {
+            true => Err(KernelError::internal("the output is handed out twice")),
+            false => Ok(()),
+        };
+    }
+    let x = c.input::<f32>(0)?;
+    let y = c.output::<f32>(0, x.dims)?;
+    y.data.iter_mut().zip(x.data).for_each(|(y, x)| *y = -x);
+    Ok(())
+}
+
 /// On the fake device: enqueued, so that the result is there when the stream has run.
 fn double_on_device(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let input = *c.slot(0)?;
@@ -53,6 +72,7 @@ fn double_on_device(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 }
 
 register_kernel!("HostTestDouble" on "CPU": fn double, in_place = &[(0, 0)]);
+register_kernel!("HostTestDouble" on "CPU": fn double_if_plain, label = "plain", on_request = true);
 register_kernel!("HostTestDouble" on "LOOSE": fn double, in_place = &[(0, 0)]);
 register_kernel!("HostTestDouble" on "FAKE": fn double_on_device);
 
@@ -195,8 +215,7 @@ fn variable(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let state = c.state();
     let v = state.variable("", "v", DType::FLOAT)?;
     state.lock(&[&v])?.assign(0, 0)?;
-    let output = *c.prepare(0, &[])?;
-    state.output_handle(&v, &output)
+    c.output_handle(0, &v)
 }
 
 /// Adds the input to the variable in place, and returns the value that it had before.
@@ -207,12 +226,7 @@ fn add(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let variables = [&v];
     let mut locked = state.lock(&variables)?;
     locked.output(0, 0)?;
-    let value = locked.update(0)?;
-    // SAFETY: the variable's value for writing: host memory of `elements` floats, under the lock.
-    let values = unsafe {
-        std::slice::from_raw_parts_mut(value.data.cast::<f32>(), value.elements as usize)
-    };
-    values.iter_mut().for_each(|value| *value += x.data[0]);
+    locked.view_mut::<f32>(0)?.data.iter_mut().for_each(|value| *value += x.data[0]);
     Ok(())
 }
 
@@ -222,7 +236,11 @@ fn reference(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     state.output_ref(&v, 0)
 }
 
-static COUNTER: ResourceType = resource_type::<AtomicI64>("host-test.Counter");
+struct Calls(AtomicI64);
+
+impl ResourceValue for Calls {
+    const NAME: &'static str = "host-test.Counter";
+}
 
 /// Counts its calls in a resource of its own.
 struct Counter {
@@ -235,14 +253,11 @@ impl Kernel for Counter {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        // SAFETY: the type's values are boxed `AtomicI64`s.
-        let counter = unsafe {
-            c.state().find_or_make::<AtomicI64, _>("", "counter", &COUNTER, || match self.fail {
-                true => Err(KernelError::invalid_argument("no counter today")),
-                false => Ok(AtomicI64::new(0)),
-            })
-        }?;
-        c.output::<i64>(0, &[])?.data[0] = counter.fetch_add(1, Ordering::SeqCst) + 1;
+        let calls = c.state().find_or_create("", "counter", || match self.fail {
+            true => Err(KernelError::invalid_argument("no counter today")),
+            false => Ok(Calls(AtomicI64::new(0))),
+        })?;
+        c.output::<i64>(0, &[])?.data[0] = calls.0.fetch_add(1, Ordering::SeqCst) + 1;
         Ok(())
     }
 }

@@ -26,6 +26,26 @@ register_op!(
     ],
     shape = strided_slice,
     summary = "Every stride-th element of ranges of the dimensions, as Python slices.",
+    cases = &[
+        "vector; input: [n]; begin: [1] values(1); end: [1] values(n); strides: [1] values(k); k in 1..7",
+        "inside; n in 4..40; input: [n, m]; begin: [2] values(1, -3); end: [2] values(n-1, m); \
+         strides: [2] values(1, 2)",
+        "backwards; begin_mask in {0, 1, 2}; end_mask in {0, 1, 3}; input: [n, m]; \
+         begin: [2] values(-2, 2); end: [2] values(0, -100); strides: [2] values(-1, -2)",
+        "head; end_mask in {0, 2}; input: [a, b, c]; begin: [2] values(0, 1); end: [2] values(2, 3); \
+         strides: [2] values(1, 1)",
+        "shrunk; shrink_axis_mask in {1, 2, 3}; input: [a, 4, b]; begin: [2] values(0, -2); \
+         end: [2] values(1, 3); strides: [2] values(1, 1)",
+        "grown; new_axis_mask in {1, 2, 4, 5}; input: [a, b, 2]; begin: [3] values(0, 0, 0); \
+         end: [3] values(2, 3, 1); strides: [3] values(1, 1, 1)",
+        "ellipsis; ellipsis_mask = 2; new_axis_mask in {0, 1}; shrink_axis_mask in {0, 4}; \
+         input: [a, b, c, 4]; begin: [3] values(0, 0, 1); end: [3] values(2, 0, 2); \
+         strides: [3] values(1, 1, 1)",
+        "ellipsis_first; ellipsis_mask = 1; input: [a, b, c]; begin: [2] values(0, 0); \
+         end: [2] values(0, 2); strides: [2] values(1, 3)",
+        "whole; input: [a, b]; begin: [0]; end: [0]; strides: [0]",
+        "nothing; input: [n, 3]; begin: [2] values(2, 0); end: [2] values(2, 3); strides: [2] values(1, 1)",
+    ],
 );
 
 register_op!(

@@ -66,7 +66,10 @@ impl<P: Propagate> PartitionState<P> {
             KernelError::new(Code::UNAVAILABLE, format!("{device} is lost: {reason}"))
         });
         let error = lost.as_ref().unwrap_or(error);
-        let error = StepError::node(&node.info.name, &node.info.op, &device, &node.plugin, error);
+        // SAFETY: whoever fails a node owns it.
+        let chosen = unsafe { self.chosen(index) };
+        let plugin = chosen.map_or(&*node.plugin, |kernel| &*kernel.def().plugin_name);
+        let error = StepError::node(&node.info.name, &node.info.op, &device, plugin, error);
         self.shared.fail(error);
     }
 }

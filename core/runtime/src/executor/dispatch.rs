@@ -1,10 +1,17 @@
 //! Nodes that leave the thread: asynchronous and blocking kernels, jobs for the pool, transfers.
 
-use super::{partition::PartitionState, propagate::Propagate};
-use crate::plan::{Action, node_flags};
-use tenon_abi::Code;
+use super::{partition::PartitionState, propagate::Propagate, shared::StepShared};
+use crate::{
+    error::StepError,
+    plan::{Action, Compute, Plan, node_flags},
+};
+use std::sync::{Arc, atomic::Ordering};
+use tenon_abi::{Code, KernelState};
 use tenon_framework::KernelError;
-use tenon_host::call::CallFrame;
+use tenon_host::call::{CallFrame, Watch, monotonic_ns};
+
+/// A call that costs more is worth handing to another thread.
+const HANDOFF_NS: u32 = 50_000;
 
 /// Completion of an asynchronous call: puts its node into the step's inbox, or stops the step.
 ///
@@ -26,8 +33,29 @@ pub(super) unsafe fn completed<P: Propagate>(frame: *mut CallFrame, code: Code) 
     P::lower(state, ready);
 }
 
-/// A partition's state on another thread; the step waits for what was raised before.
-struct Job<P: Propagate>(*const PartitionState<P>, u32);
+/// Whom the calls of a partition's state belong to, for those that are completed twice.
+pub(super) struct Calls {
+    pub plan: Arc<Plan>,
+    pub shared: Arc<StepShared>,
+}
+
+impl Watch for Calls {
+    fn completed_again(&self, index: u32, step: u64) -> bool {
+        let node = &self.plan.nodes[index as usize];
+        let kernel = node.instance.as_ref().map(|instance| instance.def().to_string());
+        let error = KernelError::internal(format!(
+            "{} completed its call twice: completion is called exactly once",
+            kernel.as_deref().unwrap_or("the kernel")
+        ));
+        let device = self.plan.device.name().to_string();
+        let error = StepError::node(&node.info.name, &node.info.op, &device, &node.plugin, &error);
+        self.shared.fail_step(step, error)
+    }
+}
+
+/// A partition's state on another thread; the step waits for what was raised before. The kernel may have been
+/// chosen by shapes already.
+struct Job<P: Propagate>(*const PartitionState<P>, u32, bool);
 
 // SAFETY: the state may be shared between threads, and lives until the job has lowered what it raised.
 unsafe impl<P: Propagate> Send for Job<P> {}
@@ -38,7 +66,13 @@ impl<P: Propagate> Job<P> {
         let state = unsafe { &*self.0 };
         let mut ready = Vec::new();
         if !state.shared.is_stopped() {
-            state.run_inline(self.1, &mut ready);
+            if self.2 {
+                state.run_chosen(self.1, &mut ready);
+            } else if state.hot(self.1).flags & node_flags::ACTION != 0 {
+                state.dispatch(self.1, &mut ready);
+            } else {
+                state.run_inline(self.1, &mut ready);
+            }
             state.drain(&mut ready);
         }
         P::lower(state, ready);
@@ -46,53 +80,109 @@ impl<P: Propagate> Job<P> {
 }
 
 impl<P: Propagate> PartitionState<P> {
+    /// An asynchronous call begins.
+    fn trace_begin(&self, index: u32) {
+        if self.frame(index).env().trace.is_some() {
+            self.began[index as usize].store(monotonic_ns(), Ordering::Relaxed);
+            self.stream_begins(index);
+        }
+    }
+
+    /// An asynchronous call has ended.
+    fn trace_end(&self, index: u32) {
+        let frame = self.frame(index);
+        if let Some(trace) = &frame.env().trace {
+            let began = self.began[index as usize].load(Ordering::Relaxed);
+            trace.span(&frame.node().name, "", began, monotonic_ns());
+            self.stream_ends(index);
+        }
+    }
+
     /// A node whose flags say that it does not just run here.
     pub(super) fn dispatch(&self, index: u32, ready: &mut Vec<u32>) {
         let flags = self.hot(index).flags;
+        if flags & node_flags::EVENTS != 0 && !self.wait_for_streams(index) {
+            return;
+        }
         if flags & node_flags::ACTION != 0 {
             match &self.node(index).action {
                 Action::Send(transfer) => self.send(index, transfer, ready),
                 Action::Recv(transfer) => self.recv(index, transfer),
+                Action::PerShape { table, at } => self.run_per_shape(index, table, *at, ready),
                 Action::Kernel | Action::Nothing => self.propagate(index, ready),
             }
         } else if flags & node_flags::ASYNC != 0 {
             self.run_async(index, ready);
+        } else if flags & node_flags::BLOCKING == 0 {
+            self.run_inline(index, ready);
         } else {
-            P::raise(self);
-            let job = Job(self, index);
-            if let Err(error) = self.frame(index).env().pool.spawn_blocking(move || job.run()) {
-                self.fail_node(index, &error);
-                P::lower(self, Vec::new());
-            }
+            self.spawn_blocking(index, false);
         }
     }
 
-    /// Runs a costly node on the pool.
-    pub(super) fn spawn(&self, index: u32) {
+    /// Runs a kernel that may block on a thread that may.
+    pub(super) fn spawn_blocking(&self, index: u32, chosen: bool) {
         P::raise(self);
-        let job = Job(self, index);
+        let job = Job(self, index, chosen);
+        if let Err(error) = self.frame(index).env().pool.spawn_blocking(move || job.run()) {
+            self.fail_node(index, &error);
+            P::lower(self, Vec::new());
+        }
+    }
+
+    /// Hands another costly ready node to the pool, when this one is costly too.
+    pub(super) fn hand_over_beside(&self, index: u32, ready: &mut Vec<u32>) {
+        // A node with events waits for them where it is dispatched.
+        let costs = |node: u32| {
+            self.hot(node).flags & node_flags::EVENTS == 0
+                && self.node(node).cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS
+        };
+        if ready.is_empty() || self.frame(index).env().pool.threads() < 2 || !costs(index) {
+            return;
+        }
+        let Some(at) = ready.iter().position(|&node| costs(node)) else { return };
+        let node = ready.swap_remove(at);
+        self.spawn(node);
+    }
+
+    /// Runs a costly node on the pool.
+    fn spawn(&self, index: u32) {
+        P::raise(self);
+        let job = Job(self, index, false);
         self.frame(index).env().pool.spawn(move || job.run());
     }
 
     fn run_async(&self, index: u32, ready: &mut Vec<u32>) {
-        let (node, frame) = (self.hot(index), self.frame(index));
         // SAFETY: this thread owns the node, whose predecessors are done.
         if let Err(error) = unsafe { self.show_references(index) } {
             return self.fail_node(index, &error);
         }
+        let node = self.hot(index);
+        self.call_async(index, node.compute, node.state, ready);
+    }
+
+    /// Calls the asynchronous kernel of a node whose references are shown.
+    pub(super) fn call_async(
+        &self,
+        index: u32,
+        compute: Compute,
+        state: *mut KernelState,
+        ready: &mut Vec<u32>,
+    ) {
+        let (node, frame) = (self.hot(index), self.frame(index));
         if !frame.begin_async() {
             let error = KernelError::internal("an earlier call of this node is still running");
             return self.fail_node(index, &error);
         }
         P::raise(self);
         self.trace_begin(index);
-        // SAFETY: this thread owns the node, whose predecessors are done. Once the call is pending, it
-        // belongs to whoever completes it.
+        // SAFETY: this thread owns the node, whose predecessors are done; a kernel's entry with its own state.
+        // Once the call is pending, it belongs to whoever completes it.
         let code = unsafe {
             self.clear_outputs(index);
             self.plan_outputs(node);
             self.count(index);
-            (node.compute)(node.state, &frame.call)
+            compute(state, frame.call())
         };
         if code == Code::PENDING {
             return;

@@ -17,8 +17,10 @@ mod frames;
 mod part;
 mod partition;
 mod propagate;
+mod select;
 mod shared;
 mod step;
+mod streams;
 mod transfer;
 
 pub(crate) use shared::StepShared;

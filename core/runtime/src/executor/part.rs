@@ -1,9 +1,11 @@
 //! The part of a step's state that is on one device: with or without control flow, as its plan says.
 
-use super::{partition::PartitionState, propagate::Acyclic, shared::StepShared};
+use super::{
+    partition::PartitionState, propagate::Acyclic, shared::StepShared, streams::StepStreams,
+};
 use crate::{error::StepError, plan::Plan, rendezvous::LocalRendezvous};
 use std::sync::Arc;
-use tenon_framework::{Tensor, device::base::StreamId};
+use tenon_framework::Tensor;
 use tenon_host::call::StepEnv;
 
 #[cfg(feature = "control-flow")]
@@ -26,14 +28,14 @@ impl Part {
         env: *const StepEnv,
         shared: Arc<StepShared>,
         rendezvous: Arc<LocalRendezvous>,
-        stream: Option<StreamId>,
+        streams: Option<Arc<StepStreams>>,
     ) -> Part {
         #[cfg(feature = "control-flow")]
         if plan.frame.is_some() {
-            return Part::Framed(FrameState::new(plan, index, env, shared, rendezvous, stream));
+            return Part::Framed(FrameState::new(plan, index, env, shared, rendezvous, streams));
         }
         let form = Acyclic::new(&plan);
-        Part::Acyclic(PartitionState::new(plan, index, env, shared, rendezvous, stream, form))
+        Part::Acyclic(PartitionState::new(plan, index, env, shared, rendezvous, streams, form))
     }
 
     /// Points its parts at each other; it does not move any more.

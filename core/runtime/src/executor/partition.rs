@@ -5,11 +5,14 @@
 //! last reader is done. Counters are atomic; everything else is handed over by them.
 
 use super::{
+    dispatch::Calls,
     propagate::{Acyclic, Propagate},
+    select::LastUsed,
     shared::StepShared,
+    streams::StepStreams,
 };
 use crate::{
-    plan::{HotNode, Plan, PlanNode, node_flags},
+    plan::{Compute, HotNode, Plan, PlanNode, node_flags},
     rendezvous::LocalRendezvous,
 };
 use std::{
@@ -18,23 +21,18 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
 };
-use tenon_abi::{Code, Slot, slot_flags};
+use tenon_abi::{Code, KernelState, Slot, slot_flags};
 use tenon_framework::{
     KernelError, Tensor,
-    device::base::StreamId,
     sync::{Mutex, rank},
     tensor::Buffer,
 };
-use tenon_host::call::{CallFrame, StepEnv, Value, fill_slot, monotonic_ns};
+use tenon_host::call::{CallFrame, StepEnv, Value, Watch, fill_slot, monotonic_ns};
 use tenon_host::services::state::dereference;
 
 /// One execution in so many is measured.
 const SAMPLE_EVERY: u32 = 64;
-
-/// A call that costs more is worth handing to another thread.
-const HANDOFF_NS: u32 = 50_000;
 
 /// The state of one partition in one step; with control flow, of one iteration of a frame.
 pub(crate) struct PartitionState<P: Propagate = Acyclic> {
@@ -43,8 +41,8 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     pub(super) frames: Box<[CallFrame]>,
     pub(super) shared: Arc<StepShared>,
     pub(super) rendezvous: Arc<LocalRendezvous>,
-    /// The stream of a device that has streams.
-    pub(super) stream: Option<StreamId>,
+    /// On a device that has streams.
+    pub(super) streams: Option<Arc<StepStreams>>,
     /// What has to live until the streams are done: sources of copies to the device.
     pub(super) keep_alive: Mutex<Vec<Tensor>>,
     /// Whether the device computes in host memory: then nothing is copied, and nothing kept alive.
@@ -52,7 +50,9 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     slots: Box<[UnsafeCell<Slot>]>,
     values: Box<[UnsafeCell<Value>]>,
     /// When an asynchronous call of each node began, for the trace.
-    began: Box<[AtomicU64]>,
+    pub(super) began: Box<[AtomicU64]>,
+    /// Kernels that were chosen by shapes.
+    pub(super) last_used: LastUsed,
     /// How nodes tell each other that they are done.
     pub(super) form: P,
 }
@@ -70,7 +70,7 @@ impl<P: Propagate> PartitionState<P> {
         env: *const StepEnv,
         shared: Arc<StepShared>,
         rendezvous: Arc<LocalRendezvous>,
-        stream: Option<StreamId>,
+        streams: Option<Arc<StepStreams>>,
         form: P,
     ) -> PartitionState<P> {
         let slots: Box<[UnsafeCell<Slot>]> =
@@ -80,18 +80,20 @@ impl<P: Propagate> PartitionState<P> {
         let began = plan.nodes.iter().map(|_| AtomicU64::new(0)).collect();
         let frames = plan.nodes.iter().map(|node| call_frame(node, env, &slots, &values)).collect();
         let host_only = plan.device.info().host_memory;
+        let last_used = LastUsed::new(plan.open);
         let state = PartitionState {
             plan,
             index,
             frames,
             shared,
             rendezvous,
-            stream,
+            streams,
             keep_alive: Mutex::ranked(rank::STEP, Vec::new()),
             host_only,
             slots,
             values,
             began,
+            last_used,
             form,
         };
         state.prefill();
@@ -101,11 +103,18 @@ impl<P: Propagate> PartitionState<P> {
     /// Points the frames at themselves and at this state, which does not move any more.
     pub fn settle(&mut self) {
         let owner = (&raw mut *self).cast();
-        for (index, frame) in self.frames.iter_mut().enumerate() {
+        let watch: Arc<dyn Watch> =
+            Arc::new(Calls { plan: Arc::clone(&self.plan), shared: Arc::clone(&self.shared) });
+        for index in 0..self.frames.len() {
+            let stream = self.stream_of(index as u32);
+            let frame = &mut self.frames[index];
             frame.owner = owner;
             frame.index = index as u32;
             frame.set_completion(super::dispatch::completed::<P>);
-            frame.set_stream(self.stream.map_or(std::ptr::null_mut(), StreamId::as_raw));
+            if self.plan.hot[index].flags & node_flags::ASYNC != 0 {
+                frame.set_watch(Arc::clone(&watch));
+            }
+            frame.set_stream(stream.map_or(std::ptr::null_mut(), |stream| stream.as_raw()));
             frame.settle();
         }
     }
@@ -113,7 +122,7 @@ impl<P: Propagate> PartitionState<P> {
     /// Asks the kernels for a trace, or not.
     pub fn set_tracing(&mut self, tracing: u32) {
         for frame in &mut self.frames {
-            frame.call.tracing = tracing;
+            frame.set_tracing(tracing);
         }
     }
 
@@ -254,7 +263,7 @@ impl<P: Propagate> PartitionState<P> {
             // SAFETY: this thread owns the node, whose predecessors are done.
             unsafe {
                 self.plan_outputs(node);
-                let code = (node.compute)(node.state, &frame.call);
+                let code = (node.compute)(node.state, frame.call());
                 if !code.is_ok() || !self.outputs_are_planned(node) {
                     self.failed(index, code, ready);
                     continue;
@@ -284,8 +293,7 @@ impl<P: Propagate> PartitionState<P> {
             self.shared.fail(super::step::deadline_error());
             return;
         }
-        let node = self.hot(index);
-        if node.flags & !(node_flags::CHECKED | node_flags::COUNTED) != 0 {
+        if !self.hot(index).is_plain() {
             return self.dispatch(index, ready);
         }
         self.hand_over_beside(index, ready);
@@ -299,44 +307,46 @@ impl<P: Propagate> PartitionState<P> {
 
     /// Runs a kernel here, measured, with every check.
     pub(super) fn run_inline(&self, index: u32, ready: &mut Vec<u32>) {
-        let (node, frame) = (self.hot(index), self.frame(index));
-        let begin = Instant::now();
-        let began = monotonic_ns();
         // SAFETY: this thread owns the node, whose predecessors are done.
         if let Err(error) = unsafe { self.show_references(index) } {
             return self.fail_node(index, &error);
         }
-        // SAFETY: as above.
+        let node = self.hot(index);
+        self.call(index, node.compute, node.state, ready);
+    }
+
+    /// Calls the kernel of a node whose references are shown.
+    #[inline(always)]
+    pub(super) fn call(
+        &self,
+        index: u32,
+        compute: Compute,
+        state: *mut KernelState,
+        ready: &mut Vec<u32>,
+    ) {
+        let (node, frame) = (self.hot(index), self.frame(index));
+        let began = monotonic_ns();
+        let trace = frame.env().trace.as_ref();
+        if trace.is_some() {
+            self.stream_begins(index);
+        }
+        // SAFETY: this thread owns the node, whose predecessors are done; a kernel's entry with its own state.
         let code = unsafe {
             self.clear_outputs(index);
             self.plan_outputs(node);
-            (node.compute)(node.state, &frame.call)
+            compute(state, frame.call())
         };
-        self.node(index).sample(begin.elapsed().as_nanos() as u64);
+        let ended = monotonic_ns();
+        self.node(index).sample(ended - began);
         self.count(index);
-        if let Some(trace) = &frame.env().trace {
-            trace.span(&frame.node().name, "", began, monotonic_ns());
+        if let Some(trace) = trace {
+            trace.span(&frame.node().name, "", began, ended);
+            self.stream_ends(index);
         }
         if !code.is_ok() {
             return self.failed(index, code, ready);
         }
         self.after(index, ready);
-    }
-
-    /// An asynchronous call begins.
-    pub(super) fn trace_begin(&self, index: u32) {
-        if self.frame(index).env().trace.is_some() {
-            self.began[index as usize].store(monotonic_ns(), Ordering::Relaxed);
-        }
-    }
-
-    /// An asynchronous call has ended.
-    pub(super) fn trace_end(&self, index: u32) {
-        let frame = self.frame(index);
-        if let Some(trace) = &frame.env().trace {
-            let began = self.began[index as usize].load(Ordering::Relaxed);
-            trace.span(&frame.node().name, "", began, monotonic_ns());
-        }
     }
 
     /// Counts a call, where calls are counted.
@@ -441,7 +451,11 @@ impl<P: Propagate> PartitionState<P> {
     /// A node is done: tells its successors.
     #[inline(always)]
     pub(super) fn propagate(&self, index: u32, ready: &mut Vec<u32>) {
-        P::propagate(self, index, self.hot(index), ready);
+        let node = self.hot(index);
+        if node.flags & node_flags::EVENTS != 0 && !self.record_event(index) {
+            return;
+        }
+        P::propagate(self, index, node, ready);
     }
 
     /// Gives back what a node was the last to read.
@@ -461,17 +475,6 @@ impl<P: Propagate> PartitionState<P> {
                 self.value_mut(input).release();
             }
         }
-    }
-
-    /// Hands another costly ready node to the pool, when this one is costly too.
-    fn hand_over_beside(&self, index: u32, ready: &mut Vec<u32>) {
-        let costs = |node: u32| self.node(node).cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS;
-        if ready.is_empty() || self.frame(index).env().pool.threads() < 2 || !costs(index) {
-            return;
-        }
-        let Some(at) = ready.iter().position(|&node| costs(node)) else { return };
-        let node = ready.swap_remove(at);
-        self.spawn(node);
     }
 }
 

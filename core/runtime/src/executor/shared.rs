@@ -16,7 +16,7 @@ use std::{
 };
 use tenon_framework::sync::{
     Condvar, Mutex,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
     rank,
 };
 use tenon_host::call::Cancellation;
@@ -37,6 +37,9 @@ struct Inbox {
     outstanding: usize,
     /// Whether the driver was told that the step is stopped.
     told: bool,
+    /// Something was handed over, and the driver has not found everything done since: until then the step can
+    /// still fail.
+    open: bool,
 }
 
 /// What the threads of one step share.
@@ -45,8 +48,8 @@ pub(crate) struct StepShared {
     changed: Condvar,
     /// Whether anything was ever outstanding in this step: else the driver need not look.
     used: AtomicBool,
-    /// Whether a step runs: only then there is something to cancel.
-    running: AtomicBool,
+    /// The step that runs, 0 for none: only then there is something to cancel.
+    step: AtomicU64,
     first: OnceLock<StepError>,
     pub cancellation: Arc<Cancellation>,
 }
@@ -70,7 +73,7 @@ impl StepShared {
             inbox: Mutex::ranked(rank::STEP, Inbox::default()),
             changed: Condvar::new(),
             used: AtomicBool::new(false),
-            running: AtomicBool::new(false),
+            step: AtomicU64::new(0),
             first: OnceLock::new(),
             cancellation,
         }
@@ -94,6 +97,22 @@ impl StepShared {
         self.wake();
     }
 
+    /// Stops step `step` with an error that nobody waits for. False when that step is done, or has failed before.
+    pub fn fail_step(self: &Arc<Self>, step: u64, error: StepError) -> bool {
+        let mut inbox = self.inbox.lock();
+        // While it is open, it is of the step whose number stands there.
+        if !inbox.open || self.step.load(Ordering::Relaxed) != step {
+            return false;
+        }
+        // Held up, so that the error still is this step's.
+        inbox.outstanding += 1;
+        drop(inbox);
+        let first = self.first.set(error).is_ok();
+        self.cancellation.cancel();
+        self.lower(None);
+        first
+    }
+
     /// Wakes the driver, so that it looks again.
     pub fn wake(&self) {
         drop(self.inbox.lock());
@@ -103,7 +122,9 @@ impl StepShared {
     /// Before work is handed over.
     pub fn raise(&self) {
         self.used.store(true, Ordering::Release);
-        self.inbox.lock().outstanding += 1;
+        let mut inbox = self.inbox.lock();
+        inbox.outstanding += 1;
+        inbox.open = true;
     }
 
     /// After work that was handed over: its result, if it has one. The step may end, and its state go, as
@@ -132,6 +153,7 @@ impl StepShared {
                 return Wait::Ready;
             }
             if inbox.outstanding == 0 {
+                inbox.open = false;
                 return Wait::Idle;
             }
             if !inbox.told && self.is_stopped() {
@@ -153,14 +175,14 @@ impl StepShared {
 
     /// A step begins.
     #[inline(always)]
-    pub fn begin(&self) {
-        self.running.store(true, Ordering::Relaxed);
+    pub fn begin(&self, step: u64) {
+        self.step.store(step, Ordering::Relaxed);
     }
 
     /// Cancels the step, when one runs. Whoever closes a session asks again until no step is left, so that
     /// one which has only just begun is not missed.
     pub fn cancel_running(&self) {
-        if self.running.load(Ordering::Relaxed) {
+        if self.step.load(Ordering::Relaxed) != 0 {
             self.cancellation.cancel();
             self.wake();
         }
@@ -169,7 +191,7 @@ impl StepShared {
     /// Ready for the next step. Only for a step that ended well, with no error and nothing outstanding.
     #[inline(always)]
     pub fn reset(&self) {
-        self.running.store(false, Ordering::Relaxed);
+        self.step.store(0, Ordering::Relaxed);
         if self.used.load(Ordering::Relaxed) || self.cancellation.is_cancelled() {
             self.used.store(false, Ordering::Relaxed);
             self.inbox.lock().told = false;

@@ -3,6 +3,7 @@
 use super::{
     part::Part,
     shared::{Ready, StepShared, Wait},
+    streams::StepStreams,
 };
 use crate::{
     error::StepError,
@@ -16,10 +17,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tenon_framework::{
-    Code, KernelError, Tensor,
-    device::base::{LocalDevice, StreamId},
-};
+use tenon_framework::{Code, KernelError, Tensor};
 use tenon_host::{
     call::{StepEnv, TraceSink, monotonic_ns},
     pool::ThreadPool,
@@ -46,7 +44,7 @@ pub(crate) struct StepState {
     env: Box<StepEnv>,
     ready: Vec<Vec<u32>>,
     inbox: Vec<Ready>,
-    streams: Vec<(Arc<dyn LocalDevice>, StreamId)>,
+    streams: Vec<(Arc<Plan>, Arc<StepStreams>)>,
 }
 
 /// What a step ended with.
@@ -88,17 +86,13 @@ impl StepState {
             streams: Vec::new(),
         });
         for (index, plan) in plans.iter().enumerate() {
-            let mut stream = None;
-            if plan.device.info().streams {
-                let made = plan.device.create_stream()?;
-                state.streams.push((Arc::clone(&plan.device), made));
-                stream = Some(made);
-            }
+            let streams = StepStreams::new(plan)?;
+            state.streams.extend(streams.iter().map(|made| (Arc::clone(plan), Arc::clone(made))));
             let env: *const StepEnv = &*state.env;
             let shared = Arc::clone(&state.shared);
             let rendezvous = Arc::clone(&state.rendezvous);
             let plan = Arc::clone(plan);
-            let part = Part::new(plan, index as u32, env, shared, rendezvous, stream);
+            let part = Part::new(plan, index as u32, env, shared, rendezvous, streams);
             state.partitions.push(part);
         }
         for partition in &mut state.partitions {
@@ -115,8 +109,8 @@ impl StepState {
     /// Prepares the next step.
     pub fn arm(&mut self, deadline: Option<Duration>, trace: Option<Arc<dyn TraceSink>>) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        self.shared.begin();
         self.env.step.step_id = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.shared.begin(self.env.step.step_id);
         self.env.step.deadline_ns = deadline.map_or(0, |limit| {
             let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
             monotonic_ns().saturating_add(limit).max(1)
@@ -131,6 +125,7 @@ impl StepState {
     }
 
     /// Shows the feeds.
+    #[inline(always)]
     pub fn feed(&mut self, wiring: &StepWiring, feeds: &[Tensor]) {
         for (sites, tensor) in wiring.feeds.iter().zip(feeds) {
             for &(partition, output) in sites {
@@ -161,6 +156,7 @@ impl StepState {
 
     /// Runs the step to its end.
     pub fn drive(&mut self) -> Ended {
+        self.streams.iter().for_each(|(_, streams)| streams.begin());
         for (partition, ready) in self.partitions.iter().zip(&mut self.ready) {
             partition.begin(ready);
         }
@@ -181,12 +177,21 @@ impl StepState {
                 Wait::Idle => break,
                 Wait::Ready => self.sort_inbox(),
                 Wait::TimedOut if overtime.is_some() => {
-                    return Ended::LeftBehind(self.first_error());
+                    return self.leave_behind();
                 }
                 Wait::TimedOut => self.shared.fail(deadline_error()),
             }
         }
         self.conclude()
+    }
+
+    /// Ends a step whose calls still run. What they do from now on is no step's any more, which the shared part
+    /// knows by its error.
+    #[cold]
+    fn leave_behind(&self) -> Ended {
+        let error = self.first_error();
+        self.shared.fail(error.clone());
+        Ended::LeftBehind(error)
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -224,18 +229,23 @@ impl StepState {
 
     /// Waits for the devices' streams: only then may buffers go back.
     fn synchronise(&self) -> Result<(), StepError> {
-        for (device, stream) in &self.streams {
-            device
-                .synchronize_stream(*stream)
-                .map_err(|error| StepError::node("", "", &device.name().to_string(), "", &error))?;
+        for (plan, streams) in &self.streams {
+            let device = || plan.device.name().to_string();
+            streams
+                .synchronise()
+                .map_err(|error| StepError::node("", "", &device(), "", &error))?;
         }
         Ok(())
     }
 
     /// Ends a step that went well: the state is ready for the next one.
+    #[inline(always)]
     pub fn disarm(&mut self) {
         for partition in &self.partitions {
             partition.end();
+        }
+        if !self.streams.is_empty() {
+            self.env.release_kept(None);
         }
         if !self.shared.is_untouched() || self.partitions.len() > 1 {
             self.rendezvous.reset();
@@ -265,14 +275,10 @@ impl StepState {
 impl Drop for StepState {
     fn drop(&mut self) {
         // An error was the step's, which has been reported; here only the end of the work counts. Buffers go
-        // back when nothing enqueued uses them any more.
-        for (device, stream) in &self.streams {
-            let _ = device.synchronize_stream(*stream);
+        // back when nothing enqueued uses them any more, on no stream of any device; then the streams go.
+        for (_, streams) in &self.streams {
+            let _ = streams.synchronise();
         }
         self.partitions.clear();
-        for (device, stream) in std::mem::take(&mut self.streams) {
-            // SAFETY: nothing is enqueued, and the frames that knew the stream are gone.
-            unsafe { device.destroy_stream(stream) };
-        }
     }
 }

@@ -3,7 +3,7 @@
 //! A value in host memory travels as it is. One in a device's memory is copied to host memory on the
 //! stream of its device, or travels as it is where the receiver's device copies from there itself; either
 //! way it is sent once the stream has come that far. The receiver copies it into its own memory on its
-//! own stream, where it wants it there. Nobody waits: copies are enqueued, notifications and the rendezvous
+//! own stream, where it wants it there, and records an event behind it where other streams wait. Nobody waits: copies are enqueued, notifications and the rendezvous
 //! call back.
 
 use super::{partition::PartitionState, propagate::Propagate};
@@ -67,7 +67,7 @@ impl<P: Propagate> PartitionState<P> {
         }
         let outgoing = self.outgoing(index, transfer, tensor)?;
         let parcel = Parcel { tensor: Some(outgoing), is_dead: false };
-        let Some(stream) = self.stream else { return self.post(transfer, parcel) };
+        let Some(stream) = self.stream_of(index) else { return self.post(transfer, parcel) };
         P::raise(self);
         let (waiting, key) = (Waiting(self), P::key(self, transfer).into_owned());
         let asked = self.plan.device.on_done(stream, move |code| {
@@ -113,9 +113,11 @@ impl<P: Propagate> PartitionState<P> {
         let target =
             Location { data: copy.buffer().data(), memory: MemoryKind::HOST, device: None };
         let bytes = tensor.byte_len() as u64;
+        self.stream_begins(index);
         // SAFETY: both buffers live until the stream is done: the source in this step's state, the copy in the
         // parcel; nobody uses the copy before.
-        unsafe { device.copy(source, target, bytes, self.stream)? };
+        unsafe { device.copy(source, target, bytes, self.stream_of(index))? };
+        self.stream_ends(index);
         self.keep_alive.lock().push(tensor);
         Ok(copy)
     }
@@ -169,9 +171,11 @@ impl<P: Propagate> PartitionState<P> {
             let Action::Recv(transfer) = &node.action else { return Ok(()) };
             let source = location(&tensor, &*transfer.source);
             let bytes = tensor.byte_len() as u64;
+            self.stream_begins(index);
             // SAFETY: the source is kept alive until the stream is done; the copy is this output's alone, and
-            // is used by what is enqueued afterwards.
-            unsafe { device.copy(source, location(&copy, device), bytes, self.stream)? };
+            // is used by what is enqueued behind it: on its stream, or behind its event.
+            unsafe { device.copy(source, location(&copy, device), bytes, self.stream_of(index))? };
+            self.stream_ends(index);
             self.keep_alive.lock().push(tensor);
             copy
         };

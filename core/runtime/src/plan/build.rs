@@ -1,7 +1,8 @@
 //! From a partition to a plan.
 
 use super::{
-    Action, Compute, HotNode, Plan, PlanNode, PlanOutput, Span, Successor, Transfer, node_flags,
+    Action, Choice, Compute, HotNode, Plan, PlanNode, PlanOutput, Span, Successor, Transfer,
+    streams::{self, Kind, NodeStream, Placed},
 };
 use crate::error::RuntimeError;
 #[cfg(not(feature = "control-flow"))]
@@ -13,7 +14,7 @@ use std::{
         atomic::{AtomicU32, AtomicU64},
     },
 };
-use tenon_abi::{Call, Code, KernelState, kernel_flags};
+use tenon_abi::{Call, Code, KernelState};
 #[cfg(not(feature = "control-flow"))]
 use tenon_framework::KernelError;
 use tenon_framework::{Tensor, device::base::LocalDevice, tensor::Memory as TensorMemory};
@@ -25,10 +26,12 @@ use tenon_host::{
 
 /// A kernel for a node.
 pub(crate) struct NodeKernel {
-    pub instance: Arc<KernelInstance>,
+    pub choice: Choice,
     /// Name of its plugin.
     pub plugin: String,
     pub runs: Option<Arc<AtomicU64>>,
+    /// Whether its op has state.
+    pub stateful: bool,
 }
 
 /// What building a plan asks about the step's graph.
@@ -47,6 +50,8 @@ pub(crate) trait PlanSource {
     fn is_loop_constant(&self, node: NodeId) -> bool;
     /// Host memory.
     fn host_memory(&self) -> &Arc<dyn TensorMemory>;
+    /// Streams that a step may use on a device with streams.
+    fn streams(&self, device: &dyn LocalDevice) -> u32;
 }
 
 /// Where feeds and fetches of one partition are.
@@ -117,11 +122,18 @@ pub(super) struct Builder<'p> {
     kernels: Vec<Option<NodeKernel>>,
     hot: Vec<HotNode>,
     nodes: Vec<PlanNode>,
+    /// What each node does to streams.
+    kinds: Vec<Kind>,
     outputs: Vec<PlanOutput>,
     successors: Vec<Successor>,
     counted: Vec<u32>,
     planned: Vec<u32>,
     sites: Sites,
+    /// Nodes whose kernels are chosen per shape.
+    open: u32,
+    /// Streams and events, on a device with streams.
+    streams: u32,
+    events: u32,
 }
 
 impl<'p> Builder<'p> {
@@ -145,11 +157,15 @@ impl<'p> Builder<'p> {
             kernels: Vec::new(),
             hot: Vec::new(),
             nodes: Vec::new(),
+            kinds: Vec::new(),
             outputs: Vec::new(),
             successors: Vec::new(),
             counted: Vec::new(),
             planned: Vec::new(),
             sites: Sites::default(),
+            open: 0,
+            streams: u32::from(info.streams),
+            events: 0,
         }
     }
 
@@ -176,9 +192,7 @@ impl<'p> Builder<'p> {
                 }
             }
             self.first.push(self.outputs.len() as u32);
-            let may_plan = kernel
-                .as_ref()
-                .is_some_and(|kernel| kernel.instance.def().device_type != "DEFAULT");
+            let may_plan = kernel.as_ref().is_some_and(|kernel| kernel.choice.may_plan());
             for at in 0..node.output_types.len() {
                 let output = self.output(node, at, may_plan, constant.clone());
                 self.outputs.push(output);
@@ -267,20 +281,29 @@ impl<'p> Builder<'p> {
             device_state: self.device.state(),
         };
         let info = match &kernel {
-            Some(kernel) => Arc::clone(kernel.instance.node()),
+            Some(kernel) => Arc::clone(kernel.choice.info()),
             None => Arc::new(own()),
         };
+        let shown = inputs.iter().map(|&input| self.outputs[input as usize].dtype);
+        let has_state = !derefs.is_empty() || shown.into_iter().any(streams::is_state);
+        self.kinds.push(Kind::of(node, kernel.as_ref(), has_state));
+        let (plugin, runs, choice) = match kernel {
+            Some(kernel) => (kernel.plugin, kernel.runs, Some(kernel.choice)),
+            None => (String::new(), None, None),
+        };
+        let (action, instance) = self.action(&node.kind, choice);
         PlanNode {
             info,
-            plugin: kernel.as_ref().map_or_else(String::new, |kernel| kernel.plugin.clone()),
-            action: self.action(&node.kind, kernel.is_some()),
-            instance: kernel.as_ref().map(|kernel| Arc::clone(&kernel.instance)),
+            plugin,
+            action,
+            instance,
             inputs: inputs.into(),
             derefs: derefs.into(),
             first_output: self.first[at],
             pending: 0,
             cost_ns: AtomicU32::new(0),
-            runs: kernel.and_then(|kernel| kernel.runs),
+            runs,
+            stream: NodeStream::default(),
         }
     }
 
@@ -315,12 +338,20 @@ impl<'p> Builder<'p> {
         (inputs, derefs)
     }
 
-    fn action(&self, kind: &PartKind, has_kernel: bool) -> Action {
-        match kind {
-            PartKind::Send(transfer) => Action::Send(self.source.transfer(transfer)),
-            PartKind::Recv(transfer) => Action::Recv(self.source.transfer(transfer)),
-            _ if has_kernel => Action::Kernel,
-            _ => Action::Nothing,
+    fn action(
+        &mut self,
+        kind: &PartKind,
+        choice: Option<Choice>,
+    ) -> (Action, Option<Arc<KernelInstance>>) {
+        match (kind, choice) {
+            (PartKind::Send(transfer), _) => (Action::Send(self.source.transfer(transfer)), None),
+            (PartKind::Recv(transfer), _) => (Action::Recv(self.source.transfer(transfer)), None),
+            (_, None) => (Action::Nothing, None),
+            (_, Some(Choice::Made(instance))) => (Action::Kernel, Some(instance)),
+            (_, Some(Choice::PerShape(table))) => {
+                self.open += 1;
+                (Action::PerShape { table, at: self.open - 1 }, None)
+            }
         }
     }
 
@@ -329,9 +360,10 @@ impl<'p> Builder<'p> {
         self.outputs[output as usize].is_counted()
     }
 
-    /// Edges between nodes that run.
+    /// Edges between nodes that run, and the streams that follow from them.
     fn edges(&mut self) {
         let mut after: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); self.nodes.len()];
+        let mut placed = Vec::with_capacity(self.nodes.len());
         for (at, node) in self.partition.nodes.iter().enumerate() {
             let Some(number) = self.number[at] else { continue };
             let sources = node.inputs.iter().map(|edge| edge.node);
@@ -340,9 +372,16 @@ impl<'p> Builder<'p> {
                 .filter_map(|source| self.number[source as usize])
                 .collect();
             self.nodes[number as usize].pending = before.len() as u32;
-            for source in before {
+            for &source in &before {
                 after[source as usize].insert(number);
             }
+            placed.push(Placed { kind: self.kinds[number as usize], before });
+        }
+        if self.device.info().streams {
+            let found = streams::assign(&placed, self.source.streams(&**self.device));
+            let assigned = self.nodes.iter_mut().zip(found.nodes);
+            assigned.for_each(|(node, stream)| node.stream = stream);
+            (self.streams, self.events) = (found.streams, found.events);
         }
         self.hot_nodes(&after);
     }
@@ -380,9 +419,13 @@ impl<'p> Builder<'p> {
         let checked = planned.len() < outputs.len();
         self.planned.extend(planned);
         let span = Span { start, end: self.planned.len() as u32 };
-        let (compute, state, kernel) = match &node.instance {
-            Some(instance) => (instance.compute(), instance.state(), instance.def().table.flags),
-            None => (no_kernel as Compute, std::ptr::null_mut(), 0),
+        let none = (no_kernel as Compute, std::ptr::null_mut());
+        let (compute, state, kernel) = match (&node.instance, &node.action) {
+            (Some(instance), _) => {
+                (instance.compute(), instance.state(), instance.def().table.flags)
+            }
+            (None, Action::PerShape { table, .. }) => (none.0, none.1, table.flags()),
+            (None, _) => (none.0, none.1, 0),
         };
         HotNode {
             compute,
@@ -390,12 +433,7 @@ impl<'p> Builder<'p> {
             planned: span,
             successors,
             counted,
-            flags: flags(
-                &node.action,
-                kernel,
-                checked || !node.derefs.is_empty(),
-                node.runs.is_some(),
-            ),
+            flags: node.flags(kernel, checked || !node.derefs.is_empty()),
         }
     }
 
@@ -432,6 +470,9 @@ impl<'p> Builder<'p> {
             counters,
             readers: readers.into(),
             roots: roots.into(),
+            open: self.open,
+            streams: self.streams,
+            events: self.events,
             #[cfg(feature = "control-flow")]
             frame: None,
             #[cfg(feature = "control-flow")]
@@ -439,21 +480,4 @@ impl<'p> Builder<'p> {
         };
         (plan, self.sites)
     }
-}
-
-fn flags(action: &Action, kernel: u32, checked: bool, counted: bool) -> u32 {
-    let mut flags = if matches!(action, Action::Kernel) { 0 } else { node_flags::ACTION };
-    if kernel & kernel_flags::ASYNC != 0 {
-        flags |= node_flags::ASYNC;
-    }
-    if kernel & kernel_flags::BLOCKING != 0 {
-        flags |= node_flags::BLOCKING;
-    }
-    if checked {
-        flags |= node_flags::CHECKED;
-    }
-    if counted {
-        flags |= node_flags::COUNTED;
-    }
-    flags
 }

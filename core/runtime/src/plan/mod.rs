@@ -6,14 +6,18 @@
 mod build;
 #[cfg(feature = "control-flow")]
 pub(crate) mod frames;
+mod per_shape;
+mod streams;
 
 pub(crate) use build::{NodeKernel, PlanSource, build};
+pub(crate) use per_shape::{Choice, Entry, MakeKernel, PerShape};
+pub(crate) use streams::NodeStream;
 
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering},
 };
-use tenon_abi::{Call, Code, DType, KernelState};
+use tenon_abi::{Call, Code, DType, KernelState, kernel_flags};
 use tenon_framework::{PartialShape, Shape, Tensor, device::base::LocalDevice, tensor::Memory};
 use tenon_host::{call::NodeInfo, instance::KernelInstance};
 
@@ -32,6 +36,8 @@ pub(crate) mod node_flags {
     pub const CHECKED: u32 = 8;
     /// Calls are counted.
     pub const COUNTED: u32 = 16;
+    /// Its stream waits for others, or others for it.
+    pub const EVENTS: u32 = 32;
 }
 
 /// A range of positions in one of the plan's arrays.
@@ -68,6 +74,13 @@ unsafe impl Send for HotNode {}
 // SAFETY: as above.
 unsafe impl Sync for HotNode {}
 
+impl HotNode {
+    /// Whether its kernel just runs, and what it leaves is looked at afterwards at most.
+    pub fn is_plain(&self) -> bool {
+        self.flags & !(node_flags::CHECKED | node_flags::COUNTED) == 0
+    }
+}
+
 /// A node to be told that this one is done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Successor(u32);
@@ -100,6 +113,13 @@ pub(crate) enum Action {
     Send(Transfer),
     /// Takes its output from the rendezvous.
     Recv(Transfer),
+    /// Computes by the kernel that `table` has for the shapes of the inputs.
+    PerShape {
+        /// Shared by all steps.
+        table: Arc<PerShape>,
+        /// Position among those of the plan: where a step's state keeps what the last call used.
+        at: u32,
+    },
     /// Nothing: it only orders others.
     Nothing,
 }
@@ -135,9 +155,24 @@ pub(crate) struct PlanNode {
     pub cost_ns: AtomicU32,
     /// Calls, for `Metadata` and the benchmarks' check that every kernel ran.
     pub runs: Option<Arc<std::sync::atomic::AtomicU64>>,
+    /// Where it enqueues, on a device with streams.
+    pub stream: NodeStream,
 }
 
 impl PlanNode {
+    /// The flags of its [`HotNode`]; `kernel` are those of its kernel.
+    fn flags(&self, kernel: u32, checked: bool) -> u32 {
+        let set = [
+            (!matches!(self.action, Action::Kernel), node_flags::ACTION),
+            (kernel & kernel_flags::ASYNC != 0, node_flags::ASYNC),
+            (kernel & kernel_flags::BLOCKING != 0, node_flags::BLOCKING),
+            (checked, node_flags::CHECKED),
+            (self.runs.is_some(), node_flags::COUNTED),
+            (self.stream.has_events(), node_flags::EVENTS),
+        ];
+        set.into_iter().filter(|(is_set, _)| *is_set).fold(0, |flags, (_, flag)| flags | flag)
+    }
+
     /// Takes a measurement into the running mean (weight 1/8).
     pub fn sample(&self, ns: u64) {
         let ns = u32::try_from(ns).unwrap_or(u32::MAX).max(1);
@@ -187,6 +222,12 @@ pub(crate) struct Plan {
     pub readers: Box<[(u32, u32)]>,
     /// Nodes without predecessors.
     pub roots: Box<[u32]>,
+    /// Nodes whose kernels are chosen per shape.
+    pub open: u32,
+    /// Streams that its nodes enqueue on; 0 on a device without streams.
+    pub streams: u32,
+    /// Events by which they wait for each other.
+    pub events: u32,
     /// What control flow needs beyond: instead of counters and successors.
     #[cfg(feature = "control-flow")]
     pub frame: Option<Arc<frames::FramePlan>>,

@@ -6,6 +6,7 @@ use super::{
     executable::{Executable, FeedSpec},
     kernels::{self, Chosen},
     options::NodeReport,
+    site::Site,
 };
 use crate::{
     error::RuntimeError,
@@ -83,10 +84,15 @@ impl<'s> Placed<'s> {
         kernels::choose(self, node)
     }
 
-    /// Name of a kernel's plugin.
-    pub fn plugin_of(&self, chosen: &Chosen) -> String {
-        let plugin = self.current.registry.plugin(chosen.kernel.plugin);
-        plugin.map_or_else(String::new, |plugin| plugin.name.clone())
+    /// Name of the kernel's plugin; where the choice is open, of all that may run.
+    fn plugins_of(&self, chosen: &Chosen) -> String {
+        let mut names = vec![&*chosen.kernel.plugin_name];
+        for kernel in &chosen.per_shape {
+            if !names.contains(&&*kernel.plugin_name) {
+                names.push(&kernel.plugin_name);
+            }
+        }
+        names.join(" or ")
     }
 
     fn partition(&self) -> Result<Partitioned, RuntimeError> {
@@ -239,21 +245,22 @@ impl PlanSource for Planner<'_> {
     fn kernel(&self, id: NodeId) -> Result<Option<NodeKernel>, RuntimeError> {
         let Some(chosen) = self.placed.choose(id)? else { return Ok(None) };
         let node = self.placed.graph().node(id);
-        let instance = kernels::instance(self.placed, id, &chosen)?;
+        let choice = Site::new(self.placed, id).choice(&chosen)?;
         let runs = self.placed.session.options.count_calls.then(Arc::<AtomicU64>::default);
         let mut report = self.report.borrow_mut();
         report.nodes.push(NodeReport {
             name: node.name.clone(),
             op: node.op.name.clone(),
             device: self.placed.device(id).name().to_string(),
-            plugin: self.placed.plugin_of(&chosen),
+            plugin: chosen.kernel.plugin_name.to_string(),
             label: chosen.kernel.label.clone(),
+            per_shape: !chosen.per_shape.is_empty(),
         });
         if let Some(runs) = &runs {
             report.counters.push((node.name.clone(), Arc::clone(runs)));
         }
-        let plugin = self.placed.plugin_of(&chosen);
-        Ok(Some(NodeKernel { instance, plugin, runs }))
+        let plugin = self.placed.plugins_of(&chosen);
+        Ok(Some(NodeKernel { choice, plugin, runs, stateful: node.op.stateful }))
     }
 
     fn constant(&self, id: NodeId) -> Result<Option<Tensor>, RuntimeError> {
@@ -305,5 +312,11 @@ impl PlanSource for Planner<'_> {
 
     fn host_memory(&self) -> &Arc<dyn TensorMemory> {
         self.placed.session.runtime.host_memory()
+    }
+
+    fn streams(&self, device: &dyn LocalDevice) -> u32 {
+        let knobs = self.placed.session.runtime.plugins().knobs();
+        let asked = knobs.int("runtime", "streams_per_device").unwrap_or(1);
+        u32::try_from(asked.max(1)).unwrap_or(u32::MAX).min(device.info().stream_count)
     }
 }

@@ -1,10 +1,10 @@
 //! Which kernel a node gets, and the kernel objects.
 
-use super::{Current, Inner, compile::Placed};
+use super::{Current, Inner, compile::Placed, site::Site};
 use crate::error::RuntimeError;
 use std::{collections::HashMap, sync::Arc};
 use tenon_framework::{
-    KernelError, PartialShape, Tensor,
+    KernelError,
     attr::AttrMap,
     device::base::DeviceBase,
     registry::{Explanation, KernelDef, KernelQuery, SupportAnswer, candidates},
@@ -13,13 +13,16 @@ use tenon_framework::{
 use tenon_graph::{DeviceEntry, DeviceView, NodeId, NodeQuery};
 use tenon_host::{
     devices::PluginDevice,
-    instance::{KernelInstance, KernelSpec, PackCache},
+    instance::{KernelInstance, PackCache},
 };
 
 /// The kernel that a node gets.
 #[derive(Clone)]
 pub(super) struct Chosen {
+    /// Where the choice is open: the one that is asked first.
     pub kernel: Arc<KernelDef>,
+    /// Where the choice is open: those that are asked for each shape, in order.
+    pub per_shape: Vec<Arc<KernelDef>>,
 }
 
 /// Ops that the executor is, or that only order others.
@@ -124,67 +127,30 @@ fn explain(
         candidates(&current.registry, &query, supports)
     };
     if own.is_none() && forced.is_some() {
-        // A label asked for by the session holds where there is such a kernel.
-        let explanation = ask(forced, supports);
-        if explanation.winner.is_some() {
-            return explanation;
-        }
+        // A label asked for by the session holds where such a kernel takes the node.
+        let labelled = ask(forced, supports);
+        return labelled.or(ask(None, supports));
     }
     ask(own.as_deref(), supports)
 }
 
-/// What is known of a node's inputs.
-fn input_shapes(placed: &Placed<'_>, id: NodeId) -> Vec<PartialShape> {
-    let node = placed.current.graph.node(id);
-    node.inputs.iter().map(|&input| placed.shapes.seen(&placed.sub, input)).collect()
-}
-
-/// The candidates for a placed node, asked with its shapes.
+/// The candidates for a placed node, asked with what is known of its shapes.
 pub(super) fn explain_node(placed: &Placed<'_>, id: NodeId) -> Explanation {
     let node = placed.current.graph.node(id);
     let device = placed.device(id);
-    let shapes = input_shapes(placed, id);
-    let attrs = node.attrs.attrs();
-    explain(
+    let site = Site::new(placed, id);
+    let mut explanation = explain(
         placed.session,
         placed.current,
         &node.op.name,
-        attrs,
+        node.attrs.attrs(),
         device.device_type(),
-        &mut |kernel| {
-            let def = Arc::new(kernel.clone());
-            let spec = spec(placed, id, &def, device, &shapes, &[]);
-            let known = shapes.iter().all(|shape| shape.full().is_some());
-            match spec.supports() {
-                Ok(SupportAnswer::DependsOnShapes) if !known => SupportAnswer::No(
-                    "it depends on shapes that are not known before the step runs".to_owned(),
-                ),
-                Ok(answer) => answer,
-                Err(error) => SupportAnswer::No(error.message),
-            }
-        },
-    )
-}
-
-fn spec<'a>(
-    placed: &'a Placed<'_>,
-    id: NodeId,
-    def: &'a Arc<KernelDef>,
-    device: &'a Arc<PluginDevice>,
-    input_shapes: &'a [PartialShape],
-    constants: &'a [Option<Tensor>],
-) -> KernelSpec<'a> {
-    let node = placed.current.graph.node(id);
-    KernelSpec {
-        def,
-        op: &node.op,
-        node: &node.name,
-        attrs: &node.attrs,
-        signature: &node.signature,
-        input_shapes,
-        constants,
-        device: Some(device),
+        &mut |kernel| site.supports(&Arc::new(kernel.clone()), &site.shapes),
+    );
+    if !device.info().host_memory {
+        explanation.keep_same_memory();
     }
+    explanation
 }
 
 /// The kernel of a placed node; `None` for one that only orders others.
@@ -195,7 +161,10 @@ pub(super) fn choose(placed: &Placed<'_>, id: NodeId) -> Result<Option<Chosen>, 
     }
     let explanation = explain_node(placed, id);
     match explanation.result() {
-        Ok(kernel) => Ok(Some(Chosen { kernel: Arc::clone(kernel) })),
+        Ok(kernel) => {
+            let kernel = Arc::clone(kernel);
+            Ok(Some(Chosen { kernel, per_shape: explanation.per_shape }))
+        }
         Err(error) => Err(RuntimeError::NoKernel {
             node: node.name.clone(),
             op: node.op.name.clone(),
@@ -206,8 +175,9 @@ pub(super) fn choose(placed: &Placed<'_>, id: NodeId) -> Result<Option<Chosen>, 
 
 /// The kernel objects that live as long as the session: those of stateful nodes.
 pub(super) struct KernelCache {
-    stateful: Mutex<HashMap<(String, String), Arc<KernelInstance>>>,
-    packed: PackCache,
+    /// By node, device and kernel: which of several kernels runs may depend on shapes.
+    stateful: Mutex<HashMap<(String, String, usize), Arc<KernelInstance>>>,
+    pub packed: PackCache,
 }
 
 impl Default for KernelCache {
@@ -224,62 +194,21 @@ impl KernelCache {
     pub fn clear(&self) {
         self.stateful.lock().clear();
     }
-}
 
-/// The kernel object of a node: one for all plans where the op is stateful.
-pub(super) fn instance(
-    placed: &Placed<'_>,
-    id: NodeId,
-    chosen: &Chosen,
-) -> Result<Arc<KernelInstance>, RuntimeError> {
-    let node = placed.current.graph.node(id);
-    let device = placed.device(id);
-    let key = (node.name.clone(), device.name().to_string());
-    let cache = &placed.session.kernels.stateful;
-    if node.op.stateful
-        && let Some(instance) = cache.lock().get(&key)
-    {
-        return Ok(Arc::clone(instance));
+    /// The object of a stateful node for this kernel, made by `make` when there is none.
+    pub fn stateful(
+        &self,
+        node: &str,
+        device: &str,
+        kernel: &Arc<KernelDef>,
+        make: impl FnOnce() -> Result<Arc<KernelInstance>, KernelError>,
+    ) -> Result<Arc<KernelInstance>, KernelError> {
+        let key = (node.to_owned(), device.to_owned(), Arc::as_ptr(kernel) as usize);
+        if let Some(instance) = self.stateful.lock().get(&key) {
+            return Ok(Arc::clone(instance));
+        }
+        // The object keeps its kernel, whose address no other has meanwhile.
+        let made = make()?;
+        Ok(Arc::clone(self.stateful.lock().entry(key).or_insert(made)))
     }
-    let shapes = input_shapes(placed, id);
-    let constants: Vec<_> = node
-        .inputs
-        .iter()
-        .map(|&input| match placed.sub.feed_of(input) {
-            Some(_) => None,
-            None => placed.shapes.constant(input).cloned(),
-        })
-        .collect();
-    let spec = spec(placed, id, &chosen.kernel, device, &shapes, &constants);
-    let made = KernelInstance::create(&spec).and_then(|mut made| {
-        prepack(placed, id, &mut made, &constants)?;
-        Ok(made)
-    });
-    let made = made.map_err(|error| RuntimeError::Kernel {
-        node: node.name.clone(),
-        op: node.op.name.clone(),
-        device: device.name().to_string(),
-        error,
-    })?;
-    let made = Arc::new(made);
-    if node.op.stateful {
-        return Ok(Arc::clone(cache.lock().entry(key).or_insert(made)));
-    }
-    Ok(made)
-}
-
-/// Offers constant inputs to the kernel; forms are shared by the plans of the session.
-fn prepack(
-    placed: &Placed<'_>,
-    id: NodeId,
-    instance: &mut KernelInstance,
-    constants: &[Option<Tensor>],
-) -> Result<(), KernelError> {
-    let node = placed.current.graph.node(id);
-    for (at, constant) in constants.iter().enumerate() {
-        let Some(constant) = constant else { continue };
-        let key = format!("{}/{at}/{}", node.name, placed.device(id).full_name());
-        instance.prepack(at as u32, constant, &placed.session.kernels.packed, &key)?;
-    }
-    Ok(())
 }

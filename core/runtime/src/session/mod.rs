@@ -12,6 +12,7 @@ mod executable;
 mod explain;
 mod kernels;
 mod options;
+mod site;
 
 pub use callable::{Callable, CallableOptions};
 pub use explain::NodeExplanation;
@@ -30,6 +31,7 @@ use std::{
 use tenon_framework::{
     Tensor,
     device::DeviceName,
+    knob::Knobs,
     registry::Registry,
     sync::{Mutex, rank},
 };
@@ -42,6 +44,8 @@ use tenon_proto::GraphDef;
 struct Current {
     graph: Arc<Graph>,
     registry: Arc<Registry>,
+    /// The values that kernels see which are made for this session.
+    knobs: Arc<Knobs>,
 }
 
 struct Inner {
@@ -50,7 +54,7 @@ struct Inner {
     resources: Arc<ResourceManager>,
     current: Mutex<Current>,
     compiled: Mutex<HashMap<CallableOptions, Arc<Executable>>>,
-    kernels: kernels::KernelCache,
+    kernels: Arc<kernels::KernelCache>,
     /// Moves with every `refresh`.
     generation: AtomicU64,
     closed: AtomicBool,
@@ -72,20 +76,21 @@ impl Session {
     /// A session with an empty graph.
     ///
     /// # Errors
-    /// Options that name no device or knob.
+    /// Options that name no device or knob; a value that is not of its knob's type.
     pub fn new(runtime: &Runtime, options: SessionOptions) -> Result<Session, RuntimeError> {
         if let Some(name) = &options.device {
             DeviceName::parse(name).map_err(|error| RuntimeError::Device(error.to_string()))?;
         }
         let registry = runtime.registry();
+        let knobs = knobs(runtime, &registry, &options)?;
         let graph = Arc::new(Graph::new());
         let inner = Inner {
             runtime: runtime.clone(),
             options,
             resources: Arc::new(ResourceManager::new()),
-            current: Mutex::ranked(rank::SESSION, Current { graph, registry }),
+            current: Mutex::ranked(rank::SESSION, Current { graph, registry, knobs }),
             compiled: Mutex::ranked(rank::SESSION, HashMap::new()),
-            kernels: kernels::KernelCache::default(),
+            kernels: Arc::default(),
             generation: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             active: AtomicUsize::new(0),
@@ -157,14 +162,15 @@ impl Session {
     /// finish on the old plans. Callables follow.
     ///
     /// # Errors
-    /// The graph does not fit the new registry; then the session stays as it was.
+    /// The graph, or a knob of the options, does not fit the new registry; then the session stays as it was.
     pub fn refresh(&self) -> Result<(), RuntimeError> {
         self.inner.check_open()?;
         let registry = self.inner.runtime.registry();
         let mut current = self.inner.current.lock();
         let def = current.graph.to_graph_def()?;
         let graph = Arc::new(Graph::import(&def, &registry)?);
-        *current = Current { graph, registry };
+        let knobs = knobs(&self.inner.runtime, &registry, &self.inner.options)?;
+        *current = Current { graph, registry, knobs };
         drop(current);
         let mut former: Vec<_> = self.inner.compiled.lock().drain().map(|(_, old)| old).collect();
         former.retain(|executable| Arc::strong_count(executable) > 1);
@@ -184,6 +190,11 @@ impl Session {
         explain::explain(&self.inner, &current, node)
     }
 
+    /// The values of the knobs that the session's kernels see when they are made.
+    pub fn knobs(&self) -> Arc<Knobs> {
+        Arc::clone(&self.inner.current.lock().knobs)
+    }
+
     /// The session's state that outlives steps.
     pub fn resources(&self) -> &Arc<ResourceManager> {
         &self.inner.resources
@@ -193,6 +204,14 @@ impl Session {
     pub fn close(&self) {
         self.inner.close();
     }
+}
+
+fn knobs(
+    runtime: &Runtime,
+    registry: &Registry,
+    options: &SessionOptions,
+) -> Result<Arc<Knobs>, RuntimeError> {
+    runtime.plugins().session_knobs(registry, &options.knobs).map_err(RuntimeError::Setting)
 }
 
 impl Drop for Session {

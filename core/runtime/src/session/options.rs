@@ -2,6 +2,7 @@
 
 use crate::executor::StepShared;
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -24,6 +25,11 @@ pub struct SessionOptions {
     pub count_calls: bool,
     /// Label that every node asks for where it has a kernel of that label.
     pub kernel_label: Option<String>,
+    /// Knobs, `scope.name` to value: over the environment and the runtime's options, under `--set`. This session's
+    /// kernels see them while they are asked what they support, are created and pack constants; a kernel that reads
+    /// a knob while it runs, and a device, see the runtime's values. What the host itself reads when it loads
+    /// plugins (`host.*`) no session can set.
+    pub knobs: BTreeMap<String, String>,
 }
 
 impl Default for SessionOptions {
@@ -34,6 +40,7 @@ impl Default for SessionOptions {
             keep_denormals: false,
             count_calls: false,
             kernel_label: None,
+            knobs: BTreeMap::new(),
         }
     }
 }
@@ -130,4 +137,7 @@ pub struct NodeReport {
     pub plugin: String,
     /// Label of the kernel.
     pub label: String,
+    /// Whether the kernel is chosen for each shape as steps run: then plugin and label are those of the first that
+    /// is asked.
+    pub per_shape: bool,
 }

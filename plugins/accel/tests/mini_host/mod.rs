@@ -98,6 +98,8 @@ unsafe extern "C" fn knob(_: *const Plugin, name: Str, result: *mut KnobValue) -
         KnobKind::BOOL => {
             result.boolean = set.map_or(u32::from(default == "true"), |set| u32::from(set != 0));
         }
+        // Of a registration, which stays.
+        KnobKind::STRING => result.text = Str::new(default),
         _ => result.int_value = set.unwrap_or_else(|| default.parse().unwrap()),
     }
     Code::OK

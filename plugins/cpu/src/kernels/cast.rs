@@ -39,7 +39,7 @@ macro_rules! converts_to {
 
 macro_rules! converts {
     ($($source:ty: |$x:ident| $value:expr;)*) => {$(
-        converts_to!($source, |$x| $value; i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
+        converts_to!($source, |$x| $value; f32, f64);
         impl Convert<f16> for $source {
             #[inline(always)]
             fn convert(self) -> f16 {
@@ -62,6 +62,83 @@ macro_rules! converts {
             }
         }
     )*};
+}
+
+macro_rules! converts_to_integers {
+    ($($source:ty: |$x:ident| $value:expr;)*) => {$(
+        converts_to!($source, |$x| $value; i8, i16, i32, i64, u8, u16, u32, u64);
+    )*};
+}
+
+/// Conversion of a float to an integer that saturates, without branches: what `as` does, in instructions that
+/// there are for vectors.
+trait Saturate<D> {
+    fn saturated(self) -> D;
+}
+
+macro_rules! saturates {
+    ($($float:ident: $($target:ident by $through:ident),*;)*) => {$($(
+        impl Saturate<$target> for $float {
+            #[inline(always)]
+            fn saturated(self) -> $target {
+                const LOW: $float = $target::MIN as $float;
+                // The largest float that is not above the largest integer, which may have no float of its own.
+                const HIGH: $float = {
+                    let high = $target::MAX as $float;
+                    let is_above = high as i128 > $target::MAX as i128;
+                    if is_above { $float::from_bits(high.to_bits() - 1) } else { high }
+                };
+                let x = if self != self { 0.0 } else { self };
+                let x = if x < LOW { LOW } else { x };
+                let inside = if x > HIGH { HIGH } else { x };
+                // SAFETY: no NaN, and from the smallest integer to the largest.
+                let y = unsafe { inside.to_int_unchecked::<$through>() as $target };
+                if x > HIGH { $target::MAX } else { y }
+            }
+        }
+    )*)*};
+}
+
+saturates! {
+    f32: i8 by i32, i16 by i32, i32 by i32, i64 by i64, u8 by i32, u16 by i32, u32 by u32, u64 by u64;
+    f64: i8 by i32, i16 by i32, i32 by i32, i64 by i64, u8 by i32, u16 by i32, u32 by u32, u64 by u64;
+}
+
+macro_rules! floats_convert_to {
+    ($source:ty, |$x:ident| $value:expr; $($target:ty),*) => {$(
+        impl Convert<$target> for $source {
+            #[inline(always)]
+            fn convert(self) -> $target {
+                let $x = self;
+                $value.saturated()
+            }
+        }
+    )*};
+}
+
+macro_rules! floats_convert {
+    ($($source:ty: |$x:ident| $value:expr;)*) => {$(
+        floats_convert_to!($source, |$x| $value; i8, i16, i32, i64, u8, u16, u32, u64);
+    )*};
+}
+
+floats_convert! {
+    f16: |x| x.up();
+    bf16: |x| x.up();
+    f32: |x| x;
+    f64: |x| x;
+}
+
+converts_to_integers! {
+    bool: |x| u8::from(x);
+    i8: |x| x;
+    i16: |x| x;
+    i32: |x| x;
+    i64: |x| x;
+    u8: |x| x;
+    u16: |x| x;
+    u32: |x| x;
+    u64: |x| x;
 }
 
 converts! {
@@ -131,8 +208,39 @@ fn cast_truncated<S: Convert<D> + Truncate, D: Element, const BITS: u32>(
     Ok(())
 }
 
+/// Up to this many bytes a copy costs less than counting one more holder of the input's buffer.
+const SMALL_BYTES: u64 = 4096;
+
 fn same_type(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let (slot, dims) = (c.slot(0)?, c.dims(0));
+    if slot.bytes > SMALL_BYTES {
+        return c.share(0, 0, dims);
+    }
+    let x = c.input_bytes(0)?;
+    c.output_bytes(0, dims)?.copy_from_slice(x);
+    Ok(())
+}
+
+fn same_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     c.share(0, 0, c.dims(0))
+}
+
+/// Integers of one size differ in what their bits mean.
+fn same_bits(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let x = c.input_bytes(0)?;
+    c.output_bytes(0, c.dims(0))?.copy_from_slice(x);
+    Ok(())
+}
+
+/// Whether a cast between two types keeps the bits.
+fn keeps_bits(source: DType, target: DType) -> bool {
+    const PAIRS: [[DType; 2]; 4] = [
+        [DType::INT8, DType::UINT8],
+        [DType::INT16, DType::UINT16],
+        [DType::INT32, DType::UINT32],
+        [DType::INT64, DType::UINT64],
+    ];
+    PAIRS.iter().any(|pair| pair.contains(&source) && pair.contains(&target))
 }
 
 /// Evaluates a value of type `Option` with `$t` naming the Rust type of a dtype; `None` for others.
@@ -166,7 +274,9 @@ where
 /// The function for a pair of types; `None` when there is none.
 fn choose(source: DType, target: DType, truncate: bool) -> Option<Run> {
     match (source, target) {
+        (DType::STRING, DType::STRING) => return Some(same_strings),
         (source, target) if source == target => return Some(same_type),
+        (source, target) if keeps_bits(source, target) => return Some(same_bits),
         (DType::DOUBLE, DType::FLOAT) if truncate => return Some(cast_truncated::<f64, f32, 29>),
         (DType::DOUBLE, DType::HALF) if truncate => return Some(cast_truncated::<f64, f16, 42>),
         (DType::FLOAT, DType::HALF) if truncate => return Some(cast_truncated::<f32, f16, 13>),

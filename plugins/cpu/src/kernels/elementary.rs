@@ -1,7 +1,10 @@
-//! Elementary functions of float as polynomials, without branches or calls, so that loops over them vectorise.
+//! Elementary functions as polynomials, without branches or calls, so that loops over them vectorise. Here those
+//! of float; `double` has the others.
 //!
 //! Coefficients and reductions are those of the Cephes library (S. Moshier, single precision). Largest error
-//! against the exact value: `exp` and `ln` 2 ulp, `tanh` 3, `sigmoid` 3. Of double, the C library's functions.
+//! against the exact value: `exp` and `ln` 2 ulp, `tanh` 3, `sigmoid` 3.
+
+mod double;
 
 use crate::lane::Compute;
 
@@ -21,36 +24,6 @@ pub trait Elementary: Compute<Wide = Self> {
     fn tanh(self) -> Self;
     /// `1 / (1 + e^-x)`.
     fn sigmoid(self) -> Self;
-}
-
-impl Elementary for f64 {
-    const COST_NS: f64 = 8.0;
-    #[inline(always)]
-    fn div(self, other: f64) -> f64 {
-        self / other
-    }
-    #[inline(always)]
-    fn sqrt(self) -> f64 {
-        self.sqrt()
-    }
-    #[inline(always)]
-    fn exp(self) -> f64 {
-        self.exp()
-    }
-    #[inline(always)]
-    fn ln(self) -> f64 {
-        // The C library sees denormals that arithmetic flushes; this addition lets it see a zero.
-        (self + 0.0).ln()
-    }
-    #[inline(always)]
-    fn tanh(self) -> f64 {
-        self.tanh()
-    }
-    #[inline(always)]
-    fn sigmoid(self) -> f64 {
-        let e = (-self.abs()).exp();
-        (if self < 0.0 { e } else { 1.0 }) / (1.0 + e)
-    }
 }
 
 /// ln 2 in two parts: products of the first with small whole numbers are exact.

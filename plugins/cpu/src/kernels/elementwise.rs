@@ -3,11 +3,14 @@
 //! An op is a type with a function of [`Compute::Wide`] values. Small tensors and equal shapes take a path that
 //! plans nothing and asks the host for nothing but the output.
 
+mod runs;
+
 use crate::{
-    arch::vectorised,
+    arch::{Level, vectorised},
     lane::Compute,
-    split::{Parts, for_elements, for_units},
+    split::{Parts, for_elements, for_units, is_worth_asking},
 };
+use runs::runs;
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, InOut},
@@ -26,6 +29,16 @@ pub trait UnaryOp<W>: 'static {
     const COST_NS: f64 = 0.15;
     /// Computes.
     fn apply(x: W) -> W;
+    /// Computes on an element, where there is a way round the wide type.
+    #[inline(always)]
+    fn on<T: Compute<Wide = W>>(x: T) -> T {
+        T::down(Self::apply(x.up()))
+    }
+    /// Whether every element stays as it is.
+    #[inline(always)]
+    fn is_identity<T: Compute<Wide = W>>() -> bool {
+        false
+    }
 }
 
 /// An op on two values.
@@ -48,11 +61,6 @@ impl<W, O: BinaryOp<W>> BinaryOp<W> for Swap<O> {
 }
 
 #[inline(always)]
-fn one<T: Compute, O: UnaryOp<T::Wide>>(x: T) -> T {
-    T::down(O::apply(x.up()))
-}
-
-#[inline(always)]
 fn two<T: Compute, O: BinaryOp<T::Wide>>(x: T, y: T) -> T {
     T::down(O::apply(x.up(), y.up()))
 }
@@ -61,7 +69,7 @@ vectorised! {
     /// `y[i] = O(x[i])`, with the instructions of a level.
     pub fn map at level[T: Compute, O: UnaryOp<T::Wide>](x: &[T], y: &mut [T]) {
         for (y, &x) in y.iter_mut().zip(x) {
-            *y = one::<T, O>(x);
+            *y = O::on::<T>(x);
         }
     }
 }
@@ -70,7 +78,7 @@ vectorised! {
     /// `y[i] = O(y[i])`, with the instructions of a level.
     pub fn map_in_place at level[T: Compute, O: UnaryOp<T::Wide>](y: &mut [T]) {
         for y in y.iter_mut() {
-            *y = one::<T, O>(*y);
+            *y = O::on::<T>(*y);
         }
     }
 }
@@ -127,74 +135,64 @@ vectorised! {
     }
 }
 
-vectorised! {
-    /// The runs of a plan from number `first` on, as many as `z` holds; `z` begins with run `first`.
-    fn runs[T: Compute, O: BinaryOp<T::Wide>](
-        plan: &BroadcastPlan<2>, first: usize, x: &[T], y: &[T], z: &mut [T],
-    ) {
-        let len = plan.run_len();
-        let count = z.len() / len;
-        for (z, run) in z.chunks_exact_mut(len).zip(plan.runs_in(first..first + count)) {
-            let ([i, j], [x_moves, y_moves]) = (run.offsets, run.strides);
-            match (x_moves != 0, y_moves != 0) {
-                (true, true) => {
-                    for ((z, &x), &y) in z.iter_mut().zip(&x[i..i + len]).zip(&y[j..j + len]) {
-                        *z = two::<T, O>(x, y);
-                    }
-                }
-                (true, false) => {
-                    let y = y[j];
-                    for (z, &x) in z.iter_mut().zip(&x[i..i + len]) {
-                        *z = two::<T, O>(x, y);
-                    }
-                }
-                (false, true) => {
-                    let x = x[i];
-                    for (z, &y) in z.iter_mut().zip(&y[j..j + len]) {
-                        *z = two::<T, O>(x, y);
-                    }
-                }
-                (false, false) => z.fill(two::<T, O>(x[i], y[j])),
-            }
-        }
-    }
-}
-
-/// The kernel of an op on one tensor.
-#[inline]
+/// The kernel of an op on one tensor. As all kernels of small tensors it is inlined into the entry that the host
+/// calls: a call more would cost as much as a few elements.
+#[inline(always)]
 pub fn unary<T: Compute, O: UnaryOp<T::Wide>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    unary_at::<T, O>(c, crate::arch::level())
+    unary_at::<T, O>(c, crate::arch::level)
 }
 
 /// [`unary`] with the instructions of a level.
-#[inline]
+#[inline(always)]
 pub fn unary_at<T: Compute, O: UnaryOp<T::Wide>>(
     c: &ComputeContext<'_>,
-    level: crate::arch::Level,
+    level: impl Fn() -> Level,
 ) -> Result<(), KernelError> {
-    let slot = c.slot(0)?;
-    let dims = c.dims(0);
-    if slot.bytes as usize > SMALL_BYTES {
-        return large_unary::<T, O>(c, dims, level);
-    }
-    let x = c.input::<T>(0)?;
-    let y = c.output::<T>(0, dims)?;
-    if x.data.len() <= FEW {
-        for (y, &x) in y.data.iter_mut().zip(x.data) {
-            *y = one::<T, O>(x);
+    if let Some(([x], y)) = c.elementwise::<T, 1>() {
+        if y.len() <= FEW {
+            y.iter_mut().zip(x).for_each(|(y, &x)| *y = O::on::<T>(x));
+            return Ok(());
         }
-    } else {
-        map::<T, O>(level, x.data, y.data);
+        if O::is_identity::<T>() {
+            y.copy_from_slice(x);
+            return Ok(());
+        }
+        if !is_worth_asking(y.len(), O::COST_NS) {
+            map::<T, O>(level(), x, y);
+            return Ok(());
+        }
+        return separate_unary::<T, O>(c, level(), x, y);
     }
-    Ok(())
+    unplanned_unary::<T, O>(c, level())
 }
 
+#[cold]
 #[inline(never)]
-fn large_unary<T: Compute, O: UnaryOp<T::Wide>>(
+fn separate_unary<T: Compute, O: UnaryOp<T::Wide>>(
     c: &ComputeContext<'_>,
-    dims: &[i64],
-    level: crate::arch::Level,
+    level: Level,
+    x: &[T],
+    y: &mut [T],
 ) -> Result<(), KernelError> {
+    let y = Parts::new(y);
+    for_elements(c, x.len(), O::COST_NS, |range| {
+        // SAFETY: ranges of one `for_elements` are disjoint.
+        map::<T, O>(level, &x[range.clone()], unsafe { y.part(range) });
+    })
+}
+
+/// The output has no buffer yet: a small one gets one, a large one may take over the input's.
+#[inline(never)]
+fn unplanned_unary<T: Compute, O: UnaryOp<T::Wide>>(
+    c: &ComputeContext<'_>,
+    level: Level,
+) -> Result<(), KernelError> {
+    let dims = c.dims(0);
+    if c.slot(0)?.bytes as usize <= SMALL_BYTES {
+        let x = c.input::<T>(0)?.data;
+        map::<T, O>(level, x, c.output::<T>(0, dims)?.data);
+        return Ok(());
+    }
     match c.in_place::<T>(0, 0, dims)? {
         InOut::InPlace(y) => {
             let len = y.len();
@@ -204,36 +202,30 @@ fn large_unary<T: Compute, O: UnaryOp<T::Wide>>(
                 map_in_place::<T, O>(level, unsafe { y.part(range) });
             })
         }
-        InOut::Separate(x, y) => {
-            let y = Parts::new(y);
-            for_elements(c, x.len(), O::COST_NS, |range| {
-                // SAFETY: ranges of one `for_elements` are disjoint.
-                map::<T, O>(level, &x[range.clone()], unsafe { y.part(range) });
-            })
-        }
+        InOut::Separate(x, y) => separate_unary::<T, O>(c, level, x, y),
     }
 }
 
 /// The kernel of an op on two tensors, with broadcasting.
-#[inline]
+#[inline(always)]
 pub fn binary<T: Compute, O: BinaryOp<T::Wide>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let (x_slot, dims) = (c.slot(0)?, c.dims(0));
-    if dims != c.dims(1) || x_slot.bytes as usize > SMALL_BYTES {
-        return broadcast::<T, O>(c);
-    }
-    let (x, y) = (c.input::<T>(0)?, c.input::<T>(1)?);
-    let z = c.output::<T>(0, dims)?;
-    if x.data.len() <= FEW {
-        for ((z, &x), &y) in z.data.iter_mut().zip(x.data).zip(y.data) {
-            *z = two::<T, O>(x, y);
+    if let Some(([x, y], z)) = c.elementwise::<T, 2>() {
+        if z.len() <= FEW {
+            for ((z, &x), &y) in z.iter_mut().zip(x).zip(y) {
+                *z = two::<T, O>(x, y);
+            }
+            return Ok(());
         }
-    } else {
-        zip::<T, O>(x.data, y.data, z.data);
+        if !is_worth_asking(z.len(), O::COST_NS) {
+            zip::<T, O>(x, y, z);
+            return Ok(());
+        }
+        return row_by_row::<T, O>(c, x, y, z);
     }
-    Ok(())
+    broadcast::<T, O>(c)
 }
 
-/// Shapes that differ, and large outputs.
+/// Shapes that differ, and outputs that have no buffer yet.
 #[inline(never)]
 fn broadcast<T: Compute, O: BinaryOp<T::Wide>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (x_dims, y_dims) = (c.dims(0), c.dims(1));
@@ -342,10 +334,10 @@ fn by_runs<T: Compute, O: BinaryOp<T::Wide>>(
             }
         });
     }
-    for_units(c, plan.run_count(), O::COST_NS * len as f64 + 4.0, |range| {
+    for_units(c, plan.run_count(), O::COST_NS * len as f64 + 2.0, |range| {
         // SAFETY: ranges of one split are disjoint.
         let z = unsafe { z.part(range.start * len..range.end * len) };
-        runs::<T, O>(plan, range.start, x, y, z);
+        runs::<T, O>(plan, range.start, [x, y], z);
     })
 }
 
@@ -360,34 +352,6 @@ mod tests {
         #[inline(always)]
         fn apply(x: W, y: W) -> W {
             x.sub(y)
-        }
-    }
-
-    #[test]
-    fn runs_agree_with_the_reference_for_every_kind_of_broadcast() {
-        let shapes: [[&[i64]; 2]; 7] = [
-            [&[2, 3, 5], &[2, 3, 5]],
-            [&[7, 1], &[1, 9]],
-            [&[4, 1, 3], &[1, 5, 1]],
-            [&[6], &[4, 6]],
-            [&[2, 1, 3, 1], &[5, 1, 2]],
-            [&[1, 1], &[3]],
-            [&[3, 17], &[3, 1]],
-        ];
-        for [a, b] in shapes {
-            let plan = BroadcastPlan::new([a, b]).unwrap();
-            let count = |dims: &[i64]| dims.iter().product::<i64>() as usize;
-            let (x, y) = (values::<f32>(count(a), 1), values::<f32>(count(b), 2));
-            let mut expected = vec![0.0; plan.len()];
-            math_binary::sub(&plan, &x, &y, &mut expected);
-            let mut found = vec![0.0; plan.len()];
-            runs::<f32, Minus>(&plan, 0, &x, &y, &mut found);
-            assert_eq!(found, expected, "{a:?} {b:?}");
-            // A later range of runs alone.
-            let (half, len) = (plan.run_count() / 2, plan.run_len());
-            let mut tail = vec![0.0; plan.len() - half * len];
-            runs::<f32, Minus>(&plan, half, &x, &y, &mut tail);
-            assert_eq!(tail, expected[half * len..], "{a:?} {b:?}");
         }
     }
 

@@ -30,6 +30,7 @@ macro_rules! binary_ops {
         ///
         /// # Errors
         /// Shapes that do not broadcast; no memory for the output.
+        #[inline(always)]
         pub fn $function<T: Compute<Wide: $bound>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             binary::<T, $op>(c)
         }

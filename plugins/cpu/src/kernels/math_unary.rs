@@ -9,7 +9,8 @@ use half::{bf16, f16};
 use tenon_sdk::{KernelError, author::ComputeContext, reg::Numerics, register_kernel};
 
 macro_rules! unary_ops {
-    ($($op:ident, $function:ident: $bound:ident, $cost:expr, |$x:ident| $value:expr;)*) => {$(
+    ($($op:ident, $function:ident: $bound:ident, $cost:expr, |$x:ident| $value:expr
+        $(, on |$y:ident| $on:expr)?;)*) => {$(
         struct $op;
 
         impl<W: $bound<Wide = W>> UnaryOp<W> for $op {
@@ -18,8 +19,13 @@ macro_rules! unary_ops {
             fn apply($x: W) -> W {
                 $value
             }
+            $(#[inline(always)]
+            fn on<T: Compute<Wide = W>>($y: T) -> T {
+                $on
+            })?
         }
 
+        #[inline(always)]
         fn $function<T: Compute<Wide: $bound>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             unary::<T, $op>(c)
         }
@@ -27,7 +33,8 @@ macro_rules! unary_ops {
 }
 
 unary_ops! {
-    Neg, neg: Compute, 0.15, |x| x.neg();
+    // Also of a 16-bit float only the sign changes: there is nothing to widen and round.
+    Neg, neg: Compute, 0.15, |x| x.neg(), on |x| x.neg();
     Square, square: Compute, 0.15, |x| x.mul(x);
     Sqrt, sqrt: Elementary, 0.5, |x| x.sqrt();
     Rsqrt, rsqrt: Elementary, 0.8, |x| W::ONE.div(x.sqrt());

@@ -1,6 +1,7 @@
 //! The command, as a user runs it.
 
 mod bench;
+mod check;
 mod demo;
 mod explain;
 mod goldens;

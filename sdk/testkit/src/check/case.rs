@@ -25,6 +25,41 @@ pub enum Tag {
     Golden,
 }
 
+impl Tag {
+    /// All, in order.
+    pub const ALL: [Tag; 9] = [
+        Tag::Empty,
+        Tag::Scalar,
+        Tag::One,
+        Tag::Prime,
+        Tag::Large,
+        Tag::Broadcast,
+        Tag::Special,
+        Tag::Declared,
+        Tag::Golden,
+    ];
+
+    /// Its name in reproducers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tag::Empty => "empty",
+            Tag::Scalar => "scalar",
+            Tag::One => "one",
+            Tag::Prime => "prime",
+            Tag::Large => "large",
+            Tag::Broadcast => "broadcast",
+            Tag::Special => "special",
+            Tag::Declared => "declared",
+            Tag::Golden => "golden",
+        }
+    }
+
+    /// The tag of a name.
+    pub fn from_name(name: &str) -> Option<Tag> {
+        Tag::ALL.into_iter().find(|tag| tag.name() == name)
+    }
+}
+
 /// Elements of an input, as a recipe: the same text gives the same tensor everywhere.
 #[derive(Debug, Clone)]
 pub enum Fill {

@@ -1,9 +1,11 @@
 //! What is promised, and what became of it.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// One promise of the boundary that a check looks at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Clause {
     /// The plugin loads, and registers what its manifest says.
     Load,
@@ -122,8 +124,23 @@ impl fmt::Display for Clause {
     }
 }
 
+impl From<Clause> for String {
+    fn from(clause: Clause) -> String {
+        clause.name().to_owned()
+    }
+}
+
+impl TryFrom<String> for Clause {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Clause, String> {
+        Clause::from_name(&name).ok_or_else(|| format!("no clause is called '{name}'"))
+    }
+}
+
 /// What became of a clause in one case.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Kept.
     Passed,
@@ -134,7 +151,7 @@ pub enum Verdict {
 }
 
 /// A verdict with its clause.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The promise.
     pub clause: Clause,

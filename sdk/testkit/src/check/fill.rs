@@ -13,10 +13,7 @@ use half::{bf16, f16};
 pub(super) use random::{Random, seed_of};
 use sample::Sample;
 use std::sync::Arc;
-use tenon_framework::{
-    Code, DType, KernelError, Shape, Tensor,
-    tensor::{Memory, TensorError},
-};
+use tenon_framework::{Code, DType, KernelError, Shape, Tensor, tensor::Memory};
 use tenon_runtime::host::memory::{HostMemory, copy_on_host};
 
 impl CheckCase {
@@ -57,63 +54,87 @@ impl Argument {
     }
 }
 
+/// A number of a list.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Listed {
+    Integer(i64),
+    Real(f64),
+}
+
+/// What is done for an element type.
+enum Source<'a> {
+    Fill(&'a Fill),
+    /// These in order; a single one fills the tensor.
+    List(&'a [Listed]),
+}
+
 fn drawn(dtype: DType, shape: &Shape, fill: &Fill) -> Result<Tensor, KernelError> {
-    let dims = shape.dims();
-    Ok(match dtype {
-        DType::FLOAT => of::<f32>(dims, shape, fill)?,
-        DType::DOUBLE => of::<f64>(dims, shape, fill)?,
-        DType::HALF => of::<f16>(dims, shape, fill)?,
-        DType::BFLOAT16 => of::<bf16>(dims, shape, fill)?,
-        DType::INT8 => of::<i8>(dims, shape, fill)?,
-        DType::INT16 => of::<i16>(dims, shape, fill)?,
-        DType::INT32 => of::<i32>(dims, shape, fill)?,
-        DType::INT64 => of::<i64>(dims, shape, fill)?,
-        DType::UINT8 => of::<u8>(dims, shape, fill)?,
-        DType::UINT16 => of::<u16>(dims, shape, fill)?,
-        DType::UINT32 => of::<u32>(dims, shape, fill)?,
-        DType::UINT64 => of::<u64>(dims, shape, fill)?,
-        DType::BOOL => of::<bool>(dims, shape, fill)?,
-        DType::COMPLEX64 => complex::<f32>(dtype, dims, shape, fill)?,
-        DType::COMPLEX128 => complex::<f64>(dtype, dims, shape, fill)?,
-        DType::QINT8 => stored_as::<i8>(dtype, dims, shape, fill)?,
-        DType::QUINT8 => stored_as::<u8>(dtype, dims, shape, fill)?,
-        DType::QINT16 => stored_as::<i16>(dtype, dims, shape, fill)?,
-        DType::QUINT16 => stored_as::<u16>(dtype, dims, shape, fill)?,
-        DType::QINT32 => stored_as::<i32>(dtype, dims, shape, fill)?,
-        DType::STRING => Tensor::from_strings(dims, &strings(shape.elements(), fill))?,
+    if dtype == DType::STRING {
+        return Ok(Tensor::from_strings(shape.dims(), &strings(shape.elements(), fill))?);
+    }
+    numbers(dtype, shape, &Source::Fill(fill))
+}
+
+/// A tensor of listed numbers.
+///
+/// # Errors
+/// An element type that has none, another number of them than the shape's.
+pub(super) fn listed(dtype: DType, dims: &[i64], items: &[Listed]) -> Result<Tensor, KernelError> {
+    let shape =
+        Shape::new(dims).map_err(|error| KernelError::new(error.code(), error.to_string()))?;
+    numbers(dtype, &shape, &Source::List(items))
+}
+
+fn numbers(dtype: DType, shape: &Shape, source: &Source<'_>) -> Result<Tensor, KernelError> {
+    let stored = match dtype {
+        DType::QINT8 => DType::INT8,
+        DType::QUINT8 => DType::UINT8,
+        DType::QINT16 => DType::INT16,
+        DType::QUINT16 => DType::UINT16,
+        DType::QINT32 => DType::INT32,
+        DType::COMPLEX64 => DType::FLOAT,
+        DType::COMPLEX128 => DType::DOUBLE,
+        other => other,
+    };
+    // A complex element is two real ones.
+    let parts = dtype.bits() / stored.bits().max(1);
+    let count = shape.elements() * parts as usize;
+    let bytes = match stored {
+        DType::FLOAT => bytes::<f32>(count, source),
+        DType::DOUBLE => bytes::<f64>(count, source),
+        DType::HALF => bytes::<f16>(count, source),
+        DType::BFLOAT16 => bytes::<bf16>(count, source),
+        DType::INT8 => bytes::<i8>(count, source),
+        DType::INT16 => bytes::<i16>(count, source),
+        DType::INT32 => bytes::<i32>(count, source),
+        DType::INT64 => bytes::<i64>(count, source),
+        DType::UINT8 => bytes::<u8>(count, source),
+        DType::UINT16 => bytes::<u16>(count, source),
+        DType::UINT32 => bytes::<u32>(count, source),
+        DType::UINT64 => bytes::<u64>(count, source),
+        DType::BOOL => bytes::<bool>(count, source),
         _ => {
             let message = format!("elements of {dtype} are made by kernels alone");
             return Err(KernelError::new(Code::UNIMPLEMENTED, message));
         }
-    })
+    };
+    Ok(Tensor::from_bytes(dtype, shape.dims(), &bytes)?)
 }
 
-fn of<T: Sample>(dims: &[i64], shape: &Shape, fill: &Fill) -> Result<Tensor, TensorError> {
-    Tensor::from_slice(dims, &elements::<T>(shape.elements(), fill))
-}
-
-/// Bytes of elements in native order.
-fn bytes_of<T: Sample>(values: &[T]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.bytes()).collect()
-}
-
-fn stored_as<T: Sample>(
-    dtype: DType,
-    dims: &[i64],
-    shape: &Shape,
-    fill: &Fill,
-) -> Result<Tensor, TensorError> {
-    Tensor::from_bytes(dtype, dims, &bytes_of(&elements::<T>(shape.elements(), fill)))
-}
-
-/// A complex element is two real ones.
-fn complex<T: Sample>(
-    dtype: DType,
-    dims: &[i64],
-    shape: &Shape,
-    fill: &Fill,
-) -> Result<Tensor, TensorError> {
-    Tensor::from_bytes(dtype, dims, &bytes_of(&elements::<T>(2 * shape.elements(), fill)))
+/// Elements in native order.
+fn bytes<T: Sample>(count: usize, source: &Source<'_>) -> Vec<u8> {
+    let one = |item: &Listed| match *item {
+        Listed::Integer(value) => T::of_integer(value),
+        Listed::Real(value) => T::of_real(value),
+    };
+    let values: Vec<T> = match source {
+        Source::Fill(fill) => elements(count, fill),
+        Source::List([item]) => vec![one(item); count],
+        Source::List(items) => items.iter().map(one).collect(),
+    };
+    let mut bytes = Vec::with_capacity(values.len() * size_of::<T>());
+    values.into_iter().for_each(|value| value.write(&mut bytes));
+    bytes
 }
 
 /// One element in so many is special in [`Fill::Special`], so that special ones meet ordinary ones, and, as

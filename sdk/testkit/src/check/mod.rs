@@ -20,14 +20,33 @@
 
 mod case;
 mod clause;
+mod device;
+pub mod driver;
+mod examine;
+pub mod exceptions;
+mod expectation;
+mod fault;
 mod fill;
 pub mod generate;
+mod heap;
+pub mod json;
 pub mod oracle;
+mod progress;
+pub mod protocol;
+pub mod report;
+pub mod reproducer;
+mod shrink;
 mod subject;
 mod tolerance;
+pub mod worker;
 
 pub use case::{Argument, CheckCase, Fill, Tag};
 pub use clause::{Clause, Finding, Verdict};
+pub use device::{DEVICE_CLAUSES, examine_device, examine_device_clause};
+pub use examine::{Examiner, Expect, examine_plugin};
+pub use expectation::Expectation;
+pub use fault::{FaultAccess, FaultRecord, install as install_fault_handler};
 pub use generate::{Budget, Generated, Generator, Goldens, generate, subjects};
-pub use oracle::{Expectation, Oracle};
+pub use oracle::{IS_REFERENCE, Oracle};
+pub use progress::Progress;
 pub use subject::Subject;

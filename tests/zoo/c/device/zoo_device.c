@@ -61,7 +61,7 @@ static TenonCode drain(ZooDevice *device)
     return code;
 }
 
-/* The host waits for nothing of a lost device, and frees what its commands use: none may be left. */
+/* What runs ends before the host is told; what is enqueued later is refused. */
 void zoo_device_lose(TenonDeviceState *device, TenonStr reason)
 {
     int before;

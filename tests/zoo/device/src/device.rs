@@ -38,8 +38,8 @@ impl ZooDevice {
         &self.memory
     }
 
-    /// From now on every method answers `UNAVAILABLE`, and the host is told. It waits for nothing of a lost
-    /// device, and frees what its commands use: none may be left.
+    /// From now on every method answers `UNAVAILABLE`. What runs ends before the host is told; what is enqueued
+    /// later is refused.
     pub(crate) fn lose(&self, reason: &str) {
         let first = {
             let _turn = self.streams();

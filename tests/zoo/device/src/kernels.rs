@@ -7,7 +7,7 @@ use crate::{
 };
 use std::sync::Arc;
 use tenon_sdk::{
-    abi::{MemoryKind, Slot},
+    abi::Slot,
     device::author::{device_of, stream_of},
     prelude::*,
 };
@@ -137,26 +137,15 @@ register_op!(
     summary = "Copies of x in memory of two other kinds.",
 );
 
-/// Sets an output to a fresh buffer of another kind of memory than the device's ordinary one.
-fn allocate(c: &ComputeContext<'_>, output: u32, kind: MemoryKind) -> Result<Slot, KernelError> {
-    let (call, dims) = (c.raw(), c.dims(0));
-    // SAFETY: the call's own services, whose entries the host fills.
-    let code = unsafe {
-        let entry = (*call.services).allocate.expect("the host fills every entry");
-        entry(call.record, output, dims.as_ptr(), dims.len() as u32, kind)
-    };
-    if code.is_ok() {
-        c.output_slot(output as usize).copied()
-    } else {
-        Err(KernelError::new(code, format!("cannot allocate memory of kind {}", kind.0)))
-    }
-}
-
 fn kinds(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let device = device(c)?;
     let x = *c.slot(0)?;
     for (output, kind) in [(0, MemoryKind::PINNED), (1, MemoryKind::SHARED)] {
-        let y = allocate(c, output, kind)?;
+        // What is written at once would overtake the stream.
+        if !c.stream().is_null() && c.output_in::<f32>(output, c.dims(0), kind).is_ok() {
+            return Err(KernelError::internal("a slice of memory that the stream may still use"));
+        }
+        let y = *c.prepare_in(output, c.dims(0), kind)?;
         enqueue(c, compute(spot(device, &x), spot(device, &y), x.bytes, Box::new(|_| {})))?;
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Kernels that break their contract, each in one way: what a host has to survive.
 
 use std::time::Duration;
-use tenon_sdk::{author::spawn, prelude::*};
+use tenon_sdk::{abi::CallRecord, author::spawn, prelude::*};
 
 tenon_sdk::export_plugin!();
 
@@ -37,36 +37,70 @@ register_kernel!("ZooWrongShape" on "CPU": fn wrong_shape);
 register_op!(
     "ZooTwice",
     outputs = &["y: float"],
+    attrs = &["first_ms: int = 0", "second_ms: int = 0"],
     stateful = true,
     shape = |c: &ShapeContext<'_>| c.set_output(0, c.scalar()),
-    summary = "1, by a kernel that completes its call twice.",
+    summary = "1, by a kernel that completes its call twice: after `first_ms`, and again `second_ms` later. Both \
+               0: before it returns, without a thread.",
 );
 
-struct Twice;
+struct Twice {
+    first: Duration,
+    second: Duration,
+}
+
+/// What completes a call once more than it should be.
+struct Again {
+    record: *mut CallRecord,
+    complete: unsafe extern "C" fn(record: *mut CallRecord, code: Code),
+}
+
+// SAFETY: the host takes completions from any thread.
+unsafe impl Send for Again {}
+
+impl Again {
+    fn of(call: &mut AsyncCall) -> Again {
+        let context = call.context();
+        let raw = context.raw();
+        // SAFETY: the host fills services and entries.
+        let complete = unsafe { (*raw.services).complete.expect("the host fills every entry") };
+        Again { record: raw.record, complete }
+    }
+
+    fn complete(self) {
+        // SAFETY: no call is pending any more that this record names: that it is completed again is the point,
+        // and what a host has to survive.
+        unsafe { (self.complete)(self.record, Code::OK) }
+    }
+}
+
+impl Twice {
+    fn run(first: Duration, second: Duration, mut call: AsyncCall) {
+        std::thread::sleep(first);
+        let (result, again) = (one(&call.context()), Again::of(&mut call));
+        call.finish(result);
+        std::thread::sleep(second);
+        again.complete();
+    }
+}
 
 impl Kernel for Twice {
     const MODE: Mode = Mode::Async;
 
-    fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Twice)
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Twice { first: delay(c, "first_ms")?, second: delay(c, "second_ms")? })
     }
 
-    fn start(&self, mut call: AsyncCall) {
-        let result = self.compute(&call.context());
-        let context = call.context();
-        let raw = context.raw();
-        // SAFETY: the host fills services and entries. That this completes what `finish` completes again is
-        // the point; the record outlives both, since the executor holds it until `start` has returned.
-        unsafe {
-            let complete = (*raw.services).complete.expect("the host fills every entry");
-            complete(raw.record, Code::OK);
+    fn start(&self, call: AsyncCall) {
+        let (first, second) = (self.first, self.second);
+        if first.is_zero() && second.is_zero() {
+            return Twice::run(first, second, call);
         }
-        call.finish(result);
+        let _ = spawn("zoo-twice", move || Twice::run(first, second, call));
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        c.output::<f32>(0, &[])?.data[0] = 1.0;
-        Ok(())
+        one(c)
     }
 }
 
@@ -85,10 +119,10 @@ struct Late {
     delay: Duration,
 }
 
-fn delay(c: &CreateContext<'_>) -> Result<Duration, KernelError> {
-    let delay: i64 = c.attr("delay_ms")?;
+fn delay(c: &CreateContext<'_>, attr: &str) -> Result<Duration, KernelError> {
+    let delay: i64 = c.attr(attr)?;
     u64::try_from(delay).map(Duration::from_millis).map_err(|_| {
-        KernelError::invalid_argument(format!("delay_ms: expected at least 0, found {delay}"))
+        KernelError::invalid_argument(format!("{attr}: expected at least 0, found {delay}"))
     })
 }
 
@@ -101,7 +135,7 @@ impl Kernel for Late {
     const MODE: Mode = Mode::Async;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Late { delay: delay(c)? })
+        Ok(Late { delay: delay(c, "delay_ms")? })
     }
 
     fn start(&self, mut call: AsyncCall) {
@@ -136,7 +170,7 @@ struct Sleep {
 
 impl Kernel for Sleep {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Sleep { delay: delay(c)? })
+        Ok(Sleep { delay: delay(c, "delay_ms")? })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

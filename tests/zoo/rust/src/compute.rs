@@ -1,6 +1,6 @@
 //! What a call brings: arguments, slots, the step, cancellation, deadline, scratch, trace, errors.
 
-use tenon_sdk::{abi::MemoryKind, prelude::*};
+use tenon_sdk::prelude::*;
 
 register_op!(
     "ZooVariadic",
@@ -148,9 +148,14 @@ fn scratch(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     if !(c.scratch(64, MemoryKind::HOST)? as usize).is_multiple_of(64) {
         return Err(KernelError::internal("scratch memory is not aligned to 64 bytes"));
     }
-    let lent = c.scratch_slice::<f32>(x.data.len())?;
+    let lent = c.scratch_slice_in::<f32>(x.data.len(), MemoryKind::HOST)?;
     lent.copy_from_slice(x.data);
-    let y = c.output::<f32>(0, x.dims)?;
+    for kind in [MemoryKind::DEVICE, MemoryKind::PINNED] {
+        if c.scratch_slice_in::<f32>(1, kind).is_ok() {
+            return Err(KernelError::internal("scratch memory that this device has not"));
+        }
+    }
+    let y = c.output_in::<f32>(0, x.dims, MemoryKind::HOST)?;
     for (y, x) in y.data.iter_mut().zip(lent.iter().rev()) {
         *y = *x;
     }

@@ -34,8 +34,9 @@ impl Kernel for CreateFacts {
             types(c.output_types()),
             (0..inputs).map(|input| format!("{};", c.input_shape(input))).collect(),
             positions(c.input_range(0)),
-            positions(c.input_range(1)),
-            positions(c.output_range(0)),
+            positions(c.input_named("i")?),
+            positions(c.output_named("facts")?),
+            [c.input_args(), c.output_args()].concat().join(";"),
         ];
         Ok(CreateFacts { facts })
     }
@@ -170,46 +171,54 @@ register_kernel!("ZooPrepack" on "CPU": Prepack);
 register_op!(
     "ZooSupports",
     inputs = &["x: float"],
-    outputs = &["small: bool"],
-    attrs = &["limit: int"],
-    shape = |c: &ShapeContext<'_>| c.set_output(0, c.scalar()),
-    summary = "Whether the kernel for at most `limit` elements ran, or the one for any number.",
+    outputs = &["small: bool", "object: int64"],
+    attrs = &["limit: int", "most: int = -1"],
+    shape = |c: &ShapeContext<'_>| {
+        c.set_output(0, c.scalar())?;
+        c.set_output(1, c.scalar())
+    },
+    summary = "Whether the kernel for at most `limit` elements ran, or the one for any number, if not more than \
+               `most`; and the number of the kernel's object.",
 );
 
-struct Supports;
+/// `SMALL` is the kernel for at most `limit` elements.
+struct Supports<const SMALL: bool> {
+    object: i64,
+}
 
-impl Kernel for Supports {
+fn at_most(c: &CreateContext<'_>, limit: i64) -> Supported {
+    match c.input_shape(0).full() {
+        None => Supported::DependsOnShapes,
+        Some(shape) if shape.elements() as i64 <= limit => Supported::Yes,
+        Some(shape) => {
+            Supported::No(format!("{} elements exceed the limit of {limit}", shape.elements()))
+        }
+    }
+}
+
+impl<const SMALL: bool> Kernel for Supports<SMALL> {
     const HAS_SUPPORTS: bool = true;
 
     fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Supports)
+        static NEXT: AtomicI64 = AtomicI64::new(1);
+        Ok(Supports { object: NEXT.fetch_add(1, Ordering::Relaxed) })
     }
 
     fn supports(c: &CreateContext<'_>) -> Supported {
-        let limit = match c.attr::<i64>("limit") {
-            Ok(limit) if limit >= 0 => limit,
-            Ok(limit) => return Supported::No(format!("limit is {limit}, expected at least 0")),
-            Err(error) => return Supported::No(error.message),
-        };
-        match c.input_shape(0).full() {
-            None => Supported::DependsOnShapes,
-            Some(shape) if shape.elements() as i64 <= limit => Supported::Yes,
-            Some(shape) => {
-                Supported::No(format!("{} elements exceed the limit of {limit}", shape.elements()))
-            }
+        match c.attr::<i64>(if SMALL { "limit" } else { "most" }) {
+            Ok(limit) if limit >= 0 => at_most(c, limit),
+            Ok(_) if !SMALL => Supported::Yes,
+            Ok(limit) => Supported::No(format!("limit is {limit}, expected at least 0")),
+            Err(error) => Supported::No(error.message),
         }
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        c.output::<bool>(0, &[])?.data[0] = true;
+        c.output::<bool>(0, &[])?.data[0] = SMALL;
+        c.output::<i64>(1, &[])?.data[0] = self.object;
         Ok(())
     }
 }
 
-fn any_size(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    c.output::<bool>(0, &[])?.data[0] = false;
-    Ok(())
-}
-
-register_kernel!("ZooSupports" on "CPU": Supports, label = "small", priority = 1);
-register_kernel!("ZooSupports" on "CPU": fn any_size);
+register_kernel!("ZooSupports" on "CPU": Supports<true>, label = "small", priority = 1);
+register_kernel!("ZooSupports" on "CPU": Supports<false>);

@@ -2,52 +2,17 @@
 
 use crate::resources::Named;
 use std::sync::{Mutex, PoisonError};
-use tenon_sdk::{
-    abi::{KeptTensor, ResourceType, Slot},
-    author::{Ref, host, resource_type},
-    prelude::*,
-};
+use tenon_sdk::prelude::*;
 
-/// A tensor of the host that this plugin holds.
-struct Kept(*mut KeptTensor);
+#[derive(Default)]
+struct Stack(Mutex<Vec<Kept>>);
 
-// SAFETY: the host's services for kept tensors take any thread, and a kept tensor is not changed.
-unsafe impl Send for Kept {}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        // SAFETY: `keep` gave it, and it is given back once.
-        unsafe { host().release.expect("the host fills every entry")(self.0) };
-    }
+impl ResourceValue for Stack {
+    const NAME: &'static str = "zoo.Stack";
 }
 
-impl Kept {
-    fn of(slot: &Slot) -> Result<Kept, KernelError> {
-        // SAFETY: a set slot of the running call.
-        let kept = unsafe { host().keep.expect("the host fills every entry")(slot) };
-        if kept.is_null() {
-            return Err(KernelError::invalid_argument("x: there is no tensor to keep"));
-        }
-        Ok(Kept(kept))
-    }
-
-    fn view(&self) -> Slot {
-        let mut slot = Slot::EMPTY;
-        // SAFETY: a kept tensor, and a place for what it shows.
-        unsafe { host().view.expect("the host fills every entry")(self.0, &mut slot) };
-        slot
-    }
-}
-
-type Stack = Mutex<Vec<Kept>>;
-
-static STACK: ResourceType = resource_type::<Stack>("zoo.Stack");
-
-fn stack(c: &ComputeContext<'_>, named: &Named) -> Result<Ref<Stack>, KernelError> {
-    // SAFETY: `STACK` is the type of boxed `Stack`s.
-    unsafe {
-        c.state().find_or_make(&named.container, &named.name, &STACK, || Ok(Stack::default()))
-    }
+fn stack(c: &ComputeContext<'_>, named: &Named) -> Result<ResourceHandle<Stack>, KernelError> {
+    c.state().find_or_create(&named.container, &named.name, || Ok(Stack::default()))
 }
 
 fn empty() -> KernelError {
@@ -73,8 +38,8 @@ impl Kernel for Push {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let stack = stack(c, &self.0)?;
-        let kept = Kept::of(c.slot(0)?)?;
-        let mut tensors = stack.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = c.keep(0)?;
+        let mut tensors = stack.0.lock().unwrap_or_else(PoisonError::into_inner);
         tensors.push(kept);
         c.output::<i64>(0, &[])?.data[0] = tensors.len() as i64;
         Ok(())
@@ -101,12 +66,9 @@ impl Kernel for Peek {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let stack = stack(c, &self.0)?;
-        let tensors = stack.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = tensors.last().ok_or_else(empty)?.view();
-        // SAFETY: the op takes floats only; the tensor is kept while the stack is locked.
-        let x =
-            unsafe { std::slice::from_raw_parts(slot.data.cast::<f32>(), slot.elements as usize) };
-        c.output::<f32>(0, &[])?.data[0] = x.iter().sum();
+        let tensors = stack.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let top = tensors.last().ok_or_else(empty)?;
+        c.output::<f32>(0, &[])?.data[0] = top.view::<f32>()?.data.iter().sum();
         Ok(())
     }
 }
@@ -130,14 +92,8 @@ impl Kernel for Pop {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let stack = stack(c, &self.0)?;
-        let top = stack.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let kept = top.ok_or_else(empty)?;
-        // SAFETY: the call's own services, and a tensor that is kept until the end of this function.
-        let code = unsafe {
-            let services = &*c.raw().services;
-            services.output_kept.expect("the host fills every entry")(c.raw().record, 0, kept.0)
-        };
-        if code.is_ok() { Ok(()) } else { Err(KernelError::new(code, "cannot return the tensor")) }
+        let top = stack.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        c.output_kept(0, &top.ok_or_else(empty)?)
     }
 }
 

@@ -1,14 +1,7 @@
 //! A resource of the plugin's own: a counter, reached by name or by handle.
 
-use std::{
-    ptr,
-    sync::atomic::{AtomicI64, Ordering},
-};
-use tenon_sdk::{
-    abi::{Resource, ResourceElement, ResourceFactory, ResourceType, Sink, StateTable, Str},
-    author::{host, resource_type},
-    prelude::*,
-};
+use std::sync::atomic::{AtomicI64, Ordering};
+use tenon_sdk::prelude::*;
 
 /// Counters that are alive, so that a test sees that each is destroyed.
 static LIVE: AtomicI64 = AtomicI64::new(0);
@@ -28,8 +21,9 @@ impl Drop for Counter {
     }
 }
 
-const TYPE_NAME: &str = "zoo.Counter";
-static COUNTER: ResourceType = resource_type::<Counter>(TYPE_NAME);
+impl ResourceValue for Counter {
+    const NAME: &'static str = "zoo.Counter";
+}
 
 /// Names of a resource, as attributes give them.
 pub(crate) struct Named {
@@ -48,9 +42,11 @@ impl Named {
     }
 }
 
-fn table() -> &'static StateTable {
-    // SAFETY: the host's tables live as long as the process.
-    unsafe { &*host().state }
+impl Named {
+    /// Finds or makes the counter of this name.
+    fn counter(&self, c: &ComputeContext<'_>) -> Result<ResourceHandle<Counter>, KernelError> {
+        c.state().find_or_create(&self.container, &self.name, || Ok(Counter::new()))
+    }
 }
 
 fn scalar(c: &ShapeContext<'_>) -> ShapeResult {
@@ -77,10 +73,7 @@ impl Kernel for Next {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let Named { container, name } = &self.0;
-        // SAFETY: `COUNTER` is the type of boxed `Counter`s.
-        let counter =
-            unsafe { c.state().find_or_make(container, name, &COUNTER, || Ok(Counter::new()))? };
+        let counter = self.0.counter(c)?;
         c.output::<i64>(0, &[])?.data[0] = counter.0.fetch_add(1, Ordering::Relaxed) + 1;
         c.output::<i64>(1, &[])?.data[0] = LIVE.load(Ordering::Relaxed);
         Ok(())
@@ -100,43 +93,13 @@ register_op!(
 
 struct Handle(Named);
 
-unsafe extern "C" fn new_counter(
-    _: *mut std::ffi::c_void,
-    value: *mut *mut std::ffi::c_void,
-    _: *mut Sink,
-) -> Code {
-    // SAFETY: the host gives a place for the value, and destroys it by `COUNTER`.
-    unsafe { *value = Box::into_raw(Box::new(Counter::new())).cast() };
-    Code::OK
-}
-
 impl Kernel for Handle {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Named::new(c).map(Handle)
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let Named { container, name } = &self.0;
-        let output = c.prepare(0, &[])?.data.cast::<ResourceElement>();
-        let mut resource: *mut Resource = ptr::null_mut();
-        // SAFETY: an entry of the host's table with the record of this call; what it lends lives meanwhile.
-        let code = unsafe {
-            table().resource.expect("the host fills every entry")(
-                c.raw().record,
-                Str::new(container),
-                Str::new(name),
-                &COUNTER,
-                ResourceFactory { run: Some(new_counter) },
-                ptr::null_mut(),
-                &mut resource,
-            )
-        };
-        if !code.is_ok() {
-            return Err(KernelError::new(code, "cannot find or make the counter"));
-        }
-        // SAFETY: one element of the output, empty before; the reference that `resource` gave moves into it.
-        unsafe { *output = ResourceElement { resource } };
-        Ok(())
+        c.output_handle(0, &self.0.counter(c)?)
     }
 }
 
@@ -152,19 +115,7 @@ register_op!(
 );
 
 fn read(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let slot = c.slot(0)?;
-    if slot.dtype != DType::RESOURCE || slot.elements == 0 {
-        return Err(KernelError::invalid_argument("handle: expected a resource"));
-    }
-    // SAFETY: a resource slot holds resource elements, whose references live during the call.
-    let counter = unsafe {
-        let handle = *slot.data.cast::<ResourceElement>();
-        let entry = table().resource_value.expect("the host fills every entry");
-        entry(handle.resource, &COUNTER).cast::<Counter>().as_ref()
-    };
-    let counter = counter.ok_or_else(|| {
-        KernelError::invalid_argument("handle: expected a resource of type zoo.Counter")
-    })?;
+    let counter = c.state().input_resource::<Counter>(0)?;
     c.output::<i64>(0, &[])?.data[0] = counter.0.load(Ordering::Relaxed);
     Ok(())
 }
@@ -188,23 +139,11 @@ impl Kernel for Remove {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let entry = table().remove_resource.expect("the host fills every entry");
-        // SAFETY: as in `Handle`.
-        let code = unsafe {
-            entry(
-                c.raw().record,
-                Str::new(&self.0.container),
-                Str::new(&self.0.name),
-                Str::new(TYPE_NAME),
-            )
-        };
-        match code {
-            Code::OK | Code::NOT_FOUND => {
-                c.output::<bool>(0, &[])?.data[0] = code.is_ok();
-                Ok(())
-            }
-            code => Err(KernelError::new(code, "cannot remove the counter")),
-        }
+        let Named { container, name } = &self.0;
+        let before = c.state().find::<Counter>(container, name)?.is_some();
+        let removed = c.state().remove::<Counter>(container, name)?;
+        c.output::<bool>(0, &[])?.data[0] = before && removed;
+        Ok(())
     }
 }
 

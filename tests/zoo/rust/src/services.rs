@@ -70,20 +70,60 @@ register_op!(
     summary = "The plugin's knobs: enabled, answer, ratio, greeting.",
 );
 
+const KNOBS: [&str; 4] = ["enabled", "answer", "ratio", "greeting"];
+
+fn knob(name: &str) -> Result<String, KernelError> {
+    Ok(match Knob::read(name)? {
+        Knob::Bool(value) => value.to_string(),
+        Knob::Int(value) => value.to_string(),
+        Knob::Float(value) => value.to_string(),
+        Knob::String(value) => value,
+    })
+}
+
+fn read_knobs() -> Result<Vec<String>, KernelError> {
+    KNOBS.into_iter().map(knob).collect()
+}
+
 fn knobs(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let mut facts = Vec::new();
-    for name in ["enabled", "answer", "ratio", "greeting"] {
-        facts.push(match Knob::read(name)? {
-            Knob::Bool(value) => value.to_string(),
-            Knob::Int(value) => value.to_string(),
-            Knob::Float(value) => value.to_string(),
-            Knob::String(value) => value,
-        });
-    }
-    c.set_strings(0, &[4], facts.iter())
+    c.set_strings(0, &[4], read_knobs()?.iter())
 }
 
 register_kernel!("ZooKnobs" on "CPU": fn knobs);
+
+register_op!(
+    "ZooKnobsAtCreate",
+    outputs = &["facts: string"],
+    stateful = true,
+    shape = |c: &ShapeContext<'_>| c.set_output(0, c.shape_of(&[4])),
+    summary = "As ZooKnobs, read when the kernel is created; it supports no node while `ratio` is negative.",
+);
+
+struct KnobsAtCreate {
+    facts: Vec<String>,
+}
+
+impl Kernel for KnobsAtCreate {
+    const HAS_SUPPORTS: bool = true;
+
+    fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(KnobsAtCreate { facts: read_knobs()? })
+    }
+
+    fn supports(_: &CreateContext<'_>) -> Supported {
+        match Knob::read("ratio") {
+            Ok(Knob::Float(ratio)) if ratio < 0.0 => Supported::No("ratio is negative".to_owned()),
+            Ok(_) => Supported::Yes,
+            Err(error) => Supported::No(error.message),
+        }
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        c.set_strings(0, &[4], self.facts.iter())
+    }
+}
+
+register_kernel!("ZooKnobsAtCreate" on "CPU": KnobsAtCreate);
 
 register_op!(
     "ZooLog",
@@ -188,16 +228,27 @@ register_op!(
 );
 
 fn names(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let (call, before) = (c.raw(), c.now_ns());
-    // SAFETY: the call's own services and the host's table, whose entries the host fills; the name is valid
-    // during the call.
-    let (node, after) = unsafe {
-        let node = (*call.services).node.expect("the host fills every entry")(call.record);
-        (node.bytes(), host().now_ns.expect("the host fills every entry")())
-    };
-    c.set_strings(0, &[], [node].into_iter())?;
+    let before = c.now_ns();
+    // SAFETY: the host's table, whose entries the host fills.
+    let after = unsafe { host().now_ns.expect("the host fills every entry")() };
+    c.set_strings(0, &[], [c.node()].into_iter())?;
     c.output::<bool>(1, &[])?.data[0] = before <= after && c.now_ns() >= after;
     Ok(())
 }
 
 register_kernel!("ZooNames" on "CPU": fn names);
+
+register_op!(
+    "ZooPath",
+    outputs = &["path: string"],
+    stateful = true,
+    shape = |c: &ShapeContext<'_>| c.set_output(0, c.scalar()),
+    summary = "Path of the plugin's own file.",
+);
+
+fn path(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let path = plugin_path().unwrap_or_default();
+    c.set_strings(0, &[], [path.as_os_str().as_encoded_bytes()].into_iter())
+}
+
+register_kernel!("ZooPath" on "CPU": fn path);

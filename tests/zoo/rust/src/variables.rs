@@ -2,7 +2,7 @@
 
 use crate::resources::Named;
 use std::sync::atomic::{AtomicI64, Ordering};
-use tenon_sdk::{abi::Slot, prelude::*};
+use tenon_sdk::prelude::*;
 
 register_op!(
     "ZooVariable",
@@ -31,8 +31,7 @@ impl Kernel for Variable {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let state = c.state();
         let variable = state.variable(&self.0.container, &self.0.name, DType::FLOAT)?;
-        let output = c.prepare(0, &[])?;
-        state.output_handle(&variable, output)
+        c.output_handle(0, &variable)
     }
 }
 
@@ -83,33 +82,43 @@ register_op!(
     summary = "The sum of the variable's value, which is looked at under its lock.",
 );
 
-/// The floats of a variable's value.
-///
-/// # Safety
-/// The slot shows the value of a variable that stays locked for `'a`.
-unsafe fn floats<'a>(slot: &Slot) -> Result<&'a mut [f32], KernelError> {
-    if slot.dtype != DType::FLOAT {
-        return Err(KernelError::invalid_argument(format!(
-            "the variable: expected float, found {}",
-            slot.dtype
-        )));
-    }
-    // SAFETY: host memory of `elements` floats, which the lock makes this call's.
-    Ok(unsafe { std::slice::from_raw_parts_mut(slot.data.cast(), slot.elements as usize) })
-}
-
 fn sum(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let state = c.state();
     let variable = state.input_variable(0)?;
     let owned = [&variable];
     let locked = state.lock(&owned)?;
-    // SAFETY: `locked` lives until the end of this function.
-    let value = unsafe { floats(&locked.read(0)?)? };
-    c.output::<f32>(0, &[])?.data[0] = value.iter().sum();
+    c.output::<f32>(0, &[])?.data[0] = locked.view::<f32>(0)?.data.iter().sum();
     Ok(())
 }
 
 register_kernel!("ZooVariableSum" on "CPU": fn sum);
+
+register_op!(
+    "ZooVariableSnapshot",
+    inputs = &["handle: resource", "amount: float"],
+    outputs = &["before: float", "after: float"],
+    stateful = true,
+    shape = |c: &ShapeContext<'_>| {
+        c.set_output(0, c.scalar())?;
+        c.set_output(1, c.scalar())
+    },
+    summary = "Adds an amount to every element; the sum of a snapshot taken before, and the one of the value.",
+);
+
+fn snapshot(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let (state, amount) = (c.state(), amount(c, 1)?);
+    let variable = state.input_variable(0)?;
+    let before = state.snapshot(&variable)?;
+    let owned = [&variable];
+    let mut locked = state.lock(&owned)?;
+    let value = locked.view_mut::<f32>(0)?.data;
+    value.iter_mut().for_each(|x| *x += amount);
+    c.output::<f32>(1, &[])?.data[0] = value.iter().sum();
+    c.output::<f32>(0, &[])?.data[0] = before.view::<f32>()?.data.iter().sum();
+    Ok(())
+}
+
+register_kernel!("ZooVariableSnapshot" on "CPU": fn snapshot);
 
 register_op!(
     "ZooVariableAdd",
@@ -133,9 +142,7 @@ fn add(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let variable = state.input_variable(0)?;
     let owned = [&variable];
     let mut locked = state.lock(&owned)?;
-    // SAFETY: `locked` lives until the end of this function.
-    let value = unsafe { floats(&locked.update(0)?)? };
-    value.iter_mut().for_each(|x| *x += amount);
+    locked.view_mut::<f32>(0)?.data.iter_mut().for_each(|x| *x += amount);
     Ok(())
 }
 
@@ -155,11 +162,8 @@ fn transfer(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (from, to) = (state.input_variable(0)?, state.input_variable(1)?);
     let owned = [&from, &to];
     let mut locked = state.lock(&owned)?;
-    // SAFETY: `locked` lives until the end of this function; one slice is used at a time.
-    unsafe {
-        floats(&locked.update(0)?)?.iter_mut().for_each(|x| *x -= amount);
-        floats(&locked.update(1)?)?.iter_mut().for_each(|x| *x += amount);
-    }
+    locked.view_mut::<f32>(0)?.data.iter_mut().for_each(|x| *x -= amount);
+    locked.view_mut::<f32>(1)?.data.iter_mut().for_each(|x| *x += amount);
     Ok(())
 }
 

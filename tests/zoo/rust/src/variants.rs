@@ -1,14 +1,7 @@
 //! Variants: values of a type that only the plugin knows, handled through its table.
 
-use std::{
-    ffi::c_void,
-    sync::atomic::{AtomicI64, Ordering},
-};
-use tenon_sdk::{
-    abi::{Device, ExtHeader, MemoryKind, Sink, Str, Stream, VariantElement, VariantTable},
-    author::host,
-    prelude::*,
-};
+use std::sync::atomic::{AtomicI64, Ordering};
+use tenon_sdk::{author::CopyTarget, prelude::*};
 
 /// Values that are alive, so that a test sees that each is destroyed.
 static LIVE: AtomicI64 = AtomicI64::new(0);
@@ -17,9 +10,15 @@ static LIVE: AtomicI64 = AtomicI64::new(0);
 struct Amount(f32);
 
 impl Amount {
-    fn raw(value: f32) -> *mut c_void {
+    fn new(value: f32) -> Amount {
         LIVE.fetch_add(1, Ordering::Relaxed);
-        Box::into_raw(Box::new(Amount(value))).cast()
+        Amount(value)
+    }
+}
+
+impl Clone for Amount {
+    fn clone(&self) -> Amount {
+        Amount::new(self.0)
     }
 }
 
@@ -29,112 +28,34 @@ impl Drop for Amount {
     }
 }
 
-/// # Safety
-/// `value` was made by `Amount::raw` and is alive.
-unsafe fn amount(value: *const c_void) -> f32 {
-    // SAFETY: the caller's promise.
-    unsafe { (*value.cast::<Amount>()).0 }
-}
+impl VariantValue for Amount {
+    const NAME: &'static str = "zoo.Amount";
 
-unsafe extern "C" fn clone(value: *const c_void, copy: *mut *mut c_void, _: *mut Sink) -> Code {
-    // SAFETY: the host gives a value of this table and a place for the copy.
-    unsafe { *copy = Amount::raw(amount(value)) };
-    Code::OK
-}
-
-unsafe extern "C" fn destroy(value: *mut c_void) {
-    // SAFETY: the host gives back what `Amount::raw` made, once.
-    drop(unsafe { Box::from_raw(value.cast::<Amount>()) });
-}
-
-unsafe extern "C" fn encode(value: *const c_void, sink: *mut Sink) -> Code {
-    // SAFETY: a value of this table; the host fills every entry of its own.
-    unsafe {
-        let text = amount(value).to_string();
-        host().report.expect("the host fills every entry")(sink, Str::new(&text));
+    fn encode(&self) -> Result<Vec<u8>, KernelError> {
+        Ok(self.0.to_string().into_bytes())
     }
-    Code::OK
-}
 
-unsafe extern "C" fn copy_to_device(
-    value: *const c_void,
-    _device: *mut Device,
-    memory: MemoryKind,
-    _stream: *mut Stream,
-    copy: *mut *mut c_void,
-    sink: *mut Sink,
-) -> Code {
-    // SAFETY: as in `clone`.
-    unsafe {
-        if memory.is_host_address() {
-            return clone(value, copy, sink);
+    fn copy_to_device(&self, to: &CopyTarget<'_>) -> Result<Amount, KernelError> {
+        if to.memory().is_host_address() {
+            return Ok(self.clone());
         }
-        let text = "an amount holds no tensor: it lives in host memory";
-        host().report.expect("the host fills every entry")(sink, Str::new(text));
+        Err(KernelError::unimplemented("an amount holds no tensor: it lives in host memory"))
     }
-    Code::UNIMPLEMENTED
+
+    fn zeros_like(&self) -> Result<Amount, KernelError> {
+        Ok(Amount::new(0.0))
+    }
+
+    fn add(&self, other: &Amount) -> Result<Amount, KernelError> {
+        Ok(Amount::new(self.0 + other.0))
+    }
 }
 
-unsafe extern "C" fn zeros_like(_: *const c_void, result: *mut *mut c_void, _: *mut Sink) -> Code {
-    // SAFETY: the host gives a place for the result.
-    unsafe { *result = Amount::raw(0.0) };
-    Code::OK
-}
-
-unsafe extern "C" fn add(
-    a: *const c_void,
-    b: *const c_void,
-    result: *mut *mut c_void,
-    _: *mut Sink,
-) -> Code {
-    // SAFETY: two values of this table, and a place for the result.
-    unsafe { *result = Amount::raw(amount(a) + amount(b)) };
-    Code::OK
-}
-
-static AMOUNT: VariantTable = VariantTable {
-    struct_size: size_of::<VariantTable>() as u32,
-    reserved: 0,
-    type_name: Str::new("zoo.Amount"),
-    clone: Some(clone),
-    destroy: Some(destroy),
-    encode: Some(encode),
-    copy_to_device: Some(copy_to_device),
-    zeros_like: Some(zeros_like),
-    add: Some(add),
-    ext: std::ptr::null::<ExtHeader>(),
-};
-
-/// Element 0 of a variant input.
-fn element(c: &ComputeContext<'_>, input: usize) -> Result<VariantElement, KernelError> {
-    let slot = c.slot(input)?;
-    if slot.dtype != DType::VARIANT || slot.elements == 0 {
-        return Err(KernelError::invalid_argument(format!("input {input}: expected a variant")));
-    }
-    // SAFETY: a variant slot holds variant elements.
-    let element = unsafe { *slot.data.cast::<VariantElement>() };
-    if !std::ptr::eq(element.table, &AMOUNT) || element.value.is_null() {
-        return Err(KernelError::invalid_argument(format!(
-            "input {input}: expected a variant of type zoo.Amount"
-        )));
-    }
-    Ok(element)
-}
-
-/// Makes output 0 a scalar variant with the value that `make` writes.
-fn give(
-    c: &ComputeContext<'_>,
-    make: impl FnOnce(*mut *mut c_void) -> Code,
-) -> Result<(), KernelError> {
-    let slot = c.prepare(0, &[])?;
-    let mut value = std::ptr::null_mut();
-    let code = make(&mut value);
-    if !code.is_ok() {
-        return Err(KernelError::new(code, "cannot make a variant"));
-    }
-    // SAFETY: one element of the output, empty before: a fresh buffer of variants is all zero.
-    unsafe { *slot.data.cast::<VariantElement>() = VariantElement { value, table: &AMOUNT } };
-    Ok(())
+/// The variant that a scalar input holds, of whatever type.
+fn any<'a>(c: &ComputeContext<'a>, input: usize) -> Result<VariantRef<'a>, KernelError> {
+    c.variants(input)?.first().copied().ok_or_else(|| {
+        KernelError::invalid_argument(format!("input {input}: expected a variant, found none"))
+    })
 }
 
 fn scalar(c: &ShapeContext<'_>) -> ShapeResult {
@@ -154,11 +75,7 @@ fn make(c: &ComputeContext<'_>) -> Result<(), KernelError> {
         *c.input::<f32>(0)?.data.first().ok_or_else(|| {
             KernelError::invalid_argument("value: expected one element, found none")
         })?;
-    give(c, |result| {
-        // SAFETY: a place for the result.
-        unsafe { *result = Amount::raw(value) };
-        Code::OK
-    })
+    c.set_variant(0, Variant::new(Amount::new(value)))
 }
 
 register_kernel!("ZooVariantMake" on "CPU": fn make);
@@ -172,9 +89,8 @@ register_op!(
 );
 
 fn read(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let v = element(c, 0)?;
-    // SAFETY: a live value of this table.
-    c.output::<f32>(0, &[])?.data[0] = unsafe { amount(v.value) };
+    let amount = c.variant::<Amount>(0)?.0;
+    c.output::<f32>(0, &[])?.data[0] = amount;
     Ok(())
 }
 
@@ -189,11 +105,7 @@ register_op!(
 );
 
 fn copy(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let v = element(c, 0)?;
-    // SAFETY: the value belongs to the table, whose entries this plugin fills.
-    give(c, |result| unsafe {
-        (*v.table).clone.expect("filled above")(v.value, result, std::ptr::null_mut())
-    })
+    c.set_variant(0, any(c, 0)?.to_owned()?)
 }
 
 register_kernel!("ZooVariantClone" on "CPU": fn copy);
@@ -207,11 +119,7 @@ register_op!(
 );
 
 fn zeros(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let v = element(c, 0)?;
-    // SAFETY: as in `copy`.
-    give(c, |result| unsafe {
-        (*v.table).zeros_like.expect("filled above")(v.value, result, std::ptr::null_mut())
-    })
+    c.set_variant(0, any(c, 0)?.zeros_like()?)
 }
 
 register_kernel!("ZooVariantZeros" on "CPU": fn zeros);
@@ -226,11 +134,7 @@ register_op!(
 );
 
 fn sum(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let (a, b) = (element(c, 0)?, element(c, 1)?);
-    // SAFETY: as in `copy`.
-    give(c, |result| unsafe {
-        (*a.table).add.expect("filled above")(a.value, b.value, result, std::ptr::null_mut())
-    })
+    c.set_variant(0, any(c, 0)?.add(&any(c, 1)?)?)
 }
 
 register_kernel!("ZooVariantAdd" on "CPU": fn sum);

@@ -1,7 +1,8 @@
-//! What zoo-second became: its one kernel adds the factor where it multiplied.
+//! What zoo-second became: a kernel adds the factor where it multiplied, and a resource is laid out otherwise.
 //!
 //! To the host this is plugin `zoo-second`, version 0.2.0 (see `build.rs`).
 
+use std::sync::Mutex;
 use tenon_sdk::prelude::*;
 
 tenon_sdk::export_plugin!();
@@ -23,19 +24,33 @@ fn add(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let variable = state.input_variable(0)?;
     let owned = [&variable];
     let mut locked = state.lock(&owned)?;
-    let value = locked.update(0)?;
-    if value.dtype != DType::FLOAT {
-        return Err(KernelError::invalid_argument(format!(
-            "the variable: expected float, found {}",
-            value.dtype
-        )));
-    }
-    // SAFETY: host memory of `elements` floats, which are this call's while the variable is locked.
-    let elements = unsafe {
-        std::slice::from_raw_parts_mut(value.data.cast::<f32>(), value.elements as usize)
-    };
-    elements.iter_mut().for_each(|x| *x += amount);
+    locked.view_mut::<f32>(0)?.data.iter_mut().for_each(|x| *x += amount);
     Ok(())
 }
 
 register_kernel!("ZooSecondScale" on "CPU": fn add);
+
+register_op!(
+    "ZooSecondCount",
+    outputs = &["count: int64"],
+    stateful = true,
+    shape = |c: &ShapeContext<'_>| c.set_output(0, c.scalar()),
+    summary = "Counts its calls in a resource of the session's.",
+);
+
+/// In version 0.1.0 this was a number.
+struct Count(Mutex<Vec<i64>>);
+
+impl ResourceValue for Count {
+    const NAME: &'static str = "second.Count";
+}
+
+fn count(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let count = c.state().find_or_create("", "count", || Ok(Count(Mutex::new(Vec::new()))))?;
+    let mut calls = count.0.lock().unwrap_or_else(|poison| poison.into_inner());
+    calls.push(c.step_id() as i64);
+    c.output::<i64>(0, &[])?.data[0] = calls.len() as i64;
+    Ok(())
+}
+
+register_kernel!("ZooSecondCount" on "CPU": fn count);

@@ -82,7 +82,7 @@ fn a_cost_of_another_layout_or_without_sense_is_refused() {
         let cost = ExtCost { header, fixed_ns, per_element_ns: 0.0 };
         read(&tenon_abi::KernelDef { ext: (&raw const cost).cast(), ..raw_kernel() })
     };
-    assert!(matches!(with(1, 1, 0.0), Err(RegistryError::ExtLayout { .. })));
+    assert!(matches!(with(1, 1, 0.0), Err(RegistryError::Link { .. })));
     assert!(with(2, 1, 0.0).is_ok(), "a later version appends");
     assert!(matches!(with(1, 0, f64::NAN), Err(RegistryError::Numerics { .. })));
     let other = ExtHeader::new(ext_tags::CASES, 1, &layout::EXT_COST);

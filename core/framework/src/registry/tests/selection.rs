@@ -167,6 +167,83 @@ fn supports_is_asked_last_and_its_answers_count() {
     assert!(!below.depends_on_shapes(), "who loses has no say");
 }
 
+fn lines(kernels: &[Arc<KernelDef>]) -> Vec<u32> {
+    kernels.iter().map(|kernel| kernel.source.line).collect()
+}
+
+/// Kernels 1 to 5 in falling priority; 3 has a label of its own.
+fn falling() -> Registry {
+    let kernel = |line: u32, label: &str| KernelDef {
+        label: label.into(),
+        priority: 10 - line as i32,
+        ..kernel(&[F], line)
+    };
+    let kernels =
+        vec![kernel(1, "a"), kernel(2, "b"), kernel(3, "c"), kernel(4, "d"), kernel(5, "")];
+    committed(vec![with_kernels(0, "cpu", 0, kernels)])
+}
+
+#[test]
+fn an_open_choice_ends_with_the_first_that_takes_every_shape() {
+    let registry = falling();
+    let explanation = explain_with(&registry, &PLAIN, &mut |kernel| match kernel.source.line {
+        1 | 3 => SupportAnswer::DependsOnShapes,
+        2 => SupportAnswer::No("not this one".into()),
+        _ => SupportAnswer::Yes,
+    });
+    assert_eq!(lines(&explanation.per_shape), [1, 3, 4]);
+    assert_eq!(explanation.result().unwrap().source.line, 1, "who is asked first");
+    assert_eq!(reason(&explanation, 2), "supports says no: not this one");
+    assert_eq!(reason(&explanation, 3), "", "it may run");
+    let last = explanation.per_shape[2].to_string();
+    assert_eq!(reason(&explanation, 5), format!("lower priority (5 < 6) than {last}"));
+}
+
+#[test]
+fn an_open_choice_goes_on_where_another_question_has_answers() {
+    let registry = falling();
+    let asked = |label: Option<&str>, answers: &[u32]| {
+        explain_with(&registry, &Ask { label, ..PLAIN }, &mut |kernel| {
+            if answers.contains(&kernel.source.line) {
+                return SupportAnswer::DependsOnShapes;
+            }
+            SupportAnswer::Yes
+        })
+    };
+    let both = asked(Some("c"), &[3]).or(asked(None, &[1, 3]));
+    assert_eq!(lines(&both.per_shape), [3, 1, 2]);
+    assert_eq!(both.label.as_deref(), Some("c"));
+    assert_eq!(both.winner.as_ref().unwrap().source.line, 3);
+    assert_eq!((reason(&both, 1), reason(&both, 2)), (String::new(), String::new()));
+    assert!(reason(&both, 4).starts_with("lower priority"), "{}", reason(&both, 4));
+    // Once more than the same kernel is not asked.
+    let same = asked(Some("a"), &[1]).or(asked(None, &[1]));
+    assert_eq!(lines(&same.per_shape), [1, 2]);
+    let certain = asked(Some("c"), &[]).or(asked(None, &[1]));
+    assert_eq!((lines(&certain.per_shape), certain.winner.unwrap().source.line), (vec![], 3));
+    let none = asked(Some("z"), &[]).or(asked(None, &[1]));
+    assert_eq!(lines(&none.per_shape), [1, 2]);
+}
+
+#[test]
+fn an_open_choice_is_between_kernels_that_agree_on_host_memory() {
+    let memory = |line: u32, host: &[&str]| KernelDef {
+        host_memory: host.iter().map(|name| (*name).to_owned()).collect(),
+        priority: 10 - line as i32,
+        label: line.to_string(),
+        ..kernel(&[F], line)
+    };
+    let kernels = vec![memory(1, &["x"]), memory(2, &[]), memory(3, &["x"])];
+    let registry = committed(vec![with_kernels(0, "cpu", 0, kernels)]);
+    let mut explanation = explain_with(&registry, &PLAIN, &mut |kernel| {
+        if kernel.source.line == 3 { SupportAnswer::Yes } else { SupportAnswer::DependsOnShapes }
+    });
+    assert_eq!(lines(&explanation.per_shape), [1, 2, 3]);
+    explanation.keep_same_memory();
+    assert_eq!(lines(&explanation.per_shape), [1, 3]);
+    assert!(reason(&explanation, 2).starts_with("takes other arguments in host memory than "));
+}
+
 #[test]
 fn a_type_list_fits_when_each_of_its_types_does() {
     let op = OpDef::from_spec("Many", &["x: L"], &[], &["L: list(type)"]).unwrap();

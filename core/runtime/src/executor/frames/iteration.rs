@@ -178,19 +178,15 @@ impl PartitionState<Framed> {
         self.form.iteration.store(iteration, Ordering::Relaxed);
         // The roots of the step itself are woken through the list, like all else.
         self.reset();
-        let frames = (&raw const *self.frames).cast_mut();
-        for at in 0..self.frames.len() {
+        for record in &self.frames {
             // SAFETY: the iteration has no tokens, so that nobody uses its calls.
-            unsafe {
-                (&raw mut (*frames)[at].call.frame).write(frame);
-                (&raw mut (*frames)[at].call.iteration).write(iteration);
-            }
+            unsafe { record.set_iteration(frame, iteration) };
         }
     }
 
     /// Ends the iteration: what it held goes back, or, where work on a stream may still use it, to `retired`.
     pub(super) fn finish(&self, retired: &mut Vec<Buffer>) {
-        let has_stream = self.stream.is_some();
+        let has_stream = self.streams.is_some();
         for &(output, _) in &self.plan.readers {
             // SAFETY: the iteration has no tokens.
             unsafe {

@@ -22,7 +22,7 @@ mod iteration;
 mod structure;
 mod value;
 
-use super::{partition::PartitionState, shared::StepShared};
+use super::{partition::PartitionState, shared::StepShared, streams::StepStreams};
 use crate::{
     error::StepError,
     plan::{
@@ -43,7 +43,6 @@ use structure::{ROOT, Structure};
 use tenon_abi::Code;
 use tenon_framework::{
     Tensor,
-    device::base::StreamId,
     sync::{Mutex, Rank},
     tensor::Buffer,
 };
@@ -67,7 +66,8 @@ pub(crate) struct FrameState {
     env: *const StepEnv,
     shared: Arc<StepShared>,
     rendezvous: Arc<LocalRendezvous>,
-    stream: Option<StreamId>,
+    /// One stream, on a device that has streams: iterations use each other's buffers in its order.
+    streams: Option<Arc<StepStreams>>,
     tracing: AtomicU32,
     structure: Mutex<Structure>,
 }
@@ -85,7 +85,7 @@ impl FrameState {
         env: *const StepEnv,
         shared: Arc<StepShared>,
         rendezvous: Arc<LocalRendezvous>,
-        stream: Option<StreamId>,
+        streams: Option<Arc<StepStreams>>,
     ) -> Arc<FrameState> {
         let plans: Vec<_> =
             [Arc::clone(&plan)].into_iter().chain(plan.inner.iter().cloned()).collect();
@@ -99,7 +99,7 @@ impl FrameState {
             env,
             shared,
             rendezvous,
-            stream,
+            streams,
             tracing: AtomicU32::new(0),
             structure,
         })
@@ -122,8 +122,8 @@ impl FrameState {
         let form = Framed::new(self, id, Arc::clone(&self.frames[plan as usize]));
         let plan = Arc::clone(&self.plans[plan as usize]);
         let (shared, rendezvous) = (Arc::clone(&self.shared), Arc::clone(&self.rendezvous));
-        let (index, env, stream) = (self.index, self.env, self.stream);
-        let state = PartitionState::new(plan, index, env, shared, rendezvous, stream, form);
+        let (index, env, streams) = (self.index, self.env, self.streams.clone());
+        let state = PartitionState::new(plan, index, env, shared, rendezvous, streams, form);
         let state = NonNull::from(Box::leak(Box::new(state)));
         // SAFETY: nobody else knows the state yet, and it stays where it is.
         unsafe {
@@ -173,8 +173,8 @@ impl FrameState {
 
     /// Buffers that work on the stream may still use go back when it is done.
     fn drop_retired(&self, retired: Vec<Buffer>) {
-        if let Some(stream) = self.stream
-            && let Err(error) = self.plans[0].device.synchronize_stream(stream)
+        if let Some(streams) = &self.streams
+            && let Err(error) = streams.synchronise()
         {
             let device = self.plans[0].device.name().to_string();
             self.shared.fail(StepError::node("", "", &device, "", &error));

@@ -39,7 +39,7 @@ fn drive(shared: &StepShared) -> Vec<u32> {
 fn the_driver_gets_what_was_outstanding() {
     loom::model(|| {
         let shared = shared();
-        shared.begin();
+        shared.begin(1);
         shared.raise();
         shared.raise();
         let first = with(&shared, |shared| shared.lower(Some(node(1))));
@@ -103,7 +103,7 @@ fn the_first_error_stays_and_the_driver_ends() {
 fn stopped_from_elsewhere(stop: fn(&Arc<StepShared>)) {
     loom::model(move || {
         let shared = shared();
-        shared.begin();
+        shared.begin(1);
         shared.raise();
         let stopper = with(&shared, stop);
         let mut ready = Vec::new();
@@ -132,7 +132,7 @@ fn cancelling_reaches_a_waiting_driver() {
 fn cancelling_races_with_the_end() {
     loom::model(|| {
         let shared = shared();
-        shared.begin();
+        shared.begin(1);
         shared.raise();
         let canceller = with(&shared, |shared| shared.cancel_running());
         let call = with(&shared, |shared| shared.lower(Some(node(1))));
@@ -144,5 +144,33 @@ fn cancelling_races_with_the_end() {
         assert!(!shared.is_stopped() && shared.is_untouched());
         shared.cancel_running();
         assert!(!shared.is_stopped(), "no step runs");
+    });
+}
+
+/// A call is completed a second time while its step ends: either the step fails, or who came late is told so,
+/// and the next step over the state is not touched.
+#[test]
+fn a_late_failure_is_of_its_step_or_of_none() {
+    loom::model(|| {
+        let shared = shared();
+        shared.begin(1);
+        shared.raise();
+        let call = with(&shared, |shared| shared.lower(Some(node(1))));
+        let late = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.fail_step(1, error(Code::INTERNAL)))
+        };
+        assert_eq!(drive(&shared), [1]);
+        let failed = shared.is_stopped();
+        if !failed {
+            shared.reset();
+            shared.begin(2);
+            shared.raise();
+            shared.lower(None);
+            assert!(drive(&shared).is_empty());
+            assert!(!shared.is_stopped(), "the next step goes well");
+        }
+        call.join().unwrap();
+        assert_eq!(late.join().unwrap(), failed);
     });
 }

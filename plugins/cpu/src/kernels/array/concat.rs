@@ -1,6 +1,6 @@
 //! `ConcatV2` and `Pack`.
 
-use super::{JOINED, Word, by_size, element_size, words, words_mut};
+use super::{JOINED, Word, by_size, copy, element_size, words, words_mut};
 use crate::split::{Parts, for_units};
 use std::ops::Range;
 use tenon_reference::array as reference;
@@ -25,12 +25,7 @@ fn join<W: Word>(sources: &[Source<'_, W>], range: Range<usize>, y: &mut [W]) {
         for source in sources {
             let (y, behind) = rest.split_at_mut(source.piece);
             let x = &source.data[o * source.piece..][..source.piece];
-            // A call for a few elements costs more than they do.
-            if source.piece <= 8 {
-                y.iter_mut().zip(x).for_each(|(y, x)| *y = *x);
-            } else {
-                y.copy_from_slice(x);
-            }
+            copy(x, y);
             rest = behind;
         }
     }
@@ -41,6 +36,9 @@ fn compute<W: Word>(
     inputs: Range<usize>,
     plan: &ConcatPlan,
 ) -> Result<(), KernelError> {
+    if plan.outer == 1 {
+        return in_turn::<W>(c, inputs, &plan.output);
+    }
     let sources = inputs
         .map(|i| Ok(Source { data: words::<W>(c.input_bytes(i)?)?, piece: plan.piece(c.dims(i)) }))
         .collect::<Result<Vec<_>, KernelError>>()?;
@@ -56,6 +54,22 @@ fn compute<W: Word>(
         let y = unsafe { y.part(range.start * row..range.end * row) };
         join(&sources, range, y);
     })
+}
+
+/// Joins whole inputs.
+fn in_turn<W: Word>(
+    c: &ComputeContext<'_>,
+    inputs: Range<usize>,
+    output: &[i64],
+) -> Result<(), KernelError> {
+    let mut rest = words_mut::<W>(c.output_bytes(0, output)?)?;
+    for i in inputs {
+        let x = words::<W>(c.input_bytes(i)?)?;
+        let (y, behind) = rest.split_at_mut(x.len());
+        copy(x, y);
+        rest = behind;
+    }
+    Ok(())
 }
 
 fn compute_strings(

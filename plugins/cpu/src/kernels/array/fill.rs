@@ -1,5 +1,7 @@
 //! `Fill`.
 
+use crate::arch::vectorised;
+
 use super::{JOINED, Word, by_size, element_size, words, words_mut};
 use tenon_sdk::{
     DType, KernelError, author::ComputeContext, geometry::element_count, reg::Numerics,
@@ -8,8 +10,20 @@ use tenon_sdk::{
 
 fn compute<W: Word>(c: &ComputeContext<'_>, dims: &[i64]) -> Result<(), KernelError> {
     let value = words::<W>(c.input_bytes(1)?)?[0];
-    words_mut::<W>(c.output_bytes(0, dims)?)?.fill(value);
+    let y = words_mut::<W>(c.output_bytes(0, dims)?)?;
+    // Bytes are the C library's affair.
+    if size_of::<W>() == 1 {
+        y.fill(value)
+    } else {
+        repeat(value, y)
+    }
     Ok(())
+}
+
+vectorised! {
+    fn repeat[W: Word](value: W, y: &mut [W]) {
+        y.fill(value);
+    }
 }
 
 /// Dimensions of the output of a call.
@@ -31,9 +45,8 @@ pub fn fill_dims(c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
 
 fn fill(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let dims = fill_dims(c)?;
-    let len = element_count(&dims)?;
     if c.slot(1)?.dtype == DType::STRING {
-        let value = c.strings(1)?[0];
+        let (len, value) = (element_count(&dims)?, c.strings(1)?[0]);
         return c.set_strings(0, &dims, (0..len).map(|_| value));
     }
     by_size!(element_size(c, 1)?, compute(c, &dims))

@@ -1,6 +1,6 @@
 //! Reading a strided box of elements in order.
 
-use super::Word;
+use super::{Word, copy};
 use tenon_sdk::{
     KernelError,
     geometry::{Dims, Offsets},
@@ -14,28 +14,37 @@ pub fn gather<W: Word>(
     x: &[W],
     y: &mut [W],
 ) -> Result<(), KernelError> {
-    let (Some((&last, outer)), Some((&step, outer_strides))) =
-        (extents.split_last(), strides.split_last())
-    else {
-        y.copy_from_slice(&x[base as usize..][..1]);
-        return Ok(());
-    };
     if y.is_empty() {
         return Ok(());
     }
-    let offsets = Offsets::new(&Dims::from_slice(outer)?, &Dims::from_slice(outer_strides)?, base);
-    let len = last as usize;
+    // The last dimension with more than one element; those behind it are walked in no step.
+    let Some(last) = extents.iter().rposition(|&extent| extent != 1) else {
+        y.copy_from_slice(&x[base as usize..][..1]);
+        return Ok(());
+    };
+    let (len, step) = (extents[last] as usize, strides[last]);
+    if last == 0 {
+        run(x, base, step, y);
+        return Ok(());
+    }
+    let outer = [&extents[..last], &strides[..last]].map(Dims::from_slice);
+    let [extents, strides] = outer;
+    let offsets = Offsets::new(&extents?, &strides?, base);
     for (y, first) in y.chunks_exact_mut(len).zip(offsets) {
-        match step {
-            1 if len > 8 => y.copy_from_slice(&x[first..first + len]),
-            _ => {
-                let mut at = first as i64;
-                for y in y {
-                    *y = x[at as usize];
-                    at += step;
-                }
-            }
-        }
+        run(x, first as i64, step, y);
     }
     Ok(())
+}
+
+/// Elements that are a step apart.
+#[inline(always)]
+fn run<W: Word>(x: &[W], first: i64, step: i64, y: &mut [W]) {
+    if step == 1 {
+        return copy(&x[first as usize..][..y.len()], y);
+    }
+    let mut at = first;
+    for y in y {
+        *y = x[at as usize];
+        at += step;
+    }
 }

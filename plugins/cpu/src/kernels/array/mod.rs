@@ -67,6 +67,57 @@ fn misaligned() -> KernelError {
     KernelError::internal("a tensor's memory is not aligned to its elements")
 }
 
+/// Up to this many elements a call of the C library takes longer than they do.
+const FEW: usize = 16;
+
+/// Copies elements: as `copy_from_slice`, and few of them without a call.
+#[inline(always)]
+pub(super) fn copy<W: Word>(x: &[W], y: &mut [W]) {
+    match y.len() {
+        FEW.. => y.copy_from_slice(x),
+        8.. => copy_ends::<W, 8>(x, y),
+        4.. => copy_ends::<W, 4>(x, y),
+        2.. => copy_ends::<W, 2>(x, y),
+        1 => y[0] = x[0],
+        _ => {}
+    }
+}
+
+/// Copies the first and the last `N` elements, which are all there are.
+#[inline(always)]
+fn copy_ends<W: Word, const N: usize>(x: &[W], y: &mut [W]) {
+    let (first, last) = (x.first_chunk::<N>(), x.last_chunk::<N>());
+    if let (Some(from), Some(to)) = (first, y.first_chunk_mut::<N>()) {
+        *to = *from;
+    }
+    if let (Some(from), Some(to)) = (last, y.last_chunk_mut::<N>()) {
+        *to = *from;
+    }
+}
+
+/// Sets elements: as `fill`, and few of them without a call.
+#[inline(always)]
+pub(super) fn set<W: Word>(value: W, y: &mut [W]) {
+    match y.len() {
+        FEW.. => y.fill(value),
+        8.. => set_ends::<W, 8>(value, y),
+        4.. => set_ends::<W, 4>(value, y),
+        2.. => set_ends::<W, 2>(value, y),
+        1 => y[0] = value,
+        _ => {}
+    }
+}
+
+#[inline(always)]
+fn set_ends<W: Word, const N: usize>(value: W, y: &mut [W]) {
+    if let Some(to) = y.first_chunk_mut::<N>() {
+        *to = [value; N];
+    }
+    if let Some(to) = y.last_chunk_mut::<N>() {
+        *to = [value; N];
+    }
+}
+
 /// Size of the elements of an input.
 pub(super) fn element_size(c: &ComputeContext<'_>, input: usize) -> Result<usize, KernelError> {
     let dtype = c.slot(input)?.dtype;
@@ -90,3 +141,20 @@ macro_rules! by_size {
     };
 }
 pub(super) use by_size;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_elements_are_copied_and_set_as_many_are() {
+        for len in 0..40u16 {
+            let x: Vec<u16> = (1..=len).collect();
+            let mut y = vec![0; x.len()];
+            copy(&x, &mut y);
+            assert_eq!(y, x);
+            set(7, &mut y);
+            assert_eq!(y, vec![7; x.len()]);
+        }
+    }
+}

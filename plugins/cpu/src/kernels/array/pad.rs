@@ -1,28 +1,15 @@
 //! `Pad`, with zeros (empty strings, false).
 
-use super::{SLICED, Word, by_size, element_size, words, words_mut};
+use super::{SLICED, Word, by_size, copy, element_size, set, words, words_mut};
 use tenon_reference::array as reference;
 use tenon_sdk::{
     DType, KernelError,
+    abi::MAX_RANK,
     author::ComputeContext,
-    geometry::{Dims, PadPlan, element_count, pad_dims},
+    geometry::{PadPlan, element_count, pad_dims},
     reg::Numerics,
     register_kernel,
 };
-
-/// Dimensions behind the last padded one count as one with it: rows become longer.
-fn merged(input: &[i64], paddings: &[i64]) -> Result<(Dims, Vec<i64>), KernelError> {
-    let padded = paddings.chunks_exact(2).rposition(|pair| pair != [0, 0]).unwrap_or(0);
-    if input.is_empty() {
-        return Ok((Dims::EMPTY, Vec::new()));
-    }
-    let inner = input[padded + 1..].iter().product::<i64>();
-    let mut dims = Dims::from_slice(&input[..padded + 1])?;
-    let mut pairs = paddings[..2 * (padded + 1)].to_vec();
-    dims[padded] *= inner;
-    pairs[2 * padded..].iter_mut().for_each(|pad| *pad *= inner);
-    Ok((dims, pairs))
-}
 
 fn compute<W: Word>(
     c: &ComputeContext<'_>,
@@ -35,21 +22,99 @@ fn compute<W: Word>(
         y.fill(W::default());
         return Ok(());
     }
-    let (dims, pairs) = merged(c.dims(0), paddings)?;
-    copy_rows(&PadPlan::new(&dims, &pairs)?, x, y);
+    surround(&Frames::new(c.dims(0), paddings)?, x, y);
     Ok(())
 }
 
-/// Writes rows and what lies between them, once each.
-fn copy_rows<W: Word>(plan: &PadPlan, x: &[W], y: &mut [W]) {
-    let len = plan.row_len();
-    let mut done = 0;
-    for (x, start) in x.chunks_exact(len).zip(plan.rows()) {
-        y[done..start].fill(W::default());
-        y[start..start + len].copy_from_slice(x);
-        done = start + len;
+/// What stands around the boxes of each dimension that is padded, from the outside in. Dimensions behind the last
+/// padded one count as one with it: rows become longer.
+struct Frames {
+    /// Boxes, elements before and behind them; per padded dimension.
+    levels: [(usize, usize, usize); MAX_RANK],
+    count: usize,
+    /// Elements of an innermost row.
+    row: usize,
+}
+
+impl Frames {
+    /// For a padding whose output is not too large.
+    fn new(input: &[i64], paddings: &[i64]) -> Result<Frames, KernelError> {
+        let is_padded = |d: usize| paddings[2 * d..2 * d + 2] != [0, 0];
+        let count = (0..input.len()).rposition(is_padded).map_or(0, |last| last + 1);
+        let mut frames = Frames { levels: [(0, 0, 0); MAX_RANK], count, row: 0 };
+        // Elements of an element of the dimension: outside and inside the frames.
+        let mut element = element_count(&input[count..])?;
+        frames.row = element;
+        for d in (0..count).rev() {
+            let [boxes, before, behind] =
+                [input[d], paddings[2 * d], paddings[2 * d + 1]].map(|size| size as usize);
+            frames.levels[d] = (boxes, before * element, behind * element);
+            element *= boxes + before + behind;
+        }
+        if let Some(innermost) = count.checked_sub(1) {
+            frames.row *= frames.levels[innermost].0;
+            frames.levels[innermost].0 = 1;
+        }
+        Ok(frames)
     }
-    y[done..].fill(W::default());
+}
+
+/// Writes `x`, and zeros where the frames are, once each.
+fn surround<W: Word>(frames: &Frames, x: &[W], y: &mut [W]) {
+    let levels = &frames.levels[..frames.count];
+    let Some((&(_, before, behind), outer)) = levels.split_last() else {
+        return y.copy_from_slice(x);
+    };
+    let mut rows = Rows { x, y, row: frames.row, before, behind };
+    rows.level(outer);
+    debug_assert!(rows.x.is_empty() && rows.y.is_empty());
+}
+
+/// What is left to copy, and where it goes.
+struct Rows<'a, W> {
+    x: &'a [W],
+    y: &'a mut [W],
+    row: usize,
+    before: usize,
+    behind: usize,
+}
+
+impl<'a, W: Word> Rows<'a, W> {
+    fn level(&mut self, outer: &[(usize, usize, usize)]) {
+        match outer {
+            [] => self.rows(1),
+            &[(rows, before, behind)] => {
+                set(W::default(), self.next(before));
+                self.rows(rows);
+                set(W::default(), self.next(behind));
+            }
+            &[(boxes, before, behind), ref inner @ ..] => {
+                set(W::default(), self.next(before));
+                (0..boxes).for_each(|_| self.level(inner));
+                set(W::default(), self.next(behind));
+            }
+        }
+    }
+
+    fn rows(&mut self, count: usize) {
+        let (before, row) = (self.before, self.row);
+        let width = before + row + self.behind;
+        let (x, behind) = self.x.split_at(count * row);
+        self.x = behind;
+        for (x, y) in x.chunks_exact(row).zip(self.next(count * width).chunks_exact_mut(width)) {
+            set(W::default(), &mut y[..before]);
+            copy(x, &mut y[before..before + row]);
+            set(W::default(), &mut y[before + row..]);
+        }
+    }
+
+    /// The next elements of the output.
+    #[inline(always)]
+    fn next(&mut self, count: usize) -> &'a mut [W] {
+        let (next, rest) = std::mem::take(&mut self.y).split_at_mut(count);
+        self.y = rest;
+        next
+    }
 }
 
 /// Paddings of a call: a pair per dimension.
@@ -89,12 +154,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merged_rows_agree_with_the_reference() {
-        let cases: [(&[i64], &[i64]); 4] = [
+    fn frames_agree_with_the_reference() {
+        let cases: [(&[i64], &[i64]); 6] = [
             (&[2, 3, 4, 5], &[0, 0, 1, 2, 3, 1, 0, 0]),
             (&[3, 4], &[2, 0, 0, 0]),
             (&[6], &[1, 1]),
             (&[2, 2, 2], &[0, 0, 0, 0, 1, 0]),
+            (&[2, 3, 2, 3], &[1, 1, 0, 2, 2, 0, 1, 3]),
+            (&[3, 1, 20], &[0, 0, 1, 1, 0, 0]),
         ];
         for (dims, paddings) in cases {
             let plan = PadPlan::new(dims, paddings).unwrap();
@@ -102,8 +169,7 @@ mod tests {
             let len = plan.output_dims().iter().product::<i64>() as usize;
             let (mut expected, mut found) = (vec![9; len], vec![9; len]);
             reference::pad(&plan, &0, &x, &mut expected);
-            let (short, pairs) = merged(dims, paddings).unwrap();
-            copy_rows(&PadPlan::new(&short, &pairs).unwrap(), &x, &mut found);
+            surround(&Frames::new(dims, paddings).unwrap(), &x, &mut found);
             assert_eq!(found, expected, "{dims:?}");
         }
     }

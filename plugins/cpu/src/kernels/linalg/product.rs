@@ -3,7 +3,7 @@
 //! Small products and products of integers are computed by `super::tile`; the others by the `gemm` crate,
 //! whose packing pays off there.
 
-use super::tile::tiles;
+use super::tile::{dot, tiles};
 use crate::{arch::Isa, lane::Compute, split::for_units};
 use gemm::Parallelism;
 use tenon_sdk::{KernelError, author::ComputeContext};
@@ -168,11 +168,20 @@ pub fn product<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
     a.assert_product(&b, &c);
     let work = c.rows.saturating_mul(c.cols).saturating_mul(a.cols);
     // The library leaves the target alone where there are no terms.
-    if work <= T::SMALL { small(a, b, c) } else { T::large(a, b, c) }
+    if work <= T::SMALL || is_inner(&a, &b, &c) { small(a, b, c) } else { T::large(a, b, c) }
+}
+
+/// Whether this is one sum over neighbours.
+fn is_inner<T>(a: &Operand<'_, T>, b: &Operand<'_, T>, c: &Target<T>) -> bool {
+    c.rows == 1 && c.cols == 1 && a.strides[1] == 1 && b.strides[0] == 1
 }
 
 /// By tiles, whatever the layout.
 pub fn small<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
+    if is_inner(&a, &b, &c) {
+        // SAFETY: the target's only element.
+        return unsafe { c.data.write(dot(&a.data[..a.cols], &b.data[..a.cols])) };
+    }
     // Tiles run along rows: a single column whose elements and factors are neighbours is a row.
     let is_row_on_end = c.cols == 1 && c.rows > 1 && a.strides[0] == 1;
     let is_dense_by_columns = c.cols > 1 && c.strides[1] != 1;
@@ -267,7 +276,8 @@ mod tests {
 
     #[test]
     fn products_of_every_size_and_layout_agree_with_plain_sums() {
-        for (m, n, k) in [(1, 64, 64), (5, 83, 7), (1, 1, 1), (3, 2, 0), (33, 40, 50), (4, 129, 3)]
+        for (m, n, k) in
+            [(1, 64, 64), (5, 83, 7), (1, 1, 1), (3, 2, 0), (33, 40, 50), (4, 129, 3), (1, 1, 777)]
         {
             check::<f32>(m, n, k, 1e-5);
             check::<f64>(m, n, k, 1e-13);

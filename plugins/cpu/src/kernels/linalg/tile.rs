@@ -31,6 +31,33 @@ vectorised! {
     }
 }
 
+/// Lanes of a sum.
+const LANES: usize = 32;
+
+vectorised! {
+    /// The sum of the products of neighbours: terms are added in lanes, then the lanes.
+    pub fn dot[T: Factor](a: &[T], b: &[T]) -> T {
+        let mut sums = [T::ZERO; LANES];
+        let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+        for (a, b) in a.iter().zip(b) {
+            for ((sum, &x), &y) in sums.iter_mut().zip(a).zip(b) {
+                *sum = T::mul_add::<I>(x, y, *sum);
+            }
+        }
+        for ((sum, &x), &y) in sums.iter_mut().zip(a_rest).zip(b_rest) {
+            *sum = T::mul_add::<I>(x, y, *sum);
+        }
+        let mut width = LANES / 2;
+        while width > 0 {
+            for i in 0..width {
+                sums[i] = sums[i].add(sums[i + width]);
+            }
+            width /= 2;
+        }
+        sums[0]
+    }
+}
+
 #[inline(always)]
 unsafe fn columns<I: Isa, T: Factor, const J: usize>(
     a: &Operand<'_, T>,

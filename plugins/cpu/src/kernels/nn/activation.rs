@@ -4,7 +4,7 @@
 use crate::{
     arch::Level,
     kernels::elementwise::{UnaryOp, unary, unary_at},
-    lane::{Compute, flushed},
+    lane::Compute,
 };
 use half::{bf16, f16};
 use tenon_sdk::{DType, KernelError, author::ComputeContext, reg::Numerics, register_kernel};
@@ -15,7 +15,15 @@ pub struct Relu;
 impl<W: Compute> UnaryOp<W> for Relu {
     #[inline(always)]
     fn apply(x: W) -> W {
-        flushed(if x < W::ZERO { W::ZERO } else { x })
+        x.clamped(W::HIGHEST)
+    }
+    #[inline(always)]
+    fn on<T: Compute<Wide = W>>(x: T) -> T {
+        x.clamped(T::HIGHEST)
+    }
+    #[inline(always)]
+    fn is_identity<T: Compute<Wide = W>>() -> bool {
+        T::LOWEST == T::ZERO
     }
 }
 
@@ -25,9 +33,12 @@ pub struct Relu6;
 impl<W: Compute> UnaryOp<W> for Relu6 {
     #[inline(always)]
     fn apply(x: W) -> W {
-        let six = W::from_f64(6.0);
-        let x = if x < W::ZERO { W::ZERO } else { x };
-        flushed(if x > six { six } else { x })
+        x.clamped(W::from_f64(6.0))
+    }
+    #[inline(always)]
+    fn on<T: Compute<Wide = W>>(x: T) -> T {
+        // Rounded here: the half crate asks the processor how to, for each element.
+        x.clamped(T::down(W::from_f64(6.0)))
     }
 }
 
@@ -40,11 +51,11 @@ fn relu6<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 }
 
 fn relu_avx2(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    unary_at::<f32, Relu>(c, Level::Avx2)
+    unary_at::<f32, Relu>(c, || Level::Avx2)
 }
 
 fn relu_avx512(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    unary_at::<f32, Relu>(c, Level::Avx512)
+    unary_at::<f32, Relu>(c, || Level::Avx512)
 }
 
 register_kernel!("Relu" on "CPU": fn relu<T>

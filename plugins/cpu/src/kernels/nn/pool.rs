@@ -23,10 +23,10 @@ use tenon_sdk::{
 /// Channels that are folded side by side.
 const LANES: usize = 64;
 
-/// The largest element, starting from the lowest finite value of the type of computation; NaN is passed over.
+/// The largest element, starting from the lowest finite value; NaN is passed over.
 struct Largest;
 
-impl<T: Compute<Wide: LowestFinite>> Fold<T> for Largest {
+impl<T: Compute<Wide: LowestFinite> + LowestFinite> Fold<T> for Largest {
     type State = T::Wide;
     const START: T::Wide = <T::Wide as LowestFinite>::LOWEST_FINITE;
     #[inline(always)]
@@ -39,7 +39,8 @@ impl<T: Compute<Wide: LowestFinite>> Fold<T> for Largest {
     }
     #[inline(always)]
     fn finish(state: T::Wide, _count: usize) -> T {
-        T::down(state)
+        // The lowest finite float would be rounded to an infinite 16-bit one.
+        if state == <Largest as Fold<T>>::START { T::LOWEST_FINITE } else { T::down(state) }
     }
 }
 
@@ -186,7 +187,7 @@ struct MaxPool<T> {
     element: PhantomData<T>,
 }
 
-impl<T: Compute<Wide: LowestFinite>> Kernel for MaxPool<T> {
+impl<T: Compute<Wide: LowestFinite> + LowestFinite> Kernel for MaxPool<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(MaxPool { attributes: Attributes::new(c)?, element: PhantomData })
     }
@@ -279,5 +280,17 @@ mod tests {
             alone::<Mean>(&g, &x, &mut found);
             assert_close(&found, &expected, 1e-6, 1e-6);
         }
+    }
+
+    #[test]
+    fn a_window_of_negative_infinities_gives_the_lowest_value_of_its_own_type() {
+        fn of<T: Compute<Wide: LowestFinite> + LowestFinite>(x: T) -> T {
+            let state = <Largest as Fold<T>>::take(<Largest as Fold<T>>::START, x);
+            <Largest as Fold<T>>::finish(state, 1)
+        }
+        assert_eq!(of(f32::NEG_INFINITY), f32::MIN);
+        assert_eq!(of(f16::NEG_INFINITY), f16::MIN);
+        assert_eq!(of(bf16::NEG_INFINITY), bf16::MIN);
+        assert_eq!(of(f16::from_f32(-3.0)), f16::from_f32(-3.0));
     }
 }

@@ -17,38 +17,131 @@ use tenon_sdk::{
 
 /// Columns that are searched side by side.
 const COLUMNS: usize = 64;
+/// Lanes in which a row is searched.
+const LANES: usize = 32;
+/// Rows up to this length are searched side by side.
+const SHORT: usize = 64;
+/// How many of them at a time.
+const ROWS: usize = 8;
 
-vectorised! {
-    /// The index of the first of the largest elements of a row; NaN is never the largest.
-    ///
-    /// Two passes, both without branches: the largest value, then its place. 0 where nothing is above the
-    /// lowest finite value.
-    fn row[T: LowestFinite](x: &[T]) -> usize {
-        let mut lanes = [T::LOWEST_FINITE; 32];
-        let mut wide = x.chunks_exact(32);
-        for x in &mut wide {
-            for (lane, &x) in lanes.iter_mut().zip(x) {
-                *lane = if x > *lane { x } else { *lane };
+/// What elements are compared by: something that compares in one instruction and in the order of the elements,
+/// NaN being the lowest.
+trait Key: LowestFinite {
+    type Key: Copy + PartialOrd + Send + Sync;
+    /// That of the lowest finite value.
+    const LOWEST: Self::Key;
+    fn key(self) -> Self::Key;
+}
+
+macro_rules! own_keys {
+    ($($ty:ty),*) => {$(
+        impl Key for $ty {
+            type Key = $ty;
+            const LOWEST: $ty = <$ty as LowestFinite>::LOWEST_FINITE;
+            #[inline(always)]
+            fn key(self) -> $ty {
+                self
             }
         }
-        let best = lanes
-            .iter()
-            .chain(wide.remainder())
-            .fold(T::LOWEST_FINITE, |best, &x| if x > best { x } else { best });
-        if best > T::LOWEST_FINITE { x.iter().position(|&x| x == best).unwrap_or(0) } else { 0 }
+    )*};
+}
+
+own_keys!(bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
+
+macro_rules! keys_of_bits {
+    ($($ty:ty: $infinity:literal;)*) => {$(
+        impl Key for $ty {
+            type Key = i16;
+            const LOWEST: i16 = 1 - $infinity;
+            #[inline(always)]
+            fn key(self) -> i16 {
+                let bits = self.to_bits() as i16;
+                let magnitude = bits & i16::MAX;
+                let key = if bits < 0 { -magnitude } else { magnitude };
+                if magnitude > $infinity { i16::MIN } else { key }
+            }
+        }
+    )*};
+}
+
+keys_of_bits! {
+    f16: 0x7c00;
+    bf16: 0x7f80;
+}
+
+#[inline(always)]
+fn larger<K: Copy + PartialOrd>(best: K, x: K) -> K {
+    if x > best { x } else { best }
+}
+
+/// The index of the first of the largest elements of a row; NaN is never the largest. 0 where nothing is above
+/// the lowest finite value.
+///
+/// Two passes, both without branches on the elements: the largest value, then its place.
+#[inline(always)]
+fn row<T: Key>(x: &[T]) -> usize {
+    let mut lanes = [T::LOWEST; LANES];
+    for x in x.chunks(LANES) {
+        for (lane, &x) in lanes.iter_mut().zip(x) {
+            *lane = larger(*lane, x.key());
+        }
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for i in 0..width {
+            lanes[i] = larger(lanes[i], lanes[i + width]);
+        }
+        width /= 2;
+    }
+    let best = lanes[0];
+    let is_best = |x: &T| x.key() == best;
+    let block = x.chunks(LANES).position(|x| x.iter().fold(false, |any, x| any | is_best(x)));
+    let first = block.unwrap_or(0) * LANES;
+    let place = x[first..].iter().position(is_best).unwrap_or(0);
+    if best > T::LOWEST { first + place } else { 0 }
+}
+
+/// [`row`] for each of [`ROWS`] rows of `len` elements.
+#[inline(always)]
+fn short_rows<T: Key, I: IndexElement>(x: &[T], len: usize, y: &mut [I; ROWS]) {
+    let (mut best, mut index) = ([T::LOWEST; ROWS], [0; ROWS]);
+    let rows: [&[T]; ROWS] = std::array::from_fn(|r| &x[r * len..][..len]);
+    for i in 0..len {
+        for r in 0..ROWS {
+            let key = rows[r][i].key();
+            let above = key > best[r];
+            best[r] = if above { key } else { best[r] };
+            index[r] = if above { i } else { index[r] };
+        }
+    }
+    *y = index.map(I::from_index);
+}
+
+vectorised! {
+    /// [`row`] for each row of `len` elements.
+    fn rows[T: Key, X: IndexElement](x: &[T], len: usize, y: &mut [X]) {
+        let short = if len <= SHORT { y.len() / ROWS * ROWS } else { 0 };
+        let (several, single) = y.split_at_mut(short);
+        let (head, tail) = x.split_at(short * len);
+        for (x, y) in head.chunks_exact(ROWS * len).zip(several.as_chunks_mut::<ROWS>().0) {
+            short_rows(x, len, y);
+        }
+        for (x, y) in tail.chunks_exact(len).zip(single) {
+            *y = X::from_index(row(x));
+        }
     }
 }
 
 vectorised! {
     /// [`row`] for each of at most [`COLUMNS`] columns of `len` rows that are `stride` apart.
-    fn columns[T: LowestFinite](x: &[T], len: usize, stride: usize, indices: &mut [u32]) {
-        let mut best = [T::LOWEST_FINITE; COLUMNS];
+    fn columns[T: Key](x: &[T], len: usize, stride: usize, indices: &mut [u32]) {
+        let mut best = [T::LOWEST; COLUMNS];
         indices.fill(0);
         for i in 0..len {
             let row = &x[i * stride..i * stride + indices.len()];
             for ((best, index), &x) in best.iter_mut().zip(indices.iter_mut()).zip(row) {
-                let above = x > *best;
-                *best = if above { x } else { *best };
+                let above = x.key() > *best;
+                *best = if above { x.key() } else { *best };
                 *index = if above { i as u32 } else { *index };
             }
         }
@@ -56,18 +149,18 @@ vectorised! {
 }
 
 /// Writes the indices of a geometry with `outer` of `range`.
-fn search<T: LowestFinite, I: IndexElement>(
+fn search<T: Key, I: IndexElement>(
     g: &ArgGeometry,
     range: std::ops::Range<usize>,
     x: &[T],
     y: &mut [I],
 ) {
+    let size = g.len * g.inner;
+    if g.inner == 1 {
+        return rows(&x[range.start * size..range.end * size], g.len, y);
+    }
     for (outer, y) in range.zip(y.chunks_exact_mut(g.inner)) {
-        let x = &x[outer * g.len * g.inner..][..g.len * g.inner];
-        if g.inner == 1 {
-            y[0] = I::from_index(row(x));
-            continue;
-        }
+        let x = &x[outer * size..][..size];
         for (block, y) in y.chunks_mut(COLUMNS).enumerate() {
             let mut indices = [0; COLUMNS];
             let indices = &mut indices[..y.len()];
@@ -94,7 +187,7 @@ struct ArgMax<T> {
     element: PhantomData<T>,
 }
 
-impl<T: LowestFinite> ArgMax<T> {
+impl<T: Key> ArgMax<T> {
     fn write<I: IndexElement>(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<T>(0)?;
         let g = ArgGeometry::new(x.dims, scalar_dimension(c)?)?;
@@ -118,7 +211,7 @@ impl<T: LowestFinite> ArgMax<T> {
     }
 }
 
-impl<T: LowestFinite> Kernel for ArgMax<T> {
+impl<T: Key> Kernel for ArgMax<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(ArgMax { output: c.attr("output_type")?, element: PhantomData })
     }
@@ -143,8 +236,15 @@ mod tests {
     use crate::{lane::Compute, testing::values};
     use tenon_reference::reduction::arg_max;
 
-    fn check<T: Compute + LowestFinite>() {
-        for (dims, axis) in [(&[7i64, 150][..], 1), (&[33, 100], 0), (&[4, 6, 70], 1), (&[5], 0)] {
+    fn check<T: Compute + Key>() {
+        for (dims, axis) in [
+            (&[7i64, 150][..], 1),
+            (&[33, 100], 0),
+            (&[4, 6, 70], 1),
+            (&[5], 0),
+            (&[21, 4], 1),
+            (&[9, 64], 1),
+        ] {
             let g = ArgGeometry::new(dims, axis).unwrap();
             let mut x = values::<T>(dims.iter().product::<i64>() as usize, 9);
             x[2] = T::from_f64(f64::NAN);
@@ -160,8 +260,24 @@ mod tests {
     fn indices_are_those_of_the_reference() {
         check::<f32>();
         check::<f16>();
+        check::<bf16>();
         check::<u8>();
         check::<i64>();
         assert_eq!(row(&[f32::NAN, f32::NEG_INFINITY]), 0);
+        assert_eq!(row(&[f16::NAN, f16::NEG_INFINITY, f16::MIN]), 0);
+    }
+
+    #[test]
+    fn keys_of_narrow_floats_are_in_the_order_of_the_values() {
+        let all: Vec<f16> = (0..=u16::MAX).step_by(7).map(f16::from_bits).collect();
+        for &x in &all {
+            for y in
+                [f16::NAN, f16::MIN, -f16::ONE, -f16::ZERO, f16::ZERO, f16::from_bits(1), f16::MAX]
+            {
+                assert_eq!(x.key() == y.key(), x == y || x.is_nan() && y.is_nan(), "{x} {y}");
+                assert_eq!(x.key() > y.key(), x > y || y.is_nan() && !x.is_nan(), "{x} {y}");
+            }
+        }
+        assert_eq!((f16::LOWEST, bf16::LOWEST), (f16::MIN.key(), bf16::MIN.key()));
     }
 }

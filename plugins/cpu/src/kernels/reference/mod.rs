@@ -8,7 +8,7 @@ mod linalg;
 mod nn;
 mod reduction;
 
-use tenon_sdk::reg::Numerics;
+use tenon_sdk::{DType, reg::Numerics};
 
 /// Sums and functions in double, rounded once.
-const ROUNDED: Numerics = Numerics::ulps(1.0);
+const ROUNDED: Numerics = Numerics::ulps(1.0).accumulation(DType::DOUBLE);

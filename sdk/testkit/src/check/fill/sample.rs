@@ -21,11 +21,14 @@ pub(super) trait Sample: Element {
     /// An integer as this type; what does not fit becomes the nearest number that does.
     fn of_integer(value: i64) -> Self;
 
+    /// A number as this type, rounded.
+    fn of_real(value: f64) -> Self;
+
     /// Values at which kernels go wrong.
     fn specials() -> Vec<Self>;
 
-    /// The element in native order.
-    fn bytes(self) -> Vec<u8>;
+    /// Appends the element in native order.
+    fn write(self, bytes: &mut Vec<u8>);
 }
 
 macro_rules! floats {
@@ -43,12 +46,16 @@ macro_rules! floats {
                 ($of_f64)(value as f64)
             }
 
+            fn of_real(value: f64) -> $ty {
+                ($of_f64)(value)
+            }
+
             fn specials() -> Vec<$ty> {
                 special_bits(DType::$dtype).into_iter().map(|bits| $ty::from_bits(bits as $bits)).collect()
             }
 
-            fn bytes(self) -> Vec<u8> {
-                self.to_ne_bytes().to_vec()
+            fn write(self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_ne_bytes());
             }
         }
     )*};
@@ -107,6 +114,10 @@ macro_rules! integers {
                 i128::from(value).clamp(least, i128::from($ty::MAX)) as $ty
             }
 
+            fn of_real(value: f64) -> $ty {
+                value as $ty
+            }
+
             fn specials() -> Vec<$ty> {
                 let one: $ty = 1;
                 vec![
@@ -115,8 +126,8 @@ macro_rules! integers {
                 ]
             }
 
-            fn bytes(self) -> Vec<u8> {
-                self.to_ne_bytes().to_vec()
+            fn write(self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_ne_bytes());
             }
         }
     )*};
@@ -137,12 +148,16 @@ impl Sample for bool {
         value % 2 != 0
     }
 
+    fn of_real(value: f64) -> bool {
+        value != 0.0
+    }
+
     fn specials() -> Vec<bool> {
         vec![true, true, false, false, false]
     }
 
-    fn bytes(self) -> Vec<u8> {
-        vec![u8::from(self)]
+    fn write(self, bytes: &mut Vec<u8>) {
+        bytes.push(u8::from(self));
     }
 }
 

@@ -7,7 +7,10 @@ use super::{
     settings::Setting,
 };
 use crate::check::Tag;
-use std::collections::BTreeMap;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 use tenon_framework::DType;
 
 /// A recipe for the data of a case.
@@ -101,7 +104,7 @@ pub(super) fn data<'s>(types: &[(DType, Role)], inputs: &'s [Chosen]) -> Vec<(DT
     let pairs = || types.iter().zip(inputs);
     let of = |role: Role| {
         pairs()
-            .filter(move |((_, own), chosen)| *own == role && chosen.values.is_none())
+            .filter(move |((_, own), chosen)| *own == role && !chosen.constant)
             .map(|((dtype, _), chosen)| (*dtype, chosen))
             .collect::<Vec<_>>()
     };
@@ -133,19 +136,26 @@ pub(super) fn tags(data: &[(DType, &Chosen)], values: Values) -> Vec<Tag> {
     .collect()
 }
 
-/// The recipes that a skeleton is worth.
-fn recipes(data: &[(DType, &Chosen)]) -> Vec<Values> {
+/// Elements that show what a recipe is for, and more than which it costs too much.
+const TELLING: i64 = 48;
+const COSTLY: i64 = 1 << 14;
+
+/// The recipes that a skeleton is worth; `most` is what the skeletons have of elements that are not costly.
+fn recipes(data: &[(DType, &Chosen)], most: i64) -> Vec<Values> {
     let Some(&(dtype, first)) = data.first() else { return vec![Values::Moderate] };
     let count = palette::elements(&first.dims);
     let empty = data.iter().any(|(_, chosen)| palette::elements(&chosen.dims) == 0);
+    let telling = count >= TELLING.min(most) && count <= COSTLY;
     let suits = |values: &Values| match values {
         Values::Moderate => true,
-        _ if empty => false,
-        Values::Special => count <= 1 << 14,
-        Values::Stagnation => count >= 1 << 12,
-        Values::Whole | Values::Wide | Values::Permutation => count >= 2 && count <= 1 << 14,
-        Values::Positive => true,
+        Values::Positive => !empty,
+        Values::Stagnation => (900..=COSTLY).contains(&count),
+        _ => telling && !empty,
     };
+    // Where the op's own case says how all data is made, there is nothing to choose.
+    if data.iter().all(|(_, chosen)| chosen.recipe.is_some() || chosen.values.is_some()) {
+        return vec![Values::Moderate];
+    }
     Class::of(dtype).recipes().iter().copied().filter(suits).collect()
 }
 
@@ -160,16 +170,41 @@ fn features(
     let tags = tags(&data, values).into_iter().map(|tag| (format!("{tag:?}"), 1000));
     let attrs = setting.features.iter().map(|feature| (feature.clone(), 100));
     let inputs = skeleton.inputs.iter().take(4).enumerate().flat_map(|(at, chosen)| {
-        let rank = (format!("rank {at} {}", chosen.dims.len()), 20);
-        let signs = chosen.values.as_ref().map(|values| {
-            let negative = values.iter().any(|&value| value < 0);
-            (format!("sign {at} {negative}"), 20)
-        });
-        [Some(rank), signs].into_iter().flatten()
+        let ones = chosen.dims.iter().filter(|&&size| size == 1).count();
+        let dims = (format!("dims {at} {} {ones}", chosen.dims.len()), 20);
+        let values = chosen.values.as_ref().map(|values| (format!("{at} {}", pattern(values)), 20));
+        [Some(dims), values].into_iter().flatten()
     });
     let long = data.iter().any(|(_, chosen)| chosen.dims.iter().any(|&size| size > 1000));
+    // A buffer without a byte to spare before the page that guards it: what is read beyond it faults.
+    let whole = |(at, (_, chosen)): (usize, &(DType, &Chosen))| {
+        let count = palette::elements(&chosen.dims);
+        (count > 0 && count % WHOLE == 0).then(|| (format!("whole {at}"), 300))
+    };
+    let whole: Vec<_> = data.iter().take(4).enumerate().filter_map(whole).collect();
     let sizes = [(format!("long {long} {values:?}"), 50), (format!("{values:?}"), 200)];
-    tags.chain(attrs).chain(inputs).chain(sizes).collect()
+    let declared = skeleton.declared.as_ref().and_then(|name| name.split(':').next());
+    let declared = declared.map(|name| (format!("case {name}"), 300));
+    let all = tags.chain(attrs).chain(inputs).chain(sizes).chain(whole).chain(declared);
+    all.chain(summed(skeleton, values).filter(|_| long)).collect()
+}
+
+/// Which dimension a sum goes over, its indices say: each long one must be summed up.
+fn summed(skeleton: &Skeleton, values: Values) -> Option<(String, u32)> {
+    let first = skeleton.inputs.first().filter(|_| values == Values::Stagnation)?;
+    let indices = skeleton.inputs.iter().filter_map(|chosen| chosen.values.as_ref());
+    Some((format!("sum {:?} {:?}", first.dims, indices.collect::<Vec<_>>()), 30))
+}
+
+/// So many elements of any type fill whole blocks of the host's alignment.
+const WHOLE: i64 = 64;
+
+/// What a list of indices is like.
+fn pattern(values: &[i64]) -> String {
+    let negative = values.iter().any(|&value| value < 0);
+    let zero = values.iter().all(|&value| value == 0);
+    let equal = values.windows(2).all(|pair| pair[0] == pair[1]);
+    format!("{negative} {zero} {equal} {} {}", values.is_sorted(), values.len().min(4))
 }
 
 /// Chooses candidates one after the other, each time the one that adds most; the cheaper of equals, then the
@@ -180,11 +215,57 @@ pub(super) fn choose(
     types: &[Vec<(DType, Role)>],
     count: usize,
 ) -> Vec<Candidate> {
+    let (pool, names) = pool(settings, skeletons, types);
+    let mut covered = Covered::new(names);
+    let mut left: Vec<usize> = (0..pool.len()).collect();
+    let mut chosen: Vec<Candidate> = Vec::new();
+    let mut large = 0;
+    while chosen.len() < count {
+        let is_large = |at: usize| skeletons[pool[at].0.skeleton].elements >= palette::LARGE;
+        let affordable = left.iter().filter(|&&at| large * LARGE_SHARE < count || !is_large(at));
+        let best = affordable
+            .map(|&at| {
+                let cost = skeletons[pool[at].0.skeleton].elements;
+                (covered.gain(&pool[at].1), Reverse(cost), Reverse(at))
+            })
+            .max();
+        let Some((gain, _, Reverse(at))) = best else { break };
+        if gain == 0 {
+            break;
+        }
+        large += usize::from(is_large(at));
+        covered.add(&pool[at].1);
+        left.retain(|&other| other != at);
+        chosen.push(pool[at].0);
+    }
+    left.retain(|&at| skeletons[pool[at].0.skeleton].elements < palette::LARGE);
+    spread(&pool, &left, count - chosen.len(), &mut chosen);
+    chosen.sort_by_key(|candidate| (candidate.skeleton, candidate.values));
+    chosen
+}
+
+/// One case in so many at most is large.
+const LARGE_SHARE: usize = 5;
+
+/// A candidate, with the numbers of what it covers and what each is worth.
+type Pooled = (Candidate, Vec<(u32, u32)>);
+
+/// All candidates, and how many things there are to be covered.
+fn pool(
+    settings: &[Setting],
+    skeletons: &[Skeleton],
+    types: &[Vec<(DType, Role)>],
+) -> (Vec<Pooled>, usize) {
+    let first = |skeleton: &Skeleton| {
+        let data = data(&types[skeleton.setting], &skeleton.inputs);
+        data.first().map_or(0, |(_, chosen)| palette::elements(&chosen.dims))
+    };
+    let most = skeletons.iter().map(first).filter(|&count| count <= COSTLY).max().unwrap_or(0);
     let mut names: BTreeMap<String, u32> = BTreeMap::new();
-    let mut pool: Vec<(Candidate, Vec<(u32, u32)>)> = Vec::new();
+    let mut pool = Vec::new();
     for (at, skeleton) in skeletons.iter().enumerate() {
         let types = &types[skeleton.setting];
-        for values in recipes(&data(types, &skeleton.inputs)) {
+        for values in recipes(&data(types, &skeleton.inputs), most) {
             let found = features(&settings[skeleton.setting], skeleton, types, values);
             let numbered = found.into_iter().map(|(name, worth)| {
                 let next = names.len() as u32;
@@ -193,28 +274,20 @@ pub(super) fn choose(
             pool.push((Candidate { skeleton: at, values }, numbered.collect()));
         }
     }
-    let mut covered = Covered::new(names.len());
-    let mut chosen = Vec::new();
-    while chosen.len() < count {
-        let gain = |(_, features): &(Candidate, Vec<(u32, u32)>)| covered.gain(features);
-        let best = pool
-            .iter()
-            .enumerate()
-            .map(|(at, entry)| {
-                let cost = skeletons[entry.0.skeleton].elements;
-                (gain(entry), std::cmp::Reverse(cost), std::cmp::Reverse(at))
-            })
-            .max();
-        let Some((gain, _, std::cmp::Reverse(at))) = best else { break };
-        if gain == 0 {
-            break;
-        }
-        let (candidate, features) = pool.swap_remove(at);
-        covered.add(&features);
-        chosen.push(candidate);
-    }
-    chosen.sort_by_key(|candidate| (candidate.skeleton, candidate.values));
-    chosen
+    (pool, names.len())
+}
+
+/// When all is covered, further skeletons from over the whole list.
+fn spread(pool: &[Pooled], left: &[usize], count: usize, chosen: &mut Vec<Candidate>) {
+    let used: BTreeSet<usize> = chosen.iter().map(|candidate| candidate.skeleton).collect();
+    let fresh: Vec<usize> = left
+        .iter()
+        .copied()
+        .filter(|&at| pool[at].0.values == Values::Moderate && !used.contains(&pool[at].0.skeleton))
+        .collect();
+    let total = fresh.len();
+    let taken = (0..total).filter(|at| at * count / total != (at + 1) * count / total);
+    chosen.extend(taken.map(|at| pool[fresh[at]].0));
 }
 
 /// Features and pairs of them that chosen cases have.

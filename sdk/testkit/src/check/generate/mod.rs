@@ -12,13 +12,14 @@
 //! - Kernels of one op with like types get the same cases.
 
 mod choose;
+mod declared;
 mod golden;
 mod palette;
 mod search;
 mod settings;
 mod subjects;
 
-use super::{Argument, CheckCase, Fill, Subject, fill::seed_of};
+use super::{Argument, CheckCase, Fill, Subject, Tag, fill::seed_of};
 use choose::{Candidate, Class, Values};
 pub use golden::Goldens;
 use search::{Chosen, Limits, Role, Search, Skeleton};
@@ -30,7 +31,7 @@ use tenon_framework::{
     abi::AttrKind,
     attr::{AttrMap, AttrType, AttrValue},
     attr_view::AttrTable,
-    op::{AttrDef, OpDef},
+    op::{AttrDef, Case, OpDef},
 };
 
 /// How much is generated.
@@ -57,6 +58,8 @@ pub struct Generated {
     pub cases: Vec<CheckCase>,
     /// Why there is none.
     pub uncovered: Option<String>,
+    /// The op's own cases of which its shape function accepts nothing.
+    pub refused: Vec<String>,
 }
 
 /// The cases of one subject. Who wants those of many keeps a [`Generator`], which searches once for kernels that
@@ -82,8 +85,8 @@ impl Scope {
     fn limits(self, base: bool) -> Limits {
         let factor = if self.0.full { 4 } else { 1 };
         Limits {
-            tries: factor * if base { 3000 } else { 500 },
-            elements: if self.0.full { 1 << 22 } else { 1 << 20 },
+            tries: factor * if base { 6000 } else { 500 },
+            elements: if self.0.full { 1 << 22 } else { 300_000 },
             companions: if base { 8 * factor } else { 3 },
             values: 4 * factor,
         }
@@ -98,40 +101,54 @@ impl Scope {
     }
 }
 
-/// What was found for an op and kinds of types.
-struct Plan {
+/// What the shape function of an op accepts.
+struct Searched {
     settings: Vec<Setting>,
     skeletons: Vec<Skeleton>,
-    chosen: Vec<Candidate>,
     tried: usize,
     refusal: Option<String>,
+    /// The op's own cases that are refused.
+    refused: Vec<String>,
+}
+
+/// What was chosen of it for kinds of types.
+struct Plan {
+    searched: Rc<Searched>,
+    chosen: Vec<Candidate>,
 }
 
 /// Generates the cases of many subjects.
 pub struct Generator {
     scope: Scope,
     goldens: Option<Rc<Goldens>>,
+    searched: RefCell<BTreeMap<String, Rc<Searched>>>,
     plans: RefCell<BTreeMap<String, Rc<Plan>>>,
 }
 
 impl Generator {
     /// A generator; golden cases come with golden data.
     pub fn new(budget: Budget, goldens: Option<Rc<Goldens>>) -> Generator {
-        Generator { scope: Scope(budget), goldens, plans: RefCell::default() }
+        Generator {
+            scope: Scope(budget),
+            goldens,
+            searched: RefCell::default(),
+            plans: RefCell::default(),
+        }
     }
 
     /// The cases of a subject: golden ones first.
     pub fn generate(&self, subject: &Subject) -> Generated {
         let mut cases = self.golden_cases(subject);
         let plan = self.plan(subject);
+        let searched = &plan.searched;
         let found = plan.chosen.iter().filter_map(|candidate| {
-            let skeleton = &plan.skeletons[candidate.skeleton];
-            self.case(subject, &plan.settings[skeleton.setting], skeleton, candidate.values)
+            let skeleton = &searched.skeletons[candidate.skeleton];
+            self.case(subject, &searched.settings[skeleton.setting], skeleton, candidate.values)
         });
         cases.extend(found);
         number_equal_names(&mut cases);
-        let uncovered = cases.is_empty().then(|| why_none(subject, &plan));
-        Generated { cases, uncovered }
+        let uncovered = cases.is_empty().then(|| why_none(subject, searched));
+        Generated { cases, uncovered, refused: searched.refused.clone() }
     }
 
     fn golden_cases(&self, subject: &Subject) -> Vec<CheckCase> {
@@ -148,46 +165,76 @@ impl Generator {
     }
 
     fn plan(&self, subject: &Subject) -> Rc<Plan> {
-        let like = like_types(&subject.op, &subject.types);
+        let op = &*subject.op;
+        let like = like_types(op, &subject.types, |dtype| {
+            move |other| Class::of(other) == Class::of(dtype)
+        });
         let lists = lists_of(subject);
-        let key = format!("{} {like:?} {lists:?}", subject.op.name);
+        let key = format!("{} {like:?} {lists:?}", op.name);
         if let Some(plan) = self.plans.borrow().get(&key) {
             return Rc::clone(plan);
         }
-        let plan = Rc::new(self.search(&subject.op, &like, &lists));
+        let searched = self.searched(op, &subject.types, &lists);
+        let with_types = |setting: &Setting| {
+            let mut attrs = setting.attrs.clone();
+            attrs.extend(like.clone());
+            search::roles(op, &attrs).unwrap_or_default()
+        };
+        let types: Vec<_> = searched.settings.iter().map(with_types).collect();
+        let count = self.scope.0.cases_per_subject;
+        let chosen = choose::choose(&searched.settings, &searched.skeletons, &types, count);
+        let plan = Rc::new(Plan { searched, chosen });
         self.plans.borrow_mut().insert(key, Rc::clone(&plan));
         plan
     }
 
-    fn search(&self, op: &OpDef, types: &AttrMap, lists: &BTreeMap<String, Vec<DType>>) -> Plan {
+    fn searched(
+        &self,
+        op: &OpDef,
+        types: &AttrMap,
+        lists: &BTreeMap<String, Vec<DType>>,
+    ) -> Rc<Searched> {
+        let types = like_types(op, types, |_| |_| true);
+        let key = format!("{} {types:?} {lists:?}", op.name);
+        if let Some(searched) = self.searched.borrow().get(&key) {
+            return Rc::clone(searched);
+        }
+        let searched = Rc::new(self.search(op, &types, lists));
+        self.searched.borrow_mut().insert(key, Rc::clone(&searched));
+        searched
+    }
+
+    fn search(
+        &self,
+        op: &OpDef,
+        types: &AttrMap,
+        lists: &BTreeMap<String, Vec<DType>>,
+    ) -> Searched {
         let of_list = |attr: &AttrDef| lists.get(&attr.name).cloned().unwrap_or_default();
+        if !op.cases().is_empty() {
+            let declared::Declared { settings, skeletons, refused, tried } =
+                declared::declared(op, types, &of_list, &self.scope);
+            let refusal = refused.last().cloned();
+            return Searched { settings, skeletons, tried, refusal, refused };
+        }
         let settings = settings::settings(op, types, &of_list, &self.scope);
-        let mut plan = Plan {
-            settings: Vec::new(),
-            skeletons: Vec::new(),
-            chosen: Vec::new(),
-            tried: 0,
-            refusal: None,
-        };
-        let mut all_types = Vec::new();
+        let (mut skeletons, mut tried, mut refusal) = (Vec::new(), 0, None);
         for (place, setting) in settings.iter().enumerate() {
-            let types = search::roles(op, setting).unwrap_or_default();
-            all_types.push(types.clone());
+            let types = search::roles(op, &setting.attrs).unwrap_or_default();
             if types.iter().any(|(_, role)| *role == Role::Opaque) {
                 continue;
             }
             // Until one setting is feasible, each may turn out to be the base.
-            let base = plan.skeletons.is_empty();
-            let mut search = Search::new(op, place, setting, types, self.scope.limits(base));
+            let base = skeletons.is_empty();
+            let given = vec![None; types.len()];
+            let limits = self.scope.limits(base);
+            let mut search = Search::new(op, place, setting, (types, given), limits);
             search.run(&self.scope.palette(base));
-            plan.tried += search.tried;
-            plan.refusal = search.refusal.or(plan.refusal);
-            plan.skeletons.append(&mut search.found);
+            tried += search.tried;
+            refusal = search.refusal.or(refusal);
+            skeletons.append(&mut search.found);
         }
-        let count = self.scope.0.cases_per_subject;
-        plan.chosen = choose::choose(&settings, &plan.skeletons, &all_types, count);
-        plan.settings = settings;
-        plan
+        Searched { settings, skeletons, tried, refusal, refused: Vec::new() }
     }
 
     /// The case of a skeleton for the types of a subject.
@@ -200,15 +247,13 @@ impl Generator {
     ) -> Option<CheckCase> {
         let mut attrs = setting.attrs.clone();
         attrs.extend(subject.types.clone());
-        let with_types = Setting { attrs: attrs.clone(), ..setting.clone() };
-        let types = search::roles(&subject.op, &with_types).ok()?;
+        let types = search::roles(&subject.op, &attrs).ok()?;
         let table = AttrTable::new(attrs.clone());
-        if !search::accepts(&subject.op, &table, &types, &skeleton.inputs) {
-            return None;
-        }
+        search::inferred(&subject.op, &table, &types, &skeleton.inputs).ok()?;
         let name = name_of(setting, skeleton, values);
         let data = choose::data(&types, &skeleton.inputs);
-        let tags = choose::tags(&data, values);
+        let mut tags = choose::tags(&data, values);
+        tags.extend(skeleton.declared.as_ref().map(|_| Tag::Declared));
         let fills =
             Fills { data: &data, values, scope: self.scope, words: [&subject.op.name, &name] };
         let argument = |(at, (chosen, &(dtype, role))): (usize, (&Chosen, &(DType, Role)))| {
@@ -216,7 +261,7 @@ impl Generator {
                 dtype,
                 dims: chosen.dims.clone(),
                 fill: fills.of(at, dtype, role, chosen)?,
-                constant: chosen.values.is_some(),
+                constant: chosen.constant,
             })
         };
         let inputs = skeleton.inputs.iter().zip(&types).enumerate().map(argument);
@@ -230,25 +275,32 @@ impl std::fmt::Debug for Generator {
     }
 }
 
-/// Types of the same kinds, the first of each kind that the op allows: shape functions do not tell them apart,
-/// and where one does, a case that it refuses for a subject's own type is left out.
-fn like_types(op: &OpDef, types: &AttrMap) -> AttrMap {
-    // A tensor among the attributes has the type itself.
-    if op.attrs.iter().any(|attr| attr.ty.kind == AttrKind::TENSOR) {
+/// For each type the first that is like it and that the op allows. Shape functions do not tell them apart; where
+/// one does, a case that it refuses for a subject's own type is left out.
+fn like_types<F: Fn(DType) -> bool>(
+    op: &OpDef,
+    types: &AttrMap,
+    like: impl Fn(DType) -> F,
+) -> AttrMap {
+    // A tensor among the attributes has the type itself, and a case may be for one type alone.
+    let tensors = op.attrs.iter().any(|attr| attr.ty.kind == AttrKind::TENSOR);
+    let sets_type = |case: &Case| types.keys().any(|name| case.attr(name).is_some());
+    if tensors || op.cases().iter().any(sets_type) {
         return types.clone();
     }
-    let like = |(name, value): (&String, &AttrValue)| {
+    let first = |(name, value): (&String, &AttrValue)| {
         let Some(dtype) = value.as_type() else { return (name.clone(), value.clone()) };
         let allowed = op.attr(name).and_then(|attr| attr.allowed.as_ref());
-        let fits = |other: &&DType| match allowed {
-            Some(tenon_framework::op::Allowed::Types(types)) => types.contains(other),
+        let fits = |other: DType| match allowed {
+            Some(tenon_framework::op::Allowed::Types(types)) => types.contains(&other),
             _ => true,
         };
-        let same = |other: &&DType| Class::of(**other) == Class::of(dtype);
-        let first = DType::ALL.iter().filter(same).find(fits).copied().unwrap_or(dtype);
-        (name.clone(), AttrValue::Type(first))
+        let like = like(dtype);
+        let mut all = DType::ALL.iter().copied();
+        let first = all.find(|&other| subjects::is_made(other) && fits(other) && like(other));
+        (name.clone(), AttrValue::Type(first.unwrap_or(dtype)))
     };
-    types.iter().map(like).collect()
+    types.iter().map(first).collect()
 }
 
 /// The types that the `list(type)` attributes of a kernel may hold.
@@ -272,6 +324,9 @@ impl Fills<'_> {
         }
         let [op, name] = self.words;
         let seed = self.scope.seed_of(&[op, name, &at.to_string()]);
+        if let Some(recipe) = &chosen.recipe {
+            return recipe.fill(dtype, &chosen.dims, seed);
+        }
         let is_data = self.data.iter().any(|(_, own)| std::ptr::eq(*own, chosen));
         if role == Role::Index && !is_data {
             let sizes = self.data.iter().flat_map(|(_, chosen)| &chosen.dims);
@@ -307,7 +362,7 @@ fn data_fill(values: Values, class: Class, first: bool, seed: u64) -> Fill {
 
 /// `7x13+2@1_0:keep_dims=true:special`: inputs, then attributes that are not at the base, then the recipe.
 fn name_of(setting: &Setting, skeleton: &Skeleton, values: Values) -> String {
-    let input = |chosen: &Chosen| match &chosen.values {
+    let input = |chosen: &Chosen| match chosen.values.as_ref().filter(|_| chosen.constant) {
         None => dims_text(&chosen.dims),
         Some(values) => {
             let values: Vec<String> = values.iter().map(i64::to_string).collect();
@@ -316,6 +371,8 @@ fn name_of(setting: &Setting, skeleton: &Skeleton, values: Values) -> String {
     };
     let inputs: Vec<String> = skeleton.inputs.iter().map(input).collect();
     let inputs = if inputs.is_empty() { "none".to_owned() } else { inputs.join("+") };
+    // An op's own case says the inputs, up to those that are the checker's choice.
+    let inputs = skeleton.declared.as_ref().unwrap_or(&inputs);
     let parts = [inputs.as_str(), &setting.label, values.name()];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(":")
 }
@@ -331,23 +388,23 @@ fn number_equal_names(cases: &mut [CheckCase]) {
     }
 }
 
-fn why_none(subject: &Subject, plan: &Plan) -> String {
+fn why_none(subject: &Subject, searched: &Searched) -> String {
     let op = &subject.op.name;
-    let opaque = plan.settings.iter().find_map(|setting| {
+    let opaque = searched.settings.iter().find_map(|setting| {
         let mut attrs = setting.attrs.clone();
         attrs.extend(subject.types.clone());
-        let types = search::roles(&subject.op, &Setting { attrs, ..setting.clone() }).ok()?;
+        let types = search::roles(&subject.op, &attrs).ok()?;
         types.iter().position(|(_, role)| *role == Role::Opaque).map(|at| (at, types[at].0))
     });
     if let Some((at, dtype)) = opaque {
         return format!("op {op}: input {at} is {dtype}, of which only kernels make elements");
     }
-    let refusal = plan.refusal.as_deref().unwrap_or("nothing");
+    let refusal = searched.refusal.as_deref().unwrap_or("nothing");
     format!(
         "op {op}: the shape function refused {} combinations of {} settings of attributes, the last with: {refusal}; \
          declare `cases` in the op's definition",
-        plan.tried,
-        plan.settings.len()
+        searched.tried,
+        searched.settings.len()
     )
 }
 

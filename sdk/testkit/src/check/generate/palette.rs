@@ -21,8 +21,10 @@ pub(super) const SAMPLED: &[&[i64]] = &[
     &[31],
     &[65],
     &[129],
+    &[64],
     &[257],
     &[1025],
+    &[4, 16],
     &[17, 31],
     &[0, 3],
     &[3, 0],
@@ -33,6 +35,7 @@ pub(super) const SAMPLED: &[&[i64]] = &[
     &[2, 3, 4, 5],
     &[3, 2, 1, 2],
     &[1, 1, 1, 1],
+    &[1, 4, 4, 4],
     &[0, 4, 4, 2],
     &[5, 7, 11, 13],
     &[2, 3, 1, 2, 3],
@@ -58,7 +61,6 @@ pub(super) const MORE: &[&[i64]] = &[
     &[32],
     &[33],
     &[63],
-    &[64],
     &[127],
     &[128],
     &[255],
@@ -162,14 +164,6 @@ fn products(first: &[i64]) -> Vec<Vec<i64>> {
         return all;
     }
     let (batch, rows, columns) = (&first[..rank - 2], first[rank - 2], first[rank - 1]);
-    for pair in [[columns, 31], [31, columns], [rows, 5], [5, rows], [columns, 1]] {
-        all.push([batch, &pair[..]].concat());
-    }
-    if rank > 2 {
-        all.push(vec![columns, 7]);
-        all.push([&vec![1; rank - 2][..], &[columns, 7]].concat());
-        all.push([&[2], batch, &[columns, 3]].concat());
-    }
     if rank == 4 {
         let small = if elements(first) >= LARGE { 2 } else { 3 };
         for channels in [first[3], first[1]] {
@@ -178,6 +172,14 @@ fn products(first: &[i64]) -> Vec<Vec<i64>> {
             all.push(vec![2, 3, channels, 1]);
             all.push(vec![1, 2, channels, 2]);
         }
+    }
+    for pair in [[columns, 31], [31, columns], [rows, 5], [5, rows], [columns, 1]] {
+        all.push([batch, &pair[..]].concat());
+    }
+    if rank > 2 {
+        all.push(vec![columns, 7]);
+        all.push([&vec![1; rank - 2][..], &[columns, 7]].concat());
+        all.push([&[2], batch, &[columns, 3]].concat());
     }
     all
 }

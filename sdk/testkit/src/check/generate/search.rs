@@ -4,9 +4,10 @@
 //! not chosen yet is unknown to the shape function, so that it refuses a wrong beginning early. Whether it looks
 //! at the value of an index is found out by showing it one that no case can have.
 
-use super::{palette, settings::Setting};
+use super::{declared::Recipe, palette, settings::Setting};
 use tenon_framework::{
     DType, KernelError, PartialShape, Shape, Tensor,
+    attr::AttrMap,
     attr_view::AttrTable,
     infer::{Symbols, ValueInfo, infer},
     op::{Allowed, ArgDef, ArgType, OpDef, OpError, Signature},
@@ -24,11 +25,27 @@ pub(super) enum Role {
 }
 
 /// An input as it is chosen.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Chosen {
     pub dims: Vec<i64>,
-    /// Its value, where the shape function looks at it.
+    /// Its value, of an index.
     pub values: Option<Vec<i64>>,
+    /// Whether the shape function looks at the value.
+    pub constant: bool,
+    /// How the op's own case makes its elements; else the checker's choice.
+    pub recipe: Option<Recipe>,
+}
+
+impl Chosen {
+    /// An input of any value.
+    pub fn shape(dims: Vec<i64>) -> Chosen {
+        Chosen { dims, ..Chosen::default() }
+    }
+
+    /// An index of this value, at which the shape function looks.
+    fn constant(dims: Vec<i64>, values: Vec<i64>) -> Chosen {
+        Chosen { dims, values: Some(values), constant: true, recipe: None }
+    }
 }
 
 /// Inputs that the shape function accepts under a setting.
@@ -39,6 +56,8 @@ pub(super) struct Skeleton {
     pub inputs: Vec<Chosen>,
     /// Elements of all inputs and of the outputs that are known.
     pub elements: i64,
+    /// The op's own case that it is of, with the sizes that were chosen.
+    pub declared: Option<String>,
 }
 
 /// How far the search goes.
@@ -54,9 +73,9 @@ pub(super) struct Limits {
     pub values: usize,
 }
 
-/// The element types and roles of a setting's inputs.
-pub(super) fn roles(op: &OpDef, setting: &Setting) -> Result<Vec<(DType, Role)>, OpError> {
-    let signature = Signature::resolve(op, &setting.attrs)?;
+/// The element types and roles of the inputs under these attributes.
+pub(super) fn roles(op: &OpDef, attrs: &AttrMap) -> Result<Vec<(DType, Role)>, OpError> {
+    let signature = Signature::resolve(op, attrs)?;
     let role = |(at, &dtype): (usize, &DType)| {
         let arg = op.inputs.iter().find(|arg| signature.input_arg_of(op, at) == Some(&arg.name));
         (dtype, arg.map_or(Role::Data, |arg| role_of(op, arg, dtype)))
@@ -116,15 +135,15 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
+    /// A search for the inputs that `given` leaves open, of which there is one per input.
     pub fn new(
         op: &'a OpDef,
         place: usize,
         setting: &Setting,
-        types: Vec<(DType, Role)>,
+        (types, given): (Vec<(DType, Role)>, Vec<Option<Chosen>>),
         limits: Limits,
     ) -> Search<'a> {
-        let count = types.len();
-        let mut order: Vec<usize> = (0..count).collect();
+        let mut order: Vec<usize> = (0..types.len()).filter(|&at| given[at].is_none()).collect();
         order.sort_by_key(|&at| types[at].1 == Role::Index);
         Search {
             op,
@@ -133,7 +152,7 @@ impl<'a> Search<'a> {
             types,
             order,
             limits,
-            chosen: vec![None; count],
+            chosen: given,
             tried: 0,
             found: Vec::new(),
             refusal: None,
@@ -148,16 +167,19 @@ impl<'a> Search<'a> {
             }
             return;
         }
+        if self.chosen.iter().any(Option::is_some) {
+            return self.follow(0);
+        }
         for &dims in first {
-            self.choose(0, Chosen { dims: dims.to_vec(), values: None }, usize::MAX);
+            self.choose(0, Chosen::shape(dims.to_vec()));
         }
         if self.types[self.order[0]].1 == Role::Index {
             self.indices(0, None);
         }
     }
 
-    /// Whether this beginning is accepted, then all that can follow it. The number of inputs kept.
-    fn choose(&mut self, level: usize, choice: Chosen, most: usize) -> usize {
+    /// Whether this beginning is accepted, then all that can follow it. The number of skeletons kept.
+    fn choose(&mut self, level: usize, choice: Chosen) -> usize {
         let at = self.order[level];
         if palette::elements(&choice.dims) > self.limits.elements || self.is_exhausted() {
             return 0;
@@ -167,7 +189,7 @@ impl<'a> Search<'a> {
         if let Some(elements) = self.accepted() {
             match self.order.len() - 1 == level {
                 true => self.keep(elements),
-                false => self.follow(level + 1, most),
+                false => self.follow(level + 1),
             }
         }
         self.chosen[at] = None;
@@ -179,25 +201,35 @@ impl<'a> Search<'a> {
     }
 
     /// Chooses the input of this level.
-    fn follow(&mut self, level: usize, most: usize) {
-        let first = self.chosen[self.order[0]].as_ref().map(|chosen| chosen.dims.clone());
-        let first = first.unwrap_or_default();
+    fn follow(&mut self, level: usize) {
+        let first = self.first();
         if self.types[self.order[level]].1 == Role::Index {
-            let data = self.types[self.order[0]].1 == Role::Data;
-            return self.indices(level, data.then_some(&first[..]));
+            return self.indices(level, first.as_deref());
         }
         // The second input meets the first in many ways, the others are as those before them for the most.
-        let width = if level == 1 { self.limits.companions } else { 2 };
-        let last = self.chosen[self.order[level - 1]].as_ref().map(|chosen| chosen.dims.clone());
+        let width = match (level, self.types.len()) {
+            (0 | 1, 2) => self.limits.companions,
+            (0 | 1, _) => self.limits.companions.div_ceil(2),
+            _ => 2,
+        };
+        let last = level.checked_sub(1).and_then(|before| self.chosen[self.order[before]].as_ref());
+        let repeated = last.map(|chosen| chosen.dims.clone()).filter(|_| level > 1);
         let mut taken = 0;
-        let repeated = last.into_iter().filter(|_| level > 1);
-        for dims in repeated.chain(palette::companions(&first)) {
-            let kept = self.choose(level, Chosen { dims, values: None }, most);
-            taken += usize::from(kept > 0);
+        for dims in repeated.into_iter().chain(palette::companions(&first.unwrap_or_default())) {
+            taken += usize::from(self.choose(level, Chosen::shape(dims)) > 0);
             if taken >= width || self.is_exhausted() {
                 return;
             }
         }
+    }
+
+    /// Shape of the first input that carries data.
+    fn first(&self) -> Option<Vec<i64>> {
+        let mut pairs = self.chosen.iter().zip(&self.types);
+        pairs.find_map(|(chosen, (_, role))| match (chosen, role) {
+            (Some(chosen), Role::Data) => Some(chosen.dims.clone()),
+            _ => None,
+        })
     }
 
     /// Chooses an input of indices, with a value where the shape function looks at it.
@@ -206,14 +238,12 @@ impl<'a> Search<'a> {
         let width = if first.is_none() { usize::MAX } else { 3 };
         let mut taken = 0;
         for dims in palette::index_shapes(first) {
-            self.chosen[at] = Some(Chosen { dims: dims.clone(), values: None });
+            self.chosen[at] = Some(Chosen::shape(dims.clone()));
             let kept = match self.looks_at(at) {
                 None => 0,
-                Some(false) => {
-                    // Chosen as data already, when it is the first.
-                    let chosen = Chosen { dims, values: None };
-                    if level == 0 { 0 } else { self.choose(level, chosen, usize::MAX) }
-                }
+                // Chosen as data already, when it is the first.
+                Some(false) if level == 0 && first.is_none() => 0,
+                Some(false) => self.choose(level, Chosen::shape(dims)),
                 Some(true) => self.values(level, &dims, first.unwrap_or(&[])),
             };
             self.chosen[at] = None;
@@ -228,8 +258,8 @@ impl<'a> Search<'a> {
         let before = self.found.len();
         let mut taken = 0;
         for values in palette::index_values(dims, first) {
-            let chosen = Chosen { dims: dims.to_vec(), values: Some(values) };
-            taken += usize::from(self.choose(level, chosen, usize::MAX) > 0);
+            let chosen = Chosen::constant(dims.to_vec(), values);
+            taken += usize::from(self.choose(level, chosen) > 0);
             if taken >= self.limits.values || self.is_exhausted() {
                 break;
             }
@@ -249,9 +279,9 @@ impl<'a> Search<'a> {
             // Nothing to look at but that there is nothing: known as a constant alone.
             return Some(true);
         }
-        self.chosen[at] = Some(Chosen { dims: dims.clone(), values: Some(vec![WILD; count]) });
+        self.chosen[at] = Some(Chosen::constant(dims.clone(), vec![WILD; count]));
         let with = self.infer();
-        self.chosen[at] = Some(Chosen { dims, values: None });
+        self.chosen[at] = Some(Chosen::shape(dims));
         let shapes = |infos: &[ValueInfo]| -> Vec<PartialShape> {
             infos.iter().map(|info| info.shape.partial()).collect()
         };
@@ -264,9 +294,7 @@ impl<'a> Search<'a> {
         let infos: Vec<ValueInfo> = (self.chosen.iter().zip(&self.types))
             .map(|(chosen, &(dtype, _))| match chosen {
                 None => ValueInfo::default(),
-                Some(Chosen { dims, values }) => {
-                    known(dims, values.as_deref(), dtype, &mut symbols)
-                }
+                Some(chosen) => known(chosen, dtype, &mut symbols),
             })
             .collect();
         infer(self.op, &self.attrs, &infos.iter().collect::<Vec<_>>(), &mut symbols)
@@ -292,36 +320,43 @@ impl<'a> Search<'a> {
     fn keep(&mut self, outputs: i64) {
         let inputs: Vec<Chosen> = self.chosen.iter().flatten().cloned().collect();
         let own: i64 = inputs.iter().map(|input| palette::elements(&input.dims)).sum();
-        self.found.push(Skeleton { setting: self.setting, inputs, elements: own + outputs });
+        let (setting, elements) = (self.setting, own + outputs);
+        self.found.push(Skeleton { setting, inputs, elements, declared: None });
     }
 }
 
-fn known(dims: &[i64], values: Option<&[i64]>, dtype: DType, symbols: &mut Symbols) -> ValueInfo {
-    match values.and_then(|values| index_tensor(dtype, dims, values)) {
+/// What the shape function is told of a chosen input.
+fn known(chosen: &Chosen, dtype: DType, symbols: &mut Symbols) -> ValueInfo {
+    let values = chosen.values.as_deref().filter(|_| chosen.constant);
+    match values.and_then(|values| index_tensor(dtype, &chosen.dims, values)) {
         Some(tensor) => ValueInfo::of_constant(tensor),
-        None => match PartialShape::new(dims) {
+        None => match PartialShape::new(&chosen.dims) {
             Ok(shape) => ValueInfo::of_shape(&shape, symbols),
             Err(_) => ValueInfo::default(),
         },
     }
 }
 
-/// Whether the shape function accepts a skeleton under these attributes and types.
-pub(super) fn accepts(
+/// What the shape function says of the outputs under these attributes and types.
+///
+/// # Errors
+/// What it refuses; an index that its type does not hold.
+pub(super) fn inferred(
     op: &OpDef,
     attrs: &AttrTable,
     types: &[(DType, Role)],
     inputs: &[Chosen],
-) -> bool {
+) -> Result<Vec<PartialShape>, KernelError> {
     let mut symbols = Symbols::default();
+    for (chosen, &(dtype, _)) in inputs.iter().zip(types) {
+        let held = |values| index_tensor(dtype, &chosen.dims, values).is_some();
+        if !chosen.values.as_deref().is_none_or(held) {
+            return Err(KernelError::invalid_argument(format!("{dtype} does not hold an index")));
+        }
+    }
     let infos: Vec<ValueInfo> = (inputs.iter().zip(types))
-        .map(|(chosen, &(dtype, _))| {
-            known(&chosen.dims, chosen.values.as_deref(), dtype, &mut symbols)
-        })
+        .map(|(chosen, &(dtype, _))| known(chosen, dtype, &mut symbols))
         .collect();
-    let fits = (inputs.iter().zip(types)).all(|(chosen, &(dtype, _))| match &chosen.values {
-        Some(values) => index_tensor(dtype, &chosen.dims, values).is_some(),
-        None => true,
-    });
-    fits && infer(op, attrs, &infos.iter().collect::<Vec<_>>(), &mut symbols).is_ok()
+    let outputs = infer(op, attrs, &infos.iter().collect::<Vec<_>>(), &mut symbols)?;
+    Ok(outputs.iter().map(|info| info.shape.partial()).collect())
 }

@@ -9,7 +9,7 @@ use tenon_framework::{
     DType, PartialShape,
     abi::AttrKind,
     attr::{AttrList, AttrMap, AttrValue, FuncValue},
-    op::{Allowed, AttrDef, OpDef},
+    op::{Allowed, AttrDef, Case, OpDef},
 };
 
 /// An assignment.
@@ -24,10 +24,7 @@ pub(super) struct Setting {
 }
 
 /// An attribute with the values that are tried, the base's first.
-struct Choice {
-    name: String,
-    values: Vec<AttrValue>,
-}
+type Choice = (String, Vec<AttrValue>);
 
 /// The assignments of an op. `lists` gives the element types that a `list(type)` attribute may have.
 pub(super) fn settings(
@@ -36,45 +33,78 @@ pub(super) fn settings(
     lists: &dyn Fn(&AttrDef) -> Vec<DType>,
     scope: &Scope,
 ) -> Vec<Setting> {
-    let choices: Vec<Choice> = op
-        .attrs
-        .iter()
-        .filter(|attr| !types.contains_key(&attr.name))
-        .map(|attr| Choice { name: attr.name.clone(), values: values(op, attr, types, lists) })
-        .collect();
+    let free = op.attrs.iter().filter(|attr| !types.contains_key(&attr.name));
+    let choice = |attr: &AttrDef| (attr.name.clone(), values(op, attr, types, lists));
+    let choices: Vec<Choice> = free.map(choice).collect();
+    assignments(types, &choices, scope.seed_of(&[&op.name, "settings"]), scope.mixtures())
+}
+
+/// The assignments that an op's own case allows: attributes that it does not set have their defaults; those
+/// that follow from the inputs, and have none, any value.
+pub(super) fn declared(
+    op: &OpDef,
+    types: &AttrMap,
+    case: &Case,
+    lists: &dyn Fn(&AttrDef) -> Vec<DType>,
+    scope: &Scope,
+) -> Vec<Setting> {
+    let free = op.attrs.iter().filter(|attr| !types.contains_key(&attr.name));
+    let choice = |attr: &AttrDef| {
+        let set = case.attr(&attr.name).map(<[AttrValue]>::to_vec);
+        let count = described(op, case, &attr.name).map(|count| vec![AttrValue::Int(count)]);
+        let default = attr.default.clone().map(|value| vec![value]);
+        let chosen = set.or(count).or(default).unwrap_or_else(|| values(op, attr, types, lists));
+        (attr.name.clone(), chosen)
+    };
+    let choices: Vec<Choice> = free.map(choice).collect();
+    let seed = scope.seed_of(&[&op.name, &case.name, "settings"]);
+    assignments(types, &choices, seed, scope.mixtures())
+}
+
+/// How many descriptions a case gives of the input whose number an attribute says.
+fn described(op: &OpDef, case: &Case, attr: &str) -> Option<i64> {
+    let arg = op.inputs.iter().find(|arg| arg.number_attr.as_deref() == Some(attr))?;
+    let count = case.input(&arg.name)?.tensors.len();
+    (count > 1).then_some(count as i64)
+}
+
+/// The base, each further value by itself, and mixtures.
+fn assignments(types: &AttrMap, choices: &[Choice], seed: u64, mixtures: usize) -> Vec<Setting> {
     let mut picks = vec![vec![0; choices.len()]];
-    for (place, choice) in choices.iter().enumerate() {
-        for value in 1..choice.values.len() {
+    for (place, (_, values)) in choices.iter().enumerate() {
+        for value in 1..values.len() {
             let mut pick = vec![0; choices.len()];
             pick[place] = value;
             picks.push(pick);
         }
     }
-    let mut random = Random::new(scope.seed_of(&[&op.name, "settings"]));
-    if choices.len() > 1 {
-        for _ in 0..scope.mixtures() {
-            let pick = |choice: &Choice| random.integer(0, choice.values.len() as i64) as usize;
+    let mut random = Random::new(seed);
+    if choices.iter().filter(|(_, values)| values.len() > 1).count() > 1 {
+        for _ in 0..mixtures {
+            let pick = |(_, values): &Choice| random.integer(0, values.len() as i64) as usize;
             picks.push(choices.iter().map(pick).collect());
         }
     }
     let mut seen = std::collections::BTreeSet::new();
     picks.retain(|pick| seen.insert(pick.clone()));
-    picks.iter().map(|pick| setting(types, &choices, pick)).collect()
+    // An attribute of which no value can be made leaves no assignment.
+    let made = choices.iter().all(|(_, values)| !values.is_empty());
+    picks.iter().filter(|_| made).map(|pick| setting(types, choices, pick)).collect()
 }
 
 fn setting(types: &AttrMap, choices: &[Choice], pick: &[usize]) -> Setting {
     let mut attrs = types.clone();
     let (mut label, mut features) = (Vec::new(), Vec::new());
-    for (choice, &at) in choices.iter().zip(pick) {
-        let value = &choice.values[at];
-        let text = format!("{}={}", choice.name, short(value));
+    for ((name, values), &at) in choices.iter().zip(pick) {
+        let value = &values[at];
+        let text = format!("{name}={}", short(value));
         if at > 0 {
             label.push(text.clone());
         }
-        if choice.values.len() > 1 {
+        if values.len() > 1 {
             features.push(text);
         }
-        attrs.insert(choice.name.clone(), value.clone());
+        attrs.insert(name.clone(), value.clone());
     }
     Setting { attrs, label: label.join(":"), features }
 }

@@ -14,7 +14,7 @@ use tenon_framework::{
 /// that of registration.
 ///
 /// With one type attribute there is a subject per type. With several, types are paired so that each type of
-/// each attribute comes up at least once; two long lists, as of `Cast`, are paired three times over.
+/// each attribute comes up at least once; two long lists, as of `Cast`, are paired several times over.
 pub fn subjects(registry: &Registry, plugin: PluginId) -> Vec<Subject> {
     let own = registry.kernels().filter(|kernel| kernel.plugin == plugin);
     let mut all: Vec<Subject> = own
@@ -50,19 +50,23 @@ fn of_kernel(op: &Arc<OpDef>, kernel: &Arc<KernelDef>) -> Vec<Subject> {
 /// From here on a list of types is long: paired once, most of its pairs would be missed.
 const LONG: usize = 6;
 
+/// How far a long list is shifted against another in each pass: next to one another in both directions, since
+/// lists go from narrow types to wide ones, and further.
+const SHIFTS: [isize; 4] = [1, -1, -2, 5];
+
 /// How many subjects it takes.
 fn rows(choices: &[(&str, Vec<DType>)]) -> usize {
     let most = choices.iter().map(|(_, types)| types.len()).max().unwrap_or(1);
     let long = choices.iter().filter(|(_, types)| types.len() >= LONG).count();
-    if long > 1 { 3 * most } else { most }
+    if long > 1 { SHIFTS.len() * most } else { most }
 }
 
-/// Which type of an attribute a row has: all lists are gone through side by side, shifted against one another by
-/// more with each pass.
+/// Which type of an attribute a row has: all lists are gone through side by side.
 fn column(row: usize, place: usize, choices: &[(&str, Vec<DType>)]) -> usize {
     let most = choices.iter().map(|(_, types)| types.len()).max().unwrap_or(1);
-    let shift = if choices[place].1.len() >= LONG { place * (1 + 4 * (row / most)) } else { 0 };
-    (row + shift) % choices[place].1.len()
+    let own = choices[place].1.len();
+    let shift = if own >= LONG { place as isize * SHIFTS[row / most] } else { 0 };
+    (row + shift.rem_euclid(own as isize) as usize) % own
 }
 
 /// The types of an attribute that are tried with a kernel, at least one.
@@ -107,6 +111,6 @@ mod tests {
         let pairs: std::collections::BTreeSet<_> = (0..rows(&choices))
             .map(|row| (column(row, 0, &choices), column(row, 1, &choices)))
             .collect();
-        assert_eq!(pairs.len(), 39, "three different pairs of each type");
+        assert_eq!(pairs.len(), 52, "four different pairs of each type");
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::check::{Tag, fill::Random};
+use crate::check::fill::Random;
 use std::sync::Arc;
 use tenon_framework::registry::{KernelDef, Registry, TypeConstraint};
 use tenon_runtime::{Runtime, RuntimeOptions};
@@ -142,9 +142,9 @@ fn names_are_words_of_their_own() {
 fn an_op_that_nothing_is_accepted_for_says_what_was_tried() {
     let registry = registry();
     let mut subject = subject(&registry, "Relu", &[FLOAT]);
-    let op = OpDef::from_spec("Picky", &["x: T"], &["y: T"], &["T: type"]).unwrap();
-    let refuse = registry.op("Const").unwrap().shape;
-    subject.op = Arc::new(OpDef { shape: refuse, ..op });
+    let mut op = OpDef::from_spec("Picky", &["x: T"], &["y: T"], &["T: type"]).unwrap();
+    op.shape = registry.op("Const").unwrap().shape;
+    subject.op = Arc::new(op);
     let why = generate(&subject, &Budget::default()).uncovered.unwrap();
     assert!(
         why.starts_with("op Picky: the shape function refused ") && why.contains("value"),

@@ -160,12 +160,13 @@ impl Call<'_> {
         node.call(def, device.as_ref(), &inputs, &env)
     }
 
-    /// The reference kernel in double precision, or the judging one where there is none.
+    /// The reference kernel in the widest types that there is one for.
     pub fn widest(&self, subject: &Subject) -> (Arc<KernelDef>, AttrMap) {
         let registry = self.runtime.registry();
-        let doubles = widen::types(&subject.op, &subject.types, DType::DOUBLE);
-        let wide =
-            doubles.and_then(|types| Some((labelled(&registry, subject, &types)?.clone(), types)));
+        let wide = [DType::DOUBLE, DType::FLOAT].into_iter().find_map(|to| {
+            let types = widen::types(&subject.op, &subject.types, to)?;
+            Some((Arc::clone(labelled(&registry, subject, &types)?), types))
+        });
         wide.unwrap_or_else(|| (Arc::clone(&self.found.def), self.found.types.clone()))
     }
 }

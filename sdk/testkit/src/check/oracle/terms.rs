@@ -1,9 +1,12 @@
-//! Whether an op is a sum of terms, and the sums of their absolute values.
+//! Whether an op is a sum of terms, and what the contract of its results is relative to.
 
 use super::{is_float, reference::Call, widen};
-use crate::check::{Fill, Subject, case::Argument};
+use crate::{
+    check::{Fill, Subject, case::Argument, fill::Random},
+    float::Format,
+};
 use std::{cell::RefCell, collections::BTreeMap};
-use tenon_framework::{Tensor, abi::ToleranceKind, attr::AttrMap, registry::KernelDef};
+use tenon_framework::{DType, Tensor, abi::ToleranceKind, attr::AttrMap, registry::KernelDef};
 
 /// What an op is in its floating inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +17,17 @@ enum Kind {
     Linear,
     /// Neither.
     Other,
+}
+
+/// What contracts are relative to, per output and number.
+pub(super) struct Bases {
+    pub numbers: Vec<Vec<f64>>,
+    /// Whether they are sums of the absolute values of terms.
+    pub are_sums: bool,
+    /// Numbers that overflow or not, in the end or on the way, as an implementation has it.
+    pub open: Vec<Vec<bool>>,
+    /// Whether an infinity may meet a zero that the op's definition does not know of.
+    pub may_be_nan: bool,
 }
 
 /// What was found out of ops, by name and attributes.
@@ -28,20 +42,19 @@ const AGREEING: usize = 3;
 const TELLING: usize = 64;
 
 impl Known {
-    /// The sums of the absolute values of the terms, per output and number; `None` where the op is no sum, or
-    /// no contract asks for them.
+    /// What contracts are relative to beside the result itself; `None` where no contract asks for it.
     pub fn of(
         &self,
         call: &Call<'_>,
         subject: &Subject,
         inputs: &[Tensor],
         outputs: &[Tensor],
-    ) -> Option<Vec<Vec<f64>>> {
-        let asked = |def: &KernelDef| {
-            !matches!(def.numerics.tolerance, ToleranceKind::EXACT | ToleranceKind::ULPS)
-        };
+    ) -> Option<Bases> {
+        let data: Vec<usize> =
+            (0..inputs.len()).filter(|&at| is_float(inputs[at].dtype())).collect();
         let floats = outputs.iter().all(|output| is_float(output.dtype()));
-        if !(asked(&subject.kernel) || asked(&call.found.def)) || !floats || outputs.is_empty() {
+        let asked = is_relative(&subject.kernel) || is_relative(&call.found.def);
+        if !asked || !floats || data.is_empty() || outputs.is_empty() {
             return None;
         }
         let (def, types) = call.widest(subject);
@@ -49,17 +62,12 @@ impl Known {
             let outputs = call.in_types(&def, &types, inputs).ok()?;
             outputs.iter().map(widen::numbers).collect()
         };
-        let data: Vec<usize> =
-            (0..inputs.len()).filter(|&at| is_float(inputs[at].dtype())).collect();
-        if data.is_empty() {
-            return None;
-        }
         let kind = self.kind(&key(subject, &call.case.attrs), inputs, &data, &run);
-        let sums = sums(kind, inputs, &data, &run)?;
-        let fits = sums.iter().zip(outputs).all(|(sums, output)| {
-            widen::numbers(output).is_some_and(|numbers| numbers.len() == sums.len())
+        let bases = bases(kind, (inputs, &data), outputs, step(&types), &run)?;
+        let fits = bases.numbers.iter().zip(outputs).all(|(numbers, output)| {
+            widen::numbers(output).is_some_and(|own| own.len() == numbers.len())
         });
-        fits.then_some(sums)
+        fits.then_some(bases)
     }
 
     fn kind(&self, key: &str, inputs: &[Tensor], data: &[usize], run: &Run<'_>) -> Kind {
@@ -77,6 +85,41 @@ impl Known {
         }
         kind
     }
+}
+
+/// Whether a contract is relative to something.
+fn is_relative(def: &KernelDef) -> bool {
+    !matches!(def.numerics.tolerance, ToleranceKind::EXACT | ToleranceKind::ULPS)
+}
+
+fn bases(
+    kind: Kind,
+    (inputs, data): (&[Tensor], &[usize]),
+    outputs: &[Tensor],
+    step: f64,
+    run: &Run<'_>,
+) -> Option<Bases> {
+    if kind == Kind::Other {
+        return Some(Bases {
+            numbers: sensitivities(inputs, data, run, step)?,
+            are_sums: false,
+            open: beyond(inputs, data, run)?,
+            may_be_nan: false,
+        });
+    }
+    let numbers = sums(kind, inputs, data, run)?;
+    let open = match may_overflow(inputs, data, outputs) {
+        true => overflows(kind, inputs, data, run, outputs, step)?,
+        false => closed(&numbers),
+    };
+    let infinite =
+        |&at: &usize| widen::numbers(&inputs[at]).is_some_and(|n| n.iter().any(|x| !x.is_finite()));
+    let may_be_nan = kind == Kind::Multilinear && data.len() > 1 && data.iter().any(infinite);
+    Some(Bases { numbers, are_sums: true, open, may_be_nan })
+}
+
+fn closed(numbers: &[Vec<f64>]) -> Vec<Vec<bool>> {
+    numbers.iter().map(|numbers| vec![false; numbers.len()]).collect()
 }
 
 type Run<'a> = dyn Fn(&[Tensor]) -> Option<Vec<Vec<f64>>> + 'a;
@@ -158,6 +201,108 @@ fn sums(kind: Kind, inputs: &[Tensor], data: &[usize], run: &Run<'_>) -> Option<
     }
 }
 
+/// Whether as many terms as there are elements, each a product of the greatest inputs, exceed an output's type.
+fn may_overflow(inputs: &[Tensor], data: &[usize], outputs: &[Tensor]) -> bool {
+    let greatest = |at: &usize| {
+        let numbers = widen::numbers(&inputs[*at]).unwrap_or_default();
+        numbers.iter().filter(|x| x.is_finite()).fold(1.0f64, |most, x| most.max(x.abs()))
+    };
+    let count = inputs.iter().map(Tensor::elements).max().unwrap_or(0);
+    let bound = data.iter().map(greatest).product::<f64>() * count as f64;
+    let limits = outputs.iter().filter_map(|output| Format::of_parts(output.dtype()));
+    limits.into_iter().any(|format| bound >= format.greatest())
+}
+
+/// Where the finite terms alone add up to more than the outputs' type holds. They are added up smaller by a power
+/// of two, so that they do not overflow here.
+fn overflows(
+    kind: Kind,
+    inputs: &[Tensor],
+    data: &[usize],
+    run: &Run<'_>,
+    outputs: &[Tensor],
+    step: f64,
+) -> Option<Vec<Vec<bool>>> {
+    let scale = 2f64.powi(if step == DOUBLE_STEP { -512 } else { -64 });
+    let mut smaller = inputs.to_vec();
+    for &at in data {
+        // In double precision, since a narrow type does not hold what is left.
+        let wide = widen::convert(&inputs[at], DType::DOUBLE)?;
+        smaller[at] = widen::map(&wide, |x| if x.is_finite() { x * scale } else { 0.0 })?;
+    }
+    let factors = if kind == Kind::Multilinear { data.len() as i32 } else { 1 };
+    let sums = sums(kind, &smaller, data, run)?;
+    let open = sums.iter().zip(outputs).map(|(sums, output)| {
+        let greatest = Format::of_parts(output.dtype())?.greatest();
+        let limit = greatest * scale.powi(factors);
+        Some(sums.iter().map(|&sum| sum > limit).collect())
+    });
+    open.collect()
+}
+
+/// Where results depend on numbers of which the square overflows, and which any step on the way may make
+/// infinite.
+fn beyond(inputs: &[Tensor], data: &[usize], run: &Run<'_>) -> Option<Vec<Vec<bool>>> {
+    let plain = run(inputs)?;
+    let mut nearer = inputs.to_vec();
+    let mut any = false;
+    for &at in data {
+        let limit = Format::of_parts(inputs[at].dtype())?.greatest().sqrt();
+        let is_beyond = |x: f64| x.is_finite() && x.abs() > limit;
+        any |= widen::numbers(&inputs[at])?.into_iter().any(is_beyond);
+        nearer[at] = widen::map(&inputs[at], |x| if is_beyond(x) { limit.copysign(x) } else { x })?;
+    }
+    if !any {
+        return Some(closed(&plain));
+    }
+    let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
+    let moved = run(&nearer)?;
+    let differs = |(a, b): (&Vec<f64>, &Vec<f64>)| {
+        a.iter().zip(b).map(|(&a, &b)| !same(a, b)).collect::<Vec<bool>>()
+    };
+    Some(plain.iter().zip(&moved).map(differs).collect())
+}
+
+/// How far inputs are moved, relative to themselves: further where the reference's own rounding is coarser.
+fn step(types: &AttrMap) -> f64 {
+    let double = types.values().any(|value| value.as_type() == Some(DType::DOUBLE));
+    if double { DOUBLE_STEP } else { 1.0 / 512.0 }
+}
+
+/// 2 to the power of -24.
+const DOUBLE_STEP: f64 = 1.0 / 16_777_216.0;
+
+/// So many times inputs are moved, each number up or down by the generator.
+const MOVES: u64 = 4;
+
+/// How far results move with the inputs, per relative step: what even an implementation without any error of its
+/// own must be allowed for, that gets its inputs rounded (the condition of the function at the place).
+fn sensitivities(
+    inputs: &[Tensor],
+    data: &[usize],
+    run: &Run<'_>,
+    step: f64,
+) -> Option<Vec<Vec<f64>>> {
+    let plain = run(inputs)?;
+    let mut most: Vec<Vec<f64>> = plain.iter().map(|numbers| vec![0.0; numbers.len()]).collect();
+    for turn in 0..MOVES {
+        let mut moved = inputs.to_vec();
+        for &at in data {
+            let random = RefCell::new(Random::new(turn * 64 + at as u64));
+            let up = || random.borrow_mut().word() >> 63 == 0;
+            moved[at] =
+                widen::map(&inputs[at], |x| x * if up() { 1.0 + step } else { 1.0 - step })?;
+        }
+        let results = run(&moved)?;
+        let pairs = plain.iter().flatten().zip(results.iter().flatten());
+        for (most, (plain, result)) in most.iter_mut().flatten().zip(pairs) {
+            // What is no number does not raise the limit.
+            *most = most.max(((result - plain) / step).abs());
+        }
+    }
+    Some(most)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,6 +333,23 @@ mod tests {
         assert_eq!(kind_of(|x| each(x, |a, _| a.max(0.0)), 1), Kind::Other);
         assert_eq!(kind_of(|x| each(x, |a, _| a.tanh()), 1), Kind::Other);
         assert_eq!(kind_of(|x| each(x, |a, b| a / b), 2), Kind::Other);
+    }
+
+    #[test]
+    fn what_cancels_inside_a_function_is_seen_by_moving_its_inputs() {
+        let inputs = [Tensor::from_slice(&[2], &[1000.0f64, 1.0]).unwrap()];
+        // x + 1 - 1000, at 1000 and at 1: one moves by 1000 per relative step, the other by 1.
+        let moved = sensitivities(
+            &inputs,
+            &[0],
+            &|inputs| {
+                let numbers = widen::numbers(&inputs[0])?;
+                Some(vec![numbers.iter().map(|x| x + 1.0 - 1000.0).collect()])
+            },
+            2f64.powi(-24),
+        );
+        let moved = &moved.unwrap()[0];
+        assert!((moved[0] - 1000.0).abs() < 1e-3 && (moved[1] - 1.0).abs() < 1e-3, "{moved:?}");
     }
 
     #[test]

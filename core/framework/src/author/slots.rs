@@ -1,0 +1,31 @@
+//! Slots as views.
+
+use crate::{element::Element, view::View};
+use std::slice;
+use tenon_abi::{Slot, Str, StringElement};
+
+/// The elements of a slot.
+///
+/// # Safety
+/// The slot lies in host memory, holds elements of this type, and is not written for `'a`.
+#[inline(always)]
+pub(super) unsafe fn view<'a, T: Element>(slot: &Slot) -> View<'a, T> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let data = slice::from_raw_parts(slot.data.cast_const().cast(), slot.elements as usize);
+        View { dims: slot.shape(), data }
+    }
+}
+
+/// The values of a string slot.
+///
+/// # Safety
+/// The slot lies in host memory, holds strings, and is not written for `'a`.
+pub(super) unsafe fn strings<'a>(slot: &Slot) -> Vec<&'a [u8]> {
+    let first = slot.data.cast::<StringElement>();
+    // SAFETY: `elements` initialised elements, by the caller's promise.
+    let element = |at| unsafe { *first.add(at) };
+    let elements = (0..slot.elements as usize).map(element);
+    // SAFETY: as above.
+    elements.map(|e| unsafe { Str { ptr: e.data, len: e.len as usize }.bytes() }).collect()
+}

@@ -1,0 +1,189 @@
+//! Who may complete an asynchronous call, and when.
+//!
+//! A kernel completes a call by the record that it was given, on any thread. A faulty one does so twice: while its
+//! step still runs, when the frame serves the next call, or when the frame is gone. So the record of an asynchronous
+//! call is no pointer to its frame: it is the address of a ticket, which is never freed, with the number of the
+//! call in the low bits.
+//!
+//! States of a ticket: *idle* → *running* ([`Ticket::begin`], by whoever owns the frame) → *idle* ([`Ticket::end`], by
+//! the first who completes the call of that number; every later one is told so). The frame is there from when it
+//! takes the ticket until it gives it back, which it does only when idle.
+//!
+//! The low bits tell [`NUMBERS`] calls apart: a second completion is taken for another call's only when it comes
+//! exactly a multiple of so many calls late.
+
+use super::frame::CallFrame;
+use std::{
+    collections::VecDeque,
+    ptr,
+    sync::{Arc, LazyLock},
+};
+use tenon_abi::CallRecord;
+use tenon_framework::sync::{
+    Mutex,
+    atomic::{AtomicPtr, AtomicU64, Ordering},
+};
+
+#[cfg(all(test, loom))]
+mod model;
+
+/// Calls of one ticket that a record tells apart.
+const NUMBERS: u64 = 128;
+/// The low bits of a record: the number of the call, and 1 in the lowest. A frame's own address has 0 there.
+const LOW: usize = 2 * NUMBERS as usize - 1;
+/// The lowest bit of a state.
+const RUNNING: u64 = 1;
+
+/// Is told when a kernel completes a call that is over.
+pub trait Watch: Send + Sync {
+    /// The call was one of the node `index` in step `step`. Whether that step still ran, and fails now.
+    fn completed_again(&self, index: u32, step: u64) -> bool;
+}
+
+/// Whose calls the ticket is for.
+struct Holder {
+    watch: Option<Arc<dyn Watch>>,
+    index: u32,
+    /// For the log.
+    node: String,
+    /// The first call that is the holder's.
+    first: u64,
+    /// The step of the last call, and the first call in that step.
+    step: u64,
+    first_of_step: u64,
+}
+
+/// See the module's docs.
+#[repr(align(256))]
+pub(super) struct Ticket {
+    /// Twice the number of the last call, and whether it runs.
+    state: AtomicU64,
+    frame: AtomicPtr<CallFrame>,
+    holder: Mutex<Holder>,
+}
+
+const _: () = assert!(align_of::<Ticket>() == LOW + 1 && align_of::<CallFrame>() > 1);
+
+/// What [`Ticket::again`] found.
+pub(super) struct Again {
+    pub watch: Option<Arc<dyn Watch>>,
+    pub index: u32,
+    /// The step of the call; `None` for one before the last step.
+    pub step: Option<u64>,
+    /// Empty when the frame that the call was of is gone, and another has the ticket.
+    pub node: String,
+}
+
+/// Tickets of frames that are gone. The longest unused one is used first.
+static FREE: LazyLock<Mutex<VecDeque<&'static Ticket>>> = LazyLock::new(Mutex::default);
+
+impl Ticket {
+    fn new() -> Ticket {
+        let holder = Holder {
+            watch: None,
+            index: 0,
+            node: String::new(),
+            first: 0,
+            step: 0,
+            first_of_step: 0,
+        };
+        Ticket {
+            state: AtomicU64::new(0),
+            frame: AtomicPtr::new(ptr::null_mut()),
+            holder: Mutex::new(holder),
+        }
+    }
+
+    /// A ticket for a frame that does not move any more.
+    pub fn take(frame: &CallFrame, watch: Option<Arc<dyn Watch>>) -> &'static Ticket {
+        let free = FREE.lock().pop_front();
+        let ticket = free.unwrap_or_else(|| Box::leak(Box::new(Ticket::new())));
+        let next = ticket.number() + 1;
+        let node = format!("node '{}' ({})", frame.node().name, frame.node().op);
+        let (first, index) = (next, frame.index);
+        *ticket.holder.lock() = Holder { watch, index, node, first, step: 0, first_of_step: next };
+        ticket.frame.store(ptr::from_ref(frame).cast_mut(), Ordering::Release);
+        ticket
+    }
+
+    /// The frame is gone.
+    pub fn give_back(&'static self) {
+        self.frame.store(ptr::null_mut(), Ordering::Release);
+        self.holder.lock().watch = None;
+        FREE.lock().push_back(self);
+    }
+
+    fn number(&self) -> u64 {
+        self.state.load(Ordering::Acquire) >> 1
+    }
+
+    /// The record that stands for call `number`.
+    fn record(&self, number: u64) -> *mut CallRecord {
+        let low = ((number % NUMBERS) << 1) as usize | 1;
+        ptr::from_ref(self).cast_mut().cast::<CallRecord>().map_addr(|address| address | low)
+    }
+
+    /// The ticket behind a record and the number in its low bits; `None` for a frame's own address.
+    pub fn of(record: *mut CallRecord) -> Option<(&'static Ticket, u64)> {
+        let low = record.addr() & LOW;
+        if low & 1 == 0 {
+            return None;
+        }
+        let ticket = record.map_addr(|address| address & !LOW).cast::<Ticket>();
+        // SAFETY: a record with the lowest bit set is of `Ticket::record`, and tickets are never freed.
+        Some((unsafe { &*ticket }, low as u64 >> 1))
+    }
+
+    /// Begins a call in step `step`: its record; `None` while another runs. Only the frame's owner begins calls.
+    pub fn begin(&self, step: u64) -> Option<*mut CallRecord> {
+        let state = self.state.load(Ordering::Acquire);
+        if state & RUNNING != 0 {
+            return None;
+        }
+        let number = (state >> 1) + 1;
+        let mut holder = self.holder.lock();
+        if holder.step != step {
+            (holder.step, holder.first_of_step) = (step, number);
+        }
+        drop(holder);
+        self.state.store(number << 1 | RUNNING, Ordering::Release);
+        Some(self.record(number))
+    }
+
+    /// The frame, while the call with these low bits runs.
+    pub fn frame(&self, low: u64) -> Option<*mut CallFrame> {
+        let state = self.state.load(Ordering::Acquire);
+        let runs = state & RUNNING != 0 && (state >> 1) % NUMBERS == low;
+        runs.then(|| self.frame.load(Ordering::Acquire))
+    }
+
+    /// Ends the call with these low bits: the frame, for the first who does.
+    pub fn end(&self, low: u64) -> Option<*mut CallFrame> {
+        let state = self.state.load(Ordering::Acquire);
+        if state & RUNNING == 0 || (state >> 1) % NUMBERS != low {
+            return None;
+        }
+        let ended = self.state.compare_exchange(
+            state,
+            state & !RUNNING,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        ended.is_ok().then(|| self.frame.load(Ordering::Acquire))
+    }
+
+    /// What is known of a call that was ended before.
+    pub fn again(&self, low: u64) -> Again {
+        let holder = self.holder.lock();
+        let last = self.number();
+        // The last call that has these low bits.
+        let number = last - (last.wrapping_sub(low) % NUMBERS).min(last);
+        let known = number >= holder.first;
+        Again {
+            watch: holder.watch.clone().filter(|_| known),
+            index: holder.index,
+            step: (known && number >= holder.first_of_step).then_some(holder.step),
+            node: if known { holder.node.clone() } else { String::new() },
+        }
+    }
+}

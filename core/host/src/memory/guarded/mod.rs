@@ -1,0 +1,313 @@
+//! Host memory that notices misuse: for a process that examines kernels, at the cost of speed.
+//!
+//! Each buffer is a mapping of its own between inaccessible pages. Its end, or its start, touches one of
+//! them as closely as the alignment of 64 bytes allows; what is left beside it holds a canary, which is
+//! looked at when the buffer is given back and on demand. Fresh bytes hold a poison that whoever examines
+//! may change: results that change with it depend on memory that nobody wrote. Inputs can be made
+//! read-only. A buffer that was given back stays inaccessible for a while.
+//!
+//! States of a block: *writable* ↔ *read-only* → *given back* → gone. [`find`] tells for an address which
+//! block it belongs to, also in a signal handler.
+//!
+//! # Invariants
+//! - A process guards its memory before anything is allocated, or never: [`HostMemory::guard`] refuses
+//!   later.
+//! - A violation is told once: a canary that was written over is renewed.
+//!
+//! [`HostMemory::guard`]: super::HostMemory::guard
+
+mod mapping;
+mod place;
+mod table;
+
+pub use place::{BlockState, Place, Role, Violation};
+pub use table::find;
+
+use mapping::{Access, Mapping, pointer};
+use std::{
+    collections::{HashMap, VecDeque},
+    ffi::c_void,
+    ptr::NonNull,
+    slice,
+    sync::atomic::{AtomicBool, AtomicU8, Ordering},
+};
+use table::{ROWS, Table};
+use tenon_framework::{
+    KernelError,
+    sync::{Mutex, rank},
+};
+
+/// How memory is guarded at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuardOptions {
+    /// What fresh bytes hold.
+    pub poison: u8,
+    /// What bytes beside buffers hold.
+    pub canary: u8,
+    /// Buffers that were given back and are kept inaccessible.
+    pub kept_blocks: usize,
+    /// Bytes of address space of these.
+    pub kept_bytes: usize,
+}
+
+impl Default for GuardOptions {
+    fn default() -> GuardOptions {
+        GuardOptions { poison: 0xa5, canary: 0xcb, kept_blocks: 2048, kept_bytes: 8 << 30 }
+    }
+}
+
+/// Which side of fresh buffers touches an inaccessible page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Side {
+    /// The end: the first byte beyond it that is a multiple of 64 faults.
+    #[default]
+    End,
+    /// The start: every byte before it faults.
+    Start,
+}
+
+#[derive(Clone, Copy)]
+struct Live {
+    row: usize,
+    mapping: Mapping,
+    bytes: usize,
+    canary: u8,
+}
+
+#[derive(Default)]
+struct Blocks {
+    /// By the address of their first byte.
+    live: HashMap<usize, Live>,
+    /// Rows and mappings of those given back, the oldest first.
+    freed: VecDeque<(usize, Mapping)>,
+    freed_bytes: usize,
+    /// Rows of the table that are empty again, and how many were never used.
+    empty: Vec<usize>,
+    next: usize,
+    violations: Vec<Violation>,
+}
+
+/// Guarded memory of a process.
+pub struct Guard {
+    table: &'static Table,
+    kept_blocks: usize,
+    kept_bytes: usize,
+    poison: AtomicU8,
+    canary: AtomicU8,
+    at_start: AtomicBool,
+    blocks: Mutex<Blocks>,
+}
+
+impl Guard {
+    pub(super) fn new(options: &GuardOptions) -> Guard {
+        Guard {
+            table: Table::publish(),
+            kept_blocks: options.kept_blocks.min(ROWS / 2),
+            kept_bytes: options.kept_bytes,
+            poison: AtomicU8::new(options.poison),
+            canary: AtomicU8::new(options.canary),
+            at_start: AtomicBool::new(false),
+            blocks: Mutex::ranked(rank::MEMORY, Blocks::default()),
+        }
+    }
+
+    /// What fresh bytes hold from now on.
+    pub fn set_poison(&self, byte: u8) {
+        self.poison.store(byte, Ordering::Relaxed);
+    }
+
+    /// What bytes beside fresh buffers hold from now on.
+    pub fn set_canary(&self, byte: u8) {
+        self.canary.store(byte, Ordering::Relaxed);
+    }
+
+    /// Which side of fresh buffers touches an inaccessible page from now on.
+    pub fn set_side(&self, side: Side) {
+        self.at_start.store(side == Side::Start, Ordering::Relaxed);
+    }
+
+    /// Makes a buffer read-only, and says what it is.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for an address that is no buffer's first; `RESOURCE_EXHAUSTED` when the system has
+    /// no more mappings.
+    pub fn protect(&self, data: *const c_void, role: Role) -> Result<(), KernelError> {
+        self.set(data, Access::Read, BlockState::ReadOnly, role)
+    }
+
+    /// Makes a buffer writable again.
+    ///
+    /// # Errors
+    /// As [`Guard::protect`].
+    pub fn release(&self, data: *const c_void) -> Result<(), KernelError> {
+        self.set(data, Access::ReadWrite, BlockState::Writable, Role::Unnamed)
+    }
+
+    /// Says what a buffer is; an address that is no buffer's first is passed over.
+    pub fn name(&self, data: *const c_void, role: Role) {
+        if let Some(block) = self.blocks.lock().live.get(&data.addr()) {
+            self.table.set_role(block.row, role);
+        }
+    }
+
+    fn set(
+        &self,
+        data: *const c_void,
+        access: Access,
+        state: BlockState,
+        role: Role,
+    ) -> Result<(), KernelError> {
+        let blocks = self.blocks.lock();
+        let block = blocks.live.get(&data.addr()).ok_or_else(|| {
+            KernelError::invalid_argument("guarded memory: this is no buffer of it")
+        })?;
+        if !block.mapping.set(access) {
+            return Err(no_mappings());
+        }
+        self.table.set_state(block.row, state);
+        self.table.set_role(block.row, role);
+        Ok(())
+    }
+
+    /// Looks at the canaries of all live buffers.
+    pub fn verify(&self) {
+        let mut blocks = self.blocks.lock();
+        let found: Vec<Violation> =
+            blocks.live.iter().flat_map(|(&data, block)| self.check(data, block)).collect();
+        blocks.violations.extend(found);
+    }
+
+    /// Takes the violations that were found since the last time, in live buffers and in those given back.
+    pub fn violations(&self) -> Vec<Violation> {
+        self.verify();
+        std::mem::take(&mut self.blocks.lock().violations)
+    }
+
+    /// Memory of at least so many bytes; `None` when the system has no more.
+    pub(super) fn allocate(&self, bytes: usize, align: usize) -> Option<NonNull<c_void>> {
+        let body = bytes.checked_next_multiple_of(align)?;
+        let mapping = Mapping::new(body, align).or_else(|| {
+            // Mappings of what was given back may be what is missing.
+            self.forget();
+            Mapping::new(body, align)
+        })?;
+        let at_start = self.at_start.load(Ordering::Relaxed);
+        let data = if at_start { mapping.first } else { mapping.end() - body };
+        let (poison, canary) =
+            (self.poison.load(Ordering::Relaxed), self.canary.load(Ordering::Relaxed));
+        fill(mapping.first, data, canary);
+        fill(data, data + bytes, poison);
+        fill(data + bytes, mapping.end(), canary);
+        if self.enter(data, mapping, bytes, canary) {
+            return pointer(data);
+        }
+        mapping.free();
+        None
+    }
+
+    fn enter(&self, data: usize, mapping: Mapping, bytes: usize, canary: u8) -> bool {
+        let mut blocks = self.blocks.lock();
+        if blocks.empty.is_empty() && blocks.next == ROWS {
+            self.evict(&mut blocks, 0);
+        }
+        let row = match blocks.empty.pop() {
+            Some(row) => row,
+            None if blocks.next < ROWS => {
+                blocks.next += 1;
+                blocks.next - 1
+            }
+            None => return false,
+        };
+        self.table.fill(row, &mapping, data, bytes);
+        blocks.live.insert(data, Live { row, mapping, bytes, canary });
+        true
+    }
+
+    /// Takes memory back: looks at its canaries, and makes it inaccessible.
+    pub(super) fn deallocate(&self, data: NonNull<c_void>) {
+        let data = data.as_ptr().addr();
+        let mut blocks = self.blocks.lock();
+        let Some(block) = blocks.live.remove(&data) else {
+            drop(blocks);
+            tracing::error!("guarded memory: what is given back is no buffer of it");
+            return;
+        };
+        let found = self.check(data, &block);
+        blocks.violations.extend(found);
+        self.table.set_state(block.row, BlockState::Freed);
+        if !block.mapping.retire() {
+            self.table.clear(block.row);
+            blocks.empty.push(block.row);
+            block.mapping.free();
+            return;
+        }
+        blocks.freed_bytes += block.mapping.len;
+        blocks.freed.push_back((block.row, block.mapping));
+        self.evict(&mut blocks, self.kept_blocks);
+    }
+
+    /// Lets go of what was given back, the oldest first, until at most so many blocks are left.
+    fn evict(&self, blocks: &mut Blocks, keep: usize) {
+        while blocks.freed.len() > keep || blocks.freed_bytes > self.kept_bytes {
+            let Some((row, mapping)) = blocks.freed.pop_front() else { return };
+            blocks.freed_bytes -= mapping.len;
+            self.table.clear(row);
+            blocks.empty.push(row);
+            mapping.free();
+        }
+    }
+
+    /// Lets go of all that was given back.
+    pub fn forget(&self) {
+        self.evict(&mut self.blocks.lock(), 0);
+    }
+
+    /// What is wrong beside a buffer, before it and beyond it.
+    fn check(&self, data: usize, block: &Live) -> Vec<Violation> {
+        let before = (block.mapping.first, data);
+        let beyond = (data + block.bytes, block.mapping.end());
+        [before, beyond].into_iter().filter_map(|side| self.check_side(block, side)).collect()
+    }
+
+    fn check_side(&self, block: &Live, (begin, end): (usize, usize)) -> Option<Violation> {
+        let canary = block.canary;
+        let bytes = bytes(begin, end);
+        let first = bytes.iter().position(|&byte| byte != canary)?;
+        let count = bytes.iter().filter(|&&byte| byte != canary).count() as u64;
+        let place = self.table.place(block.row, begin + first)?;
+        let violation = Violation { place, count, found: bytes[first], expected: canary };
+        // Told once. A read-only block cannot have been written since, nor can it be now.
+        if place.state == BlockState::Writable {
+            fill(begin, end, canary);
+        }
+        Some(violation)
+    }
+}
+
+fn no_mappings() -> KernelError {
+    KernelError::new(
+        tenon_framework::Code::RESOURCE_EXHAUSTED,
+        "guarded memory: the system has no more mappings: raise vm.max_map_count, or hold fewer buffers",
+    )
+}
+
+/// Writes `byte` over the addresses of a writable block.
+fn fill(begin: usize, end: usize, byte: u8) {
+    if let Some(first) = pointer(begin).filter(|_| begin < end) {
+        // SAFETY: usable bytes of a mapping that this module has made and not retired.
+        unsafe { first.as_ptr().cast::<u8>().write_bytes(byte, end - begin) }
+    }
+}
+
+/// The bytes at addresses of a block beside its buffer.
+fn bytes<'a>(begin: usize, end: usize) -> &'a [u8] {
+    match pointer(begin).filter(|_| begin < end) {
+        // SAFETY: usable bytes of a mapping that is not retired while the caller holds the lock; a kernel
+        // that writes there breaks its contract, which is what is looked for.
+        Some(first) => unsafe { slice::from_raw_parts(first.as_ptr().cast::<u8>(), end - begin) },
+        None => &[],
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

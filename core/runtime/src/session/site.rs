@@ -1,0 +1,182 @@
+//! A placed node as its kernels see it: whether they take it, and the objects that are made for it.
+
+use super::{
+    compile::Placed,
+    kernels::{Chosen, KernelCache},
+};
+use crate::{
+    error::RuntimeError,
+    plan::{Choice, MakeKernel, PerShape},
+};
+use std::{fmt::Write, sync::Arc};
+use tenon_framework::{
+    Code, KernelError, PartialShape, Tensor,
+    device::base::DeviceBase,
+    knob::Knobs,
+    registry::{KernelDef, SupportAnswer},
+};
+use tenon_graph::{Graph, NodeId};
+use tenon_host::{
+    KnobScope,
+    devices::PluginDevice,
+    instance::{KernelInstance, KernelSpec},
+};
+
+/// What kernels for a node are asked and made with.
+pub(super) struct Site {
+    graph: Arc<Graph>,
+    id: NodeId,
+    device: Arc<PluginDevice>,
+    /// What is known of the inputs' shapes before a step.
+    pub shapes: Vec<PartialShape>,
+    /// Values of inputs that are the same in every step.
+    constants: Vec<Option<Tensor>>,
+    knobs: Arc<Knobs>,
+    kernels: Arc<KernelCache>,
+}
+
+impl Site {
+    pub fn new(placed: &Placed<'_>, id: NodeId) -> Site {
+        let inputs = &placed.current.graph.node(id).inputs;
+        let shapes = inputs.iter().map(|&input| placed.shapes.seen(&placed.sub, input)).collect();
+        let constants = inputs.iter().map(|&input| match placed.sub.feed_of(input) {
+            Some(_) => None,
+            None => placed.shapes.constant(input).cloned(),
+        });
+        Site {
+            graph: Arc::clone(&placed.current.graph),
+            id,
+            device: Arc::clone(placed.device(id)),
+            shapes,
+            constants: constants.collect(),
+            knobs: Arc::clone(&placed.current.knobs),
+            kernels: Arc::clone(&placed.session.kernels),
+        }
+    }
+
+    fn spec<'a>(&'a self, def: &'a Arc<KernelDef>, shapes: &'a [PartialShape]) -> KernelSpec<'a> {
+        let node = self.graph.node(self.id);
+        KernelSpec {
+            def,
+            op: &node.op,
+            node: &node.name,
+            attrs: &node.attrs,
+            signature: &node.signature,
+            input_shapes: shapes,
+            constants: &self.constants,
+            device: Some(&self.device),
+        }
+    }
+
+    /// Whether a kernel takes the node with these shapes. Where all are known, it has to say.
+    pub fn supports(&self, def: &Arc<KernelDef>, shapes: &[PartialShape]) -> SupportAnswer {
+        let _knobs = KnobScope::enter(&self.knobs);
+        let known = shapes.iter().all(|shape| shape.full().is_some());
+        match self.spec(def, shapes).supports() {
+            Ok(SupportAnswer::DependsOnShapes) if known => {
+                SupportAnswer::No("it depends on shapes, and was asked with all of them".to_owned())
+            }
+            Ok(answer) => answer,
+            Err(error) => SupportAnswer::No(error.message),
+        }
+    }
+
+    /// The object of a kernel; one for all plans, and for all shapes, where the op is stateful.
+    fn create(
+        &self,
+        def: &Arc<KernelDef>,
+        shapes: &[PartialShape],
+    ) -> Result<Arc<KernelInstance>, KernelError> {
+        let node = self.graph.node(self.id);
+        if !node.op.stateful {
+            return self.make(def, shapes);
+        }
+        let device = self.device.full_name();
+        self.kernels.stateful(&node.name, device, def, || self.make(def, &self.shapes))
+    }
+
+    fn make(
+        &self,
+        def: &Arc<KernelDef>,
+        shapes: &[PartialShape],
+    ) -> Result<Arc<KernelInstance>, KernelError> {
+        let _knobs = KnobScope::enter(&self.knobs);
+        let mut made = KernelInstance::create(&self.spec(def, shapes))?;
+        // Forms of constants are shared by the plans of the session.
+        for (at, constant) in self.constants.iter().enumerate() {
+            let Some(constant) = constant else { continue };
+            let node = &self.graph.node(self.id).name;
+            let key = format!("{node}/{at}/{}", self.device.full_name());
+            made.prepack(at as u32, constant, &self.kernels.packed, &key)?;
+        }
+        Ok(Arc::new(made))
+    }
+
+    /// The kernel object that was chosen; or the table from which each shape gets its own.
+    pub fn choice(self, chosen: &Chosen) -> Result<Choice, RuntimeError> {
+        if !chosen.per_shape.is_empty() {
+            let info = self.spec(&chosen.kernel, &self.shapes).node_info();
+            let kernels = chosen.per_shape.clone();
+            let maker = Box::new(Open { site: self, kernels });
+            return Ok(Choice::PerShape(PerShape::new(info, &chosen.per_shape, maker)));
+        }
+        self.create(&chosen.kernel, &self.shapes).map(Choice::Made).map_err(|error| {
+            let node = self.graph.node(self.id);
+            RuntimeError::Kernel {
+                node: node.name.clone(),
+                op: node.op.name.clone(),
+                device: self.device.name().to_string(),
+                error,
+            }
+        })
+    }
+}
+
+/// A choice that is open until the shapes are known.
+struct Open {
+    site: Site,
+    /// In the order in which they are asked.
+    kernels: Vec<Arc<KernelDef>>,
+}
+
+impl Open {
+    fn create(
+        &self,
+        def: &Arc<KernelDef>,
+        shapes: &[PartialShape],
+    ) -> Result<Arc<KernelInstance>, KernelError> {
+        let named = |error: KernelError| {
+            KernelError::new(
+                error.code,
+                format!("{def} takes these shapes, and: {}", error.message),
+            )
+        };
+        self.site.create(def, shapes).map_err(named)
+    }
+}
+
+impl MakeKernel for Open {
+    fn make(&self, shapes: &[PartialShape]) -> Result<Arc<KernelInstance>, KernelError> {
+        let mut refused = String::new();
+        for def in &self.kernels {
+            let reason = match self.site.supports(def, shapes) {
+                SupportAnswer::Yes => return self.create(def, shapes),
+                SupportAnswer::No(reason) => reason,
+                // Of an input that is a reference no shape is ever known.
+                SupportAnswer::DependsOnShapes => {
+                    "it depends on shapes that no step knows".to_owned()
+                }
+            };
+            let _ = write!(refused, "\n  {def}: supports says no: {reason}");
+        }
+        let shapes: Vec<String> = shapes.iter().map(PartialShape::to_string).collect();
+        Err(KernelError::new(
+            Code::NOT_FOUND,
+            format!(
+                "no kernel takes inputs of shapes {} on {}:{refused}",
+                shapes.join(", "),
+                self.site.device.device_type()
+            ),
+        ))
+    }
+}

@@ -1,0 +1,171 @@
+//! `tenon new`: a plugin to begin with, complete: it builds, its tests pass, it is checked and timed.
+
+mod sdk;
+mod templates;
+
+use crate::{
+    args::{Global, NewArgs, NewKind, NewLang},
+    error::CliError,
+    output::{print, print_json},
+};
+use sdk::Sdk;
+use serde_json::json;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The names that a template's placeholders stand for.
+struct Names {
+    /// As given: of the package and of the folder.
+    package: String,
+    /// In camel case: of the op.
+    op: String,
+    /// In upper case: of the device type.
+    device: String,
+    /// With underscores: of C identifiers and of the library.
+    word: String,
+}
+
+impl Names {
+    fn new(name: &str) -> Result<Names, CliError> {
+        let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let parts: Vec<&str> = name.split('-').collect();
+        let starts = name.starts_with(|first: char| first.is_ascii_lowercase());
+        if !starts || !name.bytes().all(fine) || parts.iter().any(|part| part.is_empty()) {
+            return Err(CliError::NewName { name: name.to_owned() });
+        }
+        let capital = |part: &&str| part[..1].to_ascii_uppercase() + &part[1..];
+        Ok(Names {
+            package: name.to_owned(),
+            op: parts.iter().map(capital).collect(),
+            device: name.replace('-', "_").to_ascii_uppercase(),
+            word: name.replace('-', "_"),
+        })
+    }
+
+    /// A template's text with its placeholders filled in.
+    fn fill(&self, text: &str, sdk: &Sdk, lang: NewLang, kind: NewKind) -> String {
+        let (bench, about) = match kind {
+            NewKind::Op => {
+                (self.op.as_str(), format!("the op `{}` with kernels for the host device", self.op))
+            }
+            NewKind::Device => ("Relu", format!("the device type `{}`", self.device)),
+            NewKind::Kernel => (
+                "Relu",
+                format!("a kernel of the standard op `Relu` under the label `{}`", self.package),
+            ),
+        };
+        let library = format!(
+            "{}{}{}",
+            std::env::consts::DLL_PREFIX,
+            self.word,
+            std::env::consts::DLL_SUFFIX
+        );
+        [
+            ("{{name}}", self.package.as_str()),
+            ("{{Op}}", &self.op),
+            ("{{label}}", &self.package),
+            ("{{DEVICE}}", &self.device),
+            ("{{word}}", &self.word),
+            ("{{library}}", &library),
+            ("{{bench}}", bench),
+            ("{{about}}", &about),
+            ("{{source}}", lang.source()),
+            ("{{sdk}}", &sdk.dependency("tenon-sdk", "sdk/author")),
+            ("{{testkit}}", &sdk.dependency("tenon-testkit", "sdk/testkit")),
+        ]
+        .into_iter()
+        .fold(text.to_owned(), |text, (mark, value)| text.replace(mark, value))
+    }
+}
+
+/// Makes the folder. Everything is worked out before anything is written, and what is there is never touched.
+///
+/// # Errors
+/// A name that is none; a folder that is there; an SDK that is not where it is said to be; a folder that cannot
+/// be written.
+pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
+    let names = Names::new(&args.name)?;
+    let sdk = Sdk::find(args.sdk.as_deref())?;
+    let folder = args.path.clone().unwrap_or_else(|| PathBuf::from(&args.name));
+    if folder.exists() {
+        return Err(CliError::NewExists { folder });
+    }
+    let Some(texts) = templates::files(args.lang, args.kind) else {
+        return Err(CliError::NoTemplate);
+    };
+    let mut files: Vec<(PathBuf, Vec<u8>)> = texts
+        .iter()
+        .map(|(path, text)| {
+            (folder.join(path), names.fill(text, &sdk, args.lang, args.kind).into_bytes())
+        })
+        .collect();
+    if let Some(lock) = sdk.lock().filter(|_| args.lang.is_rust()) {
+        // The versions that the SDK was built with are the ones at hand without a network.
+        files.push((folder.join("Cargo.lock"), lock));
+    }
+    write(&folder, &files)?;
+    told(global, args, &folder, &files)
+}
+
+fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<(), CliError> {
+    let written = |file: &Path| {
+        let file = file.to_owned();
+        move |source| CliError::File { file, done: "written", source }
+    };
+    fs::create_dir_all(folder).map_err(written(folder))?;
+    for (path, bytes) in files {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(written(folder))?;
+        }
+        fs::write(path, bytes).map_err(written(path))?;
+    }
+    Ok(())
+}
+
+fn told(
+    global: &Global,
+    args: &NewArgs,
+    folder: &Path,
+    files: &[(PathBuf, Vec<u8>)],
+) -> Result<(), CliError> {
+    if global.json {
+        let files: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
+        return print_json(&json!({ "folder": folder.display().to_string(), "files": files }));
+    }
+    let mut text = String::new();
+    for (path, _) in files {
+        text += &format!("  {}\n", path.display());
+    }
+    let (build, test) = args.lang.commands();
+    text += &format!("\nNext:\n  cd {}\n  {build}\n  {test}\n", folder.display());
+    text += "  and on as its README.md says\n";
+    print(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_gives_all_others() {
+        let names = Names::new("my-op2").unwrap();
+        assert_eq!((names.op.as_str(), names.device.as_str()), ("MyOp2", "MY_OP2"));
+        assert_eq!(names.word, "my_op2");
+        for bad in ["", "2op", "My", "a_b", "a--b", "-a", "a-", "é", "a/b"] {
+            assert!(Names::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn no_placeholder_is_left() {
+        let names = Names::new("my-op").unwrap();
+        for (lang, kind) in templates::ALL {
+            for (path, text) in templates::files(lang, kind).unwrap() {
+                let filled = names.fill(text, &Sdk::Published, lang, kind);
+                assert!(!filled.contains("{{"), "{path} of {lang:?} {kind:?}");
+            }
+        }
+    }
+}

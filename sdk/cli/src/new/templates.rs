@@ -1,0 +1,104 @@
+//! The files of every kind of new plugin, which the command carries with it.
+
+use crate::args::{NewKind, NewLang};
+
+/// Paths in the new folder with their texts, placeholders open.
+type Files = &'static [(&'static str, &'static str)];
+
+macro_rules! template {
+    ($($path:literal = $file:literal),+ $(,)?) => {
+        &[$(($path, include_str!(concat!("../../templates/", $file)))),+]
+    };
+}
+
+const RUST_OP: Files = template![
+    "Cargo.toml" = "rust/op/Cargo.toml.in",
+    "src/lib.rs" = "rust/op/src/lib.rs.in",
+    "src/reference.rs" = "rust/op/src/reference.rs.in",
+    "tests/kernel.rs" = "rust/op/tests/kernel.rs.in",
+    "README.md" = "rust/op/README.md.in",
+    ".gitignore" = "gitignore.in",
+];
+
+const RUST_KERNEL: Files = template![
+    "Cargo.toml" = "rust/kernel/Cargo.toml.in",
+    "src/lib.rs" = "rust/kernel/src/lib.rs.in",
+    "tests/kernel.rs" = "rust/kernel/tests/kernel.rs.in",
+    "README.md" = "rust/kernel/README.md.in",
+    ".gitignore" = "gitignore.in",
+];
+
+const RUST_DEVICE: Files = template![
+    "Cargo.toml" = "rust/device/Cargo.toml.in",
+    "src/lib.rs" = "rust/device/src/lib.rs.in",
+    "src/device.rs" = "rust/device/src/device.rs.in",
+    "src/memory.rs" = "rust/device/src/memory.rs.in",
+    "src/kernels.rs" = "rust/device/src/kernels.rs.in",
+    "tests/device.rs" = "rust/device/tests/device.rs.in",
+    "README.md" = "rust/device/README.md.in",
+    ".gitignore" = "gitignore.in",
+];
+
+const C_OP: Files = template![
+    "plugin.c" = "c/op/plugin.c.in",
+    "Makefile" = "c/Makefile.in",
+    "README.md" = "c/README.md.in",
+    ".gitignore" = "c/gitignore.in",
+    "include/tenon.h" = "../../../core/abi/include/tenon.h",
+    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
+];
+
+const C_KERNEL: Files = template![
+    "plugin.c" = "c/kernel/plugin.c.in",
+    "Makefile" = "c/Makefile.in",
+    "README.md" = "c/README.md.in",
+    ".gitignore" = "c/gitignore.in",
+    "include/tenon.h" = "../../../core/abi/include/tenon.h",
+    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
+];
+
+const CPP_OP: Files = template![
+    "plugin.cpp" = "cpp/op/plugin.cpp.in",
+    "Makefile" = "cpp/Makefile.in",
+    "README.md" = "c/README.md.in",
+    ".gitignore" = "c/gitignore.in",
+    "include/tenon.h" = "../../../core/abi/include/tenon.h",
+    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
+    "include/tenon.hpp" = "../../c/tenon.hpp",
+];
+
+const CPP_KERNEL: Files = template![
+    "plugin.cpp" = "cpp/kernel/plugin.cpp.in",
+    "Makefile" = "cpp/Makefile.in",
+    "README.md" = "c/README.md.in",
+    ".gitignore" = "c/gitignore.in",
+    "include/tenon.h" = "../../../core/abi/include/tenon.h",
+    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
+    "include/tenon.hpp" = "../../c/tenon.hpp",
+];
+
+/// Every language with every kind.
+#[cfg(test)]
+pub const ALL: [(NewLang, NewKind); 7] = [
+    (NewLang::Rust, NewKind::Op),
+    (NewLang::Rust, NewKind::Kernel),
+    (NewLang::Rust, NewKind::Device),
+    (NewLang::C, NewKind::Op),
+    (NewLang::C, NewKind::Kernel),
+    (NewLang::Cpp, NewKind::Op),
+    (NewLang::Cpp, NewKind::Kernel),
+];
+
+/// The files of a kind in a language; `None` where there are none.
+pub fn files(lang: NewLang, kind: NewKind) -> Option<Files> {
+    Some(match (lang, kind) {
+        (NewLang::Rust, NewKind::Op) => RUST_OP,
+        (NewLang::Rust, NewKind::Kernel) => RUST_KERNEL,
+        (NewLang::Rust, NewKind::Device) => RUST_DEVICE,
+        (NewLang::C, NewKind::Op) => C_OP,
+        (NewLang::C, NewKind::Kernel) => C_KERNEL,
+        (NewLang::Cpp, NewKind::Op) => CPP_OP,
+        (NewLang::Cpp, NewKind::Kernel) => CPP_KERNEL,
+        (NewLang::C | NewLang::Cpp, NewKind::Device) => return None,
+    })
+}

@@ -1,0 +1,102 @@
+//! `tenon check`.
+
+use crate::support::{Place, plugin, stderr};
+use serde_json::Value;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// A plugin in C with one op, `CliTwice`, whose ordinary kernel gives 3x for more than four elements.
+fn wrong_plugin(place: &Place) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let made = place.path("libcli_wrong.so");
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let done = Command::new(compiler)
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-fPIC", "-shared", "-I"])
+        .arg(folder.join("../../core/abi/include"))
+        .arg(folder.join("tests/check/wrong.c"))
+        .arg("-o")
+        .arg(&made)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", stderr(&done));
+    made
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_right_op_is_said_to_be_right() {
+    let place = Place::new();
+    let cpu = plugin("cpu");
+    let text = place.text(&["check", path(&cpu), "--op", "Neg", "--jobs", "2"]);
+    assert!(text.contains("Neg on CPU") && text.contains('✓'), "{text}");
+    assert!(text.lines().last().unwrap().ends_with("right"), "{text}");
+    assert!(!place.path("tenon-check").exists(), "nothing to reproduce");
+}
+
+#[test]
+fn a_wrong_plugin_is_reported_in_three_forms_and_reproduced() {
+    let place = Place::new();
+    let file = wrong_plugin(&place);
+    let output = place.tenon(&["check", path(&file), "--junit", "check.xml"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}{}", stderr(&output));
+    assert!(text.contains("✗ values: CliTwice on CPU"), "{text}");
+    assert!(text.contains("5 of 5 elements are wrong"), "{text}");
+    // The command that the report gives runs the smallest input again.
+    let again = text.lines().find_map(|line| line.trim().strip_prefix("again: tenon check "));
+    let again: Vec<&str> = again.unwrap_or_else(|| panic!("{text}")).split(' ').collect();
+    let output = place.tenon(&[&["check"], &again[..]].concat());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}{}", stderr(&output));
+    assert!(text.contains("✗ values") && text.contains("✓ bounds"), "{text}");
+    let xml = fs::read_to_string(place.path("check.xml")).unwrap();
+    assert!(
+        xml.contains("<testsuite name=\"CliTwice on CPU\"") && xml.contains("<failure"),
+        "{xml}"
+    );
+
+    let output = place.tenon(&["check", path(&file), "--json", "--reproducers", "elsewhere"]);
+    assert_eq!(output.status.code(), Some(1));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&json["right"], &json["plugin"]["name"]), (&false.into(), &"cli-wrong".into()));
+    assert!(place.path("elsewhere/CliTwice-on-CPU.values.json").is_file());
+}
+
+/// Exceptions that lie beside the plugin are found; those that are named are taken instead.
+#[test]
+fn exceptions_turn_a_known_failure_into_none() {
+    let place = Place::new();
+    let file = wrong_plugin(&place);
+    let entry =
+        "[[expected_failure]]\nkernel = 'CliTwice on CPU'\nclause = 'values'\nreason = 'r'\n";
+    fs::write(place.path("libcli_wrong.exceptions.toml"), entry).unwrap();
+    let text = place.text(&["check", path(&file)]);
+    assert!(text.contains("expected failure: r"), "{text}");
+    assert!(text.contains("libcli_wrong.exceptions.toml"), "{text}");
+    fs::write(place.path("other.toml"), "[[unsupported]]\nop = 'Cli*'\n").unwrap();
+    let error = place.error(&["check", path(&file), "--exceptions", &place.arg("other.toml")]);
+    assert!(error.contains("other.toml") && error.contains("missing field `reason`"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_checked_is_an_error() {
+    let place = Place::new();
+    assert!(place.error(&["check", "no-such-file.so"]).contains("no-such-file.so"));
+    let cpu = plugin("cpu");
+    let error = place.error(&["check", path(&cpu), "--op", "NoSuchOp"]);
+    assert!(error.contains("nothing to check") && error.contains("NoSuchOp"), "{error}");
+    assert_eq!(place.tenon(&["check"]).status.code(), Some(2));
+}
+
+#[test]
+fn the_long_help_ends_in_an_example() {
+    let help = Place::new().text(&["check", "--help"]);
+    assert!(help.contains("tenon check target/release/libmy_ops.so --op Cube"), "{help}");
+    assert!(!Place::new().text(&["--help"]).contains("check-worker"));
+}

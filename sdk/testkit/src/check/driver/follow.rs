@@ -1,0 +1,169 @@
+//! Following a worker through one order, and saying whose fault it is when it does not come back.
+
+use super::child::{Child, Event};
+use crate::check::{Clause, FaultRecord, Finding, protocol::Message};
+use std::{fmt, time::Duration};
+
+/// What a worker gets to load the plugin, to generate cases, or to ask an oracle.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Where a worker was last heard of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Begun {
+    pub step: usize,
+    pub name: String,
+    pub clause: Option<Clause>,
+    pub oracle: bool,
+}
+
+/// How an order ended.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// It was carried out.
+    Done,
+    /// The case that was to be tried is none that the kernel has to take.
+    Unfit(String),
+    /// The worker could not do it.
+    Broken(String),
+    /// The worker is gone.
+    Gone(Gone),
+}
+
+/// A worker that is gone, and where it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Gone {
+    pub at: Option<Begun>,
+    pub how: How,
+    /// What it wrote last.
+    pub said: String,
+}
+
+/// Why a worker is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum How {
+    /// Its process died of a signal, and told of it first.
+    Died(FaultRecord),
+    /// Its process ended.
+    Ended(String),
+    /// It was ended, since a step took longer than this.
+    TimedOut(Duration),
+    /// The device was lost.
+    Lost(String),
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            How::Died(record) => write!(f, "{record}"),
+            How::Ended(how) => f.write_str(how),
+            How::TimedOut(limit) => write!(f, "did not return within {} s", limit.as_secs_f64()),
+            How::Lost(error) => write!(f, "the device is lost: {error}"),
+        }
+    }
+}
+
+impl Gone {
+    /// The clause that it broke, and how.
+    pub fn blame(&self) -> Finding {
+        let clause = match &self.how {
+            How::Died(record) => record.clause(),
+            How::Ended(_) => None,
+            How::TimedOut(_) => Some(Clause::Progress),
+            How::Lost(_) => Some(Clause::Loss),
+        };
+        let told = self.how.to_string();
+        let Some(at) = &self.at else {
+            let message = format!("{told}, while its cases were generated (shape function, cost)");
+            return Finding::failed(clause.unwrap_or(Clause::Covered), message);
+        };
+        if at.oracle {
+            let message = format!("{told}, while an oracle computed what is expected");
+            return Finding::failed(Clause::Verified, message);
+        }
+        let blamed = clause.or(at.clause).unwrap_or(Clause::Progress);
+        let message = match at.clause {
+            Some(during) if during != blamed => format!("{told} ({during})"),
+            _ => told,
+        };
+        Finding::failed(blamed, message)
+    }
+}
+
+/// Follows a worker until its order is carried out or it is gone; `heard` is given every message between. A
+/// worker that is gone is stopped: the caller drops it.
+pub(super) fn follow(
+    child: Child,
+    limit: Duration,
+    heard: &mut dyn FnMut(Option<&Begun>, Message),
+) -> (Option<Child>, Outcome) {
+    let mut at: Option<Begun> = None;
+    let mut fault = None;
+    loop {
+        let on_kernel = at.as_ref().is_some_and(|at| !at.oracle);
+        let patience = if on_kernel { limit } else { limit.max(PATIENCE) };
+        match child.next(patience) {
+            Event::Message(Message::Done) => return (Some(child), Outcome::Done),
+            Event::Message(Message::Unfit { reason }) => {
+                return (Some(child), Outcome::Unfit(reason));
+            }
+            Event::Message(Message::Broken { error }) => {
+                return (Some(child), Outcome::Broken(error));
+            }
+            Event::Message(Message::Begin { step, name, clause, oracle }) => {
+                at = Some(Begun { step, name, clause, oracle });
+            }
+            Event::Message(Message::Lost { error }) => {
+                let said = child.stop();
+                return (None, Outcome::Gone(Gone { at, how: How::Lost(error), said }));
+            }
+            Event::Message(message) => heard(at.as_ref(), message),
+            Event::Fault(record) => fault = Some(record),
+            Event::Garbage(line) => {
+                child.stop();
+                let error = format!("a worker wrote what is no message: {line:?}");
+                return (None, Outcome::Broken(error));
+            }
+            Event::TimedOut => {
+                let said = child.stop();
+                return (None, Outcome::Gone(Gone { at, how: How::TimedOut(patience), said }));
+            }
+            Event::Ended => {
+                let end = child.end();
+                let how = fault.map_or(How::Ended(end.how), How::Died);
+                return (None, Outcome::Gone(Gone { at, how, said: end.said }));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gone(how: How, clause: Option<Clause>, oracle: bool) -> Gone {
+        let at = Begun { step: 2, name: "prime_1".into(), clause, oracle };
+        Gone { at: Some(at), how, said: String::new() }
+    }
+
+    #[test]
+    fn the_clause_that_was_looked_at_is_blamed() {
+        let ended = || How::Ended("the process was ended by SIGSEGV".into());
+        let finding = gone(ended(), Some(Clause::InPlace), false).blame();
+        let expected = "the process was ended by SIGSEGV";
+        assert_eq!(finding, Finding::failed(Clause::InPlace, expected));
+        assert_eq!(gone(ended(), None, false).blame().clause, Clause::Progress);
+        assert_eq!(gone(ended(), None, true).blame().clause, Clause::Verified);
+        let none = Gone { at: None, how: ended(), said: String::new() };
+        assert_eq!(none.blame().clause, Clause::Covered);
+    }
+
+    #[test]
+    fn time_and_loss_have_clauses_of_their_own() {
+        let late = How::TimedOut(Duration::from_millis(1500));
+        let finding = gone(late, Some(Clause::Concurrent), false).blame();
+        let expected = "did not return within 1.5 s (concurrent)";
+        assert_eq!(finding, Finding::failed(Clause::Progress, expected));
+        let lost = gone(How::Lost("gone".into()), Some(Clause::Values), false).blame();
+        assert_eq!(lost, Finding::failed(Clause::Loss, "the device is lost: gone (values)"));
+    }
+}

@@ -1,0 +1,100 @@
+//! What was found so far, exceptions applied.
+
+use crate::check::{
+    Clause, Finding, Verdict,
+    exceptions::{Applied, CheckException, CheckExceptions, Place},
+    protocol::Unit,
+    report::{Failure, UnitReport},
+};
+use std::path::PathBuf;
+
+/// The findings of a run.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    units: Vec<UnitReport>,
+    applied: Applied,
+    pub problems: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+/// What a unit is, for the patterns of exceptions.
+fn place(unit: &Unit) -> Place<'_> {
+    Place { op: &unit.op, device: &unit.device, subject: &unit.name }
+}
+
+impl Ledger {
+    /// Nothing found so far.
+    pub fn new(units: Vec<Unit>, exceptions: CheckExceptions) -> Ledger {
+        let units = units.into_iter().map(UnitReport::new).collect();
+        let applied = Applied::new(exceptions);
+        Ledger { units, applied, problems: Vec::new(), notes: Vec::new() }
+    }
+
+    /// How many cases of a unit are run.
+    pub fn set_cases(&mut self, at: usize, cases: usize) {
+        self.units[at].cases = cases;
+    }
+
+    /// Adds a finding. Whether it stands as a failure.
+    pub fn add(&mut self, at: usize, case: &str, finding: Finding, said: &str) -> bool {
+        let unit = &mut self.units[at];
+        let Finding { clause, verdict } = finding;
+        let verdict = self.applied.apply(place(&unit.unit), clause, case, verdict);
+        let tally = unit.clauses.entry(clause).or_default();
+        match verdict {
+            Verdict::Passed => tally.passed += 1,
+            Verdict::Skipped(reason) => *tally.skipped.entry(reason).or_default() += 1,
+            Verdict::Failed(message) => {
+                let (case, said) = (case.to_owned(), said.to_owned());
+                tally.fail(Failure { case, message, said, input: None, reproducer: None });
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Says of the first failure of a clause what reproduces it.
+    pub fn reproduce(&mut self, at: usize, clause: Clause, reproduced: Reproduced) {
+        let tally = self.units[at].clauses.entry(clause).or_default();
+        if let Some(failure) = tally.failures.first_mut() {
+            let Reproduced { message, input, file } = reproduced;
+            failure.message = message.unwrap_or_else(|| std::mem::take(&mut failure.message));
+            failure.input = input;
+            failure.reproducer = file;
+        }
+    }
+
+    /// Closes the books: exceptions that were not right become failures. Of a check of only a part of the
+    /// plugin, those that are about the rest are left alone.
+    pub fn close(mut self, whole: bool) -> (Vec<UnitReport>, Vec<String>, Vec<String>) {
+        let passes: Vec<(usize, Clause, String)> = (self.applied.unexpected_passes())
+            .filter_map(|(subject, clause, message)| {
+                let at = self.units.iter().position(|unit| unit.unit.name == subject)?;
+                Some((at, clause, message))
+            })
+            .collect();
+        for (at, clause, message) in passes {
+            let tally = self.units[at].clauses.entry(clause).or_default();
+            let case = String::new();
+            let said = String::new();
+            tally.fail(Failure { case, message, said, input: None, reproducer: None });
+        }
+        let units = &self.units;
+        let about = |entry: &CheckException| {
+            whole || units.iter().any(|unit| entry.is_about(place(&unit.unit)))
+        };
+        self.problems.extend(self.applied.stale(about));
+        (self.units, self.problems, self.notes)
+    }
+}
+
+/// What reproduces a failure.
+#[derive(Debug, Default)]
+pub(super) struct Reproduced {
+    /// What the shrunk case says, where it says something else.
+    pub message: Option<String>,
+    /// Its input, in words.
+    pub input: Option<String>,
+    /// The file it was written to.
+    pub file: Option<PathBuf>,
+}

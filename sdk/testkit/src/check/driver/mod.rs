@@ -1,0 +1,230 @@
+//! Runs a check: starts workers, gives them the units, and makes the report.
+//!
+//! The driver opens nothing of the plugin. It reads the manifest, which runs no code, and has workers do the
+//! rest: a worker that crashes or hangs is a finding, and the next one goes on behind it.
+//!
+//! # Invariants
+//! - When [`check`] returns, no worker is left.
+//! - Every unit of the plugin is in the report, also when it could not be looked at: then as a failure.
+
+mod again;
+mod child;
+mod follow;
+mod lane;
+mod ledger;
+
+pub use again::{Again, again};
+pub use child::Worker;
+
+use super::{
+    Clause, Finding,
+    exceptions::CheckExceptions,
+    protocol::{Message, Setup, Unit, UnitKind},
+    report::{PluginFacts, Report},
+};
+use crate::error::TestkitError;
+use child::Child;
+use follow::{Outcome, follow};
+use lane::{Lane, Run};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tenon_runtime::host::loader;
+
+/// How a check is run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How workers are started.
+    pub worker: Worker,
+    /// What they are told.
+    pub setup: Setup,
+    /// How many work at a time.
+    pub jobs: usize,
+    /// How long a step of a worker may take.
+    pub limit: Duration,
+    /// What is known to be unsupported or broken.
+    pub exceptions: CheckExceptions,
+    /// The file that says so, for the report.
+    pub exceptions_file: Option<PathBuf>,
+    /// Folder for reproducers; without one, failures are not shrunk.
+    pub reproducers: Option<PathBuf>,
+}
+
+/// How far a check is.
+#[derive(Debug, Clone, Copy)]
+pub struct Status<'a> {
+    /// Units that are done.
+    pub done: usize,
+    /// All units.
+    pub total: usize,
+    /// One that is being looked at, or was just now.
+    pub unit: &'a str,
+}
+
+/// Checks a plugin.
+///
+/// # Errors
+/// The file is no plugin, no worker can be started, or there is nothing to check. Everything else that can be
+/// wrong with a plugin is in the report.
+pub fn check(
+    options: &Options,
+    watch: &(dyn Fn(Status<'_>) + Sync),
+) -> Result<Report, TestkitError> {
+    let begin = Instant::now();
+    let plugin = facts(&options.setup.plugin)?;
+    let mut setup = options.setup.clone();
+    setup.plugin.clone_from(&plugin.file);
+    setup.unsupported.clone_from(&options.exceptions.unsupported);
+    let scratch = scratch(&options.worker, &mut setup)?;
+    let (child, ready) = start_first(&options.worker, &setup)?;
+    let (units, notes, failed) = match ready {
+        Ok((units, notes)) => (units, notes, None),
+        Err(error) => (vec![whole(&plugin)], Vec::new(), Some(error)),
+    };
+    if units.is_empty() {
+        let detail = nothing(&setup);
+        return Err(TestkitError::Nothing { plugin: plugin.file, detail });
+    }
+    let run = Run::new(options, (setup, plugin.digest.clone()), units, watch);
+    match failed {
+        Some(error) => run.refused(error),
+        None => work(&run, child, options.jobs),
+    }
+    let is_whole = run.setup.ops.is_empty() && run.setup.devices.is_empty();
+    let sampling = run.setup.sampling;
+    drop(scratch);
+    let (units, problems, more) = run.into_ledger().close(is_whole);
+    Ok(Report {
+        plugin,
+        sampling,
+        units,
+        problems,
+        notes: notes.into_iter().chain(more).collect(),
+        exceptions: options.exceptions_file.clone(),
+        reproducers: options.reproducers.clone(),
+        time: begin.elapsed(),
+    })
+}
+
+/// A folder for the workers' files, which is gone when it is dropped.
+fn scratch(worker: &Worker, setup: &mut Setup) -> Result<TempDir, TestkitError> {
+    let folder = tempfile::tempdir().map_err(|error| TestkitError::Worker {
+        program: worker.program.clone(),
+        detail: format!("it is to have a folder in {}: {error}", env::temp_dir().display()),
+    })?;
+    setup.scratch = folder.path().to_owned();
+    Ok(folder)
+}
+
+/// Runs all units, in so many lanes. The first one has a worker already.
+fn work(run: &Run<'_>, first: Option<Child>, jobs: usize) {
+    let lanes = jobs.clamp(1, run.units.len());
+    std::thread::scope(|scope| {
+        let mut first = first;
+        for _ in 0..lanes {
+            let child = first.take();
+            scope.spawn(move || Lane::new(run, child).work());
+        }
+    });
+}
+
+/// What the plugin's file says of itself.
+fn facts(file: &Path) -> Result<PluginFacts, TestkitError> {
+    let (file, image) = loader::examine(file)?;
+    let plugin = &image.manifest.plugin;
+    Ok(PluginFacts {
+        name: plugin.name.clone(),
+        version: plugin.version.clone(),
+        digest: file.digest()?,
+        file: file.path,
+    })
+}
+
+/// The plugin as a whole.
+fn whole(plugin: &PluginFacts) -> Unit {
+    Unit {
+        kind: UnitKind::Plugin,
+        name: format!("plugin {}", plugin.name),
+        op: String::new(),
+        device: String::new(),
+        label: String::new(),
+        source: String::new(),
+    }
+}
+
+fn nothing(setup: &Setup) -> String {
+    let asked = |what: &str, names: &[String]| match names {
+        [] => String::new(),
+        names => format!(" of {what} {}", names.join(", ")),
+    };
+    let ops = asked("op", &setup.ops);
+    format!(
+        "it registers no kernel and no device type{ops}{}",
+        asked("device type", &setup.devices)
+    )
+}
+
+/// Units and notes of a worker that is ready, or why the plugin is not loaded.
+type Ready = Result<(Vec<Unit>, Vec<String>), LoadFailure>;
+
+/// Why a plugin is not loaded.
+#[derive(Debug)]
+struct LoadFailure {
+    message: String,
+    said: String,
+}
+
+/// Starts the worker that says what there is to check.
+fn start_first(worker: &Worker, setup: &Setup) -> Result<(Option<Child>, Ready), TestkitError> {
+    let child = Child::start(worker, setup)?;
+    let mut ready = None;
+    let (child, outcome) = follow(child, Duration::ZERO, &mut |_, message| match message {
+        Message::Ready { units, notes } => ready = Some(Ok((units, notes))),
+        Message::Refused { error } => {
+            ready = Some(Err(LoadFailure { message: error, said: String::new() }));
+        }
+        _ => {}
+    });
+    let failed = match (ready, outcome) {
+        (Some(ready), Outcome::Done) => return Ok((child, ready)),
+        (_, Outcome::Gone(gone)) => {
+            let message = format!("{}, while it was loaded", gone.how);
+            LoadFailure { message, said: gone.said }
+        }
+        (_, Outcome::Broken(error) | Outcome::Unfit(error)) => {
+            return Err(TestkitError::Worker { program: worker.program.clone(), detail: error });
+        }
+        (None, Outcome::Done) => {
+            let detail = "it did not say what there is to check".to_owned();
+            return Err(TestkitError::Worker { program: worker.program.clone(), detail });
+        }
+    };
+    Ok((None, Err(failed)))
+}
+
+/// Starts a further worker; what there is to check is known.
+fn start(worker: &Worker, setup: &Setup) -> Result<(Child, Vec<Unit>), TestkitError> {
+    let broken = |detail: String| TestkitError::Worker { program: worker.program.clone(), detail };
+    match start_first(worker, setup)? {
+        (Some(child), Ok((units, _))) => Ok((child, units)),
+        (_, Err(failure)) => Err(broken(failure.message)),
+        (None, Ok(_)) => Err(broken("it is gone".to_owned())),
+    }
+}
+
+impl Run<'_> {
+    /// Notes that the plugin is not loaded.
+    fn refused(&self, failure: LoadFailure) {
+        let finding = Finding::failed(Clause::Load, failure.message);
+        let mut ledger = self.ledger.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        ledger.add(0, "", finding, &failure.said);
+        ledger.notes.push("nothing of the plugin was checked, since it is not loaded".to_owned());
+    }
+
+    fn into_ledger(self) -> ledger::Ledger {
+        self.ledger.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}

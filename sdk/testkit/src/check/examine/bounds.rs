@@ -1,0 +1,162 @@
+//! What a call reads and writes beside its buffers, what it reads of memory that nobody wrote, and whether
+//! it leaves its inputs alone.
+
+use super::{
+    judge::{Likeness, alike},
+    plain::{First, Plain, said},
+    site::{ReadOnly, Site, name_outputs},
+    verdicts::Verdicts,
+};
+use crate::{
+    check::{clause::Clause, heap},
+    harness::Form,
+    node::{Refusal, Stage},
+};
+use std::sync::Arc;
+use tenon_framework::{
+    Tensor,
+    device::base::{DeviceBase, LocalDevice},
+    tensor::Memory,
+};
+use tenon_runtime::host::{
+    devices::{PluginDevice, copy_tensor},
+    instance::call_once,
+    memory::{
+        HostMemory,
+        guarded::{Guard, GuardOptions, Side},
+    },
+};
+
+/// What fresh memory and the bytes beside buffers hold in a call that is held against the first.
+#[derive(Clone, Copy)]
+struct Setting {
+    poison: u8,
+    canary: u8,
+    side: Side,
+}
+
+impl Setting {
+    fn usual() -> Setting {
+        let GuardOptions { poison, canary, .. } = GuardOptions::default();
+        Setting { poison, canary, side: Side::End }
+    }
+
+    fn apply(self, guard: &Guard) {
+        guard.set_poison(self.poison);
+        guard.set_canary(self.canary);
+        guard.set_side(self.side);
+    }
+}
+
+/// Judges the three clauses, the first call's findings aside.
+pub(super) fn examine(plain: &Plain<'_>, first: &First, verdicts: &mut Verdicts<'_>) {
+    let other = Setting { poison: 0x5a, ..Setting::usual() };
+    let what = "memory that nobody wrote";
+    under(plain, first, other, Clause::Uninitialised, what, verdicts);
+    let other = Setting { canary: 0x34, side: Side::Start, ..Setting::usual() };
+    let what = "bytes beside its inputs";
+    under(plain, first, other, Clause::Bounds, what, verdicts);
+    verdicts.pass(Clause::Uninitialised);
+    on_device(plain, verdicts);
+}
+
+/// Calls once more under another setting: where results change with it, they depend on what it sets.
+fn under(
+    plain: &Plain<'_>,
+    first: &First,
+    setting: Setting,
+    clause: Clause,
+    what: &str,
+    verdicts: &mut Verdicts<'_>,
+) {
+    let Some(guard) = HostMemory::guarded() else {
+        return verdicts.skip(clause, "the process does not guard its memory");
+    };
+    verdicts.begin(clause);
+    if plain.site.is_stateful() {
+        return;
+    }
+    setting.apply(guard);
+    heap::perturb(!setting.poison);
+    let result = repeat(plain, verdicts);
+    Setting::usual().apply(guard);
+    heap::perturb(0);
+    let Some(result) = result else { return };
+    let kernel = &plain.site.subject.kernel;
+    let likeness = Likeness::of(kernel, false);
+    let problem = match &result {
+        Ok(outputs) => match alike(kernel, likeness, &first.outputs, outputs) {
+            Err(problem) => problem,
+            Ok(()) => return,
+        },
+        Err(refusal) => said(refusal),
+    };
+    // A kernel that gives other results each time breaks another promise.
+    let again = plain.call(Form::Shapes, plain.inputs, verdicts);
+    let is_steady =
+        again.is_ok_and(|again| alike(kernel, likeness, &first.outputs, &again).is_ok());
+    if is_steady {
+        let problem = format!("the result changes with {what}: {problem}");
+        verdicts.fail(clause, plain.on(problem));
+    }
+}
+
+/// The call on copies of the inputs, which lie in memory of the present setting.
+fn repeat(plain: &Plain<'_>, verdicts: &mut Verdicts<'_>) -> Option<Result<Vec<Tensor>, Refusal>> {
+    let inputs = ReadOnly::copies(plain.inputs)?;
+    let result = plain.call(Form::Shapes, inputs.tensors(), verdicts);
+    if let Ok(outputs) = &result {
+        name_outputs(outputs, inputs.tensors());
+    }
+    Some(result)
+}
+
+/// On a device with memory of its own the inputs' copies there are looked at after the call.
+fn on_device(plain: &Plain<'_>, verdicts: &mut Verdicts<'_>) {
+    if plain.site.device().info().host_memory {
+        return;
+    }
+    verdicts.begin(Clause::Inputs);
+    match changed_on_device(plain.site, plain) {
+        Ok(Some(at)) => {
+            let problem = format!(
+                "the call changed input {at} in the device's memory, which it does not own"
+            );
+            verdicts.fail(Clause::Inputs, plain.on(problem));
+        }
+        Ok(None) => {}
+        Err(refusal) => verdicts.fail(Clause::Inputs, plain.on(said(&refusal))),
+    }
+}
+
+/// The first input that is not what it was, after a call on copies of the inputs where the kernel takes them.
+fn changed_on_device(site: &Site<'_>, plain: &Plain<'_>) -> Result<Option<usize>, Refusal> {
+    let node = site.node(plain.case, plain.inputs, Form::Shapes)?;
+    let instance = site.instance(&node, Form::Shapes)?;
+    let device = site.device();
+    let place = |(at, tensor): (usize, &Tensor)| match instance.input_memory(at) {
+        Some(memory) => copy_tensor(tensor, None, memory, local(device, memory))
+            .map_err(Refusal::at(Stage::Compute)),
+        None => Ok(tensor.clone()),
+    };
+    let placed: Vec<Tensor> =
+        plain.inputs.iter().enumerate().map(place).collect::<Result<_, _>>()?;
+    call_once(&instance, &placed, &site.env()).map_err(Refusal::at(Stage::Compute))?;
+    let host: Arc<dyn Memory> = HostMemory::shared().clone();
+    for (at, (tensor, before)) in placed.iter().zip(plain.inputs).enumerate() {
+        let from = local(device, tensor.buffer().memory());
+        let now = copy_tensor(tensor, from, &host, None).map_err(Refusal::at(Stage::Compute))?;
+        if !crate::harness::compare_bytes(before, &now) {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// The device, where the memory is its own.
+fn local<'a>(
+    device: &'a Arc<PluginDevice>,
+    memory: &Arc<dyn Memory>,
+) -> Option<&'a dyn LocalDevice> {
+    (memory.device() == device.number()).then_some(&**device as &dyn LocalDevice)
+}

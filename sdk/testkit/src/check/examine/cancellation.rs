@@ -1,0 +1,141 @@
+//! Calls in a step that is cancelled, or whose deadline has passed: they end, and leave nothing behind.
+
+use super::{
+    choice::{self, Chosen},
+    judge::{Likeness, alike},
+    plain::{described, said},
+    site::Site,
+    verdicts::Verdicts,
+};
+use crate::{
+    check::{case::CheckCase, clause::Clause},
+    harness::Form,
+    node::{Refusal, Stage},
+};
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+use tenon_framework::{Code, KernelError, Tensor};
+use tenon_runtime::host::{
+    call::StepEnv,
+    instance::{KernelInstance, call_once},
+    memory::HostMemory,
+};
+
+/// When a step is cancelled while a call runs.
+const DELAYS: [Duration; 4] =
+    [Duration::ZERO, Duration::from_micros(50), Duration::from_millis(1), Duration::from_millis(5)];
+/// How long a call may take that is cancelled.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Judges the clause.
+pub(super) fn examine(site: &Site<'_>, cases: &[CheckCase], verdicts: &mut Verdicts<'_>) {
+    let clause = Clause::Cancellation;
+    let chosen = choice::accepted(site, cases, 2);
+    if chosen.is_empty() {
+        return verdicts.skip(clause, "the kernel takes none of the cases");
+    }
+    for (chosen, right) in chosen {
+        verdicts.set_case(&chosen.case.name);
+        verdicts.begin(clause);
+        let described = described(&chosen.case, &chosen.inputs);
+        if let Err(problem) = one_case(site, &chosen, &right) {
+            return verdicts.fail(clause, format!("{problem}; {described}"));
+        }
+    }
+    verdicts.pass(clause);
+}
+
+fn one_case(site: &Site<'_>, chosen: &Chosen, right: &[Tensor]) -> Result<(), String> {
+    let node = site.node(&chosen.case, &chosen.inputs, Form::Shapes).map_err(|r| said(&r))?;
+    let instance = site.instance(&node, Form::Shapes).map_err(|r| said(&r))?;
+    let held = || {
+        let stats = HostMemory::shared().stats();
+        (stats.live_bytes, stats.live_count)
+    };
+    let before = held();
+    let ended = |what: &str, result: Result<Vec<Tensor>, KernelError>| {
+        judge(result).map_err(|problem| format!("{what}: {problem}"))?;
+        afterwards(site, chosen, right, &instance).map_err(|p| format!("after {what}: {p}"))
+    };
+    let env = site.env();
+    env.cancellation.cancel();
+    ended("a call in a step that is cancelled", call_once(&instance, &chosen.inputs, &env))?;
+    let mut env = site.env();
+    env.step.deadline_ns = 1;
+    // The host cancels a step whose deadline has passed.
+    env.cancellation.cancel();
+    let result = call_once(&instance, &chosen.inputs, &env);
+    ended("a call in a step whose deadline has passed", result)?;
+    for delay in DELAYS {
+        let (result, took) = cancelled_after(&instance, chosen, site.env(), delay);
+        let what = format!("a call that is cancelled after {delay:?}");
+        if took > PATIENCE {
+            return Err(format!("{what}: it took {took:?} to end"));
+        }
+        ended(&what, result)?;
+    }
+    match held() {
+        now if now == before => Ok(()),
+        (bytes, count) => Err(format!(
+            "cancelled calls leave host memory behind: expected {} bytes in {} buffers, found {bytes} in \
+             {count}",
+            before.0, before.1
+        )),
+    }
+}
+
+/// The result of a call whose step is cancelled meanwhile, and how long it took to end after that.
+fn cancelled_after(
+    instance: &KernelInstance,
+    chosen: &Chosen,
+    env: StepEnv,
+    delay: Duration,
+) -> (Result<Vec<Tensor>, KernelError>, Duration) {
+    let cancellation = Arc::clone(&env.cancellation);
+    thread::scope(|scope| {
+        let canceller = scope.spawn(move || {
+            thread::sleep(delay);
+            cancellation.cancel();
+            Instant::now()
+        });
+        let result = call_once(instance, &chosen.inputs, &env);
+        let end = Instant::now();
+        let begin = canceller.join().unwrap_or(end);
+        (result, end.saturating_duration_since(begin))
+    })
+}
+
+/// A call in a cancelled step may give its results, or say that it was cancelled.
+fn judge(result: Result<Vec<Tensor>, KernelError>) -> Result<(), String> {
+    match result {
+        Err(error) if error.code != Code::CANCELLED && error.code != Code::DEADLINE_EXCEEDED => {
+            Err(format!(
+                "expected its results or CANCELLED, it was refused with {}: {}",
+                error.code, error.message
+            ))
+        }
+        Err(error) if error.message.trim().is_empty() => {
+            Err("it was refused without words".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The same state in a step of its own.
+fn afterwards(
+    site: &Site<'_>,
+    chosen: &Chosen,
+    right: &[Tensor],
+    instance: &KernelInstance,
+) -> Result<(), String> {
+    let outputs = call_once(instance, &chosen.inputs, &site.env())
+        .map_err(|error| said(&Refusal::at(Stage::Compute)(error)))?;
+    if site.is_stateful() {
+        return Ok(());
+    }
+    alike(&site.subject.kernel, Likeness::Contract, right, &outputs)
+        .map_err(|problem| format!("other results than before: {problem}"))
+}

@@ -1,0 +1,148 @@
+//! Looks at what a kernel promises, clause by clause.
+//!
+//! What it is: [`Examiner::case`] makes the calls of one case, under guarded memory where the process has it
+//! ([`HostMemory::guard`]), and judges what can be judged of one call: values, shapes, bounds, inputs,
+//! uninitialised memory, in-place. [`Examiner::subject`] judges what takes many calls: concurrency,
+//! repeatability, leaks, refusals, cancellation. What it is not: a crash's or an endless loop's judge; it
+//! says what it begins, and whoever watches the process does the rest. Nor an oracle: what a call is to give
+//! comes from the caller.
+//!
+//! # Invariants
+//! - A clause is begun before any code of the plugin runs for it.
+//! - Of one case each clause fails at most once, with the first thing that is wrong; else it is passed or
+//!   skipped.
+//! - Memory settings of the process are as before when an examination ends.
+//!
+//! [`HostMemory::guard`]: tenon_runtime::host::memory::HostMemory::guard
+
+mod bounds;
+mod cancellation;
+mod choice;
+mod concurrent;
+mod in_place;
+mod judge;
+mod leak;
+mod lifecycle;
+mod odd;
+mod plain;
+mod refusals;
+mod repeatable;
+mod shapes;
+mod site;
+mod verdicts;
+
+pub use lifecycle::examine_plugin;
+
+use super::{
+    case::CheckCase, clause::Clause, expectation::Expectation, progress::Progress, subject::Subject,
+};
+use crate::{TestkitError, node::device_of};
+use site::Site;
+use std::{fmt, sync::Arc};
+use tenon_framework::{Tensor, device::base::DeviceBase};
+use tenon_runtime::{Runtime, host::devices::PluginDevice};
+pub(super) use verdicts::Verdicts;
+
+/// What a call on these inputs is to give.
+pub type Expect<'a> = dyn Fn(&[Tensor]) -> Expectation + 'a;
+
+/// Examines kernels on one device.
+pub struct Examiner {
+    runtime: Runtime,
+    device: Arc<PluginDevice>,
+}
+
+impl Examiner {
+    /// Clauses that [`Examiner::case`] judges, in the order in which it begins them first.
+    pub const CASE_CLAUSES: [Clause; 6] = [
+        Clause::Shapes,
+        Clause::Values,
+        Clause::Bounds,
+        Clause::Inputs,
+        Clause::Uninitialised,
+        Clause::InPlace,
+    ];
+
+    /// Clauses that [`Examiner::clause`] judges, once per subject.
+    pub const SUBJECT_CLAUSES: [Clause; 5] = [
+        Clause::Concurrent,
+        Clause::Repeatable,
+        Clause::Leak,
+        Clause::Refusals,
+        Clause::Cancellation,
+    ];
+
+    /// An examiner of kernels on the first device of a type.
+    ///
+    /// # Errors
+    /// There is no such device.
+    pub fn new(runtime: &Runtime, device_type: &str) -> Result<Examiner, TestkitError> {
+        let device = device_of(runtime, device_type).ok_or_else(|| {
+            let devices = runtime.devices().devices();
+            let found = devices.iter().map(|d| d.full_name()).collect::<Vec<_>>().join(", ");
+            TestkitError::NoDevice { wanted: device_type.to_owned(), found }
+        })?;
+        Ok(Examiner { runtime: runtime.clone(), device })
+    }
+
+    /// Judges one case. `expect` is asked once, after the inputs are made and before the kernel runs.
+    pub fn case(
+        &self,
+        subject: &Subject,
+        case: &CheckCase,
+        expect: &Expect<'_>,
+        progress: &mut dyn Progress,
+    ) {
+        let mut verdicts = Verdicts::new(progress, &case.name);
+        verdicts.begin(Clause::Values);
+        let site = Site::new(self, subject);
+        if let Err(reason) = site.is_suited() {
+            return verdicts.skip_all(&Examiner::CASE_CLAUSES, &reason);
+        }
+        match case.tensors() {
+            Ok(inputs) => plain::examine(&site, case, inputs, expect, &mut verdicts),
+            Err(error) => verdicts.skip_all(&Examiner::CASE_CLAUSES, &error.to_string()),
+        }
+    }
+
+    /// Judges what is judged once per subject: each of [`Examiner::SUBJECT_CLAUSES`].
+    pub fn subject(&self, subject: &Subject, cases: &[CheckCase], progress: &mut dyn Progress) {
+        for clause in Examiner::SUBJECT_CLAUSES {
+            self.clause(subject, clause, cases, progress);
+        }
+    }
+
+    /// Judges one of [`Examiner::SUBJECT_CLAUSES`]; another one is skipped. The cases are those of the
+    /// subject that an oracle or the shape function accepts; of which the examiner takes a few.
+    pub fn clause(
+        &self,
+        subject: &Subject,
+        clause: Clause,
+        cases: &[CheckCase],
+        progress: &mut dyn Progress,
+    ) {
+        let mut verdicts = Verdicts::new(progress, "");
+        verdicts.begin(clause);
+        let site = Site::new(self, subject);
+        if let Err(reason) = site.is_suited() {
+            return verdicts.skip(clause, &reason);
+        }
+        if cases.is_empty() {
+            return verdicts.skip(clause, "no case of the kernel is accepted");
+        }
+        match clause {
+            Clause::Concurrent => concurrent::examine(&site, cases, &mut verdicts),
+            Clause::Repeatable => repeatable::examine(&site, cases, &mut verdicts),
+            Clause::Leak => leak::examine(&site, cases, &mut verdicts),
+            Clause::Refusals => refusals::examine(&site, cases, &mut verdicts),
+            Clause::Cancellation => cancellation::examine(&site, cases, &mut verdicts),
+            _ => verdicts.skip(clause, "it is judged case by case"),
+        }
+    }
+}
+
+impl fmt::Debug for Examiner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Examiner({})", self.device.name())
+    }
+}

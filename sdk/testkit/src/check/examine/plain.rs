@@ -1,0 +1,295 @@
+//! Single calls: values, shapes, and what they do to memory.
+
+use super::{
+    Examiner, Expect, bounds, in_place, judge, shapes,
+    site::{ReadOnly, Site, copies, name_outputs},
+    verdicts::Verdicts,
+};
+use crate::{
+    check::{case::CheckCase, clause::Clause, expectation::Expectation},
+    harness::{Form, compare_bytes},
+    node::{Refusal, Stage},
+};
+use tenon_framework::{Code, Tensor, attr::AttrValue};
+use tenon_runtime::host::{
+    instance::PreparedCall,
+    memory::{
+        HostMemory,
+        guarded::{Role, Violation},
+    },
+};
+
+/// One case, on inputs that are read-only.
+pub(super) struct Plain<'a> {
+    pub site: &'a Site<'a>,
+    pub case: &'a CheckCase,
+    pub inputs: &'a [Tensor],
+    /// What the inputs held before the first call.
+    before: Vec<Tensor>,
+}
+
+impl Plain<'_> {
+    /// What is wrong, with the call's inputs and attributes.
+    pub fn on(&self, problem: impl std::fmt::Display) -> String {
+        format!("{problem}; {}", described(self.case, self.inputs))
+    }
+
+    /// Calls the kernel once on `inputs`, and looks at what it did to memory.
+    pub fn call(
+        &self,
+        form: Form,
+        inputs: &[Tensor],
+        verdicts: &mut Verdicts<'_>,
+    ) -> Result<Vec<Tensor>, Refusal> {
+        let result = self.site.run(self.case, inputs, form);
+        if let Ok(outputs) = &result {
+            name_outputs(outputs, inputs);
+        }
+        self.look_at_memory(&form.to_string(), inputs, verdicts);
+        result
+    }
+
+    /// Tells what was written beside buffers, and inputs that are not what they were.
+    pub fn look_at_memory(&self, form: &str, inputs: &[Tensor], verdicts: &mut Verdicts<'_>) {
+        if let Some(first) = violation() {
+            verdicts.fail(Clause::Bounds, self.on(format!("{form}: {first}")));
+        }
+        let changed =
+            self.before.iter().zip(inputs).position(|(before, now)| !compare_bytes(before, now));
+        if let Some(at) = changed {
+            let problem = format!("{form}: the call changed input {at}, which it does not own");
+            verdicts.fail(Clause::Inputs, self.on(problem));
+        }
+    }
+}
+
+/// What was written beside a buffer since this was asked last: of several, one of a buffer that has a name.
+pub(super) fn violation() -> Option<Violation> {
+    let found = HostMemory::guarded()?.violations();
+    let named = found.iter().find(|violation| violation.place.role != Role::Unnamed);
+    named.or(found.first()).copied()
+}
+
+/// Inputs and attributes of a call, for a message.
+pub(super) fn described(case: &CheckCase, inputs: &[Tensor]) -> String {
+    let inputs: Vec<String> =
+        inputs.iter().map(|input| format!("{} {}", input.dtype(), input.shape())).collect();
+    let attrs: Vec<String> =
+        case.attrs.iter().map(|(name, value)| format!("{name}={}", attr_text(value))).collect();
+    let inputs = if inputs.is_empty() { "none".to_owned() } else { inputs.join(", ") };
+    match attrs.is_empty() {
+        true => format!("inputs: {inputs}"),
+        false => format!("inputs: {inputs}; attributes: {}", attrs.join(", ")),
+    }
+}
+
+pub(super) fn attr_text(value: &AttrValue) -> String {
+    match value {
+        AttrValue::Int(value) => value.to_string(),
+        AttrValue::Float(value) => value.to_string(),
+        AttrValue::Bool(value) => value.to_string(),
+        AttrValue::String(value) => format!("'{}'", value.escape_ascii()),
+        AttrValue::Type(value) => value.to_string(),
+        AttrValue::Shape(value) => value.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The clauses of one case.
+pub(super) fn examine(
+    site: &Site<'_>,
+    case: &CheckCase,
+    inputs: Vec<Tensor>,
+    expect: &Expect<'_>,
+    verdicts: &mut Verdicts<'_>,
+) {
+    let Some(before) = copies(&inputs) else {
+        return verdicts.skip_all(&Examiner::CASE_CLAUSES, "the inputs cannot be copied");
+    };
+    let expectation = expect(&inputs);
+    // What the oracle's own kernels wrote is not this one's.
+    let _ = violation();
+    let inputs = ReadOnly::new(inputs);
+    let plain = Plain { site, case, inputs: inputs.tensors(), before };
+    verdicts.begin(Clause::Values);
+    if let Expectation::Refused(code, why) = &expectation {
+        return refused(&plain, *code, why, verdicts);
+    }
+    if let Some(reason) = unsupported(&plain) {
+        return verdicts.skip_all(&Examiner::CASE_CLAUSES, &reason);
+    }
+    match first_call(&plain, &expectation, verdicts) {
+        Some(first) => rest(&plain, &first, &expectation, verdicts),
+        None => verdicts.skip_all(&Examiner::CASE_CLAUSES, "the call was refused"),
+    }
+}
+
+/// Why the kernel does not take the case, where it says so before it is made.
+fn unsupported(plain: &Plain<'_>) -> Option<String> {
+    let node = plain.site.node(plain.case, plain.inputs, Form::Shapes).ok()?;
+    let refusal = plain.site.supports(&node).err()?;
+    Some(format!("the kernel does not take it: {}", refusal.message))
+}
+
+/// A case that is to be refused, with this code, whatever is known of its inputs.
+fn refused(plain: &Plain<'_>, code: Code, why: &str, verdicts: &mut Verdicts<'_>) {
+    for form in Form::REFUSING {
+        verdicts.begin(Clause::Values);
+        // A session asks the shape function first.
+        let inferred = shapes::infer(plain, form).map(|_| ());
+        let result = match inferred {
+            Ok(()) => plain.call(form, plain.inputs, verdicts).map(|_| ()),
+            Err(refusal) => Err(refusal),
+        };
+        let problem = match result {
+            Err(refusal) if refusal.code == code => continue,
+            // Chosen for shapes that are known, it is not asked without.
+            Err(refusal) if refusal.stage == Stage::Select => continue,
+            Err(Refusal { code: found, message, .. }) => {
+                format!("{form}: expected {code} ({why}), it was refused with {found}: {message}")
+            }
+            Ok(()) => format!("{form}: expected {code} ({why}), it was accepted"),
+        };
+        verdicts.fail(Clause::Values, plain.on(problem));
+    }
+    verdicts.pass(Clause::Values);
+    verdicts.pass(Clause::Bounds);
+    verdicts.pass(Clause::Inputs);
+    verdicts.skip_all(&Examiner::CASE_CLAUSES, "the case is one that is to be refused");
+}
+
+/// What every other call is held against.
+pub(super) struct First {
+    pub outputs: Vec<Tensor>,
+    /// Whether they are what an oracle says, or nothing says what they are to be.
+    pub is_right: bool,
+}
+
+fn first_call(
+    plain: &Plain<'_>,
+    expectation: &Expectation,
+    verdicts: &mut Verdicts<'_>,
+) -> Option<First> {
+    let form = Form::Shapes;
+    verdicts.begin(Clause::Shapes);
+    let inferred = shapes::infer_both(plain, verdicts);
+    verdicts.begin(Clause::Values);
+    match (plain.call(form, plain.inputs, verdicts), expectation) {
+        (Ok(outputs), _) => {
+            let is_right = judge_values(plain, form, expectation, &outputs, verdicts);
+            shapes::examine(plain, &inferred, &outputs, verdicts);
+            Some(First { outputs, is_right })
+        }
+        (Err(refusal), Expectation::Unverified(why)) => {
+            let reason = format!("nothing says what it is to give ({why}); {}", said(&refusal));
+            verdicts.skip(Clause::Values, &reason);
+            None
+        }
+        (Err(refusal), _) => {
+            verdicts.fail(Clause::Values, plain.on(format!("{form}: {}", said(&refusal))));
+            None
+        }
+    }
+}
+
+/// A refusal in words.
+pub(super) fn said(refusal: &Refusal) -> String {
+    format!("it was refused with {}: {}", refusal.code, refusal.message)
+}
+
+fn judge_values(
+    plain: &Plain<'_>,
+    form: Form,
+    expectation: &Expectation,
+    outputs: &[Tensor],
+    verdicts: &mut Verdicts<'_>,
+) -> bool {
+    let Expectation::Outputs(expected) = expectation else { return true };
+    let result = judge::against(expected, outputs);
+    if let Err(problem) = &result {
+        verdicts.fail(Clause::Values, plain.on(format!("{form}: {problem}")));
+    }
+    result.is_ok()
+}
+
+fn rest(plain: &Plain<'_>, first: &First, expectation: &Expectation, verdicts: &mut Verdicts<'_>) {
+    for form in [Form::Unknown, Form::Packed] {
+        other_form(plain, form, first, expectation, verdicts);
+    }
+    planned(plain, first, verdicts);
+    match expectation {
+        Expectation::Unverified(why) => verdicts.skip(Clause::Values, why),
+        _ => verdicts.pass(Clause::Values),
+    }
+    bounds::examine(plain, first, verdicts);
+    in_place::examine(plain, first, expectation, verdicts);
+    plain.look_at_memory("in a later call", plain.inputs, verdicts);
+    verdicts.pass(Clause::Bounds);
+    verdicts.pass(Clause::Inputs);
+}
+
+/// The same call where less or more is known of its inputs.
+fn other_form(
+    plain: &Plain<'_>,
+    form: Form,
+    first: &First,
+    expectation: &Expectation,
+    verdicts: &mut Verdicts<'_>,
+) {
+    verdicts.begin(Clause::Values);
+    let problem = match plain.call(form, plain.inputs, verdicts) {
+        Ok(outputs) => match expectation {
+            Expectation::Outputs(_) => {
+                judge_values(plain, form, expectation, &outputs, verdicts);
+                return;
+            }
+            _ => {
+                let kernel = &plain.site.subject.kernel;
+                let likeness = judge::Likeness::Contract;
+                match judge::alike(kernel, likeness, &first.outputs, &outputs) {
+                    Err(problem) if !plain.site.is_stateful() => {
+                        format!("other results than {}: {problem}", Form::Shapes)
+                    }
+                    _ => return,
+                }
+            }
+        },
+        // The kernel says itself that it needs to know the shapes.
+        Err(refusal) if refusal.stage == Stage::Select => return,
+        Err(refusal) => format!("{}, {} it was not", said(&refusal), Form::Shapes),
+    };
+    verdicts.fail(Clause::Values, plain.on(format!("{form}: {problem}")));
+}
+
+/// The same call on outputs that have their buffers before it, as steps of a session do.
+fn planned(plain: &Plain<'_>, first: &First, verdicts: &mut Verdicts<'_>) {
+    if plain.site.is_stateful() {
+        return;
+    }
+    verdicts.begin(Clause::Values);
+    let result = planned_call(plain);
+    let what = "with planned outputs";
+    plain.look_at_memory(what, plain.inputs, verdicts);
+    let kernel = &plain.site.subject.kernel;
+    let likeness = judge::Likeness::of(kernel, false);
+    let result = result.map_err(|refusal| said(&refusal));
+    let result =
+        result.and_then(|outputs| judge::alike(kernel, likeness, &first.outputs, &outputs));
+    if let Err(problem) = result {
+        let problem = format!("{what}, other results than with outputs of its own: {problem}");
+        verdicts.fail(Clause::Values, plain.on(problem));
+    }
+}
+
+fn planned_call(plain: &Plain<'_>) -> Result<Vec<Tensor>, Refusal> {
+    let node = plain.site.node(plain.case, plain.inputs, Form::Shapes)?;
+    let instance = plain.site.instance(&node, Form::Shapes)?;
+    let env = plain.site.env();
+    let refused = || Refusal::at(Stage::Compute);
+    let mut call = PreparedCall::new(&instance, plain.inputs, &env).map_err(refused())?;
+    call.run().map_err(refused())?;
+    call.run_planned().map_err(refused())?;
+    let outputs = call.host_outputs().map_err(refused())?;
+    name_outputs(&outputs, plain.inputs);
+    Ok(outputs)
+}

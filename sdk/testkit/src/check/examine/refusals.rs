@@ -1,0 +1,172 @@
+//! Attributes and inputs that are wrong: an error with words, whatever they are, and afterwards all is well.
+
+use super::{
+    choice::{self, Chosen},
+    judge::{Likeness, alike},
+    odd::{self, Odd},
+    plain::{described, said, violation},
+    site::{ReadOnly, Site, name_outputs},
+    verdicts::Verdicts,
+};
+use crate::{
+    check::{case::CheckCase, clause::Clause},
+    harness::Form,
+    node::{Refusal, Stage},
+};
+use tenon_framework::Tensor;
+use tenon_runtime::host::{
+    instance::{KernelInstance, call_once},
+    memory::HostMemory,
+};
+
+/// Bytes that odd calls may take: sizes of no sense are refused for want of memory.
+const LIMIT: u64 = 1 << 28;
+
+/// Judges the clause.
+pub(super) fn examine(site: &Site<'_>, cases: &[CheckCase], verdicts: &mut Verdicts<'_>) {
+    let clause = Clause::Refusals;
+    let Some((chosen, right)) = choice::smallest(site, cases) else {
+        return verdicts.skip(clause, "the kernel takes none of the cases");
+    };
+    let memory = HostMemory::shared();
+    memory.set_limit(memory.stats().live_bytes + LIMIT);
+    let result = all(site, &chosen, &right, verdicts);
+    memory.set_limit(0);
+    let described = described(&chosen.case, &chosen.inputs);
+    let told = |problem| format!("{problem}; the right call's {described}");
+    verdicts.conclude(clause, result.map_err(told));
+}
+
+fn all(
+    site: &Site<'_>,
+    chosen: &Chosen,
+    right: &[Tensor],
+    verdicts: &mut Verdicts<'_>,
+) -> Result<(), String> {
+    for odd in odd::attributes(&site.subject.op, chosen) {
+        verdicts.set_case(&format!("{} with {}", chosen.case.name, odd.what));
+        verdicts.begin(Clause::Refusals);
+        for form in Form::REFUSING {
+            odd_attributes(site, chosen, &odd, form)
+                .map_err(|problem| format!("{form}, {}: {problem}", odd.what))?;
+        }
+    }
+    let state = site
+        .node(&chosen.case, &chosen.inputs, Form::Unknown)
+        .and_then(|node| site.instance(&node, Form::Unknown));
+    if let Ok(state) = state {
+        for odd in odd::inputs(chosen) {
+            verdicts.set_case(&format!("{} with {}", chosen.case.name, odd.what));
+            verdicts.begin(Clause::Refusals);
+            odd_inputs(site, chosen, &odd, &state)
+                .map_err(|problem| format!("{}: {problem}", odd.what))?;
+            right_call(site, chosen, right, &state)
+                .map_err(|problem| format!("after a call with {}: {problem}", odd.what))?;
+        }
+    }
+    Ok(())
+}
+
+/// A kernel with an odd attribute: what the definition forbids never reaches it; else it says what is wrong,
+/// or computes what the shape function announces.
+fn odd_attributes(site: &Site<'_>, chosen: &Chosen, odd: &Odd, form: Form) -> Result<(), String> {
+    let node = match site.node_with(&chosen.case, odd.attrs.clone(), &odd.inputs, form) {
+        Ok(_) if odd.is_forbidden => {
+            return Err("expected the op's definition to refuse it, it was accepted".to_owned());
+        }
+        Ok(node) => node,
+        Err(refusal) => return has_words(&refusal),
+    };
+    let inferred = match node.infer() {
+        Ok(inferred) => inferred,
+        Err(refusal) => return has_words(&refusal),
+    };
+    let inputs = ReadOnly::new(odd.inputs.clone());
+    let result = site.instance(&node, form).and_then(|instance| {
+        call_once(&instance, inputs.tensors(), &site.env()).map_err(Refusal::at(Stage::Compute))
+    });
+    memory_is_whole(result.as_ref().ok(), inputs.tensors())?;
+    match result {
+        Err(refusal) => has_words(&refusal),
+        Ok(outputs) => {
+            let pairs = inferred.iter().zip(&outputs).enumerate();
+            for (at, (info, output)) in pairs {
+                let said = info.shape.partial();
+                if !said.accepts(output.shape().dims()) {
+                    return Err(format!(
+                        "it was accepted: output {at} is {}, the shape function says {said}",
+                        output.shape()
+                    ));
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A call with an odd input, of a state that knew no shapes: nobody else can refuse it.
+fn odd_inputs(
+    site: &Site<'_>,
+    chosen: &Chosen,
+    odd: &Odd,
+    state: &KernelInstance,
+) -> Result<(), String> {
+    let inputs = ReadOnly::new(odd.inputs.clone());
+    let result =
+        call_once(state, inputs.tensors(), &site.env()).map_err(Refusal::at(Stage::Compute));
+    memory_is_whole(result.as_ref().ok(), inputs.tensors())?;
+    let outputs = match result {
+        Err(refusal) => return has_words(&refusal),
+        Ok(outputs) => outputs,
+    };
+    // Values decide too: they are known here.
+    let node = site.node(&chosen.case, inputs.tensors(), Form::Packed).map_err(|r| said(&r))?;
+    let inferred = match node.infer() {
+        Ok(inferred) => inferred,
+        Err(refusal) => {
+            return Err(format!(
+                "the kernel accepts what the shape function refuses ({}): a step whose shapes are not known \
+                 before calls the kernel without it",
+                refusal.message
+            ));
+        }
+    };
+    for (at, (info, output)) in inferred.iter().zip(&outputs).enumerate() {
+        let said = info.shape.partial();
+        if !said.accepts(output.shape().dims()) {
+            let found = output.shape();
+            return Err(format!("output {at} is {found}, the shape function says {said}"));
+        }
+    }
+    Ok(())
+}
+
+/// The right call on a state that has refused another.
+fn right_call(
+    site: &Site<'_>,
+    chosen: &Chosen,
+    right: &[Tensor],
+    state: &KernelInstance,
+) -> Result<(), String> {
+    let outputs = call_once(state, &chosen.inputs, &site.env())
+        .map_err(|error| said(&Refusal::at(Stage::Compute)(error)))?;
+    if site.is_stateful() {
+        return Ok(());
+    }
+    alike(&site.subject.kernel, Likeness::Contract, right, &outputs)
+        .map_err(|problem| format!("the right call gives other results than before: {problem}"))
+}
+
+fn memory_is_whole(outputs: Option<&Vec<Tensor>>, inputs: &[Tensor]) -> Result<(), String> {
+    if let Some(outputs) = outputs {
+        name_outputs(outputs, inputs);
+    }
+    violation().map_or(Ok(()), |first| Err(first.to_string()))
+}
+
+fn has_words(refusal: &Refusal) -> Result<(), String> {
+    match refusal.message.trim() {
+        "" => Err(format!("it was refused with {} and no words", refusal.code)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,104 @@
+//! What became of the clauses of one case so far.
+
+use crate::check::{
+    clause::{Clause, Finding},
+    progress::Progress,
+};
+use std::collections::BTreeSet;
+
+/// Tells each clause's verdict once: a failure at once, since the next call may be the process's last.
+pub(crate) struct Verdicts<'p> {
+    progress: &'p mut dyn Progress,
+    case: String,
+    told: BTreeSet<Clause>,
+}
+
+impl<'p> Verdicts<'p> {
+    pub fn new(progress: &'p mut dyn Progress, case: &str) -> Verdicts<'p> {
+        Verdicts { progress, case: case.to_owned(), told: BTreeSet::new() }
+    }
+
+    /// From here on another case is looked at; clauses that are told stay told.
+    pub fn set_case(&mut self, case: &str) {
+        self.case = case.to_owned();
+    }
+
+    /// Says what is looked at from here on.
+    pub fn begin(&mut self, clause: Clause) {
+        self.progress.begin(clause, &self.case);
+    }
+
+    fn tell(&mut self, finding: Finding) {
+        if self.told.insert(finding.clause) {
+            self.progress.found(finding);
+        }
+    }
+
+    /// A clause that is broken.
+    pub fn fail(&mut self, clause: Clause, message: impl Into<String>) {
+        self.tell(Finding::failed(clause, message));
+    }
+
+    /// A clause that is not looked at.
+    pub fn skip(&mut self, clause: Clause, reason: &str) {
+        self.tell(Finding::skipped(clause, reason));
+    }
+
+    /// Clauses that are not looked at, those aside whose verdict is told.
+    pub fn skip_all(&mut self, clauses: &[Clause], reason: &str) {
+        clauses.iter().for_each(|&clause| self.skip(clause, reason));
+    }
+
+    /// A clause that was kept, unless something else was told of it.
+    pub fn pass(&mut self, clause: Clause) {
+        self.tell(Finding::passed(clause));
+    }
+
+    /// A clause that was kept, or the first thing that is wrong.
+    pub fn conclude(&mut self, clause: Clause, result: Result<(), String>) {
+        match result {
+            Ok(()) => self.pass(clause),
+            Err(message) => self.fail(clause, message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Verdict;
+
+    #[derive(Default)]
+    struct Log(Vec<String>);
+
+    impl Progress for Log {
+        fn begin(&mut self, clause: Clause, case: &str) {
+            self.0.push(format!("{clause} of {case}"));
+        }
+
+        fn found(&mut self, finding: Finding) {
+            let verdict = match finding.verdict {
+                Verdict::Passed => "passed".to_owned(),
+                Verdict::Failed(why) => format!("failed: {why}"),
+                Verdict::Skipped(why) => format!("skipped: {why}"),
+            };
+            self.0.push(format!("{} {verdict}", finding.clause));
+        }
+    }
+
+    #[test]
+    fn the_first_verdict_counts() {
+        let mut log = Log::default();
+        let mut verdicts = Verdicts::new(&mut log, "case");
+        verdicts.begin(Clause::Values);
+        verdicts.fail(Clause::Values, "first");
+        verdicts.fail(Clause::Values, "second");
+        verdicts.pass(Clause::Values);
+        verdicts.skip_all(&[Clause::Values, Clause::Bounds], "no");
+        verdicts.conclude(Clause::Shapes, Ok(()));
+        assert_eq!(
+            log.0,
+            ["values of case", "values failed: first", "bounds skipped: no", "shapes passed"]
+        );
+    }
+}

@@ -1,0 +1,274 @@
+//! The report that a person reads: what was broken, by clause and cause, then what was not looked at.
+
+use super::{Failure, Report, Tally, table::table};
+use crate::check::{Clause, protocol::Unit};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Display, Write},
+};
+
+/// How many kernels with the same failure are named.
+const NAMED: usize = 8;
+/// How much of what a process wrote last is shown.
+const SAID_LINES: usize = 6;
+
+/// Failures of one clause that say the same, numbers aside.
+struct Cause<'r> {
+    clause: Clause,
+    found: Vec<(&'r Unit, &'r Tally)>,
+}
+
+/// The whole report. `again` is the command that runs a reproducer again.
+pub fn summary(report: &Report, again: &str) -> String {
+    let mut text = table(report);
+    for cause in causes(report) {
+        text.push_str(&cause_text(&cause, again));
+        text.push('\n');
+    }
+    for problem in &report.problems {
+        let _ = writeln!(text, "✗ {problem}\n");
+    }
+    text.push_str(&skipped(report));
+    for note in &report.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    if let Some(file) = &report.exceptions {
+        let _ = writeln!(text, "note: exceptions are those of {}", file.display());
+    }
+    text.push_str(&last_line(report));
+    text
+}
+
+/// Failures by clause, then by what they say.
+fn causes(report: &Report) -> Vec<Cause<'_>> {
+    let mut all: Vec<(Clause, String, Cause<'_>)> = Vec::new();
+    for (unit, clause, tally) in report.broken() {
+        let first = tally.failures.first().map_or("", |failure| &failure.message);
+        let said = cause_of(unit, clause, first);
+        match all.iter_mut().find(|(other, text, _)| *other == clause && *text == said) {
+            Some((.., cause)) => cause.found.push((unit, tally)),
+            None => all.push((clause, said, Cause { clause, found: vec![(unit, tally)] })),
+        }
+    }
+    all.sort_by_key(|(clause, ..)| *clause);
+    all.into_iter().map(|(.., cause)| cause).collect()
+}
+
+/// What failures have in common that are told as one: what they say. Wrong values of two ops have nothing in
+/// common, whatever the words.
+fn cause_of(unit: &Unit, clause: Clause, message: &str) -> String {
+    let said = match unit.op.as_str() {
+        "" => without_figures(message),
+        op => without_figures(&message.replace(op, "op")),
+    };
+    match clause {
+        Clause::Values | Clause::Shapes => format!("{}: {said}", unit.op),
+        _ => said,
+    }
+}
+
+/// A message without what differs from case to case: figures, indices, what is quoted.
+fn without_figures(message: &str) -> String {
+    let mut text = String::new();
+    let mut quoted = false;
+    for c in message.chars() {
+        if c == '\'' || c == '"' {
+            quoted = !quoted;
+        }
+        if !quoted && !c.is_ascii_digit() && !".-+e[],x".contains(c) {
+            text.push(c);
+        }
+    }
+    // The first part says what is wrong, the rest gives examples.
+    text.split(';').next().unwrap_or_default().to_owned()
+}
+
+/// A cause: the first kernel with its message and input, the others by name.
+fn cause_text(cause: &Cause<'_>, again: &str) -> String {
+    let mut text = String::new();
+    // One with a reproducer says most.
+    let reproduced = |(_, tally): &&(&Unit, &Tally)| {
+        tally.failures.first().is_some_and(|failure| failure.reproducer.is_some())
+    };
+    let Some((unit, tally)) = cause.found.iter().find(reproduced).or(cause.found.first()) else {
+        return text;
+    };
+    let _ = writeln!(text, "✗ {}: {}", cause.clause, unit.name);
+    if let Some(failure) = tally.failures.first() {
+        failure_text(&mut text, failure, again);
+    }
+    if tally.failed > 1 {
+        let _ = writeln!(text, "    in {} cases of this kernel", tally.failed);
+    }
+    if !unit.source.is_empty() {
+        let _ = writeln!(text, "    registered at {}", unit.source);
+    }
+    let others: Vec<&str> = cause
+        .found
+        .iter()
+        .filter(|(other, _)| other.name != unit.name)
+        .map(|(other, _)| other.name.as_str())
+        .collect();
+    if !others.is_empty() {
+        let _ = writeln!(text, "    likewise: {}", Names(&others));
+    }
+    text
+}
+
+fn failure_text(text: &mut String, failure: &Failure, again: &str) {
+    let parts: Vec<&str> = failure.message.split("; ").collect();
+    // The input that is shown below says it better.
+    let repeated = |part: &&str| {
+        failure.input.is_some()
+            && (part.starts_with("inputs: ") || part.starts_with("attributes: "))
+    };
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !repeated(part)).collect();
+    let _ = writeln!(text, "    {}", parts.join("\n      "));
+    match (&failure.input, failure.case.is_empty()) {
+        (Some(input), _) => {
+            let _ = writeln!(text, "    with {input}");
+        }
+        (None, false) => {
+            let _ = writeln!(text, "    in case {}", failure.case);
+        }
+        _ => {}
+    }
+    if let Some(file) = &failure.reproducer {
+        let _ = writeln!(text, "    again: {again} --case {}", file.display());
+    }
+    if !failure.said.is_empty() {
+        let lines: Vec<&str> = failure.said.lines().collect();
+        let _ = writeln!(text, "    it wrote last:");
+        for line in &lines[lines.len().saturating_sub(SAID_LINES)..] {
+            let _ = writeln!(text, "      {line}");
+        }
+    }
+}
+
+/// Names, the first few of them.
+struct Names<'a>(&'a [&'a str]);
+
+impl Display for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = &self.0[..self.0.len().min(NAMED)];
+        write!(f, "{}", shown.join(", "))?;
+        match self.0.len() - shown.len() {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+/// What was not looked at, by reason.
+fn skipped(report: &Report) -> String {
+    let mut reasons: BTreeMap<(&str, Clause), (Vec<&str>, usize)> = BTreeMap::new();
+    for unit in &report.units {
+        for (clause, tally) in &unit.clauses {
+            for (reason, count) in &tally.skipped {
+                let (units, times) = reasons.entry((reason, *clause)).or_default();
+                units.push(&unit.unit.name);
+                *times += count;
+            }
+        }
+    }
+    let mut by_reason: BTreeMap<&str, (Vec<Clause>, Vec<&str>, usize)> = BTreeMap::new();
+    for ((reason, clause), (units, times)) in reasons {
+        let entry = by_reason.entry(reason).or_default();
+        entry.0.push(clause);
+        entry.2 += times;
+        entry.1.extend(units);
+    }
+    let mut text = String::new();
+    for (reason, (clauses, mut units, times)) in by_reason {
+        units.sort_unstable();
+        units.dedup();
+        let clauses: Vec<&str> = clauses.iter().map(|clause| clause.name()).collect();
+        let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+        let _ = write!(text, "– {} skipped {times}, {}", clauses.join(", "), units[0]);
+        let _ = match units.len() {
+            1 => writeln!(text, ": {reason}"),
+            count => writeln!(text, " and {} more: {reason}", count - 1),
+        };
+    }
+    text
+}
+
+fn last_line(report: &Report) -> String {
+    let broken: usize = report.broken().map(|(.., tally)| tally.failed).sum();
+    let subjects = match report.units.len() {
+        1 => "1 subject".to_owned(),
+        count => format!("{count} subjects"),
+    };
+    let (plugin, sampling) = (&report.plugin, &report.sampling);
+    let verdict = match broken + report.problems.len() {
+        0 => "right".to_owned(),
+        _ => {
+            let units = report.units.iter().filter(|unit| !unit.is_right()).count();
+            format!("{} failures in {units} of them", broken + report.problems.len())
+        }
+    };
+    format!(
+        "{} {}: {subjects}, {} cases, seed {}{}, {:.1} s: {verdict}\n",
+        plugin.name,
+        plugin.version,
+        report.cases(),
+        sampling.seed,
+        if sampling.full { ", full" } else { "" },
+        report.time.as_secs_f64(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::report::testing::{broken, kept, report, skipped};
+
+    #[test]
+    fn failures_with_one_cause_are_told_once() {
+        let mut made = report(&[
+            ("Add", "", "float", &[(Clause::Bounds, broken(2)), (Clause::Leak, skipped())]),
+            ("Sub", "", "float", &[(Clause::Bounds, broken(1)), (Clause::Shapes, kept())]),
+        ]);
+        made.problems.push("an entry covers nothing".to_owned());
+        let text = summary(&made, "tenon check");
+        let expected = "\
+✗ bounds: Add[T=float] on CPU
+    0 of 7 elements are wrong
+      at [0] got 1, expected 2 <&>
+    with input 0: float [1] = [1.0]
+    again: tenon check --case tenon-check/Add.values.json
+    in 2 cases of this kernel
+    registered at src/lib.rs:7
+    likewise: Sub[T=float] on CPU
+
+✗ an entry covers nothing
+
+– leak skipped 2 times, Add[T=float] on CPU: no device
+tenon-test 0.1.0: 2 subjects, 4 cases, seed 1, 1.5 s: 4 failures in 2 of them
+";
+        assert!(text.ends_with(expected), "{text}");
+    }
+
+    #[test]
+    fn wrong_values_of_two_ops_are_two_failures() {
+        let wrong = [(Clause::Values, broken(1))];
+        let types = ["float", "half"].map(|types| ("Add", "", types, &wrong[..]));
+        let made = report(&[types[0], types[1], ("Sub", "", "float", &wrong)]);
+        let text = summary(&made, "tenon check");
+        assert_eq!(text.matches("✗ values: ").count(), 2, "{text}");
+        assert!(text.contains("likewise: Add[T=half] on CPU"), "{text}");
+    }
+
+    #[test]
+    fn nothing_wrong_is_said_in_a_line() {
+        let text = summary(&report(&[("Add", "", "float", &[(Clause::Values, kept())])]), "t");
+        assert!(text.ends_with("1 subject, 2 cases, seed 1, 1.5 s: right\n"), "{text}");
+    }
+
+    #[test]
+    fn many_names_are_cut() {
+        let names: Vec<String> = (0..10).map(|at| format!("k{at}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert!(Names(&names).to_string().ends_with("k7 and 2 more"));
+    }
+}

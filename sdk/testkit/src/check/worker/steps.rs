@@ -1,0 +1,257 @@
+//! Carrying out an order.
+
+use super::{
+    agenda::{Agenda, Thing},
+    pipe::Pipe,
+};
+use crate::check::{
+    CheckCase, Clause, DEVICE_CLAUSES, Examiner, Finding, Generated, IS_REFERENCE, Progress,
+    Subject, Tag, examine_device_clause, examine_plugin,
+    exceptions::{CheckExceptions, Place},
+    json::{case_from_json, case_to_json},
+    protocol::{Message, Order},
+};
+use crate::node::Node;
+use serde_json::Value;
+use std::cell::Cell;
+use tenon_runtime::host::memory::HostMemory;
+
+/// Carries out an order, and says how it ended.
+pub(super) fn carry_out(agenda: &Agenda, pipe: &Pipe, order: &Order) -> Message {
+    let unit = match order {
+        Order::Run { unit, .. }
+        | Order::Describe { unit, .. }
+        | Order::Try { unit, .. }
+        | Order::Clause { unit, .. } => *unit,
+    };
+    let Some(thing) = agenda.things.get(unit) else {
+        return Message::Broken { error: format!("there is no unit {unit}") };
+    };
+    let steps = Steps { agenda, pipe, thing, clause: Cell::new(None) };
+    match order {
+        Order::Run { from, .. } => steps.run(*from),
+        Order::Describe { step, .. } => steps.describe(*step),
+        Order::Try { case, .. } => return steps.attempt(case),
+        Order::Clause { clause, .. } => steps.clause(0, *clause),
+    }
+    Message::Done
+}
+
+/// The steps of one unit.
+struct Steps<'a> {
+    agenda: &'a Agenda,
+    pipe: &'a Pipe,
+    thing: &'a Thing,
+    /// What is being looked at.
+    clause: Cell<Option<Clause>>,
+}
+
+impl Steps<'_> {
+    /// The clauses that are judged once for the unit.
+    fn clauses(&self) -> &'static [Clause] {
+        match self.thing {
+            Thing::Kernel(_) => &Examiner::SUBJECT_CLAUSES,
+            Thing::Op(_) => &[],
+            Thing::Device(_) => &DEVICE_CLAUSES,
+            Thing::Plugin(_) => &[Clause::Lifecycle],
+        }
+    }
+
+    /// The cases of the unit, where it has any.
+    fn generated(&self) -> Generated {
+        match self.thing {
+            Thing::Kernel(subject) => self.agenda.generate(subject),
+            _ => Generated::default(),
+        }
+    }
+
+    fn found(&self, finding: Finding) {
+        self.pipe.send(&Message::Found(finding));
+    }
+
+    /// Runs all steps from this one.
+    fn run(&self, from: usize) {
+        let generated = self.generated();
+        let (cases, clauses) = (generated.cases.len(), self.clauses());
+        self.pipe.send(&Message::Steps { steps: cases + clauses.len(), cases });
+        if from == 0 {
+            self.covered(&generated);
+            self.verified(&generated);
+        }
+        for (step, case) in generated.cases.iter().enumerate().skip(from) {
+            self.case(step, case);
+        }
+        for (at, clause) in clauses.iter().enumerate() {
+            if cases + at >= from {
+                self.clause(cases + at, *clause);
+            }
+        }
+    }
+
+    fn covered(&self, generated: &Generated) {
+        match (self.thing, &generated.uncovered) {
+            (Thing::Kernel(_), Some(reason)) => {
+                self.found(Finding::failed(Clause::Covered, reason));
+            }
+            (Thing::Kernel(_), None) => self.found(Finding::passed(Clause::Covered)),
+            (Thing::Op(_), _) => {
+                let reason = "no plugin that is loaded has a kernel of it";
+                self.found(Finding::skipped(Clause::Covered, reason));
+            }
+            (Thing::Device(_) | Thing::Plugin(_), _) => {}
+        }
+    }
+
+    /// Says whether something independent judges the kernel.
+    fn verified(&self, generated: &Generated) {
+        let Thing::Kernel(subject) = self.thing else { return };
+        let has_golden = generated.cases.iter().any(|case| case.is(Tag::Golden));
+        self.found(match self.agenda.oracle.of(subject) {
+            Ok(_) => Finding::passed(Clause::Verified),
+            Err(_) if has_golden => Finding::passed(Clause::Verified),
+            Err(reason) if reason == IS_REFERENCE => Finding::skipped(Clause::Verified, reason),
+            Err(reason) => Finding::failed(Clause::Verified, reason),
+        });
+    }
+
+    /// Says what a step runs.
+    fn describe(&self, step: usize) {
+        let cases = self.generated().cases;
+        let case = cases.get(step).map(case_to_json);
+        let clause = step.checked_sub(cases.len()).and_then(|at| self.clauses().get(at)).copied();
+        self.pipe.send(&Message::Described { case, clause });
+    }
+
+    /// Runs a case that the driver made.
+    fn attempt(&self, json: &Value) -> Message {
+        let Thing::Kernel(subject) = self.thing else {
+            return Message::Broken { error: "only kernels have cases".to_owned() };
+        };
+        let case = match case_from_json(json) {
+            Ok(case) => case,
+            Err(problem) => return Message::Broken { error: problem.to_string() },
+        };
+        if let Err(reason) = accepted(subject, &case) {
+            return Message::Unfit { reason };
+        }
+        self.case(0, &case);
+        Message::Done
+    }
+
+    /// Begins a step. What the steps before it did to memory is told by now, and not held against this one.
+    fn begin_step(&self, step: usize, name: &str, clause: Option<Clause>) {
+        if let Some(guard) = HostMemory::guarded() {
+            guard.violations();
+        }
+        self.begin(step, name, clause, false);
+    }
+
+    /// Runs a case, unless an exception says that it is not to be run.
+    fn case(&self, step: usize, case: &CheckCase) {
+        let Thing::Kernel(subject) = self.thing else { return };
+        if self.is_excepted(subject, &case.name) {
+            self.begin_step(step, &case.name, None);
+            for clause in Examiner::CASE_CLAUSES {
+                self.found(Finding::skipped(clause, "an exception"));
+            }
+            return;
+        }
+        let mut teller = Teller { steps: self, step };
+        self.begin_step(step, &case.name, None);
+        match self.agenda.examiner(&subject.kernel.device_type) {
+            Err(reason) => {
+                for clause in Examiner::CASE_CLAUSES {
+                    self.found(Finding::skipped(clause, &reason));
+                }
+            }
+            Ok(examiner) => {
+                let expect = |inputs: &[_]| {
+                    let clause = self.clause.get();
+                    self.begin(step, &case.name, clause, true);
+                    let expectation = self.agenda.oracle.expect(subject, case, inputs);
+                    self.begin(step, &case.name, clause, false);
+                    expectation
+                };
+                examiner.case(subject, case, &expect, &mut teller);
+            }
+        }
+        self.lost(&subject.kernel.device_type);
+    }
+
+    /// Whether an exception says that a case is not to be run. The driver counts it, and says why.
+    fn is_excepted(&self, subject: &Subject, case: &str) -> bool {
+        let name = subject.to_string();
+        let place =
+            Place { op: &subject.op.name, device: &subject.kernel.device_type, subject: &name };
+        let unsupported = self.agenda.setup.unsupported.clone();
+        let exceptions = CheckExceptions { unsupported, ..CheckExceptions::default() };
+        exceptions.not_run(place, case).is_some()
+    }
+
+    /// Judges what is judged once.
+    fn clause(&self, step: usize, clause: Clause) {
+        let mut teller = Teller { steps: self, step };
+        self.begin_step(step, "", Some(clause));
+        match self.thing {
+            Thing::Kernel(subject) if self.is_excepted(subject, "") => {
+                self.found(Finding::skipped(clause, "an exception"));
+            }
+            Thing::Kernel(subject) => {
+                match self.agenda.examiner(&subject.kernel.device_type) {
+                    Err(reason) => self.found(Finding::skipped(clause, reason)),
+                    Ok(examiner) => {
+                        let cases = self.generated().cases;
+                        examiner.clause(subject, clause, &cases, &mut teller);
+                    }
+                }
+                self.lost(&subject.kernel.device_type);
+            }
+            Thing::Op(_) => {}
+            Thing::Device(name) => {
+                examine_device_clause(&self.agenda.runtime, name, clause, &mut teller);
+            }
+            Thing::Plugin(name) => {
+                let (agenda, cases) = (self.agenda, self.agenda.some_cases());
+                let scratch = &agenda.setup.scratch;
+                examine_plugin(&agenda.runtime, name, &cases, scratch, &mut teller);
+            }
+        }
+    }
+
+    fn begin(&self, step: usize, name: &str, clause: Option<Clause>, oracle: bool) {
+        self.clause.set(clause);
+        self.pipe.send(&Message::Begin { step, name: name.to_owned(), clause, oracle });
+    }
+
+    /// Says so where the device is lost: nothing that comes after it can be judged here.
+    fn lost(&self, device_type: &str) {
+        if let Some(error) = self.agenda.lost(device_type) {
+            self.pipe.send(&Message::Lost { error });
+        }
+    }
+}
+
+/// Whether the op's definition and shape function take a case.
+fn accepted(subject: &Subject, case: &CheckCase) -> Result<(), String> {
+    let inputs = case.tensors().map_err(|error| error.to_string())?;
+    let constant = |at: usize| case.inputs[at].constant;
+    let node = Node::new(&subject.op, &case.name, case.attrs.clone(), &inputs, constant);
+    let node = node.map_err(|error| error.to_string())?;
+    node.infer().map(|_| ()).map_err(|refusal| refusal.message)
+}
+
+/// Tells the driver how an examination goes.
+struct Teller<'a> {
+    steps: &'a Steps<'a>,
+    step: usize,
+}
+
+impl Progress for Teller<'_> {
+    fn begin(&mut self, clause: Clause, case: &str) {
+        self.steps.begin(self.step, case, Some(clause), false);
+    }
+
+    fn found(&mut self, finding: Finding) {
+        self.steps.found(finding);
+    }
+}

@@ -1,0 +1,37 @@
+//! Plugins that are right, and about which a check says nothing.
+
+use super::support::{broken, check, options, text};
+use std::collections::BTreeSet;
+use tenon_testkit::check::{Clause, report::UnitReport};
+use tenon_tests::zoo::plugin;
+
+#[test]
+fn of_a_right_plugin_nothing_is_said() {
+    let report = check(&options(plugin("zoo_right")));
+    assert_eq!(broken(&report), BTreeSet::new(), "{}", text(&report));
+    assert!(report.is_right(), "{}", text(&report));
+    // Nothing is said because it was looked at, not because it was passed over.
+    let judged = |unit: &&UnitReport| !unit.unit.op.is_empty() && unit.unit.label.is_empty();
+    for unit in report.units.iter().filter(judged) {
+        for clause in [Clause::Values, Clause::Bounds, Clause::Shapes, Clause::Leak] {
+            let passed = unit.clauses.get(&clause).map_or(0, |tally| tally.passed);
+            assert!(passed > 0, "{}: {clause}\n{}", unit.unit.name, text(&report));
+        }
+    }
+}
+
+/// Another seed gives other cases, the same seed the same ones.
+#[test]
+fn a_seed_says_which_cases_there_are() {
+    let cases = |seed: u64, jobs: usize| {
+        let mut options = options(plugin("zoo_right"));
+        options.setup.ops = vec!["RightSum".into()];
+        options.setup.sampling.seed = seed;
+        options.jobs = jobs;
+        let report = check(&options);
+        report.units.iter().map(|unit| (unit.unit.name.clone(), unit.cases)).collect::<Vec<_>>()
+    };
+    let first = cases(1, 2);
+    assert_eq!(first, cases(1, 1));
+    assert!(first.iter().all(|(_, cases)| *cases > 0), "{first:?}");
+}

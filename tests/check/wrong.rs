@@ -1,0 +1,107 @@
+//! Every plugin of the zoo that is wrong is found, and named by kernel and clause.
+
+use super::support::{check, of_ops, options, tally, text};
+use std::{collections::BTreeMap, time::Duration};
+use tenon_testkit::check::{Clause, report::Report};
+use tenon_tests::zoo::plugin;
+
+/// An op of `zoo-wrong`, the clause under which its wrong kernel is named, and what the message says.
+type Row = (&'static str, Clause, &'static str);
+
+#[rustfmt::skip]
+const WRONG: &[Row] = &[
+    ("WrongWrite", Clause::Bounds, ""),
+    ("WrongWriteBefore", Clause::Bounds, ""),
+    ("WrongRead", Clause::Bounds, ""),
+    ("WrongLook", Clause::Bounds, "beyond its end"),
+    ("WrongInput", Clause::Inputs, ""),
+    ("WrongUninitialised", Clause::Uninitialised, ""),
+    ("WrongUnwritten", Clause::Uninitialised, ""),
+    ("WrongLeak", Clause::Leak, ""),
+    ("WrongRacy", Clause::Concurrent, ""),
+    ("WrongVaries", Clause::Repeatable, ""),
+    ("WrongSecond", Clause::Repeatable, ""),
+    ("WrongNan", Clause::Values, "NaN"),
+    ("WrongEmpty", Clause::Values, "panicked"),
+    ("WrongPrecision", Clause::Values, "elements are wrong"),
+    ("WrongAttribute", Clause::Values, "elements are wrong"),
+    ("WrongShape", Clause::Shapes, ""),
+];
+
+/// The clauses that fail, by subject.
+fn broken(report: &Report) -> BTreeMap<&str, Vec<Clause>> {
+    let mut all: BTreeMap<&str, Vec<Clause>> = BTreeMap::new();
+    for (unit, clause, _) in report.broken() {
+        all.entry(&unit.name).or_default().push(clause);
+    }
+    all
+}
+
+/// Each wrong kernel is named under its clause, and no right one is named at all.
+#[track_caller]
+fn expect(report: &Report, rows: &[Row]) {
+    let broken = broken(report);
+    for (op, clause, said) in rows {
+        let subject = format!("{op} on CPU");
+        let found = broken.get(subject.as_str());
+        let named = found.is_some_and(|clauses| clauses.contains(clause));
+        assert!(named, "{subject}: expected {clause}, found {found:?}\n{}", text(report));
+        let message = &tally(report, &subject, *clause).failures[0].message;
+        assert!(message.contains(said), "{subject}: {message}");
+    }
+    let right: Vec<_> = broken.keys().filter(|subject| subject.ends_with('\'')).collect();
+    assert!(right.is_empty(), "{right:?}\n{}", text(report));
+    assert_eq!(broken.len(), rows.len(), "{broken:?}");
+}
+
+#[test]
+fn every_wrong_kernel_is_named_and_no_right_one() {
+    let ops: Vec<&str> = WRONG.iter().map(|(op, ..)| *op).collect();
+    let report = check(&of_ops(plugin("zoo_wrong"), &ops));
+    expect(&report, WRONG);
+    assert!(!report.is_right());
+}
+
+#[rustfmt::skip]
+const ENDS: &[Row] = &[
+    ("WrongAborts", Clause::Values, "SIGABRT"),
+    ("WrongFaults", Clause::Values, "address 8: a null pointer"),
+    ("WrongExits", Clause::Values, "ended itself with code 0"),
+    ("WrongHangs", Clause::Progress, "did not return within 4 s"),
+];
+
+/// A kernel that ends its process is named with the case, the rest of the plugin is checked all the same.
+#[test]
+fn a_kernel_that_ends_its_process_is_named_and_the_others_are_checked() {
+    let ops: Vec<&str> = ENDS.iter().map(|(op, ..)| *op).chain(["WrongNan"]).collect();
+    let mut options = of_ops(plugin("zoo_wrong"), &ops);
+    options.limit = Duration::from_secs(4);
+    let report = check(&options);
+    let nan = ("WrongNan", Clause::Values, "NaN");
+    expect(&report, &[ENDS, &[nan]].concat());
+    let failure = &tally(&report, "WrongAborts on CPU", Clause::Values).failures[0];
+    assert!(!failure.case.is_empty(), "the case is named");
+    assert!(failure.said.contains("the wrong kernel aborts"), "{}", failure.said);
+    // Three ends are enough: the rest is not run, and said to be.
+    let left = tally(&report, "WrongAborts on CPU", Clause::Progress);
+    let message = &left.failures.last().expect("it is said").message;
+    assert!(message.contains("steps were not run: the process ended 3 times"), "{message}");
+    // The right twins of all of them were run to the end.
+    for (op, ..) in ENDS {
+        let twin = format!("{op} on CPU 'right'");
+        assert!(tally(&report, &twin, Clause::Leak).passed > 0, "{}", text(&report));
+    }
+}
+
+/// A device that is lost under a kernel ends that worker; what comes after is run by another.
+#[test]
+fn a_kernel_that_loses_its_device_is_named() {
+    let mut options = options(plugin("zoo_device"));
+    options.setup.ops = vec!["ZooDeviceLose".into(), "ZooDeviceScale".into()];
+    let report = check(&options);
+    let named: Vec<&str> = (report.broken())
+        .filter(|(_, clause, _)| *clause == Clause::Loss)
+        .map(|(unit, ..)| unit.op.as_str())
+        .collect();
+    assert_eq!(named, ["ZooDeviceLose"], "{}", text(&report));
+}

@@ -88,6 +88,9 @@ pub fn measure(
     let mut ready = Vec::new();
     for (place, host) in hosts.iter().enumerate() {
         let node = node(host, call, &inputs)?;
+        node.infer().map_err(|refusal| {
+            BenchError::wish(&call.op.name, format!("{}: {}", case.shapes(), refusal.message))
+        })?;
         let (found, refused) = choices(host, place, &node, filter, &text);
         measured.problems.extend(refused);
         let mut judge = Judge::new(host, call, &inputs);

@@ -4,7 +4,7 @@ use crate::{
     calls::Call,
     variants::{Choice, Host},
 };
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 use tenon_framework::Tensor;
 use tenon_testkit::{
     check::{Expectation, oracle::IS_REFERENCE},
@@ -13,10 +13,9 @@ use tenon_testkit::{
 };
 
 /// What is found of a result.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// As this says.
-    Right(String),
+    /// As this says; what was expected, where it is not the kernel's own.
+    Right(String, Option<Arc<Expectation>>),
     /// Nothing independent says.
     Unverified(String),
     /// What is wrong.
@@ -29,7 +28,7 @@ pub struct Judge<'a> {
     host: &'a Host,
     call: &'a Call,
     inputs: &'a [Tensor],
-    known: HashMap<String, (String, Expectation)>,
+    known: HashMap<String, (String, Arc<Expectation>)>,
 }
 
 impl<'a> Judge<'a> {
@@ -43,35 +42,41 @@ impl<'a> Judge<'a> {
         let subject = choice.subject(node);
         let by = match self.host.oracle.of(&subject) {
             Ok(by) => by,
-            Err(reason) if reason == IS_REFERENCE => return Verdict::Right(format!("it {reason}")),
+            Err(reason) if reason == IS_REFERENCE => {
+                return Verdict::Right(format!("it {reason}"), None);
+            }
             Err(reason) => return Verdict::Unverified(reason),
         };
         let key = format!("{by} {:?}", choice.def.numerics.key());
         let (by, expected) = self.known.entry(key).or_insert_with(|| {
-            (by, self.host.oracle.expect(&subject, &self.call.case, self.inputs))
+            (by, Arc::new(self.host.oracle.expect(&subject, &self.call.case, self.inputs)))
         });
-        match expected {
+        match &**expected {
             Expectation::Unverified(reason) => Verdict::Unverified(reason.clone()),
-            Expectation::Refused(code, message) => Verdict::Wrong(format!(
-                "accepted, where {by} refuses with {}: {message}",
-                code.name()
-            )),
-            Expectation::Outputs(expected) => {
-                if expected.len() != outputs.len() {
-                    return Verdict::Wrong(format!(
-                        "expected {} outputs, found {}",
-                        expected.len(),
-                        outputs.len()
-                    ));
-                }
-                let wrong = outputs.iter().zip(expected.iter()).enumerate().find_map(
-                    |(at, (got, (value, rule)))| {
-                        let mismatch = compare(got, value, rule).err()?;
-                        Some(format!("output {at}: {mismatch} (by {by})"))
-                    },
-                );
-                wrong.map_or_else(|| Verdict::Right(by.clone()), Verdict::Wrong)
-            }
+            other => match mismatch(other, outputs) {
+                Some(message) => Verdict::Wrong(format!("{message} (by {by})")),
+                None => Verdict::Right(by.clone(), Some(Arc::clone(expected))),
+            },
+        }
+    }
+}
+
+/// How outputs differ from what is expected.
+pub fn mismatch(expected: &Expectation, outputs: &[Tensor]) -> Option<String> {
+    match expected {
+        Expectation::Unverified(_) => None,
+        Expectation::Refused(code, message) => {
+            Some(format!("accepted, where the oracle refuses with {}: {message}", code.name()))
+        }
+        Expectation::Outputs(expected) if expected.len() != outputs.len() => {
+            Some(format!("expected {} outputs, found {}", expected.len(), outputs.len()))
+        }
+        Expectation::Outputs(expected) => {
+            let pairs = outputs.iter().zip(expected).enumerate();
+            pairs.into_iter().find_map(|(at, (got, (value, rule)))| {
+                let mismatch = compare(got, value, rule).err()?;
+                Some(format!("output {at}: {mismatch}"))
+            })
         }
     }
 }

@@ -1,18 +1,19 @@
 //! Kernels that are made, checked, and called.
 
-use super::judge::{Judge, Verdict};
+use super::judge::{Judge, Verdict, mismatch};
 use crate::{
     record::{ProblemKind, Timing},
     sampler::Subject,
     variants::{Choice, Host},
 };
+use std::sync::Arc;
 use tenon_framework::{
     DType, KernelError, Tensor,
     abi::{Determinism, slot_flags},
     device::base::DeviceBase,
 };
 use tenon_runtime::host::instance::{KernelInstance, PackCache, PreparedCall};
-use tenon_testkit::node::Node;
+use tenon_testkit::{check::Expectation, node::Node};
 
 /// Types and shapes of a call.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +37,7 @@ pub struct Ready {
     /// Types and shapes.
     pub shapes: Shapes,
     outputs: Vec<Tensor>,
+    expected: Option<Arc<Expectation>>,
 }
 
 /// Makes a kernel, calls it, and has its results judged.
@@ -57,9 +59,9 @@ pub fn make(
         Ok(made) => made,
         Err(error) => return Err((choice, ProblemKind::Failed, error.to_string())),
     };
-    let (checked, unverified) = match judge.judge(&choice, node, &outputs) {
-        Verdict::Right(by) => (Some(by), None),
-        Verdict::Unverified(reason) => (None, Some(reason)),
+    let (checked, expected, unverified) = match judge.judge(&choice, node, &outputs) {
+        Verdict::Right(by, expected) => (Some(by), expected, None),
+        Verdict::Unverified(reason) => (None, None, Some(reason)),
         Verdict::Wrong(message) => return Err((choice, ProblemKind::Wrong, message)),
     };
     let shape = |tensor: &Tensor| (tensor.dtype(), tensor.shape().dims().to_vec());
@@ -67,7 +69,7 @@ pub fn make(
         inputs: inputs.iter().map(shape).collect(),
         outputs: outputs.iter().map(shape).collect(),
     };
-    Ok(Ready { choice, instance, checked, unverified, shapes, outputs })
+    Ok(Ready { choice, instance, checked, unverified, shapes, outputs, expected })
 }
 
 /// The kernel as a session makes it: with the constants packed.
@@ -103,23 +105,28 @@ impl Ready {
         Ok(KernelCall { call, timing, shares })
     }
 
-    /// How the outputs differ from what was checked, after a call was timed.
+    /// What is wrong with the outputs after a call was timed: other bits where the same ones are promised, else what
+    /// the oracle did not expect.
     pub fn changed(&self, call: &KernelCall<'_>) -> Option<String> {
-        if self.choice.def.numerics.determinism == Determinism::NONE {
-            return None;
-        }
         let now = match call.call.host_outputs() {
             Ok(now) => now,
             Err(error) => return Some(format!("the outputs cannot be read after timing: {error}")),
         };
-        let same = |(a, b): (&Tensor, &Tensor)| match (a.as_strings(), b.as_strings()) {
-            (Ok(a), Ok(b)) => a == b,
-            _ => a.as_bytes().ok() == b.as_bytes().ok(),
-        };
-        let at = self.outputs.iter().zip(&now).position(|pair| !same(pair))?;
-        Some(format!(
-            "output {at} is not what it was before timing, though the kernel promises the same bits"
-        ))
+        let at = self.outputs.iter().zip(&now).position(|(a, b)| !same(a, b))?;
+        if self.choice.def.numerics.determinism != Determinism::NONE {
+            return Some(format!(
+                "output {at} is not what it was before timing, though the kernel promises the same bits"
+            ));
+        }
+        let wrong = self.expected.as_ref().and_then(|expected| mismatch(expected, &now))?;
+        Some(format!("right before timing, wrong after it: {wrong}"))
+    }
+}
+
+fn same(a: &Tensor, b: &Tensor) -> bool {
+    match (a.as_strings(), b.as_strings()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a.as_bytes().ok() == b.as_bytes().ok(),
     }
 }
 

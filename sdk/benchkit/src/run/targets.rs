@@ -3,6 +3,7 @@
 use super::Options;
 use crate::{
     calls::{Call, GraphWish, Wish, of_op, record},
+    compare::Against,
     error::BenchError,
     variants::{Filter, Host, kernels},
     wanted::{Target, closest},
@@ -34,7 +35,7 @@ pub fn wanted(host: &Host, options: &Options) -> Result<Wanted, BenchError> {
     for target in &options.targets {
         match target {
             Target::Op { op, label } => {
-                let filter = with_label(&options.filter, label.as_deref());
+                let filter = with_labels(options, label.as_deref());
                 let calls = op_calls(host, op, &filter, &options.wish)?;
                 all.calls.extend(calls.into_iter().map(|call| (call, filter.clone())));
             }
@@ -50,9 +51,16 @@ pub fn wanted(host: &Host, options: &Options) -> Result<Wanted, BenchError> {
     Ok(all)
 }
 
-fn with_label(filter: &Filter, label: Option<&str>) -> Filter {
-    let mut filter = filter.clone();
+/// The target's own label; where labels are chosen, the one that the others are compared with belongs to them.
+fn with_labels(options: &Options, label: Option<&str>) -> Filter {
+    let mut filter = options.filter.clone();
     filter.labels.extend(label.map(str::to_owned));
+    if let Against::Label(base) = &options.against
+        && !filter.labels.is_empty()
+        && !filter.labels.contains(base)
+    {
+        filter.labels.push(base.clone());
+    }
     filter
 }
 
@@ -128,13 +136,12 @@ fn plugin_calls(
         ops.entry(kernel.op.clone()).or_default().push(Arc::clone(kernel));
     }
     let single = ops.len() == 1;
+    let filter = with_labels(options, None);
     for (name, own) in ops {
         let op = op_of(host, &name)?;
         // Types that this plugin's own kernels take.
         match of_op(&op, &own, &options.wish) {
-            Ok(calls) => {
-                all.calls.extend(calls.into_iter().map(|call| (call, options.filter.clone())))
-            }
+            Ok(calls) => all.calls.extend(calls.into_iter().map(|call| (call, filter.clone()))),
             Err(error) if single => return Err(error),
             Err(error) => all.notes.push(error.to_string()),
         }
@@ -160,6 +167,7 @@ fn graph_calls(
         Some(sweep) => sweep.values.iter().copied().map(Some).collect(),
         None => vec![None],
     };
+    let filter = with_labels(options, None);
     for at in points {
         let symbols =
             wish.sweep.iter().zip(at).map(|(sweep, at)| (sweep.symbol.as_str(), at)).collect();
@@ -168,7 +176,7 @@ fn graph_calls(
         let skipped = recorded.skipped.iter().map(|(node, why)| format!("node '{node}' {why}"));
         all.notes.extend(skipped);
         for call in recorded.calls {
-            all.calls.push((Call { at, ..call }, options.filter.clone()));
+            all.calls.push((Call { at, ..call }, filter.clone()));
         }
     }
     Ok(())

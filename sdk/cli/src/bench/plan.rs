@@ -55,8 +55,8 @@ impl Plan {
         });
         let runtime = runtime(global, named, args)?;
         let mut hosts = vec![host(runtime, None)?];
-        let mut filter = Filter { labels: args.labels.clone(), devices: args.devices.clone() };
-        let (vs, against) = vs(global, args, &mut hosts, &mut filter)?;
+        let filter = Filter { labels: args.labels.clone(), devices: args.devices.clone() };
+        let (vs, against) = vs(global, args, &mut hosts)?;
         let options = Options {
             targets,
             wish: wish(args),
@@ -85,12 +85,7 @@ fn runtime(
     Ok(start_whole(&global, Some(args.threads.get()))?.0)
 }
 
-fn vs(
-    global: &Global,
-    args: &BenchArgs,
-    hosts: &mut Vec<Host>,
-    filter: &mut Filter,
-) -> Result<(Vs, Against), CliError> {
+fn vs(global: &Global, args: &BenchArgs, hosts: &mut Vec<Host>) -> Result<(Vs, Against), CliError> {
     let Some(text) = &args.vs else { return Ok((Vs::Chosen, Against::Chosen)) };
     let file = Path::new(text);
     if is_library(file) {
@@ -112,10 +107,6 @@ fn vs(
     if text.contains('/') {
         let error = tenon_benchkit::wanted::TargetError::NoFile(file.to_owned());
         return Err(BenchError::from(error).into());
-    }
-    // Where labels are chosen this one belongs to them.
-    if !filter.labels.is_empty() && !filter.labels.contains(text) {
-        filter.labels.push(text.clone());
     }
     Ok((Vs::Label, Against::Label(text.clone())))
 }

@@ -1,0 +1,222 @@
+//! What benchkit says of kernels that are right, wrong, and everything between.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+use tenon_benchkit::{
+    calls::Wish,
+    compare::Against,
+    measure::Settings,
+    record::{ProblemKind, Report, Timing},
+    run::{Options, merge, run, wanted},
+    variants::{Filter, Host},
+    wanted::{Shapes, Target},
+};
+use tenon_framework::{
+    KernelError,
+    abi::Determinism,
+    author::{ComputeContext, CreateContext, Kernel, ShapeContext, ShapeResult, Supported},
+    reg::Numerics,
+    register_kernel, register_op,
+};
+use tenon_tests::session::{library, runtime};
+
+fn unchanged(c: &ShapeContext<'_>) -> ShapeResult {
+    c.set_output(0, c.input(0))
+}
+
+register_op!("BenchDouble", inputs = &["x: float"], outputs = &["y: float"], shape = unchanged);
+register_op!("BenchAlone", inputs = &["x: float"], outputs = &["y: float"], shape = unchanged);
+
+fn each(c: &ComputeContext<'_>, body: impl Fn(usize, f32) -> f32) -> Result<(), KernelError> {
+    let x = c.input::<f32>(0)?;
+    let y = c.output::<f32>(0, x.dims)?;
+    for (at, (y, x)) in y.data.iter_mut().zip(x.data).enumerate() {
+        *y = body(at, *x);
+    }
+    Ok(())
+}
+
+fn double(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    each(c, |_, x| x + x)
+}
+
+fn reference(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    each(c, |_, x| 2.0 * x)
+}
+
+fn wrong_at_the_end(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let last = c.input::<f32>(0)?.data.len() - 1;
+    each(c, |at, x| if at == last { x } else { x + x })
+}
+
+fn failing(_: &ComputeContext<'_>) -> Result<(), KernelError> {
+    Err(KernelError::internal("out of order"))
+}
+
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
+/// Right four times: when it is checked and when it is made ready; wrong under load.
+fn tiring(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let tired = CALLS.fetch_add(1, Ordering::Relaxed) > 4;
+    each(c, |_, x| if tired { 0.0 } else { x + x })
+}
+
+struct Refusing;
+
+impl Kernel for Refusing {
+    const HAS_SUPPORTS: bool = true;
+
+    fn supports(_: &CreateContext<'_>) -> Supported {
+        Supported::No("not today".into())
+    }
+
+    fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Refusing)
+    }
+
+    fn compute(&self, _: &ComputeContext<'_>) -> Result<(), KernelError> {
+        Ok(())
+    }
+}
+
+const SAME: Numerics = Numerics::EXACT.determinism(Determinism::RUN_TO_RUN);
+
+register_kernel!("BenchDouble" on "CPU": fn double, numerics = SAME);
+register_kernel!("BenchDouble" on "CPU": fn reference, label = "reference", on_request = true, numerics = SAME);
+register_kernel!("BenchDouble" on "CPU": fn wrong_at_the_end, label = "wrong", on_request = true, numerics = SAME);
+register_kernel!("BenchDouble" on "CPU": fn failing, label = "failing", on_request = true);
+register_kernel!("BenchDouble" on "CPU": fn tiring, label = "tiring", on_request = true, numerics = SAME);
+register_kernel!("BenchDouble" on "CPU": Refusing, label = "refusing", on_request = true);
+register_kernel!("BenchAlone" on "CPU": fn double, numerics = SAME);
+
+fn options(target: &str, labels: &[&str]) -> Options {
+    let shapes = vec![Shapes::parse("x=100").unwrap()];
+    Options {
+        targets: vec![Target::parse(target).unwrap()],
+        wish: Wish { shapes, ..Wish::default() },
+        filter: Filter {
+            labels: labels.iter().map(|&label| label.into()).collect(),
+            devices: Vec::new(),
+        },
+        settings: Settings {
+            budget: Duration::from_millis(5),
+            dispatch: true,
+            threads: 2,
+            process: 0,
+            seed: 1,
+        },
+        against: Against::Chosen,
+        threshold: None,
+        command: Vec::new(),
+    }
+}
+
+fn measured(options: &Options) -> Report {
+    let hosts = [Host::new(runtime(&["tenon_cpu"], &[]), None).unwrap()];
+    let wanted = wanted(&hosts[0], options).unwrap();
+    let mut seen = Vec::new();
+    let report =
+        run(&hosts, &wanted, options, None, &mut |at| seen.push((at.done, at.total))).unwrap();
+    assert!(seen.iter().all(|&(done, total)| done < total && total == wanted.calls.len()));
+    report
+}
+
+fn label(variant: &str) -> &str {
+    variant.split(' ').next().unwrap()
+}
+
+#[test]
+fn only_what_is_right_is_timed() {
+    let labels = ["", "reference", "wrong", "failing", "refusing"];
+    let report = measured(&options("BenchDouble", &labels));
+    let timed: Vec<&str> =
+        report.records.iter().map(|record| record.variant.label.as_str()).collect();
+    assert_eq!(timed, ["", "reference"]);
+    let problems: BTreeMap<&str, (ProblemKind, &str)> = report
+        .problems
+        .iter()
+        .map(|problem| (label(&problem.variant), (problem.kind, problem.message.as_str())))
+        .collect();
+    assert_eq!(problems["wrong"].0, ProblemKind::Wrong);
+    let message = problems["wrong"].1;
+    assert!(message.contains("1 of 100 elements are wrong; at [99]"), "{message}");
+    assert_eq!(problems["failing"].0, ProblemKind::Failed);
+    assert!(problems["failing"].1.contains("out of order"));
+    assert_eq!(problems["refusing"], (ProblemKind::Refused, "supports says no: not today"));
+    assert_eq!(problems.len(), 3);
+}
+
+#[test]
+fn a_kernel_that_goes_wrong_while_it_is_timed_is_found() {
+    let report = measured(&options("BenchDouble", &["tiring"]));
+    assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
+    assert_eq!(report.problems[0].kind, ProblemKind::Changed);
+}
+
+#[test]
+fn what_nothing_judges_is_timed_and_said_to_be_unverified() {
+    let report = measured(&options("BenchAlone", &[]));
+    assert_eq!(report.records.len(), 1);
+    assert_eq!(report.records[0].checked, None);
+    assert_eq!(report.problems[0].kind, ProblemKind::Unverified);
+}
+
+#[test]
+fn a_record_says_what_was_called_and_how() {
+    let report = measured(&options("BenchDouble:", &[]));
+    let record = &report.records[0];
+    assert_eq!((record.timing, record.threads, record.unit.as_str()), (Timing::Kernel, 2, "GB/s"));
+    assert_eq!((record.work.flops, record.work.read, record.work.written), (None, 400.0, 400.0));
+    assert!(record.checked.as_ref().unwrap().contains("'reference'"));
+    let dispatch = record.dispatch.as_ref().unwrap();
+    assert_eq!(dispatch.through, "callable");
+    assert_eq!(dispatch.whole.ns.len(), record.kernel.ns.len());
+    assert!((record.rate - 800.0 / record.median_ns).abs() < 1e-9);
+    assert!(report.run.machine.cores > 0 && record.cpu == report.run.machine.cpu);
+}
+
+#[test]
+fn reports_of_processes_are_put_together() {
+    let of = |process: u32| {
+        let mut options = options("BenchDouble:", &[]);
+        options.settings.process = process;
+        measured(&options)
+    };
+    let (one, two) = (of(0), of(1));
+    let counts = [&one, &two].map(|report| report.records[0].kernel.ns.len());
+    let both = merge(vec![one, two]).unwrap();
+    assert_eq!((both.records.len(), both.run.processes), (1, 2));
+    let kernel = &both.records[0].kernel;
+    assert_eq!(kernel.ns.len(), counts[0] + counts[1]);
+    let second = kernel.processes.iter().filter(|&&process| process == 1).count();
+    assert_eq!(second, counts[1]);
+    assert!(kernel.summary.interval[0] <= kernel.summary.median);
+    assert_eq!(merge(Vec::new()), None);
+}
+
+#[test]
+fn every_kernel_of_a_plugin_s_file_is_a_target() {
+    let file = library("zoo_second");
+    let target = file.display().to_string();
+    let hosts = [Host::new(runtime(&["tenon_cpu", "zoo_second"], &[]), None).unwrap()];
+    let mut options = options(&target, &[]);
+    options.wish.shapes.clear();
+    let wanted = wanted(&hosts[0], &options);
+    let registry = hosts[0].runtime.registry();
+    let plugin = registry.plugins().find(|info| info.path.as_ref() == Some(&file)).unwrap();
+    let ops: Vec<&str> = registry
+        .kernels()
+        .filter(|kernel| kernel.plugin == plugin.id)
+        .map(|kernel| kernel.op.as_str())
+        .collect();
+    let wanted = wanted.unwrap();
+    for op in ops {
+        let called = wanted.calls.iter().any(|(call, _)| call.op.name == op);
+        let told = wanted.notes.iter().any(|note| note.contains(op));
+        assert!(called || told, "{op}: {:?}", wanted.notes);
+    }
+    assert!(!wanted.calls.is_empty());
+}

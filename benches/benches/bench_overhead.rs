@@ -12,11 +12,8 @@ use tenon_benchkit::{
     stats::{bootstrap::median_interval, describe::median},
 };
 use tenon_framework::{
-    KernelError,
-    attr_view::AttrTable,
-    author::ComputeContext,
-    op::Signature,
-    register_kernel, register_op,
+    KernelError, attr_view::AttrTable, author::ComputeContext, op::Signature, register_kernel,
+    register_op,
 };
 use tenon_runtime::{
     Runtime, RuntimeOptions,
@@ -94,7 +91,8 @@ fn report(series: &[Series]) {
     line("empty_loop", &empty.ns);
     line("bare_call", &bare.ns);
     line("repeat", &repeat.ns);
-    let added: Vec<f64> = repeat.ns.iter().zip(&bare.ns).map(|(repeat, bare)| repeat - bare).collect();
+    let added: Vec<f64> =
+        repeat.ns.iter().zip(&bare.ns).map(|(repeat, bare)| repeat - bare).collect();
     let [low, high] = median_interval(std::slice::from_ref(&added), 1);
     println!(
         "{{\"bench\":\"bench_overhead\",\"peer\":\"added\",\"median_ns\":{:.3},\"interval_ns\":[{low:.3},{high:.3}],\

@@ -57,7 +57,11 @@ impl Setup {
                 "--shift" => setup.shift = number()? / 100.0,
                 "--seconds" => setup.seconds = number()?,
                 "--hog" => setup.hog = true,
-                _ => return Err(format!("{word}: expected --trials, --shift, --seconds or --hog").into()),
+                _ => {
+                    return Err(
+                        format!("{word}: expected --trials, --shift, --seconds or --hog").into()
+                    );
+                }
             }
         }
         if setup.trials == 0 { Err("give --trials N".into()) } else { Ok(setup) }
@@ -68,7 +72,12 @@ impl Setup {
     }
 
     fn plan(self, seed: u64) -> Plan {
-        Plan { budget: Duration::from_secs_f64(self.seconds), precision: 0.0, seed, ..Plan::default() }
+        Plan {
+            budget: Duration::from_secs_f64(self.seconds),
+            precision: 0.0,
+            seed,
+            ..Plan::default()
+        }
     }
 }
 
@@ -123,10 +132,8 @@ struct Said {
 }
 
 fn child(words: &[String], home: &Path) -> Result<String, Failure> {
-    let output = Command::new(std::env::current_exe()?)
-        .args(words)
-        .env("CRITERION_HOME", home)
-        .output()?;
+    let output =
+        Command::new(std::env::current_exe()?).args(words).env("CRITERION_HOME", home).output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
     }
@@ -136,7 +143,8 @@ fn child(words: &[String], home: &Path) -> Result<String, Failure> {
 /// Two runs of criterion; the second compares.
 fn criterion(setup: Setup, home: &Path) -> Result<Said, Failure> {
     let run = |second: bool| {
-        let words = ["criterion-run", &setup.elements(second).to_string(), &setup.seconds.to_string()];
+        let words =
+            ["criterion-run", &setup.elements(second).to_string(), &setup.seconds.to_string()];
         child(&words.map(str::to_owned), home)
     };
     run(false)?;

@@ -157,6 +157,7 @@ impl CliError {
             CliError::Graph { .. }
             | CliError::NothingToRun
             | CliError::SameFile { .. }
+            | CliError::NoTemplate
             | CliError::NewName { .. } => Code::INVALID_ARGUMENT,
             CliError::NewExists { .. } => Code::ALREADY_EXISTS,
             CliError::NoSdk { .. } => Code::NOT_FOUND,

@@ -9,7 +9,7 @@ use crate::{
 };
 use std::{collections::BTreeSet, fmt, sync::Arc};
 use tenon_framework::{
-    Code, DType, KernelError, Shape, Tensor,
+    Code, KernelError, Shape, Tensor,
     device::base::DeviceBase,
     registry::{KernelDef, KernelQuery, SupportAnswer, candidates},
     tensor::Memory,

@@ -199,8 +199,14 @@ fn writes_beside_buffers_are_named() {
     assert_eq!(said.failures()[0], words);
     let fault = said.fault.expect("behind an empty output nothing can be written");
     assert_eq!(fault.clause(), Some(Clause::Bounds));
-    let before = "of output 0, a buffer of ";
-    finds("GuardWritesBefore", "case", Clause::Bounds, before);
+    let said = examine("GuardWritesBefore", "case");
+    let words = "bounds: with known shapes: byte -4 of output 0, a buffer of 84 bytes, 4 before its start, \
+                 was written";
+    assert!(said.failures()[0].starts_with(words), "{:?}", said.failures());
+    // In the call whose buffers begin where their pages do.
+    let fault = said.fault.expect("before a page nothing can be written");
+    assert_eq!(fault.clause(), Some(Clause::Bounds));
+    assert!(fault.to_string().contains("4 before its start"), "{fault}");
 }
 
 #[test]

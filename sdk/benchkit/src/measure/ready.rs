@@ -41,6 +41,10 @@ pub struct Ready {
 }
 
 /// Makes a kernel, calls it, and has its results judged.
+#[allow(
+    clippy::result_large_err,
+    reason = "made once per variant, and the choice goes into the report"
+)]
 pub fn make(
     host: &Host,
     node: &Node,

@@ -11,7 +11,10 @@ use tenon_runtime::host::devices::PluginDevice;
 
 /// Sizes: none, odd ones, around a page, and large.
 const SIZES: [usize; 10] = [0, 1, 3, 64, 1000, 4095, 4096, 4097, 65_537, 1_000_003];
-/// Bytes at which copies begin, at the source and at the destination.
+/// Sizes for pairs of blocks on devices.
+const FEW: [usize; 4] = [0, 1, 1000, 65_537];
+/// Bytes at which copies begin, at the source and at the destination, where that is an address: handles take
+/// no offset.
 const OFFSETS: [(usize, usize); 4] = [(0, 0), (64, 0), (1, 7), (4096, 129)];
 /// Bytes behind what is copied.
 const BEYOND: usize = 64;
@@ -37,7 +40,16 @@ impl Side<'_> {
         let Side::Device(device, kind) = self else { return Ok(host) };
         let block = Block::device(device, kind, bytes.len())?;
         expect("filling a block", copy((&host, 0), (&block, 0), bytes.len()))?;
+        compare("a block, filled from the host and read back", bytes, &contents(&block)?)?;
         Ok(block)
+    }
+
+    /// A byte in the midst of a block, where an address can be given for it.
+    fn offset(self, wanted: usize) -> usize {
+        match self {
+            Side::Device(_, kind) if !kind.is_host_address() => 0,
+            _ => wanted,
+        }
     }
 
     fn text(self) -> String {
@@ -99,12 +111,13 @@ fn reaches_the_host(device: &PluginDevice, own: &[Side<'_>]) -> Result<(), Stop>
 /// One direction, at once and on a stream.
 fn direction(device: &Arc<PluginDevice>, from: Side<'_>, to: Side<'_>) -> Result<(), Stop> {
     let has_streams = device.info().streams;
-    for bytes in SIZES {
-        for (number, offsets) in OFFSETS.into_iter().enumerate() {
-            // Large ones from and to the midst once.
-            if bytes > 100_000 && number > 1 {
-                continue;
-            }
+    let with_host = matches!(from, Side::Host) || matches!(to, Side::Host);
+    let sizes: &[usize] = if with_host { &SIZES } else { &FEW };
+    let place = |(source, target)| (from.offset(source), to.offset(target));
+    for &bytes in sizes {
+        // Large ones from and to one place.
+        let places = if bytes > 10_000 { &OFFSETS[..1] } else { &OFFSETS };
+        for offsets in places.iter().copied().map(place) {
             let named = |way: &str, stop| match stop {
                 Stop::Wrong(problem) => Stop::Wrong(format!(
                     "{bytes} bytes from byte {} of a block in {} to byte {} of one in {}, {way}: {problem}",

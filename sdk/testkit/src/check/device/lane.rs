@@ -200,20 +200,26 @@ impl Drop for Event {
 /// Bytes that differ from place to place and from one number to the next.
 pub(super) fn pattern(bytes: usize, number: u64) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
+    let mut values = Vec::with_capacity(bytes + 8);
+    while values.len() < bytes {
         // Marsaglia, "Xorshift RNGs", 2003: the triple (13, 7, 17).
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..bytes).map(|_| next()).collect()
+        values.extend(state.to_le_bytes());
+    }
+    values.truncate(bytes);
+    values
 }
 
 /// How bytes differ from what is expected, if they do.
 pub(super) fn compare(what: &str, expected: &[u8], found: &[u8]) -> Result<(), Stop> {
-    let Some(at) = expected.iter().zip(found).position(|(a, b)| a != b) else {
+    if expected == found {
         return Ok(());
+    }
+    let Some(at) = expected.iter().zip(found).position(|(a, b)| a != b) else {
+        let (expected, found) = (expected.len(), found.len());
+        return Err(Stop::Wrong(format!("{what}: expected {expected} bytes, found {found}")));
     };
     let wrong = expected.iter().zip(found).filter(|(a, b)| a != b).count();
     Err(Stop::Wrong(format!(

@@ -14,7 +14,7 @@ use crate::{
 };
 use std::sync::Arc;
 use tenon_framework::{
-    Tensor,
+    DType, Tensor,
     device::base::{DeviceBase, LocalDevice},
     tensor::Memory,
 };
@@ -57,7 +57,12 @@ pub(super) fn examine(plain: &Plain<'_>, first: &First, verdicts: &mut Verdicts<
     let what = "bytes beside its inputs";
     under(plain, first, other, Clause::Bounds, what, verdicts);
     verdicts.pass(Clause::Uninitialised);
-    on_device(plain, verdicts);
+    if !plain.site.device().info().host_memory {
+        on_device(plain, verdicts);
+        let reason =
+            "buffers in the device's own memory have nothing beside them that is looked at";
+        verdicts.skip(Clause::Bounds, reason);
+    }
 }
 
 /// Calls once more under another setting: where results change with it, they depend on what it sets.
@@ -78,6 +83,7 @@ fn under(
     }
     setting.apply(guard);
     heap::perturb(!setting.poison);
+    poison_device(plain.site.device(), &first.outputs, setting.poison);
     let result = repeat(plain, verdicts);
     Setting::usual().apply(guard);
     heap::perturb(0);
@@ -111,11 +117,27 @@ fn repeat(plain: &Plain<'_>, verdicts: &mut Verdicts<'_>) -> Option<Result<Vec<T
     Some(result)
 }
 
-/// On a device with memory of its own the inputs' copies there are looked at after the call.
-fn on_device(plain: &Plain<'_>, verdicts: &mut Verdicts<'_>) {
-    if plain.site.device().info().host_memory {
+/// Leaves blocks of the outputs' sizes full of poison in the pool of a device's own memory, which gives them
+/// to whoever asks next. A pool that gives others is not reached by this.
+fn poison_device(device: &Arc<PluginDevice>, outputs: &[Tensor], byte: u8) {
+    if device.info().host_memory {
         return;
     }
+    let memory = device.ordinary_memory();
+    // All are held before the first goes back, so that each output finds one. What cannot be made is left.
+    let _blocks: Vec<Tensor> = outputs
+        .iter()
+        .filter(|output| !output.dtype().needs_drop())
+        .filter_map(|output| {
+            let bytes = vec![byte; output.byte_len()];
+            let poison = Tensor::from_bytes(DType::UINT8, &[bytes.len() as i64], &bytes).ok()?;
+            copy_tensor(&poison, None, &memory, local(device, &memory)).ok()
+        })
+        .collect();
+}
+
+/// The inputs' copies in a device's own memory are looked at after the call.
+fn on_device(plain: &Plain<'_>, verdicts: &mut Verdicts<'_>) {
     verdicts.begin(Clause::Inputs);
     match changed_on_device(plain.site, plain) {
         Ok(Some(at)) => {

@@ -260,7 +260,7 @@ impl<'a> Instance<'a> {
     fn mark_constants(&self, types: &[(DType, Role)], given: &mut [Option<Chosen>]) {
         let table = AttrTable::new(self.setting.attrs.clone());
         for at in 0..given.len() {
-            if !given[at].as_ref().is_some_and(|chosen| chosen.values.is_some()) {
+            if given[at].as_ref().is_none_or(|chosen| chosen.values.is_none()) {
                 continue;
             }
             let told = |constant: bool, given: &mut [Option<Chosen>]| {

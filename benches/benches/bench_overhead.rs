@@ -116,12 +116,13 @@ fn main() -> Result<(), Failure> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let [mode, count] = words.as_slice() {
         let count = count.parse()?;
-        return Ok(match mode.as_str() {
+        match mode.as_str() {
             "empty" => empty(count)?,
             "bare" => bare.run(count)?,
             "repeat" => repeat(count)?,
             _ => return Err(format!("{mode}: expected empty, bare or repeat").into()),
-        });
+        }
+        return Ok(());
     }
     let plan = Plan { precision: 0.0, ..Plan::default() };
     let subjects: &mut [&mut dyn Subject] = &mut [&mut empty, &mut bare, &mut repeat];

@@ -46,6 +46,7 @@ const PLACES: &[Exception] = &[
     place("core/host/src/testing/", "a device and ops that stand in for a plugin's in the unit tests"),
     place("core/runtime/src/executor/", "value slots without locks: a node's slots belong to the thread that runs it"),
     place("core/runtime/src/plan/", "flat arrays indexed without checks, validated when the plan is built"),
+    place("benches/benches/bench_overhead.rs", "times a kernel's entry with a prepared call"),
     place("benches/benches/dispatch_linked.rs", "times a kernel's body with a prepared call"),
     place("benches/benches/dispatch_plugin.rs", "times a kernel's entry with a prepared call"),
     place("sdk/author/src/", "the doors, and array views of a call's memory"),

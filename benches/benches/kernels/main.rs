@@ -173,7 +173,7 @@ impl Bench {
             let wanted = defs.iter().position(|def| def.label == *label);
             let wanted = wanted.ok_or_else(|| format!("{id} has no kernel labelled '{label}'"))?;
             let mut call = node.call(&instances[wanted], &self.env)?;
-            return Ok(call.repeat(*count as u64)?);
+            return Ok(call.repeat(*count)?);
         }
         let mut best: Vec<Pair> = Vec::new();
         let mut held = Vec::new();

@@ -56,7 +56,7 @@ unsafe impl Sync for NodeInfo {}
 pub type Completion = unsafe fn(frame: *mut CallFrame, code: Code);
 
 /// The record of one call. What kernels see is `call`, whose `record` leads here: straight, or by the
-/// ticket of an asynchronous call (see [`super::ticket`]).
+/// ticket of an asynchronous call (see `ticket`).
 ///
 /// It is used by one call at a time; during a call its fields belong to the thread that computes, or, once
 /// `compute` has returned `PENDING`, to whoever completes it. Between calls they belong to whoever owns the node.

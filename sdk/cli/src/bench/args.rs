@@ -40,8 +40,7 @@ pub struct BenchArgs {
     /// Op, OP:LABEL, file of a plugin, or graph (.pb)
     #[arg(value_name = "TARGET", required = true)]
     pub targets: Vec<String>,
-    /// Shapes of the inputs: x=64x64,y=[n,2*n]; once per case
-    #[arg(long = "shape", value_name = "NAME=SHAPE,...", value_parser = Shapes::parse)]
+    #[arg(help = "Shapes of the inputs: x=64x64,y=[n,2*n]; once per case", long = "shape", value_name = "NAME=SHAPE,...", value_parser = Shapes::parse)]
     pub shapes: Vec<Shapes>,
     /// Values of a symbol in the shapes: n=64..4096 doubles, n=64..512:+64 adds
     #[arg(long, value_name = "SYMBOL=FIRST..LAST", value_parser = sweep)]
@@ -49,8 +48,7 @@ pub struct BenchArgs {
     /// An attribute of the op; may be repeated
     #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = attr)]
     pub attrs: Vec<(String, String)>,
-    /// Elements of an input, such as axes: axis=-1 or perm=[1,0]; may be repeated
-    #[arg(long = "value", value_name = "NAME=VALUE", value_parser = value)]
+    #[arg(help = "Elements of an input, such as axes: axis=-1 or perm=[1,0]; may be repeated", long = "value", value_name = "NAME=VALUE", value_parser = value)]
     pub values: Vec<(String, Vec<i64>, bool)>,
     /// An input that is known when the kernel is made, such as weights; may be repeated
     #[arg(long = "const", value_name = "NAME")]

@@ -11,7 +11,7 @@
 //! judged by golden data or by another plugin's reference alone. Two registrations of one function are one kernel.
 //!
 //! **Sums of terms.** What the contract of a sum is relative to is the sum of the absolute values of its terms
-//! ([`tolerance`](super::tolerance)). Which ops are such sums is not a list: an op is multilinear where turning the
+//! (`tolerance`). Which ops are such sums is not a list: an op is multilinear where turning the
 //! sign of any one input turns the outputs', and doubling it doubles them, both of which are exact in floating
 //! point (`MatMul`, `Conv2D`, `Sum`, `Mean`, `AvgPool`, an author's own dot product); it is linear where that
 //! holds for all inputs at once (`AddN`, `BiasAdd`, `Sub`). Then the same op over the absolute values of the

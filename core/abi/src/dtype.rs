@@ -35,6 +35,7 @@ macro_rules! dtypes {
 
             /// Size of one element in bits; 0 for an invalid number. Strings, resources and variants
             /// have the size of their C element.
+            #[inline]
             pub const fn bits(self) -> u32 {
                 match self.base().0 {
                     $($value => $bits,)*
@@ -86,11 +87,13 @@ impl DType {
     pub const INVALID: DType = DType(0);
 
     /// Whether this is a reference type (base plus 100).
+    #[inline]
     pub const fn is_ref(self) -> bool {
         self.0 > 100
     }
 
     /// The type without its reference mark.
+    #[inline]
     pub const fn base(self) -> DType {
         if self.0 > 100 { DType(self.0 - 100) } else { self }
     }
@@ -106,17 +109,20 @@ impl DType {
     }
 
     /// Size of one element in bytes; `None` for types below one byte and invalid numbers.
+    #[inline]
     pub const fn size(self) -> Option<usize> {
         let bits = self.bits();
         if bits == 0 || !bits.is_multiple_of(8) { None } else { Some((bits / 8) as usize) }
     }
 
     /// Whether elements must be destroyed and may not be copied as bytes (string, resource, variant).
+    #[inline]
     pub const fn needs_drop(self) -> bool {
         matches!(self.base(), DType::STRING | DType::RESOURCE | DType::VARIANT)
     }
 
     /// Whether this version of Tenon only numbers the type: float8 and the types below one byte.
+    #[inline]
     pub const fn is_reserved(self) -> bool {
         let base = self.base().0;
         base >= 24 && base <= 33

@@ -52,6 +52,7 @@ impl Shape {
     ///
     /// # Errors
     /// Too many dimensions, a negative one, or a product beyond `i64`.
+    #[inline]
     pub fn new(dims: &[i64]) -> Result<Shape, ShapeError> {
         if dims.len() > MAX_RANK {
             return Err(ShapeError::Rank { rank: dims.len() });
@@ -76,16 +77,19 @@ impl Shape {
     }
 
     /// The dimensions.
+    #[inline]
     pub fn dims(&self) -> &[i64] {
         &self.dims[..usize::from(self.rank)]
     }
 
     /// Number of dimensions.
+    #[inline]
     pub fn rank(&self) -> usize {
         usize::from(self.rank)
     }
 
     /// Number of elements: the product of the dimensions, 1 for a scalar.
+    #[inline]
     pub fn elements(&self) -> usize {
         self.dims().iter().product::<i64>() as usize
     }
@@ -94,6 +98,7 @@ impl Shape {
 impl Deref for Shape {
     type Target = [i64];
 
+    #[inline]
     fn deref(&self) -> &[i64] {
         self.dims()
     }
@@ -155,6 +160,7 @@ impl PartialShape {
     }
 
     /// Whether a tensor of this shape fits what is known.
+    #[inline]
     pub fn accepts(&self, shape: &[i64]) -> bool {
         match self.dims() {
             None => true,

@@ -2,14 +2,14 @@
 
 use super::{
     misuse::{mismatch, no_such, read_late, taken_twice, too_many},
-    slots::{strings, view},
+    slots::view,
     state::StateContext,
 };
 use crate::{KernelError, element::Element, geometry::same_dims, view::View, view::ViewMut};
 use std::{cell::Cell, slice};
 use tenon_abi::{
     Call, CallServices, Code, DType, DeviceState, MemoryKind, NO_DEADLINE, Range, Slot, Str,
-    Stream, StringElement, slot_flags,
+    Stream, slot_flags,
 };
 
 /// One call of a kernel.
@@ -131,36 +131,6 @@ impl<'a> ComputeContext<'a> {
         self.mark_read(input)?;
         // SAFETY: host memory of `bytes` bytes, not written during the call.
         Ok(unsafe { slice::from_raw_parts(slot.data.cast(), slot.bytes as usize) })
-    }
-
-    /// The values of a string input.
-    ///
-    /// # Errors
-    /// As [`ComputeContext::input`].
-    pub fn strings(&self, input: usize) -> Result<Vec<&'a [u8]>, KernelError> {
-        let slot = self.slot(input)?;
-        if slot.dtype != DType::STRING {
-            return Err(mismatch("input", input, DType::STRING, slot));
-        }
-        self.mark_read(input)?;
-        // SAFETY: a string slot in host memory, not written during the call.
-        Ok(unsafe { strings(slot) })
-    }
-
-    /// An integer input of type int32 or int64 (also int16), such as axes, widened.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` when it is of another type.
-    pub fn integers(&self, input: usize) -> Result<Vec<i64>, KernelError> {
-        let widen = |dtype: DType| match dtype {
-            DType::INT16 => Ok(self.input::<i16>(input)?.data.iter().map(|&x| x.into()).collect()),
-            DType::INT32 => Ok(self.input::<i32>(input)?.data.iter().map(|&x| x.into()).collect()),
-            DType::INT64 => Ok(self.input::<i64>(input)?.data.to_vec()),
-            other => Err(KernelError::invalid_argument(format!(
-                "input {input}: expected int16, int32 or int64, found {other}"
-            ))),
-        };
-        widen(self.slot(input)?.dtype)
     }
 
     #[inline(always)]
@@ -349,32 +319,6 @@ impl<'a> ComputeContext<'a> {
             entry(self.call.record, input as u32, output as u32, dims.as_ptr(), dims.len() as u32)
         };
         self.check(code, "cannot return an input under this shape")
-    }
-
-    /// Writes a string output; `values` holds as many as the shape has elements.
-    ///
-    /// # Errors
-    /// As [`ComputeContext::prepare`]; `INTERNAL` when the numbers differ.
-    pub fn set_strings<S: AsRef<[u8]>>(
-        &self,
-        output: usize,
-        dims: &[i64],
-        values: impl ExactSizeIterator<Item = S>,
-    ) -> Result<(), KernelError> {
-        let slot = *self.prepare(output, dims)?;
-        if slot.dtype != DType::STRING || values.len() as u64 != slot.elements {
-            return Err(mismatch("output", output, DType::STRING, &slot));
-        }
-        self.take(output)?;
-        let first = slot.data.cast::<StringElement>();
-        // SAFETY: the host fills the table and its entries.
-        let set = unsafe { &*super::host::host().strings }.set.expect("the host fills every entry");
-        for (at, value) in values.enumerate() {
-            // SAFETY: element `at` of the output, which nobody else uses during the call.
-            let code = unsafe { set(first.add(at), Str::from_bytes(value.as_ref())) };
-            self.check(code, "cannot set a string")?;
-        }
-        Ok(())
     }
 
     /// Whether the step was cancelled: a long kernel looks now and then.

@@ -10,6 +10,7 @@ mod compute;
 mod create;
 mod guard;
 mod host;
+mod integers;
 mod interned;
 mod kept;
 mod kernel;
@@ -21,6 +22,7 @@ mod resource;
 mod shape;
 mod slots;
 mod state;
+mod strings;
 mod variant;
 
 pub use attrs::{AttrReader, FromAttr};

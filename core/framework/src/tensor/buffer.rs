@@ -142,6 +142,7 @@ impl Buffer {
         Ok(Buffer { inner: inner.record() })
     }
 
+    #[inline]
     fn inner(&self) -> &Inner {
         // SAFETY: `self` holds a count, so the object lives.
         unsafe { self.inner.as_ref() }
@@ -153,11 +154,13 @@ impl Buffer {
     }
 
     /// Bytes there are; a tensor may use fewer.
+    #[inline]
     pub fn capacity(&self) -> usize {
         self.inner().capacity
     }
 
     /// Kind of the memory.
+    #[inline]
     pub fn kind(&self) -> MemoryKind {
         self.inner().kind
     }
@@ -168,6 +171,7 @@ impl Buffer {
     }
 
     /// Whether this is the only reference: then its holder may write the contents.
+    #[inline]
     pub fn is_unique(&self) -> bool {
         self.inner().count.load(Ordering::Acquire) == 1
     }
@@ -178,6 +182,7 @@ impl Buffer {
     }
 
     /// Gives the reference away as a raw pointer, such as `Slot::buffer`.
+    #[inline]
     pub fn into_raw(self) -> *mut tenon_abi::Buffer {
         let raw = self.inner.as_ptr().cast();
         std::mem::forget(self);
@@ -193,6 +198,7 @@ impl Buffer {
     ///
     /// # Safety
     /// `raw` came from `into_raw` and its reference is not taken twice.
+    #[inline]
     pub unsafe fn from_raw(raw: *mut tenon_abi::Buffer) -> Option<Buffer> {
         NonNull::new(raw.cast()).map(|inner| Buffer { inner })
     }
@@ -201,6 +207,7 @@ impl Buffer {
     ///
     /// # Safety
     /// `raw` is null or came from `into_raw`, and its reference is alive during the call.
+    #[inline]
     pub unsafe fn clone_raw(raw: *mut tenon_abi::Buffer) -> Option<Buffer> {
         // SAFETY: the caller's promise; the borrowed reference is forgotten below.
         let borrowed = unsafe { Buffer::from_raw(raw) }?;
@@ -213,6 +220,7 @@ impl Buffer {
     ///
     /// # Safety
     /// As [`Buffer::clone_raw`], and `raw` is not null.
+    #[inline]
     pub unsafe fn raw_is_unique(raw: *mut tenon_abi::Buffer) -> bool {
         // SAFETY: the caller's promise.
         unsafe { (*raw.cast::<Inner>()).count.load(Ordering::Acquire) == 1 }
@@ -220,6 +228,7 @@ impl Buffer {
 }
 
 impl Clone for Buffer {
+    #[inline]
     fn clone(&self) -> Buffer {
         self.inner().count.fetch_add(1, Ordering::Relaxed);
         Buffer { inner: self.inner }
@@ -227,18 +236,25 @@ impl Clone for Buffer {
 }
 
 impl Drop for Buffer {
+    #[inline]
     fn drop(&mut self) {
-        if self.inner().count.fetch_sub(1, Ordering::Release) != 1 {
-            return;
+        if self.inner().count.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            // SAFETY: this was the last reference.
+            unsafe { give_back(self.inner) };
         }
-        fence(Ordering::Acquire);
-        // SAFETY: this was the last reference.
-        let inner = unsafe { Inner::take(self.inner) };
-        // SAFETY: the elements are initialised (all zero at first) and nobody else sees them.
-        unsafe { destroy_elements(inner.droppable, inner.data, inner.elements) };
-        // SAFETY: `data` came from this memory with this size.
-        unsafe { inner.memory.deallocate(inner.data, inner.capacity) };
     }
+}
+
+/// Destroys the elements of a buffer that nobody holds any more, and gives its memory back.
+#[inline(never)]
+unsafe fn give_back(inner: NonNull<Inner>) {
+    // SAFETY: the caller's promise.
+    let inner = unsafe { Inner::take(inner) };
+    // SAFETY: the elements are initialised (all zero at first) and nobody else sees them.
+    unsafe { destroy_elements(inner.droppable, inner.data, inner.elements) };
+    // SAFETY: `data` came from this memory with this size.
+    unsafe { inner.memory.deallocate(inner.data, inner.capacity) };
 }
 
 unsafe fn destroy_elements(droppable: DType, data: NonNull<c_void>, elements: usize) {

@@ -82,6 +82,7 @@ pub struct Tensor {
     shape: Shape,
 }
 
+#[inline]
 fn byte_len(dtype: DType, shape: &Shape) -> Result<usize, TensorError> {
     let size = match dtype.size() {
         Some(size) if !dtype.is_reserved() => size,
@@ -199,6 +200,7 @@ impl Tensor {
     ///
     /// # Safety
     /// The buffer's first elements are initialised values of `dtype`.
+    #[inline]
     pub unsafe fn from_parts(
         buffer: Buffer,
         dtype: DType,
@@ -227,11 +229,13 @@ impl Tensor {
     }
 
     /// Element type.
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
     /// Shape.
+    #[inline]
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -242,6 +246,7 @@ impl Tensor {
     }
 
     /// The buffer.
+    #[inline]
     pub fn buffer(&self) -> &Buffer {
         &self.buffer
     }

@@ -54,6 +54,7 @@ impl Value {
     }
 
     /// The tensor that a set slot shows: a further reference to its buffer.
+    #[inline]
     pub fn tensor(slot: &Slot) -> Option<Tensor> {
         if slot.data.is_null() || slot.buffer.is_null() || slot.flags & slot_flags::REF != 0 {
             return None;

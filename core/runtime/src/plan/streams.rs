@@ -55,9 +55,10 @@ impl Kind {
     pub fn of(node: &PartNode, kernel: Option<&NodeKernel>, has_state: bool) -> Kind {
         let on_device = |memories: &[Memory]| memories.contains(&Memory::Device);
         match (&node.kind, kernel) {
+            // Whoever reads state takes a turn, also a kernel of the host's: an update in place may be under way.
+            (_, Some(kernel)) if kernel.stateful || has_state => Kind::State,
             // The host's own kernels pass buffers on and know no device.
             (_, Some(kernel)) if kernel.choice.is_host_own() => Kind::Passive,
-            (_, Some(kernel)) if kernel.stateful || has_state => Kind::State,
             (_, Some(_)) => Kind::Active,
             (PartKind::Send(_), None) if on_device(&node.input_memory) => Kind::Outgoing,
             (PartKind::Recv(_), None) if on_device(&node.output_memory) => Kind::Active,

@@ -112,7 +112,8 @@ impl<T: Accumulate, const MEAN: bool> Kernel for Reduce<T, MEAN> {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let plan = ReducePlan::new(c.dims(0), &c.integers(1)?, self.keep_dims)?;
+        let axes = c.integer_list(1, "reduction_indices")?;
+        let plan = ReducePlan::new(c.dims(0), &axes, self.keep_dims)?;
         let (name, function): (_, Reduction<T>) =
             if MEAN { ("mean", reduction::mean) } else { ("sum", reduction::sum) };
         let launch = Launch::new(c)?;
@@ -146,12 +147,7 @@ fn arg_max<T: Number + LowestFinite>(c: &ComputeContext<'_>) -> Result<(), Kerne
 fn arg_max_as<T: Number + LowestFinite, I: Number + IndexElement>(
     c: &ComputeContext<'_>,
 ) -> Result<(), KernelError> {
-    let axes = c.integers(1)?;
-    let [axis] = *axes.as_slice() else {
-        let message = format!("dimension: expected one number, found {}", axes.len());
-        return Err(KernelError::invalid_argument(message));
-    };
-    let plan = ArgGeometry::new(c.dims(0), axis)?;
+    let plan = ArgGeometry::new(c.dims(0), c.integer(1, "dimension")?)?;
     let launch = Launch::new(c)?;
     let (x, y) = (launch.input::<T>(0)?, launch.output::<I>(0, &plan.output)?);
     launch.enqueue("arg_max", move |memory| {

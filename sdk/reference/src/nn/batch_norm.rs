@@ -52,7 +52,8 @@ pub struct BatchNormOutputs<'a, T, U> {
     pub reserve_space_2: &'a mut [U],
 }
 
-/// `y = (x - mean) / sqrt(variance + epsilon) * scale + offset`, channel by channel, computed in `f64`.
+/// `y = (x - mean) / sqrt(variance + epsilon) * scale + offset`, channel by channel, computed in `f64` but for
+/// the variance, which is rounded to `U`.
 ///
 /// In training, mean and variance are those of the channel (the variance divided by the number of values
 /// `n`), and the running statistics take the factor's share of the mean and of `variance * n / (n - 1)`. In
@@ -69,7 +70,9 @@ pub fn fused_batch_norm<T: Float, U: Float>(
         let old = [inputs.mean, inputs.variance].map(given);
         let values = places(split, c).map(|i| inputs.x[i].to_f64());
         let Statistics { used, running, reserved } = statistics(params, old, values);
-        let scale = inputs.scale[c].to_f64() / (used[1] + f64::from(params.epsilon)).sqrt();
+        // The variance is one of type U, as the outputs give it: where it overflows, so it does here.
+        let variance = U::from_f64(used[1]).to_f64();
+        let scale = inputs.scale[c].to_f64() / (variance + f64::from(params.epsilon)).sqrt();
         let offset = inputs.offset[c].to_f64();
         for i in places(split, c) {
             outputs.y[i] = T::from_f64((inputs.x[i].to_f64() - used[0]) * scale + offset);

@@ -28,13 +28,13 @@ vectorised! {
 
 /// Dimensions of the output of a call.
 pub fn fill_dims(c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
-    if c.dims(0).len() > 1 {
+    if c.dims(0).len() != 1 {
         return Err(KernelError::invalid_argument(format!(
             "dims must be a vector, found shape {:?}",
             c.dims(0)
         )));
     }
-    if c.slot(1)?.elements != 1 {
+    if !c.dims(1).is_empty() {
         return Err(KernelError::invalid_argument(format!(
             "value must be a scalar, found shape {:?}",
             c.dims(1)

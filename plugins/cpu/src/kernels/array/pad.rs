@@ -132,14 +132,12 @@ pub fn paddings(c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
 fn pad(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let paddings = paddings(c)?;
     let output = pad_dims(c.dims(0), &paddings)?;
-    let len = element_count(&output)?;
     if paddings.iter().all(|&pad| pad == 0) {
         return c.share(0, 0, &output);
     }
     if c.slot(0)?.dtype == DType::STRING {
-        let mut y = vec![&b""[..]; len];
-        reference::pad(&PadPlan::new(c.dims(0), &paddings)?, &&b""[..], &c.strings(0)?, &mut y);
-        return c.set_strings(0, &output, y.into_iter());
+        let (plan, x) = (PadPlan::new(c.dims(0), &paddings)?, c.strings(0)?);
+        return c.fill_strings(0, &output, |y| reference::pad(&plan, &&b""[..], &x, y));
     }
     by_size!(element_size(c, 0)?, compute(c, &output, &paddings))
 }

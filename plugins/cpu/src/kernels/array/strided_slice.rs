@@ -5,9 +5,7 @@ use tenon_reference::array as reference;
 use tenon_sdk::{
     DType, KernelError, View,
     author::{ComputeContext, CreateContext, Kernel},
-    geometry::{
-        SliceMasks, StridedSlice as Slice, StridedSliceSpec, element_count, row_major_strides,
-    },
+    geometry::{SliceMasks, StridedSlice as Slice, StridedSliceSpec, row_major_strides},
     reg::Numerics,
     register_kernel,
 };
@@ -83,9 +81,8 @@ impl Kernel for StridedSlice {
         }
         if c.slot(0)?.dtype == DType::STRING {
             let x = c.strings(0)?;
-            let mut y = vec![&b""[..]; element_count(&slice.output)?];
-            reference::strided_slice(&slice, View { dims: c.dims(0), data: &x }, &mut y);
-            return c.set_strings(0, &slice.output, y.into_iter());
+            let x = View { dims: c.dims(0), data: &x[..] };
+            return c.fill_strings(0, &slice.output, |y| reference::strided_slice(&slice, x, y));
         }
         by_size!(element_size(c, 0)?, compute(c, &slice))
     }

@@ -85,9 +85,7 @@ fn transpose(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 fn transpose_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let plan = transpose_plan(c)?;
     let x = c.strings(0)?;
-    let mut y = vec![&b""[..]; plan.len()];
-    reference::transpose(&plan, &x, &mut y);
-    c.set_strings(0, plan.output_dims(), y.into_iter())
+    c.fill_strings(0, plan.output_dims(), |y| reference::transpose(&plan, &x, y))
 }
 
 register_kernel!("Transpose" on "CPU": fn transpose, types = ("T", NUMBERS),

@@ -191,6 +191,8 @@ pub struct Attributes {
     pub factor: f32,
     /// Order of the dimensions.
     format: DataFormat,
+    /// How many there are.
+    rank: usize,
     /// Whether to normalise by the statistics of the batch.
     pub is_training: bool,
 }
@@ -198,10 +200,13 @@ pub struct Attributes {
 impl Attributes {
     /// Reads them.
     pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
+        let format: &str = c.attr("data_format")?;
         Ok(Attributes {
             epsilon: c.attr("epsilon")?,
             factor: c.attr("exponential_avg_factor")?,
-            format: DataFormat::parse(c.attr("data_format")?)?,
+            format: DataFormat::parse(format)?,
+            // A letter each.
+            rank: format.len(),
             is_training: c.attr("is_training")?,
         })
     }
@@ -215,18 +220,23 @@ impl Attributes {
     /// `variance` are not read, anything.
     pub fn split(&self, c: &ComputeContext<'_>) -> Result<ChannelSplit, KernelError> {
         let rank = c.dims(0).len();
-        if rank != 4 && rank != 5 {
+        if rank != self.rank {
             return Err(KernelError::invalid_argument(format!(
-                "x must have 4 or 5 dimensions, found {rank}"
+                "x must have {} dimensions, as data_format says, found {rank}",
+                self.rank
             )));
         }
         let split = ChannelSplit::with_vector(c.dims(0), self.format, "scale", c.dims(1))?;
         ChannelSplit::with_vector(c.dims(0), self.format, "offset", c.dims(2))?;
         for (input, name) in [(3, "mean"), (4, "variance")] {
-            if self.reads_statistics() && c.dims(input) != [split.channels as i64] {
+            let fits = match c.dims(input) {
+                &[len] => !self.reads_statistics() || len == split.channels as i64,
+                _ => false,
+            };
+            if !fits {
                 return Err(KernelError::invalid_argument(format!(
-                    "{name} must have shape [{}], a value per channel of x, unless in training with an \
-                     exponential_avg_factor of 1; found {:?}",
+                    "{name} must have shape [{}], a value per channel of x, or in training with an \
+                     exponential_avg_factor of 1 be any vector; found {:?}",
                     split.channels,
                     c.dims(input)
                 )));

@@ -172,16 +172,6 @@ fn search<T: Key, I: IndexElement>(
     }
 }
 
-/// The dimension of a call.
-pub fn scalar_dimension(c: &ComputeContext<'_>) -> Result<i64, KernelError> {
-    match (&c.integers(1)?[..], c.dims(1)) {
-        (&[dimension], []) => Ok(dimension),
-        (_, dims) => Err(KernelError::invalid_argument(format!(
-            "dimension must be a scalar, found shape {dims:?}"
-        ))),
-    }
-}
-
 struct ArgMax<T> {
     output: DType,
     element: PhantomData<T>,
@@ -190,7 +180,7 @@ struct ArgMax<T> {
 impl<T: Key> ArgMax<T> {
     fn write<I: IndexElement>(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<T>(0)?;
-        let g = ArgGeometry::new(x.dims, scalar_dimension(c)?)?;
+        let g = ArgGeometry::new(x.dims, c.integer(1, "dimension")?)?;
         if u32::try_from(g.len).is_err() {
             return Err(KernelError::invalid_argument(format!(
                 "the dimension to search has {} elements, at most {} are supported",

@@ -31,7 +31,8 @@ impl<T: Element, F: Fold<T>> Kernel for Reduce<T, F> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<T>(0)?;
-        let plan = ReducePlan::new(x.dims, &c.integers(1)?, self.keep_dims)?;
+        let axes = c.integer_list(1, "reduction_indices")?;
+        let plan = ReducePlan::new(x.dims, &axes, self.keep_dims)?;
         let y = c.output::<T>(0, plan.output_dims())?;
         reduce::<T, F>(c, &plan, x.data, y.data)
     }

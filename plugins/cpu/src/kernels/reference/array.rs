@@ -14,24 +14,13 @@ use tenon_reference::array;
 use tenon_sdk::{
     DType, KernelError, View,
     author::{ComputeContext, CreateContext, Kernel},
-    geometry::{ConcatPlan, PadPlan, StridedSlice as Slice, TransposePlan, element_count},
+    geometry::{ConcatPlan, PadPlan, StridedSlice as Slice, TransposePlan},
     reg::Numerics,
     register_kernel,
 };
 
 fn is_strings(c: &ComputeContext<'_>, input: usize) -> Result<bool, KernelError> {
     Ok(c.slot(input)?.dtype == DType::STRING)
-}
-
-/// Writes strings that `f` fills in.
-fn strings<'a>(
-    c: &ComputeContext<'a>,
-    dims: &[i64],
-    f: impl FnOnce(&mut [&'a [u8]]),
-) -> Result<(), KernelError> {
-    let mut y = vec![&b""[..]; element_count(dims)?];
-    f(&mut y);
-    c.set_strings(0, dims, y.into_iter())
 }
 
 fn transpose_words<W: Word>(
@@ -47,7 +36,7 @@ fn transpose(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let plan = transpose_plan(c)?;
     if is_strings(c, 0)? {
         let x = c.strings(0)?;
-        return strings(c, plan.output_dims(), |y| array::transpose(&plan, &x, y));
+        return c.fill_strings(0, plan.output_dims(), |y| array::transpose(&plan, &x, y));
     }
     by_size!(element_size(c, 0)?, transpose_words(c, &plan))
 }
@@ -72,7 +61,7 @@ fn join(c: &ComputeContext<'_>, count: usize, plan: &ConcatPlan) -> Result<(), K
             .enumerate()
             .map(|(i, data)| View { dims: c.dims(i), data: &data[..] })
             .collect();
-        return strings(c, &plan.output, |y| array::concat(plan, &views, y));
+        return c.fill_strings(0, &plan.output, |y| array::concat(plan, &views, y));
     }
     by_size!(element_size(c, 0)?, join_words(c, count, plan))
 }
@@ -111,7 +100,7 @@ impl Kernel for StridedSlice {
         if is_strings(c, 0)? {
             let x = c.strings(0)?;
             let x = View { dims: c.dims(0), data: &x[..] };
-            return strings(c, &slice.output, |y| array::strided_slice(&slice, x, y));
+            return c.fill_strings(0, &slice.output, |y| array::strided_slice(&slice, x, y));
         }
         by_size!(element_size(c, 0)?, slice_words(c, &slice))
     }
@@ -128,7 +117,7 @@ fn pad(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let plan = PadPlan::new(c.dims(0), &paddings(c)?)?;
     if is_strings(c, 0)? {
         let x = c.strings(0)?;
-        return strings(c, plan.output_dims(), |y| array::pad(&plan, &&b""[..], &x, y));
+        return c.fill_strings(0, plan.output_dims(), |y| array::pad(&plan, &&b""[..], &x, y));
     }
     by_size!(element_size(c, 0)?, pad_words(c, &plan))
 }
@@ -143,7 +132,7 @@ fn fill(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let dims = fill_dims(c)?;
     if is_strings(c, 1)? {
         let value = c.strings(1)?[0];
-        return strings(c, &dims, |y| array::fill(&value, y));
+        return c.fill_strings(0, &dims, |y| array::fill(&value, y));
     }
     by_size!(element_size(c, 1)?, fill_words(c, &dims))
 }

@@ -1,7 +1,6 @@
 //! Reductions.
 
 use super::ROUNDED;
-use crate::kernels::reduction::arg_max::scalar_dimension;
 use half::{bf16, f16};
 use std::marker::PhantomData;
 use tenon_reference::{
@@ -54,7 +53,8 @@ impl<T: Element, R: Reduction<T>> Kernel for Reduce<T, R> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<T>(0)?;
-        let plan = ReducePlan::new(x.dims, &c.integers(1)?, self.keep_dims)?;
+        let axes = c.integer_list(1, "reduction_indices")?;
+        let plan = ReducePlan::new(x.dims, &axes, self.keep_dims)?;
         R::reduce(&plan, x.data, c.output::<T>(0, plan.output_dims())?.data);
         Ok(())
     }
@@ -68,7 +68,7 @@ struct ArgMax<T> {
 impl<T: LowestFinite> ArgMax<T> {
     fn write<I: IndexElement>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<T>(0)?;
-        let g = ArgGeometry::new(x.dims, scalar_dimension(c)?)?;
+        let g = ArgGeometry::new(x.dims, c.integer(1, "dimension")?)?;
         reduction::arg_max(&g, x.data, c.output::<I>(0, &g.output)?.data);
         Ok(())
     }

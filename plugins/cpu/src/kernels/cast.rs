@@ -211,13 +211,13 @@ fn cast_truncated<S: Convert<D> + Truncate, D: Element, const BITS: u32>(
 /// Up to this many bytes a copy costs less than counting one more holder of the input's buffer.
 const SMALL_BYTES: u64 = 4096;
 
-fn same_type(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+fn same_type<T: Element>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (slot, dims) = (c.slot(0)?, c.dims(0));
     if slot.bytes > SMALL_BYTES {
         return c.share(0, 0, dims);
     }
-    let x = c.input_bytes(0)?;
-    c.output_bytes(0, dims)?.copy_from_slice(x);
+    let x = c.input::<T>(0)?.data;
+    c.output::<T>(0, dims)?.data.copy_from_slice(x);
     Ok(())
 }
 
@@ -225,22 +225,34 @@ fn same_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     c.share(0, 0, c.dims(0))
 }
 
-/// Integers of one size differ in what their bits mean.
-fn same_bits(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let x = c.input_bytes(0)?;
-    c.output_bytes(0, c.dims(0))?.copy_from_slice(x);
+/// Integers of one size differ in what their bits mean: a copy.
+fn same_bits<S: Convert<D>, D: Element>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let x = c.input::<S>(0)?;
+    convert_bits(x.data, c.output::<D>(0, x.dims)?.data);
     Ok(())
 }
 
-/// Whether a cast between two types keeps the bits.
-fn keeps_bits(source: DType, target: DType) -> bool {
-    const PAIRS: [[DType; 2]; 4] = [
-        [DType::INT8, DType::UINT8],
-        [DType::INT16, DType::UINT16],
-        [DType::INT32, DType::UINT32],
-        [DType::INT64, DType::UINT64],
-    ];
-    PAIRS.iter().any(|pair| pair.contains(&source) && pair.contains(&target))
+/// Of its own, so that it is known that the two do not overlap: then it is a copy.
+#[inline(never)]
+fn convert_bits<S: Convert<D>, D: Element>(x: &[S], y: &mut [D]) {
+    for (y, x) in y.iter_mut().zip(x) {
+        *y = x.convert();
+    }
+}
+
+/// The function for two types of integers of one size.
+fn copy(source: DType, target: DType) -> Option<Run> {
+    Some(match (source, target) {
+        (DType::INT8, DType::UINT8) => same_bits::<i8, u8>,
+        (DType::UINT8, DType::INT8) => same_bits::<u8, i8>,
+        (DType::INT16, DType::UINT16) => same_bits::<i16, u16>,
+        (DType::UINT16, DType::INT16) => same_bits::<u16, i16>,
+        (DType::INT32, DType::UINT32) => same_bits::<i32, u32>,
+        (DType::UINT32, DType::INT32) => same_bits::<u32, i32>,
+        (DType::INT64, DType::UINT64) => same_bits::<i64, u64>,
+        (DType::UINT64, DType::INT64) => same_bits::<u64, i64>,
+        _ => return None,
+    })
 }
 
 /// Evaluates a value of type `Option` with `$t` naming the Rust type of a dtype; `None` for others.
@@ -275,8 +287,9 @@ where
 fn choose(source: DType, target: DType, truncate: bool) -> Option<Run> {
     match (source, target) {
         (DType::STRING, DType::STRING) => return Some(same_strings),
-        (source, target) if source == target => return Some(same_type),
-        (source, target) if keeps_bits(source, target) => return Some(same_bits),
+        (source, target) if source == target => {
+            return by_type!(source, T => Some(same_type::<T> as Run));
+        }
         (DType::DOUBLE, DType::FLOAT) if truncate => return Some(cast_truncated::<f64, f32, 29>),
         (DType::DOUBLE, DType::HALF) if truncate => return Some(cast_truncated::<f64, f16, 42>),
         (DType::FLOAT, DType::HALF) if truncate => return Some(cast_truncated::<f32, f16, 13>),
@@ -285,7 +298,7 @@ fn choose(source: DType, target: DType, truncate: bool) -> Option<Run> {
         }
         _ => {}
     }
-    by_type!(source, S => to_any::<S>(target))
+    copy(source, target).or_else(|| by_type!(source, S => to_any::<S>(target)))
 }
 
 /// The error for a pair without a function.

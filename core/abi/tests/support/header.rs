@@ -38,7 +38,9 @@ fn make() -> String {
 
 /// What cbindgen makes of the sources.
 fn cbindgen(modules: &[Module]) -> String {
-    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("tables.rs");
+    // A file of this process: tests run in several at once.
+    let name = format!("tables-{}.rs", std::process::id());
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&file, flat(modules)).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     let config = cbindgen::Config {
         language: cbindgen::Language::C,
@@ -61,6 +63,7 @@ fn cbindgen(modules: &[Module]) -> String {
         ..Default::default()
     };
     let made = cbindgen::Builder::new().with_src(&file).with_config(config).generate();
+    let _ = std::fs::remove_file(&file);
     let mut text = Vec::new();
     made.unwrap_or_else(|e| panic!("cbindgen: {e}")).write(&mut text);
     String::from_utf8(text).expect("cbindgen writes UTF-8")

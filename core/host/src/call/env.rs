@@ -8,8 +8,8 @@ use std::{
 };
 use tenon_abi::{NO_DEADLINE, Step, Stream};
 use tenon_framework::{
-    Tensor,
     sync::{Mutex, rank},
+    tensor::Buffer,
 };
 
 /// Takes spans for a trace; times are those of [`monotonic_ns`].
@@ -43,7 +43,7 @@ pub struct StepEnv {
     /// Takes spans, when a trace is asked for.
     pub trace: Option<Arc<dyn TraceSink>>,
     /// What nobody holds any more, but work on a stream may still use, by stream.
-    kept: Mutex<Vec<(usize, Tensor)>>,
+    kept: Mutex<Vec<(usize, Buffer)>>,
 }
 
 // SAFETY: the raw pointers of `step` are read only, and point into this object.
@@ -67,11 +67,11 @@ impl StepEnv {
         StepEnv { step, cancellation, pool, resources, trace: None, kept }
     }
 
-    /// Keeps a value that a call has replaced for as long as what was enqueued may use it: until
+    /// Keeps what a call has read or replaced for as long as what was enqueued may use it: until
     /// [`StepEnv::release_kept`]. A call without a stream keeps nothing.
-    pub(crate) fn keep_for(&self, stream: *mut Stream, value: Option<Tensor>) {
-        if let Some(value) = value.filter(|_| !stream.is_null()) {
-            self.kept.lock().push((stream.addr(), value));
+    pub(crate) fn keep_for(&self, stream: *mut Stream, buffer: Option<Buffer>) {
+        if let Some(buffer) = buffer.filter(|_| !stream.is_null()) {
+            self.kept.lock().push((stream.addr(), buffer));
         }
     }
 

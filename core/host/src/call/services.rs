@@ -143,8 +143,8 @@ fn other_memory(frame: &CallFrame, kind: MemoryKind) -> Result<Arc<dyn Memory>, 
 }
 
 fn allocate_output(
-    slot: &mut Slot,
-    value: &mut Value,
+    frame: &CallFrame,
+    (slot, value): (&mut Slot, &mut Value),
     dtype: tenon_abi::DType,
     memory: &Arc<dyn Memory>,
     shape: &Shape,
@@ -164,7 +164,9 @@ fn allocate_output(
         });
     if bytes <= KEEP_BYTES {
         if !reusable {
-            value.kept = Some(Buffer::allocate(memory, dtype, shape.elements(), bytes)?);
+            let fresh = Buffer::allocate(memory, dtype, shape.elements(), bytes)?;
+            // In a loop, what the call before has enqueued may still use the buffer that is too small now.
+            frame.env().keep_for(frame.call().stream, value.kept.replace(fresh));
         }
     } else {
         value.owner = Some(Buffer::allocate(memory, dtype, shape.elements(), bytes)?);
@@ -189,12 +191,12 @@ unsafe extern "C" fn allocate(
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let result = dims(first, rank).and_then(|shape| {
-            let (slot, value) = output(frame, index)?;
+            let place = output(frame, index)?;
             let spec = &frame.node().outputs[index as usize];
             if kind == MemoryKind::ORDINARY || kind == spec.memory.kind() {
-                return allocate_output(slot, value, spec.dtype, &spec.memory, &shape);
+                return allocate_output(frame, place, spec.dtype, &spec.memory, &shape);
             }
-            allocate_output(slot, value, spec.dtype, &other_memory(frame, kind)?, &shape)
+            allocate_output(frame, place, spec.dtype, &other_memory(frame, kind)?, &shape)
         });
         conclude(frame, result)
     }

@@ -297,8 +297,14 @@ unsafe extern "C" fn read_variable(
 ) -> Code {
     // SAFETY: the kernel gives its call's record, a variable that it has locked, and a place.
     unsafe {
-        serve(record, variable, |_, variable, _| {
+        serve(record, variable, |frame, variable, _| {
             *value = variable.slot()?;
+            let stream = frame.call().stream;
+            if !stream.is_null() {
+                // Another step may replace the value before what this call enqueues has read it.
+                let read = variable.value().map(|tensor| tensor.buffer().clone());
+                frame.env().keep_for(stream, read);
+            }
             Ok(())
         })
     }
@@ -364,6 +370,7 @@ unsafe extern "C" fn assign_variable(
     unsafe {
         serve(record, variable, |frame, variable, _| {
             let before = variable.replace(Some(input_tensor(input(frame, index)?)?))?;
+            let before = before.map(|tensor| tensor.buffer().clone());
             frame.env().keep_for(frame.call().stream, before);
             Ok(())
         })
@@ -400,7 +407,7 @@ fn copy_value(frame: &CallFrame, tensor: &Tensor) -> Result<Tensor, KernelError>
         let stream = StreamId::new(device.number(), stream);
         device.copy(from, to, tensor.byte_len() as u64, Some(stream))?;
     }
-    frame.env().keep_for(frame.call().stream, Some(tensor.clone()));
+    frame.env().keep_for(frame.call().stream, Some(tensor.buffer().clone()));
     Ok(copy)
 }
 

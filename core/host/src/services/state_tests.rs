@@ -85,9 +85,8 @@ fn a_reference_shows_the_variable_also_when_its_container_is_cleared() {
     assert_eq!(error.message, "expected a variable, found none");
 }
 
-/// What was enqueued before a variable was assigned may still use the value that it had.
-#[test]
-fn a_value_that_is_replaced_on_a_stream_stays_until_the_stream_is_done() {
+/// Work on a stream that a variable is read or replaced by; `act` is given the call and the variable.
+fn stays_until_the_stream_is_done(act: unsafe fn(*mut CallRecord, *mut RawVariable) -> Code) {
     let bench = Bench::host();
     let device = bench.devices.find(&DeviceName::local(FAKE, 0)).unwrap();
     let memory = device.ordinary_memory();
@@ -103,12 +102,33 @@ fn a_value_that_is_replaced_on_a_stream_stays_until_the_stream_is_done() {
     let (record, stream) = (call.planned().record, call.planned().stream);
     let raw = variable.clone().into_raw();
     // SAFETY: the record of a call that has not ended, and a live variable that nobody else uses.
-    let code = unsafe { assign_variable(record, raw.cast(), 0) };
-    assert!(code.is_ok() && !first.buffer().is_unique(), "the step has it");
+    let code = unsafe { act(record, raw.cast()) };
+    assert!(code.is_ok());
+    Variable::of(&variable).unwrap().set(None).unwrap();
+    assert!(!first.buffer().is_unique(), "the step has it");
     env.release_kept(Some(std::ptr::null_mut()));
     assert!(!first.buffer().is_unique(), "that was another stream");
     env.release_kept(Some(stream));
     assert!(first.buffer().is_unique());
     // SAFETY: the reference that was given away above.
     unsafe { release_raw(raw) };
+}
+
+/// What was enqueued before a variable was assigned may still use the value that it had.
+#[test]
+fn a_value_that_is_replaced_on_a_stream_stays_until_the_stream_is_done() {
+    // SAFETY: what the caller gives.
+    stays_until_the_stream_is_done(|record, variable| unsafe {
+        assign_variable(record, variable, 0)
+    });
+}
+
+/// What a call enqueues may read a variable after another step has replaced its value.
+#[test]
+fn a_value_that_is_read_on_a_stream_stays_until_the_stream_is_done() {
+    stays_until_the_stream_is_done(|record, variable| {
+        let mut value = Slot::EMPTY;
+        // SAFETY: what the caller gives, and a place.
+        unsafe { read_variable(record, variable, &mut value) }
+    });
 }

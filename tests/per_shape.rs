@@ -189,10 +189,14 @@ fn explain_and_metadata_say_that_the_choice_is_made_per_shape() {
 fn a_label_holds_for_each_shape() {
     for language in Language::ALL {
         let runtime = runtime(language);
-        let options =
+        let by_option =
             SessionOptions { kernel_label: Some("small".to_owned()), ..SessionOptions::default() };
-        let session = session_with(&runtime, options, |b| open_node(b, language, -1));
-        assert_eq!((ran(&session, 2).0, ran(&session, 3).0), (true, false), "{language:?}");
+        let mut by_knob = SessionOptions::default();
+        by_knob.knobs.insert("runtime.kernel_label".to_owned(), "small".to_owned());
+        for options in [by_option, by_knob] {
+            let session = session_with(&runtime, options, |b| open_node(b, language, -1));
+            assert_eq!((ran(&session, 2).0, ran(&session, 3).0), (true, false), "{language:?}");
+        }
         let session = session_with(&runtime, SessionOptions::default(), |b| {
             let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
             let node = b.op(&language.op("Supports")).name("node").input(x).attr("limit", 2i64);

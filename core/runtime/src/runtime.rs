@@ -17,6 +17,11 @@ register_knob!(
     "Streams that one step uses on a device at most; never more than the device asks for."
 );
 
+register_knob!(
+    "kernel_label": STRING = "",
+    "Label of the kernel that a node gets where there is one: 'reference', say. A node's own label goes before."
+);
+
 /// How a runtime starts.
 #[derive(Debug, Clone)]
 pub struct RuntimeOptions {

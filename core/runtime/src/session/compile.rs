@@ -315,7 +315,7 @@ impl PlanSource for Planner<'_> {
     }
 
     fn streams(&self, device: &dyn LocalDevice) -> u32 {
-        let knobs = self.placed.session.runtime.plugins().knobs();
+        let knobs = &self.placed.current.knobs;
         let asked = knobs.int("runtime", "streams_per_device").unwrap_or(1);
         u32::try_from(asked.max(1)).unwrap_or(u32::MAX).min(device.info().stream_count)
     }

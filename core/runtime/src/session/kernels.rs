@@ -121,13 +121,14 @@ fn explain(
 ) -> Explanation {
     let own = attrs.get("_kernel").and_then(|value| value.as_text()).map(str::to_owned);
     let features = session.runtime.features();
-    let forced = session.options.kernel_label.as_deref();
+    let by_knob = current.knobs.text("runtime", "kernel_label").filter(|label| !label.is_empty());
+    let forced = session.options.kernel_label.as_deref().or(by_knob);
     let ask = |label: Option<&str>, supports: &mut dyn FnMut(&KernelDef) -> SupportAnswer| {
         let query = KernelQuery { op, device_type, attrs, features, label };
         candidates(&current.registry, &query, supports)
     };
     if own.is_none() && forced.is_some() {
-        // A label asked for by the session holds where such a kernel takes the node.
+        // A label asked for by the session, or by the knob, holds where such a kernel takes the node.
         let labelled = ask(forced, supports);
         return labelled.or(ask(None, supports));
     }

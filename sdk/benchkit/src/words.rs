@@ -168,10 +168,7 @@ mod tests {
             after: Some(8),
             from: Some(16),
         };
-        assert_eq!(
-            crossover(&found, "n"),
-            "Add: wide is faster from n = 16 up, plain up to n = 8"
-        );
+        assert_eq!(crossover(&found, "n"), "Add: wide is faster from n = 16 up, plain up to n = 8");
         let always = Crossover { after: None, from: Some(4), ..found };
         assert_eq!(
             crossover(&always, "n"),

@@ -67,7 +67,8 @@ impl<'a> Model<'a> {
             .map(|(place, record)| Entry { record, place, series: series_of(record) })
             .collect();
         let together = |a: &Entry<'_>, b: &Entry<'_>| {
-            let same = a.record.bench == b.record.bench && a.record.case.attrs == b.record.case.attrs;
+            let same =
+                a.record.bench == b.record.bench && a.record.case.attrs == b.record.case.attrs;
             same && a.record.case.at <= b.record.case.at
         };
         let sweep = report.run.sweep.as_ref();

@@ -21,6 +21,21 @@ struct Point<'a> {
     y: f64,
 }
 
+impl<'a> Point<'a> {
+    /// Operations per byte, and per nanosecond.
+    fn of_arithmetic(entry: &Entry<'a>) -> Point<'a> {
+        let (record, work) = (entry.record, entry.record.work);
+        let flops = work.flops.unwrap_or_default();
+        Point { entry: *entry, x: flops / (work.read + work.written), y: flops / record.median_ns }
+    }
+
+    /// Bytes, and bytes per nanosecond.
+    fn of_memory(entry: &Entry<'a>) -> Point<'a> {
+        let bytes = entry.record.work.read + entry.record.work.written;
+        Point { entry: *entry, x: bytes, y: bytes / entry.record.median_ns }
+    }
+}
+
 /// The figures; nothing without limits, or for kernels of other devices than the CPU.
 pub fn figures(page: &mut Markup, model: &Model<'_>) {
     let Some(limits) = &model.report.run.roofline else { return };
@@ -40,12 +55,7 @@ pub fn figures(page: &mut Markup, model: &Model<'_>) {
 }
 
 fn arithmetic(page: &mut Markup, model: &Model<'_>, limits: &Roofline, entries: &[Entry<'_>]) {
-    let point = |entry: &Entry<'_>| {
-        let (record, work) = (entry.record, entry.record.work);
-        let flops = work.flops.unwrap_or_default();
-        Point { entry: *entry, x: flops / (work.read + work.written), y: flops / record.median_ns }
-    };
-    let points: Vec<Point<'_>> = entries.iter().map(point).collect();
+    let points: Vec<Point<'_>> = entries.iter().map(Point::of_arithmetic).collect();
     let peaks = peaks(limits, entries);
     let (x, y) = scales(&points, limits, &peaks);
     page.element("figure", &[], |figure| {
@@ -154,11 +164,7 @@ fn draw(page: &mut Markup, model: &Model<'_>, frame: &Frame, points: &[Point<'_>
 }
 
 fn bandwidth(page: &mut Markup, model: &Model<'_>, limits: &Roofline, entries: &[Entry<'_>]) {
-    let point = |entry: &Entry<'_>| {
-        let bytes = entry.record.work.read + entry.record.work.written;
-        Point { entry: *entry, x: bytes, y: bytes / entry.record.median_ns }
-    };
-    let points: Vec<Point<'_>> = entries.iter().map(point).collect();
+    let points: Vec<Point<'_>> = entries.iter().map(Point::of_memory).collect();
     let xs = range(points.iter().map(|point| point.x)).unwrap_or((1.0, 1.0));
     let ys = range(points.iter().map(|point| point.y)).unwrap_or((1.0, 1.0));
     let ends = |level: &Level| {
@@ -172,19 +178,29 @@ fn bandwidth(page: &mut Markup, model: &Model<'_>, limits: &Roofline, entries: &
     page.element("figure", &[], |figure| {
         figure.element("figcaption", &[], |caption| {
             caption.leaf("h2", &[], "Bandwidth");
-            caption.leaf("p", &[], "Calls that move elements, or whose arithmetic is not known, against what this \
-                machine moves in each level of memory, from writing alone to reading alone.");
+            caption.leaf(
+                "p",
+                &[],
+                "Calls that move elements, or whose arithmetic is not known, against what this \
+                machine moves in each level of memory, from writing alone to reading alone.",
+            );
         });
         legend(figure, &model.series, &shown(entries.iter()), "legend");
         let says = format!("Bandwidth: {} calls beside that of the levels of memory", points.len());
-        drawing(figure, &says, |size| size.pick(380.0, 340.0), |page, size| {
-            let bottom = size.pick(380.0, 340.0) - 44.0;
-            let frame = Frame::new([size.pick(48.0, 40.0), size.width() - 8.0, 30.0, bottom], x, y);
-            frame.y_axis(page, &ticks(&frame.y, 34.0), "GB/s");
-            frame.x_axis(page, &sizes(&frame.x, size), "bytes of a call");
-            levels(page, &frame, limits, ends);
-            draw(page, model, &frame, &points);
-        });
+        drawing(
+            figure,
+            &says,
+            |size| size.pick(380.0, 340.0),
+            |page, size| {
+                let bottom = size.pick(380.0, 340.0) - 44.0;
+                let frame =
+                    Frame::new([size.pick(48.0, 40.0), size.width() - 8.0, 30.0, bottom], x, y);
+                frame.y_axis(page, &ticks(&frame.y, 34.0), "GB/s");
+                frame.x_axis(page, &sizes(&frame.x, size), "bytes of a call");
+                levels(page, &frame, limits, ends);
+                draw(page, model, &frame, &points);
+            },
+        );
     });
 }
 
@@ -209,13 +225,16 @@ fn levels(
         let ((left, top), (right, bottom)) = (frame.place(from, high), frame.place(to, low));
         if right > left {
             let (width, height) = (px(right - left), px((bottom - top).max(1.0)));
-            page.shape("rect", &[
-                ("class", &"level"),
-                ("x", &px(left)),
-                ("y", &px(top)),
-                ("width", &width),
-                ("height", &height),
-            ]);
+            page.shape(
+                "rect",
+                &[
+                    ("class", &"level"),
+                    ("x", &px(left)),
+                    ("y", &px(top)),
+                    ("width", &width),
+                    ("height", &height),
+                ],
+            );
             label(page, left + 3.0, top - 5.0, "start", &level.name);
         }
         from = to;

@@ -60,11 +60,8 @@ impl Scale {
         if !self.log || decades < 0.7 {
             return self.even_ticks(room);
         }
-        let steps: &[f64] = if decades < FEW_DECADES && room >= 3.0 * decades {
-            &[1.0, 2.0, 5.0]
-        } else {
-            &[1.0]
-        };
+        let steps: &[f64] =
+            if decades < FEW_DECADES && room >= 3.0 * decades { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let every = (decades / room).ceil().max(1.0) as i32;
         let (first, last) = (self.from.log10().floor() as i32, self.to.log10().ceil() as i32);
         let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0);

@@ -44,7 +44,8 @@ fn of_family(figure: &mut Markup, model: &Model<'_>, family: &Family<'_>) {
     }
     let rows: Vec<Row<'_>> = family.entries.iter().map(Row::new).collect();
     let x = axis(&rows);
-    let says = format!("{}: distribution of the samples of {} measurements", family.title, rows.len());
+    let says =
+        format!("{}: distribution of the samples of {} measurements", family.title, rows.len());
     let height = |size: Size| 62.0 + rows.len() as f64 * step(size);
     drawing(figure, &says, height, |page, size| draw(page, model, family, &rows, x, size));
 }
@@ -61,7 +62,8 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn new(entry: &'a Entry<'a>) -> Row<'a> {
-        let distances: Vec<f64> = entry.record.kernel.ns.iter().map(|&ns| distance(entry, ns)).collect();
+        let distances: Vec<f64> =
+            entry.record.kernel.ns.iter().map(|&ns| distance(entry, ns)).collect();
         Row { entry, sorted: sorted(&distances) }
     }
 
@@ -77,8 +79,11 @@ impl<'a> Row<'a> {
         // Never narrower than what can be seen.
         let width = (0.9 * narrow * count.powf(-0.2)).max((to - from) / 300.0);
         let at = |place: usize| from + (to - from) * place as f64 / (PLACES - 1) as f64;
-        let sum = |x: f64| self.sorted.iter().map(|v| (-0.5 * ((x - v) / width).powi(2)).exp()).sum::<f64>();
-        let heights: Vec<(f64, f64)> = (0..PLACES).map(|place| (at(place), sum(at(place)))).collect();
+        let sum = |x: f64| {
+            self.sorted.iter().map(|v| (-0.5 * ((x - v) / width).powi(2)).exp()).sum::<f64>()
+        };
+        let heights: Vec<(f64, f64)> =
+            (0..PLACES).map(|place| (at(place), sum(at(place)))).collect();
         let most = range(heights.iter().map(|(_, height)| *height)).map_or(1.0, |ends| ends.1);
         heights.into_iter().map(|(x, height)| (x, height / most.max(f64::MIN_POSITIVE))).collect()
     }
@@ -94,7 +99,10 @@ fn axis(rows: &[Row<'_>]) -> Scale {
         let ends: Vec<f64> = rows.iter().map(|row| quantile(&row.sorted, q)).collect();
         quantile(&sorted(&ends), of_rows)
     };
-    Scale::linear((1.15 * most(0.01, 0.1)).clamp(-0.9, -0.005), (1.3 * most(0.95, 0.9)).clamp(0.01, 2.0))
+    Scale::linear(
+        (1.15 * most(0.01, 0.1)).clamp(-0.9, -0.005),
+        (1.3 * most(0.95, 0.9)).clamp(0.01, 2.0),
+    )
 }
 
 fn draw(
@@ -108,7 +116,9 @@ fn draw(
     let bottom = 18.0 + rows.len() as f64 * step(size);
     let edges = [size.pick(300.0, 8.0), size.width() - size.pick(96.0, 78.0), 14.0, bottom];
     let frame = Frame::new(edges, x, Scale::linear(0.0, 1.0));
-    let text = |v: f64| format!("{}{}%", if v > 0.0 { "+" } else { "" }, number((1e4 * v).round() / 100.0));
+    let text = |v: f64| {
+        format!("{}{}%", if v > 0.0 { "+" } else { "" }, number((1e4 * v).round() / 100.0))
+    };
     let ticks = frame.x.ticks(size.pick(70.0, 52.0)).into_iter().map(|v| (v, text(v)));
     frame.x_axis(page, &ticks.collect(), "from the median");
     let middle = format!("M{} {}V{}", px(frame.x.at(0.0)), px(frame.top), px(frame.bottom));
@@ -140,7 +150,8 @@ fn shape(page: &mut Markup, frame: &Frame, row: &Row<'_>, top: f64) {
     let ground = top + 19.0;
     let places = row.density(&frame.x);
     let outline = places.iter().map(|&(x, height)| (frame.x.at(x), ground - 17.0 * height));
-    let d = format!("{}L{} {}H{}Z", line_through(outline), px(frame.right), px(ground), px(frame.left));
+    let d =
+        format!("{}L{} {}H{}Z", line_through(outline), px(frame.right), px(ground), px(frame.left));
     page.shape("path", &[("class", &format!("density {}", class(row.entry.series))), ("d", &d)]);
     let ns = &row.entry.record.kernel.ns;
     let (_, end) = frame.x.ends();

@@ -1,7 +1,9 @@
 //! A sweep: the rate of every variant over the swept size, and below it how many times as fast each is as the base.
 
 use super::{
-    frame::{Frame, Size, Ticks, class, drawing, label, legend, line_through, mark, spread_out, stroke},
+    frame::{
+        Frame, Size, Ticks, class, drawing, label, legend, line_through, mark, spread_out, stroke,
+    },
     markup::{Markup, px},
     model::{Entry, Family, Model},
     scale::{Scale, number, range},
@@ -84,30 +86,44 @@ fn rates(figure: &mut Markup, model: &Model<'_>, family: &Family<'_>, measure: &
     let limits = family.entries.iter().filter_map(|entry| limit(entry, measure));
     let (low, high) = range(measured.chain(limits)).unwrap_or((1.0, 10.0));
     let (x, y) = (sizes(family), Scale::log(low / 1.25, high * 1.25));
-    let says = format!("{}: {} by size for {} variants", family.title, measure.title(), family.shown().len());
-    drawing(figure, &says, |size| size.pick(380.0, 320.0), |page, size| {
-        let frame = frame(model, family, size, size.pick(380.0, 320.0), x, y);
-        frame.y_axis(page, &measure.ticks(&frame.y), measure.title());
-        frame.x_axis(page, &points(family, &frame, size), symbol(family));
-        roof(page, family, &frame, measure);
-        let shown = family.shown();
-        for &series in &shown {
-            let ends = family.line(series).map(|entry| (at(entry), measure.of(entry).1));
-            band(page, &frame, series, &ends.collect::<Vec<_>>());
-            let places = family.line(series).map(|entry| frame.place(at(entry), measure.of(entry).0));
-            stroke(page, series, &line_through(places));
-        }
-        for entry in &family.entries {
-            let place = frame.place(at(entry), measure.of(entry).0);
-            mark(page, entry.series, place, &model.says(entry));
-        }
-        if size == Size::Wide {
-            let last = |series: &usize| {
-                family.line(*series).last().map_or(frame.bottom, |e| frame.y.at(measure.of(e).0))
-            };
-            names(page, model, &frame, &shown, &shown.iter().map(last).collect::<Vec<_>>());
-        }
-    });
+    let says = format!(
+        "{}: {} by size for {} variants",
+        family.title,
+        measure.title(),
+        family.shown().len()
+    );
+    drawing(
+        figure,
+        &says,
+        |size| size.pick(380.0, 320.0),
+        |page, size| {
+            let frame = frame(model, family, size, size.pick(380.0, 320.0), x, y);
+            frame.y_axis(page, &measure.ticks(&frame.y), measure.title());
+            frame.x_axis(page, &points(family, &frame, size), symbol(family));
+            roof(page, family, &frame, measure);
+            let shown = family.shown();
+            for &series in &shown {
+                let ends = family.line(series).map(|entry| (at(entry), measure.of(entry).1));
+                band(page, &frame, series, &ends.collect::<Vec<_>>());
+                let places =
+                    family.line(series).map(|entry| frame.place(at(entry), measure.of(entry).0));
+                stroke(page, series, &line_through(places));
+            }
+            for entry in &family.entries {
+                let place = frame.place(at(entry), measure.of(entry).0);
+                mark(page, entry.series, place, &model.says(entry));
+            }
+            if size == Size::Wide {
+                let last = |series: &usize| {
+                    family
+                        .line(*series)
+                        .last()
+                        .map_or(frame.bottom, |e| frame.y.at(measure.of(e).0))
+                };
+                names(page, model, &frame, &shown, &shown.iter().map(last).collect::<Vec<_>>());
+            }
+        },
+    );
 }
 
 /// The limit of a record in what is drawn.
@@ -148,45 +164,62 @@ fn ratios(figure: &mut Markup, model: &Model<'_>, family: &Family<'_>) {
     let shown = super::model::shown(found.iter().map(|(entry, _)| *entry));
     let says = format!("{}: speed relative to {base} by size", family.title);
     let title = format!("times as fast as {base}");
-    drawing(figure, &says, |size| size.pick(250.0, 230.0), |page, size| {
-        let frame = frame(model, family, size, size.pick(250.0, 230.0), x, y);
-        let ticks = frame.y.ticks(30.0).into_iter().map(|v| (v, format!("{}\u{d7}", number(v))));
-        frame.y_axis(page, &ticks.collect(), &title);
-        frame.x_axis(page, &points(family, &frame, size), symbol(family));
-        same(page, &frame, found[0].1.threshold);
-        let mut last = Vec::new();
-        for &series in &shown {
-            let of_series = found.iter().filter(|(entry, _)| entry.series == series);
-            let ends = of_series.clone().map(|(entry, found)| (at(entry), found.interval));
-            band(page, &frame, series, &ends.collect::<Vec<_>>());
-            let places: Vec<(f64, f64)> =
-                of_series.map(|(entry, found)| frame.place(at(entry), found.speedup)).collect();
-            stroke(page, series, &line_through(places.iter().copied()));
-            last.push(places.last().map_or(frame.bottom, |place| place.1));
-        }
-        for (entry, found) in &found {
-            let place = frame.place(at(entry), found.speedup);
-            let says = format!("{}, {}\n{}", model.name(entry), model.case(entry), crate::words::compared(found));
-            mark(page, entry.series, place, &says);
-        }
-        if size == Size::Wide {
-            names(page, model, &frame, &shown, &last);
-        }
-    });
+    drawing(
+        figure,
+        &says,
+        |size| size.pick(250.0, 230.0),
+        |page, size| {
+            let frame = frame(model, family, size, size.pick(250.0, 230.0), x, y);
+            let ticks =
+                frame.y.ticks(30.0).into_iter().map(|v| (v, format!("{}\u{d7}", number(v))));
+            frame.y_axis(page, &ticks.collect(), &title);
+            frame.x_axis(page, &points(family, &frame, size), symbol(family));
+            same(page, &frame, found[0].1.threshold);
+            let mut last = Vec::new();
+            for &series in &shown {
+                let of_series = found.iter().filter(|(entry, _)| entry.series == series);
+                let ends = of_series.clone().map(|(entry, found)| (at(entry), found.interval));
+                band(page, &frame, series, &ends.collect::<Vec<_>>());
+                let places: Vec<(f64, f64)> =
+                    of_series.map(|(entry, found)| frame.place(at(entry), found.speedup)).collect();
+                stroke(page, series, &line_through(places.iter().copied()));
+                last.push(places.last().map_or(frame.bottom, |place| place.1));
+            }
+            for (entry, found) in &found {
+                let place = frame.place(at(entry), found.speedup);
+                let says = format!(
+                    "{}, {}\n{}",
+                    model.name(entry),
+                    model.case(entry),
+                    crate::words::compared(found)
+                );
+                mark(page, entry.series, place, &says);
+            }
+            if size == Size::Wide {
+                names(page, model, &frame, &shown, &last);
+            }
+        },
+    );
 }
 
 /// Where there is no difference.
 fn same(page: &mut Markup, frame: &Frame, threshold: f64) {
     let (top, bottom) = (frame.y.at(1.0 + threshold), frame.y.at(1.0 / (1.0 + threshold)));
-    page.shape("rect", &[
-        ("class", &"level"),
-        ("x", &px(frame.left)),
-        ("y", &px(top)),
-        ("width", &px(frame.right - frame.left)),
-        ("height", &px((bottom - top).max(1.0))),
-    ]);
+    page.shape(
+        "rect",
+        &[
+            ("class", &"level"),
+            ("x", &px(frame.left)),
+            ("y", &px(top)),
+            ("width", &px(frame.right - frame.left)),
+            ("height", &px((bottom - top).max(1.0))),
+        ],
+    );
     let y = px(frame.y.at(1.0));
-    page.shape("path", &[("class", &"roof"), ("d", &format!("M{} {y}H{}", px(frame.left), px(frame.right)))]);
+    page.shape(
+        "path",
+        &[("class", &"roof"), ("d", &format!("M{} {y}H{}", px(frame.left), px(frame.right)))],
+    );
 }
 
 fn at(entry: &Entry<'_>) -> f64 {
@@ -221,8 +254,16 @@ fn points(family: &Family<'_>, frame: &Frame, size: Size) -> Ticks {
 }
 
 /// A frame with room for names at the right, where they stand beside the lines.
-fn frame(model: &Model<'_>, family: &Family<'_>, size: Size, height: f64, x: Scale, y: Scale) -> Frame {
-    let longest = family.shown().into_iter().map(|at| shortened(&model.series[at].name).chars().count());
+fn frame(
+    model: &Model<'_>,
+    family: &Family<'_>,
+    size: Size,
+    height: f64,
+    x: Scale,
+    y: Scale,
+) -> Frame {
+    let longest =
+        family.shown().into_iter().map(|at| shortened(&model.series[at].name).chars().count());
     let names = longest.max().unwrap_or(0) as f64 * 7.0 + 18.0;
     let right = size.width() - size.pick(names, 12.0);
     Frame::new([size.pick(62.0, 50.0), right, 30.0, height - 44.0], x, y)
@@ -270,7 +311,11 @@ impl Model<'_> {
             record.unit
         );
         if let Some(reached) = &record.reached {
-            says.push_str(&format!("\n{:.0}% of the limit ({})", 100.0 * reached.fraction, reached.bound));
+            says.push_str(&format!(
+                "\n{:.0}% of the limit ({})",
+                100.0 * reached.fraction,
+                reached.bound
+            ));
         }
         says
     }

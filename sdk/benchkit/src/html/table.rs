@@ -28,7 +28,9 @@ impl Cell {
     }
 
     fn comparison(found: Option<&Comparison>) -> Cell {
-        let Some(found) = found else { return Cell { class: "verdict", ..Cell::number(String::new(), None) } };
+        let Some(found) = found else {
+            return Cell { class: "verdict", ..Cell::number(String::new(), None) };
+        };
         let (mark, class) = match found.verdict {
             Verdict::Faster => ("\u{25b2} ", "verdict better"),
             Verdict::Slower => ("\u{25bc} ", "verdict worse"),
@@ -51,27 +53,42 @@ fn columns<'m>(model: &'m Model<'_>) -> Vec<Column<'m>> {
     if let Some(sweep) = &model.report.run.sweep {
         // The symbol is the user's own; the caption names it.
         let _ = sweep;
-        columns.push(("Size", Box::new(|entry| {
-            let at = entry.record.case.at;
-            Cell::number(at.map(|at| at.to_string()).unwrap_or_default(), at.map(|at| at as f64))
-        })));
+        columns.push((
+            "Size",
+            Box::new(|entry| {
+                let at = entry.record.case.at;
+                Cell::number(
+                    at.map(|at| at.to_string()).unwrap_or_default(),
+                    at.map(|at| at as f64),
+                )
+            }),
+        ));
     } else {
         columns.push(("Call", Box::new(|entry| Cell::words(model.case(entry)))));
     }
     if model.entries().any(|entry| entry.record.case.node.is_some()) {
-        columns.push(("Calls", Box::new(|entry| {
-            let calls = entry.record.case.calls;
-            Cell::number(calls.to_string(), Some(calls as f64))
-        })));
+        columns.push((
+            "Calls",
+            Box::new(|entry| {
+                let calls = entry.record.case.calls;
+                Cell::number(calls.to_string(), Some(calls as f64))
+            }),
+        ));
     }
-    columns.push(("Variant", Box::new(|entry| {
-        let chosen = if entry.record.variant.chosen { "*" } else { "" };
-        Cell::words(format!("{}{chosen}{}", model.name(entry), timed(entry.record.timing)))
-    })));
+    columns.push((
+        "Variant",
+        Box::new(|entry| {
+            let chosen = if entry.record.variant.chosen { "*" } else { "" };
+            Cell::words(format!("{}{chosen}{}", model.name(entry), timed(entry.record.timing)))
+        }),
+    ));
     columns.extend(figures());
     columns.push(("Against", Box::new(|entry| Cell::comparison(model.comparison(entry.place)))));
     if model.baseline.is_some() {
-        columns.push(("Since the baseline", Box::new(|entry| Cell::comparison(model.change(entry.place)))));
+        columns.push((
+            "Since the baseline",
+            Box::new(|entry| Cell::comparison(model.change(entry.place))),
+        ));
     }
     columns.push(("Judged by", Box::new(|entry| Cell::words(entry.record.judged()))));
     columns
@@ -80,22 +97,46 @@ fn columns<'m>(model: &'m Model<'_>) -> Vec<Column<'m>> {
 fn figures<'m>() -> Vec<Column<'m>> {
     vec![
         ("Time", Box::new(|e| Cell::number(time(e.record.median_ns), Some(e.record.median_ns)))),
-        ("\u{b1}", Box::new(|e| Cell::number(spread(e.record), Some(crate::words::half_width(e.record))))),
+        (
+            "\u{b1}",
+            Box::new(|e| Cell::number(spread(e.record), Some(crate::words::half_width(e.record)))),
+        ),
         ("Fastest", Box::new(|e| Cell::number(time(e.record.min_ns), Some(e.record.min_ns)))),
-        ("Dispatch", Box::new(|e| {
-            let found = e.record.dispatch.as_ref();
-            Cell::number(found.map(dispatch).unwrap_or_default(), found.map(|found| found.median))
-        })),
-        ("Rate", Box::new(|e| {
-            Cell::number(format!("{} {}", figure(e.record.rate), e.record.unit), Some(e.record.rate))
-        })),
-        ("Of the limit", Box::new(|e| {
-            let found = e.record.reached.as_ref();
-            Cell::number(found.map(reached).unwrap_or_default(), found.map(|found| found.fraction))
-        })),
-        ("Samples", Box::new(|e| {
-            Cell::number(e.record.samples.to_string(), Some(f64::from(e.record.samples)))
-        })),
+        (
+            "Dispatch",
+            Box::new(|e| {
+                let found = e.record.dispatch.as_ref();
+                Cell::number(
+                    found.map(dispatch).unwrap_or_default(),
+                    found.map(|found| found.median),
+                )
+            }),
+        ),
+        (
+            "Rate",
+            Box::new(|e| {
+                Cell::number(
+                    format!("{} {}", figure(e.record.rate), e.record.unit),
+                    Some(e.record.rate),
+                )
+            }),
+        ),
+        (
+            "Of the limit",
+            Box::new(|e| {
+                let found = e.record.reached.as_ref();
+                Cell::number(
+                    found.map(reached).unwrap_or_default(),
+                    found.map(|found| found.fraction),
+                )
+            }),
+        ),
+        (
+            "Samples",
+            Box::new(|e| {
+                Cell::number(e.record.samples.to_string(), Some(f64::from(e.record.samples)))
+            }),
+        ),
     ]
 }
 

@@ -36,7 +36,11 @@ pub fn figure(page: &mut Markup, model: &Model<'_>) {
         figure.element("figcaption", &[], |caption| {
             let says = "Medians with their 95 % confidence interval; the dots are single samples.";
             caption.leaf("h2", &[], "Times");
-            caption.leaf("p", &[], if alone { says } else { "Medians. Times are told apart by ratio." });
+            caption.leaf(
+                "p",
+                &[],
+                if alone { says } else { "Medians. Times are told apart by ratio." },
+            );
         });
         if !alone {
             legend(figure, &model.series, &shown(entries()), "legend");
@@ -133,6 +137,7 @@ pub fn some(count: usize) -> impl Iterator<Item = usize> {
 /// Dots as one stroke: a page has many of them.
 pub fn points(page: &mut Markup, series: usize, places: impl Iterator<Item = (f64, f64)>) {
     let d: String = places.map(|(x, y)| format!("M{} {}h0", px(x), px(y))).collect();
-    let attrs: [(&str, &dyn Display); 2] = [("class", &format!("dots {}", class(series))), ("d", &d)];
+    let attrs: [(&str, &dyn Display); 2] =
+        [("class", &format!("dots {}", class(series))), ("d", &d)];
     page.shape("path", &attrs);
 }

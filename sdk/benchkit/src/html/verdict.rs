@@ -51,7 +51,9 @@ pub fn findings(model: &Model<'_>) -> Vec<Finding> {
     found.extend(groups.iter().map(|group| group.finding(model)));
     if let Some(sweep) = &model.report.run.sweep {
         let turns = model.report.crossovers.iter().filter(|turn| turn.after.is_some());
-        found.extend(turns.map(|turn| neutral(words::crossover(turn, &sweep.symbol), String::new())));
+        found.extend(
+            turns.map(|turn| neutral(words::crossover(turn, &sweep.symbol), String::new())),
+        );
     }
     found.extend(nearest(model));
     found
@@ -93,7 +95,11 @@ fn since(model: &Model<'_>) -> Vec<Finding> {
         });
     }
     if let Some(rest) = slower.count().checked_sub(NAMED).filter(|rest| *rest > 0) {
-        found.push(Finding { tone: "worse", lead: format!("{rest} more are slower than before."), more: String::new() });
+        found.push(Finding {
+            tone: "worse",
+            lead: format!("{rest} more are slower than before."),
+            more: String::new(),
+        });
     }
     let (slower, faster) = (baseline.regressions(), baseline.count(Verdict::Faster));
     let compared = baseline.compared();
@@ -132,7 +138,9 @@ fn groups<'a>(model: &'a Model<'a>) -> Vec<Group<'a>> {
                 .find(|g| g.family == family && g.series == series && g.against == against);
             match known {
                 Some(group) => group.points.push((entry, found)),
-                None => groups.push(Group { family, series, against, points: vec![(entry, found)] }),
+                None => {
+                    groups.push(Group { family, series, against, points: vec![(entry, found)] })
+                }
             }
         }
     }
@@ -141,7 +149,8 @@ fn groups<'a>(model: &'a Model<'a>) -> Vec<Group<'a>> {
 
 impl Group<'_> {
     fn finding(&self, model: &Model<'_>) -> Finding {
-        let count = |verdict| self.points.iter().filter(|(_, found)| found.verdict == verdict).count();
+        let count =
+            |verdict| self.points.iter().filter(|(_, found)| found.verdict == verdict).count();
         let (faster, slower) = (count(Verdict::Faster), count(Verdict::Slower));
         let tone = match (faster, slower) {
             (0, 0) => "",
@@ -167,7 +176,8 @@ impl Group<'_> {
         let case = format!("{} {}", entry.record.bench, model.case(entry));
         let [low, high] = found.interval;
         let against = self.against;
-        let interval = |low: f64, high: f64| format!("95 % interval {low:.2}\u{2013}{high:.2}\u{d7}; {case}");
+        let interval =
+            |low: f64, high: f64| format!("95 % interval {low:.2}\u{2013}{high:.2}\u{d7}; {case}");
         match found.verdict {
             Verdict::Faster => (
                 format!("{name} is {:.2}\u{d7} faster than {against}.", found.speedup),
@@ -201,7 +211,9 @@ impl Group<'_> {
         let lead = match (faster, slower) {
             (f, _) if f == all => format!("{name} is faster than {against} at all {all} {what}."),
             (_, s) if s == all => format!("{name} is slower than {against} at all {all} {what}."),
-            (0, 0) => format!("{name} and {against}: no difference that can be shown at any of {all} {what}."),
+            (0, 0) => format!(
+                "{name} and {against}: no difference that can be shown at any of {all} {what}."
+            ),
             _ => format!(
                 "{name} against {against}: faster at {faster} of {all} {what}, slower at {slower}, no difference at {}.",
                 all - faster - slower
@@ -213,7 +225,11 @@ impl Group<'_> {
         let ends = [self.points.iter().min_by(by_speed), self.points.iter().max_by(by_speed)];
         let end = |(entry, found): &(&Entry<'_>, &Comparison)| {
             let [low, high] = found.interval;
-            format!("{:.2}\u{d7} ({low:.2}\u{2013}{high:.2}) at {}", found.speedup, model.case(entry))
+            format!(
+                "{:.2}\u{d7} ({low:.2}\u{2013}{high:.2}) at {}",
+                found.speedup,
+                model.case(entry)
+            )
         };
         let ends: Vec<String> = ends.into_iter().flatten().map(end).collect();
         let title = title.unwrap_or_default();
@@ -225,13 +241,22 @@ impl Group<'_> {
 fn alone(model: &Model<'_>) -> Vec<Finding> {
     let entries: Vec<&Entry<'_>> = model.entries().collect();
     if entries.len() > 3 {
-        return vec![neutral(format!("{} measurements, nothing to compare them with.", entries.len()), String::new())];
+        return vec![neutral(
+            format!("{} measurements, nothing to compare them with.", entries.len()),
+            String::new(),
+        )];
     }
     let finding = |entry: &&Entry<'_>| {
         let [low, high] = entry.record.kernel.summary.interval;
         neutral(
             format!("{} takes {}.", model.name(entry), time(entry.record.median_ns)),
-            format!("95 % interval {} to {}; {} {}", time(low), time(high), entry.record.bench, model.case(entry)),
+            format!(
+                "95 % interval {} to {}; {} {}",
+                time(low),
+                time(high),
+                entry.record.bench,
+                model.case(entry)
+            ),
         )
     };
     entries.iter().map(finding).collect()
@@ -239,18 +264,29 @@ fn alone(model: &Model<'_>) -> Vec<Finding> {
 
 /// What comes nearest to the machine's limit.
 fn nearest(model: &Model<'_>) -> Option<Finding> {
-    let fraction = |entry: &&Entry<'_>| entry.record.reached.as_ref().map(|reached| reached.fraction);
-    let best = model
-        .entries()
-        .filter(|entry| fraction(entry).is_some())
-        .max_by(|a, b| fraction(a).unwrap_or_default().total_cmp(&fraction(b).unwrap_or_default()))?;
+    let fraction =
+        |entry: &&Entry<'_>| entry.record.reached.as_ref().map(|reached| reached.fraction);
+    let best = model.entries().filter(|entry| fraction(entry).is_some()).max_by(|a, b| {
+        fraction(a).unwrap_or_default().total_cmp(&fraction(b).unwrap_or_default())
+    })?;
     let reached = best.record.reached.as_ref()?;
-    let bound = if reached.bound == "compute" { "arithmetic".to_owned() } else { format!("{} bandwidth", reached.bound) };
+    let bound = if reached.bound == "compute" {
+        "arithmetic".to_owned()
+    } else {
+        format!("{} bandwidth", reached.bound)
+    };
     Some(neutral(
-        format!("Nearest to the limit: {}, {:.0} % of it.", model.name(best), 100.0 * reached.fraction),
+        format!(
+            "Nearest to the limit: {}, {:.0} % of it.",
+            model.name(best),
+            100.0 * reached.fraction
+        ),
         format!(
             "{} {} at {} {}; bound by {bound}",
-            words::figure(best.record.rate), best.record.unit, best.record.bench, model.case(best)
+            words::figure(best.record.rate),
+            best.record.unit,
+            best.record.bench,
+            model.case(best)
         ),
     ))
 }

@@ -59,9 +59,9 @@ impl Part {
     pub fn of(call: &Call, inputs: &[Tensor], outputs: &[Tensor]) -> Option<Part> {
         let separable = SEPARABLE.iter().find(|known| known.op == call.op.name)?;
         let (input, [output]) = (inputs.first()?, outputs) else { return None };
-        let moved = separable.moved.filter(|(name, _)| {
-            matches!(call.case.attrs.get(*name), Some(AttrValue::Bool(true)))
-        });
+        let moved = separable
+            .moved
+            .filter(|(name, _)| matches!(call.case.attrs.get(*name), Some(AttrValue::Bool(true))));
         let input_axis = place(moved.map_or(separable.axis, |(_, axis)| axis), input)?;
         let output_axis = place(separable.axis, output)?;
         let size = length(output, output_axis);
@@ -97,7 +97,11 @@ impl Part {
 
     /// As a record has it.
     pub fn sampled(&self) -> Sampled {
-        Sampled { what: self.what.to_owned(), judged: self.taken.len() as u64, of: self.size as u64 }
+        Sampled {
+            what: self.what.to_owned(),
+            judged: self.taken.len() as u64,
+            of: self.size as u64,
+        }
     }
 }
 
@@ -192,7 +196,10 @@ mod tests {
         assert!(part.taken.windows(2).all(|pair| pair[0] < pair[1]));
         let (case, rows) = part.inputs(&call("MatMul", None, &inputs).case, &inputs).unwrap();
         assert_eq!(case.inputs[0].dims, [24, 400]);
-        assert_eq!(rows[0].as_slice::<f32>().unwrap()[400..402], [30.0 * 400.0, 30.0 * 400.0 + 1.0]);
+        assert_eq!(
+            rows[0].as_slice::<f32>().unwrap()[400..402],
+            [30.0 * 400.0, 30.0 * 400.0 + 1.0]
+        );
         assert_eq!(rows[1].shape().dims(), [400, 500]);
         let kept = part.outputs(&[c]).unwrap();
         assert_eq!(kept[0].as_slice::<f32>().unwrap()[23 * 500], 699.0 * 500.0);

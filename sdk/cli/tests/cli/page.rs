@@ -74,10 +74,12 @@ fn look(place: &Place, browser: &str, page: &str, dark: bool) -> (Value, String)
     wait(&mut command);
     let dom = fs::read_to_string(dom).unwrap();
     let log = String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned();
-    let found = dom.split_once("<pre id=\"found\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let found =
+        dom.split_once("<pre id=\"found\">").and_then(|(_, rest)| rest.split_once("</pre>"));
     let (found, _) = found.unwrap_or_else(|| panic!("no answer: {log}"));
     let found = found.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    let value = serde_json::from_str(&found).unwrap_or_else(|error| panic!("{error}: {found} {log}"));
+    let value =
+        serde_json::from_str(&found).unwrap_or_else(|error| panic!("{error}: {found} {log}"));
     let console = log.lines().filter(|line| line.contains("CONSOLE"));
     (value, console.collect::<Vec<_>>().join("\n"))
 }
@@ -103,7 +105,10 @@ fn fits(found: &Value, key: &str, width: u64) {
     let at = &found[key];
     assert_eq!(at["width"], width, "{found}");
     assert!(at["scroll"].as_u64().unwrap() <= width, "wider than its window: {at}");
-    assert_eq!((&at["outside"], &at["small"]), (&Value::from(vec![""; 0]), &Value::from(vec![""; 0])));
+    assert_eq!(
+        (&at["outside"], &at["small"]),
+        (&Value::from(vec![""; 0]), &Value::from(vec![""; 0]))
+    );
     let other = if key == "narrow" { "wide" } else { "narrow" };
     assert!(at[key].as_u64().unwrap() > 0 && at[other] == 0, "{at}");
 }
@@ -121,13 +126,19 @@ fn check(found: &Value, console: &str, dark: bool) {
         expected.sort_by(order);
         assert_eq!(numbers(&found[turn]["keys"]), expected, "{found}");
         let place = found["time"].as_u64().unwrap() as usize;
-        assert_eq!((&found[turn]["sort"][place], &found[turn]["focused"]), (&turn.into(), &true.into()));
+        assert_eq!(
+            (&found[turn]["sort"][place], &found[turn]["focused"]),
+            (&turn.into(), &true.into())
+        );
     };
     sorted("ascending", f64::total_cmp);
     sorted("descending", |a, b| b.total_cmp(a));
     let tip = &found["tip"];
     assert!(tip["text"].as_str().unwrap().contains('\u{b1}'), "{tip}");
-    assert!(tip["left"].as_f64().unwrap() >= 0.0 && tip["right"].as_f64().unwrap() <= 400.0, "{tip}");
+    assert!(
+        tip["left"].as_f64().unwrap() >= 0.0 && tip["right"].as_f64().unwrap() <= 400.0,
+        "{tip}"
+    );
 }
 
 #[test]
@@ -181,10 +192,10 @@ fn the_page_of_a_baseline_works_in_a_browser_and_a_file_that_cannot_be_written_i
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("none/page.html: cannot be written"), "{}", stderr(&output));
     let Some(browser) = browser() else { return };
-    let own = ["Relu", "--shape", "70", "--device", "CPU", "--baseline", &record, "--threshold", "1000"];
+    let own =
+        ["Relu", "--shape", "70", "--device", "CPU", "--baseline", &record, "--threshold", "1000"];
     let page = page(&place, &own);
     assert!(page.contains("Since the baseline"));
     let (found, console) = look(&place, browser, &page, false);
     check(&found, &console, false);
-    
 }

@@ -19,7 +19,8 @@ fn rgb(text: &str) -> [f64; 3] {
 }
 
 fn luminance(colour: [f64; 3]) -> f64 {
-    let linear = colour.map(|c| if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055f64).powf(2.4) });
+    let linear =
+        colour.map(|c| if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055f64).powf(2.4) });
     0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 }
 
@@ -33,9 +34,14 @@ fn text_and_marks_are_told_from_the_background() {
     let schemes = schemes();
     assert_eq!(schemes.len(), 3);
     for scheme in schemes {
-        for (name, least) in
-            [("--ink", 7.0), ("--soft", 4.5), ("--good", 4.5), ("--bad", 4.5), ("--s0", 4.5), ("--s1", 4.5)]
-        {
+        for (name, least) in [
+            ("--ink", 7.0),
+            ("--soft", 4.5),
+            ("--good", 4.5),
+            ("--bad", 4.5),
+            ("--s0", 4.5),
+            ("--s1", 4.5),
+        ] {
             let found = contrast(scheme[name], scheme["--paper"]);
             assert!(found >= least, "{name}: {found:.2}");
         }

@@ -126,7 +126,8 @@ pub fn single(labels: &[&str]) -> Report {
     let exactly = |at: usize| vec![level(at); 20];
     let records = labels.iter().enumerate().map(|(at, label)| record(label, None, exactly(at)));
     let mut report = report(records.collect());
-    report.comparisons = (1..labels.len()).map(|at| comparison(at, 0, level(0) / level(at))).collect();
+    report.comparisons =
+        (1..labels.len()).map(|at| comparison(at, 0, level(0) / level(at))).collect();
     report
 }
 
@@ -186,7 +187,11 @@ pub fn with_limits(mut report: Report) -> Report {
     report.run.roofline = Some(Roofline {
         threads: 1,
         peaks: vec![peak("avx2", 60.0), peak("avx512f", 110.0)],
-        levels: vec![level("L1", Some(32 << 10), 300.0), level("L2", Some(1 << 20), 90.0), level("memory", None, 12.0)],
+        levels: vec![
+            level("L1", Some(32 << 10), 300.0),
+            level("L2", Some(1 << 20), 90.0),
+            level("memory", None, 12.0),
+        ],
     });
     derive_all(&mut report);
     report

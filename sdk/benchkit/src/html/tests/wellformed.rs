@@ -46,7 +46,9 @@ fn tag(text: &str) -> Result<(&str, &str), String> {
     for (at, character) in text.char_indices() {
         match character {
             '"' => quoted = !quoted,
-            '<' => return Err(format!("'<' in a tag: {}", text.chars().take(60).collect::<String>())),
+            '<' => {
+                return Err(format!("'<' in a tag: {}", text.chars().take(60).collect::<String>()));
+            }
             '>' if !quoted => return Ok((&text[..at], &text[at + 1..])),
             _ => {}
         }
@@ -78,7 +80,10 @@ fn references(text: &str) -> Result<(), String> {
     const KNOWN: [&str; 5] = ["amp;", "lt;", "gt;", "quot;", "#39;"];
     for after in text.split('&').skip(1) {
         if !KNOWN.iter().any(|known| after.starts_with(known)) {
-            return Err(format!("a bare '&' before '{}'", after.chars().take(20).collect::<String>()));
+            return Err(format!(
+                "a bare '&' before '{}'",
+                after.chars().take(20).collect::<String>()
+            ));
         }
     }
     if text.contains('>') && !text.contains('"') {
@@ -91,7 +96,9 @@ fn references(text: &str) -> Result<(), String> {
 fn what_is_wrong_is_found() {
     let wrong = |body: &str| check(&format!("<!doctype html>{body}")).is_err();
     assert!(!wrong("<p class=\"a\">x &amp; y</p><meta charset=\"utf-8\">"));
-    for body in ["<p>", "<p></a>", "</p>", "<p a=b></p>", "<p a=\"1\" a=\"2\"></p>", "a & b", "<p <b></p>"] {
+    for body in
+        ["<p>", "<p></a>", "</p>", "<p a=b></p>", "<p a=\"1\" a=\"2\"></p>", "a & b", "<p <b></p>"]
+    {
         assert!(wrong(body), "{body}");
     }
     assert!(wrong("<p id=\"a\"></p><b id=\"a\"></b>"));

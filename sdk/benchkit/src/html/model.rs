@@ -76,9 +76,12 @@ impl<'a> Model<'a> {
         Model { report, baseline, series, families }
     }
 
-    /// What the variants of a record's case say of it.
-    pub fn comparison(&self, place: usize) -> Option<&'a Comparison> {
-        self.report.comparisons.iter().find(|found| found.record as usize == place)
+    /// What the variants of a record's case say of it; the base has the name that its series has throughout the page.
+    pub fn comparison(&self, place: usize) -> Option<Comparison> {
+        let found = self.report.comparisons.iter().find(|found| found.record as usize == place)?;
+        let base = found.base.and_then(|base| self.entries().find(|e| e.place == base as usize));
+        let against = base.map_or(&found.against, |base| &self.series[base.series].name);
+        Some(Comparison { against: against.clone(), ..found.clone() })
     }
 
     /// What the earlier run says of a record.
@@ -94,6 +97,16 @@ impl<'a> Model<'a> {
     /// Name of a record's series.
     pub fn name(&self, entry: &Entry<'_>) -> &str {
         &self.series[entry.series].name
+    }
+
+    /// Where a record stands, in a word or two: for a call of a graph the node.
+    pub fn at(&self, entry: &Entry<'_>) -> String {
+        let case = &entry.record.case;
+        match &case.node {
+            Some(node) => format!("{node} ({})", case.op),
+            None if case.at.is_some() && self.report.run.sweep.is_some() => self.case(entry),
+            None => format!("{} {}", case.op, self.case(entry)),
+        }
     }
 
     /// The case of a record, as short as it is clear within its family.

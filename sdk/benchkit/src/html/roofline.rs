@@ -2,7 +2,7 @@
 //! no arithmetic, bytes of a call against bytes per nanosecond.
 
 use super::{
-    frame::{Frame, Size, Ticks, class, drawing, label, legend, line_through, mark},
+    frame::{Frame, Size, Ticks, class, drawing, label, legend, line_through, mark, spread_out},
     markup::{Markup, px},
     model::{Entry, Model, shown},
     scale::{Scale, number, range},
@@ -72,10 +72,11 @@ fn arithmetic(page: &mut Markup, model: &Model<'_>, limits: &Roofline, entries: 
         let says = format!("Roofline: {} calls under the limits of the machine", points.len());
         drawing(figure, &says, |size| size.pick(440.0, 380.0), |page, size| {
             let bottom = size.pick(440.0, 380.0) - 44.0;
-            let frame = Frame::new([size.pick(48.0, 40.0), size.width() - 8.0, 30.0, bottom], x, y);
-            frame.y_axis(page, &ticks(&frame.y, 34.0), "GFLOP/s");
+            let right = size.width() - size.pick(124.0, 8.0);
+                let frame = Frame::new([size.pick(48.0, 40.0), right, 30.0, bottom], x, y);
+                frame.y_axis(page, &ticks(&frame.y, 34.0), "GFLOP/s");
             frame.x_axis(page, &ticks(&frame.x, size.pick(70.0, 48.0)), "operations per byte");
-            roofs(page, &frame, limits, &peaks);
+            roofs(page, &frame, limits, &peaks, size);
             draw(page, model, &frame, &points);
         });
     });
@@ -109,11 +110,11 @@ fn scales(points: &[Point<'_>], limits: &Roofline, peaks: &[&Peak]) -> (Scale, S
     (Scale::log(from, to), Scale::log(low, (top * 1.8).max(ys.1 * 1.3)))
 }
 
-fn roofs(page: &mut Markup, frame: &Frame, limits: &Roofline, peaks: &[&Peak]) {
+fn roofs(page: &mut Markup, frame: &Frame, limits: &Roofline, peaks: &[&Peak], size: Size) {
     let ((from, to), (low, high)) = (frame.x.ends(), frame.y.ends());
     let top = peaks.first().map_or(high, |peak| peak.rate);
-    let fastest = range(limits.levels.iter().map(|level| level.read)).map_or(1.0, |ends| ends.1);
     let slope = (frame.y.unit() / frame.x.unit()).atan().to_degrees();
+    let mut before: Option<(f64, f64)> = None;
     for level in &limits.levels {
         let (start, end) = (from.max(low / level.read), to.min(top / level.read));
         if start >= end {
@@ -122,27 +123,45 @@ fn roofs(page: &mut Markup, frame: &Frame, limits: &Roofline, peaks: &[&Peak]) {
         let ends = [start, end].map(|x| frame.place(x, x * level.read));
         let d = line_through(ends.into_iter());
         page.shape("path", &[("class", &"roof"), ("d", &d)]);
-        along(page, ends[0], slope, &format!("{} {} GB/s", level.name, figure(level.read)));
+        // A name that would stand in the one before it moves along its line.
+        let near = |(x, y): (f64, f64)| (ends[0].0 - x).abs() + (ends[0].1 - y).abs() < 22.0;
+        let shift = if before.is_some_and(near) { 98.0 } else { 8.0 };
+        before = if shift > 8.0 { None } else { Some(ends[0]) };
+        let name = format!("{} {} GB/s", level.name, figure(level.read));
+        along(page, ends[0], slope, shift, &name);
     }
-    let mut above = f64::INFINITY;
+    let fastest = range(limits.levels.iter().map(|level| level.read)).map_or(1.0, |ends| ends.1);
     for (at, peak) in peaks.iter().enumerate() {
         let ends = [peak.rate / fastest, to].map(|x| frame.place(x, peak.rate));
-        let d = line_through(ends.into_iter());
-        page.shape("path", &[("class", &if at == 0 { "roof" } else { "roof lesser" }), ("d", &d)]);
-        let y = ends[1].1;
-        // A label that would stand in the one above it is left out; the table of limits has them all.
-        if (y - above).abs() > 13.0 || at == 0 {
-            let text = format!("{} {} {}", peak.isa, peak.dtype, figure(peak.rate));
-            label(page, frame.right, y - 5.0, "end", &text);
-            above = y;
+        let class = if at == 0 { "roof" } else { "roof lesser" };
+        page.shape("path", &[("class", &class), ("d", &line_through(ends.into_iter()))]);
+    }
+    names(page, frame, peaks, size);
+}
+
+/// Names of the peaks: beside the lines, or above the highest where there is no room beside them.
+fn names(page: &mut Markup, frame: &Frame, peaks: &[&Peak], size: Size) {
+    let text = |peak: &Peak| format!("{} {} {}", peak.isa, peak.dtype, figure(peak.rate));
+    let places: Vec<f64> = peaks.iter().map(|peak| frame.y.at(peak.rate)).collect();
+    match size {
+        Size::Wide => {
+            let places = spread_out(&places, 14.0, frame.top, frame.bottom);
+            for (peak, y) in peaks.iter().zip(places) {
+                label(page, frame.right + 8.0, y + 4.0, "start", &text(peak));
+            }
+        }
+        Size::Narrow => {
+            if let (Some(peak), Some(y)) = (peaks.first(), places.first()) {
+                label(page, frame.right, y - 5.0, "end", &text(peak));
+            }
         }
     }
 }
 
 /// A text along a rising line.
-fn along(page: &mut Markup, (x, y): (f64, f64), slope: f64, text: &str) {
+fn along(page: &mut Markup, (x, y): (f64, f64), slope: f64, shift: f64, text: &str) {
     let turn = format!("translate({} {}) rotate({})", px(x), px(y), px(-slope));
-    page.leaf("text", &[("transform", &turn), ("x", &"8"), ("y", &"-5")], text);
+    page.leaf("text", &[("transform", &turn), ("x", &px(shift)), ("y", &"-5")], text);
 }
 
 /// The calls; those of one variant along a sweep are joined.

@@ -6,7 +6,7 @@ use super::{
     markup::{Markup, px},
     model::{Entry, Family, Model},
     scale::{Scale, number, range},
-    times::{cut, points, some},
+    times::{cut, points, room, some},
 };
 use crate::{
     stats::describe::{quantile, sorted},
@@ -15,6 +15,9 @@ use crate::{
 
 /// Places at which a density is drawn.
 const PLACES: usize = 96;
+
+/// Fewer samples than these have no density.
+const FEW: usize = 12;
 
 /// The figures, one for each family.
 pub fn figures(page: &mut Markup, model: &Model<'_>) {
@@ -46,7 +49,7 @@ fn of_family(figure: &mut Markup, model: &Model<'_>, family: &Family<'_>) {
     let x = axis(&rows);
     let says =
         format!("{}: distribution of the samples of {} measurements", family.title, rows.len());
-    let height = |size: Size| 62.0 + rows.len() as f64 * step(size);
+    let height = |size: Size| 70.0 + rows.len() as f64 * step(size);
     drawing(figure, &says, height, |page, size| draw(page, model, family, &rows, x, size));
 }
 
@@ -101,7 +104,7 @@ fn axis(rows: &[Row<'_>]) -> Scale {
     };
     Scale::linear(
         (1.15 * most(0.01, 0.1)).clamp(-0.9, -0.005),
-        (1.3 * most(0.95, 0.9)).clamp(0.01, 2.0),
+        (1.3 * most(0.95, 0.9)).clamp(0.01, 1.0),
     )
 }
 
@@ -113,8 +116,15 @@ fn draw(
     x: Scale,
     size: Size,
 ) {
-    let bottom = 18.0 + rows.len() as f64 * step(size);
-    let edges = [size.pick(300.0, 8.0), size.width() - size.pick(96.0, 78.0), 14.0, bottom];
+    let several = family.cases().nth(1).is_some();
+    let name = |row: &Row<'_>| match several {
+        true => format!("{}, {}", model.case(row.entry), model.name(row.entry)),
+        false => model.name(row.entry).to_owned(),
+    };
+    let names: Vec<String> = rows.iter().map(|row| cut(&name(row), size.pick(38, 46))).collect();
+    let bottom = 26.0 + rows.len() as f64 * step(size);
+    let room = room(names.iter().map(String::as_str));
+    let edges = [size.pick(room, 8.0), size.width() - size.pick(150.0, 118.0), 22.0, bottom];
     let frame = Frame::new(edges, x, Scale::linear(0.0, 1.0));
     let text = |v: f64| {
         format!("{}{}%", if v > 0.0 { "+" } else { "" }, number((1e4 * v).round() / 100.0))
@@ -123,24 +133,22 @@ fn draw(
     frame.x_axis(page, &ticks.collect(), "from the median");
     let middle = format!("M{} {}V{}", px(frame.x.at(0.0)), px(frame.top), px(frame.bottom));
     page.shape("path", &[("class", &"grid"), ("d", &middle)]);
-    let several = family.cases().nth(1).is_some();
+    let (median, beyond) = (frame.right + size.pick(80.0, 66.0), size.width());
+    for (x, name) in [(median, "median"), (beyond, "beyond")] {
+        label(page, x, frame.top - 8.0, "end", name);
+    }
     for (at, row) in rows.iter().enumerate() {
         let top = frame.top + at as f64 * step(size) + size.pick(0.0, 16.0);
-        let name = match several {
-            true => format!("{}, {}", model.case(row.entry), model.name(row.entry)),
-            false => model.name(row.entry).to_owned(),
-        };
-        let name = cut(&name, size.pick(44, 56));
+        let name = &names[at];
         match size {
-            Size::Wide => label(page, frame.left - 12.0, top + 20.0, "end", &name),
-            Size::Narrow => label(page, frame.left, top - 2.0, "start", &name),
+            Size::Wide => label(page, frame.left - 12.0, top + 20.0, "end", name),
+            Size::Narrow => label(page, frame.left, top - 2.0, "start", name),
         }
         shape(page, &frame, row, top);
-        let at_right = frame.right + 10.0;
-        label(page, at_right, top + 16.0, "start", &time(row.entry.record.median_ns));
-        let beyond = row.sorted.iter().filter(|value| **value > frame.x.ends().1).count();
-        if beyond > 0 {
-            label(page, at_right, top + 30.0, "start", &format!("{beyond} beyond"));
+        label(page, median, top + 20.0, "end", &time(row.entry.record.median_ns));
+        let far = row.sorted.iter().filter(|value| **value > frame.x.ends().1).count();
+        if far > 0 {
+            label(page, beyond, top + 20.0, "end", &far.to_string());
         }
     }
 }
@@ -148,11 +156,22 @@ fn draw(
 /// Density and samples of a row that begins at `top`.
 fn shape(page: &mut Markup, frame: &Frame, row: &Row<'_>, top: f64) {
     let ground = top + 19.0;
+    if row.sorted.len() >= FEW {
+        outline(page, frame, row, ground);
+    }
+    dots(page, frame, row, ground);
+}
+
+fn outline(page: &mut Markup, frame: &Frame, row: &Row<'_>, ground: f64) {
     let places = row.density(&frame.x);
     let outline = places.iter().map(|&(x, height)| (frame.x.at(x), ground - 17.0 * height));
     let d =
         format!("{}L{} {}H{}Z", line_through(outline), px(frame.right), px(ground), px(frame.left));
     page.shape("path", &[("class", &format!("density {}", class(row.entry.series))), ("d", &d)]);
+}
+
+/// Each sample, the first one on top.
+fn dots(page: &mut Markup, frame: &Frame, row: &Row<'_>, ground: f64) {
     let ns = &row.entry.record.kernel.ns;
     let (_, end) = frame.x.ends();
     let inside = some(ns.len()).filter(|&at| distance(row.entry, ns[at]) <= end);

@@ -149,7 +149,7 @@ fn roof(page: &mut Markup, family: &Family<'_>, frame: &Frame, measure: &Measure
 }
 
 fn ratios(figure: &mut Markup, model: &Model<'_>, family: &Family<'_>) {
-    let found: Vec<(&Entry<'_>, &Comparison)> = family
+    let found: Vec<(&Entry<'_>, Comparison)> = family
         .entries
         .iter()
         .filter_map(|entry| Some((entry, model.comparison(entry.place)?)))

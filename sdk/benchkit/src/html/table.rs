@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     record::{Comparison, Verdict},
-    words::{Chance, compared, dispatch, figure, reached, spread, time, timed},
+    words::{Chance, compared, dispatch, figure, half_width, reached, spread, time, timed},
 };
 
 /// A cell: what stands in it, and the number that it is sorted by, where that is not the text.
@@ -50,9 +50,7 @@ fn columns<'m>(model: &'m Model<'_>) -> Vec<Column<'m>> {
     if model.ops().len() > 1 {
         columns.push(("Op", Box::new(|entry| Cell::words(entry.record.bench.clone()))));
     }
-    if let Some(sweep) = &model.report.run.sweep {
-        // The symbol is the user's own; the caption names it.
-        let _ = sweep;
+    if model.report.run.sweep.is_some() {
         columns.push((
             "Size",
             Box::new(|entry| {
@@ -82,55 +80,55 @@ fn columns<'m>(model: &'m Model<'_>) -> Vec<Column<'m>> {
             Cell::words(format!("{}{chosen}{}", model.name(entry), timed(entry.record.timing)))
         }),
     ));
-    columns.extend(figures());
-    columns.push(("Against", Box::new(|entry| Cell::comparison(model.comparison(entry.place)))));
+    columns.extend(times());
+    columns.push((
+        "Against",
+        Box::new(|entry| Cell::comparison(model.comparison(entry.place).as_ref())),
+    ));
     if model.baseline.is_some() {
         columns.push((
             "Since the baseline",
             Box::new(|entry| Cell::comparison(model.change(entry.place))),
         ));
     }
+    columns.extend(rates());
     columns.push(("Judged by", Box::new(|entry| Cell::words(entry.record.judged()))));
     columns
 }
 
-fn figures<'m>() -> Vec<Column<'m>> {
+fn times<'m>() -> Vec<Column<'m>> {
     vec![
         ("Time", Box::new(|e| Cell::number(time(e.record.median_ns), Some(e.record.median_ns)))),
-        (
-            "\u{b1}",
-            Box::new(|e| Cell::number(spread(e.record), Some(crate::words::half_width(e.record)))),
-        ),
-        ("Fastest", Box::new(|e| Cell::number(time(e.record.min_ns), Some(e.record.min_ns)))),
-        (
-            "Dispatch",
-            Box::new(|e| {
-                let found = e.record.dispatch.as_ref();
-                Cell::number(
-                    found.map(dispatch).unwrap_or_default(),
-                    found.map(|found| found.median),
-                )
-            }),
-        ),
+        ("\u{b1}", Box::new(|e| Cell::number(spread(e.record), Some(half_width(e.record))))),
+    ]
+}
+
+fn rates<'m>() -> Vec<Column<'m>> {
+    vec![
         (
             "Rate",
             Box::new(|e| {
-                Cell::number(
-                    format!("{} {}", figure(e.record.rate), e.record.unit),
-                    Some(e.record.rate),
-                )
+                let text = format!("{} {}", figure(e.record.rate), e.record.unit);
+                Cell::number(text, Some(e.record.rate))
             }),
         ),
         (
             "Of the limit",
             Box::new(|e| {
                 let found = e.record.reached.as_ref();
-                Cell::number(
-                    found.map(reached).unwrap_or_default(),
-                    found.map(|found| found.fraction),
-                )
+                let fraction = found.map(|found| found.fraction);
+                Cell::number(found.map(reached).unwrap_or_default(), fraction)
             }),
         ),
+        (
+            "Dispatch",
+            Box::new(|e| {
+                let found = e.record.dispatch.as_ref();
+                let text = found.map(dispatch).unwrap_or_default();
+                Cell::number(text, found.map(|found| found.median))
+            }),
+        ),
+        ("Fastest", Box::new(|e| Cell::number(time(e.record.min_ns), Some(e.record.min_ns)))),
         (
             "Samples",
             Box::new(|e| {
@@ -148,6 +146,7 @@ pub fn table(page: &mut Markup, model: &Model<'_>) {
     let columns = columns(model);
     page.element("section", &[("aria-labelledby", &"measurements")], |section| {
         section.leaf("h2", &[("id", &"measurements")], "All measurements");
+        section.leaf("p", &[("class", &"note")], note(model));
         let attrs: [(&str, &dyn std::fmt::Display); 4] = [
             ("class", &"scroll"),
             ("tabindex", &"0"),
@@ -156,11 +155,16 @@ pub fn table(page: &mut Markup, model: &Model<'_>) {
         ];
         section.element("div", &attrs, |scroll| {
             scroll.element("table", &[("class", &"sortable")], |table| {
-                table.leaf("caption", &[], caption(model));
+                table.leaf("caption", &[], "Medians of the kernel alone");
                 table.element("thead", &[], |head| {
                     head.element("tr", &[], |row| {
-                        for (name, _) in &columns {
-                            row.leaf("th", &[("scope", &"col"), ("aria-sort", &"none")], name);
+                        for (name, cell) in &columns {
+                            let first = model.entries().next().map(|entry| cell(entry).class);
+                            let class =
+                                first.filter(|class| *class == "number").unwrap_or_default();
+                            let attrs: [(&str, &dyn std::fmt::Display); 3] =
+                                [("class", &class), ("scope", &"col"), ("aria-sort", &"none")];
+                            row.leaf("th", &attrs, name);
                         }
                     });
                 });
@@ -174,12 +178,12 @@ pub fn table(page: &mut Markup, model: &Model<'_>) {
     });
 }
 
-fn caption(model: &Model<'_>) -> String {
+fn note(model: &Model<'_>) -> String {
     let size = model.report.run.sweep.as_ref();
     let size = size.map(|sweep| format!(" Size is {}.", sweep.symbol)).unwrap_or_default();
     format!(
-        "Median time of the kernel alone with half the width of its 95 % interval; dispatch is what a whole one-op step \
-         costs on top. * is what the runtime would choose.{size}"
+        "\u{b1} is half the width of the 95 % interval, with ! where it did not become narrow enough; dispatch is what a \
+         whole one-op step costs on top of the kernel. * is what the runtime would choose.{size}"
     )
 }
 

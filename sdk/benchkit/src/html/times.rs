@@ -46,7 +46,7 @@ pub fn figure(page: &mut Markup, model: &Model<'_>) {
             legend(figure, &model.series, &shown(entries()), "legend");
         }
         let says = format!("Times of {} calls, a row each", rows.len());
-        let height = |size: Size| 62.0 + rows.len() as f64 * step(size);
+        let height = |size: Size| 70.0 + rows.len() as f64 * step(size);
         drawing(figure, &says, height, |page, size| draw(page, model, &rows, x, alone, size));
     });
 }
@@ -68,25 +68,26 @@ impl<'a> Row<'a> {
     }
 
     fn of_case(model: &Model<'_>, case: &'a [Entry<'a>]) -> Row<'a> {
-        let one_op = model.ops().len() == 1;
-        let (op, text) = (&case[0].record.bench, model.case(&case[0]));
-        let name = if one_op { text } else { format!("{op} {text}") };
+        let name = model.at(&case[0]);
         Row { name, entries: case }
     }
 }
 
 fn draw(page: &mut Markup, model: &Model<'_>, rows: &[Row<'_>], x: Scale, alone: bool, size: Size) {
-    let bottom = 18.0 + rows.len() as f64 * step(size);
-    let edges = [size.pick(300.0, 8.0), size.width() - size.pick(80.0, 70.0), 14.0, bottom];
+    let bottom = 26.0 + rows.len() as f64 * step(size);
+    let longest = rows.iter().map(|row| row.name.as_str());
+    let edges = [size.pick(room(longest), 8.0), size.width() - size.pick(80.0, 70.0), 22.0, bottom];
     let frame = Frame::new(edges, x, Scale::linear(0.0, 1.0));
     let ticks = frame.x.ticks(size.pick(80.0, 64.0)).into_iter().map(|v| (v, round_time(v)));
     frame.x_axis(page, &ticks.collect(), "time of a call");
+    let said = if alone { "median" } else { "fastest" };
+    label(page, size.width(), frame.top - 4.0, "end", said);
     for (at, row) in rows.iter().enumerate() {
         let top = frame.top + at as f64 * step(size);
         let y = top + size.pick(16.0, 30.0);
         let rule = format!("M{} {}H{}", px(frame.left), px(y), px(frame.right));
         page.shape("path", &[("class", &"grid"), ("d", &rule)]);
-        let name = cut(&row.name, size.pick(44, 56));
+        let name = cut(&row.name, size.pick(38, 46));
         match size {
             Size::Wide => label(page, frame.left - 12.0, y + 4.0, "end", &name),
             Size::Narrow => label(page, frame.left, top + 12.0, "start", &name),
@@ -100,8 +101,14 @@ fn draw(page: &mut Markup, model: &Model<'_>, rows: &[Row<'_>], x: Scale, alone:
             mark(page, entry.series, place, &model.says(entry));
         }
         let best = range(row.entries.iter().map(|entry| entry.record.median_ns));
-        label(page, frame.right + 12.0, y + 4.0, "start", &time(best.map_or(0.0, |ends| ends.0)));
+        label(page, size.width(), y + 4.0, "end", &time(best.map_or(0.0, |ends| ends.0)));
     }
+}
+
+/// Room for names at the left of wide drawings.
+pub fn room<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
+    let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
+    (longest as f64 * 7.2 + 16.0).clamp(60.0, 300.0)
 }
 
 /// A text that is no longer than this.

@@ -117,8 +117,8 @@ fn since(model: &Model<'_>) -> Vec<Finding> {
 struct Group<'a> {
     family: usize,
     series: usize,
-    against: &'a str,
-    points: Vec<(&'a Entry<'a>, &'a Comparison)>,
+    against: String,
+    points: Vec<(&'a Entry<'a>, Comparison)>,
 }
 
 fn groups<'a>(model: &'a Model<'a>) -> Vec<Group<'a>> {
@@ -126,7 +126,7 @@ fn groups<'a>(model: &'a Model<'a>) -> Vec<Group<'a>> {
     for (family, entries) in model.families.iter().enumerate() {
         for entry in &entries.entries {
             let Some(found) = model.comparison(entry.place) else { continue };
-            let (series, against) = (entry.series, found.against.as_str());
+            let (series, against) = (entry.series, found.against.clone());
             // What cannot be compared stands by itself in the table.
             if found.verdict == Verdict::NotComparable {
                 continue;
@@ -173,9 +173,9 @@ impl Group<'_> {
         entry: &Entry<'_>,
         found: &Comparison,
     ) -> (String, String) {
-        let case = format!("{} {}", entry.record.bench, model.case(entry));
+        let case = model.at(entry);
         let [low, high] = found.interval;
-        let against = self.against;
+        let against = &self.against;
         let interval =
             |low: f64, high: f64| format!("95 % interval {low:.2}\u{2013}{high:.2}\u{d7}; {case}");
         match found.verdict {
@@ -205,7 +205,7 @@ impl Group<'_> {
         faster: usize,
         slower: usize,
     ) -> (String, String) {
-        let (all, against) = (self.points.len(), self.against);
+        let (all, against) = (self.points.len(), &self.against);
         let what = if self.family == usize::MAX { "calls" } else { "sizes" };
         let title = model.families.get(self.family).map(|family| format!("{}: ", family.title));
         let lead = match (faster, slower) {
@@ -214,26 +214,43 @@ impl Group<'_> {
             (0, 0) => format!(
                 "{name} and {against}: no difference that can be shown at any of {all} {what}."
             ),
-            _ => format!(
-                "{name} against {against}: faster at {faster} of {all} {what}, slower at {slower}, no difference at {}.",
-                all - faster - slower
-            ),
+            _ => {
+                let parts = [
+                    ("faster", faster),
+                    ("slower", slower),
+                    ("no different", all - faster - slower),
+                ];
+                let parts = parts.iter().filter(|(_, count)| *count > 0);
+                let parts: Vec<String> =
+                    parts.map(|(word, count)| format!("{word} at {count}")).collect();
+                format!("{name} against {against}, of {all} {what}: {}.", parts.join(", "))
+            }
         };
-        let by_speed = |a: &&(&Entry<'_>, &Comparison), b: &&(&Entry<'_>, &Comparison)| {
+        let title = title.unwrap_or_default();
+        let ends = self.ends(model, slower == all, faster == all);
+        (lead, format!("{title}{ends}, each with its 95 % interval"))
+    }
+
+    /// The least and the greatest difference; where all are slower, by how much they are.
+    fn ends(&self, model: &Model<'_>, slower: bool, faster: bool) -> String {
+        let by_speed = |a: &&(&Entry<'_>, Comparison), b: &&(&Entry<'_>, Comparison)| {
             a.1.speedup.total_cmp(&b.1.speedup)
         };
-        let ends = [self.points.iter().min_by(by_speed), self.points.iter().max_by(by_speed)];
-        let end = |(entry, found): &(&Entry<'_>, &Comparison)| {
+        let (least, most) =
+            (self.points.iter().min_by(by_speed), self.points.iter().max_by(by_speed));
+        let end = |(entry, found): &(&Entry<'_>, Comparison)| {
             let [low, high] = found.interval;
-            format!(
-                "{:.2}\u{d7} ({low:.2}\u{2013}{high:.2}) at {}",
-                found.speedup,
-                model.case(entry)
-            )
+            let figures = match slower {
+                true => [1.0 / found.speedup, 1.0 / high, 1.0 / low],
+                false => [found.speedup, low, high],
+            };
+            let [ratio, low, high] = figures.map(words::figure);
+            format!("{ratio}\u{d7} ({low}\u{2013}{high}) at {}", model.at(entry))
         };
+        let ends = if slower { [most, least] } else { [least, most] };
         let ends: Vec<String> = ends.into_iter().flatten().map(end).collect();
-        let title = title.unwrap_or_default();
-        (lead, format!("{title}speed from {}, each with its 95 % interval", ends.join(" to ")))
+        let by = if slower || faster { "by" } else { "speed from" };
+        format!("{by} {}", ends.join(" to "))
     }
 }
 
@@ -250,13 +267,7 @@ fn alone(model: &Model<'_>) -> Vec<Finding> {
         let [low, high] = entry.record.kernel.summary.interval;
         neutral(
             format!("{} takes {}.", model.name(entry), time(entry.record.median_ns)),
-            format!(
-                "95 % interval {} to {}; {} {}",
-                time(low),
-                time(high),
-                entry.record.bench,
-                model.case(entry)
-            ),
+            format!("95 % interval {} to {}; {}", time(low), time(high), model.at(entry)),
         )
     };
     entries.iter().map(finding).collect()
@@ -264,8 +275,11 @@ fn alone(model: &Model<'_>) -> Vec<Finding> {
 
 /// What comes nearest to the machine's limit.
 fn nearest(model: &Model<'_>) -> Option<Finding> {
-    let fraction =
-        |entry: &&Entry<'_>| entry.record.reached.as_ref().map(|reached| reached.fraction);
+    // Nothing is nearer than the limit: beyond it, the work or the limit is not what it is taken for.
+    let fraction = |entry: &&Entry<'_>| {
+        let reached = entry.record.reached.as_ref().filter(|reached| !reached.impossible);
+        reached.map(|reached| reached.fraction)
+    };
     let best = model.entries().filter(|entry| fraction(entry).is_some()).max_by(|a, b| {
         fraction(a).unwrap_or_default().total_cmp(&fraction(b).unwrap_or_default())
     })?;
@@ -282,11 +296,10 @@ fn nearest(model: &Model<'_>) -> Option<Finding> {
             100.0 * reached.fraction
         ),
         format!(
-            "{} {} at {} {}; bound by {bound}",
+            "{} {} at {}; bound by {bound}",
             words::figure(best.record.rate),
             best.record.unit,
-            best.record.bench,
-            model.case(best)
+            model.at(best)
         ),
     ))
 }

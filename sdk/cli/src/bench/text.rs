@@ -4,7 +4,7 @@ use crate::{output::count, table::Table};
 use std::fmt::Write;
 use tenon_benchkit::{
     compare::{Baseline, short_names},
-    record::{Problem, Record, Report, Variant, Verdict},
+    record::{Comparison, Problem, Record, Report, Variant, Verdict},
     words::{self, compared, dispatch, figure, reached, spread, time, timed},
 };
 

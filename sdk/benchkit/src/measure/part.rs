@@ -114,9 +114,11 @@ impl fmt::Display for Part {
 }
 
 fn work(call: &Call, inputs: &[Tensor], outputs: &[Tensor]) -> Work {
-    let shape = |tensor: &Tensor| (tensor.dtype(), tensor.shape().dims().to_vec());
-    let (inputs, outputs): (Vec<(DType, Vec<i64>)>, Vec<(DType, Vec<i64>)>) =
-        (inputs.iter().map(shape).collect(), outputs.iter().map(shape).collect());
+    let shapes = |tensors: &[Tensor]| -> Vec<(DType, Vec<i64>)> {
+        let shape = |tensor: &Tensor| (tensor.dtype(), tensor.shape().dims().to_vec());
+        tensors.iter().map(shape).collect()
+    };
+    let (inputs, outputs) = (shapes(inputs), shapes(outputs));
     cost::work(&cost::Call {
         op: &call.op.name,
         attrs: &call.case.attrs,
@@ -190,7 +192,8 @@ mod tests {
     fn a_large_product_is_judged_by_rows_that_hold_the_first_and_the_last() {
         let (a, b, c) = (tensor(&[700, 400]), tensor(&[400, 500]), tensor(&[700, 500]));
         let inputs = [a, b];
-        let part = Part::of(&call("MatMul", None, &inputs), &inputs, &[c.clone()]).unwrap();
+        let part =
+            Part::of(&call("MatMul", None, &inputs), &inputs, std::slice::from_ref(&c)).unwrap();
         assert_eq!(part.taken.len(), PARTS.0);
         assert_eq!((part.taken[0], part.taken[23], part.size), (0, 699, 700));
         assert!(part.taken.windows(2).all(|pair| pair[0] < pair[1]));

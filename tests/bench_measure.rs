@@ -15,7 +15,7 @@ use tenon_benchkit::{
     wanted::{Shapes, Target},
 };
 use tenon_framework::{
-    KernelError,
+    DType, KernelError,
     abi::Determinism,
     author::{ComputeContext, CreateContext, Kernel, ShapeContext, ShapeResult, Supported},
     reg::Numerics,
@@ -64,6 +64,32 @@ fn tiring(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     each(c, |_, x| if tired { 0.0 } else { x + x })
 }
 
+/// Right, and slower than anyone waits for.
+fn slow(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    SLOW_CALLS.fetch_add(1, Ordering::Relaxed);
+    std::thread::sleep(Duration::from_millis(3100));
+    double(c)
+}
+
+static SLOW_CALLS: AtomicU32 = AtomicU32::new(0);
+
+/// A product that leaves out the last term of each sum in the last row.
+fn short_of_a_term(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let (a, b) = (c.input::<f32>(0)?, c.input::<f32>(1)?);
+    let [m, k, n] = [a.dims[0], a.dims[1], b.dims[1]].map(|dim| dim as usize);
+    let y = c.output::<f32>(0, &[m as i64, n as i64])?;
+    y.data.fill(0.0);
+    for (row, y) in y.data.chunks_exact_mut(n).enumerate() {
+        let terms = if row + 1 == m { k - 1 } else { k };
+        for term in 0..terms {
+            let a = a.data[row * k + term];
+            let b = &b.data[term * n..(term + 1) * n];
+            y.iter_mut().zip(b).for_each(|(y, b)| *y += a * b);
+        }
+    }
+    Ok(())
+}
+
 struct Refusing;
 
 impl Kernel for Refusing {
@@ -89,6 +115,8 @@ register_kernel!("BenchDouble" on "CPU": fn reference, label = "reference", on_r
 register_kernel!("BenchDouble" on "CPU": fn wrong_at_the_end, label = "wrong", on_request = true, numerics = SAME);
 register_kernel!("BenchDouble" on "CPU": fn failing, label = "failing", on_request = true);
 register_kernel!("BenchDouble" on "CPU": fn tiring, label = "tiring", on_request = true, numerics = SAME);
+register_kernel!("BenchDouble" on "CPU": fn slow, label = "slow", on_request = true, numerics = SAME);
+register_kernel!("MatMul" on "CPU": fn short_of_a_term, types = ("T", &[DType::FLOAT]), label = "short", on_request = true);
 register_kernel!("BenchDouble" on "CPU": Refusing, label = "refusing", on_request = true);
 register_kernel!("BenchAlone" on "CPU": fn double, numerics = SAME);
 
@@ -147,6 +175,44 @@ fn only_what_is_right_is_timed() {
     assert!(problems["failing"].1.contains("out of order"));
     assert_eq!(problems["refusing"], (ProblemKind::Refused, "supports says no: not today"));
     assert_eq!(problems.len(), 3);
+}
+
+#[test]
+fn a_variant_whose_first_call_takes_too_long_is_called_once_and_not_timed() {
+    let report = measured(&options("BenchDouble", &["", "slow"]));
+    let timed: Vec<&str> =
+        report.records.iter().map(|record| record.variant.label.as_str()).collect();
+    assert_eq!(timed, [""]);
+    let problem = &report.problems[0];
+    assert_eq!((report.problems.len(), problem.kind), (1, ProblemKind::TooSlow));
+    let message = &problem.message;
+    assert!(message.starts_with("the first call took 3.1"), "{message}");
+    assert!(message.contains("more than 3.00 s: --time 1 or more"), "{message}");
+    assert_eq!(SLOW_CALLS.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_large_product_is_judged_by_rows_and_a_wrong_row_among_them_is_found() {
+    let mut options = options("MatMul", &["", "short"]);
+    options.filter.devices = vec!["CPU".into()];
+    options.wish.shapes = vec![Shapes::parse("a=300x700,b=700x800").unwrap()];
+    options.wish.dtype = Some(DType::FLOAT);
+    options.settings.dispatch = false;
+    let report = measured(&options);
+    let record = &report.records[0];
+    assert_eq!((report.records.len(), record.variant.label.as_str()), (1, ""));
+    let sampled = record.sampled.as_ref().unwrap();
+    assert_eq!(sampled.to_string(), "24 of 300 rows");
+    let problem = &report.problems[0];
+    assert_eq!((label(&problem.variant), problem.kind), ("short", ProblemKind::Wrong));
+    // The last of the 24 rows that were judged, which is the last row of all.
+    let message = &problem.message;
+    assert!(message.contains("at [23, ") && message.contains("rows 0, 13, 26, "), "{message}");
+    assert!(message.contains(", 299 of 300"), "{message}");
+    // Smaller ones are judged whole.
+    options.wish.shapes = vec![Shapes::parse("a=30x70,b=70x80").unwrap()];
+    let small = measured(&options);
+    assert_eq!((small.records.len(), &small.records[0].sampled), (1, &None));
 }
 
 #[test]

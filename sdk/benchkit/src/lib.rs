@@ -7,6 +7,7 @@ pub mod calls;
 pub mod compare;
 pub mod cost;
 mod error;
+pub mod html;
 pub mod machine;
 pub mod measure;
 pub mod record;
@@ -16,5 +17,6 @@ pub mod sampler;
 pub mod stats;
 pub mod variants;
 pub mod wanted;
+pub mod words;
 
 pub use error::BenchError;

@@ -3,13 +3,14 @@
 //! ```text
 //! choices ── made, run once ── judged by the oracle ── sampled turn by turn ── run again ── records
 //!    │             │                   │                                          │
-//!  refused       failed              wrong                                     changed
+//!  refused   failed, too slow        wrong                                     changed
 //! ```
 //!
 //! A variant that is wrong is reported, and not timed. All variants get the same inputs, in the same memory where
 //! they compute in it; each has outputs of its own, which stay where they are.
 
 mod judge;
+mod part;
 mod ready;
 mod whole;
 
@@ -86,6 +87,7 @@ pub fn measure(
     let text = case.to_string();
     let mut measured = Measured::default();
     let mut ready = Vec::new();
+    let longest = ready::longest(settings.budget);
     for (place, host) in hosts.iter().enumerate() {
         let node = node(host, call, &inputs)?;
         node.infer().map_err(|refusal| {
@@ -95,7 +97,7 @@ pub fn measure(
         measured.problems.extend(refused);
         let mut judge = Judge::new(host, call, &inputs);
         for choice in found {
-            match ready::make(host, &node, choice, &inputs, &mut judge) {
+            match ready::make(host, &node, choice, &inputs, &mut judge, longest) {
                 Ok(variant) => ready.push(variant),
                 Err((choice, kind, message)) => {
                     measured.problems.push(problem(kind, &text, &choice, message));
@@ -297,6 +299,7 @@ fn record(
         work,
         reached: None,
         checked: ready.checked.clone(),
+        sampled: ready.sampled(),
     })
 }
 

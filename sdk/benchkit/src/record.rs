@@ -371,6 +371,20 @@ pub struct Record {
     /// What its results were compared with before it was timed; `None` where there is nothing independent.
     #[serde(default)]
     pub checked: Option<String>,
+    /// Which part of them was, where it was not the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Sampled>,
+}
+
+/// A part of results that stands for the whole: the rest would take the reference too long.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sampled {
+    /// What the parts are, such as `rows`.
+    pub what: String,
+    /// Parts that were judged, the first and the last among them.
+    pub judged: u64,
+    /// Parts in all.
+    pub of: u64,
 }
 
 /// One variant of a case against another.
@@ -455,6 +469,8 @@ pub enum ProblemKind {
     Failed,
     /// The kernel does not take the case: not timed.
     Refused,
+    /// A single call takes longer than there is time for: not timed.
+    TooSlow,
     /// Timed, though nothing independent says whether the result is right.
     Unverified,
     /// Timed, and the result after timing differs from the one before.

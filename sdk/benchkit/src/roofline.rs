@@ -9,7 +9,7 @@ mod cache;
 mod peak;
 mod together;
 
-use crate::record::{Level, Reached, Roofline, Work};
+use crate::record::{Level, Peak, Reached, Roofline, Work};
 pub use cache::{load_or_measure, stored_in};
 use tenon_framework::{DType, registry::FeatureSet};
 
@@ -20,8 +20,8 @@ pub fn measure(features: &FeatureSet, threads: u32, progress: &mut dyn FnMut(f64
     Roofline { threads, peaks, levels }
 }
 
-/// The arithmetic limit for products of an element type: half precision is computed in single.
-fn peak_of(roofline: &Roofline, dtype: DType) -> Option<f64> {
+/// What instruction sets reach for products of an element type: half precision is computed in single.
+pub fn peaks_of(roofline: &Roofline, dtype: DType) -> impl Iterator<Item = &Peak> {
     let names: &[&str] = match dtype {
         DType::HALF => &["half", "float"],
         DType::BFLOAT16 => &["bfloat16", "float"],
@@ -31,8 +31,12 @@ fn peak_of(roofline: &Roofline, dtype: DType) -> Option<f64> {
         DType::INT32 | DType::UINT32 | DType::QINT32 => &["int32"],
         _ => &[],
     };
-    let peaks = roofline.peaks.iter().filter(|peak| names.contains(&peak.dtype.as_str()));
-    peaks.map(|peak| peak.rate).max_by(f64::total_cmp)
+    roofline.peaks.iter().filter(move |peak| names.contains(&peak.dtype.as_str()))
+}
+
+/// The arithmetic limit for products of an element type.
+fn peak_of(roofline: &Roofline, dtype: DType) -> Option<f64> {
+    peaks_of(roofline, dtype).map(|peak| peak.rate).max_by(f64::total_cmp)
 }
 
 /// The level that holds so many bytes.
@@ -86,7 +90,7 @@ pub fn reached(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CostSource, Peak};
+    use crate::record::CostSource;
 
     fn level(name: &str, bytes: Option<u64>, rate: f64) -> Level {
         let (read, write, copy, triad) = (rate, 0.5 * rate, 0.7 * rate, 0.8 * rate);

@@ -96,8 +96,9 @@ fn notes(run: &Report, earlier: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     let fewest = run.run.processes.min(earlier.run.processes);
     if fewest < 5 {
+        let measured = if fewest == 1 { "process" } else { "processes" };
         notes.push(format!(
-            "{fewest} processes measured: differences between processes look like changes; \
+            "{fewest} {measured} measured: differences between processes look like changes; \
              --processes 9 in both runs tells them apart"
         ));
     }

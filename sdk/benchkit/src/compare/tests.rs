@@ -68,6 +68,7 @@ fn record(label: &str, at: i64, kernel: Samples) -> Record {
         work: Work { flops: None, read: 4.0, written: 4.0, source: CostSource::Op },
         reached: None,
         checked: None,
+        sampled: None,
     }
 }
 

@@ -1,13 +1,15 @@
 //! Whether results are right.
 
+use super::part::Part;
 use crate::{
     calls::Call,
+    record::Sampled,
     variants::{Choice, Host},
 };
 use std::{collections::HashMap, sync::Arc};
 use tenon_framework::Tensor;
 use tenon_testkit::{
-    check::{Expectation, oracle::IS_REFERENCE},
+    check::{Expectation, Subject, oracle::IS_REFERENCE},
     compare::compare,
     node::Node,
 };
@@ -15,11 +17,34 @@ use tenon_testkit::{
 /// What is found of a result.
 pub enum Verdict {
     /// As this says; what was expected, where it is not the kernel's own.
-    Right(String, Option<Arc<Expectation>>),
+    Right(String, Option<Arc<Expected>>),
     /// Nothing independent says.
     Unverified(String),
     /// What is wrong.
     Wrong(String),
+}
+
+/// What is expected of a call: of all its outputs, or of some parts of them.
+pub struct Expected {
+    expectation: Expectation,
+    part: Option<Part>,
+}
+
+impl Expected {
+    /// How outputs differ from what is expected.
+    pub fn mismatch(&self, outputs: &[Tensor]) -> Option<String> {
+        let Some(part) = &self.part else { return mismatch(&self.expectation, outputs) };
+        let Some(outputs) = part.outputs(outputs) else {
+            return Some("expected an output of the inferred shape".to_owned());
+        };
+        let message = mismatch(&self.expectation, &outputs)?;
+        Some(format!("{message}, counted in {part}"))
+    }
+
+    /// Which part was judged, where it was not the whole.
+    pub fn sampled(&self) -> Option<Sampled> {
+        self.part.as_ref().map(Part::sampled)
+    }
 }
 
 /// The oracle for one call. What it says depends on a kernel's contract; kernels of one contract share it, since
@@ -28,7 +53,7 @@ pub struct Judge<'a> {
     host: &'a Host,
     call: &'a Call,
     inputs: &'a [Tensor],
-    known: HashMap<String, (String, Arc<Expectation>)>,
+    known: HashMap<String, (String, Arc<Expected>)>,
 }
 
 impl<'a> Judge<'a> {
@@ -48,21 +73,38 @@ impl<'a> Judge<'a> {
             Err(reason) => return Verdict::Unverified(reason),
         };
         let key = format!("{by} {:?}", choice.def.numerics.key());
-        let (by, expected) = self.known.entry(key).or_insert_with(|| {
-            (by, Arc::new(self.host.oracle.expect(&subject, &self.call.case, self.inputs)))
-        });
-        match &**expected {
-            Expectation::Unverified(reason) => Verdict::Unverified(reason.clone()),
-            other => match mismatch(other, outputs) {
-                Some(message) => Verdict::Wrong(format!("{message} (by {by})")),
-                None => Verdict::Right(by.clone(), Some(Arc::clone(expected))),
-            },
+        let (by, expected) = match self.known.get(&key) {
+            Some(known) => known.clone(),
+            None => {
+                let found = (by, Arc::new(self.expected(&subject, outputs)));
+                self.known.entry(key).or_insert(found).clone()
+            }
+        };
+        if let Expectation::Unverified(reason) = &expected.expectation {
+            return Verdict::Unverified(reason.clone());
+        }
+        match expected.mismatch(outputs) {
+            Some(message) => Verdict::Wrong(format!("{message} (by {by})")),
+            None => Verdict::Right(by, Some(expected)),
+        }
+    }
+
+    /// What the oracle says of the whole call, or of as much of it as it can be asked.
+    fn expected(&self, subject: &Subject, outputs: &[Tensor]) -> Expected {
+        let (oracle, case) = (&self.host.oracle, &self.call.case);
+        let part = Part::of(self.call, self.inputs, outputs);
+        let cut = part.as_ref().and_then(|part| part.inputs(case, self.inputs));
+        match cut {
+            Some((case, inputs)) => {
+                Expected { expectation: oracle.expect(subject, &case, &inputs), part }
+            }
+            None => Expected { expectation: oracle.expect(subject, case, self.inputs), part: None },
         }
     }
 }
 
 /// How outputs differ from what is expected.
-pub fn mismatch(expected: &Expectation, outputs: &[Tensor]) -> Option<String> {
+fn mismatch(expected: &Expectation, outputs: &[Tensor]) -> Option<String> {
     match expected {
         Expectation::Unverified(_) => None,
         Expectation::Refused(code, message) => {

@@ -1,19 +1,32 @@
 //! Kernels that are made, checked, and called.
 
-use super::judge::{Judge, Verdict, mismatch};
+use super::judge::{Expected, Judge, Verdict};
 use crate::{
-    record::{ProblemKind, Timing},
+    record::{ProblemKind, Sampled, Timing},
     sampler::Subject,
     variants::{Choice, Host},
+    words::time,
 };
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tenon_framework::{
     DType, KernelError, Tensor,
     abi::{Determinism, slot_flags},
     device::base::DeviceBase,
 };
 use tenon_runtime::host::instance::{KernelInstance, PackCache, PreparedCall};
-use tenon_testkit::{check::Expectation, node::Node};
+use tenon_testkit::node::Node;
+
+/// A first call that takes longer than this, and than so many times the budget, is not repeated.
+const LONGEST: Duration = Duration::from_secs(3);
+const LONGEST_BUDGETS: f64 = 10.0;
+
+/// How long a first call may take.
+pub fn longest(budget: Duration) -> Duration {
+    LONGEST.max(budget.mul_f64(LONGEST_BUDGETS))
+}
 
 /// Types and shapes of a call.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +50,7 @@ pub struct Ready {
     /// Types and shapes.
     pub shapes: Shapes,
     outputs: Vec<Tensor>,
-    expected: Option<Arc<Expectation>>,
+    expected: Option<Arc<Expected>>,
 }
 
 /// Makes a kernel, calls it, and has its results judged.
@@ -51,18 +64,24 @@ pub fn make(
     choice: Choice,
     inputs: &[Tensor],
     judge: &mut Judge<'_>,
+    longest: Duration,
 ) -> Result<Ready, (Choice, ProblemKind, String)> {
     let made = instance(node, &choice).and_then(|instance| {
         let mut call = PreparedCall::new(&instance, inputs, &host.env)?;
+        let began = Instant::now();
         call.run()?;
+        let taken = began.elapsed();
         let outputs = call.host_outputs()?;
         drop(call);
-        Ok((instance, outputs))
+        Ok((instance, outputs, taken))
     });
-    let (instance, outputs) = match made {
+    let (instance, outputs, taken) = match made {
         Ok(made) => made,
         Err(error) => return Err((choice, ProblemKind::Failed, error.to_string())),
     };
+    if taken > longest {
+        return Err((choice, ProblemKind::TooSlow, too_slow(taken, longest)));
+    }
     let (checked, expected, unverified) = match judge.judge(&choice, node, &outputs) {
         Verdict::Right(by, expected) => (Some(by), expected, None),
         Verdict::Unverified(reason) => (None, None, Some(reason)),
@@ -74,6 +93,15 @@ pub fn make(
         outputs: outputs.iter().map(shape).collect(),
     };
     Ok(Ready { choice, instance, checked, unverified, shapes, outputs, expected })
+}
+
+fn too_slow(taken: Duration, longest: Duration) -> String {
+    format!(
+        "the first call took {}, more than {}: --time {} or more would wait for it",
+        time(taken.as_nanos() as f64),
+        time(longest.as_nanos() as f64),
+        (taken.as_secs_f64() / LONGEST_BUDGETS).ceil()
+    )
 }
 
 /// The kernel as a session makes it: with the constants packed.
@@ -88,6 +116,11 @@ fn instance(node: &Node, choice: &Choice) -> Result<KernelInstance, KernelError>
 }
 
 impl Ready {
+    /// Which part of the results was judged, where it was not the whole.
+    pub fn sampled(&self) -> Option<Sampled> {
+        self.expected.as_ref().and_then(|expected| expected.sampled())
+    }
+
     /// A call that has run once.
     pub fn call<'a>(
         &'a self,
@@ -122,7 +155,7 @@ impl Ready {
                 "output {at} is not what it was before timing, though the kernel promises the same bits"
             ));
         }
-        let wrong = self.expected.as_ref().and_then(|expected| mismatch(expected, &now))?;
+        let wrong = self.expected.as_ref().and_then(|expected| expected.mismatch(&now))?;
         Some(format!("right before timing, wrong after it: {wrong}"))
     }
 }

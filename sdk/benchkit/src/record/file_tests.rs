@@ -61,6 +61,7 @@ fn record() -> Record {
         work: Work { flops: None, read: 8.0, written: 8.0, source: CostSource::Bytes },
         reached: None,
         checked: Some("reference".into()),
+        sampled: None,
     }
 }
 

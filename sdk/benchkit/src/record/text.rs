@@ -1,6 +1,6 @@
 //! How parts of a record read.
 
-use super::{Case, Input, Variant};
+use super::{Case, Input, Record, Sampled, Variant};
 use std::fmt;
 
 /// `64x32`; `[]` for a scalar.
@@ -40,6 +40,22 @@ impl fmt::Display for Case {
             write!(f, "[{}]", attrs.collect::<Vec<_>>().join(","))?;
         }
         if self.inputs.is_empty() { Ok(()) } else { write!(f, " {}", self.shapes()) }
+    }
+}
+
+impl fmt::Display for Sampled {
+    /// `24 of 2048 rows`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} {}", self.judged, self.of, self.what)
+    }
+}
+
+impl Record {
+    /// What its results were compared with, for a reader.
+    pub fn judged(&self) -> String {
+        let by = self.checked.as_deref().unwrap_or("nothing");
+        let part = self.sampled.as_ref().map(|sampled| format!(", {sampled}"));
+        format!("{by}{}", part.unwrap_or_default())
     }
 }
 

@@ -31,6 +31,15 @@ over all records shows a difference larger than the threshold:
     tenon bench Add --processes 9 --record before.jsonl
     tenon bench Add --processes 9 --baseline before.jsonl
 
+A page for reading holds everything: who is faster and from where on, in words; sweeps, the machine's roofline, the
+samples and a table that sorts; and the records themselves. It is one file, and loads nothing:
+
+    tenon bench MatMul --shape a=[n,n],b=[n,n] --sweep n=64..1024 --html matmul.html
+
+Results that take the reference more than a quarter of a billion operations are judged by some of their rows (matrix
+products) or images (convolutions), and said to be so. A variant whose first call takes longer than 3 seconds and ten
+times --time is reported with that figure, and not timed.
+
 Example:
 
     tenon bench Relu --shape features=1000 --time 0.2";
@@ -83,6 +92,9 @@ pub struct BenchArgs {
     /// Write all samples to a file, as JSON lines
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+    /// Write a page with findings, plots and a table: one file that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Other inputs, other orders
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,

@@ -14,10 +14,16 @@ use crate::{
 pub use args::{ABOUT, BenchArgs};
 use indicatif::ProgressBar;
 use plan::{Plan, Vs};
-use std::{fs::File, io::BufWriter, path::Path, process::ExitCode};
+use std::{
+    fs::{self, File},
+    io::BufWriter,
+    path::Path,
+    process::ExitCode,
+};
 use tenon_benchkit::{
     BenchError,
     compare::{Baseline, against_baseline, against_record},
+    html,
     machine::{Disturbance, advice, machine},
     measure::Status,
     record::{Problem, ProblemKind, Report, Roofline, read_lines, write_lines},
@@ -53,6 +59,10 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<ExitCode, CliError> {
     let baseline = earlier.map(|earlier| against_baseline(&report, &earlier, args.threshold));
     if let Some(file) = &args.record {
         write_records(file, &report)?;
+    }
+    if let Some(file) = &args.html {
+        let written = fs::write(file, html::page(&report, baseline.as_ref()));
+        written.map_err(|source| BenchError::Write { file: file.clone(), source })?;
     }
     if global.json {
         print_json(&json::value(&report, baseline.as_ref()))?;

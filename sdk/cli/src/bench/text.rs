@@ -4,10 +4,8 @@ use crate::{output::count, table::Table};
 use std::fmt::Write;
 use tenon_benchkit::{
     compare::{Baseline, short_names},
-    record::{
-        Comparison, Crossover, Dispatch, Problem, ProblemKind, Reached, Record, Report, Timing,
-        Variant, Verdict,
-    },
+    record::{Comparison, Problem, Record, Report, Variant, Verdict},
+    words::{self, compared, dispatch, figure, reached, spread, time, timed},
 };
 
 /// The whole report.
@@ -77,105 +75,28 @@ fn cases(text: &mut String, report: &Report, places: std::ops::Range<usize>) {
         ]);
     }
     let _ = writeln!(text, "{}", table.render(2));
+    samples(text, records);
 }
 
-fn timed(timing: Timing) -> &'static str {
-    match timing {
-        Timing::Kernel => "",
-        Timing::Enqueued => " (until the stream is done)",
-        Timing::Call => " (whole call)",
-    }
-}
-
-/// A time with three digits.
-fn time(ns: f64) -> String {
-    let (value, unit) = match ns.abs() {
-        size if size < 1e3 => (ns, "ns"),
-        size if size < 1e6 => (ns / 1e3, "\u{b5}s"),
-        size if size < 1e9 => (ns / 1e6, "ms"),
-        _ => (ns / 1e9, "s"),
-    };
-    format!("{} {unit}", figure(value))
-}
-
-/// Three digits.
-fn figure(value: f64) -> String {
-    match value.abs() {
-        size if size >= 100.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        size if size >= 1.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
-}
-
-/// Half of the interval's width, as a share of the median; `!` where it did not become narrow enough.
-fn spread(record: &Record) -> String {
-    let [low, high] = record.kernel.summary.interval;
-    let share = 50.0 * (high - low) / record.median_ns;
-    let open = if record.kernel.summary.converged { "" } else { "!" };
-    format!("{share:.1}%{open}")
-}
-
-fn dispatch(dispatch: &Dispatch) -> String {
-    let [low, high] = dispatch.interval;
-    // A difference that is not told from nothing is none.
-    if low <= 0.0 && high >= 0.0 {
-        format!("<{}", time(high))
-    } else {
-        format!("+{}", time(dispatch.median))
-    }
-}
-
-fn reached(reached: &Reached) -> String {
-    let share = 100.0 * reached.fraction;
-    let mark = if reached.impossible { " (beyond it: is the work what it seems?)" } else { "" };
-    format!("{share:.0}% {}{mark}", reached.bound)
-}
-
-fn compared(comparison: &Comparison) -> String {
-    let times = |ratio: f64| format!("{ratio:.2}x");
-    let [low, high] = comparison.interval;
-    let against = &comparison.against;
-    match comparison.verdict {
-        Verdict::Faster => {
-            format!(
-                "{} faster than {against} ({}\u{2026}{})",
-                times(comparison.speedup),
-                times(low),
-                times(high)
-            )
+/// Which results were judged in part.
+fn samples(text: &mut String, records: &[Record]) {
+    let mut last = None;
+    for record in records {
+        let Some(sampled) = &record.sampled else { continue };
+        if last != Some(&record.case) {
+            let _ = writeln!(text, "judged by {sampled}: {}", record.case.shapes());
         }
-        Verdict::Slower => {
-            let (slower, low, high) = (1.0 / comparison.speedup, 1.0 / high, 1.0 / low);
-            format!(
-                "{} slower than {against} ({}\u{2026}{})",
-                times(slower),
-                times(low),
-                times(high)
-            )
-        }
-        Verdict::Same => {
-            format!("no difference to {against} (within {:.1}%)", 100.0 * comparison.threshold)
-        }
-        Verdict::NotComparable => comparison.note.clone().unwrap_or_default(),
+        last = Some(&record.case);
+    }
+    if last.is_some() {
+        text.push('\n');
     }
 }
 
 fn crossovers(text: &mut String, report: &Report) {
     let Some(sweep) = &report.run.sweep else { return };
-    for Crossover { op, above, below, after, from } in &report.crossovers {
-        let symbol = &sweep.symbol;
-        let _ = match (after, from) {
-            (Some(after), Some(from)) => writeln!(
-                text,
-                "{op}: {above} is faster from {symbol} = {from} up, {below} up to {symbol} = {after}"
-            ),
-            _ => writeln!(
-                text,
-                "{op}: {above} is faster than {below} wherever there is a difference, from {symbol} = {} on",
-                from.unwrap_or_default()
-            ),
-        };
+    for crossover in &report.crossovers {
+        let _ = writeln!(text, "{}", words::crossover(crossover, &sweep.symbol));
     }
     if !report.crossovers.is_empty() {
         text.push('\n');
@@ -210,7 +131,7 @@ fn regressions(text: &mut String, report: &Report, found: &Baseline) {
             record.peer.clone(),
             time(record.median_ns),
             format!("{mark}{}", compared(comparison)),
-            comparison.p.map(|p| Short(p).to_string()).unwrap_or_default(),
+            comparison.p.map(|p| words::Chance(p).to_string()).unwrap_or_default(),
         ]);
     }
     let _ = writeln!(text, "{}", table.render(0));
@@ -227,65 +148,8 @@ fn regressions(text: &mut String, report: &Report, found: &Baseline) {
     };
 }
 
-/// A p-value: three decimals, or its power of ten.
-struct Short(f64);
-
-impl std::fmt::Display for Short {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.0 >= 0.001 { write!(f, "{:.3}", self.0) } else { write!(f, "{:.0e}", self.0) }
-    }
-}
-
 fn problems(text: &mut String, problems: &[Problem]) {
-    let word = |kind| match kind {
-        ProblemKind::Wrong => "WRONG, not timed",
-        ProblemKind::Failed => "FAILED, not timed",
-        ProblemKind::Changed => "CHANGED while it was timed",
-        ProblemKind::Refused => "not timed",
-        ProblemKind::Unverified => "timed, but unverified",
-    };
     for Problem { kind, case, variant, message } in problems {
-        let _ = writeln!(text, "{}: {variant}, {case}: {message}", word(*kind));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_have_three_digits() {
-        let shown: Vec<String> = [1.234, 45.67, 890.1, 2_345.6, 7.8e7, 3.2e9].map(time).into();
-        assert_eq!(shown, ["1.23 ns", "45.7 ns", "890 ns", "2.35 \u{b5}s", "78.0 ms", "3.20 s"]);
-        assert_eq!((figure(0.1234), Short(0.0123).to_string()), ("0.123".into(), "0.012".into()));
-        assert_eq!(Short(0.000_042).to_string(), "4e-5");
-    }
-
-    #[test]
-    fn a_slower_variant_is_never_a_fraction_faster() {
-        let comparison = |speedup: f64, verdict| Comparison {
-            record: 0,
-            base: Some(1),
-            against: "ordinary".into(),
-            paired: true,
-            speedup,
-            interval: [speedup * 0.9, speedup * 1.1],
-            p: None,
-            threshold: 0.02,
-            verdict,
-            note: None,
-        };
-        assert_eq!(
-            compared(&comparison(0.5, Verdict::Slower)),
-            "2.00x slower than ordinary (1.82x\u{2026}2.22x)"
-        );
-        assert_eq!(
-            compared(&comparison(2.0, Verdict::Faster)),
-            "2.00x faster than ordinary (1.80x\u{2026}2.20x)"
-        );
-        assert_eq!(
-            compared(&comparison(1.0, Verdict::Same)),
-            "no difference to ordinary (within 2.0%)"
-        );
+        let _ = writeln!(text, "{}: {variant}, {case}: {message}", words::problem(*kind));
     }
 }

@@ -8,5 +8,6 @@ mod goldens;
 mod inspect;
 mod install;
 mod list;
+mod page;
 mod run;
 mod support;

@@ -1,0 +1,241 @@
+//! Results that are too large to be judged whole.
+//!
+//! The reference is the plainest kernel there is, and asking it takes longer than timing all others. Where a part of
+//! an input gives the same part of the output, some parts stand for the whole: the first, the last, and others evenly
+//! spread between them. What lies between is not looked at, and the record says so.
+
+use crate::{
+    calls::Call,
+    cost,
+    record::{Sampled, Work},
+};
+use std::fmt;
+use tenon_framework::{DType, Tensor, attr::AttrValue};
+use tenon_testkit::check::{CheckCase, Fill};
+
+/// Operations up to which a result is judged whole. The oracle asks the reference some four times: for the result,
+/// without denormals, and for the sums that tolerances are relative to.
+const WHOLE: f64 = 256e6;
+/// Parts that are judged at most, and at least.
+const PARTS: (usize, usize) = (24, 2);
+
+/// An axis, from the front or, below zero, from the back.
+type Axis = isize;
+
+/// An op whose output can be judged in parts: each part of the output along an axis depends on that part of the first
+/// input alone, and on the whole of the others.
+struct Separable {
+    op: &'static str,
+    /// What the parts are.
+    what: &'static str,
+    /// The axis of the output, and of the input.
+    axis: Axis,
+    /// The attribute that moves the input's axis, and where to.
+    moved: Option<(&'static str, Axis)>,
+}
+
+#[rustfmt::skip]
+const SEPARABLE: [Separable; 6] = [
+    Separable { op: "MatMul", what: "rows", axis: -2, moved: Some(("transpose_a", -1)) },
+    Separable { op: "BatchMatMul", what: "rows", axis: -2, moved: Some(("adj_x", -1)) },
+    Separable { op: "BatchMatMulV2", what: "rows", axis: -2, moved: Some(("adj_x", -1)) },
+    Separable { op: "BatchMatMulV3", what: "rows", axis: -2, moved: Some(("adj_x", -1)) },
+    Separable { op: "Conv2D", what: "images", axis: 0, moved: None },
+    Separable { op: "DepthwiseConv2dNative", what: "images", axis: 0, moved: None },
+];
+
+/// Some parts of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    what: &'static str,
+    input_axis: usize,
+    output_axis: usize,
+    size: usize,
+    taken: Vec<usize>,
+}
+
+impl Part {
+    /// The parts of a call that stand for the whole; `None` where it is judged whole.
+    pub fn of(call: &Call, inputs: &[Tensor], outputs: &[Tensor]) -> Option<Part> {
+        let separable = SEPARABLE.iter().find(|known| known.op == call.op.name)?;
+        let (input, [output]) = (inputs.first()?, outputs) else { return None };
+        let moved = separable
+            .moved
+            .filter(|(name, _)| matches!(call.case.attrs.get(*name), Some(AttrValue::Bool(true))));
+        let input_axis = place(moved.map_or(separable.axis, |(_, axis)| axis), input)?;
+        let output_axis = place(separable.axis, output)?;
+        let size = length(output, output_axis);
+        let flops = work(call, inputs, outputs).flops?;
+        if flops <= WHOLE || size == 0 || length(input, input_axis) != size {
+            return None;
+        }
+        let wanted = (WHOLE / (flops / size as f64)) as usize;
+        let count = wanted.clamp(PARTS.1, PARTS.0);
+        if count >= size {
+            return None;
+        }
+        // The first and the last are among them.
+        let taken = (0..count).map(|at| at * (size - 1) / (count - 1)).collect();
+        Some(Part { what: separable.what, input_axis, output_axis, size, taken })
+    }
+
+    /// The case and the inputs that give these parts.
+    pub fn inputs(&self, case: &CheckCase, inputs: &[Tensor]) -> Option<(CheckCase, Vec<Tensor>)> {
+        let first = some(inputs.first()?, self.input_axis, &self.taken)?;
+        let mut case = case.clone();
+        let argument = case.inputs.first_mut()?;
+        argument.dims = first.shape().dims().to_vec();
+        argument.fill = Fill::Explicit(first.clone());
+        let rest = inputs.iter().skip(1).cloned();
+        Some((case, std::iter::once(first).chain(rest).collect()))
+    }
+
+    /// These parts of the outputs.
+    pub fn outputs(&self, outputs: &[Tensor]) -> Option<Vec<Tensor>> {
+        outputs.iter().map(|output| some(output, self.output_axis, &self.taken)).collect()
+    }
+
+    /// As a record has it.
+    pub fn sampled(&self) -> Sampled {
+        Sampled {
+            what: self.what.to_owned(),
+            judged: self.taken.len() as u64,
+            of: self.size as u64,
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    /// `rows 0, 89, 178 of 179`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let taken: Vec<String> = self.taken.iter().map(usize::to_string).collect();
+        write!(f, "{} {} of {}", self.what, taken.join(", "), self.size)
+    }
+}
+
+fn work(call: &Call, inputs: &[Tensor], outputs: &[Tensor]) -> Work {
+    let shapes = |tensors: &[Tensor]| -> Vec<(DType, Vec<i64>)> {
+        let shape = |tensor: &Tensor| (tensor.dtype(), tensor.shape().dims().to_vec());
+        tensors.iter().map(shape).collect()
+    };
+    let (inputs, outputs) = (shapes(inputs), shapes(outputs));
+    cost::work(&cost::Call {
+        op: &call.op.name,
+        attrs: &call.case.attrs,
+        inputs: &inputs,
+        outputs: &outputs,
+        shares: false,
+    })
+}
+
+fn place(axis: Axis, tensor: &Tensor) -> Option<usize> {
+    let rank = tensor.shape().dims().len();
+    let place = if axis < 0 { rank.checked_sub(axis.unsigned_abs())? } else { axis as usize };
+    (place < rank).then_some(place)
+}
+
+fn length(tensor: &Tensor, axis: usize) -> usize {
+    tensor.shape().dims()[axis].max(0) as usize
+}
+
+/// A tensor with these places of an axis alone; `None` where it has them not, or its elements are not of one size.
+fn some(tensor: &Tensor, axis: usize, taken: &[usize]) -> Option<Tensor> {
+    let element = tensor.dtype().size()?;
+    let mut dims = tensor.shape().dims().to_vec();
+    if *taken.last()? as i64 >= *dims.get(axis)? {
+        return None;
+    }
+    let after: usize = dims[axis + 1..].iter().map(|&dim| dim as usize).product();
+    let (length, chunk) = (dims[axis] as usize, after * element);
+    let bytes = tensor.as_bytes().ok()?;
+    let mut kept = Vec::with_capacity(bytes.len() / length.max(1) * taken.len());
+    for slab in bytes.chunks_exact((length * chunk).max(1)) {
+        taken.iter().for_each(|&at| kept.extend_from_slice(&slab[at * chunk..(at + 1) * chunk]));
+    }
+    dims[axis] = taken.len() as i64;
+    Tensor::from_bytes(tensor.dtype(), &dims, &kept).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tenon_framework::op::OpDef;
+    use tenon_testkit::check::Argument;
+
+    fn tensor(dims: &[i64]) -> Tensor {
+        let count: i64 = dims.iter().product();
+        Tensor::from_slice(dims, &(0..count).map(|at| at as f32).collect::<Vec<_>>()).unwrap()
+    }
+
+    /// A call of an op that is a name alone: only that counts here.
+    fn call(op: &str, turned: Option<&str>, inputs: &[Tensor]) -> Call {
+        let argument = |tensor: &Tensor| Argument {
+            dtype: tensor.dtype(),
+            dims: tensor.shape().dims().to_vec(),
+            fill: Fill::Explicit(tensor.clone()),
+            constant: false,
+        };
+        let attrs = turned.map(|name| (name.to_owned(), AttrValue::Bool(true)));
+        let case = CheckCase {
+            name: "case".into(),
+            tags: Vec::new(),
+            attrs: attrs.into_iter().collect(),
+            inputs: inputs.iter().map(argument).collect(),
+        };
+        let none: [&str; 0] = [];
+        let op = OpDef::from_spec(op, &none, &none, &none).unwrap();
+        Call { op: Arc::new(op), case, at: None, node: None, calls: 1 }
+    }
+
+    #[test]
+    fn a_large_product_is_judged_by_rows_that_hold_the_first_and_the_last() {
+        let (a, b, c) = (tensor(&[700, 400]), tensor(&[400, 500]), tensor(&[700, 500]));
+        let inputs = [a, b];
+        let part =
+            Part::of(&call("MatMul", None, &inputs), &inputs, std::slice::from_ref(&c)).unwrap();
+        assert_eq!(part.taken.len(), PARTS.0);
+        assert_eq!((part.taken[0], part.taken[23], part.size), (0, 699, 700));
+        assert!(part.taken.windows(2).all(|pair| pair[0] < pair[1]));
+        let (case, rows) = part.inputs(&call("MatMul", None, &inputs).case, &inputs).unwrap();
+        assert_eq!(case.inputs[0].dims, [24, 400]);
+        assert_eq!(
+            rows[0].as_slice::<f32>().unwrap()[400..402],
+            [30.0 * 400.0, 30.0 * 400.0 + 1.0]
+        );
+        assert_eq!(rows[1].shape().dims(), [400, 500]);
+        let kept = part.outputs(&[c]).unwrap();
+        assert_eq!(kept[0].as_slice::<f32>().unwrap()[23 * 500], 699.0 * 500.0);
+        assert!(part.to_string().starts_with("rows 0, 30, "), "{part}");
+        assert_eq!(part.sampled(), Sampled { what: "rows".into(), judged: 24, of: 700 });
+    }
+
+    #[test]
+    fn the_turned_input_is_cut_along_its_columns() {
+        let inputs = [tensor(&[2, 300, 800]), tensor(&[2, 300, 600])];
+        let out = tensor(&[2, 800, 600]);
+        let of = call("BatchMatMulV2", Some("adj_x"), &inputs);
+        let part = Part::of(&of, &inputs, &[out]).unwrap();
+        assert_eq!((part.input_axis, part.output_axis), (2, 1));
+        let (_, cut) = part.inputs(&of.case, &inputs).unwrap();
+        assert_eq!(cut[0].shape().dims(), [2, 300, 24]);
+        assert_eq!(cut[0].as_slice::<f32>().unwrap()[23..25], [799.0, 800.0]);
+    }
+
+    #[test]
+    fn small_products_and_other_ops_are_judged_whole() {
+        let small = [tensor(&[64, 64]), tensor(&[64, 64])];
+        assert_eq!(Part::of(&call("MatMul", None, &small), &small, &[tensor(&[64, 64])]), None);
+        let large = [tensor(&[700, 400]), tensor(&[400, 500])];
+        assert_eq!(Part::of(&call("Mine", None, &large), &large, &[tensor(&[700, 500])]), None);
+    }
+
+    #[test]
+    fn dear_parts_are_fewer() {
+        // 128 operations of each of 3 million elements of an image.
+        let inputs = [tensor(&[8, 100, 100, 8]), tensor(&[8, 8, 8, 30])];
+        let out = tensor(&[8, 100, 100, 30]);
+        let part = Part::of(&call("Conv2D", None, &inputs), &inputs, &[out]).unwrap();
+        assert_eq!((part.taken, part.what), (vec![0, 7], "images"));
+    }
+}

@@ -29,11 +29,11 @@ To find out later whether something became slower, keep a record and compare wit
 over all records shows a difference larger than the threshold:
 
     tenon bench Add --processes 9 --record before.jsonl
-    tenon bench Add --processes 9 --baseline before.jsonl
+    tenon bench Add --processes 9 --baseline before.jsonl";
 
+pub const EXAMPLE: &str = "\
 Example:
-
-    tenon bench Relu --shape features=1000 --time 0.2";
+  tenon bench Relu --shape features=1000 --time 0.2";
 
 #[derive(Debug, Clone, Args)]
 pub struct BenchArgs {

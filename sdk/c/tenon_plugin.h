@@ -387,23 +387,31 @@ TENON_HELPER TenonCode tenon_shape_of_first(const TenonHost *host, TenonShapeCal
 #define TENON_LIST(...) { __VA_ARGS__ }
 /* A list of nothing. */
 #define TENON_NONE { NULL }
-#define TENON_PLUGIN(op_list, kernel_list) TENON_PLUGIN_OF(op_list, kernel_list, TENON_NONE, TENON_NONE)
+#define TENON_PLUGIN(op_list, kernel_list) \
+    static const TenonOpDef *const tenon_ops[] = op_list; \
+    static const TenonKernelDef *const tenon_kernels[] = kernel_list; \
+    static const TenonDeviceTypeDef *const tenon_devices[] = TENON_NONE; \
+    static const TenonKnobDef *const tenon_knobs[] = TENON_NONE; \
+    TENON_DOOR_OF_LISTS
 
 /* As TENON_PLUGIN, with lists of device types and of knobs. */
 #define TENON_PLUGIN_OF(op_list, kernel_list, device_list, knob_list) \
+    static const TenonOpDef *const tenon_ops[] = op_list; \
+    static const TenonKernelDef *const tenon_kernels[] = kernel_list; \
+    static const TenonDeviceTypeDef *const tenon_devices[] = device_list; \
+    static const TenonKnobDef *const tenon_knobs[] = knob_list; \
+    TENON_DOOR_OF_LISTS
+
+#define TENON_DOOR_OF_LISTS \
     static TenonCode tenon_register(const TenonHost *host, TenonRegistrar *registrar, \
                                     const TenonRegistrarTable *table, TenonSink *sink) \
     { \
-        static const TenonOpDef *const ops[] = op_list; \
-        static const TenonKernelDef *const kernels[] = kernel_list; \
-        static const TenonDeviceTypeDef *const devices[] = device_list; \
-        static const TenonKnobDef *const knobs[] = knob_list; \
         (void)host; \
         (void)sink; \
-        TENON_REGISTER_EACH(op, ops) \
-        TENON_REGISTER_EACH(kernel, kernels) \
-        TENON_REGISTER_EACH(device_type, devices) \
-        TENON_REGISTER_EACH(knob, knobs) \
+        TENON_REGISTER_EACH(op, tenon_ops) \
+        TENON_REGISTER_EACH(kernel, tenon_kernels) \
+        TENON_REGISTER_EACH(device_type, tenon_devices) \
+        TENON_REGISTER_EACH(knob, tenon_knobs) \
         return TENON_OK; \
     } \
     TENON_DOOR(tenon_register)

@@ -28,7 +28,8 @@ fn follow(file: &str, crates: &[&str]) {
     });
     let guide: String = lines.collect();
     build::locked("guide", || {
-        docs::follow(&guide, folder.path(), &variables).unwrap_or_else(|told| panic!("{file}: {told}"))
+        docs::follow(&guide, folder.path(), &variables)
+            .unwrap_or_else(|told| panic!("{file}: {told}"))
     });
 }
 

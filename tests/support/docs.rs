@@ -124,7 +124,10 @@ pub fn follow(guide: &str, folder: &Path, variables: &[(&str, String)]) -> Resul
                 printed = Some(output);
             }
             Mark::Prints => {
-                printed.as_ref().map_or(Ok(()), |printed| prints(&block.text, printed)).map_err(failed)?;
+                printed
+                    .as_ref()
+                    .map_or(Ok(()), |printed| prints(&block.text, printed))
+                    .map_err(failed)?;
             }
             Mark::Excerpt(path) => excerpt(&block.text, path).map_err(failed)?,
             Mark::Skip(_) => {}
@@ -237,7 +240,8 @@ mod tests {
 
     #[test]
     fn an_excerpt_is_of_the_file() {
-        let guide = |line| format!("<!-- excerpt: tests/Cargo.toml -->\n```\n[package]\n{line}\n```\n");
+        let guide =
+            |line| format!("<!-- excerpt: tests/Cargo.toml -->\n```\n[package]\n{line}\n```\n");
         let folder = Path::new(".");
         assert_eq!(follow(&guide("name = \"tenon-tests\""), folder, &[]), Ok(1));
         assert!(follow(&guide("name = \"other\""), folder, &[]).is_err());
@@ -245,7 +249,8 @@ mod tests {
 
     #[test]
     fn what_is_not_installed_is_not_run() {
-        let guide = "<!-- run: needs no-such-program -->\n```\nfalse\n```\n<!-- prints -->\n```\nx\n```\n";
+        let guide =
+            "<!-- run: needs no-such-program -->\n```\nfalse\n```\n<!-- prints -->\n```\nx\n```\n";
         assert_eq!(follow(guide, Path::new("."), &[]), Ok(2));
         let sh = guide.replace("no-such-program", "bash");
         assert!(follow(&sh, Path::new("."), &[]).is_err());

@@ -2,8 +2,7 @@
 
 use crate::support::Place;
 use std::{
-    env,
-    fs,
+    env, fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,

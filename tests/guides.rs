@@ -3,12 +3,9 @@
 use std::{env, fs};
 use tenon_tests::{build, docs};
 
-/// Folders of crates that a guide makes: cargo builds them all into one folder that stays.
-const CRATES: [&str; 1] = ["leaky"];
-
-#[test]
-fn the_guide_for_ops_and_kernels_can_be_followed() {
-    let guide = fs::read_to_string(build::repository().join("sdk/docs/guide.md")).unwrap();
+/// Follows a guide. Cargo builds the crates that it makes, `crates`, into one folder that stays.
+fn follow(file: &str, crates: &[&str]) {
+    let guide = fs::read_to_string(build::repository().join("sdk/docs").join(file)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let tenon = build::deps().parent().unwrap().to_owned();
     assert!(tenon.join("tenon").is_file(), "build the command first: cargo build -p tenon-cli");
@@ -22,19 +19,33 @@ fn the_guide_for_ops_and_kernels_can_be_followed() {
         ("TARGETS", target.display().to_string()),
     ];
     // `tenon new` makes the folder, and then its `target` leads to the one that stays.
-    let guide = CRATES.iter().fold(guide, |guide, name| {
-        let made = format!("tenon new {name}\n");
-        guide.replacen(&made, &format!("{made}ln -s \"$TARGETS\" {name}/target\n"), 1)
+    let lines = guide.lines().map(|line| {
+        let made = line.strip_prefix("tenon new ").and_then(|rest| rest.split(' ').next());
+        match made.filter(|name| crates.contains(name)) {
+            Some(name) => format!("{line}\nln -s \"$TARGETS\" {name}/target\n"),
+            None => format!("{line}\n"),
+        }
     });
+    let guide: String = lines.collect();
     build::locked("guide", || {
-        docs::follow(&guide, folder.path(), &variables).unwrap_or_else(|told| panic!("{told}"))
+        docs::follow(&guide, folder.path(), &variables)
+            .unwrap_or_else(|told| panic!("{file}: {told}"))
     });
 }
 
 #[test]
-fn every_block_of_every_guide_says_what_it_is() {
-    let folder = build::repository().join("sdk/docs");
-    for file in build::files(&folder, &["guide.md"]) {
+fn the_guide_for_ops_and_kernels_can_be_followed() {
+    follow("guide.md", &["leaky"]);
+}
+
+#[test]
+fn the_guide_for_devices_can_be_followed() {
+    follow("device.md", &["card", "plain"]);
+}
+
+#[test]
+fn every_block_of_every_page_says_what_it_is() {
+    for file in build::files(&build::repository().join("sdk/docs"), &[".md"]) {
         let guide = fs::read_to_string(&file).unwrap();
         docs::blocks(&guide).unwrap_or_else(|told| panic!("{}: {told}", file.display()));
     }

@@ -3,6 +3,7 @@
 // A class with a constructor from tenon::Create, which reads attributes, and `void compute(tenon::Call&)`,
 // becomes a kernel's table by tenon::table<Class>. What either throws becomes the call's error: a
 // tenon::Error with its code, any other exception with INTERNAL. Nothing that is thrown leaves the library.
+// A class of a device becomes a device's table by tenon::DeviceTable<Class>.
 #ifndef TENON_HPP
 #define TENON_HPP
 
@@ -115,6 +116,13 @@ public:
     {
         return output<T>(index, view.dims(), view.rank());
     }
+    // The device of the kernel, and the stream to enqueue on: null where the host wants it done at once. For a
+    // kernel that is registered for the device type of class D alone.
+    template <class D> D &device() const { return *reinterpret_cast<D *>(raw_->device_state); }
+    template <class D> typename D::Stream *stream() const
+    {
+        return reinterpret_cast<typename D::Stream *>(raw_->stream);
+    }
     // An error that the host has been told of.
     struct Reported {
         TenonCode code;
@@ -181,6 +189,133 @@ template <class K> constexpr TenonKernelTable make_table()
 
 // The entries of a class, for TENON_KERNEL.
 template <class K> inline constexpr TenonKernelTable table = detail::make_table<K>();
+
+// The entries of a class that is an open device, for
+// TENON_DEVICE(id, "NAME", rank, DeviceTable<D>::probe, DeviceTable<D>::open, DeviceTable<D>::entries).
+// Besides the types D::Stream and D::Event, the second with a constructor without arguments, D has
+//
+//     static uint32_t count();                       how many there are; an error is the reason for none
+//     D(uint32_t ordinal, TenonDevice *record);      opens one
+//     void describe(TenonDeviceAttributes &);        what tenon.h says of `attributes`; struct_size is set
+//     void *allocate(uint64_t bytes, uint64_t align, TenonMemoryKind, Stream *);
+//     void deallocate(void *, uint64_t bytes, TenonMemoryKind, Stream *);
+//     bool can_copy(const TenonCopyRequest &);
+//     void copy(const TenonCopyRequest &, Stream *);
+//     Stream *create_stream();
+//     void destroy_stream(Stream *);
+//     void synchronize_stream(Stream &);
+//     void notify(Stream &, TenonNotify, void *);
+//     void record_event(Event &, Stream &);
+//     void wait_event(Stream &, Event &);
+//     TenonCode query_event(Event &);
+//     void synchronize();
+//
+// which do what TenonDeviceTable in tenon.h says of the entries of these names. A stream is null where it is a
+// pointer and the host wants things done at once.
+template <class D> class DeviceTable {
+    using Stream = typename D::Stream;
+    using Event = typename D::Event;
+
+    static D &device(TenonDeviceState *state) { return *reinterpret_cast<D *>(state); }
+    static Stream *stream(TenonStream *raw) { return reinterpret_cast<Stream *>(raw); }
+    static Event &event(TenonEvent *raw) { return *reinterpret_cast<Event *>(raw); }
+    // Without a sink the code is all that the host hears.
+    template <class Body> static TenonCode guarded(TenonSink *sink, Body body) noexcept
+    {
+        return detail::guarded(body, [sink](TenonCode code, const char *text) {
+            return sink != nullptr ? tenon_report(sink, code, "%s", text) : code;
+        });
+    }
+
+    static void destroy(TenonDeviceState *state) { delete &device(state); }
+    static void attributes(TenonDeviceState *state, TenonDeviceAttributes *result)
+    {
+        *result = TenonDeviceAttributes{};
+        result->struct_size = sizeof(TenonDeviceAttributes);
+        result->numa_node = -1;
+        device(state).describe(*result);
+    }
+    static TenonCode allocate(TenonDeviceState *state, uint64_t bytes, uint64_t align,
+                              TenonMemoryKind memory, TenonStream *on, void **result, TenonSink *sink)
+    {
+        return guarded(sink, [&] { *result = device(state).allocate(bytes, align, memory, stream(on)); });
+    }
+    static void deallocate(TenonDeviceState *state, void *data, uint64_t bytes, TenonMemoryKind memory,
+                           TenonStream *on)
+    {
+        guarded(nullptr, [&] { device(state).deallocate(data, bytes, memory, stream(on)); });
+    }
+    static uint32_t can_copy(TenonDeviceState *state, const TenonCopyRequest *request)
+    {
+        bool can = false;
+        guarded(nullptr, [&] { can = device(state).can_copy(*request); });
+        return can;
+    }
+    static TenonCode copy(TenonDeviceState *state, const TenonCopyRequest *request, TenonStream *on,
+                          TenonSink *sink)
+    {
+        return guarded(sink, [&] { device(state).copy(*request, stream(on)); });
+    }
+    static TenonCode create_stream(TenonDeviceState *state, TenonStream **result, TenonSink *sink)
+    {
+        return guarded(sink, [&] {
+            *result = reinterpret_cast<TenonStream *>(device(state).create_stream());
+        });
+    }
+    static void destroy_stream(TenonDeviceState *state, TenonStream *raw)
+    {
+        guarded(nullptr, [&] { device(state).destroy_stream(stream(raw)); });
+    }
+    static TenonCode synchronize_stream(TenonDeviceState *state, TenonStream *raw, TenonSink *sink)
+    {
+        return guarded(sink, [&] { device(state).synchronize_stream(*stream(raw)); });
+    }
+    static TenonCode notify(TenonDeviceState *state, TenonStream *raw, TenonNotify done, void *data)
+    {
+        return guarded(nullptr, [&] { device(state).notify(*stream(raw), done, data); });
+    }
+    static TenonCode create_event(TenonDeviceState *, TenonEvent **result, TenonSink *sink)
+    {
+        return guarded(sink, [&] { *result = reinterpret_cast<TenonEvent *>(new Event()); });
+    }
+    static void destroy_event(TenonDeviceState *, TenonEvent *raw) { delete &event(raw); }
+    static TenonCode record_event(TenonDeviceState *state, TenonEvent *raw, TenonStream *on)
+    {
+        return guarded(nullptr, [&] { device(state).record_event(event(raw), *stream(on)); });
+    }
+    static TenonCode wait_event(TenonDeviceState *state, TenonStream *raw, TenonEvent *what)
+    {
+        return guarded(nullptr, [&] { device(state).wait_event(*stream(raw), event(what)); });
+    }
+    static TenonCode query_event(TenonDeviceState *state, TenonEvent *raw)
+    {
+        TenonCode found = TENON_OK;
+        const TenonCode code = guarded(nullptr, [&] { found = device(state).query_event(event(raw)); });
+        return code != TENON_OK ? code : found;
+    }
+    static TenonCode synchronize(TenonDeviceState *state, TenonSink *sink)
+    {
+        return guarded(sink, [&] { device(state).synchronize(); });
+    }
+
+public:
+    static uint32_t probe(const TenonHost *, const TenonPlugin *, TenonSink *sink)
+    {
+        uint32_t count = 0;
+        guarded(sink, [&] { count = D::count(); });
+        return count;
+    }
+    static TenonCode open(const TenonHost *, const TenonPlugin *, uint32_t ordinal, TenonDevice *record,
+                          TenonDeviceState **result, TenonSink *sink)
+    {
+        return guarded(sink, [&] { *result = reinterpret_cast<TenonDeviceState *>(new D(ordinal, record)); });
+    }
+    static constexpr TenonDeviceTable entries = {
+        sizeof(TenonDeviceTable), 0, destroy, attributes, allocate, deallocate, can_copy, copy,
+        create_stream, destroy_stream, synchronize_stream, notify, create_event, destroy_event,
+        record_event, wait_event, query_event, synchronize, nullptr,
+    };
+};
 
 } // namespace tenon
 

@@ -16,8 +16,10 @@
  *     TENON_PLUGIN(TENON_LIST(&cube_op), TENON_LIST(&cube_float_kernel))
  *
  * From each registration come the definition that the host gets and the line of the manifest that the host
- * compares it with. One file of a plugin says TENON_PLUGIN; a plugin of several files declares the others'
- * definitions there.
+ * compares it with. One file of a plugin says TENON_PLUGIN; where there are several, all of them include this
+ * header, and that one declares the others' definitions.
+ *
+ * A device type is TENON_DEVICE with a TenonDeviceTable, a knob is TENON_KNOB; TENON_PLUGIN_OF lists them too.
  */
 #ifndef TENON_PLUGIN_H
 #define TENON_PLUGIN_H
@@ -40,12 +42,25 @@
 extern "C" {
 #endif
 
-/* A function of this header that a plugin need not use. */
+/* A function of this header that a plugin need not use, and one whose arguments are as printf's. */
 #if defined(__GNUC__)
 #define TENON_HELPER static __attribute__((unused))
+#define TENON_SAYS static __attribute__((unused, format(printf, 3, 4)))
 #else
 #define TENON_HELPER static inline
+#define TENON_SAYS static inline
 #endif
+
+/* A variable that all files of a plugin share and that no other library sees. */
+#if defined(__GNUC__)
+#define TENON_SHARED extern __attribute__((visibility("hidden")))
+#else
+#define TENON_SHARED extern
+#endif
+
+/* The host's table and its record of this plugin, from when it is opened. TENON_PLUGIN defines them. */
+TENON_SHARED const TenonHost *tenon_host;
+TENON_SHARED const TenonPlugin *tenon_self;
 
 /*
  * Lists of texts: TENON_0(), TENON_1("x: float"), TENON_2("a: float", "b: float"), ... Pasting a word in
@@ -60,6 +75,12 @@ extern "C" {
     { TENON_STR(a), TENON_STR(b), TENON_STR(c), TENON_STR(d), TENON_STR(e) }
 #define TENON_I_TENON_6(a, b, c, d, e, f) \
     { TENON_STR(a), TENON_STR(b), TENON_STR(c), TENON_STR(d), TENON_STR(e), TENON_STR(f) }
+#define TENON_I_TENON_7(a, b, c, d, e, f, g) \
+    { TENON_STR(a), TENON_STR(b), TENON_STR(c), TENON_STR(d), TENON_STR(e), TENON_STR(f), \
+      TENON_STR(g) }
+#define TENON_I_TENON_8(a, b, c, d, e, f, g, h) \
+    { TENON_STR(a), TENON_STR(b), TENON_STR(c), TENON_STR(d), TENON_STR(e), TENON_STR(f), \
+      TENON_STR(g), TENON_STR(h) }
 #define TENON_C_TENON_0() 0
 #define TENON_C_TENON_1(a) 1
 #define TENON_C_TENON_2(a, b) 2
@@ -67,6 +88,8 @@ extern "C" {
 #define TENON_C_TENON_4(a, b, c, d) 4
 #define TENON_C_TENON_5(a, b, c, d, e) 5
 #define TENON_C_TENON_6(a, b, c, d, e, f) 6
+#define TENON_C_TENON_7(a, b, c, d, e, f, g) 7
+#define TENON_C_TENON_8(a, b, c, d, e, f, g, h) 8
 #define TENON_J_TEXT(a) "\"" a "\""
 #define TENON_J_TENON_0() "[]"
 #define TENON_J_TENON_1(a) "[" TENON_J_TEXT(a) "]"
@@ -80,6 +103,12 @@ extern "C" {
 #define TENON_J_TENON_6(a, b, c, d, e, f) \
     "[" TENON_J_TEXT(a) "," TENON_J_TEXT(b) "," TENON_J_TEXT(c) "," TENON_J_TEXT(d) "," \
         TENON_J_TEXT(e) "," TENON_J_TEXT(f) "]"
+#define TENON_J_TENON_7(a, b, c, d, e, f, g) \
+    "[" TENON_J_TEXT(a) "," TENON_J_TEXT(b) "," TENON_J_TEXT(c) "," TENON_J_TEXT(d) "," \
+        TENON_J_TEXT(e) "," TENON_J_TEXT(f) "," TENON_J_TEXT(g) "]"
+#define TENON_J_TENON_8(a, b, c, d, e, f, g, h) \
+    "[" TENON_J_TEXT(a) "," TENON_J_TEXT(b) "," TENON_J_TEXT(c) "," TENON_J_TEXT(d) "," \
+        TENON_J_TEXT(e) "," TENON_J_TEXT(f) "," TENON_J_TEXT(g) "," TENON_J_TEXT(h) "]"
 
 /* Where a registration stands. */
 #define TENON_HERE { TENON_STR(TENON_PLUGIN_NAME), TENON_STR(__FILE__), __LINE__ }
@@ -100,14 +129,21 @@ extern "C" {
 
 /* An op without state, as the variable `id`_op. `takes`, `gives` and `has` are lists of texts. */
 #define TENON_OP(id, op_name, takes, gives, has, shape_fn, about) \
+    TENON_OP_OF(id, op_name, takes, gives, has, shape_fn, about, 0, "", NULL)
+
+/*
+ * As TENON_OP, with bits of TENON_OP_FLAG_* and a link, such as the header of a TENON_CASES; `more` is JSON that
+ * the link adds to the op's line of the manifest, such as ",\"cases\":[...]".
+ */
+#define TENON_OP_OF(id, op_name, takes, gives, has, shape_fn, about, op_flags, more, link) \
     TENON_MANIFEST("{\"kind\":\"op\",\"name\":\"" op_name "\",\"inputs\":" TENON_J_##takes \
-                   ",\"outputs\":" TENON_J_##gives ",\"attrs\":" TENON_J_##has "}"); \
+                   ",\"outputs\":" TENON_J_##gives ",\"attrs\":" TENON_J_##has more "}"); \
     static const TenonStr id##_takes[] = TENON_I_##takes; \
     static const TenonStr id##_gives[] = TENON_I_##gives; \
     static const TenonStr id##_has[] = TENON_I_##has; \
     static const TenonOpDef id##_op = { \
         .struct_size = sizeof(TenonOpDef), \
-        .flags = 0, \
+        .flags = (op_flags), \
         .name = TENON_STR(op_name), \
         .inputs = { id##_takes, TENON_C_##takes }, \
         .outputs = { id##_gives, TENON_C_##gives }, \
@@ -116,10 +152,12 @@ extern "C" {
         .description = TENON_STR(""), \
         .shape = (shape_fn), \
         .source = TENON_HERE, \
-        .ext = NULL, \
+        .ext = (link), \
     }
 
-/* Numerics contracts. */
+/* Numerics contracts; the first says nothing. */
+#define tenon_unspecified \
+    { TENON_TOLERANCE_UNSPECIFIED, TENON_DETERMINISM_NONE, 0.0, 0.0, 0.0, TENON_INVALID, 0 }
 #define tenon_exact \
     { TENON_TOLERANCE_EXACT, TENON_DETERMINISM_BITWISE, 0.0, 0.0, 0.0, TENON_INVALID, 0 }
 #define tenon_within_ulps(count) \
@@ -145,12 +183,22 @@ extern "C" {
  * type attribute and `type` its type, plain words; `contract` is one of the above.
  */
 #define TENON_KERNEL(id, op_name, device, variant, rank_, mode, attr_, type, contract, entries) \
-    TENON_MANIFEST("{\"kind\":\"kernel\",\"op\":\"" op_name "\",\"device\":\"" device \
-                   "\",\"label\":\"" variant "\",\"priority\":" #rank_ \
-                   ",\"on_request\":" TENON_JSON_OF_##mode \
-                   ",\"types\":{\"" #attr_ "\":[\"" #type "\"]},\"features\":[]}"); \
+    TENON_KERNEL_LINE(op_name, device, variant, rank_, mode, "{\"" #attr_ "\":[\"" #type "\"]}"); \
     static const TenonDType id##_types[] = { TENON_TYPE_OF_##type }; \
     static const TenonTypeConstraint id##_constraint = { TENON_STR(#attr_), id##_types, 1 }; \
+    TENON_KERNEL_DEF(id, op_name, device, variant, rank_, mode, &id##_constraint, 1, entries, contract)
+
+/* As TENON_KERNEL, of an op whose signature names its types itself, such as "x: float". */
+#define TENON_KERNEL_FIXED(id, op_name, device, variant, rank_, mode, contract, entries) \
+    TENON_KERNEL_LINE(op_name, device, variant, rank_, mode, "{}"); \
+    TENON_KERNEL_DEF(id, op_name, device, variant, rank_, mode, NULL, 0, entries, contract)
+
+#define TENON_KERNEL_LINE(op_name, device, variant, rank_, mode, types) \
+    TENON_MANIFEST("{\"kind\":\"kernel\",\"op\":\"" op_name "\",\"device\":\"" device \
+                   "\",\"label\":\"" variant "\",\"priority\":" #rank_ \
+                   ",\"on_request\":" TENON_JSON_OF_##mode ",\"types\":" types ",\"features\":[]}")
+/* The contract comes last, for it has commas by now. */
+#define TENON_KERNEL_DEF(id, op_name, device, variant, rank_, mode, limits, limit_count, entries, ...) \
     static const TenonKernelDef id##_kernel = { \
         .struct_size = sizeof(TenonKernelDef), \
         .flags = TENON_FLAGS_OF_##mode, \
@@ -159,24 +207,50 @@ extern "C" {
         .label = TENON_STR(variant), \
         .priority = (rank_), \
         .reserved = 0, \
-        .constraints = &id##_constraint, \
-        .constraint_count = 1, \
+        .constraints = (limits), \
+        .constraint_count = (limit_count), \
         .host_memory = { NULL, 0 }, \
         .in_place = NULL, \
         .in_place_count = 0, \
         .features = { NULL, 0 }, \
-        .numerics = contract, \
+        .numerics = __VA_ARGS__, \
         .table = &(entries), \
         .source = TENON_HERE, \
         .ext = NULL, \
     }
 
-/* The host's table and its record of this plugin, from when it is opened. */
-static const TenonHost *tenon_host;
-static const TenonPlugin *tenon_self;
+/*
+ * A device type, as the variable `id`_device: how many devices there are, what opens one, and the entries of an
+ * open one. Below priority 0 it runs what names it and attracts nothing else.
+ */
+#define TENON_DEVICE(id, type_name, rank_, probe_fn, create_fn, entries) \
+    TENON_MANIFEST("{\"kind\":\"device\",\"name\":\"" type_name "\",\"priority\":" #rank_ "}"); \
+    static const TenonDeviceTypeDef id##_device = { \
+        .struct_size = sizeof(TenonDeviceTypeDef), \
+        .priority = (rank_), \
+        .name = TENON_STR(type_name), \
+        .probe = (probe_fn), \
+        .create = (create_fn), \
+        .table = &(entries), \
+        .source = TENON_HERE, \
+        .ext = NULL, \
+    }
+
+/* A knob, as the variable `id`_knob; `type` is BOOL, INT, FLOAT or STRING, the value a text. */
+#define TENON_KNOB(id, knob_name, type, value, about) \
+    TENON_MANIFEST("{\"kind\":\"knob\",\"name\":\"" knob_name "\",\"default\":\"" value "\"}"); \
+    static const TenonKnobDef id##_knob = { \
+        .struct_size = sizeof(TenonKnobDef), \
+        .kind = TENON_KNOB_##type, \
+        .name = TENON_STR(knob_name), \
+        .default_value = TENON_STR(value), \
+        .help = TENON_STR(about), \
+        .source = TENON_HERE, \
+        .ext = NULL, \
+    }
 
 /* Fails a call: an error's code comes back, to be returned. The message is as printf's. */
-TENON_HELPER TenonCode tenon_fail(const TenonCall *call, TenonCode code, const char *format, ...)
+TENON_SAYS TenonCode tenon_fail(const TenonCall *call, TenonCode code, const char *format, ...)
 {
     char message[500];
     va_list arguments;
@@ -186,17 +260,20 @@ TENON_HELPER TenonCode tenon_fail(const TenonCall *call, TenonCode code, const c
     return call->services->fail(call->record, code, tenon_str(message));
 }
 
-/* Refuses to make a kernel, as tenon_fail does a call. */
-TENON_HELPER TenonCode tenon_refuse(const TenonCreate *create, TenonCode code, const char *format, ...)
+/* Tells what is wrong where there is a sink for it, as tenon_fail does a call. */
+TENON_SAYS TenonCode tenon_report(TenonSink *sink, TenonCode code, const char *format, ...)
 {
     char message[500];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    tenon_host->report(create->sink, tenon_str(message));
+    tenon_host->report(sink, tenon_str(message));
     return code;
 }
+
+/* Refuses to make a kernel. */
+#define tenon_refuse(create, ...) tenon_report((create)->sink, __VA_ARGS__)
 
 /* A single attribute of this kind; what is missing or of another kind is refused. */
 TENON_HELPER TenonCode tenon_attr(const TenonCreate *create, const char *name, TenonAttrKind kind,
@@ -214,7 +291,7 @@ TENON_HELPER TenonCode tenon_attr(const TenonCreate *create, const char *name, T
     return TENON_OK;
 }
 
-/* An attribute of kind int, float, bool. */
+/* An attribute of kind int, float, bool, string; a string is valid while the kernel is made. */
 TENON_HELPER TenonCode tenon_attr_int(const TenonCreate *create, const char *name, int64_t *value)
 {
     TenonAttrView view;
@@ -245,19 +322,37 @@ TENON_HELPER TenonCode tenon_attr_bool(const TenonCreate *create, const char *na
     return code;
 }
 
-/* A state that is a copy of these bytes; no memory is refused. */
+TENON_HELPER TenonCode tenon_attr_string(const TenonCreate *create, const char *name, TenonStr *value)
+{
+    TenonAttrView view;
+    TenonCode code = tenon_attr(create, name, TENON_ATTR_STRING, &view);
+    if (code == TENON_OK) {
+        *value = *(const TenonStr *)view.data;
+    }
+    return code;
+}
+
+/* A state of so many bytes, all zero; no memory is refused. */
+TENON_HELPER TenonCode tenon_zero_state(const TenonCreate *create, size_t size, TenonKernelState **state)
+{
+    *state = (TenonKernelState *)calloc(1, size);
+    return *state != NULL
+        ? TENON_OK
+        : tenon_refuse(create, TENON_RESOURCE_EXHAUSTED, "no memory for the kernel's state");
+}
+
+/* A state that is a copy of these bytes. */
 TENON_HELPER TenonCode tenon_new_state(const TenonCreate *create, const void *bytes, size_t size,
                                        TenonKernelState **state)
 {
-    *state = (TenonKernelState *)malloc(size);
-    if (*state == NULL) {
-        return tenon_refuse(create, TENON_RESOURCE_EXHAUSTED, "no memory for the kernel's state");
+    TenonCode code = tenon_zero_state(create, size, state);
+    if (code == TENON_OK) {
+        memcpy(*state, bytes, size);
     }
-    memcpy(*state, bytes, size);
-    return TENON_OK;
+    return code;
 }
 
-/* Frees what tenon_new_state gave: an entry `.destroy`. */
+/* Frees what either gave: an entry `.destroy`. */
 TENON_HELPER void tenon_free_state(TenonKernelState *state)
 {
     free(state);
@@ -293,34 +388,53 @@ TENON_HELPER TenonCode tenon_shape_of_first(const TenonHost *host, TenonShapeCal
 /* A list of nothing. */
 #define TENON_NONE { NULL }
 #define TENON_PLUGIN(op_list, kernel_list) \
+    static const TenonOpDef *const tenon_ops[] = op_list; \
+    static const TenonKernelDef *const tenon_kernels[] = kernel_list; \
+    static const TenonDeviceTypeDef *const tenon_devices[] = TENON_NONE; \
+    static const TenonKnobDef *const tenon_knobs[] = TENON_NONE; \
+    TENON_DOOR_OF_LISTS
+
+/* As TENON_PLUGIN, with lists of device types and of knobs. */
+#define TENON_PLUGIN_OF(op_list, kernel_list, device_list, knob_list) \
+    static const TenonOpDef *const tenon_ops[] = op_list; \
+    static const TenonKernelDef *const tenon_kernels[] = kernel_list; \
+    static const TenonDeviceTypeDef *const tenon_devices[] = device_list; \
+    static const TenonKnobDef *const tenon_knobs[] = knob_list; \
+    TENON_DOOR_OF_LISTS
+
+#define TENON_DOOR_OF_LISTS \
+    static TenonCode tenon_register(const TenonHost *host, TenonRegistrar *registrar, \
+                                    const TenonRegistrarTable *table, TenonSink *sink) \
+    { \
+        (void)host; \
+        (void)sink; \
+        TENON_REGISTER_EACH(op, tenon_ops) \
+        TENON_REGISTER_EACH(kernel, tenon_kernels) \
+        TENON_REGISTER_EACH(device_type, tenon_devices) \
+        TENON_REGISTER_EACH(knob, tenon_knobs) \
+        return TENON_OK; \
+    } \
+    TENON_DOOR(tenon_register)
+
+#define TENON_REGISTER_EACH(entry, list) \
+    for (size_t at = 0; at < sizeof list / sizeof list[0] && list[at] != NULL; at++) { \
+        TenonCode code = table->entry(registrar, list[at]); \
+        if (code != TENON_OK) { \
+            return code; \
+        } \
+    }
+
+/* The door alone, for a plugin with a function of its own that registers everything. */
+#define TENON_DOOR(register_fn) \
     TENON_MANIFEST("{\"kind\":\"plugin\",\"name\":\"" TENON_PLUGIN_NAME "\",\"version\":\"" \
                    TENON_PLUGIN_VERSION "\",\"abi\":[0,1]}"); \
+    const TenonHost *tenon_host; \
+    const TenonPlugin *tenon_self; \
     static TenonCode tenon_open(const TenonHost *host, const TenonPlugin *plugin, TenonSink *sink) \
     { \
         (void)sink; \
         tenon_host = host; \
         tenon_self = plugin; \
-        return TENON_OK; \
-    } \
-    static TenonCode tenon_register(const TenonHost *host, TenonRegistrar *registrar, \
-                                    const TenonRegistrarTable *table, TenonSink *sink) \
-    { \
-        static const TenonOpDef *const ops[] = op_list; \
-        static const TenonKernelDef *const kernels[] = kernel_list; \
-        (void)host; \
-        (void)sink; \
-        for (size_t at = 0; at < sizeof ops / sizeof ops[0]; at++) { \
-            TenonCode code = ops[at] ? table->op(registrar, ops[at]) : TENON_OK; \
-            if (code != TENON_OK) { \
-                return code; \
-            } \
-        } \
-        for (size_t at = 0; at < sizeof kernels / sizeof kernels[0]; at++) { \
-            TenonCode code = kernels[at] ? table->kernel(registrar, kernels[at]) : TENON_OK; \
-            if (code != TENON_OK) { \
-                return code; \
-            } \
-        } \
         return TENON_OK; \
     } \
     static const TenonPluginV1 tenon_plugin = { \
@@ -331,7 +445,7 @@ TENON_HELPER TenonCode tenon_shape_of_first(const TenonHost *host, TenonShapeCal
         .name = TENON_STR(TENON_PLUGIN_NAME), \
         .version = TENON_STR(TENON_PLUGIN_VERSION), \
         .open = tenon_open, \
-        .register_all = tenon_register, \
+        .register_all = (register_fn), \
         .ext = NULL, \
     }; \
     TENON_EXPORT const TenonPluginV1 *tenon_plugin_v1(uint32_t host_major, uint32_t host_minor) \

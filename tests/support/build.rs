@@ -97,6 +97,11 @@ pub fn include() -> PathBuf {
     repository().join("core/abi/include")
 }
 
+/// The folder with `tenon_plugin.h`.
+fn author() -> PathBuf {
+    repository().join("sdk/c")
+}
+
 /// Compiles C sources to a library, unless it is there and current. `cc`, or what `CC` names, compiles.
 ///
 /// # Panics
@@ -119,6 +124,7 @@ fn compile(name: &str, sources: &[PathBuf], headers: &[PathBuf], flags: &[&str])
     let mut all: Vec<PathBuf> = sources.to_vec();
     all.extend_from_slice(headers);
     all.push(include().join("tenon.h"));
+    all.push(author().join("tenon_plugin.h"));
     locked(name, || {
         if !is_current(&made, &all) {
             // Written beside it and moved into place: who has the old one open keeps it.
@@ -129,6 +135,8 @@ fn compile(name: &str, sources: &[PathBuf], headers: &[PathBuf], flags: &[&str])
                 .args(flags)
                 .arg("-I")
                 .arg(include())
+                .arg("-I")
+                .arg(author())
                 .args(sources)
                 .arg("-o")
                 .arg(&fresh)

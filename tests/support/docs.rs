@@ -2,15 +2,18 @@
 //!
 //! A line `<!-- MARK -->` right before a fenced block says what the block is:
 //! - `file: PATH`: the whole of a file.
-//! - `run`: commands for `bash`, which must succeed; `run: fails`: which must not.
+//! - `run`: commands for `bash`, which must succeed; `run: fails`: which must not; `run: needs PROGRAM`: where
+//!   that is installed.
+//! - `excerpt: PATH`: lines of a file of the repository, in the form of `prints`.
 //! - `prints`: lines that the last commands printed, in this order; `…` within a line stands for any text, a
 //!   line of `…` alone for any lines.
 //! - `skip: REASON`: not followed.
 //!
 //! A block without a mark is an error, so that no code stands in a guide untried.
 
+use crate::build;
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -24,7 +27,11 @@ pub enum Mark {
     Run {
         /// Whether they are to succeed.
         succeeds: bool,
+        /// The program without which they are not run.
+        needs: Option<String>,
     },
+    /// Lines of a file of the repository.
+    Excerpt(PathBuf),
     /// What the last commands printed.
     Prints,
     /// Not followed, and why.
@@ -79,8 +86,13 @@ fn read_mark(text: &str) -> Option<Mark> {
     let (word, rest) = text.split_once(':').map_or((text, ""), |(word, rest)| (word, rest.trim()));
     Some(match (word, rest) {
         ("file", path) => Mark::File(PathBuf::from(path)),
-        ("run", "") => Mark::Run { succeeds: true },
-        ("run", "fails") => Mark::Run { succeeds: false },
+        ("run", "") => Mark::Run { succeeds: true, needs: None },
+        ("run", "fails") => Mark::Run { succeeds: false, needs: None },
+        ("run", rest) => {
+            let needs = Some(rest.strip_prefix("needs ")?.trim().to_owned());
+            Mark::Run { succeeds: true, needs }
+        }
+        ("excerpt", path) if !path.is_empty() => Mark::Excerpt(PathBuf::from(path)),
         ("prints", "") => Mark::Prints,
         ("skip", reason) if !reason.is_empty() => Mark::Skip(reason.to_owned()),
         _ => return None,
@@ -93,24 +105,46 @@ fn read_mark(text: &str) -> Option<Mark> {
 /// The line of the block that did not do what it says, with what it printed.
 pub fn follow(guide: &str, folder: &Path, variables: &[(&str, String)]) -> Result<usize, String> {
     let blocks = blocks(guide)?;
-    let mut printed = String::new();
+    // Nothing where the commands were not run.
+    let mut printed = Some(String::new());
     for block in &blocks {
         let failed = |problem: String| format!("line {}: {problem}", block.line);
         match &block.mark {
             Mark::File(path) => write(&folder.join(path), &block.text).map_err(failed)?,
-            Mark::Run { succeeds } => {
+            Mark::Run { needs: Some(program), .. } if !is_installed(program) => {
+                eprintln!("line {}: skipped, for {program} is not installed", block.line);
+                printed = None;
+            }
+            Mark::Run { succeeds, .. } => {
                 let (success, output) = run(&block.text, folder, variables).map_err(failed)?;
                 if success != *succeeds {
                     let wanted = if *succeeds { "succeed" } else { "fail" };
                     return Err(failed(format!("was to {wanted}\n{}{output}", block.text)));
                 }
-                printed = output;
+                printed = Some(output);
             }
-            Mark::Prints => prints(&block.text, &printed).map_err(failed)?,
+            Mark::Prints => {
+                printed
+                    .as_ref()
+                    .map_or(Ok(()), |printed| prints(&block.text, printed))
+                    .map_err(failed)?;
+            }
+            Mark::Excerpt(path) => excerpt(&block.text, path).map_err(failed)?,
             Mark::Skip(_) => {}
         }
     }
     Ok(blocks.len())
+}
+
+fn is_installed(program: &str) -> bool {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+}
+
+/// Whether these are lines of a file of the repository.
+fn excerpt(expected: &str, path: &Path) -> Result<(), String> {
+    let whole = fs::read_to_string(build::repository().join(path));
+    prints(expected, &whole.map_err(|error| format!("{}: {error}", path.display()))?)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
@@ -188,7 +222,7 @@ mod tests {
         let found = blocks(guide).unwrap();
         assert_eq!(found[0].mark, Mark::File("a/b.rs".into()));
         assert_eq!((found[0].text.as_str(), found[0].line), ("fn f() {}\n", 3));
-        assert_eq!(found[1].mark, Mark::Run { succeeds: false });
+        assert_eq!(found[1].mark, Mark::Run { succeeds: false, needs: None });
         assert_eq!(blocks("```\nx\n```\n").unwrap_err(), "line 1: a block without a mark");
         let lost = blocks("<!-- run -->\ntext\n").unwrap_err();
         assert_eq!(lost, "line 1: a mark without a block");
@@ -202,6 +236,24 @@ mod tests {
         assert!(!like("a…d", "abc") && !like("a", "ab") && !like("b…", "abc"));
         assert!(prints("one\n…\nthree\n", "zero\none\ntwo\nthree\n").is_ok());
         assert!(prints("one\nthree\n", "one\ntwo\nthree\n").is_err());
+    }
+
+    #[test]
+    fn an_excerpt_is_of_the_file() {
+        let guide =
+            |line| format!("<!-- excerpt: tests/Cargo.toml -->\n```\n[package]\n{line}\n```\n");
+        let folder = Path::new(".");
+        assert_eq!(follow(&guide("name = \"tenon-tests\""), folder, &[]), Ok(1));
+        assert!(follow(&guide("name = \"other\""), folder, &[]).is_err());
+    }
+
+    #[test]
+    fn what_is_not_installed_is_not_run() {
+        let guide =
+            "<!-- run: needs no-such-program -->\n```\nfalse\n```\n<!-- prints -->\n```\nx\n```\n";
+        assert_eq!(follow(guide, Path::new("."), &[]), Ok(2));
+        let sh = guide.replace("no-such-program", "bash");
+        assert!(follow(&sh, Path::new("."), &[]).is_err());
     }
 
     #[test]

@@ -32,28 +32,37 @@ pub struct Global {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List plugins, devices, ops and kernels
+    #[command(after_long_help = "Example:\n  tenon list --plugin libmy_ops.so")]
     List(ListArgs),
     /// Show what a plugin's file says, without running it, and what loading it says
+    #[command(after_long_help = "Example:\n  tenon inspect libmy_ops.so")]
     Inspect(InspectArgs),
     /// Run a graph
+    #[command(after_long_help = RUN)]
     Run(RunArgs),
     /// Say for each node which kernels there are, which one runs, and where
+    #[command(after_long_help = "Example:\n  tenon explain model.pb layer/y")]
     Explain(ExplainArgs),
     /// Run a digit classifier on real images, on each device and on both
+    #[command(after_long_help = "Example:\n  tenon demo")]
     Demo,
     /// Put a plugin where every tenon of this user finds it
+    #[command(after_long_help = "Example:\n  tenon install libmy_ops.so")]
     Install(InstallArgs),
     /// Make a folder with a plugin to begin with: it builds, and its tests pass
     #[command(after_long_help = "Example:\n  tenon new my-op --kind op --lang rust --sdk ../tenon")]
     New(NewArgs),
     /// Find out whether a plugin keeps its promises
-    #[command(long_about = CHECK)]
+    #[command(
+        long_about = CHECK,
+        after_long_help = "Example:\n  tenon check libmy_ops.so --op MyOps --junit check.xml"
+    )]
     Check(CheckArgs),
     /// Do the work of `check`, in a process of its own
     #[command(hide = true)]
     CheckWorker,
     /// Measure kernels side by side, and how far each is from the machine's limits
-    #[command(long_about = bench::ABOUT)]
+    #[command(long_about = bench::ABOUT, after_long_help = bench::EXAMPLE)]
     Bench(bench::BenchArgs),
 }
 
@@ -76,11 +85,11 @@ the current folder:
     case = \"large*\"
     reason = \"the filter has to fit in the local store\"
 
-The exit code is 0 where nothing is broken, else 1.
+The exit code is 0 where nothing is broken, else 1.";
 
+const RUN: &str = "\
 Example:
-
-    tenon check target/release/libmy_ops.so --op Cube --junit check.xml";
+  tenon run model.pb --feed x=x.npy --fetch layer/y --out results";
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
@@ -169,7 +178,7 @@ pub enum NewKind {
     Op,
     /// A kernel of a standard op
     Kernel,
-    /// A device type with memory of its own, and a kernel for it; in Rust only
+    /// A device type with memory of its own, and a kernel for it
     Device,
 }
 

@@ -96,12 +96,6 @@ pub enum CliError {
         /// The folder.
         folder: PathBuf,
     },
-    /// A kind for which there is no template in this language.
-    #[error(
-        "a device begins in Rust only: add --lang rust; in C, tests/zoo/c/device in Tenon's repository is one \
-         to copy"
-    )]
-    NoTemplate,
     /// A place that is to hold the SDK's source, and does not.
     #[error(
         "{said} names {}, expected a clone of the repository, with sdk/author/Cargo.toml in it",
@@ -157,7 +151,6 @@ impl CliError {
             CliError::Graph { .. }
             | CliError::NothingToRun
             | CliError::SameFile { .. }
-            | CliError::NoTemplate
             | CliError::NewName { .. } => Code::INVALID_ARGUMENT,
             CliError::NewExists { .. } => Code::ALREADY_EXISTS,
             CliError::NoSdk { .. } => Code::NOT_FOUND,

@@ -13,9 +13,9 @@ typedef struct Async {
 static TenonCode create_async(const TenonCreate *create, TenonKernelState **state)
 {
     TenonStr mode;
-    TenonCode code = zoo_attr_text(create, "mode", &mode);
+    TenonCode code = tenon_attr_string(create, "mode", &mode);
     if (code == TENON_OK) {
-        code = zoo_new_state(create, sizeof(Async), state);
+        code = tenon_zero_state(create, sizeof(Async), state);
     }
     if (code == TENON_OK) {
         ((Async *)*state)->fails = mode.len == 5 && memcmp(mode.ptr, "error", 5) == 0;
@@ -26,7 +26,7 @@ static TenonCode create_async(const TenonCreate *create, TenonKernelState **stat
 static TenonCode double_input(const TenonCall *call)
 {
     const TenonSlot *x = call->inputs[0];
-    TenonCode code = zoo_prepare_like(call, 0, 0);
+    TenonCode code = tenon_prepare_like(call, 0, 0);
     if (code == TENON_OK) {
         const float *from = x->data;
         float *to = call->outputs[0].data;
@@ -57,7 +57,7 @@ static void *finish_error(void *data)
     const TenonCall *call = data;
     pause_a_millisecond();
     call->services->complete(call->record,
-                             zoo_fail(call, TENON_ABORTED, "zoo error on a thread"));
+                             tenon_fail(call, TENON_ABORTED, "zoo error on a thread"));
     return NULL;
 }
 
@@ -66,20 +66,20 @@ static TenonCode start(TenonKernelState *state, const TenonCall *call)
     void *(*body)(void *) = ((const Async *)state)->fails ? finish_error : finish_double;
     pthread_t thread;
     if (pthread_create(&thread, NULL, body, (void *)call) != 0) {
-        return zoo_fail(call, TENON_RESOURCE_EXHAUSTED, "the system refuses another thread");
+        return tenon_fail(call, TENON_RESOURCE_EXHAUSTED, "the system refuses another thread");
     }
     pthread_detach(thread);
     return TENON_PENDING;
 }
 
-OP(async, "ZooCAsync", A1("x: float"), A1("y: float"),
-   A1("mode: {'value', 'error'} = 'value'"), TENON_OP_FLAG_STATEFUL, zoo_shape_same);
+OP(async, "ZooCAsync", TENON_1("x: float"), TENON_1("y: float"),
+   TENON_1("mode: {'value', 'error'} = 'value'"), TENON_OP_FLAG_STATEFUL, tenon_shape_of_first);
 static const TenonKernelTable async_table = {
     .struct_size = sizeof(TenonKernelTable),
     .flags = TENON_KERNEL_FLAG_ASYNC,
     .create = create_async,
     .compute = start,
-    .destroy = zoo_free_state,
+    .destroy = tenon_free_state,
 };
 KERNEL(async, "ZooCAsync");
 
@@ -90,14 +90,14 @@ typedef struct Blocking {
 static TenonCode create_blocking(const TenonCreate *create, TenonKernelState **state)
 {
     int64_t limit_ms;
-    TenonCode code = zoo_attr_int(create, "limit_ms", &limit_ms);
+    TenonCode code = tenon_attr_int(create, "limit_ms", &limit_ms);
     if (code != TENON_OK) {
         return code;
     }
     if (limit_ms < 0) {
-        return zoo_refuse(create, TENON_INVALID_ARGUMENT, "limit_ms: expected at least 0");
+        return tenon_refuse(create, TENON_INVALID_ARGUMENT, "limit_ms: expected at least 0");
     }
-    code = zoo_new_state(create, sizeof(Blocking), state);
+    code = tenon_zero_state(create, sizeof(Blocking), state);
     if (code == TENON_OK) {
         ((Blocking *)*state)->limit_ms = limit_ms;
     }
@@ -150,18 +150,18 @@ static TenonCode block(TenonKernelState *state, const TenonCall *call)
     call->services->off_cancel(call->record, token);
     pthread_cond_destroy(&gate.changed);
     pthread_mutex_destroy(&gate.lock);
-    return opened ? zoo_fail(call, TENON_CANCELLED, "woken by cancellation")
-                  : zoo_fail(call, TENON_DEADLINE_EXCEEDED, "nobody cancelled the step");
+    return opened ? tenon_fail(call, TENON_CANCELLED, "woken by cancellation")
+                  : tenon_fail(call, TENON_DEADLINE_EXCEEDED, "nobody cancelled the step");
 }
 
-OP(blocking, "ZooCBlocking", A0(), A1("y: float"), A1("limit_ms: int = 30000"),
+OP(blocking, "ZooCBlocking", TENON_0(), TENON_1("y: float"), TENON_1("limit_ms: int = 30000"),
    TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
 static const TenonKernelTable blocking_table = {
     .struct_size = sizeof(TenonKernelTable),
     .flags = TENON_KERNEL_FLAG_BLOCKING,
     .create = create_blocking,
     .compute = block,
-    .destroy = zoo_free_state,
+    .destroy = tenon_free_state,
 };
 KERNEL(blocking, "ZooCBlocking");
 

@@ -59,24 +59,24 @@ static TenonCode create_attributes(const TenonCreate *create, TenonKernelState *
         { "i", TENON_ATTR_INT },    { "f", TENON_ATTR_FLOAT }, { "b", TENON_ATTR_BOOL },
         { "s", TENON_ATTR_STRING }, { "t", TENON_ATTR_TYPE },  { "shape", TENON_ATTR_SHAPE },
     };
-    TenonCode code = zoo_new_state(create, sizeof(Facts), state);
+    TenonCode code = tenon_zero_state(create, sizeof(Facts), state);
     for (size_t at = 0; code == TENON_OK && at < ZOO_COUNT(wanted); at++) {
         Facts *facts = (Facts *)*state;
         TenonAttrView view;
-        code = zoo_attr(create, wanted[at].name, wanted[at].kind, &view);
+        code = tenon_attr(create, wanted[at].name, wanted[at].kind, &view);
         if (code == TENON_OK) {
             add_item(&facts->texts[facts->count++], view.kind, view.data, 0);
         }
     }
     if (code != TENON_OK) {
-        zoo_free_state(*state);
+        tenon_free_state(*state);
     }
     return code;
 }
 
-OP(attributes, "ZooCAttributes", A0(), A1("facts: string"),
-   A6("i: int", "f: float", "b: bool", "s: string", "t: type", "shape: shape"), 0, NULL);
-STATEFUL(attributes, create_attributes, give_facts, zoo_free_state);
+OP(attributes, "ZooCAttributes", TENON_0(), TENON_1("facts: string"),
+   TENON_6("i: int", "f: float", "b: bool", "s: string", "t: type", "shape: shape"), 0, NULL);
+STATEFUL(attributes, create_attributes, give_facts, tenon_free_state);
 KERNEL(attributes, "ZooCAttributes");
 
 static TenonCode create_lists(const TenonCreate *create, TenonKernelState **state)
@@ -84,29 +84,29 @@ static TenonCode create_lists(const TenonCreate *create, TenonKernelState **stat
     static const char *const names[] = {
         "ints", "floats", "bools", "strings", "types", "shapes", "tensors", "funcs",
     };
-    TenonCode code = zoo_new_state(create, sizeof(Facts), state);
+    TenonCode code = tenon_zero_state(create, sizeof(Facts), state);
     for (size_t at = 0; code == TENON_OK && at < ZOO_COUNT(names); at++) {
         Facts *facts = (Facts *)*state;
         ZooText *text = &facts->texts[facts->count++];
         TenonAttrView view;
-        code = zoo_host->attr(create->attrs, tenon_str(names[at]), &view);
+        code = tenon_host->attr(create->attrs, tenon_str(names[at]), &view);
         for (size_t item = 0; code == TENON_OK && item < view.len; item++) {
             add_item(text, view.kind, view.data, item);
             zoo_add(text, ";");
         }
     }
     if (code != TENON_OK) {
-        zoo_free_state(*state);
-        return zoo_refuse(create, code, "an attribute is missing");
+        tenon_free_state(*state);
+        return tenon_refuse(create, code, "an attribute is missing");
     }
     return TENON_OK;
 }
 
-OP(lists, "ZooCAttributeLists", A0(), A1("facts: string"),
-   A8("ints: list(int)", "floats: list(float)", "bools: list(bool)", "strings: list(string)",
+OP(lists, "ZooCAttributeLists", TENON_0(), TENON_1("facts: string"),
+   TENON_8("ints: list(int)", "floats: list(float)", "bools: list(bool)", "strings: list(string)",
       "types: list(type)", "shapes: list(shape)", "tensors: list(tensor)", "funcs: list(func)"),
    0, NULL);
-STATEFUL(lists, create_lists, give_facts, zoo_free_state);
+STATEFUL(lists, create_lists, give_facts, tenon_free_state);
 KERNEL(lists, "ZooCAttributeLists");
 
 /* The elements of an attribute that is a tensor. */
@@ -118,7 +118,7 @@ typedef struct Elements {
 static void destroy_elements(TenonKernelState *state)
 {
     free(((Elements *)state)->data);
-    zoo_free_state(state);
+    tenon_free_state(state);
 }
 
 static TenonCode create_tensor(const TenonCreate *create, TenonKernelState **state)
@@ -126,16 +126,16 @@ static TenonCode create_tensor(const TenonCreate *create, TenonKernelState **sta
     TenonAttrView view;
     const TenonSlot *value;
     Elements *elements;
-    TenonCode code = zoo_attr(create, "value", TENON_ATTR_TENSOR, &view);
+    TenonCode code = tenon_attr(create, "value", TENON_ATTR_TENSOR, &view);
     if (code != TENON_OK) {
         return code;
     }
     value = view.data;
     if (value->dtype != TENON_FLOAT) {
-        return zoo_refuse(create, TENON_INVALID_ARGUMENT,
+        return tenon_refuse(create, TENON_INVALID_ARGUMENT,
                           "attribute value: expected a tensor of float");
     }
-    code = zoo_new_state(create, sizeof(Elements), state);
+    code = tenon_zero_state(create, sizeof(Elements), state);
     if (code != TENON_OK) {
         return code;
     }
@@ -144,7 +144,7 @@ static TenonCode create_tensor(const TenonCreate *create, TenonKernelState **sta
     elements->data = malloc(value->bytes > 0 ? value->bytes : 1);
     if (elements->data == NULL) {
         destroy_elements(*state);
-        return zoo_refuse(create, TENON_RESOURCE_EXHAUSTED, "no memory for the elements");
+        return tenon_refuse(create, TENON_RESOURCE_EXHAUSTED, "no memory for the elements");
     }
     elements->count = (int64_t)value->elements;
     memcpy(elements->data, value->data, value->bytes);
@@ -154,23 +154,23 @@ static TenonCode create_tensor(const TenonCreate *create, TenonKernelState **sta
 static TenonCode give_elements(TenonKernelState *state, const TenonCall *call)
 {
     const Elements *elements = (const Elements *)state;
-    TenonCode code = zoo_prepare(call, 0, &elements->count, 1);
+    TenonCode code = tenon_prepare(call, 0, &elements->count, 1);
     if (code == TENON_OK) {
         memcpy(call->outputs[0].data, elements->data, (size_t)elements->count * sizeof(float));
     }
     return code;
 }
 
-OP(tensor, "ZooCAttributeTensor", A0(), A1("y: float"), A1("value: tensor"), 0, NULL);
+OP(tensor, "ZooCAttributeTensor", TENON_0(), TENON_1("y: float"), TENON_1("value: tensor"), 0, NULL);
 STATEFUL(tensor, create_tensor, give_elements, destroy_elements);
 KERNEL(tensor, "ZooCAttributeTensor");
 
 static TenonCode create_function(const TenonCreate *create, TenonKernelState **state)
 {
     TenonAttrView view;
-    TenonCode code = zoo_attr(create, "f", TENON_ATTR_FUNC, &view);
+    TenonCode code = tenon_attr(create, "f", TENON_ATTR_FUNC, &view);
     if (code == TENON_OK) {
-        code = zoo_new_state(create, sizeof(Facts), state);
+        code = tenon_zero_state(create, sizeof(Facts), state);
     }
     if (code == TENON_OK) {
         const TenonFuncView *function = view.data;
@@ -183,8 +183,8 @@ static TenonCode create_function(const TenonCreate *create, TenonKernelState **s
     return code;
 }
 
-OP(function, "ZooCAttributeFunction", A0(), A1("facts: string"), A1("f: func"), 0, NULL);
-STATEFUL(function, create_function, give_facts, zoo_free_state);
+OP(function, "ZooCAttributeFunction", TENON_0(), TENON_1("facts: string"), TENON_1("f: func"), 0, NULL);
+STATEFUL(function, create_function, give_facts, tenon_free_state);
 KERNEL(function, "ZooCAttributeFunction");
 
 static const TenonOpDef *const ops[] = { &attributes_op, &lists_op, &tensor_op, &function_op };

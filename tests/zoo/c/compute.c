@@ -16,7 +16,7 @@ static TenonCode variadic(TenonKernelState *state, const TenonCall *call)
     }
     for (uint32_t at = 0; at < xs.len; at++) {
         const TenonSlot *x = call->inputs[xs.start + at];
-        TenonCode code = zoo_prepare(call, sums.start + at, x->dims, x->rank);
+        TenonCode code = tenon_prepare(call, sums.start + at, x->dims, x->rank);
         const float *from = x->data;
         float *to = call->outputs[sums.start + at].data;
         if (code != TENON_OK) {
@@ -42,15 +42,15 @@ static TenonCode variadic_shape(const TenonHost *host, TenonShapeCall *call)
     return shapes->set_output(call, last, shapes->make_shape(call, NULL, 0));
 }
 
-OP(variadic, "ZooCVariadic", A2("xs: N * float", "ys: M * float"),
-   A2("sums: N * float", "total: float"), A2("N: int >= 1", "M: int >= 0"), 0, variadic_shape);
+OP(variadic, "ZooCVariadic", TENON_2("xs: N * float", "ys: M * float"),
+   TENON_2("sums: N * float", "total: float"), TENON_2("N: int >= 1", "M: int >= 0"), 0, variadic_shape);
 STATELESS(variadic, variadic);
 KERNEL(variadic, "ZooCVariadic");
 
 static TenonCode type_list(TenonKernelState *state, const TenonCall *call)
 {
     int64_t count = call->input_count;
-    TenonCode code = zoo_prepare(call, 0, &count, 1);
+    TenonCode code = tenon_prepare(call, 0, &count, 1);
     (void)state;
     for (uint32_t input = 0; code == TENON_OK && input < call->input_count; input++) {
         ((int64_t *)call->outputs[0].data)[input] = (int64_t)call->inputs[input]->bytes;
@@ -58,7 +58,7 @@ static TenonCode type_list(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(type_list, "ZooCTypeList", A1("xs: T"), A1("bytes: int64"), A1("T: list(type) >= 1"), 0, NULL);
+OP(type_list, "ZooCTypeList", TENON_1("xs: T"), TENON_1("bytes: int64"), TENON_1("T: list(type) >= 1"), 0, NULL);
 STATELESS(type_list, type_list);
 KERNEL(type_list, "ZooCTypeList");
 
@@ -66,7 +66,7 @@ KERNEL(type_list, "ZooCTypeList");
 static TenonCode give_ints(const TenonCall *call, const int64_t *facts, size_t count)
 {
     int64_t length = (int64_t)count;
-    TenonCode code = zoo_prepare(call, 0, &length, 1);
+    TenonCode code = tenon_prepare(call, 0, &length, 1);
     if (code == TENON_OK) {
         memcpy(call->outputs[0].data, facts, count * sizeof *facts);
     }
@@ -102,7 +102,7 @@ static TenonCode slot_shape(const TenonHost *host, TenonShapeCall *call)
     return vector_of(host, call, 8);
 }
 
-OP(slot_facts, "ZooCSlotFacts", A2("a: T", "b: T"), A1("facts: int64"), A1("T: type"), 0,
+OP(slot_facts, "ZooCSlotFacts", TENON_2("a: T", "b: T"), TENON_1("facts: int64"), TENON_1("T: type"), 0,
    slot_shape);
 STATELESS(slot_facts, slot_facts);
 KERNEL(slot_facts, "ZooCSlotFacts");
@@ -123,7 +123,7 @@ static TenonCode step_shape(const TenonHost *host, TenonShapeCall *call)
     return vector_of(host, call, 3);
 }
 
-OP(step_facts, "ZooCStepFacts", A0(), A1("facts: int64"), A0(), TENON_OP_FLAG_STATEFUL, step_shape);
+OP(step_facts, "ZooCStepFacts", TENON_0(), TENON_1("facts: int64"), TENON_0(), TENON_OP_FLAG_STATEFUL, step_shape);
 STATELESS(step_facts, step_facts);
 KERNEL(step_facts, "ZooCStepFacts");
 
@@ -131,12 +131,12 @@ static TenonCode cancel_flag(TenonKernelState *state, const TenonCall *call)
 {
     (void)state;
     if (tenon_cancelled(call)) {
-        return zoo_fail(call, TENON_CANCELLED, "the step is cancelled");
+        return tenon_fail(call, TENON_CANCELLED, "the step is cancelled");
     }
     return zoo_give_bool(call, 0, 0);
 }
 
-OP(cancel_flag, "ZooCCancelFlag", A0(), A1("cancelled: bool"), A0(), TENON_OP_FLAG_STATEFUL,
+OP(cancel_flag, "ZooCCancelFlag", TENON_0(), TENON_1("cancelled: bool"), TENON_0(), TENON_OP_FLAG_STATEFUL,
    zoo_shape_scalar);
 STATELESS(cancel_flag, cancel_flag);
 KERNEL(cancel_flag, "ZooCCancelFlag");
@@ -152,7 +152,7 @@ static TenonCode deadline(TenonKernelState *state, const TenonCall *call)
     return zoo_give_int(call, 0, end > now ? (int64_t)(end - now) : 0);
 }
 
-OP(deadline, "ZooCDeadline", A0(), A1("remaining_ns: int64"), A0(), TENON_OP_FLAG_STATEFUL,
+OP(deadline, "ZooCDeadline", TENON_0(), TENON_1("remaining_ns: int64"), TENON_0(), TENON_OP_FLAG_STATEFUL,
    zoo_shape_scalar);
 STATELESS(deadline, deadline);
 KERNEL(deadline, "ZooCDeadline");
@@ -168,10 +168,10 @@ static TenonCode scratch(TenonKernelState *state, const TenonCall *call)
         return code;
     }
     if ((uintptr_t)lent % 64 != 0) {
-        return zoo_fail(call, TENON_INTERNAL, "scratch memory is not aligned to 64 bytes");
+        return tenon_fail(call, TENON_INTERNAL, "scratch memory is not aligned to 64 bytes");
     }
     memcpy(lent, x->data, x->bytes);
-    code = zoo_prepare_like(call, 0, 0);
+    code = tenon_prepare_like(call, 0, 0);
     if (code == TENON_OK) {
         const float *from = lent;
         float *to = call->outputs[0].data;
@@ -182,7 +182,7 @@ static TenonCode scratch(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(scratch, "ZooCScratch", A1("x: float"), A1("y: float"), A0(), 0, zoo_shape_same);
+OP(scratch, "ZooCScratch", TENON_1("x: float"), TENON_1("y: float"), TENON_0(), 0, tenon_shape_of_first);
 STATELESS(scratch, scratch);
 KERNEL(scratch, "ZooCScratch");
 
@@ -190,7 +190,7 @@ static TenonCode traced(TenonKernelState *state, const TenonCall *call)
 {
     const TenonSlot *x = call->inputs[0];
     uint64_t begin = call->tracing ? call->services->now_ns() : 0;
-    TenonCode code = zoo_prepare_like(call, 0, 0);
+    TenonCode code = tenon_prepare_like(call, 0, 0);
     (void)state;
     if (code == TENON_OK) {
         const float *from = x->data;
@@ -206,7 +206,7 @@ static TenonCode traced(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(traced, "ZooCTrace", A1("x: float"), A1("y: float"), A0(), 0, zoo_shape_same);
+OP(traced, "ZooCTrace", TENON_1("x: float"), TENON_1("y: float"), TENON_0(), 0, tenon_shape_of_first);
 STATELESS(traced, traced);
 KERNEL(traced, "ZooCTrace");
 
@@ -219,17 +219,17 @@ static TenonCode create_failure(const TenonCreate *create, TenonKernelState **st
 {
     int64_t number;
     TenonStr message;
-    TenonCode code = zoo_attr_int(create, "code", &number);
+    TenonCode code = tenon_attr_int(create, "code", &number);
     if (code == TENON_OK) {
-        code = zoo_attr_text(create, "message", &message);
+        code = tenon_attr_string(create, "message", &message);
     }
     if (code != TENON_OK) {
         return code;
     }
     if (number < 1 || number > 16) {
-        return zoo_refuse(create, TENON_INVALID_ARGUMENT, "code: expected 1 to 16");
+        return tenon_refuse(create, TENON_INVALID_ARGUMENT, "code: expected 1 to 16");
     }
-    code = zoo_new_state(create, sizeof(Failure), state);
+    code = tenon_zero_state(create, sizeof(Failure), state);
     if (code == TENON_OK) {
         Failure *failure = (Failure *)*state;
         failure->code = (TenonCode)number;
@@ -244,9 +244,9 @@ static TenonCode fail(TenonKernelState *state, const TenonCall *call)
     return call->services->fail(call->record, failure->code, zoo_str(&failure->message));
 }
 
-OP(failure, "ZooCFailure", A0(), A1("y: float"), A2("code: int", "message: string"),
+OP(failure, "ZooCFailure", TENON_0(), TENON_1("y: float"), TENON_2("code: int", "message: string"),
    TENON_OP_FLAG_STATEFUL, NULL);
-STATEFUL(failure, create_failure, fail, zoo_free_state);
+STATEFUL(failure, create_failure, fail, tenon_free_state);
 KERNEL(failure, "ZooCFailure");
 
 static const TenonOpDef *const ops[] = {

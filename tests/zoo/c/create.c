@@ -34,7 +34,7 @@ static void describe(Facts *facts, const TenonCreate *create)
 
 static TenonCode create_facts(const TenonCreate *create, TenonKernelState **state)
 {
-    TenonCode code = zoo_new_state(create, sizeof(Facts), state);
+    TenonCode code = tenon_zero_state(create, sizeof(Facts), state);
     if (code == TENON_OK) {
         describe((Facts *)*state, create);
     }
@@ -47,9 +47,9 @@ static TenonCode give_facts(TenonKernelState *state, const TenonCall *call)
     return zoo_give_texts(call, 0, facts->texts, ZOO_COUNT(facts->texts));
 }
 
-OP(facts, "ZooCCreateFacts", A2("xs: N * float", "i: int32"), A1("facts: string"),
-   A1("N: int >= 1"), 0, NULL);
-STATEFUL(facts, create_facts, give_facts, zoo_free_state);
+OP(facts, "ZooCCreateFacts", TENON_2("xs: N * float", "i: int32"), TENON_1("facts: string"),
+   TENON_1("N: int >= 1"), 0, NULL);
+STATEFUL(facts, create_facts, give_facts, tenon_free_state);
 KERNEL(facts, "ZooCCreateFacts");
 
 typedef struct Constant {
@@ -61,13 +61,13 @@ static TenonCode create_constant(const TenonCreate *create, TenonKernelState **s
     const TenonSlot *c = &create->constants[1];
     TenonCode code;
     if (c->data == NULL) {
-        return zoo_refuse(create, TENON_INVALID_ARGUMENT,
+        return tenon_refuse(create, TENON_INVALID_ARGUMENT,
                           "input c: expected a constant, found a computed value");
     }
     if (c->dtype != TENON_FLOAT || c->elements != 1) {
-        return zoo_refuse(create, TENON_INVALID_ARGUMENT, "expected a constant of one float");
+        return tenon_refuse(create, TENON_INVALID_ARGUMENT, "expected a constant of one float");
     }
-    code = zoo_new_state(create, sizeof(Constant), state);
+    code = tenon_zero_state(create, sizeof(Constant), state);
     if (code == TENON_OK) {
         ((Constant *)*state)->c = *(const float *)c->data;
     }
@@ -77,7 +77,7 @@ static TenonCode create_constant(const TenonCreate *create, TenonKernelState **s
 static TenonCode add_constant(TenonKernelState *state, const TenonCall *call)
 {
     const TenonSlot *x = call->inputs[0];
-    TenonCode code = zoo_prepare_like(call, 0, 0);
+    TenonCode code = tenon_prepare_like(call, 0, 0);
     if (code == TENON_OK) {
         const float *from = x->data;
         float *to = call->outputs[0].data;
@@ -88,9 +88,9 @@ static TenonCode add_constant(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(constant, "ZooCConstantView", A2("x: float", "c: float"), A1("y: float"), A0(), 0,
-   zoo_shape_same);
-STATEFUL(constant, create_constant, add_constant, zoo_free_state);
+OP(constant, "ZooCConstantView", TENON_2("x: float", "c: float"), TENON_1("y: float"), TENON_0(), 0,
+   tenon_shape_of_first);
+STATEFUL(constant, create_constant, add_constant, tenon_free_state);
 KERNEL(constant, "ZooCConstantView");
 
 /* Weights in reverse order, with a number of their own, so that a test sees which plans share a form. */
@@ -106,7 +106,7 @@ typedef struct Prepacked {
 
 static TenonCode create_prepack(const TenonCreate *create, TenonKernelState **state)
 {
-    return zoo_new_state(create, sizeof(Prepacked), state);
+    return tenon_zero_state(create, sizeof(Prepacked), state);
 }
 
 static TenonCode prepack(TenonKernelState *state, uint32_t input, const TenonSlot *view,
@@ -122,7 +122,7 @@ static TenonCode prepack(TenonKernelState *state, uint32_t input, const TenonSlo
     *packed_bytes = sizeof(Reversed) + view->bytes;
     form = malloc(*packed_bytes);
     if (form == NULL) {
-        zoo_host->report(sink, tenon_str("no memory for the packed form"));
+        tenon_host->report(sink, tenon_str("no memory for the packed form"));
         return TENON_RESOURCE_EXHAUSTED;
     }
     form->number = atomic_fetch_add(&next, 1);
@@ -152,9 +152,9 @@ static TenonCode multiply(TenonKernelState *state, const TenonCall *call)
     uint64_t count = form != NULL ? form->count : call->inputs[1]->elements;
     TenonCode code;
     if (count != x->elements) {
-        return zoo_fail(call, TENON_INVALID_ARGUMENT, "w: expected as many elements as x has");
+        return tenon_fail(call, TENON_INVALID_ARGUMENT, "w: expected as many elements as x has");
     }
-    code = zoo_prepare_like(call, 0, 0);
+    code = tenon_prepare_like(call, 0, 0);
     if (code == TENON_OK) {
         const float *from = x->data;
         float *to = call->outputs[0].data;
@@ -169,13 +169,13 @@ static TenonCode multiply(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(prepack, "ZooCPrepack", A2("x: float", "w: float"), A2("y: float", "form: int64"), A0(), 0,
+OP(prepack, "ZooCPrepack", TENON_2("x: float", "w: float"), TENON_2("y: float", "form: int64"), TENON_0(), 0,
    zoo_shape_same_and_scalar);
 static const TenonKernelTable prepack_table = {
     .struct_size = sizeof(TenonKernelTable),
     .create = create_prepack,
     .compute = multiply,
-    .destroy = zoo_free_state,
+    .destroy = tenon_free_state,
     .prepack = prepack,
     .attach_packed = attach_packed,
     .release_packed = release_packed,
@@ -190,7 +190,7 @@ typedef struct Numbered {
 static TenonCode create_numbered(const TenonCreate *create, TenonKernelState **state)
 {
     static atomic_llong next = 1;
-    TenonCode code = zoo_new_state(create, sizeof(Numbered), state);
+    TenonCode code = tenon_zero_state(create, sizeof(Numbered), state);
     if (code == TENON_OK) {
         ((Numbered *)*state)->object = atomic_fetch_add(&next, 1);
     }
@@ -216,7 +216,7 @@ static TenonSupport at_most(const TenonCreate *create, int64_t limit)
     }
     snprintf(reason, sizeof reason, "%lld elements exceed the limit of %lld", (long long)elements,
              (long long)limit);
-    zoo_refuse(create, TENON_UNIMPLEMENTED, reason);
+    tenon_refuse(create, TENON_UNIMPLEMENTED, "%s", reason);
     return TENON_SUPPORT_NO;
 }
 
@@ -224,12 +224,12 @@ static TenonSupport supports_small(const TenonCreate *create)
 {
     char reason[120];
     int64_t limit;
-    if (zoo_attr_int(create, "limit", &limit) != TENON_OK) {
+    if (tenon_attr_int(create, "limit", &limit) != TENON_OK) {
         return TENON_SUPPORT_NO;
     }
     if (limit < 0) {
         snprintf(reason, sizeof reason, "limit is %lld, expected at least 0", (long long)limit);
-        zoo_refuse(create, TENON_UNIMPLEMENTED, reason);
+        tenon_refuse(create, TENON_UNIMPLEMENTED, "%s", reason);
         return TENON_SUPPORT_NO;
     }
     return at_most(create, limit);
@@ -238,7 +238,7 @@ static TenonSupport supports_small(const TenonCreate *create)
 static TenonSupport supports_any(const TenonCreate *create)
 {
     int64_t most;
-    if (zoo_attr_int(create, "most", &most) != TENON_OK) {
+    if (tenon_attr_int(create, "most", &most) != TENON_OK) {
         return TENON_SUPPORT_NO;
     }
     return most < 0 ? TENON_SUPPORT_YES : at_most(create, most);
@@ -260,13 +260,13 @@ static TenonCode any_size(TenonKernelState *state, const TenonCall *call)
     return give_numbered(call, 0, state);
 }
 
-OP(supports, "ZooCSupports", A1("x: float"), A2("small: bool", "object: int64"),
-   A2("limit: int", "most: int = -1"), 0, zoo_shape_two_scalars);
+OP(supports, "ZooCSupports", TENON_1("x: float"), TENON_2("small: bool", "object: int64"),
+   TENON_2("limit: int", "most: int = -1"), 0, zoo_shape_two_scalars);
 static const TenonKernelTable small_table = {
     .struct_size = sizeof(TenonKernelTable),
     .create = create_numbered,
     .compute = small,
-    .destroy = zoo_free_state,
+    .destroy = tenon_free_state,
     .supports = supports_small,
 };
 KERNEL_LINE("ZooCSupports", "CPU", "small", 1, false, "{}", "[]");
@@ -277,13 +277,13 @@ static const TenonKernelDef small_kernel = {
     .label = TENON_STR("small"),
     .priority = 1,
     .table = &small_table,
-    .source = ZOO_HERE,
+    .source = TENON_HERE,
 };
 static const TenonKernelTable any_size_table = {
     .struct_size = sizeof(TenonKernelTable),
     .create = create_numbered,
     .compute = any_size,
-    .destroy = zoo_free_state,
+    .destroy = tenon_free_state,
     .supports = supports_any,
 };
 KERNEL(any_size, "ZooCSupports");

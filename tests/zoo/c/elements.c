@@ -4,7 +4,7 @@
 static TenonCode bytes(TenonKernelState *state, const TenonCall *call)
 {
     int64_t count = (int64_t)call->inputs[0]->bytes;
-    TenonCode code = zoo_prepare(call, 0, &count, 1);
+    TenonCode code = tenon_prepare(call, 0, &count, 1);
     (void)state;
     if (code == TENON_OK) {
         memcpy(call->outputs[0].data, call->inputs[0]->data, call->inputs[0]->bytes);
@@ -12,7 +12,7 @@ static TenonCode bytes(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(bytes, "ZooCBytes", A1("x: T"), A1("bytes: uint8"), A1("T: type"), 0, zoo_shape_vector);
+OP(bytes, "ZooCBytes", TENON_1("x: T"), TENON_1("bytes: uint8"), TENON_1("T: type"), 0, zoo_shape_vector);
 STATELESS(bytes, bytes);
 /* Every type with elements of fixed size: their bytes may be copied. */
 static const TenonDType fixed_types[] = {
@@ -35,15 +35,15 @@ static const TenonKernelDef bytes_kernel = {
     .constraints = &bytes_constraint,
     .constraint_count = 1,
     .table = &bytes_table,
-    .source = ZOO_HERE,
+    .source = TENON_HERE,
 };
 
 static TenonCode create_strings(const TenonCreate *create, TenonKernelState **state)
 {
     TenonStr removed;
-    TenonCode code = zoo_attr_text(create, "removed", &removed);
+    TenonCode code = tenon_attr_string(create, "removed", &removed);
     if (code == TENON_OK) {
-        code = zoo_new_state(create, sizeof(ZooText), state);
+        code = tenon_zero_state(create, sizeof(ZooText), state);
     }
     if (code == TENON_OK) {
         zoo_add_bytes((ZooText *)*state, removed);
@@ -54,7 +54,7 @@ static TenonCode create_strings(const TenonCreate *create, TenonKernelState **st
 /* Writes `from` in reverse into an element of the output, in room made beforehand. */
 static TenonCode write_reversed(const TenonStringElement *from, TenonStringElement *to)
 {
-    TenonCode code = zoo_host->strings->reserve(to, from->len);
+    TenonCode code = tenon_host->strings->reserve(to, from->len);
     for (uint64_t at = 0; code == TENON_OK && at < from->len; at++) {
         to->data[at] = from->data[from->len - 1 - at];
     }
@@ -72,10 +72,10 @@ static int same_text(const TenonStringElement *element, const ZooText *text)
 
 static TenonCode strings(TenonKernelState *state, const TenonCall *call)
 {
-    const TenonStringTable *table = zoo_host->strings;
+    const TenonStringTable *table = tenon_host->strings;
     const TenonStringElement *from = call->inputs[0]->data;
     TenonStringElement *to;
-    TenonCode code = zoo_prepare_like(call, 0, 0);
+    TenonCode code = tenon_prepare_like(call, 0, 0);
     if (code != TENON_OK) {
         return code;
     }
@@ -91,9 +91,9 @@ static TenonCode strings(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(strings, "ZooCStrings", A1("x: string"), A1("y: string"), A1("removed: string = ''"), 0,
-   zoo_shape_same);
-STATEFUL(strings, create_strings, strings, zoo_free_state);
+OP(strings, "ZooCStrings", TENON_1("x: string"), TENON_1("y: string"), TENON_1("removed: string = ''"), 0,
+   tenon_shape_of_first);
+STATEFUL(strings, create_strings, strings, tenon_free_state);
 KERNEL(strings, "ZooCStrings");
 
 static const TenonOpDef *const ops[] = { &bytes_op, &strings_op };

@@ -21,7 +21,7 @@ static TenonCode new_stack(void *data, void **value, TenonSink *sink)
     (void)data;
     if (stack == NULL || pthread_mutex_init(&stack->lock, NULL) != 0) {
         free(stack);
-        zoo_host->report(sink, tenon_str("no memory for a stack"));
+        tenon_host->report(sink, tenon_str("no memory for a stack"));
         return TENON_RESOURCE_EXHAUSTED;
     }
     *value = stack;
@@ -48,7 +48,7 @@ static void destroy_stack(void *value)
     Stack *stack = value;
     TenonKeptTensor *kept;
     while ((kept = take_top(stack)) != NULL) {
-        zoo_host->release(kept);
+        tenon_host->release(kept);
     }
     pthread_mutex_destroy(&stack->lock);
     free(stack);
@@ -69,17 +69,17 @@ static TenonCode with_stack(const TenonKernelState *state, const TenonCall *call
     const ZooNamed *named = (const ZooNamed *)state;
     TenonResource *resource;
     Stack *stack;
-    TenonCode code = zoo_host->state->resource(call->record, zoo_str(&named->container),
+    TenonCode code = tenon_host->state->resource(call->record, zoo_str(&named->container),
                                                zoo_str(&named->name), &stack_type, new_stack,
                                                NULL, &resource);
     if (code != TENON_OK) {
         return code;
     }
-    stack = zoo_host->state->resource_value(resource, &stack_type);
+    stack = tenon_host->state->resource_value(resource, &stack_type);
     pthread_mutex_lock(&stack->lock);
     code = body(call, stack);
     pthread_mutex_unlock(&stack->lock);
-    zoo_host->state->release_resource(resource);
+    tenon_host->state->release_resource(resource);
     return code;
 }
 
@@ -87,12 +87,12 @@ static TenonCode push_locked(const TenonCall *call, Stack *stack)
 {
     Entry *entry = malloc(sizeof *entry);
     if (entry == NULL) {
-        return zoo_fail(call, TENON_RESOURCE_EXHAUSTED, "no memory for an entry");
+        return tenon_fail(call, TENON_RESOURCE_EXHAUSTED, "no memory for an entry");
     }
-    entry->kept = zoo_host->keep(call->inputs[0]);
+    entry->kept = tenon_host->keep(call->inputs[0]);
     if (entry->kept == NULL) {
         free(entry);
-        return zoo_fail(call, TENON_INVALID_ARGUMENT, "x: there is no tensor to keep");
+        return tenon_fail(call, TENON_INVALID_ARGUMENT, "x: there is no tensor to keep");
     }
     entry->below = stack->top;
     stack->top = entry;
@@ -104,14 +104,14 @@ static TenonCode push(TenonKernelState *state, const TenonCall *call)
     return with_stack(state, call, push_locked);
 }
 
-OP(push, "ZooCKeptPush", A1("x: float"), A1("depth: int64"),
-   A2("container: string = ''", "shared_name: string"), TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
-STATEFUL(push, zoo_create_named, push, zoo_free_state);
+OP(push, "ZooCKeptPush", TENON_1("x: float"), TENON_1("depth: int64"),
+   TENON_2("container: string = ''", "shared_name: string"), TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
+STATEFUL(push, zoo_create_named, push, tenon_free_state);
 KERNEL(push, "ZooCKeptPush");
 
 static TenonCode empty(const TenonCall *call)
 {
-    return zoo_fail(call, TENON_FAILED_PRECONDITION, "the stack is empty: push a tensor first");
+    return tenon_fail(call, TENON_FAILED_PRECONDITION, "the stack is empty: push a tensor first");
 }
 
 static TenonCode peek_locked(const TenonCall *call, Stack *stack)
@@ -121,7 +121,7 @@ static TenonCode peek_locked(const TenonCall *call, Stack *stack)
     if (stack->top == NULL) {
         return empty(call);
     }
-    zoo_host->view(stack->top->kept, &slot);
+    tenon_host->view(stack->top->kept, &slot);
     for (uint64_t at = 0; at < slot.elements; at++) {
         sum += ((const float *)slot.data)[at];
     }
@@ -133,9 +133,9 @@ static TenonCode peek(TenonKernelState *state, const TenonCall *call)
     return with_stack(state, call, peek_locked);
 }
 
-OP(peek, "ZooCKeptPeek", A0(), A1("sum: float"),
-   A2("container: string = ''", "shared_name: string"), TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
-STATEFUL(peek, zoo_create_named, peek, zoo_free_state);
+OP(peek, "ZooCKeptPeek", TENON_0(), TENON_1("sum: float"),
+   TENON_2("container: string = ''", "shared_name: string"), TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
+STATEFUL(peek, zoo_create_named, peek, tenon_free_state);
 KERNEL(peek, "ZooCKeptPeek");
 
 static TenonCode pop_locked(const TenonCall *call, Stack *stack)
@@ -146,7 +146,7 @@ static TenonCode pop_locked(const TenonCall *call, Stack *stack)
         return empty(call);
     }
     code = call->services->output_kept(call->record, 0, kept);
-    zoo_host->release(kept);
+    tenon_host->release(kept);
     return code;
 }
 
@@ -155,9 +155,9 @@ static TenonCode pop(TenonKernelState *state, const TenonCall *call)
     return with_stack(state, call, pop_locked);
 }
 
-OP(pop, "ZooCKeptPop", A0(), A1("x: float"), A2("container: string = ''", "shared_name: string"),
+OP(pop, "ZooCKeptPop", TENON_0(), TENON_1("x: float"), TENON_2("container: string = ''", "shared_name: string"),
    TENON_OP_FLAG_STATEFUL, NULL);
-STATEFUL(pop, zoo_create_named, pop, zoo_free_state);
+STATEFUL(pop, zoo_create_named, pop, tenon_free_state);
 KERNEL(pop, "ZooCKeptPop");
 
 static const TenonOpDef *const ops[] = { &push_op, &peek_op, &pop_op };

@@ -4,7 +4,7 @@
 static TenonCode planned(TenonKernelState *state, const TenonCall *call)
 {
     int was_planned = (call->outputs[0].flags & TENON_SLOT_FLAG_PLANNED) != 0;
-    TenonCode code = zoo_prepare_like(call, 0, 0);
+    TenonCode code = tenon_prepare_like(call, 0, 0);
     (void)state;
     if (code == TENON_OK) {
         memcpy(call->outputs[0].data, call->inputs[0]->data, call->inputs[0]->bytes);
@@ -13,7 +13,7 @@ static TenonCode planned(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(planned, "ZooCPlanned", A1("x: float"), A2("y: float", "planned: bool"), A0(), 0,
+OP(planned, "ZooCPlanned", TENON_1("x: float"), TENON_2("y: float", "planned: bool"), TENON_0(), 0,
    zoo_shape_same_and_scalar);
 STATELESS(planned, planned);
 KERNEL(planned, "ZooCPlanned");
@@ -28,7 +28,7 @@ static TenonCode allocate(TenonKernelState *state, const TenonCall *call)
     for (uint64_t at = 0; at < x->elements; at++) {
         count += from[at] != 0;
     }
-    code = zoo_prepare(call, 0, &count, 1);
+    code = tenon_prepare(call, 0, &count, 1);
     if (code == TENON_OK) {
         int64_t *index = call->outputs[0].data;
         for (uint64_t at = 0; at < x->elements; at++) {
@@ -40,7 +40,7 @@ static TenonCode allocate(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(allocate, "ZooCAllocate", A1("x: float"), A1("index: int64"), A0(), 0, zoo_shape_vector);
+OP(allocate, "ZooCAllocate", TENON_1("x: float"), TENON_1("index: int64"), TENON_0(), 0, zoo_shape_vector);
 STATELESS(allocate, allocate);
 KERNEL(allocate, "ZooCAllocate");
 
@@ -55,7 +55,7 @@ static TenonCode forward(TenonKernelState *state, const TenonCall *call)
     /* A planned output is what it is: the executor has decided already. */
     if ((call->outputs[0].flags & TENON_SLOT_FLAG_PLANNED)
         || !call->services->forward(call->record, 0, 0, x->dims, x->rank)) {
-        code = zoo_prepare_like(call, 0, 0);
+        code = tenon_prepare_like(call, 0, 0);
     }
     if (code != TENON_OK) {
         return code;
@@ -67,7 +67,7 @@ static TenonCode forward(TenonKernelState *state, const TenonCall *call)
     return zoo_give_bool(call, 1, to == from);
 }
 
-OP(forward, "ZooCForward", A1("x: float"), A2("y: float", "in_place: bool"), A0(), 0,
+OP(forward, "ZooCForward", TENON_1("x: float"), TENON_2("y: float", "in_place: bool"), TENON_0(), 0,
    zoo_shape_same_and_scalar);
 STATELESS(forward, forward);
 KERNEL_LINE("ZooCForward", "CPU", "", 0, false, "{}", "[]");
@@ -79,7 +79,7 @@ static const TenonKernelDef forward_kernel = {
     .in_place = forward_pairs,
     .in_place_count = ZOO_COUNT(forward_pairs),
     .table = &forward_table,
-    .source = ZOO_HERE,
+    .source = TENON_HERE,
 };
 
 static TenonCode share(TenonKernelState *state, const TenonCall *call)
@@ -89,7 +89,7 @@ static TenonCode share(TenonKernelState *state, const TenonCall *call)
     return call->services->share(call->record, 0, 0, &elements, 1);
 }
 
-OP(share, "ZooCShare", A1("x: float"), A1("y: float"), A0(), 0, zoo_shape_vector);
+OP(share, "ZooCShare", TENON_1("x: float"), TENON_1("y: float"), TENON_0(), 0, zoo_shape_vector);
 STATELESS(share, share);
 KERNEL(share, "ZooCShare");
 
@@ -109,7 +109,7 @@ static TenonCode unused(TenonKernelState *state, const TenonCall *call)
     return code != TENON_OK ? code : zoo_give_bool(call, 1, nobody_reads);
 }
 
-OP(unused, "ZooCUnused", A1("x: float"), A2("sum: float", "unused: bool"), A0(), 0,
+OP(unused, "ZooCUnused", TENON_1("x: float"), TENON_2("sum: float", "unused: bool"), TENON_0(), 0,
    zoo_shape_two_scalars);
 STATELESS(unused, unused);
 KERNEL(unused, "ZooCUnused");

@@ -16,7 +16,7 @@ static TenonCode new_counter(void *data, void **value, TenonSink *sink)
     Counter *counter = malloc(sizeof *counter);
     (void)data;
     if (counter == NULL) {
-        zoo_host->report(sink, tenon_str("no memory for a counter"));
+        tenon_host->report(sink, tenon_str("no memory for a counter"));
         return TENON_RESOURCE_EXHAUSTED;
     }
     atomic_init(&counter->count, 0);
@@ -42,7 +42,7 @@ static TenonCode find_counter(const TenonKernelState *state, const TenonCall *ca
                               TenonResource **result)
 {
     const ZooNamed *named = (const ZooNamed *)state;
-    return zoo_host->state->resource(call->record, zoo_str(&named->container),
+    return tenon_host->state->resource(call->record, zoo_str(&named->container),
                                      zoo_str(&named->name), &counter_type, new_counter, NULL,
                                      result);
 }
@@ -56,23 +56,23 @@ static TenonCode next(TenonKernelState *state, const TenonCall *call)
     if (code != TENON_OK) {
         return code;
     }
-    counter = zoo_host->state->resource_value(resource, &counter_type);
+    counter = tenon_host->state->resource_value(resource, &counter_type);
     count = atomic_fetch_add(&counter->count, 1) + 1;
-    zoo_host->state->release_resource(resource);
+    tenon_host->state->release_resource(resource);
     code = zoo_give_int(call, 0, count);
     return code != TENON_OK ? code : zoo_give_int(call, 1, atomic_load(&live_counters));
 }
 
-OP(next, "ZooCCounterNext", A0(), A2("count: int64", "live: int64"),
-   A2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL,
+OP(next, "ZooCCounterNext", TENON_0(), TENON_2("count: int64", "live: int64"),
+   TENON_2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL,
    zoo_shape_two_scalars);
-STATEFUL(next, zoo_create_named, next, zoo_free_state);
+STATEFUL(next, zoo_create_named, next, tenon_free_state);
 KERNEL(next, "ZooCCounterNext");
 
 static TenonCode handle(TenonKernelState *state, const TenonCall *call)
 {
     TenonResource *resource;
-    TenonCode code = zoo_prepare(call, 0, NULL, 0);
+    TenonCode code = tenon_prepare(call, 0, NULL, 0);
     if (code == TENON_OK) {
         code = find_counter(state, call, &resource);
     }
@@ -83,25 +83,25 @@ static TenonCode handle(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(handle, "ZooCCounterHandle", A0(), A1("handle: resource"),
-   A2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL,
+OP(handle, "ZooCCounterHandle", TENON_0(), TENON_1("handle: resource"),
+   TENON_2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL,
    zoo_shape_scalar);
-STATEFUL(handle, zoo_create_named, handle, zoo_free_state);
+STATEFUL(handle, zoo_create_named, handle, tenon_free_state);
 KERNEL(handle, "ZooCCounterHandle");
 
 static TenonCode read_counter(TenonKernelState *state, const TenonCall *call)
 {
-    Counter *counter = zoo_host->state->resource_value(tenon_resource_at(call->inputs[0], 0),
+    Counter *counter = tenon_host->state->resource_value(tenon_resource_at(call->inputs[0], 0),
                                                        &counter_type);
     (void)state;
     if (counter == NULL) {
-        return zoo_fail(call, TENON_INVALID_ARGUMENT,
+        return tenon_fail(call, TENON_INVALID_ARGUMENT,
                         "handle: expected a resource of type zoo_c.Counter");
     }
     return zoo_give_int(call, 0, atomic_load(&counter->count));
 }
 
-OP(read, "ZooCCounterRead", A1("handle: resource"), A1("count: int64"), A0(),
+OP(read, "ZooCCounterRead", TENON_1("handle: resource"), TENON_1("count: int64"), TENON_0(),
    TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
 STATELESS(read, read_counter);
 KERNEL(read, "ZooCCounterRead");
@@ -109,7 +109,7 @@ KERNEL(read, "ZooCCounterRead");
 static TenonCode remove_counter(TenonKernelState *state, const TenonCall *call)
 {
     const ZooNamed *named = (const ZooNamed *)state;
-    TenonCode code = zoo_host->state->remove_resource(call->record, zoo_str(&named->container),
+    TenonCode code = tenon_host->state->remove_resource(call->record, zoo_str(&named->container),
                                                       zoo_str(&named->name), counter_type.name);
     if (code != TENON_OK && code != TENON_NOT_FOUND) {
         return code;
@@ -117,10 +117,10 @@ static TenonCode remove_counter(TenonKernelState *state, const TenonCall *call)
     return zoo_give_bool(call, 0, code == TENON_OK);
 }
 
-OP(remove, "ZooCCounterRemove", A0(), A1("removed: bool"),
-   A2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL,
+OP(remove, "ZooCCounterRemove", TENON_0(), TENON_1("removed: bool"),
+   TENON_2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL,
    zoo_shape_scalar);
-STATEFUL(remove, zoo_create_named, remove_counter, zoo_free_state);
+STATEFUL(remove, zoo_create_named, remove_counter, tenon_free_state);
 KERNEL(remove, "ZooCCounterRemove");
 
 static const TenonOpDef *const ops[] = { &next_op, &handle_op, &read_op, &remove_op };

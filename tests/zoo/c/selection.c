@@ -30,7 +30,7 @@ STATELESS(fast, fast);
 STATELESS(reference, reference);
 STATELESS(imaginary, imaginary);
 
-OP(label, "ZooCLabel", A0(), A1("label: string"), A0(), 0, zoo_shape_scalar);
+OP(label, "ZooCLabel", TENON_0(), TENON_1("label: string"), TENON_0(), 0, zoo_shape_scalar);
 KERNEL(ordinary, "ZooCLabel");
 
 KERNEL_LINE("ZooCLabel", "CPU", "fast", 1, false, "{}", "[]");
@@ -41,7 +41,7 @@ static const TenonKernelDef fast_kernel = {
     .label = TENON_STR("fast"),
     .priority = 1,
     .table = &fast_table,
-    .source = ZOO_HERE,
+    .source = TENON_HERE,
 };
 
 /* Never chosen by policy, though its priority is the highest. */
@@ -54,10 +54,10 @@ static const TenonKernelDef reference_kernel = {
     .label = TENON_STR("reference"),
     .priority = 2,
     .table = &reference_table,
-    .source = ZOO_HERE,
+    .source = TENON_HERE,
 };
 
-OP(feature, "ZooCFeature", A0(), A1("label: string"), A0(), 0, zoo_shape_scalar);
+OP(feature, "ZooCFeature", TENON_0(), TENON_1("label: string"), TENON_0(), 0, zoo_shape_scalar);
 STATELESS(feature, ordinary);
 KERNEL(feature, "ZooCFeature");
 
@@ -71,7 +71,7 @@ static const TenonKernelDef imaginary_kernel = {
     .priority = 9,
     .features = { imaginary_features, ZOO_COUNT(imaginary_features) },
     .table = &imaginary_table,
-    .source = ZOO_HERE,
+    .source = TENON_HERE,
 };
 
 static TenonCode sum(TenonKernelState *state, const TenonCall *call)
@@ -87,7 +87,7 @@ static TenonCode sum(TenonKernelState *state, const TenonCall *call)
 
 STATELESS(sum, sum);
 
-OP(numerics, "ZooCNumerics", A1("x: float"), A1("sum: float"), A0(), 0, zoo_shape_scalar);
+OP(numerics, "ZooCNumerics", TENON_1("x: float"), TENON_1("sum: float"), TENON_0(), 0, zoo_shape_scalar);
 KERNEL_LINE("ZooCNumerics", "CPU", "", 0, false, "{}", "[]");
 static const TenonKernelDef numerics_kernel = {
     .struct_size = sizeof(TenonKernelDef),
@@ -100,10 +100,10 @@ static const TenonKernelDef numerics_kernel = {
         .accumulation = TENON_DOUBLE,
     },
     .table = &sum_table,
-    .source = ZOO_HERE,
+    .source = TENON_HERE,
 };
 
-OP(cost, "ZooCCost", A1("x: float"), A1("sum: float"), A0(), 0, zoo_shape_scalar);
+OP(cost, "ZooCCost", TENON_1("x: float"), TENON_1("sum: float"), TENON_0(), 0, zoo_shape_scalar);
 static const TenonExtCost cost_link = {
     .header = TENON_EXT_COST_HEADER(NULL),
     .fixed_ns = 5,
@@ -115,7 +115,7 @@ static const TenonKernelDef cost_kernel = {
     .op = TENON_STR("ZooCCost"),
     .device_type = TENON_STR("CPU"),
     .table = &sum_table,
-    .source = ZOO_HERE,
+    .source = TENON_HERE,
     .ext = &cost_link.header,
 };
 
@@ -142,15 +142,15 @@ static const TenonExtCases noted_cases = {
     .header = TENON_EXT_CASES_HEADER(&note.header),
     .cases = { any_length, 1 },
 };
-OP_LINKED(links, "ZooCLinks", A1("x: float"), A1("sum: float"), A0(), 0, zoo_shape_scalar,
-          ",\"cases\":" J_A1(ANY_LENGTH), &noted_cases.header);
+OP_LINKED(links, "ZooCLinks", TENON_1("x: float"), TENON_1("sum: float"), TENON_0(), 0, zoo_shape_scalar,
+          ",\"cases\":" TENON_J_TENON_1(ANY_LENGTH), &noted_cases.header);
 KERNEL_LINE("ZooCLinks", "CPU", "", 0, false, "{}", "[]");
 static const TenonKernelDef links_kernel = {
     .struct_size = sizeof(TenonKernelDef),
     .op = TENON_STR("ZooCLinks"),
     .device_type = TENON_STR("CPU"),
     .table = &sum_table,
-    .source = ZOO_HERE,
+    .source = TENON_HERE,
     .ext = &noted.header,
 };
 
@@ -163,14 +163,14 @@ static TenonCode rows(TenonKernelState *state, const TenonCall *call)
     TenonCode code;
     (void)state;
     if (x->rank != 2 || index->rank != 1) {
-        return zoo_fail(call, TENON_INVALID_ARGUMENT, "expected a matrix and a vector");
+        return tenon_fail(call, TENON_INVALID_ARGUMENT, "expected a matrix and a vector");
     }
     dims[0] = index->dims[0];
     dims[1] = x->dims[1];
-    code = zoo_prepare(call, 0, dims, 2);
+    code = tenon_prepare(call, 0, dims, 2);
     for (int64_t at = 0; code == TENON_OK && at < dims[0]; at++) {
         if (row[at] < 0 || row[at] >= x->dims[0]) {
-            return zoo_fail(call, TENON_INVALID_ARGUMENT, "rows: expected rows of x");
+            return tenon_fail(call, TENON_INVALID_ARGUMENT, "rows: expected rows of x");
         }
         memcpy((float *)call->outputs[0].data + at * dims[1],
                (const float *)x->data + row[at] * dims[1], (size_t)dims[1] * sizeof(float));
@@ -199,8 +199,8 @@ static TenonCode rows_shape(const TenonHost *host, TenonShapeCall *call)
 #define SOME_ROWS "some; n in 1..9; x: [n, 3] uniform(-1, 1); rows: [k] integers(0..n)"
 #define LAST_ROW "last; n in {1, 4}; x: [n, d]; rows: [1] values(n-1)"
 TENON_CASES(rows_cases, TENON_STR(SOME_ROWS), TENON_STR(LAST_ROW));
-OP_LINKED(rows, "ZooCCases", A2("x: float", "rows: int64"), A1("y: float"), A0(), 0, rows_shape,
-          ",\"cases\":" J_A2(SOME_ROWS, LAST_ROW), &rows_cases.header);
+OP_LINKED(rows, "ZooCCases", TENON_2("x: float", "rows: int64"), TENON_1("y: float"), TENON_0(), 0, rows_shape,
+          ",\"cases\":" TENON_J_TENON_2(SOME_ROWS, LAST_ROW), &rows_cases.header);
 STATELESS(rows, rows);
 KERNEL(rows, "ZooCCases");
 

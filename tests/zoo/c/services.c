@@ -26,7 +26,7 @@ static TenonCode parallel(TenonKernelState *state, const TenonCall *call)
 {
     const TenonSlot *x = call->inputs[0];
     Shared shared = { .from = x->data, .workers = call->services->parallelism(call->record) };
-    TenonCode code = zoo_prepare_like(call, 0, 0);
+    TenonCode code = tenon_prepare_like(call, 0, 0);
     (void)state;
     if (code != TENON_OK) {
         return code;
@@ -36,7 +36,7 @@ static TenonCode parallel(TenonKernelState *state, const TenonCall *call)
     return zoo_give_bool(call, 1, atomic_load(&shared.strangers) == 0);
 }
 
-OP(parallel, "ZooCParallel", A1("x: float"), A2("y: float", "within: bool"), A0(), 0,
+OP(parallel, "ZooCParallel", TENON_1("x: float"), TENON_2("y: float", "within: bool"), TENON_0(), 0,
    zoo_shape_same_and_scalar);
 STATELESS(parallel, parallel);
 KERNEL(parallel, "ZooCParallel");
@@ -65,7 +65,7 @@ static TenonCode read_knobs(ZooText *texts)
     static const char *const names[KNOBS] = { "enabled", "answer", "ratio", "greeting" };
     for (size_t at = 0; at < KNOBS; at++) {
         TenonKnobValue value;
-        TenonCode code = zoo_host->knob(zoo_plugin, tenon_str(names[at]), &value);
+        TenonCode code = tenon_host->knob(tenon_self, tenon_str(names[at]), &value);
         if (code != TENON_OK) {
             return code;
         }
@@ -80,29 +80,29 @@ static TenonCode knobs(TenonKernelState *state, const TenonCall *call)
     TenonCode code = read_knobs(texts);
     (void)state;
     if (code != TENON_OK) {
-        return zoo_fail(call, code, "a knob that this plugin declared is missing");
+        return tenon_fail(call, code, "a knob that this plugin declared is missing");
     }
     return zoo_give_texts(call, 0, texts, KNOBS);
 }
 
-OP(knobs, "ZooCKnobs", A0(), A1("facts: string"), A0(), TENON_OP_FLAG_STATEFUL, zoo_shape_vector);
+OP(knobs, "ZooCKnobs", TENON_0(), TENON_1("facts: string"), TENON_0(), TENON_OP_FLAG_STATEFUL, zoo_shape_vector);
 STATELESS(knobs, knobs);
 KERNEL(knobs, "ZooCKnobs");
 
 static TenonCode create_knobs(const TenonCreate *create, TenonKernelState **state)
 {
-    TenonCode code = zoo_new_state(create, KNOBS * sizeof(ZooText), state);
+    TenonCode code = tenon_zero_state(create, KNOBS * sizeof(ZooText), state);
     return code != TENON_OK ? code : read_knobs((ZooText *)*state);
 }
 
 static TenonSupport knobs_support(const TenonCreate *create)
 {
     TenonKnobValue value;
-    if (zoo_host->knob(zoo_plugin, tenon_str("ratio"), &value) != TENON_OK) {
+    if (tenon_host->knob(tenon_self, tenon_str("ratio"), &value) != TENON_OK) {
         return TENON_SUPPORT_NO;
     }
     if (value.float_value < 0) {
-        zoo_refuse(create, TENON_UNIMPLEMENTED, "ratio is negative");
+        tenon_refuse(create, TENON_UNIMPLEMENTED, "ratio is negative");
         return TENON_SUPPORT_NO;
     }
     return TENON_SUPPORT_YES;
@@ -113,13 +113,13 @@ static TenonCode give_knobs(TenonKernelState *state, const TenonCall *call)
     return zoo_give_texts(call, 0, (const ZooText *)state, KNOBS);
 }
 
-OP(knobs_at_create, "ZooCKnobsAtCreate", A0(), A1("facts: string"), A0(), TENON_OP_FLAG_STATEFUL,
+OP(knobs_at_create, "ZooCKnobsAtCreate", TENON_0(), TENON_1("facts: string"), TENON_0(), TENON_OP_FLAG_STATEFUL,
    zoo_shape_vector);
 static const TenonKernelTable knobs_at_create_table = {
     .struct_size = sizeof(TenonKernelTable),
     .create = create_knobs,
     .compute = give_knobs,
-    .destroy = zoo_free_state,
+    .destroy = tenon_free_state,
     .supports = knobs_support,
 };
 KERNEL(knobs_at_create, "ZooCKnobsAtCreate");
@@ -127,9 +127,9 @@ KERNEL(knobs_at_create, "ZooCKnobsAtCreate");
 static TenonCode create_log(const TenonCreate *create, TenonKernelState **state)
 {
     TenonStr message;
-    TenonCode code = zoo_attr_text(create, "message", &message);
+    TenonCode code = tenon_attr_string(create, "message", &message);
     if (code == TENON_OK) {
-        code = zoo_new_state(create, sizeof(ZooText), state);
+        code = tenon_zero_state(create, sizeof(ZooText), state);
     }
     if (code == TENON_OK) {
         zoo_add_bytes((ZooText *)*state, message);
@@ -139,13 +139,13 @@ static TenonCode create_log(const TenonCreate *create, TenonKernelState **state)
 
 static TenonCode write_log(TenonKernelState *state, const TenonCall *call)
 {
-    zoo_host->log(zoo_plugin, TENON_LOG_WARN, zoo_str((const ZooText *)state));
+    tenon_host->log(tenon_self, TENON_LOG_WARN, zoo_str((const ZooText *)state));
     return zoo_give_bool(call, 0, 1);
 }
 
-OP(log, "ZooCLog", A0(), A1("y: bool"), A1("message: string"), TENON_OP_FLAG_STATEFUL,
+OP(log, "ZooCLog", TENON_0(), TENON_1("y: bool"), TENON_1("message: string"), TENON_OP_FLAG_STATEFUL,
    zoo_shape_scalar);
-STATEFUL(log, create_log, write_log, zoo_free_state);
+STATEFUL(log, create_log, write_log, tenon_free_state);
 KERNEL(log, "ZooCLog");
 
 #define TABLE_ALIGNMENT 64
@@ -164,21 +164,21 @@ static uint64_t table_bytes(const Squares *squares)
 static TenonCode create_squares(const TenonCreate *create, TenonKernelState **state)
 {
     Squares squares;
-    TenonCode code = zoo_attr_int(create, "n", &squares.count);
+    TenonCode code = tenon_attr_int(create, "n", &squares.count);
     if (code != TENON_OK) {
         return code;
     }
     if (squares.count < 1 || squares.count > 1 << 20) {
-        return zoo_refuse(create, TENON_INVALID_ARGUMENT, "n: expected 1 to 2^20");
+        return tenon_refuse(create, TENON_INVALID_ARGUMENT, "n: expected 1 to 2^20");
     }
-    code = zoo_new_state(create, sizeof(Squares), state);
+    code = tenon_zero_state(create, sizeof(Squares), state);
     if (code != TENON_OK) {
         return code;
     }
-    squares.table = zoo_host->allocate(table_bytes(&squares), TABLE_ALIGNMENT);
+    squares.table = tenon_host->allocate(table_bytes(&squares), TABLE_ALIGNMENT);
     if (squares.table == NULL) {
-        zoo_free_state(*state);
-        return zoo_refuse(create, TENON_RESOURCE_EXHAUSTED, "no host memory for the table");
+        tenon_free_state(*state);
+        return tenon_refuse(create, TENON_RESOURCE_EXHAUSTED, "no host memory for the table");
     }
     for (int64_t at = 0; at < squares.count; at++) {
         squares.table[at] = at * at;
@@ -190,28 +190,28 @@ static TenonCode create_squares(const TenonCreate *create, TenonKernelState **st
 static void destroy_squares(TenonKernelState *state)
 {
     Squares *squares = (Squares *)state;
-    zoo_host->deallocate(squares->table, table_bytes(squares), TABLE_ALIGNMENT);
-    zoo_free_state(state);
+    tenon_host->deallocate(squares->table, table_bytes(squares), TABLE_ALIGNMENT);
+    tenon_free_state(state);
 }
 
 static TenonCode give_squares(TenonKernelState *state, const TenonCall *call)
 {
     const Squares *squares = (const Squares *)state;
-    TenonCode code = zoo_prepare(call, 0, &squares->count, 1);
+    TenonCode code = tenon_prepare(call, 0, &squares->count, 1);
     if (code == TENON_OK) {
         memcpy(call->outputs[0].data, squares->table, table_bytes(squares));
     }
     return code;
 }
 
-OP(squares, "ZooCHostMemory", A0(), A1("squares: int64"), A1("n: int >= 1"), 0, zoo_shape_vector);
+OP(squares, "ZooCHostMemory", TENON_0(), TENON_1("squares: int64"), TENON_1("n: int >= 1"), 0, zoo_shape_vector);
 STATEFUL(squares, create_squares, give_squares, destroy_squares);
 KERNEL(squares, "ZooCHostMemory");
 
 static TenonCode names(TenonKernelState *state, const TenonCall *call)
 {
     uint64_t before = call->services->now_ns();
-    uint64_t between = zoo_host->now_ns();
+    uint64_t between = tenon_host->now_ns();
     uint64_t after = call->services->now_ns();
     TenonCode code = zoo_give_text(call, 0, call->services->node(call->record));
     (void)state;
@@ -219,7 +219,7 @@ static TenonCode names(TenonKernelState *state, const TenonCall *call)
                             : zoo_give_bool(call, 1, before <= between && between <= after);
 }
 
-OP(names, "ZooCNames", A0(), A2("node: string", "later: bool"), A0(), TENON_OP_FLAG_STATEFUL,
+OP(names, "ZooCNames", TENON_0(), TENON_2("node: string", "later: bool"), TENON_0(), TENON_OP_FLAG_STATEFUL,
    zoo_shape_two_scalars);
 STATELESS(names, names);
 KERNEL(names, "ZooCNames");
@@ -227,10 +227,10 @@ KERNEL(names, "ZooCNames");
 static TenonCode path(TenonKernelState *state, const TenonCall *call)
 {
     (void)state;
-    return zoo_give_text(call, 0, zoo_host->path(zoo_plugin));
+    return zoo_give_text(call, 0, tenon_host->path(tenon_self));
 }
 
-OP(path, "ZooCPath", A0(), A1("path: string"), A0(), TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
+OP(path, "ZooCPath", TENON_0(), TENON_1("path: string"), TENON_0(), TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
 STATELESS(path, path);
 KERNEL(path, "ZooCPath");
 

@@ -17,9 +17,9 @@ static TenonCode merge(TenonKernelState *state, const TenonCall *call)
     (void)state;
     if (a->rank != b->rank
         || (a->rank > 0 && memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) != 0)) {
-        return zoo_fail(call, TENON_INVALID_ARGUMENT, "expected equal shapes");
+        return tenon_fail(call, TENON_INVALID_ARGUMENT, "expected equal shapes");
     }
-    code = zoo_prepare_like(call, 0, 0);
+    code = tenon_prepare_like(call, 0, 0);
     if (code == TENON_OK) {
         float *y = call->outputs[0].data;
         for (uint64_t at = 0; at < a->elements; at++) {
@@ -29,7 +29,7 @@ static TenonCode merge(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(merge, "ZooCShapeMerge", A2("a: float", "b: float"), A1("y: float"), A0(), 0, merge_shape);
+OP(merge, "ZooCShapeMerge", TENON_2("a: float", "b: float"), TENON_1("y: float"), TENON_0(), 0, merge_shape);
 STATELESS(merge, merge);
 KERNEL(merge, "ZooCShapeMerge");
 
@@ -73,9 +73,9 @@ static TenonCode matrix(TenonKernelState *state, const TenonCall *call)
     TenonCode code;
     (void)state;
     if (a->rank != 2 || b->rank != 2 || a->dims[1] != b->dims[0]) {
-        return zoo_fail(call, TENON_INVALID_ARGUMENT, "expected two matrices that can be multiplied");
+        return tenon_fail(call, TENON_INVALID_ARGUMENT, "expected two matrices that can be multiplied");
     }
-    code = zoo_prepare(call, 0, (const int64_t[]){ a->dims[0], b->dims[1] }, 2);
+    code = tenon_prepare(call, 0, (const int64_t[]){ a->dims[0], b->dims[1] }, 2);
     if (code == TENON_OK) {
         float *y = call->outputs[0].data;
         for (int64_t row = 0; row < a->dims[0]; row++) {
@@ -87,7 +87,7 @@ static TenonCode matrix(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(matrix, "ZooCShapeMatrix", A2("a: float", "b: float"), A1("y: float"), A0(), 0, matrix_shape);
+OP(matrix, "ZooCShapeMatrix", TENON_2("a: float", "b: float"), TENON_1("y: float"), TENON_0(), 0, matrix_shape);
 STATELESS(matrix, matrix);
 KERNEL(matrix, "ZooCShapeMatrix");
 
@@ -109,12 +109,12 @@ static TenonCode fill(TenonKernelState *state, const TenonCall *call)
         return code;
     }
     if (wanted->rank != 1 || wanted->elements > TENON_MAX_RANK) {
-        return zoo_fail(call, TENON_INVALID_ARGUMENT, "dims: expected a vector of at most 16 numbers");
+        return tenon_fail(call, TENON_INVALID_ARGUMENT, "dims: expected a vector of at most 16 numbers");
     }
     for (uint64_t at = 0; at < wanted->elements; at++) {
         dims[at] = ((const int32_t *)wanted->data)[at];
     }
-    code = zoo_prepare(call, 0, dims, (uint32_t)wanted->elements);
+    code = tenon_prepare(call, 0, dims, (uint32_t)wanted->elements);
     if (code == TENON_OK) {
         for (uint64_t at = 0; at < call->outputs[0].elements; at++) {
             ((float *)call->outputs[0].data)[at] = value;
@@ -123,7 +123,7 @@ static TenonCode fill(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(fill, "ZooCShapeFill", A2("dims: int32", "value: float"), A1("y: float"), A0(), 0, fill_shape);
+OP(fill, "ZooCShapeFill", TENON_2("dims: int32", "value: float"), TENON_1("y: float"), TENON_0(), 0, fill_shape);
 STATELESS(fill, fill);
 KERNEL(fill, "ZooCShapeFill");
 
@@ -160,12 +160,12 @@ static TenonCode repeat(TenonKernelState *state, const TenonCall *call)
     (void)state;
     dims[0] = n->elements > 0 ? *(const int32_t *)n->data : -1;
     if (dims[0] < 0 || x->rank >= TENON_MAX_RANK) {
-        return zoo_fail(call, TENON_INVALID_ARGUMENT, "n: expected at least 0");
+        return tenon_fail(call, TENON_INVALID_ARGUMENT, "n: expected at least 0");
     }
     for (uint32_t at = 0; at < x->rank; at++) {
         dims[at + 1] = x->dims[at];
     }
-    code = zoo_prepare(call, 0, dims, x->rank + 1);
+    code = tenon_prepare(call, 0, dims, x->rank + 1);
     if (code == TENON_OK) {
         uint8_t *to = call->outputs[0].data;
         for (int64_t at = 0; at < dims[0]; at++, to += x->bytes) {
@@ -175,7 +175,7 @@ static TenonCode repeat(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(repeat, "ZooCShapeRepeat", A2("x: float", "n: int32"), A1("y: float"), A0(), 0, repeat_shape);
+OP(repeat, "ZooCShapeRepeat", TENON_2("x: float", "n: int32"), TENON_1("y: float"), TENON_0(), 0, repeat_shape);
 STATELESS(repeat, repeat);
 KERNEL(repeat, "ZooCShapeRepeat");
 

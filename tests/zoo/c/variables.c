@@ -8,21 +8,21 @@ static TenonCode find_variable(const TenonKernelState *state, const TenonCall *c
                                TenonVariable **result)
 {
     const ZooNamed *named = (const ZooNamed *)state;
-    return zoo_host->state->variable(call->record, zoo_str(&named->container),
+    return tenon_host->state->variable(call->record, zoo_str(&named->container),
                                      zoo_str(&named->name), TENON_FLOAT, result);
 }
 
 static TenonCode variable(TenonKernelState *state, const TenonCall *call)
 {
     TenonVariable *found;
-    TenonCode code = zoo_prepare(call, 0, NULL, 0);
+    TenonCode code = tenon_prepare(call, 0, NULL, 0);
     if (code == TENON_OK) {
         code = find_variable(state, call, &found);
     }
     if (code == TENON_OK) {
         /* The counted reference moves into the element. */
         ((TenonResourceElement *)call->outputs[0].data)->resource =
-            zoo_host->state->variable_resource(found);
+            tenon_host->state->variable_resource(found);
     }
     return code;
 }
@@ -52,19 +52,19 @@ static TenonCode variable_shape(const TenonHost *host, TenonShapeCall *call)
     return code != TENON_OK ? code : zoo_shape_scalar(host, call);
 }
 
-OP(variable, "ZooCVariable", A0(), A1("handle: resource"),
-   A3("container: string = ''", "shared_name: string = ''", "shape: shape"),
+OP(variable, "ZooCVariable", TENON_0(), TENON_1("handle: resource"),
+   TENON_3("container: string = ''", "shared_name: string = ''", "shape: shape"),
    TENON_OP_FLAG_STATEFUL, variable_shape);
-STATEFUL(variable, zoo_create_named, variable, zoo_free_state);
+STATEFUL(variable, zoo_create_named, variable, tenon_free_state);
 KERNEL(variable, "ZooCVariable");
 
 /* The variable behind a resource input; null, with the error kept, when it is none. */
 static TenonVariable *take_variable(const TenonCall *call, uint32_t input)
 {
     TenonVariable *found =
-        zoo_host->state->as_variable(tenon_resource_at(call->inputs[input], 0));
+        tenon_host->state->as_variable(tenon_resource_at(call->inputs[input], 0));
     if (found == NULL) {
-        zoo_fail(call, TENON_INVALID_ARGUMENT, "expected the handle of a variable");
+        tenon_fail(call, TENON_INVALID_ARGUMENT, "expected the handle of a variable");
     }
     return found;
 }
@@ -76,10 +76,10 @@ typedef TenonCode (*Locked)(const TenonCall *call, TenonVariable *const *variabl
 static TenonCode with_lock(const TenonCall *call, TenonVariable *const *variables, size_t count,
                            Locked body)
 {
-    TenonCode code = zoo_host->state->lock_variables(call->record, variables, count);
+    TenonCode code = tenon_host->state->lock_variables(call->record, variables, count);
     if (code == TENON_OK) {
         code = body(call, variables);
-        zoo_host->state->unlock_variables(call->record, variables, count);
+        tenon_host->state->unlock_variables(call->record, variables, count);
     }
     return code;
 }
@@ -100,7 +100,7 @@ static TenonCode nothing_to_infer(const TenonHost *host, TenonShapeCall *call)
 
 static TenonCode assign_locked(const TenonCall *call, TenonVariable *const *variables)
 {
-    return zoo_host->state->assign_variable(call->record, variables[0], 1);
+    return tenon_host->state->assign_variable(call->record, variables[0], 1);
 }
 
 static TenonCode assign(TenonKernelState *state, const TenonCall *call)
@@ -109,14 +109,14 @@ static TenonCode assign(TenonKernelState *state, const TenonCall *call)
     return with_input(call, assign_locked);
 }
 
-OP(assign, "ZooCVariableAssign", A2("handle: resource", "value: float"), A0(), A0(),
+OP(assign, "ZooCVariableAssign", TENON_2("handle: resource", "value: float"), TENON_0(), TENON_0(),
    TENON_OP_FLAG_STATEFUL, nothing_to_infer);
 STATELESS(assign, assign);
 KERNEL(assign, "ZooCVariableAssign");
 
 static TenonCode read_locked(const TenonCall *call, TenonVariable *const *variables)
 {
-    return zoo_host->state->output_variable(call->record, variables[0], 0);
+    return tenon_host->state->output_variable(call->record, variables[0], 0);
 }
 
 static TenonCode read_variable(TenonKernelState *state, const TenonCall *call)
@@ -135,7 +135,7 @@ static TenonCode read_shape(const TenonHost *host, TenonShapeCall *call)
     return host->shapes->set_output(call, 0, shape);
 }
 
-OP(read, "ZooCVariableRead", A1("handle: resource"), A1("value: float"), A0(),
+OP(read, "ZooCVariableRead", TENON_1("handle: resource"), TENON_1("value: float"), TENON_0(),
    TENON_OP_FLAG_STATEFUL, read_shape);
 STATELESS(read, read_variable);
 KERNEL(read, "ZooCVariableRead");
@@ -152,9 +152,9 @@ static float sum_of(const TenonSlot *slot)
 static TenonCode sum_locked(const TenonCall *call, TenonVariable *const *variables)
 {
     TenonSlot value;
-    TenonCode code = zoo_host->state->read_variable(call->record, variables[0], &value);
+    TenonCode code = tenon_host->state->read_variable(call->record, variables[0], &value);
     if (code != TENON_OK) {
-        return zoo_fail(call, code, "the variable has no value: run its initialiser first");
+        return tenon_fail(call, code, "the variable has no value: run its initialiser first");
     }
     return zoo_give_float(call, 0, sum_of(&value));
 }
@@ -165,7 +165,7 @@ static TenonCode sum(TenonKernelState *state, const TenonCall *call)
     return with_input(call, sum_locked);
 }
 
-OP(sum, "ZooCVariableSum", A1("handle: resource"), A1("sum: float"), A0(), TENON_OP_FLAG_STATEFUL,
+OP(sum, "ZooCVariableSum", TENON_1("handle: resource"), TENON_1("sum: float"), TENON_0(), TENON_OP_FLAG_STATEFUL,
    zoo_shape_scalar);
 STATELESS(sum, sum);
 KERNEL(sum, "ZooCVariableSum");
@@ -174,9 +174,9 @@ KERNEL(sum, "ZooCVariableSum");
 static TenonCode add_to(const TenonCall *call, TenonVariable *target, float amount)
 {
     TenonSlot value;
-    TenonCode code = zoo_host->state->update_variable(call->record, target, &value);
+    TenonCode code = tenon_host->state->update_variable(call->record, target, &value);
     if (code != TENON_OK) {
-        return zoo_fail(call, code, "the variable has no value: run its initialiser first");
+        return tenon_fail(call, code, "the variable has no value: run its initialiser first");
     }
     for (uint64_t at = 0; at < value.elements; at++) {
         ((float *)value.data)[at] += amount;
@@ -197,7 +197,7 @@ static TenonCode add(TenonKernelState *state, const TenonCall *call)
     return with_input(call, add_locked);
 }
 
-OP(add, "ZooCVariableAdd", A2("handle: resource", "amount: float"), A0(), A0(),
+OP(add, "ZooCVariableAdd", TENON_2("handle: resource", "amount: float"), TENON_0(), TENON_0(),
    TENON_OP_FLAG_STATEFUL, nothing_to_infer);
 STATELESS(add, add);
 KERNEL(add, "ZooCVariableAdd");
@@ -206,19 +206,19 @@ KERNEL(add, "ZooCVariableAdd");
 static TenonCode keep_locked(const TenonCall *call, TenonVariable *const *variables)
 {
     TenonSlot value;
-    TenonCode code = zoo_host->state->read_variable(call->record, variables[0], &value);
-    TenonKeptTensor *kept = code == TENON_OK ? zoo_host->keep(&value) : NULL;
+    TenonCode code = tenon_host->state->read_variable(call->record, variables[0], &value);
+    TenonKeptTensor *kept = code == TENON_OK ? tenon_host->keep(&value) : NULL;
     if (kept == NULL) {
-        return zoo_fail(call, TENON_FAILED_PRECONDITION, "the variable has no value to keep");
+        return tenon_fail(call, TENON_FAILED_PRECONDITION, "the variable has no value to keep");
     }
     code = add_locked(call, variables);
     if (code == TENON_OK) {
-        zoo_host->view(kept, &value);
+        tenon_host->view(kept, &value);
         code = zoo_give_float(call, 0, sum_of(&value));
     }
-    zoo_host->release(kept);
+    tenon_host->release(kept);
     if (code == TENON_OK) {
-        code = zoo_host->state->read_variable(call->record, variables[0], &value);
+        code = tenon_host->state->read_variable(call->record, variables[0], &value);
     }
     return code != TENON_OK ? code : zoo_give_float(call, 1, sum_of(&value));
 }
@@ -229,8 +229,8 @@ static TenonCode snapshot(TenonKernelState *state, const TenonCall *call)
     return with_input(call, keep_locked);
 }
 
-OP(snapshot, "ZooCVariableSnapshot", A2("handle: resource", "amount: float"),
-   A2("before: float", "after: float"), A0(), TENON_OP_FLAG_STATEFUL, zoo_shape_two_scalars);
+OP(snapshot, "ZooCVariableSnapshot", TENON_2("handle: resource", "amount: float"),
+   TENON_2("before: float", "after: float"), TENON_0(), TENON_OP_FLAG_STATEFUL, zoo_shape_two_scalars);
 STATELESS(snapshot, snapshot);
 KERNEL(snapshot, "ZooCVariableSnapshot");
 
@@ -255,7 +255,7 @@ static TenonCode move(TenonKernelState *state, const TenonCall *call)
     return with_lock(call, both, ZOO_COUNT(both), move_locked);
 }
 
-OP(move, "ZooCVariableMove", A3("from: resource", "to: resource", "amount: float"), A0(), A0(),
+OP(move, "ZooCVariableMove", TENON_3("from: resource", "to: resource", "amount: float"), TENON_0(), TENON_0(),
    TENON_OP_FLAG_STATEFUL, nothing_to_infer);
 STATELESS(move, move);
 KERNEL(move, "ZooCVariableMove");
@@ -266,7 +266,7 @@ typedef struct Calls {
 
 static TenonCode create_calls(const TenonCreate *create, TenonKernelState **state)
 {
-    return zoo_new_state(create, sizeof(Calls), state);
+    return tenon_zero_state(create, sizeof(Calls), state);
 }
 
 static TenonCode count_calls(TenonKernelState *state, const TenonCall *call)
@@ -274,9 +274,9 @@ static TenonCode count_calls(TenonKernelState *state, const TenonCall *call)
     return zoo_give_int(call, 0, atomic_fetch_add(&((Calls *)state)->count, 1) + 1);
 }
 
-OP(calls, "ZooCCallCount", A0(), A1("count: int64"), A0(), TENON_OP_FLAG_STATEFUL,
+OP(calls, "ZooCCallCount", TENON_0(), TENON_1("count: int64"), TENON_0(), TENON_OP_FLAG_STATEFUL,
    zoo_shape_scalar);
-STATEFUL(calls, create_calls, count_calls, zoo_free_state);
+STATEFUL(calls, create_calls, count_calls, tenon_free_state);
 KERNEL(calls, "ZooCCallCount");
 
 static TenonCode ref_variable(TenonKernelState *state, const TenonCall *call)
@@ -284,24 +284,24 @@ static TenonCode ref_variable(TenonKernelState *state, const TenonCall *call)
     TenonVariable *found;
     TenonCode code = find_variable(state, call, &found);
     if (code == TENON_OK) {
-        const TenonStateTable *table = zoo_host->state;
+        const TenonStateTable *table = tenon_host->state;
         code = table->output_ref(call->record, found, 0);
         table->release_resource(table->variable_resource(found));
     }
     return code;
 }
 
-OP(ref_variable, "ZooCRefVariable", A0(), A1("ref: Ref(float)"),
-   A2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL, NULL);
-STATEFUL(ref_variable, zoo_create_named, ref_variable, zoo_free_state);
+OP(ref_variable, "ZooCRefVariable", TENON_0(), TENON_1("ref: Ref(float)"),
+   TENON_2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL, NULL);
+STATEFUL(ref_variable, zoo_create_named, ref_variable, tenon_free_state);
 KERNEL(ref_variable, "ZooCRefVariable");
 
 /* As with_lock, with the variable behind the reference that is input 0. */
 static TenonCode with_ref(const TenonCall *call, Locked body)
 {
-    TenonVariable *found = zoo_host->state->ref_variable(call->inputs[0]);
+    TenonVariable *found = tenon_host->state->ref_variable(call->inputs[0]);
     return found == NULL
-        ? zoo_fail(call, TENON_INVALID_ARGUMENT, "ref: expected a reference to a variable")
+        ? tenon_fail(call, TENON_INVALID_ARGUMENT, "ref: expected a reference to a variable")
         : with_lock(call, &found, 1, body);
 }
 
@@ -311,8 +311,8 @@ static TenonCode ref_assign(TenonKernelState *state, const TenonCall *call)
     (void)state;
     return code != TENON_OK
         ? code
-        : zoo_host->state->output_ref(call->record,
-                                      zoo_host->state->ref_variable(call->inputs[0]), 0);
+        : tenon_host->state->output_ref(call->record,
+                                      tenon_host->state->ref_variable(call->inputs[0]), 0);
 }
 
 static TenonCode ref_assign_shape(const TenonHost *host, TenonShapeCall *call)
@@ -320,7 +320,7 @@ static TenonCode ref_assign_shape(const TenonHost *host, TenonShapeCall *call)
     return host->shapes->set_output(call, 0, host->shapes->input(call, 1));
 }
 
-OP(ref_assign, "ZooCRefAssign", A2("ref: Ref(float)", "value: float"), A1("out: Ref(float)"), A0(),
+OP(ref_assign, "ZooCRefAssign", TENON_2("ref: Ref(float)", "value: float"), TENON_1("out: Ref(float)"), TENON_0(),
    TENON_OP_FLAG_STATEFUL | TENON_OP_FLAG_ALLOWS_UNINITIALIZED_INPUT, ref_assign_shape);
 STATELESS(ref_assign, ref_assign);
 KERNEL(ref_assign, "ZooCRefAssign");
@@ -331,8 +331,8 @@ static TenonCode ref_read(TenonKernelState *state, const TenonCall *call)
     return with_ref(call, read_locked);
 }
 
-OP(ref_read, "ZooCRefRead", A1("ref: Ref(float)"), A1("value: float"), A0(),
-   TENON_OP_FLAG_STATEFUL, zoo_shape_same);
+OP(ref_read, "ZooCRefRead", TENON_1("ref: Ref(float)"), TENON_1("value: float"), TENON_0(),
+   TENON_OP_FLAG_STATEFUL, tenon_shape_of_first);
 STATELESS(ref_read, ref_read);
 KERNEL(ref_read, "ZooCRefRead");
 

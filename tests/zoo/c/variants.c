@@ -35,7 +35,7 @@ static TenonCode encode_amount(const void *value, TenonSink *sink)
 {
     ZooText text = { 0 };
     zoo_add(&text, "%g", (double)*(const float *)value);
-    zoo_host->report(sink, zoo_str(&text));
+    tenon_host->report(sink, zoo_str(&text));
     return TENON_OK;
 }
 
@@ -47,7 +47,7 @@ static TenonCode copy_amount(const void *value, TenonDevice *device, TenonMemory
     if (memory != TENON_DEVICE_MEMORY) {
         return clone_amount(value, copy, sink);
     }
-    zoo_host->report(sink, tenon_str("an amount holds no tensor: it lives in host memory"));
+    tenon_host->report(sink, tenon_str("an amount holds no tensor: it lives in host memory"));
     return TENON_UNIMPLEMENTED;
 }
 
@@ -80,7 +80,7 @@ static const void *take(const TenonCall *call, uint32_t input)
 {
     const void *value = tenon_variant_at(call->inputs[input], 0, &amount_table);
     if (value == NULL) {
-        zoo_fail(call, TENON_INVALID_ARGUMENT, "expected a variant of type zoo_c.Amount");
+        tenon_fail(call, TENON_INVALID_ARGUMENT, "expected a variant of type zoo_c.Amount");
     }
     return value;
 }
@@ -90,9 +90,9 @@ static TenonCode give(const TenonCall *call, TenonCode made, void *value)
 {
     TenonCode code = made;
     if (code != TENON_OK) {
-        return zoo_fail(call, code, "cannot make a variant");
+        return tenon_fail(call, code, "cannot make a variant");
     }
-    code = zoo_prepare(call, 0, NULL, 0);
+    code = tenon_prepare(call, 0, NULL, 0);
     if (code != TENON_OK) {
         destroy_amount(value);
         return code;
@@ -167,28 +167,28 @@ static TenonCode count_live(TenonKernelState *state, const TenonCall *call)
     return zoo_give_int(call, 0, atomic_load(&live_values));
 }
 
-OP(make, "ZooCVariantMake", A1("value: float"), A1("v: variant"), A0(), 0, zoo_shape_scalar);
+OP(make, "ZooCVariantMake", TENON_1("value: float"), TENON_1("v: variant"), TENON_0(), 0, zoo_shape_scalar);
 STATELESS(make, make);
 KERNEL(make, "ZooCVariantMake");
 
-OP(read, "ZooCVariantRead", A1("v: variant"), A1("value: float"), A0(), 0, zoo_shape_scalar);
+OP(read, "ZooCVariantRead", TENON_1("v: variant"), TENON_1("value: float"), TENON_0(), 0, zoo_shape_scalar);
 STATELESS(read, read_amount);
 KERNEL(read, "ZooCVariantRead");
 
-OP(clone, "ZooCVariantClone", A1("v: variant"), A1("copy: variant"), A0(), 0, zoo_shape_scalar);
+OP(clone, "ZooCVariantClone", TENON_1("v: variant"), TENON_1("copy: variant"), TENON_0(), 0, zoo_shape_scalar);
 STATELESS(clone, clone);
 KERNEL(clone, "ZooCVariantClone");
 
-OP(zeros, "ZooCVariantZeros", A1("v: variant"), A1("zeros: variant"), A0(), 0, zoo_shape_scalar);
+OP(zeros, "ZooCVariantZeros", TENON_1("v: variant"), TENON_1("zeros: variant"), TENON_0(), 0, zoo_shape_scalar);
 STATELESS(zeros, zeros);
 KERNEL(zeros, "ZooCVariantZeros");
 
-OP(add, "ZooCVariantAdd", A2("a: variant", "b: variant"), A1("sum: variant"), A0(),
+OP(add, "ZooCVariantAdd", TENON_2("a: variant", "b: variant"), TENON_1("sum: variant"), TENON_0(),
    TENON_OP_FLAG_COMMUTATIVE, zoo_shape_scalar);
 STATELESS(add, add);
 KERNEL(add, "ZooCVariantAdd");
 
-OP(live, "ZooCVariantLive", A0(), A1("count: int64"), A0(), TENON_OP_FLAG_STATEFUL,
+OP(live, "ZooCVariantLive", TENON_0(), TENON_1("count: int64"), TENON_0(), TENON_OP_FLAG_STATEFUL,
    zoo_shape_scalar);
 STATELESS(live, count_live);
 KERNEL(live, "ZooCVariantLive");

@@ -1,72 +1,21 @@
 /*
- * zoo.h - what the files of the C zoo share: registrations that write their own manifest lines, and
- * small helpers over the tables of tenon.h.
- *
- * OP and KERNEL state a registration once; from it come the definition that is given to the host and the
- * line of the manifest that the host compares it with.
+ * zoo.h - what the files of the C zoo share beyond tenon_plugin.h: registrations in the forms that many of its
+ * ops have, and small helpers.
  */
 #ifndef ZOO_H
 #define ZOO_H
 
-#include "tenon.h"
-
-#define ZOO_PROJECT "zoo-c"
-
-/*
- * Lists of texts: A0(), A1("x: float"), A2("a: float", "b: float"), ... Pasting a letter in front makes an
- * initialiser (I_), a count (C_) or JSON (J_) of one.
- */
-#define I_A0() { TENON_STR("") }
-#define I_A1(a) { TENON_STR(a) }
-#define I_A2(a, b) { TENON_STR(a), TENON_STR(b) }
-#define I_A3(a, b, c) { TENON_STR(a), TENON_STR(b), TENON_STR(c) }
-#define I_A6(a, b, c, d, e, f) \
-    { TENON_STR(a), TENON_STR(b), TENON_STR(c), TENON_STR(d), TENON_STR(e), TENON_STR(f) }
-#define I_A8(a, b, c, d, e, f, g, h) \
-    { TENON_STR(a), TENON_STR(b), TENON_STR(c), TENON_STR(d), \
-      TENON_STR(e), TENON_STR(f), TENON_STR(g), TENON_STR(h) }
-#define C_A0() 0
-#define C_A1(a) 1
-#define C_A2(a, b) 2
-#define C_A3(a, b, c) 3
-#define C_A6(a, b, c, d, e, f) 6
-#define C_A8(a, b, c, d, e, f, g, h) 8
-#define J_TEXT(a) "\"" a "\""
-#define J_A0() "[]"
-#define J_A1(a) "[" J_TEXT(a) "]"
-#define J_A2(a, b) "[" J_TEXT(a) "," J_TEXT(b) "]"
-#define J_A3(a, b, c) "[" J_TEXT(a) "," J_TEXT(b) "," J_TEXT(c) "]"
-#define J_A6(a, b, c, d, e, f) \
-    "[" J_TEXT(a) "," J_TEXT(b) "," J_TEXT(c) "," J_TEXT(d) "," J_TEXT(e) "," J_TEXT(f) "]"
-#define J_A8(a, b, c, d, e, f, g, h) \
-    "[" J_TEXT(a) "," J_TEXT(b) "," J_TEXT(c) "," J_TEXT(d) "," \
-        J_TEXT(e) "," J_TEXT(f) "," J_TEXT(g) "," J_TEXT(h) "]"
-
-/* Where a registration stands. */
-#define ZOO_HERE { TENON_STR(ZOO_PROJECT), TENON_STR(__FILE__), __LINE__ }
+#define TENON_PLUGIN_NAME "zoo-c"
+#define TENON_PLUGIN_VERSION "0.1.0"
+#include "tenon_plugin.h"
 
 /* An op, as the variable `id`_op. `takes`, `gives` and `has` are lists. */
 #define OP(id, op_name, takes, gives, has, op_flags, shape_fn) \
-    OP_LINKED(id, op_name, takes, gives, has, op_flags, shape_fn, "", NULL)
+    TENON_OP_OF(id, op_name, takes, gives, has, shape_fn, "", op_flags, "", NULL)
 
 /* As OP, with a link. `more` is what the link adds to the op's line of the manifest. */
 #define OP_LINKED(id, op_name, takes, gives, has, op_flags, shape_fn, more, link) \
-    TENON_MANIFEST("{\"kind\":\"op\",\"name\":\"" op_name "\",\"inputs\":" J_##takes \
-                   ",\"outputs\":" J_##gives ",\"attrs\":" J_##has more "}"); \
-    static const TenonStr id##_takes[] = I_##takes; \
-    static const TenonStr id##_gives[] = I_##gives; \
-    static const TenonStr id##_has[] = I_##has; \
-    static const TenonOpDef id##_op = { \
-        .struct_size = sizeof(TenonOpDef), \
-        .flags = (op_flags), \
-        .name = TENON_STR(op_name), \
-        .inputs = { id##_takes, C_##takes }, \
-        .outputs = { id##_gives, C_##gives }, \
-        .attrs = { id##_has, C_##has }, \
-        .shape = (shape_fn), \
-        .source = ZOO_HERE, \
-        .ext = (link), \
-    }
+    TENON_OP_OF(id, op_name, takes, gives, has, shape_fn, "", op_flags, more, link)
 
 /* The manifest line of a kernel; `types` is JSON, such as "{\"T\":[\"float\"]}", or "{}". */
 #define KERNEL_LINE(op_name, device, kernel_label, kernel_priority, requested, types, needs) \
@@ -76,30 +25,14 @@
 
 /* An ordinary kernel on the host device, as the variable `id`_kernel; its table is `id`_table. */
 #define KERNEL(id, op_name) \
-    KERNEL_LINE(op_name, "CPU", "", 0, false, "{}", "[]"); \
-    static const TenonKernelDef id##_kernel = { \
-        .struct_size = sizeof(TenonKernelDef), \
-        .op = TENON_STR(op_name), \
-        .device_type = TENON_STR("CPU"), \
-        .table = &id##_table, \
-        .source = ZOO_HERE, \
-    }
+    TENON_KERNEL_FIXED(id, op_name, "CPU", "", 0, AUTO, tenon_unspecified, id##_table)
 
 /* A table with `compute` alone: a kernel without state. */
-#define STATELESS(id, compute_fn) \
-    static const TenonKernelTable id##_table = { \
-        .struct_size = sizeof(TenonKernelTable), \
-        .compute = (compute_fn), \
-    }
+#define STATELESS(id, compute_fn) TENON_TABLE(id##_table, .compute = (compute_fn))
 
 /* A table of a kernel with state, which is allocated by `create_fn` and freed by `destroy_fn`. */
 #define STATEFUL(id, create_fn, compute_fn, destroy_fn) \
-    static const TenonKernelTable id##_table = { \
-        .struct_size = sizeof(TenonKernelTable), \
-        .create = (create_fn), \
-        .compute = (compute_fn), \
-        .destroy = (destroy_fn), \
-    }
+    TENON_TABLE(id##_table, .create = (create_fn), .compute = (compute_fn), .destroy = (destroy_fn))
 
 /* The registrations of one file. */
 typedef struct ZooList {
@@ -129,32 +62,6 @@ extern const ZooList zoo_shapes;
 extern const ZooList zoo_services;
 extern const ZooList zoo_selection;
 
-/* The host's table and its record of this plugin, kept when the plugin is opened. */
-extern const TenonHost *zoo_host;
-extern const TenonPlugin *zoo_plugin;
-
-/* Fails a call with a text. */
-TenonCode zoo_fail(const TenonCall *call, TenonCode code, const char *message);
-
-/* Refuses to create a kernel, with a text. */
-TenonCode zoo_refuse(const TenonCreate *create, TenonCode code, const char *message);
-
-/* Reads an attribute of this kind, which is single; reports a missing or different one. */
-TenonCode zoo_attr(const TenonCreate *create, const char *name, TenonAttrKind kind,
-                   TenonAttrView *view);
-
-/* As zoo_attr, of an int. */
-TenonCode zoo_attr_int(const TenonCreate *create, const char *name, int64_t *value);
-
-/* As zoo_attr, of a string; the text is valid while the kernel is created. */
-TenonCode zoo_attr_text(const TenonCreate *create, const char *name, TenonStr *value);
-
-/* Makes sure that an output has a buffer of this shape: the planned one, or a fresh one. */
-TenonCode zoo_prepare(const TenonCall *call, uint32_t output, const int64_t *dims, uint32_t rank);
-
-/* As zoo_prepare, with the shape of an input. */
-TenonCode zoo_prepare_like(const TenonCall *call, uint32_t output, uint32_t input);
-
 /* Sets a scalar output. */
 TenonCode zoo_give_int(const TenonCall *call, uint32_t output, int64_t value);
 TenonCode zoo_give_float(const TenonCall *call, uint32_t output, float value);
@@ -162,12 +69,6 @@ TenonCode zoo_give_bool(const TenonCall *call, uint32_t output, int value);
 
 /* The one float of a scalar input. */
 TenonCode zoo_take_float(const TenonCall *call, uint32_t input, float *value);
-
-/* A state of `size` bytes, all zero; reports when there is no memory. */
-TenonCode zoo_new_state(const TenonCreate *create, size_t size, TenonKernelState **state);
-
-/* Frees what zoo_new_state gave. */
-void zoo_free_state(TenonKernelState *state);
 
 /* A text that grows, for facts that a kernel returns. Too long a text is cut. */
 typedef struct ZooText {
@@ -199,8 +100,7 @@ TenonCode zoo_create_named(const TenonCreate *create, TenonKernelState **state);
 /* A text as the host takes it. */
 TenonStr zoo_str(const ZooText *text);
 
-/* Shape functions: output 0 has the shape of input 0; output 0 is a scalar; nothing is known. */
-TenonCode zoo_shape_same(const TenonHost *host, TenonShapeCall *call);
+/* Shape function: output 0 is a scalar. */
 TenonCode zoo_shape_scalar(const TenonHost *host, TenonShapeCall *call);
 /* Output 0 has the shape of input 0, output 1 is a scalar. */
 TenonCode zoo_shape_same_and_scalar(const TenonHost *host, TenonShapeCall *call);

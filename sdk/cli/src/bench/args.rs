@@ -38,11 +38,11 @@ samples and a table that sorts; and the records themselves. It is one file, and 
 
 Results that take the reference more than a quarter of a billion operations are judged by some of their rows (matrix
 products) or images (convolutions), and said to be so. A variant whose first call takes longer than 3 seconds and ten
-times --time is reported with that figure, and not timed.
+times --time is reported with that figure, and not timed.";
 
+pub const EXAMPLE: &str = "\
 Example:
-
-    tenon bench Relu --shape features=1000 --time 0.2";
+  tenon bench Relu --shape features=1000 --time 0.2";
 
 #[derive(Debug, Clone, Args)]
 pub struct BenchArgs {

@@ -11,7 +11,7 @@ use crate::{
     error::CliError,
     output::{complain, print, print_json, progress},
 };
-pub use args::{ABOUT, BenchArgs};
+pub use args::{ABOUT, BenchArgs, EXAMPLE};
 use indicatif::ProgressBar;
 use plan::{Plan, Vs};
 use std::{

@@ -92,10 +92,7 @@ pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
     if folder.exists() {
         return Err(CliError::NewExists { folder });
     }
-    let Some(texts) = templates::files(args.lang, args.kind) else {
-        return Err(CliError::NoTemplate);
-    };
-    let mut files: Vec<(PathBuf, Vec<u8>)> = texts
+    let mut files: Vec<(PathBuf, Vec<u8>)> = templates::files(args.lang, args.kind)
         .iter()
         .map(|(path, text)| {
             (folder.join(path), names.fill(text, &sdk, args.lang, args.kind).into_bytes())
@@ -162,7 +159,7 @@ mod tests {
     fn no_placeholder_is_left() {
         let names = Names::new("my-op").unwrap();
         for (lang, kind) in templates::ALL {
-            for (path, text) in templates::files(lang, kind).unwrap() {
+            for (path, text) in templates::files(lang, kind) {
                 let filled = names.fill(text, &Sdk::Published, lang, kind);
                 assert!(!filled.contains("{{"), "{path} of {lang:?} {kind:?}");
             }

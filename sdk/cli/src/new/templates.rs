@@ -57,6 +57,19 @@ const C_KERNEL: Files = template![
     "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
 ];
 
+const C_DEVICE: Files = template![
+    "plugin.c" = "c/device/plugin.c.in",
+    "device.h" = "c/device/device.h.in",
+    "device.c" = "c/device/device.c.in",
+    "stream.h" = "c/device/stream.h.in",
+    "stream.c" = "c/device/stream.c.in",
+    "Makefile" = "c/Makefile.in",
+    "README.md" = "c/device/README.md.in",
+    ".gitignore" = "c/gitignore.in",
+    "include/tenon.h" = "../../../core/abi/include/tenon.h",
+    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
+];
+
 const CPP_OP: Files = template![
     "plugin.cpp" = "cpp/op/plugin.cpp.in",
     "Makefile" = "cpp/Makefile.in",
@@ -77,28 +90,43 @@ const CPP_KERNEL: Files = template![
     "include/tenon.hpp" = "../../c/tenon.hpp",
 ];
 
+const CPP_DEVICE: Files = template![
+    "plugin.cpp" = "cpp/device/plugin.cpp.in",
+    "device.hpp" = "cpp/device/device.hpp.in",
+    "stream.hpp" = "cpp/device/stream.hpp.in",
+    "Makefile" = "cpp/Makefile.in",
+    "README.md" = "cpp/device/README.md.in",
+    ".gitignore" = "c/gitignore.in",
+    "include/tenon.h" = "../../../core/abi/include/tenon.h",
+    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
+    "include/tenon.hpp" = "../../c/tenon.hpp",
+];
+
 /// Every language with every kind.
 #[cfg(test)]
-pub const ALL: [(NewLang, NewKind); 7] = [
+pub const ALL: [(NewLang, NewKind); 9] = [
     (NewLang::Rust, NewKind::Op),
     (NewLang::Rust, NewKind::Kernel),
     (NewLang::Rust, NewKind::Device),
     (NewLang::C, NewKind::Op),
     (NewLang::C, NewKind::Kernel),
+    (NewLang::C, NewKind::Device),
     (NewLang::Cpp, NewKind::Op),
     (NewLang::Cpp, NewKind::Kernel),
+    (NewLang::Cpp, NewKind::Device),
 ];
 
-/// The files of a kind in a language; `None` where there are none.
-pub fn files(lang: NewLang, kind: NewKind) -> Option<Files> {
-    Some(match (lang, kind) {
+/// The files of a kind in a language.
+pub fn files(lang: NewLang, kind: NewKind) -> Files {
+    match (lang, kind) {
         (NewLang::Rust, NewKind::Op) => RUST_OP,
         (NewLang::Rust, NewKind::Kernel) => RUST_KERNEL,
         (NewLang::Rust, NewKind::Device) => RUST_DEVICE,
         (NewLang::C, NewKind::Op) => C_OP,
         (NewLang::C, NewKind::Kernel) => C_KERNEL,
+        (NewLang::C, NewKind::Device) => C_DEVICE,
         (NewLang::Cpp, NewKind::Op) => CPP_OP,
         (NewLang::Cpp, NewKind::Kernel) => CPP_KERNEL,
-        (NewLang::C | NewLang::Cpp, NewKind::Device) => return None,
-    })
+        (NewLang::Cpp, NewKind::Device) => CPP_DEVICE,
+    }
 }

@@ -5,6 +5,7 @@ mod check;
 mod demo;
 mod explain;
 mod goldens;
+mod help;
 mod inspect;
 mod install;
 mod list;

@@ -3,22 +3,6 @@
 
 #include <stdlib.h>
 
-static TenonCode fail(const TenonCall *call, TenonCode code, const char *message)
-{
-    return call->services->fail(call->record, code, tenon_str(message));
-}
-
-/* Makes sure that an output has a buffer with the shape of an input. */
-static TenonCode prepare(const TenonCall *call, uint32_t output, uint32_t input)
-{
-    const TenonSlot *x = call->inputs[input];
-    if (call->outputs[output].flags & TENON_SLOT_FLAG_PLANNED) {
-        return TENON_OK;
-    }
-    return call->services->allocate(call->record, output, x->dims, x->rank,
-                                    call->outputs[output].memory);
-}
-
 /* Reads floats, changes them and writes them. */
 typedef struct Work {
     const float *from;
@@ -46,7 +30,7 @@ static TenonCode enqueue(const TenonCall *call, Work wanted)
     Work *work = malloc(sizeof *work);
     TenonCode code;
     if (work == NULL) {
-        return fail(call, TENON_RESOURCE_EXHAUSTED, "no memory for a command");
+        return tenon_fail(call, TENON_RESOURCE_EXHAUSTED, "no memory for a command");
     }
     *work = wanted;
     if (call->stream == NULL) {
@@ -79,9 +63,9 @@ static TenonCode scale(TenonKernelState *state, const TenonCall *call)
     Work work;
     (void)state;
     if (n->elements == 0) {
-        return fail(call, TENON_INVALID_ARGUMENT, "n: expected one element, found none");
+        return tenon_fail(call, TENON_INVALID_ARGUMENT, "n: expected one element, found none");
     }
-    code = prepare(call, 0, 0);
+    code = tenon_prepare_like(call, 0, 0);
     if (code != TENON_OK) {
         return code;
     }
@@ -117,7 +101,7 @@ static TenonCode scratch(TenonKernelState *state, const TenonCall *call)
                                              TENON_DEVICE_MEMORY, &lent);
     (void)state;
     if (code == TENON_OK) {
-        code = prepare(call, 0, 0);
+        code = tenon_prepare_like(call, 0, 0);
     }
     if (code != TENON_OK) {
         return code;
@@ -160,7 +144,7 @@ static TenonCode complete(void *data, TenonCode failure)
 static TenonCode start(TenonKernelState *state, const TenonCall *call)
 {
     Work work;
-    TenonCode code = prepare(call, 0, 0);
+    TenonCode code = tenon_prepare_like(call, 0, 0);
     (void)state;
     if (code != TENON_OK) {
         return code;
@@ -184,13 +168,13 @@ static TenonCode run_failure(void *data, TenonCode failure)
 
 static TenonCode failure(TenonKernelState *state, const TenonCall *call)
 {
-    TenonCode code = prepare(call, 0, 0);
+    TenonCode code = tenon_prepare_like(call, 0, 0);
     (void)state;
     if (code != TENON_OK) {
         return code;
     }
     return call->stream == NULL
-        ? fail(call, TENON_DATA_LOSS, "zoo error on a stream")
+        ? tenon_fail(call, TENON_DATA_LOSS, "zoo error on a stream")
         : zoo_device_enqueue(call->device_state, call->stream, run_failure, NULL, 0);
 }
 
@@ -198,23 +182,17 @@ static TenonCode lose(TenonKernelState *state, const TenonCall *call)
 {
     (void)state;
     zoo_device_lose(call->device_state, tenon_str("zoo device lost"));
-    return fail(call, TENON_UNAVAILABLE, "zoo device lost");
-}
-
-static TenonCode same_shape(const TenonHost *host, TenonShapeCall *call)
-{
-    return host->shapes->set_output(call, 0, host->shapes->input(call, 0));
+    return tenon_fail(call, TENON_UNAVAILABLE, "zoo device lost");
 }
 
 static TenonCode both_shapes(const TenonHost *host, TenonShapeCall *call)
 {
-    TenonCode code = same_shape(host, call);
+    TenonCode code = tenon_shape_of_first(host, call);
     return code != TENON_OK ? code
                             : host->shapes->set_output(call, 1, host->shapes->input(call, 0));
 }
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define HERE { TENON_STR("zoo-c-device"), TENON_STR(__FILE__), __LINE__ }
 
 /*
  * An op and its kernel on ZOOC, with their manifest lines. The arrays `id`_takes, `id`_gives and `id`_host
@@ -236,7 +214,7 @@ static TenonCode both_shapes(const TenonHost *host, TenonShapeCall *call)
         .inputs = { id##_takes, COUNT(id##_takes) }, \
         .outputs = { id##_gives, COUNT(id##_gives) }, \
         .shape = (shape_fn), \
-        .source = HERE, \
+        .source = TENON_HERE, \
     }; \
     static const TenonKernelDef id##_kernel = { \
         .struct_size = sizeof(TenonKernelDef), \
@@ -244,7 +222,7 @@ static TenonCode both_shapes(const TenonHost *host, TenonShapeCall *call)
         .device_type = TENON_STR("ZOOC"), \
         .host_memory = { id##_host, COUNT(id##_host) }, \
         .table = &id##_table, \
-        .source = HERE, \
+        .source = TENON_HERE, \
     }
 
 /* As DEVICE_OP, from x to y in the memory of the device. */
@@ -263,15 +241,15 @@ static TenonCode both_shapes(const TenonHost *host, TenonShapeCall *call)
         .name = TENON_STR(op_name), \
         .inputs = { x_float, 1 }, \
         .outputs = { y_float, 1 }, \
-        .shape = same_shape, \
-        .source = HERE, \
+        .shape = tenon_shape_of_first, \
+        .source = TENON_HERE, \
     }; \
     static const TenonKernelDef id##_kernel = { \
         .struct_size = sizeof(TenonKernelDef), \
         .op = TENON_STR(op_name), \
         .device_type = TENON_STR("ZOOC"), \
         .table = &id##_table, \
-        .source = HERE, \
+        .source = TENON_HERE, \
     }
 
 static const TenonStr x_float[] = { TENON_STR("x: float") };
@@ -280,7 +258,7 @@ static const TenonStr y_float[] = { TENON_STR("y: float") };
 static const TenonStr scale_takes[] = { TENON_STR("x: float"), TENON_STR("n: int32") };
 static const TenonStr scale_gives[] = { TENON_STR("y: float") };
 static const TenonStr scale_host[] = { TENON_STR("n") };
-DEVICE_OP(scale, "ZooCDeviceScale", "[\"x: float\",\"n: int32\"]", "[\"y: float\"]", 0, same_shape,
+DEVICE_OP(scale, "ZooCDeviceScale", "[\"x: float\",\"n: int32\"]", "[\"y: float\"]", 0, tenon_shape_of_first,
           0, scale);
 
 static const TenonStr facts_takes[] = { TENON_STR("x: float"), TENON_STR("n: int32") };
@@ -307,7 +285,7 @@ static const TenonOpDef kinds_op = {
     .inputs = { x_float, 1 },
     .outputs = { kinds_gives, 2 },
     .shape = both_shapes,
-    .source = HERE,
+    .source = TENON_HERE,
 };
 TENON_MANIFEST("{\"kind\":\"kernel\",\"op\":\"ZooCDeviceKinds\",\"device\":\"ZOOC\"}");
 static const TenonKernelDef kinds_kernel = {
@@ -315,7 +293,7 @@ static const TenonKernelDef kinds_kernel = {
     .op = TENON_STR("ZooCDeviceKinds"),
     .device_type = TENON_STR("ZOOC"),
     .table = &kinds_table,
-    .source = HERE,
+    .source = TENON_HERE,
 };
 
 TenonCode zoo_register_kernels(TenonRegistrar *registrar, const TenonRegistrarTable *table)

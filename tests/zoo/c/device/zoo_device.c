@@ -6,13 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-TENON_MANIFEST("{\"kind\":\"plugin\",\"name\":\"zoo-c-device\",\"version\":\"0.1.0\",\"abi\":[0,1]}");
-TENON_MANIFEST("{\"kind\":\"knob\",\"name\":\"count\",\"default\":\"2\"}");
-TENON_MANIFEST("{\"kind\":\"device\",\"name\":\"ZOOC\",\"priority\":-1}");
-
-const TenonHost *zoo_host;
-const TenonPlugin *zoo_plugin;
-
 #define HANDLE_BIT ((uintptr_t)1 << 62)
 #define MAX_ALIGNMENT 4096u
 #define MAX_DEVICES 8
@@ -33,18 +26,12 @@ static ZooDevice *zoo(TenonDeviceState *device)
     return (ZooDevice *)device;
 }
 
-static TenonCode refuse(TenonSink *sink, TenonCode code, const char *message)
-{
-    zoo_host->report(sink, tenon_str(message));
-    return code;
-}
-
 static TenonCode alive(TenonDeviceState *device, TenonSink *sink)
 {
     if (!atomic_load(&zoo(device)->lost)) {
         return TENON_OK;
     }
-    return sink != NULL ? refuse(sink, TENON_UNAVAILABLE, "the device is lost") : TENON_UNAVAILABLE;
+    return sink != NULL ? tenon_report(sink, TENON_UNAVAILABLE, "the device is lost") : TENON_UNAVAILABLE;
 }
 
 /* Waits until every stream has run what was enqueued on it; the first error. The lock is held meanwhile: a
@@ -70,7 +57,7 @@ void zoo_device_lose(TenonDeviceState *device, TenonStr reason)
     pthread_mutex_unlock(&zoo(device)->lock);
     if (!before) {
         drain(zoo(device));
-        zoo_host->device_lost(zoo(device)->record, reason);
+        tenon_host->device_lost(zoo(device)->record, reason);
     }
 }
 
@@ -112,7 +99,7 @@ TenonCode zoo_device_create(const TenonHost *host, const TenonPlugin *plugin, ui
     (void)host;
     (void)plugin;
     if (made == NULL) {
-        return refuse(sink, TENON_RESOURCE_EXHAUSTED, "no memory for a device");
+        return tenon_report(sink, TENON_RESOURCE_EXHAUSTED, "no memory for a device");
     }
     made->record = device;
     made->ordinal = ordinal;
@@ -164,7 +151,7 @@ static TenonCode allocate(TenonDeviceState *device, uint64_t bytes, uint64_t ali
         return code;
     }
     if (align > MAX_ALIGNMENT || memory == TENON_HOST_MEMORY || memory > TENON_SHARED_MEMORY) {
-        return refuse(sink, TENON_INVALID_ARGUMENT, "no memory of that kind or alignment");
+        return tenon_report(sink, TENON_INVALID_ARGUMENT, "no memory of that kind or alignment");
     }
     if (bytes <= LIMIT && atomic_fetch_add(&zoo(device)->used, bytes) + bytes <= LIMIT) {
         data = aligned_alloc(MAX_ALIGNMENT, rounded(bytes));
@@ -173,7 +160,7 @@ static TenonCode allocate(TenonDeviceState *device, uint64_t bytes, uint64_t ali
         if (bytes <= LIMIT) {
             atomic_fetch_sub(&zoo(device)->used, bytes);
         }
-        return refuse(sink, TENON_RESOURCE_EXHAUSTED, "no device memory: the device has 64 MiB");
+        return tenon_report(sink, TENON_RESOURCE_EXHAUSTED, "no device memory: the device has 64 MiB");
     }
     *result = zoo_address(data, memory);
     return TENON_OK;
@@ -229,7 +216,7 @@ static TenonCode copy(TenonDeviceState *device, const TenonCopyRequest *request,
     }
     made = malloc(sizeof *made);
     if (made == NULL) {
-        return refuse(sink, TENON_RESOURCE_EXHAUSTED, "no memory for a copy");
+        return tenon_report(sink, TENON_RESOURCE_EXHAUSTED, "no memory for a copy");
     }
     made->from = zoo_address(request->source, request->source_memory);
     made->to = zoo_address(request->destination, request->destination_memory);
@@ -240,7 +227,7 @@ static TenonCode copy(TenonDeviceState *device, const TenonCopyRequest *request,
     code = zoo_device_enqueue(device, stream, run_copy, made, 0);
     if (code != TENON_OK) {
         free(made);
-        return refuse(sink, code, "the copy cannot be enqueued");
+        return tenon_report(sink, code, "the copy cannot be enqueued");
     }
     return TENON_OK;
 }
@@ -254,7 +241,7 @@ static TenonCode create_stream(TenonDeviceState *device, TenonStream **result, T
     }
     queue = queue_open();
     if (queue == NULL) {
-        return refuse(sink, TENON_RESOURCE_EXHAUSTED, "no thread for a stream");
+        return tenon_report(sink, TENON_RESOURCE_EXHAUSTED, "no thread for a stream");
     }
     pthread_mutex_lock(&zoo(device)->lock);
     queue->next = zoo(device)->streams;
@@ -281,7 +268,7 @@ static void destroy_stream(TenonDeviceState *device, TenonStream *stream)
 static TenonCode synchronize_stream(TenonDeviceState *device, TenonStream *stream, TenonSink *sink)
 {
     TenonCode code = queue_wait((Queue *)stream);
-    return code != TENON_OK ? refuse(sink, code, "zoo error on a stream") : alive(device, sink);
+    return code != TENON_OK ? tenon_report(sink, code, "zoo error on a stream") : alive(device, sink);
 }
 
 typedef struct Notification {
@@ -322,7 +309,7 @@ static TenonCode create_event(TenonDeviceState *device, TenonEvent **result, Ten
     if (code == TENON_OK) {
         *result = (TenonEvent *)point_new();
         code = *result != NULL ? TENON_OK
-                               : refuse(sink, TENON_RESOURCE_EXHAUSTED, "no memory for an event");
+                               : tenon_report(sink, TENON_RESOURCE_EXHAUSTED, "no memory for an event");
     }
     return code;
 }
@@ -354,7 +341,7 @@ static TenonCode query_event(TenonDeviceState *device, TenonEvent *event)
 static TenonCode synchronize(TenonDeviceState *device, TenonSink *sink)
 {
     TenonCode code = drain(zoo(device));
-    return code != TENON_OK ? refuse(sink, code, "zoo error on a stream") : alive(device, sink);
+    return code != TENON_OK ? tenon_report(sink, code, "zoo error on a stream") : alive(device, sink);
 }
 
 const TenonDeviceTable zoo_device_table = {
@@ -377,54 +364,19 @@ const TenonDeviceTable zoo_device_table = {
     .synchronize = synchronize,
 };
 
-static TenonCode zoo_open(const TenonHost *host, const TenonPlugin *plugin, TenonSink *sink)
-{
-    (void)sink;
-    zoo_host = host;
-    zoo_plugin = plugin;
-    return TENON_OK;
-}
+TENON_KNOB(count, "count", INT, "2", "How many devices of type ZOOC there are, 1 to 8; else none.");
+TENON_DEVICE(type, "ZOOC", -1, zoo_device_probe, zoo_device_create, zoo_device_table);
 
 static TenonCode zoo_register(const TenonHost *host, TenonRegistrar *registrar,
                               const TenonRegistrarTable *table, TenonSink *sink)
 {
-    static const TenonKnobDef count = {
-        .struct_size = sizeof(TenonKnobDef),
-        .kind = TENON_KNOB_INT,
-        .name = TENON_STR("count"),
-        .default_value = TENON_STR("2"),
-        .help = TENON_STR("How many devices of type ZOOC there are, 1 to 8; else none."),
-        .source = { TENON_STR("zoo-c-device"), TENON_STR(__FILE__), __LINE__ },
-    };
-    static const TenonDeviceTypeDef type = {
-        .struct_size = sizeof(TenonDeviceTypeDef),
-        .priority = -1,
-        .name = TENON_STR("ZOOC"),
-        .probe = zoo_device_probe,
-        .create = zoo_device_create,
-        .table = &zoo_device_table,
-        .source = { TENON_STR("zoo-c-device"), TENON_STR(__FILE__), __LINE__ },
-    };
-    TenonCode code = table->knob(registrar, &count);
+    TenonCode code = table->knob(registrar, &count_knob);
     (void)host;
     (void)sink;
     if (code == TENON_OK) {
-        code = table->device_type(registrar, &type);
+        code = table->device_type(registrar, &type_device);
     }
     return code != TENON_OK ? code : zoo_register_kernels(registrar, table);
 }
 
-static const TenonPluginV1 plugin = {
-    .struct_size = sizeof(TenonPluginV1),
-    .abi_major = TENON_ABI_MAJOR,
-    .abi_minor = TENON_ABI_MINOR,
-    .name = TENON_STR("zoo-c-device"),
-    .version = TENON_STR("0.1.0"),
-    .open = zoo_open,
-    .register_all = zoo_register,
-};
-
-TENON_EXPORT const TenonPluginV1 *tenon_plugin_v1(uint32_t host_major, uint32_t host_minor)
-{
-    return TENON_ABI_ACCEPTS(host_major, host_minor) ? &plugin : NULL;
-}
+TENON_DOOR(zoo_register)

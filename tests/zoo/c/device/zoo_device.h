@@ -2,12 +2,10 @@
 #ifndef ZOO_DEVICE_H
 #define ZOO_DEVICE_H
 
+#define TENON_PLUGIN_NAME "zoo-c-device"
+#define TENON_PLUGIN_VERSION "0.1.0"
 #include "queue.h"
-#include "tenon.h"
-
-/* The host's table and its record of this plugin, kept when the plugin is opened. */
-extern const TenonHost *zoo_host;
-extern const TenonPlugin *zoo_plugin;
+#include "tenon_plugin.h"
 
 /* The device type, and the table of its entries. */
 extern const TenonDeviceTable zoo_device_table;

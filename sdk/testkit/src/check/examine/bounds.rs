@@ -5,6 +5,7 @@ use super::{
     judge::{Likeness, alike},
     plain::{First, Plain, said},
     site::{ReadOnly, Site, name_outputs},
+    steady::Wrong,
     verdicts::Verdicts,
 };
 use crate::{
@@ -89,22 +90,15 @@ fn under(
     heap::perturb(0);
     let Some(result) = result else { return };
     let kernel = &plain.site.subject.kernel;
-    let likeness = Likeness::of(kernel, false);
     let problem = match &result {
-        Ok(outputs) => match alike(kernel, likeness, &first.outputs, outputs) {
+        Ok(outputs) => match alike(kernel, Likeness::of(kernel, false), &first.outputs, outputs) {
             Err(problem) => problem,
             Ok(()) => return,
         },
         Err(refusal) => said(refusal),
     };
-    // A kernel that gives other results each time breaks another promise.
-    let again = plain.call(Form::Shapes, plain.inputs, verdicts);
-    let is_steady =
-        again.is_ok_and(|again| alike(kernel, likeness, &first.outputs, &again).is_ok());
-    if is_steady {
-        let problem = format!("the result changes with {what}: {problem}");
-        verdicts.fail(clause, plain.on(problem));
-    }
+    let wrong = Wrong::Differs(format!("the result changes with {what}: {problem}"));
+    plain.tell(clause, wrong, first, verdicts);
 }
 
 /// The call on copies of the inputs, which lie in memory of the present setting.

@@ -4,8 +4,9 @@ use super::{
     choice::{self, Chosen},
     judge::{Likeness, alike},
     odd::{self, Odd},
-    plain::{described, said, violation},
+    plain::{said, violation},
     site::{ReadOnly, Site, name_outputs},
+    steady::{Control, Wrong},
     verdicts::Verdicts,
 };
 use crate::{
@@ -32,9 +33,12 @@ pub(super) fn examine(site: &Site<'_>, cases: &[CheckCase], verdicts: &mut Verdi
     memory.set_limit(memory.stats().live_bytes + LIMIT);
     let result = all(site, &chosen, &right, verdicts);
     memory.set_limit(0);
-    let described = described(&chosen.case, &chosen.inputs);
-    let told = |problem| format!("{problem}; the right call's {described}");
-    verdicts.conclude(clause, result.map_err(told));
+    if let Err(wrong) = result {
+        let Chosen { case, inputs } = &chosen;
+        let wrong = wrong.at(|problem| format!("{problem}; the right call:"));
+        Control { site, case, inputs, first: &right }.tell(clause, wrong, verdicts);
+    }
+    verdicts.pass(clause);
 }
 
 fn all(
@@ -42,7 +46,7 @@ fn all(
     chosen: &Chosen,
     right: &[Tensor],
     verdicts: &mut Verdicts<'_>,
-) -> Result<(), String> {
+) -> Result<(), Wrong> {
     for odd in odd::attributes(&site.subject.op, chosen) {
         verdicts.set_case(&format!("{} with {}", chosen.case.name, odd.what));
         verdicts.begin(Clause::Refusals);
@@ -60,8 +64,9 @@ fn all(
             verdicts.begin(Clause::Refusals);
             odd_inputs(site, chosen, &odd, &state)
                 .map_err(|problem| format!("{}: {problem}", odd.what))?;
-            right_call(site, chosen, right, &state)
-                .map_err(|problem| format!("after a call with {}: {problem}", odd.what))?;
+            right_call(site, chosen, right, &state).map_err(|wrong| {
+                wrong.at(|problem| format!("after a call with {}: {problem}", odd.what))
+            })?;
         }
     }
     Ok(())
@@ -147,14 +152,15 @@ fn right_call(
     chosen: &Chosen,
     right: &[Tensor],
     state: &KernelInstance,
-) -> Result<(), String> {
+) -> Result<(), Wrong> {
     let outputs = call_once(state, &chosen.inputs, &site.env())
         .map_err(|error| said(&Refusal::at(Stage::Compute)(error)))?;
     if site.is_stateful() {
         return Ok(());
     }
-    alike(&site.subject.kernel, Likeness::Contract, right, &outputs)
-        .map_err(|problem| format!("the right call gives other results than before: {problem}"))
+    alike(&site.subject.kernel, Likeness::Contract, right, &outputs).map_err(|problem| {
+        Wrong::Differs(format!("the right call gives other results than before: {problem}"))
+    })
 }
 
 fn memory_is_whole(outputs: Option<&Vec<Tensor>>, inputs: &[Tensor]) -> Result<(), String> {

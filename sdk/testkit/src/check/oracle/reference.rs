@@ -177,3 +177,70 @@ fn convert(tensor: &Tensor, dtype: DType) -> Result<Tensor, Refusal> {
         Refusal::at(Stage::Select)(KernelError::new(Code::UNIMPLEMENTED, message))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{Argument, Fill, Tag};
+    use half::f16;
+    use tenon_runtime::RuntimeOptions;
+
+    fn runtime() -> Runtime {
+        let none: [&str; 0] = [];
+        Runtime::new(RuntimeOptions::with_plugins(none)).unwrap().0
+    }
+
+    fn typed(dtype: DType) -> AttrMap {
+        [("T".to_owned(), AttrValue::Type(dtype))].into_iter().collect()
+    }
+
+    fn subject(registry: &Registry, label: &str, dtype: DType) -> Subject {
+        let own = &registry.kernels_of("Identity")[0];
+        let label = label.to_owned();
+        let device_type = "GPU".to_owned();
+        // Another entry, so that it is another kernel.
+        let table = registry.kernels_of("Shape")[0].table;
+        let kernel = Arc::new(KernelDef { label, device_type, table, ..KernelDef::clone(own) });
+        let op = Arc::clone(registry.op("Identity").unwrap());
+        Subject { op, kernel, types: typed(dtype) }
+    }
+
+    #[test]
+    fn the_host_s_own_kernel_judges_and_never_itself() {
+        let registry = runtime().registry();
+        let found = find(&registry, &subject(&registry, "", DType::HALF)).unwrap();
+        assert_eq!(found.to_string(), "kernel 'ordinary' of tenon-host on DEFAULT");
+        let mut own = subject(&registry, "", DType::HALF);
+        own.kernel = Arc::clone(&registry.kernels_of("Identity")[0]);
+        let why = find(&registry, &own).unwrap_err();
+        assert!(why.starts_with("no golden data, and no other kernel of op Identity"), "{why}");
+        let reference = subject(&registry, REFERENCE, DType::HALF);
+        assert_eq!(find(&registry, &reference).unwrap_err(), IS_REFERENCE);
+    }
+
+    #[test]
+    fn a_reference_for_wider_types_is_given_wider_inputs_and_its_outputs_are_rounded() {
+        let runtime = runtime();
+        let registry = runtime.registry();
+        let found = Found {
+            op: Arc::clone(registry.op("Identity").unwrap()),
+            def: Arc::clone(&registry.kernels_of("Identity")[0]),
+            types: typed(DType::DOUBLE),
+            widened: true,
+        };
+        let fill = Fill::Special { seed: 1 };
+        let input = Argument { dtype: DType::HALF, dims: vec![40], fill, constant: false };
+        let case = CheckCase {
+            name: "wide".to_owned(),
+            tags: vec![Tag::Special],
+            attrs: typed(DType::HALF),
+            inputs: vec![input],
+        };
+        let inputs = case.tensors().unwrap();
+        let outputs = Call { runtime: &runtime, found: &found, case: &case }.outputs(&inputs);
+        let (x, y) = (inputs[0].as_slice::<f16>().unwrap(), outputs.unwrap());
+        assert_eq!(y[0].dtype(), DType::HALF);
+        let same = |(x, y): (&f16, &f16)| x == y || (x.is_nan() && y.is_nan());
+        assert!(x.iter().zip(y[0].as_slice::<f16>().unwrap()).all(same));
+    }
+}

@@ -228,13 +228,12 @@ fn rest(plain: &Plain<'_>, first: &First, expectation: &Expectation, verdicts: &
     verdicts.pass(Clause::Inputs);
 }
 
-/// Tells wrong values, unless they hang on memory that is not the call's: then that is what is wrong.
+/// Tells wrong values, unless shapes are wrong or they hang on memory that is not the call's: that is told.
 fn values(plain: &Plain<'_>, first: &First, verdicts: &mut Verdicts<'_>) {
     let Some(wrong) = &first.wrong else { return };
-    for clause in [Clause::Uninitialised, Clause::Bounds] {
+    for clause in [Clause::Shapes, Clause::Uninitialised, Clause::Bounds] {
         if verdicts.has_failed(clause) {
-            let reason =
-                format!("wrong values, as memory has it that is not the call's (see {clause})");
+            let reason = format!("what makes them wrong breaks another promise (see {clause})");
             return verdicts.skip(Clause::Values, &reason);
         }
     }

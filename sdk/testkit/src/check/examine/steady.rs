@@ -1,9 +1,10 @@
 //! The control of every comparison of two calls: the same call again, with nothing changed.
 //!
-//! A kernel whose results vary from call to call differs under whatever is changed between two calls. It is
-//! blamed for that alone; what the comparison was for is skipped.
+//! A kernel whose results vary from call to call, or with memory that is not the call's, differs under whatever
+//! is changed between two calls. It is blamed for that alone; what the comparison was for is skipped.
 
 use super::{
+    bounds,
     judge::{Likeness, alike},
     plain::{described, said},
     site::Site,
@@ -55,24 +56,34 @@ pub(super) struct Control<'a> {
 }
 
 impl Control<'_> {
-    /// Tells what is wrong under `clause`; results that differ only where plain repetitions do not.
+    /// Tells what is wrong under `clause`; results that differ only where nothing else explains it.
     pub fn tell(&self, clause: Clause, wrong: Wrong, verdicts: &mut Verdicts<'_>) {
         let on = |problem| format!("{problem}; {}", described(self.case, self.inputs));
         let problem = match wrong {
             Wrong::Else(problem) => problem,
-            Wrong::Differs(problem) => {
-                verdicts.begin(Clause::Repeatable);
-                match self.varies() {
-                    None => problem,
-                    Some(varies) => {
-                        verdicts.fail(Clause::Repeatable, on(varies));
-                        let reason = "the kernel's results vary from call to call (see repeatable)";
-                        return verdicts.skip(clause, reason);
-                    }
+            Wrong::Differs(problem) => match self.cause(clause, verdicts) {
+                None => problem,
+                Some((cause, how)) => {
+                    verdicts.fail(cause, on(how));
+                    let reason = format!("the kernel's results differ without that (see {cause})");
+                    return verdicts.skip(clause, &reason);
                 }
-            }
+            },
         };
         verdicts.fail(clause, on(problem));
+    }
+
+    /// Another clause that the kernel breaks, which makes results differ.
+    fn cause(&self, clause: Clause, verdicts: &mut Verdicts<'_>) -> Option<(Clause, String)> {
+        verdicts.begin(Clause::Repeatable);
+        if let Some(varies) = self.varies() {
+            return Some((Clause::Repeatable, varies));
+        }
+        if matches!(clause, Clause::Uninitialised | Clause::Bounds) {
+            return None;
+        }
+        verdicts.begin(Clause::Uninitialised);
+        bounds::depends(self)
     }
 
     /// How plain repetitions differ from the call.

@@ -196,7 +196,7 @@ impl<'a> PreparedCall<'a> {
 
     fn conclude(&mut self) -> Result<(), KernelError> {
         let code = {
-            let _state = FpGuard::for_kernels(false);
+            let _state = FpGuard::for_kernels(self.frame.env().keep_denormals);
             self.compute()?
         };
         let computed = if code.is_ok() { Ok(()) } else { Err(self.frame.take_error(code)) };
@@ -216,7 +216,7 @@ impl<'a> PreparedCall<'a> {
     pub fn repeat(&mut self, calls: u64) -> Result<(), KernelError> {
         self.planned();
         let code = {
-            let _state = FpGuard::for_kernels(false);
+            let _state = FpGuard::for_kernels(self.frame.env().keep_denormals);
             if self.instance.is_async() {
                 self.repeat_waiting(calls)?
             } else {

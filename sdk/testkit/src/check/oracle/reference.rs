@@ -19,7 +19,7 @@ use tenon_runtime::{
 
 /// The label of kernels that specify their op.
 const REFERENCE: &str = "reference";
-const CPU: &str = "CPU";
+pub(super) const CPU: &str = "CPU";
 const DEFAULT: &str = "DEFAULT";
 
 /// A kernel that says what is right, and the types for which it is asked.
@@ -115,10 +115,13 @@ fn is_same(a: &Arc<KernelDef>, b: &Arc<KernelDef>) -> bool {
 }
 
 /// Calls of the oracle's kernel with the attributes of a case.
+#[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub runtime: &'a Runtime,
     pub found: &'a Found,
     pub case: &'a CheckCase,
+    /// Whether it computes with denormals, as kernels on the host do not.
+    pub keep_denormals: bool,
 }
 
 impl Call<'_> {
@@ -156,7 +159,9 @@ impl Call<'_> {
             .map_err(|error| Refusal::definition(&error))?;
         let device = device_of(self.runtime, &def.device_type);
         // Resources of its own: a call that leaves something there changes no later one.
-        let env = StepEnv::new(Arc::clone(self.runtime.pool()), Arc::new(ResourceManager::new()));
+        let resources = Arc::new(ResourceManager::new());
+        let mut env = StepEnv::new(Arc::clone(self.runtime.pool()), resources);
+        env.keep_denormals = self.keep_denormals;
         node.call(def, device.as_ref(), &inputs, &env)
     }
 
@@ -237,7 +242,8 @@ mod tests {
             inputs: vec![input],
         };
         let inputs = case.tensors().unwrap();
-        let outputs = Call { runtime: &runtime, found: &found, case: &case }.outputs(&inputs);
+        let call = Call { runtime: &runtime, found: &found, case: &case, keep_denormals: false };
+        let outputs = call.outputs(&inputs);
         let (x, y) = (inputs[0].as_slice::<f16>().unwrap(), outputs.unwrap());
         assert_eq!(y[0].dtype(), DType::HALF);
         let same = |(x, y): (&f16, &f16)| x == y || (x.is_nan() && y.is_nan());

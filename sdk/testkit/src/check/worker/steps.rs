@@ -205,6 +205,11 @@ impl Steps<'_> {
             }
             Thing::Kernel(subject) => {
                 match self.agenda.examiner(&subject.kernel.device_type) {
+                    // Everything else of the kernel is skipped: that this is so, is no matter of course.
+                    Err(reason) if clause == Clause::Covered => {
+                        let hint = "name the plugin that has one with --plugin";
+                        self.found(Finding::failed(clause, format!("{reason}; {hint}")));
+                    }
                     Err(reason) => self.found(Finding::skipped(clause, reason)),
                     Ok(examiner) => {
                         let mut cases = self.generated().cases;

@@ -96,8 +96,9 @@ fn under(plain: &Plain<'_>, first: &First, other: &Other, verdicts: &mut Verdict
     if plain.site.is_stateful() {
         return;
     }
+    let likeness = first.likeness(&plain.site.subject.kernel);
     let call = || repeat(plain, verdicts);
-    if let Some(problem) = changed(plain.site, &first.outputs, (guard, other), call) {
+    if let Some(problem) = changed(plain.site, (&first.outputs, likeness), (guard, other), call) {
         plain.tell(other.clause, Wrong::Differs(problem), first, verdicts);
     }
 }
@@ -105,7 +106,7 @@ fn under(plain: &Plain<'_>, first: &First, other: &Other, verdicts: &mut Verdict
 /// How the results of a call change under another setting.
 fn changed(
     site: &Site<'_>,
-    first: &[Tensor],
+    (first, likeness): (&[Tensor], Likeness<'_>),
     (guard, other): (&Guard, &Other),
     call: impl FnOnce() -> Option<Result<Vec<Tensor>, Refusal>>,
 ) -> Option<String> {
@@ -118,7 +119,7 @@ fn changed(
     heap::perturb(0);
     let kernel = &site.subject.kernel;
     let problem = match &result? {
-        Ok(outputs) => alike(kernel, Likeness::of(kernel, false), first, outputs).err()?,
+        Ok(outputs) => alike(kernel, likeness, first, outputs).err()?,
         Err(refusal) => said(refusal),
     };
     Some(format!("the result changes with {what}: {problem}"))
@@ -126,11 +127,11 @@ fn changed(
 
 /// What of memory that is not the call's its results depend on, and how.
 pub(super) fn depends(control: &Control<'_>) -> Option<(Clause, String)> {
-    let Control { site, case, inputs, first } = *control;
+    let Control { site, case, inputs, first, likeness } = *control;
     let guard = HostMemory::guarded()?;
     Other::all().into_iter().find_map(|other| {
         let call = || Some(site.run(case, &copies(inputs)?, Form::Shapes));
-        let problem = changed(site, first, (guard, &other), call)?;
+        let problem = changed(site, (first, likeness), (guard, &other), call)?;
         Some((other.clause, problem))
     })
 }

@@ -43,8 +43,7 @@ pub(super) fn examine(site: &Site<'_>, cases: &[CheckCase], verdicts: &mut Verdi
         verdicts.set_case(&chosen.case.name);
         verdicts.begin(clause);
         if let Err(wrong) = one_case(site, chosen, first) {
-            let Chosen { case, inputs } = chosen;
-            return Control { site, case, inputs, first }.tell(clause, wrong, verdicts);
+            return Control::of(site, chosen, first).tell(clause, wrong, verdicts);
         }
     }
     verdicts.pass(clause);

@@ -61,8 +61,7 @@ pub(super) fn examine(
         verdicts.set_case(&chosen.case.name);
         verdicts.begin(clause);
         if let Err(wrong) = one_case(site, chosen, first, effort.of(TIME)) {
-            let Chosen { case, inputs } = chosen;
-            return Control { site, case, inputs, first }.tell(clause, wrong, verdicts);
+            return Control::of(site, chosen, first).tell(clause, wrong, verdicts);
         }
     }
     verdicts.pass(clause);

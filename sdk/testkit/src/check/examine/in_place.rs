@@ -61,7 +61,8 @@ fn donated(
     {
         judge::against(expected, &outputs).map_err(|problem| Wrong::Differs(told(problem)))?;
     }
-    same(plain, &first.outputs, &outputs).map_err(|wrong| wrong.at(told))
+    same(plain, first.likeness(&plain.site.subject.kernel), &first.outputs, &outputs)
+        .map_err(|wrong| wrong.at(told))
 }
 
 /// Inputs that somebody else holds are not taken over.
@@ -76,7 +77,8 @@ fn held(plain: &Plain<'_>, first: &First) -> Result<(), Wrong> {
         return Err(Wrong::Else(problem));
     }
     let told = |problem| format!("with inputs that have other holders: {problem}");
-    same(plain, &first.outputs, &outputs).map_err(|wrong| wrong.at(told))
+    same(plain, first.likeness(&plain.site.subject.kernel), &first.outputs, &outputs)
+        .map_err(|wrong| wrong.at(told))
 }
 
 /// Two inputs in one buffer give the same results as the same values in two.
@@ -86,6 +88,8 @@ fn shared(plain: &Plain<'_>) -> Result<(), Wrong> {
     together[b] = together[a].clone();
     let Some(apart) = copies(&together) else { return Ok(()) };
     let apart = plain.site.run(plain.case, &apart, Form::Shapes);
+    // These are other values than those of which an oracle says how far results may be apart.
+    let likeness = Likeness::of(&plain.site.subject.kernel, false);
     let told = |problem| format!("with inputs {a} and {b} in one buffer: {problem}");
     for donate in [false, true] {
         let result = match donate {
@@ -94,7 +98,7 @@ fn shared(plain: &Plain<'_>) -> Result<(), Wrong> {
         };
         match (&apart, &result) {
             (Ok(apart), Ok(result)) => {
-                same(plain, apart, result).map_err(|wrong| wrong.at(told))?;
+                same(plain, likeness, apart, result).map_err(|wrong| wrong.at(told))?;
             }
             (Err(_), Err(_)) => {}
             (Ok(_), Err(refusal)) => return Err(Wrong::Else(told(said(refusal)))),
@@ -131,7 +135,12 @@ fn twins(plain: &Plain<'_>) -> Option<(usize, usize)> {
     })
 }
 
-fn same(plain: &Plain<'_>, first: &[Tensor], second: &[Tensor]) -> Result<(), Wrong> {
+fn same(
+    plain: &Plain<'_>,
+    likeness: Likeness<'_>,
+    first: &[Tensor],
+    second: &[Tensor],
+) -> Result<(), Wrong> {
     let kernel = &plain.site.subject.kernel;
-    alike(kernel, Likeness::of(kernel, false), first, second).map_err(Wrong::Differs)
+    alike(kernel, likeness, first, second).map_err(Wrong::Differs)
 }

@@ -8,10 +8,11 @@ use super::{
 };
 use crate::{
     check::{case::CheckCase, clause::Clause, expectation::Expectation},
+    compare::Rule,
     harness::{Form, compare_bytes},
     node::{Refusal, Stage},
 };
-use tenon_framework::{Code, Shape, Tensor, attr::AttrValue};
+use tenon_framework::{Code, Shape, Tensor, attr::AttrValue, registry::KernelDef};
 use tenon_runtime::host::{
     instance::call_planned,
     memory::{
@@ -53,7 +54,9 @@ impl Plain<'_> {
     /// Tells what is wrong with a call that was held against the first one.
     pub fn tell(&self, clause: Clause, wrong: Wrong, first: &First, verdicts: &mut Verdicts<'_>) {
         let Plain { site, case, inputs, .. } = *self;
-        Control { site, case, inputs, first: &first.outputs }.tell(clause, wrong, verdicts);
+        let likeness = first.likeness(&site.subject.kernel);
+        Control { site, case, inputs, first: &first.outputs, likeness }
+            .tell(clause, wrong, verdicts);
     }
 
     /// Tells what was written beside buffers, and inputs that are not what they were.
@@ -170,6 +173,19 @@ pub(super) struct First {
     pub outputs: Vec<Tensor>,
     /// How they are not what an oracle says.
     pub wrong: Option<String>,
+    /// How far two results may be apart where an oracle says what they are to be: twice as far as one of them
+    /// from that.
+    rules: Option<Vec<Rule>>,
+}
+
+impl First {
+    /// What another call is to have in common with it.
+    pub fn likeness(&self, kernel: &KernelDef) -> judge::Likeness<'_> {
+        match (judge::Likeness::of(kernel, false), &self.rules) {
+            (judge::Likeness::Contract, Some(rules)) => judge::Likeness::Rules(rules),
+            (likeness, _) => likeness,
+        }
+    }
 }
 
 fn first_call(
@@ -185,7 +201,13 @@ fn first_call(
         (Ok(outputs), _) => {
             let wrong = wrong_values(form, expectation, &outputs);
             shapes::examine(plain, &inferred, &outputs, verdicts);
-            Some(First { outputs, wrong })
+            let rules = match expectation {
+                Expectation::Outputs(expected) => {
+                    Some(expected.iter().map(|(_, rule)| rule.doubled()).collect())
+                }
+                _ => None,
+            };
+            Some(First { outputs, wrong, rules })
         }
         (Err(refusal), Expectation::Unverified(why)) => {
             let reason = format!("nothing says what it is to give ({why}); {}", said(&refusal));
@@ -289,7 +311,7 @@ fn planned(plain: &Plain<'_>, first: &First, verdicts: &mut Verdicts<'_>) {
         Err(refusal) => Wrong::Else(format!("{form}: {}", said(&refusal))),
         Ok(outputs) => {
             let kernel = &plain.site.subject.kernel;
-            let likeness = judge::Likeness::of(kernel, false);
+            let likeness = first.likeness(kernel);
             match judge::alike(kernel, likeness, &first.outputs, &outputs) {
                 Ok(()) => return,
                 Err(problem) => Wrong::Differs(format!(

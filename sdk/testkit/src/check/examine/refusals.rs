@@ -31,12 +31,11 @@ pub(super) fn examine(site: &Site<'_>, cases: &[CheckCase], verdicts: &mut Verdi
     };
     let memory = HostMemory::shared();
     memory.set_limit(memory.stats().live_bytes + LIMIT);
-    let result = all(site, &chosen, &right, verdicts);
+    let result = all(site, &chosen, &right, &|| shapes_hold(site, cases), verdicts);
     memory.set_limit(0);
     if let Err(wrong) = result {
-        let Chosen { case, inputs } = &chosen;
         let wrong = wrong.at(|problem| format!("{problem}; the right call:"));
-        Control { site, case, inputs, first: &right }.tell(clause, wrong, verdicts);
+        Control::of(site, &chosen, &right).tell(clause, wrong, verdicts);
     }
     verdicts.pass(clause);
 }
@@ -45,13 +44,9 @@ fn all(
     site: &Site<'_>,
     chosen: &Chosen,
     right: &[Tensor],
+    shapes_hold: &dyn Fn() -> bool,
     verdicts: &mut Verdicts<'_>,
 ) -> Result<(), Wrong> {
-    // A kernel whose shapes are wrong is told of it case by case.
-    let shapes_hold = site
-        .node(&chosen.case, &chosen.inputs, Form::Packed)
-        .and_then(|node| node.infer())
-        .is_ok_and(|inferred| has_shapes(&inferred, right).is_ok());
     for odd in odd::attributes(&site.subject.op, chosen) {
         verdicts.set_case(&format!("{} with {}", chosen.case.name, odd.what));
         verdicts.begin(Clause::Refusals);
@@ -83,7 +78,7 @@ fn odd_attributes(
     site: &Site<'_>,
     chosen: &Chosen,
     odd: &Odd,
-    (form, shapes_hold): (Form, bool),
+    (form, shapes_hold): (Form, &dyn Fn() -> bool),
 ) -> Result<(), String> {
     let node = match site.node_with(&chosen.case, odd.attrs.clone(), &odd.inputs, form) {
         Ok(_) if odd.is_forbidden => {
@@ -103,10 +98,10 @@ fn odd_attributes(
     memory_is_whole(result.as_ref().ok(), inputs.tensors())?;
     match result {
         Err(refusal) => has_words(&refusal),
-        Ok(outputs) if shapes_hold => {
-            has_shapes(&inferred, &outputs).map_err(|problem| format!("it was accepted: {problem}"))
-        }
-        Ok(_) => Ok(()),
+        Ok(outputs) => match has_shapes(&inferred, &outputs) {
+            Err(problem) if shapes_hold() => Err(format!("it was accepted: {problem}")),
+            _ => Ok(()),
+        },
     }
 }
 
@@ -115,7 +110,7 @@ fn odd_inputs(
     site: &Site<'_>,
     chosen: &Chosen,
     odd: &Odd,
-    (state, shapes_hold): (&KernelInstance, bool),
+    (state, shapes_hold): (&KernelInstance, &dyn Fn() -> bool),
 ) -> Result<(), String> {
     let inputs = ReadOnly::new(odd.inputs.clone());
     let result =
@@ -137,7 +132,22 @@ fn odd_inputs(
             ));
         }
     };
-    if shapes_hold { has_shapes(&inferred, &outputs) } else { Ok(()) }
+    match has_shapes(&inferred, &outputs) {
+        Err(problem) if shapes_hold() => Err(problem),
+        _ => Ok(()),
+    }
+}
+
+/// Whether outputs of right calls have the shapes that the shape function says: a kernel of which they have not
+/// is told so case by case, and not once more here.
+fn shapes_hold(site: &Site<'_>, cases: &[CheckCase]) -> bool {
+    cases.iter().filter_map(Chosen::new).all(|Chosen { case, inputs }| {
+        let inferred = site.node(&case, &inputs, Form::Packed).and_then(|node| node.infer());
+        match (inferred, site.run(&case, &inputs, Form::Shapes)) {
+            (Ok(inferred), Ok(outputs)) => has_shapes(&inferred, &outputs).is_ok(),
+            _ => true,
+        }
+    })
 }
 
 /// Whether outputs have the shapes that the shape function says.

@@ -5,6 +5,7 @@
 
 use super::{
     bounds,
+    choice::Chosen,
     judge::{Likeness, alike},
     plain::{described, said},
     site::Site,
@@ -53,6 +54,17 @@ pub(super) struct Control<'a> {
     pub case: &'a CheckCase,
     pub inputs: &'a [Tensor],
     pub first: &'a [Tensor],
+    /// What calls with the same inputs are to have in common.
+    pub likeness: Likeness<'a>,
+}
+
+impl<'a> Control<'a> {
+    /// A control of a chosen case that gave this.
+    pub fn of(site: &'a Site<'a>, chosen: &'a Chosen, first: &'a [Tensor]) -> Control<'a> {
+        let Chosen { case, inputs } = chosen;
+        let likeness = Likeness::of(&site.subject.kernel, false);
+        Control { site, case, inputs, first, likeness }
+    }
 }
 
 impl Control<'_> {
@@ -88,21 +100,20 @@ impl Control<'_> {
 
     /// How plain repetitions differ from the call.
     fn varies(&self) -> Option<String> {
-        let likeness = Likeness::of(&self.site.subject.kernel, false);
         (0..STATES).find_map(|state| {
-            let problem = self.repeat(likeness).err()?;
+            let problem = self.repeat().err()?;
             Some(format!("the same call again, on state {state}: {problem}"))
         })
     }
 
-    fn repeat(&self, likeness: Likeness) -> Result<(), String> {
+    fn repeat(&self) -> Result<(), String> {
         let made = (self.site.node(self.case, self.inputs, Form::Shapes))
             .and_then(|node| self.site.instance(&node, Form::Shapes));
         let instance = made.map_err(|refusal| said(&refusal))?;
         for call in 0..CALLS {
             let outputs = call_once(&instance, self.inputs, &self.site.env())
                 .map_err(|error| said(&Refusal::at(Stage::Compute)(error)))?;
-            alike(&self.site.subject.kernel, likeness, self.first, &outputs)
+            alike(&self.site.subject.kernel, self.likeness, self.first, &outputs)
                 .map_err(|problem| format!("call {call} gives other results: {problem}"))?;
         }
         Ok(())

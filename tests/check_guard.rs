@@ -15,8 +15,8 @@ use tenon_runtime::{
 };
 use tenon_testkit::{
     check::{
-        Argument, CheckCase, Clause, Examiner, Expectation, FaultRecord, Fill, Finding, Progress,
-        Subject, Tag, Verdict, install_fault_handler,
+        Argument, CheckCase, Clause, Effort, Examiner, Expectation, FaultRecord, Fill, Finding,
+        Progress, Subject, Tag, Verdict, install_fault_handler,
     },
     compare::Rule,
 };
@@ -96,7 +96,7 @@ fn child() {
     let subject = subject(&runtime, &op);
     let examiner = Examiner::new(&runtime, "CPU").expect("there is a CPU");
     match Clause::from_name(&what) {
-        Some(clause) => examiner.clause(&subject, clause, &cases(&op), &mut Printed),
+        Some(clause) => examiner.clause(&subject, clause, &cases(&op), Effort::USUAL, &mut Printed),
         None => {
             for case in cases(&op) {
                 let expect = |inputs: &[Tensor]| match op.as_str() {

@@ -50,6 +50,17 @@ fn an_entry_that_covers_nothing_is_a_failure() {
     assert!(report.problems.is_empty(), "{}", text(&report));
 }
 
+/// Expected ends of the process hide nothing: that the rest was not run is a failure then.
+#[test]
+fn what_expected_failures_keep_from_being_run_is_a_failure() {
+    let entry = "[[expected_failure]]\nkernel = 'WrongAborts on CPU'\nreason = 'aborts'\nclause = 'values'\n";
+    let report = excepted(entry, &["WrongAborts"]);
+    let failures = &tally(&report, "WrongAborts on CPU", Clause::Progress).failures;
+    let message = &failures.first().expect("a failure").message;
+    assert!(message.contains("the process ended 3 times"), "{message}");
+    assert!(message.contains("as unsupported"), "{message}");
+}
+
 /// What is unsupported as a whole is not run at all: a kernel that would end its process does not.
 #[test]
 fn what_is_unsupported_is_not_run() {

@@ -20,6 +20,24 @@ fn of_a_right_plugin_nothing_is_said() {
     }
 }
 
+/// Kernels that nothing here can run are not taken for right.
+#[test]
+fn a_kernel_without_a_device_is_uncovered() {
+    let mut options = options(plugin("zoo_right"));
+    options.setup.others.clear();
+    options.setup.ops = vec!["RightSum".into()];
+    let report = check(&options);
+    assert!(!report.is_right(), "{}", text(&report));
+    for (unit, clause, tally) in report.broken() {
+        assert_eq!(clause, Clause::Covered, "{}", unit.name);
+        let message = &tally.failures[0].message;
+        assert!(
+            message.contains("no device of type CPU") && message.contains("--plugin"),
+            "{message}"
+        );
+    }
+}
+
 /// Another seed gives other cases, the same seed the same ones.
 #[test]
 fn a_seed_says_which_cases_there_are() {

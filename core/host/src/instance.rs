@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tenon_abi::{Call, Code, KernelState, Slot, kernel_flags};
 use tenon_framework::{KernelError, Tensor, registry::KernelDef, tensor::Memory};
 
-pub use call::{PreparedCall, call_donating, call_once};
+pub use call::{PreparedCall, call_donating, call_once, call_planned};
 pub use packed::{PackCache, PackedForm};
 pub use spec::KernelSpec;
 

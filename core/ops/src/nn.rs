@@ -196,8 +196,11 @@ register_op!(
     cases = &[
         "training; epsilon in {0.0001, 0.01}; x: [n, h, w, c]; scale: [c]; offset: [c]; mean: [0]; \
          variance: [0]",
-        "averaging; exponential_avg_factor in {0.5, 0.0}; x: [n, h, w, c]; scale: [c]; \
-         offset: [c]; mean: [c]; variance: [c] uniform(0.25, 4)",
+        "averaging; exponential_avg_factor = 0.5; x: [n, h, w, c]; scale: [c]; offset: [c]; \
+         mean: [c]; variance: [c] uniform(0.25, 4)",
+        // Of a variance beyond the type, 0 times it is NaN, or 0 where it is computed in a wider one.
+        "kept; exponential_avg_factor = 0.0; x: [n, h, w, c] uniform(-2, 2); scale: [c]; offset: [c]; \
+         mean: [c]; variance: [c] uniform(0.25, 4)",
         "channels_first; data_format = 'NCHW'; x: [n, c, h, w]; scale: [c]; offset: [c]; mean: [0]; \
          variance: [0]",
         "inference; is_training = false; epsilon in {0.0001, 0.01}; x: [n, h, w, c]; scale: [c]; \

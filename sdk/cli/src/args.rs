@@ -76,6 +76,10 @@ implementation of the op, or the author's own kernel labelled 'reference'. Besid
 wrong inputs, cancellation, and at replacing and retiring the plugin; of devices at memory, copies, streams,
 events, faults and loss. A crash or an endless loop is a finding, not the end.
 
+Without --full it is a sample: 12 cases of each kernel and element type, fewer (4 at least) where a plugin has
+more than 1200 of these; the types of one kernel share the time over which calls are repeated. With --full each
+has 60 cases, all golden data is used, nothing is shared, and the report says where the time went.
+
 What fails is made smaller and written to a file, to be run again by --case. What is known not to work goes into
 a file of exceptions, each with its reason: --exceptions, else lib<name>.exceptions.toml beside the plugin or in
 the current folder:
@@ -231,7 +235,7 @@ pub struct CheckArgs {
     /// Write a report for continuous integration, in JUnit's form
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// Check all element types and more cases, not a sample
+    /// Check more cases of each kernel and for longer, not a sample
     #[arg(long)]
     pub full: bool,
     /// What is known to be unsupported or broken, in TOML or JSON

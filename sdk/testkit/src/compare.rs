@@ -102,6 +102,28 @@ impl Rule {
             Rule::Exact | Rule::Ulp(_) | Rule::Close { .. } | Rule::Undefined => None,
         }
     }
+
+    /// The rule for two results that each keep this one.
+    #[must_use]
+    pub fn doubled(&self) -> Rule {
+        match self {
+            Rule::Exact => Rule::Exact,
+            Rule::Undefined => Rule::Undefined,
+            Rule::Ulp(limit) => Rule::Ulp(limit.saturating_mul(2)),
+            Rule::AbsTerms { factor, terms } => {
+                Rule::AbsTerms { factor: 2.0 * factor, terms: terms.clone() }
+            }
+            Rule::Close { absolute, relative } => {
+                Rule::Close { absolute: 2.0 * absolute, relative: 2.0 * relative }
+            }
+            Rule::Within { allowed } => {
+                Rule::Within { allowed: allowed.iter().map(|allowed| 2.0 * allowed).collect() }
+            }
+            Rule::Either { rule, others } => {
+                Rule::Either { rule: Box::new(rule.doubled()), others: others.clone() }
+            }
+        }
+    }
 }
 
 /// Floating-point numbers of an element: a complex one has two.

@@ -19,7 +19,7 @@ use tenon_runtime::{
     host::{
         call::StepEnv,
         devices::PluginDevice,
-        instance::{KernelInstance, PackCache, PreparedCall, call_donating, call_once},
+        instance::{KernelInstance, PackCache, call_donating, call_once, call_planned},
         memory::{HostMemory, copy_on_host},
         resources::ResourceManager,
     },
@@ -233,9 +233,7 @@ impl Harness {
             shape.map_err(|error| KernelError::new(error.code(), error.to_string()))
         };
         let shapes = expected.iter().map(shape).collect::<Result<Vec<_>, _>>()?;
-        let mut call = PreparedCall::new(instance, &case.inputs, &self.env)?;
-        call.run_planned_as(&shapes)?;
-        call.host_outputs()
+        call_planned(instance, &case.inputs, &shapes, &self.env)
     }
 
     /// The node of a case: checked against the op's definition.

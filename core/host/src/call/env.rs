@@ -40,6 +40,8 @@ pub struct StepEnv {
     pub pool: Arc<ThreadPool>,
     /// State that outlives the step.
     pub resources: Arc<ResourceManager>,
+    /// Whether single calls compute with denormals, which sessions decide for themselves.
+    pub keep_denormals: bool,
     /// Takes spans, when a trace is asked for.
     pub trace: Option<Arc<dyn TraceSink>>,
     /// What nobody holds any more, but work on a stream may still use, by stream.
@@ -64,7 +66,7 @@ impl StepEnv {
             ext: std::ptr::null(),
         };
         let kept = Mutex::ranked(rank::STEP, Vec::new());
-        StepEnv { step, cancellation, pool, resources, trace: None, kept }
+        StepEnv { step, cancellation, pool, resources, keep_denormals: false, trace: None, kept }
     }
 
     /// Keeps what a call has read or replaced for as long as what was enqueued may use it: until

@@ -17,7 +17,7 @@ use tenon_framework::{
     KernelError, Shape, Tensor,
     device::base::{LocalDevice, StreamId},
     sync::{Condvar, Mutex},
-    tensor::{Memory, TensorError},
+    tensor::Memory,
 };
 
 /// Where a pending call says that it is done.
@@ -156,30 +156,17 @@ impl<'a> PreparedCall<'a> {
         self.conclude()
     }
 
-    /// As [`PreparedCall::run`], with outputs that have buffers of these shapes before the kernel runs, as an
-    /// executor plans them.
+    /// As [`PreparedCall::run`], with outputs that have fresh buffers of these shapes before the kernel runs, as
+    /// an executor plans them.
     ///
     /// # Errors
     /// As [`PreparedCall::run`]; no such output, no memory.
-    pub fn run_planned_as(&mut self, shapes: &[Shape]) -> Result<(), KernelError> {
+    pub fn run_planned(&mut self, shapes: &[Shape]) -> Result<(), KernelError> {
         self.begin()?;
         for (output, shape) in shapes.iter().enumerate() {
             self.allocate(output, shape)?;
         }
         self.planned();
-        self.conclude()
-    }
-
-    /// As [`PreparedCall::run`], with the outputs planned as a session's steps have them: each that the last
-    /// run gave has a fresh buffer of that shape.
-    ///
-    /// # Errors
-    /// As [`PreparedCall::run`].
-    pub fn run_planned(&mut self) -> Result<(), KernelError> {
-        if let Some(device) = self.instance.device() {
-            device.check()?;
-        }
-        self.plan()?;
         self.conclude()
     }
 
@@ -209,7 +196,7 @@ impl<'a> PreparedCall<'a> {
 
     fn conclude(&mut self) -> Result<(), KernelError> {
         let code = {
-            let _state = FpGuard::for_kernels(false);
+            let _state = FpGuard::for_kernels(self.frame.env().keep_denormals);
             self.compute()?
         };
         let computed = if code.is_ok() { Ok(()) } else { Err(self.frame.take_error(code)) };
@@ -229,7 +216,7 @@ impl<'a> PreparedCall<'a> {
     pub fn repeat(&mut self, calls: u64) -> Result<(), KernelError> {
         self.planned();
         let code = {
-            let _state = FpGuard::for_kernels(false);
+            let _state = FpGuard::for_kernels(self.frame.env().keep_denormals);
             if self.instance.is_async() {
                 self.repeat_waiting(calls)?
             } else {
@@ -270,30 +257,6 @@ impl<'a> PreparedCall<'a> {
             value.release();
             *slot = Slot { dtype: spec.dtype.base(), memory: spec.memory.kind(), ..Slot::EMPTY };
         }
-    }
-
-    fn plan(&mut self) -> Result<(), KernelError> {
-        // SAFETY: a set slot's dimensions live with the buffer that it shows, which nothing has let go of.
-        let last: Vec<Vec<i64>> =
-            self.outputs.iter().map(|slot| unsafe { slot.shape() }.to_vec()).collect();
-        let set: Vec<bool> = self.outputs.iter().map(|slot| !slot.data.is_null()).collect();
-        self.reset();
-        let specs = &self.instance.node().outputs;
-        let outputs = self.outputs.iter_mut().zip(&mut self.values).zip(specs);
-        for (((slot, value), spec), (dims, set)) in outputs.zip(last.iter().zip(set)) {
-            // Elements that own are empty in a fresh buffer alone; no step plans them.
-            if !set || spec.dtype.is_ref() || spec.dtype.needs_drop() {
-                continue;
-            }
-            let tensor = Tensor::allocate(
-                &spec.memory,
-                spec.dtype,
-                Shape::new(dims).map_err(TensorError::from)?,
-            )?;
-            value.hold(slot, &tensor);
-            slot.flags = tenon_abi::slot_flags::PLANNED;
-        }
-        Ok(())
     }
 
     fn compute(&self) -> Result<Code, KernelError> {
@@ -474,6 +437,21 @@ pub fn call_once(
 ) -> Result<Vec<Tensor>, KernelError> {
     let mut call = PreparedCall::new(instance, inputs, env)?;
     call.run()?;
+    call.host_outputs()
+}
+
+/// As [`call_once`], with outputs that have buffers of these shapes before the kernel runs.
+///
+/// # Errors
+/// As [`PreparedCall::new`] and [`PreparedCall::run_planned`].
+pub fn call_planned(
+    instance: &KernelInstance,
+    inputs: &[Tensor],
+    shapes: &[Shape],
+    env: &StepEnv,
+) -> Result<Vec<Tensor>, KernelError> {
+    let mut call = PreparedCall::new(instance, inputs, env)?;
+    call.run_planned(shapes)?;
     call.host_outputs()
 }
 

@@ -36,7 +36,7 @@ fn a_call_is_plain_where_its_output_is_planned_in_the_shape_of_its_input() {
     let mut call = PreparedCall::new(&instance, &[x()], &bench.env).unwrap();
     let mut planned = |dims: &[&[i64]]| {
         let shapes: Vec<Shape> = dims.iter().map(|dims| Shape::new(dims).unwrap()).collect();
-        call.run_planned_as(&shapes)?;
+        call.run_planned(&shapes)?;
         let first = values(&call.outputs()[0]);
         call.repeat(1)?;
         Ok::<_, KernelError>([first, values(&call.outputs()[0])])

@@ -43,7 +43,7 @@ pub mod worker;
 pub use case::{Argument, CheckCase, Fill, Tag};
 pub use clause::{Clause, Finding, Verdict};
 pub use device::{DEVICE_CLAUSES, examine_device, examine_device_clause};
-pub use examine::{Examiner, Expect, examine_plugin};
+pub use examine::{Effort, Examiner, Expect, KERNEL_CLAUSES, examine_plugin};
 pub use expectation::Expectation;
 pub use fault::{FaultAccess, FaultRecord, install as install_fault_handler};
 pub use generate::{Budget, Generated, Generator, Goldens, generate, subjects};

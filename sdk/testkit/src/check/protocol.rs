@@ -99,6 +99,8 @@ pub enum Order {
         unit: usize,
         /// The first step that is run.
         from: usize,
+        /// Cases that have ended a process: what is judged once per unit is judged on others.
+        without: Vec<String>,
     },
     /// Says what a step is.
     Describe {

@@ -56,7 +56,7 @@ fn only_the_end_of_the_noise_is_kept() {
 fn an_order_that_is_carried_out_leaves_the_worker() {
     let child = script(r#"read setup; read order; echo '"done"'; sleep 60"#);
     let mut child = child;
-    child.order(&Order::Run { unit: 0, from: 0 });
+    child.order(&Order::Run { unit: 0, from: 0, without: Vec::new() });
     let (child, outcome) = follow(child, LONG, &mut |_, _| {});
     assert!(matches!(outcome, Outcome::Done), "{outcome:?}");
     assert!(child.is_some());

@@ -89,8 +89,8 @@ impl Gone {
     }
 }
 
-/// Follows a worker until its order is carried out or it is gone; `heard` is given every message between. A
-/// worker that is gone is stopped: the caller drops it.
+/// Follows a worker until its order is carried out or it is gone; `heard` is given every message between, with
+/// what was begun before it. A worker that is gone is stopped: the caller drops it.
 pub(super) fn follow(
     child: Child,
     limit: Duration,
@@ -109,8 +109,11 @@ pub(super) fn follow(
             Event::Message(Message::Broken { error }) => {
                 return (Some(child), Outcome::Broken(error));
             }
-            Event::Message(Message::Begin { step, name, clause, oracle }) => {
-                at = Some(Begun { step, name, clause, oracle });
+            Event::Message(message @ Message::Begin { .. }) => {
+                heard(at.as_ref(), message.clone());
+                if let Message::Begin { step, name, clause, oracle } = message {
+                    at = Some(Begun { step, name, clause, oracle });
+                }
             }
             Event::Message(Message::Lost { error }) => {
                 let said = child.stop();

@@ -5,12 +5,14 @@ use super::{
     child::Child,
     follow::{Begun, Gone, How, Outcome, follow},
     ledger::{Ledger, Reproduced},
+    stopwatch::Stopwatch,
 };
 use crate::{
     check::{
-        CheckCase, Clause, Finding, Verdict,
+        CheckCase, Clause, DEVICE_CLAUSES, Finding, KERNEL_CLAUSES, Verdict,
         json::{case_from_json, case_to_json},
         protocol::{Message, Order, Setup, Unit, UnitKind},
+        report::{Activity, Spent},
         reproducer::{Reproducer, What, describe, what},
         shrink::{Judge, shrink},
     },
@@ -88,6 +90,16 @@ impl<'a> Run<'a> {
     }
 }
 
+/// The clauses that steps of such a unit look at.
+fn clauses_of(kind: UnitKind) -> &'static [Clause] {
+    match kind {
+        UnitKind::Kernel => &KERNEL_CLAUSES,
+        UnitKind::Op => &[],
+        UnitKind::Device => &DEVICE_CLAUSES,
+        UnitKind::Plugin => &[Clause::Lifecycle],
+    }
+}
+
 /// The first failure of a clause.
 struct Failing {
     step: usize,
@@ -100,6 +112,8 @@ struct Sofar {
     from: usize,
     steps: usize,
     ends: usize,
+    /// Cases that ended a process.
+    fatal: Vec<String>,
     failing: BTreeMap<Clause, Failing>,
 }
 
@@ -169,26 +183,38 @@ impl<'r> Lane<'r> {
     fn unit(&mut self, unit: usize) {
         let mut sofar = Sofar::default();
         while self.part(unit, &mut sofar) {}
-        for (clause, failing) in std::mem::take(&mut sofar.failing) {
-            self.reproduce(unit, clause, &failing);
+        let begin = Instant::now();
+        let failing = std::mem::take(&mut sofar.failing);
+        for (clause, failing) in &failing {
+            self.reproduce(unit, *clause, failing);
+        }
+        if !failing.is_empty() {
+            let mut spent = Spent::default();
+            spent.add(Activity::Shrink, begin.elapsed());
+            locked(&self.run.ledger).spend(unit, &spent);
         }
     }
 
     /// Runs a unit until it is done or the worker is gone. Whether there is more to do.
     fn part(&mut self, unit: usize, sofar: &mut Sofar) -> bool {
         let run = self.run;
-        let order = Order::Run { unit, from: sofar.from };
-        let outcome = self.order(&order, run.options.limit, &mut |at, message| match message {
-            Message::Steps { steps, cases } => {
-                sofar.steps = steps;
-                locked(&run.ledger).set_cases(unit, cases);
+        let order = Order::Run { unit, from: sofar.from, without: sofar.fatal.clone() };
+        let mut watch = Stopwatch::start();
+        let outcome = self.order(&order, run.options.limit, &mut |at, message| {
+            watch.hear(&message);
+            match message {
+                Message::Steps { steps, cases } => {
+                    sofar.steps = steps;
+                    locked(&run.ledger).set_cases(unit, cases);
+                }
+                Message::Found(finding) => {
+                    let (step, case) = at.map_or((0, ""), |at| (at.step, at.name.as_str()));
+                    note(run, unit, sofar, (step, case), finding, "");
+                }
+                _ => {}
             }
-            Message::Found(finding) => {
-                let (step, case) = at.map_or((0, ""), |at| (at.step, at.name.as_str()));
-                note(run, unit, sofar, (step, case), finding, "");
-            }
-            _ => {}
         });
+        locked(&run.ledger).spend(unit, &watch.stop());
         match outcome {
             Outcome::Done => false,
             Outcome::Broken(error) | Outcome::Unfit(error) => {
@@ -205,6 +231,7 @@ impl<'r> Lane<'r> {
         let (step, case) = gone.at.as_ref().map_or((0, ""), |at| (at.step, at.name.as_str()));
         note(run, unit, sofar, (step, case), gone.blame(), &gone.said);
         sofar.ends += 1;
+        sofar.fatal.push(case.to_owned());
         let total = run.ends.fetch_add(1, Ordering::Relaxed) + 1;
         if gone.at.is_none() {
             return false;
@@ -216,11 +243,25 @@ impl<'r> Lane<'r> {
         if sofar.ends < ENDS_PER_UNIT && total < ENDS {
             return true;
         }
-        let (left, all) = (sofar.steps - sofar.from, sofar.steps);
-        let message =
-            format!("{left} of {all} steps were not run: the process ended {} times", sofar.ends);
-        run.add(unit, "", Finding::failed(Clause::Progress, message), "");
+        self.give_up(unit, sofar);
         false
+    }
+
+    /// Says that the rest of a unit is not run, under each clause that is looked at there. That is no failure
+    /// of its own, unless exceptions cover all that ended the process: then nothing else says that there is
+    /// a rest.
+    fn give_up(&self, unit: usize, sofar: &Sofar) {
+        let (left, all, ends) = (sofar.steps - sofar.from, sofar.steps, sofar.ends);
+        let reason = format!("{left} of {all} steps were not run: the process ended {ends} times");
+        if sofar.failing.is_empty() {
+            let hint = "list the cases that end it as unsupported, and they are not run";
+            let finding = Finding::failed(Clause::Progress, format!("{reason}; {hint}"));
+            self.run.add(unit, "", finding, "");
+            return;
+        }
+        for &clause in clauses_of(self.run.units[unit].kind) {
+            self.run.add(unit, "", Finding::skipped(clause, reason.as_str()), "");
+        }
     }
 
     /// Makes a failure smaller and writes it to a file, the first of each row and clause.

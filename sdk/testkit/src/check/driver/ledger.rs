@@ -4,7 +4,7 @@ use crate::check::{
     Clause, Finding, Verdict,
     exceptions::{Applied, CheckException, CheckExceptions, Place},
     protocol::Unit,
-    report::{Failure, UnitReport},
+    report::{Failure, Spent, UnitReport},
 };
 use std::path::PathBuf;
 
@@ -33,6 +33,11 @@ impl Ledger {
     /// How many cases of a unit are run.
     pub fn set_cases(&mut self, at: usize, cases: usize) {
         self.units[at].cases = cases;
+    }
+
+    /// Adds what was spent on a unit.
+    pub fn spend(&mut self, at: usize, spent: &Spent) {
+        self.units[at].spent.merge(spent);
     }
 
     /// Adds a finding. Whether it stands as a failure.

@@ -12,6 +12,7 @@ mod child;
 mod follow;
 mod lane;
 mod ledger;
+mod stopwatch;
 
 pub use again::{Again, again};
 pub use child::Worker;

@@ -4,7 +4,8 @@
 use super::{
     judge::{Likeness, alike},
     plain::{First, Plain, said},
-    site::{ReadOnly, Site, name_outputs},
+    site::{ReadOnly, Site, copies, name_outputs},
+    steady::{Control, Wrong},
     verdicts::Verdicts,
 };
 use crate::{
@@ -48,14 +49,35 @@ impl Setting {
     }
 }
 
+/// Another setting, the clause that is broken where results change with it, and what it changes.
+struct Other {
+    setting: Setting,
+    clause: Clause,
+    what: &'static str,
+}
+
+impl Other {
+    fn all() -> [Other; 2] {
+        [
+            Other {
+                setting: Setting { poison: 0x5a, ..Setting::usual() },
+                clause: Clause::Uninitialised,
+                what: "memory that nobody wrote",
+            },
+            Other {
+                setting: Setting { canary: 0x34, side: Side::Start, ..Setting::usual() },
+                clause: Clause::Bounds,
+                what: "bytes beside its inputs",
+            },
+        ]
+    }
+}
+
 /// Judges the three clauses, the first call's findings aside.
 pub(super) fn examine(plain: &Plain<'_>, first: &First, verdicts: &mut Verdicts<'_>) {
-    let other = Setting { poison: 0x5a, ..Setting::usual() };
-    let what = "memory that nobody wrote";
-    under(plain, first, other, Clause::Uninitialised, what, verdicts);
-    let other = Setting { canary: 0x34, side: Side::Start, ..Setting::usual() };
-    let what = "bytes beside its inputs";
-    under(plain, first, other, Clause::Bounds, what, verdicts);
+    for other in &Other::all() {
+        under(plain, first, other, verdicts);
+    }
     verdicts.pass(Clause::Uninitialised);
     if !plain.site.device().info().host_memory {
         on_device(plain, verdicts);
@@ -66,45 +88,52 @@ pub(super) fn examine(plain: &Plain<'_>, first: &First, verdicts: &mut Verdicts<
 }
 
 /// Calls once more under another setting: where results change with it, they depend on what it sets.
-fn under(
-    plain: &Plain<'_>,
-    first: &First,
-    setting: Setting,
-    clause: Clause,
-    what: &str,
-    verdicts: &mut Verdicts<'_>,
-) {
+fn under(plain: &Plain<'_>, first: &First, other: &Other, verdicts: &mut Verdicts<'_>) {
     let Some(guard) = HostMemory::guarded() else {
-        return verdicts.skip(clause, "the process does not guard its memory");
+        return verdicts.skip(other.clause, "the process does not guard its memory");
     };
-    verdicts.begin(clause);
+    verdicts.begin(other.clause);
     if plain.site.is_stateful() {
         return;
     }
+    let likeness = first.likeness(&plain.site.subject.kernel);
+    let call = || repeat(plain, verdicts);
+    if let Some(problem) = changed(plain.site, (&first.outputs, likeness), (guard, other), call) {
+        plain.tell(other.clause, Wrong::Differs(problem), first, verdicts);
+    }
+}
+
+/// How the results of a call change under another setting.
+fn changed(
+    site: &Site<'_>,
+    (first, likeness): (&[Tensor], Likeness<'_>),
+    (guard, other): (&Guard, &Other),
+    call: impl FnOnce() -> Option<Result<Vec<Tensor>, Refusal>>,
+) -> Option<String> {
+    let Other { setting, what, .. } = other;
     setting.apply(guard);
     heap::perturb(!setting.poison);
-    poison_device(plain.site.device(), &first.outputs, setting.poison);
-    let result = repeat(plain, verdicts);
+    poison_device(site.device(), first, setting.poison);
+    let result = call();
     Setting::usual().apply(guard);
     heap::perturb(0);
-    let Some(result) = result else { return };
-    let kernel = &plain.site.subject.kernel;
-    let likeness = Likeness::of(kernel, false);
-    let problem = match &result {
-        Ok(outputs) => match alike(kernel, likeness, &first.outputs, outputs) {
-            Err(problem) => problem,
-            Ok(()) => return,
-        },
+    let kernel = &site.subject.kernel;
+    let problem = match &result? {
+        Ok(outputs) => alike(kernel, likeness, first, outputs).err()?,
         Err(refusal) => said(refusal),
     };
-    // A kernel that gives other results each time breaks another promise.
-    let again = plain.call(Form::Shapes, plain.inputs, verdicts);
-    let is_steady =
-        again.is_ok_and(|again| alike(kernel, likeness, &first.outputs, &again).is_ok());
-    if is_steady {
-        let problem = format!("the result changes with {what}: {problem}");
-        verdicts.fail(clause, plain.on(problem));
-    }
+    Some(format!("the result changes with {what}: {problem}"))
+}
+
+/// What of memory that is not the call's its results depend on, and how.
+pub(super) fn depends(control: &Control<'_>) -> Option<(Clause, String)> {
+    let Control { site, case, inputs, first, likeness } = *control;
+    let guard = HostMemory::guarded()?;
+    Other::all().into_iter().find_map(|other| {
+        let call = || Some(site.run(case, &copies(inputs)?, Form::Shapes));
+        let problem = changed(site, (first, likeness), (guard, &other), call)?;
+        Some((other.clause, problem))
+    })
 }
 
 /// The call on copies of the inputs, which lie in memory of the present setting.

@@ -3,8 +3,9 @@
 use super::{
     choice::{self, Chosen},
     judge::{Likeness, alike},
-    plain::{described, said},
+    plain::said,
     site::Site,
+    steady::{Control, Wrong},
     verdicts::Verdicts,
 };
 use crate::{
@@ -24,9 +25,10 @@ use tenon_runtime::host::{
     memory::HostMemory,
 };
 
-/// When a step is cancelled while a call runs.
-const DELAYS: [Duration; 4] =
-    [Duration::ZERO, Duration::from_micros(50), Duration::from_millis(1), Duration::from_millis(5)];
+/// When a step is cancelled while a call runs, in parts of the time that the call takes otherwise.
+const DELAYS: [f64; 4] = [0.0, 0.25, 0.5, 1.0];
+/// What is the longest of these.
+const LONGEST: Duration = Duration::from_millis(10);
 /// How long a call may take that is cancelled.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -37,18 +39,17 @@ pub(super) fn examine(site: &Site<'_>, cases: &[CheckCase], verdicts: &mut Verdi
     if chosen.is_empty() {
         return verdicts.skip(clause, "the kernel takes none of the cases");
     }
-    for (chosen, right) in chosen {
+    for (chosen, first) in &chosen {
         verdicts.set_case(&chosen.case.name);
         verdicts.begin(clause);
-        let described = described(&chosen.case, &chosen.inputs);
-        if let Err(problem) = one_case(site, &chosen, &right) {
-            return verdicts.fail(clause, format!("{problem}; {described}"));
+        if let Err(wrong) = one_case(site, chosen, first) {
+            return Control::of(site, chosen, first).tell(clause, wrong, verdicts);
         }
     }
     verdicts.pass(clause);
 }
 
-fn one_case(site: &Site<'_>, chosen: &Chosen, right: &[Tensor]) -> Result<(), String> {
+fn one_case(site: &Site<'_>, chosen: &Chosen, right: &[Tensor]) -> Result<(), Wrong> {
     let node = site.node(&chosen.case, &chosen.inputs, Form::Shapes).map_err(|r| said(&r))?;
     let instance = site.instance(&node, Form::Shapes).map_err(|r| said(&r))?;
     let held = || {
@@ -58,7 +59,8 @@ fn one_case(site: &Site<'_>, chosen: &Chosen, right: &[Tensor]) -> Result<(), St
     let before = held();
     let ended = |what: &str, result: Result<Vec<Tensor>, KernelError>| {
         judge(result).map_err(|problem| format!("{what}: {problem}"))?;
-        afterwards(site, chosen, right, &instance).map_err(|p| format!("after {what}: {p}"))
+        afterwards(site, chosen, right, &instance)
+            .map_err(|wrong| wrong.at(|it| format!("after {what}: {it}")))
     };
     let env = site.env();
     env.cancellation.cancel();
@@ -69,21 +71,26 @@ fn one_case(site: &Site<'_>, chosen: &Chosen, right: &[Tensor]) -> Result<(), St
     env.cancellation.cancel();
     let result = call_once(&instance, &chosen.inputs, &env);
     ended("a call in a step whose deadline has passed", result)?;
-    for delay in DELAYS {
+    let begin = Instant::now();
+    call_once(&instance, &chosen.inputs, &site.env())
+        .map_err(|error| said(&Refusal::at(Stage::Compute)(error)))?;
+    let alone = begin.elapsed();
+    for part in DELAYS {
+        let delay = alone.mul_f64(part).min(LONGEST);
         let (result, took) = cancelled_after(&instance, chosen, site.env(), delay);
         let what = format!("a call that is cancelled after {delay:?}");
         if took > PATIENCE {
-            return Err(format!("{what}: it took {took:?} to end"));
+            return Err(Wrong::Else(format!("{what}: it took {took:?} to end")));
         }
         ended(&what, result)?;
     }
     match held() {
         now if now == before => Ok(()),
-        (bytes, count) => Err(format!(
+        (bytes, count) => Err(Wrong::Else(format!(
             "cancelled calls leave host memory behind: expected {} bytes in {} buffers, found {bytes} in \
              {count}",
             before.0, before.1
-        )),
+        ))),
     }
 }
 
@@ -95,9 +102,14 @@ fn cancelled_after(
     delay: Duration,
 ) -> (Result<Vec<Tensor>, KernelError>, Duration) {
     let cancellation = Arc::clone(&env.cancellation);
+    let start = Instant::now();
     thread::scope(|scope| {
         let canceller = scope.spawn(move || {
-            thread::sleep(delay);
+            // What wakes threads is not that exact.
+            thread::sleep(delay.saturating_sub(Duration::from_millis(1)));
+            while start.elapsed() < delay {
+                thread::yield_now();
+            }
             cancellation.cancel();
             Instant::now()
         });
@@ -130,12 +142,12 @@ fn afterwards(
     chosen: &Chosen,
     right: &[Tensor],
     instance: &KernelInstance,
-) -> Result<(), String> {
+) -> Result<(), Wrong> {
     let outputs = call_once(instance, &chosen.inputs, &site.env())
         .map_err(|error| said(&Refusal::at(Stage::Compute)(error)))?;
     if site.is_stateful() {
         return Ok(());
     }
     alike(&site.subject.kernel, Likeness::Contract, right, &outputs)
-        .map_err(|problem| format!("other results than before: {problem}"))
+        .map_err(|problem| Wrong::Differs(format!("other results than before: {problem}")))
 }

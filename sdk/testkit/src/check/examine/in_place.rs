@@ -4,6 +4,7 @@ use super::{
     judge::{self, Likeness, alike},
     plain::{First, Plain, said},
     site::{copies, name_outputs},
+    steady::Wrong,
     verdicts::Verdicts,
 };
 use crate::{
@@ -28,7 +29,10 @@ pub(super) fn examine(
     let result = donated(plain, first, expectation, verdicts)
         .and_then(|()| held(plain, first))
         .and_then(|()| shared(plain));
-    verdicts.conclude(Clause::InPlace, result.map_err(|problem| plain.on(problem)));
+    if let Err(wrong) = result {
+        plain.tell(Clause::InPlace, wrong, first, verdicts);
+    }
+    verdicts.pass(Clause::InPlace);
 }
 
 /// Calls with inputs that may be taken over. The copies are the call's own.
@@ -46,40 +50,46 @@ fn donated(
     first: &First,
     expectation: &Expectation,
     verdicts: &mut Verdicts<'_>,
-) -> Result<(), String> {
+) -> Result<(), Wrong> {
     let Some(own) = copies(plain.inputs) else { return Ok(()) };
     let outputs = donating(plain, own).map_err(|refusal| said(&refusal))?;
     name_outputs(&outputs, &[]);
     plain.look_at_memory("in place", plain.inputs, verdicts);
     let told = |problem| format!("with inputs that may be taken over for outputs: {problem}");
     if let Expectation::Outputs(expected) = expectation
-        && first.is_right
+        && first.wrong.is_none()
     {
-        judge::against(expected, &outputs).map_err(told)?;
+        judge::against(expected, &outputs).map_err(|problem| Wrong::Differs(told(problem)))?;
     }
-    same(plain, &first.outputs, &outputs).map_err(told)
+    same(plain, first.likeness(&plain.site.subject.kernel), &first.outputs, &outputs)
+        .map_err(|wrong| wrong.at(told))
 }
 
 /// Inputs that somebody else holds are not taken over.
-fn held(plain: &Plain<'_>, first: &First) -> Result<(), String> {
+fn held(plain: &Plain<'_>, first: &First) -> Result<(), Wrong> {
     let Some(own) = copies(plain.inputs) else { return Ok(()) };
     let outputs = donating(plain, own.clone()).map_err(|refusal| said(&refusal))?;
     let changed =
         own.iter().zip(plain.inputs).position(|(now, before)| !compare_bytes(now, before));
     if let Some(at) = changed {
-        return Err(format!("input {at} was taken over for an output while it had another holder"));
+        let problem =
+            format!("input {at} was taken over for an output while it had another holder");
+        return Err(Wrong::Else(problem));
     }
     let told = |problem| format!("with inputs that have other holders: {problem}");
-    same(plain, &first.outputs, &outputs).map_err(told)
+    same(plain, first.likeness(&plain.site.subject.kernel), &first.outputs, &outputs)
+        .map_err(|wrong| wrong.at(told))
 }
 
 /// Two inputs in one buffer give the same results as the same values in two.
-fn shared(plain: &Plain<'_>) -> Result<(), String> {
+fn shared(plain: &Plain<'_>) -> Result<(), Wrong> {
     let Some((a, b)) = twins(plain) else { return Ok(()) };
     let mut together = plain.inputs.to_vec();
     together[b] = together[a].clone();
     let Some(apart) = copies(&together) else { return Ok(()) };
     let apart = plain.site.run(plain.case, &apart, Form::Shapes);
+    // These are other values than those of which an oracle says how far results may be apart.
+    let likeness = Likeness::of(&plain.site.subject.kernel, false);
     let told = |problem| format!("with inputs {a} and {b} in one buffer: {problem}");
     for donate in [false, true] {
         let result = match donate {
@@ -87,12 +97,14 @@ fn shared(plain: &Plain<'_>) -> Result<(), String> {
             true => donating_twins(plain, &together, a, b),
         };
         match (&apart, &result) {
-            (Ok(apart), Ok(result)) => same(plain, apart, result).map_err(told)?,
+            (Ok(apart), Ok(result)) => {
+                same(plain, likeness, apart, result).map_err(|wrong| wrong.at(told))?;
+            }
             (Err(_), Err(_)) => {}
-            (Ok(_), Err(refusal)) => return Err(told(said(refusal))),
+            (Ok(_), Err(refusal)) => return Err(Wrong::Else(told(said(refusal)))),
             (Err(refusal), Ok(_)) => {
                 let problem = format!("it was accepted, in two buffers {}", said(refusal));
-                return Err(told(problem));
+                return Err(Wrong::Else(told(problem)));
             }
         }
     }
@@ -123,7 +135,12 @@ fn twins(plain: &Plain<'_>) -> Option<(usize, usize)> {
     })
 }
 
-fn same(plain: &Plain<'_>, first: &[Tensor], second: &[Tensor]) -> Result<(), String> {
+fn same(
+    plain: &Plain<'_>,
+    likeness: Likeness<'_>,
+    first: &[Tensor],
+    second: &[Tensor],
+) -> Result<(), Wrong> {
     let kernel = &plain.site.subject.kernel;
-    alike(kernel, Likeness::of(kernel, false), first, second)
+    alike(kernel, likeness, first, second).map_err(Wrong::Differs)
 }

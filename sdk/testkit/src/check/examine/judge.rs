@@ -26,17 +26,19 @@ pub(super) fn against(expected: &[(Tensor, Rule)], got: &[Tensor]) -> Result<(),
 }
 
 /// What two calls of a kernel on the same inputs have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Likeness {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Likeness<'a> {
     /// The same bits.
     Bits,
     /// Within twice the kernel's contract.
     Contract,
+    /// Within these rules, one for each output.
+    Rules(&'a [Rule]),
 }
 
-impl Likeness {
+impl Likeness<'_> {
     /// What the kernel promises of two calls, on as many threads or, `across` numbers of threads, on others.
-    pub fn of(kernel: &KernelDef, across: bool) -> Likeness {
+    pub fn of(kernel: &KernelDef, across: bool) -> Likeness<'static> {
         let promised = kernel.numerics.determinism;
         let enough = if across { Determinism::BITWISE } else { Determinism::RUN_TO_RUN };
         if promised >= enough { Likeness::Bits } else { Likeness::Contract }
@@ -46,7 +48,7 @@ impl Likeness {
 /// How two results on the same inputs differ by more than `likeness` allows.
 pub(super) fn alike(
     kernel: &KernelDef,
-    likeness: Likeness,
+    likeness: Likeness<'_>,
     first: &[Tensor],
     second: &[Tensor],
 ) -> Result<(), String> {
@@ -64,6 +66,7 @@ pub(super) fn alike(
         let rule = match likeness {
             Likeness::Bits => Rule::Exact,
             Likeness::Contract => rule_of(kernel, first),
+            Likeness::Rules(rules) => rules.get(at).map_or(Rule::Exact, Rule::clone),
         };
         compare(second, first, &rule).map_err(|mismatch| said(mismatch.to_string()))?;
         if likeness == Likeness::Bits {

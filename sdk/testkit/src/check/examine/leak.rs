@@ -2,6 +2,7 @@
 
 use super::{
     choice::{self, Chosen},
+    effort::Effort,
     plain::{described, said},
     site::Site,
     verdicts::Verdicts,
@@ -26,7 +27,7 @@ const FIRST_COUNTED: usize = 4;
 const CALLS: usize = 400;
 /// Calls before the first window.
 const WARM_UP: usize = 16;
-/// About how long all windows of one way take.
+/// About how long all windows of one way usually take.
 const TIME: Duration = Duration::from_millis(120);
 /// Growth of a window that is no leak: bytes a call.
 const NOISE: u64 = 2;
@@ -34,11 +35,17 @@ const NOISE: u64 = 2;
 /// One way of using a kernel.
 struct Way<'a> {
     what: &'static str,
+    time: Duration,
     run: &'a mut dyn FnMut() -> Result<(), Refusal>,
 }
 
 /// Judges the clause.
-pub(super) fn examine(site: &Site<'_>, cases: &[CheckCase], verdicts: &mut Verdicts<'_>) {
+pub(super) fn examine(
+    site: &Site<'_>,
+    cases: &[CheckCase],
+    effort: Effort,
+    verdicts: &mut Verdicts<'_>,
+) {
     let clause = Clause::Leak;
     let Some((chosen, first)) = choice::smallest(site, cases) else {
         return verdicts.skip(clause, "the kernel takes none of the cases");
@@ -46,20 +53,20 @@ pub(super) fn examine(site: &Site<'_>, cases: &[CheckCase], verdicts: &mut Verdi
     drop(first);
     verdicts.set_case(&chosen.case.name);
     verdicts.begin(clause);
-    let result = both_ways(site, &chosen);
+    let result = both_ways(site, &chosen, effort.of(TIME));
     let described = described(&chosen.case, &chosen.inputs);
     verdicts.conclude(clause, result.map_err(|problem| format!("{problem}; {described}")));
 }
 
-fn both_ways(site: &Site<'_>, chosen: &Chosen) -> Result<(), String> {
+fn both_ways(site: &Site<'_>, chosen: &Chosen, time: Duration) -> Result<(), String> {
     let node = site.node(&chosen.case, &chosen.inputs, Form::Shapes);
     let node = node.map_err(|refusal| said(&refusal))?;
-    calls(site, chosen, &node)?;
-    states(site, chosen, &node)
+    calls(site, chosen, &node, time)?;
+    states(site, chosen, &node, time)
 }
 
 /// Many calls of one state.
-fn calls(site: &Site<'_>, chosen: &Chosen, node: &Node) -> Result<(), String> {
+fn calls(site: &Site<'_>, chosen: &Chosen, node: &Node, time: Duration) -> Result<(), String> {
     let failed =
         |refusal: Refusal| format!("a call that was accepted is not any more: {}", said(&refusal));
     let instance = site.instance(node, Form::Shapes).map_err(failed)?;
@@ -68,14 +75,14 @@ fn calls(site: &Site<'_>, chosen: &Chosen, node: &Node) -> Result<(), String> {
         // Resources go with their environment: one for each call.
         true => {
             let mut run = || one_call(&instance, chosen, &site.env());
-            grows(Way { what: "call", run: &mut run })?;
+            grows(Way { what: "call", time, run: &mut run })?;
         }
         false => {
             let env = site.env();
             let mut call = PreparedCall::new(&instance, &chosen.inputs, &env)
                 .map_err(|error| failed(Refusal::at(Stage::Compute)(error)))?;
             let mut run = || call.run().map_err(Refusal::at(Stage::Compute));
-            grows(Way { what: "call", run: &mut run })?;
+            grows(Way { what: "call", time, run: &mut run })?;
         }
     }
     before.check(site, "calls")
@@ -88,26 +95,26 @@ fn one_call(instance: &KernelInstance, chosen: &Chosen, env: &StepEnv) -> Result
 }
 
 /// Many states, each called once.
-fn states(site: &Site<'_>, chosen: &Chosen, node: &Node) -> Result<(), String> {
+fn states(site: &Site<'_>, chosen: &Chosen, node: &Node, time: Duration) -> Result<(), String> {
     let before = Held::now(site);
     let mut run = || {
         let instance = site.instance(node, Form::Shapes)?;
         one_call(&instance, chosen, &site.env())
     };
-    grows(Way { what: "state that is made, called and destroyed", run: &mut run })?;
+    grows(Way { what: "state that is made, called and destroyed", time, run: &mut run })?;
     before.check(site, "states were made and destroyed")
 }
 
 /// Runs one way again and again, and tells by how much the heap grows with each time.
 fn grows(way: Way<'_>) -> Result<(), String> {
-    let Way { what, run } = way;
+    let Way { what, time, run } = way;
     let failed = |refusal: Refusal| format!("a {what} is refused in the end: {}", said(&refusal));
     let begin = Instant::now();
     for _ in 0..WARM_UP {
         run().map_err(failed)?;
     }
     let one = begin.elapsed() / WARM_UP as u32;
-    let fit = TIME.as_nanos() / (one.as_nanos().max(1) * WINDOWS as u128);
+    let fit = time.as_nanos() / (one.as_nanos().max(1) * WINDOWS as u128);
     let calls = usize::try_from(fit).unwrap_or(CALLS).clamp(WARM_UP, CALLS);
     let mut growth = Vec::with_capacity(WINDOWS);
     for _ in 0..WINDOWS {

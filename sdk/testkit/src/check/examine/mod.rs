@@ -2,8 +2,8 @@
 //!
 //! What it is: [`Examiner::case`] makes the calls of one case, under guarded memory where the process has it
 //! ([`HostMemory::guard`]), and judges what can be judged of one call: values, shapes, bounds, inputs,
-//! uninitialised memory, in-place. [`Examiner::subject`] judges what takes many calls: concurrency,
-//! repeatability, leaks, refusals, cancellation. What it is not: a crash's or an endless loop's judge; it
+//! uninitialised memory, in-place. [`Examiner::clause`] judges what takes many calls: whether the kernel takes
+//! any case at all, concurrency, repeatability, leaks, refusals, cancellation. What it is not: a crash's or an endless loop's judge; it
 //! says what it begins, and whoever watches the process does the rest. Nor an oracle: what a call is to give
 //! comes from the caller.
 //!
@@ -19,6 +19,8 @@ mod bounds;
 mod cancellation;
 mod choice;
 mod concurrent;
+mod covered;
+mod effort;
 mod in_place;
 mod judge;
 mod leak;
@@ -29,8 +31,10 @@ mod refusals;
 mod repeatable;
 mod shapes;
 mod site;
+mod steady;
 mod verdicts;
 
+pub use effort::Effort;
 pub use lifecycle::examine_plugin;
 
 use super::{
@@ -45,6 +49,15 @@ pub(super) use verdicts::Verdicts;
 
 /// What a call on these inputs is to give.
 pub type Expect<'a> = dyn Fn(&[Tensor]) -> Expectation + 'a;
+
+/// Clauses that are judged of a kernel: case by case, then once.
+pub const KERNEL_CLAUSES: [Clause; 12] = {
+    let (case, once) = (Examiner::CASE_CLAUSES, Examiner::SUBJECT_CLAUSES);
+    [
+        case[0], case[1], case[2], case[3], case[4], case[5], once[0], once[1], once[2], once[3],
+        once[4], once[5],
+    ]
+};
 
 /// Examines kernels on one device.
 pub struct Examiner {
@@ -64,7 +77,8 @@ impl Examiner {
     ];
 
     /// Clauses that [`Examiner::clause`] judges, once per subject.
-    pub const SUBJECT_CLAUSES: [Clause; 5] = [
+    pub const SUBJECT_CLAUSES: [Clause; 6] = [
+        Clause::Covered,
         Clause::Concurrent,
         Clause::Repeatable,
         Clause::Leak,
@@ -105,13 +119,6 @@ impl Examiner {
         }
     }
 
-    /// Judges what is judged once per subject: each of [`Examiner::SUBJECT_CLAUSES`].
-    pub fn subject(&self, subject: &Subject, cases: &[CheckCase], progress: &mut dyn Progress) {
-        for clause in Examiner::SUBJECT_CLAUSES {
-            self.clause(subject, clause, cases, progress);
-        }
-    }
-
     /// Judges one of [`Examiner::SUBJECT_CLAUSES`]; another one is skipped. The cases are those of the
     /// subject that an oracle or the shape function accepts; of which the examiner takes a few.
     pub fn clause(
@@ -119,6 +126,7 @@ impl Examiner {
         subject: &Subject,
         clause: Clause,
         cases: &[CheckCase],
+        effort: Effort,
         progress: &mut dyn Progress,
     ) {
         let mut verdicts = Verdicts::new(progress, "");
@@ -128,12 +136,13 @@ impl Examiner {
             return verdicts.skip(clause, &reason);
         }
         if cases.is_empty() {
-            return verdicts.skip(clause, "no case of the kernel is accepted");
+            return verdicts.skip(clause, "the kernel has no case that can be run");
         }
         match clause {
-            Clause::Concurrent => concurrent::examine(&site, cases, &mut verdicts),
+            Clause::Covered => covered::examine(&site, cases, &mut verdicts),
+            Clause::Concurrent => concurrent::examine(&site, cases, effort, &mut verdicts),
             Clause::Repeatable => repeatable::examine(&site, cases, &mut verdicts),
-            Clause::Leak => leak::examine(&site, cases, &mut verdicts),
+            Clause::Leak => leak::examine(&site, cases, effort, &mut verdicts),
             Clause::Refusals => refusals::examine(&site, cases, &mut verdicts),
             Clause::Cancellation => cancellation::examine(&site, cases, &mut verdicts),
             _ => verdicts.skip(clause, "it is judged case by case"),

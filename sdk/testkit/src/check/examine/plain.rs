@@ -3,16 +3,18 @@
 use super::{
     Examiner, Expect, bounds, in_place, judge, shapes,
     site::{ReadOnly, Site, copies, name_outputs},
+    steady::{Control, Wrong},
     verdicts::Verdicts,
 };
 use crate::{
     check::{case::CheckCase, clause::Clause, expectation::Expectation},
+    compare::Rule,
     harness::{Form, compare_bytes},
     node::{Refusal, Stage},
 };
-use tenon_framework::{Code, Tensor, attr::AttrValue};
+use tenon_framework::{Code, Shape, Tensor, attr::AttrValue, registry::KernelDef};
 use tenon_runtime::host::{
-    instance::PreparedCall,
+    instance::call_planned,
     memory::{
         HostMemory,
         guarded::{Role, Violation},
@@ -47,6 +49,14 @@ impl Plain<'_> {
         }
         self.look_at_memory(&form.to_string(), inputs, verdicts);
         result
+    }
+
+    /// Tells what is wrong with a call that was held against the first one.
+    pub fn tell(&self, clause: Clause, wrong: Wrong, first: &First, verdicts: &mut Verdicts<'_>) {
+        let Plain { site, case, inputs, .. } = *self;
+        let likeness = first.likeness(&site.subject.kernel);
+        Control { site, case, inputs, first: &first.outputs, likeness }
+            .tell(clause, wrong, verdicts);
     }
 
     /// Tells what was written beside buffers, and inputs that are not what they were.
@@ -161,8 +171,21 @@ fn refused(plain: &Plain<'_>, code: Code, why: &str, verdicts: &mut Verdicts<'_>
 /// What every other call is held against.
 pub(super) struct First {
     pub outputs: Vec<Tensor>,
-    /// Whether they are what an oracle says, or nothing says what they are to be.
-    pub is_right: bool,
+    /// How they are not what an oracle says.
+    pub wrong: Option<String>,
+    /// How far two results may be apart where an oracle says what they are to be: twice as far as one of them
+    /// from that.
+    rules: Option<Vec<Rule>>,
+}
+
+impl First {
+    /// What another call is to have in common with it.
+    pub fn likeness(&self, kernel: &KernelDef) -> judge::Likeness<'_> {
+        match (judge::Likeness::of(kernel, false), &self.rules) {
+            (judge::Likeness::Contract, Some(rules)) => judge::Likeness::Rules(rules),
+            (likeness, _) => likeness,
+        }
+    }
 }
 
 fn first_call(
@@ -176,9 +199,15 @@ fn first_call(
     verdicts.begin(Clause::Values);
     match (plain.call(form, plain.inputs, verdicts), expectation) {
         (Ok(outputs), _) => {
-            let is_right = judge_values(plain, form, expectation, &outputs, verdicts);
+            let wrong = wrong_values(form, expectation, &outputs);
             shapes::examine(plain, &inferred, &outputs, verdicts);
-            Some(First { outputs, is_right })
+            let rules = match expectation {
+                Expectation::Outputs(expected) => {
+                    Some(expected.iter().map(|(_, rule)| rule.doubled()).collect())
+                }
+                _ => None,
+            };
+            Some(First { outputs, wrong, rules })
         }
         (Err(refusal), Expectation::Unverified(why)) => {
             let reason = format!("nothing says what it is to give ({why}); {}", said(&refusal));
@@ -197,22 +226,16 @@ pub(super) fn said(refusal: &Refusal) -> String {
     format!("it was refused with {}: {}", refusal.code, refusal.message)
 }
 
-fn judge_values(
-    plain: &Plain<'_>,
-    form: Form,
-    expectation: &Expectation,
-    outputs: &[Tensor],
-    verdicts: &mut Verdicts<'_>,
-) -> bool {
-    let Expectation::Outputs(expected) = expectation else { return true };
-    let result = judge::against(expected, outputs);
-    if let Err(problem) = &result {
-        verdicts.fail(Clause::Values, plain.on(format!("{form}: {problem}")));
-    }
-    result.is_ok()
+/// How outputs are not what an oracle says.
+fn wrong_values(form: Form, expectation: &Expectation, outputs: &[Tensor]) -> Option<String> {
+    let Expectation::Outputs(expected) = expectation else { return None };
+    let problem = judge::against(expected, outputs).err()?;
+    Some(format!("{form}: {problem}"))
 }
 
 fn rest(plain: &Plain<'_>, first: &First, expectation: &Expectation, verdicts: &mut Verdicts<'_>) {
+    bounds::examine(plain, first, verdicts);
+    values(plain, first, verdicts);
     for form in [Form::Unknown, Form::Packed] {
         other_form(plain, form, first, expectation, verdicts);
     }
@@ -221,11 +244,22 @@ fn rest(plain: &Plain<'_>, first: &First, expectation: &Expectation, verdicts: &
         Expectation::Unverified(why) => verdicts.skip(Clause::Values, why),
         _ => verdicts.pass(Clause::Values),
     }
-    bounds::examine(plain, first, verdicts);
     in_place::examine(plain, first, expectation, verdicts);
     plain.look_at_memory("in a later call", plain.inputs, verdicts);
     verdicts.pass(Clause::Bounds);
     verdicts.pass(Clause::Inputs);
+}
+
+/// Tells wrong values, unless shapes are wrong or they hang on memory that is not the call's: that is told.
+fn values(plain: &Plain<'_>, first: &First, verdicts: &mut Verdicts<'_>) {
+    let Some(wrong) = &first.wrong else { return };
+    for clause in [Clause::Shapes, Clause::Uninitialised, Clause::Bounds] {
+        if verdicts.has_failed(clause) {
+            let reason = format!("what makes them wrong breaks another promise (see {clause})");
+            return verdicts.skip(Clause::Values, &reason);
+        }
+    }
+    verdicts.fail(Clause::Values, plain.on(wrong));
 }
 
 /// The same call where less or more is known of its inputs.
@@ -237,28 +271,31 @@ fn other_form(
     verdicts: &mut Verdicts<'_>,
 ) {
     verdicts.begin(Clause::Values);
-    let problem = match plain.call(form, plain.inputs, verdicts) {
+    let wrong = match plain.call(form, plain.inputs, verdicts) {
         Ok(outputs) => match expectation {
-            Expectation::Outputs(_) => {
-                judge_values(plain, form, expectation, &outputs, verdicts);
-                return;
-            }
+            Expectation::Outputs(_) => match wrong_values(form, expectation, &outputs) {
+                Some(wrong) => Wrong::Else(wrong),
+                None => return,
+            },
             _ => {
                 let kernel = &plain.site.subject.kernel;
                 let likeness = judge::Likeness::Contract;
                 match judge::alike(kernel, likeness, &first.outputs, &outputs) {
-                    Err(problem) if !plain.site.is_stateful() => {
-                        format!("other results than {}: {problem}", Form::Shapes)
-                    }
+                    Err(problem) if !plain.site.is_stateful() => Wrong::Differs(format!(
+                        "{form}: other results than {}: {problem}",
+                        Form::Shapes
+                    )),
                     _ => return,
                 }
             }
         },
         // The kernel says itself that it needs to know the shapes.
         Err(refusal) if refusal.stage == Stage::Select => return,
-        Err(refusal) => format!("{}, {} it was not", said(&refusal), Form::Shapes),
+        Err(refusal) => {
+            Wrong::Else(format!("{form}: {}, {} it was not", said(&refusal), Form::Shapes))
+        }
     };
-    verdicts.fail(Clause::Values, plain.on(format!("{form}: {problem}")));
+    plain.tell(Clause::Values, wrong, first, verdicts);
 }
 
 /// The same call on outputs that have their buffers before it, as steps of a session do.
@@ -267,29 +304,31 @@ fn planned(plain: &Plain<'_>, first: &First, verdicts: &mut Verdicts<'_>) {
         return;
     }
     verdicts.begin(Clause::Values);
-    let result = planned_call(plain);
-    let what = "with planned outputs";
-    plain.look_at_memory(what, plain.inputs, verdicts);
-    let kernel = &plain.site.subject.kernel;
-    let likeness = judge::Likeness::of(kernel, false);
-    let result = result.map_err(|refusal| said(&refusal));
-    let result =
-        result.and_then(|outputs| judge::alike(kernel, likeness, &first.outputs, &outputs));
-    if let Err(problem) = result {
-        let problem = format!("{what}, other results than with outputs of its own: {problem}");
-        verdicts.fail(Clause::Values, plain.on(problem));
-    }
+    let form = Form::Planned;
+    let result = planned_call(plain, first);
+    plain.look_at_memory(&form.to_string(), plain.inputs, verdicts);
+    let wrong = match result {
+        Err(refusal) => Wrong::Else(format!("{form}: {}", said(&refusal))),
+        Ok(outputs) => {
+            let kernel = &plain.site.subject.kernel;
+            let likeness = first.likeness(kernel);
+            match judge::alike(kernel, likeness, &first.outputs, &outputs) {
+                Ok(()) => return,
+                Err(problem) => Wrong::Differs(format!(
+                    "{form}, other results than with outputs of its own: {problem}"
+                )),
+            }
+        }
+    };
+    plain.tell(Clause::Values, wrong, first, verdicts);
 }
 
-fn planned_call(plain: &Plain<'_>) -> Result<Vec<Tensor>, Refusal> {
-    let node = plain.site.node(plain.case, plain.inputs, Form::Shapes)?;
-    let instance = plain.site.instance(&node, Form::Shapes)?;
-    let env = plain.site.env();
-    let refused = || Refusal::at(Stage::Compute);
-    let mut call = PreparedCall::new(&instance, plain.inputs, &env).map_err(refused())?;
-    call.run().map_err(refused())?;
-    call.run_planned().map_err(refused())?;
-    let outputs = call.host_outputs().map_err(refused())?;
+fn planned_call(plain: &Plain<'_>, first: &First) -> Result<Vec<Tensor>, Refusal> {
+    let node = plain.site.node(plain.case, plain.inputs, Form::Planned)?;
+    let instance = plain.site.instance(&node, Form::Planned)?;
+    let shapes: Vec<Shape> = first.outputs.iter().map(|output| *output.shape()).collect();
+    let outputs = call_planned(&instance, plain.inputs, &shapes, &plain.site.env())
+        .map_err(Refusal::at(Stage::Compute))?;
     name_outputs(&outputs, plain.inputs);
     Ok(outputs)
 }

@@ -103,7 +103,7 @@ fn judge(site: &Site<'_>, across: bool, first: &[Tensor], second: &[Tensor]) -> 
     let likeness = Likeness::of(kernel, across);
     let promised = match likeness {
         Likeness::Bits => "the same bits are promised",
-        Likeness::Contract => "no bits are promised, the contract is",
+        Likeness::Contract | Likeness::Rules(_) => "no bits are promised, the contract is",
     };
     alike(kernel, likeness, first, second).map_err(|problem| format!("{problem} ({promised})"))
 }

@@ -1,7 +1,7 @@
 //! What became of the clauses of one case so far.
 
 use crate::check::{
-    clause::{Clause, Finding},
+    clause::{Clause, Finding, Verdict},
     progress::Progress,
 };
 use std::collections::BTreeSet;
@@ -11,11 +11,13 @@ pub(crate) struct Verdicts<'p> {
     progress: &'p mut dyn Progress,
     case: String,
     told: BTreeSet<Clause>,
+    failed: BTreeSet<Clause>,
 }
 
 impl<'p> Verdicts<'p> {
     pub fn new(progress: &'p mut dyn Progress, case: &str) -> Verdicts<'p> {
-        Verdicts { progress, case: case.to_owned(), told: BTreeSet::new() }
+        let (told, failed) = Default::default();
+        Verdicts { progress, case: case.to_owned(), told, failed }
     }
 
     /// From here on another case is looked at; clauses that are told stay told.
@@ -28,8 +30,16 @@ impl<'p> Verdicts<'p> {
         self.progress.begin(clause, &self.case);
     }
 
+    /// Whether a clause was told to be broken.
+    pub fn has_failed(&self, clause: Clause) -> bool {
+        self.failed.contains(&clause)
+    }
+
     fn tell(&mut self, finding: Finding) {
         if self.told.insert(finding.clause) {
+            if matches!(finding.verdict, Verdict::Failed(_)) {
+                self.failed.insert(finding.clause);
+            }
             self.progress.found(finding);
         }
     }
@@ -66,7 +76,6 @@ impl<'p> Verdicts<'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Verdict;
 
     #[derive(Default)]
     struct Log(Vec<String>);

@@ -9,7 +9,7 @@ use super::{
 use crate::check::Tag;
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
 };
 use tenon_framework::DType;
 
@@ -159,6 +159,27 @@ fn recipes(data: &[(DType, &Chosen)], most: i64) -> Vec<Values> {
     Class::of(dtype).recipes().iter().copied().filter(suits).collect()
 }
 
+/// What it is worth to cover a thing that no chosen case covers. A pair that no chosen case has together is worth
+/// a hundredth of 1: pairs decide between candidates of which neither adds a thing.
+mod worth {
+    /// A tag.
+    pub const TAG: u32 = 1000;
+    /// A buffer that fills its blocks.
+    pub const WHOLE: u32 = 300;
+    /// One of the op's own cases.
+    pub const CASE: u32 = 300;
+    /// A recipe for the data.
+    pub const VALUES: u32 = 200;
+    /// A value of an attribute.
+    pub const ATTR: u32 = 100;
+    /// A recipe, with long dimensions or without.
+    pub const LONG: u32 = 50;
+    /// A long sum.
+    pub const SUM: u32 = 30;
+    /// A rank of an input with so many dimensions of 1, a pattern of indices.
+    pub const SHAPE: u32 = 20;
+}
+
 /// What a candidate covers, with how much that is worth.
 fn features(
     setting: &Setting,
@@ -167,33 +188,37 @@ fn features(
     values: Values,
 ) -> Vec<(String, u32)> {
     let data = data(types, &skeleton.inputs);
-    let tags = tags(&data, values).into_iter().map(|tag| (format!("{tag:?}"), 1000));
-    let attrs = setting.features.iter().map(|feature| (feature.clone(), 100));
-    let inputs = skeleton.inputs.iter().take(4).enumerate().flat_map(|(at, chosen)| {
-        let ones = chosen.dims.iter().filter(|&&size| size == 1).count();
-        let dims = (format!("dims {at} {} {ones}", chosen.dims.len()), 20);
-        let values = chosen.values.as_ref().map(|values| (format!("{at} {}", pattern(values)), 20));
-        [Some(dims), values].into_iter().flatten()
-    });
     let long = data.iter().any(|(_, chosen)| chosen.dims.iter().any(|&size| size > 1000));
+    let mut all = vec![
+        (format!("long {long} {values:?}"), worth::LONG),
+        (format!("{values:?}"), worth::VALUES),
+    ];
+    all.extend(tags(&data, values).into_iter().map(|tag| (format!("{tag:?}"), worth::TAG)));
+    all.extend(setting.features.iter().map(|feature| (feature.clone(), worth::ATTR)));
+    for (at, chosen) in skeleton.inputs.iter().take(4).enumerate() {
+        let ones = chosen.dims.iter().filter(|&&size| size == 1).count();
+        all.push((format!("dims {at} {} {ones}", chosen.dims.len()), worth::SHAPE));
+        let values = chosen.values.iter();
+        all.extend(values.map(|values| (format!("{at} {}", pattern(values)), worth::SHAPE)));
+    }
     // A buffer without a byte to spare before the page that guards it: what is read beyond it faults.
-    let whole = |(at, (_, chosen)): (usize, &(DType, &Chosen))| {
+    for (at, (_, chosen)) in data.iter().take(4).enumerate() {
         let count = palette::elements(&chosen.dims);
-        (count > 0 && count % WHOLE == 0).then(|| (format!("whole {at}"), 300))
-    };
-    let whole: Vec<_> = data.iter().take(4).enumerate().filter_map(whole).collect();
-    let sizes = [(format!("long {long} {values:?}"), 50), (format!("{values:?}"), 200)];
+        all.extend(
+            (count > 0 && count % WHOLE == 0).then(|| (format!("whole {at}"), worth::WHOLE)),
+        );
+    }
     let declared = skeleton.declared.as_ref().and_then(|name| name.split(':').next());
-    let declared = declared.map(|name| (format!("case {name}"), 300));
-    let all = tags.chain(attrs).chain(inputs).chain(sizes).chain(whole).chain(declared);
-    all.chain(summed(skeleton, values).filter(|_| long)).collect()
+    all.extend(declared.map(|name| (format!("case {name}"), worth::CASE)));
+    all.extend(summed(skeleton, values).filter(|_| long).map(|name| (name, worth::SUM)));
+    all
 }
 
 /// Which dimension a sum goes over, its indices say: each long one must be summed up.
-fn summed(skeleton: &Skeleton, values: Values) -> Option<(String, u32)> {
+fn summed(skeleton: &Skeleton, values: Values) -> Option<String> {
     let first = skeleton.inputs.first().filter(|_| values == Values::Stagnation)?;
     let indices = skeleton.inputs.iter().filter_map(|chosen| chosen.values.as_ref());
-    Some((format!("sum {:?} {:?}", first.dims, indices.collect::<Vec<_>>()), 30))
+    Some(format!("sum {:?} {:?}", first.dims, indices.collect::<Vec<_>>()))
 }
 
 /// So many elements of any type fill whole blocks of the host's alignment.
@@ -217,28 +242,30 @@ pub(super) fn choose(
 ) -> Vec<Candidate> {
     let (pool, names) = pool(settings, skeletons, types);
     let mut covered = Covered::new(names);
-    let mut left: Vec<usize> = (0..pool.len()).collect();
-    let mut chosen: Vec<Candidate> = Vec::new();
-    let mut large = 0;
-    while chosen.len() < count {
-        let is_large = |at: usize| skeletons[pool[at].0.skeleton].elements >= palette::LARGE;
-        let affordable = left.iter().filter(|&&at| large * LARGE_SHARE < count || !is_large(at));
-        let best = affordable
-            .map(|&at| {
-                let cost = skeletons[pool[at].0.skeleton].elements;
-                (covered.gain(&pool[at].1), Reverse(cost), Reverse(at))
-            })
-            .max();
-        let Some((gain, _, Reverse(at))) = best else { break };
-        if gain == 0 {
+    let is_large = |at: usize| skeletons[pool[at].0.skeleton].elements >= palette::LARGE;
+    let rank = |gain: u32, at: usize| {
+        (gain, Reverse(skeletons[pool[at].0.skeleton].elements), Reverse(at))
+    };
+    // What a candidate adds never grows, so that the best one is found without looking at all of them again.
+    let first = (0..pool.len()).map(|at| rank(covered.gain(&pool[at].1), at));
+    let mut best: BinaryHeap<_> = first.collect();
+    let (mut chosen, mut large, mut left) = (Vec::new(), 0, Vec::new());
+    while let Some((stale, _, Reverse(at))) = best.pop() {
+        let gain = covered.gain(&pool[at].1);
+        let affordable = large * LARGE_SHARE < count || !is_large(at);
+        if chosen.len() == count {
             break;
+        } else if gain > 0 && gain < stale && affordable {
+            best.push(rank(gain, at));
+        } else if gain > 0 && affordable {
+            large += usize::from(is_large(at));
+            covered.add(&pool[at].1);
+            chosen.push(pool[at].0);
+        } else if !is_large(at) {
+            left.push(at);
         }
-        large += usize::from(is_large(at));
-        covered.add(&pool[at].1);
-        left.retain(|&other| other != at);
-        chosen.push(pool[at].0);
     }
-    left.retain(|&at| skeletons[pool[at].0.skeleton].elements < palette::LARGE);
+    left.sort_unstable();
     spread(&pool, &left, count - chosen.len(), &mut chosen);
     chosen.sort_by_key(|candidate| (candidate.skeleton, candidate.values));
     chosen

@@ -129,6 +129,17 @@ fn the_inputs_of_every_case_can_be_made() {
 }
 
 #[test]
+fn a_full_budget_has_shapes_that_a_sample_has_not() {
+    let subject = subject(&registry(), "Relu", &[FLOAT]);
+    let budget = Budget { cases_per_subject: 300, full: true, ..Budget::default() };
+    let (sample, full) = (cases("Relu", &[FLOAT]), generate(&subject, &budget).cases);
+    assert!(full.len() > 100 && sample.len() <= 24, "{} {}", full.len(), sample.len());
+    let ranks: std::collections::BTreeSet<usize> =
+        full.iter().map(|case| case.inputs[0].dims.len()).collect();
+    assert!(ranks.contains(&8) && ranks.contains(&0), "{ranks:?}");
+}
+
+#[test]
 fn names_are_words_of_their_own() {
     let cases = cases("Conv2D", &[FLOAT]);
     let mut names = names(&cases);

@@ -23,7 +23,7 @@
 //! cancels it is about the result itself.
 //!
 //! **What is left open.** Whether denormals among the inputs are flushed: the reference runs without them too, and
-//! either result is right. Where the finite terms of a sum add up to more than the element type holds, their
+//! either result is right; of a device's kernel also the one with denormals kept throughout. Where the finite terms of a sum add up to more than the element type holds, their
 //! order decides whether it overflows: any result is right. So it is where another function's result depends on
 //! numbers of which the square overflows. In a sum of products, an infinity may meet a zero that
 //! an implementation pads with: NaN is right as well.
@@ -119,13 +119,18 @@ impl Oracle {
         case: &CheckCase,
         inputs: &[Tensor],
     ) -> Expectation {
-        let call = Call { runtime: &self.runtime, found, case };
+        let call = Call { runtime: &self.runtime, found, case, keep_denormals: false };
         let outputs = match call.outputs(inputs) {
             Ok(outputs) => outputs,
             Err(refusal) => return refused(found, refusal),
         };
         let flushed = widen::without_denormals(inputs);
-        let others = flushed.and_then(|inputs| call.outputs(&inputs).ok());
+        let flushed = flushed.and_then(|inputs| call.outputs(&inputs).ok());
+        // What the host sets for the threads that call kernels, a device's own arithmetic does not see.
+        let elsewhere = !matches!(subject.kernel.device_type.as_str(), reference::CPU | "DEFAULT");
+        let keeping = Call { keep_denormals: true, ..call };
+        let kept = elsewhere.then(|| keeping.outputs(inputs).ok()).flatten();
+        let others: Vec<Vec<Tensor>> = [flushed, kept].into_iter().flatten().collect();
         let bases = self.terms.of(&call, subject, inputs, &outputs);
         let count = inputs.iter().map(Tensor::elements).max().unwrap_or(1);
         let judged = outputs.into_iter().enumerate().map(|(at, expected)| {
@@ -141,9 +146,9 @@ impl Oracle {
                 selects: SELECTIONS.contains(&subject.op.name.as_str()),
             };
             let rule = tolerance::rule(&subject.kernel.numerics, &found.def.numerics, output);
-            let flushed = others.as_ref().and_then(|others| others.get(at));
+            let others: Vec<&Tensor> = others.iter().filter_map(|other| other.get(at)).collect();
             let nan = bases.is_some_and(|bases| bases.may_be_nan);
-            let rule = widened(rule, &expected, flushed, nan);
+            let rule = widened(rule, &expected, &others, nan);
             (expected, rule)
         });
         Expectation::Outputs(judged.collect())
@@ -202,13 +207,13 @@ fn refused(found: &Found, refusal: Refusal) -> Expectation {
     ))
 }
 
-/// Lets a result be what comes of flushed inputs, and NaN where that is as good.
-fn widened(rule: Rule, expected: &Tensor, flushed: Option<&Tensor>, nan: bool) -> Rule {
+/// Lets a result be what comes of denormals otherwise, and NaN where that is as good.
+fn widened(rule: Rule, expected: &Tensor, others: &[&Tensor], nan: bool) -> Rule {
     let Some(format) = Format::of_parts(expected.dtype()) else { return rule };
-    let same_shape = |other: &&Tensor| other.shape() == expected.shape();
-    let flushed = flushed.filter(same_shape).and_then(|other| other.as_bytes().ok());
+    let others = others.iter().filter(|other| other.shape() == expected.shape());
+    let others = others.filter_map(|other| Some(other.as_bytes().ok()?.to_vec()));
     let nan = nan.then(|| format.quiet_nans(expected.byte_len() / format.size()));
-    let others: Vec<Vec<u8>> = flushed.map(<[u8]>::to_vec).into_iter().chain(nan).collect();
+    let others: Vec<Vec<u8>> = others.chain(nan).collect();
     if others.is_empty() && !widen::has_denormals(expected) {
         return rule;
     }

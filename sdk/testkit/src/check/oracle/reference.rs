@@ -19,7 +19,7 @@ use tenon_runtime::{
 
 /// The label of kernels that specify their op.
 const REFERENCE: &str = "reference";
-const CPU: &str = "CPU";
+pub(super) const CPU: &str = "CPU";
 const DEFAULT: &str = "DEFAULT";
 
 /// A kernel that says what is right, and the types for which it is asked.
@@ -115,10 +115,13 @@ fn is_same(a: &Arc<KernelDef>, b: &Arc<KernelDef>) -> bool {
 }
 
 /// Calls of the oracle's kernel with the attributes of a case.
+#[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub runtime: &'a Runtime,
     pub found: &'a Found,
     pub case: &'a CheckCase,
+    /// Whether it computes with denormals, as kernels on the host do not.
+    pub keep_denormals: bool,
 }
 
 impl Call<'_> {
@@ -156,7 +159,9 @@ impl Call<'_> {
             .map_err(|error| Refusal::definition(&error))?;
         let device = device_of(self.runtime, &def.device_type);
         // Resources of its own: a call that leaves something there changes no later one.
-        let env = StepEnv::new(Arc::clone(self.runtime.pool()), Arc::new(ResourceManager::new()));
+        let resources = Arc::new(ResourceManager::new());
+        let mut env = StepEnv::new(Arc::clone(self.runtime.pool()), resources);
+        env.keep_denormals = self.keep_denormals;
         node.call(def, device.as_ref(), &inputs, &env)
     }
 
@@ -176,4 +181,72 @@ fn convert(tensor: &Tensor, dtype: DType) -> Result<Tensor, Refusal> {
         let message = format!("{} is not converted to {dtype}", tensor.dtype());
         Refusal::at(Stage::Select)(KernelError::new(Code::UNIMPLEMENTED, message))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{Argument, Fill, Tag};
+    use half::f16;
+    use tenon_runtime::RuntimeOptions;
+
+    fn runtime() -> Runtime {
+        let none: [&str; 0] = [];
+        Runtime::new(RuntimeOptions::with_plugins(none)).unwrap().0
+    }
+
+    fn typed(dtype: DType) -> AttrMap {
+        [("T".to_owned(), AttrValue::Type(dtype))].into_iter().collect()
+    }
+
+    fn subject(registry: &Registry, label: &str, dtype: DType) -> Subject {
+        let own = &registry.kernels_of("Identity")[0];
+        let label = label.to_owned();
+        let device_type = "GPU".to_owned();
+        // Another entry, so that it is another kernel.
+        let table = registry.kernels_of("Shape")[0].table;
+        let kernel = Arc::new(KernelDef { label, device_type, table, ..KernelDef::clone(own) });
+        let op = Arc::clone(registry.op("Identity").unwrap());
+        Subject { op, kernel, types: typed(dtype) }
+    }
+
+    #[test]
+    fn the_host_s_own_kernel_judges_and_never_itself() {
+        let registry = runtime().registry();
+        let found = find(&registry, &subject(&registry, "", DType::HALF)).unwrap();
+        assert_eq!(found.to_string(), "kernel 'ordinary' of tenon-host on DEFAULT");
+        let mut own = subject(&registry, "", DType::HALF);
+        own.kernel = Arc::clone(&registry.kernels_of("Identity")[0]);
+        let why = find(&registry, &own).unwrap_err();
+        assert!(why.starts_with("no golden data, and no other kernel of op Identity"), "{why}");
+        let reference = subject(&registry, REFERENCE, DType::HALF);
+        assert_eq!(find(&registry, &reference).unwrap_err(), IS_REFERENCE);
+    }
+
+    #[test]
+    fn a_reference_for_wider_types_is_given_wider_inputs_and_its_outputs_are_rounded() {
+        let runtime = runtime();
+        let registry = runtime.registry();
+        let found = Found {
+            op: Arc::clone(registry.op("Identity").unwrap()),
+            def: Arc::clone(&registry.kernels_of("Identity")[0]),
+            types: typed(DType::DOUBLE),
+            widened: true,
+        };
+        let fill = Fill::Special { seed: 1 };
+        let input = Argument { dtype: DType::HALF, dims: vec![40], fill, constant: false };
+        let case = CheckCase {
+            name: "wide".to_owned(),
+            tags: vec![Tag::Special],
+            attrs: typed(DType::HALF),
+            inputs: vec![input],
+        };
+        let inputs = case.tensors().unwrap();
+        let call = Call { runtime: &runtime, found: &found, case: &case, keep_denormals: false };
+        let outputs = call.outputs(&inputs);
+        let (x, y) = (inputs[0].as_slice::<f16>().unwrap(), outputs.unwrap());
+        assert_eq!(y[0].dtype(), DType::HALF);
+        let same = |(x, y): (&f16, &f16)| x == y || (x.is_nan() && y.is_nan());
+        assert!(x.iter().zip(y[0].as_slice::<f16>().unwrap()).all(same));
+    }
 }

@@ -2,11 +2,13 @@
 
 pub mod json;
 pub mod junit;
+mod spent;
 pub mod table;
 #[cfg(test)]
 mod testing;
 mod text;
 
+pub use spent::{Activity, Spent};
 pub use text::summary;
 
 use super::{
@@ -101,12 +103,14 @@ pub struct UnitReport {
     pub cases: usize,
     /// What became of each clause that was looked at.
     pub clauses: BTreeMap<Clause, Tally>,
+    /// Where its time went.
+    pub spent: Spent,
 }
 
 impl UnitReport {
     /// Nothing so far.
     pub fn new(unit: Unit) -> UnitReport {
-        UnitReport { unit, cases: 0, clauses: BTreeMap::new() }
+        UnitReport { unit, cases: 0, clauses: BTreeMap::new(), spent: Spent::default() }
     }
 
     /// Whether no clause was broken.

@@ -4,6 +4,7 @@ use super::{Failure, PluginFacts, Report, Tally, UnitReport};
 use crate::check::{
     Clause,
     protocol::{Sampling, Unit, UnitKind},
+    report::{Activity, Spent},
 };
 use std::time::Duration;
 
@@ -45,7 +46,12 @@ pub fn report(rows: &[Row<'_>]) -> Report {
             label: (*label).to_owned(),
             source: "src/lib.rs:7".to_owned(),
         };
-        UnitReport { unit, cases: 2, clauses: clauses.iter().cloned().collect() }
+        let mut spent = Spent::default();
+        spent.add(Activity::Oracle, Duration::from_millis(20));
+        clauses.iter().for_each(|(clause, _)| {
+            spent.add(Activity::Clause(*clause), Duration::from_millis(30))
+        });
+        UnitReport { unit, cases: 2, clauses: clauses.iter().cloned().collect(), spent }
     };
     Report {
         plugin: PluginFacts {

@@ -1,8 +1,9 @@
 //! The report that a person reads: what was broken, by clause and cause, then what was not looked at.
 
-use super::{Failure, Report, Tally, table::table};
+use super::{Failure, Report, Spent, Tally, table::table};
 use crate::check::{Clause, protocol::Unit};
 use std::{
+    cmp::Reverse,
     collections::BTreeMap,
     fmt::{self, Display, Write},
 };
@@ -35,7 +36,32 @@ pub fn summary(report: &Report, again: &str) -> String {
     if let Some(file) = &report.exceptions {
         let _ = writeln!(text, "note: exceptions are those of {}", file.display());
     }
+    if report.sampling.full {
+        text.push_str(&times(report));
+    }
     text.push_str(&last_line(report));
+    text
+}
+
+/// How many things and how many kernels are told that took longest.
+const LONGEST: usize = 6;
+
+/// Where the time went: in all, then the subjects that took longest.
+fn times(report: &Report) -> String {
+    let parts = |spent: &Spent, count: usize| {
+        let parts = spent.longest(count).into_iter();
+        let parts = parts.map(|(on, time)| format!("{on} {:.2}", time.as_secs_f64()));
+        parts.collect::<Vec<_>>().join(", ")
+    };
+    let mut all = Spent::default();
+    report.units.iter().for_each(|unit| all.merge(&unit.spent));
+    let mut text = format!("seconds of all workers: {}\n", parts(&all, usize::MAX));
+    let mut units: Vec<_> = report.units.iter().collect();
+    units.sort_by_key(|unit| Reverse(unit.spent.total()));
+    for unit in units.iter().take(LONGEST) {
+        let total = unit.spent.total().as_secs_f64();
+        let _ = writeln!(text, "  {total:.2} {} ({})", unit.unit.name, parts(&unit.spent, 3));
+    }
     text
 }
 
@@ -263,6 +289,22 @@ tenon-test 0.1.0: 2 subjects, 4 cases, seed 1, 1.5 s: 4 failures in 2 of them
     fn nothing_wrong_is_said_in_a_line() {
         let text = summary(&report(&[("Add", "", "float", &[(Clause::Values, kept())])]), "t");
         assert!(text.ends_with("1 subject, 2 cases, seed 1, 1.5 s: right\n"), "{text}");
+    }
+
+    #[test]
+    fn a_full_check_says_where_its_time_went() {
+        let two = [(Clause::Values, kept()), (Clause::Leak, kept())];
+        let one = [(Clause::Leak, kept())];
+        let mut made = report(&[("Sub", "", "float", &one), ("Add", "", "float", &two)]);
+        assert!(!summary(&made, "t").contains("seconds of all workers"));
+        made.sampling.full = true;
+        let expected = "\
+seconds of all workers: leak 0.06, oracle 0.04, values 0.03
+  0.08 Add[T=float] on CPU (values 0.03, leak 0.03, oracle 0.02)
+  0.05 Sub[T=float] on CPU (leak 0.03, oracle 0.02)
+";
+        let text = summary(&made, "t");
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What there is to check.
 
+use super::budget;
 use crate::check::{
-    Budget, CheckCase, Examiner, Generated, Generator, Goldens, Oracle, Subject,
+    Budget, CheckCase, Effort, Examiner, Generated, Generator, Goldens, Oracle, Subject,
     protocol::{Sampling, Setup, Unit, UnitKind},
     subjects,
 };
@@ -30,6 +31,12 @@ impl Thing {
     }
 }
 
+/// The kernel of a subject, without its element types.
+fn kernel_of(subject: &Subject) -> String {
+    let kernel = &subject.kernel;
+    format!("{} {} {}", kernel.op, kernel.device_type, kernel.label)
+}
+
 /// How many kernels stand for all of the plugin.
 const SOME: usize = 12;
 
@@ -41,6 +48,9 @@ pub(super) struct Agenda {
     pub notes: Vec<String>,
     pub oracle: Oracle,
     generator: Generator,
+    /// How many kernels with element types there are, and how many of them each kernel has.
+    subjects: usize,
+    types: BTreeMap<String, usize>,
     examiners: RefCell<BTreeMap<String, Result<Rc<Examiner>, String>>>,
 }
 
@@ -61,15 +71,33 @@ impl Agenda {
             None => None,
         };
         let oracle = Oracle::new(&runtime, setup.goldens.as_deref()).map_err(|e| e.to_string())?;
-        let Sampling { seed, cases, full } = setup.sampling;
-        let budget = Budget { seed, cases_per_subject: cases, full };
         let own_ops = (runtime.plugins().library(id)).map_or(Vec::new(), |library| {
             library.manifest.ops.iter().map(|op| op.name.clone()).collect()
         });
         let things = things(&runtime.registry(), id, &own_ops, &setup);
-        let notes = report.warnings.iter().map(ToString::to_string).collect();
-        let (generator, examiners) = (Generator::new(budget, goldens), RefCell::default());
-        Ok(Agenda { runtime, setup, things, notes, oracle, generator, examiners })
+        let mut notes: Vec<String> = report.warnings.iter().map(ToString::to_string).collect();
+        let mut types: BTreeMap<String, usize> = BTreeMap::new();
+        for subject in things.iter().filter_map(Thing::kernel) {
+            *types.entry(kernel_of(subject)).or_default() += 1;
+        }
+        let subjects = types.values().sum();
+        let Sampling { seed, cases, full } = setup.sampling;
+        let cases_per_subject = budget::cases(setup.sampling, subjects);
+        if cases_per_subject < cases {
+            notes.push(format!(
+                "of {subjects} kernels and element types each has {cases_per_subject} cases instead of \
+                 {cases}: check some ops, or all with --full"
+            ));
+        }
+        let generator = Generator::new(Budget { seed, cases_per_subject, full }, goldens);
+        let examiners = RefCell::default();
+        Ok(Agenda { runtime, setup, things, notes, oracle, generator, subjects, types, examiners })
+    }
+
+    /// How long what is repeated for a kernel is repeated.
+    pub fn effort(&self, subject: &Subject) -> Effort {
+        let types = self.types.get(&kernel_of(subject)).copied().unwrap_or(1);
+        budget::effort(self.setup.sampling, self.subjects, types)
     }
 
     /// What there is to check, for the driver.

@@ -27,7 +27,11 @@ pub(super) fn carry_out(agenda: &Agenda, pipe: &Pipe, order: &Order) -> Message 
     let Some(thing) = agenda.things.get(unit) else {
         return Message::Broken { error: format!("there is no unit {unit}") };
     };
-    let steps = Steps { agenda, pipe, thing, clause: Cell::new(None) };
+    let without = match order {
+        Order::Run { without, .. } => without.as_slice(),
+        _ => &[],
+    };
+    let steps = Steps { agenda, pipe, thing, without, clause: Cell::new(None) };
     match order {
         Order::Run { from, .. } => steps.run(*from),
         Order::Describe { step, .. } => steps.describe(*step),
@@ -42,6 +46,8 @@ struct Steps<'a> {
     agenda: &'a Agenda,
     pipe: &'a Pipe,
     thing: &'a Thing,
+    /// Cases that have ended a process.
+    without: &'a [String],
     /// What is being looked at.
     clause: Cell<Option<Clause>>,
 }
@@ -93,7 +99,8 @@ impl Steps<'_> {
             (Thing::Kernel(_), Some(reason)) => {
                 self.found(Finding::failed(Clause::Covered, reason));
             }
-            (Thing::Kernel(_), None) => self.found(Finding::passed(Clause::Covered)),
+            // Whether the kernel takes any of them is a step of its own.
+            (Thing::Kernel(_), None) => {}
             (Thing::Op(_), _) => {
                 let reason = "no plugin that is loaded has a kernel of it";
                 self.found(Finding::skipped(Clause::Covered, reason));
@@ -198,10 +205,17 @@ impl Steps<'_> {
             }
             Thing::Kernel(subject) => {
                 match self.agenda.examiner(&subject.kernel.device_type) {
+                    // Everything else of the kernel is skipped: that this is so, is no matter of course.
+                    Err(reason) if clause == Clause::Covered => {
+                        let hint = "name the plugin that has one with --plugin";
+                        self.found(Finding::failed(clause, format!("{reason}; {hint}")));
+                    }
                     Err(reason) => self.found(Finding::skipped(clause, reason)),
                     Ok(examiner) => {
-                        let cases = self.generated().cases;
-                        examiner.clause(subject, clause, &cases, &mut teller);
+                        let mut cases = self.generated().cases;
+                        cases.retain(|case| !self.without.contains(&case.name));
+                        let effort = self.agenda.effort(subject);
+                        examiner.clause(subject, clause, &cases, effort, &mut teller);
                     }
                 }
                 self.lost(&subject.kernel.device_type);

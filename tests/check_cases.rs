@@ -1,0 +1,110 @@
+//! What `tenon check` generates for the standard ops: every kernel has cases that its op accepts, of every
+//! kind, and an op for which none can be made is known by name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use tenon_framework::{
+    DType,
+    abi::AttrKind,
+    attr::{AttrMap, AttrType},
+    op::{Allowed, OpDef},
+    registry::Registry,
+};
+use tenon_testkit::{
+    check::{Budget, CheckCase, Generator, Subject, Tag, subjects},
+    node::Node,
+};
+use tenon_tests::session::runtime;
+
+fn generator(seed: u64) -> Generator {
+    Generator::new(Budget { seed, cases_per_subject: 12, full: false }, None)
+}
+
+/// The kernels of the CPU plugin that are not there to judge others.
+fn kernels(registry: &Registry) -> Vec<Subject> {
+    let plugin = registry.plugins().find(|plugin| plugin.name == "tenon-cpu");
+    let all = subjects(registry, plugin.expect("it is loaded").id);
+    all.into_iter().filter(|subject| !subject.kernel.on_request).collect()
+}
+
+#[track_caller]
+fn accepted(subject: &Subject, case: &CheckCase) {
+    let inputs = case.tensors().unwrap_or_else(|error| panic!("{subject}, {}: {error}", case.name));
+    let constant = |at: usize| case.inputs[at].constant;
+    let node = Node::new(&subject.op, &case.name, case.attrs.clone(), &inputs, constant);
+    let node = node.unwrap_or_else(|error| panic!("{subject}, {}: {error}", case.name));
+    let inferred = node.infer();
+    assert!(inferred.is_ok(), "{subject}, {}: {inferred:?}", case.name);
+}
+
+/// The kinds of cases that an op has to have.
+fn kinds(op: &str) -> &'static [Tag] {
+    match op {
+        // Its sizes are values of an input, its data a scalar.
+        "Fill" => &[Tag::Scalar, Tag::Special],
+        _ => &[Tag::Empty, Tag::Prime, Tag::Large, Tag::Special],
+    }
+}
+
+#[test]
+fn every_kernel_has_cases_of_every_kind_that_its_op_accepts() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    let registry = runtime.registry();
+    let generator = generator(1);
+    let mut tags: BTreeMap<String, BTreeSet<Tag>> = BTreeMap::new();
+    for subject in kernels(&registry) {
+        let generated = generator.generate(&subject);
+        assert_eq!(generated.uncovered, None, "{subject}");
+        assert_eq!(generated.refused, [""; 0], "{subject}: cases of the op that nothing accepts");
+        assert!(generated.cases.len() >= 8, "{subject}: {} cases", generated.cases.len());
+        generated.cases.iter().for_each(|case| accepted(&subject, case));
+        let of_op = tags.entry(subject.op.name.clone()).or_default();
+        of_op.extend(generated.cases.iter().flat_map(|case| case.tags.iter().copied()));
+    }
+    for (op, tags) in tags {
+        assert!(kinds(&op).iter().all(|tag| tags.contains(tag)), "{op}: {tags:?}");
+    }
+}
+
+/// A kernel of the op for floats where the op takes them, whether there is one or not.
+fn subject(registry: &Registry, op: &OpDef) -> Subject {
+    let op = registry.op(&op.name).expect("it is registered").clone();
+    let kernel = registry.kernels().next().expect("there are kernels").clone();
+    let is_type = |attr: &&tenon_framework::op::AttrDef| attr.ty == AttrType::one(AttrKind::TYPE);
+    let types: AttrMap = (op.attrs.iter().filter(is_type))
+        .map(|attr| {
+            let dtype = match &attr.allowed {
+                Some(Allowed::Types(types)) if !types.contains(&DType::FLOAT) => types[0],
+                _ => DType::FLOAT,
+            };
+            (attr.name.clone(), dtype.into())
+        })
+        .collect();
+    Subject { op, kernel, types }
+}
+
+/// Ops of which no case can be made from outside: their inputs are made by other kernels alone.
+const UNCOVERED: [&str; 5] = ["RefEnter", "RefExit", "RefMerge", "RefNextIteration", "RefSwitch"];
+
+#[test]
+fn every_standard_op_has_cases_unless_only_kernels_make_its_inputs() {
+    let runtime = runtime(&[], &[]);
+    let registry = runtime.registry();
+    let generator = generator(3);
+    let mut uncovered = BTreeSet::new();
+    for op in registry.ops() {
+        let subject = subject(&registry, op);
+        let generated = generator.generate(&subject);
+        generated.cases.iter().for_each(|case| accepted(&subject, case));
+        println!(
+            "{} {} {:?} {:?}",
+            op.name,
+            generated.cases.len(),
+            generated.uncovered,
+            generated.cases.iter().flat_map(|c| c.tags.iter().copied()).collect::<BTreeSet<Tag>>()
+        );
+        if generated.uncovered.is_some() {
+            uncovered.insert(op.name.clone());
+        }
+    }
+    assert_eq!(uncovered.iter().map(String::as_str).collect::<Vec<_>>(), UNCOVERED);
+}

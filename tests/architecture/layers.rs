@@ -98,6 +98,26 @@ fn the_table_of_layers_has_no_way_round_and_matches_the_workspace() {
     }
 }
 
+/// Missing documentation is an error in every package, and none takes itself out.
+#[test]
+fn every_package_takes_the_lints_of_the_workspace() {
+    let manifest = |folder: &str| {
+        let file = tree::root().join(folder).join("Cargo.toml");
+        std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    };
+    assert!(manifest("").contains("\nmissing_docs = \"deny\"\n"));
+    for (folder, _) in workspace() {
+        assert!(manifest(&folder).contains("\n[lints]\nworkspace = true\n"), "{folder}");
+    }
+    for source in tree::sources(|name| name.ends_with(".rs")) {
+        let allows = source.text.lines().find(|line| {
+            let line = line.trim_start();
+            line.starts_with("#") && line.contains("allow(") && line.contains("missing_docs")
+        });
+        assert_eq!(allows, None, "{}", source.path);
+    }
+}
+
 #[test]
 fn manifests_import_one_way() {
     let members = workspace();

@@ -193,10 +193,11 @@ register_op!(
     ],
     shape = batch_norm,
     summary = "Normalises each channel by its mean and variance, then scales and shifts it.",
+    // A scale that overflows with the deviation is an infinity, or none where another order of factors is taken.
     cases = &[
-        "training; epsilon in {0.0001, 0.01}; x: [n, h, w, c]; scale: [c]; offset: [c]; mean: [0]; \
+        "training; epsilon in {0.0001, 0.01}; x: [n, h, w, c]; scale: [c] uniform(-4, 4); offset: [c]; mean: [0]; \
          variance: [0]",
-        "averaging; exponential_avg_factor = 0.5; x: [n, h, w, c]; scale: [c]; offset: [c]; \
+        "averaging; exponential_avg_factor = 0.5; x: [n, h, w, c]; scale: [c] uniform(-4, 4); offset: [c]; \
          mean: [c]; variance: [c] uniform(0.25, 4)",
         // Of a variance beyond the type, 0 times it is NaN, or 0 where it is computed in a wider one.
         "kept; exponential_avg_factor = 0.0; x: [n, h, w, c] uniform(-2, 2); scale: [c]; offset: [c]; \

@@ -193,24 +193,25 @@ register_op!(
     ],
     shape = batch_norm,
     summary = "Normalises each channel by its mean and variance, then scales and shifts it.",
+    // A scale that overflows with the deviation is an infinity, or none where another order of factors is taken.
     cases = &[
-        "training; epsilon in {0.0001, 0.01}; x: [n, h, w, c]; scale: [c]; offset: [c]; mean: [0]; \
+        "training; epsilon in {0.0001, 0.01}; x: [n, h, w, c]; scale: [c] uniform(-4, 4); offset: [c]; mean: [0]; \
          variance: [0]",
-        "averaging; exponential_avg_factor = 0.5; x: [n, h, w, c]; scale: [c]; offset: [c]; \
+        "averaging; exponential_avg_factor = 0.5; x: [n, h, w, c]; scale: [c] uniform(-4, 4); offset: [c]; \
          mean: [c]; variance: [c] uniform(0.25, 4)",
         // Of a variance beyond the type, 0 times it is NaN, or 0 where it is computed in a wider one.
-        "kept; exponential_avg_factor = 0.0; x: [n, h, w, c] uniform(-2, 2); scale: [c]; offset: [c]; \
+        "kept; exponential_avg_factor = 0.0; x: [n, h, w, c] uniform(-2, 2); scale: [c] uniform(-4, 4); offset: [c]; \
          mean: [c]; variance: [c] uniform(0.25, 4)",
-        "channels_first; data_format = 'NCHW'; x: [n, c, h, w]; scale: [c]; offset: [c]; mean: [0]; \
+        "channels_first; data_format = 'NCHW'; x: [n, c, h, w]; scale: [c] uniform(-4, 4); offset: [c]; mean: [0]; \
          variance: [0]",
-        "inference; is_training = false; epsilon in {0.0001, 0.01}; x: [n, h, w, c]; scale: [c]; \
+        "inference; is_training = false; epsilon in {0.0001, 0.01}; x: [n, h, w, c]; scale: [c] uniform(-4, 4); \
          offset: [c]; mean: [c]; variance: [c] uniform(0.25, 4)",
         "inference_channels_first; is_training = false; data_format = 'NCHW'; x: [n, c, h, w]; \
-         scale: [c]; offset: [c]; mean: [c]; variance: [c] uniform(0.25, 4)",
+         scale: [c] uniform(-4, 4); offset: [c]; mean: [c]; variance: [c] uniform(0.25, 4)",
         "volumes; is_training in {true, false}; exponential_avg_factor = 0.5; data_format = 'NDHWC'; \
-         x: [n, 2, h, w, c]; scale: [c]; offset: [c]; mean: [c]; variance: [c] uniform(0.25, 4)",
+         x: [n, 2, h, w, c]; scale: [c] uniform(-4, 4); offset: [c]; mean: [c]; variance: [c] uniform(0.25, 4)",
         "volumes_channels_first; is_training in {true, false}; exponential_avg_factor = 0.5; \
-         data_format = 'NCDHW'; x: [n, c, 3, h, w]; scale: [c]; offset: [c]; mean: [c]; \
+         data_format = 'NCDHW'; x: [n, c, 3, h, w]; scale: [c] uniform(-4, 4); offset: [c]; mean: [c]; \
          variance: [c] uniform(0.25, 4)",
     ],
 );

@@ -13,7 +13,7 @@ use crate::{
 use half::{bf16, f16};
 use tenon_sdk::{
     DType, KernelError,
-    author::{ComputeContext, CreateContext, Kernel},
+    author::{ComputeContext, CreateContext, Kernel, Supported},
     element::Element,
     reg::{Numerics, join_types},
     register_kernel,
@@ -301,6 +301,18 @@ fn choose(source: DType, target: DType, truncate: bool) -> Option<Run> {
     copy(source, target).or_else(|| by_type!(source, S => to_any::<S>(target)))
 }
 
+/// The answer to whether there is a function for the types of a node, which are looked at once more when its kernel
+/// is made.
+pub(super) fn supported(c: &CreateContext<'_>) -> Supported {
+    match (c.attr("SrcT"), c.attr("DstT")) {
+        (Ok(source), Ok(target)) if (source == DType::STRING) != (target == DType::STRING) => {
+            Supported::No(unsupported(source, target).message)
+        }
+        (Ok(_), Ok(_)) => Supported::Yes,
+        (Err(error), _) | (_, Err(error)) => Supported::No(error.message),
+    }
+}
+
 /// The error for a pair without a function.
 pub(super) fn unsupported(source: DType, target: DType) -> KernelError {
     KernelError::unimplemented(format!("cast of {source} to {target} is not supported"))
@@ -309,6 +321,12 @@ pub(super) fn unsupported(source: DType, target: DType) -> KernelError {
 struct Cast(Run);
 
 impl Kernel for Cast {
+    const HAS_SUPPORTS: bool = true;
+
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        supported(c)
+    }
+
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (source, target): (DType, DType) = (c.attr("SrcT")?, c.attr("DstT")?);
         let run = choose(source, target, c.attr("Truncate")?);
@@ -320,7 +338,7 @@ impl Kernel for Cast {
     }
 }
 
-/// Types that are cast; strings to strings only, as in TensorFlow, which says so when a kernel is made.
+/// Types that are cast; strings to strings only.
 pub(super) const TYPES: &[DType] = &join_types::<{ NUMBERS.len() + 1 }>(NUMBERS, &[DType::STRING]);
 
 register_kernel!("Cast" on "CPU": Cast, types = ("SrcT", TYPES), types = ("DstT", TYPES),

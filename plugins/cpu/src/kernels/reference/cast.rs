@@ -1,11 +1,11 @@
 //! `Cast`.
 
-use crate::kernels::cast::{TYPES, by_type, unsupported};
+use crate::kernels::cast::{TYPES, by_type, supported, unsupported};
 use half::{bf16, f16};
 use tenon_reference::cast::{self, CastElement};
 use tenon_sdk::{
     DType, KernelError,
-    author::{ComputeContext, CreateContext, Kernel},
+    author::{ComputeContext, CreateContext, Kernel, Supported},
     reg::Numerics,
     register_kernel,
 };
@@ -36,6 +36,12 @@ struct Cast {
 }
 
 impl Kernel for Cast {
+    const HAS_SUPPORTS: bool = true;
+
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        supported(c)
+    }
+
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (source, target): (DType, DType) = (c.attr("SrcT")?, c.attr("DstT")?);
         let run: Option<Run> = match (source, target) {

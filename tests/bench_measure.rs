@@ -198,6 +198,8 @@ fn a_large_product_is_judged_by_rows_and_a_wrong_row_among_them_is_found() {
     options.wish.shapes = vec![Shapes::parse("a=300x700,b=700x800").unwrap()];
     options.wish.dtype = Some(DType::FLOAT);
     options.settings.dispatch = false;
+    // A first call may take ten times as long, on a busy machine too.
+    options.settings.budget = Duration::from_secs(2);
     let report = measured(&options);
     let record = &report.records[0];
     assert_eq!((report.records.len(), record.variant.label.as_str()), (1, ""));

@@ -2,7 +2,7 @@
 
 mod mini_host;
 
-use mini_host::{Attr, Input, Node, Opened, on_host, tensor};
+use mini_host::{Attr, Input, Node, Opened, on_host, scalar_on_host, tensor};
 use std::ptr;
 use tenon_accel as _;
 use tenon_sdk::{Code, abi::DeviceAttributes};
@@ -123,8 +123,8 @@ fn products_reductions_and_movement() {
     let keep = |op, keep| with(op, vec![("keep_dims", Attr::Bool(keep))]);
     assert_eq!(keep("Sum", 0).run(&[matrix(), on_host(&[0])], &[3]), Ok(vec![5.0f32, 7.0, 9.0]));
     assert_eq!(keep("Mean", 1).run(&[matrix(), on_host(&[-1])], &[2, 1]), Ok(vec![2.0f32, 5.0]));
-    assert_eq!(node("ArgMax").run(&[matrix(), on_host(&[1])], &[2]), Ok(vec![2i64, 2]));
-    assert_eq!(node("ArgMax").run(&[matrix(), on_host(&[0])], &[3]), Ok(vec![1i32, 1, 1]));
+    assert_eq!(node("ArgMax").run(&[matrix(), scalar_on_host(1)], &[2]), Ok(vec![2i64, 2]));
+    assert_eq!(node("ArgMax").run(&[matrix(), scalar_on_host(0)], &[3]), Ok(vec![1i32, 1, 1]));
     assert_eq!(
         node("Transpose").run(&[matrix(), on_host(&[1, 0])], &[3, 2]),
         Ok(vec![1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0])

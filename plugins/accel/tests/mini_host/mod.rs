@@ -321,6 +321,11 @@ pub fn on_host(data: &[i32]) -> Input {
     Input { dtype: DType::INT32, dims, bytes: bytes_of(data), on_host: true }
 }
 
+/// A scalar in host memory.
+pub fn scalar_on_host(value: i32) -> Input {
+    Input { dims: Vec::new(), ..on_host(&[value]) }
+}
+
 /// A node that is run on a device of its own.
 pub struct Node {
     pub op: &'static str,

@@ -79,14 +79,14 @@ pub fn make(
         Ok(made) => made,
         Err(error) => return Err((choice, ProblemKind::Failed, error.to_string())),
     };
-    if taken > longest {
-        return Err((choice, ProblemKind::TooSlow, too_slow(taken, longest)));
-    }
     let (checked, expected, unverified) = match judge.judge(&choice, node, &outputs) {
         Verdict::Right(by, expected) => (Some(by), expected, None),
         Verdict::Unverified(reason) => (None, None, Some(reason)),
         Verdict::Wrong(message) => return Err((choice, ProblemKind::Wrong, message)),
     };
+    if taken > longest {
+        return Err((choice, ProblemKind::TooSlow, too_slow(taken, longest)));
+    }
     let shape = |tensor: &Tensor| (tensor.dtype(), tensor.shape().dims().to_vec());
     let shapes = Shapes {
         inputs: inputs.iter().map(shape).collect(),

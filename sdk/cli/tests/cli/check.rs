@@ -95,8 +95,6 @@ fn what_cannot_be_checked_is_an_error() {
 }
 
 #[test]
-fn the_long_help_ends_in_an_example() {
-    let help = Place::new().text(&["check", "--help"]);
-    assert!(help.contains("tenon check target/release/libmy_ops.so --op Cube"), "{help}");
+fn the_worker_is_no_command_for_people() {
     assert!(!Place::new().text(&["--help"]).contains("check-worker"));
 }

@@ -1,7 +1,10 @@
 //! Support for Tenon's benchmarks: a runtime over the plugins that were built beside them, and the graphs
 //! that they time.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use tenon_framework::{
     DType, PartialShape, Shape, Tensor,
     attr::AttrValue,
@@ -30,18 +33,18 @@ pub fn plugin(name: &str) -> Result<PathBuf, Failure> {
     file_beside(&format!("libtenon_{name}.so"))
 }
 
-/// A file beside the running executable.
+/// A file beside the running executable, or in the folder above, where cargo puts libraries.
 ///
 /// # Errors
 /// It is not there.
 pub fn file_beside(name: &str) -> Result<PathBuf, Failure> {
     let exe = std::env::current_exe()?;
-    let folder = exe.parent().ok_or("the executable has no folder")?;
-    let file = folder.join(name);
-    if file.is_file() {
-        return Ok(file);
-    }
-    Err(format!("{} is not there: build the plugin first", file.display()).into())
+    let folders: Vec<_> = exe.ancestors().skip(1).take(2).collect();
+    let found = folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file());
+    found.ok_or_else(|| {
+        let beside = folders.first().map_or(Path::new(""), |folder| folder);
+        format!("{} is not there: build the plugin first", beside.join(name).display()).into()
+    })
 }
 
 /// A runtime of one thread over plugins/cpu, loaded as a library.

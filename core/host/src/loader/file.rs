@@ -1,6 +1,7 @@
 //! Step 1, find, and step 3, trust: a file is opened once, and what was digested is what is opened.
 //!
-//! On Linux the library is opened through the descriptor that was digested (`/proc/self/fd/N`); the
+//! On Linux the library is opened through the descriptor that was digested (`/proc/PID/fd/N`: a debugger,
+//! which has descriptors of its own, finds the symbols under that name too); the
 //! descriptor is never closed, so that the dynamic linker, which knows libraries by name too, never sees two
 //! libraries under one number. Where that does not serve, the library is opened from a private copy that was
 //! digested while it was written: on systems without such names; when an allow-list is in force (the file
@@ -165,9 +166,11 @@ fn regular(path: &Path, meta: &Metadata) -> Result<(), LoadError> {
 #[cfg(target_os = "linux")]
 fn descriptor_name(file: &File) -> Option<PathBuf> {
     use std::os::fd::AsRawFd;
-    let name = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    let same = FileId::of(&fs::metadata(&name).ok()?) == FileId::of(&file.metadata().ok()?);
-    same.then_some(name)
+    let id = FileId::of(&file.metadata().ok()?);
+    let names = [process::id().to_string(), "self".to_owned()];
+    let mut names =
+        names.map(|who| PathBuf::from(format!("/proc/{who}/fd/{}", file.as_raw_fd()))).into_iter();
+    names.find(|name| fs::metadata(name).is_ok_and(|meta| FileId::of(&meta) == id))
 }
 
 #[cfg(not(target_os = "linux"))]

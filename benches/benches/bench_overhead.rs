@@ -6,18 +6,17 @@
 //! callgrind to count instructions.
 
 use std::hint::black_box;
-use tenon_benches::{Failure, environment};
+use tenon_benches::{Failure, environment, instance_of};
 use tenon_benchkit::{
     sampler::{Plan, Series, Subject, interleave},
     stats::{bootstrap::median_interval, describe::median},
 };
 use tenon_framework::{
-    KernelError, attr_view::AttrTable, author::ComputeContext, op::Signature, register_kernel,
-    register_op,
+    KernelError, attr_view::AttrTable, author::ComputeContext, register_kernel, register_op,
 };
 use tenon_runtime::{
     Runtime, RuntimeOptions,
-    host::instance::{ComputeFn, KernelInstance, KernelSpec, PreparedCall},
+    host::instance::{ComputeFn, KernelInstance, PreparedCall},
 };
 
 register_op!("BenchNothing");
@@ -57,19 +56,7 @@ fn instance(runtime: &Runtime) -> Result<KernelInstance, Failure> {
     let registry = runtime.registry();
     let op = registry.op("BenchNothing").ok_or("the op is not registered")?;
     let def = registry.kernels_of("BenchNothing").first().ok_or("the kernel is not registered")?;
-    let attrs = AttrTable::new(Default::default());
-    let signature = Signature::resolve(op, attrs.attrs())?;
-    let spec = KernelSpec {
-        def,
-        op,
-        node: "nothing",
-        attrs: &attrs,
-        signature: &signature,
-        input_shapes: &[],
-        constants: &[],
-        device: None,
-    };
-    Ok(KernelInstance::create(&spec)?)
+    instance_of(op, def, &AttrTable::new(Default::default()))
 }
 
 fn line(peer: &str, ns: &[f64]) {

@@ -9,8 +9,8 @@ use tenon_framework::{
     DType, PartialShape, Shape, Tensor,
     attr::AttrValue,
     attr_view::AttrTable,
-    op::Signature,
-    registry::{KernelQuery, SupportAnswer, candidates},
+    op::{OpDef, Signature},
+    registry::{KernelDef, KernelQuery, SupportAnswer, candidates},
 };
 use tenon_runtime::{
     Callable, CallableOptions, Runtime, RuntimeOptions, Session, SessionOptions,
@@ -76,12 +76,24 @@ pub fn add_instance(runtime: &Runtime) -> Result<KernelInstance, Failure> {
     };
     let explanation = candidates(&registry, &query, &mut |_| SupportAnswer::Yes);
     let def = explanation.result().map_err(|error| error.to_string())?;
+    instance_of(op, def, &attrs)
+}
+
+/// A kernel that is called without a graph: with these attributes, and nothing known of its inputs.
+///
+/// # Errors
+/// The attributes are wrong, or the kernel refuses them.
+pub fn instance_of(
+    op: &OpDef,
+    def: &Arc<KernelDef>,
+    attrs: &AttrTable,
+) -> Result<KernelInstance, Failure> {
     let signature = Signature::resolve(op, attrs.attrs())?;
     let spec = KernelSpec {
         def,
         op,
-        node: "add",
-        attrs: &attrs,
+        node: "node",
+        attrs,
         signature: &signature,
         input_shapes: &[],
         constants: &[],

@@ -12,6 +12,8 @@
 //! Times are nanoseconds per call, rates are work per nanosecond: GFLOP/s, GB/s.
 
 mod file;
+#[cfg(test)]
+pub(crate) mod testing;
 mod text;
 
 use serde::{Deserialize, Serialize};

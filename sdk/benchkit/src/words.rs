@@ -7,13 +7,18 @@ use std::fmt;
 
 /// A time with three digits.
 pub fn time(ns: f64) -> String {
-    let (value, unit) = match ns.abs() {
+    let (value, unit) = in_unit(ns, 1.0);
+    format!("{} {unit}", figure(value))
+}
+
+/// A time in the unit that suits it; from `full` of a unit on, it is the one that is taken.
+pub fn in_unit(ns: f64, full: f64) -> (f64, &'static str) {
+    match ns.abs() / full {
         size if size < 1e3 => (ns, "ns"),
         size if size < 1e6 => (ns / 1e3, "\u{b5}s"),
         size if size < 1e9 => (ns / 1e6, "ms"),
         _ => (ns / 1e9, "s"),
-    };
-    format!("{} {unit}", figure(value))
+    }
 }
 
 /// Three digits.

@@ -1,14 +1,13 @@
 //! Step 1, find, and step 3, trust: a file is opened once, and what was digested is what is opened.
 //!
 //! On Linux the library is opened through the descriptor that was digested (`/proc/PID/fd/N`: a debugger,
-//! which has descriptors of its own, finds the symbols under that name too); the
-//! descriptor is never closed, so that the dynamic linker, which knows libraries by name too, never sees two
-//! libraries under one number. Where that does not serve, the library is opened from a private copy that was
-//! digested while it was written: on systems without such names; when an allow-list is in force (the file
-//! could be written to after it was digested); for a replacement, since files that are replaced once are
-//! replaced again; and when the same inode was opened before with other content (opening it again would
-//! return the old code). Writing over a file that is open otherwise changes code that runs: install a new
-//! build by renaming it into place.
+//! which has descriptors of its own, finds the symbols under that name too); the descriptor is never closed,
+//! so that the dynamic linker, which knows libraries by name too, never sees two libraries under one number.
+//! Where that does not serve, the library is opened from a private copy that was digested while it was
+//! written: on systems without such names; when an allow-list is in force (the file could be written to after
+//! it was digested); for a replacement, since files that are replaced once are replaced again; and when the
+//! same inode was opened before with other content (opening it again would return the old code). Writing over
+//! a file that is open otherwise changes code that runs: install a new build by renaming it into place.
 
 use super::Policy;
 use crate::{

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::{
-    record::{Case, CostSource, FORM, Input, Machine, Report, Run, Summary, Timing, Verdict, Work},
+    record::{
+        Case, CostSource, Input, Machine, Report, Run, Summary, Timing, Verdict, Work,
+        testing::{self, variant},
+    },
     stats::{describe::summary, random::Random},
 };
 
@@ -20,18 +23,6 @@ fn samples(level: f64, processes: u32, rounds: u32, seed: u64) -> Samples {
     }
     let summary = summary(&ns, &process_of, seed, true);
     Samples { ns, rounds: round_of, processes: process_of, batch: 10, summary }
-}
-
-fn variant(label: &str) -> Variant {
-    Variant {
-        device: "CPU".into(),
-        label: label.into(),
-        plugin: "tenon-cpu".into(),
-        plugin_version: "0.1.0".into(),
-        digest: "abcdef0123".into(),
-        source: "x:1".into(),
-        chosen: label.is_empty(),
-    }
 }
 
 fn record(label: &str, at: i64, kernel: Samples) -> Record {
@@ -74,19 +65,12 @@ fn record(label: &str, at: i64, kernel: Samples) -> Record {
 
 fn report(records: Vec<Record>, processes: u32) -> Report {
     let run = Run {
-        form: FORM,
-        tenon: "0.1.0".into(),
-        date: "2026-11-21".into(),
-        command: Vec::new(),
-        threads: 1,
-        budget_s: 1.0,
         processes,
-        seed: 1,
         machine: Machine::default(),
-        plugins: Vec::new(),
-        roofline: None,
-        sweep: None,
         noise_floor: noise_floor(&records),
+        command: Vec::new(),
+        plugins: Vec::new(),
+        ..testing::run()
     };
     let (comparisons, crossovers, problems) = (Vec::new(), Vec::new(), Vec::new());
     Report { run, records, comparisons, crossovers, problems }

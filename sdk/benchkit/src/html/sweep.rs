@@ -8,7 +8,10 @@ use super::{
     model::{Entry, Family, Model},
     scale::{Scale, number, range},
 };
-use crate::{record::Comparison, words::time};
+use crate::{
+    record::Comparison,
+    words::{in_unit, time},
+};
 
 /// The figures, one for each sweep.
 pub fn figures(page: &mut Markup, model: &Model<'_>) {
@@ -72,12 +75,7 @@ impl Measure {
 
 /// A time beside a tick: no digits that say nothing.
 pub fn round_time(ns: f64) -> String {
-    let (value, unit) = match ns.abs() {
-        size if size < 0.9999e3 => (ns, "ns"),
-        size if size < 0.9999e6 => (ns / 1e3, "\u{b5}s"),
-        size if size < 0.9999e9 => (ns / 1e6, "ms"),
-        _ => (ns / 1e9, "s"),
-    };
+    let (value, unit) = in_unit(ns, 0.9999);
     format!("{} {unit}", number(value))
 }
 

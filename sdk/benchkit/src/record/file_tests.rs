@@ -1,6 +1,6 @@
 use super::*;
 use crate::record::{
-    Case, CostSource, Input, Machine, Plugin, Samples, Summary, Timing, Variant, Work,
+    Case, CostSource, Input, Machine, Plugin, Samples, Summary, Timing, Variant, Work, testing,
 };
 
 fn summary() -> Summary {
@@ -66,25 +66,14 @@ fn record() -> Record {
 }
 
 fn report() -> Report {
+    let made = testing::run();
     let run = Run {
-        form: FORM,
-        tenon: "0.1.0".into(),
-        date: "2026-11-21".into(),
-        command: vec!["tenon".into(), "bench".into()],
-        threads: 1,
         budget_s: 0.1,
-        processes: 1,
         seed: 7,
-        machine: Machine { cpu: "a \"CPU\"".into(), cores: 2, ..Machine::default() },
-        plugins: vec![Plugin {
-            name: "tenon-cpu".into(),
-            version: "0.1.0".into(),
-            digest: "ab".into(),
-            file: Some("libtenon_cpu.so".into()),
-        }],
-        roofline: None,
-        sweep: None,
+        machine: Machine { cpu: "a \"CPU\"".into(), ..made.machine },
+        plugins: made.plugins.into_iter().map(|p| Plugin { digest: "ab".into(), ..p }).collect(),
         noise_floor: Some(0.01),
+        ..made
     };
     Report {
         run,

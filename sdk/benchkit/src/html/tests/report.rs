@@ -4,8 +4,9 @@ use crate::{
     compare::crossovers,
     measure::derive_all,
     record::{
-        Case, Comparison, CostSource, FORM, Input, Level, Machine, Peak, Plugin, Record, Report,
-        Roofline, Run, Samples, SweepAxis, Timing, Variant, Verdict, Work,
+        Case, Comparison, CostSource, Input, Level, Peak, Record, Report, Roofline, Samples,
+        SweepAxis, Timing, Verdict, Work,
+        testing::{run, variant},
     },
     stats::{describe::summary, random::Random},
 };
@@ -21,18 +22,6 @@ fn samples(ns: Vec<f64>) -> Samples {
 fn about(level: f64) -> Vec<f64> {
     let mut random = Random::new(level.to_bits());
     (0..60).map(|_| level * (1.0 + 0.01 * random.normal().powi(2))).collect()
-}
-
-fn variant(label: &str) -> Variant {
-    Variant {
-        device: "CPU".into(),
-        label: label.into(),
-        plugin: "tenon-cpu".into(),
-        plugin_version: "0.1.0".into(),
-        digest: "abcdef0123".into(),
-        source: "x:1".into(),
-        chosen: label.is_empty(),
-    }
 }
 
 /// A record of `Square`; `at` is its place on a sweep.
@@ -79,28 +68,8 @@ pub fn record(label: &str, at: Option<i64>, ns: Vec<f64>) -> Record {
 }
 
 fn report(records: Vec<Record>) -> Report {
-    let run = Run {
-        form: FORM,
-        tenon: "0.1.0".into(),
-        date: "2026-11-21".into(),
-        command: vec!["tenon".into(), "bench".into()],
-        threads: 1,
-        budget_s: 1.0,
-        processes: 1,
-        seed: 1,
-        machine: Machine { cpu: "\"A\" CPU".into(), cores: 2, ..Machine::default() },
-        plugins: vec![Plugin {
-            name: "tenon-cpu".into(),
-            version: "0.1.0".into(),
-            digest: "ab".repeat(32),
-            file: Some("libtenon_cpu.so".into()),
-        }],
-        roofline: None,
-        sweep: None,
-        noise_floor: Some(0.004),
-    };
     let (comparisons, crossovers, problems) = (Vec::new(), Vec::new(), Vec::new());
-    let mut report = Report { run, records, comparisons, crossovers, problems };
+    let mut report = Report { run: run(), records, comparisons, crossovers, problems };
     derive_all(&mut report);
     report
 }

@@ -22,9 +22,10 @@ NUMPY = {
     "qint16": "int16",
     "quint16": "uint16",
     "qint32": "int32",
-    **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+    **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "complex64", "complex128")},
 }
-ATTR_KINDS = {"type", "int", "float", "bool", "string", "shape", "tensor", "list(int)"}
+PLAIN_KINDS = {"type", "int", "float", "bool", "string", "shape", "tensor"}
+ATTR_KINDS = PLAIN_KINDS | {f"list({kind})" for kind in PLAIN_KINDS}
 CODES = {"INVALID_ARGUMENT", "OUT_OF_RANGE", "FAILED_PRECONDITION", "UNIMPLEMENTED", "RESOURCE_EXHAUSTED"}
 CASE_KEYS = {"name", "attrs", "inputs", "outputs", "const_inputs", "tolerance", "reason", "via", "error"}
 OUTPUT_KEYS = {"dtype", "shape", "compare", "tolerance"}
@@ -98,7 +99,8 @@ def check_output(check, case, i, described):
     if "abs_terms" not in tolerance:
         return
     key = f"{name}.abs{i}"
-    check.tensor(key, {"dtype": "double", "shape": described["shape"]})
+    parts = [2] if described["dtype"].startswith("complex") else []
+    check.tensor(key, {"dtype": "double", "shape": described["shape"] + parts})
     if key in check.archive.files:
         terms = check.archive[key]
         # NaN stands where there was nothing to divide by, as in the mean of no elements.

@@ -43,6 +43,8 @@ pub fn kind_of(dtype: DType) -> Option<&'static str> {
         DType::BFLOAT16 => "V2",
         DType::FLOAT => "f4",
         DType::DOUBLE => "f8",
+        DType::COMPLEX64 => "c8",
+        DType::COMPLEX128 => "c16",
         _ => return None,
     })
 }

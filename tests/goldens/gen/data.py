@@ -12,6 +12,7 @@ SIGNED = ["int8", "int16", "int32", "int64"]
 UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
 INTS = SIGNED + UNSIGNED
 NUMBERS = FLOATS + INTS
+COMPLEX = ["complex64", "complex128"]
 QUANTISED = {"qint8": "int8", "quint8": "uint8", "qint16": "int16", "quint16": "uint16", "qint32": "int32"}
 
 NUMPY = {
@@ -20,13 +21,14 @@ NUMPY = {
     "float": np.dtype(np.float32),
     "double": np.dtype(np.float64),
     "bool": np.dtype(np.bool_),
-    **{name: np.dtype(name) for name in INTS},
+    **{name: np.dtype(name) for name in INTS + COMPLEX},
 }
-ANY = ["bool"] + NUMBERS + ["string"] + list(QUANTISED)  # what an op that only copies takes
+ANY = ["bool"] + NUMBERS + ["string"] + list(QUANTISED)  # what an op that only copies takes; COMPLEX besides
 NAMES = {numpy: name for name, numpy in NUMPY.items()}
 
-# Distance from 1 to the next larger number.
+# Distance from 1 to the next larger number, of the parts of a complex one.
 EPSILON = {"half": 2.0**-10, "bfloat16": 2.0**-7, "float": 2.0**-23, "double": 2.0**-52}
+EPSILON |= {"complex64": EPSILON["float"], "complex128": EPSILON["double"]}
 MANTISSA = {"half": 10, "bfloat16": 7, "float": 23, "double": 52}
 MIN_EXPONENT = {"half": -14, "bfloat16": -126, "float": -126, "double": -1022}
 
@@ -62,7 +64,10 @@ def array(values, dtype):
 
 
 def normal(rng, dtype, shape, scale=1.0, offset=0.0):
-    """Normally distributed floats."""
+    """Normally distributed floats, or complex numbers of normally distributed parts."""
+    if dtype in COMPLEX:
+        parts = rng.standard_normal((2, *shape)) * scale + offset
+        return array(parts[0] + 1j * parts[1], dtype)
     return array(rng.standard_normal(shape) * scale + offset, dtype)
 
 
@@ -87,14 +92,14 @@ def strings(rng, shape):
 
 
 def values(rng, dtype, shape):
-    """Arbitrary values: normal floats, integers of the whole range, booleans, strings, q-types."""
+    """Arbitrary values: normal floats and complex numbers, integers of the whole range, booleans, strings, q-types."""
     if dtype in QUANTISED:
         return Quantised(dtype, full(rng, QUANTISED[dtype], shape))
     if dtype == "string":
         return strings(rng, shape)
     if dtype == "bool":
         return np.asarray(rng.integers(0, 2, shape)).astype(np.bool_)
-    if dtype in FLOATS:
+    if dtype in FLOATS + COMPLEX:
         return normal(rng, dtype, shape)
     return full(rng, dtype, shape)
 
@@ -106,7 +111,10 @@ def finite_extremes(dtype):
 
 
 def specials(dtype):
-    """NaN, infinities, signed zeros, extremes (no denormals); for integers their extremes."""
+    """NaN, infinities, signed zeros, extremes (no denormals); for integers their extremes; for complex numbers
+    their zeros and units, since what infinite parts give is not agreed upon."""
+    if dtype in COMPLEX:
+        return array([0, 1, -1, 1j, -1j, 2 + 3j, -0.5 + 4j, 3 - 1j, -2 - 0.25j], dtype)
     if dtype in FLOATS:
         top, tiny = finite_extremes(dtype)
         return array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, top, -top, tiny, -tiny], dtype)

@@ -47,6 +47,25 @@ pub fn for_elements(
     spread(c, len, cost_ns, BLOCK, &body)
 }
 
+/// Computes rows of `row` elements of an output, each in about `cost_ns` nanoseconds: `body` gets the number of the
+/// first of some rows, and the rows.
+pub fn for_rows<T: Send>(
+    c: &ComputeContext<'_>,
+    output: &mut [T],
+    row: usize,
+    cost_ns: f64,
+    body: impl Fn(usize, &mut [T]) + Sync,
+) -> Result<(), KernelError> {
+    if output.is_empty() {
+        return Ok(());
+    }
+    let (rows, output) = (output.len() / row, Parts::new(output));
+    for_units(c, rows, cost_ns, |range| {
+        // SAFETY: ranges of one split are disjoint.
+        body(range.start, unsafe { output.part(range.start * row..range.end * row) });
+    })
+}
+
 /// Computes `0..len`, cut at multiples of `block`.
 #[cold]
 #[inline(never)]

@@ -47,6 +47,41 @@ pub fn for_elements(
     spread(c, len, cost_ns, BLOCK, &body)
 }
 
+/// Computes the elements of a slice, each of about `cost_ns` nanoseconds, in blocks: the body gets their
+/// numbers and the elements.
+#[inline]
+pub fn for_parts<T: Send>(
+    c: &ComputeContext<'_>,
+    y: &mut [T],
+    cost_ns: f64,
+    body: impl Fn(Range<usize>, &mut [T]) + Sync,
+) -> Result<(), KernelError> {
+    let len = y.len();
+    let y = Parts::new(y);
+    for_elements(c, len, cost_ns, |range| {
+        // SAFETY: ranges of one split are disjoint.
+        body(range.clone(), unsafe { y.part(range) });
+    })
+}
+
+/// Computes the rows of a slice, each of `row` elements and about `cost_ns` nanoseconds: the body gets the rows'
+/// numbers and their elements.
+#[inline]
+pub fn for_rows<T: Send>(
+    c: &ComputeContext<'_>,
+    y: &mut [T],
+    row: usize,
+    cost_ns: f64,
+    body: impl Fn(Range<usize>, &mut [T]) + Sync,
+) -> Result<(), KernelError> {
+    let rows = y.len().checked_div(row).unwrap_or(0);
+    let y = Parts::new(y);
+    for_units(c, rows, cost_ns, |range| {
+        // SAFETY: ranges of one split are disjoint, so their rows are.
+        body(range.clone(), unsafe { y.part(range.start * row..range.end * row) });
+    })
+}
+
 /// Computes `0..len`, cut at multiples of `block`.
 #[cold]
 #[inline(never)]

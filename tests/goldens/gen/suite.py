@@ -28,6 +28,7 @@ class Case:
         self.const = list(options.pop("const", ()))
         self.reference = options.pop("reference", None)
         self.exact_terms = options.pop("terms", None)
+        self.worst = options.pop("worst", 8.0)
         self.run_as = options.pop("run_as", None)
         self.shape_only = options.pop("shape_only", ())
         self.notes = options
@@ -51,6 +52,7 @@ class Suite:
         reference   function of the case giving, per output, the exact result (ULP tolerances) or a
                     pair of exact result and sum of absolute terms (sums)
         terms       number of terms of a sum, from which its tolerance follows
+        worst       how far TensorFlow may be from such a reference before the generator stops: 8 unless given
         run_as      for forms that TensorFlow's CPU refuses: function giving the inputs, attributes
                     and a function of the results that stand for this form
         shape_only  outputs whose contents TensorFlow leaves undefined
@@ -362,5 +364,7 @@ def sum_factor(case, output, deviation):
     short = dtype_name(output) in ("half", "bfloat16")
     own = 2.0 if short else 2.0 * math.sqrt(max(case.exact_terms, 1)) + 2.0
     # More than this is no rounding: the reference or the op's contract is misunderstood.
-    assert deviation <= max(8.0, own), f"{case.name}: {deviation} from the exact sum"
+    assert deviation <= max(case.worst, own), f"{case.name}: {deviation} from the exact sum"
+    if deviation > 8.0:
+        print(f"  {case.name}: TensorFlow is {deviation:.1f} units from the exact value")
     return math.ceil(2 * (own + deviation)) / 2

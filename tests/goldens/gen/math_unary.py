@@ -74,6 +74,9 @@ PERIODIC = ("Sin", "Cos", "Tan")
 
 def special_inputs(op, dtype):
     x = specials(dtype)
+    if op == "Erf" and dtype == "double":
+        # Of which TensorFlow's polynomial makes NaN.
+        return x[np.abs(x) < 1e300]
     limit = 4 if op in PERIODIC else 1e3 if op in ("Reciprocal", "Inv") else np.inf
     return x[~(np.abs(x.astype(np.float64)) > limit) | np.isinf(x)]
 
@@ -138,7 +141,7 @@ def special(folder):
 # op: (dtypes, whether denormals are told apart from zero)
 EXACTLY = {
     "Abs": (FLOATS + SIGNED, True),
-    "Sign": (FLOATS + SIGNED, True),
+    "Sign": (FLOATS + SIGNED, False),
     "Floor": (FLOATS, False),
     "Ceil": (FLOATS, False),
     "Round": (FLOATS + ["int32", "int64"], False),
@@ -158,6 +161,10 @@ def exactly(folder):
     for op, (dtypes, tiny) in EXACTLY.items():
         suite = Suite(folder, "math_unary", op)
         for dtype in dtypes:
+            if op == "Round" and dtype in INTS:
+                # TensorFlow makes 0 of every integer.
+                suite.case(f"{dtype}_zeros", [array(np.zeros((2, 3)), dtype)])
+                continue
             for label, shape in (FEW | {"307": (307,)}).items():
                 rng = seeded(op, dtype, label)
                 x = normal(rng, dtype, shape, 10) if dtype in FLOATS else values(rng, dtype, shape)

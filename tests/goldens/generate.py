@@ -14,7 +14,22 @@ from pathlib import Path
 from gen import session  # noqa: F401  (sets TensorFlow's environment before TensorFlow is imported)
 
 FOLDER = Path(__file__).resolve().parent
-MODULES = ["elementwise", "cast", "reduction", "segments", "ranking", "linalg", "arrays", "strided_slice", "random", "nn", "conv", "pool"]
+MODULES = [
+    "elementwise",
+    "cast",
+    "math_unary",
+    "math_binary",
+    "reduction",
+    "segments",
+    "ranking",
+    "linalg",
+    "arrays",
+    "strided_slice",
+    "random",
+    "nn",
+    "conv",
+    "pool",
+]
 
 GRAPHS = ["frozen", "graphs"]
 

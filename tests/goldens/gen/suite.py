@@ -35,10 +35,11 @@ class Case:
 
 
 class Suite:
-    """All cases of one op."""
+    """All cases of one op. Placeholders have no shape, but where TensorFlow's shape function insists on one."""
 
-    def __init__(self, folder, family, op):
+    def __init__(self, folder, family, op, known_shapes=False):
         self.path = folder / family
+        self.known_shapes = known_shapes
         self.op = op
         self.op_def = op_def_registry.get(op)
         self.cases, self.failures, self.names = [], [], set()
@@ -94,7 +95,10 @@ class Suite:
             name = f"in{number}_{i}"
             placeholder = graph_def.node.add(op="Placeholder", name=name)
             placeholder.attr["dtype"].type = tf.as_dtype(dtype_name(array)).as_datatype_enum
-            placeholder.attr["shape"].shape.unknown_rank = True
+            if self.known_shapes:
+                placeholder.attr["shape"].shape.CopyFrom(tf.TensorShape(np.shape(array)).as_proto())
+            else:
+                placeholder.attr["shape"].shape.unknown_rank = True
             node.input.append(f"{name}:0")
             feeds[f"{name}:0"] = array
         return feeds, [f"case{number}:{i}" for i in range(output_count(self.op_def, node.attr))]

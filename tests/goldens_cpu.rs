@@ -62,5 +62,5 @@ fn nn() {
 
 #[test]
 fn reduction() {
-    family("reduction", 631);
+    family("reduction", 2320);
 }

@@ -14,8 +14,8 @@ from pathlib import Path
 from gen import session  # noqa: F401  (sets TensorFlow's environment before TensorFlow is imported)
 
 FOLDER = Path(__file__).resolve().parent
-MODULES = ["elementwise", "cast", "reduction", "linalg", "arrays", "strided_slice", "array_index", "array_order"]
-MODULES += ["array_values", "nn", "conv", "pool"]
+MODULES = ["elementwise", "cast", "reduction", "segments", "ranking", "linalg", "arrays", "strided_slice"]
+MODULES += ["array_index", "array_order", "array_values", "nn", "conv", "pool"]
 
 
 def main(chosen):

@@ -47,21 +47,22 @@ pub fn for_elements(
     spread(c, len, cost_ns, BLOCK, &body)
 }
 
-/// Computes the rows of an output, each of `row` elements and about `cost_ns` nanoseconds: `body` is given the
-/// number of the first of several rows, and their elements.
+/// Computes rows of `row` elements of an output, each in about `cost_ns` nanoseconds: `body` gets the number of the
+/// first of some rows, and the rows.
 pub fn for_rows<T: Send>(
     c: &ComputeContext<'_>,
-    y: &mut [T],
+    output: &mut [T],
     row: usize,
     cost_ns: f64,
     body: impl Fn(usize, &mut [T]) + Sync,
 ) -> Result<(), KernelError> {
-    let Some(rows) = y.len().checked_div(row) else { return Ok(()) };
-    let y = Parts::new(y);
+    if output.is_empty() {
+        return Ok(());
+    }
+    let (rows, output) = (output.len() / row, Parts::new(output));
     for_units(c, rows, cost_ns, |range| {
         // SAFETY: ranges of one split are disjoint.
-        let y = unsafe { y.part(range.start * row..range.end * row) };
-        body(range.start, y);
+        body(range.start, unsafe { output.part(range.start * row..range.end * row) });
     })
 }
 

@@ -300,7 +300,7 @@ def batch(folder):
     """SpaceToBatchND, BatchToSpaceND, SpaceToBatch and BatchToSpace."""
     for op in ("SpaceToBatchND", "BatchToSpaceND"):
         suite = Suite(folder, "array", op, known_shapes=True)
-        for dtype in NUMBERS + COMPLEX:
+        for dtype in NUMBERS:
             for label in labels(dtype, BLOCKS, ["two_padded", "padded"]):
                 shape, block, pads = BLOCKS[label]
                 if op == "BatchToSpaceND":
@@ -329,7 +329,7 @@ def batch(folder):
             "empty": ((0, 2, 2, 1), 2, [[0, 0], [0, 0]]),
             "large": ((2, 15, 20, 3), 2, [[1, 0], [1, 1]]),
         }
-        for dtype in NUMBERS + COMPLEX:
+        for dtype in NUMBERS:
             for label in labels(dtype, forms, ["plain", "padded"]):
                 shape, block, pads = forms[label]
                 if op == "BatchToSpace":

@@ -174,7 +174,7 @@ def one_hot(folder):
 def where(folder):
     """Where."""
     suite = Suite(folder, "array", "Where")
-    forms = {"scalar": (), "vector": (9,), "matrix": (3, 5), "rank4": (2, 3, 2, 3), "empty": (0, 3), "empty_last": (3, 0)}
+    forms = {"vector": (9,), "matrix": (3, 5), "rank4": (2, 3, 2, 3), "empty": (0, 3), "empty_last": (3, 0)}
     # TensorFlow lists half, and refuses it.
     for dtype in ["bool"] + [name for name in NUMBERS if name != "half"] + COMPLEX:
         for label in forms if dtype in ("bool", "float") else ("matrix",):
@@ -186,6 +186,7 @@ def where(folder):
     suite.case("bool_large", [values(seeded("Where", "large"), "bool", (37, 53))])
     suite.case("bool_none", [np.zeros((3, 2), np.bool_)])
     suite.case("bool_all", [np.ones((3, 2), np.bool_)])
+    suite.error("scalar", [np.bool_(True)])
     suite.case("complex64_parts", [np.complex64([0, 1, 1j, -0.0])])
     yield suite.finish()
 

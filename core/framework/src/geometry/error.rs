@@ -132,6 +132,14 @@ pub enum GeometryError {
         /// Value found.
         found: i64,
     },
+    /// A window's attribute below 1, for which TensorFlow has another code than for other values.
+    #[error("{what} must be at least 1, got {found}")]
+    NotPositive {
+        /// Which attribute.
+        what: &'static str,
+        /// Value found.
+        found: i64,
+    },
     /// A value of 0 where there must be another.
     #[error("{what} must not be 0")]
     Zero {
@@ -305,6 +313,7 @@ impl GeometryError {
             GeometryError::RankTooLarge { .. }
             | GeometryError::NotSpatial { .. }
             | GeometryError::DepthPooling { .. } => Code::UNIMPLEMENTED,
+            GeometryError::NotPositive { .. } => Code::OUT_OF_RANGE,
             _ => Code::INVALID_ARGUMENT,
         }
     }

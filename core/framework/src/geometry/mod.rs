@@ -51,9 +51,11 @@ pub use offsets::Offsets;
 pub use pad::{PadPlan, pad_dims};
 pub use patches::PatchGeometry;
 pub use pool::{Pool2dGeometry, Pool2dParams};
-pub use reduce::{ArgGeometry, AxisSet, ReduceKind, ReducePlan, normalize_axis, reduce_dims};
+pub use reduce::{
+    ArgGeometry, AxisSet, AxisSplit, ReduceKind, ReducePlan, normalize_axis, reduce_dims,
+};
 pub use repeat::{
-    broadcast_gradient_axes, check_broadcast_to, mirror_offset, mirror_pad_dims,
+    broadcast_gradient_axes, check_broadcast_to, float_range_len, mirror_offset, mirror_pad_dims,
     mirror_pad_grad_dims, one_hot_dims, range_len, roll_shifts, tile_dims,
 };
 pub use reshape::{expand_dims, reshape_dims, squeeze_dims};

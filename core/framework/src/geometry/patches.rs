@@ -27,6 +27,9 @@ impl PatchGeometry {
         }
         for (what, list) in ["ksizes", "strides", "rates"].into_iter().zip(lists) {
             check_len(what, 4, list)?;
+            if let Some(&found) = list.iter().find(|&&value| value < 1) {
+                return Err(GeometryError::NotPositive { what, found });
+            }
             check_one(what, "batch", list[0])?;
             check_one(what, "depth", list[3])?;
         }

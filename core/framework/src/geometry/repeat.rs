@@ -8,6 +8,8 @@ use super::reduce::normalize_axis;
 use super::size::{Dims, validate_partial_dims};
 use super::split::at_least;
 use super::window::check_len;
+use half::{bf16, f16};
+use tenon_abi::DType;
 
 /// Shape of a `Tile`; -1 is an unknown dimension.
 pub fn tile_dims(input: &[i64], multiples: &[i64]) -> Result<Dims> {
@@ -152,6 +154,20 @@ pub fn range_len(start: i64, limit: i64, delta: i64) -> Result<i64> {
     i64::try_from(len).map_err(|_| GeometryError::TooLarge { dims: vec![start, limit, delta] })
 }
 
+/// How many floats of a type a `Range` holds, each step rounded to the type as TensorFlow does; `None` where
+/// there is no such number, or delta leads away from the limit.
+pub fn float_range_len(dtype: DType, start: f64, limit: f64, delta: f64) -> Option<i64> {
+    let rounded = |value: f64| match dtype {
+        DType::HALF => f16::from_f64(value).to_f64(),
+        DType::BFLOAT16 => bf16::from_f64(value).to_f64(),
+        DType::FLOAT => f64::from(value as f32),
+        _ => value,
+    };
+    let leads = if delta > 0.0 { start <= limit } else { delta < 0.0 && start >= limit };
+    let len = rounded(rounded(limit - start) / delta).abs().ceil();
+    (leads && len < 2f64.powi(62)).then_some(len as i64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +213,10 @@ mod tests {
         assert!(range_len(i64::MIN, i64::MAX, 1).is_err());
         assert!(range_len(1, 8, -3).is_err());
         assert!(range_len(1, 1, 0).is_err());
+        assert_eq!(float_range_len(DType::FLOAT, 0.0, 1.0, 0.25), Some(4));
+        assert_eq!(float_range_len(DType::HALF, 0.0, 1.0, f64::NAN), None);
+        assert_eq!(float_range_len(DType::DOUBLE, 0.0, f64::INFINITY, 1.0), None);
+        assert_eq!(float_range_len(DType::DOUBLE, 0.0, 1.0, -1.0), None);
     }
 
     #[test]

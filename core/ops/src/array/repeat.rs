@@ -5,7 +5,7 @@ use tenon_framework::{
     KernelError,
     author::{ShapeContext, ShapeHandle, ShapeResult},
     geometry::{
-        GeometryError, broadcast_shape, check_broadcast_to, mirror_offset, mirror_pad_dims,
+        GeometryError, broadcast_gradient_axes, broadcast_shape, check_broadcast_to, mirror_offset, mirror_pad_dims,
         mirror_pad_grad_dims, tile_dims,
     },
     register_op,
@@ -139,8 +139,11 @@ fn broadcast_args(c: &ShapeContext<'_>) -> ShapeResult {
 fn broadcast_gradient_args(c: &ShapeContext<'_>) -> ShapeResult {
     input_of_rank(c, 0, "s0", 1)?;
     input_of_rank(c, 1, "s1", 1)?;
-    c.set_output(0, c.unknown_of_rank(1))?;
-    c.set_output(1, c.unknown_of_rank(1))
+    let axes = match (c.constant_integers(0), c.constant_integers(1)) {
+        (Some(a), Some(b)) => broadcast_gradient_axes(&a, &b)?.map(|axes| Some(axes.len() as i64)),
+        _ => [None; 2],
+    };
+    (0..2).try_for_each(|at| c.set_output(at, c.make_shape(&[c.make_dim(axes[at])])))
 }
 
 /// Input 0 and its sizes, of the rank that the paddings of input 1 tell.
@@ -208,7 +211,11 @@ mod tests {
             ],
         );
         check("BroadcastArgs", &[], &[(&["[2]", "[3]"], "[3]"), (&["[2]", "[?]"], "[?]")]);
-        check("BroadcastGradientArgs", &[], &[(&["[2]", "[3]"], "[?]; [?]")]);
+        check(
+            "BroadcastGradientArgs",
+            &[],
+            &[(&["[2]", "[3]"], "[?]; [?]"), (&["= [2,1]", "= [3,1,4]"], "[2]; [1]")],
+        );
     }
 
     #[test]

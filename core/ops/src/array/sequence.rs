@@ -2,8 +2,9 @@
 
 use crate::shape::{constant_integer, input_of_rank, unchanged, with_identity};
 use tenon_framework::{
+    DType,
     author::{ShapeContext, ShapeResult},
-    geometry::{GeometryError, one_hot_dims, range_len},
+    geometry::{GeometryError, float_range_len, one_hot_dims, range_len},
     register_op,
 };
 
@@ -100,9 +101,15 @@ fn range(c: &ShapeContext<'_>) -> ShapeResult {
     let number = |at, what| constant_integer(c, at, what);
     let len = match (number(0, "start")?, number(1, "limit")?, number(2, "delta")?) {
         (Some(start), Some(limit), Some(delta)) => Some(range_len(start, limit, delta)?),
-        _ => None,
+        _ => float_range(c),
     };
     c.set_output(0, c.make_shape(&[c.make_dim(len)]))
+}
+
+/// The length of a range of constant floats. What is wrong with them the kernel says.
+fn float_range(c: &ShapeContext<'_>) -> Option<i64> {
+    let dtype: DType = c.attr("Tidx").ok()?;
+    float_range_len(dtype, c.constant_float(0)?, c.constant_float(1)?, c.constant_float(2)?)
 }
 
 fn lin_space(c: &ShapeContext<'_>) -> ShapeResult {

@@ -163,6 +163,10 @@ impl Kernel for GatherNd {
             ));
         }
         let plan = SlicePlan::new(params, c.dims(1))?;
+        if plan.count > 0 && params.contains(&0) {
+            let message = format!("indices name slices of empty params of shape {params:?}");
+            return Err(KernelError::invalid_argument(message));
+        }
         let slices = self.bad.slices(c, 1, (&plan, params))?;
         produce(c, &[0], &plan.slices, &Numbered { slices: &slices, len: plan.len })
     }

@@ -11,7 +11,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::{Element, Float, Number},
-    geometry::{GeometryError, element_count, one_hot_dims, range_len},
+    geometry::{GeometryError, element_count, float_range_len, one_hot_dims, range_len},
     reg::Numerics,
     register_kernel,
 };
@@ -63,12 +63,10 @@ fn range_of_floats<T: Float>(c: &ComputeContext<'_>) -> Result<(), KernelError> 
     if by < 0.0 && from < to {
         return refused(format!("limit must be at most {from}, got {to}"));
     }
-    let rounded = |value: f64| T::from_f64(value).to_f64();
-    let len = rounded(rounded(to - from) / by).abs().ceil();
-    if !(len < 2f64.powi(62)) {
-        return refused(format!("a range of {len} numbers: expected a finite number of them"));
-    }
-    steps(c, len as i64, start, delta)
+    let Some(len) = float_range_len(T::DTYPE, from, to, by) else {
+        return refused(format!("a range from {from} to {to} in steps of {by} has no end"));
+    };
+    steps(c, len, start, delta)
 }
 
 fn lin_space<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {

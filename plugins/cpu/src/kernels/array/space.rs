@@ -1,7 +1,7 @@
 //! Between space and batch, and between space and depth.
 
 use super::{
-    NUMBERS, copy,
+    REAL, copy,
     gather::gather,
     moves::{Item, Move, TEXTS, check_rank, check_vector, produce},
 };
@@ -178,7 +178,7 @@ impl Kernel for DepthToSpace {
 }
 
 /// Numbers that TensorFlow moves into the batch: without bool, which comes first.
-const MOVED: &[DType] = NUMBERS.split_at(1).1;
+const MOVED: &[DType] = REAL.split_at(1).1;
 /// What TensorFlow moves into the depth.
 const DEEP: &[DType] = &join_types::<{ TEXTS.len() + 1 }>(TEXTS, &[DType::QINT8]);
 

@@ -5,8 +5,8 @@ use tenon_framework::{
     KernelError,
     author::{ShapeContext, ShapeHandle, ShapeResult},
     geometry::{
-        GeometryError, broadcast_gradient_axes, broadcast_shape, check_broadcast_to, mirror_offset, mirror_pad_dims,
-        mirror_pad_grad_dims, tile_dims,
+        GeometryError, broadcast_gradient_axes, broadcast_shape, check_broadcast_to, mirror_offset,
+        mirror_pad_dims, mirror_pad_grad_dims, tile_dims,
     },
     register_op,
 };

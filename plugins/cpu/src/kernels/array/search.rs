@@ -12,7 +12,9 @@ use tenon_sdk::{DType, KernelError, author::ComputeContext, reg::Numerics, regis
 fn is_true<T: Truth>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let x = c.input::<T>(0)?;
     if x.dims.is_empty() {
-        return Err(KernelError::invalid_argument("input must have at least 1 dimension, found a scalar"));
+        return Err(KernelError::invalid_argument(
+            "input must have at least 1 dimension, found a scalar",
+        ));
     }
     let (rank, count) = (x.dims.len(), x.data.iter().filter(|x| x.is_true()).count());
     let y = c.output::<i64>(0, &[count as i64, rank as i64])?.data;

@@ -64,6 +64,7 @@ pub fn unpack_dims(input: &[i64], axis: i64, count: i64) -> Result<Dims> {
     }
     let mut output = Dims::from_slice(&input[..axis])?;
     input[axis + 1..].iter().try_for_each(|&size| output.push(size))?;
+    validate_partial_dims(&output)?;
     Ok(output)
 }
 
@@ -88,6 +89,7 @@ pub fn slice_dims(input: &[i64], begin: &[i64], size: &[i64]) -> Result<Dims> {
             }
         }
     }
+    validate_partial_dims(&output)?;
     Ok(output)
 }
 

@@ -67,7 +67,7 @@ register_op!(
 /// Some of the inputs, with the rank that one of them has; `None` when no rank is known.
 fn inputs_of_one_rank(
     c: &ShapeContext<'_>,
-    mut inputs: Range<usize>,
+    inputs: Range<usize>,
 ) -> Result<Option<Vec<ShapeHandle>>, KernelError> {
     let Some(rank) = inputs.clone().find_map(|at| c.rank(c.input(at))) else { return Ok(None) };
     inputs

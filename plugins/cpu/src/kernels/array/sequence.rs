@@ -29,13 +29,9 @@ fn scalars<T: Element, const N: usize>(
     Ok(values)
 }
 
-/// Writes start, start + delta, ..., each from the one before.
-fn steps<T: Number>(
-    c: &ComputeContext<'_>,
-    len: i64,
-    start: T,
-    delta: T,
-) -> Result<(), KernelError> {
+fn range_of_integers<T: Number + Into<i64>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let [start, limit, delta] = scalars::<T, 3>(c, ["start", "limit", "delta"])?;
+    let len = range_len(start.into(), limit.into(), delta.into())?;
     let mut value = start;
     for y in c.output::<T>(0, &[len])?.data {
         *y = value;
@@ -44,12 +40,7 @@ fn steps<T: Number>(
     Ok(())
 }
 
-fn range_of_integers<T: Number + Into<i64>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let [start, limit, delta] = scalars::<T, 3>(c, ["start", "limit", "delta"])?;
-    steps(c, range_len(start.into(), limit.into(), delta.into())?, start, delta)
-}
-
-/// As TensorFlow counts: in the type itself, so that `half` ends where its rounding says.
+/// As TensorFlow counts: number, product and sum each rounded to the type itself.
 fn range_of_floats<T: Float>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let [start, limit, delta] = scalars::<T, 3>(c, ["start", "limit", "delta"])?;
     let refused = |what: String| Err(KernelError::invalid_argument(what));
@@ -66,7 +57,10 @@ fn range_of_floats<T: Float>(c: &ComputeContext<'_>) -> Result<(), KernelError> 
     let Some(len) = float_range_len(T::DTYPE, from, to, by) else {
         return refused(format!("a range from {from} to {to} in steps of {by} has no end"));
     };
-    steps(c, len, start, delta)
+    for (at, y) in c.output::<T>(0, &[len])?.data.iter_mut().enumerate() {
+        *y = start.add(T::from_f64(at as f64).mul(delta));
+    }
+    Ok(())
 }
 
 fn lin_space<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -19,7 +19,7 @@ register_op!(
     shape = gather,
     summary = "The slices along the first dimension that indices name.",
     cases = &[
-        "vector; params: [7]; indices: [k] integers(0..7)",
+        "vector; n in 1..200000; params: [n]; indices: [k] integers(0..n)",
         "rows; n in 1..50; params: [n, m]; indices: [k, 2] integers(0..n)",
         "row; n in 1..50; params: [n, m]; indices: [] integers(0..n)",
     ],

@@ -90,14 +90,14 @@ mirrored! {
     "MirrorPad": mirror_pad,
         "The tensor with its own elements, mirrored at the edge, before and after each dimension.",
         &[
-            "vector; mode in {'REFLECT', 'SYMMETRIC'}; n in 4..2000; input: [n]; paddings: [1, 2] integers(0..4)",
+            "vector; mode in {'REFLECT', 'SYMMETRIC'}; n in 4..200000; input: [n]; paddings: [1, 2] integers(0..4)",
             "matrix; mode in {'REFLECT', 'SYMMETRIC'}; n in 3..40; input: [n, 5]; paddings: [2, 2] integers(0..3)",
             "empty; mode = 'SYMMETRIC'; input: [0, 5]; paddings: [2, 2] values(0)",
         ];
     "MirrorPadGrad": mirror_pad_grad,
         "The gradient of a mirrored padding: what was mirrored is added where it came from.",
         &[
-            "vector; mode in {'REFLECT', 'SYMMETRIC'}; n in 11..2000; input: [n]; paddings: [1, 2] integers(0..4)",
+            "vector; mode in {'REFLECT', 'SYMMETRIC'}; n in 11..200000; input: [n]; paddings: [1, 2] integers(0..4)",
             "matrix; mode in {'REFLECT', 'SYMMETRIC'}; n in 8..40; input: [n, 9]; paddings: [2, 2] integers(0..3)",
             "empty; mode = 'SYMMETRIC'; input: [0, 5]; paddings: [2, 2] values(0)",
         ];

@@ -83,7 +83,7 @@ register_op!(
     summary =
         "Per index a row of off_value, with on_value where the index says, if that is in the row.",
     cases = &[
-        "rows; axis in {-1, 0, 1}; indices: [n] integers(0..9); depth: [] values(7); on_value: []; off_value: []",
+        "rows; axis in {-1, 0, 1}; indices: [n] integers(0..9); depth: [] values(3); on_value: []; off_value: []",
         "deep; axis in {-1, 1}; indices: [2, n] integers(0..4); depth: [] values(5); on_value: []; off_value: []",
         "one; indices: [] integers(0..4); depth: [] values(4); on_value: []; off_value: []",
     ],

@@ -43,7 +43,7 @@ register_op!(
     shape = strided_slice_grad,
     summary = "Zeros of a shape, with the gradient where a strided slice took elements.",
     cases = &[
-        "vector; n in 3..2000; shape: [1] values(n); begin: [1] values(1); end: [1] values(n); \
+        "vector; n in 3..200000; shape: [1] values(n); begin: [1] values(1); end: [1] values(n); \
          strides: [1] values(1); dy: [n-1]",
         "inside; n in 3..40; shape: [2] values(n, 7); begin: [2] values(1, -2); end: [2] values(n-1, 0); \
          strides: [2] values(1, -2); dy: [n-2, 3]",
@@ -60,10 +60,12 @@ register_op!(
     shape = strided_slice_update,
     summary = "The tensor with a value, repeated as need be, in place of a strided slice.",
     cases = &[
-        "vector; n in 3..2000; input: [n]; begin: [1] values(1); end: [1] values(n); \
+        "vector; n in 3..200000; input: [n]; begin: [1] values(1); end: [1] values(n); \
          strides: [1] values(1); value: [n-1]",
         "inside; n in 3..40; input: [n, 7]; begin: [2] values(1, -2); end: [2] values(n-1, 0); \
          strides: [2] values(1, -2); value: [n-2, 3]",
+        "nothing; input: [0, n]; begin: [1] values(0); end: [1] values(0); strides: [1] values(1); \
+         value: [0, n]",
         "one; n in 1..40; input: [n]; begin: [1] values(0); end: [1] values(n); strides: [1] values(1); \
          value: []",
     ],

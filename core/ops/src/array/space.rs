@@ -35,7 +35,7 @@ depth! {
         "Blocks of rows and columns moved into the channels.",
         &[
             "twos; block_size = 2; input: [n, 4, 6, c]",
-            "threes; block_size = 3; input: [n, 3, 6, c]",
+            "threes; block_size = 3; input: [n, 3, 9, c]",
             "planes; block_size = 2; data_format = 'NCHW'; input: [n, c, 4, 6]",
             "groups; block_size = 2; data_format = 'NCHW_VECT_C'; input: [n, c, 4, 6, 4]",
         ];
@@ -43,7 +43,7 @@ depth! {
         "Channels moved into blocks of rows and columns.",
         &[
             "twos; block_size = 2; input: [n, 2, c, 8]",
-            "threes; block_size = 3; input: [n, 2, c, 9]",
+            "threes; block_size = 3; input: [n, 3, c, 9]",
             "planes; block_size = 2; data_format = 'NCHW'; input: [n, 4, 3, c]",
             "groups; block_size = 2; data_format = 'NCHW_VECT_C'; input: [n, 4, 3, c, 4]",
         ];
@@ -58,7 +58,7 @@ register_op!(
     summary = "Blocks of rows and columns of padded images moved into the batch.",
     cases = &[
         "plain; block_size = 2; input: [n, 4, 6, c]; paddings: [2, 2] values(0)",
-        "padded; block_size = 3; input: [n, 4, 5, c]; paddings: [2, 2] values(2, 0, 3, 1)",
+        "padded; block_size = 3; input: [n, 5, 7, c]; paddings: [2, 2] values(1, 0, 0, 2)",
     ],
 );
 
@@ -75,7 +75,7 @@ register_op!(
     summary = "Blocks of the padded dimensions behind the batch moved into it.",
     cases = &[
         "one; input: [n, 4, c]; block_shape: [1] values(2); paddings: [1, 2] values(1)",
-        "two; input: [n, 4, 5, c]; block_shape: [2] values(2, 3); paddings: [2, 2] values(0, 2, 1, 0)",
+        "two; input: [n, 5, 7, c]; block_shape: [2] values(2, 3); paddings: [2, 2] values(0, 1, 1, 1)",
         "whole; n in 1..40; input: [2, n]; block_shape: [1] values(n); paddings: [1, 2] values(0)",
     ],
 );
@@ -89,6 +89,7 @@ register_op!(
     summary = "Parts of the batch moved into blocks of rows and columns, which are cropped.",
     cases = &[
         "plain; block_size = 2; input: [4, n, 3, c]; crops: [2, 2] values(0)",
+        "threes; block_size = 3; input: [9, n, 3, c]; crops: [2, 2] values(0)",
         "cropped; block_size = 2; input: [8, 3, 2, c]; crops: [2, 2] values(1, 0, 2, 1)",
     ],
 );
@@ -109,6 +110,7 @@ register_op!(
         "one; input: [6, 4, c]; block_shape: [1] values(2); crops: [1, 2] values(1)",
         "two; input: [12, n, 2, c]; n in 1..20; block_shape: [2] values(2, 3); crops: [2, 2] values(0, 2, 1, 0)",
         "plain; input: [4, n]; block_shape: [1] values(2); crops: [1, 2] values(0)",
+        "threes; input: [9, n, c]; block_shape: [1] values(3); crops: [1, 2] values(0)",
     ],
 );
 

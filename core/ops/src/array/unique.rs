@@ -91,7 +91,7 @@ macro_rules! bound {
             cases = &[
                 "row; sorted_inputs: [1, 6] values(0, 1, 1, 3, 5, 8); values: [1, n] integers(0..9)",
                 "rows; sorted_inputs: [2, 3] values(0, 2, 2, 1, 1, 4); values: [2, n] integers(0..5)",
-                "nothing; sorted_inputs: [n, 0]; values: [n, 3] uniform(0, 4)",
+                "nothing; sorted_inputs: [n, 0]; values: [n, 3]",
             ],
         );
     )*};

@@ -64,3 +64,8 @@ fn nn() {
 fn reduction() {
     family("reduction", 2320);
 }
+
+#[test]
+fn random() {
+    family("random", 313);
+}

@@ -6,7 +6,7 @@ use tenon_sdk::{KernelError, author::ComputeContext};
 /// Work below this stays on the caller's thread without asking the host: waking another core costs as much.
 const WORTH_ASKING_NS: f64 = 40_000.0;
 /// Elements per unit of elementwise work: a few cache lines at least.
-const BLOCK: usize = 1024;
+pub const BLOCK: usize = 1024;
 
 /// Work on a range. By reference: a copy of what spreads work for each loop would be most of this library.
 type Body<'a> = &'a (dyn Fn(Range<usize>) + Sync);
@@ -45,6 +45,21 @@ pub fn for_elements(
         return Ok(());
     }
     spread(c, len, cost_ns, BLOCK, &body)
+}
+
+/// Computes the elements of an output, each in about `cost_ns` nanoseconds, in parts that begin at multiples of
+/// [`BLOCK`]: `body` gets the number of the first element of a part, and the part.
+pub fn for_parts<T: Send>(
+    c: &ComputeContext<'_>,
+    output: &mut [T],
+    cost_ns: f64,
+    body: impl Fn(usize, &mut [T]) + Sync,
+) -> Result<(), KernelError> {
+    let (len, output) = (output.len(), Parts::new(output));
+    for_elements(c, len, cost_ns, |range| {
+        // SAFETY: ranges of one split are disjoint.
+        body(range.start, unsafe { output.part(range) });
+    })
 }
 
 /// Computes rows of `row` elements of an output, each in about `cost_ns` nanoseconds: `body` gets the number of the

@@ -37,7 +37,7 @@ fn family(name: &str, cases: usize) {
 
 #[test]
 fn array() {
-    family("array", 1314);
+    family("array", 4053);
 }
 
 #[test]

@@ -137,8 +137,10 @@ pub fn for_runs<Z: Send, const N: usize>(
             let offsets = std::array::from_fn(|n| run.offsets[n] + range.start * run.strides[n]);
             body(Run { output: range.start, len: range.len(), offsets, ..run }, z);
         }),
-        _ => for_rows(c, z, len, cost_ns * len as f64 + 5.0, |range, z| {
-            plan.runs_in(range).zip(z.chunks_exact_mut(len)).for_each(|(run, z)| body(run, z));
+        _ => for_rows(c, z, len, cost_ns * len as f64 + 5.0, |first, z| {
+            plan.runs_in(first..first + z.len() / len)
+                .zip(z.chunks_exact_mut(len))
+                .for_each(|(run, z)| body(run, z));
         }),
     }
 }

@@ -52,7 +52,7 @@ fn math_binary() {
 
 #[test]
 fn math_unary() {
-    family("math_unary", 1850);
+    family("math_unary", 1854);
 }
 
 #[test]

@@ -47,12 +47,12 @@ fn linalg() {
 
 #[test]
 fn math_binary() {
-    family("math_binary", 4666);
+    family("math_binary", 4672);
 }
 
 #[test]
 fn math_unary() {
-    family("math_unary", 1848);
+    family("math_unary", 1854);
 }
 
 #[test]

@@ -91,6 +91,13 @@ def division(folder):
         yield suite.finish()
 
 
+def split_shapes(suite):
+    """Outputs whose work is worth more than one thread, of every way to split it."""
+    for label, x, y in (("same", 5003, 5003), ("scalar", 5003, ()), ("left", (), 5003), ("column", (83, 61), (83, 1))):
+        rng = seeded("Pow", "split", label)
+        suite.case(f"int16_split_{label}", [small(rng, "int16", x), array(rng.integers(0, 5, y), "int16")])
+
+
 def powers(folder):
     """Pow."""
     suite = Suite(folder, "math_binary", "Pow")
@@ -107,6 +114,7 @@ def powers(folder):
         cases(suite, dtype, lambda rng, dtype, shape: small(rng, dtype, shape), exponents, {})
         suite.case(f"{dtype}_wraps", [specials(dtype)[:, None], array([0, 1, 2, 3, 31, 100], dtype)])
         suite.error(f"{dtype}_negative", [array([1, 2], dtype), array([1, -1], dtype)])
+    split_shapes(suite)
     suite.error("negative_scalar", [np.int32([1, 2]), np.int32(-1)])
     complexes.binary(suite, np.power, special=False)
     binary_errors(suite, "float")
@@ -365,6 +373,9 @@ def selection(folder):
             suite.case(f"{dtype}_{label}", inputs)
     rng = seeded("SelectV2", "large")
     suite.case("float_1009", [truths(rng, "bool", (1009,)), normal(rng, "float", (1009,)), normal(rng, "float", (1009,))])
+    for label, shapes in {"same": ((90001,), (90001,), ()), "column": ((301, 1), (1, 300), ())}.items():
+        inputs = [truths(rng, "bool", shapes[0]), *(array(rng.integers(0, 3, shape), "uint8") for shape in shapes[1:])]
+        suite.case(f"uint8_split_{label}", inputs)
     for label, (condition, t, e) in {"shapes": ((3,), (2,), (2,)), "values": ((), (3,), (2,))}.items():
         suite.error(label, [truths(rng, "bool", condition), normal(rng, "float", t), normal(rng, "float", e)])
     yield suite.finish()

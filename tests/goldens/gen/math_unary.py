@@ -92,6 +92,9 @@ def elementary(folder):
             suite.case(f"{dtype}_special", [special_inputs(op, dtype)], **dict(options))
             suite.case(f"{dtype}_special_wide", [np.tile(special_inputs(op, dtype), 5)], **dict(options))
             suite.case(f"{dtype}_edges", [array(edges, dtype)], **dict(options))
+            if op in PERIODIC and dtype in ("float", "double"):
+                huge = np.append(np.logspace(6, 30, 40), [999999, 1000001, -1e12])
+                suite.case(f"{dtype}_huge", [array(huge, dtype)], **dict(options))
         if complex_function:
             complexes.unary(suite, complex_function, complex_ulps, op not in WITHOUT_SPECIALS)
         suite.error("dtype", [np.array([True])])
@@ -121,7 +124,8 @@ SPECIAL = {
     "Lgamma": (("half", "float", "double"), away_from_poles, (exact.lgamma, exact.digamma), [1.0, 2.0, 1.5, 1e-3, 100.0, -1.0]),
     "Digamma": (("half", "float", "double"), away_from_poles, (exact.digamma, exact.trigamma), [1.0, 1.4616321, 1e-3, 100.0, -1.0]),
 }
-POINTS = {"half": 61, "float": 401, "double": 201}
+# Enough floats that their work is worth more than one thread.
+POINTS = {"half": 61, "float": 2111, "double": 201}
 
 
 def special(folder):

@@ -1,0 +1,4 @@
+//! Linear algebra: products, decompositions and what is solved with them.
+
+mod decompose;
+mod product;

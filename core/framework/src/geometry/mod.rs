@@ -21,6 +21,7 @@ mod broadcast;
 mod channel;
 mod concat;
 mod conv;
+mod diag;
 mod error;
 mod fft;
 mod format;
@@ -40,6 +41,7 @@ pub use broadcast::{BroadcastKind, BroadcastPlan, Run, Runs, broadcast_shape, br
 pub use channel::ChannelSplit;
 pub use concat::{ConcatPlan, concat_axis, concat_dims, pack_axis, pack_dims};
 pub use conv::{Conv2dGeometry, Conv2dParams};
+pub use diag::{DiagAlign, DiagBand, DiagGeometry, Diagonal};
 pub use error::GeometryError;
 pub use fft::{FftDirection, check_fft_input, real_fft_dims};
 pub use format::{DataFormat, Padding};

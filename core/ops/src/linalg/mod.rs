@@ -1,4 +1,5 @@
 //! Linear algebra: products, decompositions and what is solved with them.
 
 mod decompose;
+mod diag;
 mod product;

@@ -52,7 +52,7 @@ fn fft() {
 
 #[test]
 fn linalg() {
-    family_of("linalg", &["tenon_cpu", "tenon_linalg"], 2128);
+    family_of("linalg", &["tenon_cpu", "tenon_linalg"], 2428);
 }
 
 #[test]

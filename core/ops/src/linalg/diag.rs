@@ -1,8 +1,10 @@
 //! Diagonals and bands of matrices, and the cross product.
 
-use crate::shape::{constant_integer, dims_of, input_of_rank, input_of_rank_at_least, scalar_or_vector};
+use crate::shape::{
+    constant_integer, dims_of, input_of_rank, input_of_rank_at_least, scalar_or_vector,
+};
 use tenon_framework::{
-    KernelError,
+    Code, KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
     geometry::{DiagBand, DiagGeometry, GeometryError},
     register_op,
@@ -46,7 +48,8 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[T, ALIGN],
     shape = matrix_diag_v3,
-    summary = "Matrices with these diagonals, one or several neighbouring ones, else the padding value.",
+    summary =
+        "Matrices with these diagonals, one or several neighbouring ones, else the padding value.",
 );
 
 register_op!(
@@ -64,7 +67,8 @@ register_op!(
     outputs = &["diagonal: T"],
     attrs = &[T, ALIGN],
     shape = matrix_diag_part_v3,
-    summary = "Diagonals of matrices, one or several neighbouring ones as rows, padded to the longest.",
+    summary =
+        "Diagonals of matrices, one or several neighbouring ones as rows, padded to the longest.",
 );
 
 register_op!(
@@ -98,8 +102,9 @@ register_op!(
     "Cross",
     inputs = &["a: T", "b: T"],
     outputs = &["product: T"],
-    attrs =
-        &["T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}"],
+    attrs = &[
+        "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}"
+    ],
     shape = cross,
     summary = "The cross product of vectors of three elements in the last dimension.",
 );
@@ -247,8 +252,9 @@ fn cross(c: &ShapeContext<'_>) -> ShapeResult {
     if let Some(rank) = c.rank(both) {
         let last = c.dim(both, rank - 1);
         if let Some(found) = c.value(last).filter(|&found| found != 3) {
-            let what = "the last dimension";
-            return Err(GeometryError::SizeMismatch { what, expected: 3, found }.into());
+            // With the code of TensorFlow's kernel.
+            let message = format!("the last dimension must be 3, got {found}");
+            return Err(KernelError::new(Code::FAILED_PRECONDITION, message));
         }
     }
     c.set_output(0, both)
@@ -266,7 +272,10 @@ mod tests {
             &[],
             &[
                 (&["[2,?,?,3]"], "[2,3]"),
-                (&["[2,3,2]"], "! the number of dimensions of input (3) must be a multiple of two (2)"),
+                (
+                    &["[2,3,2]"],
+                    "! the number of dimensions of input (3) must be a multiple of two (2)",
+                ),
             ],
         );
         let three = "! the last dimension must be 3, got 2";

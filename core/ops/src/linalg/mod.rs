@@ -2,4 +2,5 @@
 
 mod decompose;
 mod diag;
+mod einsum;
 mod product;

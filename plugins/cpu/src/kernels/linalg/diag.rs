@@ -293,15 +293,16 @@ fn matrix_band_part(c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let found = dims.len();
         return Err(GeometryError::RankTooSmall { what: "input", expected: 2, found }.into());
     };
-    let [lower, upper] = [(1, "num_lower", rows), (2, "num_upper", cols)].map(|(at, name, most)| {
-        let value = c.integer(at, name)?;
-        if value > most {
-            return Err(KernelError::invalid_argument(format!(
-                "{name} must be negative or at most {most}, found {value}"
-            )));
-        }
-        Ok(if value < 0 { most } else { value } as usize)
-    });
+    let [lower, upper] =
+        [(1, "num_lower", rows), (2, "num_upper", cols)].map(|(at, name, most)| {
+            let value = c.integer(at, name)?;
+            if value > most {
+                return Err(KernelError::invalid_argument(format!(
+                    "{name} must be negative or at most {most}, found {value}"
+                )));
+            }
+            Ok(if value < 0 { most } else { value } as usize)
+        });
     let (rows, cols) = (rows as usize, cols as usize);
     by_size!(c, keep_band(c, [rows, cols], [lower?, upper?]))
 }

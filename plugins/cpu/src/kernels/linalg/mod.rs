@@ -4,6 +4,7 @@
 pub mod batch_matmul;
 mod cross;
 mod diag;
+mod einsum;
 pub mod matmul;
 pub mod product;
 mod tile;

@@ -67,6 +67,32 @@ pub enum GeometryError {
         /// Size found.
         found: i64,
     },
+    /// An equation that cannot be read, or does not fit its inputs.
+    #[error("equation {equation:?}: {problem}")]
+    Equation {
+        /// The equation.
+        equation: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Batches that must be the same.
+    #[error("the dimensions before the last two must be equal, got {a:?} and {b:?}")]
+    Batches {
+        /// Those of the first input.
+        a: Vec<i64>,
+        /// Those of the second.
+        b: Vec<i64>,
+    },
+    /// Matrices that are not square where the op wants that.
+    #[error("{what} must hold square matrices, got matrices of {rows} rows and {cols} columns")]
+    NotSquare {
+        /// Which argument.
+        what: &'static str,
+        /// Rows found.
+        rows: i64,
+        /// Columns found.
+        cols: i64,
+    },
     /// An input whose shape does not fit the first input's.
     #[error(
         "input {input} must have the shape of input 0 except along the joined axis: expected {expected:?}, got {found:?}"

@@ -21,10 +21,14 @@ mod broadcast;
 mod channel;
 mod concat;
 mod conv;
+mod diag;
+mod einsum;
 mod error;
+mod fft;
 mod format;
 mod gather;
 mod matmul;
+mod matrix;
 mod offsets;
 mod pad;
 mod patches;
@@ -43,10 +47,16 @@ pub use broadcast::{BroadcastKind, BroadcastPlan, Run, Runs, broadcast_shape, br
 pub use channel::ChannelSplit;
 pub use concat::{ConcatPlan, concat_axis, concat_dims, pack_axis, pack_dims};
 pub use conv::{Conv2dGeometry, Conv2dParams};
+pub use diag::{DiagAlign, DiagBand, DiagGeometry, Diagonal};
+pub use einsum::{EinsumAxis, EinsumBox, EinsumEquation, EinsumOperand, EinsumPlan};
 pub use error::GeometryError;
+pub use fft::{FftDirection, check_fft_input, real_fft_dims};
 pub use format::{DataFormat, Padding};
 pub use gather::{GatherPlan, SlicePlan, gather_dims, gather_nd_dims};
-pub use matmul::{BatchMatMulGeometry, MatMulGeometry, batch_matmul_dims, matmul_dims};
+pub use matmul::{
+    BatchMatMulGeometry, MatMulGeometry, batch_matmul_dims, equal_batches, matmul_dims,
+};
+pub use matrix::square_size;
 pub use offsets::Offsets;
 pub use pad::{PadPlan, pad_dims};
 pub use patches::PatchGeometry;

@@ -62,5 +62,10 @@ fn nn() {
 
 #[test]
 fn reduction() {
-    family("reduction", 631);
+    family("reduction", 2320);
+}
+
+#[test]
+fn random() {
+    family("random", 313);
 }

@@ -1,4 +1,4 @@
-//! `ArgMax`.
+//! `ArgMax`, and `ArgMin`, which is the same search in the opposite order.
 
 use crate::{
     arch::vectorised,
@@ -31,10 +31,34 @@ trait Key: LowestFinite {
     /// That of the lowest finite value.
     const LOWEST: Self::Key;
     fn key(self) -> Self::Key;
+    /// The key in the opposite order, with NaN still the lowest; that of the highest finite value is `LOWEST`.
+    fn opposite(self) -> Self::Key;
+}
+
+/// Which end of the order is sought.
+trait End: 'static {
+    fn key<T: Key>(x: T) -> T::Key;
+}
+
+struct Greatest;
+struct Least;
+
+impl End for Greatest {
+    #[inline(always)]
+    fn key<T: Key>(x: T) -> T::Key {
+        x.key()
+    }
+}
+
+impl End for Least {
+    #[inline(always)]
+    fn key<T: Key>(x: T) -> T::Key {
+        x.opposite()
+    }
 }
 
 macro_rules! own_keys {
-    ($($ty:ty),*) => {$(
+    (|$x:ident| $opposite:expr; $($ty:ty),*) => {$(
         impl Key for $ty {
             type Key = $ty;
             const LOWEST: $ty = <$ty as LowestFinite>::LOWEST_FINITE;
@@ -42,11 +66,17 @@ macro_rules! own_keys {
             fn key(self) -> $ty {
                 self
             }
+            #[inline(always)]
+            fn opposite(self) -> $ty {
+                let $x = self;
+                $opposite
+            }
         }
     )*};
 }
 
-own_keys!(bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
+own_keys!(|x| !x; bool, i8, i16, i32, i64, u8, u16, u32, u64);
+own_keys!(|x| -x; f32, f64);
 
 macro_rules! keys_of_bits {
     ($($ty:ty: $infinity:literal;)*) => {$(
@@ -59,6 +89,11 @@ macro_rules! keys_of_bits {
                 let magnitude = bits & i16::MAX;
                 let key = if bits < 0 { -magnitude } else { magnitude };
                 if magnitude > $infinity { i16::MIN } else { key }
+            }
+            #[inline(always)]
+            fn opposite(self) -> i16 {
+                // That of NaN has no opposite, and stays.
+                self.key().wrapping_neg()
             }
         }
     )*};
@@ -79,11 +114,11 @@ fn larger<K: Copy + PartialOrd>(best: K, x: K) -> K {
 ///
 /// Two passes, both without branches on the elements: the largest value, then its place.
 #[inline(always)]
-fn row<T: Key>(x: &[T]) -> usize {
+fn row<T: Key, E: End>(x: &[T]) -> usize {
     let mut lanes = [T::LOWEST; LANES];
     for x in x.chunks(LANES) {
         for (lane, &x) in lanes.iter_mut().zip(x) {
-            *lane = larger(*lane, x.key());
+            *lane = larger(*lane, E::key(x));
         }
     }
     let mut width = LANES / 2;
@@ -94,7 +129,7 @@ fn row<T: Key>(x: &[T]) -> usize {
         width /= 2;
     }
     let best = lanes[0];
-    let is_best = |x: &T| x.key() == best;
+    let is_best = |x: &T| E::key(*x) == best;
     let block = x.chunks(LANES).position(|x| x.iter().fold(false, |any, x| any | is_best(x)));
     let first = block.unwrap_or(0) * LANES;
     let place = x[first..].iter().position(is_best).unwrap_or(0);
@@ -103,12 +138,12 @@ fn row<T: Key>(x: &[T]) -> usize {
 
 /// [`row`] for each of [`ROWS`] rows of `len` elements.
 #[inline(always)]
-fn short_rows<T: Key, I: IndexElement>(x: &[T], len: usize, y: &mut [I; ROWS]) {
+fn short_rows<T: Key, E: End, I: IndexElement>(x: &[T], len: usize, y: &mut [I; ROWS]) {
     let (mut best, mut index) = ([T::LOWEST; ROWS], [0; ROWS]);
     let rows: [&[T]; ROWS] = std::array::from_fn(|r| &x[r * len..][..len]);
     for i in 0..len {
         for ((row, best), index) in rows.iter().zip(&mut best).zip(&mut index) {
-            let key = row[i].key();
+            let key = E::key(row[i]);
             let above = key > *best;
             *best = if above { key } else { *best };
             *index = if above { i } else { *index };
@@ -119,29 +154,30 @@ fn short_rows<T: Key, I: IndexElement>(x: &[T], len: usize, y: &mut [I; ROWS]) {
 
 vectorised! {
     /// [`row`] for each row of `len` elements.
-    fn rows[T: Key, X: IndexElement](x: &[T], len: usize, y: &mut [X]) {
+    fn rows[T: Key, E: End, X: IndexElement](x: &[T], len: usize, y: &mut [X]) {
         let short = if len <= SHORT { y.len() / ROWS * ROWS } else { 0 };
         let (several, single) = y.split_at_mut(short);
         let (head, tail) = x.split_at(short * len);
         for (x, y) in head.chunks_exact(ROWS * len).zip(several.as_chunks_mut::<ROWS>().0) {
-            short_rows(x, len, y);
+            short_rows::<T, E, X>(x, len, y);
         }
         for (x, y) in tail.chunks_exact(len).zip(single) {
-            *y = X::from_index(row(x));
+            *y = X::from_index(row::<T, E>(x));
         }
     }
 }
 
 vectorised! {
     /// [`row`] for each of at most [`COLUMNS`] columns of `len` rows that are `stride` apart.
-    fn columns[T: Key](x: &[T], len: usize, stride: usize, indices: &mut [u32]) {
+    fn columns[T: Key, E: End](x: &[T], len: usize, stride: usize, indices: &mut [u32]) {
         let mut best = [T::LOWEST; COLUMNS];
         indices.fill(0);
         for i in 0..len {
             let row = &x[i * stride..i * stride + indices.len()];
             for ((best, index), &x) in best.iter_mut().zip(indices.iter_mut()).zip(row) {
-                let above = x.key() > *best;
-                *best = if above { x.key() } else { *best };
+                let key = E::key(x);
+                let above = key > *best;
+                *best = if above { key } else { *best };
                 *index = if above { i as u32 } else { *index };
             }
         }
@@ -149,7 +185,7 @@ vectorised! {
 }
 
 /// Writes the indices of a geometry with `outer` of `range`.
-fn search<T: Key, I: IndexElement>(
+fn search<T: Key, E: End, I: IndexElement>(
     g: &ArgGeometry,
     range: std::ops::Range<usize>,
     x: &[T],
@@ -157,14 +193,14 @@ fn search<T: Key, I: IndexElement>(
 ) {
     let size = g.len * g.inner;
     if g.inner == 1 {
-        return rows(&x[range.start * size..range.end * size], g.len, y);
+        return rows::<T, E, I>(&x[range.start * size..range.end * size], g.len, y);
     }
     for (outer, y) in range.zip(y.chunks_exact_mut(g.inner)) {
         let x = &x[outer * size..][..size];
         for (block, y) in y.chunks_mut(COLUMNS).enumerate() {
             let mut indices = [0; COLUMNS];
             let indices = &mut indices[..y.len()];
-            columns(&x[block * COLUMNS..], g.len, g.inner, indices);
+            columns::<T, E>(&x[block * COLUMNS..], g.len, g.inner, indices);
             for (y, &index) in y.iter_mut().zip(&*indices) {
                 *y = I::from_index(index as usize);
             }
@@ -172,12 +208,12 @@ fn search<T: Key, I: IndexElement>(
     }
 }
 
-struct ArgMax<T> {
+struct Arg<T, E> {
     output: DType,
-    element: PhantomData<T>,
+    kind: PhantomData<fn(T, E)>,
 }
 
-impl<T: Key> ArgMax<T> {
+impl<T: Key, E: End> Arg<T, E> {
     fn write<I: IndexElement>(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<T>(0)?;
         let g = ArgGeometry::new(x.dims, c.integer(1, "dimension")?)?;
@@ -196,14 +232,14 @@ impl<T: Key> ArgMax<T> {
         for_units(c, g.outer, 0.3 * (g.len * g.inner) as f64 + 5.0, |range| {
             // SAFETY: ranges of one split are disjoint.
             let y = unsafe { y.part(range.start * g.inner..range.end * g.inner) };
-            search(&g, range, x.data, y);
+            search::<T, E, I>(&g, range, x.data, y);
         })
     }
 }
 
-impl<T: Key> Kernel for ArgMax<T> {
+impl<T: Key, E: End> Kernel for Arg<T, E> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(ArgMax { output: c.attr("output_type")?, element: PhantomData })
+        Ok(Arg { output: c.attr("output_type")?, kind: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -216,7 +252,14 @@ impl<T: Key> Kernel for ArgMax<T> {
     }
 }
 
+type ArgMax<T> = Arg<T, Greatest>;
+type ArgMin<T> = Arg<T, Least>;
+
 register_kernel!("ArgMax" on "CPU": ArgMax<T>
+    for "T" in [bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
+    host_memory = &["dimension"], numerics = Numerics::EXACT);
+
+register_kernel!("ArgMin" on "CPU": ArgMin<T>
     for "T" in [bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
     host_memory = &["dimension"], numerics = Numerics::EXACT);
 
@@ -241,7 +284,7 @@ mod tests {
             let len = g.outer * g.inner;
             let (mut expected, mut found) = (vec![0i64; len], vec![-1i64; len]);
             arg_max(&g, &x, &mut expected);
-            search(&g, 0..g.outer, &x, &mut found);
+            search::<T, Greatest, i64>(&g, 0..g.outer, &x, &mut found);
             assert_eq!(found, expected);
         }
     }
@@ -253,8 +296,8 @@ mod tests {
         check::<bf16>();
         check::<u8>();
         check::<i64>();
-        assert_eq!(row(&[f32::NAN, f32::NEG_INFINITY]), 0);
-        assert_eq!(row(&[f16::NAN, f16::NEG_INFINITY, f16::MIN]), 0);
+        assert_eq!(row::<_, Greatest>(&[f32::NAN, f32::NEG_INFINITY]), 0);
+        assert_eq!(row::<_, Greatest>(&[f16::NAN, f16::NEG_INFINITY, f16::MIN]), 0);
     }
 
     #[test]
@@ -268,6 +311,9 @@ mod tests {
                 assert_eq!(x.key() > y.key(), x > y || y.is_nan() && !x.is_nan(), "{x} {y}");
             }
         }
+        assert_eq!(row::<_, Least>(&[f16::NAN, f16::INFINITY, f16::ONE, -f16::ONE, -f16::ONE]), 3);
+        assert_eq!(row::<_, Least>(&[f32::NAN, f32::INFINITY, f32::MAX]), 0);
+        assert_eq!((row::<_, Least>(&[true, false]), row::<_, Least>(&[3u8, 255, 0, 0])), (1, 2));
         assert_eq!((f16::LOWEST, bf16::LOWEST), (f16::MIN.key(), bf16::MIN.key()));
     }
 }

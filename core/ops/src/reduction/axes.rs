@@ -1,4 +1,4 @@
-//! Reductions over dimensions.
+//! Reductions over some dimensions, and searches along one.
 
 use crate::shape::{constant_integer, dims_of, input_of_rank, scalar_or_vector, with_identity};
 use tenon_framework::{
@@ -38,6 +38,51 @@ register_op!(
 );
 
 register_op!(
+    "Prod",
+    inputs = &["input: T", "reduction_indices: Tidx"],
+    outputs = &["output: T"],
+    attrs = &[KEEP, "T: numbertype", AXES],
+    shape = reduce,
+    summary = "The product over some dimensions.",
+);
+
+register_op!(
+    "Min",
+    inputs = &["input: T", "reduction_indices: Tidx"],
+    outputs = &["output: T"],
+    attrs = &[KEEP, "T: {realnumbertype, quantizedtype}", AXES],
+    shape = reduce,
+    summary = "The least element over some dimensions.",
+);
+
+register_op!(
+    "EuclideanNorm",
+    inputs = &["input: T", "reduction_indices: Tidx"],
+    outputs = &["output: T"],
+    attrs = &[KEEP, "T: numbertype", AXES],
+    shape = reduce,
+    summary = "The square root of the sum of squared absolute values over some dimensions.",
+);
+
+register_op!(
+    "All",
+    inputs = &["input: bool", "reduction_indices: Tidx"],
+    outputs = &["output: bool"],
+    attrs = &[KEEP, AXES],
+    shape = reduce,
+    summary = "Whether every element over some dimensions is true.",
+);
+
+register_op!(
+    "Any",
+    inputs = &["input: bool", "reduction_indices: Tidx"],
+    outputs = &["output: bool"],
+    attrs = &[KEEP, AXES],
+    shape = reduce,
+    summary = "Whether an element over some dimensions is true.",
+);
+
+register_op!(
     "ArgMax",
     inputs = &["input: T", "dimension: Tidx"],
     outputs = &["output: output_type"],
@@ -48,6 +93,19 @@ register_op!(
     ],
     shape = arg,
     summary = "The position of the greatest element along a dimension; the first of equal ones.",
+);
+
+register_op!(
+    "ArgMin",
+    inputs = &["input: T", "dimension: Tidx"],
+    outputs = &["output: output_type"],
+    attrs = &[
+        "T: {realnumbertype, quantizedtype, bool}",
+        AXES,
+        "output_type: {int32, int64} = DT_INT64",
+    ],
+    shape = arg,
+    summary = "The position of the least element along a dimension; the first of equal ones.",
 );
 
 fn reduce(c: &ShapeContext<'_>) -> ShapeResult {
@@ -94,7 +152,7 @@ mod tests {
 
     #[test]
     fn reduced_dimensions_go_or_become_1() {
-        for op in ["Sum", "Mean", "Max"] {
+        for op in ["Sum", "Mean", "Max", "Prod", "Min", "EuclideanNorm", "All", "Any"] {
             check(
                 op,
                 &[],
@@ -127,19 +185,21 @@ mod tests {
 
     #[test]
     fn a_search_drops_its_dimension() {
-        check(
-            "ArgMax",
-            &[],
-            &[
-                (&["[2,3,4]", "= 1"], "[2,4]"),
-                (&["[n,3]", "= -1"], "[n]"),
-                (&["[n,3]", "[]"], "[?]"),
-                (&["[]", "[]"], "[]"),
-                (&["?", "= 0"], "?"),
-                (&["[2,3]", "= 2"], "! dimension must lie in [-2, 2), got 2"),
-                (&["[]", "= 0"], "! dimension must lie in [0, 0), got 0"),
-                (&["[2]", "[1]"], "! dimension must have 0 dimensions, got 1"),
-            ],
-        );
+        for op in ["ArgMax", "ArgMin"] {
+            check(
+                op,
+                &[],
+                &[
+                    (&["[2,3,4]", "= 1"], "[2,4]"),
+                    (&["[n,3]", "= -1"], "[n]"),
+                    (&["[n,3]", "[]"], "[?]"),
+                    (&["[]", "[]"], "[]"),
+                    (&["?", "= 0"], "?"),
+                    (&["[2,3]", "= 2"], "! dimension must lie in [-2, 2), got 2"),
+                    (&["[]", "= 0"], "! dimension must lie in [0, 0), got 0"),
+                    (&["[2]", "[1]"], "! dimension must have 0 dimensions, got 1"),
+                ],
+            );
+        }
     }
 }

@@ -119,10 +119,30 @@ def away_from_poles(rng, dtype, shape):
 
 
 SPECIAL = {
-    "Erfinv": (("float", "double"), tails, (exact.erfinv, exact.erfinv_slope), [1e-6, 0.5, 0.97, 0.9999, 1.0, -1.0, 1.5]),
-    "Ndtri": (("float", "double"), probabilities, (exact.ndtri, exact.ndtri_slope), [0.5, 1e-20, 0.0, 1.0, -0.5, 1.5, 0.9999]),
-    "Lgamma": (("half", "float", "double"), away_from_poles, (exact.lgamma, exact.digamma), [1.0, 2.0, 1.5, 1e-3, 100.0, -1.0]),
-    "Digamma": (("half", "float", "double"), away_from_poles, (exact.digamma, exact.trigamma), [1.0, 1.4616321, 1e-3, 100.0, -1.0]),
+    "Erfinv": (
+        ("float", "double"),
+        tails,
+        (exact.erfinv, exact.erfinv_slope),
+        [1e-6, 0.5, 0.97, 0.9999, 1.0, -1.0, 1.5],
+    ),
+    "Ndtri": (
+        ("float", "double"),
+        probabilities,
+        (exact.ndtri, exact.ndtri_slope),
+        [0.5, 1e-20, 0.0, 1.0, -0.5, 1.5, 0.9999],
+    ),
+    "Lgamma": (
+        ("half", "float", "double"),
+        away_from_poles,
+        (exact.lgamma, exact.digamma),
+        [1.0, 2.0, 1.5, 1e-3, 100.0, -1.0],
+    ),
+    "Digamma": (
+        ("half", "float", "double"),
+        away_from_poles,
+        (exact.digamma, exact.trigamma),
+        [1.0, 1.4616321, 1e-3, 100.0, -1.0],
+    ),
 }
 # Enough floats that their work is worth more than one thread.
 POINTS = {"half": 61, "float": 2111, "double": 201}
@@ -132,7 +152,12 @@ def special(folder):
     for op, (dtypes, inputs, functions, edges) in SPECIAL.items():
         suite = Suite(folder, "math_unary", op)
         for dtype in dtypes:
-            options = {"reference": exact.conditioned(*functions, offset=op == "Erfinv"), "terms": 1, "worst": 64.0, "reason": "relative to |f(x)| + |x f'(x)|"}
+            options = {
+                "reference": exact.conditioned(*functions, offset=op == "Erfinv"),
+                "terms": 1,
+                "worst": 64.0,
+                "reason": "relative to |f(x)| + |x f'(x)|",
+            }
             for label, shape in shapes(dtype, POINTS).items():
                 suite.case(f"{dtype}_{label}", [inputs(seeded(op, dtype, label), dtype, shape)], **dict(options))
             suite.case(f"{dtype}_edges", [array(edges, dtype)], **dict(options))
@@ -202,7 +227,10 @@ def parts(folder):
             attrs = {"T": dtype} | ({} if op == "Conj" else {"Tout": part})
             options = {"tolerance": EXACT}
             if function:
-                options = {"tolerance": ulp(4), "reference": lambda case, f=function: [f(complexes.long(case.inputs[0]))]}
+                options = {
+                    "tolerance": ulp(4),
+                    "reference": lambda case, f=function: [f(complexes.long(case.inputs[0]))],
+                }
             for label, shape in complexes.SHAPES.items():
                 x = normal(seeded(op, dtype, label), dtype, shape)
                 suite.case(f"{dtype}_{label}", [x], attrs, **dict(options))

@@ -101,8 +101,8 @@ fn periodic<T: Compute<Wide = f32>, O: UnaryOp<f32>>(
                 }
             }
         }),
-        InOut::Separate(x, y) => for_parts(c, y, O::COST_NS, |range, y| {
-            for (y, x) in y.chunks_mut(ANGLES).zip(x[range].chunks(ANGLES)) {
+        InOut::Separate(x, y) => for_parts(c, y, O::COST_NS, |start, y| {
+            for (y, x) in y.chunks_mut(ANGLES).zip(x[start..].chunks(ANGLES)) {
                 match are_small(x) {
                     true => map::<T, O>(level, x, y),
                     false => y.iter_mut().zip(x).for_each(|(y, &x)| *y = each(x)),

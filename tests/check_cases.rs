@@ -43,10 +43,17 @@ fn kinds(op: &str) -> &'static [Tag] {
         "Fill" => &[Tag::Scalar, Tag::Special],
         "OneHot" => &[Tag::Empty, Tag::Prime, Tag::Special],
         // Their inputs are sizes and ends, or as many as an attribute says.
-        "BroadcastArgs" | "BroadcastGradientArgs" | "ConcatOffset" | "Empty" | "LinSpace" | "ParallelConcat"
+        "BroadcastArgs"
+        | "BroadcastGradientArgs"
+        | "ConcatOffset"
+        | "Empty"
+        | "LinSpace"
+        | "ParallelConcat"
         | "Range" => &[Tag::Declared],
-        // They refuse some values.
-        "CheckNumerics" | "InvertPermutation" => &[Tag::Empty, Tag::Prime, Tag::Large],
+        // They refuse some values, or search in sorted ones.
+        "CheckNumerics" | "InvertPermutation" | "LowerBound" | "UpperBound" => {
+            &[Tag::Empty, Tag::Prime, Tag::Large]
+        }
         _ => &[Tag::Empty, Tag::Prime, Tag::Large, Tag::Special],
     }
 }

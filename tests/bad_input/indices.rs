@@ -32,7 +32,7 @@ fn what_lies_outside_is_named_with_its_place_and_bound() {
     let nan = floats(&[f32::NAN, 1.0, 2.0]);
     let cases = [
         ("rows", x(), ints(&[2, 2], &[0, 1, 5, 2]), "indices[1,0] = 5 is not in [0, 3)"),
-        ("rows", x(), ints(&[], &[-1]), "indices[] = -1 is not in [0, 3)"),
+        ("rows", x(), ints(&[], &[-1]), "indices = -1 is not in [0, 3)"),
         ("elements", x(), ints(&[2, 1], &[0, 3]), "indices[1] = [3] does not index into shape [3]"),
         (
             "scattered",

@@ -14,8 +14,25 @@ from pathlib import Path
 from gen import session  # noqa: F401  (sets TensorFlow's environment before TensorFlow is imported)
 
 FOLDER = Path(__file__).resolve().parent
-MODULES = ["elementwise", "cast", "reduction", "segments", "ranking", "linalg", "arrays", "strided_slice"]
-MODULES += ["array_index", "array_order", "array_values", "random", "nn", "conv", "pool"]
+MODULES = [
+    "elementwise",
+    "cast",
+    "math_unary",
+    "math_binary",
+    "reduction",
+    "segments",
+    "ranking",
+    "linalg",
+    "arrays",
+    "strided_slice",
+    "array_index",
+    "array_order",
+    "array_values",
+    "random",
+    "nn",
+    "conv",
+    "pool",
+]
 
 GRAPHS = ["frozen", "graphs"]
 

@@ -58,7 +58,7 @@ pub use repeat::{
     broadcast_gradient_axes, check_broadcast_to, float_range_len, mirror_offset, mirror_pad_dims,
     mirror_pad_grad_dims, one_hot_dims, range_len, roll_shifts, tile_dims,
 };
-pub use reshape::{expand_dims, reshape_dims, squeeze_dims};
+pub use reshape::{bitcast_dims, expand_dims, reshape_dims, squeeze_dims};
 pub use size::{
     Dims, byte_size, element_count, known_element_count, row_major_strides, same_dims,
     validate_dims, validate_partial_dims,

@@ -55,9 +55,9 @@ impl Move for Windows {
         y: &mut [T],
     ) -> Result<(), KernelError> {
         let window = self.patches.output[3] as usize;
-        for_rows(c, y, window, 3.0 * window as f64, |first, y| {
+        for_rows(c, y, window, 3.0 * window as f64, |rows, y| {
             for (at, y) in y.chunks_exact_mut(window).enumerate() {
-                self.write(first + at, x[0], y);
+                self.write(rows.start + at, x[0], y);
             }
         })
     }

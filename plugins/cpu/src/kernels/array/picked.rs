@@ -28,8 +28,8 @@ impl Move for Slices<'_> {
     ) -> Result<(), KernelError> {
         let GatherPlan { outer, size, inner, count, .. } = *self.plan;
         let cost = 3.0 + 0.05 * (inner * size_of::<T>()) as f64;
-        for_rows(c, y, inner, cost, |first, y| {
-            let (mut step, mut at) = (first / count, first % count);
+        for_rows(c, y, inner, cost, |rows, y| {
+            let (mut step, mut at) = (rows.start / count, rows.start % count);
             for y in y.chunks_exact_mut(inner) {
                 let index = self.indices[step / outer * count + at] as usize;
                 copy(&x[0][(step * size + index) * inner..][..inner], y);
@@ -134,8 +134,8 @@ impl Move for Numbered<'_> {
         y: &mut [T],
     ) -> Result<(), KernelError> {
         let cost = 3.0 + 0.05 * (self.len * size_of::<T>()) as f64;
-        for_rows(c, y, self.len, cost, |first, y| {
-            for (slice, y) in self.slices[first..].iter().zip(y.chunks_exact_mut(self.len)) {
+        for_rows(c, y, self.len, cost, |rows, y| {
+            for (slice, y) in self.slices[rows].iter().zip(y.chunks_exact_mut(self.len)) {
                 match slice {
                     Some(slice) => copy(&x[0][slice * self.len..][..self.len], y),
                     None => y.fill(T::default()),

@@ -28,9 +28,9 @@ impl Move for Piece {
         y: &mut [T],
     ) -> Result<(), KernelError> {
         let cost = 3.0 + 0.05 * (self.len * size_of::<T>()) as f64;
-        for_rows(c, y, self.len, cost, |first, y| {
+        for_rows(c, y, self.len, cost, |rows, y| {
             for (o, y) in y.chunks_exact_mut(self.len).enumerate() {
-                copy(&x[0][(first + o) * self.row + self.first..][..self.len], y);
+                copy(&x[0][(rows.start + o) * self.row + self.first..][..self.len], y);
             }
         })
     }

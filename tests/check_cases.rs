@@ -94,9 +94,8 @@ fn every_kernel_has_cases_of_every_kind_that_its_op_accepts() {
         let of_op = tags.entry(subject.op.name.clone()).or_default();
         of_op.extend(generated.cases.iter().flat_map(|case| case.tags.iter().copied()));
     }
-    for (op, tags) in tags {
-        assert!(kinds(&op).iter().all(|tag| tags.contains(tag)), "{op}: {tags:?}");
-    }
+    tags.retain(|op, tags| !kinds(op).iter().all(|tag| tags.contains(tag)));
+    assert!(tags.is_empty(), "ops without cases of every kind: {tags:#?}");
 }
 
 /// A kernel of the op for floats where the op takes them, whether there is one or not.

@@ -42,7 +42,7 @@ const NOT_YET: &[NotYet] = &[
     },
     NotYet {
         graph: "while_less_v1",
-        placings: &[Placing::Split],
+        placings: &[Placing::Accel, Placing::Split],
         reason: "a loop runs on one device",
     },
 ];

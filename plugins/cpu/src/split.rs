@@ -47,6 +47,23 @@ pub fn for_elements(
     spread(c, len, cost_ns, BLOCK, &body)
 }
 
+/// Computes the elements of a slice, each of about `cost_ns` nanoseconds, in blocks: the body gets their
+/// numbers and the elements.
+#[inline]
+pub fn for_parts<T: Send>(
+    c: &ComputeContext<'_>,
+    y: &mut [T],
+    cost_ns: f64,
+    body: impl Fn(Range<usize>, &mut [T]) + Sync,
+) -> Result<(), KernelError> {
+    let len = y.len();
+    let y = Parts::new(y);
+    for_elements(c, len, cost_ns, |range| {
+        // SAFETY: ranges of one split are disjoint.
+        body(range.clone(), unsafe { y.part(range) });
+    })
+}
+
 /// Computes rows of `row` elements of an output, each in about `cost_ns` nanoseconds: `body` gets the number of the
 /// first of some rows, and the rows.
 pub fn for_rows<T: Send>(

@@ -1,4 +1,4 @@
-//! Functions of one number.
+//! Elementary functions that models of every kind use.
 
 use crate::shape::unchanged;
 use tenon_framework::register_op;

@@ -1,6 +1,7 @@
-//! Functions of two numbers, sums of many, and conversion.
+//! Sums, products, extremes, sums of many, and conversion.
 
-use crate::shape::{broadcast_dims, dims_of, unchanged};
+use super::broadcast;
+use crate::shape::unchanged;
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
     register_op,
@@ -101,14 +102,6 @@ register_op!(
     shape = unchanged,
     summary = "The elements as another type.",
 );
-
-fn broadcast(c: &ShapeContext<'_>) -> ShapeResult {
-    let (x, y) = (c.input(0), c.input(1));
-    if c.rank(x).is_none() || c.rank(y).is_none() {
-        return c.set_output(0, c.unknown());
-    }
-    c.set_output(0, broadcast_dims(c, &dims_of(c, x), &dims_of(c, y))?)
-}
 
 fn add_n(c: &ShapeContext<'_>) -> ShapeResult {
     let mut sum = c.input(0);

@@ -1,6 +1,6 @@
 //! `Neg`, `Square`, `Sqrt`, `Rsqrt`, `Exp`, `Log`, `Tanh`, `Sigmoid`.
 
-use super::{
+use crate::kernels::{
     elementary::Elementary,
     elementwise::{UnaryOp, unary},
 };

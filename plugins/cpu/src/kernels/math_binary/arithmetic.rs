@@ -1,6 +1,6 @@
 //! `Add`, `AddV2`, `Sub`, `Mul`, `RealDiv`, `Maximum`, `Minimum` with broadcasting; `AddN`.
 
-use super::{
+use crate::kernels::{
     elementary::Elementary,
     elementwise::{BinaryOp, binary, zip, zip_in_place},
 };
@@ -61,18 +61,25 @@ fn add_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     c.set_strings(0, plan.output_dims(), z.into_iter())
 }
 
+/// Refuses inputs of several shapes.
+pub(super) fn same_shapes(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let dims = c.dims(0);
+    match (0..c.input_count()).find(|&i| c.dims(i) != dims) {
+        Some(i) => Err(KernelError::invalid_argument(format!(
+            "inputs of a sum must have the same shape: input 0 has {dims:?}, input {i} has {:?}",
+            c.dims(i)
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Sums any number of tensors of one shape.
 ///
 /// The order is TensorFlow's, since every addition rounds: of `n` inputs the first `n % 8` (8 and 9 for 0 and
 /// 1) from left to right, then sums of eight at a time.
 fn add_n<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (dims, count) = (c.dims(0), c.input_count());
-    if let Some(i) = (0..count).find(|&i| c.dims(i) != dims) {
-        return Err(KernelError::invalid_argument(format!(
-            "inputs to AddN must have the same shape: input 0 has {dims:?}, input {i} has {:?}",
-            c.dims(i)
-        )));
-    }
+    same_shapes(c)?;
     let y = c.output::<T>(0, dims)?.data;
     let len = y.len();
     let y = Parts::new(y);
@@ -98,7 +105,7 @@ fn add_n<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 const BATCH: usize = 64;
 
 /// How many of `count` inputs are added from left to right before the sums of eight.
-fn leading(count: usize) -> usize {
+pub(super) fn leading(count: usize) -> usize {
     match count % 8 {
         r @ (0 | 1) => (r + 8).min(count),
         r => r,
@@ -162,6 +169,9 @@ register_kernel!("Minimum" on "CPU": fn minimum<T>
     for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
     in_place = &[(0, 0)], numerics = Numerics::EXACT);
 register_kernel!("AddN" on "CPU": fn add_n<T>
+    for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
+    numerics = Numerics::EXACT);
+register_kernel!("AccumulateNV2" on "CPU": fn add_n<T>
     for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
     numerics = Numerics::EXACT);
 

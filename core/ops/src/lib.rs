@@ -20,6 +20,7 @@ mod linalg;
 mod math_binary;
 mod math_unary;
 mod nn;
+mod nn_grad;
 mod reduction;
 mod sendrecv;
 mod shape;

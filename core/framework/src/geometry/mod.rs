@@ -21,6 +21,7 @@ mod broadcast;
 mod channel;
 mod concat;
 mod conv;
+mod dilation;
 mod error;
 mod format;
 mod matmul;
@@ -32,12 +33,14 @@ mod reshape;
 mod size;
 mod slice;
 mod transpose;
+mod volume;
 mod window;
 
 pub use broadcast::{BroadcastKind, BroadcastPlan, Run, Runs, broadcast_shape, broadcast_shapes};
 pub use channel::ChannelSplit;
 pub use concat::{ConcatPlan, concat_axis, concat_dims, pack_axis, pack_dims};
 pub use conv::{Conv2dGeometry, Conv2dParams};
+pub use dilation::{Dilation2dGeometry, Dilation2dParams};
 pub use error::GeometryError;
 pub use format::{DataFormat, Padding};
 pub use matmul::{BatchMatMulGeometry, MatMulGeometry, batch_matmul_dims, matmul_dims};
@@ -54,6 +57,7 @@ pub use size::{
 };
 pub use slice::{SliceMasks, StridedSlice, StridedSliceSpec};
 pub use transpose::{TransposeKind, TransposePlan, transpose_dims, validate_permutation};
+pub use volume::{Conv3dGeometry, Pool3dGeometry};
 pub use window::{DimPadding, WindowDim};
 
 #[cfg(test)]

@@ -1,0 +1,150 @@
+//! Gradients of convolutions.
+
+use crate::{
+    nn::{COMPUTED_PADDING, DILATIONS, DILATIONS_3D, EXPLICIT, FORMAT, FORMAT_3D, PADDING, format},
+    shape::{dims_of, input_of_rank},
+};
+use tenon_framework::{
+    KernelError,
+    author::{Dim, ShapeContext, ShapeResult},
+    geometry::GeometryError,
+    register_op,
+};
+
+register_op!(
+    "Conv2DBackpropInput",
+    inputs = &["input_sizes: int32", "filter: T", "out_backprop: T"],
+    outputs = &["output: T"],
+    attrs = &[
+        "T: {half, bfloat16, float, double, int32}",
+        "strides: list(int)",
+        "use_cudnn_on_gpu: bool = true",
+        PADDING,
+        EXPLICIT,
+        FORMAT,
+        DILATIONS
+    ],
+    shape = backprop_input,
+    summary = "The gradient of `Conv2D` by its input.",
+);
+
+register_op!(
+    "Conv2DBackpropFilter",
+    inputs = &["input: T", "filter_sizes: int32", "out_backprop: T"],
+    outputs = &["output: T"],
+    attrs = &[
+        "T: {half, bfloat16, float, double}",
+        "strides: list(int)",
+        "use_cudnn_on_gpu: bool = true",
+        PADDING,
+        EXPLICIT,
+        FORMAT,
+        DILATIONS
+    ],
+    shape = backprop_filter,
+    summary = "The gradient of `Conv2D` by its filter.",
+);
+
+register_op!(
+    "Conv3DBackpropInputV2",
+    inputs = &["input_sizes: Tshape", "filter: T", "out_backprop: T"],
+    outputs = &["output: T"],
+    attrs = &[
+        "T: {half, bfloat16, float, double}",
+        "strides: list(int) >= 5",
+        COMPUTED_PADDING,
+        FORMAT_3D,
+        DILATIONS_3D,
+        "Tshape: {int32, int64} = DT_INT32"
+    ],
+    shape = backprop_input,
+    summary = "The gradient of `Conv3D` by its input.",
+);
+
+register_op!(
+    "Conv3DBackpropFilterV2",
+    inputs = &["input: T", "filter_sizes: int32", "out_backprop: T"],
+    outputs = &["output: T"],
+    attrs = &[
+        "T: {half, bfloat16, float, double}",
+        "strides: list(int) >= 5",
+        COMPUTED_PADDING,
+        FORMAT_3D,
+        DILATIONS_3D
+    ],
+    shape = backprop_filter,
+    summary = "The gradient of `Conv3D` by its filter.",
+);
+
+register_op!(
+    "DepthwiseConv2dNativeBackpropInput",
+    inputs = &["input_sizes: int32", "filter: T", "out_backprop: T"],
+    outputs = &["output: T"],
+    attrs = &[
+        "T: {half, bfloat16, float, double}",
+        "strides: list(int)",
+        PADDING,
+        EXPLICIT,
+        FORMAT,
+        DILATIONS
+    ],
+    shape = backprop_input,
+    summary = "The gradient of `DepthwiseConv2dNative` by its input.",
+);
+
+register_op!(
+    "DepthwiseConv2dNativeBackpropFilter",
+    inputs = &["input: T", "filter_sizes: int32", "out_backprop: T"],
+    outputs = &["output: T"],
+    attrs = &[
+        "T: {half, bfloat16, float, double}",
+        "strides: list(int)",
+        PADDING,
+        EXPLICIT,
+        FORMAT,
+        DILATIONS
+    ],
+    shape = backprop_filter,
+    summary = "The gradient of `DepthwiseConv2dNative` by its filter.",
+);
+
+/// Dimensions of the images, which stand behind the letters of the format.
+fn rank(c: &ShapeContext<'_>) -> Result<usize, KernelError> {
+    Ok(c.attr::<&str>("data_format")?.len())
+}
+
+/// The shape that the first input holds, all of it or rows and columns alone.
+fn backprop_input(c: &ShapeContext<'_>) -> ShapeResult {
+    let (rank, format) = (rank(c)?, format(c)?);
+    let filter = input_of_rank(c, 1, "filter", rank)?;
+    let gradient = input_of_rank(c, 2, "out_backprop", rank)?;
+    let given = c.constant_as_shape(0)?;
+    let dims = dims_of(c, given);
+    if c.rank(given).is_some() && dims.len() != rank {
+        if dims.len() + 2 != rank || rank != 4 {
+            let found = dims.len();
+            return Err(GeometryError::Length { what: "input_sizes", expected: rank, found }.into());
+        }
+        let mut whole: Vec<Dim> = vec![c.dim(gradient, 0), c.dim(filter, 2), dims[0], dims[1]];
+        if format.channel_dim(4) == 3 {
+            whole.swap(1, 3);
+            whole.swap(1, 2);
+        }
+        return c.set_output(0, c.make_shape(&whole));
+    }
+    c.set_output(0, c.with_rank(given, rank)?)
+}
+
+/// The shape that the second input holds.
+fn backprop_filter(c: &ShapeContext<'_>) -> ShapeResult {
+    let rank = rank(c)?;
+    input_of_rank(c, 0, "input", rank)?;
+    input_of_rank(c, 2, "out_backprop", rank)?;
+    let given = c.constant_as_shape(1)?;
+    match c.rank(given) {
+        Some(found) if found != rank => {
+            Err(GeometryError::Length { what: "filter_sizes", expected: rank, found }.into())
+        }
+        _ => c.set_output(0, c.with_rank(given, rank)?),
+    }
+}

@@ -61,6 +61,11 @@ fn nn() {
 }
 
 #[test]
+fn nn_grad() {
+    family("nn_grad", 0);
+}
+
+#[test]
 fn reduction() {
     family("reduction", 2320);
 }

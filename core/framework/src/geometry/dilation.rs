@@ -4,7 +4,7 @@
 use super::error::{GeometryError, Result};
 use super::format::Padding;
 use super::size::validate_partial_dims;
-use super::window::{WindowDim, check_len, dim_padding};
+use super::window::{WindowDim, check_len, check_one, dim_padding};
 
 /// Shapes and attributes, as the node has them.
 #[derive(Debug, Clone, Copy)]
@@ -48,8 +48,11 @@ impl Dilation2dGeometry {
             }
             validate_partial_dims(dims)?;
         }
-        check_list("strides", "the stride over batch and depth", params.strides)?;
-        check_list("rates", "the rate over batch and depth", params.rates)?;
+        for (what, list) in [("strides", params.strides), ("rates", params.rates)] {
+            check_len(what, 4, list)?;
+            check_one(what, "batch", list[0])?;
+            check_one(what, "depth", list[3])?;
+        }
         let (channels, found) = (params.input[3], params.filter[2]);
         if channels >= 0 && found >= 0 && channels != found {
             let what = "the depth of input and filter";
@@ -70,14 +73,6 @@ impl Dilation2dGeometry {
     /// Dimensions of the output; -1 is unknown.
     pub fn output_dims(&self) -> [i64; 4] {
         [self.batch, self.height.output, self.width.output, self.channels]
-    }
-}
-
-fn check_list(name: &'static str, what: &'static str, list: &[i64]) -> Result<()> {
-    check_len(name, 4, list)?;
-    match [list[0], list[3]].into_iter().find(|&value| value != 1) {
-        Some(found) => Err(GeometryError::SizeMismatch { what, expected: 1, found }),
-        None => Ok(()),
     }
 }
 

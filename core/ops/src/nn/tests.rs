@@ -218,7 +218,7 @@ fn other_windows() {
         "Dilation2D",
         &attrs,
         &[
-            (&["[n,5,7,?]", "[2,2,c]"], "[n,3,4,c]"),
+            (&["[n,5,7,3]", "[2,2,?]"], "[n,3,4,3]"),
             (&["[n,5,7,3]", "[2,2,4]"], "! the depth of input and filter must be 3, got 4"),
         ],
     );

@@ -1,6 +1,7 @@
 //! Gradients of functions of each element: `ReluGrad` and its kin from the function's input, `SigmoidGrad` and its
 //! kin from its output. The formulas, and the order of their factors, are TensorFlow's, so that infinities and NaN
-//! come out as there; complex ones are computed in double precision with the conjugate of the output.
+//! come out as there; complex ones are computed in double precision. TensorFlow takes the conjugate of the output
+//! for `SqrtGrad`, `RsqrtGrad`, `ReciprocalGrad`, and the output itself for `SigmoidGrad` and `TanhGrad`.
 
 use super::elu::{SELU_SCALE, SELU_SCALED_ALPHA, rounded};
 use crate::{kernels::elementary::Elementary, lane::Compute, split::for_parts};
@@ -109,7 +110,7 @@ gradients! {
             dy.mul(constant(SELU_SCALE))
         };
     alike "SoftplusGrad" softplus_grad: Elementary, [f16, bf16, f32, f64],
-        W::COST_NS + 0.5, Numerics::ulps(4.0), |dy, x| dy.div(x.neg().exp().add(W::ONE));
+        1.5, Numerics::ulps(4.0), |dy, x| dy.div(x.neg().exp().add(W::ONE));
     alike "SoftsignGrad" softsign_grad: Elementary, [f16, bf16, f32, f64],
         0.8, Numerics::ulps(3.0), |dy, x| {
             let root = magnitude(x).add(W::ONE);
@@ -133,7 +134,7 @@ macro_rules! complex_gradients {
     ($($op:literal $name:ident: |$y:ident, $dy:ident| $value:expr;)*) => {$(
         fn $name<T: ComplexNumber>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             let function: fn(Complex64, Complex64) -> Complex64 = |$y, $dy| $value;
-            pairs::<T>(c, 5.0, |y, dy| T::narrow(function(y.widen().conj(), dy.widen())))
+            pairs::<T>(c, 5.0, |y, dy| T::narrow(function(y.widen(), dy.widen())))
         }
 
         register_kernel!($op on "CPU": fn $name<T> for "T" in [Complex<f32>, Complex<f64>],
@@ -144,10 +145,10 @@ macro_rules! complex_gradients {
 complex_gradients! {
     "SigmoidGrad" complex_sigmoid_grad: |y, dy| y * (1.0 - y) * dy;
     "TanhGrad" complex_tanh_grad: |y, dy| dy * (1.0 - y * y);
-    "SqrtGrad" complex_sqrt_grad: |y, dy| div(dy * 0.5, y);
-    "RsqrtGrad" complex_rsqrt_grad: |y, dy| dy * y * -0.5 * (y * y);
-    "ReciprocalGrad" complex_reciprocal_grad: |y, dy| -y * (y * dy);
-    "InvGrad" complex_inv_grad: |y, dy| -y * (y * dy);
+    "SqrtGrad" complex_sqrt_grad: |y, dy| div(dy * 0.5, y.conj());
+    "RsqrtGrad" complex_rsqrt_grad: |y, dy| dy * -0.5 * y.conj().powu(3);
+    "ReciprocalGrad" complex_reciprocal_grad: |y, dy| -dy * y.conj().powu(2);
+    "InvGrad" complex_inv_grad: |y, dy| -dy * y.conj().powu(2);
 }
 
 struct LeakyReluGrad<T> {

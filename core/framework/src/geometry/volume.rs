@@ -2,7 +2,7 @@
 //! the first is 1, so that what need not be fast is written once.
 
 use super::conv::{Conv2dGeometry, Conv2dParams, Sizes, groups};
-use super::error::Result;
+use super::error::{GeometryError, Result};
 use super::format::DataFormat;
 use super::pool::{Pool2dGeometry, Pool2dParams, pool_windows};
 use super::size::validate_partial_dims;
@@ -31,6 +31,18 @@ impl Conv3dGeometry {
     /// Geometry of `Conv3D`; the filter is (planes, rows, columns, channels per group, outputs). Fails as
     /// [`Conv2dGeometry::new`] does.
     pub fn new(params: &Conv2dParams<'_>) -> Result<Conv3dGeometry> {
+        let channel = params.format.channel_dim(5);
+        // TensorFlow calls these invalid here, and unimplemented for `Conv2D`.
+        for (list, batch, depth) in [
+            (params.strides, "the stride over the batch", "the stride over the depth"),
+            (params.dilations, "the dilation over the batch", "the dilation over the depth"),
+        ] {
+            for (dim, what) in [(0, batch), (channel, depth)] {
+                if let Some(&found) = list.get(dim).filter(|&&value| value != 1) {
+                    return Err(GeometryError::SizeMismatch { what, expected: 1, found });
+                }
+            }
+        }
         let sizes = Sizes::<3>::new(params)?;
         let (filter_channels, out_channels) = (params.filter[3], params.filter[4]);
         let geometry = Conv3dGeometry {
@@ -120,7 +132,7 @@ fn order(format: DataFormat, batch: i64, windows: &[WindowDim; 3], channels: i64
 
 #[cfg(test)]
 mod tests {
-    use super::super::{GeometryError, Padding};
+    use super::super::Padding;
     use super::*;
 
     const CONV: Conv2dParams<'static> = Conv2dParams {

@@ -163,9 +163,7 @@ impl<T: Compute> Kernel for LeakyReluGrad<T> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let alpha = rounded::<T>(self.alpha);
-        alike::<T>(c, 0.3, |dy, x| {
-            if x > T::ZERO { dy } else { T::down(dy.up().mul(alpha)) }
-        })
+        alike::<T>(c, 0.3, |dy, x| if x > T::ZERO { dy } else { T::down(dy.up().mul(alpha)) })
     }
 }
 

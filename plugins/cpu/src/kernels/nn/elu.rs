@@ -66,9 +66,7 @@ impl<T: Compute> Kernel for LeakyRelu<T> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let alpha = rounded::<T>(self.alpha);
-        map_in_place::<T>(c, 0.3, |x| {
-            if x > T::ZERO { x } else { T::down(x.up().mul(alpha)) }
-        })
+        map_in_place::<T>(c, 0.3, |x| if x > T::ZERO { x } else { T::down(x.up().mul(alpha)) })
     }
 }
 

@@ -57,12 +57,12 @@ fn math_unary() {
 
 #[test]
 fn nn() {
-    family("nn", 736);
+    family("nn", 1470);
 }
 
 #[test]
 fn nn_grad() {
-    family("nn_grad", 0);
+    family("nn_grad", 1446);
 }
 
 #[test]

@@ -82,7 +82,7 @@ def cross_entropy(folder):
             options = {"reference": exact_cross_entropy, "terms": max(x[-1], labels[-1], 1), "stepwise": True}
             suite.case(f"{dtype}_{label}", inputs, **options)
         hot = array(np.eye(3)[[0, 1, 2, 0]], dtype)
-        rows = array([[1, np.nan, 2], [np.inf, 1, 2], [-np.inf, 1, 2], [6e4, -6e4, 0]], dtype)
+        rows = array([[1, np.nan, 2], [np.inf, 1, 2], [-np.inf, 1, 2], [3e4, -3e4, 0]], dtype)
         suite.case(f"{dtype}_special", [rows, hot], tolerance=ulp(4))
     x = np.ones((2, 3), np.float32)
     suite.error("shapes", [x, np.ones((2, 4), np.float32)])

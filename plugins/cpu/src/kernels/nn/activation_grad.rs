@@ -86,6 +86,12 @@ fn masked<W: Number>(x: W, keep: bool) -> W {
     x.mul(if keep { W::ONE } else { W::ZERO })
 }
 
+/// The gradient, 0 where that of the output is 0: also where the output is infinite or NaN.
+#[inline(always)]
+fn unless_zero<W: Number>(dy: W, gradient: W) -> W {
+    if dy == W::ZERO { W::ZERO } else { gradient }
+}
+
 #[inline(always)]
 fn constant<W: Number>(value: f64) -> W {
     W::from_f64(value)
@@ -121,13 +127,13 @@ gradients! {
     pairs "TanhGrad" tanh_grad: Compute, [f16, bf16, f32, f64],
         0.3, Numerics::ulps(3.0), |y, dy| dy.mul(W::ONE.sub(y.mul(y)));
     pairs "SqrtGrad" sqrt_grad: Elementary, [f16, bf16, f32, f64],
-        0.5, Numerics::ulps(1.0), |y, dy| constant::<W>(0.5).mul(dy).div(y);
+        0.5, Numerics::ulps(1.0), |y, dy| unless_zero(dy, constant::<W>(0.5).mul(dy).div(y));
     pairs "RsqrtGrad" rsqrt_grad: Compute, [f16, bf16, f32, f64],
-        0.4, Numerics::ulps(3.0), |y, dy| constant::<W>(-0.5).mul(dy.mul(y)).mul(y.mul(y));
+        0.4, Numerics::ulps(3.0), |y, dy| unless_zero(dy, constant::<W>(-0.5).mul(dy.mul(y)).mul(y.mul(y)));
     pairs "ReciprocalGrad" reciprocal_grad: Compute, [f16, bf16, f32, f64],
-        0.3, Numerics::ulps(2.0), |y, dy| y.neg().mul(y.mul(dy));
+        0.3, Numerics::ulps(2.0), |y, dy| unless_zero(dy, y.neg().mul(y.mul(dy)));
     pairs "InvGrad" inv_grad: Compute, [f16, bf16, f32, f64],
-        0.3, Numerics::ulps(2.0), |y, dy| y.neg().mul(y.mul(dy));
+        0.3, Numerics::ulps(2.0), |y, dy| unless_zero(dy, y.neg().mul(y.mul(dy)));
 }
 
 macro_rules! complex_gradients {

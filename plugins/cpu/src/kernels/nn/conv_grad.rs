@@ -16,7 +16,7 @@ use crate::{
 use half::{bf16, f16};
 use std::marker::PhantomData;
 use tenon_sdk::{
-    DType, KernelError,
+    Code, DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
     geometry::{Conv2dGeometry, Conv3dGeometry, DataFormat, validate_dims},
@@ -177,7 +177,12 @@ impl<T: Compute<Wide: Factor>> Kernel for ByFilter<T> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let dims = self.backprop.filter_dims(c)?;
-        let g = self.backprop.geometry(c, c.dims(0), &dims)?;
+        // Strides over batch or depth are invalid here, and unimplemented for the gradient by the input.
+        let g =
+            self.backprop.geometry(c, c.dims(0), &dims).map_err(|error| match error.code() {
+                Code::UNIMPLEMENTED => KernelError::invalid_argument(error.message),
+                _ => error,
+            })?;
         let s = Sizes::new(&g);
         // A filter's memory is that of an image with its outputs as channels, whatever the images' format.
         let output = Images::<T>::new(c, &dims, DataFormat::Nhwc)?;

@@ -73,6 +73,12 @@ impl<T: Number, I: Index> Kernel for MaxPoolWithArgmax<T, I> {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<T>(0)?;
         let g = Pool2dGeometry::average(&self.attributes.params(x.dims))?;
+        if x.data.is_empty() {
+            return Err(KernelError::invalid_argument(format!(
+                "input must not be empty, found shape {:?}",
+                x.dims
+            )));
+        }
         if I::from_place(x.data.len()).is_none() {
             return Err(KernelError::invalid_argument(format!(
                 "an input of shape {:?} has more elements than indices of {} tell apart: use int64",

@@ -57,12 +57,12 @@ fn math_unary() {
 
 #[test]
 fn nn() {
-    family("nn", 1470);
+    family("nn", 1460);
 }
 
 #[test]
 fn nn_grad() {
-    family("nn_grad", 1446);
+    family("nn_grad", 1367);
 }
 
 #[test]

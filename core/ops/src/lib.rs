@@ -16,11 +16,13 @@
 
 mod array;
 mod control_flow;
+mod fft;
 mod linalg;
 mod math_binary;
 mod math_unary;
 mod nn;
 mod nn_grad;
+mod random;
 mod reduction;
 mod sendrecv;
 mod shape;

@@ -15,7 +15,7 @@ pub fn asinh(x: f64) -> f64 {
 
 /// The inverse hyperbolic cosine; NaN below 1.
 pub fn acosh(x: f64) -> f64 {
-    libm::acosh(x)
+    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
 }
 
 /// The inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.

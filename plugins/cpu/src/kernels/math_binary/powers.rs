@@ -1,10 +1,13 @@
 //! Powers, angles, products that treat zeros apart, neighbours, and special functions of two numbers.
 
 use crate::{
-    kernels::elementwise::{
-        BinaryOp,
-        any::{zip, zip_double},
-        binary,
+    kernels::{
+        elementary::short,
+        elementwise::{
+            BinaryOp,
+            any::{zip, zip_double},
+            binary,
+        },
     },
     lane::Compute,
 };
@@ -50,8 +53,8 @@ fn unless_zero(factor: f64, value: f64) -> f64 {
 }
 
 in_double! {
-    "Pow" pow, 20.0, Numerics::ulps(1.0), [f16, bf16, f32, f64], |x, y| x.powf(y);
-    "Atan2" atan2, 12.0, Numerics::ulps(1.0), [f16, bf16, f32, f64], |y, x| y.atan2(x);
+    "Pow" pow, 20.0, Numerics::ulps(1.0), [f64], |x, y| x.powf(y);
+    "Atan2" atan2, 12.0, Numerics::ulps(1.0), [f64], |y, x| y.atan2(x);
     "Xdivy" xdivy, 0.7, Numerics::ulps(1.0), [f16, bf16, f32, f64], |x, y| unless_zero(x, x / y);
     "Xlogy" xlogy, 8.0, Numerics::ulps(2.0), [f16, bf16, f32, f64],
         |x, y| unless_zero(x, x * y.ln());
@@ -69,6 +72,32 @@ in_double! {
         |x, q| special::zeta(x, q);
     "Polygamma" polygamma, 200.0, Numerics::relative(1e-14, 1e-13), [f32, f64],
         |n, x| special::polygamma(n, x);
+}
+
+macro_rules! short {
+    ($($op:literal $fast:ident $fast_name:ident $name:ident, $cost:expr;)*) => {$(
+        struct $fast;
+
+        impl BinaryOp<f32> for $fast {
+            const COST_NS: f64 = $cost;
+            #[inline(always)]
+            fn apply(x: f32, y: f32) -> f32 {
+                short::$name(f64::from(x), f64::from(y)) as f32
+            }
+        }
+
+        fn $fast_name<T: Compute<Wide = f32>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            binary::<T, $fast>(c)
+        }
+
+        register_kernel!($op on "CPU": fn $fast_name<T> for "T" in [f16, bf16, f32],
+            in_place = &[(0, 0)], numerics = Numerics::ulps(1.0));
+    )*};
+}
+
+short! {
+    "Pow" Pow fast_pow pow, 4.0;
+    "Atan2" Atan2 fast_atan2 atan2, 2.5;
 }
 
 /// Integers with powers.

@@ -34,14 +34,14 @@ fn pairs<T: Element>(
     match c.in_place::<T>(0, 0, c.dims(0))? {
         InOut::InPlace(z) => {
             let y = c.input::<T>(1)?.data;
-            for_parts(c, z, cost_ns, |range, z| {
-                z.iter_mut().zip(&y[range]).for_each(|(z, &y)| *z = f(*z, y));
+            for_parts(c, z, cost_ns, |start, z| {
+                z.iter_mut().zip(&y[start..]).for_each(|(z, &y)| *z = f(*z, y));
             })
         }
         InOut::Separate(x, z) => {
             let y = c.input::<T>(1)?.data;
-            for_parts(c, z, cost_ns, |range, z| {
-                let both = x[range.clone()].iter().zip(&y[range]);
+            for_parts(c, z, cost_ns, |start, z| {
+                let both = x[start..].iter().zip(&y[start..]);
                 z.iter_mut().zip(both).for_each(|(z, (&x, &y))| *z = f(x, y));
             })
         }

@@ -86,8 +86,8 @@ impl<T: ComplexNumber> Kernel for ComplexBiasAdd<T> {
         let split = ChannelSplit::with_vector(c.dims(0), self.format, "bias", c.dims(1))?;
         let (x, bias) = (c.input::<T>(0)?, c.input::<T>(1)?.data);
         let y = c.output::<T>(0, x.dims)?.data;
-        for_parts(c, y, 1.0, |range, y| {
-            for (at, (y, &x)) in range.clone().zip(y.iter_mut().zip(&x.data[range])) {
+        for_parts(c, y, 1.0, |start, y| {
+            for (at, (y, &x)) in (start..).zip(y.iter_mut().zip(&x.data[start..])) {
                 *y = x + bias[at / split.inner % split.channels];
             }
         })

@@ -90,10 +90,21 @@ register_op!(
         "strides: list(int) >= 5",
         COMPUTED_PADDING,
         FORMAT_3D,
-        DILATIONS_3D
+        DILATIONS_3D,
     ],
     shape = conv3d,
     summary = "A three-dimensional convolution.",
+    cases = &[
+        "same; strides = [1, 1, 1, 1, 1]; padding = 'SAME'; \
+         dilations in {[1, 1, 1, 1, 1], [1, 2, 1, 2, 1]}; c in 1..9; input: [n, d, h, w, c]; \
+         filter: [2, 3, 2, c, m]",
+        "strided; strides = [1, 2, 1, 2, 1]; padding = 'SAME'; c in 1..9; input: [n, 2*d, h, 2*w, c]; \
+         filter: [2, 3, 2, c, m]",
+        "valid; strides = [1, 1, 1, 1, 1]; padding = 'VALID'; c in 1..9; input: [n, d+1, h+2, w+1, c]; \
+         filter: [2, 3, 2, c, m]",
+        "channels_first; data_format = 'NCDHW'; strides = [1, 1, 1, 1, 1]; padding = 'SAME'; \
+         c in 1..9; input: [n, c, d, h, w]; filter: [2, 3, 2, c, m]",
+    ],
 );
 
 register_op!(
@@ -104,10 +115,16 @@ register_op!(
         "T: realnumbertype",
         "strides: list(int) >= 4",
         "rates: list(int) >= 4",
-        COMPUTED_PADDING
+        COMPUTED_PADDING,
     ],
     shape = dilation2d,
     summary = "The greatest sum of pixel and filter element over each window.",
+    cases = &[
+        "same; strides in {[1, 1, 1, 1], [1, 2, 1, 1]}; rates in {[1, 1, 1, 1], [1, 2, 3, 1]}; \
+         padding = 'SAME'; input: [n, h, w, c]; filter: [2, 3, c]",
+        "valid; strides = [1, 1, 2, 1]; rates = [1, 1, 1, 1]; padding = 'VALID'; \
+         input: [n, h+1, w+1, c]; filter: [2, 2, c]",
+    ],
 );
 
 fn conv2d(c: &ShapeContext<'_>) -> ShapeResult {

@@ -69,6 +69,7 @@ register_op!(
     attrs = &["T: numbertype"],
     shape = bias_add_v1,
     summary = "Adds a vector to the last dimension.",
+    cases = &["rows; value: [n, c]; bias: [c]", "images; value: [n, h, w, c]; bias: [c]",],
 );
 
 register_op!(
@@ -81,10 +82,17 @@ register_op!(
         "epsilon: float = 9.999999747378752e-05",
         "exponential_avg_factor: float = 1.0",
         FORMAT,
-        "is_training: bool = true"
+        "is_training: bool = true",
     ],
     shape = batch_norm,
     summary = "`FusedBatchNormV3` without its last output.",
+    cases = &[
+        "training; x: [n, h, w, c]; scale: [c] uniform(-4, 4); offset: [c]; mean: [0]; variance: [0]",
+        "averaging; exponential_avg_factor = 0.5; x: [n, h, w, c]; scale: [c] uniform(-4, 4); \
+         offset: [c]; mean: [c]; variance: [c] uniform(0.25, 4)",
+        "inference; is_training = false; data_format = 'NCHW'; x: [n, c, h, w]; \
+         scale: [c] uniform(-4, 4); offset: [c]; mean: [c]; variance: [c] uniform(0.25, 4)",
+    ],
 );
 
 register_op!(
@@ -98,10 +106,17 @@ register_op!(
         "epsilon: float = 9.999999747378752e-05",
         "exponential_avg_factor: float = 1.0",
         FORMAT,
-        "is_training: bool = true"
+        "is_training: bool = true",
     ],
     shape = batch_norm,
     summary = "`FusedBatchNormV3` without its last output.",
+    cases = &[
+        "training; x: [n, h, w, c]; scale: [c] uniform(-4, 4); offset: [c]; mean: [0]; variance: [0]",
+        "averaging; exponential_avg_factor = 0.5; x: [n, h, w, c]; scale: [c] uniform(-4, 4); \
+         offset: [c]; mean: [c]; variance: [c] uniform(0.25, 4)",
+        "inference; is_training = false; data_format = 'NCHW'; x: [n, c, h, w]; \
+         scale: [c] uniform(-4, 4); offset: [c]; mean: [c]; variance: [c] uniform(0.25, 4)",
+    ],
 );
 
 register_op!(
@@ -113,10 +128,12 @@ register_op!(
         "bias: float = 1.0",
         "alpha: float = 1.0",
         "beta: float = 0.5",
-        "T: {half, bfloat16, float} = DT_FLOAT"
+        "T: {half, bfloat16, float} = DT_FLOAT",
     ],
     shape = lrn,
     summary = "Divides each element by a power of the sum of squares over neighbouring channels.",
+    cases =
+        &["plain; depth_radius in {0, 2}; bias in {1.0, 2.0}; input: [n, h, w, c] uniform(-2, 2)",],
 );
 
 fn bias_add(c: &ShapeContext<'_>) -> ShapeResult {

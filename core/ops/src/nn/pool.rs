@@ -70,10 +70,16 @@ register_op!(
     attrs = &[
         "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = DT_FLOAT",
         COMPUTED_PADDING,
-        "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'"
+        "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
     ],
     shape = max_pool_v2,
     summary = "`MaxPool` with windows and strides as inputs.",
+    cases = &[
+        "plain; padding in {'SAME', 'VALID'}; input: [n, h, w, c]; ksize: [4] values(1, 2, 3, 1); \
+         strides: [4] values(1, 2, 1, 1)",
+        "channels_first; padding in {'SAME', 'VALID'}; data_format = 'NCHW'; input: [n, c, h, w]; \
+         ksize: [4] values(1, 1, 2, 2); strides: [4] values(1, 1, 1, 2)",
+    ],
 );
 
 register_op!(
@@ -85,10 +91,16 @@ register_op!(
         "strides: list(int) >= 5",
         COMPUTED_PADDING,
         FORMAT_3D,
-        "T: {half, bfloat16, float}"
+        "T: {half, bfloat16, float}",
     ],
     shape = pool3d,
     summary = "The greatest element of each three-dimensional window.",
+    cases = &[
+        "plain; ksize = [1, 2, 3, 2, 1]; strides in {[1, 1, 1, 1, 1], [1, 2, 1, 2, 1]}; \
+         padding in {'SAME', 'VALID'}; input: [n, d, h, w, c]",
+        "channels_first; data_format = 'NCDHW'; ksize = [1, 1, 2, 2, 2]; strides = [1, 1, 1, 2, 1]; \
+         padding = 'SAME'; input: [n, c, d, h, w]",
+    ],
 );
 
 register_op!(
@@ -100,10 +112,16 @@ register_op!(
         "strides: list(int) >= 5",
         COMPUTED_PADDING,
         FORMAT_3D,
-        "T: {half, bfloat16, float, double}"
+        "T: {half, bfloat16, float, double}",
     ],
     shape = pool3d,
     summary = "The arithmetic mean of each three-dimensional window.",
+    cases = &[
+        "plain; ksize = [1, 2, 3, 2, 1]; strides in {[1, 1, 1, 1, 1], [1, 2, 1, 2, 1]}; \
+         padding in {'SAME', 'VALID'}; input: [n, d, h, w, c]",
+        "channels_first; data_format = 'NCDHW'; ksize = [1, 1, 2, 2, 2]; strides = [1, 1, 1, 2, 1]; \
+         padding = 'SAME'; input: [n, c, d, h, w]",
+    ],
 );
 
 register_op!(
@@ -116,10 +134,15 @@ register_op!(
         "Targmax: {int32, int64} = DT_INT64",
         COMPUTED_PADDING,
         "include_batch_in_index: bool = false",
-        "T: realnumbertype"
+        "T: realnumbertype",
     ],
     shape = max_pool_with_argmax,
     summary = "The greatest element of each window and where it stands: its place in the image, or in the input with `include_batch_in_index`; of equal ones the first.",
+    cases = &[
+        "plain; n in 1..5; c in 1..9; h in 2..40; w in 3..40; ksize in {[1, 2, 3, 1], [1, 1, 1, 1]}; \
+         strides in {[1, 2, 2, 1], [1, 1, 1, 1]}; padding in {'SAME', 'VALID'}; \
+         include_batch_in_index in {false, true}; input: [n, h, w, c]",
+    ],
 );
 
 fn max_pool(c: &ShapeContext<'_>) -> ShapeResult {

@@ -22,10 +22,25 @@ register_op!(
         PADDING,
         EXPLICIT,
         FORMAT,
-        DILATIONS
+        DILATIONS,
     ],
     shape = backprop_input,
     summary = "The gradient of `Conv2D` by its input.",
+    cases = &[
+        "same; strides = [1, 1, 1, 1]; padding = 'SAME'; dilations in {[1, 1, 1, 1], [1, 2, 2, 1]}; \
+         c in 1..9; m in 1..9; input_sizes: [4] values(n, h, w, c); filter: [3, 2, c, m]; \
+         out_backprop: [n, h, w, m]",
+        "strided; strides = [1, 2, 2, 1]; padding = 'SAME'; c in 1..9; m in 1..9; \
+         input_sizes: [4] values(n, 2*h, 2*w, c); filter: [3, 3, c, m]; out_backprop: [n, h, w, m]",
+        "valid; strides = [1, 1, 1, 1]; padding = 'VALID'; c in 1..9; m in 1..9; \
+         input_sizes: [4] values(n, h+2, w+1, c); filter: [3, 2, c, m]; out_backprop: [n, h, w, m]",
+        "explicit; strides = [1, 1, 1, 1]; padding = 'EXPLICIT'; \
+         explicit_paddings = [0, 0, 1, 1, 0, 1, 0, 0]; c in 1..9; m in 1..9; \
+         input_sizes: [4] values(n, h, w, c); filter: [3, 2, c, m]; out_backprop: [n, h, w, m]",
+        "channels_first; data_format = 'NCHW'; strides = [1, 1, 1, 1]; padding = 'SAME'; c in 1..9; \
+         m in 1..9; input_sizes: [4] values(n, c, h, w); filter: [3, 2, c, m]; \
+         out_backprop: [n, m, h, w]",
+    ],
 );
 
 register_op!(
@@ -39,10 +54,25 @@ register_op!(
         PADDING,
         EXPLICIT,
         FORMAT,
-        DILATIONS
+        DILATIONS,
     ],
     shape = backprop_filter,
     summary = "The gradient of `Conv2D` by its filter.",
+    cases = &[
+        "same; strides = [1, 1, 1, 1]; padding = 'SAME'; dilations in {[1, 1, 1, 1], [1, 2, 2, 1]}; \
+         c in 1..9; m in 1..9; input: [n, h, w, c]; filter_sizes: [4] values(3, 2, c, m); \
+         out_backprop: [n, h, w, m]",
+        "strided; strides = [1, 2, 2, 1]; padding = 'SAME'; c in 1..9; m in 1..9; \
+         input: [n, 2*h, 2*w, c]; filter_sizes: [4] values(3, 3, c, m); out_backprop: [n, h, w, m]",
+        "valid; strides = [1, 1, 1, 1]; padding = 'VALID'; c in 1..9; m in 1..9; \
+         input: [n, h+2, w+1, c]; filter_sizes: [4] values(3, 2, c, m); out_backprop: [n, h, w, m]",
+        "explicit; strides = [1, 1, 1, 1]; padding = 'EXPLICIT'; \
+         explicit_paddings = [0, 0, 1, 1, 0, 1, 0, 0]; c in 1..9; m in 1..9; input: [n, h, w, c]; \
+         filter_sizes: [4] values(3, 2, c, m); out_backprop: [n, h, w, m]",
+        "channels_first; data_format = 'NCHW'; strides = [1, 1, 1, 1]; padding = 'SAME'; c in 1..9; \
+         m in 1..9; input: [n, c, h, w]; filter_sizes: [4] values(3, 2, c, m); \
+         out_backprop: [n, m, h, w]",
+    ],
 );
 
 register_op!(
@@ -55,10 +85,25 @@ register_op!(
         COMPUTED_PADDING,
         FORMAT_3D,
         DILATIONS_3D,
-        "Tshape: {int32, int64} = DT_INT32"
+        "Tshape: {int32, int64} = DT_INT32",
     ],
     shape = backprop_input,
     summary = "The gradient of `Conv3D` by its input.",
+    cases = &[
+        "same; strides = [1, 1, 1, 1, 1]; padding = 'SAME'; \
+         dilations in {[1, 1, 1, 1, 1], [1, 2, 1, 2, 1]}; c in 1..9; m in 1..9; \
+         input_sizes: [5] values(n, d, h, w, c); filter: [2, 3, 2, c, m]; \
+         out_backprop: [n, d, h, w, m]",
+        "strided; strides = [1, 2, 1, 2, 1]; padding = 'SAME'; c in 1..9; m in 1..9; \
+         input_sizes: [5] values(n, 2*d, h, 2*w, c); filter: [2, 3, 2, c, m]; \
+         out_backprop: [n, d, h, w, m]",
+        "valid; strides = [1, 1, 1, 1, 1]; padding = 'VALID'; c in 1..9; m in 1..9; \
+         input_sizes: [5] values(n, d+1, h+2, w+1, c); filter: [2, 3, 2, c, m]; \
+         out_backprop: [n, d, h, w, m]",
+        "channels_first; data_format = 'NCDHW'; strides = [1, 1, 1, 1, 1]; padding = 'SAME'; \
+         c in 1..9; m in 1..9; input_sizes: [5] values(n, c, d, h, w); filter: [2, 3, 2, c, m]; \
+         out_backprop: [n, m, d, h, w]",
+    ],
 );
 
 register_op!(
@@ -70,10 +115,25 @@ register_op!(
         "strides: list(int) >= 5",
         COMPUTED_PADDING,
         FORMAT_3D,
-        DILATIONS_3D
+        DILATIONS_3D,
     ],
     shape = backprop_filter,
     summary = "The gradient of `Conv3D` by its filter.",
+    cases = &[
+        "same; strides = [1, 1, 1, 1, 1]; padding = 'SAME'; \
+         dilations in {[1, 1, 1, 1, 1], [1, 2, 1, 2, 1]}; c in 1..9; m in 1..9; \
+         input: [n, d, h, w, c]; filter_sizes: [5] values(2, 3, 2, c, m); \
+         out_backprop: [n, d, h, w, m]",
+        "strided; strides = [1, 2, 1, 2, 1]; padding = 'SAME'; c in 1..9; m in 1..9; \
+         input: [n, 2*d, h, 2*w, c]; filter_sizes: [5] values(2, 3, 2, c, m); \
+         out_backprop: [n, d, h, w, m]",
+        "valid; strides = [1, 1, 1, 1, 1]; padding = 'VALID'; c in 1..9; m in 1..9; \
+         input: [n, d+1, h+2, w+1, c]; filter_sizes: [5] values(2, 3, 2, c, m); \
+         out_backprop: [n, d, h, w, m]",
+        "channels_first; data_format = 'NCDHW'; strides = [1, 1, 1, 1, 1]; padding = 'SAME'; \
+         c in 1..9; m in 1..9; input: [n, c, d, h, w]; filter_sizes: [5] values(2, 3, 2, c, m); \
+         out_backprop: [n, m, d, h, w]",
+    ],
 );
 
 register_op!(
@@ -86,10 +146,24 @@ register_op!(
         PADDING,
         EXPLICIT,
         FORMAT,
-        DILATIONS
+        DILATIONS,
     ],
     shape = backprop_input,
     summary = "The gradient of `DepthwiseConv2dNative` by its input.",
+    cases = &[
+        "same; strides = [1, 1, 1, 1]; padding = 'SAME'; dilations in {[1, 1, 1, 1], [1, 2, 2, 1]}; \
+         c in 1..9; input_sizes: [4] values(n, h, w, c); filter: [3, 2, c, 2]; \
+         out_backprop: [n, h, w, 2*c]",
+        "strided; strides = [1, 2, 2, 1]; padding = 'SAME'; c in 1..9; \
+         input_sizes: [4] values(n, 2*h, 2*w, c); filter: [3, 3, c, 2]; out_backprop: [n, h, w, 2*c]",
+        "valid; strides = [1, 1, 1, 1]; padding = 'VALID'; c in 1..9; \
+         input_sizes: [4] values(n, h+2, w+1, c); filter: [3, 2, c, 2]; out_backprop: [n, h, w, 2*c]",
+        "explicit; strides = [1, 1, 1, 1]; padding = 'EXPLICIT'; \
+         explicit_paddings = [0, 0, 1, 1, 0, 1, 0, 0]; c in 1..9; input_sizes: [4] values(n, h, w, c); \
+         filter: [3, 2, c, 2]; out_backprop: [n, h, w, 2*c]",
+        "channels_first; data_format = 'NCHW'; strides = [1, 1, 1, 1]; padding = 'SAME'; c in 1..9; \
+         input_sizes: [4] values(n, c, h, w); filter: [3, 2, c, 2]; out_backprop: [n, 2*c, h, w]",
+    ],
 );
 
 register_op!(
@@ -102,10 +176,24 @@ register_op!(
         PADDING,
         EXPLICIT,
         FORMAT,
-        DILATIONS
+        DILATIONS,
     ],
     shape = backprop_filter,
     summary = "The gradient of `DepthwiseConv2dNative` by its filter.",
+    cases = &[
+        "same; strides = [1, 1, 1, 1]; padding = 'SAME'; dilations in {[1, 1, 1, 1], [1, 2, 2, 1]}; \
+         c in 1..9; input: [n, h, w, c]; filter_sizes: [4] values(3, 2, c, 2); \
+         out_backprop: [n, h, w, 2*c]",
+        "strided; strides = [1, 2, 2, 1]; padding = 'SAME'; c in 1..9; input: [n, 2*h, 2*w, c]; \
+         filter_sizes: [4] values(3, 3, c, 2); out_backprop: [n, h, w, 2*c]",
+        "valid; strides = [1, 1, 1, 1]; padding = 'VALID'; c in 1..9; input: [n, h+2, w+1, c]; \
+         filter_sizes: [4] values(3, 2, c, 2); out_backprop: [n, h, w, 2*c]",
+        "explicit; strides = [1, 1, 1, 1]; padding = 'EXPLICIT'; \
+         explicit_paddings = [0, 0, 1, 1, 0, 1, 0, 0]; c in 1..9; input: [n, h, w, c]; \
+         filter_sizes: [4] values(3, 2, c, 2); out_backprop: [n, h, w, 2*c]",
+        "channels_first; data_format = 'NCHW'; strides = [1, 1, 1, 1]; padding = 'SAME'; c in 1..9; \
+         input: [n, c, h, w]; filter_sizes: [4] values(3, 2, c, 2); out_backprop: [n, 2*c, h, w]",
+    ],
 );
 
 /// Dimensions of the images, which stand behind the letters of the format.

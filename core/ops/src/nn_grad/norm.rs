@@ -18,6 +18,11 @@ register_op!(
     attrs = &["T: numbertype", FORMAT],
     shape = bias_add_grad,
     summary = "The sum over everything but the channels.",
+    cases = &[
+        "rows; out_backprop: [n, c]",
+        "images; out_backprop: [n, h, w, c]",
+        "channels_first; data_format = 'NCHW'; out_backprop: [n, c, h, w]",
+    ],
 );
 
 register_op!(
@@ -34,10 +39,19 @@ register_op!(
         "T: {float}",
         "epsilon: float = 9.999999747378752e-05",
         FORMAT,
-        "is_training: bool = true"
+        "is_training: bool = true",
     ],
     shape = batch_norm_grad,
     summary = "The gradient of `FusedBatchNorm`, by input, scale and offset.",
+    cases = &[
+        "last; is_training in {true, false}; y_backprop: [n, h, w, c] uniform(-2, 2); \
+         x: [n, h, w, c] uniform(-2, 2); scale: [c] uniform(-4, 4); \
+         reserve_space_1: [c] uniform(-1, 1); reserve_space_2: [c] uniform(0.25, 4)",
+        "first; is_training in {true, false}; data_format = 'NCHW'; \
+         y_backprop: [n, c, h, w] uniform(-2, 2); x: [n, c, h, w] uniform(-2, 2); \
+         scale: [c] uniform(-4, 4); reserve_space_1: [c] uniform(-1, 1); \
+         reserve_space_2: [c] uniform(0.25, 4)",
+    ],
 );
 
 register_op!(
@@ -62,10 +76,20 @@ register_op!(
         "U: {float}",
         "epsilon: float = 9.999999747378752e-05",
         "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'",
-        "is_training: bool = true"
+        "is_training: bool = true",
     ],
     shape = batch_norm_grad,
     summary = "The gradient of `FusedBatchNormV3`, by input, scale and offset.",
+    cases = &[
+        "last; is_training in {true, false}; y_backprop: [n, h, w, c] uniform(-2, 2); \
+         x: [n, h, w, c] uniform(-2, 2); scale: [c] uniform(-4, 4); \
+         reserve_space_1: [c] uniform(-1, 1); reserve_space_2: [c] uniform(0.25, 4); \
+         reserve_space_3: [0]",
+        "first; is_training in {true, false}; data_format = 'NCHW'; \
+         y_backprop: [n, c, h, w] uniform(-2, 2); x: [n, c, h, w] uniform(-2, 2); \
+         scale: [c] uniform(-4, 4); reserve_space_1: [c] uniform(-1, 1); \
+         reserve_space_2: [c] uniform(0.25, 4); reserve_space_3: [0]",
+    ],
 );
 
 register_op!(
@@ -77,10 +101,12 @@ register_op!(
         "bias: float = 1.0",
         "alpha: float = 1.0",
         "beta: float = 0.5",
-        "T: {half, bfloat16, float} = DT_FLOAT"
+        "T: {half, bfloat16, float} = DT_FLOAT",
     ],
     shape = lrn_grad,
     summary = "The gradient of `LRN`.",
+    cases = &["plain; depth_radius in {0, 2}; input_grads: [n, h, w, c] uniform(-2, 2); \
+         input_image: [n, h, w, c] uniform(-2, 2); output_image: [n, h, w, c] uniform(-1, 1)",],
 );
 
 fn bias_add_grad(c: &ShapeContext<'_>) -> ShapeResult {

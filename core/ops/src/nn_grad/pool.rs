@@ -20,10 +20,19 @@ register_op!(
         PADDING,
         EXPLICIT,
         FORMAT,
-        "T: realnumbertype = DT_FLOAT"
+        "T: realnumbertype = DT_FLOAT",
     ],
     shape = max_pool_grad,
     summary = "The gradient of `MaxPool`: each window's goes to its greatest element, of equal ones to the first.",
+    cases = &[
+        "same; ksize = [1, 3, 2, 1]; strides = [1, 1, 1, 1]; padding = 'SAME'; \
+         orig_input: [n, h, w, c]; orig_output: [n, h, w, c]; grad: [n, h, w, c]",
+        "halves; ksize = [1, 2, 2, 1]; strides = [1, 2, 2, 1]; padding in {'SAME', 'VALID'}; \
+         orig_input: [n, 2*h, 2*w, c]; orig_output: [n, h, w, c]; grad: [n, h, w, c]",
+        "channels_first; data_format = 'NCHW'; ksize = [1, 1, 2, 2]; strides = [1, 1, 2, 2]; \
+         padding = 'VALID'; orig_input: [n, c, 2*h, 2*w]; orig_output: [n, c, h, w]; \
+         grad: [n, c, h, w]",
+    ],
 );
 
 register_op!(
@@ -36,10 +45,17 @@ register_op!(
         COMPUTED_PADDING,
         "include_batch_in_index: bool = false",
         "Targmax: {int32, int64}",
-        "T: realnumbertype"
+        "T: realnumbertype",
     ],
     shape = max_pool_grad_with_argmax,
     summary = "The gradient of `MaxPoolWithArgmax`.",
+    cases = &[
+        "images; ksize = [1, 2, 2, 1]; strides = [1, 2, 2, 1]; padding = 'VALID'; input: [n, 4, 4, 2]; \
+         grad: [n, 2, 2, 2]; argmax: [n, 2, 2, 2] integers(0..32)",
+        "input; include_batch_in_index = true; n in 1..200; ksize = [1, 2, 2, 1]; \
+         strides = [1, 2, 2, 1]; padding = 'VALID'; input: [n, 4, 4, 2]; grad: [n, 2, 2, 2]; \
+         argmax: [n, 2, 2, 2] integers(0..32*n)",
+    ],
 );
 
 register_op!(
@@ -51,10 +67,18 @@ register_op!(
         "strides: list(int) >= 4",
         COMPUTED_PADDING,
         FORMAT,
-        "T: {half, bfloat16, float, double}"
+        "T: {half, bfloat16, float, double}",
     ],
     shape = avg_pool_grad,
     summary = "The gradient of `AvgPool`: each window's goes to its elements in equal parts.",
+    cases = &[
+        "same; ksize = [1, 3, 2, 1]; strides = [1, 1, 1, 1]; padding = 'SAME'; \
+         orig_input_shape: [4] values(n, h, w, c); grad: [n, h, w, c]",
+        "halves; ksize = [1, 2, 2, 1]; strides = [1, 2, 2, 1]; padding in {'SAME', 'VALID'}; \
+         orig_input_shape: [4] values(n, 2*h, 2*w, c); grad: [n, h, w, c]",
+        "channels_first; data_format = 'NCHW'; ksize = [1, 1, 2, 2]; strides = [1, 1, 2, 2]; \
+         padding = 'VALID'; orig_input_shape: [4] values(n, c, 2*h, 2*w); grad: [n, c, h, w]",
+    ],
 );
 
 fn max_pool_grad(c: &ShapeContext<'_>) -> ShapeResult {

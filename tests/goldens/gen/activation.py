@@ -14,14 +14,20 @@ def softplus(x):
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
+def finite(terms):
+    """Absolute terms where a result is no infinity, which is compared as it is."""
+    terms = np.abs(terms).astype(np.float64)
+    return np.where(np.isinf(terms), 0, terms)
+
+
 def elu(x):
     """Elu, and the terms of e^x - 1, which TensorFlow subtracts."""
-    return np.where(x < 0, np.expm1(x), x), np.where(x < 0, np.exp(x) + 1, x)
+    return np.where(x < 0, np.expm1(x), x), finite(np.where(x < 0, np.exp(x) + 1, x))
 
 
 def selu(x):
     negative, positive = SCALED_ALPHA * np.expm1(x), SCALE * x
-    return np.where(x < 0, negative, positive), np.where(x < 0, SCALED_ALPHA * (np.exp(x) + 1), positive)
+    return np.where(x < 0, negative, positive), finite(np.where(x < 0, SCALED_ALPHA * (np.exp(x) + 1), positive))
 
 
 # op: function of the input, ULPs in float and double, in half and bfloat16
@@ -114,7 +120,7 @@ def made_from(function, x):
 def tanh_terms(case):
     """TanhGrad and the absolute terms of 1 - y^2."""
     y, dy = (np.asarray(x).astype(np.float64) for x in case.inputs)
-    return [(dy * (1 - y * y), np.abs(dy) * (1 + y * y))]
+    return [(dy * (1 - y * y), finite(np.abs(dy) * (1 + y * y)))]
 
 
 def special_pairs(dtype):

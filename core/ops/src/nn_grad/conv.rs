@@ -152,8 +152,8 @@ register_op!(
     summary = "The gradient of `DepthwiseConv2dNative` by its input.",
     cases = &[
         "same; strides = [1, 1, 1, 1]; padding = 'SAME'; dilations in {[1, 1, 1, 1], [1, 2, 2, 1]}; \
-         c in 1..9; input_sizes: [4] values(n, h, w, c); filter: [3, 2, c, 2]; \
-         out_backprop: [n, h, w, 2*c]",
+         c in 1..9; input_sizes: [4] values(n, h, w, c); filter: [3, 2, c, 1]; \
+         out_backprop: [n, h, w, c]",
         "strided; strides = [1, 2, 2, 1]; padding = 'SAME'; c in 1..9; \
          input_sizes: [4] values(n, 2*h, 2*w, c); filter: [3, 3, c, 2]; out_backprop: [n, h, w, 2*c]",
         "valid; strides = [1, 1, 1, 1]; padding = 'VALID'; c in 1..9; \
@@ -182,8 +182,8 @@ register_op!(
     summary = "The gradient of `DepthwiseConv2dNative` by its filter.",
     cases = &[
         "same; strides = [1, 1, 1, 1]; padding = 'SAME'; dilations in {[1, 1, 1, 1], [1, 2, 2, 1]}; \
-         c in 1..9; input: [n, h, w, c]; filter_sizes: [4] values(3, 2, c, 2); \
-         out_backprop: [n, h, w, 2*c]",
+         c in 1..9; input: [n, h, w, c]; filter_sizes: [4] values(3, 2, c, 1); \
+         out_backprop: [n, h, w, c]",
         "strided; strides = [1, 2, 2, 1]; padding = 'SAME'; c in 1..9; input: [n, 2*h, 2*w, c]; \
          filter_sizes: [4] values(3, 3, c, 2); out_backprop: [n, h, w, 2*c]",
         "valid; strides = [1, 1, 1, 1]; padding = 'VALID'; c in 1..9; input: [n, h+2, w+1, c]; \

@@ -44,11 +44,11 @@ register_op!(
     shape = batch_norm_grad,
     summary = "The gradient of `FusedBatchNorm`, by input, scale and offset.",
     cases = &[
-        "last; is_training in {true, false}; y_backprop: [n, h, w, c] uniform(-2, 2); \
+        "last; is_training in {true, false}; y_backprop: [n, h, w, c]; \
          x: [n, h, w, c] uniform(-2, 2); scale: [c] uniform(-4, 4); \
          reserve_space_1: [c] uniform(-1, 1); reserve_space_2: [c] uniform(0.25, 4)",
         "first; is_training in {true, false}; data_format = 'NCHW'; \
-         y_backprop: [n, c, h, w] uniform(-2, 2); x: [n, c, h, w] uniform(-2, 2); \
+         y_backprop: [n, c, h, w]; x: [n, c, h, w] uniform(-2, 2); \
          scale: [c] uniform(-4, 4); reserve_space_1: [c] uniform(-1, 1); \
          reserve_space_2: [c] uniform(0.25, 4)",
     ],
@@ -81,12 +81,12 @@ register_op!(
     shape = batch_norm_grad,
     summary = "The gradient of `FusedBatchNormV3`, by input, scale and offset.",
     cases = &[
-        "last; is_training in {true, false}; y_backprop: [n, h, w, c] uniform(-2, 2); \
+        "last; is_training in {true, false}; y_backprop: [n, h, w, c]; \
          x: [n, h, w, c] uniform(-2, 2); scale: [c] uniform(-4, 4); \
          reserve_space_1: [c] uniform(-1, 1); reserve_space_2: [c] uniform(0.25, 4); \
          reserve_space_3: [0]",
         "first; is_training in {true, false}; data_format = 'NCHW'; \
-         y_backprop: [n, c, h, w] uniform(-2, 2); x: [n, c, h, w] uniform(-2, 2); \
+         y_backprop: [n, c, h, w]; x: [n, c, h, w] uniform(-2, 2); \
          scale: [c] uniform(-4, 4); reserve_space_1: [c] uniform(-1, 1); \
          reserve_space_2: [c] uniform(0.25, 4); reserve_space_3: [0]",
     ],
@@ -105,7 +105,7 @@ register_op!(
     ],
     shape = lrn_grad,
     summary = "The gradient of `LRN`.",
-    cases = &["plain; depth_radius in {0, 2}; input_grads: [n, h, w, c] uniform(-2, 2); \
+    cases = &["plain; depth_radius in {0, 2}; input_grads: [n, h, w, c]; \
          input_image: [n, h, w, c] uniform(-2, 2); output_image: [n, h, w, c] uniform(-1, 1)",],
 );
 

@@ -67,7 +67,12 @@ fn math_unary() {
 
 #[test]
 fn nn() {
-    family("nn", 736);
+    family("nn", 1460);
+}
+
+#[test]
+fn nn_grad() {
+    family("nn_grad", 1367);
 }
 
 #[test]

@@ -36,6 +36,11 @@ MODULES = [
     "nn",
     "conv",
     "pool",
+    "activation",
+    "losses",
+    "pool_more",
+    "norm_grad",
+    "conv_grad",
 ]
 
 GRAPHS = ["frozen", "graphs"]

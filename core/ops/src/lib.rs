@@ -21,6 +21,7 @@ mod linalg;
 mod math_binary;
 mod math_unary;
 mod nn;
+mod nn_grad;
 mod random;
 mod reduction;
 mod sendrecv;

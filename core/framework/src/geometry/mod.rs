@@ -22,6 +22,7 @@ mod channel;
 mod concat;
 mod conv;
 mod diag;
+mod dilation;
 mod einsum;
 mod error;
 mod fft;
@@ -41,6 +42,7 @@ mod slice;
 mod space;
 mod split;
 mod transpose;
+mod volume;
 mod window;
 
 pub use broadcast::{BroadcastKind, BroadcastPlan, Run, Runs, broadcast_shape, broadcast_shapes};
@@ -48,6 +50,7 @@ pub use channel::ChannelSplit;
 pub use concat::{ConcatPlan, concat_axis, concat_dims, pack_axis, pack_dims};
 pub use conv::{Conv2dGeometry, Conv2dParams};
 pub use diag::{DiagAlign, DiagBand, DiagGeometry, Diagonal};
+pub use dilation::{Dilation2dGeometry, Dilation2dParams};
 pub use einsum::{EinsumAxis, EinsumBox, EinsumEquation, EinsumOperand, EinsumPlan};
 pub use error::GeometryError;
 pub use fft::{FftDirection, check_fft_input, real_fft_dims};
@@ -77,6 +80,7 @@ pub use slice::{SliceMasks, StridedSlice, StridedSliceSpec};
 pub use space::{DepthFormat, SpaceBatchPlan, batch_to_space_dims, space_to_batch_dims};
 pub use split::{slice_dims, split_dims, split_sizes, unpack_dims};
 pub use transpose::{TransposeKind, TransposePlan, transpose_dims, validate_permutation};
+pub use volume::{Conv3dGeometry, Pool3dGeometry};
 pub use window::{DimPadding, WindowDim};
 
 #[cfg(test)]

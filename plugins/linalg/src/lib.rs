@@ -1,0 +1,3 @@
+//! Decompositions, solvers and inverses of matrices on the CPU.
+
+tenon_sdk::export_plugin!();

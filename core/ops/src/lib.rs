@@ -17,13 +17,17 @@
 mod array;
 mod control_flow;
 mod fft;
+mod image;
+mod io;
 mod linalg;
+mod logging;
 mod math_binary;
 mod math_unary;
 mod nn;
 mod reduction;
 mod sendrecv;
 mod shape;
+mod string;
 #[cfg(test)]
 mod testing;
 

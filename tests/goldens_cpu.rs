@@ -51,8 +51,18 @@ fn fft() {
 }
 
 #[test]
+fn io() {
+    family_of("io", &["tenon_cpu", "tenon_text"], 0);
+}
+
+#[test]
 fn linalg() {
     family("linalg", 207);
+}
+
+#[test]
+fn logging() {
+    family_of("logging", &["tenon_cpu", "tenon_text"], 0);
 }
 
 #[test]
@@ -73,4 +83,9 @@ fn nn() {
 #[test]
 fn reduction() {
     family("reduction", 2320);
+}
+
+#[test]
+fn string() {
+    family_of("string", &["tenon_cpu", "tenon_text"], 0);
 }

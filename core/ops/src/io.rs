@@ -1,6 +1,6 @@
 //! Files, and records of bytes or text.
 
-use crate::shape::{input_of_rank, scalar_output, unchanged};
+use crate::shape::{input_of_rank, scalar_or_vector, scalar_output, unchanged};
 use tenon_framework::{
     KernelError,
     author::{ShapeContext, ShapeResult},
@@ -88,6 +88,7 @@ fn scalars(c: &ShapeContext<'_>) -> ShapeResult {
 }
 
 fn some_names(c: &ShapeContext<'_>) -> ShapeResult {
+    scalar_or_vector(c, 0, "pattern")?;
     c.set_output(0, c.shape_of(&[-1]))
 }
 
@@ -135,7 +136,11 @@ mod tests {
         check("ReadFile", &[], &[(&["[]"], "[]"), (&["?"], "[]")]);
         let message = "! each input must have 0 dimensions, got 1";
         check("WriteFile", &[], &[(&["[]", "[]"], ""), (&["[]", "[1]"], message)]);
-        check("MatchingFiles", &[], &[(&["[2,3]"], "[?]")]);
+        check(
+            "MatchingFiles",
+            &[],
+            &[(&["[2]"], "[?]"), (&["[2,3]"], "! pattern must have 1 dimensions, got 2")],
+        );
     }
 
     #[test]
@@ -152,7 +157,10 @@ mod tests {
             &attrs,
             &[
                 (&["[n]", "[]", "[0]"], "[n]; [n]"),
-                (&["[n]", "[2]", "[]"], "! the default of column 0 must hold at most 1 value, got 2"),
+                (
+                    &["[n]", "[2]", "[]"],
+                    "! the default of column 0 must hold at most 1 value, got 2",
+                ),
                 (&["[n]", "[]", "[1,1]"], "! each default must have 1 dimensions, got 2"),
             ],
         );

@@ -17,7 +17,6 @@
 mod array;
 mod control_flow;
 mod fft;
-mod image;
 mod io;
 mod linalg;
 mod logging;

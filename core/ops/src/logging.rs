@@ -29,7 +29,8 @@ register_op!(
     ],
     stateful = true,
     shape = passed_on,
-    summary = "The input as it is; a message with the data goes to the standard error, the first times.",
+    summary =
+        "The input as it is; a message with the data goes to the standard error, the first times.",
 );
 
 register_op!(
@@ -59,11 +60,20 @@ fn one_text(c: &ShapeContext<'_>) -> ShapeResult {
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
+    use tenon_framework::{
+        DType,
+        attr::{AttrList, AttrValue},
+    };
 
     #[test]
     fn what_is_printed_is_a_scalar() {
-        check("PrintV2", &[], &[(&["[]"], ""), (&["[1]"], "! input must have 0 dimensions, got 1")]);
-        check("Print", &[], &[(&["[n,2]"], "[n,2]")]);
+        check(
+            "PrintV2",
+            &[],
+            &[(&["[]"], ""), (&["[1]"], "! input must have 0 dimensions, got 1")],
+        );
+        let data = AttrValue::List(AttrList::Type(vec![DType::INT32]));
+        check("Print", &[("U", data)], &[(&["[n,2]", "?"], "[n,2]")]);
         check("Timestamp", &[], &[(&[], "[]")]);
     }
 }

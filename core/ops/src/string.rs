@@ -4,7 +4,7 @@ use crate::shape::{broadcast_dims, dims_of, input_of_rank, scalar_output, unchan
 use tenon_framework::{
     KernelError,
     author::{ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{AxisSet, reduce_dims},
+    geometry::{AxisSet, join_dims},
     register_op,
 };
 
@@ -125,7 +125,8 @@ register_op!(
     outputs = &["output: string"],
     attrs = &["T: {int32, int64}", "unit: {'BYTE', 'UTF8_CHAR'} = 'BYTE'"],
     shape = substr,
-    summary = "The part of each string that begins at a position, from its end where that is negative.",
+    summary =
+        "The part of each string that begins at a position, from its end where that is negative.",
 );
 
 register_op!(
@@ -143,7 +144,8 @@ register_op!(
     outputs = &["output: string"],
     attrs = &[],
     shape = unchanged,
-    summary = "What each string in the web-safe alphabet of base 64 stands for, with or without padding.",
+    summary =
+        "What each string in the web-safe alphabet of base 64 stands for, with or without padding.",
 );
 
 register_op!(
@@ -185,7 +187,7 @@ fn reduce_join(c: &ShapeContext<'_>) -> ShapeResult {
         let rank = if keep { Some(sizes.len()) } else { None };
         return c.set_output(0, rank.map_or(c.unknown(), |rank| c.unknown_of_rank(rank)));
     };
-    let output = reduce_dims(&sizes, &axes, keep)?;
+    let output = join_dims(&sizes, &axes, keep)?;
     if keep {
         let set = AxisSet::new("reduction_indices", &axes, sizes.len())?;
         let one = |at| if set.contains(at) { c.make_dim(Some(1)) } else { c.dim(input, at) };
@@ -216,11 +218,9 @@ fn substr(c: &ShapeContext<'_>) -> ShapeResult {
 /// What `pos` and `len` say together.
 fn same_shape(c: &ShapeContext<'_>, a: usize, b: usize) -> Result<ShapeHandle, KernelError> {
     match (c.dims(c.input(a)), c.dims(c.input(b))) {
-        (Some(pos), Some(len)) if pos.len() != len.len() => {
-            Err(KernelError::invalid_argument(format!(
-                "pos and len must have one shape, found {pos:?} and {len:?}"
-            )))
-        }
+        (Some(pos), Some(len)) if pos.len() != len.len() => Err(KernelError::invalid_argument(
+            format!("pos and len must have one shape, found {pos:?} and {len:?}"),
+        )),
         _ => c.merge(c.input(a), c.input(b)),
     }
 }

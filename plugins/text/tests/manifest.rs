@@ -1,8 +1,8 @@
 //! The list of everything that this plugin registers, as `manifest.txt` has it: proof that the linker dropped
 //! nothing. Run with `TENON_UPDATE=1` to rewrite the file.
 
-use tenon_text as _;
 use tenon_sdk::reg::{Registration, registrations};
+use tenon_text as _;
 
 #[test]
 fn registrations_are_those_of_the_manifest() {

@@ -1,0 +1,3 @@
+//! Images on the CPU.
+
+tenon_sdk::export_plugin!();

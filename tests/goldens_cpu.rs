@@ -52,7 +52,7 @@ fn fft() {
 
 #[test]
 fn io() {
-    family_of("io", &["tenon_cpu", "tenon_text"], 0);
+    family_of("io", &["tenon_cpu", "tenon_text"], 158);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn linalg() {
 
 #[test]
 fn logging() {
-    family_of("logging", &["tenon_cpu", "tenon_text"], 0);
+    family_of("logging", &["tenon_cpu", "tenon_text"], 8);
 }
 
 #[test]
@@ -87,5 +87,5 @@ fn reduction() {
 
 #[test]
 fn string() {
-    family_of("string", &["tenon_cpu", "tenon_text"], 0);
+    family_of("string", &["tenon_cpu", "tenon_text"], 610);
 }

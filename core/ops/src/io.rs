@@ -45,7 +45,7 @@ register_op!(
         "little_endian: bool = true",
     ],
     shape = raw,
-    summary = "The bytes of each string as numbers, along one more dimension.",
+    summary = "The bytes of each string as numbers, along one more dimension; a bool is false where its byte is 0.",
 );
 
 register_op!(

@@ -17,6 +17,7 @@
 mod array;
 mod control_flow;
 mod fft;
+mod image;
 mod io;
 mod linalg;
 mod logging;

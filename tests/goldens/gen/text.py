@@ -319,4 +319,4 @@ def formatting(folder):
     yield suite.finish()
 
 
-GROUPS = [formatting]
+GROUPS = [elementwise, base64, numbers, joining, substrings, expressions, formatting]

@@ -96,8 +96,8 @@ fn messages_go_to_the_end_of_a_file() {
         run(&[], |b| {
             let text = b.constant("text", scalar(text))?;
             let stream = format!("file://{name}");
-            let print = b.op("PrintV2").name("y").input(text).attr("output_stream", stream);
-            print.attr("end", "$\n".to_owned()).build().map(|_| ())
+            let print = b.op("PrintV2").name("y").input(text).attr("output_stream", &*stream);
+            print.attr("end", "$\n").build().map(|_| ())
         })
         .unwrap();
     }

@@ -51,6 +51,11 @@ fn fft() {
 }
 
 #[test]
+fn image() {
+    family_of("image", &["tenon_cpu", "tenon_image"], 731);
+}
+
+#[test]
 fn io() {
     family_of("io", &["tenon_cpu", "tenon_text"], 158);
 }

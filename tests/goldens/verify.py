@@ -61,7 +61,7 @@ class Check:
         good = (
             tolerance == "exact"
             or isinstance(tolerance, dict)
-            and (set(tolerance) in ({"ulp"}, {"abs_terms"}) and all(v >= 0 for v in tolerance.values()))
+            and (set(tolerance) in ({"ulp"}, {"abs_terms"}, {"absolute", "relative"}) and all(v >= 0 for v in tolerance.values()))
         )
         self.require(good, f"{where} has tolerance {tolerance}")
 

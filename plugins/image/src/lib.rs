@@ -8,6 +8,8 @@ mod bilinear;
 mod boxes;
 mod colour;
 mod crop;
+mod decode;
+mod encode;
 mod nearest;
 mod resize;
 

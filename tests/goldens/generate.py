@@ -14,7 +14,7 @@ from pathlib import Path
 from gen import session  # noqa: F401  (sets TensorFlow's environment before TensorFlow is imported)
 
 FOLDER = Path(__file__).resolve().parent
-MODULES = ["elementwise", "cast", "reduction", "segments", "ranking", "linalg", "arrays", "strided_slice", "nn", "conv", "pool", "fft", "text", "records", "images"]
+MODULES = ["elementwise", "cast", "reduction", "segments", "ranking", "linalg", "arrays", "strided_slice", "nn", "conv", "pool", "fft", "text", "records", "images", "codecs"]
 
 
 def main(chosen):

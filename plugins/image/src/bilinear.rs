@@ -72,8 +72,8 @@ impl<T: Number> Kernel for Bilinear<T> {
 
 for_numbers!("ResizeBilinear", Bilinear);
 
-/// The gradient: each pixel of `grads` is spread over the four that it was weighed from, in order, and rounded to
-/// the result's type at each of them.
+/// The gradient: each pixel of `grads` is spread over the four that it was weighed from, in order. Sums of 16-bit
+/// floats are kept in single precision.
 struct Grad<T> {
     grid: PixelGrid,
     of: PhantomData<fn() -> T>,
@@ -100,8 +100,8 @@ impl<T: Number> Kernel for Grad<T> {
         byte_size(output, 8)?;
         let x = c.input::<f32>(0)?.data;
         let y = c.output::<T>(0, output)?.data;
-        y.fill(T::ZERO);
         if x.is_empty() || y.is_empty() {
+            y.fill(T::ZERO);
             return Ok(());
         }
         let size = |dims: &[i64], at: usize| dims[at] as usize;
@@ -112,11 +112,13 @@ impl<T: Number> Kernel for Grad<T> {
         let work = x.len() / size(grads, 0);
         let images: Vec<_> = y.chunks_exact_mut(image).zip(x.chunks_exact(work)).collect();
         c.parallel_items(images, 8.0 * work as f64, |_, (y, x)| {
+            let mut sums = vec![T::Accumulator::ZERO; image];
             let places =
                 rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
             for ((row, column), grad) in places.zip(x.chunks_exact(channels)) {
-                spread(y, width, (row, column), grad);
+                spread(&mut sums, width, (row, column), grad);
             }
+            y.iter_mut().zip(sums).for_each(|(y, sum)| *y = T::narrow(sum));
             Ok(())
         })
     }

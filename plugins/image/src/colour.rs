@@ -83,10 +83,7 @@ fn convert<T: Float, C: Conversion>(c: &ComputeContext<'_>) -> Result<(), Kernel
     let Some(&found) = x.dims.last() else {
         return Err(GeometryError::RankTooSmall { what: "images", expected: 1, found: 0 }.into());
     };
-    if found != 3 {
-        let what = "the last dimension of images";
-        return Err(GeometryError::SizeMismatch { what, expected: 3, found }.into());
-    }
+    check_colour(found)?;
     let y = c.output::<T>(0, x.dims)?.data;
     let parts: Vec<_> = y.chunks_mut(3 << 10).zip(x.data.chunks(3 << 10)).collect();
     c.parallel_items(parts, 10e3, |_, (y, x)| {

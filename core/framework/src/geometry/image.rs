@@ -4,6 +4,8 @@ use super::{
     error::{GeometryError, Result},
     size::{Dims, validate_partial_dims},
 };
+use crate::KernelError;
+use tenon_abi::Code;
 
 /// Shape of images of another size; -1 is an unknown dimension. Sizes are at least 1.
 pub fn resized_dims(images: &[i64], size: &[i64]) -> Result<Dims> {
@@ -28,6 +30,16 @@ pub fn resized_dims(images: &[i64], size: &[i64]) -> Result<Dims> {
     let dims = Dims::from_slice(&[images[0], height, width, images[3]])?;
     validate_partial_dims(&dims)?;
     Ok(dims)
+}
+
+/// Checks that pixels have the three parts of a colour; TensorFlow gives another code here than elsewhere.
+pub fn check_colour(found: i64) -> std::result::Result<(), KernelError> {
+    if found == 3 {
+        return Ok(());
+    }
+    let what = "the last dimension of images";
+    let error = GeometryError::SizeMismatch { what, expected: 3, found };
+    Err(KernelError::new(Code::FAILED_PRECONDITION, error.to_string()))
 }
 
 /// Where the pixels of a resized image lie in the original, along one axis.

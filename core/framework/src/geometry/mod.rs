@@ -43,7 +43,7 @@ pub use conv::{Conv2dGeometry, Conv2dParams};
 pub use error::GeometryError;
 pub use fft::{FftDirection, check_fft_input, real_fft_dims};
 pub use format::{DataFormat, Padding};
-pub use image::{PixelGrid, resized_dims};
+pub use image::{PixelGrid, check_colour, resized_dims};
 pub use matmul::{BatchMatMulGeometry, MatMulGeometry, batch_matmul_dims, matmul_dims};
 pub use offsets::Offsets;
 pub use pad::{PadPlan, pad_dims};

@@ -6,7 +6,7 @@ use tenon_runtime::RuntimeError;
 use tenon_tests::session::{run, runtime, session};
 
 /// A sequence of numbers that looks random.
-fn noise(seed: u64) -> impl Iterator<Item = u64> {
+fn noise(seed: u64) -> impl Iterator<Item = u64> + Clone {
     let step = |state: &u64| {
         Some(state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407))
     };

@@ -2,8 +2,12 @@
 
 use half::{bf16, f16};
 use tenon_sdk::{
-    DType, KernelError, author::ComputeContext, element::Float, geometry::GeometryError,
-    reg::Numerics, register_kernel,
+    DType, KernelError,
+    author::ComputeContext,
+    element::Float,
+    geometry::{GeometryError, check_colour},
+    reg::Numerics,
+    register_kernel,
 };
 
 /// Each step is rounded to the type; TensorFlow's division of single precision is one of an approximated inverse.

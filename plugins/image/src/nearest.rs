@@ -49,7 +49,7 @@ register_kernel!("ResizeNearestNeighbor" on "CPU":
     Nearest<T> for "T" in [i8, u8, i16, u16, i32, i64, f16, bf16, f32, f64],
     host_memory = &["size"], numerics = Numerics::EXACT);
 
-/// The gradient: each pixel is added to the one that it was taken from, in order.
+/// The gradient: each pixel is added to the one that it was taken from, in order, and rounded each time.
 struct Grad<T> {
     grid: PixelGrid,
     of: PhantomData<fn() -> T>,

@@ -300,7 +300,9 @@ impl fmt::Debug for Harness {
 }
 
 /// Ops whose outputs' shapes follow from values that no shape function computes with.
-const DATA_DEPENDENT: [&str; 17] = [
+const DATA_DEPENDENT: [&str; 19] = [
+    "DecodeJpeg",
+    "DecodePng",
     "DecodeRaw",
     "ListDiff",
     "MatchingFiles",

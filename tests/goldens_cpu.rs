@@ -52,7 +52,7 @@ fn fft() {
 
 #[test]
 fn image() {
-    family_of("image", &["tenon_cpu", "tenon_image"], 704);
+    family_of("image", &["tenon_cpu", "tenon_image"], 685);
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn decode(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let decoded = |x: &[u8]| {
         // One sign of padding where two belong is refused, as by TensorFlow.
         let padding = x.iter().rev().take_while(|byte| **byte == b'=').count();
-        if padding > 0 && (x.len() % 4 != 0 || padding > 2) {
+        if padding > 0 && (!x.len().is_multiple_of(4) || padding > 2) {
             return Err(invalid(x, "its padding does not end a group of four"));
         }
         engine.decode(x).map_err(|error| invalid(x, error))

@@ -75,7 +75,7 @@ fn upto_16(text: &[u8]) -> Word {
     let byte = |place: usize| word(text[place].into());
     let y = byte(0) + (byte(len >> 1) << 8);
     let z = length + (byte(len - 1) << 2);
-    mixed(y * word(K2) ^ z * word(K0)) * word(K2)
+    mixed((y * word(K2)) ^ (z * word(K0))) * word(K2)
 }
 
 fn upto_32(text: &[u8]) -> Word {

@@ -230,11 +230,10 @@ impl<'a> Reader<'a> {
 
     /// A named class, an escape for several characters, a character or a range.
     fn class_item(&mut self) -> Result<(), String> {
-        if self.rest.starts_with("[:") {
-            if let Some(end) = self.rest.find(":]") {
-                self.keep(end + 2);
-                return Ok(());
-            }
+        let named = self.rest.find(":]").filter(|_| self.rest.starts_with("[:"));
+        if let Some(end) = named {
+            self.keep(end + 2);
+            return Ok(());
         }
         if let Some(escaped) = self.rest.strip_prefix('\\') {
             match escaped.chars().next() {

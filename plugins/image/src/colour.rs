@@ -42,7 +42,7 @@ impl Conversion for ToHsv {
         let value = greater(greater(r, g), b);
         let range = value.sub(less(less(r, g), b));
         let saturation = if value > T::ZERO { div(range, value) } else { T::ZERO };
-        if !(range > T::ZERO) {
+        if range <= T::ZERO || range.is_nan() {
             return [T::ZERO, saturation, value];
         }
         let sixth = div(T::ONE, rounded(6.0));

@@ -49,8 +49,7 @@ pub use offsets::Offsets;
 pub use pad::{PadPlan, pad_dims};
 pub use pool::{Pool2dGeometry, Pool2dParams};
 pub use reduce::{
-    ArgGeometry, AxisSet, AxisSplit, ReduceKind, ReducePlan, join_dims, normalize_axis,
-    reduce_dims,
+    ArgGeometry, AxisSet, AxisSplit, ReduceKind, ReducePlan, join_dims, normalize_axis, reduce_dims,
 };
 pub use reshape::{expand_dims, reshape_dims, squeeze_dims};
 pub use size::{

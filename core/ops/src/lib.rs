@@ -24,6 +24,7 @@ mod logging;
 mod math_binary;
 mod math_unary;
 mod nn;
+mod random;
 mod reduction;
 mod sendrecv;
 mod shape;

@@ -29,6 +29,7 @@ class Case:
         self.reference = options.pop("reference", None)
         self.exact_terms = options.pop("terms", None)
         self.stepwise = options.pop("stepwise", False)
+        self.worst = options.pop("worst", 8.0)
         self.run_as = options.pop("run_as", None)
         self.shape_only = options.pop("shape_only", ())
         self.notes = options
@@ -36,13 +37,14 @@ class Case:
 
 
 class Suite:
-    """All cases of one op."""
+    """All cases of one op. Placeholders have no shape, but where TensorFlow's shape function insists on one."""
 
-    def __init__(self, folder, family, op, stand_in=None):
+    def __init__(self, folder, family, op, stand_in=None, known_shapes=False):
         """`stand_in`: the op that TensorFlow runs in place of one that it has removed; `run_as` of the cases says
         how."""
         self.runs = op_def_registry.get(stand_in or op)
         self.path = folder / family
+        self.known_shapes = known_shapes
         self.op = op
         self.op_def = op_def_registry.get(op)
         self.cases, self.failures, self.names = [], [], set()
@@ -56,6 +58,7 @@ class Suite:
                     pair of exact result and sum of absolute terms (sums)
         terms       number of terms of a sum, from which its tolerance follows
         stepwise    TensorFlow rounds half and bfloat16 at each of them, not once at the end
+        worst       how far TensorFlow may be from such a reference before the generator stops: 8 unless given
         run_as      for forms that TensorFlow's CPU refuses: function giving the inputs, attributes
                     and a function of the results that stand for this form
         shape_only  outputs whose contents TensorFlow leaves undefined
@@ -99,7 +102,10 @@ class Suite:
             name = f"in{number}_{i}"
             placeholder = graph_def.node.add(op="Placeholder", name=name)
             placeholder.attr["dtype"].type = tf.as_dtype(dtype_name(array)).as_datatype_enum
-            placeholder.attr["shape"].shape.unknown_rank = True
+            if self.known_shapes:
+                placeholder.attr["shape"].shape.CopyFrom(tf.TensorShape(np.shape(array)).as_proto())
+            else:
+                placeholder.attr["shape"].shape.unknown_rank = True
             node.input.append(f"{name}:0")
             feeds[f"{name}:0"] = array
         return feeds, [f"case{number}:{i}" for i in range(output_count(self.runs, node.attr))]
@@ -369,6 +375,8 @@ def sum_factor(case, output, deviation):
     each = 2.0 * math.sqrt(max(case.exact_terms, 1)) + 2.0
     own = 2.0 if short else each
     # More than this is no rounding: the reference or the op's contract is misunderstood.
-    limit = max(8.0, each if case.stepwise else own)
+    limit = max(case.worst, each if case.stepwise else own)
     assert deviation <= limit, f"{case.name}: {deviation} from the exact sum"
+    if deviation > max(8.0, own):
+        print(f"  {case.name}: TensorFlow is {deviation:.1f} units from the exact value")
     return math.ceil(2 * (own + deviation)) / 2

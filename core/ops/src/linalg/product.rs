@@ -1,0 +1,167 @@
+//! Products of matrices.
+
+use crate::shape::{broadcast_dims, dims_of, input_of_rank, input_of_rank_at_least};
+use tenon_framework::{
+    author::{Dim, ShapeContext, ShapeResult},
+    geometry::{batch_matmul_dims, equal_batches, matmul_dims},
+    register_op,
+};
+
+register_op!(
+    "MatMul",
+    inputs = &["a: T", "b: T"],
+    outputs = &["product: T"],
+    attrs = &[
+        "transpose_a: bool = false",
+        "transpose_b: bool = false",
+        "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}",
+        "grad_a: bool = false",
+        "grad_b: bool = false",
+    ],
+    shape = matmul,
+    summary = "The product of two matrices.",
+);
+
+register_op!(
+    "BatchMatMulV2",
+    inputs = &["x: T", "y: T"],
+    outputs = &["output: T"],
+    attrs = &[
+        "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}",
+        "adj_x: bool = false",
+        "adj_y: bool = false",
+        "grad_x: bool = false",
+        "grad_y: bool = false",
+    ],
+    shape = batch_matmul,
+    summary = "Products of matrices in the last two dimensions; those before broadcast.",
+);
+
+register_op!(
+    "BatchMatMul",
+    inputs = &["x: T", "y: T"],
+    outputs = &["output: T"],
+    attrs = &[
+        "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
+        "adj_x: bool = false",
+        "adj_y: bool = false",
+        "grad_x: bool = false",
+        "grad_y: bool = false",
+    ],
+    shape = equal_batch_matmul,
+    summary = "Products of matrices in the last two dimensions; those before are equal.",
+);
+
+register_op!(
+    "BatchMatMulV3",
+    inputs = &["x: Ta", "y: Tb"],
+    outputs = &["output: Tout"],
+    attrs = &[
+        "Ta: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}",
+        "Tb: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}",
+        "Tout: {bfloat16, half, float, double, int16, int32, int64, complex64, complex128}",
+        "adj_x: bool = false",
+        "adj_y: bool = false",
+        "grad_x: bool = false",
+        "grad_y: bool = false",
+    ],
+    shape = batch_matmul,
+    summary =
+        "Products of matrices of two types in the last two dimensions; those before broadcast.",
+);
+
+fn equal_batch_matmul(c: &ShapeContext<'_>) -> ShapeResult {
+    if let (Some(x), Some(y)) = (c.dims(c.input(0)), c.dims(c.input(1))) {
+        equal_batches(&x, &y)?;
+    }
+    batch_matmul(c)
+}
+
+fn matmul(c: &ShapeContext<'_>) -> ShapeResult {
+    let (a, b) = (input_of_rank(c, 0, "a", 2)?, input_of_rank(c, 1, "b", 2)?);
+    let (transpose_a, transpose_b) = (c.attr("transpose_a")?, c.attr("transpose_b")?);
+    let (a, b) = (dims_of(c, a), dims_of(c, b));
+    matmul_dims(&sizes(c, &a), &sizes(c, &b), transpose_a, transpose_b)?;
+    // Of the sizes that multiply into each other one may be known and the other not.
+    c.merge_dim(a[usize::from(!transpose_a)], b[usize::from(transpose_b)])?;
+    let product = [a[usize::from(transpose_a)], b[usize::from(!transpose_b)]];
+    c.set_output(0, c.make_shape(&product))
+}
+
+fn batch_matmul(c: &ShapeContext<'_>) -> ShapeResult {
+    let x = input_of_rank_at_least(c, 0, "x", 2)?;
+    let y = input_of_rank_at_least(c, 1, "y", 2)?;
+    if c.rank(x).is_none() || c.rank(y).is_none() {
+        return c.set_output(0, c.unknown());
+    }
+    let (adj_x, adj_y) = (c.attr("adj_x")?, c.attr("adj_y")?);
+    let (x, y) = (dims_of(c, x), dims_of(c, y));
+    batch_matmul_dims(&sizes(c, &x), &sizes(c, &y), adj_x, adj_y)?;
+    let (x_batch, x) = x.split_at(x.len() - 2);
+    let (y_batch, y) = y.split_at(y.len() - 2);
+    c.merge_dim(x[usize::from(!adj_x)], y[usize::from(adj_y)])?;
+    let mut output = dims_of(c, broadcast_dims(c, x_batch, y_batch)?);
+    output.extend([x[usize::from(adj_x)], y[usize::from(!adj_y)]]);
+    c.set_output(0, c.make_shape(&output))
+}
+
+fn sizes(c: &ShapeContext<'_>, dims: &[Dim]) -> Vec<i64> {
+    dims.iter().map(|&dim| c.value(dim).unwrap_or(-1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn a_product_has_the_outer_sizes() {
+        check(
+            "MatMul",
+            &[],
+            &[
+                (&["[2,3]", "[3,4]"], "[2,4]"),
+                (&["[n,3]", "[?,m]"], "[n,m]"),
+                (&["?", "[3,4]"], "[?,4]"),
+                (&["?", "?"], "[?,?]"),
+                (&["[2,3]", "[4,5]"], "! the inner size of the second matrix must be 3, got 4"),
+                (&["[2,3,1]", "[3,4]"], "! a must have 2 dimensions, got 3"),
+                (&["?", "[3]"], "! b must have 2 dimensions, got 1"),
+            ],
+        );
+        check(
+            "MatMul",
+            &[("transpose_a", true.into()), ("transpose_b", true.into())],
+            &[
+                (&["[3,n]", "[m,3]"], "[n,m]"),
+                // What multiplies into each other is one size.
+                (&["[m,m]", "[?,4]"], "[4,?]"),
+                (&["[2,3]", "[4,5]"], "! the inner size of the second matrix must be 2, got 5"),
+            ],
+        );
+    }
+
+    #[test]
+    fn batches_broadcast() {
+        check(
+            "BatchMatMulV2",
+            &[],
+            &[
+                (&["[2,1,4,3]", "[5,3,6]"], "[2,5,4,6]"),
+                (&["[n,4,3]", "[3,6]"], "[n,4,6]"),
+                (&["[n,?,3]", "[n,3,k]"], "[n,?,k]"),
+                (&["?", "[2,3]"], "?"),
+                (&["[3]", "?"], "! x must have at least 2 dimensions, got 1"),
+                (&["[2,2,3]", "[2,4,5]"], "! the inner size of the second matrix must be 3, got 4"),
+                (
+                    &["[2,2,3]", "[3,3,5]"],
+                    "! shapes [2] and [3] do not broadcast: each pair of dimensions must be equal or hold a 1",
+                ),
+            ],
+        );
+        let unequal = "! the dimensions before the last two must be equal, got [2] and [1]";
+        check("BatchMatMul", &[], &[(&["[2,2,3]", "[1,3,5]"], unequal)]);
+        check("BatchMatMulV3", &[], &[(&["[2,2,3]", "[1,3,5]"], "[2,2,5]")]);
+        check("BatchMatMulV2", &[("adj_x", true.into())], &[(&["[2,3,n]", "[3,5]"], "[2,n,5]")]);
+        check("BatchMatMulV2", &[("adj_y", true.into())], &[(&["[2,n,3]", "[5,3]"], "[2,n,5]")]);
+    }
+}

@@ -41,6 +41,10 @@ MODULES = [
     "pool_more",
     "norm_grad",
     "conv_grad",
+    "text",
+    "records",
+    "images",
+    "codecs",
 ]
 
 GRAPHS = ["frozen", "graphs"]

@@ -17,7 +17,10 @@
 mod array;
 mod control_flow;
 mod fft;
+mod image;
+mod io;
 mod linalg;
+mod logging;
 mod math_binary;
 mod math_unary;
 mod nn;
@@ -26,6 +29,7 @@ mod random;
 mod reduction;
 mod sendrecv;
 mod shape;
+mod string;
 #[cfg(test)]
 mod testing;
 

@@ -28,6 +28,7 @@ mod error;
 mod fft;
 mod format;
 mod gather;
+mod image;
 mod matmul;
 mod matrix;
 mod offsets;
@@ -56,6 +57,7 @@ pub use error::GeometryError;
 pub use fft::{FftDirection, check_fft_input, real_fft_dims};
 pub use format::{DataFormat, Padding};
 pub use gather::{GatherPlan, SlicePlan, gather_dims, gather_nd_dims};
+pub use image::{PixelGrid, check_colour, resized_dims};
 pub use matmul::{
     BatchMatMulGeometry, MatMulGeometry, batch_matmul_dims, equal_batches, matmul_dims,
 };
@@ -65,7 +67,7 @@ pub use pad::{PadPlan, pad_dims};
 pub use patches::PatchGeometry;
 pub use pool::{Pool2dGeometry, Pool2dParams};
 pub use reduce::{
-    ArgGeometry, AxisSet, AxisSplit, ReduceKind, ReducePlan, normalize_axis, reduce_dims,
+    ArgGeometry, AxisSet, AxisSplit, ReduceKind, ReducePlan, join_dims, normalize_axis, reduce_dims,
 };
 pub use repeat::{
     broadcast_gradient_axes, check_broadcast_to, float_range_len, mirror_offset, mirror_pad_dims,

@@ -132,8 +132,7 @@ register_op!(
     ],
     shape = lrn,
     summary = "Divides each element by a power of the sum of squares over neighbouring channels.",
-    cases =
-        &["plain; depth_radius in {0, 2}; bias in {1.0, 2.0}; input: [n, h, w, c]",],
+    cases = &["plain; depth_radius in {0, 2}; bias in {1.0, 2.0}; input: [n, h, w, c]",],
 );
 
 fn bias_add(c: &ShapeContext<'_>) -> ShapeResult {

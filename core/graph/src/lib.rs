@@ -6,7 +6,8 @@
 //! 2. [`prune`] takes what (feeds, fetches, targets) need: a [`Subgraph`] in topological order.
 //! 3. [`infer_shapes`] runs the ops' shape functions over it.
 //! 4. [`place`] gives each node a device.
-//! 5. [`partition`] cuts it into one [`Partition`] per device, with `Send` and `Recv` between them.
+//! 5. [`optimize::optimize`] makes a smaller graph of it that gives the same.
+//! 6. [`partition`] cuts it into one [`Partition`] per device, with `Send` and `Recv` between them.
 //!
 //! What this crate needs from above it are the traits [`DeviceView`] and [`Evaluate`]. Not here: plans,
 //! executors, kernels. Nothing in this crate recurses over a graph, so that depth costs no stack.
@@ -17,6 +18,7 @@ mod error;
 mod frames;
 mod graph;
 mod import;
+pub mod optimize;
 mod order;
 mod partition;
 mod placer;

@@ -2,7 +2,13 @@
 
 use super::{Current, Inner, compile::Placed, site::Site};
 use crate::error::RuntimeError;
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 use tenon_framework::{
     KernelError,
     attr::AttrMap,
@@ -111,7 +117,7 @@ impl DeviceView for Devices<'_> {
 }
 
 /// The candidates for an op on a device type, and the winner.
-fn explain(
+pub(super) fn explain(
     session: &Inner,
     current: &Current,
     op: &str,
@@ -137,7 +143,7 @@ fn explain(
 
 /// The candidates for a placed node, asked with what is known of its shapes.
 pub(super) fn explain_node(placed: &Placed<'_>, id: NodeId) -> Explanation {
-    let node = placed.current.graph.node(id);
+    let node = placed.graph.node(id);
     let device = placed.device(id);
     let site = Site::new(placed, id);
     let mut explanation = explain(
@@ -156,7 +162,7 @@ pub(super) fn explain_node(placed: &Placed<'_>, id: NodeId) -> Explanation {
 
 /// The kernel of a placed node; `None` for one that only orders others.
 pub(super) fn choose(placed: &Placed<'_>, id: NodeId) -> Result<Option<Chosen>, RuntimeError> {
-    let node = placed.current.graph.node(id);
+    let node = placed.graph.node(id);
     if is_built_in(&node.op.name) {
         return Ok(None);
     }
@@ -179,6 +185,8 @@ pub(super) struct KernelCache {
     /// By node, device and kernel: which of several kernels runs may depend on shapes.
     stateful: Mutex<HashMap<(String, String, usize), Arc<KernelInstance>>>,
     pub packed: PackCache,
+    /// Numbers for graphs that were made for one plan.
+    graphs: AtomicU64,
 }
 
 impl Default for KernelCache {
@@ -186,11 +194,17 @@ impl Default for KernelCache {
         KernelCache {
             stateful: Mutex::ranked(rank::LEAF, HashMap::new()),
             packed: PackCache::new(),
+            graphs: AtomicU64::new(0),
         }
     }
 }
 
 impl KernelCache {
+    /// A number that no graph of this session has.
+    pub fn next_graph(&self) -> u64 {
+        self.graphs.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Forgets them; plans that use them keep theirs.
     pub fn clear(&self) {
         self.stateful.lock().clear();

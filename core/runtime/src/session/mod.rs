@@ -9,8 +9,10 @@
 mod callable;
 mod compile;
 mod executable;
+mod evaluate;
 mod explain;
 mod kernels;
+mod optimize;
 mod options;
 mod site;
 
@@ -35,7 +37,7 @@ use tenon_framework::{
     registry::Registry,
     sync::{Mutex, rank},
 };
-use tenon_graph::Graph;
+use tenon_graph::{Graph, optimize::Report};
 use tenon_host::{fpu::FpGuard, resources::ResourceManager};
 use tenon_proto::GraphDef;
 
@@ -188,6 +190,16 @@ impl Session {
         self.inner.check_open()?;
         let current = self.inner.current.lock().clone();
         explain::explain(&self.inner, &current, node)
+    }
+
+    /// What optimisation does to the graph of a step: the passes in their order, and what each did.
+    ///
+    /// # Errors
+    /// As compiling the step.
+    pub fn explain_passes(&self, step: &CallableOptions) -> Result<Report, RuntimeError> {
+        self.inner.check_open()?;
+        let current = self.inner.current.lock().clone();
+        optimize::explain(&self.inner, &current, step)
     }
 
     /// The values of the knobs that the session's kernels see when they are made.

@@ -1,0 +1,55 @@
+//! Optimising a step's graph: which passes run, with what, and what becomes of those that fail.
+
+use super::{
+    Current, Inner,
+    callable::CallableOptions,
+    compile::{Named, Placed},
+    evaluate::Evaluator,
+};
+use crate::error::RuntimeError;
+use std::sync::Arc;
+use tenon_graph::{
+    Graph,
+    optimize::{self, Options, Pass, Report, Step, built_in, knobs},
+};
+
+/// What the passes make of a placed step; with the report.
+pub(super) fn optimized(placed: Placed<'_>) -> Result<(Placed<'_>, Report), RuntimeError> {
+    let settings = Arc::clone(&placed.current.knobs);
+    if !knobs::is_on(&settings) {
+        let nodes = placed.sub.order.len();
+        return Ok((placed, Report { before: nodes, after: nodes, ..Report::default() }));
+    }
+    let evaluator = Evaluator::new(&placed);
+    let own = built_in();
+    let passes: Vec<&dyn Pass> = own.iter().map(|pass| &**pass).collect();
+    let Placed { session, current, graph, sub, shapes, placement, view, .. } = placed;
+    let step = Step { graph: &graph, sub: &sub, shapes, placement };
+    let options = Options {
+        registry: &current.registry,
+        view: &view,
+        evaluate: &evaluator,
+        skip: &|pass| knobs::skipped(&settings, pass),
+        rounds: knobs::rounds(&settings),
+        folding_limit: knobs::folding_limit(&settings),
+    };
+    let done = optimize::optimize(step, &passes, &options)?;
+    for (pass, error) in done.report.failures() {
+        tracing::warn!(pass, error, "a graph pass failed: the graph is as it was before it");
+    }
+    let own_graph = session.kernels.next_graph();
+    let graph: Arc<Graph> = Arc::new(done.graph);
+    let (sub, shapes, placement) = (done.sub, done.shapes, done.placement);
+    Ok((Placed { session, current, graph, own_graph, sub, shapes, placement, view }, done.report))
+}
+
+/// What the passes do to the graph of a step.
+pub(super) fn explain(
+    session: &Inner,
+    current: &Current,
+    step: &CallableOptions,
+) -> Result<Report, RuntimeError> {
+    let named = Named::find(&current.graph, step)?;
+    let placed = Placed::new(session, current, &named.feeds, &named.fetches, &named.targets)?;
+    Ok(optimized(placed)?.1)
+}

@@ -88,7 +88,8 @@ fn simplify(draft: &mut Draft<'_>, id: NodeId) -> bool {
 
 /// Lets `output`, which something upstream of the node gives, stand in for it.
 fn stand_in(draft: &mut Draft<'_>, id: NodeId, output: Output) -> bool {
-    become_node(draft, id, NewNode::new("Identity").input(output))
+    let made = become_node(draft, id, NewNode::new("Identity").input(output));
+    made && draft.bypass(id, 0).is_ok()
 }
 
 fn with_constant(draft: &mut Draft<'_>, id: NodeId, new: NewNode, value: Tensor, like: Output) -> bool {

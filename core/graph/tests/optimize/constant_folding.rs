@@ -2,7 +2,7 @@ use crate::{
     bench::{Case, check, constant, text},
     support::{floats, x},
 };
-use tenon_framework::{DType, PartialShape, Tensor};
+use tenon_framework::{DType, PartialShape};
 use tenon_graph::{Output, optimize::built_in};
 
 fn folding(case: &Case, limit: usize) -> tenon_graph::optimize::Optimized {

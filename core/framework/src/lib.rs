@@ -12,6 +12,7 @@ pub mod author;
 pub mod device;
 pub mod element;
 mod error;
+pub mod fused;
 pub mod geometry;
 pub mod infer;
 pub mod knob;

@@ -47,7 +47,7 @@ mod door;
 pub use array::{array_view, array_view_mut};
 pub use tenon_framework::{
     Code, DType, KernelError, PartialShape, Shape, View, ViewMut, abi, attr, author, device,
-    element, extension_link, geometry, reg, register_device, register_extension, register_kernel,
+    element, extension_link, fused, geometry, reg, register_device, register_extension, register_kernel,
     register_knob, register_op,
 };
 

@@ -5,8 +5,8 @@
 //! and what moves signs; not `x + 0` (-0 + 0 is 0), `x * 0`, `x - x`, `x / x` (NaN, infinity). Of two negated
 //! numbers a NaN may have the other sign.
 
-use super::{Draft, NewNode, Pass, PassError};
 use super::constant_folding::constant;
+use super::{Draft, NewNode, Pass, PassError};
 use crate::{NodeId, Output};
 use tenon_framework::Tensor;
 
@@ -92,7 +92,13 @@ fn stand_in(draft: &mut Draft<'_>, id: NodeId, output: Output) -> bool {
     made && draft.bypass(id, 0).is_ok()
 }
 
-fn with_constant(draft: &mut Draft<'_>, id: NodeId, new: NewNode, value: Tensor, like: Output) -> bool {
+fn with_constant(
+    draft: &mut Draft<'_>,
+    id: NodeId,
+    new: NewNode,
+    value: Tensor,
+    like: Output,
+) -> bool {
     // In a loop a constant belongs to an iteration by what it waits for.
     let control = draft.source(like).map(|source| draft.node(source).control_inputs.clone());
     let made = draft.add(id, "simpler", constant(value).after(control.unwrap_or_default()));
@@ -111,6 +117,7 @@ fn become_node(draft: &mut Draft<'_>, id: NodeId, new: NewNode) -> bool {
 
 /// Whether a node waits for nothing but what `new` reads itself.
 fn is_read_through(draft: &Draft<'_>, id: NodeId, new: &NewNode) -> bool {
-    let is_read = |up: NodeId| draft.is_clean(up) || new.inputs.iter().any(|input| input.node == up);
+    let is_read =
+        |up: NodeId| draft.is_clean(up) || new.inputs.iter().any(|input| input.node == up);
     draft.is_rewritable(id) && draft.sources(id).all(is_read)
 }

@@ -52,7 +52,8 @@ fn same_value(a: &AttrValue, b: &AttrValue) -> bool {
 }
 
 fn same_list(a: &AttrList, b: &AttrList) -> bool {
-    let bits = |a: &[f32], b: &[f32]| a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits()));
+    let bits =
+        |a: &[f32], b: &[f32]| a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits()));
     match (a, b) {
         (AttrList::Int(a), AttrList::Int(b)) => a == b,
         (AttrList::Float(a), AttrList::Float(b)) => bits(a, b),
@@ -138,7 +139,10 @@ mod tests {
         let tensor = |values: &[f32]| AttrValue::from(Tensor::from_slice(&[2], values).unwrap());
         let equal = [
             (map(&[("v", tensor(&[1.0, f32::NAN]))]), map(&[("v", tensor(&[1.0, f32::NAN]))])),
-            (map(&[("T", DType::FLOAT.into())]), map(&[("T", DType::FLOAT.into()), ("_class", 1.into())])),
+            (
+                map(&[("T", DType::FLOAT.into())]),
+                map(&[("T", DType::FLOAT.into()), ("_class", 1.into())]),
+            ),
         ];
         for (a, b) in &equal {
             assert!(same_attrs(a, b) && hashed(a) == hashed(b), "{a:?} {b:?}");

@@ -56,7 +56,8 @@ fn merge(draft: &mut Draft<'_>, id: NodeId, other: NodeId) {
         return;
     }
     let count = draft.node(id).outputs().len() as u32;
-    let moved = (0..count).all(|at| draft.redirect(Output::new(id, at), Output::new(other, at)).is_ok());
+    let moved =
+        (0..count).all(|at| draft.redirect(Output::new(id, at), Output::new(other, at)).is_ok());
     if moved {
         draft.redirect_control(id, &[other]);
         let what = format!("is the same as '{}'", draft.node(other).name);
@@ -70,7 +71,14 @@ fn inputs_of(draft: &Draft<'_>, id: NodeId) -> Vec<Output> {
     let mut inputs = node.inputs.clone();
     let commutes = matches!(
         node.op.name.as_str(),
-        "Add" | "AddV2" | "Mul" | "LogicalAnd" | "LogicalOr" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor"
+        "Add"
+            | "AddV2"
+            | "Mul"
+            | "LogicalAnd"
+            | "LogicalOr"
+            | "BitwiseAnd"
+            | "BitwiseOr"
+            | "BitwiseXor"
     );
     // Strings that are added are joined.
     if commutes && node.signature.inputs.first() != Some(&DType::STRING) {

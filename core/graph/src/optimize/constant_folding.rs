@@ -43,7 +43,8 @@ fn knowledge(draft: &Draft<'_>, id: NodeId) -> usize {
         let output = Output::new(id, at as u32);
         let shape = draft.shape(output);
         let dims = shape.dims().map_or(0, |dims| 1 + dims.iter().filter(|dim| **dim >= 0).count());
-        dims + usize::from(draft.constant(output).is_some()) + usize::from(draft.integers(output).is_some())
+        dims + usize::from(draft.constant(output).is_some())
+            + usize::from(draft.integers(output).is_some())
     };
     (0..draft.node(id).outputs().len()).map(known).sum()
 }
@@ -64,7 +65,8 @@ fn fold(draft: &mut Draft<'_>, id: NodeId) -> bool {
     if draft.node(id).outputs().len() > 1 {
         return fold_several(draft, id, &control);
     }
-    let Some(value) = known(draft, Output::new(id, 0)).or_else(|| evaluated(draft, id)?.pop()) else {
+    let Some(value) = known(draft, Output::new(id, 0)).or_else(|| evaluated(draft, id)?.pop())
+    else {
         return false;
     };
     let bytes = value.byte_len();
@@ -108,7 +110,8 @@ fn fold_several(draft: &mut Draft<'_>, id: NodeId, control: &[NodeId]) -> bool {
     if used.is_empty() {
         return false;
     }
-    let inferred: Option<Vec<Tensor>> = outputs.iter().map(|&output| known(draft, output)).collect();
+    let inferred: Option<Vec<Tensor>> =
+        outputs.iter().map(|&output| known(draft, output)).collect();
     let Some(values) = inferred.or_else(|| evaluated(draft, id)) else { return false };
     let mut any = false;
     for output in used {
@@ -133,7 +136,8 @@ fn evaluated(draft: &Draft<'_>, id: NodeId) -> Option<Vec<Tensor>> {
     let inputs = inputs?;
     let given: usize = inputs.iter().map(Tensor::byte_len).sum();
     let most = draft.folding_limit().max(given);
-    let expected = (0..node.outputs().len()).map(|at| size_of_output(draft, Output::new(id, at as u32)));
+    let expected =
+        (0..node.outputs().len()).map(|at| size_of_output(draft, Output::new(id, at as u32)));
     if expected.fold(0, usize::saturating_add) > most {
         return None;
     }

@@ -75,7 +75,9 @@ impl Plan {
             if plan.dead.contains(&id) {
                 continue;
             }
-            if draft.node(id).control_flow() == ControlFlow::Merge && !plan.all_dead(draft, id, root) {
+            if draft.node(id).control_flow() == ControlFlow::Merge
+                && !plan.all_dead(draft, id, root)
+            {
                 merges.push(id);
                 continue;
             }
@@ -134,7 +136,10 @@ impl Plan {
             draft.add(switch, "taken", new)?.into()
         };
         draft.redirect(Output::new(switch, taken), value)?;
-        draft.note(switch, format!("has one live output, {taken}: its branch is taken in every step"));
+        draft.note(
+            switch,
+            format!("has one live output, {taken}: its branch is taken in every step"),
+        );
         Ok(())
     }
 }

@@ -8,14 +8,9 @@
 use super::{Change, PassError, effects, undo::Undo};
 use crate::{
     ControlFlow, DeviceEntry, DeviceView, Evaluate, Graph, Node, NodeId, Output, Subgraph,
-    order::topological,
-    shape_pass::Shapes,
+    order::topological, shape_pass::Shapes,
 };
-use std::{
-    borrow::Cow,
-    collections::HashMap,
-    sync::Arc,
-};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 use tenon_framework::{
     DType, PartialShape, Tensor,
     attr::{AttrMap, AttrValue},
@@ -175,9 +170,8 @@ impl<'a> Draft<'a> {
         let mut users: Vec<NodeId> = self.users(output.node).to_vec();
         users.sort_unstable();
         users.dedup();
-        let edges = |id: &NodeId| {
-            self.node(*id).inputs.iter().filter(|&&input| input == output).count()
-        };
+        let edges =
+            |id: &NodeId| self.node(*id).inputs.iter().filter(|&&input| input == output).count();
         if self.is_fed(output) { 0 } else { users.iter().map(edges).sum() }
     }
 

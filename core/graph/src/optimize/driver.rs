@@ -6,7 +6,8 @@ use super::{
     control_edges::ControlEdges, dead_branches::DeadBranches, draft::Ground, identity::Identities,
 };
 use crate::{
-    ControlFlow, DeviceView, Evaluate, Frames, Graph, GraphError, Placement, Shapes, Subgraph, prune,
+    ControlFlow, DeviceView, Evaluate, Frames, Graph, GraphError, Placement, Shapes, Subgraph,
+    prune,
 };
 use tenon_framework::registry::Registry;
 
@@ -92,7 +93,8 @@ pub fn optimize(
     };
     let devices = (0..step.graph.len() as u32).map(|id| step.placement.device(crate::NodeId(id)));
     let draft = Draft::new(ground, step.graph, step.sub, step.shapes, devices.collect());
-    let mut driver = Driver { draft, runs: passes.iter().map(|pass| Run::new(*pass, options)).collect() };
+    let mut driver =
+        Driver { draft, runs: passes.iter().map(|pass| Run::new(*pass, options)).collect() };
     let before = driver.draft.len();
     let rounds = driver.rounds(options.rounds);
     let Driver { draft, runs } = driver;

@@ -33,7 +33,6 @@ mod identity;
 pub mod knobs;
 mod report;
 
-
 mod undo;
 
 pub use draft::{Draft, NewNode};

@@ -48,13 +48,8 @@ fn a_neutral_operand_goes() {
             op(b, name, &inputs)
         });
     }
-    let integer: &[(&str, i32)] = &[
-        ("AddV2", 0),
-        ("Sub", 0),
-        ("Mul", 1),
-        ("FloorDiv", 1),
-        ("BitwiseOr", 0),
-    ];
+    let integer: &[(&str, i32)] =
+        &[("AddV2", 0), ("Sub", 0), ("Mul", 1), ("FloorDiv", 1), ("BitwiseOr", 0)];
     for &(name, value) in integer {
         if crate::support::registry().op(name).is_none() {
             continue;
@@ -172,12 +167,15 @@ fn transpositions_join() {
     reads("u = Transpose(x, u/simpler)\nu/simpler = Const()\ny = Square(u)", |b| {
         twice(b, &[2, 0, 1], &[2, 0, 1])
     });
-    reads("c1 = Const()\nt = Transpose(x, c1)\ny = Square(t)", |b| twice(b, &[2, 0, 1], &[0, 1, 2]));
+    reads("c1 = Const()\nt = Transpose(x, c1)\ny = Square(t)", |b| {
+        twice(b, &[2, 0, 1], &[0, 1, 2])
+    });
 }
 
 #[test]
 fn reshapes_join() {
-    let x = |b: &mut B| b.placeholder("x", DType::FLOAT, PartialShape::new(&[2, 6]).unwrap()).unwrap();
+    let x =
+        |b: &mut B| b.placeholder("x", DType::FLOAT, PartialShape::new(&[2, 6]).unwrap()).unwrap();
     reads("c3 = Const()\ny = Square(r)\nr = Reshape(x, c3)", |b| {
         let x = x(b);
         let s = vector(b, &[3, 4]);

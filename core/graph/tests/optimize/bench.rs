@@ -14,8 +14,10 @@ pub struct Sums;
 impl Evaluate for Sums {
     fn evaluate(&self, node: &Node, inputs: &[Tensor]) -> Result<Vec<Tensor>, KernelError> {
         let unknown = || KernelError::unimplemented("no kernel");
-        let values: Vec<&[f32]> =
-            inputs.iter().map(|input| input.as_slice::<f32>().map_err(KernelError::from)).collect::<Result<_, _>>()?;
+        let values: Vec<&[f32]> = inputs
+            .iter()
+            .map(|input| input.as_slice::<f32>().map_err(KernelError::from))
+            .collect::<Result<_, _>>()?;
         let largest = inputs.iter().max_by_key(|input| input.elements()).ok_or_else(unknown)?;
         let at = |input: usize, index: usize| values[input][index % values[input].len().max(1)];
         let one: &dyn Fn(usize) -> f32 = match (node.op.name.as_str(), values.len()) {

@@ -40,7 +40,8 @@ fn equal_constants_are_one_and_zeros_of_two_signs_are_two() {
 
 #[test]
 fn operands_of_a_sum_change_places_and_those_of_a_difference_do_not() {
-    let expected = "c = Const()\nd = Sub(x, c)\ne = Sub(c, x)\ns = AddV2(x, c)\ny = AddN(s, s, d, e)";
+    let expected =
+        "c = Const()\nd = Sub(x, c)\ne = Sub(c, x)\ns = AddV2(x, c)\ny = AddN(s, s, d, e)";
     check("common_subexpressions", expected, |b| {
         let x = x(b);
         let c = b.constant("c", floats(&[3])).unwrap();

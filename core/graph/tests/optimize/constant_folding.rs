@@ -91,13 +91,17 @@ fn a_limit_holds_for_what_grows() {
 
 #[test]
 fn several_outputs_become_several_constants() {
-    check("constant_folding", "parts/folded_0 = Const()\nparts/folded_2 = Const()\ny = AddV2(parts/folded_0, parts/folded_2)", |b| {
-        let c = b.constant("c", floats(&[3])).unwrap();
-        let parts = b.op("Split3").name("parts").input(c).build().unwrap();
-        let (first, last) = (Output::new(parts, 0), Output::new(parts, 2));
-        let y = b.op("AddV2").name("y").input(first).input(last).attr("_kernel", "mine");
-        vec![y.build().unwrap().into()]
-    });
+    check(
+        "constant_folding",
+        "parts/folded_0 = Const()\nparts/folded_2 = Const()\ny = AddV2(parts/folded_0, parts/folded_2)",
+        |b| {
+            let c = b.constant("c", floats(&[3])).unwrap();
+            let parts = b.op("Split3").name("parts").input(c).build().unwrap();
+            let (first, last) = (Output::new(parts, 0), Output::new(parts, 2));
+            let y = b.op("AddV2").name("y").input(first).input(last).attr("_kernel", "mine");
+            vec![y.build().unwrap().into()]
+        },
+    );
 }
 
 #[test]

@@ -20,7 +20,9 @@ fn constant(b: &mut GraphBuilder<'static>, value: bool) -> Output {
 
 #[test]
 fn the_branch_that_is_taken_is_all_that_is_left() {
-    for (value, branch) in [(true, "yes = Relu(x)\nm = Identity(yes)"), (false, "no = Neg(x)\nm = Identity(no)")] {
+    for (value, branch) in
+        [(true, "yes = Relu(x)\nm = Identity(yes)"), (false, "no = Neg(x)\nm = Identity(no)")]
+    {
         check("dead_branches", branch, |b| {
             let p = constant(b, value);
             vec![branches(b, p).into()]
@@ -30,12 +32,16 @@ fn the_branch_that_is_taken_is_all_that_is_left() {
 
 #[test]
 fn the_number_of_the_branch_is_known() {
-    check("dead_branches", "m = Identity(yes)\nm/value_index = Const() ^m\ny = Neg(m/value_index)\nyes = Relu(x)", |b| {
-        let p = constant(b, true);
-        let merge = branches(b, p);
-        let y = b.op("Neg").name("y").input(Output::new(merge, 1)).build().unwrap();
-        vec![y.into(), merge.into()]
-    });
+    check(
+        "dead_branches",
+        "m = Identity(yes)\nm/value_index = Const() ^m\ny = Neg(m/value_index)\nyes = Relu(x)",
+        |b| {
+            let p = constant(b, true);
+            let merge = branches(b, p);
+            let y = b.op("Neg").name("y").input(Output::new(merge, 1)).build().unwrap();
+            vec![y.into(), merge.into()]
+        },
+    );
 }
 
 #[test]

@@ -64,7 +64,11 @@ fn a_pass_that_fails_leaves_the_graph_and_says_so() {
     });
     let done = case.optimized(&[&failing, &after]);
     assert_eq!(text(&done), "y = Neg(x)");
-    assert!(done.report.of("a").any(|(pass, change)| pass == "after" && change.what.contains("not needed")));
+    assert!(
+        done.report
+            .of("a")
+            .any(|(pass, change)| pass == "after" && change.what.contains("not needed"))
+    );
 }
 
 #[test]

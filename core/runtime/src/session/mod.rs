@@ -8,8 +8,8 @@
 
 mod callable;
 mod compile;
-mod executable;
 mod evaluate;
+mod executable;
 mod explain;
 mod kernels;
 mod optimize;

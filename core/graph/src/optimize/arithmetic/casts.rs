@@ -4,7 +4,10 @@ use super::{
     Simpler,
     facts::{first_input, flag, source_of_op},
 };
-use crate::{NodeId, optimize::{Draft, NewNode}};
+use crate::{
+    NodeId,
+    optimize::{Draft, NewNode},
+};
 use tenon_framework::DType;
 
 /// `cast(cast(x))` is one cast, or none, where the inner one loses nothing.
@@ -12,7 +15,8 @@ pub(super) fn casts(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     if draft.node(id).op.name != "Cast" || flag(draft, id, "Truncate") {
         return None;
     }
-    let inner = source_of_op(draft, id, 0, "Cast").filter(|inner| !flag(draft, *inner, "Truncate"))?;
+    let inner =
+        source_of_op(draft, id, 0, "Cast").filter(|inner| !flag(draft, *inner, "Truncate"))?;
     let x = first_input(draft, inner);
     let (from, through, to) = (draft.dtype(x), draft.dtype(inner.into()), draft.dtype(id.into()));
     if !is_exact(from, through) {
@@ -56,7 +60,8 @@ fn is_integral(dtype: DType) -> bool {
 fn is_exact(from: DType, to: DType) -> bool {
     let wider = matches!(
         (from, to),
-        (DType::HALF | DType::BFLOAT16, DType::FLOAT | DType::DOUBLE) | (DType::FLOAT, DType::DOUBLE)
+        (DType::HALF | DType::BFLOAT16, DType::FLOAT | DType::DOUBLE)
+            | (DType::FLOAT, DType::DOUBLE)
     );
     let held = || match (integers_held(from), integers_held(to)) {
         // To a bool only a bool is exact.

@@ -51,14 +51,20 @@ fn bits(dtype: DType, number: Number) -> Option<Vec<u8>> {
         _ => return None,
     };
     let bytes = value.to_ne_bytes();
-    Some(if cfg!(target_endian = "little") { bytes[..size].to_vec() } else { bytes[8 - size..].to_vec() })
+    Some(if cfg!(target_endian = "little") {
+        bytes[..size].to_vec()
+    } else {
+        bytes[8 - size..].to_vec()
+    })
 }
 
 /// Whether every element of a constant is this number.
 pub(super) fn is_all(tensor: &Tensor, number: Number) -> bool {
     let Some(one) = bits(tensor.dtype(), number) else { return false };
     tensor.elements() > 0
-        && tensor.as_bytes().is_ok_and(|bytes| bytes.chunks_exact(one.len()).all(|found| found == one))
+        && tensor
+            .as_bytes()
+            .is_ok_and(|bytes| bytes.chunks_exact(one.len()).all(|found| found == one))
 }
 
 /// Whether an input of a node is constant, and each of its elements this number.
@@ -81,13 +87,15 @@ pub(super) fn keeps_shape(draft: &Draft<'_>, id: NodeId, index: usize) -> bool {
         (Some(dims), Some(rank)) => dims.len() <= rank && dims.iter().all(|dim| *dim == 1),
         _ => false,
     };
-    is_elementwise(&draft.node(id).op.name) && others.into_iter().all(|(_, other)| adds_nothing(&draft.shape(*other)))
+    is_elementwise(&draft.node(id).op.name)
+        && others.into_iter().all(|(_, other)| adds_nothing(&draft.shape(*other)))
 }
 
 fn is_elementwise(op: &str) -> bool {
     matches!(
         op,
-        "Add" | "AddV2"
+        "Add"
+            | "AddV2"
             | "Sub"
             | "Mul"
             | "Div"
@@ -106,7 +114,12 @@ fn is_elementwise(op: &str) -> bool {
 }
 
 /// The node that makes an input, where it is of this op and may be read through.
-pub(super) fn source_of_op(draft: &Draft<'_>, id: NodeId, index: usize, op: &str) -> Option<NodeId> {
+pub(super) fn source_of_op(
+    draft: &Draft<'_>,
+    id: NodeId,
+    index: usize,
+    op: &str,
+) -> Option<NodeId> {
     let source = draft.source_of(id, index)?;
     (draft.node(source).op.name == op && draft.is_rewritable(source)).then_some(source)
 }

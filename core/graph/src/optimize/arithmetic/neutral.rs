@@ -4,7 +4,10 @@ use super::{
     Simpler,
     facts::{Number, input_is_all, is_float, is_integer, keeps_shape},
 };
-use crate::{NodeId, optimize::{Draft, constant_folding::constant}};
+use crate::{
+    NodeId,
+    optimize::{Draft, constant_folding::constant},
+};
 use tenon_framework::{DType, Tensor};
 
 /// `x + 0`, `x * 1` and the like.

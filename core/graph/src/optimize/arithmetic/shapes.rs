@@ -4,7 +4,10 @@ use super::{
     Simpler,
     facts::{first_input, flag, integers_attr, source_of_op},
 };
-use crate::{NodeId, Output, optimize::{Draft, NewNode}};
+use crate::{
+    NodeId, Output,
+    optimize::{Draft, NewNode},
+};
 use tenon_framework::{DType, Tensor};
 
 /// Ops that give their input under another shape.
@@ -69,7 +72,9 @@ pub(super) fn reshaped(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
         return Some(Simpler::Other(x));
     }
     // A reshape that could fail by itself stays: its shape is checked against the elements as the step runs.
-    let sound = op == "Reshape" && draft.shape(inner.into()).full().is_some() && draft.shape(x).full().is_some();
+    let sound = op == "Reshape"
+        && draft.shape(inner.into()).full().is_some()
+        && draft.shape(x).full().is_some();
     sound.then(|| {
         let mut new = NewNode::new("Reshape").input(x).input(node.inputs[1]);
         new.attrs.clone_from(draft.attrs(id));
@@ -91,15 +96,19 @@ pub(super) fn unchanged(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
         "Slice" => all(1, 0)? && draft.same_shape(node.inputs[0], id.into()),
         "StridedSlice" => {
             let masks = ["new_axis_mask", "shrink_axis_mask", "ellipsis_mask"];
-            let plain = masks.iter().all(|mask| draft.attr(id, mask).and_then(|v| v.as_int()) == Some(0));
+            let plain =
+                masks.iter().all(|mask| draft.attr(id, mask).and_then(|v| v.as_int()) == Some(0));
             plain && all(3, 1)? && draft.same_shape(node.inputs[0], id.into())
         }
         "Sum" | "Prod" | "Max" | "Min" | "All" | "Any" | "ReverseV2" => {
             draft.shape(node.inputs[1]).full().is_some_and(|axes| axes.elements() == 0)
         }
-        "Cast" => draft.dtype(node.inputs[0]) == draft.dtype(id.into()) && !flag(draft, id, "Truncate"),
+        "Cast" => {
+            draft.dtype(node.inputs[0]) == draft.dtype(id.into()) && !flag(draft, id, "Truncate")
+        }
         "Squeeze" => {
-            integers_attr(draft, id, "squeeze_dims").is_some() && draft.same_shape(node.inputs[0], id.into())
+            integers_attr(draft, id, "squeeze_dims").is_some()
+                && draft.same_shape(node.inputs[0], id.into())
         }
         _ => false,
     };

@@ -4,7 +4,10 @@ use super::{
     Simpler,
     facts::{first_input, is_float, is_integer, source_of_op},
 };
-use crate::{NodeId, Output, optimize::{Draft, NewNode}};
+use crate::{
+    NodeId, Output,
+    optimize::{Draft, NewNode},
+};
 
 /// Ops that are their own inverse, on every value.
 const INVOLUTIONS: &[&str] = &["Neg", "LogicalNot", "Invert", "Conj"];
@@ -22,7 +25,10 @@ pub(super) fn undone(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
 pub(super) fn again(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let node = draft.node(id);
     let op = node.op.name.as_str();
-    if IDEMPOTENT.contains(&op) && node.inputs.len() == 1 && source_of_op(draft, id, 0, op).is_some() {
+    if IDEMPOTENT.contains(&op)
+        && node.inputs.len() == 1
+        && source_of_op(draft, id, 0, op).is_some()
+    {
         return Some(Simpler::Input(0));
     }
     let negated = (op == "Abs").then(|| source_of_op(draft, id, 0, "Neg")).flatten()?;
@@ -48,7 +54,8 @@ pub(super) fn signs(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
         "Mul" => ("Mul", [negated(0)?, negated(1)?]),
         "RealDiv" | "Div" if is_float(dtype) => (node.op.name.as_str(), [negated(0)?, negated(1)?]),
         "Neg" if is_integer(dtype) => {
-            let inner = source_of_op(draft, id, 0, "Sub").filter(|inner| draft.users(*inner).len() == 1)?;
+            let inner =
+                source_of_op(draft, id, 0, "Sub").filter(|inner| draft.users(*inner).len() == 1)?;
             let inner = draft.node(inner);
             ("Sub", [inner.inputs[1], inner.inputs[0]])
         }

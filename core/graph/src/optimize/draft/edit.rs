@@ -140,7 +140,9 @@ impl Draft<'_> {
         let inputs = self.node(id).inputs.clone();
         let (input, output) = (inputs[index], Output::new(id, 0));
         let mut control = self.node(id).control_inputs.clone();
-        for (at, &other) in inputs.iter().enumerate().filter(|&(at, other)| at != index && *other != input) {
+        for (at, &other) in
+            inputs.iter().enumerate().filter(|&(at, other)| at != index && *other != input)
+        {
             let anchors = self.anchors(other).ok_or_else(|| {
                 self.protected(id, "an input comes from a branch that may not be taken")
             });
@@ -148,7 +150,8 @@ impl Draft<'_> {
             control.extend(anchors?);
         }
         let needed = control.iter().any(|&id| !self.is_clean(id));
-        let orders = self.users(id).iter().any(|&user| self.node(user).control_inputs.contains(&id));
+        let orders =
+            self.users(id).iter().any(|&user| self.node(user).control_inputs.contains(&id));
         if self.is_kept(id) || orders || needed {
             let is_identity = self.node(id).op.name == "Identity";
             if !is_identity {
@@ -277,9 +280,8 @@ impl Draft<'_> {
 
     fn free_name(&self, near: NodeId, suffix: &str) -> String {
         let stem = format!("{}/{suffix}", self.node(near).name);
-        let is_free = |name: &String| {
-            self.base.find(name).is_none() && !self.names.contains_key(name)
-        };
+        let is_free =
+            |name: &String| self.base.find(name).is_none() && !self.names.contains_key(name);
         let numbered = (1..u64::MAX).map(|number| format!("{stem}_{number}"));
         std::iter::once(stem.clone()).chain(numbered).find(is_free).unwrap_or(stem)
     }
@@ -293,7 +295,9 @@ impl Draft<'_> {
             let source = self.nodes.get(input.node.index());
             let known = source.is_some_and(|node| (input.output as usize) < node.outputs().len());
             if !known {
-                return Err(PassError::NoNode { found: format!("output {} of {}", input.output, input.node) });
+                return Err(PassError::NoNode {
+                    found: format!("output {} of {}", input.output, input.node),
+                });
             }
             types.push(self.dtype(input));
         }

@@ -192,11 +192,12 @@ impl Session {
         explain::explain(&self.inner, &current, node)
     }
 
-    /// What optimisation does to the graph of a step: the passes in their order, and what each did.
+    /// What optimisation does to the graph of a step: the passes in their order, and what each did. Without a step,
+    /// for one that feeds every placeholder, fetches what no node uses and runs what has no outputs.
     ///
     /// # Errors
     /// As compiling the step.
-    pub fn explain_passes(&self, step: &CallableOptions) -> Result<Report, RuntimeError> {
+    pub fn explain_passes(&self, step: Option<&CallableOptions>) -> Result<Report, RuntimeError> {
         self.inner.check_open()?;
         let current = self.inner.current.lock().clone();
         optimize::explain(&self.inner, &current, step)

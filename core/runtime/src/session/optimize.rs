@@ -9,7 +9,7 @@ use super::{
 use crate::error::RuntimeError;
 use std::sync::Arc;
 use tenon_graph::{
-    Graph,
+    Graph, Output,
     optimize::{self, Options, Pass, Report, Step, built_in, knobs},
 };
 
@@ -47,9 +47,34 @@ pub(super) fn optimized(placed: Placed<'_>) -> Result<(Placed<'_>, Report), Runt
 pub(super) fn explain(
     session: &Inner,
     current: &Current,
-    step: &CallableOptions,
+    step: Option<&CallableOptions>,
 ) -> Result<Report, RuntimeError> {
-    let named = Named::find(&current.graph, step)?;
+    let named = match step {
+        Some(step) => Named::find(&current.graph, step)?,
+        None => whole(&current.graph),
+    };
     let placed = Placed::new(session, current, &named.feeds, &named.fetches, &named.targets)?;
     Ok(optimized(placed)?.1)
+}
+
+/// The step that feeds every placeholder and fetches what no node uses.
+fn whole(graph: &Graph) -> Named {
+    let mut used = vec![false; graph.len()];
+    for (_, node) in graph.nodes() {
+        let control = node.control_inputs.iter().copied();
+        let data = node.inputs.iter().map(|input| input.node);
+        data.chain(control).for_each(|id| used[id.index()] = true);
+    }
+    let mut named = Named { feeds: Vec::new(), fetches: Vec::new(), targets: Vec::new() };
+    for (id, node) in graph.nodes() {
+        let is_value = node.outputs().first().is_some_and(|dtype| !dtype.is_ref());
+        if matches!(node.op.name.as_str(), "Placeholder" | "PlaceholderV2") {
+            named.feeds.push(Output::new(id, 0));
+        } else if !used[id.index()] && is_value {
+            named.fetches.push(Output::new(id, 0));
+        } else if !used[id.index()] {
+            named.targets.push(id);
+        }
+    }
+    named
 }

@@ -83,7 +83,12 @@ fn random_graphs_give_the_same_whichever_passes_run() {
             let found = results(&runtime, &def, &plan, pass);
             let found = found.unwrap_or_else(|error| panic!("graph {seed}, {pass}: {error}"));
             for ((name, a), b) in plan.fetches.iter().zip(&expected).zip(&found) {
-                assert!(same(a, b), "graph {seed}, {pass}: {name} is {b:?}, was {a:?}");
+                assert!(
+                    same(a, b),
+                    "graph {seed}, {pass}: {name} is {b:?} {:?}, was {a:?} {:?}",
+                    b.as_slice::<f32>(),
+                    a.as_slice::<f32>()
+                );
             }
         }
         let session = Session::new(&runtime, SessionOptions::default()).expect("a session");

@@ -124,7 +124,7 @@ impl<'b, 'r> Maker<'b, 'r> {
         let dtype = *self.random.one_of(&[DType::FLOAT, DType::FLOAT, DType::INT32]);
         let dims = self.random.one_of(SHAPES).to_vec();
         let value = self.tensor(dtype, &dims);
-        let output = self.b.constant(&format!("c{}", self.values.len()), value)?;
+        let output = self.b.constant(&format!("c{}", self.b.graph().len()), value)?;
         self.values.push(Value { output, dtype, dims });
         Ok(())
     }
@@ -150,7 +150,7 @@ impl<'b, 'r> Maker<'b, 'r> {
         dtype: DType,
         dims: Vec<i64>,
     ) -> Result<(), GraphError> {
-        let name = format!("n{}", self.values.len());
+        let name = format!("n{}", self.b.graph().len());
         let control = (self.random.below(8) == 0).then(|| self.pick().output.node);
         let mut node = self.b.op(op).name(&name).inputs(inputs.iter().copied());
         if op == "Cast" {
@@ -281,7 +281,7 @@ impl<'b, 'r> Maker<'b, 'r> {
         };
         let fitting: Vec<Value> = self.values.iter().filter(fits).cloned().collect();
         let y = self.random.one_of(&fitting).clone();
-        let name = format!("axis{}", self.values.len());
+        let name = format!("axis{}", self.b.graph().len());
         let axis = self.b.constant(&name, Tensor::scalar(0i32).expect("a scalar"))?;
         let mut dims = x.dims.clone();
         dims[0] += y.dims[0];
@@ -307,7 +307,7 @@ impl<'b, 'r> Maker<'b, 'r> {
 
     /// `if (p) relu(x) else -x`, `p` constant or fed.
     fn branch(&mut self, x: &Value) -> Result<(), GraphError> {
-        let name = format!("p{}", self.values.len());
+        let name = format!("p{}", self.b.graph().len());
         let value = Tensor::scalar(self.random.below(2) == 0).expect("a scalar");
         let p = match self.random.below(2) {
             0 => self.b.constant(&name, value)?,
@@ -321,8 +321,8 @@ impl<'b, 'r> Maker<'b, 'r> {
         let yes = self.b.op("Relu").input(Output::new(s, 1)).build()?;
         let no = self.b.op("Neg").input(Output::new(s, 0)).build()?;
         let inputs = [no.into(), yes.into()];
-        let output =
-            self.b.op("Merge").name(&format!("n{}", self.values.len())).inputs(inputs).build()?;
+        let name = format!("n{}", self.b.graph().len());
+        let output = self.b.op("Merge").name(&name).inputs(inputs).build()?;
         self.values.push(Value { output: output.into(), dtype: x.dtype, dims: x.dims.clone() });
         Ok(())
     }

@@ -38,7 +38,9 @@ pub mod ext_tags {
     pub const GRADIENT: u32 = 1;
     /// Reserved: a graph pass.
     pub const PASS: u32 = 2;
-    /// Reserved: a declarative fusion pattern.
+    /// As a registration: a declarative fusion pattern, in the texts of a [`super::ExtCases`]: name, pattern, result,
+    /// crate, file, line, then conditions. The grammar stands in tenon-framework, `fusion`; a text that does not
+    /// follow it refuses the registration.
     pub const FUSION: u32 = 3;
     /// Reserved: claiming a subgraph and compiling it as one node.
     pub const SUBGRAPH: u32 = 4;

@@ -16,6 +16,7 @@ pub struct ExtLayout {
 pub static EXTS: &[ExtLayout] = &[
     ExtLayout { tag: ext_tags::COST, versions: &[EXT_COST] },
     ExtLayout { tag: ext_tags::CASES, versions: &[EXT_CASES] },
+    ExtLayout { tag: ext_tags::FUSION, versions: &[EXT_CASES] },
 ];
 
 impl ExtLayout {

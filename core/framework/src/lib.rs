@@ -13,6 +13,7 @@ pub mod device;
 pub mod element;
 mod error;
 pub mod fused;
+pub mod fusion;
 pub mod geometry;
 pub mod infer;
 pub mod knob;

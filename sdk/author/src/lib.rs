@@ -47,7 +47,7 @@ mod door;
 pub use array::{array_view, array_view_mut};
 pub use tenon_framework::{
     Code, DType, KernelError, PartialShape, Shape, View, ViewMut, abi, attr, author, device,
-    element, extension_link, fused, geometry, reg, register_device, register_extension, register_kernel,
+    element, extension_link, fused, geometry, reg, register_device, register_extension, register_fusion, register_kernel,
     register_knob, register_op,
 };
 
@@ -65,7 +65,7 @@ pub mod prelude {
         device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
         element::{Element, Float, Number},
         reg::{ANY_TYPE, COPYABLE, Numerics},
-        register_device, register_kernel, register_knob, register_op,
+        register_device, register_fusion, register_kernel, register_knob, register_op,
     };
 }
 

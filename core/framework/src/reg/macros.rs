@@ -139,6 +139,29 @@ macro_rules! register_knob {
     };
 }
 
+/// Registers a fusion: a pattern of ops, and the op that does the same, in the notation of
+/// [`fusion`](crate::fusion). It applies where a device has a kernel for the result.
+///
+/// ```
+/// use tenon_framework::register_fusion;
+///
+/// register_fusion!(
+///     "matmul_bias": "BiasAdd(MatMul(a, b; transpose_a = $ta, transpose_b = $tb), bias)"
+///         => "_FusedMatMul(a, b, bias; transpose_a = $ta, transpose_b = $tb, fused_ops = ['BiasAdd'])",
+///     where = ["same_type(a, bias)"],
+/// );
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! register_fusion {
+    ($name:literal : $pattern:literal => $result:literal $(, where = [$($condition:literal),* $(,)?])? $(,)?) => {
+        $crate::__submit!(Extension, $crate::reg::fusion(
+            |give| $crate::reg::give_fusion(give, [$name, $pattern, $result], &[$($($condition),*)?], $crate::__site!()),
+            $crate::__site!()
+        ));
+    };
+}
+
 /// Registers something of a kind that the tables have no entry for: `register_extension!(NAME: Type)`, where
 /// `NAME` is a static of a type that [`extension_link!`](crate::extension_link) declared. A host that does not
 /// know the tag goes on without it.

@@ -6,6 +6,7 @@
 
 mod device;
 mod extension;
+mod fusion;
 mod kernel;
 mod knob;
 mod link;
@@ -18,6 +19,7 @@ pub use device::DeviceReg;
 pub use extension::{ExtensionFn, ExtensionReg};
 pub use kernel::{ANY_TYPE, COPYABLE, KernelReg, Numerics, join_types};
 pub use knob::KnobReg;
+pub use fusion::{fusion, give_fusion};
 pub use link::ExtensionLink;
 pub use list::{Registration, registrations, submit_all};
 pub use op::OpReg;

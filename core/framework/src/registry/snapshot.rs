@@ -9,6 +9,7 @@ use super::{
     transaction::{Transaction, commit_all},
 };
 use crate::{
+    fusion::FusionDef,
     knob::{KnobDef, KnobStore},
     op::OpDef,
 };
@@ -22,6 +23,7 @@ pub(super) struct Collection {
     pub kernels: Vec<Arc<KernelDef>>,
     pub device_types: Vec<Arc<DeviceTypeDef>>,
     pub knobs: Vec<Arc<KnobDef>>,
+    pub fusions: Vec<Arc<FusionDef>>,
 }
 
 /// An immutable snapshot of all registrations.
@@ -72,6 +74,11 @@ impl Registry {
     /// All device types, in the order of their names.
     pub fn device_types(&self) -> impl Iterator<Item = &Arc<DeviceTypeDef>> {
         self.device_types.values()
+    }
+
+    /// All fusions, by plugin order and then by their place in its source.
+    pub fn fusions(&self) -> impl Iterator<Item = &Arc<FusionDef>> {
+        self.collections.iter().flat_map(|collection| &collection.fusions)
     }
 
     /// The declared knobs.

@@ -149,9 +149,9 @@ fn what_is_done_twice_is_done_once() {
         let once = op(b, "Relu", &[x]);
         op(b, "Relu", &[once])
     });
-    reads("y = Square(x)", |b| {
-        let x = x(b);
-        op(b, "Maximum", &[x, x])
+    reads("y = Square(i)", |b| {
+        let i = integers(b);
+        op(b, "Maximum", &[i, i])
     });
 }
 

@@ -57,10 +57,12 @@ pub(super) fn single(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
 pub(super) fn equal_operands(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let node = draft.node(id);
     let [a, b] = node.inputs[..] else { return None };
-    let same = matches!(
-        node.op.name.as_str(),
-        "Maximum" | "Minimum" | "LogicalAnd" | "LogicalOr" | "BitwiseAnd" | "BitwiseOr"
-    );
+    let same = match node.op.name.as_str() {
+        // Of two zeros a floating-point kernel may take either.
+        "Maximum" | "Minimum" => is_integer(node.signature.inputs[0]),
+        "LogicalAnd" | "LogicalOr" | "BitwiseAnd" | "BitwiseOr" => true,
+        _ => false,
+    };
     (a == b && same).then_some(Simpler::Input(0))
 }
 

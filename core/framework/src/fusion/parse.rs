@@ -31,6 +31,10 @@ pub fn parse_fusion(
     if !matches!(found.term, Term::Call(_)) {
         return Err(place("pattern", pattern, wrong(0, "expected an op with its inputs")));
     }
+    if !rest_is_last(&found) {
+        let error = wrong(0, "expected nothing after all inputs that are left");
+        return Err(place("pattern", pattern, error));
+    }
     let made = whole("result", result, Reader::new(result).whole())?;
     let made = fused(made, &found).map_err(|error| place("result", result, error))?;
     let mut checked = Vec::new();
@@ -47,6 +51,13 @@ pub fn parse_fusion(
         source,
         plugin: Arc::from(""),
     })
+}
+
+/// Whether all inputs that are left stand last wherever they stand.
+fn rest_is_last(expr: &Expr) -> bool {
+    let Term::Call(call) = &expr.term else { return true };
+    let rest = call.args.iter().position(|arg| arg.term == Term::Rest);
+    rest.is_none_or(|at| at + 1 == call.args.len()) && call.args.iter().all(rest_is_last)
 }
 
 struct Wrong {
@@ -100,7 +111,10 @@ fn known(condition: Condition, pattern: &Expr) -> Result<Condition, Wrong> {
         Some(&(_, a, b)) if (a, b) == (tensors, numbers) => {}
         _ => {
             let known: Vec<&str> = CONDITIONS.iter().map(|(name, ..)| *name).collect();
-            return Err(wrong(0, format!("expected one of {} with its arguments", known.join(", "))));
+            return Err(wrong(
+                0,
+                format!("expected one of {} with its arguments", known.join(", ")),
+            ));
         }
     }
     let names = pattern.names();
@@ -174,7 +188,10 @@ impl<'a> Reader<'a> {
 
     fn expr(&mut self, depth: usize) -> Result<Expr, Wrong> {
         if depth > MAX_DEPTH {
-            return Err(wrong(self.at, format!("expected at most {MAX_DEPTH} calls in each other")));
+            return Err(wrong(
+                self.at,
+                format!("expected at most {MAX_DEPTH} calls in each other"),
+            ));
         }
         if self.take('*') {
             return Ok(Expr { name: Some(self.name()?), term: Term::Rest });
@@ -190,7 +207,8 @@ impl<'a> Reader<'a> {
                 Some(_) => Err(wrong(self.at, "expected one name for a value")),
             };
         }
-        let (capture, op) = if self.take(':') { (Some(first), self.name()?) } else { (None, first) };
+        let (capture, op) =
+            if self.take(':') { (Some(first), self.name()?) } else { (None, first) };
         let mut ops = vec![op];
         while self.take('|') {
             ops.push(self.name()?);
@@ -204,7 +222,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn call(&mut self, capture: Option<String>, ops: Vec<String>, depth: usize) -> Result<Expr, Wrong> {
+    fn call(
+        &mut self,
+        capture: Option<String>,
+        ops: Vec<String>,
+        depth: usize,
+    ) -> Result<Expr, Wrong> {
         let (mut args, mut attrs) = (Vec::new(), Vec::new());
         while !self.take(')') {
             if self.take(';') {
@@ -215,10 +238,6 @@ impl<'a> Reader<'a> {
                 self.expect(',')?;
             }
             args.push(self.expr(depth + 1)?);
-        }
-        let variadic = args.iter().position(|arg: &Expr| arg.term == Term::Rest);
-        if variadic.is_some_and(|at| at + 1 < args.len()) {
-            return Err(wrong(self.at, "expected nothing after all inputs that are left"));
         }
         Ok(Expr { name: None, term: Term::Call(Call { capture, ops, args, attrs }) })
     }

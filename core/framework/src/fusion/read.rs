@@ -21,9 +21,8 @@ impl FusionDef {
     /// `link` is null or a live link with tag `FUSION`, whose texts are readable.
     pub unsafe fn from_abi(link: *const ExtHeader) -> Result<FusionDef, RegistryError> {
         // SAFETY: the caller's promise.
-        let found = unsafe {
-            raw::link::<ExtCases>(link, ext_tags::FUSION, "fusion", &layout::EXT_CASES)
-        };
+        let found =
+            unsafe { raw::link::<ExtCases>(link, ext_tags::FUSION, "fusion", &layout::EXT_CASES) };
         let named = |link| RegistryError::Link { kernel: "fusion".to_owned(), link };
         let Some(found) = found.map_err(named)? else {
             return Err(RawError::NullStruct { what: WHAT }.into());

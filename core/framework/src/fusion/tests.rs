@@ -53,7 +53,12 @@ fn what_is_no_fusion_is_told_with_its_place() {
         ("Relu(x)", "_F(x; a = $b)", &[], "expected $b to be taken"),
         ("Relu(x)", "_F(x; a = number(y))", &[], "expected 'y' among x"),
         ("Relu(x)", "_F|_G(x)", &[], "expected one op"),
-        ("Relu(x)", "_F(x)", &["vector(y)"], "condition 'vector(y)' at byte 0: expected 'y' among x"),
+        (
+            "Relu(x)",
+            "_F(x)",
+            &["vector(y)"],
+            "condition 'vector(y)' at byte 0: expected 'y' among x",
+        ),
         ("Relu(x)", "_F(x)", &["small(x)"], "expected one of vector"),
         ("Relu(x)", "_F(x)", &["rank(x)"], "with its arguments"),
         ("Relu(x; a = [[1]])", "_F(x)", &[], "no list in a list"),
@@ -68,7 +73,10 @@ fn what_is_no_fusion_is_told_with_its_place() {
 
 #[test]
 fn any_text_is_read_or_refused() {
-    let words = ["Relu", "(", ")", ",", ";", "x", "@", ":", "|", "*", "$a", "=", "1.5", "'t'", "[", "]", "é", " "];
+    let words = [
+        "Relu", "(", ")", ",", ";", "x", "@", ":", "|", "*", "$a", "=", "1.5", "'t'", "[", "]",
+        "é", " ",
+    ];
     let mut state = 1u64;
     for _ in 0..2000 {
         let mut text = String::new();

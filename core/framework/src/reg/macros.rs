@@ -154,7 +154,7 @@ macro_rules! register_knob {
 /// ```
 #[macro_export]
 macro_rules! register_fusion {
-    ($name:literal : $pattern:literal => $result:literal $(, where = [$($condition:literal),* $(,)?])? $(,)?) => {
+    ($name:literal : $pattern:expr => $result:expr $(, where = [$($condition:expr),* $(,)?])? $(,)?) => {
         $crate::__submit!(Extension, $crate::reg::fusion(
             |give| $crate::reg::give_fusion(give, [$name, $pattern, $result], &[$($($condition),*)?], $crate::__site!()),
             $crate::__site!()

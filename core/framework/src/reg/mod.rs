@@ -17,9 +17,9 @@ mod op;
 
 pub use device::DeviceReg;
 pub use extension::{ExtensionFn, ExtensionReg};
+pub use fusion::{fusion, give_fusion};
 pub use kernel::{ANY_TYPE, COPYABLE, KernelReg, Numerics, join_types};
 pub use knob::KnobReg;
-pub use fusion::{fusion, give_fusion};
 pub use link::ExtensionLink;
 pub use list::{Registration, registrations, submit_all};
 pub use op::OpReg;

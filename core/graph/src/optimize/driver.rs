@@ -3,7 +3,8 @@
 use super::{
     Draft, Pass, PassError, PassReport, Report, arithmetic::Arithmetic,
     common_subexpressions::CommonSubexpressions, constant_folding::ConstantFolding,
-    control_edges::ControlEdges, dead_branches::DeadBranches, draft::Ground, identity::Identities,
+    control_edges::ControlEdges, dead_branches::DeadBranches, draft::Ground,
+    elementwise_fusion::ElementwiseFusion, identity::Identities, remapping::Remapping,
 };
 use crate::{
     ControlFlow, DeviceView, Evaluate, Frames, Graph, GraphError, Placement, Shapes, Subgraph,
@@ -33,7 +34,7 @@ pub struct Options<'a> {
     pub evaluate: &'a dyn Evaluate,
     /// Why a pass does not run, by its name; `None` lets it run.
     pub skip: &'a dyn Fn(&str) -> Option<String>,
-    /// Rounds at most.
+    /// Rounds at most: of all passes but the late ones, then of all.
     pub rounds: usize,
     /// Bytes of the largest constant that folding may make, where it is larger than what it is made of.
     pub folding_limit: usize,
@@ -62,6 +63,8 @@ pub const BUILT_IN: &[&str] = &[
     "arithmetic",
     "common_subexpressions",
     "control_edges",
+    "remapping",
+    "elementwise_fusion",
 ];
 
 /// The passes of this crate, as [`BUILT_IN`] names them.
@@ -73,6 +76,8 @@ pub fn built_in() -> Vec<Box<dyn Pass>> {
         Box::new(Arithmetic),
         Box::new(CommonSubexpressions),
         Box::new(ControlEdges),
+        Box::new(Remapping),
+        Box::new(ElementwiseFusion),
     ]
 }
 
@@ -141,10 +146,17 @@ struct Driver<'a, 'p> {
 }
 
 impl Driver<'_, '_> {
+    /// Rounds of all passes but the late ones, then of all; the number of rounds.
     fn rounds(&mut self, most: usize) -> usize {
+        let early = self.repeat(most, false);
+        let any_late = self.runs.iter().any(|run| run.pass.is_late());
+        early + if any_late { self.repeat(most, true) } else { 0 }
+    }
+
+    fn repeat(&mut self, most: usize, late: bool) -> usize {
         for round in 0..most {
             let before = self.draft.version;
-            for run in &mut self.runs {
+            for run in self.runs.iter_mut().filter(|run| late || !run.pass.is_late()) {
                 if run.is_due(self.draft.version) {
                     run_pass(&mut self.draft, run);
                 }

@@ -28,9 +28,11 @@ mod dead_branches;
 mod draft;
 mod driver;
 pub mod effects;
+mod elementwise_fusion;
 mod error;
 mod identity;
 pub mod knobs;
+mod remapping;
 mod report;
 
 mod undo;
@@ -73,4 +75,10 @@ pub trait Pass {
     /// # Errors
     /// What makes its edits so far worthless: they are undone.
     fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError>;
+
+    /// Whether it waits until the others have nothing left to do: for those that make few large nodes of many, which
+    /// the others cannot look into.
+    fn is_late(&self) -> bool {
+        false
+    }
 }

@@ -8,7 +8,9 @@ mod constant_folding;
 mod control_edges;
 mod dead_branches;
 mod driver;
+mod elementwise_fusion;
 mod identity;
+mod remapping;
 #[path = "../graph/support.rs"]
 #[allow(dead_code, reason = "shared with other tests of graphs")]
 mod support;

@@ -16,6 +16,7 @@ mod elementwise;
 mod epilogue;
 mod matmul;
 mod norm;
+mod patterns;
 
 #[cfg(test)]
 mod tests;

@@ -10,16 +10,17 @@ use std::{
     },
 };
 use tenon_framework::{
-    KernelError,
+    KernelError, PartialShape,
     attr::AttrMap,
     device::base::DeviceBase,
     registry::{Explanation, KernelDef, KernelQuery, SupportAnswer, candidates},
     sync::{Mutex, rank},
 };
-use tenon_graph::{DeviceEntry, DeviceView, NodeId, NodeQuery};
+use tenon_graph::{DeviceEntry, DeviceView, Node, NodeId, NodeQuery};
 use tenon_host::{
+    KnobScope,
     devices::PluginDevice,
-    instance::{KernelInstance, PackCache},
+    instance::{KernelInstance, KernelSpec, PackCache},
 };
 
 /// The kernel that a node gets.
@@ -113,6 +114,37 @@ impl DeviceView for Devices<'_> {
             Ok(_) => Ok(()),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    fn has_any_kernel(&self, op: &str) -> bool {
+        !self.current.registry.kernels_of(op).is_empty()
+    }
+
+    fn can_run(&self, node: &Node, inputs: &[PartialShape], device: usize) -> Result<(), String> {
+        let Some(device) = self.local.get(device) else {
+            return Err(format!("there is no device {device}"));
+        };
+        if is_built_in(&node.op.name) {
+            return Ok(());
+        }
+        let _knobs = KnobScope::enter(&self.current.knobs);
+        let (op, attrs) = (&node.op.name, node.attrs.attrs());
+        let mut supports = |kernel: &KernelDef| {
+            let spec = KernelSpec {
+                def: &Arc::new(kernel.clone()),
+                op: &node.op,
+                node: &node.name,
+                attrs: &node.attrs,
+                signature: &node.signature,
+                input_shapes: inputs,
+                constants: &[],
+                device: Some(device),
+            };
+            spec.supports().unwrap_or_else(|error| SupportAnswer::No(error.message))
+        };
+        let kind = device.device_type();
+        let found = explain(self.session, self.current, op, attrs, kind, &mut supports);
+        found.result().map(drop).map_err(|error| error.to_string())
     }
 }
 

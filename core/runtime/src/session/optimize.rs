@@ -29,7 +29,7 @@ pub(super) fn optimized(placed: Placed<'_>) -> Result<(Placed<'_>, Report), Runt
         registry: &current.registry,
         view: &view,
         evaluate: &evaluator,
-        skip: &|pass| knobs::skipped(&settings, pass),
+        skip: &|pass| knobs::skipped(&settings, pass).or_else(|| labelled(session, current, pass)),
         rounds: knobs::rounds(&settings),
         folding_limit: knobs::folding_limit(&settings),
     };
@@ -41,6 +41,14 @@ pub(super) fn optimized(placed: Placed<'_>) -> Result<(Placed<'_>, Report), Runt
     let graph: Arc<Graph> = Arc::new(done.graph);
     let (sub, shapes, placement) = (done.sub, done.shapes, done.placement);
     Ok((Placed { session, current, graph, own_graph, sub, shapes, placement, view }, done.report))
+}
+
+/// Why no pass makes fused ops: whoever asks for kernels of a label asks for those of the ops that are there.
+fn labelled(session: &Inner, current: &Current, pass: &str) -> Option<String> {
+    let by_knob = current.knobs.text("runtime", "kernel_label").filter(|label| !label.is_empty());
+    let label = session.options.kernel_label.as_deref().or(by_knob)?;
+    let fuses = matches!(pass, "remapping" | "elementwise_fusion");
+    fuses.then(|| format!("kernels of label '{label}' are asked for"))
 }
 
 /// What the passes do to the graph of a step.

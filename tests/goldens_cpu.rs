@@ -47,12 +47,12 @@ fn linalg() {
 
 #[test]
 fn math_binary() {
-    family("math_binary", 1237);
+    family("math_binary", 4666);
 }
 
 #[test]
 fn math_unary() {
-    family("math_unary", 508);
+    family("math_unary", 1848);
 }
 
 #[test]
@@ -62,5 +62,10 @@ fn nn() {
 
 #[test]
 fn reduction() {
-    family("reduction", 631);
+    family("reduction", 2320);
+}
+
+#[test]
+fn random() {
+    family("random", 313);
 }

@@ -14,11 +14,12 @@ const EXCEPTIONS: Exceptions<'static> = Exceptions {
 
 /// Reference kernels leave denormals to the processor. Where one is selected, or where bfloat16 is widened, no
 /// arithmetic flushes it, and which instruction selects is the compiler's choice.
-const UNSUPPORTED: [Exception; 8] = {
+const UNSUPPORTED: [Exception; 9] = {
     const fn denormal(op: &'static str) -> Exception {
         Exception { op, case: "*_denormal", reason: "no arithmetic that would flush denormals" }
     }
     [
+        denormal("EuclideanNorm"),
         denormal("Log"),
         denormal("Maximum"),
         denormal("Minimum"),
@@ -92,5 +93,8 @@ fn nn() {
 
 #[test]
 fn reduction() {
-    family("reduction", &["ArgMax", "Max", "Mean", "Sum"]);
+    family(
+        "reduction",
+        &["All", "Any", "ArgMax", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum"],
+    );
 }

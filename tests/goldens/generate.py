@@ -1,7 +1,7 @@
 """Makes the golden data again with TensorFlow.
 
 Usage: python generate.py            everything (seconds)
-       python generate.py nn conv    only these modules of gen/, or `graphs`
+       python generate.py nn conv    only these modules of gen/, `frozen` or `graphs`
 
 Needs the packages of requirements.txt, best in a virtual environment of its own. What comes out
 depends on this code and on TensorFlow only; see README.md for what it means and how it is checked.
@@ -14,21 +14,42 @@ from pathlib import Path
 from gen import session  # noqa: F401  (sets TensorFlow's environment before TensorFlow is imported)
 
 FOLDER = Path(__file__).resolve().parent
-MODULES = ["elementwise", "cast", "reduction", "linalg", "arrays", "strided_slice", "nn", "conv", "pool"]
+MODULES = [
+    "elementwise",
+    "cast",
+    "math_unary",
+    "math_binary",
+    "reduction",
+    "segments",
+    "ranking",
+    "linalg",
+    "arrays",
+    "strided_slice",
+    "random",
+    "nn",
+    "conv",
+    "pool",
+]
+
+GRAPHS = ["frozen", "graphs"]
 
 
 def main(chosen):
-    unknown = set(chosen) - {*MODULES, "graphs"}
+    unknown = set(chosen) - {*MODULES, *GRAPHS}
     if unknown:
-        sys.exit(f"unknown: {sorted(unknown)}; expected some of {[*MODULES, 'graphs']}")
+        sys.exit(f"unknown: {sorted(unknown)}; expected some of {[*MODULES, *GRAPHS]}")
     total = 0
     for name in chosen or MODULES:
-        if name == "graphs":
+        if name in GRAPHS:
             continue
         for group in importlib.import_module(f"gen.{name}").GROUPS:
             counts = list(group(FOLDER))
             total += sum(counts)
             print(f"{name}.{group.__name__}: {counts} cases")
+    if not chosen or "frozen" in chosen:
+        from gen.frozen import write
+
+        print(f"frozen: {write(FOLDER / 'frozen', small=True)}")
     # Last, because it switches TensorFlow to the control flow of version 1.
     if not chosen or "graphs" in chosen:
         from gen.graphs_control import write_graphs

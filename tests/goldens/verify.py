@@ -122,12 +122,15 @@ def check_op(path):
     return len(names), check.errors
 
 
+GRAPHS = ("frozen", "graphs")
+
+
 def check_graphs(path):
-    """The index of graphs against their archives."""
+    """An index of graphs against their archives."""
     index, errors = json.loads(path.read_text()), []
     for graph in index["graphs"]:
         with np.load(path.parent / graph["arrays"], allow_pickle=False) as archive:
-            check = Check(f"graphs/{graph['name']}", archive)
+            check = Check(f"{path.parent.name}/{graph['name']}", archive)
             check.require((path.parent / graph["file"]).stat().st_size > 0, "is empty")
             for run in graph["runs"]:
                 described = run["feeds"] + ([] if "error" in run else run["fetches"])
@@ -141,13 +144,16 @@ def check_graphs(path):
 
 def main():
     total, errors = 0, []
-    paths = sorted(p for p in FOLDER.glob("*/*.json") if p.parent.name != "graphs")
+    paths = sorted(p for p in FOLDER.glob("*/*.json") if p.parent.name not in GRAPHS)
     for path in paths:
         count, found = check_op(path)
         total += count
         errors += found
-    graphs, found = check_graphs(FOLDER / "graphs" / "index.json")
-    errors += found
+    graphs = 0
+    for name in GRAPHS:
+        count, found = check_graphs(FOLDER / name / "index.json")
+        graphs += count
+        errors += found
     size = sum(p.stat().st_size for p in FOLDER.glob("*/*.npz"))
     index = sum(p.stat().st_size for p in FOLDER.glob("*/*.json"))
     print(

@@ -15,6 +15,9 @@ use tenon_runtime::{
     host::{Settings, memory::HostMemory},
 };
 
+/// The libraries of all plugins of this tree that are for users.
+pub const PLUGINS: [&str; 2] = ["tenon_cpu", "tenon_accel"];
+
 /// The library of this name (`tenon_cpu`, `zoo_rust`) beside the running test, as cargo built it.
 ///
 /// # Panics

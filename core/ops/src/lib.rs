@@ -21,6 +21,7 @@ mod linalg;
 mod math_binary;
 mod math_unary;
 mod nn;
+mod random;
 mod reduction;
 mod sendrecv;
 mod shape;

@@ -92,6 +92,21 @@ pub(crate) fn constant_integer(
     }
 }
 
+/// What two dimensions say together, which must be one size; `what` names that of `found`.
+pub(crate) fn same_size(
+    c: &ShapeContext<'_>,
+    what: &'static str,
+    expected: Dim,
+    found: Dim,
+) -> Result<Dim, KernelError> {
+    match (c.value(expected), c.value(found)) {
+        (Some(expected), Some(found)) if expected != found => {
+            Err(GeometryError::SizeMismatch { what, expected, found }.into())
+        }
+        _ => c.merge_dim(expected, found),
+    }
+}
+
 /// All dimensions of a shape of known rank.
 pub(crate) fn dims_of(c: &ShapeContext<'_>, shape: ShapeHandle) -> Vec<Dim> {
     (0..c.rank(shape).unwrap_or(0)).map(|at| c.dim(shape, at)).collect()

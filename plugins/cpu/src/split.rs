@@ -6,7 +6,7 @@ use tenon_sdk::{KernelError, author::ComputeContext};
 /// Work below this stays on the caller's thread without asking the host: waking another core costs as much.
 const WORTH_ASKING_NS: f64 = 40_000.0;
 /// Elements per unit of elementwise work: a few cache lines at least.
-const BLOCK: usize = 1024;
+pub const BLOCK: usize = 1024;
 
 /// Work on a range. By reference: a copy of what spreads work for each loop would be most of this library.
 type Body<'a> = &'a (dyn Fn(Range<usize>) + Sync);
@@ -45,6 +45,44 @@ pub fn for_elements(
         return Ok(());
     }
     spread(c, len, cost_ns, BLOCK, &body)
+}
+
+/// Computes the elements of a slice, each of about `cost_ns` nanoseconds, in blocks: the body gets their
+/// numbers and the elements.
+#[inline]
+pub fn for_parts<T: Send>(
+    c: &ComputeContext<'_>,
+    y: &mut [T],
+    cost_ns: f64,
+    body: impl Fn(Range<usize>, &mut [T]) + Sync,
+) -> Result<(), KernelError> {
+    let len = y.len();
+    let y = Parts::new(y);
+    for_elements(c, len, cost_ns, |range| {
+        // SAFETY: ranges of one split are disjoint.
+        body(range.clone(), unsafe { y.part(range) });
+    })
+}
+
+/// Computes the rows of a slice, each of `row` elements and about `cost_ns` nanoseconds: the body gets the rows'
+/// numbers and their elements.
+#[inline]
+pub fn for_rows<T: Send>(
+    c: &ComputeContext<'_>,
+    y: &mut [T],
+    row: usize,
+    cost_ns: f64,
+    body: impl Fn(Range<usize>, &mut [T]) + Sync,
+) -> Result<(), KernelError> {
+    if y.is_empty() {
+        return Ok(());
+    }
+    let rows = y.len() / row;
+    let y = Parts::new(y);
+    for_units(c, rows, cost_ns, |range| {
+        // SAFETY: ranges of one split are disjoint, so their rows are.
+        body(range.clone(), unsafe { y.part(range.start * row..range.end * row) });
+    })
 }
 
 /// Computes `0..len`, cut at multiples of `block`.

@@ -30,10 +30,12 @@
 mod accumulate;
 pub mod array;
 pub mod cast;
+pub mod complex;
 pub mod linalg;
 pub mod math_binary;
 pub mod math_unary;
 pub mod nn;
 pub mod reduction;
+pub mod special;
 
 pub use accumulate::{Accumulate, LowestFinite};

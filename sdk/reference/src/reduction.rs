@@ -1,4 +1,4 @@
-//! `Sum`, `Mean`, `Max` over the axes of a plan, and `ArgMax` over one axis.
+//! `Sum`, `Mean`, `Prod`, `EuclideanNorm`, `Max`, `Min`, `All`, `Any` over the axes of a plan, and `ArgMax` over one axis.
 
 use crate::math_binary::larger;
 use crate::{Accumulate, LowestFinite};
@@ -33,6 +33,38 @@ pub fn mean<T: Accumulate>(plan: &ReducePlan, input: &[T], output: &mut [T]) {
 /// The largest element; NaN when one is NaN; negative infinity, or the smallest integer, of nothing.
 pub fn max<T: Number>(plan: &ReducePlan, input: &[T], output: &mut [T]) {
     reduce(plan, output, |offsets| offsets.fold(T::LOWEST, |best, i| larger(best, input[i])));
+}
+
+/// The smallest element; NaN when one is NaN; infinity, or the largest integer, of nothing.
+pub fn min<T: Number>(plan: &ReducePlan, input: &[T], output: &mut [T]) {
+    let smaller = |x: T, y: T| if y.is_nan() || y < x { y } else { x };
+    reduce(plan, output, |offsets| offsets.fold(T::HIGHEST, |best, i| smaller(best, input[i])));
+}
+
+/// The product; 1 of nothing.
+pub fn prod<T: Accumulate>(plan: &ReducePlan, input: &[T], output: &mut [T]) {
+    reduce(plan, output, |offsets| {
+        T::rounded(offsets.fold(T::Total::ONE, |product, i| product.mul(input[i].total())))
+    });
+}
+
+/// The square root of the sum of squares; 0 of nothing. Integers wrap, and their root is rounded down.
+pub fn euclidean_norm<T: Accumulate>(plan: &ReducePlan, input: &[T], output: &mut [T]) {
+    reduce(plan, output, |offsets| {
+        let squares = offsets.map(|i| input[i].total()).map(|x| x.mul(x));
+        let sum = squares.fold(T::Total::ZERO, Number::add);
+        T::from_f64(sum.to_f64().sqrt())
+    });
+}
+
+/// Whether all elements are true; true of nothing.
+pub fn all(plan: &ReducePlan, input: &[bool], output: &mut [bool]) {
+    reduce(plan, output, |offsets| offsets.fold(true, |all, i| all & input[i]));
+}
+
+/// Whether an element is true; false of nothing.
+pub fn any(plan: &ReducePlan, input: &[bool], output: &mut [bool]) {
+    reduce(plan, output, |offsets| offsets.fold(false, |any, i| any | input[i]));
 }
 
 /// A type of indices that `ArgMax` gives. An index that does not fit loses its high bits.
@@ -116,6 +148,9 @@ mod tests {
         assert_eq!(run::<i32>(max, &[0], &[0], &[]), [i32::MIN]);
         assert!(run::<f32>(mean, &[0], &[0], &[])[0].is_nan());
         assert_eq!(run(sum, &[], &[], &[5.0f32]), [5.0]);
+        assert_eq!(run::<f32>(min, &[0], &[0], &[]), [f32::INFINITY]);
+        assert_eq!(run::<f32>(prod, &[0], &[0], &[]), [1.0]);
+        assert_eq!(run::<f32>(euclidean_norm, &[0], &[0], &[]), [0.0]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .data import FLOATS, INTS, MANTISSA, NUMBERS, NUMPY, array, denormals, full, normal, seeded, specials, values
+from .data import COMPLEX, FLOATS, INTS, MANTISSA, NUMBERS, NUMPY, array, denormals, full, normal, seeded, specials, values
 from .suite import EXACT, Suite, ulp
 
 ALL = ["bool"] + NUMBERS
@@ -68,6 +68,22 @@ def pairs(suite):
                 suite.case(f"{source}_to_{target}_denormal", [denormals(source)], attrs, **tolerance(source, target))
 
 
+def complex_pairs(suite):
+    """Of a complex number the real part is cast; a real one has no imaginary part."""
+    for source in COMPLEX:
+        for target in ALL + COMPLEX:
+            rng = seeded("Cast", source, target)
+            real = inputs_for(rng, "float" if source == "complex64" else "double", target if target in ALL else "float")
+            real = real[np.isfinite(real)]
+            x = array(real + 1j * normal(rng, "float", real.shape), source)
+            attrs = {"SrcT": source, "DstT": target}
+            suite.case(f"{source}_to_{target}", [x], attrs, **tolerance("double", target))
+    for source in ALL:
+        for target in COMPLEX:
+            x = inputs_for(seeded("Cast", source, target), source, "float")
+            suite.case(f"{source}_to_{target}", [x], {"SrcT": source, "DstT": target})
+
+
 def truncating(suite):
     """Truncate drops mantissa bits instead of rounding; other casts ignore it."""
     for source in FLOATS:
@@ -111,6 +127,7 @@ def cast(folder):
     """Cast."""
     suite = Suite(folder, "math_binary", "Cast")
     pairs(suite)
+    complex_pairs(suite)
     truncating(suite)
     ties(suite)
     shapes(suite)

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from . import complexes
 from .data import (
+    COMPLEX,
     FLOATS,
     INTS,
     NUMBERS,
@@ -67,6 +69,8 @@ def unary(folder):
             options = {} if exact else {"tolerance": ulp(n), "reference": exact_unary(function)}
             unary_shapes(suite, op, dtype, spread, options)
             unary_values(suite, op, dtype, options)
+        # Of zero some of these are infinite, which complex numbers have many of.
+        complexes.unary(suite, None if op == "Neg" else function, special=op not in ("Rsqrt", "Log"))
         suite.error("dtype", [np.array([True])])
         suite.error("string", [np.array([b"a"])])
         yield suite.finish()
@@ -151,7 +155,7 @@ FEW = ["same", "scalar_right", "scalar_left", "row", "outer", "empty_one"]
 
 def binary(folder):
     """math_binary, without AddN and Cast."""
-    for op, (dtypes, _) in BINARY.items():
+    for op, (dtypes, function) in BINARY.items():
         suite = Suite(folder, "math_binary", op)
         for dtype in dtypes:
             options = {}
@@ -159,6 +163,8 @@ def binary(folder):
                 n = 1 if dtype in ("half", "bfloat16") or op == "RealDiv" else 0
                 options = {"tolerance": ulp(0 if op in ("Maximum", "Minimum") else n)}
             binary_cases(suite, op, dtype, options)
+        if op not in ("Maximum", "Minimum"):
+            complexes.binary(suite, function if op in ("Mul", "RealDiv") else None)
         if op == "Add":
             string_add(suite)
         binary_errors(suite, "float")
@@ -229,25 +235,29 @@ def binary_errors(suite, dtype):
 
 
 def exact_addn(case):
-    inputs = [np.asarray(x).astype(np.float64) for x in case.inputs]
+    wide = np.complex128 if np.iscomplexobj(case.inputs[0]) else np.float64
+    inputs = [np.asarray(x).astype(wide) for x in case.inputs]
     return [(sum(inputs), sum(np.abs(x) for x in inputs))]
 
 
 def addn(folder):
     """AddN: lengths around the eight that TensorFlow adds at once."""
     suite = Suite(folder, "math_binary", "AddN")
-    for dtype in NUMBERS:
+    for dtype in NUMBERS + COMPLEX:
+        rounds = dtype in FLOATS + COMPLEX
         for count in (1, 2, 3, 7, 8, 9, 10, 17):
             if dtype not in ("float", "int32") and count in (3, 7, 10):
                 continue
             rng = seeded("AddN", dtype, count)
             inputs = [values(rng, dtype, (2, 7)) for _ in range(count)]
-            options = {"reference": exact_addn, "terms": count} if dtype in FLOATS and count > 1 else {}
+            options = {"reference": exact_addn, "terms": count} if rounds and count > 1 else {}
             suite.case(f"{dtype}_n{count}", inputs, **options)
         for label, shape in {"scalar": (), "empty": (0, 2), "one": (1,)}.items():
             rng = seeded("AddN", dtype, label)
-            options = {"reference": exact_addn, "terms": 3} if dtype in FLOATS else {}
+            options = {"reference": exact_addn, "terms": 3} if rounds else {}
             suite.case(f"{dtype}_{label}", [values(rng, dtype, shape) for _ in range(3)], **options)
+        if dtype in COMPLEX:
+            continue
         suite.case(
             f"{dtype}_special",
             [specials(dtype), specials(dtype)[::-1].copy()],

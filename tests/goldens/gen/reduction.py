@@ -1,8 +1,8 @@
-"""Sum, Mean, Max, ArgMax."""
+"""Reductions over axes, ArgMax and ArgMin."""
 
 import numpy as np
 
-from .data import FLOATS, INTS, NUMBERS, array, denormals, seeded, small, specials, values
+from .data import COMPLEX, FLOATS, INTS, NUMBERS, array, denormals, seeded, small, specials, values
 from .suite import EXACT, Suite, ulp
 
 # label: (shape, axes)
@@ -34,6 +34,7 @@ AXES = {
     "37x53_rows": ((37, 53), [1]),
     "37x53_columns": ((37, 53), [0]),
 }
+ARGS = ("ArgMax", "ArgMin")
 FEW = ["scalar", "rows", "columns", "middle", "ends", "both", "reduced_empty", "kept_empty", "1009"]
 
 
@@ -46,9 +47,30 @@ def terms_of(shape, axes):
     return int(np.prod([shape[a] for a in axes])) if axes else 1
 
 
+def wide(x):
+    """At double precision, complex or not."""
+    x = np.asarray(x)
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+def exact_prod(case):
+    """The product, whose rounding errors are relative to itself."""
+    x, axes = wide(case.inputs[0]), axes_of(case)
+    product = np.prod(x, axis=axes, keepdims=case.attrs.get("keep_dims", False)) if axes else x
+    return [(product, np.abs(product))]
+
+
+def exact_norm(case):
+    """The Euclidean norm, likewise."""
+    x, axes = wide(case.inputs[0]), axes_of(case)
+    squares = np.sum(np.abs(x) ** 2, axis=axes, keepdims=case.attrs.get("keep_dims", False)) if axes else np.abs(x) ** 2
+    norm = np.sqrt(squares).astype(x.dtype)
+    return [(norm, np.abs(norm))]
+
+
 def exact_sum(mean):
     def reference(case):
-        x, axes = np.asarray(case.inputs[0]).astype(np.float64), axes_of(case)
+        x, axes = wide(case.inputs[0]), axes_of(case)
         keep = case.attrs.get("keep_dims", False)
         count = terms_of(x.shape, axes) if mean else 1
         total = np.sum(x, axis=axes, keepdims=keep) if axes else x
@@ -65,15 +87,32 @@ def data_for(op, dtype, shape, label):
         high = 2 if dtype in ("int8", "uint8") else 60
         limit = min(high, 120 // max(int(np.prod(shape)), 1)) if dtype in ("int8", "uint8") else high
         return small(rng, dtype, shape, -max(limit, 1) + 1, max(limit, 1))
+    if op == "EuclideanNorm" and dtype in INTS:
+        # Sums of squares stay in range: the root of one that wrapped to a negative number is undefined.
+        high = 2 if dtype in ("int8", "uint8") else 30
+        return small(rng, dtype, shape, 0, high)
+    if op == "Prod" and dtype in FLOATS + COMPLEX:
+        # About 1, so that products stay in range.
+        spread = 0.3 if np.prod(shape) < 40 else 0.02
+        return array(wide(values(rng, dtype, shape)) * spread + 1, dtype)
     return values(rng, dtype, shape)
+
+
+EXACT_RESULTS = {
+    "Sum": exact_sum(False),
+    "Mean": exact_sum(True),
+    "Prod": exact_prod,
+    "EuclideanNorm": exact_norm,
+}
 
 
 def reduce_case(suite, op, dtype, name, shape, axes, index="int32", keep=False):
     x = data_for(op, dtype, shape, name)
     options = {"const": [1]}
-    if dtype in FLOATS and op in ("Sum", "Mean"):
+    if dtype in FLOATS + COMPLEX and op in EXACT_RESULTS:
         options |= {
-            "reference": exact_sum(op == "Mean"),
+            "reference": EXACT_RESULTS[op],
+            "stepwise": op in ("Prod", "EuclideanNorm"),
             "terms": terms_of(shape, [a % len(shape) for a in axes] if shape else []),
         }
     suite.case(f"{dtype}_{name}", [x, np.asarray(axes, index)], {"keep_dims": keep}, **options)
@@ -99,7 +138,7 @@ def reduction_cases(suite, op, dtype):
 def special_rows(suite, op, dtype):
     """One special value among ordinary ones per row, and rows of specials alone."""
     if dtype not in FLOATS:
-        if op == "Max":
+        if op in ("Max", "Min"):
             suite.case(f"{dtype}_special", [np.stack([specials(dtype)] * 2), np.int32([1])], const=[1])
         return
     nan, inf = np.nan, np.inf
@@ -116,19 +155,20 @@ def special_rows(suite, op, dtype):
         [1, 2, 3, nan],
     ]
     x = array(rows, dtype)
-    tolerance = EXACT if op == "ArgMax" else ulp(1)
-    axis = np.int32(1) if op == "ArgMax" else np.int32([1])
+    tolerance = EXACT if op in ARGS else ulp(1)
+    axis = np.int32(1) if op in ARGS else np.int32([1])
     suite.case(f"{dtype}_special", [x, axis], const=[1], tolerance=tolerance)
     suite.case(f"{dtype}_special_columns", [np.ascontiguousarray(x.T), axis - 1], const=[1], tolerance=tolerance)
-    if op != "ArgMax":
+    # Squares of half's denormals are left out: TensorFlow squares in half, where they vanish.
+    if op not in ARGS and (op, dtype) != ("EuclideanNorm", "half"):
         suite.case(f"{dtype}_denormal", [denormals(dtype)[None, :8].copy(), axis], const=[1], tolerance=ulp(2))
 
 
 def reductions(folder):
-    """Sum, Mean, Max."""
-    for op in ("Sum", "Mean", "Max"):
+    """Sum, Mean, Prod, EuclideanNorm, Max, Min."""
+    for op in ("Sum", "Mean", "Prod", "EuclideanNorm", "Max", "Min"):
         suite = Suite(folder, "reduction", op)
-        for dtype in NUMBERS:
+        for dtype in NUMBERS + (COMPLEX if op in EXACT_RESULTS else []):
             reduction_cases(suite, op, dtype)
         x = np.ones((2, 3), np.float32)
         suite.error("axis_high", [x, np.int32([2])], const=[1])
@@ -137,6 +177,22 @@ def reductions(folder):
         suite.error("axis_twice_negative", [x, np.int32([1, -1])], const=[1])
         suite.error("axis_of_scalar", [np.float32(1), np.int32([0])], const=[1])
         suite.error("dtype", [np.array([True]), np.int32([0])], const=[1])
+        yield suite.finish()
+
+
+def logical(folder):
+    """All, Any."""
+    for op in ("All", "Any"):
+        suite = Suite(folder, "reduction", op)
+        for label, (shape, axes) in AXES.items():
+            # Mostly what does not decide the result.
+            x = (np.asarray(seeded(op, label).random(shape)) < 0.2) ^ (op == "All")
+            suite.case(label, [x, np.int32(axes)], const=[1])
+        x = np.asarray(seeded(op, "keep").random((2, 3, 5))) < 0.5
+        suite.case("keep", [x, np.int32([1])], {"keep_dims": True}, const=[1])
+        suite.case("int64_index", [x, np.int64([0, -1])], const=[1])
+        suite.error("axis_high", [x, np.int32([3])], const=[1])
+        suite.error("dtype", [np.ones(3, np.float32), np.int32([0])], const=[1])
         yield suite.finish()
 
 
@@ -164,30 +220,41 @@ def wide_index(case):
 
 
 def argmax(folder):
-    """ArgMax."""
-    suite = Suite(folder, "reduction", "ArgMax")
+    """ArgMax, ArgMin."""
+    for op in ARGS:
+        suite = Suite(folder, "reduction", op)
+        arg_cases(suite, op)
+        arg_errors(suite, op)
+        yield suite.finish()
+
+
+def arg_cases(suite, op):
     for dtype in NUMBERS + ["bool"]:
         for label in ARG_SHAPES if dtype in ("float", "int32") else ARG_FEW:
             shape, axis = ARG_SHAPES[label]
-            x = values(seeded("ArgMax", dtype, label), dtype, shape)
+            x = values(seeded(op, dtype, label), dtype, shape)
             suite.case(f"{dtype}_{label}", [x, np.int32(axis)], const=[1])
         if dtype != "bool":
-            ties = small(seeded("ArgMax", dtype, "ties"), dtype, (4, 11), 0, 3)
+            ties = small(seeded(op, dtype, "ties"), dtype, (4, 11), 0, 3)
             suite.case(f"{dtype}_ties", [ties, np.int32(1)], const=[1])
         if dtype in FLOATS:
-            special_rows(suite, "ArgMax", dtype)
-    x = values(seeded("ArgMax", "types"), "float", (3, 5))
-    for index in ("int16", "int32", "int64"):
-        for out in ("int16", "uint16", "int32", "int64"):
+            special_rows(suite, op, dtype)
+    x = values(seeded(op, "types"), "float", (3, 5))
+    wide_only = op == "ArgMin"
+    for index in ("int32", "int64") if wide_only else ("int16", "int32", "int64"):
+        for out in ("int32", "int64") if wide_only else ("int16", "uint16", "int32", "int64"):
             options = {"via": "int32 index", "run_as": wide_index} if index == "int16" else {}
             suite.case(f"types_{index}_{out}", [x, np.asarray(1, index)], {"output_type": out}, const=[1], **options)
+
+
+def arg_errors(suite, op):
+    x = values(seeded(op, "errors"), "float", (3, 5))
     suite.error("axis_high", [x, np.int32(2)], const=[1])
     suite.error("axis_low", [x, np.int32(-3)], const=[1])
     suite.error("axis_vector", [x, np.int32([0, 1])], const=[1])
     suite.error("axis_empty", [np.zeros((0, 3), np.float32), np.int32(0)], const=[1])
     suite.error("axis_of_scalar", [np.float32(1), np.int32(0)], const=[1])
     suite.error("output_type", [x, np.int32(0)], {"output_type": "float"}, const=[1])
-    yield suite.finish()
 
 
-GROUPS = [reductions, argmax]
+GROUPS = [reductions, logical, argmax]

@@ -28,6 +28,8 @@ class Case:
         self.const = list(options.pop("const", ()))
         self.reference = options.pop("reference", None)
         self.exact_terms = options.pop("terms", None)
+        self.stepwise = options.pop("stepwise", False)
+        self.worst = options.pop("worst", 8.0)
         self.run_as = options.pop("run_as", None)
         self.shape_only = options.pop("shape_only", ())
         self.notes = options
@@ -37,7 +39,10 @@ class Case:
 class Suite:
     """All cases of one op."""
 
-    def __init__(self, folder, family, op):
+    def __init__(self, folder, family, op, stand_in=None):
+        """`stand_in`: the op that TensorFlow runs in place of one that it has removed; `run_as` of the cases says
+        how."""
+        self.runs = op_def_registry.get(stand_in or op)
         self.path = folder / family
         self.op = op
         self.op_def = op_def_registry.get(op)
@@ -51,6 +56,8 @@ class Suite:
         reference   function of the case giving, per output, the exact result (ULP tolerances) or a
                     pair of exact result and sum of absolute terms (sums)
         terms       number of terms of a sum, from which its tolerance follows
+        stepwise    TensorFlow rounds half and bfloat16 at each of them, not once at the end
+        worst       how far TensorFlow may be from such a reference before the generator stops: 8 unless given
         run_as      for forms that TensorFlow's CPU refuses: function giving the inputs, attributes
                     and a function of the results that stand for this form
         shape_only  outputs whose contents TensorFlow leaves undefined
@@ -86,8 +93,8 @@ class Suite:
 
     def graph(self, number, inputs, attrs, graph_def):
         """Adds one node with placeholders to a graph; returns its feeds and fetches."""
-        node = graph_def.node.add(op=self.op, name=f"case{number}")
-        for name, (kind, value) in complete_attrs(self.op_def, inputs, attrs).items():
+        node = graph_def.node.add(op=self.runs.name, name=f"case{number}")
+        for name, (kind, value) in complete_attrs(self.runs, inputs, attrs).items():
             set_attr(node.attr[name], kind, value)
         feeds = {}
         for i, array in enumerate(inputs):
@@ -97,7 +104,7 @@ class Suite:
             placeholder.attr["shape"].shape.unknown_rank = True
             node.input.append(f"{name}:0")
             feeds[f"{name}:0"] = array
-        return feeds, [f"case{number}:{i}" for i in range(output_count(self.op_def, node.attr))]
+        return feeds, [f"case{number}:{i}" for i in range(output_count(self.runs, node.attr))]
 
     def run_cases(self):
         """One graph and one step for all valid cases."""
@@ -360,7 +367,11 @@ def sum_factor(case, output, deviation):
     bfloat16 accumulate in float and round once.
     """
     short = dtype_name(output) in ("half", "bfloat16")
-    own = 2.0 if short else 2.0 * math.sqrt(max(case.exact_terms, 1)) + 2.0
+    each = 2.0 * math.sqrt(max(case.exact_terms, 1)) + 2.0
+    own = 2.0 if short else each
     # More than this is no rounding: the reference or the op's contract is misunderstood.
-    assert deviation <= max(8.0, own), f"{case.name}: {deviation} from the exact sum"
+    limit = max(case.worst, each if case.stepwise else own)
+    assert deviation <= limit, f"{case.name}: {deviation} from the exact sum"
+    if deviation > max(8.0, own):
+        print(f"  {case.name}: TensorFlow is {deviation:.1f} units from the exact value")
     return math.ceil(2 * (own + deviation)) / 2

@@ -212,6 +212,16 @@ pub enum GeometryError {
         /// The shape asked for.
         dims: Vec<i64>,
     },
+    /// Small elements whose last dimension does not make up a large one.
+    #[error("elements of {from} bytes join to {to} where the last dimension is {}, got {dims:?}", to / from)]
+    Bitcast {
+        /// Bytes of an element.
+        from: usize,
+        /// Bytes of an element of the output.
+        to: usize,
+        /// Dimensions of the input.
+        dims: Vec<i64>,
+    },
     /// Squeezing a dimension that is not 1.
     #[error("dimension {index} must be 1 to be squeezed, got {found}")]
     Squeeze {

@@ -44,8 +44,10 @@ pub use matmul::{BatchMatMulGeometry, MatMulGeometry, batch_matmul_dims, matmul_
 pub use offsets::Offsets;
 pub use pad::{PadPlan, pad_dims};
 pub use pool::{Pool2dGeometry, Pool2dParams};
-pub use reduce::{ArgGeometry, AxisSet, ReduceKind, ReducePlan, normalize_axis, reduce_dims};
-pub use reshape::{expand_dims, reshape_dims, squeeze_dims};
+pub use reduce::{
+    ArgGeometry, AxisSet, AxisSplit, ReduceKind, ReducePlan, normalize_axis, reduce_dims,
+};
+pub use reshape::{bitcast_dims, expand_dims, reshape_dims, squeeze_dims};
 pub use size::{
     Dims, byte_size, element_count, known_element_count, row_major_strides, same_dims,
     validate_dims, validate_partial_dims,

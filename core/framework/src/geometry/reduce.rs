@@ -222,6 +222,31 @@ impl ReducePlan {
     }
 }
 
+/// A tensor seen as (outer, axis, inner).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AxisSplit {
+    /// Elements before the axis.
+    pub outer: usize,
+    /// Size of the axis.
+    pub len: usize,
+    /// Elements after the axis.
+    pub inner: usize,
+}
+
+impl AxisSplit {
+    /// Splits at an axis in `[-rank, rank)`; `what` names the argument that says which.
+    ///
+    /// # Errors
+    /// A shape that no tensor has, an axis out of range.
+    pub fn new(what: &'static str, input: &[i64], axis: i64) -> Result<AxisSplit> {
+        element_count(input)?;
+        let axis = normalize_axis(what, axis, input.len())?;
+        let count = |dims: &[i64]| element_count(dims).unwrap_or(0);
+        let (outer, inner) = (count(&input[..axis]), count(&input[axis + 1..]));
+        Ok(AxisSplit { outer, len: index(input[axis]), inner })
+    }
+}
+
 /// Geometry of `ArgMax` and `ArgMin`: one axis of a tensor seen as (outer, axis, inner).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArgGeometry {

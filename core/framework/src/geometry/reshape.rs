@@ -1,4 +1,4 @@
-//! Shapes of `Reshape`, `Squeeze` and `ExpandDims`, which copy nothing.
+//! Shapes of `Reshape`, `Squeeze`, `ExpandDims` and `Bitcast`, which look at no element.
 
 use super::error::{GeometryError, Result};
 use super::reduce::{AxisSet, normalize_axis};
@@ -72,6 +72,24 @@ pub fn expand_dims(input: &[i64], axis: i64) -> Result<Dims> {
     Ok(output)
 }
 
+/// Shape of a `Bitcast` between elements of `from` and `to` bytes: a larger element splits into a new last
+/// dimension, smaller ones join along the last dimension, which must hold just enough of them (-1: unknown).
+pub fn bitcast_dims(input: &[i64], from: usize, to: usize) -> Result<Dims> {
+    validate_partial_dims(input)?;
+    let mut output = Dims::from_slice(input)?;
+    if from > to {
+        output.push((from / to) as i64)?;
+    } else if from < to {
+        match input.split_last() {
+            Some((&last, rest)) if last == -1 || last == (to / from) as i64 => {
+                return Dims::from_slice(rest);
+            }
+            _ => return Err(GeometryError::Bitcast { from, to, dims: input.to_vec() }),
+        }
+    }
+    Ok(output)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +137,19 @@ mod tests {
         assert_eq!(expand_dims(&[], 0).unwrap(), [1]);
         assert!(expand_dims(&[2], 2).is_err());
         assert!(expand_dims(&[1; 16], 0).is_err());
+    }
+
+    #[test]
+    fn bitcasts() {
+        assert_eq!(bitcast_dims(&[2, -1], 4, 4).unwrap(), [2, -1]);
+        assert_eq!(bitcast_dims(&[2], 8, 2).unwrap(), [2, 4]);
+        assert_eq!(bitcast_dims(&[-1, 4], 2, 8).unwrap(), [-1]);
+        assert_eq!(bitcast_dims(&[5, -1], 1, 16).unwrap(), [5]);
+        assert_eq!(
+            bitcast_dims(&[4, 3], 2, 8).unwrap_err().to_string(),
+            "elements of 2 bytes join to 8 where the last dimension is 4, got [4, 3]"
+        );
+        assert!(bitcast_dims(&[], 1, 2).is_err());
+        assert!(bitcast_dims(&[1; 16], 2, 1).is_err());
     }
 }

@@ -1,16 +1,18 @@
-//! `Cast` between all pairs of bool, integers and floats.
+//! `Cast` between all pairs of bool, integers, floats and complex numbers.
 //!
+//! Of a complex number the real part is cast, and a real one has no imaginary part.
 //! Integers keep their low bits; floats to integers drop the fraction and saturate (out of range TensorFlow's
 //! answer is undefined), NaN gives 0; to bool: whether the value is not 0. With `Truncate`, a float's low bits
 //! that the narrower mantissa lacks are dropped instead of rounded, for the pairs for which TensorFlow does so.
 
-use super::array::NUMBERS;
 use crate::{
     arch::vectorised,
+    kernels::elementwise::any::map,
     lane::Compute,
     split::{Parts, for_elements},
 };
 use half::{bf16, f16};
+use num_complex::Complex;
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel, Supported},
@@ -196,6 +198,73 @@ fn cast<S: Convert<D>, D: Element>(c: &ComputeContext<'_>) -> Result<(), KernelE
     })
 }
 
+/// Evaluates a value of type `Option` with `$t` naming the Rust type of a dtype; `None` for others.
+macro_rules! by_type {
+    ($dtype:expr, $t:ident => $value:expr) => {
+        $crate::kernels::cast::by_type!(@arms $dtype, $t => $value; BOOL bool, INT8 i8, INT16 i16, INT32 i32, INT64 i64,
+            UINT8 u8, UINT16 u16, UINT32 u32, UINT64 u64, HALF f16, BFLOAT16 bf16, FLOAT f32, DOUBLE f64)
+    };
+    (@arms $dtype:expr, $t:ident => $value:expr; $($name:ident $ty:ty),*) => {
+        match $dtype {
+            $(DType::$name => {
+                type $t = $ty;
+                $value
+            })*
+            _ => None,
+        }
+    };
+}
+
+pub(super) use by_type;
+
+/// Casts the real parts of a tensor.
+fn cast_real_parts<R: Convert<D>, D: Element>(c: &ComputeContext<'_>) -> Result<(), KernelError>
+where
+    Complex<R>: Element,
+{
+    map(c, 0.5, |x: Complex<R>| x.re.convert())
+}
+
+/// Casts a tensor of real numbers to complex ones.
+fn cast_to_complex<S: Convert<R>, R: Element>(c: &ComputeContext<'_>) -> Result<(), KernelError>
+where
+    Complex<R>: Element,
+{
+    map(c, 0.5, |x: S| Complex::new(x.convert(), R::default()))
+}
+
+/// Casts both parts.
+fn cast_parts<R: Convert<Q>, Q: Element>(c: &ComputeContext<'_>) -> Result<(), KernelError>
+where
+    Complex<R>: Element,
+    Complex<Q>: Element,
+{
+    map(c, 0.5, |x: Complex<R>| Complex::new(x.re.convert(), x.im.convert()))
+}
+
+/// The function for a pair of which one type is complex.
+fn complex(source: DType, target: DType) -> Option<Run> {
+    Some(match (source, target) {
+        (DType::COMPLEX64, DType::COMPLEX64) => same_type::<Complex<f32>>,
+        (DType::COMPLEX128, DType::COMPLEX128) => same_type::<Complex<f64>>,
+        (DType::COMPLEX64, DType::COMPLEX128) => cast_parts::<f32, f64>,
+        (DType::COMPLEX128, DType::COMPLEX64) => cast_parts::<f64, f32>,
+        (DType::COMPLEX64, _) => {
+            return by_type!(target, D => Some(cast_real_parts::<f32, D> as Run));
+        }
+        (DType::COMPLEX128, _) => {
+            return by_type!(target, D => Some(cast_real_parts::<f64, D> as Run));
+        }
+        (_, DType::COMPLEX64) => {
+            return by_type!(source, S => Some(cast_to_complex::<S, f32> as Run));
+        }
+        (_, DType::COMPLEX128) => {
+            return by_type!(source, S => Some(cast_to_complex::<S, f64> as Run));
+        }
+        _ => return None,
+    })
+}
+
 /// Casts a tensor after dropping the `BITS` low bits of each element.
 fn cast_truncated<S: Convert<D> + Truncate, D: Element, const BITS: u32>(
     c: &ComputeContext<'_>,
@@ -255,25 +324,6 @@ fn copy(source: DType, target: DType) -> Option<Run> {
     })
 }
 
-/// Evaluates a value of type `Option` with `$t` naming the Rust type of a dtype; `None` for others.
-macro_rules! by_type {
-    ($dtype:expr, $t:ident => $value:expr) => {
-        $crate::kernels::cast::by_type!(@arms $dtype, $t => $value; BOOL bool, INT8 i8, INT16 i16, INT32 i32, INT64 i64,
-            UINT8 u8, UINT16 u16, UINT32 u32, UINT64 u64, HALF f16, BFLOAT16 bf16, FLOAT f32, DOUBLE f64)
-    };
-    (@arms $dtype:expr, $t:ident => $value:expr; $($name:ident $ty:ty),*) => {
-        match $dtype {
-            $(DType::$name => {
-                type $t = $ty;
-                $value
-            })*
-            _ => None,
-        }
-    };
-}
-
-pub(super) use by_type;
-
 fn to_any<S>(target: DType) -> Option<Run>
 where
     S: Convert<bool> + Convert<i8> + Convert<i16> + Convert<i32> + Convert<i64> + Convert<u8>,
@@ -287,7 +337,7 @@ where
 fn choose(source: DType, target: DType, truncate: bool) -> Option<Run> {
     match (source, target) {
         (DType::STRING, DType::STRING) => return Some(same_strings),
-        (source, target) if source == target => {
+        (source, target) if source == target && !COMPLEX.contains(&source) => {
             return by_type!(source, T => Some(same_type::<T> as Run));
         }
         (DType::DOUBLE, DType::FLOAT) if truncate => return Some(cast_truncated::<f64, f32, 29>),
@@ -298,7 +348,9 @@ fn choose(source: DType, target: DType, truncate: bool) -> Option<Run> {
         }
         _ => {}
     }
-    copy(source, target).or_else(|| by_type!(source, S => to_any::<S>(target)))
+    copy(source, target)
+        .or_else(|| complex(source, target))
+        .or_else(|| by_type!(source, S => to_any::<S>(target)))
 }
 
 /// The answer to whether there is a function for the types of a node, which are looked at once more when its kernel
@@ -338,8 +390,30 @@ impl Kernel for Cast {
     }
 }
 
-/// Types that are cast; strings to strings only.
-pub(super) const TYPES: &[DType] = &join_types::<{ NUMBERS.len() + 1 }>(NUMBERS, &[DType::STRING]);
+/// Real types that are cast.
+const REAL: &[DType] = &[
+    DType::BOOL,
+    DType::INT8,
+    DType::INT16,
+    DType::INT32,
+    DType::INT64,
+    DType::UINT8,
+    DType::UINT16,
+    DType::UINT32,
+    DType::UINT64,
+    DType::HALF,
+    DType::BFLOAT16,
+    DType::FLOAT,
+    DType::DOUBLE,
+];
+
+const COMPLEX: &[DType] = &[DType::COMPLEX64, DType::COMPLEX128];
+
+/// Types that the reference casts; strings to strings only.
+pub(super) const PLAIN_TYPES: &[DType] = &join_types::<{ REAL.len() + 1 }>(REAL, &[DType::STRING]);
+
+/// Types that are cast.
+const TYPES: &[DType] = &join_types::<{ PLAIN_TYPES.len() + 2 }>(PLAIN_TYPES, COMPLEX);
 
 register_kernel!("Cast" on "CPU": Cast, types = ("SrcT", TYPES), types = ("DstT", TYPES),
     numerics = Numerics::EXACT);
@@ -364,7 +438,7 @@ mod tests {
             }
         }
         assert!(choose(DType::STRING, DType::FLOAT, false).is_none());
-        assert!(choose(DType::FLOAT, DType::COMPLEX64, false).is_none());
+        assert!(choose(DType::FLOAT, DType::QINT8, false).is_none());
     }
 
     #[test]

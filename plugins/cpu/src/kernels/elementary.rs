@@ -5,6 +5,7 @@
 //! against the exact value: `exp` and `ln` 2 ulp, `tanh` 3, `sigmoid` 3.
 
 mod double;
+pub mod short;
 
 use crate::lane::Compute;
 

@@ -3,6 +3,7 @@
 //! An op is a type with a function of [`Compute::Wide`] values. Small tensors and equal shapes take a path that
 //! plans nothing and asks the host for nothing but the output.
 
+pub mod any;
 mod runs;
 
 use crate::{

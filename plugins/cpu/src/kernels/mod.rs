@@ -8,5 +8,6 @@ pub mod linalg;
 pub mod math_binary;
 pub mod math_unary;
 pub mod nn;
+mod random;
 pub mod reduction;
 mod reference;

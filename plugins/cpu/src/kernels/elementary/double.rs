@@ -9,7 +9,7 @@ use super::Elementary;
 const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
 const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 /// Adding this rounds to a whole number, which then stands in the lowest bits.
-const ROUND: f64 = 6_755_399_441_055_744.0;
+pub(super) const ROUND: f64 = 6_755_399_441_055_744.0;
 
 /// 2 to the whole number that was rounded by [`ROUND`].
 #[inline(always)]
@@ -18,7 +18,7 @@ fn power_of_two(rounded: f64) -> f64 {
 }
 
 #[inline(always)]
-fn exp(x: f64) -> f64 {
+pub(super) fn exp(x: f64) -> f64 {
     let x = if x < -746.0 { -746.0 } else { x };
     let x = if x > 710.0 { 710.0 } else { x };
     let n = (x * std::f64::consts::LOG2_E + ROUND) - ROUND;
@@ -39,7 +39,7 @@ fn exp(x: f64) -> f64 {
 }
 
 #[inline(always)]
-fn ln(x: f64) -> f64 {
+pub(super) fn ln(x: f64) -> f64 {
     let tiny = x < f64::MIN_POSITIVE;
     // By 2^54.
     let scaled = if tiny { x * 18_014_398_509_481_984.0 } else { x };

@@ -1,13 +1,19 @@
-//! `Sum`, `Mean`, `Max`; `ArgMax` in [`arg_max`].
+//! Reductions over axes; searches along one in [`arg`], and what else makes few elements of many.
 
-pub mod arg_max;
+pub mod arg;
+mod counting;
 mod fold;
+mod ranking;
+mod scan;
+mod segment;
 mod visit;
 
-pub use fold::{Averaged, Fold, Max, Mean, Sum};
+use fold::{All, Any, EuclideanNorm};
+pub use fold::{Averaged, Fold, Max, Mean, Min, Prod, Sum};
 pub use visit::{reduce, row};
 
 use half::{bf16, f16};
+use num_complex::Complex;
 use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
@@ -41,35 +47,71 @@ impl<T: Element, F: Fold<T>> Kernel for Reduce<T, F> {
 type SumOf<T> = Reduce<T, Sum>;
 type MeanOf<T> = Reduce<T, Mean>;
 type MaxOf<T> = Reduce<T, Max>;
+type MinOf<T> = Reduce<T, Min>;
+type ProdOf<T> = Reduce<T, Prod>;
+type NormOf<T> = Reduce<T, EuclideanNorm>;
+type AllOf = Reduce<bool, All>;
+type AnyOf = Reduce<bool, Any>;
 
 /// Relative to the sum of the absolute terms: the errors of a block, and of adding the blocks up.
-const FLOAT: Numerics = Numerics::relative(1e-30, 1e-5).accumulation(DType::FLOAT);
-const DOUBLE: Numerics = Numerics::relative(1e-300, 1e-13).accumulation(DType::DOUBLE);
-const HALF: Numerics = Numerics::relative(6e-8, 2e-3).accumulation(DType::FLOAT);
-const BFLOAT16: Numerics = Numerics::relative(1e-30, 1.6e-2).accumulation(DType::FLOAT);
+pub const FLOAT: Numerics = Numerics::relative(1e-30, 1e-5).accumulation(DType::FLOAT);
+/// As [`FLOAT`].
+pub const DOUBLE: Numerics = Numerics::relative(1e-300, 1e-13).accumulation(DType::DOUBLE);
+/// As [`FLOAT`], and rounded to half once.
+pub const HALF: Numerics = Numerics::relative(6e-8, 2e-3).accumulation(DType::FLOAT);
+/// As [`FLOAT`], and rounded to bfloat16 once.
+pub const BFLOAT16: Numerics = Numerics::relative(1e-30, 1.6e-2).accumulation(DType::FLOAT);
 
-register_kernel!("Sum" on "CPU": SumOf<T> for "T" in [i8, i16, i32, i64, u8, u16, u32, u64],
-    host_memory = &["reduction_indices"], numerics = Numerics::EXACT);
-register_kernel!("Sum" on "CPU": SumOf<T> for "T" in [f32],
-    host_memory = &["reduction_indices"], numerics = FLOAT);
-register_kernel!("Sum" on "CPU": SumOf<T> for "T" in [f64],
-    host_memory = &["reduction_indices"], numerics = DOUBLE);
-register_kernel!("Sum" on "CPU": SumOf<T> for "T" in [f16],
-    host_memory = &["reduction_indices"], numerics = HALF);
-register_kernel!("Sum" on "CPU": SumOf<T> for "T" in [bf16],
-    host_memory = &["reduction_indices"], numerics = BFLOAT16);
-register_kernel!("Mean" on "CPU": MeanOf<T> for "T" in [i8, i16, i32, i64, u8, u16, u32, u64],
-    host_memory = &["reduction_indices"], numerics = Numerics::EXACT);
-register_kernel!("Mean" on "CPU": MeanOf<T> for "T" in [f32],
-    host_memory = &["reduction_indices"], numerics = FLOAT);
-register_kernel!("Mean" on "CPU": MeanOf<T> for "T" in [f64],
-    host_memory = &["reduction_indices"], numerics = DOUBLE);
-register_kernel!("Mean" on "CPU": MeanOf<T> for "T" in [f16],
-    host_memory = &["reduction_indices"], numerics = HALF);
-register_kernel!("Mean" on "CPU": MeanOf<T> for "T" in [bf16],
-    host_memory = &["reduction_indices"], numerics = BFLOAT16);
+/// Registers a kernel that is generic over the element type, and sums or multiplies, with what each type's
+/// roundings come to.
+macro_rules! rounding_kernels {
+    ($($op:literal: $form:tt;)*) => {
+        $($crate::kernels::reduction::rounding_kernels!(@one $op, $form);)*
+    };
+    (@one $op:literal, [fn $kernel:ident$(, $option:ident = $value:expr)*]) => {
+        register_kernel!($op on "CPU": fn $kernel<T> for "T" in [i8, i16, i32, i64, u8, u16, u32, u64],
+            numerics = Numerics::EXACT$(, $option = $value)*);
+        register_kernel!($op on "CPU": fn $kernel<T> for "T" in [f32, Complex<f32>],
+            numerics = $crate::kernels::reduction::FLOAT$(, $option = $value)*);
+        register_kernel!($op on "CPU": fn $kernel<T> for "T" in [f64, Complex<f64>],
+            numerics = $crate::kernels::reduction::DOUBLE$(, $option = $value)*);
+        register_kernel!($op on "CPU": fn $kernel<T> for "T" in [f16],
+            numerics = $crate::kernels::reduction::HALF$(, $option = $value)*);
+        register_kernel!($op on "CPU": fn $kernel<T> for "T" in [bf16],
+            numerics = $crate::kernels::reduction::BFLOAT16$(, $option = $value)*);
+    };
+    (@one $op:literal, [$kernel:ident$(, $option:ident = $value:expr)*]) => {
+        register_kernel!($op on "CPU": $kernel<T> for "T" in [i8, i16, i32, i64, u8, u16, u32, u64],
+            numerics = Numerics::EXACT$(, $option = $value)*);
+        register_kernel!($op on "CPU": $kernel<T> for "T" in [f32, Complex<f32>],
+            numerics = $crate::kernels::reduction::FLOAT$(, $option = $value)*);
+        register_kernel!($op on "CPU": $kernel<T> for "T" in [f64, Complex<f64>],
+            numerics = $crate::kernels::reduction::DOUBLE$(, $option = $value)*);
+        register_kernel!($op on "CPU": $kernel<T> for "T" in [f16],
+            numerics = $crate::kernels::reduction::HALF$(, $option = $value)*);
+        register_kernel!($op on "CPU": $kernel<T> for "T" in [bf16],
+            numerics = $crate::kernels::reduction::BFLOAT16$(, $option = $value)*);
+    };
+}
+
+use rounding_kernels;
+
+rounding_kernels! {
+    "Sum": [SumOf, host_memory = &["reduction_indices"]];
+    "Mean": [MeanOf, host_memory = &["reduction_indices"]];
+    "Prod": [ProdOf, host_memory = &["reduction_indices"]];
+    "EuclideanNorm": [NormOf, host_memory = &["reduction_indices"]];
+}
+
 register_kernel!("Max" on "CPU": MaxOf<T>
     for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
+    host_memory = &["reduction_indices"], numerics = Numerics::EXACT);
+register_kernel!("Min" on "CPU": MinOf<T>
+    for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
+    host_memory = &["reduction_indices"], numerics = Numerics::EXACT);
+register_kernel!("All" on "CPU": AllOf,
+    host_memory = &["reduction_indices"], numerics = Numerics::EXACT);
+register_kernel!("Any" on "CPU": AnyOf,
     host_memory = &["reduction_indices"], numerics = Numerics::EXACT);
 
 #[cfg(test)]
@@ -121,6 +163,12 @@ mod tests {
         check::<f16, Mean>(reference::mean, 1e-5, 2e-3);
         check::<i16, Mean>(reference::mean, 0.0, 0.0);
         check::<u8, Mean>(reference::mean, 0.0, 0.0);
+        check::<f32, Prod>(reference::prod, 1e-30, 1e-5);
+        check::<i32, Prod>(reference::prod, 0.0, 0.0);
+        check::<f64, EuclideanNorm>(reference::euclidean_norm, 1e-10, 1e-13);
+        check::<f16, EuclideanNorm>(reference::euclidean_norm, 1e-5, 2e-3);
+        check::<f32, Min>(reference::min, 0.0, 0.0);
+        check::<u8, Min>(reference::min, 0.0, 0.0);
         check::<f32, Max>(reference::max, 0.0, 0.0);
         check::<bf16, Max>(reference::max, 0.0, 0.0);
         check::<i64, Max>(reference::max, 0.0, 0.0);
@@ -132,6 +180,7 @@ mod tests {
             let mut x = vec![1.0f32; 100];
             x[at] = f32::NAN;
             assert!(<Max as Fold<f32>>::finish(row::<f32, Max>(&x), 100).is_nan(), "{at}");
+            assert!(<Min as Fold<f32>>::finish(row::<f32, Min>(&x), 100).is_nan(), "{at}");
         }
     }
 }

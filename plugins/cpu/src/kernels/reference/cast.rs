@@ -1,6 +1,6 @@
 //! `Cast`.
 
-use crate::kernels::cast::{TYPES, by_type, supported, unsupported};
+use crate::kernels::cast::{PLAIN_TYPES, by_type, supported, unsupported};
 use half::{bf16, f16};
 use tenon_reference::cast::{self, CastElement};
 use tenon_sdk::{
@@ -57,5 +57,5 @@ impl Kernel for Cast {
     }
 }
 
-register_kernel!("Cast" on "CPU": Cast, types = ("SrcT", TYPES), types = ("DstT", TYPES),
+register_kernel!("Cast" on "CPU": Cast, types = ("SrcT", PLAIN_TYPES), types = ("DstT", PLAIN_TYPES),
     label = "reference", on_request = true, numerics = Numerics::EXACT);

@@ -35,10 +35,31 @@ macro_rules! reductions {
     )*};
 }
 
+struct All;
+struct Any;
+
+impl Reduction<bool> for All {
+    fn reduce(plan: &ReducePlan, x: &[bool], y: &mut [bool]) {
+        reduction::all(plan, x, y);
+    }
+}
+
+impl Reduction<bool> for Any {
+    fn reduce(plan: &ReducePlan, x: &[bool], y: &mut [bool]) {
+        reduction::any(plan, x, y);
+    }
+}
+
+type AllOf = Reduce<bool, All>;
+type AnyOf = Reduce<bool, Any>;
+
 reductions! {
     Sum, SumOf: Accumulate = reduction::sum;
     Mean, MeanOf: Accumulate = reduction::mean;
     Max, MaxOf: Number = reduction::max;
+    Min, MinOf: Number = reduction::min;
+    Prod, ProdOf: Accumulate = reduction::prod;
+    Norm, NormOf: Accumulate = reduction::euclidean_norm;
 }
 
 struct Reduce<T, R> {
@@ -95,6 +116,20 @@ register_kernel!("Sum" on "CPU": SumOf<T>
 register_kernel!("Mean" on "CPU": MeanOf<T>
     for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
     label = "reference", on_request = true, host_memory = &["reduction_indices"], numerics = ROUNDED);
+register_kernel!("Prod" on "CPU": ProdOf<T>
+    for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
+    label = "reference", on_request = true, host_memory = &["reduction_indices"], numerics = ROUNDED);
+register_kernel!("EuclideanNorm" on "CPU": NormOf<T>
+    for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
+    label = "reference", on_request = true, host_memory = &["reduction_indices"], numerics = ROUNDED);
+register_kernel!("Min" on "CPU": MinOf<T>
+    for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
+    label = "reference", on_request = true, host_memory = &["reduction_indices"],
+    numerics = Numerics::EXACT);
+register_kernel!("All" on "CPU": AllOf, label = "reference", on_request = true,
+    host_memory = &["reduction_indices"], numerics = Numerics::EXACT);
+register_kernel!("Any" on "CPU": AnyOf, label = "reference", on_request = true,
+    host_memory = &["reduction_indices"], numerics = Numerics::EXACT);
 register_kernel!("Max" on "CPU": MaxOf<T>
     for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
     label = "reference", on_request = true, host_memory = &["reduction_indices"],

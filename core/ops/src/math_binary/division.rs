@@ -1,0 +1,222 @@
+//! Division, powers, and special functions of two numbers.
+
+use super::broadcast;
+use tenon_framework::register_op;
+
+register_op!(
+    "Div",
+    inputs = &["x: T", "y: T"],
+    outputs = &["z: T"],
+    attrs = &[
+        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}"
+    ],
+    shape = broadcast,
+    summary = "x / y, broadcast; quotients of integers are truncated.",
+);
+
+register_op!(
+    "FloorDiv",
+    inputs = &["x: T", "y: T"],
+    outputs = &["z: T"],
+    attrs = &[
+        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}"
+    ],
+    shape = broadcast,
+    summary = "floor(x / y), broadcast.",
+);
+
+register_op!(
+    "TruncateDiv",
+    inputs = &["x: T", "y: T"],
+    outputs = &["z: T"],
+    attrs = &[
+        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}"
+    ],
+    shape = broadcast,
+    summary = "x / y without the fraction, broadcast.",
+);
+
+register_op!(
+    "FloorMod",
+    inputs = &["x: T", "y: T"],
+    outputs = &["z: T"],
+    attrs = &[
+        "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, double}"
+    ],
+    shape = broadcast,
+    summary = "The remainder of floor(x / y), which has the sign of y, broadcast.",
+);
+
+register_op!(
+    "Mod",
+    inputs = &["x: T", "y: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {int32, int64, half, half, bfloat16, float, double}"],
+    shape = broadcast,
+    summary = "The remainder of the truncated quotient, which has the sign of x, broadcast.",
+);
+
+register_op!(
+    "TruncateMod",
+    inputs = &["x: T", "y: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {int32, int64, bfloat16, half, float, double}"],
+    shape = broadcast,
+    summary = "The remainder of the truncated quotient, which has the sign of x, broadcast.",
+);
+
+register_op!(
+    "Pow",
+    inputs = &["x: T", "y: T"],
+    outputs = &["z: T"],
+    attrs =
+        &["T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}"],
+    shape = broadcast,
+    summary = "x to the power of y, broadcast.",
+);
+
+register_op!(
+    "SquaredDifference",
+    inputs = &["x: T", "y: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {bfloat16, half, float, double, int32, int64, complex64, complex128}"],
+    commutative = true,
+    shape = broadcast,
+    summary = "(x - y)^2, broadcast; of complex numbers the squared modulus.",
+);
+
+register_op!(
+    "Atan2",
+    inputs = &["y: T", "x: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {bfloat16, half, float, double}"],
+    shape = broadcast,
+    summary = "The angle of the point (x, y), broadcast.",
+);
+
+register_op!(
+    "Xdivy",
+    inputs = &["x: T", "y: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {half, bfloat16, float, double, complex64, complex128}"],
+    shape = broadcast,
+    summary = "x / y, and 0 where x is 0, broadcast.",
+);
+
+register_op!(
+    "Xlogy",
+    inputs = &["x: T", "y: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {half, bfloat16, float, double, complex64, complex128}"],
+    shape = broadcast,
+    summary = "x * log(y), and 0 where x is 0, broadcast.",
+);
+
+register_op!(
+    "Xlog1py",
+    inputs = &["x: T", "y: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {half, bfloat16, float, double, complex64, complex128}"],
+    shape = broadcast,
+    summary = "x * log(1 + y), and 0 where x is 0, broadcast.",
+);
+
+register_op!(
+    "MulNoNan",
+    inputs = &["x: T", "y: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {bfloat16, half, float, double, complex64, complex128}"],
+    shape = broadcast,
+    summary = "x * y, and 0 where y is 0, broadcast.",
+);
+
+register_op!(
+    "DivNoNan",
+    inputs = &["x: T", "y: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {half, float, bfloat16, double, complex64, complex128}"],
+    shape = broadcast,
+    summary = "x / y, and 0 where y is 0, broadcast.",
+);
+
+register_op!(
+    "NextAfter",
+    inputs = &["x1: T", "x2: T"],
+    outputs = &["output: T"],
+    attrs = &["T: {double, float} = DT_FLOAT"],
+    shape = broadcast,
+    summary = "The number next to x1 in the direction of x2, broadcast.",
+);
+
+register_op!(
+    "Igamma",
+    inputs = &["a: T", "x: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {bfloat16, half, float, double}"],
+    shape = broadcast,
+    summary = "The lower regularised incomplete gamma function P(a, x), broadcast.",
+);
+
+register_op!(
+    "Igammac",
+    inputs = &["a: T", "x: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {bfloat16, half, float, double}"],
+    shape = broadcast,
+    summary = "The upper regularised incomplete gamma function Q(a, x), broadcast.",
+);
+
+register_op!(
+    "Zeta",
+    inputs = &["x: T", "q: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {float, double}"],
+    shape = broadcast,
+    summary = "The Hurwitz zeta function of x and q, broadcast.",
+);
+
+register_op!(
+    "Polygamma",
+    inputs = &["a: T", "x: T"],
+    outputs = &["z: T"],
+    attrs = &["T: {float, double}"],
+    shape = broadcast,
+    summary = "The derivative of order a of the digamma function at x, broadcast.",
+);
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn two_shapes_broadcast() {
+        for op in [
+            "Div",
+            "FloorDiv",
+            "TruncateDiv",
+            "FloorMod",
+            "Mod",
+            "TruncateMod",
+            "Pow",
+            "SquaredDifference",
+            "Atan2",
+            "Xdivy",
+            "Xlogy",
+            "Xlog1py",
+            "MulNoNan",
+            "DivNoNan",
+            "NextAfter",
+            "Igamma",
+            "Igammac",
+            "Zeta",
+            "Polygamma",
+        ] {
+            let shapes: [(&[&str], &str); 3] = [
+                (&["[2,3]", "[3]"], "[2,3]"),
+                (&["[n,1]", "[1,m]"], "[n,m]"),
+                (&["?", "[4]"], "?"),
+            ];
+            check(op, &[], &shapes);
+        }
+    }
+}

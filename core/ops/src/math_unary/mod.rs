@@ -1,0 +1,7 @@
+//! Functions of one number.
+
+mod complex;
+mod elementary;
+mod functions;
+mod rounding;
+mod special;

@@ -1,0 +1,7 @@
+//! Many elements to few: reductions, scans, segments, histograms, ranking.
+
+mod axes;
+mod counting;
+mod ranking;
+mod scan;
+mod segment;

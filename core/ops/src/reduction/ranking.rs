@@ -1,0 +1,172 @@
+//! The greatest elements of rows, and whether an element is among them.
+
+use crate::shape::{constant_integer, dims_of, input_of_rank, input_of_rank_at_least, same_size};
+use tenon_framework::{
+    author::{Dim, ShapeContext, ShapeResult},
+    geometry::GeometryError,
+    register_op,
+};
+
+register_op!(
+    "TopK",
+    inputs = &["input: T"],
+    outputs = &["values: T", "indices: int32"],
+    attrs = &["k: int >= 0", "sorted: bool = true", "T: realnumbertype"],
+    shape = top_k,
+    summary = "The k greatest elements of each row, greatest first, and where they stand.",
+);
+
+register_op!(
+    "TopKV2",
+    inputs = &["input: T", "k: Tk"],
+    outputs = &["values: T", "indices: index_type"],
+    attrs = &[
+        "sorted: bool = true",
+        "T: realnumbertype",
+        "Tk: {int16, int32, int64} = DT_INT32",
+        "index_type: {int16, int32, int64} = DT_INT32",
+    ],
+    shape = top_k_of_input,
+    summary = "The k greatest elements of each row, greatest first, and where they stand.",
+);
+
+register_op!(
+    "InTopK",
+    inputs = &["predictions: float", "targets: T"],
+    outputs = &["precision: bool"],
+    attrs = &["k: int", "T: {int32, int64} = DT_INT32"],
+    shape = in_top_k,
+    summary = "Whether the target of each row is among its k greatest predictions.",
+);
+
+register_op!(
+    "InTopKV2",
+    inputs = &["predictions: float", "targets: T", "k: T"],
+    outputs = &["precision: bool"],
+    attrs = &["T: {int32, int64} = DT_INT32"],
+    shape = in_top_k_of_input,
+    summary = "Whether the target of each row is among its k greatest predictions.",
+);
+
+register_op!(
+    "NthElement",
+    inputs = &["input: T", "n: int32"],
+    outputs = &["values: T"],
+    attrs = &["reverse: bool = false", "T: realnumbertype"],
+    shape = nth_element,
+    summary = "The element of each row that stands at place n when the row is sorted.",
+);
+
+fn top_k(c: &ShapeContext<'_>) -> ShapeResult {
+    greatest(c, Some(c.attr("k")?))
+}
+
+fn top_k_of_input(c: &ShapeContext<'_>) -> ShapeResult {
+    input_of_rank(c, 1, "k", 0)?;
+    greatest(c, constant_integer(c, 1, "k")?)
+}
+
+/// Both outputs are shaped as the input, with `k` for its last dimension.
+fn greatest(c: &ShapeContext<'_>, k: Option<i64>) -> ShapeResult {
+    let input = input_of_rank_at_least(c, 0, "input", 1)?;
+    if let Some(found) = k.filter(|&k| k < 0) {
+        return Err(GeometryError::TooSmall { what: "k", least: 0, found }.into());
+    }
+    let Some(rank) = c.rank(input) else {
+        c.set_output(0, c.unknown())?;
+        return c.set_output(1, c.unknown());
+    };
+    let mut dims = dims_of(c, input);
+    if let (Some(k), Some(size)) = (k, c.value(dims[rank - 1]))
+        && size < k
+    {
+        let what = "the last dimension of input";
+        return Err(GeometryError::TooSmall { what, least: k, found: size }.into());
+    }
+    dims[rank - 1] = c.make_dim(k);
+    let output = c.make_shape(&dims);
+    c.set_output(0, output)?;
+    c.set_output(1, output)
+}
+
+fn in_top_k(c: &ShapeContext<'_>) -> ShapeResult {
+    let predictions = input_of_rank(c, 0, "predictions", 2)?;
+    let targets = input_of_rank(c, 1, "targets", 1)?;
+    let rows = same_size(c, "the length of targets", c.dim(predictions, 0), c.dim(targets, 0))?;
+    c.set_output(0, c.make_shape(&[rows]))
+}
+
+fn in_top_k_of_input(c: &ShapeContext<'_>) -> ShapeResult {
+    input_of_rank(c, 2, "k", 0)?;
+    in_top_k(c)
+}
+
+fn nth_element(c: &ShapeContext<'_>) -> ShapeResult {
+    let input = input_of_rank_at_least(c, 0, "input", 1)?;
+    input_of_rank(c, 1, "n", 0)?;
+    let n = constant_integer(c, 1, "n")?;
+    if let Some(found) = n.filter(|&n| n < 0) {
+        return Err(GeometryError::TooSmall { what: "n", least: 0, found }.into());
+    }
+    let Some(rank) = c.rank(input) else { return c.set_output(0, c.unknown()) };
+    let dims: Vec<Dim> = dims_of(c, input);
+    if let (Some(n), Some(size)) = (n, c.value(dims[rank - 1]))
+        && size <= n
+    {
+        let what = "the last dimension of input";
+        return Err(GeometryError::TooSmall { what, least: n + 1, found: size }.into());
+    }
+    c.set_output(0, c.make_shape(&dims[..rank - 1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn the_last_dimension_becomes_k() {
+        check(
+            "TopK",
+            &[("k", 2i64.into())],
+            &[
+                (&["[n,3]"], "[n,2]; [n,2]"),
+                (&["?"], "?; ?"),
+                (&["[1]"], "! the last dimension of input must be at least 2, got 1"),
+                (&["[]"], "! input must have at least 1 dimensions, got 0"),
+            ],
+        );
+        check(
+            "TopKV2",
+            &[],
+            &[
+                (&["[n,3]", "= 2"], "[n,2]; [n,2]"),
+                (&["[3]", "= -1"], "! k must be at least 0, got -1"),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_row_has_one_target() {
+        let cases: [(&[&str], &str); 3] = [
+            (&["[n,3]", "[4]"], "[4]"),
+            (&["[3,2]", "[4]"], "! the length of targets must be 3, got 4"),
+            (&["[3]", "[4]"], "! predictions must have 2 dimensions, got 1"),
+        ];
+        check("InTopK", &[("k", 2i64.into())], &cases);
+    }
+
+    #[test]
+    fn a_row_has_one_nth_element() {
+        check(
+            "NthElement",
+            &[],
+            &[
+                (&["[n,3]", "= 2"], "[n]"),
+                (&["?", "[]"], "?"),
+                (&["[n,3]", "= 3"], "! the last dimension of input must be at least 4, got 3"),
+                (&["[n,3]", "= -1"], "! n must be at least 0, got -1"),
+                (&["[3]", "[1]"], "! n must have 0 dimensions, got 1"),
+            ],
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! Plain loops over elements of any types, for ops that have no loop of their own: what goes in and what comes
+//! out may differ in type, and the function may be a closure. The compiler vectorises them for the baseline
+//! where the function allows.
+
+use crate::{
+    lane::Compute,
+    split::{for_parts, for_rows},
+};
+use tenon_sdk::{
+    KernelError,
+    author::{ComputeContext, InOut},
+    element::{Element, Number},
+    geometry::{BroadcastPlan, Run},
+};
+
+/// Writes `f(x)` for every element `x` of input 0.
+pub fn map<X: Element, Y: Element>(
+    c: &ComputeContext<'_>,
+    cost_ns: f64,
+    f: impl Fn(X) -> Y + Sync,
+) -> Result<(), KernelError> {
+    let x = c.input::<X>(0)?;
+    let y = c.output::<Y>(0, x.dims)?.data;
+    for_parts(c, y, cost_ns, |range, y| {
+        for (y, &x) in y.iter_mut().zip(&x.data[range]) {
+            *y = f(x);
+        }
+    })
+}
+
+/// [`map`] between equal types, which may take over the input's buffer.
+pub fn map_in_place<T: Element>(
+    c: &ComputeContext<'_>,
+    cost_ns: f64,
+    f: impl Fn(T) -> T + Sync,
+) -> Result<(), KernelError> {
+    match c.in_place::<T>(0, 0, c.dims(0))? {
+        InOut::InPlace(y) => for_parts(c, y, cost_ns, |_, y| y.iter_mut().for_each(|y| *y = f(*y))),
+        InOut::Separate(x, y) => for_parts(c, y, cost_ns, |range, y| {
+            for (y, &x) in y.iter_mut().zip(&x[range]) {
+                *y = f(x);
+            }
+        }),
+    }
+}
+
+/// [`map_in_place`] with a function of doubles. Narrower floats are rounded once, 16-bit ones by way of float.
+pub fn map_double<T: Compute>(
+    c: &ComputeContext<'_>,
+    cost_ns: f64,
+    f: impl Fn(f64) -> f64 + Sync,
+) -> Result<(), KernelError> {
+    map_in_place::<T>(c, cost_ns, |x| from_double(f(to_double(x))))
+}
+
+/// A number as a double.
+#[inline(always)]
+pub fn to_double<T: Compute>(x: T) -> f64 {
+    x.up().to_f64()
+}
+
+/// A double as a number, rounded.
+#[inline(always)]
+pub fn from_double<T: Compute>(x: f64) -> T {
+    T::down(<T::Wide as Number>::from_f64(x))
+}
+
+/// Writes `f(x, y)` for every pair of elements of inputs 0 and 1, broadcast.
+pub fn zip<X: Element, Z: Element>(
+    c: &ComputeContext<'_>,
+    cost_ns: f64,
+    f: impl Fn(X, X) -> Z + Sync,
+) -> Result<(), KernelError> {
+    let (x, y) = (c.input::<X>(0)?, c.input::<X>(1)?);
+    zip_slices(c, cost_ns, [x.data, y.data], f)
+}
+
+/// [`zip`] with a function of doubles, as [`map_double`].
+pub fn zip_double<T: Compute>(
+    c: &ComputeContext<'_>,
+    cost_ns: f64,
+    f: impl Fn(f64, f64) -> f64 + Sync,
+) -> Result<(), KernelError> {
+    zip::<T, T>(c, cost_ns, |x, y| from_double(f(to_double(x), to_double(y))))
+}
+
+/// [`zip`] of elements that were read already, in the shapes of inputs 0 and 1.
+pub fn zip_slices<X: Copy + Sync, Z: Element>(
+    c: &ComputeContext<'_>,
+    cost_ns: f64,
+    [x, y]: [&[X]; 2],
+    f: impl Fn(X, X) -> Z + Sync,
+) -> Result<(), KernelError> {
+    if c.dims(0) == c.dims(1) {
+        let z = c.output::<Z>(0, c.dims(0))?.data;
+        return for_parts(c, z, cost_ns, |range, z| {
+            let both = x[range.clone()].iter().zip(&y[range]);
+            z.iter_mut().zip(both).for_each(|(z, (&x, &y))| *z = f(x, y));
+        });
+    }
+    let plan = BroadcastPlan::new([c.dims(0), c.dims(1)])?;
+    let z = c.output::<Z>(0, plan.output_dims())?.data;
+    for_runs(c, &plan, cost_ns, z, |run, z| {
+        let [i, j] = run.offsets;
+        match run.strides {
+            [1, 1] => {
+                let both = x[i..].iter().zip(&y[j..]);
+                z.iter_mut().zip(both).for_each(|(z, (&x, &y))| *z = f(x, y));
+            }
+            [1, _] => {
+                let y = y[j];
+                z.iter_mut().zip(&x[i..]).for_each(|(z, &x)| *z = f(x, y));
+            }
+            [_, 1] => {
+                let x = x[i];
+                z.iter_mut().zip(&y[j..]).for_each(|(z, &y)| *z = f(x, y));
+            }
+            _ => z.fill(f(x[i], y[j])),
+        }
+    })
+}
+
+/// Computes the runs of a plan; of one run, its pieces.
+pub fn for_runs<Z: Send, const N: usize>(
+    c: &ComputeContext<'_>,
+    plan: &BroadcastPlan<N>,
+    cost_ns: f64,
+    z: &mut [Z],
+    body: impl Fn(Run<N>, &mut [Z]) + Sync,
+) -> Result<(), KernelError> {
+    if z.is_empty() {
+        return Ok(());
+    }
+    let len = plan.run_len();
+    match (plan.run_count(), plan.runs().next()) {
+        (1, Some(run)) => for_parts(c, z, cost_ns, |range, z| {
+            let offsets = std::array::from_fn(|n| run.offsets[n] + range.start * run.strides[n]);
+            body(Run { output: range.start, len: range.len(), offsets, ..run }, z);
+        }),
+        _ => for_rows(c, z, len, cost_ns * len as f64 + 5.0, |range, z| {
+            plan.runs_in(range).zip(z.chunks_exact_mut(len)).for_each(|(run, z)| body(run, z));
+        }),
+    }
+}

@@ -1,0 +1,201 @@
+//! Division and its remainders, of integers and floats.
+
+use crate::{
+    kernels::elementwise::{any::zip, binary},
+    lane::Compute,
+};
+use half::{bf16, f16};
+use tenon_sdk::{
+    KernelError,
+    author::ComputeContext,
+    element::{Element, Number},
+    reg::Numerics,
+    register_kernel,
+};
+
+/// Integers that divide; the divisor is never 0. The least integer divided by -1 is itself.
+pub trait Divide: Number {
+    fn quotient(self, other: Self) -> Self;
+    fn remainder(self, other: Self) -> Self;
+    /// Quotient rounded down.
+    fn floor_quotient(self, other: Self) -> Self;
+    /// Remainder with the sign of the divisor.
+    fn floor_remainder(self, other: Self) -> Self;
+}
+
+macro_rules! divide {
+    ($($ty:ty),*) => {$(
+        impl Divide for $ty {
+            #[inline(always)]
+            fn quotient(self, other: $ty) -> $ty {
+                self.wrapping_div(other)
+            }
+            #[inline(always)]
+            fn remainder(self, other: $ty) -> $ty {
+                self.wrapping_rem(other)
+            }
+            #[inline(always)]
+            #[allow(unused_comparisons, reason = "also of unsigned integers")]
+            fn floor_quotient(self, other: $ty) -> $ty {
+                let below = self.wrapping_rem(other) != 0 && (self < 0) != (other < 0);
+                self.wrapping_div(other).wrapping_sub(<$ty>::from(below))
+            }
+            #[inline(always)]
+            #[allow(unused_comparisons, reason = "also of unsigned integers")]
+            fn floor_remainder(self, other: $ty) -> $ty {
+                let rest = self.wrapping_rem(other);
+                let other_side = rest != 0 && (rest < 0) != (other < 0);
+                if other_side { rest.wrapping_add(other) } else { rest }
+            }
+        }
+    )*};
+}
+
+divide!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+/// Refuses a divisor that holds a 0, unless nothing is divided.
+fn check_divisor<T: Element + Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let (x, y) = (c.input::<T>(0)?, c.input::<T>(1)?);
+    match y.data.iter().position(|&y| y == T::ZERO) {
+        Some(at) if !x.data.is_empty() => Err(KernelError::invalid_argument(format!(
+            "integer division by zero: y must hold no 0, found one at position {at} of {}",
+            y.data.len()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+macro_rules! integers {
+    ($($name:ident: $method:ident;)*) => {$(
+        fn $name<T: Divide>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            check_divisor::<T>(c)?;
+            zip(c, 2.0, T::$method)
+        }
+    )*};
+}
+
+integers! {
+    quotient: quotient;
+    remainder: remainder;
+    floor_quotient: floor_quotient;
+    floor_remainder: floor_remainder;
+}
+
+/// A float type that computes.
+pub trait DivideFloat: Compute<Wide = Self> {
+    fn ratio(self, other: Self) -> Self;
+    fn floor(self) -> Self;
+    fn trunc(self) -> Self;
+    /// Remainder of the truncated quotient, exactly.
+    fn modulus(self, other: Self) -> Self;
+}
+
+macro_rules! divide_floats {
+    ($($ty:ty),*) => {$(
+        impl DivideFloat for $ty {
+            #[inline(always)]
+            fn ratio(self, other: $ty) -> $ty {
+                self / other
+            }
+            #[inline(always)]
+            fn floor(self) -> $ty {
+                <$ty>::floor(self)
+            }
+            #[inline(always)]
+            fn trunc(self) -> $ty {
+                <$ty>::trunc(self)
+            }
+            #[inline(always)]
+            fn modulus(self, other: $ty) -> $ty {
+                self % other
+            }
+        }
+    )*};
+}
+
+divide_floats!(f32, f64);
+
+/// The quotient as the type holds it, which is what is rounded to a whole number.
+#[inline(always)]
+fn rounded_ratio<T: Compute<Wide: DivideFloat>>(x: T, y: T) -> T::Wide {
+    T::down(x.up().ratio(y.up())).up()
+}
+
+fn float_floor_quotient<T: Compute<Wide: DivideFloat>>(
+    c: &ComputeContext<'_>,
+) -> Result<(), KernelError> {
+    zip(c, 1.0, |x: T, y: T| T::down(rounded_ratio(x, y).floor()))
+}
+
+fn float_truncated_quotient<T: Compute<Wide: DivideFloat>>(
+    c: &ComputeContext<'_>,
+) -> Result<(), KernelError> {
+    zip(c, 1.0, |x: T, y: T| T::down(rounded_ratio(x, y).trunc()))
+}
+
+fn float_remainder<T: Compute<Wide: DivideFloat>>(
+    c: &ComputeContext<'_>,
+) -> Result<(), KernelError> {
+    zip(c, 10.0, |x: T, y: T| T::down(x.up().modulus(y.up())))
+}
+
+fn float_floor_remainder<T: Compute<Wide: DivideFloat>>(
+    c: &ComputeContext<'_>,
+) -> Result<(), KernelError> {
+    zip(c, 10.0, |x: T, y: T| {
+        let (zero, y) = (T::Wide::ZERO, y.up());
+        let rest = x.up().modulus(y);
+        // NaN is not 0, and stays.
+        let other_side = rest != zero && (rest < zero) != (y < zero);
+        T::down(if other_side { rest.add(y) } else { rest })
+    })
+}
+
+macro_rules! register {
+    ($($op:literal $name:ident [$($ty:ty),*];)*) => {$(
+        register_kernel!($op on "CPU": fn $name<T> for "T" in [$($ty),*], numerics = Numerics::EXACT);
+    )*};
+}
+
+register! {
+    "Div" quotient [i8, i16, i32, i64, u8, u16, u32, u64];
+    "TruncateDiv" quotient [i8, i16, i32, i64, u8, u16, u32, u64];
+    "FloorDiv" floor_quotient [i8, i16, i32, i64, u8, u16, u32, u64];
+    "FloorMod" floor_remainder [i8, i16, i32, i64, u8, u16, u32, u64];
+    "Mod" remainder [i32, i64];
+    "TruncateMod" remainder [i32, i64];
+    "TruncateDiv" float_truncated_quotient [f16, bf16, f32, f64];
+    "FloorDiv" float_floor_quotient [f16, bf16, f32, f64];
+    "FloorMod" float_floor_remainder [f16, bf16, f32, f64];
+    "Mod" float_remainder [f32, f64];
+    "TruncateMod" float_remainder [f32, f64];
+}
+
+fn div<T: Compute<Wide: crate::kernels::elementary::Elementary>>(
+    c: &ComputeContext<'_>,
+) -> Result<(), KernelError> {
+    binary::<T, super::arithmetic::RealDiv>(c)
+}
+
+register_kernel!("Div" on "CPU": fn div<T> for "T" in [f16, bf16, f32, f64],
+    in_place = &[(0, 0)], numerics = Numerics::EXACT);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotients_and_remainders_agree_with_each_other() {
+        for x in i8::MIN..=i8::MAX {
+            for y in [-128, -7, -2, -1, 1, 2, 3, 127i8] {
+                let again = x.floor_quotient(y).wrapping_mul(y).wrapping_add(x.floor_remainder(y));
+                assert_eq!(again, x, "{x} {y}");
+                let rest = x.floor_remainder(y);
+                assert!(rest == 0 || (rest < 0) == (y < 0), "{x} {y}");
+                assert_eq!(x.quotient(y).wrapping_mul(y).wrapping_add(x.remainder(y)), x);
+            }
+        }
+        assert_eq!(i64::MIN.floor_quotient(-1), i64::MIN);
+        assert_eq!((250u8.floor_quotient(7), 250u8.floor_remainder(7)), (35, 5));
+    }
+}

@@ -1,0 +1,11 @@
+//! Functions of two and three numbers, and sums of many.
+
+mod arithmetic;
+mod bitwise;
+mod comparison;
+mod complex;
+mod division;
+mod powers;
+mod selection;
+
+pub use arithmetic::Add;

@@ -1,0 +1,154 @@
+//! Powers, angles, products that treat zeros apart, neighbours, and special functions of two numbers.
+
+use crate::{
+    kernels::{
+        elementary::short,
+        elementwise::{
+            BinaryOp,
+            any::{zip, zip_double},
+            binary,
+        },
+    },
+    lane::Compute,
+};
+use half::{bf16, f16};
+use tenon_reference::special;
+use tenon_sdk::{
+    KernelError, author::ComputeContext, element::Number, reg::Numerics, register_kernel,
+};
+
+struct SquaredDifference;
+
+impl<W: Compute<Wide = W>> BinaryOp<W> for SquaredDifference {
+    #[inline(always)]
+    fn apply(x: W, y: W) -> W {
+        let difference = x.sub(y);
+        difference.mul(difference)
+    }
+}
+
+fn squared_difference<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    binary::<T, SquaredDifference>(c)
+}
+
+register_kernel!("SquaredDifference" on "CPU": fn squared_difference<T>
+    for "T" in [i32, i64, f16, bf16, f32, f64],
+    in_place = &[(0, 0)], numerics = Numerics::ulps(2.0));
+
+macro_rules! in_double {
+    ($($op:literal $name:ident, $cost:expr, $numerics:expr, [$($ty:ty),*],
+        |$x:ident, $y:ident| $value:expr;)*) => {$(
+        fn $name<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            zip_double::<T>(c, $cost, |$x, $y| $value)
+        }
+
+        register_kernel!($op on "CPU": fn $name<T> for "T" in [$($ty),*], numerics = $numerics);
+    )*};
+}
+
+/// 0 where one factor is 0, whatever the other one is.
+#[inline(always)]
+fn unless_zero(factor: f64, value: f64) -> f64 {
+    if factor == 0.0 { 0.0 } else { value }
+}
+
+in_double! {
+    "Pow" pow, 20.0, Numerics::ulps(1.0), [f64], |x, y| x.powf(y);
+    "Atan2" atan2, 12.0, Numerics::ulps(1.0), [f64], |y, x| y.atan2(x);
+    "Xdivy" xdivy, 0.7, Numerics::ulps(1.0), [f16, bf16, f32, f64], |x, y| unless_zero(x, x / y);
+    "Xlogy" xlogy, 8.0, Numerics::ulps(2.0), [f16, bf16, f32, f64],
+        |x, y| unless_zero(x, x * y.ln());
+    "Xlog1py" xlog1py, 8.0, Numerics::ulps(2.0), [f16, bf16, f32, f64],
+        |x, y| unless_zero(x, x * y.ln_1p());
+    "MulNoNan" mul_no_nan, 0.5, Numerics::ulps(1.0), [f16, bf16, f32, f64],
+        |x, y| unless_zero(y, x * y);
+    "DivNoNan" div_no_nan, 0.7, Numerics::ulps(1.0), [f16, bf16, f32, f64],
+        |x, y| unless_zero(y, x / y);
+    "Igamma" igamma, 200.0, Numerics::relative(1e-13, 1e-12), [f32, f64],
+        |a, x| special::igamma(a, x);
+    "Igammac" igammac, 200.0, Numerics::relative(1e-13, 1e-12), [f32, f64],
+        |a, x| special::igammac(a, x);
+    "Zeta" zeta, 200.0, Numerics::relative(1e-14, 1e-13), [f32, f64],
+        |x, q| special::zeta(x, q);
+    "Polygamma" polygamma, 200.0, Numerics::relative(1e-14, 1e-13), [f32, f64],
+        |n, x| special::polygamma(n, x);
+}
+
+macro_rules! short {
+    ($($op:literal $fast:ident $fast_name:ident $name:ident, $cost:expr;)*) => {$(
+        struct $fast;
+
+        impl BinaryOp<f32> for $fast {
+            const COST_NS: f64 = $cost;
+            #[inline(always)]
+            fn apply(x: f32, y: f32) -> f32 {
+                short::$name(f64::from(x), f64::from(y)) as f32
+            }
+        }
+
+        fn $fast_name<T: Compute<Wide = f32>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            binary::<T, $fast>(c)
+        }
+
+        register_kernel!($op on "CPU": fn $fast_name<T> for "T" in [f16, bf16, f32],
+            in_place = &[(0, 0)], numerics = Numerics::ulps(1.0));
+        register_kernel!($op on "CPU": fn $name<T> for "T" in [f16, bf16, f32, f64],
+            label = "reference", on_request = true, numerics = Numerics::ulps(1.0));
+    )*};
+}
+
+short! {
+    "Pow" Pow fast_pow pow, 4.0;
+    "Atan2" Atan2 fast_atan2 atan2, 2.5;
+}
+
+/// Integers with powers.
+trait Power: Number {
+    fn power(self, exponent: Self) -> Self;
+}
+
+macro_rules! power {
+    ($($ty:ty),*) => {$(
+        impl Power for $ty {
+            fn power(self, exponent: $ty) -> $ty {
+                let (mut power, mut base, mut rest) = (1, self, exponent);
+                while rest > 0 {
+                    if rest & 1 == 1 {
+                        power = <$ty>::wrapping_mul(power, base);
+                    }
+                    base = base.wrapping_mul(base);
+                    rest >>= 1;
+                }
+                power
+            }
+        }
+    )*};
+}
+
+power!(i8, i16, i32, i64);
+
+fn integer_pow<T: Power>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let (x, y) = (c.input::<T>(0)?, c.input::<T>(1)?);
+    if let Some(y) = y.data.iter().find(|&&y| y < T::ZERO && !x.data.is_empty()) {
+        return Err(KernelError::invalid_argument(format!(
+            "integers to negative integer powers are not allowed: y must be at least 0, found {y:?}"
+        )));
+    }
+    zip(c, 10.0, T::power)
+}
+
+register_kernel!("Pow" on "CPU": fn integer_pow<T> for "T" in [i8, i16, i32, i64],
+    numerics = Numerics::EXACT);
+
+fn next_after(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    zip(c, 2.0, special::next_after)
+}
+
+fn next_after_f32(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    zip(c, 2.0, special::next_after_f32)
+}
+
+register_kernel!("NextAfter" on "CPU": fn next_after,
+    types = ("T", &[tenon_sdk::DType::DOUBLE]), numerics = Numerics::EXACT);
+register_kernel!("NextAfter" on "CPU": fn next_after_f32,
+    types = ("T", &[tenon_sdk::DType::FLOAT]), numerics = Numerics::EXACT);

@@ -1,0 +1,182 @@
+//! Elementary and special functions.
+//!
+//! Float and the 16-bit floats have loops of their own over `elementary::short`; double calls the functions of the
+//! C library and of `tenon_reference::special`, in which the reference computes all types.
+
+use crate::{
+    kernels::{
+        elementary::{Elementary, short},
+        elementwise::{
+            UnaryOp,
+            any::{from_double, map_double, to_double},
+            map, map_in_place, unary,
+        },
+    },
+    lane::Compute,
+    split::for_parts,
+};
+use half::{bf16, f16};
+use tenon_reference::special;
+use tenon_sdk::{
+    KernelError,
+    author::{ComputeContext, InOut},
+    reg::Numerics,
+    register_kernel,
+};
+
+/// A function computed in double, and the same under the label `reference`.
+macro_rules! in_double {
+    ($op:literal $name:ident, $cost:expr, $ulps:expr, $function:expr) => {
+        fn $name<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            map_double::<T>(c, $cost, $function)
+        }
+
+        register_kernel!($op on "CPU": fn $name<T> for "T" in [f64],
+            in_place = &[(0, 0)], numerics = Numerics::ulps($ulps));
+        register_kernel!($op on "CPU": fn $name<T> for "T" in [f16, bf16, f32, f64],
+            label = "reference", on_request = true, numerics = Numerics::ulps($ulps));
+    };
+}
+
+macro_rules! functions {
+    ($($op:literal $fast:ident $fast_name:ident $name:ident,
+        $cost:expr, $ulps:expr, $function:expr;)*) => {$(
+        in_double!($op $name, 4.0 * $cost, $ulps, $function);
+
+        struct $fast;
+
+        impl UnaryOp<f32> for $fast {
+            const COST_NS: f64 = $cost;
+            #[inline(always)]
+            fn apply(x: f32) -> f32 {
+                short::$name(f64::from(x)) as f32
+            }
+        }
+
+        #[inline(always)]
+        fn $fast_name<T: Compute<Wide = f32>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            unary::<T, $fast>(c)
+        }
+
+        register_kernel!($op on "CPU": fn $fast_name<T> for "T" in [f16, bf16, f32],
+            in_place = &[(0, 0)], numerics = Numerics::ulps(1.0));
+    )*};
+}
+
+functions! {
+    "Expm1" Expm1 fast_expm1 expm1, 1.5, 1.0, f64::exp_m1;
+    "Log1p" Log1p fast_log1p log1p, 1.5, 1.0, f64::ln_1p;
+    "Asin" Asin fast_asin asin, 2.0, 1.0, f64::asin;
+    "Acos" Acos fast_acos acos, 2.0, 1.0, f64::acos;
+    "Atan" Atan fast_atan atan, 1.5, 1.0, f64::atan;
+    "Sinh" Sinh fast_sinh sinh, 2.5, 2.0, f64::sinh;
+    "Cosh" Cosh fast_cosh cosh, 2.5, 2.0, f64::cosh;
+    "Asinh" Asinh fast_asinh asinh, 2.0, 2.0, special::asinh;
+    "Acosh" Acosh fast_acosh acosh, 2.0, 2.0, special::acosh;
+    "Atanh" Atanh fast_atanh atanh, 2.0, 2.0, special::atanh;
+    "Erf" Erf fast_erf erf, 2.0, 1.0, special::erf;
+    "Erfc" Erfc fast_erfc erfc, 2.0, 1.0, special::erfc;
+}
+
+/// Elements among which no angle may be beyond what the loop reduces, nor infinite, else all are computed one by one.
+const ANGLES: usize = 256;
+
+#[inline(always)]
+fn are_small<T: Compute<Wide = f32>>(x: &[T]) -> bool {
+    // Not `all`, which would stop at the first.
+    x.iter().fold(true, |so_far, x| so_far & (x.up().abs() < short::LARGEST_ANGLE))
+}
+
+/// The kernel of a periodic function.
+fn periodic<T: Compute<Wide = f32>, O: UnaryOp<f32>>(
+    c: &ComputeContext<'_>,
+    exact: fn(f64) -> f64,
+) -> Result<(), KernelError> {
+    let level = crate::arch::level();
+    let each = |x: T| from_double::<T>(exact(to_double(x)));
+    match c.in_place::<T>(0, 0, c.dims(0))? {
+        InOut::InPlace(y) => for_parts(c, y, O::COST_NS, |_, y| {
+            for y in y.chunks_mut(ANGLES) {
+                match are_small(y) {
+                    true => map_in_place::<T, O>(level, y),
+                    false => y.iter_mut().for_each(|y| *y = each(*y)),
+                }
+            }
+        }),
+        InOut::Separate(x, y) => for_parts(c, y, O::COST_NS, |range, y| {
+            for (y, x) in y.chunks_mut(ANGLES).zip(x[range].chunks(ANGLES)) {
+                match are_small(x) {
+                    true => map::<T, O>(level, x, y),
+                    false => y.iter_mut().zip(x).for_each(|(y, &x)| *y = each(x)),
+                }
+            }
+        }),
+    }
+}
+
+macro_rules! periodic {
+    ($($op:literal $fast:ident $fast_name:ident $name:ident, $cost:expr, $function:expr;)*) => {$(
+        in_double!($op $name, 4.0 * $cost, 1.0, $function);
+
+        struct $fast;
+
+        impl UnaryOp<f32> for $fast {
+            const COST_NS: f64 = $cost;
+            #[inline(always)]
+            fn apply(x: f32) -> f32 {
+                short::$name(f64::from(x)) as f32
+            }
+        }
+
+        fn $fast_name<T: Compute<Wide = f32>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            periodic::<T, $fast>(c, $function)
+        }
+
+        register_kernel!($op on "CPU": fn $fast_name<T> for "T" in [f16, bf16, f32],
+            in_place = &[(0, 0)], numerics = Numerics::ulps(1.0));
+    )*};
+}
+
+periodic! {
+    "Sin" Sin fast_sin sin, 1.5, f64::sin;
+    "Cos" Cos fast_cos cos, 1.5, f64::cos;
+    "Tan" Tan fast_tan tan, 2.0, f64::tan;
+}
+
+struct Reciprocal;
+
+impl<W: Elementary> UnaryOp<W> for Reciprocal {
+    const COST_NS: f64 = 0.3;
+    #[inline(always)]
+    fn apply(x: W) -> W {
+        W::ONE.div(x)
+    }
+}
+
+#[inline(always)]
+fn reciprocal<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    unary::<T, Reciprocal>(c)
+}
+
+register_kernel!("Reciprocal" on "CPU": fn reciprocal<T> for "T" in [f16, bf16, f32, f64],
+    in_place = &[(0, 0)], numerics = Numerics::EXACT);
+register_kernel!("Inv" on "CPU": fn reciprocal<T> for "T" in [f16, bf16, f32, f64],
+    in_place = &[(0, 0)], numerics = Numerics::EXACT);
+
+macro_rules! special {
+    ($($op:literal $name:ident, $cost:expr, $relative:expr, [$($ty:ty),*], $function:expr;)*) => {$(
+        fn $name<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            map_double::<T>(c, $cost, $function)
+        }
+
+        register_kernel!($op on "CPU": fn $name<T> for "T" in [$($ty),*],
+            in_place = &[(0, 0)], numerics = Numerics::relative($relative, $relative));
+    )*};
+}
+
+special! {
+    "Erfinv" erfinv, 60.0, 1e-14, [f32, f64], special::erfinv;
+    "Ndtri" ndtri, 60.0, 1e-14, [f32, f64], special::ndtri;
+    "Lgamma" lgamma, 25.0, 1e-14, [f16, f32, f64], special::lgamma;
+    "Digamma" digamma, 40.0, 1e-14, [f16, f32, f64], special::digamma;
+}

@@ -1,0 +1,6 @@
+//! Functions of one number.
+
+mod complex;
+mod elementary;
+mod functions;
+mod rounding;

@@ -1,0 +1,17 @@
+//! Random numbers: the streams of TensorFlow's Philox generator, and what is made of them.
+
+mod choice;
+mod distribution;
+mod gamma;
+mod philox;
+mod stateful;
+mod stateless;
+
+use tenon_sdk::{KernelError, author::ComputeContext, geometry::element_count};
+
+/// The dimensions that an input holds.
+fn shape_input(c: &ComputeContext<'_>, input: usize) -> Result<Vec<i64>, KernelError> {
+    let dims = c.integer_list(input, "shape")?;
+    element_count(&dims)?;
+    Ok(dims)
+}

@@ -1,0 +1,95 @@
+//! `Bincount` and `HistogramFixedWidth`.
+
+use tenon_reference::reduction::IndexElement;
+use tenon_sdk::{
+    DType, KernelError, author::ComputeContext, element::Number, reg::Numerics, register_kernel,
+};
+
+/// How often each number below `size` occurs in `arr`; with weights, the sums of these.
+fn bincount<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let arr = c.input::<i32>(0)?;
+    let size = c.integer(1, "size")?;
+    let weights = c.input::<T>(2)?;
+    if size < 0 {
+        return Err(KernelError::invalid_argument(format!("size must be at least 0, got {size}")));
+    }
+    if !weights.data.is_empty() && weights.dims != arr.dims {
+        return Err(KernelError::invalid_argument(format!(
+            "weights must be empty or have the shape of arr, which is {:?}: got {:?}",
+            arr.dims, weights.dims
+        )));
+    }
+    if let Some(at) = arr.data.iter().position(|&x| x < 0) {
+        return Err(KernelError::invalid_argument(format!(
+            "arr must not be negative: element {at} is {}",
+            arr.data[at]
+        )));
+    }
+    let bins = c.output::<T>(0, &[size])?.data;
+    bins.fill(T::ZERO);
+    for (at, &x) in arr.data.iter().enumerate() {
+        if let Some(bin) = bins.get_mut(x as usize) {
+            *bin = bin.add(weights.data.get(at).copied().unwrap_or(T::ONE));
+        }
+    }
+    Ok(())
+}
+
+/// How many values lie in each part of a range.
+///
+/// The part of a value is found in double precision; values outside the range count in the first or last part,
+/// NaN in the first.
+fn histogram<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let range = c.input::<T>(1)?;
+    let (&[low, high], [2]) = (range.data, range.dims) else {
+        return Err(KernelError::invalid_argument(format!(
+            "value_range must be a vector of 2, got shape {:?}",
+            range.dims
+        )));
+    };
+    let parts = c.integer(2, "nbins")?;
+    if parts < 1 {
+        return Err(KernelError::invalid_argument(format!(
+            "nbins must be at least 1, got {parts}"
+        )));
+    }
+    // So that NaN is refused too.
+    if low.partial_cmp(&high) != Some(std::cmp::Ordering::Less) {
+        return Err(KernelError::invalid_argument(format!(
+            "value_range must ascend, got [{low:?}, {high:?}]"
+        )));
+    }
+    let step = (high.to_f64() - low.to_f64()) / parts as f64;
+    let values = c.input::<T>(0)?.data;
+    let part_of = |x: T| {
+        let above = if x > low { x } else { low };
+        let part = (above.sub(low)).to_f64() / step;
+        (part as i64).clamp(0, parts - 1) as usize
+    };
+    match c.output_slot(0)?.dtype {
+        DType::INT64 => count::<i64>(c, parts, values.iter().map(|&x| part_of(x))),
+        _ => count::<i32>(c, parts, values.iter().map(|&x| part_of(x))),
+    }
+}
+
+fn count<I: IndexElement + Number>(
+    c: &ComputeContext<'_>,
+    parts: i64,
+    places: impl Iterator<Item = usize>,
+) -> Result<(), KernelError> {
+    let counts = c.output::<I>(0, &[parts])?.data;
+    counts.fill(I::ZERO);
+    for at in places {
+        counts[at] = counts[at].add(I::ONE);
+    }
+    Ok(())
+}
+
+register_kernel!("Bincount" on "CPU": fn bincount<T> for "T" in [i32, i64],
+    host_memory = &["size"], numerics = Numerics::EXACT);
+register_kernel!("Bincount" on "CPU": fn bincount<T> for "T" in [f32],
+    host_memory = &["size"], numerics = super::FLOAT);
+register_kernel!("Bincount" on "CPU": fn bincount<T> for "T" in [f64],
+    host_memory = &["size"], numerics = super::DOUBLE);
+register_kernel!("HistogramFixedWidth" on "CPU": fn histogram<T> for "T" in [i32, i64, f32, f64],
+    host_memory = &["nbins"], numerics = Numerics::EXACT);

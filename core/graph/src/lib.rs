@@ -18,6 +18,7 @@ mod error;
 mod frames;
 mod graph;
 mod import;
+mod memory;
 pub mod optimize;
 mod order;
 mod partition;
@@ -32,6 +33,7 @@ pub use error::GraphError;
 pub use frames::{FrameId, FrameInfo, Frames};
 pub use graph::{Graph, Node, NodeId, Output};
 pub use import::{ImportOptions, is_valid_node_name};
+pub use memory::{DeviceMemory, InPlacePairs, plan_memory};
 pub use partition::{
     ArgSide, Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,
     partition,

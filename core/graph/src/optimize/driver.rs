@@ -111,6 +111,7 @@ pub fn optimize(
         after: sub.order.len(),
         rounds,
         passes: runs.into_iter().map(|run| run.report).collect(),
+        memory: Vec::new(),
     };
     let placement = step.placement.extended(&draft.devices);
     Ok(Optimized { graph, sub, shapes: draft.shapes, placement, report })

@@ -1,5 +1,6 @@
 //! What passes did.
 
+use crate::DeviceMemory;
 use std::{borrow::Cow, fmt};
 
 /// One thing that a pass did.
@@ -43,6 +44,8 @@ pub struct Report {
     pub rounds: usize,
     /// The passes, in their order.
     pub passes: Vec<PassReport>,
+    /// What the values of the graph take, by device; empty where nobody asked.
+    pub memory: Vec<DeviceMemory>,
 }
 
 impl Report {

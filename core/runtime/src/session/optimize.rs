@@ -8,9 +8,11 @@ use super::{
 };
 use crate::error::RuntimeError;
 use std::sync::Arc;
+use tenon_abi::Range;
 use tenon_graph::{
-    Graph, Output,
+    Graph, NodeId, Output,
     optimize::{self, Options, Pass, Report, Step, built_in, knobs},
+    plan_memory,
 };
 
 /// What the passes make of a placed step; with the report.
@@ -62,7 +64,28 @@ pub(super) fn explain(
         None => whole(&current.graph),
     };
     let placed = Placed::new(session, current, &named.feeds, &named.fetches, &named.targets)?;
-    Ok(optimized(placed)?.1)
+    let (placed, mut report) = optimized(placed)?;
+    let in_place = |id| in_place(&placed, id);
+    let Placed { graph, sub, shapes, placement, view, .. } = &placed;
+    report.memory = plan_memory(graph, sub, shapes, placement, view, &in_place);
+    Ok(report)
+}
+
+/// The inputs whose buffers the kernel of a node can take over, and for which outputs.
+fn in_place(placed: &Placed<'_>, id: NodeId) -> Vec<(usize, usize)> {
+    let Ok(Some(chosen)) = placed.choose(id) else { return Vec::new() };
+    let signature = &placed.graph.node(id).signature;
+    let range = |ranges: &[Range], at: u32| ranges.get(at as usize).copied();
+    let mut pairs = Vec::new();
+    for pair in &chosen.kernel.in_place {
+        let from = range(&signature.input_args, pair.input);
+        let to = range(&signature.output_args, pair.output);
+        if let (Some(from), Some(to)) = (from, to) {
+            let both = (from.start..from.start + from.len).zip(to.start..to.start + to.len);
+            pairs.extend(both.map(|(from, to)| (from as usize, to as usize)));
+        }
+    }
+    pairs
 }
 
 /// The step that feeds every placeholder and fetches what no node uses.

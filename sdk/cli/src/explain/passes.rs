@@ -1,8 +1,12 @@
 //! What passes did to the graph of a step, as text and as JSON.
 
+use crate::output::short_device;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use tenon_runtime::graph::optimize::{PassReport, Report};
+use tenon_runtime::graph::{
+    DeviceMemory,
+    optimize::{PassReport, Report},
+};
 
 /// Most changes of a pass that are told where all nodes are.
 const TOLD: usize = 20;
@@ -17,7 +21,9 @@ pub fn text(report: &Report, only: Option<&str>) -> String {
         return text;
     }
     if report.passes.is_empty() {
-        return "passes: no pass runs over the graph\n".to_owned();
+        text.push_str("passes: no pass runs over the graph\n");
+        memory_text(&mut text, report);
+        return text;
     }
     let _ = writeln!(
         text,
@@ -25,7 +31,34 @@ pub fn text(report: &Report, only: Option<&str>) -> String {
         report.before, report.after, report.rounds
     );
     report.passes.iter().for_each(|pass| pass_text(&mut text, pass));
+    memory_text(&mut text, report);
     text
+}
+
+/// What the values take on each device.
+fn memory_text(text: &mut String, report: &Report) {
+    for memory in &report.memory {
+        let _ = writeln!(
+            text,
+            "memory on {}: {} values take {} bytes each in a buffer of its own, {} at the peak ('{}') where buffers are \
+             used again ({} in place, {} passed on); constants take {}",
+            short_device(&memory.device),
+            memory.values,
+            memory.without_reuse,
+            memory.peak,
+            memory.peak_at,
+            memory.in_place,
+            memory.passed_on,
+            memory.constants
+        );
+        if memory.unknown > 0 {
+            let _ = writeln!(
+                text,
+                "    {} values more are of shapes that only a step knows",
+                memory.unknown
+            );
+        }
+    }
 }
 
 fn pass_text(text: &mut String, pass: &PassReport) {
@@ -74,5 +107,20 @@ pub fn json(report: &Report) -> Value {
         "after": report.after,
         "rounds": report.rounds,
         "passes": report.passes.iter().map(pass).collect::<Vec<_>>(),
+        "memory": report.memory.iter().map(memory_json).collect::<Vec<_>>(),
+    })
+}
+
+fn memory_json(memory: &DeviceMemory) -> Value {
+    json!({
+        "device": memory.device,
+        "values": memory.values,
+        "unknown": memory.unknown,
+        "constants": memory.constants,
+        "without_reuse": memory.without_reuse,
+        "peak": memory.peak,
+        "peak_at": memory.peak_at,
+        "in_place": memory.in_place,
+        "passed_on": memory.passed_on,
     })
 }

@@ -2,4 +2,5 @@
 
 mod differential;
 mod knobs;
+mod plugin;
 mod random;

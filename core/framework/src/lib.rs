@@ -18,6 +18,7 @@ pub mod geometry;
 pub mod infer;
 pub mod knob;
 pub mod op;
+pub mod pass;
 pub mod reg;
 pub mod registry;
 pub mod resource;

@@ -253,6 +253,7 @@ unsafe extern "C" fn extension(registrar: *mut Registrar, link: *const ExtHeader
             collector.entries.push(extension_entry(header.tag));
             match header.tag {
                 ext_tags::FUSION => collector.transaction.fusion_from_abi(link),
+                ext_tags::PASS => collector.transaction.pass_from_abi(link),
                 _ => Code::UNIMPLEMENTED,
             }
         })

@@ -14,6 +14,7 @@ mod list;
 mod macros;
 pub mod manifest;
 mod op;
+mod pass;
 
 pub use device::DeviceReg;
 pub use extension::{ExtensionFn, ExtensionReg};
@@ -23,6 +24,7 @@ pub use knob::KnobReg;
 pub use link::ExtensionLink;
 pub use list::{Registration, registrations, submit_all};
 pub use op::OpReg;
+pub use pass::{give_pass, pass};
 
 /// Where a registration stands; filled by the macros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

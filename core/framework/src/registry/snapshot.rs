@@ -12,6 +12,7 @@ use crate::{
     fusion::FusionDef,
     knob::{KnobDef, KnobStore},
     op::OpDef,
+    pass::PassDef,
 };
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -24,6 +25,7 @@ pub(super) struct Collection {
     pub device_types: Vec<Arc<DeviceTypeDef>>,
     pub knobs: Vec<Arc<KnobDef>>,
     pub fusions: Vec<Arc<FusionDef>>,
+    pub passes: Vec<Arc<PassDef>>,
 }
 
 /// An immutable snapshot of all registrations.
@@ -79,6 +81,11 @@ impl Registry {
     /// All fusions, by plugin order and then by their place in its source.
     pub fn fusions(&self) -> impl Iterator<Item = &Arc<FusionDef>> {
         self.collections.iter().flat_map(|collection| &collection.fusions)
+    }
+
+    /// All passes, by plugin order and then by name.
+    pub fn passes(&self) -> impl Iterator<Item = &Arc<PassDef>> {
+        self.collections.iter().flat_map(|collection| &collection.passes)
     }
 
     /// The declared knobs.

@@ -6,7 +6,7 @@ use super::{
     plugin::{DeviceTypeDef, PluginInfo},
     snapshot::{Built, Collection, Registry},
 };
-use crate::{fusion::FusionDef, knob::KnobDef, op::OpDef};
+use crate::{fusion::FusionDef, knob::KnobDef, op::OpDef, pass::PassDef};
 use std::sync::Arc;
 use tenon_abi::Code;
 
@@ -20,6 +20,7 @@ pub struct Transaction {
     device_types: Vec<DeviceTypeDef>,
     knobs: Vec<KnobDef>,
     fusions: Vec<FusionDef>,
+    passes: Vec<PassDef>,
     errors: Vec<RegistryError>,
 }
 
@@ -34,6 +35,7 @@ impl Transaction {
             device_types: Vec::new(),
             knobs: Vec::new(),
             fusions: Vec::new(),
+            passes: Vec::new(),
             errors: Vec::new(),
         }
     }
@@ -84,6 +86,25 @@ impl Transaction {
     pub fn add_fusion(&mut self, fusion: FusionDef) {
         let plugin = self.name.clone();
         self.fusions.push(FusionDef { plugin, ..fusion });
+    }
+
+    /// Adds a pass of this plugin.
+    pub fn add_pass(&mut self, pass: PassDef) {
+        let (plugin, scope) = (self.name.clone(), self.info.scope());
+        self.passes.push(PassDef { plugin, scope, ..pass });
+    }
+
+    /// Adds a pass as a plugin hands it over.
+    ///
+    /// # Safety
+    /// As [`PassDef::from_abi`].
+    pub unsafe fn pass_from_abi(&mut self, link: *const tenon_abi::ExtHeader) -> Code {
+        // SAFETY: the caller's promise.
+        match unsafe { PassDef::from_abi(link) } {
+            Ok(pass) => self.add_pass(pass),
+            Err(error) => return self.refuse(error),
+        }
+        Code::OK
     }
 
     /// Adds an op as a plugin hands it over; the code is that of what is wrong with it.
@@ -176,7 +197,7 @@ impl Transaction {
 
     /// Sorts what was collected: link order is not stable between builds.
     fn into_collection(self) -> Collection {
-        let Transaction { info, mut ops, mut kernels, mut device_types, mut knobs, mut fusions, .. } = self;
+        let Transaction { info, mut ops, mut kernels, mut device_types, mut knobs, mut fusions, mut passes, .. } = self;
         ops.sort_by(|a, b| (&a.name, &a.source).cmp(&(&b.name, &b.source)));
         kernels.sort_by_cached_key(KernelDef::sort_key);
         // An identical re-registration is harmless.
@@ -191,6 +212,7 @@ impl Transaction {
         device_types.sort_by(|a, b| (&a.name, &a.source).cmp(&(&b.name, &b.source)));
         knobs.sort_by(|a, b| (&a.name, &a.source).cmp(&(&b.name, &b.source)));
         fusions.sort_by(|a, b| (&a.source, &a.name).cmp(&(&b.source, &b.name)));
+        passes.sort_by(|a, b| (&a.name, &a.source).cmp(&(&b.name, &b.source)));
         Collection {
             info,
             ops: ops.into_iter().map(Arc::new).collect(),
@@ -198,6 +220,7 @@ impl Transaction {
             device_types: device_types.into_iter().map(Arc::new).collect(),
             knobs: knobs.into_iter().map(Arc::new).collect(),
             fusions: fusions.into_iter().map(Arc::new).collect(),
+            passes: passes.into_iter().map(Arc::new).collect(),
         }
     }
 }

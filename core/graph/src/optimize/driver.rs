@@ -32,8 +32,8 @@ pub struct Options<'a> {
     pub view: &'a dyn DeviceView,
     /// Runs kernels ahead of the step.
     pub evaluate: &'a dyn Evaluate,
-    /// Why a pass does not run, by its name; `None` lets it run.
-    pub skip: &'a dyn Fn(&str) -> Option<String>,
+    /// Why a pass does not run; `None` lets it run.
+    pub skip: &'a dyn Fn(&dyn Pass) -> Option<String>,
     /// Rounds at most: of all passes but the late ones, then of all.
     pub rounds: usize,
     /// Bytes of the largest constant that folding may make, where it is larger than what it is made of.
@@ -129,7 +129,8 @@ impl<'p> Run<'p> {
     fn new(pass: &'p dyn Pass, options: &Options<'_>) -> Run<'p> {
         let report = PassReport {
             pass: pass.name().to_owned(),
-            skipped: (options.skip)(pass.name()),
+            plugin: pass.plugin().to_owned(),
+            skipped: (options.skip)(pass),
             ..PassReport::default()
         };
         Run { pass, report, seen: None }

@@ -1,6 +1,6 @@
 //! The knobs of passes: one each, named as the pass, and a few for all.
 
-use tenon_framework::{knob::Knobs, register_knob};
+use tenon_framework::{knob::Knobs, pass::PassDef, register_knob};
 
 register_knob!("optimize": BOOL = "true", "Whether graphs are optimised before they run, by any pass.");
 register_knob!(
@@ -32,6 +32,13 @@ pub fn is_on(knobs: &Knobs) -> bool {
 pub fn skipped(knobs: &Knobs, pass: &str) -> Option<String> {
     let off = knobs.bool(SCOPE, pass) == Some(false);
     off.then(|| format!("knob {SCOPE}.{pass} is false"))
+}
+
+/// As [`skipped`], of a pass that a library brings.
+pub fn skipped_of(knobs: &Knobs, pass: &PassDef) -> Option<String> {
+    let (scope, name) = (&pass.scope, pass.knob());
+    let off = knobs.bool(scope, &name) == Some(false);
+    off.then(|| format!("knob {scope}.{name} is false"))
 }
 
 /// See [`Options::rounds`](super::Options::rounds).

@@ -32,6 +32,7 @@ mod elementwise_fusion;
 mod error;
 mod identity;
 pub mod knobs;
+mod library;
 mod remapping;
 mod report;
 
@@ -40,6 +41,7 @@ mod undo;
 pub use draft::{Draft, NewNode};
 pub use driver::{BUILT_IN, Optimized, Options, Step, built_in, optimize};
 pub use error::PassError;
+pub use library::LibraryPass;
 pub use report::{Change, PassReport, Report};
 
 /// A pass over a step's graph.
@@ -75,6 +77,11 @@ pub trait Pass {
     /// # Errors
     /// What makes its edits so far worthless: they are undone.
     fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError>;
+
+    /// The plugin that brings it; empty for those of this crate.
+    fn plugin(&self) -> &str {
+        ""
+    }
 
     /// Whether it waits until the others have nothing left to do: for those that make few large nodes of many, which
     /// the others cannot look into.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tenon_abi::Range;
 use tenon_graph::{
     Graph, NodeId, Output,
-    optimize::{self, Options, Pass, Report, Step, built_in, knobs},
+    optimize::{self, LibraryPass, Options, Pass, Report, Step, built_in, knobs},
     plan_memory,
 };
 
@@ -24,14 +24,21 @@ pub(super) fn optimized(placed: Placed<'_>) -> Result<(Placed<'_>, Report), Runt
     }
     let evaluator = Evaluator::new(&placed);
     let own = built_in();
-    let passes: Vec<&dyn Pass> = own.iter().map(|pass| &**pass).collect();
+    let brought: Vec<LibraryPass> =
+        placed.current.registry.passes().cloned().map(LibraryPass::new).collect();
+    let of_plugins = brought.iter().map(|pass| pass as &dyn Pass);
+    let passes: Vec<&dyn Pass> = own.iter().map(|pass| &**pass).chain(of_plugins).collect();
     let Placed { session, current, graph, sub, shapes, placement, view, .. } = placed;
     let step = Step { graph: &graph, sub: &sub, shapes, placement };
     let options = Options {
         registry: &current.registry,
         view: &view,
         evaluate: &evaluator,
-        skip: &|pass| knobs::skipped(&settings, pass).or_else(|| labelled(session, current, pass)),
+        skip: &|pass| match brought.iter().find(|own| is_same(*own, pass)) {
+            Some(own) => knobs::skipped_of(&settings, own.def()),
+            _ => knobs::skipped(&settings, pass.name())
+                .or_else(|| labelled(session, current, pass.name())),
+        },
         rounds: knobs::rounds(&settings),
         folding_limit: knobs::folding_limit(&settings),
     };
@@ -43,6 +50,11 @@ pub(super) fn optimized(placed: Placed<'_>) -> Result<(Placed<'_>, Report), Runt
     let graph: Arc<Graph> = Arc::new(done.graph);
     let (sub, shapes, placement) = (done.sub, done.shapes, done.placement);
     Ok((Placed { session, current, graph, own_graph, sub, shapes, placement, view }, done.report))
+}
+
+/// Whether two passes are the one of this name that this plugin brings.
+fn is_same(a: &dyn Pass, b: &dyn Pass) -> bool {
+    a.name() == b.name() && a.plugin() == b.plugin()
 }
 
 /// Why no pass makes fused ops: whoever asks for kernels of a label asks for those of the ops that are there.

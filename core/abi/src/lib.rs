@@ -75,7 +75,7 @@ pub const ABI_MINOR: u32 = 1;
 /// A dimension that is not known.
 pub const UNKNOWN_DIM: i64 = -1;
 /// Number of a node that is none.
-pub const NO_NODE: u32 = u32::MAX;
+pub const NO_NODE: u32 = 0xffff_ffff;
 /// Rank of a shape of which not even that is known.
 pub const UNKNOWN_RANK: i32 = -1;
 /// Deadline of a step that has none.

@@ -10,7 +10,7 @@ pub struct PassCall {
     _opaque: [u8; 0],
 }
 
-/// A tensor of a graph: an output of a node, which has a number.
+/// A tensor of a graph: an output of a node, which has a number. Filled by whoever names it.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edge {
@@ -20,7 +20,7 @@ pub struct Edge {
     pub output: u32,
 }
 
-/// An attribute that a pass gives to a node.
+/// An attribute that a pass gives to a node. Filled by the plugin; the host copies it.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct PassAttr {

@@ -19,8 +19,13 @@ const REFUSED_WITH_SHAPES: &[Exception] = &[Exception {
 
 /// Runs a family; `cases` says how many there must be, so that none is lost.
 fn family(name: &str, cases: usize) {
+    family_of(name, &["tenon_cpu"], cases);
+}
+
+/// Runs a family whose kernels come from several plugins.
+fn family_of(name: &str, plugins: &[&str], cases: usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens").join(name);
-    let harness = Harness::new(&runtime(&["tenon_cpu"], &[]), "CPU").unwrap();
+    let harness = Harness::new(&runtime(plugins, &[]), "CPU").unwrap();
     let ways = |op: &str| {
         let mut ways = vec![(None, WithoutKernel::Fails)];
         let labels =
@@ -37,22 +42,27 @@ fn family(name: &str, cases: usize) {
 
 #[test]
 fn array() {
-    family("array", 1314);
+    family("array", 4053);
+}
+
+#[test]
+fn fft() {
+    family_of("fft", &["tenon_cpu", "tenon_fft"], 326);
 }
 
 #[test]
 fn linalg() {
-    family("linalg", 207);
+    family_of("linalg", &["tenon_cpu", "tenon_linalg"], 2428);
 }
 
 #[test]
 fn math_binary() {
-    family("math_binary", 4666);
+    family("math_binary", 4672);
 }
 
 #[test]
 fn math_unary() {
-    family("math_unary", 1848);
+    family("math_unary", 1854);
 }
 
 #[test]

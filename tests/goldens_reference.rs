@@ -64,13 +64,56 @@ fn linalg() {
 fn math_binary() {
     family(
         "math_binary",
-        &["Add", "AddN", "AddV2", "Cast", "Maximum", "Minimum", "Mul", "RealDiv", "Sub"],
+        &[
+            "Add",
+            "AddN",
+            "AddV2",
+            "Atan2",
+            "Cast",
+            "Div",
+            "Maximum",
+            "Minimum",
+            "Mul",
+            "Pow",
+            "RealDiv",
+            "SquaredDifference",
+            "Sub",
+        ],
     );
 }
 
 #[test]
 fn math_unary() {
-    family("math_unary", &["Exp", "Log", "Neg", "Rsqrt", "Sigmoid", "Sqrt", "Square", "Tanh"]);
+    family(
+        "math_unary",
+        &[
+            "Acos",
+            "Acosh",
+            "Asin",
+            "Asinh",
+            "Atan",
+            "Atanh",
+            "Cos",
+            "Cosh",
+            "Erf",
+            "Erfc",
+            "Exp",
+            "Expm1",
+            "Inv",
+            "Log",
+            "Log1p",
+            "Neg",
+            "Reciprocal",
+            "Rsqrt",
+            "Sigmoid",
+            "Sin",
+            "Sinh",
+            "Sqrt",
+            "Square",
+            "Tan",
+            "Tanh",
+        ],
+    );
 }
 
 #[test]

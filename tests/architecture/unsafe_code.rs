@@ -72,7 +72,6 @@ const PLACES: &[Exception] = &[
     place("plugins/cpu/src/kernels/reduction/", "writes disjoint parts, by split.rs"),
     place("plugins/cpu/src/kernels/nn/", "writes disjoint parts, by split.rs; windows through pointers"),
     place("plugins/cpu/src/kernels/linalg/", "matrix products: tiles through pointers, by CPU feature"),
-    place("plugins/cpu/tests/", "collects the registrations through a registrar's table, as a host does"),
     place("tests/bad_input/feeds.rs", "makes a tensor of bools that are none, as unsafe code could"),
     place("tests/check_device/kinds.rs", "a simulated device's copies take host addresses"),
     place("tests/check_guard/kernels.rs", "kernels that misuse memory on purpose"),

@@ -14,6 +14,7 @@ fn every_op_that_moves_no_elements_has_a_kernel_for_every_device_type() {
         "IdentityN",
         "NoOp",
         "Placeholder",
+        "PlaceholderV2",
         "PlaceholderWithDefault",
         "PreventGradient",
         "Rank",

@@ -16,6 +16,7 @@
 
 mod array;
 mod control_flow;
+mod fft;
 mod fused;
 mod linalg;
 mod math_binary;

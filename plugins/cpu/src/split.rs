@@ -64,15 +64,15 @@ pub fn for_parts<T: Send>(
     })
 }
 
-/// Computes the rows of a slice, each of `row` elements and about `cost_ns` nanoseconds: the body gets the rows'
-/// numbers and their elements.
+/// Computes the rows of a slice, each of `row` elements and about `cost_ns` nanoseconds: the body gets the
+/// number of the first of some rows, and their elements.
 #[inline]
 pub fn for_rows<T: Send>(
     c: &ComputeContext<'_>,
     y: &mut [T],
     row: usize,
     cost_ns: f64,
-    body: impl Fn(Range<usize>, &mut [T]) + Sync,
+    body: impl Fn(usize, &mut [T]) + Sync,
 ) -> Result<(), KernelError> {
     if y.is_empty() {
         return Ok(());
@@ -81,7 +81,7 @@ pub fn for_rows<T: Send>(
     let y = Parts::new(y);
     for_units(c, rows, cost_ns, |range| {
         // SAFETY: ranges of one split are disjoint, so their rows are.
-        body(range.clone(), unsafe { y.part(range.start * row..range.end * row) });
+        body(range.start, unsafe { y.part(range.start * row..range.end * row) });
     })
 }
 

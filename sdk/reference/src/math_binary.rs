@@ -1,4 +1,5 @@
-//! `Add` (and `AddV2`), `Sub`, `Mul`, `RealDiv`, `Maximum`, `Minimum`: with broadcasting; and `AddN`.
+//! `Add` (and `AddV2`), `Sub`, `Mul`, `RealDiv` (and `Div` of floats), `Maximum`, `Minimum`,
+//! `SquaredDifference`, `Pow`, `Atan2`: with broadcasting; and `AddN`.
 //! 16-bit floats compute in `f32` and round once per operation.
 
 use tenon_framework::element::{Float, Number};
@@ -40,6 +41,24 @@ pub fn mul<T: Number>(plan: &BroadcastPlan<2>, x: &[T], y: &[T], z: &mut [T]) {
 /// `x / y` of floats: infinite for `y = 0`, NaN for `0 / 0`.
 pub fn real_div<T: Float>(plan: &BroadcastPlan<2>, x: &[T], y: &[T], z: &mut [T]) {
     map(plan, x, y, z, |x, y| T::narrow(x.widen() / y.widen()));
+}
+
+/// `(x - y)^2`; integers wrap, 16-bit floats round once.
+pub fn squared_difference<T: Number>(plan: &BroadcastPlan<2>, x: &[T], y: &[T], z: &mut [T]) {
+    map(plan, x, y, z, |x, y| {
+        let difference = x.widen().sub(y.widen());
+        T::narrow(difference.mul(difference))
+    });
+}
+
+/// `x` to the power of `y`, as the C standard has it: 1 for `y = 0` and for `x = 1`.
+pub fn pow<T: Float>(plan: &BroadcastPlan<2>, x: &[T], y: &[T], z: &mut [T]) {
+    map(plan, x, y, z, |x, y| T::from_f64(x.to_f64().powf(y.to_f64())));
+}
+
+/// The angle of the points `(x, y)`, of which `y` is the first input.
+pub fn atan2<T: Float>(plan: &BroadcastPlan<2>, y: &[T], x: &[T], z: &mut [T]) {
+    map(plan, y, x, z, |y, x| T::from_f64(y.to_f64().atan2(x.to_f64())));
 }
 
 /// The larger of two values; NaN when one is NaN.
@@ -106,6 +125,14 @@ mod tests {
         assert!(z[2].is_nan() && z[3].is_nan());
         let half = [f16::ONE, f16::from_f32(3.0)];
         assert_eq!(run(real_div, (&[1], &half[..1]), (&[1], &half[1..]))[0].to_bits(), 0x3555);
+    }
+
+    #[test]
+    fn powers_angles_and_differences() {
+        let (x, y) = ([-2.0, 0.0, 4.0], [3.0, -1.0, 0.5f32]);
+        assert_eq!(run(pow, (&[3], &x), (&[3], &y)), [-8.0, f32::INFINITY, 2.0]);
+        assert_eq!(run(atan2, (&[], &[0.0]), (&[2], &[1.0, -1.0])), [0.0, std::f32::consts::PI]);
+        assert_eq!(run(squared_difference, (&[2], &[3, -128i8]), (&[], &[1])), [4, 1]);
     }
 
     #[test]

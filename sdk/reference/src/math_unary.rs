@@ -1,6 +1,6 @@
-//! `Neg`, `Square`, `Sqrt`, `Rsqrt`, `Exp`, `Log`, `Tanh`, `Sigmoid`: element `i` of `y` from element `i` of
-//! `x`. Out of their domain (`Sqrt` and `Log` of a negative number) they give NaN.
+//! Functions of one number: element `i` of `y` from element `i` of `x`. Out of their domain (`Sqrt` and `Log` of a negative number) they give NaN.
 
+use super::special;
 use tenon_framework::element::{Float, Number};
 
 /// Writes `f(x[i])` to `y[i]`.
@@ -54,6 +54,34 @@ pub fn tanh<T: Float>(x: &[T], y: &mut [T]) {
 /// `1 / (1 + e^-x)`.
 pub fn sigmoid<T: Float>(x: &[T], y: &mut [T]) {
     map_f64(x, y, |x| 1.0 / (1.0 + (-x).exp()));
+}
+
+macro_rules! elementary {
+    ($($name:ident: $text:literal, $function:expr;)*) => {$(
+        #[doc = $text]
+        pub fn $name<T: Float>(x: &[T], y: &mut [T]) {
+            map_f64(x, y, $function);
+        }
+    )*};
+}
+
+elementary! {
+    reciprocal: "`1 / x`; that of 0 is infinite, with its sign.", |x| 1.0 / x;
+    expm1: "`e^x - 1`.", f64::exp_m1;
+    log1p: "`ln(1 + x)`.", f64::ln_1p;
+    sin: "The sine.", f64::sin;
+    cos: "The cosine.", f64::cos;
+    tan: "The tangent.", f64::tan;
+    asin: "The arc sine.", f64::asin;
+    acos: "The arc cosine.", f64::acos;
+    atan: "The arc tangent.", f64::atan;
+    sinh: "The hyperbolic sine.", f64::sinh;
+    cosh: "The hyperbolic cosine.", f64::cosh;
+    asinh: "The inverse hyperbolic sine.", special::asinh;
+    acosh: "The inverse hyperbolic cosine.", special::acosh;
+    atanh: "The inverse hyperbolic tangent.", special::atanh;
+    erf: "The error function.", special::erf;
+    erfc: "`1 - erf(x)`.", special::erfc;
 }
 
 #[cfg(test)]

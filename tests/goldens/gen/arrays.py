@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from .data import ANY, NUMBERS, QUANTISED, seeded, specials, values
+from .data import ANY, COMPLEX, NUMBERS, QUANTISED, seeded, specials, values
 from .suite import Suite
 
 SHAPES = {"scalar": (), "one": (1,), "empty": (0,), "prime": (7,), "rank3": (2, 3, 5), "empty3": (2, 0, 3)}
-MOVED = ["bool"] + NUMBERS + ["string"]  # what most ops with typed kernels take
+MOVED = ["bool"] + NUMBERS + ["string"]  # what most ops with typed kernels take; COMPLEX besides
 
 
 def make(suite, dtype, label, shape):
@@ -16,7 +16,7 @@ def make(suite, dtype, label, shape):
 def const(folder):
     """Const."""
     suite = Suite(folder, "array", "Const")
-    for dtype in ANY:
+    for dtype in ANY + COMPLEX:
         for label, shape in SHAPES.items():
             suite.case(f"{dtype}_{label}", [], {"value": make(suite, dtype, label, shape), "dtype": dtype})
         if dtype in NUMBERS:
@@ -30,7 +30,7 @@ def identity(folder):
     """Identity and PlaceholderWithDefault."""
     for op in ("Identity", "PlaceholderWithDefault"):
         suite = Suite(folder, "array", op)
-        for dtype in ANY:
+        for dtype in ANY + COMPLEX:
             for label, shape in SHAPES.items():
                 attrs = {"shape": None} if op != "Identity" else {}
                 suite.case(f"{dtype}_{label}", [make(suite, dtype, label, shape)], attrs)
@@ -45,7 +45,7 @@ def identity(folder):
 def shape(folder):
     """Shape."""
     suite = Suite(folder, "array", "Shape")
-    for dtype in ANY:
+    for dtype in ANY + COMPLEX:
         x = make(suite, dtype, "x", (2, 3, 1))
         suite.case(f"{dtype}_rank3", [x])
     for out in ("int32", "int64"):
@@ -78,7 +78,7 @@ RESHAPES = {  # label: (from, to)
 def reshape(folder):
     """Reshape."""
     suite = Suite(folder, "array", "Reshape")
-    for dtype in ANY:
+    for dtype in ANY + COMPLEX:
         for label in RESHAPES if dtype in ("float", "string") else ("infer_first", "empty"):
             source, target = RESHAPES[label]
             suite.case(f"{dtype}_{label}", [make(suite, dtype, label, source), np.array(target, np.int32)], const=[1])
@@ -122,7 +122,7 @@ SQUEEZES = {  # label: (shape, dims)
 def squeeze(folder):
     """Squeeze."""
     suite = Suite(folder, "array", "Squeeze")
-    for dtype in ANY:
+    for dtype in ANY + COMPLEX:
         for label in SQUEEZES if dtype in ("float", "string") else ("all", "last"):
             dims, axes = SQUEEZES[label]
             suite.case(f"{dtype}_{label}", [make(suite, dtype, label, dims)], {"squeeze_dims": axes})
@@ -137,7 +137,7 @@ def squeeze(folder):
 def expand_dims(folder):
     """ExpandDims."""
     suite = Suite(folder, "array", "ExpandDims")
-    for dtype in ANY:
+    for dtype in ANY + COMPLEX:
         suite.case(f"{dtype}_middle", [make(suite, dtype, "m", (2, 3)), np.int32(1)], const=[1])
         suite.case(f"{dtype}_scalar", [make(suite, dtype, "s", ()), np.int32(0)], const=[1])
     x = make(suite, "float", "x", (2, 3))
@@ -182,7 +182,7 @@ BLOCKS = {"37x53": ((37, 53), [1, 0]), "64x64": ((64, 64), [1, 0]), "3x17x19": (
 def transpose(folder):
     """Transpose."""
     suite = Suite(folder, "array", "Transpose")
-    for dtype in MOVED:
+    for dtype in MOVED + COMPLEX:
         for label in PERMUTATIONS if dtype in ("float", "uint8", "string") else ("matrix", "120", "nhwc_nchw", "empty"):
             dims, order = PERMUTATIONS[label]
             suite.case(f"{dtype}_{label}", [make(suite, dtype, label, dims), np.array(order, np.int32)], const=[1])
@@ -224,7 +224,7 @@ JOINS = {  # label: (shapes, axis)
 def concat(folder):
     """ConcatV2."""
     suite = Suite(folder, "array", "ConcatV2")
-    for dtype in MOVED + list(QUANTISED):
+    for dtype in MOVED + COMPLEX + list(QUANTISED):
         for label in JOINS if dtype in ("float", "string") else ("rows", "columns", "with_empty"):
             shapes, axis = JOINS[label]
             parts = [values(seeded("ConcatV2", dtype, label, i), dtype, s) for i, s in enumerate(shapes)]
@@ -250,7 +250,7 @@ def concat(folder):
 def pack(folder):
     """Pack."""
     suite = Suite(folder, "array", "Pack")
-    for dtype in MOVED + list(QUANTISED):
+    for dtype in MOVED + COMPLEX + list(QUANTISED):
         for label, dims, count, axis in (("rows", (3,), 2, 0), ("columns", (3,), 2, 1), ("scalars", (), 3, 0)):
             parts = [values(seeded("Pack", dtype, label, i), dtype, dims) for i in range(count)]
             suite.case(f"{dtype}_{label}", parts, {"axis": axis})
@@ -274,7 +274,7 @@ def pack(folder):
 def fill(folder):
     """Fill."""
     suite = Suite(folder, "array", "Fill")
-    for dtype in ANY:
+    for dtype in ANY + COMPLEX:
         for label, dims in {"vector": [5], "matrix": [2, 3], "scalar": [], "empty": [0, 2]}.items():
             suite.case(f"{dtype}_{label}", [np.array(dims, np.int32), make(suite, dtype, label, ())], const=[0])
     suite.case("float_int64", [np.int64([3, 1, 2]), np.float32(7)], const=[0])
@@ -313,7 +313,7 @@ PADS = {  # label: (shape, paddings)
 def pad(folder):
     """Pad."""
     suite = Suite(folder, "array", "Pad")
-    for dtype in PADDED:
+    for dtype in PADDED + COMPLEX:
         for label in PADS if dtype in ("float", "string") else ("matrix", "image", "empty"):
             dims, amounts = PADS[label]
             suite.case(f"{dtype}_{label}", [make(suite, dtype, label, dims), np.array(amounts, np.int32)], const=[1])

@@ -2,7 +2,21 @@
 
 import numpy as np
 
-from .data import COMPLEX, FLOATS, INTS, MANTISSA, NUMBERS, NUMPY, array, denormals, full, normal, seeded, specials, values
+from .data import (
+    COMPLEX,
+    FLOATS,
+    INTS,
+    MANTISSA,
+    NUMBERS,
+    NUMPY,
+    array,
+    denormals,
+    full,
+    normal,
+    seeded,
+    specials,
+    values,
+)
 from .suite import EXACT, Suite, ulp
 
 ALL = ["bool"] + NUMBERS

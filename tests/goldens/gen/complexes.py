@@ -28,7 +28,9 @@ def unary(suite, function, ulps=4, special=True, scale=1.0):
         options = {"tolerance": ulp(ulps), "reference": lambda case: [function(long(case.inputs[0]))]}
     for dtype in COMPLEX:
         for label, shape in SHAPES.items():
-            suite.case(f"{dtype}_{label}", [normal(seeded(suite.op, dtype, label), dtype, shape, scale)], **dict(options))
+            suite.case(
+                f"{dtype}_{label}", [normal(seeded(suite.op, dtype, label), dtype, shape, scale)], **dict(options)
+            )
         if special:
             suite.case(f"{dtype}_special", [specials(dtype)], **dict(options))
 

@@ -1,8 +1,8 @@
-"""MatMul and BatchMatMulV2."""
+"""MatMul, BatchMatMul and its versions."""
 
 import numpy as np
 
-from .data import FLOATS, array, seeded, small, values
+from .data import COMPLEX, FLOATS, array, seeded, small, values
 from .suite import Suite, ulp
 
 SIZES = {  # label: (m, k, n)
@@ -27,7 +27,11 @@ INTS = ["int32", "int64"]
 
 def exact_product(adjoint_a, adjoint_b):
     def reference(case):
-        a, b = (np.asarray(x).astype(np.float64) for x in case.inputs)
+        wide = np.complex128 if case.inputs[0].dtype.kind == "c" else np.float64
+        a, b = (np.asarray(x).astype(wide) for x in case.inputs)
+        if adjoint_a == "adj_x":
+            a = np.conj(a) if case.attrs.get(adjoint_a) else a
+            b = np.conj(b) if case.attrs.get(adjoint_b) else b
         a = np.swapaxes(a, -1, -2) if case.attrs.get(adjoint_a) else a
         b = np.swapaxes(b, -1, -2) if case.attrs.get(adjoint_b) else b
         return [(np.matmul(a, b), np.matmul(np.abs(a), np.abs(b)))]
@@ -36,7 +40,7 @@ def exact_product(adjoint_a, adjoint_b):
 
 
 def operand(rng, dtype, shape):
-    return values(rng, dtype, shape) if dtype in FLOATS else small(rng, dtype, shape, -9, 10)
+    return values(rng, dtype, shape) if dtype in FLOATS + COMPLEX else small(rng, dtype, shape, -9, 10)
 
 
 def matmul_case(suite, dtype, name, sizes, transpose_a=False, transpose_b=False, extra=None):
@@ -45,7 +49,7 @@ def matmul_case(suite, dtype, name, sizes, transpose_a=False, transpose_b=False,
     a = operand(rng, dtype, (k, m) if transpose_a else (m, k))
     b = operand(rng, dtype, (n, k) if transpose_b else (k, n))
     attrs = {"transpose_a": transpose_a, "transpose_b": transpose_b} | (extra or {})
-    options = {"reference": exact_product("transpose_a", "transpose_b"), "terms": k} if dtype in FLOATS else {}
+    options = {"reference": exact_product("transpose_a", "transpose_b"), "terms": k} if dtype in FLOATS + COMPLEX else {}
     suite.case(f"{dtype}_{name}", [a, b], attrs, **options)
 
 
@@ -60,7 +64,7 @@ def special_products(suite, dtype):
 def matmul(folder):
     """MatMul."""
     suite = Suite(folder, "linalg", "MatMul")
-    for dtype in FLOATS + INTS:
+    for dtype in FLOATS + INTS + COMPLEX:
         for label in SIZES if dtype == "float" else FEW:
             matmul_case(suite, dtype, label, SIZES[label])
         if dtype == "float":
@@ -70,6 +74,8 @@ def matmul(folder):
             matmul_case(suite, dtype, "long", (2, 257, 3))
         for ta, tb in ((True, False), (False, True), (True, True)):
             matmul_case(suite, dtype, f"prime_{'t' * ta}a_{'t' * tb}b", (5, 7, 3), ta, tb)
+            if dtype in COMPLEX:
+                continue
             matmul_case(suite, dtype, f"17_{'t' * ta}a_{'t' * tb}b", (17, 19, 23), ta, tb)
             if dtype == "float":
                 matmul_case(suite, dtype, f"row_{'t' * ta}a_{'t' * tb}b", (1, 7, 5), ta, tb)
@@ -115,14 +121,14 @@ def batch_case(suite, dtype, name, batches, sizes, adj_x=False, adj_y=False):
     rng = seeded("BatchMatMulV2", dtype, name)
     x = operand(rng, dtype, (*batches[0], *((k, m) if adj_x else (m, k))))
     y = operand(rng, dtype, (*batches[1], *((n, k) if adj_y else (k, n))))
-    options = {"reference": exact_product("adj_x", "adj_y"), "terms": k} if dtype in FLOATS else {}
+    options = {"reference": exact_product("adj_x", "adj_y"), "terms": k} if dtype in FLOATS + COMPLEX else {}
     suite.case(f"{dtype}_{name}", [x, y], {"adj_x": adj_x, "adj_y": adj_y}, **options)
 
 
 def batch_matmul(folder):
     """BatchMatMulV2."""
     suite = Suite(folder, "linalg", "BatchMatMulV2")
-    for dtype in FLOATS + ["int16"] + INTS:
+    for dtype in FLOATS + ["int16"] + INTS + COMPLEX:
         for label in BATCHES if dtype in ("float", "int32") else BATCH_FEW:
             batch_case(suite, dtype, label, BATCHES[label], (2, 3, 4))
         for ax, ay in ((True, False), (False, True), (True, True)):
@@ -152,4 +158,47 @@ def batch_errors(suite):
     suite.error("scalar", [np.float32(1), ones(1, 1)])
 
 
-GROUPS = [matmul, batch_matmul]
+def equal_batches(folder):
+    """BatchMatMul."""
+    suite = Suite(folder, "linalg", "BatchMatMul")
+    for dtype in FLOATS + INTS + COMPLEX:
+        for label in ("none", "same", "rank2", "empty"):
+            batch_case(suite, dtype, label, BATCHES[label], (2, 3, 4))
+        batch_case(suite, dtype, "adj", ((2,), (2,)), (5, 7, 3), True, True)
+    batch_case(suite, "float", "empty_k", ((2,), (2,)), (2, 0, 3))
+    batch_errors(suite)
+    suite.error("broadcast", [np.ones((1, 2, 2), np.float32), np.ones((3, 2, 2), np.float32)])
+    suite.error("lower_rank", [np.ones((2, 2), np.float32), np.ones((3, 2, 2), np.float32)])
+    yield suite.finish()
+
+
+MIXED = [(a, b, "int32") for a in ("int8", "uint8") for b in ("int8", "uint8")]
+MIXED += [(a, b, "bfloat16") for x in ("int8", "uint8") for a, b in ((x, "bfloat16"), ("bfloat16", x))]
+
+
+def mixed_batches(folder):
+    """BatchMatMulV3."""
+    suite = Suite(folder, "linalg", "BatchMatMulV3")
+    same = [(dtype,) * 3 for dtype in ["float", "double", "bfloat16", "int16", *INTS, *COMPLEX]]
+    for types in same + MIXED:
+        for label in ("none", "same", "cross", "empty"):
+            mixed_case(suite, types, label, BATCHES[label], (2, 3, 4))
+        mixed_case(suite, types, "adj", ((2,), (2,)), (5, 7, 3), True, True)
+        mixed_case(suite, types, "prime", ((3,), ()), (11, 13, 7))
+    x = np.ones((2, 2, 3), np.int8)
+    suite.error("inner", [x, x], {"Tout": "int32"})
+    yield suite.finish()
+
+
+def mixed_case(suite, types, name, batches, sizes, adj_x=False, adj_y=False):
+    m, k, n = sizes
+    rng = seeded("BatchMatMulV3", *types, name)
+    x = operand(rng, types[0], (*batches[0], *((k, m) if adj_x else (m, k))))
+    y = operand(rng, types[1], (*batches[1], *((n, k) if adj_y else (k, n))))
+    exact = types[2] in ("int16", *INTS)
+    options = {} if exact else {"reference": exact_product("adj_x", "adj_y"), "terms": k}
+    attrs = {"adj_x": adj_x, "adj_y": adj_y, "Tout": types[2]}
+    suite.case(f"{'_'.join(types[: 1 if types[0] == types[1] == types[2] else 3])}_{name}", [x, y], attrs, **options)
+
+
+GROUPS = [matmul, batch_matmul, equal_batches, mixed_batches]

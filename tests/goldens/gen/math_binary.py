@@ -3,7 +3,25 @@
 import numpy as np
 
 from . import complexes, exact
-from .data import COMPLEX, FLOATS, INTS, NUMBERS, QUANTISED, SIGNED, UNSIGNED, ANY, array, denormals, full, normal, seeded, small, specials, strings, values
+from .data import (
+    COMPLEX,
+    FLOATS,
+    INTS,
+    NUMBERS,
+    QUANTISED,
+    SIGNED,
+    UNSIGNED,
+    ANY,
+    array,
+    denormals,
+    full,
+    normal,
+    seeded,
+    small,
+    specials,
+    strings,
+    values,
+)
 from .elementwise import BROADCASTS, binary_errors
 from .suite import EXACT, Suite, ulp
 
@@ -91,6 +109,13 @@ def division(folder):
         yield suite.finish()
 
 
+def split_shapes(suite):
+    """Outputs whose work is worth more than one thread, of every way to split it."""
+    for label, x, y in (("same", 5003, 5003), ("scalar", 5003, ()), ("left", (), 5003), ("column", (83, 61), (83, 1))):
+        rng = seeded("Pow", "split", label)
+        suite.case(f"int16_split_{label}", [small(rng, "int16", x), array(rng.integers(0, 5, y), "int16")])
+
+
 def powers(folder):
     """Pow."""
     suite = Suite(folder, "math_binary", "Pow")
@@ -107,6 +132,7 @@ def powers(folder):
         cases(suite, dtype, lambda rng, dtype, shape: small(rng, dtype, shape), exponents, {})
         suite.case(f"{dtype}_wraps", [specials(dtype)[:, None], array([0, 1, 2, 3, 31, 100], dtype)])
         suite.error(f"{dtype}_negative", [array([1, 2], dtype), array([1, -1], dtype)])
+    split_shapes(suite)
     suite.error("negative_scalar", [np.int32([1, 2]), np.int32(-1)])
     complexes.binary(suite, np.power, special=False)
     binary_errors(suite, "float")
@@ -226,7 +252,12 @@ def special(folder):
     for op, (left, right, functions) in SPECIAL.items():
         suite = Suite(folder, "math_binary", op)
         for dtype in ("float", "double"):
-            options = {"reference": exact.conditioned(*functions), "terms": 1, "worst": 64.0, "reason": "relative to |f| + |x f'| of each input x"}
+            options = {
+                "reference": exact.conditioned(*functions),
+                "terms": 1,
+                "worst": 64.0,
+                "reason": "relative to |f| + |x f'| of each input x",
+            }
             for label in FEW:
                 rng = seeded(op, dtype, label)
                 x, y = BROADCASTS[label]
@@ -285,7 +316,7 @@ def comparisons(folder):
     for op in ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"):
         suite = Suite(folder, "math_binary", op)
         equality = op.endswith("qual") and op in ("Equal", "NotEqual")
-        for dtype in (ANY + COMPLEX if equality else NUMBERS):
+        for dtype in ANY + COMPLEX if equality else NUMBERS:
             cases(suite, dtype, close, close, {}, large=dtype in ("float", "double", "string"))
             if dtype in NUMBERS:
                 suite.case(f"{dtype}_special", all_pairs(dtype, None))
@@ -295,7 +326,11 @@ def comparisons(folder):
         if equality:
             for label, (x, y) in {"differ": ((3,), (2,)), "differ2": ((2, 3), (2, 2)), "same": ((2, 3), (3,))}.items():
                 rng = seeded(op, label)
-                suite.case(f"loose_{label}", [close(rng, "float", x), close(rng, "float", y)], {"incompatible_shape_error": False})
+                suite.case(
+                    f"loose_{label}",
+                    [close(rng, "float", x), close(rng, "float", y)],
+                    {"incompatible_shape_error": False},
+                )
             suite.error("shapes", [np.float32([1, 2, 3]), np.float32([1, 2])])
         else:
             binary_errors(suite, "float")
@@ -338,7 +373,15 @@ SELECTED = ["bool"] + NUMBERS + COMPLEX + ["string"]
 
 def selection(folder):
     suite = Suite(folder, "math_binary", "Select")
-    shapes = {"scalar": ((), ()), "scalar_rank2": ((), (3, 2)), "vector": ((7,), (7,)), "rows": ((3,), (3, 2, 2)), "same": ((2, 3), (2, 3)), "empty": ((0,), (0, 2)), "empty_rows": ((2,), (2, 0))}
+    shapes = {
+        "scalar": ((), ()),
+        "scalar_rank2": ((), (3, 2)),
+        "vector": ((7,), (7,)),
+        "rows": ((3,), (3, 2, 2)),
+        "same": ((2, 3), (2, 3)),
+        "empty": ((0,), (0, 2)),
+        "empty_rows": ((2,), (2, 0)),
+    }
     for dtype in SELECTED:
         for label, (condition, shape) in shapes.items():
             rng = seeded("Select", dtype, label)
@@ -354,7 +397,17 @@ def selection(folder):
         suite.error(label, [truths(rng, "bool", condition), normal(rng, "float", t), normal(rng, "float", e)])
     yield suite.finish()
     suite = Suite(folder, "math_binary", "SelectV2")
-    shapes = {"scalars": ((), (), ()), "same": ((2, 3), (2, 3), (2, 3)), "scalar": ((), (5,), (5,)), "values": ((7,), (), ()), "row": ((3,), (2, 3), (2, 3)), "column": ((2, 1), (2, 3), (3,)), "all": ((2, 1, 1), (3, 1), (4,)), "empty": ((0,), (1,), ()), "up": ((4,), (3, 1), (2, 1, 1))}
+    shapes = {
+        "scalars": ((), (), ()),
+        "same": ((2, 3), (2, 3), (2, 3)),
+        "scalar": ((), (5,), (5,)),
+        "values": ((7,), (), ()),
+        "row": ((3,), (2, 3), (2, 3)),
+        "column": ((2, 1), (2, 3), (3,)),
+        "all": ((2, 1, 1), (3, 1), (4,)),
+        "empty": ((0,), (1,), ()),
+        "up": ((4,), (3, 1), (2, 1, 1)),
+    }
     for dtype in SELECTED:
         few = ("same", "scalar", "row", "all")
         for label, (condition, t, e) in shapes.items():
@@ -364,7 +417,12 @@ def selection(folder):
             inputs = [truths(rng, "bool", condition), values(rng, dtype, t), values(rng, dtype, e)]
             suite.case(f"{dtype}_{label}", inputs)
     rng = seeded("SelectV2", "large")
-    suite.case("float_1009", [truths(rng, "bool", (1009,)), normal(rng, "float", (1009,)), normal(rng, "float", (1009,))])
+    suite.case(
+        "float_1009", [truths(rng, "bool", (1009,)), normal(rng, "float", (1009,)), normal(rng, "float", (1009,))]
+    )
+    for label, shapes in {"same": ((90001,), (90001,), ()), "column": ((301, 1), (1, 300), ())}.items():
+        inputs = [truths(rng, "bool", shapes[0]), *(array(rng.integers(0, 3, shape), "uint8") for shape in shapes[1:])]
+        suite.case(f"uint8_split_{label}", inputs)
     for label, (condition, t, e) in {"shapes": ((3,), (2,), (2,)), "values": ((), (3,), (2,))}.items():
         suite.error(label, [truths(rng, "bool", condition), normal(rng, "float", t), normal(rng, "float", e)])
     yield suite.finish()
@@ -381,7 +439,9 @@ def clip(folder):
             for low, high in ((0, 0), (0, 1), (1, 0), (1, 1)) if dtype in ("float", "int32") else ((0, 0), (1, 1)):
                 rng = seeded("ClipByValue", dtype, label, low, high)
                 x = values(rng, dtype, shape)
-                limits = [small(rng, "int32", shape if side else (), 0, 2) + 2 * at for at, side in enumerate((low, high))]
+                limits = [
+                    small(rng, "int32", shape if side else (), 0, 2) + 2 * at for at, side in enumerate((low, high))
+                ]
                 suite.case(f"{dtype}_{label}_{low}{high}", [x, *(array(limit, dtype) for limit in limits)])
         if dtype in FLOATS:
             x = specials(dtype)
@@ -397,7 +457,9 @@ def clip(folder):
 def bitcast(folder):
     suite = Suite(folder, "math_binary", "Bitcast")
     size = {"half": 2, "bfloat16": 2, "float": 4, "double": 8, "complex64": 8, "complex128": 16}
-    size |= {name: np.dtype(name).itemsize for name in INTS} | {name: np.dtype(of).itemsize for name, of in QUANTISED.items()}
+    size |= {name: np.dtype(name).itemsize for name in INTS} | {
+        name: np.dtype(of).itemsize for name, of in QUANTISED.items()
+    }
     for source in size:
         for target in size:
             # Quantised numbers are moved as any others.

@@ -92,6 +92,9 @@ def elementary(folder):
             suite.case(f"{dtype}_special", [special_inputs(op, dtype)], **dict(options))
             suite.case(f"{dtype}_special_wide", [np.tile(special_inputs(op, dtype), 5)], **dict(options))
             suite.case(f"{dtype}_edges", [array(edges, dtype)], **dict(options))
+            if op in PERIODIC and dtype in ("float", "double"):
+                huge = np.append(np.logspace(6, 30, 40), [999999, 1000001, -1e12])
+                suite.case(f"{dtype}_huge", [array(huge, dtype)], **dict(options))
         if complex_function:
             complexes.unary(suite, complex_function, complex_ulps, op not in WITHOUT_SPECIALS)
         suite.error("dtype", [np.array([True])])
@@ -116,19 +119,45 @@ def away_from_poles(rng, dtype, shape):
 
 
 SPECIAL = {
-    "Erfinv": (("float", "double"), tails, (exact.erfinv, exact.erfinv_slope), [1e-6, 0.5, 0.97, 0.9999, 1.0, -1.0, 1.5]),
-    "Ndtri": (("float", "double"), probabilities, (exact.ndtri, exact.ndtri_slope), [0.5, 1e-20, 0.0, 1.0, -0.5, 1.5, 0.9999]),
-    "Lgamma": (("half", "float", "double"), away_from_poles, (exact.lgamma, exact.digamma), [1.0, 2.0, 1.5, 1e-3, 100.0, -1.0]),
-    "Digamma": (("half", "float", "double"), away_from_poles, (exact.digamma, exact.trigamma), [1.0, 1.4616321, 1e-3, 100.0, -1.0]),
+    "Erfinv": (
+        ("float", "double"),
+        tails,
+        (exact.erfinv, exact.erfinv_slope),
+        [1e-6, 0.5, 0.97, 0.9999, 1.0, -1.0, 1.5],
+    ),
+    "Ndtri": (
+        ("float", "double"),
+        probabilities,
+        (exact.ndtri, exact.ndtri_slope),
+        [0.5, 1e-20, 0.0, 1.0, -0.5, 1.5, 0.9999],
+    ),
+    "Lgamma": (
+        ("half", "float", "double"),
+        away_from_poles,
+        (exact.lgamma, exact.digamma),
+        [1.0, 2.0, 1.5, 1e-3, 100.0, -1.0],
+    ),
+    "Digamma": (
+        ("half", "float", "double"),
+        away_from_poles,
+        (exact.digamma, exact.trigamma),
+        [1.0, 1.4616321, 1e-3, 100.0, -1.0],
+    ),
 }
-POINTS = {"half": 61, "float": 401, "double": 201}
+# Enough floats that their work is worth more than one thread.
+POINTS = {"half": 61, "float": 2111, "double": 201}
 
 
 def special(folder):
     for op, (dtypes, inputs, functions, edges) in SPECIAL.items():
         suite = Suite(folder, "math_unary", op)
         for dtype in dtypes:
-            options = {"reference": exact.conditioned(*functions, offset=op == "Erfinv"), "terms": 1, "worst": 64.0, "reason": "relative to |f(x)| + |x f'(x)|"}
+            options = {
+                "reference": exact.conditioned(*functions, offset=op == "Erfinv"),
+                "terms": 1,
+                "worst": 64.0,
+                "reason": "relative to |f(x)| + |x f'(x)|",
+            }
             for label, shape in shapes(dtype, POINTS).items():
                 suite.case(f"{dtype}_{label}", [inputs(seeded(op, dtype, label), dtype, shape)], **dict(options))
             suite.case(f"{dtype}_edges", [array(edges, dtype)], **dict(options))
@@ -198,7 +227,10 @@ def parts(folder):
             attrs = {"T": dtype} | ({} if op == "Conj" else {"Tout": part})
             options = {"tolerance": EXACT}
             if function:
-                options = {"tolerance": ulp(4), "reference": lambda case, f=function: [f(complexes.long(case.inputs[0]))]}
+                options = {
+                    "tolerance": ulp(4),
+                    "reference": lambda case, f=function: [f(complexes.long(case.inputs[0]))],
+                }
             for label, shape in complexes.SHAPES.items():
                 x = normal(seeded(op, dtype, label), dtype, shape)
                 suite.case(f"{dtype}_{label}", [x], attrs, **dict(options))

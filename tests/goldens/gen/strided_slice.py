@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from .arrays import MOVED
-from .data import seeded, values
+from .data import COMPLEX, seeded, values
 from .suite import Suite
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -133,7 +133,7 @@ def errors(suite):
 def strided_slice(folder):
     """StridedSlice."""
     suite = Suite(folder, "array", "StridedSlice")
-    for dtype in MOVED + ["qint8", "quint8", "qint32"]:
+    for dtype in MOVED + COMPLEX + ["qint8", "quint8", "qint32"]:
         for label in SLICES if dtype in ("float", "string") else FEW:
             if dtype == "string" and "large" in label:
                 continue

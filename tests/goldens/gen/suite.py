@@ -37,13 +37,14 @@ class Case:
 
 
 class Suite:
-    """All cases of one op."""
+    """All cases of one op. Placeholders have no shape, but where TensorFlow's shape function insists on one."""
 
-    def __init__(self, folder, family, op, stand_in=None):
+    def __init__(self, folder, family, op, stand_in=None, known_shapes=False):
         """`stand_in`: the op that TensorFlow runs in place of one that it has removed; `run_as` of the cases says
         how."""
         self.runs = op_def_registry.get(stand_in or op)
         self.path = folder / family
+        self.known_shapes = known_shapes
         self.op = op
         self.op_def = op_def_registry.get(op)
         self.cases, self.failures, self.names = [], [], set()
@@ -101,7 +102,10 @@ class Suite:
             name = f"in{number}_{i}"
             placeholder = graph_def.node.add(op="Placeholder", name=name)
             placeholder.attr["dtype"].type = tf.as_dtype(dtype_name(array)).as_datatype_enum
-            placeholder.attr["shape"].shape.unknown_rank = True
+            if self.known_shapes:
+                placeholder.attr["shape"].shape.CopyFrom(tf.TensorShape(np.shape(array)).as_proto())
+            else:
+                placeholder.attr["shape"].shape.unknown_rank = True
             node.input.append(f"{name}:0")
             feeds[f"{name}:0"] = array
         return feeds, [f"case{number}:{i}" for i in range(output_count(self.runs, node.attr))]

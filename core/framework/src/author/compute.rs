@@ -1,7 +1,7 @@
 //! What a kernel computes with.
 
 use super::{
-    misuse::{mismatch, no_such, read_late, taken_twice, too_many},
+    misuse::{mismatch, no_such, read_late, taken_twice},
     slots::view,
     state::StateContext,
 };
@@ -22,6 +22,8 @@ pub struct ComputeContext<'a> {
     call: &'a Call,
     /// Outputs that were handed out for writing, as bits.
     pub(super) taken: Cell<u64>,
+    /// Outputs from 64 on and below this one count as handed out.
+    taken_below: Cell<usize>,
     /// Inputs that were handed out for reading, as bits; those from 64 on count as always read.
     pub(super) read: Cell<u64>,
 }
@@ -42,7 +44,7 @@ impl<'a> ComputeContext<'a> {
     /// `call` is filled as its docs say for `'a`, and no other context for it hands out its outputs.
     #[inline(always)]
     pub unsafe fn new(call: &'a Call) -> ComputeContext<'a> {
-        ComputeContext { call, taken: Cell::new(0), read: Cell::new(0) }
+        ComputeContext { call, taken: Cell::new(0), taken_below: Cell::new(0), read: Cell::new(0) }
     }
 
     /// The raw call, for services that have no wrapper.
@@ -204,7 +206,7 @@ impl<'a> ComputeContext<'a> {
     #[inline(always)]
     pub(super) fn take(&self, output: usize) -> Result<(), KernelError> {
         if output >= 64 {
-            return Err(too_many());
+            return self.take_late(output);
         }
         let bit = 1u64 << output;
         if self.taken.get() & bit != 0 {
@@ -214,8 +216,19 @@ impl<'a> ComputeContext<'a> {
         Ok(())
     }
 
+    /// Outputs that have no bit are taken in ascending order: each at most once.
+    #[cold]
+    #[inline(never)]
+    fn take_late(&self, output: usize) -> Result<(), KernelError> {
+        if output < self.taken_below.get() {
+            return Err(taken_twice(output));
+        }
+        self.taken_below.set(output + 1);
+        Ok(())
+    }
+
     /// An output in host memory, to be written: the planned buffer, or a fresh one. Its contents are
-    /// undefined: write every element. At most once per output; the first 64 outputs.
+    /// undefined: write every element. At most once per output; outputs from number 64 on in ascending order.
     ///
     /// # Errors
     /// As [`ComputeContext::prepare`]; `INTERNAL` when it is of another type, in memory of a device, or

@@ -30,9 +30,3 @@ pub(super) fn read_late(input: usize) -> KernelError {
 pub(super) fn taken_twice(output: usize) -> KernelError {
     KernelError::internal(format!("output {output} is handed out twice"))
 }
-
-#[cold]
-#[inline(never)]
-pub(super) fn too_many() -> KernelError {
-    KernelError::unimplemented("a kernel with more than 64 outputs writes through `prepare`")
-}

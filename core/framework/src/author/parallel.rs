@@ -39,6 +39,50 @@ impl ComputeContext<'_> {
         self.parallel_for_workers(total, cost_ns, |range, _| body(range))
     }
 
+    /// Computes each item with its number, in blocks on the host's threads and the caller's; each item costs
+    /// about `cost_ns` nanoseconds. Items are what the parts of the work write, such as rows of an output:
+    ///
+    /// ```
+    /// use tenon_framework::{KernelError, author::ComputeContext};
+    ///
+    /// /// Sets each row to its number.
+    /// fn numbers(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    ///     let y = c.output::<f32>(0, &[100, 1000])?;
+    ///     c.parallel_items(y.data.chunks_mut(1000).collect(), 100.0, |number, row| {
+    ///         row.fill(number as f32);
+    ///         Ok(())
+    ///     })
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// An error of `body`; `INTERNAL` when it panicked.
+    pub fn parallel_items<I: Send>(
+        &self,
+        items: Vec<I>,
+        cost_ns: f64,
+        body: impl Fn(usize, I) -> Result<(), KernelError> + Sync,
+    ) -> Result<(), KernelError> {
+        // Each item is taken once, by the block that has its number; the lock is never waited for.
+        let items: Vec<Mutex<Option<I>>> =
+            items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+        let failure: Mutex<Option<(usize, KernelError)>> = Mutex::new(None);
+        self.parallel_for(items.len(), cost_ns, |range| {
+            for number in range {
+                let item = items[number].lock().unwrap_or_else(|poison| poison.into_inner()).take();
+                let Some(Err(error)) = item.map(|item| body(number, item)) else { continue };
+                let mut failure = failure.lock().unwrap_or_else(|poison| poison.into_inner());
+                // The error of the first item, whatever the order of the blocks.
+                if failure.as_ref().is_none_or(|(first, _)| number < *first) {
+                    *failure = Some((number, error));
+                }
+                return;
+            }
+        })?;
+        let failure = failure.into_inner().unwrap_or_else(|poison| poison.into_inner());
+        failure.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
     /// Threads that work in this call may use, the caller's included: at least 1.
     pub fn parallelism(&self) -> usize {
         let entry = self.services().parallelism.expect("the host fills every entry");

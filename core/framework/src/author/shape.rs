@@ -5,7 +5,8 @@ use super::{
     guard::guard,
     host::host,
 };
-use crate::KernelError;
+use crate::{KernelError, element::Element};
+use half::{bf16, f16};
 use std::marker::PhantomData;
 use tenon_abi::{
     Code, DType, DimId, Host, ShapeCall, ShapeFn, ShapeId, ShapeTable, Slot, Str, UNKNOWN_DIM,
@@ -164,9 +165,21 @@ impl<'a> ShapeContext<'a> {
         unsafe { slot.as_ref() }
     }
 
-    /// The values of a constant integer input (int16, int32 or int64), widened.
+    /// The values of a constant integer input (int8, int16, int32 or int64), widened.
     pub fn constant_integers(&self, input: usize) -> Option<Vec<i64>> {
         integers(self.constant(input)?)
+    }
+
+    /// The one value of a constant input of a float type, widened.
+    pub fn constant_float(&self, input: usize) -> Option<f64> {
+        let slot = self.constant(input)?;
+        match slot.dtype {
+            DType::HALF => one::<f16>(slot).map(f64::from),
+            DType::BFLOAT16 => one::<bf16>(slot).map(f64::from),
+            DType::FLOAT => one::<f32>(slot).map(f64::from),
+            DType::DOUBLE => one::<f64>(slot),
+            _ => None,
+        }
     }
 
     /// An input that holds a shape, as far as its values are known.
@@ -238,11 +251,21 @@ pub(crate) fn integers(slot: &Slot) -> Option<Vec<i64>> {
         return None;
     }
     match slot.dtype {
+        DType::INT8 => Some(read::<i8>(slot)),
         DType::INT16 => Some(read::<i16>(slot)),
         DType::INT32 => Some(read::<i32>(slot)),
         DType::INT64 => Some(read::<i64>(slot)),
         _ => None,
     }
+}
+
+/// The one value of a slot of this type in host memory.
+fn one<T: Element>(slot: &Slot) -> Option<T> {
+    if slot.elements != 1 || slot.data.is_null() || !slot.memory.is_host_address() {
+        return None;
+    }
+    // SAFETY: a slot in host memory holds `elements` values of its type, which the caller has asked for.
+    Some(unsafe { *slot.data.cast_const().cast::<T>() })
 }
 
 /// A function that is a shape function.

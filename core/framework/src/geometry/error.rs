@@ -67,6 +67,32 @@ pub enum GeometryError {
         /// Size found.
         found: i64,
     },
+    /// An equation that cannot be read, or does not fit its inputs.
+    #[error("equation {equation:?}: {problem}")]
+    Equation {
+        /// The equation.
+        equation: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Batches that must be the same.
+    #[error("the dimensions before the last two must be equal, got {a:?} and {b:?}")]
+    Batches {
+        /// Those of the first input.
+        a: Vec<i64>,
+        /// Those of the second.
+        b: Vec<i64>,
+    },
+    /// Matrices that are not square where the op wants that.
+    #[error("{what} must hold square matrices, got matrices of {rows} rows and {cols} columns")]
+    NotSquare {
+        /// Which argument.
+        what: &'static str,
+        /// Rows found.
+        rows: i64,
+        /// Columns found.
+        cols: i64,
+    },
     /// An input whose shape does not fit the first input's.
     #[error(
         "input {input} must have the shape of input 0 except along the joined axis: expected {expected:?}, got {found:?}"
@@ -121,6 +147,52 @@ pub enum GeometryError {
         least: i64,
         /// Value found.
         found: i64,
+    },
+    /// A value above its greatest.
+    #[error("{what} must be at most {most}, got {found}")]
+    TooMuch {
+        /// Which value.
+        what: &'static str,
+        /// Greatest value.
+        most: i64,
+        /// Value found.
+        found: i64,
+    },
+    /// A window's attribute below 1, for which TensorFlow has another code than for other values.
+    #[error("{what} must be at least 1, got {found}")]
+    NotPositive {
+        /// Which attribute.
+        what: &'static str,
+        /// Value found.
+        found: i64,
+    },
+    /// A value of 0 where there must be another.
+    #[error("{what} must not be 0")]
+    Zero {
+        /// Which value.
+        what: &'static str,
+    },
+    /// A slice that reaches beyond its dimension.
+    #[error(
+        "a slice must lie in its dimension: dimension {index} has size {dim}, got begin {begin} and size {size}"
+    )]
+    SliceRange {
+        /// Which dimension.
+        index: usize,
+        /// First index.
+        begin: i64,
+        /// Elements.
+        size: i64,
+        /// Size of the dimension.
+        dim: i64,
+    },
+    /// Updates that are not one slice per index.
+    #[error("updates must have shape {expected:?}, got {found:?}")]
+    UpdateShape {
+        /// Shape wanted.
+        expected: Vec<i64>,
+        /// Shape found.
+        found: Vec<i64>,
     },
     /// A padding as large as the window, which would pool over padding only.
     #[error("{what} must be smaller than the window of {window}, got {found}")]
@@ -277,6 +349,7 @@ impl GeometryError {
             GeometryError::RankTooLarge { .. }
             | GeometryError::NotSpatial { .. }
             | GeometryError::DepthPooling { .. } => Code::UNIMPLEMENTED,
+            GeometryError::NotPositive { .. } => Code::OUT_OF_RANGE,
             _ => Code::INVALID_ARGUMENT,
         }
     }

@@ -58,6 +58,35 @@ proptest! {
     }
 
     #[test]
+    fn cutting_and_picking(a in list(6), b in list(6), c in list(12), axis in number(), n in number()) {
+        check(split_dims(&a, axis, n))?;
+        check(unpack_dims(&a, axis, n))?;
+        check(slice_dims(&a, &b, &c))?;
+        check(gather_dims(&a, &b, axis, n))?;
+        check(gather_nd_dims(&a, &b).map(Option::unwrap_or_default))?;
+        check(tile_dims(&a, &b))?;
+        check(mirror_pad_dims(&a, &c, 1))?;
+        check(mirror_pad_grad_dims(&a, &c, 0))?;
+        check(one_hot_dims(&a, n, axis))?;
+        check(space_to_batch_dims(&a, &b, &c))?;
+        check(batch_to_space_dims(&a, &b, &c))?;
+        for format in [DepthFormat::Nhwc, DepthFormat::Nchw, DepthFormat::NchwVectC] {
+            check(format.space_to_depth_dims(&a, n))?;
+            check(format.depth_to_space_dims(&a, n))?;
+        }
+        let _ = (split_sizes(n, &mut c.clone()), check_broadcast_to(&a, &b), roll_shifts(&a, &b, &b));
+        let _ = (broadcast_gradient_axes(&a, &b), range_len(axis, n, axis.wrapping_sub(n)));
+        let _ = GatherPlan::new(&a, &b, axis, n);
+        let _ = SlicePlan::new(&a, &b).map(|plan| plan.slice(&c));
+        if let Ok(batch) = space_to_batch_dims(&a, &b, &c) {
+            let _ = SpaceBatchPlan::new(&a, &batch, &b, &c).map(|plan| plan.runs().next());
+        }
+        for padding in [Padding::Same, Padding::Valid] {
+            let _ = PatchGeometry::new(&a, [&b, &b, &c], padding);
+        }
+    }
+
+    #[test]
     fn plans(a in list(6), b in list(6), axis in number(), flags in any::<[bool; 2]>()) {
         let _ = BroadcastPlan::new([&a[..], &b[..]]).map(|plan| (plan.kind(), plan.runs().next()));
         let _ = ConcatPlan::concat(&[&a, &b], axis).map(|plan| plan.piece(&a));

@@ -80,6 +80,17 @@ pub fn batch_matmul_dims(x: &[i64], y: &[i64], adj_x: bool, adj_y: bool) -> Resu
     Ok(output)
 }
 
+/// That the dimensions before the last two are the same, as `BatchMatMul` wants; -1 is an unknown dimension.
+pub fn equal_batches(x: &[i64], y: &[i64]) -> Result<()> {
+    let batch = |dims: &[i64]| dims[..dims.len().saturating_sub(2)].to_vec();
+    let (a, b) = (batch(x), batch(y));
+    let equal = |(&a, &b): (&i64, &i64)| a == b || a == -1 || b == -1;
+    if a.len() != b.len() || !a.iter().zip(&b).all(equal) {
+        return Err(GeometryError::Batches { a, b });
+    }
+    Ok(())
+}
+
 /// Geometry of `BatchMatMulV2` of known shapes.
 #[derive(Debug, Clone)]
 pub struct BatchMatMulGeometry {
@@ -136,6 +147,9 @@ mod tests {
             matmul_dims(&[2, 3, 1], &[4, 5], false, false).unwrap_err().to_string(),
             "a must have 2 dimensions, got 3"
         );
+        assert_eq!(equal_batches(&[2, -1, 1, 1], &[2, 3, 5, 5]), Ok(()));
+        assert!(equal_batches(&[2, 1, 1], &[1, 1, 1]).is_err());
+        assert!(equal_batches(&[2, 1, 1], &[1, 1]).is_err());
         assert!(batch_matmul_dims(&[2], &[2, 2], false, false).is_err());
         assert!(batch_matmul_dims(&[2, 1, 1], &[3, 1, 1], false, false).is_err());
     }

@@ -21,16 +21,25 @@ mod broadcast;
 mod channel;
 mod concat;
 mod conv;
+mod diag;
+mod einsum;
 mod error;
+mod fft;
 mod format;
+mod gather;
 mod matmul;
+mod matrix;
 mod offsets;
 mod pad;
+mod patches;
 mod pool;
 mod reduce;
+mod repeat;
 mod reshape;
 mod size;
 mod slice;
+mod space;
+mod split;
 mod transpose;
 mod window;
 
@@ -38,14 +47,26 @@ pub use broadcast::{BroadcastKind, BroadcastPlan, Run, Runs, broadcast_shape, br
 pub use channel::ChannelSplit;
 pub use concat::{ConcatPlan, concat_axis, concat_dims, pack_axis, pack_dims};
 pub use conv::{Conv2dGeometry, Conv2dParams};
+pub use diag::{DiagAlign, DiagBand, DiagGeometry, Diagonal};
+pub use einsum::{EinsumAxis, EinsumBox, EinsumEquation, EinsumOperand, EinsumPlan};
 pub use error::GeometryError;
+pub use fft::{FftDirection, check_fft_input, real_fft_dims};
 pub use format::{DataFormat, Padding};
-pub use matmul::{BatchMatMulGeometry, MatMulGeometry, batch_matmul_dims, matmul_dims};
+pub use gather::{GatherPlan, SlicePlan, gather_dims, gather_nd_dims};
+pub use matmul::{
+    BatchMatMulGeometry, MatMulGeometry, batch_matmul_dims, equal_batches, matmul_dims,
+};
+pub use matrix::square_size;
 pub use offsets::Offsets;
 pub use pad::{PadPlan, pad_dims};
+pub use patches::PatchGeometry;
 pub use pool::{Pool2dGeometry, Pool2dParams};
 pub use reduce::{
     ArgGeometry, AxisSet, AxisSplit, ReduceKind, ReducePlan, normalize_axis, reduce_dims,
+};
+pub use repeat::{
+    broadcast_gradient_axes, check_broadcast_to, float_range_len, mirror_offset, mirror_pad_dims,
+    mirror_pad_grad_dims, one_hot_dims, range_len, roll_shifts, tile_dims,
 };
 pub use reshape::{bitcast_dims, expand_dims, reshape_dims, squeeze_dims};
 pub use size::{
@@ -53,6 +74,8 @@ pub use size::{
     validate_dims, validate_partial_dims,
 };
 pub use slice::{SliceMasks, StridedSlice, StridedSliceSpec};
+pub use space::{DepthFormat, SpaceBatchPlan, batch_to_space_dims, space_to_batch_dims};
+pub use split::{slice_dims, split_dims, split_sizes, unpack_dims};
 pub use transpose::{TransposeKind, TransposePlan, transpose_dims, validate_permutation};
 pub use window::{DimPadding, WindowDim};
 

@@ -249,6 +249,18 @@ impl KernelReg {
         self
     }
 
+    /// For [`super::Registration::line`].
+    pub(super) fn line(&self) -> String {
+        let label = if self.label.is_empty() { "-" } else { self.label };
+        let mut line = format!("kernel {} {label} ", self.op);
+        for (at, (attr, types)) in self.constraints[..self.constraint_count].iter().enumerate() {
+            let types: Vec<&str> = types.iter().map(|dtype| dtype.name()).collect();
+            let space = if at == 0 { "" } else { " " };
+            line += &format!("{space}{attr}={}", types.join(","));
+        }
+        line
+    }
+
     /// Gives the kernel to a registrar.
     pub(crate) unsafe fn submit(&self, to: *mut Registrar, table: &RegistrarTable) -> Code {
         let constraints: Vec<TypeConstraint> = self.constraints[..self.constraint_count]

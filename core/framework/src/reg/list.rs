@@ -33,6 +33,18 @@ impl Registration {
         }
     }
 
+    /// In one line: what it is, its name, and of a kernel its label and types. A plugin's test compares the lines
+    /// of [`registrations`] with a file, so that whatever the linker drops is noticed.
+    pub fn line(&self) -> String {
+        match self {
+            Registration::Op(op) => format!("op {}", op.name),
+            Registration::Kernel(kernel) => kernel.line(),
+            Registration::Device(device) => format!("device {}", device.name),
+            Registration::Knob(knob) => format!("knob {}", knob.name),
+            Registration::Extension(extension) => format!("extension {}", extension.site.file),
+        }
+    }
+
     unsafe fn submit(&self, to: *mut Registrar, table: &RegistrarTable) -> Code {
         // SAFETY: the caller's promise.
         unsafe {

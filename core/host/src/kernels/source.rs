@@ -98,3 +98,4 @@ impl Kernel for Placeholder {
 
 register_kernel!("Const" on "DEFAULT": Const, cost = COST, numerics = Numerics::EXACT);
 register_kernel!("Placeholder" on "DEFAULT": Placeholder, cost = COST, numerics = Numerics::EXACT);
+register_kernel!("PlaceholderV2" on "DEFAULT": Placeholder, cost = COST, numerics = Numerics::EXACT);

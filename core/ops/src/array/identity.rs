@@ -1,7 +1,7 @@
 //! Ops that hand their inputs on.
 
 use super::source::shape_attr;
-use crate::shape::passed_on;
+use crate::shape::{passed_on, unchanged};
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
     register_op,
@@ -59,6 +59,21 @@ register_op!(
     attrs = &["shape: shape", "T: type"],
     shape = ensure_shape,
     summary = "The input, which must have the shape of the attribute.",
+);
+
+register_op!(
+    "CheckNumerics",
+    inputs = &["tensor: T"],
+    outputs = &["output: T"],
+    attrs = &["T: {bfloat16, half, float, double}", "message: string"],
+    stateful = true,
+    shape = unchanged,
+    summary = "The tensor, in which no NaN and no infinity may be; the message tells of one.",
+    cases = &[
+        "finite; message = 'checked'; tensor: [n, m] uniform(-4, 4)",
+        "vector; message in {'', 'x'}; tensor: [n] uniform(-1, 1)",
+        "scalar; message = 'one'; tensor: [] uniform(-1, 1)",
+    ],
 );
 
 fn ensure_shape(c: &ShapeContext<'_>) -> ShapeResult {

@@ -1,6 +1,8 @@
 //! Tensors joined along a dimension.
 
+use super::source::shape_attr;
 use crate::shape::{constant_integer, input_of_rank, with_identity};
+use std::ops::Range;
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
@@ -18,6 +20,42 @@ register_op!(
 );
 
 register_op!(
+    "Concat",
+    inputs = &["concat_dim: int32", "values: N * T"],
+    outputs = &["output: T"],
+    attrs = &["N: int >= 2", "T: type"],
+    shape = concat_first,
+    summary = "Tensors joined along a dimension that they have, the axis first.",
+);
+
+register_op!(
+    "ConcatOffset",
+    inputs = &["concat_dim: int32", "shape: N * shape_type"],
+    outputs = &["offset: N * shape_type"],
+    attrs = &["N: int >= 2", "shape_type: {int32, int64} = DT_INT32"],
+    shape = offsets,
+    summary = "Where each of several joined tensors of these shapes begins in the result.",
+    cases = &[
+        "three; concat_dim: [] values(1); shape: [2] values(3, 1), [2] values(3, 0), [2] values(3, 9)",
+        "first; N in {2, 5}; concat_dim: [] values(-2); shape: [2] values(4, 7)",
+    ],
+);
+
+register_op!(
+    "ParallelConcat",
+    inputs = &["values: N * T"],
+    outputs = &["output: T"],
+    attrs = &["N: int >= 1", "T: type", "shape: shape"],
+    shape = parallel_concat,
+    summary =
+        "Tensors of one row each joined along the first dimension, to a shape known beforehand.",
+    cases = &[
+        "rows; shape = [2, 5]; values: [1, 5], [1, 5]",
+        "numbers; shape = [3]; values: [1], [1], [1]",
+    ],
+);
+
+register_op!(
     "Pack",
     inputs = &["values: N * T"],
     outputs = &["output: T"],
@@ -26,13 +64,13 @@ register_op!(
     summary = "Tensors of one shape stacked along a new dimension.",
 );
 
-/// The first `count` inputs with the rank that one of them has; `None` when no rank is known.
+/// Some of the inputs, with the rank that one of them has; `None` when no rank is known.
 fn inputs_of_one_rank(
     c: &ShapeContext<'_>,
-    count: usize,
+    inputs: Range<usize>,
 ) -> Result<Option<Vec<ShapeHandle>>, KernelError> {
-    let Some(rank) = (0..count).find_map(|at| c.rank(c.input(at))) else { return Ok(None) };
-    (0..count)
+    let Some(rank) = inputs.clone().find_map(|at| c.rank(c.input(at))) else { return Ok(None) };
+    inputs
         .map(|at| input_of_rank(c, at, "each of the joined values", rank))
         .collect::<Result<_, _>>()
         .map(Some)
@@ -51,8 +89,17 @@ fn sizes_of(c: &ShapeContext<'_>, shapes: &[ShapeHandle]) -> Vec<Vec<i64>> {
 fn concat(c: &ShapeContext<'_>) -> ShapeResult {
     let count = c.input_count() - 1;
     input_of_rank(c, count, "axis", 0)?;
-    let axis = constant_integer(c, count, "axis")?;
-    let Some(shapes) = inputs_of_one_rank(c, count)? else {
+    joined(c, constant_integer(c, count, "axis")?, 0..count)
+}
+
+fn concat_first(c: &ShapeContext<'_>) -> ShapeResult {
+    input_of_rank(c, 0, "concat_dim", 0)?;
+    joined(c, constant_integer(c, 0, "concat_dim")?, 1..c.input_count())
+}
+
+/// Inputs joined along an axis, when that is known.
+fn joined(c: &ShapeContext<'_>, axis: Option<i64>, inputs: Range<usize>) -> ShapeResult {
+    let Some(shapes) = inputs_of_one_rank(c, inputs)? else {
         return c.set_output(0, c.unknown());
     };
     let sizes = sizes_of(c, &shapes);
@@ -70,9 +117,31 @@ fn concat(c: &ShapeContext<'_>) -> ShapeResult {
     c.set_output(0, with_identity(c, &joined, |at| dims[at]))
 }
 
+fn offsets(c: &ShapeContext<'_>) -> ShapeResult {
+    input_of_rank(c, 0, "concat_dim", 0)?;
+    (1..c.input_count())
+        .try_for_each(|at| c.set_output(at - 1, input_of_rank(c, at, "each of the shapes", 1)?))
+}
+
+fn parallel_concat(c: &ShapeContext<'_>) -> ShapeResult {
+    let output = shape_attr(c)?;
+    let Some(dims) = c.dims(output).filter(|dims| !dims.contains(&-1)) else {
+        return Err(KernelError::invalid_argument(
+            "attribute shape: every dimension must be known",
+        ));
+    };
+    let mut row = dims;
+    if let Some(first) = row.first_mut() {
+        *first = 1;
+    }
+    let row = c.shape_of(&row);
+    (0..c.input_count()).try_for_each(|at| c.merge(row, c.input(at)).map(drop))?;
+    c.set_output(0, output)
+}
+
 fn pack(c: &ShapeContext<'_>) -> ShapeResult {
     let axis: i64 = c.attr("axis")?;
-    let Some(shapes) = inputs_of_one_rank(c, c.input_count())? else {
+    let Some(shapes) = inputs_of_one_rank(c, 0..c.input_count())? else {
         return c.set_output(0, c.unknown());
     };
     let sizes = sizes_of(c, &shapes);
@@ -88,6 +157,7 @@ fn pack(c: &ShapeContext<'_>) -> ShapeResult {
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
+    use tenon_framework::{PartialShape, attr::AttrValue};
 
     #[test]
     fn sizes_along_the_axis_add_up() {
@@ -112,6 +182,28 @@ mod tests {
                 (&["[2]", "[2]", "= 1"], "! axis must lie in [-1, 1), got 1"),
                 (&["[]", "[]", "= 0"], "! axis must lie in [0, 0), got 0"),
                 (&["[2]", "[2]", "[1]"], "! axis must have 0 dimensions, got 1"),
+            ],
+        );
+    }
+
+    #[test]
+    fn older_and_rarer_joins() {
+        check(
+            "Concat",
+            &[],
+            &[(&["= 1", "[2,3]", "[2,n]"], "[2,?]"), (&["[]", "[2]", "?"], "[?]")],
+        );
+        check("ConcatOffset", &[], &[(&["= 0", "[3]", "[?]"], "[3]; [?]")]);
+        let shape = AttrValue::Shape(PartialShape::new(&[2, 3]).unwrap());
+        check(
+            "ParallelConcat",
+            &[("shape", shape)],
+            &[
+                (&["[1,3]", "?"], "[2,3]"),
+                (
+                    &["[2,3]", "[1,3]"],
+                    "! shapes [1,3] and [2,3] must be equal: dimension 0: expected 1, found 2",
+                ),
             ],
         );
     }

@@ -1,11 +1,19 @@
 //! Tensors as arrays: sources, copies, shapes, joining and cutting.
 
+mod gather;
 mod identity;
 mod join;
 mod part;
 mod query;
+mod repeat;
 mod reshape;
+mod reverse;
+mod sequence;
+mod slice;
 mod source;
+mod space;
+mod split;
+mod unique;
 
 #[cfg(test)]
 mod value_tests;

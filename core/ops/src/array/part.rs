@@ -58,12 +58,35 @@ register_op!(
 );
 
 register_op!(
+    "PadV2",
+    inputs = &["input: T", "paddings: Tpaddings", "constant_values: T"],
+    outputs = &["output: T"],
+    attrs = &["T: type", "Tpaddings: {int32, int64} = DT_INT32"],
+    shape = pad_v2,
+    summary = "The tensor with a value before and after each dimension.",
+    cases = &[
+        "vector; input: [n]; paddings: [1, 2] integers(0..4); constant_values: []",
+        "matrix; input: [n, m]; paddings: [2, 2] integers(0..3); constant_values: []",
+        "scalar; input: []; paddings: [0, 2]; constant_values: []",
+    ],
+);
+
+register_op!(
     "Transpose",
     inputs = &["x: T", "perm: Tperm"],
     outputs = &["y: T"],
     attrs = &["T: type", "Tperm: {int32, int64} = DT_INT32"],
     shape = transpose,
     summary = "The tensor with its dimensions permuted.",
+);
+
+register_op!(
+    "ConjugateTranspose",
+    inputs = &["x: T", "perm: Tperm"],
+    outputs = &["y: T"],
+    attrs = &["T: type", "Tperm: {int32, int64} = DT_INT32"],
+    shape = transpose,
+    summary = "The tensor with its dimensions permuted, and complex numbers conjugated.",
 );
 
 fn strided_slice(c: &ShapeContext<'_>) -> ShapeResult {
@@ -79,17 +102,22 @@ fn strided_slice(c: &ShapeContext<'_>) -> ShapeResult {
         begin: begin.as_deref(),
         end: end.as_deref(),
         strides: &strides,
-        masks: SliceMasks {
-            begin: mask(c, "begin_mask")?,
-            end: mask(c, "end_mask")?,
-            ellipsis: mask(c, "ellipsis_mask")?,
-            new_axis: mask(c, "new_axis_mask")?,
-            shrink_axis: mask(c, "shrink_axis_mask")?,
-        },
+        masks: slice_masks(c)?,
     };
     let slice = StridedSlice::new(&sizes, &spec)?;
     let whole = whole_dims(c, &sizes, &spec, slice.output.len())?;
     c.set_output(0, with_identity(c, &slice.output, |at| whole[at]))
+}
+
+/// The five mask attributes of a strided slice.
+pub(super) fn slice_masks(c: &ShapeContext<'_>) -> Result<SliceMasks, KernelError> {
+    Ok(SliceMasks {
+        begin: mask(c, "begin_mask")?,
+        end: mask(c, "end_mask")?,
+        ellipsis: mask(c, "ellipsis_mask")?,
+        new_axis: mask(c, "new_axis_mask")?,
+        shrink_axis: mask(c, "shrink_axis_mask")?,
+    })
 }
 
 fn mask(c: &ShapeContext<'_>, name: &str) -> Result<u32, KernelError> {
@@ -124,6 +152,11 @@ fn whole_dims(
         }
     }
     Ok(whole)
+}
+
+fn pad_v2(c: &ShapeContext<'_>) -> ShapeResult {
+    input_of_rank(c, 2, "constant_values", 0)?;
+    pad(c)
 }
 
 fn pad(c: &ShapeContext<'_>) -> ShapeResult {

@@ -26,6 +26,14 @@ register_op!(
 );
 
 register_op!(
+    "PlaceholderV2",
+    outputs = &["output: dtype"],
+    attrs = &["dtype: type", "shape: shape"],
+    shape = placeholder,
+    summary = "A tensor of a stated shape that every step feeds.",
+);
+
+register_op!(
     "PlaceholderWithDefault",
     inputs = &["input: dtype"],
     outputs = &["output: dtype"],

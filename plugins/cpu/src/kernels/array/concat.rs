@@ -1,13 +1,16 @@
 //! `ConcatV2` and `Pack`.
 
-use super::{JOINED, Word, by_size, copy, element_size, words, words_mut};
+use super::{
+    JOINED, Word, by_size, copy, element_size, moves::TEXTS, moves::write_integers, words,
+    words_mut,
+};
 use crate::split::{Parts, for_units};
 use std::ops::Range;
 use tenon_reference::array as reference;
 use tenon_sdk::{
-    DType, KernelError, View,
+    DType, KernelError, PartialShape, View,
     author::{ComputeContext, CreateContext, Kernel},
-    geometry::ConcatPlan,
+    geometry::{ConcatPlan, concat_axis},
     reg::Numerics,
     register_kernel,
 };
@@ -88,10 +91,10 @@ fn write(
     inputs: Range<usize>,
     plan: &ConcatPlan,
 ) -> Result<(), KernelError> {
-    if c.slot(0)?.dtype == DType::STRING {
+    if c.slot(inputs.start)?.dtype == DType::STRING {
         return compute_strings(c, inputs, plan);
     }
-    by_size!(element_size(c, 0)?, compute(c, inputs, plan))
+    by_size!(element_size(c, inputs.start)?, compute(c, inputs, plan))
 }
 
 fn shapes<'a>(c: &ComputeContext<'a>, inputs: Range<usize>) -> Vec<&'a [i64]> {
@@ -101,18 +104,85 @@ fn shapes<'a>(c: &ComputeContext<'a>, inputs: Range<usize>) -> Vec<&'a [i64]> {
 /// The plan of a call of `ConcatV2`, whose last input is the axis.
 pub fn concat_plan(c: &ComputeContext<'_>) -> Result<ConcatPlan, KernelError> {
     let axis_input = c.input_count().saturating_sub(1);
-    let axis = c.integer(axis_input, "axis")?;
-    if c.dims(0).is_empty() {
+    plan_of(c, c.integer(axis_input, "axis")?, 0..axis_input)
+}
+
+fn plan_of(
+    c: &ComputeContext<'_>,
+    axis: i64,
+    inputs: Range<usize>,
+) -> Result<ConcatPlan, KernelError> {
+    if c.dims(inputs.start).is_empty() {
         return Err(KernelError::invalid_argument(
             "scalars cannot be concatenated along an axis: use Pack",
         ));
     }
-    Ok(ConcatPlan::concat(&shapes(c, 0..axis_input), axis)?)
+    Ok(ConcatPlan::concat(&shapes(c, inputs), axis)?)
 }
 
 fn concat(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let plan = concat_plan(c)?;
     write(c, 0..c.input_count() - 1, &plan)
+}
+
+/// `Concat`, whose first input is the axis.
+fn concat_first(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let inputs = 1..c.input_count();
+    let plan = plan_of(c, c.integer(0, "concat_dim")?, inputs.clone())?;
+    write(c, inputs, &plan)
+}
+
+/// `ParallelConcat`: rows joined to a shape known beforehand.
+struct ParallelConcat {
+    shape: PartialShape,
+}
+
+impl Kernel for ParallelConcat {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(ParallelConcat { shape: c.attr("shape")? })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let inputs = 0..c.input_count();
+        let plan = plan_of(c, 0, inputs.clone())?;
+        if !self.shape.accepts(&plan.output) || inputs.clone().any(|i| c.dims(i)[0] != 1) {
+            return Err(KernelError::invalid_argument(format!(
+                "values must be single rows of shape {}, found {:?}",
+                self.shape,
+                shapes(c, inputs)
+            )));
+        }
+        write(c, inputs, &plan)
+    }
+}
+
+/// `ConcatOffset`.
+fn concat_offset(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let inputs = 1..c.input_count();
+    let shapes = inputs.clone().map(|i| c.integers(i)).collect::<Result<Vec<_>, _>>()?;
+    let rank = shapes[0].len();
+    if let Some(i) = inputs.clone().find(|&i| c.dims(i) != [rank as i64]) {
+        return Err(KernelError::invalid_argument(format!(
+            "shape {} must be a vector of {rank} dimensions, found shape {:?}",
+            i - 1,
+            c.dims(i)
+        )));
+    }
+    let axis = concat_axis(c.integer(0, "concat_dim")?, rank)?;
+    let mut offset = 0i64;
+    for (at, shape) in shapes.iter().enumerate() {
+        let same = (0..rank).all(|d| d == axis || shape[d] == shapes[0][d]);
+        if !same {
+            return Err(KernelError::invalid_argument(format!(
+                "shape {at} must be {:?} except along dimension {axis}, found {shape:?}",
+                shapes[0]
+            )));
+        }
+        let here = (0..rank).map(|d| if d == axis { offset } else { 0 });
+        write_integers(c, at, &[rank as i64], here)?;
+        offset = offset.wrapping_add(shape[axis]);
+    }
+    Ok(())
 }
 
 /// `Pack`.
@@ -146,6 +216,14 @@ register_kernel!("ConcatV2" on "CPU": fn concat, types = ("T", JOINED), host_mem
     numerics = Numerics::EXACT);
 register_kernel!("ConcatV2" on "CPU": fn concat, types = ("T", &[DType::STRING]),
     host_memory = &["axis"], numerics = Numerics::EXACT);
+register_kernel!("Concat" on "CPU": fn concat_first, types = ("T", JOINED),
+    host_memory = &["concat_dim"], numerics = Numerics::EXACT);
+register_kernel!("Concat" on "CPU": fn concat_first, types = ("T", &[DType::STRING]),
+    host_memory = &["concat_dim"], numerics = Numerics::EXACT);
+register_kernel!("ConcatOffset" on "CPU": fn concat_offset, numerics = Numerics::EXACT,
+    host_memory = &["concat_dim", "shape", "offset"]);
+register_kernel!("ParallelConcat" on "CPU": ParallelConcat, types = ("T", TEXTS),
+    numerics = Numerics::EXACT);
 register_kernel!("Pack" on "CPU": Pack, types = ("T", JOINED), numerics = Numerics::EXACT);
 register_kernel!("Pack" on "CPU": Pack, types = ("T", &[DType::STRING]), numerics = Numerics::EXACT);
 

@@ -1,13 +1,13 @@
 //! Reading a strided box of elements in order.
 
-use super::{Word, copy};
+use super::copy;
 use tenon_sdk::{
     KernelError,
     geometry::{Dims, Offsets},
 };
 
 /// Writes to `y` the elements of a box with these extents and strides, from element `base` on.
-pub fn gather<W: Word>(
+pub fn gather<W: Copy>(
     extents: &[i64],
     strides: &[i64],
     base: i64,
@@ -38,7 +38,7 @@ pub fn gather<W: Word>(
 
 /// Elements that are a step apart.
 #[inline(always)]
-fn run<W: Word>(x: &[W], first: i64, step: i64, y: &mut [W]) {
+fn run<W: Copy>(x: &[W], first: i64, step: i64, y: &mut [W]) {
     if step == 1 {
         return copy(&x[first as usize..][..y.len()], y);
     }

@@ -1,17 +1,32 @@
 //! Ops that move elements and do not look at them: one instance per element size serves every type.
 //! Strings are moved by the reference kernels, as slices of bytes.
 
+mod broadcast;
 pub(super) mod concat;
 pub(super) mod fill;
 mod gather;
+mod mirror;
+mod moves;
+mod numbers;
 pub(super) mod pad;
+mod patches;
+mod picked;
+mod reverse;
+mod scatter;
+mod search;
+mod sequence;
+mod slice;
+mod space;
+mod split;
 pub(super) mod strided_slice;
+mod tile;
 pub(super) mod transpose;
+mod unique;
 
 use tenon_sdk::{DType, KernelError, author::ComputeContext, reg::join_types};
 
-/// Numbers that every op here moves.
-pub(super) const NUMBERS: &[DType] = &[
+/// Numbers that are no pairs of numbers.
+pub(super) const REAL: &[DType] = &[
     DType::BOOL,
     DType::INT8,
     DType::INT16,
@@ -26,6 +41,10 @@ pub(super) const NUMBERS: &[DType] = &[
     DType::FLOAT,
     DType::DOUBLE,
 ];
+
+/// Numbers that every op here moves.
+pub(super) const NUMBERS: &[DType] =
+    &join_types::<{ REAL.len() + 2 }>(REAL, &[DType::COMPLEX64, DType::COMPLEX128]);
 
 /// [`NUMBERS`] and the quantised types that TensorFlow slices and pads.
 pub(super) const SLICED: &[DType] =
@@ -43,6 +62,7 @@ impl Word for u8 {}
 impl Word for u16 {}
 impl Word for u32 {}
 impl Word for u64 {}
+impl Word for u128 {}
 
 /// Bytes of a tensor as words of its element size.
 pub(super) fn words<W: Word>(bytes: &[u8]) -> Result<&[W], KernelError> {
@@ -72,7 +92,7 @@ const FEW: usize = 16;
 
 /// Copies elements: as `copy_from_slice`, and few of them without a call.
 #[inline(always)]
-pub(super) fn copy<W: Word>(x: &[W], y: &mut [W]) {
+pub(super) fn copy<W: Copy>(x: &[W], y: &mut [W]) {
     match y.len() {
         FEW.. => y.copy_from_slice(x),
         8.. => copy_ends::<W, 8>(x, y),
@@ -85,7 +105,7 @@ pub(super) fn copy<W: Word>(x: &[W], y: &mut [W]) {
 
 /// Copies the first and the last `N` elements, which are all there are.
 #[inline(always)]
-fn copy_ends<W: Word, const N: usize>(x: &[W], y: &mut [W]) {
+fn copy_ends<W: Copy, const N: usize>(x: &[W], y: &mut [W]) {
     let (first, last) = (x.first_chunk::<N>(), x.last_chunk::<N>());
     if let (Some(from), Some(to)) = (first, y.first_chunk_mut::<N>()) {
         *to = *from;
@@ -97,7 +117,7 @@ fn copy_ends<W: Word, const N: usize>(x: &[W], y: &mut [W]) {
 
 /// Sets elements: as `fill`, and few of them without a call.
 #[inline(always)]
-pub(super) fn set<W: Word>(value: W, y: &mut [W]) {
+pub(super) fn set<W: Copy>(value: W, y: &mut [W]) {
     match y.len() {
         FEW.. => y.fill(value),
         8.. => set_ends::<W, 8>(value, y),
@@ -109,7 +129,7 @@ pub(super) fn set<W: Word>(value: W, y: &mut [W]) {
 }
 
 #[inline(always)]
-fn set_ends<W: Word, const N: usize>(value: W, y: &mut [W]) {
+fn set_ends<W: Copy, const N: usize>(value: W, y: &mut [W]) {
     if let Some(to) = y.first_chunk_mut::<N>() {
         *to = [value; N];
     }
@@ -134,8 +154,9 @@ macro_rules! by_size {
             2 => $function::<u16>($($argument),*),
             4 => $function::<u32>($($argument),*),
             8 => $function::<u64>($($argument),*),
+            16 => $function::<u128>($($argument),*),
             size => Err(tenon_sdk::KernelError::internal(format!(
-                "elements of {size} bytes: 1, 2, 4 or 8 are supported"
+                "elements of {size} bytes: 1, 2, 4, 8 or 16 are supported"
             ))),
         }
     };

@@ -1,4 +1,4 @@
-//! `Pad`, with zeros (empty strings, false).
+//! `Pad`, with zeros (empty strings, false), and `PadV2`, with a value.
 
 use super::{SLICED, Word, by_size, copy, element_size, set, words, words_mut};
 use tenon_reference::array as reference;
@@ -17,12 +17,16 @@ fn compute<W: Word>(
     paddings: &[i64],
 ) -> Result<(), KernelError> {
     let x = words::<W>(c.input_bytes(0)?)?;
+    let value = match c.input_count() {
+        3.. => words::<W>(c.input_bytes(2)?)?[0],
+        _ => W::default(),
+    };
     let y = words_mut::<W>(c.output_bytes(0, output)?)?;
     if x.is_empty() {
-        y.fill(W::default());
+        y.fill(value);
         return Ok(());
     }
-    surround(&Frames::new(c.dims(0), paddings)?, x, y);
+    surround(&Frames::new(c.dims(0), paddings)?, value, x, y);
     Ok(())
 }
 
@@ -59,13 +63,13 @@ impl Frames {
     }
 }
 
-/// Writes `x`, and zeros where the frames are, once each.
-fn surround<W: Word>(frames: &Frames, x: &[W], y: &mut [W]) {
+/// Writes `x`, and the value where the frames are, once each.
+fn surround<W: Word>(frames: &Frames, value: W, x: &[W], y: &mut [W]) {
     let levels = &frames.levels[..frames.count];
     let Some((&(_, before, behind), outer)) = levels.split_last() else {
         return y.copy_from_slice(x);
     };
-    let mut rows = Rows { x, y, row: frames.row, before, behind };
+    let mut rows = Rows { x, y, value, row: frames.row, before, behind };
     rows.level(outer);
     debug_assert!(rows.x.is_empty() && rows.y.is_empty());
 }
@@ -74,6 +78,7 @@ fn surround<W: Word>(frames: &Frames, x: &[W], y: &mut [W]) {
 struct Rows<'a, W> {
     x: &'a [W],
     y: &'a mut [W],
+    value: W,
     row: usize,
     before: usize,
     behind: usize,
@@ -84,27 +89,27 @@ impl<'a, W: Word> Rows<'a, W> {
         match outer {
             [] => self.rows(1),
             &[(rows, before, behind)] => {
-                set(W::default(), self.next(before));
+                set(self.value, self.next(before));
                 self.rows(rows);
-                set(W::default(), self.next(behind));
+                set(self.value, self.next(behind));
             }
             &[(boxes, before, behind), ref inner @ ..] => {
-                set(W::default(), self.next(before));
+                set(self.value, self.next(before));
                 (0..boxes).for_each(|_| self.level(inner));
-                set(W::default(), self.next(behind));
+                set(self.value, self.next(behind));
             }
         }
     }
 
     fn rows(&mut self, count: usize) {
-        let (before, row) = (self.before, self.row);
+        let (before, row, value) = (self.before, self.row, self.value);
         let width = before + row + self.behind;
         let (x, behind) = self.x.split_at(count * row);
         self.x = behind;
         for (x, y) in x.chunks_exact(row).zip(self.next(count * width).chunks_exact_mut(width)) {
-            set(W::default(), &mut y[..before]);
+            set(value, &mut y[..before]);
             copy(x, &mut y[before..before + row]);
-            set(W::default(), &mut y[before + row..]);
+            set(value, &mut y[before + row..]);
         }
     }
 
@@ -137,11 +142,27 @@ fn pad(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     }
     if c.slot(0)?.dtype == DType::STRING {
         let (plan, x) = (PadPlan::new(c.dims(0), &paddings)?, c.strings(0)?);
-        return c.fill_strings(0, &output, |y| reference::pad(&plan, &&b""[..], &x, y));
+        let value = if c.input_count() > 2 { c.strings(2)?[0] } else { b"" };
+        return c.fill_strings(0, &output, |y| reference::pad(&plan, &value, &x, y));
     }
     by_size!(element_size(c, 0)?, compute(c, &output, &paddings))
 }
 
+/// `PadV2`.
+fn pad_v2(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    if !c.dims(2).is_empty() {
+        return Err(KernelError::invalid_argument(format!(
+            "constant_values must be a scalar, found shape {:?}",
+            c.dims(2)
+        )));
+    }
+    pad(c)
+}
+
+register_kernel!("PadV2" on "CPU": fn pad_v2, types = ("T", SLICED), host_memory = &["paddings"],
+    numerics = Numerics::EXACT);
+register_kernel!("PadV2" on "CPU": fn pad_v2, types = ("T", &[DType::STRING]),
+    host_memory = &["paddings"], numerics = Numerics::EXACT);
 register_kernel!("Pad" on "CPU": fn pad, types = ("T", SLICED), host_memory = &["paddings"],
     numerics = Numerics::EXACT);
 register_kernel!("Pad" on "CPU": fn pad, types = ("T", &[DType::STRING]),
@@ -166,8 +187,8 @@ mod tests {
             let x: Vec<u32> = (1..=dims.iter().product::<i64>() as u32).collect();
             let len = plan.output_dims().iter().product::<i64>() as usize;
             let (mut expected, mut found) = (vec![9; len], vec![9; len]);
-            reference::pad(&plan, &0, &x, &mut expected);
-            surround(&Frames::new(dims, paddings).unwrap(), &x, &mut found);
+            reference::pad(&plan, &7, &x, &mut expected);
+            surround(&Frames::new(dims, paddings).unwrap(), 7, &x, &mut found);
             assert_eq!(found, expected, "{dims:?}");
         }
     }

@@ -1,11 +1,14 @@
 //! `Transpose`.
 
-use super::{NUMBERS, Word, by_size, element_size, gather::gather, words, words_mut};
+use super::{NUMBERS, REAL, Word, by_size, element_size, gather::gather, words, words_mut};
 use crate::split::{Parts, for_units};
+use num_complex::Complex;
+use std::ops::Neg;
 use tenon_reference::array as reference;
 use tenon_sdk::{
     DType, KernelError,
     author::ComputeContext,
+    element::Element,
     geometry::{TransposeKind, TransposePlan},
     reg::Numerics,
     register_kernel,
@@ -88,6 +91,27 @@ fn transpose_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     c.fill_strings(0, plan.output_dims(), |y| reference::transpose(&plan, &x, y))
 }
 
+/// `ConjugateTranspose` of complex numbers; of others it is `Transpose`.
+fn conjugate<T: Element + Neg<Output = T>>(c: &ComputeContext<'_>) -> Result<(), KernelError>
+where
+    Complex<T>: Element,
+{
+    let plan = transpose_plan(c)?;
+    let x = c.input::<Complex<T>>(0)?;
+    let y = c.output::<Complex<T>>(0, plan.output_dims())?;
+    gather(plan.extents(), plan.strides(), 0, x.data, y.data)?;
+    y.data.iter_mut().for_each(|y| y.im = -y.im);
+    Ok(())
+}
+
+register_kernel!("ConjugateTranspose" on "CPU": fn transpose, types = ("T", REAL),
+    host_memory = &["perm"], numerics = Numerics::EXACT);
+register_kernel!("ConjugateTranspose" on "CPU": fn transpose_strings, types = ("T", &[DType::STRING]),
+    host_memory = &["perm"], numerics = Numerics::EXACT);
+register_kernel!("ConjugateTranspose" on "CPU": fn conjugate::<f32>, types = ("T", &[DType::COMPLEX64]),
+    host_memory = &["perm"], numerics = Numerics::EXACT);
+register_kernel!("ConjugateTranspose" on "CPU": fn conjugate::<f64>, types = ("T", &[DType::COMPLEX128]),
+    host_memory = &["perm"], numerics = Numerics::EXACT);
 register_kernel!("Transpose" on "CPU": fn transpose, types = ("T", NUMBERS),
     host_memory = &["perm"], numerics = Numerics::EXACT);
 register_kernel!("Transpose" on "CPU": fn transpose_strings, types = ("T", &[DType::STRING]),

@@ -108,7 +108,7 @@ pub fn atan2(y: f64, x: f64) -> f64 {
     let angle = atan_to_one(ratio);
     let angle = if b > a { FRAC_PI_2 - angle } else { angle };
     let angle = if x.is_sign_negative() { PI - angle } else { angle };
-    let angle = if x != x || y != y { f64::NAN } else { angle };
+    let angle = if x.is_nan() || y.is_nan() { f64::NAN } else { angle };
     angle.copysign(y)
 }
 

@@ -21,8 +21,8 @@ pub fn map<X: Element, Y: Element>(
 ) -> Result<(), KernelError> {
     let x = c.input::<X>(0)?;
     let y = c.output::<Y>(0, x.dims)?.data;
-    for_parts(c, y, cost_ns, |range, y| {
-        for (y, &x) in y.iter_mut().zip(&x.data[range]) {
+    for_parts(c, y, cost_ns, |start, y| {
+        for (y, &x) in y.iter_mut().zip(&x.data[start..]) {
             *y = f(x);
         }
     })
@@ -36,8 +36,8 @@ pub fn map_in_place<T: Element>(
 ) -> Result<(), KernelError> {
     match c.in_place::<T>(0, 0, c.dims(0))? {
         InOut::InPlace(y) => for_parts(c, y, cost_ns, |_, y| y.iter_mut().for_each(|y| *y = f(*y))),
-        InOut::Separate(x, y) => for_parts(c, y, cost_ns, |range, y| {
-            for (y, &x) in y.iter_mut().zip(&x[range]) {
+        InOut::Separate(x, y) => for_parts(c, y, cost_ns, |start, y| {
+            for (y, &x) in y.iter_mut().zip(&x[start..]) {
                 *y = f(x);
             }
         }),
@@ -93,8 +93,8 @@ pub fn zip_slices<X: Copy + Sync, Z: Element>(
 ) -> Result<(), KernelError> {
     if c.dims(0) == c.dims(1) {
         let z = c.output::<Z>(0, c.dims(0))?.data;
-        return for_parts(c, z, cost_ns, |range, z| {
-            let both = x[range.clone()].iter().zip(&y[range]);
+        return for_parts(c, z, cost_ns, |start, z| {
+            let both = x[start..].iter().zip(&y[start..]);
             z.iter_mut().zip(both).for_each(|(z, (&x, &y))| *z = f(x, y));
         });
     }
@@ -133,12 +133,14 @@ pub fn for_runs<Z: Send, const N: usize>(
     }
     let len = plan.run_len();
     match (plan.run_count(), plan.runs().next()) {
-        (1, Some(run)) => for_parts(c, z, cost_ns, |range, z| {
-            let offsets = std::array::from_fn(|n| run.offsets[n] + range.start * run.strides[n]);
-            body(Run { output: range.start, len: range.len(), offsets, ..run }, z);
+        (1, Some(run)) => for_parts(c, z, cost_ns, |start, z| {
+            let offsets = std::array::from_fn(|n| run.offsets[n] + start * run.strides[n]);
+            body(Run { output: start, len: z.len(), offsets, ..run }, z);
         }),
-        _ => for_rows(c, z, len, cost_ns * len as f64 + 5.0, |range, z| {
-            plan.runs_in(range).zip(z.chunks_exact_mut(len)).for_each(|(run, z)| body(run, z));
+        _ => for_rows(c, z, len, cost_ns * len as f64 + 5.0, |first, z| {
+            plan.runs_in(first..first + z.len() / len)
+                .zip(z.chunks_exact_mut(len))
+                .for_each(|(run, z)| body(run, z));
         }),
     }
 }

@@ -1,8 +1,11 @@
 //! `MatMul`.
 
-use super::product::{Factor, Operand, Target, parallel_product, small};
+use super::product::{
+    Factor, Multiply, Operand, Target, parallel_multiply, parallel_product, small,
+};
 use crate::lane::Compute;
 use half::{bf16, f16};
+use num_complex::Complex;
 use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
@@ -74,7 +77,7 @@ struct MatMul<T> {
     element: PhantomData<T>,
 }
 
-impl<T: Factor> Kernel for MatMul<T> {
+impl<T: Multiply> Kernel for MatMul<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(MatMul { transposed: Transposed::new(c)?, element: PhantomData })
     }
@@ -86,7 +89,7 @@ impl<T: Factor> Kernel for MatMul<T> {
         let (a, b) = operands(&g, a.data, b.data);
         // SAFETY: the target is the whole output.
         let target = unsafe { Target::new(y.data.as_mut_ptr(), g.m, g.n, [g.n, 1]) };
-        parallel_product(c, a, b, target)
+        parallel_multiply(c, a, b, target, [false; 2])
     }
 }
 
@@ -137,11 +140,12 @@ impl Kernel for PortableMatMul {
 }
 
 /// Relative to the sum of the absolute terms.
-const FLOAT: Numerics = Numerics::relative(1e-30, 2e-6).accumulation(DType::FLOAT);
-const DOUBLE: Numerics = Numerics::relative(1e-300, 4e-15).accumulation(DType::DOUBLE);
+pub const FLOAT: Numerics = Numerics::relative(1e-30, 2e-6).accumulation(DType::FLOAT);
+/// The same.
+pub const DOUBLE: Numerics = Numerics::relative(1e-300, 4e-15).accumulation(DType::DOUBLE);
 
-register_kernel!("MatMul" on "CPU": MatMul<T> for "T" in [f32], numerics = FLOAT);
-register_kernel!("MatMul" on "CPU": MatMul<T> for "T" in [f64], numerics = DOUBLE);
+register_kernel!("MatMul" on "CPU": MatMul<T> for "T" in [f32, Complex<f32>], numerics = FLOAT);
+register_kernel!("MatMul" on "CPU": MatMul<T> for "T" in [f64, Complex<f64>], numerics = DOUBLE);
 register_kernel!("MatMul" on "CPU": MatMul<T> for "T" in [i32, i64], numerics = Numerics::EXACT);
 register_kernel!("MatMul" on "CPU": NarrowMatMul<T> for "T" in [f16],
     numerics = Numerics::relative(6e-8, 2e-3).accumulation(DType::FLOAT));

@@ -6,7 +6,8 @@
 use super::tile::{dot, tiles};
 use crate::{arch::Isa, lane::Compute, split::for_units};
 use gemm::Parallelism;
-use tenon_sdk::{KernelError, author::ComputeContext};
+use num_complex::Complex;
+use tenon_sdk::{KernelError, author::ComputeContext, element::Element};
 
 /// A matrix that is read.
 #[derive(Debug, Clone, Copy)]
@@ -221,6 +222,78 @@ pub fn cost_ns<T: Factor>(m: usize, n: usize, k: usize) -> f64 {
     m as f64 * n as f64 * (k as f64 + 1.0) / T::RATE
 }
 
+/// A type of elements that products are computed in, complex ones included.
+pub trait Multiply: Element {
+    /// The sum.
+    fn plus(self, other: Self) -> Self;
+
+    /// About how long a product takes.
+    fn cost_ns(m: usize, n: usize, k: usize) -> f64;
+
+    /// `C = A B`, overwriting `C`, with the conjugates of the operands that are `conjugated`, which real numbers
+    /// are already. Panics when sizes do not agree.
+    fn multiply(a: Operand<'_, Self>, b: Operand<'_, Self>, c: Target<Self>, conjugated: [bool; 2]);
+}
+
+impl<T: Factor> Multiply for T {
+    #[inline(always)]
+    fn plus(self, other: T) -> T {
+        self.add(other)
+    }
+
+    fn cost_ns(m: usize, n: usize, k: usize) -> f64 {
+        cost_ns::<T>(m, n, k)
+    }
+
+    fn multiply(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>, _: [bool; 2]) {
+        product(a, b, c)
+    }
+}
+
+macro_rules! complex_products {
+    ($($real:ident),*) => {$(
+        impl Multiply for Complex<$real> {
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+
+            fn cost_ns(m: usize, n: usize, k: usize) -> f64 {
+                4.0 * cost_ns::<$real>(m, n, k)
+            }
+
+            fn multiply(
+                a: Operand<'_, Self>,
+                b: Operand<'_, Self>,
+                c: Target<Self>,
+                [conj_a, conj_b]: [bool; 2],
+            ) {
+                a.assert_product(&b, &c);
+                let strides = |strides: [usize; 2]| strides.map(|stride| stride as isize);
+                let ([a_row, a_col], [b_row, b_col]) = (strides(a.strides), strides(b.strides));
+                let [c_row, c_col] = strides(c.strides);
+                if a.cols == 0 {
+                    for (i, j) in (0..c.rows).flat_map(|i| (0..c.cols).map(move |j| (i, j))) {
+                        // SAFETY: inside the target.
+                        unsafe { c.data.add(i * c.strides[0] + j * c.strides[1]).write(Complex::ZERO) };
+                    }
+                    return;
+                }
+                // SAFETY: the operands lie in their slices, and the target in its memory.
+                unsafe {
+                    gemm::gemm(
+                        c.rows, c.cols, a.cols, c.data, c_col, c_row, false,
+                        a.data.as_ptr(), a_col, a_row, b.data.as_ptr(), b_col, b_row,
+                        Complex::ZERO, Complex::ONE, false, conj_a, conj_b, Parallelism::None,
+                    );
+                }
+            }
+        }
+    )*};
+}
+
+complex_products!(f32, f64);
+
 /// [`product`], split over the host's threads along its longer side.
 pub fn parallel_product<T: Factor>(
     c: &ComputeContext<'_>,
@@ -228,20 +301,32 @@ pub fn parallel_product<T: Factor>(
     b: Operand<'_, T>,
     target: Target<T>,
 ) -> Result<(), KernelError> {
+    parallel_multiply(c, a, b, target, [false; 2])
+}
+
+/// [`Multiply::multiply`], split over the host's threads along its longer side.
+pub fn parallel_multiply<T: Multiply>(
+    c: &ComputeContext<'_>,
+    a: Operand<'_, T>,
+    b: Operand<'_, T>,
+    target: Target<T>,
+    [conj_a, conj_b]: [bool; 2],
+) -> Result<(), KernelError> {
     /// Rows per unit: what the library's tiles are multiples of.
     const UNIT: usize = 48;
     if target.cols > target.rows {
-        return parallel_product(c, b.transposed(), a.transposed(), target.transposed());
+        let (a, b, target) = (b.transposed(), a.transposed(), target.transposed());
+        return parallel_multiply(c, a, b, target, [conj_b, conj_a]);
     }
     let rows = target.rows;
-    let unit_cost = cost_ns::<T>(UNIT.min(rows), target.cols, a.cols);
+    let unit_cost = T::cost_ns(UNIT.min(rows), target.cols, a.cols);
     let target = &target;
     for_units(c, rows.div_ceil(UNIT), unit_cost, |units| {
         let first = units.start * UNIT;
         let count = (units.end * UNIT).min(rows) - first;
         // SAFETY: ranges are disjoint, so are their rows.
         let part = unsafe { target.rows_from(first, count) };
-        product(a.rows_from(first, count), b, part);
+        T::multiply(a.rows_from(first, count), b, part, [conj_a, conj_b]);
     })
 }
 

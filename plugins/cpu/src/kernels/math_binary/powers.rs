@@ -92,8 +92,6 @@ macro_rules! short {
 
         register_kernel!($op on "CPU": fn $fast_name<T> for "T" in [f16, bf16, f32],
             in_place = &[(0, 0)], numerics = Numerics::ulps(1.0));
-        register_kernel!($op on "CPU": fn $name<T> for "T" in [f16, bf16, f32, f64],
-            label = "reference", on_request = true, numerics = Numerics::ulps(1.0));
     )*};
 }
 

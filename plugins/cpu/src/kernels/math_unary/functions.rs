@@ -1,14 +1,14 @@
 //! Elementary and special functions.
 //!
 //! Float and the 16-bit floats have loops of their own over `elementary::short`; double calls the functions of the
-//! C library and of `tenon_reference::special`, in which the reference computes all types.
+//! C library and of `tenon_reference::special`, as the reference does for every type.
 
 use crate::{
     kernels::{
         elementary::{Elementary, short},
         elementwise::{
             UnaryOp,
-            any::{from_double, map_double, to_double},
+            any::{self, from_double, map_double, to_double},
             map, map_in_place, unary,
         },
     },
@@ -18,23 +18,21 @@ use crate::{
 use half::{bf16, f16};
 use tenon_reference::special;
 use tenon_sdk::{
-    KernelError,
+    DType, KernelError,
     author::{ComputeContext, InOut},
     reg::Numerics,
     register_kernel,
 };
 
-/// A function computed in double, and the same under the label `reference`.
+/// A function of doubles.
 macro_rules! in_double {
     ($op:literal $name:ident, $cost:expr, $ulps:expr, $function:expr) => {
-        fn $name<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-            map_double::<T>(c, $cost, $function)
+        fn $name(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            any::map_in_place::<f64>(c, $cost, $function)
         }
 
-        register_kernel!($op on "CPU": fn $name<T> for "T" in [f64],
+        register_kernel!($op on "CPU": fn $name, types = ("T", &[DType::DOUBLE]),
             in_place = &[(0, 0)], numerics = Numerics::ulps($ulps));
-        register_kernel!($op on "CPU": fn $name<T> for "T" in [f16, bf16, f32, f64],
-            label = "reference", on_request = true, numerics = Numerics::ulps($ulps));
     };
 }
 
@@ -103,8 +101,8 @@ fn periodic<T: Compute<Wide = f32>, O: UnaryOp<f32>>(
                 }
             }
         }),
-        InOut::Separate(x, y) => for_parts(c, y, O::COST_NS, |range, y| {
-            for (y, x) in y.chunks_mut(ANGLES).zip(x[range].chunks(ANGLES)) {
+        InOut::Separate(x, y) => for_parts(c, y, O::COST_NS, |start, y| {
+            for (y, x) in y.chunks_mut(ANGLES).zip(x[start..].chunks(ANGLES)) {
                 match are_small(x) {
                     true => map::<T, O>(level, x, y),
                     false => y.iter_mut().zip(x).for_each(|(y, &x)| *y = each(x)),

@@ -172,11 +172,11 @@ impl<T: Number> Kernel for NthElement<T> {
         let (len, _) = rows(x.dims, n.saturating_add(1), "n")?;
         let n = if self.reverse { len - 1 - n as usize } else { n as usize };
         let y = c.output::<T>(0, &x.dims[..x.dims.len() - 1])?.data;
-        for_rows(c, y, 1, COST_NS * len as f64, |rows, y| {
+        for_rows(c, y, 1, COST_NS * len as f64, |first, y| {
             let mut row = Vec::with_capacity(len);
             for (at, y) in y.iter_mut().enumerate() {
                 row.clear();
-                row.extend_from_slice(&x.data[(rows.start + at) * len..][..len]);
+                row.extend_from_slice(&x.data[(first + at) * len..][..len]);
                 *y = *row.select_nth_unstable_by(n, |&a, &b| ascending(a, b)).1;
             }
         })

@@ -51,10 +51,10 @@ impl<T: Element, F: Fold<T>> Kernel for Scan<T, F> {
         let split = AxisSplit::new("axis", x.dims, c.integer(1, "axis")?)?;
         let y = c.output::<T>(0, x.dims)?.data;
         let size = split.len * split.inner;
-        for_rows(c, y, size, COST_NS * size as f64, |rows, y| {
+        for_rows(c, y, size, COST_NS * size as f64, |first, y| {
             let mut states = vec![F::START; split.inner];
             for (outer, y) in y.chunks_exact_mut(size).enumerate() {
-                let x = &x.data[(rows.start + outer) * size..][..size];
+                let x = &x.data[(first + outer) * size..][..size];
                 self.block(&split, x, y, &mut states);
             }
         })

@@ -3,7 +3,7 @@
 use crate::shape::{broadcast_dims, dims_of, input_of_rank, input_of_rank_at_least};
 use tenon_framework::{
     author::{Dim, ShapeContext, ShapeResult},
-    geometry::{batch_matmul_dims, matmul_dims},
+    geometry::{batch_matmul_dims, equal_batches, matmul_dims},
     register_op,
 };
 
@@ -36,6 +36,46 @@ register_op!(
     shape = batch_matmul,
     summary = "Products of matrices in the last two dimensions; those before broadcast.",
 );
+
+register_op!(
+    "BatchMatMul",
+    inputs = &["x: T", "y: T"],
+    outputs = &["output: T"],
+    attrs = &[
+        "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
+        "adj_x: bool = false",
+        "adj_y: bool = false",
+        "grad_x: bool = false",
+        "grad_y: bool = false",
+    ],
+    shape = equal_batch_matmul,
+    summary = "Products of matrices in the last two dimensions; those before are equal.",
+);
+
+register_op!(
+    "BatchMatMulV3",
+    inputs = &["x: Ta", "y: Tb"],
+    outputs = &["output: Tout"],
+    attrs = &[
+        "Ta: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}",
+        "Tb: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}",
+        "Tout: {bfloat16, half, float, double, int16, int32, int64, complex64, complex128}",
+        "adj_x: bool = false",
+        "adj_y: bool = false",
+        "grad_x: bool = false",
+        "grad_y: bool = false",
+    ],
+    shape = batch_matmul,
+    summary =
+        "Products of matrices of two types in the last two dimensions; those before broadcast.",
+);
+
+fn equal_batch_matmul(c: &ShapeContext<'_>) -> ShapeResult {
+    if let (Some(x), Some(y)) = (c.dims(c.input(0)), c.dims(c.input(1))) {
+        equal_batches(&x, &y)?;
+    }
+    batch_matmul(c)
+}
 
 fn matmul(c: &ShapeContext<'_>) -> ShapeResult {
     let (a, b) = (input_of_rank(c, 0, "a", 2)?, input_of_rank(c, 1, "b", 2)?);
@@ -118,6 +158,9 @@ mod tests {
                 ),
             ],
         );
+        let unequal = "! the dimensions before the last two must be equal, got [2] and [1]";
+        check("BatchMatMul", &[], &[(&["[2,2,3]", "[1,3,5]"], unequal)]);
+        check("BatchMatMulV3", &[], &[(&["[2,2,3]", "[1,3,5]"], "[2,2,5]")]);
         check("BatchMatMulV2", &[("adj_x", true.into())], &[(&["[2,3,n]", "[3,5]"], "[2,n,5]")]);
         check("BatchMatMulV2", &[("adj_y", true.into())], &[(&["[2,n,3]", "[5,3]"], "[2,n,5]")]);
     }

@@ -1,0 +1,6 @@
+//! Linear algebra: products, decompositions and what is solved with them.
+
+mod decompose;
+mod diag;
+mod einsum;
+mod product;

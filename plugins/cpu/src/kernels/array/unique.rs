@@ -1,0 +1,198 @@
+//! `Unique` and its kin, `ListDiff`.
+//!
+//! Values are compared as numbers: both zeros are one value, and no NaN is equal to anything.
+
+use super::{
+    REAL, Word, by_size, copy, element_size,
+    moves::{Item, Move, check_vector, make, write_integers},
+    words,
+};
+use std::collections::{HashMap, HashSet};
+use tenon_sdk::{
+    DType, KernelError,
+    author::ComputeContext,
+    geometry::{Dims, element_count, normalize_axis},
+    reg::{Numerics, join_types},
+    register_kernel,
+};
+
+/// What equal values share.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key<'a> {
+    Bits(u64),
+    Text(&'a [u8]),
+}
+
+/// The keys of an input's elements; `None` for what is equal to nothing.
+fn keys<'a>(c: &ComputeContext<'a>, input: usize) -> Result<Vec<Option<Key<'a>>>, KernelError> {
+    let dtype = c.slot(input)?.dtype;
+    if dtype == DType::STRING {
+        return Ok(c.strings(input)?.into_iter().map(|text| Some(Key::Text(text))).collect());
+    }
+    by_size!(element_size(c, input)?, keys_of_words(c, input, float_of(dtype)))
+}
+
+/// Sign bit and exponent bits of a float type.
+fn float_of(dtype: DType) -> Option<(u64, u64)> {
+    match dtype {
+        DType::HALF => Some((1 << 15, 0x7c00)),
+        DType::BFLOAT16 => Some((1 << 15, 0x7f80)),
+        DType::FLOAT => Some((1 << 31, 0x7f80_0000)),
+        DType::DOUBLE => Some((1 << 63, 0x7ff0_0000_0000_0000)),
+        _ => None,
+    }
+}
+
+fn keys_of_words<'a, W: Word + Into<u128>>(
+    c: &ComputeContext<'a>,
+    input: usize,
+    float: Option<(u64, u64)>,
+) -> Result<Vec<Option<Key<'a>>>, KernelError> {
+    let key = |&word: &W| {
+        let bits = word.into() as u64;
+        let Some((sign, exponent)) = float else { return Some(Key::Bits(bits)) };
+        match bits & !sign {
+            0 => Some(Key::Bits(0)),
+            size if size > exponent => None,
+            _ => Some(Key::Bits(bits)),
+        }
+    };
+    Ok(words::<W>(c.input_bytes(input)?)?.iter().map(key).collect())
+}
+
+/// Where each of several values is first, which of them each element is, and how often each is there.
+struct Groups {
+    firsts: Vec<usize>,
+    which: Vec<i64>,
+    counts: Vec<i64>,
+}
+
+impl Groups {
+    fn of<K: std::hash::Hash + Eq>(keys: impl ExactSizeIterator<Item = Option<K>>) -> Groups {
+        let mut groups = Groups {
+            firsts: Vec::new(),
+            which: Vec::with_capacity(keys.len()),
+            counts: Vec::new(),
+        };
+        let mut known = HashMap::new();
+        for (at, key) in keys.enumerate() {
+            let next = groups.firsts.len();
+            let group = key.map_or(next, |key| *known.entry(key).or_insert(next));
+            if group == next {
+                groups.firsts.push(at);
+                groups.counts.push(0);
+            }
+            groups.counts[group] += 1;
+            groups.which.push(group as i64);
+        }
+        groups
+    }
+}
+
+/// Slices along an axis, by their places: `outer` times over, of `size` pieces of `inner` elements.
+struct Chosen<'a> {
+    places: &'a [usize],
+    size: usize,
+    inner: usize,
+}
+
+impl Move for Chosen<'_> {
+    fn run<T: Item>(
+        &self,
+        _: &ComputeContext<'_>,
+        x: &[&[T]],
+        y: &mut [T],
+    ) -> Result<(), KernelError> {
+        if y.is_empty() {
+            return Ok(());
+        }
+        for (at, y) in y.chunks_exact_mut(self.inner).enumerate() {
+            let (outer, place) = (at / self.places.len(), self.places[at % self.places.len()]);
+            copy(&x[0][(outer * self.size + place) * self.inner..][..self.inner], y);
+        }
+        Ok(())
+    }
+}
+
+/// The axis of a call that has one.
+fn axis_of(c: &ComputeContext<'_>) -> Result<usize, KernelError> {
+    check_vector(c, 1, "axis")?;
+    match c.integers(1)?[..] {
+        [] => vector_axis(c),
+        [axis] => Ok(normalize_axis("axis", axis, c.dims(0).len())?),
+        ref axes => {
+            let message = format!("axis must hold at most one axis, found {}", axes.len());
+            Err(KernelError::invalid_argument(message))
+        }
+    }
+}
+
+fn vector_axis(c: &ComputeContext<'_>) -> Result<usize, KernelError> {
+    check_vector(c, 0, "x").map(|()| 0)
+}
+
+/// Groups the slices along an axis.
+fn groups(c: &ComputeContext<'_>, axis: usize) -> Result<Groups, KernelError> {
+    let (dims, keys) = (c.dims(0), keys(c, 0)?);
+    if dims.len() == 1 {
+        return Ok(Groups::of(keys.into_iter()));
+    }
+    let (outer, size) = (element_count(&dims[..axis])?, dims[axis] as usize);
+    let inner = element_count(&dims[axis + 1..])?;
+    let slice = |at: usize| -> Option<Vec<Key<'_>>> {
+        let pieces = (0..outer).map(|outer| (outer * size + at) * inner);
+        pieces.flat_map(|first| &keys[first..first + inner]).copied().collect()
+    };
+    Ok(Groups::of((0..size).map(slice)))
+}
+
+fn write(c: &ComputeContext<'_>, axis: usize) -> Result<(), KernelError> {
+    let (dims, groups) = (c.dims(0), groups(c, axis)?);
+    let count = groups.firsts.len() as i64;
+    let mut output = Dims::from_slice(dims)?;
+    output[axis] = count;
+    let inner = element_count(&dims[axis + 1..])?;
+    let how = Chosen { places: &groups.firsts, size: dims[axis] as usize, inner };
+    make(c, c.slot(0)?.dtype, &[0], (0, &output), &how)?;
+    write_integers(c, 1, &[dims[axis]], groups.which.into_iter())?;
+    match c.output_count() {
+        3 => write_integers(c, 2, &[count], groups.counts.into_iter()),
+        _ => Ok(()),
+    }
+}
+
+fn unique(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    write(c, vector_axis(c)?)
+}
+
+fn unique_along(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    write(c, axis_of(c)?)
+}
+
+fn list_diff(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    check_vector(c, 0, "x")?;
+    check_vector(c, 1, "y")?;
+    let left_out: HashSet<Key<'_>> = keys(c, 1)?.into_iter().flatten().collect();
+    let kept = |key: &Option<Key<'_>>| key.is_none_or(|key| !left_out.contains(&key));
+    let keys = keys(c, 0)?;
+    let places: Vec<usize> = (0..keys.len()).filter(|&at| kept(&keys[at])).collect();
+    let output = [places.len() as i64];
+    let how = Chosen { places: &places, size: keys.len(), inner: 1 };
+    make(c, c.slot(0)?.dtype, &[0], (0, &output), &how)?;
+    write_integers(c, 1, &output, places.iter().map(|&at| at as i64))
+}
+
+/// Types whose values are found once.
+const FOUND: &[DType] = &join_types::<{ REAL.len() + 1 }>(REAL, &[DType::STRING]);
+/// The same without bool, which comes first.
+const LISTED: &[DType] = FOUND.split_at(1).1;
+
+register_kernel!("Unique" on "CPU": fn unique, types = ("T", FOUND), numerics = Numerics::EXACT);
+register_kernel!("UniqueWithCounts" on "CPU": fn unique, types = ("T", FOUND),
+    numerics = Numerics::EXACT);
+register_kernel!("UniqueV2" on "CPU": fn unique_along, types = ("T", FOUND),
+    host_memory = &["axis"], numerics = Numerics::EXACT);
+register_kernel!("UniqueWithCountsV2" on "CPU": fn unique_along, types = ("T", FOUND),
+    host_memory = &["axis"], numerics = Numerics::EXACT);
+register_kernel!("ListDiff" on "CPU": fn list_diff, types = ("T", LISTED),
+    numerics = Numerics::EXACT);

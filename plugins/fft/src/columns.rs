@@ -1,0 +1,71 @@
+//! Transforms along columns: the columns are gathered as rows of another buffer, and put back.
+
+use crate::plans::{Complex, ComplexPlan, Real, for_rows, transform_rows};
+use tenon_sdk::{KernelError, author::ComputeContext};
+
+/// Where the columns of a batch of images stand: images of `height` rows in memory, of which `rows` count, and
+/// of `width` columns, of which `cols` count.
+#[derive(Debug, Clone, Copy)]
+pub struct Images {
+    /// Rows in memory.
+    pub height: usize,
+    /// Columns in memory.
+    pub width: usize,
+    /// Rows that count.
+    pub rows: usize,
+    /// Columns that count.
+    pub cols: usize,
+}
+
+/// The transformed columns of all images: row `image * cols + col` is a column.
+pub fn transform_columns<T: Real>(
+    c: &ComputeContext<'_>,
+    plan: &ComplexPlan<T>,
+    images: Images,
+    x: &[Complex<T>],
+    columns: &mut [Complex<T>],
+) -> Result<(), KernelError> {
+    let Images { height, width, rows, cols } = images;
+    transform_rows(c, plan, columns, |first, block| {
+        for (at, column) in block.chunks_exact_mut(rows).enumerate() {
+            let (image, col) = ((first + at) / cols, (first + at) % cols);
+            let x = &x[image * height * width..][..height * width];
+            for (y, row) in column.iter_mut().zip(x.chunks_exact(width)) {
+                *y = row[col];
+            }
+        }
+    })
+}
+
+/// Puts columns back where images have no others than those that count, multiplied by `scale`.
+pub fn put_back<T: Real>(
+    c: &ComputeContext<'_>,
+    [rows, cols]: [usize; 2],
+    columns: &[Complex<T>],
+    y: &mut [Complex<T>],
+    scale: Option<T>,
+) -> Result<(), KernelError> {
+    for_rows(c, y, cols, cols as f64, |first, block| {
+        for (at, row) in block.chunks_exact_mut(cols).enumerate() {
+            copy_row([rows, cols], first + at, columns, row);
+            if let Some(scale) = scale {
+                row.iter_mut().for_each(|y| *y = *y * scale);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// One row of an image, from its columns.
+pub fn copy_row<T: Real>(
+    [rows, cols]: [usize; 2],
+    number: usize,
+    columns: &[Complex<T>],
+    y: &mut [Complex<T>],
+) {
+    let (image, row) = (number / rows, number % rows);
+    let columns = &columns[image * rows * cols..][..rows * cols];
+    for (y, column) in y.iter_mut().zip(columns.chunks_exact(rows)) {
+        *y = column[row];
+    }
+}

@@ -1,0 +1,213 @@
+//! `RFFT`, `IRFFT`, `RFFT2D` and `IRFFT2D`.
+
+use crate::{
+    columns::{Images, copy_row, put_back, transform_columns},
+    complex::{DOUBLE, FLOAT},
+    plans::{
+        Complex, ComplexPlan, Plans, Real, complex_plan, cost_ns, for_rows, forward_plan,
+        inverse_plan, scale,
+    },
+};
+use realfft::{ComplexToReal, RealToComplex};
+use tenon_sdk::{
+    DType, KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    element::Element,
+    geometry::{Dims, FftDirection, GeometryError, check_fft_input, real_fft_dims},
+    register_kernel,
+};
+
+/// Sizes of a transform.
+struct Sizes {
+    output: Dims,
+    /// Last dimensions of the input: rows (1 without them) and columns.
+    input: [usize; 2],
+    /// Lengths of the transform, the first 1 where it is over rows alone.
+    lengths: [usize; 2],
+}
+
+impl Sizes {
+    fn new(
+        c: &ComputeContext<'_>,
+        rank: usize,
+        direction: FftDirection,
+    ) -> Result<Sizes, KernelError> {
+        let (dims, lengths) = (c.dims(0), c.integers(1)?);
+        if c.dims(1) != [rank as i64] {
+            return Err(KernelError::invalid_argument(format!(
+                "fft_length must have shape [{rank}], found {:?}",
+                c.dims(1)
+            )));
+        }
+        if let Some(&found) = lengths.iter().find(|&&length| length < 0) {
+            return Err(GeometryError::TooSmall { what: "fft_length", least: 0, found }.into());
+        }
+        let output = real_fft_dims(dims, &lengths, direction)?;
+        check_fft_input(dims, &lengths, direction)?;
+        let pair = |list: &[i64]| {
+            let last = list.len() - 1;
+            [if rank == 2 { list[last - 1] as usize } else { 1 }, list[last] as usize]
+        };
+        Ok(Sizes { output, input: pair(dims), lengths: pair(&lengths) })
+    }
+}
+
+/// From real numbers, over the last `RANK` dimensions.
+struct Forward<T: Real, const RANK: usize> {
+    rows: Plans<dyn RealToComplex<T>>,
+    columns: Plans<ComplexPlan<T>>,
+}
+
+impl<T: Real, const RANK: usize> Kernel for Forward<T, RANK>
+where
+    Complex<T>: Element,
+{
+    fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Forward { rows: Plans::new(), columns: Plans::new() })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let x = c.input::<T>(0)?.data;
+        let sizes = Sizes::new(c, RANK, FftDirection::Forward)?;
+        let y = c.output::<Complex<T>>(0, &sizes.output)?.data;
+        if x.is_empty() || y.is_empty() {
+            y.fill(Complex::default());
+            return Ok(());
+        }
+        self.rows(c, &sizes, x, y)?;
+        if RANK == 2 {
+            let [rows, length] = sizes.lengths;
+            let cols = length / 2 + 1;
+            let images = Images { height: rows, width: cols, rows, cols };
+            let columns = c.scratch_slice::<Complex<T>>(y.len())?;
+            let plan = self.columns.get(rows, || complex_plan(rows, FftDirection::Forward));
+            transform_columns(c, &*plan, images, y, columns)?;
+            put_back(c, [rows, cols], columns, y, None)?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Real, const RANK: usize> Forward<T, RANK> {
+    /// The rows of the input that count, each transformed.
+    fn rows(
+        &self,
+        c: &ComputeContext<'_>,
+        sizes: &Sizes,
+        x: &[T],
+        y: &mut [Complex<T>],
+    ) -> Result<(), KernelError> {
+        let ([height, width], [rows, length]) = (sizes.input, sizes.lengths);
+        let plan = self.rows.get(length, || forward_plan(length));
+        let cols = length / 2 + 1;
+        for_rows(c, y, cols, cost_ns(length), |first, block| {
+            let mut row = plan.make_input_vec();
+            let mut scratch = plan.make_scratch_vec();
+            for (at, y) in block.chunks_exact_mut(cols).enumerate() {
+                let (image, number) = ((first + at) / rows, (first + at) % rows);
+                row.copy_from_slice(&x[(image * height + number) * width..][..length]);
+                plan.process_with_scratch(&mut row, y, &mut scratch).map_err(refused)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// To real numbers, over the last `RANK` dimensions.
+struct Inverse<T: Real, const RANK: usize> {
+    rows: Plans<dyn ComplexToReal<T>>,
+    columns: Plans<ComplexPlan<T>>,
+}
+
+impl<T: Real, const RANK: usize> Kernel for Inverse<T, RANK>
+where
+    Complex<T>: Element,
+{
+    fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Inverse { rows: Plans::new(), columns: Plans::new() })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let x = c.input::<Complex<T>>(0)?.data;
+        let sizes = Sizes::new(c, RANK, FftDirection::Inverse)?;
+        let y = c.output::<T>(0, &sizes.output)?.data;
+        if x.is_empty() || y.is_empty() {
+            y.fill(T::zero());
+            return Ok(());
+        }
+        let [height, width] = sizes.input;
+        if RANK == 1 {
+            return self.rows(c, &sizes, y, |number, row| {
+                row.copy_from_slice(&x[number * width..][..row.len()]);
+            });
+        }
+        let [rows, length] = sizes.lengths;
+        let cols = length / 2 + 1;
+        let images = Images { height, width, rows, cols };
+        // As many columns as an image of the output has frequencies, for each image.
+        let columns = c.scratch_slice::<Complex<T>>(y.len() / length * cols)?;
+        let plan = self.columns.get(rows, || complex_plan(rows, FftDirection::Inverse));
+        transform_columns(c, &*plan, images, x, columns)?;
+        let columns = &*columns;
+        self.rows(c, &sizes, y, |number, row| copy_row([rows, cols], number, columns, row))
+    }
+}
+
+impl<T: Real, const RANK: usize> Inverse<T, RANK> {
+    /// The rows of the output, each from the spectrum that `fill` writes.
+    fn rows(
+        &self,
+        c: &ComputeContext<'_>,
+        sizes: &Sizes,
+        y: &mut [T],
+        fill: impl Fn(usize, &mut [Complex<T>]) + Sync,
+    ) -> Result<(), KernelError> {
+        let [rows, length] = sizes.lengths;
+        let plan = self.rows.get(length, || inverse_plan(length));
+        let scale = scale::<T>(rows * length, FftDirection::Inverse);
+        for_rows(c, y, length, cost_ns(length), |first, block| {
+            let mut row = plan.make_input_vec();
+            let mut scratch = plan.make_scratch_vec();
+            for (at, y) in block.chunks_exact_mut(length).enumerate() {
+                fill(first + at, &mut row);
+                make_real(&mut row, length);
+                plan.process_with_scratch(&mut row, y, &mut scratch).map_err(refused)?;
+                if let Some(scale) = scale {
+                    y.iter_mut().for_each(|y| *y = *y * scale);
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A real signal's frequency zero is real, and with an even length its highest one; what else is given there is
+/// not looked at.
+fn make_real<T: Real>(row: &mut [Complex<T>], length: usize) {
+    row[0].im = T::zero();
+    if let Some(last) = row.last_mut().filter(|_| length % 2 == 0) {
+        last.im = T::zero();
+    }
+}
+
+fn refused(error: realfft::FftError) -> KernelError {
+    KernelError::internal(format!("the transform of a row was refused: {error}"))
+}
+
+macro_rules! transforms {
+    ($($op:literal, $kernel:ident, $rank:literal;)*) => {$(
+        register_kernel!($op on "CPU": $kernel<f32, $rank>,
+            types = ("Treal", &[DType::FLOAT]), types = ("Tcomplex", &[DType::COMPLEX64]),
+            host_memory = &["fft_length"], numerics = FLOAT);
+        register_kernel!($op on "CPU": $kernel<f64, $rank>,
+            types = ("Treal", &[DType::DOUBLE]), types = ("Tcomplex", &[DType::COMPLEX128]),
+            host_memory = &["fft_length"], numerics = DOUBLE);
+    )*};
+}
+
+transforms! {
+    "RFFT", Forward, 1;
+    "IRFFT", Inverse, 1;
+    "RFFT2D", Forward, 2;
+    "IRFFT2D", Inverse, 2;
+}

@@ -1,0 +1,108 @@
+//! The matrices of a tensor: its last two dimensions, for each index of those before.
+
+use crate::scalar::Scalar;
+use faer::Mat;
+use tenon_sdk::{
+    KernelError, View,
+    author::ComputeContext,
+    geometry::{Dims, GeometryError, square_size},
+};
+
+/// The matrices of an input.
+pub struct Matrices<'a, T> {
+    /// Dimensions before the last two.
+    pub batch: &'a [i64],
+    /// Rows of each.
+    pub rows: usize,
+    /// Columns of each.
+    pub cols: usize,
+    data: &'a [T],
+}
+
+impl<'a, T: Scalar> Matrices<'a, T> {
+    /// Of an input with at least two dimensions.
+    pub fn new(view: View<'a, T>, what: &'static str) -> Result<Matrices<'a, T>, KernelError> {
+        let Some((batch, &[rows, cols])) = view.dims.split_last_chunk::<2>() else {
+            let found = view.dims.len();
+            return Err(GeometryError::RankTooSmall { what, expected: 2, found }.into());
+        };
+        Ok(Matrices { batch, rows: rows as usize, cols: cols as usize, data: view.data })
+    }
+
+    /// Of an input whose matrices are square.
+    pub fn square(view: View<'a, T>, what: &'static str) -> Result<Matrices<'a, T>, KernelError> {
+        square_size(what, view.dims)?;
+        Matrices::new(view, what)
+    }
+
+    /// The same matrices for a larger batch, whose members share them.
+    pub fn of_batch<'b>(&self, batch: &'b [i64]) -> Matrices<'b, T>
+    where
+        'a: 'b,
+    {
+        Matrices { batch, rows: self.rows, cols: self.cols, data: self.data }
+    }
+
+    /// The dimensions before the last two, and others.
+    pub fn dims(&self, last: &[usize]) -> Result<Dims, KernelError> {
+        let mut dims = Dims::from_slice(self.batch)?;
+        for &size in last {
+            dims.push(size as i64)?;
+        }
+        Ok(dims)
+    }
+
+    /// One of them.
+    pub fn get(&self, number: usize) -> Mat<T::Wide> {
+        let data = &self.data[number * self.rows * self.cols..][..self.rows * self.cols];
+        Mat::from_fn(self.rows, self.cols, |i, j| data[i * self.cols + j].up())
+    }
+
+    /// About how many nanoseconds a decomposition takes.
+    pub fn cost_ns(&self) -> f64 {
+        let (rows, cols) = (self.rows as f64, self.cols as f64);
+        500.0 + rows * cols * rows.min(cols)
+    }
+}
+
+/// Writes a matrix by rows.
+pub fn store<T: Scalar>(matrix: &Mat<T::Wide>, y: &mut [T]) {
+    let cols = matrix.ncols().max(1);
+    for (i, row) in y.chunks_mut(cols).enumerate() {
+        for (j, y) in row.iter_mut().enumerate() {
+            *y = T::down(matrix[(i, j)]);
+        }
+    }
+}
+
+/// Parts of an output, one for each of `count` matrices, which may be empty.
+pub fn parts<T>(mut data: &mut [T], count: usize) -> Vec<&mut [T]> {
+    let len = data.len() / count.max(1);
+    (0..count)
+        .map(|_| {
+            let (part, rest) = std::mem::take(&mut data).split_at_mut(len);
+            data = rest;
+            part
+        })
+        .collect()
+}
+
+/// Computes each matrix's part of the one output, which has these dimensions.
+pub fn for_each<T: Scalar>(
+    c: &ComputeContext<'_>,
+    x: &Matrices<'_, T>,
+    dims: &[i64],
+    body: impl Fn(usize, &mut [T]) -> Result<(), KernelError> + Sync,
+) -> Result<(), KernelError> {
+    let y = c.output::<T>(0, dims)?.data;
+    if y.is_empty() {
+        return Ok(());
+    }
+    let count = count(x.batch);
+    c.parallel_items(parts(y, count), x.cost_ns(), |number, y| body(number, y))
+}
+
+/// Matrices in a batch. Some output has elements for each, so that there are not too many.
+pub fn count(batch: &[i64]) -> usize {
+    batch.iter().product::<i64>() as usize
+}

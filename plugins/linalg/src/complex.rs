@@ -1,0 +1,256 @@
+//! Complex matrices: triangles by plain loops, and reflections that make of a matrix a real one, whose values and
+//! vectors `faer` finds.
+//!
+//! Not by `faer` alone: its reciprocal of a complex number (0.24) is 0 where the square of the modulus, times the
+//! greatest number, overflows (both parts at most 1, the modulus above 1), and where the inverse of that is denormal
+//! and denormals are flushed, as they are in kernels. Pivots and reflections meet such numbers all the time.
+
+use crate::scalar::{Field, Lu, Svd, Triangle, identity};
+use faer::Mat;
+use num_complex::Complex;
+
+type C = Complex<f64>;
+
+/// `x / y`, also where the square of `y` would not be finite.
+fn divide(x: C, y: C) -> C {
+    if y.im == 0.0 { x / y.re } else { x.fdiv(y) }
+}
+
+impl Field for C {
+    fn to_complex(self) -> C {
+        self
+    }
+
+    fn from_complex(value: C) -> C {
+        value
+    }
+
+    fn conjugate(self) -> C {
+        self.conj()
+    }
+
+    fn cholesky(a: &Mat<C>) -> Option<Mat<C>> {
+        let size = a.nrows();
+        let mut l: Mat<C> = Mat::zeros(size, size);
+        for j in 0..size {
+            let rest = a[(j, j)].re - (0..j).map(|k| l[(j, k)].norm_sqr()).sum::<f64>();
+            if rest.is_nan() || rest <= 0.0 {
+                return None;
+            }
+            l[(j, j)] = rest.sqrt().into();
+            for i in j + 1..size {
+                let sum: C = (0..j).map(|k| l[(i, k)] * l[(j, k)].conj()).sum();
+                l[(i, j)] = (a[(i, j)] - sum) / rest.sqrt();
+            }
+        }
+        Some(l)
+    }
+
+    fn lu(a: &Mat<C>) -> Lu<C> {
+        let size = a.nrows();
+        let (mut upper, mut lower) = (a.clone(), identity::<C>(size, size));
+        let mut rows: Vec<usize> = (0..size).collect();
+        for k in 0..size {
+            let better = |best: usize, i: usize| {
+                if upper[(i, k)].norm() > upper[(best, k)].norm() { i } else { best }
+            };
+            let pivot = (k + 1..size).fold(k, better);
+            if pivot != k {
+                rows.swap(k, pivot);
+                (k..size).for_each(|j| swap(&mut upper, (k, j), (pivot, j)));
+                (0..k).for_each(|j| swap(&mut lower, (k, j), (pivot, j)));
+            }
+            for i in k + 1..size {
+                let factor = divide(upper[(i, k)], upper[(k, k)]);
+                lower[(i, k)] = factor;
+                upper[(i, k)] = C::ZERO;
+                for j in k + 1..size {
+                    let term = factor * upper[(k, j)];
+                    upper[(i, j)] -= term;
+                }
+            }
+        }
+        Lu { lower, upper, rows }
+    }
+
+    fn solve_triangle(a: &Mat<C>, triangle: Triangle, x: &mut Mat<C>) {
+        let size = a.nrows();
+        for col in 0..x.ncols() {
+            for step in 0..size {
+                let (i, known) = match triangle {
+                    Triangle::Upper => (size - 1 - step, size - step..size),
+                    _ => (step, 0..step),
+                };
+                let sum: C = known.map(|j| a[(i, j)] * x[(j, col)]).sum();
+                let rest = x[(i, col)] - sum;
+                let unit = triangle == Triangle::UnitLower;
+                x[(i, col)] = if unit { rest } else { divide(rest, a[(i, i)]) };
+            }
+        }
+    }
+
+    fn qr(a: &Mat<C>, inner: usize) -> (Mat<C>, Mat<C>) {
+        let mut r = a.clone();
+        let steps = a.nrows().min(a.ncols());
+        let reflections: Vec<Reflection> =
+            (0..steps).map(|k| reduce_column(&mut r, k, k)).collect();
+        let q = product(&reflections, a.nrows(), inner);
+        (q, Mat::from_fn(inner, a.ncols(), |i, j| if i <= j { r[(i, j)] } else { C::ZERO }))
+    }
+
+    fn svd(a: &Mat<C>, full: bool) -> Option<Svd<C>> {
+        if a.nrows() < a.ncols() {
+            let Svd { values, left, right } = Self::svd(&crate::scalar::adjoint(a), full)?;
+            return Some(Svd { values, left: right, right: left });
+        }
+        let (rows, cols) = (a.nrows(), a.ncols());
+        let (band, left, right) = bidiagonal(a);
+        let found = f64::svd(&band, false)?;
+        let mut u = product(&left, rows, if full { rows } else { cols });
+        multiply(&mut u, &found.left);
+        let mut v = product(&right, cols, cols);
+        multiply(&mut v, &found.right);
+        Some(Svd { values: found.values, left: u, right: v })
+    }
+
+    fn singular_values(a: &Mat<C>) -> Option<Vec<f64>> {
+        if a.nrows() < a.ncols() {
+            return Self::singular_values(&crate::scalar::adjoint(a));
+        }
+        f64::singular_values(&bidiagonal(a).0)
+    }
+
+    fn eigen(a: &Mat<C>) -> Option<(Vec<f64>, Mat<C>)> {
+        let (band, reflections) = tridiagonal(a);
+        let (values, vectors) = f64::eigen(&band)?;
+        let mut q = product(&reflections, a.nrows(), a.nrows());
+        multiply(&mut q, &vectors);
+        Some((values, q))
+    }
+
+    fn eigenvalues(a: &Mat<C>) -> Option<Vec<f64>> {
+        f64::eigenvalues(&tridiagonal(a).0)
+    }
+}
+
+fn swap(a: &mut Mat<C>, x: (usize, usize), y: (usize, usize)) {
+    (a[x], a[y]) = (a[y], a[x]);
+}
+
+/// `H = I - tau v v^H`, where `v` is zero before `first`.
+struct Reflection {
+    first: usize,
+    vector: Vec<C>,
+    tau: C,
+}
+
+impl Reflection {
+    /// That of LAPACK: its adjoint makes of `x`, which begins at `first`, a real number and zeros. Gives that
+    /// number too.
+    fn new(first: usize, mut x: Vec<C>) -> (Reflection, f64) {
+        let largest = x.iter().fold(0.0, |largest: f64, x| largest.max(x.norm()));
+        let tail = x[1..].iter().any(|&x| x != C::ZERO);
+        let head = x[0];
+        if !tail && head.im == 0.0 {
+            x[0] = C::ONE;
+            return (Reflection { first, vector: x, tau: C::ZERO }, head.re);
+        }
+        let norm = x.iter().map(|x| (x / largest).norm_sqr()).sum::<f64>().sqrt() * largest;
+        let beta = if head.re >= 0.0 { -norm } else { norm };
+        let tau = (C::from(beta) - head) / beta;
+        x[1..].iter_mut().for_each(|x| *x = divide(*x, head - beta));
+        x[0] = C::ONE;
+        (Reflection { first, vector: x, tau }, beta)
+    }
+
+    /// `A - factor v (v^H A)` over these columns: H from the left for tau, its adjoint for its conjugate.
+    fn left(&self, a: &mut Mat<C>, cols: std::ops::Range<usize>, factor: C) {
+        for j in cols {
+            let rows = self.vector.iter().enumerate();
+            let sum: C = rows.map(|(i, v)| v.conj() * a[(self.first + i, j)]).sum();
+            let sum = sum * factor;
+            for (i, v) in self.vector.iter().enumerate() {
+                a[(self.first + i, j)] -= v * sum;
+            }
+        }
+    }
+
+    /// `A - factor (A v) v^H` over these rows.
+    fn right(&self, a: &mut Mat<C>, rows: std::ops::Range<usize>, factor: C) {
+        for i in rows {
+            let cols = self.vector.iter().enumerate();
+            let sum: C = cols.map(|(j, v)| a[(i, self.first + j)] * v).sum();
+            let sum = sum * factor;
+            for (j, v) in self.vector.iter().enumerate() {
+                a[(i, self.first + j)] -= sum * v.conj();
+            }
+        }
+    }
+}
+
+/// Makes column `col` real at row `first` and zero below, from the left.
+fn reduce_column(a: &mut Mat<C>, first: usize, col: usize) -> Reflection {
+    let (reflection, beta) =
+        Reflection::new(first, (first..a.nrows()).map(|i| a[(i, col)]).collect());
+    reflection.left(a, col + 1..a.ncols(), reflection.tau.conj());
+    a[(first, col)] = beta.into();
+    (first + 1..a.nrows()).for_each(|i| a[(i, col)] = C::ZERO);
+    reflection
+}
+
+/// The product of reflections, its first columns.
+fn product(reflections: &[Reflection], rows: usize, cols: usize) -> Mat<C> {
+    let mut q = identity::<C>(rows, cols);
+    for reflection in reflections.iter().rev() {
+        reflection.left(&mut q, 0..cols, reflection.tau);
+    }
+    q
+}
+
+/// The first columns of `q`, as many as `a` has rows, become their product with `a`.
+fn multiply(q: &mut Mat<C>, a: &Mat<f64>) {
+    let mut row = vec![C::ZERO; a.nrows()];
+    for i in 0..q.nrows() {
+        row.iter_mut().enumerate().for_each(|(k, x)| *x = q[(i, k)]);
+        for j in 0..a.ncols() {
+            q[(i, j)] = row.iter().enumerate().map(|(k, x)| x * a[(k, j)]).sum();
+        }
+    }
+}
+
+/// A matrix with at least as many rows as columns as `L B R^H`: B real, square, with two diagonals.
+fn bidiagonal(a: &Mat<C>) -> (Mat<f64>, Vec<Reflection>, Vec<Reflection>) {
+    let (mut a, rows, cols) = (a.clone(), a.nrows(), a.ncols());
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    let mut band = Mat::zeros(cols, cols);
+    for k in 0..cols {
+        left.push(reduce_column(&mut a, k, k));
+        band[(k, k)] = a[(k, k)].re;
+        if k + 1 < cols {
+            let row = (k + 1..cols).map(|j| a[(k, j)].conj()).collect();
+            let (reflection, beta) = Reflection::new(k + 1, row);
+            reflection.right(&mut a, k + 1..rows, reflection.tau);
+            band[(k, k + 1)] = beta;
+            right.push(reflection);
+        }
+    }
+    (band, left, right)
+}
+
+/// A self-adjoint matrix as `Q T Q^H`: T real with three diagonals.
+fn tridiagonal(a: &Mat<C>) -> (Mat<f64>, Vec<Reflection>) {
+    let (mut a, size) = (a.clone(), a.nrows());
+    let mut band = Mat::zeros(size, size);
+    let mut reflections = Vec::new();
+    for k in 0..size {
+        band[(k, k)] = a[(k, k)].re;
+        if k + 1 < size {
+            let reflection = reduce_column(&mut a, k + 1, k);
+            reflection.right(&mut a, k + 1..size, reflection.tau);
+            band[(k, k + 1)] = a[(k + 1, k)].re;
+            band[(k + 1, k)] = a[(k + 1, k)].re;
+            reflections.push(reflection);
+        }
+    }
+    (band, reflections)
+}

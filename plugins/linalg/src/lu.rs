@@ -1,0 +1,235 @@
+//! What a decomposition into triangles gives: `MatrixInverse`, `MatrixSolve`, `MatrixDeterminant` and
+//! `LogMatrixDeterminant`.
+
+use crate::{
+    batch::{Matrices, count, for_each, parts, store},
+    cholesky::{DOUBLE, FLOAT, HALF},
+    scalar::{Field, Lu, Scalar, Triangle, adjoint, identity},
+};
+use faer::Mat;
+use half::f16;
+use num_complex::Complex;
+use std::marker::PhantomData;
+use tenon_sdk::{
+    KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    geometry::GeometryError,
+    register_kernel,
+};
+
+/// The decomposition of a matrix that has an inverse.
+fn invertible<F: Field>(a: &Mat<F>, what: &str) -> Result<Lu<F>, KernelError> {
+    let lu = F::lu(a);
+    // A pivot that is NaN counts as TensorFlow's comparison counts it: in the first place only.
+    let first = pivots(&lu).next().is_some_and(|pivot| pivot.is_nan());
+    if first || pivots(&lu).any(|pivot| pivot == Complex::ZERO) {
+        return Err(KernelError::invalid_argument(format!("{what} is not invertible")));
+    }
+    Ok(lu)
+}
+
+fn pivots<F: Field>(lu: &Lu<F>) -> impl Iterator<Item = Complex<f64>> + '_ {
+    (0..lu.upper.nrows()).map(|i| lu.upper[(i, i)].to_complex())
+}
+
+/// The solution `X` of `A X = B`.
+fn solve<F: Field>(lu: &Lu<F>, b: &Mat<F>) -> Mat<F> {
+    let mut x = Mat::from_fn(b.nrows(), b.ncols(), |i, j| b[(lu.rows[i], j)]);
+    F::solve_triangle(&lu.lower, Triangle::UnitLower, &mut x);
+    F::solve_triangle(&lu.upper, Triangle::Upper, &mut x);
+    x
+}
+
+/// `MatrixInverse`: of each matrix, or of its adjoint.
+struct MatrixInverse<T> {
+    adjoint: bool,
+    element: PhantomData<T>,
+}
+
+impl<T: Scalar> Kernel for MatrixInverse<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(MatrixInverse { adjoint: c.attr("adjoint")?, element: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let input = c.input::<T>(0)?;
+        let x = Matrices::square(input, "input")?;
+        for_each(c, &x, input.dims, |number, y| {
+            let lu = invertible(&x.get(number), "input")?;
+            let inverse = solve(&lu, &identity(x.rows, x.cols));
+            match self.adjoint {
+                true => store(&adjoint(&inverse), y),
+                false => store(&inverse, y),
+            }
+            Ok(())
+        })
+    }
+}
+
+/// `MatrixSolve`: `X` of `A X = B`, or of `A^H X = B`.
+struct MatrixSolve<T> {
+    adjoint: bool,
+    element: PhantomData<T>,
+}
+
+impl<T: Scalar> Kernel for MatrixSolve<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(MatrixSolve { adjoint: c.attr("adjoint")?, element: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let (matrix, rhs) = (c.input::<T>(0)?, c.input::<T>(1)?);
+        let (a, b) = (Matrices::square(matrix, "matrix")?, Matrices::new(rhs, "rhs")?);
+        if a.batch != b.batch {
+            return Err(KernelError::invalid_argument(format!(
+                "matrix and rhs must have the same outer dimensions, found {:?} and {:?}",
+                a.batch, b.batch
+            )));
+        }
+        if a.rows != b.rows {
+            let (expected, found) = (a.rows as i64, b.rows as i64);
+            let what = "the number of rows of rhs";
+            return Err(GeometryError::SizeMismatch { what, expected, found }.into());
+        }
+        for_each(c, &a, rhs.dims, |number, y| {
+            let matrix = a.get(number);
+            let matrix = if self.adjoint { adjoint(&matrix) } else { matrix };
+            store(&solve(&invertible(&matrix, "matrix")?, &b.get(number)), y);
+            Ok(())
+        })
+    }
+}
+
+/// 1 or -1: whether a permutation is made of an even or odd number of exchanges.
+fn parity(permutation: &[usize]) -> f64 {
+    let mut seen = vec![false; permutation.len()];
+    let mut sign = 1.0;
+    for start in 0..permutation.len() {
+        let mut at = permutation[start];
+        while !seen[start] && at != start {
+            seen[at] = true;
+            sign = -sign;
+            at = permutation[at];
+        }
+    }
+    sign
+}
+
+/// A determinant as a number of modulus 1 (0 where it is 0) and the logarithm of its modulus.
+fn log_determinant<F: Field>(a: &Mat<F>) -> (Complex<f64>, f64) {
+    let lu = F::lu(a);
+    let mut sign = Complex::new(parity(&lu.rows), 0.0);
+    let mut log = 0.0;
+    for pivot in pivots(&lu) {
+        if pivot == Complex::ZERO {
+            return (Complex::ZERO, f64::NEG_INFINITY);
+        }
+        let modulus = pivot.norm();
+        // The sign of what is infinite is that of 1 where it is real, NaN where it is not.
+        sign *= if modulus.is_infinite() && pivot.im == 0.0 {
+            Complex::new(pivot.re.signum(), 0.0)
+        } else {
+            pivot / modulus
+        };
+        log += modulus.ln();
+    }
+    (sign, log)
+}
+
+/// A determinant: the product, kept in the middle of the range of double until the end.
+fn determinant<F: Field>(a: &Mat<F>) -> Complex<f64> {
+    const STEP: f64 = 1e150;
+    let lu = F::lu(a);
+    let mut product = Complex::new(parity(&lu.rows), 0.0);
+    let mut steps = 0i64;
+    for pivot in pivots(&lu) {
+        if pivot == Complex::ZERO {
+            return Complex::ZERO;
+        }
+        let mut factor = pivot;
+        for value in [&mut factor, &mut product] {
+            if value.norm() > STEP && value.norm().is_finite() {
+                (*value, steps) = (*value / STEP, steps + 1);
+            } else if value.norm() < 1.0 / STEP {
+                (*value, steps) = (*value * STEP, steps - 1);
+            }
+        }
+        product = if product.im == 0.0 && factor.im == 0.0 {
+            // Infinite numbers have no parts that are zero times them.
+            Complex::new(product.re * factor.re, 0.0)
+        } else {
+            product * factor
+        };
+    }
+    let step = if steps > 0 { STEP } else { 1.0 / STEP };
+    // Beyond so many steps the result is zero or infinite.
+    (0..steps.abs().min(8)).fold(product, |product, _| product * step)
+}
+
+fn matrix_determinant<T: Scalar>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let x = Matrices::square(c.input::<T>(0)?, "input")?;
+    for_each(c, &x, x.batch, |number, y| {
+        y[0] = T::down(Field::from_complex(determinant(&x.get(number))));
+        Ok(())
+    })
+}
+
+fn log_matrix_determinant<T: Scalar>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let x = Matrices::square(c.input::<T>(0)?, "input")?;
+    let sign = c.output::<T>(0, x.batch)?.data;
+    let log = c.output::<T>(1, x.batch)?.data;
+    if sign.is_empty() {
+        return Ok(());
+    }
+    let count = count(x.batch);
+    let items = parts(sign, count).into_iter().zip(parts(log, count)).collect();
+    c.parallel_items(items, x.cost_ns(), |number, (sign, log)| {
+        let (unit, modulus) = log_determinant(&x.get(number));
+        sign[0] = T::down(Field::from_complex(unit));
+        log[0] = T::down(Field::from_complex(Complex::new(modulus, 0.0)));
+        Ok(())
+    })
+}
+
+register_kernel!("MatrixInverse" on "CPU": MatrixInverse<T> for "T" in [f32, Complex<f32>],
+    numerics = FLOAT);
+register_kernel!("MatrixInverse" on "CPU": MatrixInverse<T> for "T" in [f64, Complex<f64>],
+    numerics = DOUBLE);
+register_kernel!("MatrixInverse" on "CPU": MatrixInverse<T> for "T" in [f16], numerics = HALF);
+register_kernel!("MatrixSolve" on "CPU": MatrixSolve<T> for "T" in [f32, Complex<f32>],
+    numerics = FLOAT);
+register_kernel!("MatrixSolve" on "CPU": MatrixSolve<T> for "T" in [f64, Complex<f64>],
+    numerics = DOUBLE);
+register_kernel!("MatrixDeterminant" on "CPU": fn matrix_determinant<T> for "T" in [f32, Complex<f32>],
+    numerics = FLOAT);
+register_kernel!("MatrixDeterminant" on "CPU": fn matrix_determinant<T> for "T" in [f64, Complex<f64>],
+    numerics = DOUBLE);
+register_kernel!("LogMatrixDeterminant" on "CPU": fn log_matrix_determinant<T> for "T" in [f32, Complex<f32>],
+    numerics = FLOAT);
+register_kernel!("LogMatrixDeterminant" on "CPU": fn log_matrix_determinant<T> for "T" in [f64, Complex<f64>],
+    numerics = DOUBLE);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parities_of_permutations() {
+        for (permutation, sign) in
+            [(&[][..], 1.0), (&[0], 1.0), (&[1, 0], -1.0), (&[1, 2, 0], 1.0), (&[1, 0, 3, 2], 1.0)]
+        {
+            assert_eq!(parity(permutation), sign, "{permutation:?}");
+        }
+        assert_eq!(parity(&[3, 1, 2, 0]), -1.0);
+    }
+
+    #[test]
+    fn a_determinant_does_not_overflow_on_the_way() {
+        let sizes = [1e200, 1e200, 1e-200, 1e-200, 1e3];
+        let a = Mat::from_fn(5, 5, |i, j| if i == j { sizes[i] } else { 0.0f64 });
+        let found = determinant(&a).re;
+        assert!((found / 1e3 - 1.0).abs() < 1e-12, "{found}");
+        let a = Mat::from_fn(4, 4, |i, j| if i == j { -1e200 } else { 0.0f64 });
+        assert_eq!(determinant(&a).re, f64::INFINITY);
+    }
+}

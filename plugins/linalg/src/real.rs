@@ -1,0 +1,73 @@
+//! Real matrices, by `faer`.
+
+use crate::scalar::{Field, Lu, Svd, Triangle};
+use faer::{Mat, Side};
+use num_complex::Complex;
+
+macro_rules! fields {
+    ($($real:ident),*) => {$(
+        impl Field for $real {
+            fn to_complex(self) -> Complex<f64> {
+                Complex::new(f64::from(self), 0.0)
+            }
+
+            fn from_complex(value: Complex<f64>) -> $real {
+                value.re as $real
+            }
+
+            fn conjugate(self) -> $real {
+                self
+            }
+
+            fn cholesky(a: &Mat<$real>) -> Option<Mat<$real>> {
+                a.llt(Side::Lower).ok().map(|factor| factor.L().to_owned())
+            }
+
+            fn lu(a: &Mat<$real>) -> Lu<$real> {
+                let lu = a.partial_piv_lu();
+                let (lower, upper) = (lu.L().to_owned(), lu.U().to_owned());
+                Lu { lower, upper, rows: lu.P().arrays().0.to_vec() }
+            }
+
+            fn solve_triangle(a: &Mat<$real>, triangle: Triangle, x: &mut Mat<$real>) {
+                match triangle {
+                    Triangle::Lower => a.solve_lower_triangular_in_place(x.as_mut()),
+                    Triangle::UnitLower => a.solve_unit_lower_triangular_in_place(x.as_mut()),
+                    Triangle::Upper => a.solve_upper_triangular_in_place(x.as_mut()),
+                }
+            }
+
+            fn qr(a: &Mat<$real>, inner: usize) -> (Mat<$real>, Mat<$real>) {
+                let qr = a.qr();
+                let least = a.nrows().min(a.ncols());
+                let q = if inner > least { qr.compute_Q() } else { qr.compute_thin_Q() };
+                let upper = qr.thin_R();
+                let element = |i: usize, j: usize| if i < least && i <= j { upper[(i, j)] } else { 0.0 };
+                (q, Mat::from_fn(inner, a.ncols(), element))
+            }
+
+            fn svd(a: &Mat<$real>, full: bool) -> Option<Svd<$real>> {
+                let found = if full { a.svd() } else { a.thin_svd() }.ok()?;
+                let values = found.S().column_vector().iter().map(|&x| x.into()).collect();
+                Some(Svd { values, left: found.U().to_owned(), right: found.V().to_owned() })
+            }
+
+            fn singular_values(a: &Mat<$real>) -> Option<Vec<f64>> {
+                Some(a.singular_values().ok()?.into_iter().map(f64::from).collect())
+            }
+
+            fn eigen(a: &Mat<$real>) -> Option<(Vec<f64>, Mat<$real>)> {
+                let found = a.self_adjoint_eigen(Side::Lower).ok()?;
+                let values = found.S().column_vector().iter().map(|&x| x.into()).collect();
+                Some((values, found.U().to_owned()))
+            }
+
+            fn eigenvalues(a: &Mat<$real>) -> Option<Vec<f64>> {
+                let values = a.self_adjoint_eigenvalues(Side::Lower).ok()?;
+                Some(values.into_iter().map(f64::from).collect())
+            }
+        }
+    )*};
+}
+
+fields!(f32, f64);

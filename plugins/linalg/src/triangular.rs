@@ -1,0 +1,65 @@
+//! `MatrixTriangularSolve`.
+
+use crate::{
+    batch::{Matrices, for_each, store},
+    cholesky::{DOUBLE, FLOAT},
+    scalar::{Field, Scalar, Triangle, adjoint},
+};
+use faer::Mat;
+use num_complex::Complex;
+use std::marker::PhantomData;
+use tenon_sdk::{
+    KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    geometry::BatchMatMulGeometry,
+    register_kernel,
+};
+
+/// `X` of `A X = B`, or of `A^H X = B`, where only a triangle of `A` is looked at. Batches broadcast.
+struct MatrixTriangularSolve<T> {
+    lower: bool,
+    adjoint: bool,
+    element: PhantomData<T>,
+}
+
+impl<T: Scalar> Kernel for MatrixTriangularSolve<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let (lower, adjoint) = (c.attr("lower")?, c.attr("adjoint")?);
+        Ok(MatrixTriangularSolve { lower, adjoint, element: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let (matrix, rhs) = (c.input::<T>(0)?, c.input::<T>(1)?);
+        let (a, b) = (Matrices::square(matrix, "matrix")?, Matrices::new(rhs, "rhs")?);
+        // The shapes are those of the product of A and B.
+        let g = BatchMatMulGeometry::new(matrix.dims, rhs.dims, self.adjoint, false)?;
+        if g.output.contains(&0) {
+            c.output::<T>(0, &g.output)?;
+            return Ok(());
+        }
+        let pairs: Vec<(usize, usize)> = g.products().collect();
+        let x = b.of_batch(&g.output[..g.output.len() - 2]);
+        for_each(c, &x, &g.output, |number, y| {
+            let (i, j) = pairs[number];
+            let mut solution = x.get(j);
+            self.solve(&a.get(i), &mut solution);
+            store(&solution, y);
+            Ok(())
+        })
+    }
+}
+
+impl<T: Scalar> MatrixTriangularSolve<T> {
+    fn solve(&self, a: &Mat<T::Wide>, x: &mut Mat<T::Wide>) {
+        let triangle = if self.lower != self.adjoint { Triangle::Lower } else { Triangle::Upper };
+        match self.adjoint {
+            true => Field::solve_triangle(&adjoint(a), triangle, x),
+            false => Field::solve_triangle(a, triangle, x),
+        }
+    }
+}
+
+register_kernel!("MatrixTriangularSolve" on "CPU": MatrixTriangularSolve<T> for "T" in [f32, Complex<f32>],
+    numerics = FLOAT);
+register_kernel!("MatrixTriangularSolve" on "CPU": MatrixTriangularSolve<T> for "T" in [f64, Complex<f64>],
+    numerics = DOUBLE);

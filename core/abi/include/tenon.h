@@ -1691,12 +1691,12 @@ struct TenonPassTable {
     /** Whether the node may be replaced: it has no effect, and none of its outputs is fed. */
     uint32_t (*is_rewritable)(TenonPassCall *call, uint32_t node);
     /** Makes a node another one, under its name. */
-    TenonCode (*replace)(TenonPassCall *call, uint32_t node, const TenonPassNode *new);
+    TenonCode (*replace)(TenonPassCall *call, uint32_t node, const TenonPassNode *made);
     /** Adds a node where `near` runs, called after it with `suffix`. */
     TenonCode (*add)(TenonPassCall *call,
                      uint32_t near,
                      TenonStr suffix,
-                     const TenonPassNode *new,
+                     const TenonPassNode *made,
                      uint32_t *result);
     /** Lets whoever reads `from` read `to`. */
     TenonCode (*redirect)(TenonPassCall *call, TenonEdge from, TenonEdge to);
@@ -2273,10 +2273,6 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 /** Initialiser of the header of a `TenonExtPass`, before the link `next` (or null). */
 #define TENON_EXT_PASS_HEADER(next) \
     { 2u, 1u, sizeof(TenonExtPass), UINT64_C(0x9342396182d658e8), (next) }
-
-/** Initialiser of the header of a `TenonExtCases`, before the link `next` (or null). */
-#define TENON_EXT_CASES_HEADER(next) \
-    { 3u, 1u, sizeof(TenonExtCases), UINT64_C(0x4f1dab5598ad75a7), (next) }
 
 /* ---------------------------------------------------------------------------------------------- */
 /* Conveniences                                                                                   */

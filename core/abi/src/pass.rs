@@ -107,14 +107,14 @@ pub struct PassTable {
     pub is_rewritable: Option<unsafe extern "C" fn(call: *mut PassCall, node: u32) -> u32>,
     /// Makes a node another one, under its name.
     pub replace:
-        Option<unsafe extern "C" fn(call: *mut PassCall, node: u32, new: *const PassNode) -> Code>,
+        Option<unsafe extern "C" fn(call: *mut PassCall, node: u32, made: *const PassNode) -> Code>,
     /// Adds a node where `near` runs, called after it with `suffix`.
     pub add: Option<
         unsafe extern "C" fn(
             call: *mut PassCall,
             near: u32,
             suffix: Str,
-            new: *const PassNode,
+            made: *const PassNode,
             result: *mut u32,
         ) -> Code,
     >,

@@ -4,4 +4,5 @@
 mod bad_input {
     mod feeds;
     mod graphs;
+    mod indices;
 }

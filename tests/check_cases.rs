@@ -50,8 +50,10 @@ fn kinds(op: &str) -> &'static [Tag] {
         | "LinSpace"
         | "ParallelConcat"
         | "Range" => &[Tag::Declared],
-        // They refuse some values.
-        "CheckNumerics" | "InvertPermutation" => &[Tag::Empty, Tag::Prime, Tag::Large],
+        // They refuse some values, or search in sorted ones.
+        "CheckNumerics" | "InvertPermutation" | "LowerBound" | "UpperBound" => {
+            &[Tag::Empty, Tag::Prime, Tag::Large]
+        }
         _ => &[Tag::Empty, Tag::Prime, Tag::Large, Tag::Special],
     }
 }

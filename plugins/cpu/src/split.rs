@@ -47,20 +47,20 @@ pub fn for_elements(
     spread(c, len, cost_ns, BLOCK, &body)
 }
 
-/// Computes the elements of a slice, each of about `cost_ns` nanoseconds, in blocks: the body gets their
-/// numbers and the elements.
+/// Computes the elements of a slice, each of about `cost_ns` nanoseconds, in blocks: the body gets the
+/// number of the first of some elements, and them.
 #[inline]
 pub fn for_parts<T: Send>(
     c: &ComputeContext<'_>,
     y: &mut [T],
     cost_ns: f64,
-    body: impl Fn(Range<usize>, &mut [T]) + Sync,
+    body: impl Fn(usize, &mut [T]) + Sync,
 ) -> Result<(), KernelError> {
     let len = y.len();
     let y = Parts::new(y);
     for_elements(c, len, cost_ns, |range| {
         // SAFETY: ranges of one split are disjoint.
-        body(range.clone(), unsafe { y.part(range) });
+        body(range.start, unsafe { y.part(range) });
     })
 }
 

@@ -143,8 +143,11 @@ pub(super) fn write_integers(
     Ok(())
 }
 
-/// Where an element of a tensor stands, as messages say it: `[1,0]`.
+/// Where an element of a tensor stands, as messages say it: `[1,0]`, and nothing for a scalar.
 pub(super) fn place(dims: &[i64], mut at: usize) -> String {
+    if dims.is_empty() {
+        return String::new();
+    }
     let mut places = vec![0; dims.len()];
     for (place, &size) in places.iter_mut().zip(dims).rev() {
         let size = (size as usize).max(1);

@@ -171,7 +171,7 @@ pub fn fill<T: Drawn, D: Distribution<T>>(
     stream: &Philox,
 ) -> Result<(), KernelError> {
     let y = c.output::<T>(0, dims)?.data;
-    for_parts(c, y, COST_NS, |range, y| D::fill(stream, range.start, y))
+    for_parts(c, y, COST_NS, |first, y| D::fill(stream, first, y))
 }
 
 /// An integer type of which random numbers are drawn.
@@ -220,8 +220,8 @@ pub fn fill_integers<T: DrawnInteger>(
         )));
     }
     let stream = stream(y.len());
-    for_parts(c, y, COST_NS, |range, y| {
-        fill_steps(&stream, (range.start, T::PER_STEP), y, |words| T::between(words, low, high));
+    for_parts(c, y, COST_NS, |first, y| {
+        fill_steps(&stream, (first, T::PER_STEP), y, |words| T::between(words, low, high));
     })
 }
 

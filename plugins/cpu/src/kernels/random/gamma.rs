@@ -102,9 +102,9 @@ impl<T: Number> Kernel for RandomGamma<T> {
         dims.extend_from_slice(alpha.dims);
         let y = c.output::<T>(0, &dims)?.data;
         let (alphas, stream) = (alpha.data.len(), self.stream.take(reserved(y.len())));
-        for_parts(c, y, COST_NS, |range, y| {
+        for_parts(c, y, COST_NS, |first, y| {
             for (at, y) in y.iter_mut().enumerate() {
-                let (sample, alpha_at) = ((range.start + at) / alphas, (range.start + at) % alphas);
+                let (sample, alpha_at) = ((first + at) / alphas, (first + at) % alphas);
                 // Numbers are counted alpha by alpha.
                 let number = (alpha_at * samples + sample) as u64;
                 let generator = stream.at(number.wrapping_mul(RESERVED_PER_OUTPUT));

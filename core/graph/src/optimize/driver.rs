@@ -4,7 +4,8 @@ use super::{
     Draft, Pass, PassError, PassReport, Report, arithmetic::Arithmetic,
     common_subexpressions::CommonSubexpressions, constant_folding::ConstantFolding,
     control_edges::ControlEdges, dead_branches::DeadBranches, draft::Ground,
-    elementwise_fusion::ElementwiseFusion, identity::Identities, remapping::Remapping,
+    elementwise_fusion::ElementwiseFusion, identity::Identities, layout::Layout,
+    remapping::Remapping,
 };
 use crate::{
     ControlFlow, DeviceView, Evaluate, Frames, Graph, GraphError, Placement, Shapes, Subgraph,
@@ -63,6 +64,7 @@ pub const BUILT_IN: &[&str] = &[
     "arithmetic",
     "common_subexpressions",
     "control_edges",
+    "layout",
     "remapping",
     "elementwise_fusion",
 ];
@@ -76,6 +78,7 @@ pub fn built_in() -> Vec<Box<dyn Pass>> {
         Box::new(Arithmetic),
         Box::new(CommonSubexpressions),
         Box::new(ControlEdges),
+        Box::new(Layout),
         Box::new(Remapping),
         Box::new(ElementwiseFusion),
     ]

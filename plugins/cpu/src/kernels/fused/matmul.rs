@@ -10,7 +10,6 @@ use crate::{
             product::{Factor, Target, parallel_product},
         },
     },
-    lane::Compute,
     split::for_rows,
 };
 use std::marker::PhantomData;
@@ -65,8 +64,8 @@ impl<T: Factor + Elementary> Kernel for FusedMatMul<T> {
         // SAFETY: the target is the whole output.
         parallel_product(c, a, b, unsafe { Target::new(y.as_mut_ptr(), g.m, g.n, [g.n, 1]) })?;
         let alpha = T::from_f64(f64::from(self.alpha));
-        for_rows(c, y, g.n, 2.0 * g.n as f64, |rows, y| {
-            for (row, y) in rows.zip(y.chunks_exact_mut(g.n)) {
+        for_rows(c, y, g.n, 2.0 * g.n as f64, |first, y| {
+            for (row, y) in (first..).zip(y.chunks_exact_mut(g.n)) {
                 for (step, first) in self.epilogue.placed() {
                     let arg = args.get(first).copied().unwrap_or_default();
                     let own = if step == EpilogueStep::Add {

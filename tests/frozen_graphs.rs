@@ -41,6 +41,7 @@ fn model(name: &str) {
     let goldens = read_graphs(&folder()).unwrap();
     let golden = goldens.iter().find(|golden| golden.name == name).unwrap();
     run(golden, &[]);
+    run(golden, &[("graph.optimize", "false")]);
 }
 
 macro_rules! models {

@@ -3,13 +3,13 @@
 
 use tenon_graph::{GraphBuilder, GraphError, NodeId, Output};
 use tenon_runtime::{
-    Runtime, RuntimeOptions, Session,
+    Runtime, RuntimeOptions, Session, SessionOptions,
     framework::{Code, DType, PartialShape, Tensor},
 };
 use tenon_tests::{
     bench::{elements, floats, scalar, texts},
     plugin,
-    session::{run, session},
+    session::{run, session, session_with},
     zoo::Language,
 };
 
@@ -29,6 +29,16 @@ fn with(
 ) -> (Runtime, Session) {
     let runtime = runtime(language);
     let session = session(&runtime, make);
+    (runtime, session)
+}
+
+/// As [`with`], by a session that runs the graph as it is: equal nodes are not one.
+fn with_as_written(
+    language: Language,
+    make: impl FnOnce(&mut GraphBuilder<'_>) -> Result<(), GraphError>,
+) -> (Runtime, Session) {
+    let runtime = runtime(language);
+    let session = session_with(&runtime, SessionOptions::as_written(), make);
     (runtime, session)
 }
 
@@ -68,7 +78,7 @@ fn outputs_are_planned_where_shapes_are_known() {
 #[test]
 fn a_buffer_without_other_readers_is_taken_over() {
     for language in Language::ALL {
-        let (_runtime, session) = with(language, |b| {
+        let (_runtime, session) = with_as_written(language, |b| {
             let x = vector(b, "x", -1)?;
             let alone = b.op("Neg").input(x).build()?;
             b.op(&language.op("Forward")).name("alone").input(alone).build()?;

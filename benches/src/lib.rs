@@ -20,6 +20,7 @@ use tenon_runtime::{
         instance::{KernelInstance, KernelSpec},
         resources::ResourceManager,
     },
+    proto::GraphDef,
 };
 
 /// What a benchmark fails with.
@@ -116,7 +117,7 @@ pub fn session(
     count_calls: bool,
     make: impl FnOnce(&mut GraphBuilder<'_>) -> Result<(), GraphError>,
 ) -> Result<Session, Failure> {
-    let options = SessionOptions { count_calls, ..SessionOptions::default() };
+    let options = SessionOptions { count_calls, ..SessionOptions::as_written() };
     let session = Session::new(runtime, options)?;
     let registry = runtime.registry();
     let mut builder = GraphBuilder::new(&registry);
@@ -179,6 +180,50 @@ pub fn mixed(b: &mut GraphBuilder<'_>, length: usize) -> Result<(), GraphError> 
         value = node.build()?.into();
     }
     Ok(())
+}
+
+/// A graph of some `nodes` nodes as a model has them, from `x` to `y`: products, biases, activations,
+/// transpositions, shapes computed in the graph, constants computed from constants, and what is there twice.
+///
+/// # Errors
+/// An op is not registered.
+pub fn layers(runtime: &Runtime, nodes: usize) -> Result<GraphDef, Failure> {
+    let registry = runtime.registry();
+    let mut b = GraphBuilder::new(&registry);
+    let shape = PartialShape::from(Shape::new(&[4, 8])?);
+    let mut value = b.placeholder("x", DType::FLOAT, shape)?;
+    for layer in 0.. {
+        if b.graph().len() + 18 > nodes {
+            break;
+        }
+        value = one_layer(&mut b, value, layer)?;
+    }
+    b.op("Identity").name("y").input(value).build()?;
+    Ok(b.finish().to_graph_def()?)
+}
+
+/// Eighteen nodes.
+fn one_layer(b: &mut GraphBuilder<'_>, x: Output, layer: usize) -> Result<Output, Failure> {
+    let name = |part: &str| format!("layer{layer}/{part}");
+    let weights = filled(&[8, 8], |at| (at as f32 - 32.0) / (64.0 + layer as f32));
+    let weights = b.constant(&name("weights"), weights)?;
+    let scale = b.constant(&name("scale"), scalar_tensor(0.5))?;
+    let scaled = b.op("Mul").name(&name("scaled")).input(weights).input(scale).build()?;
+    let bias = b.constant(&name("bias"), filled(&[8], |at| at as f32))?;
+    let product = b.op("MatMul").name(&name("product")).input(x).input(scaled).build()?;
+    let sum = b.op("BiasAdd").name(&name("sum")).input(product).input(bias).build()?;
+    let relu = b.op("Relu").name(&name("relu")).input(sum).build()?;
+    let shape = b.op("Shape").name(&name("shape")).input(relu).build()?;
+    let same = b.op("Reshape").name(&name("same")).input(relu).input(shape).build()?;
+    let perm = b.constant(&name("perm"), Tensor::from_slice(&[2], &[1i32, 0])?)?;
+    let turned = b.op("Transpose").name(&name("turned")).input(same).input(perm).build()?;
+    let back = b.op("Transpose").name(&name("back")).input(turned).input(perm).build()?;
+    let passed = b.op("Identity").name(&name("passed")).input(back).build()?;
+    let one = b.constant(&name("one"), scalar_tensor(1.0))?;
+    let times = b.op("Mul").name(&name("times")).input(passed).input(one).build()?;
+    let twice = b.op("Tanh").name(&name("twice")).input(times).build()?;
+    let again = b.op("Tanh").name(&name("again")).input(times).build()?;
+    Ok(b.op("AddV2").name(&name("out")).input(twice).input(again).build()?.into())
 }
 
 /// `width` independent adds into one `AddN`, fetched as `last`.

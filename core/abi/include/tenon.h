@@ -107,6 +107,12 @@ typedef struct TenonDeviceAttributes TenonDeviceAttributes;
 typedef struct TenonCopyRequest TenonCopyRequest;
 typedef struct TenonDeviceTable TenonDeviceTable;
 typedef struct TenonDeviceTypeDef TenonDeviceTypeDef;
+typedef struct TenonPassCall TenonPassCall;
+typedef struct TenonEdge TenonEdge;
+typedef struct TenonPassAttr TenonPassAttr;
+typedef struct TenonPassNode TenonPassNode;
+typedef struct TenonPassTable TenonPassTable;
+typedef struct TenonExtPass TenonExtPass;
 typedef struct TenonRegistrar TenonRegistrar;
 typedef struct TenonRegistrarTable TenonRegistrarTable;
 typedef struct TenonPluginV1 TenonPluginV1;
@@ -121,6 +127,8 @@ typedef struct TenonPluginV1 TenonPluginV1;
 #define TENON_ABI_MINOR 1u
 /** A dimension that is not known. */
 #define TENON_UNKNOWN_DIM (-1)
+/** Number of a node that is none. */
+#define TENON_NO_NODE 4294967295u
 /** Rank of a shape of which not even that is known. */
 #define TENON_UNKNOWN_RANK (-1)
 /** Deadline of a step that has none. */
@@ -342,9 +350,13 @@ struct TenonExtHeader {
 #define TENON_EXT_PRIVATE 2147483648u
 /** Reserved: gradient of an op. */
 #define TENON_EXT_GRADIENT 1u
-/** Reserved: a graph pass. */
+/** As a registration: a graph pass (`TenonExtPass`). */
 #define TENON_EXT_PASS 2u
-/** Reserved: a declarative fusion pattern. */
+/**
+ * As a registration: a declarative fusion pattern, in the texts of a `TenonExtCases`: name,
+ * pattern, result, crate, file, line, then conditions. The grammar stands in tenon-framework,
+ * `fusion`; a text that does not follow it refuses the registration.
+ */
 #define TENON_EXT_FUSION 3u
 /** Reserved: claiming a subgraph and compiling it as one node. */
 #define TENON_EXT_SUBGRAPH 4u
@@ -1577,6 +1589,151 @@ struct TenonDeviceTypeDef {
 };
 
 /* ---------------------------------------------------------------------------------------------- */
+/* Passes over graphs                                                                             */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** One run of a pass over one graph. Opaque to plugins. */
+struct TenonPassCall;
+
+/** A tensor of a graph: an output of a node, which has a number. Filled by whoever names it. */
+struct TenonEdge {
+    /** The node. */
+    uint32_t node;
+    /** Which of its outputs. */
+    uint32_t output;
+};
+
+/** An attribute that a pass gives to a node. Filled by the plugin; the host copies it. */
+struct TenonPassAttr {
+    /** Name. */
+    TenonStr name;
+    /** Value. */
+    TenonAttrView value;
+};
+
+/** A node that a pass makes. Filled by the plugin; the host copies it. */
+struct TenonPassNode {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** The node whose attributes it begins with; `TENON_NO_NODE` for none. */
+    uint32_t like;
+    /** The op. */
+    TenonStr op;
+    /** Data inputs, in flat order. */
+    const TenonEdge *inputs;
+    /** How many. */
+    size_t input_count;
+    /** Nodes that must have run before. */
+    const uint32_t *control;
+    /** How many. */
+    size_t control_count;
+    /**
+     * Attributes, over those of `like`. What the inputs determine, and what has a default, need not
+     * be there.
+     */
+    const TenonPassAttr *attrs;
+    /** How many. */
+    size_t attr_count;
+};
+
+/**
+ * The graph as a pass sees it. Filled by the host; every entry is there. Nodes have numbers; one
+ * that is not of the graph has no op, no inputs and no outputs. Texts, attributes and constants are
+ * valid until the next edit. An entry that returns a `TenonCode` has kept the message when the code
+ * is an error: return it, or go on without the edit. Every edit is checked against op, types,
+ * shapes and the device's kernels; one that is refused has changed nothing.
+ */
+struct TenonPassTable {
+    /** Size of this struct. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /**
+     * The nodes that run, sources first, into `nodes`, at most `capacity` of them; how many there
+     * are.
+     */
+    uint32_t (*nodes)(TenonPassCall *call, uint32_t *nodes, uint32_t capacity);
+    /** Name of a node. */
+    TenonStr (*name)(TenonPassCall *call, uint32_t node);
+    /** Op of a node. */
+    TenonStr (*op)(TenonPassCall *call, uint32_t node);
+    /** Full name of the device on which a node runs. */
+    TenonStr (*device)(TenonPassCall *call, uint32_t node);
+    /** Attributes of a node, defaults applied; null for none. */
+    const TenonAttrs *(*attrs)(TenonPassCall *call, uint32_t node);
+    /** Number of data inputs. */
+    uint32_t (*input_count)(TenonPassCall *call, uint32_t node);
+    /** A data input; `TENON_NO_NODE` as its node when there is no such input. */
+    TenonEdge (*input)(TenonPassCall *call, uint32_t node, uint32_t index);
+    /** Number of outputs. */
+    uint32_t (*output_count)(TenonPassCall *call, uint32_t node);
+    /** Element type of a tensor. */
+    TenonDType (*dtype)(TenonPassCall *call, TenonEdge tensor);
+    /**
+     * Shape of a tensor: its rank, or `TENON_UNKNOWN_RANK`; the dimensions into `dims`, at most
+     * `capacity`, `TENON_UNKNOWN_DIM` where unknown.
+     */
+    int32_t (*shape)(TenonPassCall *call,
+                     TenonEdge tensor,
+                     int64_t *dims,
+                     uint32_t capacity);
+    /**
+     * The value of a tensor that is the same in every step, in host memory; null when it is not
+     * known.
+     */
+    const TenonSlot *(*constant)(TenonPassCall *call, TenonEdge tensor);
+    /** How many inputs of nodes read a tensor. */
+    uint32_t (*uses)(TenonPassCall *call, TenonEdge tensor);
+    /** Whether a tensor is fed: then its node does not make it. */
+    uint32_t (*is_fed)(TenonPassCall *call, TenonEdge tensor);
+    /** Whether a feed, a fetch or a target names the node. */
+    uint32_t (*is_kept)(TenonPassCall *call, uint32_t node);
+    /** Whether the node may be replaced: it has no effect, and none of its outputs is fed. */
+    uint32_t (*is_rewritable)(TenonPassCall *call, uint32_t node);
+    /** Makes a node another one, under its name. */
+    TenonCode (*replace)(TenonPassCall *call, uint32_t node, const TenonPassNode *made);
+    /** Adds a node where `near` runs, called after it with `suffix`. */
+    TenonCode (*add)(TenonPassCall *call,
+                     uint32_t near,
+                     TenonStr suffix,
+                     const TenonPassNode *made,
+                     uint32_t *result);
+    /** Lets whoever reads `from` read `to`. */
+    TenonCode (*redirect)(TenonPassCall *call, TenonEdge from, TenonEdge to);
+    /** Takes a node that gives what its input `index` is out of the way. */
+    TenonCode (*bypass)(TenonPassCall *call, uint32_t node, uint32_t index);
+    /** Says what was done to a node. */
+    void (*note)(TenonPassCall *call, uint32_t node, TenonStr text);
+    /** Keeps a copy of `message` for the error and returns `code`. */
+    TenonCode (*fail)(TenonPassCall *call, TenonCode code, TenonStr message);
+};
+
+/**
+ * A registration: a pass over graphs, link `TENON_EXT_PASS`. Filled by the plugin; the host copies
+ * it, except `run`. A pass that returns an error leaves the graph as it was. Where it is not known,
+ * graphs run without.
+ */
+struct TenonExtPass {
+    /** Head, with tag `TENON_EXT_PASS`. */
+    TenonExtHeader header;
+    /**
+     * Name in snake_case. The bool knob `pass_<name>` of the plugin, where it declares one,
+     * switches the pass.
+     */
+    TenonStr name;
+    /** One sentence. */
+    TenonStr help;
+    /** Runs the pass. */
+    TenonCode (*run)(const TenonHost *host,
+                     TenonPassCall *call,
+                     const TenonPassTable *table);
+    /** Where it is registered. */
+    TenonSource source;
+    /** Not zero: runs when the passes before it have nothing left to do. */
+    uint64_t late;
+};
+
+/* ---------------------------------------------------------------------------------------------- */
 /* The table that a plugin hands to the host                                                      */
 /* ---------------------------------------------------------------------------------------------- */
 
@@ -1691,6 +1848,58 @@ TENON_FIELD(TenonExtCost, per_element_ns, 40);
 TENON_SIZE(TenonExtCases, 48);
 TENON_FIELD(TenonExtCases, header, 0);
 TENON_FIELD(TenonExtCases, cases, 32);
+
+TENON_SIZE(TenonExtPass, 120);
+TENON_FIELD(TenonExtPass, header, 0);
+TENON_FIELD(TenonExtPass, name, 32);
+TENON_FIELD(TenonExtPass, help, 48);
+TENON_FIELD(TenonExtPass, run, 64);
+TENON_FIELD(TenonExtPass, source, 72);
+TENON_FIELD(TenonExtPass, late, 112);
+
+TENON_SIZE(TenonEdge, 8);
+TENON_FIELD(TenonEdge, node, 0);
+TENON_FIELD(TenonEdge, output, 4);
+
+TENON_SIZE(TenonPassAttr, 40);
+TENON_FIELD(TenonPassAttr, name, 0);
+TENON_FIELD(TenonPassAttr, value, 16);
+
+TENON_SIZE(TenonPassNode, 72);
+TENON_FIELD(TenonPassNode, struct_size, 0);
+TENON_FIELD(TenonPassNode, like, 4);
+TENON_FIELD(TenonPassNode, op, 8);
+TENON_FIELD(TenonPassNode, inputs, 24);
+TENON_FIELD(TenonPassNode, input_count, 32);
+TENON_FIELD(TenonPassNode, control, 40);
+TENON_FIELD(TenonPassNode, control_count, 48);
+TENON_FIELD(TenonPassNode, attrs, 56);
+TENON_FIELD(TenonPassNode, attr_count, 64);
+
+TENON_SIZE(TenonPassTable, 176);
+TENON_FIELD(TenonPassTable, struct_size, 0);
+TENON_FIELD(TenonPassTable, reserved, 4);
+TENON_FIELD(TenonPassTable, nodes, 8);
+TENON_FIELD(TenonPassTable, name, 16);
+TENON_FIELD(TenonPassTable, op, 24);
+TENON_FIELD(TenonPassTable, device, 32);
+TENON_FIELD(TenonPassTable, attrs, 40);
+TENON_FIELD(TenonPassTable, input_count, 48);
+TENON_FIELD(TenonPassTable, input, 56);
+TENON_FIELD(TenonPassTable, output_count, 64);
+TENON_FIELD(TenonPassTable, dtype, 72);
+TENON_FIELD(TenonPassTable, shape, 80);
+TENON_FIELD(TenonPassTable, constant, 88);
+TENON_FIELD(TenonPassTable, uses, 96);
+TENON_FIELD(TenonPassTable, is_fed, 104);
+TENON_FIELD(TenonPassTable, is_kept, 112);
+TENON_FIELD(TenonPassTable, is_rewritable, 120);
+TENON_FIELD(TenonPassTable, replace, 128);
+TENON_FIELD(TenonPassTable, add, 136);
+TENON_FIELD(TenonPassTable, redirect, 144);
+TENON_FIELD(TenonPassTable, bypass, 152);
+TENON_FIELD(TenonPassTable, note, 160);
+TENON_FIELD(TenonPassTable, fail, 168);
 
 TENON_SIZE(TenonSlot, 64);
 TENON_FIELD(TenonSlot, data, 0);
@@ -2060,6 +2269,10 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 /** Initialiser of the header of a `TenonExtCases`, before the link `next` (or null). */
 #define TENON_EXT_CASES_HEADER(next) \
     { 5u, 1u, sizeof(TenonExtCases), UINT64_C(0x4f1dab5598ad75a7), (next) }
+
+/** Initialiser of the header of a `TenonExtPass`, before the link `next` (or null). */
+#define TENON_EXT_PASS_HEADER(next) \
+    { 2u, 1u, sizeof(TenonExtPass), UINT64_C(0x9342396182d658e8), (next) }
 
 /* ---------------------------------------------------------------------------------------------- */
 /* Conveniences                                                                                   */

@@ -36,9 +36,11 @@ pub mod ext_tags {
     pub const PRIVATE: u32 = 0x8000_0000;
     /// Reserved: gradient of an op.
     pub const GRADIENT: u32 = 1;
-    /// Reserved: a graph pass.
+    /// As a registration: a graph pass ([`super::ExtPass`]).
     pub const PASS: u32 = 2;
-    /// Reserved: a declarative fusion pattern.
+    /// As a registration: a declarative fusion pattern, in the texts of a [`super::ExtCases`]: name, pattern, result,
+    /// crate, file, line, then conditions. The grammar stands in tenon-framework, `fusion`; a text that does not
+    /// follow it refuses the registration.
     pub const FUSION: u32 = 3;
     /// Reserved: claiming a subgraph and compiling it as one node.
     pub const SUBGRAPH: u32 = 4;

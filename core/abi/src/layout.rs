@@ -80,16 +80,20 @@ const fn fnv_usize(mut hash: u64, value: usize) -> u64 {
 
 use crate::{
     AttrView, Call, CallServices, CopyRequest, Create, DeviceAttributes, DeviceTable,
-    DeviceTypeDef, Dims, ExtCases, ExtCost, ExtHeader, FuncView, Host, InPlace, KernelDef,
-    KernelTable, KnobDef, KnobValue, MemoryInfo, Numerics, OpDef, PluginV1, Range, RegistrarTable,
-    ResourceElement, ResourceType, ShapeTable, ShapeView, Slot, Source, StateTable, Step, Str,
-    StringElement, StringTable, Strs, TypeConstraint, VariantElement, VariantTable,
+    DeviceTypeDef, Dims, Edge, ExtCases, ExtCost, ExtHeader, ExtPass, FuncView, Host, InPlace,
+    KernelDef, KernelTable, KnobDef, KnobValue, MemoryInfo, Numerics, OpDef, PassAttr, PassNode,
+    PassTable, PluginV1, Range, RegistrarTable, ResourceElement, ResourceType, ShapeTable,
+    ShapeView, Slot, Source, StateTable, Step, Str, StringElement, StringTable, Strs,
+    TypeConstraint, VariantElement, VariantTable,
 };
 
 /// Layout of [`ExtCases`], for its hash.
 pub const EXT_CASES: StructLayout = struct_layout!(ExtCases { header, cases });
 /// Layout of [`ExtCost`], for its hash.
 pub const EXT_COST: StructLayout = struct_layout!(ExtCost { header, fixed_ns, per_element_ns });
+/// Layout of [`ExtPass`], for its hash.
+pub const EXT_PASS: StructLayout =
+    struct_layout!(ExtPass { header, name, help, run, source, late });
 
 impl ExtHeader {
     /// The head of a link whose struct has this layout.
@@ -114,6 +118,45 @@ pub static LAYOUTS: &[StructLayout] = &[
     struct_layout!(ExtHeader { tag, version, size, layout_hash, next }),
     EXT_COST,
     EXT_CASES,
+    EXT_PASS,
+    struct_layout!(Edge { node, output }),
+    struct_layout!(PassAttr { name, value }),
+    struct_layout!(PassNode {
+        struct_size,
+        like,
+        op,
+        inputs,
+        input_count,
+        control,
+        control_count,
+        attrs,
+        attr_count
+    }),
+    struct_layout!(PassTable {
+        struct_size,
+        reserved,
+        nodes,
+        name,
+        op,
+        device,
+        attrs,
+        input_count,
+        input,
+        output_count,
+        dtype,
+        shape,
+        constant,
+        uses,
+        is_fed,
+        is_kept,
+        is_rewritable,
+        replace,
+        add,
+        redirect,
+        bypass,
+        note,
+        fail
+    }),
     struct_layout!(Slot {
         data,
         dims,

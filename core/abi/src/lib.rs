@@ -33,6 +33,7 @@ mod host;
 pub mod layout;
 mod links;
 mod op;
+mod pass;
 mod plugin;
 mod refusal;
 mod shape;
@@ -57,6 +58,7 @@ pub use op::{
     Determinism, InPlace, KernelDef, KnobDef, Numerics, OpDef, ShapeFn, ToleranceKind,
     TypeConstraint, kernel_def_flags, op_flags,
 };
+pub use pass::{Edge, ExtPass, PassAttr, PassCall, PassNode, PassTable};
 pub use plugin::{CPluginFn, PluginV1, Registrar, RegistrarTable};
 pub use shape::{DimId, ShapeCall, ShapeId, ShapeTable};
 pub use state::{
@@ -72,6 +74,8 @@ pub const ABI_MAJOR: u32 = 0;
 pub const ABI_MINOR: u32 = 1;
 /// A dimension that is not known.
 pub const UNKNOWN_DIM: i64 = -1;
+/// Number of a node that is none.
+pub const NO_NODE: u32 = 0xffff_ffff;
 /// Rank of a shape of which not even that is known.
 pub const UNKNOWN_RANK: i32 = -1;
 /// Deadline of a step that has none.

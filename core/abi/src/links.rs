@@ -1,6 +1,6 @@
 //! Extension links: their versions, and whether a link is what it says.
 
-use crate::layout::{EXT_CASES, EXT_COST, StructLayout, ext_hash};
+use crate::layout::{EXT_CASES, EXT_COST, EXT_PASS, StructLayout, ext_hash};
 use crate::{ExtHeader, ext_tags};
 
 /// An extension link that this crate knows.
@@ -16,6 +16,8 @@ pub struct ExtLayout {
 pub static EXTS: &[ExtLayout] = &[
     ExtLayout { tag: ext_tags::COST, versions: &[EXT_COST] },
     ExtLayout { tag: ext_tags::CASES, versions: &[EXT_CASES] },
+    ExtLayout { tag: ext_tags::PASS, versions: &[EXT_PASS] },
+    ExtLayout { tag: ext_tags::FUSION, versions: &[EXT_CASES] },
 ];
 
 impl ExtLayout {

@@ -110,6 +110,14 @@ impl Graph {
         &self.nodes[id.index()]
     }
 
+    /// Whether a node is the very same in both graphs: one was made from the other, which left it as it is.
+    pub fn shares(&self, other: &Graph, id: NodeId) -> bool {
+        match (self.nodes.get(id.index()), other.nodes.get(id.index())) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
     /// All nodes, in the order of addition.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node)> {
         self.nodes.iter().enumerate().map(|(at, node)| (NodeId(at as u32), &**node))

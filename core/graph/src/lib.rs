@@ -6,7 +6,8 @@
 //! 2. [`prune`] takes what (feeds, fetches, targets) need: a [`Subgraph`] in topological order.
 //! 3. [`infer_shapes`] runs the ops' shape functions over it.
 //! 4. [`place`] gives each node a device.
-//! 5. [`partition`] cuts it into one [`Partition`] per device, with `Send` and `Recv` between them.
+//! 5. [`optimize::optimize`] makes a smaller graph of it that gives the same.
+//! 6. [`partition`] cuts it into one [`Partition`] per device, with `Send` and `Recv` between them.
 //!
 //! What this crate needs from above it are the traits [`DeviceView`] and [`Evaluate`]. Not here: plans,
 //! executors, kernels. Nothing in this crate recurses over a graph, so that depth costs no stack.
@@ -17,6 +18,8 @@ mod error;
 mod frames;
 mod graph;
 mod import;
+mod memory;
+pub mod optimize;
 mod order;
 mod partition;
 mod placer;
@@ -30,6 +33,7 @@ pub use error::GraphError;
 pub use frames::{FrameId, FrameInfo, Frames};
 pub use graph::{Graph, Node, NodeId, Output};
 pub use import::{ImportOptions, is_valid_node_name};
+pub use memory::{DeviceMemory, InPlacePairs, plan_memory};
 pub use partition::{
     ArgSide, Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,
     partition,

@@ -14,6 +14,31 @@ pub struct Shapes {
     values: Vec<Vec<ValueInfo>>,
     /// By position among the feeds.
     feeds: Vec<ValueInfo>,
+    /// Where unknown dimensions that are added later come from.
+    pub(crate) symbols: Symbols,
+}
+
+/// What passes change.
+impl Shapes {
+    /// What is known of the outputs of a node.
+    pub(crate) fn of_node(&self, id: NodeId) -> &[ValueInfo] {
+        &self.values[id.index()]
+    }
+
+    /// Sets what is known of them; gives what was known.
+    pub(crate) fn replace(&mut self, id: NodeId, values: Vec<ValueInfo>) -> Vec<ValueInfo> {
+        std::mem::replace(&mut self.values[id.index()], values)
+    }
+
+    /// Adds a node.
+    pub(crate) fn push(&mut self, values: Vec<ValueInfo>) {
+        self.values.push(values);
+    }
+
+    /// Drops the last node.
+    pub(crate) fn pop(&mut self) {
+        self.values.pop();
+    }
 }
 
 impl Shapes {
@@ -77,7 +102,8 @@ pub fn infer_shapes(
     feeds: &[PartialShape],
 ) -> Result<Shapes, GraphError> {
     let mut symbols = Symbols::default();
-    let mut shapes = Shapes { values: vec![Vec::new(); graph.len()], feeds: Vec::new() };
+    let values = vec![Vec::new(); graph.len()];
+    let mut shapes = Shapes { values, feeds: Vec::new(), symbols: Symbols::default() };
     for (at, &feed) in sub.feeds.iter().enumerate() {
         let shape = feeds.get(at).cloned().unwrap_or_else(|| declared(graph, feed));
         shapes.feeds.push(ValueInfo::of_shape(&shape, &mut symbols));
@@ -95,6 +121,7 @@ pub fn infer_shapes(
             source,
         })?;
     }
+    shapes.symbols = symbols;
     Ok(shapes)
 }
 

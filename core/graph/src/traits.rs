@@ -1,7 +1,7 @@
 //! What this crate needs from above it; the runtime implements it.
 
 use crate::Node;
-use tenon_framework::{KernelError, Tensor, attr::AttrMap, device::DeviceName};
+use tenon_framework::{KernelError, PartialShape, Tensor, attr::AttrMap, device::DeviceName};
 
 /// A device as placement and partitioning see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +47,29 @@ pub trait DeviceView {
     /// # Errors
     /// Why not, in a few words.
     fn has_kernel(&self, node: NodeQuery<'_>, device_type: &str) -> Result<(), String>;
+
+    /// The format in which a device computes images: `NHWC` or `NCHW`; none where it takes both as they are.
+    fn image_format(&self, _device: usize) -> Option<&str> {
+        None
+    }
+
+    /// Whether there is a kernel for the op at all: where there is none, nobody need ask further.
+    fn has_any_kernel(&self, _op: &str) -> bool {
+        true
+    }
+
+    /// Whether a device can run the node with inputs of these shapes, as far as they are known: the kernel is asked
+    /// too.
+    ///
+    /// # Errors
+    /// Why not, in a few words.
+    fn can_run(&self, node: &Node, inputs: &[PartialShape], device: usize) -> Result<(), String> {
+        let _ = inputs;
+        match self.devices().get(device) {
+            Some(entry) => self.has_kernel(NodeQuery::of(node), &entry.device_type),
+            None => Err(format!("there is no device {device}")),
+        }
+    }
 }
 
 /// Computes nodes ahead of a step: for constant folding and calibration.

@@ -238,7 +238,7 @@ unsafe extern "C" fn knob(registrar: *mut Registrar, knob: *const KnobDef) -> Co
     }
 }
 
-/// No tag is known yet: each is noted for the comparison, and the plugin goes on without it.
+/// Each tag is noted for the comparison with the manifest; without one that is not known the plugin goes on.
 ///
 /// # Safety
 /// `link` is null or a live link.
@@ -251,7 +251,11 @@ unsafe extern "C" fn extension(registrar: *mut Registrar, link: *const ExtHeader
                 return collector.transaction.refuse(RegistryError::Raw(null));
             };
             collector.entries.push(extension_entry(header.tag));
-            Code::UNIMPLEMENTED
+            match header.tag {
+                ext_tags::FUSION => collector.transaction.fusion_from_abi(link),
+                ext_tags::PASS => collector.transaction.pass_from_abi(link),
+                _ => Code::UNIMPLEMENTED,
+            }
         })
     }
 }

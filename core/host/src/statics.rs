@@ -36,7 +36,7 @@ fn transaction(krate: &'static str, id: PluginId, order: u32) -> Transaction {
 /// A registration does not say its crate's version; the host's own crates share one.
 fn version(krate: &str) -> &'static str {
     match krate {
-        "tenon-host" | "tenon-ops" | "tenon-runtime" => env!("CARGO_PKG_VERSION"),
+        "tenon-graph" | "tenon-host" | "tenon-ops" | "tenon-runtime" => env!("CARGO_PKG_VERSION"),
         _ => "linked",
     }
 }

@@ -17,6 +17,7 @@
 mod array;
 mod control_flow;
 mod fft;
+mod fused;
 mod image;
 mod io;
 mod linalg;

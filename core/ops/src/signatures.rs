@@ -105,7 +105,9 @@ fn every_definition_is_tensorflow_s() {
     let expected = expected();
     let expected: HashMap<&str, &Value> =
         expected.iter().map(|op| (op["op"].as_str().unwrap(), op)).collect();
-    for (name, op) in testing::registered_ops() {
+    // Those that fusion makes are no ops of the standard set.
+    let is_fused = |op: &OpDef| op.source.file.replace('\\', "/").contains("/fused/");
+    for (name, op) in testing::registered_ops().into_iter().filter(|(_, op)| !is_fused(op)) {
         let expected =
             expected.get(&*name).unwrap_or_else(|| panic!("op {name} is no standard op"));
         assert_eq!(signature(&op), **expected, "{name}");

@@ -47,8 +47,8 @@ mod door;
 pub use array::{array_view, array_view_mut};
 pub use tenon_framework::{
     Code, DType, KernelError, PartialShape, Shape, View, ViewMut, abi, attr, author, device,
-    element, extension_link, geometry, reg, register_device, register_extension, register_kernel,
-    register_knob, register_op,
+    element, extension_link, fused, geometry, reg, register_device, register_extension,
+    register_fusion, register_kernel, register_knob, register_op, register_pass,
 };
 
 /// Everything that a plugin's source names; the only glob import in Tenon's style.
@@ -59,13 +59,14 @@ pub mod prelude {
         abi::MemoryKind,
         author::{
             AsyncCall, ComputeContext, CreateContext, Dim, InOut, Kept, Kernel, Knob, Mode, Packed,
-            ResourceHandle, ResourceValue, ShapeContext, ShapeHandle, ShapeResult, Supported,
-            Variant, VariantRef, VariantValue, plugin_path,
+            PassContext, ResourceHandle, ResourceValue, ShapeContext, ShapeHandle, ShapeResult,
+            Supported, Variant, VariantRef, VariantValue, plugin_path,
         },
         device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
         element::{Element, Float, Number},
         reg::{ANY_TYPE, COPYABLE, Numerics},
-        register_device, register_kernel, register_knob, register_op,
+        register_device, register_fusion, register_kernel, register_knob, register_op,
+        register_pass,
     };
 }
 

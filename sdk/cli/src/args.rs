@@ -146,6 +146,12 @@ pub struct ExplainArgs {
     pub graph: PathBuf,
     /// Only this node
     pub node: Option<String>,
+    /// Show the passes over the graph of a step that fetches these; without it, what no node uses is fetched
+    #[arg(long = "fetch", value_name = "NAME", num_args = 1..)]
+    pub fetches: Vec<String>,
+    /// Tensors that this step feeds; without it, every placeholder
+    #[arg(long = "feed", value_name = "NAME", num_args = 1.., requires = "fetches")]
+    pub feeds: Vec<String>,
     /// Device for nodes that name none, as for `run`
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,

@@ -1,5 +1,7 @@
 //! `tenon explain`: why a node runs where and as it does.
 
+mod passes;
+
 use crate::{
     args::{ExplainArgs, Global},
     error::CliError,
@@ -10,7 +12,7 @@ use crate::{
 use serde_json::{Value, json};
 use std::{fmt::Write, sync::Arc};
 use tenon_runtime::{
-    NodeExplanation, Session, SessionOptions,
+    CallableOptions, NodeExplanation, Session, SessionOptions,
     framework::registry::{Candidate, Explanation, KernelDef, Removal},
 };
 
@@ -25,12 +27,29 @@ pub fn explain(global: &Global, args: &ExplainArgs) -> Result<(), CliError> {
     let session = Session::new(&runtime, options)?;
     session.extend(&graph)?;
     let nodes = session.explain(args.node.as_deref())?;
+    let report = session.explain_passes(step(args, &session).as_ref())?;
     if global.json {
         let nodes: Vec<Value> = nodes.iter().map(node_json).collect();
-        return print_json(&json!({ "nodes": nodes }));
+        return print_json(&json!({ "nodes": nodes, "passes": passes::json(&report) }));
     }
-    let nodes: Vec<String> = nodes.iter().map(node_text).collect();
-    print(&nodes.join("\n"))
+    let mut parts: Vec<String> = nodes.iter().map(node_text).collect();
+    parts.push(passes::text(&report, args.node.as_deref()));
+    print(&parts.join("\n"))
+}
+
+/// The step that the options name.
+fn step(args: &ExplainArgs, session: &Session) -> Option<CallableOptions> {
+    let fetches = args.fetches.clone();
+    if fetches.is_empty() {
+        return None;
+    }
+    let placeholders = || {
+        let graph = session.graph();
+        let nodes = graph.nodes().filter(|(_, node)| node.op.name == "Placeholder");
+        nodes.map(|(_, node)| node.name.clone()).collect()
+    };
+    let feeds = if args.feeds.is_empty() { placeholders() } else { args.feeds.clone() };
+    Some(CallableOptions { feeds, fetches, targets: Vec::new() })
 }
 
 fn node_text(node: &NodeExplanation) -> String {

@@ -13,6 +13,11 @@ static void print_sizes(void)
     SIZE(TenonExtHeader);
     SIZE(TenonExtCost);
     SIZE(TenonExtCases);
+    SIZE(TenonExtPass);
+    SIZE(TenonEdge);
+    SIZE(TenonPassAttr);
+    SIZE(TenonPassNode);
+    SIZE(TenonPassTable);
     SIZE(TenonSlot);
     SIZE(TenonStringElement);
     SIZE(TenonResourceElement);

@@ -289,8 +289,14 @@ fn checks(text: &mut String) {
 
 /// Initialisers of the links' headers.
 fn links(text: &mut String) {
+    let mut done = Vec::new();
     for link in layout::EXTS {
         let newest = link.versions.last().expect("a link has a version");
+        // Links of one struct have one initialiser, whose tag is written over.
+        if done.contains(&newest.name) {
+            continue;
+        }
+        done.push(newest.name);
         let name = newest.name.strip_prefix("Ext").unwrap_or(newest.name).to_uppercase();
         let _ = write!(
             text,

@@ -28,6 +28,7 @@
 //! ```
 
 mod context;
+mod pass_table;
 mod propagate;
 mod symbolic;
 mod table;
@@ -36,6 +37,7 @@ pub mod testing;
 mod value;
 
 pub use context::InferenceContext;
+pub use pass_table::run_pass;
 pub use symbolic::{Dimension, Symbol, SymbolicShape, Symbols};
 pub use table::SHAPE_TABLE;
 pub use value::{Item, SymbolicValue};

@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Symbol(u64);
 
 /// Where the symbols of one graph come from.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Symbols {
     next: u64,
 }

@@ -2,9 +2,9 @@
 //! define ops.
 
 use super::SHAPE_TABLE;
-use crate::{attr_view::attr_entry, author, op::OpDef, reg};
+use crate::{attr_view::attr_entry, author, fusion::FusionDef, op::OpDef, reg};
 use std::{collections::BTreeMap, mem::size_of, ptr};
-use tenon_abi::{Code, Host, Registrar, RegistrarTable, Sink, Str};
+use tenon_abi::{Code, ExtHeader, Host, Registrar, RegistrarTable, Sink, Str, ext_tags};
 
 unsafe extern "C" fn report(_sink: *mut Sink, _message: Str) {}
 
@@ -73,4 +73,42 @@ pub fn registered_ops() -> BTreeMap<String, OpDef> {
     };
     assert!(code.is_ok(), "two ops of one name");
     ops
+}
+
+unsafe extern "C" fn collect_fusion(to: *mut Registrar, link: *const ExtHeader) -> Code {
+    // SAFETY: `registered_fusions` gives its own list, and registrations give whole links.
+    unsafe {
+        if (*link).tag != ext_tags::FUSION {
+            return Code::UNIMPLEMENTED;
+        }
+        match FusionDef::from_abi(link) {
+            Ok(fusion) => (*to.cast::<Vec<FusionDef>>()).push(fusion),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    Code::OK
+}
+
+/// The fusions that are linked into this process, in the order of their sources.
+///
+/// # Panics
+/// When one of them is malformed.
+pub fn registered_fusions() -> Vec<FusionDef> {
+    let table = RegistrarTable {
+        struct_size: size_of::<RegistrarTable>() as u32,
+        reserved: 0,
+        op: None,
+        kernel: None,
+        device_type: None,
+        knob: None,
+        extension: Some(collect_fusion),
+    };
+    let mut fusions: Vec<FusionDef> = Vec::new();
+    // SAFETY: the registrar is the list that `collect_fusion` takes it for.
+    let code = unsafe {
+        let to = ptr::from_mut(&mut fusions).cast();
+        reg::submit_all(to, &table, |entry| matches!(entry, reg::Registration::Extension(_)))
+    };
+    assert!(code.is_ok(), "{code}");
+    fusions
 }

@@ -100,8 +100,8 @@ impl SymbolicValue {
         fits.then(|| SymbolicValue { items: self.items.clone(), scalar: rank == 0 })
     }
 
-    /// The tensor, when all integers are known and fit the type.
-    pub(super) fn to_tensor(&self, dtype: DType) -> Option<Tensor> {
+    /// The tensor of type int16, int32 or int64, when all integers are known and fit it.
+    pub fn to_tensor(&self, dtype: DType) -> Option<Tensor> {
         let values = self.known()?;
         let length = [values.len() as i64];
         let dims: &[i64] = if self.scalar { &[] } else { &length };

@@ -139,6 +139,101 @@ macro_rules! register_knob {
     };
 }
 
+/// Registers a fusion: a pattern of ops, and the op that does the same, in the notation of
+/// [`fusion`](crate::fusion). It applies where a device has a kernel for the result.
+///
+/// ```
+/// use tenon_framework::register_fusion;
+///
+/// register_fusion!(
+///     "matmul_bias": "BiasAdd(MatMul(a, b; transpose_a = $ta, transpose_b = $tb), bias)"
+///         => "_FusedMatMul(a, b, bias; transpose_a = $ta, transpose_b = $tb, fused_ops = ['BiasAdd'])",
+///     where = ["same_type(a, bias)"],
+/// );
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! register_fusion {
+    ($name:literal : $pattern:expr => $result:expr $(, where = [$($condition:expr),* $(,)?])? $(,)?) => {
+        $crate::__submit!(Extension, $crate::reg::fusion(
+            |give| $crate::reg::give_fusion(give, [$name, $pattern, $result], &[$($($condition),*)?], $crate::__site!()),
+            $crate::__site!()
+        ));
+    };
+}
+
+/// Registers a pass over graphs: its name in snake_case, a sentence, and a function over
+/// [`PassContext`](crate::author::PassContext). The knob `pass_<name>` of the library switches it. With `late` before
+/// the name, it runs when the passes before it have nothing left to do.
+///
+/// ```
+/// use tenon_framework::{KernelError, author::PassContext, register_pass};
+///
+/// fn one_relu(graph: &PassContext<'_>) -> Result<(), KernelError> {
+///     for node in graph.nodes() {
+///         let inner = graph.source(node, 0).filter(|inner| graph.op(*inner) == "Relu");
+///         if graph.op(node) == "Relu" && graph.is_rewritable(node) && inner.is_some() {
+///             graph.bypass(node, 0)?;
+///             graph.note(node, "does nothing after another Relu");
+///         }
+///     }
+///     Ok(())
+/// }
+///
+/// register_pass!("one_relu": one_relu, "Takes Relu of Relu for one.");
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! register_pass {
+    (late $name:literal : $run:path, $help:literal $(,)?) => {
+        $crate::__pass!($name, $run, $help, true);
+    };
+    ($name:literal : $run:path, $help:literal $(,)?) => {
+        $crate::__pass!($name, $run, $help, false);
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __pass {
+    ($name:literal, $run:path, $help:literal, $late:literal) => {
+        const _: () = {
+            unsafe extern "C" fn run(
+                host: *const $crate::abi::Host,
+                call: *mut $crate::abi::PassCall,
+                table: *const $crate::abi::PassTable,
+            ) -> $crate::abi::Code {
+                // SAFETY: the host gives what a pass is given.
+                unsafe { $crate::author::enter_pass(host, call, table, $run) }
+            }
+            $crate::__submit!(
+                Extension,
+                $crate::reg::pass(
+                    |give| $crate::reg::give_pass(
+                        give,
+                        $name,
+                        $help,
+                        run,
+                        $late,
+                        $crate::__site!()
+                    ),
+                    $crate::__site!()
+                )
+            );
+        };
+        $crate::__submit!(
+            Knob,
+            $crate::reg::KnobReg::new(
+                concat!("pass_", $name),
+                $crate::abi::KnobKind::BOOL,
+                "true",
+                concat!("Whether the pass runs: ", $help),
+                $crate::__site!()
+            )
+        );
+    };
+}
+
 /// Registers something of a kind that the tables have no entry for: `register_extension!(NAME: Type)`, where
 /// `NAME` is a static of a type that [`extension_link!`](crate::extension_link) declared. A host that does not
 /// know the tag goes on without it.

@@ -6,6 +6,7 @@
 
 mod device;
 mod extension;
+mod fusion;
 mod kernel;
 mod knob;
 mod link;
@@ -13,14 +14,17 @@ mod list;
 mod macros;
 pub mod manifest;
 mod op;
+mod pass;
 
 pub use device::DeviceReg;
 pub use extension::{ExtensionFn, ExtensionReg};
+pub use fusion::{fusion, give_fusion};
 pub use kernel::{ANY_TYPE, COPYABLE, KernelReg, Numerics, join_types};
 pub use knob::KnobReg;
 pub use link::ExtensionLink;
 pub use list::{Registration, registrations, submit_all};
 pub use op::OpReg;
+pub use pass::{give_pass, pass};
 
 /// Where a registration stands; filled by the macros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

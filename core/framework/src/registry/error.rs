@@ -2,6 +2,7 @@
 
 use super::plugin::PluginId;
 use crate::{
+    fusion::FusionError,
     knob::KnobError,
     op::{LinkError, OpError, RawError, SourceInfo},
 };
@@ -17,6 +18,9 @@ pub enum RegistryError {
     /// A malformed op.
     #[error(transparent)]
     Op(#[from] OpError),
+    /// A malformed fusion.
+    #[error(transparent)]
+    Fusion(#[from] FusionError),
     /// A malformed knob, or one declared twice.
     #[error(transparent)]
     Knob(#[from] KnobError),

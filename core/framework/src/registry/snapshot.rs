@@ -9,8 +9,10 @@ use super::{
     transaction::{Transaction, commit_all},
 };
 use crate::{
+    fusion::FusionDef,
     knob::{KnobDef, KnobStore},
     op::OpDef,
+    pass::PassDef,
 };
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,6 +24,8 @@ pub(super) struct Collection {
     pub kernels: Vec<Arc<KernelDef>>,
     pub device_types: Vec<Arc<DeviceTypeDef>>,
     pub knobs: Vec<Arc<KnobDef>>,
+    pub fusions: Vec<Arc<FusionDef>>,
+    pub passes: Vec<Arc<PassDef>>,
 }
 
 /// An immutable snapshot of all registrations.
@@ -72,6 +76,16 @@ impl Registry {
     /// All device types, in the order of their names.
     pub fn device_types(&self) -> impl Iterator<Item = &Arc<DeviceTypeDef>> {
         self.device_types.values()
+    }
+
+    /// All fusions, by plugin order and then by their place in its source.
+    pub fn fusions(&self) -> impl Iterator<Item = &Arc<FusionDef>> {
+        self.collections.iter().flat_map(|collection| &collection.fusions)
+    }
+
+    /// All passes, by plugin order and then by name.
+    pub fn passes(&self) -> impl Iterator<Item = &Arc<PassDef>> {
+        self.collections.iter().flat_map(|collection| &collection.passes)
     }
 
     /// The declared knobs.

@@ -6,7 +6,7 @@ use super::{
     plugin::{DeviceTypeDef, PluginInfo},
     snapshot::{Built, Collection, Registry},
 };
-use crate::{knob::KnobDef, op::OpDef};
+use crate::{fusion::FusionDef, knob::KnobDef, op::OpDef, pass::PassDef};
 use std::sync::Arc;
 use tenon_abi::Code;
 
@@ -19,6 +19,8 @@ pub struct Transaction {
     kernels: Vec<KernelDef>,
     device_types: Vec<DeviceTypeDef>,
     knobs: Vec<KnobDef>,
+    fusions: Vec<FusionDef>,
+    passes: Vec<PassDef>,
     errors: Vec<RegistryError>,
 }
 
@@ -32,6 +34,8 @@ impl Transaction {
             kernels: Vec::new(),
             device_types: Vec::new(),
             knobs: Vec::new(),
+            fusions: Vec::new(),
+            passes: Vec::new(),
             errors: Vec::new(),
         }
     }
@@ -76,6 +80,31 @@ impl Transaction {
     /// Adds a knob.
     pub fn add_knob(&mut self, knob: KnobDef) {
         self.knobs.push(knob);
+    }
+
+    /// Adds a fusion of this plugin.
+    pub fn add_fusion(&mut self, fusion: FusionDef) {
+        let plugin = self.name.clone();
+        self.fusions.push(FusionDef { plugin, ..fusion });
+    }
+
+    /// Adds a pass of this plugin.
+    pub fn add_pass(&mut self, pass: PassDef) {
+        let (plugin, scope) = (self.name.clone(), self.info.scope());
+        self.passes.push(PassDef { plugin, scope, ..pass });
+    }
+
+    /// Adds a pass as a plugin hands it over.
+    ///
+    /// # Safety
+    /// As [`PassDef::from_abi`].
+    pub unsafe fn pass_from_abi(&mut self, link: *const tenon_abi::ExtHeader) -> Code {
+        // SAFETY: the caller's promise.
+        match unsafe { PassDef::from_abi(link) } {
+            Ok(pass) => self.add_pass(pass),
+            Err(error) => return self.refuse(error),
+        }
+        Code::OK
     }
 
     /// Adds an op as a plugin hands it over; the code is that of what is wrong with it.
@@ -131,6 +160,19 @@ impl Transaction {
         Code::OK
     }
 
+    /// Adds a fusion as a plugin hands it over.
+    ///
+    /// # Safety
+    /// As [`FusionDef::from_abi`].
+    pub unsafe fn fusion_from_abi(&mut self, link: *const tenon_abi::ExtHeader) -> Code {
+        // SAFETY: the caller's promise.
+        match unsafe { FusionDef::from_abi(link) } {
+            Ok(fusion) => self.add_fusion(fusion),
+            Err(error) => return self.refuse(error),
+        }
+        Code::OK
+    }
+
     /// Keeps what is wrong with a registration that came another way; its code.
     pub fn refuse(&mut self, error: RegistryError) -> Code {
         let code = error.code();
@@ -155,7 +197,16 @@ impl Transaction {
 
     /// Sorts what was collected: link order is not stable between builds.
     fn into_collection(self) -> Collection {
-        let Transaction { info, mut ops, mut kernels, mut device_types, mut knobs, .. } = self;
+        let Transaction {
+            info,
+            mut ops,
+            mut kernels,
+            mut device_types,
+            mut knobs,
+            mut fusions,
+            mut passes,
+            ..
+        } = self;
         ops.sort_by(|a, b| (&a.name, &a.source).cmp(&(&b.name, &b.source)));
         kernels.sort_by_cached_key(KernelDef::sort_key);
         // An identical re-registration is harmless.
@@ -169,12 +220,16 @@ impl Transaction {
         }
         device_types.sort_by(|a, b| (&a.name, &a.source).cmp(&(&b.name, &b.source)));
         knobs.sort_by(|a, b| (&a.name, &a.source).cmp(&(&b.name, &b.source)));
+        fusions.sort_by(|a, b| (&a.source, &a.name).cmp(&(&b.source, &b.name)));
+        passes.sort_by(|a, b| (&a.name, &a.source).cmp(&(&b.name, &b.source)));
         Collection {
             info,
             ops: ops.into_iter().map(Arc::new).collect(),
             kernels: kernels.into_iter().map(Arc::new).collect(),
             device_types: device_types.into_iter().map(Arc::new).collect(),
             knobs: knobs.into_iter().map(Arc::new).collect(),
+            fusions: fusions.into_iter().map(Arc::new).collect(),
+            passes: passes.into_iter().map(Arc::new).collect(),
         }
     }
 }

@@ -46,6 +46,8 @@ pub enum PlacementReason {
     Priority,
     /// It has no inputs and asks for nothing; all that use it are there.
     Consumers,
+    /// It was made when the graph was optimised, and runs where the nodes did that it replaces.
+    Optimised,
     /// What is asked for cannot run it.
     Soft {
         /// What was given up.
@@ -69,6 +71,9 @@ impl fmt::Display for PlacementReason {
             }
             PlacementReason::Consumers => {
                 f.write_str("asks for nothing and has no inputs: with those that use it")
+            }
+            PlacementReason::Optimised => {
+                f.write_str("made by optimisation: where the nodes were that it replaces")
             }
             PlacementReason::Soft { request } => {
                 write!(f, "{request} cannot run it: moved by soft placement")
@@ -99,6 +104,16 @@ impl Placement {
     /// Where a node runs; `None` when it does not.
     pub fn of(&self, node: NodeId) -> Option<&Placed> {
         self.nodes.get(node.index())?.as_ref()
+    }
+
+    /// The placement of a graph made from this one, whose further nodes run on these devices.
+    pub(crate) fn extended(mut self, devices: &[Option<usize>]) -> Placement {
+        let own = self.nodes.len();
+        self.nodes.extend(devices.iter().skip(own).map(|device| {
+            let reason = PlacementReason::Optimised;
+            device.map(|device| Placed { device, reason, passed_over: Vec::new() })
+        }));
+        self
     }
 
     /// Position of the device of a node that runs.

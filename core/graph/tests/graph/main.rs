@@ -3,6 +3,7 @@
 mod builder;
 mod goldens;
 mod import;
+mod memory;
 mod partition;
 mod placer;
 mod properties;

@@ -5,7 +5,7 @@ use tenon_framework::{
     DType, PartialShape, Tensor,
     attr::AttrMap,
     device::DeviceName,
-    infer::testing::{install_host, registered_ops},
+    infer::testing::{install_host, registered_fusions, registered_ops},
     op::OpDef,
     registry::{PluginId, PluginInfo, Registry, Transaction, commit_all},
 };
@@ -46,6 +46,7 @@ pub fn registry() -> &'static Registry {
             ops.entry(op.name.clone()).or_insert(op);
         }
         ops.into_values().for_each(|op| plugin.add_op(op));
+        registered_fusions().into_iter().for_each(|fusion| plugin.add_fusion(fusion));
         commit_all(&Registry::new(), vec![plugin]).unwrap().0
     })
 }

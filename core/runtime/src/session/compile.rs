@@ -1,10 +1,11 @@
-//! Compiling a step: prune, infer shapes, place, partition, plan.
+//! Compiling a step: prune, infer shapes, place, optimise, partition, plan.
 
 use super::{
     Current, Inner,
     callable::CallableOptions,
     executable::{Executable, FeedSpec},
     kernels::{self, Chosen},
+    optimize,
     options::NodeReport,
     site::Site,
 };
@@ -39,6 +40,10 @@ use tenon_host::devices::{PluginDevice, copy_tensor};
 pub(super) struct Placed<'s> {
     pub session: &'s Inner,
     pub current: &'s Current,
+    /// The session's graph, or what optimisation made of it.
+    pub graph: Arc<Graph>,
+    /// Number of the graph among those of the session's plans; 0 for the session's own.
+    pub own_graph: u64,
     pub sub: Subgraph,
     pub shapes: Shapes,
     pub placement: Placement,
@@ -66,11 +71,12 @@ impl<'s> Placed<'s> {
         let options =
             PlacerOptions { allow_soft_placement: session.options.soft_placement, default_device };
         let placement = place(&current.graph, &sub, &view, &options)?;
-        Ok(Placed { session, current, sub, shapes, placement, view })
+        let graph = Arc::clone(&current.graph);
+        Ok(Placed { session, current, graph, own_graph: 0, sub, shapes, placement, view })
     }
 
     fn graph(&self) -> &Graph {
-        &self.current.graph
+        &self.graph
     }
 
     /// The device of a node that runs.
@@ -148,6 +154,30 @@ fn steers_from_host_memory(role: ControlFlow, side: ArgSide) -> bool {
     }
 }
 
+/// What a signature names.
+pub(super) struct Named {
+    pub feeds: Vec<Output>,
+    pub fetches: Vec<Output>,
+    pub targets: Vec<NodeId>,
+}
+
+impl Named {
+    pub fn find(graph: &Graph, signature: &CallableOptions) -> Result<Named, RuntimeError> {
+        let feeds = tensors(graph, "feed", &signature.feeds)?;
+        let fetches = tensors(graph, "fetch", &signature.fetches)?;
+        let mut targets = Vec::new();
+        for name in &signature.targets {
+            targets.push(graph.target(name).map_err(|_| unknown(graph, "target", name))?);
+        }
+        for (at, feed) in feeds.iter().enumerate() {
+            if feeds[..at].contains(feed) {
+                return Err(RuntimeError::FedTwice { name: signature.feeds[at].clone() });
+            }
+        }
+        Ok(Named { feeds, fetches, targets })
+    }
+}
+
 /// Compiles the step of a signature.
 pub(super) fn compile(
     session: &Inner,
@@ -155,19 +185,10 @@ pub(super) fn compile(
     signature: &CallableOptions,
 ) -> Result<Executable, RuntimeError> {
     let begin = Instant::now();
-    let graph = &current.graph;
-    let feeds = tensors(graph, "feed", &signature.feeds)?;
-    let fetches = tensors(graph, "fetch", &signature.fetches)?;
-    let mut targets = Vec::new();
-    for name in &signature.targets {
-        targets.push(graph.target(name).map_err(|_| unknown(graph, "target", name))?);
-    }
-    for (at, feed) in feeds.iter().enumerate() {
-        if feeds[..at].contains(feed) {
-            return Err(RuntimeError::FedTwice { name: signature.feeds[at].clone() });
-        }
-    }
-    let placed = Placed::new(session, current, &feeds, &fetches, &targets)?;
+    let named = Named::find(&current.graph, signature)?;
+    let placed = Placed::new(session, current, &named.feeds, &named.fetches, &named.targets)?;
+    let (placed, _) = optimize::optimized(placed)?;
+    let Named { feeds, fetches, .. } = named;
     let partitioned = placed.partition()?;
     let planner =
         Planner { placed: &placed, frames: &partitioned.frames, report: RefCell::default() };

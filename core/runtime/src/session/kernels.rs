@@ -2,18 +2,25 @@
 
 use super::{Current, Inner, compile::Placed, site::Site};
 use crate::error::RuntimeError;
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 use tenon_framework::{
-    KernelError,
+    KernelError, PartialShape,
     attr::AttrMap,
     device::base::DeviceBase,
     registry::{Explanation, KernelDef, KernelQuery, SupportAnswer, candidates},
     sync::{Mutex, rank},
 };
-use tenon_graph::{DeviceEntry, DeviceView, NodeId, NodeQuery};
+use tenon_graph::{DeviceEntry, DeviceView, Node, NodeId, NodeQuery};
 use tenon_host::{
+    KnobScope,
     devices::PluginDevice,
-    instance::{KernelInstance, PackCache},
+    instance::{KernelInstance, KernelSpec, PackCache},
 };
 
 /// The kernel that a node gets.
@@ -108,10 +115,48 @@ impl DeviceView for Devices<'_> {
             Err(error) => Err(error.to_string()),
         }
     }
+
+    fn image_format(&self, device: usize) -> Option<&str> {
+        // Kernels of the host take channels first by transposing themselves, each its own images.
+        let host = self.entries.get(device).is_some_and(|entry| entry.host_memory);
+        let format = self.current.knobs.text("graph", "host_image_format").filter(|_| host);
+        format.filter(|format| !format.is_empty())
+    }
+
+    fn has_any_kernel(&self, op: &str) -> bool {
+        !self.current.registry.kernels_of(op).is_empty()
+    }
+
+    fn can_run(&self, node: &Node, inputs: &[PartialShape], device: usize) -> Result<(), String> {
+        let Some(device) = self.local.get(device) else {
+            return Err(format!("there is no device {device}"));
+        };
+        if is_built_in(&node.op.name) {
+            return Ok(());
+        }
+        let _knobs = KnobScope::enter(&self.current.knobs);
+        let (op, attrs) = (&node.op.name, node.attrs.attrs());
+        let mut supports = |kernel: &KernelDef| {
+            let spec = KernelSpec {
+                def: &Arc::new(kernel.clone()),
+                op: &node.op,
+                node: &node.name,
+                attrs: &node.attrs,
+                signature: &node.signature,
+                input_shapes: inputs,
+                constants: &[],
+                device: Some(device),
+            };
+            spec.supports().unwrap_or_else(|error| SupportAnswer::No(error.message))
+        };
+        let kind = device.device_type();
+        let found = explain(self.session, self.current, op, attrs, kind, &mut supports);
+        found.result().map(drop).map_err(|error| error.to_string())
+    }
 }
 
 /// The candidates for an op on a device type, and the winner.
-fn explain(
+pub(super) fn explain(
     session: &Inner,
     current: &Current,
     op: &str,
@@ -137,7 +182,7 @@ fn explain(
 
 /// The candidates for a placed node, asked with what is known of its shapes.
 pub(super) fn explain_node(placed: &Placed<'_>, id: NodeId) -> Explanation {
-    let node = placed.current.graph.node(id);
+    let node = placed.graph.node(id);
     let device = placed.device(id);
     let site = Site::new(placed, id);
     let mut explanation = explain(
@@ -156,7 +201,7 @@ pub(super) fn explain_node(placed: &Placed<'_>, id: NodeId) -> Explanation {
 
 /// The kernel of a placed node; `None` for one that only orders others.
 pub(super) fn choose(placed: &Placed<'_>, id: NodeId) -> Result<Option<Chosen>, RuntimeError> {
-    let node = placed.current.graph.node(id);
+    let node = placed.graph.node(id);
     if is_built_in(&node.op.name) {
         return Ok(None);
     }
@@ -179,6 +224,8 @@ pub(super) struct KernelCache {
     /// By node, device and kernel: which of several kernels runs may depend on shapes.
     stateful: Mutex<HashMap<(String, String, usize), Arc<KernelInstance>>>,
     pub packed: PackCache,
+    /// Numbers for graphs that were made for one plan.
+    graphs: AtomicU64,
 }
 
 impl Default for KernelCache {
@@ -186,11 +233,17 @@ impl Default for KernelCache {
         KernelCache {
             stateful: Mutex::ranked(rank::LEAF, HashMap::new()),
             packed: PackCache::new(),
+            graphs: AtomicU64::new(0),
         }
     }
 }
 
 impl KernelCache {
+    /// A number that no graph of this session has.
+    pub fn next_graph(&self) -> u64 {
+        self.graphs.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Forgets them; plans that use them keep theirs.
     pub fn clear(&self) {
         self.stateful.lock().clear();

@@ -8,9 +8,11 @@
 
 mod callable;
 mod compile;
+mod evaluate;
 mod executable;
 mod explain;
 mod kernels;
+mod optimize;
 mod options;
 mod site;
 
@@ -35,7 +37,7 @@ use tenon_framework::{
     registry::Registry,
     sync::{Mutex, rank},
 };
-use tenon_graph::Graph;
+use tenon_graph::{Graph, optimize::Report};
 use tenon_host::{fpu::FpGuard, resources::ResourceManager};
 use tenon_proto::GraphDef;
 
@@ -188,6 +190,17 @@ impl Session {
         self.inner.check_open()?;
         let current = self.inner.current.lock().clone();
         explain::explain(&self.inner, &current, node)
+    }
+
+    /// What optimisation does to the graph of a step: the passes in their order, and what each did. Without a step,
+    /// for one that feeds every placeholder, fetches what no node uses and runs what has no outputs.
+    ///
+    /// # Errors
+    /// As compiling the step.
+    pub fn explain_passes(&self, step: Option<&CallableOptions>) -> Result<Report, RuntimeError> {
+        self.inner.check_open()?;
+        let current = self.inner.current.lock().clone();
+        optimize::explain(&self.inner, &current, step)
     }
 
     /// The values of the knobs that the session's kernels see when they are made.

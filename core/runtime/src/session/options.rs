@@ -46,6 +46,15 @@ impl Default for SessionOptions {
     }
 }
 
+impl SessionOptions {
+    /// Options by default, but for graphs: they run as they are written, by the knob `graph.optimize`. For whoever
+    /// measures or examines the nodes themselves.
+    pub fn as_written() -> SessionOptions {
+        let off = ("graph.optimize".to_owned(), "false".to_owned());
+        SessionOptions { knobs: BTreeMap::from([off]), ..SessionOptions::default() }
+    }
+}
+
 /// How one step runs.
 #[derive(Clone, Default)]
 pub struct RunOptions {

@@ -33,25 +33,43 @@ pub(super) struct Site {
     constants: Vec<Option<Tensor>>,
     knobs: Arc<Knobs>,
     kernels: Arc<KernelCache>,
+    /// Number of the graph, where it was made for one plan; else 0.
+    own_graph: u64,
+    /// The session's graph.
+    base: Arc<Graph>,
 }
 
 impl Site {
     pub fn new(placed: &Placed<'_>, id: NodeId) -> Site {
-        let inputs = &placed.current.graph.node(id).inputs;
+        let inputs = &placed.graph.node(id).inputs;
         let shapes = inputs.iter().map(|&input| placed.shapes.seen(&placed.sub, input)).collect();
         let constants = inputs.iter().map(|&input| match placed.sub.feed_of(input) {
             Some(_) => None,
             None => placed.shapes.constant(input).cloned(),
         });
         Site {
-            graph: Arc::clone(&placed.current.graph),
+            graph: Arc::clone(&placed.graph),
             id,
             device: Arc::clone(placed.device(id)),
             shapes,
             constants: constants.collect(),
             knobs: Arc::clone(&placed.current.knobs),
             kernels: Arc::clone(&placed.session.kernels),
+            own_graph: placed.own_graph,
+            base: Arc::clone(&placed.current.graph),
         }
+    }
+
+    /// What stands for a constant among the packed forms. Plans share the form of a constant of the session's graph;
+    /// one that was made for this plan, under whatever name, is its own.
+    fn pack_key(&self, at: usize) -> String {
+        let node = self.graph.node(self.id);
+        let device = self.device.full_name();
+        let source = node.inputs[at].node;
+        if self.graph.shares(&self.base, self.id) && self.graph.shares(&self.base, source) {
+            return format!("{}/{at}/{device}", node.name);
+        }
+        format!("{}/{at}/{device}/{}", node.name, self.own_graph)
     }
 
     fn spec<'a>(&'a self, def: &'a Arc<KernelDef>, shapes: &'a [PartialShape]) -> KernelSpec<'a> {
@@ -105,9 +123,7 @@ impl Site {
         // Forms of constants are shared by the plans of the session.
         for (at, constant) in self.constants.iter().enumerate() {
             let Some(constant) = constant else { continue };
-            let node = &self.graph.node(self.id).name;
-            let key = format!("{node}/{at}/{}", self.device.full_name());
-            made.prepack(at as u32, constant, &self.kernels.packed, &key)?;
+            made.prepack(at as u32, constant, &self.kernels.packed, &self.pack_key(at))?;
         }
         Ok(Arc::new(made))
     }

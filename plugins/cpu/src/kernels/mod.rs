@@ -4,6 +4,7 @@ pub mod array;
 pub mod cast;
 pub mod elementary;
 pub mod elementwise;
+mod fused;
 pub mod linalg;
 pub mod math_binary;
 pub mod math_unary;

@@ -51,7 +51,7 @@ pub fn record(
     def: &GraphDef,
     wish: &GraphWish<'_>,
 ) -> Result<Recorded, BenchError> {
-    let session = Session::new(runtime, SessionOptions::default())?;
+    let session = Session::new(runtime, SessionOptions::as_written())?;
     session.extend(def)?;
     let graph = session.graph();
     let fed = feeds(&graph, file, wish)?;

@@ -10,7 +10,7 @@ use std::{
 use tempfile::TempDir;
 use tenon_runtime::{
     framework::{PartialShape, Tensor},
-    graph::GraphBuilder,
+    graph::{GraphBuilder, GraphError},
     host::Plugins,
     npy,
     proto::encode,
@@ -85,11 +85,22 @@ impl Place {
     /// Writes a graph: `y = Relu(x)` over a float `x` of unknown shape.
     pub fn relu(&self, name: &str) -> String {
         use tenon_runtime::framework::DType;
+        self.graph(name, |b| {
+            let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+            b.op("Relu").name("layer/y").input(x).build().map(drop)
+        })
+    }
+
+    /// Writes a graph that `make` builds.
+    pub fn graph(
+        &self,
+        name: &str,
+        make: impl FnOnce(&mut GraphBuilder<'_>) -> Result<(), GraphError>,
+    ) -> String {
         let plugins = Plugins::new().unwrap();
         let registry = plugins.registry();
         let mut builder = GraphBuilder::new(&registry);
-        let x = builder.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN).unwrap();
-        builder.op("Relu").name("layer/y").input(x).build().unwrap();
+        make(&mut builder).unwrap();
         let graph = builder.finish().to_graph_def().unwrap();
         fs::write(self.path(name), encode(&graph).unwrap()).unwrap();
         self.arg(name)

@@ -8,4 +8,4 @@ mod division;
 mod powers;
 mod selection;
 
-pub use arithmetic::Add;
+pub use arithmetic::{Add, add};

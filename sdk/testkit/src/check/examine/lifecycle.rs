@@ -297,7 +297,7 @@ fn session(runtime: &Runtime, used: &Used) -> Result<Session, String> {
     let mut builder = GraphBuilder::new(&registry);
     build(&mut builder, used).map_err(|error| error.to_string())?;
     let def = builder.finish().to_graph_def().map_err(|error| error.to_string())?;
-    let session = Session::new(runtime, SessionOptions::default());
+    let session = Session::new(runtime, SessionOptions::as_written());
     let session = session.map_err(|error| error.to_string())?;
     session.extend(&def).map_err(|error| error.to_string())?;
     step(&session, used)?;

@@ -1,0 +1,111 @@
+//! Passes that libraries bring: their definition, and the graph as they edit it.
+//!
+//! A pass is declared with [`register_pass!`](crate::register_pass) and written against
+//! [`PassContext`](crate::author::PassContext). On the host's side it runs over anything that is a [`GraphEdit`].
+
+use crate::{KernelError, Tensor, attr::AttrMap, attr_view::AttrTable, op::SourceInfo};
+use std::sync::Arc;
+use tenon_abi::{Code, DType, Host, PassCall, PassTable};
+
+/// The entry that runs a pass.
+pub type PassFn =
+    unsafe extern "C" fn(host: *const Host, call: *mut PassCall, table: *const PassTable) -> Code;
+
+/// A pass.
+#[derive(Debug, Clone)]
+pub struct PassDef {
+    /// Name, in snake_case.
+    pub name: String,
+    /// One sentence.
+    pub help: String,
+    /// Whether it waits for other passes.
+    pub late: bool,
+    /// Runs it.
+    pub run: PassFn,
+    /// Where it is registered.
+    pub source: SourceInfo,
+    /// Name of the plugin that registered it.
+    pub plugin: Arc<str>,
+    /// Scope of that plugin's knobs.
+    pub scope: String,
+}
+
+impl PassDef {
+    /// Name of the knob that switches it, in the plugin's scope.
+    pub fn knob(&self) -> String {
+        format!("pass_{}", self.name)
+    }
+}
+
+/// A tensor of a graph: node and output.
+pub type Edge = (u32, u32);
+
+/// A node that a pass makes.
+#[derive(Debug, Clone, Default)]
+pub struct NodeSpec {
+    /// The op.
+    pub op: String,
+    /// Attributes.
+    pub attrs: AttrMap,
+    /// Data inputs.
+    pub inputs: Vec<Edge>,
+    /// Nodes that must have run before.
+    pub control: Vec<u32>,
+}
+
+/// A graph that passes of libraries edit. Nodes have numbers; of one that is not there nothing is known.
+pub trait GraphEdit {
+    /// The nodes that run, sources first.
+    ///
+    /// # Errors
+    /// There is a cycle.
+    fn nodes(&self) -> Result<Vec<u32>, KernelError>;
+    /// Name of a node.
+    fn name(&self, node: u32) -> Option<&str>;
+    /// Op of a node.
+    fn op(&self, node: u32) -> Option<&str>;
+    /// Full name of the device of a node.
+    fn device(&self, node: u32) -> Option<String>;
+    /// Attributes of a node.
+    fn attrs(&self, node: u32) -> Option<&AttrTable>;
+    /// Data inputs of a node.
+    fn inputs(&self, node: u32) -> Vec<Edge>;
+    /// Number of outputs of a node.
+    fn output_count(&self, node: u32) -> usize;
+    /// Element type of a tensor.
+    fn dtype(&self, tensor: Edge) -> DType;
+    /// Dimensions of a tensor, -1 where unknown; none where the rank is.
+    fn dims(&self, tensor: Edge) -> Option<Vec<i64>>;
+    /// The value of a tensor that is the same in every step.
+    fn constant(&self, tensor: Edge) -> Option<&Tensor>;
+    /// How many inputs read a tensor.
+    fn uses(&self, tensor: Edge) -> usize;
+    /// Whether a tensor is fed.
+    fn is_fed(&self, tensor: Edge) -> bool;
+    /// Whether a feed, a fetch or a target names the node.
+    fn is_kept(&self, node: u32) -> bool;
+    /// Whether the node may be replaced.
+    fn is_rewritable(&self, node: u32) -> bool;
+    /// Makes a node another one.
+    ///
+    /// # Errors
+    /// Why not; then nothing has changed. So below.
+    fn replace(&mut self, node: u32, new: NodeSpec) -> Result<(), KernelError>;
+    /// Adds a node where `near` runs.
+    ///
+    /// # Errors
+    /// As above.
+    fn add(&mut self, near: u32, suffix: &str, new: NodeSpec) -> Result<u32, KernelError>;
+    /// Lets whoever reads `from` read `to`.
+    ///
+    /// # Errors
+    /// As above.
+    fn redirect(&mut self, from: Edge, to: Edge) -> Result<(), KernelError>;
+    /// Takes a node that gives what its input is out of the way.
+    ///
+    /// # Errors
+    /// As above.
+    fn bypass(&mut self, node: u32, index: usize) -> Result<(), KernelError>;
+    /// Says what was done to a node.
+    fn note(&mut self, node: u32, text: &str);
+}

@@ -1,0 +1,123 @@
+//! Arithmetic simplification: a table of rules, each exact.
+//!
+//! A rule looks at one node and what makes its inputs, and says what gives the same for less. For
+//! floating-point numbers only what holds for every value holds here: `x * 1`, `x / 1`, `x - 0`, `x + -0`,
+//! and what moves signs; not `x + 0` (-0 + 0 is 0), `x * 0`, `x - x`, `x / x` (NaN, infinity). Of two negated
+//! numbers a NaN may have the other sign.
+
+use super::constant_folding::constant;
+use super::{Draft, NewNode, Pass, PassError};
+use crate::{NodeId, Output};
+use tenon_framework::Tensor;
+
+mod casts;
+mod facts;
+mod neutral;
+mod shapes;
+mod signs;
+
+/// Arithmetic simplification.
+pub(super) struct Arithmetic;
+
+/// What may stand in the place of a node.
+enum Simpler {
+    /// The input of this number: it has the same value.
+    Input(usize),
+    /// Another tensor has the same value.
+    Other(Output),
+    /// Another node.
+    Node(NewNode),
+    /// Another node with a new constant as its last input, which stands where `like` does.
+    With { new: NewNode, value: Tensor, like: Output },
+}
+
+type Rule = fn(&Draft<'_>, NodeId) -> Option<Simpler>;
+
+/// The rules, in the order in which they are tried; each with what it says in reports.
+const RULES: &[(&str, Rule)] = &[
+    ("has a neutral operand", neutral::neutral),
+    ("takes one value only", neutral::single),
+    ("combines equal operands", neutral::equal_operands),
+    ("is zero whatever the operand", neutral::zero),
+    ("chooses by a constant", neutral::constant_choice),
+    ("undoes what its input does", signs::undone),
+    ("does what its input did already", signs::again),
+    ("takes a sign into the operation", signs::signs),
+    ("transposes what is transposed", shapes::transposed),
+    ("reshapes what is reshaped", shapes::reshaped),
+    ("leaves the shape as it is", shapes::unchanged),
+    ("casts what is cast", casts::casts),
+];
+
+impl Pass for Arithmetic {
+    fn name(&self) -> &str {
+        "arithmetic"
+    }
+
+    fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
+        for id in draft.order()? {
+            // Every rule makes a node smaller or takes one away, so that this ends.
+            while draft.is_rewritable(id) && !is_idle(draft, id) && simplify(draft, id) {}
+        }
+        Ok(())
+    }
+}
+
+/// Whether nothing reads the node.
+fn is_idle(draft: &Draft<'_>, id: NodeId) -> bool {
+    draft.users(id).is_empty() && !draft.is_kept(id)
+}
+
+fn simplify(draft: &mut Draft<'_>, id: NodeId) -> bool {
+    for (what, rule) in RULES {
+        let Some(simpler) = rule(draft, id) else { continue };
+        let version = draft.version;
+        let done = match simpler {
+            Simpler::Input(index) => draft.bypass(id, index).is_ok(),
+            Simpler::Other(output) => stand_in(draft, id, output),
+            Simpler::Node(new) => become_node(draft, id, new),
+            Simpler::With { new, value, like } => with_constant(draft, id, new, value, like),
+        };
+        if done && draft.version != version {
+            draft.note(id, *what);
+            return true;
+        }
+    }
+    false
+}
+
+/// Lets `output`, which something upstream of the node gives, stand in for it.
+fn stand_in(draft: &mut Draft<'_>, id: NodeId, output: Output) -> bool {
+    let made = become_node(draft, id, NewNode::new("Identity").input(output));
+    made && draft.bypass(id, 0).is_ok()
+}
+
+fn with_constant(
+    draft: &mut Draft<'_>,
+    id: NodeId,
+    new: NewNode,
+    value: Tensor,
+    like: Output,
+) -> bool {
+    // In a loop a constant belongs to an iteration by what it waits for.
+    let control = draft.source(like).map(|source| draft.node(source).control_inputs.clone());
+    let made = draft.add(id, "simpler", constant(value).after(control.unwrap_or_default()));
+    made.is_ok_and(|made| become_node(draft, id, new.input(made)))
+}
+
+/// Makes the node another one, which waits for all that the node waited for.
+fn become_node(draft: &mut Draft<'_>, id: NodeId, new: NewNode) -> bool {
+    let mut control = draft.node(id).control_inputs.clone();
+    for &input in draft.node(id).inputs.iter().filter(|input| !new.inputs.contains(input)) {
+        let Some(anchors) = draft.anchors(input) else { return false };
+        control.extend(anchors.into_iter().filter(|anchor| !is_read_through(draft, *anchor, &new)));
+    }
+    draft.replace(id, new.after(control)).is_ok()
+}
+
+/// Whether a node waits for nothing but what `new` reads itself.
+fn is_read_through(draft: &Draft<'_>, id: NodeId, new: &NewNode) -> bool {
+    let is_read =
+        |up: NodeId| draft.is_clean(up) || new.inputs.iter().any(|input| input.node == up);
+    draft.is_rewritable(id) && draft.sources(id).all(is_read)
+}

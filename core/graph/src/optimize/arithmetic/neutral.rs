@@ -1,0 +1,101 @@
+//! Operands that change nothing, or decide everything.
+
+use super::{
+    Simpler,
+    facts::{Number, input_is_all, is_float, is_integer, keeps_shape},
+};
+use crate::{
+    NodeId,
+    optimize::{Draft, constant_folding::constant},
+};
+use tenon_framework::{DType, Tensor};
+
+/// `x + 0`, `x * 1` and the like.
+pub(super) fn neutral(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
+    let node = draft.node(id);
+    let [_, _] = node.inputs[..] else { return None };
+    let dtype = node.signature.inputs[0];
+    let (right, left) = neutral_of(&node.op.name, dtype)?;
+    if input_is_all(draft, id, 1, right) && keeps_shape(draft, id, 0) {
+        return Some(Simpler::Input(0));
+    }
+    let fits = left && input_is_all(draft, id, 0, right) && keeps_shape(draft, id, 1);
+    fits.then_some(Simpler::Input(1))
+}
+
+/// The neutral right operand of an op, and whether it is neutral on the left too.
+fn neutral_of(op: &str, dtype: DType) -> Option<(Number, bool)> {
+    let (integer, float, truth) = (is_integer(dtype), is_float(dtype), dtype == DType::BOOL);
+    Some(match op {
+        "Add" | "AddV2" if integer => (Number::Zero, true),
+        "Add" | "AddV2" if float => (Number::MinusZero, true),
+        "Sub" if integer || float => (Number::Zero, false),
+        "Mul" if integer || float => (Number::One, true),
+        "Div" | "RealDiv" if integer || float => (Number::One, false),
+        "FloorDiv" | "TruncateDiv" if integer => (Number::One, false),
+        "BitwiseOr" | "BitwiseXor" if integer => (Number::Zero, true),
+        "LeftShift" | "RightShift" if integer => (Number::Zero, false),
+        "LogicalAnd" if truth => (Number::One, true),
+        "LogicalOr" if truth => (Number::Zero, true),
+        _ => return None,
+    })
+}
+
+/// Sums, products and joins of one value.
+pub(super) fn single(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
+    let node = draft.node(id);
+    let one = match node.op.name.as_str() {
+        "AddN" => node.inputs.len() == 1,
+        "ConcatV2" => node.inputs.len() == 2,
+        "Concat" => return (node.inputs.len() == 2).then_some(Simpler::Input(1)),
+        _ => false,
+    };
+    one.then_some(Simpler::Input(0))
+}
+
+/// `max(x, x)`, `x and x` and the like give `x`.
+pub(super) fn equal_operands(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
+    let node = draft.node(id);
+    let [a, b] = node.inputs[..] else { return None };
+    let same = match node.op.name.as_str() {
+        // Of two zeros a floating-point kernel may take either.
+        "Maximum" | "Minimum" => is_integer(node.signature.inputs[0]),
+        "LogicalAnd" | "LogicalOr" | "BitwiseAnd" | "BitwiseOr" => true,
+        _ => false,
+    };
+    (a == b && same).then_some(Simpler::Input(0))
+}
+
+/// Of integers: `x - x`, `x ^ x`, `x * 0`, where the shape is known and the constant is small enough.
+pub(super) fn zero(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
+    let node = draft.node(id);
+    let [a, b] = node.inputs[..] else { return None };
+    let dtype = *node.outputs().first()?;
+    let is_zero = |index| input_is_all(draft, id, index, Number::Zero);
+    let vanishes = match node.op.name.as_str() {
+        "Sub" | "BitwiseXor" => a == b,
+        "Mul" => is_zero(0) || is_zero(1),
+        _ => false,
+    };
+    if !is_integer(dtype) || !vanishes {
+        return None;
+    }
+    let shape = draft.shape(id.into()).full()?;
+    let bytes = shape.elements().checked_mul(dtype.size()?)?;
+    if bytes > draft.folding_limit() {
+        return None;
+    }
+    let zeros = Tensor::from_bytes(dtype, shape.dims(), &vec![0; bytes]).ok()?;
+    Some(Simpler::Node(constant(zeros)))
+}
+
+/// `SelectV2` and `Select` by a constant that is all true or all false.
+pub(super) fn constant_choice(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
+    let node = draft.node(id);
+    if !matches!(node.op.name.as_str(), "Select" | "SelectV2") {
+        return None;
+    }
+    let chosen = [(Number::One, 1), (Number::Zero, 2)];
+    let (_, index) = chosen.into_iter().find(|(number, _)| input_is_all(draft, id, 0, *number))?;
+    draft.same_shape(node.inputs[index], id.into()).then_some(Simpler::Input(index))
+}

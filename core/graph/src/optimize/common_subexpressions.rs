@@ -1,0 +1,113 @@
+//! Common subexpressions: of nodes that compute the same, one does.
+//!
+//! The same are pure nodes of one op on one device with equal attributes (tensors bit by bit), equal inputs
+//! and equal control inputs. Of sums, products and the like the order of the two inputs does not count.
+
+use super::{
+    Draft, Pass, PassError,
+    attrs::{hash_attrs, same_attrs},
+};
+use crate::{NodeId, Output};
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+use tenon_framework::DType;
+
+/// Common subexpression elimination.
+pub(super) struct CommonSubexpressions;
+
+impl Pass for CommonSubexpressions {
+    fn name(&self) -> &str {
+        "common_subexpressions"
+    }
+
+    fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
+        let mut first: HashMap<u64, Vec<NodeId>> = HashMap::new();
+        for id in draft.order()? {
+            if !is_candidate(draft, id) {
+                continue;
+            }
+            let same = first.entry(hash(draft, id)).or_default();
+            match same.iter().position(|&other| is_same(draft, id, other)) {
+                None => same.push(id),
+                Some(at) if draft.is_kept(id) && !draft.is_kept(same[at]) => {
+                    // The one that stays for its name computes; what was first is merged into it where that is
+                    // no detour: both have the same inputs.
+                    let other = std::mem::replace(&mut same[at], id);
+                    merge(draft, other, id);
+                }
+                Some(at) => merge(draft, id, same[at]),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_candidate(draft: &Draft<'_>, id: NodeId) -> bool {
+    let node = draft.node(id);
+    let has_value = !node.inputs.is_empty() || node.op.name == "Const";
+    has_value && draft.is_rewritable(id) && !node.outputs().is_empty()
+}
+
+/// Lets `other` compute for `id`.
+fn merge(draft: &mut Draft<'_>, id: NodeId, other: NodeId) {
+    if draft.is_kept(id) {
+        return;
+    }
+    let count = draft.node(id).outputs().len() as u32;
+    let moved =
+        (0..count).all(|at| draft.redirect(Output::new(id, at), Output::new(other, at)).is_ok());
+    if moved {
+        draft.redirect_control(id, &[other]);
+        let what = format!("is the same as '{}'", draft.node(other).name);
+        draft.note(id, what);
+    }
+}
+
+/// The inputs, in an order that does not depend on how a commutative node has them.
+fn inputs_of(draft: &Draft<'_>, id: NodeId) -> Vec<Output> {
+    let node = draft.node(id);
+    let mut inputs = node.inputs.clone();
+    let commutes = matches!(
+        node.op.name.as_str(),
+        "Add"
+            | "AddV2"
+            | "Mul"
+            | "LogicalAnd"
+            | "LogicalOr"
+            | "BitwiseAnd"
+            | "BitwiseOr"
+            | "BitwiseXor"
+    );
+    // Strings that are added are joined.
+    if commutes && node.signature.inputs.first() != Some(&DType::STRING) {
+        inputs.sort_unstable();
+    }
+    inputs
+}
+
+fn controls_of(draft: &Draft<'_>, id: NodeId) -> Vec<NodeId> {
+    let mut controls = draft.node(id).control_inputs.clone();
+    controls.sort_unstable();
+    controls
+}
+
+fn hash(draft: &Draft<'_>, id: NodeId) -> u64 {
+    let mut state = DefaultHasher::new();
+    draft.node(id).op.name.hash(&mut state);
+    draft.devices[id.index()].hash(&mut state);
+    inputs_of(draft, id).hash(&mut state);
+    controls_of(draft, id).hash(&mut state);
+    hash_attrs(draft.attrs(id), &mut state);
+    state.finish()
+}
+
+fn is_same(draft: &Draft<'_>, a: NodeId, b: NodeId) -> bool {
+    let (x, y) = (draft.node(a), draft.node(b));
+    x.op.name == y.op.name
+        && draft.devices[a.index()] == draft.devices[b.index()]
+        && inputs_of(draft, a) == inputs_of(draft, b)
+        && controls_of(draft, a) == controls_of(draft, b)
+        && same_attrs(draft.attrs(a), draft.attrs(b))
+}

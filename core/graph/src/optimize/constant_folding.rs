@@ -1,0 +1,154 @@
+//! Constant folding: what is the same in every step is computed once, when the step is compiled.
+//!
+//! Two sources of constants: what shape inference knows (`Shape`, `Size`, `Rank` of known shapes and the
+//! integers computed from them), and kernels, run through [`Evaluate`](crate::Evaluate) on constant inputs.
+//! A node that fails, or has no kernel there, stays and fails as the step runs.
+//!
+//! A constant larger than [`Draft::folding_limit`] is made only where it is not larger than all it is made of.
+
+use super::{Draft, NewNode, Pass, PassError, effects};
+use crate::{NodeId, Output};
+use tenon_framework::{DType, Tensor};
+
+/// Constant folding.
+pub(super) struct ConstantFolding;
+
+impl Pass for ConstantFolding {
+    fn name(&self) -> &str {
+        "constant_folding"
+    }
+
+    fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
+        let order = draft.order()?;
+        // Nodes of whose outputs more is known than before.
+        let mut better = vec![false; draft.nodes.len()];
+        for id in order {
+            let sources: Vec<NodeId> = draft.sources(id).collect();
+            if sources.iter().any(|source| better.get(source.index()).copied().unwrap_or(false)) {
+                let known = knowledge(draft, id);
+                draft.refresh(id);
+                better[id.index()] = knowledge(draft, id) > known;
+            }
+            if is_foldable(draft, id) && fold(draft, id) {
+                better[id.index()] = true;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How much is known of the outputs of a node.
+fn knowledge(draft: &Draft<'_>, id: NodeId) -> usize {
+    let known = |at: usize| {
+        let output = Output::new(id, at as u32);
+        let shape = draft.shape(output);
+        let dims = shape.dims().map_or(0, |dims| 1 + dims.iter().filter(|dim| **dim >= 0).count());
+        dims + usize::from(draft.constant(output).is_some())
+            + usize::from(draft.integers(output).is_some())
+    };
+    (0..draft.node(id).outputs().len()).map(known).sum()
+}
+
+fn is_foldable(draft: &Draft<'_>, id: NodeId) -> bool {
+    let node = draft.node(id);
+    draft.is_rewritable(id)
+        && node.op.name != "Const"
+        && !node.inputs.is_empty()
+        && !node.outputs().is_empty()
+        && node.outputs().iter().all(|dtype| !dtype.is_reserved() && *dtype != DType::INVALID)
+        && effects::is_pure(node)
+}
+
+/// Puts constants in the place of a node; whether that was possible.
+fn fold(draft: &mut Draft<'_>, id: NodeId) -> bool {
+    let Some(control) = control_of(draft, id) else { return false };
+    if draft.node(id).outputs().len() > 1 {
+        return fold_several(draft, id, &control);
+    }
+    let Some(value) = known(draft, Output::new(id, 0)).or_else(|| evaluated(draft, id)?.pop())
+    else {
+        return false;
+    };
+    let bytes = value.byte_len();
+    let constant = constant(value).after(control);
+    let made = draft.replace(id, constant).is_ok();
+    if made {
+        draft.note(id, format!("is a constant of {bytes} bytes"));
+    }
+    made
+}
+
+/// What the constant must wait for: what the node did, and what its inputs waited for that has an effect or
+/// may be dead.
+fn control_of(draft: &Draft<'_>, id: NodeId) -> Option<Vec<NodeId>> {
+    let mut control = draft.node(id).control_inputs.clone();
+    for &input in &draft.node(id).inputs {
+        control.extend(draft.anchors(input)?);
+    }
+    control.retain(|other| *other != id);
+    Some(control)
+}
+
+pub(super) fn constant(value: Tensor) -> NewNode {
+    NewNode::new("Const").attr("dtype", value.dtype()).attr("value", value)
+}
+
+/// The value that shape inference knows.
+fn known(draft: &Draft<'_>, output: Output) -> Option<Tensor> {
+    if let Some(value) = draft.constant(output) {
+        return Some(value.clone());
+    }
+    draft.value(output)?.value.as_ref()?.to_tensor(draft.dtype(output))
+}
+
+/// One constant for each output that is used. The node goes when nothing needs it any more.
+fn fold_several(draft: &mut Draft<'_>, id: NodeId, control: &[NodeId]) -> bool {
+    let count = draft.node(id).outputs().len();
+    let outputs: Vec<Output> = (0..count).map(|at| Output::new(id, at as u32)).collect();
+    let used: Vec<Output> =
+        outputs.iter().copied().filter(|&output| draft.uses(output) > 0).collect();
+    if used.is_empty() {
+        return false;
+    }
+    let inferred: Option<Vec<Tensor>> =
+        outputs.iter().map(|&output| known(draft, output)).collect();
+    let Some(values) = inferred.or_else(|| evaluated(draft, id)) else { return false };
+    let mut any = false;
+    for output in used {
+        let Some(value) = values.get(output.output as usize).cloned() else { continue };
+        let new = constant(value).after(control.iter().copied());
+        let suffix = format!("folded_{}", output.output);
+        if let Ok(made) = draft.add(id, &suffix, new) {
+            any |= draft.redirect(output, made.into()).is_ok();
+        }
+    }
+    if any {
+        draft.note(id, "is constants, one for each output that is used");
+    }
+    any
+}
+
+/// The outputs as the kernel gives them.
+fn evaluated(draft: &Draft<'_>, id: NodeId) -> Option<Vec<Tensor>> {
+    let node = draft.node(id);
+    let inputs: Option<Vec<Tensor>> =
+        node.inputs.iter().map(|&input| draft.constant(input).cloned()).collect();
+    let inputs = inputs?;
+    let given: usize = inputs.iter().map(Tensor::byte_len).sum();
+    let most = draft.folding_limit().max(given);
+    let expected =
+        (0..node.outputs().len()).map(|at| size_of_output(draft, Output::new(id, at as u32)));
+    if expected.fold(0, usize::saturating_add) > most {
+        return None;
+    }
+    let outputs = draft.evaluate().evaluate(node, &inputs).ok()?;
+    let types = outputs.iter().map(Tensor::dtype).eq(node.outputs().iter().copied());
+    let made = outputs.iter().map(Tensor::byte_len).fold(0, usize::saturating_add);
+    (types && made <= most && outputs.iter().all(Tensor::is_on_host)).then_some(outputs)
+}
+
+/// Bytes of an output, 0 where its shape is not known.
+fn size_of_output(draft: &Draft<'_>, output: Output) -> usize {
+    let elements = draft.shape(output).full().map_or(0, |shape| shape.elements());
+    elements.saturating_mul(draft.dtype(output).size().unwrap_or(0))
+}

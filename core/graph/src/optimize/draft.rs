@@ -1,0 +1,371 @@
+//! The working form of a step's graph: cheap edits, each checked, and a way back.
+//!
+//! A draft keeps the numbers of the graph's nodes; new ones follow. A node is *live* while something that
+//! must run needs it, *kept* when a feed, a fetch or a target names it (then its name, its types and its
+//! values stay), and *clean* when neither it nor anything that it waits for has an effect. An output that is
+//! fed has no source: whoever reads it reads the feed.
+
+use super::{Change, PassError, effects, undo::Undo};
+use crate::{
+    ControlFlow, DeviceEntry, DeviceView, Evaluate, Graph, Node, NodeId, Output, Subgraph,
+    order::topological, shape_pass::Shapes,
+};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+use tenon_framework::{
+    DType, PartialShape, Tensor,
+    attr::{AttrMap, AttrValue},
+    infer::ValueInfo,
+    registry::Registry,
+};
+
+mod edit;
+mod node;
+
+pub use node::NewNode;
+
+/// What a draft is made of and checked with.
+pub(super) struct Ground<'a> {
+    pub registry: &'a Registry,
+    pub view: &'a dyn DeviceView,
+    pub evaluate: &'a dyn Evaluate,
+    pub folding_limit: usize,
+}
+
+/// A step's graph while passes work on it.
+pub struct Draft<'a> {
+    pub(super) ground: Ground<'a>,
+    pub(super) base: &'a Graph,
+    pub(super) sub: &'a Subgraph,
+    /// All nodes, those that do not run too.
+    pub(super) nodes: Vec<Arc<Node>>,
+    pub(super) shapes: Shapes,
+    /// Position of the device by node; of those that do not run, none.
+    pub(super) devices: Vec<Option<usize>>,
+    live: Vec<bool>,
+    clean: Vec<bool>,
+    kept: Vec<bool>,
+    /// Live nodes with effects, which run whoever needs them.
+    effect: Vec<bool>,
+    /// Live users, once for each data and each control edge.
+    users: Vec<Vec<NodeId>>,
+    /// Names of new nodes.
+    names: HashMap<String, NodeId>,
+    /// Kernels that were asked for: by op, element types and device.
+    pub(super) known_kernels: HashSet<(String, Vec<DType>, usize)>,
+    pub(super) undo: Vec<Undo>,
+    pub(super) changes: Vec<Change>,
+    /// Moves with every edit.
+    pub(super) version: u64,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(
+        ground: Ground<'a>,
+        base: &'a Graph,
+        sub: &'a Subgraph,
+        shapes: Shapes,
+        devices: Vec<Option<usize>>,
+    ) -> Draft<'a> {
+        let count = base.len();
+        let mut draft = Draft {
+            ground,
+            base,
+            sub,
+            nodes: base.nodes.clone(),
+            shapes,
+            devices,
+            live: vec![false; count],
+            clean: vec![false; count],
+            kept: vec![false; count],
+            effect: vec![false; count],
+            users: Vec::new(),
+            names: HashMap::new(),
+            known_kernels: HashSet::new(),
+            undo: Vec::new(),
+            changes: Vec::new(),
+            version: 0,
+        };
+        let named = sub.feeds.iter().chain(&sub.fetches).map(|output| output.node);
+        for id in named.chain(sub.targets.iter().copied()) {
+            draft.kept[id.index()] = true;
+        }
+        for &id in &sub.order {
+            draft.live[id.index()] = true;
+            draft.effect[id.index()] = draft.node(id).op.stateful;
+            draft.clean[id.index()] = draft.looks_clean(id);
+        }
+        draft.count_users();
+        draft
+    }
+
+    /// A node.
+    ///
+    /// # Panics
+    /// When `id` is not of this graph.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// Number of live nodes.
+    pub fn len(&self) -> usize {
+        self.live.iter().filter(|live| **live).count()
+    }
+
+    /// Whether nothing runs.
+    pub fn is_empty(&self) -> bool {
+        !self.live.contains(&true)
+    }
+
+    /// Whether a node runs.
+    pub fn is_live(&self, id: NodeId) -> bool {
+        self.live.get(id.index()).copied().unwrap_or(false)
+    }
+
+    /// Whether a feed, a fetch or a target names the node.
+    pub fn is_kept(&self, id: NodeId) -> bool {
+        self.kept[id.index()]
+    }
+
+    /// Whether neither the node nor anything that it waits for has an effect or steers.
+    pub fn is_clean(&self, id: NodeId) -> bool {
+        self.clean[id.index()]
+    }
+
+    /// Whether a node may be replaced: pure ([`effects::is_rewritable`]), and none of its outputs fed.
+    pub fn is_rewritable(&self, id: NodeId) -> bool {
+        self.is_live(id) && effects::is_rewritable(self.node(id)) && !self.is_fed_at_all(id)
+    }
+
+    /// Whether a tensor is fed.
+    pub fn is_fed(&self, output: Output) -> bool {
+        self.sub.feed_of(output).is_some()
+    }
+
+    fn is_fed_at_all(&self, id: NodeId) -> bool {
+        self.kept[id.index()] && self.sub.feeds.iter().any(|feed| feed.node == id)
+    }
+
+    /// Whether a tensor is fetched.
+    pub fn is_fetched(&self, output: Output) -> bool {
+        self.kept[output.node.index()] && self.sub.fetches.contains(&output)
+    }
+
+    /// The node that makes a tensor; none where it is fed.
+    pub fn source(&self, output: Output) -> Option<NodeId> {
+        (!self.is_fed(output)).then_some(output.node)
+    }
+
+    /// The node that makes input `index` of a node; none where it is fed, or there is no such input.
+    pub fn source_of(&self, id: NodeId, index: usize) -> Option<NodeId> {
+        self.source(*self.node(id).inputs.get(index)?)
+    }
+
+    /// The live nodes that use a node, once for each data and each control edge.
+    pub fn users(&self, id: NodeId) -> &[NodeId] {
+        &self.users[id.index()]
+    }
+
+    /// Number of data edges that lead from an output.
+    pub fn uses(&self, output: Output) -> usize {
+        let mut users: Vec<NodeId> = self.users(output.node).to_vec();
+        users.sort_unstable();
+        users.dedup();
+        let edges =
+            |id: &NodeId| self.node(*id).inputs.iter().filter(|&&input| input == output).count();
+        if self.is_fed(output) { 0 } else { users.iter().map(edges).sum() }
+    }
+
+    /// Element type of a tensor, as those see it that read it.
+    pub fn dtype(&self, output: Output) -> DType {
+        let dtype = self.node(output.node).signature.outputs[output.output as usize];
+        if self.is_fed(output) { dtype.base() } else { dtype }
+    }
+
+    /// What is known of a tensor before the step.
+    pub fn value(&self, output: Output) -> Option<&ValueInfo> {
+        match self.sub.feed_of(output) {
+            Some(feed) => self.shapes.feed(feed),
+            None => self.shapes.value(output),
+        }
+    }
+
+    /// The shape of a tensor, as far as it is known.
+    pub fn shape(&self, output: Output) -> PartialShape {
+        self.value(output).map_or(PartialShape::UNKNOWN, |value| value.shape.partial())
+    }
+
+    /// The value of a tensor that is the same in every step.
+    pub fn constant(&self, output: Output) -> Option<&Tensor> {
+        self.value(output)?.constant.as_ref()
+    }
+
+    /// The integers of a constant, or of what shapes say, where all are known.
+    pub fn integers(&self, output: Output) -> Option<Vec<i64>> {
+        self.value(output)?.symbolic_value()?.known()
+    }
+
+    /// Whether two tensors have equal shapes, whatever is fed: unknown dimensions count where they are the
+    /// same one.
+    pub fn same_shape(&self, a: Output, b: Output) -> bool {
+        match (self.value(a), self.value(b)) {
+            (Some(a), Some(b)) => a.shape.dims().is_some() && a.shape == b.shape,
+            _ => false,
+        }
+    }
+
+    /// An attribute of a node.
+    pub fn attr(&self, id: NodeId, name: &str) -> Option<&AttrValue> {
+        self.node(id).attrs.get(name)
+    }
+
+    /// The attributes of a node.
+    pub fn attrs(&self, id: NodeId) -> &AttrMap {
+        self.node(id).attrs.attrs()
+    }
+
+    /// The device on which a node runs.
+    pub fn device(&self, id: NodeId) -> Option<&DeviceEntry> {
+        self.ground.view.devices().get(self.devices[id.index()]?)
+    }
+
+    /// The devices, and what they can run.
+    pub fn view(&self) -> &dyn DeviceView {
+        self.ground.view
+    }
+
+    /// All registrations.
+    pub fn registry(&self) -> &Registry {
+        self.ground.registry
+    }
+
+    /// What runs kernels ahead of the step.
+    pub fn evaluate(&self) -> &'a dyn Evaluate {
+        self.ground.evaluate
+    }
+
+    /// Bytes of the largest constant that folding may make.
+    pub fn folding_limit(&self) -> usize {
+        self.ground.folding_limit
+    }
+
+    /// The live nodes, sources first; what a loop brings back stands later than the `Merge` that takes it.
+    ///
+    /// # Errors
+    /// There is a cycle that is no loop.
+    pub fn order(&self) -> Result<Vec<NodeId>, PassError> {
+        let live: Vec<NodeId> = self.ids().filter(|id| self.is_live(*id)).collect();
+        let mut number = vec![u32::MAX; self.nodes.len()];
+        for (at, id) in live.iter().enumerate() {
+            number[id.index()] = at as u32;
+        }
+        let sources = |at: usize| {
+            let own = self.sources(live[at]);
+            own.map(|id| number[id.index()] as usize).filter(|&at| at != u32::MAX as usize)
+        };
+        let order = topological(live.len(), sources);
+        if order.len() == live.len() {
+            return Ok(order.into_iter().map(|at| live[at]).collect());
+        }
+        let mut placed = vec![false; live.len()];
+        order.into_iter().for_each(|at| placed[at] = true);
+        let stuck = placed.iter().position(|placed| !placed).unwrap_or_default();
+        Err(PassError::Cycle { node: self.node(live[stuck]).name.clone() })
+    }
+
+    fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+
+    /// The nodes on which a node depends within an iteration, one for each edge.
+    pub fn sources(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let node = self.node(id);
+        let is_merge = node.control_flow() == ControlFlow::Merge;
+        let data = node.inputs.iter().filter_map(|&input| self.source(input));
+        let data = data.filter(move |&source| {
+            !(is_merge && self.node(source).control_flow() == ControlFlow::NextIteration)
+        });
+        data.chain(self.control_sources(id))
+    }
+
+    /// The nodes that must have run before, without placeholders that are fed.
+    pub fn control_sources(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let waits = |&id: &NodeId| {
+            let placeholder =
+                matches!(self.node(id).op.name.as_str(), "Placeholder" | "PlaceholderV2");
+            !(placeholder && self.is_fed(Output::new(id, 0)))
+        };
+        self.node(id).control_inputs.iter().copied().filter(waits)
+    }
+
+    /// What a node must wait for beside its values once the data edge to `source` is gone: the source itself
+    /// where something upstream has an effect or may be dead, nothing where all is clean. `None` where no
+    /// control edge can say it: of a `Switch` only one output is alive.
+    pub fn anchors(&self, source: Output) -> Option<Vec<NodeId>> {
+        let Some(id) = self.source(source) else { return Some(Vec::new()) };
+        if self.is_clean(id) {
+            return Some(Vec::new());
+        }
+        match (self.node(id).control_flow(), self.node(id).op.name.as_str()) {
+            (ControlFlow::Switch, _) => None,
+            (_, "Const") => Some(self.node(id).control_inputs.clone()),
+            _ => Some(vec![id]),
+        }
+    }
+
+    /// Whether a device can run a node. What every device can is asked once for each type.
+    pub(super) fn has_kernel(&mut self, node: &Node, device: usize) -> Result<(), PassError> {
+        let Some(entry) = self.ground.view.devices().get(device) else { return Ok(()) };
+        let simple = matches!(node.op.name.as_str(), "Const" | "Identity");
+        let types = || node.signature.outputs.clone();
+        let key = || (node.op.name.clone(), types(), device);
+        if simple && self.known_kernels.contains(&key()) {
+            return Ok(());
+        }
+        let shapes: Vec<PartialShape> =
+            node.inputs.iter().map(|&input| self.shape(input)).collect();
+        let answer = self.ground.view.can_run(node, &shapes, device);
+        answer.map_err(|reason| PassError::NoKernel {
+            node: node.name.clone(),
+            op: node.op.name.clone(),
+            device: entry.device_type.clone(),
+            reason,
+        })?;
+        if simple {
+            self.known_kernels.insert(key());
+        }
+        Ok(())
+    }
+
+    /// Says what was done to a node.
+    pub fn note(&mut self, id: NodeId, what: impl Into<Cow<'static, str>>) {
+        let node = self.node(id).name.clone();
+        self.changes.push(Change { node, what: what.into() });
+    }
+
+    fn looks_clean(&self, id: NodeId) -> bool {
+        effects::is_pure(self.node(id)) && self.sources(id).all(|source| self.is_clean(source))
+    }
+}
+
+impl std::fmt::Debug for Draft<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for id in self.ids().filter(|id| self.is_live(*id)) {
+            let node = self.node(id);
+            let inputs: Vec<String> = node
+                .inputs
+                .iter()
+                .map(|input| format!("{}:{}", self.node(input.node).name, input.output))
+                .collect();
+            write!(f, "{} = {}({})", node.name, node.op.name, inputs.join(", "))?;
+            for control in &node.control_inputs {
+                write!(f, " ^{}", self.node(*control).name)?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+use crate::support::*;
+use tenon_framework::{DType, PartialShape};
+use tenon_graph::{
+    DeviceMemory, Graph, Output, PlacerOptions, infer_shapes, place, plan_memory, prune,
+};
+
+fn planned(graph: &Graph, fetches: &[Output], in_place: bool) -> DeviceMemory {
+    let mut devices = Devices::new();
+    devices.entries.truncate(1);
+    let feeds: Vec<Output> = graph
+        .nodes()
+        .filter(|(_, node)| node.op.name == "Placeholder")
+        .map(|(id, _)| id.into())
+        .collect();
+    let sub = prune(graph, &feeds, fetches, &[]).unwrap();
+    let shapes = infer_shapes(graph, &sub, &[]).unwrap();
+    let placement = place(graph, &sub, &devices, &PlacerOptions::default()).unwrap();
+    let pairs = |_| if in_place { vec![(0, 0)] } else { Vec::new() };
+    let all = plan_memory(graph, &sub, &shapes, &placement, &devices, &pairs);
+    assert_eq!(all.len(), 1);
+    all[0].clone()
+}
+
+/// `depth` times `Relu` of 1000 bytes, of which `forked` also uses the first at the end.
+fn chain(depth: usize, forked: bool) -> (Graph, Output) {
+    let mut b = builder();
+    let shape = PartialShape::new(&[250]).unwrap();
+    let mut value = b.placeholder("x", DType::FLOAT, shape).unwrap();
+    let mut first = None;
+    for at in 0..depth {
+        value = b.op("Relu").name(&format!("n{at}")).input(value).build().unwrap().into();
+        first.get_or_insert(value);
+    }
+    if let Some(first) = first.filter(|_| forked) {
+        value = b.op("AddV2").name("sum").input(value).input(first).build().unwrap().into();
+    }
+    (b.finish(), value)
+}
+
+#[test]
+fn a_chain_needs_two_buffers_and_in_place_one() {
+    let (graph, last) = chain(10, false);
+    let memory = planned(&graph, &[last], false);
+    assert_eq!((memory.without_reuse, memory.peak, memory.in_place), (10_000, 2_000, 0));
+    let memory = planned(&graph, &[last], true);
+    // The input is fed: the first one needs a buffer.
+    assert_eq!((memory.peak, memory.in_place, memory.peak_at.as_str()), (1_000, 9, "n0"));
+}
+
+#[test]
+fn what_is_read_later_is_kept() {
+    let (graph, last) = chain(10, true);
+    let memory = planned(&graph, &[last], true);
+    // The first one and the chain's, which the sum takes over.
+    assert_eq!((memory.without_reuse, memory.peak), (11_000, 2_000));
+}
+
+#[test]
+fn what_is_passed_on_and_what_nobody_reads_cost_nothing_lasting() {
+    let mut b = builder();
+    let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[250]).unwrap()).unwrap();
+    let c = b.constant("c", floats(&[250])).unwrap();
+    let sum = b.op("AddV2").name("sum").input(x).input(c).build().unwrap();
+    let passed = b.op("Identity").name("passed").input(sum).build().unwrap();
+    let parts = b.op("Split3").name("parts").input(passed).build().unwrap();
+    let y = b.op("Relu").name("y").input(passed).control(parts).build().unwrap();
+    let graph = b.finish();
+    let memory = planned(&graph, &[y.into()], false);
+    assert_eq!((memory.values, memory.unknown, memory.passed_on), (4, 3, 1));
+    assert_eq!((memory.constants, memory.without_reuse, memory.peak), (1_000, 3_000, 2_000));
+}

@@ -1,0 +1,47 @@
+//! Normalisation and activations that graphs spell out in many ops.
+
+use crate::shape::{dims_of, input_of_rank, input_of_rank_at_least, unchanged};
+use tenon_framework::{
+    author::{ShapeContext, ShapeResult},
+    register_op,
+};
+
+register_op!(
+    "_FusedLayerNorm",
+    inputs = &["x: T", "scale: T", "offset: T"],
+    outputs = &["y: T"],
+    attrs = &["T: {half, bfloat16, float, double}", "epsilon: float = 0.001"],
+    shape = layer_norm,
+    summary = "Over the last dimension: (x - mean) / sqrt(variance + epsilon) * scale + offset, where the variance is \
+               the mean of the squared deviations. scale and offset have one value for each position of the last \
+               dimension. Sums are kept in float at least.",
+    cases = &[
+        "rows; epsilon in {0.001, 0.00001}; x: [n, d]; scale: [d]; offset: [d]",
+        "deep; x: [b, n, 64]; scale: [64]; offset: [64]",
+    ],
+);
+
+register_op!(
+    "_FusedGelu",
+    inputs = &["features: T"],
+    outputs = &["activations: T"],
+    attrs = &["T: {half, bfloat16, float, double}", "approximate: bool = false"],
+    shape = unchanged,
+    summary = "0.5 x (1 + erf(x / sqrt(2))); approximate: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).",
+    cases = &["both; approximate in {true, false}; features: [n, m]"],
+);
+
+fn layer_norm(c: &ShapeContext<'_>) -> ShapeResult {
+    let x = input_of_rank_at_least(c, 0, "x", 1)?;
+    let scale = input_of_rank(c, 1, "scale", 1)?;
+    let offset = input_of_rank(c, 2, "offset", 1)?;
+    let length = c.merge_dim(c.dim(scale, 0), c.dim(offset, 0))?;
+    if c.rank(x).is_none() {
+        return c.set_output(0, c.unknown());
+    }
+    let mut dims = dims_of(c, x);
+    if let Some(last) = dims.last_mut() {
+        *last = c.merge_dim(*last, length)?;
+    }
+    c.set_output(0, c.make_shape(&dims))
+}

@@ -1,0 +1,123 @@
+//! Optimising a step's graph: which passes run, with what, and what becomes of those that fail.
+
+use super::{
+    Current, Inner,
+    callable::CallableOptions,
+    compile::{Named, Placed},
+    evaluate::Evaluator,
+};
+use crate::error::RuntimeError;
+use std::sync::Arc;
+use tenon_abi::Range;
+use tenon_graph::{
+    Graph, NodeId, Output,
+    optimize::{self, LibraryPass, Options, Pass, Report, Step, built_in, knobs},
+    plan_memory,
+};
+
+/// What the passes make of a placed step; with the report.
+pub(super) fn optimized(placed: Placed<'_>) -> Result<(Placed<'_>, Report), RuntimeError> {
+    let settings = Arc::clone(&placed.current.knobs);
+    if !knobs::is_on(&settings) {
+        let nodes = placed.sub.order.len();
+        return Ok((placed, Report { before: nodes, after: nodes, ..Report::default() }));
+    }
+    let evaluator = Evaluator::new(&placed);
+    let own = built_in();
+    let brought: Vec<LibraryPass> =
+        placed.current.registry.passes().cloned().map(LibraryPass::new).collect();
+    let of_plugins = brought.iter().map(|pass| pass as &dyn Pass);
+    let passes: Vec<&dyn Pass> = own.iter().map(|pass| &**pass).chain(of_plugins).collect();
+    let Placed { session, current, graph, sub, shapes, placement, view, .. } = placed;
+    let step = Step { graph: &graph, sub: &sub, shapes, placement };
+    let options = Options {
+        registry: &current.registry,
+        view: &view,
+        evaluate: &evaluator,
+        skip: &|pass| match brought.iter().find(|own| is_same(*own, pass)) {
+            Some(own) => knobs::skipped_of(&settings, own.def()),
+            _ => knobs::skipped(&settings, pass.name())
+                .or_else(|| labelled(session, current, pass.name())),
+        },
+        rounds: knobs::rounds(&settings),
+        folding_limit: knobs::folding_limit(&settings),
+    };
+    let done = optimize::optimize(step, &passes, &options)?;
+    for (pass, error) in done.report.failures() {
+        tracing::warn!(pass, error, "a graph pass failed: the graph is as it was before it");
+    }
+    let own_graph = session.kernels.next_graph();
+    let graph: Arc<Graph> = Arc::new(done.graph);
+    let (sub, shapes, placement) = (done.sub, done.shapes, done.placement);
+    Ok((Placed { session, current, graph, own_graph, sub, shapes, placement, view }, done.report))
+}
+
+/// Whether two passes are the one of this name that this plugin brings.
+fn is_same(a: &dyn Pass, b: &dyn Pass) -> bool {
+    a.name() == b.name() && a.plugin() == b.plugin()
+}
+
+/// Why no pass makes fused ops: whoever asks for kernels of a label asks for those of the ops that are there.
+fn labelled(session: &Inner, current: &Current, pass: &str) -> Option<String> {
+    let by_knob = current.knobs.text("runtime", "kernel_label").filter(|label| !label.is_empty());
+    let label = session.options.kernel_label.as_deref().or(by_knob)?;
+    let fuses = matches!(pass, "layout" | "remapping" | "elementwise_fusion");
+    fuses.then(|| format!("kernels of label '{label}' are asked for"))
+}
+
+/// What the passes do to the graph of a step.
+pub(super) fn explain(
+    session: &Inner,
+    current: &Current,
+    step: Option<&CallableOptions>,
+) -> Result<Report, RuntimeError> {
+    let named = match step {
+        Some(step) => Named::find(&current.graph, step)?,
+        None => whole(&current.graph),
+    };
+    let placed = Placed::new(session, current, &named.feeds, &named.fetches, &named.targets)?;
+    let (placed, mut report) = optimized(placed)?;
+    let in_place = |id| in_place(&placed, id);
+    let Placed { graph, sub, shapes, placement, view, .. } = &placed;
+    report.memory = plan_memory(graph, sub, shapes, placement, view, &in_place);
+    Ok(report)
+}
+
+/// The inputs whose buffers the kernel of a node can take over, and for which outputs.
+fn in_place(placed: &Placed<'_>, id: NodeId) -> Vec<(usize, usize)> {
+    let Ok(Some(chosen)) = placed.choose(id) else { return Vec::new() };
+    let signature = &placed.graph.node(id).signature;
+    let range = |ranges: &[Range], at: u32| ranges.get(at as usize).copied();
+    let mut pairs = Vec::new();
+    for pair in &chosen.kernel.in_place {
+        let from = range(&signature.input_args, pair.input);
+        let to = range(&signature.output_args, pair.output);
+        if let (Some(from), Some(to)) = (from, to) {
+            let both = (from.start..from.start + from.len).zip(to.start..to.start + to.len);
+            pairs.extend(both.map(|(from, to)| (from as usize, to as usize)));
+        }
+    }
+    pairs
+}
+
+/// The step that feeds every placeholder and fetches what no node uses.
+fn whole(graph: &Graph) -> Named {
+    let mut used = vec![false; graph.len()];
+    for (_, node) in graph.nodes() {
+        let control = node.control_inputs.iter().copied();
+        let data = node.inputs.iter().map(|input| input.node);
+        data.chain(control).for_each(|id| used[id.index()] = true);
+    }
+    let mut named = Named { feeds: Vec::new(), fetches: Vec::new(), targets: Vec::new() };
+    for (id, node) in graph.nodes() {
+        let is_value = node.outputs().first().is_some_and(|dtype| !dtype.is_ref());
+        if matches!(node.op.name.as_str(), "Placeholder" | "PlaceholderV2") {
+            named.feeds.push(Output::new(id, 0));
+        } else if !used[id.index()] && is_value {
+            named.fetches.push(Output::new(id, 0));
+        } else if !used[id.index()] {
+            named.targets.push(id);
+        }
+    }
+    named
+}

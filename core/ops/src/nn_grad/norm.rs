@@ -84,11 +84,11 @@ register_op!(
         "last; is_training in {true, false}; y_backprop: [n, h, w, c]; \
          x: [n, h, w, c] uniform(-2, 2); scale: [c] uniform(-4, 4); \
          reserve_space_1: [c] uniform(-1, 1); reserve_space_2: [c] uniform(0.25, 4); \
-         reserve_space_3: [0]",
+         reserve_space_3: [c]",
         "first; is_training in {true, false}; data_format = 'NCHW'; \
          y_backprop: [n, c, h, w]; x: [n, c, h, w] uniform(-2, 2); \
          scale: [c] uniform(-4, 4); reserve_space_1: [c] uniform(-1, 1); \
-         reserve_space_2: [c] uniform(0.25, 4); reserve_space_3: [0]",
+         reserve_space_2: [c] uniform(0.25, 4); reserve_space_3: [c]",
     ],
 );
 

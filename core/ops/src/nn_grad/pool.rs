@@ -50,6 +50,8 @@ register_op!(
     shape = max_pool_grad_with_argmax,
     summary = "The gradient of `MaxPoolWithArgmax`.",
     cases = &[
+        "pixels; ksize = [1, 1, 1, 1]; strides = [1, 1, 1, 1]; padding = 'VALID'; \
+         input: [n, 5, 7, 3]; grad: [n, 5, 7, 3]; argmax: [n, 5, 7, 3] integers(0..105)",
         "images; ksize = [1, 2, 2, 1]; strides = [1, 2, 2, 1]; padding = 'VALID'; input: [n, 4, 4, 2]; \
          grad: [n, 2, 2, 2]; argmax: [n, 2, 2, 2] integers(0..32)",
         "input; include_batch_in_index = true; n in 1..200; ksize = [1, 2, 2, 1]; \

@@ -22,6 +22,9 @@ use tenon_sdk::{
     register_kernel,
 };
 
+/// Most further inputs of one product.
+const MOST_ARGS: usize = 8;
+
 struct FusedMatMul<T> {
     transposed: Transposed,
     epilogue: Epilogue,
@@ -50,6 +53,9 @@ impl<T: Factor + Elementary> Kernel for FusedMatMul<T> {
         match steps.steps().iter().find(|step| other.contains(step)) {
             Some(step) => {
                 Supported::No(format!("{} after a product is not there yet", step.name()))
+            }
+            None if steps.args() > MOST_ARGS => {
+                Supported::No(format!("at most {MOST_ARGS} further inputs, found {}", steps.args()))
             }
             None => Supported::Yes,
         }
@@ -81,14 +87,14 @@ impl<T: Factor + Elementary> Kernel for FusedMatMul<T> {
 }
 
 impl<T: Factor> FusedMatMul<T> {
-    /// The further inputs, each checked against what its step takes.
+    /// The further inputs, each checked against what its step takes. Held in place: a step allocates nothing.
     fn args<'a>(
         &self,
         c: &ComputeContext<'a>,
         product: [i64; 2],
-    ) -> Result<Vec<&'a [T]>, KernelError> {
+    ) -> Result<[&'a [T]; MOST_ARGS], KernelError> {
         self.epilogue.check_args(c.input_count() - 2)?;
-        let mut args = Vec::with_capacity(self.epilogue.args());
+        let mut args: [&[T]; MOST_ARGS] = [&[]; MOST_ARGS];
         for (step, first) in self.epilogue.placed().filter(|(step, _)| step.args() > 0) {
             let arg = c.input::<T>(2 + first)?;
             let expected = if step == EpilogueStep::Add { &product[..] } else { &product[1..] };
@@ -99,7 +105,9 @@ impl<T: Factor> FusedMatMul<T> {
                     arg.dims
                 )));
             }
-            args.push(arg.data);
+            if let Some(place) = args.get_mut(first) {
+                *place = arg.data;
+            }
         }
         Ok(args)
     }

@@ -24,6 +24,37 @@ NAMES = {
     "dispatch/linked_call": ("linked_call", "1", 1, "Gop/s"),
     "load/plugin_500": ("load_plugin", "500", 1, "Grun/s"),
 }
+# The rows of elementwise ops and of layers: bytes of the smallest possible traffic, or operations, per iteration.
+SIZES = {"1e3": 1000, "1e5": 100_000, "1e7": 10_000_000}
+LAYERS = {
+    "depthwise_c32-32_112x112_k3s1": 112 * 112 * 32 * 9 * 2,
+    "depthwise_c128-128_56x56_k3s1": 56 * 56 * 128 * 9 * 2,
+    "depthwise_c512-512_14x14_k3s1": 14 * 14 * 512 * 9 * 2,
+    "maxpool_c64-64_112x112_k3s2": 56 * 56 * 64 * 9,
+    "maxpool_c64-64_224x224_k2s2": 112 * 112 * 64 * 4,
+}
+
+
+def row(name):
+    """Bench, size, threads, work and unit of an id of the bench `rows`."""
+    bench, size, threads = name.split("/")
+    if bench == "conv":
+        return bench, size, int(threads), LAYERS[size], "GFLOP/s"
+    op, count = size.rsplit("_", 1)
+    n = SIZES[count]
+    if op in ("softmax", "layernorm", "sum_rows") and n >= 2000:
+        n = n // 1024 * 1024
+    outputs = {"sum_all": 1, "sum_rows": n // 1024}.get(op, n)
+    return bench, size, int(threads), 4 * (n * (2 if op == "add" else 1) + outputs), "GB/s"
+
+
+def rows(target):
+    """All results of the bench `rows` under a target folder."""
+    for folder in sorted((target / "criterion").glob("*/new")):
+        about = json.loads((folder / "benchmark.json").read_text())
+        name = about["full_id"]
+        if name.split("/")[0] in ("elementwise", "conv") and name.count("/") == 2:
+            yield name, folder, row(name)
 
 
 def machine():
@@ -54,6 +85,7 @@ def main():
     print(json.dumps(machine()))
     if target == Path("--machine"):
         return
+    found = []
     for name, (bench, size, work, unit) in NAMES.items():
         folder = target / "criterion" / name.replace("/", os.sep) / "new"
         if not folder.is_dir():
@@ -61,6 +93,8 @@ def main():
         if not folder.is_dir():
             print(f"# no result for {name}", file=sys.stderr)
             continue
+        found.append((name, folder, (bench, size, 1, work, unit)))
+    for name, folder, (bench, size, threads, work, unit) in [*found, *rows(target)]:
         times = samples(folder)
         median = times[len(times) // 2]
         line = {
@@ -68,7 +102,7 @@ def main():
             "peer": "tenon",
             "version": "0.1.0",
             "size": size,
-            "threads": 1,
+            "threads": threads,
             "median_ns": round(median, 2),
             "min_ns": round(times[0], 2),
             "max_ns": round(times[-1], 2),

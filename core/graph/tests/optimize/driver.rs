@@ -25,7 +25,9 @@ fn two_relus() -> Case {
     Case::new(|b| {
         let x = x(b);
         let a = b.op("Relu").name("a").input(x).build().unwrap();
-        vec![b.op("Neg").name("y").input(a).build().unwrap().into()]
+        let y = b.op("Neg").name("y").input(a).build().unwrap();
+        b.op("Neg").name("elsewhere").input(a).build().unwrap();
+        vec![y.into()]
     })
 }
 
@@ -99,6 +101,9 @@ fn edits_that_change_types_or_shapes_are_refused() {
         refused(draft.replace(y, none), "op 'NoSuchOp' is not registered");
         let unknown = NewNode::new("Relu").input(Output::new(NodeId(99), 0));
         refused(draft.replace(y, unknown), "expected a node of the step's graph");
+        let gone = NewNode::new("Relu").input(NodeId(3));
+        assert!(!draft.is_live(NodeId(3)), "no step needs it");
+        refused(draft.replace(y, gone), "expected a node of the step's graph");
         let rank = draft.add(a, "rank", NewNode::new("Rank").input(a))?;
         refused(draft.redirect(a.into(), rank.into()).map(drop), "expected type float");
         let x = draft.node(a).inputs[0].node;

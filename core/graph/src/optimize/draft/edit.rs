@@ -86,6 +86,9 @@ impl Draft<'_> {
             let tensor = self.output_name(from);
             return Err(PassError::Type { tensor, expected, found });
         }
+        if !self.is_there(to) {
+            return Err(PassError::NoNode { found: self.output_name(to) });
+        }
         if self.is_fed(from) || from == to {
             return Ok(0);
         }
@@ -317,14 +320,14 @@ impl Draft<'_> {
         for &input in &new.inputs {
             let source = self.nodes.get(input.node.index());
             let known = source.is_some_and(|node| (input.output as usize) < node.outputs().len());
-            if !known {
+            if !known || !self.is_there(input) {
                 return Err(PassError::NoNode {
                     found: format!("output {} of {}", input.output, input.node),
                 });
             }
             types.push(self.dtype(input));
         }
-        if let Some(id) = new.control.iter().find(|id| id.index() >= self.nodes.len()) {
+        if let Some(id) = new.control.iter().find(|id| !self.is_there((**id).into())) {
             return Err(PassError::NoNode { found: id.to_string() });
         }
         let mut attrs = new.attrs;
@@ -389,6 +392,11 @@ impl Draft<'_> {
             }
         }
         Ok(values)
+    }
+
+    /// Whether the step has a tensor: it is fed, or its node runs.
+    fn is_there(&self, output: Output) -> bool {
+        self.is_fed(output) || self.is_live(output.node)
     }
 
     fn check_outputs(&self, id: NodeId, node: &Node) -> Result<(), PassError> {

@@ -8,4 +8,5 @@ mod division;
 mod powers;
 mod selection;
 
-pub use arithmetic::Add;
+pub use arithmetic::{Add, Maximum, Minimum, Mul, RealDiv, Sub};
+pub use powers::SquaredDifference;

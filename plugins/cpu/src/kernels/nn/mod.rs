@@ -1,10 +1,10 @@
 //! Kernels of neural networks.
 
-mod activation;
+pub(super) mod activation;
 pub(super) mod batch_norm;
 mod bias;
 pub(super) mod conv;
-mod depthwise;
+pub(super) mod depthwise;
 mod im2col;
 pub(super) mod pool;
-mod softmax;
+pub(super) mod softmax;

@@ -51,8 +51,23 @@ fn fft() {
 }
 
 #[test]
+fn image() {
+    family_of("image", &["tenon_cpu", "tenon_image"], 685);
+}
+
+#[test]
+fn io() {
+    family_of("io", &["tenon_cpu", "tenon_text"], 158);
+}
+
+#[test]
 fn linalg() {
     family_of("linalg", &["tenon_cpu", "tenon_linalg"], 2428);
+}
+
+#[test]
+fn logging() {
+    family_of("logging", &["tenon_cpu", "tenon_text"], 8);
 }
 
 #[test]
@@ -67,7 +82,12 @@ fn math_unary() {
 
 #[test]
 fn nn() {
-    family("nn", 736);
+    family("nn", 1460);
+}
+
+#[test]
+fn nn_grad() {
+    family("nn_grad", 1367);
 }
 
 #[test]
@@ -78,4 +98,9 @@ fn reduction() {
 #[test]
 fn random() {
     family("random", 313);
+}
+
+#[test]
+fn string() {
+    family_of("string", &["tenon_cpu", "tenon_text"], 610);
 }

@@ -56,3 +56,45 @@ fn what_lies_outside_is_named_with_its_place_and_bound() {
         }
     });
 }
+
+fn image(values: &[f32], dims: &[i64]) -> Tensor {
+    floats(values).reshaped(dims).expect("as many elements")
+}
+
+/// A gradient for images of 2 by 2 pixels, one window each.
+fn gradient(b: &mut GraphBuilder<'_>, include_batch: bool) -> Result<(), GraphError> {
+    let image = b.placeholder("image", DType::FLOAT, PartialShape::UNKNOWN)?;
+    let dy = b.placeholder("dy", DType::FLOAT, PartialShape::UNKNOWN)?;
+    let places = b.placeholder("places", DType::INT64, PartialShape::UNKNOWN)?;
+    let node = b.op("MaxPoolGradWithArgmax").name("dx").input(image).input(dy).input(places);
+    let node = node.attr("ksize", vec![1i64, 2, 2, 1]).attr("strides", vec![1i64, 2, 2, 1]);
+    node.attr("padding", "VALID").attr("include_batch_in_index", include_batch).build().map(|_| ())
+}
+
+#[test]
+fn places_outside_of_an_image_are_refused() {
+    for (include_batch, bad, good) in [(false, 4, 3), (true, 8, 7), (false, -1, 0)] {
+        let make = |b: &mut GraphBuilder<'_>| gradient(b, include_batch);
+        survives(CPU, &[], make, |session| {
+            let step = |second: i64| {
+                let first = if include_batch { 0 } else { good };
+                let places = Tensor::from_slice(&[2, 1, 1, 1], &[first, second]).expect("two");
+                let dy = image(&[1.0, 2.0], &[2, 1, 1, 1]);
+                run(
+                    session,
+                    &[("image", image(&[0.0; 8], &[2, 2, 2, 1])), ("dy", dy), ("places", places)],
+                    &["dx"],
+                )
+            };
+            let error = step(bad).expect_err("no image has it");
+            let message = error.to_string();
+            assert_eq!(error.code(), Code::INVALID_ARGUMENT, "{message}");
+            let found = format!("found {bad} at position 1");
+            assert!(
+                message.contains("argmax must lie in") && message.contains(&found),
+                "{message}"
+            );
+            step(good).expect("a place in the image");
+        });
+    }
+}

@@ -36,6 +36,15 @@ MODULES = [
     "nn",
     "conv",
     "pool",
+    "activation",
+    "losses",
+    "pool_more",
+    "norm_grad",
+    "conv_grad",
+    "text",
+    "records",
+    "images",
+    "codecs",
 ]
 
 GRAPHS = ["frozen", "graphs"]

@@ -165,8 +165,10 @@ impl<'b, 'r> Maker<'b, 'r> {
     }
 
     fn node(&mut self) -> Result<(), GraphError> {
-        match self.random.below(12) {
+        match self.random.below(14) {
             0 => self.constant(),
+            12 => self.dense(),
+            13 => self.image(),
             1..=3 => self.unary(),
             4..=6 => self.binary(),
             7 => self.reshape(),
@@ -303,6 +305,56 @@ impl<'b, 'r> Maker<'b, 'r> {
             );
         }
         self.branch(&x)
+    }
+
+    /// A product, its bias and an activation, as a layer of a model has them.
+    fn dense(&mut self) -> Result<(), GraphError> {
+        let float = |x: &&Value| x.dtype == DType::FLOAT && x.dims.len() == 2 && x.dims[1] > 0;
+        let matrices: Vec<Value> = self.values.iter().filter(float).cloned().collect();
+        if matrices.is_empty() {
+            return self.constant();
+        }
+        let x = self.random.one_of(&matrices).clone();
+        let weights = self.tensor(DType::FLOAT, &[x.dims[1], 4]);
+        let weights = self.b.constant(&format!("w{}", self.b.graph().len()), weights)?;
+        let bias = self.tensor(DType::FLOAT, &[4]);
+        let bias = self.b.constant(&format!("bias{}", self.b.graph().len()), bias)?;
+        let dims = vec![x.dims[0], 4];
+        self.push("MatMul", &[x.output, weights], DType::FLOAT, dims.clone())?;
+        let product = self.values[self.values.len() - 1].output;
+        let op = *self.random.one_of(&["BiasAdd", "AddV2"]);
+        self.push(op, &[product, bias], DType::FLOAT, dims.clone())?;
+        let sum = self.values[self.values.len() - 1].output;
+        let act = *self.random.one_of(&["Relu", "Relu6", "Tanh", "Sigmoid", "Neg"]);
+        self.push(act, &[sum], DType::FLOAT, dims)
+    }
+
+    /// A convolution with channels first, its bias and an activation.
+    fn image(&mut self) -> Result<(), GraphError> {
+        let known = |x: &&Value| x.dtype == DType::FLOAT && x.dims == [1, 2, 4, 4];
+        let images: Vec<Value> = self.values.iter().filter(known).cloned().collect();
+        let x = match images.is_empty() {
+            false => self.random.one_of(&images).output,
+            true => {
+                let name = format!("image{}", self.b.graph().len());
+                let shape = PartialShape::new(&[-1, 2, 4, 4]).expect("a small shape");
+                let output = self.b.placeholder(&name, DType::FLOAT, shape)?;
+                let fed = self.tensor(DType::FLOAT, &[1, 2, 4, 4]);
+                self.plan.feeds.push((format!("{name}:0"), fed));
+                output
+            }
+        };
+        let filter = self.tensor(DType::FLOAT, &[3, 3, 2, 2]);
+        let filter = self.b.constant(&format!("f{}", self.b.graph().len()), filter)?;
+        let name = format!("n{}", self.b.graph().len());
+        let conv = self.b.op("Conv2D").name(&name).input(x).input(filter).attr("padding", "SAME");
+        let conv = conv.attr("strides", vec![1i64; 4]).attr("data_format", "NCHW").build()?;
+        let bias = self.tensor(DType::FLOAT, &[2]);
+        let bias = self.b.constant(&format!("bias{}", self.b.graph().len()), bias)?;
+        let name = format!("n{}", self.b.graph().len());
+        let sum = self.b.op("BiasAdd").name(&name).input(conv).input(bias);
+        let sum = sum.attr("data_format", "NCHW").build()?;
+        self.push("Relu", &[sum.into()], DType::FLOAT, vec![1, 2, 4, 4])
     }
 
     /// `if (p) relu(x) else -x`, `p` constant or fed.

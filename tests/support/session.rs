@@ -16,7 +16,8 @@ use tenon_runtime::{
 };
 
 /// The libraries of all plugins of this tree that are for users.
-pub const PLUGINS: [&str; 4] = ["tenon_cpu", "tenon_fft", "tenon_linalg", "tenon_accel"];
+pub const PLUGINS: [&str; 6] =
+    ["tenon_cpu", "tenon_fft", "tenon_image", "tenon_linalg", "tenon_text", "tenon_accel"];
 
 /// The library of this name (`tenon_cpu`, `zoo_rust`) beside the running test, as cargo built it.
 ///

@@ -48,6 +48,11 @@ pub trait DeviceView {
     /// Why not, in a few words.
     fn has_kernel(&self, node: NodeQuery<'_>, device_type: &str) -> Result<(), String>;
 
+    /// The format in which a device computes images: `NHWC` or `NCHW`; none where it takes both as they are.
+    fn image_format(&self, _device: usize) -> Option<&str> {
+        None
+    }
+
     /// Whether there is a kernel for the op at all: where there is none, nobody need ask further.
     fn has_any_kernel(&self, _op: &str) -> bool {
         true

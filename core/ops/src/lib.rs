@@ -18,14 +18,19 @@ mod array;
 mod control_flow;
 mod fft;
 mod fused;
+mod image;
+mod io;
 mod linalg;
+mod logging;
 mod math_binary;
 mod math_unary;
 mod nn;
+mod nn_grad;
 mod random;
 mod reduction;
 mod sendrecv;
 mod shape;
+mod string;
 #[cfg(test)]
 mod testing;
 

@@ -24,6 +24,7 @@ register_op!(
     outputs = &["output: dtype"],
     attrs = &[SEED, SEED2, FLOATS, SHAPE],
     stateful = true,
+    cases = &["numbers; seed = 7; seed2 = 9; shape: [2] integers(0..9)",],
     shape = of_shape,
     summary = "Numbers between 0 and 1, 1 excluded, each as likely as any other.",
 );
@@ -34,6 +35,7 @@ register_op!(
     outputs = &["output: dtype"],
     attrs = &[SEED, SEED2, FLOATS, SHAPE],
     stateful = true,
+    cases = &["numbers; seed = 7; seed2 = 9; shape: [2] integers(0..9)",],
     shape = of_shape,
     summary = "Normally distributed numbers with mean 0 and deviation 1.",
 );
@@ -44,6 +46,7 @@ register_op!(
     outputs = &["output: dtype"],
     attrs = &[SEED, SEED2, FLOATS, SHAPE],
     stateful = true,
+    cases = &["numbers; seed = 7; seed2 = 9; shape: [2] integers(0..9)",],
     shape = of_shape,
     summary =
         "Normally distributed numbers with mean 0 and deviation 1, those beyond 2 drawn again.",
@@ -55,6 +58,9 @@ register_op!(
     outputs = &["output: Tout"],
     attrs = &[SEED, SEED2, "Tout: {int32, int64}", SHAPE],
     stateful = true,
+    cases = &[
+        "numbers; seed = 7; shape: [2] integers(0..9); minval: [] values(-3); maxval: [] values(12)",
+    ],
     shape = integers,
     summary = "Integers from minval to below maxval.",
 );
@@ -65,6 +71,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[SEED, SEED2, "T: type"],
     stateful = true,
+    cases = &["rows; seed = 7; value: [n, 3]", "scalar; seed = 7; value: []",],
     shape = unchanged,
     summary = "The rows of a tensor in random order.",
 );
@@ -75,6 +82,9 @@ register_op!(
     outputs = &["output: output_dtype"],
     attrs = &[SEED, SEED2, "T: realnumbertype", "output_dtype: {int32, int64} = DT_INT64"],
     stateful = true,
+    cases = &[
+        "rows; seed = 7; c in 1..9; logits: [r, c] uniform(-3, 3); num_samples: [] integers(0..7)",
+    ],
     shape = multinomial,
     summary = "Classes drawn for each row, with the logarithms of their unnormalised probabilities given.",
 );
@@ -85,6 +95,7 @@ register_op!(
     outputs = &["output: T"],
     attrs = &[SEED, SEED2, "S: {int32, int64}", "T: {half, float, double}"],
     stateful = true,
+    cases = &["numbers; seed = 7; shape: [1] integers(0..9); alpha: [k] uniform(0.1, 9)",],
     shape = gamma,
     summary = "Numbers of the gamma distribution with scale 1, a tensor of shape for each alpha.",
 );
@@ -94,6 +105,7 @@ register_op!(
     inputs = &["shape: T", "seed: Tseed"],
     outputs = &["output: dtype"],
     attrs = &[FLOATS_OR_FLOAT, SHAPE_OR_INT32, SEEDS],
+    cases = &["numbers; shape: [2] integers(0..9); seed: [2]",],
     shape = stateless,
     summary = "Numbers between 0 and 1, 1 excluded, that follow from the seed.",
 );
@@ -103,6 +115,7 @@ register_op!(
     inputs = &["shape: T", "seed: Tseed"],
     outputs = &["output: dtype"],
     attrs = &[FLOATS_OR_FLOAT, SHAPE_OR_INT32, SEEDS],
+    cases = &["numbers; shape: [2] integers(0..9); seed: [2]",],
     shape = stateless,
     summary = "Normally distributed numbers that follow from the seed.",
 );
@@ -112,6 +125,7 @@ register_op!(
     inputs = &["shape: T", "seed: Tseed"],
     outputs = &["output: dtype"],
     attrs = &[FLOATS_OR_FLOAT, SHAPE_OR_INT32, SEEDS],
+    cases = &["numbers; shape: [2] integers(0..9); seed: [2]",],
     shape = stateless,
     summary =
         "Normally distributed numbers, those beyond 2 drawn again, that follow from the seed.",
@@ -122,6 +136,9 @@ register_op!(
     inputs = &["shape: T", "seed: Tseed", "minval: dtype", "maxval: dtype"],
     outputs = &["output: dtype"],
     attrs = &["dtype: {int32, int64}", SHAPE, SEEDS],
+    cases = &[
+        "numbers; shape: [2] integers(0..9); seed: [2]; minval: [] values(-3); maxval: [] values(12)",
+    ],
     shape = stateless_integers,
     summary = "Integers from minval to below maxval that follow from the seed.",
 );
@@ -131,6 +148,7 @@ register_op!(
     inputs = &["shape: Tshape", "key: uint64", "counter: uint64", "alg: int32"],
     outputs = &["output: dtype"],
     attrs = &[FLOATS_OR_FLOAT, "Tshape: {int32, int64} = DT_INT32"],
+    cases = &["numbers; shape: [2] integers(0..9); key: [1]; counter: [2]; alg: [] values(1)",],
     shape = of_key,
     summary =
         "Numbers between 0 and 1, 1 excluded, of the generator that key, counter and alg name.",
@@ -141,6 +159,7 @@ register_op!(
     inputs = &["shape: Tshape", "key: uint64", "counter: uint64", "alg: int32"],
     outputs = &["output: dtype"],
     attrs = &[FLOATS_OR_FLOAT, "Tshape: {int32, int64} = DT_INT32"],
+    cases = &["numbers; shape: [2] integers(0..9); key: [1]; counter: [2]; alg: [] values(1)",],
     shape = of_key,
     summary = "Normally distributed numbers of the generator that key, counter and alg name.",
 );
@@ -150,6 +169,7 @@ register_op!(
     inputs = &["seed: Tseed"],
     outputs = &["key: uint64", "counter: uint64"],
     attrs = &[SEEDS],
+    cases = &["seeds; seed: [2]",],
     shape = key_counter,
     summary = "The key and the counter that a seed stands for.",
 );

@@ -1,7 +1,8 @@
 //! Whether a result is the expected one, and where it is not.
 //!
 //! Rules are those of tests/goldens/README.md. Where NaN is expected, any NaN is right; where an infinity
-//! is expected, that infinity is. What is not floating is compared by value under every rule.
+//! is expected, that infinity is. What is not floating is compared by value, but for integers under a rule that
+//! gives a distance: levels of an image.
 
 use crate::float::{Format, Number};
 use std::fmt;
@@ -198,8 +199,8 @@ fn differences(
     }
     let size = expected.dtype().size().unwrap_or(1);
     let pairs = got.chunks_exact(size).zip(wanted.chunks_exact(size)).enumerate();
-    let wrong = pairs.filter(|(_, (got, expected))| got != expected);
     let dtype = expected.dtype();
+    let wrong = pairs.filter(|(_, (got, expected))| !same_integer(dtype, got, expected, rule));
     Ok(wrong
         .map(|(at, (got, expected))| Difference {
             index: index_of(dims, at),
@@ -209,6 +210,21 @@ fn differences(
             allowed: None,
         })
         .collect())
+}
+
+/// Whether two elements that are no floats are equal, or as near as levels may be.
+fn same_integer(dtype: DType, got: &[u8], expected: &[u8], rule: &Rule) -> bool {
+    let level = |bytes: &[u8]| match (dtype, bytes) {
+        (DType::UINT8, &[level]) => Some(f64::from(level)),
+        (DType::UINT16, &[a, b]) => Some(f64::from(u16::from_ne_bytes([a, b]))),
+        _ => None,
+    };
+    match (rule, level(got), level(expected)) {
+        (&Rule::Close { absolute, relative }, Some(got), Some(expected)) => {
+            (got - expected).abs() <= absolute + relative * expected
+        }
+        _ => got == expected,
+    }
 }
 
 fn text_difference(dims: &[i64], at: usize, got: &[u8], expected: &[u8]) -> Difference {

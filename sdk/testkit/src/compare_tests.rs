@@ -41,6 +41,18 @@ fn an_infinity_is_near_nothing_else() {
 }
 
 #[test]
+fn levels_may_be_near_and_other_integers_may_not() {
+    let rule = Rule::Close { absolute: 2.0, relative: 0.0 };
+    let near = |got: Tensor, expected: Tensor| compare(&got, &expected, &rule).is_ok();
+    let narrow = |level: u8| Tensor::from_slice(&[1], &[level]).unwrap();
+    assert!(near(narrow(10), narrow(12)) && !near(narrow(10), narrow(13)));
+    let wide = |level: u16| Tensor::from_slice(&[1], &[level]).unwrap();
+    assert!(near(wide(300), wide(298)) && !near(wide(300), wide(297)));
+    let count = |count: i32| Tensor::from_slice(&[1], &[count]).unwrap();
+    assert!(near(count(5), count(5)) && !near(count(5), count(6)));
+}
+
+#[test]
 fn abs_terms_scale_with_epsilon_and_leave_the_smallest_normal() {
     let rule = |terms: f64| Rule::AbsTerms { factor: 2.0, terms: vec![terms] };
     // 2 * 2^-23 * 4 = 2^-20.

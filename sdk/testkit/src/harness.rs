@@ -300,8 +300,12 @@ impl fmt::Debug for Harness {
 }
 
 /// Ops whose outputs' shapes follow from values that no shape function computes with.
-const DATA_DEPENDENT: [&str; 14] = [
+const DATA_DEPENDENT: [&str; 19] = [
+    "DecodeJpeg",
+    "DecodePng",
+    "DecodeRaw",
     "ListDiff",
+    "MatchingFiles",
     "NonMaxSuppressionV3",
     "SegmentMax",
     "SegmentMean",
@@ -310,6 +314,7 @@ const DATA_DEPENDENT: [&str; 14] = [
     "SegmentSum",
     "SparseSegmentMean",
     "SparseSegmentSum",
+    "StringSplitV2",
     "Unique",
     "UniqueV2",
     "UniqueWithCounts",

@@ -25,7 +25,6 @@
 //! `last_axis(axes, x)`, `leading(x, y, 2)` (all dimensions of x and y but the last 2 are equal).
 
 mod parse;
-mod read;
 
 pub use parse::parse_fusion;
 

@@ -1,4 +1,4 @@
-//! Two-dimensional convolutions: `Conv2D` and `DepthwiseConv2dNative`.
+//! Convolutions: `Conv2D` and `DepthwiseConv2dNative` here, `Conv3D` in [`super::Conv3dGeometry`].
 //!
 //! `Conv2D`'s filter is (rows, columns, channels per group, outputs); the input's channels are a multiple of
 //! the filter's, and their quotient is the number of groups. Output `f` belongs to group
@@ -10,9 +10,11 @@
 use super::error::{GeometryError, Result};
 use super::format::{DataFormat, Padding};
 use super::size::validate_partial_dims;
-use super::window::{WindowDim, check_explicit_paddings, check_len, check_one, dim_padding};
+use super::window::{
+    WindowDim, check_explicit_paddings, check_len, check_one, dim_padding, windows,
+};
 
-/// Shapes and attributes of a convolution, as the node has them.
+/// Shapes and attributes of a convolution over two or three dimensions, as the node has them.
 #[derive(Debug, Clone, Copy)]
 pub struct Conv2dParams<'a> {
     /// Dimensions of the input, in the order of the format; -1 is unknown.
@@ -60,17 +62,7 @@ impl Conv2dGeometry {
     pub fn new(params: &Conv2dParams<'_>) -> Result<Conv2dGeometry> {
         let sizes = Sizes::new(params)?;
         let (filter_channels, out_channels) = (params.filter[2], params.filter[3]);
-        positive("the filter's input depth", filter_channels)?;
-        let mut groups = -1;
-        if sizes.channels >= 0 && filter_channels > 0 {
-            let (value, divisor) = (sizes.channels, filter_channels);
-            divides("the input's depth", value, "the filter's input depth", divisor)?;
-            groups = sizes.channels / filter_channels;
-            positive("the number of groups", groups)?;
-        }
-        if out_channels > 0 && groups > 0 {
-            divides("the filter's output depth", out_channels, "the number of groups", groups)?;
-        }
+        let groups = groups(sizes.channels, filter_channels, out_channels)?;
         sizes.geometry(params.format, out_channels, groups, filter_channels)
     }
 
@@ -130,42 +122,53 @@ impl Conv2dGeometry {
     }
 }
 
-/// What both kinds check in the same way.
-struct Sizes {
-    batch: i64,
-    channels: i64,
-    height: WindowDim,
-    width: WindowDim,
+/// Groups that the channels of input and output split into, -1 where that is unknown.
+pub(super) fn groups(channels: i64, filter_channels: i64, out_channels: i64) -> Result<i64> {
+    positive("the filter's input depth", filter_channels)?;
+    let mut groups = -1;
+    if channels >= 0 && filter_channels > 0 {
+        divides("the input's depth", channels, "the filter's input depth", filter_channels)?;
+        groups = channels / filter_channels;
+        positive("the number of groups", groups)?;
+    }
+    if out_channels > 0 && groups > 0 {
+        divides("the filter's output depth", out_channels, "the number of groups", groups)?;
+    }
+    Ok(groups)
 }
 
-impl Sizes {
-    fn new(params: &Conv2dParams<'_>) -> Result<Sizes> {
-        rank4("the input of a convolution", params.input)?;
-        rank4("the filter of a convolution", params.filter)?;
+/// What convolutions over `N` dimensions check in the same way.
+pub(super) struct Sizes<const N: usize> {
+    pub(super) batch: i64,
+    pub(super) channels: i64,
+    pub(super) windows: [WindowDim; N],
+}
+
+impl<const N: usize> Sizes<N> {
+    pub(super) fn new(params: &Conv2dParams<'_>) -> Result<Sizes<N>> {
+        rank("the input of a convolution", N + 2, params.input)?;
+        rank("the filter of a convolution", N + 2, params.filter)?;
         validate_partial_dims(params.input)?;
         validate_partial_dims(params.filter)?;
         let format = params.format;
-        let channel = format.channel_dim(4);
+        let channel = format.channel_dim(N + 2);
         for (what, list) in [("strides", params.strides), ("dilations", params.dilations)] {
-            check_len(what, 4, list)?;
+            check_len(what, N + 2, list)?;
             check_one(what, "batch", list[0])?;
             check_one(what, "depth", list[channel])?;
         }
         check_explicit_paddings(params.padding, params.explicit_paddings, channel)?;
-        let window = |i: usize| {
+        let windows = windows(|i| {
             let dim = format.spatial_dim(i);
             let padding = dim_padding(params.padding, params.explicit_paddings, dim);
             let (stride, dilation) = (params.strides[dim], params.dilations[dim]);
             WindowDim::new(params.input[dim], params.filter[i], stride, dilation, padding)
-        };
-        Ok(Sizes {
-            batch: params.input[0],
-            channels: params.input[channel],
-            height: window(0)?,
-            width: window(1)?,
-        })
+        })?;
+        Ok(Sizes { batch: params.input[0], channels: params.input[channel], windows })
     }
+}
 
+impl Sizes<2> {
     fn geometry(
         &self,
         format: DataFormat,
@@ -180,19 +183,19 @@ impl Sizes {
             out_channels,
             groups,
             filter_channels,
-            height: self.height,
-            width: self.width,
+            height: self.windows[0],
+            width: self.windows[1],
         };
         validate_partial_dims(&geometry.output_dims())?;
         Ok(geometry)
     }
 }
 
-fn rank4(what: &'static str, dims: &[i64]) -> Result<()> {
-    if dims.len() == 4 {
+fn rank(what: &'static str, expected: usize, dims: &[i64]) -> Result<()> {
+    if dims.len() == expected {
         Ok(())
     } else {
-        Err(GeometryError::Rank { what, expected: 4, found: dims.len() })
+        Err(GeometryError::Rank { what, expected, found: dims.len() })
     }
 }
 

@@ -330,6 +330,14 @@ pub enum GeometryError {
         /// The stride.
         stride: i64,
     },
+    /// Two settings of which one at most may be on.
+    #[error("{a} and {b} exclude each other, got both")]
+    Exclusive {
+        /// One attribute.
+        a: &'static str,
+        /// The other.
+        b: &'static str,
+    },
     /// A single index outside its dimension.
     #[error("slice index {found} is out of bounds: dimension {index} has size {size}")]
     IndexOutOfBounds {

@@ -22,11 +22,13 @@ mod channel;
 mod concat;
 mod conv;
 mod diag;
+mod dilation;
 mod einsum;
 mod error;
 mod fft;
 mod format;
 mod gather;
+mod image;
 mod matmul;
 mod matrix;
 mod offsets;
@@ -41,6 +43,7 @@ mod slice;
 mod space;
 mod split;
 mod transpose;
+mod volume;
 mod window;
 
 pub use broadcast::{BroadcastKind, BroadcastPlan, Run, Runs, broadcast_shape, broadcast_shapes};
@@ -48,11 +51,13 @@ pub use channel::ChannelSplit;
 pub use concat::{ConcatPlan, concat_axis, concat_dims, pack_axis, pack_dims};
 pub use conv::{Conv2dGeometry, Conv2dParams};
 pub use diag::{DiagAlign, DiagBand, DiagGeometry, Diagonal};
+pub use dilation::{Dilation2dGeometry, Dilation2dParams};
 pub use einsum::{EinsumAxis, EinsumBox, EinsumEquation, EinsumOperand, EinsumPlan};
 pub use error::GeometryError;
 pub use fft::{FftDirection, check_fft_input, real_fft_dims};
 pub use format::{DataFormat, Padding};
 pub use gather::{GatherPlan, SlicePlan, gather_dims, gather_nd_dims};
+pub use image::{PixelGrid, check_colour, resized_dims};
 pub use matmul::{
     BatchMatMulGeometry, MatMulGeometry, batch_matmul_dims, equal_batches, matmul_dims,
 };
@@ -62,7 +67,7 @@ pub use pad::{PadPlan, pad_dims};
 pub use patches::PatchGeometry;
 pub use pool::{Pool2dGeometry, Pool2dParams};
 pub use reduce::{
-    ArgGeometry, AxisSet, AxisSplit, ReduceKind, ReducePlan, normalize_axis, reduce_dims,
+    ArgGeometry, AxisSet, AxisSplit, ReduceKind, ReducePlan, join_dims, normalize_axis, reduce_dims,
 };
 pub use repeat::{
     broadcast_gradient_axes, check_broadcast_to, float_range_len, mirror_offset, mirror_pad_dims,
@@ -77,6 +82,7 @@ pub use slice::{SliceMasks, StridedSlice, StridedSliceSpec};
 pub use space::{DepthFormat, SpaceBatchPlan, batch_to_space_dims, space_to_batch_dims};
 pub use split::{slice_dims, split_dims, split_sizes, unpack_dims};
 pub use transpose::{TransposeKind, TransposePlan, transpose_dims, validate_permutation};
+pub use volume::{Conv3dGeometry, Pool3dGeometry};
 pub use window::{DimPadding, WindowDim};
 
 #[cfg(test)]

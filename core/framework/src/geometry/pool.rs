@@ -1,4 +1,4 @@
-//! Two-dimensional pooling: `MaxPool` and `AvgPool`. The spatial formulas are those of [`super::WindowDim`].
+//! Pooling: `MaxPool` and `AvgPool` here, over three dimensions in [`super::Pool3dGeometry`]. The spatial formulas are those of [`super::WindowDim`].
 //!
 //! TensorFlow's `MaxPool` may also pool over depth: then the window has one row and one column, the depth
 //! stride equals the depth window, and that divides the input's depth.
@@ -7,10 +7,10 @@ use super::error::{GeometryError, Result};
 use super::format::{DataFormat, Padding};
 use super::size::validate_partial_dims;
 use super::window::{
-    DimPadding, WindowDim, check_explicit_paddings, check_len, check_one, dim_padding,
+    DimPadding, WindowDim, check_explicit_paddings, check_len, check_one, dim_padding, windows,
 };
 
-/// Shape and attributes of a pooling, as the node has them.
+/// Shape and attributes of a pooling over two or three dimensions, as the node has them.
 #[derive(Debug, Clone, Copy)]
 pub struct Pool2dParams<'a> {
     /// Dimensions of the input, in the order of the format; -1 is unknown.
@@ -76,34 +76,17 @@ impl Pool2dGeometry {
 
     /// Checks all but the depth window.
     fn new(params: &Pool2dParams<'_>) -> Result<Pool2dGeometry> {
-        if params.input.len() != 4 {
-            let found = params.input.len();
-            return Err(GeometryError::Rank { what: "the input of a pooling", expected: 4, found });
-        }
-        validate_partial_dims(params.input)?;
-        for (what, list) in [("ksize", params.ksize), ("strides", params.strides)] {
-            check_len(what, 4, list)?;
-            check_one(what, "batch", list[0])?;
-        }
+        let [height, width] = pool_windows(params)?;
         let format = params.format;
-        let channel = format.channel_dim(4);
-        check_explicit_paddings(params.padding, params.explicit_paddings, channel)?;
-        let window = |i: usize| {
-            let dim = format.spatial_dim(i);
-            let padding = dim_padding(params.padding, params.explicit_paddings, dim);
-            let kernel = params.ksize[dim];
-            check_padding(padding, kernel)?;
-            WindowDim::new(params.input[dim], kernel.max(0), params.strides[dim], 1, padding)
-        };
-        let channels = params.input[channel];
+        let channels = params.input[format.channel_dim(4)];
         let geometry = Pool2dGeometry {
             format,
             batch: params.input[0],
             in_channels: channels,
             out_channels: channels,
             depth_window: 1,
-            height: window(0)?,
-            width: window(1)?,
+            height,
+            width,
         };
         validate_partial_dims(&geometry.output_dims())?;
         Ok(geometry)
@@ -144,6 +127,29 @@ impl Pool2dGeometry {
             && self.height.output >= 0
             && self.width.output >= 0
     }
+}
+
+/// Checks what poolings over `N` dimensions have in common: all but the window over depth.
+pub(super) fn pool_windows<const N: usize>(params: &Pool2dParams<'_>) -> Result<[WindowDim; N]> {
+    if params.input.len() != N + 2 {
+        let found = params.input.len();
+        return Err(GeometryError::Rank { what: "the input of a pooling", expected: N + 2, found });
+    }
+    validate_partial_dims(params.input)?;
+    for (what, list) in [("ksize", params.ksize), ("strides", params.strides)] {
+        check_len(what, N + 2, list)?;
+        check_one(what, "batch", list[0])?;
+    }
+    let format = params.format;
+    let channel = format.channel_dim(N + 2);
+    check_explicit_paddings(params.padding, params.explicit_paddings, channel)?;
+    windows(|i| {
+        let dim = format.spatial_dim(i);
+        let padding = dim_padding(params.padding, params.explicit_paddings, dim);
+        let kernel = params.ksize[dim];
+        check_padding(padding, kernel)?;
+        WindowDim::new(params.input[dim], kernel.max(0), params.strides[dim], 1, padding)
+    })
 }
 
 /// A pad of a whole window would leave nothing to pool.

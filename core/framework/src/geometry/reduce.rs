@@ -7,6 +7,8 @@
 use super::error::{GeometryError, Result};
 use super::offsets::Offsets;
 use super::size::{Dims, element_count, index, validate_dims, validate_partial_dims};
+use crate::KernelError;
+use tenon_abi::Code;
 
 /// An axis in `[-rank, rank)`, counted from the front.
 pub fn normalize_axis(what: &'static str, axis: i64, rank: usize) -> Result<usize> {
@@ -55,6 +57,19 @@ impl AxisSet {
 pub fn reduce_dims(input: &[i64], axes: &[i64], keep_dims: bool) -> Result<Dims> {
     validate_partial_dims(input)?;
     reduced(input, AxisSet::new("reduction_indices", axes, input.len())?, keep_dims)
+}
+
+/// Output shape of a reduction that joins strings: as [`reduce_dims`], but that an axis out of range has the code
+/// `OUT_OF_RANGE`, as TensorFlow's has.
+pub fn join_dims(
+    input: &[i64],
+    axes: &[i64],
+    keep_dims: bool,
+) -> std::result::Result<Dims, KernelError> {
+    reduce_dims(input, axes, keep_dims).map_err(|error| match error {
+        GeometryError::Axis { .. } => KernelError::new(Code::OUT_OF_RANGE, error.to_string()),
+        error => error.into(),
+    })
 }
 
 fn reduced(input: &[i64], axes: AxisSet, keep_dims: bool) -> Result<Dims> {

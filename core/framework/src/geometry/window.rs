@@ -51,6 +51,17 @@ pub struct WindowDim {
 }
 
 impl WindowDim {
+    /// One input, one tap, one output: a dimension that is not there.
+    pub const ONE: WindowDim = WindowDim {
+        input: 1,
+        kernel: 1,
+        stride: 1,
+        dilation: 1,
+        pad_before: 0,
+        pad_after: 0,
+        output: 1,
+    };
+
     /// Computes padding and outputs. `input` and `kernel` may be -1 (unknown).
     ///
     /// Fails when `kernel`, `stride` or `dilation` is below 1, a pad is negative, the window does not fit or
@@ -191,6 +202,17 @@ pub(super) fn check_explicit_paddings(
         }
     }
     Ok(())
+}
+
+/// Window `i` of each spatial dimension `i`.
+pub(super) fn windows<const N: usize>(
+    window: impl Fn(usize) -> Result<WindowDim>,
+) -> Result<[WindowDim; N]> {
+    let mut all = [WindowDim::ONE; N];
+    for (i, slot) in all.iter_mut().enumerate() {
+        *slot = window(i)?;
+    }
+    Ok(all)
 }
 
 /// Checks the length of a list.

@@ -1,7 +1,12 @@
 //! Registration of a fusion.
 
 use super::{ExtensionReg, Site, strs};
-use tenon_abi::{Code, ExtCases, ExtHeader, Str, Strs, ext_tags, layout::EXT_CASES};
+use crate::{
+    fusion::{FusionDef, parse_fusion},
+    op::{RawError, SourceInfo, raw},
+    registry::RegistryError,
+};
+use tenon_abi::{Code, ExtCases, ExtHeader, Str, Strs, ext_tags, layout, layout::EXT_CASES};
 
 /// A registration whose link `make` gives, as `register_fusion!` writes it.
 #[doc(hidden)]
@@ -29,4 +34,40 @@ pub fn give_fusion(
         cases: Strs::new(&all),
     };
     give((&raw const link).cast())
+}
+
+const WHAT: &str = "fusion link";
+/// Texts before the conditions: name, pattern, result, crate, file, line.
+const FIXED: usize = 6;
+
+impl FusionDef {
+    /// Copies and checks what a plugin handed over.
+    ///
+    /// # Errors
+    /// A link of another layout, too few texts, text that is not UTF-8 or does not follow the grammar.
+    ///
+    /// # Safety
+    /// `link` is null or a live link with tag `FUSION`, whose texts are readable.
+    pub unsafe fn from_abi(link: *const ExtHeader) -> Result<FusionDef, RegistryError> {
+        // SAFETY: the caller's promise.
+        let found =
+            unsafe { raw::link::<ExtCases>(link, ext_tags::FUSION, "fusion", &layout::EXT_CASES) };
+        let named = |link| RegistryError::Link { kernel: "fusion".to_owned(), link };
+        let Some(found) = found.map_err(named)? else {
+            return Err(RawError::NullStruct { what: WHAT }.into());
+        };
+        // SAFETY: the caller's promise.
+        let texts = unsafe { raw::texts(found.cases, WHAT, "texts")? };
+        let [name, pattern, result, krate, file, line, conditions @ ..] = &texts[..] else {
+            let (expected, found) = (FIXED * 16, (texts.len() * 16) as u32);
+            return Err(RawError::StructSize { what: WHAT, expected, found }.into());
+        };
+        let source = SourceInfo {
+            krate: krate.clone(),
+            file: file.clone(),
+            line: line.parse().unwrap_or(0),
+        };
+        let conditions: Vec<&str> = conditions.iter().map(String::as_str).collect();
+        Ok(parse_fusion(name, pattern, result, &conditions, source)?)
+    }
 }

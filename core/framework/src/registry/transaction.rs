@@ -197,7 +197,16 @@ impl Transaction {
 
     /// Sorts what was collected: link order is not stable between builds.
     fn into_collection(self) -> Collection {
-        let Transaction { info, mut ops, mut kernels, mut device_types, mut knobs, mut fusions, mut passes, .. } = self;
+        let Transaction {
+            info,
+            mut ops,
+            mut kernels,
+            mut device_types,
+            mut knobs,
+            mut fusions,
+            mut passes,
+            ..
+        } = self;
         ops.sort_by(|a, b| (&a.name, &a.source).cmp(&(&b.name, &b.source)));
         kernels.sort_by_cached_key(KernelDef::sort_key);
         // An identical re-registration is harmless.

@@ -4,7 +4,8 @@ use super::{
     Draft, Pass, PassError, PassReport, Report, arithmetic::Arithmetic,
     common_subexpressions::CommonSubexpressions, constant_folding::ConstantFolding,
     control_edges::ControlEdges, dead_branches::DeadBranches, draft::Ground,
-    elementwise_fusion::ElementwiseFusion, identity::Identities, remapping::Remapping,
+    elementwise_fusion::ElementwiseFusion, identity::Identities, layout::Layout,
+    remapping::Remapping,
 };
 use crate::{
     ControlFlow, DeviceView, Evaluate, Frames, Graph, GraphError, Placement, Shapes, Subgraph,
@@ -63,6 +64,7 @@ pub const BUILT_IN: &[&str] = &[
     "arithmetic",
     "common_subexpressions",
     "control_edges",
+    "layout",
     "remapping",
     "elementwise_fusion",
 ];
@@ -76,6 +78,7 @@ pub fn built_in() -> Vec<Box<dyn Pass>> {
         Box::new(Arithmetic),
         Box::new(CommonSubexpressions),
         Box::new(ControlEdges),
+        Box::new(Layout),
         Box::new(Remapping),
         Box::new(ElementwiseFusion),
     ]
@@ -173,15 +176,16 @@ impl Driver<'_, '_> {
 
 fn run_pass(draft: &mut Draft<'_>, run: &mut Run<'_>) {
     let before = draft.version;
-    let nodes = draft.nodes.len();
+    let (nodes, live) = (draft.nodes.len(), draft.len());
     run.report.runs += 1;
     draft.undo.clear();
     let done = run.pass.run(draft);
-    let done = done.and_then(|()| if draft.version == before { Ok(0) } else { settle(draft) });
+    let done = done.and_then(|()| if draft.version == before { Ok(()) } else { settle(draft) });
     match done {
-        Ok(gone) => {
-            run.report.added += draft.nodes.len() - nodes;
-            run.report.removed += gone;
+        Ok(()) => {
+            let added = draft.nodes.len() - nodes;
+            run.report.added += added;
+            run.report.removed += (live + added).saturating_sub(draft.len());
             run.report.changes.append(&mut draft.changes);
         }
         Err(error) => {
@@ -193,8 +197,8 @@ fn run_pass(draft: &mut Draft<'_>, run: &mut Run<'_>) {
     run.seen = Some(draft.version);
 }
 
-/// Removes what is not needed any more, and checks what is left; the number of nodes that went.
-fn settle(draft: &mut Draft<'_>) -> Result<usize, PassError> {
+/// Removes what is not needed any more, and checks what is left.
+fn settle(draft: &mut Draft<'_>) -> Result<(), PassError> {
     let gone = draft.sweep();
     for &id in &gone {
         draft.note(id, "is not needed any more");
@@ -206,5 +210,5 @@ fn settle(draft: &mut Draft<'_>) -> Result<usize, PassError> {
         let sub = prune(&graph, &draft.sub.feeds, &draft.sub.fetches, &targets)?;
         Frames::find(&graph, &sub)?;
     }
-    Ok(gone.len())
+    Ok(())
 }

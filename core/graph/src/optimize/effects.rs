@@ -2,12 +2,14 @@
 
 use crate::{ControlFlow, Node};
 
-/// Ops without state whose very running matters: they check, tell or move values.
+/// Ops without state whose very running matters: they check, tell or move values, or look at files.
 const CHECKS: &[&str] = &[
     "Abort",
     "Assert",
     "CheckNumerics",
     "CheckNumericsV2",
+    "MatchingFiles",
+    "ReadFile",
     "ControlTrigger",
     "EnsureShape",
     "NoOp",

@@ -58,10 +58,11 @@ fn fuse(draft: &mut Draft<'_>, root: NodeId) {
     for &id in &tree.inside {
         control.extend(tree.draft.node(id).control_inputs.iter().copied());
     }
+    let inside = std::mem::take(&mut tree.inside);
     let new = NewNode::new(FUSED).inputs(inputs).attr("program", program.as_str()).after(control);
     if draft.replace(root, new).is_ok() {
         draft.note(root, format!("is {FUSED} now, for {count} nodes: {program}"));
-        draft.sweep();
+        draft.sweep_from(inside.into_iter().filter(|id| *id != root));
     }
 }
 

@@ -17,8 +17,14 @@ register_knob!("identity": BOOL = "true", "Passes by nodes that give what they a
 register_knob!("arithmetic": BOOL = "true", "Simplifies arithmetic, shapes and casts where that is exact.");
 register_knob!("common_subexpressions": BOOL = "true", "Lets one node compute what several would.");
 register_knob!("control_edges": BOOL = "true", "Takes away control edges that order nothing.");
+register_knob!("layout": BOOL = "true", "Computes images in the format that their device computes in.");
 register_knob!("remapping": BOOL = "true", "Makes one fused op of several, where a device has a kernel for it.");
 register_knob!("elementwise_fusion": BOOL = "true", "Makes one pass over memory of a chain of elementwise ops.");
+
+register_knob!(
+    "host_image_format": STRING = "NHWC",
+    "Format in which devices that compute in host memory compute images: NHWC, NCHW, or empty for both."
+);
 
 /// The scope of the knobs here.
 pub const SCOPE: &str = "graph";

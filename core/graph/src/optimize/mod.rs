@@ -32,6 +32,7 @@ mod elementwise_fusion;
 mod error;
 mod identity;
 pub mod knobs;
+mod layout;
 mod library;
 mod remapping;
 mod report;

@@ -89,6 +89,6 @@ fn apply(draft: &mut Draft<'_>, id: NodeId, fusion: &FusionDef) -> bool {
         format!("is {} now, for {count} nodes (fusion '{}'{from})", fusion.result.op, fusion.name),
     );
     // What it was made of goes, so that users are counted right for what is fused next.
-    draft.sweep();
+    draft.sweep_from(found.nodes.into_iter().filter(|node| *node != id));
     true
 }

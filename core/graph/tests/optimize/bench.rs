@@ -3,7 +3,8 @@
 use crate::support::{Devices, registry};
 use tenon_framework::{KernelError, Tensor};
 use tenon_graph::{
-    Evaluate, Graph, GraphBuilder, Node, Output, PlacerOptions, Subgraph, infer_shapes,
+    DeviceEntry, DeviceView, Evaluate, Graph, GraphBuilder, Node, NodeQuery, Output, PlacerOptions,
+    Subgraph, infer_shapes,
     optimize::{Optimized, Options, Pass, Step, built_in, optimize},
     place, prune,
 };
@@ -32,6 +33,26 @@ impl Evaluate for Sums {
         };
         let made: Vec<f32> = (0..largest.elements()).map(one).collect();
         Ok(vec![Tensor::from_slice(largest.shape().dims(), &made)?])
+    }
+}
+
+/// Devices that compute images in one format.
+struct Formatted {
+    devices: Devices,
+    format: Option<&'static str>,
+}
+
+impl DeviceView for Formatted {
+    fn devices(&self) -> &[DeviceEntry] {
+        &self.devices.entries
+    }
+
+    fn has_kernel(&self, node: NodeQuery<'_>, device_type: &str) -> Result<(), String> {
+        self.devices.has_kernel(node, device_type)
+    }
+
+    fn image_format(&self, _device: usize) -> Option<&str> {
+        self.format
     }
 }
 
@@ -65,8 +86,23 @@ impl Case {
     }
 
     pub fn limited(&self, passes: &[&dyn Pass], folding_limit: usize) -> Optimized {
+        self.run(passes, folding_limit, None)
+    }
+
+    /// As [`Case::optimized`], on a device that computes images in this format.
+    pub fn with_format(&self, passes: &[&dyn Pass], format: Option<&'static str>) -> Optimized {
+        self.run(passes, 10 << 20, format)
+    }
+
+    fn run(
+        &self,
+        passes: &[&dyn Pass],
+        folding_limit: usize,
+        format: Option<&'static str>,
+    ) -> Optimized {
         let mut devices = Devices::new();
         devices.entries.truncate(1);
+        let devices = Formatted { devices, format };
         let sub = self.sub();
         let shapes = infer_shapes(&self.graph, &sub, &[]).unwrap();
         let placement = place(&self.graph, &sub, &devices, &PlacerOptions::default()).unwrap();

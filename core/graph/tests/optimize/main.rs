@@ -10,6 +10,7 @@ mod dead_branches;
 mod driver;
 mod elementwise_fusion;
 mod identity;
+mod layout;
 mod remapping;
 #[path = "../graph/support.rs"]
 #[allow(dead_code, reason = "shared with other tests of graphs")]

@@ -12,6 +12,11 @@ register_op!(
     inputs = &["inputs: N * T"],
     outputs = &["output: T"],
     attrs = &["equation: string", "N: int >= 1", "T: type"],
+    cases = &[
+        "product; N = 2; equation = 'ij,jk->ik'; inputs: [a, b], [b, c]",
+        "batches; N = 2; equation = '...ij,...jk->...ik'; inputs: [2, a, 3], [2, 3, c]",
+        "diagonal; N = 1; equation = 'ii->i'; inputs: [a, a]",
+    ],
     shape = einsum,
     summary = "The sum of products that an equation says, such as \"ij,jk->ik\", of one or two inputs. A label that only the output has is refused.",
 );

@@ -12,6 +12,10 @@ register_op!(
     inputs = &["arr: int32", "size: int32", "weights: T"],
     outputs = &["bins: T"],
     attrs = &["T: {int32, int64, float, double}"],
+    cases = &[
+        "weighted; arr: [n] integers(0..12); size: [] values(9); weights: [n]",
+        "counted; arr: [n, 2] integers(0..9); size: [] values(9); weights: [0]",
+    ],
     shape = bincount,
     summary = "How often each number below size occurs, or the sum of its weights.",
 );
@@ -21,6 +25,7 @@ register_op!(
     inputs = &["values: T", "value_range: T", "nbins: int32"],
     outputs = &["out: dtype"],
     attrs = &["T: {int32, int64, float, double}", "dtype: {int32, int64} = DT_INT32"],
+    cases = &["parts; values: [n, 3]; value_range: [2] values(-2, 2); nbins: [] values(5)",],
     shape = histogram,
     summary = "How many values lie in each of nbins equal parts of a range; those outside count at its ends.",
 );

@@ -12,6 +12,7 @@ register_op!(
     inputs = &["input: T"],
     outputs = &["values: T", "indices: int32"],
     attrs = &["k: int >= 0", "sorted: bool = true", "T: realnumbertype"],
+    cases = &["rows; k in {0, 1, 3}; w in 3..40; input: [r, w]",],
     shape = top_k,
     summary = "The k greatest elements of each row, greatest first, and where they stand.",
 );
@@ -26,6 +27,7 @@ register_op!(
         "Tk: {int16, int32, int64} = DT_INT32",
         "index_type: {int16, int32, int64} = DT_INT32",
     ],
+    cases = &["rows; w in 4..40; input: [r, w]; k: [] integers(0..=4)",],
     shape = top_k_of_input,
     summary = "The k greatest elements of each row, greatest first, and where they stand.",
 );
@@ -35,6 +37,7 @@ register_op!(
     inputs = &["predictions: float", "targets: T"],
     outputs = &["precision: bool"],
     attrs = &["k: int", "T: {int32, int64} = DT_INT32"],
+    cases = &["rows; k in {1, 3}; predictions: [r, 5]; targets: [r] integers(0..5)",],
     shape = in_top_k,
     summary = "Whether the target of each row is among its k greatest predictions.",
 );
@@ -44,6 +47,7 @@ register_op!(
     inputs = &["predictions: float", "targets: T", "k: T"],
     outputs = &["precision: bool"],
     attrs = &["T: {int32, int64} = DT_INT32"],
+    cases = &["rows; predictions: [r, 5]; targets: [r] integers(0..5); k: [] values(2)",],
     shape = in_top_k_of_input,
     summary = "Whether the target of each row is among its k greatest predictions.",
 );
@@ -53,6 +57,7 @@ register_op!(
     inputs = &["input: T", "n: int32"],
     outputs = &["values: T"],
     attrs = &["reverse: bool = false", "T: realnumbertype"],
+    cases = &["rows; w in 4..40; input: [r, w]; n: [] integers(0..4)",],
     shape = nth_element,
     summary = "The element of each row that stands at place n when the row is sorted.",
 );

@@ -13,6 +13,10 @@ register_op!(
     inputs = &["data: T", "segment_ids: Tindices"],
     outputs = &["output: T"],
     attrs = &["T: numbertype", "Tindices: {int32, int64}"],
+    cases = &[
+        "sorted; data: [5, k]; segment_ids: [5] values(0, 0, 1, 3, 3)",
+        "one; data: [n, 3]; segment_ids: [n] values(0)",
+    ],
     shape = segment,
     summary = "The sum of the rows of each segment; segment ids are sorted.",
 );
@@ -22,6 +26,10 @@ register_op!(
     inputs = &["data: T", "segment_ids: Tindices"],
     outputs = &["output: T"],
     attrs = &["T: numbertype", "Tindices: {int32, int64}"],
+    cases = &[
+        "sorted; data: [5, k]; segment_ids: [5] values(0, 0, 1, 3, 3)",
+        "one; data: [n, 3]; segment_ids: [n] values(0)",
+    ],
     shape = segment,
     summary = "The mean of the rows of each segment; segment ids are sorted.",
 );
@@ -31,6 +39,10 @@ register_op!(
     inputs = &["data: T", "segment_ids: Tindices"],
     outputs = &["output: T"],
     attrs = &["T: realnumbertype", "Tindices: {int32, int64}"],
+    cases = &[
+        "sorted; data: [5, k]; segment_ids: [5] values(0, 0, 1, 3, 3)",
+        "one; data: [n, 3]; segment_ids: [n] values(0)",
+    ],
     shape = segment,
     summary = "The maximum of the rows of each segment; segment ids are sorted.",
 );
@@ -40,6 +52,10 @@ register_op!(
     inputs = &["data: T", "segment_ids: Tindices"],
     outputs = &["output: T"],
     attrs = &["T: realnumbertype", "Tindices: {int32, int64}"],
+    cases = &[
+        "sorted; data: [5, k]; segment_ids: [5] values(0, 0, 1, 3, 3)",
+        "one; data: [n, 3]; segment_ids: [n] values(0)",
+    ],
     shape = segment,
     summary = "The minimum of the rows of each segment; segment ids are sorted.",
 );
@@ -49,6 +65,10 @@ register_op!(
     inputs = &["data: T", "segment_ids: Tindices"],
     outputs = &["output: T"],
     attrs = &["T: numbertype", "Tindices: {int32, int64}"],
+    cases = &[
+        "sorted; data: [5, k]; segment_ids: [5] values(0, 0, 1, 3, 3)",
+        "one; data: [n, 3]; segment_ids: [n] values(0)",
+    ],
     shape = segment,
     summary = "The product of the rows of each segment; segment ids are sorted.",
 );
@@ -62,6 +82,7 @@ register_op!(
         "Tindices: {int16, int32, int64}",
         "Tnumsegments: {int32, int64} = DT_INT32"
     ],
+    cases = &["rows; data: [r, k]; segment_ids: [r] integers(-1..4); num_segments: [] values(4)",],
     shape = unsorted_segment,
     summary = "The sum of the rows of each segment; ids in any order, negative ones are left out.",
 );
@@ -75,6 +96,7 @@ register_op!(
         "Tindices: {int32, int64}",
         "Tnumsegments: {int32, int64} = DT_INT32"
     ],
+    cases = &["rows; data: [r, k]; segment_ids: [r] integers(-1..4); num_segments: [] values(4)",],
     shape = unsorted_segment,
     summary =
         "The maximum of the rows of each segment; ids in any order, negative ones are left out.",
@@ -89,6 +111,7 @@ register_op!(
         "Tindices: {int32, int64}",
         "Tnumsegments: {int32, int64} = DT_INT32"
     ],
+    cases = &["rows; data: [r, k]; segment_ids: [r] integers(-1..4); num_segments: [] values(4)",],
     shape = unsorted_segment,
     summary =
         "The minimum of the rows of each segment; ids in any order, negative ones are left out.",
@@ -100,6 +123,7 @@ register_op!(
     outputs = &["output: T"],
     attrs =
         &["T: numbertype", "Tindices: {int32, int64}", "Tnumsegments: {int32, int64} = DT_INT32"],
+    cases = &["rows; data: [r, k]; segment_ids: [r] integers(-1..4); num_segments: [] values(4)",],
     shape = unsorted_segment,
     summary =
         "The product of the rows of each segment; ids in any order, negative ones are left out.",
@@ -115,6 +139,9 @@ register_op!(
         "Tsegmentids: {int32, int64} = DT_INT32",
         "sparse_gradient: bool = false"
     ],
+    cases = &[
+        "rows; n in 1..30; data: [n, k]; indices: [4] integers(0..n); segment_ids: [4] values(0, 0, 1, 2)",
+    ],
     shape = sparse_segment,
     summary = "The sum of the picked rows of each segment; segment ids are sorted.",
 );
@@ -128,6 +155,9 @@ register_op!(
         "Tidx: {int32, int64} = DT_INT32",
         "Tsegmentids: {int32, int64} = DT_INT32",
         "sparse_gradient: bool = false"
+    ],
+    cases = &[
+        "rows; n in 1..30; data: [n, k]; indices: [4] integers(0..n); segment_ids: [4] values(0, 0, 1, 2)",
     ],
     shape = sparse_segment,
     summary = "The mean of the picked rows of each segment; segment ids are sorted.",

@@ -116,6 +116,13 @@ impl DeviceView for Devices<'_> {
         }
     }
 
+    fn image_format(&self, device: usize) -> Option<&str> {
+        // Kernels of the host take channels first by transposing themselves, each its own images.
+        let host = self.entries.get(device).is_some_and(|entry| entry.host_memory);
+        let format = self.current.knobs.text("graph", "host_image_format").filter(|_| host);
+        format.filter(|format| !format.is_empty())
+    }
+
     fn has_any_kernel(&self, op: &str) -> bool {
         !self.current.registry.kernels_of(op).is_empty()
     }

@@ -61,7 +61,7 @@ fn is_same(a: &dyn Pass, b: &dyn Pass) -> bool {
 fn labelled(session: &Inner, current: &Current, pass: &str) -> Option<String> {
     let by_knob = current.knobs.text("runtime", "kernel_label").filter(|label| !label.is_empty());
     let label = session.options.kernel_label.as_deref().or(by_knob)?;
-    let fuses = matches!(pass, "remapping" | "elementwise_fusion");
+    let fuses = matches!(pass, "layout" | "remapping" | "elementwise_fusion");
     fuses.then(|| format!("kernels of label '{label}' are asked for"))
 }
 

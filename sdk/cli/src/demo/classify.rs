@@ -100,7 +100,7 @@ pub fn classify(
     placement: &Placement,
 ) -> Result<Outcome, CliError> {
     let device = Some(placement.device.to_owned());
-    let options = SessionOptions { device, count_calls: true, ..SessionOptions::default() };
+    let options = SessionOptions { device, count_calls: true, ..SessionOptions::as_written() };
     let session = Session::new(runtime, options)?;
     session.extend(&placed(&digits.graph, placement.convolutions))?;
     let fetches = ["logits", "classes"];

@@ -206,6 +206,29 @@ impl Draft<'_> {
         gone
     }
 
+    /// Removes those of these nodes that nothing uses any more, and what only they used; how many went. What a loop
+    /// holds up by itself stays until [`Draft::sweep`].
+    pub fn sweep_from(&mut self, nodes: impl IntoIterator<Item = NodeId>) -> usize {
+        let mut stack: Vec<NodeId> = nodes.into_iter().collect();
+        let mut count = 0;
+        while let Some(id) = stack.pop() {
+            let at = id.index();
+            let needed = self.kept[at] || self.effect[at] || !self.users[at].is_empty();
+            if needed || !self.live[at] {
+                continue;
+            }
+            stack.extend(self.node(id).inputs.iter().filter_map(|&input| self.source(input)));
+            stack.extend(self.node(id).control_inputs.iter().copied());
+            self.remove_edges(id);
+            self.live[at] = false;
+            self.undo.push(Undo::Live(id));
+            self.note(id, "is not needed any more");
+            self.version += 1;
+            count += 1;
+        }
+        count
+    }
+
     /// Undoes every edit since the record was last cleared.
     pub(in crate::optimize) fn roll_back(&mut self) {
         while let Some(undo) = self.undo.pop() {

@@ -2,10 +2,7 @@
 //! cache. Its loops are those of the single ops, so that every result is theirs, bit for bit.
 
 use super::program::{Loop, Place, Programmed, Ready, Step};
-use crate::{
-    panels::Panels,
-    split::{self, for_parts},
-};
+use crate::split::for_parts;
 use half::{bf16, f16};
 use tenon_sdk::{
     KernelError,
@@ -18,8 +15,12 @@ use tenon_sdk::{
 
 /// Bytes of a block: some registers of this size fit into the first-level cache.
 const BLOCK_BYTES: usize = 4096;
-/// Elements of all registers together that are kept on the stack.
+/// Elements of all registers together, for outputs of a few elements.
 const FEW: usize = 128;
+/// The same for others; with a large program, blocks are smaller.
+const MANY: usize = 4096;
+/// Most inputs; each has a register where it is repeated.
+const MOST_INPUTS: usize = 1024;
 /// Inputs whose list takes no memory from the heap.
 const FEW_INPUTS: usize = 16;
 
@@ -31,6 +32,11 @@ fn ready<T: Programmed>(c: &CreateContext<'_>) -> Result<Ready<T>, KernelError> 
     let inputs: i64 = c.attr("N")?;
     let inputs = usize::try_from(inputs.max(0)).unwrap_or_default();
     let program = Program::parse(c.attr("program")?, inputs)?;
+    if inputs > MOST_INPUTS {
+        return Err(KernelError::unimplemented(format!(
+            "inputs: at most {MOST_INPUTS} are taken, found {inputs}"
+        )));
+    }
     Ready::new(&program, inputs).map_err(|op| {
         KernelError::unimplemented(format!(
             "program: {} has no loop for elements of type {}",
@@ -85,22 +91,24 @@ impl<T: Programmed> FusedElementwise<T> {
     fn run(&self, c: &ComputeContext<'_>, inputs: &[&[T]], y: &mut [T]) -> Result<(), KernelError> {
         let repeats = inputs.iter().any(|input| input.len() != y.len());
         let registers = self.program.registers + if repeats { inputs.len() } else { 0 };
-        let blocks = Blocks { program: &self.program, inputs, block: block::<T>().min(y.len()) };
-        let room = registers * blocks.block;
-        if room <= FEW && y.len() <= blocks.block {
+        let block = block::<T>(registers).min(y.len());
+        let blocks = Blocks { program: &self.program, inputs, block };
+        let room = registers * block;
+        if room <= FEW && y.len() == block {
             blocks.run(0, &mut [T::ZERO; FEW][..room], y);
             return Ok(());
         }
-        let panels = Panels::<T>::new(c, y.len().div_ceil(split::BLOCK), room)?;
         for_parts(c, y, self.program.cost_ns, |start, y| {
-            blocks.run(start, &mut panels.take(), y);
+            // On the stack of the thread: nothing is asked for in a step.
+            blocks.run(start, &mut [T::ZERO; MANY][..room], y);
         })
     }
 }
 
-/// Elements of a block.
-fn block<T>() -> usize {
-    BLOCK_BYTES / size_of::<T>()
+/// Elements of a block, so that the registers have room.
+fn block<T>(registers: usize) -> usize {
+    let most = BLOCK_BYTES / size_of::<T>();
+    (MANY / registers.max(1)).min(most).max(1)
 }
 
 /// A program with the inputs of a call. Registers of results come first, then one for each input, which holds what
@@ -228,8 +236,9 @@ mod tests {
         let ready = Ready::<T>::new(&program, lens.len()).unwrap();
         let len = lens.iter().copied().max().unwrap();
         let expected = plain(&program, &inputs, len);
-        let blocks = Blocks { program: &ready, inputs: &inputs, block: block::<T>().min(len) };
-        let mut registers = vec![T::ONE; (ready.registers + lens.len()) * blocks.block];
+        let count = ready.registers + lens.len();
+        let blocks = Blocks { program: &ready, inputs: &inputs, block: block::<T>(count).min(len) };
+        let mut registers = vec![T::ONE; count * blocks.block];
         // In two ranges, as two threads would.
         let mut found = vec![T::ZERO; len];
         let cut = len / blocks.block / 2 * blocks.block;

@@ -26,6 +26,8 @@ use tenon_sdk::{
 
 /// Elements on which all steps are done before the next ones.
 const PIECE: usize = 4096;
+/// Steps that products usually have at most.
+const FEW: usize = 8;
 
 /// The attributes.
 pub struct Attributes {
@@ -57,9 +59,11 @@ impl Attributes {
     ) -> Result<Steps<'a, T>, KernelError> {
         self.epilogue.check_args(c.input_count() - 2)?;
         let split = ChannelSplit::new(output, format)?;
-        let step = |(step, first)| self.step(c, output, &split, step, 2 + first);
-        let steps = self.epilogue.placed().map(step).collect::<Result<_, _>>()?;
-        Ok(Steps { steps, channels: split.channels, inner: split.inner })
+        let mut steps = Steps::new(split.channels, split.inner, format);
+        for (step, first) in self.epilogue.placed() {
+            steps.push(self.step(c, output, &split, step, 2 + first)?);
+        }
+        Ok(steps)
     }
 
     fn step<'a, T: Compute<Wide: Special>>(
@@ -167,12 +171,14 @@ vectorised! {
 }
 
 /// `(x - mean) * factor + offset` of each channel.
+#[derive(Clone, Copy)]
 struct Affine<'a, T: Compute> {
     means: &'a [T],
     factors: &'a [T::Wide],
     offsets: &'a [T],
 }
 
+#[derive(Clone, Copy)]
 enum Step<'a, T: Compute> {
     Bias(&'a [T]),
     Affine(Affine<'a, T>),
@@ -183,31 +189,49 @@ enum Step<'a, T: Compute> {
 
 /// The steps of one call.
 pub struct Steps<'a, T: Compute> {
-    steps: Vec<Step<'a, T>>,
+    /// In place, so that a call allocates nothing; what is beyond stands in `more`.
+    few: [Option<Step<'a, T>>; FEW],
+    more: Vec<Step<'a, T>>,
     channels: usize,
     inner: usize,
+    format: DataFormat,
 }
 
-impl<T: Compute> Steps<'_, T> {
+impl<'a, T: Compute> Steps<'a, T> {
+    fn new(channels: usize, inner: usize, format: DataFormat) -> Steps<'a, T> {
+        Steps { few: [None; FEW], more: Vec::new(), channels, inner, format }
+    }
+
+    fn push(&mut self, step: Step<'a, T>) {
+        match self.few.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = Some(step),
+            None => self.more.push(step),
+        }
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &Step<'a, T>> {
+        self.few.iter().flatten().chain(&self.more)
+    }
+
     /// Applies all steps to some neighbours of the output, the first of which is number `start`. With channels last
     /// they are whole pixels.
     pub fn apply(&self, start: usize, y: &mut [T]) {
-        if y.is_empty() || self.steps.is_empty() {
+        if y.is_empty() || self.few[0].is_none() {
             return;
         }
-        let piece = match self.inner {
-            1 => (PIECE / self.channels).max(1) * self.channels,
-            _ => PIECE,
+        let piece = match self.format {
+            DataFormat::Nhwc => (PIECE / self.channels).max(1) * self.channels,
+            DataFormat::Nchw => PIECE,
         };
         for (at, y) in y.chunks_mut(piece).enumerate() {
-            self.steps.iter().for_each(|step| self.step(step, start + at * piece, y));
+            self.steps().for_each(|step| self.step(step, start + at * piece, y));
         }
     }
 
     /// Applies all steps to the whole output.
     pub fn pass(&self, c: &ComputeContext<'_>, y: &mut [T]) -> Result<(), KernelError> {
-        let row = if self.inner == 1 { self.channels } else { self.inner };
-        let cost = 0.5 * (row * self.steps.len()) as f64;
+        let row = if self.format == DataFormat::Nhwc { self.channels } else { self.inner };
+        let cost = 0.5 * (row * self.steps().count()) as f64;
         for_rows(c, y, row, cost, |first, y| self.apply(first * row, y))
     }
 
@@ -216,13 +240,15 @@ impl<T: Compute> Steps<'_, T> {
             Step::Function(function) => function(y),
             Step::Leaky(alpha) => leaky(y, *alpha),
             Step::Add(other) => zip_in_place::<T, Add>(y, &other[start..start + y.len()]),
-            Step::Bias(bias) if self.inner == 1 => rows_in_place::<T, Add>(y, bias),
+            Step::Bias(bias) if self.format == DataFormat::Nhwc => rows_in_place::<T, Add>(y, bias),
             Step::Bias(bias) => {
                 self.planes(start, y, |y, channel| {
                     rows_in_place::<T, Add>(y, &bias[channel..=channel]);
                 });
             }
-            Step::Affine(a) if self.inner == 1 => affine_rows(y, a.means, a.factors, a.offsets),
+            Step::Affine(a) if self.format == DataFormat::Nhwc => {
+                affine_rows(y, a.means, a.factors, a.offsets);
+            }
             Step::Affine(a) => self.planes(start, y, |y, channel| {
                 let [mean, offset] = [a.means[channel].up(), a.offsets[channel].up()];
                 affine_plane(y, mean, a.factors[channel], offset);
@@ -248,7 +274,12 @@ mod tests {
     use crate::testing::{assert_ulps, values};
     use half::bf16;
 
-    fn check<T: Compute<Wide: Special>>(channels: usize, inner: usize, outer: usize) {
+    fn check<T: Compute<Wide: Special>>(
+        format: DataFormat,
+        channels: usize,
+        inner: usize,
+        outer: usize,
+    ) {
         let len = outer * channels * inner;
         let (x, residual) = (values::<T>(len, 1), values::<T>(len, 2));
         let vectors: Vec<Vec<T>> = (3..8).map(|seed| values(channels, seed)).collect();
@@ -257,14 +288,15 @@ mod tests {
         scaled(&vectors[0], &variance, 0.25, &mut factors);
         let affine = Affine { means: &vectors[2], factors: &factors, offsets: &vectors[1] };
         let alpha = number::<T>(0.2);
-        let steps = vec![
+        let all = [
             Step::Bias(&vectors[4]),
             Step::Affine(affine),
             Step::Add(&residual),
             Step::Leaky(alpha),
             Step::Function(function::<T, Relu6>),
         ];
-        let steps = Steps { steps, channels, inner };
+        let mut steps = Steps::new(channels, inner, format);
+        all.into_iter().for_each(|step| steps.push(step));
         let wide = |x: f64| <T::Wide as Number>::from_f64(x);
         let expected: Vec<T> = (0..len)
             .map(|i| {
@@ -280,7 +312,10 @@ mod tests {
             })
             .collect();
         // Parts that begin in the middle, as blocks of a convolution do.
-        let cut = if inner == 1 { len / channels / 3 * channels } else { len / 3 + 1 };
+        let cut = match format {
+            DataFormat::Nhwc => len / channels / 3 * channels,
+            DataFormat::Nchw => len / 3 + 1,
+        };
         let mut found = x.clone();
         let (first, second) = found.split_at_mut(cut);
         steps.apply(0, first);
@@ -290,9 +325,10 @@ mod tests {
 
     #[test]
     fn steps_round_as_single_ops_do_in_both_formats() {
-        check::<f32>(7, 1, 1500);
-        check::<f32>(5, 1300, 2);
-        check::<bf16>(3, 1, 11);
-        check::<f64>(4, 10, 3);
+        check::<f32>(DataFormat::Nhwc, 7, 1, 1500);
+        check::<f32>(DataFormat::Nchw, 5, 1300, 2);
+        check::<f32>(DataFormat::Nchw, 5, 1, 2);
+        check::<bf16>(DataFormat::Nhwc, 3, 1, 11);
+        check::<f64>(DataFormat::Nchw, 4, 10, 3);
     }
 }

@@ -4,6 +4,7 @@ use crate::kernels::{
     elementary::{Elementary, short},
     elementwise::UnaryOp,
     math_unary::{Signed, Whole},
+    nn::elu::{elu_of, softplus_of},
 };
 use crate::lane::Compute;
 use std::f64::consts::FRAC_1_SQRT_2;
@@ -13,10 +14,6 @@ use tenon_reference::special;
 pub trait Special: Elementary + Whole + Signed {
     /// Error function.
     fn erf(self) -> Self;
-    /// `e^x - 1`.
-    fn expm1(self) -> Self;
-    /// `ln(1 + e^x)`.
-    fn softplus(self) -> Self;
     /// `0.5 x (1 + erf(x / sqrt(2)))`.
     fn gelu(self) -> Self;
 }
@@ -25,18 +22,6 @@ impl Special for f32 {
     #[inline(always)]
     fn erf(self) -> f32 {
         short::erf(self.into()) as f32
-    }
-    #[inline(always)]
-    fn expm1(self) -> f32 {
-        short::expm1(self.into()) as f32
-    }
-    #[inline(always)]
-    fn softplus(self) -> f32 {
-        let x = f64::from(self);
-        // Either form is exact where the other overflows.
-        let above = if x > 0.0 { x } else { 0.0 };
-        let rest = short::log1p(Elementary::exp(-x.abs()));
-        (if x.is_nan() { x } else { above + rest }) as f32
     }
     #[inline(always)]
     fn gelu(self) -> f32 {
@@ -49,14 +34,6 @@ impl Special for f64 {
     #[inline(always)]
     fn erf(self) -> f64 {
         special::erf(self)
-    }
-    #[inline(always)]
-    fn expm1(self) -> f64 {
-        self.exp_m1()
-    }
-    #[inline(always)]
-    fn softplus(self) -> f64 {
-        if self > 0.0 { self + (-self).exp().ln_1p() } else { f64::exp(self).ln_1p() }
     }
     #[inline(always)]
     fn gelu(self) -> f64 {
@@ -97,9 +74,9 @@ functions! {
     /// Error function.
     Erf: Special, 2.0, |x| x.erf();
     /// `x` where it is not below 0, else `e^x - 1`.
-    Elu: Special, 1.5, |x| if x < W::ZERO { x.expm1() } else { x };
+    Elu: Special, 6.0, |x| W::from_f64(elu_of(x.to_f64()));
     /// `ln(1 + e^x)`.
-    Softplus: Special, 3.0, |x| x.softplus();
+    Softplus: Special, 15.0, |x| W::from_f64(softplus_of(x.to_f64()));
     /// `0.5 x (1 + erf(x / sqrt(2)))`.
     Gelu: Special, 2.0, |x| x.gelu();
     /// The same, approximated by way of `tanh`.
@@ -155,8 +132,8 @@ mod tests {
 
     #[test]
     fn ends_and_zeros() {
-        assert_eq!((800f32.softplus(), (-800f32).softplus()), (800.0, 0.0));
-        assert!(f32::NAN.softplus().is_nan() && Special::gelu(f32::NAN).is_nan());
+        assert_eq!(<Softplus as UnaryOp<f32>>::apply(800.0), 800.0);
+        assert!(Special::gelu(f32::NAN).is_nan());
         assert_eq!(Special::gelu(f32::INFINITY), f32::INFINITY);
         assert_eq!(<Elu as UnaryOp<f32>>::apply(f32::NEG_INFINITY), -1.0);
         assert!(<Abs as UnaryOp<f32>>::apply(-0.0).is_sign_positive());

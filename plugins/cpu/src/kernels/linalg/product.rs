@@ -337,6 +337,28 @@ pub fn parallel_multiply<T: Multiply>(
     })
 }
 
+/// [`parallel_product`] into rows of a slice that begin `row_stride` elements apart. Panics when they do not lie in
+/// it.
+pub fn product_into<T: Factor>(
+    c: &ComputeContext<'_>,
+    a: Operand<'_, T>,
+    b: Operand<'_, T>,
+    rows: &mut [T],
+    row_stride: usize,
+) -> Result<(), KernelError> {
+    if a.rows == 0 || b.cols == 0 {
+        return Ok(());
+    }
+    let last = (a.rows - 1).checked_mul(row_stride).and_then(|last| last.checked_add(b.cols));
+    assert!(
+        b.cols <= row_stride && last.is_some_and(|end| end <= rows.len()),
+        "rows lie in the slice"
+    );
+    // SAFETY: the rows lie in the slice, which is borrowed for the call, and do not overlap.
+    let target = unsafe { Target::new(rows.as_mut_ptr(), a.rows, b.cols, [row_stride, 1]) };
+    parallel_product(c, a, b, target)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! `FusedBatchNormV3`.
+//! `FusedBatchNorm`, `FusedBatchNormV2`, `FusedBatchNormV3`: the last has an output more, which a CPU leaves alone.
 //!
 //! `y = (x - mean) / sqrt(variance + epsilon) * scale + offset` per channel. In training, mean and variance are
 //! those of the batch, in two passes: block sums in float, added up in double, in an order that does not
@@ -314,8 +314,10 @@ impl<T: Compute<Wide = f32>> Kernel for FusedBatchNorm<T> {
         for (output, list) in (1..).zip(lists) {
             c.output::<f32>(output, &per_channel)?.data.copy_from_slice(list);
         }
-        // Nothing is reserved on a CPU, where the gradient takes the other two.
-        c.output::<f32>(5, &[])?.data.fill(0.0);
+        if c.output_count() == 6 {
+            // Nothing is reserved on a CPU, where the gradient takes the other two.
+            c.output::<f32>(5, &[])?.data.fill(0.0);
+        }
         let factors: Vec<f32> = variance
             .iter()
             .zip(scale.data)
@@ -329,6 +331,14 @@ impl<T: Compute<Wide = f32>> Kernel for FusedBatchNorm<T> {
     }
 }
 
+register_kernel!("FusedBatchNorm" on "CPU": FusedBatchNorm<T> for "T" in [f32],
+    numerics = Numerics::relative(1e-6, 1e-5).accumulation(DType::DOUBLE));
+register_kernel!("FusedBatchNormV2" on "CPU": FusedBatchNorm<T> for "T" in [f32],
+    types = ("U", &[DType::FLOAT]), numerics = Numerics::relative(1e-6, 1e-5).accumulation(DType::DOUBLE));
+register_kernel!("FusedBatchNormV2" on "CPU": FusedBatchNorm<T> for "T" in [f16],
+    types = ("U", &[DType::FLOAT]), numerics = Numerics::relative(1e-3, 2e-3).accumulation(DType::DOUBLE));
+register_kernel!("FusedBatchNormV2" on "CPU": FusedBatchNorm<T> for "T" in [bf16],
+    types = ("U", &[DType::FLOAT]), numerics = Numerics::relative(1e-2, 1.6e-2).accumulation(DType::DOUBLE));
 register_kernel!("FusedBatchNormV3" on "CPU": FusedBatchNorm<T> for "T" in [f32],
     types = ("U", &[DType::FLOAT]), numerics = Numerics::relative(1e-6, 1e-5).accumulation(DType::DOUBLE));
 register_kernel!("FusedBatchNormV3" on "CPU": FusedBatchNorm<T> for "T" in [f16],

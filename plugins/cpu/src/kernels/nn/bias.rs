@@ -1,18 +1,24 @@
-//! `BiasAdd`.
+//! `BiasAdd`, `BiasAddV1`, and their gradient, a sum over everything but the channels.
 
 use crate::{
     arch::vectorised,
-    kernels::{elementwise::repeated_row, math_binary::Add},
+    kernels::{
+        elementwise::repeated_row,
+        math_binary::Add,
+        reduction::{Fold, Sum, reduce, rounding_kernels},
+    },
     lane::Compute,
-    split::{Parts, for_units},
+    split::{Parts, for_parts, for_units},
 };
 use half::{bf16, f16};
+use num_complex::Complex;
 use std::marker::PhantomData;
+use tenon_reference::complex::ComplexNumber;
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    element::Number,
-    geometry::{ChannelSplit, DataFormat},
+    element::{Element, Number},
+    geometry::{ChannelSplit, DataFormat, GeometryError, ReducePlan},
     reg::Numerics,
     register_kernel,
 };
@@ -20,6 +26,14 @@ use tenon_sdk::{
 struct BiasAdd<T> {
     format: DataFormat,
     element: PhantomData<T>,
+}
+
+/// The attribute; `BiasAddV1` has none, and channels last.
+fn format(c: &CreateContext<'_>) -> Result<DataFormat, KernelError> {
+    match c.attrs().has("data_format") {
+        true => Ok(DataFormat::parse(c.attr("data_format")?)?),
+        false => Ok(DataFormat::Nhwc),
+    }
 }
 
 vectorised! {
@@ -33,8 +47,7 @@ vectorised! {
 
 impl<T: Compute> Kernel for BiasAdd<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let format = DataFormat::parse(c.attr("data_format")?)?;
-        Ok(BiasAdd { format, element: PhantomData })
+        Ok(BiasAdd { format: format(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -59,6 +72,68 @@ impl<T: Compute> Kernel for BiasAdd<T> {
     }
 }
 
+struct ComplexBiasAdd<T> {
+    format: DataFormat,
+    element: PhantomData<T>,
+}
+
+impl<T: ComplexNumber> Kernel for ComplexBiasAdd<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(ComplexBiasAdd { format: format(c)?, element: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let split = ChannelSplit::with_vector(c.dims(0), self.format, "bias", c.dims(1))?;
+        let (x, bias) = (c.input::<T>(0)?, c.input::<T>(1)?.data);
+        let y = c.output::<T>(0, x.dims)?.data;
+        for_parts(c, y, 1.0, |start, y| {
+            for (at, (y, &x)) in (start..).zip(y.iter_mut().zip(&x.data[start..])) {
+                *y = x + bias[at / split.inner % split.channels];
+            }
+        })
+    }
+}
+
+struct BiasAddGrad<T> {
+    format: DataFormat,
+    element: PhantomData<T>,
+}
+
+impl<T: Element> Kernel for BiasAddGrad<T>
+where
+    Sum: Fold<T>,
+{
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(BiasAddGrad { format: format(c)?, element: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let x = c.input::<T>(0)?;
+        let rank = x.dims.len();
+        if rank < 2 {
+            let what = "out_backprop";
+            return Err(GeometryError::RankTooSmall { what, expected: 2, found: rank }.into());
+        }
+        let channel = self.format.channel_dim(rank);
+        let axes: Vec<i64> =
+            (0..rank).filter(|&axis| axis != channel).map(|axis| axis as i64).collect();
+        let plan = ReducePlan::new(x.dims, &axes, false)?;
+        let y = c.output::<T>(0, plan.output_dims())?.data;
+        reduce::<T, Sum>(c, &plan, x.data, y)
+    }
+}
+
+rounding_kernels! {
+    "BiasAddGrad": [BiasAddGrad];
+}
+
+register_kernel!("BiasAdd" on "CPU": ComplexBiasAdd<T> for "T" in [Complex<f32>, Complex<f64>],
+    numerics = Numerics::EXACT);
+register_kernel!("BiasAddV1" on "CPU": ComplexBiasAdd<T> for "T" in [Complex<f32>, Complex<f64>],
+    numerics = Numerics::EXACT);
+register_kernel!("BiasAddV1" on "CPU": BiasAdd<T>
+    for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
+    in_place = &[(0, 0)], numerics = Numerics::EXACT);
 register_kernel!("BiasAdd" on "CPU": BiasAdd<T>
     for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
     in_place = &[(0, 0)], numerics = Numerics::EXACT);

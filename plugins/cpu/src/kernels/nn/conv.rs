@@ -46,7 +46,11 @@ impl Attributes {
             strides: c.attr("strides")?,
             dilations: c.attr("dilations")?,
             padding: Padding::parse(c.attr("padding")?)?,
-            explicit_paddings: c.attr("explicit_paddings")?,
+            // Convolutions over three dimensions have none.
+            explicit_paddings: match c.attrs().has("explicit_paddings") {
+                true => c.attr("explicit_paddings")?,
+                false => Vec::new(),
+            },
             format: DataFormat::parse(c.attr("data_format")?)?,
         })
     }
@@ -63,6 +67,11 @@ impl Attributes {
             }
             _ => Ok(attributes),
         }
+    }
+
+    /// Attribute `data_format`.
+    pub fn format(&self) -> DataFormat {
+        self.format
     }
 
     /// With the shapes of a call.

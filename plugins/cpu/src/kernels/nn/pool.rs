@@ -1,4 +1,4 @@
-//! `MaxPool` and `AvgPool`.
+//! `MaxPool`, `MaxPoolV2` and `AvgPool`.
 //!
 //! Channels are folded side by side. With channels first, each channel is an image of its own with one channel.
 
@@ -24,7 +24,7 @@ use tenon_sdk::{
 const LANES: usize = 64;
 
 /// The largest element, starting from the lowest finite value; NaN is passed over.
-struct Largest;
+pub struct Largest;
 
 impl<T: Compute<Wide: LowestFinite> + LowestFinite> Fold<T> for Largest {
     type State = T::Wide;
@@ -87,14 +87,27 @@ pub struct Attributes {
 impl Attributes {
     /// Reads them.
     pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
-        let explicit = c.attrs().has("explicit_paddings");
+        let has = |name: &str| c.attrs().has(name);
         Ok(Attributes {
-            ksize: c.attr("ksize")?,
-            strides: c.attr("strides")?,
+            // `MaxPoolV2` has these as inputs.
+            ksize: if has("ksize") { c.attr("ksize")? } else { Vec::new() },
+            strides: if has("strides") { c.attr("strides")? } else { Vec::new() },
             padding: Padding::parse(c.attr("padding")?)?,
-            explicit_paddings: if explicit { c.attr("explicit_paddings")? } else { Vec::new() },
-            format: DataFormat::parse(c.attr("data_format")?)?,
+            explicit_paddings: match has("explicit_paddings") {
+                true => c.attr("explicit_paddings")?,
+                false => Vec::new(),
+            },
+            format: match has("data_format") {
+                true => DataFormat::parse(c.attr("data_format")?)?,
+                false => DataFormat::Nhwc,
+            },
         })
+    }
+
+    /// With windows and strides of a call.
+    fn with(&self, ksize: Vec<i64>, strides: Vec<i64>) -> Attributes {
+        let Attributes { padding, format, .. } = *self;
+        Attributes { ksize, strides, padding, explicit_paddings: Vec::new(), format }
     }
 
     /// With the shape of a call.
@@ -197,6 +210,22 @@ impl<T: Compute<Wide: LowestFinite> + LowestFinite> Kernel for MaxPool<T> {
     }
 }
 
+struct MaxPoolV2<T> {
+    attributes: Attributes,
+    element: PhantomData<T>,
+}
+
+impl<T: Compute<Wide: LowestFinite> + LowestFinite> Kernel for MaxPoolV2<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(MaxPoolV2 { attributes: Attributes::new(c)?, element: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let attributes = self.attributes.with(c.integers(1)?, c.integers(2)?);
+        compute::<T, Largest>(&attributes, Pool2dGeometry::max, c)
+    }
+}
+
 struct AvgPool<T> {
     attributes: Attributes,
     element: PhantomData<T>,
@@ -214,6 +243,9 @@ impl<T: Averaged> Kernel for AvgPool<T> {
 
 register_kernel!("MaxPool" on "CPU": MaxPool<T>
     for "T" in [i8, i16, i32, i64, u8, u16, f16, bf16, f32, f64], numerics = Numerics::EXACT);
+register_kernel!("MaxPoolV2" on "CPU": MaxPoolV2<T>
+    for "T" in [i8, i16, i32, i64, u8, u16, f16, bf16, f32, f64],
+    host_memory = &["ksize", "strides"], numerics = Numerics::EXACT);
 register_kernel!("AvgPool" on "CPU": AvgPool<T> for "T" in [f32],
     numerics = Numerics::relative(1e-37, 2e-6).accumulation(DType::FLOAT));
 register_kernel!("AvgPool" on "CPU": AvgPool<T> for "T" in [f64],

@@ -1,4 +1,4 @@
-//! `Softmax` over the last dimension: `e^(x - max) / sum e^(x - max)`.
+//! `Softmax` over the last dimension: `e^(x - max) / sum e^(x - max)`; `LogSoftmax`: `x - max - ln(sum e^(x - max))`.
 
 use crate::{
     arch::vectorised,
@@ -21,7 +21,7 @@ use tenon_sdk::{
 
 vectorised! {
     /// `y[i] = e^(y[i] - max)`.
-    fn exponentials[W: Elementary](y: &mut [W], max: W) {
+    pub fn exponentials[W: Elementary](y: &mut [W], max: W) {
         for y in y.iter_mut() {
             *y = y.sub(max).exp();
         }
@@ -103,6 +103,31 @@ fn narrow_softmax<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Resul
     })
 }
 
+/// A row at a time in the type of computation, where the exponentials stand.
+fn log_softmax<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let cols = columns(c)?;
+    let x = c.input::<T>(0)?;
+    let y = c.output::<T>(0, x.dims)?.data;
+    rows(c, y, cols, |at, y| {
+        let mut wide = vec![T::Wide::ZERO; cols];
+        for (x, y) in x.data[at].chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
+            convert_up(x, &mut wide);
+            let max = row::<T::Wide, Max>(&wide);
+            exponentials(&mut wide, max);
+            let log = row::<T::Wide, Sum>(&wide).ln();
+            y.iter_mut().zip(x).for_each(|(y, x)| *y = T::down(x.up().sub(max).sub(log)));
+        }
+    })
+}
+
+register_kernel!("LogSoftmax" on "CPU": fn log_softmax<T> for "T" in [f32],
+    numerics = Numerics::relative(1e-6, 1e-5).accumulation(DType::FLOAT));
+register_kernel!("LogSoftmax" on "CPU": fn log_softmax<T> for "T" in [f64],
+    numerics = Numerics::relative(1e-15, 1e-13).accumulation(DType::DOUBLE));
+register_kernel!("LogSoftmax" on "CPU": fn log_softmax<T> for "T" in [f16],
+    numerics = Numerics::relative(1e-3, 2e-3).accumulation(DType::FLOAT));
+register_kernel!("LogSoftmax" on "CPU": fn log_softmax<T> for "T" in [bf16],
+    numerics = Numerics::relative(1e-2, 1.6e-2).accumulation(DType::FLOAT));
 register_kernel!("Softmax" on "CPU": fn softmax<T> for "T" in [f32], in_place = &[(0, 0)],
     numerics = Numerics::relative(1e-37, 1e-5).accumulation(DType::FLOAT));
 register_kernel!("Softmax" on "CPU": fn softmax<T> for "T" in [f64], in_place = &[(0, 0)],

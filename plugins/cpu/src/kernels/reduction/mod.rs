@@ -94,7 +94,7 @@ macro_rules! rounding_kernels {
     };
 }
 
-use rounding_kernels;
+pub(in crate::kernels) use rounding_kernels;
 
 rounding_kernels! {
     "Sum": [SumOf, host_memory = &["reduction_indices"]];

@@ -178,3 +178,76 @@ fn batch_normalisation() {
         ],
     );
 }
+
+#[test]
+fn over_three_dimensions() {
+    let conv = windows("SAME", &[("strides", &[1, 1, 2, 2, 1])]);
+    check(
+        "Conv3D",
+        &conv,
+        &[
+            (&["[n,4,5,7,3]", "[2,3,3,3,8]"], "[n,4,3,4,8]"),
+            (&["?", "[2,3,3,3,m]"], "[?,?,?,?,m]"),
+            (&["[2,5,7,3]", "?"], "! input must have 5 dimensions, got 4"),
+        ],
+    );
+    let pool = windows("VALID", &[("ksize", &[1, 2, 2, 2, 1]), ("strides", &[1, 2, 2, 2, 1])]);
+    for op in ["MaxPool3D", "AvgPool3D"] {
+        check(op, &pool, &[(&["[n,4,6,8,c]"], "[n,2,3,4,c]"), (&["?"], "[?,?,?,?,?]")]);
+        let first = with(&pool, &[("data_format", "NCDHW".into())]);
+        check(op, &first, &[(&["[n,4,6,8,c]"], "! ksize must be 1 in the depth dimension, got 2")]);
+    }
+}
+
+#[test]
+fn other_windows() {
+    let attrs = windows("SAME", &[]);
+    check(
+        "MaxPoolV2",
+        &attrs,
+        &[
+            (&["[n,5,7,c]", "= [1,2,2,1]", "= [1,2,2,1]"], "[n,3,4,c]"),
+            (&["[n,5,7,c]", "[4]", "= [1,2,2,1]"], "[?,?,?,?]"),
+            (&["[n,5,7,c]", "= [1,2,2]", "= [1,2,2,1]"], "! ksize must hold 4 values, got 3"),
+        ],
+    );
+    let attrs = windows("VALID", &[("ksize", &[1, 2, 2, 1]), ("strides", &[1, 2, 2, 1])]);
+    check("MaxPoolWithArgmax", &attrs, &[(&["[n,5,7,c]"], "[n,2,3,c]; [n,2,3,c]")]);
+    let attrs = windows("SAME", &[("strides", &[1, 2, 2, 1]), ("rates", &[1, 1, 1, 1])]);
+    check(
+        "Dilation2D",
+        &attrs,
+        &[
+            (&["[n,5,7,3]", "[2,2,?]"], "[n,3,4,3]"),
+            (&["[n,5,7,3]", "[2,2,4]"], "! the depth of input and filter must be 3, got 4"),
+        ],
+    );
+}
+
+#[test]
+fn losses() {
+    check(
+        "SoftmaxCrossEntropyWithLogits",
+        &[],
+        &[
+            (&["[n,3]", "[?,3]"], "[?]; [?,3]"),
+            (&["[5,1]", "[3]"], "[5]; [5,3]"),
+            (&["?", "[5,3]"], "[?]; [?,?]"),
+            (&["[3]", "[3]"], "! features and labels must have 2 dimensions, got 1"),
+        ],
+    );
+    check(
+        "SparseSoftmaxCrossEntropyWithLogits",
+        &[],
+        &[
+            (&["[n,3]", "[5]"], "[5]; [5,3]"),
+            (&["[4,3]", "[5]"], "! the length of labels must be 4, got 5"),
+        ],
+    );
+    check("L2Loss", &[], &[(&["[n,3]"], "[]")]);
+    check(
+        "LRN",
+        &[],
+        &[(&["[n,5,7,3]"], "[n,5,7,3]"), (&["[5]"], "! input must have 4 dimensions, got 1")],
+    );
+}

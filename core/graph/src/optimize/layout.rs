@@ -1,0 +1,230 @@
+//! Layout of images: ops that can have channels last or first get the format that their device computes in.
+//!
+//! The device says which ([`DeviceView::image_format`](crate::DeviceView::image_format)). A convolution, a pooling,
+//! a normalisation or a bias of the other format is computed in the device's, between two transpositions. Then
+//! transpositions sink: an elementwise op whose images are all transposed alike is computed before the
+//! transposition. Where two meet that undo each other, arithmetic simplification takes them away.
+//!
+//! Under its name a node gives the same values in the same order as before: what is computed in the other format
+//! is a node of its own.
+
+use super::{Draft, NewNode, Pass, PassError, constant_folding::constant};
+use crate::{NodeId, Output};
+use tenon_framework::{
+    Tensor,
+    attr::{AttrList, AttrMap, AttrValue},
+};
+
+/// Layout.
+pub(super) struct Layout;
+
+/// Channels first, from channels last: dimension `at` is dimension `TO_FIRST[at]`.
+const TO_FIRST: [i32; 4] = [0, 3, 1, 2];
+/// Channels last, from channels first.
+const TO_LAST: [i32; 4] = [0, 2, 3, 1];
+
+impl Pass for Layout {
+    fn name(&self) -> &str {
+        "layout"
+    }
+
+    fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
+        let mut changed = false;
+        for id in draft.order()? {
+            changed |= convert(draft, id);
+        }
+        // Only what was put here is moved: other transpositions are where their author wants them.
+        if changed {
+            for id in draft.order()? {
+                sink(draft, id);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an op has images as its first input and its output 0, in the format of `data_format`.
+fn is_sensitive(op: &str) -> bool {
+    matches!(
+        op,
+        "Conv2D" | "DepthwiseConv2dNative" | "MaxPool" | "AvgPool" | "FusedBatchNormV3" | "BiasAdd"
+    )
+}
+
+/// Computes a node in its device's format, where that is another one; whether it does.
+fn convert(draft: &mut Draft<'_>, id: NodeId) -> bool {
+    let node = draft.node(id);
+    if !is_sensitive(&node.op.name) || !draft.is_rewritable(id) {
+        return false;
+    }
+    let own = draft.attr(id, "data_format").and_then(|value| value.as_text()).map(str::to_owned);
+    let wanted = draft.devices[id.index()].and_then(|device| draft.view().image_format(device));
+    let wanted = wanted.map(str::to_owned);
+    let (Some(own), Some(wanted)) = (own, wanted) else { return false };
+    let perms = match (own.as_str(), wanted.as_str()) {
+        ("NCHW", "NHWC") => (TO_LAST, TO_FIRST),
+        ("NHWC", "NCHW") => (TO_FIRST, TO_LAST),
+        _ => return false,
+    };
+    // Of outputs but the first nobody may know.
+    let others = 1..node.outputs().len() as u32;
+    let used = |at| draft.uses(Output::new(id, at)) > 0 || draft.is_fetched(Output::new(id, at));
+    if draft.shape(node.inputs[0]).rank() != Some(4) || others.into_iter().any(used) {
+        return false;
+    }
+    let made = between(draft, id, &wanted, perms).is_ok();
+    if made {
+        draft.note(id, format!("is computed in {wanted}, as its device does"));
+    }
+    made
+}
+
+/// Puts the node in the wanted format between two transpositions. What is left of a failed attempt nothing reads.
+fn between(
+    draft: &mut Draft<'_>,
+    id: NodeId,
+    wanted: &str,
+    (to, back): ([i32; 4], [i32; 4]),
+) -> Result<(), PassError> {
+    let node = draft.node(id);
+    let (op, inputs, control) =
+        (node.op.name.clone(), node.inputs.clone(), node.control_inputs.clone());
+    let attrs = permuted(draft.attrs(id), wanted, to);
+    let image = transposed(draft, id, inputs[0], to, "to")?;
+    let rest = inputs[1..].iter().copied();
+    let new =
+        NewNode { attrs, ..NewNode::new(&op).input(image).inputs(rest).after(control.clone()) };
+    let inner = draft.add(id, "in_format", new)?;
+    let perm = permutation(draft, id, back, "from")?;
+    draft.replace(id, NewNode::new("Transpose").input(inner).input(perm).after(control))
+}
+
+fn permutation(
+    draft: &mut Draft<'_>,
+    near: NodeId,
+    perm: [i32; 4],
+    suffix: &str,
+) -> Result<NodeId, PassError> {
+    let value = Tensor::from_slice(&[4], &perm);
+    let value = value.map_err(|error| PassError::Failed(error.to_string()))?;
+    // In a loop, or on a branch, the constant belongs where the node does.
+    let control = draft.node(near).control_inputs.clone();
+    draft.add(near, &format!("perm_{suffix}"), constant(value).after(control))
+}
+
+fn transposed(
+    draft: &mut Draft<'_>,
+    near: NodeId,
+    image: Output,
+    perm: [i32; 4],
+    suffix: &str,
+) -> Result<NodeId, PassError> {
+    let perm = permutation(draft, near, perm, suffix)?;
+    draft.add(near, "in_format_of", NewNode::new("Transpose").input(image).input(perm))
+}
+
+/// The attributes for the wanted format: lists of one integer for each dimension change places, and paddings two by
+/// two.
+fn permuted(attrs: &AttrMap, wanted: &str, to: [i32; 4]) -> AttrMap {
+    let at = |items: &[i64], index: i32| items[index as usize];
+    let mut attrs = attrs.clone();
+    for (name, value) in &mut attrs {
+        match (name.as_str(), value) {
+            ("data_format", value) => *value = wanted.into(),
+            ("strides" | "dilations" | "ksize", AttrValue::List(AttrList::Int(items)))
+                if items.len() == 4 =>
+            {
+                *items = to.iter().map(|&from| at(items, from)).collect();
+            }
+            ("explicit_paddings", AttrValue::List(AttrList::Int(items))) if items.len() == 8 => {
+                *items = to
+                    .iter()
+                    .flat_map(|&from| [at(items, 2 * from), at(items, 2 * from + 1)])
+                    .collect();
+            }
+            _ => {}
+        }
+    }
+    attrs
+}
+
+/// Elementwise ops, which compute the same in any order of the dimensions.
+fn is_elementwise(op: &str) -> bool {
+    matches!(
+        op,
+        "Abs"
+            | "Add"
+            | "AddV2"
+            | "Ceil"
+            | "Elu"
+            | "Exp"
+            | "Floor"
+            | "Identity"
+            | "LeakyRelu"
+            | "Log"
+            | "Maximum"
+            | "Minimum"
+            | "Mul"
+            | "Neg"
+            | "RealDiv"
+            | "Relu"
+            | "Relu6"
+            | "Rsqrt"
+            | "Selu"
+            | "Sigmoid"
+            | "Softplus"
+            | "Sqrt"
+            | "Square"
+            | "SquaredDifference"
+            | "Sub"
+            | "Tanh"
+    )
+}
+
+/// What a transposition by a permutation that this pass makes reads, and its permutation.
+fn source_of_transpose(draft: &Draft<'_>, output: Output) -> Option<(Output, Output, Vec<i64>)> {
+    let id = draft.source(output)?;
+    let node = draft.node(id);
+    if node.op.name != "Transpose" || !draft.is_rewritable(id) || !node.control_inputs.is_empty() {
+        return None;
+    }
+    let perm = draft.integers(node.inputs[1])?;
+    let known = [TO_FIRST, TO_LAST].iter().any(|known| perm.iter().eq(known.map(i64::from).iter()));
+    known.then(|| (node.inputs[0], node.inputs[1], perm))
+}
+
+/// Computes an elementwise node before the transposition that all its images have in common.
+fn sink(draft: &mut Draft<'_>, id: NodeId) {
+    let node = draft.node(id);
+    if !is_elementwise(&node.op.name) || !draft.is_rewritable(id) || draft.users(id).is_empty() {
+        return;
+    }
+    let mut inputs = Vec::new();
+    let mut common: Option<(Output, Vec<i64>)> = None;
+    for &input in &node.inputs {
+        if draft.shape(input).dims() == Some(&[]) {
+            inputs.push(input);
+            continue;
+        }
+        let Some((source, by, perm)) = source_of_transpose(draft, input) else { return };
+        // With another rank the dimensions would meet otherwise.
+        if draft.shape(source).rank() != Some(4)
+            || common.as_ref().is_some_and(|(_, known)| *known != perm)
+        {
+            return;
+        }
+        common.get_or_insert((by, perm));
+        inputs.push(source);
+    }
+    let Some((by, _)) = common else { return };
+    let (op, control) = (node.op.name.clone(), node.control_inputs.clone());
+    let new = NewNode {
+        attrs: draft.attrs(id).clone(),
+        ..NewNode::new(&op).inputs(inputs).after(control)
+    };
+    let Ok(inner) = draft.add(id, "in_format", new) else { return };
+    let control = draft.node(id).control_inputs.clone();
+    if draft.replace(id, NewNode::new("Transpose").input(inner).input(by).after(control)).is_ok() {
+        draft.note(id, "is computed before its images are transposed");
+    }
+}

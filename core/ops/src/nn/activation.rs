@@ -1,0 +1,93 @@
+//! Functions of each element between layers, and softmax.
+
+use crate::shape::{input_of_rank_at_least, unchanged};
+use tenon_framework::{
+    author::{ShapeContext, ShapeResult},
+    register_op,
+};
+
+register_op!(
+    "Relu",
+    inputs = &["features: T"],
+    outputs = &["activations: T"],
+    attrs = &["T: {realnumbertype, qint8}"],
+    shape = unchanged,
+    summary = "The greater of 0 and each element.",
+);
+
+register_op!(
+    "Relu6",
+    inputs = &["features: T"],
+    outputs = &["activations: T"],
+    attrs = &["T: realnumbertype"],
+    shape = unchanged,
+    summary = "Each element clamped to 0 and 6.",
+);
+
+register_op!(
+    "Softmax",
+    inputs = &["logits: T"],
+    outputs = &["softmax: T"],
+    attrs = &["T: {half, bfloat16, float, double}"],
+    shape = softmax,
+    summary = "The exponentials along the last dimension, divided by their sum.",
+);
+
+register_op!(
+    "Elu",
+    inputs = &["features: T"],
+    outputs = &["activations: T"],
+    attrs = &["T: {half, bfloat16, float, double}"],
+    shape = unchanged,
+    summary = "e^x - 1 of what is below 0, all else as it is.",
+);
+
+register_op!(
+    "Selu",
+    inputs = &["features: T"],
+    outputs = &["activations: T"],
+    attrs = &["T: {half, bfloat16, float, double}"],
+    shape = unchanged,
+    summary = "A scaled `Elu`, whose constants keep mean 0 and variance 1 from layer to layer.",
+);
+
+register_op!(
+    "LeakyRelu",
+    inputs = &["features: T"],
+    outputs = &["activations: T"],
+    attrs =
+        &["alpha: float = 0.20000000298023224", "T: {half, bfloat16, float, double} = DT_FLOAT"],
+    shape = unchanged,
+    summary = "Each element, times alpha where it is not above 0.",
+);
+
+register_op!(
+    "Softplus",
+    inputs = &["features: T"],
+    outputs = &["activations: T"],
+    attrs = &["T: {half, bfloat16, float, double}"],
+    shape = unchanged,
+    summary = "ln(1 + e^x).",
+);
+
+register_op!(
+    "Softsign",
+    inputs = &["features: T"],
+    outputs = &["activations: T"],
+    attrs = &["T: {half, bfloat16, float, double}"],
+    shape = unchanged,
+    summary = "x / (1 + |x|).",
+);
+
+register_op!(
+    "LogSoftmax",
+    inputs = &["logits: T"],
+    outputs = &["logsoftmax: T"],
+    attrs = &["T: {half, bfloat16, float, double}"],
+    shape = softmax,
+    summary = "The logarithm of `Softmax`.",
+);
+
+fn softmax(c: &ShapeContext<'_>) -> ShapeResult {
+    c.set_output(0, input_of_rank_at_least(c, 0, "logits", 1)?)
+}

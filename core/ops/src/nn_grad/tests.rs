@@ -1,0 +1,117 @@
+use crate::testing::check;
+use tenon_framework::attr::AttrValue;
+
+fn windows(lists: &[(&'static str, &[i64])]) -> Vec<(&'static str, AttrValue)> {
+    let mut attrs = vec![("padding", "SAME".into())];
+    attrs.extend(lists.iter().map(|&(name, list)| (name, list.to_vec().into())));
+    attrs
+}
+
+#[test]
+fn gradients_of_elements_keep_the_shape() {
+    for op in ["ReluGrad", "Relu6Grad", "EluGrad", "SeluGrad", "LeakyReluGrad", "SoftplusGrad"] {
+        check(
+            op,
+            &[],
+            &[
+                (&["[n,?]", "[m,3]"], "[n,3]"),
+                (&["?", "[3]"], "[3]"),
+                (
+                    &["[2,3]", "[3]"],
+                    "! the shape of the second input must have 2 dimensions, got 1",
+                ),
+                (&["[2,3]", "[2,4]"], "! the shape of the second input must be 3, got 4"),
+            ],
+        );
+    }
+    for op in ["SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad"] {
+        check(op, &[], &[(&["[n,3]", "?"], "[n,3]"), (&["?", "[2]"], "?")]);
+    }
+}
+
+#[test]
+fn gradients_per_channel() {
+    check(
+        "BiasAddGrad",
+        &[],
+        &[
+            (&["[n,5,3]"], "[3]"),
+            (&["?"], "[?]"),
+            (&["[3]"], "! out_backprop must have at least 2 dimensions, got 1"),
+        ],
+    );
+    check("BiasAddGrad", &[("data_format", "NCHW".into())], &[(&["[n,c,5,3]"], "[c]")]);
+    let five = |last: &'static str| ["[n,5,7,3]", "[2,?,?,?]", "[3]", "?", last];
+    check(
+        "FusedBatchNormGrad",
+        &[],
+        &[
+            (&five("[3]"), "[2,5,7,3]; [3]; [3]; [0]; [0]"),
+            (&five("[4]"), "! reserve_space_2 must be 3, got 4"),
+            (&["[1,5,7,3]", "[2,5,7,3]", "?", "?", "?"], "! x must be 1, got 2"),
+        ],
+    );
+    check(
+        "LRNGrad",
+        &[],
+        &[
+            (&["[n,5,7,3]", "[2,?,?,?]", "?"], "[2,5,7,3]"),
+            (&["?", "[5,7,3]", "?"], "! input_image must have 4 dimensions, got 3"),
+        ],
+    );
+}
+
+#[test]
+fn gradients_of_windows() {
+    let pool = windows(&[("ksize", &[1, 2, 2, 1]), ("strides", &[1, 2, 2, 1])]);
+    check(
+        "MaxPoolGrad",
+        &pool,
+        &[
+            (&["[n,6,8,3]", "[n,3,4,3]", "?"], "[n,6,8,3]"),
+            (&["?", "[1,3,4,3]", "[2,3,4,3]"], "! grad must be 1, got 2"),
+        ],
+    );
+    check("MaxPoolGradWithArgmax", &pool, &[(&["[n,6,8,3]", "?", "?"], "[n,6,8,3]")]);
+    check(
+        "AvgPoolGrad",
+        &pool,
+        &[
+            (&["= [1,6,8,3]", "[1,3,4,3]"], "[1,6,8,3]"),
+            (&["[4]", "?"], "[?,?,?,?]"),
+            (&["?", "[3,4,3]"], "! grad must have 4 dimensions, got 3"),
+        ],
+    );
+}
+
+#[test]
+fn gradients_of_convolutions_are_shaped_by_an_input() {
+    let two = windows(&[("strides", &[1, 1, 1, 1])]);
+    for op in ["Conv2DBackpropInput", "DepthwiseConv2dNativeBackpropInput"] {
+        check(
+            op,
+            &two,
+            &[
+                (&["= [2,5,7,3]", "?", "?"], "[2,5,7,3]"),
+                (&["= [5,7]", "[3,3,c,4]", "[n,5,7,4]"], "[n,5,7,c]"),
+                (&["[4]", "?", "?"], "[?,?,?,?]"),
+                (&["= [5,7,3]", "?", "?"], "! input_sizes must hold 4 values, got 3"),
+                (&["?", "[3,3]", "?"], "! filter must have 4 dimensions, got 2"),
+            ],
+        );
+    }
+    for op in ["Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter"] {
+        check(
+            op,
+            &two,
+            &[
+                (&["?", "= [3,3,2,4]", "?"], "[3,3,2,4]"),
+                (&["?", "?", "[5,7]"], "! out_backprop must have 4 dimensions, got 2"),
+                (&["?", "= [3,3,2]", "?"], "! filter_sizes must hold 4 values, got 3"),
+            ],
+        );
+    }
+    let three = windows(&[("strides", &[1, 1, 1, 1, 1])]);
+    check("Conv3DBackpropInputV2", &three, &[(&["= [2,4,5,7,3]", "?", "?"], "[2,4,5,7,3]")]);
+    check("Conv3DBackpropFilterV2", &three, &[(&["?", "= [2,3,3,1,4]", "?"], "[2,3,3,1,4]")]);
+}

@@ -1,0 +1,224 @@
+//! `Conv2DBackpropInput`, `Conv2DBackpropFilter`, `Conv3DBackpropInputV2`, `Conv3DBackpropFilterV2`.
+//!
+//! By the input: the gradient times the transposed filter gives patches, which are added up where they came from.
+//! By the filter: the transposed patches times the gradient, a block of pixels at a time.
+
+use super::{
+    conv::Attributes,
+    conv_volume::{convolutions, filter_of},
+    volume::{Images, Sizes, gather, images, scatter, wide},
+};
+use crate::{
+    kernels::linalg::product::{Factor, Operand, product_into},
+    lane::Compute,
+    panels::uninitialised,
+};
+use half::{bf16, f16};
+use std::marker::PhantomData;
+use tenon_sdk::{
+    Code, DType, KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    element::Number,
+    geometry::{Conv2dGeometry, Conv3dGeometry, DataFormat, validate_dims},
+    reg::Numerics,
+    register_kernel,
+};
+
+/// Over how many dimensions, and whether each channel by itself.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// Two dimensions.
+    Plain,
+    /// Two dimensions, each channel by itself.
+    Depthwise,
+    /// Three dimensions.
+    Volume,
+}
+
+/// A convolution whose gradient is asked for.
+pub struct Backprop {
+    kind: Kind,
+    /// Attributes of the convolution.
+    attributes: Attributes,
+}
+
+impl Backprop {
+    /// Reads the attributes.
+    pub fn new(c: &CreateContext<'_>) -> Result<Backprop, KernelError> {
+        let format: &str = c.attr("data_format")?;
+        let kind = match (format.contains('D'), c.op().starts_with("Depthwise")) {
+            (true, _) => Kind::Volume,
+            (false, true) => Kind::Depthwise,
+            (false, false) => Kind::Plain,
+        };
+        let attributes = match kind {
+            Kind::Depthwise => Attributes::depthwise(c)?,
+            _ => Attributes::new(c)?,
+        };
+        Ok(Backprop { kind, attributes })
+    }
+
+    /// Geometry of the convolution with these shapes, whose output must be shaped as input 2.
+    pub fn geometry(
+        &self,
+        c: &ComputeContext<'_>,
+        input: &[i64],
+        filter: &[i64],
+    ) -> Result<Conv3dGeometry, KernelError> {
+        // In a list of sizes, -1 is a mistake and not an unknown size.
+        validate_dims(input)?;
+        validate_dims(filter)?;
+        let params = self.attributes.params(input, filter);
+        let two = match self.kind {
+            Kind::Volume => None,
+            Kind::Plain => Some(Conv2dGeometry::new(&params)?),
+            Kind::Depthwise => Some(Conv2dGeometry::depthwise(&params)?),
+        };
+        let (g, output) = match two {
+            Some(g) => (Conv3dGeometry::from(g), g.output_dims().to_vec()),
+            None => {
+                let g = Conv3dGeometry::new(&params)?;
+                (g, g.output_dims().to_vec())
+            }
+        };
+        if c.dims(2) != output {
+            return Err(KernelError::invalid_argument(format!(
+                "out_backprop must have the shape of the convolution's output, {output:?}, found {:?}",
+                c.dims(2)
+            )));
+        }
+        Ok(g)
+    }
+
+    /// The input's shape: `input_sizes`, which for `Conv2D` may hold rows and columns alone.
+    pub fn input_dims(&self, c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
+        let mut sizes = sizes(c, 0, "input_sizes")?;
+        if let (Kind::Plain, &[rows, columns], [batch, ..], [_, _, channels, _]) =
+            (self.kind, &sizes[..], c.dims(2), c.dims(1))
+        {
+            sizes = self.attributes.format().order(*batch, rows, columns, *channels).to_vec();
+        }
+        Ok(sizes)
+    }
+
+    /// The filter's shape, `filter_sizes`.
+    pub fn filter_dims(&self, c: &ComputeContext<'_>) -> Result<Vec<i64>, KernelError> {
+        sizes(c, 1, "filter_sizes")
+    }
+}
+
+fn sizes(c: &ComputeContext<'_>, input: usize, name: &str) -> Result<Vec<i64>, KernelError> {
+    match c.dims(input) {
+        [_] => c.integers(input),
+        dims => Err(KernelError::invalid_argument(format!(
+            "{name} must be a vector, found shape {dims:?}"
+        ))),
+    }
+}
+
+/// A group's columns of the gradient at these pixels of an image.
+fn gradient_of<'a, W>(
+    s: &Sizes,
+    dy: &'a [W],
+    group: usize,
+    first: usize,
+    count: usize,
+) -> Operand<'a, W> {
+    let data = &dy[first * s.outputs + group * s.group_outputs..];
+    Operand { data, rows: count, cols: s.group_outputs, strides: [s.outputs, 1] }
+}
+
+struct ByInput<T> {
+    backprop: Backprop,
+    element: PhantomData<T>,
+}
+
+impl<T: Compute<Wide: Factor>> Kernel for ByInput<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(ByInput { backprop: Backprop::new(c)?, element: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let dims = self.backprop.input_dims(c)?;
+        let g = self.backprop.geometry(c, &dims, c.dims(1))?;
+        let s = Sizes::new(&g);
+        let output = Images::<T>::new(c, &dims, g.format)?;
+        if output.values.is_empty() || s.outputs == 0 {
+            output.finish();
+            return Ok(());
+        }
+        let (filter, dy) = (wide::<T>(c, 1)?, images::<T>(c, 2, g.format)?);
+        let patches = uninitialised::<T::Wide>(c, s.block_len())?;
+        let image_len = s.input_pixels * s.channels;
+        for (image, pixels) in s.blocks() {
+            let dx = &mut output.values[image * image_len..][..image_len];
+            for group in 0..s.groups {
+                let patches = &mut patches[..pixels.len() * s.patch()];
+                let a = gradient_of(&s, dy, group, image * s.pixels + pixels.start, pixels.len());
+                let b = filter_of(&s, filter, group).transposed();
+                product_into(c, a, b, patches, s.patch())?;
+                scatter(&g, group, pixels.clone(), patches, dx);
+            }
+        }
+        output.finish();
+        Ok(())
+    }
+}
+
+struct ByFilter<T> {
+    backprop: Backprop,
+    element: PhantomData<T>,
+}
+
+impl<T: Compute<Wide: Factor>> Kernel for ByFilter<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(ByFilter { backprop: Backprop::new(c)?, element: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let dims = self.backprop.filter_dims(c)?;
+        // Strides over batch or depth are invalid here, and unimplemented for the gradient by the input.
+        let g =
+            self.backprop.geometry(c, c.dims(0), &dims).map_err(|error| match error.code() {
+                Code::UNIMPLEMENTED => KernelError::invalid_argument(error.message),
+                _ => error,
+            })?;
+        let s = Sizes::new(&g);
+        // A filter's memory is that of an image with its outputs as channels, whatever the images' format.
+        let output = Images::<T>::new(c, &dims, DataFormat::Nhwc)?;
+        let (x, dy) = (images::<T>(c, 0, g.format)?, images::<T>(c, 2, g.format)?);
+        if x.is_empty() || dy.is_empty() {
+            output.finish();
+            return Ok(());
+        }
+        let patches = uninitialised::<T::Wide>(c, s.block_len())?;
+        let products = uninitialised::<T::Wide>(c, s.patch() * s.group_outputs)?;
+        let image_len = s.input_pixels * s.channels;
+        for (image, pixels) in s.blocks() {
+            let patches = &mut patches[..pixels.len() * s.patch()];
+            for group in 0..s.groups {
+                gather(&g, group, pixels.clone(), &x[image * image_len..][..image_len], patches);
+                let a = Operand::dense(patches, pixels.len(), s.patch()).transposed();
+                let b = gradient_of(&s, dy, group, image * s.pixels + pixels.start, pixels.len());
+                product_into(c, a, b, products, s.group_outputs)?;
+                let sums = output.values.chunks_exact_mut(s.outputs);
+                for (sums, parts) in sums.zip(products.chunks_exact(s.group_outputs)) {
+                    let sums = &mut sums[group * s.group_outputs..];
+                    sums.iter_mut().zip(parts).for_each(|(sum, &part)| *sum = sum.add(part));
+                }
+            }
+        }
+        output.finish();
+        Ok(())
+    }
+}
+
+convolutions! {
+    "Conv2DBackpropInput" ByInput, host_memory = &["input_sizes"];
+    "Conv3DBackpropInputV2" ByInput, host_memory = &["input_sizes"];
+    "Conv2DBackpropFilter" ByFilter, host_memory = &["filter_sizes"];
+    "Conv3DBackpropFilterV2" ByFilter, host_memory = &["filter_sizes"];
+}
+
+register_kernel!("Conv2DBackpropInput" on "CPU": ByInput<T> for "T" in [i32],
+    host_memory = &["input_sizes"], numerics = Numerics::EXACT);

@@ -1,0 +1,126 @@
+//! `ResizeBicubic`: a cubic convolution (R. Keys, 1981) with weights from a table of 1024 steps, as TensorFlow has it.
+//!
+//! With `half_pixel_centers` its parameter is -1/2, and pixels outside the image have no weight; else it is -3/4, and
+//! the outermost pixels stand for those outside.
+
+use crate::resize::{Sizes, for_numbers, grid, single};
+use std::marker::PhantomData;
+use tenon_sdk::{
+    KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    element::Number,
+    geometry::PixelGrid,
+};
+
+const STEPS: usize = 1 << 10;
+
+/// The weights of the nearer and the farther pixel, at each step of the distance to the nearer one.
+struct Table(Vec<[f32; 2]>);
+
+impl Table {
+    fn new(a: f64) -> Table {
+        let weights = |step: usize| {
+            let x = f64::from((step as f64 / STEPS as f64) as f32);
+            let near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0;
+            let x = f64::from((x + 1.0) as f32);
+            let far = ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a;
+            [near as f32, far as f32]
+        };
+        Table((0..=STEPS).map(weights).collect())
+    }
+}
+
+/// Four pixels along an axis with their weights.
+#[derive(Clone, Copy)]
+struct Four {
+    pixels: [usize; 4],
+    weights: [f32; 4],
+}
+
+impl Four {
+    fn new(grid: PixelGrid, table: &Table, pixel: usize, scale: f32, count: usize) -> Four {
+        let place = grid.place(pixel, scale);
+        let first = place.floor();
+        let step = ((place - first) * STEPS as f32).round_ties_even() as usize;
+        let (near, far) = (table.0[step.min(STEPS)], table.0[STEPS - step.min(STEPS)]);
+        let mut weights = [near[1], near[0], far[0], far[1]];
+        let wanted = [-1, 0, 1, 2].map(|offset| first as i64 + offset);
+        let pixels = wanted.map(|pixel| pixel.clamp(0, count as i64 - 1) as usize);
+        if grid == PixelGrid::HalfPixelCenters {
+            for (weight, (wanted, pixel)) in weights.iter_mut().zip(wanted.iter().zip(pixels)) {
+                if *wanted != pixel as i64 {
+                    *weight = 0.0;
+                }
+            }
+            let sum = weights[0] + weights[1] + weights[2] + weights[3];
+            if sum.abs() >= 1000.0 * f32::MIN_POSITIVE {
+                let inverse = 1.0 / sum;
+                weights = weights.map(|weight| weight * inverse);
+            }
+        }
+        Four { pixels, weights }
+    }
+
+    fn all(grid: PixelGrid, table: &Table, from: usize, to: usize) -> Vec<Four> {
+        let scale = grid.scale(from as i64, to as i64);
+        (0..to).map(|pixel| Four::new(grid, table, pixel, scale, from)).collect()
+    }
+
+    fn weigh(&self, value: impl Fn(usize) -> f32) -> f32 {
+        let [a, b, c, d] = self.weights;
+        let [p, q, r, s] = self.pixels.map(value);
+        p * a + q * b + r * c + s * d
+    }
+}
+
+struct Bicubic<T> {
+    grid: PixelGrid,
+    table: Table,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Number> Kernel for Bicubic<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let grid = grid(c)?;
+        let a = if grid == PixelGrid::HalfPixelCenters { -0.5 } else { -0.75 };
+        Ok(Bicubic { grid, table: Table::new(a), of: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let sizes = Sizes::new(c)?;
+        let x = c.input::<T>(0)?.data;
+        let y = c.output::<f32>(0, &sizes.output)?.data;
+        let rows = Four::all(self.grid, &self.table, sizes.from[0], sizes.to[0]);
+        let columns = Four::all(self.grid, &self.table, sizes.from[1], sizes.to[1]);
+        let channels = sizes.channels;
+        sizes.rows(c, x, y, 12.0, |image, number, row| {
+            // The columns of the input, weighed once for the whole row of the result.
+            let mixed: Vec<f32> = (0..sizes.row())
+                .map(|at| rows[number].weigh(|row| single(image[row * sizes.row() + at])))
+                .collect();
+            for (column, pixel) in columns.iter().zip(row.chunks_exact_mut(channels)) {
+                for (at, y) in pixel.iter_mut().enumerate() {
+                    *y = column.weigh(|pixel| mixed[pixel * channels + at]);
+                }
+            }
+        })
+    }
+}
+
+for_numbers!("ResizeBicubic", Bicubic);
+
+#[cfg(test)]
+mod tests {
+    use super::{Four, PixelGrid, Table};
+
+    #[test]
+    fn weights_sum_to_one() {
+        for (grid, a) in [(PixelGrid::Legacy, -0.75), (PixelGrid::HalfPixelCenters, -0.5)] {
+            for four in Four::all(grid, &Table::new(a), 5, 13) {
+                let sum: f32 = four.weights.iter().sum();
+                assert!((sum - 1.0).abs() < 1e-6, "{grid:?}: {:?}", four.weights);
+                assert!(four.pixels.iter().all(|&pixel| pixel < 5));
+            }
+        }
+    }
+}

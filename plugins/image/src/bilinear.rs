@@ -1,0 +1,143 @@
+//! `ResizeBilinear` and its gradient.
+
+use crate::resize::{Sizes, for_numbers, grid, single};
+use half::{bf16, f16};
+use std::marker::PhantomData;
+use tenon_sdk::{
+    KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    element::Number,
+    geometry::{GeometryError, PixelGrid, byte_size},
+    register_kernel,
+};
+
+/// The two pixels around a place, and the weight of the second.
+#[derive(Clone, Copy)]
+struct Between {
+    low: usize,
+    high: usize,
+    weight: f32,
+}
+
+impl Between {
+    fn new(grid: PixelGrid, pixel: usize, scale: f32, count: usize) -> Between {
+        let place = grid.place(pixel, scale);
+        let last = count as i64 - 1;
+        let high = (place.ceil() as i64).clamp(0, last);
+        let low = (place.floor() as i64).max(0).min(high);
+        Between { low: low as usize, high: high as usize, weight: place - place.floor() }
+    }
+
+    fn all(grid: PixelGrid, from: usize, to: usize) -> Vec<Between> {
+        let scale = grid.scale(from as i64, to as i64);
+        (0..to).map(|pixel| Between::new(grid, pixel, scale, from)).collect()
+    }
+}
+
+struct Bilinear<T> {
+    grid: PixelGrid,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Number> Kernel for Bilinear<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Bilinear { grid: grid(c)?, of: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let sizes = Sizes::new(c)?;
+        let x = c.input::<T>(0)?.data;
+        let y = c.output::<f32>(0, &sizes.output)?.data;
+        let rows = Between::all(self.grid, sizes.from[0], sizes.to[0]);
+        let columns = Between::all(self.grid, sizes.from[1], sizes.to[1]);
+        let channels = sizes.channels;
+        sizes.rows(c, x, y, 3.0, |image, number, row| {
+            let between = rows[number];
+            let top = &image[between.low * sizes.row()..][..sizes.row()];
+            let bottom = &image[between.high * sizes.row()..][..sizes.row()];
+            for (column, pixel) in columns.iter().zip(row.chunks_exact_mut(channels)) {
+                let (left, right) = (column.low * channels, column.high * channels);
+                for (at, y) in pixel.iter_mut().enumerate() {
+                    let mixed = |row: &[T]| {
+                        let (left, right) = (single(row[left + at]), single(row[right + at]));
+                        left + (right - left) * column.weight
+                    };
+                    let (top, bottom) = (mixed(top), mixed(bottom));
+                    *y = top + (bottom - top) * between.weight;
+                }
+            }
+        })
+    }
+}
+
+for_numbers!("ResizeBilinear", Bilinear);
+
+/// The gradient: each pixel of `grads` is spread over the four that it was weighed from, in order. Sums of 16-bit
+/// floats are kept in single precision.
+struct Grad<T> {
+    grid: PixelGrid,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Number> Kernel for Grad<T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Grad { grid: grid(c)?, of: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let (grads, output) = (c.dims(0), c.dims(1));
+        for (what, dims) in [("grads", grads), ("original_image", output)] {
+            if dims.len() != 4 {
+                return Err(GeometryError::Rank { what, expected: 4, found: dims.len() }.into());
+            }
+        }
+        for (at, what) in [(0, "the batch of grads"), (3, "the channels of grads")] {
+            let (expected, found) = (output[at], grads[at]);
+            if expected != found {
+                return Err(GeometryError::SizeMismatch { what, expected, found }.into());
+            }
+        }
+        byte_size(output, 8)?;
+        let x = c.input::<f32>(0)?.data;
+        let y = c.output::<T>(0, output)?.data;
+        if x.is_empty() || y.is_empty() {
+            y.fill(T::ZERO);
+            return Ok(());
+        }
+        let size = |dims: &[i64], at: usize| dims[at] as usize;
+        let rows = Between::all(self.grid, size(output, 1), size(grads, 1));
+        let columns = Between::all(self.grid, size(output, 2), size(grads, 2));
+        let (channels, width) = (size(output, 3), size(output, 2));
+        let image = size(output, 1) * width * channels;
+        let work = x.len() / size(grads, 0);
+        let images: Vec<_> = y.chunks_exact_mut(image).zip(x.chunks_exact(work)).collect();
+        c.parallel_items(images, 8.0 * work as f64, |_, (y, x)| {
+            let mut sums = vec![T::Accumulator::ZERO; image];
+            let places =
+                rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
+            for ((row, column), grad) in places.zip(x.chunks_exact(channels)) {
+                spread(&mut sums, width, (row, column), grad);
+            }
+            y.iter_mut().zip(sums).for_each(|(y, sum)| *y = T::narrow(sum));
+            Ok(())
+        })
+    }
+}
+
+fn spread<T: Number>(y: &mut [T], width: usize, (row, column): (&Between, &Between), grad: &[f32]) {
+    let rows = [(row.low, 1.0 - row.weight), (row.high, row.weight)];
+    let columns = [(column.low, 1.0 - column.weight), (column.high, column.weight)];
+    let channels = grad.len();
+    for (at, &grad) in grad.iter().enumerate() {
+        for (row, row_weight) in rows {
+            for (column, column_weight) in columns {
+                let y = &mut y[(row * width + column) * channels + at];
+                let part = grad * row_weight * column_weight;
+                *y = y.add(T::from_f64(part.into()));
+            }
+        }
+    }
+}
+
+register_kernel!("ResizeBilinearGrad" on "CPU": Grad<T> for "T" in [f32, f64, f16, bf16],
+    numerics = crate::resize::NUMERICS);

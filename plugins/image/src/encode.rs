@@ -1,0 +1,183 @@
+//! `EncodePng` and `EncodeJpeg`.
+//!
+//! A PNG gives the same pixels back. A JPEG is baseline with whole colours: `progressive`, `optimize_size` and
+//! `chroma_downsampling`, which make it smaller, have no effect.
+
+use image::{
+    ExtendedColorType, ImageEncoder,
+    codecs::{
+        jpeg::{JpegEncoder, PixelDensity, PixelDensityUnit},
+        png::{CompressionType, FilterType, PngEncoder},
+    },
+};
+use tenon_sdk::{
+    DType, KernelError,
+    author::{ComputeContext, CreateContext, Kernel, Mode},
+    geometry::{GeometryError, element_count},
+    reg::Numerics,
+    register_kernel,
+};
+
+/// Height, width and channels of images of at least one pixel.
+fn sizes(dims: &[i64], most: i64) -> Result<[u32; 3], KernelError> {
+    let (what, found) = ("image", dims.len());
+    let &[.., height, width, channels] = dims else {
+        return Err(GeometryError::RankTooSmall { what, expected: 3, found }.into());
+    };
+    let valid = |size: i64| (1..=most).contains(&size);
+    if !valid(height) || !valid(width) || !(1..=4).contains(&channels) {
+        return Err(KernelError::invalid_argument(format!(
+            "image must have 1 to {most} rows and columns and 1 to 4 channels, found shape {dims:?}"
+        )));
+    }
+    Ok([height as u32, width as u32, channels as u32])
+}
+
+struct Png {
+    compression: CompressionType,
+    wide: bool,
+}
+
+impl Kernel for Png {
+    const MODE: Mode = Mode::Expensive;
+
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let compression = match c.attr::<i64>("compression")? {
+            -1 => CompressionType::Default,
+            0 => CompressionType::Uncompressed,
+            level @ 1..=9 => CompressionType::Level(level as u8),
+            found => {
+                return Err(KernelError::invalid_argument(format!(
+                    "compression must lie in [-1, 9], found {found}"
+                )));
+            }
+        };
+        Ok(Png { compression, wide: c.input_types().first() == Some(&DType::UINT16) })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let dims = c.dims(0);
+        let [height, width, channels] = sizes(dims, i64::from(i32::MAX))?;
+        let bytes = c.input_bytes(0)?;
+        let outer = &dims[..dims.len() - 3];
+        let colour = match (channels, self.wide) {
+            (1, false) => ExtendedColorType::L8,
+            (2, false) => ExtendedColorType::La8,
+            (3, false) => ExtendedColorType::Rgb8,
+            (_, false) => ExtendedColorType::Rgba8,
+            (1, true) => ExtendedColorType::L16,
+            (2, true) => ExtendedColorType::La16,
+            (3, true) => ExtendedColorType::Rgb16,
+            (_, true) => ExtendedColorType::Rgba16,
+        };
+        let encoded = |image: &[u8]| {
+            let mut file = Vec::new();
+            let encoder =
+                PngEncoder::new_with_quality(&mut file, self.compression, FilterType::Adaptive);
+            let written = encoder.write_image(image, width, height, colour);
+            written.map(|()| file).map_err(|error| {
+                KernelError::invalid_argument(format!("image cannot be encoded: {error}"))
+            })
+        };
+        let count = element_count(outer)?;
+        let images = bytes.chunks_exact((bytes.len() / count.max(1)).max(1));
+        let files = images.map(encoded).collect::<Result<Vec<_>, _>>()?;
+        c.set_strings(0, outer, files.into_iter())
+    }
+}
+
+register_kernel!("EncodePng" on "CPU": Png, numerics = Numerics::EXACT);
+
+/// What a file of extensible metadata begins with.
+const XMP: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
+
+struct Jpeg {
+    /// 0 for as many as the image has.
+    channels: u32,
+    quality: u8,
+    density: PixelDensity,
+    metadata: Vec<u8>,
+}
+
+impl Kernel for Jpeg {
+    const MODE: Mode = Mode::Expensive;
+
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let quality: i64 = c.attr("quality")?;
+        if !(0..=100).contains(&quality) {
+            return Err(KernelError::invalid_argument(format!(
+                "quality must lie in [0, 100], found {quality}"
+            )));
+        }
+        let density = |name: &str| {
+            let found: i64 = c.attr(name)?;
+            u16::try_from(found).map_err(|_| {
+                KernelError::invalid_argument(format!(
+                    "{name} must lie in [0, 65535], found {found}"
+                ))
+            })
+        };
+        let unit = match c.attr::<&str>("density_unit")? {
+            "cm" => PixelDensityUnit::Centimeters,
+            _ => PixelDensityUnit::Inches,
+        };
+        let metadata = c.attr::<&[u8]>("xmp_metadata")?.to_vec();
+        if metadata.len() + XMP.len() + 2 > usize::from(u16::MAX) {
+            let found = metadata.len();
+            return Err(KernelError::invalid_argument(format!(
+                "xmp_metadata must fit in a segment of 65535 bytes, found {found} bytes"
+            )));
+        }
+        let channels = match c.attr::<&str>("format")? {
+            "grayscale" => 1,
+            "rgb" => 3,
+            _ => 0,
+        };
+        let density =
+            PixelDensity { density: (density("x_density")?, density("y_density")?), unit };
+        Ok(Jpeg { channels, quality: quality.max(1) as u8, density, metadata })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let dims = c.dims(0);
+        if dims.len() != 3 {
+            let (what, found) = ("image", dims.len());
+            return Err(GeometryError::Rank { what, expected: 3, found }.into());
+        }
+        let [height, width, channels] = sizes(dims, i64::from(u16::MAX))?;
+        let wanted = if self.channels == 0 { channels } else { self.channels };
+        let colour = match (wanted, channels) {
+            (1, 1) => ExtendedColorType::L8,
+            (3, 3) => ExtendedColorType::Rgb8,
+            _ => {
+                return Err(KernelError::invalid_argument(format!(
+                    "image must have {} channels, found {channels}",
+                    if self.channels == 0 { "1 or 3".to_owned() } else { wanted.to_string() }
+                )));
+            }
+        };
+        let mut file = Vec::new();
+        let mut encoder = JpegEncoder::new_with_quality(&mut file, self.quality);
+        encoder.set_pixel_density(self.density);
+        encoder.encode(c.input_bytes(0)?, width, height, colour).map_err(|error| {
+            KernelError::invalid_argument(format!("image cannot be encoded: {error}"))
+        })?;
+        if !self.metadata.is_empty() {
+            file = with_metadata(&file, &self.metadata);
+        }
+        c.set_strings(0, &[], [file].into_iter())
+    }
+}
+
+/// A file with a segment more after its start and first segment, which holds the density.
+fn with_metadata(file: &[u8], metadata: &[u8]) -> Vec<u8> {
+    let first = match file {
+        [_, _, 0xff, 0xe0, high, low, ..] => 2 + usize::from(u16::from_be_bytes([*high, *low])),
+        _ => 0,
+    };
+    let (head, rest) = file.split_at((2 + first).min(file.len()));
+    let len = (2 + XMP.len() + metadata.len()) as u16;
+    [head, &[0xff, 0xe1], &len.to_be_bytes(), XMP, metadata, rest].concat()
+}
+
+register_kernel!("EncodeJpeg" on "CPU": Jpeg, numerics = Numerics::EXACT);

@@ -1,0 +1,95 @@
+//! What the resizing ops share: shapes, and the rows of a result over the host's threads.
+
+use tenon_sdk::{
+    KernelError,
+    author::{ComputeContext, CreateContext},
+    element::Number,
+    geometry::{Dims, GeometryError, PixelGrid, byte_size, resized_dims},
+};
+
+/// The pixel grid that a node's attributes say.
+pub fn grid(c: &CreateContext<'_>) -> Result<PixelGrid, KernelError> {
+    Ok(PixelGrid::new(c.attr("align_corners")?, c.attr("half_pixel_centers")?)?)
+}
+
+/// Sizes of the images on both sides.
+pub struct Sizes {
+    /// Shape of the result.
+    pub output: Dims,
+    /// Height and width of the input.
+    pub from: [usize; 2],
+    /// Height and width of the result.
+    pub to: [usize; 2],
+    /// Values of a pixel.
+    pub channels: usize,
+}
+
+impl Sizes {
+    /// Of input 0 in the size that input 1 says.
+    pub fn new(c: &ComputeContext<'_>) -> Result<Sizes, KernelError> {
+        let (images, size) = (c.dims(0), c.integers(1)?);
+        if c.dims(1).len() != 1 {
+            let found = c.dims(1).len();
+            return Err(GeometryError::Rank { what: "size", expected: 1, found }.into());
+        }
+        if let Some(&found) = size.iter().find(|&&size| size < 1) {
+            return Err(GeometryError::TooSmall { what: "size", least: 1, found }.into());
+        }
+        let output = resized_dims(images, &size)?;
+        byte_size(&output, 8)?;
+        let pair = |dims: &[i64]| [dims[1] as usize, dims[2] as usize];
+        Ok(Sizes { from: pair(images), to: pair(&output), channels: images[3] as usize, output })
+    }
+
+    /// Elements of an input image.
+    pub fn image(&self) -> usize {
+        self.from[0] * self.from[1] * self.channels
+    }
+
+    /// Elements of a row of the input.
+    pub fn row(&self) -> usize {
+        self.from[1] * self.channels
+    }
+
+    /// Computes each row of the result, given the image that it belongs to and its number in it.
+    pub fn rows<X: Sync, Y: Send>(
+        &self,
+        c: &ComputeContext<'_>,
+        x: &[X],
+        y: &mut [Y],
+        cost_ns: f64,
+        body: impl Fn(&[X], usize, &mut [Y]) + Sync,
+    ) -> Result<(), KernelError> {
+        let len = self.to[1] * self.channels;
+        if y.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<&mut [Y]> = y.chunks_exact_mut(len).collect();
+        c.parallel_items(rows, cost_ns * len as f64, |number, row| {
+            let image = &x[number / self.to[0] * self.image()..][..self.image()];
+            body(image, number % self.to[0], row);
+            Ok(())
+        })
+    }
+}
+
+/// A number as the float that TensorFlow converts it to.
+pub fn single<T: Number>(x: T) -> f32 {
+    x.to_f64() as f32
+}
+
+/// For each element type that can be resized.
+macro_rules! for_numbers {
+    ($op:literal, $kernel:ident) => {
+        tenon_sdk::register_kernel!($op on "CPU":
+            $kernel<T> for "T" in [
+                i8, u8, i16, u16, i32, i64, half::bf16, half::f16, f32, f64,
+            ],
+            host_memory = &["size"], numerics = $crate::resize::NUMERICS);
+    };
+}
+pub(crate) use for_numbers;
+
+/// A pixel is a weighted mean in single precision, of weights that are exact to one part in 2^24 of the image's size.
+pub const NUMERICS: tenon_sdk::reg::Numerics =
+    tenon_sdk::reg::Numerics::relative(1e-30, 1e-6).accumulation(tenon_sdk::DType::FLOAT);

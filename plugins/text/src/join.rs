@@ -1,0 +1,209 @@
+//! `StringJoin`, `ReduceJoin` and `StringSplitV2`.
+
+use crate::text;
+use tenon_sdk::{
+    KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    geometry::{Dims, element_count, join_dims, normalize_axis, row_major_strides},
+    reg::Numerics,
+    register_kernel,
+};
+
+struct Join {
+    separator: Vec<u8>,
+}
+
+impl Kernel for Join {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Join { separator: c.attr::<&[u8]>("separator")?.to_vec() })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let mut dims: &[i64] = &[];
+        let mut inputs = Vec::with_capacity(c.input_count());
+        for at in 0..c.input_count() {
+            let found = c.dims(at);
+            if !dims.is_empty() && !found.is_empty() && dims != found {
+                return Err(KernelError::invalid_argument(format!(
+                    "inputs must be scalars or have one shape, found {dims:?} and {found:?}"
+                )));
+            }
+            dims = if found.is_empty() { dims } else { found };
+            inputs.push((c.strings(at)?, found.is_empty()));
+        }
+        let joined = |at: usize| {
+            let parts = inputs.iter().map(|(texts, scalar)| texts[if *scalar { 0 } else { at }]);
+            parts.collect::<Vec<_>>().join(&self.separator[..])
+        };
+        c.set_strings(0, dims, (0..element_count(dims)?).map(joined))
+    }
+}
+
+register_kernel!("StringJoin" on "CPU": Join, numerics = Numerics::EXACT);
+
+struct ReduceJoin {
+    keep_dims: bool,
+    separator: Vec<u8>,
+}
+
+impl Kernel for ReduceJoin {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let separator = c.attr::<&[u8]>("separator")?.to_vec();
+        Ok(ReduceJoin { keep_dims: c.attr("keep_dims")?, separator })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let (x, dims, axes) = (c.strings(0)?, c.dims(0), c.integers(1)?);
+        let output = join_dims(dims, &axes, self.keep_dims)?;
+        let strides = row_major_strides(dims)?;
+        let mut joined = Grid::default();
+        for &axis in &axes {
+            let axis = normalize_axis("reduction_indices", axis, dims.len())?;
+            joined.push(dims[axis], strides[axis])?;
+        }
+        // The axis that is named first varies fastest.
+        joined.reverse();
+        let mut kept = Grid::default();
+        for axis in 0..dims.len() {
+            let own = |&named: &i64| normalize_axis("", named, dims.len()) == Ok(axis);
+            if !axes.iter().any(own) {
+                kept.push(dims[axis], strides[axis])?;
+            }
+        }
+        let places: Vec<usize> = joined.offsets();
+        let text = |first: usize| {
+            let parts: Vec<&[u8]> = places.iter().map(|place| x[first + place]).collect();
+            parts.join(&self.separator[..])
+        };
+        c.set_strings(0, &output, kept.offsets().into_iter().map(text))
+    }
+}
+
+register_kernel!("ReduceJoin" on "CPU": ReduceJoin, host_memory = &["reduction_indices"], numerics = Numerics::EXACT);
+
+/// Some dimensions of a tensor with their strides.
+#[derive(Default)]
+struct Grid {
+    sizes: Dims,
+    strides: Dims,
+}
+
+impl Grid {
+    fn push(&mut self, size: i64, stride: i64) -> Result<(), KernelError> {
+        self.sizes.push(size)?;
+        Ok(self.strides.push(stride)?)
+    }
+
+    fn reverse(&mut self) {
+        self.sizes.reverse();
+        self.strides.reverse();
+    }
+
+    /// The offsets of all its points, the last dimension fastest.
+    fn offsets(&self) -> Vec<usize> {
+        let mut offsets = vec![0];
+        for (&size, &stride) in self.sizes.iter().zip(&*self.strides) {
+            let steps = |from: usize| (0..size as usize).map(move |at| from + at * stride as usize);
+            offsets = offsets.into_iter().flat_map(steps).collect();
+        }
+        offsets
+    }
+}
+
+/// `StringSplitV2`.
+struct Split {
+    /// How often at most; `None` for no limit.
+    most: Option<usize>,
+}
+
+impl Kernel for Split {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Split { most: crate::count_attr(c, "maxsplit")? })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let &[rows] = c.dims(0) else {
+            return Err(KernelError::invalid_argument(format!(
+                "input must be a vector, found shape {:?}",
+                c.dims(0)
+            )));
+        };
+        let separator = text(c, 1, "sep")?;
+        let (mut parts, mut places, mut widest) = (Vec::new(), Vec::new(), 0);
+        for (row, text) in c.strings(0)?.into_iter().enumerate() {
+            let before = parts.len();
+            self.split(text, separator, &mut parts);
+            widest = widest.max(parts.len() - before);
+            places.extend((0..parts.len() - before).map(|column| [row as i64, column as i64]));
+        }
+        let count = parts.len() as i64;
+        let indices = c.output::<i64>(0, &[count, 2])?.data;
+        indices.copy_from_slice(places.as_flattened());
+        c.set_strings(1, &[count], parts.into_iter())?;
+        c.output::<i64>(2, &[2])?.data.copy_from_slice(&[rows, widest as i64]);
+        Ok(())
+    }
+}
+
+impl Split {
+    fn split<'a>(&self, text: &'a [u8], separator: &[u8], parts: &mut Vec<&'a [u8]>) {
+        let before = parts.len();
+        let done = |parts: &[&[u8]]| self.most.is_some_and(|most| parts.len() - before >= most);
+        let mut rest = text;
+        if separator.is_empty() {
+            if done(parts) {
+                return parts.push(text);
+            }
+            rest = trimmed(rest);
+            while !rest.is_empty() {
+                let end = rest.iter().position(|byte| is_space(*byte)).unwrap_or(rest.len());
+                parts.push(&rest[..end]);
+                rest = trimmed(&rest[end..]);
+                if done(parts) {
+                    return parts.push(rest);
+                }
+            }
+            return;
+        }
+        while !done(parts) {
+            let found = rest.windows(separator.len()).position(|part| part == separator);
+            let Some(at) = found else { break };
+            parts.push(&rest[..at]);
+            rest = &rest[at + separator.len()..];
+        }
+        parts.push(rest);
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == b'\x0b'
+}
+
+/// Without white space at the front.
+fn trimmed(text: &[u8]) -> &[u8] {
+    &text[text.iter().position(|byte| !is_space(*byte)).unwrap_or(text.len())..]
+}
+
+register_kernel!("StringSplitV2" on "CPU": Split, host_memory = &["sep"], numerics = Numerics::EXACT);
+
+#[cfg(test)]
+mod tests {
+    use super::Split;
+
+    #[test]
+    fn splitting_ends_when_it_was_done_often_enough() {
+        let split = |text: &'static str, separator: &str, most| {
+            let mut parts = Vec::new();
+            Split { most }.split(text.as_bytes(), separator.as_bytes(), &mut parts);
+            parts.into_iter().map(crate::shown).collect::<Vec<_>>()
+        };
+        assert_eq!(split(" a b  c", "", None), ["a", "b", "c"]);
+        assert_eq!(split(" a b  c ", "", Some(1)), ["a", "b  c "]);
+        assert_eq!(split(" x ", "", Some(1)), ["x", ""]);
+        assert_eq!(split(" x ", "", Some(0)), [" x "]);
+        assert_eq!(split("", "", None), [""; 0]);
+        assert_eq!(split("a,b,", ",", None), ["a", "b", ""]);
+        assert_eq!(split("a,b,", ",", Some(1)), ["a", "b,"]);
+        assert_eq!(split("aaa", "aa", None), ["", "a"]);
+    }
+}

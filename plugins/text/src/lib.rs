@@ -1,0 +1,50 @@
+//! Strings, messages and files on the CPU: a plugin of its own, so that who needs none does not compile regular
+//! expressions.
+//!
+//! Its kernels are for device type `CPU`, which plugins/cpu brings. `value` reads an element of any type, `printf`
+//! and `summary` write them, `number` parses them; `re2` and `glob` translate patterns; `farmhash` is a
+//! fingerprint. The other modules are the ops.
+
+mod as_string;
+mod characters;
+mod encode;
+mod farmhash;
+mod files;
+mod format;
+mod glob;
+mod join;
+mod logging;
+mod number;
+mod printf;
+mod re2;
+mod records;
+mod regex;
+mod summary;
+mod value;
+
+tenon_sdk::export_plugin!();
+
+use tenon_sdk::{
+    KernelError,
+    author::{ComputeContext, CreateContext},
+};
+
+/// An attribute that says how many, such as how many elements are printed; negative ones mean all.
+fn count_attr(c: &CreateContext<'_>, name: &str) -> Result<Option<usize>, KernelError> {
+    Ok(usize::try_from(c.attr::<i64>(name)?).ok())
+}
+
+/// The one string of an input; `name` says which argument.
+fn text<'a>(c: &ComputeContext<'a>, input: usize, name: &str) -> Result<&'a [u8], KernelError> {
+    match (&c.strings(input)?[..], c.dims(input)) {
+        (&[text], []) => Ok(text),
+        (_, dims) => Err(KernelError::invalid_argument(format!(
+            "{name} must be a scalar, found shape {dims:?}"
+        ))),
+    }
+}
+
+/// Bytes as a message shows them.
+fn shown(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}

@@ -1,0 +1,194 @@
+//! Numbers as C's `printf` writes them (ISO C, 7.21.6.1), with one flag at most.
+
+/// A conversion of a float.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conversion {
+    /// `%f`
+    Fixed,
+    /// `%e`
+    Scientific,
+    /// `%g`
+    Shortest,
+}
+
+/// Flag, width and precision.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spec {
+    /// One of `-`, `+`, space, `0` and `#`.
+    pub flag: Option<u8>,
+    /// Least number of characters.
+    pub width: usize,
+    /// Digits, 6 without.
+    pub precision: Option<usize>,
+}
+
+/// A double has no more digits than this after its point or before it.
+const MOST_DIGITS: usize = 1100;
+
+impl Spec {
+    /// Of an unsigned integer, on which the flags for signs have no effect.
+    pub fn unsigned(&self, value: u64) -> String {
+        self.pad("", value.to_string(), true)
+    }
+
+    /// Of a signed integer.
+    pub fn signed(&self, value: i64) -> String {
+        self.pad(self.sign(value < 0), value.unsigned_abs().to_string(), true)
+    }
+
+    /// Of a float.
+    pub fn float(&self, value: f64, conversion: Conversion) -> String {
+        let sign = self.sign(value.is_sign_negative());
+        let size = value.abs();
+        if value.is_nan() || value.is_infinite() {
+            let name = if value.is_nan() { "nan" } else { "inf" };
+            return self.pad(sign, name.to_owned(), false);
+        }
+        let precision = self.precision.unwrap_or(6);
+        let digits = match conversion {
+            Conversion::Fixed => self.fixed(size, precision),
+            Conversion::Scientific => self.scientific(size, precision),
+            Conversion::Shortest => self.shortest(size, precision.max(1)),
+        };
+        self.pad(sign, digits, true)
+    }
+
+    /// Padded with spaces.
+    pub fn text(&self, text: &[u8]) -> Vec<u8> {
+        let spaces = vec![b' '; self.width.saturating_sub(text.len())];
+        if self.flag == Some(b'-') { [text, &spaces].concat() } else { [&spaces, text].concat() }
+    }
+
+    fn sign(&self, negative: bool) -> &'static str {
+        match self.flag {
+            _ if negative => "-",
+            Some(b'+') => "+",
+            Some(b' ') => " ",
+            _ => "",
+        }
+    }
+
+    fn pad(&self, sign: &str, digits: String, finite: bool) -> String {
+        let missing = self.width.saturating_sub(sign.len() + digits.len());
+        match self.flag {
+            Some(b'-') => format!("{sign}{digits}{}", " ".repeat(missing)),
+            Some(b'0') if finite => format!("{sign}{}{digits}", "0".repeat(missing)),
+            _ => format!("{}{sign}{digits}", " ".repeat(missing)),
+        }
+    }
+
+    fn fixed(&self, size: f64, precision: usize) -> String {
+        let known = precision.min(MOST_DIGITS);
+        let point = if precision == 0 && self.flag == Some(b'#') { "." } else { "" };
+        format!("{size:.known$}{point}{}", "0".repeat(precision - known))
+    }
+
+    fn scientific(&self, size: f64, precision: usize) -> String {
+        let (mantissa, exponent) = parts(size, precision.min(MOST_DIGITS));
+        let more = "0".repeat(precision.saturating_sub(MOST_DIGITS));
+        let point = if precision == 0 && self.flag == Some(b'#') { "." } else { "" };
+        format!("{mantissa}{point}{more}{}", exponent_text(exponent))
+    }
+
+    fn shortest(&self, size: f64, precision: usize) -> String {
+        // More digits than there are would be zeros, which are dropped but for the flag.
+        let precision = precision.min(MOST_DIGITS);
+        let (mantissa, exponent) = parts(size, precision - 1);
+        let fixed = (-4..precision as i32).contains(&exponent);
+        let digits = if fixed {
+            let decimals = (precision as i32 - 1 - exponent) as usize;
+            format!("{size:.decimals$}")
+        } else {
+            mantissa
+        };
+        let digits = match (self.flag, digits.contains('.')) {
+            (Some(b'#'), false) => digits + ".",
+            (Some(b'#'), true) | (_, false) => digits,
+            _ => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        };
+        if fixed { digits } else { digits + &exponent_text(exponent) }
+    }
+}
+
+/// The digits before the exponent, and the exponent.
+fn parts(size: f64, precision: usize) -> (String, i32) {
+    let text = format!("{size:.precision$e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    (mantissa.to_owned(), exponent.parse().unwrap_or(0))
+}
+
+fn exponent_text(exponent: i32) -> String {
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("e{sign}{:02}", exponent.unsigned_abs())
+}
+
+/// `%.*g`
+fn general(value: f64, digits: usize) -> String {
+    let spec = Spec { precision: Some(digits), ..Spec::default() };
+    spec.float(value, Conversion::Shortest)
+}
+
+/// A float with 6 digits where these say which it is, else with 9, as TensorFlow's messages have it.
+pub fn single(value: f32) -> String {
+    let short = general(value.into(), 6);
+    let exact = short.parse() == Ok(value) || value.is_nan();
+    if exact { unsigned_nan(short) } else { general(value.into(), 9) }
+}
+
+/// A double with 15 digits where these say which it is, else with 17.
+pub fn double(value: f64) -> String {
+    let short = general(value, 15);
+    let exact = short.parse() == Ok(value) || value.is_nan();
+    if exact { unsigned_nan(short) } else { general(value, 17) }
+}
+
+fn unsigned_nan(text: String) -> String {
+    if text == "-nan" { "nan".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Conversion, Spec, double, single};
+
+    #[test]
+    fn floats_are_written_as_the_c_library_writes_them() {
+        use Conversion::{Fixed, Scientific, Shortest};
+        let none = Spec::default();
+        let cases = [
+            (none, Fixed, 2.5, "2.500000"),
+            (Spec { precision: Some(0), ..none }, Fixed, 2.5, "2"),
+            (Spec { precision: Some(0), flag: Some(b'#'), ..none }, Scientific, 15.0, "2.e+01"),
+            (none, Shortest, 1e-5, "1e-05"),
+            (none, Shortest, 0.0001, "0.0001"),
+            (none, Shortest, 999_999.5, "1e+06"),
+            (Spec { precision: Some(0), ..none }, Shortest, 123.0, "1e+02"),
+            (Spec { flag: Some(b'0'), width: 9, ..none }, Shortest, -1.5, "-000001.5"),
+            (Spec { flag: Some(b'0'), width: 5, ..none }, Fixed, f64::NEG_INFINITY, " -inf"),
+            (Spec { flag: Some(b'-'), width: 5, ..none }, Fixed, f64::NAN, "nan  "),
+            (none, Scientific, 1e-300, "1.000000e-300"),
+            (none, Shortest, 0.0, "0"),
+        ];
+        for (spec, conversion, value, expected) in cases {
+            assert_eq!(spec.float(value, conversion), expected, "{value} {spec:?} {conversion:?}");
+        }
+    }
+
+    #[test]
+    fn many_digits_are_zeros() {
+        let spec = Spec { precision: Some(70_000), ..Spec::default() };
+        let text = spec.float(0.5, Conversion::Fixed);
+        assert_eq!(text.len(), 70_002);
+        assert_eq!(text.trim_end_matches('0'), "0.5");
+        assert_eq!(spec.float(0.5, Conversion::Shortest), "0.5");
+        assert_eq!(spec.float(0.5, Conversion::Scientific).len(), 70_006);
+    }
+
+    #[test]
+    fn as_many_digits_as_say_which_it_is() {
+        assert_eq!(single(1.0 / 3.0), "0.333333343");
+        assert_eq!(single(1e10), "1e+10");
+        assert_eq!(single(0.1), "0.1");
+        assert_eq!(double(0.1 + 0.2), "0.30000000000000004");
+        assert_eq!(double(f64::NEG_INFINITY), "-inf");
+    }
+}

@@ -1,0 +1,252 @@
+//! `DecodeRaw` and `DecodeCSV`.
+
+use crate::{number::Parse, shown};
+use tenon_sdk::{
+    DType, KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    element::Element,
+    geometry::Dims,
+    reg::Numerics,
+    register_kernel,
+};
+
+struct DecodeRaw {
+    /// Bytes of an element, and of its parts: a complex number has two.
+    size: usize,
+    part: usize,
+    swap: bool,
+    dtype: DType,
+}
+
+impl Kernel for DecodeRaw {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let dtype: DType = c.attr("out_type")?;
+        let size = dtype.size().unwrap_or(1);
+        let complex = matches!(dtype, DType::COMPLEX64 | DType::COMPLEX128);
+        let swap = c.attr::<bool>("little_endian")? != cfg!(target_endian = "little");
+        Ok(DecodeRaw { size, part: if complex { size / 2 } else { size }, swap, dtype })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let texts = c.strings(0)?;
+        let len = texts.first().map_or(0, |text| text.len());
+        if let Some(at) = texts.iter().position(|text| text.len() != len) {
+            return Err(KernelError::invalid_argument(format!(
+                "bytes must hold strings of one length: expected {len} at index {at}, found {}",
+                texts[at].len()
+            )));
+        }
+        if !len.is_multiple_of(self.size) {
+            return Err(KernelError::invalid_argument(format!(
+                "bytes must hold strings of a multiple of {} bytes, the size of {}, found {len}",
+                self.size, self.dtype
+            )));
+        }
+        let mut dims = Dims::from_slice(c.dims(0))?;
+        dims.push((len / self.size) as i64)?;
+        let y = c.output_bytes(0, &dims)?;
+        for (y, text) in y.chunks_exact_mut(len.max(1)).zip(texts) {
+            y.copy_from_slice(text);
+        }
+        if self.swap {
+            y.chunks_exact_mut(self.part).for_each(<[u8]>::reverse);
+        }
+        if self.dtype == DType::BOOL {
+            y.iter_mut().for_each(|y| *y = u8::from(*y != 0));
+        }
+        Ok(())
+    }
+}
+
+register_kernel!("DecodeRaw" on "CPU": DecodeRaw, numerics = Numerics::EXACT);
+
+struct DecodeCsv {
+    delimiter: u8,
+    quotes: bool,
+    missing: Vec<u8>,
+    /// The columns that are wanted; all with none.
+    columns: Vec<usize>,
+    types: Vec<DType>,
+}
+
+impl Kernel for DecodeCsv {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let invalid = |message: String| Err(KernelError::invalid_argument(message));
+        let types = c.output_types().to_vec();
+        let delimiter: &[u8] = c.attr("field_delim")?;
+        let &[delimiter] = delimiter else {
+            return invalid(format!("field_delim must be one byte, found '{}'", shown(delimiter)));
+        };
+        let columns: Vec<i64> = c.attr("select_cols")?;
+        if !columns.is_empty() && columns.len() != types.len() {
+            let (wanted, found) = (types.len(), columns.len());
+            return invalid(format!("select_cols must name {wanted} columns, found {found}"));
+        }
+        if !columns.is_sorted_by(|a, b| a < b) || columns.first().is_some_and(|&first| first < 0) {
+            return invalid(format!(
+                "select_cols must be at least 0 and strictly increasing, found {columns:?}"
+            ));
+        }
+        Ok(DecodeCsv {
+            delimiter,
+            quotes: c.attr("use_quote_delim")?,
+            missing: c.attr::<&[u8]>("na_value")?.to_vec(),
+            columns: columns.into_iter().map(|column| column as usize).collect(),
+            types,
+        })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        for column in 0..self.types.len() {
+            let dims = c.dims(1 + column);
+            if dims.len() > 1 || dims.first().is_some_and(|&size| size > 1) {
+                return Err(KernelError::invalid_argument(format!(
+                    "the default of column {column} must be a scalar or hold at most 1 value, found shape {dims:?}"
+                )));
+            }
+        }
+        let mut records = Vec::new();
+        for (number, record) in c.strings(0)?.into_iter().enumerate() {
+            let fields = self
+                .fields(record)
+                .map_err(|why| KernelError::invalid_argument(format!("record {number}: {why}")))?;
+            if fields.len() != self.types.len() {
+                let (wanted, found) = (self.types.len(), fields.len());
+                return Err(KernelError::invalid_argument(format!(
+                    "record {number}: expected {wanted} fields, found {found}"
+                )));
+            }
+            records.push(fields);
+        }
+        for (column, dtype) in self.types.iter().enumerate() {
+            match *dtype {
+                DType::FLOAT => self.numbers::<f32>(c, column, &records)?,
+                DType::DOUBLE => self.numbers::<f64>(c, column, &records)?,
+                DType::INT32 => self.numbers::<i32>(c, column, &records)?,
+                DType::INT64 => self.numbers::<i64>(c, column, &records)?,
+                _ => self.texts(c, column, &records)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+register_kernel!("DecodeCSV" on "CPU": DecodeCsv, numerics = Numerics::EXACT);
+
+/// The fields of all records.
+type Records = [Vec<Vec<u8>>];
+
+impl DecodeCsv {
+    fn is_missing(&self, field: &[u8]) -> bool {
+        field.is_empty() || field == self.missing
+    }
+
+    fn numbers<T: Element + Parse>(
+        &self,
+        c: &ComputeContext<'_>,
+        column: usize,
+        records: &Records,
+    ) -> Result<(), KernelError> {
+        let default = c.input::<T>(1 + column)?.data.first();
+        let y = c.output::<T>(column, c.dims(0))?.data;
+        for (number, (y, fields)) in y.iter_mut().zip(records).enumerate() {
+            let field = &fields[column];
+            *y = if self.is_missing(field) {
+                *default.ok_or_else(|| required(number, column))?
+            } else {
+                T::parse(field).ok_or_else(|| {
+                    let (field, dtype) = (shown(field), T::DTYPE);
+                    KernelError::invalid_argument(format!(
+                        "record {number}: field {column} is '{field}', which is no {dtype}"
+                    ))
+                })?
+            };
+        }
+        Ok(())
+    }
+
+    fn texts(
+        &self,
+        c: &ComputeContext<'_>,
+        column: usize,
+        records: &Records,
+    ) -> Result<(), KernelError> {
+        let default = c.strings(1 + column)?.first().copied();
+        let text = |(number, fields): (usize, &Vec<Vec<u8>>)| match &fields[column] {
+            field if self.is_missing(field) => {
+                default.map(<[u8]>::to_vec).ok_or_else(|| required(number, column))
+            }
+            field => Ok(field.clone()),
+        };
+        let texts = records.iter().enumerate().map(text).collect::<Result<Vec<_>, _>>()?;
+        c.set_strings(column, c.dims(0), texts.into_iter())
+    }
+
+    /// Whether a field is wanted that is number `number` in the record, when so many were taken.
+    fn wants(&self, number: usize, taken: usize) -> bool {
+        self.columns.is_empty() || self.columns.get(taken) == Some(&number)
+    }
+
+    fn fields(&self, record: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
+        let (mut fields, mut at, mut number) = (Vec::new(), 0, 0);
+        while at < record.len() {
+            // Only before a field: an end of line within one is refused.
+            if matches!(record[at], b'\n' | b'\r') {
+                at += 1;
+                continue;
+            }
+            let quoted = self.quotes && record[at] == b'"';
+            let (field, next) =
+                if quoted { self.quoted(record, at + 1)? } else { self.unquoted(record, at)? };
+            at = next;
+            if self.wants(number, fields.len()) {
+                fields.push(field);
+                if fields.len() == self.columns.len() {
+                    return Ok(fields);
+                }
+            }
+            number += 1;
+        }
+        if record.last() == Some(&self.delimiter) && self.wants(number, fields.len()) {
+            fields.push(Vec::new());
+        }
+        Ok(fields)
+    }
+
+    fn unquoted(&self, record: &[u8], at: usize) -> Result<(Vec<u8>, usize), &'static str> {
+        let rest = &record[at..];
+        let len = rest.iter().position(|c| *c == self.delimiter).unwrap_or(rest.len());
+        let field = &rest[..len];
+        if field.iter().any(|c| matches!(c, b'\n' | b'\r') || (self.quotes && *c == b'"')) {
+            return Err("a field without quotes around it holds a quote or an end of line");
+        }
+        Ok((field.to_vec(), at + len + 1))
+    }
+
+    /// A field whose first quote was read.
+    fn quoted(&self, record: &[u8], mut at: usize) -> Result<(Vec<u8>, usize), &'static str> {
+        let mut field = Vec::new();
+        loop {
+            match (record.get(at), record.get(at + 1)) {
+                (Some(b'"'), None) => return Ok((field, at + 2)),
+                (Some(b'"'), Some(c)) if *c == self.delimiter => return Ok((field, at + 2)),
+                (Some(b'"'), Some(b'"')) => {
+                    field.push(b'"');
+                    at += 2;
+                }
+                (Some(b'"'), _) => return Err("a quote inside quotes must be written twice"),
+                (Some(c), Some(_)) => {
+                    field.push(*c);
+                    at += 1;
+                }
+                _ => return Err("a field that begins with a quote must end with one"),
+            }
+        }
+    }
+}
+
+fn required(record: usize, column: usize) -> KernelError {
+    KernelError::invalid_argument(format!(
+        "record {record}: field {column} is empty, and its column has no default"
+    ))
+}

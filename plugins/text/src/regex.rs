@@ -1,0 +1,163 @@
+//! `RegexReplace` and `RegexFullMatch`.
+
+use crate::{re2::translated, shown, text};
+use regex::bytes::{Captures, Regex};
+use std::sync::{Arc, Mutex};
+use tenon_sdk::{
+    KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    reg::Numerics,
+    register_kernel,
+};
+
+/// The expression that was compiled last: most nodes have one only.
+struct Compiled(Mutex<Option<(Vec<u8>, Arc<Regex>)>>);
+
+impl Compiled {
+    fn new() -> Compiled {
+        Compiled(Mutex::new(None))
+    }
+
+    fn get(&self, pattern: &[u8], whole: bool) -> Result<Arc<Regex>, KernelError> {
+        let mut last = self.0.lock().unwrap_or_else(|poison| poison.into_inner());
+        if let Some((_, regex)) = last.as_ref().filter(|(known, _)| known == pattern) {
+            return Ok(Arc::clone(regex));
+        }
+        let regex = Arc::new(compiled(pattern, whole)?);
+        *last = Some((pattern.to_vec(), Arc::clone(&regex)));
+        Ok(regex)
+    }
+}
+
+/// Compiles a pattern in RE2's syntax; `whole` makes it match all of a text or nothing.
+fn compiled(pattern: &[u8], whole: bool) -> Result<Regex, KernelError> {
+    let invalid = |why: String| {
+        let pattern = shown(pattern);
+        KernelError::invalid_argument(format!("pattern '{pattern}' is not valid: {why}"))
+    };
+    let utf8 = std::str::from_utf8(pattern).map_err(|_| invalid("invalid UTF-8".to_owned()))?;
+    let inner = translated(utf8).map_err(invalid)?;
+    let text = if whole { format!("\\A(?:{inner})\\z") } else { inner };
+    Regex::new(&text).map_err(|error| {
+        let message = error.to_string();
+        invalid(message.lines().last().unwrap_or_default().to_owned())
+    })
+}
+
+struct FullMatch {
+    compiled: Compiled,
+}
+
+impl Kernel for FullMatch {
+    fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(FullMatch { compiled: Compiled::new() })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let regex = self.compiled.get(text(c, 1, "pattern")?, true)?;
+        let y = c.output::<bool>(0, c.dims(0))?.data;
+        for (y, x) in y.iter_mut().zip(c.strings(0)?) {
+            *y = regex.is_match(x);
+        }
+        Ok(())
+    }
+}
+
+struct Replace {
+    global: bool,
+    compiled: Compiled,
+}
+
+impl Kernel for Replace {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Replace { global: c.attr("replace_global")?, compiled: Compiled::new() })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let regex = self.compiled.get(text(c, 1, "pattern")?, false)?;
+        let rewrite = text(c, 2, "rewrite")?;
+        let inputs = c.strings(0)?;
+        // A group that the expression does not have: nothing is rewritten.
+        if highest_group(rewrite) >= regex.captures_len() {
+            return c.set_strings(0, c.dims(0), inputs.into_iter());
+        }
+        let replace = if self.global { replace_all } else { replace_first };
+        c.set_strings(0, c.dims(0), inputs.iter().map(|x| replace(&regex, x, rewrite)))
+    }
+}
+
+/// The parts of a rewriting that a backslash begins.
+fn highest_group(rewrite: &[u8]) -> usize {
+    let mut highest = 0;
+    let mut bytes = rewrite.iter();
+    while let Some(&byte) = bytes.next() {
+        if byte == b'\\' {
+            let group = bytes.next().filter(|next| next.is_ascii_digit());
+            highest = highest.max(group.map_or(0, |digit| usize::from(digit - b'0')));
+        }
+    }
+    highest
+}
+
+/// Appends the rewriting of a match; ends at a backslash with neither a digit nor a backslash after it, and says so.
+fn rewritten(found: &Captures<'_>, rewrite: &[u8], to: &mut Vec<u8>) -> bool {
+    let mut bytes = rewrite.iter();
+    while let Some(&byte) = bytes.next() {
+        match (byte, bytes.as_slice().first()) {
+            (b'\\', Some(b'\\')) => to.push(b'\\'),
+            (b'\\', Some(digit)) if digit.is_ascii_digit() => {
+                let group = found.get(usize::from(digit - b'0'));
+                to.extend_from_slice(group.map_or(b"", |group| group.as_bytes()));
+            }
+            (b'\\', _) => return false,
+            _ => {
+                to.push(byte);
+                continue;
+            }
+        }
+        bytes.next();
+    }
+    true
+}
+
+fn replace_first(regex: &Regex, text: &[u8], rewrite: &[u8]) -> Vec<u8> {
+    let Some(found) = regex.captures(text) else { return text.to_vec() };
+    let place = found.get_match();
+    let mut output = text[..place.start()].to_vec();
+    if !rewritten(&found, rewrite, &mut output) {
+        return text.to_vec();
+    }
+    output.extend_from_slice(&text[place.end()..]);
+    output
+}
+
+/// As RE2's `GlobalReplace`: an empty match does not follow a match at once, and is not sought inside a character.
+fn replace_all(regex: &Regex, text: &[u8], rewrite: &[u8]) -> Vec<u8> {
+    let (mut output, mut at, mut last_end) = (Vec::new(), 0, None);
+    while at <= text.len() {
+        let Some(found) = regex.captures_at(text, at) else { break };
+        let place = found.get_match();
+        output.extend_from_slice(&text[at..place.start()]);
+        at = place.start();
+        if place.is_empty() && last_end == Some(at) {
+            let next = (at + character_len(&text[at..])).min(text.len());
+            output.extend_from_slice(&text[at..next]);
+            at = next.max(at + 1);
+            continue;
+        }
+        rewritten(&found, rewrite, &mut output);
+        at = place.end();
+        last_end = Some(at);
+    }
+    output.extend_from_slice(text.get(at..).unwrap_or_default());
+    output
+}
+
+/// Bytes of the first character; 1 where it is no valid UTF-8.
+fn character_len(text: &[u8]) -> usize {
+    let first = text.utf8_chunks().next();
+    first.and_then(|chunk| chunk.valid().chars().next()).map_or(1, char::len_utf8)
+}
+
+register_kernel!("RegexFullMatch" on "CPU": FullMatch, host_memory = &["pattern"], numerics = Numerics::EXACT);
+register_kernel!("RegexReplace" on "CPU": Replace, host_memory = &["pattern", "rewrite"], numerics = Numerics::EXACT);

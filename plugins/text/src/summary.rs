@@ -1,0 +1,168 @@
+//! The elements of a tensor in short, as `StringFormat`, `Print` and `Assert` show them.
+
+use crate::{
+    printf::{double, single},
+    value::{Value, Values, values},
+};
+use tenon_sdk::{KernelError, author::ComputeContext};
+
+/// The two ways in which much is made short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// The first elements, `[[1 2][3...]...]`: of `Print` and `Assert`.
+    First,
+    /// So many at both ends of each dimension, on lines of their own; strings in quotes: of `StringFormat`.
+    Ends,
+}
+
+/// An input in short: at most so many elements (of each dimension), all with `None`.
+pub fn summary(
+    c: &ComputeContext<'_>,
+    input: usize,
+    limit: Option<usize>,
+    style: Style,
+) -> Result<Vec<u8>, KernelError> {
+    let (dims, elements) = (c.dims(input), c.slot(input)?.elements as usize);
+    let limit = limit.map_or(elements, |limit| limit.min(elements));
+    let values = values(c, input)?.filter(|_| {
+        // Complex numbers have no text there.
+        !matches!(c.slot(input), Ok(slot) if is_complex(slot.dtype))
+    });
+    let Some(values) = values else { return Ok(unknown(dims, elements, limit, style)) };
+    let mut text = Summary { dims, values, style, limit, next: 0, text: Vec::new() };
+    match style {
+        _ if dims.is_empty() => (0..limit).for_each(|at| text.element(at)),
+        Style::Ends => text.ends(0, 0),
+        Style::First => text.first(0),
+    }
+    if elements > limit && (style == Style::First || dims.is_empty()) {
+        text.push("...");
+    }
+    Ok(text.text)
+}
+
+fn is_complex(dtype: tenon_sdk::DType) -> bool {
+    matches!(dtype, tenon_sdk::DType::COMPLEX64 | tenon_sdk::DType::COMPLEX128)
+}
+
+/// Elements without a text.
+fn unknown(dims: &[i64], elements: usize, limit: usize, style: Style) -> Vec<u8> {
+    let marks = vec!["?"; limit].join(" ");
+    let more = if elements > limit { "..." } else { "" };
+    match style {
+        Style::Ends if !dims.is_empty() => format!("[{marks}{more}]").into_bytes(),
+        _ => format!("{marks}{more}").into_bytes(),
+    }
+}
+
+struct Summary<'a> {
+    dims: &'a [i64],
+    values: Values<'a>,
+    style: Style,
+    limit: usize,
+    /// Elements written, for [`Style::First`].
+    next: usize,
+    text: Vec<u8>,
+}
+
+impl Summary<'_> {
+    fn push(&mut self, text: &str) {
+        self.text.extend_from_slice(text.as_bytes());
+    }
+
+    fn element(&mut self, at: usize) {
+        match (self.values)(at) {
+            Value::Signed(x) => self.push(&x.to_string()),
+            Value::Unsigned(x) => self.push(&x.to_string()),
+            Value::Single(x) => self.push(&single(x)),
+            Value::Double(x) => self.push(&double(x)),
+            Value::Bool(x) => self.push(if x { "1" } else { "0" }),
+            Value::Complex(..) => self.push("?"),
+            Value::Text(x) if self.style == Style::Ends => {
+                self.push("\"");
+                escape(x, &mut self.text);
+                self.push("\"");
+            }
+            Value::Text(x) => escape(x, &mut self.text),
+        }
+    }
+
+    fn first(&mut self, dim: usize) {
+        if self.next >= self.limit {
+            return;
+        }
+        if dim + 1 == self.dims.len() {
+            return self.first_row(dim);
+        }
+        for _ in 0..self.dims[dim] {
+            if self.next >= self.limit {
+                return;
+            }
+            self.push("[");
+            self.first(dim + 1);
+            self.push("]");
+        }
+    }
+
+    fn first_row(&mut self, dim: usize) {
+        for at in 0..self.dims[dim] {
+            if self.next >= self.limit {
+                if dim != 0 {
+                    self.push("...");
+                }
+                return;
+            }
+            if at > 0 {
+                self.push(" ");
+            }
+            self.element(self.next);
+            self.next += 1;
+        }
+    }
+
+    fn ends(&mut self, dim: usize, offset: usize) {
+        if dim == self.dims.len() {
+            return self.element(offset);
+        }
+        let count = self.dims[dim] as usize;
+        let stride: usize = self.dims[dim + 1..].iter().map(|&size| size as usize).product();
+        self.push("[");
+        for at in 0..self.limit.min(count) {
+            if at > 0 {
+                self.space(dim);
+            }
+            self.ends(dim + 1, offset + at * stride);
+        }
+        if count > self.limit.saturating_mul(2) {
+            self.space(dim);
+            self.push("...");
+        }
+        for at in self.limit.max(count.saturating_sub(self.limit))..count {
+            self.space(dim);
+            self.ends(dim + 1, offset + at * stride);
+        }
+        self.push("]");
+    }
+
+    /// What stands between the parts of a dimension: a space, or a line for each dimension within.
+    fn space(&mut self, dim: usize) {
+        let within = self.dims.len() - dim - 1;
+        let text =
+            if within == 0 { " ".to_owned() } else { "\n".repeat(within) + &" ".repeat(dim + 1) };
+        self.push(&text);
+    }
+}
+
+/// As a C string literal, but for bytes of UTF-8, which stay.
+fn escape(text: &[u8], to: &mut Vec<u8>) {
+    for &byte in text {
+        match byte {
+            b'\n' => to.extend_from_slice(b"\\n"),
+            b'\r' => to.extend_from_slice(b"\\r"),
+            b'\t' => to.extend_from_slice(b"\\t"),
+            b'"' | b'\'' | b'\\' => to.extend_from_slice(&[b'\\', byte]),
+            0x20..=0x7e | 0x80.. => to.push(byte),
+            _ => to.extend_from_slice(format!("\\{byte:03o}").as_bytes()),
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Whole models that TensorFlow froze, with its results: small variants of VGG19, ResNet50, MobileNetV2 and a layer of
 //! BERT-base. With `TENON_FROZEN=FOLDER`, the large ones of `tests/goldens/freeze.py FOLDER` instead.
 
-use std::{path::PathBuf, time::Instant};
+use std::{collections::BTreeSet, path::PathBuf, time::Instant};
 use tenon_runtime::{RunOptions, Session, SessionOptions};
 use tenon_testkit::{
     compare::compare,
@@ -14,8 +14,9 @@ fn folder() -> PathBuf {
     std::env::var_os("TENON_FROZEN").map_or_else(small, PathBuf::from)
 }
 
-/// Runs every run of a model in one session.
-fn run(golden: &GraphGolden, knobs: &[(&str, &str)]) {
+/// Runs every run of a model in one session; the ops of the nodes that ran.
+fn run(golden: &GraphGolden, knobs: &[(&str, &str)]) -> BTreeSet<String> {
+    let mut ran = BTreeSet::new();
     let runtime = runtime(&["tenon_cpu"], knobs);
     let session = Session::new(&runtime, SessionOptions::default()).unwrap();
     session.extend(&golden.graph).unwrap();
@@ -27,7 +28,8 @@ fn run(golden: &GraphGolden, knobs: &[(&str, &str)]) {
             run.feeds.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
         let names: Vec<&str> = expected.iter().map(|(name, _)| name.as_str()).collect();
         let start = Instant::now();
-        let (fetched, _) = session.run(&feeds, &names, &[], &RunOptions::default()).unwrap();
+        let (fetched, metadata) = session.run(&feeds, &names, &[], &RunOptions::default()).unwrap();
+        ran.extend(metadata.nodes.iter().map(|node| node.op.clone()));
         println!("{} run {}: {:?}", golden.name, run.number, start.elapsed());
         for ((name, expected), got) in expected.iter().zip(&fetched) {
             let compared = compare(got, expected, &golden.rule);
@@ -35,21 +37,27 @@ fn run(golden: &GraphGolden, knobs: &[(&str, &str)]) {
         }
         assert_eq!(fetched.len(), expected.len());
     }
+    ran
 }
 
-fn model(name: &str) {
+/// With passes on, the model gives TensorFlow's results through these fused ops; without, through none.
+fn model(name: &str, fused: &[&str]) {
     let goldens = read_graphs(&folder()).unwrap();
     let golden = goldens.iter().find(|golden| golden.name == name).unwrap();
-    run(golden, &[]);
-    run(golden, &[("graph.optimize", "false")]);
+    let is_fused = |op: &&String| op.starts_with("_Fused");
+    let ran = run(golden, &[]);
+    let missing = fused.iter().find(|op| !ran.contains(**op));
+    assert_eq!(missing, None, "{name}: {ran:?}");
+    let ran = run(golden, &[("graph.optimize", "false")]);
+    assert_eq!(ran.iter().find(is_fused), None, "{name}");
 }
 
 macro_rules! models {
-    ($($name:ident),* $(,)?) => {
+    ($($name:ident: $fused:expr;)*) => {
         $(
             #[test]
             fn $name() {
-                model(stringify!($name));
+                model(stringify!($name), &$fused);
             }
         )*
 
@@ -62,4 +70,9 @@ macro_rules! models {
     };
 }
 
-models!(vgg19, resnet50, mobilenet_v2, bert_layer);
+models! {
+    vgg19: ["_FusedConv2D", "_FusedMatMul"];
+    resnet50: ["_FusedConv2D", "_FusedMatMul"];
+    mobilenet_v2: ["_FusedConv2D", "_FusedDepthwiseConv2dNative", "_FusedMatMul"];
+    bert_layer: ["_FusedGelu", "_FusedLayerNorm", "_FusedMatMul", "_FusedSoftmaxScale"];
+}

@@ -1,6 +1,10 @@
 //! Scratch memory for work that several threads share: a panel for each that works at a time.
 
-use std::sync::{Mutex, OnceLock};
+use crate::lane::Compute;
+use std::{
+    any::TypeId,
+    sync::{Mutex, OnceLock},
+};
 use tenon_sdk::{KernelError, abi::MemoryKind, author::ComputeContext, element::Number};
 
 /// Host memory for `count` elements for the time of the call, with any contents.
@@ -18,6 +22,15 @@ pub fn uninitialised<'a, T: Number>(
     // SAFETY: fresh host memory from the host for `count` elements, ours until the call completes; every bit
     // pattern is a number.
     Ok(unsafe { std::slice::from_raw_parts_mut(data, count) })
+}
+
+/// The same elements, where the type computes in itself.
+pub fn as_wide<T: Compute>(x: &mut [T]) -> Option<&mut [T::Wide]> {
+    if TypeId::of::<T>() != TypeId::of::<T::Wide>() {
+        return None;
+    }
+    // SAFETY: the types are the same one.
+    Some(unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len()) })
 }
 
 /// Panels of one size.

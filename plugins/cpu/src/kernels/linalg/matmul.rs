@@ -1,8 +1,6 @@
 //! `MatMul`.
 
-use super::product::{
-    Factor, Multiply, Operand, Target, parallel_multiply, parallel_product, small,
-};
+use super::product::{Factor, Multiply, Operand, Target, parallel_multiply, small};
 use crate::lane::Compute;
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -86,14 +84,47 @@ impl<T: Multiply> Kernel for MatMul<T> {
         let (a, b) = (c.input::<T>(0)?, c.input::<T>(1)?);
         let g = MatMulGeometry::new(a.dims, b.dims, self.transposed.a, self.transposed.b)?;
         let y = c.output::<T>(0, &[g.m as i64, g.n as i64])?;
-        let (a, b) = operands(&g, a.data, b.data);
-        // SAFETY: the target is the whole output.
-        let target = unsafe { Target::new(y.data.as_mut_ptr(), g.m, g.n, [g.n, 1]) };
-        parallel_multiply(c, a, b, target, [false; 2])
+        matmul(c, &g, a.data, b.data, y.data)
     }
 }
 
-/// The kernel for 16-bit floats: operands are converted, the product is rounded once.
+/// The product in types that compute in themselves.
+///
+/// # Errors
+/// The call was cancelled.
+pub fn matmul<T: Multiply>(
+    c: &ComputeContext<'_>,
+    g: &MatMulGeometry,
+    a: &[T],
+    b: &[T],
+    y: &mut [T],
+) -> Result<(), KernelError> {
+    let (a, b) = operands(g, a, b);
+    assert_eq!(y.len(), g.m * g.n, "the whole output");
+    // SAFETY: the target is the whole output.
+    let target = unsafe { Target::new(y.as_mut_ptr(), g.m, g.n, [g.n, 1]) };
+    parallel_multiply(c, a, b, target, [false; 2])
+}
+
+/// The product of 16-bit floats: operands are converted, the product is rounded once.
+///
+/// # Errors
+/// No memory; the call was cancelled.
+pub fn narrow_matmul<T: Compute<Wide: Factor>>(
+    c: &ComputeContext<'_>,
+    g: &MatMulGeometry,
+    a: &[T],
+    b: &[T],
+    y: &mut [T],
+) -> Result<(), KernelError> {
+    let (a, b) = (widen(c, a)?, widen(c, b)?);
+    let wide = c.scratch_slice::<T::Wide>(y.len())?;
+    matmul(c, g, a, b, wide)?;
+    convert_down(wide, y);
+    Ok(())
+}
+
+/// The kernel for 16-bit floats.
 struct NarrowMatMul<T> {
     transposed: Transposed,
     element: PhantomData<T>,
@@ -108,14 +139,7 @@ impl<T: Compute<Wide: Factor>> Kernel for NarrowMatMul<T> {
         let (a, b) = (c.input::<T>(0)?, c.input::<T>(1)?);
         let g = MatMulGeometry::new(a.dims, b.dims, self.transposed.a, self.transposed.b)?;
         let y = c.output::<T>(0, &[g.m as i64, g.n as i64])?;
-        let (a, b) = (widen(c, a.data)?, widen(c, b.data)?);
-        let wide = c.scratch_slice::<T::Wide>(y.data.len())?;
-        let (a, b) = operands(&g, a, b);
-        // SAFETY: the target is the whole scratch memory.
-        let target = unsafe { Target::new(wide.as_mut_ptr(), g.m, g.n, [g.n, 1]) };
-        parallel_product(c, a, b, target)?;
-        convert_down(wide, y.data);
-        Ok(())
+        narrow_matmul(c, &g, a.data, b.data, y.data)
     }
 }
 

@@ -172,6 +172,13 @@ pub fn product<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
     if work <= T::SMALL || is_inner(&a, &b, &c) { small(a, b, c) } else { T::large(a, b, c) }
 }
 
+/// The product in memory that holds nothing else, row by row. Panics when sizes do not agree.
+pub fn dense_product<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, y: &mut [T]) {
+    assert_eq!(y.len(), a.rows * b.cols, "the whole product");
+    // SAFETY: the target is the whole of `y`.
+    product(a, b, unsafe { Target::new(y.as_mut_ptr(), a.rows, b.cols, [b.cols, 1]) });
+}
+
 /// Whether this is one sum over neighbours.
 fn is_inner<T>(a: &Operand<'_, T>, b: &Operand<'_, T>, c: &Target<T>) -> bool {
     c.rows == 1 && c.cols == 1 && a.strides[1] == 1 && b.strides[0] == 1

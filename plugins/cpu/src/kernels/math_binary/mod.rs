@@ -8,4 +8,5 @@ mod division;
 mod powers;
 mod selection;
 
-pub use arithmetic::{Add, add};
+pub use arithmetic::{Add, Maximum, Minimum, Mul, RealDiv, Sub, add};
+pub use powers::SquaredDifference;

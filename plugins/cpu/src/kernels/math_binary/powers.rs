@@ -17,7 +17,8 @@ use tenon_sdk::{
     KernelError, author::ComputeContext, element::Number, reg::Numerics, register_kernel,
 };
 
-struct SquaredDifference;
+/// `(x - y)^2`.
+pub struct SquaredDifference;
 
 impl<W: Compute<Wide = W>> BinaryOp<W> for SquaredDifference {
     #[inline(always)]

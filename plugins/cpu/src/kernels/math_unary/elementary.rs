@@ -11,7 +11,8 @@ use tenon_sdk::{KernelError, author::ComputeContext, reg::Numerics, register_ker
 macro_rules! unary_ops {
     ($($op:ident, $function:ident: $bound:ident, $cost:expr, |$x:ident| $value:expr
         $(, on |$y:ident| $on:expr)?;)*) => {$(
-        struct $op;
+        /// One of the ops of this file.
+        pub struct $op;
 
         impl<W: $bound<Wide = W>> UnaryOp<W> for $op {
             const COST_NS: f64 = $cost;

@@ -4,3 +4,6 @@ mod complex;
 mod elementary;
 mod functions;
 mod rounding;
+
+pub use elementary::{Exp, Log, Neg, Rsqrt, Sigmoid, Sqrt, Square, Tanh};
+pub use rounding::{Signed, Whole};

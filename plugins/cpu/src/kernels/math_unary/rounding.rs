@@ -14,8 +14,10 @@ use tenon_sdk::{
 };
 
 /// A number with a sign.
-trait Signed: Element {
+pub trait Signed: Element {
+    /// Absolute value.
     fn magnitude(self) -> Self;
+    /// -1, 0 or 1.
     fn sign(self) -> Self;
 }
 
@@ -68,10 +70,14 @@ register_kernel!("Sign" on "CPU": fn sign<T> for "T" in [i8, i16, i32, i64, f16,
     in_place = &[(0, 0)], numerics = Numerics::EXACT);
 
 /// A float type that computes: rounding to whole numbers.
-trait Whole: Compute<Wide = Self> {
+pub trait Whole: Compute<Wide = Self> {
+    /// The largest whole number not above.
     fn floor(self) -> Self;
+    /// The smallest whole number not below.
     fn ceil(self) -> Self;
+    /// The nearest whole number, of two the even one.
     fn nearest(self) -> Self;
+    /// Whether this is an infinity.
     fn is_infinite(self) -> bool;
 }
 

@@ -8,11 +8,11 @@ use crate::{
         product::{Factor, Operand, Target, cost_ns, parallel_product, product},
     },
     lane::Compute,
-    panels::{Panels, uninitialised},
-    split::{Parts, for_units},
+    panels::{Panels, as_wide, uninitialised},
+    split::{Parts, for_rows, for_units},
 };
 use half::{bf16, f16};
-use std::{any::TypeId, marker::PhantomData};
+use std::{any::TypeId, marker::PhantomData, ops::Range};
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
@@ -25,6 +25,10 @@ use tenon_sdk::{
 const BLOCK: usize = 1 << 18;
 /// Fewer pixels in a block would pack the filter too often.
 const LEAST_PIXELS: usize = 256;
+
+/// What is done to elements of the output as soon as they are there, while they are in the cache: it gets some
+/// neighbours, and the number of the first of them. With channels last, they are whole pixels.
+pub type After<'a, T> = dyn Fn(usize, &mut [T]) + Sync + 'a;
 
 /// Attributes of a convolution.
 pub struct Attributes {
@@ -136,6 +140,27 @@ impl Sizes {
         unsafe { Target::new(image.wrapping_add(offset), count, self.group_outputs, strides) }
     }
 
+    /// The neighbours among the outputs of some pixels of an image.
+    fn pieces(
+        &self,
+        format: DataFormat,
+        image: usize,
+        first: usize,
+        count: usize,
+        mut each: impl FnMut(Range<usize>),
+    ) {
+        let start = image * self.outputs * self.pixels;
+        match format {
+            DataFormat::Nhwc => {
+                each(start + first * self.outputs..start + (first + count) * self.outputs);
+            }
+            DataFormat::Nchw => (0..self.outputs).for_each(|output| {
+                let start = start + output * self.pixels + first;
+                each(start..start + count);
+            }),
+        }
+    }
+
     /// A block of patches as `[pixels, patch]`.
     fn patches<'a, T>(&self, format: DataFormat, data: &'a [T], count: usize) -> Operand<'a, T> {
         match format {
@@ -192,6 +217,7 @@ fn by_patches<T: Compute<Wide: Factor>>(
     x: &[T],
     filter: &[T::Wide],
     y: &mut [T],
+    after: Option<&After<'_, T>>,
 ) -> Result<(), KernelError> {
     let s = Sizes::new(g);
     let block = (BLOCK / s.patch.max(1)).max(LEAST_PIXELS).min(s.pixels);
@@ -218,6 +244,12 @@ fn by_patches<T: Compute<Wide: Factor>>(
                 // SAFETY: each unit and group has pixels and channels of its own in the output.
                 let target = unsafe { s.target(g.format, output, [group, first, count]) };
                 multiply::<T>(a, s.filter(filter, group), target, results);
+            }
+            if let Some(after) = after {
+                s.pieces(g.format, image, first, count, |at| {
+                    // SAFETY: these are the pixels of this unit.
+                    after(at.start, unsafe { y.part(at) });
+                });
             }
         }
     })
@@ -262,23 +294,48 @@ impl<T: Compute<Wide: Factor>> Kernel for Conv2d<T> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = Conv2dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
-        let output = g.output_dims();
-        if c.slot(0)?.dtype == <T::Wide as tenon_sdk::element::Element>::DTYPE && is_pointwise(&g) {
-            let (x, filter) = (c.input::<T::Wide>(0)?, c.input::<T::Wide>(1)?);
-            let y = c.output::<T::Wide>(0, &output)?.data;
-            if !y.is_empty() {
-                pointwise(c, &g, x.data, filter.data, y)?;
-            }
-            return Ok(());
-        }
-        let (x, filter) = (c.input::<T>(0)?, c.input::<T>(1)?);
-        let y = c.output::<T>(0, &output)?.data;
-        if y.is_empty() {
-            return Ok(());
-        }
-        let filter = wide_filter::<T>(c, filter.data)?;
-        by_patches(c, &g, x.data, filter, y)
+        convolve::<T>(c, &g, None)
     }
+}
+
+/// The convolution of inputs 0 and 1 into output 0, and what comes after.
+///
+/// # Errors
+/// No memory; the call was cancelled.
+pub fn convolve<T: Compute<Wide: Factor>>(
+    c: &ComputeContext<'_>,
+    g: &Conv2dGeometry,
+    after: Option<&After<'_, T>>,
+) -> Result<(), KernelError> {
+    let y = c.output::<T>(0, &g.output_dims())?.data;
+    if y.is_empty() {
+        return Ok(());
+    }
+    if is_pointwise(g)
+        && let Some(wide) = as_wide(y)
+    {
+        pointwise(c, g, c.input::<T::Wide>(0)?.data, c.input::<T::Wide>(1)?.data, wide)?;
+        return match after {
+            Some(after) => pass_behind(c, g, y, after),
+            None => Ok(()),
+        };
+    }
+    let filter = wide_filter::<T>(c, c.input::<T>(1)?.data)?;
+    by_patches(c, g, c.input::<T>(0)?.data, filter, y, after)
+}
+
+/// What comes after a product that is split otherwise than by blocks of pixels.
+fn pass_behind<T: Compute>(
+    c: &ComputeContext<'_>,
+    g: &Conv2dGeometry,
+    y: &mut [T],
+    after: &After<'_, T>,
+) -> Result<(), KernelError> {
+    let row = match g.format {
+        DataFormat::Nhwc => g.out_channels,
+        DataFormat::Nchw => g.height.output * g.width.output,
+    } as usize;
+    for_rows(c, y, row, 0.5 * row as f64, |first, y| after(first * row, y))
 }
 
 /// The filter in the type of computation: itself, or converted.

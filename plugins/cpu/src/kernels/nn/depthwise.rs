@@ -1,6 +1,6 @@
 //! `DepthwiseConv2dNative`: each channel with filters of its own, directly.
 
-use super::conv::Attributes;
+use super::conv::{After, Attributes};
 use crate::{
     arch::vectorised,
     kernels::linalg::product::Factor,
@@ -109,6 +109,7 @@ fn compute<T: Compute<Wide: Factor>>(
     x: &[T],
     filter: &[T],
     y: &mut [T],
+    after: Option<&After<'_, T>>,
 ) -> Result<(), KernelError> {
     let (rows, columns) = (g.height.output as usize, g.width.output as usize);
     let outputs = g.out_channels as usize;
@@ -125,6 +126,9 @@ fn compute<T: Compute<Wide: Factor>>(
                 let output = unsafe { y.part(unit * row_len..(unit + 1) * row_len) };
                 let image = &x[unit / rows * image_len..][..image_len];
                 row_channels_last(g, unit % rows, image, filter, output);
+                if let Some(after) = after {
+                    after(unit * row_len, output);
+                }
             }
         });
     }
@@ -138,6 +142,9 @@ fn compute<T: Compute<Wide: Factor>>(
             // SAFETY: each unit has a plane of its own.
             let y = unsafe { y.part(unit * len..(unit + 1) * len) };
             crate::kernels::linalg::matmul::convert_down(&sums, y);
+            if let Some(after) = after {
+                after(unit * len, y);
+            }
         }
     })
 }
@@ -153,11 +160,23 @@ impl<T: Compute<Wide: Factor>> Kernel for Depthwise<T> {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let (x, filter) = (c.input::<T>(0)?, c.input::<T>(1)?);
-        let g = Conv2dGeometry::depthwise(&self.attributes.params(x.dims, filter.dims))?;
-        let y = c.output::<T>(0, &g.output_dims())?.data;
-        if y.is_empty() { Ok(()) } else { compute(c, &g, x.data, filter.data, y) }
+        let g = Conv2dGeometry::depthwise(&self.attributes.params(c.dims(0), c.dims(1)))?;
+        convolve::<T>(c, &g, None)
     }
+}
+
+/// The depthwise convolution of inputs 0 and 1 into output 0, and what comes after.
+///
+/// # Errors
+/// No memory; the call was cancelled.
+pub fn convolve<T: Compute<Wide: Factor>>(
+    c: &ComputeContext<'_>,
+    g: &Conv2dGeometry,
+    after: Option<&After<'_, T>>,
+) -> Result<(), KernelError> {
+    let (x, filter) = (c.input::<T>(0)?, c.input::<T>(1)?);
+    let y = c.output::<T>(0, &g.output_dims())?.data;
+    if y.is_empty() { Ok(()) } else { compute(c, g, x.data, filter.data, y, after) }
 }
 
 register_kernel!("DepthwiseConv2dNative" on "CPU": Depthwise<T> for "T" in [f32],

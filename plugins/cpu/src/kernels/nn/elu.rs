@@ -19,7 +19,8 @@ pub const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
 /// `SELU_SCALE` times the paper's alpha.
 pub const SELU_SCALED_ALPHA: f64 = 1.758_099_340_847_376_6;
 
-fn elu_of(x: f64) -> f64 {
+/// `x` where it is not below 0, else `e^x - 1`.
+pub fn elu_of(x: f64) -> f64 {
     if x < 0.0 { x.exp_m1() } else { x }
 }
 
@@ -27,7 +28,8 @@ fn selu_of(x: f64) -> f64 {
     if x < 0.0 { SELU_SCALED_ALPHA * x.exp_m1() } else { SELU_SCALE * x }
 }
 
-fn softplus_of(x: f64) -> f64 {
+/// `ln(1 + e^x)`.
+pub fn softplus_of(x: f64) -> f64 {
     // Either form is exact where the other overflows.
     if x > 0.0 { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() }
 }

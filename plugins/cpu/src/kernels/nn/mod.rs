@@ -1,6 +1,6 @@
 //! Kernels of neural networks.
 
-mod activation;
+pub(super) mod activation;
 mod activation_grad;
 pub(super) mod batch_norm;
 mod batch_norm_grad;
@@ -8,10 +8,10 @@ mod bias;
 pub(super) mod conv;
 mod conv_grad;
 mod conv_volume;
-mod depthwise;
+pub(super) mod depthwise;
 mod depthwise_grad;
 mod dilation;
-mod elu;
+pub(super) mod elu;
 mod im2col;
 mod loss;
 mod lrn;
@@ -19,5 +19,5 @@ pub(super) mod pool;
 mod pool_argmax;
 mod pool_grad;
 mod pool_volume;
-mod softmax;
+pub(super) mod softmax;
 mod volume;

@@ -38,7 +38,7 @@ vectorised! {
 }
 
 /// One row, in place.
-fn softmax_row<W: Elementary>(y: &mut [W]) {
+pub fn softmax_row<W: Elementary>(y: &mut [W]) {
     let max = row::<W, Max>(y);
     exponentials(y, max);
     let sum = row::<W, Sum>(y);

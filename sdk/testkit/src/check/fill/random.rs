@@ -3,7 +3,7 @@
 //! is a good one.
 
 /// A sequence of numbers that its seed determines.
-pub(in crate::check) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     pub fn new(seed: u64) -> Random {

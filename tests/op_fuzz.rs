@@ -11,11 +11,8 @@ use std::{
     thread,
     time::Duration,
 };
-use tenon_testkit::fuzz::{CALL_BYTES, Fuzzer, bytes_of};
+use tenon_testkit::fuzz::{CALL_BYTES, Ending, FAMILIES, Fuzzer, bytes_of};
 use tenon_tests::{build::repository, session::runtime};
-
-/// Families whose ops have indices, axes or sizes among their arguments.
-const FAMILIES: [&str; 6] = ["array", "reduction", "linalg", "nn", "random", "fft"];
 
 /// Calls of each op.
 const CALLS: u64 = 40;
@@ -45,6 +42,7 @@ fn fuzzer() -> Fuzzer {
 /// What the process that makes the calls writes, a line each.
 const NEXT: &str = "next ";
 const FAULT: &str = "fault ";
+const COMPUTED: &str = "computed";
 const DONE: &str = "done ";
 
 #[test]
@@ -58,19 +56,19 @@ fn make_the_calls() {
     let wanted = ops.iter().filter(|op| only.as_ref().is_none_or(|only| only == *op));
     let all = wanted.flat_map(|op| (0..calls()).map(move |seed| (*op, seed)));
     let mut out = std::io::stdout().lock();
-    let mut computed = 0;
     for (at, (op, seed)) in all.enumerate().skip(start) {
         writeln!(out, "{NEXT}{at} {op} {seed}").unwrap();
-        let Some(call) = fuzzer.call_of(op, &bytes_of(seed, CALL_BYTES)) else { continue };
+        let Some(call) = fuzzer.call_of(op, &bytes_of(&format!("{op} {seed}"), CALL_BYTES)) else { continue };
         match fuzzer.judge(&call) {
-            Ok(ending) => computed += usize::from(ending == tenon_testkit::fuzz::Ending::Computed),
+            Ok(Ending::Computed) => writeln!(out, "{COMPUTED}").unwrap(),
+            Ok(Ending::Refused(_)) => {}
             Err(fault) => {
                 let text = format!("{fault}\n    {call}").replace('\n', "\u{1}");
                 writeln!(out, "{FAULT}{text}").unwrap();
             }
         }
     }
-    writeln!(out, "{DONE}{} {computed}", ops.len()).unwrap();
+    writeln!(out, "{DONE}{}", ops.len()).unwrap();
 }
 
 #[test]
@@ -111,10 +109,10 @@ impl Watch {
                         self.calls += 1;
                     } else if let Some(text) = line.strip_prefix(FAULT) {
                         self.faults.push(format!("{current}: {}", text.replace('\u{1}', "\n")));
-                    } else if let Some(figures) = line.strip_prefix(DONE) {
-                        let figures: Vec<usize> =
-                            figures.split(' ').filter_map(|figure| figure.parse().ok()).collect();
-                        (self.ops, self.computed) = (figures[0], self.computed + figures[1]);
+                    } else if line == COMPUTED {
+                        self.computed += 1;
+                    } else if let Some(ops) = line.strip_prefix(DONE) {
+                        self.ops = ops.parse().unwrap_or_default();
                         break None;
                     }
                 }
@@ -139,7 +137,7 @@ fn started(start: usize) -> Child {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -v 4000000; exec \"$0\" \"$@\""]).arg(program);
     command.args(["make_the_calls", "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
-    command.env(START, start.to_string()).stdout(Stdio::piped());
+    command.env(START, start.to_string()).env("RUST_BACKTRACE", "0").stdout(Stdio::piped());
     command.spawn().unwrap()
 }
 

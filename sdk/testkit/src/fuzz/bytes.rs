@@ -1,6 +1,6 @@
 //! Choices that bytes make: what a fuzzing engine changes, and what a seed stands for.
 
-use crate::check::Random;
+use crate::check::{Random, seed_of};
 
 /// Bytes that are used up by choices. When none are left, each choice is its first, the plainest one.
 pub(super) struct Bytes<'a> {
@@ -39,8 +39,8 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// So many bytes of a seed, the same ones everywhere.
-pub fn bytes_of(seed: u64, count: usize) -> Vec<u8> {
-    let mut random = Random::new(seed);
+/// So many bytes of a word, the same ones everywhere.
+pub fn bytes_of(word: &str, count: usize) -> Vec<u8> {
+    let mut random = Random::new(seed_of(0, [word]));
     (0..count.div_ceil(8)).flat_map(|_| random.word().to_le_bytes()).take(count).collect()
 }

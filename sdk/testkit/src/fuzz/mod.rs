@@ -41,6 +41,10 @@ use tenon_runtime::{
     host::{call::StepEnv, devices::PluginDevice, memory::HostMemory, resources::ResourceManager},
 };
 
+/// Families whose ops have indices, axes or sizes among their arguments: folders of golden data, and of
+/// definitions in core/ops/src.
+pub const FAMILIES: [&str; 6] = ["array", "fft", "linalg", "nn", "random", "reduction"];
+
 /// Bytes that the host gives at most.
 pub const MEMORY: u64 = 64 << 20;
 

@@ -80,7 +80,7 @@ pub(super) fn dims(bytes: &mut Bytes<'_>, others: &[Vec<i64>]) -> Vec<i64> {
     if bytes.one_in(3) {
         change(bytes, &mut dims);
     }
-    if bytes.one_in(12) {
+    if bytes.one_in(8) {
         hollow(bytes, &mut dims);
     }
     // Half are scalars and vectors, which indices, axes and sizes are.

@@ -3,6 +3,7 @@
 
 mod bad_input {
     mod feeds;
+    mod found;
     mod graphs;
     mod indices;
 }

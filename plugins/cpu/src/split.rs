@@ -17,7 +17,8 @@ pub fn is_worth_asking(total: usize, cost_ns: f64) -> bool {
     total as f64 * cost_ns >= WORTH_ASKING_NS
 }
 
-/// Computes the units `0..total`, each of about `cost_ns` nanoseconds.
+/// Computes the units `0..total`, each of about `cost_ns` nanoseconds. Without units the body is not called,
+/// so that what it needs for one, which may be huge, is not made.
 #[inline]
 pub fn for_units(
     c: &ComputeContext<'_>,
@@ -25,6 +26,9 @@ pub fn for_units(
     cost_ns: f64,
     body: impl Fn(Range<usize>) + Sync,
 ) -> Result<(), KernelError> {
+    if total == 0 {
+        return Ok(());
+    }
     if !is_worth_asking(total, cost_ns) {
         body(0..total);
         return Ok(());

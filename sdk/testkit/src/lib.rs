@@ -27,6 +27,7 @@ pub mod compare;
 mod error;
 pub mod exceptions;
 pub mod float;
+pub mod fuzz;
 pub mod golden;
 pub mod graphs;
 pub mod harness;

@@ -302,6 +302,14 @@ pub enum GeometryError {
         /// Its size.
         found: i64,
     },
+    /// A mask of a slice that is no `int32`.
+    #[error("attribute {name}: expected a mask of 32 bits, found {found}")]
+    WideMask {
+        /// The attribute.
+        name: &'static str,
+        /// Its value.
+        found: i64,
+    },
     /// More than one ellipsis in a slice.
     #[error("ellipsis_mask must have at most one bit set, got {mask:#b}")]
     ManyEllipses {

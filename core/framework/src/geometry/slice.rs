@@ -34,6 +34,31 @@ pub struct SliceMasks {
     pub shrink_axis: u32,
 }
 
+impl SliceMasks {
+    /// The masks of a node, whose attributes `attr` gives. They are values of an `int32`: -1 sets all bits.
+    ///
+    /// # Errors
+    /// What `attr` says; a value of more than 32 bits.
+    pub fn of<E: From<GeometryError>>(
+        attr: impl Fn(&str) -> std::result::Result<i64, E>,
+    ) -> std::result::Result<SliceMasks, E> {
+        let mask = |name: &'static str| {
+            let found = attr(name)?;
+            match i32::try_from(found) {
+                Ok(mask) => Ok(mask as u32),
+                Err(_) => Err(E::from(GeometryError::WideMask { name, found })),
+            }
+        };
+        Ok(SliceMasks {
+            begin: mask("begin_mask")?,
+            end: mask("end_mask")?,
+            ellipsis: mask("ellipsis_mask")?,
+            new_axis: mask("new_axis_mask")?,
+            shrink_axis: mask("shrink_axis_mask")?,
+        })
+    }
+}
+
 /// The op's arguments.
 #[derive(Debug, Clone, Copy)]
 pub struct StridedSliceSpec<'a> {

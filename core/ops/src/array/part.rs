@@ -111,21 +111,7 @@ fn strided_slice(c: &ShapeContext<'_>) -> ShapeResult {
 
 /// The five mask attributes of a strided slice.
 pub(super) fn slice_masks(c: &ShapeContext<'_>) -> Result<SliceMasks, KernelError> {
-    Ok(SliceMasks {
-        begin: mask(c, "begin_mask")?,
-        end: mask(c, "end_mask")?,
-        ellipsis: mask(c, "ellipsis_mask")?,
-        new_axis: mask(c, "new_axis_mask")?,
-        shrink_axis: mask(c, "shrink_axis_mask")?,
-    })
-}
-
-fn mask(c: &ShapeContext<'_>, name: &str) -> Result<u32, KernelError> {
-    let value: i64 = c.attr(name)?;
-    u32::try_from(value).map_err(|_| {
-        let message = format!("attribute {name}: expected a mask of 32 bits, found {value}");
-        KernelError::invalid_argument(message)
-    })
+    SliceMasks::of(|name| c.attr(name))
 }
 
 /// For each dimension of the output, the unknown dimension of the input that it is the whole of.
@@ -270,9 +256,14 @@ mod tests {
         check(
             "StridedSlice",
             &masks(&[("end_mask", -1)]),
+            &[(&["[5]", "= [0]", "= [2]", "= [1]"], "[5]")],
+        );
+        check(
+            "StridedSlice",
+            &masks(&[("end_mask", 1 << 31)]),
             &[(
                 &["[5]", "= [0]", "= [2]", "= [1]"],
-                "! attribute end_mask: expected a mask of 32 bits, found -1",
+                "! attribute end_mask: expected a mask of 32 bits, found 2147483648",
             )],
         );
     }

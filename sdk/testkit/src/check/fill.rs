@@ -10,7 +10,7 @@ mod sample;
 use super::case::{Argument, CheckCase, Fill};
 use crate::TestkitError;
 use half::{bf16, f16};
-pub(super) use random::{Random, seed_of};
+pub(crate) use random::{Random, seed_of};
 use sample::Sample;
 use std::sync::Arc;
 use tenon_framework::{Code, DType, KernelError, Shape, Tensor, tensor::Memory};
@@ -56,7 +56,7 @@ impl Argument {
 
 /// A number of a list.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Listed {
+pub(crate) enum Listed {
     Integer(i64),
     Real(f64),
 }
@@ -79,7 +79,7 @@ fn drawn(dtype: DType, shape: &Shape, fill: &Fill) -> Result<Tensor, KernelError
 ///
 /// # Errors
 /// An element type that has none, another number of them than the shape's.
-pub(super) fn listed(dtype: DType, dims: &[i64], items: &[Listed]) -> Result<Tensor, KernelError> {
+pub(crate) fn listed(dtype: DType, dims: &[i64], items: &[Listed]) -> Result<Tensor, KernelError> {
     let shape =
         Shape::new(dims).map_err(|error| KernelError::new(error.code(), error.to_string()))?;
     numbers(dtype, &shape, &Source::List(items))

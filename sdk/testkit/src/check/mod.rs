@@ -45,6 +45,7 @@ pub use clause::{Clause, Finding, Verdict};
 pub use device::{DEVICE_CLAUSES, examine_device, examine_device_clause};
 pub use examine::{Effort, Examiner, Expect, KERNEL_CLAUSES, examine_plugin};
 pub use expectation::Expectation;
+pub(crate) use fill::{Listed, Random, listed, seed_of};
 pub use fault::{FaultAccess, FaultRecord, install as install_fault_handler};
 pub use generate::{Budget, Generated, Generator, Goldens, generate, subjects};
 pub use oracle::{IS_REFERENCE, Oracle};

@@ -139,7 +139,12 @@ struct ParallelConcat {
 
 impl Kernel for ParallelConcat {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(ParallelConcat { shape: c.attr("shape")? })
+        let shape: PartialShape = c.attr("shape")?;
+        if shape.full().is_none() {
+            let message = format!("attribute shape: every dimension must be known, found {shape}");
+            return Err(KernelError::invalid_argument(message));
+        }
+        Ok(ParallelConcat { shape })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -39,18 +39,7 @@ impl StridedSlice {
 
 /// The five mask attributes.
 pub fn masks_of(c: &CreateContext<'_>) -> Result<SliceMasks, KernelError> {
-    Ok(SliceMasks {
-        begin: mask(c, "begin_mask")?,
-        end: mask(c, "end_mask")?,
-        ellipsis: mask(c, "ellipsis_mask")?,
-        new_axis: mask(c, "new_axis_mask")?,
-        shrink_axis: mask(c, "shrink_axis_mask")?,
-    })
-}
-
-fn mask(c: &CreateContext<'_>, name: &str) -> Result<u32, KernelError> {
-    // A mask has a bit per entry; a negative one sets all, as in C.
-    Ok(c.attr::<i64>(name)? as u32)
+    SliceMasks::of(|name| c.attr(name))
 }
 
 fn compute<W: Word>(c: &ComputeContext<'_>, slice: &Slice) -> Result<(), KernelError> {

@@ -140,7 +140,7 @@ fn pool<T: Element, F: Fold<T>>(
     };
     let image_len = g.height.input as usize * g.width.input as usize * channels;
     let row_len = columns * channels;
-    let window = (g.height.kernel * g.width.kernel) as f64;
+    let window = g.height.kernel as f64 * g.width.kernel as f64;
     let y = Parts::new(y);
     for_units(c, images * rows, (0.2 * window + 0.5) * row_len as f64, |range| {
         for unit in range {

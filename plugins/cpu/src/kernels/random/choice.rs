@@ -52,7 +52,9 @@ impl Kernel for RandomShuffle {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let dims = c.dims(0);
-        let order = self.permutation(dims.first().map_or(1, |&rows| rows as usize))?;
+        // Of rows without elements there may be any number.
+        let rows = if dims.contains(&0) { 0 } else { dims.first().map_or(1, |&rows| rows as usize) };
+        let order = self.permutation(rows)?;
         if c.slot(0)?.dtype == DType::STRING {
             let x = c.strings(0)?;
             let row = x.len().checked_div(order.len()).unwrap_or(0);

@@ -11,7 +11,13 @@ use tenon_sdk::{KernelError, author::ComputeContext, geometry::element_count};
 
 /// The dimensions that an input holds.
 fn shape_input(c: &ComputeContext<'_>, input: usize) -> Result<Vec<i64>, KernelError> {
-    let dims = c.integer_list(input, "shape")?;
+    if c.dims(input).len() != 1 {
+        let found = c.dims(input);
+        return Err(KernelError::invalid_argument(format!(
+            "shape must be a vector, found shape {found:?}"
+        )));
+    }
+    let dims = c.integers(input)?;
     element_count(&dims)?;
     Ok(dims)
 }

@@ -3,7 +3,7 @@
 //! is a good one.
 
 /// A sequence of numbers that its seed determines.
-pub(in crate::check) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     pub fn new(seed: u64) -> Random {
@@ -32,7 +32,7 @@ impl Random {
 }
 
 /// A seed from words: FNV-1a over their bytes, so that it depends on nothing but them.
-pub(in crate::check) fn seed_of<'a>(seed: u64, words: impl IntoIterator<Item = &'a str>) -> u64 {
+pub(crate) fn seed_of<'a>(seed: u64, words: impl IntoIterator<Item = &'a str>) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let mut hash = seed.to_le_bytes().into_iter().fold(0xcbf2_9ce4_8422_2325, step);
     for word in words {

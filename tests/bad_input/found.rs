@@ -58,7 +58,8 @@ fn a_scalar_is_no_shape_of_random_numbers() {
     let host = host();
     let expected = "shape must be a vector, found shape []";
     let shape = || ints(&[], &[3]);
-    let normal = || host.node("TruncatedNormal").attr("dtype", tenon_runtime::framework::DType::FLOAT);
+    let normal =
+        || host.node("TruncatedNormal").attr("dtype", tenon_runtime::framework::DType::FLOAT);
     refuses(&normal(), &[shape()], expected);
     let seed = ints(&[2], &[1, 2]);
     refuses(&host.node("StatelessRandomUniform"), &[shape(), seed], expected);

@@ -185,7 +185,7 @@ impl<T: Real, const RANK: usize> Inverse<T, RANK> {
 /// not looked at.
 fn make_real<T: Real>(row: &mut [Complex<T>], length: usize) {
     row[0].im = T::zero();
-    if let Some(last) = row.last_mut().filter(|_| length % 2 == 0) {
+    if let Some(last) = row.last_mut().filter(|_| length.is_multiple_of(2)) {
         last.im = T::zero();
     }
 }

@@ -88,7 +88,8 @@ pub fn compare(runtime: &Runtime, digits: &Digits) -> Result<Pair, CliError> {
 }
 
 fn session(runtime: &Runtime, graph: &GraphDef) -> Result<Session, CliError> {
-    let options = SessionOptions { device: Some(DEVICE.to_owned()), ..SessionOptions::as_written() };
+    let options =
+        SessionOptions { device: Some(DEVICE.to_owned()), ..SessionOptions::as_written() };
     let session = Session::new(runtime, options)?;
     session.extend(graph)?;
     Ok(session)

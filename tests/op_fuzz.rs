@@ -58,7 +58,9 @@ fn make_the_calls() {
     let mut out = std::io::stdout().lock();
     for (at, (op, seed)) in all.enumerate().skip(start) {
         writeln!(out, "{NEXT}{at} {op} {seed}").unwrap();
-        let Some(call) = fuzzer.call_of(op, &bytes_of(&format!("{op} {seed}"), CALL_BYTES)) else { continue };
+        let Some(call) = fuzzer.call_of(op, &bytes_of(&format!("{op} {seed}"), CALL_BYTES)) else {
+            continue;
+        };
         match fuzzer.judge(&call) {
             Ok(Ending::Computed) => writeln!(out, "{COMPUTED}").unwrap(),
             Ok(Ending::Refused(_)) => {}

@@ -87,7 +87,8 @@ pub(super) fn judge(
 fn agreed(endings: Vec<Ending>) -> Result<Ending, Fault> {
     let computes = |ending: &Ending| *ending == Ending::Computed;
     // Selection differs: a kernel may decline shapes that it is told of.
-    let declined = |ending: &Ending| matches!(ending, Ending::Refused(r) if r.stage == Stage::Select);
+    let declined =
+        |ending: &Ending| matches!(ending, Ending::Refused(r) if r.stage == Stage::Select);
     if endings.iter().any(computes) && !endings.iter().all(|e| computes(e) || declined(e)) {
         return Err(Fault(format!("what is known of the inputs decides: {endings:?}")));
     }

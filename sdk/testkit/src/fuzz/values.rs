@@ -244,7 +244,8 @@ fn list(bytes: &mut Bytes<'_>, def: &AttrDef) -> AttrList {
         Some(AttrValue::List(list)) => list.len(),
         _ => 0,
     };
-    let count = if bytes.below(2) == 0 && usual > 0 { usual } else { bytes.of(&[4, 2, 1, 3, 0, 5]) };
+    let count =
+        if bytes.below(2) == 0 && usual > 0 { usual } else { bytes.of(&[4, 2, 1, 3, 0, 5]) };
     match def.ty.kind {
         AttrKind::INT => AttrList::Int((0..count).map(|_| integer(bytes)).collect()),
         AttrKind::FLOAT => AttrList::Float((0..count).map(|_| real(bytes) as f32).collect()),

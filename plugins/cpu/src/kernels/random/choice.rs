@@ -53,7 +53,8 @@ impl Kernel for RandomShuffle {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let dims = c.dims(0);
         // Of rows without elements there may be any number.
-        let rows = if dims.contains(&0) { 0 } else { dims.first().map_or(1, |&rows| rows as usize) };
+        let rows =
+            if dims.contains(&0) { 0 } else { dims.first().map_or(1, |&rows| rows as usize) };
         let order = self.permutation(rows)?;
         if c.slot(0)?.dtype == DType::STRING {
             let x = c.strings(0)?;

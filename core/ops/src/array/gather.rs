@@ -129,7 +129,15 @@ fn gather_v2(c: &ShapeContext<'_>) -> ShapeResult {
     match axis {
         Some(axis) => c.set_output(0, gathered(c, (&sizes, &indices), axis, batch_dims)?),
         None => {
-            let batch = if batch_dims < 0 { batch_dims + indices.len() as i64 } else { batch_dims };
+            let high = indices.len() as i64;
+            if !(-high..=high).contains(&batch_dims) {
+                return Err(KernelError::invalid_argument(format!(
+                    "batch_dims must lie in [{}, {}), got {batch_dims}",
+                    -high,
+                    high + 1
+                )));
+            }
+            let batch = if batch_dims < 0 { batch_dims + high } else { batch_dims };
             let rank = sizes.len() as i64 - 1 + indices.len() as i64 - batch;
             let rank = usize::try_from(rank).ok();
             c.set_output(0, rank.map_or_else(|| c.unknown(), |rank| c.unknown_of_rank(rank)))
@@ -234,6 +242,7 @@ mod tests {
             &[
                 (&["[n,m,3]", "[n,k]", "= 2"], "[n,m,k]"),
                 (&["[n,m,3]", "[n,k]", "= 0"], "! batch_dims must be at most 0, got 1"),
+                (&["[n,m,3]", "[]", "[]"], "! batch_dims must lie in [0, 1), got 1"),
             ],
         );
         check(

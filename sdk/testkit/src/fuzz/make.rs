@@ -10,7 +10,7 @@ use tenon_framework::{
     op::{OpDef, Signature},
 };
 
-/// More inputs than this a call does not get: there is nothing to find in their number.
+/// More inputs or outputs than this a call does not get: there is nothing to find in their number.
 const MOST_INPUTS: i64 = 6;
 
 /// A call that is right: attributes and inputs.
@@ -37,9 +37,10 @@ pub(super) fn drawn(bytes: &mut Bytes<'_>, subject: &Subject) -> Option<Call> {
     Some(Call { op: Arc::clone(op), kernel: Arc::clone(&subject.kernel), attrs, inputs })
 }
 
-/// The attribute, or a small one where it is the number of inputs.
+/// The attribute, or a small one where it is the number of inputs or outputs.
 fn counted(op: &OpDef, name: &str, value: AttrValue) -> AttrValue {
-    let counts = op.inputs.iter().any(|arg| arg.number_attr.as_deref() == Some(name));
+    let mut args = op.inputs.iter().chain(&op.outputs);
+    let counts = args.any(|arg| arg.number_attr.as_deref() == Some(name));
     match value {
         AttrValue::Int(number) if counts => AttrValue::Int(number.clamp(-1, MOST_INPUTS)),
         other => other,
@@ -73,7 +74,7 @@ fn change_attr(bytes: &mut Bytes<'_>, op: &OpDef, attrs: &mut AttrMap) {
     let old = attrs.get(&def.name).filter(|_| bytes.below(2) == 0);
     let spoilt = old.and_then(|old| values::spoilt_attr(bytes, old));
     let value = spoilt.unwrap_or_else(|| values::attr(bytes, def));
-    attrs.insert(def.name.clone(), value);
+    attrs.insert(def.name.clone(), counted(op, &def.name, value));
 }
 
 fn change_input(bytes: &mut Bytes<'_>, inputs: &mut [Tensor]) {

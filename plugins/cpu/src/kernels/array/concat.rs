@@ -50,7 +50,7 @@ fn compute<W: Word>(
     if row == 0 {
         return Ok(());
     }
-    let cost = 0.05 * (row * size_of::<W>()) as f64 + 3.0 * sources.len() as f64;
+    let cost = 0.05 * row as f64 * size_of::<W>() as f64 + 3.0 * sources.len() as f64;
     let y = Parts::new(y);
     for_units(c, plan.outer, cost, |range| {
         // SAFETY: ranges of one split are disjoint.

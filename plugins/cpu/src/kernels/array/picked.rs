@@ -27,7 +27,7 @@ impl Move for Slices<'_> {
         y: &mut [T],
     ) -> Result<(), KernelError> {
         let GatherPlan { outer, size, inner, count, .. } = *self.plan;
-        let cost = 3.0 + 0.05 * (inner * size_of::<T>()) as f64;
+        let cost = 3.0 + 0.05 * inner as f64 * size_of::<T>() as f64;
         for_rows(c, y, inner, cost, |first, y| {
             let (mut step, mut at) = (first / count, first % count);
             for y in y.chunks_exact_mut(inner) {
@@ -133,7 +133,7 @@ impl Move for Numbered<'_> {
         x: &[&[T]],
         y: &mut [T],
     ) -> Result<(), KernelError> {
-        let cost = 3.0 + 0.05 * (self.len * size_of::<T>()) as f64;
+        let cost = 3.0 + 0.05 * self.len as f64 * size_of::<T>() as f64;
         for_rows(c, y, self.len, cost, |first, y| {
             for (slice, y) in self.slices[first..].iter().zip(y.chunks_exact_mut(self.len)) {
                 match slice {

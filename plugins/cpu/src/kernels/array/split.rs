@@ -27,7 +27,7 @@ impl Move for Piece {
         x: &[&[T]],
         y: &mut [T],
     ) -> Result<(), KernelError> {
-        let cost = 3.0 + 0.05 * (self.len * size_of::<T>()) as f64;
+        let cost = 3.0 + 0.05 * self.len as f64 * size_of::<T>() as f64;
         for_rows(c, y, self.len, cost, |first, y| {
             for (o, y) in y.chunks_exact_mut(self.len).enumerate() {
                 copy(&x[0][(first + o) * self.row + self.first..][..self.len], y);

@@ -146,7 +146,25 @@ fn groups(c: &ComputeContext<'_>, axis: usize) -> Result<Groups, KernelError> {
     Ok(Groups::of((0..size).map(slice)))
 }
 
+/// Slices without elements are all the same one. There may be any number of them, so that nothing is made for
+/// each before the outputs are there.
+fn write_empty(c: &ComputeContext<'_>, axis: usize) -> Result<(), KernelError> {
+    let dims = c.dims(0);
+    let mut output = Dims::from_slice(dims)?;
+    output[axis] = 1;
+    let how = Chosen { places: &[0], size: dims[axis] as usize, inner: 0 };
+    make(c, c.slot(0)?.dtype, &[0], (0, &output), &how)?;
+    write_integers(c, 1, &[dims[axis]], std::iter::repeat_n(0, dims[axis] as usize))?;
+    match c.output_count() {
+        3 => write_integers(c, 2, &[1], std::iter::once(dims[axis])),
+        _ => Ok(()),
+    }
+}
+
 fn write(c: &ComputeContext<'_>, axis: usize) -> Result<(), KernelError> {
+    if c.dims(0)[axis] > 0 && c.dims(0).contains(&0) {
+        return write_empty(c, axis);
+    }
     let (dims, groups) = (c.dims(0), groups(c, axis)?);
     let count = groups.firsts.len() as i64;
     let mut output = Dims::from_slice(dims)?;

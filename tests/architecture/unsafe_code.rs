@@ -71,7 +71,6 @@ const PLACES: &[Exception] = &[
     place("plugins/cpu/src/kernels/math_binary/arithmetic.rs", "writes disjoint parts, by split.rs"),
     place("plugins/cpu/src/kernels/reduction/", "writes disjoint parts, by split.rs"),
     place("plugins/cpu/src/kernels/nn/", "writes disjoint parts, by split.rs; windows through pointers"),
-    place("plugins/cpu/src/kernels/fused/matmul.rs", "writes a product to its output through a pointer, as linalg"),
     place("plugins/cpu/src/kernels/linalg/", "matrix products: tiles through pointers, by CPU feature"),
     place("tests/bad_input/feeds.rs", "makes a tensor of bools that are none, as unsafe code could"),
     place("tests/check_device/kinds.rs", "a simulated device's copies take host addresses"),

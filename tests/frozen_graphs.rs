@@ -74,5 +74,5 @@ models! {
     vgg19: ["_FusedConv2D", "_FusedMatMul"];
     resnet50: ["_FusedConv2D", "_FusedMatMul"];
     mobilenet_v2: ["_FusedConv2D", "_FusedDepthwiseConv2dNative", "_FusedMatMul"];
-    bert_layer: ["_FusedGelu", "_FusedLayerNorm", "_FusedMatMul", "_FusedSoftmaxScale"];
+    bert_layer: ["_FusedLayerNorm", "_FusedMatMul", "_FusedSoftmaxScale"];
 }

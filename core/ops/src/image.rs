@@ -75,6 +75,9 @@ register_op!(
         "method: {'bilinear', 'nearest'} = 'bilinear'",
         "extrapolation_value: float = 0.0",
     ],
+    cases = &[
+        "crops; b in 1..4; image: [b, 5, 4, c]; boxes: [n, 4] uniform(0, 1); box_ind: [n] integers(0..b); crop_size: [2] values(3, 2)",
+    ],
     shape = crop,
     summary = "Boxes of images, given by parts of their size, in one size.",
 );
@@ -120,6 +123,9 @@ register_op!(
     ],
     outputs = &["selected_indices: int32"],
     attrs = &["T: {half, float} = DT_FLOAT", "T_threshold: {half, float} = DT_FLOAT"],
+    cases = &[
+        "boxes; boxes: [n, 4] uniform(0, 1); scores: [n] uniform(0, 1); max_output_size: [] values(5); iou_threshold: [] values(0.5); score_threshold: [] values(0.1)",
+    ],
     shape = suppressed,
     summary = "The boxes of highest scores, without those that overlap a higher one too much.",
 );

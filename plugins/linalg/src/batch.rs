@@ -99,7 +99,7 @@ pub fn for_each<T: Scalar>(
         return Ok(());
     }
     let count = count(x.batch);
-    c.parallel_items(parts(y, count), x.cost_ns(), |number, y| body(number, y))
+    c.parallel_items(parts(y, count), x.cost_ns(), body)
 }
 
 /// Matrices in a batch. Some output has elements for each, so that there are not too many.

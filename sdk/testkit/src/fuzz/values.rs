@@ -261,7 +261,7 @@ fn list(bytes: &mut Bytes<'_>, def: &AttrDef) -> AttrList {
 /// The value with an item of its list replaced; `None` for others.
 pub(super) fn spoilt_attr(bytes: &mut Bytes<'_>, value: &AttrValue) -> Option<AttrValue> {
     let mut list = match value {
-        AttrValue::List(list) if list.len() > 0 => list.clone(),
+        AttrValue::List(list) if !list.is_empty() => list.clone(),
         _ => return None,
     };
     let at = bytes.below(list.len());

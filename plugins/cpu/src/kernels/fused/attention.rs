@@ -215,7 +215,7 @@ fn attend<T: Compute<Wide: Factor + Special>>(
 ) -> Result<(), KernelError> {
     let Sizes { batch, m, n, d, e } = sizes;
     let rows = sizes.rows();
-    let scores = rows.checked_mul(n).unwrap_or(usize::MAX);
+    let scores = rows.saturating_mul(n);
     let panels = Panels::<T::Wide>::new(c, batch.saturating_mul(m), scores)?;
     let cost =
         cost_ns::<T::Wide>(1, n, d) + cost_ns::<T::Wide>(1, e, n) + softmax_cost::<T>() * n as f64;

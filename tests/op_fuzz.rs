@@ -18,7 +18,12 @@ use tenon_tests::{build::repository, session::runtime};
 const CALLS: u64 = 40;
 
 /// Far more than any of the calls takes, on a busy machine too.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
+/// Until the first call: plugins are loaded, and golden calls read.
+const START_DEADLINE: Duration = Duration::from_secs(300);
+
+/// What is said of a process that makes no call.
+const BEFORE: &str = "before the first call";
 
 /// Where the process that makes the calls begins; set by the one that watches it.
 const START: &str = "TENON_TEST_FUZZ_START";
@@ -100,10 +105,11 @@ impl Watch {
     fn follow(&mut self, start: usize) -> Option<usize> {
         let mut child = started(start);
         let lines = lines_of(&mut child);
-        let mut current = "before the first call".to_owned();
+        let mut current = BEFORE.to_owned();
         let mut at = start;
         let lost = loop {
-            match lines.recv_timeout(DEADLINE) {
+            let deadline = if current == BEFORE { START_DEADLINE } else { DEADLINE };
+            match lines.recv_timeout(deadline) {
                 Ok(line) => {
                     if let Some(next) = line.strip_prefix(NEXT) {
                         at = next.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(at);

@@ -98,10 +98,10 @@ fn gelu(b: &mut GraphBuilder<'_>, x: &[Output], _: &[i64]) -> Made {
     let root = scalar(b, "root", std::f32::consts::SQRT_2)?;
     let (half, one) = (scalar(b, "half", 0.5)?, scalar(b, "one", 1.0)?);
     let scaled = b.op("RealDiv").input(x[0]).input(root).build()?;
-    let erf = b.op("Erf").input(scaled.into()).build()?;
-    let sum = b.op("AddV2").input(one).input(erf.into()).build()?;
+    let erf = b.op("Erf").input(scaled).build()?;
+    let sum = b.op("AddV2").input(one).input(erf).build()?;
     let half_x = b.op("Mul").input(half).input(x[0]).build()?;
-    b.op("Mul").input(half_x.into()).input(sum.into()).build()
+    b.op("Mul").input(half_x).input(sum).build()
 }
 
 /// Mean and variance over the last dimension, then scale and offset, op by op.
@@ -112,16 +112,15 @@ fn layer_norm(b: &mut GraphBuilder<'_>, x: &[Output], dims: &[i64]) -> Made {
     let (scale, offset) = (b.constant("scale", scale)?, b.constant("offset", offset)?);
     let epsilon = scalar(b, "epsilon", 1e-5)?;
     let mean = b.op("Mean").input(x[0]).input(axes).attr("keep_dims", true).build()?;
-    let squares = b.op("SquaredDifference").input(x[0]).input(mean.into()).build()?;
-    let variance =
-        b.op("Mean").input(squares.into()).input(axes).attr("keep_dims", true).build()?;
-    let stable = b.op("AddV2").input(variance.into()).input(epsilon).build()?;
-    let rsqrt = b.op("Rsqrt").input(stable.into()).build()?;
-    let factor = b.op("Mul").input(rsqrt.into()).input(scale).build()?;
-    let scaled = b.op("Mul").input(x[0]).input(factor.into()).build()?;
-    let shift = b.op("Mul").input(mean.into()).input(factor.into()).build()?;
-    let rest = b.op("Sub").input(offset).input(shift.into()).build()?;
-    b.op("AddV2").input(scaled.into()).input(rest.into()).build()
+    let squares = b.op("SquaredDifference").input(x[0]).input(mean).build()?;
+    let variance = b.op("Mean").input(squares).input(axes).attr("keep_dims", true).build()?;
+    let stable = b.op("AddV2").input(variance).input(epsilon).build()?;
+    let rsqrt = b.op("Rsqrt").input(stable).build()?;
+    let factor = b.op("Mul").input(rsqrt).input(scale).build()?;
+    let scaled = b.op("Mul").input(x[0]).input(factor).build()?;
+    let shift = b.op("Mul").input(mean).input(factor).build()?;
+    let rest = b.op("Sub").input(offset).input(shift).build()?;
+    b.op("AddV2").input(scaled).input(rest).build()
 }
 
 /// A layer over an image: name as the peers' scripts have it, channels, size, kernel, stride.
@@ -159,7 +158,7 @@ fn layer(b: &mut GraphBuilder<'_>, layer: &Layer, x: Output) -> Made {
     let bias = b.constant("bias", filled(&[channels], |at| at as f32))?;
     let conv = b.op("DepthwiseConv2dNative").input(x).input(filter);
     let conv = conv.attr("strides", strides).attr("padding", padding).build()?;
-    b.op("BiasAdd").input(conv.into()).input(bias).build()
+    b.op("BiasAdd").input(conv).input(bias).build()
 }
 
 fn runtime(threads: usize) -> Result<Runtime, Failure> {
@@ -188,7 +187,7 @@ fn time(
         outputs.push(builder.placeholder(name, DType::FLOAT, shape)?);
     }
     let last = make(&mut builder, &outputs, dims)?;
-    builder.op("Identity").name("y").input(last.into()).build()?;
+    builder.op("Identity").name("y").input(last).build()?;
     session.extend(&builder.finish().to_graph_def()?)?;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let feeds: Vec<Tensor> =

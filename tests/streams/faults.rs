@@ -3,7 +3,9 @@
 use super::support::*;
 use tenon_graph::{GraphBuilder, GraphError, Output};
 use tenon_runtime::framework::Code;
-use tenon_tests::session::{Account, good_nodes, good_step, run, runtime, session, turn};
+use tenon_tests::session::{
+    Account, good_nodes, good_step, run, runtime, session_as_written as session, turn,
+};
 
 /// Four branches with a row of nodes each, that meet at the end.
 fn branches(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {

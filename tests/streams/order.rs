@@ -5,7 +5,9 @@ use super::support::*;
 use std::{collections::BTreeSet, sync::Arc, thread, time::Duration};
 use tenon_graph::{GraphBuilder, GraphError};
 use tenon_runtime::framework::Tensor;
-use tenon_tests::session::{good_nodes, run, run_with, runtime, session, turn, values};
+use tenon_tests::session::{
+    good_nodes, run, run_with, runtime, session_as_written as session, turn, values,
+};
 
 #[test]
 fn a_diamond_is_right_in_whatever_order_streams_run() {

@@ -84,6 +84,14 @@ pub fn session(
     session_with(runtime, SessionOptions::default(), make)
 }
 
+/// As [`session`], and the graph runs as it is written: for tests of the nodes themselves.
+pub fn session_as_written(
+    runtime: &Runtime,
+    make: impl FnOnce(&mut GraphBuilder<'_>) -> Result<(), GraphError>,
+) -> Session {
+    session_with(runtime, SessionOptions::as_written(), make)
+}
+
 /// A vector of floats.
 pub fn floats(values: &[f32]) -> Tensor {
     Tensor::from_slice(&[values.len() as i64], values).expect("a vector is a shape")

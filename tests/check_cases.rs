@@ -57,7 +57,6 @@ fn kinds(op: &str) -> &'static [Tag] {
         | "RandomStandardNormal"
         | "RandomUniform"
         | "RandomUniformInt"
-        | "StatelessRandomGetAlg"
         | "StatelessRandomGetKeyCounter"
         | "StatelessRandomNormal"
         | "StatelessRandomNormalV2"
@@ -66,6 +65,25 @@ fn kinds(op: &str) -> &'static [Tag] {
         | "StatelessRandomUniformV2"
         | "StatelessTruncatedNormal"
         | "TruncatedNormal" => &[Tag::Declared],
+        "StatelessRandomGetAlg" => &[],
+        // Truth values are all alike, and no numbers.
+        "All" | "Any" | "LogicalAnd" | "LogicalNot" | "LogicalOr" => {
+            &[Tag::Empty, Tag::Prime, Tag::Large]
+        }
+        // The first input is one; large tensors of three inputs cost too much.
+        "Select" => &[Tag::Empty, Tag::Prime, Tag::Large],
+        "SelectV2" => &[Tag::Empty, Tag::Prime],
+        // Sizes that are fixed, squared, or given by the cases.
+        "Cross"
+        | "Diag"
+        | "HistogramFixedWidth"
+        | "MatrixDiag"
+        | "MatrixDiagV3"
+        | "SparseSegmentMean"
+        | "SparseSegmentSum"
+        | "TopK" => &[Tag::Empty, Tag::Prime, Tag::Special],
+        "MatrixSetDiagV3" => &[Tag::Prime, Tag::Special],
+        "DiagPart" | "MaxPoolWithArgmax" => &[Tag::Special],
         // They refuse some values, or search in sorted ones.
         "CheckNumerics" | "InvertPermutation" | "LowerBound" | "UpperBound" => {
             &[Tag::Empty, Tag::Prime, Tag::Large]

@@ -36,7 +36,7 @@ pub mod ext_tags {
     pub const PRIVATE: u32 = 0x8000_0000;
     /// Reserved: gradient of an op.
     pub const GRADIENT: u32 = 1;
-    /// As a registration: a graph pass ([`super::ExtPass`]).
+    /// As a registration: a graph pass ([`crate::ExtPass`]).
     pub const PASS: u32 = 2;
     /// As a registration: a declarative fusion pattern, in the texts of a [`super::ExtCases`]: name, pattern, result,
     /// crate, file, line, then conditions. The grammar stands in tenon-framework, `fusion`; a text that does not

@@ -6,4 +6,5 @@ mod bad_input {
     mod found;
     mod graphs;
     mod indices;
+    mod named;
 }

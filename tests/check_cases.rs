@@ -101,7 +101,7 @@ fn every_kernel_has_cases_of_every_kind_that_its_op_accepts() {
     for subject in kernels(&registry) {
         let generated = generator.generate(&subject);
         // The last dimension of what is joined is a quotient of sizes, which no case can say.
-        if subject.op.name == "Bitcast" && generated.cases.len() < 2 {
+        if subject.op.name == "Bitcast" && generated.cases.len() < 8 {
             continue;
         }
         assert_eq!(generated.uncovered, None, "{subject}");

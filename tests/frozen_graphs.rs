@@ -74,5 +74,7 @@ models! {
     vgg19: ["_FusedConv2D", "_FusedMatMul"];
     resnet50: ["_FusedConv2D", "_FusedMatMul"];
     mobilenet_v2: ["_FusedConv2D", "_FusedDepthwiseConv2dNative", "_FusedMatMul"];
-    bert_layer: ["_FusedLayerNorm", "_FusedMatMul", "_FusedSoftmaxScale"];
+    bert_layer: ["_FusedAttention", "_FusedLayerNorm", "_FusedMatMul"];
+    keras_attention: ["_FusedAttention"];
+    keras_attention_masked: ["_FusedElementwise"];
 }

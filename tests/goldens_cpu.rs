@@ -51,6 +51,11 @@ fn fft() {
 }
 
 #[test]
+fn fused() {
+    family("fused", 108);
+}
+
+#[test]
 fn image() {
     family_of("image", &["tenon_cpu", "tenon_image"], 685);
 }

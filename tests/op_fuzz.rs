@@ -1,5 +1,6 @@
 //! Calls of the standard ops that are wrong in every way: none panics, ends the process, hangs, takes memory
-//! without bound, or is refused as anything but the caller's mistake (`tenon_testkit::fuzz`).
+//! without bound, is refused as anything but the caller's mistake, or without the name of an argument
+//! (`tenon_testkit::fuzz`).
 //!
 //! The calls are made in a process of their own, which says which call comes next, so that one that does not
 //! return is known by its op and seed.
@@ -11,7 +12,7 @@ use std::{
     thread,
     time::Duration,
 };
-use tenon_testkit::fuzz::{CALL_BYTES, Ending, FAMILIES, Fuzzer, bytes_of};
+use tenon_testkit::fuzz::{CALL_BYTES, Ending, FAMILIES, Fuzzer, PLUGINS, bytes_of};
 use tenon_tests::{build::repository, session::runtime};
 
 /// Calls of each op.
@@ -36,7 +37,8 @@ fn calls() -> u64 {
 }
 
 fn fuzzer() -> Fuzzer {
-    let runtime = runtime(&["tenon_cpu", "tenon_fft", "tenon_linalg"], &[]);
+    let plugins = PLUGINS.map(|package| package.replace('-', "_"));
+    let runtime = runtime(&plugins.each_ref().map(String::as_str), &[]);
     let mut fuzzer = Fuzzer::new(&runtime, &FAMILIES).unwrap();
     for family in FAMILIES {
         fuzzer.learn(&repository().join("tests/goldens").join(family)).unwrap();
@@ -61,6 +63,8 @@ fn make_the_calls() {
     let wanted = ops.iter().filter(|op| only.as_ref().is_none_or(|only| only == *op));
     let all = wanted.flat_map(|op| (0..calls()).map(move |seed| (*op, seed)));
     let mut out = std::io::stdout().lock();
+    // The harness has begun a line.
+    writeln!(out).unwrap();
     for (at, (op, seed)) in all.enumerate().skip(start) {
         writeln!(out, "{NEXT}{at} {op} {seed}").unwrap();
         let Some(call) = fuzzer.call_of(op, &bytes_of(&format!("{op} {seed}"), CALL_BYTES)) else {

@@ -85,7 +85,7 @@ pub fn add_instance(runtime: &Runtime) -> Result<KernelInstance, Failure> {
 /// # Errors
 /// The attributes are wrong, or the kernel refuses them.
 pub fn instance_of(
-    op: &OpDef,
+    op: &Arc<OpDef>,
     def: &Arc<KernelDef>,
     attrs: &AttrTable,
 ) -> Result<KernelInstance, Failure> {

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Folders that no rule reads: build outputs, version control, and what is laid beside a checkout.
+/// What no rule reads: build outputs, version control (a file, in a further work tree), what is laid beside a checkout.
 const SKIPPED: [&str; 6] = ["target", ".git", ".venv", "__pycache__", "corpus", "artifacts"];
 
 /// A file: its path from the root, with `/` between folders, and its text.
@@ -54,7 +54,9 @@ pub fn sources(wanted: impl Fn(&str) -> bool) -> Vec<Source> {
             let kind = entry.file_type().expect("the type of an entry");
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
-            if kind.is_dir() && !SKIPPED.contains(&&*name) && path != root.join("shared") {
+            if SKIPPED.contains(&&*name) || path == root.join("shared") {
+                continue;
+            } else if kind.is_dir() {
                 folders.push(path);
             } else if kind.is_file() && wanted(&name) {
                 found.extend(read(&root, &path));

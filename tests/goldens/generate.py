@@ -45,6 +45,7 @@ MODULES = [
     "records",
     "images",
     "codecs",
+    "fused",
 ]
 
 GRAPHS = ["frozen", "graphs"]

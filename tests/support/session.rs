@@ -36,9 +36,17 @@ pub fn library(name: &str) -> PathBuf {
 /// # Panics
 /// A library is refused, or a knob is wrong.
 pub fn runtime(libraries: &[&str], knobs: &[(&str, &str)]) -> Runtime {
+    runtime_of(2, libraries, knobs)
+}
+
+/// As [`runtime`], of so many threads.
+///
+/// # Panics
+/// As [`runtime`].
+pub fn runtime_of(threads: usize, libraries: &[&str], knobs: &[(&str, &str)]) -> Runtime {
     let set = knobs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let options = RuntimeOptions {
-        threads: Some(2),
+        threads: Some(threads),
         settings: Settings { set, ..Settings::default() },
         ..RuntimeOptions::with_plugins(libraries.iter().map(|name| library(name)))
     };
@@ -194,6 +202,17 @@ pub struct Turn {
     _guard: MutexGuard<'static, ()>,
 }
 
+/// What tests load, loaded once before any account is taken.
+const WARM_LIBRARIES: [&str; 7] = [
+    "tenon_cpu",
+    "tenon_image",
+    "tenon_linalg",
+    "tenon_text",
+    "tenon_accel",
+    "zoo_rust",
+    "zoo_faulty",
+];
+
 /// Waits until no other test of this process runs.
 pub fn turn() -> Turn {
     static WARM: Once = Once::new();
@@ -201,7 +220,7 @@ pub fn turn() -> Turn {
     let guard = locked(&TURN);
     // What a process takes once and keeps: mapped libraries with their descriptors, the clock.
     WARM.call_once(|| {
-        let runtime = runtime(&["tenon_cpu", "tenon_accel", "zoo_rust", "zoo_faulty"], &[]);
+        let runtime = runtime(&WARM_LIBRARIES, &[]);
         good_step(&session(&runtime, good_nodes));
     });
     Turn { _guard: guard }

@@ -33,7 +33,7 @@ pub use error::GraphError;
 pub use frames::{FrameId, FrameInfo, Frames};
 pub use graph::{Graph, Node, NodeId, Output};
 pub use import::{ImportOptions, is_valid_node_name};
-pub use memory::{DeviceMemory, InPlacePairs, plan_memory};
+pub use memory::{BufferRules, DeviceMemory, plan_memory};
 pub use partition::{
     ArgSide, Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,
     partition,

@@ -1,13 +1,18 @@
 //! How much memory the values of a step's graph take: with a buffer for each, and with buffers that are used again.
 //!
-//! The plan goes through the nodes in their order. A buffer is free after its last reader; a node that passes its
-//! input on, under another shape at most, gives the same buffer; and one whose kernel can work in place takes over
-//! an input that nobody reads any more. Counted are values whose shapes are known, on the device that makes them;
-//! constants apart, since they live as long as the plan. Not counted: scratch memory of kernels, copies between
-//! devices, and what threads that run ahead of the order hold in addition.
+//! The plan goes through the nodes in the order in which one thread runs them. A buffer is free after its last reader;
+//! a node that passes its input on, under another shape at most, gives the same buffer; and one whose kernel can work
+//! in place takes over an input that nobody reads any more. Small outputs keep their buffers from step to step, and
+//! what a device with streams has enqueued keeps all of them until the step ends ([`BufferRules`]).
+//!
+//! Counted are values whose shapes are known, on the device that makes them; constants apart, since they live as
+//! long as the plan. Not counted: feeds, scratch memory of kernels, what kernels keep, copies between devices, and
+//! what further threads that run ahead of the order hold in addition.
+
+mod order;
 
 use crate::{DeviceView, Graph, NodeId, Output, Placement, Shapes, Subgraph};
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt};
 
 /// What the values of one device take.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,7 +27,9 @@ pub struct DeviceMemory {
     pub constants: u64,
     /// Bytes of all other values, each in a buffer of its own.
     pub without_reuse: u64,
-    /// Most bytes that are needed at once, buffers used again.
+    /// Of these, bytes that keep their buffers from step to step.
+    pub kept: u64,
+    /// Most bytes that are held at once, buffers used again, with all that is kept.
     pub peak: u64,
     /// The node during which they are.
     pub peak_at: String,
@@ -32,8 +39,22 @@ pub struct DeviceMemory {
     pub passed_on: usize,
 }
 
-/// Pairs of an input and the output that may take its buffer over, by flat position.
-pub type InPlacePairs<'a> = &'a dyn Fn(NodeId) -> Vec<(usize, usize)>;
+/// What the executor does with buffers.
+#[derive(Clone, Copy)]
+pub struct BufferRules<'a> {
+    /// Pairs of an input and the output that may take its buffer over, by flat position.
+    pub in_place: &'a dyn Fn(NodeId) -> Vec<(usize, usize)>,
+    /// An output of at most so many bytes keeps its buffer from step to step.
+    pub kept_bytes: u64,
+    /// Whether a device, by its number, gives buffers back only when the step ends.
+    pub holds_all: &'a dyn Fn(usize) -> bool,
+}
+
+impl fmt::Debug for BufferRules<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BufferRules(kept_bytes: {})", self.kept_bytes)
+    }
+}
 
 /// Plans the buffers of a placed step.
 pub fn plan_memory(
@@ -42,7 +63,7 @@ pub fn plan_memory(
     shapes: &Shapes,
     placement: &Placement,
     view: &dyn DeviceView,
-    in_place: InPlacePairs<'_>,
+    rules: BufferRules<'_>,
 ) -> Vec<DeviceMemory> {
     let devices = view.devices();
     let mut planner = Planner {
@@ -50,6 +71,7 @@ pub fn plan_memory(
         sub,
         shapes,
         placement,
+        rules,
         readers: HashMap::new(),
         buffers: Vec::new(),
         of: HashMap::new(),
@@ -57,11 +79,12 @@ pub fn plan_memory(
         live: vec![0; devices.len()],
     };
     planner.count_readers();
-    for &id in &sub.order {
-        planner.node(id, in_place);
+    for id in order::run_order(graph, sub, placement) {
+        planner.node(id);
     }
     for (memory, device) in planner.devices.iter_mut().zip(devices) {
         memory.device = device.name.to_string();
+        memory.peak += memory.kept;
     }
     planner.devices.retain(|memory| memory.values + memory.unknown > 0);
     planner.devices
@@ -83,6 +106,7 @@ fn passes_on(op: &str) -> bool {
 }
 
 struct Buffer {
+    /// What goes back with it: none of what is counted elsewhere, or by nobody.
     bytes: u64,
     device: usize,
     /// Reads of its values that are still to come; a fetch counts for ever.
@@ -94,6 +118,7 @@ struct Planner<'a> {
     sub: &'a Subgraph,
     shapes: &'a Shapes,
     placement: &'a Placement,
+    rules: BufferRules<'a>,
     readers: HashMap<Output, usize>,
     buffers: Vec<Buffer>,
     of: HashMap<Output, usize>,
@@ -112,6 +137,10 @@ impl Planner<'_> {
         for fetch in &self.sub.fetches {
             *self.readers.entry(*fetch).or_default() += 1;
         }
+        for &feed in &self.sub.feeds {
+            let device = usize::MAX;
+            self.add(feed, Buffer { bytes: 0, device, reads: usize::MAX / 2 });
+        }
     }
 
     fn bytes(&self, output: Output) -> Option<u64> {
@@ -120,12 +149,15 @@ impl Planner<'_> {
         u64::try_from(elements.checked_mul(size)?).ok()
     }
 
-    fn node(&mut self, id: NodeId, in_place: InPlacePairs<'_>) {
+    fn node(&mut self, id: NodeId) {
         let node = self.graph.node(id);
         let Some(device) = self.placement.device(id) else { return };
-        let pairs = in_place(id);
+        let pairs = (self.rules.in_place)(id);
         for at in 0..node.outputs().len() {
             let output = Output::new(id, at as u32);
+            if self.sub.feed_of(output).is_some() {
+                continue;
+            }
             let Some(bytes) = self.bytes(output) else {
                 self.devices[device].unknown += 1;
                 continue;
@@ -133,6 +165,7 @@ impl Planner<'_> {
             self.devices[device].values += 1;
             if node.op.name == "Const" {
                 self.devices[device].constants += bytes;
+                self.add(output, Buffer { bytes: 0, device, reads: usize::MAX / 2 });
                 continue;
             }
             self.devices[device].without_reuse += bytes;
@@ -156,10 +189,7 @@ impl Planner<'_> {
     ) {
         let node = self.graph.node(id);
         let reads = self.readers.get(&output).copied().unwrap_or(0);
-        let source = |at: usize| {
-            let input = *node.inputs.get(at)?;
-            self.of.get(&input).copied().filter(|_| self.sub.feed_of(input).is_none())
-        };
+        let source = |at: usize| self.of.get(node.inputs.get(at)?).copied();
         if passes_on(&node.op.name)
             && output.output == 0
             && let Some(buffer) = source(0)
@@ -169,25 +199,37 @@ impl Planner<'_> {
             self.devices[device].passed_on += 1;
             return;
         }
-        let own = pairs.iter().filter(|(_, to)| *to == output.output as usize);
-        let free = own.filter_map(|(from, _)| source(*from)).find(|&buffer| {
+        if bytes <= self.rules.kept_bytes {
+            self.devices[device].kept += bytes;
+            return self.add(output, Buffer { bytes: 0, device, reads });
+        }
+        let dtype = |output: Output| self.graph.dtype(output).base();
+        let is_own = |&&(from, to): &&(usize, usize)| {
+            let same = |&input: &Output| dtype(input) == dtype(output);
+            to == output.output as usize && node.inputs.get(from).is_some_and(same)
+        };
+        let is_free = |&buffer: &usize| {
             let buffer = &self.buffers[buffer];
             buffer.reads == 1 && buffer.bytes == bytes && buffer.device == device
-        });
-        let buffer = match free {
+        };
+        let mut sources = pairs.iter().filter(is_own).filter_map(|(from, _)| source(*from));
+        match sources.find(is_free).filter(|_| !(self.rules.holds_all)(device)) {
             Some(buffer) => {
                 // The read of this node is the last one of what was there.
                 self.buffers[buffer].reads += reads;
+                self.of.insert(output, buffer);
                 self.devices[device].in_place += 1;
-                buffer
             }
             None => {
-                self.buffers.push(Buffer { bytes, device, reads });
                 self.live[device] += bytes;
-                self.buffers.len() - 1
+                self.add(output, Buffer { bytes, device, reads });
             }
-        };
-        self.of.insert(output, buffer);
+        }
+    }
+
+    fn add(&mut self, output: Output, buffer: Buffer) {
+        self.of.insert(output, self.buffers.len());
+        self.buffers.push(buffer);
     }
 
     /// Counts the reads of a node off, and gives back what nobody reads any more, its own unused outputs too.
@@ -210,7 +252,7 @@ impl Planner<'_> {
 
     fn free(&mut self, buffer: usize) {
         let Buffer { bytes, device, reads } = &mut self.buffers[buffer];
-        if *reads == 0 {
+        if *reads == 0 && !(self.rules.holds_all)(*device) {
             self.live[*device] -= *bytes;
             // Given back once.
             *bytes = 0;

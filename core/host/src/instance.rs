@@ -67,7 +67,8 @@ impl KernelInstance {
             let parts = spec.parts();
             let raw = spec.raw(&parts, &sink);
             // SAFETY: the kernel's own entry with a filled struct and a place.
-            sink.check(unsafe { create(&raw, &mut state) })?;
+            let created = sink.check(unsafe { create(&raw, &mut state) });
+            created.map_err(|error| spec.naming_inputs(error))?;
         }
         let (node, input_memories) = spec.places();
         Ok(KernelInstance {

@@ -1,13 +1,15 @@
 //! The thread pool: one per runtime, for `parallel_for` of kernels and for the executor's costly nodes.
 //!
 //! `threads` counts the caller: a pool of one has no workers, and everything runs where it is asked for.
-//! Waking another core costs tens of microseconds on a virtual machine, so a loop is shared only when it
-//! costs more than that ([`SHARE_NS`]), and a worker that finds nothing spins for a bounded few microseconds
-//! ([`SPIN_NS`]) before it sleeps.
+//! Waking another core costs tens of microseconds on a virtual machine, so a loop is shared with a worker that
+//! sleeps only when it costs more than that ([`SHARE_NS`]). A worker that has just worked looks out for more for
+//! as long as waking it would take ([`SPIN_NS`]), and shares loops that cost a tenth ([`SHARE_AWAKE_NS`]). So that
+//! a run of such loops finds one awake, the second within [`FREQUENT_NS`] rouses a worker, and does not wait for
+//! it.
 //!
 //! States of a worker: *looking* (takes what `queue` has) → *running* → *looking*; *looking* → *spinning*
 //! when there is nothing → *looking* when something was posted, or → *sleeping* when the time is over →
-//! *looking* when it is woken; *looking* → *ended* when the pool closes and nothing is left. States of loops
+//! *looking* when it is woken or roused; *looking* → *ended* when the pool closes and nothing is left. States of loops
 //! and jobs: see `pool/queue.rs`; of threads that may block: see `pool/blocking.rs`.
 //!
 //! A caller of `parallel_for` always works itself, and waits only for blocks that workers have started:
@@ -27,16 +29,23 @@ use std::{
     thread::JoinHandle,
     time::{Duration, Instant},
 };
-use tenon_framework::KernelError;
+use tenon_framework::{
+    KernelError,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 pub use blocking::BLOCKING_CAP;
 
-/// A loop that costs less than this many nanoseconds in all stays on its caller's thread.
+/// A loop that costs less than this many nanoseconds in all is not worth waking a worker.
 pub const SHARE_NS: f64 = 50_000.0;
+/// A loop that costs less than this many nanoseconds in all stays on its caller's thread.
+pub const SHARE_AWAKE_NS: f64 = 8_000.0;
 /// A block costs at least this many nanoseconds, where the estimate is right.
 const BLOCK_NS: f64 = 12_500.0;
 /// A worker spins for so long before it sleeps.
-pub const SPIN_NS: u64 = 5_000;
+pub const SPIN_NS: u64 = 50_000;
+/// Loops that begin within so many nanoseconds of each other are a run of them.
+const FREQUENT_NS: u64 = 100_000;
 /// Blocks per thread at most: enough to even out, few enough to be cheap.
 const BLOCKS_PER_THREAD: u64 = 4;
 
@@ -58,6 +67,9 @@ pub struct ThreadPool {
     blocking: blocking::Blocking,
     workers: Vec<JoinHandle<()>>,
     threads: u32,
+    created: Instant,
+    /// Nanoseconds from `created` to the last loop that was worth sharing with a worker awake, and found none.
+    missed: AtomicU64,
 }
 
 impl ThreadPool {
@@ -79,7 +91,8 @@ impl ThreadPool {
             }
         }
         let threads = workers.len() as u32 + 1;
-        ThreadPool { queue, blocking: blocking::Blocking::new(), workers, threads }
+        let (created, missed) = (Instant::now(), AtomicU64::new(0));
+        ThreadPool { queue, blocking: blocking::Blocking::new(), workers, threads, created, missed }
     }
 
     /// As many threads as the machine gives this process.
@@ -110,8 +123,8 @@ impl ThreadPool {
         }
         let cost = total as f64 * cost_ns;
         // Not a number counts as cheap.
-        let shared = cost >= SHARE_NS && total > 1 && self.parallelism() > 1;
-        if !shared {
+        let may_share = cost >= SHARE_AWAKE_NS && total > 1 && self.parallelism() > 1;
+        if !may_share || (cost < SHARE_NS && !self.finds_one_awake()) {
             return body(0, total, 0);
         }
         let (block, blocks) = split(total, cost, self.threads);
@@ -120,6 +133,19 @@ impl ThreadPool {
         self.queue.run_loop(&work, |done| {
             spin_until(done);
         });
+    }
+
+    /// Whether a worker spins; rouses one where loops that it could help with are frequent.
+    fn finds_one_awake(&self) -> bool {
+        if self.queue.spinning() > 0 {
+            return true;
+        }
+        let now = u64::try_from(self.created.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let last = self.missed.swap(now, Ordering::Relaxed);
+        if now.saturating_sub(last) < FREQUENT_NS {
+            self.queue.rouse();
+        }
+        false
     }
 
     /// Queues a job for the workers. A pool without workers runs it now, on this thread.
@@ -211,7 +237,7 @@ fn work(queue: &Queue) {
         let posted = queue.posted();
         let mut taken = queue.try_take();
         if taken.is_none() {
-            spin_until(&|| queue.posted() != posted);
+            queue.spins(|| spin_until(&|| queue.posted() != posted));
             taken = queue.take();
         }
         match taken {

@@ -13,7 +13,7 @@ register_op!(
     inputs = &["filename: string"],
     outputs = &["contents: string"],
     attrs = &[],
-    shape = scalars,
+    shape = |c: &ShapeContext<'_>| scalars(c, &["filename"]),
     summary = "The bytes of a file.",
 );
 
@@ -23,7 +23,7 @@ register_op!(
     outputs = &[],
     attrs = &[],
     stateful = true,
-    shape = scalars,
+    shape = |c: &ShapeContext<'_>| scalars(c, &["filename", "contents"]),
     summary = "Writes a file, and makes the folders that it lies in.",
 );
 
@@ -68,7 +68,7 @@ register_op!(
     inputs = &["basename: string", "shard: int32", "num_shards: int32"],
     outputs = &["filename: string"],
     attrs = &[],
-    shape = scalars,
+    shape = |c: &ShapeContext<'_>| scalars(c, &["basename", "shard", "num_shards"]),
     summary = "The name of one of the files that hold a part of a whole each.",
 );
 
@@ -77,13 +77,13 @@ register_op!(
     inputs = &["basename: string", "num_shards: int32"],
     outputs = &["filename: string"],
     attrs = &[],
-    shape = scalars,
+    shape = |c: &ShapeContext<'_>| scalars(c, &["basename", "num_shards"]),
     summary = "The pattern that the names of all parts of a whole match.",
 );
 
 /// Scalars in, and a scalar out if anything.
-fn scalars(c: &ShapeContext<'_>) -> ShapeResult {
-    (0..c.input_count()).try_for_each(|at| input_of_rank(c, at, "each input", 0).map(|_| ()))?;
+fn scalars(c: &ShapeContext<'_>, names: &[&'static str]) -> ShapeResult {
+    (0..c.input_count()).try_for_each(|at| input_of_rank(c, at, names[at], 0).map(|_| ()))?;
     if c.output_count() == 0 { Ok(()) } else { scalar_output(c) }
 }
 
@@ -107,12 +107,12 @@ fn columns(c: &ShapeContext<'_>) -> ShapeResult {
             Some(&[size]) if size <= 1 => {}
             Some(&[size]) => {
                 return Err(KernelError::invalid_argument(format!(
-                    "the default of column {} must hold at most 1 value, got {size}",
+                    "record_defaults[{}] must hold at most 1 value, got {size}",
                     default - 1
                 )));
             }
             Some(dims) => {
-                let (what, found) = ("each default", dims.len());
+                let (what, found) = ("each of record_defaults", dims.len());
                 return Err(GeometryError::Rank { what, expected: 1, found }.into());
             }
         }
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn names_of_files_are_scalars() {
         check("ReadFile", &[], &[(&["[]"], "[]"), (&["?"], "[]")]);
-        let message = "! each input must have 0 dimensions, got 1";
+        let message = "! contents must have 0 dimensions, got 1";
         check("WriteFile", &[], &[(&["[]", "[]"], ""), (&["[]", "[1]"], message)]);
         check(
             "MatchingFiles",
@@ -157,11 +157,11 @@ mod tests {
             &attrs,
             &[
                 (&["[n]", "[]", "[0]"], "[n]; [n]"),
+                (&["[n]", "[2]", "[]"], "! record_defaults[0] must hold at most 1 value, got 2"),
                 (
-                    &["[n]", "[2]", "[]"],
-                    "! the default of column 0 must hold at most 1 value, got 2",
+                    &["[n]", "[]", "[1,1]"],
+                    "! each of record_defaults must have 1 dimensions, got 2",
                 ),
-                (&["[n]", "[]", "[1,1]"], "! each default must have 1 dimensions, got 2"),
             ],
         );
     }

@@ -18,13 +18,18 @@ const SHAPE: &str = "T: {int32, int64}";
 const SHAPE_OR_INT32: &str = "T: {int32, int64} = DT_INT32";
 const SEEDS: &str = "Tseed: {int32, int64} = DT_INT64";
 
+const OF_SHAPE: &[&str] = &["numbers; seed = 7; seed2 = 9; shape: [2] integers(0..9)"];
+const STATELESS: &[&str] = &["numbers; shape: [2] integers(0..9); seed: [2]"];
+const OF_KEY: &[&str] =
+    &["numbers; shape: [2] integers(0..9); key: [1]; counter: [2]; alg: [] values(1)"];
+
 register_op!(
     "RandomUniform",
     inputs = &["shape: T"],
     outputs = &["output: dtype"],
     attrs = &[SEED, SEED2, FLOATS, SHAPE],
     stateful = true,
-    cases = &["numbers; seed = 7; seed2 = 9; shape: [2] integers(0..9)",],
+    cases = OF_SHAPE,
     shape = of_shape,
     summary = "Numbers between 0 and 1, 1 excluded, each as likely as any other.",
 );
@@ -35,7 +40,7 @@ register_op!(
     outputs = &["output: dtype"],
     attrs = &[SEED, SEED2, FLOATS, SHAPE],
     stateful = true,
-    cases = &["numbers; seed = 7; seed2 = 9; shape: [2] integers(0..9)",],
+    cases = OF_SHAPE,
     shape = of_shape,
     summary = "Normally distributed numbers with mean 0 and deviation 1.",
 );
@@ -46,7 +51,7 @@ register_op!(
     outputs = &["output: dtype"],
     attrs = &[SEED, SEED2, FLOATS, SHAPE],
     stateful = true,
-    cases = &["numbers; seed = 7; seed2 = 9; shape: [2] integers(0..9)",],
+    cases = OF_SHAPE,
     shape = of_shape,
     summary =
         "Normally distributed numbers with mean 0 and deviation 1, those beyond 2 drawn again.",
@@ -105,7 +110,7 @@ register_op!(
     inputs = &["shape: T", "seed: Tseed"],
     outputs = &["output: dtype"],
     attrs = &[FLOATS_OR_FLOAT, SHAPE_OR_INT32, SEEDS],
-    cases = &["numbers; shape: [2] integers(0..9); seed: [2]",],
+    cases = STATELESS,
     shape = stateless,
     summary = "Numbers between 0 and 1, 1 excluded, that follow from the seed.",
 );
@@ -115,7 +120,7 @@ register_op!(
     inputs = &["shape: T", "seed: Tseed"],
     outputs = &["output: dtype"],
     attrs = &[FLOATS_OR_FLOAT, SHAPE_OR_INT32, SEEDS],
-    cases = &["numbers; shape: [2] integers(0..9); seed: [2]",],
+    cases = STATELESS,
     shape = stateless,
     summary = "Normally distributed numbers that follow from the seed.",
 );
@@ -125,7 +130,7 @@ register_op!(
     inputs = &["shape: T", "seed: Tseed"],
     outputs = &["output: dtype"],
     attrs = &[FLOATS_OR_FLOAT, SHAPE_OR_INT32, SEEDS],
-    cases = &["numbers; shape: [2] integers(0..9); seed: [2]",],
+    cases = STATELESS,
     shape = stateless,
     summary =
         "Normally distributed numbers, those beyond 2 drawn again, that follow from the seed.",
@@ -148,7 +153,7 @@ register_op!(
     inputs = &["shape: Tshape", "key: uint64", "counter: uint64", "alg: int32"],
     outputs = &["output: dtype"],
     attrs = &[FLOATS_OR_FLOAT, "Tshape: {int32, int64} = DT_INT32"],
-    cases = &["numbers; shape: [2] integers(0..9); key: [1]; counter: [2]; alg: [] values(1)",],
+    cases = OF_KEY,
     shape = of_key,
     summary =
         "Numbers between 0 and 1, 1 excluded, of the generator that key, counter and alg name.",
@@ -159,7 +164,7 @@ register_op!(
     inputs = &["shape: Tshape", "key: uint64", "counter: uint64", "alg: int32"],
     outputs = &["output: dtype"],
     attrs = &[FLOATS_OR_FLOAT, "Tshape: {int32, int64} = DT_INT32"],
-    cases = &["numbers; shape: [2] integers(0..9); key: [1]; counter: [2]; alg: [] values(1)",],
+    cases = OF_KEY,
     shape = of_key,
     summary = "Normally distributed numbers of the generator that key, counter and alg name.",
 );

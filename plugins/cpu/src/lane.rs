@@ -4,6 +4,7 @@
 //! arithmetic and selections on the bits, so that a loop over them has no branch and no call; denormals of
 //! half survive where the processor flushes those of float.
 
+use crate::arch::Isa;
 use half::{bf16, f16};
 use tenon_sdk::element::Number;
 
@@ -15,6 +16,11 @@ pub trait Compute: Number<Accumulator = Self::Wide> {
     fn up(self) -> Self::Wide;
     /// Rounds to nearest, ties to even.
     fn down(value: Self::Wide) -> Self;
+    /// `self * y + z`, rounded once where there is an instruction for it.
+    #[inline(always)]
+    fn mul_add<I: Isa>(self, y: Self, z: Self) -> Self {
+        self.mul(y).add(z)
+    }
     /// `min(max(self, 0), high)` for a `high` above zero, exactly. NaN stays, -0 becomes 0, and a denormal is
     /// flushed where the thread's arithmetic does so.
     fn clamped(self, high: Self) -> Self;
@@ -28,7 +34,7 @@ pub fn flushed<W: Compute>(x: W) -> W {
 }
 
 macro_rules! itself {
-    ($($ty:ty),*) => {$(
+    ($($ty:ty $(, $fused:ident)?;)*) => {$(
         impl Compute for $ty {
             type Wide = $ty;
             #[inline(always)]
@@ -44,11 +50,26 @@ macro_rules! itself {
                 let x = if self < Self::ZERO { Self::ZERO } else { self };
                 flushed(if x > high { high } else { x })
             }
+            $(#[inline(always)]
+            fn mul_add<I: Isa>(self, y: $ty, z: $ty) -> $ty {
+                if I::FMA { <$ty>::$fused(self, y, z) } else { self * y + z }
+            })?
         }
     )*};
 }
 
-itself!(i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
+itself! {
+    i8;
+    i16;
+    i32;
+    i64;
+    u8;
+    u16;
+    u32;
+    u64;
+    f32, mul_add;
+    f64, mul_add;
+}
 
 impl Compute for bf16 {
     type Wide = f32;

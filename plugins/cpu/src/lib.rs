@@ -14,6 +14,7 @@ pub mod kernels;
 pub mod lane;
 mod panels;
 mod split;
+mod stream;
 #[cfg(test)]
 mod testing;
 

@@ -3,8 +3,8 @@
 use std::{marker::PhantomData, ops::Range, slice};
 use tenon_sdk::{KernelError, author::ComputeContext};
 
-/// Work below this stays on the caller's thread without asking the host: waking another core costs as much.
-const WORTH_ASKING_NS: f64 = 40_000.0;
+/// Work below this stays on the caller's thread without asking the host, which would not share it.
+const WORTH_ASKING_NS: f64 = 8_000.0;
 /// Elements per unit of elementwise work: a few cache lines at least.
 pub const BLOCK: usize = 1024;
 

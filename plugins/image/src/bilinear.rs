@@ -1,11 +1,10 @@
 //! `ResizeBilinear` and its gradient.
 
-use crate::resize::{Sizes, for_numbers, grid, single};
+use crate::resize::{Resize, Sizes, Way, for_numbers, single};
 use half::{bf16, f16};
-use std::marker::PhantomData;
 use tenon_sdk::{
     KernelError,
-    author::{ComputeContext, CreateContext, Kernel},
+    author::ComputeContext,
     element::Number,
     geometry::{GeometryError, PixelGrid, byte_size},
     register_kernel,
@@ -34,22 +33,16 @@ impl Between {
     }
 }
 
-struct Bilinear<T> {
-    grid: PixelGrid,
-    of: PhantomData<fn() -> T>,
-}
+struct Forward;
+type Bilinear<T> = Resize<Forward, T>;
 
-impl<T: Number> Kernel for Bilinear<T> {
-    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Bilinear { grid: grid(c)?, of: PhantomData })
-    }
-
-    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+impl<T: Number> Way<T> for Forward {
+    fn compute(grid: PixelGrid, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let sizes = Sizes::new(c)?;
         let x = c.input::<T>(0)?.data;
         let y = c.output::<f32>(0, &sizes.output)?.data;
-        let rows = Between::all(self.grid, sizes.from[0], sizes.to[0]);
-        let columns = Between::all(self.grid, sizes.from[1], sizes.to[1]);
+        let rows = Between::all(grid, sizes.from[0], sizes.to[0]);
+        let columns = Between::all(grid, sizes.from[1], sizes.to[1]);
         let channels = sizes.channels;
         sizes.rows(c, x, y, 3.0, |image, number, row| {
             let between = rows[number];
@@ -74,17 +67,11 @@ for_numbers!("ResizeBilinear", Bilinear);
 
 /// The gradient: each pixel of `grads` is spread over the four that it was weighed from, in order. Sums of 16-bit
 /// floats are kept in single precision.
-struct Grad<T> {
-    grid: PixelGrid,
-    of: PhantomData<fn() -> T>,
-}
+struct Backward;
+type Grad<T> = Resize<Backward, T>;
 
-impl<T: Number> Kernel for Grad<T> {
-    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Grad { grid: grid(c)?, of: PhantomData })
-    }
-
-    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+impl<T: Number> Way<T> for Backward {
+    fn compute(grid: PixelGrid, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let (grads, output) = (c.dims(0), c.dims(1));
         for (what, dims) in [("grads", grads), ("original_image", output)] {
             if dims.len() != 4 {
@@ -105,8 +92,8 @@ impl<T: Number> Kernel for Grad<T> {
             return Ok(());
         }
         let size = |dims: &[i64], at: usize| dims[at] as usize;
-        let rows = Between::all(self.grid, size(output, 1), size(grads, 1));
-        let columns = Between::all(self.grid, size(output, 2), size(grads, 2));
+        let rows = Between::all(grid, size(output, 1), size(grads, 1));
+        let columns = Between::all(grid, size(output, 2), size(grads, 2));
         let (channels, width) = (size(output, 3), size(output, 2));
         let image = size(output, 1) * width * channels;
         let work = x.len() / size(grads, 0);

@@ -1,14 +1,9 @@
 //! `ResizeNearestNeighbor` and its gradient.
 
-use crate::resize::{Sizes, grid};
+use crate::resize::{Resize, Sizes, Way};
 use half::{bf16, f16};
-use std::marker::PhantomData;
 use tenon_sdk::{
-    KernelError,
-    author::{ComputeContext, CreateContext, Kernel},
-    element::Number,
-    geometry::PixelGrid,
-    reg::Numerics,
+    KernelError, author::ComputeContext, element::Number, geometry::PixelGrid, reg::Numerics,
     register_kernel,
 };
 
@@ -17,23 +12,17 @@ fn nearest(grid: PixelGrid, scale: f32, count: usize, of: usize) -> Vec<usize> {
     (0..of).map(|pixel| grid.nearest(pixel, scale, count as i64)).collect()
 }
 
-struct Nearest<T> {
-    grid: PixelGrid,
-    of: PhantomData<fn() -> T>,
-}
+struct Forward;
+type Nearest<T> = Resize<Forward, T>;
 
-impl<T: Number> Kernel for Nearest<T> {
-    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Nearest { grid: grid(c)?, of: PhantomData })
-    }
-
-    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+impl<T: Number> Way<T> for Forward {
+    fn compute(grid: PixelGrid, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let sizes = Sizes::new(c)?;
         let x = c.input::<T>(0)?.data;
         let y = c.output::<T>(0, &sizes.output)?.data;
         let axis = |at: usize| {
             let (from, to) = (sizes.from[at], sizes.to[at]);
-            nearest(self.grid, self.grid.scale(from as i64, to as i64), from, to)
+            nearest(grid, grid.scale(from as i64, to as i64), from, to)
         };
         let (rows, columns, channels) = (axis(0), axis(1), sizes.channels);
         sizes.rows(c, x, y, 1.0, |image, number, row| {
@@ -50,17 +39,11 @@ register_kernel!("ResizeNearestNeighbor" on "CPU":
     host_memory = &["size"], numerics = Numerics::EXACT);
 
 /// The gradient: each pixel is added to the one that it was taken from, in order, and rounded each time.
-struct Grad<T> {
-    grid: PixelGrid,
-    of: PhantomData<fn() -> T>,
-}
+struct Backward;
+type Grad<T> = Resize<Backward, T>;
 
-impl<T: Number> Kernel for Grad<T> {
-    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Grad { grid: grid(c)?, of: PhantomData })
-    }
-
-    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+impl<T: Number> Way<T> for Backward {
+    fn compute(grid: PixelGrid, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let sizes = Sizes::new(c)?;
         let x = c.input::<T>(0)?.data;
         let y = c.output::<T>(0, &sizes.output)?.data;
@@ -70,8 +53,8 @@ impl<T: Number> Kernel for Grad<T> {
         }
         let axis = |at: usize| {
             let (grads, original) = (sizes.from[at], sizes.to[at]);
-            let scale = self.grid.scale(original as i64, grads as i64);
-            nearest(self.grid, scale, original, grads)
+            let scale = grid.scale(original as i64, grads as i64);
+            nearest(grid, scale, original, grads)
         };
         let (rows, columns, channels) = (axis(0), axis(1), sizes.channels);
         let width = sizes.to[1];

@@ -1,8 +1,9 @@
-//! What the resizing ops share: shapes, and the rows of a result over the host's threads.
+//! What the resizing ops share: their attributes, shapes, and the rows of a result over the host's threads.
 
+use std::marker::PhantomData;
 use tenon_sdk::{
     KernelError,
-    author::{ComputeContext, CreateContext},
+    author::{ComputeContext, CreateContext, Kernel},
     element::Number,
     geometry::{Dims, GeometryError, PixelGrid, byte_size, resized_dims},
 };
@@ -10,6 +11,28 @@ use tenon_sdk::{
 /// The pixel grid that a node's attributes say.
 pub fn grid(c: &CreateContext<'_>) -> Result<PixelGrid, KernelError> {
     Ok(PixelGrid::new(c.attr("align_corners")?, c.attr("half_pixel_centers")?)?)
+}
+
+/// A way to resize images of `T`, or its gradient.
+pub trait Way<T>: 'static {
+    /// Computes a result on the grid.
+    fn compute(grid: PixelGrid, c: &ComputeContext<'_>) -> Result<(), KernelError>;
+}
+
+/// The kernel of a way to resize that needs the grid alone.
+pub struct Resize<W, T> {
+    grid: PixelGrid,
+    of: PhantomData<fn() -> (W, T)>,
+}
+
+impl<W: Way<T>, T: Number> Kernel for Resize<W, T> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Resize { grid: grid(c)?, of: PhantomData })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        W::compute(self.grid, c)
+    }
 }
 
 /// Sizes of the images on both sides.

@@ -17,13 +17,15 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// The decomposition of a matrix that has an inverse.
-fn invertible<F: Field>(a: &Mat<F>, what: &str) -> Result<Lu<F>, KernelError> {
+/// The decomposition of a matrix that has an inverse, matrix `number` of an input.
+fn invertible<F: Field>(a: &Mat<F>, what: &str, number: usize) -> Result<Lu<F>, KernelError> {
     let lu = F::lu(a);
     // A pivot that is NaN counts as TensorFlow's comparison counts it: in the first place only.
     let first = pivots(&lu).next().is_some_and(|pivot| pivot.is_nan());
     if first || pivots(&lu).any(|pivot| pivot == Complex::ZERO) {
-        return Err(KernelError::invalid_argument(format!("{what} is not invertible")));
+        return Err(KernelError::invalid_argument(format!(
+            "{what} is not invertible: its matrix number {number} is singular or not finite"
+        )));
     }
     Ok(lu)
 }
@@ -55,7 +57,7 @@ impl<T: Scalar> Kernel for MatrixInverse<T> {
         let input = c.input::<T>(0)?;
         let x = Matrices::square(input, "input")?;
         for_each(c, &x, input.dims, |number, y| {
-            let lu = invertible(&x.get(number), "input")?;
+            let lu = invertible(&x.get(number), "input", number)?;
             let inverse = solve(&lu, &identity(x.rows, x.cols));
             match self.adjoint {
                 true => store(&adjoint(&inverse), y),
@@ -94,7 +96,8 @@ impl<T: Scalar> Kernel for MatrixSolve<T> {
         for_each(c, &a, rhs.dims, |number, y| {
             let matrix = a.get(number);
             let matrix = if self.adjoint { adjoint(&matrix) } else { matrix };
-            store(&solve(&invertible(&matrix, "matrix")?, &b.get(number)), y);
+            let lu = invertible(&matrix, "matrix", number)?;
+            store(&solve(&lu, &b.get(number)), y);
             Ok(())
         })
     }

@@ -13,8 +13,8 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// What went wrong with a file, with the code that TensorFlow gives the system's error.
-pub fn failed(path: impl AsRef<Path>, error: &std::io::Error) -> KernelError {
+/// What went wrong with a file that an argument names, with the code that TensorFlow gives the system's error.
+pub fn failed(what: &str, path: impl AsRef<Path>, error: &std::io::Error) -> KernelError {
     let code = match error.kind() {
         ErrorKind::NotFound => Code::NOT_FOUND,
         ErrorKind::PermissionDenied => Code::PERMISSION_DENIED,
@@ -24,7 +24,7 @@ pub fn failed(path: impl AsRef<Path>, error: &std::io::Error) -> KernelError {
         ErrorKind::StorageFull | ErrorKind::OutOfMemory => Code::RESOURCE_EXHAUSTED,
         _ => Code::UNKNOWN,
     };
-    KernelError::new(code, format!("file '{}': {error}", path.as_ref().display()))
+    KernelError::new(code, format!("{what}: file '{}': {error}", path.as_ref().display()))
 }
 
 #[cfg(unix)]
@@ -67,7 +67,7 @@ on_disk! {
 
 fn read_file(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let path = path_of(text(c, 0, "filename")?);
-    let contents = std::fs::read(&path).map_err(|error| failed(&path, &error))?;
+    let contents = std::fs::read(&path).map_err(|error| failed("filename", &path, &error))?;
     c.set_strings(0, &[], [contents].into_iter())
 }
 
@@ -75,9 +75,9 @@ fn write_file(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let path = path_of(text(c, 0, "filename")?);
     let contents = text(c, 1, "contents")?;
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+        std::fs::create_dir_all(folder).map_err(|error| failed("filename", folder, &error))?;
     }
-    std::fs::write(&path, contents).map_err(|error| failed(&path, &error))
+    std::fs::write(&path, contents).map_err(|error| failed("filename", &path, &error))
 }
 
 fn matching_files(c: &ComputeContext<'_>) -> Result<(), KernelError> {

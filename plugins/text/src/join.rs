@@ -70,12 +70,16 @@ impl Kernel for ReduceJoin {
                 kept.push(dims[axis], strides[axis])?;
             }
         }
-        let places: Vec<usize> = joined.offsets();
-        let text = |first: usize| {
+        // Without outputs nothing is joined, though there may be more places than memory for them.
+        let count = element_count(&output)?;
+        let places = if count == 0 { 0..0 } else { 0..element_count(&joined.sizes)? };
+        let places: Vec<usize> = places.map(|number| joined.offset(number)).collect();
+        let text = |number: usize| {
+            let first = kept.offset(number);
             let parts: Vec<&[u8]> = places.iter().map(|place| x[first + place]).collect();
             parts.join(&self.separator[..])
         };
-        c.set_strings(0, &output, kept.offsets().into_iter().map(text))
+        c.set_strings(0, &output, (0..count).map(text))
     }
 }
 
@@ -99,14 +103,14 @@ impl Grid {
         self.strides.reverse();
     }
 
-    /// The offsets of all its points, the last dimension fastest.
-    fn offsets(&self) -> Vec<usize> {
-        let mut offsets = vec![0];
-        for (&size, &stride) in self.sizes.iter().zip(&*self.strides) {
-            let steps = |from: usize| (0..size as usize).map(move |at| from + at * stride as usize);
-            offsets = offsets.into_iter().flat_map(steps).collect();
+    /// The offset of a point, counted with the last dimension fastest.
+    fn offset(&self, mut number: usize) -> usize {
+        let mut offset = 0;
+        for (&size, &stride) in self.sizes.iter().zip(&*self.strides).rev() {
+            offset += number % size as usize * stride as usize;
+            number /= size as usize;
         }
-        offsets
+        offset
     }
 }
 

@@ -138,7 +138,7 @@ impl Kernel for PrintV2 {
             Stream::File(path) => {
                 let file = OpenOptions::new().append(true).create(true).open(path);
                 let written = file.and_then(|mut file| file.write_all(&line));
-                written.map_err(|error| crate::files::failed(path, &error))?;
+                written.map_err(|error| crate::files::failed("output_stream", path, &error))?;
             }
         }
         Ok(())

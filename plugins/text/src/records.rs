@@ -101,19 +101,19 @@ impl Kernel for DecodeCsv {
             let dims = c.dims(1 + column);
             if dims.len() > 1 || dims.first().is_some_and(|&size| size > 1) {
                 return Err(KernelError::invalid_argument(format!(
-                    "the default of column {column} must be a scalar or hold at most 1 value, found shape {dims:?}"
+                    "record_defaults[{column}] must be a scalar or hold at most 1 value, found shape {dims:?}"
                 )));
             }
         }
         let mut records = Vec::new();
         for (number, record) in c.strings(0)?.into_iter().enumerate() {
-            let fields = self
-                .fields(record)
-                .map_err(|why| KernelError::invalid_argument(format!("record {number}: {why}")))?;
+            let fields = self.fields(record).map_err(|why| {
+                KernelError::invalid_argument(format!("records[{number}]: {why}"))
+            })?;
             if fields.len() != self.types.len() {
                 let (wanted, found) = (self.types.len(), fields.len());
                 return Err(KernelError::invalid_argument(format!(
-                    "record {number}: expected {wanted} fields, found {found}"
+                    "records[{number}]: expected {wanted} fields, found {found}"
                 )));
             }
             records.push(fields);
@@ -157,7 +157,7 @@ impl DecodeCsv {
                 T::parse(field).ok_or_else(|| {
                     let (field, dtype) = (shown(field), T::DTYPE);
                     KernelError::invalid_argument(format!(
-                        "record {number}: field {column} is '{field}', which is no {dtype}"
+                        "records[{number}]: field {column} is '{field}', which is no {dtype}"
                     ))
                 })?
             };
@@ -247,6 +247,6 @@ impl DecodeCsv {
 
 fn required(record: usize, column: usize) -> KernelError {
     KernelError::invalid_argument(format!(
-        "record {record}: field {column} is empty, and its column has no default"
+        "records[{record}]: field {column} is empty, and record_defaults[{column}] holds no value"
     ))
 }

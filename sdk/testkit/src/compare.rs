@@ -128,7 +128,7 @@ impl Rule {
 }
 
 /// Floating-point numbers of an element: a complex one has two.
-fn lanes(dtype: DType) -> usize {
+pub(crate) fn lanes(dtype: DType) -> usize {
     if matches!(dtype, DType::COMPLEX64 | DType::COMPLEX128) { 2 } else { 1 }
 }
 

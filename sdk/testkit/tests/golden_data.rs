@@ -44,7 +44,9 @@ fn every_committed_case_is_read() {
                 errors += usize::from(matches!(case.expected, Expected::Error(_)));
             }
         }
-        assert!(cases > 2 * errors && errors > 0, "{}: {cases}, {errors}", family.display());
+        // What fused ops refuse is Tenon's own: TensorFlow has no word on it.
+        let refuses = errors > 0 || family.ends_with("fused");
+        assert!(cases > 2 * errors && refuses, "{}: {cases}, {errors}", family.display());
     }
 }
 

@@ -5,7 +5,7 @@
 use std::path::Path;
 use tenon_runtime::{Runtime, RuntimeOptions};
 use tenon_testkit::{
-    fuzz::{FAMILIES, Fuzzer},
+    fuzz::{FAMILIES, Fuzzer, PLUGINS},
     host::library,
 };
 
@@ -14,7 +14,7 @@ thread_local! {
 }
 
 fn fuzzer() -> Fuzzer {
-    let plugins = ["tenon-cpu", "tenon-fft", "tenon-linalg"].map(library);
+    let plugins = PLUGINS.map(library);
     let options = RuntimeOptions { threads: Some(1), ..RuntimeOptions::with_plugins(plugins) };
     let (runtime, report) = Runtime::new(options).expect("the runtime starts");
     report.into_result().expect("every library is a plugin");

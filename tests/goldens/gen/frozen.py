@@ -1,4 +1,5 @@
-"""Frozen models with seeded random weights: VGG19, ResNet50, MobileNetV2, a layer of the encoder of BERT-base.
+"""Frozen models with seeded random weights: VGG19, ResNet50, MobileNetV2, a layer of the encoder of BERT-base, and the
+attention of Keras.
 
 The architectures are those of their papers (arXiv 1409.1556, 1512.03385, 1801.04381, 1810.04805). The small variants
 have the same layers with fewer channels and smaller images; they are part of the golden data. The large ones are
@@ -7,6 +8,8 @@ made on demand: `python freeze.py FOLDER`.
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from . import store
 from .data import seeded
@@ -164,12 +167,60 @@ def bert_layer(small):
     return x, mask
 
 
-MODELS = {"vgg19": vgg19, "resnet50": resnet50, "mobilenet_v2": mobilenet_v2, "bert_layer": bert_layer}
+def keras_attention(small):
+    """Self attention by Keras' MultiHeadAttention, as its layers freeze: products by labels."""
+    length, hidden, heads = (12, 32, 4) if small else (128, 768, 12)
+    return keras_layer(length, hidden, heads, 0.0, False)
+
+
+def keras_attention_masked(small):
+    """Self attention by Keras' MultiHeadAttention with dropout and a mask, frozen for inference: keys times queries,
+    transposed, and a choice by the mask."""
+    length, hidden, heads = (12, 32, 4) if small else (128, 768, 12)
+    return keras_layer(length, hidden, heads, 0.1, True)
+
+
+def keras_layer(length, hidden, heads, dropout, masked):
+    """A layer's weights become constants, its inputs placeholders of this graph."""
+    with context.eager_mode():
+        layer = tf.keras.layers.MultiHeadAttention(heads, hidden // heads, dropout=dropout)
+        shape = tf.TensorSpec([None, length, hidden])
+        rng = seeded("frozen", "keras_attention", masked)
+
+        def call(x, mask=None):
+            return layer(x, x, attention_mask=mask, training=False)
+
+        layer.build([1, length, hidden], [1, length, hidden])
+        layer.set_weights([normal(rng, *w.shape, scale=hidden**-0.5) for w in layer.get_weights()])
+        specs = [shape, tf.TensorSpec([None, length, length], tf.bool)] if masked else [shape]
+        frozen = convert_variables_to_constants_v2(tf.function(call).get_concrete_function(*specs))
+    x = tf1.placeholder(tf.float32, [None, length, hidden], name="hidden")
+    fed = [x, tf1.placeholder(tf.bool, [None, length, length], name="mask")] if masked else [x]
+    names = {tensor.name.split(":")[0]: placeholder for tensor, placeholder in zip(frozen.inputs, fed)}
+    result = frozen.outputs[0].name
+    (output,) = tf.import_graph_def(frozen.graph.as_graph_def(), names, [result], name="layer")
+    tf.identity(output, name="output")
+    return fed
+
+
+MODELS = {
+    "vgg19": vgg19,
+    "resnet50": resnet50,
+    "mobilenet_v2": mobilenet_v2,
+    "bert_layer": bert_layer,
+    "keras_attention": keras_attention,
+    "keras_attention_masked": keras_attention_masked,
+}
 
 
 def inputs_of(name, placeholders, batch):
     """Feeds of a run."""
     rng = seeded("frozen", name, "inputs", batch)
+    if name.startswith("keras"):
+        hidden, *masks = placeholders
+        feeds = {"hidden:0": normal(rng, batch, *hidden.shape[1:])}
+        length = hidden.shape[1]
+        return feeds | {"mask:0": rng.random((batch, length, length)) < 0.5 for _ in masks}
     if name != "bert_layer":
         return {"image:0": normal(rng, batch, *placeholders.shape[1:])}
     hidden, mask = placeholders
@@ -186,7 +237,7 @@ def freeze(name, small):
     with graph.as_default():
         placeholders = MODELS[name](small)
     golden = Golden(name, MODELS[name].__doc__.strip(), graph)
-    output = "output:0" if name == "bert_layer" else "probabilities:0"
+    output = "probabilities:0" if "image:0" in inputs_of(name, placeholders, 1) else "output:0"
     for batch in (1, 3) if small else (1, 8):
         golden.run(inputs_of(name, placeholders, batch), [output])
     scale = max(float(np.max(np.abs(array))) for key, array in golden.arrays.items() if ".out" in key)

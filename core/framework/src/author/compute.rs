@@ -26,6 +26,8 @@ pub struct ComputeContext<'a> {
     taken_below: Cell<usize>,
     /// Inputs that were handed out for reading, as bits; those from 64 on count as always read.
     pub(super) read: Cell<u64>,
+    /// Inputs whose buffers outputs took over, as bits.
+    lost: Cell<u64>,
 }
 
 /// An output that may have taken over its input's buffer.
@@ -44,7 +46,13 @@ impl<'a> ComputeContext<'a> {
     /// `call` is filled as its docs say for `'a`, and no other context for it hands out its outputs.
     #[inline(always)]
     pub unsafe fn new(call: &'a Call) -> ComputeContext<'a> {
-        ComputeContext { call, taken: Cell::new(0), taken_below: Cell::new(0), read: Cell::new(0) }
+        ComputeContext {
+            call,
+            taken: Cell::new(0),
+            taken_below: Cell::new(0),
+            read: Cell::new(0),
+            lost: Cell::new(0),
+        }
     }
 
     /// The raw call, for services that have no wrapper.
@@ -139,24 +147,12 @@ impl<'a> ComputeContext<'a> {
     pub(super) fn mark_read(&self, input: usize) -> Result<(), KernelError> {
         if input < 64 {
             let bit = 1 << input;
-            if self.read.get() & bit != 0 && self.taken_over(input) {
+            if self.lost.get() & bit != 0 {
                 return Err(read_late(input));
             }
             self.read.set(self.read.get() | bit);
         }
         Ok(())
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn taken_over(&self, input: usize) -> bool {
-        // SAFETY: `input` is in range, and `output_count` slots are there.
-        let data = unsafe { (**self.call.inputs.add(input)).data };
-        (0..self.output_count()).any(|output| {
-            // SAFETY: as above.
-            let slot = unsafe { &*self.call.outputs.add(output) };
-            !slot.data.is_null() && slot.data == data
-        })
     }
 
     /// The slot of an output, to look at.
@@ -294,6 +290,7 @@ impl<'a> ComputeContext<'a> {
         let planned = self.output_slot(output)?.flags & slot_flags::PLANNED != 0;
         if !planned && unread && self.forward(input, output, dims)? {
             self.read.set(self.read.get() | (1 << input));
+            self.lost.set(self.lost.get() | (1 << input));
             let slot = *self.output_slot(output)?;
             if slot.dtype != T::DTYPE || !slot.memory.is_host_address() {
                 return Err(mismatch("output", output, T::DTYPE, &slot));

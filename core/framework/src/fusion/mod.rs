@@ -18,7 +18,8 @@
 //!
 //! A number in a pattern is a constant whose elements all are this number, as near as their type allows. Inputs of
 //! sums and products are matched in either order. What a name stands for twice is one tensor. Values inside the
-//! pattern are used by nothing but the pattern: who applies a fusion sees to it.
+//! pattern are used by nothing but the pattern: who applies a fusion sees to it. An attribute `equation` is met by
+//! any that differs in the names of its labels only.
 //!
 //! Conditions: `vector(x)`, `scalar(x)`, `constant(x)`, `rank(x, 4)`, `same_shape(x, y)`, `same_type(x, y)`,
 //! `channels(x, y)` (x is a vector, as long as the last dimension of y, where both are known),

@@ -153,7 +153,7 @@ mod tests {
     fn bad_inputs_are_refused() {
         assert_eq!(
             concat_dims(&[&[2, 3], &[3, 3]], 1).unwrap_err().to_string(),
-            "input 1 must have the shape of input 0 except along the joined axis: expected [2, 3], got [3, 3]"
+            "values[1] must have the shape of values[0] except along the joined axis: expected [2, 3], got [3, 3]"
         );
         assert!(concat_dims(&[&[2, 3], &[2]], 0).is_err());
         assert!(concat_dims(&[&[2, 3]], 2).is_err());

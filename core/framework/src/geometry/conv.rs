@@ -71,8 +71,8 @@ impl Conv2dGeometry {
     pub fn depthwise(params: &Conv2dParams<'_>) -> Result<Conv2dGeometry> {
         // TensorFlow calls such strides invalid here, and unimplemented for `Conv2D`.
         let strides = [
-            (0, "the stride over the batch"),
-            (params.format.channel_dim(4), "the stride over the depth"),
+            (0, "strides over the batch"),
+            (params.format.channel_dim(4), "strides over the depth"),
         ];
         for (dim, what) in strides {
             if let Some(&found) = params.strides.get(dim).filter(|&&stride| stride != 1) {
@@ -81,8 +81,8 @@ impl Conv2dGeometry {
         }
         let mut sizes = Sizes::new(params)?;
         let (filter_channels, multiplier) = (params.filter[2], params.filter[3]);
-        positive("the filter's input depth", filter_channels)?;
-        positive("the filter's multiplier", multiplier)?;
+        positive("the input depth of the filter", filter_channels)?;
+        positive("the multiplier of the filter", multiplier)?;
         let what = "the depth of input and filter";
         if filter_channels >= 0 && sizes.channels >= 0 && filter_channels != sizes.channels {
             return Err(GeometryError::SizeMismatch {
@@ -124,15 +124,20 @@ impl Conv2dGeometry {
 
 /// Groups that the channels of input and output split into, -1 where that is unknown.
 pub(super) fn groups(channels: i64, filter_channels: i64, out_channels: i64) -> Result<i64> {
-    positive("the filter's input depth", filter_channels)?;
+    positive("the input depth of the filter", filter_channels)?;
     let mut groups = -1;
     if channels >= 0 && filter_channels > 0 {
-        divides("the input's depth", channels, "the filter's input depth", filter_channels)?;
+        divides(
+            "the depth of the input",
+            channels,
+            "the input depth of the filter",
+            filter_channels,
+        )?;
         groups = channels / filter_channels;
         positive("the number of groups", groups)?;
     }
     if out_channels > 0 && groups > 0 {
-        divides("the filter's output depth", out_channels, "the number of groups", groups)?;
+        divides("the output depth of the filter", out_channels, "the number of groups", groups)?;
     }
     Ok(groups)
 }

@@ -72,18 +72,18 @@ fn bad_convolutions_are_refused() {
     );
     assert_eq!(
         message(&Conv2dParams { filter: &[3, 3, 3, 6], ..ok }),
-        "the input's depth (4) must be a multiple of the filter's input depth (3)"
+        "the depth of the input (4) must be a multiple of the input depth of the filter (3)"
     );
     assert_eq!(
         message(&Conv2dParams { filter: &[3, 3, 1, 6], ..ok }),
-        "the filter's output depth (6) must be a multiple of the number of groups (4)"
+        "the output depth of the filter (6) must be a multiple of the number of groups (4)"
     );
     assert_eq!(
         message(&Conv2dParams { filter: &[3, 3, 0, 6], ..ok }),
-        "the filter's input depth must be at least 1, got 0"
+        "the input depth of the filter must be at least 1, got 0"
     );
     assert_eq!(
         message(&Conv2dParams { strides: &[1, 0, 1, 1], ..ok }),
-        "a spatial stride must be at least 1, got 0"
+        "strides in space must be at least 1, got 0"
     );
 }

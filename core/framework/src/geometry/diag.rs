@@ -138,7 +138,8 @@ impl DiagGeometry {
         }
         let outer = dims.len() - taken;
         if taken == 2 && dims[outer] != band.count() {
-            let (what, found) = ("the number of diagonals", dims[outer]);
+            let (what, found) =
+                ("the number of diagonals in diagonal, which k gives,", dims[outer]);
             return Err(GeometryError::SizeMismatch { what, expected: band.count(), found });
         }
         let longest = dims[dims.len() - 1];

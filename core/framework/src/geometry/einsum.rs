@@ -240,7 +240,7 @@ fn enter(
     match axis {
         EinsumAxis::Broadcast(_) => found.size = broadcast_shape(&[found.size], &[size])?[0],
         EinsumAxis::Label(_) if found.size != size => {
-            let what = "each dimension of a label";
+            let what = "each dimension of inputs with one label";
             return Err(GeometryError::SizeMismatch { what, expected: found.size, found: size });
         }
         EinsumAxis::Label(_) => {}

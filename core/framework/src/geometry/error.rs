@@ -76,7 +76,7 @@ pub enum GeometryError {
         problem: String,
     },
     /// Batches that must be the same.
-    #[error("the dimensions before the last two must be equal, got {a:?} and {b:?}")]
+    #[error("x and y must have equal dimensions before the last two, got {a:?} and {b:?}")]
     Batches {
         /// Those of the first input.
         a: Vec<i64>,
@@ -95,7 +95,7 @@ pub enum GeometryError {
     },
     /// An input whose shape does not fit the first input's.
     #[error(
-        "input {input} must have the shape of input 0 except along the joined axis: expected {expected:?}, got {found:?}"
+        "values[{input}] must have the shape of values[0] except along the joined axis: expected {expected:?}, got {found:?}"
     )]
     InputShape {
         /// Which input.
@@ -106,7 +106,7 @@ pub enum GeometryError {
         found: Vec<i64>,
     },
     /// An op over a list of inputs got none.
-    #[error("expected at least one input, got none")]
+    #[error("values must hold at least one tensor, got none")]
     NoInputs,
     /// An axis that the tensor does not have.
     #[error("{what} must lie in [{low}, {high}), got {axis}")]
@@ -258,7 +258,7 @@ pub enum GeometryError {
     },
     /// Pooling over depth together with rows or columns, or with another stride than window.
     #[error(
-        "pooling over depth wants a window of 1 row and 1 column and a depth stride equal to the depth window, got window {rows}x{cols}x{depth} and depth stride {stride}"
+        "pooling over depth wants a ksize of 1 row and 1 column and strides over depth equal to it, got ksize {rows}x{cols}x{depth} and a stride of {stride} over depth"
     )]
     DepthPooling {
         /// Rows of the window.
@@ -270,14 +270,16 @@ pub enum GeometryError {
         /// Stride over depth.
         stride: i64,
     },
-    /// More than one unknown in the shape given to a reshape.
-    #[error("a shape may hold one -1, got {dims:?}")]
+    /// More than one value to be found in a list that gives all but one.
+    #[error("{what} may hold one -1, got {dims:?}")]
     ManyUnknown {
-        /// The shape asked for.
+        /// Which argument.
+        what: &'static str,
+        /// Its values.
         dims: Vec<i64>,
     },
     /// A reshape that changes the number of elements.
-    #[error("cannot reshape {elements} elements to {dims:?}")]
+    #[error("shape must have as many elements as tensor, which is {elements}, got {dims:?}")]
     Reshape {
         /// Elements of the input.
         elements: i64,
@@ -285,7 +287,7 @@ pub enum GeometryError {
         dims: Vec<i64>,
     },
     /// Small elements whose last dimension does not make up a large one.
-    #[error("elements of {from} bytes join to {to} where the last dimension is {}, got {dims:?}", to / from)]
+    #[error("the last dimension of input must be {}, of elements of {from} bytes that join to {to}, got {dims:?}", to / from)]
     Bitcast {
         /// Bytes of an element.
         from: usize,
@@ -295,7 +297,7 @@ pub enum GeometryError {
         dims: Vec<i64>,
     },
     /// Squeezing a dimension that is not 1.
-    #[error("dimension {index} must be 1 to be squeezed, got {found}")]
+    #[error("dimension {index} of input must be 1 to be squeezed, got {found}")]
     Squeeze {
         /// Which dimension.
         index: usize,
@@ -317,7 +319,7 @@ pub enum GeometryError {
         mask: u32,
     },
     /// A slice with more indices than the input has dimensions.
-    #[error("a slice of an input with {rank} dimensions must index at most {rank}, got more")]
+    #[error("begin, end and strides must index at most the {rank} dimensions of input, got more")]
     TooManyIndices {
         /// Dimensions of the input.
         rank: usize,
@@ -347,7 +349,7 @@ pub enum GeometryError {
         b: &'static str,
     },
     /// A single index outside its dimension.
-    #[error("slice index {found} is out of bounds: dimension {index} has size {size}")]
+    #[error("begin must lie in dimension {index} of input, which has size {size}, got {found}")]
     IndexOutOfBounds {
         /// Which dimension.
         index: usize,
@@ -368,6 +370,11 @@ impl GeometryError {
             GeometryError::NotPositive { .. } => Code::OUT_OF_RANGE,
             _ => Code::INVALID_ARGUMENT,
         }
+    }
+
+    /// The error of an argument, for those that name none.
+    pub fn of(&self, argument: &str) -> KernelError {
+        KernelError::new(self.code(), format!("{argument}: {self}"))
     }
 }
 

@@ -55,7 +55,7 @@ pub fn matmul_dims(a: &[i64], b: &[i64], transpose_a: bool, transpose_b: bool) -
             return Err(GeometryError::Rank { what, expected: 2, found: dims.len() });
         }
     }
-    batch_matmul_dims(a, b, transpose_a, transpose_b)
+    product_dims((a, transpose_a), (b, transpose_b), "the size of b that meets a")
 }
 
 /// Shape of `BatchMatMulV2`; -1 is an unknown dimension.
@@ -64,14 +64,24 @@ pub fn batch_matmul_dims(x: &[i64], y: &[i64], adj_x: bool, adj_y: bool) -> Resu
         if dims.len() < 2 {
             return Err(GeometryError::RankTooSmall { what, expected: 2, found: dims.len() });
         }
-        validate_partial_dims(dims)?;
     }
+    product_dims((x, adj_x), (y, adj_y), "the size of y that meets x")
+}
+
+/// Shape of a product of at least matrices, each perhaps transposed; `inner` names the size of the second that
+/// must be one of the first.
+fn product_dims(
+    (x, adj_x): (&[i64], bool),
+    (y, adj_y): (&[i64], bool),
+    inner: &'static str,
+) -> Result<Dims> {
+    validate_partial_dims(x)?;
+    validate_partial_dims(y)?;
     let (x_batch, x) = x.split_at(x.len() - 2);
     let (y_batch, y) = y.split_at(y.len() - 2);
     let (expected, found) = (x[usize::from(!adj_x)], y[usize::from(adj_y)]);
     if expected != found && expected != -1 && found != -1 {
-        let what = "the inner size of the second matrix";
-        return Err(GeometryError::SizeMismatch { what, expected, found });
+        return Err(GeometryError::SizeMismatch { what: inner, expected, found });
     }
     let mut output = broadcast_shape(x_batch, y_batch)?;
     output.push(x[usize::from(adj_x)])?;
@@ -141,7 +151,7 @@ mod tests {
     fn bad_products_are_refused() {
         assert_eq!(
             matmul_dims(&[2, 3], &[4, 5], false, false).unwrap_err().to_string(),
-            "the inner size of the second matrix must be 3, got 4"
+            "the size of b that meets a must be 3, got 4"
         );
         assert_eq!(
             matmul_dims(&[2, 3, 1], &[4, 5], false, false).unwrap_err().to_string(),

@@ -14,7 +14,7 @@ pub fn pad_dims(input: &[i64], paddings: &[i64]) -> Result<Dims> {
     for (size, pair) in output.iter_mut().zip(paddings.chunks_exact(2)) {
         let found = pair[0].min(pair[1]);
         if found < 0 {
-            return Err(GeometryError::TooSmall { what: "a padding", least: 0, found });
+            return Err(GeometryError::TooSmall { what: "paddings", least: 0, found });
         }
         if *size >= 0 {
             *size = size
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(pad_dims(&[], &[]).unwrap(), []);
         assert_eq!(
             pad_dims(&[2], &[1, -2]).unwrap_err().to_string(),
-            "a padding must be at least 0, got -2"
+            "paddings must be at least 0, got -2"
         );
         assert!(pad_dims(&[2], &[1]).is_err());
         assert!(pad_dims(&[2], &[i64::MAX, 1]).is_err());

@@ -95,7 +95,7 @@ impl Pool2dGeometry {
     fn over_depth(self, window: i64, stride: i64) -> Result<Pool2dGeometry> {
         let (rows, cols) = (self.height.kernel, self.width.kernel);
         if window < 1 {
-            return Err(GeometryError::TooSmall { what: "a window size", least: 1, found: window });
+            return Err(GeometryError::TooSmall { what: "ksize", least: 1, found: window });
         }
         if rows != 1 || cols != 1 || stride != window {
             return Err(GeometryError::DepthPooling { rows, cols, depth: window, stride });
@@ -104,9 +104,9 @@ impl Pool2dGeometry {
         if self.in_channels >= 0 {
             if self.in_channels % window != 0 {
                 return Err(GeometryError::NotDivisible {
-                    what: "the input's depth",
+                    what: "the depth of the input",
                     value: self.in_channels,
-                    divisor_name: "the depth window",
+                    divisor_name: "ksize over depth",
                     divisor: window,
                 });
             }
@@ -159,7 +159,7 @@ fn check_padding(padding: DimPadding, window: i64) -> Result<()> {
     };
     let found = before.max(after);
     if found >= window {
-        let what = "an explicit padding of a pooling";
+        let what = "explicit_paddings";
         return Err(GeometryError::PaddingTooLarge { what, window, found });
     }
     Ok(())
@@ -218,7 +218,7 @@ mod tests {
         let pads = Pool2dParams { explicit_paddings: &[0, 0, 2, 1, 2, 0, 0, 0], ..explicit };
         assert_eq!(
             Pool2dGeometry::max(&pads).unwrap_err().to_string(),
-            "an explicit padding of a pooling must be smaller than the window of 2, got 2"
+            "explicit_paddings must be smaller than the window of 2, got 2"
         );
         assert!(Pool2dGeometry::average(&explicit).is_err());
     }

@@ -278,22 +278,14 @@ pub struct ArgGeometry {
 impl ArgGeometry {
     /// Splits at an axis in `[-rank, rank)`. Fails on an empty axis, which has no greatest element.
     pub fn new(input: &[i64], axis: i64) -> Result<ArgGeometry> {
-        validate_dims(input)?;
-        let axis = normalize_axis("dimension", axis, input.len())?;
-        if input[axis] == 0 {
+        let what = "dimension";
+        let AxisSplit { outer, len, inner } = AxisSplit::new(what, input, axis)?;
+        if len == 0 {
             let what = "the size of the dimension to search";
             return Err(GeometryError::TooSmall { what, least: 1, found: 0 });
         }
-        let mut output = Dims::from_slice(&input[..axis])?;
-        for &size in &input[axis + 1..] {
-            output.push(size)?;
-        }
-        Ok(ArgGeometry {
-            outer: element_count(&input[..axis])?,
-            len: index(input[axis]),
-            inner: element_count(&input[axis + 1..]).unwrap_or(0),
-            output,
-        })
+        let searched = AxisSet::new(what, &[axis], input.len())?;
+        Ok(ArgGeometry { outer, len, inner, output: reduced(input, searched, false)? })
     }
 }
 

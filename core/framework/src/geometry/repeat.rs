@@ -17,7 +17,7 @@ pub fn tile_dims(input: &[i64], multiples: &[i64]) -> Result<Dims> {
     check_len("multiples", input.len(), multiples)?;
     let mut output = Dims::from_slice(input)?;
     for (size, &multiple) in output.iter_mut().zip(multiples) {
-        at_least("a multiple", 0, multiple)?;
+        at_least("multiples", 0, multiple)?;
         if *size >= 0 {
             let too_large = GeometryError::TooLarge { dims: vec![*size, multiple] };
             *size = size.checked_mul(multiple).ok_or(too_large)?;
@@ -84,7 +84,7 @@ pub fn mirror_pad_dims(input: &[i64], paddings: &[i64], offset: i64) -> Result<D
     for (&size, pair) in input.iter().zip(paddings.chunks_exact(2)) {
         let (most, found) = (size - offset, pair[0].max(pair[1]));
         if size >= 0 && found > most.max(0) {
-            return Err(GeometryError::TooMuch { what: "a padding", most: most.max(0), found });
+            return Err(GeometryError::TooMuch { what: "paddings", most: most.max(0), found });
         }
     }
     Ok(output)
@@ -96,11 +96,11 @@ pub fn mirror_pad_grad_dims(input: &[i64], paddings: &[i64], offset: i64) -> Res
     check_len("paddings", input.len() * 2, paddings)?;
     let mut output = Dims::from_slice(input)?;
     for (size, pair) in output.iter_mut().zip(paddings.chunks_exact(2)) {
-        at_least("a padding", 0, pair[0].min(pair[1]))?;
+        at_least("paddings", 0, pair[0].min(pair[1]))?;
         if *size >= 0 {
             *size =
                 size.checked_sub(pair[0]).and_then(|size| size.checked_sub(pair[1])).unwrap_or(-1);
-            at_least("what is left without paddings", 0, *size)?;
+            at_least("what paddings leave of a dimension", 0, *size)?;
         }
     }
     mirror_pad_dims(&output, paddings, offset)?;
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(mirror_pad_dims(&[3, -1], &[2, 1, 9, 9], 1).unwrap(), [6, -1]);
         assert_eq!(
             mirror_pad_dims(&[3], &[3, 0], 1).unwrap_err().to_string(),
-            "a padding must be at most 2, got 3"
+            "paddings must be at most 2, got 3"
         );
         assert_eq!(mirror_pad_dims(&[3], &[3, 0], 0).unwrap(), [6]);
         assert_eq!(mirror_pad_grad_dims(&[6], &[3, 0], 0).unwrap(), [3]);

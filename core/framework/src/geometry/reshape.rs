@@ -3,6 +3,7 @@
 use super::error::{GeometryError, Result};
 use super::reduce::{AxisSet, normalize_axis};
 use super::size::{Dims, element_count, known_element_count, validate_partial_dims};
+use super::split::at_least;
 
 /// Shape of a `Reshape` of an input (dimensions -1 are unknown) to `shape`, in which one -1 stands for the
 /// size that keeps the number of elements. The result holds -1 only when that cannot be inferred yet.
@@ -12,11 +13,12 @@ use super::size::{Dims, element_count, known_element_count, validate_partial_dim
 pub fn reshape_dims(input: &[i64], shape: &[i64]) -> Result<Dims> {
     let elements = known_element_count(input)?;
     let mut output = Dims::from_slice(shape)?;
+    at_least("shape", -1, shape.iter().copied().min().unwrap_or(0))?;
     validate_partial_dims(shape)?;
     let mut unknown = (0..shape.len()).filter(|&i| shape[i] == -1);
     let inferred = unknown.next();
     if unknown.next().is_some() {
-        return Err(GeometryError::ManyUnknown { dims: shape.to_vec() });
+        return Err(GeometryError::ManyUnknown { what: "shape", dims: shape.to_vec() });
     }
     let Some(elements) = elements.map(|count| count as i64) else {
         return Ok(output);
@@ -110,11 +112,20 @@ mod tests {
     fn bad_reshapes() {
         let error =
             |input: &[i64], shape: &[i64]| reshape_dims(input, shape).unwrap_err().to_string();
-        assert_eq!(error(&[2, 3], &[5]), "cannot reshape 6 elements to [5]");
-        assert_eq!(error(&[2, 3], &[-1, 4]), "cannot reshape 6 elements to [-1, 4]");
-        assert_eq!(error(&[2, 3], &[-1, 0]), "cannot reshape 6 elements to [-1, 0]");
-        assert_eq!(error(&[2, 3], &[-1, -1]), "a shape may hold one -1, got [-1, -1]");
-        assert_eq!(error(&[2], &[-2]), "dimension 0 must be at least 0, got -2");
+        assert_eq!(
+            error(&[2, 3], &[5]),
+            "shape must have as many elements as tensor, which is 6, got [5]"
+        );
+        assert_eq!(
+            error(&[2, 3], &[-1, 4]),
+            "shape must have as many elements as tensor, which is 6, got [-1, 4]"
+        );
+        assert_eq!(
+            error(&[2, 3], &[-1, 0]),
+            "shape must have as many elements as tensor, which is 6, got [-1, 0]"
+        );
+        assert_eq!(error(&[2, 3], &[-1, -1]), "shape may hold one -1, got [-1, -1]");
+        assert_eq!(error(&[2], &[-2]), "shape must be at least -1, got -2");
     }
 
     #[test]
@@ -125,7 +136,7 @@ mod tests {
         assert_eq!(squeeze_dims(&[1, -1], &[1]).unwrap().unwrap(), [1]);
         assert_eq!(
             squeeze_dims(&[1, 2], &[1]).unwrap_err().to_string(),
-            "dimension 1 must be 1 to be squeezed, got 2"
+            "dimension 1 of input must be 1 to be squeezed, got 2"
         );
         assert!(squeeze_dims(&[1], &[1]).is_err());
     }
@@ -147,7 +158,7 @@ mod tests {
         assert_eq!(bitcast_dims(&[5, -1], 1, 16).unwrap(), [5]);
         assert_eq!(
             bitcast_dims(&[4, 3], 2, 8).unwrap_err().to_string(),
-            "elements of 2 bytes join to 8 where the last dimension is 4, got [4, 3]"
+            "the last dimension of input must be 4, of elements of 2 bytes that join to 8, got [4, 3]"
         );
         assert!(bitcast_dims(&[], 1, 2).is_err());
         assert!(bitcast_dims(&[1; 16], 2, 1).is_err());

@@ -81,7 +81,7 @@ fn bad_slices_are_refused() {
     assert_eq!(error(&[4], &spec(&[0], &[1], &[0], NONE)), "strides[0] must not be 0");
     assert_eq!(
         error(&[4], &spec(&[0; 2], &[1; 2], &[1; 2], NONE)),
-        "a slice of an input with 1 dimensions must index at most 1, got more"
+        "begin, end and strides must index at most the 1 dimensions of input, got more"
     );
     assert_eq!(
         error(&[4], &spec(&[0; 2], &[1; 1], &[1; 2], NONE)),
@@ -90,7 +90,7 @@ fn bad_slices_are_refused() {
     let shrink = SliceMasks { shrink_axis: 1, ..NONE };
     assert_eq!(
         error(&[4], &spec(&[-5], &[0], &[1], shrink)),
-        "slice index -5 is out of bounds: dimension 0 has size 4"
+        "begin must lie in dimension 0 of input, which has size 4, got -5"
     );
     assert_eq!(
         error(&[4], &spec(&[1], &[0], &[-1], shrink)),

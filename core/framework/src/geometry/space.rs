@@ -11,6 +11,8 @@ use super::size::{Dims, element_count, row_major_strides, validate_dims, validat
 use super::split::at_least;
 use super::window::check_len;
 
+const PADDED: &str = "a dimension of input with its paddings";
+
 /// Checks block and paddings; returns the elements of a block.
 fn check_block(input: &[i64], block: &[i64], what: &'static str, pairs: &[i64]) -> Result<i64> {
     validate_partial_dims(input)?;
@@ -38,8 +40,7 @@ pub fn space_to_batch_dims(input: &[i64], block: &[i64], paddings: &[i64]) -> Re
         if size >= 0 {
             let padded =
                 size.checked_add(paddings[2 * d]).and_then(|s| s.checked_add(paddings[2 * d + 1]));
-            output[d + 1] =
-                divided("a padded dimension", padded.ok_or_else(too_large)?, "its block", divisor)?;
+            output[d + 1] = divided(PADDED, padded.ok_or_else(too_large)?, "block_shape", divisor)?;
         }
     }
     validate_partial_dims(&output)?;
@@ -52,7 +53,12 @@ pub fn batch_to_space_dims(input: &[i64], block: &[i64], crops: &[i64]) -> Resul
     let mut output = Dims::from_slice(input)?;
     let too_large = || GeometryError::TooLarge { dims: input.to_vec() };
     if output[0] >= 0 {
-        output[0] = divided("the batch", output[0], "the elements of a block", elements)?;
+        output[0] = divided(
+            "the first dimension of input",
+            output[0],
+            "the product of block_shape",
+            elements,
+        )?;
     }
     for (d, &factor) in block.iter().enumerate() {
         let size = input[d + 1];
@@ -61,7 +67,7 @@ pub fn batch_to_space_dims(input: &[i64], block: &[i64], crops: &[i64]) -> Resul
             let left =
                 whole.checked_sub(crops[2 * d]).and_then(|s| s.checked_sub(crops[2 * d + 1]));
             output[d + 1] = left.unwrap_or(-1);
-            at_least("a cropped dimension", 0, output[d + 1])?;
+            at_least("what crops leave of a dimension", 0, output[d + 1])?;
         }
     }
     validate_partial_dims(&output)?;
@@ -189,7 +195,7 @@ impl DepthFormat {
         }
         at_least("block_size", 2, block)?;
         if self == DepthFormat::NchwVectC && ![-1, 4].contains(&input[4]) {
-            let what = "the last dimension of NCHW_VECT_C";
+            let what = "the last dimension of input, as NCHW_VECT_C,";
             return Err(GeometryError::SizeMismatch { what, expected: 4, found: input[4] });
         }
         block.checked_mul(block).ok_or_else(|| GeometryError::TooLarge { dims: vec![block, block] })
@@ -200,7 +206,7 @@ impl DepthFormat {
         let square = self.check(input, block)?;
         let (channels, rows) = self.places();
         let mut output = Dims::from_slice(input)?;
-        for (at, what) in [(rows, "the height"), (rows + 1, "the width")] {
+        for (at, what) in [(rows, "the height of input"), (rows + 1, "the width of input")] {
             if output[at] >= 0 {
                 output[at] = divided(what, output[at], "block_size", block)?;
             }
@@ -220,7 +226,7 @@ impl DepthFormat {
         let mut output = Dims::from_slice(input)?;
         if output[channels] >= 0 {
             output[channels] =
-                divided("the depth", output[channels], "block_size squared", square)?;
+                divided("the depth of input", output[channels], "block_size squared", square)?;
         }
         for at in [rows, rows + 1] {
             if output[at] >= 0 {
@@ -284,7 +290,7 @@ mod tests {
         );
         assert_eq!(
             space_to_batch_dims(&[1, 3], &[2], &[0, 0]).unwrap_err().to_string(),
-            "a padded dimension (3) must be a multiple of its block (2)"
+            "a dimension of input with its paddings (3) must be a multiple of block_shape (2)"
         );
         assert!(batch_to_space_dims(&[3, 3], &[2], &[0, 0]).is_err());
         assert!(batch_to_space_dims(&[4, 1], &[2], &[1, 2]).is_err());

@@ -13,7 +13,7 @@ pub fn split_dims(input: &[i64], axis: i64, count: i64) -> Result<Dims> {
     let mut output = Dims::from_slice(input)?;
     if output[axis] % count != 0 && output[axis] >= 0 {
         return Err(GeometryError::NotDivisible {
-            what: "the size of the split dimension",
+            what: "the size of value along split_dim",
             value: output[axis],
             divisor_name: "num_split",
             divisor: count,
@@ -32,10 +32,11 @@ pub fn split_sizes(total: i64, sizes: &mut [i64]) -> Result<()> {
     for (index, &value) in sizes.iter().enumerate() {
         match value {
             -1 if open.is_some() => {
-                return Err(GeometryError::ManyUnknown { dims: sizes.to_vec() });
+                let (what, dims) = ("size_splits", sizes.to_vec());
+                return Err(GeometryError::ManyUnknown { what, dims });
             }
             -1 => open = Some(index),
-            value if value < 0 => return Err(GeometryError::NegativeDim { index, value }),
+            found if found < 0 => return at_least("size_splits", 0, found),
             value => {
                 let too_large = || GeometryError::TooLarge { dims: vec![sum, value] };
                 sum = sum.checked_add(value).ok_or_else(too_large)?;
@@ -59,8 +60,8 @@ pub fn unpack_dims(input: &[i64], axis: i64, count: i64) -> Result<Dims> {
     let axis = normalize_axis("axis", axis, input.len())?;
     at_least("num", 0, count)?;
     if input[axis] >= 0 && input[axis] != count {
-        let what = "the size of the unpacked dimension";
-        return Err(GeometryError::SizeMismatch { what, expected: count, found: input[axis] });
+        let what = "num, the size of value along axis,";
+        return Err(GeometryError::SizeMismatch { what, expected: input[axis], found: count });
     }
     let mut output = Dims::from_slice(&input[..axis])?;
     input[axis + 1..].iter().try_for_each(|&size| output.push(size))?;
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(split_dims(&[6, -1], -1, 3).unwrap(), [6, -1]);
         assert_eq!(
             split_dims(&[7], 0, 2).unwrap_err().to_string(),
-            "the size of the split dimension (7) must be a multiple of num_split (2)"
+            "the size of value along split_dim (7) must be a multiple of num_split (2)"
         );
         assert!(split_dims(&[], 0, 1).is_err());
         assert_eq!(unpack_dims(&[2, 3], 1, 3).unwrap(), [2]);

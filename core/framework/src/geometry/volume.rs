@@ -34,7 +34,7 @@ impl Conv3dGeometry {
         let channel = params.format.channel_dim(5);
         // TensorFlow calls these invalid here, and unimplemented for `Conv2D`.
         for (list, batch, depth) in [
-            (params.strides, "the stride over the batch", "the stride over the depth"),
+            (params.strides, "strides over the batch", "strides over the depth"),
             (params.dilations, "the dilation over the batch", "the dilation over the depth"),
         ] {
             for (dim, what) in [(0, batch), (channel, depth)] {

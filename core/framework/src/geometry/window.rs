@@ -73,12 +73,16 @@ impl WindowDim {
         dilation: i64,
         padding: DimPadding,
     ) -> Result<WindowDim> {
-        at_least("an input size", 0, if input == -1 { 0 } else { input })?;
-        at_least("a window size", 1, if kernel == -1 { 1 } else { kernel })?;
-        at_least("a spatial stride", 1, stride)?;
-        at_least("a spatial dilation", 1, dilation)?;
+        at_least("a size of the input", 0, if input == -1 { 0 } else { input })?;
+        at_least(
+            "a size of the window (filter or ksize)",
+            1,
+            if kernel == -1 { 1 } else { kernel },
+        )?;
+        at_least("strides in space", 1, stride)?;
+        at_least("dilations in space", 1, dilation)?;
         if let DimPadding::Explicit { before, after } = padding {
-            at_least("a padding", 0, before.min(after))?;
+            at_least("explicit_paddings", 0, before.min(after))?;
         }
         let mut window =
             WindowDim { input, kernel, stride, dilation, pad_before: 0, pad_after: 0, output: -1 };

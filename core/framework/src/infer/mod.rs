@@ -125,7 +125,9 @@ pub fn infer(
     let ran = run(op, &mut context);
     let outputs = ran.and_then(|()| context.outputs());
     *symbols = context.into_symbols();
-    let mut outputs = outputs?;
+    let shape = |at: usize| inputs[at].shape.partial().to_string();
+    let mut outputs =
+        outputs.map_err(|error| op.naming_inputs(error, &signature.input_args, shape))?;
     propagate::propagate(op, attrs, &signature, inputs, &mut outputs);
     Ok(outputs)
 }

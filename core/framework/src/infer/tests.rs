@@ -36,11 +36,11 @@ fn merge_error(a: &[i64], b: &[i64]) -> String {
 fn contradictions_are_told_with_both_shapes() {
     assert_eq!(
         merge_error(&[2, 3], &[-1, 4]),
-        "shapes [2,3] and [?,4] must be equal: dimension 1: expected 3, found 4"
+        "shapes [2,3] and [?,4] must be equal: dimension 1: expected 3, found 4: a is [2,3], b is [?,4]"
     );
     assert_eq!(
         merge_error(&[2, 3], &[2]),
-        "shapes [2,3] and [2] must be equal: expected rank 2, found 1"
+        "shapes [2,3] and [2] must be equal: expected rank 2, found 1: a is [2,3], b is [2]"
     );
 }
 
@@ -75,7 +75,7 @@ fn what_is_merged_holds_for_the_whole_run_and_not_for_the_inputs() {
     // And in a graph where they contradict each other, that is found through the third.
     let bad = shaped(&[4], &mut symbols);
     let error = infer(&op, &attrs(&op), &[&a, &bad], &mut symbols).unwrap_err();
-    assert_eq!(error.message, "expected a dimension of 4, found 5");
+    assert_eq!(error.message, "expected a dimension of 4, found 5: a is [?], b is [4]");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn ranks_are_asked_for() {
     assert_eq!(unknown[0].shape.to_string(), "[?,?]");
     let x = shaped(&[2, -1, 4], &mut symbols);
     let error = infer(&op, &attrs(&op), &[&x], &mut symbols).unwrap_err();
-    assert_eq!(error.message, "expected a shape of rank 2, found [2,?,4] of rank 3");
+    assert_eq!(error.message, "expected a shape of rank 2, found [2,?,4] of rank 3: x is [2,?,4]");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_panic_and_a_refusal_are_errors() {
     });
     let error = infer(&refuses, &attrs(&refuses), &[&x], &mut symbols).unwrap_err();
     assert_eq!(error.code, Code::UNIMPLEMENTED);
-    assert_eq!(error.message, "images of 5 dimensions are not supported");
+    assert_eq!(error.message, "images of 5 dimensions are not supported: x is <unknown>");
 }
 
 #[test]
@@ -153,11 +153,14 @@ fn mistakes_of_a_shape_function_are_errors() {
     let third = op("Third", &["x: T"], &["y: T"], |c| c.set_output(2, c.scalar()));
     assert_eq!(error(third), "the shape function sets output 2 of 1");
     let deep = op("Deep", &["x: T"], &["y: T"], |c| c.set_output(0, c.shape_of(&[1; 17])));
-    assert_eq!(error(deep), "a tensor has at most 16 dimensions, found 17");
+    assert_eq!(error(deep), "a tensor has at most 16 dimensions, found 17: x is <unknown>");
     let below = op("Below", &["x: T"], &["y: T"], |c| {
         c.set_output(0, c.make_shape(&[c.make_dim(Some(-4))]))
     });
-    assert_eq!(error(below), "a dimension is at least 0, or -1 if unknown, found -4");
+    assert_eq!(
+        error(below),
+        "a dimension is at least 0, or -1 if unknown, found -4: x is <unknown>"
+    );
     let large = op("Large", &["x: T"], &["y: T"], |c| c.set_output(0, c.shape_of(&[i64::MAX, 2])));
     assert!(error(large).starts_with("output 0: the number of elements or bytes"));
 }
@@ -241,11 +244,11 @@ fn constants_are_read_as_values_and_as_shapes() {
     assert_eq!(read(&ValueInfo::default()).unwrap(), "<unknown>");
     assert_eq!(
         read(&shaped(&[2, 2], &mut symbols)).unwrap_err().message,
-        "a shape is given as a vector, found a tensor of [2,2]"
+        "a shape is given as a vector, found a tensor of [2,2]: x is <unknown>, s is [2,2]"
     );
     assert_eq!(
         read(&shaped(&[17], &mut symbols)).unwrap_err().message,
-        "a tensor has at most 16 dimensions, found 17"
+        "a tensor has at most 16 dimensions, found 17: x is <unknown>, s is [17]"
     );
 }
 
@@ -260,7 +263,7 @@ fn bad_shapes_in_constants_are_refused() {
     assert!(read(&[], &[3]).unwrap_err().message.contains("found another scalar"));
     assert_eq!(
         read(&[2], &[1, -3]).unwrap_err().message,
-        "dimension 1 of a shape is at least 0, or -1 if unknown, found -3"
+        "dimension 1 of a shape is at least 0, or -1 if unknown, found -3: s is [2]"
     );
     assert!(read(&[2], &[i64::MAX, 2]).unwrap_err().message.contains("exceeds 2^63 - 1"));
 }
@@ -312,5 +315,8 @@ fn a_null_pointer_to_dimensions_is_refused() {
         Code::OK
     }
     op.shape = tenon_abi::ShapeFn { run: Some(null) };
-    assert_eq!(run(&op).message, "expected 3 dimensions of a shape, found a null pointer");
+    assert_eq!(
+        run(&op).message,
+        "expected 3 dimensions of a shape, found a null pointer: x is <unknown>"
+    );
 }

@@ -9,6 +9,7 @@ mod attrs;
 mod cases;
 mod def;
 mod error;
+mod naming;
 pub(crate) mod raw;
 mod signature;
 mod spec;

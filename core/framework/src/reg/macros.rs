@@ -160,6 +160,9 @@ macro_rules! register_fusion {
             $crate::__site!()
         ));
     };
+    ($($other:tt)*) => {
+        ::core::compile_error!("expected `\"name\": \"pattern\" => \"result\"`, and what must hold as `where = [\"condition\"]` after a comma");
+    };
 }
 
 /// Registers a pass over graphs: its name in snake_case, a sentence, and a function over
@@ -190,6 +193,11 @@ macro_rules! register_pass {
     };
     ($name:literal : $run:path, $help:literal $(,)?) => {
         $crate::__pass!($name, $run, $help, false);
+    };
+    ($($other:tt)*) => {
+        ::core::compile_error!(
+            "expected `\"name\": function, \"what it does\"`, or that after `late`"
+        );
     };
 }
 

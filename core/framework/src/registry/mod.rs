@@ -2,7 +2,7 @@
 //!
 //! A plugin's registrations are collected in a [`Transaction`], which is validated and committed as a whole
 //! ([`commit_all`]); what comes out is a new [`Registry`]. [`RegistryHandle`] holds the current one and tells
-//! subscribers of changes ([`RegistryEvent`]). [`candidates`] chooses a kernel, as a pure function.
+//! subscribers of changes ([`RegistryEvent`]). [`candidates`] chooses a kernel, as a pure function; [`select`] does without reasons.
 //!
 //! # Invariants
 //! - A snapshot never changes; who holds one keeps it.
@@ -28,7 +28,7 @@ pub use features::FeatureSet;
 pub use kernel_def::{Cost, KernelDef, TypeConstraint};
 pub use plugin::{DeviceTypeDef, PluginId, PluginInfo};
 pub use select::{
-    Candidate, Explanation, KernelQuery, Removal, SelectError, SupportAnswer, candidates,
+    Candidate, Explanation, KernelQuery, Removal, SelectError, SupportAnswer, candidates, select,
 };
 pub use snapshot::Registry;
 pub use transaction::{Transaction, commit_all};

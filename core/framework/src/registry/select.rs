@@ -346,6 +346,32 @@ pub fn candidates(
     }
 }
 
+/// Who wins among [`candidates`], and the kernels to ask for each shape as [`Explanation::per_shape`] has them, without
+/// the reasons; `None` where no kernel is left.
+pub fn select(
+    registry: &Registry,
+    query: &KernelQuery<'_>,
+    supports: &mut dyn FnMut(&Arc<KernelDef>) -> SupportAnswer,
+) -> Option<(Arc<KernelDef>, Vec<Arc<KernelDef>>)> {
+    let kernels = registry.kernels_of(query.op).iter();
+    let left = kernels.filter(|kernel| against(kernel, query).is_none());
+    let left: Vec<Candidate> = left
+        .filter_map(|kernel| {
+            let depends_on_shapes = match supports(kernel) {
+                SupportAnswer::Yes => false,
+                SupportAnswer::DependsOnShapes => true,
+                SupportAnswer::No(_) => return None,
+            };
+            Some(Candidate { kernel: Arc::clone(kernel), removed: None, depends_on_shapes })
+        })
+        .collect();
+    let order = order(&left, query.device_type);
+    let winner = order.first().cloned()?;
+    // All but the last depend on shapes, and the last one does where it is the only one.
+    let open = left.iter().any(|c| c.depends_on_shapes && Arc::ptr_eq(&c.kernel, &winner));
+    Some((winner, if open { order } else { Vec::new() }))
+}
+
 /// The kernels that may run, the best first, up to the first that takes every shape.
 fn order(candidates: &[Candidate], device_type: &str) -> Vec<Arc<KernelDef>> {
     let mut left: Vec<&Candidate> =
@@ -378,7 +404,7 @@ fn examine(
     query: &KernelQuery<'_>,
     supports: &mut dyn FnMut(&KernelDef) -> SupportAnswer,
 ) -> Candidate {
-    let mut removed = remove_by_facts(kernel, query);
+    let mut removed = against(kernel, query).map(Against::removal);
     let mut depends_on_shapes = false;
     if removed.is_none() {
         match supports(kernel) {
@@ -390,38 +416,68 @@ fn examine(
     Candidate { kernel: kernel.clone(), removed, depends_on_shapes }
 }
 
-fn remove_by_facts(kernel: &KernelDef, query: &KernelQuery<'_>) -> Option<Removal> {
+/// A rule that speaks against a kernel, before anybody wants to read it.
+enum Against<'a> {
+    DeviceType { own: &'a str, wanted: &'a str },
+    MissingAttr { attr: &'a str },
+    DType { attr: &'a str, found: DType, takes: &'a [DType] },
+    Feature { name: &'a str, device_type: &'a str },
+    Label { own: &'a str, wanted: &'a str },
+    OnRequest { label: &'a str },
+}
+
+impl Against<'_> {
+    fn removal(self) -> Removal {
+        match self {
+            Against::DeviceType { own, wanted } => {
+                Removal::DeviceType { own: own.to_owned(), wanted: wanted.to_owned() }
+            }
+            Against::MissingAttr { attr } => Removal::MissingAttr { attr: attr.to_owned() },
+            Against::DType { attr, found, takes } => {
+                Removal::DType { attr: attr.to_owned(), found, takes: takes.to_vec() }
+            }
+            Against::Feature { name, device_type } => {
+                Removal::Feature { name: name.to_owned(), device_type: device_type.to_owned() }
+            }
+            Against::Label { own, wanted } => {
+                Removal::Label { own: own.to_owned(), wanted: wanted.to_owned() }
+            }
+            Against::OnRequest { label } => Removal::OnRequest { label: label.to_owned() },
+        }
+    }
+}
+
+/// The first rule but `supports` that speaks against a kernel.
+fn against<'a>(kernel: &'a KernelDef, query: &KernelQuery<'a>) -> Option<Against<'a>> {
     let device_type = query.device_type;
     if !kernel.serves(device_type) {
-        let (own, wanted) = (kernel.device_type.clone(), device_type.to_owned());
-        return Some(Removal::DeviceType { own, wanted });
+        return Some(Against::DeviceType { own: &kernel.device_type, wanted: device_type });
     }
-    if let Some(removal) = remove_by_types(kernel, query.attrs) {
-        return Some(removal);
+    if let Some(against) = against_types(kernel, query.attrs) {
+        return Some(against);
     }
     if let Some(name) = kernel.features.iter().find(|name| !query.features.contains(name)) {
-        let (name, device_type) = (name.clone(), device_type.to_owned());
-        return Some(Removal::Feature { name, device_type });
+        return Some(Against::Feature { name, device_type });
     }
     match query.label {
         Some(wanted) if wanted != kernel.label => {
-            Some(Removal::Label { own: kernel.label.clone(), wanted: wanted.to_owned() })
+            Some(Against::Label { own: &kernel.label, wanted })
         }
-        None if kernel.on_request => Some(Removal::OnRequest { label: kernel.label.clone() }),
+        None if kernel.on_request => Some(Against::OnRequest { label: &kernel.label }),
         _ => None,
     }
 }
 
-fn remove_by_types(kernel: &KernelDef, attrs: &AttrMap) -> Option<Removal> {
+fn against_types<'a>(kernel: &'a KernelDef, attrs: &AttrMap) -> Option<Against<'a>> {
     for constraint in &kernel.constraints {
-        let types: &[DType] = match attrs.get(&constraint.attr) {
+        let attr = constraint.attr.as_str();
+        let types: &[DType] = match attrs.get(attr) {
             Some(AttrValue::Type(dtype)) => std::slice::from_ref(dtype),
             Some(AttrValue::List(AttrList::Type(types))) => types,
-            _ => return Some(Removal::MissingAttr { attr: constraint.attr.clone() }),
+            _ => return Some(Against::MissingAttr { attr }),
         };
         if let Some(&found) = types.iter().find(|dtype| !constraint.types.contains(dtype)) {
-            let (attr, takes) = (constraint.attr.clone(), constraint.types.clone());
-            return Some(Removal::DType { attr, found, takes });
+            return Some(Against::DType { attr, found, takes: &constraint.types });
         }
     }
     None

@@ -3,7 +3,8 @@
 //! A rule looks at one node and what makes its inputs, and says what gives the same for less. For
 //! floating-point numbers only what holds for every value holds here: `x * 1`, `x / 1`, `x - 0`, `x + -0`,
 //! and what moves signs; not `x + 0` (-0 + 0 is 0), `x * 0`, `x - x`, `x / x` (NaN, infinity). Of two negated
-//! numbers a NaN may have the other sign.
+//! numbers a NaN may have the other sign. A product of transposed matrices has the same terms, which a kernel may add in
+//! another order.
 
 use super::constant_folding::constant;
 use super::{Draft, NewNode, Pass, PassError};
@@ -13,6 +14,7 @@ use tenon_framework::Tensor;
 mod casts;
 mod facts;
 mod neutral;
+mod products;
 mod shapes;
 mod signs;
 
@@ -29,6 +31,8 @@ enum Simpler {
     Node(NewNode),
     /// Another node with a new constant as its last input, which stands where `like` does.
     With { new: NewNode, value: Tensor, like: Output },
+    /// Another node, whose input `at` is a new node with such a constant.
+    Inner { new: NewNode, at: usize, inner: NewNode, value: Tensor, like: Output },
 }
 
 type Rule = fn(&Draft<'_>, NodeId) -> Option<Simpler>;
@@ -43,6 +47,8 @@ const RULES: &[(&str, Rule)] = &[
     ("undoes what its input does", signs::undone),
     ("does what its input did already", signs::again),
     ("takes a sign into the operation", signs::signs),
+    ("takes the transposition of an operand", products::operand),
+    ("takes the transposition of the product", products::product),
     ("transposes what is transposed", shapes::transposed),
     ("reshapes what is reshaped", shapes::reshaped),
     ("leaves the shape as it is", shapes::unchanged),
@@ -77,6 +83,9 @@ fn simplify(draft: &mut Draft<'_>, id: NodeId) -> bool {
             Simpler::Other(output) => stand_in(draft, id, output),
             Simpler::Node(new) => become_node(draft, id, new),
             Simpler::With { new, value, like } => with_constant(draft, id, new, value, like),
+            Simpler::Inner { new, at, inner, value, like } => {
+                with_inner(draft, id, (new, at), inner, value, like)
+            }
         };
         if done && draft.version != version {
             draft.note(id, *what);
@@ -99,10 +108,29 @@ fn with_constant(
     value: Tensor,
     like: Output,
 ) -> bool {
-    // In a loop a constant belongs to an iteration by what it waits for.
-    let control = draft.source(like).map(|source| draft.node(source).control_inputs.clone());
-    let made = draft.add(id, "simpler", constant(value).after(control.unwrap_or_default()));
+    let made = draft.add(id, "simpler", constant(value).after(waits(draft, like)));
     made.is_ok_and(|made| become_node(draft, id, new.input(made)))
+}
+
+/// What a constant that stands where another does must wait for: in a loop it belongs to an iteration by that.
+fn waits(draft: &Draft<'_>, like: Output) -> Vec<NodeId> {
+    let control = draft.source(like).map(|source| draft.node(source).control_inputs.clone());
+    control.unwrap_or_default()
+}
+
+fn with_inner(
+    draft: &mut Draft<'_>,
+    id: NodeId,
+    (mut new, at): (NewNode, usize),
+    inner: NewNode,
+    value: Tensor,
+    like: Output,
+) -> bool {
+    let made = draft.add(id, "simpler", constant(value).after(waits(draft, like)));
+    let Ok(made) = made else { return false };
+    let Ok(made) = draft.add(id, "operand", inner.input(made)) else { return false };
+    new.inputs[at] = made.into();
+    become_node(draft, id, new)
 }
 
 /// Makes the node another one, which waits for all that the node waited for.

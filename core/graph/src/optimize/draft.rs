@@ -142,7 +142,13 @@ impl<'a> Draft<'a> {
 
     /// Whether a tensor is fed.
     pub fn is_fed(&self, output: Output) -> bool {
-        self.sub.feed_of(output).is_some()
+        self.feed_of(output).is_some()
+    }
+
+    /// The feed of a tensor. What is fed is kept, which is quicker to see, and asked for every edge.
+    fn feed_of(&self, output: Output) -> Option<usize> {
+        let kept = self.kept.get(output.node.index()).copied().unwrap_or(false);
+        if kept { self.sub.feed_of(output) } else { None }
     }
 
     fn is_fed_at_all(&self, id: NodeId) -> bool {
@@ -187,7 +193,7 @@ impl<'a> Draft<'a> {
 
     /// What is known of a tensor before the step.
     pub fn value(&self, output: Output) -> Option<&ValueInfo> {
-        match self.sub.feed_of(output) {
+        match self.feed_of(output) {
             Some(feed) => self.shapes.feed(feed),
             None => self.shapes.value(output),
         }

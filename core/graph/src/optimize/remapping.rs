@@ -33,9 +33,11 @@ impl Pass for Remapping {
     }
 
     fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
+        // A fused node reads what its pattern read, which stands before it: one order holds for all.
+        let order = draft.order()?;
         // The largest patterns first, over the whole graph: a small one may be a part of them.
         for fusions in by_size(draft) {
-            for id in draft.order()? {
+            for &id in &order {
                 for _ in 0..MOST {
                     if !draft.is_live(id) || !apply_one(draft, id, &fusions) {
                         break;

@@ -1,6 +1,9 @@
-use crate::{bench::check, support::x};
-use tenon_framework::{DType, PartialShape, Tensor, element::Element};
-use tenon_graph::{GraphBuilder, Output};
+use crate::{
+    bench::{Case, check, text},
+    support::x,
+};
+use tenon_framework::{DType, PartialShape, Tensor, attr::AttrValue, element::Element};
+use tenon_graph::{GraphBuilder, NodeId, Output, optimize::built_in};
 
 type B = GraphBuilder<'static>;
 
@@ -228,4 +231,69 @@ fn what_waits_for_an_effect_goes_on_waiting() {
         let one = scalar(b, 1f32);
         b.op("Mul").name("Mul").input(x).input(one).control(v).build().unwrap().into()
     });
+}
+
+fn matrices(b: &mut B, name: &str, dims: &[i64]) -> Output {
+    b.placeholder(name, DType::FLOAT, PartialShape::new(dims).unwrap()).unwrap()
+}
+
+fn transposed(b: &mut B, value: Output, perm: &[i32]) -> Output {
+    let perm = vector(b, perm);
+    op(b, "Transpose", &[value, perm])
+}
+
+/// What `y` is after these inputs were multiplied, with the flags of its product.
+fn product_of(make: impl FnOnce(&mut B) -> Output) -> (String, [bool; 2]) {
+    let case = Case::new(|b| {
+        let value = make(b);
+        vec![b.op("Square").name("y").input(value).build().unwrap().into()]
+    });
+    let all = built_in();
+    let pass = all.iter().find(|pass| pass.name() == "arithmetic").unwrap();
+    let done = case.optimized(&[&**pass]);
+    let is_product = |id: &NodeId| done.graph.node(*id).op.name.ends_with("MatMulV2");
+    let product = done.sub.order.iter().copied().find(is_product).unwrap();
+    let attrs = &done.graph.node(product).attrs;
+    let flag = |name: &str| matches!(attrs.get(name), Some(AttrValue::Bool(true)));
+    (text(&done), ["adj_x", "adj_y"].map(flag))
+}
+
+#[test]
+fn a_product_reads_a_transposed_operand_as_it_is() {
+    let (text, flags) = product_of(|b| {
+        let (p, q) = (matrices(b, "p", &[2, 5, 3]), matrices(b, "q", &[2, 4, 3]));
+        let q = transposed(b, q, &[0, 2, 1]);
+        op(b, "BatchMatMulV2", &[p, q])
+    });
+    assert!(text.contains("= BatchMatMulV2(p, q)") && !text.contains("Transpose"), "{text}");
+    assert_eq!(flags, [false, true]);
+    // Heads stay in their place.
+    let (text, flags) = product_of(|b| {
+        let (p, q) = (matrices(b, "p", &[2, 6, 5, 3]), matrices(b, "q", &[2, 4, 6, 3]));
+        let q = transposed(b, q, &[0, 2, 3, 1]);
+        op(b, "BatchMatMulV2", &[p, q])
+    });
+    assert!(text.contains("= Transpose(q, ") && text.contains("= BatchMatMulV2(p, "), "{text}");
+    assert_eq!(flags, [false, true]);
+}
+
+#[test]
+fn a_transposed_product_is_that_of_the_transposed_operands() {
+    let (text, flags) = product_of(|b| {
+        let (p, q) = (matrices(b, "p", &[2, 5, 3]), matrices(b, "q", &[2, 4, 3]));
+        let product = b.op("BatchMatMulV2").input(p).input(q).attr("adj_y", true).build().unwrap();
+        transposed(b, product.into(), &[0, 2, 1])
+    });
+    assert!(text.contains("BatchMatMulV2(q, p)"), "{text}");
+    assert_eq!(flags, [false, true]);
+    // Not where the product itself is read, nor where other dimensions change places.
+    for (perm, read) in [([0, 2, 1], true), ([1, 0, 2], false)] {
+        let (text, _) = product_of(|b| {
+            let (p, q) = (matrices(b, "p", &[2, 5, 4]), matrices(b, "q", &[2, 4, 5]));
+            let product = op(b, "BatchMatMulV2", &[p, q]);
+            let turned = transposed(b, product, &perm);
+            if read { op(b, "BatchMatMulV2", &[turned, product]) } else { turned }
+        });
+        assert!(text.contains("BatchMatMulV2(p, q)"), "{text}");
+    }
 }

@@ -2,6 +2,7 @@
 //! ones, and with random graphs, the tests across crates go on.
 
 mod arithmetic;
+mod attention;
 mod bench;
 mod common_subexpressions;
 mod constant_folding;

@@ -14,6 +14,7 @@ use std::{
 use tenon_abi::{Call, CallRecord, Code, DType, Device, DeviceState, Range, Slot, Stream};
 use tenon_framework::{
     KernelError,
+    op::OpDef,
     tensor::{Buffer, Memory},
 };
 
@@ -31,6 +32,8 @@ pub struct NodeInfo {
     pub name: String,
     /// Name of the op.
     pub op: String,
+    /// Its definition, for messages; `None` for what is no kernel's.
+    pub def: Option<Arc<OpDef>>,
     /// Outputs.
     pub outputs: Vec<OutputSpec>,
     /// Positions of each named input argument.
@@ -272,14 +275,26 @@ impl CallFrame {
         *kept_code = code;
     }
 
-    /// The error of a call that returned `code`; the message is taken.
+    /// The error of a call that returned `code`, which names an argument; the message is taken.
     pub fn take_error(&self, code: Code) -> KernelError {
         // SAFETY: as in `set_message`.
         let kept = unsafe { &mut *self.message.get() };
         let (_, message) = std::mem::replace(kept, (Code::OK, String::new()));
         let message =
             if message.is_empty() { "the kernel gave no message".to_owned() } else { message };
-        KernelError::new(code, message)
+        let error = KernelError::new(code, message);
+        // What an op with state refuses may be about that.
+        match self.node().def.as_ref().filter(|def| !def.stateful) {
+            Some(def) => def.naming_inputs(error, &self.node().input_args, |at| self.shape_of(at)),
+            None => error,
+        }
+    }
+
+    /// Shape of an input, for messages.
+    fn shape_of(&self, input: usize) -> String {
+        // SAFETY: slots of inputs, and the dimensions that they show, live as long as the record.
+        let dims = self.input_slots.get(input).map(|&slot| unsafe { (*slot).shape() });
+        format!("{:?}", dims.unwrap_or_default())
     }
 
     /// Ends a call: scratch memory goes back.

@@ -62,6 +62,12 @@ impl PluginDevice {
         self.own_memory(kind).map(|memory| memory.stats())
     }
 
+    /// Has the highest figure of each of its own kinds of memory begin again with what is in use now; that of host
+    /// memory, which all devices share, is [`HostMemory::reset_peak`]'s.
+    pub fn reset_peaks(&self) {
+        self.memories.iter().for_each(|memory| memory.reset_peak());
+    }
+
     /// Frees what is held for reuse of every kind.
     pub fn trim(&self) {
         self.memories.iter().for_each(|memory| memory.trim());

@@ -23,7 +23,7 @@ pub struct KernelSpec<'a> {
     /// The kernel.
     pub def: &'a Arc<KernelDef>,
     /// The op.
-    pub op: &'a OpDef,
+    pub op: &'a Arc<OpDef>,
     /// Name of the node.
     pub node: &'a str,
     /// Attributes of the node, defaults applied.
@@ -137,6 +137,13 @@ impl<'a> KernelSpec<'a> {
         }
     }
 
+    /// The error of a node, which names an argument.
+    pub(super) fn naming_inputs(&self, error: KernelError) -> KernelError {
+        let shape =
+            |at: usize| self.input_shapes.get(at).map_or("?".into(), PartialShape::to_string);
+        self.op.naming_inputs(error, &self.signature.input_args, shape)
+    }
+
     /// What calls for the node share, for a call record that is made before the kernel.
     pub fn node_info(&self) -> NodeInfo {
         self.places().0
@@ -156,6 +163,7 @@ impl<'a> KernelSpec<'a> {
         let info = NodeInfo {
             name: self.node.to_owned(),
             op: self.op.name.clone(),
+            def: Some(Arc::clone(self.op)),
             outputs: outputs.iter().enumerate().map(output).collect(),
             input_args: input_args.clone(),
             output_args: output_args.clone(),

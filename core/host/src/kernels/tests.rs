@@ -71,7 +71,7 @@ fn bad_shapes_are_refused() {
     };
     assert_eq!(
         message("Reshape", &[T], Some(ints(&[1], &[5]))),
-        "cannot reshape 6 elements to [5]"
+        "shape must have as many elements as tensor, which is 6, got [5]"
     );
     assert_eq!(
         message("Reshape", &[T], Some(ints(&[1, 1], &[6]))),
@@ -84,7 +84,7 @@ fn bad_shapes_are_refused() {
     );
     assert_eq!(
         message("Squeeze", &[T, attr("squeeze_dims", vec![0i64])], None),
-        "dimension 0 must be 1 to be squeezed, got 2"
+        "dimension 0 of input must be 1 to be squeezed, got 2"
     );
 }
 

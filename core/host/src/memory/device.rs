@@ -52,6 +52,11 @@ impl DeviceMemory {
         self.account.stats(self.lists.as_ref().map_or(0, FreeLists::cached_bytes))
     }
 
+    /// Has the highest figure begin again with what is in use now.
+    pub fn reset_peak(&self) {
+        self.account.reset_peak();
+    }
+
     /// Frees what is held for reuse.
     pub fn trim(&self) {
         if let Some(lists) = &self.lists {

@@ -77,6 +77,11 @@ impl HostMemory {
         self.account.stats(self.lists.cached_bytes())
     }
 
+    /// Has the highest figure begin again with what is in use now.
+    pub fn reset_peak(&self) {
+        self.account.reset_peak();
+    }
+
     /// Gives at most so many bytes from now on; 0 is no limit.
     pub fn set_limit(&self, bytes: u64) {
         self.account.set_limit(bytes);

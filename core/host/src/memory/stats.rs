@@ -11,7 +11,7 @@ use tenon_framework::{Code, KernelError};
 pub struct MemoryStats {
     /// Bytes asked for and not given back.
     pub live_bytes: u64,
-    /// Highest `live_bytes` so far.
+    /// Highest `live_bytes` so far, or since it was last reset.
     pub peak_bytes: u64,
     /// Allocations not given back.
     pub live_count: u64,
@@ -86,6 +86,11 @@ impl Account {
     pub fn give(&self, bytes: u64) {
         self.live_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.live_count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Begins a new peak: what is in use now.
+    pub fn reset_peak(&self) {
+        self.peak_bytes.store(self.live_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// The error of an allocation that is not to be had.

@@ -68,6 +68,25 @@ fn every_job_runs_once_before_the_workers_end() {
     });
 }
 
+/// A worker that is roused, or was about to sleep, still takes what comes after.
+#[test]
+fn a_roused_worker_takes_what_comes() {
+    loom::model(|| {
+        let queue = Arc::new(Queue::new());
+        let sum = Box::new(AtomicUsize::new(0));
+        let data = (&raw const *sum).cast_mut().cast::<c_void>();
+        let worker = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || work(&queue))
+        };
+        queue.rouse();
+        assert!(queue.push(Job { run: count, data, index: 1 }));
+        queue.close();
+        worker.join().unwrap();
+        assert_eq!(sum.load(Ordering::Relaxed), 1);
+    });
+}
+
 /// Two callers with a loop each and one worker: it helps at most one at a time and neither waits for ever.
 #[test]
 fn two_callers_share_a_worker() {

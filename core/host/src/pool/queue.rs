@@ -147,12 +147,16 @@ pub(super) enum Work {
     Help(Place),
     /// To run.
     Job(Job),
+    /// To look out for some, which is to come.
+    Nothing,
 }
 
 struct State {
     loops: Vec<NonNull<Loop<'static>>>,
     jobs: VecDeque<Job>,
     sleeping: usize,
+    /// Of those that sleep, how many are to look out for work.
+    roused: usize,
     closed: bool,
 }
 
@@ -166,6 +170,8 @@ pub(super) struct Queue {
     work: Condvar,
     left: Condvar,
     posted: AtomicU32,
+    /// Workers that look out for work.
+    spinning: AtomicU32,
 }
 
 impl Queue {
@@ -174,6 +180,7 @@ impl Queue {
             loops: Vec::with_capacity(16),
             jobs: VecDeque::with_capacity(64),
             sleeping: 0,
+            roused: 0,
             closed: false,
         };
         Queue {
@@ -181,6 +188,30 @@ impl Queue {
             work: Condvar::new(),
             left: Condvar::new(),
             posted: AtomicU32::new(0),
+            spinning: AtomicU32::new(0),
+        }
+    }
+
+    /// How many workers look out for work.
+    pub fn spinning(&self) -> u32 {
+        self.spinning.load(Ordering::Relaxed)
+    }
+
+    /// Looks out for work by `spin`.
+    pub fn spins<T>(&self, spin: impl FnOnce() -> T) -> T {
+        self.spinning.fetch_add(1, Ordering::Relaxed);
+        let result = spin();
+        self.spinning.fetch_sub(1, Ordering::Relaxed);
+        result
+    }
+
+    /// Has a worker that sleeps look out for work.
+    pub fn rouse(&self) {
+        let mut state = self.state.lock();
+        if state.roused < state.sleeping {
+            state.roused += 1;
+            drop(state);
+            self.work.notify_one();
         }
     }
 
@@ -273,7 +304,7 @@ impl Queue {
         self.take_from(&mut state)
     }
 
-    /// Takes a piece of work; sleeps until there is some; `None` when the queue is closed and empty.
+    /// Takes a piece of work; sleeps until there is some, or it is roused; `None` when the queue is closed and empty.
     pub fn take(&self) -> Option<Work> {
         let mut state = self.state.lock();
         loop {
@@ -286,6 +317,11 @@ impl Queue {
             state.sleeping += 1;
             state = self.work.wait(state);
             state.sleeping -= 1;
+            if state.roused > 0 {
+                state.roused -= 1;
+                let work = self.take_from(&mut state);
+                return Some(work.unwrap_or(Work::Nothing));
+            }
         }
     }
 
@@ -294,6 +330,7 @@ impl Queue {
         match work {
             Work::Job(job) => run_job(job),
             Work::Help(place) => self.help(place),
+            Work::Nothing => {}
         }
     }
 

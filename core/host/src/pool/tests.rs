@@ -35,6 +35,24 @@ fn every_unit_is_computed_once_whatever_the_cost() {
 }
 
 #[test]
+fn a_run_of_short_loops_rouses_a_worker_that_then_helps() {
+    let pool = ThreadPool::new(2);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let helped = AtomicBool::new(false);
+    while !helped.load(Ordering::Relaxed) {
+        assert!(Instant::now() < deadline, "no worker came");
+        // 20 microseconds in all: not worth waking a worker, but one that is awake takes half of it.
+        pool.parallel_for(20, 1000.0, &|begin, end, worker| {
+            helped.fetch_or(worker > 0, Ordering::Relaxed);
+            let until = Instant::now() + Duration::from_micros(end - begin);
+            while Instant::now() < until {
+                std::hint::spin_loop();
+            }
+        });
+    }
+}
+
+#[test]
 fn cheap_work_is_one_block_on_the_caller_s_thread() {
     let pool = ThreadPool::new(4);
     let caller = std::thread::current().id();

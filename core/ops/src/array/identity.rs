@@ -116,7 +116,7 @@ mod tests {
                 (&["?"], "[?,3]"),
                 (
                     &["[2,4]"],
-                    "! shapes [?,3] and [2,4] must be equal: dimension 1: expected 3, found 4",
+                    "! shapes [?,3] and [2,4] must be equal: dimension 1: expected 3, found 4: input is [2,4]",
                 ),
             ],
         );

@@ -4,7 +4,7 @@ use super::source::shape_attr;
 use crate::shape::{constant_integer, input_of_rank, with_identity};
 use std::ops::Range;
 use tenon_framework::{
-    KernelError,
+    KernelError, PartialShape,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
     geometry::{concat_axis, concat_dims, pack_axis, pack_dims},
     register_op,
@@ -120,15 +120,15 @@ fn joined(c: &ShapeContext<'_>, axis: Option<i64>, inputs: Range<usize>) -> Shap
 fn offsets(c: &ShapeContext<'_>) -> ShapeResult {
     input_of_rank(c, 0, "concat_dim", 0)?;
     (1..c.input_count())
-        .try_for_each(|at| c.set_output(at - 1, input_of_rank(c, at, "each of the shapes", 1)?))
+        .try_for_each(|at| c.set_output(at - 1, input_of_rank(c, at, "each shape", 1)?))
 }
 
 fn parallel_concat(c: &ShapeContext<'_>) -> ShapeResult {
     let output = shape_attr(c)?;
     let Some(dims) = c.dims(output).filter(|dims| !dims.contains(&-1)) else {
-        return Err(KernelError::invalid_argument(
-            "attribute shape: every dimension must be known",
-        ));
+        let found: PartialShape = c.attr("shape")?;
+        let message = format!("attribute shape: every dimension must be known, found {found}");
+        return Err(KernelError::invalid_argument(message));
     };
     let mut row = dims;
     if let Some(first) = row.first_mut() {
@@ -177,7 +177,7 @@ mod tests {
                 ),
                 (
                     &["[2,3]", "[3,3]", "= 1"],
-                    "! input 1 must have the shape of input 0 except along the joined axis: expected [2, 3], got [3, 3]",
+                    "! values[1] must have the shape of values[0] except along the joined axis: expected [2, 3], got [3, 3]",
                 ),
                 (&["[2]", "[2]", "= 1"], "! axis must lie in [-1, 1), got 1"),
                 (&["[]", "[]", "= 0"], "! axis must lie in [0, 0), got 0"),
@@ -202,7 +202,7 @@ mod tests {
                 (&["[1,3]", "?"], "[2,3]"),
                 (
                     &["[2,3]", "[1,3]"],
-                    "! shapes [1,3] and [2,3] must be equal: dimension 0: expected 1, found 2",
+                    "! shapes [1,3] and [2,3] must be equal: dimension 0: expected 1, found 2: values[0] is [2,3], values[1] is [1,3]",
                 ),
             ],
         );

@@ -218,7 +218,7 @@ mod tests {
                 (&["[5,n]", "= [1]", "= [2]", "= [1]"], "[n]"),
                 (
                     &["[5,n]", "= [5]", "= [6]", "= [1]"],
-                    "! slice index 5 is out of bounds: dimension 0 has size 5",
+                    "! begin must lie in dimension 0 of input, which has size 5, got 5",
                 ),
             ],
         );
@@ -245,11 +245,11 @@ mod tests {
                 (&["[5]", "= 0", "= [2]", "= [1]"], "! begin must have 1 dimensions, got 0"),
                 (
                     &["[5]", "= [0,0]", "= [2,2]", "= [1,1]"],
-                    "! a slice of an input with 1 dimensions must index at most 1, got more",
+                    "! begin, end and strides must index at most the 1 dimensions of input, got more",
                 ),
                 (
                     &["[5]", "= [0]", "= [2,2]", "= [1]"],
-                    "! shapes [1] and [2] must be equal: dimension 0: expected 1, found 2",
+                    "! shapes [1] and [2] must be equal: dimension 0: expected 1, found 2: input is [5], begin is [1], end is [2], strides is [1]",
                 ),
             ],
         );
@@ -279,7 +279,7 @@ mod tests {
                 (&["[n,m]", "[2,2]"], "[?,?]"),
                 (&["?", "[3,2]"], "[?,?,?]"),
                 (&["?", "?"], "?"),
-                (&["[2]", "= [[1,-2]]"], "! a padding must be at least 0, got -2"),
+                (&["[2]", "= [[1,-2]]"], "! paddings must be at least 0, got -2"),
                 (&["[2]", "[2,2]"], "! input must have 2 dimensions, got 1"),
                 (&["[2]", "[1,3]"], "! the number of columns of paddings must be 2, got 3"),
                 (&["[2]", "[2]"], "! paddings must have 2 dimensions, got 1"),

@@ -194,7 +194,7 @@ mod tests {
             &[
                 (&["[2,n,m]", "= [3,1,2]"], "[6,n,?]"),
                 (&["?", "[2]"], "[?,?]"),
-                (&["[2]", "= [-1]"], "! a multiple must be at least 0, got -1"),
+                (&["[2]", "= [-1]"], "! multiples must be at least 0, got -1"),
                 (&["[2]", "[2]"], "! input must have 2 dimensions, got 1"),
             ],
         );
@@ -206,7 +206,7 @@ mod tests {
                 (&["[3,1]", "[3]"], "[?,?,?]"),
                 (
                     &["[3]", "= [2]"],
-                    "! shapes [3] and [2] do not broadcast: each pair of dimensions must be equal or hold a 1",
+                    "! shapes [3] and [2] do not broadcast: each pair of dimensions must be equal or hold a 1: input is [3], shape is [1]",
                 ),
             ],
         );
@@ -227,7 +227,7 @@ mod tests {
             &[
                 (&["[3,n]", "= [[2,1],[0,0]]"], "[6,n]"),
                 (&["?", "[2,2]"], "[?,?]"),
-                (&["[3]", "= [[3,0]]"], "! a padding must be at most 2, got 3"),
+                (&["[3]", "= [[3,0]]"], "! paddings must be at most 2, got 3"),
                 (&["[3]", "[1,3]"], "! the number of columns of paddings must be 2, got 3"),
             ],
         );
@@ -237,7 +237,7 @@ mod tests {
             &mode("SYMMETRIC"),
             &[
                 (&["[6,n]", "= [[2,1],[0,0]]"], "[3,n]"),
-                (&["[4]", "= [[3,0]]"], "! a padding must be at most 1, got 3"),
+                (&["[4]", "= [[3,0]]"], "! paddings must be at most 1, got 3"),
             ],
         );
     }

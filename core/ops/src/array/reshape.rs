@@ -162,10 +162,16 @@ mod tests {
             "Reshape",
             &[],
             &[
-                (&["[2,3]", "= [4]"], "! cannot reshape 6 elements to [4]"),
-                (&["[2,3]", "= [4,-1]"], "! cannot reshape 6 elements to [4, -1]"),
-                (&["[n]", "= [-1,-1]"], "! a shape may hold one -1, got [-1, -1]"),
-                (&["[2]", "= [-2]"], "! dimension 0 must be at least 0, got -2"),
+                (
+                    &["[2,3]", "= [4]"],
+                    "! shape must have as many elements as tensor, which is 6, got [4]",
+                ),
+                (
+                    &["[2,3]", "= [4,-1]"],
+                    "! shape must have as many elements as tensor, which is 6, got [4, -1]",
+                ),
+                (&["[n]", "= [-1,-1]"], "! shape may hold one -1, got [-1, -1]"),
+                (&["[2]", "= [-2]"], "! shape must be at least -1, got -2"),
                 (&["[2]", "[1,1]"], "! shape must have 1 dimensions, got 2"),
             ],
         );
@@ -238,7 +244,7 @@ mod tests {
             &[
                 (&["[1,n,1]"], "[n]"),
                 (&["[?,n,?]"], "[n]"),
-                (&["[1,n,2]"], "! dimension 2 must be 1 to be squeezed, got 2"),
+                (&["[1,n,2]"], "! dimension 2 of input must be 1 to be squeezed, got 2"),
             ],
         );
         check(

@@ -1,6 +1,6 @@
 //! Elements in another order along a dimension.
 
-use crate::shape::{input_of_rank, input_of_rank_at_least, scalar_or_vector, unchanged};
+use crate::shape::{input_of_rank, input_of_rank_at_least, same_size, scalar_or_vector, unchanged};
 use tenon_framework::{
     author::{ShapeContext, ShapeResult},
     geometry::{AxisSet, GeometryError, normalize_axis},
@@ -102,7 +102,8 @@ fn reverse_sequence(c: &ShapeContext<'_>) -> ShapeResult {
     let Some(rank) = c.rank(input) else { return c.set_output(0, input) };
     normalize_axis("seq_dim", seq, rank)?;
     let batch = normalize_axis("batch_dim", batch, rank)?;
-    let merged = c.merge_dim(c.dim(input, batch), c.dim(lengths, 0))?;
+    let what = "the length of seq_lengths";
+    let merged = same_size(c, what, c.dim(input, batch), c.dim(lengths, 0))?;
     let dims: Vec<_> =
         (0..rank).map(|at| if at == batch { merged } else { c.dim(input, at) }).collect();
     c.set_output(0, c.make_shape(&dims))
@@ -156,7 +157,7 @@ mod tests {
             &[
                 (&["[?,n]", "[4]"], "[4,n]"),
                 (&["[n]", "[4]"], "! seq_dim must lie in [-1, 1), got 1"),
-                (&["[3,n]", "[4]"], "! expected a dimension of 3, found 4"),
+                (&["[3,n]", "[4]"], "! the length of seq_lengths must be 3, got 4"),
             ],
         );
         check(

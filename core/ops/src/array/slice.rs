@@ -162,7 +162,7 @@ mod tests {
                 (&["[5,4]", one, "= [3]", one, "[4]"], "[5,4]"),
                 (
                     &["[5,4]", one, "= [3]", one, "[3,4]"],
-                    "! shapes [3, 4] and [2, 4] do not broadcast: each pair of dimensions must be equal or hold a 1",
+                    "! shapes [3, 4] and [2, 4] do not broadcast: each pair of dimensions must be equal or hold a 1: input is [5,4], begin is [1], end is [1], strides is [1], value is [3,4]",
                 ),
             ],
         );

@@ -87,7 +87,8 @@ fn fill(c: &ShapeContext<'_>) -> ShapeResult {
     if let Some(sizes) = c.constant_integers(0)
         && let Some(index) = sizes.iter().position(|&size| size < 0)
     {
-        return Err(GeometryError::NegativeDim { index, value: sizes[index] }.into());
+        let (what, found) = ("dims", sizes[index]);
+        return Err(GeometryError::TooSmall { what, least: 0, found }.into());
     }
     c.set_output(0, c.constant_as_shape(0)?)
 }
@@ -132,7 +133,7 @@ mod tests {
                 (&["?"], "[?,3]"),
                 (
                     &["[2,4]"],
-                    "! shapes [?,3] and [2,4] must be equal: dimension 1: expected 3, found 4",
+                    "! shapes [?,3] and [2,4] must be equal: dimension 1: expected 3, found 4: input is [2,4]",
                 ),
             ],
         );
@@ -148,7 +149,7 @@ mod tests {
                 (&["= []", "?"], "[]"),
                 (&["[2]", "[]"], "[?,?]"),
                 (&["?", "[]"], "?"),
-                (&["= [2,-1]", "[]"], "! dimension 1 must be at least 0, got -1"),
+                (&["= [2,-1]", "[]"], "! dims must be at least 0, got -1"),
                 (&["[2,2]", "[]"], "! dims must have 1 dimensions, got 2"),
                 (&["[2]", "[1]"], "! value must have 0 dimensions, got 1"),
             ],

@@ -233,7 +233,7 @@ mod tests {
             &[
                 (&["[n,4,6,3]"], "[n,2,3,12]"),
                 (&["?"], "[?,?,?,?]"),
-                (&["[n,3,6,3]"], "! the height (3) must be a multiple of block_size (2)"),
+                (&["[n,3,6,3]"], "! the height of input (3) must be a multiple of block_size (2)"),
                 (&["[3]"], "! input must have 4 dimensions, got 1"),
             ],
         );
@@ -253,7 +253,7 @@ mod tests {
                 (&["[2]", "= [3]", "= [[1,2]]"], "! input must have at least 2 dimensions, got 1"),
                 (
                     &["[2,3]", "= [2]", "= [[0,0]]"],
-                    "! a padded dimension (3) must be a multiple of its block (2)",
+                    "! a dimension of input with its paddings (3) must be a multiple of block_shape (2)",
                 ),
             ],
         );

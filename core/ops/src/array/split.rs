@@ -121,7 +121,7 @@ mod tests {
                 (&["= 2", "[2,6]"], "! split_dim must lie in [-2, 2), got 2"),
                 (
                     &["= 0", "[3]"],
-                    "! the size of the split dimension (3) must be a multiple of num_split (2)",
+                    "! the size of value along split_dim (3) must be a multiple of num_split (2)",
                 ),
             ],
         );
@@ -152,7 +152,7 @@ mod tests {
                 (&["[n,2]"], "[n]; [n]"),
                 (&["[n,?]"], "[n]; [n]"),
                 (&["?"], "?; ?"),
-                (&["[n,3]"], "! the size of the unpacked dimension must be 2, got 3"),
+                (&["[n,3]"], "! num, the size of value along axis, must be 3, got 2"),
                 (&["[]"], "! axis must lie in [0, 0), got -1"),
             ],
         );

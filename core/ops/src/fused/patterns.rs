@@ -160,24 +160,61 @@ register_fusion!(
         => "_FusedGelu(x; approximate = true)",
 );
 
-// Attention: a scaled product of queries and keys, perhaps a mask, a softmax, the product with the values.
+// Attention: a product of queries and keys, scaled or not, perhaps a mask, a softmax, the product with the values.
 
-register_fusion!(
-    "attention_masked": "BatchMatMulV2(Softmax(AddV2|Add(Mul(BatchMatMulV2(q, k; adj_x = false, adj_y = true), c), mask)), v; adj_x = false, adj_y = false)"
-        => "_FusedAttention(q, k, v, mask; scale = number(c))",
-    where = ["constant(c)", "leading(q, k, 2)", "leading(k, v, 2)"],
+/// The fusions of attention: `$scores` is the product of queries and keys, `$values` comes before the values, and
+/// both end in `$end`.
+macro_rules! attention {
+    ($scores:literal, $values:literal, $end:literal, $layout:literal:
+     $plain:literal, $scaled:literal, $masked:literal, $both:literal, $kept:literal, $scaled_kept:literal) => {
+        register_fusion!(
+            $plain: concat!($values, "(Softmax(", $scores, "), v; ", $end, ")")
+                => concat!("_FusedAttention(q, k, v; num_mask = 0, num_keep = 0, layout = ", $layout, ")"),
+        );
+        register_fusion!(
+            $scaled: concat!($values, "(Softmax(Mul(", $scores, ", c)), v; ", $end, ")")
+                => concat!("_FusedAttention(q, k, v; num_mask = 0, num_keep = 0, scale = number(c), layout = ", $layout, ")"),
+            where = ["constant(c)", "scalar(c)"],
+        );
+        register_fusion!(
+            $masked: concat!($values, "(Softmax(AddV2|Add(", $scores, ", mask)), v; ", $end, ")")
+                => concat!("_FusedAttention(q, k, v, mask; num_mask = 1, num_keep = 0, layout = ", $layout, ")"),
+        );
+        register_fusion!(
+            $both: concat!($values, "(Softmax(AddV2|Add(Mul(", $scores, ", c), mask)), v; ", $end, ")")
+                => concat!("_FusedAttention(q, k, v, mask; num_mask = 1, num_keep = 0, scale = number(c), layout = ", $layout, ")"),
+            where = ["constant(c)", "scalar(c)"],
+        );
+        register_fusion!(
+            $kept: concat!($values, "(Softmax(SelectV2(keep, ", $scores, ", low)), v; ", $end, ")")
+                => concat!("_FusedAttention(q, k, v, keep; num_mask = 0, num_keep = 1, dropped = number(low), layout = ", $layout, ")"),
+            where = ["constant(low)", "scalar(low)"],
+        );
+        register_fusion!(
+            $scaled_kept: concat!($values, "(Softmax(SelectV2(keep, Mul(", $scores, ", c), low)), v; ", $end, ")")
+                => concat!("_FusedAttention(q, k, v, keep; num_mask = 0, num_keep = 1, scale = number(c), dropped = number(low), layout = ", $layout, ")"),
+            where = ["constant(c)", "scalar(c)", "constant(low)", "scalar(low)"],
+        );
+    };
+}
+
+attention!(
+    "BatchMatMulV2(q, k; adj_x = false, adj_y = true)", "BatchMatMulV2", "adj_x = false, adj_y = false",
+    "'HEADS_FIRST'":
+    "attention", "attention_scaled", "attention_masked", "attention_scaled_masked", "attention_kept",
+    "attention_scaled_kept"
 );
 
-register_fusion!(
-    "attention": "BatchMatMulV2(Softmax(Mul(BatchMatMulV2(q, k; adj_x = false, adj_y = true), c)), v; adj_x = false, adj_y = false)"
-        => "_FusedAttention(q, k, v; scale = number(c))",
-    where = ["constant(c)", "leading(q, k, 2)", "leading(k, v, 2)"],
+attention!(
+    "Einsum(q, k; equation = 'bmhd,bnhd->bhmn')", "Einsum", "equation = 'bhmn,bnhe->bmhe'", "'HEADS_INSIDE'":
+    "attention_labels", "attention_labels_scaled", "attention_labels_masked", "attention_labels_scaled_masked",
+    "attention_labels_kept", "attention_labels_scaled_kept"
 );
 
-register_fusion!(
-    "attention_unscaled": "BatchMatMulV2(Softmax(BatchMatMulV2(q, k; adj_x = false, adj_y = true)), v; adj_x = false, adj_y = false)"
-        => "_FusedAttention(q, k, v; scale = 1.0)",
-    where = ["leading(q, k, 2)", "leading(k, v, 2)"],
+attention!(
+    "Einsum(k, q; equation = 'bnhd,bmhd->bhmn')", "Einsum", "equation = 'bhmn,bnhe->bmhe'", "'HEADS_INSIDE'":
+    "attention_keys_first", "attention_keys_first_scaled", "attention_keys_first_masked",
+    "attention_keys_first_scaled_masked", "attention_keys_first_kept", "attention_keys_first_scaled_kept"
 );
 
 register_fusion!(

@@ -17,8 +17,11 @@ fn a_product_keeps_its_shape_through_its_epilogue() {
                 &["[n,3]", "[3,4]"],
                 "! args: the steps [BiasAdd, Relu] take 1 further inputs, found 0",
             ),
-            (&["[2,3]", "[4,4]", "[4]"], "! the inner size of the second matrix must be 3, got 4"),
-            (&["[2,3]", "[3,4]", "[4,1]"], "! bias must have 1 dimensions, got 2"),
+            (&["[2,3]", "[4,4]", "[4]"], "! the size of b that meets a must be 3, got 4"),
+            (
+                &["[2,3]", "[3,4]", "[4,1]"],
+                "! bias must have 1 dimensions, got 2: a is [2,3], b is [3,4], args[0] is [4,1]",
+            ),
         ],
     );
     check(
@@ -82,25 +85,78 @@ fn normalisation_takes_vectors_of_the_last_dimension() {
     check("_FusedGelu", &[], &[(&["[n,3]"], "[n,3]")]);
 }
 
+fn masks(masks: i64, keeps: i64, layout: &str) -> [(&'static str, AttrValue); 3] {
+    [("num_mask", masks.into()), ("num_keep", keeps.into()), ("layout", layout.into())]
+}
+
 #[test]
 fn attention_has_queries_by_values() {
     check(
         "_FusedAttention",
-        &[],
+        &masks(0, 0, "HEADS_FIRST"),
         &[
             (&["[b,h,5,8]", "[b,h,7,8]", "[b,h,7,9]"], "[b,h,5,9]"),
+            (&["[2,1,5,8]", "[3,7,8]", "[7,9]"], "[2,3,5,9]"),
+            (&["?", "[2,7,8]", "[2,7,9]"], "?"),
+            (&["[8]", "[7,8]", "[7,9]"], "! q must have at least 2 dimensions, got 1"),
+        ],
+    );
+    check(
+        "_FusedAttention",
+        &masks(1, 0, "HEADS_FIRST"),
+        &[
             (&["[2,5,8]", "[2,7,8]", "[2,7,9]", "[2,1,7]"], "[2,5,9]"),
-            (&["[2,5,8]", "[7,8]", "[2,7,9]"], "! k must have 3 dimensions, got 2"),
+            // A mask repeats what there is one of.
+            (&["[2,5,8]", "[2,7,8]", "[2,7,9]", "[3,2,5,7]"], "[3,2,5,9]"),
+            (&["[b,4,12,8]", "[c,4,12,8]", "[d,4,12,8]", "[e,1,1,12]"], "[?,4,12,8]"),
+            (&["[2,5,8]", "[2,7,8]", "[2,7,9]", "?"], "?"),
             (
-                &["[2,5,8]", "[2,7,8]", "[2,7,9]", "[3,2,5,7]"],
-                "! shapes [2, 5, 7] and [3, 2, 5, 7] do not broadcast: each pair of dimensions must be equal or hold a 1",
+                &["[2,5,8]", "[2,7,8]", "[2,7,9]", "[3,1,7]"],
+                "! shapes [2, 5, 7] and [3, 1, 7] do not broadcast: each pair of dimensions must be equal or hold a 1: q is [2,5,8], k is [2,7,8], v is [2,7,9], mask[0] is [3,1,7]",
             ),
         ],
     );
     check(
+        "_FusedAttention",
+        &masks(2, 0, "HEADS_FIRST"),
+        &[(&["[5,8]", "[7,8]", "[7,9]", "[7]", "[7]"], "! mask must hold 1 values, got 2")],
+    );
+    check(
         "_FusedSoftmaxScale",
         &[],
-        &[(&["[n,m]"], "[n,m]"), (&["[b,2,5,7]", "[b,1,1,7]"], "[b,2,5,7]")],
+        &[
+            (&["[n,m]"], "[n,m]"),
+            (&["[b,2,5,7]", "[b,1,1,7]"], "[b,2,5,7]"),
+            (&["[5,1]", "[2,1,7]"], "[2,5,7]"),
+        ],
+    );
+}
+
+#[test]
+fn attention_with_heads_inside_has_equal_heads() {
+    check(
+        "_FusedAttention",
+        &masks(0, 0, "HEADS_INSIDE"),
+        &[
+            (&["[b,5,4,8]", "[b,7,4,8]", "[b,7,4,9]"], "[b,5,4,9]"),
+            (&["[2,5,8]", "[2,7,8]", "[2,7,9]"], "! q must have 4 dimensions, got 3"),
+        ],
+    );
+    check(
+        "_FusedAttention",
+        &masks(0, 1, "HEADS_INSIDE"),
+        &[
+            (&["[?,5,4,8]", "[2,7,?,8]", "[2,7,4,9]", "[1,1,5,7]"], "[2,5,4,9]"),
+            (&["[2,5,4,8]", "[2,7,4,8]", "[2,7,4,9]", "?"], "[2,?,4,9]"),
+            (
+                &["[2,5,4,8]", "[2,7,4,8]", "[2,7,4,9]", "[3,1,1,7]"],
+                "! shapes [2, 4, 5, 7] and [3, 1, 1, 7] do not broadcast: each pair of dimensions must be equal or hold a 1: q is [2,5,4,8], k is [2,7,4,8], v is [2,7,4,9], keep[0] is [3,1,1,7]",
+            ),
+            (
+                &["[2,5,4,8]", "[2,7,4,8]", "[2,7,4,9]", "[3,1,1,1,7]"],
+                "! the mask must have 4 dimensions, got 5",
+            ),
+        ],
     );
 }
 
@@ -116,7 +172,7 @@ fn programs_join_shapes() {
             (&["?", "[3]", "[]"], "?"),
             (
                 &["[2,3]", "[2,1]", "[]"],
-                "! shapes [2, 3] and [2, 1] do not broadcast: each pair of dimensions must be equal or hold a 1",
+                "! shapes [2, 3] and [2, 1] do not broadcast: each pair of dimensions must be equal or hold a 1: inputs[0] is [2,3], inputs[1] is [2,1], inputs[2] is []",
             ),
         ],
     );

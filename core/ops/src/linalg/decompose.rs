@@ -1,10 +1,10 @@
 //! Decompositions of matrices, inverses, determinants and solvers: of each matrix in the last two dimensions.
 
-use crate::shape::{broadcast_dims, dims_of, input_of_rank_at_least};
+use crate::shape::{broadcast_dims, dims_of, input_of_rank_at_least, same_size};
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{batch_matmul_dims, square_size},
+    geometry::square_size,
     register_op,
 };
 
@@ -144,12 +144,15 @@ fn per_matrix(c: &ShapeContext<'_>) -> ShapeResult {
     (0..c.output_count()).try_for_each(|at| c.set_output(at, x.with(c, &[])))
 }
 
+/// What must be as many as the rows of `matrix`.
+const ROWS: &str = "the number of rows of rhs";
+
 fn solve(c: &ShapeContext<'_>) -> ShapeResult {
     let a = Matrices::square(c, 0, "matrix")?;
     let b = Matrices::of(c, 1, "rhs")?;
     let (Some(a), Some(b)) = (a, b) else { return Ok(()) };
     let batch = c.merge(c.make_shape(&a.batch), c.make_shape(&b.batch))?;
-    let rows = c.merge_dim(a.rows, b.rows)?;
+    let rows = same_size(c, ROWS, a.rows, b.rows)?;
     c.set_output(0, c.make_shape(&[dims_of(c, batch), vec![rows, b.cols]].concat()))
 }
 
@@ -157,9 +160,7 @@ fn triangular_solve(c: &ShapeContext<'_>) -> ShapeResult {
     let a = Matrices::square(c, 0, "matrix")?;
     let b = Matrices::of(c, 1, "rhs")?;
     let (Some(a), Some(b)) = (a, b) else { return Ok(()) };
-    let sizes = |input| c.dims(c.input(input)).unwrap_or_default();
-    batch_matmul_dims(&sizes(0), &sizes(1), c.attr("adjoint")?, false)?;
-    let rows = c.merge_dim(a.rows, b.rows)?;
+    let rows = same_size(c, ROWS, a.rows, b.rows)?;
     let batch = dims_of(c, broadcast_dims(c, &a.batch, &b.batch)?);
     c.set_output(0, c.make_shape(&[batch, vec![rows, b.cols]].concat()))
 }
@@ -253,7 +254,7 @@ mod tests {
             &[],
             &[
                 (&["[2,1,3,3]", "[n,?,k]"], "[2,n,3,k]"),
-                (&["[3,3]", "[4,2]"], "! the inner size of the second matrix must be 3, got 4"),
+                (&["[3,3]", "[4,2]"], "! the number of rows of rhs must be 3, got 4"),
             ],
         );
     }

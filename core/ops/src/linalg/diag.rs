@@ -253,7 +253,7 @@ fn cross(c: &ShapeContext<'_>) -> ShapeResult {
         let last = c.dim(both, rank - 1);
         if let Some(found) = c.value(last).filter(|&found| found != 3) {
             // With the code of TensorFlow's kernel.
-            let message = format!("the last dimension must be 3, got {found}");
+            let message = format!("the last dimension of a and b must be 3, got {found}");
             return Err(KernelError::new(Code::FAILED_PRECONDITION, message));
         }
     }
@@ -278,7 +278,7 @@ mod tests {
                 ),
             ],
         );
-        let three = "! the last dimension must be 3, got 2";
+        let three = "! the last dimension of a and b must be 3, got 2";
         check("Cross", &[], &[(&["[n,3]", "[?,?]"], "[n,3]"), (&["[2]", "[2]"], three)]);
     }
 

@@ -26,7 +26,7 @@ fn einsum(c: &ShapeContext<'_>) -> ShapeResult {
     let count = c.input_count();
     if count != equation.inputs() {
         let (expected, found) = (equation.inputs() as i64, count as i64);
-        let what = "the number of inputs of the equation";
+        let what = "the number of inputs that equation names";
         return Err(GeometryError::SizeMismatch { what, expected, found }.into());
     }
     let ranks: Option<Vec<usize>> = (0..count).map(|at| c.rank(c.input(at))).collect();
@@ -74,7 +74,7 @@ mod tests {
                     &["[2]", "[3,4]"],
                     "! equation \"ij,jk->ki\": input 0 must have 2 dimensions, got 1",
                 ),
-                (&["[2,2]"], "! the number of inputs of the equation must be 2, got 1"),
+                (&["[2,2]"], "! the number of inputs that equation names must be 2, got 1"),
             ],
         );
         check("Einsum", &equation("...i,...i->...i"), &[(&["[5,1,n]", "[3,?]"], "[5,3,n]")]);

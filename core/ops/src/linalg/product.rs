@@ -123,7 +123,7 @@ mod tests {
                 (&["[n,3]", "[?,m]"], "[n,m]"),
                 (&["?", "[3,4]"], "[?,4]"),
                 (&["?", "?"], "[?,?]"),
-                (&["[2,3]", "[4,5]"], "! the inner size of the second matrix must be 3, got 4"),
+                (&["[2,3]", "[4,5]"], "! the size of b that meets a must be 3, got 4"),
                 (&["[2,3,1]", "[3,4]"], "! a must have 2 dimensions, got 3"),
                 (&["?", "[3]"], "! b must have 2 dimensions, got 1"),
             ],
@@ -135,7 +135,7 @@ mod tests {
                 (&["[3,n]", "[m,3]"], "[n,m]"),
                 // What multiplies into each other is one size.
                 (&["[m,m]", "[?,4]"], "[4,?]"),
-                (&["[2,3]", "[4,5]"], "! the inner size of the second matrix must be 2, got 5"),
+                (&["[2,3]", "[4,5]"], "! the size of b that meets a must be 2, got 5"),
             ],
         );
     }
@@ -151,14 +151,14 @@ mod tests {
                 (&["[n,?,3]", "[n,3,k]"], "[n,?,k]"),
                 (&["?", "[2,3]"], "?"),
                 (&["[3]", "?"], "! x must have at least 2 dimensions, got 1"),
-                (&["[2,2,3]", "[2,4,5]"], "! the inner size of the second matrix must be 3, got 4"),
+                (&["[2,2,3]", "[2,4,5]"], "! the size of y that meets x must be 3, got 4"),
                 (
                     &["[2,2,3]", "[3,3,5]"],
-                    "! shapes [2] and [3] do not broadcast: each pair of dimensions must be equal or hold a 1",
+                    "! shapes [2] and [3] do not broadcast: each pair of dimensions must be equal or hold a 1: x is [2,2,3], y is [3,3,5]",
                 ),
             ],
         );
-        let unequal = "! the dimensions before the last two must be equal, got [2] and [1]";
+        let unequal = "! x and y must have equal dimensions before the last two, got [2] and [1]";
         check("BatchMatMul", &[], &[(&["[2,2,3]", "[1,3,5]"], unequal)]);
         check("BatchMatMulV3", &[], &[(&["[2,2,3]", "[1,3,5]"], "[2,2,5]")]);
         check("BatchMatMulV2", &[("adj_x", true.into())], &[(&["[2,3,n]", "[3,5]"], "[2,n,5]")]);

@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn two_shapes_broadcast() {
-        let incompatible = "! shapes [2, 3] and [2] do not broadcast: each pair of dimensions must be equal or hold a 1";
+        let incompatible = "! shapes [2, 3] and [2] do not broadcast: each pair of dimensions must be equal or hold a 1: x is [2,3], y is [2]";
         for op in ["Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum"] {
             check(
                 op,
@@ -149,11 +149,11 @@ mod tests {
                 (&["?", "?"], "?"),
                 (
                     &["[2]", "[?]", "[3]"],
-                    "! shapes [2] and [3] must be equal: dimension 0: expected 2, found 3",
+                    "! shapes [2] and [3] must be equal: dimension 0: expected 2, found 3: inputs[0] is [2], inputs[1] is [?], inputs[2] is [3]",
                 ),
                 (
                     &["[2]", "[2,1]"],
-                    "! shapes [2] and [2,1] must be equal: expected rank 1, found 2",
+                    "! shapes [2] and [2,1] must be equal: expected rank 1, found 2: inputs[0] is [2], inputs[1] is [2,1]",
                 ),
             ],
         );

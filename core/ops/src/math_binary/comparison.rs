@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn approximate_equality_wants_one_shape() {
-        let differ = "! shapes [2] and [1] must be equal: dimension 0: expected 2, found 1";
+        let differ = "! shapes [2] and [1] must be equal: dimension 0: expected 2, found 1: x is [2], y is [1]";
         check("ApproximateEqual", &[], &[(&["[n]", "[4]"], "[4]"), (&["[2]", "[1]"], differ)]);
     }
 }

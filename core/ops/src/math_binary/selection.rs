@@ -1,6 +1,6 @@
 //! Sums of one shape, selection, limits, and other views of bytes.
 
-use crate::shape::{broadcast_dims, dims_of, unchanged};
+use crate::shape::{broadcast_dims, dims_of, same_size, unchanged};
 use tenon_framework::{
     DType, KernelError, PartialShape,
     author::{ShapeContext, ShapeHandle, ShapeResult},
@@ -84,7 +84,8 @@ fn select(c: &ShapeContext<'_>) -> ShapeResult {
     let output = match (c.rank(condition), c.rank(values)) {
         (None | Some(0), _) | (_, None) => values,
         (Some(1), Some(rank)) if rank > 1 => {
-            c.merge_dim(c.dim(condition, 0), c.dim(values, 0))?;
+            let what = "the length of condition";
+            same_size(c, what, c.dim(values, 0), c.dim(condition, 0))?;
             values
         }
         _ => c.merge(values, condition)?,
@@ -124,7 +125,7 @@ mod tests {
     fn a_sum_has_the_shape_of_its_attribute() {
         let shape = PartialShape::new(&[2, -1]).unwrap();
         let attrs = [("shape", AttrValue::Shape(shape))];
-        let differ = "! shapes [2,?] and [3,4] must be equal: dimension 0: expected 2, found 3";
+        let differ = "! shapes [2,?] and [3,4] must be equal: dimension 0: expected 2, found 3: inputs[0] is [3,4]";
         check("AccumulateNV2", &attrs, &[(&["[2,3]", "[n,3]"], "[2,3]"), (&["[3,4]"], differ)]);
     }
 
@@ -140,10 +141,10 @@ mod tests {
                 (&["[2,3]", "[2,3]", "[2,3]"], "[2,3]"),
                 (&["?", "?", "[2]"], "[2]"),
                 (&["[2]", "?", "?"], "?"),
-                (&["[3]", "[2,3]", "[2,3]"], "! expected a dimension of 3, found 2"),
+                (&["[3]", "[2,3]", "[2,3]"], "! the length of condition must be 2, got 3"),
                 (
                     &["[2]", "[2,3]", "[2,4]"],
-                    "! shapes [2,3] and [2,4] must be equal: dimension 1: expected 3, found 4",
+                    "! shapes [2,3] and [2,4] must be equal: dimension 1: expected 3, found 4: condition is [2], t is [2,3], e is [2,4]",
                 ),
             ],
         );
@@ -160,7 +161,7 @@ mod tests {
                 (&["[]", "?", "[]"], "?"),
                 (
                     &["[3]", "[2]", "[2]"],
-                    "! shapes [3] and [2] do not broadcast: each pair of dimensions must be equal or hold a 1",
+                    "! shapes [3] and [2] do not broadcast: each pair of dimensions must be equal or hold a 1: condition is [3], t is [2], e is [2]",
                 ),
             ],
         );
@@ -180,9 +181,12 @@ mod tests {
                 (&["?"], "?"),
                 (
                     &["[3]"],
-                    "! elements of 1 bytes join to 4 where the last dimension is 4, got [3]",
+                    "! the last dimension of input must be 4, of elements of 1 bytes that join to 4, got [3]",
                 ),
-                (&["[]"], "! elements of 1 bytes join to 4 where the last dimension is 4, got []"),
+                (
+                    &["[]"],
+                    "! the last dimension of input must be 4, of elements of 1 bytes that join to 4, got []",
+                ),
             ],
         );
     }

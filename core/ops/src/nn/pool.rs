@@ -82,6 +82,13 @@ register_op!(
     ],
 );
 
+const WINDOWS_3D: &[&str] = &[
+    "plain; ksize = [1, 2, 3, 2, 1]; strides in {[1, 1, 1, 1, 1], [1, 2, 1, 2, 1]}; \
+     padding in {'SAME', 'VALID'}; input: [n, d, h, w, c]",
+    "channels_first; data_format = 'NCDHW'; ksize = [1, 1, 2, 2, 2]; strides = [1, 1, 1, 2, 1]; \
+     padding = 'SAME'; input: [n, c, d, h, w]",
+];
+
 register_op!(
     "MaxPool3D",
     inputs = &["input: T"],
@@ -95,12 +102,7 @@ register_op!(
     ],
     shape = pool3d,
     summary = "The greatest element of each three-dimensional window.",
-    cases = &[
-        "plain; ksize = [1, 2, 3, 2, 1]; strides in {[1, 1, 1, 1, 1], [1, 2, 1, 2, 1]}; \
-         padding in {'SAME', 'VALID'}; input: [n, d, h, w, c]",
-        "channels_first; data_format = 'NCDHW'; ksize = [1, 1, 2, 2, 2]; strides = [1, 1, 1, 2, 1]; \
-         padding = 'SAME'; input: [n, c, d, h, w]",
-    ],
+    cases = WINDOWS_3D,
 );
 
 register_op!(
@@ -116,12 +118,7 @@ register_op!(
     ],
     shape = pool3d,
     summary = "The arithmetic mean of each three-dimensional window.",
-    cases = &[
-        "plain; ksize = [1, 2, 3, 2, 1]; strides in {[1, 1, 1, 1, 1], [1, 2, 1, 2, 1]}; \
-         padding in {'SAME', 'VALID'}; input: [n, d, h, w, c]",
-        "channels_first; data_format = 'NCDHW'; ksize = [1, 1, 2, 2, 2]; strides = [1, 1, 1, 2, 1]; \
-         padding = 'SAME'; input: [n, c, d, h, w]",
-    ],
+    cases = WINDOWS_3D,
 );
 
 register_op!(

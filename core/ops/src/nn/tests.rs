@@ -78,7 +78,7 @@ fn convolutions() {
             (&["?", "[3,3]"], "! filter must have 4 dimensions, got 2"),
             (
                 &["[2,5,7,3]", "[3,3,2,8]"],
-                "! the input's depth (3) must be a multiple of the filter's input depth (2)",
+                "! the depth of the input (3) must be a multiple of the input depth of the filter (2)",
             ),
         ],
     );

@@ -11,6 +11,70 @@ use tenon_framework::{
     register_op,
 };
 
+/// Cases of a convolution's gradients, by its input and by its filter, over one table: attributes and the bounds of
+/// symbols, then the shapes of input, filter and gradient.
+macro_rules! gradient_cases {
+    ($by_input:ident, $by_filter:ident, $rank:literal:
+     $($attrs:literal, $input:literal, $filter:literal, $gradient:literal;)*) => {
+        const $by_input: &[&str] = &[$(concat!(
+            $attrs, "; input_sizes: [", $rank, "] values(", $input, "); filter: [", $filter,
+            "]; out_backprop: [", $gradient, "]"
+        )),*];
+        const $by_filter: &[&str] = &[$(concat!(
+            $attrs, "; input: [", $input, "]; filter_sizes: [", $rank, "] values(", $filter,
+            "); out_backprop: [", $gradient, "]"
+        )),*];
+    };
+}
+
+gradient_cases! {
+    BY_INPUT_2D, BY_FILTER_2D, 4:
+    "same; strides = [1, 1, 1, 1]; padding = 'SAME'; \
+     dilations in {[1, 1, 1, 1], [1, 2, 2, 1]}; c in 1..9; m in 1..9",
+    "n, h, w, c", "3, 2, c, m", "n, h, w, m";
+    "strided; strides = [1, 2, 2, 1]; padding = 'SAME'; c in 1..9; m in 1..9",
+    "n, 2*h, 2*w, c", "3, 3, c, m", "n, h, w, m";
+    "valid; strides = [1, 1, 1, 1]; padding = 'VALID'; c in 1..9; m in 1..9",
+    "n, h+2, w+1, c", "3, 2, c, m", "n, h, w, m";
+    "explicit; strides = [1, 1, 1, 1]; padding = 'EXPLICIT'; \
+     explicit_paddings = [0, 0, 1, 1, 0, 1, 0, 0]; c in 1..9; m in 1..9",
+    "n, h, w, c", "3, 2, c, m", "n, h, w, m";
+    "channels_first; data_format = 'NCHW'; strides = [1, 1, 1, 1]; padding = 'SAME'; \
+     c in 1..9; m in 1..9",
+    "n, c, h, w", "3, 2, c, m", "n, m, h, w";
+}
+
+gradient_cases! {
+    BY_INPUT_3D, BY_FILTER_3D, 5:
+    "same; strides = [1, 1, 1, 1, 1]; padding = 'SAME'; \
+     dilations in {[1, 1, 1, 1, 1], [1, 2, 1, 2, 1]}; c in 1..9; m in 1..9",
+    "n, d, h, w, c", "2, 3, 2, c, m", "n, d, h, w, m";
+    "strided; strides = [1, 2, 1, 2, 1]; padding = 'SAME'; c in 1..9; m in 1..9",
+    "n, 2*d, h, 2*w, c", "2, 3, 2, c, m", "n, d, h, w, m";
+    "valid; strides = [1, 1, 1, 1, 1]; padding = 'VALID'; c in 1..9; m in 1..9",
+    "n, d+1, h+2, w+1, c", "2, 3, 2, c, m", "n, d, h, w, m";
+    "channels_first; data_format = 'NCDHW'; strides = [1, 1, 1, 1, 1]; padding = 'SAME'; \
+     c in 1..9; m in 1..9",
+    "n, c, d, h, w", "2, 3, 2, c, m", "n, m, d, h, w";
+}
+
+gradient_cases! {
+    DEPTHWISE_BY_INPUT, DEPTHWISE_BY_FILTER, 4:
+    "same; strides = [1, 1, 1, 1]; padding = 'SAME'; \
+     dilations in {[1, 1, 1, 1], [1, 2, 2, 1]}; c in 1..9",
+    "n, h, w, c", "3, 2, c, 1", "n, h, w, c";
+    "strided; strides = [1, 2, 2, 1]; padding = 'SAME'; c in 1..9",
+    "n, 2*h, 2*w, c", "3, 3, c, 2", "n, h, w, 2*c";
+    "valid; strides = [1, 1, 1, 1]; padding = 'VALID'; c in 1..9",
+    "n, h+2, w+1, c", "3, 2, c, 2", "n, h, w, 2*c";
+    "explicit; strides = [1, 1, 1, 1]; padding = 'EXPLICIT'; \
+     explicit_paddings = [0, 0, 1, 1, 0, 1, 0, 0]; c in 1..9",
+    "n, h, w, c", "3, 2, c, 2", "n, h, w, 2*c";
+    "channels_first; data_format = 'NCHW'; strides = [1, 1, 1, 1]; padding = 'SAME'; \
+     c in 1..9",
+    "n, c, h, w", "3, 2, c, 2", "n, 2*c, h, w";
+}
+
 register_op!(
     "Conv2DBackpropInput",
     inputs = &["input_sizes: int32", "filter: T", "out_backprop: T"],
@@ -26,21 +90,7 @@ register_op!(
     ],
     shape = backprop_input,
     summary = "The gradient of `Conv2D` by its input.",
-    cases = &[
-        "same; strides = [1, 1, 1, 1]; padding = 'SAME'; dilations in {[1, 1, 1, 1], [1, 2, 2, 1]}; \
-         c in 1..9; m in 1..9; input_sizes: [4] values(n, h, w, c); filter: [3, 2, c, m]; \
-         out_backprop: [n, h, w, m]",
-        "strided; strides = [1, 2, 2, 1]; padding = 'SAME'; c in 1..9; m in 1..9; \
-         input_sizes: [4] values(n, 2*h, 2*w, c); filter: [3, 3, c, m]; out_backprop: [n, h, w, m]",
-        "valid; strides = [1, 1, 1, 1]; padding = 'VALID'; c in 1..9; m in 1..9; \
-         input_sizes: [4] values(n, h+2, w+1, c); filter: [3, 2, c, m]; out_backprop: [n, h, w, m]",
-        "explicit; strides = [1, 1, 1, 1]; padding = 'EXPLICIT'; \
-         explicit_paddings = [0, 0, 1, 1, 0, 1, 0, 0]; c in 1..9; m in 1..9; \
-         input_sizes: [4] values(n, h, w, c); filter: [3, 2, c, m]; out_backprop: [n, h, w, m]",
-        "channels_first; data_format = 'NCHW'; strides = [1, 1, 1, 1]; padding = 'SAME'; c in 1..9; \
-         m in 1..9; input_sizes: [4] values(n, c, h, w); filter: [3, 2, c, m]; \
-         out_backprop: [n, m, h, w]",
-    ],
+    cases = BY_INPUT_2D,
 );
 
 register_op!(
@@ -58,21 +108,7 @@ register_op!(
     ],
     shape = backprop_filter,
     summary = "The gradient of `Conv2D` by its filter.",
-    cases = &[
-        "same; strides = [1, 1, 1, 1]; padding = 'SAME'; dilations in {[1, 1, 1, 1], [1, 2, 2, 1]}; \
-         c in 1..9; m in 1..9; input: [n, h, w, c]; filter_sizes: [4] values(3, 2, c, m); \
-         out_backprop: [n, h, w, m]",
-        "strided; strides = [1, 2, 2, 1]; padding = 'SAME'; c in 1..9; m in 1..9; \
-         input: [n, 2*h, 2*w, c]; filter_sizes: [4] values(3, 3, c, m); out_backprop: [n, h, w, m]",
-        "valid; strides = [1, 1, 1, 1]; padding = 'VALID'; c in 1..9; m in 1..9; \
-         input: [n, h+2, w+1, c]; filter_sizes: [4] values(3, 2, c, m); out_backprop: [n, h, w, m]",
-        "explicit; strides = [1, 1, 1, 1]; padding = 'EXPLICIT'; \
-         explicit_paddings = [0, 0, 1, 1, 0, 1, 0, 0]; c in 1..9; m in 1..9; input: [n, h, w, c]; \
-         filter_sizes: [4] values(3, 2, c, m); out_backprop: [n, h, w, m]",
-        "channels_first; data_format = 'NCHW'; strides = [1, 1, 1, 1]; padding = 'SAME'; c in 1..9; \
-         m in 1..9; input: [n, c, h, w]; filter_sizes: [4] values(3, 2, c, m); \
-         out_backprop: [n, m, h, w]",
-    ],
+    cases = BY_FILTER_2D,
 );
 
 register_op!(
@@ -89,21 +125,7 @@ register_op!(
     ],
     shape = backprop_input,
     summary = "The gradient of `Conv3D` by its input.",
-    cases = &[
-        "same; strides = [1, 1, 1, 1, 1]; padding = 'SAME'; \
-         dilations in {[1, 1, 1, 1, 1], [1, 2, 1, 2, 1]}; c in 1..9; m in 1..9; \
-         input_sizes: [5] values(n, d, h, w, c); filter: [2, 3, 2, c, m]; \
-         out_backprop: [n, d, h, w, m]",
-        "strided; strides = [1, 2, 1, 2, 1]; padding = 'SAME'; c in 1..9; m in 1..9; \
-         input_sizes: [5] values(n, 2*d, h, 2*w, c); filter: [2, 3, 2, c, m]; \
-         out_backprop: [n, d, h, w, m]",
-        "valid; strides = [1, 1, 1, 1, 1]; padding = 'VALID'; c in 1..9; m in 1..9; \
-         input_sizes: [5] values(n, d+1, h+2, w+1, c); filter: [2, 3, 2, c, m]; \
-         out_backprop: [n, d, h, w, m]",
-        "channels_first; data_format = 'NCDHW'; strides = [1, 1, 1, 1, 1]; padding = 'SAME'; \
-         c in 1..9; m in 1..9; input_sizes: [5] values(n, c, d, h, w); filter: [2, 3, 2, c, m]; \
-         out_backprop: [n, m, d, h, w]",
-    ],
+    cases = BY_INPUT_3D,
 );
 
 register_op!(
@@ -119,21 +141,7 @@ register_op!(
     ],
     shape = backprop_filter,
     summary = "The gradient of `Conv3D` by its filter.",
-    cases = &[
-        "same; strides = [1, 1, 1, 1, 1]; padding = 'SAME'; \
-         dilations in {[1, 1, 1, 1, 1], [1, 2, 1, 2, 1]}; c in 1..9; m in 1..9; \
-         input: [n, d, h, w, c]; filter_sizes: [5] values(2, 3, 2, c, m); \
-         out_backprop: [n, d, h, w, m]",
-        "strided; strides = [1, 2, 1, 2, 1]; padding = 'SAME'; c in 1..9; m in 1..9; \
-         input: [n, 2*d, h, 2*w, c]; filter_sizes: [5] values(2, 3, 2, c, m); \
-         out_backprop: [n, d, h, w, m]",
-        "valid; strides = [1, 1, 1, 1, 1]; padding = 'VALID'; c in 1..9; m in 1..9; \
-         input: [n, d+1, h+2, w+1, c]; filter_sizes: [5] values(2, 3, 2, c, m); \
-         out_backprop: [n, d, h, w, m]",
-        "channels_first; data_format = 'NCDHW'; strides = [1, 1, 1, 1, 1]; padding = 'SAME'; \
-         c in 1..9; m in 1..9; input: [n, c, d, h, w]; filter_sizes: [5] values(2, 3, 2, c, m); \
-         out_backprop: [n, m, d, h, w]",
-    ],
+    cases = BY_FILTER_3D,
 );
 
 register_op!(
@@ -150,20 +158,7 @@ register_op!(
     ],
     shape = backprop_input,
     summary = "The gradient of `DepthwiseConv2dNative` by its input.",
-    cases = &[
-        "same; strides = [1, 1, 1, 1]; padding = 'SAME'; dilations in {[1, 1, 1, 1], [1, 2, 2, 1]}; \
-         c in 1..9; input_sizes: [4] values(n, h, w, c); filter: [3, 2, c, 1]; \
-         out_backprop: [n, h, w, c]",
-        "strided; strides = [1, 2, 2, 1]; padding = 'SAME'; c in 1..9; \
-         input_sizes: [4] values(n, 2*h, 2*w, c); filter: [3, 3, c, 2]; out_backprop: [n, h, w, 2*c]",
-        "valid; strides = [1, 1, 1, 1]; padding = 'VALID'; c in 1..9; \
-         input_sizes: [4] values(n, h+2, w+1, c); filter: [3, 2, c, 2]; out_backprop: [n, h, w, 2*c]",
-        "explicit; strides = [1, 1, 1, 1]; padding = 'EXPLICIT'; \
-         explicit_paddings = [0, 0, 1, 1, 0, 1, 0, 0]; c in 1..9; input_sizes: [4] values(n, h, w, c); \
-         filter: [3, 2, c, 2]; out_backprop: [n, h, w, 2*c]",
-        "channels_first; data_format = 'NCHW'; strides = [1, 1, 1, 1]; padding = 'SAME'; c in 1..9; \
-         input_sizes: [4] values(n, c, h, w); filter: [3, 2, c, 2]; out_backprop: [n, 2*c, h, w]",
-    ],
+    cases = DEPTHWISE_BY_INPUT,
 );
 
 register_op!(
@@ -180,20 +175,7 @@ register_op!(
     ],
     shape = backprop_filter,
     summary = "The gradient of `DepthwiseConv2dNative` by its filter.",
-    cases = &[
-        "same; strides = [1, 1, 1, 1]; padding = 'SAME'; dilations in {[1, 1, 1, 1], [1, 2, 2, 1]}; \
-         c in 1..9; input: [n, h, w, c]; filter_sizes: [4] values(3, 2, c, 1); \
-         out_backprop: [n, h, w, c]",
-        "strided; strides = [1, 2, 2, 1]; padding = 'SAME'; c in 1..9; input: [n, 2*h, 2*w, c]; \
-         filter_sizes: [4] values(3, 3, c, 2); out_backprop: [n, h, w, 2*c]",
-        "valid; strides = [1, 1, 1, 1]; padding = 'VALID'; c in 1..9; input: [n, h+2, w+1, c]; \
-         filter_sizes: [4] values(3, 2, c, 2); out_backprop: [n, h, w, 2*c]",
-        "explicit; strides = [1, 1, 1, 1]; padding = 'EXPLICIT'; \
-         explicit_paddings = [0, 0, 1, 1, 0, 1, 0, 0]; c in 1..9; input: [n, h, w, c]; \
-         filter_sizes: [4] values(3, 2, c, 2); out_backprop: [n, h, w, 2*c]",
-        "channels_first; data_format = 'NCHW'; strides = [1, 1, 1, 1]; padding = 'SAME'; c in 1..9; \
-         input: [n, c, h, w]; filter_sizes: [4] values(3, 2, c, 2); out_backprop: [n, 2*c, h, w]",
-    ],
+    cases = DEPTHWISE_BY_FILTER,
 );
 
 /// Dimensions of the images, which stand behind the letters of the format.

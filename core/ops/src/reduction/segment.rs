@@ -8,15 +8,22 @@ use tenon_framework::{
     register_op,
 };
 
+const SORTED: &[&str] = &[
+    "sorted; data: [5, k]; segment_ids: [5] values(0, 0, 1, 3, 3)",
+    "one; data: [n, 3]; segment_ids: [n] values(0)",
+];
+const UNSORTED: &[&str] =
+    &["rows; data: [r, k]; segment_ids: [r] integers(-1..4); num_segments: [] values(4)"];
+const PICKED: &[&str] = &[
+    "rows; n in 1..30; data: [n, k]; indices: [4] integers(0..n); segment_ids: [4] values(0, 0, 1, 2)",
+];
+
 register_op!(
     "SegmentSum",
     inputs = &["data: T", "segment_ids: Tindices"],
     outputs = &["output: T"],
     attrs = &["T: numbertype", "Tindices: {int32, int64}"],
-    cases = &[
-        "sorted; data: [5, k]; segment_ids: [5] values(0, 0, 1, 3, 3)",
-        "one; data: [n, 3]; segment_ids: [n] values(0)",
-    ],
+    cases = SORTED,
     shape = segment,
     summary = "The sum of the rows of each segment; segment ids are sorted.",
 );
@@ -26,10 +33,7 @@ register_op!(
     inputs = &["data: T", "segment_ids: Tindices"],
     outputs = &["output: T"],
     attrs = &["T: numbertype", "Tindices: {int32, int64}"],
-    cases = &[
-        "sorted; data: [5, k]; segment_ids: [5] values(0, 0, 1, 3, 3)",
-        "one; data: [n, 3]; segment_ids: [n] values(0)",
-    ],
+    cases = SORTED,
     shape = segment,
     summary = "The mean of the rows of each segment; segment ids are sorted.",
 );
@@ -39,10 +43,7 @@ register_op!(
     inputs = &["data: T", "segment_ids: Tindices"],
     outputs = &["output: T"],
     attrs = &["T: realnumbertype", "Tindices: {int32, int64}"],
-    cases = &[
-        "sorted; data: [5, k]; segment_ids: [5] values(0, 0, 1, 3, 3)",
-        "one; data: [n, 3]; segment_ids: [n] values(0)",
-    ],
+    cases = SORTED,
     shape = segment,
     summary = "The maximum of the rows of each segment; segment ids are sorted.",
 );
@@ -52,10 +53,7 @@ register_op!(
     inputs = &["data: T", "segment_ids: Tindices"],
     outputs = &["output: T"],
     attrs = &["T: realnumbertype", "Tindices: {int32, int64}"],
-    cases = &[
-        "sorted; data: [5, k]; segment_ids: [5] values(0, 0, 1, 3, 3)",
-        "one; data: [n, 3]; segment_ids: [n] values(0)",
-    ],
+    cases = SORTED,
     shape = segment,
     summary = "The minimum of the rows of each segment; segment ids are sorted.",
 );
@@ -65,10 +63,7 @@ register_op!(
     inputs = &["data: T", "segment_ids: Tindices"],
     outputs = &["output: T"],
     attrs = &["T: numbertype", "Tindices: {int32, int64}"],
-    cases = &[
-        "sorted; data: [5, k]; segment_ids: [5] values(0, 0, 1, 3, 3)",
-        "one; data: [n, 3]; segment_ids: [n] values(0)",
-    ],
+    cases = SORTED,
     shape = segment,
     summary = "The product of the rows of each segment; segment ids are sorted.",
 );
@@ -82,7 +77,7 @@ register_op!(
         "Tindices: {int16, int32, int64}",
         "Tnumsegments: {int32, int64} = DT_INT32"
     ],
-    cases = &["rows; data: [r, k]; segment_ids: [r] integers(-1..4); num_segments: [] values(4)",],
+    cases = UNSORTED,
     shape = unsorted_segment,
     summary = "The sum of the rows of each segment; ids in any order, negative ones are left out.",
 );
@@ -96,7 +91,7 @@ register_op!(
         "Tindices: {int32, int64}",
         "Tnumsegments: {int32, int64} = DT_INT32"
     ],
-    cases = &["rows; data: [r, k]; segment_ids: [r] integers(-1..4); num_segments: [] values(4)",],
+    cases = UNSORTED,
     shape = unsorted_segment,
     summary =
         "The maximum of the rows of each segment; ids in any order, negative ones are left out.",
@@ -111,7 +106,7 @@ register_op!(
         "Tindices: {int32, int64}",
         "Tnumsegments: {int32, int64} = DT_INT32"
     ],
-    cases = &["rows; data: [r, k]; segment_ids: [r] integers(-1..4); num_segments: [] values(4)",],
+    cases = UNSORTED,
     shape = unsorted_segment,
     summary =
         "The minimum of the rows of each segment; ids in any order, negative ones are left out.",
@@ -123,7 +118,7 @@ register_op!(
     outputs = &["output: T"],
     attrs =
         &["T: numbertype", "Tindices: {int32, int64}", "Tnumsegments: {int32, int64} = DT_INT32"],
-    cases = &["rows; data: [r, k]; segment_ids: [r] integers(-1..4); num_segments: [] values(4)",],
+    cases = UNSORTED,
     shape = unsorted_segment,
     summary =
         "The product of the rows of each segment; ids in any order, negative ones are left out.",
@@ -139,9 +134,7 @@ register_op!(
         "Tsegmentids: {int32, int64} = DT_INT32",
         "sparse_gradient: bool = false"
     ],
-    cases = &[
-        "rows; n in 1..30; data: [n, k]; indices: [4] integers(0..n); segment_ids: [4] values(0, 0, 1, 2)",
-    ],
+    cases = PICKED,
     shape = sparse_segment,
     summary = "The sum of the picked rows of each segment; segment ids are sorted.",
 );
@@ -156,9 +149,7 @@ register_op!(
         "Tsegmentids: {int32, int64} = DT_INT32",
         "sparse_gradient: bool = false"
     ],
-    cases = &[
-        "rows; n in 1..30; data: [n, k]; indices: [4] integers(0..n); segment_ids: [4] values(0, 0, 1, 2)",
-    ],
+    cases = PICKED,
     shape = sparse_segment,
     summary = "The mean of the picked rows of each segment; segment ids are sorted.",
 );

@@ -272,6 +272,7 @@ impl<'p> Builder<'p> {
         let own = || NodeInfo {
             name: node.name.clone(),
             op: node.op.clone(),
+            def: None,
             outputs: outputs(),
             input_args: Vec::new(),
             output_args: Vec::new(),
@@ -410,9 +411,13 @@ impl<'p> Builder<'p> {
         let counted_inputs: Vec<u32> =
             inputs.filter(|&input| reads && self.is_counted(input)).collect();
         self.counted.extend(counted_inputs);
-        let counted = Span { start, end: self.counted.len() as u32 };
         let first = node.first_output;
         let outputs = first..first + node.info.outputs.len() as u32;
+        // What nobody reads, its own node is the last to have.
+        let unread = |&at: &u32| self.is_counted(at) && self.outputs[at as usize].unused;
+        let unread: Vec<u32> = outputs.clone().filter(unread).collect();
+        self.counted.extend(unread);
+        let counted = Span { start, end: self.counted.len() as u32 };
         let start = self.planned.len() as u32;
         let planned: Vec<u32> =
             outputs.clone().filter(|&at| self.outputs[at as usize].planned).collect();
@@ -447,7 +452,8 @@ impl<'p> Builder<'p> {
             if self.is_counted(at) {
                 // On a stream, what is enqueued may still use the buffer when the last reader has returned:
                 // one reader too many keeps it until the streams are done.
-                readers.push((at, self.outputs[at as usize].readers + keep));
+                let output = &self.outputs[at as usize];
+                readers.push((at, output.readers + u32::from(output.unused) + keep));
             }
         }
         let nodes = self.nodes.iter().enumerate();

@@ -201,6 +201,7 @@ mod tests {
         let info = NodeInfo {
             name: "y".to_owned(),
             op: "Identity".to_owned(),
+            def: None,
             outputs: Vec::new(),
             input_args: Vec::new(),
             output_args: Vec::new(),

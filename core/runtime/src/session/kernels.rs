@@ -11,9 +11,9 @@ use std::{
 };
 use tenon_framework::{
     KernelError, PartialShape,
-    attr::AttrMap,
+    attr::{AttrMap, AttrValue},
     device::base::DeviceBase,
-    registry::{Explanation, KernelDef, KernelQuery, SupportAnswer, candidates},
+    registry::{Explanation, KernelDef, KernelQuery, SupportAnswer, candidates, select},
     sync::{Mutex, rank},
 };
 use tenon_graph::{DeviceEntry, DeviceView, Node, NodeId, NodeQuery};
@@ -88,6 +88,11 @@ impl<'s> Devices<'s> {
         &self.local
     }
 
+    /// Whether a device gives buffers back only when a step ends: what is enqueued on a stream may still use them.
+    pub fn holds_all(&self, device: usize) -> bool {
+        self.local.get(device).is_some_and(|device| device.info().streams)
+    }
+
     /// Where feeds enter and fetches leave: the first device that computes in host memory.
     pub fn client(&self) -> usize {
         self.entries.iter().position(|entry| entry.host_memory).unwrap_or(0)
@@ -110,10 +115,11 @@ impl DeviceView for Devices<'_> {
         if is_built_in(node.op) {
             return Ok(());
         }
-        match self.candidates(node, device_type).result() {
-            Ok(_) => Ok(()),
-            Err(error) => Err(error.to_string()),
+        let any = &mut |_: &Arc<KernelDef>| SupportAnswer::Yes;
+        if selected(self.session, self.current, node.op, node.attrs, device_type, any).is_some() {
+            return Ok(());
         }
+        self.candidates(node, device_type).result().map(drop).map_err(|error| error.to_string())
     }
 
     fn image_format(&self, device: usize) -> Option<&str> {
@@ -136,9 +142,9 @@ impl DeviceView for Devices<'_> {
         }
         let _knobs = KnobScope::enter(&self.current.knobs);
         let (op, attrs) = (&node.op.name, node.attrs.attrs());
-        let mut supports = |kernel: &KernelDef| {
+        let supports = |def: &Arc<KernelDef>| {
             let spec = KernelSpec {
-                def: &Arc::new(kernel.clone()),
+                def,
                 op: &node.op,
                 node: &node.name,
                 attrs: &node.attrs,
@@ -150,9 +156,44 @@ impl DeviceView for Devices<'_> {
             spec.supports().unwrap_or_else(|error| SupportAnswer::No(error.message))
         };
         let kind = device.device_type();
+        if selected(self.session, self.current, op, attrs, kind, &mut |def| supports(def)).is_some()
+        {
+            return Ok(());
+        }
+        let mut supports = |kernel: &KernelDef| supports(&Arc::new(kernel.clone()));
         let found = explain(self.session, self.current, op, attrs, kind, &mut supports);
         found.result().map(drop).map_err(|error| error.to_string())
     }
+}
+
+/// The labels that a node asks for itself, and that the session or the knob does.
+fn labels<'a>(
+    session: &'a Inner,
+    current: &'a Current,
+    attrs: &'a AttrMap,
+) -> (Option<&'a str>, Option<&'a str>) {
+    let own = attrs.get("_kernel").and_then(AttrValue::as_text);
+    let by_knob = current.knobs.text("runtime", "kernel_label").filter(|label| !label.is_empty());
+    (own, session.options.kernel_label.as_deref().or(by_knob))
+}
+
+/// The winner that [`explain`] finds, and the kernels that are asked for each shape, without the reasons, which cost
+/// most of the time. `None` where there is none, or where a label is asked for that holds for some nodes only.
+fn selected(
+    session: &Inner,
+    current: &Current,
+    op: &str,
+    attrs: &AttrMap,
+    device_type: &str,
+    supports: &mut dyn FnMut(&Arc<KernelDef>) -> SupportAnswer,
+) -> Option<(Arc<KernelDef>, Vec<Arc<KernelDef>>)> {
+    let (own, forced) = labels(session, current, attrs);
+    if own.is_none() && forced.is_some() {
+        return None;
+    }
+    let features = session.runtime.features();
+    let query = KernelQuery { op, device_type, attrs, features, label: own };
+    select(&current.registry, &query, supports)
 }
 
 /// The candidates for an op on a device type, and the winner.
@@ -164,10 +205,8 @@ pub(super) fn explain(
     device_type: &str,
     supports: &mut dyn FnMut(&KernelDef) -> SupportAnswer,
 ) -> Explanation {
-    let own = attrs.get("_kernel").and_then(|value| value.as_text()).map(str::to_owned);
+    let (own, forced) = labels(session, current, attrs);
     let features = session.runtime.features();
-    let by_knob = current.knobs.text("runtime", "kernel_label").filter(|label| !label.is_empty());
-    let forced = session.options.kernel_label.as_deref().or(by_knob);
     let ask = |label: Option<&str>, supports: &mut dyn FnMut(&KernelDef) -> SupportAnswer| {
         let query = KernelQuery { op, device_type, attrs, features, label };
         candidates(&current.registry, &query, supports)
@@ -177,7 +216,7 @@ pub(super) fn explain(
         let labelled = ask(forced, supports);
         return labelled.or(ask(None, supports));
     }
-    ask(own.as_deref(), supports)
+    ask(own, supports)
 }
 
 /// The candidates for a placed node, asked with what is known of its shapes.
@@ -204,6 +243,16 @@ pub(super) fn choose(placed: &Placed<'_>, id: NodeId) -> Result<Option<Chosen>, 
     let node = placed.graph.node(id);
     if is_built_in(&node.op.name) {
         return Ok(None);
+    }
+    let device = placed.device(id);
+    if device.info().host_memory {
+        let site = Site::new(placed, id);
+        let (op, attrs, kind) = (&node.op.name, node.attrs.attrs(), device.device_type());
+        let supports = &mut |kernel: &Arc<KernelDef>| site.supports(kernel, &site.shapes);
+        let found = selected(placed.session, placed.current, op, attrs, kind, supports);
+        if let Some((kernel, per_shape)) = found {
+            return Ok(Some(Chosen { kernel, per_shape }));
+        }
     }
     let explanation = explain_node(placed, id);
     match explanation.result() {

@@ -10,10 +10,11 @@ use crate::error::RuntimeError;
 use std::sync::Arc;
 use tenon_abi::Range;
 use tenon_graph::{
-    Graph, NodeId, Output,
+    BufferRules, Graph, NodeId, Output,
     optimize::{self, LibraryPass, Options, Pass, Report, Step, built_in, knobs},
     plan_memory,
 };
+use tenon_host::call::KEEP_BYTES;
 
 /// What the passes make of a placed step; with the report.
 pub(super) fn optimized(placed: Placed<'_>) -> Result<(Placed<'_>, Report), RuntimeError> {
@@ -79,7 +80,12 @@ pub(super) fn explain(
     let (placed, mut report) = optimized(placed)?;
     let in_place = |id| in_place(&placed, id);
     let Placed { graph, sub, shapes, placement, view, .. } = &placed;
-    report.memory = plan_memory(graph, sub, shapes, placement, view, &in_place);
+    let rules = BufferRules {
+        in_place: &in_place,
+        kept_bytes: KEEP_BYTES as u64,
+        holds_all: &|device| view.holds_all(device),
+    };
+    report.memory = plan_memory(graph, sub, shapes, placement, view, rules);
     Ok(report)
 }
 

@@ -7,9 +7,10 @@ pub mod any;
 mod runs;
 
 use crate::{
-    arch::{Level, vectorised},
+    arch::{Baseline, Isa, Level, vectorised},
     lane::Compute,
     split::{Parts, for_elements, for_units, is_worth_asking},
+    stream::{is_large, store},
 };
 use runs::runs;
 use tenon_sdk::{
@@ -28,12 +29,14 @@ const FEW: usize = 8;
 pub trait UnaryOp<W>: 'static {
     /// About how long an element takes, in a long tensor.
     const COST_NS: f64 = 0.15;
-    /// Computes.
-    fn apply(x: W) -> W;
+    /// Whether results depend on the instructions: then a few elements take the loop that many do.
+    const BY_ISA: bool = false;
+    /// Computes, with instructions that `I` says.
+    fn apply<I: Isa>(x: W) -> W;
     /// Computes on an element, where there is a way round the wide type.
     #[inline(always)]
-    fn on<T: Compute<Wide = W>>(x: T) -> T {
-        T::down(Self::apply(x.up()))
+    fn on<I: Isa, T: Compute<Wide = W>>(x: T) -> T {
+        T::down(Self::apply::<I>(x.up()))
     }
     /// Whether every element stays as it is.
     #[inline(always)]
@@ -46,8 +49,10 @@ pub trait UnaryOp<W>: 'static {
 pub trait BinaryOp<W>: 'static {
     /// About how long an element takes, in a long tensor.
     const COST_NS: f64 = 0.2;
-    /// Computes.
-    fn apply(x: W, y: W) -> W;
+    /// As [`UnaryOp::BY_ISA`].
+    const BY_ISA: bool = false;
+    /// Computes, with instructions that `I` says.
+    fn apply<I: Isa>(x: W, y: W) -> W;
 }
 
 /// An op with its operands exchanged.
@@ -55,22 +60,23 @@ struct Swap<O>(std::marker::PhantomData<O>);
 
 impl<W, O: BinaryOp<W>> BinaryOp<W> for Swap<O> {
     const COST_NS: f64 = O::COST_NS;
+    const BY_ISA: bool = O::BY_ISA;
     #[inline(always)]
-    fn apply(x: W, y: W) -> W {
-        O::apply(y, x)
+    fn apply<I: Isa>(x: W, y: W) -> W {
+        O::apply::<I>(y, x)
     }
 }
 
 #[inline(always)]
-fn two<T: Compute, O: BinaryOp<T::Wide>>(x: T, y: T) -> T {
-    T::down(O::apply(x.up(), y.up()))
+fn two<I: Isa, T: Compute, O: BinaryOp<T::Wide>>(x: T, y: T) -> T {
+    T::down(O::apply::<I>(x.up(), y.up()))
 }
 
 vectorised! {
     /// `y[i] = O(x[i])`, with the instructions of a level.
     pub fn map at level[T: Compute, O: UnaryOp<T::Wide>](x: &[T], y: &mut [T]) {
         for (y, &x) in y.iter_mut().zip(x) {
-            *y = O::on::<T>(x);
+            *y = O::on::<I, T>(x);
         }
     }
 }
@@ -79,7 +85,7 @@ vectorised! {
     /// `y[i] = O(y[i])`, with the instructions of a level.
     pub fn map_in_place at level[T: Compute, O: UnaryOp<T::Wide>](y: &mut [T]) {
         for y in y.iter_mut() {
-            *y = O::on::<T>(*y);
+            *y = O::on::<I, T>(*y);
         }
     }
 }
@@ -88,7 +94,7 @@ vectorised! {
     /// `z[i] = O(x[i], y[i])`.
     pub fn zip[T: Compute, O: BinaryOp<T::Wide>](x: &[T], y: &[T], z: &mut [T]) {
         for ((z, &x), &y) in z.iter_mut().zip(x).zip(y) {
-            *z = two::<T, O>(x, y);
+            *z = two::<I, T, O>(x, y);
         }
     }
 }
@@ -97,7 +103,7 @@ vectorised! {
     /// `z[i] = O(z[i], y[i])`.
     pub fn zip_in_place[T: Compute, O: BinaryOp<T::Wide>](z: &mut [T], y: &[T]) {
         for (z, &y) in z.iter_mut().zip(y) {
-            *z = two::<T, O>(*z, y);
+            *z = two::<I, T, O>(*z, y);
         }
     }
 }
@@ -107,13 +113,13 @@ vectorised! {
     pub fn rows[T: Compute, O: BinaryOp<T::Wide>](x: &[T], row: &[T], z: &mut [T]) {
         if let &[value] = row {
             for (z, &x) in z.iter_mut().zip(x) {
-                *z = two::<T, O>(x, value);
+                *z = two::<I, T, O>(x, value);
             }
             return;
         }
         for (z, x) in z.chunks_exact_mut(row.len()).zip(x.chunks_exact(row.len())) {
             for ((z, &x), &y) in z.iter_mut().zip(x).zip(row) {
-                *z = two::<T, O>(x, y);
+                *z = two::<I, T, O>(x, y);
             }
         }
     }
@@ -124,13 +130,13 @@ vectorised! {
     pub fn rows_in_place[T: Compute, O: BinaryOp<T::Wide>](z: &mut [T], row: &[T]) {
         if let &[value] = row {
             for z in z.iter_mut() {
-                *z = two::<T, O>(*z, value);
+                *z = two::<I, T, O>(*z, value);
             }
             return;
         }
         for z in z.chunks_exact_mut(row.len()) {
             for (z, &y) in z.iter_mut().zip(row) {
-                *z = two::<T, O>(*z, y);
+                *z = two::<I, T, O>(*z, y);
             }
         }
     }
@@ -150,8 +156,8 @@ pub fn unary_at<T: Compute, O: UnaryOp<T::Wide>>(
     level: impl Fn() -> Level,
 ) -> Result<(), KernelError> {
     if let Some(([x], y)) = c.elementwise::<T, 1>() {
-        if y.len() <= FEW {
-            y.iter_mut().zip(x).for_each(|(y, &x)| *y = O::on::<T>(x));
+        if y.len() <= FEW && !O::BY_ISA {
+            y.iter_mut().zip(x).for_each(|(y, &x)| *y = O::on::<Baseline, T>(x));
             return Ok(());
         }
         if O::is_identity::<T>() {
@@ -175,10 +181,13 @@ fn separate_unary<T: Compute, O: UnaryOp<T::Wide>>(
     x: &[T],
     y: &mut [T],
 ) -> Result<(), KernelError> {
-    let y = Parts::new(y);
+    let (y, large) = (Parts::new(y), is_large::<T>(x.len()));
     for_elements(c, x.len(), O::COST_NS, |range| {
+        let x = &x[range.clone()];
         // SAFETY: ranges of one `for_elements` are disjoint.
-        map::<T, O>(level, &x[range.clone()], unsafe { y.part(range) });
+        store(unsafe { y.part(range) }, large, |at, y| {
+            map::<T, O>(level, &x[at..at + y.len()], y);
+        });
     })
 }
 
@@ -211,9 +220,9 @@ fn unplanned_unary<T: Compute, O: UnaryOp<T::Wide>>(
 #[inline(always)]
 pub fn binary<T: Compute, O: BinaryOp<T::Wide>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     if let Some(([x, y], z)) = c.elementwise::<T, 2>() {
-        if z.len() <= FEW {
+        if z.len() <= FEW && !O::BY_ISA {
             for ((z, &x), &y) in z.iter_mut().zip(x).zip(y) {
-                *z = two::<T, O>(x, y);
+                *z = two::<Baseline, T, O>(x, y);
             }
             return Ok(());
         }
@@ -280,11 +289,14 @@ fn row_by_row<T: Compute, O: BinaryOp<T::Wide>>(
     row: &[T],
     z: &mut [T],
 ) -> Result<(), KernelError> {
-    let z = Parts::new(z);
+    let (z, large) = (Parts::new(z), is_large::<T>(x.len()));
     if row.len() == x.len() {
         return for_elements(c, x.len(), O::COST_NS, |range| {
+            let (x, y) = (&x[range.clone()], &row[range.clone()]);
             // SAFETY: ranges of one split are disjoint.
-            zip::<T, O>(&x[range.clone()], &row[range.clone()], unsafe { z.part(range) });
+            store(unsafe { z.part(range) }, large, |at, z| {
+                zip::<T, O>(&x[at..at + z.len()], &y[at..at + z.len()], z);
+            });
         });
     }
     split_rows(c, x.len(), row.len(), O::COST_NS, |range| {
@@ -351,7 +363,7 @@ mod tests {
     struct Minus;
     impl<W: Compute> BinaryOp<W> for Minus {
         #[inline(always)]
-        fn apply(x: W, y: W) -> W {
+        fn apply<I: Isa>(x: W, y: W) -> W {
             x.sub(y)
         }
     }

@@ -64,6 +64,10 @@ pub struct Frame {
     pub y: Scale,
 }
 
+/// About how wide a letter of a tick is, and the room at the right of a frame.
+const LETTER: f64 = 7.0;
+const MARGIN: f64 = 8.0;
+
 /// Ticks: values with what stands beside them.
 pub type Ticks = Vec<(f64, String)>;
 
@@ -82,7 +86,9 @@ impl Frame {
             let x = self.x.at(*value);
             let tick = format!("M{} {}v4", px(x), px(self.bottom));
             page.shape("path", &[("class", &"axis"), ("d", &tick)]);
-            label(page, x, self.bottom + 17.0, "middle", text);
+            // The last one's text would leave the page.
+            let leaves = x + 0.5 * LETTER * text.len() as f64 > self.right + MARGIN;
+            label(page, x, self.bottom + 17.0, if leaves { "end" } else { "middle" }, text);
         }
         if !title.is_empty() {
             page.leaf(

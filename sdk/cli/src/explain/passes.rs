@@ -40,15 +40,16 @@ fn memory_text(text: &mut String, report: &Report) {
     for memory in &report.memory {
         let _ = writeln!(
             text,
-            "memory on {}: {} values take {} bytes each in a buffer of its own, {} at the peak ('{}') where buffers are \
-             used again ({} in place, {} passed on); constants take {}",
+            "memory on {}: {} values take {} bytes each in a buffer of its own, {} at the peak{} where buffers are \
+             used again ({} in place, {} passed on; {} bytes of small ones keep theirs); constants take {}",
             short_device(&memory.device),
             memory.values,
             memory.without_reuse,
             memory.peak,
-            memory.peak_at,
+            peak_at(memory),
             memory.in_place,
             memory.passed_on,
+            memory.kept,
             memory.constants
         );
         if memory.unknown > 0 {
@@ -59,6 +60,11 @@ fn memory_text(text: &mut String, report: &Report) {
             );
         }
     }
+}
+
+/// Where the peak is, if at one node: small values are held at all of them.
+fn peak_at(memory: &DeviceMemory) -> String {
+    if memory.peak_at.is_empty() { String::new() } else { format!(" ('{}')", memory.peak_at) }
 }
 
 fn pass_text(text: &mut String, pass: &PassReport) {
@@ -118,6 +124,7 @@ fn memory_json(memory: &DeviceMemory) -> Value {
         "unknown": memory.unknown,
         "constants": memory.constants,
         "without_reuse": memory.without_reuse,
+        "kept": memory.kept,
         "peak": memory.peak,
         "peak_at": memory.peak_at,
         "in_place": memory.in_place,

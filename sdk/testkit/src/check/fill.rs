@@ -13,7 +13,10 @@ use half::{bf16, f16};
 pub(crate) use random::{Random, seed_of};
 use sample::Sample;
 use std::sync::Arc;
-use tenon_framework::{Code, DType, KernelError, Shape, Tensor, tensor::Memory};
+use tenon_framework::{
+    Code, DType, KernelError, Shape, Tensor,
+    tensor::{Memory, TensorError},
+};
 use tenon_runtime::host::memory::{HostMemory, copy_on_host};
 
 impl CheckCase {
@@ -99,30 +102,35 @@ fn numbers(dtype: DType, shape: &Shape, source: &Source<'_>) -> Result<Tensor, K
     // A complex element is two real ones.
     let parts = dtype.bits() / stored.bits().max(1);
     let count = shape.elements() * parts as usize;
-    let bytes = match stored {
-        DType::FLOAT => bytes::<f32>(count, source),
-        DType::DOUBLE => bytes::<f64>(count, source),
-        DType::HALF => bytes::<f16>(count, source),
-        DType::BFLOAT16 => bytes::<bf16>(count, source),
-        DType::INT8 => bytes::<i8>(count, source),
-        DType::INT16 => bytes::<i16>(count, source),
-        DType::INT32 => bytes::<i32>(count, source),
-        DType::INT64 => bytes::<i64>(count, source),
-        DType::UINT8 => bytes::<u8>(count, source),
-        DType::UINT16 => bytes::<u16>(count, source),
-        DType::UINT32 => bytes::<u32>(count, source),
-        DType::UINT64 => bytes::<u64>(count, source),
-        DType::BOOL => bytes::<bool>(count, source),
+    let made = match stored {
+        DType::FLOAT => made::<f32>(count, source),
+        DType::DOUBLE => made::<f64>(count, source),
+        DType::HALF => made::<f16>(count, source),
+        DType::BFLOAT16 => made::<bf16>(count, source),
+        DType::INT8 => made::<i8>(count, source),
+        DType::INT16 => made::<i16>(count, source),
+        DType::INT32 => made::<i32>(count, source),
+        DType::INT64 => made::<i64>(count, source),
+        DType::UINT8 => made::<u8>(count, source),
+        DType::UINT16 => made::<u16>(count, source),
+        DType::UINT32 => made::<u32>(count, source),
+        DType::UINT64 => made::<u64>(count, source),
+        DType::BOOL => made::<bool>(count, source),
         _ => {
             let message = format!("elements of {dtype} are made by kernels alone");
             return Err(KernelError::new(Code::UNIMPLEMENTED, message));
         }
     };
-    Ok(Tensor::from_bytes(dtype, shape.dims(), &bytes)?)
+    // The same elements in the same order, of another type where one stands for it.
+    let made = made?;
+    Ok(match dtype == stored {
+        true => made.reshaped(shape.dims())?,
+        false => Tensor::from_bytes(dtype, shape.dims(), made.as_bytes()?)?,
+    })
 }
 
-/// Elements in native order.
-fn bytes<T: Sample>(count: usize, source: &Source<'_>) -> Vec<u8> {
+/// A vector of elements.
+fn made<T: Sample>(count: usize, source: &Source<'_>) -> Result<Tensor, TensorError> {
     let one = |item: &Listed| match *item {
         Listed::Integer(value) => T::of_integer(value),
         Listed::Real(value) => T::of_real(value),
@@ -132,9 +140,7 @@ fn bytes<T: Sample>(count: usize, source: &Source<'_>) -> Vec<u8> {
         Source::List([item]) => vec![one(item); count],
         Source::List(items) => items.iter().map(one).collect(),
     };
-    let mut bytes = Vec::with_capacity(values.len() * size_of::<T>());
-    values.into_iter().for_each(|value| value.write(&mut bytes));
-    bytes
+    Tensor::from_slice(&[values.len() as i64], &values)
 }
 
 /// One element in so many is special in [`Fill::Special`], so that special ones meet ordinary ones, and, as

@@ -3,7 +3,7 @@
 use super::Call;
 use crate::node::{Node, Refusal, Stage};
 use std::{fmt, sync::Arc};
-use tenon_framework::{Code, PartialShape, Tensor, infer::ValueInfo};
+use tenon_framework::{Code, PartialShape, Tensor, infer::ValueInfo, op::OpDef};
 use tenon_runtime::host::{call::StepEnv, devices::PluginDevice};
 
 /// The codes of what a caller does wrong. An internal error is none of them: so panics come out.
@@ -58,14 +58,14 @@ pub(super) fn judge(
 ) -> Result<Ending, Fault> {
     let full = match node(call, Known::Values) {
         Ok(node) => node,
-        Err(refusal) => return checked(refusal, "the definition").map(Ending::Refused),
+        Err(refusal) => return checked(&call.op, refusal, "the definition").map(Ending::Refused),
     };
     let mut inferred = Vec::new();
     for known in KNOWN {
         let who = format!("the shape function, of inputs with {known:?} known");
         match node(call, known).and_then(|node| node.infer()) {
             Ok(outputs) => inferred.push((who, Ok(outputs))),
-            Err(refusal) => inferred.push((who.clone(), Err(checked(refusal, &who)?))),
+            Err(refusal) => inferred.push((who.clone(), Err(checked(&call.op, refusal, &who)?))),
         }
     }
     let mut endings = Vec::new();
@@ -78,7 +78,7 @@ pub(super) fn judge(
                 check_inferred((&call.op.name, &outputs), &inferred, &who)?;
                 endings.push(Ending::Computed);
             }
-            Err(refusal) => endings.push(Ending::Refused(checked(refusal, &who)?)),
+            Err(refusal) => endings.push(Ending::Refused(checked(&call.op, refusal, &who)?)),
         }
     }
     agreed(endings)
@@ -116,14 +116,47 @@ fn node(call: &Call, known: Known) -> Result<Node, Refusal> {
     Ok(node)
 }
 
-/// A refusal with a code and a message that a caller can act on.
-fn checked(refusal: Refusal, who: &str) -> Result<Refusal, Fault> {
+/// Words before what was found.
+const FOUND: [&str; 14] = [
+    "found ",
+    "got ",
+    " is ",
+    " are ",
+    " of shape ",
+    " = ",
+    " has ",
+    " had ",
+    " holds ",
+    " not ",
+    "no ",
+    " (",
+    "exceeds ",
+    "equation \"",
+];
+
+/// Ops of which nothing is found: a placeholder that is not fed.
+const NOTHING_TO_FIND: [&str; 2] = ["Placeholder", "PlaceholderV2"];
+
+/// A refusal with a code and a message that a caller can act on: it names an argument or an attribute, and says
+/// what was found.
+fn checked(op: &OpDef, refusal: Refusal, who: &str) -> Result<Refusal, Fault> {
     let Refusal { code, message, .. } = &refusal;
     if !REFUSALS.contains(code) || message.contains("panicked") {
         return Err(Fault(format!("{who}: {code}: {message}")));
     }
     if message.trim().is_empty() || message.ends_with("without a message") {
         return Err(Fault(format!("{who}: {code}: refuses without a reason: {message}")));
+    }
+    // What memory there is, is no argument's fault.
+    if *code == Code::RESOURCE_EXHAUSTED {
+        return Ok(refusal);
+    }
+    if !op.is_named_in(message) {
+        return Err(Fault(format!("{who}: {code}: names no argument: {message}")));
+    }
+    let says = FOUND.iter().any(|word| message.contains(word));
+    if !says && !NOTHING_TO_FIND.contains(&&*op.name) {
+        return Err(Fault(format!("{who}: {code}: does not say what was found: {message}")));
     }
     Ok(refusal)
 }
@@ -143,8 +176,9 @@ fn check_outputs(node: &Node, outputs: &[Tensor], who: &str) -> Result<(), Fault
 type Inferred = (String, Result<Vec<ValueInfo>, Refusal>);
 
 /// Ops whose kernels take what their shape functions refuse, as TensorFlow's do: the kernel of a placeholder
-/// hands on what it is fed with, that of `BiasAdd` takes matrices as NCHW, that of `Reshape` a scalar as shape.
-const KERNEL_TAKES_MORE: [&str; 3] = ["PlaceholderWithDefault", "BiasAdd", "Reshape"];
+/// hands on what it is fed with, those of `BiasAdd` and its gradient take matrices as NCHW, that of `Reshape` a scalar as shape.
+const KERNEL_TAKES_MORE: [&str; 4] =
+    ["PlaceholderWithDefault", "BiasAdd", "BiasAddGrad", "Reshape"];
 
 /// A shape function refuses nothing that is computed, and says nothing that is not so.
 fn check_inferred(

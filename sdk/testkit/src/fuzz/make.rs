@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tenon_framework::{
     DType, Tensor,
     abi::AttrKind,
-    attr::{AttrMap, AttrType, AttrValue},
+    attr::{AttrMap, AttrType},
     op::{OpDef, Signature},
 };
 
-/// More inputs or outputs than this a call does not get: there is nothing to find in their number.
-const MOST_INPUTS: i64 = 6;
+/// Inputs of a call have at most so many elements together.
+const MOST_ELEMENTS: usize = 1 << 17;
 
 /// A call that is right: attributes and inputs.
 pub(super) type Seed = (AttrMap, Vec<Tensor>);
@@ -23,28 +23,23 @@ pub(super) fn drawn(bytes: &mut Bytes<'_>, subject: &Subject) -> Option<Call> {
     for def in &op.attrs {
         if !attrs.contains_key(&def.name) {
             let value = values::attr(bytes, def);
-            attrs.insert(def.name.clone(), counted(op, &def.name, value));
+            attrs.insert(def.name.clone(), value);
         }
     }
     let signature = Signature::resolve(op, &attrs).ok()?;
     let mut shapes: Vec<Vec<i64>> = Vec::new();
-    let mut inputs = Vec::new();
+    let mut inputs: Vec<Tensor> = Vec::new();
     for dtype in &signature.inputs {
         let dims = values::dims(bytes, &shapes);
-        inputs.push(values::tensor(bytes, *dtype, &dims)?);
+        let tensor = values::tensor(bytes, *dtype, &dims)?;
+        // As many inputs as a node may have are small ones.
+        if signature.inputs.len() > MOST_ELEMENTS / tensor.elements().max(1) {
+            return None;
+        }
+        inputs.push(tensor);
         shapes.push(dims);
     }
     Some(Call { op: Arc::clone(op), kernel: Arc::clone(&subject.kernel), attrs, inputs })
-}
-
-/// The attribute, or a small one where it is the number of inputs or outputs.
-fn counted(op: &OpDef, name: &str, value: AttrValue) -> AttrValue {
-    let mut args = op.inputs.iter().chain(&op.outputs);
-    let counts = args.any(|arg| arg.number_attr.as_deref() == Some(name));
-    match value {
-        AttrValue::Int(number) if counts => AttrValue::Int(number.clamp(-1, MOST_INPUTS)),
-        other => other,
-    }
 }
 
 /// A right call with one to three things changed.
@@ -74,7 +69,7 @@ fn change_attr(bytes: &mut Bytes<'_>, op: &OpDef, attrs: &mut AttrMap) {
     let old = attrs.get(&def.name).filter(|_| bytes.below(2) == 0);
     let spoilt = old.and_then(|old| values::spoilt_attr(bytes, old));
     let value = spoilt.unwrap_or_else(|| values::attr(bytes, def));
-    attrs.insert(def.name.clone(), counted(op, &def.name, value));
+    attrs.insert(def.name.clone(), value);
 }
 
 fn change_input(bytes: &mut Bytes<'_>, inputs: &mut [Tensor]) {
@@ -82,6 +77,7 @@ fn change_input(bytes: &mut Bytes<'_>, inputs: &mut [Tensor]) {
     let is_index = |tensor: &Tensor| matches!(tensor.dtype(), DType::INT32 | DType::INT64);
     let new = match bytes.below(3) {
         0 if is_index(&inputs[at]) => values::spoilt(bytes, &inputs[at]),
+        0 | 1 if inputs[at].dtype() == DType::STRING => values::spoilt_text(bytes, &inputs[at]),
         1 => {
             let dims = inputs[at].shape().dims().to_vec();
             values::tensor(bytes, inputs[at].dtype(), &dims)

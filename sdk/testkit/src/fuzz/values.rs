@@ -177,6 +177,27 @@ pub(super) fn spoilt(bytes: &mut Bytes<'_>, tensor: &Tensor) -> Option<Tensor> {
     listed(tensor.dtype(), tensor.shape().dims(), &items).ok()
 }
 
+/// The tensor with one of its texts damaged, as files are: bytes changed, cut out, put in, or the end missing.
+pub(super) fn spoilt_text(bytes: &mut Bytes<'_>, tensor: &Tensor) -> Option<Tensor> {
+    let mut texts: Vec<Vec<u8>> =
+        tensor.as_strings().ok()?.into_iter().map(<[u8]>::to_vec).collect();
+    let count = texts.len();
+    let text = texts.get_mut(bytes.below(count.clamp(1, 8)))?;
+    for _ in 0..=bytes.below(4) {
+        let at = bytes.below(text.len().clamp(1, 1 << 16)).min(text.len());
+        match bytes.below(6) {
+            0 => text.truncate(at),
+            1 => drop(text.drain(at..text.len().min(at + 1 + bytes.below(8)))),
+            2 => text.insert(at, bytes.below(256) as u8),
+            3 if at < text.len() => text[at] = bytes.of(&[0, 0xff, 0x7f, 0x80]),
+            4 if at < text.len() => text[at] ^= 1 << bytes.below(8),
+            _ if at < text.len() => text[at] = bytes.below(256) as u8,
+            _ => {}
+        }
+    }
+    Tensor::from_strings(tensor.shape().dims(), &texts).ok()
+}
+
 const TEXTS: [&[u8]; 12] = [
     b"",
     b"a",

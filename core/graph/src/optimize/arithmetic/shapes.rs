@@ -40,7 +40,7 @@ pub(super) fn transposed(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     Some(Simpler::With { new, value, like: node.inputs[1] })
 }
 
-fn permutation(perm: &[i64], dtype: DType) -> Option<Tensor> {
+pub(super) fn permutation(perm: &[i64], dtype: DType) -> Option<Tensor> {
     let dims = [perm.len() as i64];
     match dtype {
         DType::INT32 => {
@@ -52,7 +52,7 @@ fn permutation(perm: &[i64], dtype: DType) -> Option<Tensor> {
     }
 }
 
-fn is_identity(perm: &[i64]) -> bool {
+pub(super) fn is_identity(perm: &[i64]) -> bool {
     perm.iter().enumerate().all(|(at, &dim)| dim == at as i64)
 }
 

@@ -53,7 +53,10 @@ fn attr(draft: &Draft<'_>, found: &Found, value: &Value, ty: AttrType) -> Option
         Value::Text(text) => AttrValue::String(text.as_bytes().to_vec()),
         Value::Capture(name) => found.captures.get(name)?.clone(),
         Value::Number(name) => {
-            AttrValue::Float(single(draft.constant(found.tensor(name)?)?)? as f32)
+            let number = single(draft.constant(found.tensor(name)?)?)?;
+            // The attribute has single precision: another number would be computed with.
+            let narrow = number as f32;
+            (f64::from(narrow) == number).then_some(AttrValue::Float(narrow))?
         }
         Value::List(items) => return list(found, items, ty),
         Value::Splice(_) => return None,

@@ -104,7 +104,7 @@ impl Matcher<'_, '_> {
             return false;
         }
         let attrs = call.attrs.iter().all(|(name, wanted)| {
-            self.draft.attr(id, name).is_some_and(|value| fits(found, wanted, value))
+            self.draft.attr(id, name).is_some_and(|value| fits(found, name, wanted, value))
         });
         attrs && self.args(call, id, found)
     }
@@ -160,13 +160,16 @@ fn same(a: &AttrValue, b: &AttrValue) -> bool {
 }
 
 /// Whether an attribute is what a pattern says.
-fn fits(found: &mut Found, wanted: &Value, value: &AttrValue) -> bool {
+fn fits(found: &mut Found, name: &str, wanted: &Value, value: &AttrValue) -> bool {
     match (wanted, value) {
         (Value::Capture(name), value) => capture(found, name, value),
         (Value::Bool(wanted), AttrValue::Bool(value)) => wanted == value,
         (Value::Int(wanted), AttrValue::Int(value)) => wanted == value,
         (Value::Int(wanted), AttrValue::Float(value)) => *wanted as f32 == *value,
         (Value::Float(wanted), AttrValue::Float(value)) => *wanted as f32 == *value,
+        (Value::Text(wanted), AttrValue::String(value)) if name == "equation" => {
+            std::str::from_utf8(value).is_ok_and(|value| same_equation(wanted, value))
+        }
         (Value::Text(wanted), AttrValue::String(value)) => wanted.as_bytes() == value,
         (Value::Text(wanted), AttrValue::Type(value)) => *wanted == value.to_string(),
         (Value::List(wanted), AttrValue::List(AttrList::Int(values))) => {
@@ -185,6 +188,25 @@ fn fits(found: &mut Found, wanted: &Value, value: &AttrValue) -> bool {
         (Value::List(wanted), AttrValue::List(list)) => wanted.is_empty() && list.is_empty(),
         _ => false,
     }
+}
+
+/// Whether two equations say the same: they differ in the names of labels at most.
+fn same_equation(a: &str, b: &str) -> bool {
+    numbered(a).eq(numbered(b))
+}
+
+/// An equation in which each label is its number by first appearance.
+fn numbered(equation: &str) -> impl Iterator<Item = Result<usize, char>> {
+    let mut labels: Vec<char> = Vec::new();
+    equation.chars().filter(|c| !c.is_whitespace()).map(move |c| {
+        if !c.is_alphabetic() {
+            return Err(c);
+        }
+        Ok(labels.iter().position(|label| *label == c).unwrap_or_else(|| {
+            labels.push(c);
+            labels.len() - 1
+        }))
+    })
 }
 
 /// Whether each element of a constant is this number, as near as its type allows.
@@ -267,6 +289,14 @@ mod tests {
         }
         assert!(narrow(DType::HALF, 0x7e00).is_nan());
         assert_eq!(narrow(DType::BFLOAT16, 0x3fc0), 1.5);
+    }
+
+    #[test]
+    fn equations_are_the_same_whatever_their_labels() {
+        assert!(same_equation("BTNH,BSNH->BNTS", "aecd, abcd -> aceb"));
+        assert!(!same_equation("BTNH,BSNH->BNTS", "aecd,abcd->acbe"));
+        assert!(!same_equation("ij,jk->ik", "ij,jk"));
+        assert!(!same_equation("ij,jk->ik", "...ij,...jk->...ik"));
     }
 
     #[test]

@@ -114,7 +114,7 @@ fn plan_of(
 ) -> Result<ConcatPlan, KernelError> {
     if c.dims(inputs.start).is_empty() {
         return Err(KernelError::invalid_argument(
-            "scalars cannot be concatenated along an axis: use Pack",
+            "values must have at least 1 dimension to be concatenated along an axis, found scalars: use Pack",
         ));
     }
     Ok(ConcatPlan::concat(&shapes(c, inputs), axis)?)

@@ -21,6 +21,7 @@ mod split;
 pub(super) mod strided_slice;
 mod tile;
 pub(super) mod transpose;
+mod turn;
 mod unique;
 
 use tenon_sdk::{DType, KernelError, author::ComputeContext, reg::join_types};

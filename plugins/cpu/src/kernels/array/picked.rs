@@ -8,7 +8,7 @@ use crate::split::for_rows;
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    geometry::{GatherPlan, SlicePlan},
+    geometry::{GatherPlan, GeometryError, SlicePlan},
     reg::Numerics,
     register_kernel,
 };
@@ -71,7 +71,12 @@ impl Kernel for GatherV2 {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        write(c, one_integer(c, 2, "axis")?, self.batch_dims)
+        let axis = one_integer(c, 2, "axis")?;
+        if !c.dims(2).is_empty() {
+            let found = c.dims(2).len();
+            return Err(GeometryError::Rank { what: "axis", expected: 0, found }.into());
+        }
+        write(c, axis, self.batch_dims)
     }
 }
 

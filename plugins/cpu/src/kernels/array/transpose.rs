@@ -1,7 +1,15 @@
 //! `Transpose`.
 
-use super::{NUMBERS, REAL, Word, by_size, element_size, gather::gather, words, words_mut};
-use crate::split::{Parts, for_units};
+use super::{
+    NUMBERS, REAL, Word, by_size, element_size,
+    gather::gather,
+    turn::{SIDE, STRIP, turn},
+    words, words_mut,
+};
+use crate::{
+    split::{Parts, for_units},
+    stream::is_large,
+};
 use num_complex::Complex;
 use std::ops::Neg;
 use tenon_reference::array as reference;
@@ -14,8 +22,8 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Side of the square of elements that is turned at a time: both sides stay in the cache.
-const TILE: usize = 16;
+/// Elements that are turned at a time, at least.
+const UNIT: usize = 1 << 15;
 
 /// The plan of a call.
 pub fn transpose_plan(c: &ComputeContext<'_>) -> Result<TransposePlan, KernelError> {
@@ -26,20 +34,6 @@ pub fn transpose_plan(c: &ComputeContext<'_>) -> Result<TransposePlan, KernelErr
         )));
     }
     Ok(TransposePlan::new(c.dims(0), &c.integers(1)?)?)
-}
-
-/// Rows `range` of tiles of the output (its rows are the input's columns), of one matrix.
-fn turn<W: Word>(x: &[W], rows: usize, cols: usize, first: usize, y: &mut [W]) {
-    let count = y.len() / rows;
-    for r in (0..rows).step_by(TILE) {
-        let height = TILE.min(rows - r);
-        for (i, y) in y.chunks_exact_mut(rows).take(count).enumerate() {
-            let column = first + i;
-            for (k, y) in y[r..r + height].iter_mut().enumerate() {
-                *y = x[(r + k) * cols + column];
-            }
-        }
-    }
 }
 
 /// One matrix of blocks: output block (c, r) is input block (r, c).
@@ -56,23 +50,35 @@ fn compute<W: Word>(c: &ComputeContext<'_>, plan: &TransposePlan) -> Result<(), 
     let TransposeKind::Matrix { batch, rows, cols, block } = plan.kind() else {
         return gather(plan.extents(), plan.strides(), 0, x, y);
     };
-    let matrix = rows * cols * block;
-    let strips = cols.div_ceil(TILE);
-    let y = Parts::new(y);
-    let cost = 0.5 * (TILE.min(cols) * rows * block) as f64;
-    for_units(c, batch * strips, cost, |range| {
-        for unit in range {
-            let (image, first) = (unit / strips, unit % strips * TILE);
-            let end = (first + TILE).min(cols);
-            let start = image * matrix;
-            // SAFETY: each unit has output rows of its own.
-            let y = unsafe { y.part(start + first * rows * block..start + end * rows * block) };
-            let x = &x[start..start + matrix];
-            if block == 1 {
-                turn(x, rows, cols, first, y);
-            } else {
-                turn_blocks(x, [rows, cols, block], first, y);
+    if y.is_empty() {
+        return Ok(());
+    }
+    let (matrix, y) = (rows * cols * block, Parts::new(y));
+    if block == 1 {
+        let (strips, large) = (rows.div_ceil(STRIP), is_large::<W>(batch * matrix));
+        // Of few rows, some columns at a time, so that there is work for all threads.
+        let width = (UNIT / STRIP.min(rows)).next_multiple_of(SIDE).min(cols);
+        let pieces = cols.div_ceil(width);
+        let cost = 0.3 * (STRIP.min(rows) * width) as f64;
+        return for_units(c, batch * strips * pieces, cost, |range| {
+            for unit in range {
+                let (strip, piece) = (unit / pieces, unit % pieces * width);
+                let (image, first) = (strip / strips, strip % strips * STRIP);
+                let x = &x[image * matrix..][..matrix];
+                let rows_of = [first, STRIP.min(rows - first)];
+                let columns = piece..(piece + width).min(cols);
+                turn(x, [rows, cols], rows_of, columns, (&y, image * matrix), large);
             }
+        });
+    }
+    for_units(c, batch * cols, 0.5 * (rows * block) as f64, |range| {
+        for unit in range {
+            let (image, column) = (unit / cols, unit % cols);
+            let start = image * matrix;
+            let row = start + column * rows * block;
+            // SAFETY: each unit has an output row of its own.
+            let y = unsafe { y.part(row..row + rows * block) };
+            turn_blocks(&x[start..start + matrix], [rows, cols, block], column, y);
         }
     })
 }
@@ -123,8 +129,9 @@ mod tests {
 
     #[test]
     fn matrices_and_boxes_agree_with_the_reference() {
-        let cases: [(&[i64], &[i64]); 5] = [
+        let cases: [(&[i64], &[i64]); 6] = [
             (&[37, 21], &[1, 0]),
+            (&[300, 33], &[1, 0]),
             (&[3, 20, 17], &[0, 2, 1]),
             (&[5, 6, 7], &[1, 0, 2]),
             (&[2, 3, 4, 5], &[0, 3, 1, 2]),
@@ -140,10 +147,16 @@ mod tests {
                 TransposeKind::Matrix { batch, rows, cols, block } => {
                     let len = rows * cols * block;
                     for b in 0..batch {
-                        let (x, y) = (&x[b * len..][..len], &mut found[b * len..][..len]);
-                        match block {
-                            1 => turn(x, rows, cols, 0, y),
-                            _ => turn_blocks(x, [rows, cols, block], 0, y),
+                        let x = &x[b * len..][..len];
+                        if block > 1 {
+                            turn_blocks(x, [rows, cols, block], 0, &mut found[b * len..][..len]);
+                            continue;
+                        }
+                        let y = Parts::new(&mut found);
+                        let large = b == 0;
+                        for first in (0..rows).step_by(STRIP) {
+                            let strip = [first, STRIP.min(rows - first)];
+                            turn(x, [rows, cols], strip, 0..cols, (&y, b * len), large);
                         }
                     }
                 }

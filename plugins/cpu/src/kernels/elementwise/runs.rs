@@ -41,7 +41,7 @@ vectorised! {
                 gather(x, step, moves, len, &mut buffer[..z.len()]);
             }
             for ((z, &x), &y) in z.iter_mut().zip(&buffers[0]).zip(&buffers[1]) {
-                *z = two::<T, O>(x, y);
+                *z = two::<I, T, O>(x, y);
             }
         }
     }
@@ -56,22 +56,22 @@ vectorised! {
             match panel.moves {
                 [true, true] => {
                     for ((z, &x), &y) in z.iter_mut().zip(&x[i..i + len]).zip(&y[j..j + len]) {
-                        *z = two::<T, O>(x, y);
+                        *z = two::<I, T, O>(x, y);
                     }
                 }
                 [true, false] => {
                     let y = y[j];
                     for (z, &x) in z.iter_mut().zip(&x[i..i + len]) {
-                        *z = two::<T, O>(x, y);
+                        *z = two::<I, T, O>(x, y);
                     }
                 }
                 [false, true] => {
                     let x = x[i];
                     for (z, &y) in z.iter_mut().zip(&y[j..j + len]) {
-                        *z = two::<T, O>(x, y);
+                        *z = two::<I, T, O>(x, y);
                     }
                 }
-                [false, false] => z.fill(two::<T, O>(x[i], y[j])),
+                [false, false] => z.fill(two::<I, T, O>(x[i], y[j])),
             }
             (i, j) = (i + x_step, j + y_step);
         }
@@ -112,6 +112,7 @@ pub fn runs<T: Compute, O: BinaryOp<T::Wide>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::Isa;
     use crate::testing::values;
     use half::f16;
     use tenon_reference::math_binary;
@@ -119,7 +120,7 @@ mod tests {
     struct Minus;
     impl<W: Compute> BinaryOp<W> for Minus {
         #[inline(always)]
-        fn apply(x: W, y: W) -> W {
+        fn apply<I: Isa>(x: W, y: W) -> W {
             x.sub(y)
         }
     }

@@ -1,14 +1,16 @@
-//! `_FusedAttention` and `_FusedSoftmaxScale`. Scores are never written to memory as a whole: a block of queries is
-//! multiplied with all keys, its rows go through the softmax, and are multiplied with the values.
+//! `_FusedAttention`. Scores are never written to memory as a whole: a block of queries is multiplied with all keys,
+//! its rows go through the softmax, and are multiplied with the values.
 
 use super::{
     functions::Special,
-    mask::{Mask, prepare},
+    heads::{Heads, Layout, Place},
+    mask::{Mask, at_most_one, prepare, select},
+    softmax_scale::softmax_cost,
 };
 use crate::{
     kernels::{
         linalg::{
-            matmul::{convert_down, convert_up, widen},
+            matmul::{convert_down, widen},
             product::{Factor, Operand, cost_ns, dense_product},
         },
         nn::softmax::softmax_row,
@@ -23,7 +25,6 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
-    geometry::GeometryError,
     reg::Numerics,
     register_kernel,
 };
@@ -33,220 +34,165 @@ const SCORES: usize = 1 << 16;
 /// Fewer queries in a block would pack the keys too often.
 const LEAST_ROWS: usize = 16;
 
-struct FusedSoftmaxScale<T> {
-    scale: f32,
-    element: PhantomData<T>,
-}
-
-impl<T: Compute<Wide: Special>> Kernel for FusedSoftmaxScale<T> {
-    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(FusedSoftmaxScale { scale: c.attr("scale")?, element: PhantomData })
-    }
-
-    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let x = c.input::<T>(0)?;
-        let Some(&cols) = x.dims.last() else {
-            return Err(KernelError::invalid_argument(
-                "logits must have at least 1 dimensions, got 0",
-            ));
-        };
-        let mask = Mask::<T>::new(c, 1, x.dims)?;
-        let scale = <T::Wide as Number>::from_f64(self.scale.into());
-        let y = c.output::<T>(0, x.dims)?.data;
-        let cols = cols as usize;
-        let panels = Panels::<T::Wide>::new(c, y.len(), narrow_len::<T>(cols))?;
-        let cost = (softmax_cost::<T>()) * cols as f64 + 10.0;
-        for_rows(c, y, cols, cost, |first, y| {
-            let mut panel = panels.take();
-            for (at, y) in y.chunks_exact_mut(cols).enumerate() {
-                let row = first + at;
-                let x = &x.data[row * cols..][..cols];
-                let mask = mask.as_ref().map(|mask| mask.row(row));
-                softmax_of(x, scale, mask, &mut panel, y);
-            }
-        })
-    }
-}
-
-/// Length of a row in the type of computation, where that is another one.
-fn narrow_len<T: Compute>(cols: usize) -> usize {
-    if as_wide::<T>(&mut []).is_some() { 0 } else { cols }
-}
-
-fn softmax_cost<T: Compute<Wide: Special>>() -> f64 {
-    <T::Wide as crate::kernels::elementary::Elementary>::COST_NS + 0.7
-}
-
-/// One row; `wide` has room for it where it is computed in another type.
-fn softmax_of<T: Compute<Wide: Special>>(
-    x: &[T],
+/// What is done to scores before the softmax.
+struct Scoring<'a, T: Compute> {
     scale: T::Wide,
-    mask: Option<&[T]>,
-    wide: &mut [T::Wide],
-    y: &mut [T],
-) {
-    y.copy_from_slice(x);
-    if let Some(y) = as_wide(y) {
-        prepare(y, scale, mask);
-        softmax_row(y);
-        return;
-    }
-    convert_up(x, wide);
-    prepare(wide, scale, mask);
-    softmax_row(wide);
-    convert_down(wide, y);
+    mask: Option<Mask<'a, T>>,
+    keep: Option<Mask<'a, bool>>,
+    dropped: T::Wide,
 }
 
-/// Sizes of an attention: `batch` times queries `[m, d]`, keys `[n, d]`, values `[n, e]`.
-#[derive(Debug, Clone, Copy)]
-struct Sizes {
-    batch: usize,
-    m: usize,
-    n: usize,
-    d: usize,
-    e: usize,
-}
-
-impl Sizes {
-    /// Checks the dimensions of queries, keys and values.
-    fn new(q: &[i64], k: &[i64], v: &[i64]) -> Result<Sizes, GeometryError> {
-        for (what, dims) in [("q", q), ("k", k), ("v", v)] {
-            if dims.len() < 2 {
-                return Err(GeometryError::RankTooSmall { what, expected: 2, found: dims.len() });
-            }
-            if dims.len() != q.len() {
-                return Err(GeometryError::Rank { what, expected: q.len(), found: dims.len() });
-            }
+impl<T: Compute<Wide: Special>> Scoring<'_, T> {
+    /// A row of the scores becomes weights.
+    fn weigh(&self, row: usize, scores: &mut [T::Wide]) {
+        prepare(scores, self.scale, self.mask.as_ref().map(|mask| mask.row(row)));
+        if let Some(keep) = &self.keep {
+            select(scores, keep.row(row), self.dropped);
         }
-        let last = q.len() - 2;
-        let incompatible = |a: &[i64], b: &[i64]| {
-            Err(GeometryError::Incompatible { a: a.to_vec(), b: b.to_vec() })
-        };
-        if q[..last] != k[..last] || q[last + 1] != k[last + 1] {
-            return incompatible(q, k);
-        }
-        if k[..last] != v[..last] || k[last] != v[last] {
-            return incompatible(k, v);
-        }
-        let size = |dim: i64| dim as usize;
-        // Of tensors that exist: where no dimension is 0, the product fits.
-        let batch = q[..last].iter().fold(1usize, |all, &dim| all.saturating_mul(size(dim)));
-        let [m, d] = [size(q[last]), size(q[last + 1])];
-        Ok(Sizes { batch, m, d, n: size(k[last]), e: size(v[last + 1]) })
-    }
-
-    /// Queries of a block.
-    fn rows(&self) -> usize {
-        (SCORES / self.n.max(1)).max(LEAST_ROWS).min(self.m)
-    }
-
-    /// Queries `first..first + rows` of a batch; `scores` has room for them times all keys.
-    fn block<T: Compute<Wide: Factor + Special>>(
-        &self,
-        [q, k, v]: [&[T::Wide]; 3],
-        at: usize,
-        first: usize,
-        softmax: impl Fn(usize, &mut [T::Wide]),
-        scores: &mut [T::Wide],
-        y: &mut [T::Wide],
-    ) {
-        let Sizes { m, n, d, e, .. } = *self;
-        let rows = y.len() / e;
-        let scores = &mut scores[..rows * n];
-        let q = Operand::dense(&q[(at * m + first) * d..][..rows * d], rows, d);
-        let k = Operand::dense(&k[at * n * d..][..n * d], n, d);
-        let v = Operand::dense(&v[at * n * e..][..n * e], n, e);
-        dense_product(q, k.transposed(), scores);
-        if n > 0 {
-            for (row, scores) in scores.chunks_exact_mut(n).enumerate() {
-                softmax(at * m + first + row, scores);
-            }
-        }
-        dense_product(Operand::dense(&*scores, rows, n), v, y);
+        softmax_row(scores);
     }
 }
 
 struct FusedAttention<T> {
+    layout: Layout,
     scale: f32,
+    dropped: f32,
+    masks: usize,
     element: PhantomData<T>,
 }
 
 impl<T: Compute<Wide: Factor + Special>> Kernel for FusedAttention<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(FusedAttention { scale: c.attr("scale")?, element: PhantomData })
+        let masks: i64 = c.attr("num_mask")?;
+        let keeps: i64 = c.attr("num_keep")?;
+        at_most_one("keep", keeps as usize)?;
+        Ok(FusedAttention {
+            layout: match c.attr::<&str>("layout")? {
+                "HEADS_INSIDE" => Layout::HeadsInside,
+                _ => Layout::HeadsFirst,
+            },
+            scale: c.attr("scale")?,
+            dropped: c.attr("dropped")?,
+            masks: usize::from(at_most_one("mask", masks as usize)?),
+            element: PhantomData,
+        })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let [q, k, v] = [c.input::<T>(0)?, c.input::<T>(1)?, c.input::<T>(2)?];
-        let sizes = Sizes::new(q.dims, k.dims, v.dims)?;
-        let last = q.dims.len() - 1;
-        let mut dims = q.dims.to_vec();
-        dims[last] = k.dims[last - 1];
-        let mask = Mask::<T>::new(c, 3, &dims)?;
-        dims[last] = v.dims[last];
-        let y = c.output::<T>(0, &dims)?.data;
+        let masks: Vec<&[i64]> = (3..c.input_count()).map(|at| c.dims(at)).collect();
+        let heads = Heads::new(self.layout, [q.dims, k.dims, v.dims], &masks)?;
+        let scores = heads.scores();
+        let mask = (self.masks > 0).then(|| c.input::<T>(3)).transpose()?;
+        let keep = 3 + self.masks;
+        let keep = (keep < c.input_count()).then(|| c.input::<bool>(keep)).transpose()?;
+        let scoring = Scoring {
+            scale: <T::Wide as Number>::from_f64(self.scale.into()),
+            mask: mask.map(|mask| Mask::over(mask.data, mask.dims, &scores)),
+            keep: keep.map(|keep| Mask::over(keep.data, keep.dims, &scores)),
+            dropped: <T::Wide as Number>::from_f64(self.dropped.into()),
+        };
+        let y = c.output::<T>(0, &heads.output())?.data;
         if y.is_empty() {
             return Ok(());
         }
-        let scale = <T::Wide as Number>::from_f64(self.scale.into());
-        let softmax = |row: usize, scores: &mut [T::Wide]| {
-            prepare(scores, scale, mask.as_ref().map(|mask| mask.row(row)));
-            softmax_row(scores);
-        };
         if let Some(y) = as_wide(y) {
-            let inputs = [0, 1, 2].map(|at| c.input::<T::Wide>(at));
-            let [q, k, v] = inputs;
-            return attend::<T>(c, sizes, [q?.data, k?.data, v?.data], softmax, y);
+            let [q, k, v] = [0, 1, 2].map(|at| c.input::<T::Wide>(at));
+            return attend(c, &heads, [q?.data, k?.data, v?.data], &scoring, y);
         }
         let wide = c.scratch_slice::<T::Wide>(y.len())?;
         let inputs = [&*widen(c, q.data)?, &*widen(c, k.data)?, &*widen(c, v.data)?];
-        attend::<T>(c, sizes, inputs, softmax, wide)?;
+        attend(c, &heads, inputs, &scoring, wide)?;
         convert_down(wide, y);
         Ok(())
     }
 }
 
+/// Queries of a block.
+fn block_rows(heads: &Heads) -> usize {
+    (SCORES / heads.n.max(1)).max(LEAST_ROWS).min(heads.m)
+}
+
 fn attend<T: Compute<Wide: Factor + Special>>(
     c: &ComputeContext<'_>,
-    sizes: Sizes,
+    heads: &Heads,
     inputs: [&[T::Wide]; 3],
-    softmax: impl Fn(usize, &mut [T::Wide]) + Sync,
+    scoring: &Scoring<'_, T>,
     y: &mut [T::Wide],
 ) -> Result<(), KernelError> {
-    let Sizes { batch, m, n, d, e } = sizes;
-    let rows = sizes.rows();
-    let scores = rows.saturating_mul(n);
-    let panels = Panels::<T::Wide>::new(c, batch.saturating_mul(m), scores)?;
+    let &Heads { m, n, d, e, inside, .. } = heads;
+    let rows = block_rows(heads);
+    let room = rows.saturating_mul(n.saturating_add(if inside > 1 { e } else { 0 }));
+    let panels = Panels::<T::Wide>::new(c, y.len() / (e * inside), room)?;
     let cost =
         cost_ns::<T::Wide>(1, n, d) + cost_ns::<T::Wide>(1, e, n) + softmax_cost::<T>() * n as f64;
-    for_rows(c, y, e, cost, |first, mut y| {
-        let mut scores = panels.take();
+    for_rows(c, y, e * inside, cost * inside as f64, |first, mut y| {
+        let mut panel = panels.take();
         let mut row = first;
         while !y.is_empty() {
             // Not beyond the queries of this batch.
-            let count = rows.min(m - row % m).min(y.len() / e);
-            let (block, rest) = y.split_at_mut(count * e);
-            sizes.block::<T>(inputs, row / m, row % m, &softmax, &mut scores, block);
+            let count = rows.min(m - row % m).min(y.len() / (e * inside));
+            let (block, rest) = y.split_at_mut(count * e * inside);
+            for head in 0..inside {
+                let place = heads.place(row / m * inside + head, row % m, count);
+                attend_block(heads, place, inputs, scoring, &mut panel, (head, &mut *block));
+            }
             (row, y) = (row + count, rest);
         }
     })
 }
 
+/// A block of queries of one head, number `head` of those whose results stand side by side in `y`.
+fn attend_block<T: Compute<Wide: Factor + Special>>(
+    heads: &Heads,
+    place: Place,
+    [q, k, v]: [&[T::Wide]; 3],
+    scoring: &Scoring<'_, T>,
+    panel: &mut [T::Wide],
+    (head, y): (usize, &mut [T::Wide]),
+) {
+    let &Heads { n, e, inside, .. } = heads;
+    let rows = place.rows;
+    let operand = |data, at: usize| {
+        let (rows, cols, stride) = place.matrices[at].size;
+        Operand { data: part(data, place.matrices[at].at), rows, cols, strides: [stride, 1] }
+    };
+    let (scores, rest) = panel.split_at_mut(rows * n);
+    dense_product(operand(q, 0), operand(k, 1).transposed(), scores);
+    if n > 0 {
+        for (row, scores) in scores.chunks_exact_mut(n).enumerate() {
+            scoring.weigh(place.row + row, scores);
+        }
+    }
+    let weights = Operand::dense(&*scores, rows, n);
+    if inside == 1 {
+        return dense_product(weights, operand(v, 2), y);
+    }
+    let product = &mut rest[..rows * e];
+    dense_product(weights, operand(v, 2), product);
+    for (y, product) in y.chunks_exact_mut(e * inside).zip(product.chunks_exact(e)) {
+        y[head * e..][..e].copy_from_slice(product);
+    }
+}
+
+/// What begins at an element; nothing where that is behind the end, as of a tensor without elements.
+fn part<T>(data: &[T], at: usize) -> &[T] {
+    data.get(at..).unwrap_or_default()
+}
+
 macro_rules! attentions {
-    ($($ty:ident, $accumulation:ident, $softmax:expr, $attention:expr;)*) => {$(
-        register_kernel!("_FusedSoftmaxScale" on "CPU": FusedSoftmaxScale<T> for "T" in [$ty],
-            numerics = Numerics::relative($softmax.0, $softmax.1).accumulation(DType::$accumulation));
+    ($($ty:ident, $accumulation:ident, $absolute:expr, $relative:expr;)*) => {$(
         register_kernel!("_FusedAttention" on "CPU": FusedAttention<T> for "T" in [$ty],
-            numerics = Numerics::relative($attention.0, $attention.1).accumulation(DType::$accumulation));
+            numerics = Numerics::relative($absolute, $relative).accumulation(DType::$accumulation));
     )*};
 }
 
-// Of an attention relative to the sum of the absolute terms.
+// Relative to the sum of the absolute terms.
 attentions! {
-    f32, FLOAT, (1e-7, 1e-5), (1e-6, 2e-5);
-    f64, DOUBLE, (1e-16, 1e-13), (1e-15, 1e-13);
-    f16, FLOAT, (1e-5, 4e-3), (1e-3, 4e-3);
-    bf16, FLOAT, (1e-4, 3.2e-2), (8e-3, 3.2e-2);
+    f32, FLOAT, 1e-6, 2e-5;
+    f64, DOUBLE, 1e-15, 1e-13;
+    f16, FLOAT, 1e-3, 4e-3;
+    bf16, FLOAT, 8e-3, 3.2e-2;
 }
 
 #[cfg(test)]
@@ -254,42 +200,58 @@ mod tests {
     use super::*;
     use crate::testing::{assert_close, values};
 
-    fn exact(s: Sizes, q: &[f64], k: &[f64], v: &[f64], scale: f64) -> Vec<f64> {
-        let mut y = Vec::new();
-        for row in 0..s.batch * s.m {
-            let at = row / s.m;
-            let score = |j: usize| {
-                let products = (0..s.d).map(|i| q[row * s.d + i] * k[(at * s.n + j) * s.d + i]);
-                scale * products.sum::<f64>()
-            };
-            let scores: Vec<f64> = (0..s.n).map(score).collect();
-            let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let powers: Vec<f64> = scores.iter().map(|x| (x - max).exp()).collect();
-            let sum: f64 = powers.iter().sum();
-            y.extend((0..s.e).map(|i| {
-                (0..s.n).map(|j| powers[j] / sum * v[(at * s.n + j) * s.e + i]).sum::<f64>()
-            }));
+    /// By the formula, where `at` says where an element of queries, keys, values or results is.
+    fn exact(heads: &Heads, [q, k, v]: [&[f64]; 3], scale: f64) -> Vec<f64> {
+        let &Heads { m, n, d, e, inside, .. } = heads;
+        let scores = heads.scores();
+        let count: i64 = scores[..scores.len() - 2].iter().product();
+        let mut y = vec![f64::NAN; count as usize * m * e];
+        for number in 0..count as usize {
+            for row in 0..m {
+                let [queries, keys, values] = heads.place(number, row, 1).matrices;
+                let score = |j: usize| -> f64 {
+                    let terms =
+                        (0..d).map(|i| q[queries.at + i] * k[keys.at + j * keys.size.2 + i]);
+                    scale * terms.sum::<f64>()
+                };
+                let powers: Vec<f64> = (0..n).map(|j| score(j).exp()).collect();
+                let sum: f64 = powers.iter().sum();
+                let at = (number / inside * m + row) * inside + number % inside;
+                for (i, y) in y[at * e..][..e].iter_mut().enumerate() {
+                    let terms =
+                        (0..n).map(|j| powers[j] / sum * v[values.at + j * values.size.2 + i]);
+                    *y = terms.sum();
+                }
+            }
         }
         y
     }
 
-    fn check(s: Sizes) {
-        let q = values::<f64>(s.batch * s.m * s.d, 1);
-        let k = values::<f64>(s.batch * s.n * s.d, 2);
-        let v = values::<f64>(s.batch * s.n * s.e, 3);
-        let expected = exact(s, &q, &k, &v, 0.25);
+    fn check(layout: Layout, dims: [&[i64]; 3], masks: &[&[i64]]) {
+        let len = |dims: &[i64]| dims.iter().product::<i64>() as usize;
+        let [q, k, v] = [0, 1, 2].map(|at| values::<f64>(len(dims[at]), at as u64 + 1));
+        let heads = Heads::new(layout, dims, masks).unwrap();
+        let expected = exact(&heads, [&q, &k, &v], 0.25);
+        let scoring = Scoring::<f64> { scale: 0.25, mask: None, keep: None, dropped: 0.0 };
+        let &Heads { m, n, e, inside, .. } = &heads;
+        let rows = m.div_ceil(2);
+        let mut panel = vec![0.0; rows * (n + e)];
         let mut found = vec![9.0; expected.len()];
-        let softmax = |_: usize, scores: &mut [f64]| {
-            prepare::<f64>(scores, 0.25, None);
-            softmax_row(scores);
-        };
-        let rows = s.m.div_ceil(2);
-        let mut scores = vec![0.0; rows * s.n];
-        for at in 0..s.batch {
-            for first in (0..s.m).step_by(rows) {
-                let last = (first + rows).min(s.m);
-                let y = &mut found[(at * s.m + first) * s.e..(at * s.m + last) * s.e];
-                s.block::<f64>([&q, &k, &v], at, first, softmax, &mut scores, y);
+        let blocks = found.chunks_exact_mut(m * e * inside).enumerate();
+        for (outer, y) in blocks {
+            for (at, y) in y.chunks_mut(rows * e * inside).enumerate() {
+                for head in 0..inside {
+                    let count = y.len() / (e * inside);
+                    let place = heads.place(outer * inside + head, at * rows, count);
+                    attend_block(
+                        &heads,
+                        place,
+                        [&q, &k, &v],
+                        &scoring,
+                        &mut panel,
+                        (head, &mut *y),
+                    );
+                }
             }
         }
         assert_close(&found, &expected, 1e-13, 1e-13);
@@ -297,30 +259,28 @@ mod tests {
 
     #[test]
     fn blocks_of_queries_agree_with_the_formula() {
-        check(Sizes { batch: 2, m: 5, n: 7, d: 3, e: 4 });
-        check(Sizes { batch: 1, m: 1, n: 1, d: 1, e: 1 });
-        check(Sizes { batch: 1, m: 33, n: 70, d: 16, e: 24 });
+        check(Layout::HeadsFirst, [&[2, 5, 3], &[2, 7, 3], &[2, 7, 4]], &[]);
+        check(Layout::HeadsFirst, [&[1, 1], &[1, 1], &[1, 1]], &[]);
+        check(Layout::HeadsFirst, [&[33, 16], &[70, 16], &[70, 24]], &[]);
         // No keys: nothing is summed.
-        check(Sizes { batch: 1, m: 2, n: 0, d: 3, e: 2 });
+        check(Layout::HeadsFirst, [&[2, 3], &[0, 3], &[0, 2]], &[]);
+        // Heads are shared, and what a mask repeats is.
+        check(Layout::HeadsFirst, [&[2, 1, 5, 3], &[3, 7, 3], &[7, 4]], &[]);
+        check(Layout::HeadsFirst, [&[1, 3], &[1, 3], &[7, 4]], &[&[2, 5, 7]]);
+        check(Layout::HeadsInside, [&[2, 5, 3, 4], &[2, 7, 3, 4], &[2, 7, 3, 6]], &[]);
     }
 
     #[test]
-    fn rows_are_scaled_and_masked_before_the_softmax() {
-        let (x, mask) = ([4.0f32, 8.0, 0.0], [0.0, f32::NEG_INFINITY, 1.0]);
-        let mut y = [0.0; 3];
-        softmax_of(&x, 0.25, Some(&mask), &mut [], &mut y);
-        assert_eq!(y, [0.5, 0.0, 0.5]);
-        let narrow = x.map(bf16::from_f32);
-        let (mut y, mut wide) = ([bf16::ZERO; 3], [0.0; 3]);
-        softmax_of(&narrow, 0.25, Some(&mask.map(bf16::from_f32)), &mut wide, &mut y);
-        assert_eq!(y.map(|y| y.to_f32()), [0.5, 0.0, 0.5]);
-    }
-
-    #[test]
-    fn sizes_that_do_not_agree_are_told() {
-        let error = |q: &[i64], k: &[i64], v: &[i64]| Sizes::new(q, k, v).unwrap_err().to_string();
-        assert_eq!(error(&[2, 3], &[2, 4, 3], &[4, 5]), "k must have 2 dimensions, got 3");
-        assert!(error(&[2, 3], &[4, 4], &[4, 5]).contains("[2, 3]"));
-        assert!(error(&[2, 3], &[4, 3], &[5, 5]).contains("[5, 5]"));
+    fn what_is_not_kept_counts_as_dropped() {
+        let keep = [true, false, true];
+        let scoring = Scoring::<f32> {
+            scale: 0.5,
+            mask: None,
+            keep: Some(Mask::over(&keep, &[3], &[1, 3])),
+            dropped: f32::NEG_INFINITY,
+        };
+        let mut scores = [2.0, f32::NAN, 2.0];
+        scoring.weigh(0, &mut scores);
+        assert_eq!(scores, [0.5, 0.0, 0.5]);
     }
 }

@@ -1,7 +1,13 @@
 //! `_FusedLayerNorm`: a row at a time, which is read from the cache after the first of its three passes.
 
 use super::functions::Special;
-use crate::{arch::vectorised, kernels::elementary::Elementary, lane::Compute, split::for_rows};
+use crate::{
+    arch::vectorised,
+    kernels::elementary::Elementary,
+    lane::Compute,
+    split::for_rows,
+    stream::{is_large, store_rows},
+};
 use half::{bf16, f16};
 use std::marker::PhantomData;
 use tenon_sdk::{
@@ -123,12 +129,11 @@ impl<T: Compute<Wide: Special>> Kernel for FusedLayerNorm<T> {
         let vectors = [vector(c, 1, "scale", len)?, vector(c, 2, "offset", len)?];
         let y = c.output::<T>(0, x.dims)?.data;
         let epsilon = <T::Wide as Number>::from_f64(self.epsilon.into());
-        let len = len as usize;
+        let (len, large) = (len as usize, is_large::<T>(y.len()));
         for_rows(c, y, len, 0.5 * len as f64 + 20.0, |first, y| {
-            let x = &x.data[first * len..][..y.len()];
-            for (x, y) in x.chunks_exact(len).zip(y.chunks_exact_mut(len)) {
-                row(x, vectors, epsilon, y);
-            }
+            store_rows(y, len, large, |at, y| {
+                row(&x.data[(first + at) * len..][..len], vectors, epsilon, y);
+            });
         })
     }
 }

@@ -1,70 +1,79 @@
 //! What is added to the logits of a softmax, row by row, and the scale of them.
 
 use crate::{arch::vectorised, lane::Compute};
-use tenon_sdk::{
-    KernelError,
-    author::ComputeContext,
-    element::Number,
-    geometry::{BroadcastPlan, GeometryError},
-};
+use tenon_sdk::{KernelError, element::Number, geometry::GeometryError};
 
-/// A mask that is broadcast to logits.
-pub struct Mask<'a, T> {
-    data: &'a [T],
-    /// Elements of a row: 1, or as many as the logits have.
-    cols: usize,
-    /// Size of each dimension of the logits but the last, from the last on, and how far apart the mask's rows are
-    /// along it.
+/// Where the parts of a tensor are, by their number in what it is broadcast to.
+#[derive(Debug)]
+pub struct Steps {
+    /// Size of each dimension, from the last on, and how far apart the tensor's own parts are along it.
     steps: Vec<(usize, usize)>,
 }
 
-impl<'a, T: Compute> Mask<'a, T> {
-    /// Input `at` of a call, if there is one, for logits of these dimensions, at least one.
-    ///
-    /// # Errors
-    /// Several masks; one that does not broadcast, or would make the logits larger.
-    pub fn new(
-        c: &ComputeContext<'a>,
-        at: usize,
-        logits: &[i64],
-    ) -> Result<Option<Mask<'a, T>>, KernelError> {
-        match c.input_count() - at {
-            0 => Ok(None),
-            1 => {
-                let mask = c.input::<T>(at)?;
-                let plan = BroadcastPlan::new([logits, mask.dims])?;
-                if plan.output_dims() != logits {
-                    let (a, b) = (logits.to_vec(), mask.dims.to_vec());
-                    return Err(GeometryError::Incompatible { a, b }.into());
-                }
-                Ok(Some(Mask::over(mask.data, mask.dims, logits)))
-            }
-            found => Err(GeometryError::Length { what: "mask", expected: 1, found }.into()),
-        }
-    }
-
-    fn over(data: &'a [T], dims: &[i64], logits: &[i64]) -> Mask<'a, T> {
-        let cols = dims.last().map_or(1, |&cols| cols as usize);
-        let mut stride = cols;
-        let mut own = dims.iter().rev().skip(1);
-        let steps = logits.iter().rev().skip(1).map(|&size| {
-            let own = own.next().map_or(1, |&own| own as usize);
-            let step = if own == 1 { 0 } else { stride };
-            stride *= own;
-            (size as usize, step)
+impl Steps {
+    /// Parts of a dense tensor: `own` counts them, a part has `len` elements, `all` is what `own` broadcasts to.
+    pub fn new(own: &[i64], all: &[i64], len: usize) -> Steps {
+        let mut stride = len;
+        let apart = own.iter().rev().map(|&size| {
+            let apart = stride;
+            stride = stride.saturating_mul(size as usize);
+            (size, apart)
         });
-        let steps = steps.collect();
-        Mask { data, cols, steps }
+        Steps::apart(apart, all)
     }
 
-    /// What is added to a row of the logits: one value for all, or one for each.
-    pub fn row(&self, row: usize) -> &'a [T] {
-        let (mut rest, mut at) = (row, 0);
+    /// Parts that are so far apart: size and distance for each dimension of the tensor, from the last on.
+    pub fn apart(own: impl IntoIterator<Item = (i64, usize)>, all: &[i64]) -> Steps {
+        let mut own = own.into_iter();
+        let steps = all.iter().rev().map(|&size| match own.next() {
+            Some((own, apart)) if own != 1 => (size as usize, apart),
+            _ => (size as usize, 0),
+        });
+        Steps { steps: steps.collect() }
+    }
+
+    /// Where a part begins.
+    pub fn at(&self, number: usize) -> usize {
+        let (mut rest, mut at) = (number, 0);
         for &(size, step) in &self.steps {
             at += rest % size * step;
             rest /= size;
         }
-        &self.data[at..at + self.cols]
+        at
+    }
+}
+
+/// What is broadcast to logits, row by row.
+#[derive(Debug)]
+pub struct Mask<'a, T> {
+    data: &'a [T],
+    /// Elements of a row: 1, or as many as the logits have.
+    cols: usize,
+    rows: Steps,
+}
+
+impl<'a, T> Mask<'a, T> {
+    /// Of a tensor that broadcasts to these dimensions, at least one.
+    pub fn over(data: &'a [T], dims: &[i64], logits: &[i64]) -> Mask<'a, T> {
+        let (&cols, own) = dims.split_last().unwrap_or((&1, &[]));
+        let all = &logits[..logits.len() - 1];
+        Mask { data, cols: cols as usize, rows: Steps::new(own, all, cols as usize) }
+    }
+
+    /// What a row of the logits meets: one value for all, or one for each.
+    pub fn row(&self, row: usize) -> &'a [T] {
+        &self.data[self.rows.at(row)..][..self.cols]
+    }
+}
+
+/// Whether there is a mask.
+///
+/// # Errors
+/// There are several.
+pub fn at_most_one(what: &'static str, found: usize) -> Result<bool, KernelError> {
+    match found {
+        0 | 1 => Ok(found == 1),
+        found => Err(GeometryError::Length { what, expected: 1, found }.into()),
     }
 }
 
@@ -96,6 +105,19 @@ pub fn prepare<T: Compute>(y: &mut [T::Wide], factor: T::Wide, mask: Option<&[T]
             y.iter_mut().for_each(|y| *y = factor.mul(*y).add(one));
         }
         Some(mask) => scale_and_mask(y, factor, mask),
+    }
+}
+
+/// `y = dropped` where `keep` is false.
+pub fn select<T: Number>(y: &mut [T], keep: &[bool], dropped: T) {
+    match keep {
+        &[true] => {}
+        &[false] => y.fill(dropped),
+        keep => {
+            for (y, keep) in y.iter_mut().zip(keep) {
+                *y = if *keep { *y } else { dropped };
+            }
+        }
     }
 }
 

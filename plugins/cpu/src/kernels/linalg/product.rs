@@ -4,7 +4,7 @@
 //! whose packing pays off there.
 
 use super::tile::{dot, tiles};
-use crate::{arch::Isa, lane::Compute, split::for_units};
+use crate::{lane::Compute, split::for_units};
 use gemm::Parallelism;
 use num_complex::Complex;
 use tenon_sdk::{KernelError, author::ComputeContext, element::Element};
@@ -103,9 +103,6 @@ pub trait Factor: Compute<Wide = Self> {
     /// Multiplications up to which `super::tile` is faster than what the library does.
     const SMALL: usize;
 
-    /// `x * y + z`, rounded once where the instruction for it is there.
-    fn mul_add<I: Isa>(x: Self, y: Self, z: Self) -> Self;
-
     /// `C = A B` for large matrices.
     fn large(a: Operand<'_, Self>, b: Operand<'_, Self>, c: Target<Self>);
 }
@@ -115,10 +112,6 @@ macro_rules! float_factors {
         impl Factor for $ty {
             const RATE: f64 = $rate;
             const SMALL: usize = 16 * 1024;
-            #[inline(always)]
-            fn mul_add<I: Isa>(x: $ty, y: $ty, z: $ty) -> $ty {
-                if I::FMA { x.mul_add(y, z) } else { x * y + z }
-            }
             fn large(a: Operand<'_, $ty>, b: Operand<'_, $ty>, c: Target<$ty>) {
                 let [a_row, a_col] = a.strides.map(|stride| stride as isize);
                 let [b_row, b_col] = b.strides.map(|stride| stride as isize);
@@ -147,10 +140,6 @@ macro_rules! integer_factors {
         impl Factor for $ty {
             const RATE: f64 = $rate;
             const SMALL: usize = usize::MAX;
-            #[inline(always)]
-            fn mul_add<I: Isa>(x: $ty, y: $ty, z: $ty) -> $ty {
-                x.wrapping_mul(y).wrapping_add(z)
-            }
             fn large(a: Operand<'_, $ty>, b: Operand<'_, $ty>, c: Target<$ty>) {
                 small(a, b, c)
             }

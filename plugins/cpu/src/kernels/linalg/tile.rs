@@ -41,11 +41,11 @@ vectorised! {
         let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
         for (a, b) in a.iter().zip(b) {
             for ((sum, &x), &y) in sums.iter_mut().zip(a).zip(b) {
-                *sum = T::mul_add::<I>(x, y, *sum);
+                *sum = x.mul_add::<I>(y, *sum);
             }
         }
         for ((sum, &x), &y) in sums.iter_mut().zip(a_rest).zip(b_rest) {
-            *sum = T::mul_add::<I>(x, y, *sum);
+            *sum = x.mul_add::<I>(y, *sum);
         }
         let mut width = LANES / 2;
         while width > 0 {
@@ -96,7 +96,7 @@ unsafe fn tile<I: Isa, T: Factor, const R: usize, const J: usize>(
             // SAFETY: as above, and `i + r` is below the rows of `a`.
             let x = unsafe { *a.data.as_ptr().add((i + r) * a.strides[0] + p * a.strides[1]) };
             for (sum, &y) in sums.iter_mut().zip(row) {
-                *sum = T::mul_add::<I>(x, y, *sum);
+                *sum = x.mul_add::<I>(y, *sum);
             }
         }
     }

@@ -5,6 +5,7 @@ use crate::kernels::{
     elementwise::{BinaryOp, binary, zip, zip_in_place},
 };
 use crate::{
+    arch::Isa,
     lane::{Compute, flushed},
     split::{Parts, for_elements},
 };
@@ -21,7 +22,7 @@ macro_rules! binary_ops {
 
         impl<W: $bound<Wide = W>> BinaryOp<W> for $op {
             #[inline(always)]
-            fn apply($x: W, $y: W) -> W {
+            fn apply<I: Isa>($x: W, $y: W) -> W {
                 $value
             }
         }
@@ -66,7 +67,7 @@ pub(super) fn same_shapes(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let dims = c.dims(0);
     match (0..c.input_count()).find(|&i| c.dims(i) != dims) {
         Some(i) => Err(KernelError::invalid_argument(format!(
-            "inputs of a sum must have the same shape: input 0 has {dims:?}, input {i} has {:?}",
+            "inputs must have the same shape: inputs[0] has {dims:?}, inputs[{i}] has {:?}",
             c.dims(i)
         ))),
         None => Ok(()),
@@ -77,7 +78,7 @@ pub(super) fn same_shapes(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 ///
 /// The order is TensorFlow's, since every addition rounds: of `n` inputs the first `n % 8` (8 and 9 for 0 and
 /// 1) from left to right, then sums of eight at a time.
-fn add_n<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+pub(super) fn add_n<T: Compute>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (dims, count) = (c.dims(0), c.input_count());
     same_shapes(c)?;
     let y = c.output::<T>(0, dims)?.data;
@@ -169,9 +170,6 @@ register_kernel!("Minimum" on "CPU": fn minimum<T>
     for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
     in_place = &[(0, 0)], numerics = Numerics::EXACT);
 register_kernel!("AddN" on "CPU": fn add_n<T>
-    for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
-    numerics = Numerics::EXACT);
-register_kernel!("AccumulateNV2" on "CPU": fn add_n<T>
     for "T" in [i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64],
     numerics = Numerics::EXACT);
 

@@ -44,7 +44,7 @@ in_double! {
 }
 
 /// As `AddN` of real numbers: the same order of additions.
-fn add_n<T: ComplexNumber>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+pub(super) fn add_n<T: ComplexNumber>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     same_shapes(c)?;
     let inputs = (0..c.input_count())
         .map(|at| Ok(c.input::<T>(at)?.data))
@@ -81,5 +81,4 @@ register! {
     "Xlog1py" xlog1py Numerics::relative(0.0, 1e-14);
     "Pow" pow Numerics::relative(0.0, 1e-14);
     "AddN" add_n Numerics::EXACT;
-    "AccumulateNV2" add_n Numerics::EXACT;
 }

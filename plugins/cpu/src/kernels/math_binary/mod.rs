@@ -1,5 +1,6 @@
 //! Functions of two and three numbers, and sums of many.
 
+mod accumulate;
 mod arithmetic;
 mod bitwise;
 mod comparison;

@@ -1,6 +1,7 @@
 //! Powers, angles, products that treat zeros apart, neighbours, and special functions of two numbers.
 
 use crate::{
+    arch::Isa,
     kernels::{
         elementary::short,
         elementwise::{
@@ -22,7 +23,7 @@ pub struct SquaredDifference;
 
 impl<W: Compute<Wide = W>> BinaryOp<W> for SquaredDifference {
     #[inline(always)]
-    fn apply(x: W, y: W) -> W {
+    fn apply<I: Isa>(x: W, y: W) -> W {
         let difference = x.sub(y);
         difference.mul(difference)
     }
@@ -81,9 +82,10 @@ macro_rules! short {
 
         impl BinaryOp<f32> for $fast {
             const COST_NS: f64 = $cost;
+            const BY_ISA: bool = true;
             #[inline(always)]
-            fn apply(x: f32, y: f32) -> f32 {
-                short::$name(f64::from(x), f64::from(y)) as f32
+            fn apply<I: Isa>(x: f32, y: f32) -> f32 {
+                short::$name::<I>(f64::from(x), f64::from(y)) as f32
             }
         }
 

@@ -4,6 +4,7 @@
 //! C library and of `tenon_reference::special`, as the reference does for every type.
 
 use crate::{
+    arch::Isa,
     kernels::{
         elementary::{Elementary, short},
         elementwise::{
@@ -45,9 +46,10 @@ macro_rules! functions {
 
         impl UnaryOp<f32> for $fast {
             const COST_NS: f64 = $cost;
+            const BY_ISA: bool = true;
             #[inline(always)]
-            fn apply(x: f32) -> f32 {
-                short::$name(f64::from(x)) as f32
+            fn apply<I: Isa>(x: f32) -> f32 {
+                short::$name::<I>(f64::from(x)) as f32
             }
         }
 
@@ -120,9 +122,10 @@ macro_rules! periodic {
 
         impl UnaryOp<f32> for $fast {
             const COST_NS: f64 = $cost;
+            const BY_ISA: bool = true;
             #[inline(always)]
-            fn apply(x: f32) -> f32 {
-                short::$name(f64::from(x)) as f32
+            fn apply<I: Isa>(x: f32) -> f32 {
+                short::$name::<I>(f64::from(x)) as f32
             }
         }
 
@@ -146,7 +149,7 @@ struct Reciprocal;
 impl<W: Elementary> UnaryOp<W> for Reciprocal {
     const COST_NS: f64 = 0.3;
     #[inline(always)]
-    fn apply(x: W) -> W {
+    fn apply<I: Isa>(x: W) -> W {
         W::ONE.div(x)
     }
 }

@@ -2,7 +2,7 @@
 //! each other.
 
 use crate::{
-    arch::Level,
+    arch::{Isa, Level},
     kernels::elementwise::{UnaryOp, unary, unary_at},
     lane::Compute,
 };
@@ -14,11 +14,11 @@ pub struct Relu;
 
 impl<W: Compute> UnaryOp<W> for Relu {
     #[inline(always)]
-    fn apply(x: W) -> W {
+    fn apply<I: Isa>(x: W) -> W {
         x.clamped(W::HIGHEST)
     }
     #[inline(always)]
-    fn on<T: Compute<Wide = W>>(x: T) -> T {
+    fn on<I: Isa, T: Compute<Wide = W>>(x: T) -> T {
         x.clamped(T::HIGHEST)
     }
     #[inline(always)]
@@ -32,11 +32,11 @@ pub struct Relu6;
 
 impl<W: Compute> UnaryOp<W> for Relu6 {
     #[inline(always)]
-    fn apply(x: W) -> W {
+    fn apply<I: Isa>(x: W) -> W {
         x.clamped(W::from_f64(6.0))
     }
     #[inline(always)]
-    fn on<T: Compute<Wide = W>>(x: T) -> T {
+    fn on<I: Isa, T: Compute<Wide = W>>(x: T) -> T {
         // Rounded here: the half crate asks the processor how to, for each element.
         x.clamped(T::down(W::from_f64(6.0)))
     }

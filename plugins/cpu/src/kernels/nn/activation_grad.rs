@@ -4,7 +4,7 @@
 //! for `SqrtGrad`, `RsqrtGrad`, `ReciprocalGrad`, and the output itself for `SigmoidGrad` and `TanhGrad`.
 
 use super::elu::{SELU_SCALE, SELU_SCALED_ALPHA, rounded};
-use crate::{kernels::elementary::Elementary, lane::Compute, split::for_parts};
+use crate::{arch::Baseline, kernels::elementary::Elementary, lane::Compute, split::for_parts};
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::marker::PhantomData;
@@ -116,7 +116,7 @@ gradients! {
             dy.mul(constant(SELU_SCALE))
         };
     alike "SoftplusGrad" softplus_grad: Elementary, [f16, bf16, f32, f64],
-        1.5, Numerics::ulps(4.0), |dy, x| dy.div(x.neg().exp().add(W::ONE));
+        1.5, Numerics::ulps(4.0), |dy, x| dy.div(x.neg().exp::<Baseline>().add(W::ONE));
     alike "SoftsignGrad" softsign_grad: Elementary, [f16, bf16, f32, f64],
         0.8, Numerics::ulps(3.0), |dy, x| {
             let root = magnitude(x).add(W::ONE);

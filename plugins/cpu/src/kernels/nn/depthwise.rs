@@ -2,13 +2,13 @@
 
 use super::conv::{After, Attributes};
 use crate::{
-    arch::vectorised,
+    arch::{Isa, vectorised},
     kernels::linalg::product::Factor,
     lane::Compute,
     split::{Parts, for_units},
 };
 use half::{bf16, f16};
-use std::marker::PhantomData;
+use std::{marker::PhantomData, ops::Range};
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
@@ -18,50 +18,166 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Outputs that are summed side by side.
+/// Channels that are summed side by side, of so many neighbouring outputs, where those are as many.
+const CHANNELS: usize = 16;
+const OUTPUTS: usize = 4;
+/// Channels that are summed side by side elsewhere.
 const LANES: usize = 64;
 
-vectorised! {
-    /// Row `y` of the output of one image, channels last. With a multiplier of 1, channels are neighbours in
-    /// image, filter and output.
-    fn row_channels_last[T: Compute](g: &Conv2dGeometry, y: usize, image: &[T], filter: &[T], output: &mut [T]) {
-        let (width, channels) = (g.width.input as usize, g.in_channels as usize);
-        let (outputs, columns) = (g.out_channels as usize, g.width.kernel as usize);
-        let multiplier = outputs / channels;
-        let rows = g.height.taps(y);
-        for (x, output) in output.chunks_exact_mut(outputs).enumerate() {
-            let taps = g.width.taps(x);
-            for (block, output) in output.chunks_mut(LANES).enumerate() {
-                let first = block * LANES;
-                let mut sums = [T::Wide::ZERO; LANES];
-                for ky in rows.clone() {
-                    let iy = (g.height.start(y) + ky as i64 * g.height.dilation) as usize;
-                    for kx in taps.clone() {
-                        let ix = (g.width.start(x) + kx as i64 * g.width.dilation) as usize;
-                        let pixel = &image[(iy * width + ix) * channels..][..channels];
-                        let weights = &filter[(ky * columns + kx) * outputs + first..][..output.len()];
-                        if multiplier == 1 {
-                            let pixel = &pixel[first..first + output.len()];
-                            for ((sum, x), w) in sums.iter_mut().zip(pixel).zip(weights) {
-                                *sum = sum.add(x.up().mul(w.up()));
-                            }
-                        } else {
-                            for (i, (sum, w)) in sums.iter_mut().zip(weights).enumerate() {
-                                *sum = sum.add(pixel[(first + i) / multiplier].up().mul(w.up()));
-                            }
-                        }
+/// A row of the output of one image, channels last.
+struct Row<'a, T> {
+    image: &'a [T],
+    filter: &'a [T],
+    /// Taps that are inside the image, of the row and of an output in it.
+    rows: Range<usize>,
+    columns: Range<usize>,
+    /// The first channel of the pixel of an output's first tap; beyond the other end where that is outside.
+    first: usize,
+    /// From a tap to the one below and beside it, in the image and in the filter. A tap outside is nowhere: what leads
+    /// to it may wrap around.
+    image_steps: [usize; 2],
+    filter_steps: [usize; 2],
+    /// From an output's pixels to the next one's.
+    next: usize,
+    /// Outputs of each channel.
+    multiplier: usize,
+}
+
+impl<'a, T: Compute> Row<'a, T> {
+    fn new(g: &Conv2dGeometry, y: usize, image: &'a [T], filter: &'a [T]) -> Row<'a, T> {
+        let (channels, outputs) = (g.in_channels as usize, g.out_channels as usize);
+        let line = g.width.input as usize * channels;
+        Row {
+            image,
+            filter,
+            rows: g.height.taps(y),
+            columns: 0..0,
+            first: (g.height.start(y) as usize).wrapping_mul(line),
+            image_steps: [
+                (g.height.dilation as usize).wrapping_mul(line),
+                (g.width.dilation as usize).wrapping_mul(channels),
+            ],
+            filter_steps: [g.width.kernel as usize * outputs, outputs],
+            next: (g.width.stride as usize).wrapping_mul(channels),
+            multiplier: outputs / channels,
+        }
+    }
+
+    /// At output `x`.
+    fn at(&self, g: &Conv2dGeometry, x: usize) -> Row<'a, T> {
+        let left = (g.width.start(x) as usize).wrapping_mul(g.in_channels as usize);
+        let (rows, columns) = (self.rows.clone(), g.width.taps(x));
+        Row { rows, columns, first: self.first.wrapping_add(left), ..*self }
+    }
+
+    /// Where in image and filter the first tap of a row of taps is.
+    #[inline(always)]
+    fn tap(&self, ky: usize) -> (usize, usize) {
+        let [down, right] = self.image_steps;
+        let image = self
+            .first
+            .wrapping_add(ky.wrapping_mul(down))
+            .wrapping_add(self.columns.start.wrapping_mul(right));
+        (image, ky * self.filter_steps[0] + self.columns.start * self.filter_steps[1])
+    }
+
+    /// [`CHANNELS`] channels, from `channel` on, of `N` outputs whose taps are the same. With a multiplier of 1,
+    /// channels are neighbours in image, filter and output.
+    #[inline(always)]
+    fn block<I: Isa, const N: usize>(&self, channel: usize, output: &mut [T]) {
+        let mut sums = [[T::Wide::ZERO; CHANNELS]; N];
+        for ky in self.rows.clone() {
+            let (image, filter) = self.tap(ky);
+            let (mut image, mut filter) = (image.wrapping_add(channel), filter + channel);
+            for _ in self.columns.clone() {
+                let weights = &self.filter[filter..][..CHANNELS];
+                for (n, sums) in sums.iter_mut().enumerate() {
+                    let pixel = &self.image[image + n * self.next..][..CHANNELS];
+                    for ((sum, x), w) in sums.iter_mut().zip(pixel).zip(weights) {
+                        *sum = x.up().mul_add::<I>(w.up(), *sum);
                     }
                 }
-                for (output, &sum) in output.iter_mut().zip(&sums) {
-                    *output = T::down(sum);
+                image = image.wrapping_add(self.image_steps[1]);
+                filter += self.filter_steps[1];
+            }
+        }
+        let outputs = output.len() / N;
+        for (n, sums) in sums.iter().enumerate() {
+            let output = &mut output[n * outputs + channel..][..CHANNELS];
+            for (output, &sum) in output.iter_mut().zip(sums) {
+                *output = T::down(sum);
+            }
+        }
+    }
+
+    /// Channels from `from` on of an output.
+    #[inline(always)]
+    fn rest<I: Isa>(&self, from: usize, output: &mut [T]) {
+        let multiplier = self.multiplier;
+        for (block, output) in output[from..].chunks_mut(LANES).enumerate() {
+            let from = from + block * LANES;
+            let phase = from % multiplier;
+            let mut sums = [T::Wide::ZERO; LANES];
+            for ky in self.rows.clone() {
+                let (image, filter) = self.tap(ky);
+                let (mut image, mut filter) =
+                    (image.wrapping_add(from / multiplier), filter + from);
+                for _ in self.columns.clone() {
+                    let weights = &self.filter[filter..][..output.len()];
+                    let pixel = &self.image[image..];
+                    if multiplier == 1 {
+                        for ((sum, x), w) in sums.iter_mut().zip(pixel).zip(weights) {
+                            *sum = x.up().mul_add::<I>(w.up(), *sum);
+                        }
+                    } else {
+                        for (i, (sum, w)) in sums.iter_mut().zip(weights).enumerate() {
+                            let x = pixel[(phase + i) / multiplier].up();
+                            *sum = x.mul_add::<I>(w.up(), *sum);
+                        }
+                    }
+                    image = image.wrapping_add(self.image_steps[1]);
+                    filter += self.filter_steps[1];
                 }
+            }
+            for (output, &sum) in output.iter_mut().zip(&sums) {
+                *output = T::down(sum);
             }
         }
     }
 }
 
+vectorised! {
+    /// Row `y` of the output of one image, channels last.
+    fn row_channels_last[T: Compute](g: &Conv2dGeometry, y: usize, image: &[T], filter: &[T], output: &mut [T]) {
+        let (outputs, columns) = (g.out_channels as usize, g.width.output as usize);
+        let row = Row::new(g, y, image, filter);
+        let in_blocks = if row.multiplier == 1 { outputs - outputs % CHANNELS } else { 0 };
+        let is_inside = |x: usize| g.width.taps(x).len() == g.width.kernel as usize;
+        let mut x = 0;
+        while x < columns {
+            let together = x + OUTPUTS <= columns && is_inside(x) && is_inside(x + OUTPUTS - 1);
+            let count = if together { OUTPUTS } else { 1 };
+            let output = &mut output[x * outputs..][..count * outputs];
+            let here = row.at(g, x);
+            for channel in (0..in_blocks).step_by(CHANNELS) {
+                if together {
+                    here.block::<I, OUTPUTS>(channel, output);
+                } else {
+                    here.block::<I, 1>(channel, output);
+                }
+            }
+            if in_blocks < outputs {
+                for (n, output) in output.chunks_exact_mut(outputs).enumerate() {
+                    row.at(g, x + n).rest::<I>(in_blocks, output);
+                }
+            }
+            x += count;
+        }
+    }
+}
+
 /// The outputs whose tap `kx` reads an input and not padding, and the input that the first of them reads.
-fn readers(g: &Conv2dGeometry, kx: usize) -> (std::ops::Range<usize>, usize) {
+fn readers(g: &Conv2dGeometry, kx: usize) -> (Range<usize>, usize) {
     let w = &g.width;
     let shift = kx as i64 * w.dilation - w.pad_before;
     // First and last `x` with `0 <= x * stride + shift < input`.
@@ -90,11 +206,11 @@ vectorised! {
                     let sums = &mut sums[range];
                     if stride == 1 {
                         for (sum, x) in sums.iter_mut().zip(&row[first..]) {
-                            *sum = sum.add(x.up().mul(w));
+                            *sum = x.up().mul_add::<I>(w, *sum);
                         }
                     } else {
                         for (sum, x) in sums.iter_mut().zip(row[first..].iter().step_by(stride)) {
-                            *sum = sum.add(x.up().mul(w));
+                            *sum = x.up().mul_add::<I>(w, *sum);
                         }
                     }
                 }

@@ -5,9 +5,10 @@
 
 use super::softmax::exponentials;
 use crate::{
+    arch::Baseline,
     kernels::{
         elementary::Elementary,
-        reduction::{Fold, Max, Sum, reduce, row},
+        reduction::{Fold, Max, reduce, row},
     },
     lane::Compute,
     split::{Parts, for_units},
@@ -48,9 +49,8 @@ impl<'a, T: Compute> Matrix<'a, T> {
 /// `e^(x - max)` in place; gives the largest element, the sum, and its logarithm.
 fn row_terms<W: Elementary>(x: &mut [W]) -> [W; 3] {
     let max = row::<W, Max>(x);
-    exponentials(x, max);
-    let sum = row::<W, Sum>(x);
-    [max, sum, sum.ln()]
+    let sum = exponentials(x, max);
+    [max, sum, sum.ln::<Baseline>()]
 }
 
 /// Computes rows: `body` gets the number of a row, a buffer for its logits, its loss and its gradient.

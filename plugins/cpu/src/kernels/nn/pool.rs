@@ -9,7 +9,7 @@ use crate::{
     split::{Parts, for_units},
 };
 use half::{bf16, f16};
-use std::marker::PhantomData;
+use std::{marker::PhantomData, ops::Range};
 use tenon_reference::LowestFinite;
 use tenon_sdk::{
     DType, KernelError,
@@ -20,8 +20,8 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Channels that are folded side by side.
-const LANES: usize = 64;
+/// Channels that are folded side by side, and at the end of a pixel.
+const LANES: usize = 32;
 
 /// The largest element, starting from the lowest finite value; NaN is passed over.
 pub struct Largest;
@@ -56,19 +56,48 @@ vectorised! {
             let columns = g.width.taps(x);
             let left = g.width.start(x).max(0) as usize;
             let count = rows.len() * columns.len();
-            for (block, output) in output.chunks_mut(LANES).enumerate() {
+            let window = Window {
+                rows: top..top + rows.len(),
+                columns: left..left + columns.len(),
+                strides: [width * channels, channels],
+            };
+            let (blocks, rest) = output.as_chunks_mut::<LANES>();
+            let done = blocks.len() * LANES;
+            for (block, output) in blocks.iter_mut().enumerate() {
                 let mut states = [F::START; LANES];
-                for row in top..top + rows.len() {
-                    for column in left..left + columns.len() {
-                        let at = (row * width + column) * channels + block * LANES;
-                        let pixel = &image[at..at + output.len()];
-                        for (state, &x) in states.iter_mut().zip(pixel) {
-                            *state = F::take(*state, x);
-                        }
-                    }
-                }
+                window.fold::<T, F>(&image[block * LANES..], &mut states);
                 for (output, &state) in output.iter_mut().zip(&states) {
                     *output = F::finish(state, count);
+                }
+            }
+            if !rest.is_empty() {
+                let mut states = [F::START; LANES];
+                window.fold::<T, F>(&image[done..], &mut states[..rest.len()]);
+                for (output, &state) in rest.iter_mut().zip(&states) {
+                    *output = F::finish(state, count);
+                }
+            }
+        }
+    }
+}
+
+/// Pixels that are folded.
+struct Window {
+    rows: Range<usize>,
+    columns: Range<usize>,
+    strides: [usize; 2],
+}
+
+impl Window {
+    /// Folds the first channels of each pixel, as many as there are states.
+    #[inline(always)]
+    fn fold<T: Copy, F: Fold<T>>(&self, image: &[T], states: &mut [F::State]) {
+        for row in self.rows.clone() {
+            for column in self.columns.clone() {
+                let at = row * self.strides[0] + column * self.strides[1];
+                let pixel = &image[at..][..states.len()];
+                for (state, &x) in states.iter_mut().zip(pixel) {
+                    *state = F::take(*state, x);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! `Softmax` over the last dimension: `e^(x - max) / sum e^(x - max)`; `LogSoftmax`: `x - max - ln(sum e^(x - max))`.
 
 use crate::{
-    arch::vectorised,
+    arch::{Baseline, vectorised},
     kernels::{
         elementary::Elementary,
         linalg::matmul::{convert_down, convert_up},
@@ -9,6 +9,7 @@ use crate::{
     },
     lane::Compute,
     split::{Parts, for_units},
+    stream::{is_large, store_rows},
 };
 use half::{bf16, f16};
 use tenon_sdk::{
@@ -20,12 +21,19 @@ use tenon_sdk::{
 };
 
 vectorised! {
-    /// `y[i] = e^(y[i] - max)`.
-    pub fn exponentials[W: Elementary](y: &mut [W], max: W) {
+    /// `y[i] = e^(y[i] - max)`, no element being above `max`.
+    fn exponentials_of[W: Elementary](y: &mut [W], max: W) {
         for y in y.iter_mut() {
-            *y = y.sub(max).exp();
+            *y = y.sub(max).exp_of_negative::<I>();
         }
     }
+}
+
+/// `y[i] = e^(y[i] - max)`, no element being above `max`; gives their sum. Two loops: one that did both would have
+/// more constants than there are registers.
+pub fn exponentials<W: Elementary>(y: &mut [W], max: W) -> W {
+    exponentials_of(y, max);
+    row::<W, Sum>(y)
 }
 
 vectorised! {
@@ -40,8 +48,7 @@ vectorised! {
 /// One row, in place.
 pub fn softmax_row<W: Elementary>(y: &mut [W]) {
     let max = row::<W, Max>(y);
-    exponentials(y, max);
-    let sum = row::<W, Sum>(y);
+    let sum = exponentials(y, max);
     scale(y, W::ONE.div(sum));
 }
 
@@ -49,7 +56,9 @@ pub fn softmax_row<W: Elementary>(y: &mut [W]) {
 fn columns(c: &ComputeContext<'_>) -> Result<usize, KernelError> {
     match c.dims(0).last() {
         Some(&cols) => Ok(cols as usize),
-        None => Err(KernelError::invalid_argument("logits must have at least 1 dimension")),
+        None => Err(KernelError::invalid_argument(
+            "logits must have at least 1 dimension, found a scalar",
+        )),
     }
 }
 
@@ -79,12 +88,15 @@ fn softmax<T: Elementary>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
         InOut::InPlace(y) => {
             rows(c, y, cols, |_, y| y.chunks_exact_mut(cols).for_each(softmax_row))
         }
-        InOut::Separate(x, y) => rows(c, y, cols, |at, y| {
-            for (x, y) in x[at].chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
-                y.copy_from_slice(x);
-                softmax_row(y);
-            }
-        }),
+        InOut::Separate(x, y) => {
+            let large = is_large::<T>(y.len());
+            rows(c, y, cols, |at, y| {
+                store_rows(y, cols, large, |row, y| {
+                    y.copy_from_slice(&x[at.start + row * cols..][..cols]);
+                    softmax_row(y);
+                });
+            })
+        }
     }
 }
 
@@ -113,8 +125,7 @@ fn log_softmax<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Result<(
         for (x, y) in x.data[at].chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
             convert_up(x, &mut wide);
             let max = row::<T::Wide, Max>(&wide);
-            exponentials(&mut wide, max);
-            let log = row::<T::Wide, Sum>(&wide).ln();
+            let log = exponentials(&mut wide, max).ln::<Baseline>();
             y.iter_mut().zip(x).for_each(|(y, x)| *y = T::down(x.up().sub(max).sub(log)));
         }
     })

@@ -40,19 +40,22 @@ pub fn uniform_f64(low: u32, high: u32) -> f64 {
 /// Two normal numbers of two uniform ones.
 ///
 /// Source: Box and Muller, "A note on the generation of random normal deviates", 1958.
-fn box_muller_f32(words: [u32; 2]) -> [f32; 2] {
-    let radius = uniform_f32(words[0]).max(LEAST as f32);
-    let angle = (2.0 * std::f64::consts::PI * f64::from(uniform_f32(words[1]))) as f32;
-    let length = (-2.0 * radius.ln()).sqrt();
-    [angle.sin() * length, angle.cos() * length]
+macro_rules! box_muller {
+    ($ty:ty, $first:expr, $second:expr) => {{
+        let radius = $first.max(LEAST as $ty);
+        let angle = (2.0 * std::f64::consts::PI * f64::from($second)) as $ty;
+        let length = (-2.0 * radius.ln()).sqrt();
+        [angle.sin() * length, angle.cos() * length]
+    }};
 }
 
-/// As [`box_muller_f32`].
-pub fn box_muller_f64(words: [u32; 4]) -> [f64; 2] {
-    let radius = uniform_f64(words[0], words[1]).max(LEAST);
-    let angle = 2.0 * std::f64::consts::PI * uniform_f64(words[2], words[3]);
-    let length = (-2.0 * radius.ln()).sqrt();
-    [angle.sin() * length, angle.cos() * length]
+fn box_muller_f32([a, b]: [u32; 2]) -> [f32; 2] {
+    box_muller!(f32, uniform_f32(a), uniform_f32(b))
+}
+
+/// Two normal numbers of the words of a step.
+pub fn box_muller_f64([a, b, c, d]: [u32; WORDS]) -> [f64; 2] {
+    box_muller!(f64, uniform_f64(a, b), uniform_f64(c, d))
 }
 
 macro_rules! drawn_from_f32 {

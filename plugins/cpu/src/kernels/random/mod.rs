@@ -7,7 +7,11 @@ mod philox;
 mod stateful;
 mod stateless;
 
-use tenon_sdk::{KernelError, author::ComputeContext, geometry::element_count};
+use tenon_sdk::{
+    KernelError,
+    author::ComputeContext,
+    geometry::{GeometryError, element_count},
+};
 
 /// The dimensions that an input holds.
 fn shape_input(c: &ComputeContext<'_>, input: usize) -> Result<Vec<i64>, KernelError> {
@@ -18,6 +22,9 @@ fn shape_input(c: &ComputeContext<'_>, input: usize) -> Result<Vec<i64>, KernelE
         )));
     }
     let dims = c.integers(input)?;
-    element_count(&dims)?;
+    if let Some(&found) = dims.iter().find(|&&size| size < 0) {
+        return Err(GeometryError::TooSmall { what: "shape", least: 0, found }.into());
+    }
+    element_count(&dims).map_err(|error| error.of("shape"))?;
     Ok(dims)
 }

@@ -21,82 +21,40 @@ pub trait Fold<T>: Send + Sync + 'static {
 
 /// The sum; 0 of nothing.
 pub struct Sum;
-
-impl<T: Compute> Fold<T> for Sum {
-    type State = T::Wide;
-    const START: T::Wide = T::Wide::ZERO;
-    #[inline(always)]
-    fn take(state: T::Wide, x: T) -> T::Wide {
-        state.add(x.up())
-    }
-    #[inline(always)]
-    fn merge(a: T::Wide, b: T::Wide) -> T::Wide {
-        a.add(b)
-    }
-    #[inline(always)]
-    fn finish(state: T::Wide, _count: usize) -> T {
-        T::down(state)
-    }
-}
-
+/// The product; 1 of nothing.
+pub struct Prod;
 /// The largest element, NaN when one is NaN; the lowest value (negative infinity) of nothing.
 pub struct Max;
-
-impl<T: Compute> Fold<T> for Max {
-    type State = T::Wide;
-    const START: T::Wide = T::Wide::LOWEST;
-    #[inline(always)]
-    fn take(state: T::Wide, x: T) -> T::Wide {
-        <Max as Fold<T>>::merge(state, x.up())
-    }
-    #[inline(always)]
-    fn merge(a: T::Wide, b: T::Wide) -> T::Wide {
-        if b > a || b.is_nan() { b } else { a }
-    }
-    #[inline(always)]
-    fn finish(state: T::Wide, _count: usize) -> T {
-        T::down(state)
-    }
-}
-
 /// The smallest element, NaN when one is NaN; the highest value (infinity) of nothing.
 pub struct Min;
 
-impl<T: Compute> Fold<T> for Min {
-    type State = T::Wide;
-    const START: T::Wide = T::Wide::HIGHEST;
-    #[inline(always)]
-    fn take(state: T::Wide, x: T) -> T::Wide {
-        <Min as Fold<T>>::merge(state, x.up())
-    }
-    #[inline(always)]
-    fn merge(a: T::Wide, b: T::Wide) -> T::Wide {
-        if b < a || b.is_nan() { b } else { a }
-    }
-    #[inline(always)]
-    fn finish(state: T::Wide, _count: usize) -> T {
-        T::down(state)
-    }
+/// Folds whose state is a value of the type of computation, into which an element is merged as a state is.
+macro_rules! fold_wide {
+    ($($fold:ty: $start:ident, |$a:ident, $b:ident| $merge:expr;)*) => {
+        $(impl<T: Compute> Fold<T> for $fold {
+            type State = T::Wide;
+            const START: T::Wide = T::Wide::$start;
+            #[inline(always)]
+            fn take(state: T::Wide, x: T) -> T::Wide {
+                <$fold as Fold<T>>::merge(state, x.up())
+            }
+            #[inline(always)]
+            fn merge($a: T::Wide, $b: T::Wide) -> T::Wide {
+                $merge
+            }
+            #[inline(always)]
+            fn finish(state: T::Wide, _count: usize) -> T {
+                T::down(state)
+            }
+        })*
+    };
 }
 
-/// The product; 1 of nothing.
-pub struct Prod;
-
-impl<T: Compute> Fold<T> for Prod {
-    type State = T::Wide;
-    const START: T::Wide = T::Wide::ONE;
-    #[inline(always)]
-    fn take(state: T::Wide, x: T) -> T::Wide {
-        state.mul(x.up())
-    }
-    #[inline(always)]
-    fn merge(a: T::Wide, b: T::Wide) -> T::Wide {
-        a.mul(b)
-    }
-    #[inline(always)]
-    fn finish(state: T::Wide, _count: usize) -> T {
-        T::down(state)
-    }
+fold_wide! {
+    Sum: ZERO, |a, b| a.add(b);
+    Prod: ONE, |a, b| a.mul(b);
+    Max: LOWEST, |a, b| if b > a || b.is_nan() { b } else { a };
+    Min: HIGHEST, |a, b| if b < a || b.is_nan() { b } else { a };
 }
 
 /// A type of computation with a square root.
@@ -155,84 +113,42 @@ pub struct All;
 /// Whether one is true; false of nothing.
 pub struct Any;
 
-macro_rules! fold_bools {
-    ($($fold:ty: $start:literal, |$a:ident, $b:ident| $merge:expr;)*) => {
-        $(impl Fold<bool> for $fold {
-            type State = bool;
-            const START: bool = $start;
+/// Folds whose state is an element.
+macro_rules! fold_itself {
+    ($($fold:ty, $ty:ty: $start:expr, |$a:ident, $b:ident| $merge:expr,
+        |$state:ident, $count:ident| $finish:expr;)*) => {
+        $(impl Fold<$ty> for $fold {
+            type State = $ty;
+            const START: $ty = $start;
             #[inline(always)]
-            fn take($a: bool, $b: bool) -> bool {
+            fn take(state: $ty, x: $ty) -> $ty {
+                <$fold as Fold<$ty>>::merge(state, x)
+            }
+            #[inline(always)]
+            fn merge($a: $ty, $b: $ty) -> $ty {
                 $merge
             }
             #[inline(always)]
-            fn merge($a: bool, $b: bool) -> bool {
-                $merge
-            }
-            #[inline(always)]
-            fn finish(state: bool, _count: usize) -> bool {
-                state
+            fn finish($state: $ty, $count: usize) -> $ty {
+                $finish
             }
         })*
     };
 }
 
-fold_bools! {
-    All: true, |a, b| a & b;
-    Any: false, |a, b| a | b;
+fold_itself! {
+    All, bool: true, |a, b| a & b, |state, _count| state;
+    Any, bool: false, |a, b| a | b, |state, _count| state;
 }
 
 macro_rules! fold_complex {
     ($($float:ty),*) => {$(
-        impl Fold<Complex<$float>> for Sum {
-            type State = Complex<$float>;
-            const START: Complex<$float> = Complex::new(0.0, 0.0);
-            #[inline(always)]
-            fn take(state: Self::State, x: Complex<$float>) -> Self::State {
-                state + x
-            }
-            #[inline(always)]
-            fn merge(a: Self::State, b: Self::State) -> Self::State {
-                a + b
-            }
-            #[inline(always)]
-            fn finish(state: Self::State, _count: usize) -> Complex<$float> {
-                state
-            }
-        }
-
-        impl Fold<Complex<$float>> for Mean {
-            type State = Complex<$float>;
-            const START: Complex<$float> = Complex::new(0.0, 0.0);
-            #[inline(always)]
-            fn take(state: Self::State, x: Complex<$float>) -> Self::State {
-                state + x
-            }
-            #[inline(always)]
-            fn merge(a: Self::State, b: Self::State) -> Self::State {
-                a + b
-            }
-            #[inline(always)]
-            fn finish(state: Self::State, count: usize) -> Complex<$float> {
-                // Of nothing: 0, as in TensorFlow, where a real mean is NaN.
-                state / count.max(1) as $float
-            }
-        }
-
-        impl Fold<Complex<$float>> for Prod {
-            type State = Complex<$float>;
-            const START: Complex<$float> = Complex::new(1.0, 0.0);
-            #[inline(always)]
-            fn take(state: Self::State, x: Complex<$float>) -> Self::State {
-                state * x
-            }
-            #[inline(always)]
-            fn merge(a: Self::State, b: Self::State) -> Self::State {
-                a * b
-            }
-            #[inline(always)]
-            fn finish(state: Self::State, _count: usize) -> Complex<$float> {
-                state
-            }
+        fold_itself! {
+            Sum, Complex<$float>: Complex::new(0.0, 0.0), |a, b| a + b, |state, _count| state;
+            Prod, Complex<$float>: Complex::new(1.0, 0.0), |a, b| a * b, |state, _count| state;
+            // Of nothing: 0, as in TensorFlow, where a real mean is NaN.
+            Mean, Complex<$float>: Complex::new(0.0, 0.0), |a, b| a + b,
+                |state, count| state / count.max(1) as $float;
         }
 
         impl Fold<Complex<$float>> for EuclideanNorm {

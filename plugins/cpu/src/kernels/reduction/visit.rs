@@ -38,13 +38,13 @@ vectorised! {
         let mut total = F::START;
         for block in x.chunks(BLOCK) {
             let mut lanes = [F::START; LANES];
-            let mut wide = block.chunks_exact(LANES);
-            for x in &mut wide {
+            let (wide, rest) = block.as_chunks::<LANES>();
+            for x in wide {
                 for (lane, &x) in lanes.iter_mut().zip(x) {
                     *lane = F::take(*lane, x);
                 }
             }
-            for (lane, &x) in lanes.iter_mut().zip(wide.remainder()) {
+            for (lane, &x) in lanes.iter_mut().zip(rest) {
                 *lane = F::take(*lane, x);
             }
             let mut width = LANES / 2;

@@ -89,7 +89,7 @@ fn add_n<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let input = c.input::<T>(i)?;
         if input.dims != dims {
             return Err(KernelError::invalid_argument(format!(
-                "inputs to AddN must have the same shape: input 0 has {dims:?}, input {i} has {:?}",
+                "inputs must have the same shape: inputs[0] has {dims:?}, inputs[{i}] has {:?}",
                 input.dims
             )));
         }

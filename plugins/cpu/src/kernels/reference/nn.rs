@@ -20,7 +20,9 @@ use tenon_sdk::{
 fn softmax<T: Float>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let x = c.input::<T>(0)?;
     let Some(&cols) = x.dims.last() else {
-        return Err(KernelError::invalid_argument("logits must have at least 1 dimension"));
+        return Err(KernelError::invalid_argument(
+            "logits must have at least 1 dimension, found a scalar",
+        ));
     };
     nn::softmax(cols as usize, x.data, c.output::<T>(0, x.dims)?.data);
     Ok(())

@@ -110,8 +110,14 @@ pub fn check(
     })
 }
 
-/// A folder for the workers' files, which is gone when it is dropped.
+/// A folder in which workers work and have their files, which is gone when it is dropped. What they are told of
+/// other files holds from there too.
 fn scratch(worker: &Worker, setup: &mut Setup) -> Result<TempDir, TestkitError> {
+    for path in setup.others.iter_mut().chain(&mut setup.goldens).chain([&mut setup.plugin]) {
+        if let Ok(whole) = std::path::absolute(&*path) {
+            *path = whole;
+        }
+    }
     let folder = tempfile::tempdir().map_err(|error| TestkitError::Worker {
         program: worker.program.clone(),
         detail: format!("it is to have a folder in {}: {error}", env::temp_dir().display()),

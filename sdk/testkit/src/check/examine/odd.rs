@@ -58,8 +58,11 @@ fn integers(def: &AttrDef) -> Vec<(AttrValue, bool)> {
 }
 
 fn texts(def: &AttrDef) -> Vec<(AttrValue, bool)> {
-    let is_forbidden = matches!(def.allowed, Some(Allowed::Strings(_)));
-    ["", "no such value\u{e9}"].map(|text| (text.into(), is_forbidden)).to_vec()
+    let is_forbidden = |text: &str| match &def.allowed {
+        Some(Allowed::Strings(allowed)) => !allowed.iter().any(|allowed| allowed == text),
+        _ => false,
+    };
+    ["", "no such value\u{e9}"].map(|text| (text.into(), is_forbidden(text))).to_vec()
 }
 
 fn types(def: &AttrDef) -> Vec<(AttrValue, bool)> {

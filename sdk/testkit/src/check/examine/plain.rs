@@ -195,9 +195,14 @@ fn first_call(
 ) -> Option<First> {
     let form = Form::Shapes;
     verdicts.begin(Clause::Shapes);
-    let inferred = shapes::infer_both(plain, verdicts);
+    let (inferred, refused) = shapes::infer_all(plain);
     verdicts.begin(Clause::Values);
-    match (plain.call(form, plain.inputs, verdicts), expectation) {
+    let result = plain.call(form, plain.inputs, verdicts);
+    // A case of which nothing says that it is right, and which the kernel refuses as well, is a wrong one.
+    if result.is_ok() || !matches!(expectation, Expectation::Unverified(_)) {
+        refused.into_iter().for_each(|problem| verdicts.fail(Clause::Shapes, problem));
+    }
+    match (result, expectation) {
         (Ok(outputs), _) => {
             let wrong = wrong_values(form, expectation, &outputs);
             shapes::examine(plain, &inferred, &outputs, verdicts);

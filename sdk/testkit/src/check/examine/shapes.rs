@@ -16,24 +16,21 @@ pub(super) fn infer(plain: &Plain<'_>, form: Form) -> Result<Vec<ValueInfo>, Ref
     plain.site.node(plain.case, plain.inputs, form)?.infer()
 }
 
-/// What it says where shapes are known and where they are not; a refusal is told.
-pub(super) fn infer_both(
-    plain: &Plain<'_>,
-    verdicts: &mut Verdicts<'_>,
-) -> Vec<(Form, Vec<ValueInfo>)> {
-    let mut inferred = Vec::new();
+/// What it says where shapes are known and where they are not, and what it refuses.
+pub(super) fn infer_all(plain: &Plain<'_>) -> (Vec<(Form, Vec<ValueInfo>)>, Vec<String>) {
+    let (mut inferred, mut refused) = (Vec::new(), Vec::new());
     for form in [Form::Shapes, Form::Unknown, Form::Packed] {
         match infer(plain, form) {
             Ok(infos) => inferred.push((form, infos)),
             Err(refusal) if refusal.stage == Stage::Shapes => {
                 let problem = format!("the shape function, {form}: {}", said(&refusal));
-                verdicts.fail(Clause::Shapes, plain.on(problem));
+                refused.push(plain.on(problem));
             }
             // Told when the kernel is called.
             Err(_) => {}
         }
     }
-    inferred
+    (inferred, refused)
 }
 
 /// Judges the outputs' types and shapes.

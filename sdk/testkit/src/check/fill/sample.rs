@@ -26,9 +26,6 @@ pub(super) trait Sample: Element {
 
     /// Values at which kernels go wrong.
     fn specials() -> Vec<Self>;
-
-    /// Appends the element in native order.
-    fn write(self, bytes: &mut Vec<u8>);
 }
 
 macro_rules! floats {
@@ -52,10 +49,6 @@ macro_rules! floats {
 
             fn specials() -> Vec<$ty> {
                 special_bits(DType::$dtype).into_iter().map(|bits| $ty::from_bits(bits as $bits)).collect()
-            }
-
-            fn write(self, bytes: &mut Vec<u8>) {
-                bytes.extend_from_slice(&self.to_ne_bytes());
             }
         }
     )*};
@@ -125,10 +118,6 @@ macro_rules! integers {
                     $ty::MAX / 2, $ty::MAX / 2 + 1, 55,
                 ]
             }
-
-            fn write(self, bytes: &mut Vec<u8>) {
-                bytes.extend_from_slice(&self.to_ne_bytes());
-            }
         }
     )*};
 }
@@ -154,10 +143,6 @@ impl Sample for bool {
 
     fn specials() -> Vec<bool> {
         vec![true, true, false, false, false]
-    }
-
-    fn write(self, bytes: &mut Vec<u8>) {
-        bytes.push(u8::from(self));
     }
 }
 

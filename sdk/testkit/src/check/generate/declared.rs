@@ -322,12 +322,7 @@ fn list(items: &[Item], size: &dyn Fn(&str) -> Option<i64>, count: i64) -> Optio
 fn integers(fill: &Fill, dtype: DType, dims: &[i64]) -> Option<Vec<i64>> {
     let (dims, fill) = (dims.to_vec(), fill.clone());
     let tensor = crate::check::Argument { dtype, dims, fill, constant: false }.tensor().ok()?;
-    Some(match dtype {
-        DType::INT16 => tensor.as_slice::<i16>().ok()?.iter().map(|&x| x.into()).collect(),
-        DType::INT32 => tensor.as_slice::<i32>().ok()?.iter().map(|&x| x.into()).collect(),
-        DType::INT64 => tensor.as_slice::<i64>().ok()?.to_vec(),
-        _ => return None,
-    })
+    search::index_values(&tensor)
 }
 
 #[cfg(test)]

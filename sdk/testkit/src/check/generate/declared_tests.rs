@@ -111,7 +111,9 @@ fn a_case_that_the_shape_function_refuses_is_told() {
     let generated = generated(REDUCE, "Sum", &["wrong; x: [n]; axes: [1] values(1)"]);
     assert_eq!(
         generated.refused,
-        ["case 'wrong' of op Own: reduction_indices must lie in [-1, 1), got 1"]
+        [
+            "case 'wrong' of op Own: reduction_indices must lie in [-1, 1), got 1: x is [1031], axes is [1]"
+        ]
     );
     assert!(generated.cases.is_empty());
     let why = generated.uncovered.unwrap();

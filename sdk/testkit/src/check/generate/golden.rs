@@ -1,5 +1,6 @@
 //! Golden data as cases.
 
+use super::search;
 use crate::{
     TestkitError,
     check::{Argument, CheckCase, Fill, Subject, Tag},
@@ -74,10 +75,16 @@ impl Goldens {
         Ok(cases)
     }
 
-    /// The cases that a subject's types fit; none where the data cannot be read, which the oracle says.
+    /// The cases that a subject's types fit; none where the data cannot be read, which the oracle says. Without such
+    /// a case, those of other types of indices, with the same indices in the subject's.
     pub fn cases(&self, subject: &Subject) -> Vec<CheckCase> {
         let Ok(all) = self.of_op(&subject.op.name) else { return Vec::new() };
-        all.iter().filter(|case| fits(subject, case)).map(check_case).collect()
+        let fit: Vec<CheckCase> =
+            all.iter().filter(|case| fits(subject, case)).map(check_case).collect();
+        match fit.is_empty() {
+            true => all.iter().filter_map(|case| with_own_indices(subject, case)).collect(),
+            false => fit,
+        }
     }
 
     /// The golden case behind a case.
@@ -97,6 +104,29 @@ fn fits(subject: &Subject, case: &GoldenCase) -> bool {
         (Some(AttrValue::Type(golden)), AttrValue::Type(own)) => golden == own,
         _ => false,
     }) && lists_fit(subject, case)
+}
+
+/// The case with the subject's types of indices in place of its own; `None` where other types differ, or where they
+/// do not hold an index.
+fn with_own_indices(subject: &Subject, golden: &GoldenCase) -> Option<CheckCase> {
+    let own = |(name, own): (&String, &AttrValue)| {
+        let same = golden.attrs.get(name).and_then(AttrValue::as_type) == own.as_type();
+        same || search::is_index_type(&subject.op, name)
+    };
+    if !subject.types.iter().all(own) || !lists_fit(subject, golden) {
+        return None;
+    }
+    let mut case = check_case(golden);
+    case.attrs.extend(subject.types.clone());
+    let types = search::roles(&subject.op, &case.attrs).ok()?;
+    for ((dtype, _), input) in types.into_iter().zip(&mut case.inputs) {
+        if input.dtype != dtype {
+            let Fill::Explicit(value) = &input.fill else { return None };
+            input.fill = Fill::Explicit(search::reindexed(value, dtype)?);
+            input.dtype = dtype;
+        }
+    }
+    Some(case)
 }
 
 /// Lists of types hold only what the kernel takes.

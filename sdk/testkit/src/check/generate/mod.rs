@@ -22,6 +22,7 @@ mod subjects;
 use super::{Argument, CheckCase, Fill, Subject, Tag, fill::seed_of};
 use choose::{Candidate, Class, Values};
 pub use golden::Goldens;
+pub(super) use search::reindexed;
 use search::{Chosen, Limits, Role, Search, Skeleton};
 use settings::{Setting, dims_text};
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
@@ -101,6 +102,15 @@ impl Scope {
     }
 }
 
+/// Which types get the same cases.
+#[derive(Debug, Clone, Copy)]
+enum Likes {
+    /// Those of a class.
+    Class,
+    /// None: each has its own.
+    Nothing,
+}
+
 /// What the shape function of an op accepts.
 struct Searched {
     settings: Vec<Setting>,
@@ -139,16 +149,28 @@ impl Generator {
     /// The cases of a subject: golden ones first.
     pub fn generate(&self, subject: &Subject) -> Generated {
         let mut cases = self.golden_cases(subject);
-        let plan = self.plan(subject);
+        let mut plan = self.plan(subject, Likes::Class);
+        let mut found = self.planned(subject, &plan);
+        if found.is_empty() {
+            // Where sizes follow from the types, as in `Bitcast`.
+            plan = self.plan(subject, Likes::Nothing);
+            found = self.planned(subject, &plan);
+        }
         let searched = &plan.searched;
-        let found = plan.chosen.iter().filter_map(|candidate| {
-            let skeleton = &searched.skeletons[candidate.skeleton];
-            self.case(subject, &searched.settings[skeleton.setting], skeleton, candidate.values)
-        });
         cases.extend(found);
         number_equal_names(&mut cases);
         let uncovered = cases.is_empty().then(|| why_none(subject, searched));
         Generated { cases, uncovered, refused: searched.refused.clone() }
+    }
+
+    /// The cases of a plan that a subject's own types fit.
+    fn planned(&self, subject: &Subject, plan: &Plan) -> Vec<CheckCase> {
+        let searched = &plan.searched;
+        let case = |candidate: &Candidate| {
+            let skeleton = &searched.skeletons[candidate.skeleton];
+            self.case(subject, &searched.settings[skeleton.setting], skeleton, candidate.values)
+        };
+        plan.chosen.iter().filter_map(case).collect()
     }
 
     fn golden_cases(&self, subject: &Subject) -> Vec<CheckCase> {
@@ -164,17 +186,20 @@ impl Generator {
         all.into_iter().enumerate().filter(|(at, _)| taken(*at)).map(|(_, case)| case).collect()
     }
 
-    fn plan(&self, subject: &Subject) -> Rc<Plan> {
+    fn plan(&self, subject: &Subject, likes: Likes) -> Rc<Plan> {
         let op = &*subject.op;
-        let like = like_types(op, &subject.types, |dtype| {
-            move |other| Class::of(other) == Class::of(dtype)
-        });
+        let like = match likes {
+            Likes::Class => like_types(op, &subject.types, |dtype| {
+                move |other| Class::of(other) == Class::of(dtype)
+            }),
+            Likes::Nothing => subject.types.clone(),
+        };
         let lists = lists_of(subject);
-        let key = format!("{} {like:?} {lists:?}", op.name);
+        let key = format!("{} {likes:?} {like:?} {lists:?}", op.name);
         if let Some(plan) = self.plans.borrow().get(&key) {
             return Rc::clone(plan);
         }
-        let searched = self.searched(op, &subject.types, &lists);
+        let searched = self.searched(op, &subject.types, &lists, likes);
         let with_types = |setting: &Setting| {
             let mut attrs = setting.attrs.clone();
             attrs.extend(like.clone());
@@ -193,8 +218,12 @@ impl Generator {
         op: &OpDef,
         types: &AttrMap,
         lists: &BTreeMap<String, Vec<DType>>,
+        likes: Likes,
     ) -> Rc<Searched> {
-        let types = like_types(op, types, |_| |_| true);
+        let types = match likes {
+            Likes::Class => like_types(op, types, |_| |_| true),
+            Likes::Nothing => types.clone(),
+        };
         let key = format!("{} {types:?} {lists:?}", op.name);
         if let Some(searched) = self.searched.borrow().get(&key) {
             return Rc::clone(searched);

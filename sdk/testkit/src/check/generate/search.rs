@@ -83,17 +83,15 @@ pub(super) fn roles(op: &OpDef, attrs: &AttrMap) -> Result<Vec<(DType, Role)>, O
     Ok(signature.inputs.iter().enumerate().map(role).collect())
 }
 
+const INDICES: [DType; 3] = [DType::INT16, DType::INT32, DType::INT64];
+
 fn role_of(op: &OpDef, arg: &ArgDef, dtype: DType) -> Role {
-    const INDICES: [DType; 3] = [DType::INT16, DType::INT32, DType::INT64];
     if !super::subjects::is_made(dtype) {
         return Role::Opaque;
     }
     let index = match &arg.ty {
         ArgType::Fixed(dtype) => INDICES.contains(dtype),
-        ArgType::Attr(name) => match op.attr(name).and_then(|attr| attr.allowed.as_ref()) {
-            Some(Allowed::Types(types)) => types.iter().all(|dtype| INDICES.contains(dtype)),
-            _ => false,
-        },
+        ArgType::Attr(name) => is_index_type(op, name),
         ArgType::ListAttr(_) => false,
     };
     if index { Role::Index } else { Role::Data }
@@ -113,6 +111,29 @@ pub(super) fn index_tensor(dtype: DType, dims: &[i64], values: &[i64]) -> Option
         DType::INT32 => of::<i32>(dims, values),
         DType::INT64 => of::<i64>(dims, values),
         _ => None,
+    }
+}
+
+/// The indices of a tensor.
+pub(super) fn index_values(tensor: &Tensor) -> Option<Vec<i64>> {
+    Some(match tensor.dtype() {
+        DType::INT16 => tensor.as_slice::<i16>().ok()?.iter().map(|&x| x.into()).collect(),
+        DType::INT32 => tensor.as_slice::<i32>().ok()?.iter().map(|&x| x.into()).collect(),
+        DType::INT64 => tensor.as_slice::<i64>().ok()?.to_vec(),
+        _ => return None,
+    })
+}
+
+/// The same indices in another type, where it holds them.
+pub(in crate::check) fn reindexed(tensor: &Tensor, dtype: DType) -> Option<Tensor> {
+    index_tensor(dtype, tensor.shape().dims(), &index_values(tensor)?)
+}
+
+/// Whether an attribute is the type of indices, axes and sizes alone.
+pub(super) fn is_index_type(op: &OpDef, attr: &str) -> bool {
+    match op.attr(attr).and_then(|attr| attr.allowed.as_ref()) {
+        Some(Allowed::Types(types)) => types.iter().all(|dtype| INDICES.contains(dtype)),
+        _ => false,
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a call must give, from something that is not the kernel under test.
 //!
 //! In this order:
-//! 1. a golden case has its own outputs and rule;
+//! 1. a golden case has its own outputs and rule; of a device that keeps denormals, which TensorFlow flushes, also
+//!    what a reference gives that keeps them;
 //! 2. a kernel labelled `reference` for the same op and types, on the CPU or on the kernel's own device, of
 //!    any loaded plugin: tenon-cpu registers tenon-reference's kernels so, and an author registers his own;
 //! 3. one for wider types, the inputs widened, the outputs rounded once;
@@ -34,12 +35,12 @@ mod widen;
 
 use super::{
     CheckCase, Expectation, Subject, Tag,
-    generate::Goldens,
+    generate::{Goldens, reindexed},
     tolerance::{self, Output},
 };
 use crate::{
     TestkitError,
-    compare::Rule,
+    compare::{Rule, lanes},
     float::Format,
     golden::{self, Expected, ExpectedOutput},
     node::{Refusal, Stage},
@@ -81,7 +82,7 @@ impl Oracle {
     /// What a call of a subject with these inputs must give.
     pub fn expect(&self, subject: &Subject, case: &CheckCase, inputs: &[Tensor]) -> Expectation {
         if case.is(Tag::Golden) {
-            return self.golden(subject, case);
+            return self.golden(subject, case, inputs);
         }
         match reference::find(&self.runtime.registry(), subject) {
             Ok(found) => self.judged_by(&found, subject, case, inputs),
@@ -89,7 +90,7 @@ impl Oracle {
         }
     }
 
-    fn golden(&self, subject: &Subject, case: &CheckCase) -> Expectation {
+    fn golden(&self, subject: &Subject, case: &CheckCase, inputs: &[Tensor]) -> Expectation {
         let Some(goldens) = &self.goldens else {
             return Expectation::Unverified("golden data is not given".to_owned());
         };
@@ -106,10 +107,32 @@ impl Oracle {
         };
         let types = widen::output_types(&subject.op, &case.attrs).unwrap_or_default();
         let outputs = outputs.iter().zip(types).map(|(output, dtype)| golden_output(output, dtype));
-        match outputs.collect() {
-            Ok(outputs) => Expectation::Outputs(outputs),
-            Err(reason) => Expectation::Unverified(reason),
+        let outputs: Vec<(Tensor, Rule)> = match outputs.collect() {
+            Ok(outputs) => outputs,
+            Err(reason) => return Expectation::Unverified(reason),
+        };
+        // TensorFlow flushes denormals; a device's own arithmetic may keep them.
+        let Some(kept) = self.kept(subject, case, inputs) else {
+            return Expectation::Outputs(outputs);
+        };
+        let judged = outputs.into_iter().enumerate().map(|(at, (expected, rule))| {
+            let others = Vec::from_iter(kept.get(at).filter(|_| rule != Rule::Undefined));
+            let rule = widened(rule, &expected, &others, false);
+            (expected, rule)
+        });
+        Expectation::Outputs(judged.collect())
+    }
+
+    /// What a reference gives that keeps denormals, for a device that does not compute on the host's threads.
+    fn kept(&self, subject: &Subject, case: &CheckCase, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
+        if !is_elsewhere(subject) {
+            return None;
         }
+        let found = reference::find(&self.runtime.registry(), subject).ok()?;
+        let runtime = &self.runtime;
+        let call = Call { runtime, found: &found, case, keep_denormals: true };
+        let outputs = call.outputs(inputs).ok()?;
+        inputs.iter().chain(&outputs).any(widen::has_denormals).then_some(outputs)
     }
 
     fn judged_by(
@@ -126,10 +149,8 @@ impl Oracle {
         };
         let flushed = widen::without_denormals(inputs);
         let flushed = flushed.and_then(|inputs| call.outputs(&inputs).ok());
-        // What the host sets for the threads that call kernels, a device's own arithmetic does not see.
-        let elsewhere = !matches!(subject.kernel.device_type.as_str(), reference::CPU | "DEFAULT");
         let keeping = Call { keep_denormals: true, ..call };
-        let kept = elsewhere.then(|| keeping.outputs(inputs).ok()).flatten();
+        let kept = is_elsewhere(subject).then(|| keeping.outputs(inputs).ok()).flatten();
         let others: Vec<Vec<Tensor>> = [flushed, kept].into_iter().flatten().collect();
         let bases = self.terms.of(&call, subject, inputs, &outputs);
         let count = inputs.iter().map(Tensor::elements).max().unwrap_or(1);
@@ -177,16 +198,24 @@ fn is_undefined(subject: &Subject, case: &CheckCase, output: usize) -> bool {
     }
 }
 
-/// An output as golden data has it: quantised types under those that store them, undefined values as none.
+/// An output as golden data has it: quantised types under those that store them, indices in the type that the case has
+/// for them, undefined values as none.
 fn golden_output(output: &ExpectedOutput, dtype: DType) -> Result<(Tensor, Rule), String> {
     if let Some((value, rule)) = &output.value {
-        let value = golden::retyped(value, dtype).map_err(|error| error.to_string())?;
+        let value = match reindexed(value, dtype) {
+            Some(value) => value,
+            None => golden::retyped(value, dtype).map_err(|error| error.to_string())?,
+        };
         return Ok((value, rule.clone()));
     }
     let shape = Shape::new(&output.dims).map_err(|error| error.to_string())?;
     let memory = tenon_framework::tensor::host_memory();
     let any = Tensor::allocate(memory, dtype, shape).map_err(|error| error.to_string())?;
-    Ok((any, Rule::Within { allowed: vec![f64::INFINITY; shape.elements()] }))
+    let rule = match is_float(dtype) {
+        true => Rule::Within { allowed: vec![f64::INFINITY; shape.elements() * lanes(dtype)] },
+        false => Rule::Undefined,
+    };
+    Ok((any, rule))
 }
 
 /// A reference that fails is no oracle; one that refuses what it is given is.
@@ -218,6 +247,12 @@ fn widened(rule: Rule, expected: &Tensor, others: &[&Tensor], nan: bool) -> Rule
         return rule;
     }
     Rule::Either { rule: Box::new(rule), others }
+}
+
+/// Whether a kernel does not compute on the host's threads: what the host sets for these, a device's own arithmetic
+/// does not see.
+fn is_elsewhere(subject: &Subject) -> bool {
+    !matches!(subject.kernel.device_type.as_str(), reference::CPU | "DEFAULT")
 }
 
 /// Whether elements are floating, of one or two parts.

@@ -39,6 +39,11 @@ pub fn main() -> ExitCode {
     install_fault_handler(pipe.descriptor());
     let agenda = match Agenda::load(setup) {
         Ok(mut agenda) => {
+            // Kernels that write files write them there.
+            let entered = std::env::set_current_dir(&agenda.setup.scratch);
+            agenda
+                .notes
+                .extend(entered.err().map(|error| format!("the folder of the check: {error}")));
             agenda.notes.extend(guarded.err().map(|error| error.message));
             agenda
         }

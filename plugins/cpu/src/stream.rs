@@ -1,0 +1,156 @@
+//! Stores past the caches.
+//!
+//! A line of memory that is about to be overwritten is read first, and pushes another line out of the caches. An
+//! output that is larger than they are need not pay for that: it is computed a block at a time in the first-level
+//! cache, and copied from there with stores that do neither (`movntdq`; Intel's manual of instructions, volume 2).
+
+/// Outputs from this size on are stored past the caches.
+const LARGE_BYTES: usize = 16 << 20;
+/// Elements of a block.
+pub const BLOCK: usize = 1024;
+/// Bytes of the rows that are worth a copy, and that the second-level cache holds.
+const LEAST_ROW: usize = 512;
+const MOST_ROW: usize = 128 << 10;
+/// Bytes of a line of memory, which is written as a whole.
+const LINE: usize = 64;
+
+/// Whether an output of so many elements is stored past the caches.
+#[inline(always)]
+pub fn is_large<T>(len: usize) -> bool {
+    len >= LARGE_BYTES / size_of::<T>()
+}
+
+/// Computes `y`, a part of an output: `block` gets the position of some of its elements, and room for them, which
+/// it fills. Those of a large output are stored past the caches.
+#[inline(always)]
+pub fn store<T: Copy>(y: &mut [T], large: bool, mut block: impl FnMut(usize, &mut [T])) {
+    let Some(&any) = y.first().filter(|_| large) else {
+        return block(0, y);
+    };
+    let mut buffer = Aligned([any; BLOCK]);
+    for (at, y) in y.chunks_mut(BLOCK).enumerate() {
+        block(at * BLOCK, &mut buffer.0[..y.len()]);
+        copy(&buffer.0[..y.len()], y);
+    }
+    fence();
+}
+
+/// As [`store`], a row of `len` elements at a time: `row` gets its number and room for it.
+#[inline(always)]
+pub fn store_rows<T: Copy>(
+    y: &mut [T],
+    len: usize,
+    large: bool,
+    mut row: impl FnMut(usize, &mut [T]),
+) {
+    let large = large && (LEAST_ROW..=MOST_ROW).contains(&(len * size_of::<T>()));
+    let mut buffer = y.first().filter(|_| large).map(|&any| vec![any; len]).unwrap_or_default();
+    for (at, y) in y.chunks_exact_mut(len).enumerate() {
+        if large {
+            row(at, &mut buffer);
+            copy(&buffer, y);
+        } else {
+            row(at, y);
+        }
+    }
+    if large {
+        fence();
+    }
+}
+
+/// A block at the beginning of a line.
+#[repr(align(64))]
+struct Aligned<T>([T; BLOCK]);
+
+/// Copies elements, whole lines of memory past the caches. [`fence`] follows the last such copy.
+#[inline(always)]
+pub fn copy<T: Copy>(x: &[T], y: &mut [T]) {
+    let head = y.as_ptr().align_offset(LINE).min(y.len());
+    let per_line = (LINE / size_of::<T>()).max(1);
+    let lines = (y.len() - head) / per_line * per_line;
+    if !cfg!(target_arch = "x86_64") || lines == 0 || !LINE.is_multiple_of(size_of::<T>()) {
+        return y.copy_from_slice(x);
+    }
+    y[..head].copy_from_slice(&x[..head]);
+    copy_lines(&x[head..head + lines], &mut y[head..head + lines]);
+    y[head + lines..].copy_from_slice(&x[head + lines..]);
+}
+
+/// Copies elements to whole lines of memory.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn copy_lines<T: Copy>(x: &[T], y: &mut [T]) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    assert_eq!(x.len(), y.len());
+    let vectors = size_of_val(y) / size_of::<__m128i>();
+    let (x, y) = (x.as_ptr().cast::<__m128i>(), y.as_mut_ptr().cast::<__m128i>());
+    assert!(y.addr().is_multiple_of(size_of::<__m128i>()));
+    for i in 0..vectors {
+        // SAFETY: inside both slices, the second aligned to a vector; every x86-64 CPU has the instructions.
+        unsafe { _mm_stream_si128(y.add(i), _mm_loadu_si128(x.add(i))) };
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn copy_lines<T: Copy>(x: &[T], y: &mut [T]) {
+    y.copy_from_slice(x);
+}
+
+/// Orders the stores past the caches before all that follow.
+#[inline(always)]
+pub fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 CPU has the instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_element_is_computed_once_wherever_the_part_begins() {
+        for (begin, len) in [(0, 5 * BLOCK), (1, 3 * BLOCK + 17), (13, BLOCK), (3, 100), (7, 0)] {
+            for large in [false, true] {
+                let mut memory = vec![-1i32; begin + len + 1];
+                store(&mut memory[begin..begin + len], large, |at, y| {
+                    y.iter_mut().zip(at as i32..).for_each(|(y, i)| *y = i);
+                });
+                let expected = (0..len as i32).collect::<Vec<_>>();
+                assert_eq!(memory[begin..begin + len], expected, "{begin} {len} {large}");
+                assert_eq!(
+                    (memory[begin + len], begin == 0 || memory[begin - 1] == -1),
+                    (-1, true)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_computed_once_whatever_their_length() {
+        for len in [1, 100, 128, 1000, 70_000] {
+            for large in [false, true] {
+                let mut y = vec![-1i32; 5 * len];
+                store_rows(&mut y, len, large, |at, y| {
+                    y.iter_mut().zip((at * len) as i32..).for_each(|(y, i)| *y = i);
+                });
+                assert!(y.iter().zip(0..).all(|(&y, i)| y == i), "{len} {large}");
+            }
+        }
+    }
+
+    #[test]
+    fn elements_of_every_size_fill_whole_lines() {
+        fn check<T: Copy + PartialEq + std::fmt::Debug>(values: [T; 2]) {
+            let mut y = vec![values[0]; 3 * BLOCK + 5];
+            store(&mut y, true, |_, y| y.fill(values[1]));
+            assert!(y.iter().all(|y| *y == values[1]), "{}", size_of::<T>());
+        }
+        check([1u8, 2]);
+        check([1u16, 2]);
+        check([1.0f64, 2.0]);
+        check([1u128, 2]);
+    }
+}

@@ -76,5 +76,5 @@ models! {
     mobilenet_v2: ["_FusedConv2D", "_FusedDepthwiseConv2dNative", "_FusedMatMul"];
     bert_layer: ["_FusedAttention", "_FusedLayerNorm", "_FusedMatMul"];
     keras_attention: ["_FusedAttention"];
-    keras_attention_masked: ["_FusedElementwise"];
+    keras_attention_masked: ["_FusedAttention"];
 }

@@ -116,6 +116,37 @@ fn attention_by_labels_is_found_whatever_the_labels() {
     assert!(text(&done).contains("weights = Softmax(scores)"), "{}", text(&done));
 }
 
+/// As Keras writes a softmax with a mask: what is dropped is low before it, and 0 after it.
+#[test]
+fn weights_that_are_dropped_again_are_found() {
+    let found = |again: &str, rest: f32| {
+        let case = Case::new(|b| {
+            let [q, k, v] = ["q", "k", "v"].map(|name| input(b, name, &[-1, 4, 12, 8]));
+            let [keep, other] = ["keep", "other"].map(|name| {
+                let shape = PartialShape::new(&[-1, 1, 12, 12]).unwrap();
+                b.placeholder(name, DType::BOOL, shape).unwrap()
+            });
+            let (low, rest) = (scalar(b, "low", -3e9), scalar(b, "rest", rest));
+            let again = if again == "keep" { keep } else { other };
+            let scores = product(b, "scores", [q, k], true);
+            let kept = op(b, "kept", "SelectV2", &[keep, scores, low]);
+            let weights = op(b, "weights", "Softmax", &[kept]);
+            let weights = op(b, "again", "SelectV2", &[again, weights, rest]);
+            vec![product(b, "y", [weights, v], false)]
+        });
+        remapped(&case)
+    };
+    let done = found("keep", 0.0);
+    assert_eq!(text(&done), "y = _FusedAttention(q, k, v, keep)");
+    assert_eq!(number(&done, "y", "dropped"), -3e9);
+    let node = done.graph.node(done.graph.find("y").unwrap());
+    assert_eq!(node.attrs.get("zero_dropped"), Some(&AttrValue::Bool(true)));
+    // Of another mask, or made something else.
+    for done in [found("other", 0.0), found("keep", 0.5)] {
+        assert!(text(&done).contains("weights = Softmax(kept)"), "{}", text(&done));
+    }
+}
+
 /// As layers with dropout freeze: keys times queries, the product transposed.
 #[test]
 fn attention_through_transpositions_is_found() {

@@ -33,10 +33,12 @@ register_op!(
         "num_keep: int >= 0",
         "scale: float = 1.0",
         "dropped: float = 0.0",
+        "zero_dropped: bool = false",
         "layout: {'HEADS_FIRST', 'HEADS_INSIDE'} = 'HEADS_FIRST'",
     ],
     shape = attention,
-    summary = "softmax(scores) v, where scores = scale * q k^T + mask, and dropped where keep is false. There is one \
+    summary = "softmax(scores) v, where scores = scale * q k^T + mask, and dropped where keep is false; with \
+               zero_dropped the softmax is then made 0 there, so that a query that keeps no key gives 0. There is one \
                mask or none, and one keep or none; the scores [..., m, n] broadcast with them. Heads first: q is \
                [..., m, d], k [..., n, d], v [..., n, e], the output [..., m, e]; what stands before broadcasts as in \
                BatchMatMulV2. Heads inside: q is [b, m, h, d], k [b, n, h, d], v [b, n, h, e], the output \
@@ -44,8 +46,8 @@ register_op!(
     cases = &[
         "plain; num_mask = 0; num_keep = 0; scale in {1.0, 0.125}; q: [b, 2, m, d]; k: [b, 2, n, d]; v: [b, 2, n, e]",
         "masked; num_keep = 0; scale = 0.25; q: [b, m, d]; k: [b, n, d]; v: [b, n, e]; mask: [b, 1, n]",
-        "kept; num_mask = 0; scale = 0.5; dropped = -100.0; q: [b, 2, m, d]; k: [b, 2, n, d]; v: [b, 2, n, e]; \
-         keep: [b, 1, 1, n]",
+        "kept; num_mask = 0; scale = 0.5; dropped = -100.0; zero_dropped in {false, true}; \
+         q: [b, 2, m, d]; k: [b, 2, n, d]; v: [b, 2, n, e]; keep: [b, 1, 1, n]",
         "repeated; num_keep = 0; scale = 0.5; q: [2, 1, m, d]; k: [3, n, d]; v: [n, e]; mask: [b, 1, 1, 1, n]",
         "inside; num_keep = 0; layout = 'HEADS_INSIDE'; scale = 0.25; q: [b, m, 3, d]; k: [b, n, 3, d]; \
          v: [b, n, 3, e]; mask: [1, 1, n]",

@@ -166,7 +166,8 @@ register_fusion!(
 /// both end in `$end`.
 macro_rules! attention {
     ($scores:literal, $values:literal, $end:literal, $layout:literal:
-     $plain:literal, $scaled:literal, $masked:literal, $both:literal, $kept:literal, $scaled_kept:literal) => {
+     $plain:literal, $scaled:literal, $masked:literal, $both:literal, $kept:literal, $scaled_kept:literal,
+     $zeroed:literal, $scaled_zeroed:literal) => {
         register_fusion!(
             $plain: concat!($values, "(Softmax(", $scores, "), v; ", $end, ")")
                 => concat!("_FusedAttention(q, k, v; num_mask = 0, num_keep = 0, layout = ", $layout, ")"),
@@ -195,6 +196,16 @@ macro_rules! attention {
                 => concat!("_FusedAttention(q, k, v, keep; num_mask = 0, num_keep = 1, scale = number(c), dropped = number(low), layout = ", $layout, ")"),
             where = ["constant(c)", "scalar(c)", "constant(low)", "scalar(low)"],
         );
+        register_fusion!(
+            $zeroed: concat!($values, "(SelectV2(keep, Softmax(SelectV2(keep, ", $scores, ", low)), 0), v; ", $end, ")")
+                => concat!("_FusedAttention(q, k, v, keep; num_mask = 0, num_keep = 1, dropped = number(low), zero_dropped = true, layout = ", $layout, ")"),
+            where = ["constant(low)", "scalar(low)"],
+        );
+        register_fusion!(
+            $scaled_zeroed: concat!($values, "(SelectV2(keep, Softmax(SelectV2(keep, Mul(", $scores, ", c), low)), 0), v; ", $end, ")")
+                => concat!("_FusedAttention(q, k, v, keep; num_mask = 0, num_keep = 1, scale = number(c), dropped = number(low), zero_dropped = true, layout = ", $layout, ")"),
+            where = ["constant(c)", "scalar(c)", "constant(low)", "scalar(low)"],
+        );
     };
 }
 
@@ -202,19 +213,22 @@ attention!(
     "BatchMatMulV2(q, k; adj_x = false, adj_y = true)", "BatchMatMulV2", "adj_x = false, adj_y = false",
     "'HEADS_FIRST'":
     "attention", "attention_scaled", "attention_masked", "attention_scaled_masked", "attention_kept",
-    "attention_scaled_kept"
+    "attention_scaled_kept", "attention_zeroed",
+    "attention_scaled_zeroed"
 );
 
 attention!(
     "Einsum(q, k; equation = 'bmhd,bnhd->bhmn')", "Einsum", "equation = 'bhmn,bnhe->bmhe'", "'HEADS_INSIDE'":
     "attention_labels", "attention_labels_scaled", "attention_labels_masked", "attention_labels_scaled_masked",
-    "attention_labels_kept", "attention_labels_scaled_kept"
+    "attention_labels_kept", "attention_labels_scaled_kept", "attention_labels_zeroed",
+    "attention_labels_scaled_zeroed"
 );
 
 attention!(
     "Einsum(k, q; equation = 'bnhd,bmhd->bhmn')", "Einsum", "equation = 'bhmn,bnhe->bmhe'", "'HEADS_INSIDE'":
     "attention_keys_first", "attention_keys_first_scaled", "attention_keys_first_masked",
-    "attention_keys_first_scaled_masked", "attention_keys_first_kept", "attention_keys_first_scaled_kept"
+    "attention_keys_first_scaled_masked", "attention_keys_first_kept", "attention_keys_first_scaled_kept", "attention_keys_first_zeroed",
+    "attention_keys_first_scaled_zeroed"
 );
 
 register_fusion!(

@@ -40,16 +40,21 @@ struct Scoring<'a, T: Compute> {
     mask: Option<Mask<'a, T>>,
     keep: Option<Mask<'a, bool>>,
     dropped: T::Wide,
+    zero_dropped: bool,
 }
 
 impl<T: Compute<Wide: Special>> Scoring<'_, T> {
     /// A row of the scores becomes weights.
     fn weigh(&self, row: usize, scores: &mut [T::Wide]) {
         prepare(scores, self.scale, self.mask.as_ref().map(|mask| mask.row(row)));
-        if let Some(keep) = &self.keep {
-            select(scores, keep.row(row), self.dropped);
+        let keep = self.keep.as_ref().map(|keep| keep.row(row));
+        if let Some(keep) = keep {
+            select(scores, keep, self.dropped);
         }
         softmax_row(scores);
+        if let (Some(keep), true) = (keep, self.zero_dropped) {
+            select(scores, keep, T::Wide::ZERO);
+        }
     }
 }
 
@@ -57,6 +62,7 @@ struct FusedAttention<T> {
     layout: Layout,
     scale: f32,
     dropped: f32,
+    zero_dropped: bool,
     masks: usize,
     element: PhantomData<T>,
 }
@@ -73,6 +79,7 @@ impl<T: Compute<Wide: Factor + Special>> Kernel for FusedAttention<T> {
             },
             scale: c.attr("scale")?,
             dropped: c.attr("dropped")?,
+            zero_dropped: c.attr("zero_dropped")?,
             masks: usize::from(at_most_one("mask", masks as usize)?),
             element: PhantomData,
         })
@@ -91,6 +98,7 @@ impl<T: Compute<Wide: Factor + Special>> Kernel for FusedAttention<T> {
             mask: mask.map(|mask| Mask::over(mask.data, mask.dims, &scores)),
             keep: keep.map(|keep| Mask::over(keep.data, keep.dims, &scores)),
             dropped: <T::Wide as Number>::from_f64(self.dropped.into()),
+            zero_dropped: self.zero_dropped,
         };
         let y = c.output::<T>(0, &heads.output())?.data;
         if y.is_empty() {

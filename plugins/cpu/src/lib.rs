@@ -13,6 +13,7 @@ mod device;
 pub mod kernels;
 pub mod lane;
 mod panels;
+mod side;
 mod split;
 mod stream;
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! output that is larger than they are need not pay for that: it is computed a block at a time in the first-level
 //! cache, and copied from there with stores that do neither (`movntdq`; Intel's manual of instructions, volume 2).
 
+use std::sync::OnceLock;
+
 /// Outputs from this size on are stored past the caches.
 const LARGE_BYTES: usize = 16 << 20;
 /// Elements of a block.
@@ -17,7 +19,31 @@ const LINE: usize = 64;
 /// Whether an output of so many elements is stored past the caches.
 #[inline(always)]
 pub fn is_large<T>(len: usize) -> bool {
-    len >= LARGE_BYTES / size_of::<T>()
+    len >= LARGE_BYTES / size_of::<T>() && pays()
+}
+
+/// Whether this CPU gains by such stores: AMD's do. One core of Intel's servers has fewer of them on the way than
+/// of ordinary ones, and copies slower (the decision `stores-past-the-caches` has the figures).
+#[cold]
+fn pays() -> bool {
+    static PAYS: OnceLock<bool> = OnceLock::new();
+    *PAYS.get_or_init(|| vendor() == *b"AuthenticAMD")
+}
+
+/// Who made the CPU (leaf 0 of `cpuid`).
+#[cfg(target_arch = "x86_64")]
+fn vendor() -> [u8; 12] {
+    let leaf = std::arch::x86_64::__cpuid(0);
+    let mut name = [0; 12];
+    for (name, part) in name.chunks_exact_mut(4).zip([leaf.ebx, leaf.edx, leaf.ecx]) {
+        name.copy_from_slice(&part.to_le_bytes());
+    }
+    name
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn vendor() -> [u8; 12] {
+    [0; 12]
 }
 
 /// Computes `y`, a part of an output: `block` gets the position of some of its elements, and room for them, which
@@ -109,6 +135,16 @@ pub fn fence() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_cpu_says_who_made_it() {
+        assert!(
+            vendor().iter().all(u8::is_ascii_graphic) || vendor().contains(&b' '),
+            "{:?}",
+            vendor()
+        );
+    }
 
     #[test]
     fn every_element_is_computed_once_wherever_the_part_begins() {

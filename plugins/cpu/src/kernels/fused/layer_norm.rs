@@ -5,6 +5,7 @@ use crate::{
     arch::vectorised,
     kernels::elementary::Elementary,
     lane::Compute,
+    side,
     split::for_rows,
     stream::{is_large, store_rows},
 };
@@ -17,11 +18,6 @@ use tenon_sdk::{
     reg::Numerics,
     register_kernel,
 };
-
-/// Sums that are kept side by side.
-const LANES: usize = 32;
-/// Elements whose sum is added up before the next ones are, so that rounding errors do not pile up.
-const BLOCK: usize = 4096;
 
 /// What is summed: the values, or the squares of their distances from the mean.
 trait Term {
@@ -48,28 +44,7 @@ impl Term for SquaredDeviation {
 vectorised! {
     /// The sum of the terms of a row.
     fn sum[T: Compute, K: Term](x: &[T], mean: T::Wide) -> T::Wide {
-        let mut total = T::Wide::ZERO;
-        for block in x.chunks(BLOCK) {
-            let mut lanes = [T::Wide::ZERO; LANES];
-            let (wide, rest) = block.as_chunks::<LANES>();
-            for x in wide {
-                for (lane, &x) in lanes.iter_mut().zip(x) {
-                    *lane = lane.add(K::of(x.up(), mean));
-                }
-            }
-            for (lane, &x) in lanes.iter_mut().zip(rest) {
-                *lane = lane.add(K::of(x.up(), mean));
-            }
-            let mut width = LANES / 2;
-            while width > 0 {
-                for i in 0..width {
-                    lanes[i] = lanes[i].add(lanes[i + width]);
-                }
-                width /= 2;
-            }
-            total = total.add(lanes[0]);
-        }
-        total
+        side::fold(x, T::Wide::ZERO, |sum, x| sum.add(K::of(x.up(), mean)), |a, b| a.add(b))
     }
 }
 

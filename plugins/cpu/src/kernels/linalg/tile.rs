@@ -1,7 +1,10 @@
 //! The product of small matrices, and of integers: a tile of the result in registers, without packing.
 
 use super::product::{Factor, Operand, Target};
-use crate::arch::{Isa, vectorised};
+use crate::{
+    arch::{Isa, vectorised},
+    side::{LANES, merged},
+};
 
 /// Rows of a tile.
 const ROWS: usize = 4;
@@ -31,9 +34,6 @@ vectorised! {
     }
 }
 
-/// Lanes of a sum.
-const LANES: usize = 32;
-
 vectorised! {
     /// The sum of the products of neighbours: terms are added in lanes, then the lanes.
     pub fn dot[T: Factor](a: &[T], b: &[T]) -> T {
@@ -47,14 +47,7 @@ vectorised! {
         for ((sum, &x), &y) in sums.iter_mut().zip(a_rest).zip(b_rest) {
             *sum = x.mul_add::<I>(y, *sum);
         }
-        let mut width = LANES / 2;
-        while width > 0 {
-            for i in 0..width {
-                sums[i] = sums[i].add(sums[i + width]);
-            }
-            width /= 2;
-        }
-        sums[0]
+        merged(sums, |a, b| a.add(b))
     }
 }
 

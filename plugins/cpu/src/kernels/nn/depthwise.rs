@@ -86,19 +86,25 @@ impl<'a, T: Compute> Row<'a, T> {
     #[inline(always)]
     fn block<I: Isa, const N: usize>(&self, channel: usize, output: &mut [T]) {
         let mut sums = [[T::Wide::ZERO; CHANNELS]; N];
-        for ky in self.rows.clone() {
+        let ([_, right], [_, beside]) = (self.image_steps, self.filter_steps);
+        let last = self.columns.len().saturating_sub(1);
+        for ky in self.rows.clone().filter(|_| !self.columns.is_empty()) {
             let (image, filter) = self.tap(ky);
-            let (mut image, mut filter) = (image.wrapping_add(channel), filter + channel);
-            for _ in self.columns.clone() {
-                let weights = &self.filter[filter..][..CHANNELS];
+            // Once for all taps of the row that the last one of the last output is inside.
+            let pixels =
+                &self.image[image + channel..][..last * right + (N - 1) * self.next + CHANNELS];
+            let weights = &self.filter[filter + channel..][..last * beside + CHANNELS];
+            for kx in 0..=last {
+                // SAFETY: `kx` is at most `last` and `n` below `N`: inside, as said above.
+                let at =
+                    |x: &[T], at: usize| unsafe { *x.as_ptr().add(at).cast::<[T; CHANNELS]>() };
+                let weights = at(weights, kx * beside);
                 for (n, sums) in sums.iter_mut().enumerate() {
-                    let pixel = &self.image[image + n * self.next..][..CHANNELS];
+                    let pixel = at(pixels, kx * right + n * self.next);
                     for ((sum, x), w) in sums.iter_mut().zip(pixel).zip(weights) {
                         *sum = x.up().mul_add::<I>(w.up(), *sum);
                     }
                 }
-                image = image.wrapping_add(self.image_steps[1]);
-                filter += self.filter_steps[1];
             }
         }
         let outputs = output.len() / N;
@@ -146,16 +152,25 @@ impl<'a, T: Compute> Row<'a, T> {
     }
 }
 
+/// The outputs of a row all of whose taps are inside the image: neighbours, since the window moves on.
+fn inside(g: &Conv2dGeometry) -> Range<usize> {
+    let columns = g.width.output as usize;
+    let is_inside = |x: &usize| g.width.taps(*x).len() == g.width.kernel as usize;
+    let first = (0..columns).find(is_inside).unwrap_or(columns);
+    let last = (first..columns).rfind(is_inside);
+    first..last.map_or(first, |last| last + 1)
+}
+
 vectorised! {
     /// Row `y` of the output of one image, channels last.
     fn row_channels_last[T: Compute](g: &Conv2dGeometry, y: usize, image: &[T], filter: &[T], output: &mut [T]) {
         let (outputs, columns) = (g.out_channels as usize, g.width.output as usize);
         let row = Row::new(g, y, image, filter);
         let in_blocks = if row.multiplier == 1 { outputs - outputs % CHANNELS } else { 0 };
-        let is_inside = |x: usize| g.width.taps(x).len() == g.width.kernel as usize;
+        let inside = inside(g);
         let mut x = 0;
         while x < columns {
-            let together = x + OUTPUTS <= columns && is_inside(x) && is_inside(x + OUTPUTS - 1);
+            let together = inside.start <= x && x + OUTPUTS <= inside.end;
             let count = if together { OUTPUTS } else { 1 };
             let output = &mut output[x * outputs..][..count * outputs];
             let here = row.at(g, x);

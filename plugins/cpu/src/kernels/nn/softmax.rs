@@ -22,9 +22,18 @@ use tenon_sdk::{
 
 vectorised! {
     /// `y[i] = e^(y[i] - max)`, no element being above `max`.
-    fn exponentials_of[W: Elementary](y: &mut [W], max: W) {
+    fn exponentials_in_place[W: Elementary](y: &mut [W], max: W) {
         for y in y.iter_mut() {
             *y = y.sub(max).exp_of_negative::<I>();
+        }
+    }
+}
+
+vectorised! {
+    /// `y[i] = e^(x[i] - max)`, no element being above `max`.
+    fn exponentials_of[W: Elementary](x: &[W], max: W, y: &mut [W]) {
+        for (y, x) in y.iter_mut().zip(x) {
+            *y = x.sub(max).exp_of_negative::<I>();
         }
     }
 }
@@ -32,7 +41,7 @@ vectorised! {
 /// `y[i] = e^(y[i] - max)`, no element being above `max`; gives their sum. Two loops: one that did both would have
 /// more constants than there are registers.
 pub fn exponentials<W: Elementary>(y: &mut [W], max: W) -> W {
-    exponentials_of(y, max);
+    exponentials_in_place(y, max);
     row::<W, Sum>(y)
 }
 
@@ -49,6 +58,13 @@ vectorised! {
 pub fn softmax_row<W: Elementary>(y: &mut [W]) {
     let max = row::<W, Max>(y);
     let sum = exponentials(y, max);
+    scale(y, W::ONE.div(sum));
+}
+
+/// One row of `x` to one of `y`.
+fn softmax_to<W: Elementary>(x: &[W], y: &mut [W]) {
+    exponentials_of(x, row::<W, Max>(x), y);
+    let sum = row::<W, Sum>(y);
     scale(y, W::ONE.div(sum));
 }
 
@@ -92,8 +108,7 @@ fn softmax<T: Elementary>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             let large = is_large::<T>(y.len());
             rows(c, y, cols, |at, y| {
                 store_rows(y, cols, large, |row, y| {
-                    y.copy_from_slice(&x[at.start + row * cols..][..cols]);
-                    softmax_row(y);
+                    softmax_to(&x[at.start + row * cols..][..cols], y);
                 });
             })
         }
@@ -160,8 +175,10 @@ mod tests {
             let x = values::<f32>(cols, 1);
             let mut expected = vec![0.0; cols];
             reference(cols, &x, &mut expected);
-            let mut found = x.clone();
+            let (mut found, mut apart) = (x.clone(), vec![0.0; cols]);
             softmax_row(&mut found);
+            softmax_to(&x, &mut apart);
+            assert_eq!(found, apart);
             assert_close(&found, &expected, 0.0, 4e-6);
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::{
     arch::vectorised,
+    side::merged,
     split::{Parts, for_units},
 };
 use half::{bf16, f16};
@@ -121,14 +122,7 @@ fn row<T: Key, E: End>(x: &[T]) -> usize {
             *lane = larger(*lane, E::key(x));
         }
     }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] = larger(lanes[i], lanes[i + width]);
-        }
-        width /= 2;
-    }
-    let best = lanes[0];
+    let best = merged(lanes, larger);
     let is_best = |x: &T| E::key(*x) == best;
     let block = x.chunks(LANES).position(|x| x.iter().fold(false, |any, x| any | is_best(x)));
     let first = block.unwrap_or(0) * LANES;

@@ -8,6 +8,7 @@
 use super::fold::Fold;
 use crate::{
     arch::vectorised,
+    side,
     split::{Parts, for_units},
 };
 use tenon_sdk::{
@@ -16,10 +17,6 @@ use tenon_sdk::{
     geometry::{Dims, Offsets, ReducePlan},
 };
 
-/// Elements whose states are kept side by side.
-const LANES: usize = 32;
-/// Elements of a row that are folded before their states are merged.
-const BLOCK: usize = 4096;
 /// Elements of a row that one unit of parallel work folds, when one row is all there is.
 const UNIT: usize = 1 << 16;
 /// Columns that are folded side by side.
@@ -32,31 +29,7 @@ const COST_NS: f64 = 0.15;
 vectorised! {
     /// Folds neighbouring elements.
     pub fn row[T: Copy, F: Fold<T>](x: &[T]) -> F::State {
-        if x.len() < LANES {
-            return x.iter().fold(F::START, |state, &x| F::take(state, x));
-        }
-        let mut total = F::START;
-        for block in x.chunks(BLOCK) {
-            let mut lanes = [F::START; LANES];
-            let (wide, rest) = block.as_chunks::<LANES>();
-            for x in wide {
-                for (lane, &x) in lanes.iter_mut().zip(x) {
-                    *lane = F::take(*lane, x);
-                }
-            }
-            for (lane, &x) in lanes.iter_mut().zip(rest) {
-                *lane = F::take(*lane, x);
-            }
-            let mut width = LANES / 2;
-            while width > 0 {
-                for i in 0..width {
-                    lanes[i] = F::merge(lanes[i], lanes[i + width]);
-                }
-                width /= 2;
-            }
-            total = F::merge(total, lanes[0]);
-        }
-        total
+        side::fold(x, F::START, F::take, F::merge)
     }
 }
 

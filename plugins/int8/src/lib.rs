@@ -3,4 +3,10 @@
 //!
 //! Its kernels are for device type `CPU`, which plugins/cpu brings.
 
+pub mod accumulate;
+pub mod isa;
+pub mod output;
+pub mod pack;
+pub mod product;
+
 tenon_sdk::export_plugin!();

@@ -1,0 +1,163 @@
+//! The instruction sets that there are kernels for, and which one is taken.
+//!
+//! An instruction set is a value of facts, [`Isa`]. Choosing is a pure function over them ([`choose`]), which the knob
+//! `isa` forces. Every one that this CPU supports computes the same to the bit.
+
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use crate::{pack::Source, product::Product};
+use std::{ops::Range, sync::OnceLock};
+use tenon_sdk::{
+    KernelError,
+    author::{Knob, log},
+    abi::LogLevel,
+    register_knob,
+};
+
+register_knob!(
+    "isa": STRING = "",
+    "The instruction set that quantised products use; empty for the fastest that the CPU has."
+);
+
+type PackRight = unsafe fn(&Source<'_>, usize, &mut [u8], &mut [i32]);
+type Run = unsafe fn(&Product<'_>, Range<usize>, Range<usize>, &mut [u8]);
+
+/// A kernel of [`crate::accumulate`], for one instruction set.
+#[derive(Debug)]
+pub struct Isa {
+    /// Its name, for the knob.
+    pub name: &'static str,
+    /// Rows of a tile.
+    pub rows: usize,
+    /// Columns of a tile.
+    pub columns: usize,
+    /// Whether packed values are words.
+    pub words: bool,
+    /// Whether packed left values are signed.
+    pub left_signed: bool,
+    /// About how many products a nanosecond.
+    pub rate: f64,
+    supported: fn() -> bool,
+    pack_right: PackRight,
+    run: Run,
+}
+
+impl Isa {
+    /// Whether this CPU has its instructions.
+    pub fn is_supported(&self) -> bool {
+        (self.supported)()
+    }
+
+    /// Packs a panel of a right matrix, as `crate::pack::pack_right`.
+    pub fn pack_right(&self, source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+        assert!(self.is_supported(), "the CPU has {}", self.name);
+        // SAFETY: the CPU has the instructions.
+        unsafe { (self.pack_right)(source, first, panel, sums) }
+    }
+
+    /// Runs the loops of a product.
+    ///
+    /// # Safety
+    /// As `crate::product::run`, but that the CPU's instructions are checked.
+    pub unsafe fn run(
+        &self,
+        product: &Product<'_>,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        scratch: &mut [u8],
+    ) {
+        assert!(self.is_supported(), "the CPU has {}", self.name);
+        // SAFETY: the caller's promise; the CPU has the instructions.
+        unsafe { (self.run)(product, rows, columns, scratch) }
+    }
+}
+
+/// Makes the [`Isa`] of a vector type: its loops, compiled with these CPU features.
+macro_rules! instance {
+    ($(#[$meta:meta])* $isa:ident: $name:literal, $vector:ty, rate = $rate:literal, supported = $supported:expr
+        $(, features = $features:literal)? $(,)?) => {
+        $(#[$meta])*
+        pub static $isa: $crate::isa::Isa = {
+            use $crate::{accumulate::{Dot, VECTORS}, pack, product};
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn pack_right(source: &pack::Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+                pack::pack_right::<$vector>(source, first, panel, sums)
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn run(
+                product: &product::Product<'_>,
+                rows: std::ops::Range<usize>,
+                columns: std::ops::Range<usize>,
+                scratch: &mut [u8],
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { product::run::<$vector>(product, rows, columns, scratch) }
+            }
+
+            $crate::isa::Isa {
+                name: $name,
+                rows: <$vector as Dot>::ROWS,
+                columns: VECTORS * <$vector as Dot>::LANES,
+                words: <$vector as Dot>::WORDS,
+                left_signed: <$vector as Dot>::LEFT_SIGNED,
+                rate: $rate,
+                supported: $supported,
+                pack_right,
+                run,
+            }
+        };
+    };
+}
+
+use instance;
+
+/// All that this plugin is compiled for, the fastest first.
+pub static ALL: &[&Isa] = &[
+    #[cfg(target_arch = "x86_64")]
+    &x86::AVX512_VNNI,
+    #[cfg(target_arch = "x86_64")]
+    &x86::AVX_VNNI,
+    #[cfg(target_arch = "x86_64")]
+    &x86::AVX2,
+    &portable::PORTABLE,
+];
+
+/// The one of this name, or with an empty name the first that is supported.
+///
+/// # Errors
+/// There is none of this name, or it is not supported.
+pub fn choose<'a>(
+    all: &[&'a Isa],
+    forced: &str,
+    is_supported: impl Fn(&Isa) -> bool,
+) -> Result<&'a Isa, KernelError> {
+    let mut supported = all.iter().filter(|isa| is_supported(isa));
+    let found = supported.find(|isa| forced.is_empty() || isa.name == forced);
+    found.copied().ok_or_else(|| {
+        let names: Vec<&str> =
+            all.iter().filter(|isa| is_supported(isa)).map(|isa| isa.name).collect();
+        let names = names.join(", ");
+        KernelError::invalid_argument(format!(
+            "knob isa: expected one of {names}, which this CPU has, found '{forced}'"
+        ))
+    })
+}
+
+/// The one that the knob forces, or the fastest that this CPU has; the first choice is logged.
+///
+/// # Errors
+/// As [`choose`].
+pub fn chosen() -> Result<&'static Isa, KernelError> {
+    static LOGGED: OnceLock<()> = OnceLock::new();
+    let forced = match Knob::read("isa")? {
+        Knob::String(name) => name,
+        _ => String::new(),
+    };
+    let isa = choose(ALL, &forced, Isa::is_supported)?;
+    LOGGED.get_or_init(|| log(LogLevel::INFO, &format!("quantised products use {}", isa.name)));
+    Ok(isa)
+}

@@ -1,0 +1,224 @@
+//! Output: what is done to a row of sums on its way to memory.
+//!
+//! The stages are those of `tenon_sdk::fixed_point`, compiled for each instruction set by the loops here. Sums begin
+//! as the terms of zero points and bias ([`Terms`]), so that what is left is to multiply, clamp, move and cast.
+
+use crate::{accumulate::Dot, product::PackedRight};
+use tenon_sdk::fixed_point::{Multiplier, QuantizedRange, multiply_by_float};
+
+/// What sums begin as: of row `i` and column `j`, `columns[j] + slopes[j] * (sum of row i)`.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'a> {
+    /// `bias[j] - left_zero * (sum of column j) + depth * left_zero * right_zero[j]`.
+    pub columns: &'a [i32],
+    /// `-right_zero[j]`.
+    pub slopes: Slopes<'a>,
+}
+
+/// The right zero points, negated.
+#[derive(Debug, Clone, Copy)]
+pub enum Slopes<'a> {
+    /// The same for all columns.
+    One(i32),
+    /// Of each column.
+    Each(&'a [i32]),
+}
+
+impl Terms<'_> {
+    /// Whether there are terms for so many columns.
+    pub fn covers(&self, columns: usize) -> bool {
+        let slopes = match self.slopes {
+            Slopes::One(_) => columns,
+            Slopes::Each(slopes) => slopes.len(),
+        };
+        self.columns.len() >= columns && slopes >= columns
+    }
+
+    /// The beginning of a row's sums in the columns from `first` on.
+    #[inline(always)]
+    pub fn begin(&self, first: usize, row_sum: i32, sums: &mut [i32]) {
+        let columns = &self.columns[first..][..sums.len()];
+        match self.slopes {
+            Slopes::One(slope) => {
+                let term = slope.wrapping_mul(row_sum);
+                for (sum, &column) in sums.iter_mut().zip(columns) {
+                    *sum = column.wrapping_add(term);
+                }
+            }
+            Slopes::Each(slopes) => {
+                let slopes = &slopes[first..][..sums.len()];
+                for ((sum, &column), &slope) in sums.iter_mut().zip(columns).zip(slopes) {
+                    *sum = column.wrapping_add(slope.wrapping_mul(row_sum));
+                }
+            }
+        }
+    }
+}
+
+/// Writes what the sums of each column begin with, apart from the slopes: zero points are those of the packed values,
+/// `right_zeros` one for all columns or one for each, `bias` one for each or none. Arithmetic is modulo 2^32.
+///
+/// Panics when there are other numbers of them.
+pub fn column_terms(
+    right: &PackedRight,
+    left_zero: i32,
+    right_zeros: &[i32],
+    bias: &[i32],
+    to: &mut [i32],
+) {
+    let columns = right.columns();
+    assert!(matches!(right_zeros.len(), n if n == 1 || n == columns), "zero points of columns");
+    assert!(bias.is_empty() || bias.len() == columns, "a bias for each column");
+    let depth = right.depth() as i32;
+    for (at, (to, &sum)) in to.iter_mut().zip(right.sums()).enumerate() {
+        let zero = *right_zeros.get(at).unwrap_or(&right_zeros[0]);
+        let centre = depth.wrapping_mul(zero).wrapping_sub(sum);
+        let bias = bias.get(at).copied().unwrap_or(0);
+        *to = bias.wrapping_add(left_zero.wrapping_mul(centre));
+    }
+}
+
+/// What becomes of sums. Scales and multipliers are those of the columns, one for each of the padded panels.
+#[derive(Debug, Clone, Copy)]
+pub enum Stage<'a> {
+    /// They are clamped and stay what they are.
+    Sums([i32; 2]),
+    /// They are multiplied and clamped as `f32`.
+    Real(&'a [f32], [f32; 2]),
+    /// They are multiplied by a float and become values of so many bytes.
+    Float(&'a [f32], QuantizedRange, Width),
+    /// They are multiplied in fixed point and become values of so many bytes.
+    Fixed(&'a [Multiplier], QuantizedRange, Width),
+}
+
+/// Bytes of a quantised value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// One.
+    Byte,
+    /// Two.
+    Word,
+}
+
+impl Stage<'_> {
+    /// Whether there are scales for so many columns.
+    pub fn covers(&self, columns: usize) -> bool {
+        match self {
+            Stage::Sums(_) => true,
+            Stage::Real(scales, _) | Stage::Float(scales, ..) => scales.len() >= columns,
+            Stage::Fixed(by, ..) => by.len() >= columns,
+        }
+    }
+
+    /// Bytes of a value.
+    pub fn value_bytes(&self) -> usize {
+        match self {
+            Stage::Sums(_) | Stage::Real(..) => 4,
+            Stage::Float(_, _, Width::Word) | Stage::Fixed(_, _, Width::Word) => 2,
+            Stage::Float(_, _, Width::Byte) | Stage::Fixed(_, _, Width::Byte) => 1,
+        }
+    }
+
+    /// Writes a row of sums of the columns from `first` on, as many as `to` has bytes for.
+    #[inline(always)]
+    pub fn write<V: Dot>(&self, first: usize, sums: &[i32], to: &mut [u8]) {
+        match *self {
+            Stage::Sums([low, high]) => {
+                each(sums, sums, to, |sum, _| sum.clamp(low, high).to_le_bytes());
+            }
+            Stage::Real(scales, bounds) => {
+                each(sums, &scales[first..], to, |sum, scale| real(sum, scale, bounds).to_le_bytes());
+            }
+            Stage::Float(scales, range, Width::Byte) => {
+                let by = FloatScale::new(range);
+                each(sums, &scales[first..], to, |sum, scale| [by.apply::<V>(sum, scale) as u8]);
+            }
+            Stage::Float(scales, range, Width::Word) => {
+                let by = FloatScale::new(range);
+                each(sums, &scales[first..], to, |sum, scale| {
+                    (by.apply::<V>(sum, scale) as u16).to_le_bytes()
+                });
+            }
+            Stage::Fixed(by, range, Width::Byte) => {
+                each(sums, &by[first..], to, |sum, by| [fixed(sum, by, range) as u8]);
+            }
+            Stage::Fixed(by, range, Width::Word) => {
+                each(sums, &by[first..], to, |sum, by| (fixed(sum, by, range) as u16).to_le_bytes());
+            }
+        }
+    }
+}
+
+/// Values that a loop computes at a time.
+const CHUNK: usize = 16;
+
+/// A function of each sum and its column's parameter.
+#[inline(always)]
+fn each<P: Copy, const N: usize>(
+    sums: &[i32],
+    parameters: &[P],
+    to: &mut [u8],
+    f: impl Fn(i32, P) -> [u8; N],
+) {
+    let to = to.as_chunks_mut::<N>().0;
+    let (sums, sum_rest) = sums[..to.len()].as_chunks::<CHUNK>();
+    let (parameters, parameter_rest) = parameters[..to.len()].as_chunks::<CHUNK>();
+    let (to, to_rest) = to.as_chunks_mut::<CHUNK>();
+    for ((to, sums), parameters) in to.iter_mut().zip(sums).zip(parameters) {
+        for ((to, &sum), &parameter) in to.iter_mut().zip(sums).zip(parameters) {
+            *to = f(sum, parameter);
+        }
+    }
+    for ((to, &sum), &parameter) in to_rest.iter_mut().zip(sum_rest).zip(parameter_rest) {
+        *to = f(sum, parameter);
+    }
+}
+
+#[inline(always)]
+fn real(sum: i32, scale: f32, [low, high]: [f32; 2]) -> f32 {
+    let x = sum as f32 * scale;
+    let x = if x < low { low } else { x };
+    if x > high { high } else { x }
+}
+
+#[inline(always)]
+fn fixed(sum: i32, by: Multiplier, range: QuantizedRange) -> i32 {
+    let [low, high] = range.steps();
+    by.apply(sum).clamp(low, high) + range.zero_point
+}
+
+/// `multiply_by_float`, by one fused multiply-add where there is that instruction.
+#[derive(Clone, Copy)]
+struct FloatScale {
+    steps: [i32; 2],
+    /// The steps on top of [`FloatScale::ROUNDER`].
+    bounds: [f32; 2],
+    zero_point: i32,
+}
+
+impl FloatScale {
+    /// A float whose neighbours are 1 apart: what is added to it is rounded to nearest, ties to even, and
+    /// stands in the low bits of the sum. Its own low 22 bits are 0.
+    const ROUNDER: f32 = 12_582_912.0;
+
+    #[inline(always)]
+    fn new(range: QuantizedRange) -> FloatScale {
+        let steps = range.steps();
+        // Exact: steps of 16 bits are far below 2^22.
+        let bounds = steps.map(|step| FloatScale::ROUNDER + step as f32);
+        FloatScale { steps, bounds, zero_point: range.zero_point }
+    }
+
+    /// In the low 16 bits, the value.
+    #[inline(always)]
+    fn apply<V: Dot>(self, sum: i32, scale: f32) -> i32 {
+        if !V::FMA {
+            return multiply_by_float(sum, scale, self.steps) + self.zero_point;
+        }
+        let x = (sum as f32).mul_add(scale, FloatScale::ROUNDER);
+        let [low, high] = self.bounds;
+        let x = if x < low { low } else { x };
+        let x = if x > high { high } else { x };
+        (x.to_bits().cast_signed()).wrapping_add(self.zero_point)
+    }
+}

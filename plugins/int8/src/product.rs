@@ -1,0 +1,308 @@
+//! A product of two matrices of bytes, from packing to output, on one thread: the loops around a tile.
+//!
+//! ```text
+//! for each chunk of rows                      its packed rows: a part of L2
+//!     pack its panels, with the sums of rows
+//!     for each block of right panels          half of L2 at most
+//!         for each panel of rows              in L1
+//!             for each right panel: begin the sums, accumulate, write
+//! ```
+
+use crate::{
+    accumulate::{Dot, MOST_LANES, MOST_ROWS, Tile, VECTORS, accumulate},
+    isa::Isa,
+    output::{Stage, Terms},
+    pack::{FLIP, GROUP, Source, groups, left_bytes, pack_left},
+};
+use std::ops::Range;
+use tenon_sdk::DType;
+
+/// Packed left bytes that a chunk of rows has, where that is more than one panel.
+const CHUNK_BYTES: usize = 128 << 10;
+/// Panels of a chunk.
+const CHUNK_PANELS: usize = 8;
+/// Packed right bytes that a block has, where that is more than one panel.
+const BLOCK_BYTES: usize = 512 << 10;
+
+/// A right matrix, packed for one instruction set.
+#[derive(Debug)]
+pub struct PackedRight {
+    isa: &'static Isa,
+    depth: usize,
+    columns: usize,
+    lines: Vec<Line>,
+    sums: Vec<i32>,
+}
+
+/// Memory of a panel begins at a cache line.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub struct Line([u8; 64]);
+
+/// What turns the values of a type to those that a left (`left`) or right matrix of an instruction set has: all zero
+/// points move along.
+pub fn flip(isa: &Isa, dtype: DType, left: bool) -> u8 {
+    let wants_signed = if left { isa.left_signed } else { true };
+    if (dtype == DType::QINT8) == wants_signed { 0 } else { FLIP }
+}
+
+/// A zero point after [`flip`].
+pub fn flipped_zero(zero: i32, dtype: DType, flip: u8) -> i32 {
+    match (flip, dtype) {
+        (0, _) => zero,
+        (_, DType::QINT8) => zero + 128,
+        _ => zero - 128,
+    }
+}
+
+impl PackedRight {
+    /// Memory for a matrix of `columns` columns, to be filled panel by panel.
+    pub fn new(isa: &'static Isa, depth: usize, columns: usize) -> PackedRight {
+        let panels = columns.div_ceil(isa.columns);
+        let lines = panels * panel_bytes(isa, depth) / size_of::<Line>();
+        PackedRight {
+            isa,
+            depth,
+            columns,
+            lines: vec![Line([0; 64]); lines],
+            sums: vec![0; panels * isa.columns],
+        }
+    }
+
+    /// Packs the columns of a matrix.
+    pub fn pack(isa: &'static Isa, source: &Source<'_>) -> PackedRight {
+        let mut packed = PackedRight::new(isa, source.depth(), source.lines());
+        let bytes = panel_bytes(isa, source.depth());
+        let panels = packed.lines.chunks_mut((bytes / size_of::<Line>()).max(1));
+        for (at, (panel, sums)) in panels.zip(packed.sums.chunks_mut(isa.columns)).enumerate() {
+            isa.pack_right(source, at * isa.columns, line_bytes_mut(panel), sums);
+        }
+        packed
+    }
+}
+
+/// Bytes of a right panel.
+fn panel_bytes(isa: &Isa, depth: usize) -> usize {
+    groups(depth, isa.words) * isa.columns * GROUP
+}
+
+fn line_bytes_mut(lines: &mut [Line]) -> &mut [u8] {
+    // SAFETY: a line is 64 bytes without padding.
+    unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), size_of_val(lines)) }
+}
+
+impl PackedRight {
+    /// Factors of a column.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Columns with those that fill the last panel.
+    pub fn padded_columns(&self) -> usize {
+        self.sums.len()
+    }
+
+    /// The sums of the columns' factors, and of those that fill the last panel.
+    pub fn sums(&self) -> &[i32] {
+        &self.sums
+    }
+
+    /// Memory that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.lines) + size_of_val(&*self.sums)
+    }
+
+    /// The instruction set that it is packed for.
+    pub fn isa(&self) -> &'static Isa {
+        self.isa
+    }
+
+    fn panels(&self) -> usize {
+        self.sums.len() / self.isa.columns
+    }
+}
+
+/// A matrix of results that several threads write, each its own rows and columns.
+#[derive(Debug)]
+pub struct Target<'a> {
+    first: *mut u8,
+    row_bytes: usize,
+    life: std::marker::PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: `Product::run` writes through it, whose callers keep the parts disjoint.
+unsafe impl Sync for Target<'_> {}
+
+/// A product.
+#[derive(Debug)]
+pub struct Product<'a> {
+    left: Source<'a>,
+    right: &'a PackedRight,
+    terms: Terms<'a>,
+    stage: Stage<'a>,
+    to: Target<'a>,
+}
+
+impl<'a> Product<'a> {
+    /// Everything of a product; `to` are the results, row after row.
+    ///
+    /// Panics when sizes do not agree.
+    pub fn new(
+        left: Source<'a>,
+        right: &'a PackedRight,
+        terms: Terms<'a>,
+        stage: Stage<'a>,
+        to: &'a mut [u8],
+    ) -> Product<'a> {
+        let row_bytes = right.columns * stage.value_bytes();
+        assert_eq!(left.depth(), right.depth, "as many left factors as right ones");
+        assert_eq!(to.len(), left.lines() * row_bytes, "as many results as rows and columns");
+        assert!(terms.covers(right.padded_columns()) && stage.covers(right.padded_columns()));
+        let to = Target { first: to.as_mut_ptr(), row_bytes, life: std::marker::PhantomData };
+        Product { left, right, terms, stage, to }
+    }
+
+    /// Panels of rows.
+    pub fn row_panels(&self) -> usize {
+        self.left.lines().div_ceil(self.right.isa.rows)
+    }
+
+    /// Panels of columns.
+    pub fn column_panels(&self) -> usize {
+        self.right.panels()
+    }
+
+    /// About how long a panel of rows takes for a panel of columns, in nanoseconds.
+    pub fn tile_ns(&self) -> f64 {
+        let isa = self.right.isa;
+        let rows = isa.rows.min(self.left.lines());
+        // Writing a value costs about as much as 32 products.
+        (rows * isa.columns) as f64 * (self.left.depth() as f64 + 32.0) / isa.rate
+    }
+
+    /// Scratch memory that [`Product::run`] wants.
+    pub fn scratch_bytes(&self) -> usize {
+        self.chunk_panels() * self.right.isa.rows * self.left_bytes()
+    }
+
+    fn left_bytes(&self) -> usize {
+        left_bytes(self.left.depth(), self.right.isa.words)
+    }
+
+    /// Panels of rows in a chunk.
+    fn chunk_panels(&self) -> usize {
+        let panel = self.right.isa.rows * self.left_bytes();
+        (CHUNK_BYTES / panel.max(1)).clamp(1, CHUNK_PANELS)
+    }
+
+    /// Computes some panels of rows for some panels of columns.
+    ///
+    /// # Safety
+    /// Nobody else computes any of them at the same time.
+    pub unsafe fn run(&self, rows: Range<usize>, columns: Range<usize>, scratch: &mut [u8]) {
+        assert!(rows.end <= self.row_panels() && columns.end <= self.column_panels());
+        assert!(scratch.len() >= self.scratch_bytes(), "room for the packed rows of a chunk");
+        // SAFETY: the caller's promise.
+        unsafe { self.right.isa.run(self, rows, columns, scratch) }
+    }
+}
+
+/// Sums of a tile.
+#[repr(align(64))]
+struct Sums([i32; MOST_ROWS * VECTORS * MOST_LANES]);
+
+/// The loops.
+///
+/// # Safety
+/// As [`Product::run`], which has checked sizes; the CPU has the instructions of `V`.
+#[inline(always)]
+pub unsafe fn run<V: Dot>(
+    p: &Product<'_>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    scratch: &mut [u8],
+) {
+    let chunk_panels = p.chunk_panels();
+    let block_panels = (BLOCK_BYTES / panel_bytes(p.right.isa, p.right.depth).max(1)).max(1);
+    let mut sums = Sums([0; _]);
+    for first in rows.clone().step_by(chunk_panels) {
+        let chunk = first..(first + chunk_panels).min(rows.end);
+        let mut row_sums = [0i32; CHUNK_PANELS * MOST_ROWS];
+        pack_chunk::<V>(p, chunk.clone(), scratch, &mut row_sums);
+        for block in columns.clone().step_by(block_panels) {
+            let block = block..(block + block_panels).min(columns.end);
+            for panel in chunk.clone() {
+                let at = panel - chunk.start;
+                let rows = V::ROWS.min(p.left.lines() - panel * V::ROWS);
+                let left = Panel {
+                    packed: &scratch[at * V::ROWS * p.left_bytes()..][..rows * p.left_bytes()],
+                    first: panel * V::ROWS,
+                    sums: &row_sums[at * V::ROWS..][..rows],
+                };
+                for column in block.clone() {
+                    // SAFETY: the caller's promise.
+                    unsafe { tile::<V>(p, &left, column, &mut sums) };
+                }
+            }
+        }
+    }
+}
+
+/// A packed panel of rows.
+struct Panel<'a> {
+    packed: &'a [u8],
+    first: usize,
+    sums: &'a [i32],
+}
+
+#[inline(always)]
+fn pack_chunk<V: Dot>(
+    p: &Product<'_>,
+    panels: Range<usize>,
+    scratch: &mut [u8],
+    sums: &mut [i32],
+) {
+    let bytes = p.left_bytes();
+    for (at, panel) in panels.enumerate() {
+        let first = panel * V::ROWS;
+        let rows = V::ROWS.min(p.left.lines() - first);
+        let packed = &mut scratch[at * V::ROWS * bytes..][..rows * bytes];
+        pack_left::<V>(&p.left, first, packed, &mut sums[at * V::ROWS..][..rows]);
+    }
+}
+
+/// One tile: begin, accumulate, write.
+#[inline(always)]
+unsafe fn tile<V: Dot>(p: &Product<'_>, left: &Panel<'_>, column: usize, sums: &mut Sums) {
+    let width = VECTORS * V::LANES;
+    let first = column * width;
+    let rows = left.sums.len();
+    for (sums, &row_sum) in sums.0.chunks_exact_mut(width).zip(left.sums) {
+        p.terms.begin(first, row_sum, sums);
+    }
+    let groups = groups(p.right.depth, V::WORDS);
+    let right = p.right.lines.as_ptr().wrapping_byte_add(column * groups * width * GROUP);
+    let work = Tile {
+        rows,
+        groups,
+        left: left.packed.as_ptr(),
+        right: right.cast(),
+        sums: sums.0.as_mut_ptr(),
+    };
+    // SAFETY: `left` is a packed panel of `rows` rows, the panel of this column lies in the packed matrix, and there
+    // are sums for a tile; the caller has the CPU's instructions.
+    unsafe { accumulate::<V>(&work) };
+    let value_bytes = p.stage.value_bytes();
+    let bytes = width.min(p.right.columns - first) * value_bytes;
+    for (row, sums) in sums.0.chunks_exact(width).take(rows).enumerate() {
+        let offset = (left.first + row) * p.to.row_bytes + first * value_bytes;
+        // SAFETY: this row and these columns lie in the target, and nobody else writes them.
+        let to = unsafe { std::slice::from_raw_parts_mut(p.to.first.add(offset), bytes) };
+        p.stage.write::<V>(first, sums, to);
+    }
+}

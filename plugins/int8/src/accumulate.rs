@@ -4,7 +4,10 @@
 //! the vectors of the right panel once, and for each row spreads the row's group over a vector and adds the
 //! products: `rows * VECTORS` instructions (or pairs of them) for `rows + VECTORS` loads.
 
-use crate::pack::{GROUP, LINE};
+use crate::{
+    output::{Stage, Terms},
+    pack::{GROUP, LINE, Source},
+};
 use std::ops::Range;
 
 /// Vectors of columns in a tile.
@@ -59,6 +62,28 @@ pub unsafe trait Dot: Copy {
     /// The CPU has the instructions.
     #[inline(always)]
     unsafe fn prefetch(_from: *const u8) {}
+}
+
+/// A vector type whose loops around the tile are functions of their own, compiled for the instruction set.
+///
+/// # Safety
+/// As [`Dot`].
+pub unsafe trait Compiled: Dot {
+    /// [`pack_left`](crate::pack::pack_left).
+    ///
+    /// # Safety
+    /// The CPU has the instructions.
+    unsafe fn pack_left(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]);
+    /// [`Terms::begin`].
+    ///
+    /// # Safety
+    /// The CPU has the instructions.
+    unsafe fn begin(terms: &Terms<'_>, first: usize, row_sums: &[i32], sums: &mut [i32]);
+    /// [`Stage::write`].
+    ///
+    /// # Safety
+    /// The CPU has the instructions.
+    unsafe fn write(stage: &Stage<'_>, first: usize, sums: &[i32], to: &mut [u8]);
 }
 
 /// What a tile reads and writes.

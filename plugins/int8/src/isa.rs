@@ -80,10 +80,26 @@ macro_rules! instance {
         $(, features = $features:literal)? $(,)?) => {
         $(#[$meta])*
         pub static $isa: $crate::isa::Isa = {
-            use $crate::{accumulate::{Dot, VECTORS}, pack, product};
+            use $crate::{accumulate::{Compiled, Dot, VECTORS}, output::{Stage, Terms}, pack::{self, Source}, product};
+
+            // SAFETY: the functions run instructions of the set alone.
+            unsafe impl Compiled for $vector {
+                $crate::isa::compiled! {
+                    ($($features)?)
+                    fn pack_left(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+                        pack::pack_left::<$vector>(source, first, panel, sums)
+                    }
+                    fn begin(terms: &Terms<'_>, first: usize, row_sums: &[i32], sums: &mut [i32]) {
+                        terms.begin(first, row_sums, sums)
+                    }
+                    fn write(stage: &Stage<'_>, first: usize, sums: &[i32], to: &mut [u8]) {
+                        stage.write::<$vector>(first, sums, to)
+                    }
+                }
+            }
 
             $(#[target_feature(enable = $features)])?
-            unsafe fn pack_right(source: &pack::Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+            unsafe fn pack_right(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
                 pack::pack_right::<$vector>(source, first, panel, sums)
             }
 
@@ -113,7 +129,25 @@ macro_rules! instance {
     };
 }
 
-use instance;
+/// Functions of a trait, each compiled with these CPU features and never a part of another.
+macro_rules! compiled {
+    (($features:literal) $(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
+        unsafe fn $name($($arg: $ty),*) {
+            #[target_feature(enable = $features)]
+            #[inline(never)]
+            fn compiled($($arg: $ty),*) $body
+
+            // SAFETY: the caller's promise.
+            unsafe { compiled($($arg),*) }
+        }
+    )*};
+    (() $(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
+        #[inline(never)]
+        unsafe fn $name($($arg: $ty),*) $body
+    )*};
+}
+
+use {compiled, instance};
 
 /// All that this plugin is compiled for, the fastest first.
 pub static ALL: &[&Isa] = &[

@@ -34,21 +34,27 @@ impl Terms<'_> {
         self.columns.len() >= columns && slopes >= columns
     }
 
-    /// The beginning of a row's sums in the columns from `first` on.
+    /// The beginning of a tile's sums: of as many rows as there are `row_sums`, in the columns from `first` on.
+    ///
+    /// The slices that are written are arguments of their own here and in [`Stage::write`], and loops have no fixed
+    /// length: so the compiler knows that nothing overlaps, and vectorises.
     #[inline(always)]
-    pub fn begin(&self, first: usize, row_sum: i32, sums: &mut [i32]) {
-        let columns = &self.columns[first..][..sums.len()];
-        match self.slopes {
-            Slopes::One(slope) => {
-                let term = slope.wrapping_mul(row_sum);
-                for (sum, &column) in sums.iter_mut().zip(columns) {
-                    *sum = column.wrapping_add(term);
+    pub fn begin(&self, first: usize, row_sums: &[i32], sums: &mut [i32]) {
+        let width = sums.len() / row_sums.len().max(1);
+        let columns = &self.columns[first..][..width];
+        for (sums, &row_sum) in sums.chunks_exact_mut(width).zip(row_sums) {
+            match self.slopes {
+                Slopes::One(slope) => {
+                    let term = slope.wrapping_mul(row_sum);
+                    for (sum, &column) in sums.iter_mut().zip(columns) {
+                        *sum = column.wrapping_add(term);
+                    }
                 }
-            }
-            Slopes::Each(slopes) => {
-                let slopes = &slopes[first..][..sums.len()];
-                for ((sum, &column), &slope) in sums.iter_mut().zip(columns).zip(slopes) {
-                    *sum = column.wrapping_add(slope.wrapping_mul(row_sum));
+                Slopes::Each(slopes) => {
+                    let slopes = &slopes[first..][..width];
+                    for ((sum, &column), &slope) in sums.iter_mut().zip(columns).zip(slopes) {
+                        *sum = column.wrapping_add(slope.wrapping_mul(row_sum));
+                    }
                 }
             }
         }
@@ -149,9 +155,6 @@ impl Stage<'_> {
     }
 }
 
-/// Values that a loop computes at a time.
-const CHUNK: usize = 16;
-
 /// A function of each sum and its column's parameter.
 #[inline(always)]
 fn each<P: Copy, const N: usize>(
@@ -161,15 +164,7 @@ fn each<P: Copy, const N: usize>(
     f: impl Fn(i32, P) -> [u8; N],
 ) {
     let to = to.as_chunks_mut::<N>().0;
-    let (sums, sum_rest) = sums[..to.len()].as_chunks::<CHUNK>();
-    let (parameters, parameter_rest) = parameters[..to.len()].as_chunks::<CHUNK>();
-    let (to, to_rest) = to.as_chunks_mut::<CHUNK>();
-    for ((to, sums), parameters) in to.iter_mut().zip(sums).zip(parameters) {
-        for ((to, &sum), &parameter) in to.iter_mut().zip(sums).zip(parameters) {
-            *to = f(sum, parameter);
-        }
-    }
-    for ((to, &sum), &parameter) in to_rest.iter_mut().zip(sum_rest).zip(parameter_rest) {
+    for ((to, &sum), &parameter) in to.iter_mut().zip(sums).zip(parameters) {
         *to = f(sum, parameter);
     }
 }

@@ -107,49 +107,72 @@ fn pack_row<'p, V: Dot>(
     lines: impl Iterator<Item = &'p mut [u8]>,
 ) -> i32 {
     let per_line = values_per_group(V::WORDS) * (LINE / GROUP);
-    let mut sum = 0;
+    let mut sum = RowSum::new();
     for (at, line) in lines.enumerate() {
         let first = at * per_line;
         // What is turned over is 0 where there is no factor.
         let mut values = [source.flip; LINE];
-        let values = &mut values[..per_line];
         if first + per_line <= source.depth {
-            source.read(row, first, values);
-        } else {
-            let count = source.depth.saturating_sub(first);
-            if count > 0 {
-                source.read(row, first, &mut values[..count]);
-            }
+            source.read(row, first, &mut values[..per_line]);
+        } else if first < source.depth {
+            source.read(row, first, &mut values[..source.depth - first]);
         }
-        values.iter_mut().for_each(|value| *value ^= source.flip);
-        sum += if V::LEFT_SIGNED { signed_sum(values) } else { unsigned_sum(values) };
+        let mut values = values.map(|value| value ^ source.flip);
+        values[per_line..].fill(0);
+        sum.add::<V>(&values);
+        let mut packed = values;
         if V::WORDS {
-            for (to, &value) in line.as_chunks_mut::<2>().0.iter_mut().zip(&*values) {
+            for (to, &value) in packed.as_chunks_mut::<2>().0.iter_mut().zip(&values) {
                 *to = u16::from(value).to_le_bytes();
             }
-        } else {
-            line.copy_from_slice(values);
         }
+        line.copy_from_slice(&packed);
     }
-    sum
+    sum.total::<V>()
 }
 
-#[inline(always)]
-fn signed_sum(values: &[u8]) -> i32 {
-    values.iter().map(|&value| i32::from(value.cast_signed())).sum()
+/// The sum of a row's values: in words, for as many lines as they hold.
+struct RowSum {
+    words: [u16; LINE / 2],
+    lines: usize,
+    total: i32,
 }
 
-/// The sum of the bytes of a line, in words: no more than 64 * 255.
-#[inline(always)]
-fn unsigned_sum(values: &[u8]) -> i32 {
-    let mut sums = [0u16; LINE / 4];
-    for half in values.chunks_exact(LINE / 2) {
-        for (sum, pair) in sums.iter_mut().zip(half.as_chunks::<2>().0) {
-            let pair = u16::from_le_bytes(*pair);
-            *sum += (pair & 255) + (pair >> 8);
+impl RowSum {
+    /// Lines whose pairs of bytes a word holds.
+    const MOST_LINES: usize = u16::MAX as usize / (2 * u8::MAX as usize);
+
+    #[inline(always)]
+    fn new() -> RowSum {
+        RowSum { words: [0; _], lines: 0, total: 0 }
+    }
+
+    /// Signed values are added as `value + 128`.
+    #[inline(always)]
+    fn add<V: Dot>(&mut self, values: &[u8; LINE]) {
+        let offset = if V::LEFT_SIGNED { FLIP } else { 0 };
+        for (word, pair) in self.words.iter_mut().zip(values.as_chunks::<2>().0) {
+            let pair = u16::from_le_bytes(pair.map(|value| value ^ offset));
+            *word += (pair & 255) + (pair >> 8);
+        }
+        self.lines += 1;
+        if self.lines % RowSum::MOST_LINES == 0 {
+            self.flush();
         }
     }
-    sums.iter().fold(0, |sum, &part| sum + part).into()
+
+    #[inline(always)]
+    fn flush(&mut self) {
+        self.total += self.words.iter().map(|&word| i32::from(word)).sum::<i32>();
+        self.words.fill(0);
+    }
+
+    #[inline(always)]
+    fn total<V: Dot>(mut self) -> i32 {
+        self.flush();
+        let offset = if V::LEFT_SIGNED { self.lines * LINE * FLIP as usize } else { 0 };
+        self.total - offset as i32
+    }
 }
 
 /// Packs the columns from `first` on, as many as a panel has and the source has left, into a panel of

@@ -9,10 +9,10 @@
 //! ```
 
 use crate::{
-    accumulate::{Dot, MOST_LANES, MOST_ROWS, Tile, VECTORS, accumulate},
+    accumulate::{Compiled, MOST_LANES, MOST_ROWS, Tile, VECTORS, accumulate},
     isa::Isa,
     output::{Stage, Terms},
-    pack::{FLIP, GROUP, Source, groups, left_bytes, pack_left},
+    pack::{FLIP, GROUP, Source, groups, left_bytes},
 };
 use std::ops::Range;
 use tenon_sdk::DType;
@@ -221,7 +221,7 @@ struct Sums([i32; MOST_ROWS * VECTORS * MOST_LANES]);
 /// # Safety
 /// As [`Product::run`], which has checked sizes; the CPU has the instructions of `V`.
 #[inline(always)]
-pub unsafe fn run<V: Dot>(
+pub unsafe fn run<V: Compiled>(
     p: &Product<'_>,
     rows: Range<usize>,
     columns: Range<usize>,
@@ -233,7 +233,8 @@ pub unsafe fn run<V: Dot>(
     for first in rows.clone().step_by(chunk_panels) {
         let chunk = first..(first + chunk_panels).min(rows.end);
         let mut row_sums = [0i32; CHUNK_PANELS * MOST_ROWS];
-        pack_chunk::<V>(p, chunk.clone(), scratch, &mut row_sums);
+        // SAFETY: the caller's promise.
+        unsafe { pack_chunk::<V>(p, chunk.clone(), scratch, &mut row_sums) };
         for block in columns.clone().step_by(block_panels) {
             let block = block..(block + block_panels).min(columns.end);
             for panel in chunk.clone() {
@@ -261,7 +262,7 @@ struct Panel<'a> {
 }
 
 #[inline(always)]
-fn pack_chunk<V: Dot>(
+unsafe fn pack_chunk<V: Compiled>(
     p: &Product<'_>,
     panels: Range<usize>,
     scratch: &mut [u8],
@@ -272,19 +273,19 @@ fn pack_chunk<V: Dot>(
         let first = panel * V::ROWS;
         let rows = V::ROWS.min(p.left.lines() - first);
         let packed = &mut scratch[at * V::ROWS * bytes..][..rows * bytes];
-        pack_left::<V>(&p.left, first, packed, &mut sums[at * V::ROWS..][..rows]);
+        // SAFETY: the caller's promise.
+        unsafe { V::pack_left(&p.left, first, packed, &mut sums[at * V::ROWS..][..rows]) };
     }
 }
 
 /// One tile: begin, accumulate, write.
 #[inline(always)]
-unsafe fn tile<V: Dot>(p: &Product<'_>, left: &Panel<'_>, column: usize, sums: &mut Sums) {
+unsafe fn tile<V: Compiled>(p: &Product<'_>, left: &Panel<'_>, column: usize, sums: &mut Sums) {
     let width = VECTORS * V::LANES;
     let first = column * width;
     let rows = left.sums.len();
-    for (sums, &row_sum) in sums.0.chunks_exact_mut(width).zip(left.sums) {
-        p.terms.begin(first, row_sum, sums);
-    }
+    // SAFETY: the caller has the CPU's instructions.
+    unsafe { V::begin(&p.terms, first, left.sums, &mut sums.0[..rows * width]) };
     let groups = groups(p.right.depth, V::WORDS);
     let right = p.right.lines.as_ptr().wrapping_byte_add(column * groups * width * GROUP);
     let work = Tile {
@@ -302,7 +303,9 @@ unsafe fn tile<V: Dot>(p: &Product<'_>, left: &Panel<'_>, column: usize, sums: &
     for (row, sums) in sums.0.chunks_exact(width).take(rows).enumerate() {
         let offset = (left.first + row) * p.to.row_bytes + first * value_bytes;
         // SAFETY: this row and these columns lie in the target, and nobody else writes them.
-        let to = unsafe { std::slice::from_raw_parts_mut(p.to.first.add(offset), bytes) };
-        p.stage.write::<V>(first, sums, to);
+        unsafe {
+            let to = std::slice::from_raw_parts_mut(p.to.first.add(offset), bytes);
+            V::write(&p.stage, first, sums, to);
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! products: `rows * VECTORS` instructions (or pairs of them) for `rows + VECTORS` loads.
 
 use crate::{
-    output::{Stage, Terms},
+    output::{Part, Stage, Terms},
     pack::{GROUP, LINE, Source},
 };
 use std::ops::Range;
@@ -14,9 +14,15 @@ use std::ops::Range;
 pub const VECTORS: usize = 2;
 /// Most rows of a tile of any instruction set: 28 sums, 2 right vectors and a left one fill 31 of 32 registers.
 pub const MOST_ROWS: usize = 14;
-/// Rows up to which a tile keeps its sums in four parts: fewer sums than that wait for each other.
-const SKINNY: usize = 3;
-const PARTS: usize = 4;
+/// Sums of a tile of few rows wait for each other: each is kept in so many parts, which take turns. The parts of all
+/// fit in 16 registers.
+const fn parts(rows: usize) -> usize {
+    match rows {
+        1 => 4,
+        2 | 3 => 2,
+        _ => 1,
+    }
+}
 
 /// A vector of sums of 32 bits, and how an instruction set adds products to it.
 ///
@@ -69,6 +75,11 @@ pub unsafe trait Dot: Copy {
 /// # Safety
 /// As [`Dot`].
 pub unsafe trait Compiled: Dot {
+    /// [`pack_right`](crate::pack::pack_right).
+    ///
+    /// # Safety
+    /// The CPU has the instructions.
+    unsafe fn pack_right(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]);
     /// [`pack_left`](crate::pack::pack_left).
     ///
     /// # Safety
@@ -83,7 +94,12 @@ pub unsafe trait Compiled: Dot {
     ///
     /// # Safety
     /// The CPU has the instructions.
-    unsafe fn write(stage: &Stage<'_>, first: usize, sums: &[i32], to: &mut [u8]);
+    unsafe fn write(stage: &Stage<'_>, first: usize, sums: &[i32], to: &mut Part<'_>);
+    /// [`accumulate`].
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn accumulate(tile: &Tile);
 }
 
 /// What a tile reads and writes.
@@ -112,7 +128,7 @@ pub unsafe fn accumulate<V: Dot>(tile: &Tile) {
             match tile.rows {
                 // SAFETY: the caller's promise.
                 $($rows if $rows <= V::ROWS => unsafe {
-                    rows::<V, $rows, { if $rows <= SKINNY { PARTS } else { 1 } }>(tile)
+                    rows::<V, $rows, { parts($rows) }>(tile)
                 },)*
                 rows => unreachable!("a tile of {rows} rows"),
             }

@@ -7,7 +7,11 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use crate::{pack::Source, product::Product};
+use crate::{
+    accumulate::{Compiled, VECTORS},
+    pack::Source,
+    product::{self, Product},
+};
 use std::{ops::Range, sync::OnceLock};
 use tenon_sdk::{
     KernelError,
@@ -45,6 +49,21 @@ pub struct Isa {
 }
 
 impl Isa {
+    /// The facts of a vector type.
+    const fn of<V: Compiled>(name: &'static str, rate: f64, supported: fn() -> bool) -> Isa {
+        Isa {
+            name,
+            rows: V::ROWS,
+            columns: VECTORS * V::LANES,
+            words: V::WORDS,
+            left_signed: V::LEFT_SIGNED,
+            rate,
+            supported,
+            pack_right: V::pack_right,
+            run: product::run::<V>,
+        }
+    }
+
     /// Whether this CPU has its instructions.
     pub fn is_supported(&self) -> bool {
         (self.supported)()
@@ -74,80 +93,51 @@ impl Isa {
     }
 }
 
-/// Makes the [`Isa`] of a vector type: its loops, compiled with these CPU features.
-macro_rules! instance {
-    ($(#[$meta:meta])* $isa:ident: $name:literal, $vector:ty, rate = $rate:literal, supported = $supported:expr
-        $(, features = $features:literal)? $(,)?) => {
-        $(#[$meta])*
-        pub static $isa: $crate::isa::Isa = {
-            use $crate::{accumulate::{Compiled, Dot, VECTORS}, output::{Stage, Terms}, pack::{self, Source}, product};
-
-            // SAFETY: the functions run instructions of the set alone.
-            unsafe impl Compiled for $vector {
-                $crate::isa::compiled! {
-                    ($($features)?)
-                    fn pack_left(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
-                        pack::pack_left::<$vector>(source, first, panel, sums)
-                    }
-                    fn begin(terms: &Terms<'_>, first: usize, row_sums: &[i32], sums: &mut [i32]) {
-                        terms.begin(first, row_sums, sums)
-                    }
-                    fn write(stage: &Stage<'_>, first: usize, sums: &[i32], to: &mut [u8]) {
-                        stage.write::<$vector>(first, sums, to)
-                    }
+/// Compiles the loops of a vector type with these CPU features, each as a function of its own.
+macro_rules! compiled {
+    ($vector:ty $(, $features:literal)?) => {
+        // SAFETY: the functions run instructions of the set alone.
+        unsafe impl $crate::accumulate::Compiled for $vector {
+            $crate::isa::compiled! {
+                @each ($($features)?)
+                fn pack_right(source: &$crate::pack::Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+                    $crate::pack::pack_right::<$vector>(source, first, panel, sums)
+                }
+                fn pack_left(source: &$crate::pack::Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+                    $crate::pack::pack_left::<$vector>(source, first, panel, sums)
+                }
+                fn begin(terms: &$crate::output::Terms<'_>, first: usize, row_sums: &[i32], sums: &mut [i32]) {
+                    terms.begin(first, row_sums, sums)
+                }
+                fn write(
+                    stage: &$crate::output::Stage<'_>, first: usize, sums: &[i32], to: &mut $crate::output::Part<'_>
+                ) {
+                    stage.write::<$vector>(first, sums, to)
+                }
+                fn accumulate(tile: &$crate::accumulate::Tile) {
+                    // SAFETY: the caller's promise.
+                    unsafe { $crate::accumulate::accumulate::<$vector>(tile) }
                 }
             }
-
-            $(#[target_feature(enable = $features)])?
-            unsafe fn pack_right(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
-                pack::pack_right::<$vector>(source, first, panel, sums)
-            }
-
-            $(#[target_feature(enable = $features)])?
-            unsafe fn run(
-                product: &product::Product<'_>,
-                rows: std::ops::Range<usize>,
-                columns: std::ops::Range<usize>,
-                scratch: &mut [u8],
-            ) {
-                // SAFETY: the caller's promise.
-                unsafe { product::run::<$vector>(product, rows, columns, scratch) }
-            }
-
-            $crate::isa::Isa {
-                name: $name,
-                rows: <$vector as Dot>::ROWS,
-                columns: VECTORS * <$vector as Dot>::LANES,
-                words: <$vector as Dot>::WORDS,
-                left_signed: <$vector as Dot>::LEFT_SIGNED,
-                rate: $rate,
-                supported: $supported,
-                pack_right,
-                run,
-            }
-        };
+        }
     };
-}
-
-/// Functions of a trait, each compiled with these CPU features and never a part of another.
-macro_rules! compiled {
-    (($features:literal) $(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
+    (@each ($features:literal) $(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
         unsafe fn $name($($arg: $ty),*) {
             #[target_feature(enable = $features)]
             #[inline(never)]
-            fn compiled($($arg: $ty),*) $body
+            unsafe fn compiled($($arg: $ty),*) $body
 
             // SAFETY: the caller's promise.
             unsafe { compiled($($arg),*) }
         }
     )*};
-    (() $(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
+    (@each () $(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
         #[inline(never)]
         unsafe fn $name($($arg: $ty),*) $body
     )*};
 }
 
-use {compiled, instance};
+use compiled;
 
 /// All that this plugin is compiled for, the fastest first.
 pub static ALL: &[&Isa] = &[

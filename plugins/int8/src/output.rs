@@ -4,6 +4,7 @@
 //! as the terms of zero points and bias ([`Terms`]), so that what is left is to multiply, clamp, move and cast.
 
 use crate::{accumulate::Dot, product::PackedRight};
+use std::{marker::PhantomData, slice};
 use tenon_sdk::fixed_point::{Multiplier, QuantizedRange, multiply_by_float};
 
 /// What sums begin as: of row `i` and column `j`, `columns[j] + slopes[j] * (sum of row i)`.
@@ -125,46 +126,102 @@ impl Stage<'_> {
         }
     }
 
-    /// Writes a row of sums of the columns from `first` on, as many as `to` has bytes for.
+    /// Writes the sums of a tile, whose columns are those from `first` on.
     #[inline(always)]
-    pub fn write<V: Dot>(&self, first: usize, sums: &[i32], to: &mut [u8]) {
+    pub fn write<V: Dot>(&self, first: usize, sums: &[i32], to: &mut Part<'_>) {
         match *self {
             Stage::Sums([low, high]) => {
-                each(sums, sums, to, |sum, _| sum.clamp(low, high).to_le_bytes());
+                // There is no parameter: any slice that is long enough will do.
+                to.each(sums, sums, |sum, _| sum.clamp(low, high).to_le_bytes());
             }
             Stage::Real(scales, bounds) => {
-                each(sums, &scales[first..], to, |sum, scale| real(sum, scale, bounds).to_le_bytes());
+                to.each(sums, &scales[first..], |sum, scale| {
+                    real(sum, scale, bounds).to_le_bytes()
+                });
             }
             Stage::Float(scales, range, Width::Byte) => {
                 let by = FloatScale::new(range);
-                each(sums, &scales[first..], to, |sum, scale| [by.apply::<V>(sum, scale) as u8]);
+                to.each(sums, &scales[first..], |sum, scale| [by.apply::<V>(sum, scale) as u8]);
             }
             Stage::Float(scales, range, Width::Word) => {
                 let by = FloatScale::new(range);
-                each(sums, &scales[first..], to, |sum, scale| {
+                to.each(sums, &scales[first..], |sum, scale| {
                     (by.apply::<V>(sum, scale) as u16).to_le_bytes()
                 });
             }
             Stage::Fixed(by, range, Width::Byte) => {
-                each(sums, &by[first..], to, |sum, by| [fixed(sum, by, range) as u8]);
+                to.each(sums, &by[first..], |sum, by| [fixed(sum, by, range) as u8]);
             }
             Stage::Fixed(by, range, Width::Word) => {
-                each(sums, &by[first..], to, |sum, by| (fixed(sum, by, range) as u16).to_le_bytes());
+                to.each(sums, &by[first..], |sum, by| {
+                    (fixed(sum, by, range) as u16).to_le_bytes()
+                });
             }
         }
     }
 }
 
-/// A function of each sum and its column's parameter.
+/// Where the results of a tile go: some bytes of each of its rows.
+#[derive(Debug)]
+pub struct Part<'a> {
+    first: *mut u8,
+    rows: usize,
+    bytes: usize,
+    row_bytes: usize,
+    life: PhantomData<&'a mut [u8]>,
+}
+
+/// Sums that are computed at a time: a vector of them, or two.
+const CHUNK: usize = 16;
+
+impl<'a> Part<'a> {
+    /// `bytes` of each of `rows` rows, which begin `row_bytes` apart.
+    ///
+    /// # Safety
+    /// They are writable, and for `'a` nobody else reads or writes them.
+    pub unsafe fn new(first: *mut u8, rows: usize, bytes: usize, row_bytes: usize) -> Part<'a> {
+        Part { first, rows, bytes, row_bytes, life: PhantomData }
+    }
+
+    /// Writes a function of each sum and its column's parameter. Sums stand row after row.
+    #[inline(always)]
+    fn each<P: Copy, const N: usize>(
+        &mut self,
+        sums: &[i32],
+        parameters: &[P],
+        f: impl Fn(i32, P) -> [u8; N],
+    ) {
+        let columns = self.bytes / N;
+        let parameters = &parameters[..columns];
+        for (row, sums) in sums.chunks_exact(sums.len() / self.rows).enumerate() {
+            let first = self.first.wrapping_add(row * self.row_bytes);
+            // SAFETY: the promise of `new`.
+            let to = unsafe { slice::from_raw_parts_mut(first, self.bytes) };
+            write_row(&sums[..columns], parameters, to.as_chunks_mut::<N>().0, &f);
+        }
+    }
+}
+
+/// Whole chunks are read before they are written, so that the compiler makes vectors of them.
 #[inline(always)]
-fn each<P: Copy, const N: usize>(
+fn write_row<P: Copy, const N: usize>(
     sums: &[i32],
     parameters: &[P],
-    to: &mut [u8],
-    f: impl Fn(i32, P) -> [u8; N],
+    to: &mut [[u8; N]],
+    f: &impl Fn(i32, P) -> [u8; N],
 ) {
-    let to = to.as_chunks_mut::<N>().0;
-    for ((to, &sum), &parameter) in to.iter_mut().zip(sums).zip(parameters) {
+    let (sums, sums_rest) = sums.as_chunks::<CHUNK>();
+    let (parameters, parameters_rest) = parameters.as_chunks::<CHUNK>();
+    let (to, to_rest) = to.as_chunks_mut::<CHUNK>();
+    for ((to, sums), parameters) in to.iter_mut().zip(sums).zip(parameters) {
+        let (sums, parameters) = (*sums, *parameters);
+        let mut values = [[0; N]; CHUNK];
+        for at in 0..CHUNK {
+            values[at] = f(sums[at], parameters[at]);
+        }
+        *to = values;
+    }
+    for ((to, &sum), &parameter) in to_rest.iter_mut().zip(sums_rest).zip(parameters_rest) {
         *to = f(sum, parameter);
     }
 }

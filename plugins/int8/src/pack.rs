@@ -72,6 +72,27 @@ impl<'a> Source<'a> {
     }
 }
 
+impl Source<'_> {
+    /// The factors of a line where they are neighbours in memory; else, and where there are none, nothing.
+    #[inline(always)]
+    fn neighbours(&self, line: usize) -> &[u8] {
+        let [lines, step] = self.strides;
+        if step == 1 { &self.data[line * lines..][..self.depth] } else { &[] }
+    }
+
+    /// The `count` factors of a line from `first` on, turned over, and zeros where there are none.
+    #[inline(always)]
+    fn part(&self, line: usize, first: usize, count: usize) -> [u8; LINE] {
+        let count = count.min(self.depth.saturating_sub(first));
+        let mut values = [0; LINE];
+        if count > 0 {
+            self.read(line, first, &mut values[..count]);
+            values[..count].iter_mut().for_each(|value| *value ^= self.flip);
+        }
+        values
+    }
+}
+
 /// Values in a group.
 #[inline(always)]
 pub const fn values_per_group(words: bool) -> usize {
@@ -95,40 +116,52 @@ pub const fn left_bytes(depth: usize, words: bool) -> usize {
 pub fn pack_left<V: Dot>(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
     let rows = sums.len();
     for (row, sum) in sums.iter_mut().enumerate() {
-        let lines = panel.chunks_mut(LINE).skip(row).step_by(rows);
-        *sum = pack_row::<V>(source, first + row, lines);
+        *sum = if V::WORDS {
+            pack_row::<V, { LINE / 2 }>(source, first + row, panel, [row, rows])
+        } else {
+            pack_row::<V, LINE>(source, first + row, panel, [row, rows])
+        };
     }
 }
 
+/// Packs a row, `N` values a line, into every line of the panel that is `at` modulo `rows`.
 #[inline(always)]
-fn pack_row<'p, V: Dot>(
+fn pack_row<V: Dot, const N: usize>(
     source: &Source<'_>,
     row: usize,
-    lines: impl Iterator<Item = &'p mut [u8]>,
+    panel: &mut [u8],
+    [at, rows]: [usize; 2],
 ) -> i32 {
-    let per_line = values_per_group(V::WORDS) * (LINE / GROUP);
     let mut sum = RowSum::new();
-    for (at, line) in lines.enumerate() {
-        let first = at * per_line;
-        // What is turned over is 0 where there is no factor.
-        let mut values = [source.flip; LINE];
-        if first + per_line <= source.depth {
-            source.read(row, first, &mut values[..per_line]);
-        } else if first < source.depth {
-            source.read(row, first, &mut values[..source.depth - first]);
-        }
-        let mut values = values.map(|value| value ^ source.flip);
-        values[per_line..].fill(0);
-        sum.add::<V>(&values);
-        let mut packed = values;
-        if V::WORDS {
-            for (to, &value) in packed.as_chunks_mut::<2>().0.iter_mut().zip(&values) {
-                *to = u16::from(value).to_le_bytes();
-            }
-        }
-        line.copy_from_slice(&packed);
+    let (whole, _) = source.neighbours(row).as_chunks::<N>();
+    let lines = panel.as_chunks_mut::<LINE>().0;
+    for (values, line) in whole.iter().zip((at..lines.len()).step_by(rows)) {
+        // Never a copy in memory, which a vector would wait for.
+        lines[line] = packed::<V, N>(values.map(|value| value ^ source.flip), &mut sum);
+    }
+    for (number, line) in (at..lines.len()).step_by(rows).enumerate().skip(whole.len()) {
+        let values = source.part(row, number * N, N);
+        let values = values.first_chunk::<N>().copied().unwrap_or([0; N]);
+        lines[line] = packed::<V, N>(values, &mut sum);
     }
     sum.total::<V>()
+}
+
+/// Values as a line: bytes, or words where they fill half of it.
+#[inline(always)]
+fn packed<V: Dot, const N: usize>(values: [u8; N], sum: &mut RowSum) -> [u8; LINE] {
+    let mut line = [0; LINE];
+    if N == LINE {
+        line.copy_from_slice(&values);
+        sum.add::<V>(line);
+    } else {
+        line[..N].copy_from_slice(&values);
+        sum.add::<V>(line);
+        for (to, value) in line.as_chunks_mut::<2>().0.iter_mut().zip(values) {
+            *to = u16::from(value).to_le_bytes();
+        }
+    }
+    line
 }
 
 /// The sum of a row's values: in words, for as many lines as they hold.
@@ -149,7 +182,7 @@ impl RowSum {
 
     /// Signed values are added as `value + 128`.
     #[inline(always)]
-    fn add<V: Dot>(&mut self, values: &[u8; LINE]) {
+    fn add<V: Dot>(&mut self, values: [u8; LINE]) {
         let offset = if V::LEFT_SIGNED { FLIP } else { 0 };
         for (word, pair) in self.words.iter_mut().zip(values.as_chunks::<2>().0) {
             let pair = u16::from_le_bytes(pair.map(|value| value ^ offset));

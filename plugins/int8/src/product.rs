@@ -9,9 +9,9 @@
 //! ```
 
 use crate::{
-    accumulate::{Compiled, MOST_LANES, MOST_ROWS, Tile, VECTORS, accumulate},
+    accumulate::{Compiled, MOST_LANES, MOST_ROWS, Tile, VECTORS},
     isa::Isa,
-    output::{Stage, Terms},
+    output::{Part, Stage, Terms},
     pack::{FLIP, GROUP, Source, groups, left_bytes},
 };
 use std::ops::Range;
@@ -297,15 +297,13 @@ unsafe fn tile<V: Compiled>(p: &Product<'_>, left: &Panel<'_>, column: usize, su
     };
     // SAFETY: `left` is a packed panel of `rows` rows, the panel of this column lies in the packed matrix, and there
     // are sums for a tile; the caller has the CPU's instructions.
-    unsafe { accumulate::<V>(&work) };
+    unsafe { V::accumulate(&work) };
     let value_bytes = p.stage.value_bytes();
     let bytes = width.min(p.right.columns - first) * value_bytes;
-    for (row, sums) in sums.0.chunks_exact(width).take(rows).enumerate() {
-        let offset = (left.first + row) * p.to.row_bytes + first * value_bytes;
-        // SAFETY: this row and these columns lie in the target, and nobody else writes them.
-        unsafe {
-            let to = std::slice::from_raw_parts_mut(p.to.first.add(offset), bytes);
-            V::write(&p.stage, first, sums, to);
-        }
+    let offset = left.first * p.to.row_bytes + first * value_bytes;
+    // SAFETY: these rows and columns lie in the target, and nobody else writes them.
+    unsafe {
+        let mut to = Part::new(p.to.first.add(offset), rows, bytes, p.to.row_bytes);
+        V::write(&p.stage, first, &sums.0[..rows * width], &mut to);
     }
 }

@@ -1,6 +1,6 @@
 //! Plain Rust, for any CPU.
 
-use super::instance;
+use super::{Isa, compiled};
 use crate::{accumulate::Dot, pack::GROUP};
 
 const LANES: usize = 8;
@@ -58,7 +58,7 @@ unsafe impl Dot for Portable {
     }
 }
 
-instance! {
-    /// What any CPU has.
-    PORTABLE: "portable", Portable, rate = 8.0, supported = || true
-}
+compiled!(Portable);
+
+/// What any CPU has.
+pub static PORTABLE: Isa = Isa::of::<Portable>("portable", 8.0, || true);

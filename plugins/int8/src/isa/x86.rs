@@ -6,7 +6,7 @@
 //! | `avx_vnni` | `vpdpbusd`, 256 bits | it adds four products in 32 bits |
 //! | `avx512_vnni` | `vpdpbusd`, 512 bits | the same |
 
-use super::instance;
+use super::{Isa, compiled};
 use crate::accumulate::Dot;
 use std::arch::x86_64::*;
 
@@ -94,28 +94,24 @@ fn has_avx2() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
 }
 
-instance! {
-    /// `vpmaddwd`.
-    AVX2: "avx2", Words, rate = 60.0, supported = has_avx2, features = "avx2,fma,bmi1,bmi2,lzcnt,popcnt"
-}
+compiled!(Words, "avx2,fma,bmi1,bmi2,lzcnt,popcnt");
+compiled!(Vnni256, "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avxvnni");
+compiled!(Vnni512, "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni");
 
-instance! {
-    /// `vpdpbusd` on 256 bits, as CPUs without AVX-512 have it.
-    AVX_VNNI: "avx_vnni", Vnni256, rate = 120.0,
-    supported = || has_avx2() && is_x86_feature_detected!("avxvnni"),
-    features = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avxvnni"
-}
+/// `vpmaddwd`.
+pub static AVX2: Isa = Isa::of::<Words>("avx2", 60.0, has_avx2);
 
-instance! {
-    /// `vpdpbusd` on 512 bits.
-    AVX512_VNNI: "avx512_vnni", Vnni512, rate = 240.0,
-    supported = || {
-        has_avx2()
-            && is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512vnni")
-    },
-    features = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"
-}
+/// `vpdpbusd` on 256 bits, as CPUs without AVX-512 have it.
+pub static AVX_VNNI: Isa = Isa::of::<Vnni256>("avx_vnni", 120.0, || {
+    has_avx2() && is_x86_feature_detected!("avxvnni")
+});
+
+/// `vpdpbusd` on 512 bits.
+pub static AVX512_VNNI: Isa = Isa::of::<Vnni512>("avx512_vnni", 240.0, || {
+    has_avx2()
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vnni")
+});

@@ -4,9 +4,11 @@
 //! Its kernels are for device type `CPU`, which plugins/cpu brings.
 
 pub mod accumulate;
+mod fused;
 pub mod isa;
 pub mod output;
 pub mod pack;
 pub mod product;
+mod spread;
 
 tenon_sdk::export_plugin!();

@@ -3,7 +3,7 @@
 //! The stages are those of `tenon_sdk::fixed_point`, compiled for each instruction set by the loops here. Sums begin
 //! as the terms of zero points and bias ([`Terms`]), so that what is left is to multiply, clamp, move and cast.
 
-use crate::{accumulate::Dot, product::PackedRight};
+use crate::{accumulate::Dot, product::Right};
 use std::{marker::PhantomData, slice};
 use tenon_sdk::fixed_point::{Multiplier, QuantizedRange, multiply_by_float};
 
@@ -67,7 +67,7 @@ impl Terms<'_> {
 ///
 /// Panics when there are other numbers of them.
 pub fn column_terms(
-    right: &PackedRight,
+    right: Right<'_>,
     left_zero: i32,
     right_zeros: &[i32],
     bias: &[i32],

@@ -25,12 +25,22 @@ const CHUNK_PANELS: usize = 8;
 const BLOCK_BYTES: usize = 512 << 10;
 
 /// A right matrix, packed for one instruction set.
+#[derive(Debug, Clone, Copy)]
+pub struct Right<'a> {
+    isa: &'static Isa,
+    depth: usize,
+    columns: usize,
+    panels: &'a [Line],
+    sums: &'a [i32],
+}
+
+/// A packed right matrix with its memory.
 #[derive(Debug)]
 pub struct PackedRight {
     isa: &'static Isa,
     depth: usize,
     columns: usize,
-    lines: Vec<Line>,
+    panels: Vec<Line>,
     sums: Vec<i32>,
 }
 
@@ -38,6 +48,17 @@ pub struct PackedRight {
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub struct Line([u8; 64]);
+
+impl Line {
+    /// Nothing packed.
+    pub const ZERO: Line = Line([0; 64]);
+
+    /// The bytes of lines.
+    pub fn bytes_mut(lines: &mut [Line]) -> &mut [u8] {
+        // SAFETY: a line is 64 bytes without padding.
+        unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), size_of_val(lines)) }
+    }
+}
 
 /// What turns the values of a type to those that a left (`left`) or right matrix of an instruction set has: all zero
 /// points move along.
@@ -56,28 +77,63 @@ pub fn flipped_zero(zero: i32, dtype: DType, flip: u8) -> i32 {
 }
 
 impl PackedRight {
-    /// Memory for a matrix of `columns` columns, to be filled panel by panel.
-    pub fn new(isa: &'static Isa, depth: usize, columns: usize) -> PackedRight {
-        let panels = columns.div_ceil(isa.columns);
-        let lines = panels * panel_bytes(isa, depth) / size_of::<Line>();
-        PackedRight {
-            isa,
-            depth,
-            columns,
-            lines: vec![Line([0; 64]); lines],
-            sums: vec![0; panels * isa.columns],
+    /// Packs the columns of a matrix.
+    pub fn pack(isa: &'static Isa, source: &Source<'_>) -> PackedRight {
+        let (depth, columns) = (source.depth(), source.lines());
+        let sizes = RightSizes::new(isa, depth, columns);
+        let mut panels = vec![Line::ZERO; sizes.panels * sizes.panel_lines];
+        let mut sums = vec![0; sizes.panels * isa.columns];
+        sizes.each(&mut panels, &mut sums, |first, panel, sums| {
+            isa.pack_right(source, first, panel, sums);
+        });
+        PackedRight { isa, depth, columns, panels, sums }
+    }
+
+    /// The matrix.
+    pub fn view(&self) -> Right<'_> {
+        let PackedRight { isa, depth, columns, .. } = *self;
+        Right { isa, depth, columns, panels: &self.panels, sums: &self.sums }
+    }
+
+    /// Memory that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.panels) + size_of_val(&*self.sums)
+    }
+}
+
+/// Sizes of a packed right matrix.
+#[derive(Debug, Clone, Copy)]
+pub struct RightSizes {
+    /// Panels.
+    pub panels: usize,
+    /// Lines of a panel.
+    pub panel_lines: usize,
+    /// Columns of a panel.
+    pub panel_columns: usize,
+}
+
+impl RightSizes {
+    /// Of a matrix.
+    pub fn new(isa: &Isa, depth: usize, columns: usize) -> RightSizes {
+        RightSizes {
+            panels: columns.div_ceil(isa.columns),
+            panel_lines: panel_bytes(isa, depth) / size_of::<Line>(),
+            panel_columns: isa.columns,
         }
     }
 
-    /// Packs the columns of a matrix.
-    pub fn pack(isa: &'static Isa, source: &Source<'_>) -> PackedRight {
-        let mut packed = PackedRight::new(isa, source.depth(), source.lines());
-        let bytes = panel_bytes(isa, source.depth());
-        let panels = packed.lines.chunks_mut((bytes / size_of::<Line>()).max(1));
-        for (at, (panel, sums)) in panels.zip(packed.sums.chunks_mut(isa.columns)).enumerate() {
-            isa.pack_right(source, at * isa.columns, line_bytes_mut(panel), sums);
+    /// The first column, the memory and the sums of each panel. Without depth there is nothing to pack.
+    pub fn each(
+        self,
+        panels: &mut [Line],
+        sums: &mut [i32],
+        mut pack: impl FnMut(usize, &mut [u8], &mut [i32]),
+    ) {
+        let panels = panels.chunks_exact_mut(self.panel_lines.max(1));
+        let sums = sums.chunks_exact_mut(self.panel_columns);
+        for (at, (panel, sums)) in panels.zip(sums).enumerate() {
+            pack(at * self.panel_columns, Line::bytes_mut(panel), sums);
         }
-        packed
     }
 }
 
@@ -86,12 +142,22 @@ fn panel_bytes(isa: &Isa, depth: usize) -> usize {
     groups(depth, isa.words) * isa.columns * GROUP
 }
 
-fn line_bytes_mut(lines: &mut [Line]) -> &mut [u8] {
-    // SAFETY: a line is 64 bytes without padding.
-    unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), size_of_val(lines)) }
-}
+impl<'a> Right<'a> {
+    /// What was packed into this memory by [`RightSizes::each`] for a matrix of these sizes.
+    ///
+    /// Panics when the memory has another size.
+    pub fn new(
+        isa: &'static Isa,
+        [depth, columns]: [usize; 2],
+        panels: &'a [Line],
+        sums: &'a [i32],
+    ) -> Right<'a> {
+        let sizes = RightSizes::new(isa, depth, columns);
+        assert_eq!(panels.len(), sizes.panels * sizes.panel_lines, "memory for the panels");
+        assert_eq!(sums.len(), sizes.panels * sizes.panel_columns, "memory for the sums");
+        Right { isa, depth, columns, panels, sums }
+    }
 
-impl PackedRight {
     /// Factors of a column.
     pub fn depth(&self) -> usize {
         self.depth
@@ -108,13 +174,8 @@ impl PackedRight {
     }
 
     /// The sums of the columns' factors, and of those that fill the last panel.
-    pub fn sums(&self) -> &[i32] {
-        &self.sums
-    }
-
-    /// Memory that it takes.
-    pub fn bytes(&self) -> usize {
-        size_of_val(&*self.lines) + size_of_val(&*self.sums)
+    pub fn sums(&self) -> &'a [i32] {
+        self.sums
     }
 
     /// The instruction set that it is packed for.
@@ -142,7 +203,7 @@ unsafe impl Sync for Target<'_> {}
 #[derive(Debug)]
 pub struct Product<'a> {
     left: Source<'a>,
-    right: &'a PackedRight,
+    right: Right<'a>,
     terms: Terms<'a>,
     stage: Stage<'a>,
     to: Target<'a>,
@@ -154,7 +215,7 @@ impl<'a> Product<'a> {
     /// Panics when sizes do not agree.
     pub fn new(
         left: Source<'a>,
-        right: &'a PackedRight,
+        right: Right<'a>,
         terms: Terms<'a>,
         stage: Stage<'a>,
         to: &'a mut [u8],
@@ -287,7 +348,7 @@ unsafe fn tile<V: Compiled>(p: &Product<'_>, left: &Panel<'_>, column: usize, su
     // SAFETY: the caller has the CPU's instructions.
     unsafe { V::begin(&p.terms, first, left.sums, &mut sums.0[..rows * width]) };
     let groups = groups(p.right.depth, V::WORDS);
-    let right = p.right.lines.as_ptr().wrapping_byte_add(column * groups * width * GROUP);
+    let right = p.right.panels.as_ptr().wrapping_byte_add(column * groups * width * GROUP);
     let work = Tile {
         rows,
         groups,

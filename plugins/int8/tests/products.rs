@@ -53,12 +53,13 @@ impl Case {
         let left = Source::new(&self.left, [m, k], self.transposed[0], flips[0]);
         let right = Source::new(&self.right, [n, k], !self.transposed[1], flips[1]);
         let packed = PackedRight::pack(isa, &right);
+        let packed = packed.view();
         let left_zero = flipped_zero(self.left_zero, self.types[0], flips[0]);
         let zeros: Vec<i32> =
             self.right_zeros.iter().map(|&z| flipped_zero(z, self.types[1], flips[1])).collect();
         let padded = packed.padded_columns();
         let mut columns = vec![0; padded];
-        column_terms(&packed, left_zero, &zeros, &self.bias, &mut columns);
+        column_terms(packed, left_zero, &zeros, &self.bias, &mut columns);
         let mut each: Vec<i32> = zeros.iter().map(|zero| -zero).collect();
         let slopes = if let [slope] = *each {
             Slopes::One(slope)
@@ -69,7 +70,7 @@ impl Case {
         let stage = stage(padded);
         let mut to = vec![0xAA; m * n * stage.as_stage().value_bytes()];
         let terms = Terms { columns: &columns, slopes };
-        let product = Product::new(left, &packed, terms, stage.as_stage(), &mut to);
+        let product = Product::new(left, packed, terms, stage.as_stage(), &mut to);
         let mut scratch = vec![0x55; product.scratch_bytes()];
         let (rows, columns) = (product.row_panels(), product.column_panels());
         for rows in [0..rows / 2, rows / 2..rows] {

@@ -180,8 +180,16 @@ unsafe fn each_group<V: Dot, const R: usize>(
             let left = tile.left.add(line * R * LINE + within * GROUP);
             let right = tile.right.add(group * width);
             let count = (PER_LINE - within).min(groups.end - group);
-            for at in 0..count {
+            let mut at = 0;
+            while at + 4 <= count {
+                for next in at..at + 4 {
+                    step::<V, R>(left.add(next * GROUP), right.add(next * width), sums);
+                }
+                at += 4;
+            }
+            while at < count {
                 step::<V, R>(left.add(at * GROUP), right.add(at * width), sums);
+                at += 1;
             }
             group += count;
         }

@@ -36,28 +36,52 @@ impl Terms<'_> {
     }
 
     /// The beginning of a tile's sums: of as many rows as there are `row_sums`, in the columns from `first` on.
-    ///
-    /// The slices that are written are arguments of their own here and in [`Stage::write`], and loops have no fixed
-    /// length: so the compiler knows that nothing overlaps, and vectorises.
     #[inline(always)]
     pub fn begin(&self, first: usize, row_sums: &[i32], sums: &mut [i32]) {
         let width = sums.len() / row_sums.len().max(1);
-        let columns = &self.columns[first..][..width];
-        for (sums, &row_sum) in sums.chunks_exact_mut(width).zip(row_sums) {
+        for at in (0..width).step_by(CHUNK) {
+            let columns = chunk(self.columns, first + at);
             match self.slopes {
                 Slopes::One(slope) => {
-                    let term = slope.wrapping_mul(row_sum);
-                    for (sum, &column) in sums.iter_mut().zip(columns) {
-                        *sum = column.wrapping_add(term);
-                    }
+                    begin_chunk(columns, row_sums, sums, at, |row| [slope.wrapping_mul(row); _]);
                 }
                 Slopes::Each(slopes) => {
-                    let slopes = &slopes[first..][..width];
-                    for ((sum, &column), &slope) in sums.iter_mut().zip(columns).zip(slopes) {
-                        *sum = column.wrapping_add(slope.wrapping_mul(row_sum));
-                    }
+                    let slopes = chunk(slopes, first + at);
+                    begin_chunk(columns, row_sums, sums, at, |row| {
+                        slopes.map(|slope| slope.wrapping_mul(row))
+                    });
                 }
             }
+        }
+    }
+}
+
+/// Sums that are computed at a time: a vector of them, or two. A tile's columns are a multiple.
+const CHUNK: usize = 16;
+
+#[inline(always)]
+fn chunk<T: Copy>(values: &[T], at: usize) -> [T; CHUNK] {
+    *values[at..].first_chunk().expect("panels are padded")
+}
+
+/// The rows of one chunk of columns. A chunk is computed as a value and then stored, so that the compiler makes a
+/// vector of it, whatever else may overlap.
+#[inline(always)]
+fn begin_chunk(
+    columns: [i32; CHUNK],
+    row_sums: &[i32],
+    sums: &mut [i32],
+    at: usize,
+    term: impl Fn(i32) -> [i32; CHUNK],
+) {
+    let width = sums.len() / row_sums.len();
+    for (sums, &row_sum) in sums.chunks_exact_mut(width).zip(row_sums) {
+        let mut begin = columns;
+        for (begin, term) in begin.iter_mut().zip(term(row_sum)) {
+            *begin = begin.wrapping_add(term);
+        }
+        if let Some(to) = sums[at..].first_chunk_mut() {
+            *to = begin;
         }
     }
 }
@@ -171,9 +195,6 @@ pub struct Part<'a> {
     life: PhantomData<&'a mut [u8]>,
 }
 
-/// Sums that are computed at a time: a vector of them, or two.
-const CHUNK: usize = 16;
-
 impl<'a> Part<'a> {
     /// `bytes` of each of `rows` rows, which begin `row_bytes` apart.
     ///
@@ -181,6 +202,14 @@ impl<'a> Part<'a> {
     /// They are writable, and for `'a` nobody else reads or writes them.
     pub unsafe fn new(first: *mut u8, rows: usize, bytes: usize, row_bytes: usize) -> Part<'a> {
         Part { first, rows, bytes, row_bytes, life: PhantomData }
+    }
+
+    /// Bytes of a row.
+    #[inline(always)]
+    fn row(&mut self, row: usize) -> &mut [u8] {
+        assert!(row < self.rows);
+        // SAFETY: the promise of `new`.
+        unsafe { slice::from_raw_parts_mut(self.first.add(row * self.row_bytes), self.bytes) }
     }
 
     /// Writes a function of each sum and its column's parameter. Sums stand row after row.
@@ -191,38 +220,28 @@ impl<'a> Part<'a> {
         parameters: &[P],
         f: impl Fn(i32, P) -> [u8; N],
     ) {
-        let columns = self.bytes / N;
-        let parameters = &parameters[..columns];
-        for (row, sums) in sums.chunks_exact(sums.len() / self.rows).enumerate() {
-            let first = self.first.wrapping_add(row * self.row_bytes);
-            // SAFETY: the promise of `new`.
-            let to = unsafe { slice::from_raw_parts_mut(first, self.bytes) };
-            write_row(&sums[..columns], parameters, to.as_chunks_mut::<N>().0, &f);
+        let (columns, width) = (self.bytes / N, sums.len() / self.rows);
+        let whole = columns - columns % CHUNK;
+        for at in (0..whole).step_by(CHUNK) {
+            let parameters = chunk(parameters, at);
+            for row in 0..self.rows {
+                let sums = chunk(sums, row * width + at);
+                let mut values = [[0; N]; CHUNK];
+                for at in 0..CHUNK {
+                    values[at] = f(sums[at], parameters[at]);
+                }
+                let to = self.row(row).as_chunks_mut::<N>().0;
+                if let Some(to) = to[at..].first_chunk_mut() {
+                    *to = values;
+                }
+            }
         }
-    }
-}
-
-/// Whole chunks are read before they are written, so that the compiler makes vectors of them.
-#[inline(always)]
-fn write_row<P: Copy, const N: usize>(
-    sums: &[i32],
-    parameters: &[P],
-    to: &mut [[u8; N]],
-    f: &impl Fn(i32, P) -> [u8; N],
-) {
-    let (sums, sums_rest) = sums.as_chunks::<CHUNK>();
-    let (parameters, parameters_rest) = parameters.as_chunks::<CHUNK>();
-    let (to, to_rest) = to.as_chunks_mut::<CHUNK>();
-    for ((to, sums), parameters) in to.iter_mut().zip(sums).zip(parameters) {
-        let (sums, parameters) = (*sums, *parameters);
-        let mut values = [[0; N]; CHUNK];
-        for at in 0..CHUNK {
-            values[at] = f(sums[at], parameters[at]);
+        for row in 0..self.rows {
+            let to = self.row(row).as_chunks_mut::<N>().0;
+            for at in whole..columns {
+                to[at] = f(sums[row * width + at], parameters[at]);
+            }
         }
-        *to = values;
-    }
-    for ((to, &sum), &parameter) in to_rest.iter_mut().zip(sums_rest).zip(parameters_rest) {
-        *to = f(sum, parameter);
     }
 }
 

@@ -233,6 +233,17 @@ impl<'a> Product<'a> {
         self.left.lines().div_ceil(self.right.isa.rows)
     }
 
+    /// Rows of a panel, but the last one: as many in each as there can be, so that no panel is left with few.
+    fn panel_rows(&self) -> usize {
+        self.left.lines().div_ceil(self.row_panels().max(1))
+    }
+
+    /// The rows of a panel; the last one may have fewer.
+    fn rows_of(&self, panel: usize) -> Range<usize> {
+        let (rows, all) = (self.panel_rows(), self.left.lines());
+        (panel * rows).min(all)..((panel + 1) * rows).min(all)
+    }
+
     /// Panels of columns.
     pub fn column_panels(&self) -> usize {
         self.right.panels()
@@ -241,14 +252,14 @@ impl<'a> Product<'a> {
     /// About how long a panel of rows takes for a panel of columns, in nanoseconds.
     pub fn tile_ns(&self) -> f64 {
         let isa = self.right.isa;
-        let rows = isa.rows.min(self.left.lines());
+        let rows = self.panel_rows();
         // Writing a value costs about as much as 32 products.
         (rows * isa.columns) as f64 * (self.left.depth() as f64 + 32.0) / isa.rate
     }
 
     /// Scratch memory that [`Product::run`] wants.
     pub fn scratch_bytes(&self) -> usize {
-        self.chunk_panels() * self.right.isa.rows * self.left_bytes()
+        self.chunk_panels() * self.panel_rows() * self.left_bytes()
     }
 
     fn left_bytes(&self) -> usize {
@@ -257,7 +268,7 @@ impl<'a> Product<'a> {
 
     /// Panels of rows in a chunk.
     fn chunk_panels(&self) -> usize {
-        let panel = self.right.isa.rows * self.left_bytes();
+        let panel = self.panel_rows() * self.left_bytes();
         (CHUNK_BYTES / panel.max(1)).clamp(1, CHUNK_PANELS)
     }
 
@@ -288,7 +299,7 @@ pub unsafe fn run<V: Compiled>(
     columns: Range<usize>,
     scratch: &mut [u8],
 ) {
-    let chunk_panels = p.chunk_panels();
+    let (chunk_panels, panel_rows) = (p.chunk_panels(), p.panel_rows());
     let block_panels = (BLOCK_BYTES / panel_bytes(p.right.isa, p.right.depth).max(1)).max(1);
     let mut sums = Sums([0; _]);
     for first in rows.clone().step_by(chunk_panels) {
@@ -300,11 +311,12 @@ pub unsafe fn run<V: Compiled>(
             let block = block..(block + block_panels).min(columns.end);
             for panel in chunk.clone() {
                 let at = panel - chunk.start;
-                let rows = V::ROWS.min(p.left.lines() - panel * V::ROWS);
+                let rows = p.rows_of(panel);
                 let left = Panel {
-                    packed: &scratch[at * V::ROWS * p.left_bytes()..][..rows * p.left_bytes()],
-                    first: panel * V::ROWS,
-                    sums: &row_sums[at * V::ROWS..][..rows],
+                    packed: &scratch[at * panel_rows * p.left_bytes()..]
+                        [..rows.len() * p.left_bytes()],
+                    first: rows.start,
+                    sums: &row_sums[at * panel_rows..][..rows.len()],
                 };
                 for column in block.clone() {
                     // SAFETY: the caller's promise.
@@ -329,13 +341,12 @@ unsafe fn pack_chunk<V: Compiled>(
     scratch: &mut [u8],
     sums: &mut [i32],
 ) {
-    let bytes = p.left_bytes();
+    let (bytes, panel_rows) = (p.left_bytes(), p.panel_rows());
     for (at, panel) in panels.enumerate() {
-        let first = panel * V::ROWS;
-        let rows = V::ROWS.min(p.left.lines() - first);
-        let packed = &mut scratch[at * V::ROWS * bytes..][..rows * bytes];
+        let rows = p.rows_of(panel);
+        let packed = &mut scratch[at * panel_rows * bytes..][..rows.len() * bytes];
         // SAFETY: the caller's promise.
-        unsafe { V::pack_left(&p.left, first, packed, &mut sums[at * V::ROWS..][..rows]) };
+        unsafe { V::pack_left(&p.left, rows.start, packed, &mut sums[at * panel_rows..][..rows.len()]) };
     }
 }
 

@@ -276,15 +276,30 @@ fn what_cannot_be_right_is_refused() {
         }
     }
     let refusals = [
-        (Call { a_zero: 256, ..call.clone() }, "a_zero_point must be a value of quint8, in [0, 255], got 256"),
-        (Call { b_zero: vec![0, 0, -129], ..call.clone() }, "b_zero_point must be a value of qint8, in [-128, 127], got -129"),
-        (Call { out_zero: -1, ..call.clone() }, "out_zero_point must be a value of quint8, in [0, 255], got -1"),
+        (
+            Call { a_zero: 256, ..call.clone() },
+            "a_zero_point must be a value of quint8, in [0, 255], got 256",
+        ),
+        (
+            Call { b_zero: vec![0, 0, -129], ..call.clone() },
+            "b_zero_point must be a value of qint8, in [-128, 127], got -129",
+        ),
+        (
+            Call { out_zero: -1, ..call.clone() },
+            "out_zero_point must be a value of quint8, in [0, 255], got -1",
+        ),
         (Call { b_scale: vec![0.5; 2], ..call.clone() }, "b_scale must hold 3 values, got 2"),
         (Call { b_zero: vec![0; 4], ..call.clone() }, "b_zero_point must hold 3 values, got 4"),
         (Call { bias: Some(vec![0; 2]), ..call.clone() }, "bias must hold 3 values, got 2"),
         (Call { a_scale: 1e30, ..call.clone() }, "must be in [2^-32, 2^30)"),
-        (Call { activation: "CLAMP", clamp: [2.0, 2.0], ..call.clone() }, "clamp_min must be below clamp_max"),
-        (Call { activation: "RELU6", out: DType::QINT32, ..call.clone() }, "activation RELU6 needs the output's scale"),
+        (
+            Call { activation: "CLAMP", clamp: [2.0, 2.0], ..call.clone() },
+            "clamp_min must be below clamp_max",
+        ),
+        (
+            Call { activation: "RELU6", out: DType::QINT32, ..call.clone() },
+            "activation RELU6 needs the output's scale",
+        ),
         (Call { bias: Some(vec![0, i32::MAX, 0]), ..call.clone() }, "can leave 32 bits"),
     ];
     for (call, expected) in refusals {

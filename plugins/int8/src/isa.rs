@@ -15,8 +15,8 @@ use crate::{
 use std::{ops::Range, sync::OnceLock};
 use tenon_sdk::{
     KernelError,
-    author::{Knob, log},
     abi::LogLevel,
+    author::{Knob, log},
     register_knob,
 };
 
@@ -70,7 +70,13 @@ impl Isa {
     }
 
     /// Packs a panel of a right matrix, as `crate::pack::pack_right`.
-    pub fn pack_right(&self, source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+    pub fn pack_right(
+        &self,
+        source: &Source<'_>,
+        first: usize,
+        panel: &mut [u8],
+        sums: &mut [i32],
+    ) {
         assert!(self.is_supported(), "the CPU has {}", self.name);
         // SAFETY: the CPU has the instructions.
         unsafe { (self.pack_right)(source, first, panel, sums) }

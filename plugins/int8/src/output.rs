@@ -177,9 +177,7 @@ impl Stage<'_> {
                 to.each(sums, &by[first..], |sum, by| [fixed(sum, by, range) as u8]);
             }
             Stage::Fixed(by, range, Width::Word) => {
-                to.each(sums, &by[first..], |sum, by| {
-                    (fixed(sum, by, range) as u16).to_le_bytes()
-                });
+                to.each(sums, &by[first..], |sum, by| (fixed(sum, by, range) as u16).to_le_bytes());
             }
         }
     }

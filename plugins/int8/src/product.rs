@@ -346,7 +346,9 @@ unsafe fn pack_chunk<V: Compiled>(
         let rows = p.rows_of(panel);
         let packed = &mut scratch[at * panel_rows * bytes..][..rows.len() * bytes];
         // SAFETY: the caller's promise.
-        unsafe { V::pack_left(&p.left, rows.start, packed, &mut sums[at * panel_rows..][..rows.len()]) };
+        unsafe {
+            V::pack_left(&p.left, rows.start, packed, &mut sums[at * panel_rows..][..rows.len()])
+        };
     }
 }
 

@@ -1,7 +1,10 @@
 //! Splitting a product over the host's threads, and memory for the time of a call.
 
 use crate::product::{Line, Product, Right, RightSizes};
-use crate::{isa::Isa, pack::{LINE, Source}};
+use crate::{
+    isa::Isa,
+    pack::{LINE, Source},
+};
 use std::{cmp::Ordering, marker::PhantomData, ops::Range, slice};
 use tenon_sdk::{Code, KernelError, abi::MemoryKind, author::ComputeContext};
 

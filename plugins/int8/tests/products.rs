@@ -123,7 +123,8 @@ struct Random(u64);
 
 impl Random {
     fn next(&mut self) -> u32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as u32
     }
 
@@ -189,9 +190,14 @@ fn empty_matrices_give_the_bias_or_nothing() {
 #[test]
 fn extremes_do_not_saturate() {
     for types in pairs_of_types() {
-        for (left, right) in [([255, 255], [255, 255]), ([128, 128], [128, 128]), ([127, 127], [127, 127]),
-            ([255, 0], [127, 128]), ([128, 127], [128, 127]), ([255, 255], [128, 128])]
-        {
+        for (left, right) in [
+            ([255, 255], [255, 255]),
+            ([128, 128], [128, 128]),
+            ([127, 127], [127, 127]),
+            ([255, 0], [127, 128]),
+            ([128, 127], [128, 127]),
+            ([255, 255], [128, 128]),
+        ] {
             for k in [1, 2, 129, 1031] {
                 let [m, n] = [15, 33];
                 let case = Case {
@@ -233,9 +239,8 @@ fn check_output(case: &Case, range: QuantizedRange, width: Width, scales: &[f32]
     let sums = case.sums();
     let n = case.sizes[1];
     let scale = |j: usize| scales[j % scales.len()];
-    let multiplier = |j: usize| {
-        Scale::new("scale", scale(j)).and_then(Multiplier::new).expect("in range")
-    };
+    let multiplier =
+        |j: usize| Scale::new("scale", scale(j)).and_then(Multiplier::new).expect("in range");
     let [low, high] = range.steps();
     let bytes = |values: Vec<i32>| -> Vec<u8> {
         let width = if width == Width::Byte { 1 } else { 2 };
@@ -244,8 +249,7 @@ fn check_output(case: &Case, range: QuantizedRange, width: Width, scales: &[f32]
     let each = |f: &dyn Fn(i32, usize) -> i32| {
         bytes(sums.iter().enumerate().map(|(at, &sum)| f(sum as i32, at % n)).collect())
     };
-    let by_float =
-        each(&|sum, j| multiply_by_float(sum, scale(j), [low, high]) + range.zero_point);
+    let by_float = each(&|sum, j| multiply_by_float(sum, scale(j), [low, high]) + range.zero_point);
     let by_multiplier =
         each(&|sum, j| multiplier(j).apply(sum).clamp(low, high) + range.zero_point);
     for isa in supported() {

@@ -8,7 +8,9 @@ use tenon_abi::Code;
 #[non_exhaustive]
 pub enum FixedPointError {
     /// A scale that is none.
-    #[error("{what} must be finite and above 0, got {found}: give the step between two quantised values")]
+    #[error(
+        "{what} must be finite and above 0, got {found}: give the step between two quantised values"
+    )]
     Scale {
         /// Which one.
         what: &'static str,
@@ -41,7 +43,9 @@ pub enum FixedPointError {
         found: i32,
     },
     /// A type without a range of 32 bits or less.
-    #[error("{what} must be a quantised type (quint8, qint8, quint16, qint16, qint32), got {found}")]
+    #[error(
+        "{what} must be a quantised type (quint8, qint8, quint16, qint16, qint32), got {found}"
+    )]
     Type {
         /// Which argument.
         what: &'static str,

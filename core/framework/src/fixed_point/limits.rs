@@ -30,11 +30,7 @@ impl ZeroPoint {
     ///
     /// # Errors
     /// The type does not hold it, or is no quantised type.
-    pub fn new(
-        what: &'static str,
-        dtype: DType,
-        value: i32,
-    ) -> Result<ZeroPoint, FixedPointError> {
+    pub fn new(what: &'static str, dtype: DType, value: i32) -> Result<ZeroPoint, FixedPointError> {
         let range = integer_range(what, dtype)?;
         let [low, high] = range;
         if value < low || value > high {
@@ -85,11 +81,8 @@ impl Scale {
         right: f32,
         out: f32,
     ) -> Result<Scale, FixedPointError> {
-        let [left, right, out] = [
-            Scale::new("a_scale", left)?,
-            Scale::new(what, right)?,
-            Scale::new("out_scale", out)?,
-        ];
+        let [left, right, out] =
+            [Scale::new("a_scale", left)?, Scale::new(what, right)?, Scale::new("out_scale", out)?];
         Ok(Scale { what, value: left.value * right.value / out.value })
     }
 

@@ -89,7 +89,8 @@ fn zero_points_are_values_of_their_type() {
         }
         for outside in [low - 1, high + 1] {
             let error = ZeroPoint::new("z", dtype, outside).expect_err("outside");
-            let expected = format!("z must be a value of {dtype}, in [{low}, {high}], got {outside}");
+            let expected =
+                format!("z must be a value of {dtype}, in [{low}, {high}], got {outside}");
             assert_eq!(error.to_string(), expected);
         }
     }
@@ -102,9 +103,12 @@ fn zero_points_are_values_of_their_type() {
 /// The table of [`Depth`], by the sums themselves: the deepest that is allowed fits, one product more does not.
 #[test]
 fn the_deepest_sum_fits_and_the_next_does_not() {
-    for (left, right, bias, most) in
-        [(255, 255, 0, 33025), (255, 128, 0, 65793), (128, 128, 0, 131_071), (255, 255, 65025, 33024)]
-    {
+    for (left, right, bias, most) in [
+        (255, 255, 0, 33025),
+        (255, 128, 0, 65793),
+        (128, 128, 0, 131_071),
+        (255, 255, 65025, 33024),
+    ] {
         let depth = Depth { left, right, bias };
         depth.check(most).expect("the deepest");
         assert!(i32::try_from(most as i64 * left * right + bias).is_ok());
@@ -132,5 +136,8 @@ fn activations_are_bounds_in_the_quantised_range() {
     for bounds in [[1.0, 1.0], [2.0, 1.0], [f32::NAN, 1.0], [0.0, f32::NAN]] {
         assert!(matches!(Activation::parse("CLAMP", bounds), Err(FixedPointError::Clamp { .. })));
     }
-    assert!(matches!(Activation::parse("Relu7", [0.0; 2]), Err(FixedPointError::Activation { .. })));
+    assert!(matches!(
+        Activation::parse("Relu7", [0.0; 2]),
+        Err(FixedPointError::Activation { .. })
+    ));
 }

@@ -77,8 +77,7 @@ fn with_parameters(
     channel: usize,
 ) -> Result<ShapeHandle, KernelError> {
     let mut dims: Vec<Dim> = dims_of(c, product);
-    for (at, name) in
-        [(2, "a_scale"), (3, "a_zero_point"), (6, "out_scale"), (7, "out_zero_point")]
+    for (at, name) in [(2, "a_scale"), (3, "a_zero_point"), (6, "out_scale"), (7, "out_zero_point")]
     {
         input_of_rank(c, at, name, 0)?;
     }

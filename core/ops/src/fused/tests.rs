@@ -202,19 +202,15 @@ fn quantised_products_have_scales_for_all_columns_or_for_each() {
                 &scalars("[2,3]", "[4,4]", "[]", "[]"),
                 "! the size of b that meets a must be 3, got 4",
             ),
-            (
-                &scalars("[2,3]", "[3,4]", "[4,1]", "[]"),
-                "! b_scale must have 1 dimensions, got 2",
-            ),
+            (&scalars("[2,3]", "[3,4]", "[4,1]", "[]"), "! b_scale must have 1 dimensions, got 2"),
             (
                 &["[2,3]", "[3,4]", "[1]", "[]", "[]", "[]", "[]", "[]"],
                 "! a_scale must have 0 dimensions, got 1",
             ),
         ],
     );
-    let with_bias = |bias: &[&'static str]| {
-        [&scalars("[2,3]", "[3,?]", "[]", "[]")[..], bias].concat()
-    };
+    let with_bias =
+        |bias: &[&'static str]| [&scalars("[2,3]", "[3,?]", "[]", "[]")[..], bias].concat();
     check(
         "_QuantizedFusedMatMul",
         &[],

@@ -1,16 +1,18 @@
 //! What quantised ops have besides their factors: scales, zero points, bias, and what the output is.
 
 use crate::{
+    isa::Isa,
     output::{Slopes, Stage, Terms, Width, column_terms},
     product::{Right, flip, flipped_zero},
-    isa::Isa,
     spread::filled,
 };
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext},
     element::Element,
-    fixed_point::{Activation, Depth, FixedPointError, Multiplier, QuantizedRange, Scale, ZeroPoint},
+    fixed_point::{
+        Activation, Depth, FixedPointError, Multiplier, QuantizedRange, Scale, ZeroPoint,
+    },
     geometry::GeometryError,
 };
 
@@ -201,7 +203,8 @@ impl<'a> Parameters<'a> {
                 Ok(Stage::Sums([low, i32::MAX]))
             }
             DType::FLOAT => {
-                let scales = self.each(c, padded, |at| Ok(self.scale_over(at, 1.0)?.as_real()?))?;
+                let scales =
+                    self.each(c, padded, |at| Ok(self.scale_over(at, 1.0)?.as_real()?))?;
                 Ok(Stage::Real(scales, activation.bounds()))
             }
             _ => self.requantized(c, padded),

@@ -102,9 +102,8 @@ compiled!(Vnni512, "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,av
 pub static AVX2: Isa = Isa::of::<Words>("avx2", 60.0, has_avx2);
 
 /// `vpdpbusd` on 256 bits, as CPUs without AVX-512 have it.
-pub static AVX_VNNI: Isa = Isa::of::<Vnni256>("avx_vnni", 120.0, || {
-    has_avx2() && is_x86_feature_detected!("avxvnni")
-});
+pub static AVX_VNNI: Isa =
+    Isa::of::<Vnni256>("avx_vnni", 120.0, || has_avx2() && is_x86_feature_detected!("avxvnni"));
 
 /// `vpdpbusd` on 512 bits.
 pub static AVX512_VNNI: Isa = Isa::of::<Vnni512>("avx512_vnni", 240.0, || {

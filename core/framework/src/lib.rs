@@ -12,6 +12,7 @@ pub mod author;
 pub mod device;
 pub mod element;
 mod error;
+pub mod fixed_point;
 pub mod fused;
 pub mod fusion;
 pub mod geometry;

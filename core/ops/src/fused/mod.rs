@@ -17,6 +17,7 @@ mod epilogue;
 mod matmul;
 mod norm;
 mod patterns;
+mod quantized;
 
 #[cfg(test)]
 mod tests;

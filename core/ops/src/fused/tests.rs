@@ -185,3 +185,38 @@ fn programs_join_shapes() {
         )],
     );
 }
+
+#[test]
+fn quantised_products_have_scales_for_all_columns_or_for_each() {
+    let scalars = |a: &'static str, b: &'static str, scale: &'static str, zero: &'static str| {
+        [a, b, "[]", "[]", scale, zero, "[]", "[]"]
+    };
+    check(
+        "_QuantizedFusedMatMul",
+        &[],
+        &[
+            (&scalars("[n,3]", "[3,4]", "[]", "[]"), "[n,4]"),
+            (&scalars("[n,3]", "[3,?]", "[]", "[4]"), "[n,4]"),
+            (&scalars("?", "?", "[4]", "?"), "[?,4]"),
+            (
+                &scalars("[2,3]", "[4,4]", "[]", "[]"),
+                "! the size of b that meets a must be 3, got 4",
+            ),
+            (&scalars("[2,3]", "[3,4]", "[4,1]", "[]"), "! b_scale must have 1 dimensions, got 2"),
+            (
+                &["[2,3]", "[3,4]", "[1]", "[]", "[]", "[]", "[]", "[]"],
+                "! a_scale must have 0 dimensions, got 1",
+            ),
+        ],
+    );
+    let with_bias =
+        |bias: &[&'static str]| [&scalars("[2,3]", "[3,?]", "[]", "[]")[..], bias].concat();
+    check(
+        "_QuantizedFusedMatMul",
+        &[],
+        &[
+            (&with_bias(&["[4]"]), "[2,4]"),
+            (&with_bias(&["[4]", "[4]"]), "! bias must hold 1 values, got 2"),
+        ],
+    );
+}

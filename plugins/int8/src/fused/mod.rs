@@ -1,0 +1,4 @@
+//! Fused ops: a product, its zero points, its bias and its way to the output's type in one call.
+
+mod matmul;
+mod parameters;

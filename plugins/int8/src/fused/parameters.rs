@@ -1,0 +1,244 @@
+//! What quantised ops have besides their factors: scales, zero points, bias, and what the output is.
+
+use crate::{
+    isa::Isa,
+    output::{Slopes, Stage, Terms, Width, column_terms},
+    product::{Right, flip, flipped_zero},
+    spread::filled,
+};
+use tenon_sdk::{
+    DType, KernelError,
+    author::{ComputeContext, CreateContext},
+    element::Element,
+    fixed_point::{
+        Activation, Depth, FixedPointError, Multiplier, QuantizedRange, Scale, ZeroPoint,
+    },
+    geometry::GeometryError,
+};
+
+/// Positions of the inputs.
+const A_SCALE: usize = 2;
+const A_ZERO_POINT: usize = 3;
+const B_SCALE: usize = 4;
+const B_ZERO_POINT: usize = 5;
+const OUT_SCALE: usize = 6;
+const OUT_ZERO_POINT: usize = 7;
+const BIAS: usize = 8;
+
+/// The attributes.
+#[derive(Debug, Clone, Copy)]
+pub struct Attributes {
+    /// Types of the factors.
+    pub types: [DType; 2],
+    out: DType,
+    in_fixed_point: bool,
+    activation: Activation,
+}
+
+impl Attributes {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// An activation that the output's type has not.
+    pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
+        let bounds = [c.attr("clamp_min")?, c.attr("clamp_max")?];
+        let name: &str = c.attr("activation")?;
+        let activation = Activation::parse(name, bounds)?;
+        let out = c.attr("Tout")?;
+        let bounds_sums = matches!(activation, Activation::Relu6 | Activation::Clamp { .. });
+        if out == DType::QINT32 && bounds_sums {
+            return Err(KernelError::invalid_argument(format!(
+                "activation {name} needs the output's scale, which sums (Tout = qint32) have not: use NONE or RELU"
+            )));
+        }
+        Ok(Attributes {
+            types: [c.attr("Ta")?, c.attr("Tb")?],
+            out,
+            in_fixed_point: c.attr::<&str>("requantize")? == "FIXED_POINT",
+            activation,
+        })
+    }
+
+    /// What turns the values of the factors to those that an instruction set packs.
+    pub fn flips(&self, isa: &Isa) -> [u8; 2] {
+        [flip(isa, self.types[0], true), flip(isa, self.types[1], false)]
+    }
+}
+
+/// The parameters of one call, checked.
+#[derive(Debug, Clone, Copy)]
+pub struct Parameters<'a> {
+    attributes: Attributes,
+    a_scale: f32,
+    a_zero_point: i32,
+    b_scale: &'a [f32],
+    b_zero_point: &'a [i32],
+    out_scale: f32,
+    out_zero_point: i32,
+    bias: &'a [i32],
+}
+
+fn scalar<T: Element>(
+    c: &ComputeContext<'_>,
+    input: usize,
+    what: &'static str,
+) -> Result<T, KernelError> {
+    let view = c.input::<T>(input)?;
+    let found = view.dims.len();
+    match *view.data {
+        [value] if found == 0 => Ok(value),
+        _ => Err(GeometryError::Rank { what, expected: 0, found }.into()),
+    }
+}
+
+/// One value for each of `columns` columns, or, where `may_be_scalar`, one for all.
+fn vector<'a, T: Element>(
+    c: &ComputeContext<'a>,
+    input: usize,
+    what: &'static str,
+    columns: usize,
+    may_be_scalar: bool,
+) -> Result<&'a [T], KernelError> {
+    let view = c.input::<T>(input)?;
+    match *view.dims {
+        [] if may_be_scalar => Ok(view.data),
+        [found] if found == columns as i64 => Ok(view.data),
+        [found] => Err(GeometryError::Length {
+            what,
+            expected: columns,
+            found: found.try_into().unwrap_or(0),
+        }
+        .into()),
+        _ => Err(GeometryError::Rank { what, expected: 1, found: view.dims.len() }.into()),
+    }
+}
+
+impl<'a> Parameters<'a> {
+    /// Reads the parameters of a product of `depth` terms and `columns` columns.
+    ///
+    /// # Errors
+    /// A vector of another length, a zero point that its type does not hold, a product too deep for 32 bits. Scales are
+    /// checked when they are used.
+    pub fn read(
+        c: &ComputeContext<'a>,
+        attributes: Attributes,
+        [depth, columns]: [usize; 2],
+    ) -> Result<Parameters<'a>, KernelError> {
+        let bias = match c.input_count() - BIAS {
+            0 => &[],
+            1 => vector::<i32>(c, BIAS, "bias", columns, false)?,
+            found => return Err(GeometryError::Length { what: "bias", expected: 1, found }.into()),
+        };
+        let p = Parameters {
+            attributes,
+            a_scale: scalar(c, A_SCALE, "a_scale")?,
+            a_zero_point: scalar(c, A_ZERO_POINT, "a_zero_point")?,
+            b_scale: vector(c, B_SCALE, "b_scale", columns, true)?,
+            b_zero_point: vector(c, B_ZERO_POINT, "b_zero_point", columns, true)?,
+            out_scale: scalar(c, OUT_SCALE, "out_scale")?,
+            out_zero_point: scalar(c, OUT_ZERO_POINT, "out_zero_point")?,
+            bias,
+        };
+        p.limits()?.check(depth)?;
+        Ok(p)
+    }
+
+    /// The magnitudes of what is summed.
+    fn limits(&self) -> Result<Depth, FixedPointError> {
+        let [left, right] = self.attributes.types;
+        let reach = |what, dtype, zero| ZeroPoint::new(what, dtype, zero).map(ZeroPoint::reach);
+        let mut depth = Depth {
+            left: reach("a_zero_point", left, self.a_zero_point)?,
+            right: 0,
+            bias: self.bias.iter().map(|bias| bias.unsigned_abs()).max().unwrap_or(0).into(),
+        };
+        for &zero in self.b_zero_point {
+            depth.right = depth.right.max(reach("b_zero_point", right, zero)?);
+        }
+        Ok(depth)
+    }
+
+    /// What sums begin as.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn terms(
+        &self,
+        c: &ComputeContext<'a>,
+        right: Right<'_>,
+    ) -> Result<Terms<'a>, KernelError> {
+        let flips = self.attributes.flips(right.isa());
+        let left_zero = flipped_zero(self.a_zero_point, self.attributes.types[0], flips[0]);
+        let zero = |at: usize| {
+            let zero = self.b_zero_point.get(at).or(self.b_zero_point.first()).unwrap_or(&0);
+            flipped_zero(*zero, self.attributes.types[1], flips[1])
+        };
+        let zeros: &[i32] = filled(c, self.b_zero_point.len(), |at| Ok(zero(at)))?;
+        let padded = right.padded_columns();
+        let columns = filled(c, padded, |_| Ok(0))?;
+        column_terms(right, left_zero, zeros, self.bias, columns);
+        let slopes = if zeros.iter().all(|&other| other == zero(0)) {
+            Slopes::One(-zero(0))
+        } else {
+            Slopes::Each(filled(c, padded, |at| Ok(-zero(at)))?)
+        };
+        Ok(Terms { columns, slopes })
+    }
+
+    /// What becomes of the sums.
+    ///
+    /// # Errors
+    /// A scale that is none, or too far from 1; a zero point that the output's type does not hold; no memory.
+    pub fn stage(
+        &self,
+        c: &ComputeContext<'a>,
+        right: Right<'_>,
+    ) -> Result<Stage<'a>, KernelError> {
+        let Attributes { out, activation, .. } = self.attributes;
+        let padded = right.padded_columns();
+        match out {
+            DType::QINT32 => {
+                self.scale_over(0, 1.0)?;
+                let low = if activation == Activation::Relu { 0 } else { i32::MIN };
+                Ok(Stage::Sums([low, i32::MAX]))
+            }
+            DType::FLOAT => {
+                let scales =
+                    self.each(c, padded, |at| Ok(self.scale_over(at, 1.0)?.as_real()?))?;
+                Ok(Stage::Real(scales, activation.bounds()))
+            }
+            _ => self.requantized(c, padded),
+        }
+    }
+
+    fn requantized(&self, c: &ComputeContext<'a>, padded: usize) -> Result<Stage<'a>, KernelError> {
+        let Attributes { out, activation, in_fixed_point, .. } = self.attributes;
+        let range = QuantizedRange::new(activation, out, self.out_scale, self.out_zero_point)?;
+        let width = if out == DType::QINT16 { Width::Word } else { Width::Byte };
+        let scale = |at: usize| self.scale_over(at, self.out_scale);
+        if in_fixed_point {
+            let by = self.each(c, padded, |at| Ok(Multiplier::new(scale(at)?)?))?;
+            return Ok(Stage::Fixed(by, range, width));
+        }
+        let scales = self.each(c, padded, |at| Ok(scale(at)?.as_float()?))?;
+        Ok(Stage::Float(scales, range, width))
+    }
+
+    fn scale_over(&self, column: usize, out: f32) -> Result<Scale, KernelError> {
+        let scale = self.b_scale.get(column).or(self.b_scale.first()).unwrap_or(&1.0);
+        Ok(Scale::requantize("b_scale", self.a_scale, *scale, out)?)
+    }
+
+    /// A value of each column, computed once where all have one scale.
+    fn each<T: Copy>(
+        &self,
+        c: &ComputeContext<'a>,
+        padded: usize,
+        value: impl Fn(usize) -> Result<T, KernelError>,
+    ) -> Result<&'a [T], KernelError> {
+        let first = value(0)?;
+        let columns = self.b_scale.len();
+        let each = |at| if at > 0 && at < columns { value(at) } else { Ok(first) };
+        filled(c, padded, each).map(|values| &*values)
+    }
+}

@@ -1,0 +1,193 @@
+//! The instruction sets that there are kernels for, and which one is taken.
+//!
+//! An instruction set is a value of facts, [`Isa`]. Choosing is a pure function over them ([`choose`]), which the knob
+//! `isa` forces. Every one that this CPU supports computes the same to the bit.
+
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use crate::{
+    accumulate::{Compiled, VECTORS},
+    pack::Source,
+    product::{self, Product},
+};
+use std::{ops::Range, sync::OnceLock};
+use tenon_sdk::{
+    KernelError,
+    abi::LogLevel,
+    author::{Knob, log},
+    register_knob,
+};
+
+register_knob!(
+    "isa": STRING = "",
+    "The instruction set that quantised products use; empty for the fastest that the CPU has."
+);
+
+type PackRight = unsafe fn(&Source<'_>, usize, &mut [u8], &mut [i32]);
+type Run = unsafe fn(&Product<'_>, Range<usize>, Range<usize>, &mut [u8]);
+
+/// A kernel of [`crate::accumulate`], for one instruction set.
+#[derive(Debug)]
+pub struct Isa {
+    /// Its name, for the knob.
+    pub name: &'static str,
+    /// Rows of a tile.
+    pub rows: usize,
+    /// Columns of a tile.
+    pub columns: usize,
+    /// Whether packed values are words.
+    pub words: bool,
+    /// Whether packed left values are signed.
+    pub left_signed: bool,
+    /// About how many products a nanosecond.
+    pub rate: f64,
+    supported: fn() -> bool,
+    pack_right: PackRight,
+    run: Run,
+}
+
+impl Isa {
+    /// The facts of a vector type.
+    const fn of<V: Compiled>(name: &'static str, rate: f64, supported: fn() -> bool) -> Isa {
+        Isa {
+            name,
+            rows: V::ROWS,
+            columns: VECTORS * V::LANES,
+            words: V::WORDS,
+            left_signed: V::LEFT_SIGNED,
+            rate,
+            supported,
+            pack_right: V::pack_right,
+            run: product::run::<V>,
+        }
+    }
+
+    /// Whether this CPU has its instructions.
+    pub fn is_supported(&self) -> bool {
+        (self.supported)()
+    }
+
+    /// Packs a panel of a right matrix, as `crate::pack::pack_right`.
+    pub fn pack_right(
+        &self,
+        source: &Source<'_>,
+        first: usize,
+        panel: &mut [u8],
+        sums: &mut [i32],
+    ) {
+        assert!(self.is_supported(), "the CPU has {}", self.name);
+        // SAFETY: the CPU has the instructions.
+        unsafe { (self.pack_right)(source, first, panel, sums) }
+    }
+
+    /// Runs the loops of a product.
+    ///
+    /// # Safety
+    /// As `crate::product::run`, but that the CPU's instructions are checked.
+    pub unsafe fn run(
+        &self,
+        product: &Product<'_>,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        scratch: &mut [u8],
+    ) {
+        assert!(self.is_supported(), "the CPU has {}", self.name);
+        // SAFETY: the caller's promise; the CPU has the instructions.
+        unsafe { (self.run)(product, rows, columns, scratch) }
+    }
+}
+
+/// Compiles the loops of a vector type with these CPU features, each as a function of its own.
+macro_rules! compiled {
+    ($vector:ty $(, $features:literal)?) => {
+        // SAFETY: the functions run instructions of the set alone.
+        unsafe impl $crate::accumulate::Compiled for $vector {
+            $crate::isa::compiled! {
+                @each ($($features)?)
+                fn pack_right(source: &$crate::pack::Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+                    $crate::pack::pack_right::<$vector>(source, first, panel, sums)
+                }
+                fn pack_left(source: &$crate::pack::Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+                    $crate::pack::pack_left::<$vector>(source, first, panel, sums)
+                }
+                fn begin(terms: &$crate::output::Terms<'_>, first: usize, row_sums: &[i32], sums: &mut [i32]) {
+                    terms.begin(first, row_sums, sums)
+                }
+                fn write(
+                    stage: &$crate::output::Stage<'_>, first: usize, sums: &[i32], to: &mut $crate::output::Part<'_>
+                ) {
+                    stage.write::<$vector>(first, sums, to)
+                }
+                fn accumulate(tile: &$crate::accumulate::Tile) {
+                    // SAFETY: the caller's promise.
+                    unsafe { $crate::accumulate::accumulate::<$vector>(tile) }
+                }
+            }
+        }
+    };
+    (@each ($features:literal) $(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
+        unsafe fn $name($($arg: $ty),*) {
+            #[target_feature(enable = $features)]
+            #[inline(never)]
+            unsafe fn compiled($($arg: $ty),*) $body
+
+            // SAFETY: the caller's promise.
+            unsafe { compiled($($arg),*) }
+        }
+    )*};
+    (@each () $(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
+        #[inline(never)]
+        unsafe fn $name($($arg: $ty),*) $body
+    )*};
+}
+
+use compiled;
+
+/// All that this plugin is compiled for, the fastest first.
+pub static ALL: &[&Isa] = &[
+    #[cfg(target_arch = "x86_64")]
+    &x86::AVX512_VNNI,
+    #[cfg(target_arch = "x86_64")]
+    &x86::AVX_VNNI,
+    #[cfg(target_arch = "x86_64")]
+    &x86::AVX2,
+    &portable::PORTABLE,
+];
+
+/// The one of this name, or with an empty name the first that is supported.
+///
+/// # Errors
+/// There is none of this name, or it is not supported.
+pub fn choose<'a>(
+    all: &[&'a Isa],
+    forced: &str,
+    is_supported: impl Fn(&Isa) -> bool,
+) -> Result<&'a Isa, KernelError> {
+    let mut supported = all.iter().filter(|isa| is_supported(isa));
+    let found = supported.find(|isa| forced.is_empty() || isa.name == forced);
+    found.copied().ok_or_else(|| {
+        let names: Vec<&str> =
+            all.iter().filter(|isa| is_supported(isa)).map(|isa| isa.name).collect();
+        let names = names.join(", ");
+        KernelError::invalid_argument(format!(
+            "knob isa: expected one of {names}, which this CPU has, found '{forced}'"
+        ))
+    })
+}
+
+/// The one that the knob forces, or the fastest that this CPU has; the first choice is logged.
+///
+/// # Errors
+/// As [`choose`].
+pub fn chosen() -> Result<&'static Isa, KernelError> {
+    static LOGGED: OnceLock<()> = OnceLock::new();
+    let forced = match Knob::read("isa")? {
+        Knob::String(name) => name,
+        _ => String::new(),
+    };
+    let isa = choose(ALL, &forced, Isa::is_supported)?;
+    LOGGED.get_or_init(|| log(LogLevel::INFO, &format!("quantised products use {}", isa.name)));
+    Ok(isa)
+}

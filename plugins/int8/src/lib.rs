@@ -1,0 +1,14 @@
+//! Quantised kernels on the CPU, as gemmlowp stands for them: zero points, accumulators of 32 bits, output in
+//! fixed point. The arithmetic is written down in `docs/quantization.md`.
+//!
+//! Its kernels are for device type `CPU`, which plugins/cpu brings.
+
+pub mod accumulate;
+mod fused;
+pub mod isa;
+pub mod output;
+pub mod pack;
+pub mod product;
+mod spread;
+
+tenon_sdk::export_plugin!();

@@ -1,0 +1,383 @@
+//! A product of two matrices of bytes, from packing to output, on one thread: the loops around a tile.
+//!
+//! ```text
+//! for each chunk of rows                      its packed rows: a part of L2
+//!     pack its panels, with the sums of rows
+//!     for each block of right panels          half of L2 at most
+//!         for each panel of rows              in L1
+//!             for each right panel: begin the sums, accumulate, write
+//! ```
+
+use crate::{
+    accumulate::{Compiled, MOST_LANES, MOST_ROWS, Tile, VECTORS},
+    isa::Isa,
+    output::{Part, Stage, Terms},
+    pack::{FLIP, GROUP, Source, groups, left_bytes},
+};
+use std::ops::Range;
+use tenon_sdk::DType;
+
+/// Packed left bytes that a chunk of rows has, where that is more than one panel.
+const CHUNK_BYTES: usize = 128 << 10;
+/// Panels of a chunk.
+const CHUNK_PANELS: usize = 8;
+/// Packed right bytes that a block has, where that is more than one panel.
+const BLOCK_BYTES: usize = 512 << 10;
+
+/// A right matrix, packed for one instruction set.
+#[derive(Debug, Clone, Copy)]
+pub struct Right<'a> {
+    isa: &'static Isa,
+    depth: usize,
+    columns: usize,
+    panels: &'a [Line],
+    sums: &'a [i32],
+}
+
+/// A packed right matrix with its memory.
+#[derive(Debug)]
+pub struct PackedRight {
+    isa: &'static Isa,
+    depth: usize,
+    columns: usize,
+    panels: Vec<Line>,
+    sums: Vec<i32>,
+}
+
+/// Memory of a panel begins at a cache line.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub struct Line([u8; 64]);
+
+impl Line {
+    /// Nothing packed.
+    pub const ZERO: Line = Line([0; 64]);
+
+    /// The bytes of lines.
+    pub fn bytes_mut(lines: &mut [Line]) -> &mut [u8] {
+        // SAFETY: a line is 64 bytes without padding.
+        unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), size_of_val(lines)) }
+    }
+}
+
+/// What turns the values of a type to those that a left (`left`) or right matrix of an instruction set has: all zero
+/// points move along.
+pub fn flip(isa: &Isa, dtype: DType, left: bool) -> u8 {
+    let wants_signed = if left { isa.left_signed } else { true };
+    if (dtype == DType::QINT8) == wants_signed { 0 } else { FLIP }
+}
+
+/// A zero point after [`flip`].
+pub fn flipped_zero(zero: i32, dtype: DType, flip: u8) -> i32 {
+    match (flip, dtype) {
+        (0, _) => zero,
+        (_, DType::QINT8) => zero + 128,
+        _ => zero - 128,
+    }
+}
+
+impl PackedRight {
+    /// Packs the columns of a matrix.
+    pub fn pack(isa: &'static Isa, source: &Source<'_>) -> PackedRight {
+        let (depth, columns) = (source.depth(), source.lines());
+        let sizes = RightSizes::new(isa, depth, columns);
+        let mut panels = vec![Line::ZERO; sizes.panels * sizes.panel_lines];
+        let mut sums = vec![0; sizes.panels * isa.columns];
+        sizes.each(&mut panels, &mut sums, |first, panel, sums| {
+            isa.pack_right(source, first, panel, sums);
+        });
+        PackedRight { isa, depth, columns, panels, sums }
+    }
+
+    /// The matrix.
+    pub fn view(&self) -> Right<'_> {
+        let PackedRight { isa, depth, columns, .. } = *self;
+        Right { isa, depth, columns, panels: &self.panels, sums: &self.sums }
+    }
+
+    /// Memory that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.panels) + size_of_val(&*self.sums)
+    }
+}
+
+/// Sizes of a packed right matrix.
+#[derive(Debug, Clone, Copy)]
+pub struct RightSizes {
+    /// Panels.
+    pub panels: usize,
+    /// Lines of a panel.
+    pub panel_lines: usize,
+    /// Columns of a panel.
+    pub panel_columns: usize,
+}
+
+impl RightSizes {
+    /// Of a matrix.
+    pub fn new(isa: &Isa, depth: usize, columns: usize) -> RightSizes {
+        RightSizes {
+            panels: columns.div_ceil(isa.columns),
+            panel_lines: panel_bytes(isa, depth) / size_of::<Line>(),
+            panel_columns: isa.columns,
+        }
+    }
+
+    /// The first column, the memory and the sums of each panel. Without depth there is nothing to pack.
+    pub fn each(
+        self,
+        panels: &mut [Line],
+        sums: &mut [i32],
+        mut pack: impl FnMut(usize, &mut [u8], &mut [i32]),
+    ) {
+        let panels = panels.chunks_exact_mut(self.panel_lines.max(1));
+        let sums = sums.chunks_exact_mut(self.panel_columns);
+        for (at, (panel, sums)) in panels.zip(sums).enumerate() {
+            pack(at * self.panel_columns, Line::bytes_mut(panel), sums);
+        }
+    }
+}
+
+/// Bytes of a right panel.
+fn panel_bytes(isa: &Isa, depth: usize) -> usize {
+    groups(depth, isa.words) * isa.columns * GROUP
+}
+
+impl<'a> Right<'a> {
+    /// What was packed into this memory by [`RightSizes::each`] for a matrix of these sizes.
+    ///
+    /// Panics when the memory has another size.
+    pub fn new(
+        isa: &'static Isa,
+        [depth, columns]: [usize; 2],
+        panels: &'a [Line],
+        sums: &'a [i32],
+    ) -> Right<'a> {
+        let sizes = RightSizes::new(isa, depth, columns);
+        assert_eq!(panels.len(), sizes.panels * sizes.panel_lines, "memory for the panels");
+        assert_eq!(sums.len(), sizes.panels * sizes.panel_columns, "memory for the sums");
+        Right { isa, depth, columns, panels, sums }
+    }
+
+    /// Factors of a column.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Columns with those that fill the last panel.
+    pub fn padded_columns(&self) -> usize {
+        self.sums.len()
+    }
+
+    /// The sums of the columns' factors, and of those that fill the last panel.
+    pub fn sums(&self) -> &'a [i32] {
+        self.sums
+    }
+
+    /// The instruction set that it is packed for.
+    pub fn isa(&self) -> &'static Isa {
+        self.isa
+    }
+
+    fn panels(&self) -> usize {
+        self.sums.len() / self.isa.columns
+    }
+}
+
+/// A matrix of results that several threads write, each its own rows and columns.
+#[derive(Debug)]
+pub struct Target<'a> {
+    first: *mut u8,
+    row_bytes: usize,
+    life: std::marker::PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: `Product::run` writes through it, whose callers keep the parts disjoint.
+unsafe impl Sync for Target<'_> {}
+
+/// A product.
+#[derive(Debug)]
+pub struct Product<'a> {
+    left: Source<'a>,
+    right: Right<'a>,
+    terms: Terms<'a>,
+    stage: Stage<'a>,
+    to: Target<'a>,
+}
+
+impl<'a> Product<'a> {
+    /// Everything of a product; `to` are the results, row after row.
+    ///
+    /// Panics when sizes do not agree.
+    pub fn new(
+        left: Source<'a>,
+        right: Right<'a>,
+        terms: Terms<'a>,
+        stage: Stage<'a>,
+        to: &'a mut [u8],
+    ) -> Product<'a> {
+        let row_bytes = right.columns * stage.value_bytes();
+        assert_eq!(left.depth(), right.depth, "as many left factors as right ones");
+        assert_eq!(to.len(), left.lines() * row_bytes, "as many results as rows and columns");
+        assert!(terms.covers(right.padded_columns()) && stage.covers(right.padded_columns()));
+        let to = Target { first: to.as_mut_ptr(), row_bytes, life: std::marker::PhantomData };
+        Product { left, right, terms, stage, to }
+    }
+
+    /// Panels of rows.
+    pub fn row_panels(&self) -> usize {
+        self.left.lines().div_ceil(self.right.isa.rows)
+    }
+
+    /// Rows of a panel, but the last one: as many in each as there can be, so that no panel is left with few.
+    fn panel_rows(&self) -> usize {
+        self.left.lines().div_ceil(self.row_panels().max(1))
+    }
+
+    /// The rows of a panel; the last one may have fewer.
+    fn rows_of(&self, panel: usize) -> Range<usize> {
+        let (rows, all) = (self.panel_rows(), self.left.lines());
+        (panel * rows).min(all)..((panel + 1) * rows).min(all)
+    }
+
+    /// Panels of columns.
+    pub fn column_panels(&self) -> usize {
+        self.right.panels()
+    }
+
+    /// About how long a panel of rows takes for a panel of columns, in nanoseconds.
+    pub fn tile_ns(&self) -> f64 {
+        let isa = self.right.isa;
+        let rows = self.panel_rows();
+        // Writing a value costs about as much as 32 products.
+        (rows * isa.columns) as f64 * (self.left.depth() as f64 + 32.0) / isa.rate
+    }
+
+    /// Scratch memory that [`Product::run`] wants.
+    pub fn scratch_bytes(&self) -> usize {
+        self.chunk_panels() * self.panel_rows() * self.left_bytes()
+    }
+
+    fn left_bytes(&self) -> usize {
+        left_bytes(self.left.depth(), self.right.isa.words)
+    }
+
+    /// Panels of rows in a chunk.
+    fn chunk_panels(&self) -> usize {
+        let panel = self.panel_rows() * self.left_bytes();
+        (CHUNK_BYTES / panel.max(1)).clamp(1, CHUNK_PANELS)
+    }
+
+    /// Computes some panels of rows for some panels of columns.
+    ///
+    /// # Safety
+    /// Nobody else computes any of them at the same time.
+    pub unsafe fn run(&self, rows: Range<usize>, columns: Range<usize>, scratch: &mut [u8]) {
+        assert!(rows.end <= self.row_panels() && columns.end <= self.column_panels());
+        assert!(scratch.len() >= self.scratch_bytes(), "room for the packed rows of a chunk");
+        // SAFETY: the caller's promise.
+        unsafe { self.right.isa.run(self, rows, columns, scratch) }
+    }
+}
+
+/// Sums of a tile.
+#[repr(align(64))]
+struct Sums([i32; MOST_ROWS * VECTORS * MOST_LANES]);
+
+/// The loops.
+///
+/// # Safety
+/// As [`Product::run`], which has checked sizes; the CPU has the instructions of `V`.
+#[inline(always)]
+pub unsafe fn run<V: Compiled>(
+    p: &Product<'_>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    scratch: &mut [u8],
+) {
+    let (chunk_panels, panel_rows) = (p.chunk_panels(), p.panel_rows());
+    let block_panels = (BLOCK_BYTES / panel_bytes(p.right.isa, p.right.depth).max(1)).max(1);
+    let mut sums = Sums([0; _]);
+    for first in rows.clone().step_by(chunk_panels) {
+        let chunk = first..(first + chunk_panels).min(rows.end);
+        let mut row_sums = [0i32; CHUNK_PANELS * MOST_ROWS];
+        // SAFETY: the caller's promise.
+        unsafe { pack_chunk::<V>(p, chunk.clone(), scratch, &mut row_sums) };
+        for block in columns.clone().step_by(block_panels) {
+            let block = block..(block + block_panels).min(columns.end);
+            for panel in chunk.clone() {
+                let at = panel - chunk.start;
+                let rows = p.rows_of(panel);
+                let left = Panel {
+                    packed: &scratch[at * panel_rows * p.left_bytes()..]
+                        [..rows.len() * p.left_bytes()],
+                    first: rows.start,
+                    sums: &row_sums[at * panel_rows..][..rows.len()],
+                };
+                for column in block.clone() {
+                    // SAFETY: the caller's promise.
+                    unsafe { tile::<V>(p, &left, column, &mut sums) };
+                }
+            }
+        }
+    }
+}
+
+/// A packed panel of rows.
+struct Panel<'a> {
+    packed: &'a [u8],
+    first: usize,
+    sums: &'a [i32],
+}
+
+#[inline(always)]
+unsafe fn pack_chunk<V: Compiled>(
+    p: &Product<'_>,
+    panels: Range<usize>,
+    scratch: &mut [u8],
+    sums: &mut [i32],
+) {
+    let (bytes, panel_rows) = (p.left_bytes(), p.panel_rows());
+    for (at, panel) in panels.enumerate() {
+        let rows = p.rows_of(panel);
+        let packed = &mut scratch[at * panel_rows * bytes..][..rows.len() * bytes];
+        // SAFETY: the caller's promise.
+        unsafe {
+            V::pack_left(&p.left, rows.start, packed, &mut sums[at * panel_rows..][..rows.len()])
+        };
+    }
+}
+
+/// One tile: begin, accumulate, write.
+#[inline(always)]
+unsafe fn tile<V: Compiled>(p: &Product<'_>, left: &Panel<'_>, column: usize, sums: &mut Sums) {
+    let width = VECTORS * V::LANES;
+    let first = column * width;
+    let rows = left.sums.len();
+    // SAFETY: the caller has the CPU's instructions.
+    unsafe { V::begin(&p.terms, first, left.sums, &mut sums.0[..rows * width]) };
+    let groups = groups(p.right.depth, V::WORDS);
+    let right = p.right.panels.as_ptr().wrapping_byte_add(column * groups * width * GROUP);
+    let work = Tile {
+        rows,
+        groups,
+        left: left.packed.as_ptr(),
+        right: right.cast(),
+        sums: sums.0.as_mut_ptr(),
+    };
+    // SAFETY: `left` is a packed panel of `rows` rows, the panel of this column lies in the packed matrix, and there
+    // are sums for a tile; the caller has the CPU's instructions.
+    unsafe { V::accumulate(&work) };
+    let value_bytes = p.stage.value_bytes();
+    let bytes = width.min(p.right.columns - first) * value_bytes;
+    let offset = left.first * p.to.row_bytes + first * value_bytes;
+    // SAFETY: these rows and columns lie in the target, and nobody else writes them.
+    unsafe {
+        let mut to = Part::new(p.to.first.add(offset), rows, bytes, p.to.row_bytes);
+        V::write(&p.stage, first, &sums.0[..rows * width], &mut to);
+    }
+}

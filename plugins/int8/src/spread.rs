@@ -1,0 +1,147 @@
+//! Splitting a product over the host's threads, and memory for the time of a call.
+
+use crate::product::{Line, Product, Right, RightSizes};
+use crate::{
+    isa::Isa,
+    pack::{LINE, Source},
+};
+use std::{cmp::Ordering, marker::PhantomData, ops::Range, slice};
+use tenon_sdk::{Code, KernelError, abi::MemoryKind, author::ComputeContext};
+
+/// Work below this stays on the caller's thread without asking the host, which would not share it.
+const WORTH_ASKING_NS: f64 = 8_000.0;
+/// Bytes that are packed in a nanosecond, about.
+const PACKED_PER_NS: f64 = 2.0;
+
+/// Host memory for `count` values for the time of the call, the value of each position.
+///
+/// # Errors
+/// No memory; an error of `value`.
+pub fn filled<'a, T: Copy>(
+    c: &ComputeContext<'a>,
+    count: usize,
+    mut value: impl FnMut(usize) -> Result<T, KernelError>,
+) -> Result<&'a mut [T], KernelError> {
+    if count == 0 {
+        return Ok(&mut []);
+    }
+    let bytes = count.checked_mul(size_of::<T>()).ok_or_else(too_large)?;
+    let first = c.scratch(bytes, MemoryKind::HOST)?.cast::<T>();
+    for at in 0..count {
+        // SAFETY: fresh host memory for `count` values, aligned to 64 bytes.
+        unsafe { first.add(at).write(value(at)?) };
+    }
+    // SAFETY: as above, ours until the call completes, and every value is written.
+    Ok(unsafe { slice::from_raw_parts_mut(first, count) })
+}
+
+/// Lines with any contents.
+fn lines_of<'a>(c: &ComputeContext<'a>, count: usize) -> Result<&'a mut [Line], KernelError> {
+    if count == 0 {
+        return Ok(&mut []);
+    }
+    let bytes = count.checked_mul(LINE).ok_or_else(too_large)?;
+    let first = c.scratch(bytes, MemoryKind::HOST)?.cast::<Line>();
+    // SAFETY: fresh host memory for `count` lines, aligned to 64 bytes, ours until the call completes; any bytes are a
+    // line, and the host's memory is initialised.
+    Ok(unsafe { slice::from_raw_parts_mut(first, count) })
+}
+
+fn too_large() -> KernelError {
+    KernelError::new(Code::RESOURCE_EXHAUSTED, "the size of scratch memory overflows")
+}
+
+/// A slice that several threads write, each its own parts.
+struct Parts<'a, T> {
+    first: *mut T,
+    len: usize,
+    life: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: parts are handed out by an unsafe function whose callers keep them disjoint.
+unsafe impl<T: Send> Sync for Parts<'_, T> {}
+
+impl<'a, T> Parts<'a, T> {
+    fn new(slice: &'a mut [T]) -> Parts<'a, T> {
+        Parts { first: slice.as_mut_ptr(), len: slice.len(), life: PhantomData }
+    }
+
+    /// # Safety
+    /// No other part in use overlaps it.
+    #[expect(clippy::mut_from_ref, reason = "the parts are disjoint by the caller's promise")]
+    unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
+        assert!(range.start <= range.end && range.end <= self.len);
+        // SAFETY: inside the slice; the caller's promise.
+        unsafe { slice::from_raw_parts_mut(self.first.add(range.start), range.len()) }
+    }
+}
+
+/// Computes `0..total` on the host's threads where that is worth it; `body` also gets the number of its worker, below
+/// `workers`.
+fn for_units(
+    c: &ComputeContext<'_>,
+    total: usize,
+    cost_ns: f64,
+    body: impl Fn(Range<usize>, usize) + Sync,
+) -> Result<(), KernelError> {
+    if total == 0 {
+        return Ok(());
+    }
+    if total as f64 * cost_ns < WORTH_ASKING_NS {
+        body(0..total, 0);
+        return Ok(());
+    }
+    c.parallel_for_workers(total, cost_ns, body)
+}
+
+/// Packs a right matrix for the time of the call.
+///
+/// # Errors
+/// No memory.
+pub fn pack_right<'a>(
+    c: &ComputeContext<'a>,
+    isa: &'static Isa,
+    source: &Source<'_>,
+) -> Result<Right<'a>, KernelError> {
+    let (depth, columns) = (source.depth(), source.lines());
+    let sizes = RightSizes::new(isa, depth, columns);
+    let lines = sizes.panels.checked_mul(sizes.panel_lines).ok_or_else(too_large)?;
+    let panels = lines_of(c, lines)?;
+    let sums = c.scratch_slice::<i32>(sizes.panels * sizes.panel_columns)?;
+    let (all_panels, all_sums) = (Parts::new(&mut *panels), Parts::new(&mut *sums));
+    let cost_ns = (depth * isa.columns) as f64 / PACKED_PER_NS;
+    for_units(c, sizes.panels, cost_ns, |range, _| {
+        let lines = range.start * sizes.panel_lines..range.end * sizes.panel_lines;
+        let columns = range.start * sizes.panel_columns..range.end * sizes.panel_columns;
+        let first = columns.start;
+        // SAFETY: ranges of one split are disjoint, so are their panels.
+        let (panels, sums) = unsafe { (all_panels.part(lines), all_sums.part(columns)) };
+        sizes.each(panels, sums, |at, panel, sums| isa.pack_right(source, first + at, panel, sums));
+    })?;
+    Ok(Right::new(isa, [depth, columns], panels, sums))
+}
+
+/// Computes a product: by panels of rows where there are more of them, else by panels of columns.
+///
+/// # Errors
+/// No memory.
+pub fn compute(c: &ComputeContext<'_>, product: &Product<'_>) -> Result<(), KernelError> {
+    let (rows, columns) = (product.row_panels(), product.column_panels());
+    let by_rows = rows.cmp(&columns) != Ordering::Less;
+    let (units, others) = if by_rows { (rows, columns) } else { (columns, rows) };
+    let cost_ns = product.tile_ns() * others as f64;
+    let bytes = product.scratch_bytes().next_multiple_of(LINE);
+    let alone = units as f64 * cost_ns < WORTH_ASKING_NS;
+    let workers = if alone { 1 } else { c.parallelism() };
+    let bytes_of_all = bytes.checked_mul(workers).ok_or_else(too_large)?;
+    let scratch = Parts::new(lines_of(c, bytes_of_all / LINE)?);
+    for_units(c, units, cost_ns, |range, worker| {
+        let (rows, columns) = if by_rows { (range, 0..columns) } else { (0..rows, range) };
+        // SAFETY: no two blocks run at the same time under the number of one worker; ranges of one split are
+        // disjoint, so are their results.
+        unsafe {
+            let lines = scratch.part(worker * bytes / LINE..(worker + 1) * bytes / LINE);
+            product.run(rows, columns, Line::bytes_mut(lines));
+        }
+    })
+}

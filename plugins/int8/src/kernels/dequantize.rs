@@ -52,31 +52,29 @@ impl<T: Quantised, F: Number<Accumulator = f32>> Kernel for Dequantize<T, F> {
                 F::narrow(reals.real(x))
             });
         }
-        let line = |range: &Range| self.line(*range);
-        let channels: Vec<Line> = ranges.iter().map(line).collect();
-        map_channels(c, split.inner, &channels, data, 0.5, |line, x| {
-            F::narrow((x.code() as f32 + line.shift) * line.scale + line.start)
+        if self.mode == Mode::Scaled {
+            let channels: Vec<f32> = ranges.iter().map(|range| self.factor(*range)).collect();
+            return map_channels(c, split.inner, &channels, data, 0.5, |factor, x| {
+                F::narrow(x.code() as f32 * factor)
+            });
+        }
+        let lowest = T::LOWEST as f32;
+        let level = |range: &Range| range.width() / (T::HIGHEST as f32 - lowest);
+        let channels: Vec<_> = ranges.iter().map(|range| (level(range), range.min)).collect();
+        map_channels(c, split.inner, &channels, data, 0.5, |(level, min), x| {
+            F::narrow((x.code() as f32 - lowest) * level + min)
         })
     }
 }
 
-/// `(code + shift) scale + start`.
-struct Line {
-    shift: f32,
-    scale: f32,
-    start: f32,
-}
-
 impl<T: Quantised, F> Dequantize<T, F> {
-    fn line(&self, range: Range) -> Line {
-        let (lowest, highest) = (T::LOWEST as f32, T::HIGHEST as f32);
-        if self.mode == Mode::Scaled {
-            let from_max = range.max / highest;
-            let least = (i64::from(T::LOWEST) + i64::from(self.narrow)) as f32;
-            let scale = if T::SIGNED { from_max.max(range.min / least) } else { from_max };
-            return Line { shift: 0.0, scale, start: 0.0 };
-        }
-        Line { shift: -lowest, scale: range.width() / (highest - lowest), start: range.min }
+    /// What a code is multiplied by in mode `SCALED`.
+    fn factor(&self, range: Range) -> f32 {
+        let from_max = range.max / T::HIGHEST as f32;
+        let lowest = (i64::from(T::LOWEST) + i64::from(self.narrow)) as f32;
+        let from_min = range.min / lowest;
+        // Of two zeros, TensorFlow takes the one of the lower end.
+        if !T::SIGNED || from_min < from_max { from_max } else { from_min }
     }
 }
 

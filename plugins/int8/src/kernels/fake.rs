@@ -52,11 +52,16 @@ impl Nudged {
         Nudged { min, max, scale, inverse, zero: (-min * inverse + 0.5).floor() }
     }
 
-    /// The nearest level.
+    /// The nearest level. Whether levels are counted by a product or by a quotient decides at ties, and TensorFlow's
+    /// ops differ in it.
     #[inline(always)]
-    fn level(&self, x: f32) -> f32 {
+    fn level(&self, x: f32, count: Count) -> f32 {
         let shifted = clamp(x, self.min, self.max) - self.min;
-        (shifted * self.inverse - self.zero + 0.5).floor() * self.scale
+        let steps = match count {
+            Count::Product => shifted * self.inverse,
+            Count::Quotient => shifted / self.scale,
+        };
+        (steps - self.zero + 0.5).floor() * self.scale
     }
 
     /// 1 within the range, 0 beyond it.
@@ -64,6 +69,13 @@ impl Nudged {
     fn within(&self, x: f32) -> f32 {
         if x >= self.min && x <= self.max { 1.0 } else { 0.0 }
     }
+}
+
+/// How many levels a number lies above the lower end: by the inverse of a level, or by the level.
+#[derive(Clone, Copy)]
+enum Count {
+    Product,
+    Quotient,
 }
 
 /// A range that is given by attributes or inputs; `None` for both ends 0, where every number counts as 0.
@@ -105,7 +117,7 @@ impl Kernel for Args {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<f32>(0)?;
-        map(c, (x.data, c.output::<f32>(0, x.dims)?.data), 1.5, |x| self.0.level(x))
+        map(c, (x.data, c.output::<f32>(0, x.dims)?.data), 1.5, |x| self.0.level(x, Count::Product))
     }
 }
 
@@ -160,15 +172,21 @@ impl Kernel for Vars {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         check_ends("min", c.dims(1), None, 1)?;
         check_ends("max", c.dims(2), None, 1)?;
-        levels(c, &of_inputs(c, 1, self.0)?)
+        levels(c, &of_inputs(c, 1, self.0)?, Count::Quotient)
     }
 }
 
 /// The nearest levels, the channels being the last dimension.
-fn levels(c: &ComputeContext<'_>, ranges: &[Option<Nudged>]) -> Result<(), KernelError> {
+fn levels(
+    c: &ComputeContext<'_>,
+    ranges: &[Option<Nudged>],
+    count: Count,
+) -> Result<(), KernelError> {
     let x = c.input::<f32>(0)?;
     let data = (x.data, c.output::<f32>(0, x.dims)?.data);
-    map_channels(c, 1, ranges, data, 1.5, |range, x| range.map_or(0.0, |range| range.level(x)))
+    map_channels(c, 1, ranges, data, 1.5, |range, x| {
+        range.map_or(0.0, |range| range.level(x, count))
+    })
 }
 
 struct PerChannel(Codes);
@@ -186,7 +204,7 @@ impl Kernel for PerChannel {
         let channels = AxisSplit::new("the channels", c.dims(0), -1)?.len;
         check_ends("min", c.dims(1), Some(-1), channels)?;
         check_ends("max", c.dims(2), Some(-1), channels)?;
-        levels(c, &of_inputs(c, 1, self.0)?)
+        levels(c, &of_inputs(c, 1, self.0)?, Count::Product)
     }
 }
 

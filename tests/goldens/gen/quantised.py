@@ -54,7 +54,8 @@ def requantise(folder):
         for name, (low, high, _) in SUMS.items():
             suite.case(name, [sums(name, (5, 9)), *pair(low, high)], attrs)
             suite.case(f"{name}_positive", [sums(name, (5, 9), 1), *pair(low, high)], attrs)
-        for shape in SHAPES:
+        # Of no codes, TensorFlow gives a range whose ends are exchanged.
+        for shape in [shape for shape in SHAPES if 0 not in shape]:
             suite.case(f"shape_{shape_name(shape)}", [sums("even", shape), *pair(-512, 512)], attrs)
         suite.case("whole", [sums("even", (53, 59)), *pair(-512, 512)], attrs)
         suite.case("zeros", [Quantised("qint32", np.zeros(4)), *pair(-512, 512)], attrs)
@@ -189,7 +190,7 @@ def reshape(folder):
         for index in (np.int32, np.int64):
             for before, after in forms:
                 inputs = [codes_of("reshape", kind, before), np.array(after, index), *scalars(-3, 4.5)]
-                suite.case(f"{kind}_{index.__name__}_{shape_name(before)}_{len(after)}", inputs, const=[1])
+                suite.case(f"{kind}_{index.__name__}_{shape_name(before)}_{shape_name(after)}".replace("-1", "m"), inputs, const=[1])
     x = codes_of("refused", "quint8", (2, 3))
     for name, after in {"size": [4], "two_unknown": [-1, -1], "negative": [-2, 3], "uneven": [4, -1]}.items():
         suite.error(name, [x, np.int32(after), *scalars(-3, 4.5)], const=[1])

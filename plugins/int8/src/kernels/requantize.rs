@@ -99,13 +99,13 @@ fn requantize<T: Target + tenon_sdk::element::Element>(
     to.write(c, 1)
 }
 
-/// The range that codes fill, 0 included; that of no codes is what TensorFlow makes of it, the lower end of theirs.
+/// The range that codes fill, widened to a lower end of at most 0; of no codes it is 0.
 fn filled(codes: &[QInt32], range: Range) -> Result<Range, KernelError> {
-    let least = codes.iter().copied().min().unwrap_or(QInt32(i32::MAX));
-    let greatest = codes.iter().copied().max().unwrap_or(QInt32(i32::MIN));
-    let (min, max) = (range.real(least).min(0.0), range.real(greatest));
-    // The greatest code may stand for less than 0, by a rounding even for less than the least.
-    Range::new(min, max.max(min), INPUT)
+    let ends = codes.iter().min().zip(codes.iter().max());
+    let [least, greatest] = ends.map_or([0.0; 2], |(least, greatest)| {
+        [range.real(*least), range.real(*greatest)]
+    });
+    Range::new(least.min(0.0), greatest, INPUT)
 }
 
 fn shrink(c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -23,7 +23,7 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 18] = [
+const LAYERS: [Layer; 19] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
     layer("tenon-ops", "core/ops", &["tenon-abi", "tenon-framework"]),
@@ -40,6 +40,7 @@ const LAYERS: [Layer; 18] = [
     layer("tenon-linalg", "plugins/linalg", &["tenon-sdk"]),
     layer("tenon-text", "plugins/text", &["tenon-sdk"]),
     layer("tenon-image", "plugins/image", &["tenon-sdk"]),
+    layer("tenon-int8", "plugins/int8", &["tenon-sdk"]),
     layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference"]),
     layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-testkit"]),
     layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-testkit", "tenon-benchkit"]),
@@ -56,8 +57,15 @@ const ABOVE_ALL: [&str; 2] = ["benches", "tests"];
 const OTHER_WORKSPACES: [&str; 3] = ["core/proto/fuzz/", "tests/fixtures/", "tests/fuzz/"];
 
 /// So that cargo builds the plugins along with the command; the code of the command never names them.
-const LISTED_BY_THE_COMMAND: [&str; 6] =
-    ["tenon-cpu", "tenon-accel", "tenon-fft", "tenon-image", "tenon-linalg", "tenon-text"];
+const LISTED_BY_THE_COMMAND: [&str; 7] = [
+    "tenon-cpu",
+    "tenon-accel",
+    "tenon-fft",
+    "tenon-image",
+    "tenon-int8",
+    "tenon-linalg",
+    "tenon-text",
+];
 
 /// What a package may import; `None` for everything.
 fn imports(folder: &str) -> Result<Option<&'static [&'static str]>, String> {

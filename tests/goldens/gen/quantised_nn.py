@@ -24,10 +24,11 @@ def matmul(folder):
             b = codes_of(f"b{name}", "quint8", (n, k) if right else (k, n))
             attrs = out | {"transpose_a": left, "transpose_b": right}
             suite.case(f"{m}x{k}x{n}_{name}", [a, b, *scalars(*ends)], attrs)
-    for left in (False, True):
-        for right in (False, True):
-            inputs = [codes_of("square", "quint8", (9, 9)), codes_of("other", "quint8", (9, 9)), *scalars(*RANGES["around"])]
-            suite.case(f"turned_{left}_{right}", inputs, out | {"transpose_a": left, "transpose_b": right})
+    # The type of an activation that is to follow changes nothing.
+    for turn, kind in enumerate(("qint8", "qint16", "quint16", "qint32")):
+        attrs = out | {"transpose_a": turn > 1, "transpose_b": bool(turn & 1), "Tactivation": kind}
+        inputs = [codes_of("square", "quint8", (9, 9)), codes_of("other", "quint8", (9, 9)), *scalars(*RANGES["around"])]
+        suite.case(f"turned_{kind}", inputs, attrs)
     for value in (0, 255):
         whole = Quantised("quint8", np.full((3, 3000), value))
         suite.case(f"extreme_{value}", [whole, whole, *scalars(0, 1, 0, 1)], out | {"transpose_b": True})

@@ -40,13 +40,7 @@ register_op!(
     "Dequantize",
     inputs = &["input: T", "min_range: float", "max_range: float"],
     outputs = &["output: dtype"],
-    attrs = &[
-        "T: quantizedtype",
-        MODE,
-        NARROW,
-        AXIS,
-        "dtype: {bfloat16, float} = DT_FLOAT",
-    ],
+    attrs = &["T: quantizedtype", MODE, NARROW, AXIS, "dtype: {bfloat16, float} = DT_FLOAT",],
     cases = &[
         "one; narrow_range in {false, true}; input: [a, b]; min_range: [] values(-1.5); max_range: [] values(2.25)",
         "channels; axis = 1; c in 2..20; input: [a, c, b]; min_range: [c] values(-1.5); max_range: [c] values(2.25)",
@@ -114,45 +108,50 @@ register_op!(
     summary = "As QuantizeAndDequantizeV2, whose gradient passes within the range.",
 );
 
+/// An end of a range: the argument's name, and that of its size.
+type End = [&'static str; 2];
+
+const RANGE: [End; 2] =
+    [["min_range", "the size of min_range"], ["max_range", "the size of max_range"]];
+const INPUT_RANGE: [End; 2] =
+    [["input_min", "the size of input_min"], ["input_max", "the size of input_max"]];
+
 /// The input, whose ends of the range (inputs 1 and 2) are scalars, or one a channel where attribute `axis` names a
 /// dimension; and the shape of an end.
-fn ranged(
-    c: &ShapeContext<'_>,
-    [low, high]: [&'static str; 2],
-) -> Result<[ShapeHandle; 2], KernelError> {
+fn ranged(c: &ShapeContext<'_>, [low, high]: [End; 2]) -> Result<[ShapeHandle; 2], KernelError> {
     let axis: i64 = c.attr("axis")?;
     if axis < -1 {
         return Err(GeometryError::TooSmall { what: "axis", least: -1, found: axis }.into());
     }
     let Ok(axis) = usize::try_from(axis) else {
-        let range = input_of_rank(c, 1, low, 0)?;
-        input_of_rank(c, 2, high, 0)?;
+        let range = input_of_rank(c, 1, low[0], 0)?;
+        input_of_rank(c, 2, high[0], 0)?;
         return Ok([c.input(0), range]);
     };
     let input = input_of_rank_at_least(c, 0, "input", axis.saturating_add(1))?;
-    let (low_ends, high_ends) = (input_of_rank(c, 1, low, 1)?, input_of_rank(c, 2, high, 1)?);
-    let mut size = c.dim(low_ends, 0);
+    let (lows, highs) = (input_of_rank(c, 1, low[0], 1)?, input_of_rank(c, 2, high[0], 1)?);
+    let mut size = c.dim(lows, 0);
     if c.rank(input).is_some() {
-        size = same_size(c, low, c.dim(input, axis), size)?;
+        size = same_size(c, low[1], c.dim(input, axis), size)?;
     }
-    let size = same_size(c, high, size, c.dim(high_ends, 0))?;
+    let size = same_size(c, high[1], size, c.dim(highs, 0))?;
     Ok([input, c.make_shape(&[size])])
 }
 
 fn quantize(c: &ShapeContext<'_>) -> ShapeResult {
-    let [input, range] = ranged(c, ["min_range", "max_range"])?;
+    let [input, range] = ranged(c, RANGE)?;
     c.set_output(0, input)?;
     c.set_output(1, range)?;
     c.set_output(2, range)
 }
 
 fn dequantize(c: &ShapeContext<'_>) -> ShapeResult {
-    let [input, _] = ranged(c, ["min_range", "max_range"])?;
+    let [input, _] = ranged(c, RANGE)?;
     c.set_output(0, input)
 }
 
 fn round_trip(c: &ShapeContext<'_>) -> ShapeResult {
-    let [input, _] = ranged(c, ["input_min", "input_max"])?;
+    let [input, _] = ranged(c, INPUT_RANGE)?;
     c.set_output(0, input)
 }
 

@@ -55,8 +55,7 @@ register_op!(
 register_op!(
     "FakeQuantWithMinMaxVarsGradient",
     inputs = &["gradients: float", "inputs: float", "min: float", "max: float"],
-    outputs =
-        &["backprops_wrt_input: float", "backprop_wrt_min: float", "backprop_wrt_max: float"],
+    outputs = &["backprops_wrt_input: float", "backprop_wrt_min: float", "backprop_wrt_max: float"],
     attrs = &[BITS, NARROW],
     cases = &[
         "plain; num_bits in {2, 8}; narrow_range in {false, true}; gradients: [a, b] uniform(-1, 1); \

@@ -100,8 +100,7 @@ fn requantize(c: &ShapeContext<'_>) -> ShapeResult {
 
 /// Checks that the ends of ranges are as many as each other.
 fn check_channels(c: &ShapeContext<'_>) -> ShapeResult {
-    let (min, max) =
-        (input_of_rank(c, 1, "input_min", 1)?, input_of_rank(c, 2, "input_max", 1)?);
+    let (min, max) = (input_of_rank(c, 1, "input_min", 1)?, input_of_rank(c, 2, "input_max", 1)?);
     same_size(c, "the size of input_max", c.dim(min, 0), c.dim(max, 0)).map(drop)
 }
 

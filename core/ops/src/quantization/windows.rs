@@ -15,14 +15,7 @@ const PADDING: &str = "padding: {'SAME', 'VALID'}";
 
 register_op!(
     "QuantizedMatMul",
-    inputs = &[
-        "a: T1",
-        "b: T2",
-        "min_a: float",
-        "max_a: float",
-        "min_b: float",
-        "max_b: float",
-    ],
+    inputs = &["a: T1", "b: T2", "min_a: float", "max_a: float", "min_b: float", "max_b: float",],
     outputs = &["out: Toutput", "min_out: float", "max_out: float"],
     attrs = &[
         "T1: quantizedtype",

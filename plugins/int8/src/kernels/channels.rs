@@ -39,8 +39,7 @@ pub fn check_ends(
     }
     match dims.first() {
         Some(&found) if found != channels as i64 => {
-            let expected = channels as i64;
-            Err(GeometryError::SizeMismatch { what, expected, found }.into())
+            Err(GeometryError::Length { what, expected: channels, found: found as usize }.into())
         }
         _ => Ok(()),
     }

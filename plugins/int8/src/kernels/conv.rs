@@ -129,7 +129,10 @@ impl<'a, W: Filter> Call<'a, W> {
                 let Some(x) = g.width.input_at(column, kx) else { continue };
                 let pixel = (image * g.height.input as usize + y) * g.width.input as usize + x;
                 let tap = ky * g.width.kernel as usize + kx;
-                each(&self.input.0[pixel * channels..][..channels], &self.filter.0[tap * part..][..part]);
+                each(
+                    &self.input.0[pixel * channels..][..channels],
+                    &self.filter.0[tap * part..][..part],
+                );
             }
         }
     }

@@ -94,8 +94,9 @@ fn nudged(min: f32, max: f32, codes: Codes) -> Result<Option<Nudged>, KernelErro
 
 /// The range that attributes give.
 fn of_attributes(c: &CreateContext<'_>) -> Result<Nudged, KernelError> {
-    nudged(c.attr("min")?, c.attr("max")?, Codes::new(c)?)?
-        .ok_or_else(|| KernelError::invalid_argument("max must be larger than min, found 0 for both"))
+    nudged(c.attr("min")?, c.attr("max")?, Codes::new(c)?)?.ok_or_else(|| {
+        KernelError::invalid_argument("max must be larger than min, found 0 for both")
+    })
 }
 
 /// The ranges that the inputs `at` and the one behind it hold, one a channel.

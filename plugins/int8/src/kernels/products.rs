@@ -84,7 +84,10 @@ mod tests {
         let middle = Side::with_zero::<QInt8>(0);
         assert_eq!(check_terms(33025, end, end), Ok(()));
         let message = check_terms(33026, end, end).unwrap_err().message;
-        assert!(message.contains("at most 33025 terms") && message.contains("found 33026"), "{message}");
+        assert!(
+            message.contains("at most 33025 terms") && message.contains("found 33026"),
+            "{message}"
+        );
         assert_eq!(check_terms(131071, middle, middle), Ok(()));
         assert!(check_terms(131072, middle, middle).is_err());
         let codes = vec![QUInt8(255); 33025];
@@ -96,7 +99,9 @@ mod tests {
     #[test]
     fn a_zero_far_outside_is_refused() {
         let error = Side::of::<QUInt8>(Range { min: 1e9, max: 1e9 + 64.0 });
-        assert!(error.is_err() || check_terms(1, error.unwrap(), Side::with_zero::<QUInt8>(0)).is_err());
+        assert!(
+            error.is_err() || check_terms(1, error.unwrap(), Side::with_zero::<QUInt8>(0)).is_err()
+        );
     }
 
     proptest! {

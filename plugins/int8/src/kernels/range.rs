@@ -141,11 +141,8 @@ impl<T: Quantised> ToReals<T> {
     /// In a range.
     pub fn new(range: Range) -> ToReals<T> {
         let scale = (f64::from(range.width()) / steps::<T>()) as f32;
-        let lowest = if range.min == range.max {
-            range.min
-        } else {
-            (range.min / scale).round() * scale
-        };
+        let lowest =
+            if range.min == range.max { range.min } else { (range.min / scale).round() * scale };
         ToReals { scale, offset: lowest - T::LOWEST as f32 * scale, of: PhantomData }
     }
 

@@ -102,9 +102,8 @@ fn requantize<T: Target + tenon_sdk::element::Element>(
 /// The range that codes fill, widened to a lower end of at most 0; of no codes it is 0.
 fn filled(codes: &[QInt32], range: Range) -> Result<Range, KernelError> {
     let ends = codes.iter().min().zip(codes.iter().max());
-    let [least, greatest] = ends.map_or([0.0; 2], |(least, greatest)| {
-        [range.real(*least), range.real(*greatest)]
-    });
+    let [least, greatest] =
+        ends.map_or([0.0; 2], |(least, greatest)| [range.real(*least), range.real(*greatest)]);
     Range::new(least.min(0.0), greatest, INPUT)
 }
 
@@ -135,7 +134,7 @@ mod tests {
 
     #[test]
     fn products_of_more_than_64_bits_reach_the_ends_of_the_codes() {
-        let range = |end| Range { min: -end, max: end };
+        let range = |end: f32| Range { min: -end, max: end };
         let fixed = FixedPoint::new(range(1e20), range(1e-10));
         assert_eq!(fixed.code(QInt32(i32::MAX)), QUInt8(255));
         assert_eq!(fixed.code(QInt32(i32::MIN)), QUInt8(0));
@@ -143,10 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn no_codes_fill_a_range() {
+    fn a_range_is_filled_from_0_at_most() {
         let range = Range { min: -2.0, max: 3.0 };
-        assert_eq!(filled(&[], range), Ok(Range { min: 0.0, max: 0.0 }));
-        let positive = filled(&[QInt32(i32::MAX)], range).unwrap();
-        assert_eq!((positive.min, positive.max), (0.0, 3.0));
+        let ends = |codes: &[QInt32]| filled(codes, range).map(|range| [range.min, range.max]);
+        assert_eq!(ends(&[]).unwrap(), [0.0, 0.0]);
+        assert_eq!(ends(&[QInt32(i32::MAX)]).unwrap(), [0.0, 3.0]);
+        assert_eq!(ends(&[QInt32(i32::MIN)]).unwrap(), [-2.0, -2.0]);
     }
 }

@@ -67,9 +67,7 @@ impl Kernel for RangeOfChannels {
         if most > 0.0 {
             return Ok(RangeOfChannels { most });
         }
-        Err(KernelError::invalid_argument(format!(
-            "clip_value_max must be above 0, found {most}"
-        )))
+        Err(KernelError::invalid_argument(format!("clip_value_max must be above 0, found {most}")))
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -34,7 +34,7 @@ fn codes_have_the_shape_of_the_numbers_and_ranges_that_of_their_ends() {
     );
     let message = "! axis must be at least -1, got -2";
     check("QuantizeV2", &axis(-2), &[(&["?", "?", "?"], message)]);
-    let message = "! input must have at least 9223372036854775807 dimensions, got 1";
+    let message = "! input must have at least 9223372036854775808 dimensions, got 1";
     check("QuantizeV2", &axis(i64::MAX), &[(&["[3]", "?", "?"], message)]);
 }
 

@@ -210,9 +210,10 @@ pub struct Turn {
 }
 
 /// What tests load, loaded once before any account is taken.
-const WARM_LIBRARIES: [&str; 7] = [
+const WARM_LIBRARIES: [&str; 8] = [
     "tenon_cpu",
     "tenon_image",
+    "tenon_int8",
     "tenon_linalg",
     "tenon_text",
     "tenon_accel",

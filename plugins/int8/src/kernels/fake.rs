@@ -3,6 +3,7 @@
 use super::{
     channels::{check_ends, map, map_channels},
     range::{Ends, Range, clamp},
+    rounding::floor,
 };
 use tenon_sdk::{
     DType, KernelError,
@@ -61,7 +62,7 @@ impl Nudged {
             Count::Product => shifted * self.inverse,
             Count::Quotient => shifted / self.scale,
         };
-        (steps - self.zero + 0.5).floor() * self.scale
+        floor(steps - self.zero + 0.5) * self.scale
     }
 
     /// 1 within the range, 0 beyond it.

@@ -16,3 +16,4 @@ mod range;
 mod requantize;
 mod requantize_channels;
 mod round_trip;
+mod rounding;

@@ -11,6 +11,7 @@
 use super::{
     channels::{axis, check_ends, map_channels, split},
     range::{Ends, Range, ToCodes, clamp},
+    rounding::{round_away, round_to_even},
 };
 use std::marker::PhantomData;
 use tenon_sdk::{
@@ -118,10 +119,10 @@ impl<T: Quantised> QuantizeV2<T> {
         if self.mode == Mode::Scaled {
             let channels: Vec<Scaled> = ranges.iter().map(|range| self.scaled(*range)).collect();
             if self.to_even {
-                let code = |s: &Scaled, x| as_code(s.times(x).round_ties_even());
+                let code = |s: &Scaled, x| as_code(round_to_even(s.times(x)));
                 map_channels(c, inner, &channels, data, 2.0, code)?;
             } else {
-                let code = |s: &Scaled, x| as_code(s.times(x).round());
+                let code = |s: &Scaled, x| as_code(round_away(s.times(x)));
                 map_channels(c, inner, &channels, data, 2.0, code)?;
             }
             return Ok(channels.iter().map(|scaled| scaled.range).collect());
@@ -169,7 +170,7 @@ fn combined<T: Quantised>(range: Range) -> (Range, f32) {
 fn combined_code<T: Quantised>(&(range, scale): &(Range, f32), x: f32) -> T {
     let x = (clamp(x, range.min, range.max) - range.min) * scale;
     // TensorFlow rounds numbers below 0 away from 0, and others by cutting off.
-    as_code(if T::SIGNED { (x + T::LOWEST as f32).round() } else { x + 0.5 })
+    as_code(if T::SIGNED { round_away(x + T::LOWEST as f32) } else { x + 0.5 })
 }
 
 #[inline(always)]

@@ -4,6 +4,7 @@
 //! greatest for `max`. The formulas, and in which precision each step of them is rounded, are those of
 //! TensorFlow's `quantization_utils.h`, so that codes agree with its own to the last one.
 
+use super::rounding::round_away;
 use std::marker::PhantomData;
 use tenon_sdk::{
     KernelError,
@@ -177,7 +178,7 @@ impl<T: Quantised> ToCodes<T> {
     /// The code of a number, cut off at the ends of the type; of NaN the least.
     #[inline(always)]
     pub fn code(&self, x: f32) -> T {
-        let code = (x * self.scale).round() - self.shift;
+        let code = round_away(x * self.scale) - self.shift;
         let code = code.max(T::LOWEST as f32).min((T::HIGHEST as f32).min(Self::TOP));
         T::saturated((code as i32).into())
     }

@@ -5,6 +5,7 @@
 use super::{
     channels::{check_ends, map_channels},
     range::{Ends, Range},
+    rounding::round_to_even,
 };
 use tenon_sdk::{
     DType, KernelError,
@@ -52,7 +53,7 @@ fn requantize<T: Quantised>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let x = c.input::<QInt32>(0)?;
     let data = (x.data, c.output::<T>(0, x.dims)?.data);
     map_channels(c, 1, &scales, data, 1.5, |scale, code: QInt32| {
-        T::saturated((code.0 as f32 * scale).round_ties_even() as i64)
+        T::saturated((round_to_even(code.0 as f32 * scale) as i32).into())
     })?;
     to.write(c, 1)
 }

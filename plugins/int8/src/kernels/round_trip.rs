@@ -4,6 +4,7 @@
 use super::{
     channels::{axis, check_ends, map_channels, split},
     range::{clamp, scalar},
+    rounding,
 };
 use std::marker::PhantomData;
 use tenon_sdk::{
@@ -26,21 +27,24 @@ trait Real: Number {
 }
 
 macro_rules! real {
-    ($($ty:ident),*) => {$(
+    ($($ty:ident, $round_to_even:path, $floor:path;)*) => {$(
         impl Real for $ty {
             const GREATEST: Self = $ty::MAX;
             fn of(x: i64) -> Self { x as $ty }
             fn div(self, other: Self) -> Self { self / other }
             #[inline(always)]
-            fn round_to_even(self) -> Self { self.round_ties_even() }
+            fn round_to_even(self) -> Self { $round_to_even(self) }
             #[inline(always)]
-            fn floor(self) -> Self { $ty::floor(self) }
+            fn floor(self) -> Self { $floor(self) }
             fn is_finite(self) -> bool { $ty::is_finite(self) }
         }
     )*};
 }
 
-real!(f32, f64);
+real! {
+    f32, rounding::round_to_even, rounding::floor;
+    f64, f64::round_ties_even, f64::floor;
+}
 
 /// What is fixed when the kernel is made; `bits` is `None` where they are an input.
 struct RoundTrip<T> {

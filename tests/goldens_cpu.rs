@@ -97,7 +97,7 @@ fn nn_grad() {
 
 #[test]
 fn quantization() {
-    family_of("quantization", &["tenon_cpu", "tenon_int8"], 1278);
+    family_of("quantization", &["tenon_cpu", "tenon_int8"], 1286);
 }
 
 #[test]

@@ -74,6 +74,28 @@ def zero_filled(case):
     return [x, Quantised("quint8", wide.reshape(rows, columns, channels, -1)), *ends], attrs, back
 
 
+def dilated(case):
+    """Dilations, which TensorFlow's kernel refuses, as zeros between the weights."""
+    (x, w, *ends), attrs, back = as_unsigned(case)
+    _, down, across, _ = attrs["dilations"]
+    rows, columns, *channels = w.values.shape
+    wide = np.full(((rows - 1) * down + 1, (columns - 1) * across + 1, *channels), 128, np.uint8)
+    wide[::down, ::across] = w.values
+    return [x, Quantised("quint8", wide), *ends], attrs | {"dilations": [1, 1, 1, 1]}, back
+
+
+def stepped(case):
+    """Strides that differ, which TensorFlow's kernel refuses, as some of the results of stride 1; without padding."""
+    inputs, attrs, back = as_unsigned(case)
+    _, down, across, _ = attrs["strides"]
+
+    def some_of(results):
+        every, *ends = back(results)
+        return [Quantised("qint32", every.values[:, ::down, ::across]), *ends]
+
+    return inputs, attrs | {"strides": [1, 1, 1, 1]}, some_of
+
+
 # Input, rows and columns of the filter, outputs.
 IMAGES = [((1, 1, 1, 1), (1, 1), 1), ((1, 5, 7, 3), (3, 2), 4), ((2, 6, 5, 2), (3, 3), 5), ((1, 6, 7, 4), (2, 5), 3), ((1, 8, 7, 1), (3, 3), 4)]
 
@@ -98,6 +120,14 @@ def convolution(folder):
             suite.case(f"qint8_{name}", [x, w, *scalars(0, 6, -0.5, 0.5)], attrs, run_as=as_unsigned, via="quint8 filter")
     x, w = codes_of("large", "quint8", (1, 9, 8, 8)), codes_of("filter", "quint8", (3, 3, 8, 6))
     suite.case("large", [x, w, *scalars(*RANGES["around"])], {"strides": [1, 1, 1, 1], "padding": "SAME"} | OUT)
+    x, w, ends = codes_of("image", "quint8", (1, 7, 9, 2)), codes_of("filter", "qint8", (3, 2, 2, 3)), scalars(0, 6, -0.5, 0.5)
+    for padding in ("SAME", "VALID"):
+        for down, across in ((2, 2), (3, 1), (1, 4)):
+            attrs = {"strides": [1, 1, 1, 1], "padding": padding, "dilations": [1, down, across, 1]} | OUT
+            suite.case(f"dilated_{padding}_{down}x{across}", [x, w, *ends], attrs, run_as=dilated, via="zero-filled filter")
+    for down, across in ((1, 2), (3, 1)):
+        attrs = {"strides": [1, down, across, 1], "padding": "VALID"} | OUT
+        suite.case(f"strides_{down}x{across}", [x, w, *ends], attrs, run_as=stepped, via="slice")
     refusals(suite, codes_of("refused", "quint8", (3, 2, 2, 4)))
     yield suite.finish()
 

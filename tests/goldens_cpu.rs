@@ -97,7 +97,7 @@ fn nn_grad() {
 
 #[test]
 fn quantization() {
-    family_of("quantization", &["tenon_cpu", "tenon_int8"], 1286);
+    family_of("quantization", &["tenon_cpu", "tenon_int8"], 1271);
 }
 
 #[test]

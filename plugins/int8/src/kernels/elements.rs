@@ -62,8 +62,10 @@ fn bias_add<T: Quantised>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (zero, codes) = (sums.code::<QInt32>(0.0), ToCodes::<QInt32>::new(sums));
     let (x, bias) = (c.input::<T>(0)?, c.input::<T>(1)?.data);
     let (reals, bias_reals) = (ToReals::<T>::new(range), ToReals::<T>::new(bias_range));
-    let bias: Vec<i32> =
-        bias.iter().map(|&bias| codes.code(bias_reals.real(bias)).0.wrapping_add(zero.0)).collect();
+    let bias: Vec<i32> = bias
+        .iter()
+        .map(|&bias| codes.code(bias_reals.real(bias)).0.saturating_add(zero.0))
+        .collect();
     debug_assert_eq!(bias.len(), split.channels);
     let data = (x.data, c.output::<QInt32>(0, x.dims)?.data);
     map_channels(c, 1, &bias, data, 2.0, |bias, x| {

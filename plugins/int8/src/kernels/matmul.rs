@@ -31,8 +31,8 @@ impl Kernel for MatMul {
         check_terms(g.k as i64, a_side, b_side)?;
         let products = product_range(a_range.level::<QUInt8>(), b_range.level::<QUInt8>())?;
         let (a, b) = (c.input::<QUInt8>(0)?.data, c.input::<QUInt8>(1)?.data);
-        let a = if self.transpose_a { &turned(a, g.k, g.m)[..] } else { a };
-        let b = if self.transpose_b { &turned(b, g.n, g.k)[..] } else { b };
+        let a = if self.transpose_a { turned(c, a, [g.k, g.m])? } else { a };
+        let b = if self.transpose_b { turned(c, b, [g.n, g.k])? } else { b };
         let y = c.output::<QInt32>(0, &[g.m as i64, g.n as i64])?.data;
         if !y.is_empty() {
             let rows: Vec<&mut [QInt32]> = y.chunks_exact_mut(g.n).collect();
@@ -47,14 +47,18 @@ impl Kernel for MatMul {
 }
 
 /// A matrix of `rows` by `columns`, with both exchanged.
-fn turned(x: &[QUInt8], rows: usize, columns: usize) -> Vec<QUInt8> {
-    let mut y = vec![QUInt8(0); x.len()];
+fn turned<'a>(
+    c: &ComputeContext<'a>,
+    x: &[QUInt8],
+    [rows, columns]: [usize; 2],
+) -> Result<&'a [QUInt8], KernelError> {
+    let y = c.scratch_slice::<QUInt8>(x.len())?;
     for row in 0..rows {
         for column in 0..columns {
             y[column * rows + row] = x[row * columns + column];
         }
     }
-    y
+    Ok(y)
 }
 
 register_kernel!("QuantizedMatMul" on "CPU": MatMul,

@@ -96,6 +96,11 @@ fn nn_grad() {
 }
 
 #[test]
+fn quantization() {
+    family_of("quantization", &["tenon_cpu", "tenon_int8"], 1271);
+}
+
+#[test]
 fn reduction() {
     family("reduction", 2320);
 }

@@ -17,8 +17,7 @@ use tenon_framework::{
 use tenon_tests::session::{PLUGINS, runtime};
 
 /// Families whose ops are not kernels of plugins, or come with other issues.
-const OTHER_FAMILIES: [&str; 6] =
-    ["control_flow", "data_flow", "quantization", "state", "training", "transfer"];
+const OTHER_FAMILIES: [&str; 5] = ["control_flow", "data_flow", "state", "training", "transfer"];
 /// Ops that write summaries or checkpoints: they come with the families above.
 const OTHER_OPS: [&str; 7] = [
     "HistogramSummary",
@@ -52,6 +51,21 @@ const COLUMNS: [(&str, DType); 16] = [
     ("c128", DType::COMPLEX128),
     ("str", DType::STRING),
 ];
+
+/// The columns of the family whose ops are about quantised types.
+const QUANTISED_COLUMNS: [(&str, DType); 7] = [
+    ("qi8", DType::QINT8),
+    ("qu8", DType::QUINT8),
+    ("qi16", DType::QINT16),
+    ("qu16", DType::QUINT16),
+    ("qi32", DType::QINT32),
+    ("f32", DType::FLOAT),
+    ("f64", DType::DOUBLE),
+];
+
+fn columns(family: &str) -> &'static [(&'static str, DType)] {
+    if family == "quantization" { &QUANTISED_COLUMNS } else { &COLUMNS }
+}
 
 const HEAD: &str = "# The standard ops and their kernels
 
@@ -186,9 +200,10 @@ fn op_allows(op: &OpDef, main: &Main, dtype: DType) -> bool {
 /// One family's table; counts the ops, those with kernels, and the cases.
 fn table(registry: &Registry, family: &str, entries: &[Value], totals: &mut [usize; 3]) -> String {
     let mut text = format!("## {family}\n\n| op |");
-    COLUMNS.iter().for_each(|(name, _)| write!(text, " {name} |").unwrap());
+    let columns = columns(family);
+    columns.iter().for_each(|(name, _)| write!(text, " {name} |").unwrap());
     text += " cases |\n|---|";
-    text += &"---|".repeat(COLUMNS.len() + 1);
+    text += &"---|".repeat(columns.len() + 1);
     text.push('\n');
     let mut missing = Vec::new();
     for entry in entries {
@@ -203,8 +218,8 @@ fn table(registry: &Registry, family: &str, entries: &[Value], totals: &mut [usi
         totals[1] += usize::from(registry.kernels_of(name).iter().any(|k| k.serves("CPU")));
         totals[2] += cases;
         write!(text, "| {name} |").unwrap();
-        for (_, dtype) in COLUMNS {
-            write!(text, " {} |", cell(registry, (entry, op), (&main, &proven), dtype)).unwrap();
+        for (_, dtype) in columns {
+            write!(text, " {} |", cell(registry, (entry, op), (&main, &proven), *dtype)).unwrap();
         }
         writeln!(text, " {cases} |").unwrap();
     }

@@ -46,6 +46,10 @@ MODULES = [
     "images",
     "codecs",
     "fused",
+    "quantise",
+    "fake_quant",
+    "quantised",
+    "quantised_nn",
 ]
 
 GRAPHS = ["frozen", "graphs"]

@@ -16,8 +16,15 @@ use tenon_runtime::{
 };
 
 /// The libraries of all plugins of this tree that are for users.
-pub const PLUGINS: [&str; 6] =
-    ["tenon_cpu", "tenon_fft", "tenon_image", "tenon_linalg", "tenon_text", "tenon_accel"];
+pub const PLUGINS: [&str; 7] = [
+    "tenon_cpu",
+    "tenon_fft",
+    "tenon_image",
+    "tenon_int8",
+    "tenon_linalg",
+    "tenon_text",
+    "tenon_accel",
+];
 
 /// The library of this name (`tenon_cpu`, `zoo_rust`) beside the running test, as cargo built it.
 ///
@@ -203,9 +210,10 @@ pub struct Turn {
 }
 
 /// What tests load, loaded once before any account is taken.
-const WARM_LIBRARIES: [&str; 7] = [
+const WARM_LIBRARIES: [&str; 8] = [
     "tenon_cpu",
     "tenon_image",
+    "tenon_int8",
     "tenon_linalg",
     "tenon_text",
     "tenon_accel",

@@ -4,6 +4,10 @@ use half::{bf16, f16};
 use num_complex::Complex;
 use tenon_abi::DType;
 
+mod quantised;
+
+pub use quantised::{QInt8, QInt16, QInt32, QUInt8, QUInt16, Quantised};
+
 /// A fixed-size element type.
 ///
 /// # Safety
@@ -19,7 +23,7 @@ pub unsafe trait Element:
 
 macro_rules! elements {
     ($($ty:ty => $dtype:ident),* $(,)?) => {
-        // SAFETY: sizes agree with `DType::bits` (tested), and the types are plain numbers.
+        // SAFETY: sizes agree with `DType::bits` (tested), and the types are plain numbers or transparent wrappers of one.
         $(unsafe impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
         })*
@@ -34,6 +38,7 @@ elements! {
     u8 => UINT8, u16 => UINT16, u32 => UINT32, u64 => UINT64,
     f16 => HALF, bf16 => BFLOAT16, f32 => FLOAT, f64 => DOUBLE,
     Complex<f32> => COMPLEX64, Complex<f64> => COMPLEX128,
+    QInt8 => QINT8, QInt16 => QINT16, QInt32 => QINT32, QUInt8 => QUINT8, QUInt16 => QUINT16,
 }
 
 /// A real number type with TensorFlow's arithmetic: integers wrap, 16-bit floats compute in `f32` and

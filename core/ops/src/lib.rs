@@ -26,6 +26,7 @@ mod math_binary;
 mod math_unary;
 mod nn;
 mod nn_grad;
+mod quantization;
 mod random;
 mod reduction;
 mod sendrecv;

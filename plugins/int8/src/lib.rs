@@ -6,6 +6,7 @@
 pub mod accumulate;
 mod fused;
 pub mod isa;
+mod kernels;
 pub mod output;
 pub mod pack;
 pub mod product;

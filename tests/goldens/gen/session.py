@@ -31,13 +31,12 @@ def feedable(array):
     return array
 
 
-def fetched(array):
-    """A fetched result as golden data stores it."""
+def fetched(array, dtype):
+    """A fetched result as golden data stores it; some versions of NumPy lose the name of a quantised type."""
     array = np.asarray(array)
-    if array.dtype.names and array.dtype.names[0] in QUANTISED:
-        name = array.dtype.names[0]
-        return Quantised(name, array[name])
-    return array
+    if dtype.name not in QUANTISED:
+        return array
+    return Quantised(dtype.name, array[dtype.name] if array.dtype.names else array)
 
 
 def run(graph_def, feeds, fetches, targets=()):
@@ -48,7 +47,7 @@ def run(graph_def, feeds, fetches, targets=()):
     with tf.compat.v1.Session(graph=graph, config=config()) as session:
         feed = {name: feedable(array) for name, array in feeds.items()}
         results, _ = session.run([list(fetches), list(targets)], feed)
-    return [fetched(result) for result in results]
+    return [fetched(result, graph.get_tensor_by_name(name).dtype) for name, result in zip(fetches, results)]
 
 
 def error_code(graph_def, feeds, fetches):

@@ -103,7 +103,7 @@ class Suite:
             placeholder = graph_def.node.add(op="Placeholder", name=name)
             placeholder.attr["dtype"].type = tf.as_dtype(dtype_name(array)).as_datatype_enum
             if self.known_shapes:
-                placeholder.attr["shape"].shape.CopyFrom(tf.TensorShape(np.shape(array)).as_proto())
+                placeholder.attr["shape"].shape.CopyFrom(tf.TensorShape(describe_tensor(array)["shape"]).as_proto())
             else:
                 placeholder.attr["shape"].shape.unknown_rank = True
             node.input.append(f"{name}:0")

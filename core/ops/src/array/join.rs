@@ -98,7 +98,7 @@ fn concat_first(c: &ShapeContext<'_>) -> ShapeResult {
 }
 
 /// Inputs joined along an axis, when that is known.
-fn joined(c: &ShapeContext<'_>, axis: Option<i64>, inputs: Range<usize>) -> ShapeResult {
+pub(crate) fn joined(c: &ShapeContext<'_>, axis: Option<i64>, inputs: Range<usize>) -> ShapeResult {
     let Some(shapes) = inputs_of_one_rank(c, inputs)? else {
         return c.set_output(0, c.unknown());
     };

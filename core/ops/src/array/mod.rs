@@ -15,5 +15,8 @@ mod space;
 mod split;
 mod unique;
 
+pub(crate) use join::joined;
+pub(crate) use reshape::reshape;
+
 #[cfg(test)]
 mod value_tests;

@@ -35,7 +35,8 @@ register_op!(
     summary = "The tensor with a dimension of size 1 inserted.",
 );
 
-fn reshape(c: &ShapeContext<'_>) -> ShapeResult {
+/// The first input under the shape that the second holds.
+pub(crate) fn reshape(c: &ShapeContext<'_>) -> ShapeResult {
     scalar_or_vector(c, 1, "shape")?;
     if let (Some(wanted), Some(sizes)) = (c.constant_integers(1), c.dims(c.input(0))) {
         // All that a kernel would refuse, as soon as it is known.

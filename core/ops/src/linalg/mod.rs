@@ -4,3 +4,5 @@ mod decompose;
 mod diag;
 mod einsum;
 mod product;
+
+pub(crate) use product::matmul;

@@ -77,7 +77,8 @@ fn equal_batch_matmul(c: &ShapeContext<'_>) -> ShapeResult {
     batch_matmul(c)
 }
 
-fn matmul(c: &ShapeContext<'_>) -> ShapeResult {
+/// The product of two matrices, of which attributes may turn each.
+pub(crate) fn matmul(c: &ShapeContext<'_>) -> ShapeResult {
     let (a, b) = (input_of_rank(c, 0, "a", 2)?, input_of_rank(c, 1, "b", 2)?);
     let (transpose_a, transpose_b) = (c.attr("transpose_a")?, c.attr("transpose_b")?);
     let (a, b) = (dims_of(c, a), dims_of(c, b));

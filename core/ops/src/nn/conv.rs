@@ -6,6 +6,7 @@ use super::{
 };
 use crate::shape::input_of_rank;
 use tenon_framework::{
+    KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
     geometry::{
         Conv2dGeometry, Conv2dParams, Conv3dGeometry, DataFormat, Dilation2dGeometry,
@@ -128,37 +129,68 @@ register_op!(
 );
 
 fn conv2d(c: &ShapeContext<'_>) -> ShapeResult {
-    let (input, filter) = (input_of_rank(c, 0, "input", 4)?, input_of_rank(c, 1, "filter", 4)?);
-    let channels = c.dim(filter, 3);
-    convolution(c, [input, filter], Conv2dGeometry::new, Some(channels))
+    convolution(c, &Layout::of(c)?)
 }
 
 fn depthwise(c: &ShapeContext<'_>) -> ShapeResult {
-    let (input, filter) = (input_of_rank(c, 0, "input", 4)?, input_of_rank(c, 1, "filter", 4)?);
-    let same = c.value(c.dim(filter, 3)) == Some(1);
-    let channels = same.then_some(c.dim(input, format(c)?.channel_dim(4)));
-    convolution(c, [input, filter], Conv2dGeometry::depthwise, channels)
+    channel_by_channel(c, &Layout::of(c)?)
 }
 
-fn convolution(
+/// `Conv2D` of an op without attributes for formats and explicit paddings.
+pub(crate) fn conv_nhwc(c: &ShapeContext<'_>) -> ShapeResult {
+    convolution(c, &Layout::NHWC)
+}
+
+/// `DepthwiseConv2dNative` of an op without attributes for formats and explicit paddings.
+pub(crate) fn depthwise_nhwc(c: &ShapeContext<'_>) -> ShapeResult {
+    channel_by_channel(c, &Layout::NHWC)
+}
+
+/// What not every convolution has as attributes.
+struct Layout {
+    format: DataFormat,
+    explicit_paddings: Vec<i64>,
+}
+
+impl Layout {
+    const NHWC: Layout = Layout { format: DataFormat::Nhwc, explicit_paddings: Vec::new() };
+
+    fn of(c: &ShapeContext<'_>) -> Result<Layout, KernelError> {
+        Ok(Layout { format: format(c)?, explicit_paddings: c.attr("explicit_paddings")? })
+    }
+}
+
+fn convolution(c: &ShapeContext<'_>, layout: &Layout) -> ShapeResult {
+    let (input, filter) = (input_of_rank(c, 0, "input", 4)?, input_of_rank(c, 1, "filter", 4)?);
+    let channels = c.dim(filter, 3);
+    convolved(c, [input, filter], layout, Conv2dGeometry::new, Some(channels))
+}
+
+fn channel_by_channel(c: &ShapeContext<'_>, layout: &Layout) -> ShapeResult {
+    let (input, filter) = (input_of_rank(c, 0, "input", 4)?, input_of_rank(c, 1, "filter", 4)?);
+    let same = c.value(c.dim(filter, 3)) == Some(1);
+    let channels = same.then_some(c.dim(input, layout.format.channel_dim(4)));
+    convolved(c, [input, filter], layout, Conv2dGeometry::depthwise, channels)
+}
+
+fn convolved(
     c: &ShapeContext<'_>,
     [input, filter]: [ShapeHandle; 2],
+    Layout { format, explicit_paddings }: &Layout,
     geometry: fn(&Conv2dParams<'_>) -> Result<Conv2dGeometry, GeometryError>,
     channels: Option<Dim>,
 ) -> ShapeResult {
     let (strides, dilations): (Vec<i64>, Vec<i64>) = (c.attr("strides")?, c.attr("dilations")?);
-    let explicit_paddings: Vec<i64> = c.attr("explicit_paddings")?;
-    let format = format(c)?;
     let geometry = geometry(&Conv2dParams {
         input: &sizes(c, input),
         filter: &sizes(c, filter),
         strides: &strides,
         dilations: &dilations,
         padding: padding(c)?,
-        explicit_paddings: &explicit_paddings,
-        format,
+        explicit_paddings,
+        format: *format,
     })?;
-    c.set_output(0, image(c, &geometry.output_dims(), input, format, channels))
+    c.set_output(0, image(c, &geometry.output_dims(), input, *format, channels))
 }
 
 fn conv3d(c: &ShapeContext<'_>) -> ShapeResult {

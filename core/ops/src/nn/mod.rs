@@ -6,7 +6,9 @@ mod loss;
 mod norm;
 mod pool;
 
-pub(crate) use norm::with_channels;
+pub(crate) use conv::{conv_nhwc, depthwise_nhwc};
+pub(crate) use norm::{biased, with_channels};
+pub(crate) use pool::{Pooling, pool_nhwc};
 
 use crate::shape::with_identity;
 use tenon_framework::{

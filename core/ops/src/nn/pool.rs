@@ -5,6 +5,7 @@ use super::{
 };
 use crate::shape::input_of_rank;
 use tenon_framework::{
+    KernelError,
     author::{ShapeContext, ShapeHandle, ShapeResult},
     geometry::{DataFormat, GeometryError, Pool2dGeometry, Pool2dParams, Pool3dGeometry},
     register_op,
@@ -154,21 +155,22 @@ fn pool(
     c: &ShapeContext<'_>,
     what: &'static str,
     explicit_paddings: Vec<i64>,
-    geometry: Geometry,
+    geometry: Pooling,
 ) -> ShapeResult {
     let input = input_of_rank(c, 0, what, 4)?;
     let (ksize, strides): (Vec<i64>, Vec<i64>) = (c.attr("ksize")?, c.attr("strides")?);
     pool2d(c, input, [&ksize, &strides], &explicit_paddings, geometry)
 }
 
-type Geometry = fn(&Pool2dParams<'_>) -> Result<Pool2dGeometry, GeometryError>;
+/// Sizes of a pooling from its parameters.
+pub(crate) type Pooling = fn(&Pool2dParams<'_>) -> Result<Pool2dGeometry, GeometryError>;
 
 fn pool2d(
     c: &ShapeContext<'_>,
     input: ShapeHandle,
     [ksize, strides]: [&[i64]; 2],
     explicit_paddings: &[i64],
-    geometry: Geometry,
+    geometry: Pooling,
 ) -> ShapeResult {
     let format = format(c)?;
     let geometry = geometry(&Pool2dParams {
@@ -193,9 +195,19 @@ fn max_pool_v2(c: &ShapeContext<'_>) -> ShapeResult {
 }
 
 fn max_pool_with_argmax(c: &ShapeContext<'_>) -> ShapeResult {
+    let output = pool_nhwc(c, Pool2dGeometry::average)?;
+    c.set_output(0, output)?;
+    c.set_output(1, output)
+}
+
+/// The output of a pooling with channels last and no explicit paddings.
+pub(crate) fn pool_nhwc(
+    c: &ShapeContext<'_>,
+    geometry: Pooling,
+) -> Result<ShapeHandle, KernelError> {
     let input = input_of_rank(c, 0, "input", 4)?;
     let (ksize, strides): (Vec<i64>, Vec<i64>) = (c.attr("ksize")?, c.attr("strides")?);
-    let geometry = Pool2dGeometry::average(&Pool2dParams {
+    let geometry = geometry(&Pool2dParams {
         input: &sizes(c, input),
         ksize: &ksize,
         strides: &strides,
@@ -203,10 +215,8 @@ fn max_pool_with_argmax(c: &ShapeContext<'_>) -> ShapeResult {
         explicit_paddings: &[],
         format: DataFormat::Nhwc,
     })?;
-    let channels = Some(c.dim(input, 3));
-    let output = image(c, &geometry.output_dims(), input, DataFormat::Nhwc, channels);
-    c.set_output(0, output)?;
-    c.set_output(1, output)
+    let channels = (geometry.depth_window == 1).then(|| c.dim(input, 3));
+    Ok(image(c, &geometry.output_dims(), input, DataFormat::Nhwc, channels))
 }
 
 fn pool3d(c: &ShapeContext<'_>) -> ShapeResult {

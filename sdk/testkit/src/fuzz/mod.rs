@@ -42,7 +42,7 @@ use tenon_runtime::{
 };
 
 /// Families whose ops are called: folders of golden data, and of definitions in core/ops/src.
-pub const FAMILIES: [&str; 12] = [
+pub const FAMILIES: [&str; 13] = [
     "array",
     "fft",
     "image",
@@ -52,14 +52,15 @@ pub const FAMILIES: [&str; 12] = [
     "math_unary",
     "nn",
     "nn_grad",
+    "quantization",
     "random",
     "reduction",
     "string",
 ];
 
 /// The libraries that have their kernels.
-pub const PLUGINS: [&str; 5] =
-    ["tenon-cpu", "tenon-fft", "tenon-image", "tenon-linalg", "tenon-text"];
+pub const PLUGINS: [&str; 6] =
+    ["tenon-cpu", "tenon-fft", "tenon-image", "tenon-int8", "tenon-linalg", "tenon-text"];
 
 /// Ops that are not called, since they write to wherever a text says.
 const WRITERS: [&str; 1] = ["WriteFile"];

@@ -1,0 +1,257 @@
+//! The ops `FakeQuant...`: the nearest level of a range that is moved so that 0 is a level, and the gradients.
+
+use super::{
+    channels::{check_ends, map, map_channels},
+    range::{Ends, Range, clamp},
+    rounding::floor,
+};
+use tenon_sdk::{
+    DType, KernelError,
+    author::{ComputeContext, CreateContext, Kernel},
+    geometry::{AxisSplit, GeometryError},
+    reg::Numerics,
+    register_kernel,
+};
+
+const ENDS: Ends = ["min", "max"];
+
+/// The least and the greatest code, as floats.
+#[derive(Clone, Copy)]
+struct Codes {
+    lowest: f32,
+    highest: f32,
+}
+
+impl Codes {
+    fn new(c: &CreateContext<'_>) -> Result<Codes, KernelError> {
+        let (bits, narrow): (i64, bool) = (c.attr("num_bits")?, c.attr("narrow_range")?);
+        if !(2..=16).contains(&bits) {
+            return Err(KernelError::invalid_argument(format!(
+                "num_bits must be from 2 to 16, found {bits}"
+            )));
+        }
+        Ok(Codes { lowest: f32::from(u8::from(narrow)), highest: ((1u32 << bits) - 1) as f32 })
+    }
+}
+
+/// A range moved by less than a level.
+#[derive(Clone, Copy)]
+struct Nudged {
+    min: f32,
+    max: f32,
+    scale: f32,
+    inverse: f32,
+    zero: f32,
+}
+
+impl Nudged {
+    fn new(range: Range, Codes { lowest, highest }: Codes) -> Nudged {
+        let steps = highest - lowest;
+        let (scale, inverse) = (range.width() / steps, steps / range.width());
+        let zero = (lowest - range.min / scale).round().clamp(lowest, highest);
+        let (min, max) = ((lowest - zero) * scale, (highest - zero) * scale);
+        Nudged { min, max, scale, inverse, zero: (-min * inverse + 0.5).floor() }
+    }
+
+    /// The nearest level. Whether levels are counted by a product or by a quotient decides at ties, and TensorFlow's
+    /// ops differ in it.
+    #[inline(always)]
+    fn level(&self, x: f32, count: Count) -> f32 {
+        let shifted = clamp(x, self.min, self.max) - self.min;
+        let steps = match count {
+            Count::Product => shifted * self.inverse,
+            Count::Quotient => shifted / self.scale,
+        };
+        floor(steps - self.zero + 0.5) * self.scale
+    }
+
+    /// 1 within the range, 0 beyond it.
+    #[inline(always)]
+    fn within(&self, x: f32) -> f32 {
+        if x >= self.min && x <= self.max { 1.0 } else { 0.0 }
+    }
+}
+
+/// How many levels a number lies above the lower end: by the inverse of a level, or by the level.
+#[derive(Clone, Copy)]
+enum Count {
+    Product,
+    Quotient,
+}
+
+/// A range that is given by attributes or inputs; `None` for both ends 0, where every number counts as 0.
+fn nudged(min: f32, max: f32, codes: Codes) -> Result<Option<Nudged>, KernelError> {
+    let range = Range::new(min, max, ENDS)?;
+    if min == 0.0 && max == 0.0 {
+        return Ok(None);
+    }
+    if min == max {
+        return Err(KernelError::invalid_argument(format!(
+            "max must be larger than min, or both be 0, found {min} for both"
+        )));
+    }
+    Ok(Some(Nudged::new(range, codes)))
+}
+
+/// The range that attributes give.
+fn of_attributes(c: &CreateContext<'_>) -> Result<Nudged, KernelError> {
+    nudged(c.attr("min")?, c.attr("max")?, Codes::new(c)?)?.ok_or_else(|| {
+        KernelError::invalid_argument("max must be larger than min, found 0 for both")
+    })
+}
+
+/// The ranges that the inputs `at` and the one behind it hold, one a channel.
+fn of_inputs(
+    c: &ComputeContext<'_>,
+    at: usize,
+    codes: Codes,
+) -> Result<Vec<Option<Nudged>>, KernelError> {
+    let (min, max) = (c.input::<f32>(at)?.data, c.input::<f32>(at + 1)?.data);
+    min.iter().zip(max).map(|(&min, &max)| nudged(min, max, codes)).collect()
+}
+
+struct Args(Nudged);
+
+impl Kernel for Args {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Args(of_attributes(c)?))
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let x = c.input::<f32>(0)?;
+        map(c, (x.data, c.output::<f32>(0, x.dims)?.data), 1.5, |x| self.0.level(x, Count::Product))
+    }
+}
+
+/// The gradients and the inputs, of one shape.
+fn gradients<'a>(c: &ComputeContext<'a>) -> Result<[&'a [f32]; 2], KernelError> {
+    let (gradients, inputs) = (c.input::<f32>(0)?, c.input::<f32>(1)?);
+    if gradients.dims != inputs.dims {
+        return Err(KernelError::invalid_argument(format!(
+            "gradients and inputs must have one shape, found {:?} and {:?}",
+            gradients.dims, inputs.dims
+        )));
+    }
+    Ok([gradients.data, inputs.data])
+}
+
+/// Passes gradients on within the range.
+fn pass_on(
+    c: &ComputeContext<'_>,
+    [gradients, inputs]: [&[f32]; 2],
+    range: &Nudged,
+) -> Result<(), KernelError> {
+    let y = c.output::<f32>(0, c.dims(1))?.data;
+    const BLOCK: usize = 1 << 14;
+    let blocks = y.chunks_mut(BLOCK).zip(gradients.chunks(BLOCK)).zip(inputs.chunks(BLOCK));
+    c.parallel_items(blocks.collect(), 0.5 * BLOCK as f64, |_, ((y, gradients), inputs)| {
+        for ((y, gradient), &x) in y.iter_mut().zip(gradients).zip(inputs) {
+            *y = gradient * range.within(x);
+        }
+        Ok(())
+    })
+}
+
+struct ArgsGradient(Nudged);
+
+impl Kernel for ArgsGradient {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(ArgsGradient(of_attributes(c)?))
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        pass_on(c, gradients(c)?, &self.0)
+    }
+}
+
+struct Vars(Codes);
+
+impl Kernel for Vars {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Vars(Codes::new(c)?))
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        check_ends("min", c.dims(1), None, 1)?;
+        check_ends("max", c.dims(2), None, 1)?;
+        levels(c, &of_inputs(c, 1, self.0)?, Count::Quotient)
+    }
+}
+
+/// The nearest levels, the channels being the last dimension.
+fn levels(
+    c: &ComputeContext<'_>,
+    ranges: &[Option<Nudged>],
+    count: Count,
+) -> Result<(), KernelError> {
+    let x = c.input::<f32>(0)?;
+    let data = (x.data, c.output::<f32>(0, x.dims)?.data);
+    map_channels(c, 1, ranges, data, 1.5, |range, x| {
+        range.map_or(0.0, |range| range.level(x, count))
+    })
+}
+
+struct PerChannel(Codes);
+
+impl Kernel for PerChannel {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(PerChannel(Codes::new(c)?))
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        if c.dims(0).is_empty() {
+            let what = "inputs";
+            return Err(GeometryError::RankTooSmall { what, expected: 1, found: 0 }.into());
+        }
+        let channels = AxisSplit::new("the channels", c.dims(0), -1)?.len;
+        check_ends("min", c.dims(1), Some(-1), channels)?;
+        check_ends("max", c.dims(2), Some(-1), channels)?;
+        levels(c, &of_inputs(c, 1, self.0)?, Count::Product)
+    }
+}
+
+struct VarsGradient(Codes);
+
+impl Kernel for VarsGradient {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(VarsGradient(Codes::new(c)?))
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let [gradients, inputs] = gradients(c)?;
+        check_ends("min", c.dims(2), None, 1)?;
+        check_ends("max", c.dims(3), None, 1)?;
+        let mut sums = [0f32; 2];
+        match of_inputs(c, 2, self.0)?.first() {
+            Some(Some(range)) => {
+                pass_on(c, [gradients, inputs], range)?;
+                sums = beyond(gradients, inputs, range);
+            }
+            _ => c.output::<f32>(0, c.dims(1))?.data.copy_from_slice(gradients),
+        }
+        c.output::<f32>(1, &[])?.data.fill(sums[0]);
+        c.output::<f32>(2, &[])?.data.fill(sums[1]);
+        Ok(())
+    }
+}
+
+/// Sums of the gradients of inputs below and above the range.
+fn beyond(gradients: &[f32], inputs: &[f32], range: &Nudged) -> [f32; 2] {
+    let [mut below, mut above] = [0f64; 2];
+    for (&gradient, &x) in gradients.iter().zip(inputs) {
+        // Products, so that a gradient that is no number shows.
+        below += f64::from(gradient * if x < range.min { 1.0 } else { 0.0 });
+        above += f64::from(gradient * if x > range.max { 1.0 } else { 0.0 });
+    }
+    [below as f32, above as f32]
+}
+
+register_kernel!("FakeQuantWithMinMaxArgs" on "CPU": Args, numerics = Numerics::EXACT);
+register_kernel!("FakeQuantWithMinMaxArgsGradient" on "CPU": ArgsGradient, numerics = Numerics::EXACT);
+register_kernel!("FakeQuantWithMinMaxVars" on "CPU": Vars,
+    host_memory = &["min", "max"], numerics = Numerics::EXACT);
+register_kernel!("FakeQuantWithMinMaxVarsPerChannel" on "CPU": PerChannel,
+    host_memory = &["min", "max"], numerics = Numerics::EXACT);
+register_kernel!("FakeQuantWithMinMaxVarsGradient" on "CPU": VarsGradient,
+    host_memory = &["min", "max"],
+    numerics = Numerics::relative(1e-30, 2e-6).accumulation(DType::DOUBLE));

@@ -1,0 +1,114 @@
+//! `QuantizedAdd` and `QuantizedMul`, whose operands broadcast.
+
+use super::{
+    products::{Side, check_terms},
+    range::{Range, product_range},
+};
+use tenon_sdk::{
+    DType, KernelError,
+    author::ComputeContext,
+    element::{QInt32, QUInt8},
+    geometry::BroadcastPlan,
+    reg::Numerics,
+    register_kernel,
+};
+
+/// Writes a value for each pair of codes that broadcasting brings together.
+fn for_pairs(
+    c: &ComputeContext<'_>,
+    f: impl Fn(QUInt8, QUInt8) -> QInt32 + Sync,
+) -> Result<(), KernelError> {
+    let plan = BroadcastPlan::new([c.dims(0), c.dims(1)])?;
+    let (x, y) = (c.input::<QUInt8>(0)?.data, c.input::<QUInt8>(1)?.data);
+    let z = c.output::<QInt32>(0, plan.output_dims())?.data;
+    if z.is_empty() {
+        return Ok(());
+    }
+    let (runs, run) = (plan.run_count(), plan.run_len());
+    // A few thousand elements at a time.
+    let group = 4096usize.div_ceil(run).min(runs);
+    let parts: Vec<&mut [QInt32]> = z.chunks_mut(group * run).collect();
+    c.parallel_items(parts, 0.5 * (group * run) as f64, |number, z| {
+        let runs = plan.runs_in(number * group..(number + 1) * group);
+        for (z, from) in z.chunks_exact_mut(run).zip(runs) {
+            let [x, y] = [&x[from.offsets[0]..], &y[from.offsets[1]..]];
+            match from.strides {
+                [0, _] => z.iter_mut().zip(y).for_each(|(z, &y)| *z = f(x[0], y)),
+                [_, 0] => z.iter_mut().zip(x).for_each(|(z, &x)| *z = f(x, y[0])),
+                _ => z.iter_mut().zip(x.iter().zip(y)).for_each(|(z, (&x, &y))| *z = f(x, y)),
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The ranges of both operands.
+fn ranges(c: &ComputeContext<'_>) -> Result<[Range; 2], KernelError> {
+    Ok([Range::wide(c, 2, ["min_x", "max_x"])?, Range::wide(c, 4, ["min_y", "max_y"])?])
+}
+
+/// A summand in the range of the sums: a line through the codes of the numbers of 0 and 1.
+#[derive(Clone, Copy)]
+struct Summand {
+    start: i64,
+    step: i64,
+}
+
+impl Summand {
+    fn new(from: Range, sums: Range) -> Summand {
+        let code = |code| sums.unclamped::<QInt32>(from.real(QUInt8(code)));
+        Summand { start: code(0), step: code(1) - code(0) }
+    }
+
+    #[inline(always)]
+    fn code(self, x: QUInt8) -> i32 {
+        (self.start + i64::from(x.0) * self.step).clamp(i32::MIN.into(), i32::MAX.into()) as i32
+    }
+}
+
+/// A summand of one element, whose code is rounded by itself.
+fn alone(from: Range, sums: Range, x: QUInt8) -> i32 {
+    sums.code::<QInt32>(from.real(x)).0
+}
+
+/// Of two operands, TensorFlow rounds that of one element by itself; the first, where both are.
+fn add(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let [x, y] = ranges(c)?;
+    let end = x.min.min(y.min).abs().max(x.max.max(y.max).abs());
+    let sums = Range::symmetric(end * (1u32 << 14) as f32)?;
+    let (left, right) = (Summand::new(x, sums), Summand::new(y, sums));
+    let counts = [c.input::<QUInt8>(0)?.data.len(), c.input::<QUInt8>(1)?.data.len()];
+    match counts {
+        [1, _] => for_pairs(c, |a, b| sum(alone(x, sums, a), right.code(b)))?,
+        [_, 1] => for_pairs(c, |a, b| sum(left.code(a), alone(y, sums, b)))?,
+        _ => for_pairs(c, |a, b| sum(left.code(a), right.code(b)))?,
+    }
+    sums.write(c, 1)
+}
+
+#[inline(always)]
+fn sum(a: i32, b: i32) -> QInt32 {
+    QInt32(a.saturating_add(b))
+}
+
+fn mul(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let [x, y] = ranges(c)?;
+    let (left, right) = (Side::of::<QUInt8>(x)?, Side::of::<QUInt8>(y)?);
+    check_terms(1, left, right)?;
+    let products = product_range(x.level::<QUInt8>(), y.level::<QUInt8>())?;
+    for_pairs(c, |x, y| QInt32((i32::from(x.0) - left.zero) * (i32::from(y.0) - right.zero)))?;
+    products.write(c, 1)
+}
+
+macro_rules! pairs {
+    ($($op:literal, $function:path;)*) => {$(
+        register_kernel!($op on "CPU": fn $function,
+            types = ("T1", &[DType::QUINT8]), types = ("T2", &[DType::QUINT8]), types = ("Toutput", &[DType::QINT32]),
+            host_memory = &["min_x", "max_x", "min_y", "max_y"], numerics = Numerics::EXACT);
+    )*};
+}
+
+pairs! {
+    "QuantizedAdd", add;
+    "QuantizedMul", mul;
+}

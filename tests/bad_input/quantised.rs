@@ -66,7 +66,11 @@ fn levels_and_bits_are_in_range() {
     let x = [filled(&[2], 1f32)];
     let node = |bits: i64| host.node("FakeQuantWithMinMaxVars").attr("num_bits", bits);
     refuses(&node(17), &with(&x, [-1.0, 1.0]), "num_bits must be from 2 to 16, found 17");
-    refuses(&node(8), &with(&x, [1.0, 1.0]), "max must be larger than min, or both be 0, found 1 for both");
+    refuses(
+        &node(8),
+        &with(&x, [1.0, 1.0]),
+        "max must be larger than min, or both be 0, found 1 for both",
+    );
     let node = host.node("QuantizeAndDequantizeV2").attr("num_bits", 62i64);
     let message = "num_bits must be from 1 to 61 for signed numbers, found 62";
     refuses(&node, &with(&x, [-1.0, 1.0]), message);
@@ -108,11 +112,18 @@ fn outputs_of_ranges_that_are_too_wide_are_refused() {
     let ends = [-1e37, 1e37, -1e37, 1e37];
     for op in ["QuantizedAdd", "QuantizedMul"] {
         let message = host.node(op).call(&with(&x, ends)).unwrap_err().message;
-        assert!(message.starts_with("the output's minimum and its maximum must be finite"), "{message}");
+        assert!(
+            message.starts_with("the output's minimum and its maximum must be finite"),
+            "{message}"
+        );
     }
     let sums = [filled(&[1, 1, 1, 2], QInt32(5)), filled(&[2], -1f32), filled(&[2], 1f32)];
     let node = host.node("RequantizePerChannel").attr("out_type", DType::QINT8);
-    refuses(&node, &with(&sums, [0.0, 1.0]), "requested_output_min must be below 0 for qint8, found 0");
+    refuses(
+        &node,
+        &with(&sums, [0.0, 1.0]),
+        "requested_output_min must be below 0 for qint8, found 0",
+    );
     let clip = host.node("RequantizationRangePerChannel");
     let clip = clip.attr("clip_value_max", AttrValue::Float(f32::NAN));
     refuses(&clip, &sums, "clip_value_max must be above 0, found NaN");

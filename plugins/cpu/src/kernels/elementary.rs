@@ -9,7 +9,7 @@
 mod double;
 pub mod short;
 
-use crate::{arch::Isa, lane::Compute};
+use crate::{arch::Isa, lane::Compute, side};
 
 /// A type of computation with elementary functions. `I` is what the loop around knows of its instructions.
 pub trait Elementary: Compute<Wide = Self> {
@@ -19,8 +19,21 @@ pub trait Elementary: Compute<Wide = Self> {
     fn div(self, other: Self) -> Self;
     /// Square root.
     fn sqrt(self) -> Self;
+    /// Numbers up to this magnitude are near: of them `exp` is far from the ends of the type, and takes fewer
+    /// operations.
+    const NEAR: Self;
+    /// Whether these are all of at most this magnitude. May say no of any, and does where it is not known.
+    #[inline(always)]
+    fn are_within<T: Compute<Wide = Self>>(_: &[T], _bound: Self) -> bool {
+        false
+    }
     /// `e^x`.
     fn exp<I: Isa>(self) -> Self;
+    /// [`exp`](Elementary::exp) of what is near: the same bits.
+    #[inline(always)]
+    fn exp_near<I: Isa>(self) -> Self {
+        self.exp::<I>()
+    }
     /// `e^x` of an `x` that is not above 0; where a normal number cannot hold it, 0.
     #[inline(always)]
     fn exp_of_negative<I: Isa>(self) -> Self {
@@ -32,6 +45,11 @@ pub trait Elementary: Compute<Wide = Self> {
     fn tanh<I: Isa>(self) -> Self;
     /// `1 / (1 + e^-x)`.
     fn sigmoid<I: Isa>(self) -> Self;
+    /// [`sigmoid`](Elementary::sigmoid) of what is near: the same bits.
+    #[inline(always)]
+    fn sigmoid_near<I: Isa>(self) -> Self {
+        self.sigmoid::<I>()
+    }
 }
 
 /// `polynomial!(I, x, [c, ..., b, a])` is `a + b x + ... + c x^n`, by Estrin's scheme: neighbours are joined, then
@@ -113,11 +131,16 @@ fn exp<I: Isa>(x: f32) -> f32 {
 }
 
 #[inline(always)]
+fn exp_near<I: Isa>(x: f32) -> f32 {
+    let (y, shifted) = exp_parts::<I>(x);
+    y * power_of_two(shifted.to_bits() as i32)
+}
+
+#[inline(always)]
 fn exp_of_negative<I: Isa>(x: f32) -> f32 {
     // Above it, the power is a normal number.
     const LEAST: f32 = -87.33;
-    let (y, shifted) = exp_parts::<I>(if x < LEAST { LEAST } else { x });
-    let y = y * power_of_two(shifted.to_bits() as i32);
+    let y = exp_near::<I>(if x < LEAST { LEAST } else { x });
     if x < LEAST { 0.0 } else { y }
 }
 
@@ -194,8 +217,14 @@ pub fn normal_distribution<I: Isa>(x: f32) -> f32 {
     if x < -LARGEST { 0.0 } else { y }
 }
 
+/// The sigmoid of `x`, from `e = e^-|x|`.
+#[inline(always)]
+fn logistic(x: f32, e: f32) -> f32 {
+    (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
+}
+
 impl Elementary for f32 {
-    const COST_NS: f64 = 0.8;
+    const COST_NS: f64 = 0.4;
     #[inline(always)]
     fn div(self, other: f32) -> f32 {
         self / other
@@ -204,9 +233,23 @@ impl Elementary for f32 {
     fn sqrt(self) -> f32 {
         self.sqrt()
     }
+    /// Its exponential is a normal number, and so is its reciprocal.
+    const NEAR: f32 = 87.0;
+    #[inline(always)]
+    fn are_within<T: Compute<Wide = f32>>(x: &[T], bound: f32) -> bool {
+        const MAGNITUDE: u32 = u32::MAX >> 1;
+        // Magnitudes are in the order of their bits, NaN above all. What is not float itself is not worth widening.
+        size_of::<T>() == size_of::<f32>()
+            && side::fold(x, 0, |most, x| most.max(x.up().to_bits() & MAGNITUDE), u32::max)
+                <= bound.to_bits()
+    }
     #[inline(always)]
     fn exp<I: Isa>(self) -> f32 {
         exp::<I>(self)
+    }
+    #[inline(always)]
+    fn exp_near<I: Isa>(self) -> f32 {
+        exp_near::<I>(self)
     }
     #[inline(always)]
     fn exp_of_negative<I: Isa>(self) -> f32 {
@@ -222,8 +265,11 @@ impl Elementary for f32 {
     }
     #[inline(always)]
     fn sigmoid<I: Isa>(self) -> f32 {
-        let e = exp::<I>(-self.abs());
-        (if self < 0.0 { e } else { 1.0 }) / (1.0 + e)
+        logistic(self, exp::<I>(-self.abs()))
+    }
+    #[inline(always)]
+    fn sigmoid_near<I: Isa>(self) -> f32 {
+        logistic(self, exp_near::<I>(-self.abs()))
     }
 }
 
@@ -231,6 +277,32 @@ impl Elementary for f32 {
 mod tests {
     use super::*;
     use crate::arch::{Avx2, Baseline};
+
+    #[test]
+    fn what_is_near_gives_the_same_bits() {
+        for i in -100_000..=100_000 {
+            let x = i as f32 * (f32::NEAR / 100_000.0);
+            assert_eq!(x.exp_near::<Avx2>().to_bits(), x.exp::<Avx2>().to_bits(), "{x}");
+            assert_eq!(x.exp_near::<Baseline>().to_bits(), x.exp::<Baseline>().to_bits(), "{x}");
+            let (near, far) = (x.sigmoid_near::<Avx2>(), x.sigmoid::<Avx2>());
+            assert_eq!(near.to_bits(), far.to_bits(), "{x}");
+        }
+    }
+
+    #[test]
+    fn one_that_is_far_is_found_wherever_it_stands() {
+        for len in [1, 7, 64, 100, 5000] {
+            let mut x = vec![-f32::NEAR; len];
+            assert!(f32::are_within(&x, f32::NEAR), "{len}");
+            for at in [0, len / 2, len - 1] {
+                for far in [87.1, -87.1, f32::NEG_INFINITY, f32::NAN, -f32::NAN] {
+                    x[at] = far;
+                    assert!(!f32::are_within(&x, f32::NEAR), "{far} at {at} of {len}");
+                }
+                x[at] = 0.0;
+            }
+        }
+    }
 
     /// Largest error in ulp over floats spread over all bit patterns in a range.
     fn worst(range: std::ops::Range<f32>, f: fn(f32) -> f32, exact: fn(f64) -> f64) -> f64 {

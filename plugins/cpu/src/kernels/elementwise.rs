@@ -22,6 +22,8 @@ use tenon_sdk::{
 /// Outputs up to this many bytes are computed at once, and never take over an input's buffer: asking
 /// whether they may costs more than they do.
 const SMALL_BYTES: usize = 4096;
+/// Elements that are looked at together: they stay in the first-level cache.
+const NEIGHBOURS: usize = 1024;
 /// Up to this many elements the loop is not worth a vector.
 const FEW: usize = 8;
 
@@ -37,6 +39,18 @@ pub trait UnaryOp<W>: 'static {
     #[inline(always)]
     fn on<I: Isa, T: Compute<Wide = W>>(x: T) -> T {
         T::down(Self::apply::<I>(x.up()))
+    }
+    /// Whether [`UnaryOp::near`] may be asked for some elements.
+    const HAS_NEAR: bool = false;
+    /// Whether [`UnaryOp::near`] gives for these the bits that [`UnaryOp::on`] does.
+    #[inline(always)]
+    fn are_near<T: Compute<Wide = W>>(_: &[T]) -> bool {
+        false
+    }
+    /// [`UnaryOp::on`] in fewer operations.
+    #[inline(always)]
+    fn near<I: Isa, T: Compute<Wide = W>>(x: T) -> T {
+        Self::on::<I, T>(x)
     }
     /// Whether every element stays as it is.
     #[inline(always)]
@@ -75,8 +89,13 @@ fn two<I: Isa, T: Compute, O: BinaryOp<T::Wide>>(x: T, y: T) -> T {
 vectorised! {
     /// `y[i] = O(x[i])`, with the instructions of a level.
     pub fn map at level[T: Compute, O: UnaryOp<T::Wide>](x: &[T], y: &mut [T]) {
-        for (y, &x) in y.iter_mut().zip(x) {
-            *y = O::on::<I, T>(x);
+        let near = if O::HAS_NEAR { NEIGHBOURS } else { x.len().max(1) };
+        for (x, y) in x.chunks(near).zip(y.chunks_mut(near)) {
+            if O::HAS_NEAR && O::are_near(x) {
+                y.iter_mut().zip(x).for_each(|(y, &x)| *y = O::near::<I, T>(x));
+            } else {
+                y.iter_mut().zip(x).for_each(|(y, &x)| *y = O::on::<I, T>(x));
+            }
         }
     }
 }
@@ -84,8 +103,13 @@ vectorised! {
 vectorised! {
     /// `y[i] = O(y[i])`, with the instructions of a level.
     pub fn map_in_place at level[T: Compute, O: UnaryOp<T::Wide>](y: &mut [T]) {
-        for y in y.iter_mut() {
-            *y = O::on::<I, T>(*y);
+        let near = if O::HAS_NEAR { NEIGHBOURS } else { y.len().max(1) };
+        for y in y.chunks_mut(near) {
+            if O::HAS_NEAR && O::are_near(y) {
+                y.iter_mut().for_each(|y| *y = O::near::<I, T>(*y));
+            } else {
+                y.iter_mut().for_each(|y| *y = O::on::<I, T>(*y));
+            }
         }
     }
 }

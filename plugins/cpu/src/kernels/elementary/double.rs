@@ -104,6 +104,7 @@ fn tanh<I: Isa>(x: f64) -> f64 {
 
 impl Elementary for f64 {
     const COST_NS: f64 = 2.0;
+    const NEAR: f64 = 0.0;
     #[inline(always)]
     fn div(self, other: f64) -> f64 {
         self / other

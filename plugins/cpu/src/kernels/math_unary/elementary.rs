@@ -10,7 +10,7 @@ use tenon_sdk::{KernelError, author::ComputeContext, reg::Numerics, register_ker
 
 macro_rules! unary_ops {
     ($($op:ident, $function:ident: $bound:ident, $cost:expr, $(by_isa: $by_isa:literal,)? |$x:ident| $value:expr
-        $(, on |$y:ident| $on:expr)?;)*) => {$(
+        $(, on |$y:ident| $on:expr)? $(, near $near:ident)?;)*) => {$(
         /// One of the ops of this file.
         pub struct $op;
 
@@ -24,6 +24,15 @@ macro_rules! unary_ops {
             $(#[inline(always)]
             fn on<I: Isa, T: Compute<Wide = W>>($y: T) -> T {
                 $on
+            })?
+            $(const HAS_NEAR: bool = true;
+            #[inline(always)]
+            fn are_near<T: Compute<Wide = W>>(x: &[T]) -> bool {
+                W::are_within(x, W::NEAR)
+            }
+            #[inline(always)]
+            fn near<I: Isa, T: Compute<Wide = W>>(x: T) -> T {
+                T::down(x.up().$near::<I>())
             })?
         }
 
@@ -40,10 +49,10 @@ unary_ops! {
     Square, square: Compute, 0.15, |x| x.mul(x);
     Sqrt, sqrt: Elementary, 0.5, |x| x.sqrt();
     Rsqrt, rsqrt: Elementary, 0.8, |x| W::ONE.div(x.sqrt());
-    Exp, exp: Elementary, W::COST_NS, by_isa: true, |x| x.exp::<I>();
+    Exp, exp: Elementary, W::COST_NS, by_isa: true, |x| x.exp::<I>(), near exp_near;
     Log, log: Elementary, W::COST_NS, by_isa: true, |x| x.ln::<I>();
     Tanh, tanh: Elementary, W::COST_NS, by_isa: true, |x| x.tanh::<I>();
-    Sigmoid, sigmoid: Elementary, W::COST_NS, by_isa: true, |x| x.sigmoid::<I>();
+    Sigmoid, sigmoid: Elementary, W::COST_NS, by_isa: true, |x| x.sigmoid::<I>(), near sigmoid_near;
 }
 
 register_kernel!("Neg" on "CPU": fn neg<T> for "T" in [i8, i16, i32, i64, f16, bf16, f32, f64],

@@ -23,19 +23,28 @@ use tenon_sdk::{
 vectorised! {
     /// `y[i] = e^(y[i] - max)`, no element being above `max`.
     fn exponentials_in_place[W: Elementary](y: &mut [W], max: W) {
-        for y in y.iter_mut() {
-            *y = y.sub(max).exp_of_negative::<I>();
+        if are_close(y) {
+            return y.iter_mut().for_each(|y| *y = y.sub(max).exp_near::<I>());
         }
+        y.iter_mut().for_each(|y| *y = y.sub(max).exp_of_negative::<I>());
     }
 }
 
 vectorised! {
     /// `y[i] = e^(x[i] - max)`, no element being above `max`.
     fn exponentials_of[W: Elementary](x: &[W], max: W, y: &mut [W]) {
-        for (y, x) in y.iter_mut().zip(x) {
-            *y = x.sub(max).exp_of_negative::<I>();
+        let both = y.iter_mut().zip(x);
+        if are_close(x) {
+            return both.for_each(|(y, x)| *y = x.sub(max).exp_near::<I>());
         }
+        both.for_each(|(y, x)| *y = x.sub(max).exp_of_negative::<I>());
     }
+}
+
+/// Whether the difference of any two is near.
+#[inline(always)]
+fn are_close<W: Elementary>(x: &[W]) -> bool {
+    W::are_within(x, W::NEAR.mul(W::from_f64(0.5)))
 }
 
 /// `y[i] = e^(y[i] - max)`, no element being above `max`; gives their sum. Two loops: one that did both would have

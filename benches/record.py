@@ -48,13 +48,26 @@ def row(name):
     return bench, size, int(threads), 4 * (n * (2 if op == "add" else 1) + outputs), "GB/s"
 
 
+# The forms of the bench `int8`, as the peers' scripts name them.
+PRODUCTS = {"u8s8s32": "gemm_u8s8s32_packedB", "pipeline": "gemm_u8u8_requant_u8_packedB"}
+
+
+def product(name):
+    """Bench, size, threads, work and unit of an id of the bench `int8`."""
+    _, form, size, *threads = name.split("/")
+    m, n, k = map(int, size.split("x"))
+    return PRODUCTS[form], size, int(threads[0]) if threads else 1, 2 * m * n * k, "GOP/s"
+
+
 def rows(target):
-    """All results of the bench `rows` under a target folder."""
+    """All results of the benches `rows` and `int8` under a target folder."""
     for folder in sorted((target / "criterion").glob("*/new")):
         about = json.loads((folder / "benchmark.json").read_text())
         name = about["full_id"]
         if name.split("/")[0] in ("elementwise", "conv") and name.count("/") == 2:
             yield name, folder, row(name)
+        elif name.startswith("int8/"):
+            yield name, folder, product(name)
 
 
 def machine():

@@ -189,7 +189,7 @@ impl RowSum {
             *word += (pair & 255) + (pair >> 8);
         }
         self.lines += 1;
-        if self.lines % RowSum::MOST_LINES == 0 {
+        if self.lines.is_multiple_of(RowSum::MOST_LINES) {
             self.flush();
         }
     }

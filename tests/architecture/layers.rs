@@ -39,7 +39,6 @@ const LAYERS: [Layer; 19] = [
     layer("tenon-fft", "plugins/fft", &["tenon-sdk"]),
     layer("tenon-linalg", "plugins/linalg", &["tenon-sdk"]),
     layer("tenon-text", "plugins/text", &["tenon-sdk"]),
-    layer("tenon-int8", "plugins/int8", &["tenon-sdk"]),
     layer("tenon-image", "plugins/image", &["tenon-sdk"]),
     layer("tenon-int8", "plugins/int8", &["tenon-sdk"]),
     layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference"]),

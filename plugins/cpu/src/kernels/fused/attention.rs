@@ -240,7 +240,13 @@ mod tests {
         let [q, k, v] = [0, 1, 2].map(|at| values::<f64>(len(dims[at]), at as u64 + 1));
         let heads = Heads::new(layout, dims, masks).unwrap();
         let expected = exact(&heads, [&q, &k, &v], 0.25);
-        let scoring = Scoring::<f64> { scale: 0.25, mask: None, keep: None, dropped: 0.0 };
+        let scoring = Scoring::<f64> {
+            scale: 0.25,
+            mask: None,
+            keep: None,
+            dropped: 0.0,
+            zero_dropped: false,
+        };
         let &Heads { m, n, e, inside, .. } = &heads;
         let rows = m.div_ceil(2);
         let mut panel = vec![0.0; rows * (n + e)];
@@ -280,15 +286,22 @@ mod tests {
 
     #[test]
     fn what_is_not_kept_counts_as_dropped() {
-        let keep = [true, false, true];
-        let scoring = Scoring::<f32> {
-            scale: 0.5,
-            mask: None,
-            keep: Some(Mask::over(&keep, &[3], &[1, 3])),
-            dropped: f32::NEG_INFINITY,
+        let weights = |keep: [bool; 3], dropped, zero_dropped| {
+            let scoring = Scoring::<f32> {
+                scale: 0.5,
+                mask: None,
+                keep: Some(Mask::over(&keep, &[3], &[1, 3])),
+                dropped,
+                zero_dropped,
+            };
+            let mut scores = [2.0, f32::NAN, 2.0];
+            scoring.weigh(0, &mut scores);
+            scores
         };
-        let mut scores = [2.0, f32::NAN, 2.0];
-        scoring.weigh(0, &mut scores);
-        assert_eq!(scores, [0.5, 0.0, 0.5]);
+        assert_eq!(weights([true, false, true], f32::NEG_INFINITY, false), [0.5, 0.0, 0.5]);
+        assert_eq!(weights([true, false, true], -1e9, true), [0.5, 0.0, 0.5]);
+        // Of a query that keeps no key: as much of each, or nothing.
+        assert_eq!(weights([false; 3], -1e9, false), [1.0 / 3.0; 3]);
+        assert_eq!(weights([false; 3], -1e9, true), [0.0; 3]);
     }
 }

@@ -302,6 +302,22 @@ fn what_cannot_be_right_is_refused() {
         (Call { bias: Some(vec![0; 2]), ..call.clone() }, "bias must hold 3 values, got 2"),
         (Call { a_scale: 1e30, ..call.clone() }, "must be in [2^-32, 2^30)"),
         (
+            Call { out: DType::QINT32, b_scale: vec![0.5, f32::NAN, 0.5], ..call.clone() },
+            "b_scale must be finite and above 0, got NaN",
+        ),
+        (
+            Call { out: DType::FLOAT, a_scale: 1e19, b_scale: vec![1e19], ..call.clone() },
+            "must be in [2^-126, 2^97)",
+        ),
+        (
+            Call { out: DType::FLOAT, a_scale: 1e-30, b_scale: vec![1e-30], ..call.clone() },
+            "must be in [2^-126, 2^97)",
+        ),
+        (
+            Call { sizes: [0, 3, 4], a: vec![], b_scale: vec![0.5, 0.5, -1.0], ..call.clone() },
+            "b_scale must be finite and above 0, got -1",
+        ),
+        (
             Call { activation: "CLAMP", clamp: [2.0, 2.0], ..call.clone() },
             "clamp_min must be below clamp_max",
         ),
@@ -314,6 +330,25 @@ fn what_cannot_be_right_is_refused() {
     for (call, expected) in refusals {
         let message = call.refused(&host);
         assert!(message.contains(expected), "expected {expected:?} in {message:?}");
+    }
+}
+
+#[test]
+fn an_empty_product_costs_nothing_however_wide_or_deep() {
+    let host = host("");
+    let empty = |sizes: [usize; 3]| Call {
+        sizes,
+        a: vec![255; sizes[0] * sizes[2]],
+        b: vec![],
+        b_scale: vec![0.5],
+        bias: None,
+        ..Call::new([0, 0, 0], [DType::QUINT8; 2], DType::QINT32)
+    };
+    // No columns of many terms, and many columns of none for no rows.
+    for (mut call, zeros) in [(empty([1, 0, 9_000_000]), vec![]), (empty([0, 1 << 34, 0]), vec![5])]
+    {
+        call.b_zero = zeros;
+        assert_eq!(call.run(&host).expect("the call"), []);
     }
 }
 

@@ -41,7 +41,13 @@ fn detect() -> Level {
 
 #[cfg(target_arch = "x86_64")]
 fn supported() -> Level {
-    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    // What came in the same CPUs a virtual machine may hide.
+    let avx2 = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("popcnt");
     let avx512 = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")

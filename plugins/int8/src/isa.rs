@@ -85,7 +85,7 @@ impl Isa {
     /// Runs the loops of a product.
     ///
     /// # Safety
-    /// As `crate::product::run`, but that the CPU's instructions are checked.
+    /// As `crate::product::run`, but that the CPU's instructions, and that the product is packed for them, are checked.
     pub unsafe fn run(
         &self,
         product: &Product<'_>,
@@ -94,6 +94,7 @@ impl Isa {
         scratch: &mut [u8],
     ) {
         assert!(self.is_supported(), "the CPU has {}", self.name);
+        assert!(std::ptr::eq(self, product.isa()), "packed for {}", self.name);
         // SAFETY: the caller's promise; the CPU has the instructions.
         unsafe { (self.run)(product, rows, columns, scratch) }
     }

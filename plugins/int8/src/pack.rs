@@ -196,7 +196,8 @@ impl RowSum {
 
     #[inline(always)]
     fn flush(&mut self) {
-        self.total += self.words.iter().map(|&word| i32::from(word)).sum::<i32>();
+        let words = self.words.iter().map(|&word| i32::from(word)).sum();
+        self.total = self.total.wrapping_add(words);
         self.words.fill(0);
     }
 
@@ -204,7 +205,7 @@ impl RowSum {
     fn total<V: Dot>(mut self) -> i32 {
         self.flush();
         let offset = if V::LEFT_SIGNED { self.lines * LINE * FLIP as usize } else { 0 };
-        self.total - offset as i32
+        self.total.wrapping_sub(offset as i32)
     }
 }
 
@@ -257,11 +258,11 @@ fn right_group<V: Dot>(values: [u8; GROUP], flip: u8, sum: &mut i32) -> [u8; GRO
     let [a, b, c, d] = values.map(|value| (value ^ flip).cast_signed());
     let wide = |value: i8| i32::from(value);
     if V::WORDS {
-        *sum += wide(a) + wide(b);
+        *sum = sum.wrapping_add(wide(a) + wide(b));
         let ([a, b], [c, d]) = (i16::from(a).to_le_bytes(), i16::from(b).to_le_bytes());
         [a, b, c, d]
     } else {
-        *sum += wide(a) + wide(b) + wide(c) + wide(d);
+        *sum = sum.wrapping_add(wide(a) + wide(b) + wide(c) + wide(d));
         [a, b, c, d].map(i8::cast_unsigned)
     }
 }

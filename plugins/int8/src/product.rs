@@ -210,6 +210,11 @@ pub struct Product<'a> {
 }
 
 impl<'a> Product<'a> {
+    /// The instruction set that the right matrix is packed for.
+    pub fn isa(&self) -> &'static Isa {
+        self.right.isa
+    }
+
     /// Everything of a product; `to` are the results, row after row.
     ///
     /// Panics when sizes do not agree.

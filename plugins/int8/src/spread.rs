@@ -43,7 +43,7 @@ fn lines_of<'a>(c: &ComputeContext<'a>, count: usize) -> Result<&'a mut [Line], 
     let bytes = count.checked_mul(LINE).ok_or_else(too_large)?;
     let first = c.scratch(bytes, MemoryKind::HOST)?.cast::<Line>();
     // SAFETY: fresh host memory for `count` lines, aligned to 64 bytes, ours until the call completes; any bytes are a
-    // line, and the host's memory is initialised.
+    // line, and every byte is written before it is read.
     Ok(unsafe { slice::from_raw_parts_mut(first, count) })
 }
 

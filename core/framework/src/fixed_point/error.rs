@@ -28,6 +28,17 @@ pub enum FixedPointError {
         /// The quotient.
         found: f64,
     },
+    /// Scales whose product is none for real numbers.
+    #[error(
+        "{what}: the product of the scales of the inputs must be in [2^-126, 2^97), so that sums of 32 bits are finite \
+         in float, got {found:e}"
+    )]
+    Real {
+        /// Which scale it came with.
+        what: &'static str,
+        /// The product.
+        found: f64,
+    },
     /// A zero point that its type does not hold.
     #[error("{what} must be a value of {dtype}, in [{low}, {high}], got {found}")]
     ZeroPoint {

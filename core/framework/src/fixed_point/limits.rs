@@ -97,14 +97,13 @@ impl Scale {
     /// The number, for sums that become real numbers.
     ///
     /// # Errors
-    /// It is too large or too small for a normal `f32`.
+    /// It is too small for a normal `f32`, or so large that a sum of 32 bits times it would be infinite.
     pub fn as_real(self) -> Result<f32, FixedPointError> {
         let value = self.value as f32;
+        // A power of two: the product is exact unless it overflows.
+        let fits = value.is_normal() && (value * 2f32.powi(31)).is_finite();
         let found = self.value;
-        value
-            .is_normal()
-            .then_some(value)
-            .ok_or(FixedPointError::Multiplier { what: self.what, found })
+        if fits { Ok(value) } else { Err(FixedPointError::Real { what: self.what, found }) }
     }
 }
 

@@ -18,6 +18,8 @@ use tenon_sdk::{
 
 /// Which input the right matrix is.
 const B: usize = 1;
+/// Terms of a sum beyond which it leaves 32 bits whatever the zero points are: 131,072 * 128 * 128 = 2^31.
+const MOST_DEPTH: i64 = 131_071;
 
 struct QuantizedMatMul {
     isa: &'static Isa,
@@ -65,14 +67,15 @@ impl Kernel for QuantizedMatMul {
         // SAFETY: the host shows a filled slot during this call.
         let dims = unsafe { view.shape() };
         let (B, &[rows, columns]) = (input, dims) else { return Ok(None) };
-        if !view.memory.is_host_address() {
+        let sizes = if self.transposed[1] { [columns, rows] } else { [rows, columns] };
+        // Of nothing there is nothing to pack, and what is too deep every call refuses.
+        if !view.memory.is_host_address() || view.bytes == 0 || sizes[0] > MOST_DEPTH {
             return Ok(None);
         }
         // SAFETY: as above: host memory of so many bytes.
         let data = unsafe {
             std::slice::from_raw_parts(view.data.cast_const().cast::<u8>(), view.bytes as usize)
         };
-        let sizes = if self.transposed[1] { [columns, rows] } else { [rows, columns] };
         let packed = PackedRight::pack(self.isa, &self.columns(data, sizes.map(|n| n as usize)));
         let bytes = packed.bytes() as u64;
         Ok(Some(Packed::new(packed, bytes)))
@@ -89,10 +92,16 @@ impl Kernel for QuantizedMatMul {
         let [transpose_a, transpose_b] = self.transposed;
         let g = MatMulGeometry::new(c.dims(0), c.dims(B), transpose_a, transpose_b)?;
         let parameters = Parameters::read(c, self.attributes, [g.k, g.n])?;
+        let dims = [g.m as i64, g.n as i64];
+        if g.m == 0 || g.n == 0 {
+            parameters.check_scales()?;
+            c.output_bytes(0, &dims)?;
+            return Ok(());
+        }
         let left = Source::new(a, [g.m, g.k], transpose_a, self.attributes.flips(self.isa)[0]);
         let right = self.right(c, [g.k, g.n])?;
         let (terms, stage) = (parameters.terms(c, right)?, parameters.stage(c, right)?);
-        let y = c.output_bytes(0, &[g.m as i64, g.n as i64])?;
+        let y = c.output_bytes(0, &dims)?;
         compute(c, &Product::new(left, right, terms, stage, y))
     }
 }

@@ -127,7 +127,10 @@ impl<'a> Parameters<'a> {
         let bias = match c.input_count() - BIAS {
             0 => &[],
             1 => vector::<i32>(c, BIAS, "bias", columns, false)?,
-            found => return Err(GeometryError::Length { what: "bias", expected: 1, found }.into()),
+            found => {
+                let what = "the list of biases (num_bias)";
+                return Err(GeometryError::Length { what, expected: 1, found }.into());
+            }
         };
         let p = Parameters {
             attributes,
@@ -198,7 +201,7 @@ impl<'a> Parameters<'a> {
         let padded = right.padded_columns();
         match out {
             DType::QINT32 => {
-                self.scale_over(0, 1.0)?;
+                self.check_scales()?;
                 let low = if activation == Activation::Relu { 0 } else { i32::MIN };
                 Ok(Stage::Sums([low, i32::MAX]))
             }
@@ -209,6 +212,30 @@ impl<'a> Parameters<'a> {
             }
             _ => self.requantized(c, padded),
         }
+    }
+
+    /// Checks every scale as what becomes of the sums needs it.
+    ///
+    /// # Errors
+    /// As [`Parameters::stage`].
+    pub fn check_scales(&self) -> Result<(), KernelError> {
+        let Attributes { out, activation, .. } = self.attributes;
+        let over = match out {
+            DType::QINT32 | DType::FLOAT => 1.0,
+            _ => self.out_scale,
+        };
+        if !matches!(out, DType::QINT32 | DType::FLOAT) {
+            QuantizedRange::new(activation, out, self.out_scale, self.out_zero_point)?;
+        }
+        (0..self.b_scale.len().max(1)).try_for_each(|at| {
+            let scale = self.scale_over(at, over)?;
+            match out {
+                DType::QINT32 => {}
+                DType::FLOAT => drop(scale.as_real()?),
+                _ => drop(scale.as_float()?),
+            }
+            Ok(())
+        })
     }
 
     fn requantized(&self, c: &ComputeContext<'a>, padded: usize) -> Result<Stage<'a>, KernelError> {

@@ -90,6 +90,13 @@ fn nudged(min: f32, max: f32, codes: Codes) -> Result<Option<Nudged>, KernelErro
             "max must be larger than min, or both be 0, found {min} for both"
         )));
     }
+    let level = (max - min) / (codes.highest - codes.lowest);
+    if level < f32::MIN_POSITIVE {
+        return Err(KernelError::invalid_argument(format!(
+            "min and max must be so far apart that a level is a normal number, at least {:e}, found {min:e} and {max:e}",
+            f32::MIN_POSITIVE
+        )));
+    }
     Ok(Some(Nudged::new(range, codes)))
 }
 

@@ -85,7 +85,7 @@ impl Kernel for RangeOfChannels {
                 *greatest = (*greatest).max(code.0.unsigned_abs());
             }
         }
-        let numbers = greatest.iter().zip(&ends).map(|(&code, end)| end * code as f32 / HALF);
+        let numbers = greatest.iter().zip(&ends).map(|(&code, end)| end * (code as f32 / HALF));
         let max = numbers.fold(f32::MIN_POSITIVE, f32::max).min(self.most);
         let min = if x.iter().any(|code| code.0 < 0) { -max } else { 0.0 };
         Range { min, max }.write(c, 0)

@@ -4,7 +4,7 @@
 //! Waking another core costs tens of microseconds on a virtual machine, so a loop is shared with a worker that
 //! sleeps only when it costs more than that ([`SHARE_NS`]). A worker that has just worked looks out for more for
 //! as long as waking it would take ([`SPIN_NS`]), and shares loops that cost a tenth ([`SHARE_AWAKE_NS`]). So that
-//! a run of such loops finds one awake, the second within [`FREQUENT_NS`] rouses a worker, and does not wait for
+//! a run of such loops finds one awake, the second within `FREQUENT_NS` rouses a worker, and does not wait for
 //! it.
 //!
 //! States of a worker: *looking* (takes what `queue` has) → *running* → *looking*; *looking* → *spinning*

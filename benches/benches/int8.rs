@@ -4,12 +4,10 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::time::Duration;
-use tenon_benches::{Failure, environment, instance_of, plugin};
+use tenon_benches::{Failure, environment, kernel_of, plugin};
 use tenon_framework::{
     DType, Tensor,
     attr::{AttrMap, AttrValue},
-    attr_view::AttrTable,
-    registry::{KernelQuery, SupportAnswer, candidates},
 };
 use tenon_runtime::{
     Runtime, RuntimeOptions,
@@ -69,19 +67,7 @@ impl Form {
             ("num_bias".to_owned(), AttrValue::Int(self.bias.into())),
         ]
         .into();
-        let registry = runtime.registry();
-        let op = registry.op(OP).ok_or("the op is not registered")?;
-        let attrs = AttrTable::with_defaults(op, attrs)?;
-        let query = KernelQuery {
-            op: OP,
-            device_type: "CPU",
-            attrs: attrs.attrs(),
-            features: runtime.features(),
-            label: None,
-        };
-        let explanation = candidates(&registry, &query, &mut |_| SupportAnswer::Yes);
-        let def = explanation.result().map_err(|error| error.to_string())?;
-        instance_of(op, def, &attrs)
+        kernel_of(runtime, OP, attrs)
     }
 
     fn inputs(&self, [m, n, k]: [usize; 3]) -> Result<Vec<Tensor>, Failure> {

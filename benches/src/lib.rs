@@ -7,7 +7,7 @@ use std::{
 };
 use tenon_framework::{
     DType, PartialShape, Shape, Tensor,
-    attr::AttrValue,
+    attr::{AttrMap, AttrValue},
     attr_view::AttrTable,
     op::{OpDef, Signature},
     registry::{KernelDef, KernelQuery, SupportAnswer, candidates},
@@ -65,11 +65,23 @@ pub fn runtime() -> Result<Runtime, Failure> {
 /// # Errors
 /// There is none.
 pub fn add_instance(runtime: &Runtime) -> Result<KernelInstance, Failure> {
+    kernel_of(runtime, "Add", [("T".to_owned(), AttrValue::Type(DType::FLOAT))].into())
+}
+
+/// The kernel of an op with these attributes, others being as by default, for device type `CPU`.
+///
+/// # Errors
+/// There is no such op or kernel; the attributes are wrong.
+pub fn kernel_of(
+    runtime: &Runtime,
+    op_name: &str,
+    attrs: AttrMap,
+) -> Result<KernelInstance, Failure> {
     let registry = runtime.registry();
-    let op = registry.op("Add").ok_or("the op Add is not registered")?;
-    let attrs = AttrTable::new([("T".to_owned(), AttrValue::Type(DType::FLOAT))].into());
+    let op = registry.op(op_name).ok_or_else(|| format!("the op {op_name} is not registered"))?;
+    let attrs = AttrTable::with_defaults(op, attrs)?;
     let query = KernelQuery {
-        op: "Add",
+        op: op_name,
         device_type: "CPU",
         attrs: attrs.attrs(),
         features: runtime.features(),

@@ -1,10 +1,9 @@
 //! A product of matrices and what follows it.
 
 use super::epilogue;
-use crate::shape::{dims_of, input_of_rank};
+use crate::linalg::matmul_shape;
 use tenon_framework::{
-    author::{Dim, ShapeContext, ShapeResult},
-    geometry::matmul_dims,
+    author::{ShapeContext, ShapeResult},
     register_op,
 };
 
@@ -37,13 +36,6 @@ register_op!(
 );
 
 fn fused_matmul(c: &ShapeContext<'_>) -> ShapeResult {
-    let (a, b) = (input_of_rank(c, 0, "a", 2)?, input_of_rank(c, 1, "b", 2)?);
-    let (transpose_a, transpose_b) = (c.attr("transpose_a")?, c.attr("transpose_b")?);
-    let (a, b) = (dims_of(c, a), dims_of(c, b));
-    let sizes =
-        |dims: &[Dim]| -> Vec<i64> { dims.iter().map(|&dim| c.value(dim).unwrap_or(-1)).collect() };
-    matmul_dims(&sizes(&a), &sizes(&b), transpose_a, transpose_b)?;
-    c.merge_dim(a[usize::from(!transpose_a)], b[usize::from(transpose_b)])?;
-    let product = c.make_shape(&[a[usize::from(transpose_a)], b[usize::from(!transpose_b)]]);
+    let product = matmul_shape(c)?;
     c.set_output(0, epilogue::after(c, product, 2, 1)?)
 }

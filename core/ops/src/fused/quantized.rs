@@ -1,11 +1,14 @@
 //! Products of quantised values, brought to the scale of the output. The arithmetic is that of
 //! `tenon_framework::fixed_point`.
 
-use crate::shape::{dims_of, input_of_rank, scalar_or_vector};
+use crate::{
+    linalg::matmul_shape,
+    shape::{dims_of, input_of_rank, scalar_or_vector},
+};
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{GeometryError, matmul_dims},
+    geometry::GeometryError,
     register_op,
 };
 
@@ -59,14 +62,7 @@ register_op!(
 const BIAS: usize = 8;
 
 fn quantized_matmul(c: &ShapeContext<'_>) -> ShapeResult {
-    let (a, b) = (input_of_rank(c, 0, "a", 2)?, input_of_rank(c, 1, "b", 2)?);
-    let (transpose_a, transpose_b) = (c.attr("transpose_a")?, c.attr("transpose_b")?);
-    let (a, b) = (dims_of(c, a), dims_of(c, b));
-    let sizes =
-        |dims: &[Dim]| -> Vec<i64> { dims.iter().map(|&dim| c.value(dim).unwrap_or(-1)).collect() };
-    matmul_dims(&sizes(&a), &sizes(&b), transpose_a, transpose_b)?;
-    c.merge_dim(a[usize::from(!transpose_a)], b[usize::from(transpose_b)])?;
-    let product = c.make_shape(&[a[usize::from(transpose_a)], b[usize::from(!transpose_b)]]);
+    let product = matmul_shape(c)?;
     c.set_output(0, with_parameters(c, product, 1)?)
 }
 

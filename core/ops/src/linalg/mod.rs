@@ -5,4 +5,4 @@ mod diag;
 mod einsum;
 mod product;
 
-pub(crate) use product::matmul;
+pub(crate) use product::{matmul, matmul_shape};

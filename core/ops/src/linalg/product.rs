@@ -2,7 +2,8 @@
 
 use crate::shape::{broadcast_dims, dims_of, input_of_rank, input_of_rank_at_least};
 use tenon_framework::{
-    author::{Dim, ShapeContext, ShapeResult},
+    KernelError,
+    author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
     geometry::{batch_matmul_dims, equal_batches, matmul_dims},
     register_op,
 };
@@ -79,14 +80,18 @@ fn equal_batch_matmul(c: &ShapeContext<'_>) -> ShapeResult {
 
 /// The product of two matrices, of which attributes may turn each.
 pub(crate) fn matmul(c: &ShapeContext<'_>) -> ShapeResult {
+    c.set_output(0, matmul_shape(c)?)
+}
+
+/// The shape of the product of inputs `a` and `b`, transposed or not as the attributes say.
+pub(crate) fn matmul_shape(c: &ShapeContext<'_>) -> Result<ShapeHandle, KernelError> {
     let (a, b) = (input_of_rank(c, 0, "a", 2)?, input_of_rank(c, 1, "b", 2)?);
     let (transpose_a, transpose_b) = (c.attr("transpose_a")?, c.attr("transpose_b")?);
     let (a, b) = (dims_of(c, a), dims_of(c, b));
     matmul_dims(&sizes(c, &a), &sizes(c, &b), transpose_a, transpose_b)?;
     // Of the sizes that multiply into each other one may be known and the other not.
     c.merge_dim(a[usize::from(!transpose_a)], b[usize::from(transpose_b)])?;
-    let product = [a[usize::from(transpose_a)], b[usize::from(!transpose_b)]];
-    c.set_output(0, c.make_shape(&product))
+    Ok(c.make_shape(&[a[usize::from(transpose_a)], b[usize::from(!transpose_b)]]))
 }
 
 fn batch_matmul(c: &ShapeContext<'_>) -> ShapeResult {

@@ -2,7 +2,7 @@
 
 use crate::{
     arch::vectorised,
-    side::merged,
+    side,
     split::{Parts, for_units},
 };
 use half::{bf16, f16};
@@ -18,8 +18,8 @@ use tenon_sdk::{
 
 /// Columns that are searched side by side.
 const COLUMNS: usize = 64;
-/// Lanes in which a row is searched.
-const LANES: usize = 32;
+/// Elements that are looked at together for the place of the largest.
+const BLOCK: usize = 32;
 /// Rows up to this length are searched side by side.
 const SHORT: usize = 64;
 /// How many of them at a time.
@@ -116,16 +116,10 @@ fn larger<K: Copy + PartialOrd>(best: K, x: K) -> K {
 /// Two passes, both without branches on the elements: the largest value, then its place.
 #[inline(always)]
 fn row<T: Key, E: End>(x: &[T]) -> usize {
-    let mut lanes = [T::LOWEST; LANES];
-    for x in x.chunks(LANES) {
-        for (lane, &x) in lanes.iter_mut().zip(x) {
-            *lane = larger(*lane, E::key(x));
-        }
-    }
-    let best = merged(lanes, larger);
+    let best = side::fold(x, T::LOWEST, |best, x| larger(best, E::key(x)), larger);
     let is_best = |x: &T| E::key(*x) == best;
-    let block = x.chunks(LANES).position(|x| x.iter().fold(false, |any, x| any | is_best(x)));
-    let first = block.unwrap_or(0) * LANES;
+    let block = x.chunks(BLOCK).position(|x| x.iter().fold(false, |any, x| any | is_best(x)));
+    let first = block.unwrap_or(0) * BLOCK;
     let place = x[first..].iter().position(is_best).unwrap_or(0);
     if best > T::LOWEST { first + place } else { 0 }
 }

@@ -10,7 +10,8 @@
 //! States of a worker: *looking* (takes what `queue` has) → *running* → *looking*; *looking* → *spinning*
 //! when there is nothing → *looking* when something was posted, or → *sleeping* when the time is over →
 //! *looking* when it is woken or roused; *looking* → *ended* when the pool closes and nothing is left. States of loops
-//! and jobs: see `pool/queue.rs`; of threads that may block: see `pool/blocking.rs`.
+//! and jobs: see `pool/queue.rs`; of threads that may block: see `pool/blocking.rs`. On which core a worker looks:
+//! see `pool/placement.rs`.
 //!
 //! A caller of `parallel_for` always works itself, and waits only for blocks that workers have started:
 //! with every worker busy elsewhere it does all of them alone.
@@ -18,9 +19,11 @@
 mod blocking;
 #[cfg(all(test, loom))]
 mod model;
+mod placement;
 mod queue;
 
 use crate::fpu::FpGuard;
+use placement::Placement;
 use queue::{Job, Loop, Queue, run_job};
 use std::{
     ffi::c_void,
@@ -233,6 +236,7 @@ fn spin_until(done: &dyn Fn() -> bool) -> bool {
 /// A worker.
 fn work(queue: &Queue) {
     let _flush = FpGuard::for_kernels(false);
+    let mut placement = Placement::of_this_thread();
     loop {
         let posted = queue.posted();
         let mut taken = queue.try_take();
@@ -241,7 +245,10 @@ fn work(queue: &Queue) {
             taken = queue.take();
         }
         match taken {
-            Some(work) => queue.run(work),
+            Some(work) => {
+                placement.keep_off(queue.poster());
+                queue.run(work);
+            }
             None => return,
         }
     }

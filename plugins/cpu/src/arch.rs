@@ -68,6 +68,8 @@ fn supported() -> Level {
 pub trait Isa {
     /// Whether `mul_add` is one instruction; elsewhere it is a call of the C library.
     const FMA: bool;
+    /// Whether vectors have 32 bytes or more, with the instructions of AVX2.
+    const WIDE: bool;
 }
 
 /// [`Level::Baseline`].
@@ -79,12 +81,15 @@ pub enum Avx512 {}
 
 impl Isa for Baseline {
     const FMA: bool = cfg!(target_feature = "fma");
+    const WIDE: bool = cfg!(target_feature = "avx2");
 }
 impl Isa for Avx2 {
     const FMA: bool = true;
+    const WIDE: bool = true;
 }
 impl Isa for Avx512 {
     const FMA: bool = true;
+    const WIDE: bool = true;
 }
 
 /// Compiles a function for every level. The form is `fn name[T: Bound, U: Bound](arguments) -> Type { body }`;

@@ -14,6 +14,7 @@
 //! Who owns what: `state` is under the lock; `next` is claimed by atomic increment; `posted` moves with
 //! every new piece of work, so that a worker may look for some without the lock.
 
+use super::placement::{NOWHERE, current_core};
 use crate::fpu::{FpGuard, FpState};
 use std::{
     any::Any,
@@ -170,6 +171,8 @@ pub(super) struct Queue {
     work: Condvar,
     left: Condvar,
     posted: AtomicU32,
+    /// Core of the thread that posted last.
+    poster: AtomicU32,
     /// Workers that look out for work.
     spinning: AtomicU32,
 }
@@ -188,6 +191,7 @@ impl Queue {
             work: Condvar::new(),
             left: Condvar::new(),
             posted: AtomicU32::new(0),
+            poster: AtomicU32::new(NOWHERE),
             spinning: AtomicU32::new(0),
         }
     }
@@ -220,8 +224,14 @@ impl Queue {
         self.posted.load(Ordering::Relaxed)
     }
 
+    /// The core from which work was posted last.
+    pub fn poster(&self) -> u32 {
+        self.poster.load(Ordering::Relaxed)
+    }
+
     /// Tells workers of `count` new pieces of work.
     fn tell(&self, state: MutexGuard<'_, State>, count: usize) {
+        self.poster.store(current_core(), Ordering::Relaxed);
         self.posted.fetch_add(1, Ordering::Relaxed);
         let wake = state.sleeping.min(count);
         drop(state);

@@ -127,11 +127,36 @@ register_kernel!("Transpose" on "CPU": fn transpose_strings, types = ("T", &[DTy
 mod tests {
     use super::*;
 
-    #[test]
-    fn matrices_and_boxes_agree_with_the_reference() {
-        let cases: [(&[i64], &[i64]); 6] = [
+    /// One matrix, by the way that its kind takes.
+    fn transposed<W: Word>(plan: &TransposePlan, x: &[W], large: bool) -> Vec<W> {
+        let mut y = vec![W::default(); x.len()];
+        let TransposeKind::Matrix { batch, rows, cols, block } = plan.kind() else {
+            gather(plan.extents(), plan.strides(), 0, x, &mut y).unwrap();
+            return y;
+        };
+        let len = rows * cols * block;
+        for b in 0..batch {
+            let x = &x[b * len..][..len];
+            if block > 1 {
+                turn_blocks(x, [rows, cols, block], 0, &mut y[b * len..][..len]);
+                continue;
+            }
+            let y = Parts::new(&mut y);
+            for first in (0..rows).step_by(STRIP) {
+                let strip = [first, STRIP.min(rows - first)];
+                turn(x, [rows, cols], strip, 0..cols, (&y, b * len), large);
+            }
+        }
+        y
+    }
+
+    fn check<W: Word + PartialEq + std::fmt::Debug>(element: impl Fn(usize) -> W) {
+        let cases: [(&[i64], &[i64]); 9] = [
             (&[37, 21], &[1, 0]),
             (&[300, 33], &[1, 0]),
+            (&[512, 35], &[1, 0]),
+            (&[2, 2], &[1, 0]),
+            (&[1030, 7], &[1, 0]),
             (&[3, 20, 17], &[0, 2, 1]),
             (&[5, 6, 7], &[1, 0, 2]),
             (&[2, 3, 4, 5], &[0, 3, 1, 2]),
@@ -139,30 +164,20 @@ mod tests {
         ];
         for (dims, perm) in cases {
             let plan = TransposePlan::new(dims, perm).unwrap();
-            let x: Vec<u32> = (0..plan.len() as u32).collect();
-            let mut expected = vec![0; x.len()];
+            let x: Vec<W> = (0..plan.len()).map(&element).collect();
+            let mut expected = vec![W::default(); x.len()];
             reference::transpose(&plan, &x, &mut expected);
-            let mut found = vec![0; x.len()];
-            match plan.kind() {
-                TransposeKind::Matrix { batch, rows, cols, block } => {
-                    let len = rows * cols * block;
-                    for b in 0..batch {
-                        let x = &x[b * len..][..len];
-                        if block > 1 {
-                            turn_blocks(x, [rows, cols, block], 0, &mut found[b * len..][..len]);
-                            continue;
-                        }
-                        let y = Parts::new(&mut found);
-                        let large = b == 0;
-                        for first in (0..rows).step_by(STRIP) {
-                            let strip = [first, STRIP.min(rows - first)];
-                            turn(x, [rows, cols], strip, 0..cols, (&y, b * len), large);
-                        }
-                    }
-                }
-                _ => gather(plan.extents(), plan.strides(), 0, &x, &mut found).unwrap(),
+            for large in [false, true] {
+                assert_eq!(transposed(&plan, &x, large), expected, "{dims:?} {perm:?} {large}");
             }
-            assert_eq!(found, expected, "{dims:?} {perm:?}");
         }
+    }
+
+    #[test]
+    fn matrices_and_boxes_agree_with_the_reference() {
+        check(|at| at as u8);
+        check(|at| at as u16);
+        check(|at| at as u32);
+        check(|at| at as u64);
     }
 }

@@ -1,33 +1,51 @@
-//! Stores past the caches.
+//! How large outputs are stored.
 //!
 //! A line of memory that is about to be overwritten is read first, and pushes another line out of the caches. An
 //! output that is larger than they are need not pay for that: it is computed a block at a time in the first-level
 //! cache, and copied from there with stores that do neither (`movntdq`; Intel's manual of instructions, volume 2).
+//! Where such stores are slow, the lines of the next block are asked for before a block is computed, so that its
+//! stores find them. Which of the two a CPU gains by: the decision `stores-past-the-caches` has the figures.
 
 use std::sync::OnceLock;
 
-/// Outputs from this size on are stored past the caches.
+/// Outputs from this size on are not stored as usual.
 const LARGE_BYTES: usize = 16 << 20;
-/// Elements of a block.
-pub const BLOCK: usize = 1024;
+/// Elements of a block that is copied past the caches.
+const BLOCK: usize = 1024;
+/// Bytes of a block whose lines are asked for at once.
+const AHEAD_BYTES: usize = 1024;
 /// Bytes of the rows that are worth a copy, and that the second-level cache holds.
 const LEAST_ROW: usize = 512;
 const MOST_ROW: usize = 128 << 10;
 /// Bytes of a line of memory, which is written as a whole.
 const LINE: usize = 64;
 
-/// Whether an output of so many elements is stored past the caches.
-#[inline(always)]
-pub fn is_large<T>(len: usize) -> bool {
-    len >= LARGE_BYTES / size_of::<T>() && pays()
+/// How an output is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stores {
+    /// As the processor does it.
+    Usual,
+    /// In blocks, whose lines are asked for some time before.
+    Ahead,
+    /// Past the caches.
+    Past,
 }
 
-/// Whether this CPU gains by such stores: AMD's do. One core of Intel's servers has fewer of them on the way than
-/// of ordinary ones, and copies slower (the decision `stores-past-the-caches` has the figures).
+/// How an output of so many elements is stored.
+#[inline(always)]
+pub fn stores<T>(len: usize) -> Stores {
+    if len < LARGE_BYTES / size_of::<T>() { Stores::Usual } else { of_large() }
+}
+
 #[cold]
-fn pays() -> bool {
-    static PAYS: OnceLock<bool> = OnceLock::new();
-    *PAYS.get_or_init(|| vendor() == *b"AuthenticAMD")
+fn of_large() -> Stores {
+    static OF_LARGE: OnceLock<Stores> = OnceLock::new();
+    *OF_LARGE.get_or_init(|| match &vendor() {
+        b"AuthenticAMD" => Stores::Past,
+        b"GenuineIntel" => Stores::Ahead,
+        // Nobody measured it.
+        _ => Stores::Usual,
+    })
 }
 
 /// Who made the CPU (leaf 0 of `cpuid`).
@@ -46,13 +64,31 @@ fn vendor() -> [u8; 12] {
     [0; 12]
 }
 
+impl Stores {
+    /// Elements that [`store`] has computed at a time, where that is not all of them.
+    pub fn block<T>(self) -> usize {
+        match self {
+            Stores::Ahead => (AHEAD_BYTES / size_of::<T>()).max(1),
+            _ => BLOCK,
+        }
+    }
+}
+
 /// Computes `y`, a part of an output: `block` gets the position of some of its elements, and room for them, which
-/// it fills. Those of a large output are stored past the caches.
+/// it fills.
 #[inline(always)]
-pub fn store<T: Copy>(y: &mut [T], large: bool, mut block: impl FnMut(usize, &mut [T])) {
-    let Some(&any) = y.first().filter(|_| large) else {
+pub fn store<T: Copy>(y: &mut [T], stores: Stores, mut block: impl FnMut(usize, &mut [T])) {
+    let Some(&any) = y.first().filter(|_| stores != Stores::Usual) else {
         return block(0, y);
     };
+    if stores == Stores::Ahead {
+        let len = stores.block::<T>();
+        for (at, y) in y.chunks_mut(len).enumerate() {
+            ask_for(y, 2 * len);
+            block(at * len, y);
+        }
+        return;
+    }
     let mut buffer = Aligned([any; BLOCK]);
     for (at, y) in y.chunks_mut(BLOCK).enumerate() {
         block(at * BLOCK, &mut buffer.0[..y.len()]);
@@ -61,27 +97,42 @@ pub fn store<T: Copy>(y: &mut [T], large: bool, mut block: impl FnMut(usize, &mu
     fence();
 }
 
-/// As [`store`], a row of `len` elements at a time: `row` gets its number and room for it.
+/// As [`store`], a row of `len` elements at a time: `row` gets its number and room for it. Lines are not asked for,
+/// since a row is read again before it is written, and pushes them out of the first-level cache.
 #[inline(always)]
 pub fn store_rows<T: Copy>(
     y: &mut [T],
     len: usize,
-    large: bool,
+    stores: Stores,
     mut row: impl FnMut(usize, &mut [T]),
 ) {
-    let large = large && (LEAST_ROW..=MOST_ROW).contains(&(len * size_of::<T>()));
-    let mut buffer = y.first().filter(|_| large).map(|&any| vec![any; len]).unwrap_or_default();
+    let past = stores == Stores::Past && (LEAST_ROW..=MOST_ROW).contains(&(len * size_of::<T>()));
+    let mut buffer = y.first().filter(|_| past).map(|&any| vec![any; len]).unwrap_or_default();
     for (at, y) in y.chunks_exact_mut(len).enumerate() {
-        if large {
+        if past {
             row(at, &mut buffer);
             copy(&buffer, y);
         } else {
             row(at, y);
         }
     }
-    if large {
+    if past {
         fence();
     }
+}
+
+/// Asks for as many lines of memory as `y` has, so many elements further on; they need not exist.
+#[inline(always)]
+fn ask_for<T>(y: &[T], ahead: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..size_of_val(y)).step_by(LINE) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let at = y.as_ptr().wrapping_add(ahead).wrapping_byte_add(line);
+        // SAFETY: what is asked for need not exist; every x86-64 CPU has the instruction.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (y, ahead);
 }
 
 /// A block at the beginning of a line.
@@ -149,13 +200,13 @@ mod tests {
     #[test]
     fn every_element_is_computed_once_wherever_the_part_begins() {
         for (begin, len) in [(0, 5 * BLOCK), (1, 3 * BLOCK + 17), (13, BLOCK), (3, 100), (7, 0)] {
-            for large in [false, true] {
+            for stores in [Stores::Usual, Stores::Ahead, Stores::Past] {
                 let mut memory = vec![-1i32; begin + len + 1];
-                store(&mut memory[begin..begin + len], large, |at, y| {
+                store(&mut memory[begin..begin + len], stores, |at, y| {
                     y.iter_mut().zip(at as i32..).for_each(|(y, i)| *y = i);
                 });
                 let expected = (0..len as i32).collect::<Vec<_>>();
-                assert_eq!(memory[begin..begin + len], expected, "{begin} {len} {large}");
+                assert_eq!(memory[begin..begin + len], expected, "{begin} {len} {stores:?}");
                 assert_eq!(
                     (memory[begin + len], begin == 0 || memory[begin - 1] == -1),
                     (-1, true)
@@ -167,12 +218,12 @@ mod tests {
     #[test]
     fn rows_are_computed_once_whatever_their_length() {
         for len in [1, 100, 128, 1000, 70_000] {
-            for large in [false, true] {
+            for stores in [Stores::Usual, Stores::Ahead, Stores::Past] {
                 let mut y = vec![-1i32; 5 * len];
-                store_rows(&mut y, len, large, |at, y| {
+                store_rows(&mut y, len, stores, |at, y| {
                     y.iter_mut().zip((at * len) as i32..).for_each(|(y, i)| *y = i);
                 });
-                assert!(y.iter().zip(0..).all(|(&y, i)| y == i), "{len} {large}");
+                assert!(y.iter().zip(0..).all(|(&y, i)| y == i), "{len} {stores:?}");
             }
         }
     }
@@ -181,8 +232,11 @@ mod tests {
     fn elements_of_every_size_fill_whole_lines() {
         fn check<T: Copy + PartialEq + std::fmt::Debug>(values: [T; 2]) {
             let mut y = vec![values[0]; 3 * BLOCK + 5];
-            store(&mut y, true, |_, y| y.fill(values[1]));
-            assert!(y.iter().all(|y| *y == values[1]), "{}", size_of::<T>());
+            for stores in [Stores::Ahead, Stores::Past] {
+                y.fill(values[0]);
+                store(&mut y, stores, |_, y| y.fill(values[1]));
+                assert!(y.iter().all(|y| *y == values[1]), "{} {stores:?}", size_of::<T>());
+            }
         }
         check([1u8, 2]);
         check([1u16, 2]);

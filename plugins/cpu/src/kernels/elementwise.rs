@@ -10,7 +10,7 @@ use crate::{
     arch::{Baseline, Isa, Level, vectorised},
     lane::Compute,
     split::{Parts, for_elements, for_units, is_worth_asking},
-    stream::{is_large, store},
+    stream::{store, stores},
 };
 use runs::runs;
 use tenon_sdk::{
@@ -205,11 +205,11 @@ fn separate_unary<T: Compute, O: UnaryOp<T::Wide>>(
     x: &[T],
     y: &mut [T],
 ) -> Result<(), KernelError> {
-    let (y, large) = (Parts::new(y), is_large::<T>(x.len()));
+    let (y, stores) = (Parts::new(y), stores::<T>(x.len()));
     for_elements(c, x.len(), O::COST_NS, |range| {
         let x = &x[range.clone()];
         // SAFETY: ranges of one `for_elements` are disjoint.
-        store(unsafe { y.part(range) }, large, |at, y| {
+        store(unsafe { y.part(range) }, stores, |at, y| {
             map::<T, O>(level, &x[at..at + y.len()], y);
         });
     })
@@ -313,12 +313,12 @@ fn row_by_row<T: Compute, O: BinaryOp<T::Wide>>(
     row: &[T],
     z: &mut [T],
 ) -> Result<(), KernelError> {
-    let (z, large) = (Parts::new(z), is_large::<T>(x.len()));
+    let (z, stores) = (Parts::new(z), stores::<T>(x.len()));
     if row.len() == x.len() {
         return for_elements(c, x.len(), O::COST_NS, |range| {
             let (x, y) = (&x[range.clone()], &row[range.clone()]);
             // SAFETY: ranges of one split are disjoint.
-            store(unsafe { z.part(range) }, large, |at, z| {
+            store(unsafe { z.part(range) }, stores, |at, z| {
                 zip::<T, O>(&x[at..at + z.len()], &y[at..at + z.len()], z);
             });
         });

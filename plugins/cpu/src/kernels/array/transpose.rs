@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     split::{Parts, for_units},
-    stream::is_large,
+    stream::{Stores, stores},
 };
 use num_complex::Complex;
 use std::ops::Neg;
@@ -55,7 +55,7 @@ fn compute<W: Word>(c: &ComputeContext<'_>, plan: &TransposePlan) -> Result<(), 
     }
     let (matrix, y) = (rows * cols * block, Parts::new(y));
     if block == 1 {
-        let (strips, large) = (rows.div_ceil(STRIP), is_large::<W>(batch * matrix));
+        let (strips, large) = (rows.div_ceil(STRIP), stores::<W>(batch * matrix) == Stores::Past);
         // Of few rows, some columns at a time, so that there is work for all threads.
         let width = (UNIT / STRIP.min(rows)).next_multiple_of(SIDE).min(cols);
         let pieces = cols.div_ceil(width);

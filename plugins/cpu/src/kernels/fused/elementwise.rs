@@ -98,12 +98,12 @@ impl<T: Programmed> FusedElementwise<T> {
             blocks.run(0, true, &mut [T::ZERO; FEW][..room], y);
             return Ok(());
         }
-        let large = stream::is_large::<T>(y.len());
+        let stores = stream::stores::<T>(y.len());
         for_parts(c, y, self.program.cost_ns, |start, y| {
             // On the stack of the thread: nothing is asked for in a step.
             let registers = &mut [T::ZERO; MANY][..room];
-            stream::store(y, large, |at, y| {
-                let is_first = at == 0 || !stream::BLOCK.is_multiple_of(block);
+            stream::store(y, stores, |at, y| {
+                let is_first = at == 0 || !stores.block::<T>().is_multiple_of(block);
                 blocks.run(start + at, is_first, registers, y);
             });
         })

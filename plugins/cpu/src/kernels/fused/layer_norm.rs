@@ -7,7 +7,7 @@ use crate::{
     lane::Compute,
     side,
     split::for_rows,
-    stream::{is_large, store_rows},
+    stream::{store_rows, stores},
 };
 use half::{bf16, f16};
 use std::marker::PhantomData;
@@ -104,9 +104,9 @@ impl<T: Compute<Wide: Special>> Kernel for FusedLayerNorm<T> {
         let vectors = [vector(c, 1, "scale", len)?, vector(c, 2, "offset", len)?];
         let y = c.output::<T>(0, x.dims)?.data;
         let epsilon = <T::Wide as Number>::from_f64(self.epsilon.into());
-        let (len, large) = (len as usize, is_large::<T>(y.len()));
+        let (len, stores) = (len as usize, stores::<T>(y.len()));
         for_rows(c, y, len, 0.5 * len as f64 + 20.0, |first, y| {
-            store_rows(y, len, large, |at, y| {
+            store_rows(y, len, stores, |at, y| {
                 row(&x.data[(first + at) * len..][..len], vectors, epsilon, y);
             });
         })

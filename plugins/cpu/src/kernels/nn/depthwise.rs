@@ -18,9 +18,11 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Channels that are summed side by side, of so many neighbouring outputs, where those are as many.
+/// Channels that are summed side by side, of so many neighbouring outputs, or fewer, where those are as many. Their sums
+/// take 12 registers of 8 floats, and what a tap costs besides its products is shared by 6.
 const CHANNELS: usize = 16;
-const OUTPUTS: usize = 4;
+const OUTPUTS: usize = 6;
+const FEW_OUTPUTS: usize = 2;
 /// Channels that are summed side by side elsewhere.
 const LANES: usize = 64;
 
@@ -63,11 +65,10 @@ impl<'a, T: Compute> Row<'a, T> {
         }
     }
 
-    /// At output `x`.
-    fn at(&self, g: &Conv2dGeometry, x: usize) -> Row<'a, T> {
+    /// At output `x`, of whose row of taps `columns` are inside the image.
+    fn at(&self, g: &Conv2dGeometry, x: usize, columns: Range<usize>) -> Row<'a, T> {
         let left = (g.width.start(x) as usize).wrapping_mul(g.in_channels as usize);
-        let (rows, columns) = (self.rows.clone(), g.width.taps(x));
-        Row { rows, columns, first: self.first.wrapping_add(left), ..*self }
+        Row { rows: self.rows.clone(), columns, first: self.first.wrapping_add(left), ..*self }
     }
 
     /// Where in image and filter the first tap of a row of taps is.
@@ -94,17 +95,20 @@ impl<'a, T: Compute> Row<'a, T> {
             let pixels =
                 &self.image[image + channel..][..last * right + (N - 1) * self.next + CHANNELS];
             let weights = &self.filter[filter + channel..][..last * beside + CHANNELS];
-            for kx in 0..=last {
-                // SAFETY: `kx` is at most `last` and `n` below `N`: inside, as said above.
+            let (mut weight, mut pixel) = (0, 0);
+            for _ in 0..=last {
+                // SAFETY: `last` times from a tap to the next and `N - 1` times from an output to the next is inside,
+                // as said above.
                 let at =
                     |x: &[T], at: usize| unsafe { *x.as_ptr().add(at).cast::<[T; CHANNELS]>() };
-                let weights = at(weights, kx * beside);
+                let weights = at(weights, weight);
                 for (n, sums) in sums.iter_mut().enumerate() {
-                    let pixel = at(pixels, kx * right + n * self.next);
+                    let pixel = at(pixels, pixel + n * self.next);
                     for ((sum, x), w) in sums.iter_mut().zip(pixel).zip(weights) {
                         *sum = x.up().mul_add::<I>(w.up(), *sum);
                     }
                 }
+                (weight, pixel) = (weight.wrapping_add(beside), pixel.wrapping_add(right));
             }
         }
         let outputs = output.len() / N;
@@ -170,20 +174,25 @@ vectorised! {
         let inside = inside(g);
         let mut x = 0;
         while x < columns {
-            let together = inside.start <= x && x + OUTPUTS <= inside.end;
-            let count = if together { OUTPUTS } else { 1 };
+            let left = if x < inside.start { 0 } else { inside.end.saturating_sub(x) };
+            let taps = if left > 0 { 0..g.width.kernel as usize } else { g.width.taps(x) };
+            let here = row.at(g, x, taps);
+            let count = match left {
+                OUTPUTS.. => OUTPUTS,
+                FEW_OUTPUTS.. => FEW_OUTPUTS,
+                _ => 1,
+            };
             let output = &mut output[x * outputs..][..count * outputs];
-            let here = row.at(g, x);
             for channel in (0..in_blocks).step_by(CHANNELS) {
-                if together {
-                    here.block::<I, OUTPUTS>(channel, output);
-                } else {
-                    here.block::<I, 1>(channel, output);
+                match count {
+                    OUTPUTS => here.block::<I, OUTPUTS>(channel, output),
+                    FEW_OUTPUTS => here.block::<I, FEW_OUTPUTS>(channel, output),
+                    _ => here.block::<I, 1>(channel, output),
                 }
             }
             if in_blocks < outputs {
                 for (n, output) in output.chunks_exact_mut(outputs).enumerate() {
-                    row.at(g, x + n).rest::<I>(in_blocks, output);
+                    row.at(g, x + n, here.columns.clone()).rest::<I>(in_blocks, output);
                 }
             }
             x += count;

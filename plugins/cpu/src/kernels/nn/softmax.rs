@@ -9,7 +9,7 @@ use crate::{
     },
     lane::Compute,
     split::{Parts, for_units},
-    stream::{is_large, store_rows},
+    stream::{store_rows, stores},
 };
 use half::{bf16, f16};
 use tenon_sdk::{
@@ -114,9 +114,9 @@ fn softmax<T: Elementary>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
             rows(c, y, cols, |_, y| y.chunks_exact_mut(cols).for_each(softmax_row))
         }
         InOut::Separate(x, y) => {
-            let large = is_large::<T>(y.len());
+            let stores = stores::<T>(y.len());
             rows(c, y, cols, |at, y| {
-                store_rows(y, cols, large, |row, y| {
+                store_rows(y, cols, stores, |row, y| {
                     softmax_to(&x[at.start + row * cols..][..cols], y);
                 });
             })

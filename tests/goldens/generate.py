@@ -46,6 +46,8 @@ MODULES = [
     "images",
     "codecs",
     "fused",
+    "composed",
+    "programs",
     "quantise",
     "fake_quant",
     "quantised",

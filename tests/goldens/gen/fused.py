@@ -51,9 +51,10 @@ WINDOW = {
     "data_format": ("string", "NHWC"),
     "dilations": ("list(int)", [1, 1, 1, 1]),
 }
+FACTORS = ["a: T", "b: T", "args: num_args * T"]
 IMAGES = ["input: T", "filter: T", "args: num_args * T"]
 DEFINITIONS = {
-    "_FusedMatMul": (["a: T", "b: T", "args: num_args * T"], {"transpose_a": ("bool", False), "transpose_b": ("bool", False)} | STEPS),
+    "_FusedMatMul": (FACTORS, {"transpose_a": ("bool", False), "transpose_b": ("bool", False)} | STEPS),
     "_FusedConv2D": (IMAGES, WINDOW | {"use_cudnn_on_gpu": ("bool", True)} | STEPS),
     "_FusedDepthwiseConv2dNative": (IMAGES, WINDOW | STEPS),
 }

@@ -52,7 +52,7 @@ fn fft() {
 
 #[test]
 fn fused() {
-    family("fused", 302);
+    family_of("fused", &["tenon_cpu", "tenon_int8"], 359);
 }
 
 #[test]

@@ -48,6 +48,7 @@ MODULES = [
     "fused",
     "composed",
     "programs",
+    "quantised_product",
     "quantise",
     "fake_quant",
     "quantised",

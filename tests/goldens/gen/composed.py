@@ -21,9 +21,9 @@ VIA = "composition in double precision"
 class ComposedSuite(Suite):
     """Cases of an op that TensorFlow has not; `compose` makes it of standard ops, given inputs and attributes."""
 
-    def __init__(self, folder, op, inputs, attrs, compose):
+    def __init__(self, folder, op, inputs, attrs, compose, output="T"):
         super().__init__(folder, "fused", op)
-        self.op_def = define(op, inputs, attrs)
+        self.op_def = define(op, inputs, attrs, output)
         self.compose = compose
 
     def run_cases(self):
@@ -36,16 +36,20 @@ class ComposedSuite(Suite):
     def composed(self, case):
         """The result of one case."""
         with tf.Graph().as_default() as graph:
-            placeholders = [tf.compat.v1.placeholder(x.dtype, x.shape) for x in map(self.widened, case.inputs)]
+            inputs = [self.widened(x) for x in case.inputs]
+            placeholders = [tf.compat.v1.placeholder(x.dtype, x.shape) for x in inputs]
             output = self.compose(placeholders, case.attrs)
-            feeds = {p: self.widened(x) for p, x in zip(placeholders, case.inputs)}
             with tf.compat.v1.Session(graph=graph, config=session.config()) as run:
-                return np.asarray(run.run(output, feeds)).astype(case.inputs[0].dtype)
+                return self.narrowed(np.asarray(run.run(output, dict(zip(placeholders, inputs)))), case)
 
     @staticmethod
     def widened(x):
         """What the composition computes with."""
         return x if x.dtype == np.bool_ else x.astype(np.float64)
+
+    def narrowed(self, result, case):
+        """The result in its own type."""
+        return result.astype(case.inputs[0].dtype)
 
 
 def exactly(kind, value):

@@ -1,4 +1,4 @@
-"""_FusedElementwise: programs of standard ops, which TensorFlow runs one after the other in the type of the elements."""
+"""_FusedElementwise: programs of standard ops, which TensorFlow runs one by one in the type of the elements."""
 
 import math
 
@@ -96,7 +96,9 @@ def compared(dtype, label):
     """Where each op rounds once there is one result; TensorFlow rounds the difference before it is squared."""
     if dtype not in FLOATS:
         return {"tolerance": EXACT}
-    return {"tolerance": ulp(2), "reference": exact} if label in FUNCTIONS or label == "difference" else {"tolerance": ulp(0)}
+    if label in FUNCTIONS or label == "difference":
+        return {"tolerance": ulp(2), "reference": exact}
+    return {"tolerance": ulp(0)}
 
 
 def program_case(suite, dtype, label, program, inputs, **options):

@@ -98,15 +98,15 @@ SIZES = {"prime": (5, 7, 3), "17": (17, 19, 23), "row": (1, 37, 9), "empty_m": (
 
 
 def add(suite, name, types, sizes=SIZES["prime"], columns=False, bias=True, **attrs):
-    """A case; scales are such that results reach most codes of 8 bits."""
+    """A case; zero points are near the middle, and scales such that results reach most codes of 8 bits."""
     (m, k, n), rng = sizes, seeded(suite.op, *types, name)
     shapes = (k, m) if attrs.get("transpose_a") else (m, k), (n, k) if attrs.get("transpose_b") else (k, n)
     a, b = (Quantised(dtype, full(rng, QUANTISED[dtype], shape)) for dtype, shape in zip(types, shapes))
     each = (n,) if columns else ()
-    zero = lambda shape=(): np.asarray(rng.integers(0, 100, shape), np.int32)
-    inputs = [a, b, np.float32(0.02), zero()]
+    zero = lambda dtype, shape=(): np.asarray(rng.integers(-20, 20, shape) + 128 * (dtype == "quint8"), np.int32)
+    inputs = [a, b, np.float32(0.02), zero(types[0])]
     scales = np.asarray(rng.uniform(0.01, 0.02, each), np.float32)
-    inputs += [scales, zero(each), np.float32(0.125), zero()]
+    inputs += [scales, zero(types[1], each), np.float32(0.125), zero(types[2])]
     inputs += [np.asarray(rng.integers(-9999, 9999, n), np.int32)] if bias else []
     attrs |= {"Tout": types[2], "num_bias": int(bias)}
     options = {"tolerance": EXACT, "via": "composition", "const": [*range(1, len(inputs))]}

@@ -4,6 +4,7 @@ import numpy as np
 
 from .arrays import MOVED, make
 from .data import COMPLEX, NUMBERS, QUANTISED, seeded, small, values
+from .stand_in import as_signed, wide_index
 from .suite import Suite
 
 WIDE = MOVED + COMPLEX
@@ -105,8 +106,9 @@ def split(folder):
             inputs = [make(suite, dtype, label, shape), np.int64(sizes), np.int32(axis)]
             suite.case(f"{dtype}_{label}", inputs, {"num_split": len(sizes)}, const=[1, 2])
     for kind in ("int8", "int32"):
-        inputs = [make(suite, "float", kind, (7, 3)), np.array([2, -1, 1], kind), np.int32(0)]
-        suite.case(f"float_{kind}_sizes", inputs, {"num_split": 3}, const=[1, 2])
+        for dtype in WIDE + ["quint8"]:
+            inputs = [make(suite, dtype, kind, (7, 3)), np.array([2, -1, 1], kind), np.int32(0)]
+            suite.case(f"{dtype}_{kind}_sizes", inputs, {"num_split": 3}, const=[1, 2])
     x = make(suite, "float", "errors", (6, 3))
     for label, sizes, axis, pieces in (
         ("sum_low", [2, 3], 0, 2),
@@ -176,10 +178,11 @@ def strided(folder):
             part = make(suite, dtype, label + "v", part if value is None else value)
             return [x, *(np.array(b, index) for b in (begin, end, strides)), part], masks
 
-        for dtype in SLICED if grad else WIDE:
+        for dtype in SLICED:
+            options = as_signed(dtype) if dtype in QUANTISED and not grad else {}
             for label in labels(dtype, WRITTEN, ["matrix", "shrink"]):
                 inputs, masks = form(dtype, label, WRITTEN[label])
-                suite.case(f"{dtype}_{label}", inputs, masks, const=const)
+                suite.case(f"{dtype}_{label}", inputs, masks, const=const, **options)
         inputs, masks = form("float", "matrix", WRITTEN["matrix"], np.int64)
         suite.case("float_matrix_int64", inputs, masks, const=const)
         if not grad:
@@ -358,6 +361,10 @@ def tensor_scatter(folder):
                 x, u = make(suite, dtype, label, shape), make(suite, dtype, label + "u", part(shape, picked))
                 suite.case(f"{dtype}_{label}", [x, np.array(picked, np.int32), u])
             suite.case(f"{dtype}_twice", list(twice(suite, dtype)))
+            for kind in ("int16", "uint16", "int64") if op == "Update" else ():
+                x, u = make(suite, dtype, kind, (4,)), make(suite, dtype, kind + "u", (2,))
+                options = {} if kind == "int64" else {"run_as": wide_index, "via": "int32 index"}
+                suite.case(f"{dtype}_{kind}_indices", [x, np.array([[3], [0]], kind), u], **options)
         x, u = make(suite, "float", "x", (4,)), np.float32([1, 2, 3])
         outside = np.int32([[1], [4], [-1]])
         suite.case("float_int64", [x, np.int64([[1], [3], [0]]), u])

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from .array_index import SLICED, WIDE, labels
+from .array_index import JOINED, SLICED, WIDE, labels
 from .arrays import PADS, make
-from .data import COMPLEX, NUMBERS, seeded, small
+from .data import COMPLEX, NUMBERS, QUANTISED, seeded, small
 from .layout import as_nhwc
+from .stand_in import as_signed
 from .suite import Suite
 
 ROUND = NUMBERS + COMPLEX
@@ -27,10 +28,13 @@ TILES = {  # label: (shape, multiples)
 def tile(folder):
     """Tile."""
     suite = Suite(folder, "array", "Tile")
-    for dtype in (name for name in WIDE if name != "uint16"):  # which TensorFlow lists, and refuses
+    for dtype in JOINED:
+        # Of these, TensorFlow lists uint16 and refuses it too.
+        options = as_signed(dtype) if dtype in QUANTISED or dtype == "uint16" else {}
         for label in labels(dtype, TILES, ["matrix", "rows"]):
             shape, multiples = TILES[label]
-            suite.case(f"{dtype}_{label}", [make(suite, dtype, label, shape), np.array(multiples, np.int32)], const=[1])
+            inputs = [make(suite, dtype, label, shape), np.array(multiples, np.int32)]
+            suite.case(f"{dtype}_{label}", inputs, const=[1], **options)
     x = make(suite, "float", "x", (2, 3))
     suite.case("float_int64", [x, np.int64([2, 2])], const=[1])
     for label, multiples in {"negative": [-1, 1], "short": [2], "matrix": [[2, 2]], "overflow": [2**31 - 1] * 2}.items():
@@ -263,10 +267,11 @@ def depth(folder):
             "empty": ((0, 2, 2, 4), 2),
             "large": ((2, 16, 12, 5) if to_depth else (2, 8, 6, 20), 2),
         }
-        for dtype in WIDE + (["qint8"] if to_depth else []):
+        for dtype in WIDE + ["qint8"]:
+            options = as_signed(dtype) if dtype in QUANTISED and not to_depth else {}
             for label in labels(dtype, forms, ["two", "three"]):
                 shape, block = forms[label]
-                suite.case(f"{dtype}_{label}", [make(suite, dtype, label, shape)], {"block_size": block})
+                suite.case(f"{dtype}_{label}", [make(suite, dtype, label, shape)], {"block_size": block}, **options)
         for dtype in ("float", "half", "uint8"):
             image = make(suite, dtype, "nchw", (2, 3, 4, 6) if to_depth else (2, 12, 2, 3))
             attrs = {"block_size": 2, "data_format": "NCHW"}

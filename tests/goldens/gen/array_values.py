@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from .array_index import WIDE, labels
+from .array_index import JOINED, WIDE, labels
 from .arrays import JOINS, PERMUTATIONS, SHAPES, make
 from .data import COMPLEX, FLOATS, NUMBERS, array, denormals, seeded, small, specials, values
+from .stand_in import as_float
 from .suite import Suite, ulp
 
 
@@ -157,6 +158,9 @@ def one_hot(folder):
     matrix = [[1, 0, 2], [5, 1, 0]]
     for kind in ("uint8", "int8", "int32"):
         suite.case(f"float_{kind}", [np.array(matrix, kind), np.int32(4), *ends], {"axis": 1}, const=[1])
+        for dtype in (name for name in WIDE if name != "float"):
+            values_of = [make(suite, dtype, end, ()) for end in ("on", "off")]
+            suite.case(f"{dtype}_{kind}", [np.array([2, 0, 5], kind), np.int32(3), *values_of], const=[1])
     for axis in (-1, 0, 1, 2):
         suite.case(f"float_axis_{axis % 7}", [np.int64(matrix), np.int32(3), *ends], {"axis": axis}, const=[1])
     suite.case("float_scalar", [np.int64(2), np.int32(4), *ends], const=[1])
@@ -175,14 +179,15 @@ def where(folder):
     """Where."""
     suite = Suite(folder, "array", "Where")
     forms = {"vector": (9,), "matrix": (3, 5), "rank4": (2, 3, 2, 3), "empty": (0, 3), "empty_last": (3, 0)}
-    # TensorFlow lists half, and refuses it.
-    for dtype in ["bool"] + [name for name in NUMBERS if name != "half"] + COMPLEX:
+    for dtype in ["bool"] + NUMBERS + COMPLEX:
+        # TensorFlow lists half, and refuses it.
+        options = {"run_as": as_float, "via": "float"} if dtype == "half" else {}
         for label in forms if dtype in ("bool", "float") else ("matrix",):
             rng = seeded("Where", dtype, label)
             x = values(rng, "bool", forms[label]) if dtype == "bool" else small(rng, dtype, forms[label], -1, 2)
-            suite.case(f"{dtype}_{label}", [x])
+            suite.case(f"{dtype}_{label}", [x], **options)
         if dtype in FLOATS:
-            suite.case(f"{dtype}_special", [specials(dtype)])
+            suite.case(f"{dtype}_special", [specials(dtype)], **options)
     suite.case("bool_large", [values(seeded("Where", "large"), "bool", (37, 53))])
     suite.case("bool_none", [np.zeros((3, 2), np.bool_)])
     suite.case("bool_all", [np.ones((3, 2), np.bool_)])
@@ -276,7 +281,7 @@ def permutations(folder):
 def joins(folder):
     """Concat, ConcatOffset, ParallelConcat and ConjugateTranspose."""
     suite = Suite(folder, "array", "Concat")
-    for dtype in WIDE:
+    for dtype in JOINED:
         for label in labels(dtype, JOINS, ["rows", "columns"]):
             shapes, axis = JOINS[label]
             parts = [values(seeded("Concat", dtype, label, i), dtype, s) for i, s in enumerate(shapes)]

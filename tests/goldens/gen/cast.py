@@ -145,8 +145,9 @@ def cast(folder):
     truncating(suite)
     ties(suite)
     shapes(suite)
-    suite.error("string_to_float", [np.array([b"1"])], {"SrcT": "string", "DstT": "float"})
-    suite.error("float_to_string", [np.float32([1])], {"SrcT": "float", "DstT": "string"})
+    for dtype in ALL + COMPLEX:
+        suite.error(f"string_to_{dtype}", [np.array([b"1"])], {"SrcT": "string", "DstT": dtype})
+        suite.error(f"{dtype}_to_string", [array([1], dtype)], {"SrcT": dtype, "DstT": "string"})
     yield suite.finish()
 
 

@@ -7,10 +7,10 @@ once. The attributes of the index are those of Tenon's definitions: TensorFlow's
 import math
 
 import numpy as np
-from tensorflow.core.framework import op_def_pb2
 
 from .conv import CONVS, DEPTHWISE, exact_conv, window_attrs
 from .data import FLOATS, NUMPY, dtype_name, normal, seeded
+from .definition import define
 from .layout import to_nchw
 from .linalg import exact_product
 from .suite import Suite
@@ -43,28 +43,6 @@ SHORT = [dtype for dtype in FLOATS if dtype != "float"]
 VECTORS = {"BiasAdd": 1, "FusedBatchNorm": 4}
 
 
-def definition(name, inputs, attrs):
-    """The op as Tenon defines it."""
-    op = op_def_pb2.OpDef(name=name)
-    for arg in inputs:
-        op.input_arg.add(name=arg, type_attr="T")
-    op.input_arg.add(name="args", type_attr="T", number_attr="num_args")
-    op.output_arg.add(name="output", type_attr="T")
-    op.attr.add(name="T", type="type")
-    op.attr.add(name="num_args", type="int")
-    for attr, (kind, default) in attrs.items():
-        made = op.attr.add(name=attr, type=kind)
-        if kind == "bool" and default is not None:
-            made.default_value.b = default
-        elif kind == "float":
-            made.default_value.f = default
-        elif kind == "string" and default is not None:
-            made.default_value.s = default.encode()
-        elif kind == "list(int)" and default is not None:
-            made.default_value.list.i.extend(default)
-    return op
-
-
 STEPS = {"fused_ops": ("list(string)", None), "epsilon": ("float", 1e-4), "leakyrelu_alpha": ("float", 0.2)}
 WINDOW = {
     "strides": ("list(int)", None),
@@ -73,9 +51,10 @@ WINDOW = {
     "data_format": ("string", "NHWC"),
     "dilations": ("list(int)", [1, 1, 1, 1]),
 }
-IMAGES = ["input", "filter"]
+FACTORS = ["a: T", "b: T", "args: num_args * T"]
+IMAGES = ["input: T", "filter: T", "args: num_args * T"]
 DEFINITIONS = {
-    "_FusedMatMul": (["a", "b"], {"transpose_a": ("bool", False), "transpose_b": ("bool", False)} | STEPS),
+    "_FusedMatMul": (FACTORS, {"transpose_a": ("bool", False), "transpose_b": ("bool", False)} | STEPS),
     "_FusedConv2D": (IMAGES, WINDOW | {"use_cudnn_on_gpu": ("bool", True)} | STEPS),
     "_FusedDepthwiseConv2dNative": (IMAGES, WINDOW | STEPS),
 }
@@ -86,7 +65,7 @@ class FusedSuite(Suite):
 
     def __init__(self, folder, op):
         super().__init__(folder, "fused", op, stand_in="DepthwiseConv2dNative" if op not in RUN else op)
-        self.op_def = definition(op, *DEFINITIONS[op])
+        self.op_def = define(op, *DEFINITIONS[op])
 
 
 RUN = ["_FusedMatMul", "_FusedConv2D"]

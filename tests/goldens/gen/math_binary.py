@@ -462,10 +462,6 @@ def bitcast(folder):
     }
     for source in size:
         for target in size:
-            # Quantised numbers are moved as any others.
-            quantised = source in QUANTISED or target in QUANTISED
-            if source == target or quantised and not {source, target} & {"uint8", "float"}:
-                continue
             ratio = size[target] // size[source]
             shape = (2, 3) if ratio <= 1 else (2, ratio)
             x = values(seeded("Bitcast", source, target), source, shape)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .data import FLOATS, NUMBERS, array, denormals, normal, seeded, specials, values
+from .data import COMPLEX, FLOATS, NUMBERS, array, denormals, normal, seeded, specials, values
 from .layout import to_nchw, to_nhwc
 from .suite import EXACT, Suite, ulp
 
@@ -24,7 +24,7 @@ def bias_add(folder):
         "nchw_empty": ((0, 3, 2, 2), "NCHW"),
         "large": ((37, 53), "NHWC"),
     }
-    for dtype in NUMBERS:
+    for dtype in NUMBERS + COMPLEX:
         for label in forms if dtype in ("float", "int32") else ("matrix", "image", "nchw"):
             shape, data_format = forms[label]
             rng = seeded("BiasAdd", dtype, label)

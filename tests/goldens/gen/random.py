@@ -3,6 +3,7 @@
 import numpy as np
 
 from .data import ANY, COMPLEX, FLOATS, QUANTISED, array, seeded, values
+from .stand_in import as_signed
 from .suite import EXACT, Suite, ulp
 
 SHAPES = {"scalar": [], "vector": [7], "matrix": [3, 5], "empty": [0, 3], "long": [1031]}
@@ -51,9 +52,10 @@ def integers(folder):
 def shuffle(folder):
     """RandomShuffle."""
     suite = Suite(folder, "random", "RandomShuffle")
-    for dtype in [name for name in ANY if name not in QUANTISED] + COMPLEX:
+    for dtype in ANY + COMPLEX:
+        options = as_signed(dtype) if dtype in QUANTISED else {}
         x = values(seeded("RandomShuffle", dtype), dtype, (7, 3))
-        suite.case(f"{dtype}_rows", [x], attrs_of((5, 6)))
+        suite.case(f"{dtype}_rows", [x], attrs_of((5, 6)), **options)
     x = np.arange(1031, dtype=np.int32)
     suite.case("vector", [x], attrs_of((5, 6)))
     suite.case("scalar", [np.float32(3)], attrs_of((5, 6)))
@@ -119,6 +121,8 @@ def stateless(folder):
         bounds = [np.asarray(-3, dtype), np.asarray(1000, dtype)]
         for label, seed in seeds.items():
             suite.case(f"{dtype}_seed_{label}", [np.int32([3, 9]), seed, *bounds], const=[0, 2, 3])
+            if label != "zero":
+                suite.case(f"{dtype}_seed_{label}_wide_shape", [np.int64([3, 9]), seed, *bounds], const=[0, 2, 3])
         suite.error(f"{dtype}_descending", [np.int32([3]), seeds["int32"], *bounds[::-1]], const=[0, 2, 3])
     yield suite.finish()
 

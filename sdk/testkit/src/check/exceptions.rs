@@ -21,7 +21,7 @@
 //! # Invariants
 //! - An expected failure is kept apart for each kernel and clause: where none of the cases that it covers
 //!   fails, that is a failure itself.
-//! - An entry that covers nothing is a failure.
+//! - An entry that covers nothing is a failure; one for some cases, where only a sample of all was run, is a note.
 
 use super::{Clause, Verdict};
 use crate::{error::TestkitError, exceptions::matches};
@@ -94,6 +94,11 @@ impl TryFrom<Fields> for CheckException {
 }
 
 impl CheckException {
+    /// Whether it is for some cases only.
+    pub fn is_of_cases(&self) -> bool {
+        self.case.is_some()
+    }
+
     /// Whether it is about this kernel or device, whatever the clause and case.
     pub fn is_about(&self, place: Place<'_>) -> bool {
         let fits = |pattern: &Option<String>, text| {
@@ -250,17 +255,19 @@ impl Applied {
         })
     }
 
-    /// Entries that covered nothing. Where only a part of the plugin was checked, `about` says whether an
-    /// entry is about that part.
-    pub fn stale(&self, about: impl Fn(&CheckException) -> bool) -> Vec<String> {
+    /// Entries that covered nothing, and what is to be said of them. Where only a part of the plugin was checked,
+    /// `about` says whether an entry is about that part.
+    pub fn stale(
+        &self,
+        about: impl Fn(&CheckException) -> bool,
+    ) -> impl Iterator<Item = (&CheckException, String)> {
         let all = (self.entries.unsupported.iter().map(|entry| ("unsupported", entry)))
             .chain(self.entries.expected_failure.iter().map(|entry| ("expected_failure", entry)));
         all.zip(&self.used)
-            .filter(|((_, entry), used)| !**used && about(entry))
+            .filter(move |((_, entry), used)| !**used && about(entry))
             .map(|((list, entry), _)| {
-                format!("an entry of '{list}' covers nothing ({entry}): take it out, or mend its patterns")
+                (entry, format!("an entry of '{list}' covers nothing ({entry}): take it out, or mend its patterns"))
             })
-            .collect()
     }
 }
 

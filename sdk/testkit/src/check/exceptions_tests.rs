@@ -94,8 +94,8 @@ fn an_entry_that_covers_nothing_is_stale() {
     let mut applied = Applied::new(entries(EXPECTED));
     applied.apply(ADD, Clause::Shapes, "a", failed());
     applied.apply(ADD, Clause::Values, "a", Verdict::Skipped("no oracle".to_owned()));
-    let stale = applied.stale(|_| true);
-    assert_eq!(stale.len(), 1);
-    assert!(stale[0].contains("kernel = \"*half] on CPU\""), "{}", stale[0]);
-    assert!(applied.stale(|entry| !entry.is_about(ADD)).is_empty());
+    let stale: Vec<_> = applied.stale(|_| true).collect();
+    let [(_, message)] = &stale[..] else { panic!("{stale:?}") };
+    assert!(message.contains("kernel = \"*half] on CPU\""), "{message}");
+    assert_eq!(applied.stale(|entry| !entry.is_about(ADD)).count(), 0);
 }

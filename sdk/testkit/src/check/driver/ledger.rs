@@ -70,8 +70,8 @@ impl Ledger {
     }
 
     /// Closes the books: exceptions that were not right become failures. Of a check of only a part of the
-    /// plugin, those that are about the rest are left alone.
-    pub fn close(mut self, whole: bool) -> (Vec<UnitReport>, Vec<String>, Vec<String>) {
+    /// plugin, those that are about the rest are left alone; of a check of a sample, those for some cases are noted.
+    pub fn close(mut self, whole: bool, full: bool) -> (Vec<UnitReport>, Vec<String>, Vec<String>) {
         let passes: Vec<(usize, Clause, String)> = (self.applied.unexpected_passes())
             .filter_map(|(subject, clause, message)| {
                 let at = self.units.iter().position(|unit| unit.unit.name == subject)?;
@@ -88,7 +88,13 @@ impl Ledger {
         let about = |entry: &CheckException| {
             whole || units.iter().any(|unit| entry.is_about(place(&unit.unit)))
         };
-        self.problems.extend(self.applied.stale(about));
+        for (entry, message) in self.applied.stale(about) {
+            if full || !entry.is_of_cases() {
+                self.problems.push(message);
+            } else {
+                self.notes.push(format!("in this sample {message}; a check with --full tells"));
+            }
+        }
         (self.units, self.problems, self.notes)
     }
 }

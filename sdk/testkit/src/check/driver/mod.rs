@@ -97,7 +97,7 @@ pub fn check(
     let is_whole = run.setup.ops.is_empty() && run.setup.devices.is_empty();
     let sampling = run.setup.sampling;
     drop(scratch);
-    let (units, problems, more) = run.into_ledger().close(is_whole);
+    let (units, problems, more) = run.into_ledger().close(is_whole, sampling.full);
     Ok(Report {
         plugin,
         sampling,

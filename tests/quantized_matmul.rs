@@ -181,7 +181,8 @@ impl Call {
         let activation = Activation::parse(self.activation, self.clamp).expect("an activation");
         let out_scale = if self.out == DType::FLOAT { 1.0 } else { self.out_scale };
         let b_scale = self.b_scale[j % self.b_scale.len()];
-        let scale = Scale::requantize("b_scale", self.a_scale, b_scale, out_scale).expect("scales");
+        let scale = Scale::requantize(["a_scale", "b_scale"], self.a_scale, b_scale, out_scale)
+            .expect("scales");
         match self.out {
             DType::QINT32 if self.activation == "RELU" => sum.max(0).to_le_bytes().to_vec(),
             DType::QINT32 => sum.to_le_bytes().to_vec(),

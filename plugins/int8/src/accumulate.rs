@@ -6,7 +6,7 @@
 
 use crate::{
     output::{Part, Stage, Terms},
-    pack::{GROUP, LINE, Source},
+    pack::{GROUP, LINE, Left, Source},
 };
 use std::ops::Range;
 
@@ -84,7 +84,7 @@ pub unsafe trait Compiled: Dot {
     ///
     /// # Safety
     /// The CPU has the instructions.
-    unsafe fn pack_left(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]);
+    unsafe fn pack_left(left: &Left<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]);
     /// [`Terms::begin`].
     ///
     /// # Safety

@@ -110,8 +110,8 @@ macro_rules! compiled {
                 fn pack_right(source: &$crate::pack::Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
                     $crate::pack::pack_right::<$vector>(source, first, panel, sums)
                 }
-                fn pack_left(source: &$crate::pack::Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
-                    $crate::pack::pack_left::<$vector>(source, first, panel, sums)
+                fn pack_left(left: &$crate::pack::Left<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+                    $crate::pack::pack_left::<$vector>(left, first, panel, sums)
                 }
                 fn begin(terms: &$crate::output::Terms<'_>, first: usize, row_sums: &[i32], sums: &mut [i32]) {
                     terms.begin(first, row_sums, sums)

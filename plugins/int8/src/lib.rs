@@ -4,6 +4,8 @@
 //! Its kernels are for device type `CPU`, which plugins/cpu brings.
 
 pub mod accumulate;
+mod constant;
+mod convolution;
 mod fused;
 pub mod isa;
 mod kernels;
@@ -11,5 +13,6 @@ pub mod output;
 pub mod pack;
 pub mod product;
 mod spread;
+pub mod windows;
 
 tenon_sdk::export_plugin!();

@@ -12,7 +12,7 @@ use crate::{
     accumulate::{Compiled, MOST_LANES, MOST_ROWS, Tile, VECTORS},
     isa::Isa,
     output::{Part, Stage, Terms},
-    pack::{FLIP, GROUP, Source, groups, left_bytes},
+    pack::{FLIP, GROUP, Left, Source, groups, left_bytes},
 };
 use std::ops::Range;
 use tenon_sdk::DType;
@@ -67,12 +67,12 @@ pub fn flip(isa: &Isa, dtype: DType, left: bool) -> u8 {
     if (dtype == DType::QINT8) == wants_signed { 0 } else { FLIP }
 }
 
-/// A zero point after [`flip`].
+/// A zero point after [`flip`], modulo 2^32.
 pub fn flipped_zero(zero: i32, dtype: DType, flip: u8) -> i32 {
     match (flip, dtype) {
         (0, _) => zero,
-        (_, DType::QINT8) => zero + 128,
-        _ => zero - 128,
+        (_, DType::QINT8) => zero.wrapping_add(128),
+        _ => zero.wrapping_sub(128),
     }
 }
 
@@ -202,7 +202,7 @@ unsafe impl Sync for Target<'_> {}
 /// A product.
 #[derive(Debug)]
 pub struct Product<'a> {
-    left: Source<'a>,
+    left: Left<'a>,
     right: Right<'a>,
     terms: Terms<'a>,
     stage: Stage<'a>,
@@ -219,12 +219,13 @@ impl<'a> Product<'a> {
     ///
     /// Panics when sizes do not agree.
     pub fn new(
-        left: Source<'a>,
+        left: impl Into<Left<'a>>,
         right: Right<'a>,
         terms: Terms<'a>,
         stage: Stage<'a>,
         to: &'a mut [u8],
     ) -> Product<'a> {
+        let left = left.into();
         let row_bytes = right.columns * stage.value_bytes();
         assert_eq!(left.depth(), right.depth, "as many left factors as right ones");
         assert_eq!(to.len(), left.lines() * row_bytes, "as many results as rows and columns");

@@ -1,4 +1,5 @@
 //! Fused ops: a product, its zero points, its bias and its way to the output's type in one call.
 
+mod conv;
 mod matmul;
 mod parameters;

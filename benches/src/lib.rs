@@ -65,11 +65,24 @@ pub fn runtime() -> Result<Runtime, Failure> {
 /// # Errors
 /// There is none.
 pub fn add_instance(runtime: &Runtime) -> Result<KernelInstance, Failure> {
+    kernel(runtime, "Add", [("T", AttrValue::Type(DType::FLOAT))])
+}
+
+/// The kernel of an op with these attributes, and defaults for the others, for device type `CPU`.
+///
+/// # Errors
+/// There is none; the attributes are wrong, or it refuses them.
+pub fn kernel<const N: usize>(
+    runtime: &Runtime,
+    name: &str,
+    attrs: [(&str, AttrValue); N],
+) -> Result<KernelInstance, Failure> {
     let registry = runtime.registry();
-    let op = registry.op("Add").ok_or("the op Add is not registered")?;
-    let attrs = AttrTable::new([("T".to_owned(), AttrValue::Type(DType::FLOAT))].into());
+    let op = registry.op(name).ok_or_else(|| format!("the op {name} is not registered"))?;
+    let attrs = attrs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let attrs = AttrTable::with_defaults(op, attrs)?;
     let query = KernelQuery {
-        op: "Add",
+        op: name,
         device_type: "CPU",
         attrs: attrs.attrs(),
         features: runtime.features(),

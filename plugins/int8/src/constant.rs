@@ -23,23 +23,39 @@ pub struct RightFactor {
     packed: Option<Packed>,
 }
 
+/// The dimensions of what the host shows for packing.
+fn dims(view: &Slot) -> &[i64] {
+    // SAFETY: the host shows a filled slot during that call.
+    unsafe { view.shape() }
+}
+
 impl RightFactor {
     /// One whose bytes are turned over by `flip`; where it is transposed, columns are lines.
     pub fn new(isa: &'static Isa, flip: u8, transposed: bool) -> RightFactor {
         RightFactor { isa, flip, transposed, packed: None }
     }
 
-    /// The instruction set that it is packed for.
-    pub fn isa(&self) -> &'static Isa {
-        self.isa
-    }
-
     fn columns<'a>(&self, data: &'a [u8], [depth, columns]: [usize; 2]) -> Source<'a> {
         Source::new(data, [columns, depth], !self.transposed, self.flip)
     }
 
-    /// Packs a constant of this depth and so many columns.
-    pub fn prepack(&self, view: &Slot, [depth, columns]: [i64; 2]) -> Option<Packed> {
+    /// Packs a constant matrix.
+    pub fn prepack_matrix(&self, view: &Slot) -> Option<Packed> {
+        match *dims(view) {
+            [columns, depth] if self.transposed => self.prepack(view, [depth, columns]),
+            [depth, columns] => self.prepack(view, [depth, columns]),
+            _ => None,
+        }
+    }
+
+    /// Packs a constant filter, whose memory is a matrix of one column for each output channel.
+    pub fn prepack_filter(&self, view: &Slot) -> Option<Packed> {
+        let &[height, width, channels, columns] = dims(view) else { return None };
+        let depth = height.saturating_mul(width).saturating_mul(channels);
+        self.prepack(view, [depth, columns])
+    }
+
+    fn prepack(&self, view: &Slot, [depth, columns]: [i64; 2]) -> Option<Packed> {
         // Of nothing there is nothing to pack, and what is too deep every call refuses.
         if !view.memory.is_host_address() || view.bytes == 0 || depth > MOST_DEPTH {
             return None;

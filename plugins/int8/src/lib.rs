@@ -6,6 +6,7 @@
 pub mod accumulate;
 mod constant;
 mod convolution;
+pub mod depthwise;
 mod fused;
 pub mod isa;
 mod kernels;

@@ -36,11 +36,7 @@ impl Kernel for QuantizedConv2D {
     }
 
     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        // SAFETY: the host shows a filled slot during this call.
-        let dims = unsafe { view.shape() };
-        let (FILTER, &[height, width, channels, columns]) = (input, dims) else { return Ok(None) };
-        let depth = height.saturating_mul(width).saturating_mul(channels);
-        Ok(self.filter.prepack(view, [depth, columns]))
+        Ok(if input == FILTER { self.filter.prepack_filter(view) } else { None })
     }
 
     fn attach_packed(&mut self, input: usize, packed: &Packed) {

@@ -35,11 +35,7 @@ impl Kernel for QuantizedMatMul {
     }
 
     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        // SAFETY: the host shows a filled slot during this call.
-        let dims = unsafe { view.shape() };
-        let (B, &[rows, columns]) = (input, dims) else { return Ok(None) };
-        let sizes = if self.transposed[1] { [columns, rows] } else { [rows, columns] };
-        Ok(self.right.prepack(view, sizes))
+        Ok(if input == B { self.right.prepack_matrix(view) } else { None })
     }
 
     fn attach_packed(&mut self, input: usize, packed: &Packed) {

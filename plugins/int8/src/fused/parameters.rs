@@ -1,6 +1,7 @@
 //! What quantised ops have besides their factors: scales, zero points, bias, and what the output is.
 
 use crate::{
+    depthwise::Factors,
     isa::Isa,
     output::{Slopes, Stage, Terms, Width, column_terms},
     pack::Left,
@@ -174,6 +175,17 @@ impl<'a> Parameters<'a> {
         self.a_zero_point as u8
     }
 
+    /// These factors with their zero points, and the bias.
+    pub fn factors(&self, data: [&'a [u8]; 2]) -> Factors<'a> {
+        Factors {
+            data,
+            types: self.attributes.types,
+            left_zero: self.a_zero_point,
+            right_zeros: self.b_zero_point,
+            bias: self.bias,
+        }
+    }
+
     /// The output of these dimensions, which are not 0, of a product of which these are the factors.
     ///
     /// # Errors
@@ -184,10 +196,8 @@ impl<'a> Parameters<'a> {
         left: impl Into<Left<'b>>,
         right: Right<'b>,
         dims: &[i64],
-    ) -> Result<(), KernelError>
-    where
-        'a: 'b,
-    {
+    ) -> Result<(), KernelError> {
+        let left: Left<'_> = left.into();
         let (terms, stage) = (self.terms(c, right)?, self.stage(c, right.padded_columns())?);
         let y = c.output_bytes(0, dims)?;
         compute(c, &Product::new(left, right, terms, stage, y))

@@ -2,7 +2,7 @@
 //! 64 bits, on every instruction set of this CPU, with constants packed and not; and what they refuse.
 
 use tenon_framework::{DType, attr::AttrValue};
-use tenon_tests::quantized::{BYTES, Call, OUTPUTS, Windows, all_refused, host, isas};
+use tenon_tests::quantized::{BYTES, Call, Form, OUTPUTS, Windows, all_refused, host, isas};
 
 /// Sizes and attributes of many kinds: channels around the lines and lanes of packed rows, windows that reach over every
 /// edge, of one tap, larger than the image.
@@ -63,6 +63,62 @@ fn convolutions_are_what_the_definition_says() {
 #[test]
 fn depthwise_convolutions_are_what_the_definition_says() {
     every_instruction_set_agrees(&calls(Call::depthwise, true), false);
+}
+
+/// A generator of its own, so that a case is the same on every machine.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+
+    fn byte_of(&mut self, dtype: DType) -> i32 {
+        let byte = self.below(256) as u8;
+        if dtype == DType::QINT8 { byte.cast_signed().into() } else { byte.into() }
+    }
+
+    /// Windows that fit, of one output channel for each of `channels` or of any number.
+    fn windows(&mut self, depthwise: bool) -> Windows {
+        let mut two = |bound: usize| [1 + self.below(bound), 1 + self.below(bound)];
+        let (kernel, strides, dilations, more) = (two(4), two(3), two(3), two(9));
+        let padding = ["SAME", "VALID", "EXPLICIT"][self.below(3)];
+        let explicit = [0; 4].map(|_| if padding == "EXPLICIT" { self.below(4) } else { 0 });
+        let channels = 1 + self.below(70);
+        let outputs = 1 + self.below(if depthwise { 3 } else { 40 });
+        let [height, width] = [0, 1].map(|dim| (kernel[dim] - 1) * dilations[dim] + more[dim]);
+        let input = [1 + self.below(2), height, width, channels];
+        let filter = [kernel[0], kernel[1], channels, outputs];
+        Windows { strides, dilations, padding, explicit, ..Windows::new(input, filter) }
+    }
+}
+
+/// Sums of random windows over random values, with zero points anywhere.
+#[test]
+fn random_windows_are_exact() {
+    let random = &mut Random(20);
+    let calls: Vec<Call> = (0..120)
+        .map(|at| {
+            let types = [BYTES[at % 2], BYTES[at / 2 % 2]];
+            let windows = random.windows(at % 3 == 0);
+            let call = match at % 3 {
+                0 => Call::depthwise(windows, types, DType::QINT32),
+                _ => Call::convolution(windows, types, DType::QINT32),
+            };
+            let zeros = if at % 5 == 0 { call.sizes[1] } else { 1 };
+            Call {
+                a: call.a.iter().map(|_| random.below(256) as u8).collect(),
+                b: call.b.iter().map(|_| random.below(256) as u8).collect(),
+                a_zero: random.byte_of(types[0]),
+                b_zero: (0..zeros).map(|_| random.byte_of(types[1])).collect(),
+                bias: call.bias.clone().filter(|_| at % 7 > 2),
+                ..call
+            }
+        })
+        .collect();
+    every_instruction_set_agrees(&calls, false);
 }
 
 /// Values at both ends of their types, zero points at the other, so that padding is as far from the values as it can be.
@@ -232,7 +288,7 @@ fn parameters_that_cannot_be_right_are_refused() {
                     "activation RELU6 needs the output's scale",
                 ),
                 (Call { bias: Some(vec![0, i32::MIN, 0]), ..call.clone() }, "can leave 32 bits"),
-                (Call { types: [DType::QUINT8, DType::QINT32], ..call.clone() }, "Tb"),
+                (Call { types: [DType::QUINT8, DType::INT8], ..call.clone() }, "Tb"),
             ],
         );
     }
@@ -242,8 +298,14 @@ fn parameters_that_cannot_be_right_are_refused() {
 fn windows_that_do_not_fit_are_refused() {
     let host = host("");
     let refused = |windows: Windows, depthwise: bool, expected: &str| {
-        let form = if depthwise { Call::depthwise } else { Call::convolution };
-        all_refused(&host, [(form(windows, BYTES, DType::QUINT8), expected)]);
+        // Factors of the right sizes, with attributes that may be none.
+        let fits = Windows { strides: [1; 2], dilations: [1; 2], ..windows };
+        let call = match depthwise {
+            true => Call::depthwise(fits, BYTES, DType::QUINT8),
+            false => Call::convolution(fits, BYTES, DType::QUINT8),
+        };
+        let form = if depthwise { Form::Depthwise(windows) } else { Form::Conv(windows) };
+        all_refused(&host, [(Call { form, bias: None, ..call }, expected)]);
     };
     let fits = Windows::new([1, 4, 4, 4], [2, 2, 4, 3]);
     for depthwise in [false, true] {

@@ -25,12 +25,20 @@ impl Attributes {
     /// # Errors
     /// An attribute that is none of a convolution.
     pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
+        // TensorFlow's own ops on quantised types have no format, and no paddings.
+        let attrs = c.attrs();
+        if attrs.has("data_format")
+            && DataFormat::parse(c.attr("data_format")?)? != DataFormat::Nhwc
+        {
+            return Err(KernelError::invalid_argument(
+                "data_format must be NHWC, found NCHW: transpose the images",
+            ));
+        }
         Ok(Attributes {
             strides: c.attr("strides")?,
             dilations: c.attr("dilations")?,
             padding: Padding::parse(c.attr("padding")?)?,
-            // TensorFlow's own ops on quantised types have none.
-            explicit_paddings: match c.attrs().has("explicit_paddings") {
+            explicit_paddings: match attrs.has("explicit_paddings") {
                 true => c.attr("explicit_paddings")?,
                 false => Vec::new(),
             },

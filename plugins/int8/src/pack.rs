@@ -6,7 +6,8 @@
 //! zero point by 128.
 //!
 //! - **Left**: panels of a tile's rows. A row is cut into lines of 64 bytes; the lines of a panel's rows alternate,
-//!   so that a tile reads one stream at fixed distances and packing copies whole lines.
+//!   so that a tile reads one stream at fixed distances and packing copies whole lines. Rows are those of a
+//!   matrix, or windows of images ([`crate::windows`]).
 //! - **Right**: panels of a tile's columns. The groups of all columns stand side by side, then those that follow
 //!   along the depth: a vector of columns is one load.
 //!

@@ -12,41 +12,39 @@ use tenon_framework::{
 
 const PARAMETERS: Parameters =
     ["input_scale", "input_zero_point", "filter_scale", "filter_zero_point"];
-const TYPES: [&str; 3] =
-    ["Ta: {quint8, qint8}", "Tb: {quint8, qint8}", "Tout: {quint8, qint8, qint16, qint32, float}"];
-const FORMAT: &str = "data_format: {'NHWC'} = 'NHWC'";
-const REQUANTIZE: &str = "requantize: {'FLOAT', 'FIXED_POINT'} = 'FLOAT'";
-const ACTIVATION: &str = "activation: {'NONE', 'RELU', 'RELU6', 'CLAMP'} = 'NONE'";
+
+const INPUTS: &[&str] = &[
+    "input: Ta",
+    "filter: Tb",
+    "input_scale: float",
+    "input_zero_point: int32",
+    "filter_scale: float",
+    "filter_zero_point: int32",
+    "out_scale: float",
+    "out_zero_point: int32",
+    "bias: num_bias * int32",
+];
+const ATTRS: &[&str] = &[
+    "Ta: {quint8, qint8}",
+    "Tb: {quint8, qint8}",
+    "Tout: {quint8, qint8, qint16, qint32, float}",
+    "num_bias: int >= 0",
+    "strides: list(int)",
+    PADDING,
+    EXPLICIT,
+    "data_format: {'NHWC'} = 'NHWC'",
+    DILATIONS,
+    "requantize: {'FLOAT', 'FIXED_POINT'} = 'FLOAT'",
+    "activation: {'NONE', 'RELU', 'RELU6', 'CLAMP'} = 'NONE'",
+    "clamp_min: float = 0.0",
+    "clamp_max: float = 6.0",
+];
 
 register_op!(
     "_QuantizedFusedConv2D",
-    inputs = &[
-        "input: Ta",
-        "filter: Tb",
-        "input_scale: float",
-        "input_zero_point: int32",
-        "filter_scale: float",
-        "filter_zero_point: int32",
-        "out_scale: float",
-        "out_zero_point: int32",
-        "bias: num_bias * int32",
-    ],
+    inputs = INPUTS,
     outputs = &["output: Tout"],
-    attrs = &[
-        TYPES[0],
-        TYPES[1],
-        TYPES[2],
-        "num_bias: int >= 0",
-        "strides: list(int)",
-        PADDING,
-        EXPLICIT,
-        FORMAT,
-        DILATIONS,
-        REQUANTIZE,
-        ACTIVATION,
-        "clamp_min: float = 0.0",
-        "clamp_max: float = 6.0",
-    ],
+    attrs = ATTRS,
     shape = quantized_conv2d,
     summary = "Conv2D of input_scale * (input - input_zero_point) and filter_scale * (filter - filter_zero_point) plus \
                bias, quantised as output / out_scale + out_zero_point. Padding stands for 0, which is \
@@ -75,33 +73,9 @@ register_op!(
 
 register_op!(
     "_QuantizedFusedDepthwiseConv2dNative",
-    inputs = &[
-        "input: Ta",
-        "filter: Tb",
-        "input_scale: float",
-        "input_zero_point: int32",
-        "filter_scale: float",
-        "filter_zero_point: int32",
-        "out_scale: float",
-        "out_zero_point: int32",
-        "bias: num_bias * int32",
-    ],
+    inputs = INPUTS,
     outputs = &["output: Tout"],
-    attrs = &[
-        TYPES[0],
-        TYPES[1],
-        TYPES[2],
-        "num_bias: int >= 0",
-        "strides: list(int)",
-        PADDING,
-        EXPLICIT,
-        FORMAT,
-        DILATIONS,
-        REQUANTIZE,
-        ACTIVATION,
-        "clamp_min: float = 0.0",
-        "clamp_max: float = 6.0",
-    ],
+    attrs = ATTRS,
     shape = quantized_depthwise,
     summary = "DepthwiseConv2dNative of input_scale * (input - input_zero_point) and filter_scale * (filter - \
                filter_zero_point) plus bias, quantised as output / out_scale + out_zero_point. All else is as in \

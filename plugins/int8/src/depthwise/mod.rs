@@ -149,20 +149,22 @@ impl<'a> Depthwise<'a> {
 /// Nobody else computes any of them at the same time; the CPU has the instructions of `V`.
 #[inline(always)]
 pub unsafe fn run<V: Compiled>(d: &Depthwise<'_>, units: Range<usize>) {
+    // SAFETY: the caller's promise.
+    unsafe { if d.signed { parts::<V, true>(d, units) } else { parts::<V, false>(d, units) } }
+}
+
+#[inline(always)]
+unsafe fn parts<V: Compiled, const SIGNED: bool>(d: &Depthwise<'_>, units: Range<usize>) {
     let mut table: Table<'_> = [[&[]; PIXELS]; MOST_TAPS];
     for unit in units {
         let at = d.place(unit);
         // SAFETY: the caller's promise.
         unsafe {
-            match (at.count, d.signed) {
-                (1, false) => part::<V, 1, false>(d, at, &mut table),
-                (2, false) => part::<V, 2, false>(d, at, &mut table),
-                (3, false) => part::<V, 3, false>(d, at, &mut table),
-                (_, false) => part::<V, PIXELS, false>(d, at, &mut table),
-                (1, true) => part::<V, 1, true>(d, at, &mut table),
-                (2, true) => part::<V, 2, true>(d, at, &mut table),
-                (3, true) => part::<V, 3, true>(d, at, &mut table),
-                (_, true) => part::<V, PIXELS, true>(d, at, &mut table),
+            match at.count {
+                1 => part::<V, 1, SIGNED>(d, at, &mut table),
+                2 => part::<V, 2, SIGNED>(d, at, &mut table),
+                3 => part::<V, 3, SIGNED>(d, at, &mut table),
+                _ => part::<V, PIXELS, SIGNED>(d, at, &mut table),
             }
         }
     }

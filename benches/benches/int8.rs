@@ -4,11 +4,8 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::time::Duration;
-use tenon_benches::{Failure, environment, kernel_of, plugin};
-use tenon_framework::{
-    DType, Tensor,
-    attr::{AttrMap, AttrValue},
-};
+use tenon_benches::{Failure, environment, kernel, plugin};
+use tenon_framework::{DType, Tensor, attr::AttrValue};
 use tenon_runtime::{
     Runtime, RuntimeOptions,
     host::instance::{KernelInstance, PackCache, PreparedCall},
@@ -60,14 +57,13 @@ const FORMS: [Form; 2] = [
 
 impl Form {
     fn kernel(&self, runtime: &Runtime) -> Result<KernelInstance, Failure> {
-        let attrs: AttrMap = [
-            ("Ta".to_owned(), AttrValue::Type(self.types[0])),
-            ("Tb".to_owned(), AttrValue::Type(self.types[1])),
-            ("Tout".to_owned(), AttrValue::Type(self.out)),
-            ("num_bias".to_owned(), AttrValue::Int(self.bias.into())),
-        ]
-        .into();
-        kernel_of(runtime, OP, attrs)
+        let attrs = [
+            ("Ta", AttrValue::Type(self.types[0])),
+            ("Tb", AttrValue::Type(self.types[1])),
+            ("Tout", AttrValue::Type(self.out)),
+            ("num_bias", AttrValue::Int(self.bias.into())),
+        ];
+        kernel(runtime, OP, attrs)
     }
 
     fn inputs(&self, [m, n, k]: [usize; 3]) -> Result<Vec<Tensor>, Failure> {

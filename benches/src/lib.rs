@@ -7,7 +7,7 @@ use std::{
 };
 use tenon_framework::{
     DType, PartialShape, Shape, Tensor,
-    attr::{AttrMap, AttrValue},
+    attr::AttrValue,
     attr_view::AttrTable,
     op::{OpDef, Signature},
     registry::{KernelDef, KernelQuery, SupportAnswer, candidates},
@@ -65,23 +65,24 @@ pub fn runtime() -> Result<Runtime, Failure> {
 /// # Errors
 /// There is none.
 pub fn add_instance(runtime: &Runtime) -> Result<KernelInstance, Failure> {
-    kernel_of(runtime, "Add", [("T".to_owned(), AttrValue::Type(DType::FLOAT))].into())
+    kernel(runtime, "Add", [("T", AttrValue::Type(DType::FLOAT))])
 }
 
-/// The kernel of an op with these attributes, others being as by default, for device type `CPU`.
+/// The kernel of an op with these attributes, and defaults for the others, for device type `CPU`.
 ///
 /// # Errors
-/// There is no such op or kernel; the attributes are wrong.
-pub fn kernel_of(
+/// There is none; the attributes are wrong, or it refuses them.
+pub fn kernel<const N: usize>(
     runtime: &Runtime,
-    op_name: &str,
-    attrs: AttrMap,
+    name: &str,
+    attrs: [(&str, AttrValue); N],
 ) -> Result<KernelInstance, Failure> {
     let registry = runtime.registry();
-    let op = registry.op(op_name).ok_or_else(|| format!("the op {op_name} is not registered"))?;
+    let op = registry.op(name).ok_or_else(|| format!("the op {name} is not registered"))?;
+    let attrs = attrs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let attrs = AttrTable::with_defaults(op, attrs)?;
     let query = KernelQuery {
-        op: op_name,
+        op: name,
         device_type: "CPU",
         attrs: attrs.attrs(),
         features: runtime.features(),

@@ -8,6 +8,7 @@
 //! - [`log`]: what the host writes to its log.
 //! - [`loops`]: graphs with loops.
 //! - [`docs`]: guides that are followed to the letter.
+//! - [`quantized`]: calls of quantised products and convolutions, and their results by definition.
 //! - [`session`]: runtimes, sessions and accounts of what a process holds.
 //!
 //! Everything is built once, without the network, under a lock on a file, into the folder that cargo builds
@@ -20,6 +21,7 @@ pub mod docs;
 pub mod fixtures;
 pub mod log;
 pub mod loops;
+pub mod quantized;
 pub mod session;
 pub mod zoo;
 

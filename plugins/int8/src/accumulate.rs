@@ -5,8 +5,9 @@
 //! products: `rows * VECTORS` instructions (or pairs of them) for `rows + VECTORS` loads.
 
 use crate::{
+    depthwise::Depthwise,
     output::{Part, Stage, Terms},
-    pack::{GROUP, LINE, Source},
+    pack::{GROUP, LINE, Left, Source},
 };
 use std::ops::Range;
 
@@ -57,6 +58,12 @@ pub unsafe trait Dot: Copy {
     /// # Safety
     /// `left` holds a group.
     unsafe fn dot(self, left: *const u8, right: Self::Right) -> Self;
+    /// Adds to each sum the product of its own byte, signed or not, with the first word of its right group; the second
+    /// one is 0.
+    ///
+    /// # Safety
+    /// `bytes` holds `LANES` bytes.
+    unsafe fn multiply<const SIGNED: bool>(self, bytes: *const u8, right: Self::Right) -> Self;
     /// Lane by lane.
     ///
     /// # Safety
@@ -84,7 +91,7 @@ pub unsafe trait Compiled: Dot {
     ///
     /// # Safety
     /// The CPU has the instructions.
-    unsafe fn pack_left(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]);
+    unsafe fn pack_left(left: &Left<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]);
     /// [`Terms::begin`].
     ///
     /// # Safety
@@ -100,6 +107,11 @@ pub unsafe trait Compiled: Dot {
     /// # Safety
     /// As there.
     unsafe fn accumulate(tile: &Tile);
+    /// [`run`](crate::depthwise::run) of a depthwise convolution.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn depthwise(convolution: &Depthwise<'_>, units: Range<usize>);
 }
 
 /// What a tile reads and writes.

@@ -9,6 +9,7 @@ mod x86;
 
 use crate::{
     accumulate::{Compiled, VECTORS},
+    depthwise::Depthwise,
     pack::Source,
     product::{self, Product},
 };
@@ -26,6 +27,7 @@ register_knob!(
 );
 
 type PackRight = unsafe fn(&Source<'_>, usize, &mut [u8], &mut [i32]);
+type RunDepthwise = unsafe fn(&Depthwise<'_>, Range<usize>);
 type Run = unsafe fn(&Product<'_>, Range<usize>, Range<usize>, &mut [u8]);
 
 /// A kernel of [`crate::accumulate`], for one instruction set.
@@ -46,6 +48,7 @@ pub struct Isa {
     supported: fn() -> bool,
     pack_right: PackRight,
     run: Run,
+    depthwise: RunDepthwise,
 }
 
 impl Isa {
@@ -61,6 +64,7 @@ impl Isa {
             supported,
             pack_right: V::pack_right,
             run: product::run::<V>,
+            depthwise: V::depthwise,
         }
     }
 
@@ -98,6 +102,19 @@ impl Isa {
         // SAFETY: the caller's promise; the CPU has the instructions.
         unsafe { (self.run)(product, rows, columns, scratch) }
     }
+
+    /// Computes parts of a depthwise convolution.
+    ///
+    /// # Safety
+    /// As `crate::depthwise::run`, but that the CPU's instructions, and that the convolution is packed for them, are
+    /// checked.
+    pub unsafe fn depthwise(&self, convolution: &Depthwise<'_>, units: Range<usize>) {
+        assert!(self.is_supported(), "the CPU has {}", self.name);
+        assert!(std::ptr::eq(self, convolution.isa()), "packed for {}", self.name);
+        assert!(units.end <= convolution.units(), "parts of the convolution");
+        // SAFETY: the caller's promise; the CPU has the instructions.
+        unsafe { (self.depthwise)(convolution, units) }
+    }
 }
 
 /// Compiles the loops of a vector type with these CPU features, each as a function of its own.
@@ -110,8 +127,8 @@ macro_rules! compiled {
                 fn pack_right(source: &$crate::pack::Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
                     $crate::pack::pack_right::<$vector>(source, first, panel, sums)
                 }
-                fn pack_left(source: &$crate::pack::Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
-                    $crate::pack::pack_left::<$vector>(source, first, panel, sums)
+                fn pack_left(left: &$crate::pack::Left<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+                    $crate::pack::pack_left::<$vector>(left, first, panel, sums)
                 }
                 fn begin(terms: &$crate::output::Terms<'_>, first: usize, row_sums: &[i32], sums: &mut [i32]) {
                     terms.begin(first, row_sums, sums)
@@ -120,6 +137,10 @@ macro_rules! compiled {
                     stage: &$crate::output::Stage<'_>, first: usize, sums: &[i32], to: &mut $crate::output::Part<'_>
                 ) {
                     stage.write::<$vector>(first, sums, to)
+                }
+                fn depthwise(convolution: &$crate::depthwise::Depthwise<'_>, units: std::ops::Range<usize>) {
+                    // SAFETY: the caller's promise.
+                    unsafe { $crate::depthwise::run::<$vector>(convolution, units) }
                 }
                 fn accumulate(tile: &$crate::accumulate::Tile) {
                     // SAFETY: the caller's promise.

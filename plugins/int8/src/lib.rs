@@ -4,6 +4,9 @@
 //! Its kernels are for device type `CPU`, which plugins/cpu brings.
 
 pub mod accumulate;
+mod constant;
+mod convolution;
+pub mod depthwise;
 mod fused;
 pub mod isa;
 mod kernels;
@@ -11,5 +14,6 @@ pub mod output;
 pub mod pack;
 pub mod product;
 mod spread;
+pub mod windows;
 
 tenon_sdk::export_plugin!();

@@ -6,13 +6,17 @@
 //! zero point by 128.
 //!
 //! - **Left**: panels of a tile's rows. A row is cut into lines of 64 bytes; the lines of a panel's rows alternate,
-//!   so that a tile reads one stream at fixed distances and packing copies whole lines.
+//!   so that a tile reads one stream at fixed distances and packing copies whole lines. Rows are those of a
+//!   matrix, or windows of images ([`crate::windows`]).
 //! - **Right**: panels of a tile's columns. The groups of all columns stand side by side, then those that follow
 //!   along the depth: a vector of columns is one load.
 //!
 //! What pads a depth or a panel is 0 on both sides, and changes no sum.
 
-use crate::accumulate::Dot;
+use crate::{
+    accumulate::Dot,
+    windows::{self, Windows},
+};
 
 /// Bytes of a group: what one lane of a sum takes of each side at a time.
 pub const GROUP: usize = 4;
@@ -110,10 +114,47 @@ pub const fn left_bytes(depth: usize, words: bool) -> usize {
     (groups(depth, words) * GROUP).next_multiple_of(LINE)
 }
 
+/// What the rows of a left matrix are packed from.
+#[derive(Debug, Clone, Copy)]
+pub enum Left<'a> {
+    /// The rows of a matrix.
+    Rows(Source<'a>),
+    /// The windows of a convolution.
+    Windows(Windows<'a>),
+}
+
+impl<'a> From<Source<'a>> for Left<'a> {
+    fn from(rows: Source<'a>) -> Left<'a> {
+        Left::Rows(rows)
+    }
+}
+
+impl Left<'_> {
+    /// Rows.
+    pub fn lines(&self) -> usize {
+        match self {
+            Left::Rows(rows) => rows.lines(),
+            Left::Windows(windows) => windows.lines(),
+        }
+    }
+
+    /// Factors of a row.
+    pub fn depth(&self) -> usize {
+        match self {
+            Left::Rows(rows) => rows.depth(),
+            Left::Windows(windows) => windows.depth(),
+        }
+    }
+}
+
 /// Packs the rows from `first` on, as many as there are `sums`, into a panel. A sum is that of a row's factors, turned
 /// over.
 #[inline(always)]
-pub fn pack_left<V: Dot>(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+pub fn pack_left<V: Dot>(left: &Left<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+    let source = match left {
+        Left::Rows(rows) => rows,
+        Left::Windows(windows) => return windows::pack::<V>(windows, first, panel, sums),
+    };
     let rows = sums.len();
     for (row, sum) in sums.iter_mut().enumerate() {
         *sum = if V::WORDS {
@@ -149,7 +190,7 @@ fn pack_row<V: Dot, const N: usize>(
 
 /// Values as a line: bytes, or words where they fill half of it.
 #[inline(always)]
-fn packed<V: Dot, const N: usize>(values: [u8; N], sum: &mut RowSum) -> [u8; LINE] {
+pub(crate) fn packed<V: Dot, const N: usize>(values: [u8; N], sum: &mut RowSum) -> [u8; LINE] {
     let mut line = [0; LINE];
     if N == LINE {
         line.copy_from_slice(&values);
@@ -165,7 +206,7 @@ fn packed<V: Dot, const N: usize>(values: [u8; N], sum: &mut RowSum) -> [u8; LIN
 }
 
 /// The sum of a row's values: in words, for as many lines as they hold.
-struct RowSum {
+pub(crate) struct RowSum {
     words: [u16; LINE / 2],
     lines: usize,
     total: i32,
@@ -176,7 +217,7 @@ impl RowSum {
     const MOST_LINES: usize = u16::MAX as usize / (2 * u8::MAX as usize);
 
     #[inline(always)]
-    fn new() -> RowSum {
+    pub(crate) fn new() -> RowSum {
         RowSum { words: [0; _], lines: 0, total: 0 }
     }
 
@@ -202,7 +243,7 @@ impl RowSum {
     }
 
     #[inline(always)]
-    fn total<V: Dot>(mut self) -> i32 {
+    pub(crate) fn total<V: Dot>(mut self) -> i32 {
         self.flush();
         let offset = if V::LEFT_SIGNED { self.lines * LINE * FLIP as usize } else { 0 };
         self.total.wrapping_sub(offset as i32)

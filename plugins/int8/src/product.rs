@@ -12,7 +12,7 @@ use crate::{
     accumulate::{Compiled, MOST_LANES, MOST_ROWS, Tile, VECTORS},
     isa::Isa,
     output::{Part, Stage, Terms},
-    pack::{FLIP, GROUP, Source, groups, left_bytes},
+    pack::{FLIP, GROUP, Left, Source, groups, left_bytes},
 };
 use std::ops::Range;
 use tenon_sdk::DType;
@@ -67,12 +67,12 @@ pub fn flip(isa: &Isa, dtype: DType, left: bool) -> u8 {
     if (dtype == DType::QINT8) == wants_signed { 0 } else { FLIP }
 }
 
-/// A zero point after [`flip`].
+/// A zero point after [`flip`], modulo 2^32.
 pub fn flipped_zero(zero: i32, dtype: DType, flip: u8) -> i32 {
     match (flip, dtype) {
         (0, _) => zero,
-        (_, DType::QINT8) => zero + 128,
-        _ => zero - 128,
+        (_, DType::QINT8) => zero.wrapping_add(128),
+        _ => zero.wrapping_sub(128),
     }
 }
 
@@ -199,10 +199,30 @@ pub struct Target<'a> {
 // SAFETY: `Product::run` writes through it, whose callers keep the parts disjoint.
 unsafe impl Sync for Target<'_> {}
 
+impl<'a> Target<'a> {
+    /// Rows of so many bytes.
+    pub fn new(to: &'a mut [u8], row_bytes: usize) -> Target<'a> {
+        Target { first: to.as_mut_ptr(), row_bytes, life: std::marker::PhantomData }
+    }
+
+    /// `bytes` of each of `rows` rows from row `first` on, beginning at byte `offset` of a row.
+    ///
+    /// # Safety
+    /// They lie in the target, and nobody else reads or writes them.
+    #[inline(always)]
+    pub unsafe fn part(&self, [first, rows]: [usize; 2], offset: usize, bytes: usize) -> Part<'_> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let first = self.first.add(first * self.row_bytes + offset);
+            Part::new(first, rows, bytes, self.row_bytes)
+        }
+    }
+}
+
 /// A product.
 #[derive(Debug)]
 pub struct Product<'a> {
-    left: Source<'a>,
+    left: Left<'a>,
     right: Right<'a>,
     terms: Terms<'a>,
     stage: Stage<'a>,
@@ -219,17 +239,18 @@ impl<'a> Product<'a> {
     ///
     /// Panics when sizes do not agree.
     pub fn new(
-        left: Source<'a>,
+        left: impl Into<Left<'a>>,
         right: Right<'a>,
         terms: Terms<'a>,
         stage: Stage<'a>,
         to: &'a mut [u8],
     ) -> Product<'a> {
+        let left = left.into();
         let row_bytes = right.columns * stage.value_bytes();
         assert_eq!(left.depth(), right.depth, "as many left factors as right ones");
         assert_eq!(to.len(), left.lines() * row_bytes, "as many results as rows and columns");
         assert!(terms.covers(right.padded_columns()) && stage.covers(right.padded_columns()));
-        let to = Target { first: to.as_mut_ptr(), row_bytes, life: std::marker::PhantomData };
+        let to = Target::new(to, row_bytes);
         Product { left, right, terms, stage, to }
     }
 
@@ -379,10 +400,9 @@ unsafe fn tile<V: Compiled>(p: &Product<'_>, left: &Panel<'_>, column: usize, su
     unsafe { V::accumulate(&work) };
     let value_bytes = p.stage.value_bytes();
     let bytes = width.min(p.right.columns - first) * value_bytes;
-    let offset = left.first * p.to.row_bytes + first * value_bytes;
     // SAFETY: these rows and columns lie in the target, and nobody else writes them.
     unsafe {
-        let mut to = Part::new(p.to.first.add(offset), rows, bytes, p.to.row_bytes);
+        let mut to = p.to.part([left.first, rows], first * value_bytes, bytes);
         V::write(&p.stage, first, &sums.0[..rows * width], &mut to);
     }
 }

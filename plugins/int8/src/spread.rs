@@ -47,7 +47,8 @@ fn lines_of<'a>(c: &ComputeContext<'a>, count: usize) -> Result<&'a mut [Line], 
     Ok(unsafe { slice::from_raw_parts_mut(first, count) })
 }
 
-fn too_large() -> KernelError {
+/// The size of scratch memory has too many bits.
+pub fn too_large() -> KernelError {
     KernelError::new(Code::RESOURCE_EXHAUSTED, "the size of scratch memory overflows")
 }
 
@@ -78,7 +79,10 @@ impl<'a, T> Parts<'a, T> {
 
 /// Computes `0..total` on the host's threads where that is worth it; `body` also gets the number of its worker, below
 /// `workers`.
-fn for_units(
+///
+/// # Errors
+/// `INTERNAL` when `body` panicked.
+pub fn for_units(
     c: &ComputeContext<'_>,
     total: usize,
     cost_ns: f64,

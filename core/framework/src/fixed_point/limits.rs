@@ -71,18 +71,18 @@ impl Scale {
         Ok(Scale { what, value: f64::from(value) })
     }
 
-    /// `left * right / out`, in `f64`; `what` names the right one.
+    /// `left * right / out`, in `f64`; the first two have these names, the third is `out_scale`.
     ///
     /// # Errors
     /// One of them is NaN, infinite or not above 0.
     pub fn requantize(
-        what: &'static str,
+        [left_name, what]: [&'static str; 2],
         left: f32,
         right: f32,
         out: f32,
     ) -> Result<Scale, FixedPointError> {
-        let [left, right, out] =
-            [Scale::new("a_scale", left)?, Scale::new(what, right)?, Scale::new("out_scale", out)?];
+        let (left, right) = (Scale::new(left_name, left)?, Scale::new(what, right)?);
+        let out = Scale::new("out_scale", out)?;
         Ok(Scale { what, value: left.value * right.value / out.value })
     }
 

@@ -19,7 +19,7 @@
 //! use tenon_framework::fixed_point::{Multiplier, Scale, ZeroPoint};
 //! use tenon_framework::DType;
 //!
-//! let scale = Scale::requantize("b_scale", 0.02, 0.5, 0.1)?;
+//! let scale = Scale::requantize(["a_scale", "b_scale"], 0.02, 0.5, 0.1)?;
 //! let multiplier = Multiplier::new(scale)?;
 //! let zero = ZeroPoint::new("out_zero_point", DType::QUINT8, 3)?;
 //! assert_eq!(multiplier.apply(1000) + zero.value(), 100 + 3);

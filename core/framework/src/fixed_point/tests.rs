@@ -45,7 +45,8 @@ fn multipliers_are_those_computed_in_exact_arithmetic() {
         "requantize",
         |x| {
             let [left, right, out] = [0, 1, 2].map(|at| f32::from_bits(x[at] as u32));
-            let scale = Scale::requantize("b_scale", left, right, out).expect("a scale");
+            let scale =
+                Scale::requantize(["a_scale", "b_scale"], left, right, out).expect("a scale");
             let by = Multiplier::new(scale).expect("a multiplier");
             vec![by.mantissa().into(), by.exponent().into(), by.apply(x[3] as i32).into()]
         },
@@ -67,12 +68,13 @@ fn scales_and_multipliers_out_of_range_are_errors() {
     for bad in [0.0, -0.0, -1.0, f32::NAN, f32::INFINITY] {
         for scales in [[bad, 1.0, 1.0], [1.0, bad, 1.0], [1.0, 1.0, bad]] {
             let [left, right, out] = scales;
-            let error = Scale::requantize("b_scale", left, right, out).expect_err("a bad scale");
+            let error = Scale::requantize(["a_scale", "b_scale"], left, right, out)
+                .expect_err("a bad scale");
             assert!(error.to_string().contains("must be finite and above 0, got"), "{error}");
         }
     }
     for (left, out) in [(1e-20, 1.0), (1e9, 0.5), (1.0, f32::from_bits(1))] {
-        let scale = Scale::requantize("b_scale", left, 1.0, out).expect("scales");
+        let scale = Scale::requantize(["a_scale", "b_scale"], left, 1.0, out).expect("scales");
         let error = Multiplier::new(scale).expect_err("too far from 1").to_string();
         assert!(error.contains("must be in [2^-32, 2^30)"), "{error}");
         assert_eq!(scale.as_float().expect_err("the same").to_string(), error);

@@ -3,15 +3,16 @@
 use super::epilogue;
 use crate::shape::{input_of_rank, with_identity};
 use tenon_framework::{
+    KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
     geometry::{Conv2dGeometry, Conv2dParams, DataFormat, GeometryError, Padding},
     register_op,
 };
 
 const FORMAT: &str = "data_format: {'NHWC', 'NCHW'} = 'NHWC'";
-const PADDING: &str = "padding: {'SAME', 'VALID', 'EXPLICIT'}";
-const EXPLICIT: &str = "explicit_paddings: list(int) = []";
-const DILATIONS: &str = "dilations: list(int) = [1, 1, 1, 1]";
+pub(super) const PADDING: &str = "padding: {'SAME', 'VALID', 'EXPLICIT'}";
+pub(super) const EXPLICIT: &str = "explicit_paddings: list(int) = []";
+pub(super) const DILATIONS: &str = "dilations: list(int) = [1, 1, 1, 1]";
 
 register_op!(
     "_FusedConv2D",
@@ -81,25 +82,37 @@ register_op!(
 );
 
 fn fused_conv2d(c: &ShapeContext<'_>) -> ShapeResult {
-    let (input, filter) = (input_of_rank(c, 0, "input", 4)?, input_of_rank(c, 1, "filter", 4)?);
-    let channels = c.dim(filter, 3);
-    convolution(c, [input, filter], Conv2dGeometry::new, Some(channels))
+    let (output, channel) = convolution(c)?;
+    c.set_output(0, epilogue::after(c, output, 2, channel)?)
 }
 
 fn fused_depthwise(c: &ShapeContext<'_>) -> ShapeResult {
+    let (output, channel) = depthwise(c)?;
+    c.set_output(0, epilogue::after(c, output, 2, channel)?)
+}
+
+/// The output of the convolution of the first two inputs, and its dimension of channels.
+pub(super) fn convolution(c: &ShapeContext<'_>) -> Result<(ShapeHandle, usize), KernelError> {
+    let (input, filter) = (input_of_rank(c, 0, "input", 4)?, input_of_rank(c, 1, "filter", 4)?);
+    let channels = c.dim(filter, 3);
+    output(c, [input, filter], Conv2dGeometry::new, Some(channels))
+}
+
+/// As [`convolution`], of a depthwise one.
+pub(super) fn depthwise(c: &ShapeContext<'_>) -> Result<(ShapeHandle, usize), KernelError> {
     let (input, filter) = (input_of_rank(c, 0, "input", 4)?, input_of_rank(c, 1, "filter", 4)?);
     let format = DataFormat::parse(c.attr("data_format")?)?;
     let same = c.value(c.dim(filter, 3)) == Some(1);
     let channels = same.then_some(c.dim(input, format.channel_dim(4)));
-    convolution(c, [input, filter], Conv2dGeometry::depthwise, channels)
+    output(c, [input, filter], Conv2dGeometry::depthwise, channels)
 }
 
-fn convolution(
+fn output(
     c: &ShapeContext<'_>,
     [input, filter]: [ShapeHandle; 2],
     geometry: fn(&Conv2dParams<'_>) -> Result<Conv2dGeometry, GeometryError>,
     channels: Option<Dim>,
-) -> ShapeResult {
+) -> Result<(ShapeHandle, usize), KernelError> {
     let (strides, dilations): (Vec<i64>, Vec<i64>) = (c.attr("strides")?, c.attr("dilations")?);
     let explicit_paddings: Vec<i64> = c.attr("explicit_paddings")?;
     let format = DataFormat::parse(c.attr("data_format")?)?;
@@ -114,10 +127,10 @@ fn convolution(
         format,
     })?;
     let channel = format.channel_dim(4);
-    let product = with_identity(c, &geometry.output_dims(), |at| match at {
+    let output = with_identity(c, &geometry.output_dims(), |at| match at {
         0 => Some(c.dim(input, 0)),
         at if at == channel => channels,
         _ => None,
     });
-    c.set_output(0, epilogue::after(c, product, 2, channel)?)
+    Ok((output, channel))
 }

@@ -63,21 +63,25 @@ const BIAS: usize = 8;
 
 fn quantized_matmul(c: &ShapeContext<'_>) -> ShapeResult {
     let product = matmul_shape(c)?;
-    c.set_output(0, with_parameters(c, product, 1)?)
+    c.set_output(0, with_parameters(c, product, 1, PARAMETERS)?)
 }
 
+/// Names of the scales and zero points of both factors, which are inputs 2 to 5.
+pub(super) type Parameters = [&'static str; 4];
+const PARAMETERS: Parameters = ["a_scale", "a_zero_point", "b_scale", "b_zero_point"];
+
 /// The shape of quantised products, whose dimension `channel` has as many values as the vectors among the parameters.
-fn with_parameters(
+pub(super) fn with_parameters(
     c: &ShapeContext<'_>,
     product: ShapeHandle,
     channel: usize,
+    [a_scale, a_zero_point, b_scale, b_zero_point]: Parameters,
 ) -> Result<ShapeHandle, KernelError> {
     let mut dims: Vec<Dim> = dims_of(c, product);
-    for (at, name) in [(2, "a_scale"), (3, "a_zero_point"), (6, "out_scale"), (7, "out_zero_point")]
-    {
+    for (at, name) in [(2, a_scale), (3, a_zero_point), (6, "out_scale"), (7, "out_zero_point")] {
         input_of_rank(c, at, name, 0)?;
     }
-    for (at, name) in [(4, "b_scale"), (5, "b_zero_point")] {
+    for (at, name) in [(4, b_scale), (5, b_zero_point)] {
         scalar_or_vector(c, at, name)?;
         if c.rank(c.input(at)) == Some(1) {
             dims[channel] = c.merge_dim(dims[channel], c.dim(c.input(at), 0))?;

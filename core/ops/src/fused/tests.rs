@@ -220,3 +220,46 @@ fn quantised_products_have_scales_for_all_columns_or_for_each() {
         ],
     );
 }
+
+#[test]
+fn quantised_convolutions_have_windows_and_parameters() {
+    let attrs =
+        [("padding", AttrValue::from("SAME")), ("strides", AttrValue::from(vec![1i64, 2, 2, 1]))];
+    let scalars = |input: &'static str, filter: &'static str, scale: &'static str| {
+        [input, filter, "[]", "[]", scale, "[]", "[]", "[]"]
+    };
+    check(
+        "_QuantizedFusedConv2D",
+        &attrs,
+        &[
+            (&scalars("[n,7,8,3]", "[3,3,3,16]", "[]"), "[n,4,4,16]"),
+            (&scalars("[n,?,8,?]", "[3,3,3,?]", "[16]"), "[n,?,4,16]"),
+            (&scalars("?", "?", "[16]"), "[?,?,?,16]"),
+            (
+                &scalars("[n,7,8,4]", "[3,3,3,16]", "[]"),
+                "! the depth of the input (4) must be a multiple of the input depth of the filter (3)",
+            ),
+            (
+                &scalars("[n,7,8,3]", "[3,3,3,16]", "[1,16]"),
+                "! filter_scale must have 1 dimensions, got 2",
+            ),
+            (&scalars("[7,8,3]", "[3,3,3,16]", "[]"), "! input must have 4 dimensions, got 3"),
+        ],
+    );
+    check(
+        "_QuantizedFusedDepthwiseConv2dNative",
+        &attrs,
+        &[
+            (&scalars("[n,7,8,3]", "[3,3,3,2]", "[6]"), "[n,4,4,6]"),
+            (&scalars("[n,7,8,c]", "[3,3,c,1]", "[]"), "[n,4,4,c]"),
+            (&scalars("[n,7,8,?]", "[3,3,?,2]", "[6]"), "[n,4,4,6]"),
+        ],
+    );
+    let bias =
+        |bias: &'static str| [&scalars("[n,4,4,3]", "[1,1,3,?]", "[]")[..], &[bias]].concat();
+    check(
+        "_QuantizedFusedConv2D",
+        &attrs,
+        &[(&bias("[5]"), "[n,2,2,5]"), (&bias("[]"), "! bias must have 1 dimensions, got 0")],
+    );
+}

@@ -1,10 +1,12 @@
 //! What quantised ops have besides their factors: scales, zero points, bias, and what the output is.
 
 use crate::{
+    depthwise::Factors,
     isa::Isa,
     output::{Slopes, Stage, Terms, Width, column_terms},
-    product::{Right, flip, flipped_zero},
-    spread::filled,
+    pack::Left,
+    product::{Product, Right, flip, flipped_zero},
+    spread::{compute, filled},
 };
 use tenon_sdk::{
     DType, KernelError,
@@ -25,9 +27,13 @@ const OUT_SCALE: usize = 6;
 const OUT_ZERO_POINT: usize = 7;
 const BIAS: usize = 8;
 
+/// Names of the scales and zero points of both factors, inputs 2 to 5.
+pub type Names = [&'static str; 4];
+
 /// The attributes.
 #[derive(Debug, Clone, Copy)]
 pub struct Attributes {
+    names: Names,
     /// Types of the factors.
     pub types: [DType; 2],
     out: DType,
@@ -36,11 +42,11 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Reads them.
+    /// Reads them, of an op whose inputs have these names.
     ///
     /// # Errors
     /// An activation that the output's type has not.
-    pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
+    pub fn new(c: &CreateContext<'_>, names: Names) -> Result<Attributes, KernelError> {
         let bounds = [c.attr("clamp_min")?, c.attr("clamp_max")?];
         let name: &str = c.attr("activation")?;
         let activation = Activation::parse(name, bounds)?;
@@ -52,6 +58,7 @@ impl Attributes {
             )));
         }
         Ok(Attributes {
+            names,
             types: [c.attr("Ta")?, c.attr("Tb")?],
             out,
             in_fixed_point: c.attr::<&str>("requantize")? == "FIXED_POINT",
@@ -132,12 +139,13 @@ impl<'a> Parameters<'a> {
                 return Err(GeometryError::Length { what, expected: 1, found }.into());
             }
         };
+        let [a_scale, a_zero_point, b_scale, b_zero_point] = attributes.names;
         let p = Parameters {
             attributes,
-            a_scale: scalar(c, A_SCALE, "a_scale")?,
-            a_zero_point: scalar(c, A_ZERO_POINT, "a_zero_point")?,
-            b_scale: vector(c, B_SCALE, "b_scale", columns, true)?,
-            b_zero_point: vector(c, B_ZERO_POINT, "b_zero_point", columns, true)?,
+            a_scale: scalar(c, A_SCALE, a_scale)?,
+            a_zero_point: scalar(c, A_ZERO_POINT, a_zero_point)?,
+            b_scale: vector(c, B_SCALE, b_scale, columns, true)?,
+            b_zero_point: vector(c, B_ZERO_POINT, b_zero_point, columns, true)?,
             out_scale: scalar(c, OUT_SCALE, "out_scale")?,
             out_zero_point: scalar(c, OUT_ZERO_POINT, "out_zero_point")?,
             bias,
@@ -148,28 +156,67 @@ impl<'a> Parameters<'a> {
 
     /// The magnitudes of what is summed.
     fn limits(&self) -> Result<Depth, FixedPointError> {
-        let [left, right] = self.attributes.types;
+        let Attributes { types: [left, right], names: [_, a_zero_point, _, b_zero_point], .. } =
+            self.attributes;
         let reach = |what, dtype, zero| ZeroPoint::new(what, dtype, zero).map(ZeroPoint::reach);
         let mut depth = Depth {
-            left: reach("a_zero_point", left, self.a_zero_point)?,
+            left: reach(a_zero_point, left, self.a_zero_point)?,
             right: 0,
             bias: self.bias.iter().map(|bias| bias.unsigned_abs()).max().unwrap_or(0).into(),
         };
         for &zero in self.b_zero_point {
-            depth.right = depth.right.max(reach("b_zero_point", right, zero)?);
+            depth.right = depth.right.max(reach(b_zero_point, right, zero)?);
         }
         Ok(depth)
+    }
+
+    /// The left zero point as a byte of its type.
+    pub fn left_zero(&self) -> u8 {
+        self.a_zero_point as u8
+    }
+
+    /// These factors with their zero points, and the bias.
+    pub fn factors(&self, data: [&'a [u8]; 2]) -> Factors<'a> {
+        Factors {
+            data,
+            types: self.attributes.types,
+            left_zero: self.a_zero_point,
+            right_zeros: self.b_zero_point,
+            bias: self.bias,
+        }
+    }
+
+    /// The output of these dimensions, which are not 0, of a product of which these are the factors.
+    ///
+    /// # Errors
+    /// As [`Parameters::stage`].
+    pub fn compute<'b>(
+        &self,
+        c: &ComputeContext<'a>,
+        left: impl Into<Left<'b>>,
+        right: Right<'b>,
+        dims: &[i64],
+    ) -> Result<(), KernelError> {
+        let left: Left<'_> = left.into();
+        let (terms, stage) = (self.terms(c, right)?, self.stage(c, right.padded_columns())?);
+        let y = c.output_bytes(0, dims)?;
+        compute(c, &Product::new(left, right, terms, stage, y))
+    }
+
+    /// An output of these dimensions, one of which is 0.
+    ///
+    /// # Errors
+    /// As [`Parameters::stage`].
+    pub fn compute_nothing(&self, c: &ComputeContext<'a>, dims: &[i64]) -> Result<(), KernelError> {
+        self.check_scales()?;
+        c.output_bytes(0, dims).map(drop)
     }
 
     /// What sums begin as.
     ///
     /// # Errors
     /// No memory.
-    pub fn terms(
-        &self,
-        c: &ComputeContext<'a>,
-        right: Right<'_>,
-    ) -> Result<Terms<'a>, KernelError> {
+    fn terms(&self, c: &ComputeContext<'a>, right: Right<'_>) -> Result<Terms<'a>, KernelError> {
         let flips = self.attributes.flips(right.isa());
         let left_zero = flipped_zero(self.a_zero_point, self.attributes.types[0], flips[0]);
         let zero = |at: usize| {
@@ -188,17 +235,12 @@ impl<'a> Parameters<'a> {
         Ok(Terms { columns, slopes })
     }
 
-    /// What becomes of the sums.
+    /// What becomes of the sums of so many columns, with those that fill the last panel.
     ///
     /// # Errors
     /// A scale that is none, or too far from 1; a zero point that the output's type does not hold; no memory.
-    pub fn stage(
-        &self,
-        c: &ComputeContext<'a>,
-        right: Right<'_>,
-    ) -> Result<Stage<'a>, KernelError> {
+    pub fn stage(&self, c: &ComputeContext<'a>, padded: usize) -> Result<Stage<'a>, KernelError> {
         let Attributes { out, activation, .. } = self.attributes;
-        let padded = right.padded_columns();
         match out {
             DType::QINT32 => {
                 self.check_scales()?;
@@ -218,7 +260,7 @@ impl<'a> Parameters<'a> {
     ///
     /// # Errors
     /// As [`Parameters::stage`].
-    pub fn check_scales(&self) -> Result<(), KernelError> {
+    fn check_scales(&self) -> Result<(), KernelError> {
         let Attributes { out, activation, .. } = self.attributes;
         let over = match out {
             DType::QINT32 | DType::FLOAT => 1.0,
@@ -253,7 +295,8 @@ impl<'a> Parameters<'a> {
 
     fn scale_over(&self, column: usize, out: f32) -> Result<Scale, KernelError> {
         let scale = self.b_scale.get(column).or(self.b_scale.first()).unwrap_or(&1.0);
-        Ok(Scale::requantize("b_scale", self.a_scale, *scale, out)?)
+        let [a_name, _, b_name, _] = self.attributes.names;
+        Ok(Scale::requantize([a_name, b_name], self.a_scale, *scale, out)?)
     }
 
     /// A value of each column, computed once where all have one scale.

@@ -50,6 +50,17 @@ unsafe impl Dot for Portable {
     }
 
     #[inline(always)]
+    unsafe fn multiply<const SIGNED: bool>(mut self, bytes: *const u8, right: Self::Right) -> Self {
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { bytes.cast::<[u8; LANES]>().read_unaligned() };
+        for ((sum, byte), [low, high, ..]) in self.0.iter_mut().zip(bytes).zip(right) {
+            let value = if SIGNED { byte.cast_signed().into() } else { i32::from(byte) };
+            *sum = sum.wrapping_add(value * i32::from(i16::from_le_bytes([low, high])));
+        }
+        self
+    }
+
+    #[inline(always)]
     unsafe fn plus(mut self, other: Self) -> Self {
         for (sum, other) in self.0.iter_mut().zip(other.0) {
             *sum = sum.wrapping_add(other);

@@ -13,7 +13,8 @@ use std::arch::x86_64::*;
 /// A vector of a CPU: its loads and stores, and how it adds products.
 macro_rules! vector {
     ($(#[$meta:meta])* $name:ident($vector:ty), lanes = $lanes:literal, rows = $rows:literal, words = $words:literal,
-        load = $load:ident, store = $store:ident, spread = $spread:ident, add = $add:ident, dot = $dot:expr) => {
+        load = $load:ident, store = $store:ident, spread = $spread:ident, add = $add:ident, dot = $dot:expr,
+        bytes = $bytes:ident, unsigned = $unsigned:ident, signed = $signed:ident, multiply = $multiply:ident) => {
         $(#[$meta])*
         #[derive(Clone, Copy)]
         struct $name($vector);
@@ -55,6 +56,16 @@ macro_rules! vector {
             }
 
             #[inline(always)]
+            unsafe fn multiply<const SIGNED: bool>(self, bytes: *const u8, right: $vector) -> Self {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let bytes = $bytes(bytes.cast());
+                    let values = if SIGNED { $signed(bytes) } else { $unsigned(bytes) };
+                    $name($add(self.0, $multiply(values, right)))
+                }
+            }
+
+            #[inline(always)]
             unsafe fn plus(self, other: Self) -> Self {
                 // SAFETY: the caller has the instructions.
                 $name(unsafe { $add(self.0, other.0) })
@@ -73,21 +84,27 @@ vector! {
     /// Eight sums; the products of words in pairs.
     Words(__m256i), lanes = 8, rows = 6, words = true,
     load = _mm256_loadu_si256, store = _mm256_storeu_si256, spread = _mm256_set1_epi32, add = _mm256_add_epi32,
-    dot = |sum, left, right| _mm256_add_epi32(sum, _mm256_madd_epi16(left, right))
+    dot = |sum, left, right| _mm256_add_epi32(sum, _mm256_madd_epi16(left, right)),
+    bytes = _mm_loadl_epi64, unsigned = _mm256_cvtepu8_epi32, signed = _mm256_cvtepi8_epi32,
+    multiply = _mm256_madd_epi16
 }
 
 vector! {
     /// Eight sums; the products of bytes in fours.
     Vnni256(__m256i), lanes = 8, rows = 6, words = false,
     load = _mm256_loadu_si256, store = _mm256_storeu_si256, spread = _mm256_set1_epi32, add = _mm256_add_epi32,
-    dot = _mm256_dpbusd_avx_epi32
+    dot = _mm256_dpbusd_avx_epi32,
+    bytes = _mm_loadl_epi64, unsigned = _mm256_cvtepu8_epi32, signed = _mm256_cvtepi8_epi32,
+    multiply = _mm256_madd_epi16
 }
 
 vector! {
     /// Sixteen sums; the products of bytes in fours.
     Vnni512(__m512i), lanes = 16, rows = 14, words = false,
     load = _mm512_loadu_si512, store = _mm512_storeu_si512, spread = _mm512_set1_epi32, add = _mm512_add_epi32,
-    dot = _mm512_dpbusd_epi32
+    dot = _mm512_dpbusd_epi32,
+    bytes = _mm_loadu_si128, unsigned = _mm512_cvtepu8_epi32, signed = _mm512_cvtepi8_epi32,
+    multiply = _mm512_madd_epi16
 }
 
 /// AVX2 with what came in the same CPUs: a virtual machine may hide parts of it.

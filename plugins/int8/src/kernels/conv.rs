@@ -1,18 +1,29 @@
 //! `QuantizedConv2D` and `QuantizedDepthwiseConv2D`.
 //!
-//! What lies outside of the image counts as 0. A filter of `qint8` is symmetric, as oneDNN takes it: its code 0
+//! What lies outside of the image counts as 0. A range need not hold 0: where 0 has no code and windows reach outside of
+//! the image, sums are taken tap by tap; else they are those of the loops that other quantised ops have.
+//!
+//!  A filter of `qint8` is symmetric, as oneDNN takes it: its code 0
 //! stands for 0, its range for codes from -127 to 127.
 
 use super::{
-    products::{Side, accumulate, check_terms},
+    products::{SUMS, Side, accumulate, check_terms, write_sums},
     range::{Range, product_range},
+};
+use crate::{
+    constant::RightFactor,
+    convolution,
+    depthwise::{self, Factors},
+    isa::{Isa, chosen},
+    product::flip,
 };
 use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
-    author::{ComputeContext, CreateContext, Kernel},
+    abi::Slot,
+    author::{ComputeContext, CreateContext, Kernel, Packed},
     element::{QInt8, QInt32, QUInt8, Quantised},
-    geometry::{Conv2dGeometry, Conv2dParams, DataFormat, GeometryError, Padding},
+    geometry::Conv2dGeometry,
     reg::Numerics,
     register_kernel,
 };
@@ -43,32 +54,6 @@ impl Filter for QInt8 {
     }
 }
 
-/// Attributes of a convolution.
-struct Windows {
-    strides: Vec<i64>,
-    dilations: Vec<i64>,
-    padding: Padding,
-}
-
-impl Windows {
-    fn new(c: &CreateContext<'_>) -> Result<Windows, KernelError> {
-        let padding = Padding::parse(c.attr("padding")?)?;
-        Ok(Windows { strides: c.attr("strides")?, dilations: c.attr("dilations")?, padding })
-    }
-
-    fn params<'a>(&'a self, c: &ComputeContext<'a>) -> Conv2dParams<'a> {
-        Conv2dParams {
-            input: c.dims(0),
-            filter: c.dims(1),
-            strides: &self.strides,
-            dilations: &self.dilations,
-            padding: self.padding,
-            explicit_paddings: &[],
-            format: DataFormat::Nhwc,
-        }
-    }
-}
-
 /// A call of either op: sizes, codes, and the codes of 0.
 struct Call<'a, W> {
     geometry: Conv2dGeometry,
@@ -92,18 +77,28 @@ impl<'a, W: Filter> Call<'a, W> {
         Ok((Call { geometry, input: (x, left.zero), filter: (w, right.zero) }, sums))
     }
 
-    /// Computes each pixel of the output from the pixels under each tap of the filter: its channels, and the tap's
-    /// part of the filter.
+    /// Whether something stands where no code does: outside of an image, where 0 has no code.
+    fn has_no_code_outside(&self) -> bool {
+        convolution::is_padded(&self.geometry) && u8::try_from(self.input.1).is_err()
+    }
+
+    fn types() -> [DType; 2] {
+        [DType::QUINT8, W::DTYPE]
+    }
+
+    fn zeros(&self) -> [i32; 2] {
+        [self.input.1, self.filter.1]
+    }
+
+    /// Computes each pixel of the output from the pixels under each tap of the filter that lie in the image: its
+    /// channels, and the tap's part of the filter.
     fn pixels(
         &self,
         c: &ComputeContext<'_>,
-        tap: impl Fn(&Call<'a, W>, &[QUInt8], &[W], &mut [QInt32]) + Sync,
+        y: &mut [QInt32],
+        tap: impl Fn(&[QUInt8], &[W], &mut [QInt32]) + Sync,
     ) -> Result<(), KernelError> {
         let g = &self.geometry;
-        let y = c.output::<QInt32>(0, &g.output_dims())?.data;
-        if y.is_empty() {
-            return Ok(());
-        }
         let channels = g.out_channels as usize;
         let rows: Vec<_> = y.chunks_exact_mut(g.width.output as usize * channels).collect();
         let terms = g.height.kernel * g.width.kernel * g.filter_channels;
@@ -111,7 +106,7 @@ impl<'a, W: Filter> Call<'a, W> {
         c.parallel_items(rows, cost, |number, y| {
             for (column, sums) in y.chunks_exact_mut(channels).enumerate() {
                 sums.fill(QInt32(0));
-                self.taps(number, column, |pixel, part| tap(self, pixel, part, sums));
+                self.taps(number, column, |pixel, part| tap(pixel, part, sums));
             }
             Ok(())
         })
@@ -138,44 +133,92 @@ impl<'a, W: Filter> Call<'a, W> {
     }
 }
 
-struct Conv2D<W>(Windows, PhantomData<W>);
+/// Which input the filter is.
+const FILTER: usize = 1;
+
+struct Conv2D<W> {
+    windows: convolution::Attributes,
+    left_flip: u8,
+    filter: RightFactor,
+    of: PhantomData<W>,
+}
 
 impl<W: Filter> Kernel for Conv2D<W> {
+    const PREPACKS: bool = true;
+
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Conv2D(Windows::new(c)?, PhantomData))
+        let (isa, [input, filter]) = (chosen()?, Call::<W>::types());
+        let filter = RightFactor::new(isa, flip(isa, filter, false), false);
+        let windows = convolution::Attributes::new(c)?;
+        Ok(Conv2D { windows, left_flip: flip(isa, input, true), filter, of: PhantomData })
+    }
+
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(if input == FILTER { self.filter.prepack_filter(view) } else { None })
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        if input == FILTER {
+            self.filter.attach(packed);
+        }
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let geometry = Conv2dGeometry::new(&self.0.params(c))?;
-        if geometry.groups > 1 {
-            let (expected, found) = (geometry.in_channels, geometry.filter_channels);
-            let what = "the input depth of the filter";
-            return Err(GeometryError::SizeMismatch { what, expected, found }.into());
+        let g = self.windows.geometry(c)?;
+        let (call, sums) = Call::<W>::new(c, g)?;
+        if g.output_dims().contains(&0) {
+            c.output_bytes(0, &g.output_dims())?;
+        } else if call.has_no_code_outside() {
+            call.pixels(c, c.output(0, &g.output_dims())?.data, |pixel, part, sums| {
+                accumulate((pixel, call.input.1), (part, call.filter.1), sums);
+            })?;
+        } else {
+            let left = convolution::left(c, &g, call.input.1 as u8, self.left_flip)?;
+            let sizes = [convolution::depth(&g), g.out_channels as usize];
+            let right = self.filter.get(c, FILTER, sizes)?;
+            let y = c.output_bytes(0, &g.output_dims())?;
+            write_sums(c, left, right, Call::<W>::types(), call.zeros(), y)?;
         }
-        let (call, sums) = Call::<W>::new(c, geometry)?;
-        call.pixels(c, |call, pixel, part, sums| {
-            accumulate((pixel, call.input.1), (part, call.filter.1), sums);
-        })?;
         sums.write(c, 1)
     }
 }
 
-struct Depthwise<W>(Windows, PhantomData<W>);
+struct Depthwise<W> {
+    isa: &'static Isa,
+    windows: convolution::Attributes,
+    of: PhantomData<W>,
+}
 
 impl<W: Filter> Kernel for Depthwise<W> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Depthwise(Windows::new(c)?, PhantomData))
+        let windows = convolution::Attributes::new(c)?;
+        Ok(Depthwise { isa: chosen()?, windows, of: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let (call, sums) = Call::<W>::new(c, Conv2dGeometry::depthwise(&self.0.params(c))?)?;
-        let multiplier = call.geometry.group_outputs() as usize;
-        call.pixels(c, |call, pixel, part, sums| {
-            let channels = pixel.chunks_exact(1).zip(part.chunks_exact(multiplier));
-            for ((x, part), sums) in channels.zip(sums.chunks_exact_mut(multiplier)) {
-                accumulate((x, call.input.1), (part, call.filter.1), sums);
-            }
-        })?;
+        let g = self.windows.depthwise(c)?;
+        let (call, sums) = Call::<W>::new(c, g)?;
+        if g.output_dims().contains(&0) {
+            c.output_bytes(0, &g.output_dims())?;
+        } else if call.has_no_code_outside() {
+            let multiplier = g.group_outputs() as usize;
+            call.pixels(c, c.output(0, &g.output_dims())?.data, |pixel, part, sums| {
+                let channels = pixel.chunks_exact(1).zip(part.chunks_exact(multiplier));
+                for ((x, part), sums) in channels.zip(sums.chunks_exact_mut(multiplier)) {
+                    accumulate((x, call.input.1), (part, call.filter.1), sums);
+                }
+            })?;
+        } else {
+            let factors = Factors {
+                data: [c.input_bytes(0)?, c.input_bytes(FILTER)?],
+                types: Call::<W>::types(),
+                left_zero: call.input.1,
+                right_zeros: &[call.filter.1],
+                bias: &[],
+            };
+            let y = c.output_bytes(0, &g.output_dims())?;
+            depthwise::compute(c, self.isa, &g, &factors, SUMS, y)?;
+        }
         sums.write(c, 1)
     }
 }

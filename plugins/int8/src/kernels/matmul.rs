@@ -1,64 +1,67 @@
 //! `QuantizedMatMul`.
 
 use super::{
-    products::{Side, accumulate, check_terms},
+    products::{Side, check_terms, write_sums},
     range::{Range, product_range},
 };
+use crate::{constant::RightFactor, isa::chosen, pack::Source, product::flip};
 use tenon_sdk::{
     DType, KernelError,
-    author::{ComputeContext, CreateContext, Kernel},
-    element::{QInt32, QUInt8},
+    abi::Slot,
+    author::{ComputeContext, CreateContext, Kernel, Packed},
+    element::QUInt8,
     geometry::MatMulGeometry,
     reg::Numerics,
     register_kernel,
 };
 
+/// Types of both factors.
+const TYPES: [DType; 2] = [DType::QUINT8; 2];
+/// Which input the right factor is.
+const B: usize = 1;
+
 struct MatMul {
-    transpose_a: bool,
-    transpose_b: bool,
+    transposed: [bool; 2],
+    left_flip: u8,
+    right: RightFactor,
 }
 
 impl Kernel for MatMul {
+    const PREPACKS: bool = true;
+
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(MatMul { transpose_a: c.attr("transpose_a")?, transpose_b: c.attr("transpose_b")? })
+        let isa = chosen()?;
+        let transposed = [c.attr("transpose_a")?, c.attr("transpose_b")?];
+        let right = RightFactor::new(isa, flip(isa, TYPES[1], false), transposed[1]);
+        Ok(MatMul { transposed, left_flip: flip(isa, TYPES[0], true), right })
+    }
+
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(if input == B { self.right.prepack_matrix(view) } else { None })
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        if input == B {
+            self.right.attach(packed);
+        }
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let (a_range, b_range) =
             (Range::wide(c, 2, ["min_a", "max_a"])?, Range::wide(c, 4, ["min_b", "max_b"])?);
-        let (a_side, b_side) = (Side::of::<QUInt8>(a_range)?, Side::of::<QUInt8>(b_range)?);
-        let g = MatMulGeometry::new(c.dims(0), c.dims(1), self.transpose_a, self.transpose_b)?;
-        check_terms(g.k as i64, a_side, b_side)?;
+        let sides = [Side::of::<QUInt8>(a_range)?, Side::of::<QUInt8>(b_range)?];
+        let [transpose_a, transpose_b] = self.transposed;
+        let g = MatMulGeometry::new(c.dims(0), c.dims(B), transpose_a, transpose_b)?;
+        check_terms(g.k as i64, sides[0], sides[1])?;
         let products = product_range(a_range.level::<QUInt8>(), b_range.level::<QUInt8>())?;
-        let (a, b) = (c.input::<QUInt8>(0)?.data, c.input::<QUInt8>(1)?.data);
-        let a = if self.transpose_a { turned(c, a, [g.k, g.m])? } else { a };
-        let b = if self.transpose_b { turned(c, b, [g.n, g.k])? } else { b };
-        let y = c.output::<QInt32>(0, &[g.m as i64, g.n as i64])?.data;
+        let y = c.output_bytes(0, &[g.m as i64, g.n as i64])?;
         if !y.is_empty() {
-            let rows: Vec<&mut [QInt32]> = y.chunks_exact_mut(g.n).collect();
-            c.parallel_items(rows, 0.2 * (g.n * g.k) as f64, |row, y| {
-                y.fill(QInt32(0));
-                accumulate((&a[row * g.k..][..g.k], a_side.zero), (b, b_side.zero), y);
-                Ok(())
-            })?;
+            let left = Source::new(c.input_bytes(0)?, [g.m, g.k], transpose_a, self.left_flip);
+            let right = self.right.get(c, B, [g.k, g.n])?;
+            write_sums(c, left, right, TYPES, sides.map(|side| side.zero), y)?;
         }
         products.write(c, 1)
     }
-}
-
-/// A matrix of `rows` by `columns`, with both exchanged.
-fn turned<'a>(
-    c: &ComputeContext<'a>,
-    x: &[QUInt8],
-    [rows, columns]: [usize; 2],
-) -> Result<&'a [QUInt8], KernelError> {
-    let y = c.scratch_slice::<QUInt8>(x.len())?;
-    for row in 0..rows {
-        for column in 0..columns {
-            y[column * rows + row] = x[row * columns + column];
-        }
-    }
-    Ok(y)
 }
 
 register_kernel!("QuantizedMatMul" on "CPU": MatMul,

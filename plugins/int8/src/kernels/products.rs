@@ -5,8 +5,15 @@
 //! anything is summed: see [`check_terms`].
 
 use super::range::Range;
+use crate::{
+    output::{Slopes, Stage, Terms, column_terms},
+    pack::Left,
+    product::{Product, Right, flip, flipped_zero},
+    spread::compute,
+};
 use tenon_sdk::{
-    KernelError,
+    DType, KernelError,
+    author::ComputeContext,
     element::{QInt32, Quantised},
 };
 
@@ -51,6 +58,28 @@ pub fn check_terms(terms: i64, a: Side, b: Side) -> Result<(), KernelError> {
         "sums of products must fit in 32 bits, which holds for at most {most} terms of these ranges (zeros at {} and {}), found {terms}: split the sum, or choose ranges with 0 near their middles",
         a.zero, b.zero
     )))
+}
+
+/// Sums as they are.
+pub const SUMS: Stage<'static> = Stage::Sums([i32::MIN, i32::MAX]);
+
+/// Writes the sums of a product of these types and zeros, row after row.
+///
+/// The sums must fit in 32 bits: see [`check_terms`].
+pub fn write_sums<'a>(
+    c: &ComputeContext<'_>,
+    left: impl Into<Left<'a>>,
+    right: Right<'a>,
+    types: [DType; 2],
+    zeros: [i32; 2],
+    y: &'a mut [u8],
+) -> Result<(), KernelError> {
+    let (left, isa): (Left<'_>, _) = (left.into(), right.isa());
+    let zero = |at: usize| flipped_zero(zeros[at], types[at], flip(isa, types[at], at == 0));
+    let columns = c.scratch_slice::<i32>(right.padded_columns())?;
+    column_terms(right, zero(0), &[zero(1)], &[], columns);
+    let terms = Terms { columns, slopes: Slopes::One(zero(1).wrapping_neg()) };
+    compute(c, &Product::new(left, right, terms, SUMS, y))
 }
 
 /// `sums[n] += sum over k of (a[k] - zero of a) * (b[k][n] - zero of b)`, the rows of `b` being as long as `sums`.

@@ -1,0 +1,213 @@
+//! Windows of images as the rows of a left matrix: the panels of a convolution are packed straight from the image,
+//! patch by patch, and no matrix of patches is ever written.
+//!
+//! Row `p` is the window of output pixel `p`, counted over all images; its factors are those of the filter's rows and
+//! columns, and of each the channels. The channels of taps that are neighbours in the image are one run of memory.
+
+use crate::{
+    accumulate::Dot,
+    pack::{LINE, RowSum, packed},
+};
+use tenon_sdk::geometry::{Conv2dGeometry, DataFormat, WindowDim};
+
+/// The windows of a convolution without groups over images with channels last.
+#[derive(Debug, Clone, Copy)]
+pub struct Windows<'a> {
+    images: &'a [u8],
+    /// A pixel outside of an image.
+    padding: &'a [u8],
+    geometry: Conv2dGeometry,
+    depth: usize,
+    flip: u8,
+}
+
+/// An output pixel.
+#[derive(Debug, Clone, Copy)]
+struct Pixel {
+    image: usize,
+    y: usize,
+    x: usize,
+}
+
+impl<'a> Windows<'a> {
+    /// Of images; `padding` is what a pixel outside of them holds, and may be empty where no window reaches there. Every
+    /// byte is turned over by `flip`.
+    ///
+    /// Panics when sizes do not agree, or the geometry has groups or channels first.
+    pub fn new(
+        images: &'a [u8],
+        padding: &'a [u8],
+        geometry: Conv2dGeometry,
+        flip: u8,
+    ) -> Windows<'a> {
+        let g = &geometry;
+        assert!(g.format == DataFormat::Nhwc && g.groups == 1 && g.is_known());
+        let pixels = product([g.batch, g.height.input, g.width.input]);
+        let depth = product([g.height.kernel, g.width.kernel, g.in_channels]).expect("a depth");
+        assert_eq!(pixels.map(|n| n * g.in_channels as usize), Some(images.len()));
+        let inside = [g.height, g.width].iter().all(|w| w.pad_before == 0 && w.pad_after == 0);
+        assert!(padding.len() == g.in_channels as usize || inside, "a pixel of padding");
+        Windows { images, padding, geometry, depth, flip }
+    }
+
+    /// Output pixels.
+    pub fn lines(&self) -> usize {
+        let g = &self.geometry;
+        product([g.batch, g.height.output, g.width.output]).unwrap_or(0)
+    }
+
+    /// Factors of a window.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    #[inline(always)]
+    fn pixel(&self, number: usize) -> Pixel {
+        let (rows, columns) = (self.geometry.height.output, self.geometry.width.output);
+        let (row, x) = (number / columns as usize, number % columns as usize);
+        Pixel { image: row / rows as usize, y: row % rows as usize, x }
+    }
+
+    #[inline(always)]
+    fn after(&self, Pixel { image, y, x }: Pixel) -> Pixel {
+        let g = &self.geometry;
+        if x + 1 < g.width.output as usize {
+            Pixel { image, y, x: x + 1 }
+        } else if y + 1 < g.height.output as usize {
+            Pixel { image, y: y + 1, x: 0 }
+        } else {
+            Pixel { image: image + 1, y: 0, x: 0 }
+        }
+    }
+
+    /// The factors of a window, run after run.
+    #[inline(always)]
+    fn each_run(&self, at: Pixel, mut run: impl FnMut(&[u8])) {
+        let g = &self.geometry;
+        let (rows, columns) = (taps(&g.height, at.y), taps(&g.width, at.x));
+        let channels = g.in_channels as usize;
+        let position = |window: &WindowDim, output: usize, tap: usize| {
+            (window.start(output) + tap as i64 * window.dilation) as usize
+        };
+        let neighbours = if g.width.dilation == 1 { columns.len() } else { 1 };
+        for ky in 0..g.height.kernel as usize {
+            let columns = if rows.contains(&ky) { columns.clone() } else { 0..0 };
+            let mut kx = 0;
+            while kx < g.width.kernel as usize {
+                if columns.contains(&kx) {
+                    let y = at.image * g.height.input as usize + position(&g.height, at.y, ky);
+                    let first = y * g.width.input as usize + position(&g.width, at.x, kx);
+                    run(&self.images[first * channels..][..neighbours * channels]);
+                    kx += neighbours;
+                } else {
+                    run(self.padding);
+                    kx += 1;
+                }
+            }
+        }
+    }
+}
+
+/// The taps of an output that lie inside; all of them, without a division, for most outputs.
+#[inline(always)]
+fn taps(window: &WindowDim, output: usize) -> std::ops::Range<usize> {
+    let start = window.start(output);
+    let last = (window.kernel - 1).saturating_mul(window.dilation).saturating_add(start);
+    if start >= 0 && last < window.input { 0..window.kernel as usize } else { window.taps(output) }
+}
+
+/// A product of sizes; where one of them is 0, whatever the others are.
+fn product<const N: usize>(sizes: [i64; N]) -> Option<usize> {
+    if sizes.contains(&0) {
+        return Some(0);
+    }
+    sizes.iter().try_fold(1usize, |all, &size| all.checked_mul(usize::try_from(size).ok()?))
+}
+
+/// As `crate::pack::pack_left`: packs the windows from `first` on, as many as there are `sums`, into a panel.
+#[inline(always)]
+pub fn pack<V: Dot>(windows: &Windows<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+    let rows = sums.len();
+    let mut pixel = windows.pixel(first);
+    for (row, sum) in sums.iter_mut().enumerate() {
+        *sum = if V::WORDS {
+            pack_window::<V, { LINE / 2 }>(windows, pixel, panel, [row, rows])
+        } else {
+            pack_window::<V, LINE>(windows, pixel, panel, [row, rows])
+        };
+        pixel = windows.after(pixel);
+    }
+}
+
+#[inline(always)]
+fn pack_window<V: Dot, const N: usize>(
+    windows: &Windows<'_>,
+    pixel: Pixel,
+    panel: &mut [u8],
+    [at, rows]: [usize; 2],
+) -> i32 {
+    let mut row = Row::<N> {
+        lines: panel.as_chunks_mut::<LINE>().0,
+        at,
+        step: rows,
+        flip: windows.flip,
+        sum: RowSum::new(),
+        rest: [0; N],
+        filled: 0,
+    };
+    windows.each_run(pixel, |run| row.extend::<V>(run));
+    row.finish::<V>()
+}
+
+/// A row of a panel as it is packed, `N` values a line.
+struct Row<'p, const N: usize> {
+    lines: &'p mut [[u8; LINE]],
+    /// The line that comes next, and how far the one after it is.
+    at: usize,
+    step: usize,
+    flip: u8,
+    sum: RowSum,
+    /// The first values of the next line.
+    rest: [u8; N],
+    filled: usize,
+}
+
+impl<const N: usize> Row<'_, N> {
+    /// Whole lines go from the image to the panel; what is left of a run waits for the next one.
+    #[inline(always)]
+    fn extend<V: Dot>(&mut self, mut run: &[u8]) {
+        if self.filled > 0 {
+            let (now, later) = run.split_at(run.len().min(N - self.filled));
+            self.rest[self.filled..][..now.len()].copy_from_slice(now);
+            self.filled += now.len();
+            if self.filled < N {
+                return;
+            }
+            self.push::<V>(self.rest);
+            run = later;
+        }
+        let (whole, rest) = run.as_chunks::<N>();
+        for &values in whole {
+            self.push::<V>(values);
+        }
+        self.rest[..rest.len()].copy_from_slice(rest);
+        self.filled = rest.len();
+    }
+
+    #[inline(always)]
+    fn push<V: Dot>(&mut self, values: [u8; N]) {
+        let line = packed::<V, N>(values.map(|value| value ^ self.flip), &mut self.sum);
+        self.lines[self.at] = line;
+        self.at += self.step;
+    }
+
+    #[inline(always)]
+    fn finish<V: Dot>(mut self) -> i32 {
+        if self.filled > 0 {
+            // What is turned over to 0.
+            self.rest[self.filled..].fill(self.flip);
+            self.push::<V>(self.rest);
+        }
+        self.sum.total::<V>()
+    }
+}

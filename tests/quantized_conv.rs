@@ -288,7 +288,6 @@ fn parameters_that_cannot_be_right_are_refused() {
                     "activation RELU6 needs the output's scale",
                 ),
                 (Call { bias: Some(vec![0, i32::MIN, 0]), ..call.clone() }, "can leave 32 bits"),
-                (Call { types: [DType::QUINT8, DType::INT8], ..call.clone() }, "Tb"),
             ],
         );
     }

@@ -2,16 +2,16 @@
 //!
 //! A tile has up to [`Dot::ROWS`] rows and [`VECTORS`] vectors of columns. For each group along the depth it loads
 //! the vectors of the right panel once, and for each row spreads the row's group over a vector and adds the
-//! products: `rows * VECTORS` instructions (or pairs of them) for `rows + VECTORS` loads.
+//! products: `rows * VECTORS` instructions (or pairs of them) for `rows + VECTORS` loads. The sums begin, grow and
+//! leave in registers: a tile of so many rows is one function.
 
 use crate::{
     output::{Part, Stage, Terms},
     pack::{GROUP, LINE, Source},
+    vector::{VECTORS, Vector},
 };
 use std::ops::Range;
 
-/// Vectors of columns in a tile.
-pub const VECTORS: usize = 2;
 /// Most rows of a tile of any instruction set: 28 sums, 2 right vectors and a left one fill 31 of 32 registers.
 pub const MOST_ROWS: usize = 14;
 /// Sums of a tile of few rows wait for each other: each is kept in so many parts, which take turns. The parts of all
@@ -24,53 +24,50 @@ const fn parts(rows: usize) -> usize {
     }
 }
 
-/// A vector of sums of 32 bits, and how an instruction set adds products to it.
+/// How an instruction set adds products to sums of 32 bits.
 ///
 /// # Safety
-/// Every function runs instructions of the set, which the CPU has; pointers are readable or writable for what
-/// they are said to hold, at any alignment.
-pub unsafe trait Dot: Copy {
-    /// Sums in a vector.
-    const LANES: usize;
+/// As [`Vector`].
+pub unsafe trait Dot {
+    /// A vector of sums.
+    type Sums: Vector;
+    /// As many right groups as a vector has lanes.
+    type Right: Copy;
     /// Rows of a tile.
     const ROWS: usize;
     /// Whether groups are two words, not four bytes.
     const WORDS: bool;
     /// Whether left factors are signed.
     const LEFT_SIGNED: bool;
-    /// Whether `f32::mul_add` is an instruction.
-    const FMA: bool;
-    /// As many right groups as there are lanes.
-    type Right: Copy;
 
     /// # Safety
-    /// `from` holds `LANES` sums.
-    unsafe fn load(from: *const i32) -> Self;
-    /// # Safety
-    /// `to` holds `LANES` sums.
-    unsafe fn store(self, to: *mut i32);
-    /// # Safety
-    /// `from` holds `LANES` groups.
+    /// The CPU has the instructions; `from` holds a group for each lane.
     unsafe fn right(from: *const u8) -> Self::Right;
     /// Adds to each sum the products of a left group, the same for all lanes, with the lane's right group.
     ///
     /// # Safety
-    /// `left` holds a group.
-    unsafe fn dot(self, left: *const u8, right: Self::Right) -> Self;
-    /// Lane by lane.
+    /// The CPU has the instructions; `left` holds a group.
+    unsafe fn dot(sums: Self::Sums, left: *const u8, right: Self::Right) -> Self::Sums;
+    /// Packs the left values of a line, turned over by `flip`, and adds each to one of the sums.
     ///
     /// # Safety
-    /// The CPU has the instructions.
-    unsafe fn plus(self, other: Self) -> Self;
+    /// The CPU has the instructions; `from` holds `LINE` bytes, of `WORDS` half as many, and `to` has room for `LINE`.
+    unsafe fn pack_line(from: *const u8, flip: u8, to: *mut u8, sums: Self::Sums) -> Self::Sums;
     /// Asks for memory that will be read soon; it need not exist.
     ///
     /// # Safety
     /// The CPU has the instructions.
     #[inline(always)]
     unsafe fn prefetch(_from: *const u8) {}
+    /// Asks for memory that will be written soon.
+    ///
+    /// # Safety
+    /// The CPU has the instructions.
+    #[inline(always)]
+    unsafe fn prefetch_to_write(_to: *mut u8) {}
 }
 
-/// A vector type whose loops around the tile are functions of their own, compiled for the instruction set.
+/// An instruction set whose inner loops are functions of their own, compiled for it.
 ///
 /// # Safety
 /// As [`Dot`].
@@ -85,51 +82,48 @@ pub unsafe trait Compiled: Dot {
     /// # Safety
     /// The CPU has the instructions.
     unsafe fn pack_left(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]);
-    /// [`Terms::begin`].
-    ///
-    /// # Safety
-    /// The CPU has the instructions.
-    unsafe fn begin(terms: &Terms<'_>, first: usize, row_sums: &[i32], sums: &mut [i32]);
-    /// [`Stage::write`].
-    ///
-    /// # Safety
-    /// The CPU has the instructions.
-    unsafe fn write(stage: &Stage<'_>, first: usize, sums: &[i32], to: &mut Part<'_>);
-    /// [`accumulate`].
+    /// [`tile`] of `ROWS` rows.
     ///
     /// # Safety
     /// As there.
-    unsafe fn accumulate(tile: &Tile);
+    unsafe fn tile<const ROWS: usize>(tile: &Tile<'_>);
 }
 
-/// What a tile reads and writes.
-#[derive(Debug, Clone, Copy)]
-pub struct Tile {
-    /// Rows.
-    pub rows: usize,
+/// What a tile is computed from.
+#[derive(Debug)]
+pub struct Tile<'a> {
     /// Groups along the depth.
     pub groups: usize,
-    /// Panel of `rows` rows.
+    /// Panel of the tile's rows.
     pub left: *const u8,
     /// Panel of `VECTORS * LANES` columns.
     pub right: *const u8,
-    /// `rows * VECTORS * LANES` sums, which the products are added to.
-    pub sums: *mut i32,
+    /// The first of the columns.
+    pub column: usize,
+    /// What sums begin with.
+    pub terms: &'a Terms<'a>,
+    /// [`Terms::of_row`] of each row.
+    pub row_terms: &'a [i32],
+    /// What becomes of sums.
+    pub stage: &'a Stage<'a>,
+    /// Where they go.
+    pub to: Part<'a>,
 }
 
-/// Adds the products of a tile to its sums.
+/// Sums of a tile of `R` rows.
+pub type Sums<V, const R: usize> = [[V; VECTORS]; R];
+
+/// Computes a tile of as many rows as there are row terms.
 ///
 /// # Safety
-/// The pointers hold what [`Tile`] says; there are 1 to `V::ROWS` rows; the CPU has the instructions of `V`.
+/// As [`tile`].
 #[inline(always)]
-pub unsafe fn accumulate<V: Dot>(tile: &Tile) {
+pub unsafe fn run<D: Compiled>(tile: &Tile<'_>) {
     macro_rules! by_rows {
         ($($rows:literal)*) => {
-            match tile.rows {
+            match tile.row_terms.len() {
                 // SAFETY: the caller's promise.
-                $($rows if $rows <= V::ROWS => unsafe {
-                    rows::<V, $rows, { parts($rows) }>(tile)
-                },)*
+                $($rows if $rows <= D::ROWS => unsafe { D::tile::<$rows>(tile) },)*
                 rows => unreachable!("a tile of {rows} rows"),
             }
         };
@@ -137,85 +131,91 @@ pub unsafe fn accumulate<V: Dot>(tile: &Tile) {
     by_rows!(1 2 3 4 5 6 7 8 9 10 11 12 13 14)
 }
 
-/// A tile of `R` rows, each sum in `P` parts that take turns.
+/// Computes a tile of `R` rows, which it has terms of.
+///
+/// # Safety
+/// The pointers hold what [`Tile`] says; there are terms and parameters of its columns, with those that fill the panel;
+/// the CPU has the instructions of `D`.
 #[inline(always)]
-unsafe fn rows<V: Dot, const R: usize, const P: usize>(tile: &Tile) {
-    let width = VECTORS * V::LANES;
+pub unsafe fn tile<D: Dot, const R: usize>(tile: &Tile<'_>) {
     // SAFETY: the caller's promise.
     unsafe {
-        let first = V::load(tile.sums);
-        let mut sums = [[first; VECTORS]; R];
-        for (row, sums) in sums.iter_mut().enumerate() {
-            for (vector, sum) in sums.iter_mut().enumerate() {
-                *sum = V::load(tile.sums.add(row * width + vector * V::LANES));
+        for line in 0..tile.to.bytes().div_ceil(LINE) {
+            for row in 0..R {
+                D::prefetch_to_write(tile.to.row(row).wrapping_add(line * LINE));
             }
         }
-        if P == 1 {
-            each_group::<V, R>(tile, 0..tile.groups, &mut sums);
-        } else {
-            in_parts::<V, R, P>(tile, &mut sums);
+        let mut sums = tile.terms.begin::<D::Sums, R>(tile.column, tile.row_terms);
+        match parts(R) {
+            4 => in_parts::<D, R, 4>(tile, &mut sums),
+            2 => in_parts::<D, R, 2>(tile, &mut sums),
+            _ => each_group::<D, R>(tile, 0..tile.groups, &mut sums),
         }
-        for (row, sums) in sums.iter().enumerate() {
-            for (vector, sum) in sums.iter().enumerate() {
-                sum.store(tile.sums.add(row * width + vector * V::LANES));
-            }
-        }
+        tile.stage.write(tile.column, &sums, &tile.to);
     }
 }
 
-/// Some groups on the sums.
+/// Groups in a line, and those that are written out one after the other.
+const PER_LINE: usize = LINE / GROUP;
+const TURN: usize = 4;
+
+/// Some groups on the sums. Those of whole lines ask for the lines that follow, at an even pace: all at once, where a
+/// line begins, they would wait for each other.
 #[inline(always)]
-unsafe fn each_group<V: Dot, const R: usize>(
-    tile: &Tile,
+unsafe fn each_group<D: Dot, const R: usize>(
+    tile: &Tile<'_>,
     groups: Range<usize>,
-    sums: &mut [[V; VECTORS]; R],
+    sums: &mut Sums<D::Sums, R>,
 ) {
-    const PER_LINE: usize = LINE / GROUP;
-    let width = VECTORS * V::LANES * GROUP;
-    let mut group = groups.start;
+    let width = VECTORS * D::Sums::LANES * GROUP;
+    let (line, within) = (groups.start / PER_LINE, groups.start % PER_LINE);
+    let mut rest = groups.len();
     // SAFETY: the caller's promise: groups below `tile.groups`.
     unsafe {
-        while group < groups.end {
-            let (line, within) = (group / PER_LINE, group % PER_LINE);
-            let left = tile.left.add(line * R * LINE + within * GROUP);
-            let right = tile.right.add(group * width);
-            let count = (PER_LINE - within).min(groups.end - group);
-            let mut at = 0;
-            while at + 4 <= count {
-                for next in at..at + 4 {
-                    step::<V, R>(left.add(next * GROUP), right.add(next * width), sums);
+        let mut left = tile.left.add(line * R * LINE + within * GROUP);
+        let mut right = tile.right.add(groups.start * width);
+        while within == 0 && rest >= PER_LINE {
+            let mut ahead = left.wrapping_add(R * LINE);
+            for _ in 0..PER_LINE / TURN {
+                for group in 0..TURN {
+                    if group < R.div_ceil(PER_LINE / TURN) {
+                        D::prefetch(ahead.wrapping_add(group * LINE));
+                    }
+                    step::<D, R>(left.add(group * GROUP), right.add(group * width), sums);
                 }
-                at += 4;
+                (left, right) = (left.add(TURN * GROUP), right.add(TURN * width));
+                ahead = ahead.wrapping_add(R.div_ceil(PER_LINE / TURN) * LINE);
             }
-            while at < count {
-                step::<V, R>(left.add(at * GROUP), right.add(at * width), sums);
-                at += 1;
-            }
-            group += count;
+            left = left.add((R - 1) * LINE);
+            rest -= PER_LINE;
+        }
+        for _ in 0..rest {
+            step::<D, R>(left, right, sums);
+            (left, right) = (left.add(GROUP), right.add(width));
         }
     }
 }
 
 /// One group.
 #[inline(always)]
-unsafe fn step<V: Dot, const R: usize>(
+unsafe fn step<D: Dot, const R: usize>(
     left: *const u8,
     right: *const u8,
-    sums: &mut [[V; VECTORS]; R],
+    sums: &mut Sums<D::Sums, R>,
 ) {
     /// How far ahead, in groups, memory is asked for.
-    const AHEAD: usize = 12;
-    let vector = V::LANES * GROUP;
+    const AHEAD: usize = 8;
+    let vector = D::Sums::LANES * GROUP;
     // SAFETY: the caller's promise; what is only asked for need not exist.
     unsafe {
-        let mut columns = [V::right(right); VECTORS];
+        let mut columns = [D::right(right); VECTORS];
         for (at, column) in columns.iter_mut().enumerate() {
-            *column = V::right(right.add(at * vector));
-            V::prefetch(right.wrapping_add((AHEAD * VECTORS + at) * vector));
+            *column = D::right(right.add(at * vector));
+            D::prefetch(right.wrapping_add((AHEAD * VECTORS + at) * vector));
         }
         for (row, sums) in sums.iter_mut().enumerate() {
             for (sum, &column) in sums.iter_mut().zip(&columns) {
-                *sum = sum.dot(left.add(row * LINE), column);
+                *sum = D::dot(*sum, left.add(row * LINE), column);
             }
         }
     }
@@ -223,24 +223,23 @@ unsafe fn step<V: Dot, const R: usize>(
 
 /// Few rows: the groups of a line go to `P` sums in turn, which are added in the end.
 #[inline(always)]
-unsafe fn in_parts<V: Dot, const R: usize, const P: usize>(
-    tile: &Tile,
-    sums: &mut [[V; VECTORS]; R],
+unsafe fn in_parts<D: Dot, const R: usize, const P: usize>(
+    tile: &Tile<'_>,
+    sums: &mut Sums<D::Sums, R>,
 ) {
-    let width = VECTORS * V::LANES * GROUP;
-    const { assert!((LINE / GROUP).is_multiple_of(P), "a turn stays in its line") };
+    let width = VECTORS * D::Sums::LANES * GROUP;
+    const { assert!(PER_LINE.is_multiple_of(P), "a turn stays in its line") };
     let turns = tile.groups / P;
     // SAFETY: the caller's promise.
     unsafe {
-        let zero = [0i32; MOST_LANES];
-        let mut parts = [[[V::load(zero.as_ptr()); VECTORS]; R]; P];
+        let mut parts = [[[D::Sums::splat(0); VECTORS]; R]; P];
         for turn in 0..turns {
             let group = turn * P;
-            let line = group / (LINE / GROUP);
-            let left = tile.left.add(line * R * LINE + group % (LINE / GROUP) * GROUP);
+            let (line, within) = (group / PER_LINE, group % PER_LINE);
+            let left = tile.left.add(line * R * LINE + within * GROUP);
             let right = tile.right.add(group * width);
             for (at, part) in parts.iter_mut().enumerate() {
-                step::<V, R>(left.add(at * GROUP), right.add(at * width), part);
+                step::<D, R>(left.add(at * GROUP), right.add(at * width), part);
             }
         }
         for part in &parts {
@@ -250,9 +249,6 @@ unsafe fn in_parts<V: Dot, const R: usize, const P: usize>(
                 }
             }
         }
-        each_group::<V, R>(tile, turns * P..tile.groups, sums);
+        each_group::<D, R>(tile, turns * P..tile.groups, sums);
     }
 }
-
-/// Most lanes of a vector.
-pub const MOST_LANES: usize = 16;

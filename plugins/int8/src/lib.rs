@@ -11,5 +11,6 @@ pub mod output;
 pub mod pack;
 pub mod product;
 mod spread;
+pub mod vector;
 
 tenon_sdk::export_plugin!();

@@ -9,10 +9,11 @@
 //! ```
 
 use crate::{
-    accumulate::{Compiled, MOST_LANES, MOST_ROWS, Tile, VECTORS},
+    accumulate::{self, Compiled, MOST_ROWS, Tile},
     isa::Isa,
     output::{Part, Stage, Terms},
     pack::{FLIP, GROUP, Source, groups, left_bytes},
+    vector::{VECTORS, Vector},
 };
 use std::ops::Range;
 use tenon_sdk::DType;
@@ -207,6 +208,10 @@ pub struct Product<'a> {
     terms: Terms<'a>,
     stage: Stage<'a>,
     to: Target<'a>,
+    /// Panels of rows, and rows of a panel but the last one: as many in each as there can be, so that no panel is left
+    /// with few.
+    row_panels: usize,
+    panel_rows: usize,
 }
 
 impl<'a> Product<'a> {
@@ -230,22 +235,19 @@ impl<'a> Product<'a> {
         assert_eq!(to.len(), left.lines() * row_bytes, "as many results as rows and columns");
         assert!(terms.covers(right.padded_columns()) && stage.covers(right.padded_columns()));
         let to = Target { first: to.as_mut_ptr(), row_bytes, life: std::marker::PhantomData };
-        Product { left, right, terms, stage, to }
+        let row_panels = left.lines().div_ceil(right.isa.rows);
+        let panel_rows = left.lines().div_ceil(row_panels.max(1));
+        Product { left, right, terms, stage, to, row_panels, panel_rows }
     }
 
     /// Panels of rows.
     pub fn row_panels(&self) -> usize {
-        self.left.lines().div_ceil(self.right.isa.rows)
-    }
-
-    /// Rows of a panel, but the last one: as many in each as there can be, so that no panel is left with few.
-    fn panel_rows(&self) -> usize {
-        self.left.lines().div_ceil(self.row_panels().max(1))
+        self.row_panels
     }
 
     /// The rows of a panel; the last one may have fewer.
     fn rows_of(&self, panel: usize) -> Range<usize> {
-        let (rows, all) = (self.panel_rows(), self.left.lines());
+        let (rows, all) = (self.panel_rows, self.left.lines());
         (panel * rows).min(all)..((panel + 1) * rows).min(all)
     }
 
@@ -257,14 +259,14 @@ impl<'a> Product<'a> {
     /// About how long a panel of rows takes for a panel of columns, in nanoseconds.
     pub fn tile_ns(&self) -> f64 {
         let isa = self.right.isa;
-        let rows = self.panel_rows();
+        let rows = self.panel_rows;
         // Writing a value costs about as much as 32 products.
         (rows * isa.columns) as f64 * (self.left.depth() as f64 + 32.0) / isa.rate
     }
 
     /// Scratch memory that [`Product::run`] wants.
     pub fn scratch_bytes(&self) -> usize {
-        self.chunk_panels() * self.panel_rows() * self.left_bytes()
+        self.chunk_panels() * self.panel_rows * self.left_bytes()
     }
 
     fn left_bytes(&self) -> usize {
@@ -273,7 +275,7 @@ impl<'a> Product<'a> {
 
     /// Panels of rows in a chunk.
     fn chunk_panels(&self) -> usize {
-        let panel = self.panel_rows() * self.left_bytes();
+        let panel = self.panel_rows * self.left_bytes();
         (CHUNK_BYTES / panel.max(1)).clamp(1, CHUNK_PANELS)
     }
 
@@ -282,50 +284,44 @@ impl<'a> Product<'a> {
     /// # Safety
     /// Nobody else computes any of them at the same time.
     pub unsafe fn run(&self, rows: Range<usize>, columns: Range<usize>, scratch: &mut [u8]) {
-        assert!(rows.end <= self.row_panels() && columns.end <= self.column_panels());
+        assert!(rows.end <= self.row_panels && columns.end <= self.column_panels());
         assert!(scratch.len() >= self.scratch_bytes(), "room for the packed rows of a chunk");
         // SAFETY: the caller's promise.
         unsafe { self.right.isa.run(self, rows, columns, scratch) }
     }
 }
 
-/// Sums of a tile.
-#[repr(align(64))]
-struct Sums([i32; MOST_ROWS * VECTORS * MOST_LANES]);
-
 /// The loops.
 ///
 /// # Safety
-/// As [`Product::run`], which has checked sizes; the CPU has the instructions of `V`.
+/// As [`Product::run`], which has checked sizes; the CPU has the instructions of `D`.
 #[inline(always)]
-pub unsafe fn run<V: Compiled>(
+pub unsafe fn run<D: Compiled>(
     p: &Product<'_>,
     rows: Range<usize>,
     columns: Range<usize>,
     scratch: &mut [u8],
 ) {
-    let (chunk_panels, panel_rows) = (p.chunk_panels(), p.panel_rows());
+    let (chunk_panels, panel_rows) = (p.chunk_panels(), p.panel_rows);
     let block_panels = (BLOCK_BYTES / panel_bytes(p.right.isa, p.right.depth).max(1)).max(1);
-    let mut sums = Sums([0; _]);
     for first in rows.clone().step_by(chunk_panels) {
         let chunk = first..(first + chunk_panels).min(rows.end);
-        let mut row_sums = [0i32; CHUNK_PANELS * MOST_ROWS];
+        let mut terms = [0i32; CHUNK_PANELS * MOST_ROWS];
         // SAFETY: the caller's promise.
-        unsafe { pack_chunk::<V>(p, chunk.clone(), scratch, &mut row_sums) };
+        unsafe { pack_chunk::<D>(p, chunk.clone(), scratch, &mut terms) };
         for block in columns.clone().step_by(block_panels) {
             let block = block..(block + block_panels).min(columns.end);
             for panel in chunk.clone() {
-                let at = panel - chunk.start;
+                let at = (panel - chunk.start) * panel_rows;
                 let rows = p.rows_of(panel);
                 let left = Panel {
-                    packed: &scratch[at * panel_rows * p.left_bytes()..]
-                        [..rows.len() * p.left_bytes()],
+                    packed: &scratch[at * p.left_bytes()..][..rows.len() * p.left_bytes()],
                     first: rows.start,
-                    sums: &row_sums[at * panel_rows..][..rows.len()],
+                    terms: &terms[at..][..rows.len()],
                 };
                 for column in block.clone() {
                     // SAFETY: the caller's promise.
-                    unsafe { tile::<V>(p, &left, column, &mut sums) };
+                    unsafe { tile::<D>(p, &left, column) };
                 }
             }
         }
@@ -336,53 +332,49 @@ pub unsafe fn run<V: Compiled>(
 struct Panel<'a> {
     packed: &'a [u8],
     first: usize,
-    sums: &'a [i32],
+    terms: &'a [i32],
 }
 
 #[inline(always)]
-unsafe fn pack_chunk<V: Compiled>(
+unsafe fn pack_chunk<D: Compiled>(
     p: &Product<'_>,
     panels: Range<usize>,
     scratch: &mut [u8],
-    sums: &mut [i32],
+    terms: &mut [i32],
 ) {
-    let (bytes, panel_rows) = (p.left_bytes(), p.panel_rows());
+    let (bytes, panel_rows) = (p.left_bytes(), p.panel_rows);
     for (at, panel) in panels.enumerate() {
         let rows = p.rows_of(panel);
         let packed = &mut scratch[at * panel_rows * bytes..][..rows.len() * bytes];
+        let terms = &mut terms[at * panel_rows..][..rows.len()];
         // SAFETY: the caller's promise.
-        unsafe {
-            V::pack_left(&p.left, rows.start, packed, &mut sums[at * panel_rows..][..rows.len()])
-        };
+        unsafe { D::pack_left(&p.left, rows.start, packed, terms) };
+        terms.iter_mut().for_each(|term| *term = p.terms.of_row(*term));
     }
 }
 
-/// One tile: begin, accumulate, write.
 #[inline(always)]
-unsafe fn tile<V: Compiled>(p: &Product<'_>, left: &Panel<'_>, column: usize, sums: &mut Sums) {
-    let width = VECTORS * V::LANES;
+unsafe fn tile<D: Compiled>(p: &Product<'_>, left: &Panel<'_>, column: usize) {
+    let width = VECTORS * D::Sums::LANES;
     let first = column * width;
-    let rows = left.sums.len();
-    // SAFETY: the caller has the CPU's instructions.
-    unsafe { V::begin(&p.terms, first, left.sums, &mut sums.0[..rows * width]) };
-    let groups = groups(p.right.depth, V::WORDS);
+    let groups = groups(p.right.depth, D::WORDS);
     let right = p.right.panels.as_ptr().wrapping_byte_add(column * groups * width * GROUP);
-    let work = Tile {
-        rows,
-        groups,
-        left: left.packed.as_ptr(),
-        right: right.cast(),
-        sums: sums.0.as_mut_ptr(),
-    };
-    // SAFETY: `left` is a packed panel of `rows` rows, the panel of this column lies in the packed matrix, and there
-    // are sums for a tile; the caller has the CPU's instructions.
-    unsafe { V::accumulate(&work) };
     let value_bytes = p.stage.value_bytes();
     let bytes = width.min(p.right.columns - first) * value_bytes;
     let offset = left.first * p.to.row_bytes + first * value_bytes;
-    // SAFETY: these rows and columns lie in the target, and nobody else writes them.
+    // SAFETY: these rows and columns lie in the target, and nobody else writes them; `left` is a packed panel of as
+    // many rows as it has terms, and the panel of this column lies in the packed matrix; the caller has the CPU's
+    // instructions.
     unsafe {
-        let mut to = Part::new(p.to.first.add(offset), rows, bytes, p.to.row_bytes);
-        V::write(&p.stage, first, &sums.0[..rows * width], &mut to);
+        accumulate::run::<D>(&Tile {
+            groups,
+            left: left.packed.as_ptr(),
+            right: right.cast(),
+            column: first,
+            terms: &p.terms,
+            row_terms: left.terms,
+            stage: &p.stage,
+            to: Part::new(p.to.first.add(offset), bytes, p.to.row_bytes),
+        });
     }
 }

@@ -59,12 +59,6 @@ pub unsafe trait Dot {
     /// The CPU has the instructions.
     #[inline(always)]
     unsafe fn prefetch(_from: *const u8) {}
-    /// Asks for memory that will be written soon.
-    ///
-    /// # Safety
-    /// The CPU has the instructions.
-    #[inline(always)]
-    unsafe fn prefetch_to_write(_to: *mut u8) {}
 }
 
 /// An instruction set whose inner loops are functions of their own, compiled for it.
@@ -140,11 +134,6 @@ pub unsafe fn run<D: Compiled>(tile: &Tile<'_>) {
 pub unsafe fn tile<D: Dot, const R: usize>(tile: &Tile<'_>) {
     // SAFETY: the caller's promise.
     unsafe {
-        for line in 0..tile.to.bytes().div_ceil(LINE) {
-            for row in 0..R {
-                D::prefetch_to_write(tile.to.row(row).wrapping_add(line * LINE));
-            }
-        }
         let mut sums = tile.terms.begin::<D::Sums, R>(tile.column, tile.row_terms);
         match parts(R) {
             4 => in_parts::<D, R, 4>(tile, &mut sums),

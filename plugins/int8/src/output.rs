@@ -9,7 +9,10 @@ use crate::{
     vector::{MOST_LANES, VECTORS, Vector},
 };
 use std::{marker::PhantomData, mem::MaybeUninit, ops::Range, ptr};
-use tenon_sdk::fixed_point::{Multiplier, QuantizedRange};
+use tenon_sdk::fixed_point::{
+    QuantizedRange, rounding_divide_by_pot, saturating_rounding_doubling_high_mul,
+    saturating_shift_left,
+};
 
 /// What sums begin as: of row `i` and column `j`, `columns[j] + slopes[j] * (sum of row i)`.
 #[derive(Debug, Clone, Copy)]
@@ -67,9 +70,7 @@ impl Terms<'_> {
                 Slopes::One(_) => each(&mut sums, |sum, row, _| sum.plus(V::splat(rows[row]))),
                 Slopes::Each(slopes) => {
                     let slopes = parameters::<V, _, _>(slopes, first, |from| V::load(from));
-                    each(&mut sums, |sum, row, at| {
-                        sum.plus(slopes[at].times(V::splat(rows[row])))
-                    });
+                    each(&mut sums, |sum, row, at| sum.plus(slopes[at].times(V::splat(rows[row]))));
                 }
             }
             sums
@@ -147,12 +148,12 @@ pub enum Width {
     Word,
 }
 
-/// [`Multiplier`]s, part by part.
+/// [`Multiplier`](tenon_sdk::fixed_point::Multiplier)s, part by part.
 #[derive(Debug, Clone, Copy)]
 pub struct Multipliers<'a> {
-    /// [`Multiplier::mantissa`] of each.
+    /// In `[2^30, 2^31)`.
     pub mantissas: &'a [i32],
-    /// [`Multiplier::exponent`] of each.
+    /// In `[-31, 30]`.
     pub exponents: &'a [i32],
 }
 
@@ -197,7 +198,12 @@ impl Stage<'_> {
             match *self {
                 Stage::Sums(bounds) => write_sums(sums, bounds, rows),
                 Stage::Real(scales, bounds) => {
-                    write_reals(sums, parameters::<V, _, _>(scales, first, |s| V::load_floats(s)), bounds, rows);
+                    write_reals(
+                        sums,
+                        parameters::<V, _, _>(scales, first, |s| V::load_floats(s)),
+                        bounds,
+                        rows,
+                    );
                 }
                 Stage::Float(scales, range, width) => {
                     let scales = parameters::<V, _, _>(scales, first, |from| V::load_floats(from));
@@ -232,14 +238,8 @@ impl Part<'_> {
         Part { first, bytes, row_bytes, life: PhantomData }
     }
 
-    /// Bytes of each row.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Where a row begins.
     #[inline(always)]
-    pub fn row(&self, row: usize) -> *mut u8 {
+    fn row(&self, row: usize) -> *mut u8 {
         self.first.wrapping_add(row * self.row_bytes)
     }
 }
@@ -252,7 +252,11 @@ unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
     unsafe fn ends<const N: usize>(from: *const u8, to: *mut u8, bytes: usize) {
         for at in [0, bytes - N] {
             // SAFETY: the caller has at least `N` bytes.
-            unsafe { to.add(at).cast::<[u8; N]>().write_unaligned(from.add(at).cast::<[u8; N]>().read_unaligned()) };
+            unsafe {
+                to.add(at)
+                    .cast::<[u8; N]>()
+                    .write_unaligned(from.add(at).cast::<[u8; N]>().read_unaligned())
+            };
         }
     }
     // SAFETY: the caller's promise; every part lies inside.
@@ -270,7 +274,11 @@ unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
 }
 
 #[inline(always)]
-unsafe fn write_sums<V: Vector, const R: usize>(sums: &Sums<V, R>, bounds: [i32; 2], to: &Part<'_>) {
+unsafe fn write_sums<V: Vector, const R: usize>(
+    sums: &Sums<V, R>,
+    bounds: [i32; 2],
+    to: &Part<'_>,
+) {
     let mut sums = *sums;
     // SAFETY: the caller's promise.
     unsafe {
@@ -334,7 +342,7 @@ unsafe fn by_float<V: Vector, const R: usize>(
     values
 }
 
-/// [`Multiplier::apply`], less the lowest step: below 0 is what is below it.
+/// `Multiplier::apply`, less the lowest step: below 0 is what is below it.
 ///
 /// Vectors do it for multipliers below a quarter, as scales of quantised values are. With `y` the high product, whose
 /// magnitude is below 2^31, and `e` the shift to the right, 2 or more, ties away from zero are
@@ -368,9 +376,8 @@ unsafe fn in_fixed_point<V: Vector, const R: usize>(
         let mantissas = parameters::<V, _, _>(by.mantissas, first, |from| V::mantissas(from));
         let ones = V::splat(-1);
         // `-exponent - 1`
-        let shifts = parameters::<V, _, _>(by.exponents, first, |from| {
-            V::load(from).times(ones).plus(ones)
-        });
+        let shifts =
+            parameters::<V, _, _>(by.exponents, first, |from| V::load(from).times(ones).plus(ones));
         let [low, _] = range.steps();
         let (sign, half, one) = (V::splat(31), V::splat(1 - 2 * low), V::splat(1));
         each(&mut values, |sum, _, at| {
@@ -382,7 +389,7 @@ unsafe fn in_fixed_point<V: Vector, const R: usize>(
     values
 }
 
-/// The definition, for any multiplier.
+/// The definition, for any multiplier: `Multiplier::apply`.
 #[inline(never)]
 fn lane_by_lane(
     values: &mut [i32],
@@ -394,8 +401,10 @@ fn lane_by_lane(
     let parts = by.mantissas[columns.clone()].iter().zip(&by.exponents[columns.clone()]);
     for row in values.chunks_exact_mut(columns.len()) {
         for (value, (&mantissa, &exponent)) in row.iter_mut().zip(parts.clone()) {
-            let by = Multiplier::from_parts(mantissa, exponent);
-            *value = by.apply(*value).clamp(low, high) - low;
+            let x = saturating_shift_left(*value, exponent.max(0).cast_unsigned());
+            let x = saturating_rounding_doubling_high_mul(x, mantissa);
+            let x = rounding_divide_by_pot(x, exponent.min(0).unsigned_abs());
+            *value = x.clamp(low, high) - low;
         }
     }
 }

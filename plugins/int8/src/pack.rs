@@ -157,7 +157,8 @@ fn pack_rows<D: Dot, const R: usize>(
         for (number, line) in lines.enumerate() {
             for (row, to) in line[at..][..R].iter_mut().enumerate() {
                 let part = source.part(first + row, (whole + number) * values, values);
-                totals[row] = D::pack_line(part.as_ptr(), source.flip, to.as_mut_ptr(), totals[row]);
+                totals[row] =
+                    D::pack_line(part.as_ptr(), source.flip, to.as_mut_ptr(), totals[row]);
             }
         }
         for (sum, total) in sums.iter_mut().zip(totals) {

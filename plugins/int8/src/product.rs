@@ -212,6 +212,9 @@ pub struct Product<'a> {
     /// with few.
     row_panels: usize,
     panel_rows: usize,
+    /// Panels of rows in a chunk, and panels of columns in a block.
+    chunk_panels: usize,
+    block_panels: usize,
 }
 
 impl<'a> Product<'a> {
@@ -237,7 +240,22 @@ impl<'a> Product<'a> {
         let to = Target { first: to.as_mut_ptr(), row_bytes, life: std::marker::PhantomData };
         let row_panels = left.lines().div_ceil(right.isa.rows);
         let panel_rows = left.lines().div_ceil(row_panels.max(1));
-        Product { left, right, terms, stage, to, row_panels, panel_rows }
+        let words = right.isa.words;
+        let left_panel = panel_rows * left_bytes(left.depth(), words);
+        let chunk_panels = (CHUNK_BYTES / left_panel.max(1)).clamp(1, CHUNK_PANELS);
+        let right_panel = panel_bytes(right.isa, right.depth);
+        let block_panels = (BLOCK_BYTES / right_panel.max(1)).max(1);
+        Product {
+            left,
+            right,
+            terms,
+            stage,
+            to,
+            row_panels,
+            panel_rows,
+            chunk_panels,
+            block_panels,
+        }
     }
 
     /// Panels of rows.
@@ -266,17 +284,11 @@ impl<'a> Product<'a> {
 
     /// Scratch memory that [`Product::run`] wants.
     pub fn scratch_bytes(&self) -> usize {
-        self.chunk_panels() * self.panel_rows * self.left_bytes()
+        self.chunk_panels * self.panel_rows * self.left_bytes()
     }
 
     fn left_bytes(&self) -> usize {
         left_bytes(self.left.depth(), self.right.isa.words)
-    }
-
-    /// Panels of rows in a chunk.
-    fn chunk_panels(&self) -> usize {
-        let panel = self.panel_rows * self.left_bytes();
-        (CHUNK_BYTES / panel.max(1)).clamp(1, CHUNK_PANELS)
     }
 
     /// Computes some panels of rows for some panels of columns.
@@ -302,15 +314,15 @@ pub unsafe fn run<D: Compiled>(
     columns: Range<usize>,
     scratch: &mut [u8],
 ) {
-    let (chunk_panels, panel_rows) = (p.chunk_panels(), p.panel_rows);
-    let block_panels = (BLOCK_BYTES / panel_bytes(p.right.isa, p.right.depth).max(1)).max(1);
-    for first in rows.clone().step_by(chunk_panels) {
-        let chunk = first..(first + chunk_panels).min(rows.end);
+    let (mut first, panel_rows) = (rows.start, p.panel_rows);
+    while first < rows.end {
+        let chunk = first..(first + p.chunk_panels).min(rows.end);
         let mut terms = [0i32; CHUNK_PANELS * MOST_ROWS];
         // SAFETY: the caller's promise.
         unsafe { pack_chunk::<D>(p, chunk.clone(), scratch, &mut terms) };
-        for block in columns.clone().step_by(block_panels) {
-            let block = block..(block + block_panels).min(columns.end);
+        let mut block = columns.start..columns.start;
+        while block.end < columns.end {
+            block = block.end..(block.end + p.block_panels).min(columns.end);
             for panel in chunk.clone() {
                 let at = (panel - chunk.start) * panel_rows;
                 let rows = p.rows_of(panel);
@@ -325,6 +337,7 @@ pub unsafe fn run<D: Compiled>(
                 }
             }
         }
+        first = chunk.end;
     }
 }
 

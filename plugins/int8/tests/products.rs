@@ -99,7 +99,7 @@ impl StageOf {
             StageOf::Float(scales, range, width) => Stage::Float(scales, *range, *width),
             StageOf::Fixed(by, range, width) => {
                 Stage::Fixed(Multipliers { mantissas: &by[0], exponents: &by[1] }, *range, *width)
-            },
+            }
         }
     }
 }

@@ -78,12 +78,6 @@ impl Multiplier {
         if fits { Ok(Multiplier { mantissa: mantissa as i32, exponent }) } else { Err(outside()) }
     }
 
-    /// One that was taken apart: by its mantissa and its exponent, which are in their ranges.
-    pub const fn from_parts(mantissa: i32, exponent: i32) -> Multiplier {
-        debug_assert!(mantissa >= 1 << 30 && exponent >= -31 && exponent <= 30);
-        Multiplier { mantissa, exponent }
-    }
-
     /// In `[2^30, 2^31)`.
     pub const fn mantissa(self) -> i32 {
         self.mantissa

@@ -11,7 +11,7 @@ use super::{
     x86_vectors::{I32x8, I32x16},
 };
 use crate::accumulate::Dot;
-use std::arch::{asm, x86_64::*};
+use std::arch::x86_64::*;
 
 /// How an instruction set adds products: the vector, and the instructions.
 macro_rules! dot {
@@ -53,12 +53,6 @@ macro_rules! dot {
             unsafe fn prefetch(from: *const u8) {
                 // SAFETY: it reads nothing.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
-            }
-
-            #[inline(always)]
-            unsafe fn prefetch_to_write(to: *mut u8) {
-                // SAFETY: it writes nothing; where a CPU does not know it, it does nothing.
-                unsafe { asm!("prefetchw [{}]", in(reg) to, options(nostack, preserves_flags)) }
             }
         }
     };

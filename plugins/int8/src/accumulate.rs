@@ -76,48 +76,54 @@ pub unsafe trait Compiled: Dot {
     /// # Safety
     /// The CPU has the instructions.
     unsafe fn pack_left(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]);
-    /// [`tile`] of `ROWS` rows.
+    /// [`strip`] of `ROWS` rows.
     ///
     /// # Safety
     /// As there.
-    unsafe fn tile<const ROWS: usize>(tile: &Tile<'_>);
+    unsafe fn strip<const ROWS: usize>(strip: &Strip<'_>);
 }
 
-/// What a tile is computed from.
+/// What the tiles of a panel of rows are computed from.
 #[derive(Debug)]
-pub struct Tile<'a> {
+pub struct Strip<'a> {
     /// Groups along the depth.
     pub groups: usize,
-    /// Panel of the tile's rows.
+    /// Panel of the rows.
     pub left: *const u8,
-    /// Panel of `VECTORS * LANES` columns.
+    /// All panels of the right matrix, and its columns.
     pub right: *const u8,
-    /// The first of the columns.
-    pub column: usize,
+    /// Columns of the right matrix.
+    pub columns: usize,
+    /// The panels of columns that are computed.
+    pub panels: Range<usize>,
     /// What sums begin with.
     pub terms: &'a Terms<'a>,
     /// [`Terms::of_row`] of each row.
     pub row_terms: &'a [i32],
     /// What becomes of sums.
     pub stage: &'a Stage<'a>,
-    /// Where they go.
-    pub to: Part<'a>,
+    /// Where the results of the rows begin, and the bytes from a row to the next.
+    pub to: *mut u8,
+    /// Bytes from a row of results to the next.
+    pub row_bytes: usize,
+    /// Room for the sums of a tile of any instruction set.
+    pub spare: *mut i32,
 }
 
 /// Sums of a tile of `R` rows.
 pub type Sums<V, const R: usize> = [[V; VECTORS]; R];
 
-/// Computes a tile of as many rows as there are row terms.
+/// Computes the tiles of as many rows as there are row terms.
 ///
 /// # Safety
-/// As [`tile`].
+/// As [`strip`].
 #[inline(always)]
-pub unsafe fn run<D: Compiled>(tile: &Tile<'_>) {
+pub unsafe fn run<D: Compiled>(strip: &Strip<'_>) {
     macro_rules! by_rows {
         ($($rows:literal)*) => {
-            match tile.row_terms.len() {
+            match strip.row_terms.len() {
                 // SAFETY: the caller's promise.
-                $($rows if $rows <= D::ROWS => unsafe { D::tile::<$rows>(tile) },)*
+                $($rows if $rows <= D::ROWS => unsafe { D::strip::<$rows>(strip) },)*
                 rows => unreachable!("a tile of {rows} rows"),
             }
         };
@@ -125,22 +131,30 @@ pub unsafe fn run<D: Compiled>(tile: &Tile<'_>) {
     by_rows!(1 2 3 4 5 6 7 8 9 10 11 12 13 14)
 }
 
-/// Computes a tile of `R` rows, which it has terms of.
+/// Computes tiles of `R` rows, which there are terms of.
 ///
 /// # Safety
-/// The pointers hold what [`Tile`] says; there are terms and parameters of its columns, with those that fill the panel;
-/// the CPU has the instructions of `D`.
+/// The pointers hold what [`Strip`] says; there are terms and parameters of all columns, with those that fill the last
+/// panel; nobody else reads or writes these results; the CPU has the instructions of `D`.
 #[inline(always)]
-pub unsafe fn tile<D: Dot, const R: usize>(tile: &Tile<'_>) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut sums = tile.terms.begin::<D::Sums, R>(tile.column, tile.row_terms);
-        match parts(R) {
-            4 => in_parts::<D, R, 4>(tile, &mut sums),
-            2 => in_parts::<D, R, 2>(tile, &mut sums),
-            _ => each_group::<D, R>(tile, 0..tile.groups, &mut sums),
+pub unsafe fn strip<D: Dot, const R: usize>(strip: &Strip<'_>) {
+    let width = VECTORS * D::Sums::LANES;
+    let value_bytes = strip.stage.value_bytes();
+    for panel in strip.panels.clone() {
+        let column = panel * width;
+        let bytes = width.min(strip.columns - column) * value_bytes;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let right = strip.right.add(column * strip.groups * GROUP);
+            let mut sums = strip.terms.begin::<D::Sums, R>(column, strip.row_terms);
+            match parts(R) {
+                4 => in_parts::<D, R, 4>(strip, right, &mut sums),
+                2 => in_parts::<D, R, 2>(strip, right, &mut sums),
+                _ => each_group::<D, R>(strip, right, 0..strip.groups, &mut sums),
+            }
+            let to = Part::new(strip.to.add(column * value_bytes), bytes, strip.row_bytes);
+            strip.stage.write(column, &sums, &to, strip.spare);
         }
-        tile.stage.write(tile.column, &sums, &tile.to);
     }
 }
 
@@ -152,17 +166,18 @@ const TURN: usize = 4;
 /// line begins, they would wait for each other.
 #[inline(always)]
 unsafe fn each_group<D: Dot, const R: usize>(
-    tile: &Tile<'_>,
+    strip: &Strip<'_>,
+    right: *const u8,
     groups: Range<usize>,
     sums: &mut Sums<D::Sums, R>,
 ) {
     let width = VECTORS * D::Sums::LANES * GROUP;
     let (line, within) = (groups.start / PER_LINE, groups.start % PER_LINE);
     let mut rest = groups.len();
-    // SAFETY: the caller's promise: groups below `tile.groups`.
+    // SAFETY: the caller's promise: groups below `strip.groups`.
     unsafe {
-        let mut left = tile.left.add(line * R * LINE + within * GROUP);
-        let mut right = tile.right.add(groups.start * width);
+        let mut left = strip.left.add(line * R * LINE + within * GROUP);
+        let mut right = right.add(groups.start * width);
         while within == 0 && rest >= PER_LINE {
             let mut ahead = left.wrapping_add(R * LINE);
             for _ in 0..PER_LINE / TURN {
@@ -213,20 +228,21 @@ unsafe fn step<D: Dot, const R: usize>(
 /// Few rows: the groups of a line go to `P` sums in turn, which are added in the end.
 #[inline(always)]
 unsafe fn in_parts<D: Dot, const R: usize, const P: usize>(
-    tile: &Tile<'_>,
+    strip: &Strip<'_>,
+    right: *const u8,
     sums: &mut Sums<D::Sums, R>,
 ) {
     let width = VECTORS * D::Sums::LANES * GROUP;
     const { assert!(PER_LINE.is_multiple_of(P), "a turn stays in its line") };
-    let turns = tile.groups / P;
+    let turns = strip.groups / P;
     // SAFETY: the caller's promise.
     unsafe {
         let mut parts = [[[D::Sums::splat(0); VECTORS]; R]; P];
         for turn in 0..turns {
             let group = turn * P;
             let (line, within) = (group / PER_LINE, group % PER_LINE);
-            let left = tile.left.add(line * R * LINE + within * GROUP);
-            let right = tile.right.add(group * width);
+            let left = strip.left.add(line * R * LINE + within * GROUP);
+            let right = right.add(group * width);
             for (at, part) in parts.iter_mut().enumerate() {
                 step::<D, R>(left.add(at * GROUP), right.add(at * width), part);
             }
@@ -238,6 +254,6 @@ unsafe fn in_parts<D: Dot, const R: usize, const P: usize>(
                 }
             }
         }
-        each_group::<D, R>(tile, turns * P..tile.groups, sums);
+        each_group::<D, R>(strip, right, turns * P..strip.groups, sums);
     }
 }

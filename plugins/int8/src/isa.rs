@@ -116,9 +116,9 @@ macro_rules! compiled {
                 fn pack_left(source: &$crate::pack::Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
                     $crate::pack::pack_left::<$dot>(source, first, panel, sums)
                 }
-                fn tile<const ROWS: usize>(tile: &$crate::accumulate::Tile<'_>) {
+                fn strip<const ROWS: usize>(strip: &$crate::accumulate::Strip<'_>) {
                     // SAFETY: the caller's promise.
-                    unsafe { $crate::accumulate::tile::<$dot, ROWS>(tile) }
+                    unsafe { $crate::accumulate::strip::<$dot, ROWS>(strip) }
                 }
             }
         }

@@ -4,11 +4,11 @@
 //! cast ([`Stage`]). Both are done to vectors in registers; the stages are those of `tenon_sdk::fixed_point`, to the bit.
 
 use crate::{
-    accumulate::{MOST_ROWS, Sums},
+    accumulate::Sums,
     product::Right,
-    vector::{MOST_LANES, VECTORS, Vector},
+    vector::{VECTORS, Vector},
 };
-use std::{marker::PhantomData, mem::MaybeUninit, ops::Range, ptr};
+use std::{marker::PhantomData, ops::Range, ptr, slice};
 use tenon_sdk::fixed_point::{
     QuantizedRange, rounding_divide_by_pot, saturating_rounding_doubling_high_mul,
     saturating_shift_left,
@@ -179,42 +179,38 @@ impl Stage<'_> {
     /// Writes the sums of a tile, whose columns are those from `first` on.
     ///
     /// # Safety
-    /// The CPU has the vector's instructions; `to` has `R` rows.
+    /// The CPU has the vector's instructions; `to` has `R` rows, and `spare` room for the sums.
     #[inline(always)]
     pub unsafe fn write<V: Vector, const R: usize>(
         &self,
         first: usize,
         sums: &Sums<V, R>,
         to: &Part<'_>,
+        spare: *mut i32,
     ) {
         let bytes = VECTORS * V::LANES * self.value_bytes();
-        let mut spare = MaybeUninit::<[u8; MOST_ROWS * VECTORS * MOST_LANES * 4]>::uninit();
-        // SAFETY: `spare` has room for whole rows of a tile, and those that are copied from it were written; else the
-        // caller's promise.
+        // SAFETY: `spare` has room for whole rows, and what is copied from it was written; else the caller's promise.
         unsafe {
-            let spare = Part::new(spare.as_mut_ptr().cast(), bytes, bytes);
+            let all = Part::new(spare.cast(), bytes, bytes);
             let whole = to.bytes == bytes;
-            let rows = if whole { to } else { &spare };
+            let rows = if whole { to } else { &all };
             match *self {
                 Stage::Sums(bounds) => write_sums(sums, bounds, rows),
                 Stage::Real(scales, bounds) => {
-                    write_reals(
-                        sums,
-                        parameters::<V, _, _>(scales, first, |s| V::load_floats(s)),
-                        bounds,
-                        rows,
-                    );
+                    let scales = parameters::<V, _, _>(scales, first, |from| V::load_floats(from));
+                    write_reals(sums, scales, bounds, rows);
                 }
                 Stage::Float(scales, range, width) => {
                     let scales = parameters::<V, _, _>(scales, first, |from| V::load_floats(from));
                     write_values(&by_float(sums, scales, range), range, width, rows);
                 }
                 Stage::Fixed(by, range, width) => {
-                    write_values(&in_fixed_point(sums, by, first, range), range, width, rows);
+                    let steps = in_fixed_point(sums, by, first, range, spare);
+                    write_values(&steps, range, width, rows);
                 }
             }
             if !whole {
-                (0..R).for_each(|row| copy(spare.row(row), to.row(row), to.bytes));
+                (0..R).for_each(|row| copy(all.row(row), to.row(row), to.bytes));
             }
         }
     }
@@ -356,21 +352,21 @@ unsafe fn in_fixed_point<V: Vector, const R: usize>(
     by: Multipliers<'_>,
     first: usize,
     range: QuantizedRange,
+    spare: *mut i32,
 ) -> Sums<V, R> {
     let columns = first..first + VECTORS * V::LANES;
     let mut values = *sums;
     // SAFETY: the caller's promise.
     unsafe {
         if by.exponents[columns.clone()].iter().any(|&exponent| exponent > -2) {
-            let mut lanes = [0; MOST_ROWS * VECTORS * MOST_LANES];
-            let lanes = &mut lanes[..R * columns.len()];
-            let at = |row: usize, at: usize| (row * VECTORS + at) * V::LANES;
+            let at = |row: usize, at: usize| spare.add((row * VECTORS + at) * V::LANES);
             each(&mut values, |sum, row, vector| {
-                sum.store(lanes.as_ptr().cast_mut().add(at(row, vector)));
+                sum.store(at(row, vector));
                 sum
             });
+            let lanes = slice::from_raw_parts_mut(spare, R * columns.len());
             lane_by_lane(lanes, by, columns, range);
-            each(&mut values, |_, row, vector| V::load(lanes.as_ptr().add(at(row, vector))));
+            each(&mut values, |_, row, vector| V::load(at(row, vector)));
             return values;
         }
         let mantissas = parameters::<V, _, _>(by.mantissas, first, |from| V::mantissas(from));

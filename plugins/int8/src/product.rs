@@ -9,11 +9,11 @@
 //! ```
 
 use crate::{
-    accumulate::{self, Compiled, MOST_ROWS, Tile},
+    accumulate::{self, Compiled, MOST_ROWS, Strip},
     isa::Isa,
-    output::{Part, Stage, Terms},
+    output::{Stage, Terms},
     pack::{FLIP, GROUP, Source, groups, left_bytes},
-    vector::{VECTORS, Vector},
+    vector::{MOST_LANES, VECTORS},
 };
 use std::ops::Range;
 use tenon_sdk::DType;
@@ -303,6 +303,10 @@ impl<'a> Product<'a> {
     }
 }
 
+/// Sums of a tile.
+#[repr(align(64))]
+struct Spare([i32; MOST_ROWS * VECTORS * MOST_LANES]);
+
 /// The loops.
 ///
 /// # Safety
@@ -315,6 +319,8 @@ pub unsafe fn run<D: Compiled>(
     scratch: &mut [u8],
 ) {
     let (mut first, panel_rows) = (rows.start, p.panel_rows);
+    let (groups, left_bytes) = (groups(p.right.depth, D::WORDS), p.left_bytes());
+    let mut spare = Spare([0; _]);
     while first < rows.end {
         let chunk = first..(first + p.chunk_panels).min(rows.end);
         let mut terms = [0i32; CHUNK_PANELS * MOST_ROWS];
@@ -326,26 +332,27 @@ pub unsafe fn run<D: Compiled>(
             for panel in chunk.clone() {
                 let at = (panel - chunk.start) * panel_rows;
                 let rows = p.rows_of(panel);
-                let left = Panel {
-                    packed: &scratch[at * p.left_bytes()..][..rows.len() * p.left_bytes()],
-                    first: rows.start,
-                    terms: &terms[at..][..rows.len()],
-                };
-                for column in block.clone() {
-                    // SAFETY: the caller's promise.
-                    unsafe { tile::<D>(p, &left, column) };
+                // SAFETY: these rows and columns lie in the target, and nobody else writes them; `left` is a packed panel
+                // of as many rows as it has terms; the caller has the CPU's instructions.
+                unsafe {
+                    accumulate::run::<D>(&Strip {
+                        groups,
+                        left: scratch[at * left_bytes..][..rows.len() * left_bytes].as_ptr(),
+                        right: p.right.panels.as_ptr().cast(),
+                        columns: p.right.columns,
+                        panels: block.clone(),
+                        terms: &p.terms,
+                        row_terms: &terms[at..][..rows.len()],
+                        stage: &p.stage,
+                        to: p.to.first.add(rows.start * p.to.row_bytes),
+                        row_bytes: p.to.row_bytes,
+                        spare: spare.0.as_mut_ptr(),
+                    });
                 }
             }
         }
         first = chunk.end;
     }
-}
-
-/// A packed panel of rows.
-struct Panel<'a> {
-    packed: &'a [u8],
-    first: usize,
-    terms: &'a [i32],
 }
 
 #[inline(always)]
@@ -363,31 +370,5 @@ unsafe fn pack_chunk<D: Compiled>(
         // SAFETY: the caller's promise.
         unsafe { D::pack_left(&p.left, rows.start, packed, terms) };
         terms.iter_mut().for_each(|term| *term = p.terms.of_row(*term));
-    }
-}
-
-#[inline(always)]
-unsafe fn tile<D: Compiled>(p: &Product<'_>, left: &Panel<'_>, column: usize) {
-    let width = VECTORS * D::Sums::LANES;
-    let first = column * width;
-    let groups = groups(p.right.depth, D::WORDS);
-    let right = p.right.panels.as_ptr().wrapping_byte_add(column * groups * width * GROUP);
-    let value_bytes = p.stage.value_bytes();
-    let bytes = width.min(p.right.columns - first) * value_bytes;
-    let offset = left.first * p.to.row_bytes + first * value_bytes;
-    // SAFETY: these rows and columns lie in the target, and nobody else writes them; `left` is a packed panel of as
-    // many rows as it has terms, and the panel of this column lies in the packed matrix; the caller has the CPU's
-    // instructions.
-    unsafe {
-        accumulate::run::<D>(&Tile {
-            groups,
-            left: left.packed.as_ptr(),
-            right: right.cast(),
-            column: first,
-            terms: &p.terms,
-            row_terms: left.terms,
-            stage: &p.stage,
-            to: Part::new(p.to.first.add(offset), bytes, p.to.row_bytes),
-        });
     }
 }

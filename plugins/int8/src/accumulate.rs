@@ -2,17 +2,17 @@
 //!
 //! A tile has up to [`Dot::ROWS`] rows and [`VECTORS`] vectors of columns. For each group along the depth it loads
 //! the vectors of the right panel once, and for each row spreads the row's group over a vector and adds the
-//! products: `rows * VECTORS` instructions (or pairs of them) for `rows + VECTORS` loads.
+//! products: `rows * VECTORS` instructions (or pairs of them) for `rows + VECTORS` loads. The sums begin, grow and
+//! leave in registers: a tile of so many rows is one function.
 
 use crate::{
     depthwise::Depthwise,
     output::{Part, Stage, Terms},
     pack::{GROUP, LINE, Left, Source},
+    vector::{VECTORS, Vector},
 };
 use std::ops::Range;
 
-/// Vectors of columns in a tile.
-pub const VECTORS: usize = 2;
 /// Most rows of a tile of any instruction set: 28 sums, 2 right vectors and a left one fill 31 of 32 registers.
 pub const MOST_ROWS: usize = 14;
 /// Sums of a tile of few rows wait for each other: each is kept in so many parts, which take turns. The parts of all
@@ -25,50 +25,45 @@ const fn parts(rows: usize) -> usize {
     }
 }
 
-/// A vector of sums of 32 bits, and how an instruction set adds products to it.
+/// How an instruction set adds products to sums of 32 bits.
 ///
 /// # Safety
-/// Every function runs instructions of the set, which the CPU has; pointers are readable or writable for what
-/// they are said to hold, at any alignment.
-pub unsafe trait Dot: Copy {
-    /// Sums in a vector.
-    const LANES: usize;
+/// As [`Vector`].
+pub unsafe trait Dot {
+    /// A vector of sums.
+    type Sums: Vector;
+    /// As many right groups as a vector has lanes.
+    type Right: Copy;
     /// Rows of a tile.
     const ROWS: usize;
     /// Whether groups are two words, not four bytes.
     const WORDS: bool;
     /// Whether left factors are signed.
     const LEFT_SIGNED: bool;
-    /// Whether `f32::mul_add` is an instruction.
-    const FMA: bool;
-    /// As many right groups as there are lanes.
-    type Right: Copy;
 
     /// # Safety
-    /// `from` holds `LANES` sums.
-    unsafe fn load(from: *const i32) -> Self;
-    /// # Safety
-    /// `to` holds `LANES` sums.
-    unsafe fn store(self, to: *mut i32);
-    /// # Safety
-    /// `from` holds `LANES` groups.
+    /// The CPU has the instructions; `from` holds a group for each lane.
     unsafe fn right(from: *const u8) -> Self::Right;
     /// Adds to each sum the products of a left group, the same for all lanes, with the lane's right group.
     ///
     /// # Safety
-    /// `left` holds a group.
-    unsafe fn dot(self, left: *const u8, right: Self::Right) -> Self;
+    /// The CPU has the instructions; `left` holds a group.
+    unsafe fn dot(sums: Self::Sums, left: *const u8, right: Self::Right) -> Self::Sums;
     /// Adds to each sum the product of its own byte, signed or not, with the first word of its right group; the second
     /// one is 0.
     ///
     /// # Safety
-    /// `bytes` holds `LANES` bytes.
-    unsafe fn multiply<const SIGNED: bool>(self, bytes: *const u8, right: Self::Right) -> Self;
-    /// Lane by lane.
+    /// The CPU has the instructions; `bytes` holds one for each lane.
+    unsafe fn multiply<const SIGNED: bool>(
+        sums: Self::Sums,
+        bytes: *const u8,
+        right: Self::Right,
+    ) -> Self::Sums;
+    /// Packs the left values of a line, turned over by `flip`, and adds each to one of the sums.
     ///
     /// # Safety
-    /// The CPU has the instructions.
-    unsafe fn plus(self, other: Self) -> Self;
+    /// The CPU has the instructions; `from` holds `LINE` bytes, of `WORDS` half as many, and `to` has room for `LINE`.
+    unsafe fn pack_line(from: *const u8, flip: u8, to: *mut u8, sums: Self::Sums) -> Self::Sums;
     /// Asks for memory that will be read soon; it need not exist.
     ///
     /// # Safety
@@ -77,7 +72,7 @@ pub unsafe trait Dot: Copy {
     unsafe fn prefetch(_from: *const u8) {}
 }
 
-/// A vector type whose loops around the tile are functions of their own, compiled for the instruction set.
+/// An instruction set whose inner loops are functions of their own, compiled for it.
 ///
 /// # Safety
 /// As [`Dot`].
@@ -92,21 +87,11 @@ pub unsafe trait Compiled: Dot {
     /// # Safety
     /// The CPU has the instructions.
     unsafe fn pack_left(left: &Left<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]);
-    /// [`Terms::begin`].
-    ///
-    /// # Safety
-    /// The CPU has the instructions.
-    unsafe fn begin(terms: &Terms<'_>, first: usize, row_sums: &[i32], sums: &mut [i32]);
-    /// [`Stage::write`].
-    ///
-    /// # Safety
-    /// The CPU has the instructions.
-    unsafe fn write(stage: &Stage<'_>, first: usize, sums: &[i32], to: &mut Part<'_>);
-    /// [`accumulate`].
+    /// [`strip`] of `ROWS` rows.
     ///
     /// # Safety
     /// As there.
-    unsafe fn accumulate(tile: &Tile);
+    unsafe fn strip<const ROWS: usize>(strip: &Strip<'_>);
     /// [`run`](crate::depthwise::run) of a depthwise convolution.
     ///
     /// # Safety
@@ -114,34 +99,47 @@ pub unsafe trait Compiled: Dot {
     unsafe fn depthwise(convolution: &Depthwise<'_>, units: Range<usize>);
 }
 
-/// What a tile reads and writes.
-#[derive(Debug, Clone, Copy)]
-pub struct Tile {
-    /// Rows.
-    pub rows: usize,
+/// What the tiles of a panel of rows are computed from.
+#[derive(Debug)]
+pub struct Strip<'a> {
     /// Groups along the depth.
     pub groups: usize,
-    /// Panel of `rows` rows.
+    /// Panel of the rows.
     pub left: *const u8,
-    /// Panel of `VECTORS * LANES` columns.
+    /// All panels of the right matrix, and its columns.
     pub right: *const u8,
-    /// `rows * VECTORS * LANES` sums, which the products are added to.
-    pub sums: *mut i32,
+    /// Columns of the right matrix.
+    pub columns: usize,
+    /// The panels of columns that are computed.
+    pub panels: Range<usize>,
+    /// What sums begin with.
+    pub terms: &'a Terms<'a>,
+    /// [`Terms::of_row`] of each row.
+    pub row_terms: &'a [i32],
+    /// What becomes of sums.
+    pub stage: &'a Stage<'a>,
+    /// Where the results of the rows begin, and the bytes from a row to the next.
+    pub to: *mut u8,
+    /// Bytes from a row of results to the next.
+    pub row_bytes: usize,
+    /// Room for the sums of a tile of any instruction set.
+    pub spare: *mut i32,
 }
 
-/// Adds the products of a tile to its sums.
+/// Sums of a tile of `R` rows.
+pub type Sums<V, const R: usize> = [[V; VECTORS]; R];
+
+/// Computes the tiles of as many rows as there are row terms.
 ///
 /// # Safety
-/// The pointers hold what [`Tile`] says; there are 1 to `V::ROWS` rows; the CPU has the instructions of `V`.
+/// As [`strip`].
 #[inline(always)]
-pub unsafe fn accumulate<V: Dot>(tile: &Tile) {
+pub unsafe fn run<D: Compiled>(strip: &Strip<'_>) {
     macro_rules! by_rows {
         ($($rows:literal)*) => {
-            match tile.rows {
+            match strip.row_terms.len() {
                 // SAFETY: the caller's promise.
-                $($rows if $rows <= V::ROWS => unsafe {
-                    rows::<V, $rows, { parts($rows) }>(tile)
-                },)*
+                $($rows if $rows <= D::ROWS => unsafe { D::strip::<$rows>(strip) },)*
                 rows => unreachable!("a tile of {rows} rows"),
             }
         };
@@ -149,85 +147,95 @@ pub unsafe fn accumulate<V: Dot>(tile: &Tile) {
     by_rows!(1 2 3 4 5 6 7 8 9 10 11 12 13 14)
 }
 
-/// A tile of `R` rows, each sum in `P` parts that take turns.
+/// Computes tiles of `R` rows, which there are terms of.
+///
+/// # Safety
+/// The pointers hold what [`Strip`] says; there are terms and parameters of all columns, with those that fill the last
+/// panel; nobody else reads or writes these results; the CPU has the instructions of `D`.
 #[inline(always)]
-unsafe fn rows<V: Dot, const R: usize, const P: usize>(tile: &Tile) {
-    let width = VECTORS * V::LANES;
-    // SAFETY: the caller's promise.
-    unsafe {
-        let first = V::load(tile.sums);
-        let mut sums = [[first; VECTORS]; R];
-        for (row, sums) in sums.iter_mut().enumerate() {
-            for (vector, sum) in sums.iter_mut().enumerate() {
-                *sum = V::load(tile.sums.add(row * width + vector * V::LANES));
+pub unsafe fn strip<D: Dot, const R: usize>(strip: &Strip<'_>) {
+    let width = VECTORS * D::Sums::LANES;
+    let value_bytes = strip.stage.value_bytes();
+    for panel in strip.panels.clone() {
+        let column = panel * width;
+        let bytes = width.min(strip.columns - column) * value_bytes;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let right = strip.right.add(column * strip.groups * GROUP);
+            let mut sums = strip.terms.begin::<D::Sums, R>(column, strip.row_terms);
+            match parts(R) {
+                4 => in_parts::<D, R, 4>(strip, right, &mut sums),
+                2 => in_parts::<D, R, 2>(strip, right, &mut sums),
+                _ => each_group::<D, R>(strip, right, 0..strip.groups, &mut sums),
             }
-        }
-        if P == 1 {
-            each_group::<V, R>(tile, 0..tile.groups, &mut sums);
-        } else {
-            in_parts::<V, R, P>(tile, &mut sums);
-        }
-        for (row, sums) in sums.iter().enumerate() {
-            for (vector, sum) in sums.iter().enumerate() {
-                sum.store(tile.sums.add(row * width + vector * V::LANES));
-            }
+            let to = Part::new(strip.to.add(column * value_bytes), bytes, strip.row_bytes);
+            strip.stage.write(column, &sums, &to, strip.spare);
         }
     }
 }
 
-/// Some groups on the sums.
+/// Groups in a line, and those that are written out one after the other.
+const PER_LINE: usize = LINE / GROUP;
+const TURN: usize = 4;
+
+/// Some groups on the sums. Those of whole lines ask for the lines that follow, at an even pace: all at once, where a
+/// line begins, they would wait for each other.
 #[inline(always)]
-unsafe fn each_group<V: Dot, const R: usize>(
-    tile: &Tile,
+unsafe fn each_group<D: Dot, const R: usize>(
+    strip: &Strip<'_>,
+    right: *const u8,
     groups: Range<usize>,
-    sums: &mut [[V; VECTORS]; R],
+    sums: &mut Sums<D::Sums, R>,
 ) {
-    const PER_LINE: usize = LINE / GROUP;
-    let width = VECTORS * V::LANES * GROUP;
-    let mut group = groups.start;
-    // SAFETY: the caller's promise: groups below `tile.groups`.
+    let width = VECTORS * D::Sums::LANES * GROUP;
+    let (line, within) = (groups.start / PER_LINE, groups.start % PER_LINE);
+    let mut rest = groups.len();
+    // SAFETY: the caller's promise: groups below `strip.groups`.
     unsafe {
-        while group < groups.end {
-            let (line, within) = (group / PER_LINE, group % PER_LINE);
-            let left = tile.left.add(line * R * LINE + within * GROUP);
-            let right = tile.right.add(group * width);
-            let count = (PER_LINE - within).min(groups.end - group);
-            let mut at = 0;
-            while at + 4 <= count {
-                for next in at..at + 4 {
-                    step::<V, R>(left.add(next * GROUP), right.add(next * width), sums);
+        let mut left = strip.left.add(line * R * LINE + within * GROUP);
+        let mut right = right.add(groups.start * width);
+        while within == 0 && rest >= PER_LINE {
+            let mut ahead = left.wrapping_add(R * LINE);
+            for _ in 0..PER_LINE / TURN {
+                for group in 0..TURN {
+                    if group < R.div_ceil(PER_LINE / TURN) {
+                        D::prefetch(ahead.wrapping_add(group * LINE));
+                    }
+                    step::<D, R>(left.add(group * GROUP), right.add(group * width), sums);
                 }
-                at += 4;
+                (left, right) = (left.add(TURN * GROUP), right.add(TURN * width));
+                ahead = ahead.wrapping_add(R.div_ceil(PER_LINE / TURN) * LINE);
             }
-            while at < count {
-                step::<V, R>(left.add(at * GROUP), right.add(at * width), sums);
-                at += 1;
-            }
-            group += count;
+            left = left.add((R - 1) * LINE);
+            rest -= PER_LINE;
+        }
+        for _ in 0..rest {
+            step::<D, R>(left, right, sums);
+            (left, right) = (left.add(GROUP), right.add(width));
         }
     }
 }
 
 /// One group.
 #[inline(always)]
-unsafe fn step<V: Dot, const R: usize>(
+unsafe fn step<D: Dot, const R: usize>(
     left: *const u8,
     right: *const u8,
-    sums: &mut [[V; VECTORS]; R],
+    sums: &mut Sums<D::Sums, R>,
 ) {
     /// How far ahead, in groups, memory is asked for.
-    const AHEAD: usize = 12;
-    let vector = V::LANES * GROUP;
+    const AHEAD: usize = 8;
+    let vector = D::Sums::LANES * GROUP;
     // SAFETY: the caller's promise; what is only asked for need not exist.
     unsafe {
-        let mut columns = [V::right(right); VECTORS];
+        let mut columns = [D::right(right); VECTORS];
         for (at, column) in columns.iter_mut().enumerate() {
-            *column = V::right(right.add(at * vector));
-            V::prefetch(right.wrapping_add((AHEAD * VECTORS + at) * vector));
+            *column = D::right(right.add(at * vector));
+            D::prefetch(right.wrapping_add((AHEAD * VECTORS + at) * vector));
         }
         for (row, sums) in sums.iter_mut().enumerate() {
             for (sum, &column) in sums.iter_mut().zip(&columns) {
-                *sum = sum.dot(left.add(row * LINE), column);
+                *sum = D::dot(*sum, left.add(row * LINE), column);
             }
         }
     }
@@ -235,24 +243,24 @@ unsafe fn step<V: Dot, const R: usize>(
 
 /// Few rows: the groups of a line go to `P` sums in turn, which are added in the end.
 #[inline(always)]
-unsafe fn in_parts<V: Dot, const R: usize, const P: usize>(
-    tile: &Tile,
-    sums: &mut [[V; VECTORS]; R],
+unsafe fn in_parts<D: Dot, const R: usize, const P: usize>(
+    strip: &Strip<'_>,
+    right: *const u8,
+    sums: &mut Sums<D::Sums, R>,
 ) {
-    let width = VECTORS * V::LANES * GROUP;
-    const { assert!((LINE / GROUP).is_multiple_of(P), "a turn stays in its line") };
-    let turns = tile.groups / P;
+    let width = VECTORS * D::Sums::LANES * GROUP;
+    const { assert!(PER_LINE.is_multiple_of(P), "a turn stays in its line") };
+    let turns = strip.groups / P;
     // SAFETY: the caller's promise.
     unsafe {
-        let zero = [0i32; MOST_LANES];
-        let mut parts = [[[V::load(zero.as_ptr()); VECTORS]; R]; P];
+        let mut parts = [[[D::Sums::splat(0); VECTORS]; R]; P];
         for turn in 0..turns {
             let group = turn * P;
-            let line = group / (LINE / GROUP);
-            let left = tile.left.add(line * R * LINE + group % (LINE / GROUP) * GROUP);
-            let right = tile.right.add(group * width);
+            let (line, within) = (group / PER_LINE, group % PER_LINE);
+            let left = strip.left.add(line * R * LINE + within * GROUP);
+            let right = right.add(group * width);
             for (at, part) in parts.iter_mut().enumerate() {
-                step::<V, R>(left.add(at * GROUP), right.add(at * width), part);
+                step::<D, R>(left.add(at * GROUP), right.add(at * width), part);
             }
         }
         for part in &parts {
@@ -262,9 +270,6 @@ unsafe fn in_parts<V: Dot, const R: usize, const P: usize>(
                 }
             }
         }
-        each_group::<V, R>(tile, turns * P..tile.groups, sums);
+        each_group::<D, R>(strip, right, turns * P..strip.groups, sums);
     }
 }
-
-/// Most lanes of a vector.
-pub const MOST_LANES: usize = 16;

@@ -6,12 +6,15 @@
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
+#[cfg(target_arch = "x86_64")]
+mod x86_vectors;
 
 use crate::{
-    accumulate::{Compiled, VECTORS},
+    accumulate::Compiled,
     depthwise::Depthwise,
     pack::Source,
     product::{self, Product},
+    vector::{VECTORS, Vector},
 };
 use std::{ops::Range, sync::OnceLock};
 use tenon_sdk::{
@@ -53,18 +56,18 @@ pub struct Isa {
 
 impl Isa {
     /// The facts of a vector type.
-    const fn of<V: Compiled>(name: &'static str, rate: f64, supported: fn() -> bool) -> Isa {
+    const fn of<D: Compiled>(name: &'static str, rate: f64, supported: fn() -> bool) -> Isa {
         Isa {
             name,
-            rows: V::ROWS,
-            columns: VECTORS * V::LANES,
-            words: V::WORDS,
-            left_signed: V::LEFT_SIGNED,
+            rows: D::ROWS,
+            columns: VECTORS * D::Sums::LANES,
+            words: D::WORDS,
+            left_signed: D::LEFT_SIGNED,
             rate,
             supported,
-            pack_right: V::pack_right,
-            run: product::run::<V>,
-            depthwise: V::depthwise,
+            pack_right: D::pack_right,
+            run: product::run::<D>,
+            depthwise: D::depthwise,
         }
     }
 
@@ -117,52 +120,43 @@ impl Isa {
     }
 }
 
-/// Compiles the loops of a vector type with these CPU features, each as a function of its own.
+/// Compiles the inner loops of an instruction set with these CPU features, each as a function of its own.
 macro_rules! compiled {
-    ($vector:ty $(, $features:literal)?) => {
+    ($dot:ty $(, $features:literal)?) => {
         // SAFETY: the functions run instructions of the set alone.
-        unsafe impl $crate::accumulate::Compiled for $vector {
+        unsafe impl $crate::accumulate::Compiled for $dot {
             $crate::isa::compiled! {
-                @each ($($features)?)
+                @each ($(#[target_feature(enable = $features)])?)
                 fn pack_right(source: &$crate::pack::Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
-                    $crate::pack::pack_right::<$vector>(source, first, panel, sums)
+                    $crate::pack::pack_right::<$dot>(source, first, panel, sums)
                 }
                 fn pack_left(left: &$crate::pack::Left<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
-                    $crate::pack::pack_left::<$vector>(left, first, panel, sums)
-                }
-                fn begin(terms: &$crate::output::Terms<'_>, first: usize, row_sums: &[i32], sums: &mut [i32]) {
-                    terms.begin(first, row_sums, sums)
-                }
-                fn write(
-                    stage: &$crate::output::Stage<'_>, first: usize, sums: &[i32], to: &mut $crate::output::Part<'_>
-                ) {
-                    stage.write::<$vector>(first, sums, to)
+                    $crate::pack::pack_left::<$dot>(left, first, panel, sums)
                 }
                 fn depthwise(convolution: &$crate::depthwise::Depthwise<'_>, units: std::ops::Range<usize>) {
                     // SAFETY: the caller's promise.
-                    unsafe { $crate::depthwise::run::<$vector>(convolution, units) }
+                    unsafe { $crate::depthwise::run::<$dot>(convolution, units) }
                 }
-                fn accumulate(tile: &$crate::accumulate::Tile) {
+                fn strip<const ROWS: usize>(strip: &$crate::accumulate::Strip<'_>) {
                     // SAFETY: the caller's promise.
-                    unsafe { $crate::accumulate::accumulate::<$vector>(tile) }
+                    unsafe { $crate::accumulate::strip::<$dot, ROWS>(strip) }
                 }
             }
         }
     };
-    (@each ($features:literal) $(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
-        unsafe fn $name($($arg: $ty),*) {
-            #[target_feature(enable = $features)]
+    (@each ($(#[$features:meta])?)) => {};
+    (@each ($(#[$features:meta])?)
+        fn $name:ident $(<const $rows:ident: usize>)? ($($arg:ident: $ty:ty),*) $body:block $($rest:tt)*) => {
+        unsafe fn $name $(<const $rows: usize>)? ($($arg: $ty),*) {
+            $(#[$features])?
             #[inline(never)]
-            unsafe fn compiled($($arg: $ty),*) $body
+            unsafe fn compiled $(<const $rows: usize>)? ($($arg: $ty),*) $body
 
             // SAFETY: the caller's promise.
-            unsafe { compiled($($arg),*) }
+            unsafe { compiled $(::<$rows>)? ($($arg),*) }
         }
-    )*};
-    (@each () $(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
-        #[inline(never)]
-        unsafe fn $name($($arg: $ty),*) $body
-    )*};
+        $crate::isa::compiled! { @each ($(#[$features])?) $($rest)* }
+    };
 }
 
 use compiled;

@@ -14,6 +14,7 @@ pub mod output;
 pub mod pack;
 pub mod product;
 mod spread;
+pub mod vector;
 pub mod windows;
 
 tenon_sdk::export_plugin!();

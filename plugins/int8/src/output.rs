@@ -1,11 +1,18 @@
-//! Output: what is done to a row of sums on its way to memory.
+//! Output: what sums begin with, and what is done to them on their way to memory.
 //!
-//! The stages are those of `tenon_sdk::fixed_point`, compiled for each instruction set by the loops here. Sums begin
-//! as the terms of zero points and bias ([`Terms`]), so that what is left is to multiply, clamp, move and cast.
+//! Sums begin as the terms of zero points and bias ([`Terms`]), so that what is left is to multiply, clamp, move and
+//! cast ([`Stage`]). Both are done to vectors in registers; the stages are those of `tenon_sdk::fixed_point`, to the bit.
 
-use crate::{accumulate::Dot, product::Right};
-use std::{marker::PhantomData, slice};
-use tenon_sdk::fixed_point::{Multiplier, QuantizedRange, multiply_by_float};
+use crate::{
+    accumulate::Sums,
+    product::Right,
+    vector::{VECTORS, Vector},
+};
+use std::{marker::PhantomData, ops::Range, ptr, slice};
+use tenon_sdk::fixed_point::{
+    QuantizedRange, rounding_divide_by_pot, saturating_rounding_doubling_high_mul,
+    saturating_shift_left,
+};
 
 /// What sums begin as: of row `i` and column `j`, `columns[j] + slopes[j] * (sum of row i)`.
 #[derive(Debug, Clone, Copy)]
@@ -35,55 +42,65 @@ impl Terms<'_> {
         self.columns.len() >= columns && slopes >= columns
     }
 
-    /// The beginning of a tile's sums: of as many rows as there are `row_sums`, in the columns from `first` on.
+    /// What is the same for all columns of a row: its sum, times the slope where that is one.
+    pub fn of_row(&self, sum: i32) -> i32 {
+        match self.slopes {
+            Slopes::One(slope) => slope.wrapping_mul(sum),
+            Slopes::Each(_) => sum,
+        }
+    }
+
+    /// The sums of a tile of rows with these terms, in the columns from `first` on.
+    ///
+    /// # Safety
+    /// The CPU has the vector's instructions.
     #[inline(always)]
-    pub fn begin(&self, first: usize, row_sums: &[i32], sums: &mut [i32]) {
-        let width = sums.len() / row_sums.len().max(1);
-        for at in (0..width).step_by(CHUNK) {
-            let columns = chunk(self.columns, first + at);
+    pub unsafe fn begin<V: Vector, const R: usize>(
+        &self,
+        first: usize,
+        rows: &[i32],
+    ) -> Sums<V, R> {
+        let rows = rows.first_chunk::<R>().expect("a term for each row");
+        // SAFETY: the caller's promise; slices hold the columns of a tile.
+        unsafe {
+            let columns = parameters::<V, _, _>(self.columns, first, |from| V::load(from));
+            let mut sums = [columns; R];
             match self.slopes {
-                Slopes::One(slope) => {
-                    begin_chunk(columns, row_sums, sums, at, |row| [slope.wrapping_mul(row); _]);
-                }
+                Slopes::One(0) => {}
+                Slopes::One(_) => each(&mut sums, |sum, row, _| sum.plus(V::splat(rows[row]))),
                 Slopes::Each(slopes) => {
-                    let slopes = chunk(slopes, first + at);
-                    begin_chunk(columns, row_sums, sums, at, |row| {
-                        slopes.map(|slope| slope.wrapping_mul(row))
-                    });
+                    let slopes = parameters::<V, _, _>(slopes, first, |from| V::load(from));
+                    each(&mut sums, |sum, row, at| sum.plus(slopes[at].times(V::splat(rows[row]))));
                 }
             }
+            sums
         }
     }
 }
 
-/// Sums that are computed at a time: a vector of them, or two. A tile's columns are a multiple.
-const CHUNK: usize = 16;
-
+/// Replaces each vector of a tile by a function of it, its row and its place among the columns.
 #[inline(always)]
-fn chunk<T: Copy>(values: &[T], at: usize) -> [T; CHUNK] {
-    *values[at..].first_chunk().expect("panels are padded")
-}
-
-/// The rows of one chunk of columns. A chunk is computed as a value and then stored, so that the compiler makes a
-/// vector of it, whatever else may overlap.
-#[inline(always)]
-fn begin_chunk(
-    columns: [i32; CHUNK],
-    row_sums: &[i32],
-    sums: &mut [i32],
-    at: usize,
-    term: impl Fn(i32) -> [i32; CHUNK],
-) {
-    let width = sums.len() / row_sums.len();
-    for (sums, &row_sum) in sums.chunks_exact_mut(width).zip(row_sums) {
-        let mut begin = columns;
-        for (begin, term) in begin.iter_mut().zip(term(row_sum)) {
-            *begin = begin.wrapping_add(term);
-        }
-        if let Some(to) = sums[at..].first_chunk_mut() {
-            *to = begin;
+fn each<V: Copy, const R: usize>(sums: &mut Sums<V, R>, f: impl Fn(V, usize, usize) -> V) {
+    for (row, sums) in sums.iter_mut().enumerate() {
+        for (at, sum) in sums.iter_mut().enumerate() {
+            *sum = f(*sum, row, at);
         }
     }
+}
+
+/// A vector of each of the parameters of a tile's columns, which begin at `first`.
+///
+/// # Safety
+/// The CPU has the vector's instructions, and `vector` reads `LANES` values.
+#[inline(always)]
+unsafe fn parameters<V: Vector, T, P>(
+    values: &[T],
+    first: usize,
+    vector: impl Fn(*const T) -> P,
+) -> [P; VECTORS] {
+    // Written out: a closure that `map` calls is not compiled for the instruction set.
+    let values = &values[first..][..VECTORS * V::LANES];
+    [vector(values.as_ptr()), vector(values[V::LANES..].as_ptr())]
 }
 
 /// Writes what the sums of each column begin with, apart from the slopes: zero points are those of the packed values,
@@ -119,7 +136,7 @@ pub enum Stage<'a> {
     /// They are multiplied by a float and become values of so many bytes.
     Float(&'a [f32], QuantizedRange, Width),
     /// They are multiplied in fixed point and become values of so many bytes.
-    Fixed(&'a [Multiplier], QuantizedRange, Width),
+    Fixed(Multipliers<'a>, QuantizedRange, Width),
 }
 
 /// Bytes of a quantised value.
@@ -131,13 +148,22 @@ pub enum Width {
     Word,
 }
 
+/// [`Multiplier`](tenon_sdk::fixed_point::Multiplier)s, part by part.
+#[derive(Debug, Clone, Copy)]
+pub struct Multipliers<'a> {
+    /// In `[2^30, 2^31)`.
+    pub mantissas: &'a [i32],
+    /// In `[-31, 30]`.
+    pub exponents: &'a [i32],
+}
+
 impl Stage<'_> {
     /// Whether there are scales for so many columns.
     pub fn covers(&self, columns: usize) -> bool {
         match self {
             Stage::Sums(_) => true,
             Stage::Real(scales, _) | Stage::Float(scales, ..) => scales.len() >= columns,
-            Stage::Fixed(by, ..) => by.len() >= columns,
+            Stage::Fixed(by, ..) => by.mantissas.len().min(by.exponents.len()) >= columns,
         }
     }
 
@@ -151,143 +177,259 @@ impl Stage<'_> {
     }
 
     /// Writes the sums of a tile, whose columns are those from `first` on.
+    ///
+    /// # Safety
+    /// The CPU has the vector's instructions; `to` has `R` rows, and `spare` room for the sums.
     #[inline(always)]
-    pub fn write<V: Dot>(&self, first: usize, sums: &[i32], to: &mut Part<'_>) {
-        match *self {
-            Stage::Sums([low, high]) => {
-                // There is no parameter: any slice that is long enough will do.
-                to.each(sums, sums, |sum, _| sum.clamp(low, high).to_le_bytes());
+    pub unsafe fn write<V: Vector, const R: usize>(
+        &self,
+        first: usize,
+        sums: &Sums<V, R>,
+        to: &Part<'_>,
+        spare: *mut i32,
+    ) {
+        let bytes = VECTORS * V::LANES * self.value_bytes();
+        // SAFETY: `spare` has room for whole rows, and what is copied from it was written; else the caller's promise.
+        unsafe {
+            let all = Part::new(spare.cast(), bytes, bytes);
+            let whole = to.bytes == bytes;
+            let rows = if whole { to } else { &all };
+            match *self {
+                Stage::Sums(bounds) => write_sums(sums, bounds, rows),
+                Stage::Real(scales, bounds) => {
+                    let scales = parameters::<V, _, _>(scales, first, |from| V::load_floats(from));
+                    write_reals(sums, scales, bounds, rows);
+                }
+                Stage::Float(scales, range, width) => {
+                    let scales = parameters::<V, _, _>(scales, first, |from| V::load_floats(from));
+                    write_values(&by_float(sums, scales, range), range, width, rows);
+                }
+                Stage::Fixed(by, range, width) => {
+                    let steps = in_fixed_point(sums, by, first, range, spare);
+                    write_values(&steps, range, width, rows);
+                }
             }
-            Stage::Real(scales, bounds) => {
-                to.each(sums, &scales[first..], |sum, scale| {
-                    real(sum, scale, bounds).to_le_bytes()
-                });
-            }
-            Stage::Float(scales, range, Width::Byte) => {
-                let by = FloatScale::new(range);
-                to.each(sums, &scales[first..], |sum, scale| [by.apply::<V>(sum, scale) as u8]);
-            }
-            Stage::Float(scales, range, Width::Word) => {
-                let by = FloatScale::new(range);
-                to.each(sums, &scales[first..], |sum, scale| {
-                    (by.apply::<V>(sum, scale) as u16).to_le_bytes()
-                });
-            }
-            Stage::Fixed(by, range, Width::Byte) => {
-                to.each(sums, &by[first..], |sum, by| [fixed(sum, by, range) as u8]);
-            }
-            Stage::Fixed(by, range, Width::Word) => {
-                to.each(sums, &by[first..], |sum, by| (fixed(sum, by, range) as u16).to_le_bytes());
+            if !whole {
+                (0..R).for_each(|row| copy(all.row(row), to.row(row), to.bytes));
             }
         }
     }
 }
 
 /// Where the results of a tile go: some bytes of each of its rows.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
     first: *mut u8,
-    rows: usize,
     bytes: usize,
     row_bytes: usize,
     life: PhantomData<&'a mut [u8]>,
 }
 
-impl<'a> Part<'a> {
-    /// `bytes` of each of `rows` rows, which begin `row_bytes` apart.
+impl Part<'_> {
+    /// `bytes` of each row; rows begin `row_bytes` apart.
     ///
     /// # Safety
-    /// They are writable, and for `'a` nobody else reads or writes them.
-    pub unsafe fn new(first: *mut u8, rows: usize, bytes: usize, row_bytes: usize) -> Part<'a> {
-        Part { first, rows, bytes, row_bytes, life: PhantomData }
+    /// Those of the rows that are written are writable, and for `'a` nobody else reads or writes them.
+    pub unsafe fn new(first: *mut u8, bytes: usize, row_bytes: usize) -> Self {
+        Part { first, bytes, row_bytes, life: PhantomData }
     }
 
-    /// Bytes of a row.
     #[inline(always)]
-    fn row(&mut self, row: usize) -> &mut [u8] {
-        assert!(row < self.rows);
-        // SAFETY: the promise of `new`.
-        unsafe { slice::from_raw_parts_mut(self.first.add(row * self.row_bytes), self.bytes) }
+    fn row(&self, row: usize) -> *mut u8 {
+        self.first.wrapping_add(row * self.row_bytes)
     }
+}
 
-    /// Writes a function of each sum and its column's parameter. Sums stand row after row.
+/// Copies a few bytes: a row of the last panel, where a call of `memcpy` would take as long as the row took.
+#[inline(always)]
+unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
+    /// The first and the last `N` of up to `2 * N` bytes.
     #[inline(always)]
-    fn each<P: Copy, const N: usize>(
-        &mut self,
-        sums: &[i32],
-        parameters: &[P],
-        f: impl Fn(i32, P) -> [u8; N],
-    ) {
-        let (columns, width) = (self.bytes / N, sums.len() / self.rows);
-        let whole = columns - columns % CHUNK;
-        for at in (0..whole).step_by(CHUNK) {
-            let parameters = chunk(parameters, at);
-            for row in 0..self.rows {
-                let sums = chunk(sums, row * width + at);
-                let mut values = [[0; N]; CHUNK];
-                for at in 0..CHUNK {
-                    values[at] = f(sums[at], parameters[at]);
-                }
-                let to = self.row(row).as_chunks_mut::<N>().0;
-                if let Some(to) = to[at..].first_chunk_mut() {
-                    *to = values;
-                }
-            }
+    unsafe fn ends<const N: usize>(from: *const u8, to: *mut u8, bytes: usize) {
+        for at in [0, bytes - N] {
+            // SAFETY: the caller has at least `N` bytes.
+            unsafe {
+                to.add(at)
+                    .cast::<[u8; N]>()
+                    .write_unaligned(from.add(at).cast::<[u8; N]>().read_unaligned())
+            };
         }
-        for row in 0..self.rows {
-            let to = self.row(row).as_chunks_mut::<N>().0;
-            for at in whole..columns {
-                to[at] = f(sums[row * width + at], parameters[at]);
+    }
+    // SAFETY: the caller's promise; every part lies inside.
+    unsafe {
+        match bytes {
+            0 => {}
+            1 => ends::<1>(from, to, bytes),
+            2..4 => ends::<2>(from, to, bytes),
+            4..8 => ends::<4>(from, to, bytes),
+            8..16 => ends::<8>(from, to, bytes),
+            16..=32 => ends::<16>(from, to, bytes),
+            _ => ptr::copy_nonoverlapping(from, to, bytes),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn write_sums<V: Vector, const R: usize>(
+    sums: &Sums<V, R>,
+    bounds: [i32; 2],
+    to: &Part<'_>,
+) {
+    let mut sums = *sums;
+    // SAFETY: the caller's promise.
+    unsafe {
+        if bounds != [i32::MIN, i32::MAX] {
+            let (low, high) = (V::splat(bounds[0]), V::splat(bounds[1]));
+            each(&mut sums, |sum, _, _| sum.at_least(low).at_most(high));
+        }
+        for (row, sums) in sums.iter().enumerate() {
+            for (at, sum) in sums.iter().enumerate() {
+                sum.store(to.row(row).cast::<i32>().add(at * V::LANES));
             }
         }
     }
 }
 
 #[inline(always)]
-fn real(sum: i32, scale: f32, [low, high]: [f32; 2]) -> f32 {
-    let x = sum as f32 * scale;
-    let x = if x < low { low } else { x };
-    if x > high { high } else { x }
-}
-
-#[inline(always)]
-fn fixed(sum: i32, by: Multiplier, range: QuantizedRange) -> i32 {
-    let [low, high] = range.steps();
-    by.apply(sum).clamp(low, high) + range.zero_point
-}
-
-/// `multiply_by_float`, by one fused multiply-add where there is that instruction.
-#[derive(Clone, Copy)]
-struct FloatScale {
-    steps: [i32; 2],
-    /// The steps on top of [`FloatScale::ROUNDER`].
+unsafe fn write_reals<V: Vector, const R: usize>(
+    sums: &Sums<V, R>,
+    scales: [V::Floats; VECTORS],
     bounds: [f32; 2],
-    zero_point: i32,
+    to: &Part<'_>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (low, high) = (V::splat_float(bounds[0]), V::splat_float(bounds[1]));
+        for (row, sums) in sums.iter().enumerate() {
+            for (at, (sum, &scale)) in sums.iter().zip(&scales).enumerate() {
+                let x = V::times_float(sum.to_floats(), scale);
+                let x = V::at_most_float(V::at_least_float(x, low), high);
+                V::store_floats(x, to.row(row).cast::<f32>().add(at * V::LANES));
+            }
+        }
+    }
 }
 
-impl FloatScale {
-    /// A float whose neighbours are 1 apart: what is added to it is rounded to nearest, ties to even, and
-    /// stands in the low bits of the sum. Its own low 22 bits are 0.
-    const ROUNDER: f32 = 12_582_912.0;
+/// A float whose neighbours are 1 apart: what is added to it is rounded to nearest, ties to even, and stands in the low
+/// bits of the sum. Its own low 22 bits are 0.
+const ROUNDER: f32 = 12_582_912.0;
 
-    #[inline(always)]
-    fn new(range: QuantizedRange) -> FloatScale {
-        let steps = range.steps();
-        // Exact: steps of 16 bits are far below 2^22.
-        let bounds = steps.map(|step| FloatScale::ROUNDER + step as f32);
-        FloatScale { steps, bounds, zero_point: range.zero_point }
+/// `multiply_by_float`, less the lowest step: below 0 is what is below it. One fused multiply-add rounds the exact
+/// product once.
+#[inline(always)]
+unsafe fn by_float<V: Vector, const R: usize>(
+    sums: &Sums<V, R>,
+    scales: [V::Floats; VECTORS],
+    range: QuantizedRange,
+) -> Sums<V, R> {
+    let [low, _] = range.steps();
+    let mut values = *sums;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let rounder = V::splat_float(ROUNDER);
+        // Exact: steps of 16 bits are far below 2^22. Bits of floats above 0 are in the order of the floats.
+        let lowest = V::splat_float(ROUNDER + low as f32);
+        let base = V::splat((ROUNDER.to_bits().cast_signed() + low).wrapping_neg());
+        each(&mut values, |sum, _, at| {
+            let x = V::mul_add(sum.to_floats(), scales[at], rounder);
+            V::from_bits(V::at_least_float(x, lowest)).plus(base)
+        });
     }
+    values
+}
 
-    /// In the low 16 bits, the value.
-    #[inline(always)]
-    fn apply<V: Dot>(self, sum: i32, scale: f32) -> i32 {
-        if !V::FMA {
-            return multiply_by_float(sum, scale, self.steps) + self.zero_point;
+/// `Multiplier::apply`, less the lowest step: below 0 is what is below it.
+///
+/// Vectors do it for multipliers below a quarter, as scales of quantised values are. With `y` the high product, whose
+/// magnitude is below 2^31, and `e` the shift to the right, 2 or more, ties away from zero are
+///
+/// `floor((y + 2^(e-1) - [y < 0]) / 2^e) = floor((floor((y - [y < 0]) / 2^(e-1)) + 1) / 2)`
+///
+/// and on the right no sum leaves 32 bits, though twice the lowest step is subtracted before the last halving.
+#[inline(always)]
+unsafe fn in_fixed_point<V: Vector, const R: usize>(
+    sums: &Sums<V, R>,
+    by: Multipliers<'_>,
+    first: usize,
+    range: QuantizedRange,
+    spare: *mut i32,
+) -> Sums<V, R> {
+    let columns = first..first + VECTORS * V::LANES;
+    let mut values = *sums;
+    // SAFETY: the caller's promise.
+    unsafe {
+        if by.exponents[columns.clone()].iter().any(|&exponent| exponent > -2) {
+            let at = |row: usize, at: usize| spare.add((row * VECTORS + at) * V::LANES);
+            each(&mut values, |sum, row, vector| {
+                sum.store(at(row, vector));
+                sum
+            });
+            let lanes = slice::from_raw_parts_mut(spare, R * columns.len());
+            lane_by_lane(lanes, by, columns, range);
+            each(&mut values, |_, row, vector| V::load(at(row, vector)));
+            return values;
         }
-        let x = (sum as f32).mul_add(scale, FloatScale::ROUNDER);
-        let [low, high] = self.bounds;
-        let x = if x < low { low } else { x };
-        let x = if x > high { high } else { x };
-        (x.to_bits().cast_signed()).wrapping_add(self.zero_point)
+        let mantissas = parameters::<V, _, _>(by.mantissas, first, |from| V::mantissas(from));
+        let ones = V::splat(-1);
+        // `-exponent - 1`
+        let shifts =
+            parameters::<V, _, _>(by.exponents, first, |from| V::load(from).times(ones).plus(ones));
+        let [low, _] = range.steps();
+        let (sign, half, one) = (V::splat(31), V::splat(1 - 2 * low), V::splat(1));
+        each(&mut values, |sum, _, at| {
+            let y = sum.high_mul(mantissas[at]);
+            let floor = y.plus(y.shift_right(sign)).shift_right(shifts[at]);
+            floor.plus(half).shift_right(one)
+        });
+    }
+    values
+}
+
+/// The definition, for any multiplier: `Multiplier::apply`.
+#[inline(never)]
+fn lane_by_lane(
+    values: &mut [i32],
+    by: Multipliers<'_>,
+    columns: Range<usize>,
+    range: QuantizedRange,
+) {
+    let [low, high] = range.steps();
+    let parts = by.mantissas[columns.clone()].iter().zip(&by.exponents[columns.clone()]);
+    for row in values.chunks_exact_mut(columns.len()) {
+        for (value, (&mantissa, &exponent)) in row.iter_mut().zip(parts.clone()) {
+            let x = saturating_shift_left(*value, exponent.max(0).cast_unsigned());
+            let x = saturating_rounding_doubling_high_mul(x, mantissa);
+            let x = rounding_divide_by_pot(x, exponent.min(0).unsigned_abs());
+            *value = x.clamp(low, high) - low;
+        }
+    }
+}
+
+/// Writes steps above the lowest as values.
+#[inline(always)]
+unsafe fn write_values<V: Vector, const R: usize>(
+    steps: &Sums<V, R>,
+    range: QuantizedRange,
+    width: Width,
+    to: &Part<'_>,
+) {
+    let most = range.high - range.low;
+    // SAFETY: the caller's promise.
+    unsafe {
+        match width {
+            Width::Byte => {
+                for pair in 0..R.div_ceil(2) {
+                    // The last row may be its own partner.
+                    let (a, b) = (2 * pair, (2 * pair + 1).min(R - 1));
+                    let rows = [to.row(a), to.row(b)];
+                    V::narrow([steps[a], steps[b]], most as u8, range.low as u8, rows);
+                }
+            }
+            Width::Word => {
+                for (row, &steps) in steps.iter().enumerate() {
+                    V::narrow_words(steps, most as u16, range.low as u16, to.row(row));
+                }
+            }
+        }
     }
 }

@@ -15,8 +15,10 @@
 
 use crate::{
     accumulate::Dot,
+    vector::Vector,
     windows::{self, Windows},
 };
+use std::ptr;
 
 /// Bytes of a group: what one lane of a sum takes of each side at a time.
 pub const GROUP: usize = 4;
@@ -84,14 +86,13 @@ impl Source<'_> {
         if step == 1 { &self.data[line * lines..][..self.depth] } else { &[] }
     }
 
-    /// The `count` factors of a line from `first` on, turned over, and zeros where there are none.
+    /// The `count` factors of a line from `first` on, and what is 0 when it is turned over where there are none.
     #[inline(always)]
     fn part(&self, line: usize, first: usize, count: usize) -> [u8; LINE] {
         let count = count.min(self.depth.saturating_sub(first));
-        let mut values = [0; LINE];
+        let mut values = [self.flip; LINE];
         if count > 0 {
             self.read(line, first, &mut values[..count]);
-            values[..count].iter_mut().for_each(|value| *value ^= self.flip);
         }
         values
     }
@@ -150,125 +151,83 @@ impl Left<'_> {
 /// Packs the rows from `first` on, as many as there are `sums`, into a panel. A sum is that of a row's factors, turned
 /// over.
 #[inline(always)]
-pub fn pack_left<V: Dot>(left: &Left<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+pub fn pack_left<D: Dot>(left: &Left<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
     let source = match left {
         Left::Rows(rows) => rows,
-        Left::Windows(windows) => return windows::pack::<V>(windows, first, panel, sums),
+        Left::Windows(windows) => return windows::pack::<D>(windows, first, panel, sums),
     };
     let rows = sums.len();
-    for (row, sum) in sums.iter_mut().enumerate() {
-        *sum = if V::WORDS {
-            pack_row::<V, { LINE / 2 }>(source, first + row, panel, [row, rows])
-        } else {
-            pack_row::<V, LINE>(source, first + row, panel, [row, rows])
-        };
+    let lines = left_bytes(source.depth, D::WORDS) / LINE;
+    let panel = &mut panel.as_chunks_mut::<LINE>().0[..rows * lines];
+    let (blocks, rest) = sums.as_chunks_mut::<4>();
+    let alone = 4 * blocks.len();
+    for (block, sums) in blocks.iter_mut().enumerate() {
+        pack_rows::<D, 4>(source, first + 4 * block, panel, [4 * block, rows], sums);
+    }
+    for (row, sums) in rest.as_chunks_mut::<1>().0.iter_mut().enumerate() {
+        pack_rows::<D, 1>(source, first + alone + row, panel, [alone + row, rows], sums);
     }
 }
 
-/// Packs a row, `N` values a line, into every line of the panel that is `at` modulo `rows`.
+/// Packs `R` rows: those from `first` on of the source, those from `at` on of a panel of `rows`.
 #[inline(always)]
-fn pack_row<V: Dot, const N: usize>(
+fn pack_rows<D: Dot, const R: usize>(
     source: &Source<'_>,
-    row: usize,
-    panel: &mut [u8],
+    first: usize,
+    panel: &mut [[u8; LINE]],
     [at, rows]: [usize; 2],
-) -> i32 {
-    let mut sum = RowSum::new();
-    let (whole, _) = source.neighbours(row).as_chunks::<N>();
-    let lines = panel.as_chunks_mut::<LINE>().0;
-    for (values, line) in whole.iter().zip((at..lines.len()).step_by(rows)) {
-        // Never a copy in memory, which a vector would wait for.
-        lines[line] = packed::<V, N>(values.map(|value| value ^ source.flip), &mut sum);
+    sums: &mut [i32; R],
+) {
+    let values = if D::WORDS { LINE / 2 } else { LINE };
+    let mut whole = panel.len() / rows;
+    let mut from = [ptr::null(); R];
+    for (row, from) in from.iter_mut().enumerate() {
+        let neighbours = source.neighbours(first + row);
+        whole = whole.min(neighbours.len() / values);
+        *from = neighbours.as_ptr();
     }
-    for (number, line) in (at..lines.len()).step_by(rows).enumerate().skip(whole.len()) {
-        let values = source.part(row, number * N, N);
-        let values = values.first_chunk::<N>().copied().unwrap_or([0; N]);
-        lines[line] = packed::<V, N>(values, &mut sum);
-    }
-    sum.total::<V>()
-}
-
-/// Values as a line: bytes, or words where they fill half of it.
-#[inline(always)]
-pub(crate) fn packed<V: Dot, const N: usize>(values: [u8; N], sum: &mut RowSum) -> [u8; LINE] {
-    let mut line = [0; LINE];
-    if N == LINE {
-        line.copy_from_slice(&values);
-        sum.add::<V>(line);
-    } else {
-        line[..N].copy_from_slice(&values);
-        sum.add::<V>(line);
-        for (to, value) in line.as_chunks_mut::<2>().0.iter_mut().zip(values) {
-            *to = u16::from(value).to_le_bytes();
+    // SAFETY: the caller runs instructions of the set; a line is room for one, and as many values are read as it holds.
+    unsafe {
+        let mut totals = [D::Sums::splat(0); R];
+        let mut lines = panel.chunks_exact_mut(rows);
+        for (number, line) in lines.by_ref().take(whole).enumerate() {
+            for (row, to) in line[at..][..R].iter_mut().enumerate() {
+                let from = from[row].add(number * values);
+                totals[row] = D::pack_line(from, source.flip, to.as_mut_ptr(), totals[row]);
+            }
         }
-    }
-    line
-}
-
-/// The sum of a row's values: in words, for as many lines as they hold.
-pub(crate) struct RowSum {
-    words: [u16; LINE / 2],
-    lines: usize,
-    total: i32,
-}
-
-impl RowSum {
-    /// Lines whose pairs of bytes a word holds.
-    const MOST_LINES: usize = u16::MAX as usize / (2 * u8::MAX as usize);
-
-    #[inline(always)]
-    pub(crate) fn new() -> RowSum {
-        RowSum { words: [0; _], lines: 0, total: 0 }
-    }
-
-    /// Signed values are added as `value + 128`.
-    #[inline(always)]
-    fn add<V: Dot>(&mut self, values: [u8; LINE]) {
-        let offset = if V::LEFT_SIGNED { FLIP } else { 0 };
-        for (word, pair) in self.words.iter_mut().zip(values.as_chunks::<2>().0) {
-            let pair = u16::from_le_bytes(pair.map(|value| value ^ offset));
-            *word += (pair & 255) + (pair >> 8);
+        for (number, line) in lines.enumerate() {
+            for (row, to) in line[at..][..R].iter_mut().enumerate() {
+                let part = source.part(first + row, (whole + number) * values, values);
+                totals[row] =
+                    D::pack_line(part.as_ptr(), source.flip, to.as_mut_ptr(), totals[row]);
+            }
         }
-        self.lines += 1;
-        if self.lines.is_multiple_of(RowSum::MOST_LINES) {
-            self.flush();
+        for (sum, total) in sums.iter_mut().zip(totals) {
+            *sum = total.total();
         }
-    }
-
-    #[inline(always)]
-    fn flush(&mut self) {
-        let words = self.words.iter().map(|&word| i32::from(word)).sum();
-        self.total = self.total.wrapping_add(words);
-        self.words.fill(0);
-    }
-
-    #[inline(always)]
-    pub(crate) fn total<V: Dot>(mut self) -> i32 {
-        self.flush();
-        let offset = if V::LEFT_SIGNED { self.lines * LINE * FLIP as usize } else { 0 };
-        self.total.wrapping_sub(offset as i32)
     }
 }
 
 /// Packs the columns from `first` on, as many as a panel has and the source has left, into a panel of
 /// `sums.len()` columns. A sum is that of a column's factors, turned over and signed.
 #[inline(always)]
-pub fn pack_right<V: Dot>(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+pub fn pack_right<D: Dot>(source: &Source<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
     sums.fill(0);
     let columns = sums.len().min(source.lines - first);
     for (group, to) in panel.chunks_exact_mut(sums.len() * GROUP).enumerate() {
-        let depth = group * values_per_group(V::WORDS);
-        let count = values_per_group(V::WORDS).min(source.depth - depth);
+        let depth = group * values_per_group(D::WORDS);
+        let count = values_per_group(D::WORDS).min(source.depth - depth);
         let (to, padding) = to.split_at_mut(columns * GROUP);
         padding.fill(0);
         let to = to.as_chunks_mut::<GROUP>().0;
-        if source.strides[0] == 1 && count == values_per_group(V::WORDS) {
-            pack_rows::<V>(source, [first, depth], to, sums);
+        if source.strides[0] == 1 && count == values_per_group(D::WORDS) {
+            pack_neighbours::<D>(source, [first, depth], to, sums);
         } else {
             for (column, (to, sum)) in to.iter_mut().zip(&mut *sums).enumerate() {
                 let mut values = [source.flip; GROUP];
                 source.read(first + column, depth, &mut values[..count]);
-                *to = right_group::<V>(values, source.flip, sum);
+                *to = right_group::<D>(values, source.flip, sum);
             }
         }
     }
@@ -276,7 +235,7 @@ pub fn pack_right<V: Dot>(source: &Source<'_>, first: usize, panel: &mut [u8], s
 
 /// A whole group of columns that are neighbours in memory.
 #[inline(always)]
-fn pack_rows<V: Dot>(
+fn pack_neighbours<D: Dot>(
     source: &Source<'_>,
     [first, depth]: [usize; 2],
     to: &mut [[u8; GROUP]],
@@ -284,21 +243,21 @@ fn pack_rows<V: Dot>(
 ) {
     let row = |at: usize| {
         // Of words there are two: the others are not looked at.
-        let at = depth + at % values_per_group(V::WORDS);
+        let at = depth + at % values_per_group(D::WORDS);
         &source.data[at * source.strides[1] + first..][..to.len()]
     };
     let [a, b, c, d] = [0, 1, 2, 3].map(row);
     let values = a.iter().zip(b).zip(c.iter().zip(d));
     for ((to, sum), ((&a, &b), (&c, &d))) in to.iter_mut().zip(sums).zip(values) {
-        *to = right_group::<V>([a, b, c, d], source.flip, sum);
+        *to = right_group::<D>([a, b, c, d], source.flip, sum);
     }
 }
 
 #[inline(always)]
-fn right_group<V: Dot>(values: [u8; GROUP], flip: u8, sum: &mut i32) -> [u8; GROUP] {
+fn right_group<D: Dot>(values: [u8; GROUP], flip: u8, sum: &mut i32) -> [u8; GROUP] {
     let [a, b, c, d] = values.map(|value| (value ^ flip).cast_signed());
     let wide = |value: i8| i32::from(value);
-    if V::WORDS {
+    if D::WORDS {
         *sum = sum.wrapping_add(wide(a) + wide(b));
         let ([a, b], [c, d]) = (i16::from(a).to_le_bytes(), i16::from(b).to_le_bytes());
         [a, b, c, d]

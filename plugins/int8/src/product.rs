@@ -9,10 +9,11 @@
 //! ```
 
 use crate::{
-    accumulate::{Compiled, MOST_LANES, MOST_ROWS, Tile, VECTORS},
+    accumulate::{self, Compiled, MOST_ROWS, Strip},
     isa::Isa,
     output::{Part, Stage, Terms},
     pack::{FLIP, GROUP, Left, Source, groups, left_bytes},
+    vector::{MOST_LANES, VECTORS},
 };
 use std::ops::Range;
 use tenon_sdk::DType;
@@ -205,17 +206,14 @@ impl<'a> Target<'a> {
         Target { first: to.as_mut_ptr(), row_bytes, life: std::marker::PhantomData }
     }
 
-    /// `bytes` of each of `rows` rows from row `first` on, beginning at byte `offset` of a row.
+    /// `bytes` of each of the rows from row `first` on, beginning at byte `offset` of a row.
     ///
     /// # Safety
-    /// They lie in the target, and nobody else reads or writes them.
+    /// Those of the rows that are written lie in the target, and nobody else reads or writes them.
     #[inline(always)]
-    pub unsafe fn part(&self, [first, rows]: [usize; 2], offset: usize, bytes: usize) -> Part<'_> {
+    pub unsafe fn part(&self, first: usize, offset: usize, bytes: usize) -> Part<'_> {
         // SAFETY: the caller's promise.
-        unsafe {
-            let first = self.first.add(first * self.row_bytes + offset);
-            Part::new(first, rows, bytes, self.row_bytes)
-        }
+        unsafe { Part::new(self.first.add(first * self.row_bytes + offset), bytes, self.row_bytes) }
     }
 }
 
@@ -227,6 +225,13 @@ pub struct Product<'a> {
     terms: Terms<'a>,
     stage: Stage<'a>,
     to: Target<'a>,
+    /// Panels of rows, and rows of a panel but the last one: as many in each as there can be, so that no panel is left
+    /// with few.
+    row_panels: usize,
+    panel_rows: usize,
+    /// Panels of rows in a chunk, and panels of columns in a block.
+    chunk_panels: usize,
+    block_panels: usize,
 }
 
 impl<'a> Product<'a> {
@@ -251,22 +256,34 @@ impl<'a> Product<'a> {
         assert_eq!(to.len(), left.lines() * row_bytes, "as many results as rows and columns");
         assert!(terms.covers(right.padded_columns()) && stage.covers(right.padded_columns()));
         let to = Target::new(to, row_bytes);
-        Product { left, right, terms, stage, to }
+        let row_panels = left.lines().div_ceil(right.isa.rows);
+        let panel_rows = left.lines().div_ceil(row_panels.max(1));
+        let words = right.isa.words;
+        let left_panel = panel_rows * left_bytes(left.depth(), words);
+        let chunk_panels = (CHUNK_BYTES / left_panel.max(1)).clamp(1, CHUNK_PANELS);
+        let right_panel = panel_bytes(right.isa, right.depth);
+        let block_panels = (BLOCK_BYTES / right_panel.max(1)).max(1);
+        Product {
+            left,
+            right,
+            terms,
+            stage,
+            to,
+            row_panels,
+            panel_rows,
+            chunk_panels,
+            block_panels,
+        }
     }
 
     /// Panels of rows.
     pub fn row_panels(&self) -> usize {
-        self.left.lines().div_ceil(self.right.isa.rows)
-    }
-
-    /// Rows of a panel, but the last one: as many in each as there can be, so that no panel is left with few.
-    fn panel_rows(&self) -> usize {
-        self.left.lines().div_ceil(self.row_panels().max(1))
+        self.row_panels
     }
 
     /// The rows of a panel; the last one may have fewer.
     fn rows_of(&self, panel: usize) -> Range<usize> {
-        let (rows, all) = (self.panel_rows(), self.left.lines());
+        let (rows, all) = (self.panel_rows, self.left.lines());
         (panel * rows).min(all)..((panel + 1) * rows).min(all)
     }
 
@@ -278,24 +295,18 @@ impl<'a> Product<'a> {
     /// About how long a panel of rows takes for a panel of columns, in nanoseconds.
     pub fn tile_ns(&self) -> f64 {
         let isa = self.right.isa;
-        let rows = self.panel_rows();
+        let rows = self.panel_rows;
         // Writing a value costs about as much as 32 products.
         (rows * isa.columns) as f64 * (self.left.depth() as f64 + 32.0) / isa.rate
     }
 
     /// Scratch memory that [`Product::run`] wants.
     pub fn scratch_bytes(&self) -> usize {
-        self.chunk_panels() * self.panel_rows() * self.left_bytes()
+        self.chunk_panels * self.panel_rows * self.left_bytes()
     }
 
     fn left_bytes(&self) -> usize {
         left_bytes(self.left.depth(), self.right.isa.words)
-    }
-
-    /// Panels of rows in a chunk.
-    fn chunk_panels(&self) -> usize {
-        let panel = self.panel_rows() * self.left_bytes();
-        (CHUNK_BYTES / panel.max(1)).clamp(1, CHUNK_PANELS)
     }
 
     /// Computes some panels of rows for some panels of columns.
@@ -303,7 +314,7 @@ impl<'a> Product<'a> {
     /// # Safety
     /// Nobody else computes any of them at the same time.
     pub unsafe fn run(&self, rows: Range<usize>, columns: Range<usize>, scratch: &mut [u8]) {
-        assert!(rows.end <= self.row_panels() && columns.end <= self.column_panels());
+        assert!(rows.end <= self.row_panels && columns.end <= self.column_panels());
         assert!(scratch.len() >= self.scratch_bytes(), "room for the packed rows of a chunk");
         // SAFETY: the caller's promise.
         unsafe { self.right.isa.run(self, rows, columns, scratch) }
@@ -312,97 +323,70 @@ impl<'a> Product<'a> {
 
 /// Sums of a tile.
 #[repr(align(64))]
-struct Sums([i32; MOST_ROWS * VECTORS * MOST_LANES]);
+struct Spare([i32; MOST_ROWS * VECTORS * MOST_LANES]);
 
 /// The loops.
 ///
 /// # Safety
-/// As [`Product::run`], which has checked sizes; the CPU has the instructions of `V`.
+/// As [`Product::run`], which has checked sizes; the CPU has the instructions of `D`.
 #[inline(always)]
-pub unsafe fn run<V: Compiled>(
+pub unsafe fn run<D: Compiled>(
     p: &Product<'_>,
     rows: Range<usize>,
     columns: Range<usize>,
     scratch: &mut [u8],
 ) {
-    let (chunk_panels, panel_rows) = (p.chunk_panels(), p.panel_rows());
-    let block_panels = (BLOCK_BYTES / panel_bytes(p.right.isa, p.right.depth).max(1)).max(1);
-    let mut sums = Sums([0; _]);
-    for first in rows.clone().step_by(chunk_panels) {
-        let chunk = first..(first + chunk_panels).min(rows.end);
-        let mut row_sums = [0i32; CHUNK_PANELS * MOST_ROWS];
+    let (mut first, panel_rows) = (rows.start, p.panel_rows);
+    let (groups, left_bytes) = (groups(p.right.depth, D::WORDS), p.left_bytes());
+    let mut spare = Spare([0; _]);
+    while first < rows.end {
+        let chunk = first..(first + p.chunk_panels).min(rows.end);
+        let mut terms = [0i32; CHUNK_PANELS * MOST_ROWS];
         // SAFETY: the caller's promise.
-        unsafe { pack_chunk::<V>(p, chunk.clone(), scratch, &mut row_sums) };
-        for block in columns.clone().step_by(block_panels) {
-            let block = block..(block + block_panels).min(columns.end);
+        unsafe { pack_chunk::<D>(p, chunk.clone(), scratch, &mut terms) };
+        let mut block = columns.start..columns.start;
+        while block.end < columns.end {
+            block = block.end..(block.end + p.block_panels).min(columns.end);
             for panel in chunk.clone() {
-                let at = panel - chunk.start;
+                let at = (panel - chunk.start) * panel_rows;
                 let rows = p.rows_of(panel);
-                let left = Panel {
-                    packed: &scratch[at * panel_rows * p.left_bytes()..]
-                        [..rows.len() * p.left_bytes()],
-                    first: rows.start,
-                    sums: &row_sums[at * panel_rows..][..rows.len()],
-                };
-                for column in block.clone() {
-                    // SAFETY: the caller's promise.
-                    unsafe { tile::<V>(p, &left, column, &mut sums) };
+                // SAFETY: these rows and columns lie in the target, and nobody else writes them; `left` is a packed panel
+                // of as many rows as it has terms; the caller has the CPU's instructions.
+                unsafe {
+                    accumulate::run::<D>(&Strip {
+                        groups,
+                        left: scratch[at * left_bytes..][..rows.len() * left_bytes].as_ptr(),
+                        right: p.right.panels.as_ptr().cast(),
+                        columns: p.right.columns,
+                        panels: block.clone(),
+                        terms: &p.terms,
+                        row_terms: &terms[at..][..rows.len()],
+                        stage: &p.stage,
+                        to: p.to.first.add(rows.start * p.to.row_bytes),
+                        row_bytes: p.to.row_bytes,
+                        spare: spare.0.as_mut_ptr(),
+                    });
                 }
             }
         }
+        first = chunk.end;
     }
 }
 
-/// A packed panel of rows.
-struct Panel<'a> {
-    packed: &'a [u8],
-    first: usize,
-    sums: &'a [i32],
-}
-
 #[inline(always)]
-unsafe fn pack_chunk<V: Compiled>(
+unsafe fn pack_chunk<D: Compiled>(
     p: &Product<'_>,
     panels: Range<usize>,
     scratch: &mut [u8],
-    sums: &mut [i32],
+    terms: &mut [i32],
 ) {
-    let (bytes, panel_rows) = (p.left_bytes(), p.panel_rows());
+    let (bytes, panel_rows) = (p.left_bytes(), p.panel_rows);
     for (at, panel) in panels.enumerate() {
         let rows = p.rows_of(panel);
         let packed = &mut scratch[at * panel_rows * bytes..][..rows.len() * bytes];
+        let terms = &mut terms[at * panel_rows..][..rows.len()];
         // SAFETY: the caller's promise.
-        unsafe {
-            V::pack_left(&p.left, rows.start, packed, &mut sums[at * panel_rows..][..rows.len()])
-        };
-    }
-}
-
-/// One tile: begin, accumulate, write.
-#[inline(always)]
-unsafe fn tile<V: Compiled>(p: &Product<'_>, left: &Panel<'_>, column: usize, sums: &mut Sums) {
-    let width = VECTORS * V::LANES;
-    let first = column * width;
-    let rows = left.sums.len();
-    // SAFETY: the caller has the CPU's instructions.
-    unsafe { V::begin(&p.terms, first, left.sums, &mut sums.0[..rows * width]) };
-    let groups = groups(p.right.depth, V::WORDS);
-    let right = p.right.panels.as_ptr().wrapping_byte_add(column * groups * width * GROUP);
-    let work = Tile {
-        rows,
-        groups,
-        left: left.packed.as_ptr(),
-        right: right.cast(),
-        sums: sums.0.as_mut_ptr(),
-    };
-    // SAFETY: `left` is a packed panel of `rows` rows, the panel of this column lies in the packed matrix, and there
-    // are sums for a tile; the caller has the CPU's instructions.
-    unsafe { V::accumulate(&work) };
-    let value_bytes = p.stage.value_bytes();
-    let bytes = width.min(p.right.columns - first) * value_bytes;
-    // SAFETY: these rows and columns lie in the target, and nobody else writes them.
-    unsafe {
-        let mut to = p.to.part([left.first, rows], first * value_bytes, bytes);
-        V::write(&p.stage, first, &sums.0[..rows * width], &mut to);
+        unsafe { D::pack_left(&p.left, rows.start, packed, terms) };
+        terms.iter_mut().for_each(|term| *term = p.terms.of_row(*term));
     }
 }

@@ -4,10 +4,7 @@
 //! Row `p` is the window of output pixel `p`, counted over all images; its factors are those of the filter's rows and
 //! columns, and of each the channels. The channels of taps that are neighbours in the image are one run of memory.
 
-use crate::{
-    accumulate::Dot,
-    pack::{LINE, RowSum, packed},
-};
+use crate::{accumulate::Dot, pack::LINE, vector::Vector};
 use tenon_sdk::geometry::{Conv2dGeometry, DataFormat, WindowDim};
 
 /// The windows of a convolution without groups over images with channels last.
@@ -126,56 +123,57 @@ fn product<const N: usize>(sizes: [i64; N]) -> Option<usize> {
 
 /// As `crate::pack::pack_left`: packs the windows from `first` on, as many as there are `sums`, into a panel.
 #[inline(always)]
-pub fn pack<V: Dot>(windows: &Windows<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
+pub fn pack<D: Dot>(windows: &Windows<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
     let rows = sums.len();
     let mut pixel = windows.pixel(first);
     for (row, sum) in sums.iter_mut().enumerate() {
-        *sum = if V::WORDS {
-            pack_window::<V, { LINE / 2 }>(windows, pixel, panel, [row, rows])
+        *sum = if D::WORDS {
+            pack_window::<D, { LINE / 2 }>(windows, pixel, panel, [row, rows])
         } else {
-            pack_window::<V, LINE>(windows, pixel, panel, [row, rows])
+            pack_window::<D, LINE>(windows, pixel, panel, [row, rows])
         };
         pixel = windows.after(pixel);
     }
 }
 
 #[inline(always)]
-fn pack_window<V: Dot, const N: usize>(
+fn pack_window<D: Dot, const N: usize>(
     windows: &Windows<'_>,
     pixel: Pixel,
     panel: &mut [u8],
     [at, rows]: [usize; 2],
 ) -> i32 {
-    let mut row = Row::<N> {
+    let mut row = Row::<D, N> {
         lines: panel.as_chunks_mut::<LINE>().0,
         at,
         step: rows,
         flip: windows.flip,
-        sum: RowSum::new(),
+        // SAFETY: the caller runs instructions of the set.
+        sums: unsafe { D::Sums::splat(0) },
         rest: [0; N],
         filled: 0,
     };
-    windows.each_run(pixel, |run| row.extend::<V>(run));
-    row.finish::<V>()
+    windows.each_run(pixel, |run| row.extend(run));
+    row.finish()
 }
 
-/// A row of a panel as it is packed, `N` values a line.
-struct Row<'p, const N: usize> {
+/// A row of a panel as it is packed, `N` values a line: as many as a line of the set holds.
+struct Row<'p, D: Dot, const N: usize> {
     lines: &'p mut [[u8; LINE]],
     /// The line that comes next, and how far the one after it is.
     at: usize,
     step: usize,
     flip: u8,
-    sum: RowSum,
+    sums: D::Sums,
     /// The first values of the next line.
     rest: [u8; N],
     filled: usize,
 }
 
-impl<const N: usize> Row<'_, N> {
+impl<D: Dot, const N: usize> Row<'_, D, N> {
     /// Whole lines go from the image to the panel; what is left of a run waits for the next one.
     #[inline(always)]
-    fn extend<V: Dot>(&mut self, mut run: &[u8]) {
+    fn extend(&mut self, mut run: &[u8]) {
         if self.filled > 0 {
             let (now, later) = run.split_at(run.len().min(N - self.filled));
             self.rest[self.filled..][..now.len()].copy_from_slice(now);
@@ -183,31 +181,36 @@ impl<const N: usize> Row<'_, N> {
             if self.filled < N {
                 return;
             }
-            self.push::<V>(self.rest);
+            let whole = self.rest;
+            self.push(&whole);
             run = later;
         }
         let (whole, rest) = run.as_chunks::<N>();
-        for &values in whole {
-            self.push::<V>(values);
+        for values in whole {
+            self.push(values);
         }
         self.rest[..rest.len()].copy_from_slice(rest);
         self.filled = rest.len();
     }
 
     #[inline(always)]
-    fn push<V: Dot>(&mut self, values: [u8; N]) {
-        let line = packed::<V, N>(values.map(|value| value ^ self.flip), &mut self.sum);
-        self.lines[self.at] = line;
+    fn push(&mut self, values: &[u8; N]) {
+        let line = &mut self.lines[self.at];
+        // SAFETY: the caller runs instructions of the set; the line is room for one, and its values are there.
+        self.sums =
+            unsafe { D::pack_line(values.as_ptr(), self.flip, line.as_mut_ptr(), self.sums) };
         self.at += self.step;
     }
 
     #[inline(always)]
-    fn finish<V: Dot>(mut self) -> i32 {
+    fn finish(mut self) -> i32 {
         if self.filled > 0 {
             // What is turned over to 0.
             self.rest[self.filled..].fill(self.flip);
-            self.push::<V>(self.rest);
+            let last = self.rest;
+            self.push(&last);
         }
-        self.sum.total::<V>()
+        // SAFETY: the caller runs instructions of the set.
+        unsafe { self.sums.total() }
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tenon_int8::{
     isa::{ALL, Isa, choose},
-    output::{Slopes, Stage, Terms, Width, column_terms},
+    output::{Multipliers, Slopes, Stage, Terms, Width, column_terms},
     pack::Source,
     product::{PackedRight, Product, flip, flipped_zero},
 };
@@ -88,7 +88,7 @@ enum StageOf {
     Sums,
     Real(Vec<f32>),
     Float(Vec<f32>, QuantizedRange, Width),
-    Fixed(Vec<Multiplier>, QuantizedRange, Width),
+    Fixed([Vec<i32>; 2], QuantizedRange, Width),
 }
 
 impl StageOf {
@@ -97,7 +97,9 @@ impl StageOf {
             StageOf::Sums => Stage::Sums([i32::MIN, i32::MAX]),
             StageOf::Real(scales) => Stage::Real(scales, [-1e30, 1e30]),
             StageOf::Float(scales, range, width) => Stage::Float(scales, *range, *width),
-            StageOf::Fixed(by, range, width) => Stage::Fixed(by, *range, *width),
+            StageOf::Fixed(by, range, width) => {
+                Stage::Fixed(Multipliers { mantissas: &by[0], exponents: &by[1] }, *range, *width)
+            }
         }
     }
 }
@@ -255,7 +257,12 @@ fn check_output(case: &Case, range: QuantizedRange, width: Width, scales: &[f32]
     for isa in supported() {
         let float = |padded| StageOf::Float((0..padded).map(scale).collect(), range, width);
         assert_eq!(case.run(isa, float), by_float, "{} {case:?}", isa.name);
-        let fixed = |padded| StageOf::Fixed((0..padded).map(multiplier).collect(), range, width);
+        let parts = |padded| {
+            let by = (0..padded).map(multiplier);
+            let (mantissas, exponents) = by.map(|by| (by.mantissa(), by.exponent())).unzip();
+            [mantissas, exponents]
+        };
+        let fixed = |padded| StageOf::Fixed(parts(padded), range, width);
         assert_eq!(case.run(isa, fixed), by_multiplier, "{} {case:?}", isa.name);
         let real: Vec<u8> = (sums.iter().enumerate())
             .flat_map(|(at, &sum)| (sum as i32 as f32 * scale(at % n)).to_le_bytes())

@@ -16,10 +16,11 @@ mod call;
 pub use call::{Factors, compute};
 
 use crate::{
-    accumulate::{Compiled, MOST_LANES, VECTORS},
+    accumulate::{Compiled, Dot, Sums},
     isa::Isa,
     output::Stage,
     product::Target,
+    vector::{MOST_LANES, VECTORS, Vector},
 };
 use std::ops::Range;
 use tenon_sdk::geometry::Conv2dGeometry;
@@ -146,52 +147,57 @@ impl<'a> Depthwise<'a> {
 /// Computes some parts.
 ///
 /// # Safety
-/// Nobody else computes any of them at the same time; the CPU has the instructions of `V`.
+/// Nobody else computes any of them at the same time; the CPU has the instructions of `D`.
 #[inline(always)]
-pub unsafe fn run<V: Compiled>(d: &Depthwise<'_>, units: Range<usize>) {
+pub unsafe fn run<D: Compiled>(d: &Depthwise<'_>, units: Range<usize>) {
     // SAFETY: the caller's promise.
-    unsafe { if d.signed { parts::<V, true>(d, units) } else { parts::<V, false>(d, units) } }
+    unsafe { if d.signed { parts::<D, true>(d, units) } else { parts::<D, false>(d, units) } }
 }
 
+/// Room for the sums of some pixels.
+#[repr(align(64))]
+struct Spare([i32; PIXELS * VECTORS * MOST_LANES]);
+
 #[inline(always)]
-unsafe fn parts<V: Compiled, const SIGNED: bool>(d: &Depthwise<'_>, units: Range<usize>) {
+unsafe fn parts<D: Dot, const SIGNED: bool>(d: &Depthwise<'_>, units: Range<usize>) {
     let mut table: Table<'_> = [[&[]; PIXELS]; MOST_TAPS];
+    let mut spare = Spare([0; _]);
+    let spare = spare.0.as_mut_ptr();
     for unit in units {
         let at = d.place(unit);
         // SAFETY: the caller's promise.
         unsafe {
             match at.count {
-                1 => part::<V, 1, SIGNED>(d, at, &mut table),
-                2 => part::<V, 2, SIGNED>(d, at, &mut table),
-                3 => part::<V, 3, SIGNED>(d, at, &mut table),
-                _ => part::<V, PIXELS, SIGNED>(d, at, &mut table),
+                1 => part::<D, 1, SIGNED>(d, at, &mut table, spare),
+                2 => part::<D, 2, SIGNED>(d, at, &mut table, spare),
+                3 => part::<D, 3, SIGNED>(d, at, &mut table, spare),
+                _ => part::<D, PIXELS, SIGNED>(d, at, &mut table, spare),
             }
         }
     }
 }
 
-/// The sums of some pixels.
-#[repr(align(64))]
-struct Sums([i32; PIXELS * VECTORS * MOST_LANES]);
-
 /// `P` pixels.
 #[inline(always)]
-unsafe fn part<'a, V: Compiled, const P: usize, const SIGNED: bool>(
+unsafe fn part<'a, D: Dot, const P: usize, const SIGNED: bool>(
     d: &Depthwise<'a>,
     at: Place,
     table: &mut Table<'a>,
+    spare: *mut i32,
 ) {
-    let (taps, width) = (d.taps(), VECTORS * V::LANES);
+    let (taps, width) = (d.taps(), VECTORS * D::Sums::LANES);
     let value_bytes = d.stage.value_bytes();
     let row = (at.image * d.geometry.height.output as usize + at.y)
         * d.geometry.width.output as usize
         + at.x;
-    let mut sums = Sums([0; _]);
     let mut found = usize::MAX;
     for first in (0..d.channels).step_by(width) {
-        for row in sums.0.chunks_exact_mut(width).take(P) {
-            row.copy_from_slice(&d.weights.begin[first..][..width]);
-        }
+        let begin = &d.weights.begin[first..][..width];
+        // SAFETY: there is a block of them.
+        let mut sums: Sums<D::Sums, P> = unsafe {
+            let begin = begin.as_ptr();
+            [[D::Sums::load(begin), D::Sums::load(begin.add(D::Sums::LANES))]; P]
+        };
         for tap in (0..taps).step_by(MOST_TAPS) {
             let count = (taps - tap).min(MOST_TAPS);
             if found != tap {
@@ -201,13 +207,16 @@ unsafe fn part<'a, V: Compiled, const P: usize, const SIGNED: bool>(
             let words = &d.weights.words[tap * d.padded + first..];
             // SAFETY: pixels are `padded` bytes, of which `width` from `first` on are read, and so are the words of each
             // tap; the caller has the CPU's instructions.
-            unsafe { multiply::<V, P, SIGNED>(&table[..count], first, words, d.padded, &mut sums) };
+            unsafe {
+                multiply::<D, P, SIGNED>(&table[..count], first, words, d.padded, &mut sums);
+            }
         }
         let bytes = width.min(d.channels - first) * value_bytes;
-        // SAFETY: these pixels and channels lie in the target, and nobody else writes them.
+        // SAFETY: these pixels and channels lie in the target, and nobody else writes them; there is room for the sums of
+        // `PIXELS` rows.
         unsafe {
-            let mut to = d.to.part([row, P], first * value_bytes, bytes);
-            V::write(&d.stage, first, &sums.0[..P * width], &mut to);
+            let to = d.to.part(row, first * value_bytes, bytes);
+            d.stage.write(first, &sums, &to, spare);
         }
     }
 }
@@ -217,36 +226,23 @@ unsafe fn part<'a, V: Compiled, const P: usize, const SIGNED: bool>(
 /// # Safety
 /// Every pixel has a block from byte `first` on; the words of taps begin `stride` apart; the CPU has the instructions.
 #[inline(always)]
-unsafe fn multiply<V: Compiled, const P: usize, const SIGNED: bool>(
+unsafe fn multiply<D: Dot, const P: usize, const SIGNED: bool>(
     taps: &[[&[u8]; PIXELS]],
     first: usize,
     words: &[i32],
     stride: usize,
-    sums: &mut Sums,
+    sums: &mut Sums<D::Sums, P>,
 ) {
-    let width = VECTORS * V::LANES;
-    // SAFETY: the caller's promise.
-    unsafe {
-        let start = V::load(sums.0.as_ptr());
-        let mut registers = [[start; VECTORS]; P];
-        for (pixel, registers) in registers.iter_mut().enumerate() {
-            for (vector, register) in registers.iter_mut().enumerate() {
-                *register = V::load(sums.0.as_ptr().add(pixel * width + vector * V::LANES));
-            }
-        }
-        for (tap, pixels) in taps.iter().enumerate() {
-            for vector in 0..VECTORS {
-                let words = words.as_ptr().add(tap * stride + vector * V::LANES);
-                let words = V::right(words.cast());
-                for (registers, pixel) in registers.iter_mut().zip(pixels) {
-                    let bytes = pixel.as_ptr().add(first + vector * V::LANES);
-                    registers[vector] = registers[vector].multiply::<SIGNED>(bytes, words);
+    for (tap, pixels) in taps.iter().enumerate() {
+        for vector in 0..VECTORS {
+            let lane = vector * D::Sums::LANES;
+            // SAFETY: the caller's promise.
+            unsafe {
+                let words = D::right(words.as_ptr().add(tap * stride + lane).cast());
+                for (sums, pixel) in sums.iter_mut().zip(pixels) {
+                    let bytes = pixel.as_ptr().add(first + lane);
+                    sums[vector] = D::multiply::<SIGNED>(sums[vector], bytes, words);
                 }
-            }
-        }
-        for (pixel, registers) in registers.iter().enumerate() {
-            for (vector, register) in registers.iter().enumerate() {
-                register.store(sums.0.as_mut_ptr().add(pixel * width + vector * V::LANES));
             }
         }
     }

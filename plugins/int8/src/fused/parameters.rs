@@ -3,7 +3,7 @@
 use crate::{
     depthwise::Factors,
     isa::Isa,
-    output::{Slopes, Stage, Terms, Width, column_terms},
+    output::{Multipliers, Slopes, Stage, Terms, Width, column_terms},
     pack::Left,
     product::{Product, Right, flip, flipped_zero},
     spread::{compute, filled},
@@ -286,8 +286,10 @@ impl<'a> Parameters<'a> {
         let width = if out == DType::QINT16 { Width::Word } else { Width::Byte };
         let scale = |at: usize| self.scale_over(at, self.out_scale);
         if in_fixed_point {
-            let by = self.each(c, padded, |at| Ok(Multiplier::new(scale(at)?)?))?;
-            return Ok(Stage::Fixed(by, range, width));
+            let by = |at| Ok::<_, KernelError>(Multiplier::new(scale(at)?)?);
+            let mantissas = self.each(c, padded, |at| Ok(by(at)?.mantissa()))?;
+            let exponents = self.each(c, padded, |at| Ok(by(at)?.exponent()))?;
+            return Ok(Stage::Fixed(Multipliers { mantissas, exponents }, range, width));
         }
         let scales = self.each(c, padded, |at| Ok(scale(at)?.as_float()?))?;
         Ok(Stage::Float(scales, range, width))

@@ -6,69 +6,58 @@
 //! | `avx_vnni` | `vpdpbusd`, 256 bits | it adds four products in 32 bits |
 //! | `avx512_vnni` | `vpdpbusd`, 512 bits | the same |
 
-use super::{Isa, compiled};
-use crate::accumulate::Dot;
+use super::{
+    Isa, compiled,
+    x86_vectors::{I32x8, I32x16},
+};
+use crate::{accumulate::Dot, vector::Vector};
 use std::arch::x86_64::*;
 
-/// A vector of a CPU: its loads and stores, and how it adds products.
-macro_rules! vector {
-    ($(#[$meta:meta])* $name:ident($vector:ty), lanes = $lanes:literal, rows = $rows:literal, words = $words:literal,
-        load = $load:ident, store = $store:ident, spread = $spread:ident, add = $add:ident, dot = $dot:expr,
-        bytes = $bytes:ident, unsigned = $unsigned:ident, signed = $signed:ident, multiply = $multiply:ident) => {
+/// How an instruction set adds products: the vector, and the instructions.
+macro_rules! dot {
+    ($(#[$meta:meta])* $name:ident($sums:ident of $right:ty), rows = $rows:literal, words = $words:literal,
+        load = $load:ident, spread = $spread:ident, dot = $dot:expr, pack_line = $pack_line:ident,
+        widen = [$load_bytes:ident, $unsigned:ident, $signed:ident], multiply = $multiply:ident) => {
         $(#[$meta])*
-        #[derive(Clone, Copy)]
-        struct $name($vector);
+        struct $name;
 
         // SAFETY: instructions of the set alone, which the caller has.
         unsafe impl Dot for $name {
-            const LANES: usize = $lanes;
+            type Sums = $sums;
+            type Right = $right;
             const ROWS: usize = $rows;
             const WORDS: bool = $words;
             const LEFT_SIGNED: bool = false;
-            const FMA: bool = true;
-            type Right = $vector;
 
             #[inline(always)]
-            unsafe fn load(from: *const i32) -> Self {
-                // SAFETY: the caller's promise.
-                $name(unsafe { $load(from.cast()) })
-            }
-
-            #[inline(always)]
-            unsafe fn store(self, to: *mut i32) {
-                // SAFETY: the caller's promise.
-                unsafe { $store(to.cast(), self.0) }
-            }
-
-            #[inline(always)]
-            unsafe fn right(from: *const u8) -> $vector {
+            unsafe fn right(from: *const u8) -> $right {
                 // SAFETY: the caller's promise.
                 unsafe { $load(from.cast()) }
             }
 
             #[inline(always)]
-            unsafe fn dot(self, left: *const u8, right: $vector) -> Self {
+            unsafe fn dot(sums: $sums, left: *const u8, right: $right) -> $sums {
                 // SAFETY: the caller's promise.
                 unsafe {
                     let left = $spread(left.cast::<i32>().read_unaligned());
-                    $name($dot(self.0, left, right))
+                    $sums($dot(sums.0, left, right))
                 }
             }
 
             #[inline(always)]
-            unsafe fn multiply<const SIGNED: bool>(self, bytes: *const u8, right: $vector) -> Self {
+            unsafe fn multiply<const SIGNED: bool>(sums: $sums, bytes: *const u8, right: $right) -> $sums {
                 // SAFETY: the caller's promise.
                 unsafe {
-                    let bytes = $bytes(bytes.cast());
+                    let bytes = $load_bytes(bytes.cast());
                     let values = if SIGNED { $signed(bytes) } else { $unsigned(bytes) };
-                    $name($add(self.0, $multiply(values, right)))
+                    sums.plus($sums($multiply(values, right)))
                 }
             }
 
             #[inline(always)]
-            unsafe fn plus(self, other: Self) -> Self {
-                // SAFETY: the caller has the instructions.
-                $name(unsafe { $add(self.0, other.0) })
+            unsafe fn pack_line(from: *const u8, flip: u8, to: *mut u8, sums: $sums) -> $sums {
+                // SAFETY: the caller's promise.
+                $sums(unsafe { $pack_line(from, flip.cast_signed(), to, sums.0) })
             }
 
             #[inline(always)]
@@ -80,31 +69,66 @@ macro_rules! vector {
     };
 }
 
-vector! {
-    /// Eight sums; the products of words in pairs.
-    Words(__m256i), lanes = 8, rows = 6, words = true,
-    load = _mm256_loadu_si256, store = _mm256_storeu_si256, spread = _mm256_set1_epi32, add = _mm256_add_epi32,
+dot! {
+    /// The products of words in pairs.
+    Words(I32x8 of __m256i), rows = 6, words = true, load = _mm256_loadu_si256, spread = _mm256_set1_epi32,
     dot = |sum, left, right| _mm256_add_epi32(sum, _mm256_madd_epi16(left, right)),
-    bytes = _mm_loadl_epi64, unsigned = _mm256_cvtepu8_epi32, signed = _mm256_cvtepi8_epi32,
-    multiply = _mm256_madd_epi16
+    pack_line = words_256,
+    widen = [_mm_loadl_epi64, _mm256_cvtepu8_epi32, _mm256_cvtepi8_epi32], multiply = _mm256_madd_epi16
 }
 
-vector! {
-    /// Eight sums; the products of bytes in fours.
-    Vnni256(__m256i), lanes = 8, rows = 6, words = false,
-    load = _mm256_loadu_si256, store = _mm256_storeu_si256, spread = _mm256_set1_epi32, add = _mm256_add_epi32,
-    dot = _mm256_dpbusd_avx_epi32,
-    bytes = _mm_loadl_epi64, unsigned = _mm256_cvtepu8_epi32, signed = _mm256_cvtepi8_epi32,
-    multiply = _mm256_madd_epi16
+dot! {
+    /// The products of bytes in fours.
+    Vnni256(I32x8 of __m256i), rows = 6, words = false, load = _mm256_loadu_si256, spread = _mm256_set1_epi32,
+    dot = _mm256_dpbusd_avx_epi32, pack_line = bytes_256,
+    widen = [_mm_loadl_epi64, _mm256_cvtepu8_epi32, _mm256_cvtepi8_epi32], multiply = _mm256_madd_epi16
 }
 
-vector! {
-    /// Sixteen sums; the products of bytes in fours.
-    Vnni512(__m512i), lanes = 16, rows = 14, words = false,
-    load = _mm512_loadu_si512, store = _mm512_storeu_si512, spread = _mm512_set1_epi32, add = _mm512_add_epi32,
-    dot = _mm512_dpbusd_epi32,
-    bytes = _mm_loadu_si128, unsigned = _mm512_cvtepu8_epi32, signed = _mm512_cvtepi8_epi32,
-    multiply = _mm512_madd_epi16
+dot! {
+    /// The products of bytes in fours.
+    Vnni512(I32x16 of __m512i), rows = 14, words = false, load = _mm512_loadu_si512, spread = _mm512_set1_epi32,
+    dot = _mm512_dpbusd_epi32, pack_line = bytes_512,
+    widen = [_mm_loadu_si128, _mm512_cvtepu8_epi32, _mm512_cvtepi8_epi32], multiply = _mm512_madd_epi16
+}
+
+/// Half a line of bytes becomes words. `vpsadbw` sums eight bytes.
+#[inline(always)]
+unsafe fn words_256(from: *const u8, flip: i8, to: *mut u8, sums: __m256i) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let x = _mm256_xor_si256(_mm256_loadu_si256(from.cast()), _mm256_set1_epi8(flip));
+        let halves = [_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x)];
+        for (at, half) in halves.into_iter().enumerate() {
+            _mm256_storeu_si256(to.cast::<__m256i>().add(at), _mm256_cvtepu8_epi16(half));
+        }
+        _mm256_add_epi32(sums, _mm256_sad_epu8(x, _mm256_setzero_si256()))
+    }
+}
+
+/// A line in two halves.
+#[inline(always)]
+unsafe fn bytes_256(from: *const u8, flip: i8, to: *mut u8, mut sums: __m256i) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        for at in 0..2 {
+            let x = _mm256_loadu_si256(from.cast::<__m256i>().add(at));
+            let x = _mm256_xor_si256(x, _mm256_set1_epi8(flip));
+            _mm256_storeu_si256(to.cast::<__m256i>().add(at), x);
+            sums = _mm256_add_epi32(sums, _mm256_sad_epu8(x, _mm256_setzero_si256()));
+        }
+        sums
+    }
+}
+
+/// A line.
+#[inline(always)]
+unsafe fn bytes_512(from: *const u8, flip: i8, to: *mut u8, sums: __m512i) -> __m512i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let x = _mm512_xor_si512(_mm512_loadu_si512(from.cast()), _mm512_set1_epi8(flip));
+        _mm512_storeu_si512(to.cast(), x);
+        _mm512_add_epi32(sums, _mm512_sad_epu8(x, _mm512_setzero_si512()))
+    }
 }
 
 /// AVX2 with what came in the same CPUs: a virtual machine may hide parts of it.

@@ -1,0 +1,80 @@
+//! Vectors: what a register of sums does, whatever the instruction set.
+//!
+//! [`crate::output`] is written over this trait alone, so that a tile's sums stay in registers from the first product
+//! to the narrow values that leave it. An instruction set's file names the instruction of each function.
+
+/// Vectors of columns in a tile.
+pub const VECTORS: usize = 2;
+/// Most lanes of a vector.
+pub const MOST_LANES: usize = 16;
+
+/// Integers of 32 bits side by side. Arithmetic is modulo 2^32, lane by lane.
+///
+/// # Safety
+/// Every function runs instructions of the set, which the CPU has: that is what callers promise. Pointers are readable
+/// or writable for what they are said to hold, at any alignment.
+#[expect(clippy::missing_safety_doc, reason = "the promise is the same for all: see the trait's")]
+pub unsafe trait Vector: Copy {
+    /// Lanes.
+    const LANES: usize;
+    /// As many `f32`.
+    type Floats: Copy;
+    /// Factors in `[2^30, 2^31)` for [`Vector::high_mul`].
+    type Mantissas: Copy;
+
+    /// From `LANES` integers.
+    unsafe fn load(from: *const i32) -> Self;
+    /// To `LANES` integers.
+    unsafe fn store(self, to: *mut i32);
+    /// The same in every lane.
+    unsafe fn splat(value: i32) -> Self;
+    /// The sum of all lanes.
+    #[inline(always)]
+    unsafe fn total(self) -> i32 {
+        let mut lanes = [0; MOST_LANES];
+        debug_assert!(Self::LANES <= MOST_LANES);
+        // SAFETY: there is room for all lanes.
+        unsafe { self.store(lanes.as_mut_ptr()) };
+        lanes.into_iter().fold(0, i32::wrapping_add)
+    }
+    /// The sum.
+    unsafe fn plus(self, other: Self) -> Self;
+    /// The product.
+    unsafe fn times(self, other: Self) -> Self;
+    /// The greater.
+    unsafe fn at_least(self, low: Self) -> Self;
+    /// The less.
+    unsafe fn at_most(self, high: Self) -> Self;
+    /// Shifted right by the other's lane, below 32; the sign moves in.
+    unsafe fn shift_right(self, by: Self) -> Self;
+
+    /// From `LANES` mantissas.
+    unsafe fn mantissas(from: *const i32) -> Self::Mantissas;
+    /// `saturating_rounding_doubling_high_mul`: `floor((x * mantissa + 2^30) / 2^31)`.
+    unsafe fn high_mul(self, by: Self::Mantissas) -> Self;
+
+    /// From `LANES` floats.
+    unsafe fn load_floats(from: *const f32) -> Self::Floats;
+    /// To `LANES` floats.
+    unsafe fn store_floats(floats: Self::Floats, to: *mut f32);
+    /// The same in every lane.
+    unsafe fn splat_float(value: f32) -> Self::Floats;
+    /// The nearest floats, ties to even.
+    unsafe fn to_floats(self) -> Self::Floats;
+    /// The floats' bits.
+    unsafe fn from_bits(floats: Self::Floats) -> Self;
+    /// The product.
+    unsafe fn times_float(a: Self::Floats, b: Self::Floats) -> Self::Floats;
+    /// `a * b + c`, rounded once.
+    unsafe fn mul_add(a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats;
+    /// The greater of two numbers.
+    unsafe fn at_least_float(a: Self::Floats, low: Self::Floats) -> Self::Floats;
+    /// The less of two numbers.
+    unsafe fn at_most_float(a: Self::Floats, high: Self::Floats) -> Self::Floats;
+
+    /// Two rows of bytes, each `VECTORS * LANES`: what is below 0 becomes 0, what is above `most` becomes `most`, and
+    /// then `base` is added, modulo 2^8.
+    unsafe fn narrow(rows: [[Self; VECTORS]; 2], most: u8, base: u8, to: [*mut u8; 2]);
+    /// A row of `VECTORS * LANES` words, as [`Vector::narrow`] makes bytes.
+    unsafe fn narrow_words(row: [Self; VECTORS], most: u16, base: u16, to: *mut u8);
+}

@@ -49,6 +49,7 @@ MODULES = [
     "composed",
     "programs",
     "quantised_product",
+    "quantised_conv",
     "quantise",
     "fake_quant",
     "quantised",

@@ -292,6 +292,49 @@ fn ties_round_to_even_or_away_from_zero_as_the_stage_says() {
     }
 }
 
+/// Sums at the ends of 32 bits, by multipliers on both sides of a quarter, from which on vectors leave the fixed point to
+/// single lanes, and by the least of all.
+#[test]
+fn extreme_sums_are_requantised_exactly() {
+    let bias: Vec<i32> = (0..32)
+        .flat_map(|bit| [1i32 << bit, (1i32 << bit).wrapping_neg(), (1i32 << bit).wrapping_sub(1)])
+        .collect();
+    let n = bias.len();
+    let case = Case {
+        sizes: [3, n, 1],
+        types: [DType::QUINT8, DType::QINT8],
+        transposed: [false; 2],
+        left: vec![0; 3],
+        right: vec![1; n],
+        left_zero: 0,
+        right_zeros: vec![0],
+        bias,
+    };
+    let quarter = 0.25f32;
+    let scales = [
+        2f32.powi(-32),
+        3f32 * 2f32.powi(-32),
+        2f32.powi(-25),
+        0.1,
+        quarter.next_down(),
+        quarter,
+        0.5f32.next_down(),
+        0.5,
+        1.0,
+        3.0,
+    ];
+    for (low, high) in [(-128, 127), (0, 255), (-32_768, 32_767)] {
+        let width = if high > 255 { Width::Word } else { Width::Byte };
+        for zero_point in [low, 0, high] {
+            let range = QuantizedRange { zero_point, low, high };
+            for scale in scales {
+                check_output(&case, range, width, &[scale]);
+            }
+            check_output(&case, range, width, &scales);
+        }
+    }
+}
+
 prop_compose! {
     fn cases()(
         m in 1usize..40, n in 1usize..70, k in 1usize..200, seed in any::<u64>(),

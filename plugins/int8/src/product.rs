@@ -22,6 +22,8 @@ use tenon_sdk::DType;
 const CHUNK_BYTES: usize = 128 << 10;
 /// Panels of a chunk.
 const CHUNK_PANELS: usize = 8;
+/// About how many bytes a nanosecond brings from the second-level cache.
+const L2_BYTES_PER_NS: f64 = 32.0;
 /// Packed right bytes that a block has, where that is more than one panel.
 const BLOCK_BYTES: usize = 512 << 10;
 
@@ -297,7 +299,9 @@ impl<'a> Product<'a> {
         let isa = self.right.isa;
         let rows = self.panel_rows;
         // Writing a value costs about as much as 32 products.
-        (rows * isa.columns) as f64 * (self.left.depth() as f64 + 32.0) / isa.rate
+        let products = (rows * isa.columns) as f64 * (self.left.depth() as f64 + 32.0) / isa.rate;
+        // Of few rows, the right panel is what takes time.
+        products.max(panel_bytes(isa, self.right.depth) as f64 / L2_BYTES_PER_NS)
     }
 
     /// Scratch memory that [`Product::run`] wants.

@@ -3,16 +3,18 @@
 //! packed once, as a constant is. Ids of two threads end in `/2`. `record.py` prints the lines beside the peers'.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use std::time::Duration;
-use tenon_benches::{Failure, environment, kernel, plugin};
+use quantised::{THREADS, bytes, time};
+use short::short;
+use tenon_benches::{Failure, kernel};
 use tenon_framework::{DType, Tensor, attr::AttrValue};
-use tenon_runtime::{
-    Runtime, RuntimeOptions,
-    host::instance::{KernelInstance, PackCache, PreparedCall},
-};
+use tenon_runtime::{Runtime, host::instance::KernelInstance};
+
+#[path = "shared/quantised.rs"]
+mod quantised;
+#[path = "shared/short.rs"]
+mod short;
 
 const OP: &str = "_QuantizedFusedMatMul";
-const THREADS: [usize; 2] = [1, 2];
 /// Rows, columns and depth, as the peers' scripts have them.
 const SIZES: [[usize; 3]; 12] = [
     [64, 64, 64],
@@ -67,9 +69,6 @@ impl Form {
     }
 
     fn inputs(&self, [m, n, k]: [usize; 3]) -> Result<Vec<Tensor>, Failure> {
-        let bytes = |count: usize, salt: usize| -> Vec<u8> {
-            (0..count).map(|at| ((at + salt).wrapping_mul(2_654_435_761) >> 13) as u8).collect()
-        };
         let dims = |a: usize, b: usize| [a as i64, b as i64];
         let [a_zero, b_zero, out_zero] = self.zero_points;
         let mut inputs = vec![
@@ -90,46 +89,24 @@ impl Form {
     }
 }
 
-fn time(c: &mut Criterion, threads: usize, form: &Form, size: [usize; 3]) -> Result<(), Failure> {
-    let options = RuntimeOptions {
-        threads: Some(threads),
-        ..RuntimeOptions::with_plugins([plugin("int8")?])
-    };
-    let (runtime, report) = Runtime::new(options)?;
-    report.into_result()?;
-    let mut kernel = form.kernel(&runtime)?;
-    let inputs = form.inputs(size)?;
-    if !kernel.prepack(1, &inputs[1], &PackCache::new(), "b")? {
-        return Err("the right matrix was not packed".into());
+fn run(c: &mut Criterion) -> Result<(), Failure> {
+    for threads in THREADS {
+        for form in &FORMS {
+            for size in SIZES {
+                let [m, n, k] = size;
+                let id = format!("{}/{m}x{n}x{k}", form.name);
+                let inputs = form.inputs(size)?;
+                time(c, (&id, threads), |runtime| form.kernel(runtime), &inputs, true)?;
+            }
+        }
     }
-    let env = environment(&runtime);
-    let mut call = PreparedCall::new(&kernel, &inputs, &env)?;
-    call.run()?;
-    let [m, n, k] = size;
-    let end = if threads == 1 { String::new() } else { format!("/{threads}") };
-    c.bench_function(&format!("int8/{}/{m}x{n}x{k}{end}", form.name), |b| {
-        b.iter(|| call.run().expect("it ran before"));
-    });
     Ok(())
 }
 
 fn benches(c: &mut Criterion) {
-    for threads in THREADS {
-        for form in &FORMS {
-            for size in SIZES {
-                if let Err(error) = time(c, threads, form, size) {
-                    panic!("{error}");
-                }
-            }
-        }
+    if let Err(error) = run(c) {
+        panic!("{error}");
     }
-}
-
-fn short() -> Criterion {
-    Criterion::default()
-        .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_millis(1200))
-        .sample_size(20)
 }
 
 criterion_group! {

@@ -3,15 +3,16 @@
 //! requantisation to quint8. The filter is packed once, as a constant is. Ids of two threads end in `/2`.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use std::time::Duration;
-use tenon_benches::{Failure, environment, kernel, plugin};
+use quantised::{THREADS, bytes, time};
+use short::short;
+use tenon_benches::{Failure, kernel};
 use tenon_framework::{DType, Tensor, attr::AttrValue};
-use tenon_runtime::{
-    Runtime, RuntimeOptions,
-    host::instance::{KernelInstance, PackCache, PreparedCall},
-};
+use tenon_runtime::{Runtime, host::instance::KernelInstance};
 
-const THREADS: [usize; 2] = [1, 2];
+#[path = "shared/quantised.rs"]
+mod quantised;
+#[path = "shared/short.rs"]
+mod short;
 
 /// A layer: rows, columns and channels of the image, rows and columns of the window, outputs of all channels or of each,
 /// stride.
@@ -74,15 +75,12 @@ impl Layer {
         let ([height, width, channels], [rows, columns]) = (self.image, self.window);
         let image = [1, height, width, channels];
         let filter = [rows, columns, channels, self.outputs];
-        let bytes = |dims: [i64; 4], salt: i64| -> Vec<u8> {
-            let count = dims.iter().product::<i64>();
-            (0..count).map(|at| ((at + salt).wrapping_mul(2_654_435_761) >> 13) as u8).collect()
-        };
+        let values = |dims: [i64; 4], salt| bytes(dims.iter().product::<i64>() as usize, salt);
         let all = if self.depthwise { channels * self.outputs } else { self.outputs };
         let bias: Vec<i32> = (0..all as i32).map(|at| at * 7 - 500).collect();
         Ok(vec![
-            Tensor::from_bytes(DType::QUINT8, &image, &bytes(image, 1))?,
-            Tensor::from_bytes(DType::QINT8, &filter, &bytes(filter, 5))?,
+            Tensor::from_bytes(DType::QUINT8, &image, &values(image, 1))?,
+            Tensor::from_bytes(DType::QINT8, &filter, &values(filter, 5))?,
             Tensor::scalar(0.02f32)?,
             Tensor::scalar(121i32)?,
             Tensor::from_slice(&[all], &vec![0.01f32; all as usize])?,
@@ -94,43 +92,21 @@ impl Layer {
     }
 }
 
-fn time(c: &mut Criterion, threads: usize, layer: &Layer) -> Result<(), Failure> {
-    let options = RuntimeOptions {
-        threads: Some(threads),
-        ..RuntimeOptions::with_plugins([plugin("int8")?])
-    };
-    let (runtime, report) = Runtime::new(options)?;
-    report.into_result()?;
-    let mut kernel = layer.kernel(&runtime)?;
-    let inputs = layer.inputs()?;
-    if !layer.depthwise && !kernel.prepack(1, &inputs[1], &PackCache::new(), "filter")? {
-        return Err("the filter was not packed".into());
+fn run(c: &mut Criterion) -> Result<(), Failure> {
+    for threads in THREADS {
+        for layer in &LAYERS {
+            let (id, inputs) = (layer.name(), layer.inputs()?);
+            let packs = !layer.depthwise;
+            time(c, (&id, threads), |runtime| layer.kernel(runtime), &inputs, packs)?;
+        }
     }
-    let env = environment(&runtime);
-    let mut call = PreparedCall::new(&kernel, &inputs, &env)?;
-    call.run()?;
-    let end = if threads == 1 { String::new() } else { format!("/{threads}") };
-    c.bench_function(&format!("int8/{}{end}", layer.name()), |b| {
-        b.iter(|| call.run().expect("it ran before"));
-    });
     Ok(())
 }
 
 fn benches(c: &mut Criterion) {
-    for threads in THREADS {
-        for layer in &LAYERS {
-            if let Err(error) = time(c, threads, layer) {
-                panic!("{error}");
-            }
-        }
+    if let Err(error) = run(c) {
+        panic!("{error}");
     }
-}
-
-fn short() -> Criterion {
-    Criterion::default()
-        .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_millis(1200))
-        .sample_size(20)
 }
 
 criterion_group! {

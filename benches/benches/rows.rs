@@ -3,16 +3,20 @@
 //! and on two. `record.py` prints the lines beside the peers'.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use std::{hint::black_box, time::Duration};
-use tenon_benches::{Failure, filled, plugin};
+use short::short;
+use std::hint::black_box;
+use tenon_benches::{Failure, filled, runtime_of};
 use tenon_framework::{
     DType, PartialShape, Shape, Tensor,
     attr::{AttrList, AttrValue},
 };
 use tenon_runtime::{
-    CallableOptions, Runtime, RuntimeOptions, Session, SessionOptions,
+    CallableOptions, Runtime, Session, SessionOptions,
     graph::{GraphBuilder, GraphError, NodeId, Output},
 };
+
+#[path = "shared/short.rs"]
+mod short;
 
 /// Element counts of the elementwise rows.
 const SIZES: [(&str, i64); 3] = [("1e3", 1_000), ("1e5", 100_000), ("1e7", 10_000_000)];
@@ -161,14 +165,6 @@ fn layer(b: &mut GraphBuilder<'_>, layer: &Layer, x: Output) -> Made {
     b.op("BiasAdd").input(conv).input(bias).build()
 }
 
-fn runtime(threads: usize) -> Result<Runtime, Failure> {
-    let options =
-        RuntimeOptions { threads: Some(threads), ..RuntimeOptions::with_plugins([plugin("cpu")?]) };
-    let (runtime, report) = Runtime::new(options)?;
-    report.into_result()?;
-    Ok(runtime)
-}
-
 /// Times the graph that `make` builds over inputs of one shape.
 fn time(
     c: &mut Criterion,
@@ -208,7 +204,7 @@ fn time(
 
 fn run(c: &mut Criterion) -> Result<(), Failure> {
     for threads in THREADS {
-        let runtime = runtime(threads)?;
+        let runtime = runtime_of("cpu", threads)?;
         for row in ROWS {
             for (size, n) in SIZES {
                 let id = format!("elementwise/{}_{size}/{threads}", row.name);
@@ -229,13 +225,6 @@ fn benches(c: &mut Criterion) {
     if let Err(error) = run(c) {
         panic!("{error}");
     }
-}
-
-fn short() -> Criterion {
-    Criterion::default()
-        .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_millis(1200))
-        .sample_size(20)
 }
 
 criterion_group! {

@@ -53,8 +53,16 @@ pub fn file_beside(name: &str) -> Result<PathBuf, Failure> {
 /// # Errors
 /// The plugin is not there, or refused.
 pub fn runtime() -> Result<Runtime, Failure> {
+    runtime_of("cpu", 1)
+}
+
+/// A runtime of so many threads over the plugin of this name, loaded as a library.
+///
+/// # Errors
+/// The plugin is not there, or refused.
+pub fn runtime_of(name: &str, threads: usize) -> Result<Runtime, Failure> {
     let options =
-        RuntimeOptions { threads: Some(1), ..RuntimeOptions::with_plugins([plugin("cpu")?]) };
+        RuntimeOptions { threads: Some(threads), ..RuntimeOptions::with_plugins([plugin(name)?]) };
     let (runtime, report) = Runtime::new(options)?;
     report.into_result()?;
     Ok(runtime)

@@ -15,6 +15,9 @@ use tenon_sdk::{
 /// Terms of a sum beyond which it leaves 32 bits whatever the zero points are: 131,072 * 128 * 128 = 2^31.
 const MOST_DEPTH: i64 = 131_071;
 
+/// Which input of a kernel its right factor is.
+pub const RIGHT: usize = 1;
+
 /// How a right factor is packed, and what was packed.
 pub struct RightFactor {
     isa: &'static Isa,
@@ -39,8 +42,11 @@ impl RightFactor {
         Source::new(data, [columns, depth], !self.transposed, self.flip)
     }
 
-    /// Packs a constant matrix.
-    pub fn prepack_matrix(&self, view: &Slot) -> Option<Packed> {
+    /// Packs a constant matrix, where the input is the right factor.
+    pub fn prepack_matrix(&self, input: usize, view: &Slot) -> Option<Packed> {
+        if input != RIGHT {
+            return None;
+        }
         match *dims(view) {
             [columns, depth] if self.transposed => self.prepack(view, [depth, columns]),
             [depth, columns] => self.prepack(view, [depth, columns]),
@@ -48,9 +54,12 @@ impl RightFactor {
         }
     }
 
-    /// Packs a constant filter, whose memory is a matrix of one column for each output channel.
-    pub fn prepack_filter(&self, view: &Slot) -> Option<Packed> {
+    /// As [`RightFactor::prepack_matrix`], of a filter, whose memory is a matrix of one column for each output channel.
+    pub fn prepack_filter(&self, input: usize, view: &Slot) -> Option<Packed> {
         let &[height, width, channels, columns] = dims(view) else { return None };
+        if input != RIGHT {
+            return None;
+        }
         let depth = height.saturating_mul(width).saturating_mul(channels);
         self.prepack(view, [depth, columns])
     }
@@ -70,19 +79,20 @@ impl RightFactor {
         Some(Packed::new(packed, bytes))
     }
 
-    /// Takes what was packed.
-    pub fn attach(&mut self, packed: &Packed) {
-        self.packed = Some(packed.clone());
+    /// Takes what was packed of an input.
+    pub fn attach(&mut self, input: usize, packed: &Packed) {
+        if input == RIGHT {
+            self.packed = Some(packed.clone());
+        }
     }
 
-    /// The factor as it was packed once, or packed now from input `input`.
+    /// The factor as it was packed once, or packed now.
     ///
     /// # Errors
     /// No memory.
     pub fn get<'c, 'a: 'c>(
         &'c self,
         c: &ComputeContext<'a>,
-        input: usize,
         [depth, columns]: [usize; 2],
     ) -> Result<Right<'c>, KernelError> {
         if let Some(packed) = self.packed.as_ref().and_then(Packed::get::<PackedRight>) {
@@ -91,6 +101,6 @@ impl RightFactor {
                 return Ok(packed);
             }
         }
-        pack_right(c, self.isa, &self.columns(c.input_bytes(input)?, [depth, columns]))
+        pack_right(c, self.isa, &self.columns(c.input_bytes(RIGHT)?, [depth, columns]))
     }
 }

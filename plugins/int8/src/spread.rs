@@ -1,12 +1,13 @@
 //! Splitting a product over the host's threads, and memory for the time of a call.
 
-use crate::product::{Line, Product, Right, RightSizes};
 use crate::{
     isa::Isa,
+    output::{Slopes, Terms, column_terms},
     pack::{LINE, Source},
+    product::{Line, Product, Right, RightSizes, flip, flipped_zero},
 };
 use std::{cmp::Ordering, marker::PhantomData, ops::Range, slice};
-use tenon_sdk::{Code, KernelError, abi::MemoryKind, author::ComputeContext};
+use tenon_sdk::{Code, DType, KernelError, abi::MemoryKind, author::ComputeContext};
 
 /// Work below this stays on the caller's thread without asking the host, which would not share it.
 const WORTH_ASKING_NS: f64 = 8_000.0;
@@ -123,6 +124,37 @@ pub fn pack_right<'a>(
         sizes.each(panels, sums, |at, panel, sums| isa.pack_right(source, first + at, panel, sums));
     })?;
     Ok(Right::new(isa, [depth, columns], panels, sums))
+}
+
+/// What the sums of a product of these types begin as: with the left zero point, the right one or one for each column,
+/// and a bias for each column or none.
+///
+/// # Errors
+/// No memory.
+pub fn terms<'a>(
+    c: &ComputeContext<'a>,
+    right: Right<'_>,
+    types: [DType; 2],
+    (left_zero, right_zeros): (i32, &[i32]),
+    bias: &[i32],
+) -> Result<Terms<'a>, KernelError> {
+    let isa = right.isa();
+    let flips = [flip(isa, types[0], true), flip(isa, types[1], false)];
+    let left_zero = flipped_zero(left_zero, types[0], flips[0]);
+    let zero = |at: usize| {
+        let zero = right_zeros.get(at).or(right_zeros.first()).unwrap_or(&0);
+        flipped_zero(*zero, types[1], flips[1])
+    };
+    let zeros: &[i32] = filled(c, right_zeros.len(), |at| Ok(zero(at)))?;
+    let padded = right.padded_columns();
+    let columns = filled(c, padded, |_| Ok(0))?;
+    column_terms(right, left_zero, zeros, bias, columns);
+    let slopes = if zeros.iter().all(|&other| other == zero(0)) {
+        Slopes::One(zero(0).wrapping_neg())
+    } else {
+        Slopes::Each(filled(c, padded, |at| Ok(zero(at).wrapping_neg()))?)
+    };
+    Ok(Terms { columns, slopes })
 }
 
 /// Computes a product: by panels of rows where there are more of them, else by panels of columns.

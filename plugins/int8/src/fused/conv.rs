@@ -10,8 +10,6 @@ use tenon_sdk::{
     register_kernel,
 };
 
-/// Which input the filter is.
-const FILTER: usize = 1;
 /// What the parameters are called.
 pub const NAMES: Names = ["input_scale", "input_zero_point", "filter_scale", "filter_zero_point"];
 
@@ -36,13 +34,11 @@ impl Kernel for QuantizedConv2D {
     }
 
     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok(if input == FILTER { self.filter.prepack_filter(view) } else { None })
+        Ok(self.filter.prepack_filter(input, view))
     }
 
     fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        if input == FILTER {
-            self.filter.attach(packed);
-        }
+        self.filter.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -54,7 +50,7 @@ impl Kernel for QuantizedConv2D {
             return parameters.compute_nothing(c, &dims);
         }
         let left = convolution::left(c, &g, parameters.left_zero(), self.left_flip)?;
-        parameters.compute(c, left, self.filter.get(c, FILTER, sizes)?, &dims)
+        parameters.compute(c, left, self.filter.get(c, sizes)?, &dims)
     }
 }
 

@@ -1,7 +1,11 @@
 //! `_QuantizedFusedMatMul`.
 
 use super::parameters::{Attributes, Parameters};
-use crate::{constant::RightFactor, isa::chosen, pack::Source};
+use crate::{
+    constant::{RIGHT, RightFactor},
+    isa::chosen,
+    pack::Source,
+};
 use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
@@ -10,9 +14,6 @@ use tenon_sdk::{
     reg::Numerics,
     register_kernel,
 };
-
-/// Which input the right matrix is.
-const B: usize = 1;
 
 struct QuantizedMatMul {
     attributes: Attributes,
@@ -35,26 +36,24 @@ impl Kernel for QuantizedMatMul {
     }
 
     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok(if input == B { self.right.prepack_matrix(view) } else { None })
+        Ok(self.right.prepack_matrix(input, view))
     }
 
     fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        if input == B {
-            self.right.attach(packed);
-        }
+        self.right.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let a = c.input_bytes(0)?;
         let [transpose_a, transpose_b] = self.transposed;
-        let g = MatMulGeometry::new(c.dims(0), c.dims(B), transpose_a, transpose_b)?;
+        let g = MatMulGeometry::new(c.dims(0), c.dims(RIGHT), transpose_a, transpose_b)?;
         let parameters = Parameters::read(c, self.attributes, [g.k, g.n])?;
         let dims = [g.m as i64, g.n as i64];
         if g.m == 0 || g.n == 0 {
             return parameters.compute_nothing(c, &dims);
         }
         let left = Source::new(a, [g.m, g.k], transpose_a, self.left_flip);
-        parameters.compute(c, left, self.right.get(c, B, [g.k, g.n])?, &dims)
+        parameters.compute(c, left, self.right.get(c, [g.k, g.n])?, &dims)
     }
 }
 

@@ -3,10 +3,10 @@
 use crate::{
     depthwise::Factors,
     isa::Isa,
-    output::{Multipliers, Slopes, Stage, Terms, Width, column_terms},
+    output::{Multipliers, Stage, Terms, Width},
     pack::Left,
-    product::{Product, Right, flip, flipped_zero},
-    spread::{compute, filled},
+    product::{Product, Right, flip},
+    spread::{compute, filled, terms},
 };
 use tenon_sdk::{
     DType, KernelError,
@@ -217,22 +217,8 @@ impl<'a> Parameters<'a> {
     /// # Errors
     /// No memory.
     fn terms(&self, c: &ComputeContext<'a>, right: Right<'_>) -> Result<Terms<'a>, KernelError> {
-        let flips = self.attributes.flips(right.isa());
-        let left_zero = flipped_zero(self.a_zero_point, self.attributes.types[0], flips[0]);
-        let zero = |at: usize| {
-            let zero = self.b_zero_point.get(at).or(self.b_zero_point.first()).unwrap_or(&0);
-            flipped_zero(*zero, self.attributes.types[1], flips[1])
-        };
-        let zeros: &[i32] = filled(c, self.b_zero_point.len(), |at| Ok(zero(at)))?;
-        let padded = right.padded_columns();
-        let columns = filled(c, padded, |_| Ok(0))?;
-        column_terms(right, left_zero, zeros, self.bias, columns);
-        let slopes = if zeros.iter().all(|&other| other == zero(0)) {
-            Slopes::One(-zero(0))
-        } else {
-            Slopes::Each(filled(c, padded, |at| Ok(-zero(at)))?)
-        };
-        Ok(Terms { columns, slopes })
+        let types = self.attributes.types;
+        terms(c, right, types, (self.a_zero_point, self.b_zero_point), self.bias)
     }
 
     /// What becomes of the sums of so many columns, with those that fill the last panel.

@@ -24,7 +24,7 @@ macro_rules! vector {
         ints { $($int:ident = $int_op:ident),* $(,)? }
         floats { $($float:ident = $float_op:ident),* $(,)? }
         high_mul { odd = $odd:ident, mul = $mul:ident, add = $add64:ident, splat = $splat64:ident,
-            merge = $merge:expr, double = $double:ident }
+            merge = $merge:expr }
         narrow { words = $words:ident, unsigned_words = $unsigned:ident, bytes = $bytes:ident, least = $least:ident,
             add = $add8:ident, splat = $splat8:ident, order = $order:expr, halves = $halves:expr }
         narrow_words { least = $least16:ident, add = $add16:ident, splat = $splat16:ident, order = $order16:expr }
@@ -67,7 +67,7 @@ macro_rules! vector {
             unsafe fn high_mul(self, Mantissas([even, odd]): Self::Mantissas) -> Self {
                 unsafe {
                     let half = $splat64(1 << 30);
-                    let doubled = |a, b| { let x = $add64($mul(a, b), half); $double(x, x) };
+                    let doubled = |a, b| { let x = $add64($mul(a, b), half); $add64(x, x) };
                     $name($merge($odd(doubled(self.0, even)), doubled($odd(self.0), odd)))
                 }
             }
@@ -138,7 +138,7 @@ vector! {
     floats { times_float = _mm256_mul_ps, at_least_float = _mm256_max_ps, at_most_float = _mm256_min_ps }
     high_mul {
         odd = odd_256, mul = _mm256_mul_epi32, add = _mm256_add_epi64, splat = _mm256_set1_epi64x,
-        merge = |even, odd| _mm256_blend_epi32::<0b1010_1010>(even, odd), double = _mm256_add_epi64
+        merge = |even, odd| _mm256_blend_epi32::<0b1010_1010>(even, odd)
     }
     narrow {
         words = _mm256_packs_epi32, unsigned_words = _mm256_packus_epi32, bytes = _mm256_packus_epi16,
@@ -167,7 +167,7 @@ vector! {
     floats { times_float = _mm512_mul_ps, at_least_float = _mm512_max_ps, at_most_float = _mm512_min_ps }
     high_mul {
         odd = odd_512, mul = _mm512_mul_epi32, add = _mm512_add_epi64, splat = _mm512_set1_epi64,
-        merge = |even, odd| _mm512_mask_blend_epi32(0xAAAA, even, odd), double = _mm512_add_epi64
+        merge = |even, odd| _mm512_mask_blend_epi32(0xAAAA, even, odd)
     }
     narrow {
         words = _mm512_packs_epi32, unsigned_words = _mm512_packus_epi32, bytes = _mm512_packus_epi16,

@@ -3,15 +3,14 @@
 //! What lies outside of the image counts as 0. A range need not hold 0: where 0 has no code and windows reach outside of
 //! the image, sums are taken tap by tap; else they are those of the loops that other quantised ops have.
 //!
-//!  A filter of `qint8` is symmetric, as oneDNN takes it: its code 0
-//! stands for 0, its range for codes from -127 to 127.
+//! A filter of `qint8` is symmetric, as oneDNN takes it: its code 0 stands for 0, its range for codes from -127 to 127.
 
 use super::{
     products::{SUMS, Side, accumulate, check_terms, write_sums},
     range::{Range, product_range},
 };
 use crate::{
-    constant::RightFactor,
+    constant::{RIGHT, RightFactor},
     convolution,
     depthwise::{self, Factors},
     isa::{Isa, chosen},
@@ -133,9 +132,6 @@ impl<'a, W: Filter> Call<'a, W> {
     }
 }
 
-/// Which input the filter is.
-const FILTER: usize = 1;
-
 struct Conv2D<W> {
     windows: convolution::Attributes,
     left_flip: u8,
@@ -154,13 +150,11 @@ impl<W: Filter> Kernel for Conv2D<W> {
     }
 
     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok(if input == FILTER { self.filter.prepack_filter(view) } else { None })
+        Ok(self.filter.prepack_filter(input, view))
     }
 
     fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        if input == FILTER {
-            self.filter.attach(packed);
-        }
+        self.filter.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -175,7 +169,7 @@ impl<W: Filter> Kernel for Conv2D<W> {
         } else {
             let left = convolution::left(c, &g, call.input.1 as u8, self.left_flip)?;
             let sizes = [convolution::depth(&g), g.out_channels as usize];
-            let right = self.filter.get(c, FILTER, sizes)?;
+            let right = self.filter.get(c, sizes)?;
             let y = c.output_bytes(0, &g.output_dims())?;
             write_sums(c, left, right, Call::<W>::types(), call.zeros(), y)?;
         }
@@ -210,7 +204,7 @@ impl<W: Filter> Kernel for Depthwise<W> {
             })?;
         } else {
             let factors = Factors {
-                data: [c.input_bytes(0)?, c.input_bytes(FILTER)?],
+                data: [c.input_bytes(0)?, c.input_bytes(RIGHT)?],
                 types: Call::<W>::types(),
                 left_zero: call.input.1,
                 right_zeros: &[call.filter.1],

@@ -4,7 +4,12 @@ use super::{
     products::{Side, check_terms, write_sums},
     range::{Range, product_range},
 };
-use crate::{constant::RightFactor, isa::chosen, pack::Source, product::flip};
+use crate::{
+    constant::{RIGHT, RightFactor},
+    isa::chosen,
+    pack::Source,
+    product::flip,
+};
 use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
@@ -17,9 +22,6 @@ use tenon_sdk::{
 
 /// Types of both factors.
 const TYPES: [DType; 2] = [DType::QUINT8; 2];
-/// Which input the right factor is.
-const B: usize = 1;
-
 struct MatMul {
     transposed: [bool; 2],
     left_flip: u8,
@@ -37,13 +39,11 @@ impl Kernel for MatMul {
     }
 
     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok(if input == B { self.right.prepack_matrix(view) } else { None })
+        Ok(self.right.prepack_matrix(input, view))
     }
 
     fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        if input == B {
-            self.right.attach(packed);
-        }
+        self.right.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -51,13 +51,13 @@ impl Kernel for MatMul {
             (Range::wide(c, 2, ["min_a", "max_a"])?, Range::wide(c, 4, ["min_b", "max_b"])?);
         let sides = [Side::of::<QUInt8>(a_range)?, Side::of::<QUInt8>(b_range)?];
         let [transpose_a, transpose_b] = self.transposed;
-        let g = MatMulGeometry::new(c.dims(0), c.dims(B), transpose_a, transpose_b)?;
+        let g = MatMulGeometry::new(c.dims(0), c.dims(RIGHT), transpose_a, transpose_b)?;
         check_terms(g.k as i64, sides[0], sides[1])?;
         let products = product_range(a_range.level::<QUInt8>(), b_range.level::<QUInt8>())?;
         let y = c.output_bytes(0, &[g.m as i64, g.n as i64])?;
         if !y.is_empty() {
             let left = Source::new(c.input_bytes(0)?, [g.m, g.k], transpose_a, self.left_flip);
-            let right = self.right.get(c, B, [g.k, g.n])?;
+            let right = self.right.get(c, [g.k, g.n])?;
             write_sums(c, left, right, TYPES, sides.map(|side| side.zero), y)?;
         }
         products.write(c, 1)

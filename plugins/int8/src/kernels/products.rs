@@ -6,10 +6,10 @@
 
 use super::range::Range;
 use crate::{
-    output::{Slopes, Stage, Terms, column_terms},
+    output::Stage,
     pack::Left,
-    product::{Product, Right, flip, flipped_zero},
-    spread::compute,
+    product::{Product, Right},
+    spread::{compute, terms},
 };
 use tenon_sdk::{
     DType, KernelError,
@@ -66,19 +66,15 @@ pub const SUMS: Stage<'static> = Stage::Sums([i32::MIN, i32::MAX]);
 /// Writes the sums of a product of these types and zeros, row after row.
 ///
 /// The sums must fit in 32 bits: see [`check_terms`].
-pub fn write_sums<'a>(
-    c: &ComputeContext<'_>,
+pub fn write_sums<'a, 'c: 'a>(
+    c: &ComputeContext<'c>,
     left: impl Into<Left<'a>>,
     right: Right<'a>,
     types: [DType; 2],
     zeros: [i32; 2],
     y: &'a mut [u8],
 ) -> Result<(), KernelError> {
-    let (left, isa): (Left<'_>, _) = (left.into(), right.isa());
-    let zero = |at: usize| flipped_zero(zeros[at], types[at], flip(isa, types[at], at == 0));
-    let columns = c.scratch_slice::<i32>(right.padded_columns())?;
-    column_terms(right, zero(0), &[zero(1)], &[], columns);
-    let terms = Terms { columns, slopes: Slopes::One(zero(1).wrapping_neg()) };
+    let terms = terms(c, right, types, (zeros[0], &[zeros[1]]), &[])?;
     compute(c, &Product::new(left, right, terms, SUMS, y))
 }
 

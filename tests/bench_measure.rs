@@ -138,6 +138,8 @@ fn options(target: &str, labels: &[&str]) -> Options {
         },
         against: Against::Chosen,
         threshold: None,
+        data: None,
+        calls: false,
         command: Vec::new(),
     }
 }

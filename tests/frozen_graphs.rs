@@ -1,5 +1,6 @@
-//! Whole models that TensorFlow froze, with its results: small variants of VGG19, ResNet50, MobileNetV2 and a layer of
-//! BERT-base. With `TENON_FROZEN=FOLDER`, the large ones of `tests/goldens/freeze.py FOLDER` instead.
+//! Whole models that TensorFlow froze, with its results: small variants of VGG19, ResNet50, MobileNetV2, a layer of
+//! BERT-base, Keras' attention and a multilayer perceptron. With `TENON_FROZEN=FOLDER`, the large ones of
+//! `tests/goldens/freeze.py FOLDER` instead.
 
 use std::{collections::BTreeSet, path::PathBuf, time::Instant};
 use tenon_runtime::{RunOptions, Session, SessionOptions};
@@ -77,4 +78,5 @@ models! {
     bert_layer: ["_FusedAttention", "_FusedLayerNorm", "_FusedMatMul"];
     keras_attention: ["_FusedAttention"];
     keras_attention_masked: ["_FusedAttention"];
+    mlp: ["_FusedMatMul"];
 }

@@ -52,7 +52,7 @@ fn fft() {
 
 #[test]
 fn fused() {
-    family_of("fused", &["tenon_cpu", "tenon_int8"], 431);
+    family_of("fused", &["tenon_cpu", "tenon_int8"], 577);
 }
 
 #[test]

@@ -9,10 +9,12 @@ fn follow(file: &str, crates: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let tenon = build::deps().parent().unwrap().to_owned();
     assert!(tenon.join("tenon").is_file(), "build the command first: cargo build -p tenon-cli");
-    let path = format!("{}:{}", tenon.display(), env::var("PATH").unwrap());
+    let path = [&tenon, &tenon.join("examples")].map(|folder| folder.display().to_string());
+    let path = format!("{}:{}", path.join(":"), env::var("PATH").unwrap());
     let target = build::output("guide");
     let variables = [
         ("PATH", path),
+        ("TENON_PLUGIN_PATH", build::deps().display().to_string()),
         ("TENON_SDK", build::repository().display().to_string()),
         ("XDG_CACHE_HOME", folder.path().join("cache").display().to_string()),
         ("XDG_DATA_HOME", folder.path().join("data").display().to_string()),
@@ -41,6 +43,16 @@ fn the_guide_for_ops_and_kernels_can_be_followed() {
 #[test]
 fn the_guide_for_devices_can_be_followed() {
     follow("device.md", &["card", "plain"]);
+}
+
+#[test]
+fn the_walk_through_a_model_can_be_followed() {
+    follow("vgg19.md", &[]);
+}
+
+#[test]
+fn the_guide_to_quantisation_can_be_followed() {
+    follow("quantize.md", &[]);
 }
 
 #[test]

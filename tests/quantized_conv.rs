@@ -41,14 +41,14 @@ fn calls(form: fn(Windows, [DType; 2], DType) -> Call, depthwise: bool) -> Vec<C
         .collect()
 }
 
-fn every_instruction_set_agrees(calls: &[Call], packs: bool) {
+fn every_instruction_set_agrees(calls: &[Call]) {
     let expected: Vec<_> = calls.iter().map(Call::expected).collect();
     for isa in isas() {
         let host = host(&isa);
         for (call, expected) in calls.iter().zip(&expected) {
             let what = format!("{isa} {:?} {:?} {}", call.form, call.types, call.out);
             assert_eq!(&call.run(&host).expect("the call"), expected, "{what}");
-            if packs && !call.b.is_empty() {
+            if !call.b.is_empty() {
                 assert_eq!(&call.run_packed(&host), expected, "{what}, packed");
             }
         }
@@ -57,12 +57,12 @@ fn every_instruction_set_agrees(calls: &[Call], packs: bool) {
 
 #[test]
 fn convolutions_are_what_the_definition_says() {
-    every_instruction_set_agrees(&calls(Call::convolution, false), true);
+    every_instruction_set_agrees(&calls(Call::convolution, false));
 }
 
 #[test]
 fn depthwise_convolutions_are_what_the_definition_says() {
-    every_instruction_set_agrees(&calls(Call::depthwise, true), false);
+    every_instruction_set_agrees(&calls(Call::depthwise, true));
 }
 
 /// A generator of its own, so that a case is the same on every machine.
@@ -118,7 +118,7 @@ fn random_windows_are_exact() {
             }
         })
         .collect();
-    every_instruction_set_agrees(&calls, false);
+    every_instruction_set_agrees(&calls);
 }
 
 /// Values at both ends of their types, zero points at the other, so that padding is as far from the values as it can be.
@@ -161,7 +161,7 @@ fn extremes_do_not_saturate() {
             });
         }
     }
-    every_instruction_set_agrees(&calls, false);
+    every_instruction_set_agrees(&calls);
 }
 
 /// Large enough that the host's threads share the work, by rows and by columns.

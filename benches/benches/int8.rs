@@ -96,7 +96,7 @@ fn run(c: &mut Criterion) -> Result<(), Failure> {
                 let [m, n, k] = size;
                 let id = format!("{}/{m}x{n}x{k}", form.name);
                 let inputs = form.inputs(size)?;
-                time(c, (&id, threads), |runtime| form.kernel(runtime), &inputs, true)?;
+                time(c, (&id, threads), |runtime| form.kernel(runtime), &inputs)?;
             }
         }
     }

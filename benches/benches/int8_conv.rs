@@ -96,8 +96,7 @@ fn run(c: &mut Criterion) -> Result<(), Failure> {
     for threads in THREADS {
         for layer in &LAYERS {
             let (id, inputs) = (layer.name(), layer.inputs()?);
-            let packs = !layer.depthwise;
-            time(c, (&id, threads), |runtime| layer.kernel(runtime), &inputs, packs)?;
+            time(c, (&id, threads), |runtime| layer.kernel(runtime), &inputs)?;
         }
     }
     Ok(())

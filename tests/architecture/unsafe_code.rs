@@ -61,6 +61,7 @@ const PLACES: &[Exception] = &[
     place("plugins/accel/src/test_support.rs", "stands in for the host's notification"),
     place("plugins/accel/tests/", "a host of a few entries, to drive the device alone"),
     place("plugins/cpu/src/arch.rs", "calls functions compiled for CPU features that were found"),
+    place("plugins/cpu/src/vector.rs", "vectors of floats, in loops compiled for their CPU features"),
     place("plugins/cpu/src/split.rs", "disjoint parts of one output for the threads of a loop"),
     place("plugins/cpu/src/stream.rs", "stores past the caches"),
     place("plugins/cpu/src/panels.rs", "memory for packed panels, aligned to vectors"),

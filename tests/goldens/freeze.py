@@ -1,4 +1,5 @@
-"""Freezes the large models: VGG19, ResNet50, MobileNetV2 and a layer of BERT-base, with seeded random weights.
+"""Freezes the large models: VGG19, ResNet50, MobileNetV2, a layer of BERT-base, the attention of Keras and a multilayer
+perceptron, with seeded random weights.
 
 Usage: python freeze.py FOLDER    writes FOLDER/<model>.pb, runs with TensorFlow's results beside, and index.json
 

@@ -1,7 +1,7 @@
 """Makes the golden data again with TensorFlow.
 
 Usage: python generate.py            everything (seconds)
-       python generate.py nn conv    only these modules of gen/, `frozen` or `graphs`
+       python generate.py nn conv    only these modules of gen/, `frozen`, `graphs` or `quantize`
 
 Needs the packages of requirements.txt, best in a virtual environment of its own. What comes out
 depends on this code and on TensorFlow only; see README.md for what it means and how it is checked.
@@ -50,13 +50,14 @@ MODULES = [
     "programs",
     "quantised_product",
     "quantised_conv",
+    "quantised_between",
     "quantise",
     "fake_quant",
     "quantised",
     "quantised_nn",
 ]
 
-GRAPHS = ["frozen", "graphs"]
+GRAPHS = ["frozen", "graphs", "quantize"]
 
 
 def main(chosen):
@@ -75,6 +76,10 @@ def main(chosen):
         from gen.frozen import write
 
         print(f"frozen: {write(FOLDER / 'frozen', small=True)}")
+    if not chosen or "quantize" in chosen:
+        from gen.quantised_graphs import write
+
+        print(f"quantize: {write(FOLDER / 'quantize')}")
     # Last, because it switches TensorFlow to the control flow of version 1.
     if not chosen or "graphs" in chosen:
         from gen.graphs_control import write_graphs

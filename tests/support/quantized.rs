@@ -242,14 +242,22 @@ impl Call {
         Ok(outputs[0].as_bytes().expect("bytes").to_vec())
     }
 
-    /// As [`Call::run`], with the right factor packed when the kernel is made.
+    /// As [`Call::run`], with all inputs but the first one as constants: the second call has what the first one kept.
     pub fn run_packed(&self, host: &TestHost) -> Vec<u8> {
         let inputs = self.inputs();
         let mut kernel = self.node(host).create().expect("a kernel");
         let cache = PackCache::new();
-        assert!(kernel.prepack(1, &inputs[1], &cache, "node/b").expect("a factor to pack"));
-        let outputs = call_once(&kernel, &inputs, &host.env).expect("the call");
-        outputs[0].as_bytes().expect("bytes").to_vec()
+        for (at, constant) in inputs.iter().enumerate().skip(1) {
+            let packed = kernel.prepack(at as u32, constant, &cache, &format!("node/{at}"));
+            assert!(packed.expect("a constant"), "input {at} is taken");
+        }
+        let call = || {
+            let outputs = call_once(&kernel, &inputs, &host.env).expect("the call");
+            outputs[0].as_bytes().expect("bytes").to_vec()
+        };
+        let first = call();
+        assert_eq!(call(), first, "the second call");
+        first
     }
 
     /// The results by their definition.

@@ -16,19 +16,21 @@ pub fn bytes(count: usize, salt: usize) -> Vec<u8> {
     (0..count).map(|at| ((at + salt).wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
-/// Times calls of a kernel on so many threads; where it `packs`, input 1 is packed before, as a constant is. The id of
-/// two threads ends in `/2`.
+/// Times calls of a kernel on so many threads, all of whose inputs but the first one are constants. The id of two threads
+/// ends in `/2`.
 pub fn time(
     c: &mut Criterion,
     (id, threads): (&str, usize),
     kernel: impl FnOnce(&Runtime) -> Result<KernelInstance, Failure>,
     inputs: &[Tensor],
-    packs: bool,
 ) -> Result<(), Failure> {
     let runtime = runtime_of("int8", threads)?;
     let mut kernel = kernel(&runtime)?;
-    if packs && !kernel.prepack(1, &inputs[1], &PackCache::new(), "constant")? {
-        return Err("input 1 was not packed".into());
+    let cache = PackCache::new();
+    for (at, constant) in inputs.iter().enumerate().skip(1) {
+        if !kernel.prepack(at as u32, constant, &cache, &format!("input {at}"))? {
+            return Err(format!("input {at} was not packed").into());
+        }
     }
     let env = environment(&runtime);
     let mut call = PreparedCall::new(&kernel, inputs, &env)?;

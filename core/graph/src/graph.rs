@@ -1,17 +1,17 @@
 //! The graph in memory.
 
 use crate::GraphError;
-use crate::import::{Named, near_names, parse_tensor_name};
+use crate::import::{Named, left_out, near_names, parse_tensor_name};
 use std::{collections::HashMap, fmt, sync::Arc};
 use tenon_framework::{
     DType,
+    attr::AttrValue,
     attr_view::AttrTable,
     device::DeviceName,
     op::{OpDef, Signature},
 };
 use tenon_proto::{
-    AttrValue as AttrProto, FunctionDef, FunctionDefLibrary, GraphDef, NodeDef, VersionDef,
-    convert::attr_to_proto,
+    FunctionDef, FunctionDefLibrary, GraphDef, NodeDef, VersionDef, convert::attr_to_proto,
 };
 
 /// Number of a node in its graph, in the order of addition. Nodes are never removed.
@@ -202,7 +202,7 @@ impl Graph {
         })
     }
 
-    /// Drops the messages from which nodes were imported, which hold their constants a second time. Written
+    /// Drops the messages from which nodes were imported. Written
     /// then is what is known here: defaults are spelled out, and what has no value in the framework's terms
     /// (debug information, attributes of no kind) is lost.
     pub fn forget_messages(&mut self) {
@@ -212,22 +212,29 @@ impl Graph {
     }
 
     fn to_node_def(&self, node: &Node) -> Result<NodeDef, GraphError> {
+        let written = |name: &str, value: &AttrValue| {
+            attr_to_proto(value).map_err(|source| GraphError::Attr {
+                node: node.name.clone(),
+                attr: name.to_owned(),
+                source: Box::new(source),
+            })
+        };
         if let Some(origin) = &node.origin {
-            return Ok(NodeDef::clone(origin));
+            let mut def = NodeDef::clone(origin);
+            let left_out = left_out();
+            for (name, value) in def.attr.iter_mut().filter(|(_, value)| **value == left_out) {
+                if let Some(own) = node.attrs.get(name) {
+                    *value = written(name, own)?;
+                }
+            }
+            return Ok(def);
         }
         let data = node.inputs.iter().map(|input| match input.output {
             0 => self.node(input.node).name.clone(),
             _ => self.output_name(*input),
         });
         let control = node.control_inputs.iter().map(|&id| format!("^{}", self.node(id).name));
-        let attr = |(name, value)| {
-            let value: AttrProto = attr_to_proto(value).map_err(|source| GraphError::Attr {
-                node: node.name.clone(),
-                attr: String::clone(name),
-                source: Box::new(source),
-            })?;
-            Ok((name.clone(), value))
-        };
+        let attr = |(name, value): (&String, &AttrValue)| Ok((name.clone(), written(name, value)?));
         Ok(NodeDef {
             name: node.name.clone(),
             op: node.op.name.clone(),

@@ -9,6 +9,8 @@
 //! 5. [`optimize::optimize`] makes a smaller graph of it that gives the same.
 //! 6. [`partition`] cuts it into one [`Partition`] per device, with `Send` and `Recv` between them.
 //!
+//! Apart from that way, [`quantize`] writes a graph of 8 bits.
+//!
 //! What this crate needs from above it are the traits [`DeviceView`] and [`Evaluate`]. Not here: plans,
 //! executors, kernels. Nothing in this crate recurses over a graph, so that depth costs no stack.
 
@@ -24,7 +26,9 @@ mod order;
 mod partition;
 mod placer;
 mod prune;
+pub mod quantize;
 mod shape_pass;
+mod strip;
 mod traits;
 
 pub use builder::{GraphBuilder, NodeBuilder};
@@ -41,4 +45,5 @@ pub use partition::{
 pub use placer::{Placed, Placement, PlacementReason, PlacerOptions, place};
 pub use prune::{Subgraph, prune};
 pub use shape_pass::{Shapes, infer_shapes};
+pub use strip::strip_default_attrs;
 pub use traits::{DeviceEntry, DeviceView, Evaluate, NodeQuery};

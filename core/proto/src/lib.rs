@@ -31,6 +31,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod messages;
+mod stream;
 
 pub use codec::{MAX_MESSAGE_BYTES, decode, decode_graph_def, encode};
 pub use error::ProtoError;
@@ -47,3 +48,4 @@ pub use messages::{
     StepStats, StreamMergeOptions, TensorInfo, TensorInfoEncoding, TensorProto, TensorShapeProto,
     VariableDef, VariantTensorDataProto, VersionDef, VirtualDevices,
 };
+pub use stream::read_graph_def;

@@ -102,6 +102,9 @@ pub enum RuntimeError {
     /// A step failed.
     #[error(transparent)]
     Step(#[from] StepError),
+    /// A graph cannot be quantised.
+    #[error(transparent)]
+    Quantize(Box<tenon_graph::quantize::QuantizeError>),
     /// A node has no kernel on its device.
     #[error("node '{node}' ({op}): {message}")]
     NoKernel {
@@ -198,6 +201,7 @@ impl RuntimeError {
             RuntimeError::Load(error) => error.code(),
             RuntimeError::Step(error) => error.code,
             RuntimeError::Setting(error) => error.code(),
+            RuntimeError::Quantize(error) => error.code(),
             RuntimeError::NoKernel { .. } => Code::NOT_FOUND,
             RuntimeError::Kernel { error, .. } => error.code,
             RuntimeError::UnknownTensor { .. } => Code::NOT_FOUND,
@@ -210,6 +214,12 @@ impl RuntimeError {
 impl From<tenon_graph::GraphError> for RuntimeError {
     fn from(error: tenon_graph::GraphError) -> RuntimeError {
         RuntimeError::Graph(Box::new(error))
+    }
+}
+
+impl From<tenon_graph::quantize::QuantizeError> for RuntimeError {
+    fn from(error: tenon_graph::quantize::QuantizeError) -> RuntimeError {
+        RuntimeError::Quantize(Box::new(error))
     }
 }
 

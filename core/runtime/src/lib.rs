@@ -8,6 +8,7 @@ mod error;
 mod executor;
 pub mod npy;
 mod plan;
+pub mod quantize;
 pub mod rendezvous;
 mod runtime;
 mod session;

@@ -4,6 +4,7 @@
 //! for AVX-512, and the call picks one by [`level`]. The loop itself is plain Rust that the compiler
 //! vectorises: iterators over slices of equal length, no branches on the elements but selections.
 
+use crate::vector::{Plain, Vector};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Instructions that a loop may use; each level includes those before.
@@ -70,6 +71,8 @@ pub trait Isa {
     const FMA: bool;
     /// Whether vectors have 32 bytes or more, with the instructions of AVX2.
     const WIDE: bool;
+    /// A vector of floats, in loops that are compiled for the level only.
+    type Floats: Vector;
 }
 
 /// [`Level::Baseline`].
@@ -82,14 +85,23 @@ pub enum Avx512 {}
 impl Isa for Baseline {
     const FMA: bool = cfg!(target_feature = "fma");
     const WIDE: bool = cfg!(target_feature = "avx2");
+    type Floats = Plain;
 }
 impl Isa for Avx2 {
     const FMA: bool = true;
     const WIDE: bool = true;
+    #[cfg(target_arch = "x86_64")]
+    type Floats = std::arch::x86_64::__m256;
+    #[cfg(not(target_arch = "x86_64"))]
+    type Floats = Plain;
 }
 impl Isa for Avx512 {
     const FMA: bool = true;
     const WIDE: bool = true;
+    #[cfg(target_arch = "x86_64")]
+    type Floats = std::arch::x86_64::__m512;
+    #[cfg(not(target_arch = "x86_64"))]
+    type Floats = Plain;
 }
 
 /// Compiles a function for every level. The form is `fn name[T: Bound, U: Bound](arguments) -> Type { body }`;

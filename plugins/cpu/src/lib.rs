@@ -18,6 +18,7 @@ mod split;
 mod stream;
 #[cfg(test)]
 mod testing;
+pub mod vector;
 
 pub use device::Cpu;
 

@@ -15,6 +15,9 @@ pub fn uninitialised<'a, T: Number>(
     c: &ComputeContext<'a>,
     count: usize,
 ) -> Result<&'a mut [T], KernelError> {
+    if count == 0 {
+        return Ok(&mut []);
+    }
     let bytes = count.checked_mul(size_of::<T>()).ok_or_else(|| {
         KernelError::new(tenon_sdk::Code::RESOURCE_EXHAUSTED, "scratch size overflows")
     })?;
@@ -26,6 +29,25 @@ pub fn uninitialised<'a, T: Number>(
 
 /// The same elements, where the type computes in itself.
 pub fn as_wide<T: Compute>(x: &mut [T]) -> Option<&mut [T::Wide]> {
+    if TypeId::of::<T>() != TypeId::of::<T::Wide>() {
+        return None;
+    }
+    // SAFETY: the types are the same one.
+    Some(unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len()) })
+}
+
+/// The same elements, where the type computes in itself.
+#[inline(always)]
+pub fn as_itself<T: Compute>(x: &[T]) -> Option<&[T::Wide]> {
+    if TypeId::of::<T>() != TypeId::of::<T::Wide>() {
+        return None;
+    }
+    // SAFETY: the types are the same one.
+    Some(unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), x.len()) })
+}
+
+/// The same elements as those of a type that computes in them.
+pub fn as_narrow<T: Compute>(x: &mut [T::Wide]) -> Option<&mut [T]> {
     if TypeId::of::<T>() != TypeId::of::<T::Wide>() {
         return None;
     }

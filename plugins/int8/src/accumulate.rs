@@ -231,7 +231,9 @@ unsafe fn step<D: Dot, const R: usize>(
         let mut columns = [D::right(right); VECTORS];
         for (at, column) in columns.iter_mut().enumerate() {
             *column = D::right(right.add(at * vector));
-            D::prefetch(right.wrapping_add((AHEAD * VECTORS + at) * vector));
+            if (at * vector).is_multiple_of(LINE) {
+                D::prefetch(right.wrapping_add((AHEAD * VECTORS + at) * vector));
+            }
         }
         for (row, sums) in sums.iter_mut().enumerate() {
             for (sum, &column) in sums.iter_mut().zip(&columns) {

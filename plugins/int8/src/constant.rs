@@ -1,4 +1,5 @@
-//! Right factors: packed once where they are constants, else for each call.
+//! What is computed once where inputs are constants: the packed form of right factors, and what follows from all inputs
+//! but the first one.
 
 use crate::{
     isa::Isa,
@@ -6,6 +7,7 @@ use crate::{
     product::{PackedRight, Right},
     spread::pack_right,
 };
+use std::{ops::Range, sync::OnceLock};
 use tenon_sdk::{
     KernelError,
     abi::Slot,
@@ -102,5 +104,44 @@ impl RightFactor {
             }
         }
         pack_right(c, self.isa, &self.columns(c.input_bytes(RIGHT)?, [depth, columns]))
+    }
+}
+
+/// What follows from inputs that are constants. The host shows each constant for packing: where there is no form of its
+/// own for one, it is remembered that it is one ([`Constants::mark`]).
+pub struct Constants<T> {
+    inputs: u64,
+    made: OnceLock<T>,
+}
+
+impl<T> Constants<T> {
+    /// No input is known to be a constant.
+    pub fn new() -> Constants<T> {
+        Constants { inputs: 0, made: OnceLock::new() }
+    }
+
+    /// The packed form of an input of which only that it is a constant matters.
+    pub fn mark() -> Packed {
+        Packed::new((), 0)
+    }
+
+    /// Takes note of a constant.
+    pub fn attach(&mut self, input: usize) {
+        self.inputs |= 1u64.checked_shl(input as u32).unwrap_or(0);
+    }
+
+    /// Whether all these inputs are constants, so that what follows from them may be kept.
+    pub fn has(&self, mut inputs: Range<usize>) -> bool {
+        inputs.all(|input| input < 64 && self.inputs >> input & 1 == 1)
+    }
+
+    /// What was kept.
+    pub fn kept(&self) -> Option<&T> {
+        self.made.get()
+    }
+
+    /// Keeps what a call made, unless another one was faster.
+    pub fn keep(&self, made: T) -> &T {
+        self.made.get_or_init(|| made)
     }
 }

@@ -1,6 +1,7 @@
 //! What convolutions of quantised images have in common: attributes, geometry, and the image as the left factor of a
 //! product.
 
+pub use crate::windows::depth;
 use crate::{
     pack::{Left, Source},
     windows::Windows,
@@ -78,13 +79,6 @@ impl Attributes {
     pub fn depthwise(&self, c: &ComputeContext<'_>) -> Result<Conv2dGeometry, KernelError> {
         Ok(Conv2dGeometry::depthwise(&self.params(c))?)
     }
-}
-
-/// Factors of a sum. Where they do not fit, the filter has no memory and nothing is computed.
-pub fn depth(g: &Conv2dGeometry) -> usize {
-    [g.height.kernel, g.width.kernel, g.filter_channels]
-        .iter()
-        .fold(1, |all: usize, &size| all.saturating_mul(size as usize))
 }
 
 /// Whether windows reach outside of their images.

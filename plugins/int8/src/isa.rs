@@ -3,6 +3,10 @@
 //! An instruction set is a value of facts, [`Isa`]. Choosing is a pure function over them ([`choose`]), which the knob
 //! `isa` forces. Every one that this CPU supports computes the same to the bit.
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "aarch64")]
+mod aarch64_vectors;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -169,7 +173,18 @@ pub static ALL: &[&Isa] = &[
     &x86::AVX_VNNI,
     #[cfg(target_arch = "x86_64")]
     &x86::AVX2,
+    #[cfg(target_arch = "aarch64")]
+    &aarch64::NEON_DOT,
+    #[cfg(target_arch = "aarch64")]
+    &aarch64::NEON,
     &portable::PORTABLE,
+];
+
+/// Sets that no knob names: each is another one's source, compiled for instructions that more CPUs have, so that what
+/// that one computes is tested where it cannot run.
+pub static TWINS: &[&Isa] = &[
+    #[cfg(target_arch = "x86_64")]
+    &x86::AVX_VNNI_TWIN,
 ];
 
 /// The one of this name, or with an empty name the first that is supported.

@@ -9,6 +9,7 @@ mod convolution;
 pub mod depthwise;
 mod fused;
 pub mod isa;
+mod kept;
 mod kernels;
 pub mod output;
 pub mod pack;

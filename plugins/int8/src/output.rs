@@ -103,26 +103,28 @@ unsafe fn parameters<V: Vector, T, P>(
     [vector(values.as_ptr()), vector(values[V::LANES..].as_ptr())]
 }
 
-/// Writes what the sums of each column begin with, apart from the slopes: zero points are those of the packed values,
-/// `right_zeros` one for all columns or one for each, `bias` one for each or none. Arithmetic is modulo 2^32.
+/// Writes what the sums of each column begin with, apart from the slopes. Zero points are those of the packed values;
+/// `bias` is one for each column or none. Arithmetic is modulo 2^32.
 ///
 /// Panics when there are other numbers of them.
 pub fn column_terms(
     right: Right<'_>,
     left_zero: i32,
-    right_zeros: &[i32],
+    slopes: Slopes<'_>,
     bias: &[i32],
     to: &mut [i32],
 ) {
     let columns = right.columns();
-    assert!(matches!(right_zeros.len(), n if n == 1 || n == columns), "zero points of columns");
     assert!(bias.is_empty() || bias.len() == columns, "a bias for each column");
     let depth = right.depth() as i32;
     for (at, (to, &sum)) in to.iter_mut().zip(right.sums()).enumerate() {
-        let zero = *right_zeros.get(at).unwrap_or(&right_zeros[0]);
-        let centre = depth.wrapping_mul(zero).wrapping_sub(sum);
+        let slope = match slopes {
+            Slopes::One(slope) => slope,
+            Slopes::Each(slopes) => slopes[at],
+        };
+        let centre = depth.wrapping_mul(slope).wrapping_add(sum);
         let bias = bias.get(at).copied().unwrap_or(0);
-        *to = bias.wrapping_add(left_zero.wrapping_mul(centre));
+        *to = bias.wrapping_sub(left_zero.wrapping_mul(centre));
     }
 }
 
@@ -134,9 +136,27 @@ pub enum Stage<'a> {
     /// They are multiplied and clamped as `f32`.
     Real(&'a [f32], [f32; 2]),
     /// They are multiplied by a float and become values of so many bytes.
-    Float(&'a [f32], QuantizedRange, Width),
+    Float(Scales<'a>, QuantizedRange, Width),
     /// They are multiplied in fixed point and become values of so many bytes.
     Fixed(Multipliers<'a>, QuantizedRange, Width),
+}
+
+/// What sums are multiplied by.
+#[derive(Debug, Clone, Copy)]
+pub struct Scales<'a> {
+    /// Of each column.
+    pub each: &'a [f32],
+    /// Whether each is small: no sum of 32 bits, multiplied, reaches -`ROUNDER`.
+    pub are_small: bool,
+}
+
+impl<'a> Scales<'a> {
+    /// Of each column.
+    pub fn new(each: &'a [f32]) -> Scales<'a> {
+        const MOST: f32 = 1.0 / 256.0;
+        const { assert!(MOST * ((1u32 << 31) as f32) < ROUNDER) };
+        Scales { each, are_small: each.iter().all(|&scale| scale <= MOST) }
+    }
 }
 
 /// Bytes of a quantised value.
@@ -162,7 +182,8 @@ impl Stage<'_> {
     pub fn covers(&self, columns: usize) -> bool {
         match self {
             Stage::Sums(_) => true,
-            Stage::Real(scales, _) | Stage::Float(scales, ..) => scales.len() >= columns,
+            Stage::Real(scales, _) => scales.len() >= columns,
+            Stage::Float(scales, ..) => scales.each.len() >= columns,
             Stage::Fixed(by, ..) => by.mantissas.len().min(by.exponents.len()) >= columns,
         }
     }
@@ -200,9 +221,13 @@ impl Stage<'_> {
                     let scales = parameters::<V, _, _>(scales, first, |from| V::load_floats(from));
                     write_reals(sums, scales, bounds, rows);
                 }
-                Stage::Float(scales, range, width) => {
-                    let scales = parameters::<V, _, _>(scales, first, |from| V::load_floats(from));
-                    write_values(&by_float(sums, scales, range), range, width, rows);
+                Stage::Float(Scales { each, are_small }, range, width) => {
+                    let scales = parameters::<V, _, _>(each, first, |from| V::load_floats(from));
+                    let steps = match are_small {
+                        true => by_float::<V, R, true>(sums, scales, range),
+                        false => by_float::<V, R, false>(sums, scales, range),
+                    };
+                    write_values(&steps, range, width, rows);
                 }
                 Stage::Fixed(by, range, width) => {
                     let steps = in_fixed_point(sums, by, first, range, spare);
@@ -316,8 +341,11 @@ const ROUNDER: f32 = 12_582_912.0;
 
 /// `multiply_by_float`, less the lowest step: below 0 is what is below it. One fused multiply-add rounds the exact
 /// product once.
+///
+/// Bits of floats above 0 are in the order of the floats, so that the lowest step may be subtracted from them. `SMALL`
+/// scales keep what was rounded above 0; others need a bound, or what is far below the lowest step would wrap around.
 #[inline(always)]
-unsafe fn by_float<V: Vector, const R: usize>(
+unsafe fn by_float<V: Vector, const R: usize, const SMALL: bool>(
     sums: &Sums<V, R>,
     scales: [V::Floats; VECTORS],
     range: QuantizedRange,
@@ -327,12 +355,13 @@ unsafe fn by_float<V: Vector, const R: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         let rounder = V::splat_float(ROUNDER);
-        // Exact: steps of 16 bits are far below 2^22. Bits of floats above 0 are in the order of the floats.
+        // Exact: steps of 16 bits are far below 2^22.
         let lowest = V::splat_float(ROUNDER + low as f32);
         let base = V::splat((ROUNDER.to_bits().cast_signed() + low).wrapping_neg());
         each(&mut values, |sum, _, at| {
             let x = V::mul_add(sum.to_floats(), scales[at], rounder);
-            V::from_bits(V::at_least_float(x, lowest)).plus(base)
+            let x = if SMALL { x } else { V::at_least_float(x, lowest) };
+            V::from_bits(x).plus(base)
         });
     }
     values
@@ -376,11 +405,14 @@ unsafe fn in_fixed_point<V: Vector, const R: usize>(
             parameters::<V, _, _>(by.exponents, first, |from| V::load(from).times(ones).plus(ones));
         let [low, _] = range.steps();
         let (sign, half, one) = (V::splat(31), V::splat(1 - 2 * low), V::splat(1));
-        each(&mut values, |sum, _, at| {
-            let y = sum.high_mul(mantissas[at]);
-            let floor = y.plus(y.shift_right(sign)).shift_right(shifts[at]);
-            floor.plus(half).shift_right(one)
-        });
+        // Written out: a closure of this length may stay a function, which is not compiled for the instruction set.
+        for sums in &mut values {
+            for (sum, (&mantissa, &shift)) in sums.iter_mut().zip(mantissas.iter().zip(&shifts)) {
+                let y = sum.high_mul(mantissa);
+                let floor = y.plus(y.shift_right(sign)).shift_right(shift);
+                *sum = floor.plus(half).shift_right(one);
+            }
+        }
     }
     values
 }
@@ -417,19 +449,33 @@ unsafe fn write_values<V: Vector, const R: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         match width {
-            Width::Byte => {
-                for pair in 0..R.div_ceil(2) {
-                    // The last row may be its own partner.
-                    let (a, b) = (2 * pair, (2 * pair + 1).min(R - 1));
-                    let rows = [to.row(a), to.row(b)];
-                    V::narrow([steps[a], steps[b]], most as u8, range.low as u8, rows);
-                }
+            Width::Byte if [range.low, range.high] == [0, 255] => {
+                write_bytes::<V, R, false>(steps, range, to);
             }
+            Width::Byte => write_bytes::<V, R, true>(steps, range, to),
             Width::Word => {
                 for (row, &steps) in steps.iter().enumerate() {
                     V::narrow_words(steps, most as u16, range.low as u16, to.row(row));
                 }
             }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn write_bytes<V: Vector, const R: usize, const BOUNDED: bool>(
+    steps: &Sums<V, R>,
+    range: QuantizedRange,
+    to: &Part<'_>,
+) {
+    let most = range.high - range.low;
+    for pair in 0..R.div_ceil(2) {
+        // The last row may be its own partner.
+        let (a, b) = (2 * pair, (2 * pair + 1).min(R - 1));
+        let rows = [to.row(a), to.row(b)];
+        // SAFETY: the caller's promise.
+        unsafe {
+            V::narrow::<BOUNDED>([steps[a], steps[b]], most as u8, range.low as u8, rows);
         }
     }
 }

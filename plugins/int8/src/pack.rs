@@ -18,12 +18,14 @@ use crate::{
     vector::Vector,
     windows::{self, Windows},
 };
-use std::ptr;
+use std::array;
 
 /// Bytes of a group: what one lane of a sum takes of each side at a time.
 pub const GROUP: usize = 4;
 /// Bytes of a line of a left panel.
 pub const LINE: usize = 64;
+/// Lines that are turned together where factors of one depth are neighbours.
+const TURNED: usize = 8;
 /// Turns the highest bit over.
 pub const FLIP: u8 = 0x80;
 
@@ -86,6 +88,38 @@ impl Source<'_> {
         if step == 1 { &self.data[line * lines..][..self.depth] } else { &[] }
     }
 
+    /// The factors from `depth` on of the [`TURNED`] lines from `first` on, where the factors of one depth are neighbours.
+    ///
+    /// Bytes move in squares of 8 by 8, a word for each depth: in three rounds words change their halves, quarters and
+    /// single bytes with those 4, 2 and 1 further. The squares of a line go side by side, which a vector holds.
+    #[inline(always)]
+    fn turned(&self, first: usize, depth: usize) -> [[[u8; 8]; LINE / 8]; TURNED] {
+        let mut words = [[0u64; LINE / 8]; TURNED];
+        for square in 0..LINE / 8 {
+            for (step, words) in words.iter_mut().enumerate() {
+                words[square] = self.word(first, depth + 8 * square + step);
+            }
+        }
+        swap::<4>(&mut words, 0x0000_0000_FFFF_FFFF);
+        swap::<2>(&mut words, 0x0000_FFFF_0000_FFFF);
+        swap::<1>(&mut words, 0x00FF_00FF_00FF_00FF);
+        words.map(|row| row.map(u64::to_le_bytes))
+    }
+
+    /// The factors at `depth` of the eight lines from `first` on; what is 0 when it is turned over where there are none.
+    #[inline(always)]
+    fn word(&self, first: usize, depth: usize) -> u64 {
+        let mut bytes = [self.flip; 8];
+        if depth < self.depth {
+            let rest = &self.data[depth * self.strides[1] + first..];
+            match rest.first_chunk() {
+                Some(eight) => bytes = *eight,
+                None => bytes[..rest.len()].copy_from_slice(rest),
+            }
+        }
+        u64::from_le_bytes(bytes)
+    }
+
     /// The `count` factors of a line from `first` on, and what is 0 when it is turned over where there are none.
     #[inline(always)]
     fn part(&self, line: usize, first: usize, count: usize) -> [u8; LINE] {
@@ -98,10 +132,30 @@ impl Source<'_> {
     }
 }
 
+/// In each square, each word that has one `BY` further changes bytes with it: its upper ones, as `low` has the lower, with
+/// the lower ones there.
+#[inline(always)]
+fn swap<const BY: usize>(words: &mut [[u64; LINE / 8]; TURNED], low: u64) {
+    for at in (0..TURNED).filter(|at| at & BY == 0) {
+        let (first, second) = words.split_at_mut(at + BY);
+        for (a, b) in first[at].iter_mut().zip(&mut second[0]) {
+            let moved = ((*a >> (8 * BY)) ^ *b) & low;
+            *a ^= moved << (8 * BY);
+            *b ^= moved;
+        }
+    }
+}
+
 /// Values in a group.
 #[inline(always)]
 pub const fn values_per_group(words: bool) -> usize {
     if words { GROUP / 2 } else { GROUP }
+}
+
+/// Values in a line.
+#[inline(always)]
+const fn values_per_line(words: bool) -> usize {
+    LINE / GROUP * values_per_group(words)
 }
 
 /// Groups of a depth.
@@ -156,55 +210,93 @@ pub fn pack_left<D: Dot>(left: &Left<'_>, first: usize, panel: &mut [u8], sums: 
         Left::Rows(rows) => rows,
         Left::Windows(windows) => return windows::pack::<D>(windows, first, panel, sums),
     };
-    let rows = sums.len();
     let lines = left_bytes(source.depth, D::WORDS) / LINE;
-    let panel = &mut panel.as_chunks_mut::<LINE>().0[..rows * lines];
-    let (blocks, rest) = sums.as_chunks_mut::<4>();
-    let alone = 4 * blocks.len();
-    for (block, sums) in blocks.iter_mut().enumerate() {
-        pack_rows::<D, 4>(source, first + 4 * block, panel, [4 * block, rows], sums);
-    }
-    for (row, sums) in rest.as_chunks_mut::<1>().0.iter_mut().enumerate() {
-        pack_rows::<D, 1>(source, first + alone + row, panel, [alone + row, rows], sums);
+    let to = panel.as_chunks_mut::<LINE>().0;
+    let mut panel = Panel { source, first, rows: sums.len(), lines, to };
+    // SAFETY: the caller runs instructions of the set.
+    unsafe {
+        if source.strides[1] != 1 {
+            for (at, sums) in sums.chunks_mut(TURNED).enumerate() {
+                panel.turn::<D>(TURNED * at, sums);
+            }
+            return;
+        }
+        for (at, sums) in sums.chunks_mut(4).enumerate() {
+            match sums.len() {
+                1 => panel.pack::<D, 1>(4 * at, sums),
+                2 => panel.pack::<D, 2>(4 * at, sums),
+                3 => panel.pack::<D, 3>(4 * at, sums),
+                _ => panel.pack::<D, 4>(4 * at, sums),
+            }
+        }
     }
 }
 
-/// Packs `R` rows: those from `first` on of the source, those from `at` on of a panel of `rows`.
-#[inline(always)]
-fn pack_rows<D: Dot, const R: usize>(
-    source: &Source<'_>,
+/// A left panel as it is packed: the first lines of all rows, then their second ones, and so on.
+struct Panel<'p, 's> {
+    source: &'p Source<'s>,
+    /// The row of the source that its first one is.
     first: usize,
-    panel: &mut [[u8; LINE]],
-    [at, rows]: [usize; 2],
-    sums: &mut [i32; R],
-) {
-    let values = if D::WORDS { LINE / 2 } else { LINE };
-    let mut whole = panel.len() / rows;
-    let mut from = [ptr::null(); R];
-    for (row, from) in from.iter_mut().enumerate() {
-        let neighbours = source.neighbours(first + row);
-        whole = whole.min(neighbours.len() / values);
-        *from = neighbours.as_ptr();
+    rows: usize,
+    lines: usize,
+    to: &'p mut [[u8; LINE]],
+}
+
+impl Panel<'_, '_> {
+    /// Rows `at` and those that follow, whose factors are neighbours.
+    ///
+    /// # Safety
+    /// The CPU has the instructions of `D`.
+    #[inline(always)]
+    unsafe fn pack<D: Dot, const R: usize>(&mut self, at: usize, sums: &mut [i32]) {
+        let (source, first) = (self.source, self.first + at);
+        let values = values_per_line(D::WORDS);
+        let from: [_; R] = array::from_fn(|row| source.neighbours(first + row).as_ptr());
+        let whole = source.depth / values;
+        // SAFETY: a line is room for one, and as many values are read as it holds.
+        unsafe {
+            let mut totals = [D::Sums::splat(0); 4];
+            for number in 0..whole {
+                let line = &mut self.to[number * self.rows + at..][..R];
+                for (row, to) in line.iter_mut().enumerate() {
+                    let from = from[row].add(number * values);
+                    totals[row] = D::pack_line(from, source.flip, to.as_mut_ptr(), totals[row]);
+                }
+            }
+            for number in whole..self.lines {
+                let line = &mut self.to[number * self.rows + at..][..R];
+                for (row, to) in line.iter_mut().enumerate() {
+                    let from = source.part(first + row, number * values, values);
+                    let from = from.as_ptr();
+                    totals[row] = D::pack_line(from, source.flip, to.as_mut_ptr(), totals[row]);
+                }
+            }
+            sums.copy_from_slice(&D::Sums::totals(totals)[..sums.len()]);
+        }
     }
-    // SAFETY: the caller runs instructions of the set; a line is room for one, and as many values are read as it holds.
-    unsafe {
-        let mut totals = [D::Sums::splat(0); R];
-        let mut lines = panel.chunks_exact_mut(rows);
-        for (number, line) in lines.by_ref().take(whole).enumerate() {
-            for (row, to) in line[at..][..R].iter_mut().enumerate() {
-                let from = from[row].add(number * values);
-                totals[row] = D::pack_line(from, source.flip, to.as_mut_ptr(), totals[row]);
+
+    /// Rows `at` and those that follow, whose factors lie a line of memory apart.
+    ///
+    /// # Safety
+    /// As [`Panel::pack`].
+    #[inline(always)]
+    unsafe fn turn<D: Dot>(&mut self, at: usize, sums: &mut [i32]) {
+        let source = self.source;
+        let values = values_per_line(D::WORDS);
+        // SAFETY: a line is room for one, and as many values are read as it holds.
+        unsafe {
+            let mut totals = [D::Sums::splat(0); TURNED];
+            for number in 0..self.lines {
+                let turned = source.turned(self.first + at, number * values);
+                let line = &mut self.to[number * self.rows + at..][..sums.len()];
+                for ((to, from), total) in line.iter_mut().zip(&turned).zip(&mut totals) {
+                    let from = from.as_flattened().as_ptr();
+                    *total = D::pack_line(from, source.flip, to.as_mut_ptr(), *total);
+                }
             }
-        }
-        for (number, line) in lines.enumerate() {
-            for (row, to) in line[at..][..R].iter_mut().enumerate() {
-                let part = source.part(first + row, (whole + number) * values, values);
-                totals[row] =
-                    D::pack_line(part.as_ptr(), source.flip, to.as_mut_ptr(), totals[row]);
+            for (sums, totals) in sums.chunks_mut(4).zip(totals.as_chunks::<4>().0) {
+                sums.copy_from_slice(&D::Sums::totals(*totals)[..sums.len()]);
             }
-        }
-        for (sum, total) in sums.iter_mut().zip(totals) {
-            *sum = total.total();
         }
     }
 }

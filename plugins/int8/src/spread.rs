@@ -2,39 +2,16 @@
 
 use crate::{
     isa::Isa,
-    output::{Slopes, Terms, column_terms},
     pack::{LINE, Source},
-    product::{Line, Product, Right, RightSizes, flip, flipped_zero},
+    product::{Line, Product, Right, RightSizes},
 };
 use std::{cmp::Ordering, marker::PhantomData, ops::Range, slice};
-use tenon_sdk::{Code, DType, KernelError, abi::MemoryKind, author::ComputeContext};
+use tenon_sdk::{Code, KernelError, abi::MemoryKind, author::ComputeContext};
 
 /// Work below this stays on the caller's thread without asking the host, which would not share it.
 const WORTH_ASKING_NS: f64 = 8_000.0;
 /// Bytes that are packed in a nanosecond, about.
 const PACKED_PER_NS: f64 = 2.0;
-
-/// Host memory for `count` values for the time of the call, the value of each position.
-///
-/// # Errors
-/// No memory; an error of `value`.
-pub fn filled<'a, T: Copy>(
-    c: &ComputeContext<'a>,
-    count: usize,
-    mut value: impl FnMut(usize) -> Result<T, KernelError>,
-) -> Result<&'a mut [T], KernelError> {
-    if count == 0 {
-        return Ok(&mut []);
-    }
-    let bytes = count.checked_mul(size_of::<T>()).ok_or_else(too_large)?;
-    let first = c.scratch(bytes, MemoryKind::HOST)?.cast::<T>();
-    for at in 0..count {
-        // SAFETY: fresh host memory for `count` values, aligned to 64 bytes.
-        unsafe { first.add(at).write(value(at)?) };
-    }
-    // SAFETY: as above, ours until the call completes, and every value is written.
-    Ok(unsafe { slice::from_raw_parts_mut(first, count) })
-}
 
 /// Lines with any contents.
 fn lines_of<'a>(c: &ComputeContext<'a>, count: usize) -> Result<&'a mut [Line], KernelError> {
@@ -124,37 +101,6 @@ pub fn pack_right<'a>(
         sizes.each(panels, sums, |at, panel, sums| isa.pack_right(source, first + at, panel, sums));
     })?;
     Ok(Right::new(isa, [depth, columns], panels, sums))
-}
-
-/// What the sums of a product of these types begin as: with the left zero point, the right one or one for each column,
-/// and a bias for each column or none.
-///
-/// # Errors
-/// No memory.
-pub fn terms<'a>(
-    c: &ComputeContext<'a>,
-    right: Right<'_>,
-    types: [DType; 2],
-    (left_zero, right_zeros): (i32, &[i32]),
-    bias: &[i32],
-) -> Result<Terms<'a>, KernelError> {
-    let isa = right.isa();
-    let flips = [flip(isa, types[0], true), flip(isa, types[1], false)];
-    let left_zero = flipped_zero(left_zero, types[0], flips[0]);
-    let zero = |at: usize| {
-        let zero = right_zeros.get(at).or(right_zeros.first()).unwrap_or(&0);
-        flipped_zero(*zero, types[1], flips[1])
-    };
-    let zeros: &[i32] = filled(c, right_zeros.len(), |at| Ok(zero(at)))?;
-    let padded = right.padded_columns();
-    let columns = filled(c, padded, |_| Ok(0))?;
-    column_terms(right, left_zero, zeros, bias, columns);
-    let slopes = if zeros.iter().all(|&other| other == zero(0)) {
-        Slopes::One(zero(0).wrapping_neg())
-    } else {
-        Slopes::Each(filled(c, padded, |at| Ok(zero(at).wrapping_neg()))?)
-    };
-    Ok(Terms { columns, slopes })
 }
 
 /// Computes a product: by panels of rows where there are more of them, else by panels of columns.

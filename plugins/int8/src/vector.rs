@@ -28,14 +28,16 @@ pub unsafe trait Vector: Copy {
     unsafe fn store(self, to: *mut i32);
     /// The same in every lane.
     unsafe fn splat(value: i32) -> Self;
+    /// The sum of all lanes of each.
+    unsafe fn totals(vectors: [Self; 4]) -> [i32; 4];
     /// The sum of all lanes.
     #[inline(always)]
     unsafe fn total(self) -> i32 {
-        let mut lanes = [0; MOST_LANES];
-        debug_assert!(Self::LANES <= MOST_LANES);
-        // SAFETY: there is room for all lanes.
-        unsafe { self.store(lanes.as_mut_ptr()) };
-        lanes.into_iter().fold(0, i32::wrapping_add)
+        // SAFETY: the caller's promise.
+        unsafe {
+            let zero = Self::splat(0);
+            Self::totals([self, zero, zero, zero])[0]
+        }
     }
     /// The sum.
     unsafe fn plus(self, other: Self) -> Self;
@@ -73,8 +75,13 @@ pub unsafe trait Vector: Copy {
     unsafe fn at_most_float(a: Self::Floats, high: Self::Floats) -> Self::Floats;
 
     /// Two rows of bytes, each `VECTORS * LANES`: what is below 0 becomes 0, what is above `most` becomes `most`, and
-    /// then `base` is added, modulo 2^8.
-    unsafe fn narrow(rows: [[Self; VECTORS]; 2], most: u8, base: u8, to: [*mut u8; 2]);
+    /// then `base` is added, modulo 2^8. Not `BOUNDED` are those of which `most` is 255 and `base` 0.
+    unsafe fn narrow<const BOUNDED: bool>(
+        rows: [[Self; VECTORS]; 2],
+        most: u8,
+        base: u8,
+        to: [*mut u8; 2],
+    );
     /// A row of `VECTORS * LANES` words, as [`Vector::narrow`] makes bytes.
     unsafe fn narrow_words(row: [Self; VECTORS], most: u16, base: u16, to: *mut u8);
 }

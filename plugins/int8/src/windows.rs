@@ -40,7 +40,7 @@ impl<'a> Windows<'a> {
         let g = &geometry;
         assert!(g.format == DataFormat::Nhwc && g.groups == 1 && g.is_known());
         let pixels = product([g.batch, g.height.input, g.width.input]);
-        let depth = product([g.height.kernel, g.width.kernel, g.in_channels]).expect("a depth");
+        let depth = depth(g);
         assert_eq!(pixels.map(|n| n * g.in_channels as usize), Some(images.len()));
         let inside = [g.height, g.width].iter().all(|w| w.pad_before == 0 && w.pad_after == 0);
         assert!(padding.len() == g.in_channels as usize || inside, "a pixel of padding");
@@ -111,6 +111,13 @@ fn taps(window: &WindowDim, output: usize) -> std::ops::Range<usize> {
     let start = window.start(output);
     let last = (window.kernel - 1).saturating_mul(window.dilation).saturating_add(start);
     if start >= 0 && last < window.input { 0..window.kernel as usize } else { window.taps(output) }
+}
+
+/// Factors of a window. Where they do not fit in a number, the filter has no memory and nothing is computed.
+pub fn depth(g: &Conv2dGeometry) -> usize {
+    [g.height.kernel, g.width.kernel, g.filter_channels]
+        .iter()
+        .fold(1, |all: usize, &size| all.saturating_mul(size as usize))
 }
 
 /// A product of sizes; where one of them is 0, whatever the others are.

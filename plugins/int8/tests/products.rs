@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use tenon_int8::{
-    isa::{ALL, Isa, choose},
-    output::{Multipliers, Slopes, Stage, Terms, Width, column_terms},
+    isa::{ALL, Isa, TWINS, choose},
+    output::{Multipliers, Scales, Slopes, Stage, Terms, Width, column_terms},
     pack::Source,
     product::{PackedRight, Product, flip, flipped_zero},
 };
@@ -59,7 +59,6 @@ impl Case {
             self.right_zeros.iter().map(|&z| flipped_zero(z, self.types[1], flips[1])).collect();
         let padded = packed.padded_columns();
         let mut columns = vec![0; padded];
-        column_terms(packed, left_zero, &zeros, &self.bias, &mut columns);
         let mut each: Vec<i32> = zeros.iter().map(|zero| -zero).collect();
         let slopes = if let [slope] = *each {
             Slopes::One(slope)
@@ -67,6 +66,7 @@ impl Case {
             each.resize(padded, 0);
             Slopes::Each(&each)
         };
+        column_terms(packed, left_zero, slopes, &self.bias, &mut columns);
         let stage = stage(padded);
         let mut to = vec![0xAA; m * n * stage.as_stage().value_bytes()];
         let terms = Terms { columns: &columns, slopes };
@@ -96,7 +96,9 @@ impl StageOf {
         match self {
             StageOf::Sums => Stage::Sums([i32::MIN, i32::MAX]),
             StageOf::Real(scales) => Stage::Real(scales, [-1e30, 1e30]),
-            StageOf::Float(scales, range, width) => Stage::Float(scales, *range, *width),
+            StageOf::Float(scales, range, width) => {
+                Stage::Float(Scales::new(scales), *range, *width)
+            }
             StageOf::Fixed(by, range, width) => {
                 Stage::Fixed(Multipliers { mantissas: &by[0], exponents: &by[1] }, *range, *width)
             }
@@ -105,7 +107,7 @@ impl StageOf {
 }
 
 fn supported() -> impl Iterator<Item = &'static Isa> {
-    ALL.iter().copied().filter(|isa| isa.is_supported())
+    ALL.iter().chain(TWINS).copied().filter(|isa| isa.is_supported())
 }
 
 fn i32s(bytes: &[u8]) -> Vec<i64> {

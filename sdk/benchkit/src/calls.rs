@@ -24,7 +24,7 @@ use tenon_framework::{
 };
 use tenon_testkit::check::CheckCase;
 
-pub use graph::{GraphWish, Recorded, record};
+pub use graph::{Recorded, record};
 
 /// One call.
 #[derive(Debug, Clone)]

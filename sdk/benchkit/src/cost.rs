@@ -13,9 +13,12 @@
 //! | elementwise, whatever the function | outputs |
 //! | `AddN` of `N` | `(N - 1) *` outputs |
 //! | reductions | inputs |
+//! | attention | `2 *` queries `*` keys `*` (size of a key + size of a value), per batch and head |
 //! | softmax | 5 (4 for its logarithm) for each element: maximum, difference, exponential, sum, quotient |
+//! | layer normalisation | 7 for each element: sum, difference, square, sum, quotient, scale, shift |
 //! | batch normalisation | 2 for each element; 5 with moments |
 //! | what only moves elements | none |
+//! | step of a graph | those of its products and convolutions |
 //! | any other op | not known: bytes only |
 
 use crate::record::{CostSource, Work};
@@ -39,6 +42,9 @@ pub struct Call<'a> {
     pub shares: bool,
 }
 
+/// What stands for the op where a whole step of a graph is measured.
+pub const STEP: &str = "step";
+
 /// What an op does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Family {
@@ -56,26 +62,35 @@ enum Family {
         each: u32,
     },
     BatchNorm,
+    LayerNorm,
+    Attention,
+    Step,
     Move,
 }
 
 impl Family {
     /// Whether arithmetic, not memory, is what such an op is measured by.
     fn is_compute(self) -> bool {
-        matches!(self, Family::MatMul { .. } | Family::Conv | Family::Depthwise)
+        use Family::{Attention, Conv, Depthwise, MatMul, Step};
+        matches!(self, MatMul { .. } | Conv | Depthwise | Attention | Step)
     }
 }
 
 #[rustfmt::skip]
 fn family(op: &str) -> Option<Family> {
     Some(match op {
-        "MatMul" => Family::MatMul { transpose: "transpose_a" },
+        STEP => Family::Step,
+        "MatMul" | "_FusedMatMul" | "QuantizedMatMul" | "_QuantizedFusedMatMul"
+            => Family::MatMul { transpose: "transpose_a" },
         "BatchMatMul" | "BatchMatMulV2" | "BatchMatMulV3" => Family::MatMul { transpose: "adj_x" },
-        "Conv2D" => Family::Conv,
-        "DepthwiseConv2dNative" => Family::Depthwise,
-        "MaxPool" | "AvgPool" => Family::Pool,
+        "Conv2D" | "_FusedConv2D" | "QuantizedConv2D" | "_QuantizedFusedConv2D" => Family::Conv,
+        "DepthwiseConv2dNative" | "_FusedDepthwiseConv2dNative" | "QuantizedDepthwiseConv2D"
+            | "_QuantizedFusedDepthwiseConv2dNative" => Family::Depthwise,
+        "_FusedAttention" => Family::Attention,
+        "_FusedLayerNorm" => Family::LayerNorm,
+        "MaxPool" | "AvgPool" | "QuantizedMaxPool" | "QuantizedAvgPool" => Family::Pool,
         "AddN" => Family::AddN,
-        "Softmax" => Family::Softmax { each: 5 },
+        "Softmax" | "_FusedSoftmaxScale" => Family::Softmax { each: 5 },
         "LogSoftmax" => Family::Softmax { each: 4 },
         "FusedBatchNorm" | "FusedBatchNormV2" | "FusedBatchNormV3" => Family::BatchNorm,
         "Sum" | "Mean" | "Prod" | "Max" | "Min" | "All" | "Any" | "ArgMax" | "ArgMin" | "EuclideanNorm" | "L2Loss"
@@ -86,7 +101,8 @@ fn family(op: &str) -> Option<Family> {
             | "LogicalNot" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor" | "Select" | "SelectV2" | "Neg" | "Abs"
             | "Square" | "Sqrt" | "Rsqrt" | "Exp" | "Expm1" | "Log" | "Log1p" | "Tanh" | "Sigmoid" | "Erf" | "Sin"
             | "Cos" | "Tan" | "Relu" | "Relu6" | "LeakyRelu" | "Elu" | "Selu" | "Softplus" | "Softsign" | "Floor"
-            | "Ceil" | "Round" | "Rint" | "Sign" | "Reciprocal" | "Cast" | "ClipByValue"
+            | "Ceil" | "Round" | "Rint" | "Sign" | "Reciprocal" | "Cast" | "ClipByValue" | "QuantizeV2" | "Dequantize"
+            | "_FusedElementwise" | "_FusedGelu"
             => Family::Elementwise,
         "Identity" | "IdentityN" | "Snapshot" | "StopGradient" | "PreventGradient" | "EnsureShape" | "Reshape"
             | "Squeeze" | "ExpandDims" | "Shape" | "ShapeN" | "Size" | "Rank" | "Const" | "Fill" | "ConcatV2"
@@ -100,6 +116,21 @@ fn family(op: &str) -> Option<Family> {
 /// Whether a call is measured by its operations; else by its bytes.
 pub fn is_compute(op: &str) -> bool {
     family(op).is_some_and(Family::is_compute)
+}
+
+/// Whether an op gives its input under another shape at most: the runtime moves nothing then.
+pub fn passes_on(op: &str) -> bool {
+    matches!(
+        op,
+        "Identity"
+            | "Snapshot"
+            | "StopGradient"
+            | "PreventGradient"
+            | "EnsureShape"
+            | "Reshape"
+            | "Squeeze"
+            | "ExpandDims"
+    )
 }
 
 /// The work of a call.
@@ -151,8 +182,19 @@ fn operations(family: Family, call: &Call<'_>) -> Option<f64> {
             let trains = matches!(call.attrs.get("is_training"), Some(AttrValue::Bool(true)));
             first * if trains { 5.0 } else { 2.0 }
         }
-        Family::Move => return None,
+        Family::LayerNorm => 7.0 * first,
+        Family::Attention => attention(call.attrs, input(1)?, input(2)?, outputs)?,
+        Family::Step | Family::Move => return None,
     })
+}
+
+/// Queries of all batches and heads are the rows of the output, and each meets every key and every value.
+fn attention(attrs: &AttrMap, keys: &[i64], values: &[i64], outputs: f64) -> Option<f64> {
+    let inside =
+        matches!(attrs.get("layout"), Some(AttrValue::String(name)) if name == b"HEADS_INSIDE");
+    let count = if inside { keys.get(1) } else { keys.iter().rev().nth(1) };
+    let (&key, &value) = (keys.last()?, values.last()?);
+    Some(2.0 * outputs / value as f64 * *count? as f64 * (key + value) as f64)
 }
 
 /// The rate that stands in a record, and its unit: operations for products of matrices and the like, bytes for
@@ -210,6 +252,18 @@ mod tests {
         assert_eq!(groups, Some(2.0 * 640.0 * 27.0));
         let depthwise = flops("DepthwiseConv2dNative", &[], &[input, &[3, 3, 6, 1]], input);
         assert_eq!(depthwise, Some(2.0 * 384.0 * 9.0));
+    }
+
+    #[test]
+    fn attention_counts_scores_and_their_products_with_the_values() {
+        // Two heads of three queries and five keys, keys of four, values of six.
+        let first: [&[i64]; 3] = [&[2, 3, 4], &[2, 5, 4], &[2, 5, 6]];
+        let expected = Some(2.0 * 2.0 * 3.0 * 5.0 * (4.0 + 6.0));
+        assert_eq!(flops("_FusedAttention", &[], &first, &[2, 3, 6]), expected);
+        let inside: [&[i64]; 3] = [&[1, 3, 2, 4], &[1, 5, 2, 4], &[1, 5, 2, 6]];
+        let layout = [("layout", "HEADS_INSIDE".into())];
+        assert_eq!(flops("_FusedAttention", &layout, &inside, &[1, 3, 2, 6]), expected);
+        assert_eq!(flops("_FusedLayerNorm", &[], &[&[4, 3], &[3], &[3]], &[4, 3]), Some(84.0));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::{
     error::BenchError,
     record::{
         Case, Dispatch, Problem, ProblemKind, Record, Report, Roofline, Samples, Summary, Timing,
-        Work,
+        Variant, Work,
     },
     roofline,
     sampler::{Failed, Plan, Series, Subject, interleave},
@@ -28,6 +28,7 @@ use crate::{
         bootstrap,
         describe::{median, summary},
     },
+    step,
     variants::{Choice, Filter, Host, choices},
 };
 use judge::Judge;
@@ -250,7 +251,7 @@ impl Bench<'_> {
     }
 }
 
-fn samples(series: Series, settings: &Settings) -> Samples {
+pub(crate) fn samples(series: Series, settings: &Settings) -> Samples {
     let count = series.ns.len();
     let processes = vec![settings.process; count];
     let summary = summary(&series.ns, &processes, settings.seed, series.converged);
@@ -277,12 +278,32 @@ fn record(
         let whole = samples(series, settings);
         dispatch(through, whole, &kernel, settings.seed)
     });
+    let variant = ready.choice.variant.clone();
     Ok(Record {
-        bench: call.op.name.clone(),
-        peer: peer(ready),
-        version: ready.choice.variant.plugin_version.clone(),
         size: call.size()?,
         threads: settings.threads,
+        timing: timed.timing,
+        dispatch,
+        checked: ready.checked.clone(),
+        sampled: ready.sampled(),
+        ..blank(case.clone(), variant, peer(ready), work, kernel)
+    })
+}
+
+/// A record of these samples; [`derive_all`] fills what follows from them.
+pub(crate) fn blank(
+    case: Case,
+    variant: Variant,
+    peer: String,
+    work: Work,
+    kernel: Samples,
+) -> Record {
+    Record {
+        bench: case.op.clone(),
+        peer,
+        version: variant.plugin_version.clone(),
+        size: String::new(),
+        threads: 1,
         median_ns: 0.0,
         min_ns: 0.0,
         max_ns: 0.0,
@@ -291,16 +312,17 @@ fn record(
         best_rate: 0.0,
         unit: String::new(),
         cpu: String::new(),
-        case: case.clone(),
-        variant: ready.choice.variant.clone(),
-        timing: timed.timing,
+        case,
+        variant,
+        timing: Timing::Kernel,
         kernel,
-        dispatch,
+        dispatch: None,
         work,
         reached: None,
-        checked: ready.checked.clone(),
-        sampled: ready.sampled(),
-    })
+        checked: None,
+        sampled: None,
+        profile: None,
+    }
 }
 
 /// `tenon-cpu avx512`; on another device than the CPU that too.
@@ -343,4 +365,7 @@ fn derive(record: &mut Record, dtype: DType, limits: Option<&Roofline>) {
     record.reached = limits
         .filter(|_| on_host)
         .and_then(|limits| roofline::reached(limits, work, dtype, by_flops, median));
+    if let Some(profile) = &mut record.profile {
+        record.reached = step::derive(profile, limits, median);
+    }
 }

@@ -12,6 +12,7 @@
 //! Times are nanoseconds per call, rates are work per nanosecond: GFLOP/s, GB/s.
 
 mod file;
+mod profile;
 #[cfg(test)]
 pub(crate) mod testing;
 mod text;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use file::{RecordError, read_lines, write_lines};
+pub use profile::{NodeTime, Profile, StepMemory};
 pub use text::dims_text;
 
 /// Version of the form; a reader refuses a later one.
@@ -376,6 +378,9 @@ pub struct Record {
     /// Which part of them was, where it was not the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<Sampled>,
+    /// Where its time goes, where it is a whole step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
 }
 
 /// A part of results that stands for the whole: the rest would take the reference too long.

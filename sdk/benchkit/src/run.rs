@@ -10,11 +10,12 @@ use crate::{
     machine,
     measure::{Settings, Status, derive_all, measure},
     record::{FORM, Machine, Plugin, Report, Roofline, Run},
+    step,
     variants::{Filter, Host},
     wanted::Target,
 };
 pub use merge::merge;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 pub use targets::{Wanted, wanted};
 
 /// What is measured, and how.
@@ -32,6 +33,10 @@ pub struct Options {
     pub against: Against,
     /// Smaller differences are none; the default otherwise.
     pub threshold: Option<f64>,
+    /// Arrays that graphs are fed, and that they are to give.
+    pub data: Option<PathBuf>,
+    /// Whether a graph is measured call by call, with all variants; else its whole step is.
+    pub calls: bool,
     /// The command line, for the record.
     pub command: Vec<String>,
 }
@@ -49,7 +54,7 @@ pub struct Progress {
     pub status: Status,
 }
 
-/// Measures the calls that are wanted with every variant.
+/// Measures the steps that are wanted, and the calls with every variant.
 ///
 /// # Errors
 /// As [`measure`]; no kernel is left for any call.
@@ -62,8 +67,15 @@ pub fn run(
 ) -> Result<Report, BenchError> {
     let machine = machine::machine(hosts[0].runtime.features());
     let mut report = empty(hosts, options, machine, limits);
-    let total = wanted.calls.len();
-    for (done, (call, filter)) in wanted.calls.iter().enumerate() {
+    let total = wanted.len();
+    for (done, step) in wanted.steps.iter().enumerate() {
+        let case = step.to_string();
+        let mut say = |status| progress(Progress { done, total, case: case.clone(), status });
+        let measured = step::measure(&hosts[0].runtime, step, &options.settings, &mut say)?;
+        report.records.extend(measured.record);
+        report.problems.extend(measured.problems);
+    }
+    for (done, (call, filter)) in (wanted.steps.len()..).zip(&wanted.calls) {
         let case = call.recorded()?.to_string();
         let mut say = |status| progress(Progress { done, total, case: case.clone(), status });
         let measured = measure(hosts, call, filter, &options.settings, &mut say)?;

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::bench;
+use crate::{bench, quantize};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{num::NonZeroUsize, path::PathBuf};
 
@@ -43,6 +43,9 @@ pub enum Command {
     /// Say for each node which kernels there are, which one runs, and where
     #[command(after_long_help = "Example:\n  tenon explain model.pb layer/y")]
     Explain(ExplainArgs),
+    /// Make a graph of 8 bits of a frozen graph of floats
+    #[command(long_about = quantize::ABOUT, after_long_help = quantize::EXAMPLE)]
+    Quantize(quantize::QuantizeArgs),
     /// Run a digit classifier on real images, on each device and on both
     #[command(after_long_help = "Example:\n  tenon demo")]
     Demo,
@@ -63,7 +66,7 @@ pub enum Command {
     CheckWorker,
     /// Measure kernels side by side, and how far each is from the machine's limits
     #[command(long_about = bench::ABOUT, after_long_help = bench::EXAMPLE)]
-    Bench(bench::BenchArgs),
+    Bench(Box<bench::BenchArgs>),
 }
 
 const CHECK: &str = "\

@@ -45,6 +45,14 @@ pub enum CliError {
         /// What the system says.
         source: io::Error,
     },
+    /// Data that a graph cannot be calibrated with.
+    #[error("calibration data {}: {reason}", file.display())]
+    Calibration {
+        /// The file or folder.
+        file: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// Standard output.
     #[error("standard output: {0}")]
     Output(io::Error),
@@ -149,6 +157,7 @@ impl CliError {
             CliError::Set(error) => error.code(),
             CliError::Array(error) => error.code(),
             CliError::Graph { .. }
+            | CliError::Calibration { .. }
             | CliError::NothingToRun
             | CliError::SameFile { .. }
             | CliError::NewName { .. } => Code::INVALID_ARGUMENT,

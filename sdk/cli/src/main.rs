@@ -1,5 +1,5 @@
-//! The `tenon` command: makes, lists, checks and measures plugins, runs and explains graphs, shows what the
-//! project does.
+//! The `tenon` command: makes, lists, checks and measures plugins, runs, explains and quantises graphs, shows what
+//! the project does.
 //!
 //! Results go to standard output, as aligned tables or, with `--json`, as one JSON value; everything else
 //! goes to standard error. The exit code is 0, or 1 after an error, or 2 for a command line that is wrong.
@@ -15,6 +15,7 @@ mod install;
 mod list;
 mod new;
 mod output;
+mod quantize;
 mod run;
 mod start;
 mod table;
@@ -49,6 +50,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::Demo => demo::demo(global),
         Command::Install(args) => install::install(global, args),
         Command::New(args) => new::new(global, args),
+        Command::Quantize(args) => quantize::quantize(global, args),
     }?;
     Ok(ExitCode::SUCCESS)
 }

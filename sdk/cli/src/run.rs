@@ -44,7 +44,7 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), CliError> {
     let (runtime, _) = start_whole(global, args.threads.map(Into::into))?;
     let options = SessionOptions { device: args.device.clone(), ..SessionOptions::default() };
     let session = Session::new(&runtime, options)?;
-    session.extend(&read_graph(&args.graph)?)?;
+    session.extend_owned(read_graph(&args.graph)?)?;
     let feeds = read_feeds(&session, &args.feeds)?;
     let outcome = steps(&session, args, &feeds)?;
     if let Some(folder) = &args.out {

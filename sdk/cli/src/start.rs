@@ -1,12 +1,12 @@
 //! Starting the runtime as the command line says.
 
 use crate::{args::Global, error::CliError, output::complain};
-use std::{fs, path::Path};
+use std::{fs::File, io::BufReader, path::Path};
 use tenon_runtime::{
     Runtime, RuntimeOptions,
     framework::knob::parse_setting,
     host::{LoadReport, Settings, search::Origin},
-    proto::{GraphDef, decode_graph_def},
+    proto::{GraphDef, read_graph_def},
 };
 
 /// Starts the runtime with the plugins that are named and those that are found. What was refused is told.
@@ -61,10 +61,8 @@ pub fn check_named(report: &LoadReport) -> Result<(), CliError> {
 /// # Errors
 /// The file cannot be read, or is no binary `GraphDef`.
 pub fn read_graph(path: &Path) -> Result<GraphDef, CliError> {
-    let file = path.to_owned();
-    let bytes = fs::read(path).map_err(|source| {
-        let file = file.clone();
-        CliError::File { file, done: "read", source }
-    })?;
-    decode_graph_def(&bytes).map_err(|source| CliError::Graph { file, source })
+    let file = || path.to_owned();
+    let read = File::open(path).and_then(|open| read_graph_def(BufReader::new(open)));
+    let decoded = read.map_err(|source| CliError::File { file: file(), done: "read", source })?;
+    decoded.map_err(|source| CliError::Graph { file: file(), source })
 }

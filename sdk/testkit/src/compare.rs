@@ -162,6 +162,14 @@ pub fn compare(got: &Tensor, expected: &Tensor, rule: &Rule) -> Result<(), Misma
     Err(Mismatch::Values { total, wrong: count, first })
 }
 
+/// The largest absolute value of floating-point elements, NaN left out; `None` where elements are none.
+pub fn largest(tensor: &Tensor) -> Option<f64> {
+    let format = Format::of(tensor.dtype())?;
+    let bytes = tensor.as_bytes().ok()?;
+    let values = (0..tensor.elements()).map(|at| format.read(bytes, at).value().abs());
+    Some(values.fold(0.0, f64::max))
+}
+
 /// Compares the shape only.
 ///
 /// # Errors

@@ -62,6 +62,18 @@ impl Archive {
         Ok(Archive { path: path.to_owned(), zip })
     }
 
+    /// The names of its arrays, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.zip.array_names().map(str::to_owned).collect();
+        names.sort();
+        names
+    }
+
+    /// Whether there is an array of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.zip.array_names().any(|known| known == name)
+    }
+
     /// The array of this name as a host tensor, which its index says has this type and shape.
     ///
     /// # Errors

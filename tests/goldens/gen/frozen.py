@@ -1,5 +1,5 @@
-"""Frozen models with seeded random weights: VGG19, ResNet50, MobileNetV2, a layer of the encoder of BERT-base, and the
-attention of Keras.
+"""Frozen models with seeded random weights: VGG19, ResNet50, MobileNetV2, a layer of the encoder of BERT-base, the
+attention of Keras, and a multilayer perceptron for images of digits.
 
 The architectures are those of their papers (arXiv 1409.1556, 1512.03385, 1801.04381, 1810.04805). The small variants
 have the same layers with fewer channels and smaller images; they are part of the golden data. The large ones are
@@ -203,6 +203,17 @@ def keras_layer(length, hidden, heads, dropout, masked):
     return fed
 
 
+def mlp(small):
+    """Three dense layers: 784 pixels, twice 512 hidden values, 10 classes."""
+    net = Net("mlp", 1 / 16 if small else 1)
+    x = tf1.placeholder(tf.float32, [None, 49 if small else 784], name="image")
+    y = x
+    for _ in range(2):
+        y = tf.nn.relu(net.dense(y, net.channels(512)), name=net.name("relu"))
+    tf.nn.softmax(net.dense(y, 10), name="probabilities")
+    return x
+
+
 MODELS = {
     "vgg19": vgg19,
     "resnet50": resnet50,
@@ -210,6 +221,7 @@ MODELS = {
     "bert_layer": bert_layer,
     "keras_attention": keras_attention,
     "keras_attention_masked": keras_attention_masked,
+    "mlp": mlp,
 }
 
 

@@ -39,6 +39,28 @@ pub enum FixedPointError {
         /// The product.
         found: f64,
     },
+    /// A summand whose steps are too large for those of the sum.
+    #[error(
+        "{what}: the scale of a summand over that of the output must be below 2^20, got {found:e}: check that the \
+         output's scale fits the sums"
+    )]
+    Summand {
+        /// Which scale.
+        what: &'static str,
+        /// The quotient.
+        found: f64,
+    },
+    /// A range that no values stand for.
+    #[error(
+        "expected a range of finite numbers, its lower end first, found [{min}, {max}]: what is quantised must have no \
+         NaN and no infinity"
+    )]
+    Range {
+        /// The lower end.
+        min: f32,
+        /// The upper end.
+        max: f32,
+    },
     /// A zero point that its type does not hold.
     #[error("{what} must be a value of {dtype}, in [{low}, {high}], got {found}")]
     ZeroPoint {

@@ -11,6 +11,8 @@
 //!   zero. Each of the two rounds;
 //! - **by a float** ([`multiply_by_float`]): the sum as `f32`, times the scale, rounded once, ties to even.
 //!
+//! [`Addition`] is the sum of two values of different scales, [`Affine`] what stands for a range of real numbers.
+//!
 //! Nothing here depends on an instruction set: kernels compile these functions for theirs, and those that
 //! compute the same otherwise are tested against them. What can be wrong with a scale, a zero point or the
 //! number of terms is an error here ([`FixedPointError`]), not a wrong result there.
@@ -28,11 +30,15 @@
 //! ```
 
 mod activation;
+mod addition;
+mod affine;
 mod error;
 mod limits;
 mod multiplier;
 
 pub use activation::{Activation, QuantizedRange};
+pub use addition::Addition;
+pub use affine::Affine;
 pub use error::FixedPointError;
 pub use limits::{Depth, Scale, ZeroPoint, integer_range};
 pub use multiplier::{

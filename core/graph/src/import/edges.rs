@@ -11,7 +11,7 @@ pub(crate) struct Wiring<'a> {
     /// Nodes there are.
     pub graph: &'a Graph,
     /// Names of the new nodes.
-    pub names: &'a HashMap<&'a str, NodeId>,
+    pub names: &'a HashMap<String, NodeId>,
     /// The new nodes; their numbers follow those of the graph.
     pub nodes: &'a [Node],
 }
@@ -70,7 +70,7 @@ impl Wiring<'_> {
     fn find(&self, def: &NodeDef, input: &str, name: &str) -> Result<NodeId, GraphError> {
         let found = self.names.get(name).copied().or_else(|| self.graph.find(name));
         found.ok_or_else(|| {
-            let new = self.names.keys().copied();
+            let new = self.names.keys().map(String::as_str);
             let known = new.chain(self.graph.names.keys().map(String::as_str));
             GraphError::UnknownInput {
                 node: def.name.clone(),

@@ -12,7 +12,7 @@ mod nodes;
 pub(crate) use edges::{Wiring, check_types};
 pub use names::is_valid_node_name;
 pub(crate) use names::{NODE_NAME_RULE, Named, near_names, parse_tensor_name};
-pub(crate) use nodes::unknown_op;
+pub(crate) use nodes::{left_out, unknown_op};
 
 use crate::{Graph, GraphError, Node, NodeId};
 use nodes::Resolver;
@@ -74,23 +74,51 @@ impl Graph {
         registry: &Registry,
         options: &ImportOptions,
     ) -> Result<Range<u32>, GraphError> {
-        let library = merged_library(self.library.as_ref(), def.library.as_ref())?;
-        let versions = merged_versions(self.versions.as_ref(), def.versions.as_ref())?;
+        let merged = Merged::new(self, def)?;
         let names = self.check_names(def)?;
-        let mut decoder = Decoder::new().with_expansion_limit(options.expansion_limit);
-        if let Some(library) = &library {
-            decoder = decoder.with_library(library);
-        }
-        let mut resolver = Resolver::new(registry, library.as_ref(), decoder);
-        let mut nodes = self.resolve(def, &mut resolver)?;
-        drop(resolver);
+        let mut resolver = resolver(registry, merged.library.as_ref(), options);
+        let nodes = self.resolve(def.node.iter().map(|node| resolver.resolve(node)))?;
+        self.append(def, names, nodes, merged)
+    }
+
+    /// As [`Graph::extend`], giving the message's constants back one by one as they are read: they are never all in
+    /// memory twice.
+    ///
+    /// # Errors
+    /// As [`Graph::extend`].
+    pub fn extend_owned(
+        &mut self,
+        mut def: GraphDef,
+        registry: &Registry,
+    ) -> Result<Range<u32>, GraphError> {
+        let merged = Merged::new(self, &def)?;
+        let names = self.check_names(&def)?;
+        let options = ImportOptions::default();
+        let mut resolver = resolver(registry, merged.library.as_ref(), &options);
+        let resolved = def.node.iter_mut().map(|node| {
+            let resolved = resolver.resolve(node);
+            node.attr.clear();
+            resolved
+        });
+        let nodes = self.resolve(resolved)?;
+        self.append(&def, names, nodes, merged)
+    }
+
+    /// Appends what was resolved.
+    fn append(
+        &mut self,
+        def: &GraphDef,
+        names: HashMap<String, NodeId>,
+        mut nodes: Vec<Node>,
+        merged: Merged,
+    ) -> Result<Range<u32>, GraphError> {
         self.wire(def, &names, &mut nodes)?;
         let first = self.nodes.len() as u32;
         cycles::check(&nodes, first)?;
-        self.names.extend(names.into_iter().map(|(name, id)| (name.to_owned(), id)));
+        self.names.extend(names);
         self.nodes.extend(nodes.into_iter().map(Arc::new));
-        self.library = library;
-        self.versions = versions;
+        self.library = merged.library;
+        self.versions = merged.versions;
         self.version = self.version.max(def.version);
         append_debug_info(&mut self.debug_info, def.debug_info.as_deref());
         Ok(first..self.nodes.len() as u32)
@@ -99,24 +127,23 @@ impl Graph {
     /// The nodes of a message, as yet without inputs.
     fn resolve(
         &self,
-        def: &GraphDef,
-        resolver: &mut Resolver<'_>,
+        resolved: impl Iterator<Item = Result<Node, GraphError>>,
     ) -> Result<Vec<Node>, GraphError> {
         let mut outputs: usize = self.nodes.iter().map(|node| node.outputs().len()).sum();
-        let resolve = |node| {
-            let node = resolver.resolve(node)?;
+        let resolve = |node: Result<Node, GraphError>| {
+            let node = node?;
             outputs += node.outputs().len();
             check_outputs(&node, outputs)?;
             Ok(node)
         };
-        def.node.iter().map(resolve).collect()
+        resolved.map(resolve).collect()
     }
 
     /// Gives the nodes their inputs.
     fn wire(
         &self,
         def: &GraphDef,
-        names: &HashMap<&str, NodeId>,
+        names: &HashMap<String, NodeId>,
         nodes: &mut [Node],
     ) -> Result<(), GraphError> {
         let wiring = Wiring { graph: self, names, nodes };
@@ -132,7 +159,7 @@ impl Graph {
         Ok(())
     }
 
-    fn check_names<'d>(&self, def: &'d GraphDef) -> Result<HashMap<&'d str, NodeId>, GraphError> {
+    fn check_names(&self, def: &GraphDef) -> Result<HashMap<String, NodeId>, GraphError> {
         let total = self.nodes.len() + def.node.len();
         if u32::try_from(total).is_err() {
             return Err(GraphError::TooManyNodes { found: total });
@@ -141,7 +168,7 @@ impl Graph {
         for (at, node) in def.node.iter().enumerate() {
             self.check_name(&node.name, &node.op)?;
             let id = NodeId((self.nodes.len() + at) as u32);
-            if names.insert(node.name.as_str(), id).is_some() {
+            if names.insert(node.name.clone(), id).is_some() {
                 return Err(GraphError::DuplicateNode { node: node.name.clone() });
             }
         }
@@ -158,6 +185,33 @@ impl Graph {
         }
         Ok(())
     }
+}
+
+/// What a graph has besides nodes, its own and a message's together.
+struct Merged {
+    library: Option<FunctionDefLibrary>,
+    versions: Option<VersionDef>,
+}
+
+impl Merged {
+    fn new(graph: &Graph, def: &GraphDef) -> Result<Merged, GraphError> {
+        Ok(Merged {
+            library: merged_library(graph.library.as_ref(), def.library.as_ref())?,
+            versions: merged_versions(graph.versions.as_ref(), def.versions.as_ref())?,
+        })
+    }
+}
+
+fn resolver<'a>(
+    registry: &'a Registry,
+    library: Option<&'a FunctionDefLibrary>,
+    options: &ImportOptions,
+) -> Resolver<'a> {
+    let mut decoder = Decoder::new().with_expansion_limit(options.expansion_limit);
+    if let Some(library) = library {
+        decoder = decoder.with_library(library);
+    }
+    Resolver::new(registry, library, decoder)
 }
 
 /// A node of a few bytes may have many outputs, of which each takes memory in every pass.

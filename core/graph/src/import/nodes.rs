@@ -10,7 +10,10 @@ use tenon_framework::{
     op::{OpDef, Signature, apply_defaults, check_attrs},
     registry::Registry,
 };
-use tenon_proto::{FunctionDefLibrary, NodeDef, convert::Decoder};
+use tenon_proto::{
+    AttrValue as AttrProto, AttrValueKind, FunctionDefLibrary, NodeDef,
+    convert::{Decoder, is_plain},
+};
 
 /// What nodes are resolved against.
 pub(super) struct Resolver<'a> {
@@ -50,7 +53,7 @@ impl<'a> Resolver<'a> {
             inputs: Vec::new(),
             control_inputs: Vec::new(),
             signature,
-            origin: Some(Arc::new(def.clone())),
+            origin: Some(Arc::new(origin(def))),
         })
     }
 
@@ -87,6 +90,32 @@ impl<'a> Resolver<'a> {
         }
         Ok(attrs)
     }
+}
+
+/// The message to write the node from. Of tensors that are written just as they were read, an empty one stands for the
+/// value that the node has: constants would be in memory twice.
+fn origin(def: &NodeDef) -> NodeDef {
+    let attr = |(name, value): (&String, &AttrProto)| {
+        let value = match &value.value {
+            Some(AttrValueKind::Tensor(tensor)) if is_plain(tensor) => left_out(),
+            _ => value.clone(),
+        };
+        (name.clone(), value)
+    };
+    NodeDef {
+        name: def.name.clone(),
+        op: def.op.clone(),
+        input: def.input.clone(),
+        device: def.device.clone(),
+        attr: def.attr.iter().map(attr).collect(),
+        experimental_debug_info: def.experimental_debug_info.clone(),
+        experimental_type: def.experimental_type.clone(),
+    }
+}
+
+/// What stands for a tensor that the node itself has; no tensor that can be read is like it.
+pub(crate) fn left_out() -> AttrProto {
+    AttrProto { value: Some(AttrValueKind::Tensor(Box::default())) }
 }
 
 /// The error for an op that nobody registered.

@@ -4,7 +4,7 @@ use crate::support::*;
 use std::path::{Path, PathBuf};
 use tenon_framework::Code;
 use tenon_graph::{Graph, NodeId, PlacerOptions, infer_shapes, place, prune};
-use tenon_proto::{GraphDef, decode_graph_def};
+use tenon_proto::{GraphDef, read_graph_def};
 
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens/graphs");
@@ -17,7 +17,7 @@ fn files() -> Vec<PathBuf> {
 }
 
 fn read(path: &Path) -> GraphDef {
-    decode_graph_def(&std::fs::read(path).unwrap()).unwrap()
+    read_graph_def(&std::fs::read(path).unwrap()[..]).unwrap().unwrap()
 }
 
 /// All graphs but those that call functions, which come later.
@@ -48,6 +48,9 @@ fn everything(graph: &Graph) -> tenon_graph::Subgraph {
 fn what_tensorflow_wrote_is_written_back_unchanged() {
     for (name, def, graph) in graphs() {
         assert_eq!(graph.to_graph_def().unwrap(), def, "{name}");
+        let mut owned = Graph::new();
+        owned.extend_owned(def.clone(), registry()).unwrap();
+        assert_eq!(owned.to_graph_def().unwrap(), def, "{name}, given away");
     }
 }
 

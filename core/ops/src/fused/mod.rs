@@ -18,6 +18,7 @@ mod matmul;
 mod norm;
 mod patterns;
 mod quantized;
+mod quantized_between;
 mod quantized_conv;
 
 #[cfg(test)]

@@ -263,3 +263,60 @@ fn quantised_convolutions_have_windows_and_parameters() {
         &[(&bias("[5]"), "[n,2,2,5]"), (&bias("[]"), "! bias must have 1 dimensions, got 0")],
     );
 }
+
+#[test]
+fn what_stands_between_quantised_products_keeps_or_reduces_shapes() {
+    for op in ["_AffineQuantize", "_AffineDequantize"] {
+        check(
+            op,
+            &[],
+            &[
+                (&["[n,3]", "[]", "[]"], "[n,3]"),
+                (&["?", "[]", "[]"], "?"),
+                (&["[2]", "[2]", "[]"], "! scale must have 0 dimensions, got 1"),
+            ],
+        );
+    }
+    check("_AffineRange", &[], &[(&["[n,3]"], "[]; []")]);
+    check(
+        "_QuantizedLookup",
+        &[],
+        &[
+            (&["[n,3]", "[256]"], "[n,3]"),
+            (&["[n,3]", "?"], "[n,3]"),
+            (&["[3]", "[255]"], "! the size of table must be 256, got 255"),
+        ],
+    );
+    let scalars = |a: &'static str, b: &'static str| [a, b, "[]", "[]", "[]", "[]", "[]", "[]"];
+    check(
+        "_QuantizedFusedAdd",
+        &[],
+        &[
+            (&scalars("[n,3]", "[3]"), "[n,3]"),
+            (
+                &scalars("[2,3]", "[2]"),
+                "! shapes [2, 3] and [2] do not broadcast: each pair of dimensions must be equal or hold a 1: \
+                 a is [2,3], b is [2], a_scale is [], a_zero_point is [], b_scale is [], b_zero_point is [], \
+                 and 2 more",
+            ),
+        ],
+    );
+    check(
+        "_QuantizedFusedMean",
+        &[],
+        &[(&["[n,7,7,c]", "= [1,2]", "[]", "[]", "[]", "[]"], "[n,c]")],
+    );
+    let windows = [
+        ("ksize", AttrValue::from(vec![1i64, 2, 2, 1])),
+        ("strides", AttrValue::from(vec![1i64, 2, 2, 1])),
+        ("padding", AttrValue::from("SAME")),
+    ];
+    check(
+        "_QuantizedFusedAvgPool",
+        &windows,
+        &[
+            (&["[n,7,8,c]", "[]", "[]", "[]", "[]"], "[n,4,4,c]"),
+            (&["[7,8,3]", "[]", "[]", "[]", "[]"], "! input must have 4 dimensions, got 3"),
+        ],
+    );
+}

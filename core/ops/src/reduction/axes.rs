@@ -108,7 +108,8 @@ register_op!(
     summary = "The position of the least element along a dimension; the first of equal ones.",
 );
 
-fn reduce(c: &ShapeContext<'_>) -> ShapeResult {
+/// The shape of input 0 without the dimensions that input 1 lists.
+pub(crate) fn reduce(c: &ShapeContext<'_>) -> ShapeResult {
     const AXES: &str = "reduction_indices";
     let input = c.input(0);
     scalar_or_vector(c, 1, AXES)?;

@@ -5,3 +5,5 @@ mod counting;
 mod ranking;
 mod scan;
 mod segment;
+
+pub(crate) use axes::reduce;

@@ -24,7 +24,7 @@ pub use op_def::{attr_def_to_proto, op_def_to_proto};
 pub use shape::{
     dtype_from_proto, dtype_to_proto, full_shape_from_proto, shape_from_proto, shape_to_proto,
 };
-pub use tensor::tensor_to_proto;
+pub use tensor::{is_plain, tensor_to_proto};
 
 #[cfg(target_endian = "big")]
 compile_error!("tensor_content is little-endian and is copied as it is");

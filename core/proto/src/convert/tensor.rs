@@ -1,5 +1,6 @@
 //! Tensors.
 
+use prost::Message;
 use tenon_framework::shape::Shape;
 use tenon_framework::{DType, Tensor};
 
@@ -213,6 +214,21 @@ fn narrow<E, const N: usize>(
         out.extend_from_slice(&fits);
     }
     Ok(out)
+}
+
+/// Whether a message is what [`tensor_to_proto`] makes of its value: type, shape and bytes, and nothing else.
+#[must_use]
+pub fn is_plain(proto: &TensorProto) -> bool {
+    let (Some(shape), content) = (&proto.tensor_shape, &proto.tensor_content) else {
+        return false;
+    };
+    let (dtype, tensor_shape) = (proto.dtype, Some(shape.clone()));
+    let bare = TensorProto { dtype, tensor_shape, ..TensorProto::default() };
+    let bytes = prost::encoding::key_len(4) + prost::length_delimiter_len(content.len());
+    !content.is_empty()
+        && dtype != dtype_to_proto(DType::STRING)
+        && shape.dim.iter().all(|dim| dim.name.is_empty())
+        && proto.encoded_len() == bare.encoded_len() + bytes + content.len()
 }
 
 /// The message of a tensor in host memory: its bytes as `tensor_content`, strings as `string_val`.

@@ -186,6 +186,24 @@ fn shapes_go_there_and_back() {
     assert!(full_shape_from_proto(None).unwrap().dims().is_empty());
 }
 
+#[test]
+fn a_plain_tensor_is_written_as_it_was_read() {
+    let content = vec![0, 0, 128, 63, 0, 0, 0, 64];
+    let plain = TensorProto { tensor_content: content.clone(), ..proto(DType::FLOAT, &[2]) };
+    assert!(is_plain(&plain));
+    let tensor = Decoder::new().tensor(&plain).unwrap();
+    assert_eq!(tensor_to_proto(&tensor).unwrap(), plain);
+    let listed = TensorProto { float_val: vec![1.0, 2.0], ..proto(DType::FLOAT, &[2]) };
+    let both = TensorProto { float_val: vec![1.0], ..plain.clone() };
+    let versioned = TensorProto { version_number: 1, ..plain.clone() };
+    let mut named = plain.clone();
+    named.tensor_shape.as_mut().unwrap().dim[0].name = "n".to_owned();
+    let strings = TensorProto { tensor_content: vec![1, 97], ..proto(DType::STRING, &[1]) };
+    for other in [listed, both, versioned, named, strings] {
+        assert!(!is_plain(&other), "{other:?}");
+    }
+}
+
 fn sample_attrs() -> Vec<AttrValue> {
     let call = NameAttrList { name: "f".to_owned(), ..NameAttrList::default() };
     let func = FuncValue {

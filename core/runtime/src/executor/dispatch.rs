@@ -10,6 +10,26 @@ use tenon_abi::{Code, KernelState};
 use tenon_framework::KernelError;
 use tenon_host::call::{CallFrame, Watch, monotonic_ns};
 
+/// The thread that runs nodes.
+pub(crate) trait Thread {
+    /// Whether it leaves costly nodes to the driver when that has nothing to do.
+    const LEAVES: bool;
+}
+
+/// The thread of whoever runs the step.
+pub(crate) struct Driver;
+
+/// A thread of the pool.
+struct Elsewhere;
+
+impl Thread for Driver {
+    const LEAVES: bool = false;
+}
+
+impl Thread for Elsewhere {
+    const LEAVES: bool = true;
+}
+
 /// A call that costs more is worth handing to another thread.
 const HANDOFF_NS: u32 = 50_000;
 
@@ -73,7 +93,7 @@ impl<P: Propagate> Job<P> {
             } else {
                 state.run_inline(self.1, &mut ready);
             }
-            state.drain(&mut ready);
+            state.drain::<Elsewhere>(&mut ready);
         }
         P::lower(state, ready);
     }
@@ -132,17 +152,32 @@ impl<P: Propagate> PartitionState<P> {
 
     /// Hands another costly ready node to the pool, when this one is costly too.
     pub(super) fn hand_over_beside(&self, index: u32, ready: &mut Vec<u32>) {
-        // A node with events waits for them where it is dispatched.
-        let costs = |node: u32| {
-            self.hot(node).flags & node_flags::EVENTS == 0
-                && self.node(node).cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS
-        };
-        if ready.is_empty() || self.frame(index).env().pool.threads() < 2 || !costs(index) {
+        if ready.is_empty() || self.frame(index).env().pool.threads() < 2 || !self.is_costly(index)
+        {
             return;
         }
-        let Some(at) = ready.iter().position(|&node| costs(node)) else { return };
+        let Some(at) = ready.iter().position(|&node| self.is_costly(node)) else { return };
         let node = ready.swap_remove(at);
         self.spawn(node);
+    }
+
+    /// Whether the step has taken its time.
+    pub(super) fn past_deadline(&self) -> bool {
+        let deadline = self.frames.first().map_or(0, |frame| frame.env().step.deadline_ns);
+        deadline != 0 && monotonic_ns() >= deadline
+    }
+
+    /// Whether a node is worth handing to another thread. One with events waits for them where it is dispatched.
+    fn is_costly(&self, node: u32) -> bool {
+        self.hot(node).flags & node_flags::EVENTS == 0
+            && self.node(node).cost_ns.load(Ordering::Relaxed) >= HANDOFF_NS
+    }
+
+    /// Whether a node that another thread is about to run goes back to the driver, which has nothing to do: this thread
+    /// can help with the node's loops then. Else the driver would sleep until the step ends, one thread less for every
+    /// loop.
+    pub(super) fn goes_home(&self, index: u32) -> bool {
+        self.shared.driver_waits() && self.is_costly(index)
     }
 
     /// Runs a costly node on the pool.

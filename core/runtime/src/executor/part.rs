@@ -1,7 +1,8 @@
 //! The part of a step's state that is on one device: with or without control flow, as its plan says.
 
 use super::{
-    partition::PartitionState, propagate::Acyclic, shared::StepShared, streams::StepStreams,
+    dispatch::Driver, partition::PartitionState, propagate::Acyclic, shared::StepShared,
+    streams::StepStreams,
 };
 use crate::{error::StepError, plan::Plan, rendezvous::LocalRendezvous};
 use std::sync::Arc;
@@ -70,7 +71,7 @@ impl Part {
     #[inline(always)]
     pub fn drain(&self, ready: &mut Vec<u32>) {
         match self {
-            Part::Acyclic(state) => state.drain(ready),
+            Part::Acyclic(state) => state.drain::<Driver>(ready),
             #[cfg(feature = "control-flow")]
             Part::Framed(state) => state.drain(ready),
         }

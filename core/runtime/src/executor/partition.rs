@@ -5,7 +5,7 @@
 //! last reader is done. Counters are atomic; everything else is handed over by them.
 
 use super::{
-    dispatch::Calls,
+    dispatch::{Calls, Thread},
     propagate::{Acyclic, Propagate},
     select::LastUsed,
     shared::StepShared,
@@ -248,11 +248,15 @@ impl<P: Propagate> PartitionState<P> {
         unsafe { self.frames.get_unchecked(node as usize) }
     }
 
-    /// Runs what is on `ready`, and what becomes ready by it, until nothing is left.
-    pub fn drain(&self, ready: &mut Vec<u32>) {
+    /// Runs what is on `ready`, and what becomes ready by it, until nothing is left, or nothing that this thread is to
+    /// run.
+    pub fn drain<T: Thread>(&self, ready: &mut Vec<u32>) {
         let mut tick = 0u32;
         let mask = self.sample_mask();
         while let Some(index) = ready.pop() {
+            if T::LEAVES && self.goes_home(index) {
+                return ready.push(index);
+            }
             let node = self.hot(index);
             tick = tick.wrapping_add(1);
             if node.flags != 0 || tick & mask == 0 || self.shared.is_stopped() {
@@ -298,11 +302,6 @@ impl<P: Propagate> PartitionState<P> {
         }
         self.hand_over_beside(index, ready);
         self.run_inline(index, ready);
-    }
-
-    fn past_deadline(&self) -> bool {
-        let deadline = self.frames.first().map_or(0, |frame| frame.env().step.deadline_ns);
-        deadline != 0 && monotonic_ns() >= deadline
     }
 
     /// Runs a kernel here, measured, with every check.

@@ -46,6 +46,8 @@ struct Inbox {
 pub(crate) struct StepShared {
     inbox: Mutex<Inbox>,
     changed: Condvar,
+    /// Whether the driver waits for what is outstanding; changes under the inbox's lock, read without it.
+    waiting: AtomicBool,
     /// Whether anything was ever outstanding in this step: else the driver need not look.
     used: AtomicBool,
     /// The step that runs, 0 for none: only then there is something to cancel.
@@ -72,6 +74,7 @@ impl StepShared {
         StepShared {
             inbox: Mutex::ranked(rank::STEP, Inbox::default()),
             changed: Condvar::new(),
+            waiting: AtomicBool::new(false),
             used: AtomicBool::new(false),
             step: AtomicU64::new(0),
             first: OnceLock::new(),
@@ -160,17 +163,23 @@ impl StepShared {
                 inbox.told = true;
                 return Wait::Ready;
             }
-            match until {
-                None => inbox = self.changed.wait(inbox),
-                Some(until) => {
-                    let left = until.saturating_duration_since(Instant::now());
-                    if left == Duration::ZERO {
-                        return Wait::TimedOut;
-                    }
-                    inbox = self.changed.wait_timeout(inbox, left);
-                }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Wait::TimedOut;
             }
+            self.waiting.store(true, Ordering::Relaxed);
+            inbox = match left {
+                None => self.changed.wait(inbox),
+                Some(left) => self.changed.wait_timeout(inbox, left),
+            };
+            self.waiting.store(false, Ordering::Relaxed);
         }
+    }
+
+    /// Whether the driver has nothing to do. It may have found something by the time that this is known.
+    #[inline(always)]
+    pub fn driver_waits(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// A step begins.

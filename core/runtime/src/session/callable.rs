@@ -1,6 +1,10 @@
 //! A prepared run: feeds and fetches resolved once.
 
-use super::{Inner, executable::Executable, options::RunOptions};
+use super::{
+    Inner,
+    executable::Executable,
+    options::{NodeReport, RunOptions},
+};
 use crate::error::RuntimeError;
 use arc_swap::{ArcSwap, Guard};
 use std::sync::{Arc, atomic::Ordering};
@@ -81,6 +85,14 @@ impl Callable {
     ) -> Result<(), RuntimeError> {
         let prepared = self.prepared()?;
         self.session.step(&prepared.executable, feeds, fetched, Some(options))
+    }
+
+    /// The nodes of the plan: where each runs, and by which kernel.
+    ///
+    /// # Errors
+    /// As compiling the plan anew.
+    pub fn nodes(&self) -> Result<Arc<Vec<NodeReport>>, RuntimeError> {
+        Ok(Arc::clone(&self.prepared()?.executable.report))
     }
 
     /// Calls of each node since the plan was compiled; empty unless the session counts them.

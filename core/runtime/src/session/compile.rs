@@ -22,7 +22,7 @@ use std::{
     time::Instant,
 };
 use tenon_framework::{
-    Tensor,
+    DType, PartialShape, Tensor,
     attr::AttrValue,
     device::{
         DeviceName,
@@ -83,6 +83,19 @@ impl<'s> Placed<'s> {
     pub fn device(&self, node: NodeId) -> &Arc<PluginDevice> {
         let at = self.placement.device(node).unwrap_or(self.view.client());
         &self.view.local()[at]
+    }
+
+    /// Types and shapes of a node's inputs.
+    fn inputs(&self, id: NodeId) -> Vec<(DType, PartialShape)> {
+        let inputs = self.graph.node(id).inputs.iter();
+        let seen = |input: &Output| self.shapes.seen(&self.sub, *input);
+        inputs.map(|input| (self.graph.dtype(*input), seen(input))).collect()
+    }
+
+    /// Types and shapes of a node's outputs.
+    fn outputs(&self, id: NodeId) -> Vec<(DType, PartialShape)> {
+        let types = self.graph.node(id).outputs().iter().zip(0..);
+        types.map(|(&dtype, at)| (dtype, self.shapes.shape(Output::new(id, at)))).collect()
     }
 
     /// The kernel of a node; `None` for one that only orders others.
@@ -275,6 +288,9 @@ impl PlanSource for Planner<'_> {
             device: self.placed.device(id).name().to_string(),
             plugin: chosen.kernel.plugin_name.to_string(),
             label: chosen.kernel.label.clone(),
+            attrs: Arc::clone(&node.attrs),
+            inputs: self.placed.inputs(id),
+            outputs: self.placed.outputs(id),
             per_shape: !chosen.per_shape.is_empty(),
         });
         if let Some(runs) = &runs {

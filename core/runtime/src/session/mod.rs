@@ -18,6 +18,7 @@ mod site;
 
 pub use callable::{Callable, CallableOptions};
 pub use explain::NodeExplanation;
+pub(crate) use optimize::Simplified;
 pub use options::{CancelToken, Metadata, NodeReport, RunOptions, SessionOptions};
 
 use crate::{error::RuntimeError, runtime::Runtime};
@@ -37,7 +38,7 @@ use tenon_framework::{
     registry::Registry,
     sync::{Mutex, rank},
 };
-use tenon_graph::{Graph, optimize::Report};
+use tenon_graph::{Graph, GraphError, optimize::Report};
 use tenon_host::{fpu::FpGuard, resources::ResourceManager};
 use tenon_proto::GraphDef;
 
@@ -106,12 +107,16 @@ impl Session {
     /// # Errors
     /// What is wrong with a node, by name; then nothing is appended.
     pub fn extend(&self, def: &GraphDef) -> Result<(), RuntimeError> {
-        self.inner.check_open()?;
-        let mut current = self.inner.current.lock();
-        let mut graph = Graph::clone(&current.graph);
-        graph.extend(def, &current.registry)?;
-        current.graph = Arc::new(graph);
-        Ok(())
+        self.inner.extended(|graph, registry| graph.extend(def, registry))
+    }
+
+    /// As [`Session::extend`], giving each of the graph's constants back as soon as the session has it: a model's weights
+    /// are never in memory twice.
+    ///
+    /// # Errors
+    /// As [`Session::extend`].
+    pub fn extend_owned(&self, def: GraphDef) -> Result<(), RuntimeError> {
+        self.inner.extended(|graph, registry| graph.extend_owned(def, registry))
     }
 
     /// The graph as it is now.
@@ -203,6 +208,20 @@ impl Session {
         optimize::explain(&self.inner, &current, step)
     }
 
+    /// Shows the graph of a step as quantisation takes it.
+    ///
+    /// # Errors
+    /// As compiling the step.
+    pub(crate) fn simplified<R>(
+        &self,
+        fetches: &[String],
+        show: impl FnOnce(Simplified<'_>) -> R,
+    ) -> Result<R, RuntimeError> {
+        self.inner.check_open()?;
+        let current = self.inner.current.lock().clone();
+        optimize::simplified(&self.inner, &current, fetches, show)
+    }
+
     /// The values of the knobs that the session's kernels see when they are made.
     pub fn knobs(&self) -> Arc<Knobs> {
         Arc::clone(&self.inner.current.lock().knobs)
@@ -234,6 +253,19 @@ impl Drop for Session {
 }
 
 impl Inner {
+    /// Puts an extended graph in the place of the session's; where extending it fails, the session keeps its own.
+    fn extended<T>(
+        &self,
+        extend: impl FnOnce(&mut Graph, &Registry) -> Result<T, GraphError>,
+    ) -> Result<(), RuntimeError> {
+        self.check_open()?;
+        let mut current = self.current.lock();
+        let mut graph = Graph::clone(&current.graph);
+        extend(&mut graph, &current.registry)?;
+        current.graph = Arc::new(graph);
+        Ok(())
+    }
+
     fn check_open(&self) -> Result<(), RuntimeError> {
         if self.closed.load(Ordering::Acquire) { Err(RuntimeError::Closed) } else { Ok(()) }
     }

@@ -10,14 +10,22 @@ use crate::error::RuntimeError;
 use std::sync::Arc;
 use tenon_abi::Range;
 use tenon_graph::{
-    BufferRules, Graph, NodeId, Output,
+    BufferRules, Evaluate, Graph, NodeId, Output,
     optimize::{self, LibraryPass, Options, Pass, Report, Step, built_in, knobs},
-    plan_memory,
+    plan_memory, quantize,
 };
 use tenon_host::call::KEEP_BYTES;
 
 /// What the passes make of a placed step; with the report.
 pub(super) fn optimized(placed: Placed<'_>) -> Result<(Placed<'_>, Report), RuntimeError> {
+    optimized_by(placed, &|_| None)
+}
+
+/// As [`optimized`], without the passes that `skip` has a reason against.
+fn optimized_by<'s>(
+    placed: Placed<'s>,
+    skip: &dyn Fn(&dyn Pass) -> Option<String>,
+) -> Result<(Placed<'s>, Report), RuntimeError> {
     let settings = Arc::clone(&placed.current.knobs);
     if !knobs::is_on(&settings) {
         let nodes = placed.sub.order.len();
@@ -36,6 +44,7 @@ pub(super) fn optimized(placed: Placed<'_>) -> Result<(Placed<'_>, Report), Runt
         view: &view,
         evaluate: &evaluator,
         skip: &|pass| match brought.iter().find(|own| is_same(*own, pass)) {
+            _ if let Some(reason) = skip(pass) => Some(reason),
             Some(own) => knobs::skipped_of(&settings, own.def()),
             _ => knobs::skipped(&settings, pass.name())
                 .or_else(|| labelled(session, current, pass.name())),
@@ -87,6 +96,38 @@ pub(super) fn explain(
     };
     report.memory = plan_memory(graph, sub, shapes, placement, view, rules);
     Ok(report)
+}
+
+/// Shows what the passes make of the step that gives these tensors from all placeholders, but those passes that make
+/// few large nodes of many; without tensors, of the step that gives what no node uses.
+pub(super) fn simplified<R>(
+    session: &Inner,
+    current: &Current,
+    fetches: &[String],
+    show: impl FnOnce(Simplified<'_>) -> R,
+) -> Result<R, RuntimeError> {
+    let Named { feeds, fetches: unused, .. } = whole(&current.graph);
+    let named = fetches.iter().map(|name| Ok(current.graph.tensor(name)?));
+    let mut fetches = named.collect::<Result<Vec<Output>, RuntimeError>>()?;
+    if fetches.is_empty() {
+        fetches = unused;
+        fetches.retain(|fetch| current.graph.node(fetch.node).op.name != "Const");
+    }
+    let placed = Placed::new(session, current, &feeds, &fetches, &[])?;
+    let late = "the single nodes are asked for";
+    let (placed, _) = optimized_by(placed, &|pass| pass.is_late().then(|| late.to_owned()))?;
+    let evaluate = Evaluator::new(&placed);
+    let Placed { graph, sub, shapes, current, .. } = &placed;
+    let step = quantize::Step { graph, sub, shapes, registry: &current.registry };
+    Ok(show(Simplified { step, evaluate: &evaluate }))
+}
+
+/// A step's graph after the passes, with what computes nodes ahead of it.
+pub(crate) struct Simplified<'a> {
+    /// The graph.
+    pub step: quantize::Step<'a>,
+    /// What runs kernels.
+    pub evaluate: &'a dyn Evaluate,
 }
 
 /// The inputs whose buffers the kernel of a node can take over, and for which outputs.

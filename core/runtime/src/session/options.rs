@@ -9,7 +9,11 @@ use std::{
     },
     time::Duration,
 };
-use tenon_framework::sync::{Mutex, rank};
+use tenon_framework::{
+    DType, PartialShape,
+    attr_view::AttrTable,
+    sync::{Mutex, rank},
+};
 use tenon_host::call::TraceSink;
 
 /// How a session places and runs.
@@ -147,6 +151,12 @@ pub struct NodeReport {
     pub plugin: String,
     /// Label of the kernel.
     pub label: String,
+    /// Attributes.
+    pub attrs: Arc<AttrTable>,
+    /// Types and shapes of the inputs, as far as they are known before a step.
+    pub inputs: Vec<(DType, PartialShape)>,
+    /// Types and shapes of the outputs, as far as they are known before a step.
+    pub outputs: Vec<(DType, PartialShape)>,
     /// Whether the kernel is chosen for each shape as steps run: then plugin and label are those of the first that
     /// is asked.
     pub per_shape: bool,

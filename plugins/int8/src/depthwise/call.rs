@@ -12,19 +12,15 @@ use tenon_sdk::{DType, KernelError, author::ComputeContext, geometry::Conv2dGeom
 /// Bytes of the images that a thread repeats at a time.
 const BLOCK: usize = 1 << 13;
 
-/// What is multiplied.
+/// Images.
 #[derive(Debug, Clone, Copy)]
-pub struct Factors<'a> {
-    /// Images and filter.
-    pub data: [&'a [u8]; 2],
-    /// Their types.
-    pub types: [DType; 2],
-    /// The zero point of the images: a value of their type where windows reach outside of them.
-    pub left_zero: i32,
-    /// Those of the filter: one, or one for each output channel.
-    pub right_zeros: &'a [i32],
-    /// One for each output channel, or none.
-    pub bias: &'a [i32],
+pub struct Images<'a> {
+    /// Their channels.
+    pub data: &'a [u8],
+    /// The type of those.
+    pub dtype: DType,
+    /// What stands for 0: a value of that type where windows reach outside of the images.
+    pub zero: i32,
 }
 
 /// Computes a depthwise convolution. Its output, the results of `stage` for each channel, must not be empty.
@@ -35,28 +31,30 @@ pub fn compute<'a>(
     c: &ComputeContext<'a>,
     isa: &'static Isa,
     g: &Conv2dGeometry,
-    factors: &Factors<'a>,
+    from: Images<'a>,
+    weights: Weights<'a>,
     stage: Stage<'a>,
     to: &'a mut [u8],
 ) -> Result<(), KernelError> {
     let channels = g.out_channels as usize;
     let padded = channels.next_multiple_of(isa.columns);
     let multiplier = channels / g.in_channels as usize;
-    let images = expanded(c, factors.data[0], multiplier)?;
+    let images = expanded(c, from.data, multiplier)?;
     let end = images.len().min(padded);
     let last = c.scratch_slice::<u8>(end + padded)?;
     last[..end].copy_from_slice(&images[images.len() - end..]);
     let padding = c.scratch_slice::<u8>(padded)?;
-    padding.fill(factors.left_zero as u8);
+    padding.fill(from.zero as u8);
+    assert_eq!(weights.begin.len(), padded, "weights for all channels");
     assert!(stage.covers(padded), "scales for all channels");
     let d = Depthwise {
         isa,
         geometry: *g,
         channels,
         padded,
-        signed: factors.types[0] == DType::QINT8,
+        signed: from.dtype == DType::QINT8,
         pixels: Pixels { images, end: last, padding },
-        weights: weights(c, factors, [channels, padded])?,
+        weights,
         stage,
         to: Target::new(to, channels * stage.value_bytes()),
     };
@@ -81,30 +79,4 @@ fn expanded<'a>(
         Ok(())
     })?;
     Ok(all)
-}
-
-/// The filter's values less their zero points, and what sums begin with: `bias - left_zero * (sum of the channel's
-/// weights)`, modulo 2^32.
-fn weights<'a>(
-    c: &ComputeContext<'a>,
-    factors: &Factors<'_>,
-    [channels, padded]: [usize; 2],
-) -> Result<Weights<'a>, KernelError> {
-    let (filter, signed) = (factors.data[1], factors.types[1] == DType::QINT8);
-    let taps = filter.len() / channels;
-    let words = c.scratch_slice::<i32>(taps.checked_mul(padded).ok_or_else(too_large)?)?;
-    let begin = c.scratch_slice::<i32>(padded)?;
-    for (words, values) in words.chunks_exact_mut(padded).zip(filter.chunks_exact(channels)) {
-        for (at, (word, &value)) in words.iter_mut().zip(values).enumerate() {
-            let zero = *factors.right_zeros.get(at).unwrap_or(&factors.right_zeros[0]);
-            let value = if signed { value.cast_signed().into() } else { i32::from(value) };
-            begin[at] = begin[at].wrapping_add(value - zero);
-            *word = i32::from((value - zero) as u16);
-        }
-    }
-    for (at, begin) in begin.iter_mut().enumerate() {
-        let bias = factors.bias.get(at).copied().unwrap_or(0);
-        *begin = bias.wrapping_sub(factors.left_zero.wrapping_mul(*begin));
-    }
-    Ok(Weights { words, begin })
 }

@@ -12,8 +12,12 @@
 //! loaded: a product of two of them is exact in 32 bits. A tap outside of the image reads a pixel of zero points.
 
 mod call;
+#[cfg(test)]
+mod tests;
+mod weights;
 
-pub use call::{Factors, compute};
+pub use call::{Images, compute};
+pub use weights::{Filter, KeptWeights, Weights};
 
 use crate::{
     accumulate::{Compiled, Dot, Sums},
@@ -54,15 +58,6 @@ struct Pixels<'a> {
     end: &'a [u8],
     /// One outside of the images.
     padding: &'a [u8],
-}
-
-/// A packed filter.
-#[derive(Debug, Clone, Copy)]
-struct Weights<'a> {
-    /// Of each tap, `padded` values: each a word, and above it 0.
-    words: &'a [i32],
-    /// What the sum of a channel begins with.
-    begin: &'a [i32],
 }
 
 /// The pixels of some taps, for each output pixel.

@@ -5,12 +5,18 @@ use super::{
     parameters::{Attributes, Parameters},
 };
 use crate::{
-    convolution, depthwise,
+    constant::{Constants, RIGHT},
+    convolution,
+    depthwise::{self, Images, KeptWeights},
     isa::{Isa, chosen},
+    kept::{Heap, KeptStage, Room},
 };
+use std::ops::DerefMut;
 use tenon_sdk::{
     DType, KernelError,
-    author::{ComputeContext, CreateContext, Kernel},
+    abi::Slot,
+    author::{ComputeContext, CreateContext, Kernel, Packed},
+    geometry::Conv2dGeometry,
     reg::Numerics,
     register_kernel,
 };
@@ -19,26 +25,80 @@ struct QuantizedDepthwise {
     isa: &'static Isa,
     attributes: Attributes,
     windows: convolution::Attributes,
+    constants: Constants<Ready<Vec<i32>>>,
+}
+
+/// All but the images.
+struct Ready<M> {
+    weights: KeptWeights<M>,
+    stage: KeptStage<M>,
+    zero: i32,
+}
+
+impl QuantizedDepthwise {
+    fn ready<M: DerefMut<Target = [i32]>>(
+        &self,
+        room: &impl Room<Memory = M>,
+        parameters: &Parameters<'_>,
+        filter: &[u8],
+        channels: usize,
+    ) -> Result<Ready<M>, KernelError> {
+        let filter = parameters.filter(filter);
+        let weights = KeptWeights::new(room, self.isa, channels, &filter)?;
+        let stage = parameters.stage(room, channels.next_multiple_of(self.isa.columns))?;
+        Ok(Ready { weights, stage, zero: filter.left_zero })
+    }
+
+    fn run<M: DerefMut<Target = [i32]>>(
+        &self,
+        c: &ComputeContext<'_>,
+        g: &Conv2dGeometry,
+        ready: &Ready<M>,
+    ) -> Result<(), KernelError> {
+        let images =
+            Images { data: c.input_bytes(0)?, dtype: self.attributes.types[0], zero: ready.zero };
+        let to = c.output_bytes(0, &g.output_dims())?;
+        if to.is_empty() {
+            return Ok(());
+        }
+        let (weights, stage) = (ready.weights.view(), ready.stage.view());
+        depthwise::compute(c, self.isa, g, images, weights, stage, to)
+    }
 }
 
 impl Kernel for QuantizedDepthwise {
+    const PREPACKS: bool = true;
+
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (attributes, windows) = (Attributes::new(c, NAMES)?, convolution::Attributes::new(c)?);
-        Ok(QuantizedDepthwise { isa: chosen()?, attributes, windows })
+        Ok(QuantizedDepthwise { isa: chosen()?, attributes, windows, constants: Constants::new() })
+    }
+
+    fn prepack(&self, input: usize, _view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok((input >= RIGHT).then(Constants::<()>::mark))
+    }
+
+    fn attach_packed(&mut self, input: usize, _packed: &Packed) {
+        self.constants.attach(input);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = self.windows.depthwise(c)?;
+        if let Some(ready) = self.constants.kept() {
+            return self.run(c, &g, ready);
+        }
         let channels = g.out_channels as usize;
-        let sizes = [convolution::depth(&g), channels];
-        let parameters = Parameters::read(c, self.attributes, sizes)?;
+        let parameters = Parameters::read(c, self.attributes, [convolution::depth(&g), channels])?;
         let dims = g.output_dims();
         if dims.contains(&0) {
             return parameters.compute_nothing(c, &dims);
         }
-        let stage = parameters.stage(c, channels.next_multiple_of(self.isa.columns))?;
-        let factors = parameters.factors([c.input_bytes(0)?, c.input_bytes(1)?]);
-        depthwise::compute(c, self.isa, &g, &factors, stage, c.output_bytes(0, &dims)?)
+        let filter = c.input_bytes(RIGHT)?;
+        if self.constants.has(RIGHT..c.input_count()) {
+            let ready = self.ready(&Heap, &parameters, filter, channels)?;
+            return self.run(c, &g, self.constants.keep(ready));
+        }
+        self.run(c, &g, &self.ready(c, &parameters, filter, channels)?)
     }
 }
 

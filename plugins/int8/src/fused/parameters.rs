@@ -1,20 +1,17 @@
 //! What quantised ops have besides their factors: scales, zero points, bias, and what the output is.
 
 use crate::{
-    depthwise::Factors,
+    depthwise::Filter,
     isa::Isa,
-    output::{Multipliers, Stage, Terms, Width},
-    pack::Left,
-    product::{Product, Right, flip},
-    spread::{compute, filled, terms},
+    kept::{Form, KeptStage, KeptTerms, Room},
+    output::Width,
+    product::{Right, flip},
 };
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext},
     element::Element,
-    fixed_point::{
-        Activation, Depth, FixedPointError, Multiplier, QuantizedRange, Scale, ZeroPoint,
-    },
+    fixed_point::{Activation, Depth, FixedPointError, QuantizedRange, Scale, ZeroPoint},
     geometry::GeometryError,
 };
 
@@ -175,32 +172,15 @@ impl<'a> Parameters<'a> {
         self.a_zero_point as u8
     }
 
-    /// These factors with their zero points, and the bias.
-    pub fn factors(&self, data: [&'a [u8]; 2]) -> Factors<'a> {
-        Factors {
+    /// The right factor with the zero points and the bias.
+    pub fn filter<'b>(&'b self, data: &'b [u8]) -> Filter<'b> {
+        Filter {
             data,
-            types: self.attributes.types,
+            dtype: self.attributes.types[1],
+            zeros: self.b_zero_point,
             left_zero: self.a_zero_point,
-            right_zeros: self.b_zero_point,
             bias: self.bias,
         }
-    }
-
-    /// The output of these dimensions, which are not 0, of a product of which these are the factors.
-    ///
-    /// # Errors
-    /// As [`Parameters::stage`].
-    pub fn compute<'b>(
-        &self,
-        c: &ComputeContext<'a>,
-        left: impl Into<Left<'b>>,
-        right: Right<'b>,
-        dims: &[i64],
-    ) -> Result<(), KernelError> {
-        let left: Left<'_> = left.into();
-        let (terms, stage) = (self.terms(c, right)?, self.stage(c, right.padded_columns())?);
-        let y = c.output_bytes(0, dims)?;
-        compute(c, &Product::new(left, right, terms, stage, y))
     }
 
     /// An output of these dimensions, one of which is 0.
@@ -208,7 +188,7 @@ impl<'a> Parameters<'a> {
     /// # Errors
     /// As [`Parameters::stage`].
     pub fn compute_nothing(&self, c: &ComputeContext<'a>, dims: &[i64]) -> Result<(), KernelError> {
-        self.check_scales()?;
+        self.stage(c, self.b_scale.len())?;
         c.output_bytes(0, dims).map(drop)
     }
 
@@ -216,87 +196,46 @@ impl<'a> Parameters<'a> {
     ///
     /// # Errors
     /// No memory.
-    fn terms(&self, c: &ComputeContext<'a>, right: Right<'_>) -> Result<Terms<'a>, KernelError> {
+    pub fn terms<R: Room>(
+        &self,
+        room: &R,
+        right: Right<'_>,
+    ) -> Result<KeptTerms<R::Memory>, KernelError> {
         let types = self.attributes.types;
-        terms(c, right, types, (self.a_zero_point, self.b_zero_point), self.bias)
+        KeptTerms::new(room, right, types, (self.a_zero_point, self.b_zero_point), self.bias)
     }
 
     /// What becomes of the sums of so many columns, with those that fill the last panel.
     ///
     /// # Errors
     /// A scale that is none, or too far from 1; a zero point that the output's type does not hold; no memory.
-    pub fn stage(&self, c: &ComputeContext<'a>, padded: usize) -> Result<Stage<'a>, KernelError> {
-        let Attributes { out, activation, .. } = self.attributes;
-        match out {
-            DType::QINT32 => {
-                self.check_scales()?;
-                let low = if activation == Activation::Relu { 0 } else { i32::MIN };
-                Ok(Stage::Sums([low, i32::MAX]))
-            }
-            DType::FLOAT => {
-                let scales =
-                    self.each(c, padded, |at| Ok(self.scale_over(at, 1.0)?.as_real()?))?;
-                Ok(Stage::Real(scales, activation.bounds()))
-            }
-            _ => self.requantized(c, padded),
-        }
-    }
-
-    /// Checks every scale as what becomes of the sums needs it.
-    ///
-    /// # Errors
-    /// As [`Parameters::stage`].
-    fn check_scales(&self) -> Result<(), KernelError> {
-        let Attributes { out, activation, .. } = self.attributes;
-        let over = match out {
-            DType::QINT32 | DType::FLOAT => 1.0,
-            _ => self.out_scale,
-        };
-        if !matches!(out, DType::QINT32 | DType::FLOAT) {
-            QuantizedRange::new(activation, out, self.out_scale, self.out_zero_point)?;
-        }
-        (0..self.b_scale.len().max(1)).try_for_each(|at| {
-            let scale = self.scale_over(at, over)?;
-            match out {
-                DType::QINT32 => {}
-                DType::FLOAT => drop(scale.as_real()?),
-                _ => drop(scale.as_float()?),
-            }
-            Ok(())
-        })
-    }
-
-    fn requantized(&self, c: &ComputeContext<'a>, padded: usize) -> Result<Stage<'a>, KernelError> {
+    pub fn stage<R: Room>(
+        &self,
+        room: &R,
+        columns: usize,
+    ) -> Result<KeptStage<R::Memory>, KernelError> {
         let Attributes { out, activation, in_fixed_point, .. } = self.attributes;
-        let range = QuantizedRange::new(activation, out, self.out_scale, self.out_zero_point)?;
-        let width = if out == DType::QINT16 { Width::Word } else { Width::Byte };
-        let scale = |at: usize| self.scale_over(at, self.out_scale);
-        if in_fixed_point {
-            let by = |at| Ok::<_, KernelError>(Multiplier::new(scale(at)?)?);
-            let mantissas = self.each(c, padded, |at| Ok(by(at)?.mantissa()))?;
-            let exponents = self.each(c, padded, |at| Ok(by(at)?.exponent()))?;
-            return Ok(Stage::Fixed(Multipliers { mantissas, exponents }, range, width));
-        }
-        let scales = self.each(c, padded, |at| Ok(scale(at)?.as_float()?))?;
-        Ok(Stage::Float(scales, range, width))
+        let (form, over) = match out {
+            DType::QINT32 => {
+                let low = if activation == Activation::Relu { 0 } else { i32::MIN };
+                (Form::Sums([low, i32::MAX]), 1.0)
+            }
+            DType::FLOAT => (Form::Real(activation.bounds()), 1.0),
+            _ => {
+                let (scale, zero) = (self.out_scale, self.out_zero_point);
+                let range = QuantizedRange::new(activation, out, scale, zero)?;
+                let width = if out == DType::QINT16 { Width::Word } else { Width::Byte };
+                let form = if in_fixed_point { Form::Fixed } else { Form::Float };
+                (form(range, width), scale)
+            }
+        };
+        let scales = self.b_scale.len();
+        KeptStage::new(room, form, columns, scales, |at| self.scale_over(at, over))
     }
 
     fn scale_over(&self, column: usize, out: f32) -> Result<Scale, KernelError> {
         let scale = self.b_scale.get(column).or(self.b_scale.first()).unwrap_or(&1.0);
         let [a_name, _, b_name, _] = self.attributes.names;
         Ok(Scale::requantize([a_name, b_name], self.a_scale, *scale, out)?)
-    }
-
-    /// A value of each column, computed once where all have one scale.
-    fn each<T: Copy>(
-        &self,
-        c: &ComputeContext<'a>,
-        padded: usize,
-        value: impl Fn(usize) -> Result<T, KernelError>,
-    ) -> Result<&'a [T], KernelError> {
-        let first = value(0)?;
-        let columns = self.b_scale.len();
-        let each = |at| if at > 0 && at < columns { value(at) } else { Ok(first) };
-        filled(c, padded, each).map(|values| &*values)
     }
 }

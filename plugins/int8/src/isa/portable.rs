@@ -48,6 +48,10 @@ unsafe impl Vector for Plain {
         Plain([value; LANES])
     }
     #[inline(always)]
+    unsafe fn totals(vectors: [Self; 4]) -> [i32; 4] {
+        vectors.map(|x| x.0.into_iter().fold(0, i32::wrapping_add))
+    }
+    #[inline(always)]
     unsafe fn plus(self, other: Self) -> Self {
         self.with(other, i32::wrapping_add)
     }
@@ -115,7 +119,12 @@ unsafe impl Vector for Plain {
     }
 
     #[inline(always)]
-    unsafe fn narrow(rows: [[Self; VECTORS]; 2], most: u8, base: u8, to: [*mut u8; 2]) {
+    unsafe fn narrow<const BOUNDED: bool>(
+        rows: [[Self; VECTORS]; 2],
+        most: u8,
+        base: u8,
+        to: [*mut u8; 2],
+    ) {
         for (row, to) in rows.iter().zip(to) {
             let step = |step: i32| (step.clamp(0, most.into()) as u8).wrapping_add(base);
             let bytes: [u8; VECTORS * LANES] = from_fn(|at| step(row[at / LANES].0[at % LANES]));

@@ -11,7 +11,7 @@ use super::{
     x86_vectors::{I32x8, I32x16},
 };
 use crate::{accumulate::Dot, vector::Vector};
-use std::arch::x86_64::*;
+use std::arch::{asm, x86_64::*};
 
 /// How an instruction set adds products: the vector, and the instructions.
 macro_rules! dot {
@@ -72,7 +72,7 @@ macro_rules! dot {
 dot! {
     /// The products of words in pairs.
     Words(I32x8 of __m256i), rows = 6, words = true, load = _mm256_loadu_si256, spread = _mm256_set1_epi32,
-    dot = |sum, left, right| _mm256_add_epi32(sum, _mm256_madd_epi16(left, right)),
+    dot = add_products,
     pack_line = words_256,
     widen = [_mm_loadl_epi64, _mm256_cvtepu8_epi32, _mm256_cvtepi8_epi32], multiply = _mm256_madd_epi16
 }
@@ -85,10 +85,37 @@ dot! {
 }
 
 dot! {
+    /// [`Vnni256`] by the instruction of AVX-512: the same in another code.
+    Twin256(I32x8 of __m256i), rows = 6, words = false, load = _mm256_loadu_si256, spread = _mm256_set1_epi32,
+    dot = _mm256_dpbusd_epi32, pack_line = bytes_256,
+    widen = [_mm_loadl_epi64, _mm256_cvtepu8_epi32, _mm256_cvtepi8_epi32], multiply = _mm256_madd_epi16
+}
+
+dot! {
     /// The products of bytes in fours.
     Vnni512(I32x16 of __m512i), rows = 14, words = false, load = _mm512_loadu_si512, spread = _mm512_set1_epi32,
     dot = _mm512_dpbusd_epi32, pack_line = bytes_512,
     widen = [_mm_loadu_si128, _mm512_cvtepu8_epi32, _mm512_cvtepi8_epi32], multiply = _mm512_madd_epi16
+}
+
+/// `vpmaddwd` and `vpaddd`, which the compiler must leave as they are: it would add the products of several groups
+/// before it adds them to the sums, and has no registers left for them.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add_products(mut sums: __m256i, left: __m256i, right: __m256i) -> __m256i {
+    // SAFETY: they read and write these registers alone.
+    unsafe {
+        asm!(
+            "vpmaddwd {products}, {left}, {right}",
+            "vpaddd {sums}, {sums}, {products}",
+            products = out(ymm_reg) _,
+            left = in(ymm_reg) left,
+            right = in(ymm_reg) right,
+            sums = inout(ymm_reg) sums,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    sums
 }
 
 /// Half a line of bytes becomes words. `vpsadbw` sums eight bytes.
@@ -120,14 +147,14 @@ unsafe fn bytes_256(from: *const u8, flip: i8, to: *mut u8, mut sums: __m256i) -
     }
 }
 
-/// A line.
+/// A line. Here the dot product with ones is one instruction less than `vpsadbw` and an addition.
 #[inline(always)]
 unsafe fn bytes_512(from: *const u8, flip: i8, to: *mut u8, sums: __m512i) -> __m512i {
     // SAFETY: the caller's promise.
     unsafe {
         let x = _mm512_xor_si512(_mm512_loadu_si512(from.cast()), _mm512_set1_epi8(flip));
         _mm512_storeu_si512(to.cast(), x);
-        _mm512_add_epi32(sums, _mm512_sad_epu8(x, _mm512_setzero_si512()))
+        _mm512_dpbusd_epi32(sums, x, _mm512_set1_epi8(1))
     }
 }
 
@@ -141,8 +168,19 @@ fn has_avx2() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
+/// Its parts too.
+fn has_avx512_vnni() -> bool {
+    has_avx2()
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vnni")
+}
+
 compiled!(Words, "avx2,fma,bmi1,bmi2,lzcnt,popcnt");
 compiled!(Vnni256, "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avxvnni");
+compiled!(Twin256, "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512vl,avx512vnni");
 compiled!(Vnni512, "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni");
 
 /// `vpmaddwd`.
@@ -152,12 +190,8 @@ pub static AVX2: Isa = Isa::of::<Words>("avx2", 60.0, has_avx2);
 pub static AVX_VNNI: Isa =
     Isa::of::<Vnni256>("avx_vnni", 120.0, || has_avx2() && is_x86_feature_detected!("avxvnni"));
 
+/// What [`AVX_VNNI`] is, where AVX-512 has the instruction.
+pub static AVX_VNNI_TWIN: Isa = Isa::of::<Twin256>("avx_vnni_twin", 120.0, has_avx512_vnni);
+
 /// `vpdpbusd` on 512 bits.
-pub static AVX512_VNNI: Isa = Isa::of::<Vnni512>("avx512_vnni", 240.0, || {
-    has_avx2()
-        && is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512vnni")
-});
+pub static AVX512_VNNI: Isa = Isa::of::<Vnni512>("avx512_vnni", 240.0, has_avx512_vnni);

@@ -19,7 +19,7 @@ pub struct Mantissas<V>([V; 2]);
 macro_rules! vector {
     ($name:ident($ints:ty, $floats:ty), lanes = $lanes:literal,
         load = $load:ident, store = $store:ident, load_ps = $load_ps:ident, store_ps = $store_ps:ident,
-        splat = $splat:ident, splat_ps = $splat_ps:ident, convert = $convert:ident, bits = $bits:ident,
+        splat = $splat:ident, splat_ps = $splat_ps:ident, totals = $totals:ident, convert = $convert:ident, bits = $bits:ident,
         fmadd = $fmadd:ident,
         ints { $($int:ident = $int_op:ident),* $(,)? }
         floats { $($float:ident = $float_op:ident),* $(,)? }
@@ -48,6 +48,10 @@ macro_rules! vector {
             unsafe fn splat(value: i32) -> Self {
                 $name(unsafe { $splat(value) })
             }
+            #[inline(always)]
+            unsafe fn totals(vectors: [Self; 4]) -> [i32; 4] {
+                unsafe { $totals(vectors) }
+            }
             $(
                 #[inline(always)]
                 unsafe fn $int(self, other: Self) -> Self {
@@ -67,8 +71,12 @@ macro_rules! vector {
             unsafe fn high_mul(self, Mantissas([even, odd]): Self::Mantissas) -> Self {
                 unsafe {
                     let half = $splat64(1 << 30);
-                    let doubled = |a, b| { let x = $add64($mul(a, b), half); $add64(x, x) };
-                    $name($merge($odd(doubled(self.0, even)), doubled($odd(self.0), odd)))
+                    let mut lanes = [self.0, $odd(self.0)];
+                    for (x, by) in lanes.iter_mut().zip([even, odd]) {
+                        let product = $add64($mul(*x, by), half);
+                        *x = $add64(product, product);
+                    }
+                    $name($merge($odd(lanes[0]), lanes[1]))
                 }
             }
 
@@ -105,12 +113,15 @@ macro_rules! vector {
 
             /// In each 128 bits, the packs leave four bytes of each vector: those of a row are gathered in one half.
             #[inline(always)]
-            unsafe fn narrow(rows: [[Self; VECTORS]; 2], most: u8, base: u8, to: [*mut u8; 2]) {
+            unsafe fn narrow<const BOUNDED: bool>(rows: [[Self; VECTORS]; 2], most: u8, base: u8, to: [*mut u8; 2]) {
                 unsafe {
                     let [[a, b], [c, d]] = rows;
                     let (a, b) = ($words(a.0, b.0), $words(c.0, d.0));
-                    let bytes = $least($bytes(a, b), $splat8(most.cast_signed()));
-                    let bytes = $add8(bytes, $splat8(base.cast_signed()));
+                    let mut bytes = $bytes(a, b);
+                    if BOUNDED {
+                        bytes = $least(bytes, $splat8(most.cast_signed()));
+                        bytes = $add8(bytes, $splat8(base.cast_signed()));
+                    }
                     $halves($order(bytes), to)
                 }
             }
@@ -129,7 +140,7 @@ macro_rules! vector {
 vector! {
     I32x8(__m256i, __m256), lanes = 8,
     load = _mm256_loadu_si256, store = _mm256_storeu_si256, load_ps = _mm256_loadu_ps, store_ps = _mm256_storeu_ps,
-    splat = _mm256_set1_epi32, splat_ps = _mm256_set1_ps, convert = _mm256_cvtepi32_ps, bits = _mm256_castps_si256,
+    splat = _mm256_set1_epi32, splat_ps = _mm256_set1_ps, totals = totals_256, convert = _mm256_cvtepi32_ps, bits = _mm256_castps_si256,
     fmadd = _mm256_fmadd_ps,
     ints {
         plus = _mm256_add_epi32, times = _mm256_mullo_epi32, shift_right = _mm256_srav_epi32,
@@ -158,7 +169,7 @@ vector! {
 vector! {
     I32x16(__m512i, __m512), lanes = 16,
     load = _mm512_loadu_si512, store = _mm512_storeu_si512, load_ps = _mm512_loadu_ps, store_ps = _mm512_storeu_ps,
-    splat = _mm512_set1_epi32, splat_ps = _mm512_set1_ps, convert = _mm512_cvtepi32_ps, bits = _mm512_castps_si512,
+    splat = _mm512_set1_epi32, splat_ps = _mm512_set1_ps, totals = totals_512, convert = _mm512_cvtepi32_ps, bits = _mm512_castps_si512,
     fmadd = _mm512_fmadd_ps,
     ints {
         plus = _mm512_add_epi32, times = _mm512_mullo_epi32, shift_right = _mm512_srav_epi32,
@@ -183,6 +194,34 @@ vector! {
         least = _mm512_min_epu16, add = _mm512_add_epi16, splat = _mm512_set1_epi16,
         order = |x| _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), x)
     }
+}
+
+/// Neighbours are added until each half has a lane for each vector.
+#[inline(always)]
+unsafe fn totals_256([a, b, c, d]: [I32x8; 4]) -> [i32; 4] {
+    let mut totals = [0; 4];
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let x = _mm256_hadd_epi32(_mm256_hadd_epi32(a.0, b.0), _mm256_hadd_epi32(c.0, d.0));
+        let x = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+        _mm_storeu_si128(totals.as_mut_ptr().cast(), x);
+    }
+    totals
+}
+
+/// The halves of each are added first.
+#[inline(always)]
+unsafe fn totals_512([a, b, c, d]: [I32x16; 4]) -> [i32; 4] {
+    /// The sum of the halves.
+    #[inline(always)]
+    unsafe fn folded(x: I32x16) -> I32x8 {
+        // SAFETY: the caller has the instructions.
+        let halves = unsafe { [_mm512_castsi512_si256(x.0), _mm512_extracti64x4_epi64::<1>(x.0)] };
+        // SAFETY: as above.
+        I32x8(unsafe { _mm256_add_epi32(halves[0], halves[1]) })
+    }
+    // SAFETY: the caller has the instructions.
+    unsafe { totals_256([folded(a), folded(b), folded(c), folded(d)]) }
 }
 
 /// Odd lanes in even ones.

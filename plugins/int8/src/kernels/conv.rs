@@ -12,7 +12,7 @@ use super::{
 use crate::{
     constant::{RIGHT, RightFactor},
     convolution,
-    depthwise::{self, Factors},
+    depthwise::{self, Images, KeptWeights},
     isa::{Isa, chosen},
     product::flip,
 };
@@ -203,15 +203,18 @@ impl<W: Filter> Kernel for Depthwise<W> {
                 }
             })?;
         } else {
-            let factors = Factors {
-                data: [c.input_bytes(0)?, c.input_bytes(RIGHT)?],
-                types: Call::<W>::types(),
+            let [dtype, of_filter] = Call::<W>::types();
+            let images = Images { data: c.input_bytes(0)?, dtype, zero: call.input.1 };
+            let filter = depthwise::Filter {
+                data: c.input_bytes(RIGHT)?,
+                dtype: of_filter,
+                zeros: &[call.filter.1],
                 left_zero: call.input.1,
-                right_zeros: &[call.filter.1],
                 bias: &[],
             };
+            let weights = KeptWeights::new(c, self.isa, g.out_channels as usize, &filter)?;
             let y = c.output_bytes(0, &g.output_dims())?;
-            depthwise::compute(c, self.isa, &g, &factors, SUMS, y)?;
+            depthwise::compute(c, self.isa, &g, images, weights.view(), SUMS, y)?;
         }
         sums.write(c, 1)
     }

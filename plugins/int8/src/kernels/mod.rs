@@ -1,18 +1,18 @@
 //! The standard ops on quantised types, with TensorFlow's formulas: `range` has those of ranges and codes,
 //! `channels` the loops over elements, `products` the sums of products of codes. The other files are ops.
 
-mod channels;
+pub mod channels;
 mod concat;
 mod conv;
 mod dequantize;
 mod elements;
 mod fake;
 mod matmul;
-mod pairs;
-mod pool;
+pub mod pairs;
+pub mod pool;
 mod products;
 mod quantize;
-mod range;
+pub mod range;
 mod requantize;
 mod requantize_channels;
 mod round_trip;

@@ -7,27 +7,27 @@ use super::{
 use tenon_sdk::{
     DType, KernelError,
     author::ComputeContext,
-    element::{QInt32, QUInt8},
+    element::{QInt32, QUInt8, Quantised},
     geometry::BroadcastPlan,
     reg::Numerics,
     register_kernel,
 };
 
 /// Writes a value for each pair of codes that broadcasting brings together.
-fn for_pairs(
+pub fn for_pairs<T: Quantised, Z: Quantised>(
     c: &ComputeContext<'_>,
-    f: impl Fn(QUInt8, QUInt8) -> QInt32 + Sync,
+    f: impl Fn(T, T) -> Z + Sync,
 ) -> Result<(), KernelError> {
     let plan = BroadcastPlan::new([c.dims(0), c.dims(1)])?;
-    let (x, y) = (c.input::<QUInt8>(0)?.data, c.input::<QUInt8>(1)?.data);
-    let z = c.output::<QInt32>(0, plan.output_dims())?.data;
+    let (x, y) = (c.input::<T>(0)?.data, c.input::<T>(1)?.data);
+    let z = c.output::<Z>(0, plan.output_dims())?.data;
     if z.is_empty() {
         return Ok(());
     }
     let (runs, run) = (plan.run_count(), plan.run_len());
     // A few thousand elements at a time.
     let group = 4096usize.div_ceil(run).min(runs);
-    let parts: Vec<&mut [QInt32]> = z.chunks_mut(group * run).collect();
+    let parts: Vec<&mut [Z]> = z.chunks_mut(group * run).collect();
     c.parallel_items(parts, 0.5 * (group * run) as f64, |number, z| {
         let runs = plan.runs_in(number * group..(number + 1) * group);
         for (z, from) in z.chunks_exact_mut(run).zip(runs) {
@@ -96,7 +96,9 @@ fn mul(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (left, right) = (Side::of::<QUInt8>(x)?, Side::of::<QUInt8>(y)?);
     check_terms(1, left, right)?;
     let products = product_range(x.level::<QUInt8>(), y.level::<QUInt8>())?;
-    for_pairs(c, |x, y| QInt32((i32::from(x.0) - left.zero) * (i32::from(y.0) - right.zero)))?;
+    for_pairs(c, |x: QUInt8, y: QUInt8| {
+        QInt32((i32::from(x.0) - left.zero) * (i32::from(y.0) - right.zero))
+    })?;
     products.write(c, 1)
 }
 

@@ -6,54 +6,58 @@ use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::{QInt8, QUInt8, Quantised},
-    geometry::{DataFormat, Padding, Pool2dGeometry, Pool2dParams},
+    geometry::{DataFormat, GeometryError, Padding, Pool2dGeometry, Pool2dParams},
     reg::Numerics,
     register_kernel,
 };
 
 const ENDS: Ends = ["min_input", "max_input"];
 
-/// What a window becomes: codes are folded into 64 bits one by one.
-trait Fold: 'static {
-    const START: i64;
-    fn geometry(
-        params: &Pool2dParams<'_>,
-    ) -> Result<Pool2dGeometry, tenon_sdk::geometry::GeometryError>;
-    fn take(state: i64, code: i64) -> i64;
-    fn finish(state: i64, count: usize) -> i64;
+/// What a window becomes: its codes are folded one by one.
+trait Fold<T>: 'static {
+    /// What is known of the codes so far.
+    type State: Copy;
+    fn geometry(params: &Pool2dParams<'_>) -> Result<Pool2dGeometry, GeometryError>;
+    fn start() -> Self::State;
+    fn take(state: Self::State, code: T) -> Self::State;
+    fn finish(state: Self::State, count: usize) -> T;
 }
 
 struct Greatest;
 
-impl Fold for Greatest {
-    const START: i64 = i64::MIN;
-    fn geometry(
-        params: &Pool2dParams<'_>,
-    ) -> Result<Pool2dGeometry, tenon_sdk::geometry::GeometryError> {
+impl<T: Quantised> Fold<T> for Greatest {
+    type State = T;
+    fn geometry(params: &Pool2dParams<'_>) -> Result<Pool2dGeometry, GeometryError> {
         Pool2dGeometry::max(params)
     }
-    fn take(state: i64, code: i64) -> i64 {
-        state.max(code)
+    fn start() -> T {
+        T::saturated(i64::MIN)
     }
-    fn finish(state: i64, _count: usize) -> i64 {
+    #[inline(always)]
+    fn take(state: T, code: T) -> T {
+        if code > state { code } else { state }
+    }
+    fn finish(state: T, _count: usize) -> T {
         state
     }
 }
 
 struct Mean;
 
-impl Fold for Mean {
-    const START: i64 = 0;
-    fn geometry(
-        params: &Pool2dParams<'_>,
-    ) -> Result<Pool2dGeometry, tenon_sdk::geometry::GeometryError> {
+impl<T: Quantised> Fold<T> for Mean {
+    type State = i64;
+    fn geometry(params: &Pool2dParams<'_>) -> Result<Pool2dGeometry, GeometryError> {
         Pool2dGeometry::average(params)
     }
-    fn take(state: i64, code: i64) -> i64 {
-        state + code
+    fn start() -> i64 {
+        0
     }
-    fn finish(state: i64, count: usize) -> i64 {
-        state.checked_div(count as i64).unwrap_or(0)
+    #[inline(always)]
+    fn take(state: i64, code: T) -> i64 {
+        state + i64::from(code.code())
+    }
+    fn finish(state: i64, count: usize) -> T {
+        T::saturated(state.checked_div(count as i64).unwrap_or(0))
     }
 }
 
@@ -64,7 +68,7 @@ struct Pool<F, T> {
     of: PhantomData<fn() -> (F, T)>,
 }
 
-impl<F: Fold, T: Quantised> Kernel for Pool<F, T> {
+impl<F: Fold<T>, T: Quantised> Kernel for Pool<F, T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let padding = Padding::parse(c.attr("padding")?)?;
         Ok(Pool { ksize: c.attr("ksize")?, strides: c.attr("strides")?, padding, of: PhantomData })
@@ -95,31 +99,38 @@ impl<F: Fold, T: Quantised> Kernel for Pool<F, T> {
 }
 
 /// Inputs that a window reads along one dimension.
-fn inputs(window: &tenon_sdk::geometry::WindowDim, output: usize) -> Span<usize> {
+pub fn inputs(window: &tenon_sdk::geometry::WindowDim, output: usize) -> Span<usize> {
     let first = window.start(output).max(0) as usize;
     first..first + window.taps(output).len()
 }
 
 /// Row `number` of the output, of all images counted on.
-fn pool_row<F: Fold, T: Quantised>(g: &Pool2dGeometry, x: &[T], number: usize, y: &mut [T]) {
+fn pool_row<F: Fold<T>, T: Quantised>(g: &Pool2dGeometry, x: &[T], number: usize, y: &mut [T]) {
     let (height, width) = (g.height.input as usize, g.width.input as usize);
     let (channels, depth) = (g.in_channels as usize, g.depth_window as usize);
     let (image, row) = (number / g.height.output as usize, number % g.height.output as usize);
     let rows = inputs(&g.height, row);
-    let mut states = vec![F::START; g.out_channels as usize];
+    let mut states = vec![F::start(); g.out_channels as usize];
     for (column, y) in y.chunks_exact_mut(states.len()).enumerate() {
         let columns = inputs(&g.width, column);
-        states.fill(F::START);
+        states.fill(F::start());
         for row in rows.clone() {
             for column in columns.clone() {
                 let pixel = &x[((image * height + row) * width + column) * channels..][..channels];
+                if depth == 1 {
+                    states
+                        .iter_mut()
+                        .zip(pixel)
+                        .for_each(|(state, &x)| *state = F::take(*state, x));
+                    continue;
+                }
                 for (state, codes) in states.iter_mut().zip(pixel.chunks_exact(depth)) {
-                    *state = codes.iter().fold(*state, |s, x| F::take(s, x.code().into()));
+                    *state = codes.iter().fold(*state, |s, &x| F::take(s, x));
                 }
             }
         }
         let count = rows.len() * columns.len();
-        let finished = states.iter().map(|&state| T::saturated(F::finish(state, count)));
+        let finished = states.iter().map(|&state| F::finish(state, count));
         y.iter_mut().zip(finished).for_each(|(y, code)| *y = code);
     }
 }

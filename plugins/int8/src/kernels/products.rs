@@ -6,10 +6,11 @@
 
 use super::range::Range;
 use crate::{
+    kept::KeptTerms,
     output::Stage,
     pack::Left,
     product::{Product, Right},
-    spread::{compute, terms},
+    spread::compute,
 };
 use tenon_sdk::{
     DType, KernelError,
@@ -66,16 +67,17 @@ pub const SUMS: Stage<'static> = Stage::Sums([i32::MIN, i32::MAX]);
 /// Writes the sums of a product of these types and zeros, row after row.
 ///
 /// The sums must fit in 32 bits: see [`check_terms`].
-pub fn write_sums<'a, 'c: 'a>(
-    c: &ComputeContext<'c>,
+pub fn write_sums<'a>(
+    c: &ComputeContext<'_>,
     left: impl Into<Left<'a>>,
-    right: Right<'a>,
+    right: Right<'_>,
     types: [DType; 2],
     zeros: [i32; 2],
-    y: &'a mut [u8],
+    y: &mut [u8],
 ) -> Result<(), KernelError> {
-    let terms = terms(c, right, types, (zeros[0], &[zeros[1]]), &[])?;
-    compute(c, &Product::new(left, right, terms, SUMS, y))
+    let left: Left<'_> = left.into();
+    let terms = KeptTerms::new(c, right, types, (zeros[0], &[zeros[1]]), &[])?;
+    compute(c, &Product::new(left, right, terms.view(), SUMS, y))
 }
 
 /// `sums[n] += sum over k of (a[k] - zero of a) * (b[k][n] - zero of b)`, the rows of `b` being as long as `sums`.

@@ -7,30 +7,16 @@
 use super::{Call, attrs};
 use crate::{
     error::BenchError,
-    wanted::{Shapes, dims_with},
+    feeds::{GraphWish, feeds},
 };
-use std::{
-    collections::{BTreeMap, HashMap},
-    path::Path,
-};
-use tenon_framework::{DType, Tensor, attr::AttrValue};
+use std::{collections::HashMap, path::Path};
+use tenon_framework::{DType, Tensor};
 use tenon_runtime::{
     RunOptions, Runtime, Session, SessionOptions,
     graph::{ControlFlow, Graph, Node, NodeId, Output},
     proto::GraphDef,
 };
 use tenon_testkit::check::{Argument, CheckCase, Fill};
-
-/// What the user gives for a graph.
-#[derive(Debug, Clone, Default)]
-pub struct GraphWish<'a> {
-    /// Shapes of placeholders that leave theirs open.
-    pub shapes: Shapes,
-    /// Values of symbols in the shapes.
-    pub symbols: BTreeMap<&'a str, i64>,
-    /// Of the elements that are fed.
-    pub seed: u64,
-}
 
 /// The calls of a graph.
 #[derive(Debug, Clone, Default)]
@@ -72,50 +58,6 @@ fn computes(node: &Node) -> bool {
     !node.inputs.is_empty()
         && node.control_flow() == ControlFlow::No
         && !node.op.name.starts_with('_')
-}
-
-/// Tensors for the placeholders.
-fn feeds(
-    graph: &Graph,
-    file: &Path,
-    wish: &GraphWish<'_>,
-) -> Result<Vec<(Output, Tensor)>, BenchError> {
-    let error = |problem| BenchError::Graph { file: file.to_owned(), problem };
-    let placeholders = || graph.nodes().filter(|(_, node)| node.op.name == "Placeholder");
-    let is_one = |name: &str| placeholders().any(|(_, node)| node.name == name);
-    if let Some((name, _)) = wish.shapes.named.iter().find(|(name, _)| !is_one(name)) {
-        let known: Vec<&str> = placeholders().map(|(_, node)| node.name.as_str()).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        return Err(error(format!("has no placeholder '{name}': its placeholders are {known}")));
-    }
-    let mut fed = Vec::new();
-    for (at, (id, node)) in placeholders().enumerate() {
-        let dims = placeholder_dims(node, wish).map_err(error)?;
-        let dtype = node.outputs()[0];
-        let fill = Fill::Uniform { low: 0.0, high: 1.0, seed: wish.seed.wrapping_add(at as u64) };
-        let tensor = Argument { dtype, dims, fill, constant: false }.tensor();
-        let tensor =
-            tensor.map_err(|problem| error(format!("placeholder '{}': {problem}", node.name)))?;
-        fed.push((Output::new(id, 0), tensor));
-    }
-    Ok(fed)
-}
-
-fn placeholder_dims(node: &Node, wish: &GraphWish<'_>) -> Result<Vec<i64>, String> {
-    let name = &node.name;
-    let named = wish.shapes.named.iter().find(|(known, _)| known == name);
-    let given = named.and_then(|(_, dims)| dims.first()).or(wish.shapes.all.as_ref());
-    if let Some(dims) = given {
-        return dims_with(dims, &wish.symbols)
-            .map_err(|problem| format!("shape of '{name}': {problem}"));
-    }
-    let Some(AttrValue::Shape(shape)) = node.attrs.get("shape") else {
-        return Err(format!("placeholder '{name}' has no shape: give it by --shape {name}=SHAPE"));
-    };
-    let full = shape.full().map(|shape| shape.dims().to_vec());
-    full.ok_or_else(|| {
-        format!("placeholder '{name}' has shape {shape}: give its sizes by --shape {name}=SHAPE")
-    })
 }
 
 /// The tensors between the nodes.

@@ -60,6 +60,7 @@ fn record(label: &str, at: i64, kernel: Samples) -> Record {
         reached: None,
         checked: None,
         sampled: None,
+        profile: None,
     }
 }
 

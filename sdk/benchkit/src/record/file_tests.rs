@@ -62,6 +62,7 @@ fn record() -> Record {
         reached: None,
         checked: Some("reference".into()),
         sampled: None,
+        profile: None,
     }
 }
 

@@ -2,28 +2,45 @@
 
 use super::Options;
 use crate::{
-    calls::{Call, GraphWish, Wish, of_op, record},
+    calls::{Call, Wish, of_op, record},
     compare::Against,
     error::BenchError,
+    feeds::GraphWish,
+    step::Step,
     variants::{Filter, Host, kernels},
     wanted::{Target, closest},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs::File,
+    io::BufReader,
     path::Path,
     sync::Arc,
 };
 use tenon_framework::{op::OpDef, registry::KernelDef};
-use tenon_runtime::proto::decode_graph_def;
+use tenon_runtime::proto::read_graph_def;
 
 /// The calls to be measured.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
     /// The calls, each with the variants that are wanted for it.
     pub calls: Vec<(Call, Filter)>,
+    /// The steps to be measured.
+    pub steps: Vec<Step>,
     /// What is left out, and why.
     pub notes: Vec<String>,
+}
+
+impl Wanted {
+    /// Steps and calls.
+    pub fn len(&self) -> usize {
+        self.calls.len() + self.steps.len()
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// The calls of the targets.
@@ -40,10 +57,10 @@ pub fn wanted(host: &Host, options: &Options) -> Result<Wanted, BenchError> {
                 all.calls.extend(calls.into_iter().map(|call| (call, filter.clone())));
             }
             Target::Plugin(file) => plugin_calls(host, file, options, &mut all)?,
-            Target::Graph(file) => graph_calls(host, file, options, &mut all)?,
+            Target::Graph(file) => graph(host, file, options, &mut all)?,
         }
     }
-    if all.calls.is_empty() {
+    if all.is_empty() {
         let why = all.notes.join("; ");
         let why = if why.is_empty() { "the targets make no call".to_owned() } else { why };
         return Err(BenchError::Nothing(why));
@@ -149,19 +166,16 @@ fn plugin_calls(
     Ok(())
 }
 
-fn graph_calls(
-    host: &Host,
-    file: &Path,
-    options: &Options,
-    all: &mut Wanted,
-) -> Result<(), BenchError> {
+/// The steps of a graph, one for each value of the sweep, or the calls that they make.
+fn graph(host: &Host, file: &Path, options: &Options, all: &mut Wanted) -> Result<(), BenchError> {
     let wish = &options.wish;
     let error = |problem: String| BenchError::Graph { file: file.to_owned(), problem };
     if !wish.attrs.is_empty() || !wish.values.is_empty() || wish.dtype.is_some() {
         return Err(error("has its own attributes and types: give --shape only".to_owned()));
     }
-    let bytes = fs::read(file).map_err(|source| error(format!("cannot be read: {source}")))?;
-    let def = decode_graph_def(&bytes).map_err(|source| error(source.to_string()))?;
+    let read = File::open(file).and_then(|open| read_graph_def(BufReader::new(open)));
+    let read = read.map_err(|source| error(format!("cannot be read: {source}")))?;
+    let def = read.map_err(|source| error(source.to_string()))?;
     let shapes = wish.shapes.first().cloned().unwrap_or_default();
     let points: Vec<Option<i64>> = match &wish.sweep {
         Some(sweep) => sweep.values.iter().copied().map(Some).collect(),
@@ -171,7 +185,12 @@ fn graph_calls(
     for at in points {
         let symbols =
             wish.sweep.iter().zip(at).map(|(sweep, at)| (sweep.symbol.as_str(), at)).collect();
-        let wish = GraphWish { shapes: shapes.clone(), symbols, seed: wish.seed };
+        let data = options.data.as_deref();
+        let wish = GraphWish { shapes: shapes.clone(), symbols, seed: wish.seed, data };
+        if !options.calls {
+            all.steps.push(Step::new(&host.runtime, file, &def, &wish, at)?);
+            continue;
+        }
         let recorded = record(&host.runtime, file, &def, &wish)?;
         let skipped = recorded.skipped.iter().map(|(node, why)| format!("node '{node}' {why}"));
         all.notes.extend(skipped);

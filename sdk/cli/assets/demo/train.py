@@ -3,8 +3,9 @@
 Usage: python train.py        (in an environment with requirements.txt installed)
 
 Writes beside itself: digits.pb (the frozen inference graph), heldout_images.npy,
-heldout_labels.npy (the 500 images the training never saw), tensorflow_logits.npy and
-tensorflow_classes.npy (what TensorFlow computes for them with the frozen graph).
+heldout_labels.npy (the 500 images the training never saw), calibration_images.npy (some that
+it saw), tensorflow_logits.npy and tensorflow_classes.npy (what TensorFlow computes for the held-out
+ones with the frozen graph).
 SOURCE.md says where the images come from.
 """
 
@@ -24,6 +25,7 @@ from sklearn.datasets import load_digits
 HERE = Path(__file__).resolve().parent
 TRAIN = 1297  # the remaining 500 images are held out
 SEED = 20240
+CALIBRATION = 128  # the first images, on which quantisation is calibrated
 STEPS = 1500
 BATCH = 64
 PIXEL_MAX = 16.0
@@ -160,6 +162,8 @@ def main():
     assert accuracy >= 0.95, "the committed model must reach 95 %"
     np.save(HERE / "heldout_images.npy", images)
     np.save(HERE / "heldout_labels.npy", labels)
+    calibration = train_images[:CALIBRATION].astype(np.float32)[..., np.newaxis] / np.float32(PIXEL_MAX)
+    np.save(HERE / "calibration_images.npy", calibration)
     np.save(HERE / "tensorflow_logits.npy", logits)
     np.save(HERE / "tensorflow_classes.npy", classes)
 

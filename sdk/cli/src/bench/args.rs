@@ -12,8 +12,8 @@ pub const ABOUT: &str = "\
 Measure kernels side by side, and how far each is from the machine's limits.
 
 A TARGET is an op (MatMul), the kernels of one label (MatMul:avx512), a plugin's file (all its kernels), or a graph
-(the calls that one step of it makes, with their shapes and attributes). Every variant that takes a call is measured:
-all labels, plugins and types of devices. Before a variant is timed its result is compared with the reference; one that
+(a whole step of it; with --calls the calls that the step makes, with their shapes and attributes). Every variant that
+takes a call is measured: all labels, plugins and types of devices. Before a variant is timed its result is compared with the reference; one that
 is wrong is reported, not timed, and the exit code is 1.
 
 Variants take turns in random order, sample by sample, so that what slows the machine slows all of them. Printed are the
@@ -24,6 +24,10 @@ variant that the runtime would choose, or what --vs names. Limits are measured o
     tenon bench MatMul --shape a=[n,n],b=[n,n] --sweep n=64..1024
     tenon bench target/release/libmy_ops.so --vs reference
     tenon bench model.pb --shape input=1x28x28x1
+
+Of a graph's step are told: its time; by op and by node the time, its share, the rate, the share of the limit and the
+kernel that was chosen; and the memory that it holds beside what was planned. Before it is timed, what no node uses is
+fetched and compared with the graph as it is written, and with expected values where --data brings some.
 
 To find out later whether something became slower, keep a record and compare with it; the exit code is 1 where a test
 over all records shows a difference larger than the threshold:
@@ -65,6 +69,13 @@ pub struct BenchArgs {
     /// Element type of the first input
     #[arg(long, value_name = "TYPE", value_parser = dtype)]
     pub dtype: Option<DType>,
+    /// Feed a graph from this file, an .npz: arrays named as placeholders are fed, others are compared with the tensors
+    /// of their names
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// Measure a graph call by call, with all variants of each, instead of its whole step
+    #[arg(long)]
+    pub calls: bool,
     /// Only kernels of this label ('' is the ordinary one); may be repeated
     #[arg(long = "label", value_name = "LABEL")]
     pub labels: Vec<String>,

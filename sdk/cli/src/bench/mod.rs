@@ -4,6 +4,7 @@ mod args;
 mod children;
 mod json;
 mod plan;
+mod profile;
 mod text;
 
 use crate::{
@@ -97,7 +98,7 @@ fn limits(plan: &Plan, args: &BenchArgs) -> Option<Roofline> {
 fn in_this_process(plan: &Plan, limits: Option<&Roofline>) -> Result<Report, CliError> {
     let wanted = wanted(&plan.hosts[0], &plan.options)?;
     wanted.notes.iter().for_each(|note| complain(&format!("left out: {note}")));
-    let bar = progress(100 * wanted.calls.len() as u64, "bench");
+    let bar = progress(100 * wanted.len() as u64, "bench");
     let report = run::run(&plan.hosts, &wanted, &plan.options, limits, &mut |at| show(&bar, &at));
     bar.finish_and_clear();
     Ok(report?)

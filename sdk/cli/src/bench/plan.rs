@@ -64,6 +64,8 @@ impl Plan {
             settings: settings(args),
             against,
             threshold: args.threshold,
+            data: args.data.clone(),
+            calls: args.calls,
             command: command(),
         };
         Ok(Plan { hosts, options, vs })

@@ -1,5 +1,6 @@
 //! The report for a reader.
 
+use super::profile;
 use crate::{output::count, table::Table};
 use std::fmt::Write;
 use tenon_benchkit::{
@@ -76,6 +77,7 @@ fn cases(text: &mut String, report: &Report, places: std::ops::Range<usize>) {
     }
     let _ = writeln!(text, "{}", table.render(2));
     samples(text, records);
+    records.iter().for_each(|record| profile::profile(text, record));
 }
 
 /// Which results were judged in part.

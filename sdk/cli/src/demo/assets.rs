@@ -17,6 +17,8 @@ pub struct Digits {
     pub graph: GraphDef,
     /// `[n, 8, 8, 1]`, from 0 to 1.
     pub images: Tensor,
+    /// Images of the training, `[n, 8, 8, 1]`, on which quantisation is calibrated.
+    pub calibration: Tensor,
     /// What each image shows.
     pub labels: Vec<u8>,
     /// TensorFlow's, `[n, 10]`.
@@ -48,6 +50,8 @@ impl Digits {
     pub fn load() -> Result<Digits, CliError> {
         let graph = decode_graph_def(asset!("digits.pb"))
             .map_err(|source| CliError::Graph { file: PathBuf::from("digits.pb"), source })?;
+        let name = "calibration_images.npy";
+        let calibration = array(name, asset!("calibration_images.npy"), DType::FLOAT)?;
         let name = "heldout_images.npy";
         let pixels = array(name, asset!("heldout_images.npy"), DType::UINT8)?;
         let values: Vec<f32> = pixels
@@ -67,7 +71,7 @@ impl Digits {
         let name = "tensorflow_classes.npy";
         let classes = array(name, asset!("tensorflow_classes.npy"), DType::INT64)?;
         let classes = classes.as_slice().map_err(unreadable(name))?.to_vec();
-        Ok(Digits { graph, images, labels, logits, classes })
+        Ok(Digits { graph, images, calibration, labels, logits, classes })
     }
 
     /// Number of images.
@@ -91,5 +95,6 @@ mod tests {
         let right = digits.labels.iter().zip(&digits.classes);
         let right = right.filter(|(label, class)| i64::from(**label) == **class).count();
         assert_eq!((n, right), (500, 488));
+        assert_eq!(digits.calibration.shape().dims(), [128, 8, 8, 1]);
     }
 }

@@ -158,10 +158,15 @@ fn calls(callable: &Callable) -> Result<HashMap<String, u64>, CliError> {
 /// Images classified right, images classified as TensorFlow did, largest difference of logits.
 fn judge(digits: &Digits, fetched: &[Tensor]) -> Result<(usize, usize, f32), TensorError> {
     let (logits, classes) = (fetched[0].as_slice::<f32>()?, fetched[1].as_slice::<i64>()?);
-    let right = digits.labels.iter().zip(classes);
-    let right = right.filter(|(label, class)| i64::from(**label) == **class).count();
+    let right = right(digits, classes);
     let same = digits.classes.iter().zip(classes).filter(|(a, b)| a == b).count();
     Ok((right, same, difference(logits, &digits.logits)))
+}
+
+/// Images whose class is what they show.
+pub fn right(digits: &Digits, classes: &[i64]) -> usize {
+    let pairs = digits.labels.iter().zip(classes);
+    pairs.filter(|(label, class)| i64::from(**label) == **class).count()
 }
 
 /// The largest difference; infinite where one is no number, or where there are not as many.

@@ -3,6 +3,7 @@
 use super::{
     assets::Digits,
     classify::{KernelKey, Outcome},
+    quantized::Comparison,
     variants::{Pair, Variant},
 };
 use crate::{
@@ -37,8 +38,21 @@ pub fn beginning(runtime: &Runtime, digits: &Digits) -> String {
     )
 }
 
+/// The results.
+pub struct Shown<'a> {
+    /// What was classified.
+    pub digits: &'a Digits,
+    /// The runs on the devices.
+    pub outcomes: &'a [Outcome],
+    /// Two variants of a kernel.
+    pub pair: &'a Pair,
+    /// The classifier on 8 bits, where a plugin computes on these.
+    pub on_bytes: Option<&'a Comparison>,
+}
+
 /// The results, and what to type next.
-pub fn end(digits: &Digits, outcomes: &[Outcome], pair: &Pair) -> String {
+pub fn end(shown: &Shown<'_>) -> String {
+    let &Shown { digits, outcomes, pair, on_bytes } = shown;
     let mut text = runs(digits, outcomes).render(0);
     text.push_str("\nkernels that ran, in calls per step\n");
     text.push_str(&kernels(outcomes).render(0));
@@ -50,6 +64,10 @@ pub fn end(digits: &Digits, outcomes: &[Outcome], pair: &Pair) -> String {
         pair.input,
         variants(pair).render(0),
     );
+    if let Some(comparison) = on_bytes {
+        text.push_str("\nquantised to 8 bits by tenon quantize, graphs optimised, on CPU:0\n");
+        text.push_str(&quantized(digits, comparison).render(0));
+    }
     text.push_str(&next(pair));
     text
 }
@@ -124,6 +142,25 @@ fn variants(pair: &Pair) -> Table {
     table
 }
 
+fn quantized(digits: &Digits, comparison: &Comparison) -> Table {
+    let mut table =
+        Table::new(["numbers", ">accuracy", ">size", ">time per image", ">all images", "note"]);
+    let n = digits.count();
+    let loss = format!("logits: {:.1} dB signal to noise", comparison.decibels);
+    for (at, (name, note)) in [("float", String::new()), ("8 bits", loss)].into_iter().enumerate() {
+        let step = comparison.step_ns[at] as f64;
+        table.row([
+            name.to_owned(),
+            format!("{:.1} %", percent(comparison.right[at], n)),
+            format!("{:.1} kB", comparison.bytes[at] as f64 / 1e3),
+            time(step / n as f64),
+            time(step),
+            note,
+        ]);
+    }
+    table
+}
+
 /// `cargo run` leaves the command in a target folder, where nobody's PATH finds it.
 fn command() -> &'static str {
     let built_here = std::env::current_exe().is_ok_and(|executable| {
@@ -151,7 +188,8 @@ fn next(pair: &Pair) -> String {
 }
 
 /// All of it for a program.
-pub fn json(runtime: &Runtime, digits: &Digits, outcomes: &[Outcome], pair: &Pair) -> Value {
+pub fn json(runtime: &Runtime, shown: &Shown<'_>) -> Value {
+    let &Shown { digits, outcomes, pair, on_bytes } = shown;
     let n = digits.count();
     let plugins: Vec<Value> = loaded(runtime)
         .into_iter()
@@ -188,7 +226,18 @@ pub fn json(runtime: &Runtime, digits: &Digits, outcomes: &[Outcome], pair: &Pai
             "node": pair.node, "op": pair.op, "input_shape": pair.input, "variants": variants,
             "max_difference": pair.difference,
         },
+        "quantized": on_bytes.map(|comparison| quantized_json(comparison, n)),
     })
+}
+
+fn quantized_json(comparison: &Comparison, images: usize) -> Value {
+    let one = |at: usize| {
+        json!({
+            "right": comparison.right[at], "bytes": comparison.bytes[at], "median_ns": comparison.step_ns[at],
+            "accuracy": comparison.right[at] as f64 / images as f64,
+        })
+    };
+    json!({ "float": one(0), "int8": one(1), "logits_signal_to_noise_db": comparison.decibels })
 }
 
 fn kernels_json(outcome: &Outcome) -> Value {

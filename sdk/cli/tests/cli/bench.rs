@@ -211,7 +211,17 @@ fn the_calls_of_a_graph_are_measured_with_their_values() {
     let graph = goldens().join("cnn.pb").display().to_string();
     let report = json(
         &place,
-        &[&graph, "--shape", "x=1x17x13x3", "--label", "", "--device", "CPU", "--no-dispatch"],
+        &[
+            &graph,
+            "--calls",
+            "--shape",
+            "x=1x17x13x3",
+            "--label",
+            "",
+            "--device",
+            "CPU",
+            "--no-dispatch",
+        ],
     );
     let ops: Vec<&str> =
         records(&report).iter().map(|record| record["bench"].as_str().unwrap()).collect();
@@ -222,6 +232,66 @@ fn the_calls_of_a_graph_are_measured_with_their_values() {
         "{conv}"
     );
     assert!(conv["dispatch"].is_null());
+}
+
+#[test]
+fn a_step_of_a_graph_is_measured_with_its_profile() {
+    let place = Place::new();
+    let graph = goldens().join("cnn.pb").display().to_string();
+    let own = [graph.as_str(), "--shape", "x=2x17x13x3"];
+    let report = json(&place, &own);
+    let [record] = &records(&report)[..] else { panic!("one step: {report}") };
+    assert_eq!((&record["bench"], &record["size"]), (&"step".into(), &"x=2x17x13x3".into()));
+    assert_eq!(record["checked"], "the graph as it is written");
+    let profile = &record["profile"];
+    let nodes = profile["nodes"].as_array().unwrap();
+    let node = |op: &str| nodes.iter().find(|node| node["op"] == op).unwrap();
+    let flops = |op: &str| node(op)["work"]["flops"].as_f64().unwrap();
+    assert!(flops("_FusedConv2D") > 0.0 && node("_FusedConv2D")["rate"].as_f64().unwrap() > 0.0);
+    assert_eq!(node("_FusedConv2D")["plugin"], "tenon-cpu");
+    // The step's work is that of its products.
+    let products = nodes.iter().filter(|node| node["unit"] == "GFLOP/s");
+    let sum: f64 = products.map(|node| node["work"]["flops"].as_f64().unwrap()).sum();
+    assert_eq!(record["work"]["flops"].as_f64(), Some(sum));
+    let memory = &profile["memory"][0];
+    let figure = |name: &str| memory[name].as_u64().unwrap();
+    assert!(figure("planned") > 0 && figure("planned") <= figure("without_reuse"), "{memory}");
+    assert!(figure("held") > 0, "{memory}");
+    let shown = text(&run(&place, &own));
+    for part in ["step  graph=cnn.pb", "ordinary of tenon-cpu", "memory on CPU:0:"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+#[test]
+fn a_step_is_compared_with_the_values_of_a_file() {
+    let place = Place::new();
+    let graph = place.relu("relu.pb");
+    use npyz::WriterBuilder;
+    let data = |name: &str, arrays: &[(&str, &[f32])]| {
+        let mut archive = npyz::npz::NpzWriter::create(place.path(name)).unwrap();
+        for (name, values) in arrays {
+            let array = archive.array(name, Default::default()).unwrap().default_dtype();
+            let mut array = array.shape(&[3]).begin_nd().unwrap();
+            array.extend(values.iter().copied()).unwrap();
+            array.finish().unwrap();
+        }
+        place.arg(name)
+    };
+    let x: &[f32] = &[-1.0, 2.0, 4.0];
+    let right = data("right.npz", &[("x", x), ("layer/y", &[0.0, 2.0, 4.0])]);
+    let report = json(&place, &[&graph, "--data", &right]);
+    assert_eq!(records(&report)[0]["checked"], "values given, the graph as it is written");
+    let wrong = data("wrong.npz", &[("x", x), ("layer/y", &[0.0, 2.5, 4.0])]);
+    let output = run(&place, &[&graph, "--data", &wrong]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("WRONG, not timed: session"), "{}", text(&output));
+    assert!(text(&output).contains("layer/y:0 is not what the file expects"), "{}", text(&output));
+    let unknown = data("unknown.npz", &[("x", x), ("z", x)]);
+    let error = place.error(&args(&[&graph, "--data", &unknown]));
+    assert!(error.contains("has no tensor 'z'"), "{error}");
+    let error = place.error(&args(&[&graph]));
+    assert!(error.contains("placeholder 'x' has shape"), "{error}");
 }
 
 #[test]

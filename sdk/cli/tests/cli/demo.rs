@@ -24,12 +24,18 @@ fn every_run_classifies_as_tensorflow_did() {
     let variants = demo["variants"]["variants"].as_array().unwrap();
     assert_ne!(variants[0]["label"], variants[1]["label"]);
     assert!(demo["variants"]["max_difference"].as_f64().unwrap() <= 1e-4);
+    let (float, int8) = (&demo["quantized"]["float"], &demo["quantized"]["int8"]);
+    assert_eq!(float["right"], 488);
+    // Half a point of 500 images.
+    assert!(int8["right"].as_u64().unwrap() >= 488 - 2, "{int8}");
+    assert!(int8["bytes"].as_u64().unwrap() * 5 < float["bytes"].as_u64().unwrap() * 2, "{int8}");
+    assert!(int8["median_ns"].as_u64().unwrap() > 0);
 }
 
 #[test]
 fn text_ends_with_what_to_type_next() {
     let text = Place::new().text(&["demo"]);
-    for part in ["CPU:0", "ACCEL:0", "97.6 %", "500 of 500", "next, type", "explain"] {
+    for part in ["CPU:0", "ACCEL:0", "97.6 %", "500 of 500", "8 bits", "next, type", "explain"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }

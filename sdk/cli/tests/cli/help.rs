@@ -38,6 +38,7 @@ fn furnish(place: &Place) -> PathBuf {
     fs::create_dir(&folder).unwrap();
     symlink(root(), place.path("tenon")).unwrap();
     place.relu("work/model.pb");
+    place.net("work/net.pb", "work/samples.npz");
     place.array("work/x.npy", &Tensor::from_slice(&[2], &[1.0f32, -1.0]).unwrap());
     place.text(&["new", "my-ops", "--lang", "c"]);
     let made = Command::new("make").current_dir(place.path("my-ops")).output().unwrap();

@@ -10,5 +10,6 @@ mod inspect;
 mod install;
 mod list;
 mod page;
+mod quantize;
 mod run;
 mod support;

@@ -175,7 +175,8 @@ fn a_page_of_one_kernel_and_one_of_a_graph_work_in_a_browser() {
     let (found, console) = look(&place, browser, &one, false);
     check(&found, &console, false);
     let graph = goldens().join("cnn.pb").display().to_string();
-    let graph = page(&place, &[&graph, "--shape", "x=1x17x13x3", "--device", "CPU"]);
+    let own = [graph.as_str(), "--calls", "--shape", "x=1x17x13x3", "--device", "CPU"];
+    let graph = page(&place, &own);
     let (found, console) = look(&place, browser, &graph, true);
     check(&found, &console, true);
     assert!(numbers(&found["before"]).len() > 4);

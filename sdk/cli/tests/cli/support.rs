@@ -91,6 +91,23 @@ impl Place {
         })
     }
 
+    /// Writes a graph with a product of `x` [?, 2] and constant weights, and an archive of samples for it.
+    pub fn net(&self, graph: &str, samples: &str) {
+        use npyz::WriterBuilder;
+        use tenon_runtime::framework::DType;
+        self.graph(graph, |b| {
+            let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[-1, 2]).unwrap())?;
+            let weights = Tensor::from_slice(&[2, 1], &[0.5f32, -2.0]).unwrap();
+            let weights = b.constant("weights", weights)?;
+            b.op("MatMul").name("first/conv").input(x).input(weights).build().map(drop)
+        });
+        let mut archive = npyz::npz::NpzWriter::create(self.path(samples)).unwrap();
+        let array = archive.array::<f32>("x", Default::default()).unwrap().default_dtype();
+        let mut array = array.shape(&[3, 2]).begin_nd().unwrap();
+        array.extend([1f32, 2.0, -3.0, 0.25, 0.0, 7.0]).unwrap();
+        array.finish().unwrap();
+    }
+
     /// Writes a graph that `make` builds.
     pub fn graph(
         &self,

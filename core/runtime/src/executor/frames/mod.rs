@@ -22,7 +22,9 @@ mod iteration;
 mod structure;
 mod value;
 
-use super::{partition::PartitionState, shared::StepShared, streams::StepStreams};
+use super::{
+    dispatch::Driver, partition::PartitionState, shared::StepShared, streams::StepStreams,
+};
 use crate::{
     error::StepError,
     plan::{
@@ -166,7 +168,7 @@ impl FrameState {
             // SAFETY: the iteration has a token, which was this entry of the list.
             let state = unsafe { woken.state.as_ref() };
             state.wake(woken.node, woken.dead, ready);
-            state.drain(ready);
+            state.drain::<Driver>(ready);
             done = Some(woken.iteration);
         }
     }

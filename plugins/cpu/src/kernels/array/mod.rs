@@ -21,7 +21,7 @@ mod split;
 pub(super) mod strided_slice;
 mod tile;
 pub(super) mod transpose;
-mod turn;
+pub(super) mod turn;
 mod unique;
 
 use tenon_sdk::{DType, KernelError, author::ComputeContext, reg::join_types};
@@ -58,12 +58,17 @@ pub(super) const JOINED: &[DType] = &join_types::<{ NUMBERS.len() + 5 }>(
 );
 
 /// Elements of a size, whatever they mean.
-pub(super) trait Word: Copy + Default + Send + Sync + 'static {}
+pub trait Word: Copy + Default + Send + Sync + 'static {}
 impl Word for u8 {}
 impl Word for u16 {}
 impl Word for u32 {}
 impl Word for u64 {}
 impl Word for u128 {}
+impl Word for i16 {}
+impl Word for i32 {}
+impl Word for i64 {}
+impl Word for f32 {}
+impl Word for f64 {}
 
 /// Bytes of a tensor as words of its element size.
 pub(super) fn words<W: Word>(bytes: &[u8]) -> Result<&[W], KernelError> {

@@ -77,6 +77,27 @@ fn through_strip<'y, W: Word>(
     }
 }
 
+/// Turns a matrix of `rows` by `cols` elements, rows of which begin `stride` elements apart, to one whose rows begin
+/// `y_stride` elements apart.
+///
+/// Panics when they do not lie in `x` and `y`.
+pub(in crate::kernels) fn turn_into<W: Word>(
+    x: &[W],
+    stride: usize,
+    [rows, cols]: [usize; 2],
+    y: &mut [W],
+    y_stride: usize,
+) {
+    if rows == 0 || cols == 0 {
+        return;
+    }
+    let end = (cols - 1).checked_mul(y_stride).and_then(|last| last.checked_add(rows));
+    assert!(end.is_some_and(|end| end <= y.len()) && (rows <= y_stride || cols == 1));
+    let piece = Piece { x, stride, rows, columns: cols };
+    // SAFETY: as many columns of as many elements lie in `y`, without overlap.
+    turn_piece(&piece, &mut unsafe { Turned::new(y.as_mut_ptr(), y_stride, [cols, rows]) });
+}
+
 /// Some rows and columns of a matrix: `x` begins with the first of them, rows begin `stride` elements apart.
 struct Piece<'a, W> {
     x: &'a [W],

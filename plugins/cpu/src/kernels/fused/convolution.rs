@@ -6,8 +6,13 @@ use crate::{
     kernels::{
         linalg::product::Factor,
         nn::{
-            conv::{self, Attributes},
+            conv::{self, Attributes, Filter},
             depthwise,
+            winograd::{
+                contract,
+                kernel::{self as winograd, Convolution},
+                transforms::{Four, Transform, Two},
+            },
         },
     },
     lane::Compute,
@@ -16,28 +21,73 @@ use half::{bf16, f16};
 use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
-    author::{ComputeContext, CreateContext, Kernel},
+    abi::Slot,
+    author::{ComputeContext, CreateContext, Kernel, Packed, Supported},
     geometry::Conv2dGeometry,
     reg::Numerics,
     register_kernel,
 };
 
-struct FusedConv2d<T> {
+struct FusedConv2d<T: Compute> {
     attributes: Attributes,
+    filter: Filter<T>,
     epilogue: epilogue::Attributes,
-    element: PhantomData<T>,
 }
 
 impl<T: Compute<Wide: Factor + Special>> Kernel for FusedConv2d<T> {
+    const PREPACKS: bool = true;
+
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (attributes, epilogue) = (Attributes::new(c)?, epilogue::Attributes::new(c)?);
-        Ok(FusedConv2d { attributes, epilogue, element: PhantomData })
+        Ok(FusedConv2d { attributes, filter: Filter::new()?, epilogue })
+    }
+
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(self.filter.prepack(&self.attributes, input, view))
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.filter.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = Conv2dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
         let steps = self.epilogue.bind::<T>(c, &g.output_dims(), g.format)?;
-        conv::convolve::<T>(c, &g, Some(&|start, y| steps.apply(start, y)))
+        conv::convolve::<T>(c, &g, &self.filter, Some(&|start, y| steps.apply(start, y)))
+    }
+}
+
+/// [`FusedConv2d`] by Winograd's algorithm.
+struct FusedWinograd<T> {
+    convolution: Convolution<T>,
+    epilogue: epilogue::Attributes,
+}
+
+impl<T: Transform> Kernel for FusedWinograd<T> {
+    const PREPACKS: bool = true;
+    const HAS_SUPPORTS: bool = true;
+
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let (convolution, epilogue) = (Convolution::new(c)?, epilogue::Attributes::new(c)?);
+        Ok(FusedWinograd { convolution, epilogue })
+    }
+
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        contract::supports::<T>(c)
+    }
+
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        self.convolution.prepack(input, view)
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.convolution.attach(input, packed);
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let g = self.convolution.geometry(c)?;
+        let steps = self.epilogue.bind::<f32>(c, &g.output_dims(), g.format)?;
+        self.convolution.compute(c, &g, Some(&|start, y| steps.apply(start, y)))
     }
 }
 
@@ -76,3 +126,8 @@ convolutions! {
     f16, FLOAT, 1e-3, 4e-3;
     bf16, FLOAT, 8e-3, 3.2e-2;
 }
+
+register_kernel!("_FusedConv2D" on "CPU": FusedWinograd<Four>, types = ("T", &[DType::FLOAT]),
+    label = "winograd4", priority = 2, numerics = winograd::fused_numerics::<Four>());
+register_kernel!("_FusedConv2D" on "CPU": FusedWinograd<Two>, types = ("T", &[DType::FLOAT]),
+    label = "winograd2", priority = 1, numerics = winograd::fused_numerics::<Two>());

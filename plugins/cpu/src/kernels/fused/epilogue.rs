@@ -14,7 +14,6 @@ use crate::{
         nn::activation::{Relu, Relu6},
     },
     lane::Compute,
-    split::for_rows,
 };
 use tenon_sdk::{
     KernelError,
@@ -214,12 +213,13 @@ impl<'a, T: Compute> Steps<'a, T> {
     }
 
     /// Applies all steps to some neighbours of the output, the first of which is number `start`. With channels last
-    /// they are whole pixels.
+    /// they are whole pixels, or some channels of one.
     pub fn apply(&self, start: usize, y: &mut [T]) {
         if y.is_empty() || self.few[0].is_none() {
             return;
         }
         let piece = match self.format {
+            DataFormat::Nhwc if y.len() < self.channels => y.len(),
             DataFormat::Nhwc => (PIECE / self.channels).max(1) * self.channels,
             DataFormat::Nchw => PIECE,
         };
@@ -228,32 +228,35 @@ impl<'a, T: Compute> Steps<'a, T> {
         }
     }
 
-    /// Applies all steps to the whole output.
-    pub fn pass(&self, c: &ComputeContext<'_>, y: &mut [T]) -> Result<(), KernelError> {
-        let row = if self.format == DataFormat::Nhwc { self.channels } else { self.inner };
-        let cost = 0.5 * (row * self.steps().count()) as f64;
-        for_rows(c, y, row, cost, |first, y| self.apply(first * row, y))
-    }
-
     fn step(&self, step: &Step<'_, T>, start: usize, y: &mut [T]) {
         match step {
             Step::Function(function) => function(y),
             Step::Leaky(alpha) => leaky(y, *alpha),
             Step::Add(other) => zip_in_place::<T, Add>(y, &other[start..start + y.len()]),
-            Step::Bias(bias) if self.format == DataFormat::Nhwc => rows_in_place::<T, Add>(y, bias),
+            Step::Bias(bias) if self.format == DataFormat::Nhwc => {
+                rows_in_place::<T, Add>(y, self.channels_of(bias, start, y.len()));
+            }
             Step::Bias(bias) => {
                 self.planes(start, y, |y, channel| {
                     rows_in_place::<T, Add>(y, &bias[channel..=channel]);
                 });
             }
             Step::Affine(a) if self.format == DataFormat::Nhwc => {
-                affine_rows(y, a.means, a.factors, a.offsets);
+                let [means, offsets] =
+                    [a.means, a.offsets].map(|values| self.channels_of(values, start, y.len()));
+                affine_rows(y, means, self.channels_of(a.factors, start, y.len()), offsets);
             }
             Step::Affine(a) => self.planes(start, y, |y, channel| {
                 let [mean, offset] = [a.means[channel].up(), a.offsets[channel].up()];
                 affine_plane(y, mean, a.factors[channel], offset);
             }),
         }
+    }
+
+    /// Channels last: what belongs to the channels of some neighbours.
+    fn channels_of<'v, V>(&self, values: &'v [V], start: usize, count: usize) -> &'v [V] {
+        let first = start % self.channels;
+        &values[first..self.channels.min(first + count)]
     }
 
     /// Channels first: calls with the values of each channel.

@@ -1,74 +1,46 @@
-//! `_FusedMatMul`: the product, then its epilogue, a piece of the rows at a time.
+//! `_FusedMatMul`: the epilogue follows on each part of the product while that is in the cache.
 
 use super::{epilogue::Attributes, functions::Special};
 use crate::{
-    kernels::linalg::matmul::{Transposed, matmul, narrow_matmul},
+    kernels::linalg::{matmul::Right, product::Factor},
     lane::Compute,
 };
 use half::{bf16, f16};
-use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
-    author::{ComputeContext, CreateContext, Kernel},
-    geometry::{DataFormat, MatMulGeometry},
+    abi::Slot,
+    author::{ComputeContext, CreateContext, Kernel, Packed},
+    geometry::DataFormat,
     reg::Numerics,
     register_kernel,
 };
 
-/// An element type with its product of matrices.
-trait Product: Compute<Wide: Special> {
-    fn product(
-        c: &ComputeContext<'_>,
-        g: &MatMulGeometry,
-        a: &[Self],
-        b: &[Self],
-        y: &mut [Self],
-    ) -> Result<(), KernelError>;
-}
-
-macro_rules! products {
-    ($($ty:ty: $function:ident;)*) => {$(
-        impl Product for $ty {
-            fn product(
-                c: &ComputeContext<'_>,
-                g: &MatMulGeometry,
-                a: &[$ty],
-                b: &[$ty],
-                y: &mut [$ty],
-            ) -> Result<(), KernelError> {
-                $function(c, g, a, b, y)
-            }
-        }
-    )*};
-}
-
-products! {
-    f32: matmul;
-    f64: matmul;
-    f16: narrow_matmul;
-    bf16: narrow_matmul;
-}
-
-struct FusedMatMul<T> {
-    transposed: Transposed,
+struct FusedMatMul<T: Compute> {
+    right: Right<T>,
     epilogue: Attributes,
-    element: PhantomData<T>,
 }
 
-impl<T: Product> Kernel for FusedMatMul<T> {
+impl<T: Compute<Wide: Factor + Special>> Kernel for FusedMatMul<T> {
+    const PREPACKS: bool = true;
+
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let transposed = Transposed::new(c)?;
-        Ok(FusedMatMul { transposed, epilogue: Attributes::new(c)?, element: PhantomData })
+        Ok(FusedMatMul { right: Right::new(c)?, epilogue: Attributes::new(c)? })
+    }
+
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(self.right.prepack(input, view))
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.right.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let (a, b) = (c.input::<T>(0)?, c.input::<T>(1)?);
-        let g = MatMulGeometry::new(a.dims, b.dims, self.transposed.a, self.transposed.b)?;
+        let g = self.right.geometry(c)?;
         let output = [g.m as i64, g.n as i64];
         let steps = self.epilogue.bind::<T>(c, &output, DataFormat::Nhwc)?;
         let y = c.output::<T>(0, &output)?.data;
-        T::product(c, &g, a.data, b.data, y)?;
-        steps.pass(c, y)
+        self.right.multiply(c, &g, y, Some(&|start, y| steps.apply(start, y)))
     }
 }
 

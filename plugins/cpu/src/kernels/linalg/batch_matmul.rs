@@ -1,11 +1,19 @@
 //! `BatchMatMul`, `BatchMatMulV2` and `BatchMatMulV3`.
 
 use super::{
+    gemm::{
+        constant::{RIGHT, RightFactor},
+        isa::Isa,
+        left::Left,
+        output::{self, Columns, Rows},
+        right::Right,
+    },
     matmul::{DOUBLE, FLOAT, convert_down, operands, widen},
-    product::{Factor, Multiply, Target, parallel_multiply},
+    product::{Factor, Multiply, Operand, Target},
 };
 use crate::{
     lane::Compute,
+    panels::{as_itself, as_wide},
     split::{Parts, for_units},
 };
 use half::{bf16, f16};
@@ -13,7 +21,8 @@ use num_complex::Complex;
 use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
-    author::{ComputeContext, CreateContext, Kernel},
+    abi::Slot,
+    author::{ComputeContext, CreateContext, Kernel, Packed},
     element::Number,
     geometry::{BatchMatMulGeometry, equal_batches},
     reg::Numerics,
@@ -51,11 +60,14 @@ pub fn products<T: Multiply>(
         return Ok(());
     }
     let pairs: Vec<(usize, usize)> = g.products().collect();
-    if let &[(i, j)] = &pairs[..] {
+    // The rows of all matrices are those of one, where they meet the same columns.
+    let is_one = pairs.len() == 1 || y.len() == y_len && size.a_strides == [size.k, 1];
+    if is_one && let Some(&(i, j)) = pairs.first() {
         let (a, b) = operands(size, &x[i * x_len..], &y[j * y_len..]);
+        let rows = pairs.len() * size.m;
         // SAFETY: the target is the whole output.
-        let target = unsafe { Target::new(z.as_mut_ptr(), size.m, size.n, strides) };
-        return parallel_multiply(c, a, b, target, conjugated);
+        let target = unsafe { Target::new(z.as_mut_ptr(), rows, size.n, strides) };
+        return T::parallel(c, Operand { rows, ..a }, b, target, conjugated);
     }
     let z = Parts::new(z);
     for_units(c, pairs.len(), T::cost_ns(size.m, size.n, size.k), |range| {
@@ -88,35 +100,90 @@ impl<T: Multiply> Kernel for BatchMatMul<T> {
     }
 }
 
-/// 16-bit floats: operands are converted, products are rounded once.
-struct NarrowBatchMatMul<T> {
+/// Floats, whose right factor may be a constant matrix. Operands of 16 bits are converted, and products rounded once.
+struct FloatBatchMatMul<T: Compute> {
     adjoint: Adjoint,
-    element: PhantomData<T>,
+    right: RightFactor<T>,
 }
 
-impl<T: Compute<Wide: Factor>> Kernel for NarrowBatchMatMul<T> {
+impl<T: Compute<Wide: Factor>> Kernel for FloatBatchMatMul<T> {
+    const PREPACKS: bool = true;
+
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(NarrowBatchMatMul { adjoint: Adjoint::new(c)?, element: PhantomData })
+        Ok(FloatBatchMatMul { adjoint: Adjoint::new(c)?, right: RightFactor::new()? })
+    }
+
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(self.right.prepack(input, view, |dims, data| {
+            let (batch, &[rows, cols]) = dims.split_last_chunk()?;
+            let matrix = Operand::dense(data, rows as usize, cols as usize);
+            let matrix = if self.adjoint.y { matrix.transposed() } else { matrix };
+            batch.iter().all(|&size| size == 1).then_some(matrix)
+        }))
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.right.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let (x, y) = (c.input::<T>(0)?, c.input::<T>(1)?);
-        let g = BatchMatMulGeometry::new(x.dims, y.dims, self.adjoint.x, self.adjoint.y)?;
-        let z = c.output::<T>(0, &g.output)?;
-        let (x, y) = (widen(c, x.data)?, widen(c, y.data)?);
-        let wide = c.scratch_slice::<T::Wide>(z.data.len())?;
+        let (x, y_dims) = (c.input::<T>(0)?, c.dims(RIGHT));
+        let g = BatchMatMulGeometry::new(x.dims, y_dims, self.adjoint.x, self.adjoint.y)?;
+        let z = c.output::<T>(0, &g.output)?.data;
+        if let (Some(right), Some(isa)) = (self.right.packed(), self.right.isa()) {
+            return by_packed(c, &g, isa, right, x.data, z);
+        }
+        let y = c.input::<T>(RIGHT)?.data;
+        if let (Some(x), Some(y), Some(z)) = (as_itself(x.data), as_itself(y), as_wide(&mut *z)) {
+            return products(c, &g, x, y, z, [false; 2]);
+        }
+        let (x, y) = (widen(c, x.data)?, widen(c, y)?);
+        let wide = c.scratch_slice::<T::Wide>(z.len())?;
         products(c, &g, x, y, wide, [false; 2])?;
-        convert_down(wide, z.data);
+        convert_down(wide, z);
         Ok(())
     }
+}
+
+/// All products by one packed matrix: of the rows of all others at once, where they follow each other.
+fn by_packed<T: Compute<Wide: Factor>>(
+    c: &ComputeContext<'_>,
+    g: &BatchMatMulGeometry,
+    isa: &'static Isa<T::Wide>,
+    right: Right<'_, T::Wide>,
+    x: &[T],
+    z: &mut [T],
+) -> Result<(), KernelError> {
+    let size = &g.matrix;
+    let follow = size.a_strides == [size.k, 1];
+    let count = if follow { 1 } else { x.len() / (size.m * size.k).max(1) };
+    for at in 0..count {
+        let rows = if follow { z.len() / size.n.max(1) } else { size.m };
+        let data = &x[at * size.m * size.k..];
+        let left = Operand { data, rows, cols: size.k, strides: size.a_strides };
+        let to = Rows { all: &mut *z, first: at * size.m * size.n, stride: size.n };
+        let left: &dyn Left<T::Wide> = &left;
+        output::write(c, isa, left, Columns::Packed(right), to, None)?;
+    }
+    Ok(())
 }
 
 /// `BatchMatMul`, whose batches do not broadcast.
 struct EqualBatches<K>(K);
 
 impl<K: Kernel> Kernel for EqualBatches<K> {
+    const PREPACKS: bool = K::PREPACKS;
+
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         K::new(c).map(EqualBatches)
+    }
+
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        self.0.prepack(input, view)
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.0.attach_packed(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -177,14 +244,14 @@ macro_rules! batch_products {
 }
 
 batch_products! {
-    FLOAT, f32, BatchMatMul, FLOAT;
-    DOUBLE, f64, BatchMatMul, DOUBLE;
+    FLOAT, f32, FloatBatchMatMul, FLOAT;
+    DOUBLE, f64, FloatBatchMatMul, DOUBLE;
     COMPLEX64, Complex<f32>, BatchMatMul, FLOAT;
     COMPLEX128, Complex<f64>, BatchMatMul, DOUBLE;
     INT32, i32, BatchMatMul, Numerics::EXACT;
     INT64, i64, BatchMatMul, Numerics::EXACT;
-    BFLOAT16, bf16, NarrowBatchMatMul, BFLOAT16;
-    HALF, f16, NarrowBatchMatMul, HALF;
+    BFLOAT16, bf16, FloatBatchMatMul, BFLOAT16;
+    HALF, f16, FloatBatchMatMul, HALF;
 }
 
 register_kernel!("BatchMatMulV2" on "CPU": BatchMatMul<i16>, types = ("T", &[DType::INT16]),

@@ -3,7 +3,7 @@
 
 use super::{
     matmul::{DOUBLE, FLOAT, convert_down, widen},
-    product::{Factor, Multiply, Operand, Target, parallel_multiply},
+    product::{Factor, Multiply, Operand, Target},
 };
 use crate::{
     lane::Compute,
@@ -104,7 +104,7 @@ fn product<T: Multiply>(
     if x.batch == 1 {
         // SAFETY: the target is the whole of z.
         let target = unsafe { Target::new(z.as_mut_ptr(), m, n, [n, 1]) };
-        return parallel_multiply(c, x.get(0), y.get(0).transposed(), target, [false; 2]);
+        return T::parallel(c, x.get(0), y.get(0).transposed(), target, [false; 2]);
     }
     let z = Parts::new(z);
     for_units(c, x.batch, T::cost_ns(m, n, k), |range| {

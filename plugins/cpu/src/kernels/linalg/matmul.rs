@@ -1,13 +1,22 @@
 //! `MatMul`.
 
-use super::product::{Factor, Multiply, Operand, Target, parallel_multiply, small};
-use crate::lane::Compute;
+use super::{
+    gemm::{
+        blocks::After,
+        constant::{RIGHT, RightFactor},
+        left::Left,
+        output::{self, Columns, Rows},
+    },
+    product::{Factor, Multiply, Operand, Target, is_small, small},
+};
+use crate::{lane::Compute, panels::as_wide};
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
-    author::{ComputeContext, CreateContext, Kernel},
+    abi::Slot,
+    author::{ComputeContext, CreateContext, Kernel, Packed},
     geometry::MatMulGeometry,
     reg::Numerics,
     register_kernel,
@@ -69,77 +78,142 @@ crate::arch::vectorised! {
     }
 }
 
-/// The kernel for types that compute in themselves.
-struct MatMul<T> {
+/// The right factor of a product of matrices, which may be a constant.
+pub struct Right<T: Compute> {
     transposed: Transposed,
-    element: PhantomData<T>,
+    factor: RightFactor<T>,
 }
 
-impl<T: Multiply> Kernel for MatMul<T> {
-    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(MatMul { transposed: Transposed::new(c)?, element: PhantomData })
+impl<T: Compute<Wide: Factor>> Right<T> {
+    /// Reads the attributes.
+    ///
+    /// # Errors
+    /// As [`Transposed::new`]; the knob `isa` names an instruction set that there is not.
+    pub fn new(c: &CreateContext<'_>) -> Result<Right<T>, KernelError> {
+        Ok(Right { transposed: Transposed::new(c)?, factor: RightFactor::new()? })
     }
 
-    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let (a, b) = (c.input::<T>(0)?, c.input::<T>(1)?);
-        let g = MatMulGeometry::new(a.dims, b.dims, self.transposed.a, self.transposed.b)?;
-        let y = c.output::<T>(0, &[g.m as i64, g.n as i64])?;
-        matmul(c, &g, a.data, b.data, y.data)
+    /// Packs a constant right factor.
+    pub fn prepack(&self, input: usize, view: &Slot) -> Option<Packed> {
+        self.factor.prepack(input, view, |dims, data| {
+            let &[rows, cols] = dims else { return None };
+            let matrix = Operand::dense(data, rows as usize, cols as usize);
+            Some(if self.transposed.b { matrix.transposed() } else { matrix })
+        })
+    }
+
+    /// Takes what was packed.
+    pub fn attach(&mut self, input: usize, packed: &Packed) {
+        self.factor.attach(input, packed);
+    }
+
+    /// The sizes of a call.
+    ///
+    /// # Errors
+    /// The inputs do not fit each other.
+    pub fn geometry(&self, c: &ComputeContext<'_>) -> Result<MatMulGeometry, KernelError> {
+        let Transposed { a, b } = self.transposed;
+        Ok(MatMulGeometry::new(c.dims(0), c.dims(RIGHT), a, b)?)
+    }
+
+    /// The product, and what comes after.
+    ///
+    /// # Errors
+    /// No memory; the call was cancelled.
+    pub fn multiply(
+        &self,
+        c: &ComputeContext<'_>,
+        g: &MatMulGeometry,
+        y: &mut [T],
+        after: Option<&After<'_, T>>,
+    ) -> Result<(), KernelError> {
+        let left =
+            Operand { data: c.input::<T>(0)?.data, rows: g.m, cols: g.k, strides: g.a_strides };
+        let columns = match self.factor.packed() {
+            Some(right) => Columns::Packed(right),
+            None => Columns::Matrix(Operand {
+                data: c.input::<T>(RIGHT)?.data,
+                rows: g.k,
+                cols: g.n,
+                strides: g.b_strides,
+            }),
+        };
+        if let Columns::Matrix(right) = &columns
+            && small_product(c, &left, right, y)?
+        {
+            after.iter().for_each(|after| after(0, y));
+            return Ok(());
+        }
+        let isa = self.factor.isa().expect("products of integers are small");
+        let rows = Rows { all: y, first: 0, stride: g.n };
+        output::write(c, isa, &left as &dyn Left<T::Wide>, columns, rows, after)
     }
 }
 
-/// The product in types that compute in themselves.
-///
-/// # Errors
-/// The call was cancelled.
-pub fn matmul<T: Multiply>(
+/// The whole product, where it is small and the type computes in itself; else `false`.
+fn small_product<T: Compute<Wide: Factor>>(
     c: &ComputeContext<'_>,
-    g: &MatMulGeometry,
-    a: &[T],
-    b: &[T],
+    a: &Operand<'_, T>,
+    b: &Operand<'_, T>,
     y: &mut [T],
-) -> Result<(), KernelError> {
-    let (a, b) = operands(g, a, b);
-    assert_eq!(y.len(), g.m * g.n, "the whole output");
+) -> Result<bool, KernelError> {
+    if !is_small::<T::Wide>(a.rows, b.cols, a.cols) {
+        return Ok(false);
+    }
+    let (Some(a), Some(b), Some(y)) = (a.itself(), b.itself(), as_wide(y)) else {
+        return Ok(false);
+    };
+    assert_eq!(y.len(), a.rows * b.cols, "the whole output");
     // SAFETY: the target is the whole output.
-    let target = unsafe { Target::new(y.as_mut_ptr(), g.m, g.n, [g.n, 1]) };
-    parallel_multiply(c, a, b, target, [false; 2])
+    let target = unsafe { Target::new(y.as_mut_ptr(), a.rows, b.cols, [b.cols, 1]) };
+    Multiply::parallel(c, a, b, target, [false; 2])?;
+    Ok(true)
 }
 
-/// The product of 16-bit floats: operands are converted, the product is rounded once.
-///
-/// # Errors
-/// No memory; the call was cancelled.
-pub fn narrow_matmul<T: Compute<Wide: Factor>>(
-    c: &ComputeContext<'_>,
-    g: &MatMulGeometry,
-    a: &[T],
-    b: &[T],
-    y: &mut [T],
-) -> Result<(), KernelError> {
-    let (a, b) = (widen(c, a)?, widen(c, b)?);
-    let wide = c.scratch_slice::<T::Wide>(y.len())?;
-    matmul(c, g, a, b, wide)?;
-    convert_down(wide, y);
-    Ok(())
+/// The kernel for numbers: where the type does not compute in itself, sums are rounded once.
+struct MatMul<T: Compute>(Right<T>);
+
+impl<T: Compute<Wide: Factor>> Kernel for MatMul<T> {
+    const PREPACKS: bool = true;
+
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Right::new(c).map(MatMul)
+    }
+
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(self.0.prepack(input, view))
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.0.attach(input, packed);
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let g = self.0.geometry(c)?;
+        let y = c.output::<T>(0, &[g.m as i64, g.n as i64])?;
+        self.0.multiply(c, &g, y.data, None)
+    }
 }
 
-/// The kernel for 16-bit floats.
-struct NarrowMatMul<T> {
+/// The kernel for complex numbers.
+struct ComplexMatMul<T> {
     transposed: Transposed,
     element: PhantomData<T>,
 }
 
-impl<T: Compute<Wide: Factor>> Kernel for NarrowMatMul<T> {
+impl<T: Multiply> Kernel for ComplexMatMul<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(NarrowMatMul { transposed: Transposed::new(c)?, element: PhantomData })
+        Ok(ComplexMatMul { transposed: Transposed::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let (a, b) = (c.input::<T>(0)?, c.input::<T>(1)?);
         let g = MatMulGeometry::new(a.dims, b.dims, self.transposed.a, self.transposed.b)?;
         let y = c.output::<T>(0, &[g.m as i64, g.n as i64])?;
-        narrow_matmul(c, &g, a.data, b.data, y.data)
+        let (a, b) = operands(&g, a.data, b.data);
+        // SAFETY: the target is the whole output.
+        let target = unsafe { Target::new(y.data.as_mut_ptr(), g.m, g.n, [g.n, 1]) };
+        T::parallel(c, a, b, target, [false; 2])
     }
 }
 
@@ -168,12 +242,14 @@ pub const FLOAT: Numerics = Numerics::relative(1e-30, 2e-6).accumulation(DType::
 /// The same.
 pub const DOUBLE: Numerics = Numerics::relative(1e-300, 4e-15).accumulation(DType::DOUBLE);
 
-register_kernel!("MatMul" on "CPU": MatMul<T> for "T" in [f32, Complex<f32>], numerics = FLOAT);
-register_kernel!("MatMul" on "CPU": MatMul<T> for "T" in [f64, Complex<f64>], numerics = DOUBLE);
+register_kernel!("MatMul" on "CPU": MatMul<T> for "T" in [f32], numerics = FLOAT);
+register_kernel!("MatMul" on "CPU": MatMul<T> for "T" in [f64], numerics = DOUBLE);
+register_kernel!("MatMul" on "CPU": ComplexMatMul<T> for "T" in [Complex<f32>], numerics = FLOAT);
+register_kernel!("MatMul" on "CPU": ComplexMatMul<T> for "T" in [Complex<f64>], numerics = DOUBLE);
 register_kernel!("MatMul" on "CPU": MatMul<T> for "T" in [i32, i64], numerics = Numerics::EXACT);
-register_kernel!("MatMul" on "CPU": NarrowMatMul<T> for "T" in [f16],
+register_kernel!("MatMul" on "CPU": MatMul<T> for "T" in [f16],
     numerics = Numerics::relative(6e-8, 2e-3).accumulation(DType::FLOAT));
-register_kernel!("MatMul" on "CPU": NarrowMatMul<T> for "T" in [bf16],
+register_kernel!("MatMul" on "CPU": MatMul<T> for "T" in [bf16],
     numerics = Numerics::relative(1e-30, 1.6e-2).accumulation(DType::FLOAT));
 register_kernel!("MatMul" on "CPU": PortableMatMul, types = ("T", &[DType::FLOAT]),
     label = "portable", on_request = true, numerics = FLOAT);

@@ -5,6 +5,7 @@ pub mod batch_matmul;
 mod cross;
 mod diag;
 mod einsum;
+pub mod gemm;
 pub mod matmul;
 pub mod product;
 mod tile;

@@ -1,11 +1,18 @@
 //! One matrix product on one thread, and split over several.
 //!
-//! Small products and products of integers are computed by `super::tile`; the others by the `gemm` crate,
-//! whose packing pays off there.
+//! Small products and products of integers are computed by `super::tile`, others of floats by `super::gemm`, and those of
+//! complex numbers by the `gemm` crate.
 
-use super::tile::{dot, tiles};
-use crate::{lane::Compute, split::for_units};
-use gemm::Parallelism;
+use super::{
+    gemm::{
+        blocks,
+        isa::{Isa, Tiled, fastest},
+        spread,
+    },
+    tile::{dot, tiles},
+};
+use crate::{kernels::array::Word, lane::Compute, panels::as_itself, split::for_units};
+use ::gemm::Parallelism;
 use num_complex::Complex;
 use tenon_sdk::{KernelError, author::ComputeContext, element::Element};
 
@@ -54,7 +61,8 @@ impl<'a, T> Operand<'a, T> {
         assert!(self.fits() && b.fits(), "operands lie in their memory");
     }
 
-    fn fits(&self) -> bool {
+    /// Whether every element lies in its memory.
+    pub(super) fn fits(&self) -> bool {
         let last = |n: usize, stride: usize| (n - 1).checked_mul(stride);
         self.rows == 0
             || self.cols == 0
@@ -68,6 +76,19 @@ impl<'a, T> Operand<'a, T> {
     fn rows_from(self, first: usize, count: usize) -> Operand<'a, T> {
         let skipped = (first * self.strides[0]).min(self.data.len());
         Operand { data: &self.data[skipped..], rows: count, ..self }
+    }
+
+    /// The columns from `first` on.
+    pub(in crate::kernels) fn columns_from(self, first: usize, count: usize) -> Operand<'a, T> {
+        self.transposed().rows_from(first, count).transposed()
+    }
+}
+
+impl<'a, T: Compute> Operand<'a, T> {
+    /// The same matrix, where its type computes in itself.
+    pub(super) fn itself(&self) -> Option<Operand<'a, T::Wide>> {
+        let Operand { rows, cols, strides, .. } = *self;
+        Some(Operand { data: as_itself(self.data)?, rows, cols, strides })
     }
 }
 
@@ -94,71 +115,60 @@ impl<T> Target<T> {
         let data = self.data.wrapping_add(first * self.strides[0]);
         Target { data, rows: count, cols: self.cols, strides: self.strides }
     }
+
+    /// Some columns.
+    ///
+    /// # Safety
+    /// As of some rows.
+    pub(super) unsafe fn columns_from(&self, first: usize, count: usize) -> Target<T> {
+        let data = self.data.wrapping_add(first * self.strides[1]);
+        Target { data, rows: self.rows, cols: count, strides: self.strides }
+    }
 }
 
 /// A type in which products are summed.
-pub trait Factor: Compute<Wide = Self> {
+pub trait Factor: Compute<Wide = Self> + Word {
     /// About how many multiplications a nanosecond.
     const RATE: f64;
-    /// Multiplications up to which `super::tile` is faster than what the library does.
+    /// Multiplications up to which `super::tile` is faster than `super::gemm`.
     const SMALL: usize;
-
-    /// `C = A B` for large matrices.
-    fn large(a: Operand<'_, Self>, b: Operand<'_, Self>, c: Target<Self>);
+    /// The tiles of `super::gemm`; none of integers.
+    const TILES: &'static [&'static Isa<Self>];
 }
 
-macro_rules! float_factors {
-    ($($ty:ident, $rate:expr;)*) => {$(
+macro_rules! factors {
+    ($($ty:ident, $rate:expr, $small:expr, $tiles:expr;)*) => {$(
         impl Factor for $ty {
             const RATE: f64 = $rate;
-            const SMALL: usize = 16 * 1024;
-            fn large(a: Operand<'_, $ty>, b: Operand<'_, $ty>, c: Target<$ty>) {
-                let [a_row, a_col] = a.strides.map(|stride| stride as isize);
-                let [b_row, b_col] = b.strides.map(|stride| stride as isize);
-                let [c_row, c_col] = c.strides.map(|stride| stride as isize);
-                a.assert_product(&b, &c);
-                // SAFETY: the operands lie in their slices, and the target in its memory.
-                unsafe {
-                    gemm::gemm(
-                        c.rows, c.cols, a.cols, c.data, c_col, c_row, false,
-                        a.data.as_ptr(), a_col, a_row, b.data.as_ptr(), b_col, b_row,
-                        0.0, 1.0, false, false, false, Parallelism::None,
-                    );
-                }
-            }
+            const SMALL: usize = $small;
+            const TILES: &'static [&'static Isa<$ty>] = $tiles;
         }
     )*};
 }
 
-float_factors! {
-    f32, 40.0;
-    f64, 20.0;
-}
-
-macro_rules! integer_factors {
-    ($($ty:ident, $rate:expr;)*) => {$(
-        impl Factor for $ty {
-            const RATE: f64 = $rate;
-            const SMALL: usize = usize::MAX;
-            fn large(a: Operand<'_, $ty>, b: Operand<'_, $ty>, c: Target<$ty>) {
-                small(a, b, c)
-            }
-        }
-    )*};
-}
-
-integer_factors! {
-    i16, 8.0;
-    i32, 8.0;
-    i64, 2.0;
+factors! {
+    f32, 40.0, 16 * 1024, Self::ALL;
+    f64, 20.0, 16 * 1024, Self::ALL;
+    i16, 8.0, usize::MAX, &[];
+    i32, 8.0, usize::MAX, &[];
+    i64, 2.0, usize::MAX, &[];
 }
 
 /// `C = A B`, overwriting `C`; where there are no terms, `C` is 0. Panics when sizes do not agree.
 pub fn product<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
     a.assert_product(&b, &c);
-    let work = c.rows.saturating_mul(c.cols).saturating_mul(a.cols);
-    // The library leaves the target alone where there are no terms.
-    if work <= T::SMALL || is_inner(&a, &b, &c) { small(a, b, c) } else { T::large(a, b, c) }
+    match fastest::<T>().filter(|_| !is_small::<T>(c.rows, c.cols, a.cols)) {
+        Some(isa) if c.strides[1] == 1 => blocks::alone(isa, &a, &b, &c),
+        Some(isa) if c.strides[0] == 1 => {
+            blocks::alone(isa, &b.transposed(), &a.transposed(), &c.transposed());
+        }
+        _ => small(a, b, c),
+    }
+}
+
+/// Whether a product of so many rows, columns and terms is small; one without terms is.
+pub fn is_small<T: Factor>(rows: usize, columns: usize, terms: usize) -> bool {
+    rows == 1 && columns == 1 || rows.saturating_mul(columns).saturating_mul(terms) <= T::SMALL
 }
 
 /// The product in memory that holds nothing else, row by row. Panics when sizes do not agree.
@@ -229,6 +239,20 @@ pub trait Multiply: Element {
     /// `C = A B`, overwriting `C`, with the conjugates of the operands that are `conjugated`, which real numbers
     /// are already. Panics when sizes do not agree.
     fn multiply(a: Operand<'_, Self>, b: Operand<'_, Self>, c: Target<Self>, conjugated: [bool; 2]);
+
+    /// The same, split over the host's threads.
+    ///
+    /// # Errors
+    /// No memory; the call was cancelled.
+    fn parallel(
+        c: &ComputeContext<'_>,
+        a: Operand<'_, Self>,
+        b: Operand<'_, Self>,
+        target: Target<Self>,
+        conjugated: [bool; 2],
+    ) -> Result<(), KernelError> {
+        by_rows(c, a, b, target, conjugated)
+    }
 }
 
 impl<T: Factor> Multiply for T {
@@ -243,6 +267,26 @@ impl<T: Factor> Multiply for T {
 
     fn multiply(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>, _: [bool; 2]) {
         product(a, b, c)
+    }
+
+    fn parallel(
+        c: &ComputeContext<'_>,
+        a: Operand<'_, T>,
+        b: Operand<'_, T>,
+        target: Target<T>,
+        conjugated: [bool; 2],
+    ) -> Result<(), KernelError> {
+        a.assert_product(&b, &target);
+        match fastest::<T>().filter(|_| !is_small::<T>(target.rows, target.cols, a.cols)) {
+            Some(isa) if target.strides[1] == 1 => {
+                spread::multiply::<T>(c, isa, &a, &b, &target, None)
+            }
+            Some(isa) if target.strides[0] == 1 => {
+                let (a, b, target) = (b.transposed(), a.transposed(), target.transposed());
+                spread::multiply::<T>(c, isa, &a, &b, &target, None)
+            }
+            _ => by_rows(c, a, b, target, conjugated),
+        }
     }
 }
 
@@ -277,7 +321,7 @@ macro_rules! complex_products {
                 }
                 // SAFETY: the operands lie in their slices, and the target in its memory.
                 unsafe {
-                    gemm::gemm(
+                    ::gemm::gemm(
                         c.rows, c.cols, a.cols, c.data, c_col, c_row, false,
                         a.data.as_ptr(), a_col, a_row, b.data.as_ptr(), b_col, b_row,
                         Complex::ZERO, Complex::ONE, false, conj_a, conj_b, Parallelism::None,
@@ -290,18 +334,8 @@ macro_rules! complex_products {
 
 complex_products!(f32, f64);
 
-/// [`product`], split over the host's threads along its longer side.
-pub fn parallel_product<T: Factor>(
-    c: &ComputeContext<'_>,
-    a: Operand<'_, T>,
-    b: Operand<'_, T>,
-    target: Target<T>,
-) -> Result<(), KernelError> {
-    parallel_multiply(c, a, b, target, [false; 2])
-}
-
 /// [`Multiply::multiply`], split over the host's threads along its longer side.
-pub fn parallel_multiply<T: Multiply>(
+fn by_rows<T: Multiply>(
     c: &ComputeContext<'_>,
     a: Operand<'_, T>,
     b: Operand<'_, T>,
@@ -312,7 +346,7 @@ pub fn parallel_multiply<T: Multiply>(
     const UNIT: usize = 48;
     if target.cols > target.rows {
         let (a, b, target) = (b.transposed(), a.transposed(), target.transposed());
-        return parallel_multiply(c, a, b, target, [conj_b, conj_a]);
+        return by_rows(c, a, b, target, [conj_b, conj_a]);
     }
     let rows = target.rows;
     let unit_cost = T::cost_ns(UNIT.min(rows), target.cols, a.cols);
@@ -326,7 +360,7 @@ pub fn parallel_multiply<T: Multiply>(
     })
 }
 
-/// [`parallel_product`] into rows of a slice that begin `row_stride` elements apart. Panics when they do not lie in
+/// [`Multiply::parallel`] into rows of a slice that begin `row_stride` elements apart. Panics when they do not lie in
 /// it.
 pub fn product_into<T: Factor>(
     c: &ComputeContext<'_>,
@@ -345,7 +379,7 @@ pub fn product_into<T: Factor>(
     );
     // SAFETY: the rows lie in the slice, which is borrowed for the call, and do not overlap.
     let target = unsafe { Target::new(rows.as_mut_ptr(), a.rows, b.cols, [row_stride, 1]) };
-    parallel_product(c, a, b, target)
+    T::parallel(c, a, b, target, [false; 2])
 }
 
 #[cfg(test)]

@@ -1,34 +1,35 @@
-//! `Conv2D`: patches of the image times the filter, a block of pixels at a time; 1x1 filters take the image as
-//! it is. With channels first, the product is the transposed one.
+//! `Conv2D`: the windows of the images times the filter; 1x1 filters take the images as they are. With channels first,
+//! and of integers, it is a matrix of patches: `super::patches`.
 
-use super::im2col::{im2col, patch_len};
+use super::{
+    patches::{self, Sizes, is_pointwise},
+    windows::Windows,
+};
 use crate::{
     kernels::linalg::{
-        matmul::{convert_down, convert_up},
-        product::{Factor, Operand, Target, cost_ns, parallel_product, product},
+        gemm::{
+            constant::{RIGHT, RightFactor},
+            isa::Isa,
+            left::Left,
+            output::{self, Columns, Rows},
+            spread,
+        },
+        product::{Factor, Operand},
     },
     lane::Compute,
-    panels::{Panels, as_wide, uninitialised},
-    split::{Parts, for_rows, for_units},
 };
 use half::{bf16, f16};
-use std::{any::TypeId, marker::PhantomData, ops::Range};
+use std::fmt;
 use tenon_sdk::{
     DType, KernelError,
-    author::{ComputeContext, CreateContext, Kernel},
+    abi::Slot,
+    author::{ComputeContext, CreateContext, Kernel, Packed},
     geometry::{Conv2dGeometry, Conv2dParams, DataFormat, Padding},
     reg::Numerics,
     register_kernel,
 };
 
-/// Elements of a block of patches: about what the second-level cache holds.
-const BLOCK: usize = 1 << 18;
-/// Fewer pixels in a block would pack the filter too often.
-const LEAST_PIXELS: usize = 256;
-
-/// What is done to elements of the output as soon as they are there, while they are in the cache: it gets some
-/// neighbours, and the number of the first of them. With channels last, they are whole pixels.
-pub type After<'a, T> = dyn Fn(usize, &mut [T]) + Sync + 'a;
+pub use crate::kernels::linalg::gemm::blocks::After;
 
 /// Attributes of a convolution.
 pub struct Attributes {
@@ -37,6 +38,13 @@ pub struct Attributes {
     padding: Padding,
     explicit_paddings: Vec<i64>,
     format: DataFormat,
+}
+
+impl fmt::Display for Attributes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Attributes { strides, dilations, format, .. } = self;
+        write!(f, "strides {strides:?}, dilations {dilations:?}, {format:?}")
+    }
 }
 
 impl Attributes {
@@ -69,6 +77,11 @@ impl Attributes {
         }
     }
 
+    /// Whether windows are a pixel apart, and their taps too.
+    pub fn is_dense(&self) -> bool {
+        self.strides.iter().chain(&self.dilations).all(|step| *step == 1)
+    }
+
     /// Attribute `data_format`.
     pub fn format(&self) -> DataFormat {
         self.format
@@ -88,213 +101,106 @@ impl Attributes {
     }
 }
 
-/// Sizes of one convolution as products.
-struct Sizes {
-    /// Pixels of an output image.
-    pixels: usize,
-    /// Elements of a patch.
-    patch: usize,
-    /// Output channels, of all groups and of one.
-    outputs: usize,
-    group_outputs: usize,
-    groups: usize,
-    /// Elements of an input image.
-    image: usize,
-}
+/// The filter of a convolution, which may be a constant.
+pub struct Filter<T: Compute>(RightFactor<T>);
 
-impl Sizes {
-    fn new(g: &Conv2dGeometry) -> Sizes {
-        Sizes {
-            pixels: (g.height.output * g.width.output) as usize,
-            patch: patch_len(g),
-            outputs: g.out_channels as usize,
-            group_outputs: g.group_outputs() as usize,
-            groups: g.groups as usize,
-            image: (g.height.input * g.width.input * g.in_channels) as usize,
-        }
-    }
-
-    /// The columns of the filter that a group has.
-    fn filter<'a, T>(&self, filter: &'a [T], group: usize) -> Operand<'a, T> {
-        Operand {
-            data: &filter[group * self.group_outputs..],
-            rows: self.patch,
-            cols: self.group_outputs,
-            strides: [self.outputs, 1],
-        }
-    }
-
-    /// Pixels `first..first + count` of a group's outputs, as `[pixels, outputs]` whatever the format.
+impl<T: Compute<Wide: Factor>> Filter<T> {
+    /// One that is not packed yet.
     ///
-    /// # Safety
-    /// `image` is the first element of an output image, and nobody else uses these outputs of it. With
-    /// channels last, pixels may run on into the next images.
-    unsafe fn target<T>(&self, format: DataFormat, image: *mut T, at: [usize; 3]) -> Target<T> {
-        let [group, first, count] = at;
-        let strides = match format {
-            DataFormat::Nhwc => [self.outputs, 1],
-            DataFormat::Nchw => [1, self.pixels],
-        };
-        let offset = first * strides[0] + group * self.group_outputs * strides[1];
-        // SAFETY: the caller's promise.
-        unsafe { Target::new(image.wrapping_add(offset), count, self.group_outputs, strides) }
+    /// # Errors
+    /// As [`RightFactor::new`].
+    pub fn new() -> Result<Filter<T>, KernelError> {
+        RightFactor::new().map(Filter)
     }
 
-    /// The neighbours among the outputs of some pixels of an image.
-    fn pieces(
-        &self,
-        format: DataFormat,
-        image: usize,
-        first: usize,
-        count: usize,
-        mut each: impl FnMut(Range<usize>),
-    ) {
-        let start = image * self.outputs * self.pixels;
-        match format {
-            DataFormat::Nhwc => {
-                each(start + first * self.outputs..start + (first + count) * self.outputs);
-            }
-            DataFormat::Nchw => (0..self.outputs).for_each(|output| {
-                let start = start + output * self.pixels + first;
-                each(start..start + count);
-            }),
+    /// Packs a constant filter, for images with channels last.
+    pub fn prepack(&self, attributes: &Attributes, input: usize, view: &Slot) -> Option<Packed> {
+        if attributes.format != DataFormat::Nhwc {
+            return None;
         }
+        self.0.prepack(input, view, |dims, data| {
+            let &[_, _, _, outputs] = dims else { return None };
+            let outputs = outputs as usize;
+            Some(Operand::dense(data, data.len() / outputs.max(1), outputs))
+        })
     }
 
-    /// A block of patches as `[pixels, patch]`.
-    fn patches<'a, T>(&self, format: DataFormat, data: &'a [T], count: usize) -> Operand<'a, T> {
-        match format {
-            DataFormat::Nhwc => Operand::dense(data, count, self.patch),
-            DataFormat::Nchw => Operand::dense(data, self.patch, count).transposed(),
+    /// Takes what was packed.
+    pub fn attach(&mut self, input: usize, packed: &Packed) {
+        self.0.attach(input, packed);
+    }
+
+    /// The columns of a group of channels.
+    fn columns<'f, 'a: 'f>(
+        &'f self,
+        c: &ComputeContext<'a>,
+        isa: &'static Isa<T::Wide>,
+        s: &Sizes,
+        group: usize,
+    ) -> Result<Columns<'f, T>, KernelError> {
+        if s.groups > 1
+            && let Some(filter) = self.0.unpacked(c)?
+        {
+            let columns = filter.columns_from(group * s.group_outputs, s.group_outputs);
+            return Ok(Columns::Packed(spread::pack::<T::Wide>(c, isa, &columns)?));
         }
+        Ok(match self.0.packed() {
+            Some(right) => Columns::Packed(right),
+            None => Columns::Matrix(s.filter(c.input::<T>(RIGHT)?.data, group)),
+        })
     }
 }
 
-/// Whether output pixel `i` reads input pixel `i` and no other.
-fn is_pointwise(g: &Conv2dGeometry) -> bool {
-    [&g.height, &g.width]
-        .iter()
-        .all(|w| w.kernel == 1 && w.stride == 1 && w.pad_before == 0 && w.pad_after == 0)
-}
-
-/// A 1x1 convolution in its own type of computation: products of the image itself.
-fn pointwise<T: Factor>(
+/// A convolution of images with channels last, as products of their windows.
+fn by_windows<T: Compute<Wide: Factor>>(
     c: &ComputeContext<'_>,
     g: &Conv2dGeometry,
-    x: &[T],
-    filter: &[T],
+    isa: &'static Isa<T::Wide>,
+    filter: &Filter<T>,
     y: &mut [T],
+    after: Option<&After<'_, T>>,
 ) -> Result<(), KernelError> {
-    let s = Sizes::new(g);
-    let channels = g.in_channels as usize;
-    let (images, pixels) = match g.format {
-        // Images follow each other without a gap.
-        DataFormat::Nhwc => (1, s.pixels * g.batch as usize),
-        DataFormat::Nchw => (g.batch as usize, s.pixels),
-    };
-    let first = y.as_mut_ptr();
-    for image in 0..images {
-        for group in 0..s.groups {
-            let (strides, skipped) = match g.format {
-                DataFormat::Nhwc => ([channels, 1], group * s.patch),
-                DataFormat::Nchw => ([1, s.pixels], group * s.patch * s.pixels),
-            };
-            let data = &x[image * s.image + skipped..];
-            let a = Operand { data, rows: pixels, cols: s.patch, strides };
-            let output = first.wrapping_add(image * s.outputs * s.pixels);
-            // SAFETY: the target is this image's and group's part of the output.
-            let target = unsafe { s.target(g.format, output, [group, 0, pixels]) };
-            parallel_product(c, a, s.filter(filter, group), target)?;
-        }
+    let (s, x) = (Sizes::new(g), c.input::<T>(0)?.data);
+    for group in 0..s.groups {
+        let to = Rows { all: &mut *y, first: group * s.group_outputs, stride: s.outputs };
+        let columns = filter.columns(c, isa, &s, group)?;
+        let windows = Windows::new(x, g, group);
+        let channels = g.in_channels as usize;
+        let pixels = Operand {
+            data: x.get(group * s.patch..).unwrap_or_default(),
+            rows: s.pixels * g.batch as usize,
+            cols: s.patch,
+            strides: [channels, 1],
+        };
+        let left: &dyn Left<T::Wide> = if is_pointwise(g) { &pixels } else { &windows };
+        output::write(c, isa, left, columns, to, after)?;
     }
     Ok(())
 }
 
-/// Any convolution, over blocks of patches.
-fn by_patches<T: Compute<Wide: Factor>>(
-    c: &ComputeContext<'_>,
-    g: &Conv2dGeometry,
-    x: &[T],
-    filter: &[T::Wide],
-    y: &mut [T],
-    after: Option<&After<'_, T>>,
-) -> Result<(), KernelError> {
-    let s = Sizes::new(g);
-    let block = (BLOCK / s.patch.max(1)).max(LEAST_PIXELS).min(s.pixels);
-    let blocks = s.pixels.div_ceil(block);
-    let units = g.batch as usize * blocks;
-    let narrow = TypeId::of::<T>() != TypeId::of::<T::Wide>();
-    let results = if narrow { block * s.group_outputs } else { 0 };
-    let panels = Panels::<T::Wide>::new(c, units, block * s.patch + results)?;
-    let y = Parts::new(y);
-    let cost =
-        cost_ns::<T::Wide>(block, s.outputs, s.patch) + 0.3 * (block * s.patch * s.groups) as f64;
-    for_units(c, units, cost, |range| {
-        let mut panel = panels.take();
-        for unit in range {
-            let (image, first) = (unit / blocks, unit % blocks * block);
-            let count = block.min(s.pixels - first);
-            for group in 0..s.groups {
-                let (patches, results) = panel.split_at_mut(block * s.patch);
-                let patches = &mut patches[..count * s.patch];
-                let input = &x[image * s.image..][..s.image];
-                im2col(g, group, first..first + count, input, patches);
-                let a = s.patches(g.format, patches, count);
-                let output = y.as_mut_ptr().wrapping_add(image * s.outputs * s.pixels);
-                // SAFETY: each unit and group has pixels and channels of its own in the output.
-                let target = unsafe { s.target(g.format, output, [group, first, count]) };
-                multiply::<T>(a, s.filter(filter, group), target, results);
-            }
-            if let Some(after) = after {
-                s.pieces(g.format, image, first, count, |at| {
-                    // SAFETY: these are the pixels of this unit.
-                    after(at.start, unsafe { y.part(at) });
-                });
-            }
-        }
-    })
-}
-
-/// A product into an output of the same type, or rounded into one of 16-bit floats by way of `results`.
-fn multiply<T: Compute<Wide: Factor>>(
-    a: Operand<'_, T::Wide>,
-    b: Operand<'_, T::Wide>,
-    target: Target<T>,
-    results: &mut [T::Wide],
-) {
-    let Target { data, rows, cols, strides } = target;
-    if TypeId::of::<T>() == TypeId::of::<T::Wide>() {
-        // SAFETY: the types are the same one, and the target is the one given.
-        return product(a, b, unsafe { Target::new(data.cast(), rows, cols, strides) });
-    }
-    // Rows of results run along the output's dense dimension.
-    let (len, line_stride, wide_strides) = match strides {
-        [row, 1] => (cols, row, [cols, 1]),
-        [_, col] => (rows, col, [1, rows]),
-    };
-    let results = &mut results[..rows * cols];
-    // SAFETY: the target is the whole of `results`.
-    product(a, b, unsafe { Target::new(results.as_mut_ptr(), rows, cols, wide_strides) });
-    for (line, results) in results.chunks_exact(len).enumerate() {
-        // SAFETY: a row or column of the target given.
-        let output = unsafe { std::slice::from_raw_parts_mut(data.add(line * line_stride), len) };
-        convert_down::<T>(results, output);
-    }
-}
-
-struct Conv2d<T> {
+struct Conv2d<T: Compute> {
     attributes: Attributes,
-    element: PhantomData<T>,
+    filter: Filter<T>,
 }
 
 impl<T: Compute<Wide: Factor>> Kernel for Conv2d<T> {
+    const PREPACKS: bool = true;
+
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Conv2d { attributes: Attributes::new(c)?, element: PhantomData })
+        Ok(Conv2d { attributes: Attributes::new(c)?, filter: Filter::new()? })
+    }
+
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(self.filter.prepack(&self.attributes, input, view))
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.filter.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = Conv2dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
-        convolve::<T>(c, &g, None)
+        convolve::<T>(c, &g, &self.filter, None)
     }
 }
 
@@ -305,50 +211,17 @@ impl<T: Compute<Wide: Factor>> Kernel for Conv2d<T> {
 pub fn convolve<T: Compute<Wide: Factor>>(
     c: &ComputeContext<'_>,
     g: &Conv2dGeometry,
+    filter: &Filter<T>,
     after: Option<&After<'_, T>>,
 ) -> Result<(), KernelError> {
     let y = c.output::<T>(0, &g.output_dims())?.data;
     if y.is_empty() {
         return Ok(());
     }
-    if is_pointwise(g)
-        && let Some(wide) = as_wide(y)
-    {
-        pointwise(c, g, c.input::<T::Wide>(0)?.data, c.input::<T::Wide>(1)?.data, wide)?;
-        return match after {
-            Some(after) => pass_behind(c, g, y, after),
-            None => Ok(()),
-        };
+    if let Some(isa) = filter.0.isa().filter(|_| g.format == DataFormat::Nhwc) {
+        return by_windows(c, g, isa, filter, y, after);
     }
-    let filter = wide_filter::<T>(c, c.input::<T>(1)?.data)?;
-    by_patches(c, g, c.input::<T>(0)?.data, filter, y, after)
-}
-
-/// What comes after a product that is split otherwise than by blocks of pixels.
-fn pass_behind<T: Compute>(
-    c: &ComputeContext<'_>,
-    g: &Conv2dGeometry,
-    y: &mut [T],
-    after: &After<'_, T>,
-) -> Result<(), KernelError> {
-    let row = match g.format {
-        DataFormat::Nhwc => g.out_channels,
-        DataFormat::Nchw => g.height.output * g.width.output,
-    } as usize;
-    for_rows(c, y, row, 0.5 * row as f64, |first, y| after(first * row, y))
-}
-
-/// The filter in the type of computation: itself, or converted.
-fn wide_filter<'a, T: Compute>(
-    c: &ComputeContext<'a>,
-    filter: &'a [T],
-) -> Result<&'a [T::Wide], KernelError> {
-    if TypeId::of::<T>() == TypeId::of::<T::Wide>() {
-        return Ok(c.input::<T::Wide>(1)?.data);
-    }
-    let wide = uninitialised::<T::Wide>(c, filter.len())?;
-    convert_up(filter, wide);
-    Ok(wide)
+    patches::convolve(c, g, y, after)
 }
 
 register_kernel!("Conv2D" on "CPU": Conv2d<T> for "T" in [f32],
@@ -398,30 +271,8 @@ mod tests {
             let len = count(&g.output_dims());
             let (mut expected, mut found) = (vec![T::ZERO; len], vec![T::ONE; len]);
             conv2d(&g, &x, &f, &mut expected);
-            alone(&g, &x, &f, &mut found);
+            patches::alone(&g, &x, &f, &mut found);
             assert_close(&found, &expected, 300.0 * relative, relative);
-        }
-    }
-
-    /// By two blocks of pixels per image.
-    fn alone<T: Compute<Wide: Factor>>(g: &Conv2dGeometry, x: &[T], filter: &[T], y: &mut [T]) {
-        let s = Sizes::new(g);
-        let filter: Vec<T::Wide> = filter.iter().map(|x| x.up()).collect();
-        let half = s.pixels / 2;
-        for (image, y) in y.chunks_exact_mut(s.pixels * s.outputs).enumerate() {
-            for (first, count) in [(0, half), (half, s.pixels - half)] {
-                for group in 0..s.groups {
-                    let mut patches = vec![T::Wide::default(); count * s.patch];
-                    let mut results = vec![T::Wide::default(); count * s.group_outputs];
-                    let input = &x[image * s.image..][..s.image];
-                    im2col(g, group, first..first + count, input, &mut patches);
-                    let a = s.patches(g.format, &patches, count);
-                    // SAFETY: the target lies in this image's output.
-                    let target =
-                        unsafe { s.target(g.format, y.as_mut_ptr(), [group, first, count]) };
-                    multiply::<T>(a, s.filter(&filter, group), target, &mut results);
-                }
-            }
         }
     }
 

@@ -62,6 +62,7 @@ pub fn record(label: &str, at: Option<i64>, ns: Vec<f64>) -> Record {
         reached: None,
         checked: Some("the reference".into()),
         sampled: None,
+        profile: None,
     };
     record.median_ns = record.kernel.summary.median;
     record

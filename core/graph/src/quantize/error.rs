@@ -1,0 +1,124 @@
+//! Why a graph cannot be quantised.
+
+use crate::GraphError;
+use tenon_framework::{Code, KernelError, fixed_point::FixedPointError, tensor::TensorError};
+use thiserror::Error;
+
+/// What is wrong with a graph, or with what it is calibrated with.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum QuantizeError {
+    /// Nothing that quantisation changes.
+    #[error(
+        "expected a Conv2D, DepthwiseConv2dNative or MatMul of floats with constant weights to quantise, found \
+         {found}: freeze the graph's variables, or keep fewer nodes in float"
+    )]
+    NothingToQuantize {
+        /// What there is.
+        found: String,
+    },
+    /// Calibration without data.
+    #[error(
+        "expected calibration data of at least one sample, found none: give some, or quantise without data (--dynamic)"
+    )]
+    NoSamples,
+    /// An input that the data does not name.
+    #[error(
+        "expected calibration data for the input '{input}', found {found}: name each array after the input that it is for"
+    )]
+    MissingInput {
+        /// The input.
+        input: String,
+        /// What there is, in words.
+        found: String,
+    },
+    /// Data for what is no input.
+    #[error(
+        "calibration data '{found}': expected one of the inputs {inputs}: rename the array, or leave it out"
+    )]
+    UnknownInput {
+        /// Its name.
+        found: String,
+        /// The inputs, in words.
+        inputs: String,
+    },
+    /// A tensor that was never seen.
+    #[error(
+        "'{tensor}': expected values of it in the calibration data, found none: give data of at least one sample"
+    )]
+    NotObserved {
+        /// The tensor.
+        tensor: String,
+    },
+    /// A value that no integer stands for.
+    #[error(
+        "'{tensor}': expected finite numbers, found {found} in sample {sample}: correct the data, or keep what makes \
+         the tensor in float (--keep)"
+    )]
+    NotFinite {
+        /// The tensor.
+        tensor: String,
+        /// The value.
+        found: f32,
+        /// Number of the sample, from 0.
+        sample: usize,
+    },
+    /// A tensor of another type than the plan says.
+    #[error("'{tensor}': expected float, found {found}")]
+    Type {
+        /// The tensor.
+        tensor: String,
+        /// Its type.
+        found: tenon_framework::DType,
+    },
+    /// A percentile that is none.
+    #[error("expected a percentile above 50 and at most 100, found {found}")]
+    Percentile {
+        /// What was given.
+        found: f64,
+    },
+    /// Scale and zero point of a tensor.
+    #[error("'{tensor}': {source}")]
+    Scale {
+        /// The tensor.
+        tensor: String,
+        /// What is wrong.
+        source: FixedPointError,
+    },
+    /// A function of one number that is to become a table.
+    #[error("node '{node}': its values for a table of 256 cannot be computed: {reason}")]
+    Table {
+        /// The node.
+        node: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A constant cannot be read or made.
+    #[error("node '{node}': {source}")]
+    Tensor {
+        /// The node.
+        node: String,
+        /// Why not.
+        source: TensorError,
+    },
+    /// The quantised graph is not valid.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+}
+
+impl QuantizeError {
+    /// The canonical code.
+    pub fn code(&self) -> Code {
+        match self {
+            QuantizeError::NothingToQuantize { .. } => Code::FAILED_PRECONDITION,
+            QuantizeError::Graph(error) => error.code(),
+            _ => Code::INVALID_ARGUMENT,
+        }
+    }
+}
+
+impl From<QuantizeError> for KernelError {
+    fn from(error: QuantizeError) -> KernelError {
+        KernelError::new(error.code(), error.to_string())
+    }
+}

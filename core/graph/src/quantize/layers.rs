@@ -1,0 +1,207 @@
+//! Layers: a product or a convolution with constant weights, and what follows it that one quantised op computes too.
+
+use super::{
+    fold::Fold,
+    step::{Step, Uses},
+};
+use crate::{NodeId, Output};
+use tenon_framework::fixed_point::Depth;
+
+/// What is multiplied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerKind {
+    /// Matrices.
+    MatMul,
+    /// Images and a filter.
+    Conv2D,
+    /// Each channel of an image and a filter of its own.
+    Depthwise,
+}
+
+impl LayerKind {
+    fn of(op: &str) -> Option<LayerKind> {
+        match op {
+            "MatMul" => Some(LayerKind::MatMul),
+            "Conv2D" => Some(LayerKind::Conv2D),
+            "DepthwiseConv2dNative" => Some(LayerKind::Depthwise),
+            _ => None,
+        }
+    }
+
+    /// The op that computes it on 8 bits.
+    pub fn quantized_op(self) -> &'static str {
+        match self {
+            LayerKind::MatMul => "_QuantizedFusedMatMul",
+            LayerKind::Conv2D => "_QuantizedFusedConv2D",
+            LayerKind::Depthwise => "_QuantizedFusedDepthwiseConv2dNative",
+        }
+    }
+}
+
+/// How the weights of a layer lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Weights {
+    /// Output channels.
+    pub channels: usize,
+    /// Products in a sum.
+    pub depth: usize,
+    /// Whether those of one channel are neighbours, else the channels are.
+    pub by_channel: bool,
+}
+
+impl Weights {
+    /// The channel of a weight.
+    pub fn channel(self, at: usize) -> usize {
+        if self.by_channel { at / self.depth.max(1) } else { at % self.channels.max(1) }
+    }
+}
+
+/// A layer.
+#[derive(Debug, Clone)]
+pub(super) struct Layer {
+    pub kind: LayerKind,
+    /// The product.
+    pub anchor: NodeId,
+    /// Its first and its last node, and those between.
+    pub nodes: Vec<NodeId>,
+    /// What it reads: that of the product, or of the padding before it.
+    pub input: Output,
+    /// What it gives.
+    pub output: Output,
+    pub weights: Weights,
+    /// What follows the product, as a factor and a shift of each channel.
+    pub fold: Fold,
+    /// `NONE`, `RELU` or `RELU6`, and the op that says so.
+    pub activation: &'static str,
+    /// `explicit_paddings` where a padding before the convolution is part of it.
+    pub pads: Option<Vec<i64>>,
+}
+
+/// Why a product stays in float.
+pub(super) type Reason = String;
+
+/// The greatest magnitudes of a value of 8 bits less its zero point: of what is given, and of symmetric weights.
+pub(super) const REACH: [i64; 2] = [255, 128];
+
+/// The layer that begins with this product, with all that follows it; none where the node is no product of floats.
+pub(super) fn find(
+    step: Step<'_>,
+    uses: &Uses,
+    kept: &dyn Fn(NodeId) -> bool,
+    id: NodeId,
+) -> Option<Result<Layer, Reason>> {
+    let kind = LayerKind::of(step.op(id))?;
+    let inputs = &step.node(id).inputs;
+    if !step.is_float(inputs[0]) || step.is_fed(id.into()) {
+        return None;
+    }
+    Some(begin(step, kind, id).map(|mut layer| {
+        take_padding(step, uses, kept, &mut layer);
+        follow(step, uses, kept, &mut layer);
+        layer
+    }))
+}
+
+fn begin(step: Step<'_>, kind: LayerKind, id: NodeId) -> Result<Layer, Reason> {
+    let node = step.node(id);
+    if !step.is_channels_last(id) {
+        return Err("its images have their channels first".to_owned());
+    }
+    let weights = step.constant(node.inputs[1]).ok_or("its weights are no constant")?;
+    let weights = match (kind, weights.shape().dims()) {
+        (LayerKind::MatMul, &[n, k]) if step.flag(id, "transpose_b") => layout(n, k, true),
+        (LayerKind::MatMul, &[k, n]) => layout(n, k, false),
+        (LayerKind::Conv2D, &[r, s, c, f]) => {
+            let channels = step.dims(node.inputs[0]).and_then(|dims| dims.get(3).copied());
+            if channels != Some(c) {
+                return Err(format!(
+                    "its filter is of {c} channels, its images of {}",
+                    channels.map_or("an unknown number".to_owned(), |found| found.to_string())
+                ));
+            }
+            layout(f, r.saturating_mul(s).saturating_mul(c), false)
+        }
+        (LayerKind::Depthwise, &[r, s, c, m]) => {
+            layout(c.saturating_mul(m), r.saturating_mul(s), false)
+        }
+        (_, dims) => return Err(format!("its weights have shape {dims:?}")),
+    };
+    let [left, right] = REACH;
+    Depth { left, right, bias: 0 }.check(weights.depth).map_err(|error| error.to_string())?;
+    if weights.channels == 0 || weights.depth == 0 {
+        return Err("it has no weights".to_owned());
+    }
+    Ok(Layer {
+        kind,
+        anchor: id,
+        nodes: vec![id],
+        input: node.inputs[0],
+        output: id.into(),
+        weights,
+        fold: Fold::new(weights.channels),
+        activation: "NONE",
+        pads: None,
+    })
+}
+
+fn layout(channels: i64, depth: i64, by_channel: bool) -> Weights {
+    let size = |dim: i64| usize::try_from(dim).unwrap_or(usize::MAX);
+    Weights { channels: size(channels), depth: size(depth), by_channel }
+}
+
+/// Makes a `Pad` of rows and columns before a convolution without padding part of it.
+fn take_padding(step: Step<'_>, uses: &Uses, kept: &dyn Fn(NodeId) -> bool, layer: &mut Layer) {
+    let pad = layer.input;
+    let convolves =
+        layer.kind != LayerKind::MatMul && step.text(layer.anchor, "padding") == Some("VALID");
+    let alone = uses.of_tensor(pad).len() == 1 && !step.is_fetched(pad) && !step.is_fed(pad);
+    if !convolves || !alone || step.op(pad.node) != "Pad" || kept(pad.node) {
+        return;
+    }
+    let inputs = &step.node(pad.node).inputs;
+    let Some(pads) = step.integers(inputs[1]) else { return };
+    if let [0, 0, top, bottom, left, right, 0, 0] = *pads
+        && [top, bottom, left, right].iter().all(|pad| *pad >= 0)
+    {
+        layer.nodes.insert(0, pad.node);
+        (layer.input, layer.pads) = (inputs[0], Some(pads));
+    }
+}
+
+/// Takes what follows as long as nothing else reads what is between.
+fn follow(step: Step<'_>, uses: &Uses, kept: &dyn Fn(NodeId) -> bool, layer: &mut Layer) {
+    while let Some(next) = only_user(step, uses, layer.output).filter(|next| !kept(*next)) {
+        if let Some(activation) = activation(step, next) {
+            layer.activation = activation;
+        } else if !layer.fold.take(step, next, layer.output) {
+            return;
+        }
+        layer.nodes.push(next);
+        layer.output = next.into();
+        if layer.activation != "NONE" {
+            return;
+        }
+    }
+}
+
+/// The activation that a node is, as attribute `activation` names it.
+pub(super) fn activation(step: Step<'_>, id: NodeId) -> Option<&'static str> {
+    match step.op(id) {
+        "Relu" => Some("RELU"),
+        "Relu6" => Some("RELU6"),
+        _ => None,
+    }
+}
+
+/// The node that alone reads a tensor which nobody fetches or feeds.
+pub(super) fn only_user(step: Step<'_>, uses: &Uses, tensor: Output) -> Option<NodeId> {
+    let [only] = uses.of_tensor(tensor) else { return None };
+    let outputs = step.node(tensor.node).outputs().len() as u32;
+    let others = (0..outputs).map(|at| Output::new(tensor.node, at));
+    let seen = others.into_iter().any(|other| {
+        step.is_fetched(other)
+            || step.is_fed(other)
+            || (other != tensor && !uses.of_tensor(other).is_empty())
+    });
+    (!seen && !step.is_fed(only.node.into())).then_some(only.node)
+}

@@ -1,0 +1,135 @@
+//! Ranges from values, weights from floats.
+
+use super::{
+    Method, Noise, Observer, QuantizeError, Range,
+    fold::Fold,
+    layers::{Layer, LayerKind, Weights},
+    weights::Quantized,
+};
+use crate::{NodeId, Output};
+use tenon_framework::{Tensor, fixed_point::Affine};
+
+fn observed(method: Method, values: &[f32]) -> Range {
+    let tensor = Tensor::from_slice(&[values.len() as i64], values).unwrap();
+    let mut observer = Observer::new("x:0".to_owned(), method);
+    for pass in 0..method.passes() {
+        observer.take(pass, &tensor, 0).unwrap();
+    }
+    observer.range().unwrap()
+}
+
+/// Ten thousand values from -1 to 1, most of them near 0, and one far away. Of values that are evenly spread no level is
+/// too wide for the relative entropy.
+fn with_outlier() -> Vec<f32> {
+    let mut values: Vec<f32> = (0..10_000).map(|at| (at as f32 / 5000.0 - 1.0).powi(3)).collect();
+    values.push(50.0);
+    values
+}
+
+#[test]
+fn a_range_goes_from_the_least_to_the_greatest_value() {
+    assert_eq!(observed(Method::MinMax, &[3.0, -2.0, 0.5]), Range { min: -2.0, max: 3.0 });
+}
+
+#[test]
+fn a_percentile_and_entropy_cut_an_outlier_off() {
+    let values = with_outlier();
+    for method in [Method::Percentile(99.9), Method::Entropy] {
+        let Range { min, max } = observed(method, &values);
+        assert!(
+            (-1.0..-0.9).contains(&min) && (0.9..8.0).contains(&max),
+            "{method:?}: {min} {max}"
+        );
+    }
+    let all = observed(Method::Percentile(100.0), &values);
+    assert_eq!((all.min, all.max), (-1.0, 50.0));
+}
+
+#[test]
+fn a_tensor_of_one_value_keeps_it() {
+    for method in [Method::MinMax, Method::Percentile(99.0), Method::Entropy] {
+        assert_eq!(observed(method, &[2.5; 9]), Range { min: 2.5, max: 2.5 }, "{method:?}");
+        assert_eq!(observed(method, &[0.0; 9]), Range { min: 0.0, max: 0.0 }, "{method:?}");
+    }
+}
+
+#[test]
+fn what_is_not_finite_or_was_never_seen_is_refused() {
+    let mut observer = Observer::new("x:0".to_owned(), Method::MinMax);
+    assert_eq!(observer.range(), Err(QuantizeError::NotObserved { tensor: "x:0".to_owned() }));
+    let tensor = Tensor::from_slice(&[2], &[1.0, f32::INFINITY]).unwrap();
+    let error = observer.take(0, &tensor, 7).unwrap_err().to_string();
+    assert!(error.contains("'x:0': expected finite numbers, found inf in sample 7"), "{error}");
+    let whole = Tensor::from_slice(&[1], &[1i32]).unwrap();
+    let error = observer.take(0, &whole, 0).unwrap_err().to_string();
+    assert_eq!(error, "'x:0': expected float, found int32");
+    for percent in [50.0, 100.1, f64::NAN] {
+        assert!(Method::Percentile(percent).check().is_err());
+    }
+}
+
+#[test]
+fn noise_is_compared_with_what_bytes_stand_for() {
+    let float = Tensor::from_slice(&[3], &[1.0f32, -1.0, 2.0]).unwrap();
+    let bytes = Tensor::from_bytes(tenon_framework::DType::QUINT8, &[3], &[12, 8, 13]).unwrap();
+    let mut noise = Noise::default();
+    noise.take("x", &float, &bytes, Some(Affine { scale: 0.5, zero_point: 10 })).unwrap();
+    assert_eq!(noise, Noise { signal: 6.0, noise: 0.25, worst: 0.5, count: 3 });
+    assert!((noise.decibels() - 13.802).abs() < 1e-3);
+    assert!((noise.relative() - 0.204).abs() < 1e-3);
+    assert!(noise.take("x", &float, &Tensor::scalar(1f32).unwrap(), None).is_err());
+}
+
+/// A product of two channels with one weight each, and what follows it.
+fn layer(factors: &[f64], shifts: Option<&[f64]>, depth: usize) -> Layer {
+    let tensor = Output::new(NodeId(0), 0);
+    Layer {
+        kind: LayerKind::MatMul,
+        anchor: NodeId(0),
+        nodes: vec![NodeId(0)],
+        input: tensor,
+        output: tensor,
+        weights: Weights { channels: factors.len(), depth, by_channel: false },
+        fold: Fold { factors: factors.to_vec(), shifts: shifts.map(<[f64]>::to_vec) },
+        activation: "NONE",
+        pads: None,
+    }
+}
+
+#[test]
+fn weights_fill_their_bytes_channel_by_channel() {
+    let layer = layer(&[2.0, -1.0], Some(&[0.5, -3.0]), 2);
+    let input = Affine { scale: 0.25, zero_point: 3 };
+    let found = Quantized::new(&layer, &[1.0, 5.0, -0.5, 10.0], Some(input), None);
+    assert_eq!(found.scales, [2.0f32 / 127.0, 10.0 / 127.0]);
+    assert_eq!(found.weights, [127, -64, -64, -127]);
+    // In steps of 0.25 * 2 / 127 and 0.25 * 10 / 127.
+    assert_eq!(found.bias, Some(vec![127, -152]));
+}
+
+/// Weights of next to nothing beside a bias would make it leave 32 bits: the channel's scale grows.
+#[test]
+fn a_bias_always_fits() {
+    for depth in [1, 60_000] {
+        let layer = layer(&[1.0], Some(&[1e6]), depth);
+        let input = Affine { scale: 1e-3, zero_point: 0 };
+        let found = Quantized::new(&layer, &vec![1e-12; depth], Some(input), None);
+        let bias = i64::from(found.bias.unwrap()[0]);
+        assert!(bias > 1000 && bias + depth as i64 * 255 * 128 <= i64::from(i32::MAX), "{bias}");
+        let real = bias as f64 * 1e-3 * f64::from(found.scales[0]);
+        assert!((real / 1e6 - 1.0).abs() < 1e-3, "{real}");
+    }
+}
+
+#[test]
+fn a_channel_without_weights_has_a_scale_that_kernels_take() {
+    let layer = layer(&[1.0, 0.0], None, 1);
+    let (input, output) =
+        (Affine { scale: 1e-6, zero_point: 0 }, Affine { scale: 1e6, zero_point: 0 });
+    let found = Quantized::new(&layer, &[0.0, 3.0], Some(input), Some(output));
+    assert_eq!((found.weights, found.bias), (vec![0, 0], None));
+    for scale in found.scales {
+        let multiplier = f64::from(scale) * f64::from(input.scale) / f64::from(output.scale);
+        assert!(multiplier >= 2f64.powi(-32), "{scale}");
+    }
+}

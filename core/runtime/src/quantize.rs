@@ -1,0 +1,306 @@
+//! Quantising a graph: calibration, rewriting, and what it costs in precision.
+//!
+//! What is quantised, and how, `tenon_graph::quantize` decides; here graphs are run for it. The float graph runs on the
+//! calibration data and shows its tensors; the quantised graph then runs on the same data, and each of its layers is
+//! compared with the float one.
+
+use crate::{
+    Runtime, RuntimeError,
+    session::{Callable, CallableOptions, Session, SessionOptions},
+};
+use std::collections::{BTreeSet, HashMap};
+use tenon_framework::{PartialShape, Tensor, attr::AttrValue};
+use tenon_graph::{
+    Graph, Output,
+    quantize::{
+        Noise, Observer, Plan, PlanOptions, QuantizeError, QuantizedNode, Range, Rewritten,
+    },
+    strip_default_attrs,
+};
+use tenon_proto::GraphDef;
+
+pub use tenon_graph::quantize::Method;
+
+/// How a graph is quantised.
+#[derive(Debug, Clone)]
+pub struct QuantizeOptions {
+    /// What the quantised graph gives; without any, what no node of the graph uses.
+    pub fetches: Vec<String>,
+    /// Nodes that stay in float.
+    pub keep: Vec<String>,
+    /// Whether activations are quantised as the graph runs, each by the range that it has then; else by what is seen of
+    /// them in the calibration data.
+    pub dynamic: bool,
+    /// How ranges follow from what is seen.
+    pub method: Method,
+}
+
+impl Default for QuantizeOptions {
+    fn default() -> QuantizeOptions {
+        QuantizeOptions {
+            fetches: Vec::new(),
+            keep: Vec::new(),
+            dynamic: false,
+            method: Method::MinMax,
+        }
+    }
+}
+
+/// Tensors to feed together, by the names of the inputs.
+pub type Sample = Vec<(String, Tensor)>;
+
+/// An input of a graph.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// Its name, without `:0`.
+    pub name: String,
+    /// Its element type.
+    pub dtype: tenon_framework::DType,
+    /// The shape that it declares.
+    pub shape: PartialShape,
+}
+
+/// What a tensor loses.
+#[derive(Debug, Clone)]
+pub struct Loss {
+    /// The node, or the tensor that is fetched.
+    pub name: String,
+    /// What is compared; none where there was no data.
+    pub noise: Option<Noise>,
+}
+
+/// A graph that was quantised, and what became of its nodes.
+#[derive(Debug)]
+pub struct Quantized {
+    /// The quantised graph.
+    pub graph: GraphDef,
+    /// Nodes that compute on 8 bits, each with what it loses.
+    pub nodes: Vec<(QuantizedNode, Loss)>,
+    /// What the fetched tensors of type float lose.
+    pub outputs: Vec<Loss>,
+    /// Products that stay in float, each with the reason.
+    pub left: Vec<(String, String)>,
+    /// Samples that were run.
+    pub samples: usize,
+}
+
+/// The inputs of a graph, in the order of their nodes.
+///
+/// # Errors
+/// The graph is not valid.
+pub fn inputs(runtime: &Runtime, graph: &GraphDef) -> Result<Vec<Input>, RuntimeError> {
+    let graph = Graph::import(graph, &runtime.registry())?;
+    let placeholders = graph.nodes().filter(|(_, node)| node.op.name == "Placeholder");
+    let input = |(id, node): (_, &tenon_graph::Node)| Input {
+        name: node.name.clone(),
+        dtype: graph.dtype(Output::from(id)),
+        shape: match node.attrs.get("shape") {
+            Some(AttrValue::Shape(shape)) => shape.clone(),
+            _ => PartialShape::UNKNOWN,
+        },
+    };
+    Ok(placeholders.map(input).collect())
+}
+
+/// What the plan says of the float graph, taken out of what it borrows.
+struct Prepared {
+    float: GraphDef,
+    inputs: Vec<String>,
+    fetches: Vec<(String, bool)>,
+    observed: Vec<(Output, String)>,
+}
+
+/// Quantises a graph. A graph that is quantised statically needs samples; one that is quantised dynamically is compared on
+/// them, where there are any.
+///
+/// # Errors
+/// The graph is not valid or has nothing to quantise, names that it has not, samples that do not fit, a step that fails.
+pub fn quantize(
+    runtime: &Runtime,
+    graph: &GraphDef,
+    samples: &[Sample],
+    options: &QuantizeOptions,
+) -> Result<Quantized, RuntimeError> {
+    options.method.check()?;
+    if !options.dynamic && samples.is_empty() {
+        return Err(QuantizeError::NoSamples.into());
+    }
+    let session = simplifying(runtime, graph)?;
+    let keep = options.keep.iter().map(|name| Ok(kept(&session, name)?));
+    let keep = keep.collect::<Result<BTreeSet<String>, RuntimeError>>()?;
+    let plan_options = PlanOptions { keep, dynamic: options.dynamic };
+    let prepared = session.simplified(&options.fetches, |simple| {
+        prepare(&Plan::new(simple.step, &plan_options)?, simple.step)
+    })??;
+    let samples = named(samples, &prepared.inputs)?;
+    let float = Run::new(runtime, &prepared.float)?;
+    let ranges = calibrate(&float, &prepared, &samples, options.method)?;
+    // Passes give the same graph from the same graph, so that numbers of nodes are those of the first plan.
+    let rewritten = session.simplified(&options.fetches, |simple| {
+        Plan::new(simple.step, &plan_options)?.rewrite(&ranges, simple.evaluate)
+    })??;
+    let Rewritten { graph, nodes, left } = rewritten;
+    let mut graph = graph.to_graph_def()?;
+    strip_default_attrs(&mut graph, &runtime.registry());
+    let quantized = Run::new(runtime, &graph)?;
+    let noise = compare(&float, &quantized, &prepared, &nodes, &samples)?;
+    Ok(report(graph, nodes, left, noise, &prepared, samples.len()))
+}
+
+/// A session on the host's device, where images have their channels last.
+fn simplifying(runtime: &Runtime, graph: &GraphDef) -> Result<Session, RuntimeError> {
+    let device = Some("/device:CPU:0".to_owned());
+    let session = Session::new(runtime, SessionOptions { device, ..SessionOptions::default() })?;
+    session.extend(graph)?;
+    Ok(session)
+}
+
+/// A node that stays in float, by a name of the graph as it was given.
+fn kept(session: &Session, name: &str) -> Result<String, tenon_graph::GraphError> {
+    session.graph().target(name).map(|_| name.to_owned())
+}
+
+fn prepare(
+    plan: &Plan<'_>,
+    step: tenon_graph::quantize::Step<'_>,
+) -> Result<Prepared, RuntimeError> {
+    let (graph, sub) = (step.graph, step.sub);
+    let is_used = |feed: &&Output| {
+        let reads = |id: &tenon_graph::NodeId| graph.node(*id).inputs.contains(feed);
+        sub.fetches.contains(feed) || sub.order.iter().any(reads)
+    };
+    let name = |output: Output| graph.output_name(output);
+    let is_float = |output: Output| graph.dtype(output) == tenon_framework::DType::FLOAT;
+    Ok(Prepared {
+        float: Plan::float_graph(step)?.to_graph_def()?,
+        inputs: sub.feeds.iter().filter(is_used).map(|feed| name(*feed)).collect(),
+        fetches: sub.fetches.iter().map(|&fetch| (name(fetch), is_float(fetch))).collect(),
+        observed: plan.observed().into_iter().map(|output| (output, name(output))).collect(),
+    })
+}
+
+/// The feeds of each sample, in the order of the inputs.
+fn named(samples: &[Sample], inputs: &[String]) -> Result<Vec<Vec<Tensor>>, QuantizeError> {
+    let plain = |name: &str| name.strip_suffix(":0").unwrap_or(name).to_owned();
+    let words = |names: Vec<String>| match names.is_empty() {
+        true => "none".to_owned(),
+        false => format!("'{}'", names.join("', '")),
+    };
+    let feeds = |sample: &Sample| {
+        let is_input = |name: &str| inputs.iter().any(|input| plain(input) == plain(name));
+        if let Some((found, _)) = sample.iter().find(|(name, _)| !is_input(name)) {
+            let inputs = words(inputs.iter().map(|name| plain(name)).collect());
+            return Err(QuantizeError::UnknownInput { found: found.clone(), inputs });
+        }
+        let feed = |input: &String| {
+            let found = sample.iter().find(|(name, _)| plain(name) == plain(input));
+            let there = || words(sample.iter().map(|(name, _)| name.clone()).collect());
+            found
+                .map(|(_, value)| value.clone())
+                .ok_or_else(|| QuantizeError::MissingInput { input: plain(input), found: there() })
+        };
+        inputs.iter().map(feed).collect()
+    };
+    samples.iter().map(feeds).collect()
+}
+
+/// A graph that is run.
+struct Run {
+    session: Session,
+}
+
+impl Run {
+    fn new(runtime: &Runtime, graph: &GraphDef) -> Result<Run, RuntimeError> {
+        let session = Session::new(runtime, SessionOptions::default())?;
+        session.extend(graph)?;
+        Ok(Run { session })
+    }
+
+    fn callable(&self, feeds: &[String], fetches: Vec<String>) -> Result<Callable, RuntimeError> {
+        let (feeds, targets) = (feeds.to_vec(), Vec::new());
+        self.session.callable(CallableOptions { feeds, fetches, targets })
+    }
+}
+
+fn calibrate(
+    float: &Run,
+    prepared: &Prepared,
+    samples: &[Vec<Tensor>],
+    method: Method,
+) -> Result<HashMap<Output, Range>, RuntimeError> {
+    if prepared.observed.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let names: Vec<String> = prepared.observed.iter().map(|(_, name)| name.clone()).collect();
+    let callable = float.callable(&prepared.inputs, names.clone())?;
+    let mut observers: Vec<Observer> =
+        names.into_iter().map(|name| Observer::new(name, method)).collect();
+    let mut fetched = Vec::new();
+    for pass in 0..method.passes() {
+        for (number, feeds) in samples.iter().enumerate() {
+            callable.run(feeds, &mut fetched)?;
+            for (observer, value) in observers.iter_mut().zip(&fetched) {
+                observer.take(pass, value, number)?;
+            }
+        }
+    }
+    let range =
+        |((output, _), observer): (&(Output, String), &Observer)| Ok((*output, observer.range()?));
+    prepared.observed.iter().zip(&observers).map(range).collect()
+}
+
+/// What nodes and outputs lose, in this order.
+fn compare(
+    float: &Run,
+    quantized: &Run,
+    prepared: &Prepared,
+    nodes: &[QuantizedNode],
+    samples: &[Vec<Tensor>],
+) -> Result<Vec<Noise>, RuntimeError> {
+    let outputs: Vec<String> = (prepared.fetches.iter())
+        .filter(|(_, is_float)| *is_float)
+        .map(|(name, _)| name.clone())
+        .collect();
+    let all = |names: &dyn Fn(&QuantizedNode) -> String| {
+        nodes.iter().map(names).chain(outputs.iter().cloned()).collect::<Vec<String>>()
+    };
+    let names = all(&|node| node.float.clone());
+    let mut noise = vec![Noise::default(); names.len()];
+    if samples.is_empty() {
+        return Ok(noise);
+    }
+    let expected = float.callable(&prepared.inputs, names.clone())?;
+    let found = quantized.callable(&prepared.inputs, all(&|node| node.tensor.clone()))?;
+    let (mut floats, mut results) = (Vec::new(), Vec::new());
+    for feeds in samples {
+        expected.run(feeds, &mut floats)?;
+        found.run(feeds, &mut results)?;
+        for (at, (float, result)) in floats.iter().zip(&results).enumerate() {
+            let affine = nodes.get(at).and_then(|node| node.affine);
+            noise[at].take(&names[at], float, result, affine)?;
+        }
+    }
+    Ok(noise)
+}
+
+fn report(
+    graph: GraphDef,
+    nodes: Vec<QuantizedNode>,
+    left: Vec<(String, String)>,
+    noise: Vec<Noise>,
+    prepared: &Prepared,
+    samples: usize,
+) -> Quantized {
+    let mut noise = noise.into_iter().map(|noise| (samples > 0).then_some(noise));
+    let mut loss = |name: &str| Loss { name: name.to_owned(), noise: noise.next().flatten() };
+    let nodes: Vec<(QuantizedNode, Loss)> = nodes
+        .into_iter()
+        .map(|node| {
+            let loss = loss(&node.name);
+            (node, loss)
+        })
+        .collect();
+    let fetched = prepared.fetches.iter().filter(|(_, is_float)| *is_float);
+    let outputs = fetched.map(|(name, _)| loss(name)).collect();
+    Quantized { graph, nodes, outputs, left, samples }
+}

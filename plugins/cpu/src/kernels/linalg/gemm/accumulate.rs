@@ -1,0 +1,267 @@
+//! Accumulating: a tile of sums of products in registers, whatever the instruction set.
+//!
+//! A tile has up to [`Compiled::ROWS`] rows and up to [`Compiled::VECTORS`] vectors of columns. For each factor along
+//! the depth it loads the vectors of `B` once, and spreads the factor of each row of `A` over a vector: `rows * vectors`
+//! multiplications for `rows + vectors` loads. With 8 rows and 3 vectors of AVX-512 that is 24 for 11, where a core does
+//! as many of the one as of the other: 12 cycles, in which the second-level cache gives the 192 bytes of `B` that they
+//! take.
+
+use super::{right::Right, vector::Vector};
+use std::ops::Range;
+
+/// Most rows of a tile of any instruction set.
+pub const MOST_ROWS: usize = 8;
+/// How far ahead, in rows of `B`, memory is asked for.
+const AHEAD: usize = 8;
+
+/// Sums of a tile of few rows and vectors wait for each other: each is kept in so many parts, which take turns.
+const fn parts(sums: usize) -> usize {
+    match sums {
+        ..=3 => 4,
+        4..=6 => 2,
+        _ => 1,
+    }
+}
+
+/// An instruction set whose tiles are functions of their own, compiled for it.
+///
+/// # Safety
+/// As [`Vector`].
+pub unsafe trait Compiled {
+    /// A vector of sums.
+    type Vector: Vector;
+    /// Rows of a tile.
+    const ROWS: usize;
+    /// Vectors of a row of a tile.
+    const VECTORS: usize;
+    /// [`strip`] of `ROWS` rows.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn strip<const ROWS: usize>(strip: &Strip<'_, Scalar<Self>>);
+}
+
+/// What an instruction set computes with.
+pub type Scalar<C> = <<C as Compiled>::Vector as Vector>::Scalar;
+
+/// What the tiles of a few rows are computed from.
+#[derive(Debug)]
+pub struct Strip<'a, S: 'static> {
+    /// Rows.
+    pub rows: usize,
+    /// The rows' factors, and how far a row is from the next.
+    pub left: *const S,
+    /// See `left`.
+    pub row_step: usize,
+    /// The columns' factors.
+    pub right: Right<'a, S>,
+    /// The part of the depth that is summed.
+    pub depths: Range<usize>,
+    /// The panels of columns that are computed.
+    pub panels: Range<usize>,
+    /// Where the sums of the first row go, of all columns, and how far the next row's are.
+    pub to: *mut S,
+    /// See `to`.
+    pub to_step: usize,
+    /// Whether the sums are added to what is there.
+    pub adds: bool,
+}
+
+/// Computes the tiles of a strip.
+///
+/// # Safety
+/// As [`strip`].
+#[inline(always)]
+pub unsafe fn run<C: Compiled>(strip: &Strip<'_, Scalar<C>>) {
+    macro_rules! by_rows {
+        ($($rows:literal)*) => {
+            match strip.rows {
+                // SAFETY: the caller's promise.
+                $($rows if $rows <= C::ROWS => unsafe { C::strip::<$rows>(strip) },)*
+                rows => unreachable!("a tile of {rows} rows"),
+            }
+        };
+    }
+    by_rows!(1 2 3 4 5 6 7 8)
+}
+
+/// Computes the tiles of `R` rows, as many as the strip has, each of up to `V` vectors.
+///
+/// # Safety
+/// The pointers hold what [`Strip`] says; nobody else reads or writes these sums; the CPU has the instructions.
+#[inline(always)]
+pub unsafe fn strip<C: Compiled, const R: usize, const V: usize>(strip: &Strip<'_, Scalar<C>>) {
+    const { assert!(R <= MOST_ROWS && V <= 3, "a tile of these sizes") };
+    let lanes = C::Vector::LANES;
+    for panel in strip.panels.clone() {
+        let (right, step) = strip.right.panel(panel, strip.depths.start);
+        let columns = strip.right.columns_of(panel);
+        // SAFETY: the caller's promise.
+        unsafe {
+            let to = strip.to.add(panel * V * lanes);
+            let tile = Tile { strip, right, step, to, columns };
+            match columns.div_ceil(lanes) {
+                1 => tile.run::<C::Vector, R, 1>(),
+                2 if V > 1 => tile.run::<C::Vector, R, 2>(),
+                _ => tile.run::<C::Vector, R, V>(),
+            }
+        }
+    }
+}
+
+/// A tile of a strip.
+struct Tile<'t, S: 'static> {
+    strip: &'t Strip<'t, S>,
+    /// The first row of the columns' factors, and how far the next one is.
+    right: *const S,
+    step: usize,
+    to: *mut S,
+    columns: usize,
+}
+
+/// Sums of a tile of `R` rows and `V` vectors.
+type Sums<T, const R: usize, const V: usize> = [[T; V]; R];
+
+impl<S: Copy + 'static> Tile<'_, S> {
+    /// # Safety
+    /// As [`strip`].
+    #[inline(always)]
+    unsafe fn run<T: Vector<Scalar = S>, const R: usize, const V: usize>(&self) {
+        // SAFETY: the caller's promise; memory that is asked for need not exist.
+        unsafe {
+            for at in 0..R * V {
+                let (row, column) = (at / V * self.strip.to_step, at % V * T::LANES);
+                T::prefetch(self.to.wrapping_add(row + column));
+            }
+            let sums = match parts(R * V) {
+                4 => self.in_parts::<T, R, V, 4>(),
+                2 => self.in_parts::<T, R, V, 2>(),
+                _ => self.each::<T, R, V>(0),
+            };
+            self.write(&sums);
+        }
+    }
+
+    /// The factors from one of the strip's depths on.
+    #[inline(always)]
+    unsafe fn each<T: Vector<Scalar = S>, const R: usize, const V: usize>(
+        &self,
+        first: usize,
+    ) -> Sums<T, R, V> {
+        // SAFETY: the caller's promise: factors of the strip.
+        unsafe {
+            let mut sums = [[T::zero(); V]; R];
+            let mut left = Rows::new(self.strip.left.add(first), self.strip.row_step);
+            let mut right = self.right.add(first * self.step);
+            // One by one: of two, the compiler moves loads ahead until it runs out of registers.
+            for _ in first..self.strip.depths.len() {
+                self.step::<T, R, V>(&left, 0, right, &mut sums);
+                right = right.add(self.step);
+                left.skip(1);
+            }
+            sums
+        }
+    }
+
+    /// One factor of each row and column.
+    #[inline(always)]
+    unsafe fn step<T: Vector<Scalar = S>, const R: usize, const V: usize>(
+        &self,
+        left: &Rows<S>,
+        k: usize,
+        right: *const S,
+        sums: &mut Sums<T, R, V>,
+    ) {
+        // SAFETY: the caller's promise; memory that is asked for need not exist.
+        unsafe {
+            let mut columns = [T::zero(); V];
+            for (v, column) in columns.iter_mut().enumerate() {
+                *column = T::load(right.add(v * T::LANES));
+                T::prefetch(right.wrapping_add(AHEAD * self.step + v * T::LANES));
+            }
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let factor = T::spread(left.at(row, k));
+                for (sum, &column) in sums.iter_mut().zip(&columns) {
+                    *sum = factor.mul_add(column, *sum);
+                }
+            }
+        }
+    }
+
+    /// Few sums: factors go to `P` parts of each in turn, which are added in the end.
+    #[inline(always)]
+    unsafe fn in_parts<T: Vector<Scalar = S>, const R: usize, const V: usize, const P: usize>(
+        &self,
+    ) -> Sums<T, R, V> {
+        let turns = self.strip.depths.len() / P;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut parts = [[[T::zero(); V]; R]; P];
+            let mut left = Rows::new(self.strip.left, self.strip.row_step);
+            let mut right = self.right;
+            for _ in 0..turns {
+                for (at, part) in parts.iter_mut().enumerate() {
+                    self.step::<T, R, V>(&left, at, right, part);
+                    right = right.add(self.step);
+                }
+                left.skip(P);
+            }
+            let mut sums = self.each::<T, R, V>(turns * P);
+            for (at, part) in parts.iter().flat_map(|part| part.iter().enumerate()) {
+                for (sum, &part) in sums[at].iter_mut().zip(part) {
+                    *sum = sum.plus(part);
+                }
+            }
+            sums
+        }
+    }
+
+    /// The sums to where they go.
+    #[inline(always)]
+    unsafe fn write<T: Vector<Scalar = S>, const R: usize, const V: usize>(
+        &self,
+        sums: &Sums<T, R, V>,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            for (row, sums) in sums.iter().enumerate() {
+                let to = self.to.add(row * self.strip.to_step);
+                for (v, &sum) in sums.iter().enumerate() {
+                    let (to, count) = (to.add(v * T::LANES), self.columns - v * T::LANES);
+                    match (count >= T::LANES, self.strip.adds) {
+                        (true, true) => sum.plus(T::load(to)).store(to),
+                        (true, false) => sum.store(to),
+                        (false, true) => sum.plus(T::load_part(to, count)).store_part(to, count),
+                        (false, false) => sum.store_part(to, count),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where the rows' factors are. Rows are so many bytes apart: an address is then a register and 1, 2 or 4 times another,
+/// which an x86 instruction has room for.
+struct Rows<S> {
+    first: *const S,
+    step: usize,
+}
+
+impl<S> Rows<S> {
+    #[inline(always)]
+    fn new(first: *const S, step: usize) -> Rows<S> {
+        Rows { first, step: step * size_of::<S>() }
+    }
+
+    /// The factor of a row, so many further along the depth.
+    #[inline(always)]
+    fn at(&self, row: usize, k: usize) -> *const S {
+        self.first.wrapping_byte_add(row * self.step).wrapping_add(k)
+    }
+
+    /// On along the depth.
+    #[inline(always)]
+    fn skip(&mut self, count: usize) {
+        self.first = self.first.wrapping_add(count);
+    }
+}

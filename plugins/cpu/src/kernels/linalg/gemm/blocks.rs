@@ -1,0 +1,299 @@
+//! The loops around a tile, on one thread.
+//!
+//! ```text
+//! for each chunk of rows                          its packed rows: half of L2
+//!     for each block of the depth                 the fewer the better: each reads and writes the chunk's results
+//!         pack the chunk's rows, where they are not read in place
+//!         for each few panels of columns          a fifth of L2
+//!             for each strip of rows              in L1
+//!                 for each of the panels: a tile
+//! ```
+//! The right factor passes by once for each chunk, from the third-level cache or from memory: it is the chunk that must
+//! be large.
+
+use super::{
+    super::product::{Factor, Operand, Target},
+    accumulate::Strip,
+    isa::Isa,
+    left::Left,
+    right::{self, Right, packed_len, tail_of},
+    scratch::{self, Side},
+};
+use std::ops::Range;
+
+/// Bytes of a block of the depth of a row.
+const DEPTH_BYTES: usize = 2560;
+/// Bytes of the rows of a chunk.
+const CHUNK_BYTES: usize = 512 << 10;
+/// Bytes of the panels that a chunk is multiplied by at a time.
+const PANELS_BYTES: usize = 200 << 10;
+/// Rows this far apart share few sets of the first-level cache, and push each other out.
+const RESONANCE: usize = 2048;
+/// Panels of columns for which rows are worth packing that need not be.
+const WORTH_PACKING: usize = 4;
+/// Bytes between packed rows, so that they do not begin in the same set.
+const GAP_BYTES: usize = 64;
+/// Bytes of the right factor that a product on its own packs at a time.
+const SLICE_BYTES: usize = 2 << 20;
+/// Bytes of a right factor that are read where they are, however many rows there are.
+const SMALL_BYTES: usize = 32 << 10;
+
+/// Strips of few rows, which wait for memory more than they compute.
+const FEW_STRIPS: usize = 2;
+/// Rows of a matrix in memory that a processor fetches ahead at the same time.
+const STREAMS: usize = 16;
+/// Results that are finished together: a part of the first-level cache.
+const TOGETHER: usize = 4096;
+
+/// What is done to results as soon as they are there, while they are in the cache: it gets the number of the first of
+/// some neighbours, counted from the target's first element, and them: whole rows, or part of one.
+pub type After<'a, S> = dyn Fn(usize, &mut [S]) + Sync + 'a;
+
+/// A product whose results are next to each other in each row.
+pub struct Product<'a, S: 'static> {
+    left: &'a dyn Left<S>,
+    right: Right<'a, S>,
+    to: &'a Target<S>,
+    after: Option<&'a After<'a, S>>,
+    /// Strips of rows, with as many rows in each as there can be, so that none is left with few.
+    strips: usize,
+    /// Factors of a block of the depth.
+    depth: usize,
+    /// Whether rows are packed, and numbers from a packed row to the next.
+    packs: bool,
+    row_step: usize,
+    /// Strips of a chunk.
+    chunk: usize,
+    /// Panels of columns that a chunk is multiplied by at a time.
+    panels: usize,
+}
+
+impl<'a, S: Factor> Product<'a, S> {
+    /// Everything of a product.
+    ///
+    /// Panics when sizes do not agree, or results are not next to each other.
+    pub fn new(
+        left: &'a dyn Left<S>,
+        right: Right<'a, S>,
+        to: &'a Target<S>,
+        after: Option<&'a After<'a, S>>,
+    ) -> Product<'a, S> {
+        assert!(left.rows() == to.rows && right.columns() == to.cols, "results agree");
+        assert_eq!(left.depth(), right.depth(), "as many left factors as right ones");
+        assert!(to.strides[1] == 1 || to.cols <= 1, "results next to each other");
+        let (isa, size) = (right.isa(), size_of::<S>());
+        let strips = to.rows.div_ceil(isa.rows);
+        let depth = depth_of_blocks(&right, strips);
+        let packs = left.in_place().is_none_or(|(_, step)| {
+            (step * size).is_multiple_of(RESONANCE)
+                && right.panels() >= WORTH_PACKING
+                && to.rows > 1
+        });
+        let row_step = depth.next_multiple_of(scratch::LINE / size) + GAP_BYTES / size;
+        let chunk = (CHUNK_BYTES / (isa.rows * row_step * size)).clamp(1, strips.max(1));
+        let panels = (PANELS_BYTES / (isa.columns * depth * size).max(1)).max(1);
+        Product { left, right, to, after, strips, depth, packs, row_step, chunk, panels }
+    }
+
+    /// Strips of rows.
+    pub fn strips(&self) -> usize {
+        self.strips
+    }
+
+    /// Strips of a chunk.
+    pub fn chunk(&self) -> usize {
+        self.chunk
+    }
+
+    /// Panels of columns.
+    pub fn panels(&self) -> usize {
+        self.right.panels()
+    }
+
+    fn rows_of(&self, strips: Range<usize>) -> Range<usize> {
+        let row = |strip: usize| strip * self.to.rows / self.strips.max(1);
+        row(strips.start)..row(strips.end)
+    }
+
+    /// Computes some strips of rows for some panels of columns.
+    ///
+    /// # Safety
+    /// Nobody else computes any of them at the same time.
+    pub unsafe fn run(&self, strips: Range<usize>, panels: Range<usize>) {
+        assert!(strips.end <= self.strips && panels.end <= self.panels());
+        assert!(self.right.isa().is_supported(), "the CPU has {}", self.right.isa().name);
+        let rows = if self.packs { self.chunk * self.right.isa().rows } else { 0 };
+        scratch::with(Side::Left, rows * self.row_step, |packed| {
+            let mut chunk = strips.start..strips.start;
+            while chunk.end < strips.end {
+                chunk = chunk.end..(chunk.end + self.chunk).min(strips.end);
+                // SAFETY: the caller's promise.
+                unsafe { self.chunk_of_rows(chunk.clone(), panels.clone(), packed) };
+            }
+        });
+    }
+
+    /// # Safety
+    /// As [`Product::run`].
+    unsafe fn chunk_of_rows(&self, strips: Range<usize>, panels: Range<usize>, packed: &mut [S]) {
+        let rows = self.rows_of(strips.clone());
+        let mut depths = 0..0;
+        loop {
+            depths = depths.end..(depths.end + self.depth).min(self.left.depth());
+            let left = match self.left.in_place().filter(|_| !self.packs) {
+                Some((first, step)) => (first.wrapping_add(rows.start * step + depths.start), step),
+                None => {
+                    self.left.pack(rows.clone(), depths.clone(), packed, self.row_step);
+                    (packed.as_ptr(), self.row_step)
+                }
+            };
+            let mut few = panels.start..panels.start;
+            while few.end < panels.end {
+                few = few.end..(few.end + self.panels).min(panels.end);
+                // SAFETY: the caller's promise; these are factors of these rows.
+                unsafe { self.panels_of_chunk(strips.clone(), &depths, &few, left) };
+            }
+            if depths.end == self.left.depth() {
+                return;
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Product::run`]; `left` are the rows' factors.
+    unsafe fn panels_of_chunk(
+        &self,
+        strips: Range<usize>,
+        depths: &Range<usize>,
+        panels: &Range<usize>,
+        (left, row_step): (*const S, usize),
+    ) {
+        let (first, to_step) = (self.rows_of(strips.clone()).start, self.to.strides[0]);
+        let isa = self.right.isa();
+        let after = self.after.filter(|_| depths.end == self.left.depth());
+        let together = (TOGETHER / (isa.rows * panels.len() * isa.columns)).max(1);
+        for some in strips.clone().step_by(together).map(|at| at..(at + together).min(strips.end)) {
+            for strip in some.clone() {
+                let rows = self.rows_of(strip..strip + 1);
+                // SAFETY: sizes agree; the rows lie in the target, and nobody else uses these results; the CPU has the
+                // instructions.
+                unsafe {
+                    isa.run(&Strip {
+                        rows: rows.len(),
+                        left: left.wrapping_add((rows.start - first) * row_step),
+                        row_step,
+                        right: self.right,
+                        depths: depths.clone(),
+                        panels: panels.clone(),
+                        to: self.to.data.wrapping_add(rows.start * to_step),
+                        to_step,
+                        adds: depths.start > 0,
+                    });
+                }
+            }
+            if let Some(after) = after {
+                // SAFETY: as above.
+                unsafe { self.finish(after, self.rows_of(some), panels) };
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Product::run`]; these results are there.
+    unsafe fn finish(&self, after: &After<'_, S>, rows: Range<usize>, panels: &Range<usize>) {
+        let (width, step) = (self.right.isa().columns, self.to.strides[0]);
+        let columns = panels.start * width..(panels.end * width).min(self.to.cols);
+        // SAFETY: the caller's promise.
+        let part = |first: usize, len: usize| unsafe {
+            std::slice::from_raw_parts_mut(self.to.data.wrapping_add(first), len)
+        };
+        if columns.len() == step {
+            return after(rows.start * step, part(rows.start * step, rows.len() * step));
+        }
+        for row in rows {
+            let first = row * step + columns.start;
+            after(first, part(first, columns.len()));
+        }
+    }
+}
+
+/// Factors of a block of the depth: blocks are of about the same length. Where few rows meet a large matrix that is read
+/// where it is, blocks are as many of its rows as are fetched ahead at the same time.
+fn depth_of_blocks<S: 'static>(right: &Right<'_, S>, strips: usize) -> usize {
+    let (depth, bytes) = (right.depth(), size_of::<S>());
+    if strips <= FEW_STRIPS && right.is_in_place() && depth * right.columns() * bytes > PANELS_BYTES
+    {
+        return STREAMS.min(depth);
+    }
+    let most = DEPTH_BYTES / bytes;
+    depth.div_ceil(depth.div_ceil(most).max(1)).next_multiple_of(8).min(depth)
+}
+
+/// A product on the caller's thread, without memory of a call; with a part of the right factor at a time where that is
+/// packed.
+///
+/// Panics when sizes do not agree, or the results are not next to each other.
+pub fn alone<S: Factor>(
+    isa: &'static Isa<S>,
+    a: &Operand<'_, S>,
+    b: &Operand<'_, S>,
+    c: &Target<S>,
+) {
+    let run = |product: &Product<'_, S>| {
+        // SAFETY: the target is this call's alone.
+        unsafe { product.run(0..product.strips(), 0..product.panels()) }
+    };
+    if reads_in_place(isa, a.rows, b) {
+        return with_tail(isa, b, |right| run(&Product::new(a, right, c, None)));
+    }
+    let panels = SLICE_BYTES / (b.rows * isa.columns * size_of::<S>()).max(1);
+    let slice = panels.max(1) * isa.columns;
+    for first in (0..b.cols).step_by(slice) {
+        let b = b.columns_from(first, slice.min(b.cols - first));
+        let size = [b.rows, b.cols];
+        // SAFETY: columns of the target, of which this is the only user.
+        let c = unsafe { c.columns_from(first, b.cols) };
+        let len = packed_len(isa, size).expect("packed factors fit the address space");
+        scratch::with(Side::Right, len, |packed| {
+            let packed = &mut packed[..len];
+            right::pack(isa, &b, 0..b.cols.div_ceil(isa.columns), packed);
+            run(&Product::new(a, Right::packed(isa, size, packed), &c, None));
+        });
+    }
+}
+
+/// Whether a right factor is read where it is.
+pub fn reads_in_place<S: Factor>(isa: &Isa<S>, rows: usize, b: &Operand<'_, S>) -> bool {
+    let few = rows <= FEW_STRIPS * isa.rows || b.rows * b.cols * size_of::<S>() <= SMALL_BYTES;
+    few && (b.strides[1] == 1 || b.cols <= 1)
+}
+
+/// Calls with a right factor that is read where it is, but for its last panel.
+pub fn with_tail<S: Factor, R>(
+    isa: &'static Isa<S>,
+    b: &Operand<'_, S>,
+    body: impl FnOnce(Right<'_, S>) -> R,
+) -> R {
+    if tail_of(isa, b.cols) == 0 {
+        return body(Right::in_place(isa, b, &[]));
+    }
+    let len = b.rows * isa.columns;
+    scratch::with(Side::Right, len, |tail| {
+        let (tail, last) = (&mut tail[..len], b.cols / isa.columns);
+        right::pack(isa, b, last..last + 1, tail);
+        body(Right::in_place(isa, b, tail))
+    })
+}
+
+impl<S: Factor> Product<'_, S> {
+    /// About how long it takes on one thread: what is multiplied, or of few rows what is read.
+    pub fn cost_ns(&self) -> f64 {
+        /// About how many bytes a nanosecond brings from the third-level cache.
+        const BYTES_PER_NS: f64 = 16.0;
+        let [rows, columns, depth] =
+            [self.to.rows, self.to.cols, self.right.depth()].map(|size| size as f64);
+        let read = depth * columns * size_of::<S>() as f64 / BYTES_PER_NS;
+        // Writing a result costs about as much as 32 products.
+        (rows * columns * (depth + 32.0) / self.right.isa().rate).max(read)
+    }
+}

@@ -1,0 +1,93 @@
+//! Right factors that are constants: packed once.
+
+use super::{
+    super::product::{Factor, Operand},
+    isa::{Isa, chosen},
+    right::{PackedRight, Right},
+};
+use crate::{lane::Compute, panels::uninitialised};
+use std::marker::PhantomData;
+use tenon_sdk::{
+    KernelError,
+    abi::Slot,
+    author::{ComputeContext, Packed},
+};
+
+/// Which input of a kernel its right factor is.
+pub const RIGHT: usize = 1;
+
+/// The right factor of a kernel whose elements are `T`.
+pub struct RightFactor<T: Compute> {
+    isa: Option<&'static Isa<T::Wide>>,
+    packed: Option<Packed>,
+    element: PhantomData<T>,
+}
+
+impl<T: Compute<Wide: Factor>> RightFactor<T> {
+    /// One that is not packed yet.
+    ///
+    /// # Errors
+    /// The knob `isa` names an instruction set that there is not.
+    pub fn new() -> Result<RightFactor<T>, KernelError> {
+        Ok(RightFactor { isa: chosen()?, packed: None, element: PhantomData })
+    }
+
+    /// The instruction set that products use; none for integers.
+    pub fn isa(&self) -> Option<&'static Isa<T::Wide>> {
+        self.isa
+    }
+
+    /// Packs a constant, where the input is the right factor, as the matrix that `matrix` makes of its dimensions and
+    /// elements; `None` where there is none to pack.
+    pub fn prepack(
+        &self,
+        input: usize,
+        view: &Slot,
+        matrix: impl for<'v> FnOnce(&[i64], &'v [T]) -> Option<Operand<'v, T>>,
+    ) -> Option<Packed> {
+        let isa = self.isa.filter(|_| input == RIGHT)?;
+        if !view.memory.is_host_address() || view.bytes == 0 || view.dtype != T::DTYPE {
+            return None;
+        }
+        // SAFETY: the host shows a filled slot during this call: so many dimensions, and host memory of so many
+        // elements of the type.
+        let (dims, data) = unsafe {
+            let data = view.data.cast_const().cast::<T>();
+            (view.shape(), std::slice::from_raw_parts(data, view.elements as usize))
+        };
+        let packed = PackedRight::new(isa, &matrix(dims, data)?)?;
+        let bytes = packed.bytes() as u64;
+        Some(Packed::new(packed, bytes))
+    }
+
+    /// Takes what was packed of an input.
+    pub fn attach(&mut self, input: usize, packed: &Packed) {
+        if input == RIGHT {
+            self.packed = Some(packed.clone());
+        }
+    }
+
+    /// What was packed; the input itself may be gone then.
+    pub fn packed(&self) -> Option<Right<'_, T::Wide>> {
+        self.form().map(PackedRight::view)
+    }
+
+    /// What was packed, as the matrix that it was.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn unpacked<'a>(
+        &self,
+        c: &ComputeContext<'a>,
+    ) -> Result<Option<Operand<'a, T::Wide>>, KernelError> {
+        let Some(form) = self.form() else { return Ok(None) };
+        let [depth, columns] = form.size();
+        let matrix = uninitialised::<T::Wide>(c, depth * columns)?;
+        form.unpack(matrix);
+        Ok(Some(Operand::dense(matrix, depth, columns)))
+    }
+
+    fn form(&self) -> Option<&PackedRight<T::Wide>> {
+        self.packed.as_ref()?.get()
+    }
+}

@@ -1,0 +1,26 @@
+//! Products of large matrices of floats: `C = A B` by tiles of `C` that stay in registers.
+//!
+//! - [`vector`]: what a register of numbers does; an instruction set's file names the instructions.
+//! - [`accumulate`]: the tile. For each factor along the depth it loads a few vectors of a row of `B`, spreads one
+//!   factor of each row of `A`, and adds the products.
+//! - [`left`] and [`right`]: the factors as tiles read them, where they are or packed. What rows of `A` are packed from
+//!   is anything that is [`left::Left`]: a matrix, or the windows of images, which no matrix of patches is made of.
+//! - [`blocks`]: the loops around a tile, which keep its operands in the caches.
+//! - [`spread`]: splitting over threads; [`constant`]: right factors that are packed once.
+//!
+//! A sum is that of its terms in order, in blocks along the depth whose length follows from the matrices' sizes and the
+//! instruction set alone: results are the same for any number of threads. A sum of few rows is kept in several parts.
+
+pub mod accumulate;
+pub mod blocks;
+pub mod constant;
+pub mod isa;
+pub mod left;
+pub mod output;
+pub mod right;
+mod scratch;
+pub mod spread;
+pub mod vector;
+
+#[cfg(test)]
+mod tests;

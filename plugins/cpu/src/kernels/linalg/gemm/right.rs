@@ -1,0 +1,240 @@
+//! The right factor of a product: columns in panels as wide as a tile.
+//!
+//! A panel has the factors of its columns next to each other, then those that follow along the depth. A packed one is
+//! one piece of memory, 0 where the last panel has no columns; where there are few rows to multiply, and where the
+//! matrix is small, it is read where it is.
+
+use super::{
+    super::product::{Factor, Operand},
+    isa::Isa,
+    scratch::{self, Line},
+};
+use crate::{arch::vectorised, kernels::array::turn::turn_into, lane::Compute, panels::as_itself};
+use std::{marker::PhantomData, ops::Range};
+use tenon_sdk::element::Number;
+
+/// Columns of factors for one instruction set.
+#[derive(Debug)]
+pub struct Right<'a, S: 'static> {
+    isa: &'static Isa<S>,
+    depth: usize,
+    columns: usize,
+    /// The first panel, and how far a panel is from the next.
+    first: *const S,
+    panel_step: usize,
+    /// How far it is to the next factors along the depth.
+    step: usize,
+    /// The last panel, where it is not whole.
+    tail: *const S,
+    tail_step: usize,
+    life: PhantomData<&'a [S]>,
+}
+
+impl<S: 'static> Clone for Right<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: 'static> Copy for Right<'_, S> {}
+
+// SAFETY: it is a borrowed slice, or two.
+unsafe impl<S: Sync + 'static> Sync for Right<'_, S> {}
+// SAFETY: as above.
+unsafe impl<S: Sync + 'static> Send for Right<'_, S> {}
+
+impl<'a, S: 'static> Right<'a, S> {
+    /// What [`pack`] has written.
+    ///
+    /// Panics when the memory is not [`packed_len`] of the sizes.
+    pub fn packed(isa: &'static Isa<S>, [depth, columns]: [usize; 2], data: &'a [S]) -> Self {
+        assert_eq!(Some(data.len()), packed_len(isa, [depth, columns]), "memory for the panels");
+        let panel_step = depth * isa.columns;
+        let first = data.as_ptr();
+        let tail = first.wrapping_add(columns / isa.columns * panel_step);
+        let (step, life) = (isa.columns, PhantomData);
+        Right { isa, depth, columns, first, panel_step, step, tail, tail_step: step, life }
+    }
+
+    /// A matrix where it is; `tail` is the panel of [`tail_of`] its columns, packed.
+    ///
+    /// Panics when it cannot be read so.
+    pub fn in_place(isa: &'static Isa<S>, matrix: &Operand<'a, S>, tail: &'a [S]) -> Self {
+        let Operand { data, rows: depth, cols: columns, strides: [step, stride] } = *matrix;
+        assert!(matrix.fits() && (stride == 1 || columns <= 1), "columns next to each other");
+        let (first, panel_step) = (data.as_ptr(), isa.columns);
+        let whole = columns / isa.columns * isa.columns;
+        let (tail, tail_step) = match tail_of(isa, columns) {
+            0 => (first.wrapping_add(whole), step),
+            _ => {
+                assert_eq!(tail.len(), depth * isa.columns, "the last panel");
+                (tail.as_ptr(), isa.columns)
+            }
+        };
+        Right { isa, depth, columns, first, panel_step, step, tail, tail_step, life: PhantomData }
+    }
+
+    /// The instruction set that it is packed for.
+    pub fn isa(&self) -> &'static Isa<S> {
+        self.isa
+    }
+
+    /// Factors of a column.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Whether it is read where it is.
+    pub fn is_in_place(&self) -> bool {
+        self.step != self.isa.columns
+    }
+
+    /// Panels.
+    pub fn panels(&self) -> usize {
+        self.columns.div_ceil(self.isa.columns)
+    }
+
+    /// Columns of a panel.
+    #[inline(always)]
+    pub fn columns_of(&self, panel: usize) -> usize {
+        (self.columns - panel * self.isa.columns).min(self.isa.columns)
+    }
+
+    /// The factors of a panel from one along the depth on, and how far it is to the next.
+    #[inline(always)]
+    pub fn panel(&self, panel: usize, depth: usize) -> (*const S, usize) {
+        if (panel + 1) * self.isa.columns <= self.columns {
+            (self.first.wrapping_add(panel * self.panel_step + depth * self.step), self.step)
+        } else {
+            (self.tail.wrapping_add(depth * self.tail_step), self.tail_step)
+        }
+    }
+}
+
+/// Numbers of a packed matrix; `None` where there are too many.
+pub fn packed_len<S: 'static>(isa: &Isa<S>, [depth, columns]: [usize; 2]) -> Option<usize> {
+    columns.div_ceil(isa.columns).checked_mul(isa.columns)?.checked_mul(depth)
+}
+
+/// Columns behind the last vector of a matrix: where there are some, the last panel is packed, for a vector would read
+/// beyond them.
+pub fn tail_of<S: 'static>(isa: &Isa<S>, columns: usize) -> usize {
+    columns % isa.lanes
+}
+
+/// Packs some panels of a matrix into memory for them.
+pub fn pack<T: Compute<Wide: Factor>>(
+    isa: &Isa<T::Wide>,
+    matrix: &Operand<'_, T>,
+    panels: Range<usize>,
+    to: &mut [T::Wide],
+) {
+    let width = isa.columns;
+    let len = matrix.rows * width;
+    for (panel, to) in panels.zip(to.chunks_exact_mut(len.max(1))) {
+        let columns = width.min(matrix.cols - panel * width);
+        if columns < width {
+            to.fill(T::Wide::ZERO);
+        }
+        pack_panel(matrix, panel * width..panel * width + columns, to, width);
+    }
+}
+
+fn pack_panel<T: Compute<Wide: Factor>>(
+    matrix: &Operand<'_, T>,
+    columns: Range<usize>,
+    to: &mut [T::Wide],
+    width: usize,
+) {
+    let [stride, column_stride] = matrix.strides;
+    let from = &matrix.data[columns.start * column_stride..];
+    if column_stride == 1 {
+        return pack_rows(from, stride, columns.len(), to, width);
+    }
+    if let Some(from) = as_itself(from).filter(|_| stride == 1) {
+        return turn_into(from, column_stride, [columns.len(), matrix.rows], to, width);
+    }
+    for (k, to) in to.chunks_exact_mut(width).enumerate() {
+        for (column, to) in to[..columns.len()].iter_mut().enumerate() {
+            *to = from[k * stride + column * column_stride].up();
+        }
+    }
+}
+
+vectorised! {
+    /// Some columns of each row, `stride` apart, to `width` apart.
+    fn pack_rows[T: Compute](from: &[T], stride: usize, columns: usize, to: &mut [T::Wide], width: usize) {
+        /// Of as many the compiler makes whole vectors.
+        const PIECE: usize = 16;
+        for (k, to) in to.chunks_exact_mut(width).enumerate() {
+            let from = &from[k * stride..][..columns];
+            let (pieces, rest) = from.as_chunks::<PIECE>();
+            let (to_pieces, to_rest) = to[..columns].as_chunks_mut::<PIECE>();
+            for (to, from) in to_pieces.iter_mut().zip(pieces) {
+                for (to, from) in to.iter_mut().zip(from) {
+                    *to = from.up();
+                }
+            }
+            for (to, from) in to_rest.iter_mut().zip(rest) {
+                *to = from.up();
+            }
+        }
+    }
+}
+
+/// A packed matrix with its memory.
+#[derive(Debug)]
+pub struct PackedRight<S: 'static> {
+    isa: &'static Isa<S>,
+    size: [usize; 2],
+    lines: Vec<Line>,
+}
+
+impl<S: Factor> PackedRight<S> {
+    /// Packs a matrix; `None` where it is too large.
+    pub fn new<T: Compute<Wide = S>>(
+        isa: &'static Isa<S>,
+        matrix: &Operand<'_, T>,
+    ) -> Option<PackedRight<S>> {
+        let size = [matrix.rows, matrix.cols];
+        let len = packed_len(isa, size)?;
+        let mut lines = vec![Line::ZERO; scratch::lines::<S>(len)?];
+        let panels = matrix.cols.div_ceil(isa.columns);
+        pack(isa, matrix, 0..panels, &mut scratch::numbers_mut(&mut lines)[..len]);
+        Some(PackedRight { isa, size, lines })
+    }
+
+    /// Its depth and columns.
+    pub fn size(&self) -> [usize; 2] {
+        self.size
+    }
+
+    /// The matrix.
+    pub fn view(&self) -> Right<'_, S> {
+        let len = packed_len(self.isa, self.size).expect("it was packed");
+        Right::packed(self.isa, self.size, &scratch::numbers(&self.lines)[..len])
+    }
+
+    /// The matrix as it was, row by row.
+    ///
+    /// Panics when there is not room for all of it.
+    pub fn unpack(&self, to: &mut [S]) {
+        let ([depth, columns], width) = (self.size, self.isa.columns);
+        let packed = scratch::numbers::<S>(&self.lines);
+        for (k, to) in to.chunks_exact_mut(columns).take(depth).enumerate() {
+            for (panel, to) in to.chunks_mut(width).enumerate() {
+                to.copy_from_slice(&packed[(panel * depth + k) * width..][..to.len()]);
+            }
+        }
+    }
+
+    /// Memory that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.lines)
+    }
+}

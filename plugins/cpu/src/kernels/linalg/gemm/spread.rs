@@ -1,0 +1,99 @@
+//! Splitting a product over the host's threads, and memory for the time of a call.
+
+use super::{
+    super::product::{Factor, Operand, Target},
+    blocks::{After, Product, reads_in_place, with_tail},
+    isa::Isa,
+    left::Left,
+    right::{self, Right, packed_len},
+};
+use crate::{
+    lane::Compute,
+    panels::uninitialised,
+    split::{Parts, for_units},
+};
+use tenon_sdk::{Code, KernelError, author::ComputeContext};
+
+/// About how many bytes a nanosecond brings from memory that is packed, or that few rows are multiplied by.
+const BYTES_PER_NS: f64 = 16.0;
+/// Bytes of a right factor that are packed at a time.
+const SLICE_BYTES: usize = 16 << 20;
+
+/// Packs a right factor for the time of the call.
+///
+/// # Errors
+/// No memory; the call was cancelled.
+pub fn pack<'a, T: Compute<Wide: Factor>>(
+    c: &ComputeContext<'a>,
+    isa: &'static Isa<T::Wide>,
+    matrix: &Operand<'_, T>,
+) -> Result<Right<'a, T::Wide>, KernelError> {
+    let size = [matrix.rows, matrix.cols];
+    let len = packed_len(isa, size).ok_or_else(|| {
+        KernelError::new(Code::RESOURCE_EXHAUSTED, "the size of packed factors overflows")
+    })?;
+    let packed = uninitialised::<T::Wide>(c, len)?;
+    let panel = matrix.rows * isa.columns;
+    let cost = (panel * size_of::<T::Wide>()) as f64 / BYTES_PER_NS;
+    let parts = Parts::new(&mut *packed);
+    for_units(c, matrix.cols.div_ceil(isa.columns), cost, |panels| {
+        // SAFETY: ranges of one split are disjoint, so are their panels.
+        let to = unsafe { parts.part(panels.start * panel..panels.end * panel) };
+        right::pack(isa, matrix, panels, to);
+    })?;
+    Ok(Right::packed(isa, size, packed))
+}
+
+/// Computes a product: by strips of rows where there are more of them than panels of columns, else by those.
+///
+/// # Errors
+/// The call was cancelled.
+pub fn compute<S: Factor>(
+    c: &ComputeContext<'_>,
+    product: &Product<'_, S>,
+) -> Result<(), KernelError> {
+    let (strips, panels) = (product.strips(), product.panels());
+    if strips < panels {
+        return for_units(c, panels, product.cost_ns() / panels as f64, |range| {
+            // SAFETY: ranges of one split are disjoint, so are their columns.
+            unsafe { product.run(0..strips, range) }
+        });
+    }
+    // No more parts than keep all threads busy: each reads the whole right factor.
+    let parts = (4 * c.parallelism()).max(strips.div_ceil(product.chunk())).min(strips);
+    let first = |part: usize| part * strips / parts;
+    for_units(c, parts, product.cost_ns() / parts as f64, |range| {
+        // SAFETY: as above, of rows.
+        unsafe { product.run(first(range.start)..first(range.end), 0..panels) }
+    })
+}
+
+/// A product of matrices, the right one of which is packed for the time of the call, a part at a time, or read where it
+/// is.
+///
+/// # Errors
+/// No memory; the call was cancelled.
+pub fn multiply<T: Compute<Wide: Factor>>(
+    c: &ComputeContext<'_>,
+    isa: &'static Isa<T::Wide>,
+    a: &dyn Left<T::Wide>,
+    b: &Operand<'_, T>,
+    to: &Target<T::Wide>,
+    after: Option<&After<'_, T::Wide>>,
+) -> Result<(), KernelError> {
+    if let Some(b) = b.itself().filter(|b| reads_in_place(isa, a.rows(), b)) {
+        return with_tail(isa, &b, |right| compute(c, &Product::new(a, right, to, after)));
+    }
+    let panels = SLICE_BYTES / (b.rows * isa.columns * size_of::<T::Wide>()).max(1);
+    let slice = panels.max(1) * isa.columns;
+    for first in (0..b.cols).step_by(slice) {
+        let b = b.columns_from(first, slice.min(b.cols - first));
+        let right = pack(c, isa, &b)?;
+        // SAFETY: columns of the target, of which this is the only user.
+        let to = unsafe { to.columns_from(first, b.cols) };
+        let moved = after.map(|after| move |at: usize, y: &mut [T::Wide]| after(first + at, y));
+        let after = moved.as_ref().map(|after| after as &After<'_, T::Wide>);
+        compute(c, &Product::new(a, right, &to, after))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,333 @@
+//! The convolution over blocks of tiles.
+//!
+//! A block's transformed inputs `[point, tile, channel]` and products `[point, tile, output]` stay in the second-level
+//! cache where they fit: of 64 channels and F(4x4) it holds 84 tiles, whose inputs and products are each read and written
+//! once, 8 bytes for 64 multiplications. Each factor is read once per block, so that a block has some tiles even where
+//! they do not fit.
+//! Where there are many blocks, threads share them; else they share the three stages of each block. Blocks are the
+//! same in both cases, so that results do not depend on the threads.
+
+use super::{
+    factors::Factors,
+    tiles::{OUTSIDE, Outputs, Pixels, Vectors, read_tile, write_tile},
+    transforms::{MOST_POINTS, TAPS, Transform},
+};
+use crate::{
+    kernels::{
+        linalg::product::{Operand, cost_ns, dense_product},
+        nn::{conv::After, im2col::im2col},
+    },
+    panels::{Panels, uninitialised},
+    split::{Parts, for_units},
+};
+use std::{marker::PhantomData, ops::Range};
+use tenon_sdk::{KernelError, author::ComputeContext, geometry::Conv2dGeometry};
+
+/// Elements of a block's places: most of a second-level cache of 1 MiB.
+const BLOCK: usize = 192 << 10;
+/// Fewer tiles than these would read the factors too often.
+const LEAST_TILES: usize = 48;
+/// More would not make products any faster.
+const MOST_TILES: usize = 1 << 12;
+/// From so many blocks on, threads share them.
+const MANY_BLOCKS: usize = 4;
+/// Elements of a line of memory.
+const LINE: usize = 16;
+/// About how long a channel takes at a point, in one of the two transformations.
+pub const POINT_NS: f64 = 0.25;
+
+/// How the outputs of a convolution are cut.
+#[derive(Debug, Clone, Copy)]
+pub struct Cut {
+    /// Tiles of a row, of an image, of all images.
+    pub columns: usize,
+    pub image: usize,
+    pub all: usize,
+    /// Tiles of a block.
+    pub block: usize,
+}
+
+impl Cut {
+    /// Into tiles of the transformation's outputs.
+    pub fn new<T: Transform>(g: &Conv2dGeometry) -> Cut {
+        let columns = (g.width.output as usize).div_ceil(T::OUTPUTS);
+        let image = (g.height.output as usize).div_ceil(T::OUTPUTS) * columns;
+        let all = image * g.batch as usize;
+        let tile = T::POINTS * T::POINTS * g.in_channels.max(g.out_channels) as usize;
+        let most = (BLOCK / tile.max(1)).clamp(LEAST_TILES, MOST_TILES).min(all.max(1));
+        Cut { columns, image, all, block: all.div_ceil(all.div_ceil(most).max(1)) }
+    }
+
+    /// The number of blocks.
+    pub fn blocks(&self) -> usize {
+        self.all.div_ceil(self.block.max(1))
+    }
+
+    fn tiles(&self, block: usize) -> Range<usize> {
+        block * self.block..((block + 1) * self.block).min(self.all)
+    }
+}
+
+/// Whether the memory of a block can be counted.
+pub fn are_countable<T: Transform>(g: &Conv2dGeometry) -> bool {
+    let places = 2 * (T::POINTS * T::POINTS) as i64;
+    let channels = g.in_channels.max(g.out_channels).checked_mul(places);
+    channels.and_then(|all| all.checked_mul(4 * MOST_TILES as i64)).is_some()
+}
+
+/// A call.
+pub struct Work<'a, T> {
+    g: &'a Conv2dGeometry,
+    cut: Cut,
+    x: &'a [f32],
+    /// As it is, for tiles whose results are not all finite.
+    filter: &'a [f32],
+    factors: Factors<'a>,
+    y: Parts<'a, f32>,
+    after: Option<&'a After<'a, f32>>,
+    transform: PhantomData<T>,
+}
+
+/// The memory of a block: a place for each point, in which matrices `[tile, channel]` lie.
+struct Memory<'a> {
+    all: Parts<'a, f32>,
+    /// Elements of a place.
+    place: usize,
+    /// The place of the first point's transformed inputs; that of its products is the first.
+    inputs: usize,
+}
+
+impl Memory<'_> {
+    /// The transformed inputs of a point begin here.
+    fn input(&self, point: usize) -> usize {
+        (self.inputs + point) * self.place
+    }
+
+    /// The products of a point begin here.
+    fn product(&self, point: usize) -> usize {
+        point * self.place
+    }
+
+    /// The vectors of one tile from here on.
+    ///
+    /// # Safety
+    /// The tile is of the block, and nobody else uses its vectors.
+    unsafe fn vectors(&self, begin: usize, tile: usize, channels: usize) -> Vectors {
+        let first = self.all.as_mut_ptr().wrapping_add(begin + tile * channels);
+        // SAFETY: the caller's promise; each point has a place.
+        unsafe { Vectors::new(first, self.place, channels) }
+    }
+}
+
+impl<'a, T: Transform> Work<'a, T> {
+    const POINTS: usize = T::POINTS * T::POINTS;
+
+    /// Of these inputs, and into this output.
+    pub fn new(
+        g: &'a Conv2dGeometry,
+        [x, filter]: [&'a [f32]; 2],
+        factors: Factors<'a>,
+        y: &'a mut [f32],
+        after: Option<&'a After<'a, f32>>,
+    ) -> Work<'a, T> {
+        let (cut, y) = (Cut::new::<T>(g), Parts::new(y));
+        Work { g, cut, x, filter, factors, y, after, transform: PhantomData }
+    }
+
+    fn channels(&self) -> [usize; 2] {
+        [self.g.in_channels as usize, self.g.out_channels as usize]
+    }
+
+    /// Elements of a place: lines of memory, and an odd number of them, so that the vectors of a tile at all points do
+    /// not fall on the same few sets of the first-level cache.
+    fn place_len(&self) -> usize {
+        let [channels, outputs] = self.channels();
+        ((self.cut.block * channels.max(outputs)).div_ceil(LINE) | 1) * LINE
+    }
+
+    /// About how long a tile takes in each stage, and a point of so many tiles.
+    fn costs(&self, tiles: usize) -> [f64; 3] {
+        let [channels, outputs] = self.channels();
+        let transformed = |channels: usize| POINT_NS * (Self::POINTS * channels) as f64;
+        [transformed(channels), cost_ns::<f32>(tiles, outputs, channels), transformed(outputs)]
+    }
+
+    /// Computes it all.
+    ///
+    /// # Errors
+    /// No memory; the call was cancelled.
+    pub fn run(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let (blocks, place) = (self.cut.blocks(), self.place_len());
+        if blocks < MANY_BLOCKS {
+            let all = Parts::new(uninitialised(c, 2 * Self::POINTS * place)?);
+            let memory = Memory { all, place, inputs: Self::POINTS };
+            return (0..blocks).try_for_each(|block| self.shared(c, block, &memory));
+        }
+        let panels = Panels::new(c, blocks, (Self::POINTS + 1) * place)?;
+        let [read, multiply, write] = self.costs(self.cut.block);
+        let cost = (read + write) * self.cut.block as f64 + multiply * Self::POINTS as f64;
+        for_units(c, blocks, cost, |range| {
+            let mut panel = panels.take();
+            range.for_each(|block| self.alone(block, &mut panel));
+        })
+    }
+
+    /// A block on one thread. The products of a point take the place of the inputs of the point before, so that the
+    /// cache holds nearly twice as many tiles.
+    fn alone(&self, block: usize, panel: &mut [f32]) {
+        let memory = Memory { all: Parts::new(panel), place: self.place_len(), inputs: 1 };
+        let tiles = self.cut.tiles(block);
+        self.read(&tiles, 0..tiles.len(), &memory);
+        self.multiply(0..Self::POINTS, tiles.len(), &memory);
+        self.write(&tiles, 0..tiles.len(), &memory);
+    }
+
+    /// A block on all threads.
+    fn shared(
+        &self,
+        c: &ComputeContext<'_>,
+        block: usize,
+        memory: &Memory<'_>,
+    ) -> Result<(), KernelError> {
+        let tiles = self.cut.tiles(block);
+        let [read, multiply, write] = self.costs(tiles.len());
+        for_units(c, tiles.len(), read, |part| self.read(&tiles, part, memory))?;
+        let count = tiles.len();
+        for_units(c, Self::POINTS, multiply, |points| self.multiply(points, count, memory))?;
+        for_units(c, tiles.len(), write, |part| self.write(&tiles, part, memory))
+    }
+
+    /// Transforms the inputs of some of a block's tiles.
+    fn read(&self, tiles: &Range<usize>, part: Range<usize>, memory: &Memory<'_>) {
+        let [channels, _] = self.channels();
+        let image = (self.g.height.input * self.g.width.input) as usize * channels;
+        for at in part {
+            let tile = tiles.start + at;
+            let x = &self.x[tile / self.cut.image * image..][..image];
+            // SAFETY: of this stage, each tile has vectors of its own.
+            let to = unsafe { memory.vectors(memory.input(0), at, channels) };
+            read_tile::<T>(x, &self.pixels(tile), to);
+        }
+    }
+
+    /// Where the inputs of a tile are in its image.
+    fn pixels(&self, tile: usize) -> Pixels {
+        let [row, column] = self.place(tile);
+        let (height, width) = (&self.g.height, &self.g.width);
+        let inside = |at: usize, pad: i64, len: i64| {
+            let at = at as i64 - pad;
+            (at >= 0 && at < len).then_some(at as usize)
+        };
+        let mut pixels = [OUTSIDE; MOST_POINTS * MOST_POINTS];
+        for i in 0..T::POINTS {
+            let Some(y) = inside(row + i, height.pad_before, height.input) else { continue };
+            for j in 0..T::POINTS {
+                if let Some(x) = inside(column + j, width.pad_before, width.input) {
+                    pixels[i * T::POINTS + j] =
+                        (y * width.input as usize + x) * self.g.in_channels as usize;
+                }
+            }
+        }
+        pixels
+    }
+
+    /// The first output row and column of a tile.
+    fn place(&self, tile: usize) -> [usize; 2] {
+        let tile = tile % self.cut.image;
+        [tile / self.cut.columns, tile % self.cut.columns].map(|at| at * T::OUTPUTS)
+    }
+
+    /// The products of a block of tiles with the factors of some points.
+    fn multiply(&self, points: Range<usize>, tiles: usize, memory: &Memory<'_>) {
+        let [channels, outputs] = self.channels();
+        for point in points {
+            let (from, to) = (memory.input(point), memory.product(point));
+            // SAFETY: of two places, which only this thread uses until this point's products are there.
+            let (inputs, products) = unsafe {
+                let inputs = memory.all.part(from..from + tiles * channels);
+                (inputs, memory.all.part(to..to + tiles * outputs))
+            };
+            // SAFETY: the target is the whole of this part.
+            unsafe { self.factors.multiply(point, inputs, products.as_mut_ptr()) };
+        }
+    }
+
+    /// Transforms the products of some of a block's tiles, and does what comes after on each row of tiles.
+    fn write(&self, tiles: &Range<usize>, part: Range<usize>, memory: &Memory<'_>) {
+        let mut at = part.start;
+        while at < part.end {
+            let left = self.cut.columns - (tiles.start + at) % self.cut.columns;
+            let end = (at + left).min(part.end);
+            for at in at..end {
+                self.write_tile(tiles, at, memory);
+            }
+            if let Some(after) = self.after {
+                self.follow(tiles.start + at, end - at, after);
+            }
+            at = end;
+        }
+    }
+
+    /// The number of a tile's first output pixel, and its rows and columns.
+    fn outputs(&self, tile: usize) -> (usize, [usize; 2]) {
+        let [height, width] = [&self.g.height, &self.g.width].map(|dim| dim.output as usize);
+        let [row, column] = self.place(tile);
+        let first = (tile / self.cut.image * height + row) * width + column;
+        (first, [height - row, width - column].map(|left| left.min(T::OUTPUTS)))
+    }
+
+    fn write_tile(&self, tiles: &Range<usize>, at: usize, memory: &Memory<'_>) {
+        let [_, channels] = self.channels();
+        // SAFETY: of this stage, each tile has vectors of its own.
+        let from = unsafe { memory.vectors(memory.product(0), at, channels) };
+        let (pixel, sizes) = self.outputs(tiles.start + at);
+        let first = self.y.as_mut_ptr().wrapping_add(pixel * channels);
+        let strides = [self.g.width.output as usize * channels, channels];
+        // SAFETY: these pixels are in the output, and of no other tile.
+        let to = unsafe { Outputs::new(first, strides, sizes) };
+        if !write_tile::<T>(from, to) {
+            self.directly(tiles.start + at);
+        }
+    }
+
+    /// A tile as its definition says: an infinity or NaN in the inputs is in all results of the transformations.
+    #[cold]
+    fn directly(&self, tile: usize) {
+        let [channels, outputs] = self.channels();
+        let (width, height) = (self.g.width.output as usize, self.g.height.output as usize);
+        let patch = TAPS * TAPS * channels;
+        let image = (self.g.height.input * self.g.width.input) as usize * channels;
+        let number = tile / self.cut.image;
+        let (pixel, [rows, columns]) = self.outputs(tile);
+        let mut patches = vec![0.0; columns * patch];
+        for row in 0..rows {
+            let first = pixel + row * width;
+            let own = first - number * height * width;
+            im2col(self.g, 0, own..own + columns, &self.x[number * image..][..image], &mut patches);
+            // SAFETY: the tile's pixels of this row, which only this thread writes.
+            let y = unsafe { self.y.part(first * outputs..(first + columns) * outputs) };
+            let a = Operand::dense(&patches, columns, patch);
+            dense_product(a, Operand::dense(self.filter, patch, outputs), y);
+        }
+    }
+
+    /// What comes after, on the pixels of neighbouring tiles.
+    fn follow(&self, tile: usize, count: usize, after: &After<'_, f32>) {
+        let (first, [rows, _]) = self.outputs(tile);
+        let (last, [_, columns]) = self.outputs(tile + count - 1);
+        let [_, outputs] = self.channels();
+        for row in 0..rows {
+            let skipped = row * self.g.width.output as usize;
+            let range = (first + skipped) * outputs..(last + skipped + columns) * outputs;
+            // SAFETY: the pixels of these tiles, which only this thread writes.
+            after(range.start, unsafe { self.y.part(range) });
+        }
+    }
+
+    /// Computes it all on this thread.
+    #[cfg(test)]
+    pub fn on_one_thread(&self) {
+        let mut panel = vec![0.0; (Self::POINTS + 1) * self.place_len()];
+        (0..self.cut.blocks()).for_each(|block| self.alone(block, &mut panel));
+    }
+}

@@ -1,0 +1,171 @@
+//! What results are worth, and which convolutions are computed so.
+//!
+//! **Bound.** With unit roundoff `u = 2^-24` and `C` channels, each result is within `(C + R) u W` of the exact one, to
+//! first order in `u`. `R` counts the other roundings on the longest way: one of the factor, two or eight in `B^T d B` and
+//! four or ten in `A^T m A` where products are rounded too, so 7 for F(2, 3) and 19 for F(4, 3). `W` is the sum of the
+//! absolute terms on the way:
+//!
+//! `W = |A^T| (sum over c of |G g_c G^T| . (|B^T| |d_c| |B|)) |A|`
+//!
+//! since a sum of products errs by at most its absolute terms times the number of roundings on the longest way (B.
+//! Barabasz et al., Error analysis and improving the accuracy of Winograd convolution, 2018, there in
+//! norms). In norms, `W <= k^2 * sum over c of |g_c|_1 |d_c|_max`, where the greatest of the tile counts, and `k` is the
+//! greatest element of `|A^T| (|G| . b)`, `b` the row sums of `|B^T|`: 4 for F(2, 3), 13.25 for F(4, 3), which would be
+//! 29.3 with the points 0, ±1, ±2.
+//!
+//! **Contract.** That bound is for the worst case. As elsewhere, what kernels state is what sums do whose rounding errors
+//! have no common sign: over 64 channels of uniform numbers the root mean square of the error is 0.25 `u` for F(2, 3),
+//! 0.73 `u` for F(4, 3) and 0.40 `u` for plain sums, relative to the sum of the absolute terms. So F(2, 3) states what the
+//! ordinary kernel does, and F(4, 3) twice that. It is relative to the absolute terms of the tile, which where one of its
+//! inputs is much greater than the others are more than those of a single output.
+
+use super::{
+    blocks::{self, POINT_NS},
+    factors,
+    transforms::{TAPS, Transform, Two},
+};
+use crate::kernels::nn::conv::Attributes;
+use tenon_sdk::{
+    KernelError,
+    author::{CreateContext, Knob, Supported},
+    geometry::{Conv2dGeometry, DataFormat},
+    register_knob,
+};
+
+register_knob!(
+    "winograd": STRING = "faster",
+    "Which float convolutions with 3x3 filters are computed by Winograd's algorithm: `never`, `faster` (those that it is faster for) or `always` (all that it can)."
+);
+register_knob!(
+    "convolution_error": FLOAT = "8e-6",
+    "The greatest relative error, as numerics contracts state it, of a variant of a float convolution that may run: under 8e-6 `winograd4` does not, under 4e-6 `winograd2` neither."
+);
+
+/// Fewer channels, or outputs of an image, are not worth transforming.
+const LEAST_CHANNELS: i64 = 64;
+const LEAST_PIXELS: i64 = 14 * 14;
+/// Multiplications a nanosecond, in products of tiles and of patches with their gathering.
+const TILES_RATE: f64 = 50.0;
+const PATCHES_RATE: f64 = 55.0;
+/// About how long it takes to read a factor from memory, and to transform it in a call.
+const FACTOR_NS: f64 = 0.5;
+const TRANSFORM_NS: f64 = 3.0;
+
+/// What the knobs say.
+#[derive(Debug, Clone, Copy)]
+struct Settings {
+    always: bool,
+    never: bool,
+    error: f64,
+}
+
+impl Settings {
+    fn read() -> Result<Settings, KernelError> {
+        let when = match Knob::read("winograd")? {
+            Knob::String(when) => when,
+            other => format!("{other:?}"),
+        };
+        if !["never", "faster", "always"].contains(&&*when) {
+            return Err(KernelError::invalid_argument(format!(
+                "knob winograd: expected never, faster or always, found {when}"
+            )));
+        }
+        let Knob::Float(error) = Knob::read("convolution_error")? else {
+            return Err(KernelError::invalid_argument("knob convolution_error: not a float"));
+        };
+        Ok(Settings { always: when == "always", never: when == "never", error })
+    }
+}
+
+/// Whether a convolution is computed by this transformation.
+pub fn supports<T: Transform>(c: &CreateContext<'_>) -> Supported {
+    answer::<T>(c).unwrap_or_else(|error| Supported::No(error.message))
+}
+
+fn answer<T: Transform>(c: &CreateContext<'_>) -> Result<Supported, KernelError> {
+    let no = |reason: &str| Ok(Supported::No(reason.to_owned()));
+    let settings = Settings::read()?;
+    if settings.never {
+        return no("the knob winograd is never");
+    }
+    if T::RELATIVE > settings.error {
+        return Ok(Supported::No(format!(
+            "its relative error is {:e}, and the knob convolution_error allows {:e}",
+            T::RELATIVE,
+            settings.error
+        )));
+    }
+    let attributes = Attributes::new(c)?;
+    if !attributes.is_dense() || attributes.format() != DataFormat::Nhwc {
+        return Ok(Supported::No(format!(
+            "strides and dilations must be 1, and channels last: found {attributes}"
+        )));
+    }
+    let (input, filter) = (c.input_shape(0), c.input_shape(1));
+    if filter.dims().is_some_and(|dims| !is_worthwhile(dims, settings.always)) {
+        return Ok(Supported::No(format!(
+            "the filter must be 3x3, with 64 channels or more on both sides: found {filter}"
+        )));
+    }
+    let (Some(input), Some(filter)) = (input.full(), filter.full()) else {
+        return Ok(Supported::DependsOnShapes);
+    };
+    let g = Conv2dGeometry::new(&attributes.params(input.dims(), filter.dims()))?;
+    if !fits::<T>(&g) {
+        return Ok(Supported::No(format!(
+            "groups, nothing to compute, or sizes that cannot be counted: found input {:?} and filter {:?}",
+            input.dims(),
+            filter.dims()
+        )));
+    }
+    if !settings.always && !is_fastest::<T>(&g, c.constant(1).is_some()) {
+        return no("other kernels are faster for these shapes");
+    }
+    Ok(Supported::Yes)
+}
+
+/// Whether a filter with these dimensions, -1 where they are unknown, may be one for this algorithm.
+fn is_worthwhile(filter: &[i64], always: bool) -> bool {
+    let [height, width, channels, outputs] = *filter else { return false };
+    let known = |n: i64, fits: bool| n < 0 || fits;
+    let taps = [height, width].into_iter().all(|n| known(n, n == TAPS as i64));
+    taps && [channels, outputs].into_iter().all(|n| always || known(n, n >= LEAST_CHANNELS))
+}
+
+/// Whether the algorithm computes this convolution at all.
+pub fn fits<T: Transform>(g: &Conv2dGeometry) -> bool {
+    let is_plain = [&g.height, &g.width]
+        .iter()
+        .all(|dim| dim.kernel == TAPS as i64 && dim.stride == 1 && dim.dilation == 1);
+    let sizes = [g.batch, g.in_channels, g.out_channels, g.height.output, g.width.output];
+    is_plain
+        && g.format == DataFormat::Nhwc
+        && g.groups == 1
+        && sizes.into_iter().all(|size| size > 0)
+        && factors::len::<T>(g.in_channels as usize, g.out_channels as usize).is_some()
+        && blocks::are_countable::<T>(g)
+}
+
+/// Whether no kernel that would be asked after this one is faster.
+fn is_fastest<T: Transform>(g: &Conv2dGeometry, is_constant: bool) -> bool {
+    let pixels = g.height.output * g.width.output;
+    if pixels < LEAST_PIXELS {
+        return false;
+    }
+    let plane = (g.in_channels * g.out_channels) as f64;
+    let patches = (pixels * g.batch) as f64 * (TAPS * TAPS) as f64 * plane / PATCHES_RATE;
+    let own = cost_ns::<T>(g, is_constant);
+    // Where four outputs are not allowed, two are still faster than the definition: they are asked later.
+    let others = if T::OUTPUTS > Two::OUTPUTS { cost_ns::<Two>(g, is_constant) } else { own };
+    own < patches && own <= others
+}
+
+/// About how long a convolution takes on one thread.
+fn cost_ns<T: Transform>(g: &Conv2dGeometry, is_constant: bool) -> f64 {
+    let points = (T::POINTS * T::POINTS) as f64;
+    let tiles = blocks::Cut::new::<T>(g).all as f64;
+    let (channels, outputs) = (g.in_channels as f64, g.out_channels as f64);
+    let factor = if is_constant { FACTOR_NS } else { FACTOR_NS + TRANSFORM_NS };
+    let tile = channels * outputs / TILES_RATE + POINT_NS * (channels + outputs);
+    points * (tiles * tile + factor * channels * outputs)
+}

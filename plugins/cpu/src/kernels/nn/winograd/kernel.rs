@@ -1,0 +1,182 @@
+//! `Conv2D` by Winograd's algorithm, and what `_FusedConv2D` shares with it.
+
+use super::{
+    blocks::Work,
+    contract::{fits, supports},
+    factors::{self, Factors},
+    transforms::{Four, Transform, Two},
+};
+use crate::{
+    kernels::nn::conv::{self, After, Attributes},
+    panels::uninitialised,
+};
+use std::marker::PhantomData;
+use tenon_sdk::{
+    Code, DType, KernelError,
+    abi::Slot,
+    author::{ComputeContext, CreateContext, Kernel, Packed, Supported},
+    geometry::Conv2dGeometry,
+    reg::Numerics,
+    register_kernel,
+};
+
+/// Which input the filter is.
+const FILTER: usize = 1;
+/// Bytes of a line of memory, at which factors begin.
+const LINE: usize = 64;
+
+/// A convolution, whose filter is transformed once where it is a constant.
+pub struct Convolution<T> {
+    attributes: Attributes,
+    filter: Option<Packed>,
+    transform: PhantomData<T>,
+}
+
+/// A transformed filter.
+struct Transformed<T> {
+    memory: Vec<f32>,
+    /// Where a line begins.
+    first: usize,
+    channels: usize,
+    outputs: usize,
+    transform: PhantomData<T>,
+}
+
+impl<T: Transform> Transformed<T> {
+    fn new(filter: &[f32], channels: usize, outputs: usize) -> Result<Self, KernelError> {
+        let none = || {
+            KernelError::new(
+                Code::RESOURCE_EXHAUSTED,
+                format!("no memory for the transformed filter of {channels}x{outputs} channels"),
+            )
+        };
+        let len = factors::len::<T>(channels, outputs).ok_or_else(none)?;
+        let all = len.checked_add(LINE / size_of::<f32>()).ok_or_else(none)?;
+        let mut memory = Vec::new();
+        memory.try_reserve_exact(all).map_err(|_| none())?;
+        memory.resize(all, 0.0);
+        let first = memory.as_ptr().align_offset(LINE).min(all - len);
+        factors::transform::<T>(filter, outputs, &mut memory[first..first + len]);
+        Ok(Transformed { memory, first, channels, outputs, transform: PhantomData })
+    }
+
+    fn factors(&self) -> Factors<'_> {
+        Factors::new(&self.memory[self.first..], self.channels, self.outputs)
+    }
+}
+
+impl<T: Transform> Convolution<T> {
+    /// Reads the attributes.
+    pub fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let attributes = Attributes::new(c)?;
+        Ok(Convolution { attributes, filter: None, transform: PhantomData })
+    }
+
+    /// Transforms a constant filter.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        // SAFETY: the host shows a filled slot during this call.
+        let dims = unsafe { view.shape() };
+        let &[3, 3, channels, outputs] = dims else { return Ok(None) };
+        let is_here = view.memory.is_host_address() && view.dtype == DType::FLOAT;
+        if input != FILTER || !is_here || view.bytes == 0 {
+            return Ok(None);
+        }
+        let len = view.bytes as usize / size_of::<f32>();
+        // SAFETY: as above: host memory of so many bytes.
+        let filter = unsafe { std::slice::from_raw_parts(view.data.cast_const().cast(), len) };
+        let form = Transformed::<T>::new(filter, channels as usize, outputs as usize)?;
+        let bytes = size_of_val(form.memory.as_slice()) as u64;
+        Ok(Some(Packed::new(form, bytes)))
+    }
+
+    /// Takes a transformed filter.
+    pub fn attach(&mut self, input: usize, packed: &Packed) {
+        if input == FILTER {
+            self.filter = Some(packed.clone());
+        }
+    }
+
+    /// The geometry of a call.
+    ///
+    /// # Errors
+    /// As the geometry has them.
+    pub fn geometry(&self, c: &ComputeContext<'_>) -> Result<Conv2dGeometry, KernelError> {
+        Ok(Conv2dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?)
+    }
+
+    /// The convolution of inputs 0 and 1 into output 0, and what comes after.
+    ///
+    /// # Errors
+    /// No memory; the call was cancelled.
+    pub fn compute(
+        &self,
+        c: &ComputeContext<'_>,
+        g: &Conv2dGeometry,
+        after: Option<&After<'_, f32>>,
+    ) -> Result<(), KernelError> {
+        if !fits::<T>(g) {
+            return conv::convolve::<f32>(c, g, &conv::Filter::new()?, after);
+        }
+        let y = c.output::<f32>(0, &g.output_dims())?.data;
+        let (x, filter) = (c.input::<f32>(0)?.data, c.input::<f32>(FILTER)?.data);
+        let [channels, outputs] = [g.in_channels as usize, g.out_channels as usize];
+        let packed = self.filter.as_ref().and_then(Packed::get::<Transformed<T>>);
+        let factors = match packed {
+            Some(packed) if [packed.channels, packed.outputs] == [channels, outputs] => {
+                packed.factors()
+            }
+            _ => {
+                let len = factors::len::<T>(channels, outputs).unwrap_or(usize::MAX);
+                let memory = uninitialised(c, len)?;
+                factors::transform::<T>(filter, outputs, memory);
+                Factors::new(memory, channels, outputs)
+            }
+        };
+        Work::<T>::new(g, [x, filter], factors, y, after).run(c)
+    }
+}
+
+struct Conv2d<T>(Convolution<T>);
+
+impl<T: Transform> Kernel for Conv2d<T> {
+    const PREPACKS: bool = true;
+    const HAS_SUPPORTS: bool = true;
+
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Conv2d(Convolution::new(c)?))
+    }
+
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        supports::<T>(c)
+    }
+
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        self.0.prepack(input, view)
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.0.attach(input, packed);
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        self.0.compute(c, &self.0.geometry(c)?, None)
+    }
+}
+
+/// The contract of a transformation's kernels.
+pub const fn numerics<T: Transform>() -> Numerics {
+    Numerics::relative(1e-30, T::RELATIVE).accumulation(DType::FLOAT)
+}
+
+/// The same with an epilogue, whose functions add as much as they do in the ordinary kernel.
+pub const fn fused_numerics<T: Transform>() -> Numerics {
+    Numerics::relative(1e-6, T::RELATIVE + 4e-6).accumulation(DType::FLOAT)
+}
+
+register_kernel!("Conv2D" on "CPU": Conv2d<Four>, types = ("T", &[DType::FLOAT]),
+    label = "winograd4", priority = 2, numerics = numerics::<Four>());
+register_kernel!("Conv2D" on "CPU": Conv2d<Two>, types = ("T", &[DType::FLOAT]),
+    label = "winograd2", priority = 1, numerics = numerics::<Two>());

@@ -1,0 +1,219 @@
+//! The transformations in two dimensions, of one tile at a time, by vectors of channels.
+
+use super::transforms::{MOST_OUTPUTS, MOST_POINTS, Transform};
+use crate::{
+    arch::{Isa, vectorised},
+    vector::Vector,
+};
+
+/// The most points of a transformation in two dimensions.
+const MOST: usize = MOST_POINTS * MOST_POINTS;
+/// No vector has more floats.
+const MOST_LANES: usize = 16;
+/// Where no pixel is; so far that no image has it.
+pub const OUTSIDE: usize = usize::MAX / 2;
+
+/// Where the pixels of a tile begin in an image, row by row; [`OUTSIDE`] in the padding.
+pub type Pixels = [usize; MOST];
+
+/// A tile's vectors of channels among matrices `[tile, channel]`, one for each point: memory that nobody else uses, as
+/// whoever makes one promises.
+#[derive(Clone, Copy)]
+pub struct Vectors {
+    first: *mut f32,
+    stride: usize,
+    channels: usize,
+}
+
+impl Vectors {
+    /// Vectors of so many channels, `stride` elements from a point to the next, from the tile's first element on.
+    ///
+    /// # Safety
+    /// They may be read and written at each point of a transformation for as long as this is used, and nobody else
+    /// uses them.
+    pub unsafe fn new(first: *mut f32, stride: usize, channels: usize) -> Vectors {
+        Vectors { first, stride, channels }
+    }
+}
+
+/// Where a tile's outputs go: memory that nobody else uses, as whoever makes one promises.
+#[derive(Clone, Copy)]
+pub struct Outputs {
+    first: *mut f32,
+    strides: [usize; 2],
+    sizes: [usize; 2],
+}
+
+impl Outputs {
+    /// So many rows and columns of pixels, `strides` elements from a row and from a pixel to the next, from the first
+    /// one's first channel on.
+    ///
+    /// # Safety
+    /// As many channels as the transformed vectors have may be written of each for as long as this is used, and nobody
+    /// else uses them.
+    pub unsafe fn new(first: *mut f32, strides: [usize; 2], sizes: [usize; 2]) -> Outputs {
+        Outputs { first, strides, sizes }
+    }
+}
+
+/// The array of an expression for each point. It is no closure, which would be compiled for the baseline.
+macro_rules! each_point {
+    ($point:ident => $value:expr) => {
+        [
+            each_point!(@at $point, 0, $value),
+            each_point!(@at $point, 1, $value),
+            each_point!(@at $point, 2, $value),
+            each_point!(@at $point, 3, $value),
+            each_point!(@at $point, 4, $value),
+            each_point!(@at $point, 5, $value),
+        ]
+    };
+    (@at $point:ident, $at:literal, $value:expr) => {{
+        let $point = $at;
+        $value
+    }};
+}
+
+/// The floats from here on, zeros beyond the first `count`.
+///
+/// # Safety
+/// There are `count` floats to read; as many as a vector has, where it is full.
+#[inline(always)]
+unsafe fn load<V: Vector, const FULL: bool>(from: *const f32, count: usize) -> V {
+    // SAFETY: the caller's promise; what is copied has room for every vector.
+    unsafe {
+        if FULL {
+            return V::load(from);
+        }
+        let mut some = [0.0; MOST_LANES];
+        std::ptr::copy_nonoverlapping(from, some.as_mut_ptr(), count);
+        V::load(some.as_ptr())
+    }
+}
+
+/// # Safety
+/// As [`load`], of floats to write.
+#[inline(always)]
+unsafe fn store<V: Vector, const FULL: bool>(vector: V, to: *mut f32, count: usize) {
+    // SAFETY: the caller's promise; what is copied has room for every vector.
+    unsafe {
+        if FULL {
+            return vector.store(to);
+        }
+        let mut some = [0.0; MOST_LANES];
+        vector.store(some.as_mut_ptr());
+        std::ptr::copy_nonoverlapping(some.as_ptr(), to, count);
+    }
+}
+
+vectorised! {
+    /// Transforms the inputs of a tile: `B^T d B` of each channel.
+    pub fn read_tile[T: Transform](image: &[f32], pixels: &Pixels, to: Vectors) {
+        let mut channel = 0;
+        while channel + I::Floats::LEN <= to.channels {
+            // SAFETY: the channels are there, as whoever made the vectors promised.
+            unsafe { read_vector::<I, T, true>(image, pixels, to, channel, I::Floats::LEN) };
+            channel += I::Floats::LEN;
+        }
+        if channel < to.channels {
+            // SAFETY: as above.
+            unsafe { read_vector::<I, T, false>(image, pixels, to, channel, to.channels - channel) };
+        }
+    }
+}
+
+/// # Safety
+/// There are `count` channels from `channel` on, a whole vector of them where it is full.
+#[inline(always)]
+unsafe fn read_vector<I: Isa, T: Transform, const FULL: bool>(
+    image: &[f32],
+    pixels: &Pixels,
+    to: Vectors,
+    channel: usize,
+    count: usize,
+) {
+    let rows = each_point!(i => {
+        let pixels = &pixels[(i * T::POINTS).min(MOST - MOST_POINTS)..];
+        let d = each_point!(j => {
+            let at = pixels[j] + channel;
+            match image.get(at..at + count) {
+                // SAFETY: the floats are there; a full vector has as many as are counted.
+                Some(x) if i < T::POINTS && j < T::POINTS => unsafe {
+                    load::<I::Floats, FULL>(x.as_ptr(), count)
+                },
+                _ => I::Floats::ZERO,
+            }
+        });
+        T::inputs(d)
+    });
+    #[expect(clippy::needless_range_loop, reason = "a column of all rows")]
+    for j in 0..T::POINTS {
+        let v = T::inputs(each_point!(i => rows[i][j]));
+        for (i, v) in v.iter().enumerate().take(T::POINTS) {
+            let at = (i * T::POINTS + j) * to.stride + channel;
+            // SAFETY: the caller's promise.
+            unsafe { store::<I::Floats, FULL>(*v, to.first.add(at), count) };
+        }
+    }
+}
+
+vectorised! {
+    /// Transforms the products of a tile: `A^T m A` of each output channel, and says whether all outputs are finite.
+    pub fn write_tile[T: Transform](from: Vectors, to: Outputs) -> bool {
+        let mut zeros = I::Floats::ZERO;
+        let mut channel = 0;
+        while channel + I::Floats::LEN <= from.channels {
+            // SAFETY: the channels are there, as whoever made the vectors promised.
+            let zero =
+                unsafe { write_vector::<I, T, true>(from, to, channel, I::Floats::LEN) };
+            zeros = zeros.plus(zero);
+            channel += I::Floats::LEN;
+        }
+        if channel < from.channels {
+            let count = from.channels - channel;
+            // SAFETY: as above.
+            zeros = zeros.plus(unsafe { write_vector::<I, T, false>(from, to, channel, count) });
+        }
+        let mut all = [0.0; MOST_LANES];
+        // SAFETY: there is room for every vector.
+        unsafe { zeros.store(all.as_mut_ptr()) };
+        all.iter().all(|zero| *zero == 0.0)
+    }
+}
+
+/// Returns zeros where all outputs are finite: 0 times another number is NaN.
+///
+/// # Safety
+/// As [`read_vector`].
+#[inline(always)]
+unsafe fn write_vector<I: Isa, T: Transform, const FULL: bool>(
+    from: Vectors,
+    to: Outputs,
+    channel: usize,
+    count: usize,
+) -> I::Floats {
+    let rows = each_point!(i => {
+        let m = each_point!(j => {
+            if i < T::POINTS && j < T::POINTS {
+                let at = (i * T::POINTS + j) * from.stride + channel;
+                // SAFETY: the caller's promise.
+                unsafe { load::<I::Floats, FULL>(from.first.add(at), count) }
+            } else {
+                I::Floats::ZERO
+            }
+        });
+        T::outputs(m)
+    });
+    let mut zeros = I::Floats::ZERO;
+    #[expect(clippy::needless_range_loop, reason = "a column of all rows")]
+    for j in 0..T::OUTPUTS.min(to.sizes[1]) {
+        let y: [I::Floats; MOST_OUTPUTS] = T::outputs(each_point!(i => rows[i][j]));
+        for (i, y) in y.iter().enumerate().take(T::OUTPUTS.min(to.sizes[0])) {
+            zeros = y.times_plus(0.0, zeros);
+            let at = i * to.strides[0] + j * to.strides[1] + channel;
+            // SAFETY: the caller's promise.
+            unsafe { store::<I::Floats, FULL>(*y, to.first.add(at), count) };
+        }
+    }
+    zeros
+}

@@ -1,0 +1,120 @@
+//! The three transformations of Winograd's algorithm for filters of 3 taps, in one dimension.
+//!
+//! `y = A^T ((G g) . (B^T d))` has the points 0, `±p`, ... and infinity, where polynomials are evaluated and
+//! interpolated: one multiplication for each (A. Lavin, S. Gray, Fast Algorithms for Convolutional Neural Networks,
+//! 2016). In two dimensions each matrix is applied to columns, then to rows.
+//!
+//! The points of four outputs are 0, ±5/8, ±3/2 and infinity. What is usual, 0, ±1, ±2, is cheaper by nothing, since
+//! signs in pairs are what saves additions, and errs twice as much: B. Barabasz et al., Error analysis and improving
+//! the accuracy of Winograd convolution, 2018, search for points whose powers and differences are near one; among
+//! pairs of eighths these have the smallest bound (`super::contract`). Their powers and products are exact in float.
+
+use crate::vector::Vector;
+
+/// The most points of a transformation.
+pub const MOST_POINTS: usize = 6;
+/// The most outputs of a transformation.
+pub const MOST_OUTPUTS: usize = 4;
+/// Taps of a filter.
+pub const TAPS: usize = 3;
+
+/// A transformation in one dimension; `inputs` and `outputs` are arrays of which the first ones count.
+pub trait Transform: Send + Sync + 'static {
+    /// Outputs.
+    const OUTPUTS: usize;
+    /// Points, and inputs.
+    const POINTS: usize = Self::OUTPUTS + TAPS - 1;
+    /// Error relative to the sum of the absolute terms of a result, by the contract.
+    const RELATIVE: f64;
+    /// `G`, of which the first `POINTS` rows count.
+    const FILTER: [[f64; TAPS]; MOST_POINTS];
+
+    /// `B^T d`.
+    fn inputs<V: Vector>(d: [V; MOST_POINTS]) -> [V; MOST_POINTS];
+
+    /// `A^T m`.
+    fn outputs<V: Vector>(m: [V; MOST_POINTS]) -> [V; MOST_OUTPUTS];
+}
+
+/// F(2, 3): points 0, 1, -1 and infinity.
+pub enum Two {}
+
+impl Transform for Two {
+    const OUTPUTS: usize = 2;
+    const RELATIVE: f64 = 4e-6;
+    const FILTER: [[f64; TAPS]; MOST_POINTS] = [
+        [-1.0, 0.0, 0.0],
+        [0.5, 0.5, 0.5],
+        [0.5, -0.5, 0.5],
+        [0.0, 0.0, 1.0],
+        [0.0; TAPS],
+        [0.0; TAPS],
+    ];
+
+    #[inline(always)]
+    fn inputs<V: Vector>([d0, d1, d2, d3, ..]: [V; MOST_POINTS]) -> [V; MOST_POINTS] {
+        [d2.minus(d0), d1.plus(d2), d2.minus(d1), d3.minus(d1), V::ZERO, V::ZERO]
+    }
+
+    #[inline(always)]
+    fn outputs<V: Vector>([m0, m1, m2, m3, ..]: [V; MOST_POINTS]) -> [V; MOST_OUTPUTS] {
+        [m0.plus(m1.plus(m2)), m1.minus(m2).plus(m3), V::ZERO, V::ZERO]
+    }
+}
+
+/// F(4, 3): points 0, `P`, `-P`, `Q`, `-Q` and infinity.
+pub enum Four {}
+
+const P: f32 = 0.625;
+const Q: f32 = 1.5;
+const P2: f32 = P * P;
+const Q2: f32 = Q * Q;
+
+/// The row of `G` of a point `x`, whose square is not that of the other pair, `other`.
+const fn at_point(x: f64, other: f64) -> [f64; TAPS] {
+    // The product of the differences to the other points: x, 2x, and x^2 - other^2.
+    let differences = 2.0 * x * x * (x * x - other * other);
+    [1.0 / differences, x / differences, x * x / differences]
+}
+
+impl Transform for Four {
+    const OUTPUTS: usize = 4;
+    const RELATIVE: f64 = 8e-6;
+    const FILTER: [[f64; TAPS]; MOST_POINTS] = {
+        let (p, q) = (P as f64, Q as f64);
+        [
+            [1.0 / (p * p * q * q), 0.0, 0.0],
+            at_point(p, q),
+            at_point(-p, q),
+            at_point(q, p),
+            at_point(-q, p),
+            [0.0, 0.0, 1.0],
+        ]
+    };
+
+    #[inline(always)]
+    fn inputs<V: Vector>([d0, d1, d2, d3, d4, d5]: [V; MOST_POINTS]) -> [V; MOST_POINTS] {
+        let [even_p, odd_p] = [d2.times_plus(-Q2, d4), d1.times_plus(-Q2, d3)];
+        let [even_q, odd_q] = [d2.times_plus(-P2, d4), d1.times_plus(-P2, d3)];
+        [
+            d0.times_plus(P2 * Q2, d2.times_plus(-(P2 + Q2), d4)),
+            odd_p.times_plus(P, even_p),
+            odd_p.times_plus(-P, even_p),
+            odd_q.times_plus(Q, even_q),
+            odd_q.times_plus(-Q, even_q),
+            d1.times_plus(P2 * Q2, d3.times_plus(-(P2 + Q2), d5)),
+        ]
+    }
+
+    #[inline(always)]
+    fn outputs<V: Vector>([m0, m1, m2, m3, m4, m5]: [V; MOST_POINTS]) -> [V; MOST_OUTPUTS] {
+        let [even_p, odd_p] = [m1.plus(m2), m1.minus(m2)];
+        let [even_q, odd_q] = [m3.plus(m4), m3.minus(m4)];
+        [
+            m0.plus(even_p.plus(even_q)),
+            odd_p.times_plus(P, odd_q.times_plus(Q, V::ZERO)),
+            even_p.times_plus(P2, even_q.times_plus(Q2, V::ZERO)),
+            odd_p.times_plus(P2 * P, odd_q.times_plus(Q2 * Q, m5)),
+        ]
+    }
+}

@@ -1,0 +1,176 @@
+//! Products and convolutions of floats through the loaded plugin, on every instruction set of this CPU, with constant
+//! right factors packed and not, beside the reference kernels in double.
+
+use std::sync::{Mutex, MutexGuard};
+use tenon_framework::{
+    DType, Tensor,
+    attr::{AttrList, AttrValue},
+};
+use tenon_runtime::host::instance::{PackCache, call_once};
+use tenon_testkit::host::{Node, TestHost, elements, library};
+
+/// A host with this instruction set, one at a time: a library that is loaded twice has its knobs once.
+fn host(isa: &str) -> (TestHost, MutexGuard<'static, ()>) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(|poison| poison.into_inner());
+    (TestHost::with_settings([library("tenon-cpu")], &[("cpu.isa", isa)]), alone)
+}
+
+/// What the plugin answers when it is asked for an instruction set that there is not.
+fn refusal() -> String {
+    let (host, _alone) = host("z80");
+    match CASES[0].node(&host, "").create() {
+        Err(refusal) => refusal.message,
+        Ok(_) => panic!("a refusal"),
+    }
+}
+
+/// The instruction sets of this CPU, as the plugin names them. Its code is not linked here, else the library would not be
+/// loaded.
+fn isas() -> Vec<String> {
+    let message = refusal();
+    let names = message
+        .split_once("knob isa: expected one of ")
+        .and_then(|(_, rest)| rest.split_once(", which this CPU has, found 'z80'"))
+        .unwrap_or_else(|| panic!("no list of instruction sets: {message}"))
+        .0;
+    names.split(", ").map(str::to_owned).collect()
+}
+
+/// An op with the dimensions of its inputs, and its attributes.
+struct Case {
+    op: &'static str,
+    dims: [&'static [i64]; 2],
+    attrs: fn(Node<'_>) -> Node<'_>,
+}
+
+fn same(node: Node<'_>, stride: i64) -> Node<'_> {
+    node.attr("strides", vec![1i64, stride, stride, 1]).attr("padding", "SAME")
+}
+
+const CASES: [Case; 9] = [
+    Case { op: "MatMul", dims: [&[37, 70], &[70, 100]], attrs: |node| node },
+    Case {
+        op: "MatMul",
+        dims: [&[70, 37], &[99, 70]],
+        attrs: |node| node.attr("transpose_a", true).attr("transpose_b", true),
+    },
+    Case { op: "MatMul", dims: [&[1, 1300], &[1300, 130]], attrs: |node| node },
+    Case { op: "BatchMatMulV2", dims: [&[3, 2, 9, 33], &[1, 33, 50]], attrs: |node| node },
+    Case {
+        op: "BatchMatMulV2",
+        dims: [&[3, 33, 9], &[50, 33]],
+        attrs: |node| node.attr("adj_x", true).attr("adj_y", true),
+    },
+    Case { op: "Conv2D", dims: [&[2, 9, 8, 17], &[3, 3, 17, 50]], attrs: |node| same(node, 1) },
+    Case { op: "Conv2D", dims: [&[2, 9, 8, 64], &[1, 1, 64, 33]], attrs: |node| same(node, 1) },
+    Case { op: "Conv2D", dims: [&[1, 19, 18, 3], &[7, 7, 3, 64]], attrs: |node| same(node, 2) },
+    Case { op: "Conv2D", dims: [&[2, 9, 8, 12], &[3, 3, 4, 30]], attrs: |node| same(node, 1) },
+];
+
+/// Between -1 and 1, with sums that cancel.
+fn values(dims: &[i64], seed: u32) -> Vec<f32> {
+    let count = dims.iter().product::<i64>() as u32;
+    (0..count)
+        .map(|at| {
+            let hash = (at + seed).wrapping_mul(2_654_435_761).rotate_left(11).wrapping_mul(seed);
+            f32::from(i16::try_from(hash >> 17).expect("15 bits") - 0x4000) / 16_384.0
+        })
+        .collect()
+}
+
+impl Case {
+    fn node<'h>(&self, host: &'h TestHost, label: &str) -> Node<'h> {
+        let node = (self.attrs)(host.node(self.op));
+        match label {
+            "" => node.attr("T", AttrValue::Type(DType::FLOAT)),
+            _ => node.attr("T", AttrValue::Type(DType::DOUBLE)).label(label),
+        }
+    }
+
+    fn inputs(&self) -> [Vec<f32>; 2] {
+        [values(self.dims[0], 77_777), values(self.dims[1], 12_345)]
+    }
+
+    fn tensors(&self) -> Vec<Tensor> {
+        let tensors = self.inputs().into_iter().zip(self.dims);
+        tensors.map(|(x, dims)| Tensor::from_slice(dims, &x).expect("a tensor")).collect()
+    }
+
+    /// By the reference kernel, in double.
+    fn expected(&self, host: &TestHost) -> Vec<f64> {
+        let inputs = self.inputs().into_iter().zip(self.dims).map(|(x, dims)| {
+            let x: Vec<f64> = x.into_iter().map(f64::from).collect();
+            Tensor::from_slice(dims, &x).expect("a tensor")
+        });
+        let inputs: Vec<Tensor> = inputs.collect();
+        elements(&self.node(host, "reference").call(&inputs).expect("the reference")[0])
+    }
+
+    fn packed(&self, node: &Node<'_>, host: &TestHost, inputs: &[Tensor]) -> Vec<f32> {
+        let mut kernel = node.create().expect("a kernel");
+        let cache = PackCache::new();
+        assert!(kernel.prepack(1, &inputs[1], &cache, "node/b").expect("a factor to pack"));
+        elements(&call_once(&kernel, inputs, &host.env).expect("the call")[0])
+    }
+}
+
+/// Within what sums of at most 1,300 products of numbers below 1 lose.
+fn assert_close(found: &[f32], expected: &[f64], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (at, (&found, &expected)) in found.iter().zip(expected).enumerate() {
+        assert!((f64::from(found) - expected).abs() < 1e-4, "{what}: {at}: {found}, {expected}");
+    }
+}
+
+#[test]
+fn every_instruction_set_agrees_with_the_reference() {
+    for isa in isas() {
+        let (host, _alone) = host(&isa);
+        for (number, case) in CASES.iter().enumerate() {
+            let what = format!("{isa}, case {number}, {}", case.op);
+            let (inputs, expected) = (case.tensors(), case.expected(&host));
+            let node = case.node(&host, "");
+            let found = elements(&node.call(&inputs).expect("the call")[0]);
+            assert_close(&found, &expected, &what);
+            assert_close(
+                &case.packed(&node, &host, &inputs),
+                &expected,
+                &format!("{what}, packed"),
+            );
+        }
+    }
+}
+
+/// Bias and activation, over outputs wider and narrower than what is computed at a time.
+#[test]
+fn fused_products_finish_every_part_of_the_result() {
+    for isa in isas() {
+        let (host, _alone) = host(&isa);
+        for columns in [40, 700] {
+            let dims: [&[i64]; 2] =
+                [&[50, 600], if columns == 40 { &[600, 40] } else { &[600, 700] }];
+            let case = Case { op: "MatMul", dims, attrs: |node| node };
+            let bias = values(&[columns], 99);
+            let mut inputs = case.tensors();
+            inputs.push(Tensor::from_slice(&[columns], &bias).expect("a tensor"));
+            let steps = ["BiasAdd", "Relu"].map(|name| name.as_bytes().to_vec()).to_vec();
+            let node = host
+                .node("_FusedMatMul")
+                .attr("T", AttrValue::Type(DType::FLOAT))
+                .attr("num_args", 1i64)
+                .attr("fused_ops", AttrValue::List(AttrList::String(steps)));
+            let expected = case.expected(&host).into_iter().enumerate();
+            let expected: Vec<f64> =
+                expected.map(|(at, x)| (x + f64::from(bias[at % bias.len()])).max(0.0)).collect();
+            let found = elements(&node.call(&inputs).expect("the call")[0]);
+            assert_close(&found, &expected, &isa);
+            assert_close(&case.packed(&node, &host, &inputs), &expected, &format!("{isa}, packed"));
+        }
+    }
+}
+
+#[test]
+fn an_instruction_set_that_there_is_not_is_refused() {
+    assert!(refusal().contains("portable"), "{}", refusal());
+}

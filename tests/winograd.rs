@@ -1,0 +1,145 @@
+//! Convolutions by Winograd's algorithm: TensorFlow's results by each label, which kernel a session gets, and that
+//! results do not depend on the threads.
+
+use std::{collections::BTreeMap, path::Path};
+use tenon_runtime::{
+    Runtime, Session, SessionOptions,
+    framework::{DType, PartialShape, Tensor},
+};
+use tenon_testkit::{
+    Form, Harness, Outcome,
+    golden::{self, Expected},
+};
+use tenon_tests::session::{run, runtime, runtime_of, session_with, values};
+
+const LABELS: [&str; 2] = ["winograd2", "winograd4"];
+
+/// Runs the golden cases of an op that these kernels take, whatever is faster, and counts them.
+fn goldens(family: &str, op: &str) -> usize {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens").join(family);
+    let harness = Harness::new(&runtime(&["tenon_cpu"], &[("cpu.winograd", "always")]), "CPU");
+    let harness = harness.expect("there is a CPU");
+    let cases = golden::read_op(&folder.join(format!("{op}.json"))).expect("golden data");
+    let mut passed = 0;
+    for (case, label) in cases.iter().flat_map(|case| LABELS.map(|label| (case, label))) {
+        // The kernels are asked when shapes are known.
+        match harness.run_forms(case, Some(label), &[Form::Shapes, Form::Packed, Form::Planned]) {
+            Outcome::Passed if matches!(case.expected, Expected::Outputs(_)) => passed += 1,
+            Outcome::Passed | Outcome::NoKernel(_) => {}
+            Outcome::Failed(failure) => panic!("{op}, {}, {label}: {failure:?}", case.name),
+        }
+    }
+    passed
+}
+
+#[test]
+fn golden_convolutions_are_those_of_tensorflow() {
+    let passed = goldens("nn", "Conv2D");
+    println!("{passed} cases of Conv2D");
+    assert!(passed >= 8, "{passed} cases of Conv2D");
+}
+
+#[test]
+fn golden_fused_convolutions_are_those_of_tensorflow() {
+    let passed = goldens("fused", "_FusedConv2D");
+    println!("{passed} cases of _FusedConv2D");
+    assert!(passed >= 8, "{passed} cases of _FusedConv2D");
+}
+
+/// Numbers of [-1, 1), reproducible.
+fn numbers(dims: &[i64], seed: u64) -> Tensor {
+    let count = dims.iter().product::<i64>();
+    let mut state = seed;
+    let values: Vec<f32> = (0..count)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed | 1);
+            (state >> 40) as f32 / 8_388_608.0 - 1.0
+        })
+        .collect();
+    Tensor::from_slice(dims, &values).expect("as many numbers as elements")
+}
+
+/// A convolution `conv` of a placeholder `x` with a constant filter, and with knobs of the session.
+fn convolution(
+    runtime: &Runtime,
+    [input, filter]: [[i64; 4]; 2],
+    format: &str,
+    knobs: &[(&str, &str)],
+) -> Session {
+    let own = knobs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let mut options = SessionOptions::as_written();
+    options.knobs.extend(own.collect::<BTreeMap<_, _>>());
+    session_with(runtime, options, |b| {
+        let shape = PartialShape::new(&input).expect("a shape");
+        let x = b.placeholder("x", DType::FLOAT, shape)?;
+        let filter = b.constant("filter", numbers(&filter, 7))?;
+        let conv = b.op("Conv2D").name("conv").input(x).input(filter);
+        let conv = conv.attr("strides", vec![1i64; 4]).attr("padding", "SAME");
+        conv.attr("data_format", format).build().map(|_| ())
+    })
+}
+
+/// The label of the kernel that `conv` gets.
+fn label(session: &Session) -> String {
+    let explained = session.explain(Some("conv")).expect("the node is there");
+    let kernels = explained[0].kernels.as_ref().expect("a kernel runs it");
+    kernels.result().expect("a kernel takes it").label.clone()
+}
+
+#[test]
+fn a_session_gets_the_kernel_that_its_contract_allows() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    let of = |shapes, format, knobs: &[_]| label(&convolution(&runtime, shapes, format, knobs));
+    let large = [[1, 56, 56, 64], [3, 3, 64, 64]];
+    assert_eq!(of(large, "NHWC", &[]), "winograd4");
+    assert_eq!(of(large, "NHWC", &[("cpu.convolution_error", "7.9e-6")]), "winograd2");
+    assert_eq!(of(large, "NHWC", &[("cpu.convolution_error", "3.9e-6")]), "");
+    assert_eq!(of(large, "NHWC", &[("cpu.winograd", "never")]), "");
+    // Where the factors are read once for few tiles.
+    assert_eq!(of([[1, 14, 14, 512], [3, 3, 512, 512]], "NHWC", &[]), "winograd2");
+    for (shapes, format) in [
+        ([[1, 56, 56, 32], [3, 3, 32, 64]], "NHWC"),
+        ([[1, 56, 56, 64], [3, 3, 64, 32]], "NHWC"),
+        ([[1, 13, 14, 64], [3, 3, 64, 64]], "NHWC"),
+        ([[1, 56, 56, 64], [1, 1, 64, 64]], "NHWC"),
+        ([[1, 64, 56, 56], [3, 3, 64, 64]], "NCHW"),
+    ] {
+        assert_eq!(of(shapes, format, &[]), "", "{shapes:?} {format}");
+    }
+}
+
+#[test]
+fn an_open_batch_is_decided_in_the_step() {
+    let runtime = runtime(&["tenon_cpu"], &[]);
+    let [open, filter] = [[-1, 14, 14, 64], [3, 3, 64, 64]];
+    let session = convolution(&runtime, [open, filter], "NHWC", &[]);
+    let plain = convolution(&runtime, [open, filter], "NHWC", &[("cpu.winograd", "never")]);
+    for batch in [1, 3] {
+        let x = numbers(&[batch, 14, 14, 64], 3);
+        let of = |session| {
+            let fetched = run(session, &[("x", x.clone())], &["conv"]).expect("a step");
+            values(&fetched[0])
+        };
+        let (found, expected) = (of(&session), of(&plain));
+        assert_ne!(found, expected, "another kernel rounds otherwise");
+        // 576 terms of at most 1.
+        let near = found.iter().zip(&expected).all(|(x, y)| (x - y).abs() < 8e-6 * 576.0);
+        assert!(near, "batch {batch}");
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_threads() {
+    let runtimes = [1, 2, 3].map(|threads| runtime_of(threads, &["tenon_cpu"], &[]));
+    // A block that is shared, and blocks that are.
+    for input in [[1, 29, 30, 64], [2, 70, 69, 64]] {
+        let x = numbers(&input, 5);
+        let [one, two, three] = runtimes.each_ref().map(|runtime| {
+            let session = convolution(runtime, [input, [3, 3, 64, 64]], "NHWC", &[]);
+            assert_eq!(label(&session), "winograd4");
+            let fetched = run(&session, &[("x", x.clone())], &["conv"]).expect("a step");
+            values(&fetched[0]).iter().map(|x| x.to_bits()).collect::<Vec<u32>>()
+        });
+        assert!(one == two && one == three, "{input:?}");
+    }
+}

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     kernels::{
-        linalg::product::{Operand, cost_ns, dense_product},
+        linalg::product::{Operand, Target, cost_ns, dense_product},
         nn::{conv::After, im2col::im2col},
     },
     panels::{Panels, uninitialised},
@@ -33,6 +33,9 @@ const MOST_TILES: usize = 1 << 12;
 const MANY_BLOCKS: usize = 4;
 /// Elements of a line of memory.
 const LINE: usize = 16;
+/// Sides of a block's memory.
+const INPUTS: usize = 0;
+const PRODUCTS: usize = 1;
 /// About how long a channel takes at a point, in one of the two transformations.
 pub const POINT_NS: f64 = 0.25;
 
@@ -93,6 +96,8 @@ struct Memory<'a> {
     all: Parts<'a, f32>,
     /// Elements of a place.
     place: usize,
+    /// From a tile's transformed inputs to the next one's, and from its products.
+    rows: [usize; 2],
     /// The place of the first point's transformed inputs; that of its products is the first.
     inputs: usize,
 }
@@ -108,15 +113,22 @@ impl Memory<'_> {
         point * self.place
     }
 
-    /// The vectors of one tile from here on.
+    /// The vectors of one tile: of its transformed inputs, side 0, or of its products, side 1.
     ///
     /// # Safety
     /// The tile is of the block, and nobody else uses its vectors.
-    unsafe fn vectors(&self, begin: usize, tile: usize, channels: usize) -> Vectors {
-        let first = self.all.as_mut_ptr().wrapping_add(begin + tile * channels);
+    unsafe fn vectors(&self, side: usize, tile: usize, channels: usize) -> Vectors {
+        let begin = if side == INPUTS { self.input(0) } else { self.product(0) };
+        let first = self.all.as_mut_ptr().wrapping_add(begin + tile * self.rows[side]);
         // SAFETY: the caller's promise; each point has a place.
         unsafe { Vectors::new(first, self.place, channels) }
     }
+}
+
+/// At least so many elements in lines of memory, an odd number of them: what lies so far apart does not fall on the same
+/// few sets of the first-level cache.
+fn odd_lines(len: usize) -> usize {
+    (len.div_ceil(LINE) | 1) * LINE
 }
 
 impl<'a, T: Transform> Work<'a, T> {
@@ -138,11 +150,14 @@ impl<'a, T: Transform> Work<'a, T> {
         [self.g.in_channels as usize, self.g.out_channels as usize]
     }
 
-    /// Elements of a place: lines of memory, and an odd number of them, so that the vectors of a tile at all points do
-    /// not fall on the same few sets of the first-level cache.
+    /// Elements of a place, for the rows of either side.
     fn place_len(&self) -> usize {
-        let [channels, outputs] = self.channels();
-        ((self.cut.block * channels.max(outputs)).div_ceil(LINE) | 1) * LINE
+        odd_lines(self.cut.block * odd_lines(self.channels()[0].max(self.channels()[1])))
+    }
+
+    /// Cuts memory into places, the first point's inputs in this one.
+    fn memory<'m>(&self, all: Parts<'m, f32>, inputs: usize) -> Memory<'m> {
+        Memory { all, place: self.place_len(), rows: self.channels().map(odd_lines), inputs }
     }
 
     /// About how long a tile takes in each stage, and a point of so many tiles.
@@ -160,7 +175,7 @@ impl<'a, T: Transform> Work<'a, T> {
         let (blocks, place) = (self.cut.blocks(), self.place_len());
         if blocks < MANY_BLOCKS {
             let all = Parts::new(uninitialised(c, 2 * Self::POINTS * place)?);
-            let memory = Memory { all, place, inputs: Self::POINTS };
+            let memory = self.memory(all, Self::POINTS);
             return (0..blocks).try_for_each(|block| self.shared(c, block, &memory));
         }
         let panels = Panels::new(c, blocks, (Self::POINTS + 1) * place)?;
@@ -175,7 +190,7 @@ impl<'a, T: Transform> Work<'a, T> {
     /// A block on one thread. The products of a point take the place of the inputs of the point before, so that the
     /// cache holds nearly twice as many tiles.
     fn alone(&self, block: usize, panel: &mut [f32]) {
-        let memory = Memory { all: Parts::new(panel), place: self.place_len(), inputs: 1 };
+        let memory = self.memory(Parts::new(panel), 1);
         let tiles = self.cut.tiles(block);
         self.read(&tiles, 0..tiles.len(), &memory);
         self.multiply(0..Self::POINTS, tiles.len(), &memory);
@@ -205,7 +220,7 @@ impl<'a, T: Transform> Work<'a, T> {
             let tile = tiles.start + at;
             let x = &self.x[tile / self.cut.image * image..][..image];
             // SAFETY: of this stage, each tile has vectors of its own.
-            let to = unsafe { memory.vectors(memory.input(0), at, channels) };
+            let to = unsafe { memory.vectors(INPUTS, at, channels) };
             read_tile::<T>(x, &self.pixels(tile), to);
         }
     }
@@ -242,13 +257,15 @@ impl<'a, T: Transform> Work<'a, T> {
         let [channels, outputs] = self.channels();
         for point in points {
             let (from, to) = (memory.input(point), memory.product(point));
+            let [left, right] = memory.rows;
             // SAFETY: of two places, which only this thread uses until this point's products are there.
-            let (inputs, products) = unsafe {
-                let inputs = memory.all.part(from..from + tiles * channels);
-                (inputs, memory.all.part(to..to + tiles * outputs))
-            };
-            // SAFETY: the target is the whole of this part.
-            unsafe { self.factors.multiply(point, inputs, products.as_mut_ptr()) };
+            unsafe {
+                let data = memory.all.part(from..from + tiles * left);
+                let tiles = Operand { data, rows: tiles, cols: channels, strides: [left, 1] };
+                let products = memory.all.part(to..to + tiles.rows * right).as_mut_ptr();
+                let target = Target::new(products, tiles.rows, outputs, [right, 1]);
+                self.factors.multiply(point, &tiles, &target);
+            }
         }
     }
 
@@ -279,7 +296,7 @@ impl<'a, T: Transform> Work<'a, T> {
     fn write_tile(&self, tiles: &Range<usize>, at: usize, memory: &Memory<'_>) {
         let [_, channels] = self.channels();
         // SAFETY: of this stage, each tile has vectors of its own.
-        let from = unsafe { memory.vectors(memory.product(0), at, channels) };
+        let from = unsafe { memory.vectors(PRODUCTS, at, channels) };
         let (pixel, sizes) = self.outputs(tiles.start + at);
         let first = self.y.as_mut_ptr().wrapping_add(pixel * channels);
         let strides = [self.g.width.output as usize * channels, channels];

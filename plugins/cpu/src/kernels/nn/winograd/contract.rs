@@ -24,7 +24,7 @@ use super::{
     factors,
     transforms::{TAPS, Transform, Two},
 };
-use crate::kernels::nn::conv::Attributes;
+use crate::kernels::{linalg::gemm::isa::fastest, nn::conv::Attributes};
 use tenon_sdk::{
     KernelError,
     author::{CreateContext, Knob, Supported},
@@ -142,8 +142,14 @@ pub fn fits<T: Transform>(g: &Conv2dGeometry) -> bool {
         && g.format == DataFormat::Nhwc
         && g.groups == 1
         && sizes.into_iter().all(|size| size > 0)
-        && factors::len::<T>(g.in_channels as usize, g.out_channels as usize).is_some()
+        && are_countable::<T>([g.in_channels, g.out_channels])
         && blocks::are_countable::<T>(g)
+}
+
+/// Whether the factors of a filter of these channels and outputs can be counted.
+fn are_countable<T: Transform>(size: [i64; 2]) -> bool {
+    let len = |isa| factors::len::<T>(isa, size.map(|size| size as usize));
+    fastest::<f32>().and_then(len).is_some()
 }
 
 /// Whether no kernel that would be asked after this one is faster.

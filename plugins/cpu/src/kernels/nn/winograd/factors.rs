@@ -1,48 +1,50 @@
-//! The right factors: the filter at each point, `G g G^T`, as a matrix `[channel, output]` that is cut into panels of
-//! neighbouring outputs, `[point, panel, channel, output]`.
-//!
-//! This is all that the blocks know of products, so that another form of constant factors can take its place.
+//! The right factors: the filter at each point, `G g G^T`, as a matrix `[channel, output]` in panels that the tiles of
+//! `linalg::gemm` read, one matrix after the other.
 
 use super::transforms::{MOST_POINTS, TAPS, Transform};
 use crate::{
     arch::vectorised,
-    kernels::linalg::product::{Operand, Target, product},
+    kernels::linalg::{
+        gemm::{
+            blocks::Product,
+            isa::Isa,
+            right::{Right, packed_len},
+        },
+        product::{Operand, Target},
+    },
 };
-
-/// Outputs of a panel: four vectors of AVX-512, as the library's tiles have them.
-const PANEL: usize = 64;
-/// Tiles of a product: the library would pack the factor for more, which is packed as it is.
-const ROWS: usize = 48;
-/// Tiles that the library multiplies at once.
-const ROWS_STEP: usize = 6;
 
 /// Filters at the points of a transformation.
 #[derive(Clone, Copy)]
 pub struct Factors<'a> {
+    isa: &'static Isa<f32>,
     data: &'a [f32],
-    channels: usize,
-    outputs: usize,
+    size: [usize; 2],
 }
 
-/// Elements of the factors of a filter of these channels; `None` where they are too many to count.
-pub fn len<T: Transform>(channels: usize, outputs: usize) -> Option<usize> {
-    channels.checked_mul(outputs)?.checked_mul(T::POINTS * T::POINTS)
+/// Elements of the factors of a filter of these channels and outputs; `None` where they are too many to count.
+pub fn len<T: Transform>(isa: &Isa<f32>, size: [usize; 2]) -> Option<usize> {
+    packed_len(isa, size)?.checked_mul(T::POINTS * T::POINTS)
 }
 
 vectorised! {
-    /// Transforms a filter `[3, 3, channels, outputs]`: in double, so that each factor is rounded once. Panics where
-    /// sizes do not agree.
-    pub fn transform[T: Transform](filter: &[f32], outputs: usize, factors: &mut [f32]) {
-        let plane = filter.len() / (TAPS * TAPS);
-        let channels = plane / outputs.max(1);
-        for first in (0..outputs).step_by(LANES) {
-            let panel = first / PANEL * PANEL;
-            let width = PANEL.min(outputs - panel);
-            let count = LANES.min(outputs - first);
-            for channel in 0..channels {
-                let from = channel * outputs + first;
-                let to = panel * channels + channel * width + first - panel;
-                transform_lanes::<T>(filter, factors, plane, [from, to, count]);
+    /// Transforms a filter `[3, 3, channels, outputs]` for panels of `width` outputs: in double, so that each factor is
+    /// rounded once. Panics where sizes do not agree.
+    pub fn transform[T: Transform](filter: &[f32], outputs: usize, width: usize, factors: &mut [f32]) {
+        let taps = filter.len() / (TAPS * TAPS);
+        let channels = taps / outputs.max(1);
+        let planes = [taps, channels * outputs.next_multiple_of(width)];
+        if !outputs.is_multiple_of(width) {
+            factors.fill(0.0);
+        }
+        for panel in (0..outputs).step_by(width) {
+            let end = outputs.min(panel + width);
+            for first in (panel..end).step_by(LANES) {
+                for channel in 0..channels {
+                    let from = channel * outputs + first;
+                    let to = panel * channels + channel * width + first - panel;
+                    transform_lanes::<T>(filter, factors, planes, [from, to, LANES.min(end - first)]);
+                }
             }
         }
     }
@@ -57,12 +59,12 @@ type Doubles = [f64; LANES];
 fn transform_lanes<T: Transform>(
     filter: &[f32],
     factors: &mut [f32],
-    plane: usize,
+    [taps_plane, plane]: [usize; 2],
     [from, to, count]: [usize; 3],
 ) {
     let mut taps = [[[0.0; LANES]; TAPS]; TAPS];
     for (tap, lanes) in taps.iter_mut().flatten().enumerate() {
-        for (lane, &x) in lanes.iter_mut().zip(&filter[tap * plane + from..][..count]) {
+        for (lane, &x) in lanes.iter_mut().zip(&filter[tap * taps_plane + from..][..count]) {
             *lane = f64::from(x);
         }
     }
@@ -93,31 +95,24 @@ fn weighted(g: &[f64; TAPS], x: [&Doubles; TAPS]) -> Doubles {
 }
 
 impl<'a> Factors<'a> {
-    /// What [`transform`] made of a filter of these channels.
-    pub fn new(data: &'a [f32], channels: usize, outputs: usize) -> Factors<'a> {
-        Factors { data, channels, outputs }
+    /// What [`transform`] made of a filter of these channels and outputs, for the panels of an instruction set.
+    ///
+    /// Panics when the memory is not a whole number of such factors.
+    pub fn new(isa: &'static Isa<f32>, size: [usize; 2], data: &'a [f32]) -> Factors<'a> {
+        let len = packed_len(isa, size).expect("factors fit the address space");
+        assert!(data.len().is_multiple_of(len.max(1)), "a factor for each point");
+        Factors { isa, data, size }
     }
 
-    /// The product of tiles `[tile, channel]` at a point with the factor of that point.
+    /// The product of tiles `[tile, channel]` at a point with the factor of that point, on the caller's thread.
     ///
     /// # Safety
-    /// The target is that product's: `[tile, output]`, whose elements nobody else uses.
-    pub unsafe fn multiply(&self, point: usize, tiles: &[f32], target: *mut f32) {
-        let [channels, outputs] = [self.channels, self.outputs];
-        let plane = channels * outputs;
-        let factor = &self.data[point * plane..][..plane];
-        let count = tiles.len() / channels.max(1);
-        let chunk = count.div_ceil(count.div_ceil(ROWS).max(1)).next_multiple_of(ROWS_STEP);
-        for panel in (0..outputs).step_by(PANEL) {
-            let width = PANEL.min(outputs - panel);
-            let right = Operand::dense(&factor[panel * channels..], channels, width);
-            for first in (0..count).step_by(chunk) {
-                let rows = chunk.min(count - first);
-                let left = Operand::dense(&tiles[first * channels..], rows, channels);
-                let to = target.wrapping_add(first * outputs + panel);
-                // SAFETY: inside the target.
-                product(left, right, unsafe { Target::new(to, rows, width, [outputs, 1]) });
-            }
-        }
+    /// Nobody else uses the target, `[tile, output]`.
+    pub unsafe fn multiply(&self, point: usize, tiles: &Operand<'_, f32>, target: &Target<f32>) {
+        let len = packed_len(self.isa, self.size).expect("they are in memory");
+        let right = Right::packed(self.isa, self.size, &self.data[point * len..][..len]);
+        let product = Product::new(tiles, right, target, None);
+        // SAFETY: the caller's promise.
+        unsafe { product.run(0..product.strips(), 0..product.panels()) }
     }
 }

@@ -7,7 +7,10 @@ use super::{
     transforms::{Four, Transform, Two},
 };
 use crate::{
-    kernels::nn::conv::{self, After, Attributes},
+    kernels::{
+        linalg::gemm::isa::{Isa, chosen},
+        nn::conv::{self, After, Attributes},
+    },
     panels::uninitialised,
 };
 use std::marker::PhantomData;
@@ -28,6 +31,7 @@ const LINE: usize = 64;
 /// A convolution, whose filter is transformed once where it is a constant.
 pub struct Convolution<T> {
     attributes: Attributes,
+    isa: &'static Isa<f32>,
     filter: Option<Packed>,
     transform: PhantomData<T>,
 }
@@ -37,31 +41,34 @@ struct Transformed<T> {
     memory: Vec<f32>,
     /// Where a line begins.
     first: usize,
-    channels: usize,
-    outputs: usize,
+    isa: &'static Isa<f32>,
+    /// Channels and outputs.
+    size: [usize; 2],
     transform: PhantomData<T>,
 }
 
 impl<T: Transform> Transformed<T> {
-    fn new(filter: &[f32], channels: usize, outputs: usize) -> Result<Self, KernelError> {
+    fn new(isa: &'static Isa<f32>, size: [usize; 2], filter: &[f32]) -> Result<Self, KernelError> {
         let none = || {
+            let [channels, outputs] = size;
             KernelError::new(
                 Code::RESOURCE_EXHAUSTED,
                 format!("no memory for the transformed filter of {channels}x{outputs} channels"),
             )
         };
-        let len = factors::len::<T>(channels, outputs).ok_or_else(none)?;
+        let len = factors::len::<T>(isa, size).ok_or_else(none)?;
         let all = len.checked_add(LINE / size_of::<f32>()).ok_or_else(none)?;
         let mut memory = Vec::new();
         memory.try_reserve_exact(all).map_err(|_| none())?;
         memory.resize(all, 0.0);
         let first = memory.as_ptr().align_offset(LINE).min(all - len);
-        factors::transform::<T>(filter, outputs, &mut memory[first..first + len]);
-        Ok(Transformed { memory, first, channels, outputs, transform: PhantomData })
+        factors::transform::<T>(filter, size[1], isa.columns, &mut memory[first..first + len]);
+        memory.truncate(first + len);
+        Ok(Transformed { memory, first, isa, size, transform: PhantomData })
     }
 
     fn factors(&self) -> Factors<'_> {
-        Factors::new(&self.memory[self.first..], self.channels, self.outputs)
+        Factors::new(self.isa, self.size, &self.memory[self.first..])
     }
 }
 
@@ -69,7 +76,8 @@ impl<T: Transform> Convolution<T> {
     /// Reads the attributes.
     pub fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let attributes = Attributes::new(c)?;
-        Ok(Convolution { attributes, filter: None, transform: PhantomData })
+        let isa = chosen()?.expect("there are tiles of floats");
+        Ok(Convolution { attributes, isa, filter: None, transform: PhantomData })
     }
 
     /// Transforms a constant filter.
@@ -87,7 +95,8 @@ impl<T: Transform> Convolution<T> {
         let len = view.bytes as usize / size_of::<f32>();
         // SAFETY: as above: host memory of so many bytes.
         let filter = unsafe { std::slice::from_raw_parts(view.data.cast_const().cast(), len) };
-        let form = Transformed::<T>::new(filter, channels as usize, outputs as usize)?;
+        let form =
+            Transformed::<T>::new(self.isa, [channels, outputs].map(|n| n as usize), filter)?;
         let bytes = size_of_val(form.memory.as_slice()) as u64;
         Ok(Some(Packed::new(form, bytes)))
     }
@@ -122,17 +131,15 @@ impl<T: Transform> Convolution<T> {
         }
         let y = c.output::<f32>(0, &g.output_dims())?.data;
         let (x, filter) = (c.input::<f32>(0)?.data, c.input::<f32>(FILTER)?.data);
-        let [channels, outputs] = [g.in_channels as usize, g.out_channels as usize];
+        let size = [g.in_channels as usize, g.out_channels as usize];
         let packed = self.filter.as_ref().and_then(Packed::get::<Transformed<T>>);
         let factors = match packed {
-            Some(packed) if [packed.channels, packed.outputs] == [channels, outputs] => {
-                packed.factors()
-            }
+            Some(packed) if packed.size == size => packed.factors(),
             _ => {
-                let len = factors::len::<T>(channels, outputs).unwrap_or(usize::MAX);
+                let len = factors::len::<T>(self.isa, size).unwrap_or(usize::MAX);
                 let memory = uninitialised(c, len)?;
-                factors::transform::<T>(filter, outputs, memory);
-                Factors::new(memory, channels, outputs)
+                factors::transform::<T>(filter, size[1], self.isa.columns, memory);
+                Factors::new(self.isa, size, memory)
             }
         };
         Work::<T>::new(g, [x, filter], factors, y, after).run(c)

@@ -7,7 +7,10 @@ use super::{
 };
 use crate::{
     kernels::{
-        linalg::product::{Operand, dense_product},
+        linalg::{
+            gemm::isa::fastest,
+            product::{Operand, dense_product},
+        },
         nn::im2col::im2col,
     },
     testing::values,
@@ -87,10 +90,10 @@ impl Case {
     }
 
     fn winograd<T: Transform>(&self) -> Vec<f32> {
-        let [channels, outputs] = self.channels();
-        let mut memory = vec![f32::NAN; factors::len::<T>(channels, outputs).unwrap()];
-        factors::transform::<T>(&self.filter, outputs, &mut memory);
-        let factors = Factors::new(&memory, channels, outputs);
+        let (isa, size) = (fastest().unwrap(), self.channels());
+        let mut memory = vec![f32::NAN; factors::len::<T>(isa, size).unwrap()];
+        factors::transform::<T>(&self.filter, size[1], isa.columns, &mut memory);
+        let factors = Factors::new(isa, size, &memory);
         let mut y = vec![f32::NAN; self.len()];
         Work::<T>::new(&self.g, [&self.x, &self.filter], factors, &mut y, None).on_one_thread();
         y
@@ -123,12 +126,12 @@ impl Case {
     fn bounds<T: Transform>(&self) -> Vec<f64> {
         let [channels, outputs] = self.channels();
         let outer = magnitudes::<MOST_OUTPUTS>(T::POINTS, T::outputs);
-        let mut factors = vec![0.0; factors::len::<T>(channels, outputs).unwrap()];
         // One output is one panel, so that the factors are in plain order.
         let plane = channels * T::POINTS * T::POINTS;
+        let mut factors = vec![0.0; outputs * plane];
         for (output, factors) in factors.chunks_exact_mut(plane).enumerate() {
             let own: Vec<f32> = self.filter.iter().skip(output).step_by(outputs).copied().collect();
-            factors::transform::<T>(&own, 1, factors);
+            factors::transform::<T>(&own, 1, 1, factors);
         }
         let roundings = (channels + roundings::<T>()) as f64 * ROUNDOFF;
         let [height, width] = [&self.g.height, &self.g.width].map(|dim| dim.output as usize);

@@ -53,7 +53,7 @@ impl<T: Compute<Wide: Factor + Special>> Kernel for FusedConv2d<T> {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = Conv2dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
         let steps = self.epilogue.bind::<T>(c, &g.output_dims(), g.format)?;
-        conv::convolve::<T>(c, &g, &self.filter, Some(&|start, y| steps.apply(start, y)))
+        steps.ending(|ending| conv::convolve::<T>(c, &g, &self.filter, ending))
     }
 }
 

@@ -9,11 +9,13 @@ use crate::{
     kernels::{
         elementary::Elementary,
         elementwise::{UnaryOp, map_in_place, rows_in_place, zip_in_place},
+        linalg::gemm::ending::{Ending, Finish},
         math_binary::Add,
         math_unary::{Sigmoid, Tanh},
         nn::activation::{Relu, Relu6},
     },
     lane::Compute,
+    panels::as_itself,
 };
 use tenon_sdk::{
     KernelError,
@@ -86,8 +88,10 @@ impl Attributes {
             }
             // The attribute as the element type has it.
             EpilogueStep::LeakyRelu => Step::Leaky(number::<T>(self.alpha)),
-            EpilogueStep::Relu => Step::Function(function::<T, Relu>),
-            EpilogueStep::Relu6 => Step::Function(function::<T, Relu6>),
+            EpilogueStep::Relu => Step::Clamp(T::HIGHEST, function::<T, Relu>),
+            EpilogueStep::Relu6 => {
+                Step::Clamp(T::down(<T::Wide as Number>::from_f64(6.0)), function::<T, Relu6>)
+            }
             EpilogueStep::Elu => Step::Function(function::<T, Elu>),
             EpilogueStep::Tanh => Step::Function(function::<T, Tanh>),
             EpilogueStep::Sigmoid => Step::Function(function::<T, Sigmoid>),
@@ -183,6 +187,8 @@ enum Step<'a, T: Compute> {
     Affine(Affine<'a, T>),
     Add(&'a [T]),
     Leaky(T::Wide),
+    /// `min(max(y, 0), high)`, with `high` and the function that does it.
+    Clamp(T, fn(&mut [T])),
     Function(fn(&mut [T])),
 }
 
@@ -212,9 +218,64 @@ impl<'a, T: Compute> Steps<'a, T> {
         self.few.iter().flatten().chain(&self.more)
     }
 
+    /// Calls with the steps as the ending of a product.
+    pub fn ending<R>(&self, body: impl FnOnce(Ending<'_, T>) -> R) -> R {
+        let (finish, done) = self.in_registers();
+        let (rest, all) = (
+            |start: usize, y: &mut [T]| self.apply_from(done, start, y),
+            |start: usize, y: &mut [T]| self.apply(start, y),
+        );
+        let is_left = self.steps().nth(done).is_some();
+        body(Ending { finish, rest: is_left.then_some(&rest), all: Some(&all) })
+    }
+
+    /// As many of the first steps as products do in registers, and how many they are.
+    fn in_registers(&self) -> (Finish<'_, T::Wide>, usize) {
+        let (mut finish, mut done) = (Finish::NONE, 0);
+        if self.format != DataFormat::Nhwc {
+            return (finish, done);
+        }
+        for step in self.steps() {
+            let Finish { bias, affine, other, high } = finish;
+            let is_before = [bias.is_none(), affine.is_none(), other.is_none()];
+            let is_done = high.is_none()
+                && match step {
+                    Step::Bias(x) if is_before == [true; 3] => {
+                        finish.bias = as_itself(x);
+                        finish.bias.is_some()
+                    }
+                    Step::Affine(a) if is_before[1..] == [true; 2] => {
+                        finish.affine = as_itself(a.means)
+                            .zip(as_itself(a.offsets))
+                            .map(|(means, offsets)| [means, a.factors, offsets]);
+                        finish.affine.is_some()
+                    }
+                    Step::Add(x) if is_before[2] => {
+                        finish.other = as_itself(x);
+                        finish.other.is_some()
+                    }
+                    Step::Clamp(most, _) if as_itself::<T>(&[]).is_some() => {
+                        finish.high = Some(most.up());
+                        true
+                    }
+                    _ => false,
+                };
+            if !is_done {
+                break;
+            }
+            done += 1;
+        }
+        (finish, done)
+    }
+
     /// Applies all steps to some neighbours of the output, the first of which is number `start`. With channels last
     /// they are whole pixels, or some channels of one.
     pub fn apply(&self, start: usize, y: &mut [T]) {
+        self.apply_from(0, start, y);
+    }
+
+    /// Applies the steps but the first ones.
+    fn apply_from(&self, done: usize, start: usize, y: &mut [T]) {
         if y.is_empty() || self.few[0].is_none() {
             return;
         }
@@ -224,13 +285,13 @@ impl<'a, T: Compute> Steps<'a, T> {
             DataFormat::Nchw => PIECE,
         };
         for (at, y) in y.chunks_mut(piece).enumerate() {
-            self.steps().for_each(|step| self.step(step, start + at * piece, y));
+            self.steps().skip(done).for_each(|step| self.step(step, start + at * piece, y));
         }
     }
 
     fn step(&self, step: &Step<'_, T>, start: usize, y: &mut [T]) {
         match step {
-            Step::Function(function) => function(y),
+            Step::Clamp(_, function) | Step::Function(function) => function(y),
             Step::Leaky(alpha) => leaky(y, *alpha),
             Step::Add(other) => zip_in_place::<T, Add>(y, &other[start..start + y.len()]),
             Step::Bias(bias) if self.format == DataFormat::Nhwc => {

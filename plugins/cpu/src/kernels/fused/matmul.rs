@@ -40,7 +40,7 @@ impl<T: Compute<Wide: Factor + Special>> Kernel for FusedMatMul<T> {
         let output = [g.m as i64, g.n as i64];
         let steps = self.epilogue.bind::<T>(c, &output, DataFormat::Nhwc)?;
         let y = c.output::<T>(0, &output)?.data;
-        self.right.multiply(c, &g, y, Some(&|start, y| steps.apply(start, y)))
+        steps.ending(|ending| self.right.multiply(c, &g, y, ending))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{
     gemm::{
         constant::{RIGHT, RightFactor},
+        ending::Ending,
         isa::Isa,
         left::Left,
         output::{self, Columns, Rows},
@@ -163,7 +164,7 @@ fn by_packed<T: Compute<Wide: Factor>>(
         let left = Operand { data, rows, cols: size.k, strides: size.a_strides };
         let to = Rows { all: &mut *z, first: at * size.m * size.n, stride: size.n };
         let left: &dyn Left<T::Wide> = &left;
-        output::write(c, isa, left, Columns::Packed(right), to, None)?;
+        output::write(c, isa, left, Columns::Packed(right), to, Ending::NONE)?;
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use super::{
     gemm::{
-        blocks::After,
         constant::{RIGHT, RightFactor},
+        ending::Ending,
         left::Left,
         output::{self, Columns, Rows},
     },
@@ -125,7 +125,7 @@ impl<T: Compute<Wide: Factor>> Right<T> {
         c: &ComputeContext<'_>,
         g: &MatMulGeometry,
         y: &mut [T],
-        after: Option<&After<'_, T>>,
+        ending: Ending<'_, T>,
     ) -> Result<(), KernelError> {
         let left =
             Operand { data: c.input::<T>(0)?.data, rows: g.m, cols: g.k, strides: g.a_strides };
@@ -141,12 +141,12 @@ impl<T: Compute<Wide: Factor>> Right<T> {
         if let Columns::Matrix(right) = &columns
             && small_product(c, &left, right, y)?
         {
-            after.iter().for_each(|after| after(0, y));
+            ending.all.iter().for_each(|after| after(0, y));
             return Ok(());
         }
         let isa = self.factor.isa().expect("products of integers are small");
         let rows = Rows { all: y, first: 0, stride: g.n };
-        output::write(c, isa, &left as &dyn Left<T::Wide>, columns, rows, after)
+        output::write(c, isa, &left as &dyn Left<T::Wide>, columns, rows, ending)
     }
 }
 
@@ -191,7 +191,7 @@ impl<T: Compute<Wide: Factor>> Kernel for MatMul<T> {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = self.0.geometry(c)?;
         let y = c.output::<T>(0, &[g.m as i64, g.n as i64])?;
-        self.0.multiply(c, &g, y.data, None)
+        self.0.multiply(c, &g, y.data, Ending::NONE)
     }
 }
 

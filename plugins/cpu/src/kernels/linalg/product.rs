@@ -6,6 +6,7 @@
 use super::{
     gemm::{
         blocks,
+        ending::Ending,
         isa::{Isa, Tiled, fastest},
         spread,
     },
@@ -279,11 +280,11 @@ impl<T: Factor> Multiply for T {
         a.assert_product(&b, &target);
         match fastest::<T>().filter(|_| !is_small::<T>(target.rows, target.cols, a.cols)) {
             Some(isa) if target.strides[1] == 1 => {
-                spread::multiply::<T>(c, isa, &a, &b, &target, None)
+                spread::multiply::<T>(c, isa, &a, &b, &target, Ending::NONE)
             }
             Some(isa) if target.strides[0] == 1 => {
                 let (a, b, target) = (b.transposed(), a.transposed(), target.transposed());
-                spread::multiply::<T>(c, isa, &a, &b, &target, None)
+                spread::multiply::<T>(c, isa, &a, &b, &target, Ending::NONE)
             }
             _ => by_rows(c, a, b, target, conjugated),
         }

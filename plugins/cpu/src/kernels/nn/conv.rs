@@ -29,7 +29,7 @@ use tenon_sdk::{
     register_kernel,
 };
 
-pub use crate::kernels::linalg::gemm::blocks::After;
+pub use crate::kernels::linalg::gemm::ending::{After, Ending};
 
 /// Attributes of a convolution.
 pub struct Attributes {
@@ -158,7 +158,7 @@ fn by_windows<T: Compute<Wide: Factor>>(
     isa: &'static Isa<T::Wide>,
     filter: &Filter<T>,
     y: &mut [T],
-    after: Option<&After<'_, T>>,
+    ending: Ending<'_, T>,
 ) -> Result<(), KernelError> {
     let (s, x) = (Sizes::new(g), c.input::<T>(0)?.data);
     for group in 0..s.groups {
@@ -173,7 +173,7 @@ fn by_windows<T: Compute<Wide: Factor>>(
             strides: [channels, 1],
         };
         let left: &dyn Left<T::Wide> = if is_pointwise(g) { &pixels } else { &windows };
-        output::write(c, isa, left, columns, to, after)?;
+        output::write(c, isa, left, columns, to, ending)?;
     }
     Ok(())
 }
@@ -200,7 +200,7 @@ impl<T: Compute<Wide: Factor>> Kernel for Conv2d<T> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = Conv2dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
-        convolve::<T>(c, &g, &self.filter, None)
+        convolve::<T>(c, &g, &self.filter, Ending::NONE)
     }
 }
 
@@ -212,16 +212,16 @@ pub fn convolve<T: Compute<Wide: Factor>>(
     c: &ComputeContext<'_>,
     g: &Conv2dGeometry,
     filter: &Filter<T>,
-    after: Option<&After<'_, T>>,
+    ending: Ending<'_, T>,
 ) -> Result<(), KernelError> {
     let y = c.output::<T>(0, &g.output_dims())?.data;
     if y.is_empty() {
         return Ok(());
     }
     if let Some(isa) = filter.0.isa().filter(|_| g.format == DataFormat::Nhwc) {
-        return by_windows(c, g, isa, filter, y, after);
+        return by_windows(c, g, isa, filter, y, ending);
     }
-    patches::convolve(c, g, y, after)
+    patches::convolve(c, g, y, ending.all)
 }
 
 register_kernel!("Conv2D" on "CPU": Conv2d<T> for "T" in [f32],

@@ -6,13 +6,13 @@
 //! as many of the one as of the other: 12 cycles, in which the second-level cache gives the 192 bytes of `B` that they
 //! take.
 
-use super::{right::Right, vector::Vector};
+use super::{ending::Finish, right::Right, vector::Vector};
 use std::ops::Range;
 
 /// Most rows of a tile of any instruction set.
 pub const MOST_ROWS: usize = 8;
 /// How far ahead, in rows of `B`, memory is asked for.
-const AHEAD: usize = 8;
+const AHEAD: usize = 24;
 
 /// Sums of a tile of few rows and vectors wait for each other: each is kept in so many parts, which take turns.
 const fn parts(sums: usize) -> usize {
@@ -65,6 +65,8 @@ pub struct Strip<'a, S: 'static> {
     pub to_step: usize,
     /// Whether the sums are added to what is there.
     pub adds: bool,
+    /// What is done to the sums before they go there, of the first row and all columns.
+    pub finish: Option<Finish<'a, S>>,
 }
 
 /// Computes the tiles of a strip.
@@ -98,8 +100,9 @@ pub unsafe fn strip<C: Compiled, const R: usize, const V: usize>(strip: &Strip<'
         let columns = strip.right.columns_of(panel);
         // SAFETY: the caller's promise.
         unsafe {
-            let to = strip.to.add(panel * V * lanes);
-            let tile = Tile { strip, right, step, to, columns };
+            let first = panel * V * lanes;
+            let to = strip.to.add(first);
+            let tile = Tile { strip, right, step, to, first, columns };
             match columns.div_ceil(lanes) {
                 1 => tile.run::<C::Vector, R, 1>(),
                 2 if V > 1 => tile.run::<C::Vector, R, 2>(),
@@ -116,6 +119,8 @@ struct Tile<'t, S: 'static> {
     right: *const S,
     step: usize,
     to: *mut S,
+    /// The first column, and how many there are.
+    first: usize,
     columns: usize,
 }
 
@@ -133,11 +138,18 @@ impl<S: Copy + 'static> Tile<'_, S> {
                 let (row, column) = (at / V * self.strip.to_step, at % V * T::LANES);
                 T::prefetch(self.to.wrapping_add(row + column));
             }
-            let sums = match parts(R * V) {
+            self.prefetch_other::<T, R, V>();
+            let mut sums = match parts(R * V) {
                 4 => self.in_parts::<T, R, V, 4>(),
                 2 => self.in_parts::<T, R, V, 2>(),
                 _ => self.each::<T, R, V>(0),
             };
+            if self.strip.adds {
+                self.add_rows(self.to, &mut sums);
+            }
+            if let Some(finish) = &self.strip.finish {
+                self.finish(finish, &mut sums);
+            }
             self.write(&sums);
         }
     }
@@ -216,23 +228,105 @@ impl<S: Copy + 'static> Tile<'_, S> {
         }
     }
 
+    /// Asks for what is added to the sums in the end.
+    #[inline(always)]
+    unsafe fn prefetch_other<T: Vector<Scalar = S>, const R: usize, const V: usize>(&self) {
+        let Some(other) = self.strip.finish.as_ref().and_then(|finish| finish.other) else {
+            return;
+        };
+        for at in 0..R * V {
+            let (row, column) = (at / V * self.strip.to_step, self.first + at % V * T::LANES);
+            // SAFETY: memory that is asked for need not exist.
+            unsafe { T::prefetch(other.as_ptr().wrapping_add(row + column)) };
+        }
+    }
+
+    /// One vector of a row of the tile, of which the last may not be whole.
+    #[inline(always)]
+    unsafe fn load<T: Vector<Scalar = S>, const V: usize>(&self, row: *const S, v: usize) -> T {
+        let count = self.columns - v * T::LANES;
+        // SAFETY: the caller's promise: the row has as many numbers as the tile has columns.
+        unsafe {
+            let from = row.add(v * T::LANES);
+            if v + 1 < V || count >= T::LANES { T::load(from) } else { T::load_part(from, count) }
+        }
+    }
+
+    /// Adds what lies as the results do.
+    #[inline(always)]
+    unsafe fn add_rows<T: Vector<Scalar = S>, const R: usize, const V: usize>(
+        &self,
+        from: *const S,
+        sums: &mut Sums<T, R, V>,
+    ) {
+        for (row, sums) in sums.iter_mut().enumerate() {
+            for (v, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: the caller's promise.
+                *sum =
+                    unsafe { sum.plus(self.load::<T, V>(from.add(row * self.strip.to_step), v)) };
+            }
+        }
+    }
+
+    /// What is done to the sums before they are written.
+    #[inline(always)]
+    unsafe fn finish<T: Vector<Scalar = S>, const R: usize, const V: usize>(
+        &self,
+        finish: &Finish<'_, S>,
+        sums: &mut Sums<T, R, V>,
+    ) {
+        // SAFETY: the caller's promise: there is something for each column, and for each result.
+        unsafe {
+            if let Some(bias) = finish.bias {
+                for v in 0..V {
+                    let bias: T = self.load::<T, V>(bias.as_ptr().add(self.first), v);
+                    for sums in sums.iter_mut() {
+                        sums[v] = sums[v].plus(bias);
+                    }
+                }
+            }
+            if let Some(affine) = &finish.affine {
+                for v in 0..V {
+                    let of = |values: &[S]| values.as_ptr().add(self.first);
+                    let [mean, factor, offset]: [T; 3] = [
+                        self.load::<T, V>(of(affine[0]), v),
+                        self.load::<T, V>(of(affine[1]), v),
+                        self.load::<T, V>(of(affine[2]), v),
+                    ];
+                    for sums in sums.iter_mut() {
+                        sums[v] = sums[v].minus(mean).times(factor).plus(offset);
+                    }
+                }
+            }
+            if let Some(other) = finish.other {
+                self.add_rows(other.as_ptr().add(self.first), sums);
+            }
+            if let Some(high) = &finish.high {
+                let high = T::spread(high);
+                for sum in sums.iter_mut().flatten() {
+                    // The sum of 0 and -0 is 0.
+                    *sum = sum.at_least(T::zero()).at_most(high).plus(T::zero());
+                }
+            }
+        }
+    }
+
     /// The sums to where they go.
     #[inline(always)]
     unsafe fn write<T: Vector<Scalar = S>, const R: usize, const V: usize>(
         &self,
         sums: &Sums<T, R, V>,
     ) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            for (row, sums) in sums.iter().enumerate() {
-                let to = self.to.add(row * self.strip.to_step);
-                for (v, &sum) in sums.iter().enumerate() {
-                    let (to, count) = (to.add(v * T::LANES), self.columns - v * T::LANES);
-                    match (count >= T::LANES, self.strip.adds) {
-                        (true, true) => sum.plus(T::load(to)).store(to),
-                        (true, false) => sum.store(to),
-                        (false, true) => sum.plus(T::load_part(to, count)).store_part(to, count),
-                        (false, false) => sum.store_part(to, count),
+        for (row, sums) in sums.iter().enumerate() {
+            for (v, &sum) in sums.iter().enumerate() {
+                let count = self.columns - v * T::LANES;
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let to = self.to.add(row * self.strip.to_step + v * T::LANES);
+                    if v + 1 < V || count >= T::LANES {
+                        sum.store(to);
+                    } else {
+                        sum.store_part(to, count);
                     }
                 }
             }

@@ -14,6 +14,7 @@
 use super::{
     super::product::{Factor, Operand, Target},
     accumulate::Strip,
+    ending::{After, Ending},
     isa::Isa,
     left::Left,
     right::{self, Right, packed_len, tail_of},
@@ -45,16 +46,12 @@ const STREAMS: usize = 16;
 /// Results that are finished together: a part of the first-level cache.
 const TOGETHER: usize = 4096;
 
-/// What is done to results as soon as they are there, while they are in the cache: it gets the number of the first of
-/// some neighbours, counted from the target's first element, and them: whole rows, or part of one.
-pub type After<'a, S> = dyn Fn(usize, &mut [S]) + Sync + 'a;
-
 /// A product whose results are next to each other in each row.
-pub struct Product<'a, S: 'static> {
+pub struct Product<'a, S: Factor> {
     left: &'a dyn Left<S>,
     right: Right<'a, S>,
     to: &'a Target<S>,
-    after: Option<&'a After<'a, S>>,
+    ending: Ending<'a, S>,
     /// Strips of rows, with as many rows in each as there can be, so that none is left with few.
     strips: usize,
     /// Factors of a block of the depth.
@@ -76,11 +73,13 @@ impl<'a, S: Factor> Product<'a, S> {
         left: &'a dyn Left<S>,
         right: Right<'a, S>,
         to: &'a Target<S>,
-        after: Option<&'a After<'a, S>>,
+        ending: Ending<'a, S>,
     ) -> Product<'a, S> {
         assert!(left.rows() == to.rows && right.columns() == to.cols, "results agree");
         assert_eq!(left.depth(), right.depth(), "as many left factors as right ones");
         assert!(to.strides[1] == 1 || to.cols <= 1, "results next to each other");
+        let end = to.rows.saturating_sub(1) * to.strides[0] + to.cols;
+        assert!(ending.finish.covers(to.cols, end), "something to finish each result with");
         let (isa, size) = (right.isa(), size_of::<S>());
         let strips = to.rows.div_ceil(isa.rows);
         let depth = depth_of_blocks(&right, strips);
@@ -92,7 +91,7 @@ impl<'a, S: Factor> Product<'a, S> {
         let row_step = depth.next_multiple_of(scratch::LINE / size) + GAP_BYTES / size;
         let chunk = (CHUNK_BYTES / (isa.rows * row_step * size)).clamp(1, strips.max(1));
         let panels = (PANELS_BYTES / (isa.columns * depth * size).max(1)).max(1);
-        Product { left, right, to, after, strips, depth, packs, row_step, chunk, panels }
+        Product { left, right, to, ending, strips, depth, packs, row_step, chunk, panels }
     }
 
     /// Strips of rows.
@@ -170,7 +169,9 @@ impl<'a, S: Factor> Product<'a, S> {
     ) {
         let (first, to_step) = (self.rows_of(strips.clone()).start, self.to.strides[0]);
         let isa = self.right.isa();
-        let after = self.after.filter(|_| depths.end == self.left.depth());
+        let is_last = depths.end == self.left.depth();
+        let finish = Some(self.ending.finish).filter(|finish| is_last && !finish.is_none());
+        let after = self.ending.rest.filter(|_| is_last);
         let together = (TOGETHER / (isa.rows * panels.len() * isa.columns)).max(1);
         for some in strips.clone().step_by(together).map(|at| at..(at + together).min(strips.end)) {
             for strip in some.clone() {
@@ -188,19 +189,20 @@ impl<'a, S: Factor> Product<'a, S> {
                         to: self.to.data.wrapping_add(rows.start * to_step),
                         to_step,
                         adds: depths.start > 0,
+                        finish: finish.map(|finish| finish.from(0, rows.start * to_step)),
                     });
                 }
             }
             if let Some(after) = after {
                 // SAFETY: as above.
-                unsafe { self.finish(after, self.rows_of(some), panels) };
+                unsafe { self.follow(after, self.rows_of(some), panels) };
             }
         }
     }
 
     /// # Safety
     /// As [`Product::run`]; these results are there.
-    unsafe fn finish(&self, after: &After<'_, S>, rows: Range<usize>, panels: &Range<usize>) {
+    unsafe fn follow(&self, after: &After<'_, S>, rows: Range<usize>, panels: &Range<usize>) {
         let (width, step) = (self.right.isa().columns, self.to.strides[0]);
         let columns = panels.start * width..(panels.end * width).min(self.to.cols);
         // SAFETY: the caller's promise.
@@ -244,7 +246,7 @@ pub fn alone<S: Factor>(
         unsafe { product.run(0..product.strips(), 0..product.panels()) }
     };
     if reads_in_place(isa, a.rows, b) {
-        return with_tail(isa, b, |right| run(&Product::new(a, right, c, None)));
+        return with_tail(isa, b, |right| run(&Product::new(a, right, c, Ending::NONE)));
     }
     let panels = SLICE_BYTES / (b.rows * isa.columns * size_of::<S>()).max(1);
     let slice = panels.max(1) * isa.columns;
@@ -257,7 +259,7 @@ pub fn alone<S: Factor>(
         scratch::with(Side::Right, len, |packed| {
             let packed = &mut packed[..len];
             right::pack(isa, &b, 0..b.cols.div_ceil(isa.columns), packed);
-            run(&Product::new(a, Right::packed(isa, size, packed), &c, None));
+            run(&Product::new(a, Right::packed(isa, size, packed), &c, Ending::NONE));
         });
     }
 }

@@ -16,6 +16,10 @@ use tenon_sdk::{
 /// Which input of a kernel its right factor is.
 pub const RIGHT: usize = 1;
 
+/// Bytes of a matrix from which on packing costs more memory than it is worth: the few rows that such a matrix usually
+/// meets wait for memory, and read it as fast where it is.
+const LARGE: usize = 64 << 20;
+
 /// The right factor of a kernel whose elements are `T`.
 pub struct RightFactor<T: Compute> {
     isa: Option<&'static Isa<T::Wide>>,
@@ -55,7 +59,12 @@ impl<T: Compute<Wide: Factor>> RightFactor<T> {
             let data = view.data.cast_const().cast::<T>();
             (view.shape(), std::slice::from_raw_parts(data, view.elements as usize))
         };
-        let packed = PackedRight::new(isa, &matrix(dims, data)?)?;
+        let matrix = matrix(dims, data)?;
+        let is_readable = matrix.itself().is_some() && matrix.strides[1] == 1;
+        if is_readable && view.bytes as usize > LARGE {
+            return None;
+        }
+        let packed = PackedRight::new(isa, &matrix)?;
         let bytes = packed.bytes() as u64;
         Some(Packed::new(packed, bytes))
     }

@@ -6,6 +6,7 @@
 //! - [`left`] and [`right`]: the factors as tiles read them, where they are or packed. What rows of `A` are packed from
 //!   is anything that is [`left::Left`]: a matrix, or the windows of images, which no matrix of patches is made of.
 //! - [`blocks`]: the loops around a tile, which keep its operands in the caches.
+//! - [`ending`]: what is done to results before they leave the registers, or the cache.
 //! - [`spread`]: splitting over threads; [`constant`]: right factors that are packed once.
 //!
 //! A sum is that of its terms in order, in blocks along the depth whose length follows from the matrices' sizes and the
@@ -14,6 +15,7 @@
 pub mod accumulate;
 pub mod blocks;
 pub mod constant;
+pub mod ending;
 pub mod isa;
 pub mod left;
 pub mod output;

@@ -6,7 +6,8 @@ use super::{
         matmul::convert_down,
         product::{Factor, Operand, Target},
     },
-    blocks::{After, Product},
+    blocks::Product,
+    ending::{After, Ending},
     isa::Isa,
     left::Left,
     right::Right,
@@ -47,8 +48,8 @@ pub struct Rows<'y, T> {
     pub stride: usize,
 }
 
-/// Computes `left` times `columns` into rows, and what comes after: that gets some neighbours and the number of the first
-/// of them, counted over all elements of the output.
+/// Computes `left` times `columns` into rows, and what comes after, whose columns and numbers are counted over all
+/// elements of the output.
 ///
 /// # Errors
 /// No memory; the call was cancelled.
@@ -58,7 +59,7 @@ pub fn write<T: Compute<Wide: Factor>>(
     left: &dyn Left<T::Wide>,
     columns: Columns<'_, T>,
     to: Rows<'_, T>,
-    after: Option<&After<'_, T>>,
+    ending: Ending<'_, T>,
 ) -> Result<(), KernelError> {
     let (rows, count) = (left.rows(), columns.count());
     if rows == 0 || count == 0 {
@@ -68,20 +69,22 @@ pub fn write<T: Compute<Wide: Factor>>(
     let end = (rows - 1).checked_mul(stride).and_then(|last| last.checked_add(first + count));
     assert!(count <= stride && end.is_some_and(|end| end <= all.len()), "rows lie in the output");
     if let Some(wide) = as_wide(&mut *all) {
-        let moved = after.map(|after| {
+        let moved = ending.rest.map(|after| {
             move |at: usize, y: &mut [T::Wide]| {
                 after(first + at, as_narrow(y).expect("the type computes in itself"));
             }
         });
-        let after = moved.as_ref().map(|after| after as &After<'_, T::Wide>);
+        let rest = moved.as_ref().map(|after| after as &After<'_, T::Wide>);
+        let finish = ending.finish.from(first % stride, first);
+        let ending = Ending { finish, rest, all: None };
         // SAFETY: the rows lie in the output, which nobody else uses.
         let target = unsafe { Target::new(wide[first..].as_mut_ptr(), rows, count, [stride, 1]) };
-        return results(c, isa, left, columns, &target, after);
+        return results(c, isa, left, columns, &target, ending);
     }
     let wide = uninitialised::<T::Wide>(c, rows.saturating_mul(count))?;
     // SAFETY: the target is all of it.
     let target = unsafe { Target::new(wide.as_mut_ptr(), rows, count, [count, 1]) };
-    results(c, isa, left, columns, &target, None)?;
+    results(c, isa, left, columns, &target, Ending::NONE)?;
     let parts = Parts::new(all);
     for_units(c, rows, count as f64, |range| {
         for row in range {
@@ -89,7 +92,7 @@ pub fn write<T: Compute<Wide: Factor>>(
             // SAFETY: rows do not overlap, and each is of one range.
             let y = unsafe { parts.part(at..at + count) };
             convert_down(&wide[row * count..][..count], y);
-            after.iter().for_each(|after| after(at, y));
+            ending.all.iter().for_each(|after| after(at, y));
         }
     })
 }
@@ -100,10 +103,10 @@ fn results<T: Compute<Wide: Factor>>(
     left: &dyn Left<T::Wide>,
     columns: Columns<'_, T>,
     target: &Target<T::Wide>,
-    after: Option<&After<'_, T::Wide>>,
+    ending: Ending<'_, T::Wide>,
 ) -> Result<(), KernelError> {
     match columns {
-        Columns::Packed(right) => spread::compute(c, &Product::new(left, right, target, after)),
-        Columns::Matrix(matrix) => spread::multiply(c, isa, left, &matrix, target, after),
+        Columns::Packed(right) => spread::compute(c, &Product::new(left, right, target, ending)),
+        Columns::Matrix(matrix) => spread::multiply(c, isa, left, &matrix, target, ending),
     }
 }

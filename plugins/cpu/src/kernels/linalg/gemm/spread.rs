@@ -2,7 +2,8 @@
 
 use super::{
     super::product::{Factor, Operand, Target},
-    blocks::{After, Product, reads_in_place, with_tail},
+    blocks::{Product, reads_in_place, with_tail},
+    ending::{After, Ending},
     isa::Isa,
     left::Left,
     right::{self, Right, packed_len},
@@ -79,10 +80,10 @@ pub fn multiply<T: Compute<Wide: Factor>>(
     a: &dyn Left<T::Wide>,
     b: &Operand<'_, T>,
     to: &Target<T::Wide>,
-    after: Option<&After<'_, T::Wide>>,
+    ending: Ending<'_, T::Wide>,
 ) -> Result<(), KernelError> {
     if let Some(b) = b.itself().filter(|b| reads_in_place(isa, a.rows(), b)) {
-        return with_tail(isa, &b, |right| compute(c, &Product::new(a, right, to, after)));
+        return with_tail(isa, &b, |right| compute(c, &Product::new(a, right, to, ending)));
     }
     let panels = SLICE_BYTES / (b.rows * isa.columns * size_of::<T::Wide>()).max(1);
     let slice = panels.max(1) * isa.columns;
@@ -91,9 +92,10 @@ pub fn multiply<T: Compute<Wide: Factor>>(
         let right = pack(c, isa, &b)?;
         // SAFETY: columns of the target, of which this is the only user.
         let to = unsafe { to.columns_from(first, b.cols) };
-        let moved = after.map(|after| move |at: usize, y: &mut [T::Wide]| after(first + at, y));
-        let after = moved.as_ref().map(|after| after as &After<'_, T::Wide>);
-        compute(c, &Product::new(a, right, &to, after))?;
+        let moved = ending.rest.map(|rest| move |at: usize, y: &mut [T::Wide]| rest(first + at, y));
+        let rest = moved.as_ref().map(|rest| rest as &After<'_, T::Wide>);
+        let ending = Ending { finish: ending.finish.from(first, first), rest, all: None };
+        compute(c, &Product::new(a, right, &to, ending))?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::{
     blocks::{self, Product},
+    ending::{Ending, Finish},
     isa::{Isa, Tiled},
     left::Left,
     right::{PackedRight, Right, pack, packed_len},
@@ -113,7 +114,7 @@ fn check_parts<S: Factor + Tiled>() {
             let mut found = vec![S::ONE; m * n];
             // SAFETY: the target is the whole vector.
             let target = unsafe { Target::new(found.as_mut_ptr(), m, n, [n, 1]) };
-            let product = Product::new(&a, right, &target, None);
+            let product = Product::new(&a, right, &target, Ending::NONE);
             for [strips, panels] in parts(&product) {
                 // SAFETY: one after the other.
                 unsafe { product.run(strips, panels) };
@@ -159,7 +160,7 @@ fn what_comes_after_sees_every_result_once() {
             };
             // SAFETY: the target is the whole vector.
             let target = unsafe { Target::new(found.as_mut_ptr(), m, n, [stride, 1]) };
-            let product = Product::new(&a, right, &target, Some(&after));
+            let product = Product::new(&a, right, &target, Ending::after(Some(&after)));
             // SAFETY: the target is this call's.
             unsafe { product.run(0..product.strips(), 0..product.panels()) };
             let seen = seen.into_inner().expect("no panic");
@@ -171,6 +172,64 @@ fn what_comes_after_sees_every_result_once() {
             }
         }
     }
+}
+
+/// What is done to sums in registers gives what the same steps give one after the other.
+fn check_finish<S: Factor + Tiled>() {
+    const SIZES: [[usize; 3]; 5] =
+        [[1, 48, 64], [7, 16, 9], [9, 47, 12], [17, 33, 1500], [5, 9, 0]];
+    for (isa, [m, n, k]) in supported::<S>().flat_map(|isa| SIZES.map(|size| (isa, size))) {
+        let (a, b) = (values::<S>(m * k, 1), values::<S>(k * n, 2));
+        let (a, b) = (Operand::dense(&a, m, k), Operand::dense(&b, k, n));
+        let [bias, mean, factor, offset] = [3, 4, 5, 6].map(|seed| values::<S>(n, seed));
+        let (mut other, high) = (values::<S>(m * n, 7), S::from_f64(0.75));
+        other.iter_mut().step_by(11).for_each(|x| *x = S::from_f64(f64::NAN));
+        let mut memory = Vec::new();
+        let right = packed(isa, &b, &mut memory);
+        let run = |finish| {
+            let mut found = vec![S::ONE; m * n];
+            // SAFETY: the target is the whole vector.
+            let target = unsafe { Target::new(found.as_mut_ptr(), m, n, [n, 1]) };
+            let product = Product::new(&a, right, &target, Ending { finish, ..Ending::NONE });
+            // SAFETY: the target is this call's.
+            unsafe { product.run(0..product.strips(), 0..product.panels()) };
+            found
+        };
+        let sums = run(Finish::NONE);
+        for choice in 0..16 {
+            let chosen = |bit: usize| choice >> bit & 1 == 1;
+            let found = run(Finish {
+                bias: chosen(0).then_some(&bias[..]),
+                affine: chosen(1).then_some([&mean[..], &factor, &offset]),
+                other: chosen(2).then_some(&other[..]),
+                high: chosen(3).then_some(high),
+            });
+            for (at, (&found, &sum)) in found.iter().zip(&sums).enumerate() {
+                let column = at % n;
+                let mut x = sum;
+                if chosen(0) {
+                    x = x.add(bias[column]);
+                }
+                if chosen(1) {
+                    x = x.sub(mean[column]).mul(factor[column]).add(offset[column]);
+                }
+                if chosen(2) {
+                    x = x.add(other[at]);
+                }
+                if chosen(3) {
+                    x = x.clamped(high);
+                }
+                let same = found == x || found.to_f64().is_nan() && x.to_f64().is_nan();
+                assert!(same, "{} {m}x{n}x{k}, {choice:04b}, {at}: {found:?}, not {x:?}", isa.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_are_finished_in_registers_as_they_would_be_one_step_after_the_other() {
+    check_finish::<f32>();
+    check_finish::<f64>();
 }
 
 /// 16-bit floats are widened as they are packed.
@@ -187,7 +246,7 @@ fn check_narrow<T: Compute<Wide = f32>>() {
         // SAFETY: the target is the whole vector.
         let target = unsafe { Target::new(found.as_mut_ptr(), m, n, [n, 1]) };
         let left: &dyn Left<f32> = &left;
-        let product = Product::new(left, constant.view(), &target, None);
+        let product = Product::new(left, constant.view(), &target, Ending::NONE);
         // SAFETY: the target is this call's.
         unsafe { product.run(0..product.strips(), 0..product.panels()) };
         let (a, b) = (

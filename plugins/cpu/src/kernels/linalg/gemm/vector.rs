@@ -26,6 +26,14 @@ pub unsafe trait Vector: Copy {
     unsafe fn store_part(self, to: *mut Self::Scalar, count: usize);
     /// The sum.
     unsafe fn plus(self, other: Self) -> Self;
+    /// The difference.
+    unsafe fn minus(self, other: Self) -> Self;
+    /// The product.
+    unsafe fn times(self, other: Self) -> Self;
+    /// The greater of two numbers; NaN where `self` is.
+    unsafe fn at_least(self, low: Self) -> Self;
+    /// The lesser of two numbers; NaN where `self` is.
+    unsafe fn at_most(self, high: Self) -> Self;
     /// `self * by + to`, rounded once where there is an instruction for it.
     unsafe fn mul_add(self, by: Self, to: Self) -> Self;
     /// Asks for memory that will be used soon; it need not exist.

@@ -43,12 +43,13 @@ register_knob!(
 
 /// Fewer channels, or outputs of an image, are not worth transforming.
 const LEAST_CHANNELS: i64 = 64;
-const LEAST_PIXELS: i64 = 14 * 14;
-/// Multiplications a nanosecond, in products of tiles and of patches with their gathering.
-const TILES_RATE: f64 = 50.0;
-const PATCHES_RATE: f64 = 55.0;
-/// About how long it takes to read a factor from memory, and to transform it in a call.
-const FACTOR_NS: f64 = 0.5;
+const LEAST_PIXELS: i64 = 7 * 7;
+/// Multiplications a nanosecond, in products of tiles and of windows with their gathering.
+const TILES_RATE: f64 = 55.0;
+const PATCHES_RATE: f64 = 52.0;
+/// About how long it takes to read a factor from memory, as far as products do not hide it, and to transform it in a
+/// call.
+const FACTOR_NS: f64 = 0.2;
 const TRANSFORM_NS: f64 = 3.0;
 
 /// What the knobs say.

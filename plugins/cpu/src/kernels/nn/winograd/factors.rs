@@ -7,6 +7,7 @@ use crate::{
     kernels::linalg::{
         gemm::{
             blocks::Product,
+            ending::Ending,
             isa::Isa,
             right::{Right, packed_len},
         },
@@ -111,7 +112,7 @@ impl<'a> Factors<'a> {
     pub unsafe fn multiply(&self, point: usize, tiles: &Operand<'_, f32>, target: &Target<f32>) {
         let len = packed_len(self.isa, self.size).expect("they are in memory");
         let right = Right::packed(self.isa, self.size, &self.data[point * len..][..len]);
-        let product = Product::new(tiles, right, target, None);
+        let product = Product::new(tiles, right, target, Ending::NONE);
         // SAFETY: the caller's promise.
         unsafe { product.run(0..product.strips(), 0..product.panels()) }
     }

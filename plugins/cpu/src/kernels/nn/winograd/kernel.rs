@@ -9,7 +9,7 @@ use super::{
 use crate::{
     kernels::{
         linalg::gemm::isa::{Isa, chosen},
-        nn::conv::{self, After, Attributes},
+        nn::conv::{self, After, Attributes, Ending},
     },
     panels::uninitialised,
 };
@@ -127,7 +127,8 @@ impl<T: Transform> Convolution<T> {
         after: Option<&After<'_, f32>>,
     ) -> Result<(), KernelError> {
         if !fits::<T>(g) {
-            return conv::convolve::<f32>(c, g, &conv::Filter::new()?, after);
+            let ending = Ending::after(after);
+            return conv::convolve::<f32>(c, g, &conv::Filter::new()?, ending);
         }
         let y = c.output::<f32>(0, &g.output_dims())?.data;
         let (x, filter) = (c.input::<f32>(0)?.data, c.input::<f32>(FILTER)?.data);

@@ -6,7 +6,8 @@ use std::arch::aarch64::*;
 /// A vector type: the register, and the instructions.
 macro_rules! vector {
     ($(#[$meta:meta])* $name:ident($register:ty) of $scalar:ty, lanes = $lanes:literal,
-        $spread:ident, $load:ident, $store:ident, $plus:ident, $mul_add:ident) => {
+        $spread:ident, $load:ident, $store:ident, $plus:ident, $minus:ident, $times:ident, $max:ident, $min:ident,
+        $mul_add:ident) => {
         $(#[$meta])*
         #[derive(Clone, Copy)]
         pub struct $name($register);
@@ -60,6 +61,26 @@ macro_rules! vector {
                 unsafe { $name($plus(self.0, other.0)) }
             }
             #[inline(always)]
+            unsafe fn minus(self, other: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { $name($minus(self.0, other.0)) }
+            }
+            #[inline(always)]
+            unsafe fn times(self, other: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { $name($times(self.0, other.0)) }
+            }
+            #[inline(always)]
+            unsafe fn at_least(self, low: Self) -> Self {
+                // SAFETY: as above; NaN comes of NaN.
+                unsafe { $name($max(low.0, self.0)) }
+            }
+            #[inline(always)]
+            unsafe fn at_most(self, high: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { $name($min(high.0, self.0)) }
+            }
+            #[inline(always)]
             unsafe fn mul_add(self, by: Self, to: Self) -> Self {
                 // SAFETY: as above.
                 unsafe { $name($mul_add(to.0, self.0, by.0)) }
@@ -70,11 +91,13 @@ macro_rules! vector {
 
 vector! {
     /// 128 bits of floats.
-    F32x4(float32x4_t) of f32, lanes = 4, vdupq_n_f32, vld1q_f32, vst1q_f32, vaddq_f32, vfmaq_f32
+    F32x4(float32x4_t) of f32, lanes = 4, vdupq_n_f32, vld1q_f32, vst1q_f32, vaddq_f32,
+    vsubq_f32, vmulq_f32, vmaxq_f32, vminq_f32, vfmaq_f32
 }
 vector! {
     /// 128 bits of doubles.
-    F64x2(float64x2_t) of f64, lanes = 2, vdupq_n_f64, vld1q_f64, vst1q_f64, vaddq_f64, vfmaq_f64
+    F64x2(float64x2_t) of f64, lanes = 2, vdupq_n_f64, vld1q_f64, vst1q_f64, vaddq_f64,
+    vsubq_f64, vmulq_f64, vmaxq_f64, vminq_f64, vfmaq_f64
 }
 
 compiled! {

@@ -55,6 +55,34 @@ unsafe impl<S: Compute, const N: usize> Vector for Lanes<S, N> {
         self
     }
     #[inline(always)]
+    unsafe fn minus(mut self, other: Self) -> Self {
+        for (lane, other) in self.0.iter_mut().zip(other.0) {
+            *lane = lane.sub(other);
+        }
+        self
+    }
+    #[inline(always)]
+    unsafe fn times(mut self, other: Self) -> Self {
+        for (lane, other) in self.0.iter_mut().zip(other.0) {
+            *lane = lane.mul(other);
+        }
+        self
+    }
+    #[inline(always)]
+    unsafe fn at_least(mut self, low: Self) -> Self {
+        for (lane, low) in self.0.iter_mut().zip(low.0) {
+            *lane = if *lane < low { low } else { *lane };
+        }
+        self
+    }
+    #[inline(always)]
+    unsafe fn at_most(mut self, high: Self) -> Self {
+        for (lane, high) in self.0.iter_mut().zip(high.0) {
+            *lane = if *lane > high { high } else { *lane };
+        }
+        self
+    }
+    #[inline(always)]
     unsafe fn mul_add(self, by: Self, mut to: Self) -> Self {
         for (lane, (factor, by)) in to.0.iter_mut().zip(self.0.into_iter().zip(by.0)) {
             *lane = factor.mul_add::<Baseline>(by, *lane);

@@ -35,7 +35,8 @@ fn bits(count: usize) -> u16 {
 /// A vector type: the register, and the instructions.
 macro_rules! vector {
     ($(#[$meta:meta])* $name:ident($register:ty) of $scalar:ty, lanes = $lanes:literal,
-        $zero:ident, $spread:ident, $load:ident, $store:ident, $plus:ident, $mul_add:ident,
+        $zero:ident, $spread:ident, $load:ident, $store:ident, $plus:ident, $minus:ident, $times:ident,
+        $max:ident, $min:ident, $mul_add:ident,
         load_part = |$from:ident, $load_count:ident| $load_part:expr,
         store_part = |$to:ident, $store_count:ident, $value:ident| $store_part:expr) => {
         $(#[$meta])*
@@ -84,6 +85,26 @@ macro_rules! vector {
                 unsafe { $name($plus(self.0, other.0)) }
             }
             #[inline(always)]
+            unsafe fn minus(self, other: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { $name($minus(self.0, other.0)) }
+            }
+            #[inline(always)]
+            unsafe fn times(self, other: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { $name($times(self.0, other.0)) }
+            }
+            #[inline(always)]
+            unsafe fn at_least(self, low: Self) -> Self {
+                // SAFETY: as above, here and below; the second operand is what comes of NaN.
+                unsafe { $name($max(low.0, self.0)) }
+            }
+            #[inline(always)]
+            unsafe fn at_most(self, high: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { $name($min(high.0, self.0)) }
+            }
+            #[inline(always)]
             unsafe fn mul_add(self, by: Self, to: Self) -> Self {
                 // SAFETY: as above.
                 unsafe { $name($mul_add(self.0, by.0, to.0)) }
@@ -100,7 +121,8 @@ macro_rules! vector {
 vector! {
     /// 512 bits of floats.
     F32x16(__m512) of f32, lanes = 16, _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps,
-    _mm512_storeu_ps, _mm512_add_ps, _mm512_fmadd_ps,
+    _mm512_storeu_ps, _mm512_add_ps, _mm512_sub_ps, _mm512_mul_ps,
+    _mm512_max_ps, _mm512_min_ps, _mm512_fmadd_ps,
     load_part = |from, count| _mm512_maskz_loadu_ps(bits(count), from),
     store_part = |to, count, value| _mm512_mask_storeu_ps(to, bits(count), value)
 }
@@ -108,7 +130,8 @@ vector! {
 vector! {
     /// 512 bits of doubles.
     F64x8(__m512d) of f64, lanes = 8, _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd,
-    _mm512_storeu_pd, _mm512_add_pd, _mm512_fmadd_pd,
+    _mm512_storeu_pd, _mm512_add_pd, _mm512_sub_pd, _mm512_mul_pd,
+    _mm512_max_pd, _mm512_min_pd, _mm512_fmadd_pd,
     load_part = |from, count| _mm512_maskz_loadu_pd(bits(count) as u8, from),
     store_part = |to, count, value| _mm512_mask_storeu_pd(to, bits(count) as u8, value)
 }
@@ -116,7 +139,8 @@ vector! {
 vector! {
     /// 256 bits of floats.
     F32x8(__m256) of f32, lanes = 8, _mm256_setzero_ps, _mm256_set1_ps, _mm256_loadu_ps,
-    _mm256_storeu_ps, _mm256_add_ps, _mm256_fmadd_ps,
+    _mm256_storeu_ps, _mm256_add_ps, _mm256_sub_ps, _mm256_mul_ps,
+    _mm256_max_ps, _mm256_min_ps, _mm256_fmadd_ps,
     load_part = |from, count| _mm256_maskload_ps(from, first_of_eight(count)),
     store_part = |to, count, value| _mm256_maskstore_ps(to, first_of_eight(count), value)
 }
@@ -124,7 +148,8 @@ vector! {
 vector! {
     /// 256 bits of doubles.
     F64x4(__m256d) of f64, lanes = 4, _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd,
-    _mm256_storeu_pd, _mm256_add_pd, _mm256_fmadd_pd,
+    _mm256_storeu_pd, _mm256_add_pd, _mm256_sub_pd, _mm256_mul_pd,
+    _mm256_max_pd, _mm256_min_pd, _mm256_fmadd_pd,
     load_part = |from, count| _mm256_maskload_pd(from, first_of_four(count)),
     store_part = |to, count, value| _mm256_maskstore_pd(to, first_of_four(count), value)
 }

@@ -18,6 +18,7 @@ const PLACES: &[Exception] = &[
     place("core/framework/src/knob.rs", "reads a knob's definition from its table"),
     place("core/framework/src/knob/tests.rs", "as knob.rs"),
     place("core/framework/src/op/", "reads an op's definition from its table"),
+    place("core/framework/src/pages.rs", "memory of the global allocator, and its lines as numbers"),
     place("core/framework/src/reg/", "hands registrations to the host; link sections"),
     place("core/framework/src/registry/kernel_def.rs", "reads a kernel's definition from its table"),
     place("core/framework/src/registry/plugin.rs", "reads a device type's definition from its table"),

@@ -19,6 +19,7 @@ pub mod geometry;
 pub mod infer;
 pub mod knob;
 pub mod op;
+pub mod pages;
 pub mod pass;
 pub mod reg;
 pub mod registry;

@@ -76,7 +76,7 @@ impl RightFactor {
             std::slice::from_raw_parts(view.data.cast_const().cast::<u8>(), view.bytes as usize)
         };
         let source = self.columns(data, [depth as usize, columns as usize]);
-        let packed = PackedRight::pack(self.isa, &source);
+        let packed = PackedRight::pack(self.isa, &source)?;
         let bytes = packed.bytes() as u64;
         Some(Packed::new(packed, bytes))
     }

@@ -16,7 +16,10 @@ use crate::{
     vector::{MOST_LANES, VECTORS},
 };
 use std::ops::Range;
-use tenon_sdk::DType;
+use tenon_sdk::{
+    DType,
+    pages::{Line, Lines},
+};
 
 /// Packed left bytes that a chunk of rows has, where that is more than one panel.
 const CHUNK_BYTES: usize = 128 << 10;
@@ -43,24 +46,8 @@ pub struct PackedRight {
     isa: &'static Isa,
     depth: usize,
     columns: usize,
-    panels: Vec<Line>,
+    panels: Lines,
     sums: Vec<i32>,
-}
-
-/// Memory of a panel begins at a cache line.
-#[derive(Debug, Clone, Copy)]
-#[repr(C, align(64))]
-pub struct Line([u8; 64]);
-
-impl Line {
-    /// Nothing packed.
-    pub const ZERO: Line = Line([0; 64]);
-
-    /// The bytes of lines.
-    pub fn bytes_mut(lines: &mut [Line]) -> &mut [u8] {
-        // SAFETY: a line is 64 bytes without padding.
-        unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), size_of_val(lines)) }
-    }
 }
 
 /// What turns the values of a type to those that a left (`left`) or right matrix of an instruction set has: all zero
@@ -80,16 +67,16 @@ pub fn flipped_zero(zero: i32, dtype: DType, flip: u8) -> i32 {
 }
 
 impl PackedRight {
-    /// Packs the columns of a matrix.
-    pub fn pack(isa: &'static Isa, source: &Source<'_>) -> PackedRight {
+    /// Packs the columns of a matrix; `None` where there is no memory.
+    pub fn pack(isa: &'static Isa, source: &Source<'_>) -> Option<PackedRight> {
         let (depth, columns) = (source.depth(), source.lines());
         let sizes = RightSizes::new(isa, depth, columns);
-        let mut panels = vec![Line::ZERO; sizes.panels * sizes.panel_lines];
+        let mut panels = Lines::zeroed(sizes.panels * sizes.panel_lines)?;
         let mut sums = vec![0; sizes.panels * isa.columns];
         sizes.each(&mut panels, &mut sums, |first, panel, sums| {
             isa.pack_right(source, first, panel, sums);
         });
-        PackedRight { isa, depth, columns, panels, sums }
+        Some(PackedRight { isa, depth, columns, panels, sums })
     }
 
     /// The matrix.
@@ -135,7 +122,7 @@ impl RightSizes {
         let panels = panels.chunks_exact_mut(self.panel_lines.max(1));
         let sums = sums.chunks_exact_mut(self.panel_columns);
         for (at, (panel, sums)) in panels.zip(sums).enumerate() {
-            pack(at * self.panel_columns, Line::bytes_mut(panel), sums);
+            pack(at * self.panel_columns, Line::numbers_mut(panel), sums);
         }
     }
 }

@@ -3,10 +3,10 @@
 use crate::{
     isa::Isa,
     pack::{LINE, Source},
-    product::{Line, Product, Right, RightSizes},
+    product::{Product, Right, RightSizes},
 };
 use std::{cmp::Ordering, marker::PhantomData, ops::Range, slice};
-use tenon_sdk::{Code, KernelError, abi::MemoryKind, author::ComputeContext};
+use tenon_sdk::{Code, KernelError, abi::MemoryKind, author::ComputeContext, pages::Line};
 
 /// Work below this stays on the caller's thread without asking the host, which would not share it.
 const WORTH_ASKING_NS: f64 = 8_000.0;
@@ -123,7 +123,7 @@ pub fn compute(c: &ComputeContext<'_>, product: &Product<'_>) -> Result<(), Kern
         // disjoint, so are their results.
         unsafe {
             let lines = scratch.part(worker * bytes / LINE..(worker + 1) * bytes / LINE);
-            product.run(rows, columns, Line::bytes_mut(lines));
+            product.run(rows, columns, Line::numbers_mut(lines));
         }
     })
 }

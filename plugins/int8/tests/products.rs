@@ -52,7 +52,7 @@ impl Case {
         let flips = [flip(isa, self.types[0], true), flip(isa, self.types[1], false)];
         let left = Source::new(&self.left, [m, k], self.transposed[0], flips[0]);
         let right = Source::new(&self.right, [n, k], !self.transposed[1], flips[1]);
-        let packed = PackedRight::pack(isa, &right);
+        let packed = PackedRight::pack(isa, &right).expect("it is small");
         let packed = packed.view();
         let left_zero = flipped_zero(self.left_zero, self.types[0], flips[0]);
         let zeros: Vec<i32> =

@@ -1,22 +1,17 @@
 //! Host memory as it comes from the global allocator: what tensors outside any runtime live in.
 
 use super::buffer::Memory;
-use crate::KernelError;
+use crate::{KernelError, pages};
 use std::{
-    alloc::{Layout, alloc, dealloc},
     ffi::c_void,
     ptr::NonNull,
     sync::{Arc, OnceLock},
 };
-use tenon_abi::{Code, HOST_ALIGNMENT, MemoryKind};
+use tenon_abi::{Code, MemoryKind};
 
 struct GlobalMemory;
 
-fn layout(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes.max(1), HOST_ALIGNMENT).ok()
-}
-
-// SAFETY: the global allocator upholds it; sizes of zero are rounded up to one byte.
+// SAFETY: `pages` upholds it.
 unsafe impl Memory for GlobalMemory {
     fn kind(&self) -> MemoryKind {
         MemoryKind::HOST
@@ -30,16 +25,12 @@ unsafe impl Memory for GlobalMemory {
         let exhausted = || {
             KernelError::new(Code::RESOURCE_EXHAUSTED, format!("no {bytes} bytes of host memory"))
         };
-        let layout = layout(bytes).ok_or_else(exhausted)?;
-        // SAFETY: the size is not zero.
-        NonNull::new(unsafe { alloc(layout) }.cast()).ok_or_else(exhausted)
+        pages::allocate(bytes).map(NonNull::cast).ok_or_else(exhausted)
     }
 
     unsafe fn deallocate(&self, data: NonNull<c_void>, bytes: usize) {
-        if let Some(layout) = layout(bytes) {
-            // SAFETY: allocated with the same layout.
-            unsafe { dealloc(data.as_ptr().cast(), layout) }
-        }
+        // SAFETY: the caller's promise.
+        unsafe { pages::deallocate(data.cast(), bytes) }
     }
 }
 

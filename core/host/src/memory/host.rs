@@ -12,10 +12,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use tenon_abi::{HOST_ALIGNMENT, MemoryKind};
-use tenon_framework::{Code, KernelError, tensor::Memory};
+use tenon_framework::{Code, KernelError, pages, tensor::Memory};
 
-/// Blocks of this size or more lie on huge pages where the system has them.
-const HUGE_PAGE: usize = 2 << 20;
 /// Bytes of large blocks that are held for reuse.
 pub const HOST_CACHE_BYTES: usize = 256 << 20;
 const NAME: &str = "host memory";
@@ -112,40 +110,16 @@ impl Drop for HostMemory {
     }
 }
 
-fn layout(size: usize) -> Option<Layout> {
-    let align = if size >= HUGE_PAGE { HUGE_PAGE } else { HOST_ALIGNMENT };
-    Layout::from_size_align(size, align).ok()
-}
-
 fn system_alloc(size: usize) -> Option<Block> {
-    let layout = layout(size)?;
-    // SAFETY: the size is at least that of the smallest class.
-    let data = NonNull::new(unsafe { alloc(layout) })?;
-    advise_huge(data, size);
-    Some(Block { data: data.cast(), size })
+    Some(Block { data: pages::allocate(size)?.cast(), size })
 }
 
 /// # Safety
 /// `block` came from [`system_alloc`] and nobody uses it any more.
 unsafe fn system_free(block: Block) {
-    if let Some(layout) = layout(block.size) {
-        // SAFETY: the caller's promise; the layout follows from the size.
-        unsafe { dealloc(block.data.as_ptr().cast(), layout) }
-    }
+    // SAFETY: the caller's promise.
+    unsafe { pages::deallocate(block.data.cast(), block.size) }
 }
-
-#[cfg(target_os = "linux")]
-fn advise_huge(data: NonNull<u8>, size: usize) {
-    let whole = size / HUGE_PAGE * HUGE_PAGE;
-    if whole > 0 {
-        // SAFETY: whole pages of a fresh block that is aligned to them. It is advice: where the system has
-        // no huge pages it says so, and all stays as it was.
-        let _ = unsafe { libc::madvise(data.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn advise_huge(_data: NonNull<u8>, _size: usize) {}
 
 // SAFETY: blocks are at least as large as asked for, aligned to 64 bytes, never null, and handed out to one
 // owner at a time.
@@ -326,7 +300,7 @@ mod tests {
     fn a_large_block_lies_on_a_huge_page_boundary() {
         let pool = HostMemory::new(0, 0);
         let data = pool.allocate(3 << 20).unwrap();
-        assert_eq!(data.as_ptr() as usize % HUGE_PAGE, 0);
+        assert_eq!(data.as_ptr() as usize % pages::LARGE_PAGE, 0);
         // SAFETY: allocated with the same size, which may be written.
         unsafe {
             data.as_ptr().cast::<u8>().write_bytes(1, 3 << 20);

@@ -21,6 +21,7 @@ use super::{
     scratch::{self, Side},
 };
 use std::ops::Range;
+use tenon_sdk::pages::LINE;
 
 /// Bytes of a block of the depth of a row.
 const DEPTH_BYTES: usize = 2560;
@@ -88,7 +89,7 @@ impl<'a, S: Factor> Product<'a, S> {
                 && right.panels() >= WORTH_PACKING
                 && to.rows > 1
         });
-        let row_step = depth.next_multiple_of(scratch::LINE / size) + GAP_BYTES / size;
+        let row_step = depth.next_multiple_of(LINE / size) + GAP_BYTES / size;
         let chunk = (CHUNK_BYTES / (isa.rows * row_step * size)).clamp(1, strips.max(1));
         let panels = (PANELS_BYTES / (isa.columns * depth * size).max(1)).max(1);
         Product { left, right, to, ending, strips, depth, packs, row_step, chunk, panels }

@@ -7,11 +7,13 @@
 use super::{
     super::product::{Factor, Operand},
     isa::Isa,
-    scratch::{self, Line},
 };
 use crate::{arch::vectorised, kernels::array::turn::turn_into, lane::Compute, panels::as_itself};
 use std::{marker::PhantomData, ops::Range};
-use tenon_sdk::element::Number;
+use tenon_sdk::{
+    element::Number,
+    pages::{Line, Lines},
+};
 
 /// Columns of factors for one instruction set.
 #[derive(Debug)]
@@ -192,20 +194,20 @@ vectorised! {
 pub struct PackedRight<S: 'static> {
     isa: &'static Isa<S>,
     size: [usize; 2],
-    lines: Vec<Line>,
+    lines: Lines,
 }
 
 impl<S: Factor> PackedRight<S> {
-    /// Packs a matrix; `None` where it is too large.
+    /// Packs a matrix; `None` where there is no memory.
     pub fn new<T: Compute<Wide = S>>(
         isa: &'static Isa<S>,
         matrix: &Operand<'_, T>,
     ) -> Option<PackedRight<S>> {
         let size = [matrix.rows, matrix.cols];
         let len = packed_len(isa, size)?;
-        let mut lines = vec![Line::ZERO; scratch::lines::<S>(len)?];
+        let mut lines = Lines::zeroed_for::<S>(len)?;
         let panels = matrix.cols.div_ceil(isa.columns);
-        pack(isa, matrix, 0..panels, &mut scratch::numbers_mut(&mut lines)[..len]);
+        pack(isa, matrix, 0..panels, &mut Line::numbers_mut(&mut lines)[..len]);
         Some(PackedRight { isa, size, lines })
     }
 
@@ -217,7 +219,7 @@ impl<S: Factor> PackedRight<S> {
     /// The matrix.
     pub fn view(&self) -> Right<'_, S> {
         let len = packed_len(self.isa, self.size).expect("it was packed");
-        Right::packed(self.isa, self.size, &scratch::numbers(&self.lines)[..len])
+        Right::packed(self.isa, self.size, &Line::numbers(&self.lines)[..len])
     }
 
     /// The matrix as it was, row by row.
@@ -225,7 +227,7 @@ impl<S: Factor> PackedRight<S> {
     /// Panics when there is not room for all of it.
     pub fn unpack(&self, to: &mut [S]) {
         let ([depth, columns], width) = (self.size, self.isa.columns);
-        let packed = scratch::numbers::<S>(&self.lines);
+        let packed = Line::numbers::<S>(&self.lines);
         for (k, to) in to.chunks_exact_mut(columns).take(depth).enumerate() {
             for (panel, to) in to.chunks_mut(width).enumerate() {
                 to.copy_from_slice(&packed[(panel * depth + k) * width..][..to.len()]);

@@ -19,14 +19,13 @@ use tenon_sdk::{
     abi::Slot,
     author::{ComputeContext, CreateContext, Kernel, Packed, Supported},
     geometry::Conv2dGeometry,
+    pages::{Line, Lines},
     reg::Numerics,
     register_kernel,
 };
 
 /// Which input the filter is.
 const FILTER: usize = 1;
-/// Bytes of a line of memory, at which factors begin.
-const LINE: usize = 64;
 
 /// A convolution, whose filter is transformed once where it is a constant.
 pub struct Convolution<T> {
@@ -38,9 +37,9 @@ pub struct Convolution<T> {
 
 /// A transformed filter.
 struct Transformed<T> {
-    memory: Vec<f32>,
-    /// Where a line begins.
-    first: usize,
+    memory: Lines,
+    /// Numbers of it.
+    len: usize,
     isa: &'static Isa<f32>,
     /// Channels and outputs.
     size: [usize; 2],
@@ -57,18 +56,14 @@ impl<T: Transform> Transformed<T> {
             )
         };
         let len = factors::len::<T>(isa, size).ok_or_else(none)?;
-        let all = len.checked_add(LINE / size_of::<f32>()).ok_or_else(none)?;
-        let mut memory = Vec::new();
-        memory.try_reserve_exact(all).map_err(|_| none())?;
-        memory.resize(all, 0.0);
-        let first = memory.as_ptr().align_offset(LINE).min(all - len);
-        factors::transform::<T>(filter, size[1], isa.columns, &mut memory[first..first + len]);
-        memory.truncate(first + len);
-        Ok(Transformed { memory, first, isa, size, transform: PhantomData })
+        let mut memory = Lines::zeroed_for::<f32>(len).ok_or_else(none)?;
+        let factors = &mut Line::numbers_mut(&mut memory)[..len];
+        factors::transform::<T>(filter, size[1], isa.columns, factors);
+        Ok(Transformed { memory, len, isa, size, transform: PhantomData })
     }
 
     fn factors(&self) -> Factors<'_> {
-        Factors::new(self.isa, self.size, &self.memory[self.first..])
+        Factors::new(self.isa, self.size, &Line::numbers(&self.memory)[..self.len])
     }
 }
 
@@ -97,7 +92,7 @@ impl<T: Transform> Convolution<T> {
         let filter = unsafe { std::slice::from_raw_parts(view.data.cast_const().cast(), len) };
         let form =
             Transformed::<T>::new(self.isa, [channels, outputs].map(|n| n as usize), filter)?;
-        let bytes = size_of_val(form.memory.as_slice()) as u64;
+        let bytes = size_of_val(&*form.memory) as u64;
         Ok(Some(Packed::new(form, bytes)))
     }
 

@@ -4,7 +4,12 @@
 //! Row `p` is the window of output pixel `p`, counted over all images; its factors are those of the filter's rows and
 //! columns, and of each the channels. The channels of taps that are neighbours in the image are one run of memory.
 
-use crate::{arch::vectorised, kernels::linalg::gemm::left::Left, lane::Compute};
+use super::frame::has_lines;
+use crate::{
+    arch::vectorised,
+    kernels::linalg::gemm::{left::Left, lines::Lines},
+    lane::Compute,
+};
 use std::ops::Range;
 use tenon_sdk::{
     element::Number,
@@ -14,9 +19,9 @@ use tenon_sdk::{
 /// The windows that one group of channels of a convolution meets in images with channels last.
 #[derive(Debug, Clone, Copy)]
 pub struct Windows<'a, T> {
-    images: &'a [T],
-    geometry: &'a Conv2dGeometry,
-    group: usize,
+    pub(super) images: &'a [T],
+    pub(super) geometry: &'a Conv2dGeometry,
+    pub(super) group: usize,
 }
 
 /// An output pixel.
@@ -129,6 +134,10 @@ impl<T: Compute> Left<T::Wide> for Windows<'_, T> {
         None
     }
 
+    fn lines(&self) -> Option<&dyn Lines<T::Wide>> {
+        if has_lines(self.geometry) { Some(self) } else { None }
+    }
+
     fn pack(&self, rows: Range<usize>, depths: Range<usize>, to: &mut [T::Wide], step: usize) {
         pack(self, rows, depths, to, step);
     }
@@ -160,7 +169,7 @@ vectorised! {
 
 /// Few at a time and without a call, for runs are short.
 #[inline(always)]
-fn copy<T: Compute>(from: &[T], to: &mut [T::Wide]) {
+pub(super) fn copy<T: Compute>(from: &[T], to: &mut [T::Wide]) {
     const PIECE: usize = 16;
     let (pieces, rest) = from.as_chunks::<PIECE>();
     let (to_pieces, to_rest) = to.as_chunks_mut::<PIECE>();

@@ -251,9 +251,12 @@ impl<S: Copy + 'static> Tile<'_, S> {
                 left.skip(gap);
                 (rest, piece) = (rest - count, len);
             }
-            for (at, part) in parts.iter().flat_map(|part| part.iter().enumerate()) {
-                for (sum, &part) in sums[at].iter_mut().zip(part) {
-                    *sum = sum.plus(part);
+            // Plain loops: parts stay in registers only where the compiler unrolls all that touches them.
+            for part in &parts {
+                for (sums, part) in sums.iter_mut().zip(part) {
+                    for (sum, &part) in sums.iter_mut().zip(part) {
+                        *sum = sum.plus(part);
+                    }
                 }
             }
             sums

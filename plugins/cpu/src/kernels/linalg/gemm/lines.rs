@@ -14,7 +14,7 @@
 
 use super::{
     accumulate::Pieces,
-    blocks::{CHUNK_BYTES, RESONANCE},
+    blocks::CHUNK_BYTES,
     isa::Isa,
     left::Left,
 };
@@ -63,10 +63,8 @@ pub fn lines_of<'a, S: 'static>(
 ) -> Option<(&'a dyn Lines<S>, Layout)> {
     let lines = left.lines()?;
     let layout = lines.layout();
-    let strips = layout.rows.div_ceil(isa.rows);
-    // Tiles of fewer rows read the right factor more often.
-    let fills_tiles = 4 * layout.rows >= 3 * strips * isa.rows;
+    // A tile of few rows waits for the right factor.
+    let fills_tiles = 2 * layout.rows >= isa.rows;
     let fits = lines.len(2) * size_of::<S>() <= CHUNK_BYTES;
-    let resonates = (layout.row_step * size_of::<S>()).is_multiple_of(RESONANCE);
-    (fills_tiles && fits && !resonates).then_some((lines, layout))
+    (fills_tiles && fits).then_some((lines, layout))
 }

@@ -184,6 +184,22 @@ pub(super) fn copy<T: Compute>(from: &[T], to: &mut [T::Wide]) {
 }
 
 #[cfg(test)]
+impl<T: Compute> Windows<'_, T> {
+    /// A factor of a row by the formula.
+    pub(super) fn factor(&self, row: usize, k: usize) -> T::Wide {
+        let g = self.geometry;
+        let (channels, columns) = (g.filter_channels as usize, g.width.kernel as usize);
+        let (tap, channel) = (k / channels, k % channels);
+        let Pixel { image, y, x } = self.pixel(row);
+        let at = g.height.input_at(y, tap / columns).zip(g.width.input_at(x, tap % columns));
+        at.map_or(T::Wide::ZERO, |(iy, ix)| {
+            let pixel = (image * g.height.input as usize + iy) * g.width.input as usize + ix;
+            self.images[pixel * g.in_channels as usize + self.group * channels + channel].up()
+        })
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::values;
@@ -203,7 +219,6 @@ mod tests {
         };
         let g = Conv2dGeometry::new(&params).expect("a convolution");
         let images = values::<T>(2 * 7 * 6 * 4, 1);
-        let channels = 4 / groups as usize;
         for group in 0..groups as usize {
             let windows = Windows::new(&images, &g, group);
             let (rows, depth) = (windows.rows(), windows.depth());
@@ -211,14 +226,8 @@ mod tests {
                 let mut found = vec![T::Wide::ONE; rows * 40];
                 windows.pack(0..rows, depths.clone(), &mut found, 40);
                 for (row, found) in found.chunks_exact(40).enumerate() {
-                    let Pixel { image, y, x } = windows.pixel(row);
                     for (k, &found) in depths.clone().zip(found) {
-                        let (tap, channel) = (k / channels, k % channels);
-                        let at = g.height.input_at(y, tap / 2).zip(g.width.input_at(x, tap % 2));
-                        let expected = at.map_or(T::Wide::ZERO, |(iy, ix)| {
-                            let pixel = (image * 7 + iy) * 6 + ix;
-                            images[pixel * 4 + group * channels + channel].up()
-                        });
+                        let expected = windows.factor(row, k);
                         assert_eq!(found, expected, "row {row}, factor {k} of {depths:?}");
                     }
                 }

@@ -118,7 +118,10 @@ impl<'a, S: Factor> Product<'a, S> {
             (None, Some((lines, layout))) => {
                 // The results of a line are read again for each block of the depth.
                 let results = if depth < left.depth() { line[0] * to.cols } else { 0 };
-                (Reads::Lines(lines, layout), (lines.len(2) - lines.len(1) + results) / line[1])
+                (
+                    Reads::Lines(lines, layout),
+                    (lines.len_of(2) - lines.len_of(1) + results) / line[1],
+                )
             }
             (None, None) => (Reads::Packed(row_step), row_step * isa.rows),
         };
@@ -161,7 +164,7 @@ impl<'a, S: Factor> Product<'a, S> {
             Reads::InPlace => 0,
             Reads::Packed(row_step) => self.chunk * self.right.isa().rows * row_step,
             // It may begin and end within lines.
-            Reads::Lines(lines, _) => lines.len(self.chunk.div_ceil(self.line[1]) + 1),
+            Reads::Lines(lines, _) => lines.len_of(self.chunk.div_ceil(self.line[1]) + 1),
         };
         scratch::with(Side::Left, packed, |packed| {
             let mut chunk = strips.start..strips.start;
@@ -178,7 +181,7 @@ impl<'a, S: Factor> Product<'a, S> {
     unsafe fn chunk_of_rows(&self, strips: Range<usize>, panels: Range<usize>, packed: &mut [S]) {
         let rows = self.rows_of(strips.clone());
         if let Reads::Lines(lines, layout) = self.reads {
-            lines.pack(rows.start / layout.rows..rows.end.div_ceil(layout.rows), packed);
+            lines.pack_lines(rows.start / layout.rows..rows.end.div_ceil(layout.rows), packed);
         }
         let mut depths = 0..0;
         loop {

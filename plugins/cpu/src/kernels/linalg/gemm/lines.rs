@@ -12,12 +12,7 @@
 //! ```
 //! Packed, these are 18 numbers; as a line, the 14 of the image. A strip of a tile's rows lies within a line.
 
-use super::{
-    accumulate::Pieces,
-    blocks::CHUNK_BYTES,
-    isa::Isa,
-    left::Left,
-};
+use super::{accumulate::Pieces, blocks::CHUNK_BYTES, isa::Isa, left::Left};
 use std::ops::Range;
 
 /// How lines lie in memory.
@@ -49,9 +44,9 @@ pub trait Lines<S>: Sync {
     /// How they lie.
     fn layout(&self) -> Layout;
     /// Numbers that hold so many neighbouring lines, wherever they begin.
-    fn len(&self, lines: usize) -> usize;
+    fn len_of(&self, lines: usize) -> usize;
     /// Writes some lines.
-    fn pack(&self, lines: Range<usize>, to: &mut [S]);
+    fn pack_lines(&self, lines: Range<usize>, to: &mut [S]);
     /// Where the first row of a line is, of lines that are packed from `first` on.
     fn line_at(&self, first: usize, line: usize) -> usize;
 }
@@ -65,6 +60,6 @@ pub fn lines_of<'a, S: 'static>(
     let layout = lines.layout();
     // A tile of few rows waits for the right factor.
     let fills_tiles = 2 * layout.rows >= isa.rows;
-    let fits = lines.len(2) * size_of::<S>() <= CHUNK_BYTES;
+    let fits = lines.len_of(2).saturating_mul(size_of::<S>()) <= CHUNK_BYTES;
     (fills_tiles && fits).then_some((lines, layout))
 }

@@ -29,7 +29,7 @@ pub(super) const CHUNK_BYTES: usize = 512 << 10;
 /// Bytes of the panels that a chunk is multiplied by at a time.
 const PANELS_BYTES: usize = 200 << 10;
 /// Rows this far apart share few sets of the first-level cache, and push each other out.
-pub(super) const RESONANCE: usize = 2048;
+const RESONANCE: usize = 2048;
 /// Panels of columns for which rows are worth packing that need not be.
 const WORTH_PACKING: usize = 4;
 /// Bytes between packed rows, so that they do not begin in the same set.
@@ -60,8 +60,8 @@ enum Reads<'a, S> {
     Lines(&'a dyn Lines<S>, Layout),
 }
 
-/// The factors of some rows along a block of the depth: of the first row, how far the next is where they are no lines,
-/// and how each row's lie.
+/// The factors of a chunk's rows along a block of the depth: the first one, how far a row is from the next, of the same
+/// line where there are lines, and how a row's lie.
 #[derive(Clone, Copy)]
 struct Factors<S> {
     first: *const S,
@@ -105,6 +105,7 @@ impl<'a, S: Factor> Product<'a, S> {
         let lines = lines_of(left, isa);
         let line = lines.map_or(to.rows, |(_, layout)| layout.rows);
         let line = [line, line.div_ceil(isa.rows)];
+        assert!(to.rows.is_multiple_of(line[0].max(1)), "whole lines");
         let strips = to.rows / line[0].max(1) * line[1];
         let depth = depth_of_blocks(&right, strips);
         let panels = (PANELS_BYTES / (isa.columns * depth * size).max(1)).max(1);

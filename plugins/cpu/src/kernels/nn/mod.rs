@@ -12,6 +12,7 @@ pub(super) mod depthwise;
 mod depthwise_grad;
 mod dilation;
 pub(super) mod elu;
+mod frame;
 mod im2col;
 mod loss;
 mod lrn;

@@ -4,7 +4,12 @@
 //! Row `p` is the window of output pixel `p`, counted over all images; its factors are those of the filter's rows and
 //! columns, and of each the channels. The channels of taps that are neighbours in the image are one run of memory.
 
-use crate::{arch::vectorised, kernels::linalg::gemm::left::Left, lane::Compute};
+use super::frame::has_lines;
+use crate::{
+    arch::vectorised,
+    kernels::linalg::gemm::{left::Left, lines::Lines},
+    lane::Compute,
+};
 use std::ops::Range;
 use tenon_sdk::{
     element::Number,
@@ -14,9 +19,9 @@ use tenon_sdk::{
 /// The windows that one group of channels of a convolution meets in images with channels last.
 #[derive(Debug, Clone, Copy)]
 pub struct Windows<'a, T> {
-    images: &'a [T],
-    geometry: &'a Conv2dGeometry,
-    group: usize,
+    pub(super) images: &'a [T],
+    pub(super) geometry: &'a Conv2dGeometry,
+    pub(super) group: usize,
 }
 
 /// An output pixel.
@@ -129,6 +134,10 @@ impl<T: Compute> Left<T::Wide> for Windows<'_, T> {
         None
     }
 
+    fn lines(&self) -> Option<&dyn Lines<T::Wide>> {
+        if has_lines(self.geometry) { Some(self) } else { None }
+    }
+
     fn pack(&self, rows: Range<usize>, depths: Range<usize>, to: &mut [T::Wide], step: usize) {
         pack(self, rows, depths, to, step);
     }
@@ -160,7 +169,7 @@ vectorised! {
 
 /// Few at a time and without a call, for runs are short.
 #[inline(always)]
-fn copy<T: Compute>(from: &[T], to: &mut [T::Wide]) {
+pub(super) fn copy<T: Compute>(from: &[T], to: &mut [T::Wide]) {
     const PIECE: usize = 16;
     let (pieces, rest) = from.as_chunks::<PIECE>();
     let (to_pieces, to_rest) = to.as_chunks_mut::<PIECE>();
@@ -171,6 +180,22 @@ fn copy<T: Compute>(from: &[T], to: &mut [T::Wide]) {
     }
     for (to, from) in to_rest.iter_mut().zip(rest) {
         *to = from.up();
+    }
+}
+
+#[cfg(test)]
+impl<T: Compute> Windows<'_, T> {
+    /// A factor of a row by the formula.
+    pub(super) fn factor(&self, row: usize, k: usize) -> T::Wide {
+        let g = self.geometry;
+        let (channels, columns) = (g.filter_channels as usize, g.width.kernel as usize);
+        let (tap, channel) = (k / channels, k % channels);
+        let Pixel { image, y, x } = self.pixel(row);
+        let at = g.height.input_at(y, tap / columns).zip(g.width.input_at(x, tap % columns));
+        at.map_or(T::Wide::ZERO, |(iy, ix)| {
+            let pixel = (image * g.height.input as usize + iy) * g.width.input as usize + ix;
+            self.images[pixel * g.in_channels as usize + self.group * channels + channel].up()
+        })
     }
 }
 
@@ -194,7 +219,6 @@ mod tests {
         };
         let g = Conv2dGeometry::new(&params).expect("a convolution");
         let images = values::<T>(2 * 7 * 6 * 4, 1);
-        let channels = 4 / groups as usize;
         for group in 0..groups as usize {
             let windows = Windows::new(&images, &g, group);
             let (rows, depth) = (windows.rows(), windows.depth());
@@ -202,14 +226,8 @@ mod tests {
                 let mut found = vec![T::Wide::ONE; rows * 40];
                 windows.pack(0..rows, depths.clone(), &mut found, 40);
                 for (row, found) in found.chunks_exact(40).enumerate() {
-                    let Pixel { image, y, x } = windows.pixel(row);
                     for (k, &found) in depths.clone().zip(found) {
-                        let (tap, channel) = (k / channels, k % channels);
-                        let at = g.height.input_at(y, tap / 2).zip(g.width.input_at(x, tap % 2));
-                        let expected = at.map_or(T::Wide::ZERO, |(iy, ix)| {
-                            let pixel = (image * 7 + iy) * 6 + ix;
-                            images[pixel * 4 + group * channels + channel].up()
-                        });
+                        let expected = windows.factor(row, k);
                         assert_eq!(found, expected, "row {row}, factor {k} of {depths:?}");
                     }
                 }

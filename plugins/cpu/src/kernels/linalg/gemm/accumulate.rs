@@ -53,6 +53,8 @@ pub struct Strip<'a, S: 'static> {
     pub left: *const S,
     /// See `left`.
     pub row_step: usize,
+    /// How a row's factors lie.
+    pub pieces: Pieces,
     /// The columns' factors.
     pub right: Right<'a, S>,
     /// The part of the depth that is summed.
@@ -67,6 +69,22 @@ pub struct Strip<'a, S: 'static> {
     pub adds: bool,
     /// What is done to the sums before they go there, of the first row and all columns.
     pub finish: Option<Finish<'a, S>>,
+}
+
+/// How the factors of a row lie along the depth: in pieces of neighbours.
+#[derive(Debug, Clone, Copy)]
+pub struct Pieces {
+    /// Factors of the first piece; it, or any other, may be more than are summed.
+    pub first: usize,
+    /// Factors of every other piece.
+    pub len: usize,
+    /// Numbers between a piece and the next.
+    pub gap: usize,
+}
+
+impl Pieces {
+    /// All of a row's factors are neighbours.
+    pub const ONE: Pieces = Pieces { first: usize::MAX, len: usize::MAX, gap: 0 };
 }
 
 /// Computes the tiles of a strip.
@@ -142,7 +160,7 @@ impl<S: Copy + 'static> Tile<'_, S> {
             let mut sums = match parts(R * V) {
                 4 => self.in_parts::<T, R, V, 4>(),
                 2 => self.in_parts::<T, R, V, 2>(),
-                _ => self.each::<T, R, V>(0),
+                _ => self.each::<T, R, V>(),
             };
             if self.strip.adds {
                 self.add_rows(self.to, &mut sums);
@@ -154,24 +172,43 @@ impl<S: Copy + 'static> Tile<'_, S> {
         }
     }
 
-    /// The factors from one of the strip's depths on.
+    /// All factors in turn.
     #[inline(always)]
-    unsafe fn each<T: Vector<Scalar = S>, const R: usize, const V: usize>(
-        &self,
-        first: usize,
-    ) -> Sums<T, R, V> {
+    unsafe fn each<T: Vector<Scalar = S>, const R: usize, const V: usize>(&self) -> Sums<T, R, V> {
+        let Pieces { first, len, gap } = self.strip.pieces;
+        let (mut rest, mut piece) = (self.strip.depths.len(), first);
+        let mut left = Rows::new(self.strip.left, self.strip.row_step);
+        let mut right = self.right;
         // SAFETY: the caller's promise: factors of the strip.
         unsafe {
             let mut sums = [[T::zero(); V]; R];
-            let mut left = Rows::new(self.strip.left.add(first), self.strip.row_step);
-            let mut right = self.right.add(first * self.step);
-            // One by one: of two, the compiler moves loads ahead until it runs out of registers.
-            for _ in first..self.strip.depths.len() {
-                self.step::<T, R, V>(&left, 0, right, &mut sums);
-                right = right.add(self.step);
-                left.skip(1);
+            while rest > 0 {
+                let count = piece.min(rest);
+                self.some(count, &mut left, &mut right, &mut sums);
+                left.skip(gap);
+                (rest, piece) = (rest - count, len);
             }
             sums
+        }
+    }
+
+    /// Some factors of a piece.
+    #[inline(always)]
+    unsafe fn some<T: Vector<Scalar = S>, const R: usize, const V: usize>(
+        &self,
+        count: usize,
+        left: &mut Rows<S>,
+        right: &mut *const S,
+        sums: &mut Sums<T, R, V>,
+    ) {
+        // One by one: of two, the compiler moves loads ahead until it runs out of registers.
+        for _ in 0..count {
+            // SAFETY: the caller's promise.
+            unsafe {
+                self.step::<T, R, V>(left, 0, *right, sums);
+                *right = right.add(self.step);
+            }
+            left.skip(1);
         }
     }
 
@@ -200,28 +237,38 @@ impl<S: Copy + 'static> Tile<'_, S> {
         }
     }
 
-    /// Few sums: factors go to `P` parts of each in turn, which are added in the end.
+    /// Few sums: factors of a piece go to `P` parts of each in turn, which are added in the end.
     #[inline(always)]
     unsafe fn in_parts<T: Vector<Scalar = S>, const R: usize, const V: usize, const P: usize>(
         &self,
     ) -> Sums<T, R, V> {
-        let turns = self.strip.depths.len() / P;
-        // SAFETY: the caller's promise.
+        let Pieces { first, len, gap } = self.strip.pieces;
+        let (mut rest, mut piece) = (self.strip.depths.len(), first);
+        let mut left = Rows::new(self.strip.left, self.strip.row_step);
+        let mut right = self.right;
+        // SAFETY: the caller's promise: factors of the strip.
         unsafe {
             let mut parts = [[[T::zero(); V]; R]; P];
-            let mut left = Rows::new(self.strip.left, self.strip.row_step);
-            let mut right = self.right;
-            for _ in 0..turns {
-                for (at, part) in parts.iter_mut().enumerate() {
-                    self.step::<T, R, V>(&left, at, right, part);
-                    right = right.add(self.step);
+            let mut sums = [[T::zero(); V]; R];
+            while rest > 0 {
+                let count = piece.min(rest);
+                for _ in 0..count / P {
+                    for (at, part) in parts.iter_mut().enumerate() {
+                        self.step::<T, R, V>(&left, at, right, part);
+                        right = right.add(self.step);
+                    }
+                    left.skip(P);
                 }
-                left.skip(P);
+                self.some(count % P, &mut left, &mut right, &mut sums);
+                left.skip(gap);
+                (rest, piece) = (rest - count, len);
             }
-            let mut sums = self.each::<T, R, V>(turns * P);
-            for (at, part) in parts.iter().flat_map(|part| part.iter().enumerate()) {
-                for (sum, &part) in sums[at].iter_mut().zip(part) {
-                    *sum = sum.plus(part);
+            // Plain loops: parts stay in registers only where the compiler unrolls all that touches them.
+            for part in &parts {
+                for (sums, part) in sums.iter_mut().zip(part) {
+                    for (sum, &part) in sums.iter_mut().zip(part) {
+                        *sum = sum.plus(part);
+                    }
                 }
             }
             sums

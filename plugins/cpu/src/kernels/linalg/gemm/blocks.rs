@@ -3,7 +3,7 @@
 //! ```text
 //! for each chunk of rows                          its packed rows: half of L2
 //!     for each block of the depth                 the fewer the better: each reads and writes the chunk's results
-//!         pack the chunk's rows, where they are not read in place
+//!         pack the chunk's rows, where they are not read in place; as lines, once for all blocks
 //!         for each few panels of columns          a fifth of L2
 //!             for each strip of rows              in L1
 //!                 for each of the panels: a tile
@@ -13,10 +13,11 @@
 
 use super::{
     super::product::{Factor, Operand, Target},
-    accumulate::Strip,
+    accumulate::{Pieces, Strip},
     ending::{After, Ending},
     isa::Isa,
     left::Left,
+    lines::{Layout, Lines, lines_of},
     right::{self, Right, packed_len, tail_of},
     scratch::{self, Side},
 };
@@ -26,7 +27,7 @@ use tenon_sdk::pages::LINE;
 /// Bytes of a block of the depth of a row.
 const DEPTH_BYTES: usize = 2560;
 /// Bytes of the rows of a chunk.
-const CHUNK_BYTES: usize = 512 << 10;
+pub(super) const CHUNK_BYTES: usize = 512 << 10;
 /// Bytes of the panels that a chunk is multiplied by at a time.
 const PANELS_BYTES: usize = 200 << 10;
 /// Rows this far apart share few sets of the first-level cache, and push each other out.
@@ -47,6 +48,25 @@ const STREAMS: usize = 16;
 /// Results that are finished together: a part of the first-level cache.
 const TOGETHER: usize = 4096;
 
+/// Where tiles read the rows' factors.
+enum Reads<'a, S> {
+    /// Where they are.
+    InPlace,
+    /// Packed, with so many numbers from a row to the next.
+    Packed(usize),
+    /// Packed as lines.
+    Lines(&'a dyn Lines<S>, Layout),
+}
+
+/// The factors of a chunk's rows along a block of the depth: the first one, how far a row is from the next, of the same
+/// line where there are lines, and how a row's lie.
+#[derive(Clone, Copy)]
+struct Factors<S> {
+    first: *const S,
+    row_step: usize,
+    pieces: Pieces,
+}
+
 /// A product whose results are next to each other in each row.
 pub struct Product<'a, S: Factor> {
     left: &'a dyn Left<S>,
@@ -55,11 +75,11 @@ pub struct Product<'a, S: Factor> {
     ending: Ending<'a, S>,
     /// Strips of rows, with as many rows in each as there can be, so that none is left with few.
     strips: usize,
+    /// Rows of a line, which is all of them where they do not come in lines, and its strips.
+    line: [usize; 2],
     /// Factors of a block of the depth.
     depth: usize,
-    /// Whether rows are packed, and numbers from a packed row to the next.
-    packs: bool,
-    row_step: usize,
+    reads: Reads<'a, S>,
     /// Strips of a chunk.
     chunk: usize,
     /// Panels of columns that a chunk is multiplied by at a time.
@@ -82,17 +102,32 @@ impl<'a, S: Factor> Product<'a, S> {
         let end = to.rows.saturating_sub(1) * to.strides[0] + to.cols;
         assert!(ending.finish.covers(to.cols, end), "something to finish each result with");
         let (isa, size) = (right.isa(), size_of::<S>());
-        let strips = to.rows.div_ceil(isa.rows);
+        let lines = lines_of(left, isa);
+        let line = lines.map_or(to.rows, |(_, layout)| layout.rows);
+        let line = [line, line.div_ceil(isa.rows)];
+        assert!(to.rows.is_multiple_of(line[0].max(1)), "whole lines");
+        let strips = to.rows / line[0].max(1) * line[1];
         let depth = depth_of_blocks(&right, strips);
-        let packs = left.in_place().is_none_or(|(_, step)| {
-            (step * size).is_multiple_of(RESONANCE)
-                && right.panels() >= WORTH_PACKING
-                && to.rows > 1
-        });
-        let row_step = depth.next_multiple_of(LINE / size) + GAP_BYTES / size;
-        let chunk = (CHUNK_BYTES / (isa.rows * row_step * size)).clamp(1, strips.max(1));
         let panels = (PANELS_BYTES / (isa.columns * depth * size).max(1)).max(1);
-        Product { left, right, to, ending, strips, depth, packs, row_step, chunk, panels }
+        let row_step = depth.next_multiple_of(LINE / size) + GAP_BYTES / size;
+        let in_place = left.in_place().filter(|(_, step)| {
+            let resonates = (step * size).is_multiple_of(RESONANCE);
+            !resonates || right.panels() < WORTH_PACKING || to.rows <= 1
+        });
+        let (reads, chunk) = match (in_place, lines) {
+            (Some(_), _) => (Reads::InPlace, row_step * isa.rows),
+            (None, Some((lines, layout))) => {
+                // The results of a line are read again for each block of the depth.
+                let results = if depth < left.depth() { line[0] * to.cols } else { 0 };
+                (
+                    Reads::Lines(lines, layout),
+                    (lines.len_of(2) - lines.len_of(1) + results) / line[1],
+                )
+            }
+            (None, None) => (Reads::Packed(row_step), row_step * isa.rows),
+        };
+        let chunk = (CHUNK_BYTES / (chunk * size).max(1)).clamp(1, strips.max(1));
+        Product { left, right, to, ending, strips, line, depth, reads, chunk, panels }
     }
 
     /// Strips of rows.
@@ -111,7 +146,11 @@ impl<'a, S: Factor> Product<'a, S> {
     }
 
     fn rows_of(&self, strips: Range<usize>) -> Range<usize> {
-        let row = |strip: usize| strip * self.to.rows / self.strips.max(1);
+        let [rows, count] = self.line;
+        let row = |strip: usize| {
+            let (line, within) = (strip / count.max(1), strip % count.max(1));
+            line * rows + within * rows / count.max(1)
+        };
         row(strips.start)..row(strips.end)
     }
 
@@ -122,8 +161,13 @@ impl<'a, S: Factor> Product<'a, S> {
     pub unsafe fn run(&self, strips: Range<usize>, panels: Range<usize>) {
         assert!(strips.end <= self.strips && panels.end <= self.panels());
         assert!(self.right.isa().is_supported(), "the CPU has {}", self.right.isa().name);
-        let rows = if self.packs { self.chunk * self.right.isa().rows } else { 0 };
-        scratch::with(Side::Left, rows * self.row_step, |packed| {
+        let packed = match self.reads {
+            Reads::InPlace => 0,
+            Reads::Packed(row_step) => self.chunk * self.right.isa().rows * row_step,
+            // It may begin and end within lines.
+            Reads::Lines(lines, _) => lines.len_of(self.chunk.div_ceil(self.line[1]) + 1),
+        };
+        scratch::with(Side::Left, packed, |packed| {
             let mut chunk = strips.start..strips.start;
             while chunk.end < strips.end {
                 chunk = chunk.end..(chunk.end + self.chunk).min(strips.end);
@@ -137,16 +181,13 @@ impl<'a, S: Factor> Product<'a, S> {
     /// As [`Product::run`].
     unsafe fn chunk_of_rows(&self, strips: Range<usize>, panels: Range<usize>, packed: &mut [S]) {
         let rows = self.rows_of(strips.clone());
+        if let Reads::Lines(lines, layout) = self.reads {
+            lines.pack_lines(rows.start / layout.rows..rows.end.div_ceil(layout.rows), packed);
+        }
         let mut depths = 0..0;
         loop {
             depths = depths.end..(depths.end + self.depth).min(self.left.depth());
-            let left = match self.left.in_place().filter(|_| !self.packs) {
-                Some((first, step)) => (first.wrapping_add(rows.start * step + depths.start), step),
-                None => {
-                    self.left.pack(rows.clone(), depths.clone(), packed, self.row_step);
-                    (packed.as_ptr(), self.row_step)
-                }
-            };
+            let left = self.factors(rows.clone(), &depths, packed);
             let mut few = panels.start..panels.start;
             while few.end < panels.end {
                 few = few.end..(few.end + self.panels).min(panels.end);
@@ -159,6 +200,38 @@ impl<'a, S: Factor> Product<'a, S> {
         }
     }
 
+    /// The factors of a chunk's rows; they are packed here, but for lines, which are.
+    fn factors(&self, rows: Range<usize>, depths: &Range<usize>, packed: &mut [S]) -> Factors<S> {
+        let pieces = Pieces::ONE;
+        match self.reads {
+            Reads::InPlace => {
+                let (first, row_step) = self.left.in_place().expect("its rows are in place");
+                let first = first.wrapping_add(rows.start * row_step + depths.start);
+                Factors { first, row_step, pieces }
+            }
+            Reads::Packed(row_step) => {
+                self.left.pack(rows, depths.clone(), packed, row_step);
+                Factors { first: packed.as_ptr(), row_step, pieces }
+            }
+            Reads::Lines(_, layout) => {
+                let (from, pieces) = layout.from(depths.start);
+                let first = packed.as_ptr().wrapping_add(from);
+                Factors { first, row_step: layout.row_step, pieces }
+            }
+        }
+    }
+
+    /// How far a row's factors are from the first ones of a chunk, whose first row is `first`.
+    #[inline(always)]
+    fn distance(&self, first: usize, row: usize, row_step: usize) -> usize {
+        match self.reads {
+            Reads::Lines(lines, Layout { rows, .. }) => {
+                lines.line_at(first / rows, row / rows) + row % rows * row_step
+            }
+            _ => (row - first) * row_step,
+        }
+    }
+
     /// # Safety
     /// As [`Product::run`]; `left` are the rows' factors.
     unsafe fn panels_of_chunk(
@@ -166,7 +239,7 @@ impl<'a, S: Factor> Product<'a, S> {
         strips: Range<usize>,
         depths: &Range<usize>,
         panels: &Range<usize>,
-        (left, row_step): (*const S, usize),
+        Factors { first: left, row_step, pieces }: Factors<S>,
     ) {
         let (first, to_step) = (self.rows_of(strips.clone()).start, self.to.strides[0]);
         let isa = self.right.isa();
@@ -182,8 +255,9 @@ impl<'a, S: Factor> Product<'a, S> {
                 unsafe {
                     isa.run(&Strip {
                         rows: rows.len(),
-                        left: left.wrapping_add((rows.start - first) * row_step),
+                        left: left.wrapping_add(self.distance(first, rows.start, row_step)),
                         row_step,
+                        pieces,
                         right: self.right,
                         depths: depths.clone(),
                         panels: panels.clone(),

@@ -1,9 +1,12 @@
 //! The left factor of a product: rows that tiles read where they are, or that are packed: written out row by row, the
 //! factors of a row next to each other.
 
-use super::super::{
-    matmul::convert_up,
-    product::{Factor, Operand},
+use super::{
+    super::{
+        matmul::convert_up,
+        product::{Factor, Operand},
+    },
+    lines::Lines,
 };
 use crate::{kernels::array::turn::turn_into, lane::Compute, panels::as_itself};
 use std::ops::Range;
@@ -16,6 +19,10 @@ pub trait Left<S>: Sync {
     fn depth(&self) -> usize;
     /// The first row and how far it is to the next one, where they are in memory as tiles read them.
     fn in_place(&self) -> Option<(*const S, usize)>;
+    /// The rows as lines, where they overlap.
+    fn lines(&self) -> Option<&dyn Lines<S>> {
+        None
+    }
     /// Writes some factors of some rows: a row's to the first elements of every `step`.
     fn pack(&self, rows: Range<usize>, depths: Range<usize>, to: &mut [S], step: usize);
 }

@@ -5,6 +5,7 @@
 //!   factor of each row of `A`, and adds the products.
 //! - [`left`] and [`right`]: the factors as tiles read them, where they are or packed. What rows of `A` are packed from
 //!   is anything that is [`left::Left`]: a matrix, or the windows of images, which no matrix of patches is made of.
+//! - [`lines`]: rows of the left factor that overlap in memory, and are read so.
 //! - [`blocks`]: the loops around a tile, which keep its operands in the caches.
 //! - [`ending`]: what is done to results before they leave the registers, or the cache.
 //! - [`spread`]: splitting over threads; [`constant`]: right factors that are packed once.
@@ -18,6 +19,7 @@ pub mod constant;
 pub mod ending;
 pub mod isa;
 pub mod left;
+pub mod lines;
 pub mod output;
 pub mod right;
 mod scratch;

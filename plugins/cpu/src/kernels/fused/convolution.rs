@@ -7,7 +7,7 @@ use crate::{
         linalg::product::Factor,
         nn::{
             conv::{self, Attributes, Filter},
-            depthwise,
+            depthwise::{self, Then},
             winograd::{
                 contract,
                 kernel::{self as winograd, Convolution},
@@ -106,7 +106,8 @@ impl<T: Compute<Wide: Factor + Special>> Kernel for FusedDepthwise<T> {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = Conv2dGeometry::depthwise(&self.attributes.params(c.dims(0), c.dims(1)))?;
         let steps = self.epilogue.bind::<T>(c, &g.output_dims(), g.format)?;
-        depthwise::convolve::<T>(c, &g, Some(&|start, y| steps.apply(start, y)))
+        let after = |start: usize, y: &mut [T]| steps.apply(start, y);
+        depthwise::convolve(c, &g, Some(&Then { after: &after, ending: steps.ending() }))
     }
 }
 

@@ -11,7 +11,10 @@ use crate::{
         elementwise::{UnaryOp, map_in_place, rows_in_place, zip_in_place},
         math_binary::Add,
         math_unary::{Sigmoid, Tanh},
-        nn::activation::{Relu, Relu6},
+        nn::{
+            activation::{Relu, Relu6},
+            depthwise::{Ending, floats},
+        },
     },
     lane::Compute,
 };
@@ -86,8 +89,8 @@ impl Attributes {
             }
             // The attribute as the element type has it.
             EpilogueStep::LeakyRelu => Step::Leaky(number::<T>(self.alpha)),
-            EpilogueStep::Relu => Step::Function(function::<T, Relu>),
-            EpilogueStep::Relu6 => Step::Function(function::<T, Relu6>),
+            EpilogueStep::Relu => Step::Relu,
+            EpilogueStep::Relu6 => Step::Relu6,
             EpilogueStep::Elu => Step::Function(function::<T, Elu>),
             EpilogueStep::Tanh => Step::Function(function::<T, Tanh>),
             EpilogueStep::Sigmoid => Step::Function(function::<T, Sigmoid>),
@@ -183,6 +186,8 @@ enum Step<'a, T: Compute> {
     Affine(Affine<'a, T>),
     Add(&'a [T]),
     Leaky(T::Wide),
+    Relu,
+    Relu6,
     Function(fn(&mut [T])),
 }
 
@@ -212,6 +217,23 @@ impl<'a, T: Compute> Steps<'a, T> {
         self.few.iter().flatten().chain(&self.more)
     }
 
+    /// The steps as they follow on each sum of floats, channels last: a bias, a rectifier, or both.
+    pub fn ending(&self) -> Option<Ending<'a>> {
+        let mut ending = Ending::default();
+        for step in self.steps() {
+            let is_open = ending.high.is_none() && self.format == DataFormat::Nhwc;
+            match step {
+                Step::Bias(bias) if is_open && ending.bias.is_none() => {
+                    ending.bias = Some(floats(bias)?);
+                }
+                Step::Relu if is_open => ending.high = Some(f32::INFINITY),
+                Step::Relu6 if is_open => ending.high = Some(6.0),
+                _ => return None,
+            }
+        }
+        Some(ending)
+    }
+
     /// Applies all steps to some neighbours of the output, the first of which is number `start`. With channels last
     /// they are whole pixels, or some channels of one.
     pub fn apply(&self, start: usize, y: &mut [T]) {
@@ -231,6 +253,8 @@ impl<'a, T: Compute> Steps<'a, T> {
     fn step(&self, step: &Step<'_, T>, start: usize, y: &mut [T]) {
         match step {
             Step::Function(function) => function(y),
+            Step::Relu => function::<T, Relu>(y),
+            Step::Relu6 => function::<T, Relu6>(y),
             Step::Leaky(alpha) => leaky(y, *alpha),
             Step::Add(other) => zip_in_place::<T, Add>(y, &other[start..start + y.len()]),
             Step::Bias(bias) if self.format == DataFormat::Nhwc => {
@@ -296,7 +320,7 @@ mod tests {
             Step::Affine(affine),
             Step::Add(&residual),
             Step::Leaky(alpha),
-            Step::Function(function::<T, Relu6>),
+            Step::Relu6,
         ];
         let mut steps = Steps::new(channels, inner, format);
         all.into_iter().for_each(|step| steps.push(step));
@@ -324,6 +348,26 @@ mod tests {
         steps.apply(0, first);
         steps.apply(cut, second);
         assert_ulps(&found, &expected, 0.0);
+    }
+
+    #[test]
+    fn biases_and_rectifiers_follow_on_single_sums() {
+        let ending = |steps: &[Step<'static, f32>], format| {
+            let mut all = Steps::new(2, 1, format);
+            steps.iter().for_each(|step| all.push(*step));
+            all.ending().map(|ending| (ending.bias.map(<[f32]>::to_vec), ending.high))
+        };
+        let (last, bias, six) = (DataFormat::Nhwc, Step::Bias(&[1.0, 2.0]), Some(6.0));
+        let values = Some(vec![1.0, 2.0]);
+        assert_eq!(ending(&[], last), Some((None, None)));
+        assert_eq!(ending(&[bias], last), Some((values.clone(), None)));
+        assert_eq!(ending(&[bias, Step::Relu], last), Some((values.clone(), Some(f32::INFINITY))));
+        assert_eq!(ending(&[bias, Step::Relu6], last), Some((values, six)));
+        assert_eq!(ending(&[Step::Relu6], last), Some((None, six)));
+        for others in [&[Step::Relu, bias][..], &[bias, bias], &[Step::Leaky(0.5)]] {
+            assert_eq!(ending(others, last), None);
+        }
+        assert_eq!(ending(&[bias], DataFormat::Nchw), None);
     }
 
     #[test]

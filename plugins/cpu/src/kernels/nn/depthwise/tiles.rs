@@ -303,9 +303,10 @@ fn add<I: Isa, W: Window, const N: usize>(
     sums: &mut [I::Floats; N],
 ) {
     for (tap, &weight) in weights.iter().enumerate().take(W::TAPS) {
-        if at >= tap && (at - tap) % W::STRIDE == 0 && (at - tap) / W::STRIDE < N {
-            let sum = &mut sums[(at - tap) / W::STRIDE];
-            *sum = x.each_times_plus(weight, *sum);
+        // No output, where there are fewer pixels before this one than taps.
+        let output = at.wrapping_sub(tap) / W::STRIDE;
+        if output < N && output * W::STRIDE + tap == at {
+            sums[output] = x.each_times_plus(weight, sums[output]);
         }
     }
 }

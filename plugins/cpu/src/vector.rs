@@ -4,6 +4,8 @@
 //! A vector's type goes with an [`Isa`](crate::arch::Isa); its functions are for loops that `vectorised!` compiles
 //! for that one.
 
+use crate::lane::Compute;
+
 /// Floats that are computed with at once.
 pub trait Vector: Copy {
     /// How many.
@@ -27,6 +29,27 @@ pub trait Vector: Copy {
 
     /// `self * factor + other`, rounded once where there is an instruction for it.
     fn times_plus(self, factor: f32, other: Self) -> Self;
+
+    /// The product.
+    fn times(self, other: Self) -> Self;
+
+    /// `self * factor + other` with a factor for each.
+    fn each_times_plus(self, factors: Self, other: Self) -> Self;
+
+    /// `min(max(self, 0), high)` as [`Compute::clamped`](crate::lane::Compute::clamped) has it.
+    fn clamped(self, high: f32) -> Self;
+
+    /// The first `count`, and zeros.
+    ///
+    /// # Safety
+    /// There are `count` floats to read, no more than `LEN`.
+    unsafe fn load_part(from: *const f32, count: usize) -> Self;
+
+    /// Stores the first `count`.
+    ///
+    /// # Safety
+    /// `count` floats may be written, no more than `LEN`.
+    unsafe fn store_part(self, to: *mut f32, count: usize);
 }
 
 /// Floats without instructions of their own.
@@ -65,11 +88,47 @@ impl Vector for Plain {
         self.iter_mut().zip(other).for_each(|(x, y)| *x = *x * factor + y);
         self
     }
+
+    #[inline(always)]
+    fn times(mut self, other: Plain) -> Plain {
+        self.iter_mut().zip(other).for_each(|(x, y)| *x *= y);
+        self
+    }
+
+    #[inline(always)]
+    fn each_times_plus(mut self, factors: Plain, other: Plain) -> Plain {
+        let others = factors.into_iter().zip(other);
+        self.iter_mut().zip(others).for_each(|(x, (factor, y))| *x = *x * factor + y);
+        self
+    }
+
+    #[inline(always)]
+    fn clamped(self, high: f32) -> Plain {
+        self.map(|x| Compute::clamped(x, high))
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(from: *const f32, count: usize) -> Plain {
+        // SAFETY: the caller's promise.
+        let at = |i: usize| if i < count { unsafe { from.add(i).read() } } else { 0.0 };
+        [at(0), at(1), at(2), at(3)]
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut f32, count: usize) {
+        for (i, x) in self.iter().enumerate() {
+            if i < count {
+                // SAFETY: the caller's promise.
+                unsafe { to.add(i).write(*x) };
+            }
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! registers {
-    ($($ty:ident: $len:literal, $load:ident, $store:ident, $add:ident, $sub:ident, $fma:ident, $set:ident;)*) => {$(
+    ($($ty:ident: $len:literal, $load:ident, $store:ident, $add:ident, $sub:ident, $mul:ident, $fma:ident, $set:ident,
+        $max:ident, $min:ident, $load_part:ident, $store_part:ident, $mask:ident;)*) => {$(
         impl Vector for std::arch::x86_64::$ty {
             const LEN: usize = $len;
             // SAFETY: every bit pattern is a vector.
@@ -104,12 +163,77 @@ macro_rules! registers {
                 // SAFETY: as above.
                 unsafe { std::arch::x86_64::$fma(self, std::arch::x86_64::$set(factor), other) }
             }
+
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { std::arch::x86_64::$mul(self, other) }
+            }
+
+            #[inline(always)]
+            fn each_times_plus(self, factors: Self, other: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { std::arch::x86_64::$fma(self, factors, other) }
+            }
+
+            #[inline(always)]
+            fn clamped(self, high: f32) -> Self {
+                // Of two numbers that do not compare these select the second.
+                // SAFETY: as above.
+                unsafe {
+                    let x = std::arch::x86_64::$max(Self::ZERO, self);
+                    std::arch::x86_64::$min(std::arch::x86_64::$set(high), x).plus(Self::ZERO)
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn load_part(from: *const f32, count: usize) -> Self {
+                // SAFETY: the caller's promise; the loop is compiled for CPUs that have the instruction.
+                unsafe { parts::$load_part(parts::$mask(count), from) }
+            }
+
+            #[inline(always)]
+            unsafe fn store_part(self, to: *mut f32, count: usize) {
+                // SAFETY: as above.
+                unsafe { parts::$store_part(to, parts::$mask(count), self) }
+            }
         }
     )*};
 }
 
+/// Loads and stores of some floats, with the same arguments for every width.
+#[cfg(target_arch = "x86_64")]
+mod parts {
+    use std::arch::x86_64::{__m256, __m256i, __mmask16, _mm256_loadu_si256, _mm256_maskload_ps};
+    pub use std::arch::x86_64::{
+        _mm256_maskstore_ps, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps,
+    };
+
+    /// The first `count` of 8.
+    #[inline(always)]
+    pub unsafe fn first_of_8(count: usize) -> __m256i {
+        const MASKS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+        // SAFETY: at most 8 are counted; the loop is compiled for CPUs that have the instruction.
+        unsafe { _mm256_loadu_si256(MASKS.as_ptr().add(8 - count).cast()) }
+    }
+
+    /// The first `count` of 16.
+    #[inline(always)]
+    pub unsafe fn first_of_16(count: usize) -> __mmask16 {
+        ((1u32 << count) - 1) as __mmask16
+    }
+
+    #[inline(always)]
+    pub unsafe fn load_of_8(mask: __m256i, from: *const f32) -> __m256 {
+        // SAFETY: the caller's promise.
+        unsafe { _mm256_maskload_ps(from, mask) }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 registers! {
-    __m256: 8, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps, _mm256_sub_ps, _mm256_fmadd_ps, _mm256_set1_ps;
-    __m512: 16, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps, _mm512_sub_ps, _mm512_fmadd_ps, _mm512_set1_ps;
+    __m256: 8, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps, _mm256_sub_ps, _mm256_mul_ps, _mm256_fmadd_ps, _mm256_set1_ps,
+        _mm256_max_ps, _mm256_min_ps, load_of_8, _mm256_maskstore_ps, first_of_8;
+    __m512: 16, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps, _mm512_sub_ps, _mm512_mul_ps, _mm512_fmadd_ps, _mm512_set1_ps,
+        _mm512_max_ps, _mm512_min_ps, _mm512_maskz_loadu_ps, _mm512_mask_storeu_ps, first_of_16;
 }

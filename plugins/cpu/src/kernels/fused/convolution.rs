@@ -106,7 +106,7 @@ impl<T: Compute<Wide: Factor + Special>> Kernel for FusedDepthwise<T> {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = Conv2dGeometry::depthwise(&self.attributes.params(c.dims(0), c.dims(1)))?;
         let steps = self.epilogue.bind::<T>(c, &g.output_dims(), g.format)?;
-        depthwise::convolve::<T>(c, &g, Some(&|start, y| steps.apply(start, y)))
+        steps.ending(|ending| depthwise::convolve::<T>(c, &g, ending))
     }
 }
 

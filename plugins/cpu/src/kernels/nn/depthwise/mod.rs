@@ -1,11 +1,13 @@
 //! `DepthwiseConv2dNative`: each channel with filters of its own, directly.
 
-use super::conv::{After, Attributes};
+mod tiles;
+
+use super::conv::{After, Attributes, Ending};
 use crate::{
     arch::{Isa, vectorised},
-    kernels::linalg::product::Factor,
+    kernels::linalg::{gemm::ending::Finish, product::Factor},
     lane::Compute,
-    split::{Parts, for_units},
+    split::{Parts, for_rows, for_units},
 };
 use half::{bf16, f16};
 use std::{marker::PhantomData, ops::Range};
@@ -17,7 +19,10 @@ use tenon_sdk::{
     reg::Numerics,
     register_kernel,
 };
+use tiles::{Tiles, floats, floats_mut};
 
+/// Rows of output that are computed at once by [`Tiles`]: what follows finds them in the second-level cache.
+const ROWS: usize = 8;
 /// Channels that are summed side by side, of so many neighbouring outputs, or fewer, where those are as many. Their sums
 /// take 12 registers of 8 floats, and what a tap costs besides its products is shared by 6.
 const CHANNELS: usize = 16;
@@ -243,35 +248,106 @@ vectorised! {
     }
 }
 
+/// What is done to sums of floats in registers; `None` where tiles do not do it.
+fn on_floats<'a, S: Number>(finish: &Finish<'a, S>) -> Option<Finish<'a, f32>> {
+    if finish.other.is_some() {
+        return None;
+    }
+    Some(Finish {
+        bias: match finish.bias {
+            Some(bias) => Some(floats(bias)?),
+            None => None,
+        },
+        affine: match finish.affine {
+            Some([means, factors, offsets]) => {
+                Some([floats(means)?, floats(factors)?, floats(offsets)?])
+            }
+            None => None,
+        },
+        other: None,
+        high: finish.high.map(|high| high.to_f64() as f32),
+    })
+}
+
+/// Channels last: images, filter, and how the rows of the output are computed.
+struct Rows<'a, T> {
+    g: &'a Conv2dGeometry,
+    x: &'a [T],
+    filter: &'a [T],
+    tiles: Option<Tiles<'a>>,
+    after: Option<&'a After<'a, T>>,
+}
+
+impl<'a, T: Compute> Rows<'a, T> {
+    fn new(
+        g: &'a Conv2dGeometry,
+        x: &'a [T],
+        filter: &'a [T],
+        ending: Ending<'a, T>,
+    ) -> Rows<'a, T> {
+        let finish = on_floats(&ending.finish);
+        let tiles =
+            floats(filter).and_then(|filter| Tiles::new(g, filter, finish.unwrap_or(Finish::NONE)));
+        let is_finished = tiles.is_some() && finish.is_some();
+        let after = if is_finished { ending.rest } else { ending.all };
+        Rows { g, x, filter, tiles, after }
+    }
+
+    /// Elements of a row.
+    fn len(&self) -> usize {
+        (self.g.width.output * self.g.out_channels) as usize
+    }
+
+    /// Nanoseconds of a row.
+    fn cost(&self) -> f64 {
+        let window = (self.g.height.kernel * self.g.width.kernel) as f64;
+        let each = if self.tiles.is_some() { 0.03 * window + 0.2 } else { 0.2 * window + 0.5 };
+        self.len() as f64 * each
+    }
+
+    /// Computes the rows of some numbers, counted through all images.
+    fn compute(&self, units: Range<usize>, output: &mut [T]) {
+        let (g, rows, len) = (self.g, self.g.height.output as usize, self.len());
+        let image_len = (g.height.input * g.width.input * g.in_channels) as usize;
+        let at_once = if self.tiles.is_some() { ROWS } else { 1 };
+        let (mut unit, mut output) = (units.start, output);
+        while unit < units.end {
+            let (image, y) = (unit / rows, unit % rows);
+            let count = at_once.min(rows - y).min(units.end - unit);
+            let (here, rest) = output.split_at_mut(count * len);
+            let image = &self.x[image * image_len..][..image_len];
+            match (&self.tiles, floats(image), floats_mut(here)) {
+                (Some(tiles), Some(image), Some(here)) => tiles.rows(image, y..y + count, here),
+                _ => row_channels_last(g, y, image, self.filter, here),
+            }
+            if let Some(after) = self.after {
+                after(unit * len, here);
+            }
+            (unit, output) = (unit + count, rest);
+        }
+    }
+}
+
 fn compute<T: Compute<Wide: Factor>>(
     c: &ComputeContext<'_>,
     g: &Conv2dGeometry,
     x: &[T],
     filter: &[T],
     y: &mut [T],
-    after: Option<&After<'_, T>>,
+    ending: Ending<'_, T>,
 ) -> Result<(), KernelError> {
     let (rows, columns) = (g.height.output as usize, g.width.output as usize);
     let outputs = g.out_channels as usize;
     let plane_len = (g.height.input * g.width.input) as usize;
     let image_len = plane_len * g.in_channels as usize;
     let window = (g.height.kernel * g.width.kernel) as f64;
-    let y = Parts::new(y);
     if g.format == DataFormat::Nhwc {
-        let row_len = columns * outputs;
-        let cost = row_len as f64 * (0.2 * window + 0.5);
-        return for_units(c, g.batch as usize * rows, cost, |range| {
-            for unit in range {
-                // SAFETY: each unit has a row of its own.
-                let output = unsafe { y.part(unit * row_len..(unit + 1) * row_len) };
-                let image = &x[unit / rows * image_len..][..image_len];
-                row_channels_last(g, unit % rows, image, filter, output);
-                if let Some(after) = after {
-                    after(unit * row_len, output);
-                }
-            }
+        let all = Rows::new(g, x, filter, ending);
+        return for_rows(c, y, all.len(), all.cost(), |first, y| {
+            all.compute(first..first + y.len() / all.len(), y);
         });
     }
+    let y = Parts::new(y);
     let (len, multiplier) = (rows * columns, outputs / g.in_channels as usize);
     for_units(c, g.batch as usize * outputs, len as f64 * (0.3 * window + 0.5), |range| {
         let mut sums = vec![T::Wide::ZERO; len];
@@ -282,9 +358,7 @@ fn compute<T: Compute<Wide: Factor>>(
             // SAFETY: each unit has a plane of its own.
             let y = unsafe { y.part(unit * len..(unit + 1) * len) };
             crate::kernels::linalg::matmul::convert_down(&sums, y);
-            if let Some(after) = after {
-                after(unit * len, y);
-            }
+            ending.all.iter().for_each(|after| after(unit * len, y));
         }
     })
 }
@@ -301,22 +375,22 @@ impl<T: Compute<Wide: Factor>> Kernel for Depthwise<T> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = Conv2dGeometry::depthwise(&self.attributes.params(c.dims(0), c.dims(1)))?;
-        convolve::<T>(c, &g, None)
+        convolve::<T>(c, &g, Ending::NONE)
     }
 }
 
-/// The depthwise convolution of inputs 0 and 1 into output 0, and what comes after.
+/// The depthwise convolution of inputs 0 and 1 into output 0, and what follows.
 ///
 /// # Errors
 /// No memory; the call was cancelled.
 pub fn convolve<T: Compute<Wide: Factor>>(
     c: &ComputeContext<'_>,
     g: &Conv2dGeometry,
-    after: Option<&After<'_, T>>,
+    ending: Ending<'_, T>,
 ) -> Result<(), KernelError> {
     let (x, filter) = (c.input::<T>(0)?, c.input::<T>(1)?);
     let y = c.output::<T>(0, &g.output_dims())?.data;
-    if y.is_empty() { Ok(()) } else { compute(c, g, x.data, filter.data, y, after) }
+    if y.is_empty() { Ok(()) } else { compute(c, g, x.data, filter.data, y, ending) }
 }
 
 register_kernel!("DepthwiseConv2dNative" on "CPU": Depthwise<T> for "T" in [f32],
@@ -329,56 +403,4 @@ register_kernel!("DepthwiseConv2dNative" on "CPU": Depthwise<T> for "T" in [bf16
     numerics = Numerics::relative(1e-37, 1.6e-2).accumulation(DType::FLOAT));
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{assert_close, values};
-    use tenon_reference::nn::conv2d;
-    use tenon_sdk::geometry::{Conv2dParams, Padding};
-
-    fn check(input: [i64; 4], filter: [i64; 4], stride: i64, dilation: i64, format: DataFormat) {
-        let params = Conv2dParams {
-            input: &input,
-            filter: &filter,
-            strides: &format.order(1, stride, stride, 1),
-            dilations: &format.order(1, dilation, dilation, 1),
-            padding: Padding::Same,
-            explicit_paddings: &[],
-            format,
-        };
-        let g = Conv2dGeometry::depthwise(&params).unwrap();
-        let count = |dims: &[i64]| dims.iter().product::<i64>() as usize;
-        let (x, f) = (values::<f32>(count(&input), 1), values::<f32>(count(&filter), 2));
-        let len = count(&g.output_dims());
-        let (mut expected, mut found) = (vec![0.0; len], vec![9.0; len]);
-        conv2d(&g, &x, &f, &mut expected);
-        let (outputs, image) = (g.out_channels as usize, count(&input[1..]));
-        let pixels = (g.height.output * g.width.output) as usize;
-        for (n, y) in found.chunks_exact_mut(pixels * outputs).enumerate() {
-            let x = &x[n * image..][..image];
-            if format == DataFormat::Nhwc {
-                let row = g.width.output as usize * outputs;
-                for (at, y) in y.chunks_exact_mut(row).enumerate() {
-                    row_channels_last(&g, at, x, &f, y);
-                }
-                continue;
-            }
-            let plane = (g.height.input * g.width.input) as usize;
-            for (o, y) in y.chunks_exact_mut(pixels).enumerate() {
-                let channel = o / (outputs / g.in_channels as usize);
-                let x = &x[channel * plane..][..plane];
-                plane_channels_first(&g, x, &f[o..], outputs, y);
-            }
-        }
-        assert_close(&found, &expected, 1e-4, 1e-5);
-    }
-
-    #[test]
-    fn both_formats_agree_with_the_reference() {
-        for (stride, dilation) in [(1, 1), (2, 1), (1, 2), (3, 1)] {
-            check([2, 7, 8, 70], [3, 3, 70, 1], stride, dilation, DataFormat::Nhwc);
-            check([1, 7, 8, 3], [3, 2, 3, 4], stride, dilation, DataFormat::Nhwc);
-            check([2, 3, 7, 9], [3, 3, 3, 2], stride, dilation, DataFormat::Nchw);
-            check([1, 2, 5, 4], [5, 7, 2, 1], stride, dilation, DataFormat::Nchw);
-        }
-    }
-}
+mod tests;

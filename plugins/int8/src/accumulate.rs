@@ -9,9 +9,11 @@ use crate::{
     depthwise::Depthwise,
     output::{Part, Stage, Terms},
     pack::{GROUP, LINE, Left, Source},
+    residual::Residual,
     vector::{VECTORS, Vector},
 };
 use std::ops::Range;
+use tenon_sdk::element::{QInt8, QUInt8};
 
 /// Most rows of a tile of any instruction set: 28 sums, 2 right vectors and a left one fill 31 of 32 registers.
 pub const MOST_ROWS: usize = 14;
@@ -92,6 +94,16 @@ pub unsafe trait Compiled: Dot {
     /// # Safety
     /// As there.
     unsafe fn strip<const ROWS: usize>(strip: &Strip<'_>);
+    /// [`run`](crate::residual::run) of unsigned values.
+    ///
+    /// # Safety
+    /// The CPU has the instructions.
+    unsafe fn add_unsigned(residual: &Residual, x: &[QUInt8], y: &[QUInt8], z: &mut [QUInt8]);
+    /// The same of signed values.
+    ///
+    /// # Safety
+    /// The CPU has the instructions.
+    unsafe fn add_signed(residual: &Residual, x: &[QInt8], y: &[QInt8], z: &mut [QInt8]);
     /// [`run`](crate::depthwise::run) of a depthwise convolution.
     ///
     /// # Safety

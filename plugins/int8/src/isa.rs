@@ -18,6 +18,7 @@ use crate::{
     depthwise::Depthwise,
     pack::Source,
     product::{self, Product},
+    residual::Residual,
     vector::{VECTORS, Vector},
 };
 use std::{ops::Range, sync::OnceLock};
@@ -25,6 +26,7 @@ use tenon_sdk::{
     KernelError,
     abi::LogLevel,
     author::{Knob, log},
+    element::{QInt8, QUInt8, Quantised},
     register_knob,
 };
 
@@ -35,6 +37,7 @@ register_knob!(
 
 type PackRight = unsafe fn(&Source<'_>, usize, &mut [u8], &mut [i32]);
 type RunDepthwise = unsafe fn(&Depthwise<'_>, Range<usize>);
+type RunAdd<T> = unsafe fn(&Residual, &[T], &[T], &mut [T]);
 type Run = unsafe fn(&Product<'_>, Range<usize>, Range<usize>, &mut [u8]);
 
 /// A kernel of [`crate::accumulate`], for one instruction set.
@@ -56,6 +59,8 @@ pub struct Isa {
     pack_right: PackRight,
     run: Run,
     depthwise: RunDepthwise,
+    add_unsigned: RunAdd<QUInt8>,
+    add_signed: RunAdd<QInt8>,
 }
 
 impl Isa {
@@ -72,6 +77,8 @@ impl Isa {
             pack_right: D::pack_right,
             run: product::run::<D>,
             depthwise: D::depthwise,
+            add_unsigned: D::add_unsigned,
+            add_signed: D::add_signed,
         }
     }
 
@@ -110,6 +117,13 @@ impl Isa {
         unsafe { (self.run)(product, rows, columns, scratch) }
     }
 
+    /// Adds neighbours, as [`crate::residual::run`].
+    pub fn add<T: Summand>(&self, residual: &Residual, x: &[T], y: &[T], z: &mut [T]) {
+        assert!(self.is_supported(), "the CPU has {}", self.name);
+        // SAFETY: the CPU has the instructions.
+        unsafe { T::of(self)(residual, x, y, z) }
+    }
+
     /// Computes parts of a depthwise convolution.
     ///
     /// # Safety
@@ -121,6 +135,25 @@ impl Isa {
         assert!(units.end <= convolution.units(), "parts of the convolution");
         // SAFETY: the caller's promise; the CPU has the instructions.
         unsafe { (self.depthwise)(convolution, units) }
+    }
+}
+
+/// A type of 8 bits that values are added in.
+pub trait Summand: Quantised {
+    /// An instruction set's function for it.
+    #[doc(hidden)]
+    fn of(isa: &Isa) -> RunAdd<Self>;
+}
+
+impl Summand for QUInt8 {
+    fn of(isa: &Isa) -> RunAdd<QUInt8> {
+        isa.add_unsigned
+    }
+}
+
+impl Summand for QInt8 {
+    fn of(isa: &Isa) -> RunAdd<QInt8> {
+        isa.add_signed
     }
 }
 
@@ -136,6 +169,22 @@ macro_rules! compiled {
                 }
                 fn pack_left(left: &$crate::pack::Left<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
                     $crate::pack::pack_left::<$dot>(left, first, panel, sums)
+                }
+                fn add_unsigned(
+                    residual: &$crate::residual::Residual,
+                    x: &[tenon_sdk::element::QUInt8],
+                    y: &[tenon_sdk::element::QUInt8],
+                    z: &mut [tenon_sdk::element::QUInt8]
+                ) {
+                    $crate::residual::run(residual, x, y, z)
+                }
+                fn add_signed(
+                    residual: &$crate::residual::Residual,
+                    x: &[tenon_sdk::element::QInt8],
+                    y: &[tenon_sdk::element::QInt8],
+                    z: &mut [tenon_sdk::element::QInt8]
+                ) {
+                    $crate::residual::run(residual, x, y, z)
                 }
                 fn depthwise(convolution: &$crate::depthwise::Depthwise<'_>, units: std::ops::Range<usize>) {
                     // SAFETY: the caller's promise.

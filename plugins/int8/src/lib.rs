@@ -14,6 +14,7 @@ mod kernels;
 pub mod output;
 pub mod pack;
 pub mod product;
+pub mod residual;
 mod spread;
 pub mod vector;
 pub mod windows;

@@ -77,33 +77,62 @@ impl<'a> Windows<'a> {
         }
     }
 
-    /// The factors of a window, run after run.
+    /// Where the pixel that a tap meets begins, in an image and of all images.
     #[inline(always)]
-    fn each_run(&self, at: Pixel, mut run: impl FnMut(&[u8])) {
+    fn first(&self, at: Pixel, [ky, kx]: [usize; 2]) -> usize {
         let g = &self.geometry;
-        let (rows, columns) = (taps(&g.height, at.y), taps(&g.width, at.x));
-        let channels = g.in_channels as usize;
         let position = |window: &WindowDim, output: usize, tap: usize| {
             (window.start(output) + tap as i64 * window.dilation) as usize
         };
-        let neighbours = if g.width.dilation == 1 { columns.len() } else { 1 };
+        let y = at.image * g.height.input as usize + position(&g.height, at.y, ky);
+        (y * g.width.input as usize + position(&g.width, at.x, kx)) * g.in_channels as usize
+    }
+
+    /// Packs the factors of a window, run after run. Not by a closure: that would not be compiled for the instruction set.
+    #[inline(always)]
+    fn pack_runs<D: Dot, const N: usize>(&self, at: Pixel, row: &mut Row<'_, D, N>) {
+        let g = &self.geometry;
+        let (rows, columns) = (taps(&g.height, at.y), taps(&g.width, at.x));
+        let (channels, all) = (g.in_channels as usize, g.width.kernel as usize);
+        // Taps that are neighbours in the image are one run.
+        let neighbours = if g.width.dilation == 1 { columns.len().max(1) } else { 1 };
         for ky in 0..g.height.kernel as usize {
             let columns = if rows.contains(&ky) { columns.clone() } else { 0..0 };
-            let mut kx = 0;
-            while kx < g.width.kernel as usize {
-                if columns.contains(&kx) {
-                    let y = at.image * g.height.input as usize + position(&g.height, at.y, ky);
-                    let first = y * g.width.input as usize + position(&g.width, at.x, kx);
-                    run(&self.images[first * channels..][..neighbours * channels]);
-                    kx += neighbours;
-                } else {
-                    run(self.padding);
-                    kx += 1;
-                }
+            for _ in 0..columns.start {
+                row.extend(self.padding);
+            }
+            for kx in columns.clone().step_by(neighbours) {
+                let first = self.first(at, [ky, kx]);
+                row.extend(&self.images[first..][..neighbours * channels]);
+            }
+            for _ in columns.end..all {
+                row.extend(self.padding);
             }
         }
     }
+
+    /// Where the runs of a window all of whose taps are inside begin, how long they are and how far apart; `None` for
+    /// other windows, for those that do not fit in [`MOST_GATHERED`], and for those whose runs are whole lines.
+    #[inline(always)]
+    fn short_runs(&self, at: Pixel) -> Option<[usize; 3]> {
+        let g = &self.geometry;
+        let channels = g.in_channels as usize;
+        let run = g.width.kernel as usize * channels;
+        let is_inside = taps(&g.height, at.y).len() == g.height.kernel as usize
+            && taps(&g.width, at.x).len() == g.width.kernel as usize;
+        if !is_inside || g.width.dilation != 1 || self.depth > MOST_GATHERED || run % LINE == 0 {
+            return None;
+        }
+        let first = self.first(at, [0, 0]);
+        let step = g.height.dilation as usize * g.width.input as usize * channels;
+        // The last run may be read to the end of its last line.
+        let end = first + (g.height.kernel as usize - 1) * step + run.next_multiple_of(LINE);
+        (end <= self.images.len()).then_some([first, run, step])
+    }
 }
+
+/// Values of a window that are gathered before they are packed.
+const MOST_GATHERED: usize = 1024;
 
 /// The taps of an output that lie inside; all of them, without a division, for most outputs.
 #[inline(always)]
@@ -160,7 +189,10 @@ fn pack_window<D: Dot, const N: usize>(
         rest: [0; N],
         filled: 0,
     };
-    windows.each_run(pixel, |run| row.extend(run));
+    match windows.short_runs(pixel) {
+        Some(runs) => row.gather(windows.images, windows.depth, runs),
+        None => windows.pack_runs(pixel, &mut row),
+    }
     row.finish()
 }
 
@@ -198,6 +230,21 @@ impl<D: Dot, const N: usize> Row<'_, D, N> {
         }
         self.rest[..rest.len()].copy_from_slice(rest);
         self.filled = rest.len();
+    }
+
+    /// Runs of `run` values, `step` apart from `first` on, which together are `depth`: side by side, by whole lines of
+    /// which the next run takes back what is too much, and from there to the panel.
+    #[inline(always)]
+    fn gather(&mut self, images: &[u8], depth: usize, [first, run, step]: [usize; 3]) {
+        let mut values = [0; MOST_GATHERED + LINE];
+        for (number, to) in (0..depth).step_by(run).enumerate() {
+            let from = &images[first + number * step..][..run.next_multiple_of(LINE)];
+            let lines = from.as_chunks::<LINE>().0;
+            for (line, from) in lines.iter().enumerate() {
+                values[to + line * LINE..][..LINE].copy_from_slice(from);
+            }
+        }
+        self.extend(&values[..depth]);
     }
 
     #[inline(always)]

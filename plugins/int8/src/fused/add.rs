@@ -1,12 +1,16 @@
 //! `_QuantizedFusedAdd`: the residual addition.
 
 use super::scales::{OUT, activation, affine};
-use crate::kernels::pairs::for_pairs;
+use crate::{
+    isa::{Isa, Summand, chosen},
+    kernels::pairs::for_runs,
+    residual::Residual,
+};
 use std::marker::PhantomData;
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    element::{Element, QInt8, QUInt8, Quantised},
+    element::{Element, QInt8, QUInt8},
     fixed_point::{Activation, Addition, QuantizedRange},
     reg::Numerics,
     register_kernel,
@@ -14,12 +18,13 @@ use tenon_sdk::{
 
 struct Add<T> {
     activation: Activation,
+    isa: &'static Isa,
     of: PhantomData<fn() -> T>,
 }
 
-impl<T: Quantised> Kernel for Add<T> {
+impl<T: Summand> Kernel for Add<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Add { activation: activation(c)?, of: PhantomData })
+        Ok(Add { activation: activation(c)?, isa: chosen()?, of: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -28,10 +33,12 @@ impl<T: Quantised> Kernel for Add<T> {
         let out = affine::<T>(c, 6, OUT)?;
         let range = QuantizedRange::new(self.activation, T::DTYPE, out.scale, out.zero_point)?;
         let addition = Addition::new([a.scale, b.scale], out.scale)?;
-        let [low, high] = [range.low, range.high];
-        for_pairs(c, |x: T, y: T| {
-            let steps = addition.apply(x.code() - a.zero_point, y.code() - b.zero_point);
-            T::saturated((steps + out.zero_point).clamp(low, high).into())
+        let zeros = [a.zero_point, b.zero_point, out.zero_point];
+        let residual = Residual { addition, zeros, range };
+        for_runs(c, 0.15, |x: &[T], y: &[T], strides, z: &mut [T]| match strides {
+            [0, _] => z.iter_mut().zip(y).for_each(|(z, &y)| *z = residual.of(x[0], y)),
+            [_, 0] => z.iter_mut().zip(x).for_each(|(z, &x)| *z = residual.of(x, y[0])),
+            _ => self.isa.add(&residual, x, y, z),
         })
     }
 }

@@ -18,6 +18,20 @@ pub fn for_pairs<T: Quantised, Z: Quantised>(
     c: &ComputeContext<'_>,
     f: impl Fn(T, T) -> Z + Sync,
 ) -> Result<(), KernelError> {
+    for_runs(c, 0.5, |x: &[T], y: &[T], strides, z: &mut [Z]| match strides {
+        [0, _] => z.iter_mut().zip(y).for_each(|(z, &y)| *z = f(x[0], y)),
+        [_, 0] => z.iter_mut().zip(x).for_each(|(z, &x)| *z = f(x, y[0])),
+        _ => z.iter_mut().zip(x.iter().zip(y)).for_each(|(z, (&x, &y))| *z = f(x, y)),
+    })
+}
+
+/// Writes neighbours of the output from neighbours of both inputs, or from one element of one of them, whose stride is 0;
+/// `cost` is about how many nanoseconds an element takes.
+pub fn for_runs<T: Quantised, Z: Quantised>(
+    c: &ComputeContext<'_>,
+    cost: f64,
+    write: impl Fn(&[T], &[T], [usize; 2], &mut [Z]) + Sync,
+) -> Result<(), KernelError> {
     let plan = BroadcastPlan::new([c.dims(0), c.dims(1)])?;
     let (x, y) = (c.input::<T>(0)?.data, c.input::<T>(1)?.data);
     let z = c.output::<Z>(0, plan.output_dims())?.data;
@@ -28,15 +42,10 @@ pub fn for_pairs<T: Quantised, Z: Quantised>(
     // A few thousand elements at a time.
     let group = 4096usize.div_ceil(run).min(runs);
     let parts: Vec<&mut [Z]> = z.chunks_mut(group * run).collect();
-    c.parallel_items(parts, 0.5 * (group * run) as f64, |number, z| {
+    c.parallel_items(parts, cost * (group * run) as f64, |number, z| {
         let runs = plan.runs_in(number * group..(number + 1) * group);
         for (z, from) in z.chunks_exact_mut(run).zip(runs) {
-            let [x, y] = [&x[from.offsets[0]..], &y[from.offsets[1]..]];
-            match from.strides {
-                [0, _] => z.iter_mut().zip(y).for_each(|(z, &y)| *z = f(x[0], y)),
-                [_, 0] => z.iter_mut().zip(x).for_each(|(z, &x)| *z = f(x, y[0])),
-                _ => z.iter_mut().zip(x.iter().zip(y)).for_each(|(z, (&x, &y))| *z = f(x, y)),
-            }
+            write(&x[from.offsets[0]..], &y[from.offsets[1]..], from.strides, z);
         }
         Ok(())
     })

@@ -117,17 +117,17 @@ vectorised! {
         let block = channels.div_ceil(lanes).div_ceil(blocks) * lanes;
         for from in (0..channels).step_by(block) {
             let some = from..channels.min(from + block);
-            let mut x = 0;
-            for tile in 0..count {
-                let width = (columns - x).div_ceil(count - tile);
-                for (y, output) in rows.clone().zip(output.chunks_exact_mut(columns * channels)) {
+            for (y, output) in rows.clone().zip(output.chunks_exact_mut(columns * channels)) {
+                let mut x = 0;
+                for tile in 0..count {
+                    let width = (columns - x).div_ceil(count - tile);
                     let output = &mut output[x * channels..][..width * channels];
                     let tile = Tile::new::<W>(tiles, image, [y, x], output);
                     // SAFETY: the tile has so many outputs; its pointers are inside, since image and filter have
                     // the sizes that the geometry says.
                     unsafe { tile.outputs::<I, W>(width, some.clone()) };
+                    x += width;
                 }
-                x += width;
             }
         }
     }

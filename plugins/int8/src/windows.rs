@@ -4,7 +4,11 @@
 //! Row `p` is the window of output pixel `p`, counted over all images; its factors are those of the filter's rows and
 //! columns, and of each the channels. The channels of taps that are neighbours in the image are one run of memory.
 
-use crate::{accumulate::Dot, pack::LINE, vector::Vector};
+use crate::{
+    accumulate::{Dot, MOST_ROWS},
+    pack::LINE,
+    vector::Vector,
+};
 use tenon_sdk::geometry::{Conv2dGeometry, DataFormat, WindowDim};
 
 /// The windows of a convolution without groups over images with channels last.
@@ -88,9 +92,9 @@ impl<'a> Windows<'a> {
         (y * g.width.input as usize + position(&g.width, at.x, kx)) * g.in_channels as usize
     }
 
-    /// Packs the factors of a window, run after run. Not by a closure: that would not be compiled for the instruction set.
+    /// The factors of a window, run after run. Not to a closure: that would not be compiled for the instruction set.
     #[inline(always)]
-    fn pack_runs<D: Dot, const N: usize>(&self, at: Pixel, row: &mut Row<'_, D, N>) {
+    fn runs(&self, at: Pixel, to: &mut impl Extend) {
         let g = &self.geometry;
         let (rows, columns) = (taps(&g.height, at.y), taps(&g.width, at.x));
         let (channels, all) = (g.in_channels as usize, g.width.kernel as usize);
@@ -99,40 +103,79 @@ impl<'a> Windows<'a> {
         for ky in 0..g.height.kernel as usize {
             let columns = if rows.contains(&ky) { columns.clone() } else { 0..0 };
             for _ in 0..columns.start {
-                row.extend(self.padding);
+                to.extend(self.padding);
             }
             for kx in columns.clone().step_by(neighbours) {
                 let first = self.first(at, [ky, kx]);
-                row.extend(&self.images[first..][..neighbours * channels]);
+                to.extend(&self.images[first..][..neighbours * channels]);
             }
             for _ in columns.end..all {
-                row.extend(self.padding);
+                to.extend(self.padding);
             }
         }
     }
 
-    /// Where the runs of a window all of whose taps are inside begin, how long they are and how far apart; `None` for
-    /// other windows, for those that do not fit in [`MOST_GATHERED`], and for those whose runs are whole lines.
+    /// Values of a run of a window all of whose taps are inside.
     #[inline(always)]
-    fn short_runs(&self, at: Pixel) -> Option<[usize; 3]> {
+    fn run(&self) -> usize {
+        self.geometry.width.kernel as usize * self.geometry.in_channels as usize
+    }
+
+    /// Whether windows are gathered before they are packed: they are small, and their runs no whole lines.
+    #[inline(always)]
+    fn gathers(&self) -> bool {
+        let is_short = self.depth <= MOST_GATHERED && !self.run().is_multiple_of(LINE);
+        is_short && self.geometry.width.dilation == 1
+    }
+
+    /// The factors of a window side by side. Of one all of whose taps are inside, runs are copied by whole lines: the
+    /// next run takes back what is too much.
+    #[inline(always)]
+    fn gather(&self, at: Pixel, to: &mut Gathered) {
         let g = &self.geometry;
-        let channels = g.in_channels as usize;
-        let run = g.width.kernel as usize * channels;
-        let is_inside = taps(&g.height, at.y).len() == g.height.kernel as usize
-            && taps(&g.width, at.x).len() == g.width.kernel as usize;
-        if !is_inside || g.width.dilation != 1 || self.depth > MOST_GATHERED || run % LINE == 0 {
-            return None;
+        let [height, width] = [&g.height, &g.width].map(|window| window.kernel as usize);
+        let is_inside =
+            taps(&g.height, at.y).len() == height && taps(&g.width, at.x).len() == width;
+        let step = g.height.dilation as usize * g.width.input as usize * g.in_channels as usize;
+        let read = self.run().next_multiple_of(LINE);
+        let first = if is_inside { self.first(at, [0, 0]) } else { self.images.len() };
+        if first + (height - 1) * step + read > self.images.len() {
+            let mut values = Values { to, filled: 0 };
+            return self.runs(at, &mut values);
         }
-        let first = self.first(at, [0, 0]);
-        let step = g.height.dilation as usize * g.width.input as usize * channels;
-        // The last run may be read to the end of its last line.
-        let end = first + (g.height.kernel as usize - 1) * step + run.next_multiple_of(LINE);
-        (end <= self.images.len()).then_some([first, run, step])
+        for (ky, to_first) in (0..self.depth).step_by(self.run()).enumerate() {
+            let from = self.images[first + ky * step..][..read].as_chunks::<LINE>().0;
+            for (from, to) in from.iter().zip(to[to_first..].as_chunks_mut::<LINE>().0) {
+                *to = *from;
+            }
+        }
     }
 }
 
-/// Values of a window that are gathered before they are packed.
-const MOST_GATHERED: usize = 1024;
+/// Values of a window that are gathered.
+const MOST_GATHERED: usize = 320;
+/// A window, with room for what is too much of its last run.
+type Gathered = [u8; MOST_GATHERED + LINE];
+
+/// What takes the runs of a window.
+trait Extend {
+    /// Takes a run.
+    fn extend(&mut self, run: &[u8]);
+}
+
+/// Runs side by side.
+struct Values<'v> {
+    to: &'v mut Gathered,
+    filled: usize,
+}
+
+impl Extend for Values<'_> {
+    #[inline(always)]
+    fn extend(&mut self, run: &[u8]) {
+        self.to[self.filled..][..run.len()].copy_from_slice(run);
+        self.filled += run.len();
+    }
+}
 
 /// The taps of an output that lie inside; all of them, without a division, for most outputs.
 #[inline(always)]
@@ -160,8 +203,25 @@ fn product<const N: usize>(sizes: [i64; N]) -> Option<usize> {
 /// As `crate::pack::pack_left`: packs the windows from `first` on, as many as there are `sums`, into a panel.
 #[inline(always)]
 pub fn pack<D: Dot>(windows: &Windows<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
-    let rows = sums.len();
+    let (rows, flip) = (sums.len(), windows.flip);
     let mut pixel = windows.pixel(first);
+    if windows.gathers() {
+        // All of them before the first one is read: what was just written in other pieces is not there at once.
+        let mut gathered = [[0; MOST_GATHERED + LINE]; MOST_ROWS];
+        for gathered in &mut gathered[..rows] {
+            windows.gather(pixel, gathered);
+            pixel = windows.after(pixel);
+        }
+        for (row, (sum, gathered)) in sums.iter_mut().zip(&mut gathered).enumerate() {
+            let to = [row, rows];
+            *sum = if D::WORDS {
+                pack_gathered::<D, { LINE / 2 }>(gathered, windows.depth, flip, panel, to)
+            } else {
+                pack_gathered::<D, LINE>(gathered, windows.depth, flip, panel, to)
+            };
+        }
+        return;
+    }
     for (row, sum) in sums.iter_mut().enumerate() {
         *sum = if D::WORDS {
             pack_window::<D, { LINE / 2 }>(windows, pixel, panel, [row, rows])
@@ -173,26 +233,32 @@ pub fn pack<D: Dot>(windows: &Windows<'_>, first: usize, panel: &mut [u8], sums:
 }
 
 #[inline(always)]
+fn pack_gathered<D: Dot, const N: usize>(
+    gathered: &mut Gathered,
+    depth: usize,
+    flip: u8,
+    panel: &mut [u8],
+    at: [usize; 2],
+) -> i32 {
+    let end = depth.next_multiple_of(N);
+    // What is turned over to 0.
+    gathered[depth..end].fill(flip);
+    let mut row = Row::<D, N>::new(panel, at, flip);
+    for values in gathered[..end].as_chunks::<N>().0 {
+        row.push(values);
+    }
+    row.finish()
+}
+
+#[inline(always)]
 fn pack_window<D: Dot, const N: usize>(
     windows: &Windows<'_>,
     pixel: Pixel,
     panel: &mut [u8],
-    [at, rows]: [usize; 2],
+    at: [usize; 2],
 ) -> i32 {
-    let mut row = Row::<D, N> {
-        lines: panel.as_chunks_mut::<LINE>().0,
-        at,
-        step: rows,
-        flip: windows.flip,
-        // SAFETY: the caller runs instructions of the set.
-        sums: unsafe { D::Sums::splat(0) },
-        rest: [0; N],
-        filled: 0,
-    };
-    match windows.short_runs(pixel) {
-        Some(runs) => row.gather(windows.images, windows.depth, runs),
-        None => windows.pack_runs(pixel, &mut row),
-    }
+    let mut row = Row::<D, N>::new(panel, at, windows.flip);
+    windows.runs(pixel, &mut row);
     row.finish()
 }
 
@@ -209,7 +275,7 @@ struct Row<'p, D: Dot, const N: usize> {
     filled: usize,
 }
 
-impl<D: Dot, const N: usize> Row<'_, D, N> {
+impl<D: Dot, const N: usize> Extend for Row<'_, D, N> {
     /// Whole lines go from the image to the panel; what is left of a run waits for the next one.
     #[inline(always)]
     fn extend(&mut self, mut run: &[u8]) {
@@ -231,20 +297,23 @@ impl<D: Dot, const N: usize> Row<'_, D, N> {
         self.rest[..rest.len()].copy_from_slice(rest);
         self.filled = rest.len();
     }
+}
 
-    /// Runs of `run` values, `step` apart from `first` on, which together are `depth`: side by side, by whole lines of
-    /// which the next run takes back what is too much, and from there to the panel.
+impl<'p, D: Dot, const N: usize> Row<'p, D, N> {
+    /// Row `at[0]` of a panel of `at[1]`.
     #[inline(always)]
-    fn gather(&mut self, images: &[u8], depth: usize, [first, run, step]: [usize; 3]) {
-        let mut values = [0; MOST_GATHERED + LINE];
-        for (number, to) in (0..depth).step_by(run).enumerate() {
-            let from = &images[first + number * step..][..run.next_multiple_of(LINE)];
-            let lines = from.as_chunks::<LINE>().0;
-            for (line, from) in lines.iter().enumerate() {
-                values[to + line * LINE..][..LINE].copy_from_slice(from);
-            }
+    fn new(panel: &'p mut [u8], [at, step]: [usize; 2], flip: u8) -> Self {
+        // SAFETY: the caller runs instructions of the set.
+        let sums = unsafe { D::Sums::splat(0) };
+        Row {
+            lines: panel.as_chunks_mut::<LINE>().0,
+            at,
+            step,
+            flip,
+            sums,
+            rest: [0; N],
+            filled: 0,
         }
-        self.extend(&values[..depth]);
     }
 
     #[inline(always)]

@@ -41,9 +41,9 @@ register_knob!(
     "The greatest relative error, as numerics contracts state it, of a variant of a float convolution that may run: under 8e-6 `winograd4` does not, under 4e-6 `winograd2` neither."
 );
 
-/// Fewer channels, or outputs of an image, are not worth transforming.
+/// Fewer channels are not worth transforming; of fewer outputs of an image, the factors take more memory than they save time.
 const LEAST_CHANNELS: i64 = 64;
-const LEAST_PIXELS: i64 = 7 * 7;
+const LEAST_PIXELS: i64 = 14 * 14;
 /// Multiplications a nanosecond, in products of tiles and of windows with their gathering.
 const TILES_RATE: f64 = 55.0;
 const PATCHES_RATE: f64 = 52.0;

@@ -92,6 +92,11 @@ impl Case {
         [values(self.dims[0], 77_777), values(self.dims[1], 12_345)]
     }
 
+    /// Of the result of a `MatMul`.
+    fn columns(&self) -> usize {
+        self.dims[1][if self.dims[1][0] == 99 { 0 } else { 1 }] as usize
+    }
+
     fn tensors(&self) -> Vec<Tensor> {
         let tensors = self.inputs().into_iter().zip(self.dims);
         tensors.map(|(x, dims)| Tensor::from_slice(dims, &x).expect("a tensor")).collect()
@@ -173,4 +178,76 @@ fn fused_products_finish_every_part_of_the_result() {
 #[test]
 fn an_instruction_set_that_there_is_not_is_refused() {
     assert!(refusal().contains("portable"), "{}", refusal());
+}
+
+/// Dot products of pairs of bfloat16, where the CPU has them: an odd depth, transposed operands, and bias with activation.
+#[test]
+fn pairs_of_bfloat16_agree_with_the_reference() {
+    let (host, _alone) = host("");
+    let cases = [
+        Case { op: "MatMul", dims: [&[37, 71], &[71, 100]], attrs: |node| node },
+        Case { op: "MatMul", dims: [&[1, 64], &[64, 30]], attrs: |node| node },
+        Case {
+            op: "MatMul",
+            dims: [&[70, 37], &[99, 70]],
+            attrs: |node| node.attr("transpose_a", true).attr("transpose_b", true),
+        },
+    ];
+    for (number, case) in cases.iter().enumerate() {
+        let narrow = |x: &f32| half::bf16::from_f32(*x);
+        let inputs: Vec<Tensor> = case
+            .inputs()
+            .iter()
+            .zip(case.dims)
+            .map(|(x, dims)| {
+                let x: Vec<half::bf16> = x.iter().map(narrow).collect();
+                Tensor::from_slice(dims, &x).expect("a tensor")
+            })
+            .collect();
+        let wide: Vec<Tensor> = case
+            .inputs()
+            .iter()
+            .zip(case.dims)
+            .map(|(x, dims)| {
+                let x: Vec<f64> = x.iter().map(|x| narrow(x).to_f64()).collect();
+                Tensor::from_slice(dims, &x).expect("a tensor")
+            })
+            .collect();
+        let expected: Vec<f64> =
+            elements(&case.node(&host, "reference").call(&wide).expect("the reference")[0]);
+        let bias = vec![half::bf16::from_f32(0.5); case.columns()];
+        let bias = Tensor::from_slice(&[bias.len() as i64], &bias).expect("a tensor");
+        let steps = ["BiasAdd", "Relu"].map(|name| name.as_bytes().to_vec()).to_vec();
+        let node = |op: &'static str| {
+            let node = (case.attrs)(host.node(op)).attr("T", AttrValue::Type(DType::BFLOAT16));
+            node.label("bf16_dot")
+        };
+        let fused = node("_FusedMatMul")
+            .attr("num_args", 1i64)
+            .attr("fused_ops", AttrValue::List(AttrList::String(steps)));
+        if let Err(refusal) = node("MatMul").create() {
+            assert!(refusal.message.contains("avx512bf16"), "{}", refusal.message);
+            return;
+        }
+        let with_bias: Vec<Tensor> = inputs.iter().cloned().chain([bias]).collect();
+        for (node, inputs, finish) in
+            [(node("MatMul"), &inputs, None), (fused, &with_bias, Some(0.5))]
+        {
+            let mut kernel = node.create().expect("a kernel");
+            let alone: Vec<half::bf16> =
+                elements(&call_once(&kernel, inputs, &host.env).expect("the call")[0]);
+            let cache = PackCache::new();
+            assert!(kernel.prepack(1, &inputs[1], &cache, "node/b").expect("a factor to pack"));
+            let packed: Vec<half::bf16> =
+                elements(&call_once(&kernel, inputs, &host.env).expect("the call")[0]);
+            assert_eq!(alone, packed, "case {number}: a constant makes no difference");
+            for (at, (found, expected)) in packed.iter().zip(&expected).enumerate() {
+                let expected = finish.map_or(*expected, |bias| (expected + bias).max(0.0));
+                // Half a unit in the last place of bfloat16, and of a sum before its bias.
+                let most = 2f64.powi(-8) * (expected.abs() + 1.0) + 1e-4;
+                let error = (found.to_f64() - expected).abs();
+                assert!(error <= most, "case {number}: {at}: {found}, {expected}");
+            }
+        }
+    }
 }

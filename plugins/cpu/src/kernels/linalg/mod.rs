@@ -2,6 +2,8 @@
 //! a decomposition is in plugins/linalg.
 
 pub mod batch_matmul;
+#[cfg(target_arch = "x86_64")]
+pub mod bf16_dot;
 mod cross;
 mod diag;
 mod einsum;

@@ -141,6 +141,11 @@ macro_rules! tiled {
 tiled!(f32: Avx512F32, Avx2F32, NeonF32, PortableF32);
 tiled!(f64: Avx512F64, Avx2F64, NeonF64, PortableF64);
 
+/// Sums of products of pairs of bfloat16, a pair in the bits of a float (`super::super::bf16_dot`): for kernels that are
+/// registered with the CPU feature.
+#[cfg(target_arch = "x86_64")]
+pub static BF16_DOT: Isa<f32> = Isa::of::<x86::Avx512Bf16>("bf16_dot", Level::Avx512, 70.0);
+
 /// The one of this name, or with an empty name the first that is supported.
 ///
 /// # Errors

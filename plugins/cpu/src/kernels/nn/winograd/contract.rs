@@ -49,7 +49,7 @@ const TILES_RATE: f64 = 55.0;
 const PATCHES_RATE: f64 = 52.0;
 /// About how long it takes to read a factor from memory, as far as products do not hide it, and to transform it in a
 /// call.
-const FACTOR_NS: f64 = 0.2;
+const FACTOR_NS: f64 = 0.25;
 const TRANSFORM_NS: f64 = 3.0;
 
 /// What the knobs say.

@@ -128,6 +128,25 @@ vector! {
 }
 
 vector! {
+    /// 512 bits of sums of floats, whose factors are pairs of bfloat16.
+    Bf16Pairs(__m512) of f32, lanes = 16, _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps,
+    _mm512_storeu_ps, _mm512_add_ps, _mm512_sub_ps, _mm512_mul_ps,
+    _mm512_max_ps, _mm512_min_ps, add_pairs,
+    load_part = |from, count| _mm512_maskz_loadu_ps(bits(count), from),
+    store_part = |to, count, value| _mm512_mask_storeu_ps(to, bits(count), value)
+}
+
+/// Adds the products of both factors of each lane.
+#[inline(always)]
+unsafe fn add_pairs(left: __m512, right: __m512, sums: __m512) -> __m512 {
+    // SAFETY: the caller runs instructions of the set; both types are 512 bits.
+    unsafe {
+        let left = std::mem::transmute::<__m512, __m512bh>(left);
+        _mm512_dpbf16_ps(sums, left, std::mem::transmute::<__m512, __m512bh>(right))
+    }
+}
+
+vector! {
     /// 512 bits of doubles.
     F64x8(__m512d) of f64, lanes = 8, _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd,
     _mm512_storeu_pd, _mm512_add_pd, _mm512_sub_pd, _mm512_mul_pd,
@@ -158,6 +177,11 @@ compiled! {
     /// Tiles of floats by AVX-512.
     Avx512F32 of F32x16, rows = 8, vectors = 3,
     features = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl"
+}
+compiled! {
+    /// Tiles of pairs by AVX-512 BF16.
+    Avx512Bf16 of Bf16Pairs, rows = 8, vectors = 3,
+    features = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16"
 }
 compiled! {
     /// Tiles of doubles by AVX-512.

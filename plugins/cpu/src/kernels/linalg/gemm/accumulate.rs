@@ -67,6 +67,11 @@ pub struct Strip<'a, S: 'static> {
     pub to_step: usize,
     /// Whether the sums are added to what is there.
     pub adds: bool,
+    /// Panels that are read after these, and how many tiles read before this strip: each asks for a vector of them for
+    /// each factor along the depth.
+    pub next: Range<usize>,
+    /// See `next`.
+    pub before: usize,
     /// What is done to the sums before they go there, of the first row and all columns.
     pub finish: Option<Finish<'a, S>>,
 }
@@ -120,13 +125,26 @@ pub unsafe fn strip<C: Compiled, const R: usize, const V: usize>(strip: &Strip<'
         unsafe {
             let first = panel * V * lanes;
             let to = strip.to.add(first);
-            let tile = Tile { strip, right, step, to, first, columns };
+            let before = strip.before + panel - strip.panels.start;
+            let later = strip.later::<V>(before, lanes).map_or((right, 0), |later| (later, lanes));
+            let tile = Tile { strip, right, step, to, first, columns, later };
             match columns.div_ceil(lanes) {
                 1 => tile.run::<C::Vector, R, 1>(),
                 2 if V > 1 => tile.run::<C::Vector, R, 2>(),
                 _ => tile.run::<C::Vector, R, V>(),
             }
         }
+    }
+}
+
+impl<S> Strip<'_, S> {
+    /// Where the tile begins to ask that has so many before it: `V` of them ask for a panel.
+    #[inline(always)]
+    fn later<const V: usize>(&self, before: usize, lanes: usize) -> Option<*const S> {
+        let panel = self.next.start + before / V;
+        let part = before % V * self.depths.len() * lanes;
+        (panel < self.next.end)
+            .then(|| self.right.panel(panel, self.depths.start).0.wrapping_add(part))
     }
 }
 
@@ -140,6 +158,8 @@ struct Tile<'t, S: 'static> {
     /// The first column, and how many there are.
     first: usize,
     columns: usize,
+    /// What to ask for, and how far the next is.
+    later: (*const S, usize),
 }
 
 /// Sums of a tile of `R` rows and `V` vectors.
@@ -178,13 +198,13 @@ impl<S: Copy + 'static> Tile<'_, S> {
         let Pieces { first, len, gap } = self.strip.pieces;
         let (mut rest, mut piece) = (self.strip.depths.len(), first);
         let mut left = Rows::new(self.strip.left, self.strip.row_step);
-        let mut right = self.right;
+        let (mut right, mut later) = (self.right, self.later.0);
         // SAFETY: the caller's promise: factors of the strip.
         unsafe {
             let mut sums = [[T::zero(); V]; R];
             while rest > 0 {
                 let count = piece.min(rest);
-                self.some(count, &mut left, &mut right, &mut sums);
+                self.some(count, &mut left, &mut right, &mut later, &mut sums);
                 left.skip(gap);
                 (rest, piece) = (rest - count, len);
             }
@@ -199,6 +219,7 @@ impl<S: Copy + 'static> Tile<'_, S> {
         count: usize,
         left: &mut Rows<S>,
         right: &mut *const S,
+        later: &mut *const S,
         sums: &mut Sums<T, R, V>,
     ) {
         // One by one: of two, the compiler moves loads ahead until it runs out of registers.
@@ -207,7 +228,9 @@ impl<S: Copy + 'static> Tile<'_, S> {
             unsafe {
                 self.step::<T, R, V>(left, 0, *right, sums);
                 *right = right.add(self.step);
+                T::prefetch_far(*later);
             }
+            *later = later.wrapping_add(self.later.1);
             left.skip(1);
         }
     }
@@ -245,7 +268,7 @@ impl<S: Copy + 'static> Tile<'_, S> {
         let Pieces { first, len, gap } = self.strip.pieces;
         let (mut rest, mut piece) = (self.strip.depths.len(), first);
         let mut left = Rows::new(self.strip.left, self.strip.row_step);
-        let mut right = self.right;
+        let (mut right, mut later) = (self.right, self.later.0);
         // SAFETY: the caller's promise: factors of the strip.
         unsafe {
             let mut parts = [[[T::zero(); V]; R]; P];
@@ -259,7 +282,7 @@ impl<S: Copy + 'static> Tile<'_, S> {
                     }
                     left.skip(P);
                 }
-                self.some(count % P, &mut left, &mut right, &mut sums);
+                self.some(count % P, &mut left, &mut right, &mut later, &mut sums);
                 left.skip(gap);
                 (rest, piece) = (rest - count, len);
             }

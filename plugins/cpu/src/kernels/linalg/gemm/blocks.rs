@@ -247,6 +247,11 @@ impl<'a, S: Factor> Product<'a, S> {
         let finish = Some(self.ending.finish).filter(|finish| is_last && !finish.is_none());
         let after = self.ending.rest.filter(|_| is_last);
         let together = (TOGETHER / (isa.rows * panels.len() * isa.columns)).max(1);
+        // The panels that come next are asked for by the first strips, so that the first one to read them does not wait.
+        let next = match self.right.is_in_place() {
+            true => 0..0,
+            false => panels.end..(panels.end + panels.len()).min(self.panels()),
+        };
         for some in strips.clone().step_by(together).map(|at| at..(at + together).min(strips.end)) {
             for strip in some.clone() {
                 let rows = self.rows_of(strip..strip + 1);
@@ -264,6 +269,8 @@ impl<'a, S: Factor> Product<'a, S> {
                         to: self.to.data.wrapping_add(rows.start * to_step),
                         to_step,
                         adds: depths.start > 0,
+                        next: next.clone(),
+                        before: (strip - strips.start) * panels.len(),
                         finish: finish.map(|finish| finish.from(0, rows.start * to_step)),
                     });
                 }

@@ -39,4 +39,7 @@ pub unsafe trait Vector: Copy {
     /// Asks for memory that will be used soon; it need not exist.
     #[inline(always)]
     unsafe fn prefetch(_from: *const Self::Scalar) {}
+    /// Asks for memory that will be used later: not in the first-level cache.
+    #[inline(always)]
+    unsafe fn prefetch_far(_from: *const Self::Scalar) {}
 }

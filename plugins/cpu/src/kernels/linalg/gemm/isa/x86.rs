@@ -114,6 +114,11 @@ macro_rules! vector {
                 // SAFETY: a hint, of any address.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
             }
+            #[inline(always)]
+            unsafe fn prefetch_far(from: *const $scalar) {
+                // SAFETY: as above.
+                unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+            }
         }
     };
 }

@@ -1,6 +1,7 @@
 //! Products and convolutions of floats through the loaded plugin, on every instruction set of this CPU, with constant
 //! right factors packed and not, beside the reference kernels in double.
 
+use half::bf16;
 use std::sync::{Mutex, MutexGuard};
 use tenon_framework::{
     DType, Tensor,
@@ -92,9 +93,9 @@ impl Case {
         [values(self.dims[0], 77_777), values(self.dims[1], 12_345)]
     }
 
-    /// Of the result of a `MatMul`.
-    fn columns(&self) -> usize {
-        self.dims[1][if self.dims[1][0] == 99 { 0 } else { 1 }] as usize
+    /// Of the result of a `MatMul`; transposed where the right operand has 99 rows.
+    fn rows(&self) -> usize {
+        self.dims[0][usize::from(self.dims[1][0] == 99)] as usize
     }
 
     fn tensors(&self) -> Vec<Tensor> {
@@ -115,7 +116,8 @@ impl Case {
     fn packed(&self, node: &Node<'_>, host: &TestHost, inputs: &[Tensor]) -> Vec<f32> {
         let mut kernel = node.create().expect("a kernel");
         let cache = PackCache::new();
-        assert!(kernel.prepack(1, &inputs[1], &cache, "node/b").expect("a factor to pack"));
+        let packs = kernel.prepack(1, &inputs[1], &cache, "node/b").expect("a factor to pack");
+        assert!(packs, "{} of {:?}", self.op, self.dims);
         elements(&call_once(&kernel, inputs, &host.env).expect("the call")[0])
     }
 }
@@ -180,6 +182,43 @@ fn an_instruction_set_that_there_is_not_is_refused() {
     assert!(refusal().contains("portable"), "{}", refusal());
 }
 
+/// A case's inputs, rounded to bfloat16: as such, and as doubles.
+fn narrowed(case: &Case) -> [Vec<Tensor>; 2] {
+    let inputs = case.inputs().into_iter().zip(case.dims);
+    let (narrow, wide): (Vec<Tensor>, Vec<Tensor>) = inputs
+        .map(|(x, dims)| {
+            let x: Vec<bf16> = x.into_iter().map(bf16::from_f32).collect();
+            let wide: Vec<f64> = x.iter().map(|x| x.to_f64()).collect();
+            let narrow = Tensor::from_slice(dims, &x).expect("a tensor");
+            (narrow, Tensor::from_slice(dims, &wide).expect("a tensor"))
+        })
+        .unzip();
+    [narrow, wide]
+}
+
+/// That a product of bfloat16 is what is expected, with the right factor packed or not; what is added to a sum is rounded
+/// once more.
+fn assert_pairs(
+    node: &Node<'_>,
+    host: &TestHost,
+    inputs: &[Tensor],
+    expected: &[f64],
+    bias: Option<f64>,
+) {
+    let mut kernel = node.create().expect("a kernel");
+    let alone: Vec<bf16> = elements(&call_once(&kernel, inputs, &host.env).expect("the call")[0]);
+    let cache = PackCache::new();
+    assert!(kernel.prepack(1, &inputs[1], &cache, "node/b").expect("a factor to pack"));
+    let packed: Vec<bf16> = elements(&call_once(&kernel, inputs, &host.env).expect("the call")[0]);
+    assert_eq!(alone, packed, "a constant makes no difference");
+    for (at, (found, sum)) in packed.iter().zip(expected).enumerate() {
+        let expected = bias.map_or(*sum, |bias| (sum + bias).max(0.0));
+        // Half a unit in the last place of each.
+        let most = 2f64.powi(-8) * (expected.abs() + sum.abs()) + 1e-4;
+        assert!((found.to_f64() - expected).abs() <= most, "{at}: {found}, {expected}");
+    }
+}
+
 /// Dot products of pairs of bfloat16, where the CPU has them: an odd depth, transposed operands, and bias with activation.
 #[test]
 fn pairs_of_bfloat16_agree_with_the_reference() {
@@ -193,61 +232,25 @@ fn pairs_of_bfloat16_agree_with_the_reference() {
             attrs: |node| node.attr("transpose_a", true).attr("transpose_b", true),
         },
     ];
-    for (number, case) in cases.iter().enumerate() {
-        let narrow = |x: &f32| half::bf16::from_f32(*x);
-        let inputs: Vec<Tensor> = case
-            .inputs()
-            .iter()
-            .zip(case.dims)
-            .map(|(x, dims)| {
-                let x: Vec<half::bf16> = x.iter().map(narrow).collect();
-                Tensor::from_slice(dims, &x).expect("a tensor")
-            })
-            .collect();
-        let wide: Vec<Tensor> = case
-            .inputs()
-            .iter()
-            .zip(case.dims)
-            .map(|(x, dims)| {
-                let x: Vec<f64> = x.iter().map(|x| narrow(x).to_f64()).collect();
-                Tensor::from_slice(dims, &x).expect("a tensor")
-            })
-            .collect();
-        let expected: Vec<f64> =
-            elements(&case.node(&host, "reference").call(&wide).expect("the reference")[0]);
-        let bias = vec![half::bf16::from_f32(0.5); case.columns()];
-        let bias = Tensor::from_slice(&[bias.len() as i64], &bias).expect("a tensor");
-        let steps = ["BiasAdd", "Relu"].map(|name| name.as_bytes().to_vec()).to_vec();
+    for case in &cases {
         let node = |op: &'static str| {
             let node = (case.attrs)(host.node(op)).attr("T", AttrValue::Type(DType::BFLOAT16));
             node.label("bf16_dot")
         };
-        let fused = node("_FusedMatMul")
-            .attr("num_args", 1i64)
-            .attr("fused_ops", AttrValue::List(AttrList::String(steps)));
         if let Err(refusal) = node("MatMul").create() {
             assert!(refusal.message.contains("avx512bf16"), "{}", refusal.message);
             return;
         }
-        let with_bias: Vec<Tensor> = inputs.iter().cloned().chain([bias]).collect();
-        for (node, inputs, finish) in
-            [(node("MatMul"), &inputs, None), (fused, &with_bias, Some(0.5))]
-        {
-            let mut kernel = node.create().expect("a kernel");
-            let alone: Vec<half::bf16> =
-                elements(&call_once(&kernel, inputs, &host.env).expect("the call")[0]);
-            let cache = PackCache::new();
-            assert!(kernel.prepack(1, &inputs[1], &cache, "node/b").expect("a factor to pack"));
-            let packed: Vec<half::bf16> =
-                elements(&call_once(&kernel, inputs, &host.env).expect("the call")[0]);
-            assert_eq!(alone, packed, "case {number}: a constant makes no difference");
-            for (at, (found, expected)) in packed.iter().zip(&expected).enumerate() {
-                let expected = finish.map_or(*expected, |bias| (expected + bias).max(0.0));
-                // Half a unit in the last place of bfloat16, and of a sum before its bias.
-                let most = 2f64.powi(-8) * (expected.abs() + 1.0) + 1e-4;
-                let error = (found.to_f64() - expected).abs();
-                assert!(error <= most, "case {number}: {at}: {found}, {expected}");
-            }
-        }
+        let [mut inputs, wide] = narrowed(case);
+        let expected: Vec<f64> =
+            elements(&case.node(&host, "reference").call(&wide).expect("the reference")[0]);
+        assert_pairs(&node("MatMul"), &host, &inputs, &expected, None);
+        let bias = vec![bf16::from_f32(0.5); expected.len() / case.rows()];
+        inputs.push(Tensor::from_slice(&[bias.len() as i64], &bias).expect("a tensor"));
+        let steps = ["BiasAdd", "Relu"].map(|name| name.as_bytes().to_vec()).to_vec();
+        let fused = node("_FusedMatMul")
+            .attr("num_args", 1i64)
+            .attr("fused_ops", AttrValue::List(AttrList::String(steps)));
+        assert_pairs(&fused, &host, &inputs, &expected, Some(0.5));
     }
 }

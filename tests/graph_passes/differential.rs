@@ -51,8 +51,13 @@ fn results(
     run.map(|(values, _)| values).map_err(|error| error.to_string())
 }
 
-/// Whether two tensors are equal, NaN with any NaN.
-fn same(a: &Tensor, b: &Tensor) -> bool {
+/// Passes that may have another kernel add up the same terms, in an order of its own.
+const REORDERING: [&str; 2] = ["layout", "all"];
+/// What a sum of a few hundred terms loses by its order, relative to the greatest number of the tensor.
+const ROUNDINGS: f32 = 1e-5;
+
+/// Whether two tensors are equal, NaN with any NaN; floats but for what the order of sums changes, where it may be another.
+fn same(a: &Tensor, b: &Tensor, in_order: bool) -> bool {
     if a.dtype() != b.dtype() || a.shape() != b.shape() {
         return false;
     }
@@ -60,7 +65,12 @@ fn same(a: &Tensor, b: &Tensor) -> bool {
         DType::FLOAT => {
             let (a, b) =
                 (a.as_slice::<f32>().expect("floats"), b.as_slice::<f32>().expect("floats"));
-            a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()))
+            let finite = a.iter().filter(|a| a.is_finite());
+            let most = finite.fold(0.0, |most: f32, a| most.max(a.abs())) * ROUNDINGS;
+            a.iter().zip(b).all(|(a, b)| {
+                let is_near = !in_order && (a - b).abs() <= most;
+                a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()) || is_near
+            })
         }
         _ => a.as_bytes().expect("plain elements") == b.as_bytes().expect("plain elements"),
     }
@@ -84,7 +94,7 @@ fn random_graphs_give_the_same_whichever_passes_run() {
             let found = found.unwrap_or_else(|error| panic!("graph {seed}, {pass}: {error}"));
             for ((name, a), b) in plan.fetches.iter().zip(&expected).zip(&found) {
                 assert!(
-                    same(a, b),
+                    same(a, b, !REORDERING.contains(&pass)),
                     "graph {seed}, {pass}: {name} is {b:?} {:?}, was {a:?} {:?}",
                     b.as_slice::<f32>(),
                     a.as_slice::<f32>()

@@ -36,7 +36,7 @@ pub trait Vector: Copy {
     /// `self * factor + other` with a factor for each.
     fn each_times_plus(self, factors: Self, other: Self) -> Self;
 
-    /// `min(max(self, 0), high)` as [`Compute::clamped`](crate::lane::Compute::clamped) has it.
+    /// `min(max(self, 0), high)` as [`Compute::clamped`] has it.
     fn clamped(self, high: f32) -> Self;
 
     /// The first `count`, and zeros.

@@ -43,7 +43,8 @@ fn golden_convolutions_are_those_of_tensorflow() {
 fn golden_fused_convolutions_are_those_of_tensorflow() {
     let passed = goldens("fused", "_FusedConv2D");
     println!("{passed} cases of _FusedConv2D");
-    assert!(passed >= 8, "{passed} cases of _FusedConv2D");
+    // Two cases have a dense filter of 3x3.
+    assert!(passed >= 4, "{passed} cases of _FusedConv2D");
 }
 
 /// Numbers of [-1, 1), reproducible.

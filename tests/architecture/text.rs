@@ -102,3 +102,18 @@ fn a_machine_path_is_told_from_a_relative_one() {
     assert!(!names_machine_path(&format!("frame/{folder}/x")));
     assert!(!names_machine_path(&format!("${{ROOT}}/{folder}/x")));
 }
+
+/// The package has its sources where others have theirs in a folder: cargo finds no test that is not named.
+#[test]
+fn every_test_file_is_named_in_the_manifest() {
+    let folder = tree::root().join("tests");
+    let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
+    let files = std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    let missing = names.filter(|name| name.ends_with(".rs")).filter_map(|name| {
+        let path = format!("path = \"{name}\"");
+        (!manifest.contains(&path)).then(|| (format!("tests/{name}"), "no [[test]]".to_owned()))
+    });
+    let missing: Vec<(String, String)> = missing.collect();
+    tree::expect_none("every file beside tests/Cargo.toml is a test", &[], missing);
+}

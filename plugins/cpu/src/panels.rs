@@ -27,9 +27,20 @@ pub fn uninitialised<'a, T: Number>(
     Ok(unsafe { std::slice::from_raw_parts_mut(data, count) })
 }
 
-/// The same elements, where the type computes in itself.
-pub fn as_wide<T: Compute>(x: &mut [T]) -> Option<&mut [T::Wide]> {
-    if TypeId::of::<T>() != TypeId::of::<T::Wide>() {
+/// The same elements, where both types are one.
+#[inline(always)]
+pub fn as_same<A: 'static, B: 'static>(x: &[A]) -> Option<&[B]> {
+    if TypeId::of::<A>() != TypeId::of::<B>() {
+        return None;
+    }
+    // SAFETY: the types are the same one.
+    Some(unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), x.len()) })
+}
+
+/// [`as_same`] to be written.
+#[inline(always)]
+pub fn as_same_mut<A: 'static, B: 'static>(x: &mut [A]) -> Option<&mut [B]> {
+    if TypeId::of::<A>() != TypeId::of::<B>() {
         return None;
     }
     // SAFETY: the types are the same one.
@@ -38,21 +49,20 @@ pub fn as_wide<T: Compute>(x: &mut [T]) -> Option<&mut [T::Wide]> {
 
 /// The same elements, where the type computes in itself.
 #[inline(always)]
+pub fn as_wide<T: Compute>(x: &mut [T]) -> Option<&mut [T::Wide]> {
+    as_same_mut(x)
+}
+
+/// The same elements, where the type computes in itself.
+#[inline(always)]
 pub fn as_itself<T: Compute>(x: &[T]) -> Option<&[T::Wide]> {
-    if TypeId::of::<T>() != TypeId::of::<T::Wide>() {
-        return None;
-    }
-    // SAFETY: the types are the same one.
-    Some(unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), x.len()) })
+    as_same(x)
 }
 
 /// The same elements as those of a type that computes in them.
+#[inline(always)]
 pub fn as_narrow<T: Compute>(x: &mut [T::Wide]) -> Option<&mut [T]> {
-    if TypeId::of::<T>() != TypeId::of::<T::Wide>() {
-        return None;
-    }
-    // SAFETY: the types are the same one.
-    Some(unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len()) })
+    as_same_mut(x)
 }
 
 /// Panels of one size.

@@ -9,7 +9,7 @@ use crate::{
     pack::LINE,
     vector::Vector,
 };
-use tenon_sdk::geometry::{Conv2dGeometry, DataFormat, WindowDim};
+use tenon_sdk::geometry::{Conv2dGeometry, DataFormat, OutputPixel, WindowDim};
 
 /// The windows of a convolution without groups over images with channels last.
 #[derive(Debug, Clone, Copy)]
@@ -20,14 +20,6 @@ pub struct Windows<'a> {
     geometry: Conv2dGeometry,
     depth: usize,
     flip: u8,
-}
-
-/// An output pixel.
-#[derive(Debug, Clone, Copy)]
-struct Pixel {
-    image: usize,
-    y: usize,
-    x: usize,
 }
 
 impl<'a> Windows<'a> {
@@ -62,28 +54,9 @@ impl<'a> Windows<'a> {
         self.depth
     }
 
-    #[inline(always)]
-    fn pixel(&self, number: usize) -> Pixel {
-        let (rows, columns) = (self.geometry.height.output, self.geometry.width.output);
-        let (row, x) = (number / columns as usize, number % columns as usize);
-        Pixel { image: row / rows as usize, y: row % rows as usize, x }
-    }
-
-    #[inline(always)]
-    fn after(&self, Pixel { image, y, x }: Pixel) -> Pixel {
-        let g = &self.geometry;
-        if x + 1 < g.width.output as usize {
-            Pixel { image, y, x: x + 1 }
-        } else if y + 1 < g.height.output as usize {
-            Pixel { image, y: y + 1, x: 0 }
-        } else {
-            Pixel { image: image + 1, y: 0, x: 0 }
-        }
-    }
-
     /// Where the pixel that a tap meets begins, in an image and of all images.
     #[inline(always)]
-    fn first(&self, at: Pixel, [ky, kx]: [usize; 2]) -> usize {
+    fn first(&self, at: OutputPixel, [ky, kx]: [usize; 2]) -> usize {
         let g = &self.geometry;
         let position = |window: &WindowDim, output: usize, tap: usize| {
             (window.start(output) + tap as i64 * window.dilation) as usize
@@ -94,9 +67,9 @@ impl<'a> Windows<'a> {
 
     /// The factors of a window, run after run. Not to a closure: that would not be compiled for the instruction set.
     #[inline(always)]
-    fn runs(&self, at: Pixel, to: &mut impl Extend) {
+    fn runs(&self, at: OutputPixel, to: &mut impl Extend) {
         let g = &self.geometry;
-        let (rows, columns) = (taps(&g.height, at.y), taps(&g.width, at.x));
+        let (rows, columns) = (g.height.taps(at.y), g.width.taps(at.x));
         let (channels, all) = (g.in_channels as usize, g.width.kernel as usize);
         // Taps that are neighbours in the image are one run.
         let neighbours = if g.width.dilation == 1 { columns.len().max(1) } else { 1 };
@@ -131,11 +104,10 @@ impl<'a> Windows<'a> {
     /// The factors of a window side by side. Of one all of whose taps are inside, runs are copied by whole lines: the
     /// next run takes back what is too much.
     #[inline(always)]
-    fn gather(&self, at: Pixel, to: &mut Gathered) {
+    fn gather(&self, at: OutputPixel, to: &mut Gathered) {
         let g = &self.geometry;
         let [height, width] = [&g.height, &g.width].map(|window| window.kernel as usize);
-        let is_inside =
-            taps(&g.height, at.y).len() == height && taps(&g.width, at.x).len() == width;
+        let is_inside = g.height.taps(at.y).len() == height && g.width.taps(at.x).len() == width;
         let step = g.height.dilation as usize * g.width.input as usize * g.in_channels as usize;
         let read = self.run().next_multiple_of(LINE);
         let first = if is_inside { self.first(at, [0, 0]) } else { self.images.len() };
@@ -177,14 +149,6 @@ impl Extend for Values<'_> {
     }
 }
 
-/// The taps of an output that lie inside; all of them, without a division, for most outputs.
-#[inline(always)]
-fn taps(window: &WindowDim, output: usize) -> std::ops::Range<usize> {
-    let start = window.start(output);
-    let last = (window.kernel - 1).saturating_mul(window.dilation).saturating_add(start);
-    if start >= 0 && last < window.input { 0..window.kernel as usize } else { window.taps(output) }
-}
-
 /// Factors of a window. Where they do not fit in a number, the filter has no memory and nothing is computed.
 pub fn depth(g: &Conv2dGeometry) -> usize {
     [g.height.kernel, g.width.kernel, g.filter_channels]
@@ -204,13 +168,13 @@ fn product<const N: usize>(sizes: [i64; N]) -> Option<usize> {
 #[inline(always)]
 pub fn pack<D: Dot>(windows: &Windows<'_>, first: usize, panel: &mut [u8], sums: &mut [i32]) {
     let (rows, flip) = (sums.len(), windows.flip);
-    let mut pixel = windows.pixel(first);
+    let mut pixel = windows.geometry.output_pixel(first);
     if windows.gathers() {
         // All of them before the first one is read: what was just written in other pieces is not there at once.
         let mut gathered = [[0; MOST_GATHERED + LINE]; MOST_ROWS];
         for gathered in &mut gathered[..rows] {
             windows.gather(pixel, gathered);
-            pixel = windows.after(pixel);
+            pixel = windows.geometry.pixel_after(pixel);
         }
         for (row, (sum, gathered)) in sums.iter_mut().zip(&mut gathered).enumerate() {
             let to = [row, rows];
@@ -228,7 +192,7 @@ pub fn pack<D: Dot>(windows: &Windows<'_>, first: usize, panel: &mut [u8], sums:
         } else {
             pack_window::<D, LINE>(windows, pixel, panel, [row, rows])
         };
-        pixel = windows.after(pixel);
+        pixel = windows.geometry.pixel_after(pixel);
     }
 }
 
@@ -253,7 +217,7 @@ fn pack_gathered<D: Dot, const N: usize>(
 #[inline(always)]
 fn pack_window<D: Dot, const N: usize>(
     windows: &Windows<'_>,
-    pixel: Pixel,
+    pixel: OutputPixel,
     panel: &mut [u8],
     at: [usize; 2],
 ) -> i32 {

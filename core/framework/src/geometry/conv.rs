@@ -54,7 +54,38 @@ pub struct Conv2dGeometry {
     pub width: WindowDim,
 }
 
+/// A pixel of the output of a convolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputPixel {
+    /// The image.
+    pub image: usize,
+    /// The row.
+    pub y: usize,
+    /// The column.
+    pub x: usize,
+}
+
 impl Conv2dGeometry {
+    /// The output pixel of a number, counted row by row over all images.
+    #[inline(always)]
+    pub fn output_pixel(&self, number: usize) -> OutputPixel {
+        let (rows, columns) = (self.height.output as usize, self.width.output as usize);
+        let (row, x) = (number / columns, number % columns);
+        OutputPixel { image: row / rows, y: row % rows, x }
+    }
+
+    /// The output pixel of the next number.
+    #[inline(always)]
+    pub fn pixel_after(&self, OutputPixel { image, y, x }: OutputPixel) -> OutputPixel {
+        if x + 1 < self.width.output as usize {
+            OutputPixel { image, y, x: x + 1 }
+        } else if y + 1 < self.height.output as usize {
+            OutputPixel { image, y: y + 1, x: 0 }
+        } else {
+            OutputPixel { image: image + 1, y: 0, x: 0 }
+        }
+    }
+
     /// Geometry of `Conv2D`.
     ///
     /// Fails as TensorFlow does: ranks other than 4, strides or dilations over batch or depth, paddings that

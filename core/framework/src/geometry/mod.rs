@@ -49,7 +49,7 @@ mod window;
 pub use broadcast::{BroadcastKind, BroadcastPlan, Run, Runs, broadcast_shape, broadcast_shapes};
 pub use channel::ChannelSplit;
 pub use concat::{ConcatPlan, concat_axis, concat_dims, pack_axis, pack_dims};
-pub use conv::{Conv2dGeometry, Conv2dParams};
+pub use conv::{Conv2dGeometry, Conv2dParams, OutputPixel};
 pub use diag::{DiagAlign, DiagBand, DiagGeometry, Diagonal};
 pub use dilation::{Dilation2dGeometry, Dilation2dParams};
 pub use einsum::{EinsumAxis, EinsumBox, EinsumEquation, EinsumOperand, EinsumPlan};

@@ -156,8 +156,14 @@ impl WindowDim {
     }
 
     /// The taps of an output that read an input and not padding.
+    #[inline]
     pub fn taps(&self, output: usize) -> Range<usize> {
         let start = self.start(output);
+        let last = (self.kernel - 1).saturating_mul(self.dilation).saturating_add(start);
+        if start >= 0 && last < self.input {
+            // All of them, without a division, for most outputs.
+            return 0..self.kernel as usize;
+        }
         let ceil = |x: i64| if x <= 0 { 0 } else { (x - 1) / self.dilation + 1 };
         let first = ceil(start.saturating_neg()).min(self.kernel);
         let end = ceil(self.input.saturating_sub(start)).clamp(first, self.kernel);

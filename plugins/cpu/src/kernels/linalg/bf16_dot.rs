@@ -113,8 +113,7 @@ impl Products {
     /// # Errors
     /// The inputs do not fit each other.
     pub fn geometry(&self, c: &ComputeContext<'_>) -> Result<MatMulGeometry, KernelError> {
-        let Transposed { a, b } = self.transposed;
-        Ok(MatMulGeometry::new(c.dims(0), c.dims(RIGHT), a, b)?)
+        self.transposed.geometry(c)
     }
 
     /// The product, and what comes after.

@@ -36,6 +36,14 @@ impl Transposed {
     pub fn new(c: &CreateContext<'_>) -> Result<Transposed, KernelError> {
         Ok(Transposed { a: c.attr("transpose_a")?, b: c.attr("transpose_b")? })
     }
+
+    /// The sizes of a call.
+    ///
+    /// # Errors
+    /// The inputs do not fit each other.
+    pub fn geometry(self, c: &ComputeContext<'_>) -> Result<MatMulGeometry, KernelError> {
+        Ok(MatMulGeometry::new(c.dims(0), c.dims(RIGHT), self.a, self.b)?)
+    }
 }
 
 /// The operands of a product of this geometry.
@@ -112,8 +120,7 @@ impl<T: Compute<Wide: Factor>> Right<T> {
     /// # Errors
     /// The inputs do not fit each other.
     pub fn geometry(&self, c: &ComputeContext<'_>) -> Result<MatMulGeometry, KernelError> {
-        let Transposed { a, b } = self.transposed;
-        Ok(MatMulGeometry::new(c.dims(0), c.dims(RIGHT), a, b)?)
+        self.transposed.geometry(c)
     }
 
     /// The product, and what comes after.

@@ -13,7 +13,7 @@ use crate::{
 use std::ops::Range;
 use tenon_sdk::{
     element::Number,
-    geometry::{Conv2dGeometry, DataFormat, WindowDim},
+    geometry::{Conv2dGeometry, DataFormat, OutputPixel, WindowDim},
 };
 
 /// The windows that one group of channels of a convolution meets in images with channels last.
@@ -22,14 +22,6 @@ pub struct Windows<'a, T> {
     pub(super) images: &'a [T],
     pub(super) geometry: &'a Conv2dGeometry,
     pub(super) group: usize,
-}
-
-/// An output pixel.
-#[derive(Debug, Clone, Copy)]
-struct Pixel {
-    image: usize,
-    y: usize,
-    x: usize,
 }
 
 impl<'a, T> Windows<'a, T> {
@@ -44,37 +36,18 @@ impl<'a, T> Windows<'a, T> {
         Windows { images, geometry, group }
     }
 
-    #[inline(always)]
-    fn pixel(&self, number: usize) -> Pixel {
-        let (rows, columns) = (self.geometry.height.output, self.geometry.width.output);
-        let (row, x) = (number / columns as usize, number % columns as usize);
-        Pixel { image: row / rows as usize, y: row % rows as usize, x }
-    }
-
-    #[inline(always)]
-    fn after(&self, Pixel { image, y, x }: Pixel) -> Pixel {
-        let g = &self.geometry;
-        if x + 1 < g.width.output as usize {
-            Pixel { image, y, x: x + 1 }
-        } else if y + 1 < g.height.output as usize {
-            Pixel { image, y: y + 1, x: 0 }
-        } else {
-            Pixel { image: image + 1, y: 0, x: 0 }
-        }
-    }
-
     /// Some factors of a window, run after run: how many, and where they are in the images, or `None` for zeros.
     #[inline(always)]
     fn each_run(
         &self,
-        at: Pixel,
+        at: OutputPixel,
         depths: &Range<usize>,
         mut run: impl FnMut(usize, Option<usize>),
     ) {
         let g = self.geometry;
         let (channels, all) = (g.filter_channels as usize, g.in_channels as usize);
         let row_len = g.width.kernel as usize * channels;
-        let (rows, columns) = (taps(&g.height, at.y), taps(&g.width, at.x));
+        let (rows, columns) = (g.height.taps(at.y), g.width.taps(at.x));
         // A row of taps over all channels is one run.
         let taps = if channels == all && g.width.dilation == 1 { columns.len() } else { 1 };
         let pixel_step = g.width.dilation as usize * all;
@@ -111,14 +84,6 @@ fn position(window: &WindowDim, output: usize, tap: usize) -> usize {
     (window.start(output) + tap as i64 * window.dilation) as usize
 }
 
-/// The taps of an output that lie inside; all of them, without a division, for most outputs.
-#[inline(always)]
-fn taps(window: &WindowDim, output: usize) -> Range<usize> {
-    let start = window.start(output);
-    let last = (window.kernel - 1).saturating_mul(window.dilation).saturating_add(start);
-    if start >= 0 && last < window.input { 0..window.kernel as usize } else { window.taps(output) }
-}
-
 impl<T: Compute> Left<T::Wide> for Windows<'_, T> {
     fn rows(&self) -> usize {
         let g = self.geometry;
@@ -151,7 +116,7 @@ vectorised! {
         to: &mut [T::Wide],
         step: usize,
     ) {
-        let mut pixel = windows.pixel(rows.start);
+        let mut pixel = windows.geometry.output_pixel(rows.start);
         for to in to.chunks_mut(step).take(rows.len()) {
             let mut to = to;
             windows.each_run(pixel, &depths, |count, from| {
@@ -162,7 +127,7 @@ vectorised! {
                 }
                 to = later;
             });
-            pixel = windows.after(pixel);
+            pixel = windows.geometry.pixel_after(pixel);
         }
     }
 }
@@ -190,7 +155,7 @@ impl<T: Compute> Windows<'_, T> {
         let g = self.geometry;
         let (channels, columns) = (g.filter_channels as usize, g.width.kernel as usize);
         let (tap, channel) = (k / channels, k % channels);
-        let Pixel { image, y, x } = self.pixel(row);
+        let OutputPixel { image, y, x } = self.geometry.output_pixel(row);
         let at = g.height.input_at(y, tap / columns).zip(g.width.input_at(x, tap % columns));
         at.map_or(T::Wide::ZERO, |(iy, ix)| {
             let pixel = (image * g.height.input as usize + iy) * g.width.input as usize + ix;

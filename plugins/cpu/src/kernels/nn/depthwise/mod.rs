@@ -7,6 +7,7 @@ use crate::{
     arch::{Isa, vectorised},
     kernels::linalg::{gemm::ending::Finish, product::Factor},
     lane::Compute,
+    panels::{as_same, as_same_mut},
     split::{Parts, for_rows, for_units},
 };
 use half::{bf16, f16};
@@ -19,7 +20,7 @@ use tenon_sdk::{
     reg::Numerics,
     register_kernel,
 };
-use tiles::{Tiles, floats, floats_mut};
+use tiles::Tiles;
 
 /// Rows of output that are computed at once by [`Tiles`]: what follows finds them in the second-level cache.
 const ROWS: usize = 8;
@@ -255,12 +256,12 @@ fn on_floats<'a, S: Number>(finish: &Finish<'a, S>) -> Option<Finish<'a, f32>> {
     }
     Some(Finish {
         bias: match finish.bias {
-            Some(bias) => Some(floats(bias)?),
+            Some(bias) => Some(as_same(bias)?),
             None => None,
         },
         affine: match finish.affine {
             Some([means, factors, offsets]) => {
-                Some([floats(means)?, floats(factors)?, floats(offsets)?])
+                Some([as_same(means)?, as_same(factors)?, as_same(offsets)?])
             }
             None => None,
         },
@@ -286,8 +287,8 @@ impl<'a, T: Compute> Rows<'a, T> {
         ending: Ending<'a, T>,
     ) -> Rows<'a, T> {
         let finish = on_floats(&ending.finish);
-        let tiles =
-            floats(filter).and_then(|filter| Tiles::new(g, filter, finish.unwrap_or(Finish::NONE)));
+        let tiles = as_same(filter)
+            .and_then(|filter| Tiles::new(g, filter, finish.unwrap_or(Finish::NONE)));
         let is_finished = tiles.is_some() && finish.is_some();
         let after = if is_finished { ending.rest } else { ending.all };
         Rows { g, x, filter, tiles, after }
@@ -316,7 +317,7 @@ impl<'a, T: Compute> Rows<'a, T> {
             let count = at_once.min(rows - y).min(units.end - unit);
             let (here, rest) = output.split_at_mut(count * len);
             let image = &self.x[image * image_len..][..image_len];
-            match (&self.tiles, floats(image), floats_mut(here)) {
+            match (&self.tiles, as_same(image), as_same_mut(here)) {
                 (Some(tiles), Some(image), Some(here)) => tiles.rows(image, y..y + count, here),
                 _ => row_channels_last(g, y, image, self.filter, here),
             }

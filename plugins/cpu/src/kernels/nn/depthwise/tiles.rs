@@ -12,7 +12,7 @@ use crate::{
     kernels::linalg::gemm::ending::Finish,
     vector::Vector,
 };
-use std::{any::TypeId, ops::Range, slice};
+use std::ops::Range;
 use tenon_sdk::geometry::{Conv2dGeometry, DataFormat, WindowDim};
 
 /// The most outputs of a tile: as many sums, the weights of 3 taps and a pixel are in 12 registers.
@@ -79,20 +79,6 @@ impl<'a> Tiles<'a> {
     pub fn rows(&self, image: &[f32], rows: Range<usize>, output: &mut [f32]) {
         (self.rows)(self.level, self, image, rows, output);
     }
-}
-
-/// These elements, if they are floats.
-pub fn floats<T: 'static>(x: &[T]) -> Option<&[f32]> {
-    // SAFETY: they are floats.
-    (TypeId::of::<T>() == TypeId::of::<f32>())
-        .then(|| unsafe { slice::from_raw_parts(x.as_ptr().cast(), x.len()) })
-}
-
-/// The same of elements to write.
-pub fn floats_mut<T: 'static>(x: &mut [T]) -> Option<&mut [f32]> {
-    // SAFETY: they are floats.
-    (TypeId::of::<T>() == TypeId::of::<f32>())
-        .then(|| unsafe { slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len()) })
 }
 
 /// The most pixels beyond either end that an output reads.

@@ -116,7 +116,8 @@ impl DeviceKind for Cuda {
             0 => facts.memory,
             limit => limit.min(facts.memory),
         };
-        let kind = |kind, alignment: u64, limit| MemoryInfo { kind, alignment: alignment as u32, limit };
+        let kind =
+            |kind, alignment: u64, limit| MemoryInfo { kind, alignment: alignment as u32, limit };
         let memories = vec![
             kind(MemoryKind::DEVICE, ALIGNMENT, limit),
             kind(MemoryKind::PINNED, pinned::ALIGNMENT, 0),

@@ -1,0 +1,2 @@
+#include "selftest_api.h"
+namespace selftest { void test_language() {} void test_driver() {} void test_capture() {} }

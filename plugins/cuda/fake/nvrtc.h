@@ -27,7 +27,8 @@ struct Options {
     bool machine_code = false;  // sm_XX rather than compute_XX
     bool search_paths = false;  // whether files outside the program can be read
     std::string standard = "gnu++17";
-    std::vector<std::string> arguments;  // what the host compiler gets
+    std::string macros;                  // the orders to define and undefine, as lines of source
+    std::vector<std::string> arguments;  // what else the host compiler gets
 };
 
 // Reads the options; `problem` names the first one that the real compiler would refuse.

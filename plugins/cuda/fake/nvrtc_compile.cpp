@@ -99,7 +99,7 @@ class Compilation {
     std::string key_of(const std::string& text) const {
         const std::string machine = std::to_string(options_.architecture);
         return hash(join({"1", __VERSION__, host_compiler(), fake_nvrtc_shim, prologue(), epilogue({}), options_.standard,
-                          machine, join(code_flags()), join(options_.arguments), join(program_.expressions), text}));
+                          machine, macros(), join(code_flags()), join(options_.arguments), join(program_.expressions), text}));
     }
 
     bool write_inputs() const {
@@ -112,7 +112,15 @@ class Compilation {
         }
         const std::string source = path("source/" + safe_name(program_.name));
         return make_parents(source) && write_file(source, program_.source) &&
-               write_file(path("simt.h"), fake_nvrtc_shim);
+               write_file(path("simt.h"), fake_nvrtc_shim) && write_file(path("macros.h"), macros());
+    }
+
+    // All macros of the program, which are defined behind the text of the fake so that they do not change it.
+    std::string macros() const {
+        return "#define __CUDA_ARCH__ " + std::to_string(options_.architecture * 10) +
+               "\n#define __CUDACC_RTC__ 1\n#define __CUDACC_VER_MAJOR__ 13\n#define __CUDACC_VER_MINOR__ 0\n"
+               "#define TENON_EMULATED 1\n" +
+               options_.macros;
     }
 
     // Runs the host compiler; its messages go to the program's log, without the temporary folder's name.
@@ -135,12 +143,9 @@ class Compilation {
     }
 
     bool preprocess(std::string& text) {
-        std::vector<std::string> arguments = {"-E", "-x", "c++", "-include", path("simt.h"), "-I" + path("include")};
+        std::vector<std::string> arguments = {"-E", "-x", "c++", "-include", path("simt.h"), "-include", path("macros.h"),
+                                              "-I" + path("include")};
         arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
-        arguments.push_back("-D__CUDA_ARCH__=" + std::to_string(options_.architecture * 10));
-        for (const char* macro : {"__CUDACC_RTC__=1", "__CUDACC_VER_MAJOR__=13", "__CUDACC_VER_MINOR__=0", "TENON_EMULATED=1"}) {
-            arguments.push_back(std::string("-D") + macro);
-        }
         arguments.insert(arguments.end(), {path("source/" + safe_name(program_.name)), "-o", path("text")});
         if (!host(arguments) || !read_file(path("text"), text)) {
             return false;

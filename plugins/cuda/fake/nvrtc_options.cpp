@@ -107,11 +107,13 @@ bool parse_one(Reader& reader, const std::string& option, Options& parsed) {
         return parse_standard(value, parsed);
     }
     if (reader.value(option, "--define-macro", "-D", true, value)) {
-        parsed.arguments.push_back("-D" + value);
+        const size_t equals = value.find('=');
+        const std::string text = equals == std::string::npos ? "1" : value.substr(equals + 1);
+        parsed.macros += "#define " + value.substr(0, equals) + " " + text + "\n";
         return true;
     }
     if (reader.value(option, "--undefine-macro", "-U", true, value)) {
-        parsed.arguments.push_back("-U" + value);
+        parsed.macros += "#undef " + value + "\n";
         return true;
     }
     if (reader.value(option, "--include-path", "-I", true, value)) {

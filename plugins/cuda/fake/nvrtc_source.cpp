@@ -216,6 +216,22 @@ class Scanner {
         }
     }
 
+    // `alignas` behind `__shared__` must come first in C++, where that becomes `static`.
+    void align_first(size_t i, size_t end) {
+        for (size_t k = i; k < end && !is(k, "=") && !is(k, "["); ++k) {
+            if (!is(k, "alignas")) {
+                continue;
+            }
+            const size_t last = behind(k + 1) - 1;
+            const size_t begin = tokens_[declaration_].begin;
+            source_.text += text_.substr(copied_, begin - copied_);
+            source_.text += text_.substr(tokens_[k].begin, tokens_[last].end - tokens_[k].begin) + " ";
+            source_.text += text_.substr(begin, tokens_[k].begin - begin);
+            copied_ = tokens_[last].end;
+            return;
+        }
+    }
+
     // `extern __shared__ T name[];` is a pointer to the dynamic shared memory; other shared arrays stay as they are.
     void shared(size_t i) {
         size_t end = i;
@@ -228,6 +244,7 @@ class Scanner {
         }
         const bool unsized = end >= 3 && is(end - 1, "]") && is(end - 2, "[");
         if (!external || !unsized || end == tokens_.size()) {
+            align_first(i, end);
             return;
         }
         std::string type;

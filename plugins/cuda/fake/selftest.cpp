@@ -24,7 +24,7 @@ __device__ __forceinline__ f32 warp_sum(f32 v) {
 
 template <int N>
 __device__ f32 block_sum(f32 v) {
-    __shared__ f32 part[N];
+    __shared__ alignas(16) f32 part[N];
     v = warp_sum(v);
     if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
     __syncthreads();

@@ -20,13 +20,15 @@ Module::~Module() {
     }
     if (library != nullptr) {
         dlclose(library);
+        close(descriptor);
     }
 }
 
 namespace {
 
-// Loads the library from a file that exists in memory only.
-void* load_library(const std::string& bytes) {
+// Loads the library from a file that exists in memory only. The descriptor stays open as long as the module does: the
+// loader takes a path that it has seen for the library that it loaded from there.
+void* load_library(const std::string& bytes, int& descriptor) {
     const int file = memfd_create("fake-cuda-module", MFD_CLOEXEC);
     if (file < 0) {
         report("no anonymous file for a module: %s", std::strerror(errno));
@@ -45,8 +47,10 @@ void* load_library(const std::string& bytes) {
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
         report("cannot load a module: %s", dlerror());
+        close(file);
+        return nullptr;
     }
-    close(file);
+    descriptor = file;
     return library;
 }
 
@@ -113,7 +117,7 @@ CUresult load(const Call& call, CUmodule* out, const void* data) {
     }
     auto module = std::make_shared<Module>();
     module->context = call.context;
-    module->library = load_library(image.library);
+    module->library = load_library(image.library, module->descriptor);
     if (module->library == nullptr) {
         return CUDA_ERROR_OPERATING_SYSTEM;
     }

@@ -112,6 +112,7 @@ struct Event {
 struct Module {
     Context* context = nullptr;
     void* library = nullptr;
+    int descriptor = -1;
     const fake_cuda::Module* code = nullptr;
     std::mutex running;  // a module's built-in variables and shared memory serve one launch at a time
     struct Range {

@@ -34,9 +34,11 @@ if [ "$(cat "$out/.stamp" 2>/dev/null || true)" != "$stamp" ]; then
     }
     objects $driver $compiler_parts
     in_work() { for part in "$@"; do echo "$work/$part.o"; done; }
+    echo '{ global: cu[A-Z]*; nvrtc[A-Z]*; fake_cuda_*; local: *; };' >"$work/exports"
+    flags="$flags -Wl,--version-script=$work/exports -Wl,-z,defs"
     "$compiler" $flags -shared -Wl,-soname,libcuda.so -Wl,-z,nodelete -o "$work/libcuda.so" $(in_work $driver) -ldl
     "$compiler" $flags -shared -Wl,-soname,libnvrtc.so -o "$work/libnvrtc.so" $(in_work $compiler_parts)
-    "$compiler" $flags "$here"/selftest*.cpp -o "$work/selftest" -L"$work" -lcuda -lnvrtc
+    "$compiler" ${flags%%-Wl*} "$here"/selftest*.cpp -o "$work/selftest" -L"$work" -lcuda -lnvrtc
     ln -s libcuda.so "$work/libcuda.so.1"
     for file in libcuda.so libnvrtc.so selftest libcuda.so.1; do
         mv -fT "$work/$file" "$out/$file"

@@ -1,0 +1,109 @@
+// Accesses of up to 16 bytes at once, and the threads of a grid.
+//
+// - `Pack<X, N>` is N elements side by side, aligned to its size or to 16 bytes. A pack of more than 16 bytes is
+//   several accesses.
+// - `load` and `store` are coherent: an element may be read and then written by one thread (an output that takes over
+//   its input's buffer). `load_constant` goes through the read-only path: for what no thread of the launch writes.
+// - The index types are u32, for fewer than 2^31 elements, and u64. A launch has fewer than 2^31 threads.
+#pragma once
+#include "types.cuh"
+
+template <typename X, int N>
+struct alignas(N * sizeof(X) < 16 ? N * sizeof(X) : 16) Pack {
+    static_assert((N & (N - 1)) == 0, "a power of two");
+    X at[N];
+};
+
+// The largest of sizes.
+DEVICE constexpr int largest(int a, int b = 1, int c = 1, int d = 1) {
+    const int e = a > b ? a : b, f = c > d ? c : d;
+    return e > f ? e : f;
+}
+
+// Elements of each side in a pack, so that those of the widest type fill 16 bytes.
+template <typename X, typename... Ys>
+inline constexpr int lanes_of = 16 / largest(sizeof(X), sizeof(Ys)...);
+
+// A word that one instruction moves.
+template <int BYTES> struct WordOf { typedef uint4 type; };
+template <> struct WordOf<1> { typedef u8 type; };
+template <> struct WordOf<2> { typedef u16 type; };
+template <> struct WordOf<4> { typedef u32 type; };
+template <> struct WordOf<8> { typedef uint2 type; };
+
+template <typename P> using Word = typename WordOf<sizeof(P)>::type;
+template <typename P> inline constexpr int words_of = sizeof(P) / sizeof(Word<P>);
+
+// A value as words.
+template <typename P> union Words {
+    static_assert(sizeof(P) % sizeof(Word<P>) == 0, "whole words");
+    P value;
+    Word<P> words[words_of<P>];
+    DEVICE Words() {}
+};
+
+template <typename P> DEVICE P load(const P* p) {
+    Words<P> all;
+#pragma unroll
+    for (int i = 0; i < words_of<P>; ++i) all.words[i] = reinterpret_cast<const Word<P>*>(p)[i];
+    return all.value;
+}
+
+template <typename P> DEVICE P load_constant(const P* p) {
+#ifdef TENON_EMULATED
+    return load(p);
+#else
+    Words<P> all;
+#pragma unroll
+    for (int i = 0; i < words_of<P>; ++i) all.words[i] = __ldg(reinterpret_cast<const Word<P>*>(p) + i);
+    return all.value;
+#endif
+}
+
+template <typename P> DEVICE void store(P* p, P value) {
+    Words<P> all;
+    all.value = value;
+#pragma unroll
+    for (int i = 0; i < words_of<P>; ++i) reinterpret_cast<Word<P>*>(p)[i] = all.words[i];
+}
+
+// Pack `index` of an array of elements, which must be aligned to packs.
+template <int N, typename X, typename I> DEVICE Pack<X, N> load_pack(const X* x, I index) {
+    return load(reinterpret_cast<const Pack<X, N>*>(x) + index);
+}
+
+template <int N, typename X, typename I> DEVICE Pack<X, N> load_constant_pack(const X* x, I index) {
+    return load_constant(reinterpret_cast<const Pack<X, N>*>(x) + index);
+}
+
+template <int N, typename X, typename I> DEVICE void store_pack(X* x, I index, Pack<X, N> pack) {
+    store(reinterpret_cast<Pack<X, N>*>(x) + index, pack);
+}
+
+// One element N times.
+template <int N, typename X> DEVICE Pack<X, N> splat(X x) {
+    Pack<X, N> pack;
+#pragma unroll
+    for (int i = 0; i < N; ++i) pack.at[i] = x;
+    return pack;
+}
+
+// This thread among those of a grid of one dimension, and their number: where a grid-stride loop starts, and its step.
+template <typename I> DEVICE I thread_of_grid() { return (I)blockIdx.x * blockDim.x + threadIdx.x; }
+template <typename I> DEVICE I threads_of_grid() { return (I)gridDim.x * blockDim.x; }
+
+// Calls pack(i) for the whole packs of `count` elements, and rest(i) for the elements after them, over the grid.
+// Two packs of a thread are under way at once: prepare(i) loads one, finish(i, loaded) computes and stores it.
+template <int N, typename I, typename Prepare, typename Finish, typename Rest>
+DEVICE void for_packs(I count, Prepare prepare, Finish finish, Rest rest) {
+    const I packs = count / N, step = threads_of_grid<I>(), first = thread_of_grid<I>();
+    I i = first;
+    for (; i < packs && step < packs - i; i += 2 * step) {
+        const auto one = prepare(i);
+        const auto two = prepare(i + step);
+        finish(i, one);
+        finish(i + step, two);
+    }
+    if (i < packs) finish(i, prepare(i));
+    for (I at = packs * N + first; at < count; at += step) rest(at);
+}

@@ -2,7 +2,7 @@
 """Proves the kernels of plugins/cuda without a GPU: each compiles for each architecture, none spills, and each holds the
 instructions that expectations.toml names.
 
-Usage: check_kernels.py WORK [--compiled DIR] [--arch 80]... [--write] [--record FILE] [--expectations FILE]
+Usage: check_kernels.py WORK [--compiled DIR] [--arch 80]... [--match TEXT] [--write] [--record FILE] [--expectations FILE]
                         [--sources DIR] [--quiet]
        check_kernels.py WORK --nvrtc
 
@@ -17,6 +17,7 @@ something is, 2 when a tool, the record or the expectations cannot be used.
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -62,12 +63,14 @@ def check(options: argparse.Namespace) -> int:
     if unknown := set(archs) - set(expected.archs):
         raise ExpectationError(f"sm_{sorted(unknown)[0]} is not among the architectures {expected.archs}")
     tools = toolchain.prepare(options.work)
-    folder = options.compiled or compile_all(tools, archs, options.work / "compiled")
-    functions, wrong = examine(tools, folder, archs)
+    folder = options.compiled or compile_all(tools, archs, options)
+    functions, wrong = examine(tools, folder, archs, options.match)
     if not functions:
-        raise CompiledError(f"{folder / 'variants.json'} names no kernel")
-    wrong += expected.judge(functions, archs)
-    wrong += never_compiled(options.sources, functions)
+        raise CompiledError(f"{folder / 'variants.json'} names no kernel, or none with '{options.match}'")
+    wrong += expected.judge(functions)
+    if not options.match:
+        wrong += expected.stale(archs)
+        wrong += never_compiled(options.sources, functions)
     wrong += against_record(options, expected, functions, archs)
     if not options.quiet:
         print_table(functions, archs)
@@ -79,9 +82,12 @@ def check(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def compile_all(tools: Toolchain, archs: list[int], folder: Path) -> Path:
-    """Runs the example that compiles every variant by the plugin's code."""
+def compile_all(tools: Toolchain, archs: list[int], options: argparse.Namespace) -> Path:
+    """Runs the example that compiles every variant by the plugin's code; the folder of what it made."""
+    folder = options.work / "compiled"
+    shutil.rmtree(folder, ignore_errors=True)
     command = ["cargo", "run", "--locked", "-p", "tenon-cuda", "--example", "compile", "--", "--out", str(folder)]
+    command += ["--match", options.match]
     for arch in archs:
         command += ["--arch", str(arch)]
     told = os.environ | {"TENON_CUDA_LIBRARY_PATH": str(tools.nvrtc)}
@@ -91,9 +97,10 @@ def compile_all(tools: Toolchain, archs: list[int], folder: Path) -> Path:
     return folder
 
 
-def examine(tools: Toolchain, folder: Path, archs: list[int]) -> tuple[list[Function], list[str]]:
+def examine(tools: Toolchain, folder: Path, archs: list[int], match: str) -> tuple[list[Function], list[str]]:
     """The functions of every variant for these architectures, and the warnings of ptxas."""
-    jobs = sorted(files_of(folder, archs), key=lambda job: (job[0].name, job[1]))
+    files = [job for job in files_of(folder, archs) if match in job[0].name]
+    jobs = sorted(files, key=lambda job: (job[0].name, job[1]))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(lambda job: examine_one(tools, *job), jobs))
     functions = [function for found, _ in results for function in found]
@@ -145,11 +152,12 @@ def against_record(
     """Compares with registers.tsv, or writes it; what is wrong."""
     now = register_record.rows(functions)
     if options.write:
-        if set(archs) != set(expected.archs):
-            raise RecordError(f"the record is of all architectures, {expected.archs}: leave out --arch")
+        if set(archs) != set(expected.archs) or options.match:
+            raise RecordError("the record is of all variants and architectures: leave out --arch and --match")
         register_record.write(options.record, now)
         return []
     was = register_record.read(options.record) if options.record.exists() else {}
+    was = {key: row for key, row in was.items() if options.match in key[0]}
     differences = list(register_record.differences(was, now, archs))
     for each in differences:
         print(f"differs: {each}")
@@ -179,6 +187,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("work", type=Path, metavar="WORK")
     parser.add_argument("--compiled", type=Path, metavar="DIR", help="what the example wrote")
     parser.add_argument("--arch", type=int, action="append", help="this architecture only; may be repeated")
+    parser.add_argument("--match", default="", metavar="TEXT", help="only variants with this in their names")
     parser.add_argument("--write", action="store_true", help="write the record instead of comparing with it")
     parser.add_argument("--record", type=Path, default=HERE / "registers.tsv")
     parser.add_argument("--expectations", type=Path, default=HERE / "expectations.toml")

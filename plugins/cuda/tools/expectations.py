@@ -86,13 +86,12 @@ class Expectations:
     forbidden: list[Rule]
     allowed: list[Rule]
 
-    def judge(self, functions: list[Function], archs: list[int]) -> Iterator[str]:
-        """What is wrong, in the order of the functions, then the rules that apply to nothing."""
+    def judge(self, functions: Iterable[Function]) -> Iterator[str]:
+        """What is wrong with functions, in their order."""
         for function in functions:
             yield from self.resources(function)
             yield from self.required_of(function)
             yield from self.forbidden_to(function)
-        yield from self.stale(archs)
 
     def resources(self, function: Function) -> Iterator[str]:
         """Spills, stack frames, registers and shared memory."""
@@ -136,7 +135,7 @@ class Expectations:
                     yield f"{function}: {seen} ({len(found)} in all), forbidden by {rule.what} ({rule.reason})"
 
     def stale(self, archs: list[int]) -> Iterator[str]:
-        """Rules that applied to nothing: at one architecture for what must or must not be, at all of them for what is
+        """Rules that applied to nothing of all that was judged: at one architecture for what must or must not be, at all of them for what is
         allowed, which compilers may do without at some."""
         for rule in [*self.required, *self.forbidden]:
             for arch in rule.unused(archs):

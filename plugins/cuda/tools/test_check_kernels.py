@@ -43,7 +43,7 @@ def functions(name: str, arch: int) -> list[Function]:
 def judged(rules: str, name: str, arch: int) -> list[str]:
     """What is wrong with one variant by these rules."""
     told = expectations.parse(f"archs = [{arch}]\n{LIMITS}{rules}")
-    return list(told.judge(functions(name, arch), [arch]))
+    return [*told.judge(functions(name, arch)), *told.stale([arch])]
 
 
 class Ptxas(unittest.TestCase):
@@ -169,7 +169,7 @@ class Rules(unittest.TestCase):
 
     def test_limits(self):
         told = expectations.parse("archs = [75]\nlimits = { registers = 63, growth = 0, shared = 0 }\n")
-        wrong = list(told.judge(functions("spill", 75), [75]))
+        wrong = list(told.judge(functions("spill", 75)))
         self.assertTrue(any("spills (sm_75): 64 registers, more than 63" in each for each in wrong))
 
     def test_rules_that_nobody_could_follow_are_refused(self):
@@ -244,11 +244,11 @@ class Whole(unittest.TestCase):
         told = [{"name": name, "source": f"{name}.cu", "defines": {"T": "f32"}, "files": {str(arch): files}}]
         (self.folder / "variants.json").write_text(json.dumps(told), encoding="utf-8")
 
-    def run_check(self, rules: str, arch: int, write: bool = False) -> tuple[int, str]:
+    def run_check(self, rules: str, arch: int, write: bool = False, match: str = "") -> tuple[int, str]:
         """Exit status and what was printed."""
         self.expected.write_text(f"archs = [{arch}]\n{LIMITS}{rules}", encoding="utf-8")
         options = argparse.Namespace(
-            work=self.folder, compiled=self.folder, arch=None, write=write, quiet=False,
+            work=self.folder, compiled=self.folder, arch=None, match=match, write=write, quiet=False,
             record=self.folder / "registers.tsv", expectations=self.expected, sources=self.folder,
         )
         prepare = check_kernels.toolchain.prepare
@@ -265,6 +265,17 @@ class Whole(unittest.TestCase):
         self.assertIn("check_kernels: 2 entries for sm_100: all as expected", said)
         self.assertEqual(self.run_check(Rules.WIDE, 100, write=True)[0], 0)
         self.assertNotIn("differs", self.run_check(Rules.WIDE, 100)[1])
+
+    def test_a_part_is_judged_without_rules_about_the_rest(self):
+        self.lay("elementwise", 100)
+        (self.folder / "other.cu").touch()
+        other = "[[require]]\nvariants = 'mma'\ninstructions = 'HMMA'\nreason = 'of another variant'\n"
+        self.assertEqual(self.run_check(other, 100)[0], 1)
+        self.assertEqual(self.run_check(other, 100, match="element")[0], 0)
+        with self.assertRaisesRegex(register_record.RecordError, "leave out --arch and --match"):
+            self.run_check(other, 100, write=True, match="element")
+        with self.assertRaisesRegex(check_kernels.CompiledError, "or none with 'mma'"):
+            self.run_check(other, 100, match="mma")
 
     def test_a_spill_fails_the_check(self):
         self.lay("spill", 75)

@@ -5,7 +5,8 @@ Usage: bench_tenon.py TENON GRAPHS --sections products,memory,nodes,copies,model
 
 TENON is the program, beside its plugins; GRAPHS the folder that make_graphs.py filled. Each command may take --limit
 seconds. No result is timed that was not compared first: `tenon bench` sees to that, by the reference kernels for ops, by
-PyTorch's values for models. --dry runs no command, and says whether the program knows each option.
+PyTorch's values for models. --dry runs no command, and says whether the program knows each option. Exits 1 when a row
+could not be measured.
 """
 
 import argparse
@@ -30,7 +31,7 @@ class Tenon:
     """The program."""
 
     def __init__(self, program: Path, limit: float, gpu: str):
-        self.program, self.limit, self.more = program, limit, {"gpu": gpu}
+        self.program, self.limit, self.more, self.failures = program, limit, {"gpu": gpu}, 0
         self.commands: list[list[str]] = []
 
     def bench(self, target: str, *more: str, sets: tuple[str, ...] = ()) -> list[dict]:
@@ -62,6 +63,7 @@ class Tenon:
         try:
             measure()
         except (ValueError, OSError) as error:
+            self.failures += 1
             show(failed(bench, peer, size, error, **self.more))
 
 
@@ -200,7 +202,9 @@ def main() -> int:
     tenon = (Dry if options.dry else Tenon)(options.tenon, options.limit, options.gpu)
     for name in wanted:
         SECTIONS[name](tenon, options.seconds, options.graphs)
-    return dry(tenon) if options.dry else 0
+    if options.dry:
+        return dry(tenon)
+    return 1 if tenon.failures else 0
 
 
 if __name__ == "__main__":

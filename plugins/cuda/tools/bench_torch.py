@@ -6,7 +6,7 @@ Usage: bench_torch.py --sections products,memory,nodes,copies,models [--seconds 
 What is on the GPU is timed between events, in samples of at least 2 ms of calls one after another, with the same
 operands, as `tenon bench` times a device; models and copies are timed by the clock from host memory to host memory, as
 Tenon's steps are. Operands of what moves memory are at least five times the L2 cache, so that no call finds what the
-call before left there.
+call before left there. Exits 1 when a row could not be measured.
 """
 
 import argparse
@@ -32,6 +32,7 @@ class Bench:
 
     def __init__(self, seconds: float):
         self.seconds, self.device = seconds, torch.device("cuda")
+        self.failures = 0
         self.told = {"version": torch.__version__}
         self.more = {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
 
@@ -45,6 +46,7 @@ class Bench:
             with torch.inference_mode():
                 measure()
         except Exception as error:  # noqa: BLE001  (whatever PyTorch raises, the other rows are wanted)
+            self.failures += 1
             show(failed(bench, "torch", size, error, **self.more))
         gc.collect()
         torch.cuda.empty_cache()
@@ -265,7 +267,7 @@ def main() -> int:
     bench = Bench(options.seconds)
     for name in wanted:
         SECTIONS[name](bench)
-    return 0
+    return 1 if bench.failures else 0
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 // Sums of several tensors.
 //
 // Entry point:
-//   add_n(Inputs inputs, DTYPE* y, INDEX count)
-//     y[i] = inputs[0][i] + inputs[1][i] + ..., from left to right, every addition rounded to DTYPE; integers wrap. With
+//   add_n(Inputs inputs, T* y, INDEX count)
+//     y[i] = inputs[0][i] + inputs[1][i] + ..., from left to right, every addition rounded to T; integers wrap. With
 //     ONTO=1 that sum is added to y[i] instead. `Inputs` is an array of INPUTS pointers. y may be one of the inputs.
 //
 // So `AddN` of n inputs is a launch of the first n % 8 of them (8 and 9 for 0 and 1), and launches of eight with ONTO=1:
 // the order in which TensorFlow rounds.
 //
-// Macros: DTYPE, INPUTS (1 to 9), ONTO (0 or 1; 0 if it is not set), INDEX, LANES (see elementwise.cuh).
+// Macros: T, INPUTS (1 to 9), ONTO (0 or 1; 0 if it is not set), INDEX, LANES (see elementwise.cuh).
 #include "elementwise.cuh"
 
 #ifndef ONTO
@@ -16,17 +16,17 @@
 #endif
 
 struct Inputs {
-    const DTYPE* at[INPUTS];
+    const T* at[INPUTS];
 };
 
-typedef Pack<DTYPE, LANES> Values;
+typedef Pack<T, LANES> Values;
 
 // What one thread has loaded of each input and, to add onto, of the output.
 struct Loaded {
     Values at[INPUTS + ONTO];
 };
 
-DEVICE DTYPE plus(DTYPE x, DTYPE y) { return narrow<DTYPE>(add(widen(x), widen(y))); }
+DEVICE T plus(T x, T y) { return narrow<T>(add(widen(x), widen(y))); }
 
 DEVICE Values sum(const Loaded& loaded) {
     Values total = loaded.at[0];
@@ -39,7 +39,7 @@ DEVICE Values sum(const Loaded& loaded) {
     return total;
 }
 
-KERNEL add_n(const Inputs inputs, DTYPE* y, INDEX count) {
+KERNEL add_n(const Inputs inputs, T* y, INDEX count) {
     const INDEX packs = count / LANES, step = threads_of_grid<INDEX>();
     for (INDEX i = thread_of_grid<INDEX>(); i < packs; i += step) {
         Loaded loaded;
@@ -49,7 +49,7 @@ KERNEL add_n(const Inputs inputs, DTYPE* y, INDEX count) {
         store_pack(y, i, sum(loaded));
     }
     for (INDEX i = packs * LANES + thread_of_grid<INDEX>(); i < count; i += step) {
-        DTYPE total = inputs.at[0][i];
+        T total = inputs.at[0][i];
 #pragma unroll
         for (int j = 1; j < INPUTS; ++j) total = plus(total, inputs.at[j][i]);
         y[i] = ONTO == 1 ? plus(y[i], total) : total;

@@ -1,7 +1,7 @@
 // Functions of two elements, with broadcasting.
 //
 // Entry points, of which LAYOUT chooses one:
-//   binary_same(const DTYPE* x, const DTYPE* y, DTYPE_OUT* z, INDEX count, f32 parameter)              SAME
+//   binary_same(const T* x, const T* y, U* z, INDEX count, f32 parameter)              SAME
 //   binary_scalar_left(x, y, z, count, parameter): x is one element                                    SCALAR_LEFT
 //   binary_scalar_right(x, y, z, count, parameter): y is one element                                   SCALAR_RIGHT
 //   binary_broadcast(x, y, z, INDEX packs, f32 parameter, Strided<INDEX, 2> dims)                      BROADCAST
@@ -12,17 +12,17 @@
 //     of an operand whose innermost one is not 0 must be a multiple of LANES. With LANES=1, any strides.
 //     A row, a column, a bias per channel are broadcast.
 //
-// Macros: DTYPE, DTYPE_OUT (boolean for comparisons), OP (see op_binary.cuh), INDEX, LANES, LAYOUT (see
+// Macros: T, U (boolean for comparisons), OP (see op_binary.cuh), INDEX, LANES, LAYOUT (see
 // elementwise.cuh).
 #include "elementwise.cuh"
 #include "op_binary.cuh"
 
-DEVICE DTYPE_OUT apply(DTYPE x, DTYPE y, f32 parameter) {
-    return narrow<DTYPE_OUT>(op::OP::of<DTYPE>(widen(x), widen(y), parameter));
+DEVICE U apply(T x, T y, f32 parameter) {
+    return narrow<U>(op::OP::of<T>(widen(x), widen(y), parameter));
 }
 
-typedef Pack<DTYPE, LANES> In;
-typedef Pack<DTYPE_OUT, LANES> Out;
+typedef Pack<T, LANES> In;
+typedef Pack<U, LANES> Out;
 
 DEVICE Out apply_packs(In x, In y, f32 parameter) {
     Out z;
@@ -36,7 +36,7 @@ struct Both {
 };
 
 #if COMPILES(SAME)
-KERNEL binary_same(const DTYPE* x, const DTYPE* y, DTYPE_OUT* z, INDEX count, f32 parameter) {
+KERNEL binary_same(const T* x, const T* y, U* z, INDEX count, f32 parameter) {
     for_packs<LANES>(
         count, [&](INDEX i) { return Both{load_pack<LANES>(x, i), load_pack<LANES>(y, i)}; },
         [&](INDEX i, Both both) { store_pack(z, i, apply_packs(both.x, both.y, parameter)); },
@@ -45,8 +45,8 @@ KERNEL binary_same(const DTYPE* x, const DTYPE* y, DTYPE_OUT* z, INDEX count, f3
 #endif
 
 #if COMPILES(SCALAR_LEFT)
-KERNEL binary_scalar_left(const DTYPE* x, const DTYPE* y, DTYPE_OUT* z, INDEX count, f32 parameter) {
-    const DTYPE one = load_constant(x);
+KERNEL binary_scalar_left(const T* x, const T* y, U* z, INDEX count, f32 parameter) {
+    const T one = load_constant(x);
     const In left = splat<LANES>(one);
     for_packs<LANES>(
         count, [&](INDEX i) { return load_pack<LANES>(y, i); },
@@ -56,8 +56,8 @@ KERNEL binary_scalar_left(const DTYPE* x, const DTYPE* y, DTYPE_OUT* z, INDEX co
 #endif
 
 #if COMPILES(SCALAR_RIGHT)
-KERNEL binary_scalar_right(const DTYPE* x, const DTYPE* y, DTYPE_OUT* z, INDEX count, f32 parameter) {
-    const DTYPE one = load_constant(y);
+KERNEL binary_scalar_right(const T* x, const T* y, U* z, INDEX count, f32 parameter) {
+    const T one = load_constant(y);
     const In right = splat<LANES>(one);
     for_packs<LANES>(
         count, [&](INDEX i) { return load_pack<LANES>(x, i); },
@@ -67,7 +67,7 @@ KERNEL binary_scalar_right(const DTYPE* x, const DTYPE* y, DTYPE_OUT* z, INDEX c
 #endif
 
 #if COMPILES(BROADCAST)
-KERNEL binary_broadcast(const DTYPE* x, const DTYPE* y, DTYPE_OUT* z, INDEX packs, f32 parameter,
+KERNEL binary_broadcast(const T* x, const T* y, U* z, INDEX packs, f32 parameter,
     const Strided<INDEX, 2> dims) {
     for (INDEX i = thread_of_grid<INDEX>(); i < packs; i += threads_of_grid<INDEX>()) {
         const auto offsets = offsets_of(dims, i);

@@ -1,8 +1,8 @@
 // What the elementwise families share: their macros, the number of elements in a pack, and broadcast operands.
 //
 // Macros, set by who compiles:
-//   DTYPE       element type of the inputs
-//   DTYPE_OUT   element type of the output; DTYPE if it is not set
+//   T       element type of the inputs
+//   U   element type of the output; T if it is not set
 //   OP          name of the functor, that of the op
 //   INDEX       u32 (fewer than 2^31 elements, in each operand too) or u64; u32 if it is not set
 //   LANES       elements in a pack, a power of two; if it is not set, as many as fill 16 bytes of the wider type.
@@ -14,14 +14,14 @@
 #include "dims.cuh"
 #include "vector.cuh"
 
-#ifndef DTYPE_OUT
-#define DTYPE_OUT DTYPE
+#ifndef U
+#define U T
 #endif
 #ifndef INDEX
 #define INDEX u32
 #endif
 #ifndef LANES
-#define LANES (lanes_of<DTYPE, DTYPE_OUT>)
+#define LANES (lanes_of<T, U>)
 #endif
 
 #define KERNEL extern "C" __global__ __launch_bounds__(256) void

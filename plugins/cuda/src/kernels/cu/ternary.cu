@@ -1,21 +1,21 @@
 // Selection by a condition, and limits.
 //
 // Entry points, of which LAYOUT chooses one:
-//   ternary_same(const First* x, const DTYPE* y, const DTYPE* z, DTYPE* result, INDEX count)            SAME
+//   ternary_same(const First* x, const T* y, const T* z, T* result, INDEX count)            SAME
 //   ternary_scalars(x, y, z, result, count): y and z are one element each                               SCALARS
 //   ternary_broadcast(x, y, z, result, INDEX packs, Strided<INDEX, 3> dims)                             BROADCAST
 //     result[i] = OP(x[i], y[i], z[i]). The result may be an operand of its type and its number of elements. How packs
 //     are broadcast, see binary.cu.
 //
 // OP is
-//   Select, SelectV2   x ? y : z; First is boolean. Elements are moved: DTYPE is the unsigned integer of their size.
-//   ClipByValue        max(y, min(z, x)): the lower limit wins; First is DTYPE, of the numbers. NaN in x stays, and a
+//   Select, SelectV2   x ? y : z; First is boolean. Elements are moved: T is the unsigned integer of their size.
+//   ClipByValue        max(y, min(z, x)): the lower limit wins; First is T, of the numbers. NaN in x stays, and a
 //                      limit that is NaN is none.
 //
-// Macros: DTYPE, OP, INDEX, LANES, LAYOUT (see elementwise.cuh).
+// Macros: T, OP, INDEX, LANES, LAYOUT (see elementwise.cuh).
 #include "elementwise.cuh"
 
-typedef Pack<DTYPE, LANES> Values;
+typedef Pack<T, LANES> Values;
 
 namespace op {
 
@@ -26,7 +26,7 @@ struct Select {
 typedef Select SelectV2;
 
 struct ClipByValue {
-    typedef DTYPE First;
+    typedef T First;
     template <typename X> static DEVICE X of(X x, X low, X high) {
         const X below = widen(high) < widen(x) ? high : x;
         return widen(below) < widen(low) ? low : below;
@@ -42,7 +42,7 @@ typedef Pack<First, LANES> Firsts;
 DEVICE Values apply_packs(Firsts x, Values y, Values z) {
     Values result;
 #pragma unroll
-    for (int k = 0; k < LANES; ++k) result.at[k] = Op::of<DTYPE>(x.at[k], y.at[k], z.at[k]);
+    for (int k = 0; k < LANES; ++k) result.at[k] = Op::of<T>(x.at[k], y.at[k], z.at[k]);
     return result;
 }
 
@@ -52,26 +52,26 @@ struct Three {
 };
 
 #if COMPILES(SAME)
-KERNEL ternary_same(const First* x, const DTYPE* y, const DTYPE* z, DTYPE* result, INDEX count) {
+KERNEL ternary_same(const First* x, const T* y, const T* z, T* result, INDEX count) {
     for_packs<LANES>(
         count, [&](INDEX i) { return Three{load_pack<LANES>(x, i), load_pack<LANES>(y, i), load_pack<LANES>(z, i)}; },
         [&](INDEX i, Three all) { store_pack(result, i, apply_packs(all.x, all.y, all.z)); },
-        [&](INDEX i) { result[i] = Op::of<DTYPE>(x[i], y[i], z[i]); });
+        [&](INDEX i) { result[i] = Op::of<T>(x[i], y[i], z[i]); });
 }
 #endif
 
 #if COMPILES(SCALARS)
-KERNEL ternary_scalars(const First* x, const DTYPE* y, const DTYPE* z, DTYPE* result, INDEX count) {
-    const DTYPE second = load_constant(y), third = load_constant(z);
+KERNEL ternary_scalars(const First* x, const T* y, const T* z, T* result, INDEX count) {
+    const T second = load_constant(y), third = load_constant(z);
     for_packs<LANES>(
         count, [&](INDEX i) { return load_pack<LANES>(x, i); },
         [&](INDEX i, Firsts all) { store_pack(result, i, apply_packs(all, splat<LANES>(second), splat<LANES>(third))); },
-        [&](INDEX i) { result[i] = Op::of<DTYPE>(x[i], second, third); });
+        [&](INDEX i) { result[i] = Op::of<T>(x[i], second, third); });
 }
 #endif
 
 #if COMPILES(BROADCAST)
-KERNEL ternary_broadcast(const First* x, const DTYPE* y, const DTYPE* z, DTYPE* result, INDEX packs,
+KERNEL ternary_broadcast(const First* x, const T* y, const T* z, T* result, INDEX packs,
     const Strided<INDEX, 3> dims) {
     for (INDEX i = thread_of_grid<INDEX>(); i < packs; i += threads_of_grid<INDEX>()) {
         const auto offsets = offsets_of(dims, i);

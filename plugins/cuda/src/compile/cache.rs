@@ -1,0 +1,122 @@
+//! Compiled kernels on disk.
+//!
+//! A file's name is the digest of all that its contents depend on; it begins with the digest of the rest, so
+//! that a file that is cut short or spoilt is not used. Files appear whole (written elsewhere, then renamed), also
+//! when several processes write the same one. A folder that cannot be written costs time, nothing else.
+
+use sha2::{Digest, Sha256};
+use std::{
+    env, fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+const DIGEST_BYTES: usize = 32;
+
+/// SHA-256 of parts, each with its length, as hexadecimal digits.
+pub fn digest(parts: &[&[u8]]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A folder of compiled kernels.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    folder: Option<PathBuf>,
+}
+
+impl Cache {
+    /// As the knob `kernel_cache` says.
+    pub fn new(setting: &str) -> Cache {
+        let folder = match setting {
+            "none" => None,
+            "" => default_folder(),
+            folder => Some(PathBuf::from(folder)),
+        };
+        Cache { folder }
+    }
+
+    fn file(&self, key: &str) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.join(key))
+    }
+
+    /// What is kept under a key.
+    pub fn get(&self, key: &str) -> Option<Vec<u8>> {
+        let mut kept = fs::read(self.file(key)?).ok()?;
+        if kept.len() < DIGEST_BYTES {
+            return None;
+        }
+        let contents = kept.split_off(DIGEST_BYTES);
+        (Sha256::digest(&contents).as_slice() == kept).then_some(contents)
+    }
+
+    /// Keeps something under a key, if that is possible.
+    pub fn put(&self, key: &str, contents: &[u8]) {
+        let Some(file) = self.file(key) else { return };
+        // A full disk or a folder of somebody else: the kernel is compiled again the next time.
+        let _ = write_whole(&file, contents);
+    }
+}
+
+fn write_whole(file: &Path, contents: &[u8]) -> std::io::Result<()> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let part = file.with_extension(format!("{}-{number}.part", process::id()));
+    let written = fs::File::create(&part).and_then(|mut open| {
+        open.write_all(Sha256::digest(contents).as_slice())?;
+        open.write_all(contents)
+    });
+    written.and_then(|()| fs::rename(&part, file)).inspect_err(|_| {
+        let _ = fs::remove_file(&part);
+    })
+}
+
+/// `$XDG_CACHE_HOME/tenon/cuda`, or `$HOME/.cache/tenon/cuda`; `None` without a home.
+fn default_folder() -> Option<PathBuf> {
+    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
+    let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(base.join("tenon").join("cuda"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_told_apart() {
+        assert_ne!(digest(&[b"ab", b"c"]), digest(&[b"a", b"bc"]));
+        assert_eq!(digest(&[b"ab", b"c"]), digest(&[b"ab", b"c"]));
+    }
+
+    #[test]
+    fn what_is_kept_comes_back_and_what_is_spoilt_does_not() {
+        let folder = env::temp_dir().join(format!("tenon-cuda-cache-{}", process::id()));
+        let cache = Cache::new(folder.to_str().unwrap());
+        assert_eq!(cache.get("key"), None);
+        cache.put("key", b"contents");
+        assert_eq!(cache.get("key").as_deref(), Some(&b"contents"[..]));
+        let mut bytes = fs::read(folder.join("key")).unwrap();
+        bytes.pop();
+        fs::write(folder.join("key"), bytes).unwrap();
+        assert_eq!(cache.get("key"), None);
+        fs::write(folder.join("key"), b"x").unwrap();
+        assert_eq!(cache.get("key"), None);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn none_keeps_nothing() {
+        let cache = Cache::new("none");
+        cache.put("key", b"contents");
+        assert_eq!(cache.get("key"), None);
+    }
+}

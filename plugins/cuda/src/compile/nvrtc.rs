@@ -1,0 +1,199 @@
+//! NVIDIA's compiler of CUDA C.
+//!
+//! It needs no GPU: any architecture that it knows can be compiled for. For a GPU that is newer than it, it makes
+//! PTX for the newest architecture it knows, and the driver does the rest.
+
+use super::{HEADERS, Variant, cache};
+use crate::libraries::{self, Library};
+use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
+use std::{
+    ffi::{CStr, CString, c_char, c_int},
+    ptr,
+    sync::OnceLock,
+};
+use tenon_sdk::{Code, KernelError};
+
+/// Form of what is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Machine code.
+    Cubin,
+    /// NVIDIA's portable assembly; the driver compiles it.
+    Ptx,
+}
+
+/// What is compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// Compute capability: 90 is 9.0.
+    pub capability: u32,
+    /// Form.
+    pub form: Form,
+}
+
+impl Target {
+    /// The best that the compiler has for a GPU.
+    ///
+    /// # Errors
+    /// No compiler; `UNIMPLEMENTED` when it knows only newer architectures.
+    pub fn for_device(capability: u32) -> Result<Target, KernelError> {
+        let known = architectures()?;
+        if known.contains(&capability) {
+            return Ok(Target { capability, form: Form::Cubin });
+        }
+        let below = known.iter().filter(|known| **known < capability).max();
+        let capability = *below.ok_or_else(|| {
+            KernelError::unimplemented(format!(
+                "NVRTC knows architectures from sm_{} on: expected one for compute capability {capability}, install \
+                 one of CUDA 12",
+                known.iter().min().unwrap_or(&0)
+            ))
+        })?;
+        Ok(Target { capability, form: Form::Ptx })
+    }
+
+    fn option(self) -> String {
+        let kind = match self.form {
+            Form::Cubin => "sm",
+            Form::Ptx => "compute",
+        };
+        format!("--gpu-architecture={kind}_{}", self.capability)
+    }
+}
+
+/// Options beside the architecture.
+const OPTIONS: [&str; 1] = ["--std=c++17"];
+
+fn check(result: nvrtcResult, call: &str) -> Result<(), KernelError> {
+    if result == nvrtcResult::NVRTC_SUCCESS {
+        return Ok(());
+    }
+    // SAFETY: the library's own text, for any result.
+    let text = unsafe { CStr::from_ptr(sys::nvrtcGetErrorString(result)) };
+    Err(KernelError::internal(format!("{call}: {}", text.to_string_lossy())))
+}
+
+/// Version of the compiler.
+///
+/// # Errors
+/// There is none.
+pub fn version() -> Result<(u32, u32), KernelError> {
+    libraries::require(Library::Nvrtc)?;
+    let (mut major, mut minor): (c_int, c_int) = (0, 0);
+    // SAFETY: places for the results.
+    check(unsafe { sys::nvrtcVersion(&mut major, &mut minor) }, "nvrtcVersion")?;
+    Ok((major.unsigned_abs(), minor.unsigned_abs()))
+}
+
+/// Architectures that the compiler knows, as compute capabilities.
+fn architectures() -> Result<&'static [u32], KernelError> {
+    static KNOWN: OnceLock<Vec<u32>> = OnceLock::new();
+    if let Some(known) = KNOWN.get() {
+        return Ok(known);
+    }
+    libraries::require(Library::Nvrtc)?;
+    let mut count: c_int = 0;
+    // SAFETY: a place for the result.
+    check(unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) }, "nvrtcGetNumSupportedArchs")?;
+    let mut all = vec![0 as c_int; usize::try_from(count).unwrap_or(0)];
+    // SAFETY: room for as many as it said.
+    check(unsafe { sys::nvrtcGetSupportedArchs(all.as_mut_ptr()) }, "nvrtcGetSupportedArchs")?;
+    Ok(KNOWN.get_or_init(|| all.into_iter().map(c_int::unsigned_abs).collect()))
+}
+
+/// What the result depends on: texts, options, compiler.
+///
+/// # Errors
+/// There is no compiler.
+pub fn fingerprint(variant: &Variant, target: Target) -> Result<String, KernelError> {
+    let (major, minor) = version()?;
+    let compiler = format!("nvrtc {major}.{minor} {}", target.option());
+    let text = variant.text();
+    let mut parts: Vec<&[u8]> = vec![compiler.as_bytes(), text.as_bytes()];
+    parts.extend(OPTIONS.iter().map(|option| option.as_bytes()));
+    for header in HEADERS {
+        parts.extend([header.name.as_bytes(), header.text.as_bytes()]);
+    }
+    Ok(cache::digest(&parts))
+}
+
+/// Compiles.
+///
+/// # Errors
+/// `INTERNAL` with the compiler's log.
+pub fn compile(variant: &Variant, target: Target) -> Result<Vec<u8>, KernelError> {
+    libraries::require(Library::Nvrtc)?;
+    let program = Program::new(variant)?;
+    let architecture = target.option();
+    let options = OPTIONS.iter().copied().chain([architecture.as_str()]);
+    let options = options.map(c_string).collect::<Result<Vec<_>, _>>()?;
+    let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+    // SAFETY: a program that is there, and as many options as are said.
+    let result =
+        unsafe { sys::nvrtcCompileProgram(program.0, pointers.len() as c_int, pointers.as_ptr()) };
+    if let Err(error) = check(result, "nvrtcCompileProgram") {
+        let message = format!("cannot compile {variant}: {}\n{}", error.message, program.log());
+        return Err(KernelError::new(Code::INTERNAL, message));
+    }
+    match target.form {
+        Form::Cubin => program.take(sys::nvrtcGetCUBINSize, sys::nvrtcGetCUBIN),
+        Form::Ptx => program.take(sys::nvrtcGetPTXSize, sys::nvrtcGetPTX),
+    }
+}
+
+fn c_string(text: &str) -> Result<CString, KernelError> {
+    CString::new(text).map_err(|_| KernelError::internal("a source with a zero byte"))
+}
+
+type SizeOf = unsafe fn(nvrtcProgram, *mut usize) -> nvrtcResult;
+type Take = unsafe fn(nvrtcProgram, *mut c_char) -> nvrtcResult;
+
+struct Program(nvrtcProgram);
+
+impl Program {
+    fn new(variant: &Variant) -> Result<Program, KernelError> {
+        let (text, name) = (c_string(&variant.text())?, c_string(variant.source.name)?);
+        let texts = HEADERS.iter().map(|it| c_string(it.text)).collect::<Result<Vec<_>, _>>()?;
+        let names = HEADERS.iter().map(|it| c_string(it.name)).collect::<Result<Vec<_>, _>>()?;
+        let pointers =
+            |all: &[CString]| all.iter().map(|one| one.as_ptr()).collect::<Vec<*const c_char>>();
+        let (texts, names) = (pointers(&texts), pointers(&names));
+        let mut program: nvrtcProgram = ptr::null_mut();
+        // SAFETY: texts that live during the call, which copies them; a place for the result.
+        let result = unsafe {
+            sys::nvrtcCreateProgram(
+                &mut program,
+                text.as_ptr(),
+                name.as_ptr(),
+                texts.len() as c_int,
+                texts.as_ptr(),
+                names.as_ptr(),
+            )
+        };
+        check(result, "nvrtcCreateProgram")?;
+        Ok(Program(program))
+    }
+
+    fn take(&self, size: SizeOf, take: Take) -> Result<Vec<u8>, KernelError> {
+        let mut bytes = 0;
+        // SAFETY: a program that is there, a place for the result.
+        check(unsafe { size(self.0, &mut bytes) }, "nvrtcGet...Size")?;
+        let mut result = vec![0u8; bytes];
+        // SAFETY: room for as much as it said.
+        check(unsafe { take(self.0, result.as_mut_ptr().cast()) }, "nvrtcGet...")?;
+        Ok(result)
+    }
+
+    fn log(&self) -> String {
+        let log = self.take(sys::nvrtcGetProgramLogSize, sys::nvrtcGetProgramLog);
+        let log = log.unwrap_or_default();
+        String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: a program of this object.
+        let _ = unsafe { sys::nvrtcDestroyProgram(&mut self.0) };
+    }
+}

@@ -1,0 +1,26 @@
+//! The texts of `kernels/cu`.
+
+/// A text in CUDA C.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Source {
+    /// Name of its file.
+    pub name: &'static str,
+    /// Contents.
+    pub text: &'static str,
+}
+
+/// A source by the name of its file in `kernels/cu`.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! source {
+    ($name:literal) => {
+        $crate::compile::Source {
+            name: $name,
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernels/cu/", $name)),
+        }
+    };
+}
+
+/// What sources include. Every one is handed to the compiler with every source.
+pub static HEADERS: &[Source] =
+    &[source!("types.cuh"), source!("vector.cuh"), source!("dims.cuh"), source!("reduce.cuh")];

@@ -1,0 +1,333 @@
+//! The context of one GPU in this process: its facts, its health, and the way into it.
+//!
+//! States: *open*, then perhaps *lost*, never open again. It is lost when a call answers with a sticky error
+//! ([`crate::fault::is_sticky`]), whoever sees it first; from then on every entry answers `UNAVAILABLE` and
+//! nothing is enqueued.
+
+use super::{notify, probe};
+use crate::fault::{self, check};
+use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute, CUresult, CUstream};
+use std::{
+    ffi::{CStr, c_char, c_int},
+    fmt,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use tenon_sdk::{Code, KernelError, device::author::DeviceHandle};
+
+/// What kernels and messages want to know of a GPU.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// Which one, as the driver counts.
+    pub ordinal: u32,
+    /// Model.
+    pub name: String,
+    /// Compute capability: 90 is 9.0.
+    pub capability: u32,
+    /// Multiprocessors.
+    pub multiprocessors: u32,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Bytes of the second-level cache.
+    pub l2_bytes: u64,
+    /// Most bytes of shared memory that a block can ask for.
+    pub shared_bytes: u32,
+    /// NUMA node of the host beside it, where known.
+    pub numa_node: Option<u32>,
+    /// PCI bus, where known.
+    pub bus_id: Option<u32>,
+    /// The driver's version: 1000 times the major number and 10 times the minor one.
+    pub driver: u32,
+}
+
+impl fmt::Display for Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, compute capability {}.{}, {} multiprocessors, {} MiB, driver of CUDA {}",
+            self.name,
+            self.capability / 10,
+            self.capability % 10,
+            self.multiprocessors,
+            self.memory >> 20,
+            probe::version_text(self.driver as c_int)
+        )
+    }
+}
+
+/// A GPU that is open in this process.
+pub struct Context {
+    facts: Facts,
+    device: CUdevice,
+    raw: CUcontext,
+    /// For allocations and copies that belong to no stream of the host.
+    own_stream: CUstream,
+    handle: DeviceHandle,
+    is_lost: AtomicBool,
+    reason: OnceLock<String>,
+    desk: Arc<notify::Desk>,
+}
+
+// SAFETY: the driver's handles may be used from any thread.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// Opens GPU `ordinal`.
+    ///
+    /// # Errors
+    /// As [`probe::count`]; `NOT_FOUND` when there are not so many; what the driver says.
+    pub fn open(ordinal: u32, handle: DeviceHandle) -> Result<Context, KernelError> {
+        let count = probe::count()?;
+        if ordinal >= count {
+            let message = format!("CUDA:{ordinal}: expected a number below {count}");
+            return Err(KernelError::new(Code::NOT_FOUND, message));
+        }
+        let (mut device, mut raw, mut own_stream): (CUdevice, CUcontext, CUstream) =
+            (0, std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: places for the results; the primary context stays as long as this object.
+        unsafe {
+            check(sys::cuDeviceGet(&mut device, ordinal as c_int), "cuDeviceGet")?;
+            check(sys::cuDevicePrimaryCtxRetain(&mut raw, device), "cuDevicePrimaryCtxRetain")?;
+        }
+        let facts = Facts::of(device, ordinal);
+        let made = facts.and_then(|facts| {
+            // SAFETY: the context was just retained; a place for the result.
+            unsafe {
+                check(sys::cuCtxSetCurrent(raw), "cuCtxSetCurrent")?;
+                let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+                check(sys::cuStreamCreate(&mut own_stream, flags), "cuStreamCreate")?;
+            }
+            Ok(facts)
+        });
+        let facts = made.inspect_err(|_| {
+            // SAFETY: retained above, and used by nobody.
+            let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(device) };
+        })?;
+        Ok(Context {
+            facts,
+            device,
+            raw,
+            own_stream,
+            handle,
+            is_lost: AtomicBool::new(false),
+            reason: OnceLock::new(),
+            desk: Arc::default(),
+        })
+    }
+
+    /// What is known of the GPU.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The driver's context.
+    pub fn raw(&self) -> CUcontext {
+        self.raw
+    }
+
+    /// The driver's number of the device.
+    pub fn device(&self) -> CUdevice {
+        self.device
+    }
+
+    pub(super) fn own_stream(&self) -> CUstream {
+        self.own_stream
+    }
+
+    pub(super) fn desk(&self) -> &Arc<notify::Desk> {
+        &self.desk
+    }
+
+    /// Whether the device is lost.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
+    }
+
+    /// The error of every call on a lost device.
+    pub fn loss(&self) -> KernelError {
+        let reason = self.reason.get().map_or("no reason was given", String::as_str);
+        let what = format!("CUDA:{} is lost: {reason}", self.facts.ordinal);
+        KernelError::new(Code::UNAVAILABLE, what)
+    }
+
+    /// Loses the device and tells the host; only the first reason counts.
+    pub fn lose(&self, reason: &str) {
+        if self.reason.set(reason.to_owned()).is_ok() {
+            self.is_lost.store(true, Ordering::Release);
+            self.handle.lost(reason);
+            notify::settle(&self.desk);
+        }
+    }
+
+    /// Judges a result of the driver: a sticky error loses the device.
+    ///
+    /// # Errors
+    /// What the result says, with the name of the call.
+    pub fn judge(&self, result: CUresult, call: &str) -> Result<(), KernelError> {
+        if result == CUresult::CUDA_SUCCESS {
+            return Ok(());
+        }
+        let error = fault::error(result, call);
+        if fault::is_sticky(result) {
+            self.lose(&error.message);
+            return Err(self.loss());
+        }
+        Err(error)
+    }
+
+    /// Makes the context the thread's own and has `run` call the driver. The thread keeps the context: every
+    /// entry sets it anew.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` on a lost device; what the driver says, with the name of the call.
+    #[inline]
+    pub fn call(&self, call: &str, run: impl FnOnce() -> CUresult) -> Result<(), KernelError> {
+        self.enter()?;
+        self.judge(run(), call)
+    }
+
+    /// Makes the context the thread's own.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` on a lost device; what the driver says.
+    #[inline]
+    pub fn enter(&self) -> Result<(), KernelError> {
+        if self.is_lost() {
+            return Err(self.loss());
+        }
+        // SAFETY: a context that is retained as long as this object.
+        self.judge(unsafe { sys::cuCtxSetCurrent(self.raw) }, "cuCtxSetCurrent")
+    }
+
+    /// For what gives resources back, also on a lost device: `release` runs with the context, and its result does
+    /// not count, since nothing can be done about it.
+    pub fn release(&self, release: impl FnOnce() -> CUresult) {
+        // SAFETY: as in `enter`.
+        let _ = unsafe { sys::cuCtxSetCurrent(self.raw) };
+        let _ = release();
+    }
+
+    /// Waits until all that was enqueued on the device is done.
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn synchronize(&self) -> Result<(), KernelError> {
+        // SAFETY: the context is current.
+        self.call("cuCtxSynchronize", || unsafe { sys::cuCtxSynchronize() })
+    }
+
+    /// Waits for the device's own stream.
+    ///
+    /// # Errors
+    /// As [`Context::synchronize`].
+    pub(super) fn synchronize_own(&self) -> Result<(), KernelError> {
+        // SAFETY: a stream of this context.
+        self.call("cuStreamSynchronize", || unsafe { sys::cuStreamSynchronize(self.own_stream) })
+    }
+
+    /// Asks the device for an error that nobody has seen yet.
+    pub(super) fn look(&self) {
+        let query = || {
+            // SAFETY: a stream of this context.
+            match unsafe { sys::cuStreamQuery(self.own_stream) } {
+                CUresult::CUDA_ERROR_NOT_READY => CUresult::CUDA_SUCCESS,
+                result => result,
+            }
+        };
+        // What is sticky has lost the device; nothing else concerns who looks.
+        let _ = self.call("cuStreamQuery", query);
+    }
+
+    /// Bytes that are free on the GPU, and all there are.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn free_memory(&self) -> Result<(u64, u64), KernelError> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: places for the results.
+        self.call("cuMemGetInfo", || unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        Ok((free as u64, total as u64))
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: the stream is this object's own; nobody uses it or the context any more.
+        self.release(|| unsafe { sys::cuStreamDestroy_v2(self.own_stream) });
+        // SAFETY: retained once, by `open`.
+        let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+    }
+}
+
+impl Facts {
+    fn of(device: CUdevice, ordinal: u32) -> Result<Facts, KernelError> {
+        use CUdevice_attribute::*;
+        let get = |attribute| attribute_of(device, attribute);
+        let mut memory = 0;
+        // SAFETY: a place for the result.
+        check(unsafe { sys::cuDeviceTotalMem_v2(&mut memory, device) }, "cuDeviceTotalMem")?;
+        let capability = get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? * 10
+            + get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        if capability < 75 {
+            return Err(KernelError::new(
+                Code::UNAVAILABLE,
+                format!(
+                    "CUDA:{ordinal} has compute capability {}.{}: expected 7.5 or more (Turing and later)",
+                    capability / 10,
+                    capability % 10
+                ),
+            ));
+        }
+        if get(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {
+            let what = format!("CUDA:{ordinal} has no stream-ordered memory (memory pools)");
+            return Err(KernelError::new(Code::UNAVAILABLE, what));
+        }
+        Ok(Facts {
+            ordinal,
+            name: name_of(device)?,
+            capability,
+            multiprocessors: get(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?.max(1),
+            memory: memory as u64,
+            l2_bytes: u64::from(get(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?),
+            shared_bytes: get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+            // Known to drivers from CUDA 12.2 on; -1 where it is not known.
+            numa_node: signed_attribute(device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID)
+                .ok()
+                .and_then(|node| u32::try_from(node).ok()),
+            bus_id: get(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID).ok().filter(|bus| *bus != 0),
+            driver: u32::try_from(probe::driver_version()?).unwrap_or(0),
+        })
+    }
+}
+
+fn signed_attribute(device: CUdevice, attribute: CUdevice_attribute) -> Result<c_int, KernelError> {
+    let mut value: c_int = 0;
+    // SAFETY: a place for the result.
+    let result = unsafe { sys::cuDeviceGetAttribute(&mut value, attribute, device) };
+    check(result, "cuDeviceGetAttribute")?;
+    Ok(value)
+}
+
+fn attribute_of(device: CUdevice, attribute: CUdevice_attribute) -> Result<u32, KernelError> {
+    let value = signed_attribute(device, attribute)?;
+    u32::try_from(value).map_err(|_| {
+        KernelError::internal(format!(
+            "the driver says {value} for {attribute:?}, expected a count"
+        ))
+    })
+}
+
+fn name_of(device: CUdevice) -> Result<String, KernelError> {
+    let mut text = [0 as c_char; 256];
+    // SAFETY: a place of the size that is said.
+    let result = unsafe { sys::cuDeviceGetName(text.as_mut_ptr(), text.len() as c_int, device) };
+    check(result, "cuDeviceGetName")?;
+    text[text.len() - 1] = 0;
+    // SAFETY: it ends with 0 at the latest in its last place.
+    let name = unsafe { CStr::from_ptr(text.as_ptr()) };
+    Ok(name.to_string_lossy().into_owned())
+}

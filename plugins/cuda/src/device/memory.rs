@@ -1,0 +1,143 @@
+//! Device memory: a pool of the driver, in the order of streams.
+//!
+//! What is allocated on a stream may be used by what is enqueued there from then on, and what is freed on a stream
+//! comes free behind what is enqueued there; neither waits. Without a stream both go by the device's own, and an
+//! allocation is waited for, so that any stream may use it at once.
+//!
+//! The pool keeps what comes free. When an allocation fails it gives back what is not in use, and tries once more.
+
+use super::{ALIGNMENT, context::Context, stream::Stream};
+use cudarc::driver::sys::{
+    self, CUdeviceptr, CUmemPool_attribute, CUmemoryPool, CUresult, CUstream,
+};
+use std::{ffi::c_void, ptr::NonNull, sync::Arc};
+use tenon_sdk::{Code, KernelError};
+
+pub(super) struct Pool {
+    context: Arc<Context>,
+    raw: CUmemoryPool,
+}
+
+// SAFETY: the driver's handles may be used from any thread.
+unsafe impl Send for Pool {}
+// SAFETY: as above.
+unsafe impl Sync for Pool {}
+
+impl Pool {
+    pub fn new(context: &Arc<Context>) -> Result<Pool, KernelError> {
+        // SAFETY: plain data of numbers and pointers, for which zero means none.
+        let mut properties: sys::CUmemPoolProps = unsafe { std::mem::zeroed() };
+        properties.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+        properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+        properties.location.id = context.device();
+        let mut raw: CUmemoryPool = std::ptr::null_mut();
+        // SAFETY: filled properties, a place for the result.
+        let create = || unsafe { sys::cuMemPoolCreate(&mut raw, &properties) };
+        context.call("cuMemPoolCreate", create)?;
+        let pool = Pool { context: Arc::clone(context), raw };
+        // By default the driver gives free memory back whenever a stream is waited for.
+        pool.set(CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX)?;
+        Ok(pool)
+    }
+
+    fn set(&self, attribute: CUmemPool_attribute, mut value: u64) -> Result<(), KernelError> {
+        let value: *mut u64 = &mut value;
+        // SAFETY: a pool of this object, and a value of the attribute's type.
+        let set = || unsafe { sys::cuMemPoolSetAttribute(self.raw, attribute, value.cast()) };
+        self.context.call("cuMemPoolSetAttribute", set)
+    }
+
+    fn used(&self) -> u64 {
+        let mut used = 0u64;
+        let place: *mut u64 = &mut used;
+        let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
+        // SAFETY: as in `set`.
+        let get = || unsafe { sys::cuMemPoolGetAttribute(self.raw, attribute, place.cast()) };
+        // For a message: 0 where the driver does not say.
+        let _ = self.context.call("cuMemPoolGetAttribute", get);
+        used
+    }
+
+    /// Memory of so many bytes, at least one.
+    pub fn allocate(
+        &self,
+        bytes: u64,
+        align: u64,
+        stream: Option<&Stream>,
+    ) -> Result<NonNull<c_void>, KernelError> {
+        if align > ALIGNMENT {
+            return Err(KernelError::invalid_argument(format!(
+                "CUDA aligns memory to {ALIGNMENT} bytes, asked for {align}"
+            )));
+        }
+        let size = usize::try_from(bytes.max(1))
+            .map_err(|_| KernelError::invalid_argument("more bytes than addresses"))?;
+        let raw = stream.map_or(self.context.own_stream(), Stream::raw);
+        let address = match self.take(size, raw) {
+            Err(error) if error.code == Code::RESOURCE_EXHAUSTED => {
+                self.take_after_trim(size, raw)?
+            }
+            result => result?,
+        };
+        if stream.is_none() {
+            self.context.synchronize_own().inspect_err(|_| self.give(address, raw))?;
+        }
+        let data = std::ptr::without_provenance_mut::<c_void>(address as usize);
+        NonNull::new(data).ok_or_else(|| KernelError::internal("the driver gave address 0"))
+    }
+
+    fn take(&self, size: usize, stream: CUstream) -> Result<CUdeviceptr, KernelError> {
+        let mut address: CUdeviceptr = 0;
+        // SAFETY: a pool and a stream of this context, a place for the result.
+        let take = || unsafe { sys::cuMemAllocFromPoolAsync(&mut address, size, self.raw, stream) };
+        self.context.call("cuMemAllocFromPoolAsync", take)?;
+        Ok(address)
+    }
+
+    fn take_after_trim(&self, size: usize, stream: CUstream) -> Result<CUdeviceptr, KernelError> {
+        // What was freed on a stream comes free only when the stream gets there.
+        // SAFETY: a stream of this context.
+        let wait = || match unsafe { sys::cuStreamSynchronize(stream) } {
+            // It is being captured: nothing on it runs now.
+            CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED => CUresult::CUDA_SUCCESS,
+            result => result,
+        };
+        self.context.call("cuStreamSynchronize", wait)?;
+        // SAFETY: a pool of this object.
+        self.context.call("cuMemPoolTrimTo", || unsafe { sys::cuMemPoolTrimTo(self.raw, 0) })?;
+        self.take(size, stream).map_err(|error| {
+            if error.code != Code::RESOURCE_EXHAUSTED {
+                return error;
+            }
+            let (free, total) = self.context.free_memory().unwrap_or((0, 0));
+            let message = format!(
+                "asked for {size} bytes; {} bytes are in use by this device's pool, {free} of {total} bytes of the \
+                 GPU are free (other processes count too): {}",
+                self.used(),
+                error.message
+            );
+            KernelError::new(Code::RESOURCE_EXHAUSTED, message)
+        })
+    }
+
+    fn give(&self, address: CUdeviceptr, stream: CUstream) {
+        // SAFETY: an address of this pool, given back once, behind its last use on that stream.
+        self.context.release(|| unsafe { sys::cuMemFreeAsync(address, stream) });
+    }
+
+    /// Frees what `allocate` gave, behind what is enqueued on the stream.
+    pub fn deallocate(&self, data: NonNull<c_void>, stream: Option<&Stream>) {
+        let raw = stream.map_or(self.context.own_stream(), Stream::raw);
+        self.give(data.as_ptr().addr() as CUdeviceptr, raw);
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // Frees on the device's own stream come before the end of the pool.
+        // SAFETY: a stream of this context.
+        self.context.release(|| unsafe { sys::cuStreamSynchronize(self.context.own_stream()) });
+        // SAFETY: a pool of this object, of which nothing is in use: the host gives every buffer back first.
+        self.context.release(|| unsafe { sys::cuMemPoolDestroy(self.raw) });
+    }
+}

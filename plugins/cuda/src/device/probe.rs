@@ -1,0 +1,66 @@
+//! How many GPUs there are, or why none.
+
+use crate::{
+    fault::{check, code, text},
+    libraries::{self, Library},
+    settings,
+};
+use cudarc::driver::sys::{self, CUresult};
+use std::ffi::c_int;
+use tenon_sdk::{Code, KernelError};
+
+/// The oldest driver that has every entry that is used here: that of CUDA 12.0.
+pub(super) const OLDEST_DRIVER: c_int = 12_000;
+
+/// The driver is there, recent enough, and initialised; how many GPUs it has.
+///
+/// # Errors
+/// `UNAVAILABLE`: no driver, one that is too old, none that works, no GPU.
+pub(super) fn count() -> Result<u32, KernelError> {
+    libraries::require(Library::Driver)?;
+    let version = driver_version()?;
+    if version < OLDEST_DRIVER {
+        return Err(unavailable(format!(
+            "the driver is of CUDA {}: expected {} or later, install a newer driver",
+            version_text(version),
+            version_text(OLDEST_DRIVER)
+        )));
+    }
+    // SAFETY: the driver is there; initialising it again is allowed.
+    match unsafe { sys::cuInit(0) } {
+        CUresult::CUDA_SUCCESS => {}
+        CUresult::CUDA_ERROR_NO_DEVICE => return Err(no_device()),
+        result => {
+            let what = format!("the driver does not start: {}", text(result));
+            let code =
+                if code(result) == Code::INTERNAL { Code::UNAVAILABLE } else { code(result) };
+            return Err(KernelError::new(code, what));
+        }
+    }
+    let mut count: c_int = 0;
+    // SAFETY: a place for the result.
+    check(unsafe { sys::cuDeviceGetCount(&mut count) }, "cuDeviceGetCount")?;
+    let count = u32::try_from(count).unwrap_or(0).min(settings::device_limit()?);
+    if count == 0 { Err(no_device()) } else { Ok(count) }
+}
+
+/// Version of the driver: 1000 times the major number and 10 times the minor one.
+pub(super) fn driver_version() -> Result<c_int, KernelError> {
+    let mut version: c_int = 0;
+    // SAFETY: a place for the result; this entry needs no initialisation.
+    check(unsafe { sys::cuDriverGetVersion(&mut version) }, "cuDriverGetVersion")?;
+    Ok(version)
+}
+
+/// `12.4`.
+pub(super) fn version_text(version: c_int) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+fn no_device() -> KernelError {
+    unavailable("the driver finds no GPU, or CUDA_VISIBLE_DEVICES names none".to_owned())
+}
+
+fn unavailable(message: String) -> KernelError {
+    KernelError::new(Code::UNAVAILABLE, message)
+}

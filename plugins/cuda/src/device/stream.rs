@@ -1,0 +1,114 @@
+//! Streams: commands enqueued on one run in order.
+
+use super::{
+    context::Context,
+    event::Event,
+    foreign,
+    notify::{self, Errand},
+};
+use cudarc::driver::sys::{self, CUresult, CUstream};
+use std::sync::Arc;
+use tenon_sdk::KernelError;
+
+/// A stream of one GPU. Any thread may use it.
+///
+/// It does not wait for the default stream, nor that for it. An error that a command meets on the device is sticky:
+/// it loses the device, so that nothing computes with results that are not there.
+pub struct Stream {
+    context: Arc<Context>,
+    raw: CUstream,
+}
+
+// SAFETY: the driver's handles may be used from any thread.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the device is lost; what the driver says.
+    pub fn new(context: &Arc<Context>) -> Result<Stream, KernelError> {
+        let mut raw: CUstream = std::ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: a place for the result.
+        context.call("cuStreamCreate", || unsafe { sys::cuStreamCreate(&mut raw, flags) })?;
+        Ok(Stream { context: Arc::clone(context), raw })
+    }
+
+    /// The driver's handle.
+    pub fn raw(&self) -> CUstream {
+        self.raw
+    }
+
+    /// Its GPU.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Waits until all that is enqueued so far is done.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the device is lost, or found to be.
+    pub fn synchronize(&self) -> Result<(), KernelError> {
+        if self.context.is_lost() {
+            // Its commands have ended or never will: the driver says which without waiting, and host functions
+            // may still be about to return.
+            // SAFETY: a stream of this context.
+            self.context.release(|| unsafe { sys::cuStreamSynchronize(self.raw) });
+            return Err(self.context.loss());
+        }
+        // SAFETY: a stream of this context.
+        self.context.call("cuStreamSynchronize", || unsafe { sys::cuStreamSynchronize(self.raw) })
+    }
+
+    /// What is enqueued from now on waits for the event's last recording so far.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for an event of another device; `UNAVAILABLE` when the device is lost.
+    pub fn wait(&self, event: &Event) -> Result<(), KernelError> {
+        if !event.is_of(&self.context) {
+            return Err(foreign("an event"));
+        }
+        // SAFETY: a stream and an event of this context.
+        let wait = || unsafe { sys::cuStreamWaitEvent(self.raw, event.raw(), 0) };
+        self.context.call("cuStreamWaitEvent", wait)
+    }
+
+    /// Has an errand run once, behind what is enqueued; with its error when the device does not take it.
+    pub(super) fn when_done(&self, errand: Errand) {
+        let ticket = notify::owe(&self.context, errand);
+        let data = ticket.as_pointer();
+        // SAFETY: the function takes the ticket's number and nothing behind it.
+        let launch = || unsafe { sys::cuLaunchHostFunc(self.raw, Some(notify::paid), data) };
+        if let Err(error) = self.context.call("cuLaunchHostFunc", launch) {
+            ticket.settle(error.code);
+        }
+    }
+
+    /// Whether all that was enqueued is done.
+    ///
+    /// # Errors
+    /// As [`Stream::synchronize`].
+    pub fn is_done(&self) -> Result<bool, KernelError> {
+        let mut done = true;
+        // SAFETY: a stream of this context.
+        let query = || match unsafe { sys::cuStreamQuery(self.raw) } {
+            CUresult::CUDA_ERROR_NOT_READY => {
+                done = false;
+                CUresult::CUDA_SUCCESS
+            }
+            result => result,
+        };
+        self.context.call("cuStreamQuery", query)?;
+        Ok(done)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: a stream of this object, which nobody uses any more.
+        self.context.release(|| unsafe { sys::cuStreamDestroy_v2(self.raw) });
+    }
+}

@@ -1,0 +1,17 @@
+//! The kernels.
+//!
+//! A family has a file or folder here, which registers, checks and launches, and a source in `cu`, which computes.
+//! What a source can be compiled to is listed by its family's `variants`, so that every one of them can be compiled
+//! and looked at without a GPU ([`variants`]).
+
+mod dtype;
+mod fill;
+
+use crate::compile::Variant;
+
+/// Every variant that kernels of this crate may ask for; those that are generated are represented by examples.
+pub fn variants() -> Vec<Variant> {
+    let mut all = Vec::new();
+    all.extend(fill::variants());
+    all
+}

@@ -1,0 +1,197 @@
+//! A kernel's call as a launch on its stream.
+//!
+//! `compute` runs on a thread of the host: it checks shapes, makes sure of its outputs, and enqueues launches, which
+//! capture addresses and sizes. Buffers stay until the launches are done, for the host orders their release behind
+//! the stream. Nothing here waits.
+
+use crate::{
+    compile::{Arguments, Entry},
+    device::{Cuda, Facts, Stream},
+};
+use tenon_sdk::{
+    DType, KernelError,
+    abi::{MemoryKind, Slot},
+    author::{ComputeContext, CreateContext},
+    device::author::{device_of, stream_of},
+};
+
+/// Blocks and threads of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grid {
+    /// Blocks, in three dimensions.
+    pub blocks: [u32; 3],
+    /// Threads of a block, in three dimensions.
+    pub threads: [u32; 3],
+    /// Bytes of dynamic shared memory of a block.
+    pub shared: u32,
+}
+
+/// Threads of a block, where nothing speaks for another number.
+pub const THREADS: u32 = 256;
+
+/// Most blocks of a grid in its first dimension.
+const MOST_BLOCKS: u64 = (1 << 31) - 1;
+
+impl Grid {
+    /// So many blocks of so many threads.
+    pub fn new(blocks: u32, threads: u32) -> Grid {
+        Grid { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0 }
+    }
+
+    /// With dynamic shared memory.
+    #[must_use]
+    pub fn shared(self, bytes: u32) -> Grid {
+        Grid { shared: bytes, ..self }
+    }
+
+    /// Blocks of [`THREADS`] for a loop over `items` in steps of the grid: no more than keep the GPU full (eight blocks
+    /// for each multiprocessor, which is as many of such a size as one holds).
+    pub fn stride(items: u64, facts: &Facts) -> Grid {
+        let full = u64::from(facts.multiprocessors) * u64::from(2048 / THREADS);
+        let blocks = items.div_ceil(u64::from(THREADS)).min(full);
+        Grid::new(blocks as u32, THREADS)
+    }
+
+    /// One block for each of so many items.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for more than 2^31 - 1.
+    pub fn block_each(items: u64, threads: u32) -> Result<Grid, KernelError> {
+        if items > MOST_BLOCKS {
+            return Err(KernelError::invalid_argument(format!(
+                "{items} blocks of threads: expected at most {MOST_BLOCKS}"
+            )));
+        }
+        Ok(Grid::new(items as u32, threads))
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.contains(&0)
+    }
+}
+
+/// A tensor in the device's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operand {
+    /// Address.
+    pub address: u64,
+    /// Elements.
+    pub elements: u64,
+    /// Element type.
+    pub dtype: DType,
+}
+
+impl Operand {
+    fn new(slot: &Slot) -> Result<Operand, KernelError> {
+        if slot.memory != MemoryKind::DEVICE {
+            return Err(KernelError::internal(format!(
+                "expected a tensor in memory kind {}, found one in kind {}",
+                MemoryKind::DEVICE.0,
+                slot.memory.0
+            )));
+        }
+        Ok(Operand { address: slot.data.addr() as u64, elements: slot.elements, dtype: slot.dtype })
+    }
+
+    /// Whether it begins at a multiple of so many bytes.
+    pub fn is_aligned(&self, bytes: u64) -> bool {
+        self.address.is_multiple_of(bytes)
+    }
+}
+
+/// The device that a kernel is made for.
+///
+/// # Errors
+/// `INTERNAL` when the host gives none.
+pub fn device_for<'a>(c: &CreateContext<'a>) -> Result<&'a Cuda, KernelError> {
+    if c.device_state().is_null() {
+        return Err(KernelError::internal("a kernel of CUDA was given no device"));
+    }
+    // SAFETY: kernels of this crate are registered for CUDA alone, so that the host gives them an open `Cuda`.
+    Ok(unsafe { device_of::<Cuda>(c.device_state()) })
+}
+
+/// A call that is being turned into launches.
+pub struct Launch<'a> {
+    context: &'a ComputeContext<'a>,
+    device: &'a Cuda,
+    stream: &'a Stream,
+}
+
+impl<'a> Launch<'a> {
+    /// Begins.
+    ///
+    /// # Errors
+    /// `INTERNAL` when the host gives no device or no stream.
+    pub fn new(context: &'a ComputeContext<'a>) -> Result<Launch<'a>, KernelError> {
+        if context.device_state().is_null() {
+            return Err(KernelError::internal("a kernel of CUDA was given no device"));
+        }
+        // SAFETY: kernels of this crate are registered for CUDA alone, so that the host gives them an open `Cuda`
+        // and one of its streams, both alive while the call runs.
+        let (device, stream) = unsafe {
+            (device_of::<Cuda>(context.device_state()), stream_of::<Cuda>(context.stream()))
+        };
+        let stream =
+            stream.ok_or_else(|| KernelError::internal("a kernel of CUDA was given no stream"))?;
+        Ok(Launch { context, device, stream })
+    }
+
+    /// The device.
+    pub fn device(&self) -> &'a Cuda {
+        self.device
+    }
+
+    /// What kernels adapt to.
+    pub fn facts(&self) -> &'a Facts {
+        self.device.facts()
+    }
+
+    /// The stream of the call.
+    pub fn stream(&self) -> &'a Stream {
+        self.stream
+    }
+
+    /// An input in the device's memory.
+    ///
+    /// # Errors
+    /// `INTERNAL` when it is elsewhere.
+    pub fn input(&self, input: usize) -> Result<Operand, KernelError> {
+        Operand::new(self.context.slot(input)?)
+    }
+
+    /// An output in the device's memory: the planned buffer, or a fresh one.
+    ///
+    /// # Errors
+    /// As [`Launch::input`]; no memory.
+    pub fn output(&self, output: usize, dims: &[i64]) -> Result<Operand, KernelError> {
+        Operand::new(self.context.prepare(output, dims)?)
+    }
+
+    /// Device memory for the launches of this call.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` without.
+    pub fn scratch(&self, bytes: usize) -> Result<u64, KernelError> {
+        Ok(self.context.scratch(bytes, MemoryKind::DEVICE)?.addr() as u64)
+    }
+
+    /// Enqueues a launch.
+    ///
+    /// # Errors
+    /// As [`Entry::launch`].
+    ///
+    /// # Safety
+    /// Addresses among the arguments come from this call's operands and scratch memory, and the entry stays within
+    /// them with these arguments and this grid.
+    pub unsafe fn run<A: Arguments>(
+        &self,
+        entry: &Entry<A>,
+        grid: Grid,
+        arguments: A,
+    ) -> Result<(), KernelError> {
+        // SAFETY: the caller's promise; the host keeps operands until what is enqueued is done.
+        unsafe { entry.launch(self.stream, grid, arguments) }
+    }
+}

@@ -1,0 +1,34 @@
+//! NVIDIA GPUs: device type `CUDA`.
+//!
+//! One binary serves machines with and without a GPU. Nothing of CUDA is needed to build the plugin, and nothing
+//! is linked: the driver and NVIDIA's libraries are looked for when a host probes for devices
+//! ([`libraries`]). Where the driver is missing, too old or without a device, that is the reason that the
+//! host shows; where another library is missing, the kernels that need it are not supported and say so.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`libraries`] | which of NVIDIA's libraries are there, before anything of them is called |
+//! | [`fault`] | what the driver's results mean: an error of this call, or the end of the device |
+//! | [`device`] | the device type: memory, copies, streams, events, loss |
+//! | [`compile`] | CUDA C to machine code by NVRTC, kept on disk |
+//! | [`launch`] | a kernel's call as a launch on its stream |
+//! | [`kernels`] | the kernels: registrations in Rust, code for the device in `kernels/cu` |
+//! | [`settings`] | the plugin's knobs |
+//!
+//! # Invariants
+//! - No function of a library is called before [`libraries::require`] has said that the library is there: cudarc
+//!   panics when one is missing.
+//! - A step waits for nothing but its own streams: there is no synchronisation of a whole device.
+//! - Once a device is lost, nothing of CUDA is called for it any more but what gives resources back.
+
+pub mod compile;
+pub mod device;
+pub mod fault;
+pub mod kernels;
+pub mod launch;
+pub mod libraries;
+pub mod settings;
+
+pub use device::Cuda;
+
+tenon_sdk::export_plugin!();

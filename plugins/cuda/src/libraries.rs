@@ -1,0 +1,163 @@
+//! Which of NVIDIA's libraries are there.
+//!
+//! cudarc opens a library when its first function is called, and panics where it is missing: so every use begins
+//! with [`require`]. Libraries of CUDA 12 and 13 both serve. The folders of the knob `library_path` come first: a
+//! library found there is opened by its path, and the dynamic loader then takes it for the name by which
+//! cudarc asks (it compares the names that libraries say they have).
+//!
+//! cuBLAS and NCCL are not here because nothing of them is called: products go through cuBLASLt.
+
+use crate::settings;
+use cudarc::{cublaslt, cudnn, driver, nvrtc};
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+use tenon_sdk::{Code, KernelError};
+
+/// A library that the plugin may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Library {
+    /// The driver, which comes with the GPU.
+    Driver,
+    /// The compiler of CUDA C.
+    Nvrtc,
+    /// Products of matrices.
+    CublasLt,
+    /// Convolutions, pools and normalisation.
+    Cudnn,
+}
+
+impl Library {
+    /// Every one, in the order in which they are opened.
+    pub const ALL: [Library; 4] =
+        [Library::Driver, Library::Nvrtc, Library::CublasLt, Library::Cudnn];
+
+    /// The name in its file, without `lib` and `.so`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Library::Driver => "cuda",
+            Library::Nvrtc => "nvrtc",
+            Library::CublasLt => "cublasLt",
+            Library::Cudnn => "cudnn",
+        }
+    }
+
+    /// Where it comes from, for messages.
+    fn origin(self) -> &'static str {
+        match self {
+            Library::Driver => "it comes with NVIDIA's driver",
+            Library::Nvrtc => {
+                "it comes with the CUDA toolkit and with the Python package nvidia-cuda-nvrtc"
+            }
+            Library::CublasLt => {
+                "it comes with the CUDA toolkit and with the Python package nvidia-cublas"
+            }
+            Library::Cudnn => "it comes with cuDNN and with the Python package nvidia-cudnn-cu13",
+        }
+    }
+
+    fn found(self) -> &'static OnceLock<bool> {
+        static FOUND: [OnceLock<bool>; 4] = [const { OnceLock::new() }; 4];
+        &FOUND[self as usize]
+    }
+
+    /// Whether it is there; looked up once in the process.
+    pub fn is_present(self) -> bool {
+        *self.found().get_or_init(|| {
+            open_preferred();
+            // SAFETY: libraries of NVIDIA, or what the user put in their place, whose initialisers run here.
+            unsafe {
+                match self {
+                    Library::Driver => driver::sys::is_culib_present(),
+                    Library::Nvrtc => nvrtc::sys::is_culib_present(),
+                    Library::CublasLt => cublaslt::sys::is_culib_present(),
+                    Library::Cudnn => cudnn::sys::is_culib_present(),
+                }
+            }
+        })
+    }
+}
+
+/// Makes sure that a library is there: what is called of it from then on does not panic.
+///
+/// # Errors
+/// `UNAVAILABLE` with where it comes from.
+pub fn require(library: Library) -> Result<(), KernelError> {
+    if library.is_present() {
+        return Ok(());
+    }
+    Err(KernelError::new(
+        Code::UNAVAILABLE,
+        format!(
+            "there is no lib{}.so: {}; name its folder by the knob library_path if it lies elsewhere",
+            library.name(),
+            library.origin()
+        ),
+    ))
+}
+
+static FOLDERS: OnceLock<String> = OnceLock::new();
+
+/// Where to look first, instead of what the knob says; for programs without a host. Only before any library was
+/// looked for: whether it counts.
+pub fn look_in(folders: &str) -> bool {
+    FOLDERS.set(folders.to_owned()).is_ok()
+}
+
+/// Opens what lies in the folders of the knob, once, and keeps it open.
+fn open_preferred() {
+    static OPENED: OnceLock<()> = OnceLock::new();
+    OPENED.get_or_init(|| {
+        let folders = FOLDERS.get_or_init(|| settings::library_path().unwrap_or_default());
+        for library in Library::ALL {
+            let folder = folders.split(':').filter(|folder| !folder.is_empty());
+            let Some(file) = folder.filter_map(|it| file_in(Path::new(it), library)).next() else {
+                continue;
+            };
+            // SAFETY: as in `is_present`; the user named the folder.
+            if let Ok(opened) = unsafe { libloading::Library::new(file) } {
+                // It stays for the life of the process: what was called of it may be called again.
+                std::mem::forget(opened);
+            }
+        }
+    });
+}
+
+/// The file of a library in a folder: `libX.so`, or the last of `libX.so.*`.
+fn file_in(folder: &Path, library: Library) -> Option<PathBuf> {
+    let plain = format!("lib{}.so", library.name());
+    let numbered = format!("{plain}.");
+    let names = std::fs::read_dir(folder).ok()?.flatten();
+    let matching = |name: &str| name == plain || name.starts_with(&numbered);
+    let mut files: Vec<PathBuf> = names
+        .filter(|entry| entry.file_name().to_str().is_some_and(matching))
+        .map(|entry| entry.path())
+        .collect();
+    files.sort();
+    match files.first() {
+        Some(first) if first.ends_with(&plain) => files.into_iter().next(),
+        _ => files.pop(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plain_name_comes_before_the_numbered_ones_and_others_are_not_taken() {
+        let folder = std::env::temp_dir().join(format!("tenon-cuda-libs-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let touch = |name: &str| std::fs::write(folder.join(name), b"").unwrap();
+        assert_eq!(file_in(&folder, Library::Nvrtc), None);
+        touch("libnvrtc-builtins.so.12.9");
+        assert_eq!(file_in(&folder, Library::Nvrtc), None);
+        touch("libnvrtc.so.12");
+        touch("libnvrtc.so.13");
+        assert_eq!(file_in(&folder, Library::Nvrtc), Some(folder.join("libnvrtc.so.13")));
+        touch("libnvrtc.so");
+        assert_eq!(file_in(&folder, Library::Nvrtc), Some(folder.join("libnvrtc.so")));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

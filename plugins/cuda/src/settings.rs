@@ -1,0 +1,93 @@
+//! The plugin's knobs.
+//!
+//! A host sets them as scope `tenon-cuda`. `library_path` is read when the host probes, for the first time in the
+//! process; the others when a device is opened.
+
+use tenon_sdk::{KernelError, author::Knob, register_knob};
+
+register_knob!(
+    "library_path": STRING = "",
+    "Folders, separated by ':', in which NVIDIA's libraries are looked for before the system's."
+);
+register_knob!("devices": INT = "64", "How many GPUs are devices, at most.");
+register_knob!("streams": INT = "4", "Streams that a device says are worth using at once.");
+register_knob!(
+    "memory_limit": INT = "0",
+    "Bytes of a GPU's memory that a device uses at most; 0 is all of it."
+);
+register_knob!(
+    "pinned_limit": INT = "1073741824",
+    "Bytes of pinned host memory that a device keeps for copies and for reuse."
+);
+register_knob!(
+    "kernel_cache": STRING = "",
+    "Folder in which compiled kernels are kept; empty is Tenon's cache folder, 'none' keeps nothing."
+);
+
+/// How one device behaves.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Streams worth using at once.
+    pub streams: u32,
+    /// Bytes of device memory in use at most; 0 is no limit but the GPU's.
+    pub memory_limit: u64,
+    /// Bytes of pinned memory that are held.
+    pub pinned_limit: u64,
+    /// Where compiled kernels are kept.
+    pub kernel_cache: String,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { streams: 4, memory_limit: 0, pinned_limit: 1 << 30, kernel_cache: String::new() }
+    }
+}
+
+impl Settings {
+    /// As the knobs say.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a figure out of range.
+    pub fn from_knobs() -> Result<Settings, KernelError> {
+        Ok(Settings {
+            // One step has at most as many streams as a word has bits.
+            streams: figure("streams", 1, 32)? as u32,
+            memory_limit: figure("memory_limit", 0, i64::MAX)?,
+            pinned_limit: figure("pinned_limit", 0, i64::MAX)?,
+            kernel_cache: text("kernel_cache")?,
+        })
+    }
+}
+
+/// Devices at most.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a figure out of range.
+pub fn device_limit() -> Result<u32, KernelError> {
+    figure("devices", 0, i64::from(i32::MAX)).map(|count| count as u32)
+}
+
+/// Folders to look for libraries in.
+///
+/// # Errors
+/// What the host says.
+pub fn library_path() -> Result<String, KernelError> {
+    text("library_path")
+}
+
+fn text(name: &str) -> Result<String, KernelError> {
+    match Knob::read(name)? {
+        Knob::String(text) => Ok(text),
+        _ => Err(KernelError::internal(format!("knob {name} is no text"))),
+    }
+}
+
+fn figure(name: &str, least: i64, most: i64) -> Result<u64, KernelError> {
+    let value = Knob::int(name)?;
+    match (least..=most).contains(&value) {
+        true => Ok(value.unsigned_abs()),
+        false => Err(KernelError::invalid_argument(format!(
+            "knob {name}: expected a number from {least} to {most}, found {value}"
+        ))),
+    }
+}

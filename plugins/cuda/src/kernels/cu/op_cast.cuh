@@ -35,5 +35,11 @@ template <typename X, typename Y> DEVICE Compute<X> without_low_bits(Compute<X> 
         : is_single && is_same<Y, bf16> ? 16
         : 0;
     if constexpr (dropped == 0) return x;
-    else return x != x ? x : from_bits(to_bits(x) >> dropped << dropped);
+    else {
+        // Compared as bits, twice their size without the sign: some compilers join a comparison of x with what follows
+        // and drop nothing.
+        const Bits<X> bits = to_bits(x);
+        const bool is_nan = (Bits<X>)(bits << 1) > (Bits<X>)(to_bits(Limits<X>::infinity()) << 1);
+        return is_nan ? x : from_bits(bits >> dropped << dropped);
+    }
 }

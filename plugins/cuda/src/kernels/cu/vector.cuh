@@ -93,16 +93,19 @@ template <typename I> DEVICE I thread_of_grid() { return (I)blockIdx.x * blockDi
 template <typename I> DEVICE I threads_of_grid() { return (I)gridDim.x * blockDim.x; }
 
 // Goes over `count` elements in packs of N, over the grid: prepare(i) loads pack i, finish(i, loaded) computes and
-// stores it, and rest(i) does element i after the whole packs. A thread has two packs under way at once.
+// stores it, and rest(i) does element i after the whole packs. A thread has two packs under way at once where one is no
+// more than 16 bytes: with 2048 threads that is 64 KiB for a multiprocessor, more than a memory's latency times its rate.
 template <int N, typename I, typename Prepare, typename Finish, typename Rest>
 DEVICE void for_packs(I count, Prepare prepare, Finish finish, Rest rest) {
     const I packs = count / N, step = threads_of_grid<I>(), first = thread_of_grid<I>();
 #pragma unroll 1
     for (I i = first; i < packs; i += step) {
         auto loaded = prepare(i);
-        bool has_more = step < packs - i;
+        constexpr bool is_small = sizeof(loaded) <= 16;
+        bool has_more = is_small && step < packs - i;
+        auto next = loaded;
         // Loaded in any case, since a choice would wait for the first.
-        const auto next = prepare(has_more ? i + step : i);
+        if constexpr (is_small) next = prepare(has_more ? i + step : i);
         // A loop, so that what `finish` computes stands in the code once.
 #pragma unroll 1
         while (true) {

@@ -1,7 +1,7 @@
 // Sums of several tensors.
 //
 // Entry point:
-//   add_n(Inputs inputs, T* y, INDEX count)
+//   add_n(Inputs inputs, T* y, u64 count)
 //     y[i] = inputs[0][i] + inputs[1][i] + ..., from left to right, every addition rounded to T; integers wrap. With
 //     ONTO=1 that sum is added to y[i] instead. `Inputs` is an array of INPUTS pointers. y may be one of the inputs.
 //
@@ -39,8 +39,8 @@ DEVICE Values sum(const Loaded& loaded) {
     return total;
 }
 
-KERNEL add_n(const Inputs inputs, T* y, INDEX count) {
-    const INDEX packs = count / LANES, step = threads_of_grid<INDEX>();
+KERNEL add_n(const Inputs inputs, T* y, u64 count) {
+    const INDEX packs = (INDEX)(count / LANES), step = threads_of_grid<INDEX>();
     for (INDEX i = thread_of_grid<INDEX>(); i < packs; i += step) {
         Loaded loaded;
 #pragma unroll
@@ -48,7 +48,7 @@ KERNEL add_n(const Inputs inputs, T* y, INDEX count) {
         if constexpr (ONTO == 1) loaded.at[INPUTS] = load_pack<LANES>(y, i);
         store_pack(y, i, sum(loaded));
     }
-    for (INDEX i = packs * LANES + thread_of_grid<INDEX>(); i < count; i += step) {
+    for (INDEX i = packs * LANES + thread_of_grid<INDEX>(); i < (INDEX)count; i += step) {
         T total = inputs.at[0][i];
 #pragma unroll
         for (int j = 1; j < INPUTS; ++j) total = plus(total, inputs.at[j][i]);

@@ -2,10 +2,10 @@
 // have alone. Each result is rounded to T, as between the ops, and no product and sum become one.
 //
 // Entry point:
-//   chain(ChainInputs inputs, T* y, INDEX count)
+//   chain(ChainInputs inputs, T* y, u64 count)
 //     y[i] = PROGRAM of element i of the inputs. y may be an input of kind FULL. The host's layout of `ChainInputs`: an
-//     array of INPUTS pointers, then an array of INPUTS `Divisor<INDEX>` (dims.cuh), of which those of rows are read:
-//     they divide by the row's number of elements.
+//     array of 8 pointers, then an array of 8 `Divisor<INDEX>` (dims.cuh), of which the first INPUTS are read, and of the
+//     divisors those of rows: they divide by the row's number of elements.
 //
 // Macros: T, INDEX, LANES (see elementwise.cuh), and in the generated text
 //   INPUTS    number of inputs, 1 to 8
@@ -20,7 +20,8 @@
 #include "op_binary.cuh"
 #include "op_unary.cuh"
 
-static_assert(INPUTS >= 1 && INPUTS <= 8, "inputs of a chain");
+inline constexpr int MOST_INPUTS = 8;
+static_assert(INPUTS >= 1 && INPUTS <= MOST_INPUTS, "inputs of a chain");
 
 enum Kind { FULL, ROW, RAGGED, SCALAR };
 
@@ -36,8 +37,8 @@ template <typename Op> DEVICE Value one(Value x) { return rounded<T>(Op::templat
 template <typename Op> DEVICE Value two(Value x, Value y) { return rounded<T>(Op::template of<T>(x, y)); }
 
 struct ChainInputs {
-    const T* at[INPUTS];
-    Divisor<INDEX> rows[INPUTS];
+    const T* at[MOST_INPUTS];
+    Divisor<INDEX> rows[MOST_INPUTS];
 };
 
 // An element, or a pack, of each input.
@@ -88,9 +89,9 @@ DEVICE Values apply_packs(const Loaded<Values>& loaded) {
     return y;
 }
 
-KERNEL chain(const ChainInputs inputs, T* y, INDEX count) {
+KERNEL chain(const ChainInputs inputs, T* y, u64 count) {
     for_packs<LANES>(
-        count,
+        (INDEX)count,
         [&](INDEX i) {
             Loaded<Values> loaded;
 #pragma unroll

@@ -9,7 +9,7 @@
 //               1 where a pointer is not aligned to packs
 //   LAYOUT      the one entry point to compile, by its name in capitals; all if it is not set
 //
-// Blocks have up to 256 threads, grids one dimension and any number of blocks: the kernels loop over what is left.
+// Numbers of elements are u64 whatever INDEX is. Blocks have up to 256 threads, grids one dimension and any number of blocks: the kernels loop over what is left.
 #pragma once
 #include "dims.cuh"
 #include "vector.cuh"

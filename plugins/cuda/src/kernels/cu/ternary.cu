@@ -1,9 +1,9 @@
 // Selection by a condition, and limits.
 //
 // Entry points, of which LAYOUT chooses one:
-//   ternary_same(const First* x, const T* y, const T* z, T* result, INDEX count)            SAME
+//   ternary_same(const First* x, const T* y, const T* z, T* result, u64 count)            SAME
 //   ternary_scalars(x, y, z, result, count): y and z are one element each                               SCALARS
-//   ternary_broadcast(x, y, z, result, INDEX packs, Strided<INDEX, 3> dims)                             BROADCAST
+//   ternary_broadcast(x, y, z, result, u64 packs, Strided<INDEX, 3> dims)                             BROADCAST
 //     result[i] = OP(x[i], y[i], z[i]). The result may be an operand of its type and its number of elements. How packs
 //     are broadcast, see binary.cu.
 //
@@ -52,28 +52,28 @@ struct Three {
 };
 
 #if COMPILES(SAME)
-KERNEL ternary_same(const First* x, const T* y, const T* z, T* result, INDEX count) {
+KERNEL ternary_same(const First* x, const T* y, const T* z, T* result, u64 count) {
     for_packs<LANES>(
-        count, [&](INDEX i) { return Three{load_pack<LANES>(x, i), load_pack<LANES>(y, i), load_pack<LANES>(z, i)}; },
+        (INDEX)count, [&](INDEX i) { return Three{load_pack<LANES>(x, i), load_pack<LANES>(y, i), load_pack<LANES>(z, i)}; },
         [&](INDEX i, Three all) { store_pack(result, i, apply_packs(all.x, all.y, all.z)); },
         [&](INDEX i) { result[i] = Op::of<T>(x[i], y[i], z[i]); });
 }
 #endif
 
 #if COMPILES(SCALARS)
-KERNEL ternary_scalars(const First* x, const T* y, const T* z, T* result, INDEX count) {
+KERNEL ternary_scalars(const First* x, const T* y, const T* z, T* result, u64 count) {
     const T second = load_constant(y), third = load_constant(z);
     for_packs<LANES>(
-        count, [&](INDEX i) { return load_pack<LANES>(x, i); },
+        (INDEX)count, [&](INDEX i) { return load_pack<LANES>(x, i); },
         [&](INDEX i, Firsts all) { store_pack(result, i, apply_packs(all, splat<LANES>(second), splat<LANES>(third))); },
         [&](INDEX i) { result[i] = Op::of<T>(x[i], second, third); });
 }
 #endif
 
 #if COMPILES(BROADCAST)
-KERNEL ternary_broadcast(const First* x, const T* y, const T* z, T* result, INDEX packs,
+KERNEL ternary_broadcast(const First* x, const T* y, const T* z, T* result, u64 packs,
     const Strided<INDEX, 3> dims) {
-    for (INDEX i = thread_of_grid<INDEX>(); i < packs; i += threads_of_grid<INDEX>()) {
+    for (INDEX i = thread_of_grid<INDEX>(); i < (INDEX)packs; i += threads_of_grid<INDEX>()) {
         const auto offsets = offsets_of(dims, i);
         const Firsts first = load_broadcast<LANES>(x, offsets.at[0], dims.strides[0][0]);
         const Values second = load_broadcast<LANES>(y, offsets.at[1], dims.strides[1][0]);

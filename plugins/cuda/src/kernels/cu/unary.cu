@@ -1,7 +1,7 @@
 // Functions of one element, and casts.
 //
 // Entry points:
-//   unary(const T* x, U* y, INDEX count, f32 parameter)
+//   unary(const T* x, U* y, u64 count, f32 parameter)
 //     y[i] = OP(x[i]). y may be x where both have one type. `parameter` is the attribute of an op that has one, of
 //     others anything.
 //
@@ -18,10 +18,10 @@ template <typename Op, typename X, typename Y> DEVICE Y apply(X x, f32 parameter
     }
 }
 
-KERNEL unary(const T* x, U* y, INDEX count, f32 parameter) {
+KERNEL unary(const T* x, U* y, u64 count, f32 parameter) {
     constexpr int N = LANES;
     for_packs<N>(
-        count, [&](INDEX i) { return load_pack<N>(x, i); },
+        (INDEX)count, [&](INDEX i) { return load_pack<N>(x, i); },
         [&](INDEX i, Pack<T, N> from) {
             Pack<U, N> to;
 #pragma unroll

@@ -5,6 +5,7 @@
 //! and looked at without a GPU ([`variants`]).
 
 mod dtype;
+mod elementwise;
 mod fill;
 
 use crate::compile::Variant;
@@ -12,6 +13,7 @@ use crate::compile::Variant;
 /// Every variant that kernels of this crate may ask for; those that are generated are represented by examples.
 pub fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
+    all.extend(elementwise::variants());
     all.extend(fill::variants());
     all
 }

@@ -27,4 +27,5 @@ pub static HEADERS: &[Source] = &[
     source!("vector.cuh"),
     source!("dims.cuh"),
     source!("reduce.cuh"),
+    source!("fold.cuh"),
 ];

@@ -91,11 +91,7 @@ impl Operand {
                 slot.memory.0
             )));
         }
-        Ok(Operand {
-            address: slot.data.addr() as u64,
-            elements: slot.elements,
-            dtype: slot.dtype,
-        })
+        Ok(Operand { address: slot.data.addr() as u64, elements: slot.elements, dtype: slot.dtype })
     }
 
     /// Whether it begins at a multiple of so many bytes.

@@ -97,11 +97,19 @@ pub fn require(library: Library) -> Result<(), KernelError> {
     ))
 }
 
+static FOLDERS: OnceLock<String> = OnceLock::new();
+
+/// Where to look first, instead of what the knob says; for programs without a host. Only before any library was
+/// looked for: whether it counts.
+pub fn look_in(folders: &str) -> bool {
+    FOLDERS.set(folders.to_owned()).is_ok()
+}
+
 /// Opens what lies in the folders of the knob, once, and keeps it open.
 fn open_preferred() {
     static OPENED: OnceLock<()> = OnceLock::new();
     OPENED.get_or_init(|| {
-        let folders = settings::library_path().unwrap_or_default();
+        let folders = FOLDERS.get_or_init(|| settings::library_path().unwrap_or_default());
         for library in Library::ALL {
             let folder = folders.split(':').filter(|folder| !folder.is_empty());
             let Some(file) = folder.filter_map(|it| file_in(Path::new(it), library)).next() else {

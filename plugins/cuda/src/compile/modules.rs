@@ -112,8 +112,8 @@ impl Module {
         self: &Arc<Module>,
         name: &str,
     ) -> Result<Entry<A>, KernelError> {
-        let text = CString::new(name)
-            .map_err(|_| KernelError::internal("a name with a zero byte"))?;
+        let text =
+            CString::new(name).map_err(|_| KernelError::internal("a name with a zero byte"))?;
         let mut raw: CUfunction = std::ptr::null_mut();
         // SAFETY: a module of this object, a place for the result.
         let find = || unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, text.as_ptr()) };

@@ -129,9 +129,8 @@ pub fn compile(variant: &Variant, target: Target) -> Result<Vec<u8>, KernelError
     let options = options.map(c_string).collect::<Result<Vec<_>, _>>()?;
     let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
     // SAFETY: a program that is there, and as many options as are said.
-    let result = unsafe {
-        sys::nvrtcCompileProgram(program.0, pointers.len() as c_int, pointers.as_ptr())
-    };
+    let result =
+        unsafe { sys::nvrtcCompileProgram(program.0, pointers.len() as c_int, pointers.as_ptr()) };
     if let Err(error) = check(result, "nvrtcCompileProgram") {
         let message = format!("cannot compile {variant}: {}\n{}", error.message, program.log());
         return Err(KernelError::new(Code::INTERNAL, message));

@@ -315,7 +315,9 @@ fn signed_attribute(device: CUdevice, attribute: CUdevice_attribute) -> Result<c
 fn attribute_of(device: CUdevice, attribute: CUdevice_attribute) -> Result<u32, KernelError> {
     let value = signed_attribute(device, attribute)?;
     u32::try_from(value).map_err(|_| {
-        KernelError::internal(format!("the driver says {value} for {attribute:?}, expected a count"))
+        KernelError::internal(format!(
+            "the driver says {value} for {attribute:?}, expected a count"
+        ))
     })
 }
 

@@ -174,8 +174,7 @@ unsafe fn stage_out(
 ) -> Result<(), KernelError> {
     let stage = pinned.allocate(bytes as u64, 1)?;
     // SAFETY: the stage has so many bytes and belongs to this copy; the caller's promise for the source.
-    let enqueued =
-        unsafe { out_of_device(context, from, stage.as_ptr(), bytes, stream.raw()) };
+    let enqueued = unsafe { out_of_device(context, from, stage.as_ptr(), bytes, stream.raw()) };
     if enqueued.is_err() {
         pinned.give_back(stage, bytes as u64);
         return enqueued;

@@ -7,7 +7,9 @@
 //! The pool keeps what comes free. When an allocation fails it gives back what is not in use, and tries once more.
 
 use super::{ALIGNMENT, context::Context, stream::Stream};
-use cudarc::driver::sys::{self, CUdeviceptr, CUmemPool_attribute, CUmemoryPool, CUresult, CUstream};
+use cudarc::driver::sys::{
+    self, CUdeviceptr, CUmemPool_attribute, CUmemoryPool, CUresult, CUstream,
+};
 use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 use tenon_sdk::{Code, KernelError};
 
@@ -72,7 +74,9 @@ impl Pool {
             .map_err(|_| KernelError::invalid_argument("more bytes than addresses"))?;
         let raw = stream.map_or(self.context.own_stream(), Stream::raw);
         let address = match self.take(size, raw) {
-            Err(error) if error.code == Code::RESOURCE_EXHAUSTED => self.take_after_trim(size, raw)?,
+            Err(error) if error.code == Code::RESOURCE_EXHAUSTED => {
+                self.take_after_trim(size, raw)?
+            }
             result => result?,
         };
         if stream.is_none() {

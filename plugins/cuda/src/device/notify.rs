@@ -115,9 +115,8 @@ pub(super) unsafe extern "C" fn paid(data: *mut c_void) {
 pub(super) fn settle(desk: &Arc<Desk>) {
     let lost: Vec<Owed> = {
         let mut table = table();
-        let of_desk = |(number, owed): (&usize, &Owed)| {
-            Arc::ptr_eq(&owed.desk, desk).then_some(*number)
-        };
+        let of_desk =
+            |(number, owed): (&usize, &Owed)| Arc::ptr_eq(&owed.desk, desk).then_some(*number);
         let numbers: Vec<usize> = table.owed.iter().filter_map(of_desk).collect();
         numbers.iter().filter_map(|number| table.owed.remove(number)).collect()
     };

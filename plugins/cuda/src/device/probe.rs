@@ -32,7 +32,8 @@ pub(super) fn count() -> Result<u32, KernelError> {
         CUresult::CUDA_ERROR_NO_DEVICE => return Err(no_device()),
         result => {
             let what = format!("the driver does not start: {}", text(result));
-            let code = if code(result) == Code::INTERNAL { Code::UNAVAILABLE } else { code(result) };
+            let code =
+                if code(result) == Code::INTERNAL { Code::UNAVAILABLE } else { code(result) };
             return Err(KernelError::new(code, what));
         }
     }

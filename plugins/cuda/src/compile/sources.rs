@@ -33,4 +33,5 @@ pub static HEADERS: &[Source] = &[
     source!("op_unary.cuh"),
     source!("op_binary.cuh"),
     source!("op_cast.cuh"),
+    source!("fold.cuh"),
 ];

@@ -7,6 +7,7 @@
 mod dtype;
 mod elementwise;
 mod fill;
+mod reduction;
 
 use crate::compile::Variant;
 
@@ -15,5 +16,6 @@ pub fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
     all.extend(elementwise::variants());
     all.extend(fill::variants());
+    all.extend(reduction::variants());
     all
 }

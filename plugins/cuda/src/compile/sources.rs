@@ -35,3 +35,5 @@ pub static HEADERS: &[Source] = &[
     source!("op_cast.cuh"),
     source!("fold.cuh"),
 ];
+pub static HEADERS: &[Source] =
+    &[source!("types.cuh"), source!("vector.cuh"), source!("dims.cuh"), source!("reduce.cuh"), source!("words.cuh")];

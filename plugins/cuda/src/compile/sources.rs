@@ -34,6 +34,5 @@ pub static HEADERS: &[Source] = &[
     source!("op_binary.cuh"),
     source!("op_cast.cuh"),
     source!("fold.cuh"),
+    source!("words.cuh"),
 ];
-pub static HEADERS: &[Source] =
-    &[source!("types.cuh"), source!("vector.cuh"), source!("dims.cuh"), source!("reduce.cuh"), source!("words.cuh")];

@@ -40,7 +40,7 @@ impl Kernel for Fill {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let dims = c.integers(0)?.to_vec();
+        let dims = c.integer_list(0, "dims")?;
         let launch = Launch::new(c)?;
         let (value, y) = (launch.input(1)?, launch.output(0, &dims)?);
         if value.elements != 1 {

@@ -77,6 +77,7 @@ extern "C" __global__ void scaled(f32* out) { out[threadIdx.x] = scale[threadIdx
 extern "C" __global__ void many(Pod pod, const i8* p, f64 d, short s, f32* out) { out[0] = pod.a + pod.b[2] + p[1] + f32(d) + s; }
 extern "C" __global__ void uninitialised_shared(f32* out) { __shared__ f32 x[4]; out[threadIdx.x] = x[threadIdx.x]; }
 extern "C" __global__ void big_static(f32* out) { __shared__ f32 x[8192]; x[threadIdx.x] = 1; __syncthreads(); out[threadIdx.x] = x[0]; }
+extern "C" __global__ void forever(volatile int* out) { while (out[0] == 0) {} }
 template <class T> __global__ void fill(T* out, T value) { out[threadIdx.x] = value; }
 )CUDA";
 }

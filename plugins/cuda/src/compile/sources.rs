@@ -28,4 +28,5 @@ pub static HEADERS: &[Source] = &[
     source!("dims.cuh"),
     source!("reduce.cuh"),
     source!("fold.cuh"),
+    source!("rows.cuh"),
 ];

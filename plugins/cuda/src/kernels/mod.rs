@@ -6,6 +6,7 @@
 
 mod dtype;
 mod fill;
+mod norm;
 mod reduction;
 
 use crate::compile::Variant;
@@ -14,6 +15,7 @@ use crate::compile::Variant;
 pub fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
     all.extend(fill::variants());
+    all.extend(norm::variants());
     all.extend(reduction::variants());
     all
 }

@@ -16,8 +16,8 @@ mod reducer;
 mod strided;
 
 use crate::{compile::Variant, launch::Launch};
-use plan::Shape;
-use reducer::{Reducer, Reduction};
+pub(super) use plan::Shape;
+pub(super) use reducer::{Reducer, Reduction};
 use tenon_sdk::{DType, KernelError, geometry::ReducePlan, prelude::*, reg::Numerics};
 
 /// Types that are added and multiplied.
@@ -45,6 +45,8 @@ pub(super) fn variants() -> Vec<Variant> {
     };
     let all = of(&["Sum", "Mean", "Prod", "EuclideanNorm", "Max", "Min"], NUMBERS)
         .chain(of(&["L2Loss"], FLOATS))
+        // Of batch normalisation.
+        .chain(of(&["Moments"], &[DType::FLOAT, DType::HALF, DType::BFLOAT16]))
         .chain(of(&["All", "Any"], &[DType::BOOL]));
     // Every type has a name.
     let mut variants: Vec<Variant> = all.filter_map(|reduction| reduction.variant().ok()).collect();

@@ -27,6 +27,12 @@ pub static HEADERS: &[Source] = &[
     source!("vector.cuh"),
     source!("dims.cuh"),
     source!("reduce.cuh"),
+    source!("math.cuh"),
+    source!("trigonometry.cuh"),
+    source!("elementwise.cuh"),
+    source!("op_unary.cuh"),
+    source!("op_binary.cuh"),
+    source!("op_cast.cuh"),
     source!("fold.cuh"),
     source!("rows.cuh"),
 ];

@@ -5,6 +5,7 @@
 //! and looked at without a GPU ([`variants`]).
 
 mod dtype;
+mod elementwise;
 mod fill;
 mod norm;
 mod reduction;
@@ -14,6 +15,7 @@ use crate::compile::Variant;
 /// Every variant that kernels of this crate may ask for; those that are generated are represented by examples.
 pub fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
+    all.extend(elementwise::variants());
     all.extend(fill::variants());
     all.extend(norm::variants());
     all.extend(reduction::variants());

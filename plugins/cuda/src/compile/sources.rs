@@ -35,4 +35,5 @@ pub static HEADERS: &[Source] = &[
     source!("op_cast.cuh"),
     source!("fold.cuh"),
     source!("rows.cuh"),
+    source!("online.cuh"),
 ];

@@ -69,6 +69,7 @@ struct Affine {
     const f32* scale;
     const f32* offset;
     f32 epsilon;
+    u32 padding;
 };
 
 // Of V neighbouring channels.
@@ -110,7 +111,7 @@ template <int V> DEVICE void normalise_tile(DTYPE* y, const DTYPE* x, const Rows
         auto pack = load_pack<V>(x + at, 0);
 #pragma unroll
         for (int v = 0; v < V; ++v) pack.at[v] = channels.of(pack.at[v], v);
-        store_pack<V>(y + at, 0, pack);
+        store_global_pack<V>(y + at, 0, pack);
     }
 }
 
@@ -135,7 +136,7 @@ template <int V> DEVICE void normalise_chunks(DTYPE* y, const DTYPE* x, const Pl
             auto pack = load_pack<V>(x + plane * p.inner + k, 0);
 #pragma unroll
             for (int v = 0; v < V; ++v) pack.at[v] = channel.of(pack.at[v], 0);
-            store_pack<V>(y + plane * p.inner + k, 0, pack);
+            store_global_pack<V>(y + plane * p.inner + k, 0, pack);
         }
     }
 }

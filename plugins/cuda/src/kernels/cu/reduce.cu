@@ -206,7 +206,7 @@ template <int V> DEVICE void reduce_tile(State* partial, Result* y, const DTYPE*
     Pack<Result, V> pack;
 #pragma unroll
     for (int v = 0; v < V; ++v) pack.at[v] = Fold::finish(states[v], c.reduced);
-    store_pack<V>(y + output, 0, pack);
+    store_global_pack<V>(y + output, 0, pack);
 }
 
 KERNEL reduce_columns(

@@ -21,8 +21,8 @@ template <typename X, int V, int ELEMENTS, int GROUP> struct Row {
     // Where pack `step` of this thread begins in the row.
     static DEVICE u32 begin(int step) { return (step * GROUP + threadIdx.x % GROUP) * V; }
 
-    // What lies behind the row is `pad`.
-    DEVICE void load_from(const X* row, u32 cols, Compute<X> pad) {
+    // What lies behind the row is `pad`; load(i) gives the pack that begins at i.
+    template <typename F> DEVICE void load_with(u32 cols, Compute<X> pad, F load) {
 #pragma unroll
         for (int k = 0; k < STEPS; ++k) {
             const u32 i = begin(k);
@@ -31,10 +31,14 @@ template <typename X, int V, int ELEMENTS, int GROUP> struct Row {
                 for (int v = 0; v < V; ++v) at[k][v] = pad;
                 continue;
             }
-            const auto pack = load_pack<V>(row + i, 0);
+            const Pack<X, V> pack = load(i);
 #pragma unroll
             for (int v = 0; v < V; ++v) at[k][v] = widen(pack.at[v]);
         }
+    }
+
+    DEVICE void load_from(const X* row, u32 cols, Compute<X> pad) {
+        load_with(cols, pad, [=](u32 i) { return load_pack<V>(row + i, 0); });
     }
 
     // finish(x, i): what becomes of element i.

@@ -2,13 +2,13 @@
 // e^(x - most).
 //
 //   softmax_warps, softmax_blocks   rows that a warp or a block holds in registers: of up to 256 and 8192 elements
-//   softmax_long                    a block for a row of any length, which is read twice (M. Milakov, N. Gimelshein,
-//                                   "Online normalizer calculation for softmax", 2018)
+//   softmax_long                    a block for a row of any length, which is read twice
 //
 // The same with `_packed`: rows of whole packs, x and y aligned to 16 bytes. y may be x: an element is read and
 // written by one thread. A row of nothing but -inf is NaN, as is one with a NaN or inf.
 //
 // Defines: DTYPE, a float; LOG, 1 or 0.
+#include "online.cuh"
 #include "rows.cuh"
 
 typedef Compute<DTYPE> W;
@@ -36,34 +36,11 @@ template <int V, int ELEMENTS, int GROUP> DEVICE void softmax_rows(DTYPE* y, con
     });
 }
 
-// The greatest element so far, and the sum of the others' powers relative to it.
-struct Online {
-    W most, sum;
-};
-
-struct OnlineOp {
-    DEVICE Online operator()(Online one, Online other) const {
-        const W most = MaxOp<W>()(one.most, other.most);
-        // Nothing but -inf so far, whose differences are NaN.
-        if (most == Limits<W>::minus_infinity()) return {most, 0};
-        return {most, one.sum * exp(sub(one.most, most)) + other.sum * exp(sub(other.most, most))};
-    }
-};
-
 template <int V> DEVICE void softmax_long_rows(DTYPE* y, const DTYPE* x, u64 rows, u64 cols) {
     for_rows<LONG>(rows, [=](u64 at) {
-        const Online nothing = {Limits<W>::minus_infinity(), 0};
-        Online all = nothing;
-        for_row_packs<V, LONG>(x + at * cols, cols, [&](Pack<DTYPE, V> pack, u64) {
-            Online some = nothing;
-#pragma unroll
-            for (int v = 0; v < V; ++v) some.most = MaxOp<W>()(some.most, widen(pack.at[v]));
-            if (some.most == nothing.most) return;
-#pragma unroll
-            for (int v = 0; v < V; ++v) some.sum = add(some.sum, exp(sub(widen(pack.at[v]), some.most)));
-            all = OnlineOp()(all, some);
-        });
-        all = block_reduce(all, OnlineOp(), nothing);
+        Online<W> all = Online<W>::nothing();
+        for_row_packs<V, LONG>(x + at * cols, cols, [&](Pack<DTYPE, V> pack, u64) { all.take(pack); });
+        all = block_reduce(all, OnlineOp<W>(), Online<W>::nothing());
         const W most = all.most, tail = tail_of(all.sum);
         for_row_packs<V, LONG>(x + at * cols, cols, [=](Pack<DTYPE, V> pack, u64 i) {
 #pragma unroll

@@ -60,6 +60,8 @@ struct Affine {
     scale: u64,
     offset: u64,
     epsilon: f32,
+    /// 0: what is copied to the GPU has no bytes without a value.
+    padding: u32,
 }
 
 /// `Rows` of `norm_batch.cu`.
@@ -191,6 +193,7 @@ impl Kernel for FusedBatchNorm {
             scale: scale.address,
             offset: offset.address,
             epsilon: self.attributes.epsilon,
+            padding: 0,
         };
         if split.inner == 1 {
             self.normalise_rows(&launch, &split, [x, y], affine, aligned)

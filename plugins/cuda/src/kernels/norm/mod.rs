@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `rows.rs` | which entry point takes rows of a length |
 //! | `softmax.rs` | `Softmax`, `LogSoftmax` |
+//! | `loss.rs` | `SoftmaxCrossEntropyWithLogits` |
 //! | `layer.rs` | `_FusedLayerNorm` |
 //! | `batch.rs` | `FusedBatchNorm`, `FusedBatchNormV2`, `FusedBatchNormV3` |
 
 mod batch;
 mod layer;
+mod loss;
 mod rows;
 mod softmax;
 
@@ -17,6 +19,7 @@ use crate::compile::Variant;
 pub(super) fn variants() -> Vec<Variant> {
     let mut all = softmax::variants();
     all.extend(layer::variants());
+    all.extend(loss::variants());
     all.extend(batch::variants());
     all
 }

@@ -5,6 +5,7 @@
 //! | `plan.rs` | which layout a shape has on a GPU |
 //! | `reducer.rs` | the launches of `reduce.cu` |
 //! | `arg.rs` | `ArgMax`, `ArgMin` |
+//! | `scan.rs` | `Cumsum`, `Cumprod` |
 //! | `strided.rs` | strided dimensions as kernel parameters |
 //!
 //! Sums of 16-bit floats are kept in float, means of integers in 64 bits. Results are the same from run to run on
@@ -13,6 +14,7 @@
 mod arg;
 mod plan;
 mod reducer;
+mod scan;
 mod strided;
 
 use crate::{compile::Variant, launch::Launch};
@@ -51,6 +53,7 @@ pub(super) fn variants() -> Vec<Variant> {
     // Every type has a name.
     let mut variants: Vec<Variant> = all.filter_map(|reduction| reduction.variant().ok()).collect();
     variants.extend(arg::variants());
+    variants.extend(scan::variants());
     variants
 }
 
@@ -135,6 +138,8 @@ macro_rules! exact_kernels {
             host_memory = &["reduction_indices"], numerics = Numerics::EXACT);
     )*};
 }
+
+use rounding_kernels;
 
 rounding_kernels! {
     "Sum": Reduce, host_memory = &["reduction_indices"];

@@ -36,4 +36,5 @@ pub static HEADERS: &[Source] = &[
     source!("fold.cuh"),
     source!("rows.cuh"),
     source!("online.cuh"),
+    source!("words.cuh"),
 ];

@@ -4,6 +4,7 @@
 //! What a source can be compiled to is listed by its family's `variants`, so that every one of them can be compiled
 //! and looked at without a GPU ([`variants`]).
 
+mod array;
 mod dtype;
 mod elementwise;
 mod fill;
@@ -16,6 +17,7 @@ use crate::compile::Variant;
 pub fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
     all.extend(elementwise::variants());
+    all.extend(array::variants());
     all.extend(fill::variants());
     all.extend(norm::variants());
     all.extend(reduction::variants());

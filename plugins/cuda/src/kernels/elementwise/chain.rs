@@ -198,7 +198,16 @@ fn has_integers(op: ProgramOp) -> bool {
     };
     matches!(
         op,
-        Abs | AddV2 | Maximum | Minimum | Mul | Neg | Relu | Relu6 | Square | SquaredDifference | Sub
+        Abs | AddV2
+            | Maximum
+            | Minimum
+            | Mul
+            | Neg
+            | Relu
+            | Relu6
+            | Square
+            | SquaredDifference
+            | Sub
     )
 }
 

@@ -169,7 +169,10 @@ impl Kernel for FusedBatchNorm {
                 moments,
                 statistics: module.entry("statistics")?,
                 rows: [module.entry("normalise_rows")?, module.entry("normalise_rows_packed")?],
-                planes: [module.entry("normalise_planes")?, module.entry("normalise_planes_packed")?],
+                planes: [
+                    module.entry("normalise_planes")?,
+                    module.entry("normalise_planes_packed")?,
+                ],
             })
         }
     }
@@ -177,7 +180,10 @@ impl Kernel for FusedBatchNorm {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let split = self.attributes.split(c)?;
         let channels = u32::try_from(split.channels).map_err(|_| {
-            KernelError::invalid_argument(format!("expected fewer than 2^32 channels, found {}", split.channels))
+            KernelError::invalid_argument(format!(
+                "expected fewer than 2^32 channels, found {}",
+                split.channels
+            ))
         })?;
         let launch = Launch::new(c)?;
         let (x, y) = (launch.input(0)?, launch.output(0, c.dims(0))?);
@@ -185,8 +191,10 @@ impl Kernel for FusedBatchNorm {
         if x.elements == 0 {
             return Ok(());
         }
-        let [mean, variance, scale, offset] = [used[0], used[1], launch.input(1)?, launch.input(2)?];
-        let aligned = [x, y, mean, variance, scale, offset].iter().all(|operand| operand.is_aligned(16));
+        let [mean, variance, scale, offset] =
+            [used[0], used[1], launch.input(1)?, launch.input(2)?];
+        let aligned =
+            [x, y, mean, variance, scale, offset].iter().all(|operand| operand.is_aligned(16));
         let affine = Affine {
             mean: mean.address,
             variance: variance.address,
@@ -279,7 +287,9 @@ impl FusedBatchNorm {
         let chunks = chunks as u32;
         let planes = Planes { planes, inner, chunk: PLANE_CHUNK, chunks, channels, affine };
         // SAFETY: x and y have `planes * inner` elements, the lists `channels`.
-        unsafe { launch.run(&self.planes[usize::from(packed)], grid, (y.address, x.address, planes)) }
+        unsafe {
+            launch.run(&self.planes[usize::from(packed)], grid, (y.address, x.address, planes))
+        }
     }
 }
 

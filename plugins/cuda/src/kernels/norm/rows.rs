@@ -56,15 +56,23 @@ impl<A: Arguments> RowEntries<A> {
             // SAFETY: the caller's promise.
             unsafe { Ok([module.entry(&format!("{name}_{kind}"))?, module.entry(&packed)?]) }
         };
-        Ok(RowEntries { warp_row, warps: both("warps")?, blocks: both("blocks")?, long: both("long")? })
+        Ok(RowEntries {
+            warp_row,
+            warps: both("warps")?,
+            blocks: both("blocks")?,
+            long: both("long")?,
+        })
     }
 
     /// The one for so many rows of `cols` elements, which are whole aligned packs where `packed`, and its grid.
     pub fn choose(&self, [rows, cols]: [u64; 2], packed: bool, facts: &Facts) -> (&Entry<A>, Grid) {
         let packed = usize::from(packed);
-        let full = |blocks: u32| rows.min(u64::from(facts.multiprocessors) * u64::from(blocks)) as u32;
+        let full =
+            |blocks: u32| rows.min(u64::from(facts.multiprocessors) * u64::from(blocks)) as u32;
         match cols {
-            _ if cols <= self.warp_row => (&self.warps[packed], Grid::stride(rows.saturating_mul(32), facts)),
+            _ if cols <= self.warp_row => {
+                (&self.warps[packed], Grid::stride(rows.saturating_mul(32), facts))
+            }
             _ if cols <= BLOCK_ROW => (&self.blocks[packed], Grid::new(full(8), THREADS)),
             _ => (&self.long[packed], Grid::new(full(2), LONG)),
         }

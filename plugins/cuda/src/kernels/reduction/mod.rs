@@ -42,7 +42,8 @@ const FLOATS: &[DType] = &[DType::FLOAT, DType::DOUBLE, DType::HALF, DType::BFLO
 
 pub(super) fn variants() -> Vec<Variant> {
     let of = |folds: &'static [&'static str], types: &'static [DType]| {
-        let pairs = folds.iter().flat_map(move |fold| types.iter().map(move |element| (fold, element)));
+        let pairs =
+            folds.iter().flat_map(move |fold| types.iter().map(move |element| (fold, element)));
         pairs.map(|(fold, element)| Reduction { fold, element: *element, index: None })
     };
     let all = of(&["Sum", "Mean", "Prod", "EuclideanNorm", "Max", "Min"], NUMBERS)

@@ -214,7 +214,11 @@ impl Layout {
     }
 
     /// `None` where most threads of a block would have nothing to do.
-    fn columns([outer, reduced, inner]: [u64; 3], packs: u64, multiprocessors: u32) -> Option<Columns> {
+    fn columns(
+        [outer, reduced, inner]: [u64; 3],
+        packs: u64,
+        multiprocessors: u32,
+    ) -> Option<Columns> {
         // A warp side by side reads 512 bytes; more only where rows are few.
         let mut width = packs.next_power_of_two().min(32);
         while width < THREADS && width < packs && THREADS / width > reduced {
@@ -308,7 +312,9 @@ mod tests {
     #[test]
     fn searches_have_the_shapes_of_reductions() {
         let shape = |dims: &[i64], axis| Shape::of_search(&ArgGeometry::new(dims, axis).unwrap());
-        for (dims, axis) in [(&[4i64, 5, 6][..], 1), (&[4, 5], 1), (&[4, 5], 0), (&[7], 0), (&[3, 1, 2], 1)] {
+        for (dims, axis) in
+            [(&[4i64, 5, 6][..], 1), (&[4, 5], 1), (&[4, 5], 0), (&[7], 0), (&[3, 1, 2], 1)]
+        {
             let plan = ReducePlan::new(dims, &[axis], false).unwrap();
             assert_eq!(shape(dims, axis), Shape::of(&plan), "{dims:?} {axis}");
         }

@@ -1,5 +1,6 @@
 // SoftmaxCrossEntropyWithLogits: of each row the loss, the sum of label (ln(sum) - (x - most)), and its gradient,
-// e^(x - most) / sum - label, where sum is that of all e^(x - most).
+// e^(x - most) / sum - label, where sum is that of all e^(x - most). SparseSoftmaxCrossEntropyWithLogits: the same with
+// the label 1 for one class and 0 for the others; of a class that there is not, loss and gradient are NaN.
 //
 //   loss_warps, loss_blocks   rows that a warp or a block holds in registers: of up to 256 and 8192 elements
 //   loss_long                 a block for a row of any length, which is read twice
@@ -7,7 +8,7 @@
 // The same with `_packed`: rows of whole packs, which lie side by side, every address aligned to 16 bytes. Else rows
 // and elements of logits and labels may be any distance apart, 0 where one is repeated.
 //
-// Defines: DTYPE, a float.
+// Defines: DTYPE, a float; LABEL, the type of the classes, or DTYPE where each element has a label.
 #include "online.cuh"
 #include "rows.cuh"
 
@@ -24,8 +25,26 @@ struct Matrix {
     }
 };
 
+// The labels of rows that have a class each, as if they were a matrix.
+struct Classes {
+    const LABEL* data;
+    u64 cols, padding;
+    template <int V> DEVICE Pack<DTYPE, V> at(u64 r, u64 c) const {
+        const u64 label = (u64)(i64)data[r];
+        Pack<DTYPE, V> pack;
+#pragma unroll
+        for (int v = 0; v < V; ++v) pack.at[v] = narrow<DTYPE>(label < cols ? (W)(c + v == label) : Limits<W>::nan());
+        return pack;
+    }
+};
+
+inline constexpr bool SPARSE = !is_same<LABEL, DTYPE>;
+typedef choose<SPARSE, Classes, Matrix> Labels;
+static_assert(sizeof(Classes) == sizeof(Matrix), "one layout of the host");
+
 struct Loss {
-    Matrix logits, labels;
+    Matrix logits;
+    Labels labels;
     DTYPE* loss;
     DTYPE* gradient;
     u64 rows, cols;
@@ -39,7 +58,8 @@ DEVICE Pack<DTYPE, V> gradient_of(F below, Pack<DTYPE, V> labels, W sum, W log_s
 #pragma unroll
     for (int v = 0; v < V; ++v) {
         const W x = below(v), label = widen(labels.at[v]);
-        total = add(total, mul(label, sub(log_sum, x)));
+        // The other classes add nothing, whatever their logits are.
+        if (!SPARSE || label != 0) total = add(total, mul(label, sub(log_sum, x)));
         pack.at[v] = narrow<DTYPE>(sub(exp(x) / sum, label));
     }
     return pack;

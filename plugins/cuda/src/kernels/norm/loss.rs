@@ -1,4 +1,7 @@
-//! `SoftmaxCrossEntropyWithLogits`.
+//! `SoftmaxCrossEntropyWithLogits`, `SparseSoftmaxCrossEntropyWithLogits`.
+//!
+//! A class that there is not is no error here, since classes are in the device's memory: as in TensorFlow on a GPU, its
+//! loss and gradient are NaN.
 
 use super::rows::{FLOATS, RowEntries, lanes_of, module_of};
 use crate::{
@@ -12,11 +15,14 @@ use tenon_sdk::{DType, KernelError, geometry::BroadcastPlan, prelude::*, reg::Nu
 static SOURCE: Source = source!("softmax_loss.cu");
 
 pub(super) fn variants() -> Vec<Variant> {
-    FLOATS.iter().filter_map(|dtype| variant(*dtype).ok()).collect()
+    let labels = |dtype: DType| [dtype, DType::INT32, DType::INT64].map(|label| (dtype, label));
+    let all = FLOATS.iter().flat_map(|dtype| labels(*dtype));
+    all.filter_map(|(dtype, label)| variant(dtype, label).ok()).collect()
 }
 
-fn variant(dtype: DType) -> Result<Variant, KernelError> {
-    Ok(Variant::new(&SOURCE).define("DTYPE", name_of(dtype)?))
+/// With labels of the same type one for each element, else the classes.
+fn variant(dtype: DType, label: DType) -> Result<Variant, KernelError> {
+    Ok(Variant::new(&SOURCE).define("DTYPE", name_of(dtype)?).define("LABEL", name_of(label)?))
 }
 
 /// `Matrix` of `softmax_loss.cu`: rows that may be repeated, as may the elements of one.
@@ -24,6 +30,7 @@ fn variant(dtype: DType) -> Result<Variant, KernelError> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Matrix {
     data: u64,
+    /// How far rows are apart; of classes (`Classes`) how many there are.
     row: u64,
     column: u64,
 }
@@ -62,7 +69,7 @@ struct CrossEntropy(RowEntries<(Loss,)>);
 
 impl Kernel for CrossEntropy {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let module = module_of(c, variant(c.input_types()[0]))?;
+        let module = module_of(c, variant(c.input_types()[0], c.input_types()[1]))?;
         // SAFETY: these take a `Loss`, whose layout a test compares.
         Ok(CrossEntropy(unsafe { RowEntries::new(&module, "loss", 256)? }))
     }
@@ -98,14 +105,76 @@ impl Kernel for CrossEntropy {
     }
 }
 
-register_kernel!("SoftmaxCrossEntropyWithLogits" on "CUDA": CrossEntropy, types = ("T", &[DType::FLOAT]),
-    numerics = Numerics::relative(1e-6, 1e-5).accumulation(DType::FLOAT));
-register_kernel!("SoftmaxCrossEntropyWithLogits" on "CUDA": CrossEntropy, types = ("T", &[DType::DOUBLE]),
-    numerics = Numerics::relative(1e-15, 1e-13).accumulation(DType::DOUBLE));
-register_kernel!("SoftmaxCrossEntropyWithLogits" on "CUDA": CrossEntropy, types = ("T", &[DType::HALF]),
-    numerics = Numerics::relative(1e-3, 2e-3).accumulation(DType::FLOAT));
-register_kernel!("SoftmaxCrossEntropyWithLogits" on "CUDA": CrossEntropy, types = ("T", &[DType::BFLOAT16]),
-    numerics = Numerics::relative(1e-2, 1.6e-2).accumulation(DType::FLOAT));
+/// `SparseSoftmaxCrossEntropyWithLogits`: a class for each row.
+struct SparseCrossEntropy(RowEntries<(Loss,)>);
+
+impl Kernel for SparseCrossEntropy {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(SparseCrossEntropy(CrossEntropy::new(c)?.0))
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let [rows, cols] = check_classes(c)?;
+        let launch = Launch::new(c)?;
+        let (logits, classes) = (launch.input(0)?, launch.input(1)?);
+        let lanes = lanes_of(logits.dtype);
+        let logits = Matrix::new(logits, c.dims(0));
+        let labels = Matrix { data: classes.address, row: cols.unsigned_abs(), column: 0 };
+        let (loss, gradient) = (launch.output(0, &[rows])?, launch.output(1, &[rows, cols])?);
+        let (rows, cols) = (rows.unsigned_abs(), cols.unsigned_abs());
+        if rows == 0 {
+            return Ok(());
+        }
+        let packed = logits.has_packs(cols, lanes) && gradient.is_aligned(16);
+        let (entry, grid) = self.0.choose([rows, cols], packed, launch.facts());
+        let (loss, gradient) = (loss.address, gradient.address);
+        let arguments = Loss { logits, labels, loss, gradient, rows, cols };
+        // SAFETY: logits and gradient have `rows * cols` elements, classes and loss `rows`.
+        unsafe { launch.run(entry, grid, (arguments,)) }
+    }
+}
+
+/// Rows and classes; refuses shapes that do not go together.
+fn check_classes(c: &ComputeContext<'_>) -> Result<[i64; 2], KernelError> {
+    let (&[rows, classes], &[count]) = (c.dims(0), c.dims(1)) else {
+        return Err(KernelError::invalid_argument(format!(
+            "features must have 2 dimensions and labels 1, found shapes {:?} and {:?}",
+            c.dims(0),
+            c.dims(1)
+        )));
+    };
+    if rows != count {
+        return Err(KernelError::invalid_argument(format!(
+            "labels must be as many as features has rows, which is {rows}, found {count}"
+        )));
+    }
+    if classes == 0 {
+        return Err(KernelError::invalid_argument(format!(
+            "features must have at least 1 class, found shape {:?}",
+            c.dims(0)
+        )));
+    }
+    Ok([rows, classes])
+}
+
+/// Relative to the sum of the absolute terms.
+macro_rules! losses {
+    ($($op:literal $kernel:ty;)*) => {$(
+        register_kernel!($op on "CUDA": $kernel, types = ("T", &[DType::FLOAT]),
+            numerics = Numerics::relative(1e-6, 1e-5).accumulation(DType::FLOAT));
+        register_kernel!($op on "CUDA": $kernel, types = ("T", &[DType::DOUBLE]),
+            numerics = Numerics::relative(1e-15, 1e-13).accumulation(DType::DOUBLE));
+        register_kernel!($op on "CUDA": $kernel, types = ("T", &[DType::HALF]),
+            numerics = Numerics::relative(1e-3, 2e-3).accumulation(DType::FLOAT));
+        register_kernel!($op on "CUDA": $kernel, types = ("T", &[DType::BFLOAT16]),
+            numerics = Numerics::relative(1e-2, 1.6e-2).accumulation(DType::FLOAT));
+    )*};
+}
+
+losses! {
+    "SoftmaxCrossEntropyWithLogits" CrossEntropy;
+    "SparseSoftmaxCrossEntropyWithLogits" SparseCrossEntropy;
+}
 
 #[cfg(test)]
 mod tests {

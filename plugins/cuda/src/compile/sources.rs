@@ -34,5 +34,7 @@ pub static HEADERS: &[Source] = &[
     source!("op_binary.cuh"),
     source!("op_cast.cuh"),
     source!("fold.cuh"),
+    source!("rows.cuh"),
+    source!("online.cuh"),
     source!("words.cuh"),
 ];

@@ -8,6 +8,7 @@ mod array;
 mod dtype;
 mod elementwise;
 mod fill;
+mod norm;
 mod reduction;
 
 use crate::compile::Variant;
@@ -18,6 +19,7 @@ pub fn variants() -> Vec<Variant> {
     all.extend(elementwise::variants());
     all.extend(array::variants());
     all.extend(fill::variants());
+    all.extend(norm::variants());
     all.extend(reduction::variants());
     all
 }

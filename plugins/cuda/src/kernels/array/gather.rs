@@ -5,7 +5,10 @@
 
 use super::{
     JOINED, SLICED,
-    words::{BySize, ByWord, Divisor, Index, MAX_DIMS, SIZES, check_rank, element_bytes, is_short, word_bytes},
+    words::{
+        BySize, ByWord, Divisor, Index, MAX_DIMS, SIZES, check_rank, element_bytes, is_short,
+        word_bytes,
+    },
 };
 use crate::{
     Cuda,

@@ -14,6 +14,7 @@ mod repeat;
 mod reverse;
 mod slice;
 mod space;
+mod space_batch;
 mod split;
 mod strided;
 mod transpose;
@@ -28,6 +29,7 @@ pub(super) fn variants() -> Vec<Variant> {
         one_hot::variants(),
         pad::variants(),
         pieces::variants(),
+        space_batch::variants(),
         strided::variants(),
         transpose::variants(),
     ]

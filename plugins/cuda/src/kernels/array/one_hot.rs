@@ -103,7 +103,8 @@ impl Kernel for OneHot {
         // SAFETY: the output has `depth` elements for each index, an index for each `inner`.
         unsafe {
             if is_short(count) {
-                let call = (y.address, indices, kind, on, off, count as u32, Hot::new(inner, depth));
+                let call =
+                    (y.address, indices, kind, on, off, count as u32, Hot::new(inner, depth));
                 launch.run(self.entries.short().of(size), grid, call)
             } else {
                 let long = self.entries.long(|| entries(launch.device()))?;

@@ -119,9 +119,17 @@ impl Pieces {
             // SAFETY: the caller's promise; a grid row for each part.
             unsafe {
                 if few {
-                    launch.run(self.few.of(bytes), grid, (address, row, list(parts, bytes / size)))?;
+                    launch.run(
+                        self.few.of(bytes),
+                        grid,
+                        (address, row, list(parts, bytes / size)),
+                    )?;
                 } else {
-                    launch.run(self.many.of(bytes), grid, (address, row, list(parts, bytes / size)))?;
+                    launch.run(
+                        self.many.of(bytes),
+                        grid,
+                        (address, row, list(parts, bytes / size)),
+                    )?;
                 }
             }
         }

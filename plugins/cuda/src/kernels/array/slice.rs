@@ -96,7 +96,9 @@ impl Kernel for StridedSlice {
             *stride = stride.wrapping_mul(*step);
         }
         // SAFETY: the geometry has brought every index into the input.
-        unsafe { write(c, &self.reader, &slice.output, &Box::new(&slice.processing, &strides, base)) }
+        unsafe {
+            write(c, &self.reader, &slice.output, &Box::new(&slice.processing, &strides, base))
+        }
     }
 }
 

@@ -213,13 +213,8 @@ mod tests {
         assert_eq!(planes(&[2, 3, 5], &[1, 0, 2]), None);
         let matrix = Planes { columns: 2, rows: 3, column_step: 3, row_step: 2, others: vec![] };
         assert_eq!(planes(&[2, 3], &[1, 0]), Some(matrix));
-        let turned = Planes {
-            columns: 3,
-            rows: 5,
-            column_step: 5,
-            row_step: 21,
-            others: vec![(7, 15, 3)],
-        };
+        let turned =
+            Planes { columns: 3, rows: 5, column_step: 5, row_step: 21, others: vec![(7, 15, 3)] };
         assert_eq!(planes(&[7, 3, 5], &[2, 0, 1]), planes(&[21, 5], &[1, 0]));
         assert_eq!(planes(&[7, 3, 5], &[0, 2, 1]).unwrap().others, [(7, 15, 15)]);
         assert_eq!(planes(&[3, 7, 5], &[2, 1, 0]).unwrap().others, [(7, 5, 3)]);

@@ -22,5 +22,12 @@ macro_rules! source {
 }
 
 /// What sources include. Every one is handed to the compiler with every source.
-pub static HEADERS: &[Source] =
-    &[source!("types.cuh"), source!("vector.cuh"), source!("dims.cuh"), source!("reduce.cuh")];
+pub static HEADERS: &[Source] = &[
+    source!("types.cuh"),
+    source!("vector.cuh"),
+    source!("dims.cuh"),
+    source!("reduce.cuh"),
+    source!("conv.cuh"),
+    source!("epilogue.cuh"),
+    source!("windows.cuh"),
+];

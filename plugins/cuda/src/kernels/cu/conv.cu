@@ -108,13 +108,15 @@ template <typename X, typename S> struct TensorTile {
 #ifdef TENON_EMULATED
     // The same sums by the lanes that have them.
     DEVICE void multiply(const X* patches, const X* filter) {
-        for (int i = 0; i < DOWN * ACROSS * 4; ++i) {
-            const int fragment = i / 4, of = i % 4;
-            const int row = first_row() + fragment / ACROSS * 16 + lane() / 4 + of / 2 * 8;
-            const int column = first_column() + fragment % ACROSS * 8 + lane() % 4 * 2 + of % 2;
-            f32& sum = sums[fragment / ACROSS][fragment % ACROSS][of];
-            for (int k = 0; k < S::DEPTH; ++k)
-                sum += widen(patches[row * S::PATCH_PITCH + k]) * widen(filter[k * S::FILTER_PITCH + column]);
+        const X* const first = patches + (first_row() + lane() / 4) * S::PATCH_PITCH;
+        for (int k = 0; k < S::DEPTH; ++k) {
+            const X* const columns = filter + k * S::FILTER_PITCH + first_column() + lane() % 4 * 2;
+            f32 right[ACROSS][2];
+            for (int j = 0; j < ACROSS * 2; ++j) right[j / 2][j % 2] = widen(columns[j / 2 * 8 + j % 2]);
+            for (int i = 0; i < DOWN * 2; ++i) {
+                const f32 left = widen(first[i * 8 * S::PATCH_PITCH + k]);
+                for (int j = 0; j < ACROSS * 2; ++j) sums[i / 2][j / 2][i % 2 * 2 + j % 2] += left * right[j / 2][j % 2];
+            }
         }
     }
 #else

@@ -30,4 +30,11 @@ pub static HEADERS: &[Source] = &[
     source!("conv.cuh"),
     source!("epilogue.cuh"),
     source!("windows.cuh"),
+    source!("math.cuh"),
+    source!("trigonometry.cuh"),
+    source!("elementwise.cuh"),
+    source!("op_unary.cuh"),
+    source!("op_binary.cuh"),
+    source!("op_cast.cuh"),
+    source!("fold.cuh"),
 ];

@@ -5,15 +5,19 @@
 //! and looked at without a GPU ([`variants`]).
 
 mod dtype;
+mod elementwise;
 mod fill;
 mod nn;
+mod reduction;
 
 use crate::compile::Variant;
 
 /// Every variant that kernels of this crate may ask for; those that are generated are represented by examples.
 pub fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
+    all.extend(elementwise::variants());
     all.extend(fill::variants());
     all.extend(nn::variants());
+    all.extend(reduction::variants());
     all
 }

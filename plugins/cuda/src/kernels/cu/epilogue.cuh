@@ -3,7 +3,7 @@
 // STEPS is a list of STEP(NAME, AT): a step of `fused_ops` by its name, and the place of its first input among
 // `EpilogueInputs`. Each step rounds to the element type, as the op of its name does.
 #pragma once
-#include "types.cuh"
+#include "math.cuh"
 
 inline constexpr int MAX_EPILOGUE_INPUTS = 32;
 
@@ -17,17 +17,6 @@ struct EpilogueInputs {
 static_assert(sizeof(EpilogueInputs) == 8 * MAX_EPILOGUE_INPUTS + 8, "the host's layout");
 
 namespace step {
-
-DEVICE f32 exponential(f32 x) { return expf(x); }
-DEVICE f64 exponential(f64 x) { return exp(x); }
-DEVICE f32 exponential_minus_1(f32 x) { return expm1f(x); }
-DEVICE f64 exponential_minus_1(f64 x) { return expm1(x); }
-DEVICE f32 hyperbolic_tangent(f32 x) { return tanhf(x); }
-DEVICE f64 hyperbolic_tangent(f64 x) { return tanh(x); }
-DEVICE f32 complementary_error_function(f32 x) { return erfcf(x); }
-DEVICE f64 complementary_error_function(f64 x) { return erfc(x); }
-DEVICE f32 square_root(f32 x) { return sqrtf(x); }
-DEVICE f64 square_root(f64 x) { return sqrt(x); }
 
 // Where an element stands: its channel, and its number in the output.
 struct Place {
@@ -53,30 +42,25 @@ EPILOGUE_STEP(Add, return add(x, input<X>(inputs, at, place.element));)
 EPILOGUE_STEP(FusedBatchNorm, {
     const W scale = input<X>(inputs, at, place.channel), offset = input<X>(inputs, at + 1, place.channel);
     const W mean = input<X>(inputs, at + 2, place.channel), variance = input<X>(inputs, at + 3, place.channel);
-    const W factor = scale / square_root(add(variance, (W)inputs.epsilon));
+    const W factor = scale / math::square_root(add(variance, (W)inputs.epsilon));
     return add(mul(sub(x, mean), factor), offset);
 })
 
 // NaN stays.
 EPILOGUE_STEP(Relu, return x < (W)0 ? (W)0 : x;)
 EPILOGUE_STEP(Relu6, return x < (W)0 ? (W)0 : x > (W)6 ? (W)6 : x;)
-EPILOGUE_STEP(Elu, return x < (W)0 ? exponential_minus_1(x) : x;)
+EPILOGUE_STEP(Elu, return x < (W)0 ? math::exponential_minus_1(x) : x;)
 // Alpha is a number of the element type.
 EPILOGUE_STEP(LeakyRelu, return x > (W)0 ? x : mul(x, rounded<X>((W)inputs.alpha));)
-EPILOGUE_STEP(Tanh, return hyperbolic_tangent(x);)
+EPILOGUE_STEP(Tanh, return math::hyperbolic_tangent(x);)
 
-// Of the two forms of 1 / (1 + e^-x), that of the exponential below 1.
-EPILOGUE_STEP(Sigmoid, {
-    const W e = exponential(x < (W)0 ? x : -x);
-    return (x < (W)0 ? e : (W)1) / ((W)1 + e);
-})
-
+EPILOGUE_STEP(Sigmoid, return math::logistic(x);)
 EPILOGUE_STEP(GeluApproximate, {
     const W inner = (W)0.7978845608028654 * (x + (W)0.044715 * x * x * x);
-    return (W)0.5 * x * ((W)1 + hyperbolic_tangent(inner));
+    return (W)0.5 * x * ((W)1 + math::hyperbolic_tangent(inner));
 })
 
-EPILOGUE_STEP(GeluExact, return (W)0.5 * x * complementary_error_function(x * (W)-0.7071067811865476);)
+EPILOGUE_STEP(GeluExact, return (W)0.5 * x * math::complementary_error_function(x * (W)-0.7071067811865476);)
 
 #undef EPILOGUE_STEP
 

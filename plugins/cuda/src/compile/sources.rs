@@ -28,7 +28,7 @@ pub static HEADERS: &[Source] = &[
     source!("dims.cuh"),
     source!("reduce.cuh"),
     source!("conv.cuh"),
-    source!("epilogue.cuh"),
+    source!("conv_steps.cuh"),
     source!("windows.cuh"),
     source!("math.cuh"),
     source!("trigonometry.cuh"),

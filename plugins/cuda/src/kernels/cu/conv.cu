@@ -10,12 +10,12 @@
 // groups times tiles of outputs, the last varying fastest.
 //
 // Defines: T (f16 bf16 f32 f64); CHANNELS_FIRST (0 or 1); LARGE_TILES (0 or 1), whether there are large ones;
-// perhaps STEPS, see epilogue.cuh.
+// perhaps STEPS, see conv_steps.cuh.
 //
 // Sums are of the type in which T computes. Products of f16 and bf16 go through tensor cores, but those of bf16 not
 // before compute capability 8.0.
 #include "conv.cuh"
-#include "epilogue.cuh"
+#include "conv_steps.cuh"
 
 #if defined(TENON_EMULATED) || __CUDA_ARCH__ >= 800
 inline constexpr bool BY_TENSOR_CORES = is_same<T, f16> || is_same<T, bf16>;

@@ -6,8 +6,8 @@
 // (packed: channels last, one output a channel, channels in whole packs, images and filter aligned to 16 bytes).
 // Threads take items in steps of the grid.
 //
-// Defines: T (f16 bf16 f32 f64); CHANNELS_FIRST (0 or 1); perhaps STEPS, see epilogue.cuh.
-#include "epilogue.cuh"
+// Defines: T (f16 bf16 f32 f64); CHANNELS_FIRST (0 or 1); perhaps STEPS, see conv_steps.cuh.
+#include "conv_steps.cuh"
 #include "windows.cuh"
 
 struct Depthwise {

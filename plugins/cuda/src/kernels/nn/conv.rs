@@ -25,9 +25,7 @@ const TYPES: [&str; 4] = ["f16", "bf16", "f32", "f64"];
 
 pub(super) fn variants() -> Vec<Variant> {
     let formats = [DataFormat::Nhwc, DataFormat::Nchw];
-    let plain = TYPES
-        .iter()
-        .flat_map(|ty| formats.map(|format| variant(ty, format, "")));
+    let plain = TYPES.iter().flat_map(|ty| formats.map(|format| variant(ty, format, "")));
     let fused = epilogue::examples();
     let fused = fused.iter().map(|steps| variant("f32", DataFormat::Nhwc, steps));
     plain.chain(fused).collect()
@@ -146,7 +144,11 @@ struct Entries {
 }
 
 impl Entries {
-    fn new(c: &CreateContext<'_>, variant: &Variant, has_large: bool) -> Result<Entries, KernelError> {
+    fn new(
+        c: &CreateContext<'_>,
+        variant: &Variant,
+        has_large: bool,
+    ) -> Result<Entries, KernelError> {
         let module = device_for(c)?.modules().get(variant)?;
         // SAFETY: entries take three addresses, `Convolution` and `EpilogueInputs`, whose layouts are those of `Sizes`
         // and `Inputs`.
@@ -164,10 +166,29 @@ impl Entries {
     }
 }
 
-struct Conv2d {
-    attributes: Attributes,
-    epilogue: Epilogue,
+pub(super) struct Conv2d {
+    pub attributes: Attributes,
+    pub epilogue: Epilogue,
     entries: Entries,
+}
+
+impl Conv2d {
+    /// Enqueues a call: `operands` are the output, which has elements, the images and the filter of this geometry,
+    /// and `inputs` those of the steps.
+    pub fn enqueue(
+        &self,
+        launch: &Launch<'_>,
+        g: &Conv2dGeometry,
+        operands: [&Operand; 3],
+        inputs: Inputs,
+    ) -> Result<(), KernelError> {
+        let has_large = self.entries.large.is_some();
+        let plan = Plan::new(g, operands, has_large, launch.facts())?;
+        let [y, x, filter] = operands.map(|operand| operand.address);
+        // SAFETY: the geometry of these shapes: reads of images and filter stay within them, writes within the
+        // output, and the steps' inputs have a value for each channel or output.
+        unsafe { launch.run(self.entries.of(&plan), plan.grid, (y, x, filter, plan.sizes, inputs)) }
+    }
 }
 
 impl Kernel for Conv2d {
@@ -188,12 +209,7 @@ impl Kernel for Conv2d {
         if y.elements == 0 {
             return Ok(());
         }
-        let has_large = self.entries.large.is_some();
-        let plan = Plan::new(&g, [&y, &x, &filter], has_large, launch.facts())?;
-        let arguments = (y.address, x.address, filter.address, plan.sizes, inputs);
-        // SAFETY: the geometry of these shapes: reads of images and filter stay within them, writes within the
-        // output, and the steps' inputs have a value for each channel or output.
-        unsafe { launch.run(self.entries.of(&plan), plan.grid, arguments) }
+        self.enqueue(&launch, &g, [&y, &x, &filter], inputs)
     }
 }
 
@@ -212,4 +228,70 @@ kernels! {
     DOUBLE, DOUBLE, [1e-300, 8e-15], [1e-14, 1.6e-14];
     HALF, FLOAT, [6e-8, 2e-3], [1e-3, 4e-3];
     BFLOAT16, FLOAT, [1e-30, 1.6e-2], [8e-3, 3.2e-2];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_sdk::geometry::{Conv2dParams, Padding};
+
+    fn facts(multiprocessors: u32) -> Facts {
+        Facts {
+            ordinal: 0,
+            name: String::new(),
+            capability: 90,
+            multiprocessors,
+            memory: 1 << 30,
+            l2_bytes: 1 << 20,
+            shared_bytes: 1 << 16,
+            numa_node: None,
+            bus_id: None,
+            driver: 13_000,
+        }
+    }
+
+    fn plan(input: [i64; 4], filter: [i64; 4], format: DataFormat, offset: u64) -> Plan {
+        let ones = [1, 1, 1, 1];
+        let params = Conv2dParams {
+            input: &input,
+            filter: &filter,
+            strides: &ones,
+            dilations: &ones,
+            padding: Padding::Same,
+            explicit_paddings: &[],
+            format,
+        };
+        let g = Conv2dGeometry::new(&params).unwrap();
+        let operand = |address| Operand { address, elements: 1, dtype: DType::HALF };
+        let (aligned, x) = (operand(512), operand(512 + offset));
+        Plan::new(&g, [&aligned, &x, &aligned], true, &facts(100)).unwrap()
+    }
+
+    #[test]
+    fn large_tiles_are_for_what_fills_the_gpu() {
+        let big = plan([8, 56, 56, 64], [3, 3, 64, 128], DataFormat::Nhwc, 0);
+        assert_eq!((big.large, big.packed), (true, true));
+        assert_eq!((big.grid.blocks[0], big.grid.threads[0], big.sizes.tiles), (196, 256, 1));
+        let few_pixels = plan([1, 14, 14, 64], [3, 3, 64, 512], DataFormat::Nhwc, 0);
+        assert_eq!((few_pixels.large, few_pixels.grid.blocks[0]), (false, 4 * 8));
+        let few_outputs = plan([8, 56, 56, 64], [3, 3, 64, 64], DataFormat::Nhwc, 0);
+        assert!(!few_outputs.large);
+        // Tiles of outputs are of a group: 2 groups, 40 outputs each.
+        let groups = plan([1, 8, 8, 16], [1, 1, 8, 80], DataFormat::Nhwc, 0);
+        assert_eq!((groups.sizes.tiles, groups.grid.blocks[0], groups.packed), (1, 2, true));
+    }
+
+    #[test]
+    fn packs_need_whole_packs_at_aligned_places() {
+        let packed = |input, filter, format, offset| plan(input, filter, format, offset).packed;
+        let (nhwc, nchw) = (DataFormat::Nhwc, DataFormat::Nchw);
+        assert!(packed([1, 8, 8, 16], [3, 3, 16, 24], nhwc, 0));
+        assert!(!packed([1, 8, 8, 16], [3, 3, 16, 24], nhwc, 8), "the images");
+        assert!(!packed([1, 8, 8, 3], [3, 3, 3, 24], nhwc, 0), "channels");
+        assert!(!packed([1, 8, 8, 16], [3, 3, 16, 12], nhwc, 0), "outputs");
+        assert!(packed([1, 3, 8, 8], [3, 3, 3, 24], nchw, 8), "the filter alone");
+        let output = |filter, format| plan([1, 8, 8, 16], filter, format, 0).sizes.packed_output;
+        assert_eq!(output([1, 1, 16, 12], nhwc), 1);
+        assert_eq!(output([1, 1, 16, 6], nhwc), 0);
+    }
 }

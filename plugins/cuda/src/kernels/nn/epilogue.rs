@@ -1,4 +1,4 @@
-//! What follows a convolution, done on each element before it is written: `epilogue.cuh` has the steps.
+//! What follows a convolution, done on each element before it is written: `conv_steps.cuh` has the steps.
 
 use crate::launch::Launch;
 use std::fmt::Write;
@@ -15,13 +15,20 @@ const MOST_INPUTS: usize = 32;
 /// Inputs of the op before those of the steps.
 const FIRST: usize = 2;
 
-/// `EpilogueInputs` of `epilogue.cuh`.
+/// `EpilogueInputs` of `conv_steps.cuh`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Inputs {
     at: [u64; MOST_INPUTS],
     epsilon: f32,
     alpha: f32,
+}
+
+impl Inputs {
+    /// The address of one.
+    pub fn at(&self, input: usize) -> u64 {
+        self.at.get(input).copied().unwrap_or(0)
+    }
 }
 
 /// The steps of a node: none, but for fused ops.
@@ -51,6 +58,11 @@ impl Epilogue {
         Ok(Epilogue { steps, epsilon: c.attr("epsilon")?, alpha: c.attr("leakyrelu_alpha")? })
     }
 
+    /// The steps.
+    pub fn steps(&self) -> &[EpilogueStep] {
+        self.steps.steps()
+    }
+
     /// The value of `STEPS`.
     pub fn text(&self) -> String {
         text(&self.steps)
@@ -71,8 +83,7 @@ impl Epilogue {
         let mut inputs = Inputs { at: [0; MOST_INPUTS], epsilon: self.epsilon, alpha: self.alpha };
         let vector = [output[format.channel_dim(4)]];
         for (step, first) in self.steps.placed() {
-            let expected: &[i64] =
-                if step == EpilogueStep::Add { output } else { &vector };
+            let expected: &[i64] = if step == EpilogueStep::Add { output } else { &vector };
             for at in first..first + step.args() {
                 let found = c.dims(FIRST + at);
                 if found != expected {

@@ -7,9 +7,7 @@ use crate::{
     launch::{Grid, Launch, device_for},
     source,
 };
-use tenon_sdk::{
-    DType, KernelError, geometry::Pool2dGeometry, prelude::*, reg::Numerics,
-};
+use tenon_sdk::{DType, KernelError, geometry::Pool2dGeometry, prelude::*, reg::Numerics};
 
 static SOURCE: Source = source!("pool_argmax.cu");
 
@@ -64,8 +62,7 @@ impl Kernel for MaxPoolWithArgmax {
         }
         let sizes = Sizes::new(&g, 1)?;
         let grid = Grid::stride(sizes.items.count(), launch.facts());
-        let arguments =
-            (y.address, indices.address, x.address, sizes, u32::from(self.from_input));
+        let arguments = (y.address, indices.address, x.address, sizes, u32::from(self.from_input));
         // SAFETY: the geometry of these shapes: reads stay within the input, writes within the outputs.
         unsafe { launch.run(&self.entry, grid, arguments) }
     }

@@ -34,7 +34,8 @@ impl Axis {
         let last = reach(window.output, stride)
             .zip(reach(window.kernel, dilation))
             .and_then(|(first, tap)| first.checked_add(tap));
-        let sizes = [window.input, window.output, window.kernel, stride, dilation, window.pad_before];
+        let sizes =
+            [window.input, window.output, window.kernel, stride, dilation, window.pad_before];
         if last.is_none_or(|last| last >= FAR) || sizes.iter().any(|size| *size >= FAR) {
             return Err(KernelError::unimplemented(format!(
                 "CUDA has windows over fewer than {FAR} positions, padding included: found {window:?}"

@@ -110,7 +110,7 @@ impl Api {
         let api = API.get_or_init(|| {
             // SAFETY: a library of NVIDIA, or what the user put in its place, whose initialisers run here.
             let mut opened =
-                NAMES.iter().filter_map(|name| unsafe { libloading::Library::new(name) }.ok());
+                NAMES.into_iter().filter_map(|name| unsafe { libloading::Library::new(name) }.ok());
             let library = opened.next().ok_or_else(|| "there is no libcudnn.so".to_owned())?;
             Api::load(library)
         });

@@ -9,6 +9,7 @@ mod dtype;
 mod elementwise;
 mod fill;
 mod norm;
+mod nn;
 mod reduction;
 
 use crate::compile::Variant;
@@ -20,6 +21,7 @@ pub fn variants() -> Vec<Variant> {
     all.extend(array::variants());
     all.extend(fill::variants());
     all.extend(norm::variants());
+    all.extend(nn::variants());
     all.extend(reduction::variants());
     all
 }

@@ -22,5 +22,14 @@ macro_rules! source {
 }
 
 /// What sources include. Every one is handed to the compiler with every source.
-pub static HEADERS: &[Source] =
-    &[source!("types.cuh"), source!("vector.cuh"), source!("dims.cuh"), source!("reduce.cuh")];
+pub static HEADERS: &[Source] = &[
+    source!("types.cuh"),
+    source!("vector.cuh"),
+    source!("dims.cuh"),
+    source!("reduce.cuh"),
+    source!("epilogue.cuh"),
+    source!("gemm.cuh"),
+    source!("gemm_fma.cuh"),
+    source!("gemm_mma.cuh"),
+    source!("mma.cuh"),
+];

@@ -6,6 +6,7 @@
 
 mod dtype;
 mod fill;
+mod linalg;
 
 use crate::compile::Variant;
 
@@ -13,5 +14,6 @@ use crate::compile::Variant;
 pub fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
     all.extend(fill::variants());
+    all.extend(linalg::variants());
     all
 }

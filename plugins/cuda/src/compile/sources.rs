@@ -40,4 +40,9 @@ pub static HEADERS: &[Source] = &[
     source!("rows.cuh"),
     source!("online.cuh"),
     source!("words.cuh"),
+    source!("epilogue.cuh"),
+    source!("gemm.cuh"),
+    source!("gemm_fma.cuh"),
+    source!("gemm_mma.cuh"),
+    source!("mma.cuh"),
 ];

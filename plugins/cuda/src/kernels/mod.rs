@@ -11,6 +11,7 @@ mod fill;
 mod norm;
 mod nn;
 mod reduction;
+mod linalg;
 
 use crate::compile::Variant;
 
@@ -23,5 +24,6 @@ pub fn variants() -> Vec<Variant> {
     all.extend(norm::variants());
     all.extend(nn::variants());
     all.extend(reduction::variants());
+    all.extend(linalg::variants());
     all
 }

@@ -22,5 +22,17 @@ macro_rules! source {
 }
 
 /// What sources include. Every one is handed to the compiler with every source.
-pub static HEADERS: &[Source] =
-    &[source!("types.cuh"), source!("vector.cuh"), source!("dims.cuh"), source!("reduce.cuh")];
+pub static HEADERS: &[Source] = &[
+    source!("types.cuh"),
+    source!("vector.cuh"),
+    source!("dims.cuh"),
+    source!("reduce.cuh"),
+    source!("math.cuh"),
+    source!("trigonometry.cuh"),
+    source!("elementwise.cuh"),
+    source!("op_unary.cuh"),
+    source!("op_binary.cuh"),
+    source!("op_cast.cuh"),
+    source!("fold.cuh"),
+    source!("words.cuh"),
+];

@@ -9,7 +9,9 @@ mod dtype;
 mod elementwise;
 mod fill;
 mod norm;
+mod nn;
 mod reduction;
+mod linalg;
 
 use crate::compile::Variant;
 
@@ -20,6 +22,8 @@ pub fn variants() -> Vec<Variant> {
     all.extend(array::variants());
     all.extend(fill::variants());
     all.extend(norm::variants());
+    all.extend(nn::variants());
     all.extend(reduction::variants());
+    all.extend(linalg::variants());
     all
 }

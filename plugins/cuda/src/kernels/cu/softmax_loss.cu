@@ -30,7 +30,7 @@ struct Classes {
     const LABEL* data;
     u64 cols, padding;
     template <int V> DEVICE Pack<DTYPE, V> at(u64 r, u64 c) const {
-        const u64 label = (u64)(i64)data[r];
+        const u64 label = (u64)(i64)widen(data[r]);
         Pack<DTYPE, V> pack;
 #pragma unroll
         for (int v = 0; v < V; ++v) pack.at[v] = narrow<DTYPE>(label < cols ? (W)(c + v == label) : Limits<W>::nan());

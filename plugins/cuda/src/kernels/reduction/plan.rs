@@ -286,7 +286,8 @@ mod tests {
         let one = Split { parts: 1, chunk: 8192 };
         assert_eq!(layout(&[1000, 5000], &[1], 4), Layout::Blocks(one));
         let Layout::Blocks(many) = layout(&[1 << 24], &[0], 4) else { panic!() };
-        assert_eq!((many.parts, many.chunk % 4096), (372, 0));
+        // Of 400 parts, each rounded up to whole steps of a block.
+        assert_eq!((many.parts, many.chunk), (373, 45056));
         let Layout::Columns(columns, true) = layout(&[1 << 16, 64], &[0], 4) else { panic!() };
         assert_eq!((columns.tiles, columns.width, columns.outer), (1, 16, 1));
         assert!(columns.parts > 100);

@@ -1,7 +1,8 @@
 //! `Gather`, `GatherV2`, `GatherNd`.
 //!
 //! Indices lie on the device, and nothing waits for them: an index outside its dimension is not refused but picks
-//! zeros, as TensorFlow's kernels for GPUs do, and reads nothing.
+//! zeros, as TensorFlow's kernels for GPUs do, and reads nothing. Where shapes alone say that every index is outside,
+//! the call is refused.
 
 use super::{
     JOINED, SLICED,
@@ -18,7 +19,7 @@ use crate::{
 };
 use tenon_sdk::{
     KernelError,
-    geometry::{GatherPlan, GeometryError, SlicePlan},
+    geometry::{GatherPlan, GeometryError, SlicePlan, element_count},
     prelude::*,
     reg::Numerics,
 };
@@ -170,6 +171,11 @@ fn gather(
     batch_dims: i64,
 ) -> Result<(), KernelError> {
     let plan = GatherPlan::new(c.dims(0), c.dims(1), axis, batch_dims)?;
+    if plan.size == 0 && element_count(c.dims(1))? > 0 {
+        let params = c.dims(0);
+        let message = format!("indices name slices of an empty dimension of params {params:?}");
+        return Err(KernelError::invalid_argument(message));
+    }
     let call = Call::new(c, &plan.output, plan.inner)?;
     let short = |inner| Slices::new(&plan, inner);
     // SAFETY: the plan is that of the operands.

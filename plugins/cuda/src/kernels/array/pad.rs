@@ -77,7 +77,7 @@ impl Levels {
         for ((&size, pair), &stride) in input.iter().zip(paddings.chunks_exact(2)).zip(&*strides) {
             let level = Level { before: pair[0], size, behind: pair[1], stride };
             match levels.last_mut() {
-                Some(outer) if !level.is_padded() && !(mirrors && outer.is_padded()) => {
+                Some(outer) if !level.is_padded() && (!mirrors || !outer.is_padded()) => {
                     *outer = Level {
                         before: outer.before * size,
                         size: outer.size * size,

@@ -148,7 +148,7 @@ unsafe fn run<I: Index>(
 ) -> Result<(), KernelError> {
     let words: u64 = walk.dims().iter().map(|(extent, _)| *extent as u64).product();
     let (lanes, (extent, [step])) = (PACK / bytes, walk.inner());
-    let packs = lanes > 1 && extent as u64 % lanes == 0 && y.is_multiple_of(PACK);
+    let packs = lanes > 1 && (extent as u64).is_multiple_of(lanes) && y.is_multiple_of(PACK);
     let (entry, count, strided) = if packs {
         (entries.packs.of(bytes), words / lanes, walk.in_packs(lanes as i64).strided::<I>()?)
     } else {

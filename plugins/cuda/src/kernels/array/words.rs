@@ -81,7 +81,8 @@ pub(super) fn word_bytes(
     let bytes = |elements: i64| (elements as u64).wrapping_mul(size);
     let bits = elements.into_iter().fold(16, |bits, count| bits | bytes(count));
     let bits = operands.iter().fold(bits, |bits, operand| bits | operand.address);
-    1 << bits.trailing_zeros()
+    // Where an empty tensor is said to be does not matter.
+    size.max(1 << bits.trailing_zeros())
 }
 
 /// Bytes of an element.
@@ -271,12 +272,12 @@ mod tests {
     use tenon_sdk::DType;
 
     fn divide(n: u32, by: Divisor<u32>) -> u32 {
-        let high = (u64::from(n) * u64::from(by.magic) >> 32) as u32;
+        let high = ((u64::from(n) * u64::from(by.magic)) >> 32) as u32;
         (high + n) >> by.shift
     }
 
     fn divide_long(n: u64, by: Divisor<u64>) -> u64 {
-        let high = (u128::from(n) * u128::from(by.magic) >> 64) as u64;
+        let high = ((u128::from(n) * u128::from(by.magic)) >> 64) as u64;
         (high + n) >> by.shift
     }
 
@@ -286,7 +287,7 @@ mod tests {
             for n in [0, 1, 2, d - 1, d, d + 1, 3 * d, 1 << 30, (1 << 31) - 1] {
                 let n = n.min((1 << 31) - 1);
                 assert_eq!(divide(n as u32, u32::divisor(d)), (n / d) as u32, "{n} / {d}");
-                let long = n << 31 | 12345;
+                let long = (n << 31) | 12345;
                 assert_eq!(divide_long(long, u64::divisor(d)), long / d, "{long} / {d}");
             }
         }

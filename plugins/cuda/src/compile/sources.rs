@@ -37,4 +37,12 @@ pub static HEADERS: &[Source] = &[
     source!("op_binary.cuh"),
     source!("op_cast.cuh"),
     source!("fold.cuh"),
+    source!("rows.cuh"),
+    source!("online.cuh"),
+    source!("words.cuh"),
+    source!("epilogue.cuh"),
+    source!("gemm.cuh"),
+    source!("gemm_fma.cuh"),
+    source!("gemm_mma.cuh"),
+    source!("mma.cuh"),
 ];

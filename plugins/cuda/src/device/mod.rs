@@ -64,7 +64,7 @@ impl Cuda {
     /// Opens GPU `ordinal` with these settings.
     ///
     /// # Errors
-    /// As [`probe::count`]; what the driver says.
+    /// No driver that works, no such GPU; what the driver says.
     pub fn new(
         ordinal: u32,
         settings: &Settings,

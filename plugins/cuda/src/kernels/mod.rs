@@ -4,11 +4,14 @@
 //! What a source can be compiled to is listed by its family's `variants`, so that every one of them can be compiled
 //! and looked at without a GPU ([`variants`]).
 
+mod array;
 mod dtype;
 mod elementwise;
 mod fill;
+mod norm;
 mod nn;
 mod reduction;
+mod linalg;
 
 use crate::compile::Variant;
 
@@ -16,8 +19,11 @@ use crate::compile::Variant;
 pub fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
     all.extend(elementwise::variants());
+    all.extend(array::variants());
     all.extend(fill::variants());
+    all.extend(norm::variants());
     all.extend(nn::variants());
     all.extend(reduction::variants());
+    all.extend(linalg::variants());
     all
 }

@@ -130,9 +130,7 @@ mod tests {
 
     #[test]
     fn an_odd_address_takes_elements_one_by_one() {
-        let whole = |x, y| {
-            Access::whole(8, &[operand(x, DType::FLOAT), operand(y, DType::BOOL)])
-        };
+        let whole = |x, y| Access::whole(8, &[operand(x, DType::FLOAT), operand(y, DType::BOOL)]);
         assert_eq!(whole(256, 260), Access { lanes: 4, is_long: false });
         assert_eq!(whole(260, 256).lanes, 1);
         assert_eq!(whole(256, 258).lanes, 1);

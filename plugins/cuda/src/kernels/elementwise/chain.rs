@@ -4,7 +4,7 @@
 //! its ops give. What is compiled depends on the program and on the kinds of its inputs.
 
 use super::{
-    access::{Access, most_lanes, widened},
+    access::{Access, widened},
     strided::{Divisor, Index},
     types::FLOATS,
 };
@@ -198,7 +198,16 @@ fn has_integers(op: ProgramOp) -> bool {
     };
     matches!(
         op,
-        Abs | AddV2 | Maximum | Minimum | Mul | Neg | Relu | Relu6 | Square | SquaredDifference | Sub
+        Abs | AddV2
+            | Maximum
+            | Minimum
+            | Mul
+            | Neg
+            | Relu
+            | Relu6
+            | Square
+            | SquaredDifference
+            | Sub
     )
 }
 

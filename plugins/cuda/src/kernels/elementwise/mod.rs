@@ -27,6 +27,12 @@ use crate::compile::Variant;
 
 /// What the modules may compile, of types and widths that differ only in those by examples.
 pub(super) fn variants() -> Vec<Variant> {
-    [unary::variants(), binary::variants(), ternary::variants(), add_n::variants(), chain::variants()]
-        .concat()
+    [
+        unary::variants(),
+        binary::variants(),
+        ternary::variants(),
+        add_n::variants(),
+        chain::variants(),
+    ]
+    .concat()
 }

@@ -81,9 +81,8 @@ impl<const N: usize> Walk<N> {
                 extents.len()
             )));
         }
-        let strides = std::array::from_fn(|operand| {
-            plan.strides(operand).iter().rev().copied().collect()
-        });
+        let strides =
+            std::array::from_fn(|operand| plan.strides(operand).iter().rev().copied().collect());
         Ok(Walk { extents, strides })
     }
 
@@ -160,12 +159,9 @@ mod tests {
 
     #[test]
     fn accesses_end_with_rows() {
-        let walk = |x: &[i64], y: &[i64]| {
-            Walk::new(&BroadcastPlan::new([x, y]).unwrap()).unwrap()
-        };
-        let access = |walk: &Walk<2>| {
-            walk.access([floats(0, 1), floats(0, 1)], floats(0, 64)).lanes
-        };
+        let walk = |x: &[i64], y: &[i64]| Walk::new(&BroadcastPlan::new([x, y]).unwrap()).unwrap();
+        let access =
+            |walk: &Walk<2>| walk.access([floats(0, 1), floats(0, 1)], floats(0, 64)).lanes;
         let rows = walk(&[5, 8], &[8]);
         assert_eq!(access(&rows), 4);
         let parameter = rows.parameter::<u32>(4);

@@ -3,8 +3,7 @@
 use tenon_sdk::{DType, reg::join_types};
 
 /// Floats.
-pub(super) const FLOATS: &[DType] =
-    &[DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE];
+pub(super) const FLOATS: &[DType] = &[DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE];
 /// Floats of ops that have no bfloat16.
 pub(super) const WITHOUT_BF16: &[DType] = &[DType::HALF, DType::FLOAT, DType::DOUBLE];
 /// Floats of 32 and 64 bits.
@@ -35,5 +34,12 @@ pub(super) const ROUNDED: &[DType] = &join_types::<6>(FLOATS, &[DType::INT32, DT
 pub(super) const CLIPPED: &[DType] = &join_types::<10>(SIGNED, &[DType::UINT8, DType::UINT16]);
 
 /// Types of which the others differ in width alone.
-pub(super) const EXAMPLES: &[DType] =
-    &[DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE, DType::INT32, DType::INT64, DType::BOOL];
+pub(super) const EXAMPLES: &[DType] = &[
+    DType::HALF,
+    DType::BFLOAT16,
+    DType::FLOAT,
+    DType::DOUBLE,
+    DType::INT32,
+    DType::INT64,
+    DType::BOOL,
+];

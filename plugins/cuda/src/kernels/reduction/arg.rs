@@ -13,7 +13,8 @@ const INDICES: &[DType] = &[DType::INT64, DType::INT32, DType::INT16, DType::UIN
 
 pub(super) fn variants() -> Vec<Variant> {
     let elements = NUMBERS.iter().chain(&[DType::BOOL]);
-    let all = elements.flat_map(|element| INDICES.iter().map(move |index| (*element, Some(*index))));
+    let all =
+        elements.flat_map(|element| INDICES.iter().map(move |index| (*element, Some(*index))));
     let each = all.flat_map(|(element, index)| {
         ["ArgMax", "ArgMin"].map(|fold| Reduction { fold, element, index }.variant().ok())
     });

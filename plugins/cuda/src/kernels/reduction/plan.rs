@@ -17,7 +17,7 @@ const UNROLL: u64 = 4;
 
 /// Merged dimensions of the input, none of size 1, alternately kept and reduced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(in crate::kernels) struct Shape {
     dims: Vec<Dim>,
     first_reduced: bool,
     /// Elements of the output.
@@ -203,15 +203,22 @@ impl Layout {
 
     fn rows(outer: u64, reduced: u64, lanes: u64, multiprocessors: u32) -> Layout {
         if reduced <= WARP_ROW {
-            // Two packs for each lane.
-            let lanes = reduced.div_ceil(2 * lanes).max(1).next_power_of_two().min(32);
+            // Two packs for each lane; one lane takes the elements in their order.
+            let lanes = match reduced {
+                0..=8 => 1,
+                _ => reduced.div_ceil(2 * lanes).next_power_of_two().min(32),
+            };
             return Layout::Lanes(lanes as u32);
         }
         Layout::Blocks(split(outer, reduced, THREADS * UNROLL * lanes, multiprocessors))
     }
 
     /// `None` where most threads of a block would have nothing to do.
-    fn columns([outer, reduced, inner]: [u64; 3], packs: u64, multiprocessors: u32) -> Option<Columns> {
+    fn columns(
+        [outer, reduced, inner]: [u64; 3],
+        packs: u64,
+        multiprocessors: u32,
+    ) -> Option<Columns> {
         // A warp side by side reads 512 bytes; more only where rows are few.
         let mut width = packs.next_power_of_two().min(32);
         while width < THREADS && width < packs && THREADS / width > reduced {
@@ -305,7 +312,9 @@ mod tests {
     #[test]
     fn searches_have_the_shapes_of_reductions() {
         let shape = |dims: &[i64], axis| Shape::of_search(&ArgGeometry::new(dims, axis).unwrap());
-        for (dims, axis) in [(&[4i64, 5, 6][..], 1), (&[4, 5], 1), (&[4, 5], 0), (&[7], 0), (&[3, 1, 2], 1)] {
+        for (dims, axis) in
+            [(&[4i64, 5, 6][..], 1), (&[4, 5], 1), (&[4, 5], 0), (&[7], 0), (&[3, 1, 2], 1)]
+        {
             let plan = ReducePlan::new(dims, &[axis], false).unwrap();
             assert_eq!(shape(dims, axis), Shape::of(&plan), "{dims:?} {axis}");
         }

@@ -17,7 +17,7 @@ static SOURCE: Source = source!("reduce.cu");
 
 /// A reduction of elements: which, of what, to what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reduction<'a> {
+pub(in crate::kernels) struct Reduction<'a> {
     /// A template of `fold.cuh`, which has the name of the op.
     pub fold: &'a str,
     /// Elements.
@@ -40,7 +40,8 @@ impl Reduction<'_> {
 
     fn size(&self) -> Result<u64, KernelError> {
         let size = self.element.size().filter(|size| *size > 0);
-        size.map(|size| size as u64).ok_or_else(|| KernelError::internal("an element without a size"))
+        size.map(|size| size as u64)
+            .ok_or_else(|| KernelError::internal("an element without a size"))
     }
 
     /// Bytes of a fold's state.
@@ -50,10 +51,18 @@ impl Reduction<'_> {
             self.element,
             DType::HALF | DType::BFLOAT16 | DType::FLOAT | DType::DOUBLE | DType::BOOL
         );
-        let computed = if integer || self.element == DType::BOOL { element } else { element.max(4) };
+        let computed =
+            if integer || self.element == DType::BOOL { element } else { element.max(4) };
         Ok(match self.fold {
+            "Moments" => 16,
             // A value and a 32-bit index.
-            _ if self.index.is_some() => if computed == 8 { 16 } else { 8 },
+            _ if self.index.is_some() => {
+                if computed == 8 {
+                    16
+                } else {
+                    8
+                }
+            }
             "Mean" if integer => 8,
             _ => computed,
         })
@@ -63,7 +72,7 @@ impl Reduction<'_> {
 type Strides<D> = Entry<(u64, u64, u64, Parts, Strided<D>, Strided<D>)>;
 
 /// A reduction that is compiled.
-pub(super) struct Reducer {
+pub(in crate::kernels) struct Reducer {
     size: u64,
     state_bytes: u64,
     lanes: Entry<(u64, u64, u64, u64, u32)>,
@@ -112,27 +121,45 @@ impl Reducer {
         x: Operand,
         y: Operand,
     ) -> Result<(), KernelError> {
+        self.run_to(launch, shape, x, y.address)
+    }
+
+    /// The same to an address that has room for the fold's results, such as scratch memory.
+    ///
+    /// # Errors
+    /// As [`Reducer::run`].
+    pub fn run_to(
+        &self,
+        launch: &Launch<'_>,
+        shape: &Shape,
+        x: Operand,
+        y: u64,
+    ) -> Result<(), KernelError> {
         if shape.outputs == 0 {
             return Ok(());
         }
-        let aligned = x.is_aligned(16) && y.is_aligned(16);
+        let aligned = x.is_aligned(16) && y.is_multiple_of(16);
         let layout = Layout::new(shape, self.size, aligned, launch.facts().multiprocessors)?;
         let parts = layout.parts();
         let partial = if parts > 1 { self.scratch(launch, shape.outputs, parts)? } else { 0 };
-        let at = [partial, y.address, x.address];
+        let at = [partial, y, x.address];
         match layout {
             Layout::Lanes(lanes) => return self.run_lanes(launch, shape, at, lanes),
             Layout::Blocks(split) => self.run_blocks(launch, shape, at, split)?,
             Layout::Columns(columns, packed) => self.run_columns(launch, at, columns, packed)?,
-            Layout::Strided(parts, dims, blocks) => self.run_strided(launch, at, parts, dims, blocks)?,
+            Layout::Strided(parts, dims, blocks) => {
+                self.run_strided(launch, at, parts, dims, blocks)?
+            }
         }
         if parts > 1 { self.run_merge(launch, shape, at, parts) } else { Ok(()) }
     }
 
     fn scratch(&self, launch: &Launch<'_>, outputs: u64, parts: u32) -> Result<u64, KernelError> {
-        let bytes = outputs.checked_mul(u64::from(parts)).and_then(|all| all.checked_mul(self.state_bytes));
+        let bytes =
+            outputs.checked_mul(u64::from(parts)).and_then(|all| all.checked_mul(self.state_bytes));
         let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
-            let message = format!("{parts} parts of each of {outputs} results do not fit in memory");
+            let message =
+                format!("{parts} parts of each of {outputs} results do not fit in memory");
             KernelError::new(Code::RESOURCE_EXHAUSTED, message)
         })?;
         launch.scratch(bytes)
@@ -199,9 +226,11 @@ impl Reducer {
                 Dims::Narrow(kept, reduced) => {
                     launch.run(&self.strided[kind], grid, (partial, y, x, parts, kept, reduced))
                 }
-                Dims::Wide(kept, reduced) => {
-                    launch.run(&self.strided_wide[kind], grid, (partial, y, x, parts, kept, reduced))
-                }
+                Dims::Wide(kept, reduced) => launch.run(
+                    &self.strided_wide[kind],
+                    grid,
+                    (partial, y, x, parts, kept, reduced),
+                ),
             }
         }
     }

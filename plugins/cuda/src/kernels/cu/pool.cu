@@ -72,7 +72,7 @@ template <int LANES> DEVICE void fold(T* __restrict__ y, const T* __restrict__ x
 }
 
 #define ENTRY(NAME, LANES) \
-    extern "C" __global__ void __launch_bounds__(256, 4) \
+    extern "C" __global__ void __launch_bounds__(256, 3) \
         NAME(T* __restrict__ y, const T* __restrict__ x, const Pooling p) { \
         fold<LANES>(y, x, p); \
     }

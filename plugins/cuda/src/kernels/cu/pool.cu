@@ -55,6 +55,8 @@ template <int LANES> DEVICE void fold(T* __restrict__ y, const T* __restrict__ x
             for (i32 kx = 0; kx < p.columns.kernel; ++kx) {
                 if (!p.columns.has(left + kx)) continue;
                 const T* pixel = line + (left + kx) * p.x.column;
+                // One, but for windows over channels.
+#pragma unroll 1
                 for (u32 d = 0; d < p.depth; ++d, pixel += p.x.channel) {
                     const P pack = load_constant(reinterpret_cast<const P*>(pixel));
 #pragma unroll

@@ -39,10 +39,13 @@ if [ "$(cat "$out/.stamp" 2>/dev/null || true)" != "$stamp" ]; then
     "$compiler" $flags -shared -Wl,-soname,libcuda.so -Wl,-z,nodelete -o "$work/libcuda.so" $(in_work $driver) -ldl
     "$compiler" $flags -shared -Wl,-soname,libnvrtc.so -o "$work/libnvrtc.so" $(in_work $compiler_parts)
     "$compiler" ${flags%%-Wl*} "$here"/selftest*.cpp -o "$work/selftest" -L"$work" -lcuda -lnvrtc
+    # cuDNN knows of the driver what its header says.
+    "$compiler" ${flags%%-Wl*} -shared -Wl,-soname,libcudnn.so -Wl,-z,defs -o "$work/libcudnn.so" "$here/cudnn.cpp" -L"$work" -lcuda
     ln -s libcuda.so "$work/libcuda.so.1"
     for file in libcuda.so libnvrtc.so selftest libcuda.so.1; do
         mv -fT "$work/$file" "$out/$file"
     done
+    mv -fT "$work/libcudnn.so" "$out/libcudnn.so"
     echo "$stamp" >"$out/.stamp"
 fi
 if [ "${2:-}" = test ]; then

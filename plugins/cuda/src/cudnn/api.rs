@@ -120,8 +120,8 @@ impl Api {
     /// Judges a result.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED` for what cuDNN does not support, `RESOURCE_EXHAUSTED` without memory, else `INTERNAL`, with
-    /// the name of the call.
+    /// `UNIMPLEMENTED` for what cuDNN does not support, `UNAVAILABLE` where it does not work at all,
+    /// `RESOURCE_EXHAUSTED` without memory, else `INTERNAL`, with the name of the call.
     pub fn check(&self, result: Number, call: &str) -> Result<(), KernelError> {
         if result == 0 {
             return Ok(());
@@ -135,9 +135,11 @@ impl Api {
                 CStr::from_ptr(text).to_string_lossy()
             }
         };
-        // cuDNN 8 says 9 for what it does not support and 2 without memory, cuDNN 9 says 3000 and more, and 4003.
+        // cuDNN 8 says 9 for what it does not support, 2 without memory, and 1, 6 and 11 where the library, the GPU or the
+        // driver do not go together; cuDNN 9 says 3000 and more, 4003, and 1001 and more.
         let code = match result {
             9 | 3000..4000 => Code::UNIMPLEMENTED,
+            1 | 6 | 11 | 1001..2000 => Code::UNAVAILABLE,
             2 | 4003 => Code::RESOURCE_EXHAUSTED,
             _ => Code::INTERNAL,
         };

@@ -121,10 +121,8 @@ impl Windows {
         };
         api.check(result, "cudnnSetConvolution2dDescriptor")?;
         // SAFETY: as above.
-        api.check(
-            unsafe { (api.cudnnSetConvolutionGroupCount)(raw, groups) },
-            "cudnnSetConvolutionGroupCount",
-        )?;
+        let result = unsafe { (api.cudnnSetConvolutionGroupCount)(raw, groups) };
+        api.check(result, "cudnnSetConvolutionGroupCount")?;
         made.set_math(math)?;
         Ok(made)
     }

@@ -4,7 +4,7 @@ use super::api::Api;
 use crate::device::{Context, Stream};
 use cudarc::{cudnn::sys::cudnnHandle_t, driver::sys::CUresult};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 use tenon_sdk::KernelError;
@@ -51,11 +51,12 @@ impl Handles {
         self.context.enter()?;
         let handle = {
             let mut all = self.by_stream.lock().unwrap_or_else(PoisonError::into_inner);
-            let key = stream.raw().addr();
-            if !all.contains_key(&key) {
-                all.insert(key, Arc::new(Mutex::new(Handle::new(self.api)?)));
+            match all.entry(stream.raw().addr()) {
+                Entry::Occupied(known) => Arc::clone(known.get()),
+                Entry::Vacant(place) => {
+                    Arc::clone(place.insert(Arc::new(Mutex::new(Handle::new(self.api)?))))
+                }
             }
-            Arc::clone(&all[&key])
         };
         let handle = handle.lock().unwrap_or_else(PoisonError::into_inner);
         // Each time: a stream that is gone may have been followed by one at the same address.

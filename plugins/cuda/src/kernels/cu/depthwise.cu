@@ -64,7 +64,7 @@ DEVICE void convolve(T* __restrict__ y, const T* __restrict__ x, const T* __rest
 }
 
 #define ENTRY(NAME, LANES, COLUMNS) \
-    extern "C" __global__ void __launch_bounds__(256, 3) NAME(T* __restrict__ y, const T* __restrict__ x, \
+    extern "C" __global__ void __launch_bounds__(256, 2) NAME(T* __restrict__ y, const T* __restrict__ x, \
         const T* __restrict__ filter, const Depthwise d, const EpilogueInputs inputs) { \
         convolve<LANES, COLUMNS>(y, x, filter, d, inputs); \
     }

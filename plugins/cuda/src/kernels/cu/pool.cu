@@ -55,6 +55,8 @@ template <int LANES> DEVICE void fold(T* __restrict__ y, const T* __restrict__ x
             for (i32 kx = 0; kx < p.columns.kernel; ++kx) {
                 if (!p.columns.has(left + kx)) continue;
                 const T* pixel = line + (left + kx) * p.x.column;
+                // One, but for windows over channels.
+#pragma unroll 1
                 for (u32 d = 0; d < p.depth; ++d, pixel += p.x.channel) {
                     const P pack = load_constant(reinterpret_cast<const P*>(pixel));
 #pragma unroll
@@ -72,7 +74,7 @@ template <int LANES> DEVICE void fold(T* __restrict__ y, const T* __restrict__ x
 }
 
 #define ENTRY(NAME, LANES) \
-    extern "C" __global__ void __launch_bounds__(256, 4) \
+    extern "C" __global__ void __launch_bounds__(256, 3) \
         NAME(T* __restrict__ y, const T* __restrict__ x, const Pooling p) { \
         fold<LANES>(y, x, p); \
     }

@@ -7,6 +7,7 @@
 mod dtype;
 mod fill;
 mod linalg;
+mod quantized;
 
 use crate::compile::Variant;
 
@@ -15,5 +16,6 @@ pub fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
     all.extend(fill::variants());
     all.extend(linalg::variants());
+    all.extend(quantized::variants());
     all
 }

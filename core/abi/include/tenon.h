@@ -107,6 +107,12 @@ typedef struct TenonDeviceAttributes TenonDeviceAttributes;
 typedef struct TenonCopyRequest TenonCopyRequest;
 typedef struct TenonDeviceTable TenonDeviceTable;
 typedef struct TenonDeviceTypeDef TenonDeviceTypeDef;
+typedef struct TenonCommandGraph TenonCommandGraph;
+typedef struct TenonExtNative TenonExtNative;
+typedef struct TenonNativeHandles TenonNativeHandles;
+typedef struct TenonExtNativeOf TenonExtNativeOf;
+typedef struct TenonExtTimers TenonExtTimers;
+typedef struct TenonExtCapture TenonExtCapture;
 typedef struct TenonPassCall TenonPassCall;
 typedef struct TenonEdge TenonEdge;
 typedef struct TenonPassAttr TenonPassAttr;
@@ -364,6 +370,14 @@ struct TenonExtHeader {
 #define TENON_EXT_CASES 5u
 /** On a kernel definition: what a call costs (`TenonExtCost`). */
 #define TENON_EXT_COST 6u
+/** On a device's table: the driver's handles (`TenonExtNative`). */
+#define TENON_EXT_NATIVE 7u
+/** On the host's table: the handles of a device of whichever plugin (`TenonExtNativeOf`). */
+#define TENON_EXT_NATIVE_OF 8u
+/** On a device's table: events that note the time (`TenonExtTimers`). */
+#define TENON_EXT_TIMERS 9u
+/** On a device's table: graphs of commands (`TenonExtCapture`). */
+#define TENON_EXT_CAPTURE 10u
 
 /**
  * Link `TENON_EXT_COST` of a kernel definition: what the author expects a call to cost. The
@@ -1589,6 +1603,112 @@ struct TenonDeviceTypeDef {
 };
 
 /* ---------------------------------------------------------------------------------------------- */
+/* What a device may have beyond its table, as links: the driver's own handles, timers, graphs of commands */
+/* ---------------------------------------------------------------------------------------------- */
+
+/** Commands of a device that were recorded to be run again. Opaque to the host. */
+struct TenonCommandGraph;
+
+/**
+ * Link `TENON_EXT_NATIVE` of a device's table: what the driver calls the device and its streams,
+ * for kernels of other plugins. Filled by the plugin; without it there are no such handles.
+ */
+struct TenonExtNative {
+    /** Head, with tag `TENON_EXT_NATIVE`. */
+    TenonExtHeader header;
+    /**
+     * The driver's interface, which says what the handles are: `cuda` is a `CUcontext` and a
+     * `CUstream`, and memory of kind `TENON_DEVICE_MEMORY` has `CUdeviceptr` as handles.
+     */
+    TenonStr api;
+    /** The handle of the device. Required. */
+    void *(*device)(TenonDeviceState *device);
+    /** The handle of a stream. Required. */
+    void *(*stream)(TenonDeviceState *device, TenonStream *stream);
+};
+
+/** What `TenonExtNativeOf.native` answers. Filled by the host; valid during the call that asks. */
+struct TenonNativeHandles {
+    /** As `TenonExtNative.api`. */
+    TenonStr api;
+    /** The driver's handle of the device. */
+    void *device;
+    /** The driver's handle of the stream; null where none was asked for. */
+    void *stream;
+};
+
+/**
+ * Link `TENON_EXT_NATIVE_OF` of the host's table: the driver's handles of a device of whichever
+ * plugin. Filled by the host.
+ */
+struct TenonExtNativeOf {
+    /** Head, with tag `TENON_EXT_NATIVE_OF`. */
+    TenonExtHeader header;
+    /**
+     * The handles of a device, and of one of its streams or null; `TENON_UNIMPLEMENTED` when its
+     * plugin gives none. Required.
+     */
+    TenonCode (*native)(TenonDevice *device,
+                        TenonStream *stream,
+                        TenonNativeHandles *result);
+};
+
+/**
+ * Link `TENON_EXT_TIMERS` of a device's table: events that note when they happened. Filled by the
+ * plugin; without it traces have the times at which the host was told.
+ */
+struct TenonExtTimers {
+    /** Head, with tag `TENON_EXT_TIMERS`. */
+    TenonExtHeader header;
+    /** As `create_event`, of an event that notes the time. Required. */
+    TenonCode (*create)(TenonDeviceState *device,
+                        TenonEvent **result,
+                        TenonSink *sink);
+    /** Nanoseconds from one such event to a later one; both have happened. Required. */
+    TenonCode (*elapsed_ns)(TenonDeviceState *device,
+                            TenonEvent *first,
+                            TenonEvent *last,
+                            uint64_t *result,
+                            TenonSink *sink);
+};
+
+/**
+ * Link `TENON_EXT_CAPTURE` of a device's table: commands are recorded once, and run again with one
+ * call. Filled by the plugin; without it nothing is recorded.
+ *
+ * Between `begin` and `end` what is enqueued on the stream is recorded instead of run, also what is
+ * enqueued on streams that wait for an event recorded there meanwhile; those are joined again
+ * before `end`. Addresses and arguments are recorded as they are; the host runs a graph only while
+ * all of them are as they were.
+ */
+struct TenonExtCapture {
+    /** Head, with tag `TENON_EXT_CAPTURE`. */
+    TenonExtHeader header;
+    /** Begins to record what is enqueued on the stream. Required. */
+    TenonCode (*begin)(TenonDeviceState *device,
+                       TenonStream *stream,
+                       TenonSink *sink);
+    /**
+     * Ends it, also when a command was refused meanwhile; with an error nothing is recorded, and
+     * nothing was run. Required.
+     */
+    TenonCode (*end)(TenonDeviceState *device,
+                     TenonStream *stream,
+                     TenonCommandGraph **result,
+                     TenonSink *sink);
+    /**
+     * Enqueues all that was recorded. A graph runs once at a time: the host enqueues it again when
+     * it is done, or behind itself. Required.
+     */
+    TenonCode (*launch)(TenonDeviceState *device,
+                        TenonCommandGraph *graph,
+                        TenonStream *stream,
+                        TenonSink *sink);
+    /** Destroys a graph that does not run. Required. */
+    void (*destroy)(TenonDeviceState *device, TenonCommandGraph *graph);
+};
+
+/* ---------------------------------------------------------------------------------------------- */
 /* Passes over graphs                                                                             */
 /* ---------------------------------------------------------------------------------------------- */
 
@@ -1856,6 +1976,33 @@ TENON_FIELD(TenonExtPass, help, 48);
 TENON_FIELD(TenonExtPass, run, 64);
 TENON_FIELD(TenonExtPass, source, 72);
 TENON_FIELD(TenonExtPass, late, 112);
+
+TENON_SIZE(TenonExtNative, 64);
+TENON_FIELD(TenonExtNative, header, 0);
+TENON_FIELD(TenonExtNative, api, 32);
+TENON_FIELD(TenonExtNative, device, 48);
+TENON_FIELD(TenonExtNative, stream, 56);
+
+TENON_SIZE(TenonExtNativeOf, 40);
+TENON_FIELD(TenonExtNativeOf, header, 0);
+TENON_FIELD(TenonExtNativeOf, native, 32);
+
+TENON_SIZE(TenonExtTimers, 48);
+TENON_FIELD(TenonExtTimers, header, 0);
+TENON_FIELD(TenonExtTimers, create, 32);
+TENON_FIELD(TenonExtTimers, elapsed_ns, 40);
+
+TENON_SIZE(TenonExtCapture, 64);
+TENON_FIELD(TenonExtCapture, header, 0);
+TENON_FIELD(TenonExtCapture, begin, 32);
+TENON_FIELD(TenonExtCapture, end, 40);
+TENON_FIELD(TenonExtCapture, launch, 48);
+TENON_FIELD(TenonExtCapture, destroy, 56);
+
+TENON_SIZE(TenonNativeHandles, 32);
+TENON_FIELD(TenonNativeHandles, api, 0);
+TENON_FIELD(TenonNativeHandles, device, 16);
+TENON_FIELD(TenonNativeHandles, stream, 24);
 
 TENON_SIZE(TenonEdge, 8);
 TENON_FIELD(TenonEdge, node, 0);
@@ -2273,6 +2420,22 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 /** Initialiser of the header of a `TenonExtPass`, before the link `next` (or null). */
 #define TENON_EXT_PASS_HEADER(next) \
     { 2u, 1u, sizeof(TenonExtPass), UINT64_C(0x9342396182d658e8), (next) }
+
+/** Initialiser of the header of a `TenonExtNative`, before the link `next` (or null). */
+#define TENON_EXT_NATIVE_HEADER(next) \
+    { 7u, 1u, sizeof(TenonExtNative), UINT64_C(0xe53e44cd164586a2), (next) }
+
+/** Initialiser of the header of a `TenonExtNativeOf`, before the link `next` (or null). */
+#define TENON_EXT_NATIVEOF_HEADER(next) \
+    { 8u, 1u, sizeof(TenonExtNativeOf), UINT64_C(0x955b069d114c2519), (next) }
+
+/** Initialiser of the header of a `TenonExtTimers`, before the link `next` (or null). */
+#define TENON_EXT_TIMERS_HEADER(next) \
+    { 9u, 1u, sizeof(TenonExtTimers), UINT64_C(0xbffca8029ece101e), (next) }
+
+/** Initialiser of the header of a `TenonExtCapture`, before the link `next` (or null). */
+#define TENON_EXT_CAPTURE_HEADER(next) \
+    { 10u, 1u, sizeof(TenonExtCapture), UINT64_C(0x605c6a2adf16baf7), (next) }
 
 /* ---------------------------------------------------------------------------------------------- */
 /* Conveniences                                                                                   */

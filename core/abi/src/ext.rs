@@ -48,6 +48,14 @@ pub mod ext_tags {
     pub const CASES: u32 = 5;
     /// On a kernel definition: what a call costs ([`super::ExtCost`]).
     pub const COST: u32 = 6;
+    /// On a device's table: the driver's handles ([`crate::ExtNative`]).
+    pub const NATIVE: u32 = 7;
+    /// On the host's table: the handles of a device of whichever plugin ([`crate::ExtNativeOf`]).
+    pub const NATIVE_OF: u32 = 8;
+    /// On a device's table: events that note the time ([`crate::ExtTimers`]).
+    pub const TIMERS: u32 = 9;
+    /// On a device's table: graphs of commands ([`crate::ExtCapture`]).
+    pub const CAPTURE: u32 = 10;
 }
 
 /// Link [`ext_tags::COST`] of a kernel definition: what the author expects a call to cost. The executor

@@ -80,11 +80,11 @@ const fn fnv_usize(mut hash: u64, value: usize) -> u64 {
 
 use crate::{
     AttrView, Call, CallServices, CopyRequest, Create, DeviceAttributes, DeviceTable,
-    DeviceTypeDef, Dims, Edge, ExtCases, ExtCost, ExtHeader, ExtPass, FuncView, Host, InPlace,
-    KernelDef, KernelTable, KnobDef, KnobValue, MemoryInfo, Numerics, OpDef, PassAttr, PassNode,
-    PassTable, PluginV1, Range, RegistrarTable, ResourceElement, ResourceType, ShapeTable,
-    ShapeView, Slot, Source, StateTable, Step, Str, StringElement, StringTable, Strs,
-    TypeConstraint, VariantElement, VariantTable,
+    DeviceTypeDef, Dims, Edge, ExtCapture, ExtCases, ExtCost, ExtHeader, ExtNative, ExtNativeOf,
+    ExtPass, ExtTimers, FuncView, Host, InPlace, KernelDef, KernelTable, KnobDef, KnobValue,
+    MemoryInfo, NativeHandles, Numerics, OpDef, PassAttr, PassNode, PassTable, PluginV1, Range,
+    RegistrarTable, ResourceElement, ResourceType, ShapeTable, ShapeView, Slot, Source, StateTable,
+    Step, Str, StringElement, StringTable, Strs, TypeConstraint, VariantElement, VariantTable,
 };
 
 /// Layout of [`ExtCases`], for its hash.
@@ -94,6 +94,15 @@ pub const EXT_COST: StructLayout = struct_layout!(ExtCost { header, fixed_ns, pe
 /// Layout of [`ExtPass`], for its hash.
 pub const EXT_PASS: StructLayout =
     struct_layout!(ExtPass { header, name, help, run, source, late });
+/// Layout of [`ExtNative`], for its hash.
+pub const EXT_NATIVE: StructLayout = struct_layout!(ExtNative { header, api, device, stream });
+/// Layout of [`ExtNativeOf`], for its hash.
+pub const EXT_NATIVE_OF: StructLayout = struct_layout!(ExtNativeOf { header, native });
+/// Layout of [`ExtTimers`], for its hash.
+pub const EXT_TIMERS: StructLayout = struct_layout!(ExtTimers { header, create, elapsed_ns });
+/// Layout of [`ExtCapture`], for its hash.
+pub const EXT_CAPTURE: StructLayout =
+    struct_layout!(ExtCapture { header, begin, end, launch, destroy });
 
 impl ExtHeader {
     /// The head of a link whose struct has this layout.
@@ -119,6 +128,11 @@ pub static LAYOUTS: &[StructLayout] = &[
     EXT_COST,
     EXT_CASES,
     EXT_PASS,
+    EXT_NATIVE,
+    EXT_NATIVE_OF,
+    EXT_TIMERS,
+    EXT_CAPTURE,
+    struct_layout!(NativeHandles { api, device, stream }),
     struct_layout!(Edge { node, output }),
     struct_layout!(PassAttr { name, value }),
     struct_layout!(PassNode {

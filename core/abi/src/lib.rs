@@ -26,6 +26,7 @@ mod call;
 mod code;
 mod create;
 mod device;
+mod device_ext;
 pub mod door;
 mod dtype;
 mod ext;
@@ -51,6 +52,7 @@ pub use device::{
     CopyRequest, Device, DeviceAttributes, DeviceState, DeviceTable, DeviceTypeDef, Event,
     MemoryInfo, Notify, Stream, device_flags,
 };
+pub use device_ext::{CommandGraph, ExtCapture, ExtNative, ExtNativeOf, ExtTimers, NativeHandles};
 pub use dtype::DType;
 pub use ext::{ExtCases, ExtCost, ExtHeader, ext_tags, find_ext};
 pub use host::{Host, KeptTensor, KnobKind, KnobValue, LogLevel, Plugin, Sink};

@@ -1,6 +1,9 @@
 //! Extension links: their versions, and whether a link is what it says.
 
-use crate::layout::{EXT_CASES, EXT_COST, EXT_PASS, StructLayout, ext_hash};
+use crate::layout::{
+    EXT_CAPTURE, EXT_CASES, EXT_COST, EXT_NATIVE, EXT_NATIVE_OF, EXT_PASS, EXT_TIMERS,
+    StructLayout, ext_hash,
+};
 use crate::{ExtHeader, ext_tags};
 
 /// An extension link that this crate knows.
@@ -18,6 +21,10 @@ pub static EXTS: &[ExtLayout] = &[
     ExtLayout { tag: ext_tags::CASES, versions: &[EXT_CASES] },
     ExtLayout { tag: ext_tags::PASS, versions: &[EXT_PASS] },
     ExtLayout { tag: ext_tags::FUSION, versions: &[EXT_CASES] },
+    ExtLayout { tag: ext_tags::NATIVE, versions: &[EXT_NATIVE] },
+    ExtLayout { tag: ext_tags::NATIVE_OF, versions: &[EXT_NATIVE_OF] },
+    ExtLayout { tag: ext_tags::TIMERS, versions: &[EXT_TIMERS] },
+    ExtLayout { tag: ext_tags::CAPTURE, versions: &[EXT_CAPTURE] },
 ];
 
 impl ExtLayout {

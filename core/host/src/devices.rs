@@ -11,11 +11,13 @@
 //! library stays mapped for as long as the process lives.
 
 mod core;
+mod links;
 mod manager;
 mod plugin_device;
 mod transfer;
 
 pub use core::{DeviceCore, device_lost_entry, device_of};
+pub use links::NATIVE_OF;
 pub use manager::{AbsentType, DeviceManager};
 pub use plugin_device::PluginDevice;
 pub use transfer::{Route, copy_now, copy_tensor, location, route};

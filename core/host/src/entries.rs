@@ -2,7 +2,7 @@
 
 use crate::{
     call::monotonic_ns,
-    devices::device_lost_entry,
+    devices::{NATIVE_OF, device_lost_entry},
     memory::{allocate_entry, deallocate_entry},
     record::PluginRecord,
     services::{
@@ -41,7 +41,7 @@ pub static HOST: Host = Host {
     strings: &STRING_TABLE,
     shapes: &SHAPE_TABLE,
     state: &STATE_TABLE,
-    ext: std::ptr::null(),
+    ext: std::ptr::from_ref(&NATIVE_OF).cast(),
 };
 
 /// Gives the table to what is linked into the host. The first call counts, later ones change nothing.

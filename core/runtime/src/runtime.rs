@@ -18,6 +18,11 @@ register_knob!(
 );
 
 register_knob!(
+    "record_after": INT = "8",
+    "Steps of a plan after which what it runs on a device is recorded and replayed, where that is possible; -1 is never."
+);
+
+register_knob!(
     "kernel_label": STRING = "",
     "Label of the kernel that a node gets where there is one: 'reference', say. A node's own label goes before."
 );

@@ -51,15 +51,17 @@ fn compile(
     capability: u32,
     out: &Path,
 ) -> Result<[String; 2], String> {
-    let made = [(Form::Ptx, "ptx"), (Form::Cubin, "cubin")].map(|(form, extension)| {
-        let code =
-            nvrtc::compile(variant, Target { capability, form }).map_err(|error| error.message)?;
-        let name = format!("{stem}.sm_{capability}.{extension}");
-        // The text ends with 0, which is not for files.
-        let code = if form == Form::Ptx { code.strip_suffix(&[0]).unwrap_or(&code) } else { &code };
-        fs::write(out.join(&name), code).map_err(|error| format!("{name}: {error}"))?;
-        Ok(name)
-    });
+    let made: [Result<String, String>; 2] =
+        [(Form::Ptx, "ptx"), (Form::Cubin, "cubin")].map(|(form, extension)| {
+            let code = nvrtc::compile(variant, Target { capability, form })
+                .map_err(|error| error.message)?;
+            let name = format!("{stem}.sm_{capability}.{extension}");
+            // The text ends with 0, which is not for files.
+            let code =
+                if form == Form::Ptx { code.strip_suffix(&[0]).unwrap_or(&code) } else { &code };
+            fs::write(out.join(&name), code).map_err(|error| format!("{name}: {error}"))?;
+            Ok(name)
+        });
     let [ptx, cubin] = made;
     Ok([ptx?, cubin?])
 }

@@ -13,6 +13,7 @@
 //! | [`cublaslt`] | products of matrices by NVIDIA's library |
 //! | [`compile`] | CUDA C to machine code by NVRTC, kept on disk |
 //! | [`launch`] | a kernel's call as a launch on its stream |
+//! | `cudnn` | convolutions by cuDNN, where it is there |
 //! | [`kernels`] | the kernels: registrations in Rust, code for the device in `kernels/cu` |
 //! | [`settings`] | the plugin's knobs |
 //!
@@ -23,6 +24,7 @@
 //! - Once a device is lost, nothing of CUDA is called for it any more but what gives resources back.
 
 pub mod compile;
+mod cudnn;
 pub mod cublaslt;
 pub mod device;
 pub mod fault;

@@ -14,6 +14,11 @@ static void print_sizes(void)
     SIZE(TenonExtCost);
     SIZE(TenonExtCases);
     SIZE(TenonExtPass);
+    SIZE(TenonExtNative);
+    SIZE(TenonExtNativeOf);
+    SIZE(TenonExtTimers);
+    SIZE(TenonExtCapture);
+    SIZE(TenonNativeHandles);
     SIZE(TenonEdge);
     SIZE(TenonPassAttr);
     SIZE(TenonPassNode);

@@ -22,6 +22,7 @@ const FILES: &[(&str, &str)] = &[
     ("state", ""),
     ("op", ""),
     ("device", ""),
+    ("device_ext", ""),
     ("pass", ""),
     ("plugin", ""),
 ];

@@ -226,7 +226,80 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
     fn synchronize(&self) -> Result<(), KernelError> {
         Ok(())
     }
+
+    /// Name of the driver's interface whose handles kernels of other plugins may use, such as `cuda`
+    /// ([`tenon_abi::ExtNative`]); empty where there are none.
+    const NATIVE_API: &'static str = "";
+
+    /// The driver's handle of the device.
+    fn native_device(&self) -> *mut c_void {
+        ptr::null_mut()
+    }
+
+    /// The driver's handle of a stream.
+    fn native_stream(&self, stream: &Self::Stream) -> *mut c_void {
+        let _ = stream;
+        ptr::null_mut()
+    }
+
+    /// Whether there are events that note the time, for traces: the two methods below.
+    const HAS_TIMERS: bool = false;
+
+    /// Makes an event that notes when it happens; recorded and destroyed as others.
+    ///
+    /// # Errors
+    /// Whatever goes wrong.
+    fn create_timer(&self) -> Result<Self::Event, KernelError> {
+        Err(no_streams())
+    }
+
+    /// Nanoseconds from one such event to a later one; both have happened.
+    ///
+    /// # Errors
+    /// Whatever goes wrong.
+    fn elapsed_ns(&self, first: &Self::Event, last: &Self::Event) -> Result<u64, KernelError> {
+        let _ = (first, last);
+        Err(no_streams())
+    }
+
+    /// Whether commands can be recorded and run again ([`tenon_abi::ExtCapture`]): the three methods below.
+    const HAS_CAPTURE: bool = false;
+
+    /// From here on what is enqueued on the stream is recorded instead of run; so is what is enqueued on streams
+    /// that wait for an event recorded there meanwhile.
+    ///
+    /// # Errors
+    /// Whatever goes wrong.
+    fn begin_capture(&self, stream: &Self::Stream) -> Result<(), KernelError> {
+        let _ = stream;
+        Err(no_streams())
+    }
+
+    /// Ends what `begin_capture` began, whatever happened since.
+    ///
+    /// # Errors
+    /// Why nothing was recorded; nothing was run either.
+    fn end_capture(&self, stream: &Self::Stream) -> Result<Recorded, KernelError> {
+        let _ = stream;
+        Err(no_streams())
+    }
+
+    /// Enqueues all that was recorded.
+    ///
+    /// # Errors
+    /// Whatever goes wrong.
+    fn launch_recorded(
+        &self,
+        recorded: &Recorded,
+        stream: &Self::Stream,
+    ) -> Result<(), KernelError> {
+        let _ = (recorded, stream);
+        Err(no_streams())
+    }
 }
+
+/// Commands that a device recorded: whatever it keeps them in. Dropped when they do not run.
+pub type Recorded = Box<dyn std::any::Any + Send + Sync>;
 
 fn no_streams() -> KernelError {
     KernelError::unimplemented("this device has no streams")

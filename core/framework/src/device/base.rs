@@ -14,7 +14,10 @@
 //! - A command that ran when its device was lost may run on, and use the memory that it was enqueued with,
 //!   until [`LocalDevice::synchronize_stream`] of its stream has returned. None begins any more.
 
-use super::name::DeviceName;
+use super::{
+    name::DeviceName,
+    replay::{Replay, Timers},
+};
 use crate::{KernelError, tensor::Memory};
 use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 use tenon_abi::{
@@ -370,6 +373,16 @@ pub trait LocalDevice: DeviceBase {
     /// # Errors
     /// Its first error.
     fn synchronize(&self) -> Result<(), KernelError>;
+
+    /// Events that note the time, where the device has them.
+    fn timers(&self) -> Option<&dyn Timers> {
+        None
+    }
+
+    /// Graphs of commands, where the device records them.
+    fn replay(&self) -> Option<&dyn Replay> {
+        None
+    }
 }
 
 unsafe extern "C" fn run_boxed<F: FnOnce(Code)>(data: *mut c_void, code: Code) {

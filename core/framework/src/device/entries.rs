@@ -12,7 +12,7 @@ use std::{
     any::TypeId,
     ffi::c_void,
     marker::PhantomData,
-    ptr::{self, NonNull},
+    ptr::NonNull,
     sync::{PoisonError, RwLock},
 };
 use tenon_abi::{
@@ -74,7 +74,7 @@ impl<D: DeviceKind> Table<D> {
         wait_event: entry!(D::HAS_STREAMS, wait_event::<D>),
         query_event: entry!(D::HAS_STREAMS, query_event::<D>),
         synchronize: entry!(D::HAS_STREAMS, synchronize::<D>),
-        ext: ptr::null(),
+        ext: super::links::Links::<D>::CHAIN,
     };
 }
 
@@ -83,7 +83,7 @@ fn panicked(what: &str, message: &str) -> KernelError {
 }
 
 /// Runs a method; the message of its error goes to the sink.
-unsafe fn reported<R>(
+pub(super) unsafe fn reported<R>(
     what: &str,
     sink: *mut Sink,
     body: impl FnOnce() -> Result<R, KernelError>,
@@ -105,7 +105,7 @@ fn logged<R>(what: &str, body: impl FnOnce() -> Result<R, KernelError>) -> Resul
     }
 }
 
-fn code(result: Result<(), Code>) -> Code {
+pub(super) fn code(result: Result<(), Code>) -> Code {
     result.err().unwrap_or(Code::OK)
 }
 
@@ -264,7 +264,7 @@ unsafe extern "C" fn copy<D: DeviceKind>(
 }
 
 /// Makes a stream or an event and gives it away.
-unsafe fn give<T, Raw>(
+pub(super) unsafe fn give<T, Raw>(
     what: &str,
     result: *mut *mut Raw,
     sink: *mut Sink,

@@ -1,6 +1,6 @@
 //! The adapter: a device of a plugin as the host's [`LocalDevice`].
 
-use super::core::DeviceCore;
+use super::{core::DeviceCore, links::DeviceLinks};
 use crate::memory::{DeviceMemory, HostMemory, MemoryStats, StreamMemory};
 use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 use tenon_abi::{Code, CopyRequest, Device, DeviceState, MemoryKind, Notify};
@@ -9,6 +9,7 @@ use tenon_framework::{
     device::{
         DeviceName,
         base::{DeviceBase, DeviceInfo, EventId, LocalDevice, Location, StreamId},
+        replay::{Replay, Timers},
     },
     tensor::Memory,
 };
@@ -16,6 +17,7 @@ use tenon_framework::{
 /// An open device of a plugin.
 pub struct PluginDevice {
     core: Arc<DeviceCore>,
+    links: DeviceLinks,
     memories: Vec<Arc<DeviceMemory>>,
 }
 
@@ -29,7 +31,7 @@ impl PluginDevice {
             .filter(|memory| memory.kind != MemoryKind::HOST)
             .map(|memory| Arc::new(DeviceMemory::new(Arc::clone(&core), memory)))
             .collect();
-        let device = Arc::new(PluginDevice { core, memories });
+        let device = Arc::new(PluginDevice { links: DeviceLinks::of(core.table), core, memories });
         // Set once, here: the device was made just now.
         let _ = device.core.record.adapter.set(Arc::downgrade(&device));
         device
@@ -77,15 +79,23 @@ impl PluginDevice {
         self.memories.iter().find(|memory| memory.kind() == kind)
     }
 
-    fn own_stream(&self, stream: StreamId) -> Result<(), KernelError> {
+    pub(super) fn core(&self) -> &DeviceCore {
+        &self.core
+    }
+
+    pub(super) fn links(&self) -> &DeviceLinks {
+        &self.links
+    }
+
+    pub(super) fn own_stream(&self, stream: StreamId) -> Result<(), KernelError> {
         self.own("stream", stream.device())
     }
 
-    fn own_event(&self, event: EventId) -> Result<(), KernelError> {
+    pub(super) fn own_event(&self, event: EventId) -> Result<(), KernelError> {
         self.own("event", event.device())
     }
 
-    fn own(&self, what: &str, device: u64) -> Result<(), KernelError> {
+    pub(super) fn own(&self, what: &str, device: u64) -> Result<(), KernelError> {
         if device == self.core.number() {
             return Ok(());
         }
@@ -319,5 +329,13 @@ impl LocalDevice for PluginDevice {
             return Ok(());
         }
         call!(self, synchronize, "streams", |entry, sink| entry(self.state(), sink.as_sink()))
+    }
+
+    fn timers(&self) -> Option<&dyn Timers> {
+        self.links.has_timers().then_some(self as &dyn Timers)
+    }
+
+    fn replay(&self) -> Option<&dyn Replay> {
+        self.links.has_capture().then_some(self as &dyn Replay)
     }
 }

@@ -17,6 +17,7 @@ mod frames;
 mod part;
 mod partition;
 mod propagate;
+mod replay;
 mod select;
 mod shared;
 mod step;

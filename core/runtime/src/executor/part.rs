@@ -1,8 +1,8 @@
 //! The part of a step's state that is on one device: with or without control flow, as its plan says.
 
 use super::{
-    dispatch::Driver, partition::PartitionState, propagate::Acyclic, shared::StepShared,
-    streams::StepStreams,
+    dispatch::Driver, partition::PartitionState, propagate::Acyclic, replay::Replayer,
+    shared::StepShared, streams::StepStreams,
 };
 use crate::{error::StepError, plan::Plan, rendezvous::LocalRendezvous};
 use std::sync::Arc;
@@ -74,6 +74,29 @@ impl Part {
             Part::Acyclic(state) => state.drain::<Driver>(ready),
             #[cfg(feature = "control-flow")]
             Part::Framed(state) => state.drain(ready),
+        }
+    }
+
+    /// Whether it held nodes back which can go on now.
+    #[inline(always)]
+    pub fn is_due(&self) -> bool {
+        match self {
+            Part::Acyclic(state) => state.replay.as_ref().is_some_and(Replayer::is_due),
+            #[cfg(feature = "control-flow")]
+            Part::Framed(_) => false,
+        }
+    }
+
+    /// Before the streams of a step go that did not come to its end.
+    pub fn abandon(&self) {
+        match self {
+            Part::Acyclic(state) => {
+                if let (Some(replay), Some(streams)) = (&state.replay, &state.streams) {
+                    replay.abandon(streams);
+                }
+            }
+            #[cfg(feature = "control-flow")]
+            Part::Framed(_) => {}
         }
     }
 

@@ -7,6 +7,7 @@
 use super::{
     dispatch::{Calls, Thread},
     propagate::{Acyclic, Propagate},
+    replay::Replayer,
     select::LastUsed,
     shared::StepShared,
     streams::StepStreams,
@@ -53,6 +54,8 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     pub(super) began: Box<[AtomicU64]>,
     /// Kernels that were chosen by shapes.
     pub(super) last_used: LastUsed,
+    /// Where steps are recorded and run again.
+    pub(super) replay: Option<Replayer>,
     /// How nodes tell each other that they are done.
     pub(super) form: P,
 }
@@ -81,7 +84,9 @@ impl<P: Propagate> PartitionState<P> {
         let frames = plan.nodes.iter().map(|node| call_frame(node, env, &slots, &values)).collect();
         let host_only = plan.device.info().host_memory;
         let last_used = LastUsed::new(plan.open);
+        let replay = Replayer::new(&plan);
         let state = PartitionState {
+            replay,
             plan,
             index,
             frames,
@@ -168,6 +173,9 @@ impl<P: Propagate> PartitionState<P> {
     /// Begins a step: counters are set, the nodes without predecessors go onto `ready`.
     pub fn begin(&self, ready: &mut Vec<u32>) {
         self.reset();
+        if let Some(replay) = &self.replay {
+            replay.begin();
+        }
         ready.extend_from_slice(&self.plan.roots);
     }
 
@@ -251,6 +259,11 @@ impl<P: Propagate> PartitionState<P> {
     /// Runs what is on `ready`, and what becomes ready by it, until nothing is left, or nothing that this thread is to
     /// run.
     pub fn drain<T: Thread>(&self, ready: &mut Vec<u32>) {
+        if let Some(replay) = &self.replay
+            && replay.is_busy()
+        {
+            return self.drain_replay::<T>(replay, ready);
+        }
         let mut tick = 0u32;
         let mask = self.sample_mask();
         while let Some(index) = ready.pop() {

@@ -166,6 +166,9 @@ impl StepState {
             for (partition, ready) in self.partitions.iter().zip(&mut self.ready) {
                 partition.drain(ready);
             }
+            if self.is_due() {
+                continue;
+            }
             if self.shared.is_untouched() {
                 break;
             }
@@ -174,6 +177,7 @@ impl StepState {
                 overtime.get_or_insert_with(|| Instant::now() + GRACE);
             }
             match self.shared.wait(&mut self.inbox, overtime.or(until)) {
+                Wait::Idle if self.is_due() => {}
                 Wait::Idle => break,
                 Wait::Ready => self.sort_inbox(),
                 Wait::TimedOut if overtime.is_some() => {
@@ -183,6 +187,11 @@ impl StepState {
             }
         }
         self.conclude()
+    }
+
+    /// Whether a partition that held nodes back can go on.
+    fn is_due(&self) -> bool {
+        !self.shared.is_stopped() && self.partitions.iter().any(Part::is_due)
     }
 
     /// Ends a step whose calls still run. What they do from now on is no step's any more, which the shared part
@@ -276,6 +285,7 @@ impl Drop for StepState {
     fn drop(&mut self) {
         // An error was the step's, which has been reported; here only the end of the work counts. Buffers go
         // back when nothing enqueued uses them any more, on no stream of any device; then the streams go.
+        self.partitions.iter().for_each(Part::abandon);
         for (_, streams) in &self.streams {
             let _ = streams.synchronise();
         }

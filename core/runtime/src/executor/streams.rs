@@ -11,15 +11,19 @@
 //! when [`StepStreams::synchronise`] has returned nothing of the step runs on the device any more, and what it
 //! kept may go.
 
+use self::timing::Timing;
 use super::{partition::PartitionState, propagate::Propagate};
 use crate::plan::{Action, Plan};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tenon_framework::{
     KernelError,
     device::base::{EventId, LocalDevice, StreamId},
     sync::atomic::{AtomicU32, Ordering},
 };
 use tenon_host::call::{TraceSink, monotonic_ns};
+
+mod joins;
+mod timing;
 
 #[cfg(all(test, loom))]
 mod model;
@@ -60,6 +64,9 @@ pub(crate) struct StepStreams {
     device: Arc<dyn LocalDevice>,
     lanes: Vec<Lane>,
     events: Vec<(EventId, Told)>,
+    timing: Timing,
+    /// One event for each stream, for what runs on the first for all.
+    joins: OnceLock<Vec<EventId>>,
 }
 
 impl StepStreams {
@@ -80,7 +87,13 @@ impl StepStreams {
         events: u32,
     ) -> Result<StepStreams, KernelError> {
         let device = Arc::clone(device);
-        let mut made = StepStreams { device, lanes: Vec::new(), events: Vec::new() };
+        let mut made = StepStreams {
+            device,
+            lanes: Vec::new(),
+            events: Vec::new(),
+            timing: Timing::default(),
+            joins: OnceLock::new(),
+        };
         let id = made.device.name().id.unwrap_or_default();
         for number in 0..streams {
             let name = format!("{}:{id} stream {number}", made.device.device_type());
@@ -127,12 +140,18 @@ impl StepStreams {
                 Some(first) => first.message = format!("{}; {}", first.message, error.message),
             }
         }
+        self.timing.report(&*self.device);
         failed.map_or(Ok(()), Err)
     }
 
     /// Notes when a stream has come to what is enqueued next.
     fn mark_begin(&self, stream: u32) {
         let lane = &self.lanes[stream as usize];
+        if let Some(timers) = self.device.timers() {
+            // What the device does not take is not measured; if it is lost, the step says so.
+            let _ = self.timing.begin(&*self.device, timers, lane.stream);
+            return;
+        }
         let began = Arc::clone(&lane.began);
         let mark = move |_| began.store(monotonic_ns(), std::sync::atomic::Ordering::Relaxed);
         // A device that takes no notification is lost, or will say so when the step ends.
@@ -142,6 +161,11 @@ impl StepStreams {
     /// Reports what was enqueued since [`StepStreams::mark_begin`], when it is done.
     fn mark_end(&self, stream: u32, trace: &Arc<dyn TraceSink>, node: String) {
         let lane = &self.lanes[stream as usize];
+        if let Some(timers) = self.device.timers() {
+            let shown = (&lane.name, node);
+            let _ = self.timing.end(&*self.device, timers, lane.stream, shown, trace);
+            return;
+        }
         let (began, name) = (Arc::clone(&lane.began), Arc::clone(&lane.name));
         let trace = Arc::clone(trace);
         let report = move |_| {
@@ -156,6 +180,7 @@ impl Drop for StepStreams {
     fn drop(&mut self) {
         // Of a step that failed something may still run; its error has been reported.
         let _ = self.synchronise();
+        self.destroy_joins();
         for (event, _) in self.events.drain(..) {
             // SAFETY: no stream waits for it any more, and its name goes.
             unsafe { self.device.destroy_event(event) };

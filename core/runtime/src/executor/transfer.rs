@@ -12,10 +12,12 @@ use crate::{
     plan::{Action, Transfer},
     rendezvous::{Parcel, Rendezvous},
 };
+use std::sync::Arc;
 use tenon_abi::MemoryKind;
 use tenon_framework::{
     KernelError, Tensor,
     device::base::{LocalDevice, Location},
+    tensor::Memory,
 };
 use tenon_host::call::Value;
 
@@ -144,7 +146,11 @@ impl<P: Propagate> PartitionState<P> {
             Err(error) => self.shared.fail(error),
             Ok(parcel) => {
                 let is_dead = parcel.is_dead;
-                match self.accept(index, parcel) {
+                let accepted = self.accept(index, parcel);
+                if let (Ok(()), Some(replay)) = (&accepted, &self.replay) {
+                    replay.arrived();
+                }
+                match accepted {
                     Err(error) => self.fail_node(index, &error),
                     Ok(()) if is_dead => P::propagate_dead(self, index, &mut ready),
                     Ok(()) => self.propagate(index, &mut ready),
@@ -167,7 +173,7 @@ impl<P: Propagate> PartitionState<P> {
             tensor
         } else {
             let device: &dyn LocalDevice = &*self.plan.device;
-            let copy = Tensor::allocate(wanted, tensor.dtype(), *tensor.shape())?;
+            let copy = self.arrival(output, wanted, &tensor)?;
             let Action::Recv(transfer) = &node.action else { return Ok(()) };
             let source = location(&tensor, &*transfer.source);
             let bytes = tensor.byte_len() as u64;
@@ -182,5 +188,21 @@ impl<P: Propagate> PartitionState<P> {
         // SAFETY: this thread owns the output of the node that it completes.
         unsafe { self.value_mut(output).hold(self.slot_mut(output), &tensor) };
         Ok(())
+    }
+
+    /// Where a value that arrives goes: its own buffer, the same in every step where steps are recorded.
+    fn arrival(
+        &self,
+        output: u32,
+        memory: &Arc<dyn Memory>,
+        tensor: &Tensor,
+    ) -> Result<Tensor, KernelError> {
+        let make = || Ok(Tensor::allocate(memory, tensor.dtype(), *tensor.shape())?);
+        match &self.replay {
+            None => make(),
+            Some(replay) => replay.buffer(output, make, |kept| {
+                kept.dtype() == tensor.dtype() && kept.shape() == tensor.shape()
+            }),
+        }
     }
 }

@@ -52,6 +52,8 @@ pub(crate) trait PlanSource {
     fn host_memory(&self) -> &Arc<dyn TensorMemory>;
     /// Streams that a step may use on a device with streams.
     fn streams(&self, device: &dyn LocalDevice) -> u32;
+    /// Steps before one is recorded on a device that can; `None` is never.
+    fn record_after(&self) -> Option<u32>;
 }
 
 /// Where feeds and fetches of one partition are.
@@ -465,7 +467,7 @@ impl<'p> Builder<'p> {
         let mut roots: Vec<u32> =
             nodes.filter(|(_, node)| node.pending == 0).map(|(at, _)| at as u32).collect();
         roots.reverse();
-        let plan = Plan {
+        let mut plan = Plan {
             device: Arc::clone(self.device),
             hot: self.hot.into(),
             nodes: self.nodes.into(),
@@ -479,11 +481,14 @@ impl<'p> Builder<'p> {
             open: self.open,
             streams: self.streams,
             events: self.events,
+            roles: None,
+            record_after: self.source.record_after(),
             #[cfg(feature = "control-flow")]
             frame: None,
             #[cfg(feature = "control-flow")]
             inner: Box::new([]),
         };
+        plan.roles = plan.roles_of(&self.kinds);
         (plan, self.sites)
     }
 }

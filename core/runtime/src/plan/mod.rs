@@ -7,10 +7,12 @@ mod build;
 #[cfg(feature = "control-flow")]
 pub(crate) mod frames;
 mod per_shape;
+mod replay;
 mod streams;
 
 pub(crate) use build::{NodeKernel, PlanSource, build};
 pub(crate) use per_shape::{Choice, Entry, MakeKernel, PerShape};
+pub(crate) use replay::Role;
 pub(crate) use streams::NodeStream;
 
 use std::sync::{
@@ -228,6 +230,10 @@ pub(crate) struct Plan {
     pub streams: u32,
     /// Events by which they wait for each other.
     pub events: u32,
+    /// What each node is to who records the partition, where that can be done.
+    pub roles: Option<Box<[Role]>>,
+    /// Steps that run as ever before one is recorded; `None` is never.
+    pub record_after: Option<u32>,
     /// What control flow needs beyond: instead of counters and successors.
     #[cfg(feature = "control-flow")]
     pub frame: Option<Arc<frames::FramePlan>>,

@@ -356,4 +356,9 @@ impl PlanSource for Planner<'_> {
         let asked = knobs.int("runtime", "streams_per_device").unwrap_or(1);
         u32::try_from(asked.max(1)).unwrap_or(u32::MAX).min(device.info().stream_count)
     }
+
+    fn record_after(&self) -> Option<u32> {
+        let knobs = &self.placed.current.knobs;
+        u32::try_from(knobs.int("runtime", "record_after").unwrap_or(-1)).ok()
+    }
 }

@@ -79,9 +79,9 @@ impl Context {
     /// Opens GPU `ordinal`.
     ///
     /// # Errors
-    /// As [`probe::count`]; `NOT_FOUND` when there are not so many; what the driver says.
+    /// No driver that works; `NOT_FOUND` when there are not so many; what the driver says.
     pub fn open(ordinal: u32, handle: DeviceHandle) -> Result<Context, KernelError> {
-        let count = probe::count()?;
+        let count = probe::start()?;
         if ordinal >= count {
             let message = format!("CUDA:{ordinal}: expected a number below {count}");
             return Err(KernelError::new(Code::NOT_FOUND, message));

@@ -8,6 +8,7 @@
 //! | `pinned.rs` | pinned host memory |
 //! | `copy.rs` | copies: both ways, on the device, between devices |
 //! | `stream.rs`, `event.rs` | streams, events |
+//! | `graph.rs` | commands recorded once and run again |
 //! | `notify.rs` | calls that the device owes the host |
 //!
 //! # Invariants
@@ -17,6 +18,7 @@
 mod context;
 mod copy;
 mod event;
+mod graph;
 mod memory;
 mod notify;
 mod pinned;
@@ -36,7 +38,7 @@ use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 use tenon_sdk::{
     Code, KernelError,
     abi::{MemoryInfo, MemoryKind},
-    device::author::{DeviceHandle, DeviceInfo, DeviceKind, Notification, Place},
+    device::author::{DeviceHandle, DeviceInfo, DeviceKind, Notification, Place, Recorded},
     register_device,
 };
 
@@ -62,7 +64,7 @@ impl Cuda {
     /// Opens GPU `ordinal` with these settings.
     ///
     /// # Errors
-    /// As [`probe::count`]; what the driver says.
+    /// No driver that works, no such GPU; what the driver says.
     pub fn new(
         ordinal: u32,
         settings: &Settings,
@@ -221,6 +223,43 @@ impl DeviceKind for Cuda {
 
     fn synchronize(&self) -> Result<(), KernelError> {
         self.context.synchronize()
+    }
+
+    const NATIVE_API: &'static str = "cuda";
+
+    fn native_device(&self) -> *mut c_void {
+        self.context.raw().cast()
+    }
+
+    fn native_stream(&self, stream: &Stream) -> *mut c_void {
+        stream.raw().cast()
+    }
+
+    const HAS_TIMERS: bool = true;
+
+    fn create_timer(&self) -> Result<Event, KernelError> {
+        Event::timed(&self.context)
+    }
+
+    fn elapsed_ns(&self, first: &Event, last: &Event) -> Result<u64, KernelError> {
+        last.since(first)
+    }
+
+    const HAS_CAPTURE: bool = true;
+
+    fn begin_capture(&self, stream: &Stream) -> Result<(), KernelError> {
+        graph::begin(stream)
+    }
+
+    fn end_capture(&self, stream: &Stream) -> Result<Recorded, KernelError> {
+        graph::end(stream).map(|graph| Box::new(graph) as Recorded)
+    }
+
+    fn launch_recorded(&self, recorded: &Recorded, stream: &Stream) -> Result<(), KernelError> {
+        match recorded.downcast_ref::<graph::Graph>() {
+            Some(graph) => graph.launch(stream),
+            None => Err(KernelError::internal("a graph that CUDA did not record")),
+        }
     }
 }
 

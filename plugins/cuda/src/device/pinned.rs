@@ -14,10 +14,12 @@ use std::{
 };
 use tenon_sdk::KernelError;
 
-/// Alignment of pinned memory: a page.
-pub(super) const ALIGNMENT: u64 = 4096;
+/// Alignment of pinned memory.
+pub(super) const ALIGNMENT: u64 = 256;
 
-const LEAST_CLASS: u32 = ALIGNMENT.trailing_zeros();
+/// Bytes of the smallest blocks.
+const LEAST: u64 = 4096;
+const LEAST_CLASS: u32 = LEAST.trailing_zeros();
 const CLASSES: usize = (u64::BITS - LEAST_CLASS) as usize;
 
 /// An address of pinned memory that moves between threads.
@@ -48,7 +50,7 @@ struct Held {
 
 /// Size class of so many bytes, and the bytes of its blocks; `None` beyond what addresses can say.
 fn class_of(bytes: u64) -> Option<(usize, u64)> {
-    let size = bytes.max(ALIGNMENT).checked_next_power_of_two()?;
+    let size = bytes.max(LEAST).checked_next_power_of_two()?;
     Some(((size.trailing_zeros() - LEAST_CLASS) as usize, size))
 }
 
@@ -136,8 +138,8 @@ mod tests {
     fn a_class_holds_what_it_is_asked_for() {
         for bytes in [0, 1, 4096, 4097, 1 << 20, (1 << 20) + 1, 1 << 40] {
             let (class, size) = class_of(bytes).unwrap();
-            assert!(size >= bytes && size < 2 * bytes.max(ALIGNMENT));
-            assert_eq!(size, ALIGNMENT << class);
+            assert!(size >= bytes && size < 2 * bytes.max(LEAST));
+            assert_eq!(size, LEAST << class);
         }
         assert_eq!(class_of(u64::MAX), None);
         assert!(class_of(1 << 63).is_some());

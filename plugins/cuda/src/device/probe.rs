@@ -12,11 +12,23 @@ use tenon_sdk::{Code, KernelError};
 /// The oldest driver that has every entry that is used here: that of CUDA 12.0.
 pub(super) const OLDEST_DRIVER: c_int = 12_000;
 
+/// How many GPUs are devices: those there are, as far as the knob `devices` lets.
+///
+/// # Errors
+/// As [`start`].
+pub(super) fn count() -> Result<u32, KernelError> {
+    let there = start()?;
+    match there.min(settings::device_limit()?) {
+        0 => Err(unavailable("the knob devices is 0".to_owned())),
+        count => Ok(count),
+    }
+}
+
 /// The driver is there, recent enough, and initialised; how many GPUs it has.
 ///
 /// # Errors
 /// `UNAVAILABLE`: no driver, one that is too old, none that works, no GPU.
-pub(super) fn count() -> Result<u32, KernelError> {
+pub(super) fn start() -> Result<u32, KernelError> {
     libraries::require(Library::Driver)?;
     let version = driver_version()?;
     if version < OLDEST_DRIVER {
@@ -40,8 +52,10 @@ pub(super) fn count() -> Result<u32, KernelError> {
     let mut count: c_int = 0;
     // SAFETY: a place for the result.
     check(unsafe { sys::cuDeviceGetCount(&mut count) }, "cuDeviceGetCount")?;
-    let count = u32::try_from(count).unwrap_or(0).min(settings::device_limit()?);
-    if count == 0 { Err(no_device()) } else { Ok(count) }
+    match u32::try_from(count) {
+        Ok(count @ 1..) => Ok(count),
+        _ => Err(no_device()),
+    }
 }
 
 /// Version of the driver: 1000 times the major number and 10 times the minor one.

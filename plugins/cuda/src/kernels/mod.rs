@@ -4,8 +4,13 @@
 //! What a source can be compiled to is listed by its family's `variants`, so that every one of them can be compiled
 //! and looked at without a GPU ([`variants`]).
 
+mod array;
 mod dtype;
+mod elementwise;
 mod fill;
+mod norm;
+mod nn;
+mod reduction;
 mod linalg;
 mod quantized;
 
@@ -14,7 +19,12 @@ use crate::compile::Variant;
 /// Every variant that kernels of this crate may ask for; those that are generated are represented by examples.
 pub fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
+    all.extend(elementwise::variants());
+    all.extend(array::variants());
     all.extend(fill::variants());
+    all.extend(norm::variants());
+    all.extend(nn::variants());
+    all.extend(reduction::variants());
     all.extend(linalg::variants());
     all.extend(quantized::variants());
     all

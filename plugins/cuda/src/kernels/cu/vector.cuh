@@ -80,6 +80,25 @@ template <int N, typename X, typename I> DEVICE void store_pack(X* x, I index, P
     store(reinterpret_cast<Pack<X, N>*>(x) + index, pack);
 }
 
+// The same to global memory, in words of 16 bytes where the pack has them: the compiler may take `store_pack` apart.
+template <int N, typename X, typename I> DEVICE void store_global_pack(X* x, I index, Pack<X, N> pack) {
+#ifndef TENON_EMULATED
+    if constexpr (sizeof(Word<Pack<X, N>>) == 16) {
+        Words<Pack<X, N>> all;
+        all.value = pack;
+        uint4* to = reinterpret_cast<uint4*>(reinterpret_cast<Pack<X, N>*>(x) + index);
+#pragma unroll
+        for (int i = 0; i < words_of<Pack<X, N>>; ++i) {
+            const uint4 word = all.words[i];
+            asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};"
+                :: "l"(to + i), "r"(word.x), "r"(word.y), "r"(word.z), "r"(word.w) : "memory");
+        }
+        return;
+    }
+#endif
+    store_pack<N>(x, index, pack);
+}
+
 // One element N times.
 template <int N, typename X> DEVICE Pack<X, N> splat(X x) {
     Pack<X, N> pack;
@@ -92,18 +111,30 @@ template <int N, typename X> DEVICE Pack<X, N> splat(X x) {
 template <typename I> DEVICE I thread_of_grid() { return (I)blockIdx.x * blockDim.x + threadIdx.x; }
 template <typename I> DEVICE I threads_of_grid() { return (I)gridDim.x * blockDim.x; }
 
-// Calls pack(i) for the whole packs of `count` elements, and rest(i) for the elements after them, over the grid.
-// Two packs of a thread are under way at once: prepare(i) loads one, finish(i, loaded) computes and stores it.
+// Goes over `count` elements in packs of N, over the grid: prepare(i) loads pack i, finish(i, loaded) computes and
+// stores it, and rest(i) does element i after the whole packs. A thread has two packs under way at once where one is no
+// more than 16 bytes: with 2048 threads that is 64 KiB for a multiprocessor, more than a memory's latency times its rate.
 template <int N, typename I, typename Prepare, typename Finish, typename Rest>
 DEVICE void for_packs(I count, Prepare prepare, Finish finish, Rest rest) {
     const I packs = count / N, step = threads_of_grid<I>(), first = thread_of_grid<I>();
-    I i = first;
-    for (; i < packs && step < packs - i; i += 2 * step) {
-        const auto one = prepare(i);
-        const auto two = prepare(i + step);
-        finish(i, one);
-        finish(i + step, two);
+#pragma unroll 1
+    for (I i = first; i < packs; i += step) {
+        auto loaded = prepare(i);
+        constexpr bool is_small = sizeof(loaded) <= 16;
+        bool has_more = is_small && step < packs - i;
+        auto next = loaded;
+        // Loaded in any case, since a choice would wait for the first.
+        if constexpr (is_small) next = prepare(has_more ? i + step : i);
+        // A loop, so that what `finish` computes stands in the code once.
+#pragma unroll 1
+        while (true) {
+            finish(i, loaded);
+            if (!has_more) break;
+            has_more = false;
+            i += step;
+            loaded = next;
+        }
     }
-    if (i < packs) finish(i, prepare(i));
+#pragma unroll 1
     for (I at = packs * N + first; at < count; at += step) rest(at);
 }

@@ -1,0 +1,443 @@
+//! Steps that repeat, recorded once on their device and run again with one call.
+//!
+//! Where a partition can be recorded ([`Role`]), a step of it has phases: it *gathers* until all that comes from
+//! elsewhere has arrived, holding back everything else; then it is *open* and runs as ever, or *records*, or
+//! *skips*. While it records, commands go into a graph of the device, which then runs in their place. When it skips, the
+//! graph has been launched already, and its nodes are only told off one by one, so that what passes buffers on and
+//! what sends results finds everything as after a run.
+//!
+//! | phase | commands | sends |
+//! |---|---|---|
+//! | gather | held | held |
+//! | record | recorded | held until the graph is launched |
+//! | skip | told off | run |
+//! | open | run | run |
+//!
+//! A graph is launched only while every buffer is where it was: values from elsewhere arrive in buffers that stay, planned
+//! outputs keep theirs, others are held with the graph. When something has moved, the step runs as ever and a later
+//! one records anew, a few times at most. When the device refuses to record, the step runs its commands again as ever,
+//! and none records any more. Traced steps are never replayed: they show each command.
+//!
+//! The phase belongs to the driver of the step; `arrived` is counted by whoever brings a value.
+
+use super::{
+    dispatch::Thread, partition::PartitionState, propagate::Propagate, streams::StepStreams,
+};
+use crate::plan::{Plan, Role, node_flags};
+use std::sync::Arc;
+use tenon_abi::MemoryKind;
+use tenon_framework::{
+    KernelError, Tensor,
+    device::{base::LocalDevice, replay::GraphId},
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+use tenon_host::call::Value;
+
+/// Graphs of one partition that may turn out to be of no use before it is left alone.
+const MOST_FAILURES: u32 = 3;
+
+const OPEN: u32 = 0;
+const GATHER: u32 = 1;
+const RECORD: u32 = 2;
+const SKIP: u32 = 3;
+
+/// What a partition's state keeps to be run again.
+pub(super) struct Replayer {
+    device: Arc<dyn LocalDevice>,
+    roles: Box<[Role]>,
+    /// Steps that run as ever before one is recorded.
+    after: u32,
+    recvs: u32,
+    commands: u32,
+    phase: AtomicU32,
+    arrived: AtomicU32,
+    own: Mutex<Own>,
+}
+
+#[derive(Default)]
+struct Own {
+    steps: u32,
+    failures: u32,
+    held: Vec<u32>,
+    /// Sends that wait for the graph.
+    sends: Vec<u32>,
+    /// Nodes that ran while the step was recorded, in order.
+    order: Vec<u32>,
+    /// Commands among them.
+    commands: u32,
+    graph: Option<Graph>,
+    /// Where values from elsewhere arrive.
+    received: Vec<(u32, Tensor)>,
+}
+
+/// What was recorded, and where everything was.
+struct Graph {
+    id: GraphId,
+    /// Outputs that come from elsewhere, and planned ones: where their elements were, and how many.
+    seen: Vec<(u32, usize, u64)>,
+    /// Outputs that are not planned.
+    held: Vec<(u32, Tensor)>,
+}
+
+impl Replayer {
+    /// For steps over a plan; `None` where they are not recorded.
+    pub fn new(plan: &Plan) -> Option<Replayer> {
+        let (roles, after) = (plan.roles.clone()?, plan.record_after?);
+        let count = |role: Role| roles.iter().filter(|own| **own == role).count() as u32;
+        Some(Replayer {
+            device: Arc::clone(&plan.device),
+            after,
+            recvs: count(Role::Recv),
+            commands: count(Role::Command),
+            phase: AtomicU32::new(OPEN),
+            arrived: AtomicU32::new(0),
+            own: Mutex::default(),
+            roles,
+        })
+    }
+
+    fn own(&self) -> MutexGuard<'_, Own> {
+        self.own.lock()
+    }
+
+    fn phase(&self) -> u32 {
+        self.phase.load(Ordering::Acquire)
+    }
+
+    fn turn(&self, phase: u32) {
+        self.phase.store(phase, Ordering::Release);
+    }
+
+    /// A step begins.
+    pub fn begin(&self) {
+        let mut own = self.own();
+        own.held.clear();
+        own.sends.clear();
+        self.arrived.store(0, Ordering::Relaxed);
+        self.turn(if own.failures < MOST_FAILURES { GATHER } else { OPEN });
+    }
+
+    /// Whether the step does not just run as ever.
+    #[inline(always)]
+    pub fn is_busy(&self) -> bool {
+        self.phase() != OPEN
+    }
+
+    /// Whether all has arrived that the step waited for, and it has not gone on yet.
+    pub fn is_due(&self) -> bool {
+        self.phase() == GATHER && self.has_all() && !self.own().held.is_empty()
+    }
+
+    fn has_all(&self) -> bool {
+        self.arrived.load(Ordering::Acquire) == self.recvs
+    }
+
+    /// A value from elsewhere is in its output.
+    pub fn arrived(&self) {
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The buffer for a value from elsewhere: that of the steps before, where it fits and nobody else has it.
+    pub fn buffer(
+        &self,
+        output: u32,
+        make: impl FnOnce() -> Result<Tensor, KernelError>,
+        fits: impl FnOnce(&Tensor) -> bool,
+    ) -> Result<Tensor, KernelError> {
+        let mut own = self.own();
+        let at = own.received.iter().position(|(known, _)| *known == output);
+        if let Some(at) = at {
+            let (_, kept) = &own.received[at];
+            if kept.buffer().is_unique() && fits(kept) {
+                return Ok(kept.clone());
+            }
+            own.received.swap_remove(at);
+        }
+        let made = make()?;
+        own.received.push((output, made.clone()));
+        Ok(made)
+    }
+
+    fn destroy(&self, graph: Graph) {
+        if let Some(replay) = self.device.replay() {
+            // SAFETY: graphs run within their step, whose streams were waited for; its name goes.
+            unsafe { replay.destroy_graph(graph.id) };
+        }
+    }
+
+    /// A step goes whose recording may not have come to its end.
+    pub fn abandon(&self, streams: &StepStreams) {
+        if self.phase() == RECORD
+            && let Some(replay) = self.device.replay()
+            && let Ok(id) = replay.end_capture(streams.first())
+        {
+            // SAFETY: it was never launched; its name goes.
+            unsafe { replay.destroy_graph(id) };
+        }
+        self.turn(OPEN);
+    }
+}
+
+impl Drop for Replayer {
+    fn drop(&mut self) {
+        if let Some(graph) = self.own().graph.take() {
+            self.destroy(graph);
+        }
+    }
+}
+
+impl<P: Propagate> PartitionState<P> {
+    /// Runs what is ready in a step that gathers, records or skips.
+    pub(super) fn drain_replay<T: Thread>(&self, replay: &Replayer, ready: &mut Vec<u32>) {
+        if replay.phase() == GATHER && !self.gather(replay, ready) {
+            return;
+        }
+        while let Some(index) = ready.pop() {
+            if self.shared.is_stopped() {
+                return;
+            }
+            match (replay.roles[index as usize], replay.phase()) {
+                (_, OPEN) => {
+                    ready.push(index);
+                    return self.drain::<T>(ready);
+                }
+                (Role::Send, RECORD) => replay.own().sends.push(index),
+                (Role::Command, RECORD) => self.record(replay, index, ready),
+                (Role::Host, RECORD) => {
+                    replay.own().order.push(index);
+                    self.dispatch(index, ready);
+                }
+                (Role::Command, SKIP) => {
+                    self.count(index);
+                    P::propagate(self, index, self.hot(index), ready);
+                }
+                _ => self.dispatch(index, ready),
+            }
+        }
+    }
+
+    /// Holds back what is ready until everything has arrived. Whether it has, and the step goes on.
+    fn gather(&self, replay: &Replayer, ready: &mut Vec<u32>) -> bool {
+        let (recvs, others): (Vec<u32>, Vec<u32>) =
+            ready.drain(..).partition(|&index| replay.roles[index as usize] == Role::Recv);
+        replay.own().held.extend(others);
+        for index in recvs {
+            self.dispatch(index, ready);
+        }
+        if !replay.has_all() || self.shared.is_stopped() {
+            return false;
+        }
+        let phase = self.decide(replay).unwrap_or_else(|error| {
+            let device = self.plan.device.name().to_string();
+            self.shared.fail(crate::error::StepError::node("", "", &device, "", &error));
+            OPEN
+        });
+        replay.turn(phase);
+        ready.append(&mut replay.own().held);
+        true
+    }
+
+    /// What becomes of this step.
+    fn decide(&self, replay: &Replayer) -> Result<u32, KernelError> {
+        let Some(streams) = &self.streams else { return Ok(OPEN) };
+        let Some(device) = self.plan.device.replay() else { return Ok(OPEN) };
+        let traced = self.frames.first().is_some_and(|frame| frame.env().trace.is_some());
+        let mut own = replay.own();
+        own.steps = own.steps.saturating_add(1);
+        if traced {
+            return Ok(OPEN);
+        }
+        if let Some(graph) = own.graph.take() {
+            if !self.is_as_recorded(replay, &graph) {
+                replay.destroy(graph);
+                own.failures += 1;
+                return Ok(OPEN);
+            }
+            streams.told_all();
+            streams.gather()?;
+            // SAFETY: every buffer is where it was, and is held until the streams are done.
+            unsafe { device.launch(graph.id, streams.first())? };
+            streams.scatter()?;
+            self.show_held(&graph);
+            own.graph = Some(graph);
+            return Ok(SKIP);
+        }
+        if own.steps <= replay.after {
+            return Ok(OPEN);
+        }
+        (own.order, own.commands) = (Vec::new(), 0);
+        self.begin_recording(replay, streams)
+    }
+
+    fn begin_recording(
+        &self,
+        replay: &Replayer,
+        streams: &StepStreams,
+    ) -> Result<u32, KernelError> {
+        let Some(device) = self.plan.device.replay() else { return Ok(OPEN) };
+        // What arrived is ordered before the graph as a whole: no stream waits for it within.
+        streams.gather()?;
+        for (role, node) in replay.roles.iter().zip(&self.plan.nodes) {
+            if let (Role::Recv, Some(event)) = (role, node.stream.event) {
+                streams.told(event);
+            }
+        }
+        device.begin_capture(streams.first())?;
+        replay.turn(RECORD);
+        streams.scatter()?;
+        Ok(RECORD)
+    }
+
+    /// Has a command enqueued while the device records.
+    fn record(&self, replay: &Replayer, index: u32, ready: &mut Vec<u32>) {
+        let (node, frame) = (self.hot(index), self.frame(index));
+        if node.flags & node_flags::EVENTS != 0 && !self.wait_for_streams(index) {
+            return;
+        }
+        // SAFETY: this thread owns the node, whose predecessors are done; a kernel's entry with its own state.
+        let code = unsafe {
+            self.clear_outputs(index);
+            self.plan_outputs(node);
+            (node.compute)(node.state, frame.call())
+        };
+        if !code.is_ok() {
+            // Perhaps only because the device records: it says so again otherwise.
+            let _ = frame.take_error(code);
+            frame.end();
+            self.give_up(replay, ready);
+            return ready.push(index);
+        }
+        self.count(index);
+        if let Err(error) = self.check_outputs(index) {
+            return self.fail_node(index, &error);
+        }
+        frame.end();
+        let mut own = replay.own();
+        own.order.push(index);
+        own.commands += 1;
+        let complete = own.commands == replay.commands;
+        drop(own);
+        self.propagate(index, ready);
+        if complete && !self.shared.is_stopped() {
+            self.end_recording(replay, ready);
+        }
+    }
+
+    /// All commands are recorded: runs them.
+    fn end_recording(&self, replay: &Replayer, ready: &mut Vec<u32>) {
+        let (Some(streams), Some(device)) = (&self.streams, self.plan.device.replay()) else {
+            return;
+        };
+        let recorded = streams.gather().and_then(|()| device.end_capture(streams.first()));
+        let Ok(id) = recorded else { return self.give_up(replay, ready) };
+        let graph = Graph { id, seen: self.places(replay), held: self.not_planned(replay) };
+        streams.told_all();
+        // SAFETY: every buffer is where it was a moment ago, and is held until the streams are done.
+        let launched = unsafe { device.launch(id, streams.first()) };
+        let launched = launched.and_then(|()| streams.scatter());
+        let mut own = replay.own();
+        own.graph = Some(graph);
+        ready.append(&mut own.sends);
+        drop(own);
+        replay.turn(OPEN);
+        if let Err(error) = launched {
+            let device = self.plan.device.name().to_string();
+            self.shared.fail(crate::error::StepError::node("", "", &device, "", &error));
+        }
+    }
+
+    /// The device does not record this: what was recorded is enqueued again, as ever, and no step records any more.
+    fn give_up(&self, replay: &Replayer, ready: &mut Vec<u32>) {
+        let Some(streams) = &self.streams else { return };
+        replay.abandon(streams);
+        let mut own = replay.own();
+        own.failures = MOST_FAILURES;
+        let order = std::mem::take(&mut own.order);
+        ready.append(&mut own.sends);
+        drop(own);
+        streams.begin();
+        for index in order {
+            if !self.wait_for_streams(index) {
+                return;
+            }
+            let (node, frame) = (self.hot(index), self.frame(index));
+            // SAFETY: as in `record`; all that the node reads is kept until the step's streams are done.
+            let code = unsafe { (node.compute)(node.state, frame.call()) };
+            if !code.is_ok() {
+                let error = frame.take_error(code);
+                frame.end();
+                return self.fail_node(index, &error);
+            }
+            frame.end();
+            if !self.record_event(index) {
+                return;
+            }
+        }
+    }
+
+    /// Outputs of the commands.
+    fn command_outputs<'s>(&'s self, replay: &'s Replayer) -> impl Iterator<Item = u32> + 's {
+        let nodes = replay.roles.iter().zip(&self.plan.nodes);
+        let commands = nodes.filter(|(role, _)| **role == Role::Command);
+        commands.flat_map(|(_, node)| {
+            node.first_output..node.first_output + node.info.outputs.len() as u32
+        })
+    }
+
+    /// Where what comes from elsewhere is now, and what is planned.
+    fn places(&self, replay: &Replayer) -> Vec<(u32, usize, u64)> {
+        let produced: std::collections::BTreeSet<u32> = replay
+            .roles
+            .iter()
+            .zip(&self.plan.nodes)
+            .filter(|(role, _)| **role != Role::Recv)
+            .flat_map(|(_, node)| {
+                node.first_output..node.first_output + node.info.outputs.len() as u32
+            })
+            .collect();
+        let outputs = self.plan.outputs.iter().zip(0u32..);
+        let foreign = outputs
+            // No command reads host memory that may change.
+            .filter(|(output, _)| output.memory.kind() != MemoryKind::HOST)
+            .filter(|(output, at)| output.constant.is_none() && !produced.contains(at))
+            .map(|(_, at)| at);
+        let planned =
+            self.command_outputs(replay).filter(|&at| self.plan.outputs[at as usize].planned);
+        foreign.chain(planned).map(|at| self.place(at)).collect()
+    }
+
+    fn place(&self, output: u32) -> (u32, usize, u64) {
+        // SAFETY: no node of this partition runs: the driver is between two of them.
+        let slot = unsafe { self.slot_mut(output) };
+        (output, slot.data.addr(), slot.elements)
+    }
+
+    fn not_planned(&self, replay: &Replayer) -> Vec<(u32, Tensor)> {
+        let open = |at: &u32| !self.plan.outputs[*at as usize].planned;
+        // SAFETY: as in `place`.
+        let tensor = |at: u32| Some((at, Value::tensor(unsafe { self.slot_mut(at) })?));
+        self.command_outputs(replay).filter(open).filter_map(tensor).collect()
+    }
+
+    /// Whether every buffer is where it was when the graph was recorded, and belongs to nobody else.
+    fn is_as_recorded(&self, replay: &Replayer, graph: &Graph) -> bool {
+        for (role, node) in replay.roles.iter().zip(&self.plan.hot) {
+            if *role == Role::Command {
+                // SAFETY: no node runs, so that the driver owns them all.
+                unsafe { self.plan_outputs(node) };
+            }
+        }
+        graph.seen.iter().all(|seen| self.place(seen.0) == *seen)
+            && graph.held.iter().all(|(_, tensor)| tensor.buffer().is_unique())
+    }
+
+    fn show_held(&self, graph: &Graph) {
+        for (output, tensor) in &graph.held {
+            // SAFETY: as in `place`.
+            unsafe { self.value_mut(*output).hold(self.slot_mut(*output), tensor) };
+        }
+    }
+}

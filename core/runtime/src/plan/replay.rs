@@ -1,0 +1,61 @@
+//! Which partitions can be recorded on their device and run again as one, and what each node is then.
+//!
+//! A step of such a partition is the same commands with the same addresses every time: its kernels' shapes follow from
+//! the shapes that come in, and what they do from attributes and constants. So every node is one that only passes
+//! buffers on, a command in the device's memory, or one end of a transfer; nothing touches state, nothing is chosen
+//! by shapes as the step runs, and no command reads host memory that may change.
+
+use super::{Action, HotNode, Plan, PlanNode, PlanOutput, node_flags, streams::Kind};
+use tenon_abi::MemoryKind;
+
+/// What a node is to who records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Runs on the host and enqueues nothing.
+    Host,
+    /// Enqueues commands of the device.
+    Command,
+    /// Takes a value from elsewhere.
+    Recv,
+    /// Gives a value to elsewhere.
+    Send,
+}
+
+/// Fewer commands than this are not worth a graph.
+const LEAST_COMMANDS: usize = 2;
+
+impl Plan {
+    /// The roles of its nodes; `None` where it cannot be recorded.
+    pub(super) fn roles_of(&self, kinds: &[Kind]) -> Option<Box<[Role]>> {
+        self.device.replay()?;
+        let nodes = self.nodes.iter().zip(&self.hot).zip(kinds);
+        let roles: Option<Box<[Role]>> =
+            nodes.map(|((node, hot), kind)| role(node, hot, *kind, &self.outputs)).collect();
+        let commands = |roles: &[Role]| roles.iter().filter(|role| **role == Role::Command).count();
+        roles.filter(|roles| commands(roles) >= LEAST_COMMANDS)
+    }
+}
+
+fn role(node: &PlanNode, hot: &HotNode, kind: Kind, outputs: &[PlanOutput]) -> Option<Role> {
+    match (&node.action, kind) {
+        (Action::Recv(_), _) => Some(Role::Recv),
+        (Action::Send(_), _) => Some(Role::Send),
+        (Action::Nothing, _) => Some(Role::Host),
+        (Action::PerShape { .. }, _) | (Action::Kernel, Kind::State) => None,
+        (Action::Kernel, Kind::Passive) => Some(Role::Host),
+        (Action::Kernel, _) => is_command(node, hot, outputs).then_some(Role::Command),
+    }
+}
+
+fn is_command(node: &PlanNode, hot: &HotNode, outputs: &[PlanOutput]) -> bool {
+    let on_device = |output: &PlanOutput| output.memory.kind() != MemoryKind::HOST;
+    let steady = |&input: &u32| {
+        let output = &outputs[input as usize];
+        output.constant.is_some() || on_device(output)
+    };
+    let own = node.first_output as usize..node.first_output as usize + node.info.outputs.len();
+    hot.flags & (node_flags::ASYNC | node_flags::BLOCKING) == 0
+        && node.derefs.is_empty()
+        && node.inputs.iter().all(steady)
+        && outputs[own].iter().all(on_device)
+}

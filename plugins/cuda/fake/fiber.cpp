@@ -1,0 +1,118 @@
+// See fiber.h. On x86-64 a switch saves the registers that a called function must keep (System V ABI) and changes the
+// stack; elsewhere it is swapcontext.
+
+#include "fiber.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+namespace fake {
+
+namespace {
+
+constexpr size_t STACK = 256 * 1024;
+constexpr size_t PAGE = 64 * 1024;  // the largest page size in use
+// Stacks begin at different offsets in their pages, or all would meet in the same few lines of the cache.
+constexpr size_t STAGGER = 64 * 7;
+constexpr size_t STAGGER_RANGE = 8 * 4096;
+
+struct FiberPool {
+    std::mutex mutex;
+    std::vector<Fiber*> free;
+};
+
+FiberPool& pool() {
+    static FiberPool& pool = *new FiberPool;
+    return pool;
+}
+
+Fiber* make_fiber() {
+    void* memory = mmap(nullptr, STACK + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        return nullptr;
+    }
+    mprotect(memory, PAGE, PROT_NONE);
+    static std::atomic<size_t> made{0};
+    Fiber* fiber = new Fiber;
+    fiber->stack = static_cast<unsigned char*>(memory) + PAGE;
+    fiber->size = STACK - made++ * STAGGER % STAGGER_RANGE;
+    return fiber;
+}
+
+}  // namespace
+
+Fiber* take_fiber() {
+    {
+        const std::lock_guard<std::mutex> guard(pool().mutex);
+        if (!pool().free.empty()) {
+            Fiber* fiber = pool().free.back();
+            pool().free.pop_back();
+            return fiber;
+        }
+    }
+    return make_fiber();
+}
+
+void give_fiber(Fiber* fiber) {
+    const std::lock_guard<std::mutex> guard(pool().mutex);
+    pool().free.push_back(fiber);
+}
+
+#if defined(__x86_64__)
+
+extern "C" void fake_cuda_switch(void** save, void* load);
+asm(".text\n"
+    ".hidden fake_cuda_switch\n"
+    ".global fake_cuda_switch\n"
+    ".type fake_cuda_switch, @function\n"
+    "fake_cuda_switch:\n"
+    "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
+    "  movq %rsp, (%rdi)\n"
+    "  movq %rsi, %rsp\n"
+    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
+    "  ret\n"
+    ".size fake_cuda_switch, .-fake_cuda_switch\n");
+
+void start(Fiber& fiber, void (*function)()) {
+    // From the top: a zero return address for the function, the function, six registers.
+    auto* top = reinterpret_cast<uint64_t*>(fiber.stack + fiber.size);
+    std::memset(top - 8, 0, 64);
+    top[-2] = reinterpret_cast<uint64_t>(function);
+    fiber.context = top - 8;
+}
+
+void switch_fiber(Fiber& from, Fiber& to) { fake_cuda_switch(&from.context, to.context); }
+
+#else
+
+void start(Fiber& fiber, void (*function)()) {
+    if (fiber.context == nullptr) {
+        fiber.context = new ucontext_t;
+    }
+    auto* context = static_cast<ucontext_t*>(fiber.context);
+    getcontext(context);
+    context->uc_stack.ss_sp = fiber.stack;
+    context->uc_stack.ss_size = fiber.size;
+    context->uc_link = nullptr;
+    makecontext(context, function, 0);
+}
+
+void switch_fiber(Fiber& from, Fiber& to) {
+    if (from.context == nullptr) {
+        from.context = new ucontext_t;
+    }
+    swapcontext(static_cast<ucontext_t*>(from.context), static_cast<ucontext_t*>(to.context));
+}
+
+#endif
+
+}  // namespace fake

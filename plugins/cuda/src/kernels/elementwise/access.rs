@@ -1,0 +1,139 @@
+//! How a call's launches go over elements: the width of accesses and of indices, and the entry that is compiled for it.
+
+use crate::{
+    compile::{Arguments, Entry, Variant},
+    launch::{Grid, Launch, Operand},
+};
+use std::sync::OnceLock;
+use tenon_sdk::{DType, KernelError};
+
+/// Bytes of the widest access.
+const WIDEST: u64 = 16;
+
+/// From how many elements on indices have 64 bits: kernels with 32 bits add a grid's threads to an index.
+const MANY: u64 = 1 << 31;
+
+/// Width of accesses and of indices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Access {
+    /// Elements of an access.
+    pub lanes: u64,
+    /// Whether indices have 64 bits.
+    pub is_long: bool,
+}
+
+/// Bytes of an element.
+pub(super) fn bytes_of(dtype: DType) -> u64 {
+    dtype.size().unwrap_or(1) as u64
+}
+
+/// Elements of an access where the widest of these types fills it.
+pub(super) fn most_lanes(types: &[DType]) -> u64 {
+    WIDEST / types.iter().map(|dtype| bytes_of(*dtype)).max().unwrap_or(1).clamp(1, WIDEST)
+}
+
+impl Access {
+    /// For whole operands of so many elements: one element at a time where one of them begins at an odd address.
+    pub fn whole(elements: u64, operands: &[Operand]) -> Access {
+        let types: Vec<DType> = operands.iter().map(|operand| operand.dtype).collect();
+        let lanes = most_lanes(&types);
+        let aligned = operands.iter().all(|one| one.is_aligned(lanes * bytes_of(one.dtype)));
+        Access { lanes: if aligned { lanes } else { 1 }, is_long: elements >= MANY }
+    }
+
+    /// Blocks for `elements` of them.
+    pub fn grid(self, elements: u64, launch: &Launch<'_>) -> Grid {
+        // At least one thread for each element of a rest.
+        Grid::stride(elements.div_ceil(self.lanes).max(elements % self.lanes), launch.facts())
+    }
+}
+
+/// An entry of a source, in every width: the usual one is kept at hand.
+pub(super) struct Entries<A> {
+    variant: Variant,
+    name: &'static str,
+    /// Lanes of the usual width, whose indices have 32 bits.
+    lanes: u64,
+    usual: OnceLock<Entry<A>>,
+}
+
+impl<A: Arguments> Entries<A> {
+    /// Of a source with these defines.
+    ///
+    /// # Safety
+    /// In every width, the parameters of the entry are the parts of `A`.
+    pub unsafe fn new(variant: Variant, name: &'static str, lanes: u64) -> Entries<A> {
+        Entries { variant, name, lanes, usual: OnceLock::new() }
+    }
+
+    fn load(&self, launch: &Launch<'_>, access: Access) -> Result<Entry<A>, KernelError> {
+        let variant = widened(self.variant.clone(), access);
+        let module = launch.device().modules().get(&variant)?;
+        // SAFETY: the promise of `new`.
+        unsafe { module.entry(self.name) }
+    }
+
+    /// Enqueues a launch.
+    ///
+    /// # Errors
+    /// What the compiler or the driver says.
+    ///
+    /// # Safety
+    /// As [`Launch::run`].
+    pub unsafe fn run(
+        &self,
+        launch: &Launch<'_>,
+        access: Access,
+        grid: Grid,
+        arguments: A,
+    ) -> Result<(), KernelError> {
+        if grid.is_empty() {
+            return Ok(());
+        }
+        if access != (Access { lanes: self.lanes, is_long: false }) {
+            let entry = self.load(launch, access)?;
+            // SAFETY: the caller's promise.
+            return unsafe { launch.run(&entry, grid, arguments) };
+        }
+        let entry = match self.usual.get() {
+            Some(entry) => entry,
+            None => {
+                let entry = self.load(launch, access)?;
+                self.usual.get_or_init(|| entry)
+            }
+        };
+        // SAFETY: the caller's promise.
+        unsafe { launch.run(entry, grid, arguments) }
+    }
+}
+
+/// A variant in this width.
+pub(super) fn widened(variant: Variant, access: Access) -> Variant {
+    let index = if access.is_long { "u64" } else { "u32" };
+    variant.define("INDEX", index).define("LANES", access.lanes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operand(address: u64, dtype: DType) -> Operand {
+        Operand { address, elements: 8, dtype }
+    }
+
+    #[test]
+    fn the_widest_type_fills_an_access() {
+        assert_eq!(most_lanes(&[DType::FLOAT, DType::FLOAT]), 4);
+        assert_eq!(most_lanes(&[DType::BOOL, DType::DOUBLE]), 2);
+        assert_eq!(most_lanes(&[DType::INT8]), 16);
+    }
+
+    #[test]
+    fn an_odd_address_takes_elements_one_by_one() {
+        let whole = |x, y| Access::whole(8, &[operand(x, DType::FLOAT), operand(y, DType::BOOL)]);
+        assert_eq!(whole(256, 260), Access { lanes: 4, is_long: false });
+        assert_eq!(whole(260, 256).lanes, 1);
+        assert_eq!(whole(256, 258).lanes, 1);
+        assert!(Access::whole(1 << 31, &[operand(0, DType::FLOAT)]).is_long);
+    }
+}

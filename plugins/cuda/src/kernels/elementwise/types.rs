@@ -1,0 +1,45 @@
+//! Lists of element types that registrations share.
+
+use tenon_sdk::{DType, reg::join_types};
+
+/// Floats.
+pub(super) const FLOATS: &[DType] = &[DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE];
+/// Floats of ops that have no bfloat16.
+pub(super) const WITHOUT_BF16: &[DType] = &[DType::HALF, DType::FLOAT, DType::DOUBLE];
+/// Floats of 32 and 64 bits.
+pub(super) const DOUBLES: &[DType] = &[DType::FLOAT, DType::DOUBLE];
+/// Integers.
+pub(super) const INTEGERS: &[DType] = &[
+    DType::INT8,
+    DType::INT16,
+    DType::INT32,
+    DType::INT64,
+    DType::UINT8,
+    DType::UINT16,
+    DType::UINT32,
+    DType::UINT64,
+];
+const SIGNED_INTEGERS: &[DType] = &[DType::INT8, DType::INT16, DType::INT32, DType::INT64];
+/// Floats and signed integers.
+pub(super) const SIGNED: &[DType] = &join_types::<8>(FLOATS, SIGNED_INTEGERS);
+/// Floats and integers.
+pub(super) const NUMBERS: &[DType] = &join_types::<12>(FLOATS, INTEGERS);
+/// Every type of kernels.
+pub(super) const ALL: &[DType] = &join_types::<13>(NUMBERS, &[DType::BOOL]);
+/// Numbers that `Add` has.
+pub(super) const ADDED: &[DType] = &join_types::<9>(SIGNED, &[DType::UINT8]);
+/// Numbers that `Round` has.
+pub(super) const ROUNDED: &[DType] = &join_types::<6>(FLOATS, &[DType::INT32, DType::INT64]);
+/// Numbers that `ClipByValue` has.
+pub(super) const CLIPPED: &[DType] = &join_types::<10>(SIGNED, &[DType::UINT8, DType::UINT16]);
+
+/// Types of which the others differ in width alone.
+pub(super) const EXAMPLES: &[DType] = &[
+    DType::HALF,
+    DType::BFLOAT16,
+    DType::FLOAT,
+    DType::DOUBLE,
+    DType::INT32,
+    DType::INT64,
+    DType::BOOL,
+];

@@ -1,0 +1,228 @@
+"""Tests of what `.ci/gpu` runs, as far as there need be no GPU. Those of the models want PyTorch, and are skipped where it
+is not. Run: python3 -m unittest discover plugins/cuda/tools
+"""
+
+import contextlib
+import importlib.util
+import io
+import json
+import sys
+import tempfile
+import unittest
+import zipfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import bench_tenon
+import golden_graphs
+import gpu_machine
+import gpu_report
+import graphdef
+import sanitize
+from gpu_rows import MEMORY, MODELS, failed, line, target_of
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+
+
+def told(bench: str, size: str, peer: str, ns: float, rate: float = 1.0) -> dict:
+    """A line as a side prints it."""
+    return line(bench, peer, size, "1", [ns], rate * ns, "GB/s")
+
+
+class Report(unittest.TestCase):
+    """The table."""
+
+    def verdict(self, lines: list[dict], bench: str, size: str) -> gpu_report.Verdict:
+        """One row of the table of these lines."""
+        return next(row for row in gpu_report.table(lines) if (row.bench, row.size) == (bench, size))
+
+    def test_products_are_judged_by_their_ratio(self):
+        peer = told("product_f16", "4096", "torch", 100.0)
+        self.assertTrue(self.verdict([peer, told("product_f16", "4096", "tenon", 100.0)], "product_f16", "4096").reached)
+        missed = self.verdict([peer, told("product_f16", "4096", "tenon", 101.0)], "product_f16", "4096")
+        self.assertIs(missed.reached, False)
+        self.assertIn("MISSED", str(missed))
+
+    def test_memory_is_judged_by_the_copy_of_its_size(self):
+        lines = [told("copy_device", "1GiB", "torch", 5.0, 4000.0), told("memory_relu", "1GiB", "tenon", 5.0, 3600.0)]
+        self.assertTrue(self.verdict(lines, "memory_relu", "1GiB").reached)
+        lines[1] = told("memory_relu", "1GiB", "tenon", 5.0, 3599.0)
+        self.assertIs(self.verdict(lines, "memory_relu", "1GiB").reached, False)
+        # The copy of another size says nothing.
+        lines[0]["size"] = "256MiB"
+        self.assertIsNone(self.verdict(lines, "memory_relu", "1GiB").reached)
+
+    def test_nodes_are_judged_by_their_cost(self):
+        self.assertTrue(self.verdict([told("nodes_eager", "1000", "tenon", 3e6)], "nodes_eager", "1000").reached)
+        slow = self.verdict([told("nodes_captured", "1000", "tenon", 1.01e6)], "nodes_captured", "1000")
+        self.assertEqual((slow.reached, slow.figure), (False, "1.01"))
+
+    def test_a_model_counts_with_its_best_form_and_tells_the_captured_peer(self):
+        lines = [told("model_resnet50_f32", "b1", peer, ns) for peer, ns in
+                 (("tenon", 95.0), ("tenon_captured", 80.0), ("torch", 100.0), ("torch_graph", 60.0))]
+        verdict = self.verdict(lines, "model_resnet50_f32", "b1")
+        self.assertEqual((verdict.reached, verdict.figure), (True, "0.80 (1.33 graph)"))
+
+    def test_what_failed_is_not_measured_and_says_why(self):
+        lines = [failed("copy_to_device", "tenon", "256MiB", "no such knob"), told("copy_to_device", "256MiB", "torch", 1.0)]
+        verdict = self.verdict(lines, "copy_to_device", "256MiB")
+        self.assertEqual((verdict.reached, verdict.peer), (None, "no such knob"))
+
+    def test_every_row_has_a_target(self):
+        self.assertTrue(all(target_of(bench) for bench, _ in gpu_report.expected()))
+        self.assertIsNone(target_of("copy_device"))
+
+    def test_half_a_line_is_left_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "a.jsonl")
+            file.write_text('{"bench": "x"}\n{"bench": "y', encoding="utf-8")
+            self.assertEqual(gpu_report.read([file, Path(folder, "none")]), [{"bench": "x"}])
+
+
+class Tenon(unittest.TestCase):
+    """Our side."""
+
+    def test_only_chosen_kernels_on_the_gpu_and_steps_that_used_it_count(self):
+        kernel = {"variant": {"plugin": "tenon-cuda", "device": "CUDA", "chosen": True}}
+        step = {"variant": {"plugin": "session", "device": "CPU"}, "profile": {"nodes": [{"device": "/job:x/device:CUDA:0"}]}}
+        self.assertTrue(bench_tenon.counts(kernel) and bench_tenon.counts(step))
+        kernel["variant"]["device"] = "CPU"
+        step["profile"]["nodes"][0]["device"] = "/job:x/device:CPU:0"
+        self.assertFalse(bench_tenon.counts(kernel) or bench_tenon.counts(step))
+
+    def test_an_option_that_the_program_does_not_have_is_found(self):
+        commands = [["tenon", "bench", "Relu", "--time", "1", "--fast"]]
+        self.assertEqual(list(bench_tenon.unknown_options(commands, "  --time <S>  Seconds")), ["--fast"])
+
+    def test_a_program_that_fails_gives_a_failed_row(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out:
+            program = Path(folder, "tenon")
+            program.write_text("#!/bin/sh\necho 'error: no device' >&2\nexit 1\n", encoding="utf-8")
+            program.chmod(0o755)
+            tenon = bench_tenon.Tenon(program, 10.0, "a GPU")
+            bench_tenon.nodes(tenon, "0.1", Path(folder))
+        rows = [json.loads(text) for text in out.getvalue().splitlines()]
+        self.assertEqual([row["bench"] for row in rows], ["nodes_eager", "nodes_captured"])
+        self.assertEqual((rows[0]["failed"], tenon.failures), ("error: no device", 2))
+
+    def test_shapes_have_the_elements_that_are_asked_for(self):
+        shapes = {op.name: op.shape(1 << 26) for op in MEMORY}
+        self.assertEqual(shapes["softmax"], "logits=65536x1024")
+        self.assertEqual(shapes["transpose"], "x=8192x8192")
+        self.assertEqual(MEMORY[6].shape(1 << 27), "x=16384x8192")
+
+
+class Sanitizer(unittest.TestCase):
+    """What compute-sanitizer wrote."""
+
+    CLEAN = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
+    RACES = "========= COMPUTE-SANITIZER\n========= Error: Race reported between Write access\n" \
+        "========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)\n"
+
+    def test_nothing_found(self):
+        self.assertIsNone(sanitize.finding("memcheck", 0, self.CLEAN, ""))
+
+    def test_a_finding_names_the_first(self):
+        said = sanitize.finding("racecheck", 86, self.RACES, "")
+        self.assertEqual(said, "1 found by racecheck: Error: Race reported between Write access")
+
+    def test_no_summary_and_a_failed_program_are_wrong(self):
+        self.assertIn("wrote no summary (exit 1): boom", sanitize.finding("memcheck", 1, "", "boom"))
+        self.assertIn("tenon bench ended with 1: boom", sanitize.finding("memcheck", 1, self.CLEAN, "boom"))
+
+
+class Goldens(unittest.TestCase):
+    """Golden graphs."""
+
+    def report(self, device: str, problems: list[dict]) -> str:
+        """As `tenon bench --json` prints one."""
+        record = {"profile": {"nodes": [{"device": device}]}}
+        return json.dumps({"records": [record], "problems": problems})
+
+    def test_results(self):
+        problem = {"kind": "wrong", "message": "off by 1"}
+        self.assertIsNone(golden_graphs.judged(self.report("/device:CUDA:0", []), "", True))
+        self.assertEqual(golden_graphs.judged(self.report("/device:CUDA:0", [problem]), "", True), "wrong: off by 1")
+        self.assertEqual(golden_graphs.judged(self.report("/device:CPU:0", []), "", True), "no node ran on the GPU")
+        self.assertIsNone(golden_graphs.judged(self.report("/device:CPU:0", []), "", False))
+        self.assertEqual(golden_graphs.judged("", "error: no file", True), "error: no file")
+
+    def test_arrays_get_the_names_of_tensors(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = Path(folder, "a.npz"), Path(folder, "b.npz")
+            with zipfile.ZipFile(source, "w") as archive:
+                archive.writestr("run0.feed0.npy", b"feed")
+                archive.writestr("run0.out0.npy", b"result")
+            run = {"feeds": [{"tensor": "x:0", "array": "run0.feed0"}], "fetches": [{"tensor": "y:0", "array": "run0.out0"}]}
+            golden_graphs.repack(source, run, target)
+            with zipfile.ZipFile(target) as archive:
+                self.assertEqual({name: archive.read(name) for name in archive.namelist()}, {"x.npy": b"feed", "y.npy": b"result"})
+
+
+class GraphDef(unittest.TestCase):
+    """The wire format, by hand."""
+
+    def test_integers_and_fields(self):
+        self.assertEqual(graphdef.varint(300), b"\xac\x02")
+        self.assertEqual(graphdef.varint(-1), b"\xff" * 9 + b"\x01")
+        self.assertEqual(graphdef.field(2, b"ab"), b"\x12\x02ab")
+        self.assertEqual(graphdef.shape([-1, 3])[:13], b"\x12\x0b\x08" + b"\xff" * 9 + b"\x01")
+
+    def test_attributes(self):
+        self.assertEqual(graphdef.attribute(True), b"\x28\x01")
+        self.assertEqual(graphdef.attribute(graphdef.Type(1)), b"\x30\x01")
+        self.assertEqual(graphdef.attribute(1.0), b"\x25\x00\x00\x80\x3f")
+        self.assertEqual(graphdef.attribute([1, 2]), b"\x0a\x04\x18\x01\x18\x02")
+        self.assertEqual(graphdef.attribute("SAME"), b"\x12\x04SAME")
+
+    def test_a_node(self):
+        graph = graphdef.Graph(graphdef.FLOAT)
+        self.assertEqual(graph.node("Neg", ["x"]), "Neg_1")
+        self.assertEqual(graph.nodes[0], b"\x0a\x18\x0a\x05Neg_1\x12\x03Neg\x1a\x01x\x2a\x07\x0a\x01T\x12\x02\x30\x01")
+
+
+class Machine(unittest.TestCase):
+    """The machine's line."""
+
+    def test_nvidia_smi(self):
+        said = gpu_machine.queried("NVIDIA H200, 580.95, 143771 MiB, 1980 MHz\nNVIDIA H200, 1, 2, 3\n")
+        self.assertEqual(said, {"gpu": "NVIDIA H200", "driver": "580.95", "memory": "143771 MiB", "clock": "1980 MHz"})
+        self.assertEqual(gpu_machine.queried("No devices were found\n"), {})
+
+
+@unittest.skipUnless(HAS_TORCH, "PyTorch is not installed")
+class Torch(unittest.TestCase):
+    """PyTorch's side, on the CPU."""
+
+    def test_ops_that_move_memory_do_what_they_are_named_for(self):
+        import torch
+
+        import bench_torch
+
+        x = torch.rand(1 << 14) * 2 - 1
+        wanted = {
+            "relu": torch.relu(x), "tanh": torch.tanh(x), "gelu": torch.nn.functional.gelu(x),
+            "softmax": x.view(-1, 1024).softmax(1), "transpose": x.view(128, 128).t(),
+        }
+        for op in MEMORY:
+            with self.subTest(op.name):
+                found = bench_torch.mover(op.name, x)()
+                self.assertEqual(found.numel(), x.numel())
+                if op.name in wanted:
+                    self.assertTrue(torch.allclose(found.reshape(-1), wanted[op.name].reshape(-1)))
+
+    def test_models_are_graphs_with_an_output(self):
+        import make_graphs
+        import torch_models
+
+        for name in MODELS:
+            model = torch_models.MODELS[name](**make_graphs.SMALL[name]).eval()
+            nodes = model.graph(graphdef.FLOAT).nodes
+            self.assertIn(b"output", nodes[-1])
+            self.assertEqual(list(model(model.feeds(2)[0]).shape)[0], 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -8,11 +8,11 @@ mod array;
 mod dtype;
 mod elementwise;
 mod fill;
-mod norm;
-mod nn;
-mod reduction;
 mod linalg;
+mod nn;
+mod norm;
 mod quantized;
+mod reduction;
 
 use crate::compile::Variant;
 

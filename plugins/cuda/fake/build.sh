@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the fake libcuda.so and libnvrtc.so into OUTDIR, only where the sources have changed.
+# Builds the fake libcuda.so, libnvrtc.so and libcublasLt.so into OUTDIR, only where the sources have changed.
 #   build.sh OUTDIR         builds
 #   build.sh OUTDIR test    builds, and runs the self test
 # Safe with many callers at once. FAKE_CUDA_CXX names the compiler (g++); FAKE_CUDA_CXXFLAGS adds flags.
@@ -38,11 +38,13 @@ if [ "$(cat "$out/.stamp" 2>/dev/null || true)" != "$stamp" ]; then
     flags="$flags -Wl,--version-script=$work/exports -Wl,-z,defs"
     "$compiler" $flags -shared -Wl,-soname,libcuda.so -Wl,-z,nodelete -o "$work/libcuda.so" $(in_work $driver) -ldl
     "$compiler" $flags -shared -Wl,-soname,libnvrtc.so -o "$work/libnvrtc.so" $(in_work $compiler_parts)
+    # It knows no more of the driver than its interface.
+    "$compiler" ${flags%%-Wl*} -O2 -shared -Wl,-soname,libcublasLt.so -Wl,-z,defs -o "$work/libcublasLt.so" "$here"/cublaslt*.cpp -L"$work" -lcuda
     "$compiler" ${flags%%-Wl*} "$here"/selftest*.cpp -o "$work/selftest" -L"$work" -lcuda -lnvrtc
     # cuDNN knows of the driver what its header says.
     "$compiler" ${flags%%-Wl*} -shared -Wl,-soname,libcudnn.so -Wl,-z,defs -o "$work/libcudnn.so" "$here/cudnn.cpp" -L"$work" -lcuda
     ln -s libcuda.so "$work/libcuda.so.1"
-    for file in libcuda.so libnvrtc.so selftest libcuda.so.1; do
+    for file in libcuda.so libnvrtc.so libcublasLt.so selftest libcuda.so.1; do
         mv -fT "$work/$file" "$out/$file"
     done
     mv -fT "$work/libcudnn.so" "$out/libcudnn.so"

@@ -45,4 +45,5 @@ pub static HEADERS: &[Source] = &[
     source!("gemm_fma.cuh"),
     source!("gemm_mma.cuh"),
     source!("mma.cuh"),
+    source!("quantized_output.cuh"),
 ];

@@ -11,6 +11,7 @@ mod fill;
 mod linalg;
 mod nn;
 mod norm;
+mod quantized;
 mod reduction;
 
 use crate::compile::Variant;
@@ -25,5 +26,6 @@ pub fn variants() -> Vec<Variant> {
     all.extend(nn::variants());
     all.extend(norm::variants());
     all.extend(reduction::variants());
+    all.extend(quantized::variants());
     all
 }

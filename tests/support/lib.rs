@@ -17,6 +17,7 @@
 pub mod bench;
 pub mod build;
 pub mod clauses;
+pub mod cuda;
 pub mod docs;
 pub mod fixtures;
 pub mod log;

@@ -40,15 +40,16 @@ impl Kernel for Fill {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let dims = c.integer_list(0, "dims")?;
+        for (input, name, rank) in [(0, "dims", 1), (1, "value", 0)] {
+            let found = c.dims(input);
+            if found.len() != rank {
+                let message = format!("{name}: expected {rank} dimensions, found shape {found:?}");
+                return Err(KernelError::invalid_argument(message));
+            }
+        }
+        let dims = c.integers(0)?;
         let launch = Launch::new(c)?;
         let (value, y) = (launch.input(1)?, launch.output(0, &dims)?);
-        if value.elements != 1 {
-            let found = c.dims(1);
-            return Err(KernelError::invalid_argument(format!(
-                "expected a scalar as value, found shape {found:?}"
-            )));
-        }
         let grid = grid(&launch, y.elements, self.size);
         // SAFETY: the entry reads one element and writes `elements` of them.
         unsafe { launch.run(&self.entry, grid, (y.address, value.address, y.elements)) }

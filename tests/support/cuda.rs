@@ -1,0 +1,94 @@
+//! The CUDA stack that stands in for NVIDIA's in tests: `plugins/cuda/fake`, built once.
+
+use crate::build::{deps, locked, output, repository, run};
+use crate::session::{library, runtime};
+use libloading::Library;
+use std::{
+    ffi::{CString, c_char},
+    path::PathBuf,
+    process::Command,
+    sync::OnceLock,
+};
+use tenon_runtime::Runtime;
+
+/// The folder with the fake libraries.
+///
+/// # Panics
+/// They cannot be built: a C++ compiler is missing, say.
+pub fn folder() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT
+        .get_or_init(|| {
+            let folder = output("fake-cuda");
+            let script = repository().join("plugins/cuda/fake/build.sh");
+            locked("fake-cuda", || run(Command::new("bash").arg(script).arg(&folder)));
+            folder
+        })
+        .clone()
+}
+
+/// A runtime over the plugins for CPU and CUDA, with knobs set, on the fake stack. What the fake compiles is kept
+/// beside it, for every test.
+///
+/// # Panics
+/// As [`folder`] and [`runtime`].
+pub fn cuda_runtime(knobs: &[(&str, &str)]) -> Runtime {
+    let folder = folder();
+    fake();
+    let path = folder.display().to_string();
+    let cache = folder.join("kernels").display().to_string();
+    let mut all = vec![("cuda.library_path", path.as_str()), ("cuda.kernel_cache", cache.as_str())];
+    all.extend_from_slice(knobs);
+    assert!(library("tenon_cuda").starts_with(deps()));
+    runtime(&["tenon_cpu", "tenon_cuda"], &all)
+}
+
+type Set = unsafe extern "C" fn(name: *const c_char, value: *const c_char);
+type Take = unsafe extern "C" fn(buffer: *mut c_char, len: usize) -> usize;
+
+/// The fake driver, before the plugin opens it.
+fn fake() -> &'static Library {
+    static OPEN: OnceLock<Library> = OnceLock::new();
+    OPEN.get_or_init(|| {
+        // SAFETY: the test's own library, which does nothing when it is opened.
+        let fake = unsafe { Library::new(folder().join("libcuda.so")) };
+        let fake = fake.expect("the fake driver opens");
+        // Before the plugin asks; of two devices one may get lost.
+        tell(&fake, "FAKE_CUDA_DEVICES", Some("2"));
+        fake
+    })
+}
+
+/// Orders something of the fake driver: how many devices it has, what fails.
+///
+/// # Panics
+/// The fake has no such entry.
+pub fn order(name: &str, value: Option<&str>) {
+    tell(fake(), name, value);
+}
+
+fn tell(fake: &Library, name: &str, value: Option<&str>) {
+    let text = |text: &str| CString::new(text).expect("no zero bytes");
+    let (name, value) = (text(name), value.map(text));
+    let value = value.as_ref().map_or(std::ptr::null(), |value| value.as_ptr());
+    // SAFETY: the fake's entry, with texts that live during the call.
+    unsafe {
+        let set = fake.get::<Set>(b"fake_cuda_set\0").expect("the fake takes orders");
+        set(name.as_ptr(), value);
+    }
+}
+
+/// What the fake driver was asked for since the last time: a line each.
+///
+/// # Panics
+/// The fake has no such entry.
+pub fn take_log() -> String {
+    // SAFETY: the fake's entry; it fills no more than it is given.
+    unsafe {
+        let take = fake().get::<Take>(b"fake_cuda_log_take\0").expect("the fake keeps a log");
+        let mut bytes = vec![0u8; take(std::ptr::null_mut(), 0) + 1];
+        take(bytes.as_mut_ptr().cast(), bytes.len());
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    }
+}

@@ -67,11 +67,7 @@ struct ScaleShift<T> {
 impl<T: Real> Kernel for ScaleShift<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let number = |name: &str| c.attr::<f32>(name).map(T::from);
-        Ok(ScaleShift {
-            scale: number("scale")?,
-            shift: number("shift")?,
-            entry: OnceLock::new(),
-        })
+        Ok(ScaleShift { scale: number("scale")?, shift: number("shift")?, entry: OnceLock::new() })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -96,9 +92,7 @@ impl<T: Real> Kernel for ScaleShift<T> {
         };
         entry.enter()?;
         // SAFETY: the entry point takes two addresses, two numbers and a count, and stays within as many elements.
-        unsafe {
-            self.launch(entry, native.stream().cast(), (y, x, n))
-        }
+        unsafe { self.launch(entry, native.stream().cast(), (y, x, n)) }
     }
 }
 

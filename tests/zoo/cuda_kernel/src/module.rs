@@ -7,7 +7,7 @@ use cudarc::{
     driver::{
         self,
         result::{DriverError, ctx, device, module},
-        sys::{CUcontext, CUdevice_attribute, CUfunction, CUmodule},
+        sys::{CUcontext, CUdevice_attribute, CUfunction, CUmodule, cuCtxGetDevice},
     },
     nvrtc::{self, result::NvrtcError, sys::nvrtcProgram},
 };
@@ -126,9 +126,12 @@ fn capability() -> Result<i32, DriverError> {
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR,
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
     };
-    let device = ctx::get_device()?;
-    // SAFETY: a device that is open.
-    unsafe { Ok(10 * device::get_attribute(device, MAJOR)? + device::get_attribute(device, MINOR)?) }
+    let mut device = 0;
+    // SAFETY: a place for the result, and a device that is open.
+    unsafe {
+        cuCtxGetDevice(&mut device).result()?;
+        Ok(10 * device::get_attribute(device, MAJOR)? + device::get_attribute(device, MINOR)?)
+    }
 }
 
 struct Program(nvrtcProgram);

@@ -16,8 +16,9 @@ use tenon_runtime::{
 };
 
 /// The libraries of all plugins of this tree that are for users.
-pub const PLUGINS: [&str; 7] = [
+pub const PLUGINS: [&str; 8] = [
     "tenon_cpu",
+    "tenon_cuda",
     "tenon_fft",
     "tenon_image",
     "tenon_int8",

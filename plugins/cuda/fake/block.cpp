@@ -375,6 +375,10 @@ CUresult Runner::faulted() {
         report("%s: illegal instruction (a trap of the compiler: undefined behaviour)", where.c_str());
         return CUDA_ERROR_ILLEGAL_INSTRUCTION;
     }
+    if (fault_.number == TIMEOUT_SIGNAL) {
+        report("%s: the launch takes longer than FAKE_CUDA_TIMEOUT", where.c_str());
+        return CUDA_ERROR_LAUNCH_TIMEOUT;
+    }
     report("%s: illegal address %s", where.c_str(), describe(fault_.address).c_str());
     return CUDA_ERROR_ILLEGAL_ADDRESS;
 }
@@ -402,12 +406,12 @@ CUresult run_launch(const Launch& launch, void** arguments) {
     active = &runner;
     CUresult result;
     if (sigsetjmp(runner.fault_frame().env, 1) == 0) {
-        set_fault_frame(&runner.fault_frame());
+        set_fault_frame(&runner.fault_frame(), static_cast<unsigned>(setting_number("TIMEOUT", 300)));
         result = runner.run();
     } else {
         result = runner.faulted();
     }
-    set_fault_frame(nullptr);
+    set_fault_frame(nullptr, 0);
     active = nullptr;
     return result;
 }

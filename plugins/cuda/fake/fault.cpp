@@ -3,21 +3,32 @@
 #include "fault.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <ctime>
 #include <mutex>
+
+#if !defined(sigev_notify_thread_id)
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
 
 namespace fake {
 
+const int TIMEOUT_SIGNAL = SIGVTALRM;
+
 namespace {
 
-constexpr int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGVTALRM};
 constexpr size_t COUNT = sizeof SIGNALS / sizeof *SIGNALS;
 constexpr size_t SIGNAL_STACK = 64 * 1024;
 
 struct sigaction earlier[COUNT];
 thread_local FaultFrame* frame = nullptr;
 thread_local void* signal_stack = nullptr;
+thread_local timer_t timer;
+thread_local bool has_timer = false;
 
 void pass_on(int number, siginfo_t* info, void* context) {
     for (size_t i = 0; i < COUNT; ++i) {
@@ -38,6 +49,9 @@ void pass_on(int number, siginfo_t* info, void* context) {
 void handle(int number, siginfo_t* info, void* context) {
     FaultFrame* target = frame;
     if (target == nullptr) {
+        if (number == TIMEOUT_SIGNAL && info->si_code == SI_TIMER) {
+            return;  // the launch ended just now
+        }
         pass_on(number, info, context);
         return;
     }
@@ -57,11 +71,27 @@ void install() {
     }
 }
 
+// A timer of this thread's processor time.
+void make_timer() {
+    struct sigevent event = {};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = TIMEOUT_SIGNAL;
+    event.sigev_notify_thread_id = static_cast<pid_t>(syscall(SYS_gettid));
+    has_timer = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) == 0;
+}
+
+void arm(unsigned seconds) {
+    struct itimerspec when = {};
+    when.it_value.tv_sec = seconds;
+    timer_settime(timer, 0, &when, nullptr);
+}
+
 }  // namespace
 
 void prepare_kernel_thread() {
     static std::once_flag& once = *new std::once_flag;
     std::call_once(once, install);
+    make_timer();
     signal_stack = mmap(nullptr, SIGNAL_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (signal_stack == MAP_FAILED) {
         signal_stack = nullptr;
@@ -74,6 +104,9 @@ void prepare_kernel_thread() {
 }
 
 void release_kernel_thread() {
+    if (has_timer) {
+        timer_delete(timer);
+    }
     if (signal_stack != nullptr) {
         stack_t none = {};
         none.ss_flags = SS_DISABLE;
@@ -83,6 +116,11 @@ void release_kernel_thread() {
     }
 }
 
-void set_fault_frame(FaultFrame* target) { frame = target; }
+void set_fault_frame(FaultFrame* target, unsigned seconds) {
+    frame = target;
+    if (has_timer) {
+        arm(target != nullptr ? seconds : 0);
+    }
+}
 
 }  // namespace fake

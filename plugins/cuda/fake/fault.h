@@ -1,4 +1,5 @@
-// Faults of kernels: a signal raised while a kernel runs ends the launch, not the process.
+// Faults of kernels: a signal raised while a kernel runs ends the launch, not the process. A kernel that runs too long
+// gets one, too.
 #pragma once
 
 #include <csetjmp>
@@ -17,7 +18,9 @@ struct FaultFrame {
 void prepare_kernel_thread();
 void release_kernel_thread();
 
-// From here on, and until called with null, faults of this thread jump to the frame.
-void set_fault_frame(FaultFrame* frame);
+// From here on, and until called with null, faults of this thread jump to the frame; after `seconds` of its processor
+// time, if not 0, the signal TIMEOUT_SIGNAL does.
+void set_fault_frame(FaultFrame* frame, unsigned seconds);
+extern const int TIMEOUT_SIGNAL;
 
 }  // namespace fake

@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
@@ -20,6 +21,9 @@ namespace {
 
 constexpr size_t STACK = 256 * 1024;
 constexpr size_t PAGE = 64 * 1024;  // the largest page size in use
+// Stacks begin at different offsets in their pages, or all would meet in the same few lines of the cache.
+constexpr size_t STAGGER = 64 * 7;
+constexpr size_t STAGGER_RANGE = 8 * 4096;
 
 struct FiberPool {
     std::mutex mutex;
@@ -37,8 +41,10 @@ Fiber* make_fiber() {
         return nullptr;
     }
     mprotect(memory, PAGE, PROT_NONE);
+    static std::atomic<size_t> made{0};
     Fiber* fiber = new Fiber;
     fiber->stack = static_cast<unsigned char*>(memory) + PAGE;
+    fiber->size = STACK - made++ * STAGGER % STAGGER_RANGE;
     return fiber;
 }
 
@@ -78,7 +84,7 @@ asm(".text\n"
 
 void start(Fiber& fiber, void (*function)()) {
     // From the top: a zero return address for the function, the function, six registers.
-    auto* top = reinterpret_cast<uint64_t*>(fiber.stack + STACK);
+    auto* top = reinterpret_cast<uint64_t*>(fiber.stack + fiber.size);
     std::memset(top - 8, 0, 64);
     top[-2] = reinterpret_cast<uint64_t>(function);
     fiber.context = top - 8;
@@ -95,7 +101,7 @@ void start(Fiber& fiber, void (*function)()) {
     auto* context = static_cast<ucontext_t*>(fiber.context);
     getcontext(context);
     context->uc_stack.ss_sp = fiber.stack;
-    context->uc_stack.ss_size = STACK;
+    context->uc_stack.ss_size = fiber.size;
     context->uc_link = nullptr;
     makecontext(context, function, 0);
 }

@@ -9,6 +9,7 @@ namespace fake {
 struct Fiber {
     void* context = nullptr;  // where it goes on: a stack pointer, or a ucontext_t
     unsigned char* stack = nullptr;
+    size_t size = 0;
 };
 
 // A fiber from the pool that all host threads share; null where the system has no memory for a stack.

@@ -112,7 +112,9 @@ bool all_words(const fake_cuda::Entry& entry, const Arguments& arguments, Check 
 
 CUresult run(const Launch& launch, const Arguments& arguments) {
     const fake_cuda::Entry& entry = *launch.entry;
-    const bool live = all_words(entry, arguments, [&](uint64_t word, unsigned i) { return valid_argument(word, entry.name, i); });
+    const Context& context = *launch.module->context;
+    const auto valid = [&](uint64_t word, unsigned i) { return valid_argument(word, entry.name, i, context); };
+    const bool live = all_words(entry, arguments, valid);
     if (!live) {
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     }

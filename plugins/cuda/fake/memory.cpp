@@ -190,7 +190,7 @@ std::shared_ptr<Block> allocate_pinned(Context& context, size_t size) {
         return nullptr;
     }
     mend_guards(*block);
-    std::memset(block->data, 0, size);
+    std::memset(block->data, NEW_BYTE, size);
     const std::lock_guard<std::mutex> guard(memory().mutex);
     memory().blocks[address_of(block->data)] = block;
     return block;
@@ -354,10 +354,17 @@ bool valid_to_touch(uint64_t address, size_t size, const char* what) {
     return false;
 }
 
-bool valid_argument(uint64_t value, const char* kernel, unsigned index) {
+bool valid_argument(uint64_t value, const char* kernel, unsigned index, const Context& context) {
     const std::shared_ptr<Block> block = block_at(value);
     if (block == nullptr) {
         return true;
+    }
+    if (block->place == Place::Device && block->context != &context) {
+        const std::lock_guard<std::mutex> guard(global_lock());
+        if (context.peers.count(block->context->device->index) == 0) {
+            report("kernel %s: argument %u points to memory of another device, without access to it", kernel, index);
+            return false;
+        }
     }
     {
         const std::lock_guard<std::mutex> guard(memory().mutex);

@@ -62,8 +62,9 @@ std::string describe(uint64_t address);
 bool valid_to_submit(uint64_t address, size_t size);
 // Whether a command may touch these bytes now.
 bool valid_to_touch(uint64_t address, size_t size, const char* what);
-// Whether a kernel may be given this value: false for an address in freed memory or memory not yet allocated.
-bool valid_argument(uint64_t value, const char* kernel, unsigned index);
+// Whether a kernel may be given this value: false for an address in freed memory, in memory not yet allocated, or on
+// another device to which the context has no access.
+bool valid_argument(uint64_t value, const char* kernel, unsigned index, const Context& context);
 
 // Looks at the guard zones of all the context's blocks; a damaged one fails the context.
 void check_guards(Context& context);

@@ -37,7 +37,7 @@ void order_and_events() {
     EXPECT(cuStreamQuery(first), CUDA_ERROR_NOT_READY);
     EXPECT(cuStreamWaitEvent(second, end, 0), 0);
     EXPECT(cuMemcpyDtoHAsync_v2(pinned, block, 64, second), 0);
-    EXPECT(static_cast<int*>(pinned)[15], 0);
+    EXPECT(static_cast<int*>(pinned)[15], -1);
     EXPECT(cuStreamSynchronize(second), 0);
     EXPECT(static_cast<int*>(pinned)[15], 7);
     float milliseconds = 0;

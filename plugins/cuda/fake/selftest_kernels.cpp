@@ -127,6 +127,16 @@ void guard_pages() {
     fake_cuda_reset();
 }
 
+// A kernel that waits for what never comes ends with an error.
+void endless() {
+    const Device device;
+    fake_cuda_set("TIMEOUT", "1");
+    const CUdeviceptr out = upload(std::vector<int>(1));
+    EXPECT(launch(device.function("forever"), 1, 1, 0, nullptr, out), 0);
+    EXPECT(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_TIMEOUT);
+    fake_cuda_reset();
+}
+
 void use_after_free() {
     const Device device;
     const CUdeviceptr out = upload(std::vector<float>(32));
@@ -179,6 +189,7 @@ void test_kernels() {
     missing_barrier();
     faults();
     guard_pages();
+    endless();
     use_after_free();
     variables();
     arguments();

@@ -10,8 +10,10 @@
 //! | [`libraries`] | which of NVIDIA's libraries are there, before anything of them is called |
 //! | [`fault`] | what the driver's results mean: an error of this call, or the end of the device |
 //! | [`device`] | the device type: memory, copies, streams, events, loss |
+//! | [`cublaslt`] | products of matrices by NVIDIA's library |
 //! | [`compile`] | CUDA C to machine code by NVRTC, kept on disk |
 //! | [`launch`] | a kernel's call as a launch on its stream |
+//! | `cudnn` | convolutions by cuDNN, where it is there |
 //! | [`kernels`] | the kernels: registrations in Rust, code for the device in `kernels/cu` |
 //! | [`settings`] | the plugin's knobs |
 //!
@@ -22,6 +24,8 @@
 //! - Once a device is lost, nothing of CUDA is called for it any more but what gives resources back.
 
 pub mod compile;
+mod cudnn;
+pub mod cublaslt;
 pub mod device;
 pub mod fault;
 pub mod kernels;

@@ -24,6 +24,11 @@ register_knob!(
     "Folder in which compiled kernels are kept; empty is Tenon's cache folder, 'none' keeps nothing."
 );
 
+register_knob!(
+    "allow_tf32": BOOL = "false",
+    "Whether cuBLASLt may round factors of type float to TF32 (10 bits behind the point), which tensor cores multiply."
+);
+
 /// How one device behaves.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -73,6 +78,14 @@ pub fn device_limit() -> Result<u32, KernelError> {
 /// What the host says.
 pub fn library_path() -> Result<String, KernelError> {
     text("library_path")
+}
+
+/// Whether products of floats may be those of TF32.
+///
+/// # Errors
+/// What the host says.
+pub fn allow_tf32() -> Result<bool, KernelError> {
+    Knob::bool("allow_tf32")
 }
 
 fn text(name: &str) -> Result<String, KernelError> {

@@ -8,7 +8,10 @@ mod array;
 mod dtype;
 mod elementwise;
 mod fill;
+mod norm;
+mod nn;
 mod reduction;
+mod linalg;
 
 use crate::compile::Variant;
 
@@ -18,6 +21,9 @@ pub fn variants() -> Vec<Variant> {
     all.extend(elementwise::variants());
     all.extend(array::variants());
     all.extend(fill::variants());
+    all.extend(norm::variants());
+    all.extend(nn::variants());
     all.extend(reduction::variants());
+    all.extend(linalg::variants());
     all
 }

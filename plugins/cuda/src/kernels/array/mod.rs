@@ -5,10 +5,17 @@
 //! lies in host memory; indices of elements lie on the device, and nothing looks at them before the kernel does
 //! ([`gather`]).
 
+mod concat;
+mod gather;
+mod one_hot;
+mod pad;
+mod pieces;
 mod repeat;
 mod reverse;
 mod slice;
 mod space;
+mod space_batch;
+mod split;
 mod strided;
 mod transpose;
 mod words;
@@ -17,9 +24,16 @@ use crate::compile::Variant;
 use tenon_sdk::{DType, KernelError, author::ComputeContext, reg::join_types};
 
 pub(super) fn variants() -> Vec<Variant> {
-    let mut all = strided::variants();
-    all.extend(transpose::variants());
-    all
+    [
+        gather::variants(),
+        one_hot::variants(),
+        pad::variants(),
+        pieces::variants(),
+        space_batch::variants(),
+        strided::variants(),
+        transpose::variants(),
+    ]
+    .concat()
 }
 
 /// Numbers that are no pairs of numbers.

@@ -1,14 +1,13 @@
 //! An output that is a strided box of an input, element by element: slices, reversals, repetitions, transpositions.
 
 use super::words::{
-    ByWord, Index, SIZES, Strided, Walk, behind, element_bytes, is_short, word_bytes,
+    BySize, ByWord, Index, SIZES, Strided, Walk, behind, element_bytes, is_short, word_bytes,
 };
 use crate::{
     compile::{Source, Variant},
     launch::{Grid, Launch, Operand, device_for},
     source,
 };
-use std::sync::OnceLock;
 use tenon_sdk::{KernelError, author::CreateContext};
 
 static SOURCE: Source = source!("strided.cu");
@@ -43,11 +42,7 @@ impl<I: Index> Entries<I> {
 }
 
 /// The kernels that read boxes.
-pub(super) struct Reader {
-    short: Entries<u32>,
-    /// For tensors of 2^31 words and more: compiled when there is one.
-    long: OnceLock<Entries<u64>>,
-}
+pub(super) struct Reader(BySize<Entries<u32>, Entries<u64>>);
 
 /// What is read: element `base` of the input first.
 #[derive(Debug, Clone)]
@@ -79,15 +74,7 @@ impl Box {
 
 impl Reader {
     pub(super) fn new(c: &CreateContext<'_>) -> Result<Reader, KernelError> {
-        Ok(Reader { short: Entries::new(device_for(c)?)?, long: OnceLock::new() })
-    }
-
-    fn long(&self, launch: &Launch<'_>) -> Result<&Entries<u64>, KernelError> {
-        if let Some(entries) = self.long.get() {
-            return Ok(entries);
-        }
-        let entries = Entries::new(launch.device())?;
-        Ok(self.long.get_or_init(|| entries))
+        Ok(Reader(BySize::new(Entries::new(device_for(c)?)?)))
     }
 
     /// Writes all of `y`, which has as many elements as the box. Both have elements of the same size.
@@ -141,10 +128,11 @@ impl Reader {
         let addresses = (y.address, x.address.wrapping_add_signed(wanted.base * size as i64));
         if is_short(y.elements.max(x.elements) * size / bytes) {
             // SAFETY: the caller's promise.
-            unsafe { run(launch, &self.short, addresses, &walk, bytes) }
+            unsafe { run(launch, self.0.short(), addresses, &walk, bytes) }
         } else {
+            let long = self.0.long(|| Entries::new(launch.device()))?;
             // SAFETY: the caller's promise.
-            unsafe { run(launch, self.long(launch)?, addresses, &walk, bytes) }
+            unsafe { run(launch, long, addresses, &walk, bytes) }
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     compile::{Arguments, Entry, Module},
     launch::Operand,
 };
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tenon_sdk::KernelError;
 
 /// Dimensions of a box, as `MAX_DIMS` in `dims.cuh`.
@@ -129,6 +129,37 @@ impl<A: Arguments, const N: usize> ByWord<A, N> {
     /// That for words of so many bytes.
     pub(super) fn of(&self, bytes: u64) -> &Entry<A> {
         &self.0[bytes.trailing_zeros() as usize]
+    }
+}
+
+/// Kernels for tensors of fewer than 2^31 words, and those for larger ones, which are compiled when there is one.
+pub(super) struct BySize<S, L> {
+    short: S,
+    long: OnceLock<L>,
+}
+
+impl<S, L> BySize<S, L> {
+    pub(super) fn new(short: S) -> Self {
+        BySize { short, long: OnceLock::new() }
+    }
+
+    pub(super) fn short(&self) -> &S {
+        &self.short
+    }
+
+    /// The kernels for large tensors.
+    ///
+    /// # Errors
+    /// What `make` says.
+    pub(super) fn long(
+        &self,
+        make: impl FnOnce() -> Result<L, KernelError>,
+    ) -> Result<&L, KernelError> {
+        if let Some(long) = self.long.get() {
+            return Ok(long);
+        }
+        let long = make()?;
+        Ok(self.long.get_or_init(|| long))
     }
 }
 

@@ -95,3 +95,30 @@ template <typename X, typename Y, bool GREATEST> struct Arg {
 
 template <typename X, typename Y> using ArgMax = Arg<X, Y, true>;
 template <typename X, typename Y> using ArgMin = Arg<X, Y, false>;
+
+struct alignas(8) MeanVariance {
+    f32 mean, variance;
+};
+
+// Mean and variance (that of the population) of 16- and 32-bit floats: sums of squared deviations from the mean so far
+// (B. P. Welford, "Note on a method for calculating corrected sums of squares and products", 1962), merged as in
+// T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances",
+// 1979. The plain sum gives the mean that comes out, which is infinite where an element is.
+template <typename X> struct Moments {
+    typedef MeanVariance Result;
+    struct State {
+        f32 sum, mean, squares, count;
+    };
+    static DEVICE State start() { return {0, 0, 0, 0}; }
+    static DEVICE State take(State state, f32 x, u32) {
+        const f32 count = state.count + 1, away = x - state.mean, mean = state.mean + away / count;
+        return {state.sum + x, mean, state.squares + away * (x - mean), count};
+    }
+    static DEVICE State merge(State one, State other) {
+        if (other.count == 0) return one;
+        const f32 count = one.count + other.count, away = other.mean - one.mean, share = other.count / count;
+        const f32 squares = one.squares + other.squares + away * away * one.count * share;
+        return {one.sum + other.sum, one.mean + away * share, squares, count};
+    }
+    static DEVICE Result finish(State state, u64 count) { return {state.sum / (f32)count, state.squares / (f32)count}; }
+};

@@ -80,6 +80,26 @@ DEVICE State fold_span(const DTYPE* x, u64 count, u32 first, u32 thread, u32 thr
     return reduce_states<N>(states);
 }
 
+// The same for one thread, in the order of the elements.
+DEVICE State fold_in_order(const DTYPE* x, u64 count) {
+    constexpr int N = lanes_of<DTYPE>;
+    State state = Fold::start();
+    u64 i = 0;
+#pragma unroll 1
+    while (i < count) {
+        if (i + N > count || reinterpret_cast<u64>(x + i) % 16 != 0) {
+            state = Fold::take(state, widen(x[i]), (u32)i);
+            ++i;
+            continue;
+        }
+        const auto pack = load_constant_pack<N>(x + i, 0);
+#pragma unroll
+        for (int k = 0; k < N; ++k) state = Fold::take(state, widen(pack.at[k]), (u32)i + k);
+        i += N;
+    }
+    return state;
+}
+
 // The part of `total` steps that begins at part * chunk.
 DEVICE u64 part_begin(u32 part, u64 chunk, u64 total) { return part * chunk < total ? part * chunk : total; }
 
@@ -95,8 +115,10 @@ KERNEL reduce_lanes(Result* __restrict__ y, const DTYPE* __restrict__ x, u64 row
     // The lanes of a warp leave together.
     for (u64 first = thread_of_grid<u64>() / WARP * groups; first < rows; first += step) {
         const u64 row = first + group;
-        State state = row < rows ? fold_span(x + row * reduced, reduced, 0, lane, lanes) : Fold::start();
-        state = reduce_group(state, lanes);
+        const DTYPE* from = x + row * reduced;
+        State state = Fold::start();
+        if (lanes == 1) state = row < rows ? fold_in_order(from, reduced) : state;
+        else state = reduce_group(row < rows ? fold_span(from, reduced, 0, lane, lanes) : state, lanes);
         if (lane == 0 && row < rows) y[row] = Fold::finish(state, reduced);
     }
 }
@@ -184,7 +206,7 @@ template <int V> DEVICE void reduce_tile(State* partial, Result* y, const DTYPE*
     Pack<Result, V> pack;
 #pragma unroll
     for (int v = 0; v < V; ++v) pack.at[v] = Fold::finish(states[v], c.reduced);
-    store_pack<V>(y + output, 0, pack);
+    store_global_pack<V>(y + output, 0, pack);
 }
 
 KERNEL reduce_columns(

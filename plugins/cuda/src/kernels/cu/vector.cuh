@@ -80,6 +80,25 @@ template <int N, typename X, typename I> DEVICE void store_pack(X* x, I index, P
     store(reinterpret_cast<Pack<X, N>*>(x) + index, pack);
 }
 
+// The same to global memory, in words of 16 bytes where the pack has them: the compiler may take `store_pack` apart.
+template <int N, typename X, typename I> DEVICE void store_global_pack(X* x, I index, Pack<X, N> pack) {
+#ifndef TENON_EMULATED
+    if constexpr (sizeof(Word<Pack<X, N>>) == 16) {
+        Words<Pack<X, N>> all;
+        all.value = pack;
+        uint4* to = reinterpret_cast<uint4*>(reinterpret_cast<Pack<X, N>*>(x) + index);
+#pragma unroll
+        for (int i = 0; i < words_of<Pack<X, N>>; ++i) {
+            const uint4 word = all.words[i];
+            asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};"
+                :: "l"(to + i), "r"(word.x), "r"(word.y), "r"(word.z), "r"(word.w) : "memory");
+        }
+        return;
+    }
+#endif
+    store_pack<N>(x, index, pack);
+}
+
 // One element N times.
 template <int N, typename X> DEVICE Pack<X, N> splat(X x) {
     Pack<X, N> pack;

@@ -145,7 +145,7 @@ mod tests {
     fn eights_are_left_after_the_first_inputs() {
         for count in 1..100 {
             let first = leading(count);
-            assert!((1..=9).contains(&first) && (count - first) % 8 == 0, "{count}");
+            assert!((1..=9).contains(&first) && (count - first).is_multiple_of(8), "{count}");
         }
         assert_eq!([leading(1), leading(8), leading(9), leading(10)], [1, 8, 9, 2]);
     }

@@ -4,7 +4,7 @@
 //! its ops give. What is compiled depends on the program and on the kinds of its inputs.
 
 use super::{
-    access::{Access, most_lanes, widened},
+    access::{Access, widened},
     strided::{Divisor, Index},
     types::FLOATS,
 };

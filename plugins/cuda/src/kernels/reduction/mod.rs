@@ -5,6 +5,7 @@
 //! | `plan.rs` | which layout a shape has on a GPU |
 //! | `reducer.rs` | the launches of `reduce.cu` |
 //! | `arg.rs` | `ArgMax`, `ArgMin` |
+//! | `scan.rs` | `Cumsum`, `Cumprod` |
 //! | `strided.rs` | strided dimensions as kernel parameters |
 //!
 //! Sums of 16-bit floats are kept in float, means of integers in 64 bits. Results are the same from run to run on
@@ -13,11 +14,12 @@
 mod arg;
 mod plan;
 mod reducer;
+mod scan;
 mod strided;
 
 use crate::{compile::Variant, launch::Launch};
-use plan::Shape;
-use reducer::{Reducer, Reduction};
+pub(super) use plan::Shape;
+pub(super) use reducer::{Reducer, Reduction};
 use tenon_sdk::{DType, KernelError, geometry::ReducePlan, prelude::*, reg::Numerics};
 
 /// Types that are added and multiplied.
@@ -46,10 +48,13 @@ pub(super) fn variants() -> Vec<Variant> {
     };
     let all = of(&["Sum", "Mean", "Prod", "EuclideanNorm", "Max", "Min"], NUMBERS)
         .chain(of(&["L2Loss"], FLOATS))
+        // Of batch normalisation.
+        .chain(of(&["Moments"], &[DType::FLOAT, DType::HALF, DType::BFLOAT16]))
         .chain(of(&["All", "Any"], &[DType::BOOL]));
     // Every type has a name.
     let mut variants: Vec<Variant> = all.filter_map(|reduction| reduction.variant().ok()).collect();
     variants.extend(arg::variants());
+    variants.extend(scan::variants());
     variants
 }
 
@@ -134,6 +139,8 @@ macro_rules! exact_kernels {
             host_memory = &["reduction_indices"], numerics = Numerics::EXACT);
     )*};
 }
+
+use rounding_kernels;
 
 rounding_kernels! {
     "Sum": Reduce, host_memory = &["reduction_indices"];

@@ -17,7 +17,7 @@ const UNROLL: u64 = 4;
 
 /// Merged dimensions of the input, none of size 1, alternately kept and reduced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(in crate::kernels) struct Shape {
     dims: Vec<Dim>,
     first_reduced: bool,
     /// Elements of the output.
@@ -203,8 +203,11 @@ impl Layout {
 
     fn rows(outer: u64, reduced: u64, lanes: u64, multiprocessors: u32) -> Layout {
         if reduced <= WARP_ROW {
-            // Two packs for each lane.
-            let lanes = reduced.div_ceil(2 * lanes).max(1).next_power_of_two().min(32);
+            // Two packs for each lane; one lane takes the elements in their order.
+            let lanes = match reduced {
+                0..=8 => 1,
+                _ => reduced.div_ceil(2 * lanes).next_power_of_two().min(32),
+            };
             return Layout::Lanes(lanes as u32);
         }
         Layout::Blocks(split(outer, reduced, THREADS * UNROLL * lanes, multiprocessors))

@@ -17,7 +17,7 @@ static SOURCE: Source = source!("reduce.cu");
 
 /// A reduction of elements: which, of what, to what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reduction<'a> {
+pub(in crate::kernels) struct Reduction<'a> {
     /// A template of `fold.cuh`, which has the name of the op.
     pub fold: &'a str,
     /// Elements.
@@ -54,6 +54,7 @@ impl Reduction<'_> {
         let computed =
             if integer || self.element == DType::BOOL { element } else { element.max(4) };
         Ok(match self.fold {
+            "Moments" => 16,
             // A value and a 32-bit index.
             _ if self.index.is_some() => {
                 if computed == 8 {
@@ -71,7 +72,7 @@ impl Reduction<'_> {
 type Strides<D> = Entry<(u64, u64, u64, Parts, Strided<D>, Strided<D>)>;
 
 /// A reduction that is compiled.
-pub(super) struct Reducer {
+pub(in crate::kernels) struct Reducer {
     size: u64,
     state_bytes: u64,
     lanes: Entry<(u64, u64, u64, u64, u32)>,
@@ -120,14 +121,28 @@ impl Reducer {
         x: Operand,
         y: Operand,
     ) -> Result<(), KernelError> {
+        self.run_to(launch, shape, x, y.address)
+    }
+
+    /// The same to an address that has room for the fold's results, such as scratch memory.
+    ///
+    /// # Errors
+    /// As [`Reducer::run`].
+    pub fn run_to(
+        &self,
+        launch: &Launch<'_>,
+        shape: &Shape,
+        x: Operand,
+        y: u64,
+    ) -> Result<(), KernelError> {
         if shape.outputs == 0 {
             return Ok(());
         }
-        let aligned = x.is_aligned(16) && y.is_aligned(16);
+        let aligned = x.is_aligned(16) && y.is_multiple_of(16);
         let layout = Layout::new(shape, self.size, aligned, launch.facts().multiprocessors)?;
         let parts = layout.parts();
         let partial = if parts > 1 { self.scratch(launch, shape.outputs, parts)? } else { 0 };
-        let at = [partial, y.address, x.address];
+        let at = [partial, y, x.address];
         match layout {
             Layout::Lanes(lanes) => return self.run_lanes(launch, shape, at, lanes),
             Layout::Blocks(split) => self.run_blocks(launch, shape, at, split)?,

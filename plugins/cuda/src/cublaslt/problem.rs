@@ -1,0 +1,120 @@
+//! What is multiplied.
+
+use cudarc::cublaslt::sys::{cublasComputeType_t, cublasLtEpilogue_t, cudaDataType_t};
+
+/// Element type of all operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Element {
+    /// IEEE binary32.
+    Float,
+    /// The same, whose factors may be rounded to the 19 bits of TF32.
+    Tf32,
+    /// IEEE binary64.
+    Double,
+    /// IEEE binary16, summed in binary32.
+    Half,
+    /// bfloat16, summed in binary32.
+    Bfloat16,
+}
+
+impl Element {
+    /// Bytes of an element.
+    pub fn size(self) -> u64 {
+        match self {
+            Element::Double => 8,
+            Element::Float | Element::Tf32 => 4,
+            Element::Half | Element::Bfloat16 => 2,
+        }
+    }
+
+    pub(super) fn data(self) -> cudaDataType_t {
+        match self {
+            Element::Float | Element::Tf32 => cudaDataType_t::CUDA_R_32F,
+            Element::Double => cudaDataType_t::CUDA_R_64F,
+            Element::Half => cudaDataType_t::CUDA_R_16F,
+            Element::Bfloat16 => cudaDataType_t::CUDA_R_16BF,
+        }
+    }
+
+    /// The type of sums, and that of the factors before them.
+    pub(super) fn compute(self) -> (cublasComputeType_t, cudaDataType_t) {
+        match self {
+            Element::Double => {
+                (cublasComputeType_t::CUBLAS_COMPUTE_64F, cudaDataType_t::CUDA_R_64F)
+            }
+            Element::Tf32 => {
+                (cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32, cudaDataType_t::CUDA_R_32F)
+            }
+            _ => (cublasComputeType_t::CUBLAS_COMPUTE_32F, cudaDataType_t::CUDA_R_32F),
+        }
+    }
+}
+
+/// What the library does to sums before it writes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Epilogue {
+    /// Nothing.
+    None,
+    /// `max(x, 0)`.
+    Relu,
+    /// The approximation of GELU by `tanh`, which is what the library calls GELU.
+    GeluByTanh,
+    /// Adds a vector of one value per column.
+    Bias,
+    /// The two.
+    BiasRelu,
+    /// The two.
+    BiasGeluByTanh,
+}
+
+impl Epilogue {
+    /// Whether there is a vector to add.
+    pub fn has_bias(self) -> bool {
+        matches!(self, Epilogue::Bias | Epilogue::BiasRelu | Epilogue::BiasGeluByTanh)
+    }
+
+    pub(super) fn raw(self) -> cublasLtEpilogue_t {
+        match self {
+            Epilogue::None => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_DEFAULT,
+            Epilogue::Relu => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU,
+            Epilogue::GeluByTanh => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_GELU,
+            Epilogue::Bias => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS,
+            Epilogue::BiasRelu => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU_BIAS,
+            Epilogue::BiasGeluByTanh => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_GELU_BIAS,
+        }
+    }
+}
+
+/// Products `C = A B` of dense matrices, row after row: `A` is `[m, k]`, or `[k, m]` where it is transposed, `B` is
+/// `[k, n]` or `[n, k]`, `C` is `[m, n]`. None of the sizes is 0.
+///
+/// The library's matrices are column after column, so that each of ours is the transposed one of its own; it is given
+/// `C' = B' A'`, whose factors are ours in the other order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Problem {
+    /// Element type.
+    pub element: Element,
+    /// Rows.
+    pub m: u64,
+    /// Columns.
+    pub n: u64,
+    /// Terms.
+    pub k: u64,
+    /// Whether `A` and `B` are transposed.
+    pub transposed: [bool; 2],
+    /// Products.
+    pub count: u32,
+    /// Elements from one matrix to the next, of `A` and `B`; 0 takes the same again. Those of `C` follow each other.
+    pub strides: [u64; 2],
+    /// What follows.
+    pub epilogue: Epilogue,
+    /// Bytes of which the addresses of `A`, `B`, `C` are multiples, up to 256.
+    pub alignments: [u32; 3],
+}
+
+impl Problem {
+    /// The alignment of an address, as a problem has it.
+    pub fn alignment(address: u64) -> u32 {
+        1 << address.trailing_zeros().min(8)
+    }
+}

@@ -1,0 +1,146 @@
+//! The functions of the library that are used.
+
+use cudarc::cudnn::sys::{
+    cudnnActivationDescriptor_t as Activation, cudnnActivationMode_t as ActivationMode,
+    cudnnConvolutionDescriptor_t as Convolution, cudnnConvolutionMode_t as ConvolutionMode,
+    cudnnDataType_t as DataType, cudnnFilterDescriptor_t as Filter, cudnnHandle_t as Handle,
+    cudnnNanPropagation_t as NanPropagation, cudnnTensorDescriptor_t as Tensor,
+    cudnnTensorFormat_t as Format,
+};
+use std::{
+    ffi::{CStr, c_char, c_int, c_void},
+    sync::OnceLock,
+};
+use tenon_sdk::{Code, KernelError};
+
+/// `cudnnStatus_t`, `cudnnConvolutionFwdAlgo_t`, `cudnnMathType_t`: as numbers, since a library may know more of them than
+/// this crate.
+pub(super) type Number = c_int;
+
+/// `cudnnConvolutionFwdAlgoPerf_t`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Performance {
+    pub algorithm: Number,
+    pub status: Number,
+    pub time: f32,
+    pub memory: usize,
+    pub determinism: Number,
+    pub math: Number,
+    pub reserved: [c_int; 3],
+}
+
+macro_rules! functions {
+    ($($name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        /// Every function.
+        #[allow(non_snake_case, reason = "the library's names")]
+        pub(super) struct Api {
+            $(pub $name: unsafe extern "C" fn($($argument),*) -> functions!(@result $($result)?),)*
+            // Last: the functions are of it.
+            _library: libloading::Library,
+        }
+
+        impl Api {
+            fn load(library: libloading::Library) -> Result<Api, String> {
+                Ok(Api {
+                    // SAFETY: cuDNN's functions of these names have these types.
+                    $($name: unsafe { *symbol(&library, stringify!($name))? },)*
+                    _library: library,
+                })
+            }
+        }
+    };
+    (@result) => { Number };
+    (@result $result:ty) => { $result };
+}
+
+functions! {
+    cudnnCreate(*mut Handle);
+    cudnnDestroy(Handle);
+    cudnnSetStream(Handle, *mut c_void);
+    cudnnGetErrorString(Number) -> *const c_char;
+    cudnnCreateTensorDescriptor(*mut Tensor);
+    cudnnSetTensor4dDescriptor(Tensor, Format, DataType, c_int, c_int, c_int, c_int);
+    cudnnDestroyTensorDescriptor(Tensor);
+    cudnnCreateFilterDescriptor(*mut Filter);
+    cudnnSetFilter4dDescriptor(Filter, DataType, Format, c_int, c_int, c_int, c_int);
+    cudnnDestroyFilterDescriptor(Filter);
+    cudnnCreateConvolutionDescriptor(*mut Convolution);
+    cudnnSetConvolution2dDescriptor(Convolution, c_int, c_int, c_int, c_int, c_int, c_int, ConvolutionMode, DataType);
+    cudnnSetConvolutionGroupCount(Convolution, c_int);
+    cudnnSetConvolutionMathType(Convolution, Number);
+    cudnnDestroyConvolutionDescriptor(Convolution);
+    cudnnCreateActivationDescriptor(*mut Activation);
+    cudnnSetActivationDescriptor(Activation, ActivationMode, NanPropagation, f64);
+    cudnnDestroyActivationDescriptor(Activation);
+    cudnnGetConvolutionForwardAlgorithm_v7(
+        Handle, Tensor, Filter, Convolution, Tensor, c_int, *mut c_int, *mut Performance
+    );
+    cudnnGetConvolutionForwardWorkspaceSize(Handle, Tensor, Filter, Convolution, Tensor, Number, *mut usize);
+    cudnnConvolutionForward(
+        Handle, *const c_void, Tensor, *const c_void, Filter, *const c_void, Convolution, Number, *mut c_void, usize,
+        *const c_void, Tensor, *mut c_void
+    );
+    cudnnConvolutionBiasActivationForward(
+        Handle, *const c_void, Tensor, *const c_void, Filter, *const c_void, Convolution, Number, *mut c_void, usize,
+        *const c_void, Tensor, *const c_void, Tensor, *const c_void, Activation, Tensor, *mut c_void
+    );
+}
+
+/// # Safety
+/// The function of this name, if there is one, is an `F`.
+unsafe fn symbol<'a, F>(
+    library: &'a libloading::Library,
+    name: &str,
+) -> Result<libloading::Symbol<'a, F>, String> {
+    // SAFETY: the caller's promise.
+    unsafe { library.get(name.as_bytes()) }.map_err(|_| format!("libcudnn.so has no {name}"))
+}
+
+/// Names under which the library is found where [`crate::libraries`] has not opened it by its path.
+const NAMES: [&str; 3] = ["libcudnn.so", "libcudnn.so.9", "libcudnn.so.8"];
+
+impl Api {
+    /// The functions, looked up once in the process.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` with what is missing.
+    pub fn get() -> Result<&'static Api, KernelError> {
+        static API: OnceLock<Result<Api, String>> = OnceLock::new();
+        let api = API.get_or_init(|| {
+            // SAFETY: a library of NVIDIA, or what the user put in its place, whose initialisers run here.
+            let mut opened =
+                NAMES.into_iter().filter_map(|name| unsafe { libloading::Library::new(name) }.ok());
+            let library = opened.next().ok_or_else(|| "there is no libcudnn.so".to_owned())?;
+            Api::load(library)
+        });
+        api.as_ref().map_err(|missing| KernelError::new(Code::UNAVAILABLE, missing.clone()))
+    }
+
+    /// Judges a result.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` for what cuDNN does not support, `RESOURCE_EXHAUSTED` without memory, else `INTERNAL`, with
+    /// the name of the call.
+    pub fn check(&self, result: Number, call: &str) -> Result<(), KernelError> {
+        if result == 0 {
+            return Ok(());
+        }
+        // SAFETY: the library's own text, for any result.
+        let text = unsafe {
+            let text = (self.cudnnGetErrorString)(result);
+            if text.is_null() {
+                c"no text".to_string_lossy()
+            } else {
+                CStr::from_ptr(text).to_string_lossy()
+            }
+        };
+        // cuDNN 8 says 9 for what it does not support and 2 without memory, cuDNN 9 says 3000 and more, and 4003.
+        let code = match result {
+            9 | 3000..4000 => Code::UNIMPLEMENTED,
+            2 | 4003 => Code::RESOURCE_EXHAUSTED,
+            _ => Code::INTERNAL,
+        };
+        Err(KernelError::new(code, format!("{call}: {text} ({result})")))
+    }
+}

@@ -1,0 +1,154 @@
+//! Descriptors: what tensors, filters and convolutions look like. Each is made, filled once and destroyed at its end.
+
+use super::api::{Api, Number};
+use cudarc::cudnn::sys::{
+    cudnnActivationDescriptor_t, cudnnActivationMode_t, cudnnConvolutionDescriptor_t,
+    cudnnConvolutionMode_t, cudnnDataType_t, cudnnFilterDescriptor_t, cudnnNanPropagation_t,
+    cudnnTensorDescriptor_t, cudnnTensorFormat_t,
+};
+use std::ffi::c_int;
+use tenon_sdk::KernelError;
+
+macro_rules! descriptors {
+    ($($(#[$meta:meta])* $name:ident($raw:ty): $create:ident, $destroy:ident;)*) => {$(
+        $(#[$meta])*
+        pub(super) struct $name {
+            api: &'static Api,
+            raw: $raw,
+        }
+
+        // SAFETY: a descriptor is changed by nobody once it is filled.
+        unsafe impl Send for $name {}
+        // SAFETY: as above.
+        unsafe impl Sync for $name {}
+
+        impl $name {
+            fn empty() -> Result<$name, KernelError> {
+                let api = Api::get()?;
+                let mut raw: $raw = std::ptr::null_mut();
+                // SAFETY: a place for the result.
+                api.check(unsafe { (api.$create)(&mut raw) }, stringify!($create))?;
+                Ok($name { api, raw })
+            }
+
+            /// The library's own.
+            pub fn raw(&self) -> $raw {
+                self.raw
+            }
+        }
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: made by this object, and used by nobody any more.
+                let _ = unsafe { (self.api.$destroy)(self.raw) };
+            }
+        }
+    )*};
+}
+
+descriptors! {
+    /// Images.
+    Tensor(cudnnTensorDescriptor_t): cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor;
+    /// A filter.
+    Filter(cudnnFilterDescriptor_t): cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor;
+    /// Windows of a convolution, and how it computes.
+    Windows(cudnnConvolutionDescriptor_t): cudnnCreateConvolutionDescriptor, cudnnDestroyConvolutionDescriptor;
+    /// What is done to sums.
+    Activation(cudnnActivationDescriptor_t): cudnnCreateActivationDescriptor, cudnnDestroyActivationDescriptor;
+}
+
+/// Sizes of images or of a filter: images or outputs, channels, rows, columns.
+pub(crate) type Extents = [c_int; 4];
+
+impl Tensor {
+    /// Dense images.
+    pub fn new(
+        format: cudnnTensorFormat_t,
+        ty: cudnnDataType_t,
+        [n, c, h, w]: Extents,
+    ) -> Result<Tensor, KernelError> {
+        let made = Tensor::empty()?;
+        // SAFETY: a descriptor of this object.
+        let result =
+            unsafe { (made.api.cudnnSetTensor4dDescriptor)(made.raw, format, ty, n, c, h, w) };
+        made.api.check(result, "cudnnSetTensor4dDescriptor")?;
+        Ok(made)
+    }
+}
+
+impl Filter {
+    /// A dense filter.
+    pub fn new(
+        format: cudnnTensorFormat_t,
+        ty: cudnnDataType_t,
+        [k, c, h, w]: Extents,
+    ) -> Result<Filter, KernelError> {
+        let made = Filter::empty()?;
+        // SAFETY: a descriptor of this object.
+        let result =
+            unsafe { (made.api.cudnnSetFilter4dDescriptor)(made.raw, ty, format, k, c, h, w) };
+        made.api.check(result, "cudnnSetFilter4dDescriptor")?;
+        Ok(made)
+    }
+}
+
+/// Padding on either side, strides and dilations, of rows and of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Steps {
+    pub padding: [c_int; 2],
+    pub strides: [c_int; 2],
+    pub dilations: [c_int; 2],
+}
+
+impl Windows {
+    /// Of a convolution that does not mirror its filter, as TensorFlow's do not.
+    pub fn new(
+        steps: &Steps,
+        groups: c_int,
+        computes: cudnnDataType_t,
+        math: Number,
+    ) -> Result<Windows, KernelError> {
+        let made = Windows::empty()?;
+        let (api, raw) = (made.api, made.raw);
+        let Steps { padding: [top, left], strides: [down, right], dilations: [by_row, by_column] } =
+            *steps;
+        let mode = cudnnConvolutionMode_t::CUDNN_CROSS_CORRELATION;
+        // SAFETY: a descriptor of this object.
+        let result = unsafe {
+            (api.cudnnSetConvolution2dDescriptor)(
+                raw, top, left, down, right, by_row, by_column, mode, computes,
+            )
+        };
+        api.check(result, "cudnnSetConvolution2dDescriptor")?;
+        // SAFETY: as above.
+        api.check(
+            unsafe { (api.cudnnSetConvolutionGroupCount)(raw, groups) },
+            "cudnnSetConvolutionGroupCount",
+        )?;
+        made.set_math(math)?;
+        Ok(made)
+    }
+
+    /// Which products it may use.
+    pub fn set_math(&self, math: Number) -> Result<(), KernelError> {
+        // SAFETY: as above; nobody else has it yet.
+        let result = unsafe { (self.api.cudnnSetConvolutionMathType)(self.raw, math) };
+        self.api.check(result, "cudnnSetConvolutionMathType")
+    }
+}
+
+impl Activation {
+    /// `max(x, 0)`, or the value itself. NaN stays.
+    pub fn new(relu: bool) -> Result<Activation, KernelError> {
+        let made = Activation::empty()?;
+        let mode = match relu {
+            true => cudnnActivationMode_t::CUDNN_ACTIVATION_RELU,
+            false => cudnnActivationMode_t::CUDNN_ACTIVATION_IDENTITY,
+        };
+        let nan = cudnnNanPropagation_t::CUDNN_PROPAGATE_NAN;
+        // SAFETY: a descriptor of this object.
+        let result = unsafe { (made.api.cudnnSetActivationDescriptor)(made.raw, mode, nan, 0.0) };
+        made.api.check(result, "cudnnSetActivationDescriptor")?;
+        Ok(made)
+    }
+}

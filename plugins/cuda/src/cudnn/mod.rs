@@ -1,0 +1,36 @@
+//! cuDNN: convolutions by NVIDIA's library, where it is there.
+//!
+//! Its functions are taken from the library by name, all of them before the first is called ([`Api`]): a library that
+//! lacks one is no library. Results are plain numbers here, since versions of cuDNN number them differently.
+//!
+//! | file | what |
+//! |---|---|
+//! | `api.rs` | the functions |
+//! | `descriptors.rs` | what describes tensors, filters, convolutions |
+//! | `handles.rs` | a handle for each stream of a GPU |
+//! | `convolution.rs` | a convolution of some shapes: its descriptors, and the algorithm that the heuristics name |
+//!
+//! # Invariants
+//! - Handles and descriptors go before their GPU's context does: they are kept by kernels.
+//! - Products of floats are products of floats: TF32 is used only where the knob `tf32` allows it.
+
+mod api;
+mod convolution;
+mod descriptors;
+mod handles;
+
+pub(crate) use convolution::{Addresses, Convolution, Ending, Order, Shapes};
+pub(crate) use handles::Handles;
+
+use crate::libraries::{self, Library};
+use api::Api;
+use tenon_sdk::KernelError;
+
+/// The library, if it is there with all that is used of it.
+///
+/// # Errors
+/// `UNAVAILABLE` with what is missing.
+pub(crate) fn require() -> Result<(), KernelError> {
+    libraries::require(Library::Cudnn)?;
+    Api::get().map(|_| ())
+}

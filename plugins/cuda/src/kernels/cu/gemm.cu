@@ -1,0 +1,15 @@
+// Products of matrices: see gemm.cuh for what a launch does and for most defines.
+//
+// Defines: T, A_TRANSPOSED, B_TRANSPOSED, BM, BN, THREADS; TM, TN and DEPTH (terms of a tile) for sums in registers. Where TENSOR_CORES is
+// there, it is the least __CUDA_ARCH__ whose tensor cores multiply T; WM, WN and STAGES are for those.
+#include "gemm.cuh"
+
+#if defined(TENSOR_CORES) && (defined(TENON_EMULATED) || __CUDA_ARCH__ >= TENSOR_CORES)
+#include "gemm_mma.cuh"
+#else
+#include "gemm_fma.cuh"
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS) gemm(Gemm p) {
+    compute_tile(p);
+}

@@ -1,0 +1,120 @@
+// SoftmaxCrossEntropyWithLogits: of each row the loss, the sum of label (ln(sum) - (x - most)), and its gradient,
+// e^(x - most) / sum - label, where sum is that of all e^(x - most). SparseSoftmaxCrossEntropyWithLogits: the same with
+// the label 1 for one class and 0 for the others; of a class that there is not, loss and gradient are NaN.
+//
+//   loss_warps, loss_blocks   rows that a warp or a block holds in registers: of up to 256 and 8192 elements
+//   loss_long                 a block for a row of any length, which is read twice
+//
+// The same with `_packed`: rows of whole packs, which lie side by side, every address aligned to 16 bytes. Else rows
+// and elements of logits and labels may be any distance apart, 0 where one is repeated.
+//
+// Defines: DTYPE, a float; LABEL, the type of the classes, or DTYPE where each element has a label.
+#include "online.cuh"
+#include "rows.cuh"
+
+typedef Compute<DTYPE> W;
+inline constexpr int LONG = 1024;
+#define KERNEL(THREADS) extern "C" __global__ void __launch_bounds__(THREADS, 1)
+
+struct Matrix {
+    const DTYPE* data;
+    u64 row, column;
+    template <int V> DEVICE Pack<DTYPE, V> at(u64 r, u64 c) const {
+        if constexpr (V == 1) return {data[r * row + c * column]};
+        else return load_constant_pack<V>(data + r * row + c, 0);
+    }
+};
+
+// The labels of rows that have a class each, as if they were a matrix.
+struct Classes {
+    const LABEL* data;
+    u64 cols, padding;
+    template <int V> DEVICE Pack<DTYPE, V> at(u64 r, u64 c) const {
+        const u64 label = (u64)(i64)data[r];
+        Pack<DTYPE, V> pack;
+#pragma unroll
+        for (int v = 0; v < V; ++v) pack.at[v] = narrow<DTYPE>(label < cols ? (W)(c + v == label) : Limits<W>::nan());
+        return pack;
+    }
+};
+
+inline constexpr bool SPARSE = !is_same<LABEL, DTYPE>;
+typedef choose<SPARSE, Classes, Matrix> Labels;
+static_assert(sizeof(Classes) == sizeof(Matrix), "one layout of the host");
+
+struct Loss {
+    Matrix logits;
+    Labels labels;
+    DTYPE* loss;
+    DTYPE* gradient;
+    u64 rows, cols;
+};
+static_assert(sizeof(Loss) == 80, "the host's layout");
+
+// The gradients of a pack of x - most, whose losses are added to total.
+template <int V, typename F>
+DEVICE Pack<DTYPE, V> gradient_of(F below, Pack<DTYPE, V> labels, W sum, W log_sum, W& total) {
+    Pack<DTYPE, V> pack;
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+        const W x = below(v), label = widen(labels.at[v]);
+        // The other classes add nothing, whatever their logits are.
+        if (!SPARSE || label != 0) total = add(total, mul(label, sub(log_sum, x)));
+        pack.at[v] = narrow<DTYPE>(sub(exp(x) / sum, label));
+    }
+    return pack;
+}
+
+template <int V, int ELEMENTS, int GROUP> DEVICE void loss_rows(const Loss& l) {
+    for_rows<GROUP>(l.rows, [&](u64 at) {
+        const u32 cols = (u32)l.cols;
+        Row<DTYPE, V, ELEMENTS, GROUP> row;
+        row.load_with(cols, Limits<W>::minus_infinity(), [&](u32 i) { return l.logits.at<V>(at, i); });
+        W most = Limits<W>::minus_infinity(), sum = 0, total = 0;
+        row.each([&](W& x, u32) { most = MaxOp<W>()(most, x); });
+        most = group_reduce<GROUP>(most, MaxOp<W>(), Limits<W>::minus_infinity());
+        row.each([&](W& x, u32) {
+            x = sub(x, most);
+            sum = add(sum, exp(x));
+        });
+        sum = group_reduce<GROUP>(sum, SumOp<W>(), (W)0);
+        const W log_sum = log(sum);
+#pragma unroll
+        for (int k = 0; k < ELEMENTS / V; ++k) {
+            const u32 i = row.begin(k);
+            if (i >= cols) break;
+            const auto labels = l.labels.at<V>(at, i);
+            const auto pack = gradient_of<V>([&](int v) { return row.at[k][v]; }, labels, sum, log_sum, total);
+            store_global_pack<V>(l.gradient + at * cols + i, 0, pack);
+        }
+        total = group_reduce<GROUP>(total, SumOp<W>(), (W)0);
+        if (threadIdx.x % GROUP == 0) l.loss[at] = narrow<DTYPE>(total);
+    });
+}
+
+template <int V> DEVICE void loss_long_rows(const Loss& l) {
+    for_rows<LONG>(l.rows, [&](u64 at) {
+        Online<W> all = Online<W>::nothing();
+        for (u64 i = (u64)threadIdx.x * V; i < l.cols; i += LONG * V) all.take(l.logits.at<V>(at, i));
+        all = block_reduce(all, OnlineOp<W>(), Online<W>::nothing());
+        const W log_sum = log(all.sum);
+        W total = 0;
+        for (u64 i = (u64)threadIdx.x * V; i < l.cols; i += LONG * V) {
+            const auto logits = l.logits.at<V>(at, i);
+            const auto below = [&](int v) { return sub(widen(logits.at[v]), all.most); };
+            const auto pack = gradient_of<V>(below, l.labels.at<V>(at, i), all.sum, log_sum, total);
+            store_global_pack<V>(l.gradient + at * l.cols + i, 0, pack);
+        }
+        total = block_reduce(total, SumOp<W>(), (W)0);
+        if (threadIdx.x == 0) l.loss[at] = narrow<DTYPE>(total);
+    });
+}
+
+#define LOSS(NAME, THREADS, ...) \
+    KERNEL(THREADS) NAME(Loss loss) { __VA_ARGS__(loss); }
+LOSS(loss_warps, 256, loss_rows<1, 8, WARP>)
+LOSS(loss_warps_packed, 256, loss_rows<lanes_of<DTYPE>, 8, WARP>)
+LOSS(loss_blocks, 256, loss_rows<1, 32, 256>)
+LOSS(loss_blocks_packed, 256, loss_rows<lanes_of<DTYPE>, 32, 256>)
+LOSS(loss_long, LONG, loss_long_rows<1>)
+LOSS(loss_long_packed, LONG, loss_long_rows<lanes_of<DTYPE>>)

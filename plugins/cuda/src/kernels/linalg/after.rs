@@ -1,0 +1,58 @@
+//! What follows a product that a library has written: `gemm_after.cu`.
+
+use super::epilogue::{Arguments, every_step};
+use crate::{
+    compile::{Entry, Source, Variant},
+    kernels::dtype::name_of,
+    launch::{Grid, Launch, Operand, device_for},
+    source,
+};
+use tenon_sdk::{DType, KernelError, author::CreateContext};
+
+static SOURCE: Source = source!("gemm_after.cu");
+
+/// With every step, of each type.
+pub(super) fn variants() -> Vec<Variant> {
+    [DType::FLOAT, DType::DOUBLE, DType::HALF, DType::BFLOAT16]
+        .into_iter()
+        .filter_map(|dtype| variant(dtype, &every_step()).ok())
+        .collect()
+}
+
+fn variant(dtype: DType, steps: &str) -> Result<Variant, KernelError> {
+    Ok(Variant::new(&SOURCE).define("T", name_of(dtype)?).define("EPILOGUE", steps))
+}
+
+/// Steps on all elements of a product, in place.
+pub(super) struct After(Entry<(u64, u64, u32, u32, Arguments)>);
+
+impl After {
+    /// Compiles them.
+    ///
+    /// # Errors
+    /// No compiler; what it says.
+    pub fn new(c: &CreateContext<'_>, dtype: DType, steps: &str) -> Result<After, KernelError> {
+        let module = device_for(c)?.modules().get(&variant(dtype, steps)?)?;
+        // SAFETY: `gemm_after` takes an address, a count, two numbers and the arguments.
+        Ok(After(unsafe { module.entry("gemm_after")? }))
+    }
+
+    /// Enqueues them.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn run(
+        &self,
+        launch: &Launch<'_>,
+        c: Operand,
+        columns: usize,
+        arguments: Arguments,
+    ) -> Result<(), KernelError> {
+        let columns = u32::try_from(columns)
+            .map_err(|_| KernelError::unimplemented("rows of 2^32 elements and more"))?;
+        let whole = u32::from(c.is_aligned(16));
+        let grid = Grid::stride(c.elements.div_ceil(4), launch.facts());
+        // SAFETY: the entry reads and writes `elements` of C, and reads the arguments, whose shapes were checked.
+        unsafe { launch.run(&self.0, grid, (c.address, c.elements, columns, whole, arguments)) }
+    }
+}

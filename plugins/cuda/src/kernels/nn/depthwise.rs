@@ -1,0 +1,143 @@
+//! `DepthwiseConv2dNative` and `_FusedDepthwiseConv2dNative`: each channel with filters of its own, directly.
+
+use super::{
+    epilogue::{self, Epilogue, Inputs},
+    sizes::{Attributes, Axis, Items, OutputSizes, Strides, lanes_of, small},
+};
+use crate::{
+    compile::{Entry, Source, Variant},
+    kernels::dtype::name_of,
+    launch::{Grid, Launch, Operand, device_for},
+    source,
+};
+use tenon_sdk::{
+    DType, KernelError,
+    geometry::{Conv2dGeometry, DataFormat},
+    prelude::*,
+    reg::Numerics,
+};
+
+static SOURCE: Source = source!("depthwise.cu");
+
+pub(super) fn variants() -> Vec<Variant> {
+    let formats = [DataFormat::Nhwc, DataFormat::Nchw];
+    let plain = ["f16", "bf16", "f32", "f64"]
+        .iter()
+        .flat_map(|ty| formats.map(|format| variant(ty, format, "")));
+    let fused = epilogue::examples();
+    let fused = fused.iter().map(|steps| variant("f32", DataFormat::Nhwc, steps));
+    plain.chain(fused).collect()
+}
+
+fn variant(ty: &str, format: DataFormat, steps: &str) -> Variant {
+    let variant = Variant::new(&SOURCE)
+        .define("T", ty)
+        .define("CHANNELS_FIRST", u8::from(format == DataFormat::Nchw));
+    if steps.is_empty() { variant } else { variant.define("STEPS", steps) }
+}
+
+/// `Depthwise` of `depthwise.cu`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sizes {
+    rows: Axis,
+    columns: Axis,
+    items: Items,
+    multiplier: u32,
+    outputs: u32,
+    x: Strides,
+    y: Strides,
+}
+
+/// Neighbouring outputs of an item with channels last, as in `depthwise.cu`.
+const COLUMNS: i64 = 4;
+
+impl Sizes {
+    /// Of a geometry that has outputs; and whether it goes in packs.
+    fn new(g: &Conv2dGeometry, all: [&Operand; 3]) -> Result<(Sizes, bool), KernelError> {
+        let lanes = lanes_of(all[0].dtype);
+        let packed = g.format == DataFormat::Nhwc
+            && g.group_outputs() == 1
+            && lanes > 0
+            && g.out_channels % lanes == 0
+            && all.iter().all(|operand| operand.is_aligned(16));
+        let output = OutputSizes {
+            format: g.format,
+            images: g.batch,
+            rows: g.height.output,
+            columns: g.width.output,
+            channels: g.out_channels,
+        };
+        let columns = if g.format == DataFormat::Nhwc { COLUMNS } else { 1 };
+        let sizes = Sizes {
+            rows: Axis::new(&g.height)?,
+            columns: Axis::new(&g.width)?,
+            items: output.items(if packed { lanes } else { 1 }, columns)?,
+            multiplier: small("outputs of a channel", g.group_outputs())?,
+            outputs: small("outputs", g.out_channels)?,
+            x: Strides::new(g.format, g.height.input, g.width.input, g.in_channels),
+            y: output.strides(),
+        };
+        Ok((sizes, packed))
+    }
+}
+
+type Convolve = Entry<(u64, u64, u64, Sizes, Inputs)>;
+
+struct Depthwise {
+    attributes: Attributes,
+    epilogue: Epilogue,
+    single: Convolve,
+    packed: Option<Convolve>,
+}
+
+impl Kernel for Depthwise {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let (attributes, epilogue) = (Attributes::depthwise(c)?, Epilogue::new(c)?);
+        let variant = variant(name_of(c.attr("T")?)?, attributes.format(), &epilogue.text());
+        let module = device_for(c)?.modules().get(&variant)?;
+        // SAFETY: entries take three addresses, `Depthwise` and `EpilogueInputs`, whose layouts are those of `Sizes`
+        // and `Inputs`.
+        let entry = |name| unsafe { module.entry(name) };
+        let packed = match attributes.format() {
+            DataFormat::Nhwc => Some(entry("depthwise_packed")?),
+            DataFormat::Nchw => None,
+        };
+        Ok(Depthwise { attributes, epilogue, single: entry("depthwise")?, packed })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let g = Conv2dGeometry::depthwise(&self.attributes.params(c.dims(0), c.dims(1)))?;
+        let launch = Launch::new(c)?;
+        let inputs = self.epilogue.bind(c, &launch, &g.output_dims(), g.format)?;
+        let (x, filter) = (launch.input(0)?, launch.input(1)?);
+        let y = launch.output(0, &g.output_dims())?;
+        if y.elements == 0 {
+            return Ok(());
+        }
+        let (sizes, packed) = Sizes::new(&g, [&y, &x, &filter])?;
+        let entry = self.packed.as_ref().filter(|_| packed).unwrap_or(&self.single);
+        let grid = Grid::stride(sizes.items.count(), launch.facts());
+        let arguments = (y.address, x.address, filter.address, sizes, inputs);
+        // SAFETY: the geometry of these shapes: reads of images and filter stay within them, writes within the
+        // output, and the steps' inputs have a value for each channel or output.
+        unsafe { launch.run(entry, grid, arguments) }
+    }
+}
+
+macro_rules! kernels {
+    ($($ty:ident, $accumulation:ident, [$absolute:expr, $relative:expr], [$fused:expr, $by:expr];)*) => {$(
+        register_kernel!("DepthwiseConv2dNative" on "CUDA": Depthwise, types = ("T", &[DType::$ty]),
+            numerics = Numerics::relative($absolute, $relative).accumulation(DType::$accumulation));
+        register_kernel!("_FusedDepthwiseConv2dNative" on "CUDA": Depthwise, types = ("T", &[DType::$ty]),
+            numerics = Numerics::relative($fused, $by).accumulation(DType::$accumulation));
+    )*};
+}
+
+// Relative to the sum of the absolute terms, as the host's processor has it; fused ones with their functions.
+kernels! {
+    FLOAT, FLOAT, [1e-30, 4e-6], [1e-6, 8e-6];
+    DOUBLE, DOUBLE, [1e-300, 8e-15], [1e-14, 1.6e-14];
+    HALF, FLOAT, [6e-8, 2e-3], [1e-3, 4e-3];
+    BFLOAT16, FLOAT, [1e-30, 1.6e-2], [8e-3, 3.2e-2];
+}

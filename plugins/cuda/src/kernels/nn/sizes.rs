@@ -1,0 +1,273 @@
+//! Sizes of windows as kernels take them, in the layouts of `windows.cuh`.
+
+use tenon_sdk::{
+    DType, KernelError,
+    author::CreateContext,
+    geometry::{Conv2dParams, DataFormat, Padding, WindowDim},
+};
+
+/// Positions in an axis stay below this, so that sums of two of them are 32-bit integers.
+const FAR: i64 = 1 << 30;
+
+/// `Axis` of `windows.cuh`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Axis {
+    input: i32,
+    output: i32,
+    kernel: i32,
+    stride: i32,
+    dilation: i32,
+    before: i32,
+}
+
+impl Axis {
+    /// Of a dimension of a known geometry.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` for positions from 2^30 on, padding included.
+    pub fn new(window: &WindowDim) -> Result<Axis, KernelError> {
+        // What nothing is multiplied by says nothing.
+        let stride = if window.output > 1 { window.stride } else { 1 };
+        let dilation = if window.kernel > 1 { window.dilation } else { 1 };
+        let reach = |count: i64, step: i64| (count - 1).max(0).checked_mul(step);
+        let last = reach(window.output, stride)
+            .zip(reach(window.kernel, dilation))
+            .and_then(|(first, tap)| first.checked_add(tap));
+        let sizes =
+            [window.input, window.output, window.kernel, stride, dilation, window.pad_before];
+        if last.is_none_or(|last| last >= FAR) || sizes.iter().any(|size| *size >= FAR) {
+            return Err(KernelError::unimplemented(format!(
+                "CUDA has windows over fewer than {FAR} positions, padding included: found {window:?}"
+            )));
+        }
+        let [input, output, kernel, stride, dilation, before] = sizes.map(|size| size as i32);
+        Ok(Axis { input, output, kernel, stride, dilation, before })
+    }
+}
+
+/// `Divisor<u32>` of `dims.cuh`, where the formula stands.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Divisor {
+    divisor: u32,
+    magic: u32,
+    shift: u32,
+}
+
+impl Divisor {
+    /// Of a divisor from 1 to 2^31.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` for others.
+    pub fn new(divisor: i64) -> Result<Divisor, KernelError> {
+        if !(1..=1 << 31).contains(&divisor) {
+            return Err(KernelError::unimplemented(format!(
+                "CUDA divides numbers of elements by 1 to 2^31, found {divisor}"
+            )));
+        }
+        let divisor = divisor as u64;
+        let shift = divisor.next_power_of_two().trailing_zeros();
+        let magic = ((1u64 << 32) * ((1 << shift) - divisor)) / divisor + 1;
+        Ok(Divisor { divisor: divisor as u32, magic: magic as u32, shift })
+    }
+}
+
+/// `ImageStrides` of `windows.cuh`: steps in memory between images, rows, columns and channels.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Strides {
+    pub image: i64,
+    pub row: i64,
+    pub column: i64,
+    pub channel: i64,
+}
+
+impl Strides {
+    /// Of images of so many rows, columns and channels.
+    pub fn new(format: DataFormat, rows: i64, columns: i64, channels: i64) -> Strides {
+        let image = rows * columns * channels;
+        match format {
+            DataFormat::Nhwc => {
+                Strides { image, row: columns * channels, column: channels, channel: 1 }
+            }
+            DataFormat::Nchw => Strides { image, row: columns, column: 1, channel: rows * columns },
+        }
+    }
+}
+
+/// `Items` of `windows.cuh`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Items {
+    parts: [Divisor; 3],
+    count: u32,
+}
+
+/// An output: its format and sizes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OutputSizes {
+    pub format: DataFormat,
+    pub images: i64,
+    pub rows: i64,
+    pub columns: i64,
+    pub channels: i64,
+}
+
+impl OutputSizes {
+    /// Steps in its memory.
+    pub fn strides(&self) -> Strides {
+        Strides::new(self.format, self.rows, self.columns, self.channels)
+    }
+
+    /// Items of so many channels, which divide theirs, by so many columns. There is at least one output.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` for 2^31 items or more.
+    pub fn items(&self, channels: i64, columns: i64) -> Result<Items, KernelError> {
+        let columns = (self.columns - 1) / columns + 1;
+        let channels = self.channels / channels;
+        let parts = match self.format {
+            DataFormat::Nhwc => [channels, columns, self.rows],
+            DataFormat::Nchw => [columns, self.rows, channels],
+        };
+        let count = parts.iter().try_fold(self.images, |count, part| count.checked_mul(*part));
+        let Some(count) = count.filter(|count| *count < 1 << 31) else {
+            return Err(KernelError::unimplemented(format!(
+                "CUDA has windows with fewer than 2^31 outputs or packs of outputs, found {self:?}"
+            )));
+        };
+        let [first, second, third] = parts.map(Divisor::new);
+        Ok(Items { parts: [first?, second?, third?], count: count as u32 })
+    }
+}
+
+impl Items {
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.count.into()
+    }
+}
+
+/// Elements that fill 16 bytes; 0 for types that do not.
+pub(super) fn lanes_of(dtype: DType) -> i64 {
+    dtype.size().and_then(|size| 16usize.checked_div(size)).unwrap_or(0) as i64
+}
+
+/// A number as a parameter of 32 bits.
+///
+/// # Errors
+/// `UNIMPLEMENTED` from 2^30 on.
+pub(super) fn small(what: &str, value: i64) -> Result<u32, KernelError> {
+    match u32::try_from(value) {
+        Ok(small) if value < FAR => Ok(small),
+        _ => Err(KernelError::unimplemented(format!(
+            "CUDA has convolutions with fewer than {FAR} {what}, found {value}"
+        ))),
+    }
+}
+
+/// Attributes of a convolution.
+pub(super) struct Attributes {
+    strides: Vec<i64>,
+    dilations: Vec<i64>,
+    padding: Padding,
+    explicit_paddings: Vec<i64>,
+    format: DataFormat,
+}
+
+impl Attributes {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// One is missing, or says what there is not.
+    pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
+        Ok(Attributes {
+            strides: c.attr("strides")?,
+            dilations: c.attr("dilations")?,
+            padding: Padding::parse(c.attr("padding")?)?,
+            explicit_paddings: c.attr("explicit_paddings")?,
+            format: DataFormat::parse(c.attr("data_format")?)?,
+        })
+    }
+
+    /// As [`Attributes::new`], for a depthwise convolution: there TensorFlow calls strides over other dimensions
+    /// invalid, and not unimplemented.
+    ///
+    /// # Errors
+    /// As said.
+    pub fn depthwise(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
+        let attributes = Attributes::new(c)?;
+        let channel = attributes.format.channel_dim(4);
+        match attributes.strides.get(0..4) {
+            Some(strides) if strides[0] != 1 || strides[channel] != 1 => {
+                Err(KernelError::invalid_argument(format!(
+                    "strides must be 1 in the batch and depth dimensions, found {strides:?}"
+                )))
+            }
+            _ => Ok(attributes),
+        }
+    }
+
+    /// Attribute `data_format`.
+    pub fn format(&self) -> DataFormat {
+        self.format
+    }
+
+    /// With the shapes of a call.
+    pub fn params<'a>(&'a self, input: &'a [i64], filter: &'a [i64]) -> Conv2dParams<'a> {
+        Conv2dParams {
+            input,
+            filter,
+            strides: &self.strides,
+            dilations: &self.dilations,
+            padding: self.padding,
+            explicit_paddings: &self.explicit_paddings,
+            format: self.format,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_sdk::geometry::DimPadding;
+
+    #[test]
+    fn divisors_divide() {
+        for d in [1, 2, 3, 5, 7, 64, 147, 1000, 65_537, (1 << 30) - 1, 1 << 31] {
+            let it = Divisor::new(d).unwrap();
+            for n in [0u64, 1, 2, 6, 146, 147, 65_536, 1 << 20, (1 << 31) - 1] {
+                let high = (n * u64::from(it.magic)) >> 32;
+                let quotient = (high + n) >> it.shift;
+                assert_eq!(quotient, n / d as u64, "{n} / {d}");
+            }
+        }
+        assert!(Divisor::new(0).is_err() && Divisor::new((1 << 31) + 1).is_err());
+    }
+
+    #[test]
+    fn items_are_packs_and_groups() {
+        let sizes = |format| OutputSizes { format, images: 2, rows: 3, columns: 5, channels: 8 };
+        let items = sizes(DataFormat::Nhwc).items(4, 4).unwrap();
+        assert_eq!((items.count(), items.parts.map(|part| part.divisor)), (24, [2, 2, 3]));
+        let items = sizes(DataFormat::Nchw).items(1, 1).unwrap();
+        assert_eq!((items.count(), items.parts.map(|part| part.divisor)), (240, [5, 3, 8]));
+        let many = OutputSizes { images: 1 << 28, ..sizes(DataFormat::Nhwc) };
+        assert!(many.items(1, 1).is_err());
+    }
+
+    #[test]
+    fn axes_refuse_what_32_bits_do_not_hold() {
+        let axis = |input, kernel, stride, dilation, padding| {
+            Axis::new(&WindowDim::new(input, kernel, stride, dilation, padding).unwrap())
+        };
+        assert!(axis(9, 3, 2, 1, DimPadding::Same).is_ok());
+        // A stride and a dilation that nothing is multiplied by.
+        let one = axis(1, 1, 1 << 40, 1 << 40, DimPadding::Valid).unwrap();
+        assert_eq!((one.stride, one.dilation), (1, 1));
+        let far = DimPadding::Explicit { before: 1 << 31, after: 0 };
+        let error = axis(1, 1, 1 << 31, 1, far).unwrap_err();
+        assert!(error.message.contains("fewer than 1073741824 positions"), "{}", error.message);
+    }
+}

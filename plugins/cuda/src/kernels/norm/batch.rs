@@ -1,0 +1,336 @@
+//! `FusedBatchNorm`, `FusedBatchNormV2`, `FusedBatchNormV3`: the last has an output more, which is 0.
+//!
+//! `y = (x - mean) / sqrt(variance + epsilon) * scale + offset` per channel. In training, mean and variance are those
+//! of the batch, which a reduction gives in one pass.
+
+use super::rows::{lanes_of, module_of};
+use crate::{
+    compile::{Entry, Source, Variant},
+    kernels::{
+        dtype::name_of,
+        reduction::{Reducer, Reduction, Shape},
+    },
+    launch::{Grid, Launch, Operand, THREADS},
+    source,
+};
+use tenon_sdk::{
+    DType, KernelError,
+    geometry::{ChannelSplit, DataFormat, ReducePlan},
+    prelude::*,
+    reg::Numerics,
+};
+
+static SOURCE: Source = source!("norm_batch.cu");
+
+pub(super) fn variants() -> Vec<Variant> {
+    let types = [DType::FLOAT, DType::HALF, DType::BFLOAT16];
+    types.iter().filter_map(|dtype| variant(*dtype).ok()).collect()
+}
+
+fn variant(dtype: DType) -> Result<Variant, KernelError> {
+    Ok(Variant::new(&SOURCE).define("DTYPE", name_of(dtype)?))
+}
+
+/// `Mode` of `norm_batch.cu`: by which statistics to normalise.
+const GIVEN: u32 = 0;
+const BATCH: u32 = 1;
+const EMPTY: u32 = 2;
+
+/// `Statistics` of `norm_batch.cu`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Statistics {
+    batch: u64,
+    given: [u64; 2],
+    running: [u64; 2],
+    reserved: [u64; 2],
+    nothing: u64,
+    channels: u32,
+    mode: u32,
+    share: f32,
+    unbiased: f32,
+}
+
+/// `Affine` of `norm_batch.cu`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Affine {
+    mean: u64,
+    variance: u64,
+    scale: u64,
+    offset: u64,
+    epsilon: f32,
+    /// 0: what is copied to the GPU has no bytes without a value.
+    padding: u32,
+}
+
+/// `Rows` of `norm_batch.cu`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Rows {
+    rows: u64,
+    channels: u64,
+    chunk: u64,
+    tiles: u32,
+    width: u32,
+    affine: Affine,
+}
+
+/// `Planes` of `norm_batch.cu`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Planes {
+    planes: u64,
+    inner: u64,
+    chunk: u64,
+    chunks: u32,
+    channels: u32,
+    affine: Affine,
+}
+
+/// Elements of a plane that a warp takes.
+const PLANE_CHUNK: u64 = 4096;
+
+struct Attributes {
+    epsilon: f32,
+    share: f32,
+    format: DataFormat,
+    rank: usize,
+    is_training: bool,
+}
+
+impl Attributes {
+    fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
+        let format: &str = c.attr("data_format")?;
+        Ok(Attributes {
+            epsilon: c.attr("epsilon")?,
+            share: c.attr("exponential_avg_factor")?,
+            format: DataFormat::parse(format)?,
+            // A letter each.
+            rank: format.len(),
+            is_training: c.attr("is_training")?,
+        })
+    }
+
+    /// Whether `mean` and `variance` are read.
+    fn reads_statistics(&self) -> bool {
+        !self.is_training || self.share != 1.0
+    }
+
+    /// Splits `x` at its channels, and checks the lists: a value per channel, and where `mean` and `variance` are
+    /// not read, anything.
+    fn split(&self, c: &ComputeContext<'_>) -> Result<ChannelSplit, KernelError> {
+        let rank = c.dims(0).len();
+        if rank != self.rank {
+            return Err(KernelError::invalid_argument(format!(
+                "x must have {} dimensions, as data_format says, found {rank}",
+                self.rank
+            )));
+        }
+        let split = ChannelSplit::with_vector(c.dims(0), self.format, "scale", c.dims(1))?;
+        ChannelSplit::with_vector(c.dims(0), self.format, "offset", c.dims(2))?;
+        for (input, name) in [(3, "mean"), (4, "variance")] {
+            let fits = match c.dims(input) {
+                &[len] => !self.reads_statistics() || len == split.channels as i64,
+                _ => false,
+            };
+            if !fits {
+                return Err(KernelError::invalid_argument(format!(
+                    "{name} must have shape [{}], a value per channel of x, or in training with an \
+                     exponential_avg_factor of 1 be any vector; found {:?}",
+                    split.channels,
+                    c.dims(input)
+                )));
+            }
+        }
+        Ok(split)
+    }
+}
+
+struct FusedBatchNorm {
+    attributes: Attributes,
+    /// In training.
+    moments: Option<Reducer>,
+    statistics: Entry<(Statistics,)>,
+    rows: [Entry<(u64, u64, Rows)>; 2],
+    planes: [Entry<(u64, u64, Planes)>; 2],
+}
+
+impl Kernel for FusedBatchNorm {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let (attributes, element) = (Attributes::new(c)?, c.input_types()[0]);
+        let moments = Reduction { fold: "Moments", element, index: None };
+        let moments = attributes.is_training.then(|| Reducer::new(c, moments)).transpose()?;
+        let module = module_of(c, variant(element))?;
+        // SAFETY: the parameters are those of the entry points of `norm_batch.cu`; tests compare the structs' sizes.
+        unsafe {
+            Ok(FusedBatchNorm {
+                attributes,
+                moments,
+                statistics: module.entry("statistics")?,
+                rows: [module.entry("normalise_rows")?, module.entry("normalise_rows_packed")?],
+                planes: [
+                    module.entry("normalise_planes")?,
+                    module.entry("normalise_planes_packed")?,
+                ],
+            })
+        }
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let split = self.attributes.split(c)?;
+        let channels = u32::try_from(split.channels).map_err(|_| {
+            KernelError::invalid_argument(format!(
+                "expected fewer than 2^32 channels, found {}",
+                split.channels
+            ))
+        })?;
+        let launch = Launch::new(c)?;
+        let (x, y) = (launch.input(0)?, launch.output(0, c.dims(0))?);
+        let used = self.statistics(c, &launch, &split, channels, x)?;
+        if x.elements == 0 {
+            return Ok(());
+        }
+        let [mean, variance, scale, offset] =
+            [used[0], used[1], launch.input(1)?, launch.input(2)?];
+        let aligned =
+            [x, y, mean, variance, scale, offset].iter().all(|operand| operand.is_aligned(16));
+        let affine = Affine {
+            mean: mean.address,
+            variance: variance.address,
+            scale: scale.address,
+            offset: offset.address,
+            epsilon: self.attributes.epsilon,
+            padding: 0,
+        };
+        if split.inner == 1 {
+            self.normalise_rows(&launch, &split, [x, y], affine, aligned)
+        } else {
+            self.normalise_planes(&launch, &split, channels, [x, y], affine, aligned)
+        }
+    }
+}
+
+impl FusedBatchNorm {
+    /// Writes the statistics that come out; gives those to normalise by.
+    fn statistics(
+        &self,
+        c: &ComputeContext<'_>,
+        launch: &Launch<'_>,
+        split: &ChannelSplit,
+        channels: u32,
+        x: Operand,
+    ) -> Result<[Operand; 2], KernelError> {
+        let output = |at: usize| launch.output(at, &[i64::from(channels)]);
+        let (running, reserved) = ([output(1)?, output(2)?], [output(3)?, output(4)?]);
+        let given = [launch.input(3)?, launch.input(4)?];
+        let nothing = if c.output_count() == 6 { launch.output(5, &[])?.address } else { 0 };
+        let (mode, batch) = match &self.moments {
+            _ if x.elements == 0 => (EMPTY, 0),
+            None => (GIVEN, 0),
+            Some(moments) => (BATCH, batch_moments(moments, launch, split, x)?),
+        };
+        let count = split.per_channel() as f64;
+        let addresses = |both: [Operand; 2]| both.map(|operand| operand.address);
+        let statistics = Statistics {
+            batch,
+            given: addresses(given),
+            running: addresses(running),
+            reserved: addresses(reserved),
+            nothing,
+            channels,
+            mode,
+            share: self.attributes.share,
+            unbiased: (count / (count - 1.0).max(1.0)) as f32,
+        };
+        // One thread at least: the last output has no channels.
+        let grid = Grid::stride(u64::from(channels).max(1), launch.facts());
+        // SAFETY: every list has a value for each channel, but those given where the entry does not read them.
+        unsafe { launch.run(&self.statistics, grid, (statistics,))? };
+        Ok(if mode == GIVEN { given } else { reserved })
+    }
+
+    fn normalise_rows(
+        &self,
+        launch: &Launch<'_>,
+        split: &ChannelSplit,
+        [x, y]: [Operand; 2],
+        affine: Affine,
+        aligned: bool,
+    ) -> Result<(), KernelError> {
+        let (rows, channels) = (split.outer as u64, split.channels as u64);
+        let packed = aligned && channels.is_multiple_of(lanes_of(x.dtype));
+        let packs = channels / if packed { lanes_of(x.dtype) } else { 1 };
+        let width = packs.next_power_of_two().min(64);
+        let (tiles, height) = (packs.div_ceil(width), u64::from(THREADS) / width);
+        let full = u64::from(launch.facts().multiprocessors) * 8;
+        let chunk = rows.div_ceil(full.div_ceil(tiles)).next_multiple_of(height * 4);
+        let grid = Grid::block_each(tiles.saturating_mul(rows.div_ceil(chunk)), THREADS)?;
+        let rows = Rows { rows, channels, chunk, tiles: tiles as u32, width: width as u32, affine };
+        // SAFETY: x and y have `rows * channels` elements, the lists `channels`.
+        unsafe { launch.run(&self.rows[usize::from(packed)], grid, (y.address, x.address, rows)) }
+    }
+
+    fn normalise_planes(
+        &self,
+        launch: &Launch<'_>,
+        split: &ChannelSplit,
+        channels: u32,
+        [x, y]: [Operand; 2],
+        affine: Affine,
+        aligned: bool,
+    ) -> Result<(), KernelError> {
+        let (planes, inner) = ((split.outer * split.channels) as u64, split.inner as u64);
+        let packed = aligned && inner.is_multiple_of(lanes_of(x.dtype));
+        let chunks = inner.div_ceil(PLANE_CHUNK);
+        let grid = Grid::stride(planes.saturating_mul(chunks).saturating_mul(32), launch.facts());
+        let chunks = chunks as u32;
+        let planes = Planes { planes, inner, chunk: PLANE_CHUNK, chunks, channels, affine };
+        // SAFETY: x and y have `planes * inner` elements, the lists `channels`.
+        unsafe {
+            launch.run(&self.planes[usize::from(packed)], grid, (y.address, x.address, planes))
+        }
+    }
+}
+
+/// The address of the mean and variance of each channel of a batch that is not empty.
+fn batch_moments(
+    moments: &Reducer,
+    launch: &Launch<'_>,
+    split: &ChannelSplit,
+    x: Operand,
+) -> Result<u64, KernelError> {
+    let dims = [split.outer as i64, split.channels as i64, split.inner as i64];
+    let plan = ReducePlan::new(&dims, &[0, 2], false)?;
+    let address = launch.scratch(split.channels.saturating_mul(size_of::<[f32; 2]>()))?;
+    moments.run_to(launch, &Shape::of(&plan), x, address)?;
+    Ok(address)
+}
+
+register_kernel!("FusedBatchNorm" on "CUDA": FusedBatchNorm, types = ("T", &[DType::FLOAT]),
+    numerics = Numerics::relative(1e-6, 1e-5).accumulation(DType::FLOAT));
+
+/// Registers the versions in which `x` may be narrower than the statistics.
+macro_rules! versions {
+    ($($op:literal),*) => {$(
+        register_kernel!($op on "CUDA": FusedBatchNorm, types = ("T", &[DType::FLOAT]),
+            types = ("U", &[DType::FLOAT]), numerics = Numerics::relative(1e-6, 1e-5).accumulation(DType::FLOAT));
+        register_kernel!($op on "CUDA": FusedBatchNorm, types = ("T", &[DType::HALF]),
+            types = ("U", &[DType::FLOAT]), numerics = Numerics::relative(1e-3, 2e-3).accumulation(DType::FLOAT));
+        register_kernel!($op on "CUDA": FusedBatchNorm, types = ("T", &[DType::BFLOAT16]),
+            types = ("U", &[DType::FLOAT]), numerics = Numerics::relative(1e-2, 1.6e-2).accumulation(DType::FLOAT));
+    )*};
+}
+
+versions!("FusedBatchNormV2", "FusedBatchNormV3");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layouts_are_those_of_the_source() {
+        assert_eq!((size_of::<Statistics>(), size_of::<Affine>()), (80, 40));
+        assert_eq!((size_of::<Rows>(), size_of::<Planes>()), (72, 72));
+    }
+}

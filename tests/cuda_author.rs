@@ -1,7 +1,7 @@
 //! A CUDA kernel of another plugin than the one that brings the device: `tests/zoo/cuda_kernel`, on the fake CUDA
 //! stack, as sdk/docs/cuda.md describes it.
 
-use tenon_graph::{GraphBuilder, GraphError};
+use tenon_graph::{GraphBuilder, GraphError, NodeId};
 use tenon_runtime::{
     Runtime, Session,
     framework::{Code, DType, PartialShape, Tensor},
@@ -15,11 +15,15 @@ const CUDA: &str = "/device:CUDA:0";
 const SCALE: f32 = 2.0;
 const SHIFT: f32 = -0.5;
 
-/// `x`, a node of the plugin on a device, and `y`, what it gives.
-fn scale_shift(b: &mut GraphBuilder<'_>, dtype: DType, device: &str) -> Result<(), GraphError> {
-    let x = b.placeholder("x", dtype, PartialShape::new(&[-1]).expect("a shape"))?;
+/// `x`, of this length or, with -1, of any, a node of the plugin on a device, and `y`, what it gives.
+fn scale_shift(
+    b: &mut GraphBuilder<'_>,
+    (dtype, length): (DType, i64),
+    device: &str,
+) -> Result<NodeId, GraphError> {
+    let x = b.placeholder("x", dtype, PartialShape::new(&[length]).expect("a shape"))?;
     let op = b.op("ZooScaleShift").name("y").input(x).device(device);
-    op.attr("scale", SCALE).attr("shift", SHIFT).build().map(|_| ())
+    op.attr("scale", SCALE).attr("shift", SHIFT).build()
 }
 
 fn cuda(knobs: &[(&str, &str)]) -> Runtime {
@@ -27,7 +31,7 @@ fn cuda(knobs: &[(&str, &str)]) -> Runtime {
 }
 
 fn over(runtime: &Runtime, dtype: DType) -> Session {
-    session(runtime, |b| scale_shift(b, dtype, CUDA))
+    session(runtime, |b| scale_shift(b, (dtype, -1), CUDA).map(|_| ()))
 }
 
 fn fetch(session: &Session, x: Tensor) -> Tensor {
@@ -37,6 +41,11 @@ fn fetch(session: &Session, x: Tensor) -> Tensor {
 /// Numbers of few bits: no rounding, fused or not, changes what the formula gives.
 fn numbers(length: i32) -> Vec<f32> {
     (0..length).map(|at| (at * 37 % 101) as f32 / 16.0 - 3.0).collect()
+}
+
+/// Lines of the fake driver's log that begin so.
+fn count(log: &str, line: &str) -> usize {
+    log.lines().filter(|own| own.starts_with(line)).count()
 }
 
 fn formula(x: &[f32]) -> Vec<f32> {
@@ -77,12 +86,27 @@ fn a_context_has_the_source_loaded_once_and_a_new_one_anew() {
         assert_eq!(values(&fetch(&first, floats(&x))), formula(&x));
         let doubles: Vec<f64> = x.iter().copied().map(f64::from).collect();
         fetch(&second, Tensor::from_slice(&[5], &doubles).expect("a vector"));
+        assert_eq!(count(&take_log(), "module_load "), 1);
+    }
+}
+
+#[test]
+fn a_step_that_is_recorded_runs_the_kernel_without_calling_it() {
+    let _turn = turn();
+    let runtime = cuda(&[("runtime.record_after", "1")]);
+    let session = session(&runtime, |b| {
+        let y = scale_shift(b, (DType::FLOAT, 300), CUDA)?;
+        b.op("ZooScaleShift").name("z").input(y).device(CUDA).build().map(|_| ())
+    });
+    for step in 0..5 {
+        take_log();
+        let x: Vec<f32> = numbers(300 + step).split_off(step as usize);
+        let z = run(&session, &[("x", floats(&x))], &["z"]).expect("the step runs").remove(0);
+        assert_eq!(values(&z), formula(&x), "step {step}");
         let log = take_log();
-        assert_eq!(
-            log.lines().filter(|line| line.contains("cuModuleLoadData")).count(),
-            1,
-            "{log}"
-        );
+        let recorded = step > 1;
+        assert_eq!(count(&log, "graph_launch "), usize::from(step > 0), "step {step}: {log}");
+        assert_eq!(count(&log, "launch "), if recorded { 0 } else { 2 }, "{log}");
     }
 }
 
@@ -105,7 +129,8 @@ fn what_the_driver_refuses_is_said_in_its_words() {
 fn a_device_without_handles_is_refused() {
     let _turn = turn();
     let runtime = runtime(&["tenon_cpu", "zoo_device", "zoo_cuda_kernel"], &[]);
-    let session = session(&runtime, |b| scale_shift(b, DType::FLOAT, "/device:ZOO:0"));
+    let session =
+        session(&runtime, |b| scale_shift(b, (DType::FLOAT, -1), "/device:ZOO:0").map(|_| ()));
     let error = run(&session, &[("x", floats(&[1.0]))], &["y"]).expect_err("ZOO has no handles");
     assert_eq!(error.code(), Code::UNIMPLEMENTED, "{error}");
     assert!(error.to_string().contains("gives no handles of its driver"), "{error}");

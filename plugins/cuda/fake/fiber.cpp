@@ -15,6 +15,10 @@
 #include <ucontext.h>
 #endif
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace fake {
 
 namespace {
@@ -67,6 +71,19 @@ void give_fiber(Fiber* fiber) {
     pool().free.push_back(fiber);
 }
 
+namespace {
+
+// A launch that fails leaves its fibers in the middle of functions, whose stacks the address sanitizer still guards.
+void forget_stack(Fiber& fiber) {
+#if defined(__SANITIZE_ADDRESS__)
+    __asan_unpoison_memory_region(fiber.stack, fiber.size);
+#else
+    (void)fiber;
+#endif
+}
+
+}  // namespace
+
 #if defined(__x86_64__)
 
 extern "C" void fake_cuda_switch(void** save, void* load);
@@ -83,6 +100,7 @@ asm(".text\n"
     ".size fake_cuda_switch, .-fake_cuda_switch\n");
 
 void start(Fiber& fiber, void (*function)()) {
+    forget_stack(fiber);
     // From the top: a zero return address for the function, the function, six registers.
     auto* top = reinterpret_cast<uint64_t*>(fiber.stack + fiber.size);
     std::memset(top - 8, 0, 64);
@@ -95,6 +113,7 @@ void switch_fiber(Fiber& from, Fiber& to) { fake_cuda_switch(&from.context, to.c
 #else
 
 void start(Fiber& fiber, void (*function)()) {
+    forget_stack(fiber);
     if (fiber.context == nullptr) {
         fiber.context = new ucontext_t;
     }

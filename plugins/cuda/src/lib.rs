@@ -24,8 +24,8 @@
 //! - Once a device is lost, nothing of CUDA is called for it any more but what gives resources back.
 
 pub mod compile;
-mod cudnn;
 pub mod cublaslt;
+mod cudnn;
 pub mod device;
 pub mod fault;
 pub mod kernels;

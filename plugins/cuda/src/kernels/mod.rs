@@ -8,22 +8,22 @@ mod array;
 mod dtype;
 mod elementwise;
 mod fill;
-mod norm;
-mod nn;
-mod reduction;
 mod linalg;
+mod nn;
+mod norm;
+mod reduction;
 
 use crate::compile::Variant;
 
 /// Every variant that kernels of this crate may ask for; those that are generated are represented by examples.
 pub fn variants() -> Vec<Variant> {
     let mut all = Vec::new();
-    all.extend(elementwise::variants());
     all.extend(array::variants());
+    all.extend(elementwise::variants());
     all.extend(fill::variants());
-    all.extend(norm::variants());
-    all.extend(nn::variants());
-    all.extend(reduction::variants());
     all.extend(linalg::variants());
+    all.extend(nn::variants());
+    all.extend(norm::variants());
+    all.extend(reduction::variants());
     all
 }

@@ -46,6 +46,11 @@ fn the_guide_for_devices_can_be_followed() {
 }
 
 #[test]
+fn the_guide_for_gpus_can_be_followed() {
+    follow("cuda.md", &[]);
+}
+
+#[test]
 fn the_walk_through_a_model_can_be_followed() {
     follow("vgg19.md", &[]);
 }

@@ -33,6 +33,14 @@ pub fn folder() -> PathBuf {
 /// # Panics
 /// As [`folder`] and [`runtime`].
 pub fn cuda_runtime(knobs: &[(&str, &str)]) -> Runtime {
+    cuda_runtime_with(&[], knobs)
+}
+
+/// As [`cuda_runtime`], with more libraries.
+///
+/// # Panics
+/// As [`folder`] and [`runtime`].
+pub fn cuda_runtime_with(libraries: &[&str], knobs: &[(&str, &str)]) -> Runtime {
     let folder = folder();
     fake();
     let path = folder.display().to_string();
@@ -40,7 +48,7 @@ pub fn cuda_runtime(knobs: &[(&str, &str)]) -> Runtime {
     let mut all = vec![("cuda.library_path", path.as_str()), ("cuda.kernel_cache", cache.as_str())];
     all.extend_from_slice(knobs);
     assert!(library("tenon_cuda").starts_with(deps()));
-    runtime(&["tenon_cpu", "tenon_cuda"], &all)
+    runtime(&[&["tenon_cpu", "tenon_cuda"], libraries].concat(), &all)
 }
 
 type Set = unsafe extern "C" fn(name: *const c_char, value: *const c_char);

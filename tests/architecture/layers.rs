@@ -23,7 +23,7 @@ const fn layer(
 /// A layer reaches everything that what it imports may reach; the lists are written out so that a reader sees
 /// the whole of it.
 #[rustfmt::skip]
-const LAYERS: [Layer; 19] = [
+const LAYERS: [Layer; 20] = [
     layer("tenon-abi", "core/abi", &[]),
     layer("tenon-framework", "core/framework", &["tenon-abi"]),
     layer("tenon-ops", "core/ops", &["tenon-abi", "tenon-framework"]),
@@ -36,6 +36,7 @@ const LAYERS: [Layer; 19] = [
     // A plugin sees the boundary through the SDK alone.
     layer("tenon-cpu", "plugins/cpu", &["tenon-sdk", "tenon-reference"]),
     layer("tenon-accel", "plugins/accel", &["tenon-sdk", "tenon-reference"]),
+    layer("tenon-cuda", "plugins/cuda", &["tenon-sdk"]),
     layer("tenon-fft", "plugins/fft", &["tenon-sdk"]),
     layer("tenon-linalg", "plugins/linalg", &["tenon-sdk"]),
     layer("tenon-text", "plugins/text", &["tenon-sdk"]),
@@ -57,9 +58,10 @@ const ABOVE_ALL: [&str; 2] = ["benches", "tests"];
 const OTHER_WORKSPACES: [&str; 3] = ["core/proto/fuzz/", "tests/fixtures/", "tests/fuzz/"];
 
 /// So that cargo builds the plugins along with the command; the code of the command never names them.
-const LISTED_BY_THE_COMMAND: [&str; 7] = [
+const LISTED_BY_THE_COMMAND: [&str; 8] = [
     "tenon-cpu",
     "tenon-accel",
+    "tenon-cuda",
     "tenon-fft",
     "tenon-image",
     "tenon-int8",

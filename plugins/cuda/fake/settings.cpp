@@ -36,6 +36,7 @@ struct State {
     Orders later;
     std::mutex log_mutex;
     std::string log;
+    bool has_reader = false;  // somebody has taken the log: from then on it is kept in memory
     std::string log_path;
     std::FILE* log_file = nullptr;
 };
@@ -115,7 +116,9 @@ void append(const std::string& line) {
     if (s.log.size() > LOG_LIMIT) {
         s.log.erase(0, s.log.find('\n', LOG_LIMIT / 2) + 1);
     }
-    s.log += line;
+    if (s.has_reader) {
+        s.log += line;
+    }
     if (path != s.log_path) {
         if (s.log_file != nullptr) {
             std::fclose(s.log_file);
@@ -218,6 +221,7 @@ FAKE_EXPORT void fake_cuda_set(const char* name, const char* value) {
 FAKE_EXPORT size_t fake_cuda_log_take(char* buffer, size_t length) {
     fake::State& s = fake::state();
     const std::lock_guard<std::mutex> guard(s.log_mutex);
+    s.has_reader = true;
     const size_t needed = s.log.size() + 1;
     if (buffer != nullptr && length > 0) {
         const size_t count = std::min(length, needed) - 1;

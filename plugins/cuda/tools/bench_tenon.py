@@ -20,9 +20,9 @@ from gpu_rows import BATCHES, COPY_BYTES, MEMORY, MEMORY_SIZES, MODEL_DTYPES, MO
 from gpu_rows import failed, line, product_work, show
 
 # The plugin's knobs. One that the plugin does not have is a failed row, not another meaning.
-TF32 = "cuda.tf32"
-CAPTURE = "cuda.capture"
-NEVER, ALWAYS = f"{CAPTURE}=never", f"{CAPTURE}=always"
+TF32 = "cuda.allow_tf32"
+CAPTURE = "runtime.record_after"
+NEVER, ALWAYS = f"{CAPTURE}=-1", f"{CAPTURE}=0"
 # A chain of ops is to stay one.
 CHAIN = ("graph.elementwise_fusion=false", "graph.arithmetic=false")
 

@@ -417,8 +417,16 @@ impl<P: Propagate> PartitionState<P> {
 
     fn not_planned(&self, replay: &Replayer) -> Vec<(u32, Tensor)> {
         let open = |at: &u32| !self.plan.outputs[*at as usize].planned;
-        // SAFETY: as in `place`.
-        let tensor = |at: u32| Some((at, Value::tensor(unsafe { self.slot_mut(at) })?));
+        let tensor = |at: u32| {
+            // SAFETY: as in `place`.
+            let (slot, value) = unsafe { (self.slot_mut(at), self.value_mut(at)) };
+            // A small buffer would stay with the value from step to step: now it is the recording's, and the
+            // value's until the step ends.
+            if let Some(kept) = value.kept.take_if(|kept| kept.data() == slot.data) {
+                value.owner = Some(kept);
+            }
+            Some((at, Value::tensor(slot)?))
+        };
         self.command_outputs(replay).filter(open).filter_map(tensor).collect()
     }
 

@@ -165,6 +165,7 @@ impl Dims {
 }
 
 /// Which entry points of `reduce.cu` do it, and with what.
+#[allow(clippy::large_enum_variant, reason = "one at a time, on the stack of a call")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     /// So many lanes for each row.

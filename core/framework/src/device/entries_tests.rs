@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::device::author::{DeviceEntries, DeviceInfo, NoStreams, Owner};
+use std::ptr;
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicI32, Ordering},

@@ -34,5 +34,6 @@ pub mod libraries;
 pub mod settings;
 
 pub use device::Cuda;
+pub use settings::Settings;
 
 tenon_sdk::export_plugin!();

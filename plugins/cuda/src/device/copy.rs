@@ -149,6 +149,7 @@ unsafe fn stage_in(
     bytes: usize,
     stream: &Stream,
 ) -> Result<(), KernelError> {
+    stream.refuse_recording("a copy of ordinary host memory")?;
     let stage = pinned.allocate(bytes as u64, 1)?;
     // SAFETY: the stage has so many bytes and belongs to this copy; the caller's promise for the source.
     let enqueued = unsafe {
@@ -172,6 +173,7 @@ unsafe fn stage_out(
     bytes: usize,
     stream: &Stream,
 ) -> Result<(), KernelError> {
+    stream.refuse_recording("a copy of ordinary host memory")?;
     let stage = pinned.allocate(bytes as u64, 1)?;
     // SAFETY: the stage has so many bytes and belongs to this copy; the caller's promise for the source.
     let enqueued = unsafe { out_of_device(context, from, stage.as_ptr(), bytes, stream.raw()) };

@@ -1,8 +1,7 @@
 //! CUDA graphs: commands recorded once, and run again with one call.
 //!
-//! What may not be recorded (waiting, allocating without a stream, host functions of this plugin's notifications) is
-//! refused by the driver while a stream records, and ends the recording without a graph; the step then goes on as
-//! ever. Memory that is allocated and freed on a recording stream becomes part of the graph.
+//! What may not be recorded is refused while a stream records: waiting, by the driver; what the host does behind a
+//! command (notifications, the stages of ordinary host memory), by this plugin. The step then goes on as ever. Memory that is allocated and freed on a recording stream becomes part of the graph.
 
 use super::{context::Context, foreign, stream::Stream};
 use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUresult, CUstreamCaptureMode};

@@ -202,6 +202,9 @@ impl DeviceKind for Cuda {
     }
 
     fn notify(&self, stream: &Stream, done: Notification) {
+        if let Err(error) = stream.refuse_recording("a notification") {
+            return done.run(error.code);
+        }
         stream.when_done(Errand::Host(Box::new(move |code| done.run(code))));
     }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use cudarc::driver::sys::{self, CUresult, CUstream};
 use std::sync::Arc;
-use tenon_sdk::KernelError;
+use tenon_sdk::{Code, KernelError};
 
 /// A stream of one GPU. Any thread may use it.
 ///
@@ -84,6 +84,27 @@ impl Stream {
         let launch = || unsafe { sys::cuLaunchHostFunc(self.raw, Some(notify::paid), data) };
         if let Err(error) = self.context.call("cuLaunchHostFunc", launch) {
             ticket.settle(error.code);
+        }
+    }
+
+    /// Refuses what only the host can do behind a command, while the stream records: it would be recorded as well, and
+    /// done again with each run of the graph, long after its memory went to somebody else.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` while the stream records.
+    pub(super) fn refuse_recording(&self, what: &str) -> Result<(), KernelError> {
+        let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: a stream of this context, a place for the result.
+        let ask = || unsafe { sys::cuStreamIsCapturing(self.raw, &mut status) };
+        self.context.call("cuStreamIsCapturing", ask)?;
+        match status {
+            sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE => Ok(()),
+            _ => Err(KernelError::new(
+                Code::FAILED_PRECONDITION,
+                format!(
+                    "{what} needs the host, and the stream records: enqueue it outside of the recording"
+                ),
+            )),
         }
     }
 

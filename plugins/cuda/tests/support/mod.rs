@@ -1,0 +1,132 @@
+//! The fake CUDA stack, built once, and devices on it: each test takes one of its own, so that a device that one
+//! test loses is no other's.
+
+use libloading::Library;
+use std::{
+    ffi::{CString, c_char, c_void},
+    path::{Path, PathBuf},
+    process::Command,
+    ptr::NonNull,
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+};
+use tenon_cuda::{Cuda, Settings, device::Stream, libraries};
+use tenon_sdk::{
+    KernelError,
+    abi::MemoryKind,
+    device::author::{DeviceHandle, DeviceKind, Place},
+};
+
+type Set = unsafe extern "C" fn(name: *const c_char, value: *const c_char);
+
+fn folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake-cuda");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fake/build.sh");
+    let built = Command::new("bash").arg(script).arg(&folder).output().expect("bash is there");
+    let said = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "the fake CUDA stack cannot be built: {said}");
+    folder
+}
+
+fn fake() -> &'static Library {
+    static FAKE: OnceLock<Library> = OnceLock::new();
+    FAKE.get_or_init(|| {
+        let folder = folder();
+        libraries::look_in(&folder.display().to_string());
+        // SAFETY: the tests' own library, which does nothing when it is opened.
+        let fake = unsafe { Library::new(folder.join("libcuda.so")) }.expect("the fake opens");
+        tell(&fake, "FAKE_CUDA_DEVICES", Some("16"));
+        fake
+    })
+}
+
+fn tell(fake: &Library, name: &str, value: Option<&str>) {
+    let text = |text: &str| CString::new(text).expect("no zero bytes");
+    let (name, value) = (text(name), value.map(text));
+    let value = value.as_ref().map_or(std::ptr::null(), |value| value.as_ptr());
+    // SAFETY: the fake's entry, with texts that live during the call.
+    unsafe {
+        let set = fake.get::<Set>(b"fake_cuda_set\0").expect("the fake takes orders");
+        set(name.as_ptr(), value);
+    }
+}
+
+/// Orders are of the whole process: while one test gives some, no other runs.
+pub struct Turn(#[allow(dead_code, reason = "held, not read")] MutexGuard<'static, ()>);
+
+pub fn turn() -> Turn {
+    static TURN: Mutex<()> = Mutex::new(());
+    Turn(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+impl Turn {
+    /// Orders something of the fake driver until the turn ends.
+    pub fn order(&self, name: &str, value: &str) {
+        tell(fake(), name, Some(value));
+    }
+
+    pub fn take_back(&self, name: &str) {
+        tell(fake(), name, None);
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        for name in ["FAKE_CUDA_FAIL", "FAKE_CUDA_FAIL_LATER", "FAKE_CUDA_MEMORY"] {
+            tell(fake(), name, None);
+        }
+    }
+}
+
+/// Device `ordinal`, with settings.
+pub fn open(ordinal: u32, settings: &Settings) -> Cuda {
+    fake();
+    Cuda::new(ordinal, settings, DeviceHandle::NONE).expect("the fake has such a device")
+}
+
+pub fn settings() -> Settings {
+    Settings { kernel_cache: "none".to_owned(), ..Settings::default() }
+}
+
+/// A block of a device, given back at the end.
+pub struct Block<'d> {
+    device: &'d Cuda,
+    data: NonNull<c_void>,
+    bytes: u64,
+    memory: MemoryKind,
+}
+
+impl<'d> Block<'d> {
+    pub fn new(device: &'d Cuda, bytes: u64, memory: MemoryKind) -> Result<Self, KernelError> {
+        let data = device.allocate(bytes, 64, memory, None)?;
+        Ok(Block { device, data, bytes, memory })
+    }
+
+    pub fn place(&self) -> Place<'_, Cuda> {
+        Place::on(self.device, self.data.as_ptr(), self.memory)
+    }
+
+    pub fn address(&self) -> u64 {
+        self.data.as_ptr().addr() as u64
+    }
+
+    /// Copies bytes in, on a stream or at once.
+    pub fn write(&self, bytes: &[u8], stream: Option<&Stream>) -> Result<(), KernelError> {
+        let source = Place::host(bytes.as_ptr().cast_mut().cast());
+        // SAFETY: the block is as long; the caller keeps both until the copy is done.
+        unsafe { self.device.copy(&source, &self.place(), bytes.len() as u64, stream) }
+    }
+
+    /// Copies bytes out.
+    pub fn read(&self, bytes: &mut [u8], stream: Option<&Stream>) -> Result<(), KernelError> {
+        let target = Place::host(bytes.as_mut_ptr().cast());
+        // SAFETY: as in `write`.
+        unsafe { self.device.copy(&self.place(), &target, bytes.len() as u64, stream) }
+    }
+}
+
+impl Drop for Block<'_> {
+    fn drop(&mut self) {
+        // SAFETY: from this device, once, and used by nothing any more: tests synchronise first.
+        unsafe { self.device.deallocate(self.data, self.bytes, self.memory, None) };
+    }
+}

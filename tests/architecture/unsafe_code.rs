@@ -104,6 +104,7 @@ const PLACES: &[Exception] = &[
     place("tests/fixtures/", "broken on purpose, some of them at the boundary itself"),
     place("tests/zoo_calls/", "reference slots and a variant's table, used as the host does"),
     place("tests/zoo_device.rs", "destroys the streams and events it made"),
+    place("tests/support/cuda.rs", "opens the library that stands in for the driver, and calls its entries"),
     place("tests/zoo/", "uses every clause of the boundary, the raw ones too"),
 ];
 

@@ -12,6 +12,7 @@
 
 mod check;
 mod dispatch;
+mod frame;
 #[cfg(feature = "control-flow")]
 mod frames;
 mod part;

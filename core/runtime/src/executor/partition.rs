@@ -6,6 +6,7 @@
 
 use super::{
     dispatch::{Calls, Thread},
+    frame::call_frame,
     propagate::{Acyclic, Propagate},
     replay::Replayer,
     select::LastUsed,
@@ -488,23 +489,4 @@ impl<P: Propagate> PartitionState<P> {
             }
         }
     }
-}
-
-fn call_frame(
-    node: &PlanNode,
-    env: *const StepEnv,
-    slots: &[UnsafeCell<Slot>],
-    values: &[UnsafeCell<Value>],
-) -> CallFrame {
-    let inputs = node.inputs.iter().map(|&at| slots[at as usize].get().cast_const()).collect();
-    let held = node.inputs.iter().map(|&at| values[at as usize].get()).collect();
-    let first = node.first_output as usize;
-    let (slot, value) = if node.info.outputs.is_empty() {
-        (std::ptr::null_mut(), std::ptr::null_mut())
-    } else {
-        (slots[first].get(), values[first].get())
-    };
-    // SAFETY: slots, values, node and environment are owned by the state that owns the frame, or outlive it;
-    // outputs of a node are consecutive, and `UnsafeCell<T>` has the layout of `T`.
-    unsafe { CallFrame::new(&node.info, env, inputs, held, slot, value) }
 }

@@ -81,7 +81,7 @@ impl Part {
     #[inline(always)]
     pub fn is_due(&self) -> bool {
         match self {
-            Part::Acyclic(state) => state.replay.as_ref().is_some_and(Replayer::is_due),
+            Part::Acyclic(state) => state.replay.as_deref().is_some_and(Replayer::is_due),
             #[cfg(feature = "control-flow")]
             Part::Framed(_) => false,
         }

@@ -56,7 +56,7 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     /// Kernels that were chosen by shapes.
     pub(super) last_used: LastUsed,
     /// Where steps are recorded and run again.
-    pub(super) replay: Option<Replayer>,
+    pub(super) replay: Option<Box<Replayer>>,
     /// How nodes tell each other that they are done.
     pub(super) form: P,
 }
@@ -85,7 +85,7 @@ impl<P: Propagate> PartitionState<P> {
         let frames = plan.nodes.iter().map(|node| call_frame(node, env, &slots, &values)).collect();
         let host_only = plan.device.info().host_memory;
         let last_used = LastUsed::new(plan.open);
-        let replay = Replayer::new(&plan);
+        let replay = Replayer::new(&plan).map(Box::new);
         let state = PartitionState {
             replay,
             plan,

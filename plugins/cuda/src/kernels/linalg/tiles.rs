@@ -129,7 +129,7 @@ pub(super) fn divide(
     let tiles = blocks(tile);
     let whole = k.next_multiple_of(STEP).max(STEP);
     let most = u64::from(k / LEAST_PART).max(1);
-    let wanted = if tiles == 0 { 1 } else { (2 * full / tiles).clamp(1, most) as u32 };
+    let wanted = (2 * full).checked_div(tiles).map_or(1, |each| each.clamp(1, most) as u32);
     let part_terms = k.div_ceil(wanted).next_multiple_of(STEP).clamp(STEP, whole);
     let parts = k.div_ceil(part_terms).max(1);
     Division { tile, blocks: tiles.saturating_mul(parts.into()), parts, part_terms }

@@ -117,7 +117,10 @@ impl Replayer {
         own.held.clear();
         own.sends.clear();
         self.arrived.store(0, Ordering::Relaxed);
-        self.turn(if own.failures < MOST_FAILURES { GATHER } else { OPEN });
+        own.steps = own.steps.saturating_add(1);
+        // A step that will not be recorded need not wait for all that comes from elsewhere.
+        let may_record = own.failures < MOST_FAILURES && own.steps > self.after;
+        self.turn(if may_record { GATHER } else { OPEN });
     }
 
     /// Whether the step does not just run as ever.
@@ -246,7 +249,6 @@ impl<P: Propagate> PartitionState<P> {
         let Some(device) = self.plan.device.replay() else { return Ok(OPEN) };
         let traced = self.frames.first().is_some_and(|frame| frame.env().trace.is_some());
         let mut own = replay.own();
-        own.steps = own.steps.saturating_add(1);
         if traced {
             return Ok(OPEN);
         }
@@ -264,9 +266,6 @@ impl<P: Propagate> PartitionState<P> {
             self.show_held(&graph);
             own.graph = Some(graph);
             return Ok(SKIP);
-        }
-        if own.steps <= replay.after {
-            return Ok(OPEN);
         }
         (own.order, own.commands) = (Vec::new(), 0);
         self.begin_recording(replay, streams)

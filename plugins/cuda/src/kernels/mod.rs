@@ -5,6 +5,7 @@
 //! and looked at without a GPU ([`variants`]).
 
 mod array;
+mod divisor;
 mod dtype;
 mod elementwise;
 mod fill;

@@ -6,7 +6,7 @@
 use super::{
     NUMBERS, REAL, check_vector,
     strided::{Box, Reader},
-    words::{ByWord, Divisor, Index, MAX_DIMS, SIZES, check_rank, element_bytes, word_bytes},
+    words::{ByWord, Divide, Divisor, MAX_DIMS, SIZES, check_rank, element_bytes, word_bytes},
 };
 use crate::{
     compile::{Entry, Source, Variant},

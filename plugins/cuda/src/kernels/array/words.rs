@@ -3,6 +3,8 @@
 //! A kernel that only moves elements need not know their type: 16 neighbouring bytes that stay neighbours are one
 //! access, whether they are 16 bytes or two doubles. [`word_bytes`] says how wide words may be.
 
+pub(super) use crate::kernels::divisor::{Divide, Divisor};
+
 use crate::{
     compile::{Arguments, Entry, Module},
     launch::Operand,
@@ -17,24 +19,12 @@ pub(super) const MAX_DIMS: usize = 8;
 pub(super) const SIZES: [u64; 5] = [1, 2, 4, 8, 16];
 
 /// A type of numbers of words.
-pub(super) trait Index: Copy + Default + Send + Sync + 'static {
+pub(super) trait Index: Divide + Send + Sync + 'static {
     /// In CUDA C.
     const NAME: &'static str;
 
     /// A number of words, which is in range.
     fn of(value: u64) -> Self;
-
-    /// What divides by a number from 1 to 2^31, or 2^63.
-    fn divisor(divisor: u64) -> Divisor<Self>;
-}
-
-/// `Divisor` of `dims.cuh`, where the formula stands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[repr(C)]
-pub(super) struct Divisor<I> {
-    divisor: I,
-    magic: I,
-    shift: u32,
 }
 
 impl Index for u32 {
@@ -43,12 +33,6 @@ impl Index for u32 {
     fn of(value: u64) -> u32 {
         value as u32
     }
-
-    fn divisor(divisor: u64) -> Divisor<u32> {
-        let shift = divisor.next_power_of_two().trailing_zeros();
-        let magic = (((1u64 << shift) - divisor) << 32) / divisor + 1;
-        Divisor { divisor: divisor as u32, magic: magic as u32, shift }
-    }
 }
 
 impl Index for u64 {
@@ -56,13 +40,6 @@ impl Index for u64 {
 
     fn of(value: u64) -> u64 {
         value
-    }
-
-    fn divisor(divisor: u64) -> Divisor<u64> {
-        let shift = divisor.next_power_of_two().trailing_zeros();
-        let rest = (1u128 << shift) - u128::from(divisor);
-        let magic = (rest << 64) / u128::from(divisor) + 1;
-        Divisor { divisor, magic: magic as u64, shift }
     }
 }
 

@@ -1,50 +1,13 @@
 //! `Strided` of `cu/dims.cuh`: how operands repeat over an output, as a kernel's parameter.
 
+pub(super) use crate::kernels::divisor::{Divide as Index, Divisor};
+
 use super::access::{Access, bytes_of, most_lanes};
 use crate::launch::Operand;
 use tenon_sdk::{DType, KernelError, geometry::BroadcastPlan};
 
 /// Most dimensions after merging.
 const MOST: usize = 8;
-
-/// An index type of kernels.
-pub(super) trait Index: Copy + Default {
-    /// Divides by a number of up to half the type's range.
-    fn divisor(by: u64) -> Divisor<Self>;
-}
-
-/// Division by an invariant: T. Granlund and P. L. Montgomery, "Division by Invariant Integers using Multiplication"
-/// (1994), figure 4.1. With s = ceil(log2 d) and w bits, magic = floor(2^w (2^s - d) / d) + 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[repr(C)]
-pub(super) struct Divisor<I> {
-    divisor: I,
-    magic: I,
-    shift: u32,
-}
-
-/// Of 1 and more.
-fn shift_of(by: u64) -> u32 {
-    u64::BITS - (by - 1).leading_zeros()
-}
-
-impl Index for u32 {
-    fn divisor(by: u64) -> Divisor<u32> {
-        let by = by.clamp(1, 1 << 31);
-        let shift = shift_of(by);
-        let magic = (((1u64 << shift) - by) << 32) / by + 1;
-        Divisor { divisor: by as u32, magic: magic as u32, shift }
-    }
-}
-
-impl Index for u64 {
-    fn divisor(by: u64) -> Divisor<u64> {
-        let by = by.clamp(1, 1 << 63);
-        let shift = shift_of(by);
-        let magic = (((1u128 << shift) - u128::from(by)) << 64) / u128::from(by) + 1;
-        Divisor { divisor: by, magic: magic as u64, shift }
-    }
-}
 
 /// The parameter, for `N` operands.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +19,6 @@ pub(super) struct Strided<I, const N: usize> {
 }
 
 const _: () = {
-    assert!(size_of::<Divisor<u32>>() == 12 && size_of::<Divisor<u64>>() == 24);
     assert!(size_of::<Strided<u32, 2>>() == 104 + 128 && size_of::<Strided<u64, 2>>() == 200 + 128);
 };
 

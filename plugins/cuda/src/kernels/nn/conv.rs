@@ -2,8 +2,9 @@
 
 use super::{
     epilogue::{self, Epilogue, Inputs},
-    sizes::{Attributes, Axis, Divisor, Strides, lanes_of, small},
+    sizes::{Attributes, Axis, Strides, divisor, lanes_of, small},
 };
+use crate::kernels::divisor::Divisor;
 use crate::{
     compile::{Entry, Source, Variant},
     device::Facts,
@@ -50,8 +51,8 @@ fn has_large_tiles(ty: &str) -> bool {
 struct Sizes {
     rows: Axis,
     columns: Axis,
-    by_channels: Divisor,
-    by_columns: Divisor,
+    by_channels: Divisor<u32>,
+    by_columns: Divisor<u32>,
     channels: u32,
     outputs: u32,
     groups: u32,
@@ -77,8 +78,8 @@ impl Sizes {
         Ok(Sizes {
             rows,
             columns,
-            by_channels: Divisor::new(g.filter_channels)?,
-            by_columns: Divisor::new(g.width.kernel)?,
+            by_channels: divisor(g.filter_channels)?,
+            by_columns: divisor(g.width.kernel)?,
             channels: small("channels", g.filter_channels)?,
             outputs: small("outputs", outputs)?,
             groups: small("groups", g.groups)?,

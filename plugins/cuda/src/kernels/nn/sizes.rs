@@ -1,5 +1,6 @@
 //! Sizes of windows as kernels take them, in the layouts of `windows.cuh`.
 
+use crate::kernels::divisor::{Divide, Divisor};
 use tenon_sdk::{
     DType, KernelError,
     author::CreateContext,
@@ -46,31 +47,17 @@ impl Axis {
     }
 }
 
-/// `Divisor<u32>` of `dims.cuh`, where the formula stands.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Divisor {
-    divisor: u32,
-    magic: u32,
-    shift: u32,
-}
-
-impl Divisor {
-    /// Of a divisor from 1 to 2^31.
-    ///
-    /// # Errors
-    /// `UNIMPLEMENTED` for others.
-    pub fn new(divisor: i64) -> Result<Divisor, KernelError> {
-        if !(1..=1 << 31).contains(&divisor) {
-            return Err(KernelError::unimplemented(format!(
-                "CUDA divides numbers of elements by 1 to 2^31, found {divisor}"
-            )));
-        }
-        let divisor = divisor as u64;
-        let shift = divisor.next_power_of_two().trailing_zeros();
-        let magic = ((1u64 << 32) * ((1 << shift) - divisor)) / divisor + 1;
-        Ok(Divisor { divisor: divisor as u32, magic: magic as u32, shift })
+/// Divides numbers of elements.
+///
+/// # Errors
+/// `UNIMPLEMENTED` for divisors that are not from 1 to 2^31.
+pub(super) fn divisor(by: i64) -> Result<Divisor<u32>, KernelError> {
+    if !(1..=1 << 31).contains(&by) {
+        return Err(KernelError::unimplemented(format!(
+            "CUDA divides numbers of elements by 1 to 2^31, found {by}"
+        )));
     }
+    Ok(u32::divisor(by as u64))
 }
 
 /// `ImageStrides` of `windows.cuh`: steps in memory between images, rows, columns and channels.
@@ -100,7 +87,7 @@ impl Strides {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Items {
-    parts: [Divisor; 3],
+    parts: [Divisor<u32>; 3],
     count: u32,
 }
 
@@ -137,7 +124,7 @@ impl OutputSizes {
                 "CUDA has windows with fewer than 2^31 outputs or packs of outputs, found {self:?}"
             )));
         };
-        let [first, second, third] = parts.map(Divisor::new);
+        let [first, second, third] = parts.map(divisor);
         Ok(Items { parts: [first?, second?, third?], count: count as u32 })
     }
 }
@@ -236,14 +223,14 @@ mod tests {
     #[test]
     fn divisors_divide() {
         for d in [1, 2, 3, 5, 7, 64, 147, 1000, 65_537, (1 << 30) - 1, 1 << 31] {
-            let it = Divisor::new(d).unwrap();
+            let it = divisor(d).unwrap();
             for n in [0u64, 1, 2, 6, 146, 147, 65_536, 1 << 20, (1 << 31) - 1] {
                 let high = (n * u64::from(it.magic)) >> 32;
                 let quotient = (high + n) >> it.shift;
                 assert_eq!(quotient, n / d as u64, "{n} / {d}");
             }
         }
-        assert!(Divisor::new(0).is_err() && Divisor::new((1 << 31) + 1).is_err());
+        assert!(divisor(0).is_err() && divisor((1 << 31) + 1).is_err());
     }
 
     #[test]

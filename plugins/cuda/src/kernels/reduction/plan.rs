@@ -2,7 +2,7 @@
 //!
 //! Results depend on it (in their last bits), and on nothing else: not on the time or on what else runs.
 
-use super::strided::{Dim, Divisor32, Divisor64, Strided};
+use super::strided::{Dim, Strided};
 use tenon_sdk::{
     KernelError,
     geometry::{ArgGeometry, ReducePlan},
@@ -139,9 +139,9 @@ pub(super) struct Parts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dims {
     /// Of fewer than 2^31 elements.
-    Narrow(Strided<Divisor32>, Strided<Divisor32>),
+    Narrow(Strided<u32>, Strided<u32>),
     /// Of more.
-    Wide(Strided<Divisor64>, Strided<Divisor64>),
+    Wide(Strided<u64>, Strided<u64>),
 }
 
 impl Dims {

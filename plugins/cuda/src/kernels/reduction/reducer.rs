@@ -2,7 +2,7 @@
 
 use super::{
     plan::{Columns, Dims, Layout, Parts, Shape, Split, THREADS},
-    strided::{Divisor32, Divisor64, Strided},
+    strided::Strided,
 };
 use crate::{
     compile::{Entry, Module, Source, Variant},
@@ -78,8 +78,8 @@ pub(in crate::kernels) struct Reducer {
     lanes: Entry<(u64, u64, u64, u64, u32)>,
     blocks: Entry<(u64, u64, u64, u64, u64, u32)>,
     columns: [Entry<(u64, u64, u64, Columns)>; 2],
-    strided: [Strides<Divisor32>; 2],
-    strided_wide: [Strides<Divisor64>; 2],
+    strided: [Strides<u32>; 2],
+    strided_wide: [Strides<u64>; 2],
     merge: Entry<(u64, u64, u64, u32, u64, u32)>,
 }
 

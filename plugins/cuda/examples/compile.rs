@@ -4,7 +4,14 @@
 //! says what is what. `.ci/cuda-kernels` looks at the results. NVRTC is found as the plugin finds it; there is no
 //! host here to set knobs, so that the environment's `TENON_CUDA_LIBRARY_PATH` stands for `library_path`.
 
-use std::{fmt::Write, fs, path::Path, process::ExitCode};
+use std::{
+    fs, iter,
+    num::NonZero,
+    path::Path,
+    process::ExitCode,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 use tenon_cuda::{
     compile::{
         Variant,
@@ -44,26 +51,54 @@ fn options() -> Result<Options, String> {
     }
 }
 
-/// Compiles a variant for an architecture; the names of the two files.
-fn compile(
-    variant: &Variant,
-    stem: &str,
+/// One variant for one architecture.
+struct Job<'a> {
+    variant: &'a Variant,
     capability: u32,
-    out: &Path,
-) -> Result<[String; 2], String> {
-    let made: [Result<String, String>; 2] =
-        [(Form::Ptx, "ptx"), (Form::Cubin, "cubin")].map(|(form, extension)| {
-            let code = nvrtc::compile(variant, Target { capability, form })
-                .map_err(|error| error.message)?;
-            let name = format!("{stem}.sm_{capability}.{extension}");
-            // The text ends with 0, which is not for files.
-            let code =
-                if form == Form::Ptx { code.strip_suffix(&[0]).unwrap_or(&code) } else { &code };
-            fs::write(out.join(&name), code).map_err(|error| format!("{name}: {error}"))?;
-            Ok(name)
-        });
-    let [ptx, cubin] = made;
-    Ok([ptx?, cubin?])
+    /// Name of its files, without extension.
+    stem: String,
+}
+
+impl Job<'_> {
+    fn new(variant: &Variant, capability: u32) -> Job<'_> {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "._=-".contains(c) { c } else { '_' };
+        let name: String = variant.to_string().chars().map(plain).collect();
+        Job { variant, capability, stem: format!("{name}.sm_{capability}") }
+    }
+
+    /// Compiles, and writes both files.
+    fn run(&self, out: &Path) -> Result<(), String> {
+        let target = Target { capability: self.capability, form: Form::Cubin };
+        let compiled = nvrtc::compile(self.variant, target);
+        let (code, ptx) = compiled
+            .and_then(|made| Ok((made.code()?, made.ptx()?)))
+            .map_err(|error| error.message)?;
+        // The text ends with 0, which is not for files.
+        let ptx = ptx.strip_suffix(&[0]).unwrap_or(&ptx);
+        let write = |extension: &str, bytes: &[u8]| {
+            let name = format!("{}.{extension}", self.stem);
+            fs::write(out.join(&name), bytes).map_err(|error| format!("{name}: {error}"))
+        };
+        write("cubin", &code)?;
+        write("ptx", ptx)
+    }
+}
+
+/// Does all jobs on the threads of the machine; what failed.
+fn run_all(jobs: &[Job<'_>], out: &Path) -> Vec<String> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let worker = || {
+            let take = || jobs.get(next.fetch_add(1, Ordering::Relaxed));
+            iter::from_fn(take).filter_map(|job| job.run(out).err()).collect::<Vec<String>>()
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap_or_else(|_| vec!["a thread panicked".into()]))
+            .collect()
+    })
 }
 
 fn quoted(text: &str) -> String {
@@ -71,16 +106,17 @@ fn quoted(text: &str) -> String {
 }
 
 /// One line of `variants.json`.
-fn line(variant: &Variant, files: &[(u32, [String; 2])]) -> String {
+fn line(variant: &Variant, jobs: &[Job<'_>]) -> String {
     let defines: Vec<String> = variant
         .defines()
         .iter()
         .map(|(name, value)| format!("{}: {}", quoted(name), quoted(value)))
         .collect();
-    let files: Vec<String> = files
+    let files: Vec<String> = jobs
         .iter()
-        .map(|(capability, [ptx, cubin])| {
-            format!("\"{capability}\": {{\"ptx\": {}, \"cubin\": {}}}", quoted(ptx), quoted(cubin))
+        .map(|Job { capability, stem, .. }| {
+            let file = |extension: &str| quoted(&format!("{stem}.{extension}"));
+            format!("\"{capability}\": {{\"ptx\": {}, \"cubin\": {}}}", file("ptx"), file("cubin"))
         })
         .collect();
     format!(
@@ -101,21 +137,18 @@ fn run() -> Result<(), String> {
         .into_iter()
         .filter(|variant| variant.to_string().contains(&options.only))
         .collect();
-    let mut list = String::from("[\n");
-    for (number, variant) in variants.iter().enumerate() {
-        let stem: String = variant
-            .to_string()
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || "._=-".contains(c) { c } else { '_' })
-            .collect();
-        let mut files = Vec::new();
-        for &capability in &options.architectures {
-            files.push((capability, compile(variant, &stem, capability, out)?));
-        }
-        let comma = if number + 1 < variants.len() { "," } else { "" };
-        let _ = writeln!(list, "{}{comma}", line(variant, &files));
+    let jobs: Vec<Job<'_>> = variants
+        .iter()
+        .flat_map(|variant| options.architectures.iter().map(|arch| Job::new(variant, *arch)))
+        .collect();
+    let failed = run_all(&jobs, out);
+    if !failed.is_empty() {
+        return Err(format!("{} do not compile:\n{}", failed.len(), failed.join("\n")));
     }
-    list.push_str("]\n");
+    let per_variant = jobs.chunks(options.architectures.len());
+    let lines: Vec<String> =
+        variants.iter().zip(per_variant).map(|(variant, jobs)| line(variant, jobs)).collect();
+    let list = format!("[\n{}\n]\n", lines.join(",\n"));
     fs::write(out.join("variants.json"), list)
         .map_err(|error| format!("variants.json: {error}"))?;
     println!("{} variants for {} architectures", variants.len(), options.architectures.len());

@@ -66,7 +66,7 @@ impl Modules {
         {
             return Ok(module);
         }
-        let image = nvrtc::compile(variant, target)?;
+        let image = nvrtc::compile(variant, target)?.code()?;
         self.cache.put(&key, &image);
         Module::load(&self.context, variant, image)
     }

@@ -121,7 +121,7 @@ pub fn fingerprint(variant: &Variant, target: Target) -> Result<String, KernelEr
 ///
 /// # Errors
 /// `INTERNAL` with the compiler's log.
-pub fn compile(variant: &Variant, target: Target) -> Result<Vec<u8>, KernelError> {
+pub fn compile(variant: &Variant, target: Target) -> Result<Compiled, KernelError> {
     libraries::require(Library::Nvrtc)?;
     let program = Program::new(variant)?;
     let architecture = target.option();
@@ -135,9 +135,34 @@ pub fn compile(variant: &Variant, target: Target) -> Result<Vec<u8>, KernelError
         let message = format!("cannot compile {variant}: {}\n{}", error.message, program.log());
         return Err(KernelError::new(Code::INTERNAL, message));
     }
-    match target.form {
-        Form::Cubin => program.take(sys::nvrtcGetCUBINSize, sys::nvrtcGetCUBIN),
-        Form::Ptx => program.take(sys::nvrtcGetPTXSize, sys::nvrtcGetPTX),
+    Ok(Compiled { program, form: target.form })
+}
+
+/// What the compiler made of a variant.
+#[derive(Debug)]
+pub struct Compiled {
+    program: Program,
+    form: Form,
+}
+
+impl Compiled {
+    /// In the form that was asked for.
+    ///
+    /// # Errors
+    /// The compiler does not hand it out.
+    pub fn code(&self) -> Result<Vec<u8>, KernelError> {
+        match self.form {
+            Form::Cubin => self.program.take(sys::nvrtcGetCUBINSize, sys::nvrtcGetCUBIN),
+            Form::Ptx => self.ptx(),
+        }
+    }
+
+    /// The assembly, which there is on the way to machine code too. It ends with a zero byte.
+    ///
+    /// # Errors
+    /// The compiler does not hand it out.
+    pub fn ptx(&self) -> Result<Vec<u8>, KernelError> {
+        self.program.take(sys::nvrtcGetPTXSize, sys::nvrtcGetPTX)
     }
 }
 
@@ -148,6 +173,7 @@ fn c_string(text: &str) -> Result<CString, KernelError> {
 type SizeOf = unsafe fn(nvrtcProgram, *mut usize) -> nvrtcResult;
 type Take = unsafe fn(nvrtcProgram, *mut c_char) -> nvrtcResult;
 
+#[derive(Debug)]
 struct Program(nvrtcProgram);
 
 impl Program {

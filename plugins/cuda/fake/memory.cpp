@@ -27,7 +27,7 @@ constexpr unsigned char GUARD_BYTE = 0xb9;
 constexpr unsigned char NEW_BYTE = 0xff;
 constexpr unsigned char FREED_BYTE = 0xf5;
 constexpr size_t QUARANTINE_BYTES = 32u << 20;
-constexpr size_t QUARANTINE_BLOCKS = 4096;
+constexpr size_t QUARANTINE_BLOCKS = 64;  // few: who looks for leaks waits until it is full
 
 struct Memory {
     std::mutex mutex;

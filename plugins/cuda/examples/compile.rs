@@ -55,15 +55,14 @@ fn options() -> Result<Options, String> {
 struct Job<'a> {
     variant: &'a Variant,
     capability: u32,
-    /// Name of its files, without extension.
+    /// Name of its files, without extension: a variant's own name may be longer than a file's may be.
     stem: String,
 }
 
 impl Job<'_> {
-    fn new(variant: &Variant, capability: u32) -> Job<'_> {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "._=-".contains(c) { c } else { '_' };
-        let name: String = variant.to_string().chars().map(plain).collect();
-        Job { variant, capability, stem: format!("{name}.sm_{capability}") }
+    fn new((number, variant): (usize, &Variant), capability: u32) -> Job<'_> {
+        let source = variant.source().name;
+        Job { variant, capability, stem: format!("{number:04}.{source}.sm_{capability}") }
     }
 
     /// Compiles, and writes both files.
@@ -139,7 +138,8 @@ fn run() -> Result<(), String> {
         .collect();
     let jobs: Vec<Job<'_>> = variants
         .iter()
-        .flat_map(|variant| options.architectures.iter().map(|arch| Job::new(variant, *arch)))
+        .enumerate()
+        .flat_map(|variant| options.architectures.iter().map(move |arch| Job::new(variant, *arch)))
         .collect();
     let failed = run_all(&jobs, out);
     if !failed.is_empty() {

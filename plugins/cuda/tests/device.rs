@@ -2,9 +2,12 @@
 
 mod support;
 
-use std::sync::mpsc::channel;
+use std::sync::{
+    Arc,
+    mpsc::{Sender, channel},
+};
 use support::{Block, open, settings, turn};
-use tenon_cuda::{Settings, compile::Variant, kernels, launch::Grid};
+use tenon_cuda::{Cuda, Settings, compile::Variant, kernels, launch::Grid};
 use tenon_sdk::{
     Code,
     abi::{MemoryKind, Notify},
@@ -141,6 +144,49 @@ fn notification() -> (Notification, std::sync::mpsc::Receiver<Code>) {
     let data = Box::into_raw(Box::new(sender)).cast();
     // SAFETY: `tell` takes the box, once, from any thread.
     (unsafe { Notification::new(Notify { run: Some(tell) }, data) }, receiver)
+}
+
+#[test]
+fn a_device_that_is_closed_has_first_made_every_call_that_it_owes() {
+    let turn = turn();
+    let device = open(14, &settings());
+    let stream = device.create_stream().unwrap();
+    turn.order("FAKE_CUDA_SLOW_NS", "50000000");
+    let heard: Vec<_> = (0..3)
+        .map(|_| {
+            let (done, heard) = notification();
+            device.notify(&stream, done);
+            heard
+        })
+        .collect();
+    device.destroy_stream(stream);
+    drop(device);
+    for heard in heard {
+        assert_eq!(heard.try_recv(), Ok(Code::OK));
+    }
+}
+
+type Held = (Arc<Cuda>, Sender<Code>);
+
+unsafe extern "C" fn let_go(data: *mut std::ffi::c_void, code: Code) {
+    // SAFETY: the test gives a box, and this is called once.
+    let (device, sender) = *unsafe { Box::from_raw(data.cast::<Held>()) };
+    drop(device);
+    sender.send(code).expect("the test listens");
+}
+
+#[test]
+fn a_call_may_let_go_of_the_device_last() {
+    let turn = turn();
+    let device = Arc::new(open(15, &settings()));
+    let stream = device.create_stream().unwrap();
+    turn.order("FAKE_CUDA_SLOW_NS", "50000000");
+    let (sender, heard) = channel();
+    let data = Box::into_raw(Box::new((Arc::clone(&device), sender))).cast();
+    // SAFETY: `let_go` takes the box, once, from any thread.
+    device.notify(&stream, unsafe { Notification::new(Notify { run: Some(let_go) }, data) });
+    drop(device);
+    assert_eq!(heard.recv(), Ok(Code::OK));
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //! The driver's thread may not call the driver, and what the host does when it is told may lead there: so the calls
 //! for the host are made by the device's own thread ([`Errand::Host`]). What only touches memory is done in
 //! place ([`Errand::Memory`]). While calls are owed that thread also asks the device for errors now and then,
-//! because nobody else may be asking.
+//! because nobody else may be asking. It ends when the device is closed and nothing is owed any more.
 
 use super::context::Context;
 use std::{
@@ -143,17 +143,17 @@ impl Desk {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a call to make; `Ok(None)` is time for a look, `Err` the end.
+    /// Waits for a call to make; `Ok(None)` is time for a look, `Err` the end: closed, and nothing owed.
     fn next(&self) -> Result<Option<(Call, Code)>, ()> {
         let mut queue = self.queue();
         loop {
             if let Some(due) = queue.due.pop_front() {
                 return Ok(Some(due));
             }
-            if queue.closed {
-                return Err(());
-            }
             if queue.owed == 0 {
+                if queue.closed {
+                    return Err(());
+                }
                 queue = self.turn.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
@@ -193,7 +193,9 @@ impl Drop for Clerk {
     fn drop(&mut self) {
         self.desk.queue().closed = true;
         self.desk.turn.notify_all();
-        if let Some(thread) = self.thread.take() {
+        let own = std::thread::current().id();
+        // A call may have let go of the device last: the thread cannot wait for itself, and ends behind that call.
+        if let Some(thread) = self.thread.take().filter(|it| it.thread().id() != own) {
             // What it panicked with has been logged.
             let _ = thread.join();
         }

@@ -71,8 +71,8 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        for name in ["FAKE_CUDA_FAIL", "FAKE_CUDA_FAIL_LATER", "FAKE_CUDA_MEMORY"] {
-            tell(fake(), name, None);
+        for name in ["FAIL", "FAIL_LATER", "MEMORY", "SLOW_NS"] {
+            tell(fake(), &format!("FAKE_CUDA_{name}"), None);
         }
     }
 }

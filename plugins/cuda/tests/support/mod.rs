@@ -1,11 +1,11 @@
 //! The fake CUDA stack, built once, and devices on it: each test takes one of its own, so that a device that one
 //! test loses is no other's.
 
+mod fake;
+
 use libloading::Library;
 use std::{
     ffi::{CString, c_char, c_void},
-    path::{Path, PathBuf},
-    process::Command,
     ptr::NonNull,
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
@@ -18,19 +18,10 @@ use tenon_sdk::{
 
 type Set = unsafe extern "C" fn(name: *const c_char, value: *const c_char);
 
-fn folder() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake-cuda");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fake/build.sh");
-    let built = Command::new("bash").arg(script).arg(&folder).output().expect("bash is there");
-    let said = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "the fake CUDA stack cannot be built: {said}");
-    folder
-}
-
 fn fake() -> &'static Library {
     static FAKE: OnceLock<Library> = OnceLock::new();
     FAKE.get_or_init(|| {
-        let folder = folder();
+        let folder = fake::folder();
         libraries::look_in(&folder.display().to_string());
         // SAFETY: the tests' own library, which does nothing when it is opened.
         let fake = unsafe { Library::new(folder.join("libcuda.so")) }.expect("the fake opens");

@@ -4,27 +4,86 @@ use crate::build::{deps, locked, output, repository, run};
 use crate::session::{library, runtime};
 use libloading::Library;
 use std::{
+    env,
     ffi::{CString, c_char},
-    path::PathBuf,
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
 };
 use tenon_runtime::Runtime;
+
+/// Tells a process that a test starts where the fake libraries are.
+const BUILT: &str = "TENON_TESTS_FAKE_CUDA";
 
 /// The folder with the fake libraries.
 ///
 /// # Panics
 /// They cannot be built: a C++ compiler is missing, say.
 pub fn folder() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER
         .get_or_init(|| {
+            if let Some(folder) = env::var_os(BUILT) {
+                return folder.into();
+            }
             let folder = output("fake-cuda");
             let script = repository().join("plugins/cuda/fake/build.sh");
             locked("fake-cuda", || run(Command::new("bash").arg(script).arg(&folder)));
             folder
         })
         .clone()
+}
+
+/// A folder with some of the fake libraries (`cuda`, `nvrtc`, ...): a machine on which the others are not installed.
+///
+/// # Panics
+/// As [`folder`]; the folder cannot be filled.
+pub fn machine_with(libraries: &[&str]) -> PathBuf {
+    let name = format!("fake-machine-{}", libraries.join("-"));
+    let made = output(&name);
+    locked(&name, || {
+        for library in libraries {
+            let file = format!("lib{library}.so");
+            let link = made.join(&file);
+            if !link.exists() {
+                symlink(folder().join(&file), &link)
+                    .unwrap_or_else(|e| panic!("{}: {e}", link.display()));
+            }
+        }
+    });
+    made
+}
+
+/// Variables for a process that a test starts: where the fake stack is, so that none is built with whatever compiler
+/// the process is told to use; and texts under the names of NVIDIA's libraries, which hide those of the system.
+///
+/// # Panics
+/// As [`folder`]; the texts cannot be written.
+pub fn variables() -> Vec<(&'static str, PathBuf)> {
+    let hiding = output("no-cuda");
+    locked("no-cuda", || {
+        for library in ["cuda", "nvrtc", "cublasLt", "cudnn"] {
+            for number in ["", ".1", ".8", ".9", ".10", ".11", ".12", ".13"] {
+                let file = hiding.join(format!("lib{library}.so{number}"));
+                fs::write(&file, "no library\n")
+                    .unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            }
+        }
+    });
+    vec![(BUILT, folder()), ("LD_LIBRARY_PATH", hiding)]
+}
+
+/// A runtime over the plugins for CPU and CUDA, on a machine with the libraries in this folder alone.
+///
+/// # Panics
+/// As [`runtime`].
+pub fn runtime_on(machine: &Path, kernel_cache: &Path, knobs: &[(&str, &str)]) -> Runtime {
+    let (path, cache) = (machine.display().to_string(), kernel_cache.display().to_string());
+    let mut all = vec![("cuda.library_path", path.as_str()), ("cuda.kernel_cache", cache.as_str())];
+    all.extend_from_slice(knobs);
+    runtime(&["tenon_cpu", "tenon_cuda"], &all)
 }
 
 /// A runtime over the plugins for CPU and CUDA, with knobs set, on the fake stack. What the fake compiles is kept

@@ -9,6 +9,7 @@
 //! - [`loops`]: graphs with loops.
 //! - [`docs`]: guides that are followed to the letter.
 //! - [`quantized`]: calls of quantised products and convolutions, and their results by definition.
+//! - [`process`]: tests in processes of their own.
 //! - [`session`]: runtimes, sessions and accounts of what a process holds.
 //!
 //! Everything is built once, without the network, under a lock on a file, into the folder that cargo builds
@@ -22,6 +23,7 @@ pub mod docs;
 pub mod fixtures;
 pub mod log;
 pub mod loops;
+pub mod process;
 pub mod quantized;
 pub mod session;
 pub mod zoo;

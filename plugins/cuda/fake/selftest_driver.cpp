@@ -50,6 +50,24 @@ void order_and_events() {
     fake_cuda_set("SLOW_NS", nullptr);
 }
 
+// Commands that are told to meet do so on two streams.
+void meetings() {
+    const Device device;
+    log_has("");  // somebody reads from here on
+    CUstream first, second;
+    EXPECT(cuStreamCreate(&first, 1), 0);
+    EXPECT(cuStreamCreate(&second, 1), 0);
+    const CUdeviceptr blocks = upload(std::vector<int>(4));
+    fake_cuda_set("MEET", "memset bytes=4,memset bytes=8");
+    EXPECT(cuMemsetD32Async(blocks, 1, 1, first), 0);
+    EXPECT(cuMemsetD32Async(blocks + 8, 2, 2, second), 0);
+    EXPECT(cuStreamSynchronize(first), 0);
+    EXPECT(cuStreamSynchronize(second), 0);
+    EXPECT(log_has("met memset bytes=4,memset bytes=8\n"), 1);
+    fake_cuda_set("MEET", nullptr);
+    EXPECT(download<int>(blocks, 4)[3], 2);
+}
+
 // A stream that uses another's allocation without waiting for it is found out.
 void unordered_use() {
     const Device device;
@@ -169,6 +187,7 @@ void kinds_of_host_memory() {
 
 void test_driver() {
     order_and_events();
+    meetings();
     unordered_use();
     host_functions();
     null_stream();

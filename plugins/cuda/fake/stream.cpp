@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "capture.h"
+#include "meet.h"
 #include "memory.h"
 #include "settings.h"
 #include "fault.h"
@@ -160,7 +161,7 @@ CUresult enqueue(const Call& call, const std::shared_ptr<Stream>& stream, Work w
     if (result != CUDA_SUCCESS || captured) {
         return result;
     }
-    const Point place = submit(stream, {std::move(work.run), call.later});
+    const Point place = submit(stream, {meeting(work.text, std::move(work.run)), call.later});
     if (point != nullptr) {
         *point = place;
     }

@@ -10,7 +10,7 @@ use tenon_runtime::{
 };
 use tenon_tests::{
     cuda::{cuda_runtime, order, take_log},
-    session::{floats, run, run_with, session, turn, values},
+    session::{floats, run, run_with, session, session_as_written, turn, values},
 };
 
 const CUDA: &str = "/device:CUDA:0";
@@ -180,4 +180,43 @@ fn a_lost_device_fails_its_steps_and_others_go_on() {
     let found = step(&other).expect("the other device goes on");
     let squares: Vec<f32> = values(&feed(0)).into_iter().map(|x| x * x).collect();
     assert_eq!(values(&found[0]), squares);
+}
+
+/// `y = x^2` of a vector that is fed, and `z = -fill`, which needs nothing of it.
+fn independent(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
+    let x = b.placeholder("x", DType::FLOAT, vector())?;
+    b.op("Square").name("y").input(x).device(CUDA).build()?;
+    let dims = Tensor::from_slice(&[1], &[1000i32]).expect("a vector");
+    let dims = b.constant("dims", dims)?;
+    let value = b.constant("value", Tensor::from_slice(&[], &[1.5f32]).expect("a scalar"))?;
+    let fill = b.op("Fill").name("fill").input(dims).input(value).device(CUDA).build()?;
+    b.op("Neg").name("z").input(fill).device(CUDA).build().map(|_| ())
+}
+
+#[test]
+fn copies_run_while_kernels_compute_what_does_not_need_them() {
+    let _turn = turn();
+    let runtime = with_knob("-1");
+    let session = session_as_written(&runtime, independent);
+    let step = || {
+        let x = feed(0);
+        let found = run(&session, &[("x", x.clone())], &["y", "z"]).expect("the step runs");
+        let squares: Vec<f32> = values(&x).into_iter().map(|x| x * x).collect();
+        assert_eq!(values(&found[0]), squares);
+        assert_eq!(values(&found[1]), [-1.5; 1000]);
+    };
+    step();
+    let (into, out_of) = (LENGTH * 4, 1000 * 4);
+    // Each pair waits for each other on the device: where one is behind the other, or the host waits between the
+    // two, they never meet.
+    for pair in
+        [format!("htod bytes={into},fill"), format!("dtoh bytes={out_of},htod bytes={into}")]
+    {
+        take_log();
+        order("FAKE_CUDA_MEET", Some(&pair));
+        step();
+        order("FAKE_CUDA_MEET", None);
+        let log = take_log();
+        assert_eq!(count(&log, &format!("met {pair}")), 1, "{log}");
+    }
 }

@@ -220,6 +220,41 @@ fn a_lost_device_says_so_settles_what_it_owes_and_leaves_others_alone() {
     assert_eq!(found, sent);
 }
 
+fn fill() -> Variant {
+    let mut all = kernels::variants().into_iter();
+    all.find(|it| it.to_string() == "fill.cu T=u32").expect("fill is one of the sources")
+}
+
+#[test]
+fn a_kernel_that_writes_where_it_may_not_loses_the_device() {
+    let (lost, other) = (open(16, &settings()), open(17, &settings()));
+    let stream = lost.create_stream().unwrap();
+    let module = lost.modules().get(&fill()).unwrap();
+    // SAFETY: `fill_constant` takes an address, an element and a count.
+    let entry = unsafe { module.entry::<(u64, u32, u64)>("fill_constant") }.unwrap();
+    // SAFETY: none: nothing lies at 4096, and the fake driver finds out.
+    unsafe { entry.launch(&stream, Grid::stride(1, lost.facts()), (4096, 1, 1)) }.unwrap();
+    let error = lost.synchronize_stream(&stream).unwrap_err();
+    let again = lost.create_stream().err().unwrap();
+    for error in [error, again] {
+        assert_eq!(error.code, Code::UNAVAILABLE, "{}", error.message);
+        assert!(error.message.contains("CUDA:16 is lost"), "{}", error.message);
+        assert!(error.message.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{}", error.message);
+    }
+    let stream = other.create_stream().unwrap();
+    let module = other.modules().get(&fill()).unwrap();
+    let y = Block::new(&other, 4, DEVICE).unwrap();
+    // SAFETY: as above, and the block has one element.
+    unsafe {
+        let entry = module.entry::<(u64, u32, u64)>("fill_constant").unwrap();
+        entry.launch(&stream, Grid::stride(1, other.facts()), (y.address(), 7, 1)).unwrap();
+    }
+    let mut found = [0; 4];
+    y.read(&mut found, Some(&stream)).unwrap();
+    other.synchronize_stream(&stream).unwrap();
+    assert_eq!(found, [7, 0, 0, 0]);
+}
+
 #[test]
 fn what_is_recorded_runs_again_with_what_is_in_the_buffers_then() {
     let device = open(11, &settings());
@@ -262,10 +297,7 @@ fn a_copy_that_needs_the_host_ends_a_recording_and_the_stream_goes_on() {
 fn a_kernel_is_compiled_loaded_and_launched_and_one_that_is_not_there_is_named() {
     let device = open(13, &settings());
     let stream = device.create_stream().unwrap();
-    let variant: Variant = kernels::variants()
-        .into_iter()
-        .find(|variant| variant.to_string() == "fill.cu T=u32")
-        .expect("fill is one of the sources");
+    let variant = fill();
     let module = device.modules().get(&variant).unwrap();
     let y = Block::new(&device, 4 * 1000, DEVICE).unwrap();
     // SAFETY: `fill_constant` takes an address, an element and a count.

@@ -25,7 +25,7 @@ fn fake() -> &'static Library {
         libraries::look_in(&folder.display().to_string());
         // SAFETY: the tests' own library, which does nothing when it is opened.
         let fake = unsafe { Library::new(folder.join("libcuda.so")) }.expect("the fake opens");
-        tell(&fake, "FAKE_CUDA_DEVICES", Some("16"));
+        tell(&fake, "FAKE_CUDA_DEVICES", Some("18"));
         fake
     })
 }

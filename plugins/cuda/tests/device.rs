@@ -6,7 +6,7 @@ use std::sync::{
     Arc,
     mpsc::{Sender, channel},
 };
-use support::{Block, open, settings, turn};
+use support::{Block, open, settings, shared_turn, turn};
 use tenon_cuda::{Cuda, Settings, compile::Variant, kernels, launch::Grid};
 use tenon_sdk::{
     Code,
@@ -22,6 +22,7 @@ fn pattern(bytes: usize, seed: usize) -> Vec<u8> {
 
 #[test]
 fn a_device_says_what_it_is() {
+    let _turn = shared_turn();
     let device = open(0, &settings());
     let info = device.info();
     info.validate().unwrap();
@@ -33,6 +34,7 @@ fn a_device_says_what_it_is() {
 
 #[test]
 fn memory_of_a_few_bytes_or_none_and_no_stranger_alignment() {
+    let _turn = shared_turn();
     let device = open(1, &settings());
     let blocks: Vec<Block<'_>> = [0, 1, 5, 4096, 1 << 20]
         .into_iter()
@@ -61,6 +63,7 @@ fn memory_that_is_not_there_is_told_in_figures_and_poisons_nothing() {
 
 #[test]
 fn copies_arrive_by_a_stage_by_pinned_memory_and_by_the_driver() {
+    let _turn = shared_turn();
     // Beyond `pinned_limit` nothing is staged.
     for (ordinal, pinned_limit) in [(3, 1 << 20), (4, 1000)] {
         let device = open(ordinal, &Settings { pinned_limit, ..settings() });
@@ -89,6 +92,7 @@ fn copies_arrive_by_a_stage_by_pinned_memory_and_by_the_driver() {
 
 #[test]
 fn two_devices_copy_to_each_other_and_the_host_alone_is_refused() {
+    let _turn = shared_turn();
     let (one, two) = (open(5, &settings()), open(6, &settings()));
     let (a, b) = (Block::new(&one, 3000, DEVICE).unwrap(), Block::new(&two, 3000, DEVICE).unwrap());
     let (sent, mut found) = (pattern(3000, 9), vec![0; 3000]);
@@ -104,6 +108,7 @@ fn two_devices_copy_to_each_other_and_the_host_alone_is_refused() {
 
 #[test]
 fn streams_wait_for_events_and_for_nothing_foreign() {
+    let _turn = shared_turn();
     let (device, other) = (open(7, &settings()), open(8, &settings()));
     let block = Block::new(&device, 1 << 20, DEVICE).unwrap();
     let (first, second) = (device.create_stream().unwrap(), device.create_stream().unwrap());
@@ -227,6 +232,7 @@ fn fill() -> Variant {
 
 #[test]
 fn a_kernel_that_writes_where_it_may_not_loses_the_device() {
+    let _turn = shared_turn();
     let (lost, other) = (open(16, &settings()), open(17, &settings()));
     let stream = lost.create_stream().unwrap();
     let module = lost.modules().get(&fill()).unwrap();
@@ -257,6 +263,7 @@ fn a_kernel_that_writes_where_it_may_not_loses_the_device() {
 
 #[test]
 fn what_is_recorded_runs_again_with_what_is_in_the_buffers_then() {
+    let _turn = shared_turn();
     let device = open(11, &settings());
     let (a, b) =
         (Block::new(&device, 256, DEVICE).unwrap(), Block::new(&device, 256, DEVICE).unwrap());
@@ -277,6 +284,7 @@ fn what_is_recorded_runs_again_with_what_is_in_the_buffers_then() {
 
 #[test]
 fn a_copy_that_needs_the_host_ends_a_recording_and_the_stream_goes_on() {
+    let _turn = shared_turn();
     let device = open(12, &settings());
     let block = Block::new(&device, 256, DEVICE).unwrap();
     let stream = device.create_stream().unwrap();
@@ -295,6 +303,7 @@ fn a_copy_that_needs_the_host_ends_a_recording_and_the_stream_goes_on() {
 
 #[test]
 fn a_kernel_is_compiled_loaded_and_launched_and_one_that_is_not_there_is_named() {
+    let _turn = shared_turn();
     let device = open(13, &settings());
     let stream = device.create_stream().unwrap();
     let variant = fill();

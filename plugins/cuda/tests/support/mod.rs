@@ -7,7 +7,7 @@ use libloading::Library;
 use std::{
     ffi::{CString, c_char, c_void},
     ptr::NonNull,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 use tenon_cuda::{Cuda, Settings, device::Stream, libraries};
 use tenon_sdk::{
@@ -42,11 +42,17 @@ fn tell(fake: &Library, name: &str, value: Option<&str>) {
 }
 
 /// Orders are of the whole process: while one test gives some, no other runs.
-pub struct Turn(#[allow(dead_code, reason = "held, not read")] MutexGuard<'static, ()>);
+pub struct Turn(#[allow(dead_code, reason = "held, not read")] RwLockWriteGuard<'static, ()>);
+
+static TURN: RwLock<()> = RwLock::new(());
 
 pub fn turn() -> Turn {
-    static TURN: Mutex<()> = Mutex::new(());
-    Turn(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+    Turn(TURN.write().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The turn of tests that give no orders.
+pub fn shared_turn() -> RwLockReadGuard<'static, ()> {
+    TURN.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Turn {

@@ -10,6 +10,7 @@
 use crate::settings;
 use cudarc::{cublaslt, cudnn, driver, nvrtc};
 use std::{
+    error::Error,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
@@ -82,19 +83,18 @@ impl Library {
 /// Makes sure that a library is there: what is called of it from then on does not panic.
 ///
 /// # Errors
-/// `UNAVAILABLE` with where it comes from.
+/// `UNAVAILABLE` with where it comes from, and why the one in a folder of the knob is none.
 pub fn require(library: Library) -> Result<(), KernelError> {
     if library.is_present() {
         return Ok(());
     }
-    Err(KernelError::new(
-        Code::UNAVAILABLE,
-        format!(
-            "there is no lib{}.so: {}; name its folder by the knob library_path if it lies elsewhere",
-            library.name(),
-            library.origin()
-        ),
-    ))
+    let (name, origin) = (library.name(), library.origin());
+    let what = match &open_preferred()[library as usize] {
+        Some(refused) => format!("lib{name}.so cannot be opened ({refused})"),
+        None => format!("there is no lib{name}.so"),
+    };
+    let elsewhere = "name its folder by the knob library_path if it lies elsewhere";
+    Err(KernelError::new(Code::UNAVAILABLE, format!("{what}: {origin}; {elsewhere}")))
 }
 
 static FOLDERS: OnceLock<String> = OnceLock::new();
@@ -105,23 +105,35 @@ pub fn look_in(folders: &str) -> bool {
     FOLDERS.set(folders.to_owned()).is_ok()
 }
 
-/// Opens what lies in the folders of the knob, once, and keeps it open.
-fn open_preferred() {
-    static OPENED: OnceLock<()> = OnceLock::new();
-    OPENED.get_or_init(|| {
+/// Opens what lies in the folders of the knob, once, and keeps it open. For each library: why one that lies there was
+/// not opened, if none was.
+fn open_preferred() -> &'static [Option<String>; 4] {
+    static REFUSED: OnceLock<[Option<String>; 4]> = OnceLock::new();
+    REFUSED.get_or_init(|| {
         let folders = FOLDERS.get_or_init(|| settings::library_path().unwrap_or_default());
-        for library in Library::ALL {
-            let folder = folders.split(':').filter(|folder| !folder.is_empty());
-            let Some(file) = folder.filter_map(|it| file_in(Path::new(it), library)).next() else {
-                continue;
-            };
-            // SAFETY: as in `is_present`; the user named the folder.
-            if let Ok(opened) = unsafe { libloading::Library::new(file) } {
+        Library::ALL.map(|library| open_in(folders, library))
+    })
+}
+
+fn open_in(folders: &str, library: Library) -> Option<String> {
+    let mut refused = None;
+    let folders = folders.split(':').filter(|folder| !folder.is_empty());
+    for file in folders.filter_map(|it| file_in(Path::new(it), library)) {
+        // SAFETY: as in `is_present`; the user named the folder.
+        match unsafe { libloading::Library::new(&file) } {
+            Ok(opened) => {
                 // It stays for the life of the process: what was called of it may be called again.
                 std::mem::forget(opened);
+                return None;
+            }
+            Err(error) => {
+                // What the loader says is behind what was asked of it.
+                let words = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+                refused.get_or_insert(words);
             }
         }
-    });
+    }
+    refused
 }
 
 /// The file of a library in a folder: `libX.so`, or the last of `libX.so.*`.

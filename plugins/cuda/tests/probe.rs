@@ -79,10 +79,17 @@ fn is_unavailable(answer: &str, words: &[&str]) {
 #[test]
 fn without_a_driver() {
     for what in ["probe", "open"] {
-        let answer = asked(what, &no_libraries(), &[]);
+        let answer = asked(what, Path::new("/nowhere"), &[]);
         let words = ["there is no libcuda.so", "comes with NVIDIA's driver", "library_path"];
         is_unavailable(&answer, &words);
     }
+}
+
+#[test]
+fn with_a_driver_that_is_no_library() {
+    let answer = asked("probe", &no_libraries(), &[]);
+    let words = ["libcuda.so cannot be opened", "file too short", "comes with NVIDIA's driver"];
+    is_unavailable(&answer, &words);
 }
 
 #[test]

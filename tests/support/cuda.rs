@@ -46,11 +46,13 @@ pub fn machine_with(libraries: &[&str]) -> PathBuf {
     locked(&name, || {
         for library in libraries {
             let file = format!("lib{library}.so");
-            let link = made.join(&file);
-            if !link.exists() {
-                symlink(folder().join(&file), &link)
-                    .unwrap_or_else(|e| panic!("{}: {e}", link.display()));
+            let (target, link) = (folder().join(&file), made.join(&file));
+            if fs::read_link(&link).is_ok_and(|there| there == target) {
+                continue;
             }
+            // There is none, or one from before the target folder was moved.
+            let _ = fs::remove_file(&link);
+            symlink(target, &link).unwrap_or_else(|e| panic!("{}: {e}", link.display()));
         }
     });
     made

@@ -1,7 +1,7 @@
 //! Compiles every kernel of the plugin, for GPUs that need not be there: `compile --arch 90 --out DIR`.
 //!
 //! For each variant and architecture it writes machine code and PTX, as NVRTC makes them, and `variants.json`, which
-//! says what is what. `.ci/cuda-kernels` looks at the results. NVRTC is found as the plugin finds it; there is no
+//! says what is what; a file that is there from an earlier run is not made again. `.ci/cuda-kernels` looks at the results. NVRTC is found as the plugin finds it; there is no
 //! host here to set knobs, so that the environment's `TENON_CUDA_LIBRARY_PATH` stands for `library_path`.
 
 use std::{
@@ -54,32 +54,41 @@ fn options() -> Result<Options, String> {
 /// One variant for one architecture.
 struct Job<'a> {
     variant: &'a Variant,
-    capability: u32,
-    /// Name of its files, without extension: a variant's own name may be longer than a file's may be.
+    target: Target,
+    /// Name of its files, without extension: what it is made of, so that a file that is there is right.
     stem: String,
 }
 
 impl Job<'_> {
-    fn new((number, variant): (usize, &Variant), capability: u32) -> Job<'_> {
-        let source = variant.source().name;
-        Job { variant, capability, stem: format!("{number:04}.{source}.sm_{capability}") }
+    fn new(variant: &Variant, capability: u32) -> Result<Job<'_>, String> {
+        let target = Target { capability, form: Form::Cubin };
+        let print = nvrtc::fingerprint(variant, target).map_err(|error| error.message)?;
+        let stem = format!("{}.{}.sm_{capability}", variant.source().name, &print[..16]);
+        Ok(Job { variant, target, stem })
     }
 
-    /// Compiles, and writes both files.
+    fn files(&self) -> [String; 2] {
+        ["ptx", "cubin"].map(|extension| format!("{}.{extension}", self.stem))
+    }
+
+    /// Compiles, and writes both files, unless they are there.
     fn run(&self, out: &Path) -> Result<(), String> {
-        let target = Target { capability: self.capability, form: Form::Cubin };
-        let compiled = nvrtc::compile(self.variant, target);
+        let [ptx_file, code_file] = self.files().map(|name| out.join(name));
+        if ptx_file.exists() && code_file.exists() {
+            return Ok(());
+        }
+        let compiled = nvrtc::compile(self.variant, self.target);
         let (code, ptx) = compiled
             .and_then(|made| Ok((made.code()?, made.ptx()?)))
             .map_err(|error| error.message)?;
         // The text ends with 0, which is not for files.
         let ptx = ptx.strip_suffix(&[0]).unwrap_or(&ptx);
-        let write = |extension: &str, bytes: &[u8]| {
-            let name = format!("{}.{extension}", self.stem);
-            fs::write(out.join(&name), bytes).map_err(|error| format!("{name}: {error}"))
-        };
-        write("cubin", &code)?;
-        write("ptx", ptx)
+        [(code_file, &code[..]), (ptx_file, ptx)].into_iter().try_for_each(|(file, bytes)| {
+            // Renamed into place: half of a file is never taken for one.
+            let part = file.with_extension("part");
+            let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, &file));
+            written.map_err(|error| format!("{}: {error}", file.display()))
+        })
     }
 }
 
@@ -113,9 +122,10 @@ fn line(variant: &Variant, jobs: &[Job<'_>]) -> String {
         .collect();
     let files: Vec<String> = jobs
         .iter()
-        .map(|Job { capability, stem, .. }| {
-            let file = |extension: &str| quoted(&format!("{stem}.{extension}"));
-            format!("\"{capability}\": {{\"ptx\": {}, \"cubin\": {}}}", file("ptx"), file("cubin"))
+        .map(|job| {
+            let capability = job.target.capability;
+            let [ptx, cubin] = job.files().map(|name| quoted(&name));
+            format!("\"{capability}\": {{\"ptx\": {ptx}, \"cubin\": {cubin}}}")
         })
         .collect();
     format!(
@@ -136,11 +146,10 @@ fn run() -> Result<(), String> {
         .into_iter()
         .filter(|variant| variant.to_string().contains(&options.only))
         .collect();
-    let jobs: Vec<Job<'_>> = variants
+    let jobs = variants
         .iter()
-        .enumerate()
         .flat_map(|variant| options.architectures.iter().map(move |arch| Job::new(variant, *arch)))
-        .collect();
+        .collect::<Result<Vec<Job<'_>>, String>>()?;
     let failed = run_all(&jobs, out);
     if !failed.is_empty() {
         return Err(format!("{} do not compile:\n{}", failed.len(), failed.join("\n")));

@@ -6,9 +6,10 @@ Usage: check_kernels.py WORK [--compiled DIR] [--arch 80]... [--match TEXT] [--w
                         [--sources DIR] [--quiet]
        check_kernels.py WORK --nvrtc
 
-WORK keeps the tools (a virtual environment of 350 MB) from run to run. The kernels are compiled by the plugin's own
-code, its example `compile`; with --compiled they have been, into DIR. --write lays registers.tsv down anew. --nvrtc
-fetches the tools and prints the folder of libnvrtc: what the example wants in TENON_CUDA_LIBRARY_PATH.
+WORK keeps from run to run the tools (a virtual environment of 350 MB), what was compiled, and what the tools said of it.
+The kernels are compiled by the plugin's own code, its example `compile`; with --compiled they have been, into DIR.
+--write lays registers.tsv down anew. --nvrtc fetches the tools and prints the folder of libnvrtc: what the example wants
+in TENON_CUDA_LIBRARY_PATH.
 
 What is printed: a table of registers, what differs from registers.tsv, what is wrong. Exits 0 when nothing is, 1 when
 something is, 2 when a tool, the record or the expectations cannot be used.
@@ -17,7 +18,6 @@ something is, 2 when a tool, the record or the expectations cannot be used.
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -30,6 +30,7 @@ import register_record
 import toolchain
 from expectations import ExpectationError, Expectations
 from listing import Function, ListingError, Variant, assembled, disassembled, joined
+from notes import Notes
 from register_record import RecordError
 from toolchain import Toolchain, ToolError
 
@@ -64,7 +65,7 @@ def check(options: argparse.Namespace) -> int:
         raise ExpectationError(f"sm_{sorted(unknown)[0]} is not among the architectures {expected.archs}")
     tools = toolchain.prepare(options.work)
     folder = options.compiled or compile_all(tools, archs, options)
-    functions, wrong = examine(tools, folder, archs, options.match)
+    functions, wrong = examine(tools, Notes(options.work / "examined"), folder, archs, options.match)
     if not functions:
         raise CompiledError(f"{folder / 'variants.json'} names no kernel, or none with '{options.match}'")
     wrong += expected.judge(functions)
@@ -85,7 +86,6 @@ def check(options: argparse.Namespace) -> int:
 def compile_all(tools: Toolchain, archs: list[int], options: argparse.Namespace) -> Path:
     """Runs the example that compiles every variant by the plugin's code; the folder of what it made."""
     folder = options.work / "compiled"
-    shutil.rmtree(folder, ignore_errors=True)
     command = ["cargo", "run", "--locked", "-p", "tenon-cuda", "--example", "compile", "--", "--out", str(folder)]
     command += ["--match", options.match]
     for arch in archs:
@@ -97,24 +97,26 @@ def compile_all(tools: Toolchain, archs: list[int], options: argparse.Namespace)
     return folder
 
 
-def examine(tools: Toolchain, folder: Path, archs: list[int], match: str) -> tuple[list[Function], list[str]]:
+def examine(
+    tools: Toolchain, notes: Notes, folder: Path, archs: list[int], match: str
+) -> tuple[list[Function], list[str]]:
     """The functions of every variant for these architectures, and the warnings of ptxas."""
     files = [job for job in files_of(folder, archs) if match in job[0].name]
     jobs = sorted(files, key=lambda job: (job[0].name, job[1]))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda job: examine_one(tools, *job), jobs))
+        results = list(pool.map(lambda job: examine_one(tools, notes, *job), jobs))
     functions = [function for found, _ in results for function in found]
     return functions, [warning for _, warnings in results for warning in warnings]
 
 
 def examine_one(
-    tools: Toolchain, variant: Variant, arch: int, ptx: Path, cubin: Path
+    tools: Toolchain, notes: Notes, variant: Variant, arch: int, ptx: Path, cubin: Path
 ) -> tuple[list[Function], list[str]]:
     """One variant for one architecture."""
-    said = assembled(tools.registers(ptx, arch))
+    said = assembled(notes.remembered(ptx, lambda: tools.registers(ptx, arch)))
     if not said.functions:
         raise ListingError(f"{ptx}: ptxas names no function")
-    code = disassembled(tools.disassembly(cubin))
+    code = disassembled(notes.remembered(cubin, lambda: tools.disassembly(cubin)))
     warnings = [f"{variant} (sm_{arch}): ptxas warns: {text}" for text in said.warnings]
     return list(joined(variant, arch, said.functions, code)), warnings
 

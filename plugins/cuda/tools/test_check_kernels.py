@@ -22,6 +22,7 @@ sys.path.insert(0, str(HERE))
 import check_kernels
 import expectations
 import register_record
+from notes import Notes
 from expectations import ExpectationError
 from listing import Function, ListingError, Usage, Variant, assembled, disassembled, joined
 
@@ -217,6 +218,28 @@ class Record(unittest.TestCase):
         self.assertEqual(len(list(register_record.grown(was, now, 8))), 1)
 
 
+class Remembered(unittest.TestCase):
+    """What a tool said is asked for once, and again where the note or the file is another."""
+
+    def test_an_answer_is_kept_for_a_file_as_it_is(self):
+        with tempfile.TemporaryDirectory() as place:
+            folder, file, asked = Path(place) / "notes", Path(place) / "a.cubin", []
+
+            def ask() -> str:
+                asked.append(file.read_bytes())
+                return f"answer {len(asked)}"
+
+            file.write_bytes(b"one")
+            self.assertEqual(Notes(folder).remembered(file, ask), "answer 1")
+            self.assertEqual(Notes(folder).remembered(file, ask), "answer 1")
+            file.write_bytes(b"two")
+            self.assertEqual(Notes(folder).remembered(file, ask), "answer 2")
+            for note in folder.iterdir():
+                note.write_bytes(note.read_bytes()[:5])
+            self.assertEqual(Notes(folder).remembered(file, ask), "answer 3")
+            self.assertEqual(asked, [b"one", b"two", b"two"])
+
+
 class FakeTools:
     """The captured texts in place of the tools, for `examine`."""
 
@@ -243,6 +266,8 @@ class Whole(unittest.TestCase):
         files = {"ptx": f"{name}.sm_{arch}.ptx", "cubin": f"{name}.sm_{arch}.cubin"}
         told = [{"name": name, "source": f"{name}.cu", "defines": {"T": "f32"}, "files": {str(arch): files}}]
         (self.folder / "variants.json").write_text(json.dumps(told), encoding="utf-8")
+        for file in files.values():
+            (self.folder / file).touch()
 
     def run_check(self, rules: str, arch: int, write: bool = False, match: str = "") -> tuple[int, str]:
         """Exit status and what was printed."""

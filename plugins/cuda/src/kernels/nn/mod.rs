@@ -1,4 +1,4 @@
-//! Convolutions and poolings over two dimensions.
+//! Convolutions and poolings over two dimensions, and poolings over three.
 
 mod conv;
 mod conv_cudnn;
@@ -6,6 +6,7 @@ mod depthwise;
 mod epilogue;
 mod pool;
 mod pool_argmax;
+mod pool_volume;
 mod sizes;
 
 use crate::compile::Variant;
@@ -17,6 +18,7 @@ pub(super) fn variants() -> Vec<Variant> {
         depthwise::variants(),
         pool::variants(),
         pool_argmax::variants(),
+        pool_volume::variants(),
     ];
     families.into_iter().flatten().collect()
 }

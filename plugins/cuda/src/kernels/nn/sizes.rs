@@ -83,11 +83,11 @@ impl Strides {
     }
 }
 
-/// `Items` of `windows.cuh`.
+/// `Items` of `windows.cuh`, or with 4 parts `VolumeItems`: the extents of images' dimensions, the innermost first.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Items {
-    parts: [Divisor<u32>; 3],
+pub(super) struct Items<const N: usize = 3> {
+    parts: [Divisor<u32>; N],
     count: u32,
 }
 
@@ -118,18 +118,30 @@ impl OutputSizes {
             DataFormat::Nhwc => [channels, columns, self.rows],
             DataFormat::Nchw => [columns, self.rows, channels],
         };
-        let count = parts.iter().try_fold(self.images, |count, part| count.checked_mul(*part));
-        let Some(count) = count.filter(|count| *count < 1 << 31) else {
-            return Err(KernelError::unimplemented(format!(
-                "CUDA has windows with fewer than 2^31 outputs or packs of outputs, found {self:?}"
-            )));
-        };
-        let [first, second, third] = parts.map(divisor);
-        Ok(Items { parts: [first?, second?, third?], count: count as u32 })
+        Items::new(self.images, parts)
     }
 }
 
-impl Items {
+impl<const N: usize> Items<N> {
+    /// Of images with so many items along each dimension.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` for 2^31 items or more.
+    pub fn new(images: i64, extents: [i64; N]) -> Result<Items<N>, KernelError> {
+        let count = extents.iter().try_fold(images, |count, extent| count.checked_mul(*extent));
+        let Some(count) = count.filter(|count| *count < 1 << 31) else {
+            return Err(KernelError::unimplemented(format!(
+                "CUDA has windows with fewer than 2^31 outputs or packs of outputs, found {images} images of \
+                 {extents:?}"
+            )));
+        };
+        let mut parts = [Divisor::default(); N];
+        for (part, extent) in parts.iter_mut().zip(extents) {
+            *part = divisor(extent)?;
+        }
+        Ok(Items { parts, count: count as u32 })
+    }
+
     /// How many.
     pub fn count(&self) -> u64 {
         self.count.into()

@@ -38,6 +38,7 @@ mod pool;
 mod reduce;
 mod repeat;
 mod reshape;
+mod response;
 mod size;
 mod slice;
 mod space;
@@ -74,6 +75,7 @@ pub use repeat::{
     mirror_pad_grad_dims, one_hot_dims, range_len, roll_shifts, tile_dims,
 };
 pub use reshape::{bitcast_dims, expand_dims, reshape_dims, squeeze_dims};
+pub use response::{response_channels, response_radius};
 pub use size::{
     Dims, byte_size, element_count, known_element_count, row_major_strides, same_dims,
     validate_dims, validate_partial_dims,

@@ -2,7 +2,7 @@
 
 use super::{
     epilogue::{self, Epilogue, Inputs},
-    sizes::{Attributes, Axis, Items, OutputSizes, Strides, lanes_of, small},
+    sizes::{Attributes, Axis, Items, OutputSizes, Strides, packed_lanes, small},
 };
 use crate::{
     compile::{Entry, Source, Variant},
@@ -55,12 +55,10 @@ const COLUMNS: i64 = 4;
 impl Sizes {
     /// Of a geometry that has outputs; and whether it goes in packs.
     fn new(g: &Conv2dGeometry, all: [&Operand; 3]) -> Result<(Sizes, bool), KernelError> {
-        let lanes = lanes_of(all[0].dtype);
-        let packed = g.format == DataFormat::Nhwc
-            && g.group_outputs() == 1
-            && lanes > 0
-            && g.out_channels % lanes == 0
-            && all.iter().all(|operand| operand.is_aligned(16));
+        let lanes = match g.format {
+            DataFormat::Nhwc if g.group_outputs() == 1 => packed_lanes(g.out_channels, &all),
+            _ => 1,
+        };
         let output = OutputSizes {
             format: g.format,
             images: g.batch,
@@ -72,13 +70,13 @@ impl Sizes {
         let sizes = Sizes {
             rows: Axis::new(&g.height)?,
             columns: Axis::new(&g.width)?,
-            items: output.items(if packed { lanes } else { 1 }, columns)?,
+            items: output.items(lanes, columns)?,
             multiplier: small("outputs of a channel", g.group_outputs())?,
             outputs: small("outputs", g.out_channels)?,
             x: Strides::new(g.format, g.height.input, g.width.input, g.in_channels),
             y: output.strides(),
         };
-        Ok((sizes, packed))
+        Ok((sizes, lanes > 1))
     }
 }
 

@@ -1,9 +1,10 @@
-//! Convolutions and poolings over two dimensions, and poolings over three.
+//! What slides windows over images: convolutions, poolings, and the normalisation over neighbouring channels.
 
 mod conv;
 mod conv_cudnn;
 mod depthwise;
 mod epilogue;
+mod lrn;
 mod pool;
 mod pool_argmax;
 mod pool_volume;
@@ -16,6 +17,7 @@ pub(super) fn variants() -> Vec<Variant> {
         conv::variants(),
         conv_cudnn::variants(),
         depthwise::variants(),
+        lrn::variants(),
         pool::variants(),
         pool_argmax::variants(),
         pool_volume::variants(),

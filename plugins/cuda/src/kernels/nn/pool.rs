@@ -1,6 +1,6 @@
 //! `MaxPool`, `MaxPoolV2` and `AvgPool`.
 
-use super::sizes::{Axis, Items, OutputSizes, Strides, lanes_of, small};
+use super::sizes::{Axis, Items, OutputSizes, Strides, packed_lanes, small};
 use crate::{
     compile::{Entry, Source, Variant},
     kernels::dtype::name_of,
@@ -80,14 +80,10 @@ impl Sizes {
 
 /// Channels of an item.
 fn lanes(g: &Pool2dGeometry, y: &Operand, x: &Operand) -> i64 {
-    let lanes = lanes_of(y.dtype);
-    let packed = g.format == DataFormat::Nhwc
-        && g.depth_window == 1
-        && lanes > 1
-        && g.out_channels % lanes == 0
-        && y.is_aligned(16)
-        && x.is_aligned(16);
-    if packed { lanes } else { 1 }
+    match g.format {
+        DataFormat::Nhwc if g.depth_window == 1 => packed_lanes(g.out_channels, &[y, x]),
+        _ => 1,
+    }
 }
 
 /// Attributes of a pooling.

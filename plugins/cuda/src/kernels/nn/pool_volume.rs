@@ -2,12 +2,12 @@
 
 use super::{
     pool::{Attributes, Fold},
-    sizes::{Axis, Items, lanes_of, small},
+    sizes::{Axis, Items, packed_lanes, small},
 };
 use crate::{
     compile::{Entry, Source, Variant},
     kernels::dtype::name_of,
-    launch::{Grid, Launch, device_for},
+    launch::{Grid, Launch, Operand, device_for},
     source,
 };
 use tenon_sdk::{
@@ -38,22 +38,21 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Of a geometry that has outputs, in packs of so many channels where these are in whole packs.
-    fn new(g: &Pool3dGeometry, lanes: i64) -> Result<(Sizes, bool), KernelError> {
+    /// Of a geometry that has outputs, and whether it goes in packs.
+    fn new(g: &Pool3dGeometry, all: [&Operand; 2]) -> Result<(Sizes, bool), KernelError> {
         let (images, channels) = match g.format {
             DataFormat::Nhwc => (g.batch, g.channels),
             DataFormat::Nchw => (g.batch * g.channels, 1),
         };
-        let packed = lanes > 0 && channels % lanes == 0;
-        let packs = if packed { channels / lanes } else { channels };
+        let lanes = packed_lanes(channels, &all);
         let [planes, rows, columns] = g.windows.map(|window| window.output);
         let [first, second, third] = g.windows.each_ref().map(Axis::new);
         let sizes = Sizes {
             windows: [first?, second?, third?],
-            items: Items::new(images, [packs, columns, rows, planes])?,
+            items: Items::new(images, [channels / lanes, columns, rows, planes])?,
             channels: small("channels", channels)?,
         };
-        Ok((sizes, packed))
+        Ok((sizes, lanes > 1))
     }
 }
 
@@ -86,8 +85,7 @@ impl Pool {
         if y.elements == 0 {
             return Ok(());
         }
-        let aligned = x.is_aligned(16) && y.is_aligned(16);
-        let (sizes, packed) = Sizes::new(&g, if aligned { lanes_of(y.dtype) } else { 0 })?;
+        let (sizes, packed) = Sizes::new(&g, [&y, &x])?;
         let entry = if packed { &self.packed } else { &self.single };
         let grid = Grid::stride(sizes.items.count(), launch.facts());
         // SAFETY: the geometry of these shapes: reads stay within the input, and each item writes its own part of the
@@ -129,7 +127,7 @@ mod tests {
     use super::*;
     use tenon_sdk::geometry::{Padding, Pool2dParams};
 
-    fn sizes(format: DataFormat, lanes: i64) -> (Sizes, bool) {
+    fn sizes(format: DataFormat, address: u64) -> (Sizes, bool) {
         let params = Pool2dParams {
             input: &[2, 8, 6, 5, 4],
             ksize: &[1, 1, 2, 2, 1],
@@ -138,17 +136,18 @@ mod tests {
             explicit_paddings: &[],
             format,
         };
-        Sizes::new(&Pool3dGeometry::new(&params).unwrap(), lanes).unwrap()
+        let operand = Operand { address, elements: 1, dtype: DType::FLOAT };
+        Sizes::new(&Pool3dGeometry::new(&params).unwrap(), [&operand, &operand]).unwrap()
     }
 
     #[test]
     fn channels_that_are_first_are_images() {
         assert_eq!(size_of::<Sizes>(), 128);
-        let (last, packed) = sizes(DataFormat::Nhwc, 4);
+        let (last, packed) = sizes(DataFormat::Nhwc, 512);
         assert_eq!((last.items.count(), last.channels, packed), (2 * 8 * 3 * 4, 4, true));
-        let (single, packed) = sizes(DataFormat::Nhwc, 8);
+        let (single, packed) = sizes(DataFormat::Nhwc, 516);
         assert_eq!((single.items.count(), single.channels, packed), (2 * 8 * 3 * 4 * 4, 4, false));
-        let (first, packed) = sizes(DataFormat::Nchw, 4);
+        let (first, packed) = sizes(DataFormat::Nchw, 512);
         assert_eq!((first.items.count(), first.channels, packed), (2 * 8 * 3 * 4 * 4, 1, false));
     }
 }

@@ -1,6 +1,9 @@
 //! Sizes of windows as kernels take them, in the layouts of `windows.cuh`.
 
-use crate::kernels::divisor::{Divide, Divisor};
+use crate::{
+    kernels::divisor::{Divide, Divisor},
+    launch::Operand,
+};
 use tenon_sdk::{
     DType, KernelError,
     author::CreateContext,
@@ -153,6 +156,15 @@ pub(super) fn lanes_of(dtype: DType) -> i64 {
     dtype.size().and_then(|size| 16usize.checked_div(size)).unwrap_or(0) as i64
 }
 
+/// Channels that are moved at once: as many as fill 16 bytes where the channels, which are last, are whole packs of them
+/// and all these begin at multiples of 16 bytes; else 1. All are of one type.
+pub(super) fn packed_lanes(channels: i64, operands: &[&Operand]) -> i64 {
+    let lanes = operands.first().map_or(0, |operand| lanes_of(operand.dtype));
+    let packed =
+        lanes > 1 && channels % lanes == 0 && operands.iter().all(|operand| operand.is_aligned(16));
+    if packed { lanes } else { 1 }
+}
+
 /// A number as a parameter of 32 bits.
 ///
 /// # Errors
@@ -243,6 +255,15 @@ mod tests {
             }
         }
         assert!(divisor(0).is_err() && divisor((1 << 31) + 1).is_err());
+    }
+
+    #[test]
+    fn packs_are_of_whole_channels_at_aligned_places() {
+        let operand = |address| Operand { address, elements: 1, dtype: DType::HALF };
+        let (aligned, other) = (operand(512), operand(520));
+        assert_eq!(packed_lanes(16, &[&aligned, &aligned]), 8);
+        assert_eq!(packed_lanes(12, &[&aligned, &aligned]), 1);
+        assert_eq!(packed_lanes(16, &[&aligned, &other]), 1);
     }
 
     #[test]

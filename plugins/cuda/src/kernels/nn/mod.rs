@@ -1,8 +1,9 @@
-//! What slides windows over images: convolutions, poolings, and the normalisation over neighbouring channels.
+//! What slides windows over images: convolutions, poolings, dilation, and the normalisation over neighbouring channels.
 
 mod conv;
 mod conv_cudnn;
 mod depthwise;
+mod dilation;
 mod epilogue;
 mod lrn;
 mod pool;
@@ -17,6 +18,7 @@ pub(super) fn variants() -> Vec<Variant> {
         conv::variants(),
         conv_cudnn::variants(),
         depthwise::variants(),
+        dilation::variants(),
         lrn::variants(),
         pool::variants(),
         pool_argmax::variants(),

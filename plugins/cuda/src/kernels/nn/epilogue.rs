@@ -25,6 +25,9 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
+    /// Where there are no steps.
+    pub const NONE: Inputs = Inputs { at: [0; MOST_INPUTS], epsilon: 0.0, alpha: 0.0 };
+
     /// The address of one.
     pub fn at(&self, input: usize) -> u64 {
         self.at.get(input).copied().unwrap_or(0)
@@ -80,7 +83,7 @@ impl Epilogue {
         format: DataFormat,
     ) -> Result<Inputs, KernelError> {
         self.steps.check_args(c.input_count() - FIRST)?;
-        let mut inputs = Inputs { at: [0; MOST_INPUTS], epsilon: self.epsilon, alpha: self.alpha };
+        let mut inputs = Inputs { epsilon: self.epsilon, alpha: self.alpha, ..Inputs::NONE };
         let vector = [output[format.channel_dim(4)]];
         for (step, first) in self.steps.placed() {
             let expected: &[i64] = if step == EpilogueStep::Add { output } else { &vector };

@@ -2,6 +2,8 @@
 
 mod conv;
 mod conv_cudnn;
+mod conv_tiles;
+mod conv_volume;
 mod depthwise;
 mod dilation;
 mod epilogue;
@@ -17,6 +19,7 @@ pub(super) fn variants() -> Vec<Variant> {
     let families = [
         conv::variants(),
         conv_cudnn::variants(),
+        conv_volume::variants(),
         depthwise::variants(),
         dilation::variants(),
         lrn::variants(),

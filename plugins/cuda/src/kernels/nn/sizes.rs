@@ -197,7 +197,11 @@ impl Attributes {
             strides: c.attr("strides")?,
             dilations: c.attr("dilations")?,
             padding: Padding::parse(c.attr("padding")?)?,
-            explicit_paddings: c.attr("explicit_paddings")?,
+            // Convolutions over three dimensions have none.
+            explicit_paddings: match c.attrs().has("explicit_paddings") {
+                true => c.attr("explicit_paddings")?,
+                false => Vec::new(),
+            },
             format: DataFormat::parse(c.attr("data_format")?)?,
         })
     }

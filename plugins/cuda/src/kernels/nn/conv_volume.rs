@@ -1,0 +1,63 @@
+//! `Conv3D` as an implicit product of matrices.
+
+use super::{
+    conv_tiles::{self, TYPES, Tiles},
+    epilogue::Inputs,
+    sizes::Attributes,
+};
+use crate::{compile::Variant, kernels::dtype::name_of, launch::Launch};
+use tenon_sdk::{
+    DType, KernelError,
+    geometry::{Conv3dGeometry, DataFormat},
+    prelude::*,
+    reg::Numerics,
+};
+
+pub(super) fn variants() -> Vec<Variant> {
+    let formats = [DataFormat::Nhwc, DataFormat::Nchw];
+    TYPES.iter().flat_map(|ty| formats.map(|format| variant(ty, format))).collect()
+}
+
+fn variant(ty: &str, format: DataFormat) -> Variant {
+    conv_tiles::variant(ty, format).define("VOLUME", 1)
+}
+
+struct Conv3d {
+    attributes: Attributes,
+    tiles: Tiles,
+}
+
+impl Kernel for Conv3d {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let attributes = Attributes::new(c)?;
+        let ty = name_of(c.attr("T")?)?;
+        let tiles = Tiles::new(c, ty, &variant(ty, attributes.format()))?;
+        Ok(Conv3d { attributes, tiles })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let g = Conv3dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
+        let launch = Launch::new(c)?;
+        let (x, filter) = (launch.input(0)?, launch.input(1)?);
+        let y = launch.output(0, &g.output_dims())?;
+        if y.elements == 0 {
+            return Ok(());
+        }
+        self.tiles.enqueue(&launch, &g, [&y, &x, &filter], Inputs::NONE)
+    }
+}
+
+macro_rules! kernels {
+    ($($ty:ident, $accumulation:ident, $absolute:expr, $relative:expr;)*) => {$(
+        register_kernel!("Conv3D" on "CUDA": Conv3d, types = ("T", &[DType::$ty]),
+            numerics = Numerics::relative($absolute, $relative).accumulation(DType::$accumulation));
+    )*};
+}
+
+// Relative to the sum of the absolute terms, as over two dimensions.
+kernels! {
+    FLOAT, FLOAT, 1e-30, 4e-6;
+    DOUBLE, DOUBLE, 1e-300, 8e-15;
+    HALF, FLOAT, 6e-8, 2e-3;
+    BFLOAT16, FLOAT, 1e-30, 1.6e-2;
+}

@@ -17,6 +17,7 @@
 //! # Ok::<(), tenon_framework::geometry::GeometryError>(())
 //! ```
 
+mod attributes;
 mod broadcast;
 mod channel;
 mod concat;
@@ -47,6 +48,7 @@ mod transpose;
 mod volume;
 mod window;
 
+pub use attributes::{BatchNormAttributes, ConvAttributes, PoolAttributes};
 pub use broadcast::{BroadcastKind, BroadcastPlan, Run, Runs, broadcast_shape, broadcast_shapes};
 pub use channel::ChannelSplit;
 pub use concat::{ConcatPlan, concat_axis, concat_dims, pack_axis, pack_dims};

@@ -3,7 +3,6 @@
 use super::{
     conv_tiles::{self, TYPES, Tiles},
     epilogue::{self, Epilogue, Inputs},
-    sizes::Attributes,
 };
 use crate::{
     compile::Variant,
@@ -12,7 +11,7 @@ use crate::{
 };
 use tenon_sdk::{
     DType, KernelError,
-    geometry::{Conv2dGeometry, DataFormat},
+    geometry::{Conv2dGeometry, ConvAttributes, DataFormat},
     prelude::*,
     reg::Numerics,
 };
@@ -31,7 +30,7 @@ fn variant(ty: &str, format: DataFormat, steps: &str) -> Variant {
 }
 
 pub(super) struct Conv2d {
-    pub attributes: Attributes,
+    pub attributes: ConvAttributes,
     pub epilogue: Epilogue,
     tiles: Tiles,
 }
@@ -51,7 +50,7 @@ impl Conv2d {
 
 impl Kernel for Conv2d {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let (attributes, epilogue) = (Attributes::new(c)?, Epilogue::new(c)?);
+        let (attributes, epilogue) = (ConvAttributes::new(c)?, Epilogue::new(c)?);
         let ty = name_of(c.attr("T")?)?;
         let variant = variant(ty, attributes.format(), &epilogue.text());
         Ok(Conv2d { attributes, epilogue, tiles: Tiles::new(c, ty, &variant)? })

@@ -3,12 +3,11 @@
 use super::{
     conv_tiles::{self, TYPES, Tiles},
     epilogue::Inputs,
-    sizes::Attributes,
 };
 use crate::{compile::Variant, kernels::dtype::name_of, launch::Launch};
 use tenon_sdk::{
     DType, KernelError,
-    geometry::{Conv3dGeometry, DataFormat},
+    geometry::{Conv3dGeometry, ConvAttributes, DataFormat},
     prelude::*,
     reg::Numerics,
 };
@@ -23,13 +22,13 @@ fn variant(ty: &str, format: DataFormat) -> Variant {
 }
 
 struct Conv3d {
-    attributes: Attributes,
+    attributes: ConvAttributes,
     tiles: Tiles,
 }
 
 impl Kernel for Conv3d {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let attributes = Attributes::new(c)?;
+        let attributes = ConvAttributes::new(c)?;
         let ty = name_of(c.attr("T")?)?;
         let tiles = Tiles::new(c, ty, &variant(ty, attributes.format()))?;
         Ok(Conv3d { attributes, tiles })

@@ -2,7 +2,7 @@
 
 use super::{
     epilogue::{self, Epilogue, Inputs},
-    sizes::{Attributes, Axis, Items, OutputSizes, Strides, packed_lanes, small},
+    sizes::{Axis, Items, OutputSizes, Strides, packed_lanes, small},
 };
 use crate::{
     compile::{Entry, Source, Variant},
@@ -12,7 +12,7 @@ use crate::{
 };
 use tenon_sdk::{
     DType, KernelError,
-    geometry::{Conv2dGeometry, DataFormat},
+    geometry::{Conv2dGeometry, ConvAttributes, DataFormat},
     prelude::*,
     reg::Numerics,
 };
@@ -83,7 +83,7 @@ impl Sizes {
 type Convolve = Entry<(u64, u64, u64, Sizes, Inputs)>;
 
 struct Depthwise {
-    attributes: Attributes,
+    attributes: ConvAttributes,
     epilogue: Epilogue,
     single: Convolve,
     packed: Option<Convolve>,
@@ -91,7 +91,7 @@ struct Depthwise {
 
 impl Kernel for Depthwise {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let (attributes, epilogue) = (Attributes::depthwise(c)?, Epilogue::new(c)?);
+        let (attributes, epilogue) = (ConvAttributes::depthwise(c)?, Epilogue::new(c)?);
         let variant = variant(name_of(c.attr("T")?)?, attributes.format(), &epilogue.text());
         let module = device_for(c)?.modules().get(&variant)?;
         // SAFETY: entries take three addresses, `Depthwise` and `EpilogueInputs`, whose layouts are those of `Sizes`

@@ -1,7 +1,7 @@
 //! `MaxPool3D` and `AvgPool3D`. With channels first, each channel is an image of its own with one channel.
 
 use super::{
-    pool::{Attributes, Fold},
+    pool::Fold,
     sizes::{Axis, Items, packed_lanes, small},
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 };
 use tenon_sdk::{
     DType, KernelError,
-    geometry::{DataFormat, Pool3dGeometry},
+    geometry::{DataFormat, Pool3dGeometry, PoolAttributes},
     prelude::*,
     reg::Numerics,
 };
@@ -60,7 +60,7 @@ type Pooling = Entry<(u64, u64, Sizes)>;
 
 /// A pooling of a node.
 struct Pool {
-    attributes: Attributes,
+    attributes: PoolAttributes,
     single: Pooling,
     packed: Pooling,
 }
@@ -72,7 +72,7 @@ impl Pool {
         // SAFETY: entries take two addresses and `Pooling`, whose layout is that of `Sizes`.
         let entry = |name| unsafe { module.entry(name) };
         Ok(Pool {
-            attributes: Attributes::new(c)?,
+            attributes: PoolAttributes::new(c)?,
             single: entry("pool_volume")?,
             packed: entry("pool_volume_packed")?,
         })

@@ -6,8 +6,7 @@ use crate::{
 };
 use tenon_sdk::{
     DType, KernelError,
-    author::CreateContext,
-    geometry::{Conv2dParams, DataFormat, Padding, WindowDim},
+    geometry::{DataFormat, WindowDim},
 };
 
 /// Positions in an axis stay below this, so that sums of two of them are 32-bit integers.
@@ -175,71 +174,6 @@ pub(super) fn small(what: &str, value: i64) -> Result<u32, KernelError> {
         _ => Err(KernelError::unimplemented(format!(
             "CUDA has convolutions with fewer than {FAR} {what}, found {value}"
         ))),
-    }
-}
-
-/// Attributes of a convolution.
-pub(super) struct Attributes {
-    strides: Vec<i64>,
-    dilations: Vec<i64>,
-    padding: Padding,
-    explicit_paddings: Vec<i64>,
-    format: DataFormat,
-}
-
-impl Attributes {
-    /// Reads them.
-    ///
-    /// # Errors
-    /// One is missing, or says what there is not.
-    pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
-        Ok(Attributes {
-            strides: c.attr("strides")?,
-            dilations: c.attr("dilations")?,
-            padding: Padding::parse(c.attr("padding")?)?,
-            // Convolutions over three dimensions have none.
-            explicit_paddings: match c.attrs().has("explicit_paddings") {
-                true => c.attr("explicit_paddings")?,
-                false => Vec::new(),
-            },
-            format: DataFormat::parse(c.attr("data_format")?)?,
-        })
-    }
-
-    /// As [`Attributes::new`], for a depthwise convolution: there TensorFlow calls strides over other dimensions
-    /// invalid, and not unimplemented.
-    ///
-    /// # Errors
-    /// As said.
-    pub fn depthwise(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
-        let attributes = Attributes::new(c)?;
-        let channel = attributes.format.channel_dim(4);
-        match attributes.strides.get(0..4) {
-            Some(strides) if strides[0] != 1 || strides[channel] != 1 => {
-                Err(KernelError::invalid_argument(format!(
-                    "strides must be 1 in the batch and depth dimensions, found {strides:?}"
-                )))
-            }
-            _ => Ok(attributes),
-        }
-    }
-
-    /// Attribute `data_format`.
-    pub fn format(&self) -> DataFormat {
-        self.format
-    }
-
-    /// With the shapes of a call.
-    pub fn params<'a>(&'a self, input: &'a [i64], filter: &'a [i64]) -> Conv2dParams<'a> {
-        Conv2dParams {
-            input,
-            filter,
-            strides: &self.strides,
-            dilations: &self.dilations,
-            padding: self.padding,
-            explicit_paddings: &self.explicit_paddings,
-            format: self.format,
-        }
     }
 }
 

@@ -1,14 +1,11 @@
 //! `Conv2D` and `_FusedConv2D` as implicit products of matrices.
 
 use super::{
+    call::Call,
     conv_tiles::{self, TYPES, Tiles},
-    epilogue::{self, Epilogue, Inputs},
+    epilogue::{self, Epilogue},
 };
-use crate::{
-    compile::Variant,
-    kernels::dtype::name_of,
-    launch::{Launch, Operand},
-};
+use crate::{compile::Variant, kernels::dtype::name_of};
 use tenon_sdk::{
     DType, KernelError,
     geometry::{Conv2dGeometry, ConvAttributes, DataFormat},
@@ -37,14 +34,8 @@ pub(super) struct Conv2d {
 
 impl Conv2d {
     /// As [`Tiles::enqueue`].
-    pub fn enqueue(
-        &self,
-        launch: &Launch<'_>,
-        g: &Conv2dGeometry,
-        operands: [&Operand; 3],
-        inputs: Inputs,
-    ) -> Result<(), KernelError> {
-        self.tiles.enqueue(launch, &(*g).into(), operands, inputs)
+    pub fn enqueue(&self, call: &Call<'_>, g: &Conv2dGeometry) -> Result<(), KernelError> {
+        self.tiles.enqueue(call, &(*g).into())
     }
 }
 
@@ -58,14 +49,10 @@ impl Kernel for Conv2d {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = Conv2dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
-        let launch = Launch::new(c)?;
-        let inputs = self.epilogue.bind(c, &launch, &g.output_dims(), g.format)?;
-        let (x, filter) = (launch.input(0)?, launch.input(1)?);
-        let y = launch.output(0, &g.output_dims())?;
-        if y.elements == 0 {
-            return Ok(());
+        match Call::new(c, &self.epilogue, &g.output_dims(), g.format)? {
+            Some(call) => self.enqueue(&call, &g),
+            None => Ok(()),
         }
-        self.enqueue(&launch, &g, [&y, &x, &filter], inputs)
     }
 }
 

@@ -3,7 +3,7 @@
 //! The filter is transposed first, since cuDNN wants outputs outermost. Where cuDNN has no algorithm for some shapes, the
 //! plugin's own kernel computes them.
 
-use super::{conv::Conv2d, epilogue::Epilogue};
+use super::{call::Call, conv::Conv2d, epilogue::Epilogue};
 use crate::{
     compile::{Entry, Source, Variant},
     cudnn::{self, Addresses, Convolution, Ending, Handles, Order, Shapes},
@@ -132,17 +132,14 @@ impl Kernel for CudnnConv2d {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let own = &self.own;
         let g = Conv2dGeometry::new(&own.attributes.params(c.dims(0), c.dims(1)))?;
-        let launch = Launch::new(c)?;
-        let inputs = own.epilogue.bind(c, &launch, &g.output_dims(), g.format)?;
-        let (x, filter) = (launch.input(0)?, launch.input(1)?);
-        let y = launch.output(0, &g.output_dims())?;
-        if y.elements == 0 {
+        let Some(call) = Call::new(c, &own.epilogue, &g.output_dims(), g.format)? else {
             return Ok(());
-        }
-        let Some((order, plan)) = self.plan(&g, &launch)?.filter(|_| x.elements > 0) else {
-            return own.enqueue(&launch, &g, [&y, &x, &filter], inputs);
         };
-        let transposed = self.transposed(&launch, &g, order, &filter)?;
+        let Call { launch, y, x, filter, inputs } = &call;
+        let Some((order, plan)) = self.plan(&g, launch)?.filter(|_| x.elements > 0) else {
+            return own.enqueue(&call, &g);
+        };
+        let transposed = self.transposed(launch, &g, order, filter)?;
         let workspace = match plan.workspace() {
             0 => 0,
             bytes => launch.scratch(bytes)?,

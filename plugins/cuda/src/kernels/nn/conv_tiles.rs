@@ -1,6 +1,7 @@
 //! Convolutions over two and three dimensions as implicit products of matrices: `conv.cu`.
 
 use super::{
+    call::Call,
     epilogue::Inputs,
     sizes::{Axis, Strides, divisor, lanes_of, small},
 };
@@ -8,7 +9,7 @@ use crate::{
     compile::{Entry, Source, Variant},
     device::Facts,
     kernels::divisor::Divisor,
-    launch::{Grid, Launch, Operand, device_for},
+    launch::{Grid, Operand, device_for},
     source,
 };
 use tenon_sdk::{
@@ -172,21 +173,14 @@ impl Tiles {
         &entries[usize::from(plan.packed)]
     }
 
-    /// Enqueues a call: `operands` are the output, which has elements, the images and the filter of this geometry,
-    /// and `inputs` those of the steps. A variant over two dimensions takes images of one plane.
+    /// Enqueues a call of this geometry. A variant over two dimensions takes images of one plane.
     ///
     /// # Errors
     /// Sizes that a launch does not have.
-    pub fn enqueue(
-        &self,
-        launch: &Launch<'_>,
-        g: &Conv3dGeometry,
-        operands: [&Operand; 3],
-        inputs: Inputs,
-    ) -> Result<(), KernelError> {
-        let plan = Plan::new(g, operands, self.large.is_some(), launch.facts())?;
-        let [y, x, filter] = operands.map(|operand| operand.address);
-        let arguments = (y, x, filter, plan.sizes, inputs);
+    pub fn enqueue(&self, call: &Call<'_>, g: &Conv3dGeometry) -> Result<(), KernelError> {
+        let Call { launch, y, x, filter, inputs } = call;
+        let plan = Plan::new(g, [y, x, filter], self.large.is_some(), launch.facts())?;
+        let arguments = (y.address, x.address, filter.address, plan.sizes, *inputs);
         // SAFETY: the geometry of these shapes: reads of images and filter stay within them, writes within the
         // output, and the steps' inputs have a value for each channel or output.
         unsafe { launch.run(self.entry_for(&plan), plan.grid, arguments) }

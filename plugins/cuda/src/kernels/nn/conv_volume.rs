@@ -1,10 +1,11 @@
 //! `Conv3D` as an implicit product of matrices.
 
 use super::{
+    call::Call,
     conv_tiles::{self, TYPES, Tiles},
-    epilogue::Inputs,
+    epilogue::Epilogue,
 };
-use crate::{compile::Variant, kernels::dtype::name_of, launch::Launch};
+use crate::{compile::Variant, kernels::dtype::name_of};
 use tenon_sdk::{
     DType, KernelError,
     geometry::{Conv3dGeometry, ConvAttributes, DataFormat},
@@ -23,6 +24,8 @@ fn variant(ty: &str, format: DataFormat) -> Variant {
 
 struct Conv3d {
     attributes: ConvAttributes,
+    /// Of no steps: no fused op has this convolution.
+    epilogue: Epilogue,
     tiles: Tiles,
 }
 
@@ -31,18 +34,15 @@ impl Kernel for Conv3d {
         let attributes = ConvAttributes::new(c)?;
         let ty = name_of(c.attr("T")?)?;
         let tiles = Tiles::new(c, ty, &variant(ty, attributes.format()))?;
-        Ok(Conv3d { attributes, tiles })
+        Ok(Conv3d { attributes, epilogue: Epilogue::new(c)?, tiles })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = Conv3dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
-        let launch = Launch::new(c)?;
-        let (x, filter) = (launch.input(0)?, launch.input(1)?);
-        let y = launch.output(0, &g.output_dims())?;
-        if y.elements == 0 {
-            return Ok(());
+        match Call::new(c, &self.epilogue, &g.output_dims(), g.format)? {
+            Some(call) => self.tiles.enqueue(&call, &g),
+            None => Ok(()),
         }
-        self.tiles.enqueue(&launch, &g, [&y, &x, &filter], Inputs::NONE)
     }
 }
 

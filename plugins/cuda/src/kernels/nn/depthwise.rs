@@ -1,13 +1,14 @@
 //! `DepthwiseConv2dNative` and `_FusedDepthwiseConv2dNative`: each channel with filters of its own, directly.
 
 use super::{
+    call::Call,
     epilogue::{self, Epilogue, Inputs},
     sizes::{Axis, Items, OutputSizes, Strides, packed_lanes, small},
 };
 use crate::{
     compile::{Entry, Source, Variant},
     kernels::dtype::name_of,
-    launch::{Grid, Launch, Operand, device_for},
+    launch::{Grid, Operand, device_for},
     source,
 };
 use tenon_sdk::{
@@ -106,17 +107,14 @@ impl Kernel for Depthwise {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = Conv2dGeometry::depthwise(&self.attributes.params(c.dims(0), c.dims(1)))?;
-        let launch = Launch::new(c)?;
-        let inputs = self.epilogue.bind(c, &launch, &g.output_dims(), g.format)?;
-        let (x, filter) = (launch.input(0)?, launch.input(1)?);
-        let y = launch.output(0, &g.output_dims())?;
-        if y.elements == 0 {
+        let Some(call) = Call::new(c, &self.epilogue, &g.output_dims(), g.format)? else {
             return Ok(());
-        }
-        let (sizes, packed) = Sizes::new(&g, [&y, &x, &filter])?;
+        };
+        let Call { launch, y, x, filter, inputs } = &call;
+        let (sizes, packed) = Sizes::new(&g, [y, x, filter])?;
         let entry = self.packed.as_ref().filter(|_| packed).unwrap_or(&self.single);
         let grid = Grid::stride(sizes.items.count(), launch.facts());
-        let arguments = (y.address, x.address, filter.address, sizes, inputs);
+        let arguments = (y.address, x.address, filter.address, sizes, *inputs);
         // SAFETY: the geometry of these shapes: reads of images and filter stay within them, writes within the
         // output, and the steps' inputs have a value for each channel or output.
         unsafe { launch.run(entry, grid, arguments) }

@@ -1,5 +1,6 @@
 //! What slides windows over images: convolutions, poolings, dilation, and the normalisation over neighbouring channels.
 
+mod call;
 mod conv;
 mod conv_cudnn;
 mod conv_tiles;

@@ -17,6 +17,7 @@
 //! # Ok::<(), tenon_framework::geometry::GeometryError>(())
 //! ```
 
+mod attributes;
 mod broadcast;
 mod channel;
 mod concat;
@@ -38,6 +39,7 @@ mod pool;
 mod reduce;
 mod repeat;
 mod reshape;
+mod response;
 mod size;
 mod slice;
 mod space;
@@ -46,6 +48,7 @@ mod transpose;
 mod volume;
 mod window;
 
+pub use attributes::{BatchNormAttributes, ConvAttributes, PoolAttributes};
 pub use broadcast::{BroadcastKind, BroadcastPlan, Run, Runs, broadcast_shape, broadcast_shapes};
 pub use channel::ChannelSplit;
 pub use concat::{ConcatPlan, concat_axis, concat_dims, pack_axis, pack_dims};
@@ -74,6 +77,7 @@ pub use repeat::{
     mirror_pad_grad_dims, one_hot_dims, range_len, roll_shifts, tile_dims,
 };
 pub use reshape::{bitcast_dims, expand_dims, reshape_dims, squeeze_dims};
+pub use response::{response_channels, response_radius};
 pub use size::{
     Dims, byte_size, element_count, known_element_count, row_major_strides, same_dims,
     validate_dims, validate_partial_dims,

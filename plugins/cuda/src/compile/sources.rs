@@ -30,6 +30,7 @@ pub static HEADERS: &[Source] = &[
     source!("conv.cuh"),
     source!("conv_steps.cuh"),
     source!("windows.cuh"),
+    source!("pool.cuh"),
     source!("math.cuh"),
     source!("trigonometry.cuh"),
     source!("elementwise.cuh"),

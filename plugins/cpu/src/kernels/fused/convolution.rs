@@ -6,7 +6,7 @@ use crate::{
     kernels::{
         linalg::product::Factor,
         nn::{
-            conv::{self, Attributes, Filter},
+            conv::{self, Filter},
             depthwise,
             winograd::{
                 contract,
@@ -23,13 +23,13 @@ use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
     author::{ComputeContext, CreateContext, Kernel, Packed, Supported},
-    geometry::Conv2dGeometry,
+    geometry::{Conv2dGeometry, ConvAttributes},
     reg::Numerics,
     register_kernel,
 };
 
 struct FusedConv2d<T: Compute> {
-    attributes: Attributes,
+    attributes: ConvAttributes,
     filter: Filter<T>,
     epilogue: epilogue::Attributes,
 }
@@ -38,7 +38,7 @@ impl<T: Compute<Wide: Factor + Special>> Kernel for FusedConv2d<T> {
     const PREPACKS: bool = true;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let (attributes, epilogue) = (Attributes::new(c)?, epilogue::Attributes::new(c)?);
+        let (attributes, epilogue) = (ConvAttributes::new(c)?, epilogue::Attributes::new(c)?);
         Ok(FusedConv2d { attributes, filter: Filter::new()?, epilogue })
     }
 
@@ -92,14 +92,14 @@ impl<T: Transform> Kernel for FusedWinograd<T> {
 }
 
 struct FusedDepthwise<T> {
-    attributes: Attributes,
+    attributes: ConvAttributes,
     epilogue: epilogue::Attributes,
     element: PhantomData<T>,
 }
 
 impl<T: Compute<Wide: Factor + Special>> Kernel for FusedDepthwise<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let (attributes, epilogue) = (Attributes::depthwise(c)?, epilogue::Attributes::new(c)?);
+        let (attributes, epilogue) = (ConvAttributes::depthwise(c)?, epilogue::Attributes::new(c)?);
         Ok(FusedDepthwise { attributes, epilogue, element: PhantomData })
     }
 

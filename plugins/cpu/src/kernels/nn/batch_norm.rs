@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    geometry::{ChannelSplit, DataFormat},
+    geometry::{BatchNormAttributes, ChannelSplit},
     reg::Numerics,
     register_kernel,
 };
@@ -183,71 +183,8 @@ struct Statistics {
     reserved: [Vec<f32>; 2],
 }
 
-/// Attributes.
-pub struct Attributes {
-    /// Added to the variance.
-    pub epsilon: f32,
-    /// `exponential_avg_factor`: share of this batch in the running statistics.
-    pub factor: f32,
-    /// Order of the dimensions.
-    format: DataFormat,
-    /// How many there are.
-    rank: usize,
-    /// Whether to normalise by the statistics of the batch.
-    pub is_training: bool,
-}
-
-impl Attributes {
-    /// Reads them.
-    pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
-        let format: &str = c.attr("data_format")?;
-        Ok(Attributes {
-            epsilon: c.attr("epsilon")?,
-            factor: c.attr("exponential_avg_factor")?,
-            format: DataFormat::parse(format)?,
-            // A letter each.
-            rank: format.len(),
-            is_training: c.attr("is_training")?,
-        })
-    }
-
-    /// Whether `mean` and `variance` are read.
-    fn reads_statistics(&self) -> bool {
-        !self.is_training || self.factor != 1.0
-    }
-
-    /// Splits `x` at its channels, and checks the lists of a call: a value per channel, and where `mean` and
-    /// `variance` are not read, anything.
-    pub fn split(&self, c: &ComputeContext<'_>) -> Result<ChannelSplit, KernelError> {
-        let rank = c.dims(0).len();
-        if rank != self.rank {
-            return Err(KernelError::invalid_argument(format!(
-                "x must have {} dimensions, as data_format says, found {rank}",
-                self.rank
-            )));
-        }
-        let split = ChannelSplit::with_vector(c.dims(0), self.format, "scale", c.dims(1))?;
-        ChannelSplit::with_vector(c.dims(0), self.format, "offset", c.dims(2))?;
-        for (input, name) in [(3, "mean"), (4, "variance")] {
-            let fits = match c.dims(input) {
-                &[len] => !self.reads_statistics() || len == split.channels as i64,
-                _ => false,
-            };
-            if !fits {
-                return Err(KernelError::invalid_argument(format!(
-                    "{name} must have shape [{}], a value per channel of x, or in training with an \
-                     exponential_avg_factor of 1 be any vector; found {:?}",
-                    split.channels,
-                    c.dims(input)
-                )));
-            }
-        }
-        Ok(split)
-    }
-}
-
 struct FusedBatchNorm<T> {
-    attributes: Attributes,
+    attributes: BatchNormAttributes,
     element: PhantomData<T>,
 }
 
@@ -300,13 +237,13 @@ impl<T: Compute<Wide = f32>> FusedBatchNorm<T> {
 
 impl<T: Compute<Wide = f32>> Kernel for FusedBatchNorm<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(FusedBatchNorm { attributes: Attributes::new(c)?, element: PhantomData })
+        Ok(FusedBatchNorm { attributes: BatchNormAttributes::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<T>(0)?;
         let (scale, offset) = (c.input::<f32>(1)?, c.input::<f32>(2)?);
-        let split = self.attributes.split(c)?;
+        let split = self.attributes.split(std::array::from_fn(|input| c.dims(input)))?;
         let Statistics { used: [mean, variance], running, reserved } =
             self.statistics(c, &split, x.data)?;
         let per_channel = [split.channels as i64];

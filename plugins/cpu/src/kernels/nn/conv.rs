@@ -19,87 +19,16 @@ use crate::{
     lane::Compute,
 };
 use half::{bf16, f16};
-use std::fmt;
 use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
     author::{ComputeContext, CreateContext, Kernel, Packed},
-    geometry::{Conv2dGeometry, Conv2dParams, DataFormat, Padding},
+    geometry::{Conv2dGeometry, ConvAttributes, DataFormat},
     reg::Numerics,
     register_kernel,
 };
 
 pub use crate::kernels::linalg::gemm::ending::{After, Ending};
-
-/// Attributes of a convolution.
-pub struct Attributes {
-    strides: Vec<i64>,
-    dilations: Vec<i64>,
-    padding: Padding,
-    explicit_paddings: Vec<i64>,
-    format: DataFormat,
-}
-
-impl fmt::Display for Attributes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Attributes { strides, dilations, format, .. } = self;
-        write!(f, "strides {strides:?}, dilations {dilations:?}, {format:?}")
-    }
-}
-
-impl Attributes {
-    /// Reads them.
-    pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
-        Ok(Attributes {
-            strides: c.attr("strides")?,
-            dilations: c.attr("dilations")?,
-            padding: Padding::parse(c.attr("padding")?)?,
-            // Convolutions over three dimensions have none.
-            explicit_paddings: match c.attrs().has("explicit_paddings") {
-                true => c.attr("explicit_paddings")?,
-                false => Vec::new(),
-            },
-            format: DataFormat::parse(c.attr("data_format")?)?,
-        })
-    }
-
-    /// For a depthwise convolution, of which TensorFlow refuses other strides with another code.
-    pub fn depthwise(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
-        let attributes = Attributes::new(c)?;
-        let channel = attributes.format.channel_dim(4);
-        match attributes.strides.get(0..4) {
-            Some(strides) if strides[0] != 1 || strides[channel] != 1 => {
-                Err(KernelError::invalid_argument(format!(
-                    "strides must be 1 in the batch and depth dimensions, found {strides:?}"
-                )))
-            }
-            _ => Ok(attributes),
-        }
-    }
-
-    /// Whether windows are a pixel apart, and their taps too.
-    pub fn is_dense(&self) -> bool {
-        self.strides.iter().chain(&self.dilations).all(|step| *step == 1)
-    }
-
-    /// Attribute `data_format`.
-    pub fn format(&self) -> DataFormat {
-        self.format
-    }
-
-    /// With the shapes of a call.
-    pub fn params<'a>(&'a self, input: &'a [i64], filter: &'a [i64]) -> Conv2dParams<'a> {
-        Conv2dParams {
-            input,
-            filter,
-            strides: &self.strides,
-            dilations: &self.dilations,
-            padding: self.padding,
-            explicit_paddings: &self.explicit_paddings,
-            format: self.format,
-        }
-    }
-}
 
 /// The filter of a convolution, which may be a constant.
 pub struct Filter<T: Compute>(RightFactor<T>);
@@ -114,8 +43,13 @@ impl<T: Compute<Wide: Factor>> Filter<T> {
     }
 
     /// Packs a constant filter, for images with channels last.
-    pub fn prepack(&self, attributes: &Attributes, input: usize, view: &Slot) -> Option<Packed> {
-        if attributes.format != DataFormat::Nhwc {
+    pub fn prepack(
+        &self,
+        attributes: &ConvAttributes,
+        input: usize,
+        view: &Slot,
+    ) -> Option<Packed> {
+        if attributes.format() != DataFormat::Nhwc {
             return None;
         }
         self.0.prepack(input, view, |dims, data| {
@@ -179,7 +113,7 @@ fn by_windows<T: Compute<Wide: Factor>>(
 }
 
 struct Conv2d<T: Compute> {
-    attributes: Attributes,
+    attributes: ConvAttributes,
     filter: Filter<T>,
 }
 
@@ -187,7 +121,7 @@ impl<T: Compute<Wide: Factor>> Kernel for Conv2d<T> {
     const PREPACKS: bool = true;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Conv2d { attributes: Attributes::new(c)?, filter: Filter::new()? })
+        Ok(Conv2d { attributes: ConvAttributes::new(c)?, filter: Filter::new()? })
     }
 
     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
@@ -239,6 +173,7 @@ mod tests {
     use super::*;
     use crate::testing::{assert_close, values};
     use tenon_reference::{Accumulate, nn::conv2d};
+    use tenon_sdk::geometry::{Conv2dParams, Padding};
 
     /// Input, filter, strides, dilations (rows, columns), padding, format.
     type Case = ([i64; 4], [i64; 4], [i64; 2], [i64; 2], Padding, DataFormat);

@@ -4,7 +4,6 @@
 //! By the filter: the transposed patches times the gradient, a block of pixels at a time.
 
 use super::{
-    conv::Attributes,
     conv_volume::{convolutions, filter_of},
     volume::{Images, Sizes, gather, images, scatter, wide},
 };
@@ -19,7 +18,7 @@ use tenon_sdk::{
     Code, DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
-    geometry::{Conv2dGeometry, Conv3dGeometry, DataFormat, validate_dims},
+    geometry::{Conv2dGeometry, Conv3dGeometry, ConvAttributes, DataFormat, validate_dims},
     reg::Numerics,
     register_kernel,
 };
@@ -39,7 +38,7 @@ pub enum Kind {
 pub struct Backprop {
     kind: Kind,
     /// Attributes of the convolution.
-    attributes: Attributes,
+    attributes: ConvAttributes,
 }
 
 impl Backprop {
@@ -52,8 +51,8 @@ impl Backprop {
             (false, false) => Kind::Plain,
         };
         let attributes = match kind {
-            Kind::Depthwise => Attributes::depthwise(c)?,
-            _ => Attributes::new(c)?,
+            Kind::Depthwise => ConvAttributes::depthwise(c)?,
+            _ => ConvAttributes::new(c)?,
         };
         Ok(Backprop { kind, attributes })
     }

@@ -1,9 +1,6 @@
 //! `Conv3D`: patches of the image times the filter, a block of pixels at a time.
 
-use super::{
-    conv::Attributes,
-    volume::{Images, Sizes, gather, images, wide},
-};
+use super::volume::{Images, Sizes, gather, images, wide};
 use crate::{
     kernels::linalg::product::{Factor, Operand, product_into},
     lane::Compute,
@@ -14,19 +11,19 @@ use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    geometry::Conv3dGeometry,
+    geometry::{Conv3dGeometry, ConvAttributes},
     reg::Numerics,
     register_kernel,
 };
 
 struct Conv3d<T> {
-    attributes: Attributes,
+    attributes: ConvAttributes,
     element: PhantomData<T>,
 }
 
 impl<T: Compute<Wide: Factor>> Kernel for Conv3d<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Conv3d { attributes: Attributes::new(c)?, element: PhantomData })
+        Ok(Conv3d { attributes: ConvAttributes::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

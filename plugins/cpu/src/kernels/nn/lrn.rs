@@ -14,6 +14,7 @@ use std::{marker::PhantomData, ops::Range};
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
+    geometry::{response_channels, response_radius},
     reg::Numerics,
     register_kernel,
 };
@@ -31,19 +32,13 @@ struct Response {
 
 impl Response {
     fn new(c: &CreateContext<'_>) -> Result<Response, KernelError> {
-        let radius: i64 = c.attr("depth_radius")?;
         let float = |name: &str| c.attr::<f32>(name).map(f64::from);
-        match i32::try_from(radius).ok().and_then(|radius| usize::try_from(radius).ok()) {
-            Some(radius) => Ok(Response {
-                radius,
-                bias: float("bias")?,
-                alpha: float("alpha")?,
-                beta: float("beta")?,
-            }),
-            None => Err(KernelError::invalid_argument(format!(
-                "depth_radius must lie in [0, 2^31), found {radius}"
-            ))),
-        }
+        Ok(Response {
+            radius: response_radius(c.attr("depth_radius")?)? as usize,
+            bias: float("bias")?,
+            alpha: float("alpha")?,
+            beta: float("beta")?,
+        })
     }
 
     fn window(&self, at: usize, channels: usize) -> Range<usize> {
@@ -64,15 +59,6 @@ impl Response {
     }
 }
 
-fn channels(c: &ComputeContext<'_>) -> Result<usize, KernelError> {
-    match c.dims(0) {
-        &[_, _, _, channels] => Ok(channels as usize),
-        dims => Err(KernelError::invalid_argument(format!(
-            "the input must have 4 dimensions, found shape {dims:?}"
-        ))),
-    }
-}
-
 struct Lrn<T> {
     response: Response,
     element: PhantomData<T>,
@@ -84,7 +70,7 @@ impl<T: Compute> Kernel for Lrn<T> {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let channels = channels(c)?;
+        let channels = response_channels(c.dims(0))? as usize;
         let x = c.input::<T>(0)?;
         let y = c.output::<T>(0, x.dims)?.data;
         for_rows(c, y, channels, self.response.cost(channels), |first, y| {
@@ -126,7 +112,7 @@ impl<T: Compute> Kernel for LrnGrad<T> {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let channels = channels(c)?;
+        let channels = response_channels(c.dims(0))? as usize;
         if c.dims(1) != c.dims(0) || c.dims(2) != c.dims(0) {
             return Err(KernelError::invalid_argument(format!(
                 "input_grads, input_image and output_image must have one shape, found {:?}, {:?} and {:?}",

@@ -15,7 +15,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Element,
-    geometry::{DataFormat, GeometryError, Padding, Pool2dGeometry, Pool2dParams},
+    geometry::{DataFormat, GeometryError, Pool2dGeometry, Pool2dParams, PoolAttributes},
     reg::Numerics,
     register_kernel,
 };
@@ -104,54 +104,6 @@ impl Window {
     }
 }
 
-/// Attributes of a pooling.
-pub struct Attributes {
-    ksize: Vec<i64>,
-    strides: Vec<i64>,
-    padding: Padding,
-    explicit_paddings: Vec<i64>,
-    format: DataFormat,
-}
-
-impl Attributes {
-    /// Reads them.
-    pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
-        let has = |name: &str| c.attrs().has(name);
-        Ok(Attributes {
-            // `MaxPoolV2` has these as inputs.
-            ksize: if has("ksize") { c.attr("ksize")? } else { Vec::new() },
-            strides: if has("strides") { c.attr("strides")? } else { Vec::new() },
-            padding: Padding::parse(c.attr("padding")?)?,
-            explicit_paddings: match has("explicit_paddings") {
-                true => c.attr("explicit_paddings")?,
-                false => Vec::new(),
-            },
-            format: match has("data_format") {
-                true => DataFormat::parse(c.attr("data_format")?)?,
-                false => DataFormat::Nhwc,
-            },
-        })
-    }
-
-    /// With windows and strides of a call.
-    fn with(&self, ksize: Vec<i64>, strides: Vec<i64>) -> Attributes {
-        let Attributes { padding, format, .. } = *self;
-        Attributes { ksize, strides, padding, explicit_paddings: Vec::new(), format }
-    }
-
-    /// With the shape of a call.
-    pub fn params<'a>(&'a self, input: &'a [i64]) -> Pool2dParams<'a> {
-        Pool2dParams {
-            input,
-            ksize: &self.ksize,
-            strides: &self.strides,
-            padding: self.padding,
-            explicit_paddings: &self.explicit_paddings,
-            format: self.format,
-        }
-    }
-}
-
 /// Pools over rows and columns.
 fn pool<T: Element, F: Fold<T>>(
     c: &ComputeContext<'_>,
@@ -210,12 +162,12 @@ fn pool_depth<T: Element, F: Fold<T>>(g: &Pool2dGeometry, x: &[T], y: &mut [T]) 
 type Geometry = fn(&Pool2dParams<'_>) -> Result<Pool2dGeometry, GeometryError>;
 
 fn compute<T: Element, F: Fold<T>>(
-    attributes: &Attributes,
+    params: &Pool2dParams<'_>,
     geometry: Geometry,
     c: &ComputeContext<'_>,
 ) -> Result<(), KernelError> {
     let x = c.input::<T>(0)?;
-    let g = geometry(&attributes.params(x.dims))?;
+    let g = geometry(params)?;
     let y = c.output::<T>(0, &g.output_dims())?.data;
     if g.depth_window != 1 {
         pool_depth::<T, F>(&g, x.data, y);
@@ -225,48 +177,50 @@ fn compute<T: Element, F: Fold<T>>(
 }
 
 struct MaxPool<T> {
-    attributes: Attributes,
+    attributes: PoolAttributes,
     element: PhantomData<T>,
 }
 
 impl<T: Compute<Wide: LowestFinite> + LowestFinite> Kernel for MaxPool<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(MaxPool { attributes: Attributes::new(c)?, element: PhantomData })
+        Ok(MaxPool { attributes: PoolAttributes::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        compute::<T, Largest>(&self.attributes, Pool2dGeometry::max, c)
+        compute::<T, Largest>(&self.attributes.params(c.dims(0)), Pool2dGeometry::max, c)
     }
 }
 
 struct MaxPoolV2<T> {
-    attributes: Attributes,
+    attributes: PoolAttributes,
     element: PhantomData<T>,
 }
 
 impl<T: Compute<Wide: LowestFinite> + LowestFinite> Kernel for MaxPoolV2<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(MaxPoolV2 { attributes: Attributes::new(c)?, element: PhantomData })
+        Ok(MaxPoolV2 { attributes: PoolAttributes::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let attributes = self.attributes.with(c.integers(1)?, c.integers(2)?);
-        compute::<T, Largest>(&attributes, Pool2dGeometry::max, c)
+        let (ksize, strides) = (c.integers(1)?, c.integers(2)?);
+        let params = self.attributes.params(c.dims(0));
+        let params = Pool2dParams { ksize: &ksize, strides: &strides, ..params };
+        compute::<T, Largest>(&params, Pool2dGeometry::max, c)
     }
 }
 
 struct AvgPool<T> {
-    attributes: Attributes,
+    attributes: PoolAttributes,
     element: PhantomData<T>,
 }
 
 impl<T: Averaged> Kernel for AvgPool<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(AvgPool { attributes: Attributes::new(c)?, element: PhantomData })
+        Ok(AvgPool { attributes: PoolAttributes::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        compute::<T, Mean>(&self.attributes, Pool2dGeometry::average, c)
+        compute::<T, Mean>(&self.attributes.params(c.dims(0)), Pool2dGeometry::average, c)
     }
 }
 
@@ -289,6 +243,7 @@ mod tests {
     use super::*;
     use crate::testing::{assert_close, values};
     use tenon_reference::nn as reference;
+    use tenon_sdk::geometry::Padding;
 
     /// Attributes and input of a case.
     type Case = ([i64; 4], [i64; 4], [i64; 4], Padding, DataFormat);

@@ -1,6 +1,5 @@
 //! `MaxPoolWithArgmax`: the largest element of each window, and where it stands.
 
-use super::pool::Attributes;
 use crate::split::{Parts, for_units};
 use half::{bf16, f16};
 use std::marker::PhantomData;
@@ -8,7 +7,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::{Element, Number},
-    geometry::Pool2dGeometry,
+    geometry::{Pool2dGeometry, PoolAttributes},
     reg::Numerics,
     register_kernel,
 };
@@ -56,7 +55,7 @@ impl Index for i64 {
 }
 
 struct MaxPoolWithArgmax<T, I> {
-    attributes: Attributes,
+    attributes: PoolAttributes,
     include_batch: bool,
     element: PhantomData<(T, I)>,
 }
@@ -64,7 +63,7 @@ struct MaxPoolWithArgmax<T, I> {
 impl<T: Number, I: Index> Kernel for MaxPoolWithArgmax<T, I> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(MaxPoolWithArgmax {
-            attributes: Attributes::new(c)?,
+            attributes: PoolAttributes::new(c)?,
             include_batch: c.attr("include_batch_in_index")?,
             element: PhantomData,
         })

@@ -2,7 +2,7 @@
 //!
 //! Gradients of overlapping windows are added in the order of the outputs, which is TensorFlow's.
 
-use super::{pool::Attributes, pool_argmax::strongest};
+use super::pool_argmax::strongest;
 use crate::{lane::Compute, split::for_rows};
 use half::{bf16, f16};
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
-    geometry::{Pool2dGeometry, validate_dims},
+    geometry::{Pool2dGeometry, PoolAttributes, validate_dims},
     reg::Numerics,
     register_kernel,
 };
@@ -39,13 +39,13 @@ fn outputs(g: &Pool2dGeometry) -> impl Iterator<Item = ([usize; 3], usize)> + us
 }
 
 struct MaxPoolGrad<T> {
-    attributes: Attributes,
+    attributes: PoolAttributes,
     element: PhantomData<T>,
 }
 
 impl<T: Number> Kernel for MaxPoolGrad<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(MaxPoolGrad { attributes: Attributes::new(c)?, element: PhantomData })
+        Ok(MaxPoolGrad { attributes: PoolAttributes::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -78,7 +78,7 @@ impl<T: Number> Kernel for MaxPoolGrad<T> {
 }
 
 struct MaxPoolGradWithArgmax<T> {
-    attributes: Attributes,
+    attributes: PoolAttributes,
     include_batch: bool,
     element: PhantomData<T>,
 }
@@ -86,7 +86,7 @@ struct MaxPoolGradWithArgmax<T> {
 impl<T: Number> Kernel for MaxPoolGradWithArgmax<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(MaxPoolGradWithArgmax {
-            attributes: Attributes::new(c)?,
+            attributes: PoolAttributes::new(c)?,
             include_batch: c.attr("include_batch_in_index")?,
             element: PhantomData,
         })
@@ -120,13 +120,13 @@ impl<T: Number> Kernel for MaxPoolGradWithArgmax<T> {
 }
 
 struct AvgPoolGrad<T> {
-    attributes: Attributes,
+    attributes: PoolAttributes,
     element: PhantomData<T>,
 }
 
 impl<T: Compute> Kernel for AvgPoolGrad<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(AvgPoolGrad { attributes: Attributes::new(c)?, element: PhantomData })
+        Ok(AvgPoolGrad { attributes: PoolAttributes::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -1,6 +1,6 @@
 //! `MaxPool3D` and `AvgPool3D`. With channels first, each channel is an image of its own with one channel.
 
-use super::pool::{Attributes, Largest};
+use super::pool::Largest;
 use crate::{
     kernels::reduction::{Averaged, Fold, Mean},
     lane::Compute,
@@ -13,7 +13,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Element,
-    geometry::{DataFormat, Pool3dGeometry, WindowDim},
+    geometry::{DataFormat, Pool3dGeometry, PoolAttributes, WindowDim},
     reg::Numerics,
     register_kernel,
 };
@@ -57,7 +57,7 @@ fn pool_row<T: Element, F: Fold<T>>(
 }
 
 fn pool<T: Element, F: Fold<T>>(
-    attributes: &Attributes,
+    attributes: &PoolAttributes,
     c: &ComputeContext<'_>,
 ) -> Result<(), KernelError> {
     let x = c.input::<T>(0)?;
@@ -83,7 +83,7 @@ fn pool<T: Element, F: Fold<T>>(
 macro_rules! kernels {
     ($($name:ident<$bound:path> $fold:ident;)*) => {$(
         struct $name<T> {
-            attributes: Attributes,
+            attributes: PoolAttributes,
             element: PhantomData<T>,
         }
 
@@ -92,7 +92,7 @@ macro_rules! kernels {
             $fold: Fold<T>,
         {
             fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-                Ok($name { attributes: Attributes::new(c)?, element: PhantomData })
+                Ok($name { attributes: PoolAttributes::new(c)?, element: PhantomData })
             }
 
             fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

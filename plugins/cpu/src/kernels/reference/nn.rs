@@ -1,7 +1,6 @@
 //! Neural networks.
 
 use super::ROUNDED;
-use crate::kernels::nn::{batch_norm, conv, pool};
 use half::{bf16, f16};
 use std::marker::PhantomData;
 use tenon_reference::{
@@ -12,7 +11,10 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::{Element, Float, Number},
-    geometry::{ChannelSplit, Conv2dGeometry, DataFormat, Pool2dGeometry},
+    geometry::{
+        BatchNormAttributes, ChannelSplit, Conv2dGeometry, ConvAttributes, DataFormat,
+        Pool2dGeometry, PoolAttributes,
+    },
     reg::Numerics,
     register_kernel,
 };
@@ -57,13 +59,13 @@ fn convolve<T: Accumulate>(c: &ComputeContext<'_>, g: &Conv2dGeometry) -> Result
 }
 
 struct Conv2d<T> {
-    attributes: conv::Attributes,
+    attributes: ConvAttributes,
     element: PhantomData<T>,
 }
 
 impl<T: Accumulate> Kernel for Conv2d<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Conv2d { attributes: conv::Attributes::new(c)?, element: PhantomData })
+        Ok(Conv2d { attributes: ConvAttributes::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -72,13 +74,13 @@ impl<T: Accumulate> Kernel for Conv2d<T> {
 }
 
 struct Depthwise<T> {
-    attributes: conv::Attributes,
+    attributes: ConvAttributes,
     element: PhantomData<T>,
 }
 
 impl<T: Accumulate> Kernel for Depthwise<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Depthwise { attributes: conv::Attributes::depthwise(c)?, element: PhantomData })
+        Ok(Depthwise { attributes: ConvAttributes::depthwise(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -97,13 +99,13 @@ fn pool<T: Element>(
 }
 
 struct MaxPool<T> {
-    attributes: pool::Attributes,
+    attributes: PoolAttributes,
     element: PhantomData<T>,
 }
 
 impl<T: LowestFinite> Kernel for MaxPool<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(MaxPool { attributes: pool::Attributes::new(c)?, element: PhantomData })
+        Ok(MaxPool { attributes: PoolAttributes::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -112,13 +114,13 @@ impl<T: LowestFinite> Kernel for MaxPool<T> {
 }
 
 struct AvgPool<T> {
-    attributes: pool::Attributes,
+    attributes: PoolAttributes,
     element: PhantomData<T>,
 }
 
 impl<T: Accumulate> Kernel for AvgPool<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(AvgPool { attributes: pool::Attributes::new(c)?, element: PhantomData })
+        Ok(AvgPool { attributes: PoolAttributes::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -127,18 +129,18 @@ impl<T: Accumulate> Kernel for AvgPool<T> {
 }
 
 struct FusedBatchNorm<T> {
-    attributes: batch_norm::Attributes,
+    attributes: BatchNormAttributes,
     element: PhantomData<T>,
 }
 
 impl<T: Float> Kernel for FusedBatchNorm<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(FusedBatchNorm { attributes: batch_norm::Attributes::new(c)?, element: PhantomData })
+        Ok(FusedBatchNorm { attributes: BatchNormAttributes::new(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<T>(0)?;
-        let split = self.attributes.split(c)?;
+        let split = self.attributes.split(std::array::from_fn(|input| c.dims(input)))?;
         let params = BatchNormParams {
             epsilon: self.attributes.epsilon,
             exponential_avg_factor: self.attributes.factor,

@@ -1,4 +1,4 @@
-// Convolutions over two dimensions as implicit products of matrices (S. Chetlur et al., "cuDNN: Efficient Primitives
+// Convolutions over two or three dimensions as implicit products of matrices (S. Chetlur et al., "cuDNN: Efficient Primitives
 // for Deep Learning", 2014, section 3): tiles of patches and of the filter come to shared memory while those before
 // are multiplied.
 //
@@ -10,7 +10,7 @@
 // groups times tiles of outputs, the last varying fastest.
 //
 // Defines: T (f16 bf16 f32 f64); CHANNELS_FIRST (0 or 1); LARGE_TILES (0 or 1), whether there are large ones;
-// perhaps STEPS, see conv_steps.cuh.
+// perhaps VOLUME (1), see conv.cuh, and STEPS, see conv_steps.cuh.
 //
 // Sums are of the type in which T computes. Products of f16 and bf16 go through tensor cores, but those of bf16 not
 // before compute capability 8.0.

@@ -1,10 +1,16 @@
-// Sizes and places of a convolution over two dimensions, and how its tiles come into shared memory.
+// Sizes and places of a convolution over two or three dimensions, and how its tiles come into shared memory.
 //
 // It is a product: of a matrix of patches, a row for each output pixel and a column for each tap and channel of a
 // group, which is nowhere written down, and of the filter, whose memory is that matrix. In a tile of patches the taps
 // and channels are neighbours, in a tile of the filter the outputs.
+//
+// Images are planes of rows and columns: one plane, or with VOLUME several, over which windows slide too.
 #pragma once
 #include "windows.cuh"
+
+#ifndef VOLUME
+#define VOLUME 0
+#endif
 
 // The host makes sure that `depth` is below 2^30.
 struct Convolution {
@@ -21,9 +27,14 @@ struct Convolution {
     u32 tiles;
     // Whether outputs may be written several at a time: they are neighbours, in multiples of 4, and aligned.
     u32 packed_output;
+    // With VOLUME: planes, a row of taps to its plane and row, the step between planes.
+    Axis planes;
+    Divisor<u32> by_rows;
+    u32 unused;
+    i64 x_plane;
 };
 
-static_assert(sizeof(Convolution) == 160, "the host's layout");
+static_assert(sizeof(Convolution) == 208, "the host's layout");
 
 // A row of a tile: an output pixel.
 struct Row {
@@ -33,17 +44,27 @@ struct Row {
     i64 y;
     // Position of tap 0.
     i32 top, left;
+#if VOLUME
+    i32 front;
+#endif
 };
 
 DEVICE Row row_of(const Convolution& c, i64 pixel, u32 group) {
     if (pixel >= c.pixels) return {0, -1, -(1 << 30), -(1 << 30)};
-    const i64 of_image = (i64)c.rows.output * c.columns.output;
-    const i64 image = pixel / of_image;
-    const i64 place = pixel - image * of_image;
+    const i64 of_plane = (i64)c.rows.output * c.columns.output;
+    const i64 plane = pixel / of_plane;
+    const i64 place = pixel - plane * of_plane;
     const i32 line = (i32)(place / c.columns.output), column = (i32)(place - (i64)line * c.columns.output);
     const i32 top = c.rows.start(line), left = c.columns.start(column);
-    const i64 first = image * c.x.image + (i64)group * c.channels * c.x.channel;
-    return {first + top * c.x.row + left * c.x.column, image * c.y_image + place * c.y_pixel, top, left};
+    const i64 corner = (i64)group * c.channels * c.x.channel + top * c.x.row + left * c.x.column;
+#if VOLUME
+    const i64 image = plane / c.planes.output, depth = plane - image * c.planes.output;
+    const i32 front = c.planes.start((i32)depth);
+    return {image * c.x.image + corner + front * c.x_plane, image * c.y_image + (depth * of_plane + place) * c.y_pixel, top,
+        left, front};
+#else
+    return {plane * c.x.image + corner, plane * c.y_image + place * c.y_pixel, top, left};
+#endif
 }
 
 // A column of a tile: a tap of the window and a channel.
@@ -52,19 +73,33 @@ struct Tap {
     i64 offset;
     i32 down, right;
     bool is_there;
+#if VOLUME
+    i32 back;
+#endif
 };
 
 DEVICE Tap tap_of(const Convolution& c, u32 k) {
     const DivMod<u32> channel = c.by_channels.divide_with_rest(k);
     const DivMod<u32> column = c.by_columns.divide_with_rest(channel.quotient);
-    const i32 down = (i32)column.quotient * c.rows.dilation, right = (i32)column.remainder * c.columns.dilation;
-    const i64 offset = down * c.x.row + right * c.x.column + channel.remainder * c.x.channel;
-    return {offset, down, right, k < c.depth};
+    const i32 right = (i32)column.remainder * c.columns.dilation;
+    const i64 offset = right * c.x.column + channel.remainder * c.x.channel;
+#if VOLUME
+    const DivMod<u32> row = c.by_rows.divide_with_rest(column.quotient);
+    const i32 down = (i32)row.remainder * c.rows.dilation, back = (i32)row.quotient * c.planes.dilation;
+    return {offset + down * c.x.row + back * c.x_plane, down, right, k < c.depth, back};
+#else
+    const i32 down = (i32)column.quotient * c.rows.dilation;
+    return {offset + down * c.x.row, down, right, k < c.depth};
+#endif
 }
 
 // Whether a tap of a pixel lies inside of the image.
 DEVICE bool is_inside(const Convolution& c, const Row& row, const Tap& tap) {
-    return tap.is_there && c.rows.has(row.top + tap.down) && c.columns.has(row.left + tap.right);
+    bool inside = tap.is_there && c.rows.has(row.top + tap.down) && c.columns.has(row.left + tap.right);
+#if VOLUME
+    inside = inside && c.planes.has(row.front + tap.back);
+#endif
+    return inside;
 }
 
 // Copies N elements to shared memory, or zeros there where they are not inside; from compute capability 8.0 on without

@@ -7,6 +7,7 @@
 // images aligned to 16 bytes, no window over channels). Threads take items in steps of the grid.
 //
 // Defines: T (f16 bf16 f32 f64, and of Greatest i8 i16 i32 i64 u8 u16); FOLD (Greatest or Mean); CHANNELS_FIRST (0 or 1).
+#include "pool.cuh"
 #include "windows.cuh"
 
 struct Pooling {
@@ -19,24 +20,6 @@ struct Pooling {
 };
 
 static_assert(sizeof(Pooling) == 160, "the host's layout");
-
-// From the lowest finite value on, so that NaN and negative infinities are passed over, as in TensorFlow.
-struct Greatest {
-    typedef Compute<T> W;
-    static DEVICE W start() { return Limits<W>::lowest(); }
-    static DEVICE W take(W state, W x) { return x > state ? x : state; }
-    static DEVICE T finish(W state, u32) {
-        // The lowest finite float would be rounded to an infinite one of 16 bits.
-        return narrow<T>(state == start() ? (W)Limits<T>::lowest() : state);
-    }
-};
-
-struct Mean {
-    typedef Compute<T> W;
-    static DEVICE W start() { return (W)0; }
-    static DEVICE W take(W state, W x) { return state + x; }
-    static DEVICE T finish(W state, u32 count) { return narrow<T>(state / (W)count); }
-};
 
 template <int LANES> DEVICE void fold(T* __restrict__ y, const T* __restrict__ x, const Pooling& p) {
     typedef Pack<T, LANES> P;

@@ -10,6 +10,9 @@ struct Axis {
     // The input of tap 0.
     DEVICE i32 start(i32 o) const { return o * stride - before; }
     DEVICE bool has(i32 position) const { return (u32)position < (u32)input; }
+    // The inputs of a window without dilation: from first to end, those that there are.
+    DEVICE i32 first(i32 o) const { return start(o) > 0 ? start(o) : 0; }
+    DEVICE i32 end(i32 o) const { return start(o) + kernel < input ? start(o) + kernel : input; }
 };
 
 // Steps in memory, in elements.
@@ -25,7 +28,14 @@ struct Items {
     u32 count;
 };
 
-static_assert(sizeof(Axis) == 24 && sizeof(ImageStrides) == 32 && sizeof(Items) == 40, "the host's layouts");
+// The same over planes, rows and columns with channels last: items of channels (in packs), columns, rows and planes.
+struct VolumeItems {
+    Divisor<u32> parts[4];
+    u32 count;
+};
+
+static_assert(sizeof(Axis) == 24 && sizeof(ImageStrides) == 32 && sizeof(Items) == 40 && sizeof(VolumeItems) == 52,
+    "the host's layouts");
 
 // Where an item's first output stands.
 struct Output {

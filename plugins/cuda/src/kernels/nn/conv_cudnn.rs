@@ -3,7 +3,7 @@
 //! The filter is transposed first, since cuDNN wants outputs outermost. Where cuDNN has no algorithm for some shapes, the
 //! plugin's own kernel computes them.
 
-use super::{conv::Conv2d, epilogue::Epilogue, sizes::Attributes};
+use super::{call::Call, conv::Conv2d, epilogue::Epilogue};
 use crate::{
     compile::{Entry, Source, Variant},
     cudnn::{self, Addresses, Convolution, Ending, Handles, Order, Shapes},
@@ -19,7 +19,7 @@ use tenon_sdk::{
     Code, DType, KernelError,
     author::{Knob, Supported},
     fused::EpilogueStep,
-    geometry::Conv2dGeometry,
+    geometry::{Conv2dGeometry, ConvAttributes},
     prelude::*,
     reg::Numerics,
     register_knob,
@@ -71,7 +71,7 @@ fn answer(c: &CreateContext<'_>) -> Result<Supported, KernelError> {
     if c.attrs().has("use_cudnn_on_gpu") && !c.attr::<bool>("use_cudnn_on_gpu")? {
         return Ok(Supported::No("use_cudnn_on_gpu is false".to_owned()));
     }
-    let (attributes, epilogue) = (Attributes::new(c)?, Epilogue::new(c)?);
+    let (attributes, epilogue) = (ConvAttributes::new(c)?, Epilogue::new(c)?);
     let Some(ending) = ending_of(epilogue.steps()) else {
         let names: Vec<&str> = epilogue.steps().iter().map(|step| step.name()).collect();
         let reason = "cuDNN follows a convolution by BiasAdd, then perhaps Add, then perhaps Relu";
@@ -132,17 +132,14 @@ impl Kernel for CudnnConv2d {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let own = &self.own;
         let g = Conv2dGeometry::new(&own.attributes.params(c.dims(0), c.dims(1)))?;
-        let launch = Launch::new(c)?;
-        let inputs = own.epilogue.bind(c, &launch, &g.output_dims(), g.format)?;
-        let (x, filter) = (launch.input(0)?, launch.input(1)?);
-        let y = launch.output(0, &g.output_dims())?;
-        if y.elements == 0 {
+        let Some(call) = Call::new(c, &own.epilogue, &g.output_dims(), g.format)? else {
             return Ok(());
-        }
-        let Some((order, plan)) = self.plan(&g, &launch)?.filter(|_| x.elements > 0) else {
-            return own.enqueue(&launch, &g, [&y, &x, &filter], inputs);
         };
-        let transposed = self.transposed(&launch, &g, order, &filter)?;
+        let Call { launch, y, x, filter, inputs } = &call;
+        let Some((order, plan)) = self.plan(&g, launch)?.filter(|_| x.elements > 0) else {
+            return own.enqueue(&call, &g);
+        };
+        let transposed = self.transposed(launch, &g, order, filter)?;
         let workspace = match plan.workspace() {
             0 => 0,
             bytes => launch.scratch(bytes)?,

@@ -1,18 +1,19 @@
 //! `DepthwiseConv2dNative` and `_FusedDepthwiseConv2dNative`: each channel with filters of its own, directly.
 
 use super::{
+    call::Call,
     epilogue::{self, Epilogue, Inputs},
-    sizes::{Attributes, Axis, Items, OutputSizes, Strides, lanes_of, small},
+    sizes::{Axis, Items, OutputSizes, Strides, packed_lanes, small},
 };
 use crate::{
     compile::{Entry, Source, Variant},
     kernels::dtype::name_of,
-    launch::{Grid, Launch, Operand, device_for},
+    launch::{Grid, Operand, device_for},
     source,
 };
 use tenon_sdk::{
     DType, KernelError,
-    geometry::{Conv2dGeometry, DataFormat},
+    geometry::{Conv2dGeometry, ConvAttributes, DataFormat},
     prelude::*,
     reg::Numerics,
 };
@@ -55,12 +56,10 @@ const COLUMNS: i64 = 4;
 impl Sizes {
     /// Of a geometry that has outputs; and whether it goes in packs.
     fn new(g: &Conv2dGeometry, all: [&Operand; 3]) -> Result<(Sizes, bool), KernelError> {
-        let lanes = lanes_of(all[0].dtype);
-        let packed = g.format == DataFormat::Nhwc
-            && g.group_outputs() == 1
-            && lanes > 0
-            && g.out_channels % lanes == 0
-            && all.iter().all(|operand| operand.is_aligned(16));
+        let lanes = match g.format {
+            DataFormat::Nhwc if g.group_outputs() == 1 => packed_lanes(g.out_channels, &all),
+            _ => 1,
+        };
         let output = OutputSizes {
             format: g.format,
             images: g.batch,
@@ -72,20 +71,20 @@ impl Sizes {
         let sizes = Sizes {
             rows: Axis::new(&g.height)?,
             columns: Axis::new(&g.width)?,
-            items: output.items(if packed { lanes } else { 1 }, columns)?,
+            items: output.items(lanes, columns)?,
             multiplier: small("outputs of a channel", g.group_outputs())?,
             outputs: small("outputs", g.out_channels)?,
             x: Strides::new(g.format, g.height.input, g.width.input, g.in_channels),
             y: output.strides(),
         };
-        Ok((sizes, packed))
+        Ok((sizes, lanes > 1))
     }
 }
 
 type Convolve = Entry<(u64, u64, u64, Sizes, Inputs)>;
 
 struct Depthwise {
-    attributes: Attributes,
+    attributes: ConvAttributes,
     epilogue: Epilogue,
     single: Convolve,
     packed: Option<Convolve>,
@@ -93,7 +92,7 @@ struct Depthwise {
 
 impl Kernel for Depthwise {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let (attributes, epilogue) = (Attributes::depthwise(c)?, Epilogue::new(c)?);
+        let (attributes, epilogue) = (ConvAttributes::depthwise(c)?, Epilogue::new(c)?);
         let variant = variant(name_of(c.attr("T")?)?, attributes.format(), &epilogue.text());
         let module = device_for(c)?.modules().get(&variant)?;
         // SAFETY: entries take three addresses, `Depthwise` and `EpilogueInputs`, whose layouts are those of `Sizes`
@@ -108,17 +107,14 @@ impl Kernel for Depthwise {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = Conv2dGeometry::depthwise(&self.attributes.params(c.dims(0), c.dims(1)))?;
-        let launch = Launch::new(c)?;
-        let inputs = self.epilogue.bind(c, &launch, &g.output_dims(), g.format)?;
-        let (x, filter) = (launch.input(0)?, launch.input(1)?);
-        let y = launch.output(0, &g.output_dims())?;
-        if y.elements == 0 {
+        let Some(call) = Call::new(c, &self.epilogue, &g.output_dims(), g.format)? else {
             return Ok(());
-        }
-        let (sizes, packed) = Sizes::new(&g, [&y, &x, &filter])?;
+        };
+        let Call { launch, y, x, filter, inputs } = &call;
+        let (sizes, packed) = Sizes::new(&g, [y, x, filter])?;
         let entry = self.packed.as_ref().filter(|_| packed).unwrap_or(&self.single);
         let grid = Grid::stride(sizes.items.count(), launch.facts());
-        let arguments = (y.address, x.address, filter.address, sizes, inputs);
+        let arguments = (y.address, x.address, filter.address, sizes, *inputs);
         // SAFETY: the geometry of these shapes: reads of images and filter stay within them, writes within the
         // output, and the steps' inputs have a value for each channel or output.
         unsafe { launch.run(entry, grid, arguments) }

@@ -76,12 +76,12 @@ impl Epilogue {
         &self,
         c: &ComputeContext<'_>,
         launch: &Launch<'_>,
-        output: &[i64; 4],
+        output: &[i64],
         format: DataFormat,
     ) -> Result<Inputs, KernelError> {
         self.steps.check_args(c.input_count() - FIRST)?;
         let mut inputs = Inputs { at: [0; MOST_INPUTS], epsilon: self.epsilon, alpha: self.alpha };
-        let vector = [output[format.channel_dim(4)]];
+        let vector = [output[format.channel_dim(output.len())]];
         for (step, first) in self.steps.placed() {
             let expected: &[i64] = if step == EpilogueStep::Add { output } else { &vector };
             for at in first..first + step.args() {

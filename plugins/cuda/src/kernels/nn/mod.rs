@@ -1,11 +1,17 @@
-//! Convolutions and poolings over two dimensions.
+//! What slides windows over images: convolutions, poolings, dilation, and the normalisation over neighbouring channels.
 
+mod call;
 mod conv;
 mod conv_cudnn;
+mod conv_tiles;
+mod conv_volume;
 mod depthwise;
+mod dilation;
 mod epilogue;
+mod lrn;
 mod pool;
 mod pool_argmax;
+mod pool_volume;
 mod sizes;
 
 use crate::compile::Variant;
@@ -14,9 +20,13 @@ pub(super) fn variants() -> Vec<Variant> {
     let families = [
         conv::variants(),
         conv_cudnn::variants(),
+        conv_volume::variants(),
         depthwise::variants(),
+        dilation::variants(),
+        lrn::variants(),
         pool::variants(),
         pool_argmax::variants(),
+        pool_volume::variants(),
     ];
     families.into_iter().flatten().collect()
 }

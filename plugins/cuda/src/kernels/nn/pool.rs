@@ -1,6 +1,6 @@
 //! `MaxPool`, `MaxPoolV2` and `AvgPool`.
 
-use super::sizes::{Axis, Items, OutputSizes, Strides, lanes_of, small};
+use super::sizes::{Axis, Items, OutputSizes, Strides, packed_lanes, small};
 use crate::{
     compile::{Entry, Source, Variant},
     kernels::dtype::name_of,
@@ -9,7 +9,7 @@ use crate::{
 };
 use tenon_sdk::{
     DType, KernelError,
-    geometry::{DataFormat, Padding, Pool2dGeometry, Pool2dParams},
+    geometry::{DataFormat, Pool2dGeometry, Pool2dParams, PoolAttributes},
     prelude::*,
     reg::Numerics,
 };
@@ -80,57 +80,9 @@ impl Sizes {
 
 /// Channels of an item.
 fn lanes(g: &Pool2dGeometry, y: &Operand, x: &Operand) -> i64 {
-    let lanes = lanes_of(y.dtype);
-    let packed = g.format == DataFormat::Nhwc
-        && g.depth_window == 1
-        && lanes > 1
-        && g.out_channels % lanes == 0
-        && y.is_aligned(16)
-        && x.is_aligned(16);
-    if packed { lanes } else { 1 }
-}
-
-/// Attributes of a pooling.
-pub(super) struct Attributes {
-    ksize: Vec<i64>,
-    strides: Vec<i64>,
-    padding: Padding,
-    explicit_paddings: Vec<i64>,
-    format: DataFormat,
-}
-
-impl Attributes {
-    /// Reads those that there are: `MaxPoolV2` has windows and strides as inputs.
-    ///
-    /// # Errors
-    /// One is missing, or says what there is not.
-    pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
-        let list = |name: &str| match c.attrs().has(name) {
-            true => c.attr::<Vec<i64>>(name),
-            false => Ok(Vec::new()),
-        };
-        Ok(Attributes {
-            ksize: list("ksize")?,
-            strides: list("strides")?,
-            padding: Padding::parse(c.attr("padding")?)?,
-            explicit_paddings: list("explicit_paddings")?,
-            format: match c.attrs().has("data_format") {
-                true => DataFormat::parse(c.attr("data_format")?)?,
-                false => DataFormat::Nhwc,
-            },
-        })
-    }
-
-    /// With the shape of a call.
-    pub fn params<'a>(&'a self, input: &'a [i64]) -> Pool2dParams<'a> {
-        Pool2dParams {
-            input,
-            ksize: &self.ksize,
-            strides: &self.strides,
-            padding: self.padding,
-            explicit_paddings: &self.explicit_paddings,
-            format: self.format,
-        }
+    match g.format {
+        DataFormat::Nhwc if g.depth_window == 1 => packed_lanes(g.out_channels, &[y, x]),
+        _ => 1,
     }
 }
 
@@ -138,7 +90,7 @@ type Pooling = Entry<(u64, u64, Sizes)>;
 
 /// A pooling of a node.
 struct Pool {
-    attributes: Attributes,
+    attributes: PoolAttributes,
     fold: Fold,
     single: Pooling,
     packed: Option<Pooling>,
@@ -146,12 +98,12 @@ struct Pool {
 
 impl Pool {
     fn new(c: &CreateContext<'_>, fold: Fold) -> Result<Pool, KernelError> {
-        let attributes = Attributes::new(c)?;
-        let variant = variant(name_of(c.attr("T")?)?, fold, attributes.format);
+        let attributes = PoolAttributes::new(c)?;
+        let variant = variant(name_of(c.attr("T")?)?, fold, attributes.format());
         let module = device_for(c)?.modules().get(&variant)?;
         // SAFETY: entries take two addresses and `Pooling`, whose layout is that of `Sizes`.
         let entry = |name| unsafe { module.entry(name) };
-        let packed = match attributes.format {
+        let packed = match attributes.format() {
             DataFormat::Nhwc => Some(entry("pool_packed")?),
             DataFormat::Nchw => None,
         };

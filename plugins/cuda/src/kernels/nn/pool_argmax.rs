@@ -1,13 +1,18 @@
 //! `MaxPoolWithArgmax`: the greatest element of each window, and where it stands.
 
-use super::pool::{Attributes, Sizes};
+use super::pool::Sizes;
 use crate::{
     compile::{Entry, Source, Variant},
     kernels::dtype::name_of,
     launch::{Grid, Launch, device_for},
     source,
 };
-use tenon_sdk::{DType, KernelError, geometry::Pool2dGeometry, prelude::*, reg::Numerics};
+use tenon_sdk::{
+    DType, KernelError,
+    geometry::{Pool2dGeometry, PoolAttributes},
+    prelude::*,
+    reg::Numerics,
+};
 
 static SOURCE: Source = source!("pool_argmax.cu");
 
@@ -21,7 +26,7 @@ fn variant(ty: &str, index: &str) -> Variant {
 }
 
 struct MaxPoolWithArgmax {
-    attributes: Attributes,
+    attributes: PoolAttributes,
     from_input: bool,
     entry: Entry<(u64, u64, u64, Sizes, u32)>,
 }
@@ -31,7 +36,7 @@ impl Kernel for MaxPoolWithArgmax {
         let variant = variant(name_of(c.attr("T")?)?, name_of(c.attr("Targmax")?)?);
         let module = device_for(c)?.modules().get(&variant)?;
         Ok(MaxPoolWithArgmax {
-            attributes: Attributes::new(c)?,
+            attributes: PoolAttributes::new(c)?,
             from_input: c.attr("include_batch_in_index")?,
             // SAFETY: the entry takes three addresses, `Pooling`, whose layout is that of `Sizes`, and a number.
             entry: unsafe { module.entry("pool_argmax")? },

@@ -1,10 +1,12 @@
 //! Sizes of windows as kernels take them, in the layouts of `windows.cuh`.
 
-use crate::kernels::divisor::{Divide, Divisor};
+use crate::{
+    kernels::divisor::{Divide, Divisor},
+    launch::Operand,
+};
 use tenon_sdk::{
     DType, KernelError,
-    author::CreateContext,
-    geometry::{Conv2dParams, DataFormat, Padding, WindowDim},
+    geometry::{DataFormat, WindowDim},
 };
 
 /// Positions in an axis stay below this, so that sums of two of them are 32-bit integers.
@@ -83,11 +85,11 @@ impl Strides {
     }
 }
 
-/// `Items` of `windows.cuh`.
+/// `Items` of `windows.cuh`, or with 4 parts `VolumeItems`: the extents of images' dimensions, the innermost first.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Items {
-    parts: [Divisor<u32>; 3],
+pub(super) struct Items<const N: usize = 3> {
+    parts: [Divisor<u32>; N],
     count: u32,
 }
 
@@ -118,18 +120,30 @@ impl OutputSizes {
             DataFormat::Nhwc => [channels, columns, self.rows],
             DataFormat::Nchw => [columns, self.rows, channels],
         };
-        let count = parts.iter().try_fold(self.images, |count, part| count.checked_mul(*part));
-        let Some(count) = count.filter(|count| *count < 1 << 31) else {
-            return Err(KernelError::unimplemented(format!(
-                "CUDA has windows with fewer than 2^31 outputs or packs of outputs, found {self:?}"
-            )));
-        };
-        let [first, second, third] = parts.map(divisor);
-        Ok(Items { parts: [first?, second?, third?], count: count as u32 })
+        Items::new(self.images, parts)
     }
 }
 
-impl Items {
+impl<const N: usize> Items<N> {
+    /// Of images with so many items along each dimension.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` for 2^31 items or more.
+    pub fn new(images: i64, extents: [i64; N]) -> Result<Items<N>, KernelError> {
+        let count = extents.iter().try_fold(images, |count, extent| count.checked_mul(*extent));
+        let Some(count) = count.filter(|count| *count < 1 << 31) else {
+            return Err(KernelError::unimplemented(format!(
+                "CUDA has windows with fewer than 2^31 outputs or packs of outputs, found {images} images of \
+                 {extents:?}"
+            )));
+        };
+        let mut parts = [Divisor::default(); N];
+        for (part, extent) in parts.iter_mut().zip(extents) {
+            *part = divisor(extent)?;
+        }
+        Ok(Items { parts, count: count as u32 })
+    }
+
     /// How many.
     pub fn count(&self) -> u64 {
         self.count.into()
@@ -139,6 +153,15 @@ impl Items {
 /// Elements that fill 16 bytes; 0 for types that do not.
 pub(super) fn lanes_of(dtype: DType) -> i64 {
     dtype.size().and_then(|size| 16usize.checked_div(size)).unwrap_or(0) as i64
+}
+
+/// Channels that are moved at once: as many as fill 16 bytes where the channels, which are last, are whole packs of them
+/// and all these begin at multiples of 16 bytes; else 1. All are of one type.
+pub(super) fn packed_lanes(channels: i64, operands: &[&Operand]) -> i64 {
+    let lanes = operands.first().map_or(0, |operand| lanes_of(operand.dtype));
+    let packed =
+        lanes > 1 && channels % lanes == 0 && operands.iter().all(|operand| operand.is_aligned(16));
+    if packed { lanes } else { 1 }
 }
 
 /// A number as a parameter of 32 bits.
@@ -151,67 +174,6 @@ pub(super) fn small(what: &str, value: i64) -> Result<u32, KernelError> {
         _ => Err(KernelError::unimplemented(format!(
             "CUDA has convolutions with fewer than {FAR} {what}, found {value}"
         ))),
-    }
-}
-
-/// Attributes of a convolution.
-pub(super) struct Attributes {
-    strides: Vec<i64>,
-    dilations: Vec<i64>,
-    padding: Padding,
-    explicit_paddings: Vec<i64>,
-    format: DataFormat,
-}
-
-impl Attributes {
-    /// Reads them.
-    ///
-    /// # Errors
-    /// One is missing, or says what there is not.
-    pub fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
-        Ok(Attributes {
-            strides: c.attr("strides")?,
-            dilations: c.attr("dilations")?,
-            padding: Padding::parse(c.attr("padding")?)?,
-            explicit_paddings: c.attr("explicit_paddings")?,
-            format: DataFormat::parse(c.attr("data_format")?)?,
-        })
-    }
-
-    /// As [`Attributes::new`], for a depthwise convolution: there TensorFlow calls strides over other dimensions
-    /// invalid, and not unimplemented.
-    ///
-    /// # Errors
-    /// As said.
-    pub fn depthwise(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
-        let attributes = Attributes::new(c)?;
-        let channel = attributes.format.channel_dim(4);
-        match attributes.strides.get(0..4) {
-            Some(strides) if strides[0] != 1 || strides[channel] != 1 => {
-                Err(KernelError::invalid_argument(format!(
-                    "strides must be 1 in the batch and depth dimensions, found {strides:?}"
-                )))
-            }
-            _ => Ok(attributes),
-        }
-    }
-
-    /// Attribute `data_format`.
-    pub fn format(&self) -> DataFormat {
-        self.format
-    }
-
-    /// With the shapes of a call.
-    pub fn params<'a>(&'a self, input: &'a [i64], filter: &'a [i64]) -> Conv2dParams<'a> {
-        Conv2dParams {
-            input,
-            filter,
-            strides: &self.strides,
-            dilations: &self.dilations,
-            padding: self.padding,
-            explicit_paddings: &self.explicit_paddings,
-            format: self.format,
-        }
     }
 }
 
@@ -231,6 +193,15 @@ mod tests {
             }
         }
         assert!(divisor(0).is_err() && divisor((1 << 31) + 1).is_err());
+    }
+
+    #[test]
+    fn packs_are_of_whole_channels_at_aligned_places() {
+        let operand = |address| Operand { address, elements: 1, dtype: DType::HALF };
+        let (aligned, other) = (operand(512), operand(520));
+        assert_eq!(packed_lanes(16, &[&aligned, &aligned]), 8);
+        assert_eq!(packed_lanes(12, &[&aligned, &aligned]), 1);
+        assert_eq!(packed_lanes(16, &[&aligned, &other]), 1);
     }
 
     #[test]

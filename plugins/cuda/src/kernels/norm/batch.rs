@@ -15,7 +15,7 @@ use crate::{
 };
 use tenon_sdk::{
     DType, KernelError,
-    geometry::{ChannelSplit, DataFormat, ReducePlan},
+    geometry::{BatchNormAttributes, ChannelSplit, ReducePlan},
     prelude::*,
     reg::Numerics,
 };
@@ -91,64 +91,8 @@ struct Planes {
 /// Elements of a plane that a warp takes.
 const PLANE_CHUNK: u64 = 4096;
 
-struct Attributes {
-    epsilon: f32,
-    share: f32,
-    format: DataFormat,
-    rank: usize,
-    is_training: bool,
-}
-
-impl Attributes {
-    fn new(c: &CreateContext<'_>) -> Result<Attributes, KernelError> {
-        let format: &str = c.attr("data_format")?;
-        Ok(Attributes {
-            epsilon: c.attr("epsilon")?,
-            share: c.attr("exponential_avg_factor")?,
-            format: DataFormat::parse(format)?,
-            // A letter each.
-            rank: format.len(),
-            is_training: c.attr("is_training")?,
-        })
-    }
-
-    /// Whether `mean` and `variance` are read.
-    fn reads_statistics(&self) -> bool {
-        !self.is_training || self.share != 1.0
-    }
-
-    /// Splits `x` at its channels, and checks the lists: a value per channel, and where `mean` and `variance` are
-    /// not read, anything.
-    fn split(&self, c: &ComputeContext<'_>) -> Result<ChannelSplit, KernelError> {
-        let rank = c.dims(0).len();
-        if rank != self.rank {
-            return Err(KernelError::invalid_argument(format!(
-                "x must have {} dimensions, as data_format says, found {rank}",
-                self.rank
-            )));
-        }
-        let split = ChannelSplit::with_vector(c.dims(0), self.format, "scale", c.dims(1))?;
-        ChannelSplit::with_vector(c.dims(0), self.format, "offset", c.dims(2))?;
-        for (input, name) in [(3, "mean"), (4, "variance")] {
-            let fits = match c.dims(input) {
-                &[len] => !self.reads_statistics() || len == split.channels as i64,
-                _ => false,
-            };
-            if !fits {
-                return Err(KernelError::invalid_argument(format!(
-                    "{name} must have shape [{}], a value per channel of x, or in training with an \
-                     exponential_avg_factor of 1 be any vector; found {:?}",
-                    split.channels,
-                    c.dims(input)
-                )));
-            }
-        }
-        Ok(split)
-    }
-}
-
 struct FusedBatchNorm {
-    attributes: Attributes,
+    attributes: BatchNormAttributes,
     /// In training.
     moments: Option<Reducer>,
     statistics: Entry<(Statistics,)>,
@@ -158,7 +102,7 @@ struct FusedBatchNorm {
 
 impl Kernel for FusedBatchNorm {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let (attributes, element) = (Attributes::new(c)?, c.input_types()[0]);
+        let (attributes, element) = (BatchNormAttributes::new(c)?, c.input_types()[0]);
         let moments = Reduction { fold: "Moments", element, index: None };
         let moments = attributes.is_training.then(|| Reducer::new(c, moments)).transpose()?;
         let module = module_of(c, variant(element))?;
@@ -178,7 +122,7 @@ impl Kernel for FusedBatchNorm {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let split = self.attributes.split(c)?;
+        let split = self.attributes.split(std::array::from_fn(|input| c.dims(input)))?;
         let channels = u32::try_from(split.channels).map_err(|_| {
             KernelError::invalid_argument(format!(
                 "expected fewer than 2^32 channels, found {}",
@@ -240,7 +184,7 @@ impl FusedBatchNorm {
             nothing,
             channels,
             mode,
-            share: self.attributes.share,
+            share: self.attributes.factor,
             unbiased: (count / (count - 1.0).max(1.0)) as f32,
         };
         // One thread at least: the last output has no channels.

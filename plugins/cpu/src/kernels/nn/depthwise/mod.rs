@@ -2,7 +2,7 @@
 
 mod tiles;
 
-use super::conv::{After, Attributes, Ending};
+use super::conv::{After, Ending};
 use crate::{
     arch::{Isa, vectorised},
     kernels::linalg::{gemm::ending::Finish, product::Factor},
@@ -16,7 +16,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
-    geometry::{Conv2dGeometry, DataFormat},
+    geometry::{Conv2dGeometry, ConvAttributes, DataFormat},
     reg::Numerics,
     register_kernel,
 };
@@ -365,13 +365,13 @@ fn compute<T: Compute<Wide: Factor>>(
 }
 
 struct Depthwise<T> {
-    attributes: Attributes,
+    attributes: ConvAttributes,
     element: PhantomData<T>,
 }
 
 impl<T: Compute<Wide: Factor>> Kernel for Depthwise<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Depthwise { attributes: Attributes::depthwise(c)?, element: PhantomData })
+        Ok(Depthwise { attributes: ConvAttributes::depthwise(c)?, element: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

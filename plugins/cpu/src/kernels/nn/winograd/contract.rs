@@ -24,11 +24,11 @@ use super::{
     factors,
     transforms::{TAPS, Transform, Two},
 };
-use crate::kernels::{linalg::gemm::isa::fastest, nn::conv::Attributes};
+use crate::kernels::linalg::gemm::isa::fastest;
 use tenon_sdk::{
     KernelError,
     author::{CreateContext, Knob, Supported},
-    geometry::{Conv2dGeometry, DataFormat},
+    geometry::{Conv2dGeometry, ConvAttributes, DataFormat},
     register_knob,
 };
 
@@ -96,7 +96,7 @@ fn answer<T: Transform>(c: &CreateContext<'_>) -> Result<Supported, KernelError>
             settings.error
         )));
     }
-    let attributes = Attributes::new(c)?;
+    let attributes = ConvAttributes::new(c)?;
     if !attributes.is_dense() || attributes.format() != DataFormat::Nhwc {
         return Ok(Supported::No(format!(
             "strides and dilations must be 1, and channels last: found {attributes}"

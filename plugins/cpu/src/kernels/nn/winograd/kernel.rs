@@ -9,7 +9,7 @@ use super::{
 use crate::{
     kernels::{
         linalg::gemm::isa::{Isa, chosen},
-        nn::conv::{self, After, Attributes, Ending},
+        nn::conv::{self, After, Ending},
     },
     panels::uninitialised,
 };
@@ -18,7 +18,7 @@ use tenon_sdk::{
     Code, DType, KernelError,
     abi::Slot,
     author::{ComputeContext, CreateContext, Kernel, Packed, Supported},
-    geometry::Conv2dGeometry,
+    geometry::{Conv2dGeometry, ConvAttributes},
     pages::{Line, Lines},
     reg::Numerics,
     register_kernel,
@@ -29,7 +29,7 @@ const FILTER: usize = 1;
 
 /// A convolution, whose filter is transformed once where it is a constant.
 pub struct Convolution<T> {
-    attributes: Attributes,
+    attributes: ConvAttributes,
     isa: &'static Isa<f32>,
     filter: Option<Packed>,
     transform: PhantomData<T>,
@@ -70,7 +70,7 @@ impl<T: Transform> Transformed<T> {
 impl<T: Transform> Convolution<T> {
     /// Reads the attributes.
     pub fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let attributes = Attributes::new(c)?;
+        let attributes = ConvAttributes::new(c)?;
         let isa = chosen()?.expect("there are tiles of floats");
         Ok(Convolution { attributes, isa, filter: None, transform: PhantomData })
     }

@@ -1,0 +1,21 @@
+// What becomes of the elements of a window: of T, one after the other from start() on; finish() is given how many.
+#pragma once
+#include "types.cuh"
+
+// From the lowest finite value on, so that NaN and negative infinities are passed over, as in TensorFlow.
+struct Greatest {
+    typedef Compute<T> W;
+    static DEVICE W start() { return Limits<W>::lowest(); }
+    static DEVICE W take(W state, W x) { return x > state ? x : state; }
+    template <typename N> static DEVICE T finish(W state, N) {
+        // The lowest finite float would be rounded to an infinite one of 16 bits.
+        return narrow<T>(state == start() ? (W)Limits<T>::lowest() : state);
+    }
+};
+
+struct Mean {
+    typedef Compute<T> W;
+    static DEVICE W start() { return (W)0; }
+    static DEVICE W take(W state, W x) { return state + x; }
+    template <typename N> static DEVICE T finish(W state, N count) { return narrow<T>(state / (W)count); }
+};

@@ -5,7 +5,7 @@
 //! | `plan.rs` | which layout a shape has on a GPU |
 //! | `reducer.rs` | the launches of `reduce.cu` |
 //! | `arg.rs` | `ArgMax`, `ArgMin` |
-//! | `scan.rs` | `Cumsum`, `Cumprod` |
+//! | `scan.rs` | `Cumsum`, `Cumprod`, `CumulativeLogsumexp` |
 //! | `strided.rs` | strided dimensions as kernel parameters |
 //!
 //! Sums of 16-bit floats are kept in float, means of integers in 64 bits. Results are the same from run to run on

@@ -6,6 +6,8 @@
 //! | `reducer.rs` | the launches of `reduce.cu` |
 //! | `arg.rs` | `ArgMax`, `ArgMin` |
 //! | `scan.rs` | `Cumsum`, `Cumprod`, `CumulativeLogsumexp` |
+//! | `segment.rs` | `Segment*`, `SparseSegment*`, `UnsortedSegment*` |
+//! | `sort.rs` | rows in the order of their segments |
 //! | `strided.rs` | strided dimensions as kernel parameters |
 //!
 //! Sums of 16-bit floats are kept in float, means of integers in 64 bits. Results are the same from run to run on
@@ -15,6 +17,8 @@ mod arg;
 mod plan;
 mod reducer;
 mod scan;
+mod segment;
+mod sort;
 mod strided;
 
 use crate::{compile::Variant, launch::Launch};
@@ -55,6 +59,8 @@ pub(super) fn variants() -> Vec<Variant> {
     let mut variants: Vec<Variant> = all.filter_map(|reduction| reduction.variant().ok()).collect();
     variants.extend(arg::variants());
     variants.extend(scan::variants());
+    variants.extend(segment::variants());
+    variants.extend(sort::variants());
     variants
 }
 

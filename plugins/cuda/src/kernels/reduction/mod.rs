@@ -5,6 +5,7 @@
 //! | `plan.rs` | which layout a shape has on a GPU |
 //! | `reducer.rs` | the launches of `reduce.cu` |
 //! | `arg.rs` | `ArgMax`, `ArgMin` |
+//! | `counting.rs` | `Bincount`, `HistogramFixedWidth` |
 //! | `scan.rs` | `Cumsum`, `Cumprod`, `CumulativeLogsumexp` |
 //! | `segment.rs` | `Segment*`, `SparseSegment*`, `UnsortedSegment*` |
 //! | `sort.rs` | rows in the order of their segments |
@@ -14,6 +15,7 @@
 //! GPUs with as many multiprocessors: nothing is added atomically.
 
 mod arg;
+mod counting;
 mod plan;
 mod reducer;
 mod scan;
@@ -58,6 +60,7 @@ pub(super) fn variants() -> Vec<Variant> {
     // Every type has a name.
     let mut variants: Vec<Variant> = all.filter_map(|reduction| reduction.variant().ok()).collect();
     variants.extend(arg::variants());
+    variants.extend(counting::variants());
     variants.extend(scan::variants());
     variants.extend(segment::variants());
     variants.extend(sort::variants());

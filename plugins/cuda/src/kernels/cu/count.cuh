@@ -3,7 +3,7 @@
 #pragma once
 #include "vector.cuh"
 
-extern __shared__ alignas(16) unsigned char shared_bins[];
+extern __shared__ uint4 shared_bins[];
 
 // For i below `items`, over the grid: adds weight(i) to the bin place(i), where it is one of `size`.
 template <typename Bin, typename Place, typename Weight>

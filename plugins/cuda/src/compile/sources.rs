@@ -38,6 +38,7 @@ pub static HEADERS: &[Source] = &[
     source!("op_cast.cuh"),
     source!("fold.cuh"),
     source!("rows.cuh"),
+    source!("rank.cuh"),
     source!("count.cuh"),
     source!("online.cuh"),
     source!("words.cuh"),

@@ -6,6 +6,8 @@
 //! | `reducer.rs` | the launches of `reduce.cu` |
 //! | `arg.rs` | `ArgMax`, `ArgMin` |
 //! | `counting.rs` | `Bincount`, `HistogramFixedWidth` |
+//! | `ranking.rs` | `InTopK`, `InTopKV2`, `NthElement` |
+//! | `top.rs` | `TopK`, `TopKV2` |
 //! | `scan.rs` | `Cumsum`, `Cumprod`, `CumulativeLogsumexp` |
 //! | `segment.rs` | `Segment*`, `SparseSegment*`, `UnsortedSegment*` |
 //! | `sort.rs` | rows in the order of their segments |
@@ -17,11 +19,13 @@
 mod arg;
 mod counting;
 mod plan;
+mod ranking;
 mod reducer;
 mod scan;
 mod segment;
 mod sort;
 mod strided;
+mod top;
 
 use crate::{compile::Variant, launch::Launch};
 pub(super) use plan::Shape;
@@ -61,9 +65,11 @@ pub(super) fn variants() -> Vec<Variant> {
     let mut variants: Vec<Variant> = all.filter_map(|reduction| reduction.variant().ok()).collect();
     variants.extend(arg::variants());
     variants.extend(counting::variants());
+    variants.extend(ranking::variants());
     variants.extend(scan::variants());
     variants.extend(segment::variants());
     variants.extend(sort::variants());
+    variants.extend(top::variants());
     variants
 }
 

@@ -22,6 +22,7 @@ mod broadcast;
 mod channel;
 mod concat;
 mod conv;
+mod counting;
 mod diag;
 mod dilation;
 mod einsum;
@@ -36,10 +37,12 @@ mod offsets;
 mod pad;
 mod patches;
 mod pool;
+mod ranking;
 mod reduce;
 mod repeat;
 mod reshape;
 mod response;
+mod segment;
 mod size;
 mod slice;
 mod space;
@@ -53,6 +56,7 @@ pub use broadcast::{BroadcastKind, BroadcastPlan, Run, Runs, broadcast_shape, br
 pub use channel::ChannelSplit;
 pub use concat::{ConcatPlan, concat_axis, concat_dims, pack_axis, pack_dims};
 pub use conv::{Conv2dGeometry, Conv2dParams, OutputPixel};
+pub use counting::{HistogramRange, check_bincount};
 pub use diag::{DiagAlign, DiagBand, DiagGeometry, Diagonal};
 pub use dilation::{Dilation2dGeometry, Dilation2dParams};
 pub use einsum::{EinsumAxis, EinsumBox, EinsumEquation, EinsumOperand, EinsumPlan};
@@ -69,6 +73,7 @@ pub use offsets::Offsets;
 pub use pad::{PadPlan, pad_dims};
 pub use patches::PatchGeometry;
 pub use pool::{Pool2dGeometry, Pool2dParams};
+pub use ranking::RankedRows;
 pub use reduce::{
     ArgGeometry, AxisSet, AxisSplit, ReduceKind, ReducePlan, join_dims, normalize_axis, reduce_dims,
 };
@@ -78,6 +83,7 @@ pub use repeat::{
 };
 pub use reshape::{bitcast_dims, expand_dims, reshape_dims, squeeze_dims};
 pub use response::{response_channels, response_radius};
+pub use segment::SegmentPlan;
 pub use size::{
     Dims, byte_size, element_count, known_element_count, row_major_strides, same_dims,
     validate_dims, validate_partial_dims,

@@ -39,6 +39,8 @@ pub static HEADERS: &[Source] = &[
     source!("op_cast.cuh"),
     source!("fold.cuh"),
     source!("rows.cuh"),
+    source!("rank.cuh"),
+    source!("count.cuh"),
     source!("online.cuh"),
     source!("words.cuh"),
     source!("epilogue.cuh"),

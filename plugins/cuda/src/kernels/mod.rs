@@ -14,6 +14,7 @@ mod nn;
 mod norm;
 mod quantized;
 mod reduction;
+mod upload;
 
 use crate::compile::Variant;
 
@@ -28,5 +29,6 @@ pub fn variants() -> Vec<Variant> {
     all.extend(norm::variants());
     all.extend(reduction::variants());
     all.extend(quantized::variants());
+    all.extend(upload::variants());
     all
 }

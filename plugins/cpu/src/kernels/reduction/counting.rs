@@ -2,7 +2,12 @@
 
 use tenon_reference::reduction::IndexElement;
 use tenon_sdk::{
-    DType, KernelError, author::ComputeContext, element::Number, reg::Numerics, register_kernel,
+    DType, KernelError,
+    author::ComputeContext,
+    element::Number,
+    geometry::{HistogramRange, check_bincount},
+    reg::Numerics,
+    register_kernel,
 };
 
 /// How often each number below `size` occurs in `arr`; with weights, the sums of these.
@@ -10,15 +15,7 @@ fn bincount<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let arr = c.input::<i32>(0)?;
     let size = c.integer(1, "size")?;
     let weights = c.input::<T>(2)?;
-    if size < 0 {
-        return Err(KernelError::invalid_argument(format!("size must be at least 0, got {size}")));
-    }
-    if !weights.data.is_empty() && weights.dims != arr.dims {
-        return Err(KernelError::invalid_argument(format!(
-            "weights must be empty or have the shape of arr, which is {:?}: got {:?}",
-            arr.dims, weights.dims
-        )));
-    }
+    check_bincount(size, arr.dims, weights.dims)?;
     if let Some(at) = arr.data.iter().position(|&x| x < 0) {
         return Err(KernelError::invalid_argument(format!(
             "arr must not be negative: element {at} is {}",
@@ -41,25 +38,8 @@ fn bincount<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 /// NaN in the first.
 fn histogram<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let range = c.input::<T>(1)?;
-    let (&[low, high], [2]) = (range.data, range.dims) else {
-        return Err(KernelError::invalid_argument(format!(
-            "value_range must be a vector of 2, got shape {:?}",
-            range.dims
-        )));
-    };
     let parts = c.integer(2, "nbins")?;
-    if parts < 1 {
-        return Err(KernelError::invalid_argument(format!(
-            "nbins must be at least 1, got {parts}"
-        )));
-    }
-    // So that NaN is refused too.
-    if low.partial_cmp(&high) != Some(std::cmp::Ordering::Less) {
-        return Err(KernelError::invalid_argument(format!(
-            "value_range must ascend, got [{low:?}, {high:?}]"
-        )));
-    }
-    let step = (high.to_f64() - low.to_f64()) / parts as f64;
+    let HistogramRange { low, step } = HistogramRange::new(range.data, range.dims, parts)?;
     let values = c.input::<T>(0)?.data;
     let part_of = |x: T| {
         let above = if x > low { x } else { low };

@@ -8,6 +8,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
+    geometry::RankedRows,
     reg::Numerics,
     register_kernel,
 };
@@ -18,25 +19,6 @@ const COST_NS: f64 = 3.0;
 /// Ascending, NaN below everything.
 fn ascending<T: Number>(x: T, y: T) -> Ordering {
     x.partial_cmp(&y).unwrap_or_else(|| y.is_nan().cmp(&x.is_nan()))
-}
-
-/// Length of the rows and how many there are; `least` is how long they must be.
-fn rows(dims: &[i64], least: i64, what: &str) -> Result<(usize, usize), KernelError> {
-    let Some((&last, outer)) = dims.split_last() else {
-        return Err(KernelError::invalid_argument("input must have at least 1 dimensions, got 0"));
-    };
-    if last < least {
-        return Err(KernelError::invalid_argument(format!(
-            "the last dimension of input must be at least {least}, which {what} asks for, got {last}"
-        )));
-    }
-    if u32::try_from(last).is_err() {
-        return Err(KernelError::invalid_argument(format!(
-            "the last dimension of input is {last}, at most {} are supported",
-            u32::MAX
-        )));
-    }
-    Ok((last as usize, tenon_sdk::geometry::element_count(outer)?))
 }
 
 /// The places of the `k` greatest elements, greatest first, the first of equal ones first.
@@ -62,13 +44,8 @@ struct TopK<T> {
 impl<T: Number> TopK<T> {
     fn write<I: IndexElement>(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let k = self.k.map_or_else(|| c.integer(1, "k"), Ok)?;
-        if k < 0 {
-            return Err(KernelError::invalid_argument(format!("k must be at least 0, got {k}")));
-        }
         let x = c.input::<T>(0)?;
-        let (len, count) = rows(x.dims, k, "k")?;
-        let mut dims = tenon_sdk::geometry::Dims::from_slice(&x.dims[..x.dims.len() - 1])?;
-        dims.push(k)?;
+        let (RankedRows { len, count }, dims) = RankedRows::greatest(x.dims, k)?;
         let values = c.output::<T>(0, &dims)?.data;
         let indices = c.output::<I>(1, &dims)?.data;
         let k = k as usize;
@@ -125,22 +102,11 @@ impl Kernel for InTopK {
     /// Ties count for the target. False where the target is no class, or a prediction is not finite.
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let predictions = c.input::<f32>(0)?;
-        let &[rows, classes] = predictions.dims else {
-            return Err(KernelError::invalid_argument(format!(
-                "predictions must have 2 dimensions, got shape {:?}",
-                predictions.dims
-            )));
-        };
-        if c.dims(1) != [rows] {
-            return Err(KernelError::invalid_argument(format!(
-                "targets must be a vector of {rows}, one for each row of predictions, got shape {:?}",
-                c.dims(1)
-            )));
-        }
+        let RankedRows { len: classes, .. } =
+            RankedRows::of_predictions(predictions.dims, c.dims(1))?;
         let k = self.k.map_or_else(|| c.integer(2, "k"), Ok)?;
         let targets = c.integers(1)?;
-        let classes = classes as usize;
-        let precision = c.output::<bool>(0, &[rows])?.data;
+        let precision = c.output::<bool>(0, c.dims(1))?.data;
         for (at, (precision, &target)) in precision.iter_mut().zip(&targets).enumerate() {
             let row = &predictions.data[at * classes..][..classes];
             let target = usize::try_from(target).ok().and_then(|target| row.get(target));
@@ -165,11 +131,8 @@ impl<T: Number> Kernel for NthElement<T> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let n = c.integer(1, "n")?;
-        if n < 0 {
-            return Err(KernelError::invalid_argument(format!("n must be at least 0, got {n}")));
-        }
         let x = c.input::<T>(0)?;
-        let (len, _) = rows(x.dims, n.saturating_add(1), "n")?;
+        let RankedRows { len, .. } = RankedRows::with_place(x.dims, n)?;
         let n = if self.reverse { len - 1 - n as usize } else { n as usize };
         let y = c.output::<T>(0, &x.dims[..x.dims.len() - 1])?.data;
         for_rows(c, y, 1, COST_NS * len as f64, |first, y| {

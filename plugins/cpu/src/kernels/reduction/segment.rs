@@ -7,12 +7,8 @@ use half::{bf16, f16};
 use num_complex::Complex;
 use tenon_reference::LowestFinite;
 use tenon_sdk::{
-    Code, KernelError,
-    author::ComputeContext,
-    element::Element,
-    geometry::{Dims, element_count},
-    reg::Numerics,
-    register_kernel,
+    Code, KernelError, author::ComputeContext, element::Element, geometry::SegmentPlan,
+    reg::Numerics, register_kernel,
 };
 
 /// So many states, without ending the process where there is no memory for them.
@@ -28,38 +24,17 @@ fn states<S: Copy>(start: S, count: usize) -> Result<Vec<S>, KernelError> {
     Ok(states)
 }
 
-/// The dimensions of the output: `rows`, and those of the data after its first `dropped`.
-fn output_dims(rows: i64, data: &[i64], dropped: usize) -> Result<Dims, KernelError> {
-    let mut dims = Dims::EMPTY;
-    dims.push(rows)?;
-    data[dropped..].iter().try_for_each(|&dim| dims.push(dim))?;
-    Ok(dims)
-}
-
-fn data_is_scalar() -> KernelError {
-    KernelError::invalid_argument("data must have at least 1 dimensions, got 0")
-}
-
-fn wrong_length(what: &str, expected: usize, found: &[i64]) -> KernelError {
-    KernelError::invalid_argument(format!("{what} must be a vector of {expected}, got {found:?}"))
-}
-
 /// Sorted ids, one for each of the rows that `row` finds, to an output whose missing segments are `gap`.
 fn sorted<T: Element, F: Fold<T>>(
     c: &ComputeContext<'_>,
+    plan: &SegmentPlan,
     ids: &[i64],
     gap: T,
     row: impl Fn(usize) -> usize,
 ) -> Result<(), KernelError> {
     let x = c.input::<T>(0)?;
-    check_sorted(ids)?;
-    let segments = ids.last().map_or(Some(0), |last| last.checked_add(1));
-    let segments = segments.ok_or_else(|| {
-        KernelError::invalid_argument(format!("segment id {} is too large", i64::MAX))
-    })?;
-    let dims = output_dims(segments, x.dims, 1)?;
-    let inner = element_count(&x.dims[1..])?;
-    let y = c.output::<T>(0, &dims)?.data;
+    let inner = plan.inner;
+    let y = c.output::<T>(0, &plan.output)?.data;
     y.fill(gap);
     let mut states = states(F::START, inner)?;
     let mut first = 0;
@@ -80,46 +55,18 @@ fn sorted<T: Element, F: Fold<T>>(
     Ok(())
 }
 
-fn check_sorted(ids: &[i64]) -> Result<(), KernelError> {
-    if let Some(&first) = ids.first().filter(|&&first| first < 0) {
-        return Err(KernelError::invalid_argument(format!(
-            "segment ids must be at least 0: segment_ids[0] is {first}"
-        )));
-    }
-    match ids.windows(2).position(|pair| pair[0] > pair[1]) {
-        None => Ok(()),
-        Some(at) => Err(KernelError::invalid_argument(format!(
-            "segment ids are not increasing: segment_ids[{}] is {}, after {}",
-            at + 1,
-            ids[at + 1],
-            ids[at]
-        ))),
-    }
-}
-
 /// `SegmentSum` and its kin.
 fn segment<T: Element, F: Fold<T>>(c: &ComputeContext<'_>, gap: T) -> Result<(), KernelError> {
-    let &rows = c.dims(0).first().ok_or_else(data_is_scalar)?;
-    if c.dims(1) != [rows] {
-        return Err(wrong_length("segment_ids", rows as usize, c.dims(1)));
-    }
-    sorted::<T, F>(c, &c.integers(1)?, gap, |at| at)
+    let ids = c.integers(1)?;
+    let plan = SegmentPlan::sorted(c.dims(0), c.dims(1), &ids)?;
+    sorted::<T, F>(c, &plan, &ids, gap, |at| at)
 }
 
 /// `SparseSegmentSum` and its kin.
 fn sparse_segment<T: Element, F: Fold<T>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let &rows = c.dims(0).first().ok_or_else(data_is_scalar)?;
-    let indices = c.integers(1)?;
-    if c.dims(1).len() != 1 || c.dims(2) != c.dims(1) {
-        return Err(wrong_length("segment_ids", indices.len(), c.dims(2)));
-    }
-    if let Some(at) = indices.iter().position(|index| !(0..rows).contains(index)) {
-        return Err(KernelError::invalid_argument(format!(
-            "indices[{at}] = {} is not in [0, {rows})",
-            indices[at]
-        )));
-    }
-    sorted::<T, F>(c, &c.integers(2)?, T::default(), |at| indices[at] as usize)
+    let (indices, ids) = (c.integers(1)?, c.integers(2)?);
+    let plan = SegmentPlan::picked(c.dims(0), (c.dims(1), &indices), (c.dims(2), &ids))?;
+    sorted::<T, F>(c, &plan, &ids, T::default(), |at| indices[at] as usize)
 }
 
 /// `UnsortedSegmentSum` and its kin. Rows of negative ids are left out.
@@ -129,28 +76,15 @@ fn unsorted_segment<T: Element, F: Fold<T>>(
 ) -> Result<(), KernelError> {
     let (x, ids) = (c.input::<T>(0)?, c.integers(1)?);
     let segments = c.integer(2, "num_segments")?;
-    if segments < 0 {
-        return Err(KernelError::invalid_argument(format!(
-            "num_segments must be at least 0, got {segments}"
-        )));
-    }
-    let dropped = c.dims(1).len();
-    if !x.dims.starts_with(c.dims(1)) {
-        return Err(KernelError::invalid_argument(format!(
-            "the shape of data must begin with that of segment_ids, which is {:?}: got {:?}",
-            c.dims(1),
-            x.dims
-        )));
-    }
+    let plan = SegmentPlan::unsorted(x.dims, c.dims(1), segments)?;
     if let Some(at) = ids.iter().position(|&id| id >= segments) {
         return Err(KernelError::invalid_argument(format!(
             "segment_ids[{at}] = {} is not below {segments}, the number of segments",
             ids[at]
         )));
     }
-    let dims = output_dims(segments, x.dims, dropped)?;
-    let y = c.output::<T>(0, &dims)?.data;
-    let inner = element_count(&x.dims[dropped..])?;
+    let inner = plan.inner;
+    let y = c.output::<T>(0, &plan.output)?.data;
     let mut states = states(start, y.len())?;
     for (at, &id) in ids.iter().enumerate().filter(|&(_, &id)| id >= 0) {
         let to = id as usize * inner;

@@ -10,14 +10,6 @@
 #include "dims.cuh"
 #include "words.cuh"
 
-DEVICE i64 load_index(const void* indices, u32 size, u64 at) {
-    switch (size) {
-        case 2: return load_constant((const i16*)indices + at);
-        case 4: return load_constant((const i32*)indices + at);
-        default: return load_constant((const i64*)indices + at);
-    }
-}
-
 // The output is, for each of `outer` steps in each batch, `picked` runs of `inner` words; each batch has indices of
 // its own. The input has `size` runs where the output has `picked`.
 template <typename I> struct Slices {
@@ -38,7 +30,7 @@ DEVICE W picked(const W* __restrict__ x, const void* indices, u32 size, const Sl
     const DivMod<I> word = slices.inner.divide_with_rest(index);
     const DivMod<I> run = slices.picked.divide_with_rest(word.quotient);
     const u64 batch = slices.outer.divide(run.quotient);
-    const i64 slice = load_index(indices, size, batch * slices.picked.divisor + run.remainder);
+    const i64 slice = load_integer(indices, size, batch * slices.picked.divisor + run.remainder);
     if ((u64)slice >= slices.size) return W{};
     return load_constant(x + ((u64)run.quotient * slices.size + slice) * slices.inner.divisor + word.remainder);
 }
@@ -52,7 +44,7 @@ DEVICE W picked(const W* __restrict__ x, const void* indices, u32 size, const Ve
 #pragma unroll
     for (int d = 0; d < MAX_DIMS; ++d) {
         if (d >= vectors.depth) break;
-        const i64 at = load_index(indices, size, first + d);
+        const i64 at = load_integer(indices, size, first + d);
         inside = inside && (u64)at < (u64)vectors.bounds[d];
         slice += (u64)at * vectors.strides[d];
     }

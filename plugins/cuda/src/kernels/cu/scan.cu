@@ -7,7 +7,7 @@
 // Within a row, threads have neighbouring elements, warps scan the threads' totals by shuffles (W. D. Hillis,
 // G. L. Steele, "Data parallel algorithms", 1986), and what came before is carried on.
 //
-// Defines: DTYPE, the element; FOLD, Sum or Prod of it.
+// Defines: DTYPE, the element; FOLD, Sum, Prod or LogSumExp of it.
 #include "fold.cuh"
 #include "vector.cuh"
 

@@ -99,6 +99,15 @@ template <int N, typename X, typename I> DEVICE void store_global_pack(X* x, I i
     store_pack<N>(x, index, pack);
 }
 
+// Element `at` of signed integers of `size` bytes: 2, 4 or 8.
+DEVICE i64 load_integer(const void* integers, u32 size, u64 at) {
+    switch (size) {
+        case 2: return load_constant((const i16*)integers + at);
+        case 4: return load_constant((const i32*)integers + at);
+        default: return load_constant((const i64*)integers + at);
+    }
+}
+
 // One element N times.
 template <int N, typename X> DEVICE Pack<X, N> splat(X x) {
     Pack<X, N> pack;

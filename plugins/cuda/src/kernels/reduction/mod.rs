@@ -5,17 +5,27 @@
 //! | `plan.rs` | which layout a shape has on a GPU |
 //! | `reducer.rs` | the launches of `reduce.cu` |
 //! | `arg.rs` | `ArgMax`, `ArgMin` |
-//! | `scan.rs` | `Cumsum`, `Cumprod` |
+//! | `counting.rs` | `Bincount`, `HistogramFixedWidth` |
+//! | `ranking.rs` | `InTopK`, `InTopKV2`, `NthElement` |
+//! | `top.rs` | `TopK`, `TopKV2` |
+//! | `scan.rs` | `Cumsum`, `Cumprod`, `CumulativeLogsumexp` |
+//! | `segment.rs` | `Segment*`, `SparseSegment*`, `UnsortedSegment*` |
+//! | `sort.rs` | rows in the order of their segments |
 //! | `strided.rs` | strided dimensions as kernel parameters |
 //!
 //! Sums of 16-bit floats are kept in float, means of integers in 64 bits. Results are the same from run to run on
 //! GPUs with as many multiprocessors: nothing is added atomically.
 
 mod arg;
+mod counting;
 mod plan;
+mod ranking;
 mod reducer;
 mod scan;
+mod segment;
+mod sort;
 mod strided;
+mod top;
 
 use crate::{compile::Variant, launch::Launch};
 pub(super) use plan::Shape;
@@ -54,7 +64,12 @@ pub(super) fn variants() -> Vec<Variant> {
     // Every type has a name.
     let mut variants: Vec<Variant> = all.filter_map(|reduction| reduction.variant().ok()).collect();
     variants.extend(arg::variants());
+    variants.extend(counting::variants());
+    variants.extend(ranking::variants());
     variants.extend(scan::variants());
+    variants.extend(segment::variants());
+    variants.extend(sort::variants());
+    variants.extend(top::variants());
     variants
 }
 

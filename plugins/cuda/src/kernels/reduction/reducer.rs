@@ -38,14 +38,15 @@ impl Reduction<'_> {
         Ok(Variant::new(&SOURCE).define("DTYPE", element).define("FOLD", fold))
     }
 
-    fn size(&self) -> Result<u64, KernelError> {
+    /// Bytes of an element.
+    pub fn size(&self) -> Result<u64, KernelError> {
         let size = self.element.size().filter(|size| *size > 0);
         size.map(|size| size as u64)
             .ok_or_else(|| KernelError::internal("an element without a size"))
     }
 
     /// Bytes of a fold's state.
-    fn state_bytes(&self) -> Result<u64, KernelError> {
+    pub fn state_bytes(&self) -> Result<u64, KernelError> {
         let element = self.size()?;
         let integer = !matches!(
             self.element,

@@ -1,6 +1,6 @@
-//! `Cumsum`, `Cumprod`.
+//! `Cumsum`, `Cumprod`, `CumulativeLogsumexp`.
 
-use super::NUMBERS;
+use super::{FLOATS, NUMBERS};
 use crate::{
     compile::{Entry, Source, Variant},
     kernels::dtype::name_of,
@@ -13,7 +13,8 @@ static SOURCE: Source = source!("scan.cu");
 
 pub(super) fn variants() -> Vec<Variant> {
     let both = NUMBERS.iter().flat_map(|dtype| ["Sum", "Prod"].map(|fold| variant(*dtype, fold)));
-    both.filter_map(Result::ok).collect()
+    let floats = FLOATS.iter().map(|dtype| variant(*dtype, "LogSumExp"));
+    both.chain(floats).filter_map(Result::ok).collect()
 }
 
 fn variant(dtype: DType, fold: &str) -> Result<Variant, KernelError> {
@@ -41,7 +42,11 @@ struct Scan {
 
 impl Kernel for Scan {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let fold = if c.op() == "Cumprod" { "Prod" } else { "Sum" };
+        let fold = match c.op() {
+            "Cumprod" => "Prod",
+            "CumulativeLogsumexp" => "LogSumExp",
+            _ => "Sum",
+        };
         let module = device_for(c)?.modules().get(&variant(c.input_types()[0], fold)?)?;
         let (exclusive, reverse) = (c.attr("exclusive")?, c.attr("reverse")?);
         // SAFETY: these take two addresses and extents, whose layout a test compares.
@@ -85,6 +90,22 @@ register_kernel!("Cumsum" on "CUDA": Scan, types = ("T", super::INTEGERS),
     host_memory = &["axis"], numerics = Numerics::EXACT);
 register_kernel!("Cumprod" on "CUDA": Scan, types = ("T", super::INTEGERS),
     host_memory = &["axis"], numerics = Numerics::EXACT);
+
+/// The logarithm takes relative errors of the sum for absolute ones of the result.
+macro_rules! logarithms {
+    ($($dtype:ident: $absolute:literal, $relative:literal, $accumulation:ident;)*) => {$(
+        register_kernel!("CumulativeLogsumexp" on "CUDA": Scan, types = ("T", &[DType::$dtype]),
+            host_memory = &["axis"],
+            numerics = Numerics::relative($absolute, $relative).accumulation(DType::$accumulation));
+    )*};
+}
+
+logarithms! {
+    FLOAT: 1e-5, 1e-5, FLOAT;
+    DOUBLE: 1e-13, 1e-13, DOUBLE;
+    HALF: 1e-5, 2e-3, FLOAT;
+    BFLOAT16: 1e-5, 1.6e-2, FLOAT;
+}
 
 #[cfg(test)]
 mod tests {

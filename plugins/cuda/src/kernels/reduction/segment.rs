@@ -1,0 +1,322 @@
+//! Rows of one segment to one row: `Segment*` and `SparseSegment*`, whose ids are sorted, and `UnsortedSegment*`.
+//!
+//! Sorted ids say how many segments there are and lie in host memory, as do the indices of rows; the host says where
+//! each segment begins. Ids in any order lie on the device, and rows are put in their order there ([`Sorter`]). Nothing
+//! looks at them before: an id outside is not refused, its row is left out, as by TensorFlow on a GPU.
+
+use super::{
+    NUMBERS,
+    reducer::Reduction,
+    sort::{Order, Sorter},
+};
+use crate::{
+    compile::{Entry, Source, Variant},
+    kernels::{dtype::name_of, upload::Upload},
+    launch::{Grid, Launch, Operand, THREADS, device_for},
+    source,
+};
+use tenon_sdk::{Code, DType, KernelError, geometry::SegmentPlan, prelude::*, reg::Numerics};
+
+static SOURCE: Source = source!("segment.cu");
+
+/// Folds of the source.
+const FOLDS: &[&str] = &[
+    "SegmentSum",
+    "SegmentMean",
+    "SegmentProd",
+    "SegmentMax",
+    "SegmentMin",
+    "UnsortedSegmentMax",
+    "UnsortedSegmentMin",
+];
+
+pub(super) fn variants() -> Vec<Variant> {
+    let of =
+        |fold: &&str| NUMBERS.iter().map(|element| variant(fold, *element)).collect::<Vec<_>>();
+    FOLDS.iter().flat_map(of).filter_map(Result::ok).collect()
+}
+
+fn variant(fold: &str, element: DType) -> Result<Variant, KernelError> {
+    let element = name_of(element)?;
+    Ok(Variant::new(&SOURCE).define("DTYPE", element).define("FOLD", format!("{fold}<{element}>")))
+}
+
+/// The fold of an op: sums and products are the same in any order of ids.
+fn fold_of(op: &str) -> &str {
+    match op {
+        "UnsortedSegmentSum" => "SegmentSum",
+        "UnsortedSegmentProd" => "SegmentProd",
+        _ => op.strip_prefix("Sparse").unwrap_or(op),
+    }
+}
+
+/// `Segments` of the source.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Layout {
+    segments: u64,
+    inner: u64,
+    parts: u32,
+    tiles: u32,
+    width: u32,
+    height: u32,
+}
+
+/// Rows of a thread, where a segment has so many.
+const ROWS: u64 = 4;
+
+impl Layout {
+    /// For rows of `inner` elements in packs of `lanes`.
+    fn new([segments, inner, rows]: [u64; 3], lanes: u64, multiprocessors: u32) -> Layout {
+        let packs = inner.div_ceil(lanes);
+        // As if segments were equally long, which is all that is known of them.
+        let average = rows / segments.max(1);
+        let width = packs.next_power_of_two().min(32);
+        let height = (average / ROWS).next_power_of_two().min(u64::from(THREADS) / width);
+        let tiles = packs.div_ceil(width);
+        let groups = u64::from(THREADS) / (width * height);
+        let blocks = segments.saturating_mul(tiles).div_ceil(groups);
+        let wanted = (4 * u64::from(multiprocessors)).div_ceil(blocks.max(1));
+        let parts = wanted.min(average / (4 * ROWS * height)).clamp(1, 1 << 16);
+        Layout {
+            segments,
+            inner,
+            parts: parts as u32,
+            tiles: tiles as u32,
+            width: width as u32,
+            height: height as u32,
+        }
+    }
+
+    fn grid(&self, launch: &Launch<'_>) -> Grid {
+        let tasks = self.segments.saturating_mul(u64::from(self.parts) * u64::from(self.tiles));
+        let threads = tasks.saturating_mul(u64::from(self.width * self.height));
+        Grid::stride(threads, launch.facts())
+    }
+}
+
+type Segments = Entry<(u64, u64, u64, u64, u64, Layout)>;
+
+/// The entry points of `segment.cu` for one fold.
+pub(super) struct SegmentReducer {
+    size: u64,
+    state_bytes: u64,
+    /// Elements, and packs of them.
+    segments: [Segments; 2],
+    merge: Entry<(u64, u64, u64, Layout)>,
+}
+
+impl SegmentReducer {
+    pub(super) fn new(
+        c: &CreateContext<'_>,
+        fold: &str,
+        element: DType,
+    ) -> Result<SegmentReducer, KernelError> {
+        let module = device_for(c)?.modules().get(&variant(fold, element)?)?;
+        let like = if fold == "SegmentMean" { "Mean" } else { "Sum" };
+        let reduction = Reduction { fold: like, element, index: None };
+        // SAFETY: these take five or three addresses and a layout, whose size a test compares.
+        unsafe {
+            Ok(SegmentReducer {
+                size: reduction.size()?,
+                state_bytes: reduction.state_bytes()?,
+                segments: [module.entry("segments")?, module.entry("segments_packed")?],
+                merge: module.entry("merge_segments")?,
+            })
+        }
+    }
+
+    /// Enqueues it: rows of `x`, `inner` elements each, in an order that has `order.rows` of them.
+    ///
+    /// # Errors
+    /// No scratch memory; what the driver says.
+    ///
+    /// # Safety
+    /// The order has where each of `segments` begins and rows of `x` alone; `y` has a row for each segment.
+    pub(super) unsafe fn run(
+        &self,
+        launch: &Launch<'_>,
+        [x, y]: [Operand; 2],
+        [segments, inner]: [u64; 2],
+        order: &Order,
+    ) -> Result<(), KernelError> {
+        let lanes = 16 / self.size;
+        let packed = inner.is_multiple_of(lanes) && x.is_aligned(16) && y.is_aligned(16);
+        let lanes = if packed { lanes } else { 1 };
+        let layout =
+            Layout::new([segments, inner, order.count], lanes, launch.facts().multiprocessors);
+        let bytes = y.elements.checked_mul(layout.parts.into());
+        let bytes = bytes.and_then(|states| states.checked_mul(self.state_bytes));
+        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
+            let message = format!("{} parts of {segments} segments", layout.parts);
+            KernelError::new(Code::RESOURCE_EXHAUSTED, format!("no memory for {message}"))
+        })?;
+        let partial = if layout.parts > 1 { launch.scratch(bytes)? } else { 0 };
+        let entry = &self.segments[usize::from(packed)];
+        let (begins, rows) = (order.begins, order.rows);
+        // SAFETY: the caller's promise; packs are asked for where rows are whole ones and aligned, and the parts' states
+        // have memory.
+        unsafe {
+            let arguments = (partial, y.address, x.address, begins, rows, layout);
+            launch.run(entry, layout.grid(launch), arguments)?;
+            if layout.parts > 1 {
+                let grid = Grid::stride(y.elements, launch.facts());
+                launch.run(&self.merge, grid, (y.address, partial, begins, layout))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where each of `segments` begins among sorted ids, and where the last ends.
+fn begins(ids: &[i64], segments: usize) -> Result<Vec<u32>, KernelError> {
+    if u32::try_from(ids.len()).is_err() {
+        return Err(KernelError::unimplemented(format!(
+            "segment_ids has {} elements: CUDA takes at most {}",
+            ids.len(),
+            u32::MAX
+        )));
+    }
+    let mut begins = Vec::new();
+    begins.try_reserve_exact(segments.saturating_add(1)).map_err(|_| {
+        let message = format!("no memory for where {segments} segments begin");
+        KernelError::new(Code::RESOURCE_EXHAUSTED, message)
+    })?;
+    let mut at = 0;
+    for segment in 0..segments as i64 {
+        begins.push(at as u32);
+        at += ids[at..].iter().take_while(|&&id| id == segment).count();
+    }
+    begins.push(ids.len() as u32);
+    Ok(begins)
+}
+
+/// Segments of sorted ids, of all rows or of those that indices pick.
+struct Sorted {
+    is_sparse: bool,
+    reducer: SegmentReducer,
+    upload: Upload,
+}
+
+impl Kernel for Sorted {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let reducer = SegmentReducer::new(c, fold_of(c.op()), c.input_types()[0])?;
+        Ok(Sorted { is_sparse: c.op().starts_with("Sparse"), reducer, upload: Upload::new(c)? })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let (ids, picked);
+        let plan = if self.is_sparse {
+            (picked, ids) = (c.integers(1)?, c.integers(2)?);
+            SegmentPlan::picked(c.dims(0), (c.dims(1), &picked), (c.dims(2), &ids))?
+        } else {
+            (picked, ids) = (Vec::new(), c.integers(1)?);
+            SegmentPlan::sorted(c.dims(0), c.dims(1), &ids)?
+        };
+        let launch = Launch::new(c)?;
+        let (x, y) = (launch.input(0)?, launch.output(0, &plan.output)?);
+        if y.elements == 0 {
+            return Ok(());
+        }
+        let segments = plan.output[0] as u64;
+        let begins = self.upload.run(&launch, &begins(&ids, segments as usize)?)?;
+        let rows = if self.is_sparse { self.upload.run(&launch, &rows(&picked)?)? } else { 0 };
+        let order = Order { begins, rows, count: ids.len() as u64 };
+        // SAFETY: the plan has seen ids and indices: segments begin among them, and rows are rows of `x`.
+        unsafe { self.reducer.run(&launch, [x, y], [segments, plan.inner as u64], &order) }
+    }
+}
+
+/// Rows by short numbers.
+fn rows(picked: &[i64]) -> Result<Vec<u32>, KernelError> {
+    let short = |&row: &i64| {
+        u32::try_from(row).map_err(|_| {
+            let message = format!("index {row}: CUDA picks among at most {} rows", u32::MAX);
+            KernelError::unimplemented(message)
+        })
+    };
+    picked.iter().map(short).collect()
+}
+
+/// Segments of ids in any order.
+struct Unsorted {
+    reducer: SegmentReducer,
+    sorter: Sorter,
+}
+
+impl Kernel for Unsorted {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        let reducer = SegmentReducer::new(c, fold_of(c.op()), c.input_types()[0])?;
+        Ok(Unsorted { reducer, sorter: Sorter::new(c)? })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let segments = c.integer(2, "num_segments")?;
+        let plan = SegmentPlan::unsorted(c.dims(0), c.dims(1), segments)?;
+        let launch = Launch::new(c)?;
+        let (x, ids) = (launch.input(0)?, launch.input(1)?);
+        let y = launch.output(0, &plan.output)?;
+        if y.elements == 0 {
+            return Ok(());
+        }
+        let segments = segments as u64;
+        let order = self.sorter.run(&launch, ids, segments)?;
+        // SAFETY: an order of as many rows as there are ids, which are the rows of `x`.
+        unsafe { self.reducer.run(&launch, [x, y], [segments, plan.inner as u64], &order) }
+    }
+}
+
+super::rounding_kernels! {
+    "SegmentSum": Sorted, host_memory = &["segment_ids"];
+    "SegmentMean": Sorted, host_memory = &["segment_ids"];
+    "SegmentProd": Sorted, host_memory = &["segment_ids"];
+    "SparseSegmentSum": Sorted, host_memory = &["indices", "segment_ids"];
+    "SparseSegmentMean": Sorted, host_memory = &["indices", "segment_ids"];
+    "UnsortedSegmentSum": Unsorted, host_memory = &["num_segments"];
+    "UnsortedSegmentProd": Unsorted, host_memory = &["num_segments"];
+}
+
+/// Registers kernels that give the same bits in any order.
+macro_rules! exact {
+    ($($op:literal: $kernel:ty, $types:expr, $host:expr;)*) => {$(
+        register_kernel!($op on "CUDA": $kernel, types = ("T", $types), host_memory = $host,
+            numerics = Numerics::EXACT);
+    )*};
+}
+
+exact! {
+    "SegmentSum": Sorted, super::INTEGERS, &["segment_ids"];
+    "SegmentMean": Sorted, super::INTEGERS, &["segment_ids"];
+    "SegmentProd": Sorted, super::INTEGERS, &["segment_ids"];
+    "SegmentMax": Sorted, NUMBERS, &["segment_ids"];
+    "SegmentMin": Sorted, NUMBERS, &["segment_ids"];
+    "SparseSegmentSum": Sorted, super::INTEGERS, &["indices", "segment_ids"];
+    "UnsortedSegmentSum": Unsorted, super::INTEGERS, &["num_segments"];
+    "UnsortedSegmentProd": Unsorted, super::INTEGERS, &["num_segments"];
+    "UnsortedSegmentMax": Unsorted, NUMBERS, &["num_segments"];
+    "UnsortedSegmentMin": Unsorted, NUMBERS, &["num_segments"];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_begin_behind_each_other() {
+        assert_eq!(begins(&[0, 0, 2, 5], 6).unwrap(), [0, 2, 2, 3, 3, 3, 4]);
+        assert_eq!(begins(&[], 0).unwrap(), [0]);
+        assert_eq!(begins(&[3], 4).unwrap(), [0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn the_layout_fits_rows_and_segments() {
+        assert_eq!(size_of::<Layout>(), 32);
+        let of = |segments, inner, rows| Layout::new([segments, inner, rows], 1, 100);
+        let sides = |it: Layout| [it.width, it.height, it.tiles, it.parts];
+        assert_eq!(sides(of(1000, 1, 3000)), [1, 1, 1, 1]);
+        assert_eq!(sides(of(1000, 100, 3000)), [32, 1, 4, 1]);
+        assert_eq!(sides(of(1000, 1, 1 << 20)), [1, 256, 1, 1]);
+        assert_eq!(sides(of(1, 1, 1 << 20)), [1, 256, 1, 256]);
+        assert_eq!(sides(of(2, 6, 1 << 12)), [8, 32, 1, 4]);
+    }
+}

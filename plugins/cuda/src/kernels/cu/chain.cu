@@ -89,7 +89,8 @@ DEVICE Values apply_packs(const Loaded<Values>& loaded) {
     return y;
 }
 
-KERNEL chain(const ChainInputs inputs, T* y, u64 count) {
+// A count of blocks keeps ptxas from spilling numbers of f64 for the sake of more of them; 0 leaves it to ptxas.
+extern "C" __global__ __launch_bounds__(256, sizeof(T) == 8 ? 2 : 0) void chain(const ChainInputs inputs, T* y, u64 count) {
     for_packs<LANES>(
         (INDEX)count,
         [&](INDEX i) {

@@ -52,7 +52,7 @@ DEVICE W picked(const W* __restrict__ x, const void* indices, u32 size, const Ve
 }
 
 #define GATHER(NAME, W)                                                                                \
-    extern "C" __global__ void __launch_bounds__(256)                                                  \
+    extern "C" __global__ void __launch_bounds__(256, 2)                                               \
         NAME(W* __restrict__ y, const W* __restrict__ x, const void* indices, u32 size, Index count,   \
              const __grid_constant__ GEOMETRY<Index> geometry) {                                       \
         const auto read = [&](Index i) { return picked(x, indices, size, geometry, i); };              \

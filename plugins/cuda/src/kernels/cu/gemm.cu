@@ -10,6 +10,7 @@
 #include "gemm_fma.cuh"
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS) gemm(Gemm p) {
+// A count of blocks, whatever it is, keeps ptxas from spilling for the sake of more of them.
+extern "C" __global__ void __launch_bounds__(THREADS, BM * BN < 128 * 128 ? 2 : 1) gemm(Gemm p) {
     compute_tile(p);
 }

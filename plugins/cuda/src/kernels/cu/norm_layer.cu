@@ -11,14 +11,16 @@
 #include "rows.cuh"
 
 typedef Compute<DTYPE> W;
-inline constexpr int LONG = 1024;
+// Threads of a block whose registers hold a row, and of one for a longer row: f64 takes twice the registers (rows.rs).
+inline constexpr int HOLDS = sizeof(DTYPE) == 8 ? 512 : 256;
+inline constexpr int LONG = sizeof(DTYPE) == 8 ? 512 : 1024;
 #define KERNEL(THREADS) extern "C" __global__ void __launch_bounds__(THREADS, 1)
 
 struct Norm {
     const DTYPE* scale;
     const DTYPE* offset;
     u64 rows, cols;
-    f64 epsilon;
+    f32 epsilon;
 };
 static_assert(sizeof(Norm) == 40, "the host's layout");
 
@@ -88,7 +90,7 @@ template <int V> DEVICE void norm_long_rows(DTYPE* y, const DTYPE* x, const Norm
     KERNEL(THREADS) NAME(DTYPE* y, const DTYPE* x, Norm norm) { __VA_ARGS__(y, x, norm); }
 NORM(norm_warps, 256, norm_rows<1, 32, WARP>)
 NORM(norm_warps_packed, 256, norm_rows<lanes_of<DTYPE>, 32, WARP>)
-NORM(norm_blocks, 256, norm_rows<1, 32, 256>)
-NORM(norm_blocks_packed, 256, norm_rows<lanes_of<DTYPE>, 32, 256>)
+NORM(norm_blocks, HOLDS, norm_rows<1, 8192 / HOLDS, HOLDS>)
+NORM(norm_blocks_packed, HOLDS, norm_rows<lanes_of<DTYPE>, 8192 / HOLDS, HOLDS>)
 NORM(norm_long, LONG, norm_long_rows<1>)
 NORM(norm_long_packed, LONG, norm_long_rows<lanes_of<DTYPE>>)

@@ -12,7 +12,9 @@
 #include "rows.cuh"
 
 typedef Compute<DTYPE> W;
-inline constexpr int LONG = 1024;
+// Threads of a block whose registers hold a row, and of one for a longer row: f64 takes twice the registers (rows.rs).
+inline constexpr int HOLDS = sizeof(DTYPE) == 8 ? 512 : 256;
+inline constexpr int LONG = sizeof(DTYPE) == 8 ? 512 : 1024;
 #define KERNEL(THREADS) extern "C" __global__ void __launch_bounds__(THREADS, 1)
 
 // What an element becomes: `tail` is the reciprocal of the sum, or its logarithm.
@@ -57,7 +59,7 @@ template <int V> DEVICE void softmax_long_rows(DTYPE* y, const DTYPE* x, u64 row
     KERNEL(THREADS) NAME(DTYPE* y, const DTYPE* x, u64 rows, u64 cols) { __VA_ARGS__(y, x, rows, cols); }
 SOFTMAX(softmax_warps, 256, softmax_rows<1, 8, WARP>)
 SOFTMAX(softmax_warps_packed, 256, softmax_rows<lanes_of<DTYPE>, 8, WARP>)
-SOFTMAX(softmax_blocks, 256, softmax_rows<1, 32, 256>)
-SOFTMAX(softmax_blocks_packed, 256, softmax_rows<lanes_of<DTYPE>, 32, 256>)
+SOFTMAX(softmax_blocks, HOLDS, softmax_rows<1, 8192 / HOLDS, HOLDS>)
+SOFTMAX(softmax_blocks_packed, HOLDS, softmax_rows<lanes_of<DTYPE>, 8192 / HOLDS, HOLDS>)
 SOFTMAX(softmax_long, LONG, softmax_long_rows<1>)
 SOFTMAX(softmax_long_packed, LONG, softmax_long_rows<lanes_of<DTYPE>>)

@@ -13,7 +13,9 @@
 #include "rows.cuh"
 
 typedef Compute<DTYPE> W;
-inline constexpr int LONG = 1024;
+// Threads of a block whose registers hold a row, and of one for a longer row: f64 takes twice the registers (rows.rs).
+inline constexpr int HOLDS = sizeof(DTYPE) == 8 ? 512 : 256;
+inline constexpr int LONG = sizeof(DTYPE) == 8 ? 512 : 1024;
 #define KERNEL(THREADS) extern "C" __global__ void __launch_bounds__(THREADS, 1)
 
 struct Matrix {
@@ -114,7 +116,7 @@ template <int V> DEVICE void loss_long_rows(const Loss& l) {
     KERNEL(THREADS) NAME(Loss loss) { __VA_ARGS__(loss); }
 LOSS(loss_warps, 256, loss_rows<1, 8, WARP>)
 LOSS(loss_warps_packed, 256, loss_rows<lanes_of<DTYPE>, 8, WARP>)
-LOSS(loss_blocks, 256, loss_rows<1, 32, 256>)
-LOSS(loss_blocks_packed, 256, loss_rows<lanes_of<DTYPE>, 32, 256>)
+LOSS(loss_blocks, HOLDS, loss_rows<1, 8192 / HOLDS, HOLDS>)
+LOSS(loss_blocks_packed, HOLDS, loss_rows<lanes_of<DTYPE>, 8192 / HOLDS, HOLDS>)
 LOSS(loss_long, LONG, loss_long_rows<1>)
 LOSS(loss_long_packed, LONG, loss_long_rows<lanes_of<DTYPE>>)

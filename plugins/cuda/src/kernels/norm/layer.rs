@@ -27,7 +27,7 @@ struct Norm {
     offset: u64,
     rows: u64,
     cols: u64,
-    epsilon: f64,
+    epsilon: f32,
 }
 
 struct LayerNorm {
@@ -37,9 +37,10 @@ struct LayerNorm {
 
 impl Kernel for LayerNorm {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let module = module_of(c, variant(c.input_types()[0]))?;
+        let dtype = c.input_types()[0];
+        let module = module_of(c, variant(dtype))?;
         // SAFETY: these take two addresses and a `Norm`, whose layout a test compares.
-        let entries = unsafe { RowEntries::new(&module, "norm", 1024)? };
+        let entries = unsafe { RowEntries::new(&module, "norm", dtype, 1024)? };
         Ok(LayerNorm { epsilon: c.attr("epsilon")?, entries })
     }
 
@@ -61,7 +62,7 @@ impl Kernel for LayerNorm {
         let packed = aligned && cols.is_multiple_of(lanes_of(x.dtype));
         let (entry, grid) = self.entries.choose([rows, cols], packed, launch.facts());
         let (scale, offset) = (scale.address, offset.address);
-        let norm = Norm { scale, offset, rows, cols, epsilon: self.epsilon.into() };
+        let norm = Norm { scale, offset, rows, cols, epsilon: self.epsilon };
         // SAFETY: x and y have `rows * cols` elements, scale and offset `cols`.
         unsafe { launch.run(entry, grid, (y.address, x.address, norm)) }
     }

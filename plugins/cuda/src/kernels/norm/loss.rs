@@ -69,9 +69,10 @@ struct CrossEntropy(RowEntries<(Loss,)>);
 
 impl Kernel for CrossEntropy {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let module = module_of(c, variant(c.input_types()[0], c.input_types()[1]))?;
+        let dtype = c.input_types()[0];
+        let module = module_of(c, variant(dtype, c.input_types()[1]))?;
         // SAFETY: these take a `Loss`, whose layout a test compares.
-        Ok(CrossEntropy(unsafe { RowEntries::new(&module, "loss", 256)? }))
+        Ok(CrossEntropy(unsafe { RowEntries::new(&module, "loss", dtype, 256)? }))
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -13,8 +13,8 @@ pub(super) const FLOATS: &[DType] = &[DType::FLOAT, DType::DOUBLE, DType::HALF, 
 
 /// Longest row that the registers of a block hold.
 const BLOCK_ROW: u64 = 8192;
-/// Threads for a longer one.
-const LONG: u32 = 1024;
+/// Threads that a multiprocessor has at once.
+const AT_ONCE: u32 = 2048;
 
 /// The module of a variant on the device that a kernel is made for.
 pub(super) fn module_of(
@@ -33,13 +33,15 @@ pub(super) fn lanes_of(dtype: DType) -> u64 {
 /// elements and for packs.
 pub(super) struct RowEntries<A> {
     warp_row: u64,
+    /// Threads of a block that holds a row, and of one for a longer row: as the sources have them.
+    threads: [u32; 2],
     warps: [Entry<A>; 2],
     blocks: [Entry<A>; 2],
     long: [Entry<A>; 2],
 }
 
 impl<A: Arguments> RowEntries<A> {
-    /// Those whose names begin with `name`; a warp's registers hold rows of up to `warp_row` elements.
+    /// Those for a type whose names begin with `name`; a warp's registers hold rows of up to `warp_row` elements.
     ///
     /// # Errors
     /// `NOT_FOUND` when one is missing.
@@ -49,6 +51,7 @@ impl<A: Arguments> RowEntries<A> {
     pub unsafe fn new(
         module: &Arc<Module>,
         name: &str,
+        dtype: DType,
         warp_row: u64,
     ) -> Result<RowEntries<A>, KernelError> {
         let both = |kind: &str| -> Result<[Entry<A>; 2], KernelError> {
@@ -58,6 +61,7 @@ impl<A: Arguments> RowEntries<A> {
         };
         Ok(RowEntries {
             warp_row,
+            threads: if dtype.size() == Some(8) { [512, 512] } else { [THREADS, 1024] },
             warps: both("warps")?,
             blocks: both("blocks")?,
             long: both("long")?,
@@ -67,14 +71,17 @@ impl<A: Arguments> RowEntries<A> {
     /// The one for so many rows of `cols` elements, which are whole aligned packs where `packed`, and its grid.
     pub fn choose(&self, [rows, cols]: [u64; 2], packed: bool, facts: &Facts) -> (&Entry<A>, Grid) {
         let packed = usize::from(packed);
-        let full =
-            |blocks: u32| rows.min(u64::from(facts.multiprocessors) * u64::from(blocks)) as u32;
+        let full = |threads: u32| {
+            let blocks = u64::from(facts.multiprocessors) * u64::from(AT_ONCE / threads);
+            Grid::new(rows.min(blocks) as u32, threads)
+        };
+        let [holds, long] = self.threads;
         match cols {
             _ if cols <= self.warp_row => {
                 (&self.warps[packed], Grid::stride(rows.saturating_mul(32), facts))
             }
-            _ if cols <= BLOCK_ROW => (&self.blocks[packed], Grid::new(full(8), THREADS)),
-            _ => (&self.long[packed], Grid::new(full(2), LONG)),
+            _ if cols <= BLOCK_ROW => (&self.blocks[packed], full(holds)),
+            _ => (&self.long[packed], full(long)),
         }
     }
 }

@@ -25,9 +25,10 @@ struct Softmax(RowEntries<(u64, u64, u64, u64)>);
 
 impl Kernel for Softmax {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let module = module_of(c, variant(c.input_types()[0], c.op() == "LogSoftmax"))?;
+        let dtype = c.input_types()[0];
+        let module = module_of(c, variant(dtype, c.op() == "LogSoftmax"))?;
         // SAFETY: these take two addresses and two counts.
-        Ok(Softmax(unsafe { RowEntries::new(&module, "softmax", 256)? }))
+        Ok(Softmax(unsafe { RowEntries::new(&module, "softmax", dtype, 256)? }))
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

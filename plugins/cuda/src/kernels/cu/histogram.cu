@@ -10,7 +10,7 @@
 #include "count.cuh"
 
 typedef choose<sizeof(COUNT) == 8, u64, u32> Bin;
-#define KERNEL extern "C" __global__ void __launch_bounds__(256)
+#define KERNEL extern "C" __global__ void __launch_bounds__(256, 4)
 
 struct Range {
     u64 parts;

@@ -32,7 +32,8 @@ DEVICE void write_result(DTYPE* values, void* indices, const DTYPE* row, u32 pla
     }
 }
 
-KERNEL __launch_bounds__(512) top_few(
+// Two blocks at least: left alone, ptxas spills for the sake of a third.
+KERNEL __launch_bounds__(512, 2) top_few(
     DTYPE* __restrict__ values, void* __restrict__ indices, const DTYPE* __restrict__ x, u32* list, Top top) {
     extern __shared__ uint4 memory[];
     Key* keys = reinterpret_cast<Key*>(memory);

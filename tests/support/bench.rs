@@ -34,9 +34,15 @@ impl Bench {
         Bench(TestHost::with_settings(files, knobs))
     }
 
-    /// The zoo in one language.
+    /// The zoo in one language; in a process of its own where the test is of isolated plugins.
     pub fn zoo(language: Language) -> Bench {
-        Bench::with([language.zoo()])
+        match isolation() {
+            None => Bench::with([language.zoo()]),
+            Some(worker) => Bench(TestHost::isolating(
+                [language.zoo()],
+                &[("host.isolate_worker", &worker)],
+            )),
+        }
     }
 
     /// The device zoo in one language, with kernels on this device.
@@ -57,6 +63,18 @@ impl Bench {
     pub fn find(&self, language: Language, ordinal: u32) -> Arc<PluginDevice> {
         self.0.find(&format!("{}:{ordinal}", language.device_type()))
     }
+}
+
+/// What runs isolated plugins, where the running test is of them: cargo calls it `zoo_isolated`.
+fn isolation() -> Option<String> {
+    let exe = std::env::current_exe().ok()?;
+    let name = exe.file_name()?.to_str()?;
+    name.starts_with("zoo_isolated").then(|| worker().display().to_string())
+}
+
+/// The program that runs isolated plugins for tests, as cargo built it.
+pub fn worker() -> PathBuf {
+    crate::build::deps().join("../isolate-worker")
 }
 
 impl Deref for Bench {

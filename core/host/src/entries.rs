@@ -12,7 +12,10 @@ use crate::{
     },
     sink::report_entry,
 };
-use std::cell::RefCell;
+use std::{
+    cell::RefCell,
+    sync::atomic::{AtomicPtr, Ordering},
+};
 use tenon_abi::{ABI_MAJOR, ABI_MINOR, Code, Host, KnobValue, LogLevel, Plugin, Str};
 use tenon_framework::{
     attr_view::attr_entry,
@@ -44,6 +47,23 @@ pub static HOST: Host = Host {
     ext: std::ptr::from_ref(&NATIVE_OF).cast(),
 };
 
+/// The table that plugins are given in the place of [`HOST`]; null for that one.
+static OTHER: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The table that a library is given as it is opened.
+pub(crate) fn table() -> *const Host {
+    match OTHER.load(Ordering::Acquire) {
+        other if other.is_null() => &raw const HOST,
+        other => other,
+    }
+}
+
+/// Has libraries that are opened from now on be given another table.
+#[cfg(target_os = "linux")]
+pub(crate) fn give_plugins(table: &'static Host) {
+    OTHER.store(std::ptr::from_ref(table).cast_mut(), Ordering::Release);
+}
+
 /// Gives the table to what is linked into the host. The first call counts, later ones change nothing.
 pub fn install() {
     // SAFETY: table and record live as long as the process; every entry is filled.
@@ -59,13 +79,18 @@ unsafe extern "C" fn log_entry(plugin: *const Plugin, level: LogLevel, message: 
     let (name, bytes) = unsafe { (PluginRecord::of(plugin).name(), message.bytes()) };
     let text = String::from_utf8_lossy(bytes);
     // A subscriber's panic stays here: it must not unwind into the plugin.
-    let _ = guard(|| match level {
+    let _ = guard(|| log(name, level, &text));
+}
+
+/// A line of a plugin's in the host's log.
+pub(crate) fn log(name: &str, level: LogLevel, text: &str) {
+    match level {
         LogLevel::ERROR => tracing::error!(plugin = name, "{text}"),
         LogLevel::WARN => tracing::warn!(plugin = name, "{text}"),
         LogLevel::INFO => tracing::info!(plugin = name, "{text}"),
         LogLevel::DEBUG => tracing::debug!(plugin = name, "{text}"),
         _ => tracing::trace!(plugin = name, "{text}"),
-    });
+    }
 }
 
 thread_local! {

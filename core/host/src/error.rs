@@ -294,6 +294,20 @@ pub enum LoadError {
         /// All that is wrong.
         errors: Vec<RegistryError>,
     },
+    /// A plugin that was to run in a process of its own.
+    #[error("plugin {plugin} ({}), in a process of its own: {message}", .path.display())]
+    Isolated {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// The step that refused it.
+        step: Step,
+        /// The canonical code.
+        code: Code,
+        /// What is wrong.
+        message: String,
+    },
     /// Another plugin of this name is in use.
     #[error("plugin {plugin} ({}): a plugin of this name is {}", .path.display(), taken(.loaded))]
     NameTaken {
@@ -362,6 +376,7 @@ impl LoadError {
             | LoadError::PanicStrategy { .. } => Step::Manifest,
             LoadError::Digest { .. } | LoadError::Writable { .. } => Step::Trust,
             LoadError::Open { .. } => Step::Open,
+            LoadError::Isolated { step, .. } => *step,
             LoadError::Abi { .. }
             | LoadError::Declined { .. }
             | LoadError::TableSize { .. }
@@ -392,6 +407,7 @@ impl LoadError {
             | LoadError::TwoRoots { .. } => Code::INVALID_ARGUMENT,
             LoadError::NoManifest { .. } | LoadError::Manifest { .. } => Code::DATA_LOSS,
             LoadError::Digest { .. } | LoadError::Writable { .. } => Code::PERMISSION_DENIED,
+            LoadError::Isolated { code, .. } => *code,
             LoadError::Start { error, .. } | LoadError::Register { error, .. } => error.code,
             LoadError::Differs { .. } | LoadError::Table { .. } => Code::INTERNAL,
             LoadError::Commit { errors, .. } | LoadError::Retire { errors, .. } => {

@@ -62,13 +62,19 @@ impl KernelInstance {
             .compute
             .ok_or_else(|| KernelError::internal(format!("{} has no `compute`", spec.def)))?;
         let mut state = std::ptr::null_mut();
-        if let Some(create) = spec.def.table.create {
+        if spec.def.table.create.is_some() || spec.def.remote.is_some() {
             let sink = MessageSink::new();
             let parts = spec.parts();
             let raw = spec.raw(&parts, &sink);
             // SAFETY: the kernel's own entry with a filled struct and a place.
-            let created = sink.check(unsafe { create(&raw, &mut state) });
-            created.map_err(|error| spec.naming_inputs(error))?;
+            let code = unsafe {
+                match (&spec.def.remote, spec.def.table.create) {
+                    (Some(remote), _) => remote.create(&raw, &mut state),
+                    (None, Some(create)) => create(&raw, &mut state),
+                    (None, None) => Code::OK,
+                }
+            };
+            sink.check(code).map_err(|error| spec.naming_inputs(error))?;
         }
         let (node, input_memories) = spec.places();
         Ok(KernelInstance {

@@ -8,6 +8,7 @@ mod error;
 pub mod fpu;
 mod inspect;
 pub mod instance;
+pub mod isolate;
 mod kernels;
 mod knob_scope;
 pub mod loader;

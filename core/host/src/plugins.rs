@@ -10,6 +10,8 @@
 //! - Changes take turns; readers never wait. A subscriber may read, and makes no change from its callback.
 //! - A plugin's record is known before the snapshot that names the plugin is published.
 
+mod opened;
+
 use crate::{
     entries::install,
     error::{LoadError, StartError},
@@ -21,11 +23,15 @@ use crate::{
     statics,
 };
 use arc_swap::ArcSwap;
+use opened::{Code, Opened};
 use std::{
     collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 use tenon_framework::{
     knob::{KnobError, Knobs},
@@ -44,16 +50,10 @@ pub struct Plugins {
     registry: Arc<RegistryHandle>,
     settings: Settings,
     knobs: ArcSwap<Knobs>,
-    libraries: Mutex<BTreeMap<PluginId, &'static Library>>,
+    code: Mutex<BTreeMap<PluginId, Code>>,
     changes: Mutex<()>,
-}
-
-/// A library that is open, and the file that asked for it: the library may have been opened from another
-/// file of the same content.
-#[derive(Clone)]
-struct Opened {
-    library: &'static Library,
-    path: PathBuf,
+    /// Threads that kernels of an isolated plugin compute on; 0 is one per core.
+    threads: AtomicUsize,
 }
 
 /// A candidate whose library is open.
@@ -94,8 +94,9 @@ impl Plugins {
             registry,
             settings,
             knobs: ArcSwap::default(),
-            libraries: Mutex::default(),
+            code: Mutex::default(),
             changes: Mutex::ranked(CHANGES, ()),
+            threads: AtomicUsize::new(0),
         };
         match plugins.refresh_knobs().into_iter().find(of_the_host) {
             Some(error) => Err(StartError::Knob(error)),
@@ -126,9 +127,32 @@ impl Plugins {
         self.registry.load().plugins().cloned().collect()
     }
 
-    /// The opened library of a plugin; `None` when it is linked into the host.
+    /// The opened library of a plugin; `None` when it is linked into the host, or isolated.
     pub fn library(&self, id: PluginId) -> Option<&'static Library> {
-        self.libraries.lock().get(&id).copied()
+        self.code.lock().get(&id).and_then(Code::library)
+    }
+
+    /// The isolated plugins in use.
+    #[cfg(target_os = "linux")]
+    pub fn isolated(&self) -> Vec<Arc<crate::isolate::Isolated>> {
+        let code = self.code.lock();
+        let apart = code.values().filter_map(|code| match code {
+            Code::Apart(plugin, _) => Some(Arc::clone(plugin)),
+            Code::Here(_) => None,
+        });
+        apart.collect()
+    }
+
+    /// Says on how many threads kernels of plugins compute that are isolated from now on; 0 is one per core.
+    pub fn set_threads(&self, threads: usize) {
+        self.threads.store(threads, Ordering::Relaxed);
+    }
+
+    fn threads(&self) -> usize {
+        match self.threads.load(Ordering::Relaxed) {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        }
     }
 
     /// The host's record of a plugin, which its device entries are given.
@@ -196,9 +220,11 @@ impl Plugins {
         let (file, image) = loader::examine(&candidate.path)?;
         let plugin = image.manifest.plugin.name.clone();
         let Claim::Taken { path, digest, library } = self.claim(&plugin, ready) else {
-            let path = file.path.clone();
-            let library = loader::open(file, image, policy, Source::File)?;
-            return Ok(Some(Opened { library, path }));
+            if candidate.isolated {
+                let (knobs, threads) = (self.knobs(), self.threads());
+                return Opened::apart(file, image, policy, &knobs, threads).map(Some);
+            }
+            return Opened::here(file, image, policy, Source::File).map(Some);
         };
         // The same file, by whatever name, or another of the same content. The latter is not worth a digest
         // where search merely came by.
@@ -218,11 +244,9 @@ impl Plugins {
 
     fn claim(&self, plugin: &str, ready: &[Ready]) -> Claim {
         let mut opened = ready.iter().map(|ready| &ready.opened);
-        if let Some(Opened { library, path }) =
-            opened.find(|opened| opened.library.manifest.plugin.name == plugin)
-        {
-            let (path, digest) = (Some(path.clone()), library.digest.clone());
-            return Claim::Taken { path, digest, library: Some(library) };
+        if let Some(opened) = opened.find(|opened| opened.manifest().plugin.name == plugin) {
+            let (path, digest) = (Some(opened.path.clone()), opened.digest().to_owned());
+            return Claim::Taken { path, digest, library: opened.code.library() };
         }
         match find_active(&self.registry.load(), plugin) {
             Some(PluginInfo { id, path, digest, .. }) => {
@@ -247,9 +271,8 @@ impl Plugins {
                 Err(error) => report.reject(entry.candidate, error),
             }
         }
-        let libraries: Vec<&'static Library> =
-            pending.iter().map(|ready| ready.opened.library).collect();
-        if pending.is_empty() || self.commit(batch, &libraries, report).is_ok() {
+        let code: Vec<Code> = pending.iter().map(|ready| ready.opened.code.clone()).collect();
+        if pending.is_empty() || self.commit(batch, &code, report).is_ok() {
             return;
         }
         let mut refused: Vec<(Ready, LoadError)> = Vec::new();
@@ -271,19 +294,19 @@ impl Plugins {
 
     fn commit_one(&self, opened: &Opened, report: &mut LoadReport) -> Result<(), LoadError> {
         let transaction = self.collect(opened, 0)?;
-        self.commit(vec![transaction], &[opened.library], report)
-            .map_err(|errors| commit_error(opened, errors))
+        self.commit(vec![transaction], std::slice::from_ref(&opened.code), report)
+            .map_err(|errors| opened.refused(errors))
     }
 
     fn commit(
         &self,
         transactions: Vec<Transaction>,
-        libraries: &[&'static Library],
+        code: &[Code],
         report: &mut LoadReport,
     ) -> Result<(), Vec<RegistryError>> {
         let infos: Vec<PluginInfo> = transactions.iter().map(|t| t.info().clone()).collect();
         let ids = infos.iter().map(|info| info.id);
-        self.libraries.lock().extend(ids.clone().zip(libraries.iter().copied()));
+        self.code.lock().extend(ids.clone().zip(code.iter().cloned()));
         match self.registry.commit(transactions) {
             Ok(warnings) => {
                 report.loaded.extend(infos);
@@ -291,7 +314,7 @@ impl Plugins {
                 Ok(())
             }
             Err(errors) => {
-                let mut known = self.libraries.lock();
+                let mut known = self.code.lock();
                 known.retain(|id, _| ids.clone().all(|new| new != *id));
                 Err(errors)
             }
@@ -303,11 +326,11 @@ impl Plugins {
     fn collect(&self, opened: &Opened, at: u32) -> Result<Transaction, LoadError> {
         let registry = self.registry.load();
         let order = registry.plugins().map(|info| info.order + 1).max().unwrap_or(0);
-        let info = info_of(opened, PluginId(registry.next_plugin_id().0 + at), order + at);
-        let transaction = loader::collect(opened.library, info)?;
+        let info = opened.info(PluginId(registry.next_plugin_id().0 + at), order + at);
+        let transaction = opened.collect(info)?;
         match transaction.errors() {
             [] => Ok(transaction),
-            errors => Err(commit_error(opened, errors.to_vec())),
+            errors => Err(opened.refused(errors.to_vec())),
         }
     }
 
@@ -322,23 +345,26 @@ impl Plugins {
         let (file, image) = loader::examine(file)?;
         let old = self.active(&image.manifest.plugin.name)?;
         let policy = Policy::from_knobs(&self.knobs());
-        let path = file.path.clone();
-        let library = loader::open(file, image, &policy, Source::PrivateCopy)?;
-        if library.digest == old.digest {
+        let opened = if old.isolated {
+            Opened::apart(file, image, &policy, &self.knobs(), self.threads())?
+        } else {
+            Opened::here(file, image, &policy, Source::PrivateCopy)?
+        };
+        if opened.digest() == old.digest {
             return Ok((old, Vec::new()));
         }
-        let opened = Opened { library, path };
         let transaction = self.collect(&opened, 0)?;
         let info = PluginInfo { order: old.order, ..transaction.info().clone() };
-        self.libraries.lock().insert(info.id, library);
+        self.code.lock().insert(info.id, opened.code.clone());
         match self.registry.replace(old.id, transaction) {
             Ok(warnings) => {
+                self.forget(old.id);
                 self.refresh_knobs();
                 Ok((info, noted(warnings)))
             }
             Err(errors) => {
-                self.libraries.lock().remove(&info.id);
-                Err(commit_error(&opened, errors))
+                self.forget(info.id);
+                Err(opened.refused(errors))
             }
         }
     }
@@ -354,8 +380,15 @@ impl Plugins {
             .registry
             .retire(info.id)
             .map_err(|errors| LoadError::Retire { plugin: info.name, errors })?;
+        self.forget(info.id);
         self.refresh_knobs();
         Ok(noted(warnings))
+    }
+
+    /// Lets go of a plugin's code. The process of an isolated one ends with the last plan that has its kernels.
+    fn forget(&self, id: PluginId) {
+        let code = self.code.lock().remove(&id);
+        drop(code);
     }
 
     /// The active plugin of this name, if it is a file's.
@@ -384,19 +417,19 @@ impl Plugins {
         let policy = Policy::from_knobs(&self.knobs());
         let path = file.path.clone();
         let library = loader::open(file, image, &policy, Source::PrivateCopy)?;
+        let opened = Opened { code: Code::Here(library), path };
         let registry = self.registry.load();
         let old = find_active(&registry, &library.manifest.plugin.name);
         if let Some(old) = old.as_ref().filter(|old| old.digest == library.digest) {
             return Ok(((*registry).clone(), old.id, library));
         }
-        let opened = Opened { library, path };
         let transaction = self.collect(&opened, 0)?;
         let id = transaction.info().id;
         let built = match old {
             Some(old) => registry.replace(old.id, transaction),
             None => transaction.commit(&registry),
         };
-        let (next, _) = built.map_err(|errors| commit_error(&opened, errors))?;
+        let (next, _) = built.map_err(|errors| opened.refused(errors))?;
         Ok((next, id, library))
     }
 
@@ -406,9 +439,8 @@ impl Plugins {
         let knobs = Arc::new(knobs);
         self.knobs.store(knobs.clone());
         PluginRecord::linked().set_knobs(knobs.clone());
-        for library in self.libraries.lock().values() {
-            library.record.set_knobs(knobs.clone());
-        }
+        let code: Vec<Code> = self.code.lock().values().cloned().collect();
+        code.iter().for_each(|code| code.set_knobs(&knobs));
         errors
     }
 }
@@ -421,20 +453,6 @@ impl fmt::Debug for Plugins {
 
 fn find_active(registry: &Registry, plugin: &str) -> Option<PluginInfo> {
     registry.plugins().find(|info| !info.retired && info.name == plugin).cloned()
-}
-
-fn info_of(opened: &Opened, id: PluginId, order: u32) -> PluginInfo {
-    let plugin = &opened.library.manifest.plugin;
-    PluginInfo {
-        path: Some(opened.path.clone()),
-        digest: opened.library.digest.clone(),
-        ..PluginInfo::linked(id, &plugin.name, &plugin.version, order)
-    }
-}
-
-fn commit_error(opened: &Opened, errors: Vec<RegistryError>) -> LoadError {
-    let (path, plugin) = (opened.path.clone(), opened.library.manifest.plugin.name.clone());
-    LoadError::Commit { path, plugin, errors }
 }
 
 /// Whether a file that search found is simply something else.

@@ -62,6 +62,11 @@ impl PluginRecord {
         &self.name
     }
 
+    /// Scope of its knobs; empty for what is linked into the host.
+    pub(crate) fn scope(&self) -> &str {
+        self.scope.as_deref().unwrap_or_default()
+    }
+
     /// Its file; empty for what is linked into the host.
     pub fn path(&self) -> &Path {
         &self.path

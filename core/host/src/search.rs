@@ -49,12 +49,16 @@ pub struct Candidate {
     pub origin: Origin,
     /// Whether the file itself was named: then it is an error when it is no plugin.
     pub named: bool,
+    /// Whether it is to run in a process of its own.
+    pub isolated: bool,
 }
 
 /// The places to look in, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SearchPath {
-    /// Files that are loaded first.
+    /// Files that are loaded first, each into a process of its own.
+    pub isolated: Vec<PathBuf>,
+    /// Files that are loaded next.
     pub files: Vec<PathBuf>,
     /// Files and folders, with what led to them.
     pub places: Vec<(Origin, PathBuf)>,
@@ -98,7 +102,7 @@ impl Surroundings {
 impl SearchPath {
     /// Only these files.
     pub fn explicit(files: impl IntoIterator<Item = PathBuf>) -> SearchPath {
-        SearchPath { files: files.into_iter().collect(), places: Vec::new() }
+        SearchPath { files: files.into_iter().collect(), ..SearchPath::default() }
     }
 
     /// These files, then what this process's surroundings say.
@@ -121,19 +125,37 @@ impl SearchPath {
             places.push((Origin::Executable, folder.to_owned()));
         }
         places.extend(surroundings.user_plugins().map(|folder| (Origin::Data, folder)));
-        SearchPath { files: files.into_iter().collect(), places }
+        SearchPath { files: files.into_iter().collect(), places, ..SearchPath::default() }
+    }
+
+    /// The same, after these files, each in a process of its own.
+    pub fn isolating(self, files: impl IntoIterator<Item = PathBuf>) -> SearchPath {
+        SearchPath { isolated: files.into_iter().collect(), ..self }
     }
 
     /// The files to try, in order, each once. Folders that are not there are passed over; a file that is
     /// named and not there is a candidate, so that loading reports it.
     pub fn candidates(&self) -> Vec<Candidate> {
-        let named = |origin, path: &PathBuf| Candidate { path: path.clone(), origin, named: true };
+        let named = |origin, path: &PathBuf| Candidate {
+            path: path.clone(),
+            origin,
+            named: true,
+            isolated: false,
+        };
+        let apart = self.isolated.iter();
+        let apart = apart.map(|path| Candidate { isolated: true, ..named(Origin::Explicit, path) });
         let mut all: Vec<Candidate> =
-            self.files.iter().map(|path| named(Origin::Explicit, path)).collect();
+            apart.chain(self.files.iter().map(|path| named(Origin::Explicit, path))).collect();
         for (origin, place) in &self.places {
             if place.is_dir() {
                 let found = plugin_files(place).into_iter();
-                all.extend(found.map(|path| Candidate { path, origin: *origin, named: false }));
+                let origin = *origin;
+                all.extend(found.map(|path| Candidate {
+                    path,
+                    origin,
+                    named: false,
+                    isolated: false,
+                }));
             } else if *origin == Origin::PluginPath {
                 all.push(named(*origin, place));
             }

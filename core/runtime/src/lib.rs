@@ -6,6 +6,7 @@
 
 mod error;
 mod executor;
+pub mod isolate;
 pub mod npy;
 mod plan;
 pub mod quantize;

@@ -34,6 +34,9 @@ pub struct RuntimeOptions {
     pub threads: Option<usize>,
     /// Plugins that are loaded by path.
     pub plugins: Vec<PathBuf>,
+    /// Plugins that are loaded by path before those, each into a process of its own (see
+    /// [`tenon_host::isolate`]).
+    pub isolate: Vec<PathBuf>,
     /// Whether plugins are searched for in the usual places too.
     pub search: bool,
     /// Settings of knobs.
@@ -45,6 +48,7 @@ impl Default for RuntimeOptions {
         RuntimeOptions {
             threads: None,
             plugins: Vec::new(),
+            isolate: Vec::new(),
             search: true,
             settings: Settings::of_process(),
         }
@@ -90,11 +94,13 @@ impl Runtime {
     pub fn new(options: RuntimeOptions) -> Result<(Runtime, LoadReport), RuntimeError> {
         tenon_ops::link();
         let plugins = Arc::new(Plugins::with_settings(options.settings.clone())?);
-        let report = if options.search {
-            plugins.load_search(&SearchPath::of_process(options.plugins.iter().cloned()))
-        } else {
-            plugins.load(options.plugins.iter().cloned())
+        plugins.set_threads(options.threads.unwrap_or(0));
+        let named = options.plugins.iter().cloned();
+        let search = match options.search {
+            true => SearchPath::of_process(named),
+            false => SearchPath::explicit(named),
         };
+        let report = plugins.load_search(&search.isolating(options.isolate.iter().cloned()));
         if let Some(error) = plugins.settings_errors().into_iter().next() {
             return Err(RuntimeError::Setting(error));
         }
@@ -124,6 +130,11 @@ impl Runtime {
         let report = self.inner.plugins.load(files);
         self.inner.devices.refresh(|id| record(&self.inner.plugins, id));
         report
+    }
+
+    /// Loads further plugins, each into a process of its own (see [`tenon_host::isolate`]).
+    pub fn load_isolated(&self, files: impl IntoIterator<Item = PathBuf>) -> LoadReport {
+        self.inner.plugins.load_search(&SearchPath::default().isolating(files))
     }
 
     /// Replaces a plugin by a new build: sessions see it after their `refresh`.

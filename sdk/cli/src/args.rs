@@ -15,11 +15,14 @@ pub struct Cli {
 }
 
 /// What every subcommand takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Global {
     /// Load this plugin before those that are found by search; may be repeated
     #[arg(long = "plugin", value_name = "FILE", global = true)]
     pub plugins: Vec<PathBuf>,
+    /// Load this plugin into a process of its own, so that its faults are contained; may be repeated
+    #[arg(long, value_name = "FILE", global = true)]
+    pub isolate: Vec<PathBuf>,
     /// Set a knob, such as accel.fail_command_after=3; may be repeated
     #[arg(long, value_name = "NAME=VALUE", global = true)]
     pub set: Vec<String>,

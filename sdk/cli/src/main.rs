@@ -27,6 +27,7 @@ use std::process::ExitCode;
 use tenon_testkit::check::worker;
 
 fn main() -> ExitCode {
+    tenon_runtime::isolate::work();
     let cli = Cli::parse();
     match dispatch(&cli) {
         Ok(code) => code,

@@ -18,9 +18,9 @@ pub fn start(global: &Global, threads: Option<usize>) -> Result<(Runtime, LoadRe
     for text in &global.set {
         settings.set.push(parse_setting(text).map_err(CliError::Set)?);
     }
-    let plugins = global.plugins.clone();
-    let (runtime, report) =
-        Runtime::new(RuntimeOptions { threads, plugins, search: true, settings })?;
+    let (plugins, isolate) = (global.plugins.clone(), global.isolate.clone());
+    let options = RuntimeOptions { threads, plugins, isolate, search: true, settings };
+    let (runtime, report) = Runtime::new(options)?;
     for rejected in &report.rejected {
         let (step, error) = (rejected.error.step(), &rejected.error);
         complain(&format!("plugin refused at step {step}: {error}"));

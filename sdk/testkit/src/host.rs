@@ -32,6 +32,7 @@ use tenon_runtime::host::{
     instance::{KernelInstance, KernelSpec, call_donating, call_once},
     pool::ThreadPool,
     resources::ResourceManager,
+    search::SearchPath,
 };
 
 /// Plugins that are loaded, their devices, and an environment for steps.
@@ -65,8 +66,26 @@ impl TestHost {
     ) -> TestHost {
         let set = knobs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let settings = Settings { set: set.collect(), ..Settings::default() };
+        TestHost::searching(&SearchPath::explicit(files), settings)
+    }
+
+    /// A host with these plugins, each in a process of its own, and these knobs.
+    ///
+    /// # Panics
+    /// As [`TestHost::with_settings`].
+    pub fn isolating(
+        files: impl IntoIterator<Item = PathBuf>,
+        knobs: &[(&str, &str)],
+    ) -> TestHost {
+        let set = knobs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let settings = Settings { set: set.collect(), ..Settings::default() };
+        TestHost::searching(&SearchPath::default().isolating(files), settings)
+    }
+
+    fn searching(search: &SearchPath, settings: Settings) -> TestHost {
         let plugins = Plugins::with_settings(settings).unwrap_or_else(|e| panic!("{e}"));
-        let loaded = plugins.load(files).into_result();
+        plugins.set_threads(2);
+        let loaded = plugins.load_search(search).into_result();
         loaded.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(plugins.settings_errors(), [], "the settings are of known knobs");
         let handle = Arc::clone(plugins.handle());

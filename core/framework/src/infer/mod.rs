@@ -121,15 +121,30 @@ pub fn infer(
             inputs.len()
         )));
     }
-    let mut context = InferenceContext::new(attrs, inputs, &signature, std::mem::take(symbols));
-    let ran = run(op, &mut context);
-    let outputs = ran.and_then(|()| context.outputs());
-    *symbols = context.into_symbols();
+    let outputs = match &op.remote {
+        Some(remote) => remote.infer(attrs, inputs, symbols),
+        None => infer_here(op, attrs, inputs, &signature, symbols),
+    };
     let shape = |at: usize| inputs[at].shape.partial().to_string();
     let mut outputs =
         outputs.map_err(|error| op.naming_inputs(error, &signature.input_args, shape))?;
     propagate::propagate(op, attrs, &signature, inputs, &mut outputs);
     Ok(outputs)
+}
+
+/// Runs the shape function of this process.
+fn infer_here(
+    op: &OpDef,
+    attrs: &AttrTable,
+    inputs: &[&ValueInfo],
+    signature: &Signature,
+    symbols: &mut Symbols,
+) -> Result<Vec<ValueInfo>, KernelError> {
+    let mut context = InferenceContext::new(attrs, inputs, signature, std::mem::take(symbols));
+    let ran = run(op, &mut context);
+    let outputs = ran.and_then(|()| context.outputs());
+    *symbols = context.into_symbols();
+    outputs
 }
 
 fn op_error(error: OpError) -> KernelError {

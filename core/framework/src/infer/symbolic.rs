@@ -7,6 +7,13 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Symbol(u64);
 
+impl Symbol {
+    /// Its number in its graph, from 1.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// Where the symbols of one graph come from.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
@@ -18,6 +25,25 @@ impl Symbols {
     pub fn fresh(&mut self) -> Symbol {
         self.next += 1;
         Symbol(self.next)
+    }
+
+    /// How many there were so far: the greatest number.
+    pub fn count(&self) -> u64 {
+        self.next
+    }
+
+    /// Symbols of a graph that had so many so far.
+    pub fn continued(count: u64) -> Symbols {
+        Symbols { next: count }
+    }
+
+    /// The symbol of a number; those up to it are taken from now on. 0 is no number.
+    pub fn symbol(&mut self, number: u64) -> Option<Symbol> {
+        if number == 0 {
+            return None;
+        }
+        self.next = self.next.max(number);
+        Some(Symbol(number))
     }
 }
 

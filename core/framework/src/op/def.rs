@@ -7,8 +7,11 @@ use super::{
     spec::{parse_arg, parse_attr},
     value::same_value,
 };
-use crate::attr::{AttrType, AttrValue};
-use std::fmt;
+use crate::{
+    attr::{AttrType, AttrValue},
+    registry::RemoteShape,
+};
+use std::{fmt, sync::Arc};
 use tenon_abi::{AttrKind, DType, ExtCases, ShapeFn, Source, ext_tags, layout, op_flags};
 
 /// Where a registration stands in its author's source.
@@ -131,6 +134,8 @@ pub struct OpDef {
     pub description: String,
     /// Shape function; without one the shapes of the outputs are unknown.
     pub shape: ShapeFn,
+    /// The shape function, when it is not in this process.
+    pub remote: Option<Arc<dyn RemoteShape>>,
     /// Where it is registered.
     pub source: SourceInfo,
     /// Cases that are valid.
@@ -178,6 +183,7 @@ impl OpDef {
             summary: String::new(),
             description: String::new(),
             shape: ShapeFn { run: None },
+            remote: None,
             source: SourceInfo::default(),
             cases: Vec::new(),
         })

@@ -1,6 +1,6 @@
 //! Kernel definitions.
 
-use super::{error::RegistryError, plugin::PluginId};
+use super::{error::RegistryError, plugin::PluginId, remote::RemoteKernel};
 use crate::op::{RawError, SourceInfo, raw};
 use std::{fmt, sync::Arc};
 use tenon_abi::{
@@ -51,6 +51,8 @@ pub struct KernelDef {
     pub numerics: Numerics,
     /// Entries.
     pub table: &'static KernelTable,
+    /// Where the entries are that `table` lacks, when they are not in this process.
+    pub remote: Option<Arc<dyn RemoteKernel>>,
     /// What its author expects a call to cost.
     pub cost: Option<Cost>,
     /// Where it is registered.
@@ -107,6 +109,7 @@ impl KernelDef {
                 features: raw::texts(def.features, WHAT, "features")?,
                 numerics: def.numerics,
                 table,
+                remote: None,
                 cost: None,
                 source: SourceInfo::from_abi(&def.source)?,
                 plugin,

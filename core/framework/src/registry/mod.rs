@@ -18,6 +18,7 @@ mod fit;
 mod kernel_def;
 mod overlap;
 mod plugin;
+mod remote;
 mod select;
 mod snapshot;
 mod transaction;
@@ -27,6 +28,7 @@ pub use events::{RegistryEvent, RegistryHandle, Subscription};
 pub use features::FeatureSet;
 pub use kernel_def::{Cost, KernelDef, TypeConstraint};
 pub use plugin::{DeviceTypeDef, PluginId, PluginInfo};
+pub use remote::{RemoteKernel, RemoteShape};
 pub use select::{
     Candidate, Explanation, KernelQuery, Removal, SelectError, SupportAnswer, candidates, select,
 };

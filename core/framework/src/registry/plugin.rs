@@ -26,13 +26,24 @@ pub struct PluginInfo {
     pub order: u32,
     /// Whether it is out of use.
     pub retired: bool,
+    /// Whether it runs in a process of its own.
+    pub isolated: bool,
 }
 
 impl PluginInfo {
     /// A plugin that is linked into the host.
     pub fn linked(id: PluginId, name: &str, version: &str, order: u32) -> PluginInfo {
         let (name, version) = (name.to_owned(), version.to_owned());
-        PluginInfo { id, name, version, path: None, digest: String::new(), order, retired: false }
+        PluginInfo {
+            id,
+            name,
+            version,
+            path: None,
+            digest: String::new(),
+            order,
+            retired: false,
+            isolated: false,
+        }
     }
 
     /// Scope of its knobs: the name without `tenon-`, in snake_case.

@@ -4,6 +4,7 @@ use super::{
     error::{RegistryError, Warning},
     kernel_def::{DEFAULT_DEVICE, KernelDef},
     plugin::{DeviceTypeDef, PluginInfo},
+    remote::{RemoteKernel, RemoteShape},
     snapshot::{Built, Collection, Registry},
 };
 use crate::{fusion::FusionDef, knob::KnobDef, op::OpDef, pass::PassDef};
@@ -62,6 +63,31 @@ impl Transaction {
         match kernel.check() {
             Ok(()) => self.kernels.push(kernel),
             Err(error) => self.errors.push(error),
+        }
+    }
+
+    /// The ops so far, in the order in which they were added.
+    pub fn ops(&self) -> &[OpDef] {
+        &self.ops
+    }
+
+    /// The kernels so far, in the order in which they were added.
+    pub fn kernels(&self) -> &[KernelDef] {
+        &self.kernels
+    }
+
+    /// Says of each op and kernel, in the order in which they were added, where its entries are: not in this
+    /// process.
+    pub fn set_remote(
+        &mut self,
+        shape: impl Fn(usize, &OpDef) -> Option<Arc<dyn RemoteShape>>,
+        kernel: impl Fn(usize, &KernelDef) -> Arc<dyn RemoteKernel>,
+    ) {
+        for (at, op) in self.ops.iter_mut().enumerate() {
+            op.remote = shape(at, op);
+        }
+        for (at, def) in self.kernels.iter_mut().enumerate() {
+            def.remote = Some(kernel(at, def));
         }
     }
 

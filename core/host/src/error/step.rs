@@ -48,6 +48,28 @@ impl Step {
     }
 }
 
+impl Step {
+    /// All of them, in their order.
+    pub const ALL: [Step; 11] = [
+        Step::Find,
+        Step::Manifest,
+        Step::Trust,
+        Step::Open,
+        Step::Handshake,
+        Step::Layout,
+        Step::Start,
+        Step::Register,
+        Step::Compare,
+        Step::Commit,
+        Step::Retire,
+    ];
+
+    /// The step of this name.
+    pub fn named(name: &str) -> Option<Step> {
+        Step::ALL.into_iter().find(|step| step.name() == name)
+    }
+}
+
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

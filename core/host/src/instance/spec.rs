@@ -108,12 +108,21 @@ impl<'a> KernelSpec<'a> {
     /// # Errors
     /// `INTERNAL` for an answer that the boundary does not know.
     pub fn supports(&self) -> Result<SupportAnswer, KernelError> {
-        let Some(supports) = self.def.table.supports else { return Ok(SupportAnswer::Yes) };
+        if self.def.table.supports.is_none() && self.def.remote.is_none() {
+            return Ok(SupportAnswer::Yes);
+        }
         let sink = MessageSink::new();
         let parts = self.parts();
         let raw = self.raw(&parts, &sink);
         // SAFETY: the kernel's own entry with a filled struct.
-        match unsafe { supports(&raw) } {
+        let answer = unsafe {
+            match (&self.def.remote, self.def.table.supports) {
+                (Some(remote), _) => remote.supports(&raw),
+                (None, Some(supports)) => supports(&raw),
+                (None, None) => Support::YES,
+            }
+        };
+        match answer {
             Support::YES => Ok(SupportAnswer::Yes),
             Support::DEPENDS_ON_SHAPES => Ok(SupportAnswer::DependsOnShapes),
             Support::NO => {
@@ -156,7 +165,11 @@ impl<'a> KernelSpec<'a> {
             self.memory(self.signature.input_arg_of(self.op, at), dtype)
         };
         let output = |(at, &dtype): (usize, &DType)| {
-            let memory = self.memory(self.signature.output_arg_of(self.op, at), dtype);
+            let memory = match &self.def.remote {
+                // What another process writes lies where that process can.
+                Some(remote) if !dtype.needs_drop() => Arc::clone(remote.memory()),
+                _ => self.memory(self.signature.output_arg_of(self.op, at), dtype),
+            };
             OutputSpec { dtype, memory }
         };
         let host_memory: Arc<dyn Memory> = HostMemory::shared().clone();

@@ -6,13 +6,13 @@
 use super::{
     Policy,
     door::{self, Who, check_abi},
-    file::{Openable, PluginFile, Source, trust},
+    file::{Openable, PluginFile, Source, failed, trust},
     image::{self, Door, Image},
 };
 use crate::{
     digest::FileId,
-    entries::HOST,
-    error::{AbiVersion, LoadError},
+    entries::table as table_of_host,
+    error::{AbiVersion, LoadError, Step},
     manifest::Manifest,
     record::PluginRecord,
     registrar::Collector,
@@ -93,7 +93,7 @@ pub fn open(
     let plugin = image.manifest.plugin.clone();
     let (path, id) = (file.path.clone(), file.id);
     let who = Who { path: &path, plugin: &plugin.name, version: &plugin.version };
-    check_image(&image, policy, who)?;
+    check_image(&image, policy, who.path)?;
     let mut opened = OPENED.lock();
     let known = |digest: &str| opened.libraries.iter().find(|library| library.digest == digest);
     if policy.allowed_digests.is_none()
@@ -110,23 +110,79 @@ pub fn open(
     if let Some(library) = known(&digest) {
         return Ok(library);
     }
-    let mapped = map(openable, who)?;
-    opened.mapped.push((id, digest.clone()));
-    // SAFETY: the file's export table has the door's symbol, and the library stays mapped.
-    let table = unsafe { door::table(mapped, &image.door, who)? };
-    let scope = PluginInfo::linked(PluginId(0), &plugin.name, &plugin.version, 0).scope();
-    let record = PluginRecord::leak(&plugin.name, &scope, &path);
-    start(table, record, who)?;
-    let Image { door, manifest, .. } = image;
-    let library = Library { path, id, digest, door, manifest, record, table };
-    let library: &'static Library = Box::leak(Box::new(library));
+    let library = enter(openable, id, image, who)?;
+    opened.mapped.push((id, digest));
     opened.libraries.push(library);
     Ok(library)
 }
 
+/// Steps 4 to 7, for a copy that nobody can change and whose digest is trusted: what a process of its own opens.
+///
+/// # Errors
+/// As the steps say.
+#[cfg(target_os = "linux")]
+pub(crate) fn open_sealed(
+    file: std::fs::File,
+    path: &Path,
+    digest: String,
+    image: Image,
+    policy: &Policy,
+) -> Result<&'static Library, LoadError> {
+    let plugin = image.manifest.plugin.clone();
+    let who = Who { path, plugin: &plugin.name, version: &plugin.version };
+    check_image(&image, policy, path)?;
+    let at_open = |error: std::io::Error| failed(path, &error, Step::Open);
+    let id = FileId::of(&file.metadata().map_err(at_open)?);
+    let sealed = PluginFile { path: path.to_owned(), file, id };
+    enter(sealed.openable(digest, false)?, id, image, who)
+}
+
+/// Has a library register with a registrar of the caller's.
+///
+/// # Safety
+/// A registrar and its table, which live through the call.
+#[cfg(target_os = "linux")]
+pub(crate) unsafe fn register_with(
+    library: &'static Library,
+    registrar: *mut tenon_abi::Registrar,
+    table: *const tenon_abi::RegistrarTable,
+) -> Result<(), LoadError> {
+    let sink = MessageSink::new();
+    let code = match library.table.register_all {
+        // SAFETY: the plugin's own entry; the rest is the caller's promise.
+        Some(register) => unsafe { register(table_of_host(), registrar, table, sink.as_sink()) },
+        None => tenon_abi::Code::INTERNAL,
+    };
+    sink.check(code).map_err(|error| {
+        let (path, plugin) = (library.path.clone(), library.manifest.plugin.name.clone());
+        LoadError::Register { path, plugin, error }
+    })
+}
+
+/// Steps 4 to 7.
+fn enter(
+    openable: Openable,
+    id: FileId,
+    image: Image,
+    who: Who<'_>,
+) -> Result<&'static Library, LoadError> {
+    let digest = openable.digest.clone();
+    let mapped = map(openable, who)?;
+    // SAFETY: the file's export table has the door's symbol, and the library stays mapped.
+    let table = unsafe { door::table(mapped, &image.door, who)? };
+    let scope = PluginInfo::linked(PluginId(0), who.plugin, who.version, 0).scope();
+    let record = PluginRecord::leak(who.plugin, &scope, who.path);
+    start(table, record, who)?;
+    let Image { door, manifest, .. } = image;
+    let path = who.path.to_owned();
+    let library = Library { path, id, digest, door, manifest, record, table };
+    Ok(Box::leak(Box::new(library)))
+}
+
 /// The rest of step 2: what the manifest and the file's head say must suit this machine and this host.
-fn check_image(image: &Image, policy: &Policy, who: Who<'_>) -> Result<(), LoadError> {
+pub(crate) fn check_image(image: &Image, policy: &Policy, path: &Path) -> Result<(), LoadError> {
     let plugin = &image.manifest.plugin;
+    let who = Who { path, plugin: &plugin.name, version: &plugin.version };
     let (path, name) = (who.path.to_owned(), plugin.name.clone());
     let said = if plugin.arch.is_empty() { &image.arch } else { &plugin.arch };
     if let Some(found) = [&image.arch, said].into_iter().find(|arch| *arch != env::consts::ARCH) {
@@ -191,7 +247,7 @@ fn start(
     let Some(open) = table.open else { return Ok(()) };
     let sink = MessageSink::new();
     // SAFETY: table and record live as long as the process, the sink through the call.
-    let code = unsafe { open(&raw const HOST, record.as_plugin(), sink.as_sink()) };
+    let code = unsafe { open(table_of_host(), record.as_plugin(), sink.as_sink()) };
     sink.check(code).map_err(|error| {
         let (path, plugin) = (who.path.to_owned(), who.plugin.to_owned());
         LoadError::Start { path, plugin, error }
@@ -216,12 +272,27 @@ pub fn collect(library: &'static Library, info: PluginInfo) -> Result<Transactio
     }
     let (transaction, entries) = collector.finish();
     if transaction.errors().is_empty() {
-        let (missing, surplus) = differences(library.manifest.entries(), entries);
-        if !missing.is_empty() || !surplus.is_empty() {
-            return Err(LoadError::Differs { path, plugin, missing, surplus });
-        }
+        compare(&path, &plugin, library.manifest.entries(), entries)?;
     }
     Ok(transaction)
+}
+
+/// Step 9: what the manifest says and what was registered, both sorted, have to be the same.
+///
+/// # Errors
+/// [`LoadError::Differs`].
+pub(crate) fn compare(
+    path: &Path,
+    plugin: &str,
+    manifest: Vec<String>,
+    registered: Vec<String>,
+) -> Result<(), LoadError> {
+    let (missing, surplus) = differences(manifest, registered);
+    if missing.is_empty() && surplus.is_empty() {
+        return Ok(());
+    }
+    let (path, plugin) = (path.to_owned(), plugin.to_owned());
+    Err(LoadError::Differs { path, plugin, missing, surplus })
 }
 
 /// What only one of two sorted lists has. Entries may occur more than once: they are counted.
@@ -273,8 +344,7 @@ mod tests {
     }
 
     fn check(image: &Image, policy: &Policy) -> Result<(), LoadError> {
-        let who = Who { path: Path::new("/lib/p.so"), plugin: "p", version: "1" };
-        check_image(image, policy, who)
+        check_image(image, policy, Path::new("/lib/p.so"))
     }
 
     #[test]

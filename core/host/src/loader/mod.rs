@@ -24,8 +24,12 @@ mod library;
 
 pub use file::{PluginFile, Source};
 pub use library::{Library, collect, examine, open};
+pub(crate) use library::{check_image, compare};
+#[cfg(target_os = "linux")]
+pub(crate) use library::{open_sealed, register_with};
 
-use std::collections::BTreeSet;
+use crate::error::LoadError;
+use std::{collections::BTreeSet, path::Path};
 use tenon_framework::{knob::Knobs, register_knob};
 
 register_knob!(
@@ -53,6 +57,22 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Refuses a digest that is not on the list, where there is one.
+    ///
+    /// # Errors
+    /// [`LoadError::Digest`].
+    pub(crate) fn admit(&self, path: &Path, plugin: &str, digest: &str) -> Result<(), LoadError> {
+        match &self.allowed_digests {
+            Some(allowed) if !allowed.contains(digest) => Err(LoadError::Digest {
+                path: path.to_owned(),
+                plugin: plugin.to_owned(),
+                digest: digest.to_owned(),
+                allowed: allowed.len(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// What the host's knobs say.
     pub fn from_knobs(knobs: &Knobs) -> Policy {
         let list = knobs.text("host", "allowed_digests").unwrap_or_default();

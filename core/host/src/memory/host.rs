@@ -110,13 +110,33 @@ impl Drop for HostMemory {
     }
 }
 
+/// Blocks from this size on lie in the arena that isolated plugins read, once there is one.
+const SHARED_FROM: usize = 4096;
+
+/// The arena that isolated plugins read.
+#[cfg(target_os = "linux")]
+fn arena() -> Option<&'static crate::isolate::Arena> {
+    crate::isolate::Arena::of_host().map(|arena| &**arena)
+}
+
 fn system_alloc(size: usize) -> Option<Block> {
+    #[cfg(target_os = "linux")]
+    if size >= SHARED_FROM
+        && let Some(data) = arena().and_then(|arena| arena.take(size))
+    {
+        return Some(Block { data, size });
+    }
     Some(Block { data: pages::allocate(size)?.cast(), size })
 }
 
 /// # Safety
 /// `block` came from [`system_alloc`] and nobody uses it any more.
 unsafe fn system_free(block: Block) {
+    #[cfg(target_os = "linux")]
+    if let Some(arena) = arena().filter(|arena| arena.offset_of(block.data.as_ptr()).is_some()) {
+        // SAFETY: the caller's promise.
+        return unsafe { arena.give(block.data, block.size) };
+    }
     // SAFETY: the caller's promise.
     unsafe { pages::deallocate(block.data.cast(), block.size) }
 }

@@ -16,4 +16,6 @@ pub use copy::copy_on_host;
 pub use device::DeviceMemory;
 pub(crate) use device::StreamMemory;
 pub use host::{HOST_CACHE_BYTES, HostMemory, allocate_entry, deallocate_entry};
+pub(crate) use pool::{Block, FreeLists, block_size};
+pub(crate) use stats::Account;
 pub use stats::MemoryStats;

@@ -21,7 +21,7 @@ pub use explain::NodeExplanation;
 pub(crate) use optimize::Simplified;
 pub use options::{CancelToken, Metadata, NodeReport, RunOptions, SessionOptions};
 
-use crate::{error::RuntimeError, runtime::Runtime};
+use crate::{error::RuntimeError, isolate::quarantines, runtime::Runtime};
 use executable::Executable;
 use std::{
     collections::HashMap,
@@ -60,6 +60,8 @@ struct Inner {
     kernels: Arc<kernels::KernelCache>,
     /// Moves with every `refresh`.
     generation: AtomicU64,
+    /// Plugins that were quarantined when the plans were made.
+    quarantines: AtomicU64,
     closed: AtomicBool,
     /// Steps in flight.
     active: AtomicUsize,
@@ -95,6 +97,7 @@ impl Session {
             compiled: Mutex::ranked(rank::SESSION, HashMap::new()),
             kernels: Arc::default(),
             generation: AtomicU64::new(0),
+            quarantines: AtomicU64::new(quarantines()),
             closed: AtomicBool::new(false),
             active: AtomicUsize::new(0),
             former: Mutex::ranked(rank::SESSION, Vec::new()),
@@ -171,20 +174,7 @@ impl Session {
     /// # Errors
     /// The graph, or a knob of the options, does not fit the new registry; then the session stays as it was.
     pub fn refresh(&self) -> Result<(), RuntimeError> {
-        self.inner.check_open()?;
-        let registry = self.inner.runtime.registry();
-        let mut current = self.inner.current.lock();
-        let def = current.graph.to_graph_def()?;
-        let graph = Arc::new(Graph::import(&def, &registry)?);
-        let knobs = knobs(&self.inner.runtime, &registry, &self.inner.options)?;
-        *current = Current { graph, registry, knobs };
-        drop(current);
-        let mut former: Vec<_> = self.inner.compiled.lock().drain().map(|(_, old)| old).collect();
-        former.retain(|executable| Arc::strong_count(executable) > 1);
-        self.inner.former.lock().append(&mut former);
-        self.inner.kernels.clear();
-        self.inner.generation.fetch_add(1, Ordering::Release);
-        Ok(())
+        self.inner.refresh()
     }
 
     /// For each node: the candidates, what removed each, who won, where it is placed and why.
@@ -310,8 +300,46 @@ impl Inner {
         Ok(executable)
     }
 
-    /// Runs one step of an executable.
+    /// See [`Session::refresh`].
+    fn refresh(&self) -> Result<(), RuntimeError> {
+        self.check_open()?;
+        let registry = self.runtime.registry();
+        let mut current = self.current.lock();
+        let def = current.graph.to_graph_def()?;
+        let graph = Arc::new(Graph::import(&def, &registry)?);
+        let knobs = knobs(&self.runtime, &registry, &self.options)?;
+        *current = Current { graph, registry, knobs };
+        drop(current);
+        let mut former: Vec<_> = self.compiled.lock().drain().map(|(_, old)| old).collect();
+        former.retain(|executable| Arc::strong_count(executable) > 1);
+        self.former.lock().append(&mut former);
+        self.kernels.clear();
+        self.generation.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Runs one step of an executable. Where it failed and a plugin is quarantined meanwhile, later steps are planned
+    /// anew: the plugin's kernels refuse, and the next candidates take their nodes.
     fn step(
+        &self,
+        executable: &Executable,
+        feeds: &[Tensor],
+        fetched: &mut Vec<Tensor>,
+        options: Option<&RunOptions>,
+    ) -> Result<(), RuntimeError> {
+        let result = self.attempt(executable, feeds, fetched, options);
+        if result.is_err() {
+            let now = quarantines();
+            if self.quarantines.swap(now, Ordering::AcqRel) != now
+                && let Err(error) = self.refresh()
+            {
+                tracing::warn!("the session keeps its plans, with a plugin in quarantine: {error}");
+            }
+        }
+        result
+    }
+
+    fn attempt(
         &self,
         executable: &Executable,
         feeds: &[Tensor],

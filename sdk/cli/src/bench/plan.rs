@@ -83,7 +83,7 @@ fn runtime(
     args: &BenchArgs,
 ) -> Result<Runtime, CliError> {
     let plugins = plugins.chain(global.plugins.iter().cloned()).collect();
-    let global = Global { plugins, set: global.set.clone(), json: global.json };
+    let global = Global { plugins, ..global.clone() };
     Ok(start_whole(&global, Some(args.threads.get()))?.0)
 }
 
@@ -96,7 +96,7 @@ fn vs(global: &Global, args: &BenchArgs, hosts: &mut Vec<Host>) -> Result<(Vs, A
             return Err(BenchError::from(error).into());
         }
         // Alone among the named: another build of the plugin that is measured has the same name.
-        let alone = Global { plugins: Vec::new(), set: global.set.clone(), json: global.json };
+        let alone = Global { plugins: Vec::new(), isolate: Vec::new(), ..global.clone() };
         let runtime = runtime(&alone, [file.to_owned()].into_iter(), args)?;
         let host = host(runtime, Some(file.to_owned()))?;
         let digest = host.digest().unwrap_or_default();

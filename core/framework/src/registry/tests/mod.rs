@@ -67,6 +67,8 @@ fn kernel(types: &[DType], line: u32) -> KernelDef {
         features: Vec::new(),
         numerics: EXACT,
         table: &TABLE,
+        remote: None,
+        remote: None,
         cost: None,
         source: at("math.rs", line),
         plugin: PluginId(0),

@@ -63,7 +63,8 @@ impl Agenda {
         let mut settings = Settings::of_process();
         settings.set.extend(setup.set.iter().cloned());
         let plugins = [&setup.plugin].into_iter().chain(&setup.others).cloned().collect();
-        let options = RuntimeOptions { threads: None, plugins, search: setup.search, settings };
+        let options =
+            RuntimeOptions { plugins, search: setup.search, settings, ..RuntimeOptions::default() };
         let (runtime, report) = Runtime::new(options).map_err(|error| error.to_string())?;
         let id = loaded(&runtime, &report, &setup.plugin)?;
         let goldens = match &setup.goldens {

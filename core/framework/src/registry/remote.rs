@@ -1,0 +1,46 @@
+//! Kernels and shape functions that are not in this process.
+//!
+//! A definition says by itself where its entries are: a kernel of an isolated plugin has a [`RemoteKernel`] beside a
+//! table that only knows how to compute and to end, an op has a [`RemoteShape`] in the place of its shape function.
+//! Who chooses, plans and runs kernels sees no difference.
+
+use crate::{
+    KernelError,
+    attr_view::AttrTable,
+    infer::{Symbols, ValueInfo},
+    tensor::Memory,
+};
+use std::sync::Arc;
+use tenon_abi::{Code, Create, KernelState, Support};
+
+/// What stands for the entries of a kernel that need to know which kernel they are of.
+pub trait RemoteKernel: Send + Sync {
+    /// As the entry `create` of a kernel's table.
+    ///
+    /// # Safety
+    /// A filled struct, and a place for the state.
+    unsafe fn create(&self, create: &Create, state: *mut *mut KernelState) -> Code;
+
+    /// As the entry `supports` of a kernel's table.
+    ///
+    /// # Safety
+    /// A filled struct.
+    unsafe fn supports(&self, create: &Create) -> Support;
+
+    /// The memory that outputs are put into: host memory that the kernel's process can write.
+    fn memory(&self) -> &Arc<dyn Memory>;
+}
+
+/// What stands for a shape function.
+pub trait RemoteShape: Send + Sync {
+    /// What is known of the outputs, as [`infer`](crate::infer::infer) gives it.
+    ///
+    /// # Errors
+    /// What the shape function refuses; what keeps its process from running it.
+    fn infer(
+        &self,
+        attrs: &AttrTable,
+        inputs: &[&ValueInfo],
+        symbols: &mut Symbols,
+    ) -> Result<Vec<ValueInfo>, KernelError>;
+}

@@ -1,0 +1,47 @@
+//! Descriptors on their way from one process to another.
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+};
+
+/// As many as come with one message.
+pub(super) const COUNT: usize = 4;
+
+/// Sends descriptors, with a byte that says so.
+pub(super) fn send(socket: &UnixStream, descriptors: &[OwnedFd]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(COUNT))];
+    let mut messages = SendAncillaryBuffer::new(&mut space);
+    let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+    if !messages.push(SendAncillaryMessage::ScmRights(&borrowed)) {
+        return Err(io::Error::other("too many descriptors for one message"));
+    }
+    sendmsg(socket, &[IoSlice::new(&[0])], &mut messages, SendFlags::empty())?;
+    Ok(())
+}
+
+/// Receives descriptors that [`send`] sent.
+pub(super) fn receive(socket: &UnixStream) -> io::Result<[OwnedFd; COUNT]> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(COUNT))];
+    let mut messages = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut messages, flags)?;
+    let mut all = Vec::new();
+    for message in messages.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            all.extend(descriptors);
+        }
+    }
+    all.try_into().map_err(|all: Vec<OwnedFd>| {
+        io::Error::other(format!("expected {COUNT} descriptors, found {}", all.len()))
+    })
+}

@@ -1,0 +1,284 @@
+//! Kernels of isolated plugins, as the host has them.
+//!
+//! States of a kernel's state: *made* in a worker → *gone* with that worker → made again, from the same message, in
+//! the next one, when it is called there. What a stateful kernel kept between calls is gone with the worker.
+
+use super::{
+    compute::compute,
+    plugin::Isolated,
+    values::{self, Copies, cannot_cross},
+    wire::{Creation, Reply, Request, encode},
+    worker_call::WorkerCall,
+};
+use crate::{knob_scope::KnobScope, sink::report_entry};
+use std::{
+    slice,
+    sync::{Arc, LazyLock},
+};
+use tenon_abi::{
+    Code, Create, DType, KernelState, KernelTable, Range, ShapeView, Slot, Str, Strs, Support,
+    kernel_flags,
+};
+use tenon_framework::{
+    KernelError,
+    attr_view::AttrTable,
+    registry::RemoteKernel,
+    sync::{Mutex, Rank},
+    tensor::Memory,
+};
+
+/// Outside the plugin's state: a kernel is made in the worker that there is.
+const MADE: Rank = Rank(24);
+
+/// A kernel of an isolated plugin.
+pub(super) struct Kernel {
+    plugin: Arc<Isolated>,
+    /// Its number among those that the plugin registers.
+    number: u32,
+    /// For messages.
+    name: Arc<str>,
+    memory: Arc<dyn Memory>,
+}
+
+/// What lies behind the state's pointer.
+pub(super) struct RemoteState {
+    pub plugin: Arc<Isolated>,
+    /// The kernel, for messages.
+    pub name: Arc<str>,
+    /// What it was created from.
+    creation: Vec<u8>,
+    /// What the creation refers to.
+    _copies: Copies,
+    /// Generation of the worker that has it, and its number there.
+    made: Mutex<(u64, u64)>,
+    /// Copies of constant inputs that the worker cannot read where they lie: their address, and the copy.
+    pub constants: Mutex<Vec<(usize, tenon_framework::tensor::Buffer)>>,
+}
+
+impl RemoteState {
+    /// Its number in the worker of this call, where it is made when it is not there.
+    pub fn in_worker(&self, call: &mut WorkerCall<'_>) -> Result<u64, KernelError> {
+        let mut made = self.made.lock();
+        if made.0 != call.generation() {
+            let number = created(call, &self.creation)?;
+            *made = (call.generation(), number);
+        }
+        Ok(made.1)
+    }
+}
+
+impl Drop for RemoteState {
+    fn drop(&mut self) {
+        let (generation, number) = *self.made.lock();
+        self.plugin.destroy(generation, number);
+    }
+}
+
+fn created(call: &mut WorkerCall<'_>, creation: &[u8]) -> Result<u64, KernelError> {
+    match call.request(creation)? {
+        Reply::Created(number) => Ok(number),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// The error of a reply that does not answer the request.
+pub(super) fn unexpected(reply: &Reply<'_>) -> KernelError {
+    match reply {
+        Reply::Failed(code, message) => KernelError::new(Code(*code), *message),
+        other => KernelError::internal(format!("the worker's reply is out of order: {other:?}")),
+    }
+}
+
+impl Kernel {
+    pub fn new(plugin: &Arc<Isolated>, number: u32, name: Arc<str>) -> Kernel {
+        let memory: Arc<dyn Memory> = plugin.memory().clone();
+        Kernel { plugin: Arc::clone(plugin), number, name, memory }
+    }
+
+    /// What the worker creates the kernel from.
+    ///
+    /// # Safety
+    /// A filled struct of the host's.
+    unsafe fn creation(
+        &self,
+        raw: &Create,
+        supports: bool,
+    ) -> Result<(Vec<u8>, Copies), KernelError> {
+        let (inputs, outputs) = (raw.input_count as usize, raw.output_count as usize);
+        let mut copies = Copies::new();
+        // SAFETY: the caller's promise: arrays of these lengths, and the host's own table of attributes.
+        let creation = unsafe {
+            let input_types = types(slice_of(raw.input_types, inputs))?;
+            let output_types = types(slice_of(raw.output_types, outputs))?;
+            let attrs = values::attrs(&self.plugin, &*raw.attrs.cast::<AttrTable>(), &mut copies)?;
+            let mut constants = Vec::with_capacity(inputs);
+            for slot in slice_of::<Slot>(raw.constants, inputs) {
+                constants.push(match slot.data.is_null() {
+                    true => None,
+                    false => Some(values::value(&self.plugin, slot, &mut copies)?),
+                });
+            }
+            Creation {
+                kernel: self.number,
+                op: text(raw.op),
+                node: text(raw.node),
+                device: text(raw.device),
+                attrs,
+                input_types,
+                output_types,
+                input_shapes: slice_of(raw.input_shapes, inputs).iter().map(|s| shape(s)).collect(),
+                constants,
+                input_args: args(raw.input_args, raw.input_ranges),
+                output_args: args(raw.output_args, raw.output_ranges),
+                knobs: KnobScope::current().map(|knobs| self.plugin.settings(&knobs)),
+            }
+        };
+        let request =
+            if supports { Request::Supports(creation) } else { Request::Create(creation) };
+        Ok((encode(&request), copies))
+    }
+
+    unsafe fn make(&self, raw: &Create) -> Result<RemoteState, KernelError> {
+        self.plugin.check_quarantine()?;
+        // SAFETY: the caller's promise.
+        let (creation, copies) = unsafe { self.creation(raw, false)? };
+        let mut call = self.plugin.call(&self.name)?;
+        let number = created(&mut call, &creation)?;
+        let made = Mutex::ranked(MADE, (call.generation(), number));
+        Ok(RemoteState {
+            plugin: Arc::clone(&self.plugin),
+            name: Arc::clone(&self.name),
+            creation,
+            _copies: copies,
+            made,
+            constants: Mutex::default(),
+        })
+    }
+
+    unsafe fn asked(&self, raw: &Create) -> Result<(Support, String), KernelError> {
+        self.plugin.check_quarantine()?;
+        // SAFETY: the caller's promise.
+        let (request, _copies) = unsafe { self.creation(raw, true)? };
+        let mut call = self.plugin.call(&self.name)?;
+        match call.request(&request)? {
+            Reply::Supports(answer, reason) => Ok((Support(answer), reason.to_owned())),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// # Safety
+/// `count` readable elements, or null for none.
+unsafe fn slice_of<'a, T>(first: *const T, count: usize) -> &'a [T] {
+    // SAFETY: the caller's promise.
+    if first.is_null() || count == 0 { &[] } else { unsafe { slice::from_raw_parts(first, count) } }
+}
+
+/// # Safety
+/// Readable text.
+unsafe fn text<'a>(text: Str) -> &'a str {
+    // SAFETY: the caller's promise.
+    unsafe { text.text() }.unwrap_or_default()
+}
+
+/// # Safety
+/// As many ranges as names.
+unsafe fn args<'a>(names: Strs, ranges: *const Range) -> Vec<(&'a str, u32, u32)> {
+    // SAFETY: the caller's promise.
+    let (names, ranges) = unsafe { (names.slice(), slice_of(ranges, names.len)) };
+    // SAFETY: as above.
+    let arg = |(name, range): (&Str, &Range)| (unsafe { text(*name) }, range.start, range.len);
+    names.iter().zip(ranges).map(arg).collect()
+}
+
+/// Element types, which have to be such that their values can cross.
+fn types(types: &[DType]) -> Result<Vec<u32>, KernelError> {
+    for dtype in types {
+        if dtype.is_ref() || matches!(dtype.base(), DType::RESOURCE | DType::VARIANT) {
+            return Err(cannot_cross(&format!("a value of type {dtype}")));
+        }
+    }
+    Ok(types.iter().map(|dtype| dtype.0).collect())
+}
+
+/// # Safety
+/// Readable dimensions.
+fn shape(view: &ShapeView) -> Option<Vec<i64>> {
+    // SAFETY: the host's own view.
+    (view.unknown_rank == 0).then(|| unsafe { view.dims.slice() }.to_vec())
+}
+
+impl RemoteKernel for Kernel {
+    unsafe fn create(&self, create: &Create, state: *mut *mut KernelState) -> Code {
+        // SAFETY: the caller's promise.
+        match unsafe { self.make(create) } {
+            Ok(made) => {
+                // SAFETY: a place for the state.
+                unsafe { state.write(Box::into_raw(Box::new(made)).cast()) };
+                Code::OK
+            }
+            Err(error) => {
+                // SAFETY: the caller's sink, and a text that lives through the call.
+                unsafe { report_entry(create.sink, Str::new(&error.message)) };
+                error.code
+            }
+        }
+    }
+
+    unsafe fn supports(&self, create: &Create) -> Support {
+        // SAFETY: the caller's promise.
+        let (answer, reason) = match unsafe { self.asked(create) } {
+            Ok(asked) => asked,
+            Err(error) => (Support::NO, error.message),
+        };
+        if answer == Support::NO {
+            // SAFETY: as in `create`.
+            unsafe { report_entry(create.sink, Str::new(&reason)) };
+        }
+        answer
+    }
+
+    fn memory(&self) -> &Arc<dyn Memory> {
+        &self.memory
+    }
+}
+
+/// The flags that mean something to whoever calls: a call of a worker is over when it returns, also where the kernel
+/// completes later.
+const KEPT: [u32; 4] = [
+    0,
+    kernel_flags::BLOCKING,
+    kernel_flags::EXPENSIVE,
+    kernel_flags::BLOCKING | kernel_flags::EXPENSIVE,
+];
+
+static TABLES: LazyLock<[KernelTable; 4]> = LazyLock::new(|| {
+    KEPT.map(|flags| KernelTable {
+        struct_size: size_of::<KernelTable>() as u32,
+        flags,
+        create: None,
+        compute: Some(compute),
+        destroy: Some(destroy),
+        prepack: None,
+        attach_packed: None,
+        release_packed: None,
+        supports: None,
+        ext: std::ptr::null(),
+    })
+});
+
+/// The table of a kernel whose own table, in the worker, has these flags.
+pub(super) fn table_for(flags: u32) -> &'static KernelTable {
+    let waits = flags & (kernel_flags::ASYNC | kernel_flags::BLOCKING) != 0;
+    let costs = flags & kernel_flags::EXPENSIVE != 0;
+    &TABLES[usize::from(waits) + 2 * usize::from(costs)]
+}
+
+/// Frees a state.
+///
+/// # Safety
+/// The state came from [`Kernel`], and nobody uses it any more.
+unsafe extern "C" fn destroy(state: *mut KernelState) {
+    // SAFETY: the caller's promise.
+    drop(unsafe { Box::from_raw(state.cast::<RemoteState>()) });
+}

@@ -1,0 +1,77 @@
+//! What an isolated plugin may do, and the knobs that say so.
+
+use std::{path::PathBuf, time::Duration};
+use tenon_framework::{knob::Knobs, register_knob};
+
+register_knob!(
+    "isolate_deadline_ms": INT = "10000",
+    "Milliseconds after which a call of an isolated plugin is given up and its process stopped; at least 1."
+);
+register_knob!(
+    "isolate_memory_mb": INT = "4096",
+    "MiB of memory of its own that the process of an isolated plugin may have; 0 is no limit."
+);
+register_knob!(
+    "isolate_faults": INT = "5",
+    "Faults of an isolated plugin within a minute after which it is quarantined; 0 is never."
+);
+register_knob!(
+    "isolate_fallback": BOOL = "true",
+    "Whether sessions give the nodes of a quarantined plugin to the next candidates."
+);
+register_knob!(
+    "isolate_look_us": INT = "100",
+    "Microseconds that the process of an isolated plugin looks for the next call before it sleeps."
+);
+register_knob!(
+    "isolate_worker": STRING = "",
+    "Program that runs isolated plugins, such as tenon; empty is the running program, which has to call tenon_runtime::isolate::work()."
+);
+
+/// How long the host looks for a reply before it sleeps.
+pub(super) const HOST_LOOK: Duration = Duration::from_micros(100);
+/// How long who waits sleeps before it looks whether the step is cancelled or the worker gone.
+pub(super) const SLICE: Duration = Duration::from_millis(5);
+/// How long a worker may take to open its library.
+pub(super) const START: Duration = Duration::from_secs(60);
+/// Faults that are this old are forgotten.
+pub(super) const FORGOTTEN: Duration = Duration::from_secs(60);
+
+/// What an isolated plugin may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// How long a call may take.
+    pub deadline: Duration,
+    /// Bytes of memory of its process's own; 0 is no limit.
+    pub memory: u64,
+    /// Faults within a minute after which it is quarantined; 0 is never.
+    pub faults: u32,
+    /// Whether its ops fall back to other kernels once it is quarantined.
+    pub fallback: bool,
+    /// How long its process looks for the next call before it sleeps.
+    pub look: Duration,
+    /// The program that runs it; `None` is the running one.
+    pub worker: Option<PathBuf>,
+}
+
+impl Limits {
+    /// What the host's knobs say.
+    pub fn from_knobs(knobs: &Knobs) -> Limits {
+        let figure = |name: &str, or: i64| knobs.int("host", name).unwrap_or(or).max(0) as u64;
+        let worker = knobs.text("host", "isolate_worker").filter(|path| !path.is_empty());
+        Limits {
+            deadline: Duration::from_millis(figure("isolate_deadline_ms", 10_000).max(1)),
+            memory: figure("isolate_memory_mb", 4096).saturating_mul(1 << 20),
+            faults: figure("isolate_faults", 5).min(u64::from(u32::MAX)) as u32,
+            fallback: knobs.bool("host", "isolate_fallback").unwrap_or(true),
+            look: Duration::from_micros(figure("isolate_look_us", 100).min(1_000_000)),
+            worker: worker.map(PathBuf::from),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits::from_knobs(&Knobs::default())
+    }
+}

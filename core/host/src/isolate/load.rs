@@ -1,0 +1,156 @@
+//! Loading a plugin into a process of its own.
+
+use super::{
+    definition::{Definition, submit},
+    kernel::Kernel,
+    limits::Limits,
+    plugin::{Isolated, Parts, Refusal},
+    shape::Shape,
+};
+use crate::{
+    digest::digest_copy,
+    error::{LoadError, Step},
+    loader::{self, PluginFile, Policy, file::failed, image::Image},
+    manifest::extension_entry,
+    registrar::Collector,
+};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use std::{
+    fs::File,
+    io::{self, Seek, SeekFrom},
+    os::fd::OwnedFd,
+    sync::Arc,
+};
+use tenon_abi::{Code, ext_tags};
+use tenon_framework::registry::{PluginInfo, RemoteShape, Transaction};
+
+/// Device types whose kernels compute in host memory alone.
+const HOST_TYPES: [&str; 2] = ["CPU", "DEFAULT"];
+
+/// Steps 3 to 8 of loading, in a process of the plugin's own.
+///
+/// # Errors
+/// As the steps say.
+pub(crate) fn load(
+    file: PluginFile,
+    image: &Image,
+    policy: &Policy,
+    limits: Limits,
+    threads: usize,
+) -> Result<Arc<Isolated>, LoadError> {
+    loader::check_image(image, policy, &file.path)?;
+    if policy.refuse_writable {
+        file.check_permissions()?;
+    }
+    let name = image.manifest.plugin.name.clone();
+    let (library, digest) =
+        sealed(&file.file).map_err(|error| failed(&file.path, &error, Step::Open))?;
+    policy.admit(&file.path, &name, &digest)?;
+    let path = file.path.clone();
+    let parts = Parts {
+        scope: PluginInfo::linked(tenon_framework::registry::PluginId(0), &name, "", 0).scope(),
+        name: name.clone(),
+        path: path.clone(),
+        digest,
+        library,
+        limits,
+        threads,
+        allow_panic_abort: policy.allow_panic_abort,
+    };
+    Isolated::start(parts).map_err(|Refusal { step, code, message }| {
+        let step = Step::named(&step).unwrap_or(Step::Open);
+        LoadError::Isolated { path, plugin: name, step, code, message }
+    })
+}
+
+/// A copy of a library that nobody can change any more, and its digest.
+fn sealed(mut file: &File) -> io::Result<(OwnedFd, String)> {
+    let copy = memfd_create("tenon-plugin", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let mut copy = File::from(copy);
+    file.seek(SeekFrom::Start(0))?;
+    let digest = digest_copy(file, &mut copy)?;
+    let all = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    fcntl_add_seals(&copy, all)?;
+    Ok((copy.into(), digest))
+}
+
+/// Steps 8 and 9: what the plugin registers, as `info`, held against its manifest.
+///
+/// # Errors
+/// Registrations that no process apart can have; manifest and registrations differ.
+pub(crate) fn collect(
+    plugin: &Arc<Isolated>,
+    image: &Image,
+    info: PluginInfo,
+) -> Result<Transaction, LoadError> {
+    let path = info.path.clone().unwrap_or_default();
+    let name = info.name.clone();
+    check_kinds(plugin.definitions()).map_err(|message| LoadError::Isolated {
+        path: path.clone(),
+        plugin: name.clone(),
+        step: Step::Register,
+        code: Code::UNIMPLEMENTED,
+        message,
+    })?;
+    let mut collector = Collector::new(info);
+    collector.call_linked(|registrar, table| submit(plugin.definitions(), registrar, table));
+    let (mut transaction, registered) = collector.finish();
+    if transaction.errors().is_empty() {
+        loader::compare(&path, &name, manifest_entries(plugin, image), registered)?;
+        set_remote(plugin, &mut transaction);
+    }
+    Ok(transaction)
+}
+
+/// What the manifest says, but for passes, which stay in the worker.
+fn manifest_entries(plugin: &Isolated, image: &Image) -> Vec<String> {
+    let mut entries = image.manifest.entries();
+    let pass = extension_entry(ext_tags::PASS);
+    let passes = entries.iter().filter(|entry| **entry == pass).count();
+    if passes > 0 {
+        tracing::warn!(
+            plugin = plugin.name(),
+            "its {passes} graph passes do not run: it is isolated"
+        );
+        entries.retain(|entry| *entry != pass);
+    }
+    entries
+}
+
+/// Refuses what only works in the host's own process.
+fn check_kinds(definitions: &[Definition]) -> Result<(), String> {
+    for definition in definitions {
+        let what = match definition {
+            Definition::DeviceType(name) => format!("it registers device type '{name}'"),
+            Definition::Kernel(kernel) if !HOST_TYPES.contains(&kernel.device_type.as_str()) => {
+                format!("it registers a kernel of '{}' for {}", kernel.op, kernel.device_type)
+            }
+            _ => continue,
+        };
+        return Err(format!(
+            "{what}: only kernels that compute in host memory can be isolated; load it without isolation"
+        ));
+    }
+    Ok(())
+}
+
+fn set_remote(plugin: &Arc<Isolated>, transaction: &mut Transaction) {
+    let ops: Vec<bool> = plugin
+        .definitions()
+        .iter()
+        .filter_map(|definition| match definition {
+            Definition::Op(op) => Some(op.has_shape),
+            _ => None,
+        })
+        .collect();
+    transaction.set_remote(
+        |at, op| {
+            ops.get(at).copied().unwrap_or(false).then(|| {
+                let name = Arc::from(format!("the shape function of op '{}'", op.name));
+                let shape = Shape { plugin: Arc::clone(plugin), number: at as u32, name };
+                Arc::new(shape) as Arc<dyn RemoteShape>
+            })
+        },
+        |at, def| Arc::new(Kernel::new(plugin, at as u32, Arc::from(def.to_string()))),
+    );
+}

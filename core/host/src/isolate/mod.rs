@@ -1,0 +1,75 @@
+//! Plugins that run in processes of their own, so that none of them takes the host down.
+//!
+//! ```text
+//!   host process                                  worker process, one for each plugin
+//!   registry: KernelDef { remote } ─┐             library, opened as ever; its kernels
+//!   executor ── compute ── request ─┼─ channel ──> state, call record, services ── compute
+//!                 ^   answers, reply <─────────────┘        (asks the host for memory and more)
+//!   tensors: host's arena ── read only ──>  inputs, where they are
+//!            worker's arena <── written ──  outputs, where they stay
+//!   socket: start, destroy, cancel, knobs ──> ; ready, log <── ; closed: the worker ends
+//! ```
+//!
+//! The host reads the manifest, digests the library and seals a copy of it; the worker opens that copy and says what
+//! it registers; the host checks that as it checks any plugin's registrations. A kernel's state has a message that
+//! makes it, so that it is made again in the next worker.
+//!
+//! **Faults.** A crash, a call over its deadline, memory beyond the limit: the process ends, the call's step fails
+//! with an error that names the kernel, other calls in it fail as aborted, and the next call starts a new process. A
+//! plugin that keeps failing is quarantined: its kernels refuse, and sessions may choose others.
+//!
+//! **What a worker can spoil** is what it wrote itself: it reads the host's tensors through a mapping that it cannot
+//! write. It runs as the same user: isolation is against faults, not against malice.
+//!
+//! **What cannot cross**: devices and their memory, resources, variants and references. Kernels that are given them
+//! say so (`supports`); a plugin that brings a device type, or kernels for one that is not the host's, is refused; its
+//! graph passes do not run. A shape function sees constants, and nothing of what is known in part. What a plugin
+//! keeps between calls is gone when its process is.
+
+#![cfg(target_os = "linux")]
+
+mod arena;
+mod arena_view;
+mod channel;
+mod compute;
+mod crash;
+mod definition;
+mod descriptors;
+mod extents;
+mod kernel;
+mod limits;
+mod load;
+mod plugin;
+mod process;
+mod shape;
+mod shared;
+mod values;
+mod wire;
+mod worker;
+mod worker_call;
+
+pub(crate) use arena::Arena;
+pub use limits::Limits;
+pub(crate) use load::{collect, load};
+pub use plugin::{Isolated, IsolationStatus, quarantines};
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Set, with value 1, in the environment of a process that is to be a worker.
+const WORKER_VARIABLE: &str = "TENON_ISOLATED_WORKER";
+
+static RUNS_WORKERS: AtomicBool = AtomicBool::new(false);
+
+/// Makes this program one that runs isolated plugins: to be called first thing in `main`. In a process that was
+/// started to be a worker it does not return; in any other it does, at once.
+pub fn work() {
+    RUNS_WORKERS.store(true, Ordering::Release);
+    if std::env::var_os(WORKER_VARIABLE).is_some() {
+        worker::run();
+    }
+}
+
+/// Whether this program can be started as a worker.
+fn runs_workers() -> bool {
+    RUNS_WORKERS.load(Ordering::Acquire)
+}

@@ -1,0 +1,354 @@
+//! The process of an isolated plugin, as the host has it.
+//!
+//! States: *starting* (its library is being opened) → *up* (calls run) → *dead*, for ever: the plugin starts another
+//! one. Who ends it: itself (a crash), a call that is over its deadline ([`Process::stop`]), or the host, which kills
+//! it when nobody needs it any more. Should the host die, whichever way, the worker finds its socket closed and ends.
+//!
+//! Three threads wait beside it: for its end, for its log, for what it writes to standard error. None of them holds
+//! the process itself, so that dropping it ends them.
+
+use super::{
+    channel::{CHANNELS, CHANNELS_BYTES, Channel, Side},
+    crash::{CRASH_BYTES, CrashRecord},
+    shared::{Mapping, SharedFile},
+    wire::{Order, Word, read_message, write_message},
+};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::{
+    collections::VecDeque,
+    io::{self, BufRead, BufReader},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{
+            net::UnixStream,
+            process::{CommandExt, ExitStatusExt},
+        },
+    },
+    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
+    sync::{
+        Arc, OnceLock,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+use tenon_abi::LogLevel;
+use tenon_framework::sync::{Condvar, Mutex, Rank};
+
+/// Under the plugin's state, and around nothing.
+const CALLS: Rank = Rank(74);
+/// How long the last words on standard error are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+/// Lines of standard error that are kept, and characters of each.
+const LAST_LINES: usize = 4;
+const LINE: usize = 300;
+
+/// What a worker is started with.
+pub(super) struct Launch<'a> {
+    pub command: Command,
+    pub plugin: &'a str,
+    pub generation: u64,
+    pub order: Order,
+    /// Descriptors that the first order comes with, after which the channels follow.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+/// Why a process is dead.
+#[derive(Debug, Clone)]
+pub(super) struct Death {
+    /// How the system says it ended.
+    pub status: Option<ExitStatus>,
+    /// What it wrote down as it crashed.
+    pub crash: Option<CrashRecord>,
+    /// The last lines on standard error.
+    pub last_words: Vec<String>,
+    /// The call that it was stopped for, and the deadline that this was over.
+    pub stopped: Option<(usize, Duration)>,
+    /// The calls that were in it.
+    pub calls: Vec<(usize, Arc<str>)>,
+}
+
+/// What the threads that wait share with the process.
+struct Shared {
+    channels: Arc<Mapping>,
+    calls: Mutex<Calls>,
+    freed: Condvar,
+    stopped: OnceLock<(usize, Duration)>,
+    death: OnceLock<Death>,
+    last_words: Mutex<VecDeque<String>>,
+}
+
+#[derive(Default)]
+struct Calls {
+    names: [Option<Arc<str>>; CHANNELS],
+    buffers: [(Vec<u8>, Vec<u8>); CHANNELS],
+}
+
+/// A worker.
+pub(super) struct Process {
+    generation: u64,
+    pid: Pid,
+    handle: OwnedFd,
+    socket: Mutex<UnixStream>,
+    shared: Arc<Shared>,
+    waiter: Option<JoinHandle<()>>,
+    /// What it said first.
+    words: Mutex<Receiver<Word>>,
+}
+
+impl Process {
+    /// Starts a worker. What it says first comes by [`Process::first_word`].
+    pub fn start(launch: Launch<'_>) -> io::Result<Process> {
+        let Launch { mut command, plugin, generation, order, mut descriptors } = launch;
+        let channels = SharedFile::new("tenon-channels", CHANNELS_BYTES + CRASH_BYTES)?;
+        let mapping = Arc::new(channels.map()?);
+        let (host, worker) = UnixStream::pair()?;
+        command.env(super::WORKER_VARIABLE, "1").process_group(0);
+        command.stdin(OwnedFd::from(worker)).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        let pid = Pid::from_child(&child);
+        let handle = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
+            let _ = child.kill();
+            let _ = child.wait();
+        })?;
+        let shared = Arc::new(Shared {
+            channels: mapping,
+            calls: Mutex::ranked(CALLS, Calls::default()),
+            freed: Condvar::new(),
+            stopped: OnceLock::new(),
+            death: OnceLock::new(),
+            last_words: Mutex::default(),
+        });
+        let (said, words) = sync_channel(1);
+        let stderr = child.stderr.take();
+        let quiet = spawn_listener(plugin, stderr, Arc::clone(&shared));
+        spawn_reader(plugin, host.try_clone()?, handle.try_clone()?, said);
+        let waiter = spawn_waiter(child, quiet, Arc::clone(&shared));
+        let process = Process {
+            generation,
+            pid,
+            handle,
+            socket: Mutex::new(host),
+            shared,
+            waiter: Some(waiter),
+            words: Mutex::new(words),
+        };
+        descriptors.push(channels.as_fd().try_clone_to_owned()?);
+        let mut socket = process.socket.lock();
+        super::descriptors::send(&socket, &descriptors)?;
+        write_message(&mut *socket, &order)?;
+        drop(socket);
+        Ok(process)
+    }
+
+    /// What it says of its library; `None` when it died, or said nothing for so long.
+    pub fn first_word(&self, patience: Duration) -> Option<Word> {
+        self.words.lock().recv_timeout(patience).ok()
+    }
+
+    /// Its number among those of the plugin.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Its number in the system.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// Why it is dead; `None` while it is not.
+    pub fn death(&self) -> Option<&Death> {
+        self.shared.death.get()
+    }
+
+    /// Waits for its end, which somebody has brought about.
+    pub fn wait(&self) -> &Death {
+        let mut calls = self.shared.calls.lock();
+        loop {
+            if let Some(death) = self.shared.death.get() {
+                return death;
+            }
+            calls = self.shared.freed.wait_timeout(calls, Duration::from_millis(50));
+        }
+    }
+
+    /// Ends it.
+    pub fn kill(&self) {
+        let _ = pidfd_send_signal(&self.handle, Signal::KILL);
+    }
+
+    /// Ends it for a call that is over its deadline, and waits for that.
+    pub fn stop(&self, channel: usize, deadline: Duration) -> &Death {
+        let _ = self.shared.stopped.set((channel, deadline));
+        self.kill();
+        self.wait()
+    }
+
+    /// A free channel, for a call of this name; what it died of when there will be none.
+    pub fn take_channel(&self, name: &Arc<str>, until: Instant) -> Result<usize, &Death> {
+        let mut calls = self.shared.calls.lock();
+        loop {
+            if let Some(death) = self.shared.death.get() {
+                return Err(death);
+            }
+            if let Some(at) = calls.names.iter().position(Option::is_none) {
+                calls.names[at] = Some(Arc::clone(name));
+                return Ok(at);
+            }
+            // Those that are in it end by then, one way or the other.
+            let left = until.saturating_duration_since(Instant::now());
+            let patience = left.max(Duration::from_millis(1));
+            calls = self.shared.freed.wait_timeout(calls, patience);
+        }
+    }
+
+    /// The host's end of a channel that was taken.
+    pub fn channel(&self, at: usize) -> Channel {
+        Channel::new(&self.shared.channels, at, Side::Host)
+    }
+
+    /// The buffers of a channel that was taken.
+    pub fn take_buffers(&self, at: usize) -> (Vec<u8>, Vec<u8>) {
+        std::mem::take(&mut self.shared.calls.lock().buffers[at])
+    }
+
+    /// Gives a channel back.
+    pub fn give_channel(&self, at: usize, buffers: (Vec<u8>, Vec<u8>)) {
+        let mut calls = self.shared.calls.lock();
+        calls.names[at] = None;
+        calls.buffers[at] = buffers;
+        drop(calls);
+        self.shared.freed.notify_one();
+    }
+
+    /// The call in a channel.
+    pub fn name_of(&self, at: usize) -> Arc<str> {
+        self.shared.calls.lock().names[at].clone().unwrap_or_else(|| Arc::from("a kernel"))
+    }
+
+    /// Tells it something; nobody is told when it is dead.
+    pub fn tell(&self, order: &Order) {
+        let _ = write_message(&mut *self.socket.lock(), order);
+    }
+
+    /// Cancels the call in a channel.
+    pub fn cancel(&self, channel: usize, call: u64) {
+        self.tell(&Order::Cancel { channel: channel as u32, call });
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = self.socket.lock().shutdown(std::net::Shutdown::Both);
+        if let Some(waiter) = self.waiter.take() {
+            let _ = waiter.join();
+        }
+    }
+}
+
+/// Reads what the worker says until it says no more, then ends it: a worker without a socket is of no use.
+fn spawn_reader(plugin: &str, socket: UnixStream, handle: OwnedFd, said: SyncSender<Word>) {
+    let plugin = plugin.to_owned();
+    thread::spawn(move || {
+        let mut socket = BufReader::new(socket);
+        while let Ok(word) = read_message::<Word>(&mut socket) {
+            match word {
+                Word::Log { level, message } => {
+                    crate::entries::log(&plugin, LogLevel(level), &message)
+                }
+                first => {
+                    let _ = said.try_send(first);
+                }
+            }
+        }
+        let _ = pidfd_send_signal(&handle, Signal::KILL);
+    });
+}
+
+/// Logs what comes on standard error, and keeps the last line. The receiver is told when there is no more.
+fn spawn_listener(plugin: &str, stderr: Option<ChildStderr>, shared: Arc<Shared>) -> Receiver<()> {
+    let (done, quiet) = sync_channel(1);
+    let plugin = plugin.to_owned();
+    thread::spawn(move || {
+        let Some(stderr) = stderr else { return };
+        let mut lines = BufReader::new(stderr);
+        let mut line = Vec::new();
+        while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+            let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+            if !text.is_empty() {
+                tracing::warn!(plugin, "standard error: {text}");
+                let mut words = shared.last_words.lock();
+                if words.len() == LAST_LINES {
+                    words.pop_front();
+                }
+                words.push_back(text.chars().take(LINE).collect());
+            }
+            line.clear();
+        }
+        let _ = done.try_send(());
+    });
+    quiet
+}
+
+/// Waits for the end of the process, and tells everyone.
+fn spawn_waiter(mut child: Child, quiet: Receiver<()>, shared: Arc<Shared>) -> JoinHandle<()> {
+    thread::spawn(move || {
+        let status = child.wait().ok();
+        let _ = quiet.recv_timeout(LAST_WORDS);
+        let mut calls = shared.calls.lock();
+        let names = calls.names.iter().enumerate();
+        let names = names.filter_map(|(at, name)| Some((at, name.clone()?))).collect();
+        let death = Death {
+            status,
+            crash: CrashRecord::read(&shared.channels),
+            last_words: std::mem::take(&mut *shared.last_words.lock()).into(),
+            stopped: shared.stopped.get().copied(),
+            calls: names,
+        };
+        calls.buffers = Default::default();
+        let _ = shared.death.set(death);
+        drop(calls);
+        shared.freed.notify_all();
+        for at in 0..CHANNELS {
+            Channel::new(&shared.channels, at, Side::Host).wake();
+        }
+    })
+}
+
+impl Death {
+    /// How it ended, in words.
+    pub fn describe(&self) -> String {
+        let mut text = match (&self.crash, self.status) {
+            (Some(crash), _) => crash.to_string(),
+            (None, Some(status)) => match (status.signal(), status.code()) {
+                (Some(signal), _) => format!("signal {signal}"),
+                (None, Some(code)) => format!("exit with status {code}"),
+                (None, None) => "an end that the system does not explain".to_owned(),
+            },
+            (None, None) => "an end that the system does not tell of".to_owned(),
+        };
+        if !self.last_words.is_empty() {
+            text = format!("{text}; it last wrote: {}", self.last_words.join(" / "));
+        }
+        text
+    }
+
+    /// Whether it ran out of memory, as far as can be told.
+    pub fn is_out_of_memory(&self, limit: u64) -> bool {
+        let said = self.last_words.iter().any(|line| line.starts_with("memory allocation of"));
+        let used = self.crash.is_some_and(|crash| limit > 0 && crash.data_bytes >= limit / 8 * 7);
+        said || used
+    }
+
+    /// The call that is to blame: the one that was stopped or that crashed, or the only one there was.
+    pub fn culprit(&self) -> Option<usize> {
+        let stopped = self.stopped.map(|(at, _)| at);
+        let crashed = self.crash.and_then(|crash| crash.channel);
+        let only = || match self.calls.as_slice() {
+            [(at, _)] => Some(*at),
+            _ => None,
+        };
+        stopped.or(crashed).or_else(only)
+    }
+}

@@ -1,0 +1,124 @@
+//! Memory that two processes see, without a name in any file system: it goes when the last of them does.
+
+use rustix::{
+    fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create, open},
+    mm::{MapFlags, ProtFlags, mmap, munmap},
+};
+use std::{
+    ffi::c_void,
+    io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+    ptr::NonNull,
+};
+
+/// Memory of a fixed size, no page of which exists before it is touched.
+pub(super) struct SharedFile {
+    file: OwnedFd,
+    bytes: usize,
+}
+
+impl SharedFile {
+    /// New memory, all zero. `name` shows in the system's list of mappings.
+    pub fn new(name: &str, bytes: usize) -> io::Result<SharedFile> {
+        let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&file, bytes as u64)?;
+        // A process that cut it short would have the others die of SIGBUS.
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
+        Ok(SharedFile { file, bytes })
+    }
+
+    /// A descriptor through which the memory can be read and never written.
+    pub fn read_only(&self) -> io::Result<OwnedFd> {
+        let name = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
+        Ok(open(name, flags, rustix::fs::Mode::empty())?)
+    }
+
+    /// Maps all of it.
+    pub fn map(&self) -> io::Result<Mapping> {
+        Mapping::new(self.file.as_fd(), self.bytes, true)
+    }
+}
+
+impl AsFd for SharedFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Shared memory as this process sees it.
+pub(super) struct Mapping {
+    base: NonNull<c_void>,
+    bytes: usize,
+}
+
+// SAFETY: an address range; what is in it is governed by whoever reads and writes it.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps the first `bytes` bytes of a file; for reading only unless `write`.
+    pub fn new(file: BorrowedFd<'_>, bytes: usize, write: bool) -> io::Result<Mapping> {
+        let access = if write { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+        let flags = MapFlags::SHARED | MapFlags::NORESERVE;
+        // SAFETY: a new mapping, which takes the place of no other.
+        let base = unsafe { mmap(std::ptr::null_mut(), bytes, access, flags, file, 0)? };
+        let base = NonNull::new(base).ok_or_else(|| io::Error::other("mapped at address 0"))?;
+        Ok(Mapping { base, bytes })
+    }
+
+    /// Its first byte.
+    pub fn base(&self) -> NonNull<c_void> {
+        self.base
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The address of `bytes` bytes from `offset` on, if they lie in it.
+    pub fn at(&self, offset: u64, bytes: u64) -> Option<NonNull<c_void>> {
+        let end = offset.checked_add(bytes)?;
+        if end > self.bytes as u64 {
+            return None;
+        }
+        // SAFETY: within the mapping.
+        Some(unsafe { self.base.byte_add(offset as usize) })
+    }
+
+    /// Where in it an address lies.
+    pub fn offset_of(&self, address: *const c_void) -> Option<u64> {
+        let offset = address.addr().checked_sub(self.base.addr().get())?;
+        (offset < self.bytes).then_some(offset as u64)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this size; nobody has a pointer into it any more, as its owners see to.
+        let _ = unsafe { munmap(self.base.as_ptr(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_mappings_show_the_same_bytes_and_a_read_only_one_stays_so() {
+        let file = SharedFile::new("tenon-test", 8192).unwrap();
+        let (writer, reader) = (file.map().unwrap(), file.read_only().unwrap());
+        let read = Mapping::new(reader.as_fd(), 8192, false).unwrap();
+        // SAFETY: both are mapped, and nobody else sees them.
+        unsafe {
+            writer.at(4096, 1).unwrap().cast::<u8>().write(7);
+            assert_eq!(read.at(4096, 1).unwrap().cast::<u8>().read(), 7);
+        }
+        assert!(Mapping::new(reader.as_fd(), 8192, true).is_err(), "opened for reading only");
+        assert!(writer.at(8192, 1).is_none() && writer.at(u64::MAX, 1).is_none());
+        assert_eq!(writer.offset_of(writer.at(17, 1).unwrap().as_ptr()), Some(17));
+        assert_eq!(writer.offset_of(read.base().as_ptr()), None);
+    }
+}

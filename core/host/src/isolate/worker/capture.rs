@@ -1,0 +1,218 @@
+//! What a plugin registers, copied for the host; tables and shape functions stay here.
+
+use crate::{
+    error::LoadError,
+    isolate::definition::{Definition, KernelWire, KnobWire, OpWire, SourceWire},
+    loader::{self, Library},
+};
+use std::{slice, sync::Arc};
+use tenon_abi::{
+    Code, DeviceTypeDef, ExtCases, ExtCost, ExtHeader, KernelDef, KernelTable, KnobDef, OpDef,
+    Registrar, RegistrarTable, Source, Str, Strs, ext_tags, find_ext, kernel_flags,
+};
+use tenon_framework::{
+    author::guard,
+    knob::{self, KnobStore},
+};
+
+/// What a plugin registered.
+#[derive(Default)]
+pub(super) struct Captured {
+    pub definitions: Vec<Definition>,
+    /// The tables of its kernels, in their order.
+    pub tables: Vec<Option<&'static KernelTable>>,
+    /// Its ops, in their order; `None` for one that the host will refuse.
+    pub ops: Vec<Option<Arc<tenon_framework::op::OpDef>>>,
+    knobs: Vec<knob::KnobDef>,
+    scope: String,
+}
+
+impl Captured {
+    /// The knobs that it declares.
+    pub fn knobs(&self) -> KnobStore {
+        let mut store = KnobStore::default();
+        for def in &self.knobs {
+            // One that is declared twice is refused by the host.
+            let _ = store.declare(Arc::new(def.clone()));
+        }
+        store
+    }
+}
+
+/// Lets a library register.
+pub(super) fn capture(library: &'static Library) -> Result<Captured, LoadError> {
+    let scope = library.record.scope().to_owned();
+    let mut captured = Captured { scope, ..Captured::default() };
+    let registrar: *mut Registrar = (&raw mut captured).cast();
+    // SAFETY: both live through the call.
+    unsafe { loader::register_with(library, registrar, &raw const TABLE)? };
+    Ok(captured)
+}
+
+static TABLE: RegistrarTable = RegistrarTable {
+    struct_size: size_of::<RegistrarTable>() as u32,
+    reserved: 0,
+    op: Some(op),
+    kernel: Some(kernel),
+    device_type: Some(device_type),
+    knob: Some(knob),
+    extension: Some(extension),
+};
+
+/// # Safety
+/// `registrar` is the one that the running `register_all` was given.
+unsafe fn with(registrar: *mut Registrar, body: impl FnOnce(&mut Captured)) -> Code {
+    // SAFETY: the caller's promise; `register_all` uses it from one thread.
+    let Some(captured) = (unsafe { registrar.cast::<Captured>().as_mut() }) else {
+        return Code::INVALID_ARGUMENT;
+    };
+    if guard(|| body(captured)).is_ok() { Code::OK } else { Code::INTERNAL }
+}
+
+/// # Safety
+/// Readable text.
+unsafe fn text(text: Str) -> String {
+    // SAFETY: the caller's promise.
+    String::from_utf8_lossy(unsafe { text.bytes() }).into_owned()
+}
+
+/// # Safety
+/// Readable texts.
+unsafe fn texts(list: Strs) -> Vec<String> {
+    // SAFETY: the caller's promise.
+    unsafe { list.slice().iter().map(|&item| text(item)).collect() }
+}
+
+/// # Safety
+/// Readable texts.
+unsafe fn source(source: &Source) -> SourceWire {
+    // SAFETY: the caller's promise.
+    unsafe { (text(source.krate), text(source.file), source.line) }
+}
+
+/// # Safety
+/// `count` readable elements, or none.
+unsafe fn items<'a, T>(first: *const T, count: usize) -> &'a [T] {
+    // SAFETY: the caller's promise.
+    if first.is_null() || count == 0 { &[] } else { unsafe { slice::from_raw_parts(first, count) } }
+}
+
+/// # Safety
+/// A chain of live links.
+unsafe fn link<'a, T>(chain: *const ExtHeader, tag: u32) -> Option<&'a T> {
+    // SAFETY: the caller's promise.
+    unsafe { find_ext(chain, tag, size_of::<T>()).cast::<T>().as_ref() }
+}
+
+unsafe extern "C" fn op(registrar: *mut Registrar, op: *const OpDef) -> Code {
+    // SAFETY: what a plugin hands to a registrar.
+    unsafe {
+        with(registrar, |captured| {
+            let Some(def) = op.as_ref() else { return };
+            let cases = link::<ExtCases>(def.ext, ext_tags::CASES).map(|link| texts(link.cases));
+            captured.definitions.push(Definition::Op(OpWire {
+                name: text(def.name),
+                flags: def.flags,
+                inputs: texts(def.inputs),
+                outputs: texts(def.outputs),
+                attrs: texts(def.attrs),
+                summary: text(def.summary),
+                description: text(def.description),
+                has_shape: def.shape.run.is_some(),
+                cases,
+                source: source(&def.source),
+            }));
+            captured.ops.push(tenon_framework::op::OpDef::from_abi(op).ok().map(Arc::new));
+        })
+    }
+}
+
+unsafe extern "C" fn kernel(registrar: *mut Registrar, kernel: *const KernelDef) -> Code {
+    // SAFETY: as in `op`; a kernel's table lives as long as its library.
+    unsafe {
+        with(registrar, |captured| {
+            let Some(def) = kernel.as_ref() else { return };
+            // The host refuses a kernel without a table, and one that cannot compute.
+            let table = def.table.as_ref().filter(|table| table.compute.is_some());
+            let flags = table.map(|table| table.flags);
+            captured.definitions.push(Definition::Kernel(kernel_wire(def, flags)));
+            captured.tables.push(table);
+        })
+    }
+}
+
+/// # Safety
+/// What a plugin hands to a registrar.
+unsafe fn kernel_wire(def: &KernelDef, table_flags: Option<u32>) -> KernelWire {
+    let known = kernel_flags::ASYNC | kernel_flags::BLOCKING | kernel_flags::EXPENSIVE;
+    let numerics = &def.numerics;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let constraints = items(def.constraints, def.constraint_count).iter().map(|constraint| {
+            let types = items(constraint.types, constraint.count);
+            (text(constraint.attr), types.iter().map(|dtype| dtype.0).collect())
+        });
+        let in_place = items(def.in_place, def.in_place_count).iter();
+        let cost = link::<ExtCost>(def.ext, ext_tags::COST);
+        KernelWire {
+            op: text(def.op),
+            device_type: text(def.device_type),
+            label: text(def.label),
+            flags: def.flags,
+            priority: def.priority,
+            constraints: constraints.collect(),
+            host_memory: texts(def.host_memory),
+            in_place: in_place.map(|pair| (pair.input, pair.output)).collect(),
+            features: texts(def.features),
+            numerics: [numerics.tolerance.0, numerics.determinism.0, numerics.accumulation.0],
+            figures: [numerics.ulps, numerics.absolute, numerics.relative],
+            table_flags: table_flags.map(|flags| flags & known),
+            cost: cost.map(|cost| [cost.fixed_ns, cost.per_element_ns]),
+            source: source(&def.source),
+        }
+    }
+}
+
+unsafe extern "C" fn device_type(registrar: *mut Registrar, def: *const DeviceTypeDef) -> Code {
+    // SAFETY: as in `op`.
+    unsafe {
+        with(registrar, |captured| {
+            let name = def.as_ref().map(|def| text(def.name)).unwrap_or_default();
+            captured.definitions.push(Definition::DeviceType(name));
+        })
+    }
+}
+
+unsafe extern "C" fn knob(registrar: *mut Registrar, knob: *const KnobDef) -> Code {
+    // SAFETY: as in `op`.
+    unsafe {
+        with(registrar, |captured| {
+            let Some(def) = knob.as_ref() else { return };
+            captured.definitions.push(Definition::Knob(KnobWire {
+                name: text(def.name),
+                kind: def.kind.0,
+                default: text(def.default_value),
+                help: text(def.help),
+                source: source(&def.source),
+            }));
+            captured.knobs.extend(knob::KnobDef::from_abi(&captured.scope, knob).ok());
+        })
+    }
+}
+
+unsafe extern "C" fn extension(registrar: *mut Registrar, link: *const ExtHeader) -> Code {
+    // SAFETY: as in `op`.
+    unsafe {
+        with(registrar, |captured| {
+            let Some(header) = link.as_ref() else { return };
+            captured.definitions.push(match header.tag {
+                ext_tags::FUSION => {
+                    let found = self::link::<ExtCases>(link, ext_tags::FUSION);
+                    Definition::Fusion(found.map(|found| texts(found.cases)).unwrap_or_default())
+                }
+                ext_tags::PASS => Definition::Pass,
+                tag => Definition::Other(tag),
+            });
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! The host's table as a plugin in a worker has it: what belongs to the host's process is refused.
+
+use super::call::Record;
+use crate::{
+    entries::HOST,
+    services::{buffers::keep_entry, state::STATE_TABLE},
+};
+use std::{ffi::c_void, slice};
+use tenon_abi::{
+    CallRecord, Code, DType, Host, KeptTensor, Resource, ResourceFactory, ResourceType, Slot,
+    StateTable, Str, Variable,
+};
+use tenon_framework::Tensor;
+
+/// The table that a plugin in a worker is given.
+pub(super) static WORKER_HOST: Host = Host {
+    struct_size: HOST.struct_size,
+    abi_major: HOST.abi_major,
+    abi_minor: HOST.abi_minor,
+    reserved: 0,
+    report: HOST.report,
+    log: HOST.log,
+    attr: HOST.attr,
+    knob: HOST.knob,
+    path: HOST.path,
+    allocate: HOST.allocate,
+    deallocate: HOST.deallocate,
+    now_ns: HOST.now_ns,
+    keep: Some(keep),
+    view: HOST.view,
+    release: HOST.release,
+    device_lost: HOST.device_lost,
+    strings: HOST.strings,
+    shapes: HOST.shapes,
+    state: &WORKER_STATE,
+    ext: std::ptr::null(),
+};
+
+/// State is the host's: whoever asks for it, by the record of a call, is refused.
+static WORKER_STATE: StateTable = StateTable {
+    struct_size: STATE_TABLE.struct_size,
+    reserved: 0,
+    resource: Some(resource),
+    resource_value: STATE_TABLE.resource_value,
+    retain_resource: STATE_TABLE.retain_resource,
+    release_resource: STATE_TABLE.release_resource,
+    remove_resource: Some(remove_resource),
+    variable: Some(variable),
+    as_variable: STATE_TABLE.as_variable,
+    variable_resource: STATE_TABLE.variable_resource,
+    lock_variables: Some(lock_variables),
+    unlock_variables: Some(unlock_variables),
+    read_variable: STATE_TABLE.read_variable,
+    output_variable: STATE_TABLE.output_variable,
+    assign_variable: STATE_TABLE.assign_variable,
+    update_variable: STATE_TABLE.update_variable,
+    output_ref: STATE_TABLE.output_ref,
+    ref_variable: STATE_TABLE.ref_variable,
+};
+
+/// As `Host::keep`: a tensor that lies in an arena is copied, for it is the host's.
+unsafe extern "C" fn keep(slot: *const Slot) -> *mut KeptTensor {
+    // SAFETY: null, or a slot that lives through the call.
+    let Some(shown) = (unsafe { slot.as_ref() }) else { return std::ptr::null_mut() };
+    if shown.data.is_null() || !shown.buffer.is_null() {
+        // SAFETY: as above.
+        return unsafe { keep_entry(slot) };
+    }
+    // SAFETY: a set slot shows as many bytes and its dimensions.
+    let (bytes, dims) = unsafe {
+        (slice::from_raw_parts(shown.data.cast::<u8>(), shown.bytes as usize), shown.shape())
+    };
+    match Tensor::from_bytes(shown.dtype, dims, bytes) {
+        Ok(tensor) => Box::into_raw(Box::new(tensor)).cast(),
+        Err(_) => std::ptr::null_mut(),
+    }
+}
+
+/// Refuses.
+///
+/// # Safety
+/// The record of a call that runs.
+unsafe fn refuse(record: *mut CallRecord) -> Code {
+    // SAFETY: the caller's promise.
+    let record = unsafe { Record::of(record) };
+    record.set_message(
+        Code::UNIMPLEMENTED,
+        "resources and variables are the host's, and this plugin runs in a process of its own: load it without \
+         isolation",
+    );
+    Code::UNIMPLEMENTED
+}
+
+unsafe extern "C" fn resource(
+    record: *mut CallRecord,
+    _container: Str,
+    _name: Str,
+    _kind: *const ResourceType,
+    _factory: ResourceFactory,
+    _data: *mut c_void,
+    _result: *mut *mut Resource,
+) -> Code {
+    // SAFETY: the kernel gives its call's record.
+    unsafe { refuse(record) }
+}
+
+unsafe extern "C" fn remove_resource(
+    record: *mut CallRecord,
+    _container: Str,
+    _name: Str,
+    _kind: Str,
+) -> Code {
+    // SAFETY: as above.
+    unsafe { refuse(record) }
+}
+
+unsafe extern "C" fn variable(
+    record: *mut CallRecord,
+    _container: Str,
+    _name: Str,
+    _dtype: DType,
+    _result: *mut *mut Variable,
+) -> Code {
+    // SAFETY: as above.
+    unsafe { refuse(record) }
+}
+
+unsafe extern "C" fn lock_variables(
+    record: *mut CallRecord,
+    _variables: *const *mut Variable,
+    count: usize,
+) -> Code {
+    // SAFETY: as above.
+    if count == 0 { Code::OK } else { unsafe { refuse(record) } }
+}
+
+unsafe extern "C" fn unlock_variables(
+    _record: *mut CallRecord,
+    _variables: *const *mut Variable,
+    _count: usize,
+) {
+}

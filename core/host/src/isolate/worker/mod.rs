@@ -1,0 +1,172 @@
+//! The worker: what runs in the process of an isolated plugin.
+//!
+//! The main thread does what the socket says, until that is closed: then the process ends at once, whatever else it
+//! does. Each channel has a thread, on which its calls run. Whoever computes may use the pool's threads.
+
+mod call;
+mod capture;
+mod fault;
+mod host;
+mod log;
+mod serve;
+mod services;
+mod states;
+mod values;
+
+use super::{
+    arena_view::Arenas,
+    channel::{CHANNELS, CHANNELS_BYTES},
+    crash::{CRASH_BYTES, CrashPage},
+    descriptors,
+    shared::Mapping,
+    wire::{Order, Setting, Start, Word, read_message, write_message},
+};
+use crate::{
+    loader::{self, Library, Policy, image},
+    pool::ThreadPool,
+};
+use capture::Captured;
+use rustix::process::{Resource, Rlimit, setrlimit};
+use serve::Server;
+use states::States;
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::{self, BufReader},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{ffi::OsStringExt, net::UnixStream},
+    },
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+use tenon_framework::{
+    knob::{KnobStore, Knobs},
+    sync::Mutex,
+};
+
+/// Runs the worker; the process ends with it.
+pub(super) fn run() -> ! {
+    let status = match work() {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("a worker of tenon: {error}");
+            1
+        }
+    };
+    // What the plugin would do at the end of a process is not waited for: its threads may never end.
+    // SAFETY: it ends the process.
+    unsafe { libc::_exit(status) }
+}
+
+/// What all channels share.
+struct Shared {
+    captured: Captured,
+    library: &'static Library,
+    arenas: Arenas,
+    pool: Arc<ThreadPool>,
+    states: States,
+    /// How long a channel's thread looks for the next message before it sleeps.
+    look: Duration,
+    /// The plugin's own knobs, by which settings are read.
+    knobs: KnobStore,
+}
+
+impl Shared {
+    /// The values that these settings give.
+    fn values(&self, settings: &[Setting]) -> Arc<Knobs> {
+        // What the host sends was checked there.
+        Arc::new(self.knobs.snapshot([], &[], settings).unwrap_or_default())
+    }
+}
+
+fn work() -> io::Result<()> {
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let descriptors = descriptors::receive(&socket)?;
+    let mut orders = BufReader::new(socket.try_clone()?);
+    let Order::Start(start) = read_message::<Order>(&mut orders)? else {
+        return Err(io::Error::other("the host's first order is another than to start"));
+    };
+    settle()?;
+    let words = Arc::new(Mutex::new(socket));
+    log::install(&words);
+    let (shared, channels) = match open(start, descriptors)? {
+        Ok(opened) => opened,
+        Err(word) => return write_message(&mut *words.lock(), &word),
+    };
+    let shared = Arc::new(shared);
+    let servers: Vec<Server> =
+        (0..CHANNELS).map(|at| Server::start(&shared, &channels, at)).collect();
+    write_message(&mut *words.lock(), &Word::Ready(shared.captured.definitions.clone()))?;
+    loop {
+        match read_message::<Order>(&mut orders) {
+            Ok(Order::Destroy { kernel }) => shared.states.remove(kernel),
+            Ok(Order::Cancel { channel, call }) => {
+                if let Some(server) = servers.get(channel as usize) {
+                    server.cancel(call);
+                }
+            }
+            Ok(Order::Knobs(settings)) => {
+                shared.library.record.set_knobs(shared.values(&settings));
+            }
+            Ok(Order::Start(_)) => return Err(io::Error::other("a second order to start")),
+            // The host is gone, or needs this process no more.
+            Err(_) => return Ok(()),
+        }
+    }
+}
+
+/// Lets go of what a plugin should not find: the socket on standard input, the mark in the environment.
+fn settle() -> io::Result<()> {
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    // SAFETY: no other thread runs yet.
+    unsafe { std::env::remove_var(super::WORKER_VARIABLE) };
+    Ok(())
+}
+
+type Opened = (Shared, Arc<Mapping>);
+
+/// Opens the library; what to tell the host when it is refused.
+fn open(
+    start: Start,
+    [library, host, own, channels]: [OwnedFd; descriptors::COUNT],
+) -> io::Result<Result<Opened, Word>> {
+    let channels = Arc::new(Mapping::new(channels.as_fd(), CHANNELS_BYTES + CRASH_BYTES, true)?);
+    let arenas = Arenas::new(&host, &own, start.arenas)?;
+    if let Some(page) = CrashPage::of(&channels) {
+        // The page lives as long as the process: the mapping is never undone.
+        std::mem::forget(Arc::clone(&channels));
+        fault::install(page);
+    }
+    crate::entries::install();
+    crate::entries::give_plugins(&host::WORKER_HOST);
+    let pool = Arc::new(ThreadPool::new(start.threads.max(1) as usize));
+    limit_memory(start.memory_limit)?;
+    let refused = |error: &crate::LoadError| Word::Refused {
+        step: error.step().name().to_owned(),
+        code: error.code().0,
+        message: error.to_string(),
+    };
+    let file = File::from(library);
+    let path = PathBuf::from(OsString::from_vec(start.path));
+    let policy = Policy { allow_panic_abort: start.allow_panic_abort, ..Policy::default() };
+    let opened = image::read(&file, &path)
+        .and_then(|image| loader::open_sealed(file, &path, start.digest, image, &policy))
+        .and_then(|library| Ok((library, capture::capture(library)?)));
+    let (library, captured) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return Ok(Err(refused(&error))),
+    };
+    let (knobs, look) = (captured.knobs(), Duration::from_micros(start.look_us));
+    let states = States::default();
+    Ok(Ok((Shared { captured, library, arenas, pool, states, knobs, look }, channels)))
+}
+
+/// Has the system refuse memory beyond the limit.
+fn limit_memory(bytes: u64) -> io::Result<()> {
+    if bytes > 0 {
+        setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
+    }
+    Ok(())
+}

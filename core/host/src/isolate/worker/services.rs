@@ -1,0 +1,334 @@
+//! The services of a call that runs in a worker: those that need the host ask it.
+
+use super::call::{Outcome, Record, allocate as allocate_output, bytes_of, show};
+use crate::{
+    call::monotonic_ns,
+    isolate::wire::{ArenaName, Ask, checked_dims},
+    memory::HostMemory,
+};
+use std::{
+    ffi::c_void,
+    ptr, slice,
+    sync::{Arc, atomic::Ordering},
+};
+use tenon_abi::{
+    CallRecord, CallServices, CancelCallback, Code, DType, HOST_ALIGNMENT, KeptTensor, MemoryKind,
+    NO_CALLBACK, ParallelBody, Str,
+};
+use tenon_framework::{
+    KernelError, Tensor,
+    tensor::{Buffer, Memory},
+};
+
+/// The table that every call in a worker points to.
+pub(super) static WORKER_SERVICES: CallServices = CallServices {
+    struct_size: size_of::<CallServices>() as u32,
+    reserved: 0,
+    fail: Some(fail),
+    allocate: Some(allocate),
+    forward: Some(forward),
+    share: Some(share),
+    scratch: Some(scratch),
+    on_cancel: Some(on_cancel),
+    off_cancel: Some(off_cancel),
+    complete: Some(complete),
+    output_kept: Some(output_kept),
+    parallel_for: Some(parallel_for),
+    parallelism: Some(parallelism),
+    trace: Some(trace),
+    now_ns: Some(now_ns),
+    node: Some(node),
+};
+
+/// The record, while its call runs.
+///
+/// # Safety
+/// As [`Record::of`].
+unsafe fn running<'r>(record: *mut CallRecord) -> Option<&'r Record> {
+    // SAFETY: the caller's promise.
+    let record = unsafe { Record::of(record) };
+    (!record.over.load(Ordering::Acquire)).then_some(record)
+}
+
+/// What a service answers to the record of a call that is over.
+const OVER: Code = Code::FAILED_PRECONDITION;
+
+fn conclude(record: &Record, result: Result<(), KernelError>) -> Code {
+    match result {
+        Ok(()) => Code::OK,
+        Err(error) => {
+            record.set_message(error.code, &error.message);
+            error.code
+        }
+    }
+}
+
+/// # Safety
+/// `rank` readable dimensions.
+unsafe fn dims<'a>(first: *const i64, rank: u32) -> Result<&'a [i64], KernelError> {
+    if first.is_null() || rank == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: the caller's promise.
+    let dims = unsafe { slice::from_raw_parts(first, rank as usize) };
+    checked_dims(dims).map_err(|_| {
+        let message = format!(
+            "expected at most {} dimensions, each 0 or more, found {dims:?}",
+            tenon_abi::MAX_RANK
+        );
+        KernelError::invalid_argument(message)
+    })
+}
+
+unsafe extern "C" fn fail(record: *mut CallRecord, code: Code, message: Str) -> Code {
+    let code = if code.is_ok() { Code::UNKNOWN } else { code };
+    // SAFETY: the kernel gives its call's record and a message that is valid meanwhile.
+    unsafe {
+        let Some(record) = running(record) else { return OVER };
+        record.set_message(code, &String::from_utf8_lossy(message.bytes()));
+    }
+    code
+}
+
+unsafe extern "C" fn allocate(
+    record: *mut CallRecord,
+    output: u32,
+    first: *const i64,
+    rank: u32,
+    memory: MemoryKind,
+) -> Code {
+    // SAFETY: the kernel gives its call's record and `rank` dimensions.
+    unsafe {
+        let Some(record) = running(record) else { return OVER };
+        let result = dims(first, rank).and_then(|dims| {
+            host_memory_only(memory)?;
+            allocate_output(record, output, dims)
+        });
+        conclude(record, result)
+    }
+}
+
+fn host_memory_only(kind: MemoryKind) -> Result<(), KernelError> {
+    if kind == MemoryKind::ORDINARY || kind == MemoryKind::HOST {
+        return Ok(());
+    }
+    let message = format!("the device has no memory of kind {}", kind.0);
+    Err(KernelError::invalid_argument(message))
+}
+
+unsafe extern "C" fn forward(
+    record: *mut CallRecord,
+    from: u32,
+    to: u32,
+    first: *const i64,
+    rank: u32,
+) -> u32 {
+    // SAFETY: as in `allocate`.
+    unsafe {
+        let Some(record) = running(record) else { return 0 };
+        let (Ok(dims), Ok(held), Ok((slot, target))) =
+            (dims(first, rank), record.input(from), record.output(to))
+        else {
+            return 0;
+        };
+        let fits = held.slot.dtype == target.dtype.base()
+            && bytes_of(target.dtype, dims).is_ok_and(|bytes| bytes == held.slot.bytes);
+        // What the host computed can be read only.
+        if !fits || held.arena != Some(ArenaName::Worker) {
+            return 0;
+        }
+        let ask = Ask::Forward { input: from, output: to, dims: dims.to_vec() };
+        let Ok(Some(place)) = record.line.ask(&ask) else { return 0 };
+        let Ok(data) = record.line.arenas().at(place, held.slot.bytes) else { return 0 };
+        show(slot, target, data.as_ptr(), dims);
+        target.state = Outcome::There;
+        1
+    }
+}
+
+unsafe extern "C" fn share(
+    record: *mut CallRecord,
+    from: u32,
+    to: u32,
+    first: *const i64,
+    rank: u32,
+) -> Code {
+    // SAFETY: as in `allocate`.
+    unsafe {
+        let Some(record) = running(record) else { return OVER };
+        let result = dims(first, rank).and_then(|dims| {
+            let held = record.input(from)?;
+            let (slot, target) = record.output(to)?;
+            let (found, bytes) = (held.slot.bytes, bytes_of(target.dtype, dims)?);
+            if found != bytes {
+                let dtype = target.dtype;
+                return Err(KernelError::invalid_argument(format!(
+                    "an input of {found} bytes cannot be returned as {dims:?} of {dtype}"
+                )));
+            }
+            show(slot, target, held.slot.data, dims);
+            target.state = Outcome::Shared(from);
+            Ok(())
+        });
+        conclude(record, result)
+    }
+}
+
+unsafe extern "C" fn scratch(
+    record: *mut CallRecord,
+    bytes: u64,
+    align: u64,
+    kind: MemoryKind,
+    result: *mut *mut c_void,
+) -> Code {
+    // SAFETY: as in `allocate`; `result` is a place for the pointer.
+    unsafe {
+        let Some(record) = running(record) else { return OVER };
+        let lent = host_memory_only(kind).and_then(|()| {
+            if align > HOST_ALIGNMENT as u64 || !align.is_power_of_two() {
+                return Err(KernelError::invalid_argument(format!(
+                    "scratch memory is aligned to at most {HOST_ALIGNMENT} bytes, asked for {align}"
+                )));
+            }
+            let memory: Arc<dyn Memory> = HostMemory::shared().clone();
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            Buffer::allocate(&memory, DType::UINT8, bytes, bytes)
+        });
+        let lent = lent.map(|buffer| {
+            *result = buffer.data();
+            record.scratch.lock().push(buffer);
+        });
+        conclude(record, lent)
+    }
+}
+
+unsafe extern "C" fn on_cancel(
+    record: *mut CallRecord,
+    callback: CancelCallback,
+    data: *mut c_void,
+) -> u64 {
+    // SAFETY: the kernel gives its call's record.
+    match unsafe { running(record) } {
+        Some(record) => record.cancellation.register(callback, data),
+        None => NO_CALLBACK,
+    }
+}
+
+unsafe extern "C" fn off_cancel(record: *mut CallRecord, token: u64) {
+    // SAFETY: the kernel gives its call's record.
+    if let Some(record) = unsafe { running(record) } {
+        record.cancellation.withdraw(token);
+    }
+}
+
+unsafe extern "C" fn complete(record: *mut CallRecord, code: Code) {
+    // SAFETY: the kernel gives its call's record.
+    let Some(record) = (unsafe { running(record) }) else {
+        tracing::error!(
+            "a kernel completed a call that was over: completion is called exactly once"
+        );
+        return;
+    };
+    let mut completed = record.completed.lock();
+    if completed.replace(code).is_some() {
+        tracing::error!(node = %record.made.node, "a kernel completed its call twice");
+    }
+    // Told under the lock: who waits may drop the record as soon as it sees the code.
+    record.told.notify_all();
+}
+
+unsafe extern "C" fn output_kept(
+    record: *mut CallRecord,
+    to: u32,
+    kept: *const KeptTensor,
+) -> Code {
+    // SAFETY: the kernel gives its call's record and a tensor that it keeps.
+    unsafe {
+        let Some(record) = running(record) else { return OVER };
+        let tensor = &*kept.cast::<Tensor>();
+        conclude(record, put_kept(record, to, tensor))
+    }
+}
+
+fn put_kept(record: &Record, to: u32, tensor: &Tensor) -> Result<(), KernelError> {
+    // SAFETY: the outputs belong to the caller.
+    let (slot, target) = unsafe { record.output(to)? };
+    if tensor.dtype() != target.dtype {
+        return Err(KernelError::invalid_argument(format!(
+            "output {to} is {}, the kept tensor {}",
+            target.dtype,
+            tensor.dtype()
+        )));
+    }
+    if target.dtype == DType::STRING {
+        show(slot, target, tensor.buffer().data(), tensor.shape().dims());
+        target.state = Outcome::Strings { _owner: tensor.buffer().clone() };
+        return Ok(());
+    }
+    allocate_output(record, to, tensor.shape().dims())?;
+    // SAFETY: as above; fresh memory of as many bytes.
+    unsafe {
+        let (slot, _) = record.output(to)?;
+        let from = tensor.buffer().data().cast::<u8>();
+        ptr::copy_nonoverlapping(from, slot.data.cast(), tensor.byte_len());
+    }
+    Ok(())
+}
+
+/// The body of a kernel's `parallel_for`, for the pool's threads.
+struct Body {
+    body: ParallelBody,
+    data: *mut c_void,
+}
+
+// SAFETY: the contract of `parallel_for` says that blocks run on any thread, at the same time.
+unsafe impl Sync for Body {}
+
+impl Body {
+    fn run(&self, begin: u64, end: u64, worker: u32) {
+        if let Some(entry) = self.body.run {
+            // SAFETY: `parallel_for` has not returned, so that `data` is valid.
+            unsafe { entry(self.data, begin, end, worker) }
+        }
+    }
+}
+
+unsafe extern "C" fn parallel_for(
+    record: *mut CallRecord,
+    total: u64,
+    cost_ns: f64,
+    body: ParallelBody,
+    data: *mut c_void,
+) {
+    // SAFETY: the kernel gives its call's record.
+    let Some(record) = (unsafe { running(record) }) else { return };
+    let body = Body { body, data };
+    record.pool.parallel_for(total, cost_ns, &|begin, end, worker| body.run(begin, end, worker));
+}
+
+unsafe extern "C" fn parallelism(record: *mut CallRecord) -> u32 {
+    // SAFETY: the kernel gives its call's record.
+    let record = unsafe { running(record) };
+    record.map_or(1, |record| record.pool.parallelism() as u32)
+}
+
+unsafe extern "C" fn trace(record: *mut CallRecord, name: Str, begin_ns: u64, end_ns: u64) {
+    // SAFETY: the kernel gives its call's record and a name that is valid meanwhile.
+    unsafe {
+        let Some(record) = running(record) else { return };
+        let now = monotonic_ns();
+        let (began, ended) = (now.saturating_sub(begin_ns), now.saturating_sub(end_ns));
+        // A span that is lost is no reason to fail.
+        let _ = record.line.ask(&Ask::Span { name: name.text().unwrap_or(""), began, ended });
+    }
+}
+
+unsafe extern "C" fn now_ns() -> u64 {
+    monotonic_ns()
+}
+
+unsafe extern "C" fn node(record: *mut CallRecord) -> Str {
+    // SAFETY: the kernel gives its call's record.
+    let record = unsafe { running(record) };
+    record.map_or(Str::EMPTY, |record| Str::new(&record.made.node))
+}

@@ -1,6 +1,9 @@
 //! Every clause of what a call carries, of plugins in processes of their own.
 //!
-//! The tests are those of `zoo_calls`; what cannot cross to another process is not among them.
+//! The tests are those of `zoo_calls`, but for those of state, which cannot cross to another process.
+
+/// Whether the plugins run in processes of their own.
+const ISOLATED: bool = true;
 
 mod zoo_calls {
     mod asynchronous;
@@ -10,5 +13,4 @@ mod zoo_calls {
     mod outputs;
     mod services;
     mod shapes;
-    mod state;
 }

@@ -38,10 +38,9 @@ impl Bench {
     pub fn zoo(language: Language) -> Bench {
         match isolation() {
             None => Bench::with([language.zoo()]),
-            Some(worker) => Bench(TestHost::isolating(
-                [language.zoo()],
-                &[("host.isolate_worker", &worker)],
-            )),
+            Some(worker) => {
+                Bench(TestHost::isolating([language.zoo()], &[("host.isolate_worker", &worker)]))
+            }
         }
     }
 

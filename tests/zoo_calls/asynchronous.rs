@@ -16,7 +16,11 @@ fn asynchronous_kernel() {
     for language in Language::ALL {
         let bench = Bench::zoo(language);
         let instance = bench.node(&language.op("Async")).create().unwrap();
-        assert!(instance.is_async());
+        // The host waits for a call of another process as for one that blocks.
+        assert_eq!(
+            (instance.is_async(), instance.is_blocking()),
+            (!crate::ISOLATED, crate::ISOLATED)
+        );
         let inputs = [floats(&[1.0, 2.5])];
         let mut call = PreparedCall::new(&instance, &inputs, &bench.env).unwrap();
         for _ in 0..20 {

@@ -73,10 +73,7 @@ impl TestHost {
     ///
     /// # Panics
     /// As [`TestHost::with_settings`].
-    pub fn isolating(
-        files: impl IntoIterator<Item = PathBuf>,
-        knobs: &[(&str, &str)],
-    ) -> TestHost {
+    pub fn isolating(files: impl IntoIterator<Item = PathBuf>, knobs: &[(&str, &str)]) -> TestHost {
         let set = knobs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let settings = Settings { set: set.collect(), ..Settings::default() };
         TestHost::searching(&SearchPath::default().isolating(files), settings)

@@ -278,6 +278,9 @@ fn spawn_listener(plugin: &str, stderr: Option<ChildStderr>, shared: Arc<Shared>
             let text = String::from_utf8_lossy(&line).trim_end().to_owned();
             if !text.is_empty() {
                 tracing::warn!(plugin, "standard error: {text}");
+            }
+            // Frames of a backtrace are indented: they are no words.
+            if text.starts_with(|first: char| !first.is_whitespace()) {
                 let mut words = shared.last_words.lock();
                 if words.len() == LAST_LINES {
                     words.pop_front();

@@ -204,7 +204,9 @@ pub(super) fn compute(
     let result = run(&record, &step, sent);
     reply(result.and_then(|()| record.written()));
     record.over.store(true, Ordering::Release);
-    record.scratch.lock().clear();
+    let scratch = std::mem::take(&mut *record.scratch.lock());
+    // Without the lock: memory has locks of its own.
+    drop(scratch);
     // A kernel that completes its call once more finds a record that is over, for as long as there is room for it.
     if record.made.table.flags & kernel_flags::ASYNC != 0 {
         let line = Arc::clone(&record.line);

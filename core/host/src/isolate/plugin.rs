@@ -258,11 +258,19 @@ impl Isolated {
         };
         let worker = Arc::new(Process::start(launch).map_err(failed)?);
         let definitions = match worker.first_word(START) {
-            Some(Word::Ready(definitions)) => definitions,
-            Some(Word::Refused { step, code, message }) => {
+            Ok(Word::Ready(definitions)) => definitions,
+            Ok(Word::Refused { step, code, message }) => {
                 return Err(Refusal { step, code: Code(code), message });
             }
-            Some(Word::Log { .. }) | None => return Err(no_word(&worker)),
+            Ok(Word::Log { .. }) => {
+                return Err(Refusal::of_start("its first word is a line for the log".to_owned()));
+            }
+            Err(death) => {
+                let how = death.describe();
+                let message =
+                    format!("its process was not ready within {START:?}: it ended by {how}");
+                return Err(Refusal::of_start(message));
+            }
         };
         let first = self.definitions.get_or_init(|| definitions.clone());
         if *first != definitions {
@@ -382,18 +390,6 @@ impl Isolated {
         }
         (Code::INTERNAL, format!("{name} ended its process: {how}"))
     }
-}
-
-/// Why a worker said nothing.
-fn no_word(worker: &Process) -> Refusal {
-    let message = match worker.death() {
-        Some(death) => format!("its process ended before it was ready: {}", death.describe()),
-        None => {
-            worker.kill();
-            format!("its process was not ready within {START:?}: {}", worker.wait().describe())
-        }
-    };
-    Refusal::of_start(message)
 }
 
 impl std::fmt::Debug for Isolated {

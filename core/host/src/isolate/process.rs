@@ -141,9 +141,13 @@ impl Process {
         Ok(process)
     }
 
-    /// What it says of its library; `None` when it died, or said nothing for so long.
-    pub fn first_word(&self, patience: Duration) -> Option<Word> {
-        self.words.lock().recv_timeout(patience).ok()
+    /// What it says of its library; why it ended, or was ended because it said nothing for so long.
+    pub fn first_word(&self, patience: Duration) -> Result<Word, &Death> {
+        let word = self.words.lock().recv_timeout(patience);
+        word.map_err(|_| {
+            self.kill();
+            self.wait()
+        })
     }
 
     /// Its number among those of the plugin.

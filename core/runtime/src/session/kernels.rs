@@ -295,7 +295,9 @@ impl KernelCache {
 
     /// Forgets them; plans that use them keep theirs.
     pub fn clear(&self) {
-        self.stateful.lock().clear();
+        let gone = std::mem::take(&mut *self.stateful.lock());
+        // Without the lock: their ends are the plugins'.
+        drop(gone);
     }
 
     /// The object of a stateful node for this kernel, made by `make` when there is none.
@@ -312,6 +314,9 @@ impl KernelCache {
         }
         // The object keeps its kernel, whose address no other has meanwhile.
         let made = make()?;
-        Ok(Arc::clone(self.stateful.lock().entry(key).or_insert(made)))
+        // Where two were made the first is kept; the other ends without the lock.
+        let kept = Arc::clone(self.stateful.lock().entry(key).or_insert_with(|| Arc::clone(&made)));
+        drop(made);
+        Ok(kept)
     }
 }

@@ -1,0 +1,118 @@
+//! Runtimes with isolated plugins, and what is left of their processes.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+use tenon_graph::{GraphBuilder, GraphError};
+use tenon_runtime::{
+    Runtime, RuntimeOptions, Session,
+    framework::{DType, PartialShape, Tensor},
+    host::Settings,
+    isolate::{Isolated, IsolationStatus},
+};
+use tenon_tests::{
+    bench::worker,
+    session::{floats, library, run, session_as_written, values},
+};
+
+/// The turn of one test: what a process has started and holds is counted.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A runtime of two threads with these plugins, the latter in processes of their own.
+pub fn runtime(here: &[&str], apart: &[&str], knobs: &[(&str, &str)]) -> Runtime {
+    let worker = worker().display().to_string();
+    let named = ("host.isolate_worker", worker.as_str());
+    let all = knobs.iter().copied().chain([named]);
+    let set = all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let options = RuntimeOptions {
+        threads: Some(2),
+        settings: Settings { set, ..Settings::default() },
+        isolate: apart.iter().map(|name| library(name)).collect(),
+        ..RuntimeOptions::with_plugins(here.iter().map(|name| library(name)))
+    };
+    let (runtime, report) = Runtime::new(options).expect("the runtime starts");
+    report.into_result().expect("every library is a plugin");
+    runtime
+}
+
+/// The isolated plugin of this name.
+pub fn plugin(runtime: &Runtime, name: &str) -> Arc<Isolated> {
+    let all = runtime.plugins().isolated();
+    all.into_iter().find(|plugin| plugin.name() == name).expect("the plugin is isolated")
+}
+
+/// What it does now.
+pub fn status(runtime: &Runtime, name: &str) -> IsolationStatus {
+    plugin(runtime, name).status()
+}
+
+/// A session with one node 'y' of this op over the fed 'x'.
+pub fn one_node(runtime: &Runtime, op: &str, how: Option<&str>) -> Session {
+    session_as_written(runtime, |b: &mut GraphBuilder<'_>| -> Result<(), GraphError> {
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+        let node = b.op(op).name("y").input(x);
+        match how {
+            Some(how) => node.attr("how", how).build()?,
+            None => node.build()?,
+        };
+        Ok(())
+    })
+}
+
+/// Runs a step: 'y' of these.
+pub fn step(session: &Session, x: Tensor) -> Result<Vec<f32>, tenon_runtime::RuntimeError> {
+    run(session, &[("x", x)], &["y"]).map(|fetched| values(&fetched[0]))
+}
+
+/// A step that goes well, with values that no other has.
+pub fn good(session: &Session, number: usize) {
+    let x = number as f32;
+    assert_eq!(step(session, floats(&[x, -x])).expect("a good step"), [2.0 * x, -2.0 * x]);
+}
+
+/// The processes that this one has started and that are not over.
+pub fn children() -> BTreeSet<i32> {
+    let tasks = fs::read_dir("/proc/self/task").expect("the system tells of threads");
+    let mut all = BTreeSet::new();
+    for task in tasks.flatten() {
+        let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        all.extend(text.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+    }
+    all
+}
+
+/// Waits until something is so.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}: not within half a minute");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process of this number runs.
+pub fn runs(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The state comes after the name, which is in parentheses: a zombie runs no more.
+    stat.rsplit(')')
+        .next()
+        .is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
+}
+
+/// Shared memory of Tenon's that this process has a descriptor of or a mapping.
+pub fn shared_memory() -> usize {
+    let is_ours = |target: PathBuf| target.to_string_lossy().contains("memfd:tenon");
+    let descriptors = fs::read_dir("/proc/self/fd").expect("the system tells of descriptors");
+    let open = descriptors.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+    let maps = fs::read_to_string("/proc/self/maps").expect("the system tells of mappings");
+    open.filter(|target| is_ours(target.clone())).count()
+        + maps.lines().filter(|line| line.contains("memfd:tenon")).count()
+}

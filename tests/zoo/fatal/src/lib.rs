@@ -1,0 +1,110 @@
+//! Kernels that end their process, or hold it up, when they are told to: what isolation has to contain.
+
+use std::{hint::black_box, os::fd::RawFd, ptr, thread};
+use tenon_sdk::prelude::*;
+
+tenon_sdk::export_plugin!();
+
+register_op!(
+    "FatalTwice",
+    inputs = &["x: float"],
+    outputs = &["y: float"],
+    attrs =
+        &["how: {'fault', 'abort', 'exit', 'hang', 'grow', 'stack', 'thread', 'kill', 'close'}"],
+    stateful = true,
+    shape = |c: &ShapeContext<'_>| c.set_output(0, c.input(0)),
+    summary = "2x; fails in the way of `how` where x has three elements or more.",
+);
+
+struct Twice {
+    how: String,
+}
+
+impl Kernel for Twice {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Twice { how: c.attr::<&str>("how")?.to_owned() })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let x = c.input::<f32>(0)?;
+        if x.data.len() >= 3 {
+            fail(&self.how);
+        }
+        let y = c.output::<f32>(0, x.dims)?;
+        y.data.iter_mut().zip(x.data).for_each(|(y, x)| *y = x + x);
+        Ok(())
+    }
+}
+
+register_kernel!("FatalTwice" on "CPU": Twice);
+
+fn fail(how: &str) {
+    match how {
+        "fault" => fault(),
+        "abort" => std::process::abort(),
+        "exit" => std::process::exit(3),
+        "hang" => hang(),
+        "grow" => grow(),
+        "stack" => drop(black_box(deep(black_box(1)))),
+        "thread" => drop(thread::spawn(fault).join()),
+        "kill" => kill(),
+        _ => close_all(),
+    }
+}
+
+fn fault() {
+    let nowhere = black_box(ptr::without_provenance_mut::<u8>(8));
+    // SAFETY: there is none: no page is mapped at address 8, which is the point.
+    unsafe { nowhere.write_volatile(1) };
+}
+
+fn hang() {
+    while black_box(true) {
+        std::hint::spin_loop();
+    }
+}
+
+/// Takes memory, and touches it, until there is no more.
+fn grow() {
+    let mut held: Vec<Vec<u8>> = Vec::new();
+    while black_box(true) {
+        held.push(vec![1; 16 << 20]);
+    }
+}
+
+/// Never returns: every call needs the stack of the one before.
+fn deep(depth: u64) -> [u64; 512] {
+    let mut here = [depth; 512];
+    if black_box(depth) > 0 {
+        here = deep(black_box(depth + 1));
+    }
+    here[(depth % 512) as usize] ^= depth;
+    here
+}
+
+unsafe extern "C" {
+    fn raise(signal: i32) -> i32;
+    fn close(descriptor: RawFd) -> i32;
+}
+
+fn kill() {
+    const SIGKILL: i32 = 9;
+    // SAFETY: it ends the process.
+    let _ = unsafe { raise(SIGKILL) };
+}
+
+/// Closes every descriptor, those of whoever runs the plugin among them.
+fn close_all() {
+    for descriptor in 0..1024 {
+        // SAFETY: there is none: others use them, which is the point.
+        let _ = unsafe { close(descriptor) };
+    }
+}
+
+fn dies(_: &ComputeContext<'_>) -> Result<(), KernelError> {
+    fault();
+    Ok(())
+}
+
+// Before the kernel of tenon-cpu, which has a lower priority.
+register_kernel!("Softsign" on "CPU": fn dies, types = ("T", &[DType::FLOAT]), priority = 1000);

@@ -85,7 +85,10 @@ fn plugins_table(registry: &Registry) -> Table {
             .filter(|device| device.plugin == info.id)
             .map(|device| device.name.as_str())
             .collect();
-        let file = info.path.as_deref().map_or("(built in)".to_owned(), shown_path);
+        let mut file = info.path.as_deref().map_or("(built in)".to_owned(), shown_path);
+        if info.isolated {
+            file.push_str(" (isolated)");
+        }
         table.row([
             info.name.clone(),
             info.version.clone(),
@@ -235,6 +238,7 @@ fn plugin_json(info: &PluginInfo) -> Value {
         "version": info.version,
         "file": info.path.as_ref().map(|path| path.display().to_string()),
         "digest": (!info.digest.is_empty()).then_some(&info.digest),
+        "isolated": info.isolated,
     })
 }
 

@@ -8,6 +8,7 @@ mod goldens;
 mod help;
 mod inspect;
 mod install;
+mod isolate;
 mod list;
 mod page;
 mod quantize;

@@ -126,7 +126,7 @@ impl Kernel {
                 attrs,
                 input_types,
                 output_types,
-                input_shapes: slice_of(raw.input_shapes, inputs).iter().map(|s| shape(s)).collect(),
+                input_shapes: slice_of(raw.input_shapes, inputs).iter().map(shape).collect(),
                 constants,
                 input_args: args(raw.input_args, raw.input_ranges),
                 output_args: args(raw.output_args, raw.output_ranges),

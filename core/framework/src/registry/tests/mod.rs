@@ -68,7 +68,6 @@ fn kernel(types: &[DType], line: u32) -> KernelDef {
         numerics: EXACT,
         table: &TABLE,
         remote: None,
-        remote: None,
         cost: None,
         source: at("math.rs", line),
         plugin: PluginId(0),

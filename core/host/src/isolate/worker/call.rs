@@ -134,9 +134,10 @@ impl Record {
                 Outcome::Unset => Written::Unset,
                 Outcome::There => Written::There,
                 Outcome::Shared(input) => Written::Shared { input: *input, dims: dims() },
-                // SAFETY: the kernel has written all of its strings.
                 Outcome::Strings { .. } => {
-                    Written::Strings { dims: dims(), items: unsafe { strings(slot) } }
+                    // SAFETY: the kernel has written all of its strings.
+                    let items = unsafe { strings(slot) };
+                    Written::Strings { dims: dims(), items }
                 }
             }
         };

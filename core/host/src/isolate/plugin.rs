@@ -11,7 +11,7 @@
 use super::{
     arena::{Arena, ArenaMemory},
     definition::Definition,
-    limits::{FORGOTTEN, Limits, START},
+    limits::{FORGOTTEN, HOST_LOOK, Limits, START},
     process::{Death, Launch, Process},
     values::HostArenaMemory,
     wire::{Order, Setting, Start, Word},
@@ -27,7 +27,7 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 use tenon_framework::{
     Code, KernelError,
@@ -114,12 +114,14 @@ pub struct Isolated {
     quarantine: OnceLock<String>,
     calls: AtomicU64,
     faults: AtomicU64,
+    look: Duration,
 }
 
 impl Isolated {
     /// Starts the plugin's first worker.
     pub(super) fn start(parts: Parts) -> Result<Arc<Isolated>, Refusal> {
         let failed = |error: io::Error| Refusal::of_start(format!("shared memory: {error}"));
+        let has_cores = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
         let host_arena = Arena::start_host().map_err(failed)?;
         let memory = ArenaMemory::new(&format!("tenon-{}", parts.scope), 0).map_err(failed)?;
         let plugin = Arc::new(Isolated {
@@ -132,6 +134,7 @@ impl Isolated {
             quarantine: OnceLock::new(),
             calls: AtomicU64::new(0),
             faults: AtomicU64::new(0),
+            look: if has_cores { HOST_LOOK } else { Duration::ZERO },
         });
         let mut state = plugin.state.lock();
         plugin.start_worker(&mut state)?;
@@ -167,6 +170,11 @@ impl Isolated {
             tensor_bytes: self.memory.stats().live_bytes,
             quarantined: self.quarantine.get().cloned(),
         }
+    }
+
+    /// How long the host looks for a reply before it sleeps: not at all where that keeps the worker from running.
+    pub(super) fn look(&self) -> Duration {
+        self.look
     }
 
     pub(super) fn definitions(&self) -> &[Definition] {

@@ -39,6 +39,8 @@ use tenon_framework::sync::{Condvar, Mutex, Rank};
 const CALLS: Rank = Rank(74);
 /// How long the last words on standard error are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long a worker may leave what it is told unread.
+const LISTENING: Duration = Duration::from_secs(5);
 /// Lines of standard error that are kept, and characters of each.
 const LAST_LINES: usize = 4;
 const LINE: usize = 300;
@@ -103,6 +105,7 @@ impl Process {
         let channels = SharedFile::new("tenon-channels", CHANNELS_BYTES + CRASH_BYTES)?;
         let mapping = Arc::new(channels.map()?);
         let (host, worker) = UnixStream::pair()?;
+        host.set_write_timeout(Some(LISTENING))?;
         command.env(super::WORKER_VARIABLE, "1").process_group(0);
         command.stdin(OwnedFd::from(worker)).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
@@ -230,9 +233,11 @@ impl Process {
         self.shared.calls.lock().names[at].clone().unwrap_or_else(|| Arc::from("a kernel"))
     }
 
-    /// Tells it something; nobody is told when it is dead.
+    /// Tells it something; nobody is told when it is dead. One that does not listen is ended.
     pub fn tell(&self, order: &Order) {
-        let _ = write_message(&mut *self.socket.lock(), order);
+        if write_message(&mut *self.socket.lock(), order).is_err() {
+            self.kill();
+        }
     }
 
     /// Cancels the call in a channel.

@@ -6,7 +6,7 @@
 
 use super::{
     channel::{Channel, Message},
-    limits::{HOST_LOOK, SLICE},
+    limits::SLICE,
     plugin::Isolated,
     process::Process,
     values::place_of,
@@ -183,7 +183,7 @@ impl<'p> WorkerCall<'p> {
     }
 
     fn wait(&mut self) -> Result<(), KernelError> {
-        let mut look = HOST_LOOK;
+        let mut look = self.plugin.look();
         loop {
             let left = self.until.saturating_duration_since(Instant::now());
             if self.channel.wait(look, SLICE.min(left)) {
@@ -218,8 +218,10 @@ impl<'p> WorkerCall<'p> {
 impl Drop for WorkerCall<'_> {
     fn drop(&mut self) {
         if self.open {
-            // The worker waits for an answer that it will not get, or broke the protocol.
+            // The worker waits for an answer that it will not get, or broke the protocol. It is gone before the memory
+            // of this call is anybody else's.
             self.process.kill();
+            self.process.wait();
         }
         let buffers = (mem::take(&mut self.reply), mem::take(&mut self.message));
         self.process.give_channel(self.at, buffers);

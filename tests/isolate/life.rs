@@ -1,7 +1,8 @@
 //! What becomes of processes and shared memory.
 
 use super::support::{
-    alone, children, good, one_node, plugin, runs, runtime, shared_memory, status, step, until,
+    alone, children, good, one_node, other_build, plugin, runs, runtime, shared_memory, status,
+    step, until,
 };
 use std::{
     io::{BufRead, BufReader},
@@ -49,6 +50,30 @@ fn retiring_ends_the_process_with_the_last_plan() {
     assert!(runs(pid), "the session has its kernels");
     drop(session);
     until("the process ends", || !runs(pid));
+}
+
+#[test]
+fn a_new_build_takes_the_place_of_an_isolated_one_in_a_process_of_its_own() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = runtime(&["tenon_cpu"], &["zoo_fatal"], &[]);
+    let session = one_node(&runtime, "FatalTwice", Some("fault"));
+    good(&session, 1);
+    let first = status(&runtime, "zoo-fatal").pid.expect("a process runs");
+    let (info, _) = runtime.replace(&other_build("zoo_fatal", folder.path(), 1)).unwrap();
+    assert!(info.isolated);
+    good(&session, 2);
+    assert!(runs(first), "the session has not been refreshed");
+    session.refresh().unwrap();
+    good(&session, 3);
+    until("the old build's process ends", || !runs(first));
+    let second = status(&runtime, "zoo-fatal").pid.expect("a process runs");
+    assert_ne!(first, second);
+    let bad = folder.path().join("bad.so");
+    std::fs::write(&bad, b"no library").unwrap();
+    assert!(runtime.replace(&bad).is_err());
+    good(&session, 4);
+    assert_eq!(status(&runtime, "zoo-fatal").pid, Some(second), "a refused build changes nothing");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Replacing, retiring and quarantining an isolated plugin while steps run.
 
-use super::support::{alone, children, one_node, runtime, step};
+use super::support::{alone, children, one_node, other_build, runtime, step};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tenon_runtime::{RuntimeError, framework::Code};
 use tenon_tests::session::{floats, library};
@@ -24,6 +24,7 @@ fn is_expected(error: &RuntimeError) -> bool {
 fn steps_run_while_the_plugin_comes_and_goes() {
     let _alone = alone();
     let runtime = runtime(&["tenon_cpu"], &["zoo_fatal"], &[("host.isolate_faults", "2")]);
+    let folder = tempfile::tempdir().unwrap();
     let (over, right) = (AtomicBool::new(false), AtomicUsize::new(0));
     let sessions: Vec<_> =
         (0..3).map(|_| one_node(&runtime, "FatalTwice", Some("fault"))).collect();
@@ -52,9 +53,13 @@ fn steps_run_while_the_plugin_comes_and_goes() {
                 }
             });
         }
-        for _ in 0..20 {
-            runtime.plugins().retire("zoo-fatal").unwrap();
-            runtime.load_isolated([library("zoo_fatal")]).into_result().unwrap();
+        for round in 0..20 {
+            if round % 2 == 0 {
+                runtime.plugins().retire("zoo-fatal").unwrap();
+                runtime.load_isolated([library("zoo_fatal")]).into_result().unwrap();
+            } else {
+                runtime.replace(&other_build("zoo_fatal", folder.path(), round)).unwrap();
+            }
             sessions.iter().for_each(|session| session.refresh().unwrap());
             let before = right.load(Ordering::Relaxed);
             super::support::until("steps go well again", || right.load(Ordering::Relaxed) > before);

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -41,6 +41,15 @@ pub fn runtime(here: &[&str], apart: &[&str], knobs: &[(&str, &str)]) -> Runtime
     let (runtime, report) = Runtime::new(options).expect("the runtime starts");
     report.into_result().expect("every library is a plugin");
     runtime
+}
+
+/// Another build of a library, as far as its digest says: a byte more behind the end.
+pub fn other_build(name: &str, folder: &Path, number: u8) -> PathBuf {
+    let mut bytes = fs::read(library(name)).expect("a library can be read");
+    bytes.push(number);
+    let file = folder.join(format!("lib{name}_{number}.so"));
+    fs::write(&file, bytes).expect("the folder can be written");
+    file
 }
 
 /// The isolated plugin of this name.

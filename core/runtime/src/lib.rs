@@ -14,6 +14,7 @@ pub mod rendezvous;
 mod runtime;
 mod session;
 pub mod trace;
+mod tuning;
 
 pub use error::{RuntimeError, StepError};
 pub use runtime::{Runtime, RuntimeOptions};
@@ -25,3 +26,4 @@ pub use tenon_framework as framework;
 pub use tenon_graph as graph;
 pub use tenon_host as host;
 pub use tenon_proto as proto;
+pub use tuning::Decision;

@@ -1,6 +1,9 @@
 //! The runtime: plugins, devices, threads. Sessions are made over it.
 
-use crate::error::RuntimeError;
+use crate::{
+    error::RuntimeError,
+    tuning::{Decision, Tuner},
+};
 use std::{path::PathBuf, sync::Arc};
 use tenon_framework::{
     register_knob,
@@ -77,6 +80,14 @@ struct Inner {
     pool: Arc<ThreadPool>,
     memory: Arc<dyn Memory>,
     features: FeatureSet,
+    tuner: Arc<Tuner>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // They use the devices.
+        self.tuner.join();
+    }
 }
 
 /// Plugins, devices and threads; clones are the same runtime.
@@ -111,7 +122,8 @@ impl Runtime {
         let devices = DeviceManager::new(Arc::clone(plugins.handle()), |id| record(&plugins, id));
         let memory: Arc<dyn Memory> = HostMemory::shared().clone();
         let features = FeatureSet::of_this_cpu();
-        let inner = Inner { devices, plugins, pool: Arc::new(pool), memory, features };
+        let (pool, tuner) = (Arc::new(pool), Arc::default());
+        let inner = Inner { devices, plugins, pool, memory, features, tuner };
         Ok((Runtime { inner: Arc::new(inner) }, report))
     }
 
@@ -161,6 +173,16 @@ impl Runtime {
     /// Pooled host memory.
     pub fn host_memory(&self) -> &Arc<dyn Memory> {
         &self.inner.memory
+    }
+
+    /// What policy `measured` knows.
+    pub(crate) fn tuner(&self) -> &Arc<Tuner> {
+        &self.inner.tuner
+    }
+
+    /// What policy `measured` has chosen in this process, by node; see the knob `runtime.policy`.
+    pub fn measured(&self) -> Vec<Decision> {
+        self.inner.tuner.decisions()
     }
 
     /// Features of this CPU.

@@ -101,6 +101,21 @@ impl Step {
         })
     }
 
+    /// The graph, its placeholders with the shapes that they are fed.
+    pub fn def(&self) -> &GraphDef {
+        &self.def
+    }
+
+    /// What it feeds, fetches and runs.
+    pub fn options(&self) -> &CallableOptions {
+        &self.options
+    }
+
+    /// The tensors that it is fed, in the order of its options.
+    pub fn feeds(&self) -> &[Tensor] {
+        &self.feeds
+    }
+
     /// The feeds, for a reader: `image=1x224x224x3`.
     pub fn size(&self) -> String {
         let input = |input: &Input| format!("{}={}", input.name, dims_text(&input.dims));

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{bench, quantize};
+use crate::{bench, quantize, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{num::NonZeroUsize, path::PathBuf};
 
@@ -49,6 +49,9 @@ pub enum Command {
     /// Make a graph of 8 bits of a frozen graph of floats
     #[command(long_about = quantize::ABOUT, after_long_help = quantize::EXAMPLE)]
     Quantize(quantize::QuantizeArgs),
+    /// Time the kernels that could run a graph, for policy 'measured'
+    #[command(long_about = tune::ABOUT, after_long_help = tune::EXAMPLE)]
+    Tune(tune::TuneArgs),
     /// Run a digit classifier on real images, on each device and on both
     #[command(after_long_help = "Example:\n  tenon demo")]
     Demo,

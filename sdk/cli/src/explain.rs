@@ -6,7 +6,7 @@ use crate::{
     args::{ExplainArgs, Global},
     error::CliError,
     list::kernel_json,
-    output::{print, print_json, short_device},
+    output::{print, print_json, short_device, time},
     start::{read_graph, start_whole},
 };
 use serde_json::{Value, json};
@@ -86,7 +86,10 @@ fn candidates_text(text: &mut String, kernels: &Explanation) {
         }
     };
     for kernel in runs {
-        let _ = writeln!(text, "  > {} of {}", named(kernel), kernel.plugin_name);
+        let found = kernels.candidates.iter().find(|c| Arc::ptr_eq(&c.kernel, kernel));
+        let measured = found.and_then(|candidate| candidate.measured_ns);
+        let measured = measured.map(|ns| format!(", measured {}", time(ns))).unwrap_or_default();
+        let _ = writeln!(text, "  > {} of {}{measured}", named(kernel), kernel.plugin_name);
         let _ = writeln!(text, "      {}", kernel.source);
     }
     // A kernel per element type would fill the screen: those that fall to the same rule for the same reason
@@ -146,6 +149,7 @@ fn node_json(node: &NodeExplanation) -> Value {
                 "kernel": kernel_json(&candidate.kernel),
                 "removed": candidate.removed.as_ref().map(Removal::to_string),
                 "depends_on_shapes": candidate.depends_on_shapes,
+                "measured_ns": candidate.measured_ns,
                 "wins": wins(&candidate.kernel),
             })
         };

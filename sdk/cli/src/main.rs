@@ -19,6 +19,7 @@ mod quantize;
 mod run;
 mod start;
 mod table;
+mod tune;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -52,6 +53,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::Install(args) => install::install(global, args),
         Command::New(args) => new::new(global, args),
         Command::Quantize(args) => quantize::quantize(global, args),
+        Command::Tune(args) => tune::tune(global, args),
     }?;
     Ok(ExitCode::SUCCESS)
 }

@@ -16,9 +16,11 @@ mod events;
 mod features;
 mod fit;
 mod kernel_def;
+mod measured;
 mod overlap;
 mod plugin;
 mod remote;
+mod removal;
 mod select;
 mod snapshot;
 mod transaction;
@@ -27,10 +29,12 @@ pub use error::{RegistryError, Warning};
 pub use events::{RegistryEvent, RegistryHandle, Subscription};
 pub use features::FeatureSet;
 pub use kernel_def::{Cost, KernelDef, TypeConstraint};
+pub use measured::{FASTER, Timed, fastest, is_not_weaker};
 pub use plugin::{DeviceTypeDef, PluginId, PluginInfo};
 pub use remote::{RemoteKernel, RemoteShape};
+pub use removal::Removal;
 pub use select::{
-    Candidate, Explanation, KernelQuery, Removal, SelectError, SupportAnswer, candidates, select,
+    Candidate, Explanation, KernelQuery, SelectError, SupportAnswer, candidates, select,
 };
 pub use snapshot::Registry;
 pub use transaction::{Transaction, commit_all};

@@ -5,9 +5,9 @@
 //! priority, then a kernel of the very device type over a `DEFAULT` one, then the declared order. Where the one
 //! that wins asks for shapes that are not known yet, the choice stays open ([`Explanation::per_shape`]).
 
-use super::{features::FeatureSet, kernel_def::KernelDef, snapshot::Registry};
+use super::{features::FeatureSet, kernel_def::KernelDef, removal::Removal, snapshot::Registry};
 use crate::attr::{AttrList, AttrMap, AttrValue};
-use std::{cmp::Reverse, collections::BTreeSet, fmt, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 use tenon_abi::{Code, DType};
 use thiserror::Error;
 
@@ -37,116 +37,6 @@ pub enum SupportAnswer {
     DependsOnShapes,
 }
 
-/// Why a candidate does not run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Removal {
-    /// For another device type.
-    DeviceType {
-        /// Its own.
-        own: String,
-        /// The node's.
-        wanted: String,
-    },
-    /// The node lacks an attribute that the kernel constrains.
-    MissingAttr {
-        /// The attribute.
-        attr: String,
-    },
-    /// An element type that it does not take.
-    DType {
-        /// The attribute.
-        attr: String,
-        /// The node's type.
-        found: DType,
-        /// Those that it takes.
-        takes: Vec<DType>,
-    },
-    /// A feature that is absent.
-    Feature {
-        /// The feature.
-        name: String,
-        /// Type of the device.
-        device_type: String,
-    },
-    /// Another label was asked for.
-    Label {
-        /// Its own.
-        own: String,
-        /// The one asked for.
-        wanted: String,
-    },
-    /// Runs on request only.
-    OnRequest {
-        /// Its label.
-        label: String,
-    },
-    /// `supports` says no.
-    Supports {
-        /// Why.
-        reason: String,
-    },
-    /// Another has a higher priority.
-    LowerPriority {
-        /// Its own.
-        own: i32,
-        /// That of the other.
-        higher: i32,
-        /// The other.
-        than: String,
-    },
-    /// At equal priority another is for this very device type.
-    LessSpecific {
-        /// The other.
-        than: String,
-    },
-    /// At equal priority another is declared earlier.
-    DeclaredLater {
-        /// The other.
-        than: String,
-    },
-    /// The choice is open until the shapes are known, and where arguments lie is not.
-    OtherMemory {
-        /// The one that is asked first.
-        than: String,
-    },
-}
-
-impl fmt::Display for Removal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Removal::DeviceType { own, wanted } => {
-                write!(f, "is for {own}, the node is on {wanted}")
-            }
-            Removal::MissingAttr { attr } => write!(f, "the node has no type attribute {attr}"),
-            Removal::DType { attr, found, takes } => {
-                let takes: Vec<String> = takes.iter().map(DType::to_string).collect();
-                write!(f, "{attr} is {found}, the kernel takes {}", takes.join(", "))
-            }
-            Removal::Feature { name, device_type } => {
-                let place = if device_type == "CPU" { "cpu" } else { "device" };
-                write!(f, "needs {name}, which this {place} lacks")
-            }
-            Removal::Label { own, wanted } => {
-                write!(f, "label '{wanted}' is asked for, this one is '{own}'")
-            }
-            Removal::OnRequest { label } => write!(f, "label '{label}' runs on request only"),
-            Removal::Supports { reason } => write!(f, "supports says no: {reason}"),
-            Removal::LowerPriority { own, higher, than } => {
-                write!(f, "lower priority ({own} < {higher}) than {than}")
-            }
-            Removal::LessSpecific { than } => {
-                write!(f, "is for every device type, at equal priority with {than}")
-            }
-            Removal::DeclaredLater { than } => {
-                write!(f, "is declared later, at equal priority with {than}")
-            }
-            Removal::OtherMemory { than } => {
-                write!(f, "takes other arguments in host memory than {than}, which is asked first")
-            }
-        }
-    }
-}
-
 /// A kernel of the op, and what became of it.
 #[derive(Debug, Clone)]
 pub struct Candidate {
@@ -156,6 +46,8 @@ pub struct Candidate {
     pub removed: Option<Removal>,
     /// Whether its `supports` asked for the shapes.
     pub depends_on_shapes: bool,
+    /// Nanoseconds of a call, where policy `measured` knows them.
+    pub measured_ns: Option<f64>,
 }
 
 /// Which candidates there were, which rule removed each, and who won.
@@ -362,7 +254,12 @@ pub fn select(
                 SupportAnswer::DependsOnShapes => true,
                 SupportAnswer::No(_) => return None,
             };
-            Some(Candidate { kernel: Arc::clone(kernel), removed: None, depends_on_shapes })
+            Some(Candidate {
+                kernel: Arc::clone(kernel),
+                removed: None,
+                depends_on_shapes,
+                measured_ns: None,
+            })
         })
         .collect();
     let order = order(&left, query.device_type);
@@ -413,7 +310,7 @@ fn examine(
             SupportAnswer::No(reason) => removed = Some(Removal::Supports { reason }),
         }
     }
-    Candidate { kernel: kernel.clone(), removed, depends_on_shapes }
+    Candidate { kernel: kernel.clone(), removed, depends_on_shapes, measured_ns: None }
 }
 
 /// A rule that speaks against a kernel, before anybody wants to read it.

@@ -53,7 +53,7 @@ pub(super) fn explain(
             device: placed.device(id).name().to_string(),
             placement: at.reason.to_string(),
             passed_over: at.passed_over.clone(),
-            kernels: (!is_built_in(&node.op.name)).then(|| explain_node(&placed, id)),
+            kernels: (!is_built_in(&node.op.name)).then(|| explain_node(&placed, id, false)),
         })
     });
     Ok(explained.collect())

@@ -1,7 +1,7 @@
 //! Which kernel a node gets, and the kernel objects.
 
-use super::{Current, Inner, compile::Placed, site::Site};
-use crate::error::RuntimeError;
+use super::{Current, Inner, compile::Placed, measured, site::Site};
+use crate::{error::RuntimeError, tuning::Wish};
 use std::{
     collections::HashMap,
     sync::{
@@ -30,6 +30,8 @@ pub(super) struct Chosen {
     pub kernel: Arc<KernelDef>,
     /// Where the choice is open: those that are asked for each shape, in order.
     pub per_shape: Vec<Arc<KernelDef>>,
+    /// Where the choice is open, under policy `measured`: what is asked of measurement.
+    pub measured: Option<Wish>,
 }
 
 /// Ops that the executor is, or that only order others.
@@ -219,8 +221,9 @@ pub(super) fn explain(
     ask(own, supports)
 }
 
-/// The candidates for a placed node, asked with what is known of its shapes.
-pub(super) fn explain_node(placed: &Placed<'_>, id: NodeId) -> Explanation {
+/// The candidates for a placed node, asked with what is known of its shapes. Under policy `measured` with what is known
+/// of their times, which are measured only where `may_measure` says so.
+pub(super) fn explain_node(placed: &Placed<'_>, id: NodeId, may_measure: bool) -> Explanation {
     let node = placed.graph.node(id);
     let device = placed.device(id);
     let site = Site::new(placed, id);
@@ -235,6 +238,7 @@ pub(super) fn explain_node(placed: &Placed<'_>, id: NodeId) -> Explanation {
     if !device.info().host_memory {
         explanation.keep_same_memory();
     }
+    measured::choose(placed, id, &mut explanation, may_measure);
     explanation
 }
 
@@ -245,20 +249,22 @@ pub(super) fn choose(placed: &Placed<'_>, id: NodeId) -> Result<Option<Chosen>, 
         return Ok(None);
     }
     let device = placed.device(id);
-    if device.info().host_memory {
+    let measured = Wish::from_knobs(&placed.current.knobs);
+    if device.info().host_memory && measured.is_none() {
         let site = Site::new(placed, id);
         let (op, attrs, kind) = (&node.op.name, node.attrs.attrs(), device.device_type());
         let supports = &mut |kernel: &Arc<KernelDef>| site.supports(kernel, &site.shapes);
         let found = selected(placed.session, placed.current, op, attrs, kind, supports);
         if let Some((kernel, per_shape)) = found {
-            return Ok(Some(Chosen { kernel, per_shape }));
+            return Ok(Some(Chosen { kernel, per_shape, measured: None }));
         }
     }
-    let explanation = explain_node(placed, id);
+    let explanation = explain_node(placed, id, true);
     match explanation.result() {
         Ok(kernel) => {
             let kernel = Arc::clone(kernel);
-            Ok(Some(Chosen { kernel, per_shape: explanation.per_shape }))
+            let measured = measured.filter(|_| measured::can_be_measured(placed, id));
+            Ok(Some(Chosen { kernel, per_shape: explanation.per_shape, measured }))
         }
         Err(error) => Err(RuntimeError::NoKernel {
             node: node.name.clone(),

@@ -12,6 +12,7 @@ mod evaluate;
 mod executable;
 mod explain;
 mod kernels;
+mod measured;
 mod optimize;
 mod options;
 mod site;

@@ -3,23 +3,26 @@
 use super::{
     compile::Placed,
     kernels::{Chosen, KernelCache},
+    measured,
 };
 use crate::{
     error::RuntimeError,
     plan::{Choice, MakeKernel, PerShape},
+    tuning::{Tuner, Wish},
 };
 use std::{fmt::Write, sync::Arc};
 use tenon_framework::{
-    Code, KernelError, PartialShape, Tensor,
+    Code, KernelError, PartialShape, Shape, Tensor,
     device::base::DeviceBase,
     knob::Knobs,
-    registry::{KernelDef, SupportAnswer},
+    registry::{KernelDef, Registry, SupportAnswer, fastest},
 };
-use tenon_graph::{Graph, NodeId};
+use tenon_graph::{Graph, Node, NodeId};
 use tenon_host::{
     KnobScope,
     devices::PluginDevice,
     instance::{KernelInstance, KernelSpec},
+    pool::ThreadPool,
 };
 
 /// What kernels for a node are asked and made with.
@@ -37,6 +40,40 @@ pub(super) struct Site {
     own_graph: u64,
     /// The session's graph.
     base: Arc<Graph>,
+    /// Under policy `measured`: what times are kept by.
+    pub tuned: Option<Tuned>,
+}
+
+/// What measurements need. It does not hold the runtime, which waits for them as it ends.
+pub(super) struct Tuned {
+    pub tuner: Arc<Tuner>,
+    pub pool: Arc<ThreadPool>,
+    /// Features of this CPU.
+    pub features: String,
+    registry: Arc<Registry>,
+}
+
+impl Tuned {
+    fn new(placed: &Placed<'_>) -> Option<Tuned> {
+        Wish::from_knobs(&placed.current.knobs)?;
+        let runtime = &placed.session.runtime;
+        Some(Tuned {
+            tuner: Arc::clone(runtime.tuner()),
+            pool: Arc::clone(runtime.pool()),
+            features: runtime.features().iter().collect::<Vec<_>>().join(" "),
+            registry: Arc::clone(&placed.current.registry),
+        })
+    }
+
+    /// A kernel with the build of its plugin: another build is another kernel.
+    pub fn kernel_name(&self, kernel: &KernelDef) -> String {
+        let info = self.registry.plugins().find(|info| info.id == kernel.plugin);
+        let build = info.map_or_else(String::new, |info| match info.digest.get(..16) {
+            Some(digest) => digest.to_owned(),
+            None => info.version.clone(),
+        });
+        format!("{}@{build} {kernel}", kernel.plugin_name)
+    }
 }
 
 impl Site {
@@ -57,6 +94,7 @@ impl Site {
             kernels: Arc::clone(&placed.session.kernels),
             own_graph: placed.own_graph,
             base: Arc::clone(&placed.current.graph),
+            tuned: Tuned::new(placed),
         }
     }
 
@@ -113,7 +151,28 @@ impl Site {
         self.kernels.stateful(&node.name, device, def, || self.make(def, &self.shapes))
     }
 
-    fn make(
+    /// The node.
+    pub fn node(&self) -> &Node {
+        self.graph.node(self.id)
+    }
+
+    /// The device.
+    pub fn device(&self) -> &PluginDevice {
+        &self.device
+    }
+
+    /// The session's knobs.
+    pub fn knobs(&self) -> &Knobs {
+        &self.knobs
+    }
+
+    /// The value of an input that is the same in every step.
+    pub fn constant(&self, input: usize) -> Option<&Tensor> {
+        self.constants.get(input)?.as_ref()
+    }
+
+    /// Makes an object of a kernel.
+    pub fn make(
         &self,
         def: &Arc<KernelDef>,
         shapes: &[PartialShape],
@@ -133,7 +192,8 @@ impl Site {
         if !chosen.per_shape.is_empty() {
             let info = self.spec(&chosen.kernel, &self.shapes).node_info();
             let kernels = chosen.per_shape.clone();
-            let maker = Box::new(Open { site: self, kernels });
+            let measured = chosen.measured;
+            let maker = Box::new(Open { site: Arc::new(self), kernels, measured });
             return Ok(Choice::PerShape(PerShape::new(info, &chosen.per_shape, maker)));
         }
         self.create(&chosen.kernel, &self.shapes).map(Choice::Made).map_err(|error| {
@@ -150,9 +210,11 @@ impl Site {
 
 /// A choice that is open until the shapes are known.
 struct Open {
-    site: Site,
+    site: Arc<Site>,
     /// In the order in which they are asked.
     kernels: Vec<Arc<KernelDef>>,
+    /// Under policy `measured`: among those that take the shapes, the fastest runs.
+    measured: Option<Wish>,
 }
 
 impl Open {
@@ -171,8 +233,27 @@ impl Open {
     }
 }
 
+impl Open {
+    /// The fastest of the kernels that take the shapes, if there are several and their times are known within the
+    /// budget.
+    fn fastest(&self, shapes: &[PartialShape]) -> Option<Arc<KernelDef>> {
+        let wish = self.measured?;
+        let known: Vec<Shape> = shapes.iter().map(PartialShape::full).collect::<Option<_>>()?;
+        let takes = |def: &&Arc<KernelDef>| self.site.supports(def, shapes) == SupportAnswer::Yes;
+        let rivals: Vec<Arc<KernelDef>> = self.kernels.iter().filter(takes).cloned().collect();
+        if rivals.len() < 2 {
+            return None;
+        }
+        let times = measured::times(&self.site, &rivals, &known, wish, true)?;
+        rivals.get(fastest(&times)?).cloned()
+    }
+}
+
 impl MakeKernel for Open {
     fn make(&self, shapes: &[PartialShape]) -> Result<Arc<KernelInstance>, KernelError> {
+        if let Some(def) = self.fastest(shapes) {
+            return self.create(&def, shapes);
+        }
         let mut refused = String::new();
         for def in &self.kernels {
             let reason = match self.site.supports(def, shapes) {

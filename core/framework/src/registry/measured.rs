@@ -1,0 +1,148 @@
+//! Policy `measured`: among the kernels that may run, the fastest, as far as somebody has timed them.
+//!
+//! It begins where policy `priority` ends, and changes its choice only for a kernel that is faster by more than noise
+//! and promises no less.
+
+use super::{kernel_def::KernelDef, removal::Removal, select::Explanation};
+use std::sync::Arc;
+use tenon_abi::{Numerics, ToleranceKind};
+
+/// A kernel takes the place of the one that `priority` chooses when its time is below this share of the other's.
+pub const FASTER: f64 = 0.97;
+
+/// What is known of a kernel's time.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Timed {
+    /// Nanoseconds of a call.
+    Ns(f64),
+    /// It failed while it was timed.
+    Failed(String),
+}
+
+/// Whether the contract `own` promises at least what `other` does.
+pub fn is_not_weaker(own: &Numerics, other: &Numerics) -> bool {
+    let tolerance = match (own.tolerance, other.tolerance) {
+        (_, ToleranceKind::UNSPECIFIED) | (ToleranceKind::EXACT, _) => true,
+        (ToleranceKind::ULPS, ToleranceKind::ULPS) => own.ulps <= other.ulps,
+        (ToleranceKind::ABSOLUTE_RELATIVE, ToleranceKind::ABSOLUTE_RELATIVE) => {
+            own.absolute <= other.absolute && own.relative <= other.relative
+        }
+        // Figures of different kinds say nothing of each other.
+        _ => false,
+    };
+    tolerance && own.determinism.0 >= other.determinism.0
+}
+
+impl Explanation {
+    /// The kernels among which policy has chosen, the one that it chose first; those that promise less than that one,
+    /// unless `any_contract`, or take other arguments in host memory, are left out. Fewer than two where there was
+    /// nothing to choose.
+    pub fn rivals(&mut self, any_contract: bool) -> Vec<Arc<KernelDef>> {
+        let Some(first) = self.per_shape.first().or(self.winner.as_ref()).cloned() else {
+            return Vec::new();
+        };
+        let mut rivals = vec![Arc::clone(&first)];
+        for candidate in &mut self.candidates {
+            let ranked = matches!(
+                candidate.removed,
+                None | Some(
+                    Removal::LowerPriority { .. }
+                        | Removal::LessSpecific { .. }
+                        | Removal::DeclaredLater { .. }
+                )
+            );
+            let kernel = &candidate.kernel;
+            if !ranked || Arc::ptr_eq(kernel, &first) || kernel.host_memory != first.host_memory {
+                continue;
+            }
+            if !any_contract && !is_not_weaker(&kernel.numerics, &first.numerics) {
+                if candidate.removed.is_some() {
+                    candidate.removed = Some(Removal::WeakerContract { than: first.to_string() });
+                }
+                continue;
+            }
+            rivals.push(Arc::clone(kernel));
+        }
+        rivals
+    }
+
+    /// Has the fastest of the rivals run, where it is faster by more than noise. `times` are those of the rivals, in
+    /// their order; a kernel that failed does not run while another one may.
+    pub fn prefer(&mut self, rivals: &[Arc<KernelDef>], times: &[Timed]) {
+        let Some(at) = fastest(times) else { return };
+        let (Some(winner), Timed::Ns(best)) = (rivals.get(at).cloned(), &times[at]) else { return };
+        for (kernel, time) in rivals.iter().zip(times) {
+            let mut all = self.candidates.iter_mut();
+            let Some(candidate) = all.find(|c| Arc::ptr_eq(&c.kernel, kernel)) else { continue };
+            candidate.removed = match time {
+                _ if Arc::ptr_eq(kernel, &winner) => None,
+                Timed::Failed(reason) => {
+                    let reason = format!("it failed while it was measured: {reason}");
+                    Some(Removal::Supports { reason })
+                }
+                Timed::Ns(own_ns) => {
+                    let than = winner.to_string();
+                    Some(Removal::Measured { own_ns: *own_ns, other_ns: *best, than })
+                }
+            };
+            candidate.measured_ns = match time {
+                Timed::Ns(ns) => Some(*ns),
+                Timed::Failed(_) => None,
+            };
+        }
+        self.winner = Some(winner);
+    }
+}
+
+/// Which of the timed kernels runs: the first, unless another is faster by more than noise. `None` where all failed.
+pub fn fastest(times: &[Timed]) -> Option<usize> {
+    let ns = |time: &Timed| match time {
+        Timed::Ns(ns) => Some(*ns),
+        Timed::Failed(_) => None,
+    };
+    let known = times.iter().enumerate().filter_map(|(at, time)| Some((at, ns(time)?)));
+    let (at, best) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    match times.first().and_then(ns) {
+        Some(first) if best >= first * FASTER => Some(0),
+        _ => Some(at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_abi::{DType, Determinism};
+
+    fn numerics(tolerance: ToleranceKind, figure: f64, determinism: Determinism) -> Numerics {
+        let (ulps, absolute, relative) = (figure, figure, figure);
+        let accumulation = DType::INVALID;
+        Numerics { tolerance, determinism, ulps, absolute, relative, accumulation, reserved: 0 }
+    }
+
+    #[test]
+    fn a_contract_is_weaker_when_it_promises_less() {
+        let exact = numerics(ToleranceKind::EXACT, 0.0, Determinism::BITWISE);
+        let two = numerics(ToleranceKind::ULPS, 2.0, Determinism::BITWISE);
+        let four = numerics(ToleranceKind::ULPS, 4.0, Determinism::BITWISE);
+        let loose = numerics(ToleranceKind::ABSOLUTE_RELATIVE, 1e-3, Determinism::BITWISE);
+        let none = numerics(ToleranceKind::UNSPECIFIED, 0.0, Determinism::BITWISE);
+        let varying = numerics(ToleranceKind::EXACT, 0.0, Determinism::NONE);
+        for (strong, weak) in [(&exact, &two), (&two, &four), (&four, &none), (&exact, &varying)] {
+            assert!(is_not_weaker(strong, weak) && !is_not_weaker(weak, strong));
+        }
+        assert!(!is_not_weaker(&two, &loose) && !is_not_weaker(&loose, &two), "not to be compared");
+        assert!(is_not_weaker(&two, &two));
+    }
+
+    #[test]
+    fn the_first_stays_unless_another_is_faster_by_more_than_noise() {
+        let ns = Timed::Ns;
+        let failed = || Timed::Failed("no".to_owned());
+        assert_eq!(fastest(&[ns(100.0), ns(98.0)]), Some(0));
+        assert_eq!(fastest(&[ns(100.0), ns(96.0), ns(90.0)]), Some(2));
+        assert_eq!(fastest(&[failed(), ns(500.0)]), Some(1));
+        assert_eq!(fastest(&[ns(1.0), failed()]), Some(0));
+        assert_eq!(fastest(&[failed(), failed()]), None);
+        assert_eq!(fastest(&[]), None);
+    }
+}

@@ -136,7 +136,7 @@ fn a_plugin_that_closes_every_descriptor_loses_its_process_and_no_step() {
 #[test]
 fn steps_beside_a_fault_fail_as_aborted_or_are_right() {
     let _alone = alone();
-    let runtime = runtime(&["tenon_cpu"], &["zoo_fatal"], &[DEADLINE, NEVER]);
+    let runtime = runtime(&["tenon_cpu"], &["zoo_fatal"], &[NEVER]);
     let faulty = one_node(&runtime, "FatalTwice", Some("fault"));
     let other = one_node(&runtime, "FatalTwice", Some("fault"));
     std::thread::scope(|scope| {

@@ -34,7 +34,8 @@ pub fn runtime(here: &[&str], apart: &[&str], knobs: &[(&str, &str)]) -> Runtime
     let set = all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let options = RuntimeOptions {
         threads: Some(2),
-        settings: Settings { set, ..Settings::default() },
+        // The environment says what a sanitiser needs.
+        settings: Settings { set, ..Settings::of_process() },
         isolate: apart.iter().map(|name| library(name)).collect(),
         ..RuntimeOptions::with_plugins(here.iter().map(|name| library(name)))
     };

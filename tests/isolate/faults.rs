@@ -1,6 +1,6 @@
 //! A fault in every tenth of a thousand steps, in every way that there is.
 
-use super::support::{alone, children, good, one_node, runtime, status, step};
+use super::support::{alone, children, fatal as way, good, one_node, runtime, status, step};
 use std::collections::BTreeMap;
 use tenon_runtime::{Runtime, RuntimeError, Session, framework::Code};
 use tenon_tests::session::floats;
@@ -137,8 +137,8 @@ fn a_plugin_that_closes_every_descriptor_loses_its_process_and_no_step() {
 fn steps_beside_a_fault_fail_as_aborted_or_are_right() {
     let _alone = alone();
     let runtime = runtime(&["tenon_cpu"], &["zoo_fatal"], &[NEVER]);
-    let faulty = one_node(&runtime, "FatalTwice", Some("fault"));
-    let other = one_node(&runtime, "FatalTwice", Some("fault"));
+    let faulty = one_node(&runtime, "FatalTwice", Some(&way()));
+    let other = one_node(&runtime, "FatalTwice", Some(&way()));
     std::thread::scope(|scope| {
         let beside = scope.spawn(|| {
             let mut right = 0;
@@ -168,6 +168,6 @@ fn steps_beside_a_fault_fail_as_aborted_or_are_right() {
 }
 
 fn check_still_good(runtime: &Runtime) {
-    let session = one_node(runtime, "FatalTwice", Some("fault"));
+    let session = one_node(runtime, "FatalTwice", Some(&way()));
     good(&session, 7);
 }

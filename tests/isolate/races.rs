@@ -1,6 +1,6 @@
 //! Replacing, retiring and quarantining an isolated plugin while steps run.
 
-use super::support::{alone, children, one_node, other_build, runtime, step};
+use super::support::{alone, children, fatal, one_node, other_build, runtime, step};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tenon_runtime::{RuntimeError, framework::Code};
 use tenon_tests::session::{floats, library};
@@ -27,7 +27,7 @@ fn steps_run_while_the_plugin_comes_and_goes() {
     let folder = tempfile::tempdir().unwrap();
     let (over, right) = (AtomicBool::new(false), AtomicUsize::new(0));
     let sessions: Vec<_> =
-        (0..3).map(|_| one_node(&runtime, "FatalTwice", Some("fault"))).collect();
+        (0..3).map(|_| one_node(&runtime, "FatalTwice", Some(&fatal()))).collect();
     std::thread::scope(|scope| {
         for (at, session) in sessions.iter().enumerate() {
             let (over, right) = (&over, &right);

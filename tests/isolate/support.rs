@@ -44,6 +44,12 @@ pub fn runtime(here: &[&str], apart: &[&str], knobs: &[(&str, &str)]) -> Runtime
     runtime
 }
 
+/// The way to fail of tests that are about races: a memory fault, or what the environment says, since a sanitiser has
+/// handlers of its own for that.
+pub fn fatal() -> String {
+    std::env::var("ISOLATE_TESTS_FATAL").unwrap_or_else(|_| "fault".to_owned())
+}
+
 /// Another build of a library, as far as its digest says: a byte more behind the end.
 pub fn other_build(name: &str, folder: &Path, number: u8) -> PathBuf {
     let mut bytes = fs::read(library(name)).expect("a library can be read");

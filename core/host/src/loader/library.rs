@@ -6,20 +6,20 @@
 use super::{
     Policy,
     door::{self, Who, check_abi},
-    file::{Openable, PluginFile, Source, trust},
+    file::{Openable, PluginFile, Source, failed, trust},
     image::{self, Door, Image},
 };
 use crate::{
     digest::FileId,
     entries::HOST,
-    error::{AbiVersion, LoadError},
+    error::{AbiVersion, LoadError, Step},
     manifest::Manifest,
     record::PluginRecord,
     registrar::Collector,
     sink::MessageSink,
 };
 use std::{
-    env, fmt,
+    env, fmt, io,
     path::{Path, PathBuf},
     sync::LazyLock,
 };
@@ -43,6 +43,9 @@ pub struct Library {
     pub manifest: Manifest,
     /// The host's record of it.
     pub record: &'static PluginRecord,
+    /// Whether it was opened from a private copy, digested while that was written: nobody could change it
+    /// between the one and the other.
+    private: bool,
     table: &'static PluginV1,
 }
 
@@ -95,8 +98,14 @@ pub fn open(
     let who = Who { path: &path, plugin: &plugin.name, version: &plugin.version };
     check_image(&image, policy, who)?;
     let mut opened = OPENED.lock();
-    let known = |digest: &str| opened.libraries.iter().find(|library| library.digest == digest);
-    if policy.allowed_digests.is_none()
+    // A library that is open is what its digest says only where it was opened from a private copy: another
+    // one could be written to while it was digested, and its digest may be a remembered one.
+    let strict = policy.allowed_digests.is_some();
+    let known = |digest: &str| {
+        let mut open = opened.libraries.iter();
+        open.find(|library| library.digest == digest && (library.private || !strict))
+    };
+    if !strict
         && !policy.refuse_writable
         && let Some(library) = known(&file.digest()?)
     {
@@ -110,6 +119,9 @@ pub fn open(
     if let Some(library) = known(&digest) {
         return Ok(library);
     }
+    // What was looked at so far is the file; what is opened is the copy of it that was digested.
+    let private = openable.copy.is_some();
+    let image = if strict { image_of_copy(&openable, policy, who)? } else { image };
     let mapped = map(openable, who)?;
     opened.mapped.push((id, digest.clone()));
     // SAFETY: the file's export table has the door's symbol, and the library stays mapped.
@@ -118,10 +130,22 @@ pub fn open(
     let record = PluginRecord::leak(&plugin.name, &scope, &path);
     start(table, record, who)?;
     let Image { door, manifest, .. } = image;
-    let library = Library { path, id, digest, door, manifest, record, table };
+    let library = Library { path, id, digest, door, manifest, record, private, table };
     let library: &'static Library = Box::leak(Box::new(library));
     opened.libraries.push(library);
     Ok(library)
+}
+
+/// What a private copy says, which must be what the file said.
+fn image_of_copy(openable: &Openable, policy: &Policy, who: Who<'_>) -> Result<Image, LoadError> {
+    let image = image::read(&openable.file, who.path)?;
+    let (name, version) = (&image.manifest.plugin.name, &image.manifest.plugin.version);
+    if (name.as_str(), version.as_str()) != (who.plugin, who.version) {
+        let error = io::Error::other("it changed while it was read: try again");
+        return Err(failed(who.path, &error, Step::Trust));
+    }
+    check_image(&image, policy, who)?;
+    Ok(image)
 }
 
 /// The rest of step 2: what the manifest and the file's head say must suit this machine and this host.
@@ -250,7 +274,7 @@ fn differences(manifest: Vec<String>, registered: Vec<String>) -> (Vec<String>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{error::Step, manifest::PluginLine};
+    use crate::manifest::PluginLine;
 
     #[test]
     fn differences_are_counted_on_both_sides() {

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{bench, quantize};
+use crate::{bench, quantize, trust};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{num::NonZeroUsize, path::PathBuf};
 
@@ -52,6 +52,9 @@ pub enum Command {
     /// Put a plugin where every tenon of this user finds it
     #[command(after_long_help = "Example:\n  tenon install libmy_ops.so")]
     Install(InstallArgs),
+    /// Keep the list of plugin files that may be loaded
+    #[command(long_about = trust::ABOUT, after_long_help = trust::EXAMPLE)]
+    Trust(trust::TrustArgs),
     /// Make a folder with a plugin to begin with: it builds, and its tests pass
     #[command(after_long_help = "Example:\n  tenon new my-op --kind op --lang rust --sdk ../tenon")]
     New(NewArgs),

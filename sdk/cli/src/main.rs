@@ -19,6 +19,7 @@ mod quantize;
 mod run;
 mod start;
 mod table;
+mod trust;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -49,6 +50,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::Explain(args) => explain::explain(global, args),
         Command::Demo => demo::demo(global),
         Command::Install(args) => install::install(global, args),
+        Command::Trust(args) => trust::trust(global, args),
         Command::New(args) => new::new(global, args),
         Command::Quantize(args) => quantize::quantize(global, args),
     }?;

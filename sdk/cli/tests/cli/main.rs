@@ -13,3 +13,4 @@ mod page;
 mod quantize;
 mod run;
 mod support;
+mod trust;

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{bench, quantize, trust};
+use crate::{bench, dev, quantize, trust};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{num::NonZeroUsize, path::PathBuf};
 
@@ -67,6 +67,12 @@ pub enum Command {
     /// Do the work of `check`, in a process of its own
     #[command(hide = true)]
     CheckWorker,
+    /// Watch a plugin's source, and replace it in a running session by each build that is right
+    #[command(long_about = dev::ABOUT, after_long_help = dev::EXAMPLE)]
+    Dev(Box<dev::DevArgs>),
+    /// Time two builds for `dev`, in a process of its own
+    #[command(hide = true)]
+    DevMeasure,
     /// Measure kernels side by side, and how far each is from the machine's limits
     #[command(long_about = bench::ABOUT, after_long_help = bench::EXAMPLE)]
     Bench(Box<bench::BenchArgs>),
@@ -273,14 +279,14 @@ pub struct CheckArgs {
     pub case: Option<PathBuf>,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),
         _ => Err("expected seconds, from 0.001 to 86400".to_owned()),
     }
 }
 
-fn feed(text: &str) -> Result<(String, PathBuf), String> {
+pub fn feed(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, file)) if !name.is_empty() && !file.is_empty() => {
             Ok((name.to_owned(), PathBuf::from(file)))

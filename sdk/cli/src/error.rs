@@ -1,6 +1,6 @@
 //! Errors of the command.
 
-use crate::trust::ListError;
+use crate::{dev::DevError, trust::ListError};
 use std::{io, path::PathBuf};
 use tenon_benchkit::BenchError;
 use tenon_runtime::{
@@ -134,6 +134,9 @@ pub enum CliError {
         /// What it says.
         said: String,
     },
+    /// Nothing to develop.
+    #[error(transparent)]
+    Dev(#[from] DevError),
     /// The list of trusted files.
     #[error(transparent)]
     Trust(#[from] ListError),
@@ -173,6 +176,7 @@ impl CliError {
             CliError::File { .. } | CliError::Output(_) => Code::UNAVAILABLE,
             CliError::Check(error) => error.code(),
             CliError::Bench(error) => error.code(),
+            CliError::Dev(error) => error.code(),
             CliError::Trust(error) => error.code(),
             CliError::NothingToCheck => Code::INVALID_ARGUMENT,
             CliError::Demo(_) | CliError::Junit(_) | CliError::Child { .. } => Code::INTERNAL,

@@ -8,6 +8,7 @@ mod args;
 mod bench;
 mod check;
 mod demo;
+mod dev;
 mod error;
 mod explain;
 mod inspect;
@@ -43,6 +44,8 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
     match &cli.command {
         Command::Check(args) => return check::check(global, args),
         Command::CheckWorker => return Ok(worker::main()),
+        Command::Dev(args) => return dev::dev(global, args),
+        Command::DevMeasure => return Ok(dev::measure_worker()),
         Command::Bench(args) => return bench::bench(global, args),
         Command::List(args) => list::list(global, args),
         Command::Inspect(args) => inspect::inspect(global, args),

@@ -4,7 +4,11 @@ mod step;
 
 pub use step::{AbiVersion, Step};
 
-use std::{fmt, io, path::PathBuf};
+use crate::{loader::permissions::Exposed, trust::TrustError};
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
 use tenon_abi::Code;
 use tenon_framework::{KernelError, knob::KnobError, registry::RegistryError};
 use thiserror::Error;
@@ -155,7 +159,7 @@ pub enum LoadError {
         found: String,
     },
     /// The digest is not on the list.
-    #[error("plugin {plugin} ({}) has digest {digest}, which is not among the {allowed} allowed ones: add it to host.allowed_digests if you trust the file", .path.display())]
+    #[error("plugin {plugin} ({}) has digest {digest}, which is not among the {allowed} allowed ones: if you trust the file, {}", .path.display(), admit(.trust_file, .path))]
     Digest {
         /// The file.
         path: PathBuf,
@@ -165,14 +169,28 @@ pub enum LoadError {
         digest: String,
         /// Length of the list.
         allowed: usize,
+        /// The trust file in force.
+        trust_file: Option<PathBuf>,
     },
-    /// Others may write the file.
-    #[error("plugin file {} has mode {mode:o}, expected one that group and others cannot write: chmod go-w it", .path.display())]
-    Writable {
-        /// The file, or its folder.
+    /// The trust file does not say what may be loaded.
+    #[error("plugin {plugin} ({}): host.trust_file is {}, and nothing is loaded: {error}", .path.display(), .file.display())]
+    TrustFile {
+        /// The plugin's file.
         path: PathBuf,
-        /// Permission bits.
-        mode: u32,
+        /// The plugin.
+        plugin: String,
+        /// The trust file.
+        file: PathBuf,
+        /// What is wrong with it.
+        error: TrustError,
+    },
+    /// Others may write the file, or put another in its place.
+    #[error("plugin file {}: {exposed}", .path.display())]
+    Writable {
+        /// The file.
+        path: PathBuf,
+        /// Who else may write it, or a folder above it.
+        exposed: Exposed,
     },
     /// The dynamic linker refuses the library.
     #[error("plugin {plugin} ({}): the system cannot open the library: {detail}", .path.display())]
@@ -346,6 +364,13 @@ fn list<E: fmt::Display>(errors: &[E]) -> String {
     errors.iter().map(E::to_string).collect::<Vec<_>>().join("; ")
 }
 
+fn admit(trust_file: &Option<PathBuf>, path: &Path) -> String {
+    match trust_file {
+        Some(list) => format!("tenon trust add {} --file {}", path.display(), list.display()),
+        None => "add it to host.allowed_digests".to_owned(),
+    }
+}
+
 fn taken(loaded: &Option<PathBuf>) -> String {
     match loaded {
         Some(path) => format!("loaded from {}: replace it, or retire it first", path.display()),
@@ -374,7 +399,9 @@ impl LoadError {
             | LoadError::Architecture { .. }
             | LoadError::CpuFeatures { .. }
             | LoadError::PanicStrategy { .. } => Step::Manifest,
-            LoadError::Digest { .. } | LoadError::Writable { .. } => Step::Trust,
+            LoadError::Digest { .. } | LoadError::TrustFile { .. } | LoadError::Writable { .. } => {
+                Step::Trust
+            }
             LoadError::Open { .. } => Step::Open,
             LoadError::Isolated { step, .. } => *step,
             LoadError::Abi { .. }
@@ -406,7 +433,9 @@ impl LoadError {
             | LoadError::NotAPlugin { .. }
             | LoadError::TwoRoots { .. } => Code::INVALID_ARGUMENT,
             LoadError::NoManifest { .. } | LoadError::Manifest { .. } => Code::DATA_LOSS,
-            LoadError::Digest { .. } | LoadError::Writable { .. } => Code::PERMISSION_DENIED,
+            LoadError::Digest { .. } | LoadError::TrustFile { .. } | LoadError::Writable { .. } => {
+                Code::PERMISSION_DENIED
+            }
             LoadError::Isolated { code, .. } => *code,
             LoadError::Start { error, .. } | LoadError::Register { error, .. } => error.code,
             LoadError::Differs { .. } | LoadError::Table { .. } => Code::INTERNAL,

@@ -27,6 +27,7 @@ pub mod sink;
 mod statics;
 #[cfg(all(test, not(loom)))]
 mod testing;
+pub mod trust;
 
 pub use entries::{HOST, install};
 pub use error::{AbiVersion, LoadError, ManifestError, StartError, Step};

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{bench, quantize, tune};
+use crate::{bench, dev, quantize, trust, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{num::NonZeroUsize, path::PathBuf};
 
@@ -58,6 +58,9 @@ pub enum Command {
     /// Put a plugin where every tenon of this user finds it
     #[command(after_long_help = "Example:\n  tenon install libmy_ops.so")]
     Install(InstallArgs),
+    /// Keep the list of plugin files that may be loaded
+    #[command(long_about = trust::ABOUT, after_long_help = trust::EXAMPLE)]
+    Trust(trust::TrustArgs),
     /// Make a folder with a plugin to begin with: it builds, and its tests pass
     #[command(after_long_help = "Example:\n  tenon new my-op --kind op --lang rust --sdk ../tenon")]
     New(NewArgs),
@@ -70,6 +73,12 @@ pub enum Command {
     /// Do the work of `check`, in a process of its own
     #[command(hide = true)]
     CheckWorker,
+    /// Watch a plugin's source, and replace it in a running session by each build that is right
+    #[command(long_about = dev::ABOUT, after_long_help = dev::EXAMPLE)]
+    Dev(Box<dev::DevArgs>),
+    /// Time two builds for `dev`, in a process of its own
+    #[command(hide = true)]
+    DevMeasure,
     /// Measure kernels side by side, and how far each is from the machine's limits
     #[command(long_about = bench::ABOUT, after_long_help = bench::EXAMPLE)]
     Bench(Box<bench::BenchArgs>),
@@ -276,14 +285,14 @@ pub struct CheckArgs {
     pub case: Option<PathBuf>,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),
         _ => Err("expected seconds, from 0.001 to 86400".to_owned()),
     }
 }
 
-fn feed(text: &str) -> Result<(String, PathBuf), String> {
+pub fn feed(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, file)) if !name.is_empty() && !file.is_empty() => {
             Ok((name.to_owned(), PathBuf::from(file)))

@@ -72,7 +72,8 @@ fn whole(global: &Global, args: &CheckArgs) -> Result<ExitCode, CliError> {
 
 fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options, CliError> {
     let set = global.set.iter().map(|text| parse_setting(text).map_err(CliError::Set));
-    let (exceptions, exceptions_file) = exceptions(args, &plugin)?;
+    let (exceptions, exceptions_file) =
+        exceptions(args.exceptions.as_ref(), usual_exceptions(&plugin))?;
     let cores = || available_parallelism().map_or(1, NonZeroUsize::get);
     let cases = if args.full { FULL } else { SAMPLED };
     Ok(Options {
@@ -98,7 +99,10 @@ fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options
 }
 
 /// This program, as a worker.
-fn worker() -> Result<Worker, CliError> {
+///
+/// # Errors
+/// It is not found.
+pub fn worker() -> Result<Worker, CliError> {
     let program = env::current_exe().map_err(|source| CliError::File {
         file: "tenon".into(),
         done: "found",
@@ -107,16 +111,23 @@ fn worker() -> Result<Worker, CliError> {
     Ok(Worker { program, args: vec![WORKER.into()] })
 }
 
-/// The exceptions that are named, else those beside the plugin, else those in the current folder.
-fn exceptions(
-    args: &CheckArgs,
-    plugin: &Path,
-) -> Result<(CheckExceptions, Option<PathBuf>), CliError> {
+/// The usual places of exceptions: beside the plugin, and the current folder.
+fn usual_exceptions(plugin: &Path) -> Vec<PathBuf> {
     let mut stem = plugin.file_stem().unwrap_or_default().to_owned();
     stem.push(".exceptions.toml");
-    let usual = [plugin.with_file_name(&stem), PathBuf::from(&stem)];
+    vec![plugin.with_file_name(&stem), PathBuf::from(&stem)]
+}
+
+/// The exceptions that are named, else the first file of the usual ones that is there.
+///
+/// # Errors
+/// The file cannot be read, or is malformed.
+pub fn exceptions(
+    named: Option<&PathBuf>,
+    usual: Vec<PathBuf>,
+) -> Result<(CheckExceptions, Option<PathBuf>), CliError> {
     let found = || usual.into_iter().find(|file| file.is_file());
-    match args.exceptions.clone().or_else(found) {
+    match named.cloned().or_else(found) {
         Some(file) => Ok((CheckExceptions::read(&file)?, Some(file))),
         None => Ok((CheckExceptions::default(), None)),
     }

@@ -1,5 +1,6 @@
 //! Errors of the command.
 
+use crate::{dev::DevError, trust::ListError};
 use std::{io, path::PathBuf};
 use tenon_benchkit::BenchError;
 use tenon_runtime::{
@@ -133,6 +134,12 @@ pub enum CliError {
         /// What it says.
         said: String,
     },
+    /// Nothing to develop.
+    #[error(transparent)]
+    Dev(#[from] DevError),
+    /// The list of trusted files.
+    #[error(transparent)]
+    Trust(#[from] ListError),
     /// The demo lacks what it shows.
     #[error(
         "the demo needs the devices {missing}, which plugins bring, and found none: in a clone of the \
@@ -169,6 +176,8 @@ impl CliError {
             CliError::File { .. } | CliError::Output(_) => Code::UNAVAILABLE,
             CliError::Check(error) => error.code(),
             CliError::Bench(error) => error.code(),
+            CliError::Dev(error) => error.code(),
+            CliError::Trust(error) => error.code(),
             CliError::NothingToCheck => Code::INVALID_ARGUMENT,
             CliError::Demo(_) | CliError::Junit(_) | CliError::Child { .. } => Code::INTERNAL,
             _ => Code::FAILED_PRECONDITION,

@@ -8,6 +8,7 @@ mod args;
 mod bench;
 mod check;
 mod demo;
+mod dev;
 mod error;
 mod explain;
 mod inspect;
@@ -19,6 +20,7 @@ mod quantize;
 mod run;
 mod start;
 mod table;
+mod trust;
 mod tune;
 
 use args::{Cli, Command};
@@ -44,6 +46,8 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
     match &cli.command {
         Command::Check(args) => return check::check(global, args),
         Command::CheckWorker => return Ok(worker::main()),
+        Command::Dev(args) => return dev::dev(global, args),
+        Command::DevMeasure => return Ok(dev::measure_worker()),
         Command::Bench(args) => return bench::bench(global, args),
         Command::List(args) => list::list(global, args),
         Command::Inspect(args) => inspect::inspect(global, args),
@@ -51,6 +55,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::Explain(args) => explain::explain(global, args),
         Command::Demo => demo::demo(global),
         Command::Install(args) => install::install(global, args),
+        Command::Trust(args) => trust::trust(global, args),
         Command::New(args) => new::new(global, args),
         Command::Quantize(args) => quantize::quantize(global, args),
         Command::Tune(args) => tune::tune(global, args),

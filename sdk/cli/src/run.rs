@@ -87,7 +87,10 @@ fn output_files(
 }
 
 /// The arrays to feed, each as the type that the graph has there.
-fn read_feeds(
+///
+/// # Errors
+/// A file that cannot be read, or is no array.
+pub fn read_feeds(
     session: &Session,
     feeds: &[(String, PathBuf)],
 ) -> Result<Vec<(String, Tensor)>, CliError> {

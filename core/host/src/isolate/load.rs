@@ -37,8 +37,9 @@ pub(crate) fn load(
     policy: &Policy,
     limits: Limits,
     threads: usize,
-) -> Result<Arc<Isolated>, LoadError> {
+) -> Result<(Arc<Isolated>, Image), LoadError> {
     loader::check_image(image, policy, &file.path)?;
+    policy.check_trust_file(&file.path, &image.manifest.plugin.name)?;
     if policy.refuse_writable {
         file.check_permissions()?;
     }
@@ -46,6 +47,10 @@ pub(crate) fn load(
     let (library, digest) =
         sealed(&file.file).map_err(|error| failed(&file.path, &error, Step::Open))?;
     policy.admit(&file.path, &name, &digest)?;
+    // What was looked at so far is the file; what is opened is the copy of it.
+    let copy = File::from(library);
+    let image = loader::image_of_copy(&copy, policy, (&file.path, &image.manifest.plugin))?;
+    let library = OwnedFd::from(copy);
     let path = file.path.clone();
     let parts = Parts {
         scope: PluginInfo::linked(tenon_framework::registry::PluginId(0), &name, "", 0).scope(),
@@ -57,10 +62,11 @@ pub(crate) fn load(
         threads,
         allow_panic_abort: policy.allow_panic_abort,
     };
-    Isolated::start(parts).map_err(|Refusal { step, code, message }| {
+    let started = Isolated::start(parts).map_err(|Refusal { step, code, message }| {
         let step = Step::named(&step).unwrap_or(Step::Open);
         LoadError::Isolated { path, plugin: name, step, code, message }
-    })
+    });
+    Ok((started?, image))
 }
 
 /// A copy of a library that nobody can change any more, and its digest.

@@ -9,7 +9,7 @@
 //! same inode was opened before with other content (opening it again would return the old code). Writing over
 //! a file that is open otherwise changes code that runs: install a new build by renaming it into place.
 
-use super::Policy;
+use super::{Policy, permissions::exposed};
 use crate::{
     digest::{FileId, cache_folder, digest_copy, remembered_digest},
     error::{LoadError, Step},
@@ -98,33 +98,16 @@ impl PluginFile {
         remembered_digest(&self.file).map_err(|error| failed(&self.path, &error, Step::Trust))
     }
 
-    /// Refuses a file that group or others can write, or replace in its folder.
+    /// Refuses a file that others than this user and root can write, or replace in its folder.
     ///
     /// # Errors
     /// [`LoadError::Writable`].
-    #[cfg(unix)]
     pub fn check_permissions(&self) -> Result<(), LoadError> {
-        use std::os::unix::fs::MetadataExt;
-        const OTHERS_WRITE: u32 = 0o022;
-        const STICKY: u32 = 0o1000;
-        let at_trust = |error: io::Error| failed(&self.path, &error, Step::Trust);
-        let mode = self.file.metadata().map_err(at_trust)?.mode() & 0o7777;
-        if mode & OTHERS_WRITE != 0 {
-            return Err(LoadError::Writable { path: self.path.clone(), mode });
+        let looked = self.file.metadata().and_then(|meta| exposed(&self.path, &meta));
+        match looked.map_err(|error| failed(&self.path, &error, Step::Trust))? {
+            Some(exposed) => Err(LoadError::Writable { path: self.path.clone(), exposed }),
+            None => Ok(()),
         }
-        if let Some(folder) = self.path.parent() {
-            let mode = fs::metadata(folder).map_err(at_trust)?.mode() & 0o7777;
-            if mode & OTHERS_WRITE != 0 && mode & STICKY == 0 {
-                return Err(LoadError::Writable { path: folder.to_owned(), mode });
-            }
-        }
-        Ok(())
-    }
-
-    /// Permissions of this kind exist on Unix only.
-    #[cfg(not(unix))]
-    pub fn check_permissions(&self) -> Result<(), LoadError> {
-        Ok(())
     }
 
     /// What the dynamic linker is given; `copy` asks for a private copy.
@@ -202,7 +185,8 @@ fn private_folder() -> io::Result<PathBuf> {
 /// Gives what the dynamic linker is given.
 ///
 /// # Errors
-/// The file is writable for others, its digest is not on the list, it cannot be read or copied.
+/// The trust file is of no use, the file is writable for others, its digest is not on the list, it cannot be
+/// read or copied.
 pub fn trust(
     file: PluginFile,
     plugin: &str,
@@ -210,10 +194,11 @@ pub fn trust(
     source: Source,
     opened_before: impl Fn(FileId, &str) -> bool,
 ) -> Result<Openable, LoadError> {
+    let path = file.path.clone();
+    policy.check_trust_file(&path, plugin)?;
     if policy.refuse_writable {
         file.check_permissions()?;
     }
-    let path = file.path.clone();
     let openable = match &policy.allowed_digests {
         Some(_) => file.openable(String::new(), true)?,
         None => {
@@ -222,20 +207,14 @@ pub fn trust(
             file.openable(digest, copy)?
         }
     };
-    match &policy.allowed_digests {
-        Some(allowed) if !allowed.contains(&openable.digest) => Err(LoadError::Digest {
-            path,
-            plugin: plugin.to_owned(),
-            digest: openable.digest,
-            allowed: allowed.len(),
-        }),
-        _ => Ok(openable),
-    }
+    policy.admit(&path, plugin, &openable.digest)?;
+    Ok(openable)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trust::TrustError;
     use std::io::Read;
 
     #[test]
@@ -289,6 +268,24 @@ mod tests {
         assert!(!file.exists() && !home.exists());
     }
 
+    #[test]
+    fn a_trust_file_of_no_use_lets_nothing_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "abc").unwrap();
+        let digest = PluginFile::find(&path).unwrap().digest().unwrap();
+        let policy = Policy {
+            allowed_digests: Some([digest].into()),
+            trust_file: Some(("/etc/trust.toml".into(), Err(TrustError::NotAFile))),
+            ..Policy::default()
+        };
+        let file = PluginFile::find(&path).unwrap();
+        let error = trust(file, "p", &policy, Source::File, |_, _| false).err().unwrap();
+        assert_eq!((error.step(), error.code()), (Step::Trust, tenon_abi::Code::PERMISSION_DENIED));
+        let said = "host.trust_file is /etc/trust.toml, and nothing is loaded: expected a regular";
+        assert!(error.to_string().contains(said), "{error}");
+    }
+
     #[cfg(unix)]
     #[test]
     fn a_file_that_others_can_write_is_refused_when_asked() {
@@ -307,7 +304,31 @@ mod tests {
             assert!(error.to_string().contains(&format!("has mode {mode:o}")), "{error}");
         }
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(check(0o755), Err(LoadError::Writable { mode: 0o777, .. })));
+        let error = check(0o755).unwrap_err();
+        assert!(error.to_string().contains("has mode 777"), "{error}");
+    }
+
+    /// Between the digest and the opening, in place or by a rename.
+    #[test]
+    fn what_is_put_into_a_trusted_files_place_does_not_get_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "abc").unwrap();
+        let digest = PluginFile::find(&path).unwrap().digest().unwrap();
+        let policy = Policy { allowed_digests: Some([digest.clone()].into()), ..Policy::default() };
+        let trusted = |file| trust(file, "p", &policy, Source::File, |_, _| false);
+        let opened = trusted(PluginFile::find(&path).unwrap()).unwrap();
+        fs::write(&path, "evil").unwrap();
+        let mut text = String::new();
+        File::open(&opened.name).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!((text.as_str(), &opened.digest), ("abc", &digest));
+
+        fs::write(&path, "abc").unwrap();
+        let file = PluginFile::find(&path).unwrap();
+        assert_eq!(file.digest().unwrap(), digest);
+        fs::write(&path, "xyz").unwrap();
+        let error = trusted(file).err().unwrap();
+        assert!(matches!(error, LoadError::Digest { .. }), "no remembered digest is believed");
     }
 
     #[test]

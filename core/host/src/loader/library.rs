@@ -13,13 +13,15 @@ use crate::{
     digest::FileId,
     entries::table as table_of_host,
     error::{AbiVersion, LoadError, Step},
-    manifest::Manifest,
+    manifest::{Manifest, PluginLine},
     record::PluginRecord,
     registrar::Collector,
     sink::MessageSink,
 };
 use std::{
     env, fmt,
+    fs::File,
+    io,
     path::{Path, PathBuf},
     sync::LazyLock,
 };
@@ -43,6 +45,9 @@ pub struct Library {
     pub manifest: Manifest,
     /// The host's record of it.
     pub record: &'static PluginRecord,
+    /// Whether it was opened from a private copy, digested while that was written: nobody could change it
+    /// between the one and the other.
+    private: bool,
     table: &'static PluginV1,
 }
 
@@ -95,8 +100,14 @@ pub fn open(
     let who = Who { path: &path, plugin: &plugin.name, version: &plugin.version };
     check_image(&image, policy, who.path)?;
     let mut opened = OPENED.lock();
-    let known = |digest: &str| opened.libraries.iter().find(|library| library.digest == digest);
-    if policy.allowed_digests.is_none()
+    // A library that is open is what its digest says only where it was opened from a private copy: another
+    // one could be written to while it was digested, and its digest may be a remembered one.
+    let strict = policy.allowed_digests.is_some();
+    let known = |digest: &str| {
+        let mut open = opened.libraries.iter();
+        open.find(|library| library.digest == digest && (library.private || !strict))
+    };
+    if !strict
         && !policy.refuse_writable
         && let Some(library) = known(&file.digest()?)
     {
@@ -110,7 +121,11 @@ pub fn open(
     if let Some(library) = known(&digest) {
         return Ok(library);
     }
-    let library = enter(openable, id, image, who)?;
+    // What was looked at so far is the file; what is opened is the copy of it that was digested.
+    let private = openable.copy.is_some();
+    let image =
+        if strict { image_of_copy(&openable.file, policy, (&path, &plugin))? } else { image };
+    let library = enter(openable, id, image, private, who)?;
     opened.mapped.push((id, digest));
     opened.libraries.push(library);
     Ok(library)
@@ -122,7 +137,7 @@ pub fn open(
 /// As the steps say.
 #[cfg(target_os = "linux")]
 pub(crate) fn open_sealed(
-    file: std::fs::File,
+    file: File,
     path: &Path,
     digest: String,
     image: Image,
@@ -134,7 +149,7 @@ pub(crate) fn open_sealed(
     let at_open = |error: std::io::Error| failed(path, &error, Step::Open);
     let id = FileId::of(&file.metadata().map_err(at_open)?);
     let sealed = PluginFile { path: path.to_owned(), file, id };
-    enter(sealed.openable(digest, false)?, id, image, who)
+    enter(sealed.openable(digest, false)?, id, image, true, who)
 }
 
 /// Has a library register with a registrar of the caller's.
@@ -164,6 +179,7 @@ fn enter(
     openable: Openable,
     id: FileId,
     image: Image,
+    private: bool,
     who: Who<'_>,
 ) -> Result<&'static Library, LoadError> {
     let digest = openable.digest.clone();
@@ -175,8 +191,24 @@ fn enter(
     start(table, record, who)?;
     let Image { door, manifest, .. } = image;
     let path = who.path.to_owned();
-    let library = Library { path, id, digest, door, manifest, record, table };
+    let library = Library { path, id, digest, door, manifest, record, private, table };
     Ok(Box::leak(Box::new(library)))
+}
+
+/// What a private copy says, which must be what the file said.
+pub(crate) fn image_of_copy(
+    copy: &File,
+    policy: &Policy,
+    (path, plugin): (&Path, &PluginLine),
+) -> Result<Image, LoadError> {
+    let image = image::read(copy, path)?;
+    let found = &image.manifest.plugin;
+    if (&found.name, &found.version) != (&plugin.name, &plugin.version) {
+        let error = io::Error::other("it changed while it was read: try again");
+        return Err(failed(path, &error, Step::Trust));
+    }
+    check_image(&image, policy, path)?;
+    Ok(image)
 }
 
 /// The rest of step 2: what the manifest and the file's head say must suit this machine and this host.
@@ -321,7 +353,7 @@ fn differences(manifest: Vec<String>, registered: Vec<String>) -> (Vec<String>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{error::Step, manifest::PluginLine};
+    use crate::manifest::PluginLine;
 
     #[test]
     fn differences_are_counted_on_both_sides() {

@@ -3,7 +3,7 @@
 //! 1. **Find**: the file is opened once and identified by device and inode.
 //! 2. **Manifest**: doors and manifest are read from the file; nothing of it runs. A library for another
 //!    processor, compiled for CPU features that are not there, or built to abort on panics, ends here.
-//! 3. **Trust**: permissions, and the digest against the allow-list, when asked for.
+//! 3. **Trust**: permissions, and the digest against the allow-list ([`crate::trust`]), when asked for.
 //! 4. **Open**: what was digested is opened. A library whose digest is open already is the same plugin.
 //! 5. **Handshake**: ABI versions must agree, as the host sees them (manifest, table) and as the plugin does
 //!    (door 2 may decline).
@@ -21,15 +21,22 @@ mod door;
 pub(crate) mod file;
 pub mod image;
 mod library;
+pub mod permissions;
 
 pub use file::{PluginFile, Source};
 pub use library::{Library, collect, examine, open};
-pub(crate) use library::{check_image, compare};
+pub(crate) use library::{check_image, compare, image_of_copy};
 #[cfg(target_os = "linux")]
 pub(crate) use library::{open_sealed, register_with};
 
-use crate::error::LoadError;
-use std::{collections::BTreeSet, path::Path};
+use crate::{
+    error::LoadError,
+    trust::{self, TrustError},
+};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 use tenon_framework::{knob::Knobs, register_knob};
 
 register_knob!(
@@ -42,7 +49,7 @@ register_knob!(
 );
 register_knob!(
     "refuse_writable": BOOL = "false",
-    "Refuses plugin files that group or others can write."
+    "Refuses plugin files that others than this user and root can write or replace."
 );
 
 /// What is let in. The default lets every file in that the user can read, except those built to abort.
@@ -52,11 +59,23 @@ pub struct Policy {
     pub allow_panic_abort: bool,
     /// The only digests that are let in; `None` for any.
     pub allowed_digests: Option<BTreeSet<String>>,
-    /// Refuses files that group or others can write.
+    /// The trust file in force, and what is wrong with it: then nothing is let in.
+    pub trust_file: Option<(PathBuf, Result<(), TrustError>)>,
+    /// Refuses files that others than this user and root can write or replace.
     pub refuse_writable: bool,
 }
 
 impl Policy {
+    /// Refuses everything where the trust file in force is of no use.
+    ///
+    /// # Errors
+    /// [`LoadError::TrustFile`].
+    pub(crate) fn check_trust_file(&self, path: &Path, plugin: &str) -> Result<(), LoadError> {
+        let Some((list, Err(error))) = &self.trust_file else { return Ok(()) };
+        let (path, plugin) = (path.to_owned(), plugin.to_owned());
+        Err(LoadError::TrustFile { path, plugin, file: list.clone(), error: error.clone() })
+    }
+
     /// Refuses a digest that is not on the list, where there is one.
     ///
     /// # Errors
@@ -68,22 +87,28 @@ impl Policy {
                 plugin: plugin.to_owned(),
                 digest: digest.to_owned(),
                 allowed: allowed.len(),
+                trust_file: self.trust_file.as_ref().map(|(file, _)| file.clone()),
             }),
             _ => Ok(()),
         }
     }
 
-    /// What the host's knobs say.
+    /// What the host's knobs say, and the trust file that they name, which is read now.
     pub fn from_knobs(knobs: &Knobs) -> Policy {
         let list = knobs.text("host", "allowed_digests").unwrap_or_default();
-        let digests: BTreeSet<String> = list
+        let mut digests: BTreeSet<String> = list
             .split(',')
             .map(|digest| digest.trim().to_ascii_lowercase())
             .filter(|digest| !digest.is_empty())
             .collect();
+        let trust_file = trust::named_by(knobs).map(|file| {
+            let read = trust::digests(&file).map(|of_file| digests.extend(of_file));
+            (file, read)
+        });
         Policy {
             allow_panic_abort: knobs.bool("host", "allow_panic_abort").unwrap_or(false),
-            allowed_digests: (!digests.is_empty()).then_some(digests),
+            allowed_digests: (!digests.is_empty() || trust_file.is_some()).then_some(digests),
+            trust_file,
             refuse_writable: knobs.bool("host", "refuse_writable").unwrap_or(false),
         }
     }

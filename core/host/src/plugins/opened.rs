@@ -53,7 +53,7 @@ impl Opened {
     ) -> Result<Opened, LoadError> {
         use crate::isolate::{Limits, load};
         let path = file.path.clone();
-        let plugin = load(file, &image, policy, Limits::from_knobs(knobs), threads)?;
+        let (plugin, image) = load(file, &image, policy, Limits::from_knobs(knobs), threads)?;
         Ok(Opened { code: Code::Apart(plugin, std::sync::Arc::new(image)), path })
     }
 

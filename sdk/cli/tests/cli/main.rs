@@ -14,3 +14,4 @@ mod page;
 mod quantize;
 mod run;
 mod support;
+mod trust;

@@ -1,0 +1,185 @@
+//! The check of a new build, op by op, in processes apart, until time is up.
+
+use super::diff::Verdicts;
+use crate::error::CliError;
+use std::{
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::{RecvTimeoutError, channel},
+    },
+    thread::{self, available_parallelism},
+    time::{Duration, Instant},
+};
+use tenon_testkit::{
+    TestkitError,
+    check::{
+        driver::{self, Options, Worker},
+        exceptions::CheckExceptions,
+        protocol::{Sampling, Setup},
+        report::Report,
+    },
+};
+
+/// Cases of each kernel and type: fewer than `check` has, so that more kernels have their turn.
+const CASES: usize = 6;
+/// How long a step of a worker may take.
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// How builds are checked.
+pub struct Judge {
+    /// How workers are started.
+    pub worker: Worker,
+    /// Settings of knobs.
+    pub set: Vec<(String, String)>,
+    /// Plugins that are loaded along.
+    pub others: Vec<PathBuf>,
+    /// What is known to be unsupported or broken.
+    pub exceptions: (CheckExceptions, Option<PathBuf>),
+    /// Time for all ops.
+    pub time: Duration,
+}
+
+/// A broken promise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The kernel with its types, or what else is wrong.
+    pub kernel: String,
+    /// The clause; empty where something else is wrong.
+    pub clause: String,
+    /// What was expected, what was found.
+    pub message: String,
+}
+
+/// What came of a check.
+#[derive(Debug, Clone, Default)]
+pub struct Judged {
+    /// What became of each clause.
+    pub verdicts: Verdicts,
+    /// What is broken.
+    pub broken: Vec<Broken>,
+    /// Kernels, with their types, that were looked at.
+    pub kernels: usize,
+    /// Cases that were run.
+    pub cases: usize,
+    /// Ops that were not reached.
+    pub left: Vec<String>,
+    /// How long it took.
+    pub time: Duration,
+}
+
+impl Judge {
+    /// Checks a build: these ops, in this order, at least one of them; all of the plugin at once, where no op is
+    /// named. It ends early where something is broken, and when it is to stop.
+    ///
+    /// # Errors
+    /// The check cannot be made.
+    pub fn check(
+        &self,
+        plugin: &Path,
+        ops: &[String],
+        stop: &AtomicBool,
+    ) -> Result<Judged, CliError> {
+        let began = Instant::now();
+        let mut judged = Judged::default();
+        if ops.is_empty() {
+            judged.add_checked(checked(self.options(plugin, None), stop))?;
+        }
+        for (at, op) in ops.iter().enumerate() {
+            let late = began.elapsed() >= self.time || stop.load(Ordering::Relaxed);
+            if at > 0 && (late || !judged.broken.is_empty()) {
+                judged.left = ops[at..].to_vec();
+                break;
+            }
+            judged.add_checked(checked(self.options(plugin, Some(op)), stop))?;
+        }
+        judged.time = began.elapsed();
+        Ok(judged)
+    }
+
+    fn options(&self, plugin: &Path, op: Option<&String>) -> Options {
+        let (exceptions, exceptions_file) = self.exceptions.clone();
+        Options {
+            worker: self.worker.clone(),
+            setup: Setup {
+                plugin: plugin.to_owned(),
+                others: self.others.clone(),
+                search: false,
+                set: self.set.clone(),
+                ops: op.into_iter().cloned().collect(),
+                devices: Vec::new(),
+                sampling: Sampling { seed: 1, cases: CASES, full: false },
+                goldens: None,
+                scratch: PathBuf::new(),
+                unsupported: Vec::new(),
+            },
+            jobs: available_parallelism().map_or(1, NonZeroUsize::get),
+            limit: LIMIT,
+            exceptions,
+            exceptions_file,
+            reproducers: None,
+        }
+    }
+}
+
+/// A check on a thread of its own, so that this program can be told to stop meanwhile; `None` then. Workers live no
+/// longer than it does.
+fn checked(options: Options, stop: &AtomicBool) -> Option<Result<Report, TestkitError>> {
+    let (sender, done) = channel();
+    let body = move || {
+        // Nobody waits for it after a stop.
+        let _ = sender.send(driver::check(&options, &|_| {}));
+    };
+    thread::spawn(body);
+    loop {
+        match done.recv_timeout(Duration::from_millis(20)) {
+            Ok(report) => return Some(report),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
+                return done.recv_timeout(Duration::from_secs(1)).ok();
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+impl Judged {
+    /// Adds what came of a check. An op that nothing can be checked of is none that is broken.
+    fn add_checked(
+        &mut self,
+        report: Option<Result<Report, TestkitError>>,
+    ) -> Result<(), CliError> {
+        match report {
+            None | Some(Err(TestkitError::Nothing { .. })) => Ok(()),
+            Some(Err(error)) => Err(error.into()),
+            Some(Ok(report)) => {
+                self.add(&report);
+                Ok(())
+            }
+        }
+    }
+
+    fn add(&mut self, report: &Report) {
+        self.kernels += report.units.len();
+        self.cases += report.cases();
+        for unit in &report.units {
+            let marks = unit
+                .clauses
+                .iter()
+                .map(|(clause, tally)| ((unit.unit.name.clone(), *clause), tally.mark()));
+            self.verdicts.extend(marks);
+        }
+        for (unit, clause, tally) in report.broken() {
+            let message = tally.failures.first().map(|failure| failure.message.clone());
+            let (kernel, clause) = (unit.name.clone(), clause.name().to_owned());
+            self.broken.push(Broken { kernel, clause, message: message.unwrap_or_default() });
+        }
+        let other = |message: &String| Broken {
+            kernel: report.plugin.name.clone(),
+            clause: String::new(),
+            message: message.clone(),
+        };
+        self.broken.extend(report.problems.iter().map(other));
+    }
+}

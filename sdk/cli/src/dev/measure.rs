@@ -1,0 +1,284 @@
+//! The times of a new build beside those of the old one: sample by sample in turn, in a process apart.
+//!
+//! The process is told by its standard input what to measure, writes one line for each op, and ends by itself when
+//! time is up. One that crashes or hangs loses what it had not written yet.
+
+use super::build::end_group;
+use crate::error::CliError;
+use serde::{Deserialize, Serialize};
+use std::{
+    env,
+    io::{self, BufRead, BufReader, Write},
+    os::unix::process::CommandExt,
+    path::PathBuf,
+    process::{Command, ExitCode, Stdio},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::{RecvTimeoutError, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use tenon_benchkit::{
+    BenchError,
+    calls::Wish,
+    compare::Against,
+    measure::Settings as Sampling,
+    record::{Record, Report, Verdict},
+    run::{self, Options},
+    variants::{Filter, Host},
+    wanted::Target,
+};
+use tenon_runtime::{Runtime, RuntimeOptions, host::Settings};
+
+/// Name of the hidden subcommand.
+pub const WORKER: &str = "dev-measure";
+/// Time for one variant of a call, at least and at most.
+const LEAST: Duration = Duration::from_millis(15);
+const MOST: Duration = Duration::from_millis(300);
+/// What it gets beyond its time to load plugins and to end the op it is at.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// What is measured.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Task {
+    /// The new build.
+    pub new: PathBuf,
+    /// The old one.
+    pub old: Option<PathBuf>,
+    /// Plugins that are loaded along.
+    pub others: Vec<PathBuf>,
+    /// Settings of knobs.
+    pub set: Vec<(String, String)>,
+    /// Ops, each with the labels of the kernels that policy may choose.
+    pub ops: Vec<(String, Vec<String>)>,
+    /// Seconds for all of them.
+    pub seconds: f64,
+}
+
+/// One kernel in one call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The op.
+    pub op: String,
+    /// Label of the kernel.
+    pub label: String,
+    /// Type of the device.
+    pub device: String,
+    /// Shapes and attributes.
+    pub call: String,
+    /// Median time, in nanoseconds.
+    pub ns: f64,
+    /// That of the old build.
+    pub before_ns: Option<f64>,
+    /// Time of the old build over time of the new one.
+    pub speedup: Option<f64>,
+    /// The ends of its 95 % confidence interval.
+    pub interval: Option<[f64; 2]>,
+    /// Ratios within this of one are noise.
+    pub threshold: Option<f64>,
+    /// `faster`, `slower` or `same`; none where there is nothing to compare with.
+    pub verdict: Option<String>,
+}
+
+/// What the process writes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    /// The times of an op.
+    Op { op: String, rows: Vec<Row>, problems: Vec<String> },
+    /// Nothing can be measured.
+    Failed { error: String },
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default)]
+pub struct Measured {
+    /// The kernels, call by call.
+    pub rows: Vec<Row>,
+    /// What was not timed, and why.
+    pub problems: Vec<String>,
+    /// Ops that were not reached.
+    pub left: Vec<String>,
+    /// How long it took.
+    pub time: Duration,
+}
+
+/// Has it measured.
+///
+/// # Errors
+/// No process can be started.
+pub fn measure(task: &Task, stop: &AtomicBool) -> Result<Measured, CliError> {
+    let began = Instant::now();
+    let lost = |source: io::Error| CliError::File { file: "tenon".into(), done: "run", source };
+    let mut child = Command::new(env::current_exe().map_err(lost)?)
+        .arg(WORKER)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(lost)?;
+    let said = child.stdin.take().map(|mut input| serde_json::to_writer(&mut input, task));
+    let (sender, lines) = channel();
+    let output = child.stdout.take();
+    let listener = thread::spawn(move || {
+        for line in output.into_iter().flat_map(|out| BufReader::new(out).lines()) {
+            let line = line.ok().and_then(|line| serde_json::from_str::<Line>(&line).ok());
+            if line.is_none_or(|line| sender.send(line).is_err()) {
+                return;
+            }
+        }
+    });
+    let mut measured = Measured::default();
+    let mut done: Vec<String> = Vec::new();
+    let until = began + Duration::from_secs_f64(task.seconds) + GRACE;
+    while matches!(said, Some(Ok(()))) && !stop.load(Ordering::Relaxed) && Instant::now() < until {
+        match lines.recv_timeout(Duration::from_millis(20)) {
+            Ok(Line::Op { op, rows, problems }) => {
+                done.push(op);
+                measured.rows.extend(rows);
+                measured.problems.extend(problems);
+            }
+            Ok(Line::Failed { error }) => measured.problems.push(error),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    end_group(&mut child);
+    // The process is gone, and with it the other end.
+    let _ = listener.join();
+    let names = task.ops.iter().map(|(op, _)| op);
+    measured.left = names.filter(|op| !done.contains(op)).cloned().collect();
+    measured.time = began.elapsed();
+    Ok(measured)
+}
+
+/// Is the process that measures.
+pub fn worker() -> ExitCode {
+    let Ok(task) = serde_json::from_reader::<_, Task>(io::stdin().lock()) else {
+        return ExitCode::FAILURE;
+    };
+    let longest = Duration::from_secs_f64(task.seconds) + 4 * GRACE;
+    // Whoever started it may be gone, and a kernel may never return.
+    thread::spawn(move || {
+        thread::sleep(longest);
+        std::process::exit(1);
+    });
+    match work(&task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&Line::Failed { error: error.to_string() });
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn say(line: &Line) {
+    if let Ok(mut text) = serde_json::to_string(line) {
+        text.push('\n');
+        let mut out = io::stdout().lock();
+        // Whoever listens may be gone.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+}
+
+fn host(task: &Task, build: &PathBuf) -> Result<Host, CliError> {
+    let plugins = [build].into_iter().chain(&task.others).cloned().collect();
+    let settings = Settings { set: task.set.clone(), ..Settings::of_process() };
+    let options = RuntimeOptions {
+        threads: Some(1),
+        plugins,
+        search: false,
+        settings,
+        ..RuntimeOptions::default()
+    };
+    let (runtime, report) = Runtime::new(options)?;
+    report.into_result()?;
+    Ok(Host::new(runtime, Some(build.clone())).map_err(BenchError::from)?)
+}
+
+fn work(task: &Task) -> Result<(), CliError> {
+    let mut hosts = vec![host(task, &task.new)?];
+    if let Some(old) = &task.old {
+        hosts.push(host(task, old)?);
+    }
+    // Time counts from here: loading plugins is not measuring.
+    let until = Instant::now() + Duration::from_secs_f64(task.seconds);
+    for (at, (op, labels)) in task.ops.iter().enumerate() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        let share = left / (task.ops.len() - at) as u32;
+        say(&of_op(&hosts, op, labels, share));
+    }
+    Ok(())
+}
+
+fn of_op(hosts: &[Host], op: &str, labels: &[String], share: Duration) -> Line {
+    let (rows, problems) = match timed(hosts, op, labels, share) {
+        Ok(report) => (rows(&report, hosts), problems(&report)),
+        Err(error) => (Vec::new(), vec![error.to_string()]),
+    };
+    Line::Op { op: op.to_owned(), rows, problems }
+}
+
+fn timed(hosts: &[Host], op: &str, labels: &[String], share: Duration) -> Result<Report, CliError> {
+    let against = hosts.get(1).and_then(Host::digest).map_or(Against::Chosen, Against::Plugin);
+    let mut options = Options {
+        targets: vec![Target::Op { op: op.to_owned(), label: None }],
+        wish: Wish { seed: 1, ..Wish::default() },
+        filter: Filter { labels: labels.to_vec(), devices: Vec::new() },
+        settings: Sampling { budget: MOST, dispatch: false, threads: 1, process: 0, seed: 1 },
+        against,
+        threshold: None,
+        data: None,
+        calls: false,
+        command: Vec::new(),
+    };
+    let wanted = run::wanted(&hosts[0], &options)?;
+    let subjects = wanted.len().max(1) * hosts.len() * labels.len().max(1);
+    options.settings.budget = (share / subjects as u32).clamp(LEAST, MOST);
+    Ok(run::run(hosts, &wanted, &options, None, &mut |_| {})?)
+}
+
+fn problems(report: &Report) -> Vec<String> {
+    let line =
+        |p: &tenon_benchkit::record::Problem| format!("{}: {}: {}", p.case, p.variant, p.message);
+    report.problems.iter().map(line).collect()
+}
+
+/// The records of the new build, each with what it is compared with.
+fn rows(report: &Report, hosts: &[Host]) -> Vec<Row> {
+    let digest = hosts[0].digest().unwrap_or_default();
+    let own = report.records.iter().enumerate();
+    let own = own.filter(|(_, record)| record.variant.digest == digest);
+    own.map(|(at, record)| row(report, at, record)).collect()
+}
+
+fn row(report: &Report, at: usize, record: &Record) -> Row {
+    let found = report.comparisons.iter().find(|found| found.record == at as u32);
+    let base = found.and_then(|found| report.records.get(found.base? as usize));
+    let found =
+        found.filter(|_| base.is_some_and(|base| base.variant.digest != record.variant.digest));
+    let base = base.filter(|_| found.is_some());
+    let word = |verdict| match verdict {
+        Verdict::Faster => Some("faster"),
+        Verdict::Slower => Some("slower"),
+        Verdict::Same => Some("same"),
+        Verdict::NotComparable => None,
+    };
+    Row {
+        op: record.bench.clone(),
+        label: record.variant.label.clone(),
+        device: record.variant.device.clone(),
+        call: record.case.to_string(),
+        ns: record.median_ns,
+        before_ns: base.map(|base| base.median_ns),
+        speedup: found.map(|found| found.speedup),
+        interval: found.map(|found| found.interval),
+        threshold: found.map(|found| found.threshold),
+        verdict: found.and_then(|found| word(found.verdict)).map(str::to_owned),
+    }
+}

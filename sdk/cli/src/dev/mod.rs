@@ -1,0 +1,334 @@
+//! `tenon dev`: a plugin that is worked on, in a running session.
+//!
+//! ```text
+//! changed ── built ── checked ── timed ── put in the old one's place ── waiting
+//!               │         │                      │
+//!               └─────────┴──────────────────────┴── the old one goes on running
+//! ```
+//!
+//! Nothing of a new build runs in this process before processes apart found it right. Each build is copied before it
+//! is looked at, so that the next one may write over it.
+
+mod args;
+mod build;
+mod diff;
+mod error;
+mod judge;
+mod measure;
+mod report;
+mod session;
+mod watch;
+
+use crate::{
+    args::Global,
+    check::{exceptions, worker as check_worker},
+    error::CliError,
+    output::complain,
+};
+pub use args::{ABOUT, DevArgs, EXAMPLE};
+use build::{Built, Recipe};
+use diff::{Difference, Registrations, Verdicts, registrations, turned};
+pub use error::DevError;
+use judge::{Judge, Judged};
+pub use measure::worker as measure_worker;
+use measure::{Measured, Task, measure};
+use report::{Event, Why, tell};
+use session::Live;
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    flag,
+};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tenon_runtime::{
+    framework::knob::parse_setting,
+    host::{loader, manifest::Manifest},
+};
+use watch::{Tree, Watch};
+
+/// Builds, and then builds again whenever the source changes, until it is told to stop.
+///
+/// # Errors
+/// Nothing says how to build it; a file or a process that is needed cannot be had. What is wrong with the plugin is
+/// told, and with `--once` in the exit code.
+pub fn dev(global: &Global, args: &DevArgs) -> Result<ExitCode, CliError> {
+    let stop = interrupts().map_err(DevError::Signals)?;
+    let mut dev = Dev::new(global, args, Arc::clone(&stop))?;
+    let roots = [dev.recipe.folder.clone()].into_iter();
+    let more = args.watched.iter().filter_map(|folder| fs::canonicalize(folder).ok());
+    let mut watch = Watch::new(roots.chain(more).collect(), args.poll);
+    let mut tree = watch.look(None, &Tree::default());
+    let mut changed = Vec::new();
+    loop {
+        let outcome = dev.round(&changed)?;
+        if outcome == Outcome::Stopped {
+            break;
+        }
+        if args.once {
+            let right = outcome == Outcome::Right;
+            return Ok(if right { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        dev.tell(&Event::Waiting)?;
+        // Against the look before the build: what changed meanwhile is built now.
+        let Some(next) = watch.wait(dev.artifact.as_deref(), &tree, &stop) else { break };
+        (tree, changed) = next;
+    }
+    let (steps, _) = dev.live.steps();
+    dev.tell(&Event::Stopped { steps })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Set when somebody wants this program to end.
+fn interrupts() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// What came of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// The build is in use.
+    Right,
+    /// The old one goes on running.
+    Kept,
+    /// It was told to stop.
+    Stopped,
+}
+
+/// A build, apart from where the next one will be written.
+struct Copy {
+    path: PathBuf,
+    digest: String,
+    manifest: Manifest,
+}
+
+/// What goes from round to round.
+struct Dev {
+    args: DevArgs,
+    json: bool,
+    set: Vec<(String, String)>,
+    recipe: Recipe,
+    stop: Arc<AtomicBool>,
+    live: Live,
+    scratch: TempDir,
+    rounds: usize,
+    /// Where builds are found.
+    artifact: Option<PathBuf>,
+    digest: String,
+    registered: Registrations,
+    verdicts: Verdicts,
+    /// Ops that the last check, and the last bench, did not reach.
+    unchecked: Vec<String>,
+    unmeasured: Vec<String>,
+}
+
+impl Dev {
+    fn new(global: &Global, args: &DevArgs, stop: Arc<AtomicBool>) -> Result<Dev, CliError> {
+        let recipe = Recipe::of(args)?;
+        let set = global.set.iter().map(|text| parse_setting(text).map_err(CliError::Set));
+        Ok(Dev {
+            args: args.clone(),
+            json: global.json,
+            set: set.collect::<Result<_, _>>()?,
+            recipe,
+            stop,
+            live: Live::new(global, args)?,
+            scratch: tempfile::tempdir().map_err(DevError::Scratch)?,
+            rounds: 0,
+            artifact: None,
+            digest: String::new(),
+            registered: Registrations::new(),
+            verdicts: Verdicts::new(),
+            unchecked: Vec::new(),
+            unmeasured: Vec::new(),
+        })
+    }
+
+    fn tell(&self, event: &Event<'_>) -> Result<(), CliError> {
+        tell(self.json, event)
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Builds, and takes the build into use where it is right.
+    fn round(&mut self, changed: &[PathBuf]) -> Result<Outcome, CliError> {
+        self.rounds += 1;
+        let (round, command) = (self.rounds, self.recipe.command());
+        self.tell(&Event::Building { round, command: &command, changed })?;
+        let began = Instant::now();
+        let file = match self.recipe.build(&self.stop) {
+            Built::Stopped => return Ok(Outcome::Stopped),
+            Built::Made(file) => file,
+            Built::Failed(output) => {
+                let after = began.elapsed();
+                self.tell(&Event::BuildFailed { round, after, output: &output })?;
+                return self.kept(Why::Build, &output, Instant::now());
+            }
+        };
+        let built = Instant::now();
+        let copy = match self.copy(&file) {
+            Ok(copy) => copy,
+            Err(error) => return self.kept(Why::Load, &error.to_string(), built),
+        };
+        self.artifact = Some(file);
+        if self.live.current().is_some() && copy.digest == self.digest {
+            self.kept(Why::Same, "the build is the one that runs", built)?;
+            return Ok(Outcome::Right);
+        }
+        self.look(&copy, built)
+    }
+
+    /// Checks and times a build, and puts it in the old one's place.
+    fn look(&mut self, copy: &Copy, built: Instant) -> Result<Outcome, CliError> {
+        let (round, now) = (self.rounds, registrations(&copy.manifest));
+        let difference = Difference::between(&self.registered, &now);
+        let judged = match self.check(copy, &difference) {
+            Ok(judged) => judged,
+            Err(error) => return self.kept(Why::Check, &error.to_string(), built),
+        };
+        if self.stopped() {
+            return Ok(Outcome::Stopped);
+        }
+        let turned = turned(&self.verdicts, &judged.verdicts);
+        self.tell(&Event::Checked { round, judged: &judged, turned: &turned })?;
+        self.unchecked.clone_from(&judged.left);
+        if let Some(first) = judged.broken.first() {
+            let reason = format!("{}: {}: {}", first.kernel, first.clause, first.message);
+            return self.kept(Why::Check, &reason, built);
+        }
+        let measured = self.measure(copy, &difference)?;
+        if self.stopped() {
+            return Ok(Outcome::Stopped);
+        }
+        self.unmeasured.clone_from(&measured.left);
+        self.tell(&Event::Measured { round, measured: &measured })?;
+        let first = self.live.current().is_none();
+        if let Err(error) = self.live.take(&copy.path, &copy.manifest, difference.is_empty()) {
+            return self.kept(Why::Load, &error.to_string(), built);
+        }
+        self.registered = now;
+        self.digest.clone_from(&copy.digest);
+        self.verdicts.extend(judged.verdicts);
+        let (plugin, nodes) = (&copy.manifest.plugin, self.live.nodes());
+        let plugin = format!("{} {}", plugin.name, plugin.version);
+        let (after, digest, steps) = (built.elapsed(), &*copy.digest, self.steps()?);
+        let difference = &difference;
+        let event =
+            Event::Replaced { round, plugin, digest, first, difference, nodes, after, steps };
+        self.tell(&event)?;
+        self.forget_others(&copy.path);
+        Ok(Outcome::Right)
+    }
+
+    /// Steps so far; one that failed is told of.
+    fn steps(&self) -> Result<session::Steps, CliError> {
+        let (steps, error) = self.live.steps();
+        if let Some(error) = &error {
+            self.tell(&Event::StepFailed { error })?;
+        }
+        Ok(steps)
+    }
+
+    fn kept(&self, why: Why, reason: &str, built: Instant) -> Result<Outcome, CliError> {
+        let (round, running) = (self.rounds, self.live.current().is_some());
+        let (after, steps) = (built.elapsed(), self.steps()?);
+        self.tell(&Event::Kept { round, why, reason, running, after, steps })?;
+        Ok(Outcome::Kept)
+    }
+
+    /// Copies a build, under its own name, and reads its manifest.
+    fn copy(&self, file: &Path) -> Result<Copy, CliError> {
+        let folder = self.scratch.path().join(self.rounds.to_string());
+        let path = folder.join(file.file_name().unwrap_or("plugin".as_ref()));
+        let failed = |source| CliError::File { file: path.clone(), done: "written", source };
+        fs::create_dir_all(&folder).map_err(failed)?;
+        fs::copy(file, &path).map_err(failed)?;
+        let (file, image) = loader::examine(&path)?;
+        Ok(Copy { digest: file.digest()?, manifest: image.manifest, path: file.path })
+    }
+
+    /// Removes the copies of builds that are no longer in use: what is open stays open.
+    fn forget_others(&self, kept: &Path) {
+        let folders =
+            fs::read_dir(self.scratch.path()).into_iter().flatten().filter_map(Result::ok);
+        for folder in folders.filter(|folder| Some(&*folder.path()) != kept.parent()) {
+            // What cannot be removed goes with the folder of all.
+            let _ = fs::remove_dir_all(folder.path());
+        }
+    }
+
+    /// The ops of a build in the order in which they are looked at: those that were asked for, those that are
+    /// registered otherwise, those that were not reached last time, and the rest.
+    fn ops(&self, manifest: &Manifest, difference: &Difference, left: &[String]) -> Vec<String> {
+        let known: BTreeSet<&String> = manifest
+            .ops
+            .iter()
+            .map(|op| &op.name)
+            .chain(manifest.kernels.iter().map(|kernel| &kernel.op))
+            .collect();
+        for name in self.args.ops.iter().filter(|name| !known.contains(name)) {
+            complain(&format!("warning: --op {name}: the plugin has no such op"));
+        }
+        let changed = difference.ops();
+        let all = self.args.ops.iter().chain(&changed).chain(left).chain(known.iter().copied());
+        let mut seen = BTreeSet::new();
+        all.filter(|name| known.contains(name) && seen.insert(*name)).cloned().collect()
+    }
+
+    fn check(&self, copy: &Copy, difference: &Difference) -> Result<Judged, CliError> {
+        let mut name = copy.path.file_stem().unwrap_or_default().to_owned();
+        name.push(".exceptions.toml");
+        let beside = self.artifact.iter().map(|file| file.with_file_name(&name));
+        let usual = beside.chain([self.recipe.folder.join(&name)]).collect();
+        let judge = Judge {
+            worker: check_worker()?,
+            set: self.set.clone(),
+            others: self.live.others(&copy.manifest),
+            exceptions: exceptions(self.args.exceptions.as_ref(), usual)?,
+            time: Duration::from_secs_f64(self.args.check_time),
+        };
+        // Devices are looked at as a whole.
+        let ops = match copy.manifest.devices.is_empty() {
+            true => self.ops(&copy.manifest, difference, &self.unchecked),
+            false => Vec::new(),
+        };
+        judge.check(&copy.path, &ops, &self.stop)
+    }
+
+    fn measure(&self, copy: &Copy, difference: &Difference) -> Result<Measured, CliError> {
+        let kernels = &copy.manifest.kernels;
+        let labels = |op: String| {
+            let own = kernels.iter().filter(|kernel| kernel.op == op && !kernel.on_request);
+            let labels: BTreeSet<String> = own.map(|kernel| kernel.label.clone()).collect();
+            (!labels.is_empty()).then(|| (op, labels.into_iter().collect()))
+        };
+        let ops = self.ops(&copy.manifest, difference, &self.unmeasured);
+        let task = Task {
+            new: copy.path.clone(),
+            old: self.live.current().cloned(),
+            others: self.live.others(&copy.manifest),
+            set: self.set.clone(),
+            ops: ops.into_iter().filter_map(labels).collect(),
+            seconds: self.args.bench_time,
+        };
+        if task.ops.is_empty() {
+            return Ok(Measured::default());
+        }
+        measure(&task, &self.stop)
+    }
+}

@@ -1,0 +1,58 @@
+//! What can go wrong with the list.
+
+use std::path::PathBuf;
+use tenon_runtime::{framework::Code, host::trust::TrustError};
+use thiserror::Error;
+
+/// Why a list cannot be shown or changed.
+#[derive(Debug, Error)]
+pub enum ListError {
+    /// No place for it.
+    #[error(
+        "there is no folder for the list: give --file, or set XDG_CONFIG_HOME or HOME to an absolute path"
+    )]
+    NoHome,
+    /// A list that is none.
+    #[error("trust file {}: {source}", file.display())]
+    Malformed {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        source: TrustError,
+    },
+    /// Nothing to remove.
+    #[error(
+        "trust file {}: no entry fits '{what}': expected four or more digits of a digest, a plugin's name, \
+         or its file; see `tenon trust list`",
+        file.display()
+    )]
+    NoEntry {
+        /// The file.
+        file: PathBuf,
+        /// What was asked for.
+        what: String,
+    },
+    /// More than one entry to remove.
+    #[error(
+        "'{what}' fits {} entries, expected one: {}; give more of the digest, or --all",
+        fitting.len(),
+        fitting.join(", ")
+    )]
+    Ambiguous {
+        /// What was asked for.
+        what: String,
+        /// The entries, as digest and name.
+        fitting: Vec<String>,
+    },
+}
+
+impl ListError {
+    /// The canonical code.
+    pub fn code(&self) -> Code {
+        match self {
+            ListError::NoHome | ListError::Malformed { .. } => Code::FAILED_PRECONDITION,
+            ListError::NoEntry { .. } => Code::NOT_FOUND,
+            ListError::Ambiguous { .. } => Code::INVALID_ARGUMENT,
+        }
+    }
+}

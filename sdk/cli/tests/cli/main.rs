@@ -15,3 +15,4 @@ mod quantize;
 mod run;
 mod support;
 mod trust;
+mod tune;

@@ -1,0 +1,59 @@
+//! `tenon tune`: what it measures, and what later commands know of it.
+
+use crate::support::Place;
+use serde_json::Value;
+use std::fs;
+use tenon_runtime::framework::{DType, PartialShape, Tensor};
+
+/// A graph with a convolution, which several kernels take.
+fn convolution(place: &Place) -> String {
+    place.graph("g.pb", |b| {
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[1, 28, 28, 64]).unwrap())?;
+        let filter: Vec<f32> = (0..3 * 3 * 64 * 64).map(|at| (at % 7) as f32 - 3.0).collect();
+        let filter = b.constant("filter", Tensor::from_slice(&[3, 3, 64, 64], &filter).unwrap())?;
+        let node = b.op("Conv2D").name("conv").input(x).input(filter);
+        node.attr("strides", vec![1i64, 1, 1, 1]).attr("padding", "SAME").build().map(drop)
+    })
+}
+
+fn measured(explained: &Value) -> usize {
+    let candidates = explained["nodes"][0]["candidates"].as_array().unwrap();
+    candidates.iter().filter(|candidate| candidate["measured_ns"].is_number()).count()
+}
+
+#[test]
+fn a_graph_that_was_tuned_is_explained_with_times() {
+    let place = Place::new();
+    let graph = convolution(&place);
+    let cache = format!("runtime.tune_cache={}", place.arg("times"));
+    let any = ["--set", &cache, "--set", "runtime.tune_any_contract=true"];
+    let explain = ["explain", &graph, "conv", "--set", "runtime.policy=measured"];
+    let before = place.json(&[&explain[..], &any].concat());
+    assert_eq!(measured(&before), 0, "explain measures nothing");
+    let decisions = place.json(&[&["tune", &graph][..], &any].concat());
+    let [decision] = &decisions.as_array().unwrap()[..] else { panic!("one node: {decisions}") };
+    assert_eq!(decision["node"], "conv");
+    assert!(decision["call"].as_str().unwrap().starts_with("Conv2D float[1,32,32,64] =float["));
+    let kernels = decision["kernels"].as_array().unwrap();
+    assert!(kernels.len() >= 2 && kernels.iter().all(|kernel| kernel["ns"].as_f64() > Some(0.0)));
+    assert_eq!(fs::read_dir(place.path("times")).unwrap().count(), 1, "one file for this machine");
+    let after = place.json(&[&explain[..], &any].concat());
+    assert_eq!(measured(&after), kernels.len());
+    let text = place.text(&[&["tune", &graph][..], &any].concat());
+    assert!(text.contains("of 1 nodes with a choice run on another kernel"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_tuned_is_said() {
+    let place = Place::new();
+    let relu = place.relu("relu.pb");
+    assert_eq!(place.json(&["tune", &relu, "--shape", "x=4"]).as_array().unwrap().len(), 0);
+    let open = place.graph("open.pb", |b| {
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[-1]).unwrap())?;
+        b.op("Relu").name("y").input(x).build().map(drop)
+    });
+    let error = place.error(&["tune", &open]);
+    assert!(error.contains("give its sizes by --shape x=SHAPE"), "{error}");
+    let wrong = place.error(&["tune", &open, "--shape", "z=4"]);
+    assert!(wrong.contains("has no placeholder 'z'"), "{wrong}");
+}

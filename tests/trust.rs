@@ -119,7 +119,9 @@ fn a_changed_file_is_refused_also_as_a_replacement_and_when_it_is_inspected() {
     plugins.load([server.plugin()]).into_result().unwrap();
     server.install("zoo_second_next");
     let error = plugins.replace(&server.plugin()).unwrap_err();
-    assert!(matches!(&error, LoadError::Digest { digest: found, .. } if *found == digest("zoo_second_next")));
+    assert!(
+        matches!(&error, LoadError::Digest { digest: found, .. } if *found == digest("zoo_second_next"))
+    );
     let inspected = plugins.inspect(&server.plugin()).unwrap();
     assert!(matches!(inspected.refused, Some(LoadError::Digest { .. })), "{inspected:?}");
     let version = plugins.list().into_iter().find(|info| info.path.is_some()).unwrap().version;

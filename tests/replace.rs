@@ -119,11 +119,11 @@ fn twice(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
     for name in ["a", "b"] {
         let shape = PartialShape::new(&[2]).expect("a shape");
         let handle = b.op("ZooVariable").name(name).attr("shape", shape).build()?;
-        let assign = b.op("ZooVariableAssign").name(format!("{name}/assign"));
+        let assign = b.op("ZooVariableAssign").name(&format!("{name}/assign"));
         let assign = assign.input(handle).input(start).build()?;
-        let update = b.op("ZooSecondScale").name(format!("{name}/update"));
+        let update = b.op("ZooSecondScale").name(&format!("{name}/update"));
         let update = update.input(handle).input(two).control(assign).build()?;
-        let sum = b.op("ZooVariableSum").name(format!("{name}/sum"));
+        let sum = b.op("ZooVariableSum").name(&format!("{name}/sum"));
         sum.input(handle).control(update).build()?;
     }
     Ok(())

@@ -99,28 +99,10 @@ impl Drop for Dev {
     }
 }
 
-#[test]
-fn a_build_that_is_right_takes_the_old_ones_place_and_no_other_does() {
-    let place = Place::new();
-    let source = plugin(&place);
-    let dev = Dev::start(&place, &[]);
-    let [_, measured, first] = dev.right();
-    assert_eq!((&first["first"], &first["nodes"]), (&true.into(), &2.into()), "{first}");
-    assert_eq!(measured["rows"][0]["before_ns"], Value::Null, "{measured}");
-
-    // Another way to say the same, in the ordinary kernel.
-    let right = "y[at] = x[at] > 0.0f ? x[at] : alpha * x[at];";
-    edit(&source, right, "y[at] = x[at] * (x[at] > 0.0f ? 1.0f : alpha);");
-    let [_, measured, second] = dev.right();
-    assert_ne!(second["digest"], first["digest"]);
-    assert_eq!(second["first"], false);
-    for row in measured["rows"].as_array().unwrap() {
-        let told = ["faster", "slower", "same"].iter().any(|word| row["verdict"] == *word);
-        assert!(told && row["before_ns"].as_f64().unwrap() > 0.0, "{row}");
-    }
-
+/// Edits that are wrong: each is told of, and the old build goes on running.
+fn wrong(dev: &Dev, source: &Path) {
     // Wrong results.
-    edit(&source, "(x[at] > 0.0f ? 1.0f : alpha)", "(x[at] > 0.0f ? 2.0f : alpha)");
+    edit(source, "(x[at] > 0.0f ? 1.0f : alpha)", "(x[at] > 0.0f ? 2.0f : alpha)");
     dev.next("building");
     let checked = dev.next("checked");
     assert_eq!(checked["right"], false);
@@ -142,13 +124,36 @@ fn a_build_that_is_right_takes_the_old_ones_place_and_no_other_does() {
     dev.next("waiting");
 
     // No C.
-    edit(&source, "*(volatile float *)0 = x[at];", "y[at] = no_such_name;");
+    edit(source, "*(volatile float *)0 = x[at];", "y[at] = no_such_name;");
     dev.next("building");
     let failed = dev.next("build_failed");
     assert!(failed["output"].as_str().unwrap().contains("no_such_name"), "{failed}");
     let kept = dev.next("kept");
     assert_eq!((&kept["why"], &kept["running"]), (&"build".into(), &true.into()), "{kept}");
     dev.next("waiting");
+}
+
+#[test]
+fn a_build_that_is_right_takes_the_old_ones_place_and_no_other_does() {
+    let place = Place::new();
+    let source = plugin(&place);
+    let dev = Dev::start(&place, &[]);
+    let [_, measured, first] = dev.right();
+    assert_eq!((&first["first"], &first["nodes"]), (&true.into(), &2.into()), "{first}");
+    assert_eq!(measured["rows"][0]["before_ns"], Value::Null, "{measured}");
+
+    // Another way to say the same, in the ordinary kernel.
+    let right = "y[at] = x[at] > 0.0f ? x[at] : alpha * x[at];";
+    edit(&source, right, "y[at] = x[at] * (x[at] > 0.0f ? 1.0f : alpha);");
+    let [_, measured, second] = dev.right();
+    assert_ne!(second["digest"], first["digest"]);
+    assert_eq!(second["first"], false);
+    for row in measured["rows"].as_array().unwrap() {
+        let told = ["faster", "slower", "same"].iter().any(|word| row["verdict"] == *word);
+        assert!(told && row["before_ns"].as_f64().unwrap() > 0.0, "{row}");
+    }
+
+    wrong(&dev, &source);
 
     // Another registration: the session is a new one.
     edit(&source, "y[at] = no_such_name;", right);

@@ -1,6 +1,9 @@
 //! A plugin is replaced by a changed build while a session runs.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
 use tenon_graph::{GraphBuilder, GraphError};
 use tenon_runtime::{
     CallableOptions, RunOptions, Session,
@@ -107,6 +110,58 @@ fn steps_run_while_the_plugin_is_replaced() {
     target(&session, "assign");
     target(&session, "update");
     assert_eq!(sum(&session), 9.0, "1 + 2 + 2 * 3");
+}
+
+/// Two nodes of the second plugin in one step: each doubles its variable in the first build, and adds 2 in the next.
+fn twice(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
+    let two = b.constant("two", floats(&[2.0]))?;
+    let start = b.constant("start", floats(&[1.0, 2.0]))?;
+    for name in ["a", "b"] {
+        let shape = PartialShape::new(&[2]).expect("a shape");
+        let handle = b.op("ZooVariable").name(name).attr("shape", shape).build()?;
+        let assign = b.op("ZooVariableAssign").name(&format!("{name}/assign"));
+        let assign = assign.input(handle).input(start).build()?;
+        let update = b.op("ZooSecondScale").name(&format!("{name}/update"));
+        let update = update.input(handle).input(two).control(assign).build()?;
+        let sum = b.op("ZooVariableSum").name(&format!("{name}/sum"));
+        sum.input(handle).control(update).build()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_step_has_the_old_build_or_the_new_one_and_never_both() {
+    let _turn = turn();
+    let runtime = runtime(&["tenon_cpu", "zoo_rust", "zoo_second"], &[]);
+    let session = session(&runtime, twice);
+    let step = session.callable(CallableOptions::new(&[], &["a/sum", "b/sum"]));
+    let step = step.expect("the names are right");
+    let (done, steps) = (AtomicBool::new(false), AtomicU64::new(0));
+    let seen = std::thread::scope(|scope| {
+        let runner = scope.spawn(|| {
+            let (mut seen, mut fetched) = (BTreeSet::new(), Vec::new());
+            while !done.load(Ordering::SeqCst) {
+                step.run(&[], &mut fetched).expect("no step fails");
+                let [a, b] = &fetched[..] else { panic!("{fetched:?}") };
+                seen.insert((values(a)[0] as i64, values(b)[0] as i64));
+                steps.fetch_add(1, Ordering::SeqCst);
+            }
+            seen
+        });
+        for round in 0..20 {
+            // Each build runs for some steps, and is replaced in the midst of one.
+            let before = steps.load(Ordering::SeqCst);
+            while steps.load(Ordering::SeqCst) < before + 5 && !runner.is_finished() {
+                std::thread::yield_now();
+            }
+            let build = ["zoo_second_next", "zoo_second"][round % 2];
+            runtime.replace(&library(build)).expect("a build of the same plugin");
+            session.refresh().expect("the op is as before");
+        }
+        done.store(true, Ordering::SeqCst);
+        runner.join().expect("no step panics")
+    });
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [(6, 6), (7, 7)]);
 }
 
 #[test]

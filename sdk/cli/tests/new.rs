@@ -71,6 +71,17 @@ fn rust(name: &str, kind: &str, op: &str, device: &str) {
     assert!(tested.contains("test result: ok"), "{tested}");
     let plugin = target().join("debug/deps").join(library(name));
     check_and_bench(temporary.path(), &plugin, op, device);
+    if kind != "device" {
+        develop(&folder, op);
+    }
+}
+
+/// `tenon dev` finds the library by what cargo says.
+fn develop(folder: &Path, op: &str) {
+    let mut dev = tenon(folder);
+    dev.env("CARGO_TARGET_DIR", target()).env("CARGO_NET_OFFLINE", "true").env_remove("RUSTFLAGS");
+    let told = run(dev.args(["dev", "--debug", "--once", "--op", op]));
+    assert!(told.contains("check: right") && told.contains(" runs: "), "{told}");
 }
 
 /// A folder in C or C++, built by its own Makefile with warnings as errors.

@@ -129,6 +129,7 @@ struct Dev {
     artifact: Option<PathBuf>,
     digest: String,
     registered: Registrations,
+    /// What became of each clause when it was looked at last.
     verdicts: Verdicts,
     /// Ops that the last check, and the last bench, did not reach.
     unchecked: Vec<String>,
@@ -207,6 +208,7 @@ impl Dev {
         let turned = turned(&self.verdicts, &judged.verdicts);
         self.tell(&Event::Checked { round, judged: &judged, turned: &turned })?;
         self.unchecked.clone_from(&judged.left);
+        self.verdicts.extend(judged.verdicts);
         if let Some(first) = judged.broken.first() {
             let reason = format!("{}: {}: {}", first.kernel, first.clause, first.message);
             return self.kept(Why::Check, &reason, built);
@@ -223,7 +225,6 @@ impl Dev {
         }
         self.registered = now;
         self.digest.clone_from(&copy.digest);
-        self.verdicts.extend(judged.verdicts);
         let (plugin, nodes) = (&copy.manifest.plugin, self.live.nodes());
         let plugin = format!("{} {}", plugin.name, plugin.version);
         let (after, digest, steps) = (built.elapsed(), &*copy.digest, self.steps()?);

@@ -91,8 +91,12 @@ impl Tree {
                 continue;
             }
             for entry in entries.filter_map(Result::ok) {
-                let (path, Ok(meta)) = (entry.path(), entry.metadata()) else { continue };
-                if ignored(&entry.file_name(), meta.is_dir()) || artifact == Some(&*path) {
+                let path = entry.path();
+                // A link to a file is followed; one to a folder could lead in a circle.
+                let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+                let Ok(meta) = fs::metadata(&path) else { continue };
+                let passed_over = ignored(&entry.file_name(), meta.is_dir());
+                if passed_over || artifact == Some(&*path) || is_link && meta.is_dir() {
                     continue;
                 }
                 if meta.is_dir() {

@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod demo;
+mod dev;
 mod explain;
 mod goldens;
 mod help;

@@ -56,6 +56,16 @@ fn the_walk_through_a_model_can_be_followed() {
 }
 
 #[test]
+fn the_guide_to_isolated_plugins_can_be_followed() {
+    follow("isolate.md", &[]);
+}
+
+#[test]
+fn the_page_on_monitoring_can_be_followed() {
+    follow("monitor.md", &[]);
+}
+
+#[test]
 fn the_guide_to_quantisation_can_be_followed() {
     follow("quantize.md", &[]);
 }

@@ -108,6 +108,11 @@ impl ThreadPool {
         self.threads as usize
     }
 
+    /// Jobs that wait for a thread.
+    pub fn queued(&self) -> usize {
+        self.queue.jobs()
+    }
+
     /// Into how many threads a loop started now would be split: 1 inside a block of another loop.
     pub fn parallelism(&self) -> usize {
         if queue::in_block() { 1 } else { self.threads() }

@@ -185,6 +185,9 @@ pub enum RuntimeError {
     /// A setting of a knob.
     #[error(transparent)]
     Setting(tenon_framework::knob::KnobError),
+    /// Where the runtime was to tell its figures.
+    #[error("runtime.monitor: {0}")]
+    Monitor(String),
     /// The runtime cannot start.
     #[error(transparent)]
     Start(Arc<tenon_host::StartError>),

@@ -7,6 +7,7 @@
 mod error;
 mod executor;
 pub mod isolate;
+pub mod monitor;
 pub mod npy;
 mod plan;
 pub mod quantize;

@@ -2,12 +2,20 @@
 
 use crate::{
     error::RuntimeError,
+    monitor::{self, Counts, Metrics, Server},
+    session::Running,
     tuning::{Decision, Tuner},
 };
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Instant,
+};
 use tenon_framework::{
     register_knob,
     registry::{FeatureSet, PluginId, PluginInfo, Registry, Warning},
+    sync::Mutex,
     tensor::Memory,
 };
 use tenon_host::{
@@ -81,11 +89,17 @@ struct Inner {
     memory: Arc<dyn Memory>,
     features: FeatureSet,
     tuner: Arc<Tuner>,
+    started: Instant,
+    counts: Counts,
+    /// Those that are open, or were.
+    sessions: Mutex<Vec<Weak<crate::session::Inner>>>,
+    server: Mutex<Option<Server>>,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // They use the devices.
+        // They look at what goes here, and use the devices.
+        drop(self.server.lock().take());
         self.tuner.join();
     }
 }
@@ -123,8 +137,21 @@ impl Runtime {
         let memory: Arc<dyn Memory> = HostMemory::shared().clone();
         let features = FeatureSet::of_this_cpu();
         let (pool, tuner) = (Arc::new(pool), Arc::default());
-        let inner = Inner { devices, plugins, pool, memory, features, tuner };
-        Ok((Runtime { inner: Arc::new(inner) }, report))
+        let inner = Inner {
+            devices,
+            plugins,
+            pool,
+            memory,
+            features,
+            tuner,
+            started: Instant::now(),
+            counts: Counts::default(),
+            sessions: Mutex::default(),
+            server: Mutex::default(),
+        };
+        let runtime = Runtime { inner: Arc::new(inner) };
+        runtime.serve_as_set()?;
+        Ok((runtime, report))
     }
 
     /// The current registry.
@@ -173,6 +200,60 @@ impl Runtime {
     /// Pooled host memory.
     pub fn host_memory(&self) -> &Arc<dyn Memory> {
         &self.inner.memory
+    }
+
+    /// The figures of this runtime now.
+    pub fn metrics(&self) -> Metrics {
+        Metrics::of(self)
+    }
+
+    /// Tells the figures of this runtime over HTTP, on a loopback address, until it is dropped; port 0 is any free
+    /// one. Gives the address. A server that there was ends.
+    ///
+    /// # Errors
+    /// An address that is not of this machine alone; one that cannot be listened at.
+    pub fn serve_metrics(&self, at: &str) -> Result<SocketAddr, RuntimeError> {
+        let failed = |problem: String| RuntimeError::Monitor(problem);
+        let address = monitor::address(at).map_err(failed)?;
+        let inner = Arc::downgrade(&self.inner);
+        let figures = move || Some(Metrics::of(&Runtime { inner: inner.upgrade()? }));
+        let server = Server::start(address, figures)
+            .map_err(|error| failed(format!("{address}: {error}")))?;
+        let address = server.address();
+        let former = self.inner.server.lock().replace(server);
+        drop(former);
+        tracing::info!("figures of this process: http://{address}/metrics");
+        Ok(address)
+    }
+
+    fn serve_as_set(&self) -> Result<(), RuntimeError> {
+        let knobs = self.inner.plugins.knobs();
+        match knobs.text("runtime", "monitor") {
+            None | Some("") => Ok(()),
+            Some(at) => self.serve_metrics(at).map(drop),
+        }
+    }
+
+    pub(crate) fn started(&self) -> Instant {
+        self.inner.started
+    }
+
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.inner.counts
+    }
+
+    /// Notes a session that is opened.
+    pub(crate) fn opened(&self, session: &Arc<crate::session::Inner>) {
+        let mut sessions = self.inner.sessions.lock();
+        sessions.retain(|session| session.strong_count() > 0);
+        sessions.push(Arc::downgrade(session));
+    }
+
+    /// What the open sessions run.
+    pub(crate) fn running(&self) -> Vec<Running> {
+        let sessions: Vec<_> =
+            self.inner.sessions.lock().iter().filter_map(Weak::upgrade).collect();
+        sessions.iter().map(|session| session.running()).collect()
     }
 
     /// What policy `measured` knows.

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{bench, dev, quantize, trust, tune};
+use crate::{bench, dev, quantize, top, trust, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{num::NonZeroUsize, path::PathBuf};
 
@@ -49,6 +49,9 @@ pub enum Command {
     /// Make a graph of 8 bits of a frozen graph of floats
     #[command(long_about = quantize::ABOUT, after_long_help = quantize::EXAMPLE)]
     Quantize(quantize::QuantizeArgs),
+    /// Show what a running process does
+    #[command(long_about = top::ABOUT, after_long_help = top::EXAMPLE)]
+    Top(top::TopArgs),
     /// Time the kernels that could run a graph, for policy 'measured'
     #[command(long_about = tune::ABOUT, after_long_help = tune::EXAMPLE)]
     Tune(tune::TuneArgs),

@@ -20,6 +20,7 @@ mod quantize;
 mod run;
 mod start;
 mod table;
+mod top;
 mod trust;
 mod tune;
 
@@ -59,6 +60,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::New(args) => new::new(global, args),
         Command::Quantize(args) => quantize::quantize(global, args),
         Command::Tune(args) => tune::tune(global, args),
+        Command::Top(args) => top::top(global, args),
     }?;
     Ok(ExitCode::SUCCESS)
 }

@@ -28,8 +28,7 @@ setting.";
 /// An example.
 pub const EXAMPLE: &str = "\
 Example:
-  tenon tune model.pb --shape input=1x224x224x3
-  tenon run model.pb --set runtime.policy=measured --feed input=x.npy --fetch y";
+  tenon tune model.pb --shape x=2x3";
 
 /// Options of `tenon tune`.
 #[derive(Debug, Args)]
@@ -38,8 +37,8 @@ pub struct TuneArgs {
     #[arg(value_name = "GRAPH.pb")]
     graph: PathBuf,
     /// Shapes of placeholders that leave theirs open
-    #[arg(long = "shape", value_name = "NAME=SHAPE,...", value_parser = Shapes::parse, default_value = "")]
-    shapes: Shapes,
+    #[arg(long = "shape", value_name = "NAME=SHAPE,...", value_parser = Shapes::parse)]
+    shapes: Option<Shapes>,
     /// Seconds that each call of the graph may take to be measured
     #[arg(long, value_name = "S", default_value = "60", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     budget: u32,
@@ -58,7 +57,8 @@ pub struct TuneArgs {
 pub fn tune(global: &Global, args: &TuneArgs) -> Result<(), CliError> {
     let (runtime, _) = start_whole(global, args.threads.map(NonZeroUsize::get))?;
     let def = read_graph(&args.graph)?;
-    let wish = GraphWish { shapes: args.shapes.clone(), ..GraphWish::default() };
+    let wish =
+        GraphWish { shapes: args.shapes.clone().unwrap_or_default(), ..GraphWish::default() };
     let step = Step::new(&runtime, &args.graph, &def, &wish, None)?;
     let bar = progress_by_name("tune");
     bar.set_message(step.size());

@@ -219,6 +219,11 @@ impl Queue {
         }
     }
 
+    /// Jobs that wait.
+    pub fn jobs(&self) -> usize {
+        self.state.lock().jobs.len()
+    }
+
     /// Moves with every new piece of work.
     pub fn posted(&self) -> u32 {
         self.posted.load(Ordering::Relaxed)

@@ -34,6 +34,8 @@ pub(crate) struct Executable {
     /// Calls of each node of the report, where they are counted.
     pub counters: Vec<(String, Arc<AtomicU64>)>,
     pub compile_ns: u64,
+    /// Steps that ended.
+    pub ended: AtomicU64,
     /// One state, taken and given back by a single atomic exchange; further ones are in `states`.
     spare: AtomicCell<Option<Box<StepState>>>,
     states: Mutex<BoxedStates>,
@@ -66,6 +68,7 @@ impl Executable {
             report: Arc::new(report),
             counters,
             compile_ns,
+            ended: AtomicU64::new(0),
             spare: AtomicCell::new(None),
             states: Mutex::ranked(rank::STEP, Vec::with_capacity(KEPT_STATES)),
             orphans: Mutex::ranked(rank::STEP, Vec::new()),

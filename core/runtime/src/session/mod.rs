@@ -52,7 +52,7 @@ struct Current {
     knobs: Arc<Knobs>,
 }
 
-struct Inner {
+pub(crate) struct Inner {
     runtime: Runtime,
     options: SessionOptions,
     resources: Arc<ResourceManager>,
@@ -103,7 +103,9 @@ impl Session {
             active: AtomicUsize::new(0),
             former: Mutex::ranked(rank::SESSION, Vec::new()),
         };
-        Ok(Session { inner: Arc::new(inner) })
+        let inner = Arc::new(inner);
+        runtime.opened(&inner);
+        Ok(Session { inner })
     }
 
     /// Appends the nodes of a graph, also while steps run.
@@ -329,6 +331,10 @@ impl Inner {
         options: Option<&RunOptions>,
     ) -> Result<(), RuntimeError> {
         let result = self.attempt(executable, feeds, fetched, options);
+        let counts = self.runtime.counts();
+        let count = if result.is_ok() { &counts.done } else { &counts.failed };
+        count.fetch_add(1, Ordering::Relaxed);
+        executable.ended.fetch_add(1, Ordering::Relaxed);
         if result.is_err() {
             let now = quarantines();
             if self.quarantines.swap(now, Ordering::AcqRel) != now
@@ -381,6 +387,14 @@ impl Inner {
         executable.give_back(state, ended)
     }
 
+    /// What runs now.
+    pub(crate) fn running(&self) -> Running {
+        Running {
+            active: self.active.load(Ordering::Relaxed) as u64,
+            executables: self.compiled.lock().values().cloned().collect(),
+        }
+    }
+
     fn enter(&self) -> Result<InFlight<'_>, RuntimeError> {
         // Count first, then look: `close` sets the flag first, then looks at the count.
         self.active.fetch_add(1, Ordering::SeqCst);
@@ -388,6 +402,12 @@ impl Inner {
         self.check_open()?;
         Ok(entered)
     }
+}
+
+/// What a session runs, for who counts it.
+pub(crate) struct Running {
+    pub active: u64,
+    pub executables: Vec<Arc<Executable>>,
 }
 
 /// A step in flight.

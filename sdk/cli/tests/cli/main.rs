@@ -15,5 +15,6 @@ mod page;
 mod quantize;
 mod run;
 mod support;
+mod top;
 mod trust;
 mod tune;

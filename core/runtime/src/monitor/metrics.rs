@@ -1,0 +1,222 @@
+//! The figures of a runtime at one moment.
+
+use crate::{plan::PlanNode, runtime::Runtime, session::Running};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, sync::atomic::Ordering};
+use tenon_framework::{abi::MemoryKind, device::base::DeviceBase};
+use tenon_host::memory::{HostMemory, MemoryStats};
+
+/// The figures of a runtime. Counters only grow while the process lives; all else is as it is at the moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Number of the process.
+    pub pid: u32,
+    /// Seconds since the runtime started.
+    pub uptime_seconds: f64,
+    /// Steps.
+    pub steps: StepMetrics,
+    /// The plugins in use.
+    pub plugins: Vec<PluginMetrics>,
+    /// The devices.
+    pub devices: Vec<DeviceMetrics>,
+    /// Pooled host memory.
+    pub host_memory: MemoryMetrics,
+    /// The threads that kernels compute on.
+    pub pool: PoolMetrics,
+    /// Kernels of the plans of open sessions, the one that took the most time first.
+    pub kernels: Vec<KernelMetrics>,
+}
+
+/// Steps of all sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepMetrics {
+    /// In flight.
+    pub running: u64,
+    /// That ended well. A counter.
+    pub done: u64,
+    /// That failed. A counter.
+    pub failed: u64,
+}
+
+/// A plugin in use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PluginMetrics {
+    /// Name.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// File; none where it is linked into the program.
+    pub file: Option<String>,
+    /// Its process, where it is isolated.
+    pub isolation: Option<IsolationMetrics>,
+}
+
+/// The process of an isolated plugin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IsolationMetrics {
+    /// Number of the process, while there is one.
+    pub pid: Option<i32>,
+    /// Processes after the first. A counter.
+    pub restarts: u64,
+    /// Calls that computed. A counter.
+    pub calls: u64,
+    /// Processes that ended by a fault. A counter.
+    pub faults: u64,
+    /// Bytes of tensors in its memory.
+    pub tensor_bytes: u64,
+    /// Why it is quarantined, if it is.
+    pub quarantined: Option<String>,
+}
+
+/// A device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceMetrics {
+    /// Full name.
+    pub name: String,
+    /// Why it is lost, if it is.
+    pub lost: Option<String>,
+    /// Its own memory; none where it computes in the host's.
+    pub memory: Option<MemoryMetrics>,
+}
+
+/// Bytes of one kind of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryMetrics {
+    /// In use.
+    pub live_bytes: u64,
+    /// The most that was in use.
+    pub peak_bytes: u64,
+    /// Held for reuse.
+    pub cached_bytes: u64,
+    /// That there are; 0 is not known.
+    pub limit_bytes: u64,
+}
+
+impl From<MemoryStats> for MemoryMetrics {
+    fn from(stats: MemoryStats) -> MemoryMetrics {
+        let MemoryStats { live_bytes, peak_bytes, cached_bytes, limit_bytes, .. } = stats;
+        MemoryMetrics { live_bytes, peak_bytes, cached_bytes, limit_bytes }
+    }
+}
+
+/// The pool's threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolMetrics {
+    /// Threads, the caller's included.
+    pub threads: u64,
+    /// Jobs that wait for a thread.
+    pub queued: u64,
+}
+
+/// A kernel in the plans of open sessions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KernelMetrics {
+    /// Op.
+    pub op: String,
+    /// Type of the device, such as `CPU`.
+    pub device: String,
+    /// Plugin.
+    pub plugin: String,
+    /// Label of the variant.
+    pub label: String,
+    /// Nodes that it runs.
+    pub nodes: u64,
+    /// Steps that ended, times nodes: its calls, where no loop or branch decides. A counter.
+    pub calls: u64,
+    /// Seconds that these calls took, by the sampled cost of each node: an estimate. A counter.
+    pub seconds: f64,
+}
+
+impl Metrics {
+    /// The figures of a runtime now.
+    pub fn of(runtime: &Runtime) -> Metrics {
+        let running = runtime.running();
+        Metrics {
+            pid: std::process::id(),
+            uptime_seconds: runtime.started().elapsed().as_secs_f64(),
+            steps: StepMetrics {
+                running: running.iter().map(|session| session.active).sum(),
+                done: runtime.counts().done.load(Ordering::Relaxed),
+                failed: runtime.counts().failed.load(Ordering::Relaxed),
+            },
+            plugins: plugins(runtime),
+            devices: devices(runtime),
+            host_memory: HostMemory::shared().stats().into(),
+            pool: PoolMetrics {
+                threads: runtime.pool().threads() as u64,
+                queued: runtime.pool().queued() as u64,
+            },
+            kernels: kernels(&running),
+        }
+    }
+}
+
+fn plugins(runtime: &Runtime) -> Vec<PluginMetrics> {
+    #[cfg(target_os = "linux")]
+    let isolated: Vec<_> = runtime.plugins().isolated().iter().map(|p| p.status()).collect();
+    #[cfg(target_os = "linux")]
+    let isolation = |name: &str| {
+        let status = isolated.iter().find(|status| status.plugin == name)?;
+        Some(IsolationMetrics {
+            pid: status.pid,
+            restarts: status.restarts,
+            calls: status.calls,
+            faults: status.faults,
+            tensor_bytes: status.tensor_bytes,
+            quarantined: status.quarantined.clone(),
+        })
+    };
+    #[cfg(not(target_os = "linux"))]
+    let isolation = |_: &str| None;
+    let active = runtime.plugins().list().into_iter().filter(|info| !info.retired);
+    let plugin = |info: tenon_framework::registry::PluginInfo| PluginMetrics {
+        isolation: isolation(&info.name),
+        file: info.path.map(|path| path.display().to_string()),
+        name: info.name,
+        version: info.version,
+    };
+    active.map(plugin).collect()
+}
+
+fn devices(runtime: &Runtime) -> Vec<DeviceMetrics> {
+    let device = |device: std::sync::Arc<tenon_host::devices::PluginDevice>| {
+        let own = device.info().ordinary_memory();
+        let stats = (own != MemoryKind::HOST).then(|| device.memory_stats(own)).flatten();
+        DeviceMetrics {
+            name: device.full_name().to_owned(),
+            lost: device.check().err().map(|error| error.message),
+            memory: stats.map(MemoryMetrics::from),
+        }
+    };
+    runtime.devices().devices().into_iter().map(device).collect()
+}
+
+/// What sums are kept by: op, device type, plugin, label.
+type Key = (String, String, String, String);
+
+fn kernels(running: &[Running]) -> Vec<KernelMetrics> {
+    let mut sums: BTreeMap<Key, (u64, u64, f64)> = BTreeMap::new();
+    for executable in running.iter().flat_map(|session| &session.executables) {
+        let steps = executable.ended.load(Ordering::Relaxed);
+        for plan in &executable.plans {
+            let device = plan.device.device_type();
+            for node in plan.nodes.iter().filter(|node| !node.plugin.is_empty()) {
+                let seconds = steps as f64 * f64::from(node.cost_ns.load(Ordering::Relaxed)) * 1e-9;
+                let sum = sums.entry(key(node, device)).or_default();
+                *sum = (sum.0 + 1, sum.1 + steps, sum.2 + seconds);
+            }
+        }
+    }
+    let kernel =
+        |((op, device, plugin, label), (nodes, calls, seconds)): (Key, (u64, u64, f64))| {
+            KernelMetrics { op, device, plugin, label, nodes, calls, seconds }
+        };
+    let mut kernels: Vec<KernelMetrics> = sums.into_iter().map(kernel).collect();
+    kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    kernels
+}
+
+fn key(node: &PlanNode, device: &str) -> Key {
+    let label = node.instance.as_ref().map(|instance| instance.def().label.clone());
+    (node.info.op.clone(), device.to_owned(), node.plugin.clone(), label.unwrap_or_default())
+}

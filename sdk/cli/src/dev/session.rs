@@ -255,15 +255,24 @@ impl Drop for Live {
 fn made_graph(runtime: &Runtime, plugin: &str) -> Result<Work, CliError> {
     let registry = runtime.registry();
     let kernels = registry.kernels().filter(|kernel| *kernel.plugin_name == *plugin);
-    let mut calls: Vec<_> =
+    let calls: Vec<Known> =
         kernels.flat_map(|kernel| calls(&registry, kernel)).take(NODES).collect();
-    if let Ok(work) = graph_of(runtime, &calls)
-        && work.runs()
-    {
-        return Ok(work);
+    match graph_of(runtime, &calls) {
+        Ok(work) if work.runs() => Ok(work),
+        _ => graph_of(runtime, &working(runtime, &calls)),
     }
-    calls.retain(|call| graph_of(runtime, std::slice::from_ref(call)).is_ok_and(|one| one.runs()));
-    graph_of(runtime, &calls)
+}
+
+/// The calls that run, found by halves: few do not.
+fn working(runtime: &Runtime, calls: &[Known]) -> Vec<Known> {
+    if graph_of(runtime, calls).is_ok_and(|work| work.runs()) {
+        return calls.to_vec();
+    }
+    if calls.len() < 2 {
+        return Vec::new();
+    }
+    let (left, right) = calls.split_at(calls.len() / 2);
+    [working(runtime, left), working(runtime, right)].concat()
 }
 
 /// A kernel, and how it is called.

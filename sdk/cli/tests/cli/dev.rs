@@ -114,7 +114,7 @@ fn wrong(dev: &Dev, source: &Path) {
 
     // A crash, which is one of a process apart.
     edit(
-        &source,
+        source,
         "y[at] = x[at] * (x[at] > 0.0f ? 2.0f : alpha);",
         "*(volatile float *)0 = x[at];",
     );
@@ -148,6 +148,7 @@ fn a_build_that_is_right_takes_the_old_ones_place_and_no_other_does() {
     let [_, measured, second] = dev.right();
     assert_ne!(second["digest"], first["digest"]);
     assert_eq!(second["first"], false);
+    assert_ne!(measured["rows"][0], Value::Null, "{measured}");
     for row in measured["rows"].as_array().unwrap() {
         let told = ["faster", "slower", "same"].iter().any(|word| row["verdict"] == *word);
         assert!(told && row["before_ns"].as_f64().unwrap() > 0.0, "{row}");

@@ -168,7 +168,9 @@ impl Judged {
         let (left, looked): (Vec<&UnitReport>, Vec<&UnitReport>) =
             report.units.iter().partition(|unit| unit.clauses.is_empty());
         self.kernels += looked.len();
-        for name in left.into_iter().map(|unit| &unit.unit.op).filter(|op| !op.is_empty()) {
+        for unit in left.into_iter().map(|unit| &unit.unit) {
+            // Of a device type there is no op.
+            let name = if unit.op.is_empty() { &unit.name } else { &unit.op };
             if !self.left.contains(name) {
                 self.left.push(name.clone());
             }

@@ -1,8 +1,8 @@
 //! Plugins that are right, and about which a check says nothing.
 
 use super::support::{broken, check, options, text};
-use std::collections::BTreeSet;
-use tenon_testkit::check::{Clause, report::UnitReport};
+use std::{collections::BTreeSet, time::Instant};
+use tenon_testkit::check::{Clause, driver::Options, report::UnitReport};
 use tenon_tests::zoo::plugin;
 
 #[test]
@@ -18,6 +18,16 @@ fn of_a_right_plugin_nothing_is_said() {
             assert!(passed > 0, "{}: {clause}\n{}", unit.unit.name, text(&report));
         }
     }
+}
+
+/// Where time is up from the start, the first unit is looked at and no other: those are left, and not broken.
+#[test]
+fn a_check_whose_time_is_up_leaves_the_rest() {
+    let options = Options { until: Some(Instant::now()), ..options(plugin("zoo_right")) };
+    let report = check(&options);
+    assert!(report.is_right(), "{}", text(&report));
+    let looked: Vec<bool> = report.units.iter().map(|unit| !unit.clauses.is_empty()).collect();
+    assert!(looked.len() > 2 && looked[0] && !looked[1..].contains(&true), "{looked:?}");
 }
 
 /// Kernels that nothing here can run are not taken for right.

@@ -38,6 +38,7 @@ pub fn options(file: PathBuf) -> Options {
         limit: LIMIT,
         exceptions: CheckExceptions::default(),
         exceptions_file: None,
+        until: None,
         reproducers: None,
     }
 }

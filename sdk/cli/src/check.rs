@@ -94,6 +94,7 @@ fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options
         limit: Duration::from_secs_f64(args.timeout),
         exceptions,
         exceptions_file,
+        until: None,
         reproducers: Some(args.reproducers.clone().unwrap_or_else(|| "tenon-check".into())),
     })
 }

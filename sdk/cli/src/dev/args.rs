@@ -54,12 +54,18 @@ pub struct DevArgs {
     /// Run a node of the graph without fetching anything of it
     #[arg(long = "target", value_name = "NAME", num_args = 1.., requires = "graph")]
     pub targets: Vec<String>,
-    /// Seconds to check in; the op that is begun is ended
+    /// Seconds to check in; the kernel that is begun is ended
     #[arg(long, value_name = "S", default_value = "2", value_parser = crate::args::seconds)]
     pub check_time: f64,
     /// Seconds to time in
     #[arg(long, value_name = "S", default_value = "1", value_parser = crate::args::seconds)]
     pub bench_time: f64,
+    /// Seconds within which every step of a check has to return
+    #[arg(long, value_name = "S", default_value = "5", value_parser = crate::args::seconds)]
+    pub timeout: f64,
+    /// Folder with golden data; as for `check`
+    #[arg(long, value_name = "DIR")]
+    pub goldens: Option<PathBuf>,
     /// What is known to be unsupported or broken; as for `check`
     #[arg(long, value_name = "FILE")]
     pub exceptions: Option<PathBuf>,

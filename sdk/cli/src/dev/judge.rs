@@ -18,14 +18,12 @@ use tenon_testkit::{
         driver::{self, Options, Worker},
         exceptions::CheckExceptions,
         protocol::{Sampling, Setup},
-        report::Report,
+        report::{Report, UnitReport},
     },
 };
 
 /// Cases of each kernel and type: fewer than `check` has, so that more kernels have their turn.
 const CASES: usize = 6;
-/// How long a step of a worker may take.
-const LIMIT: Duration = Duration::from_secs(3);
 
 /// How builds are checked.
 pub struct Judge {
@@ -37,6 +35,10 @@ pub struct Judge {
     pub others: Vec<PathBuf>,
     /// What is known to be unsupported or broken.
     pub exceptions: (CheckExceptions, Option<PathBuf>),
+    /// Folder with golden data.
+    pub goldens: Option<PathBuf>,
+    /// How long a step of a worker may take.
+    pub limit: Duration,
     /// Time for all ops.
     pub time: Duration,
 }
@@ -63,7 +65,7 @@ pub struct Judged {
     pub kernels: usize,
     /// Cases that were run.
     pub cases: usize,
-    /// Ops that were not reached.
+    /// Ops that were not reached, or not with all their kernels.
     pub left: Vec<String>,
     /// How long it took.
     pub time: Duration,
@@ -82,23 +84,24 @@ impl Judge {
         stop: &AtomicBool,
     ) -> Result<Judged, CliError> {
         let began = Instant::now();
+        let until = began + self.time;
         let mut judged = Judged::default();
         if ops.is_empty() {
-            judged.add_checked(checked(self.options(plugin, None), stop))?;
+            judged.add_checked(checked(self.options(plugin, None, until), stop))?;
         }
         for (at, op) in ops.iter().enumerate() {
-            let late = began.elapsed() >= self.time || stop.load(Ordering::Relaxed);
+            let late = Instant::now() >= until || stop.load(Ordering::Relaxed);
             if at > 0 && (late || !judged.broken.is_empty()) {
-                judged.left = ops[at..].to_vec();
+                judged.left.extend_from_slice(&ops[at..]);
                 break;
             }
-            judged.add_checked(checked(self.options(plugin, Some(op)), stop))?;
+            judged.add_checked(checked(self.options(plugin, Some(op), until), stop))?;
         }
         judged.time = began.elapsed();
         Ok(judged)
     }
 
-    fn options(&self, plugin: &Path, op: Option<&String>) -> Options {
+    fn options(&self, plugin: &Path, op: Option<&String>, until: Instant) -> Options {
         let (exceptions, exceptions_file) = self.exceptions.clone();
         Options {
             worker: self.worker.clone(),
@@ -110,15 +113,16 @@ impl Judge {
                 ops: op.into_iter().cloned().collect(),
                 devices: Vec::new(),
                 sampling: Sampling { seed: 1, cases: CASES, full: false },
-                goldens: None,
+                goldens: self.goldens.clone(),
                 scratch: PathBuf::new(),
                 unsupported: Vec::new(),
             },
             jobs: available_parallelism().map_or(1, NonZeroUsize::get),
-            limit: LIMIT,
+            limit: self.limit,
             exceptions,
             exceptions_file,
             reproducers: None,
+            until: Some(until),
         }
     }
 }
@@ -161,7 +165,16 @@ impl Judged {
     }
 
     fn add(&mut self, report: &Report) {
-        self.kernels += report.units.len();
+        let (left, looked): (Vec<&UnitReport>, Vec<&UnitReport>) =
+            report.units.iter().partition(|unit| unit.clauses.is_empty());
+        self.kernels += looked.len();
+        for unit in left.into_iter().map(|unit| &unit.unit) {
+            // Of a device type there is no op.
+            let name = if unit.op.is_empty() { &unit.name } else { &unit.op };
+            if !self.left.contains(name) {
+                self.left.push(name.clone());
+            }
+        }
         self.cases += report.cases();
         for unit in &report.units {
             let marks = unit

@@ -36,8 +36,8 @@ pub const WORKER: &str = "dev-measure";
 /// Time for one variant of a call, at least and at most.
 const LEAST: Duration = Duration::from_millis(15);
 const MOST: Duration = Duration::from_millis(300);
-/// What it gets beyond its time to load plugins and to end the op it is at.
-const GRACE: Duration = Duration::from_millis(1500);
+/// What it gets to load plugins, and beyond its time to end the op it is at.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// What is measured.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -85,6 +85,8 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
+    /// Plugins are loaded: time begins.
+    Ready,
     /// The times of an op.
     Op { op: String, rows: Vec<Row>, problems: Vec<String> },
     /// Nothing can be measured.
@@ -132,7 +134,8 @@ pub fn measure(task: &Task, stop: &AtomicBool) -> Result<Measured, CliError> {
     });
     let mut measured = Measured::default();
     let mut done: Vec<String> = Vec::new();
-    let until = began + Duration::from_secs_f64(task.seconds) + GRACE;
+    let longest = Duration::from_secs_f64(task.seconds) + GRACE;
+    let mut until = began + GRACE;
     while matches!(said, Some(Ok(()))) && !stop.load(Ordering::Relaxed) && Instant::now() < until {
         match lines.recv_timeout(Duration::from_millis(20)) {
             Ok(Line::Op { op, rows, problems }) => {
@@ -140,6 +143,7 @@ pub fn measure(task: &Task, stop: &AtomicBool) -> Result<Measured, CliError> {
                 measured.rows.extend(rows);
                 measured.problems.extend(problems);
             }
+            Ok(Line::Ready) => until = Instant::now() + longest,
             Ok(Line::Failed { error }) => measured.problems.push(error),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
@@ -203,7 +207,8 @@ fn work(task: &Task) -> Result<(), CliError> {
     if let Some(old) = &task.old {
         hosts.push(host(task, old)?);
     }
-    // Time counts from here: loading plugins is not measuring.
+    // Loading plugins is not measuring.
+    say(&Line::Ready);
     let until = Instant::now() + Duration::from_secs_f64(task.seconds);
     for (at, (op, labels)) in task.ops.iter().enumerate() {
         let left = until.saturating_duration_since(Instant::now());

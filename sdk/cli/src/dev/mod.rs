@@ -301,6 +301,8 @@ impl Dev {
             set: self.set.clone(),
             others: self.live.others(&copy.manifest),
             exceptions: exceptions(self.args.exceptions.as_ref(), usual)?,
+            goldens: self.args.goldens.clone(),
+            limit: Duration::from_secs_f64(self.args.timeout),
             time: Duration::from_secs_f64(self.args.check_time),
         };
         // Devices are looked at as a whole.

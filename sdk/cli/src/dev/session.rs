@@ -22,7 +22,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tenon_benchkit::{
     BenchError,
@@ -44,11 +44,15 @@ use tenon_runtime::{
 const PACE: Duration = Duration::from_millis(2);
 /// Nodes of a graph that is made.
 const NODES: usize = 256;
+/// Time in which calls for them are made up.
+const MAKING: Duration = Duration::from_secs(1);
 
 /// What a step runs.
 struct Work {
     callable: Callable,
     session: Session,
+    options: SessionOptions,
+    step: CallableOptions,
     feeds: Vec<Tensor>,
     nodes: usize,
 }
@@ -183,9 +187,11 @@ impl Live {
         }
         let work = locked(&self.shared.work).clone();
         if let Some(work) = work.filter(|_| same || self.args.graph.is_some()) {
-            // Whatever else the graph needs of the new build shows when its plan is made.
-            let plan = self.work(&self.runtime, name)?;
-            plan.callable.run(&plan.feeds, &mut Vec::new())?;
+            // Whatever the graph needs of the new build shows in a step of another session.
+            let def = work.session.graph().to_graph_def().map_err(RuntimeError::from)?;
+            let trial = Session::new(&self.runtime, work.options.clone())?;
+            trial.extend_owned(def)?;
+            trial.callable(work.step.clone())?.run(&work.feeds, &mut Vec::new())?;
             return Ok(work.session.refresh()?);
         }
         self.exchange(&self.runtime, name)
@@ -224,17 +230,19 @@ impl Live {
         if args.fetches.is_empty() && args.targets.is_empty() {
             return Err(CliError::NothingToRun);
         }
-        let session = Session::new(runtime, SessionOptions::default())?;
+        let options = SessionOptions::default();
+        let session = Session::new(runtime, options.clone())?;
         session.extend_owned(read_graph(file)?)?;
         let feeds = read_feeds(&session, &args.feeds)?;
         let nodes = session.graph().nodes().count();
-        let callable = session.callable(CallableOptions {
+        let step = CallableOptions {
             feeds: feeds.iter().map(|(name, _)| name.clone()).collect(),
             fetches: args.fetches.clone(),
             targets: args.targets.clone(),
-        })?;
+        };
+        let callable = session.callable(step.clone())?;
         let feeds = feeds.into_iter().map(|(_, tensor)| tensor).collect();
-        Ok(Work { callable, session, feeds, nodes })
+        Ok(Work { callable, session, options, step, feeds, nodes })
     }
 }
 
@@ -253,15 +261,28 @@ impl Drop for Live {
 fn made_graph(runtime: &Runtime, plugin: &str) -> Result<Work, CliError> {
     let registry = runtime.registry();
     let kernels = registry.kernels().filter(|kernel| *kernel.plugin_name == *plugin);
-    let mut calls: Vec<_> =
-        kernels.flat_map(|kernel| calls(&registry, kernel)).take(NODES).collect();
-    if let Ok(work) = graph_of(runtime, &calls)
-        && work.runs()
-    {
-        return Ok(work);
+    let began = Instant::now();
+    let calls: Vec<Known> = kernels
+        .take_while(|_| began.elapsed() < MAKING)
+        .flat_map(|kernel| calls(&registry, kernel))
+        .take(NODES)
+        .collect();
+    match graph_of(runtime, &calls) {
+        Ok(work) if work.runs() => Ok(work),
+        _ => graph_of(runtime, &working(runtime, &calls)),
     }
-    calls.retain(|call| graph_of(runtime, std::slice::from_ref(call)).is_ok_and(|one| one.runs()));
-    graph_of(runtime, &calls)
+}
+
+/// The calls that run, found by halves: few do not.
+fn working(runtime: &Runtime, calls: &[Known]) -> Vec<Known> {
+    if graph_of(runtime, calls).is_ok_and(|work| work.runs()) {
+        return calls.to_vec();
+    }
+    if calls.len() < 2 {
+        return Vec::new();
+    }
+    let (left, right) = calls.split_at(calls.len() / 2);
+    [working(runtime, left), working(runtime, right)].concat()
 }
 
 /// A kernel, and how it is called.
@@ -269,25 +290,25 @@ type Known = (Arc<KernelDef>, Call);
 
 fn graph_of(runtime: &Runtime, calls: &[Known]) -> Result<Work, CliError> {
     let registry = runtime.registry();
-    let mut options = CallableOptions::default();
+    let mut step = CallableOptions::default();
     let mut builder = GraphBuilder::new(&registry);
     for (at, (kernel, call)) in calls.iter().enumerate() {
         let name = format!("n{at}");
         match node(runtime, &mut builder, &name, kernel, call)? {
-            0 => options.targets.push(name),
-            outputs => options.fetches.extend((0..outputs).map(|at| format!("{name}:{at}"))),
+            0 => step.targets.push(name),
+            outputs => step.fetches.extend((0..outputs).map(|at| format!("{name}:{at}"))),
         }
     }
     if calls.is_empty() {
         builder.op("NoOp").name("nothing").build().map_err(RuntimeError::from)?;
-        options.targets.push("nothing".to_owned());
+        step.targets.push("nothing".to_owned());
     }
     let def = builder.finish().to_graph_def().map_err(RuntimeError::from)?;
-    let session_options = SessionOptions { soft_placement: false, ..SessionOptions::as_written() };
-    let session = Session::new(runtime, session_options)?;
+    let options = SessionOptions { soft_placement: false, ..SessionOptions::as_written() };
+    let session = Session::new(runtime, options.clone())?;
     session.extend_owned(def)?;
-    let callable = session.callable(options)?;
-    Ok(Work { callable, session, feeds: Vec::new(), nodes: calls.len() })
+    let callable = session.callable(step.clone())?;
+    Ok(Work { callable, session, options, step, feeds: Vec::new(), nodes: calls.len() })
 }
 
 impl Work {

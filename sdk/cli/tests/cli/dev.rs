@@ -113,11 +113,7 @@ fn wrong(dev: &Dev, source: &Path) {
     dev.next("waiting");
 
     // A crash, which is one of a process apart.
-    edit(
-        &source,
-        "y[at] = x[at] * (x[at] > 0.0f ? 2.0f : alpha);",
-        "*(volatile float *)0 = x[at];",
-    );
+    edit(source, "y[at] = x[at] * (x[at] > 0.0f ? 2.0f : alpha);", "*(volatile float *)0 = x[at];");
     dev.next("building");
     assert_eq!(dev.next("checked")["right"], false);
     assert_eq!(dev.next("kept")["why"], "check");
@@ -139,7 +135,8 @@ fn a_build_that_is_right_takes_the_old_ones_place_and_no_other_does() {
     let source = plugin(&place);
     let dev = Dev::start(&place, &[]);
     let [_, measured, first] = dev.right();
-    assert_eq!((&first["first"], &first["nodes"]), (&true.into(), &2.into()), "{first}");
+    assert_eq!(first["first"], true, "{first}");
+    assert!(first["nodes"].as_u64().unwrap() > 0, "{first}");
     assert_eq!(measured["rows"][0]["before_ns"], Value::Null, "{measured}");
 
     // Another way to say the same, in the ordinary kernel.
@@ -148,6 +145,7 @@ fn a_build_that_is_right_takes_the_old_ones_place_and_no_other_does() {
     let [_, measured, second] = dev.right();
     assert_ne!(second["digest"], first["digest"]);
     assert_eq!(second["first"], false);
+    assert_ne!(measured["rows"][0], Value::Null, "{measured}");
     for row in measured["rows"].as_array().unwrap() {
         let told = ["faster", "slower", "same"].iter().any(|word| row["verdict"] == *word);
         assert!(told && row["before_ns"].as_f64().unwrap() > 0.0, "{row}");

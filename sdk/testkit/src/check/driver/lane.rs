@@ -133,6 +133,9 @@ impl<'r> Lane<'r> {
         loop {
             let unit = self.run.next.fetch_add(1, Ordering::Relaxed);
             let Some(facts) = self.run.units.get(unit) else { return };
+            if unit > 0 && self.run.options.is_late() {
+                return;
+            }
             (self.run.watch)(self.status(&facts.name));
             // What looks at the plugin as a whole changes it: before and after, the worker is a fresh one.
             if facts.kind == UnitKind::Plugin {
@@ -182,7 +185,7 @@ impl<'r> Lane<'r> {
     /// Runs a unit, by as many workers as that takes.
     fn unit(&mut self, unit: usize) {
         let mut sofar = Sofar::default();
-        while self.part(unit, &mut sofar) {}
+        while self.part(unit, &mut sofar) && !self.run.options.is_late() {}
         let begin = Instant::now();
         let failing = std::mem::take(&mut sofar.failing);
         for (clause, failing) in &failing {

@@ -52,6 +52,15 @@ pub struct Options {
     pub exceptions_file: Option<PathBuf>,
     /// Folder for reproducers; without one, failures are not shrunk.
     pub reproducers: Option<PathBuf>,
+    /// When no further unit is begun but the first: those that are left have no clauses in the report.
+    pub until: Option<Instant>,
+}
+
+impl Options {
+    /// Whether time is up.
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
 }
 
 /// How far a check is.

@@ -1,8 +1,11 @@
 //! Metrics in Prometheus's text format, version 0.0.4:
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
-use super::metrics::{MemoryMetrics, Metrics};
+use super::metrics::{KernelMetrics, MemoryMetrics, Metrics};
 use std::fmt::Write;
+
+/// Name and help of a family, and its figure of one sample.
+type Figure<T, N> = (&'static str, &'static str, fn(&T) -> N);
 
 /// A family of samples: its help and type, then a line for each set of labels.
 struct Family<'t> {
@@ -85,7 +88,7 @@ fn memory(all: &mut String, metrics: &Metrics) {
     let own = devices.filter_map(|device| Some((device.name.as_str(), device.memory?)));
     let memories: Vec<(&str, MemoryMetrics)> =
         [("host", metrics.host_memory)].into_iter().chain(own).collect();
-    let figures: [(&'static str, &str, fn(&MemoryMetrics) -> u64); 3] = [
+    let figures: [Figure<MemoryMetrics, u64>; 3] = [
         ("tenon_memory_live_bytes", "Memory in use.", |memory| memory.live_bytes),
         ("tenon_memory_peak_bytes", "The most memory in use.", |memory| memory.peak_bytes),
         ("tenon_memory_cached_bytes", "Memory held for reuse.", |memory| memory.cached_bytes),
@@ -99,7 +102,7 @@ fn memory(all: &mut String, metrics: &Metrics) {
 }
 
 fn kernels(all: &mut String, metrics: &Metrics) {
-    let figures: [(&'static str, &str, fn(&super::metrics::KernelMetrics) -> f64); 2] = [
+    let figures: [Figure<KernelMetrics, f64>; 2] = [
         ("tenon_kernel_calls_total", "Calls of a kernel in open sessions.", |of| of.calls as f64),
         ("tenon_kernel_seconds_total", "Time of these calls, estimated from samples.", |of| {
             of.seconds
@@ -122,7 +125,7 @@ fn kernels(all: &mut String, metrics: &Metrics) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::metrics::{KernelMetrics, PluginMetrics, PoolMetrics, StepMetrics};
+    use crate::monitor::metrics::{PluginMetrics, PoolMetrics, StepMetrics};
 
     fn metrics() -> Metrics {
         let host_memory =

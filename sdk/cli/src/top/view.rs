@@ -186,16 +186,24 @@ fn mib(bytes: u64) -> String {
 /// Titles of the kernels' columns.
 pub const COLUMNS: [&str; 7] = ["op", "label", "plugin", "device", "calls/s", "time", "a call"];
 
-/// Draws the view. What has no room is left out, from the end.
+/// Lines from which on memory and plugins are shown too.
+const ALL_PARTS: u16 = 18;
+
+/// Draws the view. In a small terminal memory and plugins are left out.
 pub fn draw(frame: &mut Frame<'_>, view: &View) {
     let memories = view.memories();
     let plugins = view.plugins();
+    let height = frame.area().height;
     // Two lines of borders around each.
+    let part = |lines: usize| match height {
+        0..ALL_PARTS => Constraint::Length(0),
+        _ => Constraint::Length((lines as u16 + 2).min(height / 4)),
+    };
     let rows = [
         Constraint::Length(4),
-        Constraint::Length(memories.len() as u16 + 2),
-        Constraint::Min(4),
-        Constraint::Length((plugins.len() as u16 + 2).min(frame.area().height / 3)),
+        part(memories.len()),
+        Constraint::Min(0),
+        part(plugins.len()),
         Constraint::Length(1),
     ];
     let [head, memory, kernels, list, keys] = Layout::vertical(rows).areas(frame.area());

@@ -54,7 +54,7 @@ fn a_running_process_tells_its_figures_in_three_forms() {
     let end = Instant::now() + Duration::from_secs(60);
     let later = loop {
         let later = place.json(&["top", port, "--once"]);
-        if done(&later) > done(&first) && later["kernels"].as_array().unwrap().len() > 0 {
+        if done(&later) > done(&first) && !later["kernels"].as_array().unwrap().is_empty() {
             break later;
         }
         assert!(Instant::now() < end, "steps go on");

@@ -6,7 +6,8 @@ use std::{collections::BTreeMap, sync::atomic::Ordering};
 use tenon_framework::{abi::MemoryKind, device::base::DeviceBase};
 use tenon_host::memory::{HostMemory, MemoryStats};
 
-/// The figures of a runtime. Counters only grow while the process lives; all else is as it is at the moment.
+/// The figures of a runtime. What is marked as a counter only grows while the process lives; all else is as it is at
+/// the moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Number of the process.
@@ -121,9 +122,9 @@ pub struct KernelMetrics {
     pub label: String,
     /// Nodes that it runs.
     pub nodes: u64,
-    /// Steps that ended, times nodes: its calls, where no loop or branch decides. A counter.
+    /// Steps that ended, also failed ones, times nodes.
     pub calls: u64,
-    /// Seconds that these calls took, by the sampled cost of each node: an estimate. A counter.
+    /// These calls times the sampled cost of each node: rough, 0 for nodes that are not sampled, and it can fall.
     pub seconds: f64,
 }
 

@@ -162,7 +162,8 @@ fn steps_beside_a_fault_fail_as_aborted_or_are_right() {
             let error = failed(step(&faulty, floats(&[number as f32; 3])));
             assert!(matches!(error.code, Code::INTERNAL | Code::ABORTED), "{error}");
         }
-        assert!(beside.join().unwrap() > 0);
+        let right = beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        assert!(right > 0);
     });
     check_still_good(&runtime);
 }

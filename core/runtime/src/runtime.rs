@@ -2,8 +2,7 @@
 
 use crate::{
     error::RuntimeError,
-    monitor::{self, Counts, Metrics, Server},
-    session::Running,
+    monitor::{self, Counts, Ledger, Metrics, Server},
     tuning::{Decision, Tuner},
 };
 use std::{
@@ -91,6 +90,7 @@ struct Inner {
     tuner: Arc<Tuner>,
     started: Instant,
     counts: Counts,
+    ledger: Arc<Ledger>,
     /// Those that are open, or were.
     sessions: Mutex<Vec<Weak<crate::session::Inner>>>,
     server: Mutex<Option<Server>>,
@@ -146,6 +146,7 @@ impl Runtime {
             tuner,
             started: Instant::now(),
             counts: Counts::default(),
+            ledger: Arc::default(),
             sessions: Mutex::default(),
             server: Mutex::default(),
         };
@@ -226,6 +227,11 @@ impl Runtime {
         Ok(address)
     }
 
+    /// Where the figures are told, if they are.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.inner.server.lock().as_ref().map(Server::address)
+    }
+
     fn serve_as_set(&self) -> Result<(), RuntimeError> {
         let knobs = self.inner.plugins.knobs();
         match knobs.text("runtime", "monitor") {
@@ -242,6 +248,10 @@ impl Runtime {
         &self.inner.counts
     }
 
+    pub(crate) fn ledger(&self) -> &Arc<Ledger> {
+        &self.inner.ledger
+    }
+
     /// Notes a session that is opened.
     pub(crate) fn opened(&self, session: &Arc<crate::session::Inner>) {
         let mut sessions = self.inner.sessions.lock();
@@ -249,11 +259,11 @@ impl Runtime {
         sessions.push(Arc::downgrade(session));
     }
 
-    /// What the open sessions run.
-    pub(crate) fn running(&self) -> Vec<Running> {
+    /// Steps in flight, of all sessions.
+    pub(crate) fn active_steps(&self) -> u64 {
         let sessions: Vec<_> =
             self.inner.sessions.lock().iter().filter_map(Weak::upgrade).collect();
-        sessions.iter().map(|session| session.running()).collect()
+        sessions.iter().map(|session| session.active_steps()).sum()
     }
 
     /// What policy `measured` knows.

@@ -28,6 +28,11 @@ pub fn start(global: &Global, threads: Option<usize>) -> Result<(Runtime, LoadRe
     for warning in &report.warnings {
         complain(&format!("warning: {warning}"));
     }
+    if let Some(address) = runtime.metrics_address() {
+        complain(&format!(
+            "figures of this process: tenon top {address}, or http://{address}/metrics"
+        ));
+    }
     Ok((runtime, report))
 }
 

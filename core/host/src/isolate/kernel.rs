@@ -60,7 +60,10 @@ impl RemoteState {
     pub fn in_worker(&self, call: &mut WorkerCall<'_>) -> Result<u64, KernelError> {
         let mut made = self.made.lock();
         if made.0 != call.generation() {
-            let number = created(call, &self.creation)?;
+            let number = match call.request(&self.creation)? {
+                Reply::Created(number) => number,
+                other => return Err(unexpected(&other)),
+            };
             *made = (call.generation(), number);
         }
         Ok(made.1)
@@ -71,13 +74,6 @@ impl Drop for RemoteState {
     fn drop(&mut self) {
         let (generation, number) = *self.made.lock();
         self.plugin.destroy(generation, number);
-    }
-}
-
-fn created(call: &mut WorkerCall<'_>, creation: &[u8]) -> Result<u64, KernelError> {
-    match call.request(creation)? {
-        Reply::Created(number) => Ok(number),
-        other => Err(unexpected(&other)),
     }
 }
 
@@ -139,12 +135,13 @@ impl Kernel {
     }
 
     unsafe fn make(&self, raw: &Create) -> Result<RemoteState, KernelError> {
-        self.plugin.check_quarantine()?;
         // SAFETY: the caller's promise.
         let (creation, copies) = unsafe { self.creation(raw, false)? };
-        let mut call = self.plugin.call(&self.name)?;
-        let number = created(&mut call, &creation)?;
-        let made = Mutex::ranked(MADE, (call.generation(), number));
+        let made = self.plugin.ask(&self.name, &creation, |reply, generation| match reply {
+            Reply::Created(number) => Ok((generation, number)),
+            other => Err(unexpected(&other)),
+        })?;
+        let made = Mutex::ranked(MADE, made);
         Ok(RemoteState {
             plugin: Arc::clone(&self.plugin),
             name: Arc::clone(&self.name),
@@ -156,14 +153,12 @@ impl Kernel {
     }
 
     unsafe fn asked(&self, raw: &Create) -> Result<(Support, String), KernelError> {
-        self.plugin.check_quarantine()?;
         // SAFETY: the caller's promise.
         let (request, _copies) = unsafe { self.creation(raw, true)? };
-        let mut call = self.plugin.call(&self.name)?;
-        match call.request(&request)? {
+        self.plugin.ask(&self.name, &request, |reply, _| match reply {
             Reply::Supports(answer, reason) => Ok((Support(answer), reason.to_owned())),
             other => Err(unexpected(&other)),
-        }
+        })
     }
 }
 

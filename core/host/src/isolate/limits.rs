@@ -32,6 +32,8 @@ register_knob!(
 pub(super) const HOST_LOOK: Duration = Duration::from_micros(100);
 /// How long who waits sleeps before it looks whether the step is cancelled or the worker gone.
 pub(super) const SLICE: Duration = Duration::from_millis(5);
+/// How often a question is asked again whose process another call ended.
+pub(super) const ASKED_AGAIN: u32 = 32;
 /// How long a worker may take to open its library.
 pub(super) const START: Duration = Duration::from_secs(60);
 /// Faults that are this old are forgotten.

@@ -11,10 +11,10 @@
 use super::{
     arena::{Arena, ArenaMemory},
     definition::Definition,
-    limits::{FORGOTTEN, HOST_LOOK, Limits, START},
+    limits::{ASKED_AGAIN, FORGOTTEN, HOST_LOOK, Limits, START},
     process::{Death, Launch, Process},
     values::HostArenaMemory,
-    wire::{Order, Setting, Start, Word},
+    wire::{Order, Reply, Setting, Start, Word},
     worker_call::WorkerCall,
 };
 use std::{
@@ -215,6 +215,30 @@ impl Isolated {
     /// A call, in the worker that there is or in a new one.
     pub(super) fn call(&self, name: &Arc<str>) -> Result<WorkerCall<'_>, KernelError> {
         WorkerCall::new(self, self.worker()?, name)
+    }
+
+    /// Asks what changes nothing in the plugin: `read` is told the reply, and by which worker. Where another call ended
+    /// the process meanwhile, the next one is asked, so that no plan fails by somebody else's fault.
+    pub(super) fn ask<T>(
+        &self,
+        name: &Arc<str>,
+        request: &[u8],
+        mut read: impl FnMut(Reply<'_>, u64) -> Result<T, KernelError>,
+    ) -> Result<T, KernelError> {
+        let mut left = ASKED_AGAIN;
+        loop {
+            self.check_quarantine()?;
+            let asked = self.call(name).and_then(|mut call| {
+                let generation = call.generation();
+                Ok(read(call.request(request)?, generation))
+            });
+            match asked {
+                // What the plugin itself says is a reply: this one comes of a process that ended.
+                Err(error) if error.code == Code::ABORTED && left > 0 => left -= 1,
+                Err(error) => return Err(error),
+                Ok(answer) => return answer,
+            }
+        }
     }
 
     /// Frees a kernel's state, if the worker that has it still runs.

@@ -33,7 +33,6 @@ impl RemoteShape for Shape {
         inputs: &[&ValueInfo],
         symbols: &mut Symbols,
     ) -> Result<Vec<ValueInfo>, KernelError> {
-        self.plugin.check_quarantine()?;
         let mut copies = Copies::new();
         let attrs = values::attrs(&self.plugin, attrs, &mut copies)?;
         let mut sent = Vec::with_capacity(inputs.len());
@@ -45,13 +44,12 @@ impl RemoteShape for Shape {
         let count = symbols.count();
         let request =
             Request::Infer(Inference { op: self.number, attrs, inputs: sent, symbols: count });
-        let mut call = self.plugin.call(&self.name)?;
-        match call.request(&encode(&request))? {
+        self.plugin.ask(&self.name, &encode(&request), |reply, _| match reply {
             Reply::Inferred(shapes) => {
                 shapes.iter().map(|shape| output(shape.as_deref(), symbols, count)).collect()
             }
             other => Err(unexpected(&other)),
-        }
+        })
     }
 }
 

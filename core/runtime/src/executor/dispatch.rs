@@ -42,7 +42,7 @@ pub(super) unsafe fn completed<P: Propagate>(frame: *mut CallFrame, code: Code) 
     let (frame, state) = unsafe { (&*frame, &*(*frame).owner.cast::<PartitionState<P>>()) };
     let index = frame.index;
     let mut ready = Vec::new();
-    state.trace_end(index);
+    state.async_ends(index);
     if code.is_ok() {
         state.after(index, &mut ready);
     } else {
@@ -101,19 +101,20 @@ impl<P: Propagate> Job<P> {
 
 impl<P: Propagate> PartitionState<P> {
     /// An asynchronous call begins.
-    fn trace_begin(&self, index: u32) {
+    fn async_begins(&self, index: u32) {
+        self.began[index as usize].store(monotonic_ns(), Ordering::Relaxed);
         if self.frame(index).env().trace.is_some() {
-            self.began[index as usize].store(monotonic_ns(), Ordering::Relaxed);
             self.stream_begins(index);
         }
     }
 
     /// An asynchronous call has ended.
-    fn trace_end(&self, index: u32) {
+    fn async_ends(&self, index: u32) {
+        let (began, ended) = (self.began[index as usize].load(Ordering::Relaxed), monotonic_ns());
+        self.node(index).sample(ended.saturating_sub(began));
         let frame = self.frame(index);
         if let Some(trace) = &frame.env().trace {
-            let began = self.began[index as usize].load(Ordering::Relaxed);
-            trace.span(&frame.node().name, "", began, monotonic_ns());
+            trace.span(&frame.node().name, "", began, ended);
             self.stream_ends(index);
         }
     }
@@ -210,7 +211,7 @@ impl<P: Propagate> PartitionState<P> {
             return self.fail_node(index, &error);
         }
         P::raise(self);
-        self.trace_begin(index);
+        self.async_begins(index);
         // SAFETY: this thread owns the node, whose predecessors are done; a kernel's entry with its own state.
         // Once the call is pending, it belongs to whoever completes it.
         let code = unsafe {
@@ -229,7 +230,7 @@ impl<P: Propagate> PartitionState<P> {
             );
             return self.fail_node(index, &error);
         }
-        self.trace_end(index);
+        self.async_ends(index);
         if code.is_ok() {
             self.after(index, ready);
         } else {

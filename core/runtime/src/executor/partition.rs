@@ -21,7 +21,7 @@ use std::{
     cell::UnsafeCell,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
 };
 use tenon_abi::{Code, KernelState, Slot, slot_flags};
@@ -33,8 +33,10 @@ use tenon_framework::{
 use tenon_host::call::{CallFrame, StepEnv, Value, Watch, fill_slot, monotonic_ns};
 use tenon_host::services::state::dereference;
 
-/// One execution in so many is measured.
-const SAMPLE_EVERY: u32 = 64;
+/// One execution in so many is measured, as a power of two.
+const SAMPLE_EVERY_LOG2: u32 = 6;
+/// The runs of a state in which every execution is: the second to the fourth, since the first finds cold memory.
+const MEASURED_RUNS: std::ops::RangeInclusive<u32> = 2..=4;
 
 /// The state of one partition in one step; with control flow, of one iteration of a frame.
 pub(crate) struct PartitionState<P: Propagate = Acyclic> {
@@ -49,9 +51,11 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     pub(super) keep_alive: Mutex<Vec<Tensor>>,
     /// Whether the device computes in host memory: then nothing is copied, and nothing kept alive.
     host_only: bool,
+    /// Runs that have begun.
+    runs: AtomicU32,
     slots: Box<[UnsafeCell<Slot>]>,
     values: Box<[UnsafeCell<Value>]>,
-    /// When an asynchronous call of each node began, for the trace.
+    /// When an asynchronous call of each node began.
     pub(super) began: Box<[AtomicU64]>,
     /// Kernels that were chosen by shapes.
     pub(super) last_used: LastUsed,
@@ -96,6 +100,7 @@ impl<P: Propagate> PartitionState<P> {
             streams,
             keep_alive: Mutex::ranked(rank::STEP, Vec::new()),
             host_only,
+            runs: AtomicU32::new(0),
             slots,
             values,
             began,
@@ -184,6 +189,7 @@ impl<P: Propagate> PartitionState<P> {
     #[inline(always)]
     pub(super) fn reset(&self) {
         P::begin(self);
+        self.runs.store(self.runs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         for &(output, readers) in &self.plan.readers {
             // SAFETY: no node runs yet.
             unsafe { self.value_mut(output) }.readers.store(readers, Ordering::Relaxed);
@@ -265,8 +271,7 @@ impl<P: Propagate> PartitionState<P> {
         {
             return self.drain_replay::<T>(replay, ready);
         }
-        let mut tick = 0u32;
-        let mask = self.sample_mask();
+        let (mut tick, mask) = self.sampling();
         while let Some(index) = ready.pop() {
             if T::LEAVES && self.goes_home(index) {
                 return ready.push(index);
@@ -292,13 +297,17 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// A node takes the way round when its turn, masked, is 0: one in [`SAMPLE_EVERY`], or every one where
-    /// each is to be seen: under a trace or a deadline.
-    fn sample_mask(&self) -> u32 {
-        const { assert!(SAMPLE_EVERY.is_power_of_two()) };
+    /// Where counting the nodes begins, and a mask: a node whose number, masked, is 0 takes the way round. That is one
+    /// in so many, and every one where each is to be seen: under a trace or a deadline. Each run begins elsewhere, or
+    /// it would be the same nodes every time, and none of a small plan; the steps of the golden ratio come past every
+    /// place equally often (Knuth, The Art of Computer Programming, volume 3, section 6.4).
+    fn sampling(&self) -> (u32, u32) {
+        let runs = self.runs.load(Ordering::Relaxed);
         let env = self.frames.first().map(CallFrame::env);
         let seen = env.is_some_and(|env| env.trace.is_some() || env.step.deadline_ns != 0);
-        if seen { 0 } else { SAMPLE_EVERY - 1 }
+        let begin = runs.wrapping_mul(0x9E37_79B1) >> (u32::BITS - SAMPLE_EVERY_LOG2);
+        let all = seen || MEASURED_RUNS.contains(&runs);
+        (begin, if all { 0 } else { (1 << SAMPLE_EVERY_LOG2) - 1 })
     }
 
     /// Everything that is not the straight path.

@@ -1,8 +1,8 @@
 //! The figures of a runtime at one moment.
 
-use crate::{plan::PlanNode, runtime::Runtime, session::Running};
+use crate::runtime::Runtime;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, sync::atomic::Ordering};
+use std::sync::atomic::Ordering;
 use tenon_framework::{abi::MemoryKind, device::base::DeviceBase};
 use tenon_host::memory::{HostMemory, MemoryStats};
 
@@ -24,7 +24,7 @@ pub struct Metrics {
     pub host_memory: MemoryMetrics,
     /// The threads that kernels compute on.
     pub pool: PoolMetrics,
-    /// Kernels of the plans of open sessions, the one that took the most time first.
+    /// The kernels that were planned so far, the one that took the most time first.
     pub kernels: Vec<KernelMetrics>,
 }
 
@@ -109,7 +109,7 @@ pub struct PoolMetrics {
     pub queued: u64,
 }
 
-/// A kernel in the plans of open sessions.
+/// A kernel, in the plans of all sessions so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KernelMetrics {
     /// Op.
@@ -118,25 +118,24 @@ pub struct KernelMetrics {
     pub device: String,
     /// Plugin.
     pub plugin: String,
-    /// Label of the variant.
+    /// Label of the variant; `(per shape)` for nodes whose kernels are chosen as shapes become known.
     pub label: String,
-    /// Nodes that it runs.
+    /// Nodes that it runs in open sessions.
     pub nodes: u64,
-    /// Steps that ended, also failed ones, times nodes.
+    /// Calls in steps that ended well; where control flow steers, all. A counter.
     pub calls: u64,
-    /// These calls times the sampled cost of each node: rough, 0 for nodes that are not sampled, and it can fall.
+    /// Time of these calls, estimated: calls since the last look times the mean of the sampled ones. A counter.
     pub seconds: f64,
 }
 
 impl Metrics {
     /// The figures of a runtime now.
     pub fn of(runtime: &Runtime) -> Metrics {
-        let running = runtime.running();
         Metrics {
             pid: std::process::id(),
             uptime_seconds: runtime.started().elapsed().as_secs_f64(),
             steps: StepMetrics {
-                running: running.iter().map(|session| session.active).sum(),
+                running: runtime.active_steps(),
                 done: runtime.counts().done.load(Ordering::Relaxed),
                 failed: runtime.counts().failed.load(Ordering::Relaxed),
             },
@@ -147,7 +146,7 @@ impl Metrics {
                 threads: runtime.pool().threads() as u64,
                 queued: runtime.pool().queued() as u64,
             },
-            kernels: kernels(&running),
+            kernels: runtime.ledger().kernels(),
         }
     }
 }
@@ -190,34 +189,4 @@ fn devices(runtime: &Runtime) -> Vec<DeviceMetrics> {
         }
     };
     runtime.devices().devices().into_iter().map(device).collect()
-}
-
-/// What sums are kept by: op, device type, plugin, label.
-type Key = (String, String, String, String);
-
-fn kernels(running: &[Running]) -> Vec<KernelMetrics> {
-    let mut sums: BTreeMap<Key, (u64, u64, f64)> = BTreeMap::new();
-    for executable in running.iter().flat_map(|session| &session.executables) {
-        let steps = executable.ended.load(Ordering::Relaxed);
-        for plan in &executable.plans {
-            let device = plan.device.device_type();
-            for node in plan.nodes.iter().filter(|node| !node.plugin.is_empty()) {
-                let seconds = steps as f64 * f64::from(node.cost_ns.load(Ordering::Relaxed)) * 1e-9;
-                let sum = sums.entry(key(node, device)).or_default();
-                *sum = (sum.0 + 1, sum.1 + steps, sum.2 + seconds);
-            }
-        }
-    }
-    let kernel =
-        |((op, device, plugin, label), (nodes, calls, seconds)): (Key, (u64, u64, f64))| {
-            KernelMetrics { op, device, plugin, label, nodes, calls, seconds }
-        };
-    let mut kernels: Vec<KernelMetrics> = sums.into_iter().map(kernel).collect();
-    kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    kernels
-}
-
-fn key(node: &PlanNode, device: &str) -> Key {
-    let label = node.instance.as_ref().map(|instance| instance.def().label.clone());
-    (node.info.op.clone(), device.to_owned(), node.plugin.clone(), label.unwrap_or_default())
 }

@@ -4,13 +4,15 @@
 //! loopback address, `/metrics` in Prometheus's text format and `/metrics.json`. It is off unless the knob
 //! `runtime.monitor` names a port, or the program calls [`Runtime::serve_metrics`](crate::Runtime::serve_metrics).
 //!
-//! Nothing is counted for it but steps, by one atomic addition each; times of kernels come from the costs that the
-//! executor samples anyhow.
+//! Nothing is counted for it but steps, by two atomic additions each, and calls where control flow steers; times of
+//! kernels come from the costs that the executor samples anyhow.
 
+mod ledger;
 mod metrics;
 mod prometheus;
 mod server;
 
+pub(crate) use ledger::{Account, Ledger};
 pub use metrics::{
     DeviceMetrics, IsolationMetrics, KernelMetrics, MemoryMetrics, Metrics, PluginMetrics,
     PoolMetrics, StepMetrics,

@@ -1,6 +1,8 @@
 //! The server of metrics: one thread, one connection at a time, on loopback alone.
 //!
-//! Limits: a request's head is at most 8 KiB and comes within a second; it is answered and the connection closed.
+//! Limits: a request's head is at most 8 KiB and comes within a second; it is answered, which takes another second at
+//! most, and the connection closed. A request that names another host than this machine is refused: a page from
+//! elsewhere could have a browser ask under a name that it lets point here.
 
 use super::{Metrics, prometheus};
 use std::{
@@ -79,7 +81,6 @@ impl Drop for Server {
 }
 
 fn answer(mut stream: TcpStream, metrics: &impl Fn() -> Option<Metrics>) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
     let (status, kind, body) = match path(&mut stream) {
         Ok(path) => page(&path, metrics),
         Err(status) => (status, "text/plain", format!("{status}\n")),
@@ -89,8 +90,41 @@ fn answer(mut stream: TcpStream, metrics: &impl Fn() -> Option<Metrics>) -> io::
         "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {length}\r\n\
          Connection: close\r\n\r\n"
     );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
+    write(&mut stream, &[head, body].concat())
+}
+
+/// Writes an answer, within the time that a client has for all of it.
+fn write(stream: &mut TcpStream, text: &str) -> io::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left))?;
+        match stream.write(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => rest = &rest[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a request's hosts, if it names any, are this machine.
+fn is_here(request: &httparse::Request<'_, '_>) -> bool {
+    let hosts = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("host"));
+    hosts.map(|header| std::str::from_utf8(header.value).unwrap_or("?").trim()).all(|host| {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        name.eq_ignore_ascii_case("localhost")
+            || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    })
 }
 
 type Page = (&'static str, &'static str, String);
@@ -118,6 +152,9 @@ fn path(stream: &mut TcpStream) -> Result<String, &'static str> {
         match request.parse(&head) {
             Ok(httparse::Status::Complete(_)) if request.method != Some("GET") => {
                 return Err("405 Method Not Allowed");
+            }
+            Ok(httparse::Status::Complete(_)) if !is_here(&request) => {
+                return Err("421 Misdirected Request");
             }
             Ok(httparse::Status::Complete(_)) => {
                 let path = request.path.unwrap_or_default();
@@ -170,7 +207,15 @@ mod tests {
         assert!(status(&long[..HEAD]).starts_with("HTTP/1.1 431"), "{}", status(&long[..HEAD]));
         assert_eq!(status(b"GET /metr"), "HTTP/1.1 408 Request Timeout");
         let gone = "HTTP/1.1 503 Service Unavailable";
-        assert_eq!(status(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"), gone);
+        for here in ["127.0.0.1:9100", "localhost", "[::1]:80", "LOCALHOST:1"] {
+            let request = format!("GET /metrics HTTP/1.1\r\nHost: {here}\r\n\r\n");
+            assert_eq!(status(request.as_bytes()), gone, "{here}");
+        }
+        for elsewhere in ["example.com", "127.0.0.1.example.com:9100", "10.0.0.1", ""] {
+            let request = format!("GET /metrics HTTP/1.1\r\nhost: {elsewhere}\r\n\r\n");
+            let refused = "HTTP/1.1 421 Misdirected Request";
+            assert_eq!(status(request.as_bytes()), refused, "{elsewhere}");
+        }
     }
 
     #[test]
@@ -181,6 +226,19 @@ mod tests {
             let error = address(wrong).unwrap_err();
             assert!(error.contains(wrong) && error.contains("loopback"), "{error}");
         }
+    }
+
+    #[test]
+    fn who_reads_nothing_holds_the_server_up_for_no_longer_than_it_may() {
+        let listener = TcpListener::bind(address("0").unwrap()).unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        let begin = Instant::now();
+        // More than the system's buffers take.
+        let error = write(&mut stream, &"x".repeat(64 << 20)).unwrap_err();
+        let kinds = [io::ErrorKind::TimedOut, io::ErrorKind::WouldBlock];
+        assert!(kinds.contains(&error.kind()), "{error}");
+        assert!(begin.elapsed() >= PATIENCE);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) use streams::NodeStream;
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU32, Ordering},
+    atomic::{AtomicU32, AtomicU64, Ordering},
 };
 use tenon_abi::{Call, Code, DType, KernelState, kernel_flags};
 use tenon_framework::{PartialShape, Shape, Tensor, device::base::LocalDevice, tensor::Memory};
@@ -155,6 +155,8 @@ pub(crate) struct PlanNode {
     pub pending: u32,
     /// Nanoseconds that a call costs, measured as the graph runs; 0 is not known.
     pub cost_ns: AtomicU32,
+    /// Calls, where control flow steers: elsewhere each step is one.
+    pub calls: AtomicU64,
     /// Calls, for `Metadata` and the benchmarks' check that every kernel ran.
     pub runs: Option<Arc<std::sync::atomic::AtomicU64>>,
     /// Where it enqueues, on a device with streams.
@@ -240,4 +242,24 @@ pub(crate) struct Plan {
     /// The plans of a partition's loops, in that of the step itself.
     #[cfg(feature = "control-flow")]
     pub inner: Box<[Arc<Plan>]>,
+}
+
+impl Plan {
+    /// Whether control flow steers its nodes.
+    pub fn has_control_flow(&self) -> bool {
+        #[cfg(feature = "control-flow")]
+        let has = self.frame.is_some();
+        #[cfg(not(feature = "control-flow"))]
+        let has = false;
+        has
+    }
+
+    /// The plans of its loops.
+    pub fn inner(&self) -> &[Arc<Plan>] {
+        #[cfg(feature = "control-flow")]
+        let inner = &self.inner;
+        #[cfg(not(feature = "control-flow"))]
+        let inner = &[];
+        inner
+    }
 }

@@ -222,7 +222,7 @@ pub(super) fn compile(
     let specs = feed_specs(&placed, signature, &feeds);
     let Report { nodes, counters } = planner.report.into_inner();
     let compile_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    Ok(Executable::new(plans, wiring, specs, nodes, counters, compile_ns))
+    Ok(Executable::new(plans, wiring, specs, nodes, counters, compile_ns, session.runtime.ledger()))
 }
 
 fn feed_specs(placed: &Placed<'_>, signature: &CallableOptions, feeds: &[Output]) -> Vec<FeedSpec> {

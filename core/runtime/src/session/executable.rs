@@ -4,6 +4,7 @@ use super::options::NodeReport;
 use crate::{
     error::RuntimeError,
     executor::{Ended, StepShared, StepState, StepWiring},
+    monitor::{Account, Ledger},
     plan::Plan,
 };
 use crossbeam::atomic::AtomicCell;
@@ -34,8 +35,8 @@ pub(crate) struct Executable {
     /// Calls of each node of the report, where they are counted.
     pub counters: Vec<(String, Arc<AtomicU64>)>,
     pub compile_ns: u64,
-    /// Steps that ended.
-    pub ended: AtomicU64,
+    /// What its kernels do, in the ledger until this is gone.
+    account: (Arc<Ledger>, Arc<Account>),
     /// One state, taken and given back by a single atomic exchange; further ones are in `states`.
     spare: AtomicCell<Option<Box<StepState>>>,
     states: Mutex<BoxedStates>,
@@ -60,15 +61,16 @@ impl Executable {
         report: Vec<NodeReport>,
         counters: Vec<(String, Arc<AtomicU64>)>,
         compile_ns: u64,
+        ledger: &Arc<Ledger>,
     ) -> Executable {
         Executable {
+            account: (Arc::clone(ledger), ledger.open(&plans)),
             plans,
             wiring,
             feeds,
             report: Arc::new(report),
             counters,
             compile_ns,
-            ended: AtomicU64::new(0),
             spare: AtomicCell::new(None),
             states: Mutex::ranked(rank::STEP, Vec::with_capacity(KEPT_STATES)),
             orphans: Mutex::ranked(rank::STEP, Vec::new()),
@@ -108,6 +110,7 @@ impl Executable {
     pub fn give_back(&self, mut state: Box<StepState>, ended: Ended) -> Result<(), RuntimeError> {
         match ended {
             Ended::Well => {
+                self.account.1.steps.fetch_add(1, Ordering::Relaxed);
                 state.disarm();
                 self.keep(state);
                 Ok(())
@@ -167,6 +170,8 @@ impl Drop for Executable {
     /// Calls of abandoned steps may still run, and their kernels may complete them at any time: the states
     /// stay until they have, on a thread that waits for it.
     fn drop(&mut self) {
+        let (ledger, account) = &self.account;
+        ledger.close(account);
         if self.collect_orphans() == 0 {
             return;
         }

@@ -334,7 +334,6 @@ impl Inner {
         let counts = self.runtime.counts();
         let count = if result.is_ok() { &counts.done } else { &counts.failed };
         count.fetch_add(1, Ordering::Relaxed);
-        executable.ended.fetch_add(1, Ordering::Relaxed);
         if result.is_err() {
             let now = quarantines();
             if self.quarantines.swap(now, Ordering::AcqRel) != now
@@ -387,12 +386,9 @@ impl Inner {
         executable.give_back(state, ended)
     }
 
-    /// What runs now.
-    pub(crate) fn running(&self) -> Running {
-        Running {
-            active: self.active.load(Ordering::Relaxed) as u64,
-            executables: self.compiled.lock().values().cloned().collect(),
-        }
+    /// Steps in flight.
+    pub(crate) fn active_steps(&self) -> u64 {
+        self.active.load(Ordering::Relaxed) as u64
     }
 
     fn enter(&self) -> Result<InFlight<'_>, RuntimeError> {
@@ -402,12 +398,6 @@ impl Inner {
         self.check_open()?;
         Ok(entered)
     }
-}
-
-/// What a session runs, for who counts it.
-pub(crate) struct Running {
-    pub active: u64,
-    pub executables: Vec<Arc<Executable>>,
 }
 
 /// A step in flight.

@@ -40,7 +40,7 @@ pub struct TopArgs {
     /// Where the process tells its figures: a port, or a loopback address with one
     #[arg(value_name = "PORT", value_parser = address)]
     address: SocketAddr,
-    /// Print the figures once, as tables; with --json as the process tells them
+    /// Print the figures once, as tables, with means since the start; with --json as the process tells them
     #[arg(long)]
     once: bool,
     /// Print the figures once, in Prometheus's text format

@@ -54,6 +54,8 @@ pub struct View {
     pub now: Metrics,
     /// Steps in a second, within the interval.
     pub steps_per_second: f64,
+    /// Whether the interval is all the time since the runtime started.
+    since_start: bool,
     kernels: Vec<KernelRow>,
     /// What kernels are sorted by.
     pub order: Order,
@@ -67,8 +69,8 @@ fn plain(text: &str) -> String {
 }
 
 impl View {
-    /// What `now` says beside the figures of `interval` seconds before. Counters that went back, as those of a session
-    /// that was closed, count from nothing.
+    /// What `now` says beside the figures of `interval` seconds before, or since the runtime started. Counters that went
+    /// back are another runtime's, and count from nothing.
     pub fn new(before: Option<&Metrics>, now: Metrics, interval: f64, order: Order) -> View {
         let seconds =
             if before.is_some() { interval.max(1e-9) } else { now.uptime_seconds.max(1e-9) };
@@ -97,15 +99,16 @@ impl View {
         });
         let done = before.map_or(0, |before| before.steps.done).min(now.steps.done);
         let steps_per_second = (now.steps.done - done) as f64 / seconds;
-        View { now, steps_per_second, kernels, order, paused: false }
+        View { now, steps_per_second, since_start: before.is_none(), kernels, order, paused: false }
     }
 
     /// The lines about the process.
     pub fn summary(&self) -> Vec<String> {
         let Metrics { pid, uptime_seconds, steps, pool, .. } = &self.now;
+        let since = if self.since_start { " since the start" } else { "" };
         vec![
             format!(
-                "process {pid}, up {uptime_seconds:.0} s    steps: {:.1}/s, {} running, {} done, {} failed",
+                "process {pid}, up {uptime_seconds:.0} s    steps: {:.1}/s{since}, {} running, {} done, {} failed",
                 self.steps_per_second, steps.running, steps.done, steps.failed
             ),
             format!("threads: {}, {} jobs waiting", pool.threads, pool.queued),

@@ -114,6 +114,7 @@ impl Propagate for Framed {
     }
 
     fn propagate(state: &Iteration, index: u32, node: &HotNode, ready: &mut Vec<u32>) {
+        state.node(index).calls.fetch_add(1, Ordering::Relaxed);
         let mut wave = Wave::new(ready);
         match state.live(index, &mut wave) {
             Ok(()) => state.give_back_inputs(node),

@@ -50,7 +50,7 @@ fn calls_and_time_stay_when_a_session_is_refreshed_and_closed() {
 }
 
 #[test]
-fn time_never_falls_and_is_no_more_than_has_passed() {
+fn time_never_falls() {
     let runtime = runtime(&["tenon_cpu"], &[]);
     let session = session_as_written(&runtime, relu);
     let mut before = 0.0;

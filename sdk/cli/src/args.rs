@@ -3,6 +3,7 @@
 use crate::{bench, dev, quantize, top, trust, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{num::NonZeroUsize, path::PathBuf};
+use tenon_benchkit::wanted::Shapes;
 
 /// Runs dataflow graphs on kernels and devices that plugins bring.
 #[derive(Debug, Parser)]
@@ -170,6 +171,9 @@ pub struct ExplainArgs {
     /// Show the passes over the graph of a step that fetches these; without it, what no node uses is fetched
     #[arg(long = "fetch", value_name = "NAME", num_args = 1..)]
     pub fetches: Vec<String>,
+    /// Shapes of placeholders that leave theirs open
+    #[arg(long = "shape", value_name = "NAME=SHAPE,...", value_parser = Shapes::parse)]
+    pub shapes: Option<Shapes>,
     /// Tensors that this step feeds; without it, every placeholder
     #[arg(long = "feed", value_name = "NAME", num_args = 1.., requires = "fetches")]
     pub feeds: Vec<String>,

@@ -11,8 +11,9 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{fmt::Write, sync::Arc};
+use tenon_benchkit::{feeds::GraphWish, step::Step};
 use tenon_runtime::{
-    CallableOptions, NodeExplanation, Session, SessionOptions,
+    CallableOptions, NodeExplanation, RuntimeError, Session, SessionOptions,
     framework::registry::{Candidate, Explanation, KernelDef, Removal},
 };
 
@@ -22,17 +23,30 @@ use tenon_runtime::{
 /// The graph is wrong, has no such node, or cannot be placed.
 pub fn explain(global: &Global, args: &ExplainArgs) -> Result<(), CliError> {
     let (runtime, _) = start_whole(global, None)?;
-    let graph = read_graph(&args.graph)?;
+    let mut graph = read_graph(&args.graph)?;
+    if let Some(shapes) = &args.shapes {
+        let wish = GraphWish { shapes: shapes.clone(), ..GraphWish::default() };
+        graph = Step::new(&runtime, &args.graph, &graph, &wish, None)?.def().clone();
+    }
     let options = SessionOptions { device: args.device.clone(), ..SessionOptions::default() };
     let session = Session::new(&runtime, options)?;
     session.extend(&graph)?;
-    let nodes = session.explain(args.node.as_deref())?;
-    let report = session.explain_passes(step(args, &session).as_ref())?;
+    let step = step(args, &session);
+    let mut made = session.explain_made(step.as_ref())?;
+    made.retain(|node| args.node.as_ref().is_none_or(|name| *name == node.node));
+    let nodes = match session.explain(args.node.as_deref()) {
+        Err(RuntimeError::Graph(_)) if args.node.is_some() && !made.is_empty() => Vec::new(),
+        nodes => nodes?,
+    };
+    let report = session.explain_passes(step.as_ref())?;
     if global.json {
-        let nodes: Vec<Value> = nodes.iter().map(node_json).collect();
-        return print_json(&json!({ "nodes": nodes, "passes": passes::json(&report) }));
+        let [nodes, made] =
+            [nodes, made].map(|nodes| nodes.iter().map(node_json).collect::<Vec<Value>>());
+        let passes = passes::json(&report);
+        return print_json(&json!({ "nodes": nodes, "made": made, "passes": passes }));
     }
     let mut parts: Vec<String> = nodes.iter().map(node_text).collect();
+    parts.extend(made.iter().map(|node| format!("made by passes: {}", node_text(node))));
     parts.push(passes::text(&report, args.node.as_deref()));
     print(&parts.join("\n"))
 }

@@ -19,6 +19,7 @@ mod part;
 mod partition;
 mod propagate;
 mod replay;
+mod sample;
 mod select;
 mod shared;
 mod step;

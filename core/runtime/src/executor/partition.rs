@@ -33,11 +33,6 @@ use tenon_framework::{
 use tenon_host::call::{CallFrame, StepEnv, Value, Watch, fill_slot, monotonic_ns};
 use tenon_host::services::state::dereference;
 
-/// One execution in so many is measured, as a power of two.
-const SAMPLE_EVERY_LOG2: u32 = 6;
-/// The runs of a state in which every execution is: the second to the fourth, since the first finds cold memory.
-const MEASURED_RUNS: std::ops::RangeInclusive<u32> = 2..=4;
-
 /// The state of one partition in one step; with control flow, of one iteration of a frame.
 pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     pub(super) plan: Arc<Plan>,
@@ -52,7 +47,7 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     /// Whether the device computes in host memory: then nothing is copied, and nothing kept alive.
     host_only: bool,
     /// Runs that have begun.
-    runs: AtomicU32,
+    pub(super) runs: AtomicU32,
     slots: Box<[UnsafeCell<Slot>]>,
     values: Box<[UnsafeCell<Value>]>,
     /// When an asynchronous call of each node began.
@@ -295,19 +290,6 @@ impl<P: Propagate> PartitionState<P> {
             frame.end();
             P::propagate(self, index, node, ready);
         }
-    }
-
-    /// Where counting the nodes begins, and a mask: a node whose number, masked, is 0 takes the way round. That is one
-    /// in so many, and every one where each is to be seen: under a trace or a deadline. Each run begins elsewhere, or
-    /// it would be the same nodes every time, and none of a small plan; the steps of the golden ratio come past every
-    /// place equally often (Knuth, The Art of Computer Programming, volume 3, section 6.4).
-    fn sampling(&self) -> (u32, u32) {
-        let runs = self.runs.load(Ordering::Relaxed);
-        let env = self.frames.first().map(CallFrame::env);
-        let seen = env.is_some_and(|env| env.trace.is_some() || env.step.deadline_ns != 0);
-        let begin = runs.wrapping_mul(0x9E37_79B1) >> (u32::BITS - SAMPLE_EVERY_LOG2);
-        let all = seen || MEASURED_RUNS.contains(&runs);
-        (begin, if all { 0 } else { (1 << SAMPLE_EVERY_LOG2) - 1 })
     }
 
     /// Everything that is not the straight path.

@@ -1,9 +1,9 @@
 //! What kernels have done: calls, and the time that they took.
 //!
 //! A plan without control flow runs every node once a step, so that its calls are its steps. Where control flow steers,
-//! the executor counts the calls of each node. Time is the calls since somebody last looked times what a call costs
-//! now, by the mean that the executor samples: looking is what costs, not running, and a sum never falls. Calls of a
-//! node without a sample wait until it has one.
+//! the executor counts the calls of each node. Time is the calls since somebody last looked times what a call cost
+//! meanwhile, by the mean of those that the executor measured: looking is what costs, not running, and a sum never
+//! falls. Calls of a node without a sample wait until it has one.
 
 use super::KernelMetrics;
 use crate::plan::{Action, Plan, PlanNode};
@@ -43,19 +43,47 @@ impl Account {
     }
 }
 
+/// Calls that were measured, and the nanoseconds that they took together.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Samples {
+    count: u64,
+    ns: u64,
+}
+
+impl Samples {
+    fn of(node: &PlanNode) -> Samples {
+        let [count, ns] = node.samples.each_ref().map(|sum| sum.load(Ordering::Relaxed));
+        Samples { count, ns }
+    }
+
+    fn mean(self) -> f64 {
+        self.ns as f64 / self.count as f64
+    }
+
+    /// What a call cost on the mean since `before`, of which all samples so far count as one more: few samples, or
+    /// none, leave the mean near what it was.
+    fn mean_since(self, before: Samples) -> f64 {
+        let count = self.count.saturating_sub(before.count);
+        let ns = self.ns.saturating_sub(before.ns);
+        (ns as f64 + self.mean()) / (count as f64 + 1.0)
+    }
+}
+
 /// What was reckoned of a node.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reckoned {
     /// Calls whose time is in the sum.
     calls: u64,
+    samples: Samples,
     seconds: f64,
 }
 
 impl Reckoned {
-    fn go_on(&mut self, calls: u64, cost_ns: u32) {
-        if cost_ns > 0 {
-            self.seconds += calls.saturating_sub(self.calls) as f64 * f64::from(cost_ns) * 1e-9;
-            self.calls = calls;
+    fn go_on(&mut self, calls: u64, samples: Samples) {
+        if samples.count > 0 {
+            let more = calls.saturating_sub(self.calls) as f64;
+            self.seconds += more * samples.mean_since(self.samples) * 1e-9;
+            (self.calls, self.samples) = (calls, samples);
         }
     }
 }
@@ -81,7 +109,7 @@ impl Entry {
         let Entry(account, reckoned) = self;
         reckoned.resize(account.nodes().count(), Reckoned::default());
         for ((node, device, calls), reckoned) in account.nodes().zip(reckoned) {
-            reckoned.go_on(calls, node.cost_ns.load(Ordering::Relaxed));
+            reckoned.go_on(calls, Samples::of(node));
             let sum = sums.entry(key(node, device)).or_default();
             sum.nodes += 1;
             sum.calls += calls;
@@ -153,13 +181,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sum_of_time_grows_by_what_a_call_costs_now_and_never_falls() {
+    fn a_sum_of_time_grows_by_what_calls_cost_meanwhile_and_never_falls() {
         let mut node = Reckoned::default();
-        node.go_on(10, 0);
+        node.go_on(10, Samples::default());
         assert_eq!((node.calls, node.seconds), (0, 0.0), "calls wait for a sample");
-        node.go_on(1000, 1_000_000);
+        let (dear, cheap) = (1_000_000, 1000);
+        node.go_on(1000, Samples { count: 10, ns: 10 * dear });
         assert_eq!((node.calls, node.seconds), (1000, 1.0));
-        node.go_on(2000, 1000);
-        assert!((node.seconds - 1.001).abs() < 1e-12, "a cheaper call makes the past no cheaper");
+        node.go_on(2000, Samples { count: 10, ns: 10 * dear });
+        assert_eq!(node.seconds, 2.0, "without a sample calls cost what they did");
+        node.go_on(3000, Samples { count: 1000, ns: 10 * dear + 990 * cheap });
+        assert!((2.001..2.003).contains(&node.seconds), "{}", node.seconds);
     }
 }

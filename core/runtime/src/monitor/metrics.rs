@@ -124,7 +124,7 @@ pub struct KernelMetrics {
     pub nodes: u64,
     /// Calls in steps that ended well; where control flow steers, all. A counter.
     pub calls: u64,
-    /// Time of these calls, estimated: calls since the last look times the mean of the sampled ones. A counter.
+    /// Time of these calls, estimated: calls since the last look times the mean of those that were measured. A counter.
     pub seconds: f64,
 }
 

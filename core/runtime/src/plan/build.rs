@@ -305,6 +305,7 @@ impl<'p> Builder<'p> {
             first_output: self.first[at],
             pending: 0,
             cost_ns: AtomicU32::new(0),
+            samples: Default::default(),
             calls: AtomicU64::new(0),
             runs,
             stream: NodeStream::default(),

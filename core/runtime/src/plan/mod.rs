@@ -155,6 +155,8 @@ pub(crate) struct PlanNode {
     pub pending: u32,
     /// Nanoseconds that a call costs, measured as the graph runs; 0 is not known.
     pub cost_ns: AtomicU32,
+    /// Calls that were measured, and the nanoseconds that they took together.
+    pub samples: [AtomicU64; 2],
     /// Calls, where control flow steers: elsewhere each step is one.
     pub calls: AtomicU64,
     /// Calls, for `Metadata` and the benchmarks' check that every kernel ran.
@@ -177,8 +179,11 @@ impl PlanNode {
         set.into_iter().filter(|(is_set, _)| *is_set).fold(0, |flags, (_, flag)| flags | flag)
     }
 
-    /// Takes a measurement into the running mean (weight 1/8).
+    /// Takes a measurement into the sums and the running mean (weight 1/8).
     pub fn sample(&self, ns: u64) {
+        let [count, sum] = &self.samples;
+        count.fetch_add(1, Ordering::Relaxed);
+        sum.fetch_add(ns, Ordering::Relaxed);
         let ns = u32::try_from(ns).unwrap_or(u32::MAX).max(1);
         let old = self.cost_ns.load(Ordering::Relaxed);
         let new = if old == 0 { ns } else { old - old / 8 + ns / 8 };

@@ -2,10 +2,13 @@
 
 use super::{
     Current, Inner,
+    callable::CallableOptions,
     compile::Placed,
     kernels::{explain_node, is_built_in},
+    optimize::optimized_step,
 };
 use crate::error::RuntimeError;
+use std::collections::HashMap;
 use tenon_framework::{device::base::DeviceBase, registry::Explanation};
 use tenon_graph::{NodeId, Output};
 
@@ -44,17 +47,37 @@ pub(super) fn explain(
         .map(|(id, _)| Output::new(id, 0))
         .collect();
     let placed = Placed::new(session, current, &feeds, &[], &wanted)?;
-    let explained = wanted.into_iter().filter_map(|id| {
-        let node = graph.node(id);
-        let at = placed.placement.of(id)?;
-        Some(NodeExplanation {
-            node: node.name.clone(),
-            op: node.op.name.clone(),
-            device: placed.device(id).name().to_string(),
-            placement: at.reason.to_string(),
-            passed_over: at.passed_over.clone(),
-            kernels: (!is_built_in(&node.op.name)).then(|| explain_node(&placed, id, false)),
-        })
+    Ok(wanted.into_iter().filter_map(|id| explained(&placed, id)).collect())
+}
+
+/// Explains the nodes of a step that its graph does not have: those that the passes make.
+pub(super) fn explain_made(
+    session: &Inner,
+    current: &Current,
+    step: Option<&CallableOptions>,
+) -> Result<Vec<NodeExplanation>, RuntimeError> {
+    let (placed, _) = optimized_step(session, current, step)?;
+    let written: HashMap<&str, &str> = current
+        .graph
+        .nodes()
+        .map(|(_, node)| (node.name.as_str(), node.op.name.as_str()))
+        .collect();
+    let made = placed.sub.order.iter().filter(|&&id| {
+        let node = placed.graph.node(id);
+        node.op.name != "Const" && written.get(&*node.name) != Some(&&*node.op.name)
     });
-    Ok(explained.collect())
+    Ok(made.filter_map(|&id| explained(&placed, id)).collect())
+}
+
+fn explained(placed: &Placed<'_>, id: NodeId) -> Option<NodeExplanation> {
+    let node = placed.graph.node(id);
+    let at = placed.placement.of(id)?;
+    Some(NodeExplanation {
+        node: node.name.clone(),
+        op: node.op.name.clone(),
+        device: placed.device(id).name().to_string(),
+        placement: at.reason.to_string(),
+        passed_over: at.passed_over.clone(),
+        kernels: (!is_built_in(&node.op.name)).then(|| explain_node(placed, id, false)),
+    })
 }

@@ -201,6 +201,19 @@ impl Session {
         optimize::explain(&self.inner, &current, step)
     }
 
+    /// As [`Session::explain`], of the nodes that the passes make for a step: fused ones, those of another layout.
+    ///
+    /// # Errors
+    /// As compiling the step.
+    pub fn explain_made(
+        &self,
+        step: Option<&CallableOptions>,
+    ) -> Result<Vec<NodeExplanation>, RuntimeError> {
+        self.inner.check_open()?;
+        let current = self.inner.current.lock().clone();
+        explain::explain_made(&self.inner, &current, step)
+    }
+
     /// Shows the graph of a step as quantisation takes it.
     ///
     /// # Errors

@@ -75,18 +75,26 @@ fn labelled(session: &Inner, current: &Current, pass: &str) -> Option<String> {
     fuses.then(|| format!("kernels of label '{label}' are asked for"))
 }
 
+/// A step as the passes leave it; without a step, that of all nodes.
+pub(super) fn optimized_step<'s>(
+    session: &'s Inner,
+    current: &'s Current,
+    step: Option<&CallableOptions>,
+) -> Result<(Placed<'s>, Report), RuntimeError> {
+    let named = match step {
+        Some(step) => Named::find(&current.graph, step)?,
+        None => whole(&current.graph),
+    };
+    optimized(Placed::new(session, current, &named.feeds, &named.fetches, &named.targets)?)
+}
+
 /// What the passes do to the graph of a step.
 pub(super) fn explain(
     session: &Inner,
     current: &Current,
     step: Option<&CallableOptions>,
 ) -> Result<Report, RuntimeError> {
-    let named = match step {
-        Some(step) => Named::find(&current.graph, step)?,
-        None => whole(&current.graph),
-    };
-    let placed = Placed::new(session, current, &named.feeds, &named.fetches, &named.targets)?;
-    let (placed, mut report) = optimized(placed)?;
+    let (placed, mut report) = optimized_step(session, current, step)?;
     let in_place = |id| in_place(&placed, id);
     let Placed { graph, sub, shapes, placement, view, .. } = &placed;
     let rules = BufferRules {

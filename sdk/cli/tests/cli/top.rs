@@ -65,9 +65,10 @@ fn a_running_process_tells_its_figures_in_three_forms() {
     let relu = kernels.iter().find(|kernel| kernel["op"] == "Relu").expect("the kernel that runs");
     assert_eq!((&relu["plugin"], &relu["nodes"]), (&"tenon-cpu".into(), &1.into()));
     let (calls, seconds) = (relu["calls"].as_u64().unwrap(), relu["seconds"].as_f64().unwrap());
-    // A call of two elements: more than a nanosecond, and all of them together no longer than the process has run.
-    assert!(seconds > 1e-9 * calls as f64, "{relu}");
-    assert!(seconds < later["uptime_seconds"].as_f64().unwrap(), "{relu}");
+    assert!(
+        calls > 0 && seconds > 1e-9 * calls as f64,
+        "a call takes a nanosecond at least: {relu}"
+    );
     let text = place.text(&["top", port, "--once"]);
     for part in ["steps:", "/s since the start", "tenon-cpu", "Relu", "in use"] {
         assert!(text.contains(part), "{part}: {text}");

@@ -44,6 +44,35 @@ fn a_graph_that_was_tuned_is_explained_with_times() {
 }
 
 #[test]
+fn a_node_that_passes_make_is_explained_with_times_too() {
+    let place = Place::new();
+    let graph = place.graph("g.pb", |b| {
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[-1, 28, 28, 64]).unwrap())?;
+        let filter = Tensor::from_slice(&[3, 3, 64, 64], &[0.5f32; 3 * 3 * 64 * 64]).unwrap();
+        let filter = b.constant("filter", filter)?;
+        let conv = b.op("Conv2D").name("conv").input(x).input(filter);
+        let conv = conv.attr("strides", vec![1i64, 1, 1, 1]).attr("padding", "SAME").build()?;
+        let bias = b.constant("bias", Tensor::from_slice(&[64], &[1.0f32; 64]).unwrap())?;
+        let sum = b.op("BiasAdd").name("sum").input(conv).input(bias).build()?;
+        b.op("Relu").name("y").input(sum).build().map(drop)
+    });
+    let cache = format!("runtime.tune_cache={}", place.arg("times"));
+    let any =
+        ["--shape", "x=1x28x28x64", "--set", &cache, "--set", "runtime.tune_any_contract=true"];
+    let decisions = place.json(&[&["tune", &graph][..], &any].concat());
+    let node = decisions[0]["node"].as_str().expect("one node has a choice").to_owned();
+    let explain = ["explain", &graph, &node, "--set", "runtime.policy=measured"];
+    let explained = place.json(&[&explain[..], &any].concat());
+    let made = explained["made"].as_array().unwrap();
+    assert_eq!((made.len(), &made[0]["op"]), (1, &"_FusedConv2D".into()), "{explained}");
+    let candidates = made[0]["candidates"].as_array().unwrap();
+    let times = candidates.iter().filter(|candidate| candidate["measured_ns"].is_number());
+    assert_eq!(times.count(), decisions[0]["kernels"].as_array().unwrap().len());
+    let text = place.text(&[&["explain", &graph][..], &any[..2]].concat());
+    assert!(text.contains(&format!("made by passes: {node} (_FusedConv2D)")), "{text}");
+}
+
+#[test]
 fn what_cannot_be_tuned_is_said() {
     let place = Place::new();
     let same = place.graph("same.pb", |b| {

@@ -64,7 +64,8 @@ impl fmt::Debug for Library {
 #[derive(Default)]
 struct Opened {
     libraries: Vec<&'static Library>,
-    /// Everything that was ever mapped, with what came of it or not.
+    /// The files that were opened themselves, whatever came of it. Their descriptors stay open, so that no
+    /// other file gets their numbers; a file that was only copied is not among them.
     mapped: Vec<(FileId, String)>,
 }
 
@@ -125,8 +126,10 @@ pub fn open(
     let private = openable.copy.is_some();
     let image =
         if strict { image_of_copy(&openable.file, policy, (&path, &plugin))? } else { image };
+    if !private {
+        opened.mapped.push((id, digest));
+    }
     let library = enter(openable, id, image, private, who)?;
-    opened.mapped.push((id, digest));
     opened.libraries.push(library);
     Ok(library)
 }

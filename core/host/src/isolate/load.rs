@@ -5,22 +5,16 @@ use super::{
     kernel::Kernel,
     limits::Limits,
     plugin::{Isolated, Parts, Refusal},
+    sealed::sealed,
     shape::Shape,
 };
 use crate::{
-    digest::digest_copy,
     error::{LoadError, Step},
     loader::{self, PluginFile, Policy, file::failed, image::Image},
     manifest::extension_entry,
     registrar::Collector,
 };
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
-use std::{
-    fs::File,
-    io::{self, Seek, SeekFrom},
-    os::fd::OwnedFd,
-    sync::Arc,
-};
+use std::{fs::File, os::fd::OwnedFd, sync::Arc};
 use tenon_abi::{Code, ext_tags};
 use tenon_framework::registry::{PluginInfo, RemoteShape, Transaction};
 
@@ -67,17 +61,6 @@ pub(crate) fn load(
         LoadError::Isolated { path, plugin: name, step, code, message }
     });
     Ok((started?, image))
-}
-
-/// A copy of a library that nobody can change any more, and its digest.
-fn sealed(mut file: &File) -> io::Result<(OwnedFd, String)> {
-    let copy = memfd_create("tenon-plugin", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-    let mut copy = File::from(copy);
-    file.seek(SeekFrom::Start(0))?;
-    let digest = digest_copy(file, &mut copy)?;
-    let all = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-    fcntl_add_seals(&copy, all)?;
-    Ok((copy.into(), digest))
 }
 
 /// Steps 8 and 9: what the plugin registers, as `info`, held against its manifest.

@@ -41,6 +41,7 @@ mod limits;
 mod load;
 mod plugin;
 mod process;
+mod sealed;
 mod shape;
 mod shared;
 mod values;

@@ -1,0 +1,88 @@
+//! Copies of libraries that nobody can change.
+
+use crate::digest::digest_copy;
+use rustix::{
+    fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create},
+    io::Errno,
+};
+use std::{
+    fs::File,
+    io::{self, Seek, SeekFrom},
+    os::fd::{AsFd, OwnedFd},
+    thread::sleep,
+    time::Duration,
+};
+
+/// Pauses before sealing is tried again; each is twice the one before, which makes 1.27 s of them.
+const PAUSES: u32 = 7;
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+
+/// A copy of a library that nobody can change any more, and its digest.
+///
+/// # Errors
+/// The file cannot be read, there is no memory for the copy, or the copy stays in somebody else's use.
+pub(super) fn sealed(mut file: &File) -> io::Result<(OwnedFd, String)> {
+    let copy = memfd_create("tenon-plugin", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let mut copy = File::from(copy);
+    file.seek(SeekFrom::Start(0))?;
+    let digest = digest_copy(file, &mut copy)?;
+    seal(&copy)?;
+    Ok((copy.into(), digest))
+}
+
+/// Forbids every change from now on.
+///
+/// Linux answers `EBUSY` as long as somebody holds a page who might write to it, and whatever moves
+/// or reclaims pages holds them as well for a moment (`memfd_wait_for_pins` in its mm/memfd.c).
+fn seal(copy: impl AsFd) -> io::Result<()> {
+    let all = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    for pause in 0..PAUSES {
+        match fcntl_add_seals(&copy, all) {
+            Err(Errno::BUSY) => sleep(FIRST_PAUSE * (1 << pause)),
+            done => return Ok(done?),
+        }
+    }
+    Ok(fcntl_add_seals(&copy, all)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isolate::shared::SharedFile;
+    use std::io::{ErrorKind, Write};
+
+    #[test]
+    fn a_sealed_copy_has_the_bytes_and_takes_no_others() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"a library").unwrap();
+        let (copy, digest) = sealed(&file).unwrap();
+        assert_eq!(digest, crate::digest::digest_of(&file).unwrap());
+        let mut copy = File::from(copy);
+        assert_eq!(io::read_to_string(&copy).unwrap(), "");
+        copy.seek(SeekFrom::Start(0)).unwrap();
+        assert_eq!(io::read_to_string(&copy).unwrap(), "a library");
+        assert_eq!(copy.write(b"!").unwrap_err().kind(), ErrorKind::PermissionDenied);
+        assert_eq!(copy.set_len(1).unwrap_err().kind(), ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn a_page_that_is_held_for_a_moment_is_waited_for() {
+        let memory = SharedFile::new("tenon-test", 4096).unwrap();
+        let mapping = memory.map().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                sleep(FIRST_PAUSE * 5);
+                drop(mapping);
+            });
+            seal(&memory).unwrap();
+        });
+    }
+
+    #[test]
+    fn a_page_that_stays_held_is_an_error() {
+        let memory = SharedFile::new("tenon-test", 4096).unwrap();
+        let mapping = memory.map().unwrap();
+        assert_eq!(seal(&memory).unwrap_err().kind(), ErrorKind::ResourceBusy);
+        drop(mapping);
+    }
+}

@@ -59,14 +59,42 @@ fn the_fastest_kernel_runs_that_promises_enough() {
     let runtime = runtime(cache.path());
     let measured = session(&runtime, &[PATIENCE], "", &[2]);
     assert_eq!(label(&measured), "fast");
-    let any = session(&runtime, &[PATIENCE, ("runtime.tune_any_contract", "true")], "", &[2]);
-    assert_eq!(label(&any), "loose");
+    let asked = [
+        ("any", "loose"),
+        ("relative:0,1e-5", "near"),
+        ("relative:0,1e-7", "fast"),
+        ("ulps:1", "fast"),
+        ("exact", "fast"),
+        ("priority", "fast"),
+    ];
+    for (contract, chosen) in asked {
+        let knobs = [PATIENCE, ("runtime.tune_contract", contract)];
+        assert_eq!(label(&session(&runtime, &knobs, "", &[2])), chosen, "{contract}");
+    }
     let by_priority = session_with(&runtime, SessionOptions::as_written(), |b| {
         let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[2]).unwrap())?;
         b.op("TunedTwice").name("y").input(x).build()?;
         Ok(())
     });
     assert_eq!(label(&by_priority), "", "policy priority is the default");
+}
+
+#[test]
+fn a_policy_or_a_contract_that_there_is_not_is_refused() {
+    let cache = tempfile::tempdir().unwrap();
+    let runtime = runtime(cache.path());
+    let wrong = [
+        ("runtime.policy", "mesured", "expected 'priority' or 'measured', found 'mesured'"),
+        ("runtime.tune_contract", "ulps", "'ulps' is no numerics contract"),
+        ("runtime.tune_contract", "relative:1e-3", "relative:ABSOLUTE,RELATIVE"),
+    ];
+    for (knob, value, message) in wrong {
+        let knobs = BTreeMap::from([(knob.to_owned(), value.to_owned())]);
+        let options = SessionOptions { knobs, ..SessionOptions::default() };
+        let error = Session::new(&runtime, options).err().expect("it is refused");
+        let told = error.to_string();
+        assert!(told.contains(&format!("knob {knob}: ")) && told.contains(message), "{told}");
+    }
 }
 
 #[test]

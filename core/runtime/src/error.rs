@@ -185,6 +185,9 @@ pub enum RuntimeError {
     /// A setting of a knob.
     #[error(transparent)]
     Setting(tenon_framework::knob::KnobError),
+    /// A setting of policy `measured` that says nothing.
+    #[error("{0}")]
+    Policy(String),
     /// Where the runtime was to tell its figures.
     #[error("runtime.monitor: {0}")]
     Monitor(String),

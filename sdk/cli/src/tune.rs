@@ -22,6 +22,8 @@ numerics contract is weaker than that of the one that runs by priority are left 
 cache folder, for this machine, this number of threads and these builds of the plugins. A kernel takes the place of
 the one by priority when it is faster by 3 % or more.
 
+With --set runtime.tune_contract=relative:1e-30,8e-6 (or exact, ulps:N, any) those that promise this are timed too.
+
 Graphs run on the fastest kernels with --set runtime.policy=measured; `tenon explain` shows the times with the same
 setting.";
 

@@ -3,9 +3,8 @@
 //! It begins where policy `priority` ends, and changes its choice only for a kernel that is faster by more than noise
 //! and promises no less.
 
-use super::{kernel_def::KernelDef, removal::Removal, select::Explanation};
+use super::{contract::Contract, kernel_def::KernelDef, removal::Removal, select::Explanation};
 use std::sync::Arc;
-use tenon_abi::{Numerics, ToleranceKind};
 
 /// A kernel takes the place of the one that `priority` chooses when its time is below this share of the other's.
 pub const FASTER: f64 = 0.97;
@@ -19,25 +18,11 @@ pub enum Timed {
     Failed(String),
 }
 
-/// Whether the contract `own` promises at least what `other` does.
-pub fn is_not_weaker(own: &Numerics, other: &Numerics) -> bool {
-    let tolerance = match (own.tolerance, other.tolerance) {
-        (_, ToleranceKind::UNSPECIFIED) | (ToleranceKind::EXACT, _) => true,
-        (ToleranceKind::ULPS, ToleranceKind::ULPS) => own.ulps <= other.ulps,
-        (ToleranceKind::ABSOLUTE_RELATIVE, ToleranceKind::ABSOLUTE_RELATIVE) => {
-            own.absolute <= other.absolute && own.relative <= other.relative
-        }
-        // Figures of different kinds say nothing of each other.
-        _ => false,
-    };
-    tolerance && own.determinism.0 >= other.determinism.0
-}
-
 impl Explanation {
-    /// The kernels among which policy has chosen, the one that it chose first; those that promise less than that one,
-    /// unless `any_contract`, or take other arguments in host memory, are left out. Fewer than two where there was
+    /// The kernels among which policy has chosen, the one that it chose first; those that promise less than
+    /// `contract` asks for, or take other arguments in host memory, are left out. Fewer than two where there was
     /// nothing to choose.
-    pub fn rivals(&mut self, any_contract: bool) -> Vec<Arc<KernelDef>> {
+    pub fn rivals(&mut self, contract: &Contract) -> Vec<Arc<KernelDef>> {
         let Some(first) = self.per_shape.first().or(self.winner.as_ref()).cloned() else {
             return Vec::new();
         };
@@ -55,9 +40,9 @@ impl Explanation {
             if !ranked || Arc::ptr_eq(kernel, &first) || kernel.host_memory != first.host_memory {
                 continue;
             }
-            if !any_contract && !is_not_weaker(&kernel.numerics, &first.numerics) {
+            if let Some(than) = contract.missed(kernel, &first) {
                 if candidate.removed.is_some() {
-                    candidate.removed = Some(Removal::WeakerContract { than: first.to_string() });
+                    candidate.removed = Some(Removal::WeakerContract { than });
                 }
                 continue;
             }
@@ -111,28 +96,6 @@ pub fn fastest(times: &[Timed]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenon_abi::{DType, Determinism};
-
-    fn numerics(tolerance: ToleranceKind, figure: f64, determinism: Determinism) -> Numerics {
-        let (ulps, absolute, relative) = (figure, figure, figure);
-        let accumulation = DType::INVALID;
-        Numerics { tolerance, determinism, ulps, absolute, relative, accumulation, reserved: 0 }
-    }
-
-    #[test]
-    fn a_contract_is_weaker_when_it_promises_less() {
-        let exact = numerics(ToleranceKind::EXACT, 0.0, Determinism::BITWISE);
-        let two = numerics(ToleranceKind::ULPS, 2.0, Determinism::BITWISE);
-        let four = numerics(ToleranceKind::ULPS, 4.0, Determinism::BITWISE);
-        let loose = numerics(ToleranceKind::ABSOLUTE_RELATIVE, 1e-3, Determinism::BITWISE);
-        let none = numerics(ToleranceKind::UNSPECIFIED, 0.0, Determinism::BITWISE);
-        let varying = numerics(ToleranceKind::EXACT, 0.0, Determinism::NONE);
-        for (strong, weak) in [(&exact, &two), (&two, &four), (&four, &none), (&exact, &varying)] {
-            assert!(is_not_weaker(strong, weak) && !is_not_weaker(weak, strong));
-        }
-        assert!(!is_not_weaker(&two, &loose) && !is_not_weaker(&loose, &two), "not to be compared");
-        assert!(is_not_weaker(&two, &two));
-    }
 
     #[test]
     fn the_first_stays_unless_another_is_faster_by_more_than_noise() {

@@ -11,6 +11,7 @@
 //! - Every kernel that a snapshot offers fits its op. A kernel whose op went away with another plugin lies
 //!   dormant, with a [`Warning`].
 
+mod contract;
 mod error;
 mod events;
 mod features;
@@ -25,11 +26,12 @@ mod select;
 mod snapshot;
 mod transaction;
 
+pub use contract::Contract;
 pub use error::{RegistryError, Warning};
 pub use events::{RegistryEvent, RegistryHandle, Subscription};
 pub use features::FeatureSet;
 pub use kernel_def::{Cost, KernelDef, TypeConstraint};
-pub use measured::{FASTER, Timed, fastest, is_not_weaker};
+pub use measured::{FASTER, Timed, fastest};
 pub use plugin::{DeviceTypeDef, PluginId, PluginInfo};
 pub use remote::{RemoteKernel, RemoteShape};
 pub use removal::Removal;

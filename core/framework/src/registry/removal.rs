@@ -81,7 +81,7 @@ pub enum Removal {
     },
     /// Policy `measured` does not time it: its numerics contract promises less.
     WeakerContract {
-        /// The one that policy `priority` chooses.
+        /// What is asked for: the contract of the kernel that policy `priority` chooses, or another.
         than: String,
     },
     /// The choice is open until the shapes are known, and where arguments lie is not.
@@ -125,7 +125,7 @@ impl fmt::Display for Removal {
                 write!(f, "measured {own:.2} us, {than} {other:.2} us")
             }
             Removal::WeakerContract { than } => {
-                write!(f, "its numerics contract is weaker than that of {than}")
+                write!(f, "its numerics contract is weaker than {than}")
             }
             Removal::OtherMemory { than } => {
                 write!(f, "takes other arguments in host memory than {than}, which is asked first")

@@ -249,7 +249,7 @@ pub(super) fn choose(placed: &Placed<'_>, id: NodeId) -> Result<Option<Chosen>, 
         return Ok(None);
     }
     let device = placed.device(id);
-    let measured = Wish::from_knobs(&placed.current.knobs);
+    let measured = placed.current.wish;
     if device.info().host_memory && measured.is_none() {
         let site = Site::new(placed, id);
         let (op, attrs, kind) = (&node.op.name, node.attrs.attrs(), device.device_type());

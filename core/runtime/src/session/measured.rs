@@ -25,11 +25,11 @@ pub(super) fn choose(
     explanation: &mut Explanation,
     may_measure: bool,
 ) {
-    let Some(wish) = Wish::from_knobs(&placed.current.knobs) else { return };
+    let Some(wish) = placed.current.wish else { return };
     if !can_be_measured(placed, id) || explanation.label.is_some() {
         return;
     }
-    let rivals = explanation.rivals(wish.any_contract);
+    let rivals = explanation.rivals(&wish.contract);
     if rivals.len() < 2 {
         return;
     }

@@ -22,7 +22,7 @@ pub use explain::NodeExplanation;
 pub(crate) use optimize::Simplified;
 pub use options::{CancelToken, Metadata, NodeReport, RunOptions, SessionOptions};
 
-use crate::{error::RuntimeError, isolate::quarantines, runtime::Runtime};
+use crate::{error::RuntimeError, isolate::quarantines, runtime::Runtime, tuning::Wish};
 use executable::Executable;
 use std::{
     collections::HashMap,
@@ -50,6 +50,19 @@ struct Current {
     registry: Arc<Registry>,
     /// The values that kernels see which are made for this session.
     knobs: Arc<Knobs>,
+    /// What they say of policy `measured`.
+    wish: Option<Wish>,
+}
+
+impl Current {
+    fn new(
+        graph: Arc<Graph>,
+        registry: Arc<Registry>,
+        knobs: Arc<Knobs>,
+    ) -> Result<Current, RuntimeError> {
+        let wish = Wish::from_knobs(&knobs).map_err(RuntimeError::Policy)?;
+        Ok(Current { graph, registry, knobs, wish })
+    }
 }
 
 pub(crate) struct Inner {
@@ -89,12 +102,12 @@ impl Session {
         }
         let registry = runtime.registry();
         let knobs = knobs(runtime, &registry, &options)?;
-        let graph = Arc::new(Graph::new());
+        let current = Current::new(Arc::new(Graph::new()), registry, knobs)?;
         let inner = Inner {
             runtime: runtime.clone(),
             options,
             resources: Arc::new(ResourceManager::new()),
-            current: Mutex::ranked(rank::SESSION, Current { graph, registry, knobs }),
+            current: Mutex::ranked(rank::SESSION, current),
             compiled: Mutex::ranked(rank::SESSION, HashMap::new()),
             kernels: Arc::default(),
             generation: AtomicU64::new(0),
@@ -324,7 +337,7 @@ impl Inner {
         let def = current.graph.to_graph_def()?;
         let graph = Arc::new(Graph::import(&def, &registry)?);
         let knobs = knobs(&self.runtime, &registry, &self.options)?;
-        *current = Current { graph, registry, knobs };
+        *current = Current::new(graph, registry, knobs)?;
         drop(current);
         let mut former: Vec<_> = self.compiled.lock().drain().map(|(_, old)| old).collect();
         former.retain(|executable| Arc::strong_count(executable) > 1);

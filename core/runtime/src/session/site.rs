@@ -55,7 +55,7 @@ pub(super) struct Tuned {
 
 impl Tuned {
     fn new(placed: &Placed<'_>) -> Option<Tuned> {
-        Wish::from_knobs(&placed.current.knobs)?;
+        placed.current.wish?;
         let runtime = &placed.session.runtime;
         Some(Tuned {
             tuner: Arc::clone(runtime.tuner()),

@@ -27,7 +27,7 @@ use store::{Record, Store};
 use tenon_framework::{
     knob::Knobs,
     register_knob,
-    registry::Timed,
+    registry::{Contract, Timed},
     sync::{Condvar, Mutex, Rank},
 };
 use tenon_host::digest::{cache_folder, digest_copy};
@@ -41,8 +41,8 @@ register_knob!(
     "Milliseconds that policy 'measured' holds a plan or a step up, each time that it meets a call it has no times of."
 );
 register_knob!(
-    "tune_any_contract": BOOL = "false",
-    "Whether policy 'measured' may choose kernels whose numerics contract is weaker than that of the one by priority."
+    "tune_contract": STRING = "priority",
+    "What kernels must promise for policy 'measured' to choose them, if not as much as the one by priority: 'exact', 'ulps:N', 'relative:ABSOLUTE,RELATIVE', or 'any'."
 );
 register_knob!(
     "tune_cache": STRING = "",
@@ -53,23 +53,31 @@ register_knob!(
 const TIMES: Rank = Rank(72);
 
 /// What a session asks of measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) struct Wish {
     /// How long who asks is held up.
     pub budget: Duration,
-    /// Whether weaker contracts are timed too.
-    pub any_contract: bool,
+    /// What kernels must promise.
+    pub contract: Contract,
 }
 
 impl Wish {
     /// What the knobs say; `None` under policy `priority`.
-    pub fn from_knobs(knobs: &Knobs) -> Option<Wish> {
-        if knobs.text("runtime", "policy") != Some("measured") {
-            return None;
-        }
+    ///
+    /// # Errors
+    /// A policy or a contract that there is not.
+    pub fn from_knobs(knobs: &Knobs) -> Result<Option<Wish>, String> {
+        let text = |name| knobs.text("runtime", name).unwrap_or("priority");
+        let contract = text("tune_contract").parse();
+        let contract = contract.map_err(|error| format!("knob runtime.tune_contract: {error}"))?;
         let budget = knobs.int("runtime", "tune_budget_ms").unwrap_or(200).max(0) as u64;
-        let any_contract = knobs.bool("runtime", "tune_any_contract").unwrap_or(false);
-        Some(Wish { budget: Duration::from_millis(budget), any_contract })
+        match text("policy") {
+            "priority" => Ok(None),
+            "measured" => Ok(Some(Wish { budget: Duration::from_millis(budget), contract })),
+            other => Err(format!(
+                "knob runtime.policy: expected 'priority' or 'measured', found '{other}'"
+            )),
+        }
     }
 }
 

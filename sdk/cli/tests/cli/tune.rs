@@ -26,7 +26,7 @@ fn a_graph_that_was_tuned_is_explained_with_times() {
     let place = Place::new();
     let graph = convolution(&place);
     let cache = format!("runtime.tune_cache={}", place.arg("times"));
-    let any = ["--set", &cache, "--set", "runtime.tune_any_contract=true"];
+    let any = ["--set", &cache, "--set", "runtime.tune_contract=any"];
     let explain = ["explain", &graph, "conv", "--set", "runtime.policy=measured"];
     let before = place.json(&[&explain[..], &any].concat());
     assert_eq!(measured(&before), 0, "explain measures nothing");
@@ -57,8 +57,7 @@ fn a_node_that_passes_make_is_explained_with_times_too() {
         b.op("Relu").name("y").input(sum).build().map(drop)
     });
     let cache = format!("runtime.tune_cache={}", place.arg("times"));
-    let any =
-        ["--shape", "x=1x28x28x64", "--set", &cache, "--set", "runtime.tune_any_contract=true"];
+    let any = ["--shape", "x=1x28x28x64", "--set", &cache, "--set", "runtime.tune_contract=any"];
     let decisions = place.json(&[&["tune", &graph][..], &any].concat());
     let node = decisions[0]["node"].as_str().expect("one node has a choice").to_owned();
     let explain = ["explain", &graph, &node, "--set", "runtime.policy=measured"];

@@ -38,6 +38,11 @@ fn fast(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     twice(c)
 }
 
+fn near(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    rounds(1_000);
+    twice(c)
+}
+
 fn fails(_: &ComputeContext<'_>) -> Result<(), KernelError> {
     Err(KernelError::internal("zoo: this kernel never works"))
 }
@@ -45,6 +50,7 @@ fn fails(_: &ComputeContext<'_>) -> Result<(), KernelError> {
 register_kernel!("TunedTwice" on "CPU": fn slow, priority = 10, numerics = Numerics::EXACT);
 register_kernel!("TunedTwice" on "CPU": fn fast, label = "fast", numerics = Numerics::EXACT);
 register_kernel!("TunedTwice" on "CPU": fn fails, label = "fails", numerics = Numerics::EXACT);
+register_kernel!("TunedTwice" on "CPU": fn near, label = "near", numerics = Numerics::relative(0.0, 1e-6));
 // The fastest, and it promises nothing.
 register_kernel!("TunedTwice" on "CPU": fn twice, label = "loose");
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whether graphs run as fast on the kernels that `tenon tune` chooses as on those by priority.
 
-Usage: tuned.py TENON GRAPH.pb[:NAME=SHAPE,...]... [--rounds N] [--threads N]
+Usage: tuned.py TENON GRAPH.pb[:NAME=SHAPE,...]... [--rounds N] [--threads N] [--set KNOB=VALUE]...
 For each graph: it is tuned once, into a folder of its own; then `tenon bench` times its step by priority and by
 measurement, turn by turn, every other round the other way round. Prints a JSON line for each graph: the medians of
 both in nanoseconds, and the median of the ratios, measured over priority.
@@ -24,6 +24,7 @@ def run(command):
 def compare(args, graph, shapes, cache):
     file = [graph, "--threads", args.threads, "--json", "--set", f"runtime.tune_cache={cache}"]
     file += ["--shape", shapes] if shapes else []
+    file += [argument for knob in args.knobs for argument in ("--set", knob)]
     decisions = run([args.tenon, "tune", *file])
     step = [args.tenon, "bench", *file, "--no-roofline"]
     policies = ["priority", "measured"]
@@ -40,6 +41,7 @@ def compare(args, graph, shapes, cache):
         "bench": "tuned",
         "graph": Path(graph).stem,
         "shapes": shapes,
+        "knobs": args.knobs,
         "threads": int(args.threads),
         "rounds": args.rounds,
         "nodes_with_a_choice": len(decisions),
@@ -57,6 +59,7 @@ def main():
     parser.add_argument("graphs", nargs="+", metavar="GRAPH.pb[:NAME=SHAPE,...]")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", default="1")
+    parser.add_argument("--set", action="append", default=[], dest="knobs", metavar="KNOB=VALUE")
     args = parser.parse_args()
     for given in args.graphs:
         graph, _, shapes = given.partition(":")

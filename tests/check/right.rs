@@ -30,6 +30,21 @@ fn a_check_whose_time_is_up_leaves_the_rest() {
     assert!(looked.len() > 2 && looked[0] && !looked[1..].contains(&true), "{looked:?}");
 }
 
+/// What had its turn before comes after the rest.
+#[test]
+fn a_check_begins_with_what_did_not_have_its_turn() {
+    let options = options(plugin("zoo_right"));
+    let first = check(&Options { until: Some(Instant::now()), ..options.clone() });
+    let had = first.units.iter().filter(|unit| !unit.clauses.is_empty());
+    let later: BTreeSet<String> = had.map(|unit| unit.unit.name.clone()).collect();
+    let until = Some(Instant::now());
+    let second = check(&Options { until, later: later.clone(), ..options });
+    let has: Vec<&UnitReport> =
+        second.units.iter().filter(|unit| !unit.clauses.is_empty()).collect();
+    assert_eq!((later.len(), has.len()), (1, 1));
+    assert!(!later.contains(&has[0].unit.name), "{}", has[0].unit.name);
+}
+
 /// Kernels that nothing here can run are not taken for right.
 #[test]
 fn a_kernel_without_a_device_is_uncovered() {

@@ -39,6 +39,7 @@ pub fn options(file: PathBuf) -> Options {
         exceptions: CheckExceptions::default(),
         exceptions_file: None,
         until: None,
+        later: BTreeSet::new(),
         reproducers: None,
     }
 }

@@ -147,6 +147,19 @@ pub fn of_op(
     Err(BenchError::wish(&op.name, problem))
 }
 
+/// The calls of an op that a check makes up, which are smaller than usual ones; else those of [`of_op`].
+///
+/// # Errors
+/// As [`of_op`].
+pub fn made_up(
+    op: &Arc<OpDef>,
+    kernels: &[Arc<KernelDef>],
+    wish: &Wish,
+) -> Result<Vec<Call>, BenchError> {
+    let types = types::choose(op, kernels, wish)?;
+    generated::calls(op, kernels, &types, wish.seed).or_else(|_| of_op(op, kernels, wish))
+}
+
 fn along_sweep(
     op: &Arc<OpDef>,
     types: &tenon_framework::attr::AttrMap,

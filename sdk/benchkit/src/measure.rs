@@ -43,6 +43,10 @@ use whole::Whole;
 pub struct Settings {
     /// Time for one variant of a case.
     pub budget: Duration,
+    /// A variant whose first call takes longer than this is not timed; [`longest`] is the usual one.
+    pub longest: Duration,
+    /// Whether results are compared with the oracle's; nobody needs that twice.
+    pub judged: bool,
     /// Whether whole calls are timed too.
     pub dispatch: bool,
     /// Threads that compute.
@@ -71,6 +75,11 @@ pub enum Status {
     Timing(f64),
 }
 
+/// How long a first call may take, by the time for one variant: 3 seconds, and ten times that time.
+pub fn longest(budget: Duration) -> Duration {
+    Duration::from_secs(3).max(budget * 10)
+}
+
 /// Measures one call.
 ///
 /// # Errors
@@ -88,7 +97,6 @@ pub fn measure(
     let text = case.to_string();
     let mut measured = Measured::default();
     let mut ready = Vec::new();
-    let longest = ready::longest(settings.budget);
     for (place, host) in hosts.iter().enumerate() {
         let node = node(host, call, &inputs)?;
         node.infer().map_err(|refusal| {
@@ -96,9 +104,9 @@ pub fn measure(
         })?;
         let (found, refused) = choices(host, place, &node, filter, &text);
         measured.problems.extend(refused);
-        let mut judge = Judge::new(host, call, &inputs);
+        let mut judge = settings.judged.then(|| Judge::new(host, call, &inputs));
         for choice in found {
-            match ready::make(host, &node, choice, &inputs, &mut judge, longest) {
+            match ready::make(host, &node, choice, &inputs, judge.as_mut(), settings.longest) {
                 Ok(variant) => ready.push(variant),
                 Err((choice, kind, message)) => {
                     measured.problems.push(problem(kind, &text, &choice, message));

@@ -6,6 +6,7 @@ use crate::{
     output::{count, print, print_json, progress_by_name},
 };
 use std::{
+    collections::BTreeSet,
     env, fs,
     num::NonZeroUsize,
     path::{Path, PathBuf},
@@ -95,6 +96,7 @@ fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options
         exceptions,
         exceptions_file,
         until: None,
+        later: BTreeSet::new(),
         reproducers: Some(args.reproducers.clone().unwrap_or_else(|| "tenon-check".into())),
     })
 }

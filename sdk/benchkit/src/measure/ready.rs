@@ -19,15 +19,6 @@ use tenon_framework::{
 use tenon_runtime::host::instance::{KernelInstance, PackCache, PreparedCall};
 use tenon_testkit::node::Node;
 
-/// A first call that takes longer than this, and than so many times the budget, is not repeated.
-const LONGEST: Duration = Duration::from_secs(3);
-const LONGEST_BUDGETS: f64 = 10.0;
-
-/// How long a first call may take.
-pub fn longest(budget: Duration) -> Duration {
-    LONGEST.max(budget.mul_f64(LONGEST_BUDGETS))
-}
-
 /// Types and shapes of a call.
 #[derive(Debug, Clone, Default)]
 pub struct Shapes {
@@ -53,7 +44,7 @@ pub struct Ready {
     expected: Option<Arc<Expected>>,
 }
 
-/// Makes a kernel, calls it, and has its results judged.
+/// Makes a kernel, calls it, and has its results judged where there is a judge.
 #[allow(
     clippy::result_large_err,
     reason = "made once per variant, and the choice goes into the report"
@@ -63,7 +54,7 @@ pub fn make(
     node: &Node,
     choice: Choice,
     inputs: &[Tensor],
-    judge: &mut Judge<'_>,
+    judge: Option<&mut Judge<'_>>,
     longest: Duration,
 ) -> Result<Ready, (Choice, ProblemKind, String)> {
     let made = instance(node, &choice).and_then(|instance| {
@@ -79,10 +70,12 @@ pub fn make(
         Ok(made) => made,
         Err(error) => return Err((choice, ProblemKind::Failed, error.to_string())),
     };
-    let (checked, expected, unverified) = match judge.judge(&choice, node, &outputs) {
-        Verdict::Right(by, expected) => (Some(by), expected, None),
-        Verdict::Unverified(reason) => (None, None, Some(reason)),
-        Verdict::Wrong(message) => return Err((choice, ProblemKind::Wrong, message)),
+    let verdict = judge.map(|judge| judge.judge(&choice, node, &outputs));
+    let (checked, expected, unverified) = match verdict {
+        None => (None, None, None),
+        Some(Verdict::Right(by, expected)) => (Some(by), expected, None),
+        Some(Verdict::Unverified(reason)) => (None, None, Some(reason)),
+        Some(Verdict::Wrong(message)) => return Err((choice, ProblemKind::Wrong, message)),
     };
     if taken > longest {
         return Err((choice, ProblemKind::TooSlow, too_slow(taken, longest)));
@@ -97,10 +90,9 @@ pub fn make(
 
 fn too_slow(taken: Duration, longest: Duration) -> String {
     format!(
-        "the first call took {}, more than {}: --time {} or more would wait for it",
+        "the first call took {}, more than {}: a longer time for each would wait for it",
         time(taken.as_nanos() as f64),
         time(longest.as_nanos() as f64),
-        (taken.as_secs_f64() / LONGEST_BUDGETS).ceil()
     )
 }
 

@@ -11,7 +11,7 @@ use tenon_benchkit::{
     BenchError,
     calls::Wish,
     compare::Against,
-    measure::Settings,
+    measure::{Settings, longest},
     record::Report,
     run::Options,
     variants::{Filter, Host},
@@ -131,8 +131,11 @@ fn wish(args: &BenchArgs) -> Wish {
 }
 
 fn settings(args: &BenchArgs) -> Settings {
+    let budget = Duration::from_secs_f64(args.time);
     Settings {
-        budget: Duration::from_secs_f64(args.time),
+        budget,
+        longest: longest(budget),
+        judged: true,
         dispatch: !args.no_dispatch,
         threads: args.threads.get() as u32,
         process: args.child.unwrap_or(0),

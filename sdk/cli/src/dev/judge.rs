@@ -3,6 +3,7 @@
 use super::diff::Verdicts;
 use crate::error::CliError;
 use std::{
+    collections::BTreeSet,
     num::NonZeroUsize,
     path::{Path, PathBuf},
     sync::{
@@ -65,7 +66,7 @@ pub struct Judged {
     pub kernels: usize,
     /// Cases that were run.
     pub cases: usize,
-    /// Ops that were not reached, or not with all their kernels.
+    /// Ops that were not reached, then those that were not with all their kernels.
     pub left: Vec<String>,
     /// How long it took.
     pub time: Duration,
@@ -73,7 +74,8 @@ pub struct Judged {
 
 impl Judge {
     /// Checks a build: these ops, in this order, at least one of them; all of the plugin at once, where no op is
-    /// named. It ends early where something is broken, and when it is to stop.
+    /// named. It ends early where something is broken, and when it is to stop. `looked` are the kernels, with their
+    /// types, that had their turn while others of their op had not: those come first.
     ///
     /// # Errors
     /// The check cannot be made.
@@ -81,27 +83,41 @@ impl Judge {
         &self,
         plugin: &Path,
         ops: &[String],
+        looked: &mut BTreeSet<String>,
         stop: &AtomicBool,
     ) -> Result<Judged, CliError> {
         let began = Instant::now();
         let until = began + self.time;
         let mut judged = Judged::default();
         if ops.is_empty() {
-            judged.add_checked(checked(self.options(plugin, None, until), stop))?;
+            judged.add_checked(checked(self.options(plugin, None, until, looked), stop), looked)?;
         }
+        let mut unreached: &[String] = &[];
+        let mut last = Duration::ZERO;
         for (at, op) in ops.iter().enumerate() {
-            let late = Instant::now() >= until || stop.load(Ordering::Relaxed);
+            let begin = Instant::now();
+            // One that would be less than half done by then, if it took as long as the last, is left too.
+            let late = begin + last / 2 >= until || stop.load(Ordering::Relaxed);
             if at > 0 && (late || !judged.broken.is_empty()) {
-                judged.left.extend_from_slice(&ops[at..]);
+                unreached = &ops[at..];
                 break;
             }
-            judged.add_checked(checked(self.options(plugin, Some(op), until), stop))?;
+            let options = self.options(plugin, Some(op), until, looked);
+            judged.add_checked(checked(options, stop), looked)?;
+            last = begin.elapsed();
         }
+        judged.left.splice(0..0, unreached.iter().cloned());
         judged.time = began.elapsed();
         Ok(judged)
     }
 
-    fn options(&self, plugin: &Path, op: Option<&String>, until: Instant) -> Options {
+    fn options(
+        &self,
+        plugin: &Path,
+        op: Option<&String>,
+        until: Instant,
+        looked: &BTreeSet<String>,
+    ) -> Options {
         let (exceptions, exceptions_file) = self.exceptions.clone();
         Options {
             worker: self.worker.clone(),
@@ -123,6 +139,7 @@ impl Judge {
             exceptions_file,
             reproducers: None,
             until: Some(until),
+            later: looked.clone(),
         }
     }
 }
@@ -148,17 +165,29 @@ fn checked(options: Options, stop: &AtomicBool) -> Option<Result<Report, Testkit
     }
 }
 
+/// Notes which units had their turn; none of them, once all had.
+fn note_looked(report: &Report, looked: &mut BTreeSet<String>) {
+    let done = report.units.iter().filter(|unit| !unit.clauses.is_empty());
+    looked.extend(done.map(|unit| unit.unit.name.clone()));
+    let names: BTreeSet<&String> = report.units.iter().map(|unit| &unit.unit.name).collect();
+    if names.iter().all(|name| looked.contains(*name)) {
+        looked.retain(|name| !names.contains(name));
+    }
+}
+
 impl Judged {
     /// Adds what came of a check. An op that nothing can be checked of is none that is broken.
     fn add_checked(
         &mut self,
         report: Option<Result<Report, TestkitError>>,
+        looked: &mut BTreeSet<String>,
     ) -> Result<(), CliError> {
         match report {
             None | Some(Err(TestkitError::Nothing { .. })) => Ok(()),
             Some(Err(error)) => Err(error.into()),
             Some(Ok(report)) => {
                 self.add(&report);
+                note_looked(&report, looked);
                 Ok(())
             }
         }

@@ -7,6 +7,7 @@ use super::build::end_group;
 use crate::error::CliError;
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::BTreeMap,
     env,
     io::{self, BufRead, BufReader, Write},
     os::unix::process::CommandExt,
@@ -22,10 +23,10 @@ use std::{
 use tenon_benchkit::{
     BenchError,
     calls::Wish,
-    compare::Against,
+    compare::{Against, LEAST_BETWEEN_RUNS},
     measure::Settings as Sampling,
-    record::{Record, Report, Verdict},
-    run::{self, Options},
+    record::{Problem, Record, Report, Verdict},
+    run::{self, Options, Wanted},
     variants::{Filter, Host},
     wanted::Target,
 };
@@ -36,6 +37,9 @@ pub const WORKER: &str = "dev-measure";
 /// Time for one variant of a call, at least and at most.
 const LEAST: Duration = Duration::from_millis(15);
 const MOST: Duration = Duration::from_millis(300);
+/// A call that takes longer than the time for all, divided by this, is left out: it is made ten times and more, by
+/// each build.
+const CALLS: f64 = 40.0;
 /// What it gets to load plugins, and beyond its time to end the op it is at.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -209,49 +213,117 @@ fn work(task: &Task) -> Result<(), CliError> {
     }
     // Loading plugins is not measuring.
     say(&Line::Ready);
-    let until = Instant::now() + Duration::from_secs_f64(task.seconds);
+    let whole = Duration::from_secs_f64(task.seconds);
+    let until = Instant::now() + whole;
+    let registry = hosts[0].runtime.registry();
+    let timed = |op: &str| registry.op(op).is_some_and(|op| !op.stateful);
     for (at, (op, labels)) in task.ops.iter().enumerate() {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        if Instant::now() >= until {
             break;
         }
-        let share = left / (task.ops.len() - at) as u32;
-        say(&of_op(&hosts, op, labels, share));
+        if !timed(op) {
+            // It may write files: who wants that has a graph.
+            say(&Line::Op { op: op.clone(), rows: Vec::new(), problems: Vec::new() });
+            continue;
+        }
+        let turn = Turn { until, ops: task.ops.len() - at, whole };
+        say(&of_op(&hosts, op, labels, turn));
     }
     Ok(())
 }
 
-fn of_op(hosts: &[Host], op: &str, labels: &[String], share: Duration) -> Line {
-    let (rows, problems) = match timed(hosts, op, labels, share) {
-        Ok(report) => (rows(&report, hosts), problems(&report)),
-        Err(error) => (Vec::new(), vec![error.to_string()]),
+/// What an op has of the time.
+#[derive(Clone, Copy)]
+struct Turn {
+    /// When time is up.
+    until: Instant,
+    /// How many ops share what is left, this one included.
+    ops: usize,
+    /// Time for all ops.
+    whole: Duration,
+}
+
+/// An op's calls, as many as there is time for.
+fn of_op(hosts: &[Host], op: &str, labels: &[String], turn: Turn) -> Line {
+    let mut options = options(hosts, op, labels, turn.whole);
+    let (mut rows, mut problems) = (Vec::new(), Vec::new());
+    let calls = match run::wanted(&hosts[0], &options) {
+        Ok(wanted) => wanted.calls,
+        Err(error) => {
+            problems.push(unmade(&error));
+            Vec::new()
+        }
     };
+    let (count, variants) = (calls.len(), hosts.len() * labels.len().max(1));
+    for (at, call) in calls.into_iter().enumerate() {
+        let left = turn.until.saturating_duration_since(Instant::now());
+        if at > 0 && left.is_zero() {
+            break;
+        }
+        let share = left / (turn.ops * (count - at) * variants) as u32;
+        options.settings.budget = share.clamp(LEAST, MOST);
+        let wanted = Wanted { calls: vec![call], ..Wanted::default() };
+        match run::run(hosts, &wanted, &options, None, &mut |_| {}) {
+            Ok(report) => {
+                rows.extend(self::rows(&report, hosts));
+                problems.extend(self::problems(&report));
+            }
+            Err(error) => problems.push(unmade(&error)),
+        }
+    }
+    let problems = news(problems, hosts.len());
     Line::Op { op: op.to_owned(), rows, problems }
 }
 
-fn timed(hosts: &[Host], op: &str, labels: &[String], share: Duration) -> Result<Report, CliError> {
+/// A call that cannot be made up.
+fn unmade(error: &BenchError) -> Trouble {
+    (error.to_string(), error.to_string())
+}
+
+fn options(hosts: &[Host], op: &str, labels: &[String], whole: Duration) -> Options {
     let against = hosts.get(1).and_then(Host::digest).map_or(Against::Chosen, Against::Plugin);
-    let mut options = Options {
+    Options {
         targets: vec![Target::Op { op: op.to_owned(), label: None }],
         wish: Wish { seed: 1, ..Wish::default() },
         filter: Filter { labels: labels.to_vec(), devices: Vec::new() },
-        settings: Sampling { budget: MOST, dispatch: false, threads: 1, process: 0, seed: 1 },
+        settings: Sampling {
+            budget: MOST,
+            longest: whole.div_f64(CALLS),
+            // What is measured was checked.
+            judged: false,
+            dispatch: false,
+            threads: 1,
+            process: 0,
+            seed: 1,
+        },
         against,
-        threshold: None,
+        // Where the linker puts a kernel counts in its time, as it does between runs.
+        threshold: Some(LEAST_BETWEEN_RUNS),
         data: None,
         calls: false,
         command: Vec::new(),
-    };
-    let wanted = run::wanted(&hosts[0], &options)?;
-    let subjects = wanted.len().max(1) * hosts.len() * labels.len().max(1);
-    options.settings.budget = (share / subjects as u32).clamp(LEAST, MOST);
-    Ok(run::run(hosts, &wanted, &options, None, &mut |_| {})?)
+    }
 }
 
-fn problems(report: &Report) -> Vec<String> {
-    let line =
-        |p: &tenon_benchkit::record::Problem| format!("{}: {}: {}", p.case, p.variant, p.message);
+/// Kind of a problem, with the variant and the call; and what is told of it.
+type Trouble = (String, String);
+
+fn problems(report: &Report) -> Vec<Trouble> {
+    let line = |p: &Problem| {
+        let of = format!("{}: {}", p.case, p.variant);
+        (format!("{:?} {of}", p.kind), format!("{of}: {}", p.message))
+    };
     report.problems.iter().map(line).collect()
+}
+
+/// What is told of problems: those that both of two builds have are none of the edit's.
+fn news(problems: Vec<Trouble>, builds: usize) -> Vec<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (kind, _) in &problems {
+        *counts.entry(kind.clone()).or_default() += 1;
+    }
+    let new = |(kind, _): &Trouble| counts[kind] < builds.max(2);
+    problems.into_iter().filter(new).map(|(_, text)| text).collect()
 }
 
 /// The records of the new build, each with what it is compared with.
@@ -285,5 +357,20 @@ fn row(report: &Report, at: usize, record: &Record) -> Row {
         interval: found.map(|found| found.interval),
         threshold: found.map(|found| found.threshold),
         verdict: found.and_then(|found| word(found.verdict)).map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_in_both_builds_is_no_news() {
+        let trouble = |kind: &str, text: &str| (kind.to_owned(), text.to_owned());
+        let both = || vec![trouble("Failed Relu", "at 1"), trouble("Failed Relu", "at 2")];
+        assert!(news(both(), 2).is_empty());
+        let one = vec![trouble("Failed Relu", "at 1"), trouble("TooSlow Relu", "3 s")];
+        assert_eq!(news(one, 2), ["at 1", "3 s"]);
+        assert_eq!(news(vec![trouble("Failed Relu", "at 1")], 1), ["at 1"]);
     }
 }

@@ -133,6 +133,8 @@ struct Dev {
     verdicts: Verdicts,
     /// Ops that the last check, and the last bench, did not reach.
     unchecked: Vec<String>,
+    /// Kernels that were looked at while others of their op were not.
+    looked: BTreeSet<String>,
     unmeasured: Vec<String>,
 }
 
@@ -154,6 +156,7 @@ impl Dev {
             registered: Registrations::new(),
             verdicts: Verdicts::new(),
             unchecked: Vec::new(),
+            looked: BTreeSet::new(),
             unmeasured: Vec::new(),
         })
     }
@@ -291,7 +294,7 @@ impl Dev {
         all.filter(|name| known.contains(name) && seen.insert(*name)).cloned().collect()
     }
 
-    fn check(&self, copy: &Copy, difference: &Difference) -> Result<Judged, CliError> {
+    fn check(&mut self, copy: &Copy, difference: &Difference) -> Result<Judged, CliError> {
         let mut name = copy.path.file_stem().unwrap_or_default().to_owned();
         name.push(".exceptions.toml");
         let beside = self.artifact.iter().map(|file| file.with_file_name(&name));
@@ -310,7 +313,7 @@ impl Dev {
             true => self.ops(&copy.manifest, difference, &self.unchecked),
             false => Vec::new(),
         };
-        judge.check(&copy.path, &ops, &self.stop)
+        judge.check(&copy.path, &ops, &mut self.looked, &self.stop)
     }
 
     fn measure(&self, copy: &Copy, difference: &Difference) -> Result<Measured, CliError> {

@@ -26,7 +26,7 @@ use std::{
 };
 use tenon_benchkit::{
     BenchError,
-    calls::{Call, Wish, of_op},
+    calls::{Call, Wish, made_up},
 };
 use tenon_runtime::{
     Callable, CallableOptions, Runtime, RuntimeError, Session, SessionOptions,
@@ -256,11 +256,13 @@ impl Drop for Live {
     }
 }
 
-/// A session over a graph with a node for each op, kernel and element type of a plugin, on constants. What no call
-/// is known of, and what refuses the one that is, is left out.
+/// A session over a graph with a node for each op, kernel and element type of a plugin, on constants. Ops with state,
+/// which may write files, what no call is known of, and what refuses the one that is, are left out.
 fn made_graph(runtime: &Runtime, plugin: &str) -> Result<Work, CliError> {
     let registry = runtime.registry();
+    let stateful = |kernel: &KernelDef| registry.op(&kernel.op).is_some_and(|op| op.stateful);
     let kernels = registry.kernels().filter(|kernel| *kernel.plugin_name == *plugin);
+    let kernels = kernels.filter(|kernel| !stateful(kernel));
     let began = Instant::now();
     let calls: Vec<Known> = kernels
         .take_while(|_| began.elapsed() < MAKING)
@@ -327,7 +329,7 @@ fn calls(registry: &Registry, kernel: &Arc<KernelDef>) -> Vec<Known> {
     };
     let smallest = |dtype: Option<DType>| {
         let wish = Wish { dtype, seed: 1, ..Wish::default() };
-        let calls = of_op(op, std::slice::from_ref(kernel), &wish).ok()?;
+        let calls = made_up(op, std::slice::from_ref(kernel), &wish).ok()?;
         let elements = |call: &Call| -> i64 {
             call.case.inputs.iter().map(|input| input.dims.iter().product::<i64>()).sum()
         };

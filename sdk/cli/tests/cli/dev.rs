@@ -207,6 +207,31 @@ fn one_round_says_by_its_exit_code_whether_the_build_is_right() {
     assert!(place.error(&["dev", "empty"]).contains("--build COMMAND --artifact FILE"));
 }
 
+/// Ops that write files are in no step that nobody asked for.
+#[test]
+fn ops_with_state_are_neither_run_nor_timed() {
+    let place = Place::new();
+    fs::create_dir(place.path("source")).unwrap();
+    let artifact = crate::support::plugin("text").display().to_string();
+    let built = ["dev", "source", "--build", "true", "--artifact", &artifact, "--once", "--json"];
+    let goldens = crate::support::goldens().join("..").display().to_string();
+    let asked =
+        ["--goldens", &goldens, "--op", "StringLength", "--op", "WriteFile", "--check-time", "0.1"];
+    let told = place.text(&[&built[..], &asked].concat());
+    let events: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |name: &str| {
+        let event = events.iter().find(|event| event["event"] == name);
+        event.unwrap_or_else(|| panic!("{name} in {told}"))
+    };
+    let rows = of("measured")["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["op"] == "StringLength"), "{told}");
+    assert!(!rows.iter().any(|row| row["op"] == "WriteFile"), "{told}");
+    assert!(of("replaced")["nodes"].as_u64() > Some(10), "{told}");
+    let files = fs::read_dir(place.path(".")).unwrap().map(|file| file.unwrap().file_name());
+    let files: Vec<_> = files.filter(|name| name != "source").collect();
+    assert!(files.is_empty(), "{files:?}");
+}
+
 /// What changes while a build runs is built after it, once; and a build ends with the command.
 #[test]
 fn a_change_during_a_build_is_one_more_build_and_none_outlives_the_command() {

@@ -42,6 +42,8 @@ pub(super) struct Run<'a> {
     pub setup: Setup,
     pub digest: String,
     pub units: Vec<Unit>,
+    /// Their places, in the order in which they are begun.
+    order: Vec<usize>,
     pub ledger: Mutex<Ledger>,
     pub watch: &'a (dyn Fn(Status<'_>) + Sync),
     next: AtomicUsize,
@@ -64,6 +66,8 @@ impl<'a> Run<'a> {
         watch: &'a (dyn Fn(Status<'_>) + Sync),
     ) -> Run<'a> {
         let ledger = Mutex::new(Ledger::new(units.clone(), options.exceptions.clone()));
+        let mut order: Vec<usize> = (0..units.len()).collect();
+        order.sort_by_key(|&unit| options.later.contains(&units[unit].name));
         let (next, done, ends) = Default::default();
         let (reproduced, shrinking) = (Mutex::default(), Mutex::new(SHRINK_ALL));
         Run {
@@ -71,6 +75,7 @@ impl<'a> Run<'a> {
             setup,
             digest,
             units,
+            order,
             ledger,
             watch,
             next,
@@ -130,12 +135,15 @@ impl<'r> Lane<'r> {
 
     /// Takes units until there are none left.
     pub fn work(&mut self) {
+        let mut last = Duration::ZERO;
         loop {
-            let unit = self.run.next.fetch_add(1, Ordering::Relaxed);
-            let Some(facts) = self.run.units.get(unit) else { return };
-            if unit > 0 && self.run.options.is_late() {
+            let turn = self.run.next.fetch_add(1, Ordering::Relaxed);
+            let Some(&unit) = self.run.order.get(turn) else { return };
+            let facts = &self.run.units[unit];
+            if turn > 0 && self.run.options.is_late_for(last) {
                 return;
             }
+            let begin = Instant::now();
             (self.run.watch)(self.status(&facts.name));
             // What looks at the plugin as a whole changes it: before and after, the worker is a fresh one.
             if facts.kind == UnitKind::Plugin {
@@ -145,6 +153,7 @@ impl<'r> Lane<'r> {
             if facts.kind == UnitKind::Plugin {
                 self.child = None;
             }
+            last = begin.elapsed();
             self.run.done.fetch_add(1, Ordering::Relaxed);
             (self.run.watch)(self.status(&facts.name));
         }

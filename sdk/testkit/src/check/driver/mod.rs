@@ -28,6 +28,7 @@ use child::Child;
 use follow::{Outcome, follow};
 use lane::{Lane, Run};
 use std::{
+    collections::BTreeSet,
     env,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -52,14 +53,22 @@ pub struct Options {
     pub exceptions_file: Option<PathBuf>,
     /// Folder for reproducers; without one, failures are not shrunk.
     pub reproducers: Option<PathBuf>,
-    /// When no further unit is begun but the first: those that are left have no clauses in the report.
+    /// When time is up. No unit is begun then but the first, nor one that would, if it took as long as the one
+    /// before, be less than half done by then. Those that are left have no clauses in the report.
     pub until: Option<Instant>,
+    /// Names of units that are begun after the others.
+    pub later: BTreeSet<String>,
 }
 
 impl Options {
     /// Whether time is up.
     fn is_late(&self) -> bool {
-        self.until.is_some_and(|until| Instant::now() >= until)
+        self.is_late_for(Duration::ZERO)
+    }
+
+    /// Whether there is no time for something that takes so long.
+    fn is_late_for(&self, time: Duration) -> bool {
+        self.until.is_some_and(|until| Instant::now() + time / 2 >= until)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Division and its remainders, of integers and floats.
 
 use crate::{
-    kernels::elementwise::{any::zip, binary},
+    arch::Isa,
+    kernels::elementwise::{BinaryOp, any::zip, binary},
     lane::Compute,
 };
 use half::{bf16, f16};
@@ -121,6 +122,29 @@ fn rounded_ratio<T: Compute<Wide: DivideFloat>>(x: T, y: T) -> T::Wide {
     T::down(x.up().ratio(y.up())).up()
 }
 
+/// The quotient as a whole number.
+macro_rules! whole_quotients {
+    ($($op:ident, $name:ident: $method:ident;)*) => {$(
+        struct $op;
+
+        impl<W: DivideFloat> BinaryOp<W> for $op {
+            #[inline(always)]
+            fn apply<I: Isa>(x: W, y: W) -> W {
+                x.ratio(y).$method()
+            }
+        }
+
+        fn $name<T: DivideFloat>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+            binary::<T, $op>(c)
+        }
+    )*};
+}
+
+whole_quotients! {
+    FloorQuotient, whole_floor_quotient: floor;
+    TruncatedQuotient, whole_truncated_quotient: trunc;
+}
+
 fn float_floor_quotient<T: Compute<Wide: DivideFloat>>(
     c: &ComputeContext<'_>,
 ) -> Result<(), KernelError> {
@@ -164,12 +188,17 @@ register! {
     "FloorMod" floor_remainder [i8, i16, i32, i64, u8, u16, u32, u64];
     "Mod" remainder [i32, i64];
     "TruncateMod" remainder [i32, i64];
-    "TruncateDiv" float_truncated_quotient [f16, bf16, f32, f64];
-    "FloorDiv" float_floor_quotient [f16, bf16, f32, f64];
+    "TruncateDiv" float_truncated_quotient [f16, bf16];
+    "FloorDiv" float_floor_quotient [f16, bf16];
     "FloorMod" float_floor_remainder [f16, bf16, f32, f64];
     "Mod" float_remainder [f32, f64];
     "TruncateMod" float_remainder [f32, f64];
 }
+
+register_kernel!("TruncateDiv" on "CPU": fn whole_truncated_quotient<T> for "T" in [f32, f64],
+    in_place = &[(0, 0)], numerics = Numerics::EXACT);
+register_kernel!("FloorDiv" on "CPU": fn whole_floor_quotient<T> for "T" in [f32, f64],
+    in_place = &[(0, 0)], numerics = Numerics::EXACT);
 
 fn div<T: Compute<Wide: crate::kernels::elementary::Elementary>>(
     c: &ComputeContext<'_>,

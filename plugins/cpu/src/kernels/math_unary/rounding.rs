@@ -1,7 +1,12 @@
 //! Absolute values and signs, rounding, predicates, and functions of bits.
 
 use crate::{
-    kernels::elementwise::any::{map, map_in_place},
+    arch::Isa,
+    kernels::elementwise::{
+        UnaryOp,
+        any::{map, map_in_place},
+        unary,
+    },
     lane::Compute,
 };
 use half::{bf16, f16};
@@ -107,17 +112,28 @@ macro_rules! whole {
 whole!(f32, f64);
 
 macro_rules! rounding {
-    ($($name:ident: $method:ident;)*) => {$(
+    ($($op:ident, $name:ident: $method:ident;)*) => {$(
+        struct $op;
+
+        impl<W: Whole> UnaryOp<W> for $op {
+            #[inline(always)]
+            fn apply<I: Isa>(x: W) -> W {
+                x.$method()
+            }
+        }
+
+        #[inline(always)]
         fn $name<T: Compute<Wide: Whole>>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-            map_in_place::<T>(c, 1.0, |x| T::down(x.up().$method()))
+            unary::<T, $op>(c)
         }
     )*};
 }
 
+// One instruction from SSE4.1 on, and a call of the mathematical library below.
 rounding! {
-    floor: floor;
-    ceil: ceil;
-    round: nearest;
+    Floor, floor: floor;
+    Ceil, ceil: ceil;
+    Round, round: nearest;
 }
 
 /// Integers are whole already.

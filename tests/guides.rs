@@ -76,6 +76,11 @@ fn the_guide_to_trust_can_be_followed() {
 }
 
 #[test]
+fn the_guide_to_measured_kernels_can_be_followed() {
+    follow("tune.md", &[]);
+}
+
+#[test]
 fn every_block_of_every_page_says_what_it_is() {
     for file in build::files(&build::repository().join("sdk/docs"), &[".md"]) {
         let guide = fs::read_to_string(&file).unwrap();

@@ -131,6 +131,8 @@ fn options(target: &str, labels: &[&str]) -> Options {
         },
         settings: Settings {
             budget: Duration::from_millis(5),
+            longest: Duration::from_secs(1),
+            judged: true,
             dispatch: true,
             threads: 2,
             process: 0,

@@ -75,10 +75,13 @@ pub enum Status {
     Timing(f64),
 }
 
-/// How long a first call may take, by the time for one variant: 3 seconds, and ten times that time.
+/// How long a first call may take, by the time for one variant: 3 seconds, and [`FIRST_CALL`] times that time.
 pub fn longest(budget: Duration) -> Duration {
-    Duration::from_secs(3).max(budget * 10)
+    Duration::from_secs(3).max(budget * FIRST_CALL)
 }
+
+/// A first call may take this many times the time for one variant.
+const FIRST_CALL: u32 = 10;
 
 /// Measures one call.
 ///

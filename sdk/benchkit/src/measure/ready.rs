@@ -89,8 +89,9 @@ pub fn make(
 }
 
 fn too_slow(taken: Duration, longest: Duration) -> String {
+    let enough = taken.as_secs() / u64::from(super::FIRST_CALL) + 1;
     format!(
-        "the first call took {}, more than {}: a longer time for each would wait for it",
+        "the first call took {}, more than {}: tenon bench with --time {enough} or more would wait for it",
         time(taken.as_nanos() as f64),
         time(longest.as_nanos() as f64),
     )

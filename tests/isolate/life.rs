@@ -1,13 +1,14 @@
 //! What becomes of processes and shared memory.
 
 use super::support::{
-    alone, children, good, one_node, other_build, plugin, runs, runtime, shared_memory, status,
-    step, until,
+    alone, children, good, group, one_node, other_build, plugin, runs, runtime, shared_memory,
+    status, step, until,
 };
 use std::{
     io::{BufRead, BufReader},
     process::{Command, Stdio},
     sync::Arc,
+    thread,
 };
 use tenon_runtime::{Runtime, RuntimeOptions, host::Settings};
 use tenon_tests::{
@@ -160,7 +161,7 @@ fn what_a_plugin_logs_and_writes_comes_to_the_host_s_log() {
 #[ignore = "started by another test, which kills it"]
 fn host_to_be_killed() {
     let runtime = runtime(&["tenon_cpu"], &["zoo_fatal"], &[]);
-    let session = one_node(&runtime, "FatalTwice", Some("hang"));
+    let session = one_node(&runtime, "FatalTwice", Some("spawn"));
     good(&session, 1);
     println!("worker {}", status(&runtime, "zoo-fatal").pid.expect("a process runs"));
     // In the middle of a call.
@@ -178,10 +179,27 @@ fn a_worker_ends_when_its_host_is_killed_in_the_middle_of_a_call() {
     let mut lines = BufReader::new(host.stdout.take().unwrap()).lines();
     let pid = lines.find_map(|line| line.ok()?.rsplit_once("worker ")?.1.trim().parse().ok());
     let pid = pid.expect("the host says which process its worker is");
-    assert!(runs(pid));
+    until("the plugin starts a process", || group(pid).len() == 2);
     host.kill().unwrap();
     host.wait().unwrap();
-    until("the worker ends", || !runs(pid));
+    until("the worker ends, and what it started", || group(pid).is_empty());
+}
+
+#[test]
+fn what_a_plugin_started_ends_with_its_process() {
+    let _alone = alone();
+    let deadline = ("host.isolate_deadline_ms", "2000");
+    let runtime = runtime(&["tenon_cpu"], &["zoo_fatal"], &[deadline]);
+    let session = one_node(&runtime, "FatalTwice", Some("spawn"));
+    good(&session, 1);
+    let pid = status(&runtime, "zoo-fatal").pid.expect("a process runs");
+    thread::scope(|scope| {
+        let failing = scope.spawn(|| step(&session, floats(&[1.0; 3])));
+        until("the plugin starts a process", || group(pid).len() == 2);
+        assert!(failing.join().unwrap().is_err());
+    });
+    until("no process of the group is left", || group(pid).is_empty());
+    good(&session, 2);
 }
 
 #[test]

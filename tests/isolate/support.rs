@@ -123,6 +123,19 @@ pub fn runs(pid: i32) -> bool {
         .is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
 }
 
+/// The processes of a group that run.
+pub fn group(leader: i32) -> Vec<i32> {
+    let processes = fs::read_dir("/proc").expect("the system tells of processes");
+    let numbers = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|pid| runs(*pid) && group_of(*pid) == Some(leader)).collect()
+}
+
+fn group_of(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name in parentheses: the state, the parent, the group.
+    stat.rsplit(')').next()?.split_whitespace().nth(2)?.parse().ok()
+}
+
 /// Shared memory of Tenon's that this process has a descriptor of or a mapping.
 pub fn shared_memory() -> usize {
     let is_ours = |target: PathBuf| target.to_string_lossy().contains("memfd:tenon");

@@ -3,6 +3,7 @@
 //! States: *starting* (its library is being opened) → *up* (calls run) → *dead*, for ever: the plugin starts another
 //! one. Who ends it: itself (a crash), a call that is over its deadline ([`Process::stop`]), or the host, which kills
 //! it when nobody needs it any more. Should the host die, whichever way, the worker finds its socket closed and ends.
+//! The worker leads a process group, which ends with it: what the plugin started goes too.
 //!
 //! Three threads wait beside it: for its end, for its log, for what it writes to standard error. None of them holds
 //! the process itself, so that dropping it ends them.
@@ -13,7 +14,13 @@ use super::{
     shared::{Mapping, SharedFile},
     wire::{Order, Word, read_message, write_message},
 };
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::{
+    io::Errno,
+    process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open,
+        pidfd_send_signal, waitid,
+    },
+};
 use std::{
     collections::VecDeque,
     io::{self, BufRead, BufReader},
@@ -303,9 +310,19 @@ fn spawn_listener(plugin: &str, stderr: Option<ChildStderr>, shared: Arc<Shared>
     quiet
 }
 
+/// Waits until the worker has ended, and ends what it started. Its number is still its own: nobody has asked for its
+/// status yet.
+fn end_group(worker: Pid) {
+    let ended = || waitid(WaitId::Pid(worker), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+    while let Err(Errno::INTR) = ended() {}
+    // A group without a process is none: there was nothing else.
+    let _ = kill_process_group(worker, Signal::KILL);
+}
+
 /// Waits for the end of the process, and tells everyone.
 fn spawn_waiter(mut child: Child, quiet: Receiver<()>, shared: Arc<Shared>) -> JoinHandle<()> {
     thread::spawn(move || {
+        end_group(Pid::from_child(&child));
         let status = child.wait().ok();
         let _ = quiet.recv_timeout(LAST_WORDS);
         let mut calls = shared.calls.lock();

@@ -1,6 +1,6 @@
 //! Kernels that end their process, or hold it up, when they are told to: what isolation has to contain.
 
-use std::{hint::black_box, os::fd::RawFd, ptr, thread};
+use std::{hint::black_box, os::fd::RawFd, process::Command, ptr, thread};
 use tenon_sdk::prelude::*;
 
 tenon_sdk::export_plugin!();
@@ -9,8 +9,9 @@ register_op!(
     "FatalTwice",
     inputs = &["x: float"],
     outputs = &["y: float"],
-    attrs =
-        &["how: {'fault', 'abort', 'exit', 'hang', 'grow', 'stack', 'thread', 'kill', 'close'}"],
+    attrs = &[
+        "how: {'fault', 'abort', 'exit', 'hang', 'grow', 'stack', 'thread', 'kill', 'close', 'spawn'}"
+    ],
     stateful = true,
     shape = |c: &ShapeContext<'_>| c.set_output(0, c.input(0)),
     summary = "2x; fails in the way of `how` where x has three elements or more.",
@@ -48,6 +49,7 @@ fn fail(how: &str) {
         "stack" => drop(black_box(deep(black_box(1)))),
         "thread" => drop(thread::spawn(fault).join()),
         "kill" => kill(),
+        "spawn" => spawn(),
         _ => close_all(),
     }
 }
@@ -62,6 +64,12 @@ fn hang() {
     while black_box(true) {
         std::hint::spin_loop();
     }
+}
+
+/// Starts a process that would outlive this one, and does not return.
+fn spawn() {
+    let started = Command::new("sleep").arg("600").spawn();
+    started.map_or_else(|error| panic!("no process: {error}"), |_| hang());
 }
 
 /// Takes memory, and touches it, until there is no more.

@@ -26,7 +26,9 @@ use crate::{
     pool::ThreadPool,
 };
 use capture::Captured;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{
+    Resource, Rlimit, Signal, getpgrp, getpid, kill_current_process_group, setrlimit,
+};
 use serve::Server;
 use states::States;
 use std::{
@@ -112,8 +114,19 @@ fn work() -> io::Result<()> {
             }
             Ok(Order::Start(_)) => return Err(io::Error::other("a second order to start")),
             // The host is gone, or needs this process no more.
-            Err(_) => return Ok(()),
+            Err(_) => {
+                end_group();
+                return Ok(());
+            }
         }
+    }
+}
+
+/// Ends this process with all that the plugin started. A host that is gone does not see to it.
+fn end_group() {
+    // A plugin may have left the group, for one with others in it.
+    if getpgrp() == getpid() {
+        let _ = kill_current_process_group(Signal::KILL);
     }
 }
 

@@ -75,7 +75,7 @@ pub enum Status {
     Timing(f64),
 }
 
-/// How long a first call may take, by the time for one variant: 3 seconds, and so many times that time as `FIRST_CALL` says.
+/// How long a first call may take, by the time for one variant: ten times that time, and at least 3 seconds.
 pub fn longest(budget: Duration) -> Duration {
     Duration::from_secs(3).max(budget * FIRST_CALL)
 }

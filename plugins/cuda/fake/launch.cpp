@@ -155,6 +155,17 @@ CUresult check_block(const Function& function, const Launch& launch) {
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+// Whether the launch may begin before the kernel before it has ended. Here it never does.
+bool may_overlap(const CUlaunchConfig& config) {
+    constexpr int PROGRAMMATIC_STREAM_SERIALIZATION = 6;
+    const auto* end = config.attrs + config.numAttrs;
+    return std::any_of(config.attrs, end, [](const CUlaunchAttribute& attribute) {
+        int allowed;
+        std::memcpy(&allowed, &attribute.value, sizeof allowed);
+        return attribute.id == PROGRAMMATIC_STREAM_SERIALIZATION && allowed != 0;
+    });
+}
+
 CUresult launch_kernel(const Call& call, const CUlaunchConfig& config, CUfunction handle, void** parameters, void** extra) {
     if (call.error != CUDA_SUCCESS) {
         return call.error;
@@ -184,9 +195,9 @@ CUresult launch_kernel(const Call& call, const CUlaunchConfig& config, CUfunctio
     if (const CUresult result = copy_arguments(*launch.entry, parameters, extra, arguments)) {
         return result;
     }
-    log("launch kernel=%s grid=%u,%u,%u block=%u,%u,%u shared=%u stream=%u capture=%d", launch.entry->name, launch.grid.x,
+    log("launch kernel=%s grid=%u,%u,%u block=%u,%u,%u shared=%u stream=%u capture=%d overlap=%d", launch.entry->name, launch.grid.x,
         launch.grid.y, launch.grid.z, launch.block.x, launch.block.y, launch.block.z, launch.shared, stream->id,
-        is_capturing(stream));
+        is_capturing(stream), may_overlap(config));
     Work work = {NodeKind::Kernel, launch.entry->name, [launch, arguments] { return run(launch, arguments); },
                  launch.entry, nullptr};
     return enqueue(call, stream, std::move(work));

@@ -29,6 +29,11 @@ register_knob!(
     "Whether cuBLASLt may round factors of type float to TF32 (10 bits behind the point), which tensor cores multiply."
 );
 
+register_knob!(
+    "overlap_launches": BOOL = "false",
+    "Whether an elementwise kernel may begin while the one before it ends (compute capability 9.0 and later)."
+);
+
 /// How one device behaves.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -40,11 +45,19 @@ pub struct Settings {
     pub pinned_limit: u64,
     /// Where compiled kernels are kept.
     pub kernel_cache: String,
+    /// Whether launches of kernels that can wait by themselves overlap.
+    pub overlap_launches: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { streams: 4, memory_limit: 0, pinned_limit: 1 << 30, kernel_cache: String::new() }
+        Settings {
+            streams: 4,
+            memory_limit: 0,
+            pinned_limit: 1 << 30,
+            kernel_cache: String::new(),
+            overlap_launches: false,
+        }
     }
 }
 
@@ -60,6 +73,7 @@ impl Settings {
             memory_limit: figure("memory_limit", 0, i64::MAX)?,
             pinned_limit: figure("pinned_limit", 0, i64::MAX)?,
             kernel_cache: text("kernel_cache")?,
+            overlap_launches: Knob::bool("overlap_launches")?,
         })
     }
 }

@@ -16,6 +16,9 @@ pub use sources::{HEADERS, Source};
 
 use std::fmt::{self, Write};
 
+/// The define by which entries wait for the launch before theirs.
+const OVERLAP: &str = "OVERLAP";
+
 /// One text to compile: a source with defines.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Variant {
@@ -43,6 +46,17 @@ impl Variant {
     pub fn generated(mut self, text: String) -> Variant {
         self.generated = text;
         self
+    }
+
+    /// With entries that wait for the launch before theirs by themselves; for a source that says it can.
+    #[must_use]
+    pub fn overlapping(self) -> Variant {
+        self.define(OVERLAP, 1)
+    }
+
+    /// Whether it is such.
+    pub fn overlaps(&self) -> bool {
+        self.defines.iter().any(|(name, _)| *name == OVERLAP)
     }
 
     /// The source.

@@ -11,8 +11,12 @@ use super::{
 use crate::{
     device::{Context, Stream},
     launch::Grid,
+    settings::Settings,
 };
-use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute, CUmodule};
+use cudarc::driver::sys::{
+    self, CUfunction, CUfunction_attribute, CUlaunchAttribute, CUlaunchAttributeID,
+    CUlaunchAttributeValue, CUlaunchConfig, CUmodule,
+};
 use std::{
     collections::HashMap,
     ffi::{CString, c_void},
@@ -21,21 +25,27 @@ use std::{
 };
 use tenon_sdk::KernelError;
 
+/// The first compute capability at which launches overlap.
+const OVERLAPS_FROM: u32 = 90;
+
 /// The loaded kernels of a device.
 pub struct Modules {
     context: Arc<Context>,
     cache: Cache,
+    /// Whether launches of sources that allow it overlap.
+    overlap: bool,
     loaded: Mutex<HashMap<Variant, Arc<Module>>>,
 }
 
 impl Modules {
-    /// Without any.
-    ///
-    /// # Errors
-    /// None now: what is wrong with the compiler is said when a kernel needs it.
-    pub fn new(context: &Arc<Context>, cache: &str) -> Result<Modules, KernelError> {
-        let cache = Cache::new(cache);
-        Ok(Modules { context: Arc::clone(context), cache, loaded: Mutex::default() })
+    /// Without any. What is wrong with the compiler is said when a kernel needs it.
+    pub fn new(context: &Arc<Context>, settings: &Settings) -> Modules {
+        Modules {
+            context: Arc::clone(context),
+            cache: Cache::new(&settings.kernel_cache),
+            overlap: settings.overlap_launches && context.facts().capability >= OVERLAPS_FROM,
+            loaded: Mutex::default(),
+        }
     }
 
     /// The module of a variant.
@@ -47,7 +57,10 @@ impl Modules {
         if let Some(module) = loaded().get(variant) {
             return Ok(Arc::clone(module));
         }
-        let module = Arc::new(self.load(variant)?);
+        let module = Arc::new(match self.overlap && variant.source().overlaps {
+            true => self.load(&variant.clone().overlapping())?,
+            false => self.load(variant)?,
+        });
         Ok(Arc::clone(loaded().entry(variant.clone()).or_insert(module)))
     }
 
@@ -77,6 +90,8 @@ pub struct Module {
     context: Arc<Context>,
     name: String,
     raw: CUmodule,
+    /// Whether entries wait for the launch before theirs by themselves.
+    overlaps: bool,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
@@ -98,7 +113,8 @@ impl Module {
         context.call("cuModuleLoadData", load).map_err(|error| {
             KernelError::new(error.code, format!("cannot load {variant}: {}", error.message))
         })?;
-        Ok(Module { context: Arc::clone(context), name: variant.to_string(), raw })
+        let overlaps = variant.overlaps();
+        Ok(Module { context: Arc::clone(context), name: variant.to_string(), raw, overlaps })
     }
 
     /// An entry point.
@@ -173,27 +189,65 @@ impl<A: Arguments> Entry<A> {
         if grid.is_empty() {
             return Ok(());
         }
-        let ([x, y, z], [bx, by, bz]) = (grid.blocks, grid.threads);
         arguments.with_pointers(|pointers| {
-            // SAFETY: a function of a loaded module, a stream of its context, as many pointers to parameters as it
-            // has; the driver copies them during the call. The rest is the caller's promise.
-            let launch = || unsafe {
-                sys::cuLaunchKernel(
-                    self.raw,
-                    x,
-                    y,
-                    z,
-                    bx,
-                    by,
-                    bz,
-                    grid.shared,
-                    stream.raw(),
-                    pointers.as_mut_ptr(),
-                    std::ptr::null_mut(),
-                )
-            };
-            self.module.context.call("cuLaunchKernel", launch)
+            let pointers = pointers.as_mut_ptr();
+            // SAFETY: the caller's promise, and as many pointers to parameters as the entry has.
+            unsafe {
+                match self.module.overlaps {
+                    true => self.launch_overlapping(stream, grid, pointers),
+                    false => self.launch_plain(stream, grid, pointers),
+                }
+            }
         })
+    }
+
+    unsafe fn launch_plain(
+        &self,
+        stream: &Stream,
+        grid: Grid,
+        parameters: *mut *mut c_void,
+    ) -> Result<(), KernelError> {
+        let ([x, y, z], [bx, by, bz]) = (grid.blocks, grid.threads);
+        let (function, shared, stream) = (self.raw, grid.shared, stream.raw());
+        // SAFETY: a function of a loaded module, a stream of its context; the driver copies parameters during the
+        // call. The rest is the caller's promise.
+        let launch = || unsafe {
+            let none = std::ptr::null_mut();
+            sys::cuLaunchKernel(function, x, y, z, bx, by, bz, shared, stream, parameters, none)
+        };
+        self.module.context.call("cuLaunchKernel", launch)
+    }
+
+    /// The launch may begin before the kernel before it on the stream has ended; the entry waits for that itself.
+    unsafe fn launch_overlapping(
+        &self,
+        stream: &Stream,
+        grid: Grid,
+        parameters: *mut *mut c_void,
+    ) -> Result<(), KernelError> {
+        let [grid_x, grid_y, grid_z] = grid.blocks;
+        let [block_x, block_y, block_z] = grid.threads;
+        let mut attribute = CUlaunchAttribute {
+            id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+        };
+        let config = CUlaunchConfig {
+            gridDimX: grid_x,
+            gridDimY: grid_y,
+            gridDimZ: grid_z,
+            blockDimX: block_x,
+            blockDimY: block_y,
+            blockDimZ: block_z,
+            sharedMemBytes: grid.shared,
+            hStream: stream.raw(),
+            attrs: &mut attribute,
+            numAttrs: 1,
+        };
+        let none = std::ptr::null_mut();
+        // SAFETY: as in `launch_plain`; configuration and attribute live during the call.
+        let launch = || unsafe { sys::cuLaunchKernelEx(&config, self.raw, parameters, none) };
+        self.module.context.call("cuLaunchKernelEx", launch)
     }
 }
 

@@ -7,16 +7,25 @@ pub struct Source {
     pub name: &'static str,
     /// Contents.
     pub text: &'static str,
+    /// Whether each entry begins with `await_previous`, so that a launch may begin before the one before it ends.
+    pub overlaps: bool,
 }
 
-/// A source by the name of its file in `kernels/cu`.
+/// A source by the name of its file in `kernels/cu`; with `overlaps`, one whose launches may overlap.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! source {
     ($name:literal) => {
+        $crate::source!($name, false)
+    };
+    ($name:literal, overlaps) => {
+        $crate::source!($name, true)
+    };
+    ($name:literal, $overlaps:expr) => {
         $crate::compile::Source {
             name: $name,
             text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernels/cu/", $name)),
+            overlaps: $overlaps,
         }
     };
 }
@@ -50,3 +59,20 @@ pub static HEADERS: &[Source] = &[
     source!("mma.cuh"),
     source!("quantized_output.cuh"),
 ];
+
+#[cfg(test)]
+mod tests {
+    /// Each entry of such a source begins with the call, or reads what the launch before may still be writing.
+    #[test]
+    fn sources_whose_launches_overlap_wait_first_in_every_entry() {
+        let mut overlapping = 0;
+        for variant in crate::kernels::variants().iter().filter(|it| it.source().overlaps) {
+            let text = variant.source().text;
+            let entries = text.matches("\nKERNEL ").count() + text.matches("__global__").count();
+            let waiting = text.matches(") {\n    await_previous();\n").count();
+            assert!(entries > 0 && entries == waiting, "{variant}: {waiting} of {entries} entries");
+            overlapping += usize::from(variant.overlaps());
+        }
+        assert!(overlapping > 0, "an example of such a variant is compiled");
+    }
+}

@@ -75,7 +75,7 @@ impl Cuda {
             _clerk: Clerk::start(&context)?,
             streams: settings.streams,
             memory_limit: settings.memory_limit,
-            modules: Modules::new(&context, &settings.kernel_cache)?,
+            modules: Modules::new(&context, settings),
             pinned: Arc::new(PinnedPool::new(&context, settings.pinned_limit)),
             pool: Pool::new(&context)?,
             context,

@@ -40,6 +40,7 @@ DEVICE Values sum(const Loaded& loaded) {
 }
 
 KERNEL add_n(const Inputs inputs, T* y, u64 count) {
+    await_previous();
     const INDEX packs = (INDEX)(count / LANES), step = threads_of_grid<INDEX>();
     for (INDEX i = thread_of_grid<INDEX>(); i < packs; i += step) {
         Loaded loaded;

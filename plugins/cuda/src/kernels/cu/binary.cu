@@ -37,6 +37,7 @@ struct Both {
 
 #if COMPILES(SAME)
 KERNEL binary_same(const T* x, const T* y, U* z, u64 count, f32 parameter) {
+    await_previous();
     for_packs<LANES>(
         (INDEX)count, [&](INDEX i) { return Both{load_pack<LANES>(x, i), load_pack<LANES>(y, i)}; },
         [&](INDEX i, Both both) { store_pack(z, i, apply_packs(both.x, both.y, parameter)); },
@@ -46,6 +47,7 @@ KERNEL binary_same(const T* x, const T* y, U* z, u64 count, f32 parameter) {
 
 #if COMPILES(SCALAR_LEFT)
 KERNEL binary_scalar_left(const T* x, const T* y, U* z, u64 count, f32 parameter) {
+    await_previous();
     const T one = load_constant(x);
     const In left = splat<LANES>(one);
     for_packs<LANES>(
@@ -57,6 +59,7 @@ KERNEL binary_scalar_left(const T* x, const T* y, U* z, u64 count, f32 parameter
 
 #if COMPILES(SCALAR_RIGHT)
 KERNEL binary_scalar_right(const T* x, const T* y, U* z, u64 count, f32 parameter) {
+    await_previous();
     const T one = load_constant(y);
     const In right = splat<LANES>(one);
     for_packs<LANES>(
@@ -69,6 +72,7 @@ KERNEL binary_scalar_right(const T* x, const T* y, U* z, u64 count, f32 paramete
 #if COMPILES(BROADCAST)
 KERNEL binary_broadcast(const T* x, const T* y, U* z, u64 packs, f32 parameter,
     const Strided<INDEX, 2> dims) {
+    await_previous();
     for (INDEX i = thread_of_grid<INDEX>(); i < (INDEX)packs; i += threads_of_grid<INDEX>()) {
         const auto offsets = offsets_of(dims, i);
         const In left = load_broadcast<LANES>(x, offsets.at[0], dims.strides[0][0]);

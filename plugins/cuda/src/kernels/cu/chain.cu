@@ -91,6 +91,7 @@ DEVICE Values apply_packs(const Loaded<Values>& loaded) {
 
 // A count of blocks keeps ptxas from spilling numbers of f64 for the sake of more of them; 0 leaves it to ptxas.
 extern "C" __global__ __launch_bounds__(256, sizeof(T) == 8 ? 2 : 0) void chain(const ChainInputs inputs, T* y, u64 count) {
+    await_previous();
     for_packs<LANES>(
         (INDEX)count,
         [&](INDEX i) {

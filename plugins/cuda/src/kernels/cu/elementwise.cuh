@@ -40,6 +40,16 @@
 #define COMPILES(NAME) 1
 #endif
 
+// The first thing that an entry does. With OVERLAP, launches follow each other without a gap (knob `overlap_launches`):
+// the next one may begin when all blocks of this one have, and this one goes on when the one before it has ended and
+// what it wrote can be seen (CUDA C++ Programming Guide, "Programmatic Dependent Launch"). Before this, an entry may
+// read its parameters and nothing else.
+DEVICE void await_previous() {
+#if defined(OVERLAP) && !defined(TENON_EMULATED) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // A broadcast operand's N elements for a pack of the output that starts at `offset`: side by side, or one repeated.
 // Dimension 0 of the output is counted in packs, so the operand's stride there is N, or 0. With N = 1 any stride will do.
 template <int N, typename X, typename O> DEVICE Pack<X, N> load_broadcast(const X* x, O offset, i64 stride) {

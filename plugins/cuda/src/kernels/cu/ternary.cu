@@ -53,6 +53,7 @@ struct Three {
 
 #if COMPILES(SAME)
 KERNEL ternary_same(const First* x, const T* y, const T* z, T* result, u64 count) {
+    await_previous();
     for_packs<LANES>(
         (INDEX)count, [&](INDEX i) { return Three{load_pack<LANES>(x, i), load_pack<LANES>(y, i), load_pack<LANES>(z, i)}; },
         [&](INDEX i, Three all) { store_pack(result, i, apply_packs(all.x, all.y, all.z)); },
@@ -62,6 +63,7 @@ KERNEL ternary_same(const First* x, const T* y, const T* z, T* result, u64 count
 
 #if COMPILES(SCALARS)
 KERNEL ternary_scalars(const First* x, const T* y, const T* z, T* result, u64 count) {
+    await_previous();
     const T second = load_constant(y), third = load_constant(z);
     for_packs<LANES>(
         (INDEX)count, [&](INDEX i) { return load_pack<LANES>(x, i); },
@@ -73,6 +75,7 @@ KERNEL ternary_scalars(const First* x, const T* y, const T* z, T* result, u64 co
 #if COMPILES(BROADCAST)
 KERNEL ternary_broadcast(const First* x, const T* y, const T* z, T* result, u64 packs,
     const Strided<INDEX, 3> dims) {
+    await_previous();
     for (INDEX i = thread_of_grid<INDEX>(); i < (INDEX)packs; i += threads_of_grid<INDEX>()) {
         const auto offsets = offsets_of(dims, i);
         const Firsts first = load_broadcast<LANES>(x, offsets.at[0], dims.strides[0][0]);

@@ -19,6 +19,7 @@ template <typename Op, typename X, typename Y> DEVICE Y apply(X x, f32 parameter
 }
 
 KERNEL unary(const T* x, U* y, u64 count, f32 parameter) {
+    await_previous();
     constexpr int N = LANES;
     for_packs<N>(
         (INDEX)count, [&](INDEX i) { return load_pack<N>(x, i); },

@@ -13,7 +13,7 @@ use crate::{
 use std::sync::OnceLock;
 use tenon_sdk::{DType, KernelError, prelude::*, reg::Numerics};
 
-static SOURCE: Source = source!("add_n.cu");
+static SOURCE: Source = source!("add_n.cu", overlaps);
 
 /// Most inputs of a launch.
 const MOST: usize = 9;

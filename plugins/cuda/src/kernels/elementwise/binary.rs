@@ -18,7 +18,7 @@ use tenon_sdk::{
     reg::Numerics,
 };
 
-static SOURCE: Source = source!("binary.cu");
+static SOURCE: Source = source!("binary.cu", overlaps);
 
 /// Addresses, elements, the attribute of an op that has one.
 type Call = (u64, u64, u64, u64, f32);
@@ -54,6 +54,7 @@ pub(super) fn variants() -> Vec<Variant> {
             }));
         }
     }
+    all.extend(variant("AddV2", DType::FLOAT, DType::FLOAT, "SAME").map(Variant::overlapping));
     all
 }
 

@@ -27,7 +27,7 @@ use tenon_sdk::{
     reg::{Numerics, join_types},
 };
 
-static SOURCE: Source = source!("chain.cu");
+static SOURCE: Source = source!("chain.cu", overlaps);
 
 /// Most inputs that are read.
 const MOST: usize = 8;

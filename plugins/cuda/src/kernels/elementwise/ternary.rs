@@ -13,7 +13,7 @@ use crate::{
 };
 use tenon_sdk::{DType, KernelError, geometry::BroadcastPlan, prelude::*, reg::Numerics};
 
-static SOURCE: Source = source!("ternary.cu");
+static SOURCE: Source = source!("ternary.cu", overlaps);
 
 /// Addresses, elements.
 type Call = (u64, u64, u64, u64, u64);

@@ -12,7 +12,7 @@ use crate::{
 };
 use tenon_sdk::{DType, KernelError, prelude::*, reg::Numerics};
 
-static SOURCE: Source = source!("unary.cu");
+static SOURCE: Source = source!("unary.cu", overlaps);
 
 /// Addresses, elements, the attribute of an op that has one.
 type Call = (u64, u64, u64, f32);
@@ -33,6 +33,7 @@ pub(super) fn variants() -> Vec<Variant> {
     for from in super::types::EXAMPLES {
         all.extend(super::types::EXAMPLES.iter().flat_map(|to| variant("Cast", *from, *to)));
     }
+    all.extend(variant("Relu", DType::FLOAT, DType::FLOAT).map(Variant::overlapping));
     all
 }
 

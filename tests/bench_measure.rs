@@ -141,6 +141,7 @@ fn options(target: &str, labels: &[&str]) -> Options {
         against: Against::Chosen,
         threshold: None,
         data: None,
+        pinned: false,
         calls: false,
         command: Vec::new(),
     }

@@ -179,6 +179,12 @@ pub enum RuntimeError {
         /// Found.
         found: usize,
     },
+    /// Pinned memory was asked for, and there is no device with such.
+    #[error("no device has pinned memory: expected one with a memory kind of that name, such as CUDA")]
+    NoPinnedMemory,
+    /// There is no pinned copy of a tensor.
+    #[error("no copy in pinned memory: {0}")]
+    PinnedMemory(Box<KernelError>),
     /// A device option that is no name of a device.
     #[error("option device: {0}")]
     Device(String),
@@ -210,6 +216,8 @@ impl RuntimeError {
             RuntimeError::Quantize(error) => error.code(),
             RuntimeError::NoKernel { .. } => Code::NOT_FOUND,
             RuntimeError::Kernel { error, .. } => error.code,
+            RuntimeError::PinnedMemory(error) => error.code,
+            RuntimeError::NoPinnedMemory => Code::FAILED_PRECONDITION,
             RuntimeError::UnknownTensor { .. } => Code::NOT_FOUND,
             RuntimeError::Closed => Code::FAILED_PRECONDITION,
             _ => Code::INVALID_ARGUMENT,

@@ -11,14 +11,17 @@ use std::{
     sync::{Arc, Weak},
     time::Instant,
 };
+use tenon_abi::MemoryKind;
 use tenon_framework::{
+    Tensor,
+    device::base::LocalDevice,
     register_knob,
     registry::{FeatureSet, PluginId, PluginInfo, Registry, Warning},
     sync::Mutex,
     tensor::Memory,
 };
 use tenon_host::{
-    LoadReport, Plugins, Settings, devices::DeviceManager, memory::HostMemory, pool::ThreadPool,
+    LoadReport, Plugins, Settings, devices::DeviceManager, memory::{HostMemory, copy_on_host}, pool::ThreadPool,
     search::SearchPath,
 };
 
@@ -201,6 +204,18 @@ impl Runtime {
     /// Pooled host memory.
     pub fn host_memory(&self) -> &Arc<dyn Memory> {
         &self.inner.memory
+    }
+
+    /// A copy of a tensor in pinned host memory of the first device that has such: a feed that the device reads by
+    /// itself, at the rate of its link, where ordinary memory goes through a stage of the device's. Everything that
+    /// takes a tensor in host memory takes it. Pinned memory is scarce, and costly to get: keep it for many steps.
+    ///
+    /// # Errors
+    /// No device has pinned memory; none is left (`RESOURCE_EXHAUSTED`); the tensor does not lie in host memory.
+    pub fn pinned(&self, tensor: &Tensor) -> Result<Tensor, RuntimeError> {
+        let memory = self.inner.devices.devices().iter().find_map(|it| it.memory(MemoryKind::PINNED));
+        let memory = memory.ok_or(RuntimeError::NoPinnedMemory)?;
+        copy_on_host(tensor, &memory).map_err(|error| RuntimeError::PinnedMemory(Box::new(error)))
     }
 
     /// The figures of this runtime now.

@@ -158,8 +158,8 @@ CUresult check_block(const Function& function, const Launch& launch) {
 // Whether the launch may begin before the kernel before it has ended. Here it never does.
 bool may_overlap(const CUlaunchConfig& config) {
     constexpr int PROGRAMMATIC_STREAM_SERIALIZATION = 6;
-    const auto* end = config.attrs + config.numAttrs;
-    return std::any_of(config.attrs, end, [](const CUlaunchAttribute& attribute) {
+    const CUlaunchAttribute* begin = config.attrs;
+    return std::any_of(begin, begin + config.numAttrs, [](const CUlaunchAttribute& attribute) {
         int allowed;
         std::memcpy(&allowed, &attribute.value, sizeof allowed);
         return attribute.id == PROGRAMMATIC_STREAM_SERIALIZATION && allowed != 0;

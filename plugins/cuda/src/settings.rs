@@ -17,7 +17,7 @@ register_knob!(
 );
 register_knob!(
     "pinned_limit": INT = "1073741824",
-    "Bytes of pinned host memory that a device keeps for copies and for reuse."
+    "Bytes of pinned host memory that a device gives to tensors; as many again it keeps for copies and for reuse."
 );
 register_knob!(
     "kernel_cache": STRING = "",

@@ -23,6 +23,8 @@ pub struct GraphWish<'a> {
     pub seed: u64,
     /// Arrays: those named as placeholders are fed, the others are what the tensors of these names have to be.
     pub data: Option<&'a Path>,
+    /// Whether what is fed lies in memory that a device has pinned.
+    pub pinned: bool,
 }
 
 /// Tensors for the placeholders.

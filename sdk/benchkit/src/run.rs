@@ -35,6 +35,8 @@ pub struct Options {
     pub threshold: Option<f64>,
     /// Arrays that graphs are fed, and that they are to give.
     pub data: Option<PathBuf>,
+    /// Whether what graphs are fed lies in memory that a device has pinned.
+    pub pinned: bool,
     /// Whether a graph is measured call by call, with all variants; else its whole step is.
     pub calls: bool,
     /// The command line, for the record.

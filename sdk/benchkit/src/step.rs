@@ -71,7 +71,12 @@ impl Step {
         let session = Session::new(runtime, SessionOptions::as_written())?;
         session.extend(def)?;
         let graph = session.graph();
-        let fed = feeds(&graph, file, wish)?;
+        let mut fed = feeds(&graph, file, wish)?;
+        if wish.pinned {
+            for (_, tensor) in &mut fed {
+                *tensor = runtime.pinned(tensor)?;
+            }
+        }
         let wanted = expected(&graph, file, wish)?;
         let mut options = ends(&graph);
         if options.fetches.is_empty() && options.targets.is_empty() {

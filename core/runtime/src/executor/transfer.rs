@@ -1,8 +1,8 @@
 //! `_Send` and `_Recv`: values on their way from one place to another.
 //!
-//! A value in host memory travels as it is. One in a device's memory is copied to host memory on the
-//! stream of its device, or travels as it is where the receiver's device copies from there itself; either
-//! way it is sent once the stream has come that far. The receiver copies it into its own memory on its
+//! A value in host memory travels as it is, in memory that a device has pinned too. One in a device's memory is copied
+//! to host memory on the stream of its device, to pinned memory where the device has some left, or travels as it is
+//! where the receiver's device copies from there itself; either way it is sent once the stream has come that far. The receiver copies it into its own memory on its
 //! own stream, where it wants it there, and records an event behind it where other streams wait. Nobody waits: copies are enqueued, notifications and the rendezvous
 //! call back.
 
@@ -21,10 +21,16 @@ use tenon_framework::{
 };
 use tenon_host::call::Value;
 
-fn location<'d>(tensor: &Tensor, device: &'d dyn LocalDevice) -> Location<'d> {
-    let memory = tensor.buffer().kind();
-    let on_device = tensor.buffer().memory().device() != 0;
-    Location { data: tensor.buffer().data(), memory, device: on_device.then_some(device) }
+/// Where a tensor lies: in memory of one of these devices, or, for a copy, in the host's.
+fn location<'d>(tensor: &Tensor, devices: &[&'d dyn LocalDevice]) -> Location<'d> {
+    let (data, owner) = (tensor.buffer().data(), tensor.buffer().memory().device());
+    match devices.iter().find(|device| device.number() == owner) {
+        Some(device) => {
+            Location { data, memory: tensor.buffer().kind(), device: Some(*device) }
+        }
+        // Pinned memory of a third device is host memory to these.
+        None => Location { data, memory: MemoryKind::HOST, device: None },
+    }
 }
 
 /// A pointer to a state whose step waits for what was raised.
@@ -64,7 +70,9 @@ impl<P: Propagate> PartitionState<P> {
         // SAFETY: the node that wrote the input is done.
         let tensor = Value::tensor(unsafe { self.slot_mut(input) })
             .ok_or_else(|| KernelError::internal("a value that is sent has no buffer"))?;
-        if tensor.buffer().kind() == MemoryKind::HOST {
+        // Pinned memory of another device, such as a feed: nothing of this device's streams writes it.
+        let is_foreign = tensor.buffer().memory().device() != self.plan.device.number();
+        if tensor.is_on_host() && is_foreign {
             return self.post(transfer, Parcel { tensor: Some(tensor), is_dead: false });
         }
         let outgoing = self.outgoing(index, transfer, tensor)?;
@@ -98,7 +106,7 @@ impl<P: Propagate> PartitionState<P> {
         tensor: Tensor,
     ) -> Result<Tensor, KernelError> {
         let device: &dyn LocalDevice = &*self.plan.device;
-        let source = location(&tensor, device);
+        let source = location(&tensor, &[device]);
         let peer: &dyn LocalDevice = &*transfer.destination;
         if transfer.to_device_memory && peer.number() != device.number() {
             let there = Location {
@@ -110,10 +118,8 @@ impl<P: Propagate> PartitionState<P> {
                 return Ok(tensor);
             }
         }
-        let memory = &self.node(index).info.host_memory;
-        let copy = Tensor::allocate(memory, tensor.dtype(), *tensor.shape())?;
-        let target =
-            Location { data: copy.buffer().data(), memory: MemoryKind::HOST, device: None };
+        let copy = self.host_copy(index, &tensor, source)?;
+        let target = location(&copy, &[device]);
         let bytes = tensor.byte_len() as u64;
         self.stream_begins(index);
         // SAFETY: both buffers live until the stream is done: the source in this step's state, the copy in the
@@ -122,6 +128,24 @@ impl<P: Propagate> PartitionState<P> {
         self.stream_ends(index);
         self.keep_alive.lock().push(tensor);
         Ok(copy)
+    }
+
+    /// A place in host memory for a value of the device: pinned, so that the device writes it by itself, as long as it
+    /// has such memory to give.
+    fn host_copy(
+        &self,
+        index: u32,
+        tensor: &Tensor,
+        source: Location<'_>,
+    ) -> Result<Tensor, KernelError> {
+        let device: &dyn LocalDevice = &*self.plan.device;
+        let allocate =
+            |memory: &Arc<dyn Memory>| Tensor::allocate(memory, tensor.dtype(), *tensor.shape());
+        let pinned = device.memory(MemoryKind::PINNED).and_then(|pinned| {
+            let copy = allocate(&pinned).ok()?;
+            device.can_copy(source, location(&copy, &[device])).then_some(copy)
+        });
+        pinned.map_or_else(|| Ok(allocate(&self.node(index).info.host_memory)?), Ok)
     }
 
     fn post(&self, transfer: &Transfer, parcel: Parcel) -> Result<(), KernelError> {
@@ -167,20 +191,25 @@ impl<P: Propagate> PartitionState<P> {
         let Some(tensor) = parcel.tensor else { return Ok(()) };
         let output = node.first_output;
         let wanted = &spec.memory;
-        let tensor = if wanted.device() == tensor.buffer().memory().device()
-            || (wanted.kind() == MemoryKind::HOST && tensor.is_on_host())
-        {
+        let given = tensor.buffer().memory();
+        let is_there = (wanted.device(), wanted.kind()) == (given.device(), given.kind())
+            || (wanted.kind() == MemoryKind::HOST && tensor.is_on_host());
+        let tensor = if is_there {
             tensor
         } else {
             let device: &dyn LocalDevice = &*self.plan.device;
             let copy = self.arrival(output, wanted, &tensor)?;
             let Action::Recv(transfer) = &node.action else { return Ok(()) };
-            let source = location(&tensor, &*transfer.source);
+            let sender: &dyn LocalDevice = &*transfer.source;
+            // A device copies from its own type's memory, and from the host's.
+            let is_known = sender.device_type() == device.device_type();
+            let owners = [device, if is_known { sender } else { device }];
+            let source = location(&tensor, &owners);
             let bytes = tensor.byte_len() as u64;
             self.stream_begins(index);
             // SAFETY: the source is kept alive until the stream is done; the copy is this output's alone, and
             // is used by what is enqueued behind it: on its stream, or behind its event.
-            unsafe { device.copy(source, location(&copy, device), bytes, self.stream_of(index))? };
+            unsafe { device.copy(source, location(&copy, &[device]), bytes, self.stream_of(index))? };
             self.stream_ends(index);
             self.keep_alive.lock().push(tensor);
             copy

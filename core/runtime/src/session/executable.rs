@@ -152,6 +152,7 @@ impl Executable {
             if tensor.dtype() != spec.dtype
                 || !spec.shape.accepts(tensor.shape())
                 || tensor.dtype() == DType::BOOL
+                || !tensor.is_on_host()
             {
                 check_feed(spec, tensor)?;
             }
@@ -212,6 +213,10 @@ fn check_feed(spec: &FeedSpec, tensor: &Tensor) -> Result<(), RuntimeError> {
     if !spec.shape.accepts(tensor.shape()) {
         let (expected, found) = (spec.shape.clone(), Box::new(*tensor.shape()));
         return Err(RuntimeError::FeedShape { name: name(), expected, found });
+    }
+    if !tensor.is_on_host() {
+        let message = "it lies in a device's memory: expected host memory, copy it there first";
+        return Err(RuntimeError::FeedValue { name: name(), message: message.to_owned() });
     }
     tensor
         .validate()

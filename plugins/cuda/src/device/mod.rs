@@ -122,7 +122,7 @@ impl DeviceKind for Cuda {
             |kind, alignment: u64, limit| MemoryInfo { kind, alignment: alignment as u32, limit };
         let memories = vec![
             kind(MemoryKind::DEVICE, ALIGNMENT, limit),
-            kind(MemoryKind::PINNED, pinned::ALIGNMENT, 0),
+            kind(MemoryKind::PINNED, pinned::ALIGNMENT, self.pinned.limit()),
         ];
         DeviceInfo {
             own_pool: true,

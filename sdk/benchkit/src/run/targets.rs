@@ -186,7 +186,13 @@ fn graph(host: &Host, file: &Path, options: &Options, all: &mut Wanted) -> Resul
         let symbols =
             wish.sweep.iter().zip(at).map(|(sweep, at)| (sweep.symbol.as_str(), at)).collect();
         let data = options.data.as_deref();
-        let wish = GraphWish { shapes: shapes.clone(), symbols, seed: wish.seed, data };
+        let wish = GraphWish {
+            shapes: shapes.clone(),
+            symbols,
+            seed: wish.seed,
+            data,
+            pinned: options.pinned,
+        };
         if !options.calls {
             all.steps.push(Step::new(&host.runtime, file, &def, &wish, at)?);
             continue;

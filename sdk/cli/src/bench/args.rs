@@ -73,6 +73,9 @@ pub struct BenchArgs {
     /// of their names
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
+    /// Feed a graph from pinned host memory, from which a GPU copies by itself, instead of ordinary memory
+    #[arg(long)]
+    pub pinned: bool,
     /// Measure a graph call by call, with all variants of each, instead of its whole step
     #[arg(long)]
     pub calls: bool,

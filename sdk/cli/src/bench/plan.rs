@@ -65,6 +65,7 @@ impl Plan {
             against,
             threshold: args.threshold,
             data: args.data.clone(),
+            pinned: args.pinned,
             calls: args.calls,
             command: command(),
         };

@@ -1,7 +1,7 @@
 //! Values: what an output slot holds, and who owns it.
 
 use std::sync::atomic::AtomicU32;
-use tenon_abi::{DType, MAX_RANK, Slot, slot_flags};
+use tenon_abi::{DType, MAX_RANK, MemoryKind, Slot, slot_flags};
 use tenon_framework::{Shape, Tensor, tensor::Buffer};
 
 /// Outputs up to this many bytes keep their buffer in the step state between steps; larger ones go back
@@ -51,6 +51,14 @@ impl Value {
         self.dims[..dims.len()].copy_from_slice(dims);
         fill_slot(slot, tensor.buffer(), tensor.dtype(), &self.dims[..dims.len()], slot_flags::SET);
         self.owner = Some(tensor.buffer().clone());
+    }
+
+    /// Shows a `tensor` that the host addresses as one in host memory, whoever pinned that, and holds it: what a
+    /// kernel is promised that wants host memory.
+    pub fn hold_on_host(&mut self, slot: &mut Slot, tensor: &Tensor) {
+        debug_assert!(tensor.is_on_host(), "memory that the host does not address");
+        self.hold(slot, tensor);
+        slot.memory = MemoryKind::HOST;
     }
 
     /// The tensor that a set slot shows: a further reference to its buffer.

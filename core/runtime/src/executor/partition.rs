@@ -208,7 +208,7 @@ impl<P: Propagate> PartitionState<P> {
     /// No node runs.
     pub unsafe fn feed(&self, output: u32, tensor: &Tensor) {
         // SAFETY: the caller's promise.
-        unsafe { self.value_mut(output).hold(self.slot_mut(output), tensor) };
+        unsafe { self.value_mut(output).hold_on_host(self.slot_mut(output), tensor) };
     }
 
     /// The tensor of an output.

@@ -15,7 +15,7 @@ use crate::{
 use std::sync::Arc;
 use tenon_abi::MemoryKind;
 use tenon_framework::{
-    KernelError, Tensor,
+    Code, KernelError, Tensor,
     device::base::{LocalDevice, Location},
     tensor::Memory,
 };
@@ -87,8 +87,7 @@ impl<P: Propagate> PartitionState<P> {
                     state.shared.fail(error);
                 }
             } else {
-                let error = KernelError::new(code, "work on the device's stream failed");
-                state.fail_node(index, &error);
+                state.fail_node(index, &state.stream_error(code));
             }
             P::lower(state, Vec::new());
         });
@@ -96,6 +95,18 @@ impl<P: Propagate> PartitionState<P> {
             P::lower(self, Vec::new());
         }
         asked
+    }
+
+    /// The error of commands that did not come to their end.
+    fn stream_error(&self, code: Code) -> KernelError {
+        let what = "work on the device's stream failed";
+        match self.plan.device.lost() {
+            Some(reason) => {
+                let name = self.plan.device.name();
+                KernelError::new(code, format!("{what}: {name} is lost: {reason}"))
+            }
+            None => KernelError::new(code, what),
+        }
     }
 
     /// What travels for a value in the device's memory: itself, or a copy in host memory that is enqueued.
@@ -215,7 +226,11 @@ impl<P: Propagate> PartitionState<P> {
             copy
         };
         // SAFETY: this thread owns the output of the node that it completes.
-        unsafe { self.value_mut(output).hold(self.slot_mut(output), &tensor) };
+        let (value, slot) = unsafe { (self.value_mut(output), self.slot_mut(output)) };
+        match wanted.kind() {
+            MemoryKind::HOST => value.hold_on_host(slot, &tensor),
+            _ => value.hold(slot, &tensor),
+        }
         Ok(())
     }
 

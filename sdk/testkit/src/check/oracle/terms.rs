@@ -15,7 +15,7 @@ enum Kind {
     Multilinear,
     /// Linear in all together.
     Linear,
-    /// Neither: twice the inputs give the results times a power of two, as of a product of many terms.
+    /// Neither, but a product of many terms: twice the inputs give the results times a power of two.
     Product,
     /// None of these.
     Other,
@@ -64,7 +64,10 @@ impl Known {
             let outputs = call.in_types(&def, &types, inputs).ok()?;
             outputs.iter().map(widen::numbers).collect()
         };
-        let kind = self.kind(&key(subject, &call.case.attrs), inputs, &data, &run);
+        let kind = match self.kind(&key(subject, &call.case.attrs), inputs, &data, &run) {
+            Kind::Other if is_product(inputs, &data, &run) => Kind::Product,
+            kind => kind,
+        };
         let bases = bases(kind, (inputs, &data), outputs, step(&types), &run)?;
         let fits = bases.numbers.iter().zip(outputs).all(|(numbers, output)| {
             widen::numbers(output).is_some_and(|own| own.len() == numbers.len())
@@ -153,29 +156,25 @@ fn probe(inputs: &[Tensor], data: &[usize], run: &Run<'_>) -> Kind {
         Kind::Multilinear
     } else if linear_in(data) {
         Kind::Linear
-    } else if is_product(&ordinary, &plain, data, run) {
-        Kind::Product
     } else {
         Kind::Other
     }
 }
 
-/// Whether twice the inputs give each result times a power of two, more than twice for one of them.
-fn is_product(ordinary: &[Tensor], plain: &[Vec<f64>], data: &[usize], run: &Run<'_>) -> bool {
-    let mut twice = ordinary.to_vec();
+/// Whether twice the inputs give each result times a power of two, and more than four times one of them: of two
+/// factors, as of a square, there is but one order. How many there are, differs from case to case.
+fn is_product(inputs: &[Tensor], data: &[usize], run: &Run<'_>) -> bool {
+    let Some(ordinary) = ordinary(inputs, data) else { return false };
+    let mut twice = ordinary.clone();
     for &at in data {
         let Some(scaled) = widen::map(&ordinary[at], |x| 2.0 * x) else { return false };
         twice[at] = scaled;
     }
-    let Some(got) = run(&twice) else { return false };
-    let mut more = false;
-    let mut is_power = |got: f64, plain: f64| {
-        let ratio = got / plain;
-        more |= ratio > 2.0;
-        plain == 0.0 || (ratio.is_normal() && ratio >= 1.0 && ratio.log2().fract() == 0.0)
-    };
-    let all = plain.iter().flatten().zip(got.iter().flatten());
-    all.into_iter().all(|(&plain, &got)| is_power(got, plain)) && more
+    let (Some(plain), Some(got)) = (run(&ordinary), run(&twice)) else { return false };
+    let ratio = |(&plain, &got): (&f64, &f64)| if plain == 0.0 { 1.0 } else { got / plain };
+    let ratios: Vec<f64> = plain.iter().flatten().zip(got.iter().flatten()).map(ratio).collect();
+    ratios.iter().all(|ratio| ratio.is_normal() && *ratio >= 1.0 && ratio.log2().fract() == 0.0)
+        && ratios.iter().any(|ratio| *ratio > 4.0)
 }
 
 fn is_multiple(got: &[Vec<f64>], plain: &[Vec<f64>], factor: f64) -> bool {
@@ -396,7 +395,17 @@ mod tests {
         assert_eq!(kind_of(|x| each(x, |a, _| a.max(0.0)), 1), Kind::Other);
         assert_eq!(kind_of(|x| each(x, |a, _| a.tanh()), 1), Kind::Other);
         assert_eq!(kind_of(|x| each(x, |a, b| a / b), 2), Kind::Other);
-        assert_eq!(kind_of(|x| vec![x[0].iter().product()], 1), Kind::Product);
+    }
+
+    #[test]
+    fn products_of_many_terms_are_told_from_squares_and_sums() {
+        let product = |op: Op| {
+            let inputs = [Tensor::from_slice(&[4], &[1.0f64; 4]).unwrap()];
+            is_product(&inputs, &[0], &|inputs| Some(vec![op(&[widen::numbers(&inputs[0])?])]))
+        };
+        assert!(product(|x| vec![x[0].iter().product()]));
+        assert!(!product(|x| each(x, |a, _| a * a)) && !product(|x| each(x, |a, _| a.tanh())));
+        assert!(!product(|x| vec![x[0].iter().sum()]) && !product(|x| each(x, |a, _| a.exp())));
     }
 
     #[test]

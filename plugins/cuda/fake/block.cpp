@@ -1,10 +1,11 @@
 // See block.h.
 //
 // A fiber takes threads of the block one after the other and runs each to its end. A thread that waits (barrier, warp
-// operation) keeps its fiber, and the scheduler goes on with a thread that can run, or with a further fiber for the
-// threads not yet begun; a block whose threads never wait needs one fiber and one switch. Threads begin, and go on
-// after a barrier, in ascending and descending order by turns, so that a missing barrier shows. Threads left waiting
-// when nothing can run any more have diverged, which is an error of the launch.
+// operation) keeps its fiber, and hands over to a thread that can run, or to a further fiber for the threads not yet
+// begun; a block whose threads never wait needs one fiber and one switch. Threads begin, and go on after a barrier, in
+// ascending and descending order by turns, so that a missing barrier shows; the one that comes last is then the first
+// to go on, and need not leave its fiber. Threads left waiting when nothing can run any more have diverged, which is
+// an error of the launch.
 
 #include "block.h"
 
@@ -26,12 +27,11 @@ namespace {
 constexpr size_t SHARED_GUARD = 256;
 constexpr unsigned char SHARED_GUARD_BYTE = 0xb9;
 
-enum class State { Running, AtBarrier, InWarp, Done };
+enum class State { Running, AtBarrier, Done };
 
 struct Thread {
     State state = State::Running;
     Fiber* fiber = nullptr;
-    int line = 0;
     bool predicate = false;
     uint64_t result = 0;
 };
@@ -43,7 +43,7 @@ class Runner {
     CUresult run();
 
     unsigned barrier(bool predicate, int line, unsigned* count);
-    uint64_t warp(const fake_cuda::WarpCall& call);
+    uint64_t warp(const WarpCall& call);
     unsigned lane() const { return current_ % WARP; }
     [[noreturn]] void fail(CUresult code, const std::string& what);
     void work();
@@ -55,11 +55,12 @@ class Runner {
     CUresult run_block();
     void enter(unsigned thread) {
         current_ = thread;
-        *launch_.module->code->thread_index = indices_[thread];
+        *thread_index_ = indices_[thread];
     }
     Fiber* idle_fiber();
+    Fiber* next_fiber();
     void suspend();
-    void wake(unsigned thread);
+    void wake(unsigned thread) { ready_[ready_count_++] = thread; }
     void finish();
     void release_barrier();
     bool try_warp(unsigned warp, unsigned mask);
@@ -73,7 +74,9 @@ class Runner {
     std::vector<fake_cuda::Index> indices_;
     std::vector<Thread> threads_;
     std::vector<WarpState> warps_;
-    std::vector<unsigned> ready_;
+    std::vector<unsigned> ready_;  // a stack of threads that can go on, each at most once
+    unsigned ready_count_ = 0;
+    fake_cuda::Index* thread_index_;  // the kernel's
     std::vector<Fiber*> fibers_;  // all in use
     std::vector<Fiber*> idle_;
     Fiber scheduler_;
@@ -96,7 +99,8 @@ void fiber_main() { active->work(); }
 
 Runner::Runner(const Launch& launch, void** arguments)
     : launch_(launch), arguments_(arguments), count_(launch.block.x * launch.block.y * launch.block.z),
-      threads_(count_), warps_((count_ + WARP - 1) / WARP) {
+      threads_(count_), warps_((count_ + WARP - 1) / WARP), ready_(count_),
+      thread_index_(launch.module->code->thread_index) {
     indices_.reserve(count_);
     for (unsigned z = 0; z < launch.block.z; ++z) {
         for (unsigned y = 0; y < launch.block.y; ++y) {
@@ -105,7 +109,6 @@ Runner::Runner(const Launch& launch, void** arguments)
             }
         }
     }
-    ready_.reserve(count_);
 }
 
 Runner::~Runner() {
@@ -144,7 +147,7 @@ void Runner::begin_block(const fake_cuda::Index& index) {
     begun_ = 0;
     live_ = count_;
     waiting_ = 0;
-    ready_.clear();
+    ready_count_ = 0;
     begin_backwards_ = blocks_ % 2 != 0;
     backwards_ = begin_backwards_;
     ++blocks_;
@@ -169,7 +172,7 @@ Fiber* Runner::idle_fiber() {
 void Runner::work() {
     for (;;) {
         Fiber* self = running_;
-        while (begun_ < count_ && ready_.empty()) {
+        while (begun_ < count_ && ready_count_ == 0) {
             const unsigned turn = begun_++;
             const unsigned thread = begin_backwards_ ? count_ - 1 - turn : turn;
             enter(thread);
@@ -177,30 +180,37 @@ void Runner::work() {
             finish();
         }
         idle_.push_back(self);
-        switch_fiber(*self, scheduler_);
+        switch_fiber(*self, *next_fiber());
     }
 }
 
+// What goes on now: a thread that can, a fiber for those not yet begun, or else the scheduler.
+Fiber* Runner::next_fiber() {
+    if (ready_count_ > 0) {
+        const unsigned thread = ready_[--ready_count_];
+        enter(thread);
+        running_ = threads_[thread].fiber;
+        return running_;
+    }
+    if (begun_ == count_) {
+        return &scheduler_;
+    }
+    running_ = idle_fiber();
+    if (running_ != nullptr) {
+        return running_;
+    }
+    report("no memory for the stack of a thread of kernel %s", launch_.entry->name);
+    failure_ = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    return &scheduler_;
+}
+
 CUresult Runner::run_block() {
-    for (;;) {
-        if (!ready_.empty()) {
-            const unsigned thread = ready_.back();
-            ready_.pop_back();
-            enter(thread);
-            running_ = threads_[thread].fiber;
-        } else if (begun_ < count_) {
-            running_ = idle_fiber();
-            if (running_ == nullptr) {
-                report("no memory for the stack of a thread of kernel %s", launch_.entry->name);
-                return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-            }
-        } else {
-            break;
-        }
-        switch_fiber(scheduler_, *running_);
-        if (failure_ != CUDA_SUCCESS) {
-            return failure_;
-        }
+    Fiber* first = next_fiber();
+    if (first != &scheduler_) {
+        switch_fiber(scheduler_, *first);
+    }
+    if (failure_ != CUDA_SUCCESS) {
+        return failure_;
     }
     return live_ == 0 ? check_dynamic_shared() : diverged();
 }
@@ -222,15 +232,16 @@ CUresult Runner::run() {
     return CUDA_SUCCESS;
 }
 
-// Leaves the thread, which is woken already or will be; it goes on when the scheduler chooses it.
+// Leaves the thread, which is woken already or will be, and comes back when it is its turn: at once where it is next.
 void Runner::suspend() {
-    threads_[current_].fiber = running_;
-    switch_fiber(*running_, scheduler_);
-}
-
-void Runner::wake(unsigned thread) {
-    threads_[thread].state = State::Running;
-    ready_.push_back(thread);
+    const unsigned self = current_;
+    if (ready_count_ > 0 && ready_[ready_count_ - 1] == self) {
+        --ready_count_;
+    } else {
+        Fiber* fiber = running_;
+        threads_[self].fiber = fiber;
+        switch_fiber(*fiber, *next_fiber());
+    }
 }
 
 void Runner::finish() {
@@ -262,6 +273,7 @@ void Runner::release_barrier() {
         const unsigned thread = backwards_ ? i : count_ - 1 - i;
         if (threads_[thread].state == State::AtBarrier) {
             threads_[thread].result = result;
+            threads_[thread].state = State::Running;
             wake(thread);
         }
     }
@@ -269,7 +281,6 @@ void Runner::release_barrier() {
 
 unsigned Runner::barrier(bool predicate, int line, unsigned* count) {
     const unsigned self = current_;
-    threads_[self].line = line;
     threads_[self].predicate = predicate;
     threads_[self].state = State::AtBarrier;
     if (waiting_ > 0 && line != barrier_line_) {
@@ -287,7 +298,7 @@ unsigned Runner::barrier(bool predicate, int line, unsigned* count) {
 }
 
 // Completes the warp operation with this mask if all live lanes of the mask have come.
-bool Runner::try_warp(unsigned warp, unsigned mask) {
+inline bool Runner::try_warp(unsigned warp, unsigned mask) {
     WarpState& state = warps_[warp];
     const unsigned needed = mask & state.live;
     if ((state.waiting & needed) != needed || needed == 0) {
@@ -297,34 +308,30 @@ bool Runner::try_warp(unsigned warp, unsigned mask) {
     if (!problem.empty()) {
         fail(CUDA_ERROR_LAUNCH_FAILED, problem);
     }
-    uint64_t results[WARP];
-    warp_results(state, needed, results);
+    warp_results(state, needed);
     state.waiting &= ~needed;
     state.backwards = !state.backwards;
     for (unsigned i = 0; i < WARP; ++i) {
         const unsigned lane = state.backwards ? i : WARP - 1 - i;
         if ((needed >> lane & 1) != 0) {
-            threads_[warp * WARP + lane].result = results[lane];
             wake(warp * WARP + lane);
         }
     }
     return true;
 }
 
-uint64_t Runner::warp(const fake_cuda::WarpCall& call) {
-    const unsigned self = current_;
-    WarpState& state = warps_[self / WARP];
-    if ((call.mask >> self % WARP & 1) == 0) {
+inline uint64_t Runner::warp(const WarpCall& call) {
+    const unsigned lane = current_ % WARP;
+    WarpState& state = warps_[current_ / WARP];
+    if ((call.mask >> lane & 1) == 0) {
         fail(CUDA_ERROR_LAUNCH_FAILED, "a warp operation in line " + std::to_string(call.line) +
                                            " is run by a lane that its mask leaves out");
     }
-    state.calls[self % WARP] = call;
-    state.waiting |= 1u << self % WARP;
-    threads_[self].line = call.line;
-    threads_[self].state = State::InWarp;
-    try_warp(self / WARP, call.mask);
+    state.calls[lane] = call;
+    state.waiting |= 1u << lane;
+    try_warp(current_ / WARP, call.mask);
     suspend();
-    return threads_[self].result;
+    return state.results[lane];
 }
 
 void Runner::fail(CUresult code, const std::string& what) {
@@ -341,9 +348,9 @@ CUresult Runner::diverged() {
     unsigned first = 0;
     for (unsigned i = count_; i-- > 0;) {
         at_barrier += threads_[i].state == State::AtBarrier;
-        if (threads_[i].state == State::InWarp) {
+        if ((warps_[i / WARP].waiting >> i % WARP & 1) != 0) {
             ++in_warp;
-            warp_line = threads_[i].line;
+            warp_line = warps_[i / WARP].calls[i % WARP].line;
             first = i;
         }
     }
@@ -386,7 +393,9 @@ CUresult Runner::faulted() {
 unsigned runtime_barrier(int predicate, int line, unsigned* threads) {
     return active->barrier(predicate != 0, line, threads);
 }
-unsigned long long runtime_warp(const fake_cuda::WarpCall& call) { return active->warp(call); }
+unsigned long long runtime_warp(int kind, unsigned mask, unsigned long long value, int argument, int width, int line) {
+    return active->warp({kind, mask, value, argument, width, line});
+}
 // Threads run one at a time, so that each is converged with itself only, as the language allows.
 unsigned runtime_active_mask() { return 1u << active->lane(); }
 void runtime_fail(int code, const char* what, const char* file, int line) {

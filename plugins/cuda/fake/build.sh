@@ -10,7 +10,7 @@ mkdir -p "$1"
 out=$(cd "$1" && pwd)
 compiler=${FAKE_CUDA_CXX:-g++}
 extra=${FAKE_CUDA_CXXFLAGS:-}
-flags="-std=c++17 -O1 -fPIC -pthread -fvisibility=hidden -Wall -Wextra -Wshadow -Wno-missing-field-initializers $extra"
+flags="-std=c++17 -O2 -fPIC -pthread -fvisibility=hidden -Wall -Wextra -Wshadow -Wno-missing-field-initializers $extra"
 driver="errors settings device device_info memory allocate pool copy stream event capture graph module image launch block warp fiber fault meet tables"
 compiler_parts="nvrtc nvrtc_options nvrtc_compile nvrtc_source nvrtc_tools"
 

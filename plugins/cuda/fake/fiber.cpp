@@ -1,5 +1,4 @@
-// See fiber.h. On x86-64 a switch saves the registers that a called function must keep (System V ABI) and changes the
-// stack; elsewhere it is swapcontext.
+// See fiber.h.
 
 #include "fiber.h"
 
@@ -7,7 +6,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -86,29 +84,14 @@ void forget_stack(Fiber& fiber) {
 
 #if defined(__x86_64__)
 
-extern "C" void fake_cuda_switch(void** save, void* load);
-asm(".text\n"
-    ".hidden fake_cuda_switch\n"
-    ".global fake_cuda_switch\n"
-    ".type fake_cuda_switch, @function\n"
-    "fake_cuda_switch:\n"
-    "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
-    "  movq %rsp, (%rdi)\n"
-    "  movq %rsi, %rsp\n"
-    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
-    "  ret\n"
-    ".size fake_cuda_switch, .-fake_cuda_switch\n");
-
 void start(Fiber& fiber, void (*function)()) {
     forget_stack(fiber);
-    // From the top: a zero return address for the function, the function, six registers.
+    // From the top: a zero return address for the function, and the function, to which the first switch jumps.
     auto* top = reinterpret_cast<uint64_t*>(fiber.stack + fiber.size);
-    std::memset(top - 8, 0, 64);
+    top[-1] = 0;
     top[-2] = reinterpret_cast<uint64_t>(function);
-    fiber.context = top - 8;
+    fiber.context = top - 2;
 }
-
-void switch_fiber(Fiber& from, Fiber& to) { fake_cuda_switch(&from.context, to.context); }
 
 #else
 

@@ -86,9 +86,46 @@ void mend_guards(Block& block) {
     std::memset(end, GUARD_BYTE, static_cast<size_t>(guard_end(block) - end));
 }
 
+// Whether an address of the block, taken for two numbers of 32 bits, has a small one first: so looks a size in the
+// arguments of a kernel, with what is left in the padding behind it, the upper half of some pointer.
+bool looks_like_sizes(const unsigned char* base, size_t size) {
+    constexpr uint64_t SMALL = 1u << 28;
+    const uint64_t low = address_of(base) & 0xffffffffu;
+    return low < SMALL || low + size > 0xffffffffu;
+}
+
+// Pages at an address that does not look like sizes; null where the system has none.
+unsigned char* map_elsewhere(size_t size) {
+    constexpr uint64_t BEGIN = 0x6d3b40000000ull;
+    constexpr uint64_t STEP = 1ull << 32;
+    static std::atomic<uint64_t> next{BEGIN};
+    const uint64_t room = round_up(size, PAGE) + PAGE;
+    for (int tries = 0; tries < 64; ++tries) {
+        const uint64_t hint = next.fetch_add(room);
+        if (looks_like_sizes(reinterpret_cast<unsigned char*>(hint), size)) {
+            next = (hint & ~(STEP - 1)) + STEP + (BEGIN & (STEP - 1));
+            continue;
+        }
+        void* pages = mmap(reinterpret_cast<void*>(hint), size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pages != MAP_FAILED && !looks_like_sizes(static_cast<unsigned char*>(pages), size)) {
+            return static_cast<unsigned char*>(pages);
+        }
+        if (pages != MAP_FAILED) {
+            munmap(pages, size);
+        }
+    }
+    return nullptr;
+}
+
 bool place_plain(Block& block) {
     block.base_size = round_up(block.size + 2 * GUARD, ALIGNMENT);
     block.base = static_cast<unsigned char*>(std::aligned_alloc(ALIGNMENT, block.base_size));
+    constexpr size_t LARGE = 1u << 30;  // too large to lie elsewhere
+    if (block.base != nullptr && block.base_size < LARGE && looks_like_sizes(block.base, block.base_size)) {
+        std::free(block.base);
+        block.base = map_elsewhere(block.base_size);
+        block.mapped = true;
+    }
     block.data = block.base + GUARD;
     return block.base != nullptr;
 }
@@ -147,6 +184,8 @@ Block::~Block() {
     }
     if (paged) {
         munmap(base, base_size + PAGE);
+    } else if (mapped) {
+        munmap(base, base_size);
     } else {
         std::free(base);
     }

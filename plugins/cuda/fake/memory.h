@@ -21,7 +21,8 @@ struct Block {
     Life life = Life::Reserved;
     bool free_submitted = false;
     bool of_graph = false;
-    bool paged = false;  // followed by a page without access
+    bool paged = false;   // followed by a page without access
+    bool mapped = false;  // pages of its own
     unsigned char* data = nullptr;
     size_t size = 0;
     unsigned char* base = nullptr;  // what the system gave, with guard zones

@@ -55,8 +55,7 @@ FAKE_CUDA_INLINE To bits(From from) {
 
 FAKE_CUDA_INLINE unsigned long long warp(int kind, unsigned mask, unsigned long long value, int argument, int width,
                                          int line) {
-    const WarpCall call = {kind, mask, value, argument, width, line};
-    return runtime->warp(call);
+    return runtime->warp(kind, mask, value, argument, width, line);
 }
 
 FAKE_CUDA_INLINE void check(bool good, const char* what, const char* file, int line) {

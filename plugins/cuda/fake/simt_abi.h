@@ -7,7 +7,7 @@
 
 namespace fake_cuda {
 
-constexpr unsigned ABI_VERSION = 1;
+constexpr unsigned ABI_VERSION = 2;
 constexpr unsigned DYNAMIC_SHARED_BYTES = 227 * 1024 + 1024;
 
 struct Index {
@@ -36,19 +36,11 @@ enum WarpKind {
 
 enum FailCode { FAIL_ASSERT = 710, FAIL_TRAP = 719 };
 
-struct WarpCall {
-    int kind;
-    unsigned mask;
-    unsigned long long value;
-    int argument;
-    int width;
-    int line;
-};
-
 struct Runtime {
     // Returns how many threads of the block came with a true predicate; `*threads` is how many came at all.
     unsigned (*barrier)(int predicate, int line, unsigned* threads);
-    unsigned long long (*warp)(const WarpCall& call);
+    // What a lane brings to a `WarpKind`. By value: six registers, where memory would be written and read at once.
+    unsigned long long (*warp)(int kind, unsigned mask, unsigned long long value, int argument, int width, int line);
     unsigned (*active_mask)();
     void (*fail)(int code, const char* what, const char* file, int line);
 };

@@ -6,8 +6,6 @@ namespace fake {
 
 namespace {
 
-using fake_cuda::WarpCall;
-
 // What a lane gets from one that takes no part: NaN as a float or a double.
 constexpr uint64_t UNDEFINED = 0xfff7dead7ff7deadull;
 
@@ -101,7 +99,7 @@ std::string warp_disagreement(const WarpState& state, unsigned needed) {
     return std::string();
 }
 
-void warp_results(const WarpState& state, unsigned needed, uint64_t* results) {
+void warp_results(WarpState& state, unsigned needed) {
     const WarpCall& first = state.calls[__builtin_ctz(needed)];
     uint64_t common = 0;
     if (first.kind == fake_cuda::WARP_BALLOT) {
@@ -118,13 +116,13 @@ void warp_results(const WarpState& state, unsigned needed, uint64_t* results) {
             case fake_cuda::WARP_SHUFFLE_UP:
             case fake_cuda::WARP_SHUFFLE_DOWN:
             case fake_cuda::WARP_SHUFFLE_XOR:
-                results[lane] = shuffled(state, needed, lane);
+                state.results[lane] = shuffled(state, needed, lane);
                 break;
             case fake_cuda::WARP_MATCH_ANY:
-                results[lane] = equal_lanes(state, needed, state.calls[lane].value);
+                state.results[lane] = equal_lanes(state, needed, state.calls[lane].value);
                 break;
             default:
-                results[lane] = common;
+                state.results[lane] = common;
                 break;
         }
     }

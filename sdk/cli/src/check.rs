@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     thread::available_parallelism,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tenon_runtime::framework::knob::parse_setting;
 use tenon_testkit::{
@@ -23,7 +23,7 @@ use tenon_testkit::{
         exceptions::CheckExceptions,
         json::case_from_json,
         protocol::{Sampling, Setup},
-        report::{json::to_json, junit::to_xml, summary},
+        report::{Report, json::to_json, junit::to_xml, summary},
         reproducer::{Reproducer, What, describe},
     },
 };
@@ -55,7 +55,8 @@ fn whole(global: &Global, args: &CheckArgs) -> Result<ExitCode, CliError> {
         bar.set_message(status.unit.to_owned());
     });
     bar.finish_and_clear();
-    let report = report?;
+    let mut report = report?;
+    report.problems.extend(not_begun(&report));
     if let Some(file) = &args.junit {
         let xml = to_xml(&report).map_err(|error| CliError::Junit(error.to_string()))?;
         fs::write(file, xml).map_err(|source| CliError::File {
@@ -69,6 +70,17 @@ fn whole(global: &Global, args: &CheckArgs) -> Result<ExitCode, CliError> {
         false => print(&summary(&report, "tenon check"))?,
     }
     Ok(if report.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is to be said where time was up before all was looked at.
+fn not_begun(report: &Report) -> Option<String> {
+    let left = report.units.iter().filter(|unit| unit.clauses.is_empty() && unit.cases == 0);
+    let names: Vec<&str> = left.map(|unit| unit.unit.name.as_str()).collect();
+    let (first, all) = (names.first()?, report.units.len());
+    let count = names.len();
+    Some(format!(
+        "time is up: {count} of {all} kernels and devices were not looked at, {first} the first"
+    ))
 }
 
 fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options, CliError> {
@@ -95,7 +107,7 @@ fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options
         limit: Duration::from_secs_f64(args.timeout),
         exceptions,
         exceptions_file,
-        until: None,
+        until: args.time.map(|time| Instant::now() + Duration::from_secs_f64(time)),
         later: BTreeSet::new(),
         reproducers: Some(args.reproducers.clone().unwrap_or_else(|| "tenon-check".into())),
     })

@@ -208,8 +208,15 @@ fn differences(
     let size = expected.dtype().size().unwrap_or(1);
     let pairs = got.chunks_exact(size).zip(wanted.chunks_exact(size)).enumerate();
     let dtype = expected.dtype();
-    let wrong = pairs.filter(|(_, (got, expected))| !same_integer(dtype, got, expected, rule));
-    Ok(wrong
+    let right = |at: usize, got: &[u8], expected: &[u8]| match rule {
+        Rule::Either { rule, others } => {
+            let also = |other: &Vec<u8>| other.chunks_exact(size).nth(at) == Some(got);
+            same_integer(dtype, got, expected, rule) || others.iter().any(also)
+        }
+        _ => same_integer(dtype, got, expected, rule),
+    };
+    Ok(pairs
+        .filter(|&(at, (got, expected))| !right(at, got, expected))
         .map(|(at, (got, expected))| Difference {
             index: index_of(dims, at),
             got: plain_text(dtype, got),

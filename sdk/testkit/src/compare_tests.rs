@@ -124,6 +124,17 @@ fn denormals_may_be_kept_or_flushed_and_another_value_may_be_as_good() {
 }
 
 #[test]
+fn another_value_may_be_as_good_also_where_it_is_no_float() {
+    let of = |values: &[bool]| Tensor::from_slice(&[2], values).unwrap();
+    let rule = Rule::Either { rule: Box::new(Rule::Exact), others: vec![vec![1, 0]] };
+    let right = |got: &[bool]| compare(&of(got), &of(&[false, true]), &rule).is_ok();
+    assert!(right(&[false, true]) && right(&[true, true]) && right(&[true, false]));
+    let unlike = Rule::Either { rule: Box::new(Rule::Exact), others: vec![vec![0, 1]] };
+    let error = compare(&of(&[true, true]), &of(&[false, true]), &unlike).unwrap_err();
+    assert!(error.to_string().starts_with("1 of 2 elements are wrong; at [0] got 1"), "{error}");
+}
+
+#[test]
 fn distances_are_kept_element_by_element() {
     let rule = |allowed: f64| Rule::Within { allowed: vec![allowed] };
     assert!(right(1.5, 1.0, &rule(0.5)) && !right(1.5, 1.0, &rule(0.25)));

@@ -43,6 +43,20 @@ fn a_right_op_is_said_to_be_right() {
 }
 
 #[test]
+fn what_there_was_no_time_for_is_told_and_fails_the_check() {
+    let place = Place::new();
+    let cpu = plugin("cpu");
+    let args = ["--json", "check", path(&cpu), "--op", "Neg", "--jobs", "1", "--time", "0.001"];
+    let output = place.tenon(&args);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &report["right"]), (Some(1), &Value::Bool(false)));
+    let problem = report["problems"][0].as_str().unwrap();
+    assert!(problem.contains("time is up") && problem.contains("were not looked at"), "{problem}");
+    // The first unit is looked at in any case.
+    assert!(!report["subjects"][0]["clauses"].as_object().unwrap().is_empty());
+}
+
+#[test]
 fn a_wrong_plugin_is_reported_in_three_forms_and_reproduced() {
     let place = Place::new();
     let file = wrong_plugin(&place);

@@ -5,6 +5,7 @@ use crate::{
     check::case::{CheckCase, Fill, Tag},
     harness::Form,
 };
+use std::time::{Duration, Instant};
 use tenon_framework::Tensor;
 
 /// A case with its inputs.
@@ -52,11 +53,32 @@ const ORDER: [Tag; 9] = [
     Tag::Special,
 ];
 
+/// A case of which one call takes longer is not called again and again where there is another.
+const SLOW: Duration = Duration::from_millis(250);
+
 /// At most `count` cases that the kernel takes, of as many kinds as possible, with what they give.
 pub(super) fn accepted(
     site: &Site<'_>,
     cases: &[CheckCase],
     count: usize,
+) -> Vec<(Chosen, Vec<Tensor>)> {
+    of_kinds(site, cases, count, Duration::MAX)
+}
+
+/// The same for what is called again and again: quick ones, or one where all that it takes are slow.
+pub(super) fn repeated(
+    site: &Site<'_>,
+    cases: &[CheckCase],
+    count: usize,
+) -> Vec<(Chosen, Vec<Tensor>)> {
+    of_kinds(site, cases, count, SLOW)
+}
+
+fn of_kinds(
+    site: &Site<'_>,
+    cases: &[CheckCase],
+    count: usize,
+    longest: Duration,
 ) -> Vec<(Chosen, Vec<Tensor>)> {
     let rank = |case: &CheckCase| ORDER.iter().position(|&tag| case.is(tag)).unwrap_or(ORDER.len());
     let mut by_kind: Vec<Vec<&CheckCase>> = vec![Vec::new(); ORDER.len() + 1];
@@ -66,12 +88,21 @@ pub(super) fn accepted(
     let rounds = by_kind.iter().map(Vec::len).max().unwrap_or(0);
     let turns =
         (0..rounds).flat_map(|round| by_kind.iter().filter_map(move |kind| kind.get(round)));
-    let run = |case: &&CheckCase| {
-        let chosen = Chosen::new(case)?;
-        let outputs = site.run(&chosen.case, &chosen.inputs, Form::Shapes).ok()?;
-        Some((chosen, outputs))
-    };
-    turns.filter_map(run).take(count).collect()
+    let (mut quick, mut slow) = (Vec::new(), None);
+    for case in turns {
+        let Some(chosen) = Chosen::new(case) else { continue };
+        let begin = Instant::now();
+        let Ok(outputs) = site.run(&chosen.case, &chosen.inputs, Form::Shapes) else { continue };
+        if begin.elapsed() > longest {
+            slow.get_or_insert((chosen, outputs));
+            continue;
+        }
+        quick.push((chosen, outputs));
+        if quick.len() == count {
+            break;
+        }
+    }
+    if quick.is_empty() { slow.into_iter().collect() } else { quick }
 }
 
 /// The accepted case with the fewest bytes that has elements at all, else any.

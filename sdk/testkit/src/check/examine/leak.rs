@@ -32,6 +32,9 @@ const TIME: Duration = Duration::from_millis(120);
 /// Growth of a window that is no leak: bytes a call.
 const NOISE: u64 = 2;
 
+/// What a call leaves to other threads, as the frees of a stream, these give back soon: so long they are waited for.
+const SETTLE: Duration = Duration::from_millis(20);
+
 /// One way of using a kernel.
 struct Way<'a> {
     what: &'static str,
@@ -134,7 +137,7 @@ fn growth(
         for _ in 0..calls {
             run()?;
         }
-        let after = heap::bytes_in_use().unwrap_or(before);
+        let after = settled(before + NOISE * calls as u64).unwrap_or(before);
         growth.push(after.saturating_sub(before));
     }
     // What leaks grows in every window, what is cached does not.
@@ -143,6 +146,18 @@ fn growth(
     let (least, median) = (counted[0], counted[counted.len() / 2]);
     let leaks = least > NOISE * calls as u64;
     Ok(leaks.then(|| median as f64 / calls as f64))
+}
+
+/// Bytes in use, once they are no more than this, or after a while.
+fn settled(most: u64) -> Option<u64> {
+    let end = Instant::now() + SETTLE;
+    loop {
+        let bytes = heap::bytes_in_use()?;
+        if bytes <= most || Instant::now() > end {
+            return Some(bytes);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// What the process holds.

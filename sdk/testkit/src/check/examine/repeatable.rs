@@ -30,7 +30,7 @@ pub(super) fn examine(site: &Site<'_>, cases: &[CheckCase], verdicts: &mut Verdi
     if site.is_stateful() {
         return verdicts.skip(clause, "the op has state: its calls are not repetitions");
     }
-    let chosen = choice::accepted(site, cases, CASES);
+    let chosen = choice::repeated(site, cases, CASES);
     if chosen.is_empty() {
         return verdicts.skip(clause, "the kernel takes none of the cases");
     }

@@ -15,7 +15,9 @@ enum Kind {
     Multilinear,
     /// Linear in all together.
     Linear,
-    /// Neither.
+    /// Neither, but a product of many terms: twice the inputs give the results times a power of two.
+    Product,
+    /// None of these.
     Other,
 }
 
@@ -62,7 +64,10 @@ impl Known {
             let outputs = call.in_types(&def, &types, inputs).ok()?;
             outputs.iter().map(widen::numbers).collect()
         };
-        let kind = self.kind(&key(subject, &call.case.attrs), inputs, &data, &run);
+        let kind = match self.kind(&key(subject, &call.case.attrs), inputs, &data, &run) {
+            Kind::Other if is_product(inputs, &data, &run) => Kind::Product,
+            kind => kind,
+        };
         let bases = bases(kind, (inputs, &data), outputs, step(&types), &run)?;
         let fits = bases.numbers.iter().zip(outputs).all(|(numbers, output)| {
             widen::numbers(output).is_some_and(|own| own.len() == numbers.len())
@@ -99,13 +104,16 @@ fn bases(
     step: f64,
     run: &Run<'_>,
 ) -> Option<Bases> {
-    if kind == Kind::Other {
-        return Some(Bases {
-            numbers: sensitivities(inputs, data, run, step)?,
-            are_sums: false,
-            open: beyond(inputs, data, run)?,
-            may_be_nan: false,
-        });
+    if matches!(kind, Kind::Other | Kind::Product) {
+        let mut open = beyond(inputs, data, run, Beyond::Nearer)?;
+        let ends = [Beyond::Infinite, Beyond::Zero, Beyond::Larger];
+        for end in ends.into_iter().filter(|_| kind == Kind::Product) {
+            let more = beyond(inputs, data, run, end)?;
+            let both = open.iter_mut().flatten().zip(more.into_iter().flatten());
+            both.for_each(|(open, more)| *open |= more);
+        }
+        let numbers = sensitivities(inputs, data, run, step)?;
+        return Some(Bases { numbers, are_sums: false, open, may_be_nan: false });
     }
     let numbers = sums(kind, inputs, data, run)?;
     let open = match may_overflow(inputs, data, outputs) {
@@ -153,6 +161,22 @@ fn probe(inputs: &[Tensor], data: &[usize], run: &Run<'_>) -> Kind {
     }
 }
 
+/// Whether twice the inputs give each result times a power of two, and more than four times one of them: of two
+/// factors, as of a square, there is but one order. How many there are, differs from case to case.
+fn is_product(inputs: &[Tensor], data: &[usize], run: &Run<'_>) -> bool {
+    let Some(ordinary) = ordinary(inputs, data) else { return false };
+    let mut twice = ordinary.clone();
+    for &at in data {
+        let Some(scaled) = widen::map(&ordinary[at], |x| 2.0 * x) else { return false };
+        twice[at] = scaled;
+    }
+    let (Some(plain), Some(got)) = (run(&ordinary), run(&twice)) else { return false };
+    let ratio = |(&plain, &got): (&f64, &f64)| if plain == 0.0 { 1.0 } else { got / plain };
+    let ratios: Vec<f64> = plain.iter().flatten().zip(got.iter().flatten()).map(ratio).collect();
+    ratios.iter().all(|ratio| ratio.is_normal() && *ratio >= 1.0 && ratio.log2().fract() == 0.0)
+        && ratios.iter().any(|ratio| *ratio > 4.0)
+}
+
 fn is_multiple(got: &[Vec<f64>], plain: &[Vec<f64>], factor: f64) -> bool {
     let same = |a: f64, b: f64| a == b * factor || (a.is_nan() && b.is_nan());
     got.len() == plain.len()
@@ -186,7 +210,7 @@ fn sums(kind: Kind, inputs: &[Tensor], data: &[usize], run: &Run<'_>) -> Option<
         Some(outputs)
     };
     match kind {
-        Kind::Other => None,
+        Kind::Product | Kind::Other => None,
         Kind::Multilinear => over(&|_| true),
         Kind::Linear => {
             let mut total = over(&|at| at == data[0])?;
@@ -214,7 +238,8 @@ fn may_overflow(inputs: &[Tensor], data: &[usize], outputs: &[Tensor]) -> bool {
 }
 
 /// Where the finite terms alone add up to more than the outputs' type holds. They are added up smaller by a power
-/// of two, so that they do not overflow here.
+/// of two, so that they do not overflow here; and once as they are, for a sum that is divided in the end (`Mean`):
+/// where it overflows before, their order decides too.
 fn overflows(
     kind: Kind,
     inputs: &[Tensor],
@@ -224,39 +249,76 @@ fn overflows(
     step: f64,
 ) -> Option<Vec<Vec<bool>>> {
     let scale = 2f64.powi(if step == DOUBLE_STEP { -512 } else { -64 });
-    let mut smaller = inputs.to_vec();
-    for &at in data {
-        // In double precision, since a narrow type does not hold what is left.
-        let wide = widen::convert(&inputs[at], DType::DOUBLE)?;
-        smaller[at] = widen::map(&wide, |x| if x.is_finite() { x * scale } else { 0.0 })?;
-    }
+    let finite = |scale: f64| -> Option<Vec<Vec<f64>>> {
+        let mut terms = inputs.to_vec();
+        for &at in data {
+            // In double precision, since a narrow type does not hold what is left.
+            let wide = widen::convert(&inputs[at], DType::DOUBLE)?;
+            terms[at] = widen::map(&wide, |x| if x.is_finite() { x * scale } else { 0.0 })?;
+        }
+        sums(kind, &terms, data, run)
+    };
     let factors = if kind == Kind::Multilinear { data.len() as i32 } else { 1 };
-    let sums = sums(kind, &smaller, data, run)?;
-    let open = sums.iter().zip(outputs).map(|(sums, output)| {
+    let (small, whole) = (finite(scale)?, finite(1.0)?);
+    let open = small.iter().zip(&whole).zip(outputs).map(|((small, whole), output)| {
         let greatest = Format::of_parts(output.dtype())?.greatest();
         let limit = greatest * scale.powi(factors);
-        Some(sums.iter().map(|&sum| sum > limit).collect())
+        let both = small.iter().zip(whole);
+        Some(both.map(|(&small, &whole)| small > limit || !whole.is_finite()).collect())
     });
     open.collect()
 }
 
-/// Where results depend on numbers of which the square overflows, and which any step on the way may make
-/// infinite.
-fn beyond(inputs: &[Tensor], data: &[usize], run: &Run<'_>) -> Option<Vec<Vec<bool>>> {
+/// What stands for the numbers at the ends of a type's range.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Beyond {
+    /// For one of which the square overflows, the greatest of which it does not.
+    Nearer,
+    /// For such a one infinity, as if it had met another.
+    Infinite,
+    /// For one of which the square underflows, zero.
+    Zero,
+    /// For such a one, the least of which it does not.
+    Larger,
+}
+
+impl Beyond {
+    /// What is put in the place of a number of this format.
+    fn of(self, x: f64, format: Format) -> f64 {
+        let (most, least) = (format.greatest().sqrt(), format.tiny().sqrt());
+        match self {
+            Beyond::Nearer if x.is_finite() && x.abs() > most => most.copysign(x),
+            Beyond::Infinite if x.is_finite() && x.abs() > most => f64::INFINITY.copysign(x),
+            Beyond::Zero if x != 0.0 && x.abs() < least => 0f64.copysign(x),
+            Beyond::Larger if x != 0.0 && x.abs() < least => least.copysign(x),
+            _ => x,
+        }
+    }
+}
+
+/// Where results depend on numbers at the ends of the range, which any step on the way may make infinite, or zero.
+fn beyond(
+    inputs: &[Tensor],
+    data: &[usize],
+    run: &Run<'_>,
+    beyond: Beyond,
+) -> Option<Vec<Vec<bool>>> {
     let plain = run(inputs)?;
-    let mut nearer = inputs.to_vec();
+    let mut changed = inputs.to_vec();
     let mut any = false;
     for &at in data {
-        let limit = Format::of_parts(inputs[at].dtype())?.greatest().sqrt();
-        let is_beyond = |x: f64| x.is_finite() && x.abs() > limit;
-        any |= widen::numbers(&inputs[at])?.into_iter().any(is_beyond);
-        nearer[at] = widen::map(&inputs[at], |x| if is_beyond(x) { limit.copysign(x) } else { x })?;
+        let format = Format::of_parts(inputs[at].dtype())?;
+        any |= widen::numbers(&inputs[at])?.into_iter().any(|x| {
+            let other = beyond.of(x, format);
+            other != x && !x.is_nan()
+        });
+        changed[at] = widen::map(&inputs[at], |x| beyond.of(x, format))?;
     }
     if !any {
         return Some(closed(&plain));
     }
     let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
-    let moved = run(&nearer)?;
+    let moved = run(&changed)?;
     let differs = |(a, b): (&Vec<f64>, &Vec<f64>)| {
         a.iter().zip(b).map(|(&a, &b)| !same(a, b)).collect::<Vec<bool>>()
     };
@@ -336,6 +398,17 @@ mod tests {
     }
 
     #[test]
+    fn products_of_many_terms_are_told_from_squares_and_sums() {
+        let product = |op: Op| {
+            let inputs = [Tensor::from_slice(&[4], &[1.0f64; 4]).unwrap()];
+            is_product(&inputs, &[0], &|inputs| Some(vec![op(&[widen::numbers(&inputs[0])?])]))
+        };
+        assert!(product(|x| vec![x[0].iter().product()]));
+        assert!(!product(|x| each(x, |a, _| a * a)) && !product(|x| each(x, |a, _| a.tanh())));
+        assert!(!product(|x| vec![x[0].iter().sum()]) && !product(|x| each(x, |a, _| a.exp())));
+    }
+
+    #[test]
     fn what_cancels_inside_a_function_is_seen_by_moving_its_inputs() {
         let inputs = [Tensor::from_slice(&[2], &[1000.0f64, 1.0]).unwrap()];
         // x + 1 - 1000, at 1000 and at 1: one moves by 1000 per relative step, the other by 1.
@@ -350,6 +423,39 @@ mod tests {
         );
         let moved = &moved.unwrap()[0];
         assert!((moved[0] - 1000.0).abs() < 1e-3 && (moved[1] - 1.0).abs() < 1e-3, "{moved:?}");
+    }
+
+    #[test]
+    fn a_product_that_overflows_on_the_way_is_open() {
+        let run =
+            |inputs: &[Tensor]| Some(vec![vec![widen::numbers(&inputs[0])?.iter().product()]]);
+        let open = |values: [f64; 3]| {
+            let inputs = [Tensor::from_slice(&[3], &values).unwrap()];
+            let outputs = [Tensor::from_slice(&[1], &[values.iter().product::<f64>()]).unwrap()];
+            bases(Kind::Product, (&inputs, &[0]), &outputs, DOUBLE_STEP, &run).unwrap().open[0][0]
+        };
+        assert!(open([0.0, 1e200, 1e200]), "0 or NaN, by the order");
+        assert!(open([1e-200, 1e-200, f64::INFINITY]), "inf or NaN");
+        assert!(!open([0.0, 1e100, 2.0]) && !open([1e-100, 3.0, f64::INFINITY]));
+    }
+
+    #[test]
+    fn a_mean_whose_sum_overflows_is_open() {
+        let most = f64::MAX;
+        let mean: Op = |x| vec![x[0].iter().sum::<f64>() / 4.0];
+        let run = |inputs: &[Tensor]| {
+            let inputs: Option<Vec<Vec<f64>>> = inputs.iter().map(widen::numbers).collect();
+            Some(vec![mean(&inputs?)])
+        };
+        let open = |values: [f64; 4]| {
+            let inputs = [Tensor::from_slice(&[4], &values).unwrap()];
+            let outputs = [Tensor::from_slice(&[1], &[0.0f64]).unwrap()];
+            let kind = Kind::Multilinear;
+            overflows(kind, &inputs, &[0], &run, &outputs, DOUBLE_STEP).unwrap()[0][0]
+        };
+        assert!(open([most, -most, 1.0, 2.0]), "0.75 or 0, by the order");
+        assert!(open([f64::INFINITY, -most, -most, 1.0]), "inf or NaN");
+        assert!(!open([f64::INFINITY, -most, 1.0, 2.0]) && !open([most / 4.0, 1.0, 2.0, 3.0]));
     }
 
     #[test]

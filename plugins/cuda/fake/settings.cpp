@@ -157,6 +157,9 @@ bool is_sticky(CUresult error) {
     switch (error) {
         case 214:  // ECC_UNCORRECTABLE
         case 220:  // NVLINK_UNCORRECTABLE
+        case 226:  // CONTAINED
+        case 721:  // TENSOR_MEMORY_LEAK
+        case 810:  // MPS_CLIENT_TERMINATED
         case CUDA_ERROR_ILLEGAL_ADDRESS:
         case CUDA_ERROR_LAUNCH_TIMEOUT:
         case CUDA_ERROR_ASSERT:

@@ -48,6 +48,8 @@ State& state() {
 
 // Set by fake_cuda_set and once from the environment; commands read it without the lock.
 std::atomic<int64_t> slow{-1};
+// As `slow`: whether each call is a line of the log.
+std::atomic<int> calls{-1};
 
 // The log kept in memory is cut at this size, so that a long run without a reader does not grow.
 constexpr size_t LOG_LIMIT = 16u << 20;
@@ -175,6 +177,17 @@ bool is_sticky(CUresult error) {
     }
 }
 
+void note_call(const char* function) {
+    int noted = calls.load(std::memory_order_relaxed);
+    if (noted < 0) {
+        noted = setting_number("CALLS", 0) != 0;
+        calls.store(noted, std::memory_order_relaxed);
+    }
+    if (noted != 0) {
+        log("call %s", function);
+    }
+}
+
 uint64_t slow_nanoseconds() {
     int64_t value = slow.load(std::memory_order_relaxed);
     if (value < 0) {
@@ -218,6 +231,7 @@ FAKE_EXPORT void fake_cuda_set(const char* name, const char* value) {
     fake::state().now = fake::Orders();
     fake::state().later = fake::Orders();
     fake::slow.store(-1, std::memory_order_relaxed);
+    fake::calls.store(-1, std::memory_order_relaxed);
 }
 
 // Copies as much of the log as fits, with a final NUL, and returns the size needed. The log is emptied where it fits.
@@ -252,5 +266,6 @@ FAKE_EXPORT void fake_cuda_reset() {
         s.log.clear();
     }
     fake::slow.store(-1, std::memory_order_relaxed);
+    fake::calls.store(-1, std::memory_order_relaxed);
     fake::forget_errors();
 }

@@ -1,6 +1,7 @@
 //! The folder of compiled CUDA kernels: spoilt, out of reach, and used by two processes at once. On the fake CUDA
 //! stack.
 
+use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeMap,
     env, fs,
@@ -40,11 +41,16 @@ fn kept(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files.map(|it| (it.path(), fs::read(it.path()).expect("it can be read"))).collect()
 }
 
-/// SHA-256 of `not a kernel`.
-const DIGEST: [u8; 32] = [
-    0xca, 0x5e, 0x3e, 0x91, 0xe7, 0xec, 0x9e, 0xa0, 0x17, 0xb5, 0x9e, 0xdb, 0x38, 0xe8, 0xb1, 0x0c,
-    0xa1, 0xee, 0x0a, 0x13, 0x20, 0x7a, 0xfb, 0xdc, 0x5c, 0xaa, 0x9a, 0xac, 0xf4, 0x14, 0x01, 0x2b,
-];
+/// A file of this name that is as whole as the plugin's own, and holds these bytes: it begins with the digest of name
+/// and bytes, the name with its length in front.
+fn whole(file: &Path, contents: &[u8]) -> Vec<u8> {
+    let name = file.file_name().expect("it has a name").as_encoded_bytes();
+    let mut digest = Sha256::new();
+    digest.update((name.len() as u64).to_le_bytes());
+    digest.update(name);
+    digest.update(contents);
+    [digest.finalize().as_slice(), contents].concat()
+}
 
 #[test]
 fn spoilt_kernels_are_compiled_anew_and_kept_again() {
@@ -53,18 +59,19 @@ fn spoilt_kernels_are_compiled_anew_and_kept_again() {
     compute(folder.path());
     let good = kept(folder.path());
     assert_eq!(good.len(), 3, "a file for each kernel");
-    type Spoil = fn(&[u8]) -> Vec<u8>;
+    type Spoil = fn(&Path, &[u8]) -> Vec<u8>;
     let spoils: [(&str, Spoil); 6] = [
-        ("empty", |_| Vec::new()),
-        ("cut within the digest", |good| good[..20].to_vec()),
-        ("cut behind the digest", |good| good[..32].to_vec()),
-        ("cut in the middle", |good| good[..good.len() / 2].to_vec()),
-        ("garbage", |good| (0..good.len()).map(|at| (at * 31 % 251) as u8).collect()),
-        ("whole, and no kernel", |_| [&DIGEST[..], b"not a kernel"].concat()),
+        ("empty", |_, _| Vec::new()),
+        ("cut within the digest", |_, good| good[..20].to_vec()),
+        ("cut behind the digest", |_, good| good[..32].to_vec()),
+        ("cut in the middle", |_, good| good[..good.len() / 2].to_vec()),
+        ("garbage", |_, good| (0..good.len()).map(|at| (at * 31 % 251) as u8).collect()),
+        ("whole, and no kernel", |file, _| whole(file, b"not a kernel")),
     ];
     for (how, spoil) in spoils {
         for (file, bytes) in &good {
-            fs::write(file, spoil(bytes)).expect("it can be written");
+            assert_eq!(*bytes, whole(file, &bytes[32..]), "this test knows what is whole");
+            fs::write(file, spoil(file, bytes)).expect("it can be written");
         }
         compute(folder.path());
         assert!(kept(folder.path()) == good, "{how}: the folder is not as it was");
@@ -75,6 +82,21 @@ fn spoilt_kernels_are_compiled_anew_and_kept_again() {
     fs::remove_file(file).expect("it is there");
     compute(folder.path());
     assert_eq!(fs::read(file).expect("it is there again"), *bytes);
+}
+
+#[test]
+fn a_kernel_that_is_kept_under_the_name_of_another_is_not_taken_for_it() {
+    let _turn = turn();
+    let folder = TempDir::new().expect("a folder");
+    compute(folder.path());
+    let good = kept(folder.path());
+    // Each lies under the name of the next one: all of them can be loaded, and none is what is asked for.
+    let contents = good.values().cycle().skip(1);
+    for (file, other) in good.keys().zip(contents) {
+        fs::write(file, other).expect("it can be written");
+    }
+    compute(folder.path());
+    assert!(kept(folder.path()) == good, "the folder is not as it was");
 }
 
 #[test]

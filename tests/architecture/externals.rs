@@ -19,6 +19,7 @@ const CONTAINED: [Contained; 2] = [
         code: &[
             "core/host/src/loader/",
             "plugins/cuda/src/libraries.rs",
+            "plugins/cuda/src/compile/nvrtc_api.rs",
             "plugins/cuda/src/cudnn/api.rs",
             "plugins/cuda/tests/",
             "tests/support/cuda.rs",

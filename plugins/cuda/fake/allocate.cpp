@@ -30,6 +30,9 @@ CUresult allocate_async(const Call& call, CUdeviceptr* out, size_t size, const s
     if (out == nullptr || size == 0 || pool->device != call.context->device->index) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    if (is_capturing(stream)) {
+        take_cached(*call.context->device, size);
+    }
     const std::shared_ptr<Block> block = allocate(*call.context, size, Life::Reserved, pool);
     log("alloc_async bytes=%zu stream=%u address=%p", size, stream->id,
         block != nullptr ? static_cast<void*>(block->data) : nullptr);

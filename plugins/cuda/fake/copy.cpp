@@ -123,6 +123,13 @@ CUresult copy_now(const Call& call, const Copy& copy) {
 
 uint64_t address(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
+// Whether the device that copies reaches both ends, and need not go by the host.
+bool is_direct(const Context& context, uint64_t to, uint64_t from) {
+    const auto one = block_at(to);
+    const auto other = block_at(from);
+    return one != nullptr && other != nullptr && reaches(context, *one) && reaches(context, *other);
+}
+
 // Writes `count` elements of `width` bytes.
 CUresult run_fill(uint64_t to, uint32_t value, size_t count, unsigned width) {
     if (!valid_to_touch(to, count * width, "memset")) {
@@ -199,6 +206,9 @@ FAKE_API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
     Call call(__func__);
     if (call.error == CUDA_SUCCESS && (fake::context_of(to_context) == nullptr || fake::context_of(from_context) == nullptr)) {
         return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if (call.error == CUDA_SUCCESS && size > 0) {
+        fake::log("peer_copy bytes=%zu direct=%d", size, fake::is_direct(*call.context, to, from));
     }
     return fake::copy_async(call, {to, from, size, Side::Device, Side::Device, "peer"}, stream);
 }

@@ -79,6 +79,8 @@ Device* device_at(CUdevice index) {
     return index >= 0 && static_cast<size_t>(index) < list.size() ? list[static_cast<size_t>(index)].get() : nullptr;
 }
 
+bool can_access(int reader, int owner) { return reader != owner && setting_number("PEERS", 1) != 0; }
+
 Context* current_context() { return context_stack().empty() ? nullptr : context_stack().back(); }
 
 Context* context_of(CUcontext handle) {
@@ -116,6 +118,7 @@ bool& inside_host_function() {
 }
 
 Call::Call(const char* function, Needs needs) : name(function) {
+    note_call(function);
     if (inside_host_function()) {
         report("%s called from a function given to cuLaunchHostFunc", function);
         error = CUDA_ERROR_NOT_PERMITTED;
@@ -173,6 +176,7 @@ void destroy_context(Context& context) {
         close_stream(*context.null_stream);
     }
     free_all(context);
+    trim_graphs(*context.device);
     context.error = CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
@@ -394,6 +398,9 @@ FAKE_API cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
     }
     if (other == nullptr || other == call.context) {
         return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if (!fake::can_access(call.context->device->index, other->device->index)) {
+        return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     }
     const std::lock_guard<std::mutex> guard(fake::global_lock());
     const bool added = call.context->peers.insert(other->device->index).second;

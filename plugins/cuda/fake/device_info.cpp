@@ -205,6 +205,6 @@ FAKE_API cuDeviceCanAccessPeer(int* can, CUdevice index, CUdevice peer) {
     if (fake::device_at(peer) == nullptr) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    *can = index != peer;
+    *can = fake::can_access(index, peer);
     return CUDA_SUCCESS;
 }

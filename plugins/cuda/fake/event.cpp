@@ -168,6 +168,10 @@ FAKE_API cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) 
     if (milliseconds == nullptr) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    // Of two devices there is no common clock.
+    if (first != nullptr && last != nullptr && first->context != last->context) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
     int64_t times[2];
     int64_t* time = times;
     for (const auto& event : {first, last}) {

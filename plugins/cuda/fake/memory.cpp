@@ -254,10 +254,27 @@ void remove_module_range(void* data) {
 std::shared_ptr<void> keep_for_graph(const std::shared_ptr<Block>& block) {
     return std::shared_ptr<void>(block.get(), [block](void*) {
         const std::lock_guard<std::mutex> guard(memory().mutex);
-        account_free(*block);
-        drop_from_map(*block);
+        // It is not there any more where its context has gone before.
+        if (memory().blocks.erase(address_of(block->data)) == 0) {
+            return;
+        }
+        if (block->pool != nullptr) {
+            block->pool->used -= block->size;
+        }
+        block->context->device->graph_cached += block->size;
     });
 }
+
+void take_cached(Device& device, size_t size) {
+    size_t cached = device.graph_cached.load();
+    size_t taken;
+    do {
+        taken = std::min(cached, size);
+    } while (!device.graph_cached.compare_exchange_weak(cached, cached - taken));
+    device.used -= taken;
+}
+
+void trim_graphs(Device& device) { take_cached(device, SIZE_MAX); }
 
 void account_free(Block& block) {
     if (block.place == Place::Device) {
@@ -327,7 +344,7 @@ void free_all(Context& context) {
     for (auto at = m.blocks.begin(); at != m.blocks.end();) {
         const Block& block = *at->second;
         if (block.context == &context && block.life != Life::Freed) {
-            if (!block.free_submitted) {
+            if (!block.free_submitted || block.of_graph) {
                 account_free(*at->second);
             }
             at = m.blocks.erase(at);
@@ -393,17 +410,23 @@ bool valid_to_touch(uint64_t address, size_t size, const char* what) {
     return false;
 }
 
+bool reaches(const Context& context, const Block& block) {
+    if (block.context == &context) {
+        return true;
+    }
+    const std::lock_guard<std::mutex> guard(global_lock());
+    return block.pool != nullptr ? block.pool->access.count(context.device->index) > 0
+                                 : context.peers.count(block.context->device->index) > 0;
+}
+
 bool valid_argument(uint64_t value, const char* kernel, unsigned index, const Context& context) {
     const std::shared_ptr<Block> block = block_at(value);
     if (block == nullptr) {
         return true;
     }
-    if (block->place == Place::Device && block->context != &context) {
-        const std::lock_guard<std::mutex> guard(global_lock());
-        if (context.peers.count(block->context->device->index) == 0) {
-            report("kernel %s: argument %u points to memory of another device, without access to it", kernel, index);
-            return false;
-        }
+    if (block->place == Place::Device && !reaches(context, *block)) {
+        report("kernel %s: argument %u points to memory of another device, without access to it", kernel, index);
+        return false;
     }
     {
         const std::lock_guard<std::mutex> guard(memory().mutex);

@@ -50,8 +50,11 @@ CUresult bring_to_life(const std::shared_ptr<Block>& block);
 bool mark_for_free(Block& block);
 // A graph's block comes to life for one launch.
 CUresult revive(const std::shared_ptr<Block>& block);
-// Owns a graph's block: the block is given back when the last copy goes.
+// Owns a graph's block: when the last copy goes its bytes are kept for other graphs, until trim_graphs.
 std::shared_ptr<void> keep_for_graph(const std::shared_ptr<Block>& block);
+// Makes so many of the bytes that are kept for graphs free, as far as there are.
+void take_cached(Device& device, size_t size);
+void trim_graphs(Device& device);
 void free_all(Context& context);
 
 // The block that holds `address`, freed ones too; null if none does.
@@ -66,6 +69,10 @@ bool valid_to_touch(uint64_t address, size_t size, const char* what);
 // Whether a kernel may be given this value: false for an address in freed memory, in memory not yet allocated, or on
 // another device to which the context has no access.
 bool valid_argument(uint64_t value, const char* kernel, unsigned index, const Context& context);
+
+// Whether a device reaches this memory of a GPU: its own; another's pool by leave of the pool, other memory by leave of
+// the contexts.
+bool reaches(const Context& context, const Block& block);
 
 // Looks at the guard zones of all the context's blocks; a damaged one fails the context.
 void check_guards(Context& context);

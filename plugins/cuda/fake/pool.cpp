@@ -139,16 +139,33 @@ FAKE_API cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, siz
     if (call.error != CUDA_SUCCESS) {
         return call.error;
     }
-    if (fake::pools().find(handle) == nullptr) {
+    const auto pool = fake::pools().find(handle);
+    if (pool == nullptr) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
     if (map == nullptr && count > 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    const std::lock_guard<std::mutex> guard(fake::global_lock());
     for (size_t i = 0; i < count; ++i) {
-        if (map[i].location.type != ON_DEVICE || fake::device_at(map[i].location.id) == nullptr) {
+        const CUmemAccessDesc& entry = map[i];
+        if (entry.location.type != ON_DEVICE || (entry.flags != 0 && entry.flags != 1 && entry.flags != 3)) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        const bool own = entry.location.id == pool->device;
+        if (fake::device_at(entry.location.id) == nullptr || (!own && !fake::can_access(entry.location.id, pool->device))) {
             return CUDA_ERROR_INVALID_DEVICE;
         }
+        // The device on which the memory lies has access for good.
+        if (own && entry.flags != 3) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        if (!own && entry.flags != 0) {
+            pool->access.insert(entry.location.id);
+        } else if (!own) {
+            pool->access.erase(entry.location.id);
+        }
+        fake::log("pool_access device=%d reader=%d flags=%d", pool->device, entry.location.id, entry.flags);
     }
     return CUDA_SUCCESS;
 }
@@ -160,6 +177,20 @@ FAKE_API cuMemPoolTrimTo(CUmemoryPool handle, size_t) {
     }
     fake::log("pool_trim");
     return fake::pools().find(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+FAKE_API cuDeviceGraphMemTrim(CUdevice index) {
+    Call call(__func__, Needs::Init);
+    if (call.error != CUDA_SUCCESS) {
+        return call.error;
+    }
+    fake::Device* device = fake::device_at(index);
+    if (device == nullptr) {
+        return CUDA_ERROR_INVALID_DEVICE;
+    }
+    fake::log("graph_trim device=%d", index);
+    fake::trim_graphs(*device);
+    return CUDA_SUCCESS;
 }
 
 namespace {

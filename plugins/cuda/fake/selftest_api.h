@@ -24,6 +24,7 @@ CUresult cuMemFreeAsync(CUdeviceptr, CUstream);
 CUresult cuMemHostAlloc(void**, size_t, unsigned);
 CUresult cuMemFreeHost(void*);
 CUresult cuMemGetInfo_v2(size_t*, size_t*);
+CUresult cuDeviceGraphMemTrim(CUdevice);
 CUresult cuMemcpyHtoD_v2(CUdeviceptr, const void*, size_t);
 CUresult cuMemcpyDtoH_v2(void*, CUdeviceptr, size_t);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr, const void*, size_t, CUstream);

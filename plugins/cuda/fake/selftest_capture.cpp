@@ -94,7 +94,7 @@ void forbidden() {
     EXPECT(cuStreamEndCapture(s.main, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-// Memory of a graph: the same address at each launch, gone with the graph.
+// Memory of a graph: the same address at each launch, kept for other graphs when it goes.
 void memory_nodes() {
     const Device device;
     const Streams s;
@@ -119,6 +119,10 @@ void memory_nodes() {
     EXPECT(cuGraphDestroy(graph), 0);
     EXPECT(cuGraphExecDestroy(exec), 0);
     EXPECT(cuCtxSynchronize(), 0);
+    EXPECT(cuMemGetInfo_v2(&after, &total), 0);
+    // Kept for other graphs, until it is asked for.
+    EXPECT(after - before, 0);
+    EXPECT(cuDeviceGraphMemTrim(0), 0);
     EXPECT(cuMemGetInfo_v2(&after, &total), 0);
     EXPECT(after - before, 16);
     EXPECT(cuMemcpyDtoHAsync_v2(&total, block, 4, s.main), CUDA_ERROR_INVALID_VALUE);

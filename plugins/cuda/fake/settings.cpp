@@ -48,6 +48,8 @@ State& state() {
 
 // Set by fake_cuda_set and once from the environment; commands read it without the lock.
 std::atomic<int64_t> slow{-1};
+// As `slow`: whether each call is a line of the log.
+std::atomic<int> calls{-1};
 
 // The log kept in memory is cut at this size, so that a long run without a reader does not grow.
 constexpr size_t LOG_LIMIT = 16u << 20;
@@ -157,6 +159,9 @@ bool is_sticky(CUresult error) {
     switch (error) {
         case 214:  // ECC_UNCORRECTABLE
         case 220:  // NVLINK_UNCORRECTABLE
+        case 226:  // CONTAINED
+        case 721:  // TENSOR_MEMORY_LEAK
+        case 810:  // MPS_CLIENT_TERMINATED
         case CUDA_ERROR_ILLEGAL_ADDRESS:
         case CUDA_ERROR_LAUNCH_TIMEOUT:
         case CUDA_ERROR_ASSERT:
@@ -169,6 +174,17 @@ bool is_sticky(CUresult error) {
             return true;
         default:
             return false;
+    }
+}
+
+void note_call(const char* function) {
+    int noted = calls.load(std::memory_order_relaxed);
+    if (noted < 0) {
+        noted = setting_number("CALLS", 0) != 0;
+        calls.store(noted, std::memory_order_relaxed);
+    }
+    if (noted != 0) {
+        log("call %s", function);
     }
 }
 
@@ -215,6 +231,7 @@ FAKE_EXPORT void fake_cuda_set(const char* name, const char* value) {
     fake::state().now = fake::Orders();
     fake::state().later = fake::Orders();
     fake::slow.store(-1, std::memory_order_relaxed);
+    fake::calls.store(-1, std::memory_order_relaxed);
 }
 
 // Copies as much of the log as fits, with a final NUL, and returns the size needed. The log is emptied where it fits.
@@ -249,5 +266,6 @@ FAKE_EXPORT void fake_cuda_reset() {
         s.log.clear();
     }
     fake::slow.store(-1, std::memory_order_relaxed);
+    fake::calls.store(-1, std::memory_order_relaxed);
     fake::forget_errors();
 }

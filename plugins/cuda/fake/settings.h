@@ -22,6 +22,8 @@ bool is_sticky(CUresult error);
 
 // One line to the log. The format is printf's.
 void log(const char* format, ...) __attribute__((format(printf, 1, 2)));
+// A line `call FUNCTION` where FAKE_CUDA_CALLS asks for it.
+void note_call(const char* function);
 // One line to stderr: something that a test must look at.
 void report(const char* format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -159,6 +159,7 @@ struct Pool {
     std::atomic<uint64_t> used{0};
     std::atomic<uint64_t> used_high{0};
     std::atomic<uint64_t> flags[4] = {{0}, {1}, {1}, {1}};  // the reuse policies, by attribute
+    std::set<int> access;  // the other devices that may; belongs to the global lock
 };
 
 struct Device {
@@ -169,6 +170,8 @@ struct Device {
     std::shared_ptr<Pool> default_pool;
     std::shared_ptr<Pool> current_pool;
     std::atomic<size_t> used{0};
+    // Of `used`: what graphs that are gone had, kept for others until cuDeviceGraphMemTrim.
+    std::atomic<size_t> graph_cached{0};
 };
 
 // The primary context of a device, the only kind there is.
@@ -195,6 +198,8 @@ Table<Pool>& pools();
 bool initialised();
 const std::vector<std::unique_ptr<Device>>& devices();
 Device* device_at(CUdevice index);
+// Whether `reader` can be let at memory of `owner` (FAKE_CUDA_PEERS).
+bool can_access(int reader, int owner);
 Context* current_context();
 Context* context_of(CUcontext handle);
 void forget_errors();

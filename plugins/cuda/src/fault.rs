@@ -10,8 +10,9 @@ use tenon_sdk::{Code, KernelError};
 
 /// Whether the context is beyond use after this result.
 ///
-/// Source: CUDA Driver API, "Data types used by CUDA driver", where the text says that the context cannot be used
-/// any more, or that the process must end.
+/// Source: the comments on `CUresult` in cuda.h of CUDA 13.5: those that say that further work returns the same error,
+/// that the context cannot be used any more, or that the process must end. Beside them errors of memory and of links
+/// that the hardware could not correct, an error that the driver itself calls unknown, and the driver's own end.
 pub fn is_sticky(result: CUresult) -> bool {
     use CUresult::*;
     matches!(
@@ -19,6 +20,7 @@ pub fn is_sticky(result: CUresult) -> bool {
         CUDA_ERROR_DEINITIALIZED
             | CUDA_ERROR_ECC_UNCORRECTABLE
             | CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | CUDA_ERROR_CONTAINED
             | CUDA_ERROR_ILLEGAL_ADDRESS
             | CUDA_ERROR_LAUNCH_TIMEOUT
             | CUDA_ERROR_CONTEXT_IS_DESTROYED
@@ -29,6 +31,8 @@ pub fn is_sticky(result: CUresult) -> bool {
             | CUDA_ERROR_INVALID_ADDRESS_SPACE
             | CUDA_ERROR_INVALID_PC
             | CUDA_ERROR_LAUNCH_FAILED
+            | CUDA_ERROR_TENSOR_MEMORY_LEAK
+            | CUDA_ERROR_MPS_CLIENT_TERMINATED
             | CUDA_ERROR_EXTERNAL_DEVICE
             | CUDA_ERROR_UNKNOWN
     )
@@ -47,11 +51,18 @@ pub fn code(result: CUresult) -> Code {
         | CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
         | CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE
         | CUDA_ERROR_SYSTEM_NOT_READY
+        | CUDA_ERROR_DEVICE_NOT_LICENSED
+        | CUDA_ERROR_MPS_CONNECTION_FAILED
+        | CUDA_ERROR_MPS_RPC_FAILURE
+        | CUDA_ERROR_MPS_SERVER_NOT_READY
+        | CUDA_ERROR_MPS_MAX_CLIENTS_REACHED
+        | CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED
         | CUDA_ERROR_NOT_INITIALIZED => Code::UNAVAILABLE,
         CUDA_ERROR_NO_BINARY_FOR_GPU
         | CUDA_ERROR_NOT_SUPPORTED
         | CUDA_ERROR_UNSUPPORTED_PTX_VERSION
-        | CUDA_ERROR_JIT_COMPILER_NOT_FOUND => Code::UNIMPLEMENTED,
+        | CUDA_ERROR_JIT_COMPILER_NOT_FOUND
+        | CUDA_ERROR_JIT_COMPILATION_DISABLED => Code::UNIMPLEMENTED,
         CUDA_ERROR_NOT_FOUND => Code::NOT_FOUND,
         CUDA_ERROR_INVALID_VALUE => Code::INVALID_ARGUMENT,
         _ => Code::INTERNAL,
@@ -100,10 +111,36 @@ mod tests {
 
     #[test]
     fn what_ends_a_device_is_told_from_what_ends_a_call() {
-        assert!(is_sticky(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS));
-        assert!(is_sticky(CUresult::CUDA_ERROR_LAUNCH_FAILED));
-        assert!(!is_sticky(CUresult::CUDA_ERROR_OUT_OF_MEMORY));
-        assert!(!is_sticky(CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES));
+        use CUresult::*;
+        // As cuda.h says of each: "any further CUDA work will return the same error", or the like.
+        for result in [
+            CUDA_ERROR_CONTAINED,
+            CUDA_ERROR_ILLEGAL_ADDRESS,
+            CUDA_ERROR_LAUNCH_TIMEOUT,
+            CUDA_ERROR_ASSERT,
+            CUDA_ERROR_HARDWARE_STACK_ERROR,
+            CUDA_ERROR_ILLEGAL_INSTRUCTION,
+            CUDA_ERROR_MISALIGNED_ADDRESS,
+            CUDA_ERROR_INVALID_ADDRESS_SPACE,
+            CUDA_ERROR_INVALID_PC,
+            CUDA_ERROR_LAUNCH_FAILED,
+            CUDA_ERROR_TENSOR_MEMORY_LEAK,
+            CUDA_ERROR_MPS_CLIENT_TERMINATED,
+            CUDA_ERROR_EXTERNAL_DEVICE,
+        ] {
+            assert!(is_sticky(result), "{result:?}");
+            assert_eq!(code(result), Code::UNAVAILABLE, "{result:?}");
+        }
+        for result in [
+            CUDA_ERROR_OUT_OF_MEMORY,
+            CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+            CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+            CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+            CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
+            CUDA_ERROR_NOT_PERMITTED,
+        ] {
+            assert!(!is_sticky(result), "{result:?}");
+        }
         assert_eq!(code(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS), Code::UNAVAILABLE);
         assert_eq!(code(CUresult::CUDA_ERROR_OUT_OF_MEMORY), Code::RESOURCE_EXHAUSTED);
         assert_eq!(code(CUresult::CUDA_ERROR_INVALID_VALUE), Code::INVALID_ARGUMENT);

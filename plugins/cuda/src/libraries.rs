@@ -2,8 +2,11 @@
 //!
 //! cudarc opens a library when its first function is called, and panics where it is missing: so every use begins
 //! with [`require`]. Libraries of CUDA 12 and 13 both serve. The folders of the knob `library_path` come first: a
-//! library found there is opened by its path, and the dynamic loader then takes it for the name by which
-//! cudarc asks (it compares the names that libraries say they have).
+//! library found there is opened by its path ([`preferred`]). cudarc asks the dynamic loader by names, `libcuda.so` first;
+//! the loader takes what is open for it (it compares the names that libraries say they have, which are numbered in
+//! NVIDIA's) only where the system has no file of that name, and where it takes another one, a warning says so. NVRTC, of
+//! which the system often has another one, is called by a table of its own (`compile/nvrtc_api.rs`): there what was named
+//! is what is used.
 //!
 //! cuBLAS and NCCL are not here because nothing of them is called: products go through cuBLASLt.
 
@@ -14,7 +17,7 @@ use std::{
     path::{Path, PathBuf},
     sync::OnceLock,
 };
-use tenon_sdk::{Code, KernelError};
+use tenon_sdk::{Code, KernelError, abi::LogLevel, author::log};
 
 /// A library that the plugin may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,17 +69,52 @@ impl Library {
     /// Whether it is there; looked up once in the process.
     pub fn is_present(self) -> bool {
         *self.found().get_or_init(|| {
-            open_preferred();
+            let preferred = preferred(self);
             // SAFETY: libraries of NVIDIA, or what the user put in their place, whose initialisers run here.
-            unsafe {
+            let is_present = unsafe {
                 match self {
                     Library::Driver => driver::sys::is_culib_present(),
-                    Library::Nvrtc => nvrtc::sys::is_culib_present(),
+                    Library::Nvrtc => preferred.is_some() || nvrtc::sys::is_culib_present(),
                     Library::CublasLt => cublaslt::sys::is_culib_present(),
                     Library::Cudnn => cudnn::sys::is_culib_present(),
                 }
+            };
+            if let Some(file) = preferred.filter(|_| is_present)
+                && !self.is_taken(file)
+            {
+                self.warn(file);
             }
+            is_present
         })
+    }
+
+    /// Whether cudarc calls the library in this file: it is there.
+    fn is_taken(self, file: &Path) -> bool {
+        // SAFETY: the library is there.
+        let (taken, symbol) = unsafe {
+            match self {
+                Library::Driver => (driver::sys::culib(), c"cuInit"),
+                Library::CublasLt => (cublaslt::sys::culib(), c"cublasLtCreate"),
+                // Called by tables of their own.
+                Library::Nvrtc | Library::Cudnn => return true,
+            }
+        };
+        let address = |library: &libloading::Library| {
+            // SAFETY: a symbol is looked for, and not used.
+            let symbol = unsafe { library.get::<*const ()>(symbol.to_bytes_with_nul()) };
+            symbol.ok().map(|symbol| *symbol)
+        };
+        // It is open: this only counts once more.
+        open(file).is_ok_and(|own| address(&own) == address(taken))
+    }
+
+    fn warn(self, file: &Path) {
+        let (name, file) = (self.name(), file.display());
+        let what = format!(
+            "CUDA: a lib{name}.so of the system is used, not {file}: the loader finds the system's by its plain name; \
+             to use the other one, start with LD_LIBRARY_PATH set to a folder with a lib{name}.so"
+        );
+        log(LogLevel::WARN, &what);
     }
 }
 
@@ -89,7 +127,7 @@ pub fn require(library: Library) -> Result<(), KernelError> {
         return Ok(());
     }
     let (name, origin) = (library.name(), library.origin());
-    let what = match &open_preferred()[library as usize] {
+    let what = match &open_preferred()[library as usize].refused {
         Some(refused) => format!("lib{name}.so cannot be opened ({refused})"),
         None => format!("there is no lib{name}.so"),
     };
@@ -105,48 +143,89 @@ pub fn look_in(folders: &str) -> bool {
     FOLDERS.set(folders.to_owned()).is_ok()
 }
 
-/// Opens what lies in the folders of the knob, once, and keeps it open. For each library: why one that lies there was
-/// not opened, if none was.
-fn open_preferred() -> &'static [Option<String>; 4] {
-    static REFUSED: OnceLock<[Option<String>; 4]> = OnceLock::new();
-    REFUSED.get_or_init(|| {
+/// The file of a library that was opened in a folder of the knob. Who looks for functions by name asks here first: under
+/// its plain name the dynamic loader may find another one, of the system's.
+pub fn preferred(library: Library) -> Option<&'static Path> {
+    open_preferred()[library as usize].file.as_deref()
+}
+
+/// What came of a library's files in the folders of the knob.
+#[derive(Debug, Default)]
+struct Opened {
+    /// The one that was opened.
+    file: Option<PathBuf>,
+    /// Why the first one was not, if none was.
+    refused: Option<String>,
+}
+
+/// Opens what lies in the folders of the knob, once, and keeps it open.
+fn open_preferred() -> &'static [Opened; 4] {
+    static OPENED: OnceLock<[Opened; 4]> = OnceLock::new();
+    OPENED.get_or_init(|| {
         let folders = FOLDERS.get_or_init(|| settings::library_path().unwrap_or_default());
         Library::ALL.map(|library| open_in(folders, library))
     })
 }
 
-fn open_in(folders: &str, library: Library) -> Option<String> {
+fn open_in(folders: &str, library: Library) -> Opened {
     let mut refused = None;
-    let folders = folders.split(':').filter(|folder| !folder.is_empty());
-    for file in folders.filter_map(|it| file_in(Path::new(it), library)) {
-        // SAFETY: as in `is_present`; the user named the folder.
-        match unsafe { libloading::Library::new(&file) } {
+    for folder in folders.split(':').filter(|folder| !folder.is_empty()).map(Path::new) {
+        let Some(file) = file_in(folder, library) else { continue };
+        if library == Library::Nvrtc {
+            open_builtins(folder);
+        }
+        match open(&file) {
             Ok(opened) => {
                 // It stays for the life of the process: what was called of it may be called again.
                 std::mem::forget(opened);
-                return None;
+                return Opened { file: Some(file), refused: None };
             }
-            Err(error) => {
-                // What the loader says is behind what was asked of it.
-                let words = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            Err(words) => {
                 refused.get_or_insert(words);
             }
         }
     }
-    refused
+    Opened { file: None, refused }
+}
+
+/// NVRTC asks the loader for a second library when it compiles, which lies beside it; NVRTC 13.0 does not tell the loader
+/// where. The loader takes what is open under that name.
+fn open_builtins(folder: &Path) {
+    for file in files_in(folder, |name| name.starts_with("libnvrtc-builtins.so")) {
+        // Without it, NVRTC itself says what is missing.
+        if let Ok(opened) = open(&file) {
+            std::mem::forget(opened);
+        }
+    }
+}
+
+/// Opens a library; without success, in the loader's words.
+///
+/// # Errors
+/// It is none, or lacks what it needs.
+pub fn open(file: &Path) -> Result<libloading::Library, String> {
+    // SAFETY: as in `is_present`; the user named the folder.
+    let opened = unsafe { libloading::Library::new(file) };
+    // What the loader says is behind what was asked of it.
+    opened.map_err(|error| error.source().map_or_else(|| error.to_string(), ToString::to_string))
+}
+
+/// Files of a folder whose names match, in the order of their names.
+fn files_in(folder: &Path, is_one: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(&is_one))
+        .map(|entry| entry.path())
+        .collect();
+    files.sort();
+    files
 }
 
 /// The file of a library in a folder: `libX.so`, or the last of `libX.so.*`.
 fn file_in(folder: &Path, library: Library) -> Option<PathBuf> {
     let plain = format!("lib{}.so", library.name());
     let numbered = format!("{plain}.");
-    let names = std::fs::read_dir(folder).ok()?.flatten();
-    let matching = |name: &str| name == plain || name.starts_with(&numbered);
-    let mut files: Vec<PathBuf> = names
-        .filter(|entry| entry.file_name().to_str().is_some_and(matching))
-        .map(|entry| entry.path())
-        .collect();
-    files.sort();
+    let mut files = files_in(folder, |name| name == plain || name.starts_with(&numbered));
     match files.first() {
         Some(first) if first.ends_with(&plain) => files.into_iter().next(),
         _ => files.pop(),

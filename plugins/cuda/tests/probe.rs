@@ -11,7 +11,7 @@ use std::{
     process::Command,
 };
 use support::fake;
-use tenon_cuda::{Cuda, Settings, libraries};
+use tenon_cuda::{Cuda, Settings, compile::nvrtc, libraries};
 use tenon_sdk::{
     Code, KernelError,
     device::author::{DeviceHandle, DeviceKind},
@@ -40,6 +40,15 @@ fn no_libraries() -> PathBuf {
 fn child() {
     let told = |name| env::var(name).expect("this test is started by the others");
     assert!(libraries::look_in(&told(FOLDER)));
+    if told(WHAT) == "compiler" {
+        let version = nvrtc::version().expect("there is a compiler");
+        let maps = fs::read_to_string("/proc/self/maps").expect("a process has maps");
+        let mut open: Vec<&str> =
+            maps.lines().filter_map(|line| line.split_once('/')).map(|it| it.1).collect();
+        open.retain(|file| file.contains("nvrtc"));
+        open.dedup();
+        return println!("answer {version:?} {}", open.join(" "));
+    }
     let error = match told(WHAT).as_str() {
         "probe" => Cuda::probe().err(),
         _ => Cuda::new(0, &Settings::default(), DeviceHandle::NONE).err(),
@@ -50,13 +59,18 @@ fn child() {
 
 /// What `probe` or `open` answers with the libraries in a folder and these settings of the fake driver.
 fn asked(what: &str, folder: &Path, settings: &[(&str, &str)]) -> String {
+    // What the system may have comes behind texts that are no libraries.
+    asked_on(&no_libraries(), what, folder, settings)
+}
+
+/// As [`asked`], where the system's loader looks in this folder first.
+fn asked_on(system: &Path, what: &str, folder: &Path, settings: &[(&str, &str)]) -> String {
     let program = env::current_exe().expect("a test knows its executable");
     let ran = Command::new(program)
         .args(["--exact", "child", "--ignored", "--nocapture"])
         .env(FOLDER, folder)
         .env(WHAT, what)
-        // What the system may have comes behind texts that are no libraries.
-        .env("LD_LIBRARY_PATH", no_libraries())
+        .env("LD_LIBRARY_PATH", system)
         .envs(settings.iter().copied())
         .output()
         .expect("it starts");
@@ -120,4 +134,42 @@ fn with_a_gpu_that_is_too_old() {
     is_unavailable(&answer, &["CUDA:0 has compute capability 5.0", "expected 7.5 or more"]);
     let answer = asked("open", &fake::folder(), &[("FAKE_CUDA_CC", "7.5")]);
     assert_eq!(answer, "0 there is one");
+}
+
+/// A folder with the compiler as NVIDIA's Python packages have it: under numbered names alone, and it says that it is
+/// called so, with the second library beside it that it opens by name.
+fn numbered_compiler() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("numbered-nvrtc");
+    fs::create_dir_all(&folder).expect("a folder of our own");
+    let plain = fs::read(fake::folder().join("libnvrtc.so")).expect("the fake compiler is built");
+    for (file, called) in
+        [("libnvrtc.so.12", b"libnvrtc.12"), ("libnvrtc-builtins.so.12.9", b"libbuiltins")]
+    {
+        let mut bytes = plain.clone();
+        let name = b"libnvrtc.so\0";
+        let places = |bytes: &[u8]| bytes.windows(name.len()).position(|it| it == name);
+        while let Some(at) = places(&bytes) {
+            bytes[at..at + called.len()].copy_from_slice(called);
+        }
+        assert_ne!(bytes, plain, "it says its name");
+        // Renamed into place: another test process may be using the one that is there.
+        let part = folder.join(format!("{file}.{}", std::process::id()));
+        fs::write(&part, bytes).expect("a file of our own");
+        fs::rename(part, folder.join(file)).expect("a file of our own");
+    }
+    folder
+}
+
+#[test]
+fn the_compiler_that_the_user_names_is_used_and_not_the_systems() {
+    let named = numbered_compiler();
+    for system in [no_libraries(), fake::folder()] {
+        let answer = asked_on(&system, "compiler", &named, &[]);
+        assert!(answer.contains("numbered-nvrtc/libnvrtc.so.12"), "{answer}");
+        assert!(answer.contains("numbered-nvrtc/libnvrtc-builtins.so.12.9"), "{answer}");
+        assert!(!answer.contains("fake-cuda/libnvrtc.so"), "{answer}");
+    }
+    // Without a name it is the system's.
+    let answer = asked_on(&fake::folder(), "compiler", Path::new("/nowhere"), &[]);
+    assert!(answer.contains("fake-cuda/libnvrtc.so"), "{answer}");
 }

@@ -43,6 +43,27 @@ pub(super) unsafe fn find<'a, D: DeviceKind>(state: *mut DeviceState) -> Option<
     open.contains(&wanted).then(|| unsafe { device_of::<D>(state) })
 }
 
+/// A device and one of its streams, as the host names them.
+///
+/// # Safety
+/// The state that `create::<D>` made and a stream that `create_stream::<D>` made; both live for `'a`.
+pub(super) unsafe fn device_and_stream<'a, D: DeviceKind>(
+    state: *mut DeviceState,
+    stream: *mut Stream,
+) -> (&'a D, &'a D::Stream) {
+    // SAFETY: the caller's promise.
+    unsafe { (device_of::<D>(state), &*stream.cast_const().cast::<D::Stream>()) }
+}
+
+/// An event, as the host names it.
+///
+/// # Safety
+/// One that `create_event::<D>` or `create_timer::<D>` made, alive for `'a`.
+pub(super) unsafe fn event_of<'a, D: DeviceKind>(event: *mut Event) -> &'a D::Event {
+    // SAFETY: the caller's promise.
+    unsafe { &*event.cast_const().cast::<D::Event>() }
+}
+
 /// The table of a device type.
 pub(super) struct Table<D>(PhantomData<D>);
 
@@ -313,7 +334,7 @@ unsafe extern "C" fn synchronize_stream<D: DeviceKind>(
 ) -> Code {
     // SAFETY: the host gives the state, a stream of the device and a sink.
     unsafe {
-        let (device, stream) = (device_of::<D>(state), &*stream.cast_const().cast::<D::Stream>());
+        let (device, stream) = device_and_stream::<D>(state, stream);
         code(reported("synchronize_stream", sink, || device.synchronize_stream(stream)))
     }
 }
@@ -327,7 +348,7 @@ unsafe extern "C" fn notify<D: DeviceKind>(
     // SAFETY: the host gives the state, a stream of the device, and a call that it takes from any thread. When
     // the method panics, unwinding drops the notification, which runs it.
     let _ = unsafe {
-        let (device, stream) = (device_of::<D>(state), &*stream.cast_const().cast::<D::Stream>());
+        let (device, stream) = device_and_stream::<D>(state, stream);
         let done = Notification::new(notify, data);
         logged("notify", || {
             device.notify(stream, done);
@@ -367,8 +388,8 @@ unsafe extern "C" fn record_event<D: DeviceKind>(
 ) -> Code {
     // SAFETY: the host gives the state, and an event and a stream of the device.
     unsafe {
-        let (device, stream) = (device_of::<D>(state), &*stream.cast_const().cast::<D::Stream>());
-        let event = &*event.cast_const().cast::<D::Event>();
+        let (device, stream) = device_and_stream::<D>(state, stream);
+        let event = event_of::<D>(event);
         code(logged("record_event", || device.record_event(event, stream)))
     }
 }
@@ -380,8 +401,8 @@ unsafe extern "C" fn wait_event<D: DeviceKind>(
 ) -> Code {
     // SAFETY: the host gives the state, and a stream and an event of the device.
     unsafe {
-        let (device, stream) = (device_of::<D>(state), &*stream.cast_const().cast::<D::Stream>());
-        let event = &*event.cast_const().cast::<D::Event>();
+        let (device, stream) = device_and_stream::<D>(state, stream);
+        let event = event_of::<D>(event);
         code(logged("wait_event", || device.wait_event(stream, event)))
     }
 }
@@ -393,7 +414,7 @@ unsafe extern "C" fn query_event<D: DeviceKind>(
     // SAFETY: the host gives the state and an event of the device.
     unsafe {
         let device = device_of::<D>(state);
-        let event = &*event.cast_const().cast::<D::Event>();
+        let event = event_of::<D>(event);
         match logged("query_event", || device.query_event(event)) {
             Ok(true) => Code::OK,
             Ok(false) => Code::PENDING,

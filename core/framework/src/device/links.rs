@@ -2,7 +2,7 @@
 
 use super::{
     author::{DeviceKind, Recorded, device_of},
-    entries::{code, give, reported},
+    entries::{code, device_and_stream, event_of, give, reported},
 };
 use std::{ffi::c_void, marker::PhantomData, ptr};
 use tenon_abi::{
@@ -67,7 +67,10 @@ unsafe extern "C" fn native_stream<D: DeviceKind>(
     stream: *mut Stream,
 ) -> *mut c_void {
     // SAFETY: the host gives the state and a stream of the device.
-    unsafe { device_of::<D>(state).native_stream(&*stream.cast_const().cast::<D::Stream>()) }
+    unsafe {
+        let (device, stream) = device_and_stream::<D>(state, stream);
+        device.native_stream(stream)
+    }
 }
 
 unsafe extern "C" fn create_timer<D: DeviceKind>(
@@ -92,7 +95,7 @@ unsafe extern "C" fn elapsed_ns<D: DeviceKind>(
     // SAFETY: the host gives the state, two events of the device, a place and a sink.
     unsafe {
         let device = device_of::<D>(state);
-        let event = |raw: *mut Event| &*raw.cast_const().cast::<D::Event>();
+        let event = |raw: *mut Event| event_of::<D>(raw);
         let elapsed = reported("elapsed_ns", sink, || device.elapsed_ns(event(first), event(last)));
         code(elapsed.map(|ns| *result = ns))
     }
@@ -105,7 +108,7 @@ unsafe extern "C" fn begin_capture<D: DeviceKind>(
 ) -> Code {
     // SAFETY: the host gives the state, a stream of the device and a sink.
     unsafe {
-        let (device, stream) = (device_of::<D>(state), &*stream.cast_const().cast::<D::Stream>());
+        let (device, stream) = device_and_stream::<D>(state, stream);
         code(reported("begin_capture", sink, || device.begin_capture(stream)))
     }
 }
@@ -118,7 +121,7 @@ unsafe extern "C" fn end_capture<D: DeviceKind>(
 ) -> Code {
     // SAFETY: the host gives the state, a stream of the device, a place and a sink.
     unsafe {
-        let (device, stream) = (device_of::<D>(state), &*stream.cast_const().cast::<D::Stream>());
+        let (device, stream) = device_and_stream::<D>(state, stream);
         give("end_capture", result, sink, || device.end_capture(stream))
     }
 }
@@ -131,7 +134,7 @@ unsafe extern "C" fn launch_recorded<D: DeviceKind>(
 ) -> Code {
     // SAFETY: the host gives the state, what `end_capture` gave, a stream of the device and a sink.
     unsafe {
-        let (device, stream) = (device_of::<D>(state), &*stream.cast_const().cast::<D::Stream>());
+        let (device, stream) = device_and_stream::<D>(state, stream);
         let recorded = &*graph.cast_const().cast::<Recorded>();
         code(reported("launch_recorded", sink, || device.launch_recorded(recorded, stream)))
     }

@@ -1,7 +1,7 @@
 //! Compiled kernels on disk.
 //!
-//! A file's name is the digest of all that its contents depend on; it begins with the digest of the rest, so
-//! that a file that is cut short or spoilt is not used. Files appear whole (written elsewhere, then renamed), also
+//! A file's name is the digest of all that its contents depend on; it begins with the digest of that name and the rest,
+//! so that a file that is cut short, spoilt, or another's under this name is not used. Files appear whole (written elsewhere, then renamed), also
 //! when several processes write the same one. A folder that cannot be written costs time, nothing else.
 
 use sha2::{Digest, Sha256};
@@ -53,18 +53,27 @@ impl Cache {
             return None;
         }
         let contents = kept.split_off(DIGEST_BYTES);
-        (Sha256::digest(&contents).as_slice() == kept).then_some(contents)
+        (seal(key, &contents).as_slice() == kept).then_some(contents)
     }
 
     /// Keeps something under a key, if that is possible.
     pub fn put(&self, key: &str, contents: &[u8]) {
         let Some(file) = self.file(key) else { return };
         // A full disk or a folder of somebody else: the kernel is compiled again the next time.
-        let _ = write_whole(&file, contents);
+        let _ = write_whole(&file, &seal(key, contents), contents);
     }
 }
 
-fn write_whole(file: &Path, contents: &[u8]) -> std::io::Result<()> {
+/// What a file under this key with these contents begins with.
+fn seal(key: &str, contents: &[u8]) -> [u8; DIGEST_BYTES] {
+    let mut hash = Sha256::new();
+    hash.update((key.len() as u64).to_le_bytes());
+    hash.update(key);
+    hash.update(contents);
+    hash.finalize().into()
+}
+
+fn write_whole(file: &Path, seal: &[u8], contents: &[u8]) -> std::io::Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
@@ -72,7 +81,7 @@ fn write_whole(file: &Path, contents: &[u8]) -> std::io::Result<()> {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let part = file.with_extension(format!("{}-{number}.part", process::id()));
     let written = fs::File::create(&part).and_then(|mut open| {
-        open.write_all(Sha256::digest(contents).as_slice())?;
+        open.write_all(seal)?;
         open.write_all(contents)
     });
     written.and_then(|()| fs::rename(&part, file)).inspect_err(|_| {
@@ -110,6 +119,10 @@ mod tests {
         assert_eq!(cache.get("key"), None);
         fs::write(folder.join("key"), b"x").unwrap();
         assert_eq!(cache.get("key"), None);
+        cache.put("key", b"contents");
+        fs::copy(folder.join("key"), folder.join("other")).unwrap();
+        assert_eq!(cache.get("other"), None, "kept under another key");
+        assert_eq!(cache.get("key").as_deref(), Some(&b"contents"[..]));
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -9,6 +9,7 @@
 pub mod cache;
 mod modules;
 pub mod nvrtc;
+mod nvrtc_api;
 mod sources;
 
 pub use modules::{Arguments, Entry, Module, Modules};

@@ -85,6 +85,21 @@ impl Modules {
     }
 }
 
+/// For the message about an image that the driver does not take: that the compiler is newer than the driver, if it is. A
+/// driver takes machine code of its own major version, and PTX of its own minor version, or older.
+fn newer(context: &Context) -> String {
+    let driver = context.facts().driver;
+    match nvrtc::version() {
+        Ok((major, minor)) if major * 1000 + minor * 10 > driver => format!(
+            "; NVRTC is of CUDA {major}.{minor} and the driver of CUDA {}.{}: install a newer driver, or NVRTC of \
+             the driver's version and name its folder by the knob library_path",
+            driver / 1000,
+            driver % 1000 / 10
+        ),
+        _ => String::new(),
+    }
+}
+
 /// A loaded variant.
 pub struct Module {
     context: Arc<Context>,
@@ -111,7 +126,8 @@ impl Module {
         // SAFETY: an image that the compiler made, and a place for the result.
         let load = || unsafe { sys::cuModuleLoadData(&mut raw, image.as_ptr().cast()) };
         context.call("cuModuleLoadData", load).map_err(|error| {
-            KernelError::new(error.code, format!("cannot load {variant}: {}", error.message))
+            let message = format!("cannot load {variant}: {}{}", error.message, newer(context));
+            KernelError::new(error.code, message)
         })?;
         let overlaps = variant.overlaps();
         Ok(Module { context: Arc::clone(context), name: variant.to_string(), raw, overlaps })

@@ -3,9 +3,11 @@
 //! It needs no GPU: any architecture that it knows can be compiled for. For a GPU that is newer than it, it makes
 //! PTX for the newest architecture it knows, and the driver does the rest.
 
-use super::{HEADERS, Variant, cache};
-use crate::libraries::{self, Library};
-use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
+use super::{
+    HEADERS, Variant, cache,
+    nvrtc_api::{Api, Number, SizeOf, Take},
+};
+use cudarc::nvrtc::sys::nvrtcProgram;
 use std::{
     ffi::{CStr, CString, c_char, c_int},
     ptr,
@@ -64,12 +66,12 @@ impl Target {
 /// Options beside the architecture.
 const OPTIONS: [&str; 1] = ["--std=c++17"];
 
-fn check(result: nvrtcResult, call: &str) -> Result<(), KernelError> {
-    if result == nvrtcResult::NVRTC_SUCCESS {
+fn check(api: &Api, result: Number, call: &str) -> Result<(), KernelError> {
+    if result == 0 {
         return Ok(());
     }
     // SAFETY: the library's own text, for any result.
-    let text = unsafe { CStr::from_ptr(sys::nvrtcGetErrorString(result)) };
+    let text = unsafe { CStr::from_ptr((api.nvrtcGetErrorString)(result)) };
     Err(KernelError::internal(format!("{call}: {}", text.to_string_lossy())))
 }
 
@@ -78,10 +80,10 @@ fn check(result: nvrtcResult, call: &str) -> Result<(), KernelError> {
 /// # Errors
 /// There is none.
 pub fn version() -> Result<(u32, u32), KernelError> {
-    libraries::require(Library::Nvrtc)?;
+    let api = Api::get()?;
     let (mut major, mut minor): (c_int, c_int) = (0, 0);
     // SAFETY: places for the results.
-    check(unsafe { sys::nvrtcVersion(&mut major, &mut minor) }, "nvrtcVersion")?;
+    check(api, unsafe { (api.nvrtcVersion)(&mut major, &mut minor) }, "nvrtcVersion")?;
     Ok((major.unsigned_abs(), minor.unsigned_abs()))
 }
 
@@ -91,13 +93,15 @@ fn architectures() -> Result<&'static [u32], KernelError> {
     if let Some(known) = KNOWN.get() {
         return Ok(known);
     }
-    libraries::require(Library::Nvrtc)?;
+    let api = Api::get()?;
     let mut count: c_int = 0;
     // SAFETY: a place for the result.
-    check(unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) }, "nvrtcGetNumSupportedArchs")?;
+    let counted = unsafe { (api.nvrtcGetNumSupportedArchs)(&mut count) };
+    check(api, counted, "nvrtcGetNumSupportedArchs")?;
     let mut all = vec![0 as c_int; usize::try_from(count).unwrap_or(0)];
     // SAFETY: room for as many as it said.
-    check(unsafe { sys::nvrtcGetSupportedArchs(all.as_mut_ptr()) }, "nvrtcGetSupportedArchs")?;
+    let told = unsafe { (api.nvrtcGetSupportedArchs)(all.as_mut_ptr()) };
+    check(api, told, "nvrtcGetSupportedArchs")?;
     Ok(KNOWN.get_or_init(|| all.into_iter().map(c_int::unsigned_abs).collect()))
 }
 
@@ -122,16 +126,17 @@ pub fn fingerprint(variant: &Variant, target: Target) -> Result<String, KernelEr
 /// # Errors
 /// `INTERNAL` with the compiler's log.
 pub fn compile(variant: &Variant, target: Target) -> Result<Compiled, KernelError> {
-    libraries::require(Library::Nvrtc)?;
-    let program = Program::new(variant)?;
+    let api = Api::get()?;
+    let program = Program::new(api, variant)?;
     let architecture = target.option();
     let options = OPTIONS.iter().copied().chain([architecture.as_str()]);
     let options = options.map(c_string).collect::<Result<Vec<_>, _>>()?;
     let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
     // SAFETY: a program that is there, and as many options as are said.
-    let result =
-        unsafe { sys::nvrtcCompileProgram(program.0, pointers.len() as c_int, pointers.as_ptr()) };
-    if let Err(error) = check(result, "nvrtcCompileProgram") {
+    let result = unsafe {
+        (api.nvrtcCompileProgram)(program.raw, pointers.len() as c_int, pointers.as_ptr())
+    };
+    if let Err(error) = check(api, result, "nvrtcCompileProgram") {
         let message = format!("cannot compile {variant}: {}\n{}", error.message, program.log());
         return Err(KernelError::new(Code::INTERNAL, message));
     }
@@ -139,7 +144,6 @@ pub fn compile(variant: &Variant, target: Target) -> Result<Compiled, KernelErro
 }
 
 /// What the compiler made of a variant.
-#[derive(Debug)]
 pub struct Compiled {
     program: Program,
     form: Form,
@@ -152,7 +156,10 @@ impl Compiled {
     /// The compiler does not hand it out.
     pub fn code(&self) -> Result<Vec<u8>, KernelError> {
         match self.form {
-            Form::Cubin => self.program.take(sys::nvrtcGetCUBINSize, sys::nvrtcGetCUBIN),
+            Form::Cubin => {
+                let api = self.program.api;
+                self.program.take(api.nvrtcGetCUBINSize, api.nvrtcGetCUBIN)
+            }
             Form::Ptx => self.ptx(),
         }
     }
@@ -162,7 +169,8 @@ impl Compiled {
     /// # Errors
     /// The compiler does not hand it out.
     pub fn ptx(&self) -> Result<Vec<u8>, KernelError> {
-        self.program.take(sys::nvrtcGetPTXSize, sys::nvrtcGetPTX)
+        let api = self.program.api;
+        self.program.take(api.nvrtcGetPTXSize, api.nvrtcGetPTX)
     }
 }
 
@@ -170,14 +178,13 @@ fn c_string(text: &str) -> Result<CString, KernelError> {
     CString::new(text).map_err(|_| KernelError::internal("a source with a zero byte"))
 }
 
-type SizeOf = unsafe fn(nvrtcProgram, *mut usize) -> nvrtcResult;
-type Take = unsafe fn(nvrtcProgram, *mut c_char) -> nvrtcResult;
-
-#[derive(Debug)]
-struct Program(nvrtcProgram);
+struct Program {
+    api: &'static Api,
+    raw: nvrtcProgram,
+}
 
 impl Program {
-    fn new(variant: &Variant) -> Result<Program, KernelError> {
+    fn new(api: &'static Api, variant: &Variant) -> Result<Program, KernelError> {
         let (text, name) = (c_string(&variant.text())?, c_string(variant.source.name)?);
         let texts = HEADERS.iter().map(|it| c_string(it.text)).collect::<Result<Vec<_>, _>>()?;
         let names = HEADERS.iter().map(|it| c_string(it.name)).collect::<Result<Vec<_>, _>>()?;
@@ -187,7 +194,7 @@ impl Program {
         let mut program: nvrtcProgram = ptr::null_mut();
         // SAFETY: texts that live during the call, which copies them; a place for the result.
         let result = unsafe {
-            sys::nvrtcCreateProgram(
+            (api.nvrtcCreateProgram)(
                 &mut program,
                 text.as_ptr(),
                 name.as_ptr(),
@@ -196,22 +203,23 @@ impl Program {
                 names.as_ptr(),
             )
         };
-        check(result, "nvrtcCreateProgram")?;
-        Ok(Program(program))
+        check(api, result, "nvrtcCreateProgram")?;
+        Ok(Program { api, raw: program })
     }
 
     fn take(&self, size: SizeOf, take: Take) -> Result<Vec<u8>, KernelError> {
         let mut bytes = 0;
         // SAFETY: a program that is there, a place for the result.
-        check(unsafe { size(self.0, &mut bytes) }, "nvrtcGet...Size")?;
+        check(self.api, unsafe { size(self.raw, &mut bytes) }, "nvrtcGet...Size")?;
         let mut result = vec![0u8; bytes];
         // SAFETY: room for as much as it said.
-        check(unsafe { take(self.0, result.as_mut_ptr().cast()) }, "nvrtcGet...")?;
+        let taken = unsafe { take(self.raw, result.as_mut_ptr().cast()) };
+        check(self.api, taken, "nvrtcGet...")?;
         Ok(result)
     }
 
     fn log(&self) -> String {
-        let log = self.take(sys::nvrtcGetProgramLogSize, sys::nvrtcGetProgramLog);
+        let log = self.take(self.api.nvrtcGetProgramLogSize, self.api.nvrtcGetProgramLog);
         let log = log.unwrap_or_default();
         String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned()
     }
@@ -220,6 +228,6 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         // SAFETY: a program of this object.
-        let _ = unsafe { sys::nvrtcDestroyProgram(&mut self.0) };
+        let _ = unsafe { (self.api.nvrtcDestroyProgram)(&mut self.raw) };
     }
 }

@@ -4,7 +4,7 @@
 //! ([`crate::fault::is_sticky`]), whoever sees it first; from then on every entry answers `UNAVAILABLE` and
 //! nothing is enqueued.
 
-use super::{notify, probe};
+use super::{notify, peer, probe};
 use crate::fault::{self, check};
 use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute, CUresult, CUstream};
 use std::{
@@ -68,6 +68,7 @@ pub struct Context {
     is_lost: AtomicBool,
     reason: OnceLock<String>,
     desk: Arc<notify::Desk>,
+    leave: peer::Leave,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
@@ -116,6 +117,7 @@ impl Context {
             is_lost: AtomicBool::new(false),
             reason: OnceLock::new(),
             desk: Arc::default(),
+            leave: peer::Leave::default(),
         })
     }
 
@@ -140,6 +142,10 @@ impl Context {
 
     pub(super) fn desk(&self) -> &Arc<notify::Desk> {
         &self.desk
+    }
+
+    pub(super) fn leave(&self) -> &peer::Leave {
+        &self.leave
     }
 
     /// Whether the device is lost.
@@ -217,7 +223,11 @@ impl Context {
     /// The device's error.
     pub fn synchronize(&self) -> Result<(), KernelError> {
         // SAFETY: the context is current.
-        self.call("cuCtxSynchronize", || unsafe { sys::cuCtxSynchronize() })
+        let waited = self.call("cuCtxSynchronize", || unsafe { sys::cuCtxSynchronize() });
+        if self.is_lost() {
+            self.desk.wait_until_paid();
+        }
+        waited
     }
 
     /// Waits for the device's own stream.
@@ -225,8 +235,23 @@ impl Context {
     /// # Errors
     /// As [`Context::synchronize`].
     pub(super) fn synchronize_own(&self) -> Result<(), KernelError> {
-        // SAFETY: a stream of this context.
-        self.call("cuStreamSynchronize", || unsafe { sys::cuStreamSynchronize(self.own_stream) })
+        self.wait_for(self.own_stream)
+    }
+
+    /// Waits until all that was enqueued on a stream of this context is done, also behind an error: when this returns,
+    /// nothing of it touches memory any more.
+    ///
+    /// # Errors
+    /// As [`Context::synchronize`].
+    pub(super) fn wait_for(&self, stream: CUstream) -> Result<(), KernelError> {
+        // SAFETY: the caller's stream.
+        let waited =
+            self.call("cuStreamSynchronize", || unsafe { sys::cuStreamSynchronize(stream) });
+        if self.is_lost() {
+            // Commands have ended or never will. The driver says so without waiting for its host functions.
+            self.desk.wait_until_paid();
+        }
+        waited
     }
 
     /// Asks the device for an error that nobody has seen yet.

@@ -9,6 +9,7 @@ use super::{
     Cuda,
     context::Context,
     notify::Errand,
+    peer,
     pinned::{Address, PinnedPool},
     stream::Stream,
 };
@@ -133,7 +134,7 @@ unsafe fn between(
     if other.is_lost() {
         return Err(other.loss());
     }
-    // Where the GPUs cannot reach each other the driver goes by the host.
+    peer::connect(source, destination)?;
     // SAFETY: the caller's promise; both contexts are open.
     let copy = || unsafe {
         sys::cuMemcpyPeerAsync(to, destination.raw(), from, source.raw(), bytes, stream)

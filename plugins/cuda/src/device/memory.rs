@@ -4,7 +4,8 @@
 //! comes free behind what is enqueued there; neither waits. Without a stream both go by the device's own, and an
 //! allocation is waited for, so that any stream may use it at once.
 //!
-//! The pool keeps what comes free. When an allocation fails it gives back what is not in use, and tries once more.
+//! The pool keeps what comes free, and so does the driver for recorded graphs, whose memory is no pool's. When an
+//! allocation fails both give back what is not in use, and it is tried once more.
 
 use super::{ALIGNMENT, context::Context, stream::Stream};
 use cudarc::driver::sys::{
@@ -34,6 +35,7 @@ impl Pool {
         // SAFETY: filled properties, a place for the result.
         let create = || unsafe { sys::cuMemPoolCreate(&mut raw, &properties) };
         context.call("cuMemPoolCreate", create)?;
+        context.leave().set_pool(raw);
         let pool = Pool { context: Arc::clone(context), raw };
         // By default the driver gives free memory back whenever a stream is waited for.
         pool.set(CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX)?;
@@ -105,6 +107,9 @@ impl Pool {
         self.context.call("cuStreamSynchronize", wait)?;
         // SAFETY: a pool of this object.
         self.context.call("cuMemPoolTrimTo", || unsafe { sys::cuMemPoolTrimTo(self.raw, 0) })?;
+        // SAFETY: the device of this context.
+        let trim = || unsafe { sys::cuDeviceGraphMemTrim(self.context.device()) };
+        self.context.call("cuDeviceGraphMemTrim", trim)?;
         self.take(size, stream).map_err(|error| {
             if error.code != Code::RESOURCE_EXHAUSTED {
                 return error;

@@ -7,6 +7,7 @@
 //! | `memory.rs` | the stream-ordered pool of device memory |
 //! | `pinned.rs` | pinned host memory |
 //! | `copy.rs` | copies: both ways, on the device, between devices |
+//! | `peer.rs` | which GPUs reach the memory of another one directly |
 //! | `stream.rs`, `event.rs` | streams, events |
 //! | `graph.rs` | commands recorded once and run again |
 //! | `notify.rs` | calls that the device owes the host |
@@ -21,6 +22,7 @@ mod event;
 mod graph;
 mod memory;
 mod notify;
+mod peer;
 mod pinned;
 mod probe;
 mod stream;

@@ -6,8 +6,12 @@
 //!
 //! The driver's thread may not call the driver, and what the host does when it is told may lead there: so the calls
 //! for the host are made by the device's own thread ([`Errand::Host`]). What only touches memory is done in
-//! place ([`Errand::Memory`]). While calls are owed that thread also asks the device for errors now and then,
+//! place ([`Errand::Memory`]), and is owed until it is over and what it held is dropped: so the device is still there
+//! then, and dropping never calls the driver from its own thread. While calls are owed that thread also asks the device for errors now and then,
 //! because nobody else may be asking. It ends when the device is closed and nothing is owed any more.
+//!
+//! Once a device is lost the driver no longer says when a call that it had begun is over: who waits for a stream then
+//! also waits until nothing is owed ([`Desk::wait_until_paid`]), since a call may be about to write to its memory.
 
 use super::context::Context;
 use std::{
@@ -40,19 +44,19 @@ struct Owed {
 
 impl Owed {
     fn pay(self, code: Code) {
-        let mut queue = self.desk.queue();
-        queue.owed -= 1;
-        match self.errand {
-            Errand::Host(call) => {
-                queue.due.push_back((call, code));
-                drop(queue);
-                self.desk.turn.notify_one();
-            }
+        let Owed { desk, errand } = self;
+        let due = match errand {
+            Errand::Host(call) => Some((call, code)),
             Errand::Memory(call) => {
-                drop(queue);
                 call(code);
+                None
             }
-        }
+        };
+        let mut queue = desk.queue();
+        queue.owed -= 1;
+        queue.due.extend(due);
+        drop(queue);
+        desk.turn.notify_all();
     }
 }
 
@@ -72,11 +76,11 @@ fn table() -> MutexGuard<'static, Table> {
 pub(super) struct Ticket(usize);
 
 /// Puts a call into the table.
-pub(super) fn owe(context: &Context, errand: Errand) -> Ticket {
-    let desk = Arc::clone(context.desk());
+pub(super) fn owe(desk: &Arc<Desk>, errand: Errand) -> Ticket {
+    let desk = Arc::clone(desk);
     desk.queue().owed += 1;
     // The thread's next look is soon.
-    desk.turn.notify_one();
+    desk.turn.notify_all();
     let mut table = table();
     table.next += 1;
     let number = table.next;
@@ -143,6 +147,29 @@ impl Desk {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits until nothing is owed: each call is over, or is the device's thread's to make. Not for calls themselves.
+    pub fn wait_until_paid(&self) {
+        let mut queue = self.queue();
+        while queue.owed > 0 {
+            queue = self.turn.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// As [`Desk::wait_until_paid`], while nobody else looks.
+    fn wait_looking(&self, look: impl Fn()) {
+        let mut queue = self.queue();
+        while queue.owed > 0 {
+            let (back, waited) =
+                self.turn.wait_timeout(queue, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner);
+            queue = back;
+            if waited.timed_out() && queue.owed > 0 {
+                drop(queue);
+                look();
+                queue = self.queue();
+            }
+        }
+    }
+
     /// Waits for a call to make; `Ok(None)` is time for a look, `Err` the end: closed, and nothing owed.
     fn next(&self) -> Result<Option<(Call, Code)>, ()> {
         let mut queue = self.queue();
@@ -170,6 +197,7 @@ impl Desk {
 /// The device's thread.
 pub(super) struct Clerk {
     desk: Arc<Desk>,
+    context: Weak<Context>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -181,11 +209,11 @@ impl Clerk {
     pub fn start(context: &Arc<Context>) -> Result<Clerk, KernelError> {
         let (desk, weak) = (Arc::clone(context.desk()), Arc::downgrade(context));
         let name = format!("cuda-{}", context.facts().ordinal);
-        let own = Arc::clone(&desk);
-        let thread = spawn(&name, move || serve(&own, &weak)).map_err(|error| {
+        let (own, looked_at) = (Arc::clone(&desk), Weak::clone(&weak));
+        let thread = spawn(&name, move || serve(&own, &looked_at)).map_err(|error| {
             KernelError::new(Code::RESOURCE_EXHAUSTED, format!("no thread for {name}: {error}"))
         })?;
-        Ok(Clerk { desk, thread: Some(thread) })
+        Ok(Clerk { desk, context: weak, thread: Some(thread) })
     }
 }
 
@@ -194,10 +222,14 @@ impl Drop for Clerk {
         self.desk.queue().closed = true;
         self.desk.turn.notify_all();
         let own = std::thread::current().id();
-        // A call may have let go of the device last: the thread cannot wait for itself, and ends behind that call.
-        if let Some(thread) = self.thread.take().filter(|it| it.thread().id() != own) {
+        match self.thread.take() {
+            // A call has let go of the device last: the thread cannot wait for itself, and ends behind that call.
+            Some(thread) if thread.thread().id() == own => {
+                self.desk.wait_looking(|| look(&self.context));
+            }
             // What it panicked with has been logged.
-            let _ = thread.join();
+            Some(thread) => drop(thread.join()),
+            None => {}
         }
     }
 }
@@ -206,11 +238,80 @@ fn serve(desk: &Desk, context: &Weak<Context>) {
     while let Ok(due) = desk.next() {
         match due {
             Some((call, code)) => call(code),
-            None => {
-                if let Some(context) = context.upgrade() {
-                    context.look();
-                }
-            }
+            None => look(context),
         }
+    }
+}
+
+fn look(context: &Weak<Context>) {
+    if let Some(context) = context.upgrade() {
+        context.look();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        sync::{
+            atomic::{AtomicBool, Ordering},
+            mpsc::channel,
+        },
+        thread,
+    };
+
+    /// Says when it is dropped.
+    struct Held(Arc<AtomicBool>);
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+
+    #[test]
+    fn a_call_is_owed_until_it_is_over_and_what_it_held_is_gone() {
+        let (desk, gone) = (Arc::<Desk>::default(), Arc::<AtomicBool>::default());
+        let (begun, begins) = channel();
+        let (go, may_go) = channel::<()>();
+        let held = Held(Arc::clone(&gone));
+        let call = move |_| {
+            begun.send(()).expect("the test listens");
+            may_go.recv().expect("the test says go");
+            let _ = &held;
+        };
+        let ticket = owe(&desk, Errand::Memory(Box::new(call)));
+        let number = ticket.as_pointer().addr();
+        // SAFETY: the ticket's own pointer.
+        let driver = thread::spawn(move || unsafe {
+            paid(std::ptr::without_provenance_mut::<c_void>(number));
+        });
+        begins.recv().expect("the call has begun");
+        // A lost device settles what it owes: this call is somebody's already, and is still not over.
+        settle(&desk);
+        assert_eq!(desk.queue().owed, 1);
+        let waiting = {
+            let (desk, gone) = (Arc::clone(&desk), Arc::clone(&gone));
+            thread::spawn(move || {
+                desk.wait_until_paid();
+                gone.load(Ordering::Acquire)
+            })
+        };
+        go.send(()).expect("the call listens");
+        assert!(waiting.join().expect("it waits"), "who waited went on before the call was over");
+        driver.join().expect("the call returns");
+    }
+
+    #[test]
+    fn a_call_for_the_host_is_paid_when_it_is_the_threads_to_make() {
+        let desk = Arc::<Desk>::default();
+        let ticket = owe(&desk, Errand::Host(Box::new(|_| ())));
+        ticket.settle(Code::UNAVAILABLE);
+        desk.wait_until_paid();
+        let (_, code) = desk.next().expect("it is open").expect("there is a call");
+        assert_eq!(code, Code::UNAVAILABLE);
+        // Nobody makes it twice.
+        ticket.settle(Code::OK);
+        assert_eq!(desk.queue().due.len(), 0);
     }
 }

@@ -52,15 +52,7 @@ impl Stream {
     /// # Errors
     /// `UNAVAILABLE` when the device is lost, or found to be.
     pub fn synchronize(&self) -> Result<(), KernelError> {
-        if self.context.is_lost() {
-            // Its commands have ended or never will: the driver says which without waiting, and host functions
-            // may still be about to return.
-            // SAFETY: a stream of this context.
-            self.context.release(|| unsafe { sys::cuStreamSynchronize(self.raw) });
-            return Err(self.context.loss());
-        }
-        // SAFETY: a stream of this context.
-        self.context.call("cuStreamSynchronize", || unsafe { sys::cuStreamSynchronize(self.raw) })
+        self.context.wait_for(self.raw)
     }
 
     /// What is enqueued from now on waits for the event's last recording so far.
@@ -78,7 +70,7 @@ impl Stream {
 
     /// Has an errand run once, behind what is enqueued; with its error when the device does not take it.
     pub(super) fn when_done(&self, errand: Errand) {
-        let ticket = notify::owe(&self.context, errand);
+        let ticket = notify::owe(self.context.desk(), errand);
         let data = ticket.as_pointer();
         // SAFETY: the function takes the ticket's number and nothing behind it.
         let launch = || unsafe { sys::cuLaunchHostFunc(self.raw, Some(notify::paid), data) };

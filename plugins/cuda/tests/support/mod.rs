@@ -1,6 +1,8 @@
 //! The fake CUDA stack, built once, and devices on it: each test takes one of its own, so that a device that one
 //! test loses is no other's.
 
+#![allow(dead_code, reason = "each file of tests uses some of it")]
+
 mod fake;
 
 use libloading::Library;
@@ -17,6 +19,7 @@ use tenon_sdk::{
 };
 
 type Set = unsafe extern "C" fn(name: *const c_char, value: *const c_char);
+type Take = unsafe extern "C" fn(buffer: *mut c_char, length: usize) -> usize;
 
 fn fake() -> &'static Library {
     static FAKE: OnceLock<Library> = OnceLock::new();
@@ -64,11 +67,23 @@ impl Turn {
     pub fn take_back(&self, name: &str) {
         tell(fake(), name, None);
     }
+
+    /// What the fake driver was asked for since the last time: a line each.
+    pub fn take_log(&self) -> String {
+        // SAFETY: the fake's entry; it fills no more than it is given.
+        unsafe {
+            let take = fake().get::<Take>(b"fake_cuda_log_take\0").expect("the fake keeps a log");
+            let mut bytes = vec![0u8; take(std::ptr::null_mut(), 0) + 1];
+            take(bytes.as_mut_ptr().cast(), bytes.len());
+            let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+            String::from_utf8_lossy(&bytes[..end]).into_owned()
+        }
+    }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        for name in ["FAIL", "FAIL_LATER", "MEMORY", "SLOW_NS"] {
+        for name in ["FAIL", "FAIL_LATER", "MEMORY", "SLOW_NS", "PEERS"] {
             tell(fake(), &format!("FAKE_CUDA_{name}"), None);
         }
     }

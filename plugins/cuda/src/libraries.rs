@@ -89,7 +89,7 @@ pub fn require(library: Library) -> Result<(), KernelError> {
         return Ok(());
     }
     let (name, origin) = (library.name(), library.origin());
-    let what = match &open_preferred()[library as usize] {
+    let what = match &open_preferred()[library as usize].refused {
         Some(refused) => format!("lib{name}.so cannot be opened ({refused})"),
         None => format!("there is no lib{name}.so"),
     };
@@ -105,17 +105,31 @@ pub fn look_in(folders: &str) -> bool {
     FOLDERS.set(folders.to_owned()).is_ok()
 }
 
-/// Opens what lies in the folders of the knob, once, and keeps it open. For each library: why one that lies there was
-/// not opened, if none was.
-fn open_preferred() -> &'static [Option<String>; 4] {
-    static REFUSED: OnceLock<[Option<String>; 4]> = OnceLock::new();
-    REFUSED.get_or_init(|| {
+/// The file of a library that was opened in a folder of the knob. Who looks for functions by name asks here first: under
+/// its plain name the dynamic loader may find another one, of the system's.
+pub fn preferred(library: Library) -> Option<&'static Path> {
+    open_preferred()[library as usize].file.as_deref()
+}
+
+/// What came of a library's files in the folders of the knob.
+#[derive(Debug, Default)]
+struct Opened {
+    /// The one that was opened.
+    file: Option<PathBuf>,
+    /// Why the first one was not, if none was.
+    refused: Option<String>,
+}
+
+/// Opens what lies in the folders of the knob, once, and keeps it open.
+fn open_preferred() -> &'static [Opened; 4] {
+    static OPENED: OnceLock<[Opened; 4]> = OnceLock::new();
+    OPENED.get_or_init(|| {
         let folders = FOLDERS.get_or_init(|| settings::library_path().unwrap_or_default());
         Library::ALL.map(|library| open_in(folders, library))
     })
 }
 
-fn open_in(folders: &str, library: Library) -> Option<String> {
+fn open_in(folders: &str, library: Library) -> Opened {
     let mut refused = None;
     let folders = folders.split(':').filter(|folder| !folder.is_empty());
     for file in folders.filter_map(|it| file_in(Path::new(it), library)) {
@@ -124,7 +138,7 @@ fn open_in(folders: &str, library: Library) -> Option<String> {
             Ok(opened) => {
                 // It stays for the life of the process: what was called of it may be called again.
                 std::mem::forget(opened);
-                return None;
+                return Opened { file: Some(file), refused: None };
             }
             Err(error) => {
                 // What the loader says is behind what was asked of it.
@@ -133,7 +147,7 @@ fn open_in(folders: &str, library: Library) -> Option<String> {
             }
         }
     }
-    refused
+    Opened { file: None, refused }
 }
 
 /// The file of a library in a folder: `libX.so`, or the last of `libX.so.*`.

@@ -27,6 +27,7 @@ mod stream;
 
 pub use context::{Context, Facts};
 pub use event::Event;
+pub use memory::{Constant, Constants};
 pub use stream::Stream;
 
 use crate::{compile::Modules, settings::Settings};
@@ -54,7 +55,7 @@ pub struct Cuda {
     _clerk: Clerk,
     modules: Modules,
     pinned: Arc<PinnedPool>,
-    pool: Pool,
+    pool: Arc<Pool>,
     streams: u32,
     memory_limit: u64,
     context: Arc<Context>,
@@ -77,7 +78,7 @@ impl Cuda {
             memory_limit: settings.memory_limit,
             modules: Modules::new(&context, &settings.kernel_cache)?,
             pinned: Arc::new(PinnedPool::new(&context, settings.pinned_limit)),
-            pool: Pool::new(&context)?,
+            pool: Arc::new(Pool::new(&context)?),
             context,
         })
     }
@@ -95,6 +96,11 @@ impl Cuda {
     /// What a kernel adapts to.
     pub fn facts(&self) -> &Facts {
         self.context.facts()
+    }
+
+    /// Where a kernel keeps constants.
+    pub fn constants(&self) -> Constants {
+        Constants::new(&self.pool)
     }
 }
 

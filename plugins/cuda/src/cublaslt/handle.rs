@@ -228,19 +228,40 @@ impl Handle {
             at,
             workspace: if bytes == 0 { 0 } else { scratch(bytes)? },
         };
-        let mut chosen = plan.algorithms[0];
+        // SAFETY: the caller's promise; there is as much memory as is asked for.
+        match unsafe { self.solve(problem, &product, searches) } {
+            // What was ranked does not run after all.
+            Err(error) if error.code == Code::UNIMPLEMENTED => {
+                self.keep(problem, None);
+                Ok(false)
+            }
+            result => result.map(|()| true),
+        }
+    }
+
+    /// Enqueues a product by the first algorithm of its plan, or by the fastest, of which it makes the plan.
+    ///
+    /// # Safety
+    /// As [`Handle::multiply`]; the workspace is large enough, in a search for any algorithm.
+    unsafe fn solve(
+        &self,
+        problem: &Problem,
+        product: &Product<'_>,
+        searches: bool,
+    ) -> Result<(), KernelError> {
+        let algorithms = &product.plan.algorithms;
+        let mut chosen = algorithms[0];
         if searches {
-            // SAFETY: the caller's promise; there is memory for any of the algorithms.
-            let run = |at: usize| unsafe { self.enqueue(&product, &plan.algorithms[at]) };
-            let fastest = search::fastest(&self.context, stream, plan.algorithms.len(), run)?;
-            chosen = plan.algorithms[fastest];
+            // SAFETY: the caller's promise.
+            let run = |at: usize| unsafe { self.enqueue(product, &algorithms[at]) };
+            chosen =
+                algorithms[search::fastest(&self.context, product.stream, algorithms.len(), run)?];
             // Later calls of the problem need nothing else.
             let plan = Plan { layouts: layouts(problem)?, algorithms: vec![chosen] };
             self.keep(problem, Some(Arc::new(plan)));
         }
         // SAFETY: the caller's promise.
-        unsafe { self.enqueue(&product, &chosen)? };
-        Ok(true)
+        unsafe { self.enqueue(product, &chosen) }
     }
 
     /// # Safety

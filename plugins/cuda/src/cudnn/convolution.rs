@@ -31,6 +31,9 @@ use tenon_sdk::{Code, KernelError};
 /// Most scratch memory that an algorithm may ask for.
 const MOST_WORKSPACE: usize = 256 << 20;
 
+/// Results that are asked for: an algorithm with and without tensor cores may be two.
+const RESULTS: usize = 2 * ALGORITHMS;
+
 /// An algorithm, and the scratch memory that it asks for.
 #[derive(Debug, Clone, Copy)]
 struct Way {
@@ -144,7 +147,7 @@ impl Convolution {
     /// The algorithms, in the heuristics' order, that do what is wanted with little enough memory: direct ones, whose
     /// results are within what the kernel promises, and with the products that are allowed, whatever the heuristics name.
     fn rank(&self, handle: cudnnHandle_t) -> Result<Vec<Way>, KernelError> {
-        let mut found = [Performance::default(); ALGORITHMS];
+        let mut found = [Performance::default(); RESULTS];
         let mut count: c_int = 0;
         // SAFETY: a handle that is there, filled descriptors, places for as many results as are said.
         let result = unsafe {
@@ -154,13 +157,13 @@ impl Convolution {
                 self.filter.raw(),
                 self.windows.raw(),
                 self.y.raw(),
-                ALGORITHMS as c_int,
+                RESULTS as c_int,
                 &mut count,
                 found.as_mut_ptr(),
             )
         };
         self.api.check(result, "cudnnGetConvolutionForwardAlgorithm_v7")?;
-        let count = usize::try_from(count).unwrap_or(0).min(ALGORITHMS);
+        let count = usize::try_from(count).unwrap_or(0).min(RESULTS);
         // cuDNN has but one with a bias and no activation.
         let only_precomputed = !self.ending.is_none() && !self.ending.relu;
         let wanted = |one: &&Performance| {
@@ -168,11 +171,16 @@ impl Convolution {
                 && one.algorithm <= LAST_DIRECT
                 && (!only_precomputed || one.algorithm == IMPLICIT_PRECOMP_GEMM)
         };
-        let way = |one: &Performance| {
-            let algorithm = one.algorithm;
-            Some(Way { algorithm, workspace: self.workspace_of(handle, algorithm)? })
-        };
-        Ok(found[..count].iter().filter(wanted).filter_map(way).collect())
+        let mut ways: Vec<Way> = Vec::new();
+        for algorithm in found[..count].iter().filter(wanted).map(|one| one.algorithm) {
+            // One may be there for several kinds of products.
+            if !ways.iter().any(|way| way.algorithm == algorithm)
+                && let Some(workspace) = self.workspace_of(handle, algorithm)
+            {
+                ways.push(Way { algorithm, workspace });
+            }
+        }
+        Ok(ways)
     }
 
     /// Scratch memory of an algorithm; `None` where it does not work or takes too much.

@@ -129,7 +129,9 @@ impl Kernel for CudnnConv2d {
         let Some(mut call) = Call::new(c, &own.epilogue, &g.output_dims(), g.format)? else {
             return Ok(());
         };
-        if let Some(plan) = self.plan(&g, &call.launch)?.filter(|_| call.x.elements > 0)
+        // cuDNN has no tensors without elements.
+        let plan = if call.x.elements > 0 { self.plan(&g, &call.launch)? } else { None };
+        if let Some(plan) = plan
             && self.convolve(&plan, &call, &g)?
         {
             return Ok(());

@@ -5,7 +5,7 @@
 // workspace that they asked for: one that is used otherwise is refused. What the library has beyond this is absent.
 //
 // FAKE_CUDA_CUBLASLT_REFUSES is a list of numbers of cudaDataType_t, each between commas, for which there is no
-// algorithm; FAKE_CUDA_CUBLASLT_SLOW the number of an algorithm that takes five milliseconds. Each product is a line of
+// algorithm; FAKE_CUDA_CUBLASLT_SLOW the number of an algorithm that takes fifty milliseconds. Each product is a line of
 // the log.
 
 #include <cstdio>
@@ -107,7 +107,7 @@ uint64_t bias_alignment(const Desc& desc) {
 uint64_t milliseconds_of(uint64_t number) {
     char slow[16];
     fake_cuda_get("CUBLASLT_SLOW", slow, sizeof(slow));
-    return strtoull(slow, nullptr, 10) == number ? 5 : 0;
+    return strtoull(slow, nullptr, 10) == number ? 50 : 0;
 }
 
 bool is_aligned(const void* address, uint64_t bytes) { return reinterpret_cast<uintptr_t>(address) % bytes == 0; }

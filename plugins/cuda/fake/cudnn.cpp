@@ -4,7 +4,7 @@
 // Sums are of doubles and rounded once, whatever the algorithm: they are what cuDNN's may differ from by rounding.
 // Settings of the fake driver, lists of digits: FAKE_CUDA_CUDNN_REFUSES names algorithms that the heuristics do not offer,
 // FAKE_CUDA_CUDNN_FAILS those that they offer and that do nothing behind a convolution, FAKE_CUDA_CUDNN_SLOW those that take
-// five milliseconds, FAKE_CUDA_CUDNN_LACKS the element types (`cudnnDataType_t`) that no pooling and normalisation takes.
+// fifty milliseconds, FAKE_CUDA_CUDNN_LACKS the element types (`cudnnDataType_t`) that no pooling and normalisation takes.
 // Each call is a line of the log.
 
 #include "cudnn.h"
@@ -224,7 +224,7 @@ cudnnStatus_t convolve(const Call& call, Job job) {
     job.workspace = call.workspace;
     job.workspace_bytes = needed;
     note("cudnn convolution algorithm=%d bias=%d type=%d", call.algorithm, job.has_bias, job.y.type);
-    const int milliseconds = is_listed("CUDNN_SLOW", call.algorithm) ? 5 : 0;
+    const int milliseconds = is_listed("CUDNN_SLOW", call.algorithm) ? 50 : 0;
     return enqueue(*call.handle, {[job] { job.run(); }, milliseconds});
 }
 

@@ -115,8 +115,8 @@ pub struct Problem {
     pub alignments: [u32; 5],
 }
 
-/// Operations from which on a product is worth a search: a GPU of today takes microseconds.
-const LARGE: u128 = 1 << 26;
+/// Operations from which on a product is worth a search: below, its launch is all that counts.
+const LARGE: u128 = 1 << 20;
 
 impl Problem {
     /// The alignment of an address, as a problem has it; of 0, which is none, the greatest.
@@ -124,7 +124,7 @@ impl Problem {
         1 << address.trailing_zeros().min(8)
     }
 
-    /// Whether there is so much to do that the fastest of several algorithms is worth finding out.
+    /// Whether there is so much to do that the fastest of several algorithms is worth looking for.
     pub fn is_large(&self) -> bool {
         let sizes = [self.m, self.n, self.k, u64::from(self.count), 2];
         sizes.into_iter().map(u128::from).fold(1, u128::saturating_mul) >= LARGE
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn squares_of_323_are_worth_a_search_and_small_ones_are_not() {
+    fn squares_of_81_are_worth_a_search_and_small_ones_are_not() {
         let square = |m| Problem {
             element: Element::Float,
             m,
@@ -149,8 +149,8 @@ mod tests {
             epilogue: Epilogue::None,
             alignments: [256; 5],
         };
-        assert!(square(323).is_large() && square(u64::MAX).is_large());
-        assert!(!square(322).is_large());
+        assert!(square(81).is_large() && square(u64::MAX).is_large());
+        assert!(!square(80).is_large());
         assert_eq!([0, 256, 4, 6, 4096].map(Problem::alignment), [256, 256, 4, 2, 256]);
     }
 }

@@ -18,12 +18,14 @@ const MOST_PLANS: usize = 256;
 /// What a normalisation depends on: images, channels, and elements of a channel of an image.
 type Sizes = [i64; 3];
 
+/// What cuDNN does with each; `None`: it does not have them.
+type Plans = HashMap<(Order, Sizes), Option<Arc<Normalisation>>>;
+
 struct CudnnBatchNorm {
     own: FusedBatchNorm,
     dtype: DType,
     handles: Arc<Handles>,
-    /// `None`: cuDNN does not have them.
-    plans: Mutex<HashMap<(Order, Sizes), Option<Arc<Normalisation>>>>,
+    plans: Mutex<Plans>,
 }
 
 impl Kernel for CudnnBatchNorm {

@@ -1,5 +1,7 @@
 //! TensorFlow's results against the kernels of the CUDA plugin that go through cuBLASLt and cuDNN, on the fake CUDA stack:
-//! every op that has one, in every type of theirs.
+//! the ops that have one, in every type of theirs. The golden data of `_FusedConv2D` has no case that cuDNN takes (its
+//! filters are even, so that the padding is one-sided): cuda_nvidia.rs compares it with the CPU's kernel, which agrees with
+//! that data.
 
 use std::path::Path;
 use tenon_testkit::{
@@ -56,7 +58,6 @@ fn products_with_a_relu_of_the_library() {
 #[test]
 fn convolutions() {
     family("nn", "cudnn", &[], &[("Conv2D", 14)]);
-    family("fused", "cudnn", &[], &[("_FusedConv2D", 3)]);
 }
 
 #[test]

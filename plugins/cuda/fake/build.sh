@@ -42,7 +42,7 @@ if [ "$(cat "$out/.stamp" 2>/dev/null || true)" != "$stamp" ]; then
     "$compiler" ${flags%%-Wl*} -O2 -shared -Wl,-soname,libcublasLt.so -Wl,-z,defs -o "$work/libcublasLt.so" "$here"/cublaslt*.cpp -L"$work" -lcuda
     "$compiler" ${flags%%-Wl*} "$here"/selftest*.cpp -o "$work/selftest" -L"$work" -lcuda -lnvrtc
     # cuDNN knows of the driver what its header says.
-    "$compiler" ${flags%%-Wl*} -shared -Wl,-soname,libcudnn.so -Wl,-z,defs -o "$work/libcudnn.so" "$here/cudnn.cpp" -L"$work" -lcuda
+    "$compiler" ${flags%%-Wl*} -shared -Wl,-soname,libcudnn.so -Wl,-z,defs -o "$work/libcudnn.so" "$here"/cudnn*.cpp -L"$work" -lcuda
     ln -s libcuda.so "$work/libcuda.so.1"
     for file in libcuda.so libnvrtc.so libcublasLt.so selftest libcuda.so.1; do
         mv -fT "$work/$file" "$out/$file"

@@ -3,7 +3,13 @@
 // Products are enqueued on the stream as host functions, so that they keep their place among its commands; device memory
 // is host memory here. Algorithms are bound to the problem that they were given for, to the alignment and to the
 // workspace that they asked for: one that is used otherwise is refused. What the library has beyond this is absent.
+//
+// FAKE_CUDA_CUBLASLT_REFUSES is a list of numbers of cudaDataType_t, each between commas, for which there is no
+// algorithm; FAKE_CUDA_CUBLASLT_SLOW the number of an algorithm that takes fifty milliseconds. Each product is a line of
+// the log.
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -17,6 +23,8 @@
 extern "C" int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data);
 extern "C" int cuStreamIsCapturing(void* stream, int* status);
 extern "C" int cuCtxGetCurrent(void** context);
+extern "C" void fake_cuda_get(const char* name, char* buffer, size_t length);
+extern "C" void fake_cuda_note(const char* line);
 
 using namespace fake_cublaslt;
 
@@ -72,6 +80,10 @@ bool types_fit(const Desc& desc, const Layout* const (&layouts)[4]) {
     const bool is_double = desc.compute == COMPUTE_64F;
     if (desc.compute == COMPUTE_32F_FAST_TF32 && type != R_32F) return false;
     if (is_double && desc.epilogue != EPILOGUE_DEFAULT) return false;
+    char refused[64], number[16];
+    fake_cuda_get("CUBLASLT_REFUSES", refused, sizeof(refused));
+    snprintf(number, sizeof(number), ",%d,", type);
+    if (strstr(refused, number) != nullptr) return false;
     return is_double == (type == R_64F) && desc.scale == (is_double ? R_64F : R_32F);
 }
 
@@ -83,6 +95,19 @@ bool sizes_fit(const Desc& desc, const Layout* const (&layouts)[4]) {
     }
     return c.rows == d.rows && c.columns == d.columns && (at ? a.columns : a.rows) == d.rows &&
            (bt ? b.rows : b.columns) == d.columns && (at ? a.rows : a.columns) == (bt ? b.columns : b.rows);
+}
+
+// The alignment of the vector is taken from its address.
+uint64_t bias_alignment(const Desc& desc) {
+    const bool has = desc.epilogue & EPILOGUE_BIAS;
+    const uint64_t lowest = desc.bias & -desc.bias;
+    return !has || lowest == 0 || lowest > 16 ? 16 : lowest;
+}
+
+uint64_t milliseconds_of(uint64_t number) {
+    char slow[16];
+    fake_cuda_get("CUBLASLT_SLOW", slow, sizeof(slow));
+    return strtoull(slow, nullptr, 10) == number ? 50 : 0;
 }
 
 bool is_aligned(const void* address, uint64_t bytes) { return reinterpret_cast<uintptr_t>(address) % bytes == 0; }
@@ -210,6 +235,7 @@ FAKE_CUBLASLT cublasLtMatmulAlgoGetHeuristic(Handle* handle, const Desc* desc, c
     HeuristicResult result = {};
     result.algorithm.problem = problem_of(*desc, layouts);
     memcpy(result.algorithm.alignments, preference->alignments, sizeof(preference->alignments));
+    result.algorithm.bias_alignment = bias_alignment(*desc);
     const uint64_t wanted = terms >= 64 ? 1 << 16 : 0;
     const struct {
         int state;
@@ -220,6 +246,7 @@ FAKE_CUBLASLT cublasLtMatmulAlgoGetHeuristic(Handle* handle, const Desc* desc, c
         result.state = one.state;
         result.workspace = one.workspace;
         result.algorithm.workspace = one.workspace;
+        result.algorithm.number = static_cast<uint64_t>(*returned);
         results[(*returned)++] = result;
     }
     return SUCCESS;
@@ -244,11 +271,18 @@ FAKE_CUBLASLT cublasLtMatmul(Handle* handle, const Desc* desc, const void* alpha
         return INVALID_VALUE;
     }
     if ((desc->epilogue & EPILOGUE_BIAS) && desc->bias == 0) return INVALID_VALUE;
+    if ((desc->epilogue & EPILOGUE_BIAS) && !is_aligned(reinterpret_cast<const void*>(desc->bias), algorithm->bias_alignment)) {
+        return INVALID_VALUE;
+    }
     const bool is_double = desc->scale == R_64F;
-    const double factor = is_double ? *static_cast<const double*>(alpha) : *static_cast<const float*>(alpha);
-    const double before = is_double ? *static_cast<const double*>(beta) : *static_cast<const float*>(beta);
-    // What stood there before is not added by the plugin.
-    if (before != 0.0) return NOT_SUPPORTED;
+    const auto factor = [is_double](const void* at) {
+        return is_double ? *static_cast<const double*>(at) : *static_cast<const float*>(at);
+    };
+    char line[96];
+    snprintf(line, sizeof(line), "cublaslt algorithm=%d epilogue=%u adds=%d type=%d", static_cast<int>(algorithm->number),
+             desc->epilogue, factor(beta) != 0.0, d_layout->type);
+    fake_cuda_note(line);
     auto* bytes = static_cast<unsigned char*>(workspace);
-    return enqueue({*desc, *a_layout, *b_layout, *d_layout, a, b, d, factor, bytes, algorithm->workspace}, stream);
+    return enqueue({*desc, *a_layout, *b_layout, *d_layout, a, b, c, d, factor(alpha), factor(beta), bytes,
+                    algorithm->workspace, milliseconds_of(algorithm->number)}, stream);
 }

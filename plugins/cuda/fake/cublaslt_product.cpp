@@ -1,7 +1,9 @@
 // The arithmetic of the fake cuBLASLt: one product, element by element, as the library's documentation defines it.
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "cublaslt_types.h"
 
@@ -93,6 +95,7 @@ double followed(const Desc& desc, double x, double bias) {
 }  // namespace
 
 void multiply(const Product& p) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(p.milliseconds));
     // What is lent to work in may be written all over.
     if (p.workspace_bytes > 0) memset(p.workspace, 0xa5, p.workspace_bytes);
     const uint64_t terms = p.desc.transa == OP_T ? p.a.rows : p.a.columns;
@@ -113,8 +116,10 @@ void multiply(const Product& p) {
                 const bool has_bias = p.desc.epilogue & EPILOGUE_BIAS;
                 const auto* bias_data = reinterpret_cast<const void*>(p.desc.bias);
                 const double bias = has_bias ? read(bias_data, p.d.type, row) : 0.0;
-                const double value = followed(p.desc, p.alpha * sum, bias);
-                write(p.d_data, p.d.type, first(p.d) + place(p.d, OP_N, row, column), value);
+                const uint64_t at = first(p.d) + place(p.d, OP_N, row, column);
+                const double added = p.beta == 0.0 ? 0.0 : p.beta * read(p.c_data, p.d.type, at);
+                const double value = followed(p.desc, p.alpha * sum + added, bias);
+                write(p.d_data, p.d.type, at, value);
             }
         }
     }

@@ -66,7 +66,9 @@ struct Algorithm {
     uint64_t problem;
     uint64_t workspace;
     uint32_t alignments[4];
-    uint64_t unused[4];
+    uint64_t bias_alignment;
+    uint64_t number;
+    uint64_t unused[2];
 };
 static_assert(sizeof(Algorithm) == 64, "cublasLtMatmulAlgo_t has 64 bytes");
 
@@ -85,13 +87,15 @@ struct Product {
     Layout a, b, d;
     const void* a_data;
     const void* b_data;
+    const void* c_data;
     void* d_data;
-    double alpha;
+    double alpha, beta;
     unsigned char* workspace;
     uint64_t workspace_bytes;
+    uint64_t milliseconds;  // it takes at least so long
 };
 
-// Computes it: D = epilogue(alpha op(A) op(B) + bias).
+// Computes it: D = epilogue(alpha op(A) op(B) + beta C + bias), where C is not read if beta is 0.
 void multiply(const Product& product);
 
 }  // namespace fake_cublaslt

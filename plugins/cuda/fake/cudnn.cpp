@@ -2,18 +2,26 @@
 // on the handle's stream as host functions of the fake driver. Device memory is host memory there.
 //
 // Sums are of doubles and rounded once, whatever the algorithm: they are what cuDNN's may differ from by rounding.
-// FAKE_CUDNN_REFUSES names algorithms that the heuristics do not offer, as a list of numbers.
+// Settings of the fake driver, lists of digits: FAKE_CUDA_CUDNN_REFUSES names algorithms that the heuristics do not offer,
+// FAKE_CUDA_CUDNN_FAILS those that they offer and that do nothing behind a convolution, FAKE_CUDA_CUDNN_SLOW those that take
+// fifty milliseconds, FAKE_CUDA_CUDNN_LACKS the element types (`cudnnDataType_t`) that no pooling and normalisation takes.
+// Each call is a line of the log.
 
 #include "cudnn.h"
 
-#include <cmath>
+#include <chrono>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 
 extern "C" CUresult cuLaunchHostFunc(CUstream, CUhostFn, void*);
 extern "C" CUresult cuStreamIsCapturing(CUstream, int*);
+extern "C" void fake_cuda_get(const char* name, char* buffer, size_t length);
+extern "C" void fake_cuda_note(const char* line);
 
 #define CUDNN_API extern "C" __attribute__((visibility("default"))) cudnnStatus_t
 
@@ -30,70 +38,52 @@ size_t Tensor::elements() const {
 
 namespace {
 
-double half_value(unsigned bits) {
-    const int exponent = bits >> 10 & 31;
-    const double fraction = bits & 1023;
-    const double magnitude = exponent == 31 ? (fraction == 0 ? INFINITY : NAN)
-                             : exponent == 0 ? std::ldexp(fraction, -24)
-                                             : std::ldexp(fraction + 1024, exponent - 25);
-    return (bits & 0x8000) != 0 ? -magnitude : magnitude;
-}
+struct Ordered {
+    Work work;
+    bool kept;
+};
 
-// Rounds to so many bits of fraction, ties to even; `least` is the exponent of the least normal number.
-double rounded(double x, int bits, int least) {
-    if (x == 0 || !std::isfinite(x)) {
-        return x;
-    }
-    int exponent;
-    std::frexp(x, &exponent);
-    const int unit = std::max(exponent - 1, least) - bits;
-    return std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
-}
-
-unsigned half_bits(double x) {
-    const unsigned sign = std::signbit(x) ? 0x8000 : 0;
-    if (std::isnan(x)) {
-        return 0x7fff;
-    }
-    const double y = std::fabs(rounded(x, 10, -14));
-    if (y >= 65536) {
-        return sign | 0x7c00;
-    }
-    if (y < std::ldexp(1, -14)) {
-        return sign | static_cast<unsigned>(std::ldexp(y, 24));
-    }
-    int exponent;
-    const double fraction = std::frexp(y, &exponent);
-    return sign | (static_cast<unsigned>(exponent + 14) << 10) | static_cast<unsigned>(std::ldexp(fraction, 11) - 1024);
-}
-
-double get(int type, const void* data, size_t at) {
-    switch (type) {
-        case CUDNN_DATA_FLOAT: return static_cast<const float*>(data)[at];
-        case CUDNN_DATA_DOUBLE: return static_cast<const double*>(data)[at];
-        case CUDNN_DATA_HALF: return half_value(static_cast<const unsigned short*>(data)[at]);
-        default: {
-            const unsigned bits = static_cast<unsigned>(static_cast<const unsigned short*>(data)[at]) << 16;
-            float value;
-            std::memcpy(&value, &bits, sizeof value);
-            return value;
-        }
+void run_ordered(void* data) {
+    auto* ordered = static_cast<Ordered*>(data);
+    std::this_thread::sleep_for(std::chrono::milliseconds(ordered->work.milliseconds));
+    ordered->work.run();
+    if (!ordered->kept) {
+        delete ordered;
     }
 }
 
-void set(int type, void* data, size_t at, double value) {
-    switch (type) {
-        case CUDNN_DATA_FLOAT: static_cast<float*>(data)[at] = static_cast<float>(value); break;
-        case CUDNN_DATA_DOUBLE: static_cast<double*>(data)[at] = value; break;
-        case CUDNN_DATA_HALF: static_cast<unsigned short*>(data)[at] = static_cast<unsigned short>(half_bits(value)); break;
-        default: {
-            const float narrow = static_cast<float>(rounded(value, 7, -126));
-            unsigned bits;
-            std::memcpy(&bits, &narrow, sizeof bits);
-            static_cast<unsigned short*>(data)[at] = std::isnan(value) ? 0x7fff : static_cast<unsigned short>(bits >> 16);
-        }
+}  // namespace
+
+cudnnStatus_t enqueue(const Handle& handle, const Work& work) {
+    int capturing = 0;
+    if (cuStreamIsCapturing(handle.stream, &capturing) != CUDA_SUCCESS) {
+        return CUDNN_STATUS_EXECUTION_FAILED;
     }
+    // A graph may run it any number of times.
+    auto owned = std::make_unique<Ordered>(Ordered{work, capturing != 0});
+    if (cuLaunchHostFunc(handle.stream, run_ordered, owned.get()) != CUDA_SUCCESS) {
+        return CUDNN_STATUS_EXECUTION_FAILED;
+    }
+    owned.release();
+    return CUDNN_STATUS_SUCCESS;
 }
+
+void note(const char* format, ...) {
+    char line[128];
+    va_list list;
+    va_start(list, format);
+    std::vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    fake_cuda_note(line);
+}
+
+bool is_listed(const char* name, int digit) {
+    char text[32];
+    fake_cuda_get(name, text, sizeof text);
+    return std::strchr(text, '0' + digit) != nullptr;
+}
+
+namespace {
 
 // A convolution with what follows it: y = f(alpha sum + beta z + bias).
 struct Job {
@@ -104,7 +94,6 @@ struct Job {
     void* y_data;
     double alpha, beta;
     bool has_bias;
-    bool kept;
     // Scratch memory is written to, so that what lies there too is found out.
     void* workspace;
     size_t workspace_bytes;
@@ -152,29 +141,6 @@ struct Job {
     }
 };
 
-void run_job(void* data) {
-    Job* job = static_cast<Job*>(data);
-    job->run();
-    if (!job->kept) {
-        delete job;
-    }
-}
-
-cudnnStatus_t enqueue(const Handle& handle, Job job) {
-    int capturing = 0;
-    if (cuStreamIsCapturing(handle.stream, &capturing) != CUDA_SUCCESS) {
-        return CUDNN_STATUS_EXECUTION_FAILED;
-    }
-    // A graph may run it any number of times.
-    job.kept = capturing != 0;
-    auto owned = std::make_unique<Job>(job);
-    if (cuLaunchHostFunc(handle.stream, run_job, owned.get()) != CUDA_SUCCESS) {
-        return CUDNN_STATUS_EXECUTION_FAILED;
-    }
-    owned.release();
-    return CUDNN_STATUS_SUCCESS;
-}
-
 bool is_type(int type) {
     return type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_DOUBLE || type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16;
 }
@@ -221,10 +187,7 @@ cudnnStatus_t judge(const Tensor* x, const Tensor* filter, const Windows* window
     return supported ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-bool is_refused(int algorithm) {
-    const char* refused = std::getenv("FAKE_CUDNN_REFUSES");
-    return refused != nullptr && std::strchr(refused, '0' + algorithm) != nullptr;
-}
+bool is_refused(int algorithm) { return is_listed("CUDNN_REFUSES", algorithm); }
 
 size_t workspace_of(int algorithm, const Tensor& filter) {
     return algorithm == CUDNN_ALGO_IMPLICIT_PRECOMP_GEMM ? 64 * static_cast<size_t>(filter.extent[2] * filter.extent[3]) : 0;
@@ -260,7 +223,9 @@ cudnnStatus_t convolve(const Call& call, Job job) {
     job.beta = factor(call.beta);
     job.workspace = call.workspace;
     job.workspace_bytes = needed;
-    return enqueue(*call.handle, job);
+    note("cudnn convolution algorithm=%d bias=%d type=%d", call.algorithm, job.has_bias, job.y.type);
+    const int milliseconds = is_listed("CUDNN_SLOW", call.algorithm) ? 50 : 0;
+    return enqueue(*call.handle, {[job] { job.run(); }, milliseconds});
 }
 
 }  // namespace
@@ -289,6 +254,8 @@ DESCRIPTOR(Tensor, Tensor)
 DESCRIPTOR(Filter, Tensor)
 DESCRIPTOR(Convolution, Windows)
 DESCRIPTOR(Activation, Activation)
+
+extern "C" __attribute__((visibility("default"))) size_t cudnnGetVersion() { return 90000; }
 
 CUDNN_API cudnnCreate(Handle** handle) {
     if (handle == nullptr) {
@@ -424,8 +391,7 @@ CUDNN_API cudnnConvolutionForward(Handle* handle, const void* alpha, const Tenso
         return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
     }
     const fake_cudnn::Job job = {*x,     *filter,     *y,     Tensor(), *windows, Activation(), x_data, filter_data,
-                                 y_data, nullptr,     y_data, 1,        0,        false,        false,  nullptr,
-                                 0};
+                                 y_data, nullptr,     y_data, 1,        0,        false,        nullptr, 0};
     return fake_cudnn::convolve({handle, alpha, beta, algorithm, workspace, bytes}, job);
 }
 
@@ -446,12 +412,11 @@ CUDNN_API cudnnConvolutionBiasActivationForward(Handle* handle, const void* alph
     }
     // Documented: without an activation there is but one algorithm.
     const bool identity = activation->mode == CUDNN_ACTIVATION_IDENTITY;
-    if ((!identity && activation->mode != CUDNN_ACTIVATION_RELU) ||
+    if (fake_cudnn::is_listed("CUDNN_FAILS", algorithm) || (!identity && activation->mode != CUDNN_ACTIVATION_RELU) ||
         (identity && algorithm != CUDNN_ALGO_IMPLICIT_PRECOMP_GEMM)) {
         return CUDNN_STATUS_NOT_SUPPORTED;
     }
     const fake_cudnn::Job job = {*x,     *filter,   *y,     *bias, *windows, *activation, x_data, filter_data,
-                                 z_data, bias_data, y_data, 1,     0,        true,        false,  nullptr,
-                                 0};
+                                 z_data, bias_data, y_data, 1,     0,        true,        nullptr, 0};
     return fake_cudnn::convolve({handle, alpha1, alpha2, algorithm, workspace, bytes}, job);
 }

@@ -234,6 +234,16 @@ FAKE_EXPORT void fake_cuda_set(const char* name, const char* value) {
     fake::calls.store(-1, std::memory_order_relaxed);
 }
 
+// For the fakes of libraries: what FAKE_CUDA_<name> says, copied as far as it fits, with a final NUL; empty where it says
+// nothing.
+FAKE_EXPORT void fake_cuda_get(const char* name, char* buffer, size_t length) {
+    const std::string text = fake::setting(name, "");
+    std::snprintf(buffer, length, "%s", text.c_str());
+}
+
+// For the fakes of libraries: a line for the log.
+FAKE_EXPORT void fake_cuda_note(const char* line) { fake::log("%s", line); }
+
 // Copies as much of the log as fits, with a final NUL, and returns the size needed. The log is emptied where it fits.
 FAKE_EXPORT size_t fake_cuda_log_take(char* buffer, size_t length) {
     fake::State& s = fake::state();

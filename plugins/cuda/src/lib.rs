@@ -13,8 +13,9 @@
 //! | [`cublaslt`] | products of matrices by NVIDIA's library |
 //! | [`compile`] | CUDA C to machine code by NVRTC, kept on disk |
 //! | [`launch`] | a kernel's call as a launch on its stream |
-//! | `cudnn` | convolutions by cuDNN, where it is there |
+//! | [`cudnn`] | convolutions, poolings and batch normalisation by cuDNN, where it is there |
 //! | [`kernels`] | the kernels: registrations in Rust, code for the device in `kernels/cu` |
+//! | `search` | the fastest of several algorithms of a library, by measurement, for who asks for it |
 //! | [`settings`] | the plugin's knobs |
 //!
 //! # Invariants
@@ -25,12 +26,13 @@
 
 pub mod compile;
 pub mod cublaslt;
-mod cudnn;
+pub mod cudnn;
 pub mod device;
 pub mod fault;
 pub mod kernels;
 pub mod launch;
 pub mod libraries;
+mod search;
 pub mod settings;
 
 pub use device::Cuda;

@@ -34,6 +34,21 @@ register_knob!(
     "Whether an elementwise kernel may begin while the one before it ends (compute capability 9.0 and later)."
 );
 
+register_knob!(
+    "fuse_relu": BOOL = "false",
+    "Whether cuBLASLt does the ReLU behind its products: a pass over the result less, but NaN may become 0."
+);
+register_knob!(
+    "search_products": BOOL = "false",
+    "Whether the first large product of some shapes waits to time cuBLASLt's algorithms: results may differ between \
+     processes by rounding."
+);
+register_knob!(
+    "search_convolutions": BOOL = "false",
+    "Whether the first convolution of some shapes waits to time cuDNN's algorithms: results may differ between \
+     processes by rounding."
+);
+
 /// How one device behaves.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -100,6 +115,30 @@ pub fn library_path() -> Result<String, KernelError> {
 /// What the host says.
 pub fn allow_tf32() -> Result<bool, KernelError> {
     Knob::bool("allow_tf32")
+}
+
+/// Whether a ReLU behind a product is the library's.
+///
+/// # Errors
+/// What the host says.
+pub fn fuse_relu() -> Result<bool, KernelError> {
+    Knob::bool("fuse_relu")
+}
+
+/// Whether algorithms for products are timed.
+///
+/// # Errors
+/// What the host says.
+pub fn search_products() -> Result<bool, KernelError> {
+    Knob::bool("search_products")
+}
+
+/// Whether algorithms for convolutions are timed.
+///
+/// # Errors
+/// What the host says.
+pub fn search_convolutions() -> Result<bool, KernelError> {
+    Knob::bool("search_convolutions")
 }
 
 fn text(name: &str) -> Result<String, KernelError> {

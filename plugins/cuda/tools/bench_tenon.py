@@ -22,7 +22,9 @@ from gpu_rows import failed, line, product_work, show
 # The plugin's knobs. One that the plugin does not have is a failed row, not another meaning.
 TF32 = "cuda.allow_tf32"
 CAPTURE = "runtime.record_after"
-NEVER, ALWAYS = f"{CAPTURE}=-1", f"{CAPTURE}=0"
+NEVER, ALWAYS, ONCE_SEEN = f"{CAPTURE}=-1", f"{CAPTURE}=0", f"{CAPTURE}=1"
+# Convolutions choose their algorithm by measurement on both sides: PyTorch's under cudnn.benchmark. Products do on neither.
+SEARCH = "cuda.search_convolutions=true"
 # A chain of ops is to stay one.
 CHAIN = ("graph.elementwise_fusion=false", "graph.arithmetic=false")
 
@@ -141,10 +143,11 @@ def copies(tenon: Tenon, seconds: str, graphs: Path) -> None:
 
 
 def models(tenon: Tenon, seconds: str, graphs: Path) -> None:
-    """Whole steps, fed from and fetched to host memory; as the plugin likes, and as captured graphs."""
+    """Whole steps, fed from and fetched to host memory; as the plugin likes, and as captured graphs. The first step is not
+    captured: algorithms are found out in it."""
     for name, kind, batch in ((name, kind, batch) for name in MODELS for kind in MODEL_DTYPES for batch in BATCHES):
         data = ["--data", str(graphs / f"{name}_{kind}_b{batch}.npz"), "--time", seconds]
-        for peer, sets in (("tenon", ()), ("tenon_captured", (ALWAYS,))):
+        for peer, sets in (("tenon", (SEARCH,)), ("tenon_captured", (SEARCH, ONCE_SEEN))):
             bench, size = f"model_{name}_{kind}", f"b{batch}"
             tenon.attempt(bench, size, lambda: step(
                 tenon, bench, size, graphs / f"{name}_{kind}.pb", data, batch, "Gimage/s", peer=peer, sets=sets

@@ -2,7 +2,8 @@
 
 use super::{
     check,
-    problem::{Epilogue, Problem},
+    numbers::{OPERATION_NONE, OPERATION_TRANSPOSE, REDUCTION_COMPUTE_TYPE, REDUCTION_IN_PLACE},
+    problem::{Element, Epilogue, Problem},
 };
 use cudarc::cublaslt::sys::{
     self, cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t, cublasLtMatmulPreference_t,
@@ -92,8 +93,7 @@ impl Operation {
         let status = unsafe { sys::cublasLtMatmulDescCreate(&mut raw, compute, scale) };
         check(status, "cublasLtMatmulDescCreate")?;
         let operation = Operation(raw);
-        // `cublasOperation_t`, which is not among cudarc's names for this library: 0 is none, 1 transposes.
-        let turned = |transposed: bool| i32::from(transposed);
+        let turned = |is: bool| if is { OPERATION_TRANSPOSE } else { OPERATION_NONE };
         // The library's first factor is our second.
         let [a, b] = problem.transposed;
         operation.set(CUBLASLT_MATMUL_DESC_TRANSA, &turned(b))?;
@@ -133,6 +133,15 @@ impl Drop for Operation {
     }
 }
 
+/// How sums of parts may be added up: not by way of a type that is narrower than that of sums, as "in place" does too.
+/// Where both are one type, in place is as good.
+fn reductions(element: Element) -> u32 {
+    match element {
+        Element::Half | Element::Bfloat16 => REDUCTION_COMPUTE_TYPE,
+        _ => REDUCTION_IN_PLACE | REDUCTION_COMPUTE_TYPE,
+    }
+}
+
 /// Which algorithms are wanted.
 pub(super) struct Preference(cublasLtMatmulPreference_t);
 
@@ -145,13 +154,16 @@ impl Preference {
         let status = unsafe { sys::cublasLtMatmulPreferenceCreate(&mut raw) };
         check(status, "cublasLtMatmulPreferenceCreate")?;
         let preference = Preference(raw);
-        let [a, b, c] = problem.alignments;
+        // That of the vector is seen by its address.
+        let [a, b, c, added, _] = problem.alignments;
         preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace)?;
-        // Sums of parts stay in the type of sums: in place, or as that.
-        preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &3u32)?;
+        preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions(problem.element))?;
         preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &b)?;
         preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &a)?;
-        preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c)?;
+        preference.set(
+            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+            &if problem.adds { added } else { c },
+        )?;
         preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c)?;
         Ok(preference)
     }

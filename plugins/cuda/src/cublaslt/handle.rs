@@ -9,7 +9,10 @@ use super::{
     problem::{Element, Problem},
     require,
 };
-use crate::device::{Context, Stream};
+use crate::{
+    device::{Context, Stream},
+    search,
+};
 use cudarc::cublaslt::sys::{
     self, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulHeuristicResult_t, cublasStatus_t,
 };
@@ -25,14 +28,18 @@ use tenon_sdk::{Code, KernelError};
 /// Bytes that an algorithm may work in: what NVIDIA recommends for Hopper, and more than others ask for.
 const MOST_WORKSPACE: u64 = 32 << 20;
 
-/// Algorithms that are asked for: the first that works is taken.
-const ALGORITHMS: usize = 4;
+/// Algorithms that are asked for; without a search the first that works is taken.
+const ALGORITHMS: usize = 8;
+
+/// Problems that are remembered: as many as a model has, for some batches each.
+const MOST_PLANS: usize = 1024;
 
 /// The library's handle on a device.
 pub struct Handle {
     context: Arc<Context>,
     raw: cublasLtHandle_t,
-    plans: Mutex<HashMap<Problem, Arc<Plan>>>,
+    /// `None`: the library has no algorithm.
+    plans: Mutex<HashMap<Problem, Option<Arc<Plan>>>>,
 }
 
 // SAFETY: the library's functions may be called with one handle from several threads at once (cuBLAS Library,
@@ -41,10 +48,56 @@ unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
 
+/// A way to solve a problem.
+#[derive(Clone, Copy)]
+struct Algorithm {
+    raw: cublasLtMatmulAlgo_t,
+    /// Bytes that it works in.
+    workspace: usize,
+}
+
 /// How a problem is solved.
 struct Plan {
     layouts: [Layout; 3],
-    algorithm: cublasLtMatmulAlgo_t,
+    /// As the library ranks them, and after a search the fastest alone.
+    algorithms: Vec<Algorithm>,
+}
+
+impl Plan {
+    /// Bytes that any of its algorithms works in.
+    fn workspace(&self) -> usize {
+        self.algorithms.iter().map(|one| one.workspace).max().unwrap_or(0)
+    }
+}
+
+/// Where operands lie; 0 for what there is not.
+#[derive(Debug, Clone, Copy)]
+pub struct Addresses {
+    /// The factors `A` and `B`.
+    pub factors: [u64; 2],
+    /// The matrix that is added.
+    pub added: u64,
+    /// The vector that is added.
+    pub bias: u64,
+    /// The result.
+    pub result: u64,
+}
+
+impl Addresses {
+    /// What a problem wants to know of them.
+    pub fn alignments(&self) -> [u32; 5] {
+        let [a, b] = self.factors;
+        [a, b, self.result, self.added, self.bias].map(Problem::alignment)
+    }
+}
+
+/// A product that is about to be enqueued.
+struct Product<'a> {
+    stream: &'a Stream,
+    plan: &'a Plan,
+    operation: Operation,
+    factors: Factors,
+    at: Addresses,
     workspace: u64,
 }
 
@@ -81,12 +134,26 @@ impl Handle {
         Ok(Handle { context: Arc::clone(context), raw, plans: Mutex::default() })
     }
 
-    fn plan(&self, problem: &Problem, bias: u64) -> Result<Arc<Plan>, KernelError> {
+    fn plan(&self, problem: &Problem, bias: u64) -> Result<Option<Arc<Plan>>, KernelError> {
         if let Some(plan) = locked(&self.plans).get(problem) {
-            return Ok(Arc::clone(plan));
+            return Ok(plan.clone());
         }
-        let plan = Arc::new(self.ask(problem, bias)?);
-        Ok(Arc::clone(locked(&self.plans).entry(*problem).or_insert(plan)))
+        let plan = match self.ask(problem, bias) {
+            Ok(plan) => Some(Arc::new(plan)),
+            Err(error) if error.code == Code::UNIMPLEMENTED => None,
+            Err(error) => return Err(error),
+        };
+        self.keep(problem, plan.clone());
+        Ok(plan)
+    }
+
+    /// Remembers what to do with a problem.
+    fn keep(&self, problem: &Problem, plan: Option<Arc<Plan>>) {
+        let mut plans = locked(&self.plans);
+        if plans.len() >= MOST_PLANS && !plans.contains_key(problem) {
+            plans.clear();
+        }
+        plans.insert(*problem, plan);
     }
 
     /// Asks the library.
@@ -118,41 +185,96 @@ impl Handle {
                 &mut count,
             )
         };
-        check(status, "cublasLtMatmulAlgoGetHeuristic").map_err(|error| refused(problem, error))?;
-        let found = results[..(count.max(0) as usize).min(ALGORITHMS)]
+        check(status, "cublasLtMatmulAlgoGetHeuristic")?;
+        let algorithms: Vec<Algorithm> = results[..(count.max(0) as usize).min(ALGORITHMS)]
             .iter()
-            .find(|result| result.state == cublasStatus_t::CUBLAS_STATUS_SUCCESS);
-        let found = found.ok_or_else(|| {
-            refused(problem, KernelError::unimplemented("cuBLASLt has no algorithm"))
-        })?;
-        let (algorithm, workspace) = (found.algo, found.workspaceSize as u64);
-        Ok(Plan { layouts, algorithm, workspace })
+            .filter(|result| result.state == cublasStatus_t::CUBLAS_STATUS_SUCCESS)
+            .map(|result| Algorithm { raw: result.algo, workspace: result.workspaceSize })
+            .collect();
+        if algorithms.is_empty() {
+            return Err(KernelError::unimplemented("cuBLASLt has no algorithm"));
+        }
+        Ok(Plan { layouts, algorithms })
     }
 
-    /// Enqueues the products. `scratch` gives device memory for the time of the call.
+    /// Enqueues the products; false where the library has no algorithm for them. `scratch` gives device memory for the
+    /// time of the call. With `search` the first call of a large problem waits for the device, to find the fastest
+    /// algorithm out; not while the stream records.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED` where the library has no algorithm; no memory; what the library says.
+    /// No memory; what the library says.
     ///
     /// # Safety
-    /// The addresses of `A`, `B`, `C`, and of the vector where there is one, are of this device, with the alignments
-    /// and all the elements that the problem says, until what is enqueued is done.
+    /// The addresses are of this device, with the alignments and all the elements that the problem says, until what is
+    /// enqueued is done.
     pub unsafe fn multiply(
         &self,
         stream: &Stream,
         problem: &Problem,
-        [a, b, c]: [u64; 3],
-        bias: u64,
+        at: Addresses,
+        search: bool,
         scratch: impl FnOnce(usize) -> Result<u64, KernelError>,
-    ) -> Result<(), KernelError> {
+    ) -> Result<bool, KernelError> {
         self.context.enter()?;
-        let plan = self.plan(problem, bias)?;
-        let operation = Operation::new(problem, bias)?;
-        let bytes = usize::try_from(plan.workspace)
-            .map_err(|_| KernelError::new(Code::RESOURCE_EXHAUSTED, "a workspace beyond memory"))?;
-        let workspace = if bytes == 0 { 0 } else { scratch(bytes)? };
-        let factors = Factors::of(problem.element);
+        let Some(plan) = self.plan(problem, at.bias)? else { return Ok(false) };
+        let searches =
+            search && plan.algorithms.len() > 1 && problem.is_large() && !stream.is_recording()?;
+        let bytes = if searches { plan.workspace() } else { plan.algorithms[0].workspace };
+        let product = Product {
+            stream,
+            plan: &plan,
+            operation: Operation::new(problem, at.bias)?,
+            factors: Factors::of(problem.element),
+            at,
+            workspace: if bytes == 0 { 0 } else { scratch(bytes)? },
+        };
+        // SAFETY: the caller's promise; there is as much memory as is asked for.
+        match unsafe { self.solve(problem, &product, searches) } {
+            // What was ranked does not run after all.
+            Err(error) if error.code == Code::UNIMPLEMENTED => {
+                self.keep(problem, None);
+                Ok(false)
+            }
+            result => result.map(|()| true),
+        }
+    }
+
+    /// Enqueues a product by the first algorithm of its plan, or by the fastest, of which it makes the plan.
+    ///
+    /// # Safety
+    /// As [`Handle::multiply`]; the workspace is large enough, in a search for any algorithm.
+    unsafe fn solve(
+        &self,
+        problem: &Problem,
+        product: &Product<'_>,
+        searches: bool,
+    ) -> Result<(), KernelError> {
+        let algorithms = &product.plan.algorithms;
+        let mut chosen = algorithms[0];
+        if searches {
+            // SAFETY: the caller's promise.
+            let run = |at: usize| unsafe { self.enqueue(product, &algorithms[at]) };
+            chosen =
+                algorithms[search::fastest(&self.context, product.stream, algorithms.len(), run)?];
+            // Later calls of the problem need nothing else.
+            let plan = Plan { layouts: layouts(problem)?, algorithms: vec![chosen] };
+            self.keep(problem, Some(Arc::new(plan)));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.enqueue(product, &chosen) }
+    }
+
+    /// # Safety
+    /// As [`Handle::multiply`]; the workspace is as large as the algorithm asks for.
+    unsafe fn enqueue(&self, product: &Product<'_>, one: &Algorithm) -> Result<(), KernelError> {
+        let Product { stream, plan, operation, factors, at, workspace } = product;
         let [a_layout, b_layout, c_layout] = &plan.layouts;
+        let [a, b] = at.factors;
+        // What is not added is multiplied by 0, and then not read.
+        let (added, factor) = match at.added {
+            0 => (at.result, factors.zero()),
+            added => (added, factors.one()),
+        };
         let mut status = cublasStatus_t::CUBLAS_STATUS_SUCCESS;
         let mut run = || {
             // SAFETY: a handle and descriptions that are there, an algorithm that the library gave for them, as much
@@ -166,14 +288,14 @@ impl Handle {
                     b_layout.raw(),
                     pointer(a),
                     a_layout.raw(),
-                    factors.zero(),
-                    pointer(c),
+                    factor,
+                    pointer(added),
                     c_layout.raw(),
-                    pointer(c),
+                    pointer(at.result),
                     c_layout.raw(),
-                    &plan.algorithm,
-                    pointer(workspace),
-                    bytes,
+                    &one.raw,
+                    pointer(*workspace),
+                    one.workspace,
                     stream.raw().cast(),
                 )
             };
@@ -187,13 +309,6 @@ impl Handle {
 /// An address on the device, as the library takes it.
 fn pointer(address: u64) -> *mut c_void {
     ptr::without_provenance_mut(address as usize)
-}
-
-fn refused(problem: &Problem, error: KernelError) -> KernelError {
-    KernelError::new(
-        error.code,
-        format!("{} for {problem:?}: ask for the kernel without a label", error.message),
-    )
 }
 
 /// What a product and what stood there before are multiplied by, in the type of sums.

@@ -5,6 +5,7 @@
 //! | `handle.rs` | the library's handle on a device, and its algorithms for problems, asked for once each |
 //! | `problem.rs` | what is multiplied: sizes, strides, types, and what follows |
 //! | `descriptors.rs` | the library's descriptions of both, which are given back when they go |
+//! | `numbers.rs` | numbers of the library's headers, and what is believed of it, for `.ci/cuda-libraries` |
 //!
 //! It is no kernel: those of ops are in [`crate::kernels`]. Matrices are the library's, that is column after column: a
 //! product of ours is given to it turned, see [`Problem`].
@@ -16,9 +17,12 @@
 
 mod descriptors;
 mod handle;
+mod numbers;
 mod problem;
 
-pub use handle::Handle;
+pub use handle::{Addresses, Handle};
+#[doc(hidden)]
+pub use numbers::{believed, describe};
 pub use problem::{Element, Epilogue, Problem};
 
 use crate::libraries::{self, Library};

@@ -106,15 +106,51 @@ pub struct Problem {
     pub count: u32,
     /// Elements from one matrix to the next, of `A` and `B`; 0 takes the same again. Those of `C` follow each other.
     pub strides: [u64; 2],
+    /// Whether a matrix of `C`'s form is added to the products, before what follows.
+    pub adds: bool,
     /// What follows.
     pub epilogue: Epilogue,
-    /// Bytes of which the addresses of `A`, `B`, `C` are multiples, up to 256.
-    pub alignments: [u32; 3],
+    /// Bytes of which the addresses of `A`, `B`, `C`, the matrix that is added and the vector are multiples, up to 256;
+    /// 256 for what there is not. Algorithms depend on all of them: they read as much at once.
+    pub alignments: [u32; 5],
 }
 
+/// Operations from which on a product is worth a search: below, its launch is all that counts.
+const LARGE: u128 = 1 << 20;
+
 impl Problem {
-    /// The alignment of an address, as a problem has it.
+    /// The alignment of an address, as a problem has it; of 0, which is none, the greatest.
     pub fn alignment(address: u64) -> u32 {
         1 << address.trailing_zeros().min(8)
+    }
+
+    /// Whether there is so much to do that the fastest of several algorithms is worth looking for.
+    pub fn is_large(&self) -> bool {
+        let sizes = [self.m, self.n, self.k, u64::from(self.count), 2];
+        sizes.into_iter().map(u128::from).fold(1, u128::saturating_mul) >= LARGE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn squares_of_81_are_worth_a_search_and_small_ones_are_not() {
+        let square = |m| Problem {
+            element: Element::Float,
+            m,
+            n: m,
+            k: m,
+            transposed: [false; 2],
+            count: 1,
+            strides: [0; 2],
+            adds: false,
+            epilogue: Epilogue::None,
+            alignments: [256; 5],
+        };
+        assert!(square(81).is_large() && square(u64::MAX).is_large());
+        assert!(!square(80).is_large());
+        assert_eq!([0, 256, 4, 6, 4096].map(Problem::alignment), [256, 256, 4, 2, 256]);
     }
 }

@@ -1,14 +1,17 @@
 //! The functions of the library that are used.
 
+use crate::libraries::{self, Library};
 use cudarc::cudnn::sys::{
     cudnnActivationDescriptor_t as Activation, cudnnActivationMode_t as ActivationMode,
     cudnnConvolutionDescriptor_t as Convolution, cudnnConvolutionMode_t as ConvolutionMode,
     cudnnDataType_t as DataType, cudnnFilterDescriptor_t as Filter, cudnnHandle_t as Handle,
-    cudnnNanPropagation_t as NanPropagation, cudnnTensorDescriptor_t as Tensor,
+    cudnnNanPropagation_t as NanPropagation, cudnnPoolingDescriptor_t as Pooling,
+    cudnnPoolingMode_t as PoolingMode, cudnnTensorDescriptor_t as Tensor,
     cudnnTensorFormat_t as Format,
 };
 use std::{
-    ffi::{CStr, c_char, c_int, c_void},
+    ffi::{CStr, OsStr, c_char, c_int, c_void},
+    path::Path,
     sync::OnceLock,
 };
 use tenon_sdk::{Code, KernelError};
@@ -40,6 +43,14 @@ macro_rules! functions {
             _library: libloading::Library,
         }
 
+        /// The functions as lines for `examples/libraries.rs`: name, and the class of the result and of each argument.
+        pub(super) fn signatures() -> Vec<(&'static str, String)> {
+            vec![$((
+                stringify!($name),
+                [class_of::<functions!(@result $($result)?)>(), $(class_of::<$argument>()),*].join(","),
+            )),*]
+        }
+
         impl Api {
             fn load(library: libloading::Library) -> Result<Api, String> {
                 Ok(Api {
@@ -54,7 +65,18 @@ macro_rules! functions {
     (@result $result:ty) => { $result };
 }
 
+/// How a value is passed: `p` for an address, `i` and `f` for numbers, with their bytes.
+fn class_of<T>() -> String {
+    let name = std::any::type_name::<T>();
+    match name {
+        _ if name.starts_with('*') => "p".to_owned(),
+        "f32" | "f64" => format!("f{}", size_of::<T>()),
+        _ => format!("i{}", size_of::<T>()),
+    }
+}
+
 functions! {
+    cudnnGetVersion() -> usize;
     cudnnCreate(*mut Handle);
     cudnnDestroy(Handle);
     cudnnSetStream(Handle, *mut c_void);
@@ -73,6 +95,14 @@ functions! {
     cudnnCreateActivationDescriptor(*mut Activation);
     cudnnSetActivationDescriptor(Activation, ActivationMode, NanPropagation, f64);
     cudnnDestroyActivationDescriptor(Activation);
+    cudnnCreatePoolingDescriptor(*mut Pooling);
+    cudnnSetPooling2dDescriptor(Pooling, PoolingMode, NanPropagation, c_int, c_int, c_int, c_int, c_int, c_int);
+    cudnnDestroyPoolingDescriptor(Pooling);
+    cudnnPoolingForward(Handle, Pooling, *const c_void, Tensor, *const c_void, *const c_void, Tensor, *mut c_void);
+    cudnnBatchNormalizationForwardInference(
+        Handle, Number, *const c_void, *const c_void, Tensor, *const c_void, Tensor, *mut c_void, Tensor,
+        *const c_void, *const c_void, *const c_void, *const c_void, f64
+    );
     cudnnGetConvolutionForwardAlgorithm_v7(
         Handle, Tensor, Filter, Convolution, Tensor, c_int, *mut c_int, *mut Performance
     );
@@ -108,9 +138,11 @@ impl Api {
     pub fn get() -> Result<&'static Api, KernelError> {
         static API: OnceLock<Result<Api, String>> = OnceLock::new();
         let api = API.get_or_init(|| {
+            let preferred = libraries::preferred(Library::Cudnn).map(Path::as_os_str);
+            let names = preferred.into_iter().chain(NAMES.map(OsStr::new));
             // SAFETY: a library of NVIDIA, or what the user put in its place, whose initialisers run here.
             let mut opened =
-                NAMES.into_iter().filter_map(|name| unsafe { libloading::Library::new(name) }.ok());
+                names.filter_map(|name| unsafe { libloading::Library::new(name) }.ok());
             let library = opened.next().ok_or_else(|| "there is no libcudnn.so".to_owned())?;
             Api::load(library)
         });
@@ -135,14 +167,41 @@ impl Api {
                 CStr::from_ptr(text).to_string_lossy()
             }
         };
-        // cuDNN 8 says 9 for what it does not support, 2 without memory, and 1, 6 and 11 where the library, the GPU or the
-        // driver do not go together; cuDNN 9 says 3000 and more, 4003, and 1001 and more.
-        let code = match result {
-            9 | 3000..4000 => Code::UNIMPLEMENTED,
-            1 | 6 | 11 | 1001..2000 => Code::UNAVAILABLE,
-            2 | 4003 => Code::RESOURCE_EXHAUSTED,
-            _ => Code::INTERNAL,
-        };
-        Err(KernelError::new(code, format!("{call}: {text} ({result})")))
+        Err(KernelError::new(code_of(result), format!("{call}: {text} ({result})")))
+    }
+}
+
+/// What a result means.
+///
+/// cuDNN 8 says 9 for what it does not support, 2 without memory, and 1, 6 and 11 where the library, the GPU or the driver
+/// do not go together; cuDNN 9 says 3000 and more, 4003 (the host's memory) and 4004 (the device's), and 1001 and more.
+fn code_of(result: Number) -> Code {
+    match result {
+        9 | 3000..4000 => Code::UNIMPLEMENTED,
+        1 | 6 | 11 | 1001..2000 => Code::UNAVAILABLE,
+        2 | 4003 | 4004 => Code::RESOURCE_EXHAUSTED,
+        _ => Code::INTERNAL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_without_memory_is_not_an_internal_error() {
+        assert_eq!(code_of(4004), Code::RESOURCE_EXHAUSTED);
+        assert_eq!(code_of(3007), Code::UNIMPLEMENTED);
+        assert_eq!(code_of(1008), Code::UNAVAILABLE);
+        assert_eq!(code_of(5000), Code::INTERNAL);
+    }
+
+    #[test]
+    fn signatures_say_how_values_are_passed() {
+        let all = signatures();
+        let of = |name| all.iter().find(|(found, _)| *found == name).map(|(_, text)| text.as_str());
+        assert_eq!(of("cudnnSetStream"), Some("i4,p,p"));
+        assert_eq!(of("cudnnSetActivationDescriptor"), Some("i4,p,i4,i4,f8"));
+        assert_eq!(of("cudnnGetVersion"), Some("i8"));
     }
 }

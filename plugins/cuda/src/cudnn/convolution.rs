@@ -1,161 +1,47 @@
 //! A convolution of some shapes, as cuDNN computes it.
 //!
 //! `y = activation(convolution(x, filter) + z + bias)`, with what there is of it.
+//!
+//! cuDNN's heuristics rank its algorithms for the convolution alone. What follows may be more than an algorithm does, which
+//! only the call itself says: then the next one's turn comes, until none is left.
 
 use super::{
     api::{Api, Number, Performance},
-    descriptors::{Activation, Extents, Filter, Steps, Tensor, Windows},
+    descriptors::{Activation, Filter, Tensor, Windows},
     handles::Handles,
+    numbers::{ALGORITHMS, IMPLICIT_PRECOMP_GEMM, LAST_DIRECT},
+    shapes::{Ending, Order, Shapes},
 };
-use crate::device::Stream;
+use crate::{
+    device::{Context, Stream},
+    search,
+};
 use cudarc::cudnn::sys::{
     cudnnDataType_t as DataType, cudnnHandle_t, cudnnTensorFormat_t as Format,
 };
-use std::ffi::{c_int, c_void};
-use tenon_sdk::{
-    Code, DType, KernelError,
-    geometry::{Conv2dGeometry, DataFormat, WindowDim},
+use std::{
+    ffi::{c_int, c_void},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
-
-/// `CUDNN_DEFAULT_MATH`, which includes TF32; `CUDNN_TENSOR_OP_MATH`; `CUDNN_FMA_MATH`, which does not.
-const DEFAULT_MATH: Number = 0;
-const TENSOR_MATH: Number = 1;
-const FMA_MATH: Number = 3;
-
-/// `CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM`: the only one with a bias and no activation.
-const IMPLICIT_PRECOMP_GEMM: Number = 1;
-
-/// Algorithms that cuDNN has.
-const ALGORITHMS: usize = 8;
+use tenon_sdk::{Code, KernelError};
 
 /// Most scratch memory that an algorithm may ask for.
 const MOST_WORKSPACE: usize = 256 << 20;
 
-/// Order of a filter's dimensions; that of the images goes with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Order {
-    /// Outputs, rows, columns, channels.
-    ChannelsLast,
-    /// Outputs, channels, rows, columns.
-    ChannelsFirst,
+/// Results that are asked for: an algorithm with and without tensor cores may be two.
+const RESULTS: usize = 2 * ALGORITHMS;
+
+/// An algorithm, and the scratch memory that it asks for.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    algorithm: Number,
+    workspace: usize,
 }
 
-/// What follows the convolution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Ending {
-    /// A vector of one value for each output channel.
-    pub bias: bool,
-    /// A tensor of the output's shape.
-    pub other: bool,
-    /// `max(x, 0)`.
-    pub relu: bool,
-}
-
-impl Ending {
-    fn is_none(self) -> bool {
-        self == Ending::default()
-    }
-}
-
-/// All that a convolution depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Shapes {
-    pub order: Order,
-    pub dtype: DType,
-    pub tf32: bool,
-    pub ending: Ending,
-    x: Extents,
-    filter: Extents,
-    y: Extents,
-    steps: Steps,
-    groups: c_int,
-}
-
-impl Shapes {
-    /// Of a known geometry; the reason where cuDNN has none of this kind.
-    pub fn new(
-        g: &Conv2dGeometry,
-        dtype: DType,
-        tf32: bool,
-        ending: Ending,
-    ) -> Result<Shapes, String> {
-        let small = |value: i64| {
-            c_int::try_from(value).map_err(|_| format!("cuDNN has sizes below 2^31, found {value}"))
-        };
-        let extents = |all: [i64; 4]| -> Result<Extents, String> {
-            let elements = all.iter().try_fold(1i64, |product, one| product.checked_mul(*one));
-            if elements.is_none_or(|elements| elements >= 1 << 31) {
-                return Err(format!(
-                    "cuDNN has tensors of fewer than 2^31 elements, found {all:?}"
-                ));
-            }
-            let [a, b, c, d] = all.map(small);
-            Ok([a?, b?, c?, d?])
-        };
-        let pair = |rows: i64, columns: i64| Ok::<_, String>([small(rows)?, small(columns)?]);
-        let (h, w) = (&g.height, &g.width);
-        if let Some(dim) = [h, w].into_iter().find(|dim| !is_symmetric(dim)) {
-            return Err(format!(
-                "cuDNN pads both sides alike, found {} before and {} after for {} outputs",
-                dim.pad_before, dim.pad_after, dim.output
-            ));
-        }
-        let order = match g.format {
-            DataFormat::Nhwc => Order::ChannelsLast,
-            DataFormat::Nchw => Order::ChannelsFirst,
-        };
-        Ok(Shapes {
-            order,
-            dtype,
-            tf32,
-            ending,
-            x: extents([g.batch, g.in_channels, h.input, w.input])?,
-            filter: extents([g.out_channels, g.filter_channels, h.kernel, w.kernel])?,
-            y: extents([g.batch, g.out_channels, h.output, w.output])?,
-            steps: Steps {
-                padding: pair(h.pad_before, w.pad_before)?,
-                strides: pair(h.stride, w.stride)?,
-                dilations: pair(h.dilation, w.dilation)?,
-            },
-            groups: small(g.groups)?,
-        })
-    }
-
-    fn types(&self) -> Result<(DataType, DataType), KernelError> {
-        Ok(match self.dtype {
-            DType::FLOAT => (DataType::CUDNN_DATA_FLOAT, DataType::CUDNN_DATA_FLOAT),
-            DType::HALF => (DataType::CUDNN_DATA_HALF, DataType::CUDNN_DATA_FLOAT),
-            DType::BFLOAT16 => (DataType::CUDNN_DATA_BFLOAT16, DataType::CUDNN_DATA_FLOAT),
-            other => {
-                let what = format!("convolutions of {other} do not go through cuDNN");
-                return Err(KernelError::unimplemented(what));
-            }
-        })
-    }
-
-    /// Products that are allowed.
-    fn math(&self) -> Number {
-        match (self.dtype, self.tf32) {
-            (DType::FLOAT, false) => FMA_MATH,
-            (DType::FLOAT, true) => DEFAULT_MATH,
-            _ => TENSOR_MATH,
-        }
-    }
-}
-
-/// Whether padding of `pad_before` on both sides gives these outputs. Padding behind that no window reaches does not
-/// count.
-fn is_symmetric(dim: &WindowDim) -> bool {
-    let WindowDim { input, kernel, stride, dilation, pad_before, output, .. } = *dim;
-    let span = (kernel - 1).checked_mul(dilation).and_then(|span| span.checked_add(1));
-    let padded = pad_before.checked_mul(2).and_then(|padding| padding.checked_add(input));
-    match padded.zip(span) {
-        Some((padded, span)) if padded >= span => (padded - span) / stride + 1 == output,
-        _ => false,
-    }
-}
-
-/// Descriptors and algorithm.
+/// Descriptors and algorithms.
 pub(crate) struct Convolution {
     api: &'static Api,
     x: Tensor,
@@ -165,8 +51,13 @@ pub(crate) struct Convolution {
     windows: Windows,
     activation: Activation,
     ending: Ending,
-    algorithm: Number,
-    workspace: usize,
+    factors: Factors,
+    /// As the heuristics rank them.
+    ways: Vec<Way>,
+    /// The one that is used; as many as there are: none is left.
+    current: AtomicUsize,
+    /// Whether there is nothing more to find out by measurement.
+    searched: AtomicBool,
 }
 
 /// Addresses of a call; 0 for what there is not.
@@ -180,8 +71,44 @@ pub(crate) struct Addresses {
     pub workspace: u64,
 }
 
-fn pointer(address: u64) -> *mut c_void {
+pub(super) fn pointer(address: u64) -> *mut c_void {
     std::ptr::without_provenance_mut(address as usize)
+}
+
+/// 1 and 0, in the type by which results are multiplied: double for double, else float.
+pub(super) struct Factors {
+    floats: [f32; 2],
+    doubles: [f64; 2],
+    is_double: bool,
+}
+
+impl Factors {
+    pub fn of(ty: DataType) -> Factors {
+        let is_double = ty == DataType::CUDNN_DATA_DOUBLE;
+        Factors { floats: [1.0, 0.0], doubles: [1.0, 0.0], is_double }
+    }
+
+    fn at(&self, index: usize) -> *const c_void {
+        match self.is_double {
+            true => (&raw const self.doubles[index]).cast(),
+            false => (&raw const self.floats[index]).cast(),
+        }
+    }
+
+    pub fn one(&self) -> *const c_void {
+        self.at(0)
+    }
+
+    pub fn zero(&self) -> *const c_void {
+        self.at(1)
+    }
+}
+
+pub(super) fn format_of(order: Order) -> Format {
+    match order {
+        Order::ChannelsLast => Format::CUDNN_TENSOR_NHWC,
+        Order::ChannelsFirst => Format::CUDNN_TENSOR_NCHW,
+    }
 }
 
 impl Convolution {
@@ -195,10 +122,7 @@ impl Convolution {
         stream: &Stream,
     ) -> Result<Convolution, KernelError> {
         let (ty, computes) = shapes.types()?;
-        let format = match shapes.order {
-            Order::ChannelsLast => Format::CUDNN_TENSOR_NHWC,
-            Order::ChannelsFirst => Format::CUDNN_TENSOR_NCHW,
-        };
+        let format = format_of(shapes.order);
         let mut made = Convolution {
             api: Api::get()?,
             x: Tensor::new(format, ty, shapes.x)?,
@@ -208,17 +132,22 @@ impl Convolution {
             windows: Windows::new(&shapes.steps, shapes.groups, computes, shapes.math())?,
             activation: Activation::new(shapes.ending.relu)?,
             ending: shapes.ending,
-            algorithm: 0,
-            workspace: 0,
+            factors: Factors::of(ty),
+            ways: Vec::new(),
+            current: AtomicUsize::new(0),
+            searched: AtomicBool::new(false),
         };
-        handles.with(stream, |handle| made.choose(handle))?;
-        Ok(made)
+        made.ways = handles.with(stream, |handle| made.rank(handle))?;
+        match made.ways.is_empty() {
+            true => Err(KernelError::unimplemented("cuDNN has no algorithm for a convolution")),
+            false => Ok(made),
+        }
     }
 
-    /// The first algorithm, in the heuristics' order, that does what is wanted with little enough memory. It keeps the
-    /// products that are allowed: the heuristics may name others.
-    fn choose(&mut self, handle: cudnnHandle_t) -> Result<(), KernelError> {
-        let mut found = [Performance::default(); ALGORITHMS];
+    /// The algorithms, in the heuristics' order, that do what is wanted with little enough memory: direct ones, whose
+    /// results are within what the kernel promises, and with the products that are allowed, whatever the heuristics name.
+    fn rank(&self, handle: cudnnHandle_t) -> Result<Vec<Way>, KernelError> {
+        let mut found = [Performance::default(); RESULTS];
         let mut count: c_int = 0;
         // SAFETY: a handle that is there, filled descriptors, places for as many results as are said.
         let result = unsafe {
@@ -228,27 +157,30 @@ impl Convolution {
                 self.filter.raw(),
                 self.windows.raw(),
                 self.y.raw(),
-                ALGORITHMS as c_int,
+                RESULTS as c_int,
                 &mut count,
                 found.as_mut_ptr(),
             )
         };
         self.api.check(result, "cudnnGetConvolutionForwardAlgorithm_v7")?;
-        let count = usize::try_from(count).unwrap_or(0).min(ALGORITHMS);
+        let count = usize::try_from(count).unwrap_or(0).min(RESULTS);
+        // cuDNN has but one with a bias and no activation.
         let only_precomputed = !self.ending.is_none() && !self.ending.relu;
-        for one in found[..count].iter().filter(|one| one.status == 0) {
-            if only_precomputed && one.algorithm != IMPLICIT_PRECOMP_GEMM {
-                continue;
-            }
-            if let Some(workspace) = self.workspace_of(handle, one.algorithm) {
-                (self.algorithm, self.workspace) = (one.algorithm, workspace);
-                return Ok(());
+        let wanted = |one: &&Performance| {
+            one.status == 0
+                && one.algorithm <= LAST_DIRECT
+                && (!only_precomputed || one.algorithm == IMPLICIT_PRECOMP_GEMM)
+        };
+        let mut ways: Vec<Way> = Vec::new();
+        for algorithm in found[..count].iter().filter(wanted).map(|one| one.algorithm) {
+            // One may be there for several kinds of products.
+            if !ways.iter().any(|way| way.algorithm == algorithm)
+                && let Some(workspace) = self.workspace_of(handle, algorithm)
+            {
+                ways.push(Way { algorithm, workspace });
             }
         }
-        Err(KernelError::new(
-            Code::UNIMPLEMENTED,
-            format!("cuDNN names {count} algorithms for a convolution, and none that can be used"),
-        ))
+        Ok(ways)
     }
 
     /// Scratch memory of an algorithm; `None` where it does not work or takes too much.
@@ -269,12 +201,54 @@ impl Convolution {
         (result == 0 && bytes <= MOST_WORKSPACE).then_some(bytes)
     }
 
-    /// Bytes of scratch memory for a call.
-    pub fn workspace(&self) -> usize {
-        self.workspace
+    /// Whether a search would find anything out.
+    pub fn is_open(&self) -> bool {
+        self.ways.len() > 1 && !self.searched.load(Ordering::Relaxed)
     }
 
-    /// Enqueues it.
+    /// Bytes of scratch memory for any of the algorithms.
+    pub fn most_workspace(&self) -> usize {
+        self.ways.iter().map(|way| way.workspace).max().unwrap_or(0)
+    }
+
+    /// Bytes of scratch memory for a call; `None` when no algorithm is left.
+    pub fn workspace(&self) -> Option<usize> {
+        let current = self.current.load(Ordering::Relaxed);
+        self.ways.get(current).map(|way| way.workspace)
+    }
+
+    /// Takes the fastest algorithm from now on; waits for the device. The result is written.
+    ///
+    /// # Errors
+    /// As [`Convolution::run`].
+    ///
+    /// # Safety
+    /// As [`Convolution::run`], with [`Convolution::most_workspace`].
+    pub unsafe fn search(
+        &self,
+        context: &Arc<Context>,
+        handles: &Handles,
+        stream: &Stream,
+        at: Addresses,
+    ) -> Result<(), KernelError> {
+        let run = |way: usize| {
+            let way = self.ways[way];
+            // SAFETY: the caller's promise.
+            handles.with(stream, |handle| unsafe { self.call(handle, way, at) })
+        };
+        let fastest = search::fastest(context, stream, self.ways.len(), run);
+        self.searched.store(true, Ordering::Relaxed);
+        match fastest {
+            Ok(fastest) => self.current.store(fastest, Ordering::Relaxed),
+            // The calls that follow find the same out.
+            Err(error) if error.code == Code::UNIMPLEMENTED => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Enqueues it; false when the current algorithm does not do what follows the convolution: then the next one is
+    /// current.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the device is lost; what cuDNN says.
@@ -287,34 +261,70 @@ impl Convolution {
         handles: &Handles,
         stream: &Stream,
         at: Addresses,
-    ) -> Result<(), KernelError> {
-        handles.with(stream, |handle| {
-            // SAFETY: the caller's promise.
-            unsafe {
-                if self.ending.is_none() { self.plain(handle, at) } else { self.ended(handle, at) }
+        workspace: usize,
+    ) -> Result<bool, KernelError> {
+        let current = self.current.load(Ordering::Relaxed);
+        // Another call may have moved on to one that wants more.
+        let Some(&way) = self.ways.get(current).filter(|way| way.workspace <= workspace) else {
+            return Ok(false);
+        };
+        // SAFETY: the caller's promise.
+        let done = handles.with(stream, |handle| unsafe { self.call(handle, way, at) });
+        match done {
+            Err(error) if error.code == Code::UNIMPLEMENTED => {
+                let next = current + 1;
+                // Whoever was first has moved on.
+                let _ = self.current.compare_exchange(
+                    current,
+                    next,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                );
+                Ok(false)
             }
-        })
+            result => result.map(|()| true),
+        }
     }
 
     /// # Safety
     /// As [`Convolution::run`].
-    unsafe fn plain(&self, handle: cudnnHandle_t, at: Addresses) -> Result<(), KernelError> {
-        let (one, zero) = (1f32, 0f32);
-        // SAFETY: a handle that is there, filled descriptors; factors are floats for these types; the caller's
-        // promise.
+    unsafe fn call(
+        &self,
+        handle: cudnnHandle_t,
+        way: Way,
+        at: Addresses,
+    ) -> Result<(), KernelError> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.ending.is_none() {
+                true => self.plain(handle, way, at),
+                false => self.ended(handle, way, at),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Convolution::run`].
+    unsafe fn plain(
+        &self,
+        handle: cudnnHandle_t,
+        way: Way,
+        at: Addresses,
+    ) -> Result<(), KernelError> {
+        // SAFETY: a handle that is there, filled descriptors; factors of the type that these have; the caller's promise.
         let result = unsafe {
             (self.api.cudnnConvolutionForward)(
                 handle,
-                (&raw const one).cast(),
+                self.factors.one(),
                 self.x.raw(),
                 pointer(at.x),
                 self.filter.raw(),
                 pointer(at.filter),
                 self.windows.raw(),
-                self.algorithm,
+                way.algorithm,
                 pointer(at.workspace),
-                self.workspace,
-                (&raw const zero).cast(),
+                way.workspace,
+                self.factors.zero(),
                 self.y.raw(),
                 pointer(at.y),
             )
@@ -324,24 +334,31 @@ impl Convolution {
 
     /// # Safety
     /// As [`Convolution::run`].
-    unsafe fn ended(&self, handle: cudnnHandle_t, at: Addresses) -> Result<(), KernelError> {
-        let (one, factor) = (1f32, if self.ending.other { 1f32 } else { 0f32 });
+    unsafe fn ended(
+        &self,
+        handle: cudnnHandle_t,
+        way: Way,
+        at: Addresses,
+    ) -> Result<(), KernelError> {
         // Without another tensor its factor is 0, and the output stands for it.
-        let other = if self.ending.other { at.other } else { at.y };
+        let (other, factor) = match self.ending.other {
+            true => (at.other, self.factors.one()),
+            false => (at.y, self.factors.zero()),
+        };
         // SAFETY: as in `plain`.
         let result = unsafe {
             (self.api.cudnnConvolutionBiasActivationForward)(
                 handle,
-                (&raw const one).cast(),
+                self.factors.one(),
                 self.x.raw(),
                 pointer(at.x),
                 self.filter.raw(),
                 pointer(at.filter),
                 self.windows.raw(),
-                self.algorithm,
+                way.algorithm,
                 pointer(at.workspace),
-                self.workspace,
-                (&raw const factor).cast(),
+                way.workspace,
+                factor,
                 self.y.raw(),
                 pointer(other),
                 self.bias.raw(),
@@ -352,26 +369,5 @@ impl Convolution {
             )
         };
         self.api.check(result, "cudnnConvolutionBiasActivationForward")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tenon_sdk::geometry::DimPadding;
-
-    #[test]
-    fn padding_counts_as_far_as_windows_reach() {
-        let symmetric = |input, kernel, stride, padding| {
-            is_symmetric(&WindowDim::new(input, kernel, stride, 1, padding).unwrap())
-        };
-        assert!(symmetric(9, 3, 1, DimPadding::Same));
-        assert!(symmetric(9, 3, 2, DimPadding::Valid));
-        // One before and one behind, though only one behind is said to be needed.
-        assert!(symmetric(9, 3, 2, DimPadding::Same));
-        // None before, one behind.
-        assert!(!symmetric(8, 3, 2, DimPadding::Same));
-        // Two behind that no window reaches.
-        assert!(symmetric(8, 3, 4, DimPadding::Explicit { before: 0, after: 2 }));
     }
 }

@@ -4,7 +4,7 @@ use super::api::{Api, Number};
 use cudarc::cudnn::sys::{
     cudnnActivationDescriptor_t, cudnnActivationMode_t, cudnnConvolutionDescriptor_t,
     cudnnConvolutionMode_t, cudnnDataType_t, cudnnFilterDescriptor_t, cudnnNanPropagation_t,
-    cudnnTensorDescriptor_t, cudnnTensorFormat_t,
+    cudnnPoolingDescriptor_t, cudnnPoolingMode_t, cudnnTensorDescriptor_t, cudnnTensorFormat_t,
 };
 use std::ffi::c_int;
 use tenon_sdk::KernelError;
@@ -55,6 +55,8 @@ descriptors! {
     Windows(cudnnConvolutionDescriptor_t): cudnnCreateConvolutionDescriptor, cudnnDestroyConvolutionDescriptor;
     /// What is done to sums.
     Activation(cudnnActivationDescriptor_t): cudnnCreateActivationDescriptor, cudnnDestroyActivationDescriptor;
+    /// Windows of a pooling, and what becomes of them.
+    Pools(cudnnPoolingDescriptor_t): cudnnCreatePoolingDescriptor, cudnnDestroyPoolingDescriptor;
 }
 
 /// Sizes of images or of a filter: images or outputs, channels, rows, columns.
@@ -147,6 +149,29 @@ impl Activation {
         // SAFETY: a descriptor of this object.
         let result = unsafe { (made.api.cudnnSetActivationDescriptor)(made.raw, mode, nan, 0.0) };
         made.api.check(result, "cudnnSetActivationDescriptor")?;
+        Ok(made)
+    }
+}
+
+impl Pools {
+    /// Windows of so many rows and columns; the greatest element of each, or the mean of those that are there. NaN is not
+    /// the greatest.
+    pub fn new(
+        mode: cudnnPoolingMode_t,
+        window: [c_int; 2],
+        padding: [c_int; 2],
+        strides: [c_int; 2],
+    ) -> Result<Pools, KernelError> {
+        let made = Pools::empty()?;
+        let nan = cudnnNanPropagation_t::CUDNN_NOT_PROPAGATE_NAN;
+        let ([h, w], [top, left], [down, right]) = (window, padding, strides);
+        // SAFETY: a descriptor of this object.
+        let result = unsafe {
+            (made.api.cudnnSetPooling2dDescriptor)(
+                made.raw, mode, nan, h, w, top, left, down, right,
+            )
+        };
+        made.api.check(result, "cudnnSetPooling2dDescriptor")?;
         Ok(made)
     }
 }

@@ -146,3 +146,56 @@ impl Drop for Pool {
         self.context.release(|| unsafe { sys::cuMemPoolDestroy(self.raw) });
     }
 }
+
+/// Makes blocks of constants, for kernels that keep a form of their own.
+#[derive(Clone)]
+pub struct Constants(Arc<Pool>);
+
+impl Constants {
+    pub(super) fn new(pool: &Arc<Pool>) -> Constants {
+        Constants(Arc::clone(pool))
+    }
+
+    /// A block with these bytes. The caller waits until they are there.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` without memory; `UNAVAILABLE` when the device is lost; what the driver says.
+    pub fn hold(&self, bytes: &[u8]) -> Result<Constant, KernelError> {
+        let data = self.0.allocate(bytes.len() as u64, ALIGNMENT, None)?;
+        let block = Constant { pool: Arc::clone(&self.0), data };
+        let (context, to) = (&self.0.context, block.address());
+        let stream = context.own_stream();
+        // SAFETY: the block is as long, and the bytes stay until the copy is done.
+        let copy =
+            || unsafe { sys::cuMemcpyHtoDAsync_v2(to, bytes.as_ptr().cast(), bytes.len(), stream) };
+        if !bytes.is_empty() {
+            context.call("cuMemcpyHtoDAsync", copy)?;
+            context.synchronize_own()?;
+        }
+        Ok(block)
+    }
+}
+
+/// A block of device memory; given back when its owner goes, who is no longer used by any command then.
+pub struct Constant {
+    pool: Arc<Pool>,
+    data: NonNull<c_void>,
+}
+
+// SAFETY: an address on the device, and a pool that any thread may use.
+unsafe impl Send for Constant {}
+// SAFETY: as above.
+unsafe impl Sync for Constant {}
+
+impl Constant {
+    /// Its address.
+    pub fn address(&self) -> u64 {
+        self.data.as_ptr().addr() as u64
+    }
+}
+
+impl Drop for Constant {
+    fn drop(&mut self) {
+        self.pool.deallocate(self.data, None);
+    }
+}

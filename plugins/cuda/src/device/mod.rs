@@ -29,6 +29,7 @@ mod stream;
 
 pub use context::{Context, Facts};
 pub use event::Event;
+pub use memory::{Constant, Constants};
 pub use stream::Stream;
 
 use crate::{compile::Modules, settings::Settings};
@@ -56,7 +57,7 @@ pub struct Cuda {
     _clerk: Clerk,
     modules: Modules,
     pinned: Arc<PinnedPool>,
-    pool: Pool,
+    pool: Arc<Pool>,
     streams: u32,
     memory_limit: u64,
     context: Arc<Context>,
@@ -79,7 +80,7 @@ impl Cuda {
             memory_limit: settings.memory_limit,
             modules: Modules::new(&context, settings),
             pinned: Arc::new(PinnedPool::new(&context, settings.pinned_limit)),
-            pool: Pool::new(&context)?,
+            pool: Arc::new(Pool::new(&context)?),
             context,
         })
     }
@@ -97,6 +98,11 @@ impl Cuda {
     /// What a kernel adapts to.
     pub fn facts(&self) -> &Facts {
         self.context.facts()
+    }
+
+    /// Where a kernel keeps constants.
+    pub fn constants(&self) -> Constants {
+        Constants::new(&self.pool)
     }
 }
 

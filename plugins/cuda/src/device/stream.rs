@@ -79,25 +79,33 @@ impl Stream {
         }
     }
 
+    /// Whether what is enqueued now is recorded instead of run.
+    ///
+    /// # Errors
+    /// As [`Stream::synchronize`].
+    pub fn is_recording(&self) -> Result<bool, KernelError> {
+        let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: a stream of this context, a place for the result.
+        let ask = || unsafe { sys::cuStreamIsCapturing(self.raw, &mut status) };
+        self.context.call("cuStreamIsCapturing", ask)?;
+        Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+    }
+
     /// Refuses what only the host can do behind a command, while the stream records: it would be recorded as well, and
     /// done again with each run of the graph, long after its memory went to somebody else.
     ///
     /// # Errors
     /// `FAILED_PRECONDITION` while the stream records.
     pub(super) fn refuse_recording(&self, what: &str) -> Result<(), KernelError> {
-        let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-        // SAFETY: a stream of this context, a place for the result.
-        let ask = || unsafe { sys::cuStreamIsCapturing(self.raw, &mut status) };
-        self.context.call("cuStreamIsCapturing", ask)?;
-        match status {
-            sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE => Ok(()),
-            _ => Err(KernelError::new(
-                Code::FAILED_PRECONDITION,
-                format!(
-                    "{what} needs the host, and the stream records: enqueue it outside of the recording"
-                ),
-            )),
+        if !self.is_recording()? {
+            return Ok(());
         }
+        Err(KernelError::new(
+            Code::FAILED_PRECONDITION,
+            format!(
+                "{what} needs the host, and the stream records: enqueue it outside of the recording"
+            ),
+        ))
     }
 
     /// Whether all that was enqueued is done.

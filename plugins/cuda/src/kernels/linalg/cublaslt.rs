@@ -1,20 +1,22 @@
 //! The ops of products by cuBLASLt: label `cublaslt`.
 //!
-//! Products without terms are not the library's: they become products of one term, which is 0.
+//! Products without terms are not the library's: they become products of one term, which is 0. Products for which it has
+//! no algorithm on this GPU are the plugin's own, compiled then.
 
 use super::{
     after::After,
     batch_matmul::{adjoint, dtype_of},
-    epilogue::Attributes,
+    epilogue::{Arguments, Attributes},
+    gemm::{Gemm, Product},
     matmul::{BFLOAT16, DOUBLE, FLOAT, FUSED, HALF, transposed},
 };
 use crate::{
-    cublaslt::{self, Element, Epilogue, Handle, Problem},
+    cublaslt::{self, Addresses, Element, Epilogue, Handle, Problem},
     launch::{Launch, Operand, device_for},
     settings,
 };
 use cudarc::driver::sys;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tenon_sdk::{
     DType, KernelError,
     author::Supported,
@@ -47,9 +49,29 @@ fn element_of(dtype: DType) -> Result<Element, KernelError> {
 /// Products of a node.
 struct Products {
     handle: Arc<Handle>,
+    dtype: DType,
     element: Element,
     transposed: [bool; 2],
+    ending: Ending,
+    search: bool,
+    /// The plugin's own kernel with all that follows, `steps`, once it was needed.
+    own: OnceLock<Gemm>,
+    steps: String,
+}
+
+/// What the library does behind a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ending {
+    /// At the end.
     epilogue: Epilogue,
+    /// The further input that is a matrix to add.
+    added: Option<usize>,
+    /// The further input that is a vector to add.
+    bias: Option<usize>,
+}
+
+impl Ending {
+    const NONE: Ending = Ending { epilogue: Epilogue::None, added: None, bias: None };
 }
 
 /// Products of matrices that lie at the same distances.
@@ -67,49 +89,79 @@ impl Products {
         c: &CreateContext<'_>,
         dtype: DType,
         transposed: [bool; 2],
-        epilogue: Epilogue,
+        ending: Ending,
+        steps: String,
     ) -> Result<Products, KernelError> {
-        let handle = Handle::of(device_for(c)?.context())?;
-        Ok(Products { handle, element: element_of(dtype)?, transposed, epilogue })
+        Ok(Products {
+            handle: Handle::of(device_for(c)?.context())?,
+            dtype,
+            element: element_of(dtype)?,
+            transposed,
+            ending,
+            search: settings::search_products()?,
+            own: OnceLock::new(),
+            steps,
+        })
     }
 
-    /// Enqueues a run of products of these sizes, with a vector at `bias` where one is added.
+    /// Enqueues a run of products of these sizes; false where the library does not compute them.
     fn run(
         &self,
         launch: &Launch<'_>,
         g: &MatMulGeometry,
         run: &Run,
         operands: [Operand; 3],
-        bias: u64,
-    ) -> Result<(), KernelError> {
+        arguments: &Arguments,
+    ) -> Result<bool, KernelError> {
         if g.m == 0 || g.n == 0 || run.count == 0 {
-            return Ok(());
+            return Ok(true);
         }
+        // More are not the library's.
+        let Ok(count) = i32::try_from(run.count) else { return Ok(false) };
         let size = self.element.size();
         let matrices = [[g.m, g.k], [g.k, g.n], [g.m, g.n]].map(|[y, x]| y as u64 * x as u64);
-        let mut addresses =
+        let [mut a, mut b, result] =
             [0, 1, 2].map(|at| operands[at].address + run.first[at] as u64 * matrices[at] * size);
         let mut strides = [0, 1].map(|at| run.strides[at] as u64 * matrices[at]);
         if g.k == 0 {
             let zeros = zeros(launch, g.m.max(g.n) as u64 * size)?;
-            (addresses[0], addresses[1], strides) = (zeros, zeros, [0, 0]);
+            (a, b, strides) = (zeros, zeros, [0, 0]);
         }
+        let further = |input: Option<usize>| input.map_or(0, |input| arguments.at(input));
+        let Ending { epilogue, added, bias } = self.ending;
+        let at = Addresses { factors: [a, b], added: further(added), bias: further(bias), result };
         let problem = Problem {
             element: self.element,
             m: g.m as u64,
             n: g.n as u64,
             k: g.k.max(1) as u64,
             transposed: self.transposed,
-            count: run.count as u32,
+            count: count.unsigned_abs(),
             strides: if run.count > 1 { strides } else { [0, 0] },
-            epilogue: self.epilogue,
-            alignments: addresses.map(Problem::alignment),
+            adds: added.is_some(),
+            epilogue,
+            alignments: at.alignments(),
         };
+        let scratch = |bytes| launch.scratch(bytes);
         // SAFETY: operands of this call, whose matrices have these sizes, as the geometry was checked.
-        unsafe {
-            self.handle
-                .multiply(launch.stream(), &problem, addresses, bias, |bytes| launch.scratch(bytes))
+        unsafe { self.handle.multiply(launch.stream(), &problem, at, self.search, scratch) }
+    }
+
+    /// Enqueues the plugin's own kernel, with all that follows.
+    fn run_own(
+        &self,
+        launch: &Launch<'_>,
+        product: &Product,
+        operands: [Operand; 3],
+        arguments: Arguments,
+    ) -> Result<(), KernelError> {
+        if self.own.get().is_none() {
+            let made = Gemm::on(launch.device(), self.dtype, self.transposed, &self.steps)?;
+            // Another thread's is as good.
+            let _ = self.own.set(made);
         }
+        let own = self.own.get().ok_or_else(|| KernelError::internal("no kernel of its own"))?;
+        own.run(launch, product, operands, arguments)
     }
 }
 
@@ -137,7 +189,7 @@ impl Kernel for MatMul {
     }
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Products::new(c, c.attr("T")?, transposed(c)?, Epilogue::None).map(MatMul)
+        Products::new(c, c.attr("T")?, transposed(c)?, Ending::NONE, String::new()).map(MatMul)
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -145,7 +197,12 @@ impl Kernel for MatMul {
         let g = MatMulGeometry::new(c.dims(0), c.dims(1), a, b)?;
         let launch = Launch::new(c)?;
         let y = launch.output(0, &[g.m as i64, g.n as i64])?;
-        self.0.run(&launch, &g, &ONE, [launch.input(0)?, launch.input(1)?, y], 0)
+        let operands = [launch.input(0)?, launch.input(1)?, y];
+        let none = Arguments::default();
+        if self.0.run(&launch, &g, &ONE, operands, &none)? {
+            return Ok(());
+        }
+        self.0.run_own(&launch, &Product::new(&g)?, operands, none)
     }
 }
 
@@ -155,19 +212,31 @@ struct FusedMatMul {
     rest: Option<After>,
 }
 
-/// The steps that the library does at the end of a product, which are the first ones, and how many they are.
+/// What the library does of these steps, which are the first ones, and how many they are: perhaps a vector and then a
+/// matrix to add, or the matrix alone, and then perhaps a function.
 ///
-/// ReLU is not among them: ours keeps NaN, the library promises the greater one of a number and 0. In double it promises
-/// nothing that follows a product.
-fn epilogue_of(steps: &[EpilogueStep], dtype: DType) -> (Epilogue, usize) {
-    use EpilogueStep::{BiasAdd, GeluApproximate};
-    match steps {
-        _ if dtype == DType::DOUBLE => (Epilogue::None, 0),
-        [GeluApproximate, ..] => (Epilogue::GeluByTanh, 1),
-        [BiasAdd, GeluApproximate, ..] => (Epilogue::BiasGeluByTanh, 2),
-        [BiasAdd, ..] => (Epilogue::Bias, 1),
-        _ => (Epilogue::None, 0),
-    }
+/// A ReLU is among them where `relu` says so: ours keeps NaN, the library promises the greater one of a number and 0. In
+/// double it promises nothing but the addition of a matrix.
+fn ending_of(steps: &[EpilogueStep], dtype: DType, relu: bool) -> (Ending, usize) {
+    use EpilogueStep::{Add, BiasAdd, GeluApproximate, Relu};
+    let is_double = dtype == DType::DOUBLE;
+    let (bias, added) = match steps {
+        [Add, ..] => (None, Some(0)),
+        _ if is_double => (None, None),
+        [BiasAdd, Add, ..] => (Some(0), Some(1)),
+        [BiasAdd, ..] => (Some(0), None),
+        _ => (None, None),
+    };
+    let done = usize::from(bias.is_some()) + usize::from(added.is_some());
+    let (epilogue, more) = match (steps.get(done), bias.is_some()) {
+        (Some(GeluApproximate), true) if !is_double => (Epilogue::BiasGeluByTanh, 1),
+        (Some(GeluApproximate), false) if !is_double => (Epilogue::GeluByTanh, 1),
+        (Some(Relu), true) if relu && !is_double => (Epilogue::BiasRelu, 1),
+        (Some(Relu), false) if relu && !is_double => (Epilogue::Relu, 1),
+        (_, true) => (Epilogue::Bias, 0),
+        (_, false) => (Epilogue::None, 0),
+    };
+    (Ending { epilogue, added, bias }, done + more)
 }
 
 impl Kernel for FusedMatMul {
@@ -179,8 +248,8 @@ impl Kernel for FusedMatMul {
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (epilogue, dtype) = (Attributes::new(c)?, c.attr("T")?);
-        let (steps, done) = epilogue_of(epilogue.steps(), dtype);
-        let products = Products::new(c, dtype, transposed(c)?, steps)?;
+        let (ending, done) = ending_of(epilogue.steps(), dtype, settings::fuse_relu()?);
+        let products = Products::new(c, dtype, transposed(c)?, ending, epilogue.define(0))?;
         let rest = epilogue.define(done);
         let rest = if rest.is_empty() { None } else { Some(After::new(c, dtype, &rest)?) };
         Ok(FusedMatMul { products, epilogue, rest })
@@ -194,7 +263,9 @@ impl Kernel for FusedMatMul {
         let arguments = self.epilogue.bind(c, &launch, &dims)?;
         let y = launch.output(0, &dims)?;
         let operands = [launch.input(0)?, launch.input(1)?, y];
-        self.products.run(&launch, &g, &ONE, operands, arguments.first())?;
+        if !self.products.run(&launch, &g, &ONE, operands, &arguments)? {
+            return self.products.run_own(&launch, &Product::new(&g)?, operands, arguments);
+        }
         match &self.rest {
             Some(rest) => rest.run(&launch, y, g.n, arguments),
             None => Ok(()),
@@ -215,7 +286,7 @@ impl Kernel for BatchMatMul {
     }
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let products = Products::new(c, dtype_of(c)?, adjoint(c)?, Epilogue::None)?;
+        let products = Products::new(c, dtype_of(c)?, adjoint(c)?, Ending::NONE, String::new())?;
         Ok(BatchMatMul { products, equal: c.op() == "BatchMatMul" })
     }
 
@@ -231,18 +302,37 @@ impl Kernel for BatchMatMul {
         if z.elements == 0 {
             return Ok(());
         }
-        if let Some(m) = one_matrix(&g, x) {
+        if self.multiply(&launch, &g, operands)? {
+            return Ok(());
+        }
+        let product = Product::batched(&g, x)?;
+        self.products.run_own(&launch, &product, operands, Arguments::default())
+    }
+}
+
+impl BatchMatMul {
+    /// By the library; false where it does not compute all of them.
+    fn multiply(
+        &self,
+        launch: &Launch<'_>,
+        g: &BatchMatMulGeometry,
+        operands: [Operand; 3],
+    ) -> Result<bool, KernelError> {
+        let none = Arguments::default();
+        if let Some(m) = one_matrix(g, self.products.transposed[0]) {
             let matrix = MatMulGeometry { m, ..g.matrix };
-            return self.products.run(&launch, &matrix, &ONE, operands, 0);
+            return self.products.run(launch, &matrix, &ONE, operands, &none);
         }
         let mut at = 0;
         for run in g.batch.runs() {
             let first = [run.offsets[0], run.offsets[1], at];
             at += run.len;
             let run = Run { first, strides: run.strides, count: run.len };
-            self.products.run(&launch, &g.matrix, &run, operands, 0)?;
+            if !self.products.run(launch, &g.matrix, &run, operands, &none)? {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -294,13 +384,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_does_a_bias_and_the_approximation_of_gelu_and_nothing_else() {
+    fn the_library_adds_and_does_the_approximation_of_gelu_and_nothing_else() {
         use EpilogueStep::*;
-        let of = |steps: &[EpilogueStep]| epilogue_of(steps, DType::HALF);
-        assert_eq!(of(&[BiasAdd, GeluApproximate]), (Epilogue::BiasGeluByTanh, 2));
-        assert_eq!(of(&[BiasAdd, GeluExact]), (Epilogue::Bias, 1));
-        assert_eq!(of(&[BiasAdd, Relu]), (Epilogue::Bias, 1));
-        assert_eq!(of(&[Relu, BiasAdd]), (Epilogue::None, 0));
-        assert_eq!(epilogue_of(&[BiasAdd], DType::DOUBLE), (Epilogue::None, 0));
+        let ending = |epilogue, bias, added| Ending { epilogue, added, bias };
+        let of = |steps: &[EpilogueStep]| ending_of(steps, DType::HALF, false);
+        let gelu = Epilogue::BiasGeluByTanh;
+        assert_eq!(of(&[BiasAdd, GeluApproximate]), (ending(gelu, Some(0), None), 2));
+        assert_eq!(of(&[BiasAdd, GeluExact]), (ending(Epilogue::Bias, Some(0), None), 1));
+        assert_eq!(of(&[BiasAdd, Relu]), (ending(Epilogue::Bias, Some(0), None), 1));
+        assert_eq!(of(&[BiasAdd, Add, Relu]), (ending(Epilogue::Bias, Some(0), Some(1)), 2));
+        assert_eq!(of(&[Add, BiasAdd]), (ending(Epilogue::None, None, Some(0)), 1));
+        assert_eq!(of(&[Relu, BiasAdd]), (Ending::NONE, 0));
+        assert_eq!(ending_of(&[BiasAdd, Add], DType::DOUBLE, true), (Ending::NONE, 0));
+        let added = (ending(Epilogue::None, None, Some(0)), 1);
+        assert_eq!(ending_of(&[Add, Relu], DType::DOUBLE, true), added);
+    }
+
+    #[test]
+    fn a_relu_is_the_librarys_where_that_is_asked_for() {
+        use EpilogueStep::*;
+        let of = |steps: &[EpilogueStep]| {
+            let (ending, done) = ending_of(steps, DType::FLOAT, true);
+            (ending.epilogue, done)
+        };
+        assert_eq!(of(&[BiasAdd, Relu]), (Epilogue::BiasRelu, 2));
+        assert_eq!(of(&[BiasAdd, Add, Relu, Tanh]), (Epilogue::BiasRelu, 3));
+        assert_eq!(of(&[Relu]), (Epilogue::Relu, 1));
+        assert_eq!(of(&[BiasAdd, Relu6]), (Epilogue::Bias, 1));
     }
 }

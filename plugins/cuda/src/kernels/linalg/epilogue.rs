@@ -20,9 +20,9 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// The address of the first further input; 0 where there is none.
-    pub fn first(&self) -> u64 {
-        self.inputs[0]
+    /// The address of a further input; 0 where there is none.
+    pub fn at(&self, input: usize) -> u64 {
+        self.inputs.get(input).copied().unwrap_or(0)
     }
 }
 

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     compile::{Entry, Source, Variant},
+    device::Cuda,
     kernels::dtype::name_of,
     launch::{Grid, Launch, Operand, device_for},
     source,
@@ -176,10 +177,23 @@ impl Gemm {
         transposed: [bool; 2],
         epilogue: &str,
     ) -> Result<Gemm, KernelError> {
+        Gemm::on(device_for(c)?, dtype, transposed, epilogue)
+    }
+
+    /// Compiles them for a device, for who finds out in a call that they are needed.
+    ///
+    /// # Errors
+    /// As [`Gemm::new`].
+    pub fn on(
+        device: &Cuda,
+        dtype: DType,
+        transposed: [bool; 2],
+        epilogue: &str,
+    ) -> Result<Gemm, KernelError> {
         let tiles = tiles(dtype);
         let load = |tile: &Tile| {
             let variant = variant(dtype, transposed, epilogue, tile)?;
-            let module = device_for(c)?.modules().get(&variant)?;
+            let module = device.modules().get(&variant)?;
             // SAFETY: both entries take one `Gemm`, of which `Parameters` is the layout.
             unsafe {
                 Ok::<_, KernelError>(Kernels {

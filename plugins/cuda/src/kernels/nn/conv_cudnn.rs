@@ -1,15 +1,12 @@
 //! `Conv2D` and `_FusedConv2D` through cuDNN.
 //!
-//! The filter is transposed first, since cuDNN wants outputs outermost. Where cuDNN has no algorithm for some shapes, the
-//! plugin's own kernel computes them.
+//! Where cuDNN has no algorithm for some shapes and what follows them, the plugin's own kernel computes them.
 
-use super::{call::Call, conv::Conv2d, epilogue::Epilogue};
+use super::{call::Call, conv::Conv2d, conv_filter::Filters, epilogue::Epilogue};
 use crate::{
-    compile::{Entry, Source, Variant},
     cudnn::{self, Addresses, Convolution, Ending, Handles, Order, Shapes},
-    kernels::dtype::word_of,
-    launch::{Grid, Launch, Operand, device_for},
-    source,
+    launch::{Launch, device_for},
+    settings,
 };
 use std::{
     collections::HashMap,
@@ -17,7 +14,8 @@ use std::{
 };
 use tenon_sdk::{
     Code, DType, KernelError,
-    author::{Knob, Supported},
+    abi::Slot,
+    author::{Knob, Packed, Supported},
     fused::EpilogueStep,
     geometry::{Conv2dGeometry, ConvAttributes},
     prelude::*,
@@ -29,16 +27,6 @@ register_knob!(
     "convolution_tf32": BOOL = "false",
     "Whether float convolutions through cuDNN may round their factors to TF32 (10 bits behind the point)."
 );
-
-static SOURCE: Source = source!("conv_filter.cu");
-
-pub(super) fn variants() -> Vec<Variant> {
-    ["u16", "u32"].iter().map(|word| variant(word)).collect()
-}
-
-fn variant(word: &str) -> Variant {
-    Variant::new(&SOURCE).define("T", word)
-}
 
 fn allows_tf32() -> Result<bool, KernelError> {
     match Knob::read("convolution_tf32")? {
@@ -90,11 +78,12 @@ fn answer(c: &CreateContext<'_>) -> Result<Supported, KernelError> {
 
 struct CudnnConv2d {
     own: Conv2d,
+    filters: Filters,
     dtype: DType,
     ending: Ending,
     tf32: bool,
+    search: bool,
     handles: Arc<Handles>,
-    transpose: Entry<(u64, u64, u32, u32, u32, u32)>,
     /// What cuDNN does with shapes that were seen; `None` where it has nothing.
     plans: Mutex<HashMap<Shapes, Option<Arc<Convolution>>>>,
 }
@@ -104,25 +93,30 @@ const MOST_PLANS: usize = 256;
 
 impl Kernel for CudnnConv2d {
     const HAS_SUPPORTS: bool = true;
+    const PREPACKS: bool = true;
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let device = device_for(c)?;
-        let handles = Handles::of(device.context())?;
-        let (word, _) = word_of(c.attr("T")?)?;
-        let module = device.modules().get(&variant(word))?;
-        let own = Conv2d::new(c)?;
+        let (own, dtype) = (Conv2d::new(c)?, c.attr("T")?);
         let ending = ending_of(own.epilogue.steps())
             .ok_or_else(|| KernelError::unimplemented("steps that cuDNN does not have"))?;
         Ok(CudnnConv2d {
+            filters: Filters::new(c, dtype, Order::of(own.attributes.format()))?,
             own,
-            dtype: c.attr("T")?,
+            dtype,
             ending,
             tf32: allows_tf32()?,
-            handles,
-            // SAFETY: the entry takes two addresses and four numbers.
-            transpose: unsafe { module.entry("transpose_filter")? },
+            search: settings::search_convolutions()?,
+            handles: Handles::of(device_for(c)?.context())?,
             plans: Mutex::default(),
         })
+    }
+
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        self.filters.prepack(input, view)
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.filters.attach(input, packed);
     }
 
     fn supports(c: &CreateContext<'_>) -> Supported {
@@ -132,45 +126,70 @@ impl Kernel for CudnnConv2d {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let own = &self.own;
         let g = Conv2dGeometry::new(&own.attributes.params(c.dims(0), c.dims(1)))?;
-        let Some(call) = Call::new(c, &own.epilogue, &g.output_dims(), g.format)? else {
+        let Some(mut call) = Call::new(c, &own.epilogue, &g.output_dims(), g.format)? else {
             return Ok(());
         };
-        let Call { launch, y, x, filter, inputs } = &call;
-        let Some((order, plan)) = self.plan(&g, launch)?.filter(|_| x.elements > 0) else {
-            return own.enqueue(&call, &g);
-        };
-        let transposed = self.transposed(launch, &g, order, filter)?;
-        let workspace = match plan.workspace() {
-            0 => 0,
-            bytes => launch.scratch(bytes)?,
-        };
-        let at = Addresses {
-            x: x.address,
-            filter: transposed,
-            bias: inputs.at(BIAS),
-            other: inputs.at(OTHER),
-            y: y.address,
-            workspace,
-        };
-        // SAFETY: tensors of the geometry's shapes, and scratch memory of this call.
-        unsafe { plan.run(&self.handles, launch.stream(), at) }
+        // cuDNN has no tensors without elements.
+        let plan = if call.x.elements > 0 { self.plan(&g, &call.launch)? } else { None };
+        if let Some(plan) = plan
+            && self.convolve(&plan, &call, &g)?
+        {
+            return Ok(());
+        }
+        call.filter.address = self.filters.of_op(&call.launch, &g, &call.filter)?;
+        own.enqueue(&call, &g)
     }
 }
 
 impl CudnnConv2d {
+    /// By cuDNN; false where none of its algorithms does all that is wanted.
+    fn convolve(
+        &self,
+        plan: &Convolution,
+        call: &Call<'_>,
+        g: &Conv2dGeometry,
+    ) -> Result<bool, KernelError> {
+        if plan.workspace().is_none() {
+            return Ok(false);
+        }
+        let Call { launch, y, x, filter, inputs } = call;
+        let at = Addresses {
+            x: x.address,
+            filter: self.filters.of_cudnn(launch, g, filter)?,
+            bias: inputs.at(BIAS),
+            other: inputs.at(OTHER),
+            y: y.address,
+            workspace: 0,
+        };
+        let scratch = |bytes| if bytes == 0 { Ok(0) } else { launch.scratch(bytes) };
+        let (context, stream) = (launch.device().context(), launch.stream());
+        if self.search && plan.is_open() && !stream.is_recording()? {
+            let at = Addresses { workspace: scratch(plan.most_workspace())?, ..at };
+            // SAFETY: tensors of the geometry's shapes, and scratch memory of this call for any algorithm.
+            unsafe { plan.search(context, &self.handles, stream, at)? };
+        }
+        while let Some(bytes) = plan.workspace() {
+            let at = Addresses { workspace: scratch(bytes)?, ..at };
+            // SAFETY: tensors of the geometry's shapes, and scratch memory of this call.
+            if unsafe { plan.run(&self.handles, stream, at, bytes)? } {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// What cuDNN does for a geometry, if anything.
     fn plan(
         &self,
         g: &Conv2dGeometry,
         launch: &Launch<'_>,
-    ) -> Result<Option<(Order, Arc<Convolution>)>, KernelError> {
+    ) -> Result<Option<Arc<Convolution>>, KernelError> {
         let Ok(shapes) = Shapes::new(g, self.dtype, self.tf32, self.ending) else {
             return Ok(None);
         };
-        let with_order = |plan: Option<Arc<Convolution>>| plan.map(|plan| (shapes.order, plan));
         let plans = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = plans().get(&shapes) {
-            return Ok(with_order(known.clone()));
+            return Ok(known.clone());
         }
         let made = match Convolution::new(&shapes, &self.handles, launch.stream()) {
             Ok(made) => Some(Arc::new(made)),
@@ -182,51 +201,27 @@ impl CudnnConv2d {
         if plans.len() >= MOST_PLANS {
             plans.clear();
         }
-        Ok(with_order(plans.entry(shapes).or_insert(made).clone()))
-    }
-
-    /// The filter with outputs outermost, in scratch memory.
-    fn transposed(
-        &self,
-        launch: &Launch<'_>,
-        g: &Conv2dGeometry,
-        order: Order,
-        filter: &Operand,
-    ) -> Result<u64, KernelError> {
-        // Sizes that cuDNN takes are below 2^31.
-        let taps = (g.height.kernel * g.width.kernel) as u32;
-        let (channels, outputs) = (g.filter_channels as u32, g.out_channels as u32);
-        let depth = taps * channels;
-        let (channels, taps) = match order {
-            Order::ChannelsFirst => (channels, taps),
-            Order::ChannelsLast => (depth, 1),
-        };
-        let bytes = filter.elements as usize * self.dtype.size().unwrap_or(1);
-        let to = launch.scratch(bytes)?;
-        let blocks = u64::from(depth.div_ceil(32)) * u64::from(outputs.div_ceil(32));
-        let arguments = (to, filter.address, depth, outputs, channels, taps);
-        // SAFETY: reads and writes as many elements as the filter has, all of them once.
-        unsafe { launch.run(&self.transpose, Grid::block_each(blocks, 256)?, arguments)? };
-        Ok(to)
+        Ok(plans.entry(shapes).or_insert(made).clone())
     }
 }
 
 macro_rules! kernels {
-    ($($ty:ident, [$absolute:expr, $relative:expr], [$fused:expr, $by:expr];)*) => {$(
+    ($($ty:ident, $sums:ident, [$absolute:expr, $relative:expr], [$fused:expr, $by:expr];)*) => {$(
         register_kernel!("Conv2D" on "CUDA": CudnnConv2d, types = ("T", &[DType::$ty]),
             label = "cudnn", priority = 1,
-            numerics = Numerics::relative($absolute, $relative).accumulation(DType::FLOAT));
+            numerics = Numerics::relative($absolute, $relative).accumulation(DType::$sums));
         register_kernel!("_FusedConv2D" on "CUDA": CudnnConv2d, types = ("T", &[DType::$ty]),
             label = "cudnn", priority = 1,
-            numerics = Numerics::relative($fused, $by).accumulation(DType::FLOAT));
+            numerics = Numerics::relative($fused, $by).accumulation(DType::$sums));
     )*};
 }
 
 // As those of the plugin's own kernels.
 kernels! {
-    FLOAT, [1e-30, 4e-6], [1e-6, 8e-6];
-    HALF, [6e-8, 2e-3], [1e-3, 4e-3];
-    BFLOAT16, [1e-30, 1.6e-2], [8e-3, 3.2e-2];
+    FLOAT, FLOAT, [1e-30, 4e-6], [1e-6, 8e-6];
+    DOUBLE, DOUBLE, [1e-300, 8e-15], [1e-14, 1.6e-14];
+    HALF, FLOAT, [6e-8, 2e-3], [1e-3, 4e-3];
+    BFLOAT16, FLOAT, [1e-30, 1.6e-2], [8e-3, 3.2e-2];
 }
 
 #[cfg(test)]

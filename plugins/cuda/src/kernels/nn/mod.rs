@@ -3,6 +3,7 @@
 mod call;
 mod conv;
 mod conv_cudnn;
+mod conv_filter;
 mod conv_tiles;
 mod conv_volume;
 mod depthwise;
@@ -11,6 +12,7 @@ mod epilogue;
 mod lrn;
 mod pool;
 mod pool_argmax;
+mod pool_cudnn;
 mod pool_volume;
 mod sizes;
 
@@ -19,7 +21,7 @@ use crate::compile::Variant;
 pub(super) fn variants() -> Vec<Variant> {
     let families = [
         conv::variants(),
-        conv_cudnn::variants(),
+        conv_filter::variants(),
         conv_volume::variants(),
         depthwise::variants(),
         dilation::variants(),

@@ -25,6 +25,19 @@ pub(super) enum Fold {
     Mean,
 }
 
+impl Fold {
+    /// The geometry of a pooling that does this.
+    ///
+    /// # Errors
+    /// As TensorFlow's.
+    pub fn geometry(self, params: &Pool2dParams<'_>) -> Result<Pool2dGeometry, KernelError> {
+        Ok(match self {
+            Fold::Greatest => Pool2dGeometry::max(params)?,
+            Fold::Mean => Pool2dGeometry::average(params)?,
+        })
+    }
+}
+
 pub(super) fn variants() -> Vec<Variant> {
     let floats = ["f16", "bf16", "f32", "f64"];
     let integers = ["i8", "i16", "i32", "i64", "u8", "u16"];
@@ -89,15 +102,19 @@ fn lanes(g: &Pool2dGeometry, y: &Operand, x: &Operand) -> i64 {
 type Pooling = Entry<(u64, u64, Sizes)>;
 
 /// A pooling of a node.
-struct Pool {
-    attributes: PoolAttributes,
-    fold: Fold,
+pub(super) struct Pool {
+    pub attributes: PoolAttributes,
+    pub fold: Fold,
     single: Pooling,
     packed: Option<Pooling>,
 }
 
 impl Pool {
-    fn new(c: &CreateContext<'_>, fold: Fold) -> Result<Pool, KernelError> {
+    /// Compiles it.
+    ///
+    /// # Errors
+    /// No compiler; what it says.
+    pub fn new(c: &CreateContext<'_>, fold: Fold) -> Result<Pool, KernelError> {
         let attributes = PoolAttributes::new(c)?;
         let variant = variant(name_of(c.attr("T")?)?, fold, attributes.format());
         let module = device_for(c)?.modules().get(&variant)?;
@@ -115,17 +132,36 @@ impl Pool {
         c: &ComputeContext<'_>,
         params: &Pool2dParams<'_>,
     ) -> Result<(), KernelError> {
-        let g = match self.fold {
-            Fold::Greatest => Pool2dGeometry::max(params)?,
-            Fold::Mean => Pool2dGeometry::average(params)?,
-        };
+        let g = self.geometry(params)?;
         let launch = Launch::new(c)?;
         let (x, y) = (launch.input(0)?, launch.output(0, &g.output_dims())?);
         if y.elements == 0 {
             return Ok(());
         }
-        let lanes = lanes(&g, &y, &x);
-        let sizes = Sizes::new(&g, lanes)?;
+        self.enqueue(&launch, &g, x, y)
+    }
+
+    /// The geometry of a call.
+    ///
+    /// # Errors
+    /// As TensorFlow's.
+    pub fn geometry(&self, params: &Pool2dParams<'_>) -> Result<Pool2dGeometry, KernelError> {
+        self.fold.geometry(params)
+    }
+
+    /// Enqueues it, for an output that has elements.
+    ///
+    /// # Errors
+    /// Sizes that the kernel does not take; what the driver says.
+    pub fn enqueue(
+        &self,
+        launch: &Launch<'_>,
+        g: &Pool2dGeometry,
+        x: Operand,
+        y: Operand,
+    ) -> Result<(), KernelError> {
+        let lanes = lanes(g, &y, &x);
+        let sizes = Sizes::new(g, lanes)?;
         let entry = self.packed.as_ref().filter(|_| lanes > 1).unwrap_or(&self.single);
         let grid = Grid::stride(sizes.items.count(), launch.facts());
         // SAFETY: the geometry of these shapes: reads stay within the input, writes within the output.

@@ -91,8 +91,8 @@ struct Planes {
 /// Elements of a plane that a warp takes.
 const PLANE_CHUNK: u64 = 4096;
 
-struct FusedBatchNorm {
-    attributes: BatchNormAttributes,
+pub(super) struct FusedBatchNorm {
+    pub attributes: BatchNormAttributes,
     /// In training.
     moments: Option<Reducer>,
     statistics: Entry<(Statistics,)>,
@@ -122,6 +122,30 @@ impl Kernel for FusedBatchNorm {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        match self.begin(c)? {
+            Some(call) => self.normalise(&call),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A call whose statistics are written or enqueued.
+pub(super) struct Call<'a> {
+    pub launch: Launch<'a>,
+    pub split: ChannelSplit,
+    channels: u32,
+    pub x: Operand,
+    pub y: Operand,
+    /// Mean, variance, scale and offset: a float for each channel.
+    pub lists: [Operand; 4],
+}
+
+impl FusedBatchNorm {
+    /// Begins a call. `None`: there is nothing to normalise.
+    ///
+    /// # Errors
+    /// Shapes that do not fit; no memory; what the driver says.
+    pub fn begin<'a>(&self, c: &'a ComputeContext<'a>) -> Result<Option<Call<'a>>, KernelError> {
         let split = self.attributes.split(std::array::from_fn(|input| c.dims(input)))?;
         let channels = u32::try_from(split.channels).map_err(|_| {
             KernelError::invalid_argument(format!(
@@ -131,31 +155,28 @@ impl Kernel for FusedBatchNorm {
         })?;
         let launch = Launch::new(c)?;
         let (x, y) = (launch.input(0)?, launch.output(0, c.dims(0))?);
-        let used = self.statistics(c, &launch, &split, channels, x)?;
-        if x.elements == 0 {
-            return Ok(());
-        }
-        let [mean, variance, scale, offset] =
-            [used[0], used[1], launch.input(1)?, launch.input(2)?];
-        let aligned =
-            [x, y, mean, variance, scale, offset].iter().all(|operand| operand.is_aligned(16));
-        let affine = Affine {
-            mean: mean.address,
-            variance: variance.address,
-            scale: scale.address,
-            offset: offset.address,
-            epsilon: self.attributes.epsilon,
-            padding: 0,
-        };
+        let [mean, variance] = self.statistics(c, &launch, &split, channels, x)?;
+        let lists = [mean, variance, launch.input(1)?, launch.input(2)?];
+        Ok((x.elements > 0).then_some(Call { launch, split, channels, x, y, lists }))
+    }
+
+    /// Enqueues the normalisation.
+    ///
+    /// # Errors
+    /// Too many blocks; what the driver says.
+    pub fn normalise(&self, call: &Call<'_>) -> Result<(), KernelError> {
+        let &Call { ref launch, ref split, channels, x, y, lists } = call;
+        let aligned = [x, y].iter().chain(&lists).all(|operand| operand.is_aligned(16));
+        let [mean, variance, scale, offset] = lists.map(|operand| operand.address);
+        let epsilon = self.attributes.epsilon;
+        let affine = Affine { mean, variance, scale, offset, epsilon, padding: 0 };
         if split.inner == 1 {
-            self.normalise_rows(&launch, &split, [x, y], affine, aligned)
+            self.normalise_rows(launch, split, [x, y], affine, aligned)
         } else {
-            self.normalise_planes(&launch, &split, channels, [x, y], affine, aligned)
+            self.normalise_planes(launch, split, channels, [x, y], affine, aligned)
         }
     }
-}
 
-impl FusedBatchNorm {
     /// Writes the statistics that come out; gives those to normalise by.
     fn statistics(
         &self,

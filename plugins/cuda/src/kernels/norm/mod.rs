@@ -7,8 +7,10 @@
 //! | `loss.rs` | `SoftmaxCrossEntropyWithLogits` |
 //! | `layer.rs` | `_FusedLayerNorm` |
 //! | `batch.rs` | `FusedBatchNorm`, `FusedBatchNormV2`, `FusedBatchNormV3` |
+//! | `batch_cudnn.rs` | the same by [`crate::cudnn`]: label `cudnn`, behind those |
 
 mod batch;
+mod batch_cudnn;
 mod layer;
 mod loss;
 mod rows;

@@ -1,0 +1,191 @@
+//! A pooling and a batch normalisation of some shapes, as cuDNN computes them.
+
+use super::{
+    api::Api,
+    convolution::{Factors, format_of, pointer},
+    descriptors::{Extents, Pools, Tensor},
+    handles::Handles,
+    numbers::BATCHNORM_SPATIAL,
+    shapes::{Order, check_padding, extents, pair, type_of},
+};
+use crate::device::Stream;
+use cudarc::cudnn::sys::{cudnnDataType_t as DataType, cudnnPoolingMode_t as Mode};
+use std::ffi::c_int;
+use tenon_sdk::{DType, KernelError, geometry::Pool2dGeometry};
+
+/// All that a pooling depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct PoolShapes {
+    order: Order,
+    dtype: DType,
+    mean: bool,
+    x: Extents,
+    y: Extents,
+    window: [c_int; 2],
+    padding: [c_int; 2],
+    strides: [c_int; 2],
+}
+
+impl PoolShapes {
+    /// Of a known geometry, for the means of windows or their greatest elements; the reason where cuDNN has none of this
+    /// kind.
+    pub fn new(g: &Pool2dGeometry, dtype: DType, mean: bool) -> Result<PoolShapes, String> {
+        if g.depth_window != 1 {
+            return Err("cuDNN's windows are over rows and columns".to_owned());
+        }
+        let (h, w) = (&g.height, &g.width);
+        check_padding([h, w])?;
+        Ok(PoolShapes {
+            order: Order::of(g.format),
+            dtype,
+            mean,
+            x: extents([g.batch, g.in_channels, h.input, w.input])?,
+            y: extents([g.batch, g.out_channels, h.output, w.output])?,
+            window: pair(h.kernel, w.kernel)?,
+            padding: pair(h.pad_before, w.pad_before)?,
+            strides: pair(h.stride, w.stride)?,
+        })
+    }
+}
+
+/// Descriptors of a pooling.
+pub(crate) struct Pooling {
+    api: &'static Api,
+    x: Tensor,
+    y: Tensor,
+    pools: Pools,
+    factors: Factors,
+}
+
+impl Pooling {
+    /// Describes it to cuDNN.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` where cuDNN does not have it; what cuDNN says.
+    pub fn new(shapes: &PoolShapes) -> Result<Pooling, KernelError> {
+        let (format, ty) = (format_of(shapes.order), type_of(shapes.dtype)?);
+        let mode = match shapes.mean {
+            true => Mode::CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING,
+            false => Mode::CUDNN_POOLING_MAX,
+        };
+        Ok(Pooling {
+            api: Api::get()?,
+            x: Tensor::new(format, ty, shapes.x)?,
+            y: Tensor::new(format, ty, shapes.y)?,
+            pools: Pools::new(mode, shapes.window, shapes.padding, shapes.strides)?,
+            factors: Factors::of(ty),
+        })
+    }
+
+    /// Enqueues it.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` where cuDNN does not have it; `UNAVAILABLE` when the device is lost; what cuDNN says.
+    ///
+    /// # Safety
+    /// The addresses are of tensors of the shapes, on the stream's device, until the call is done there.
+    pub unsafe fn run(
+        &self,
+        handles: &Handles,
+        stream: &Stream,
+        x: u64,
+        y: u64,
+    ) -> Result<(), KernelError> {
+        handles.with(stream, |handle| {
+            // SAFETY: a handle that is there, filled descriptors; factors of the type that these have; the caller's
+            // promise.
+            let result = unsafe {
+                (self.api.cudnnPoolingForward)(
+                    handle,
+                    self.pools.raw(),
+                    self.factors.one(),
+                    self.x.raw(),
+                    pointer(x),
+                    self.factors.zero(),
+                    self.y.raw(),
+                    pointer(y),
+                )
+            };
+            self.api.check(result, "cudnnPoolingForward")
+        })
+    }
+}
+
+/// Descriptors of a batch normalisation by given statistics.
+pub(crate) struct Normalisation {
+    api: &'static Api,
+    x: Tensor,
+    lists: Tensor,
+    factors: Factors,
+}
+
+/// Where a normalisation's operands lie: the lists have a float for each channel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lists {
+    pub x: u64,
+    pub y: u64,
+    pub scale: u64,
+    pub offset: u64,
+    pub mean: u64,
+    pub variance: u64,
+}
+
+impl Normalisation {
+    /// Of images with so many channels of so many elements each.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` for sizes that cuDNN does not have; what cuDNN says.
+    pub fn new(
+        order: Order,
+        dtype: DType,
+        [images, channels, elements]: [i64; 3],
+    ) -> Result<Normalisation, KernelError> {
+        let (format, ty) = (format_of(order), type_of(dtype)?);
+        let sizes = |all| extents(all).map_err(KernelError::unimplemented);
+        let lists = sizes([1, channels, 1, 1])?;
+        Ok(Normalisation {
+            api: Api::get()?,
+            x: Tensor::new(format, ty, sizes([images, channels, elements, 1])?)?,
+            lists: Tensor::new(format, DataType::CUDNN_DATA_FLOAT, lists)?,
+            factors: Factors::of(ty),
+        })
+    }
+
+    /// Enqueues it.
+    ///
+    /// # Errors
+    /// As [`Pooling::run`].
+    ///
+    /// # Safety
+    /// As [`Pooling::run`].
+    pub unsafe fn run(
+        &self,
+        handles: &Handles,
+        stream: &Stream,
+        at: Lists,
+        epsilon: f64,
+    ) -> Result<(), KernelError> {
+        handles.with(stream, |handle| {
+            // SAFETY: as in `Pooling::run`.
+            let result = unsafe {
+                (self.api.cudnnBatchNormalizationForwardInference)(
+                    handle,
+                    BATCHNORM_SPATIAL,
+                    self.factors.one(),
+                    self.factors.zero(),
+                    self.x.raw(),
+                    pointer(at.x),
+                    self.x.raw(),
+                    pointer(at.y),
+                    self.lists.raw(),
+                    pointer(at.scale),
+                    pointer(at.offset),
+                    pointer(at.mean),
+                    pointer(at.variance),
+                    epsilon,
+                )
+            };
+            self.api.check(result, "cudnnBatchNormalizationForwardInference")
+        })
+    }
+}

@@ -133,6 +133,8 @@ fn options(target: &str, labels: &[&str]) -> Options {
             budget: Duration::from_millis(5),
             longest: longest(Duration::from_millis(5)),
             judged: true,
+            tolerance: None,
+            pinned: false,
             dispatch: true,
             threads: 2,
             process: 0,

@@ -291,6 +291,8 @@ fn options(hosts: &[Host], op: &str, labels: &[String], whole: Duration) -> Opti
             longest: whole.div_f64(CALLS),
             // What is measured was checked.
             judged: false,
+            tolerance: None,
+            pinned: false,
             dispatch: false,
             threads: 1,
             process: 0,

@@ -134,7 +134,6 @@ fn options(target: &str, labels: &[&str]) -> Options {
             longest: longest(Duration::from_millis(5)),
             judged: true,
             tolerance: None,
-            pinned: false,
             dispatch: true,
             threads: 2,
             process: 0,

@@ -26,7 +26,7 @@ CAPTURE = "runtime.record_after"
 NEVER, ALWAYS = f"{CAPTURE}=-1", f"{CAPTURE}=0"
 # A chain of ops is to stay one.
 CHAIN = ("graph.elementwise_fusion=false", "graph.arithmetic=false")
-# Knobs by which libraries time their algorithms, as PyTorch is let (cudnn.benchmark); measured beside, where they are.
+# Knobs by which libraries time their algorithms, as PyTorch is let for models (cudnn.benchmark); measured beside there.
 SEARCH = ("cuda.search_products", "cuda.search_convolutions")
 # TF32 has 10 bits behind the point: a factor that is cut off there is wrong by 2^-10, a product of two by 2^-9.
 TF32_TOLERANCE = "2e-3"
@@ -130,15 +130,15 @@ def peer_of(record: dict) -> str:
 
 
 def swept(tenon: Tenon, bench: str, sizes: dict[int, str], work: Callable[[int], float], unit: str, target: str,
-          *more: str, sets: tuple[str, ...] = (), suffix: str = "") -> dict[str, str]:
+          *more: str, sets: tuple[str, ...] = ()) -> dict[str, str]:
     """One op in all its sizes, in one process. `sizes` are names by the value of the symbol; what is missing comes back."""
     records, wrong = tenon.bench(target, *more, "--no-dispatch", sets=sets)
     left = {name: wrong or "it was not measured" for name in sizes.values()}
     for record in records:
         at = record["case"]["at"]
-        peer = peer_of(record) + suffix
+        peer = peer_of(record)
         tenon.row(bench, sizes[at], record, work(at), unit, peer)
-        if peer == "tenon" + suffix:
+        if peer == "tenon":
             left.pop(sizes[at], None)
     if wrong and not left:
         # Another kernel of the op, which would not have been chosen.
@@ -159,10 +159,6 @@ def products(tenon: Tenon, seconds: str, graphs: Path) -> None:
         bench = f"product_{kind}"
         tenon.attempt(bench, [*sizes.values()], lambda: swept(
             tenon, bench, sizes, product_work, "GFLOP/s", "MatMul", *wish, sets=sets))
-        if search := tenon.search():
-            tenon.attempt(bench, [*sizes.values()], lambda: swept(
-                tenon, bench, sizes, product_work, "GFLOP/s", "MatMul", *wish, "--label", "cublaslt",
-                sets=(*sets, *search), suffix="_searched"), "tenon_searched")
 
 
 def memory(tenon: Tenon, seconds: str, graphs: Path) -> None:

@@ -50,8 +50,6 @@ pub struct Settings {
     /// How far results may be from the reference's, as a share of the sum of what cancels in them, instead of what
     /// kernels promise: for who has given precision away by a knob.
     pub tolerance: Option<f64>,
-    /// Whether a step is fed from pinned memory, which a device copies without a stage.
-    pub pinned: bool,
     /// Whether whole calls are timed too.
     pub dispatch: bool,
     /// Threads that compute.

@@ -29,11 +29,10 @@ use std::{
     fmt,
     path::{Path, PathBuf},
 };
-use tenon_framework::{DType, PartialShape, Tensor, abi::MemoryKind, device::base::LocalDevice};
+use tenon_framework::{DType, PartialShape, Tensor};
 use tenon_runtime::{
     Callable, CallableOptions, Runtime, Session, SessionOptions,
     graph::{Graph, Output},
-    host::memory::copy_on_host,
     proto::{AttrValue, AttrValueKind, GraphDef, convert::shape_to_proto},
 };
 
@@ -143,21 +142,6 @@ impl Step {
         }
     }
 
-    /// The same, with feeds in memory that a device of the runtime copies from without a stage.
-    ///
-    /// # Errors
-    /// No device has such memory; what it says.
-    fn pinned(&self, runtime: &Runtime) -> Result<Step, BenchError> {
-        let error = |problem: String| BenchError::Graph { file: self.file.clone(), problem };
-        let devices = runtime.devices().devices();
-        let memory = devices.iter().find_map(|device| device.memory(MemoryKind::PINNED));
-        let none = "no device here has pinned memory to feed it from: leave --pinned out";
-        let memory = memory.ok_or_else(|| error(none.to_owned()))?;
-        let feeds = self.feeds.iter().map(|feed| copy_on_host(feed, &memory));
-        let feeds = feeds.collect::<Result<Vec<_>, _>>().map_err(|e| error(e.message))?;
-        Ok(Step { feeds, ..self.clone() })
-    }
-
     fn session(&self, runtime: &Runtime, options: SessionOptions) -> Result<Session, BenchError> {
         let session = Session::new(runtime, options)?;
         session.extend(&self.def)?;
@@ -246,8 +230,6 @@ pub fn measure(
     };
     let session = step.session(runtime, SessionOptions::default())?;
     let callable = session.callable(step.options.clone())?;
-    let pinned = settings.pinned.then(|| step.pinned(runtime)).transpose()?;
-    let step = pinned.as_ref().unwrap_or(step);
     let series = match time(&callable, step, settings, progress) {
         Ok(series) => series,
         Err(message) => {

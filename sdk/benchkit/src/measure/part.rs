@@ -18,8 +18,10 @@ use tenon_testkit::check::{CheckCase, Fill};
 const WHOLE: f64 = 256e6;
 /// Parts that are judged at most, and at least.
 const PARTS: (usize, usize) = (24, 2);
-/// The most where an element of the result is a few elements of the inputs.
+/// The most where an element of the result is a few elements of the inputs, and operations up to which such is whole: it
+/// has so many elements that looking at each takes longer than an operation.
 const CHEAP_PARTS: usize = 1024;
+const CHEAP_WHOLE: f64 = 16e6;
 
 /// An axis, from the front or, below zero, from the back.
 type Axis = isize;
@@ -83,7 +85,8 @@ impl Part {
         let output_axis = place(separable.axis, output)?;
         let size = length(output, output_axis);
         let flops = work(call, inputs, outputs).flops.unwrap_or(0.0).max(output.elements() as f64);
-        if flops <= WHOLE || size == 0 || length(input, input_axis) != size {
+        let whole = if separable.all { CHEAP_WHOLE } else { WHOLE };
+        if flops <= whole || size == 0 || length(input, input_axis) != size {
             return None;
         }
         let wanted = (WHOLE / (flops / size as f64)) as usize;

@@ -114,9 +114,6 @@ pub struct BenchArgs {
     /// away
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub tolerance: Option<f64>,
-    /// Feed a graph from memory that the GPU copies from directly
-    #[arg(long)]
-    pub pinned: bool,
     /// Do not time whole steps
     #[arg(long)]
     pub no_dispatch: bool,

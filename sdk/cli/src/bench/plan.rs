@@ -137,7 +137,6 @@ fn settings(args: &BenchArgs) -> Settings {
         longest: longest(budget),
         judged: true,
         tolerance: args.tolerance,
-        pinned: args.pinned,
         dispatch: !args.no_dispatch,
         threads: args.threads.get() as u32,
         process: args.child.unwrap_or(0),

@@ -292,7 +292,6 @@ fn options(hosts: &[Host], op: &str, labels: &[String], whole: Duration) -> Opti
             // What is measured was checked.
             judged: false,
             tolerance: None,
-            pinned: false,
             dispatch: false,
             threads: 1,
             process: 0,

@@ -148,6 +148,8 @@ def main() -> int:
     lines = read([parser.parse_args().record])
     head = next((line for line in lines if "bench" not in line), {})
     print(facts(head))
+    if "rehearsal" in head:
+        print("a rehearsal: nothing of this says anything about a GPU")
     for each in beside(lines):
         print(each)
     if not any("median_ns" in line for line in lines):

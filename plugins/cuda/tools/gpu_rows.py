@@ -57,7 +57,9 @@ MEMORY = (
     Memory("relu", "Relu", "features=[n,1024]"),
     Memory("add", "AddV2", "x=[n,1024],y=[n,1024]", tensors=3),
     Memory("tanh", "Tanh", "x=[n,1024]"),
-    Memory("gelu", "_FusedGelu", "features=[n,1024]", ("--attr", "approximate=false")),
+    # On a GPU a GELU is a chain of elementwise ops, its constants scalars: one generated kernel.
+    Memory("gelu", "_FusedElementwise", "inputs=[n,1024]+[]+[]+[]",
+           ("--attr", "program=Mul i0 i1; Erf %0; AddV2 %1 i2; Mul i0 i3; Mul %3 %2")),
     Memory("softmax", "Softmax", "logits=[n,1024]"),
     Memory("layer_norm", "_FusedLayerNorm", "x=[n,1024],scale=[1024],offset=[1024]"),
     Memory("transpose", "Transpose", "x=[n,8192]", ("--value", "perm=[1,0]"), row=COLUMNS),

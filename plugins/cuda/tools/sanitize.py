@@ -30,6 +30,7 @@ CASES = (
     ("AddV2", "x=1000003,y=1000003", ()),
     ("AddV2", "x=127x33,y=33", ()),
     ("Mul", "x=5x1x7,y=1x9x1", ("--dtype", "bfloat16")),
+    ("_FusedElementwise", "inputs=33x1027+1027", ("--attr", "program=AddV2 i0 i1; Tanh %0; Relu %1")),
     ("Select", "condition=1021,t=1021,e=1021", ()),
     ("Cast", "x=10007", ("--attr", "DstT=half")),
     ("Fill", "", ("--value", "dims=[1021]", "--shape", "value=[]")),

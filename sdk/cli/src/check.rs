@@ -85,7 +85,9 @@ fn left_out(report: &Report) -> Option<String> {
     let more = if names.len() > NAMED { ", ..." } else { "" };
     let (left, all) = (names.len(), report.units.len());
     (left > 0).then(|| {
-        format!("time was up: {left} of {all} were not looked at: {first}{more}; give more by --within")
+        format!(
+            "time was up: {left} of {all} were not looked at: {first}{more}; give more by --within"
+        )
     })
 }
 

@@ -259,7 +259,9 @@ mod tests {
 
     #[test]
     fn what_is_computed_row_by_row_is_judged_by_rows_of_all_that_has_them() {
-        let bytes = |rows: i64| Tensor::from_bytes(DType::UINT8, &[rows, 1 << 16], &vec![7; (rows << 16) as usize]);
+        let bytes = |rows: i64| {
+            Tensor::from_bytes(DType::UINT8, &[rows, 1 << 16], &vec![7; (rows << 16) as usize])
+        };
         // A softmax has five operations an element.
         let inputs = [bytes(800).unwrap()];
         let part = Part::of(&call("Softmax", None, &inputs), &inputs, &inputs).unwrap();

@@ -50,7 +50,10 @@ fn what_there_is_no_time_for_is_named_and_no_success() {
     let output = place.tenon(&args);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}{}", stderr(&output));
-    assert!(text.contains("✗ time was up: ") && text.contains(" were not looked at: Neg["), "{text}");
+    assert!(
+        text.contains("✗ time was up: ") && text.contains(" were not looked at: Neg["),
+        "{text}"
+    );
 }
 
 #[test]

@@ -284,9 +284,6 @@ pub struct CheckArgs {
     /// Seconds within which every step has to return
     #[arg(long, value_name = "S", default_value = "20", value_parser = seconds)]
     pub timeout: f64,
-    /// Seconds after which nothing more is begun; what is left then is named, and a failure
-    #[arg(long, value_name = "S", value_parser = seconds)]
-    pub within: Option<f64>,
     /// Folder for what reproduces failures; tenon-check without this option
     #[arg(long, value_name = "DIR")]
     pub reproducers: Option<PathBuf>,

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     thread::available_parallelism,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tenon_runtime::framework::knob::parse_setting;
 use tenon_testkit::{
@@ -23,7 +23,7 @@ use tenon_testkit::{
         exceptions::CheckExceptions,
         json::case_from_json,
         protocol::{Sampling, Setup},
-        report::{Report, json::to_json, junit::to_xml, summary},
+        report::{json::to_json, junit::to_xml, summary},
         reproducer::{Reproducer, What, describe},
     },
 };
@@ -55,10 +55,7 @@ fn whole(global: &Global, args: &CheckArgs) -> Result<ExitCode, CliError> {
         bar.set_message(status.unit.to_owned());
     });
     bar.finish_and_clear();
-    let mut report = report?;
-    if args.within.is_some() {
-        report.problems.extend(left_out(&report));
-    }
+    let report = report?;
     if let Some(file) = &args.junit {
         let xml = to_xml(&report).map_err(|error| CliError::Junit(error.to_string()))?;
         fs::write(file, xml).map_err(|source| CliError::File {
@@ -72,23 +69,6 @@ fn whole(global: &Global, args: &CheckArgs) -> Result<ExitCode, CliError> {
         false => print(&summary(&report, "tenon check"))?,
     }
     Ok(if report.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// How many of what was left out are named.
-const NAMED: usize = 8;
-
-/// What nobody looked at before time was up.
-fn left_out(report: &Report) -> Option<String> {
-    let left = report.units.iter().filter(|unit| unit.clauses.is_empty());
-    let names: Vec<&str> = left.map(|unit| unit.unit.name.as_str()).collect();
-    let first = names[..names.len().min(NAMED)].join(", ");
-    let more = if names.len() > NAMED { ", ..." } else { "" };
-    let (left, all) = (names.len(), report.units.len());
-    (left > 0).then(|| {
-        format!(
-            "time was up: {left} of {all} were not looked at: {first}{more}; give more by --within"
-        )
-    })
 }
 
 fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options, CliError> {
@@ -115,7 +95,7 @@ fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options
         limit: Duration::from_secs_f64(args.timeout),
         exceptions,
         exceptions_file,
-        until: args.within.map(|within| Instant::now() + Duration::from_secs_f64(within)),
+        until: None,
         later: BTreeSet::new(),
         reproducers: Some(args.reproducers.clone().unwrap_or_else(|| "tenon-check".into())),
     })

@@ -43,20 +43,6 @@ fn a_right_op_is_said_to_be_right() {
 }
 
 #[test]
-fn what_there_is_no_time_for_is_named_and_no_success() {
-    let place = Place::new();
-    let cpu = plugin("cpu");
-    let args = ["check", path(&cpu), "--op", "Neg", "--jobs", "1", "--within", "0.001"];
-    let output = place.tenon(&args);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{text}{}", stderr(&output));
-    assert!(
-        text.contains("✗ time was up: ") && text.contains(" were not looked at: Neg["),
-        "{text}"
-    );
-}
-
-#[test]
 fn a_wrong_plugin_is_reported_in_three_forms_and_reproduced() {
     let place = Place::new();
     let file = wrong_plugin(&place);

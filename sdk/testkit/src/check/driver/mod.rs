@@ -112,8 +112,7 @@ pub fn check(
         Some(error) => run.refused(error),
         None => work(&run, child, options.jobs),
     }
-    // Exceptions for what was not looked at cover nothing.
-    let is_whole = run.setup.ops.is_empty() && run.setup.devices.is_empty() && !options.is_late();
+    let is_whole = run.setup.ops.is_empty() && run.setup.devices.is_empty();
     let sampling = run.setup.sampling;
     drop(scratch);
     let (units, problems, more) = run.into_ledger().close(is_whole, sampling.full);

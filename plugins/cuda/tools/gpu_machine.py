@@ -50,7 +50,14 @@ def queried(text: str, asked: dict[str, str]) -> dict[str, str]:
 
 
 def smi(asked: dict[str, str]) -> dict[str, str]:
-    """What nvidia-smi says; nothing where it is not."""
+    """What nvidia-smi says; nothing where it is not. One that does not know a name tells the others."""
+    if told := smi_at_once(asked):
+        return told
+    return {name: value for each in asked if len(asked) > 1 for name, value in smi_at_once({each: asked[each]}).items()}
+
+
+def smi_at_once(asked: dict[str, str]) -> dict[str, str]:
+    """The same, in one call, all or nothing."""
     command = ["nvidia-smi", f"--query-gpu={','.join(asked.values())}", "--format=csv,noheader"]
     device = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0]
     if device:
@@ -175,7 +182,7 @@ told = {"torch": torch.__version__, "torch_cuda": torch.version.cuda, "torch_cud
 told["torch_cublaslt"] = gpu_machine.ask("cublasLt", blas[0]) if blas else "not opened"
 if torch.cuda.is_available():
     facts = torch.cuda.get_device_properties(0)
-    told |= {"capability": f"{facts.major}.{facts.minor}", "multiprocessors": facts.multi_processor_count,
+    told |= {"name": facts.name, "capability": f"{facts.major}.{facts.minor}", "multiprocessors": facts.multi_processor_count,
              "bytes": facts.total_memory}
 print(json.dumps(told))
 """
@@ -214,7 +221,7 @@ def main() -> int:
     """Exit status."""
     what, *rest = [*sys.argv[1:], ""]
     if what == "gpu":
-        name = smi(ASKED).get("gpu")
+        name = smi({"gpu": "name"}).get("gpu") or torch_side().get("name")
         print(name or "unknown")
         return 0 if name else 1
     if what == "line":

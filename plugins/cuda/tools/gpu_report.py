@@ -133,12 +133,20 @@ def beside(lines: list[dict]) -> list[str]:
         if line.get("bench") == "state":
             told = {name: value for name, value in line.items() if name not in ("bench", "peer", "size")}
             said.append(f"state {line['size']}: " + ", ".join(f"{name} {value}" for name, value in told.items()))
+            if line["size"] == "before" and (figure(line, "memory_used") > 2048 or figure(line, "busy") > 10):
+                said.append("the GPU was not idle before: something else used it, and figures are not to be trusted")
     rows = set(expected())
     for line in lines:
         in_table = line.get("peer") in ("tenon", "torch") and (line.get("bench"), line.get("size")) in rows
         if "failed" in line and not in_table:
             said.append(f"failed: {line.get('peer')} {line.get('bench')} {line.get('size')}: {line['failed']}")
     return said
+
+
+def figure(line: dict, name: str) -> float:
+    """The number that begins a text, such as `4 MiB`; 0 where there is none."""
+    first = str(line.get(name, "")).split(" ")[0]
+    return float(first) if first.replace(".", "", 1).isdigit() else 0.0
 
 
 def main() -> int:

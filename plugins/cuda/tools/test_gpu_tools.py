@@ -91,6 +91,13 @@ class Report(unittest.TestCase):
         lines = [failed("product_f32", "tenon_other", "", "off by 1"), failed("product_f32", "tenon", "1024", "in the table")]
         self.assertEqual(gpu_report.beside(lines), ["failed: tenon_other product_f32 : off by 1"])
 
+    def test_a_gpu_that_was_not_idle_is_said(self):
+        state = {"bench": "state", "peer": "machine", "size": "before", "memory_used": "4 MiB", "busy": "0 %"}
+        self.assertEqual(gpu_report.beside([state]), ["state before: memory_used 4 MiB, busy 0 %"])
+        self.assertIn("not idle", gpu_report.beside([state | {"memory_used": "40000 MiB"}])[1])
+        self.assertIn("not idle", gpu_report.beside([state | {"busy": "93 %"}])[1])
+        self.assertEqual(gpu_report.figure({"busy": "[N/A]"}, "busy"), 0.0)
+
     def test_rates_are_told_in_units_that_are_read(self):
         self.assertEqual(gpu_report.time(line("product_f16", "torch", "8192", "1", [2e6], 2e12, "GFLOP/s")), "2 ms 1000 TFLOP/s")
         self.assertEqual(gpu_report.time(line("model_x", "torch", "b32", "1", [8e6], 32, "Gimage/s")), "8 ms 4000 image/s")

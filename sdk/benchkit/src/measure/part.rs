@@ -36,7 +36,7 @@ struct Separable {
     axis: Axis,
     /// The attribute that moves the input's axis, and where to.
     moved: Option<(&'static str, Axis)>,
-    /// Whether every input of the shape of the first is in parts, and parts are cheap.
+    /// Whether every input that has as many is in parts, and parts are cheap.
     all: bool,
 }
 
@@ -78,8 +78,9 @@ impl Part {
             true => turned(inputs)?,
             false => place(moved.map_or(separable.axis, |(_, axis)| axis), input)?,
         };
-        // A vector has no rows.
-        if separable.all && input.shape().dims().len() < 2 {
+        // A vector has no rows, and what is broadcast along the first axis has others.
+        let ranks = [input, output].map(|tensor| tensor.shape().dims().len());
+        if separable.all && (ranks[0] < 2 || ranks[0] != ranks[1]) {
             return None;
         }
         let output_axis = place(separable.axis, output)?;
@@ -103,11 +104,14 @@ impl Part {
 
     /// The case and the inputs that give these parts.
     pub fn inputs(&self, case: &CheckCase, inputs: &[Tensor]) -> Option<(CheckCase, Vec<Tensor>)> {
-        let whole = inputs.first()?.shape();
+        let rank = inputs.first()?.shape().dims().len();
+        let has_them = |input: &Tensor| {
+            input.shape().dims().len() == rank && length(input, self.input_axis) == self.size
+        };
         let mut case = case.clone();
         let mut cut = inputs.to_vec();
         for (at, (argument, input)) in case.inputs.iter_mut().zip(&mut cut).enumerate() {
-            if at == 0 || (self.all && input.shape() == whole) {
+            if at == 0 || (self.all && has_them(input)) {
                 *input = some(input, self.input_axis, &self.taken)?;
                 argument.dims = input.shape().dims().to_vec();
                 argument.fill = Fill::Explicit(input.clone());
@@ -274,6 +278,11 @@ mod tests {
         assert_eq!(cut[0].as_slice::<f32>().unwrap(), [0.0, 1.0, 4.0, 5.0]);
         assert_eq!(cut[1].as_slice::<f32>().unwrap(), [0.0, 1.0, 4.0, 5.0]);
         assert_eq!((&case.inputs[1].dims[..], &case.inputs[2].dims[..]), (&[2, 2][..], &[2][..]));
+        // A column has a row for each; a row and a vector serve all of them.
+        let inputs = [tensor(&[3, 2]), tensor(&[3, 1]), tensor(&[1, 2])];
+        let (_, cut) = part.inputs(&call("AddV2", None, &inputs).case, &inputs).unwrap();
+        assert_eq!(cut[1].as_slice::<f32>().unwrap(), [0.0, 2.0]);
+        assert_eq!(cut[2].shape().dims(), [1, 2]);
         let vector = [tensor(&[300])];
         assert_eq!(Part::of(&call("Relu", None, &vector), &vector, &vector), None);
     }

@@ -42,8 +42,8 @@ samples and a table that sorts; and the records themselves. It is one file, and 
 
 Results that take the reference more than a quarter of a billion operations are judged by some of their rows (matrix
 products, and what is computed row by row) or images (convolutions), and said to be so. Kernels of a device with streams
-are called for 2 milliseconds at a time, and waited for at the end. A variant whose first call takes longer than 3 seconds and ten
-times --time is reported with that figure, and not timed.";
+are called for 2 milliseconds at a time, and waited for at the end. A variant whose first call takes longer than 3
+seconds and ten times --time is reported with that figure, and not timed.";
 
 pub const EXAMPLE: &str = "\
 Example:

@@ -133,6 +133,7 @@ fn options(target: &str, labels: &[&str]) -> Options {
             budget: Duration::from_millis(5),
             longest: longest(Duration::from_millis(5)),
             judged: true,
+            tolerance: None,
             dispatch: true,
             threads: 2,
             process: 0,

@@ -19,8 +19,8 @@ import torch
 from torch import nn
 
 import torch_models
-from gpu_rows import BATCHES, COPY_BYTES, MEMORY, MEMORY_SIZES, MODEL_DTYPES, MODELS, NODES, PRODUCT_SIZES, PRODUCTS
-from gpu_rows import ROW, failed, line, product_work, show
+from gpu_rows import BATCHES, COPY_BYTES, COPY_SIZE, MEMORY, MEMORY_SIZES, MODEL_DTYPES, MODELS, NODES, PRODUCT_SIZES, PRODUCTS
+from gpu_rows import COLUMNS, PRODUCT, ROW, SMALL, failed, line, product_work, show
 
 SAMPLE_NS = 2e6
 FEWEST, MOST = 5, 61
@@ -61,7 +61,7 @@ class Bench:
 
     def product(self, kind: str, dtype: torch.dtype, n: int) -> None:
         """One of them."""
-        a, b, out = (torch.rand(n, n, device=self.device).to(dtype) for _ in range(3))
+        a, b, out = (uniform(n, n, device=self.device).to(dtype) for _ in range(3))
         samples = on_device(lambda: torch.mm(a, b, out=out), self.seconds)
         self.row(f"product_{kind}", str(n), samples, product_work(n), "GFLOP/s")
 
@@ -74,13 +74,13 @@ class Bench:
 
     def copy_device(self, size: str, total: int) -> None:
         """From device memory to device memory."""
-        source, target = (torch.rand(total // 4, device=self.device) for _ in range(2))
+        source, target = (uniform(total // 4, device=self.device) for _ in range(2))
         samples = on_device(lambda: target.copy_(source), self.seconds)
         self.row("copy_device", size, samples, 2.0 * total, "GB/s")
 
     def moving(self, op, size: str, total: int) -> None:
         """One op."""
-        call = mover(op.name, torch.rand(total // 4, device=self.device) * 2 - 1)
+        call = mover(op.name, uniform(total // 4, device=self.device))
         self.row(f"memory_{op.name}", size, on_device(call, self.seconds), float(op.tensors * total), "GB/s")
 
     def nodes(self) -> None:
@@ -110,13 +110,13 @@ class Bench:
     def copies(self) -> None:
         """From pinned memory to the device: the link's rate, alone and beside a product."""
         for bench in ("copy_to_device", "copy_overlapped"):
-            self.attempt(bench, "256MiB", lambda: self.copy(bench))
+            self.attempt(bench, COPY_SIZE, lambda: self.copy(bench))
 
     def copy(self, bench: str) -> None:
         """One of them. Beside a product: the copy's rate, when both begin together and the product takes no longer."""
         source = torch.rand(COPY_BYTES // 4).pin_memory()
         target = torch.empty(COPY_BYTES // 4, device=self.device)
-        stream, x = torch.cuda.Stream(), torch.rand(4096, 4096, device=self.device)
+        stream, x = torch.cuda.Stream(), torch.rand(PRODUCT, PRODUCT, device=self.device)
 
         def alone() -> None:
             target.copy_(source, non_blocking=True)
@@ -127,7 +127,7 @@ class Bench:
             alone()
 
         samples = by_clock(both if bench == "copy_overlapped" else alone, self.seconds)
-        self.row(bench, "256MiB", samples, float(COPY_BYTES), "GB/s")
+        self.row(bench, COPY_SIZE, samples, float(COPY_BYTES), "GB/s")
 
     def models(self) -> None:
         """Whole models, from host memory to host memory: as they are, and as captured graphs."""
@@ -136,7 +136,7 @@ class Bench:
         for name in MODELS:
             for kind in MODEL_DTYPES:
                 torch.manual_seed(1)
-                model = torch_models.MODELS[name]().eval()
+                model = torch_models.MODELS[name](**(torch_models.SMALL[name] if SMALL else {})).eval()
                 memory = torch.channels_last if name == "resnet50" else torch.preserve_format
                 model = model.to(self.device, DTYPES[kind], memory_format=memory)
                 for batch in BATCHES:
@@ -164,12 +164,16 @@ class Bench:
         self.row(bench, size, by_clock(whole, self.seconds), batch, "Gimage/s", peer="torch_graph")
 
 
+def uniform(*sizes: int, device: torch.device) -> torch.Tensor:
+    """As `tenon bench` fills operands: what is multiplied decides how much power it takes, and so how fast clocks are."""
+    return torch.empty(*sizes, device=device).uniform_(-2, 2)
+
+
 def mover(name: str, x: torch.Tensor) -> Callable[[], object]:
     """An op that moves memory, on the elements of `x`; its output is there already where PyTorch lets it be."""
     out = torch.empty_like(x)
     rows, out_rows = x.view(-1, ROW), out.view(-1, ROW)
-    side = 1 << (x.numel().bit_length() // 2)
-    square, turned = x.view(side, -1), out.view(-1, side)
+    matrix, turned = x.view(-1, COLUMNS), out.view(COLUMNS, -1)
     scale, offset = torch.rand(ROW, device=x.device), torch.rand(ROW, device=x.device)
     calls: dict[str, Callable[[], object]] = {
         "relu": lambda: torch.clamp_min(x, 0, out=out),
@@ -178,7 +182,7 @@ def mover(name: str, x: torch.Tensor) -> Callable[[], object]:
         "gelu": lambda: nn.functional.gelu(x),
         "softmax": lambda: torch.softmax(rows, 1, out=out_rows),
         "layer_norm": lambda: nn.functional.layer_norm(rows, (ROW,), scale, offset),
-        "transpose": lambda: turned.copy_(square.t()),
+        "transpose": lambda: turned.copy_(matrix.t()),
     }
     x_other = torch.rand_like(x) if name == "add" else x
     return calls[name]

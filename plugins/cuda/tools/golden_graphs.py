@@ -11,11 +11,12 @@ says nothing about it; not so with --without-gpu, which tests this script.
 
 import argparse
 import json
-import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+
+import gpu_procs
 
 LIMIT = 60.0
 # Those of Keras keep placeholders that nothing is fed through, for which `tenon bench` wants a value.
@@ -72,6 +73,7 @@ def main() -> int:
     parser.add_argument("--without-gpu", action="store_true")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
+    gpu_procs.end_all_with_this_script()
     options.work.mkdir(parents=True, exist_ok=True)
     sides = [("CPU", [NO_GPU], False), ("CPU and GPU", [], True)]
     if options.without_gpu:
@@ -82,12 +84,9 @@ def main() -> int:
             count += 1
             if options.dry:
                 continue
-            told = command(options.tenon, graph, data, sets)
-            try:
-                done = subprocess.run(told, capture_output=True, text=True, check=False, timeout=LIMIT)
-                problem = judged(done.stdout, done.stderr, wants_gpu)
-            except subprocess.TimeoutExpired:
-                problem = f"no end within {LIMIT:.0f} s"
+            done = gpu_procs.run(command(options.tenon, graph, data, sets), LIMIT)
+            late = f"no end within {LIMIT:.0f} s"
+            problem = late if done.status is None else judged(done.out, done.err, wants_gpu)
             wrong += problem is not None
             print(f"{name} on {side}: {problem or 'right'}", flush=True)
     print(f"golden_graphs: {count} runs, {wrong} wrong")

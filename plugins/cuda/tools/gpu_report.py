@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Puts both sides' lines into one record, and prints each row beside its target.
+"""Prints what was measured, each row beside its target, from a record of `.ci/gpu run`.
 
-Usage: gpu_report.py RECORD LINES... [--machine FILE]
+Usage: gpu_report.py RECORD
 
-RECORD gets the machine's line (a JSON object in FILE), then all lines. Exits 0 when every row that has a target was
-measured and reaches it, 1 when one does not, 2 when there is no line at all.
+RECORD has the machine's line, then the lines of both sides. Exits 0 when every row that has a target was measured and
+reaches it, 1 when one does not, 2 when nothing was measured.
 """
 
 import argparse
@@ -14,9 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpu_rows import BATCHES, MEMORY, MEMORY_SIZES, MODEL_DTYPES, MODELS, NODES, PRODUCT_SIZES, PRODUCTS, Target, target_of
+from gpu_rows import BATCHES, COPY_SIZE, MEMORY, MEMORY_SIZES, MODEL_DTYPES, MODELS, NODES, PRODUCT_SIZES, PRODUCTS, Target, target_of
 
 Lines = dict[tuple[str, str, str], dict]
+# Ours where libraries may time their algorithms, as PyTorch does for models (cudnn.benchmark).
+SEARCHED = "tenon_searched"
 
 
 def expected() -> list[tuple[str, str]]:
@@ -24,7 +26,7 @@ def expected() -> list[tuple[str, str]]:
     rows = [(f"product_{kind}", str(n)) for kind in PRODUCTS for n in PRODUCT_SIZES]
     rows += [(f"memory_{op.name}", size) for size in MEMORY_SIZES for op in MEMORY]
     rows += [("nodes_eager", str(NODES)), ("nodes_captured", str(NODES))]
-    rows += [("copy_to_device", "256MiB"), ("copy_overlapped", "256MiB")]
+    rows += [("copy_to_device", COPY_SIZE), ("copy_overlapped", COPY_SIZE)]
     return rows + [(f"model_{name}_{kind}", f"b{batch}") for name in MODELS for kind in MODEL_DTYPES for batch in BATCHES]
 
 
@@ -42,7 +44,7 @@ def read(files: Iterable[Path]) -> list[dict]:
 
 @dataclass
 class Verdict:
-    """A row of the table. `reached` is None where it was not measured."""
+    """A row of the table. `reached` is None where it was not measured, for the reason in `why`."""
 
     bench: str
     size: str
@@ -51,35 +53,39 @@ class Verdict:
     figure: str
     target: str
     reached: bool | None
+    why: str = ""
 
     def __str__(self) -> str:
         said = {True: "reached", False: "MISSED", None: "NOT MEASURED"}[self.reached]
-        what = f"{self.bench:<22} {self.size:>7}"
-        return f"{what}  {self.ours:>22}  {self.peer:>24}  {self.figure:>12}  {self.target:>18}  {said}"
+        what = f"{self.bench:<20} {self.size:>7}"
+        row = f"{what}  {self.ours:>26}  {self.peer:>26}  {self.figure:>18}  {self.target:>13}  {said}"
+        return row + (f"\n    {self.why}" if self.why else "")
 
 
 def judge(bench: str, size: str, lines: Lines) -> Verdict:
     """One row."""
     target = target_of(bench)
-    ours = best(lines, bench, size, ("tenon", "tenon_captured"))
-    if ours is None or target is None:
-        why = next((line["failed"] for key, line in lines.items() if key[:2] == (bench, size) and "failed" in line), "")
-        return Verdict(bench, size, "-", why[:24] or "-", "-", words(target), None)
+    ours = best(lines, bench, size, ("tenon", SEARCHED) if bench.startswith("model_") else ("tenon",))
+    peer = best(lines, (target.peer_bench if target else "") or bench, size, ("torch",))
+    told = words(target)
+    if target is None or ours is None or (peer is None and target.kind != "cost"):
+        missing = ("tenon", bench) if ours is None else ("torch", (target.peer_bench if target else "") or bench)
+        why = lines.get((missing[1], size, missing[0]), {}).get("failed", "there is no line of it")
+        return Verdict(bench, size, time(ours), time(peer), "-", told, None, f"{missing[0]}: {why}")
+    why = ours["checked"] if ours.get("checked", "").startswith("not compared") else ""
+    if ours["peer"] == SEARCHED:
+        why = "; ".join(part for part in (why, "with algorithms searched for") if part)
     if target.kind == "cost":
         cost = ours["median_ns"] / 1000 / NODES
-        peer = lines.get((bench, size, "torch"), {})
-        peer_cost = f"{peer['median_ns'] / 1000 / NODES:.2f} us/node" if "median_ns" in peer else "-"
-        return Verdict(bench, size, f"{cost:.2f} us/node", peer_cost, f"{cost:.2f}", words(target), cost <= target.limit)
-    peer = best(lines, target.peer_bench or bench, size, ("torch",))
-    if peer is None:
-        return Verdict(bench, size, told(ours), "-", "-", words(target), None)
+        of_peer = f"{peer['median_ns'] / 1000 / NODES:.2f} us/node" if peer else "-"
+        return Verdict(bench, size, f"{cost:.2f} us/node", of_peer, f"{cost:.2f}", told, cost <= target.limit, why)
     if target.kind == "ratio":
         ratio = ours["median_ns"] / peer["median_ns"]
         graph = lines.get((bench, size, "torch_graph"), {})
-        beside = f" ({ours['median_ns'] / graph['median_ns']:.2f} graph)" if "median_ns" in graph else ""
-        return Verdict(bench, size, told(ours), told(peer), f"{ratio:.2f}{beside}", words(target), ratio <= target.limit)
+        beside = f" ({ours['median_ns'] / graph['median_ns']:.3f} graph)" if "median_ns" in graph else ""
+        return Verdict(bench, size, time(ours), time(peer), f"{ratio:.3f}{beside}", told, ratio <= target.limit, why)
     share = ours["rate"] / peer["rate"]
-    return Verdict(bench, size, told(ours), told(peer), f"{share:.2f}", words(target), share >= target.limit)
+    return Verdict(bench, size, time(ours), time(peer), f"{share:.3f}", told, share >= target.limit, why)
 
 
 def best(lines: Lines, bench: str, size: str, peers: tuple[str, ...]) -> dict | None:
@@ -88,10 +94,13 @@ def best(lines: Lines, bench: str, size: str, peers: tuple[str, ...]) -> dict | 
     return min((line for line in found if "median_ns" in line), key=lambda line: line["median_ns"], default=None)
 
 
-def told(line: dict) -> str:
+def time(line: dict | None) -> str:
     """Time and rate."""
-    ms = line["median_ns"] / 1e6
-    return f"{ms:.3f} ms {line['rate']:.4g} {line['unit']}"
+    if line is None:
+        return "-"
+    unit = {"Gimage/s": ("image/s", 1e9), "Gop/s": ("Mop/s", 1e3), "GFLOP/s": ("TFLOP/s", 1e-3)}
+    name, factor = unit.get(line["unit"], (line["unit"], 1))
+    return f"{line['median_ns'] / 1e6:.4g} ms {line['rate'] * factor:.4g} {name}"
 
 
 def words(target: Target | None) -> str:
@@ -111,26 +120,58 @@ def table(lines: list[dict]) -> list[Verdict]:
     return [judge(bench, size, by_key) for bench, size in expected()]
 
 
+def facts(head: dict) -> str:
+    """The machine, a fact a line."""
+    return "\n".join(f"{name:<18} {value}" for name, value in head.items())
+
+
+def beside(lines: list[dict]) -> list[str]:
+    """What stands beside the table: Tenon's libraries, the GPU's state, and what failed without having a row."""
+    said = [f"Tenon's libraries: nvrtc {line['nvrtc']}; cublasLt {line['cublasLt']}; cudnn {line['cudnn']}"
+            for line in lines if line.get("bench") == "libraries" and "nvrtc" in line]
+    for line in lines:
+        if line.get("bench") == "state":
+            told = {name: value for name, value in line.items() if name not in ("bench", "peer", "size")}
+            said.append(f"state {line['size']}: " + ", ".join(f"{name} {value}" for name, value in told.items()))
+            if line["size"] == "before" and (figure(line, "memory_used") > 2048 or figure(line, "busy") > 10):
+                said.append("the GPU was not idle before: something else used it, and figures are not to be trusted")
+    rows = set(expected())
+    for line in lines:
+        in_table = line.get("peer") in ("tenon", "torch") and (line.get("bench"), line.get("size")) in rows
+        if "failed" in line and not in_table:
+            said.append(f"failed: {line.get('peer')} {line.get('bench')} {line.get('size')}: {line['failed']}")
+    return said
+
+
+def figure(line: dict, name: str) -> float:
+    """The number that begins a text, such as `4 MiB`; 0 where there is none."""
+    first = str(line.get(name, "")).split(" ")[0]
+    return float(first) if first.replace(".", "", 1).isdigit() else 0.0
+
+
 def main() -> int:
     """Exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("record", type=Path, metavar="RECORD")
-    parser.add_argument("lines", type=Path, nargs="+", metavar="LINES")
-    parser.add_argument("--machine", type=Path)
-    options = parser.parse_args()
-    lines = read(options.lines)
-    head = read([options.machine]) if options.machine else []
-    options.record.write_text("".join(json.dumps(line) + "\n" for line in [*head, *lines]), encoding="utf-8")
-    if not lines:
-        print("gpu_report: nothing was measured", file=sys.stderr)
+    lines = read([parser.parse_args().record])
+    head = next((line for line in lines if "bench" not in line), {})
+    print(facts(head))
+    if "rehearsal" in head:
+        print("a rehearsal: nothing of this says anything about a GPU")
+    for each in beside(lines):
+        print(each)
+    if not any("median_ns" in line for line in lines):
+        print("gpu_report: nothing was measured")
         return 2
     verdicts = table(lines)
-    print("row                       size                    ours                   PyTorch        figure              target")
+    print(f"\n{'row':<20} {'size':>7}  {'Tenon':>26}  {'PyTorch':>26}  {'figure':>18}  {'target':>13}")
     for verdict in verdicts:
         print(verdict)
-    missed = sum(verdict.reached is not True for verdict in verdicts)
-    print(f"gpu_report: {len(verdicts)} rows with a target, {missed} missed or not measured; {options.record}")
-    return 1 if missed else 0
+    missed = sum(verdict.reached is False for verdict in verdicts)
+    unknown = sum(verdict.reached is None for verdict in verdicts)
+    reached = len(verdicts) - missed - unknown
+    print(f"gpu_report: {len(verdicts)} rows with a target: {reached} reached, {missed} missed, {unknown} not measured")
+    return 1 if missed or unknown else 0
 
 
 if __name__ == "__main__":

@@ -2,52 +2,67 @@
 
 A line is one JSON object in the form of benches/records: bench, peer, version, size, threads, median_ns, min_ns, max_ns,
 samples, rate, best_rate, unit, and `gpu` for the device's name. `rate` is work per nanosecond at the median, in thousands
-of millions a second. A row that could not be measured is a line with bench, peer, size and `failed`.
+of millions a second. Ours have `checked`: with what results were compared before, or that nothing could be asked. A row
+that could not be measured is a line with bench, peer, size and `failed`.
 """
 
 import fnmatch
 import json
+import os
 from dataclasses import dataclass
 
-MIB = 1 << 20
+# For who tries the scripts where there is no GPU, or a slow one: other rows, under other names.
+SMALL = bool(os.environ.get("TENON_GPU_SMALL"))
+KIB, MIB = 1 << 10, 1 << 20
 PRODUCTS = {"f32": "float", "tf32": "float", "f16": "half", "bf16": "bfloat16"}
-PRODUCT_SIZES = (1024, 2048, 4096, 8192)
+PRODUCT_SIZES = (16, 32) if SMALL else (1024, 2048, 4096, 8192)
 # Bytes of each input of what moves memory.
 MEMORY_SIZES = {"256MiB": 256 * MIB, "1GiB": 1024 * MIB}
-# Elements in a row of softmax and layer normalisation.
-ROW = 1024
-NODES = 1000
-COPY_BYTES = 256 * MIB
+if SMALL:
+    MEMORY_SIZES = {"64KiB": 64 * KIB, "256KiB": 256 * KIB}
+# Elements in a row, and in one of the matrix that is transposed.
+ROW, COLUMNS = 1024, 8192
+NODES = 20 if SMALL else 1000
+COPY_SIZE, COPY_BYTES = ("64KiB", 64 * KIB) if SMALL else ("256MiB", 256 * MIB)
+# Side of the matrices that are multiplied beside a copy.
+PRODUCT = 64 if SMALL else 4096
 MODELS = ("resnet50", "bert_layer")
 MODEL_DTYPES = ("f32", "bf16")
-BATCHES = (1, 32)
+BATCHES = (1, 2) if SMALL else (1, 32)
 
 
 @dataclass(frozen=True)
 class Memory:
-    """An op that moves memory: Tenon's op, the inputs' shapes for `count` elements, options, and float32 tensors that it
-    reads and writes, as multiples of the input."""
+    """An op that moves memory: Tenon's op, the inputs' shapes with `n` for the rows, options, the elements of a row, and
+    float32 tensors that it reads and writes, as multiples of the input."""
 
     name: str
     op: str
     shapes: str
     options: tuple[str, ...] = ()
     tensors: int = 2
+    row: int = ROW
 
-    def shape(self, count: int) -> str:
-        """The inputs of `count` elements."""
-        side = 1 << (count.bit_length() // 2)
-        return self.shapes.format(n=count, rows=count // ROW, row=ROW, a=side, b=count // side)
+    def rows(self, total: int) -> int:
+        """Rows of an input of so many bytes."""
+        return total // 4 // self.row
+
+    def sweep(self) -> str:
+        """The sizes as Tenon takes them, in one process: it costs seconds to start one."""
+        first, last = (self.rows(total) for total in (min(MEMORY_SIZES.values()), max(MEMORY_SIZES.values())))
+        return f"n={first}..{last}:+{last - first}"
 
 
 MEMORY = (
-    Memory("relu", "Relu", "features={n}"),
-    Memory("add", "AddV2", "x={n},y={n}", tensors=3),
-    Memory("tanh", "Tanh", "x={n}"),
-    Memory("gelu", "_FusedGelu", "features={n}", ("--attr", "approximate=false")),
-    Memory("softmax", "Softmax", "logits={rows}x{row}"),
-    Memory("layer_norm", "_FusedLayerNorm", "x={rows}x{row},scale={row},offset={row}"),
-    Memory("transpose", "Transpose", "x={a}x{b}", ("--value", "perm=[1,0]")),
+    Memory("relu", "Relu", "features=[n,1024]"),
+    Memory("add", "AddV2", "x=[n,1024],y=[n,1024]", tensors=3),
+    Memory("tanh", "Tanh", "x=[n,1024]"),
+    # On a GPU a GELU is a chain of elementwise ops, its constants scalars: one generated kernel.
+    Memory("gelu", "_FusedElementwise", "inputs=[n,1024]+[]+[]+[]",
+           ("--attr", "program=Mul i0 i1; Erf %0; AddV2 %1 i2; Mul i0 i3; Mul %3 %2")),
+    Memory("softmax", "Softmax", "logits=[n,1024]"),
+    Memory("layer_norm", "_FusedLayerNorm", "x=[n,1024],scale=[1024],offset=[1024]"),
+    Memory("transpose", "Transpose", "x=[n,8192]", ("--value", "perm=[1,0]"), row=COLUMNS),
 )
 
 

@@ -20,13 +20,8 @@ import torch
 
 import torch_models
 from graphdef import FLOAT, INT32, Graph, Type, npz
-from gpu_rows import BATCHES, COPY_BYTES, MODEL_DTYPES, NODES
+from gpu_rows import BATCHES, COPY_BYTES, MODEL_DTYPES, NODES, PRODUCT, SMALL
 
-SMALL = {
-    "resnet50": {"stages": (1, 1, 1, 1), "width": 8, "side": 64},
-    "bert_layer": {"width": 32, "heads": 4, "inner": 64, "length": 12},
-}
-PRODUCT = 4096
 
 
 def models(folder: Path, small: bool) -> None:
@@ -37,7 +32,7 @@ def models(folder: Path, small: bool) -> None:
         for kind in MODEL_DTYPES:
             torch.manual_seed(1)
             dtype, code = torch_models.DTYPES[kind]
-            model = make(**(SMALL[name] if small else {})).eval().to(dtype)
+            model = make(**(torch_models.SMALL[name] if small else {})).eval().to(dtype)
             model.graph(code).write(folder / f"{name}_{kind}.pb")
             model = model.to(device)
             for batch in (1, 2) if small else BATCHES:
@@ -75,7 +70,7 @@ def main() -> int:
     """Exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
-    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--small", action="store_true", default=SMALL)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     chain().write(options.folder / "chain.pb")

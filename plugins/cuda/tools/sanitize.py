@@ -2,21 +2,26 @@
 """Runs kernels of plugins/cuda under NVIDIA's compute-sanitizer: accesses out of bounds and uninitialised ones
 (memcheck), threads of a block that race for shared memory (racecheck).
 
-Usage: sanitize.py SANITIZER TENON LOGS [--tools memcheck,racecheck] [--jobs 4] [--limit 60] [--seconds 150] [--dry]
+Usage: sanitize.py SANITIZER TENON LOGS [--tools memcheck,racecheck] [--jobs 6] [--limit 60] [--seconds 150] [--dry]
 
 Each case is a process of its own, `tenon bench` of one op on the GPU, of a size that leaves a rest beside whole packs
 and blocks. It also compares results with the reference kernels, so that a wrong one fails here too. Cases that do not
-fit into --seconds are said to be skipped, which is a failure. Exits 0 when the tools found nothing.
+fit into --seconds are said to be skipped, which is a failure. Exits 0 when the tools found nothing, and 75 when there is no
+such tool, or it cannot work on this machine: then the last line says why, and nothing was looked at.
 """
 
 import argparse
 import re
-import subprocess
+import shutil
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import gpu_procs
+
+# Kernels of the plugin, not those of a library for the same op.
+OWN = ("--label", "")
 # (op, inputs, other options): a case for each kernel source; types of 16 bits where packs differ.
 CASES = (
     ("Relu", "features=1000003", ()),
@@ -25,6 +30,7 @@ CASES = (
     ("AddV2", "x=1000003,y=1000003", ()),
     ("AddV2", "x=127x33,y=33", ()),
     ("Mul", "x=5x1x7,y=1x9x1", ("--dtype", "bfloat16")),
+    ("_FusedElementwise", "inputs=33x1027+1027", ("--attr", "program=AddV2 i0 i1; Tanh %0; Relu %1")),
     ("Select", "condition=1021,t=1021,e=1021", ()),
     ("Cast", "x=10007", ("--attr", "DstT=half")),
     ("Fill", "", ("--value", "dims=[1021]", "--shape", "value=[]")),
@@ -41,12 +47,13 @@ CASES = (
     ("ConcatV2", "values=33x7+33x9", ("--value", "axis=1")),
     ("Pad", "input=31x33,paddings=2x2", ()),
     ("GatherV2", "params=129x65", ("--value", "indices=[0,128,5]", "--value", "axis=0")),
-    ("MatMul", "a=129x65,b=65x67", ()),
-    ("MatMul", "a=129x64,b=64x72", ("--dtype", "half")),
-    ("Conv2D", "input=1x17x19x5,filter=3x3x5x7", ("--attr", "strides=[1,1,1,1]", "--attr", "padding=SAME")),
+    ("MatMul", "a=129x65,b=65x67", OWN),
+    ("MatMul", "a=129x64,b=64x72", ("--dtype", "half", *OWN)),
+    ("Conv2D", "input=1x17x19x5,filter=3x3x5x7", ("--attr", "strides=[1,1,1,1]", "--attr", "padding=SAME", *OWN)),
     ("MaxPool", "input=1x17x19x5", ("--attr", "ksize=[1,3,3,1]", "--attr", "strides=[1,2,2,1]", "--attr", "padding=SAME")),
 )
 SUMMARY = re.compile(r"(ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards?)")
+REFUSED = re.compile(r"^.*(?:Device not supported|does not support this device|[Ii]njection library).*$", re.M)
 FOUND = re.compile(r"^=+ (?!COMPUTE|.*SUMMARY)(.+)$", re.MULTILINE)
 
 
@@ -75,6 +82,26 @@ def finding(tool: str, status: int, log: str, said: str) -> str | None:
     return None
 
 
+def refusal(options: argparse.Namespace) -> str | None:
+    """Why the tool cannot work here, by a first case; None where it can."""
+    if shutil.which(str(options.sanitizer)) is None:
+        return f"there is no {options.sanitizer.name}: it comes with the CUDA toolkit"
+    log = options.logs / "first.log"
+    told = command(options.sanitizer, options.tenon, "memcheck", CASES[2], log)
+    try:
+        done = gpu_procs.run(told, options.limit)
+    except OSError as error:
+        return f"{options.sanitizer.name} cannot be started: {error}"
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return refused(text + done.out + done.err)
+
+
+def refused(text: str) -> str | None:
+    """The words by which the tool says that it cannot look at this device at all."""
+    found = REFUSED.search(text)
+    return found[0].strip("= ").strip() if found else None
+
+
 class Run:
     """All cases under all tools."""
 
@@ -91,13 +118,13 @@ class Run:
             return f"{what}: skipped, no time was left"
         log = self.options.logs / f"{tool}-{number:02}-{case[0]}.log"
         told = command(self.options.sanitizer, self.options.tenon, tool, case, log)
-        try:
-            limit = min(self.options.limit, left)
-            done = subprocess.run(told, capture_output=True, text=True, check=False, timeout=limit)
-        except subprocess.TimeoutExpired:
+        limit = min(self.options.limit, left)
+        done = gpu_procs.run(told, limit)
+        if done.status is None:
+            print(f"{what}: no end within {limit:.0f} s", flush=True)
             return f"{what}: no end within {limit:.0f} s"
         text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-        wrong = finding(tool, done.returncode, text, done.stdout + done.stderr)
+        wrong = finding(tool, done.status, text, done.out + done.err)
         print(f"{what}: {wrong or 'nothing found'}", flush=True)
         return f"{what}: {wrong}" if wrong else None
 
@@ -109,7 +136,7 @@ def main() -> int:
     parser.add_argument("tenon", type=Path, metavar="TENON")
     parser.add_argument("logs", type=Path, metavar="LOGS")
     parser.add_argument("--tools", default="memcheck,racecheck")
-    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--jobs", type=int, default=6)
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--seconds", type=float, default=150.0)
     parser.add_argument("--dry", action="store_true")
@@ -120,6 +147,10 @@ def main() -> int:
         print(" ".join(command(options.sanitizer, options.tenon, "memcheck", CASES[0], Path("LOG"))))
         return 0
     options.logs.mkdir(parents=True, exist_ok=True)
+    gpu_procs.end_all_with_this_script()
+    if why := refusal(options):
+        print(f"not run: {why}")
+        return 75
     with ThreadPoolExecutor(options.jobs) as pool:
         wrong = [each for each in pool.map(Run(options).one, jobs) if each]
     for each in wrong:

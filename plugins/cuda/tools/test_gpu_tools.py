@@ -7,7 +7,9 @@ import importlib.util
 import io
 import json
 import sys
+import tarfile
 import tempfile
+import time
 import unittest
 import zipfile
 from pathlib import Path
@@ -18,6 +20,8 @@ sys.path.insert(0, str(HERE))
 import bench_tenon
 import golden_graphs
 import gpu_machine
+import gpu_pack
+import gpu_procs
 import gpu_report
 import graphdef
 import sanitize
@@ -61,14 +65,42 @@ class Report(unittest.TestCase):
 
     def test_a_model_counts_with_its_best_form_and_tells_the_captured_peer(self):
         lines = [told("model_resnet50_f32", "b1", peer, ns) for peer, ns in
-                 (("tenon", 95.0), ("tenon_captured", 80.0), ("torch", 100.0), ("torch_graph", 60.0))]
+                 (("tenon", 95.0), ("tenon_searched", 80.0), ("torch", 100.0), ("torch_graph", 60.0))]
         verdict = self.verdict(lines, "model_resnet50_f32", "b1")
-        self.assertEqual((verdict.reached, verdict.figure), (True, "0.80 (1.33 graph)"))
+        self.assertEqual((verdict.reached, verdict.figure), (True, "0.800 (1.333 graph)"))
+        self.assertEqual(verdict.why, "with algorithms searched for")
+        # PyTorch searches for no products.
+        lines = [line | {"bench": "product_f32", "size": "1024"} for line in lines]
+        self.assertIs(self.verdict(lines, "product_f32", "1024").figure.startswith("0.950"), True)
 
     def test_what_failed_is_not_measured_and_says_why(self):
         lines = [failed("copy_to_device", "tenon", "256MiB", "no such knob"), told("copy_to_device", "256MiB", "torch", 1.0)]
         verdict = self.verdict(lines, "copy_to_device", "256MiB")
-        self.assertEqual((verdict.reached, verdict.peer), (None, "no such knob"))
+        self.assertEqual((verdict.reached, verdict.why), (None, "tenon: no such knob"))
+        lines = [told("memory_relu", "1GiB", "tenon", 1.0), failed("copy_device", "torch", "1GiB", "out of memory")]
+        verdict = self.verdict(lines, "memory_relu", "1GiB")
+        self.assertEqual((verdict.reached, verdict.why), (None, "torch: out of memory"))
+        self.assertEqual(self.verdict([], "nodes_eager", "1000").why, "tenon: there is no line of it")
+
+    def test_what_nobody_compared_is_said(self):
+        ours = told("product_f32", "1024", "tenon", 1.0) | {"checked": "not compared: there is no reference for it"}
+        verdict = self.verdict([ours, told("product_f32", "1024", "torch", 1.0)], "product_f32", "1024")
+        self.assertEqual((verdict.reached, verdict.why), (True, ours["checked"]))
+
+    def test_failures_without_a_row_stand_beside_the_table(self):
+        lines = [failed("product_f32", "tenon_other", "", "off by 1"), failed("product_f32", "tenon", "1024", "in the table")]
+        self.assertEqual(gpu_report.beside(lines), ["failed: tenon_other product_f32 : off by 1"])
+
+    def test_a_gpu_that_was_not_idle_is_said(self):
+        state = {"bench": "state", "peer": "machine", "size": "before", "memory_used": "4 MiB", "busy": "0 %"}
+        self.assertEqual(gpu_report.beside([state]), ["state before: memory_used 4 MiB, busy 0 %"])
+        self.assertIn("not idle", gpu_report.beside([state | {"memory_used": "40000 MiB"}])[1])
+        self.assertIn("not idle", gpu_report.beside([state | {"busy": "93 %"}])[1])
+        self.assertEqual(gpu_report.figure({"busy": "[N/A]"}, "busy"), 0.0)
+
+    def test_rates_are_told_in_units_that_are_read(self):
+        self.assertEqual(gpu_report.time(line("product_f16", "torch", "8192", "1", [2e6], 2e12, "GFLOP/s")), "2 ms 1000 TFLOP/s")
+        self.assertEqual(gpu_report.time(line("model_x", "torch", "b32", "1", [8e6], 32, "Gimage/s")), "8 ms 4000 image/s")
 
     def test_every_row_has_a_target(self):
         self.assertTrue(all(target_of(bench) for bench, _ in gpu_report.expected()))
@@ -108,10 +140,57 @@ class Tenon(unittest.TestCase):
         self.assertEqual((rows[0]["failed"], tenon.failures), ("error: no device", 2))
 
     def test_shapes_have_the_elements_that_are_asked_for(self):
-        shapes = {op.name: op.shape(1 << 26) for op in MEMORY}
-        self.assertEqual(shapes["softmax"], "logits=65536x1024")
-        self.assertEqual(shapes["transpose"], "x=8192x8192")
-        self.assertEqual(MEMORY[6].shape(1 << 27), "x=16384x8192")
+        sweeps = {op.name: op.sweep() for op in MEMORY}
+        self.assertEqual(sweeps["softmax"], "n=65536..262144:+196608")
+        self.assertEqual(sweeps["transpose"], "n=8192..32768:+24576")
+
+    def program(self, folder: str, report: dict) -> bench_tenon.Tenon:
+        """A program that prints this report."""
+        program = Path(folder, "tenon")
+        program.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(report)}\nEND\n", encoding="utf-8")
+        program.chmod(0o755)
+        return bench_tenon.Tenon(program, 10.0, "a GPU")
+
+    def record(self, at: int, label: str, chosen: bool) -> dict:
+        """As `tenon bench --json` has one."""
+        variant = {"plugin": "tenon-cuda", "device": "CUDA", "chosen": chosen, "label": label}
+        return {"variant": variant, "case": {"at": at}, "version": "1", "kernel": {"ns": [2.0, 1.0, 3.0]},
+                "checked": "the reference", "sampled": {"what": "rows", "judged": 2, "of": 64}}
+
+    def swept(self, report: dict) -> list[dict]:
+        """The lines of two sizes."""
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out:
+            tenon = self.program(folder, report)
+            tenon.attempt("b", ["a", "c"], lambda: bench_tenon.swept(
+                tenon, "b", {1: "a", 2: "c"}, lambda at: 6.0 * at, "GB/s", "Relu"))
+        lines = [json.loads(text) for text in out.getvalue().splitlines()]
+        self.assertEqual(tenon.failures, sum("failed" in line for line in lines))
+        return lines
+
+    def test_sizes_of_one_process_are_rows_and_what_is_missing_failed(self):
+        wrong = {"kind": "wrong", "message": "off by 1"}
+        lines = self.swept({"records": [self.record(1, "", True), self.record(1, "slow", False)], "problems": [wrong]})
+        self.assertEqual([(line["peer"], line["size"]) for line in lines],
+                         [("tenon", "a"), ("tenon_slow", "a"), ("tenon", "c")])
+        self.assertEqual((lines[0]["median_ns"], lines[0]["rate"]), (2.0, 3.0))
+        self.assertEqual(lines[0]["checked"], "the reference, 2 of 64 rows")
+        self.assertEqual(lines[2]["failed"], "off by 1")
+
+    def test_another_kernel_that_is_wrong_is_a_failure_and_takes_no_row_away(self):
+        records = [self.record(1, "", True), self.record(2, "", True)]
+        lines = self.swept({"records": records, "problems": [{"kind": "wrong", "message": "own is off"}]})
+        self.assertEqual([line.get("failed") for line in lines], [None, None, "own is off"])
+        lines = self.swept({"records": records, "problems": [{"kind": "unverified", "message": "no oracle"}]})
+        self.assertEqual([line.get("failed") for line in lines], [None, None])
+
+    def test_results_that_changed_while_they_were_timed_are_no_rows(self):
+        records = [self.record(1, "", True), self.record(2, "", True)]
+        lines = self.swept({"records": records, "problems": [{"kind": "changed", "message": "right before, wrong after"}]})
+        self.assertEqual([line["failed"] for line in lines], ["right before, wrong after"] * 2)
+
+    def test_a_knob_that_the_program_does_not_have_is_found(self):
+        commands = [["tenon", "bench", "x.pb", "--set", "runtime.record_after=0", "--set", "cuda.fast=true"]]
+        self.assertEqual(list(bench_tenon.unknown_knobs(commands, "runtime.record_after  8")), ["cuda.fast"])
 
 
 class Sanitizer(unittest.TestCase):
@@ -127,6 +206,17 @@ class Sanitizer(unittest.TestCase):
     def test_a_finding_names_the_first(self):
         said = sanitize.finding("racecheck", 86, self.RACES, "")
         self.assertEqual(said, "1 found by racecheck: Error: Race reported between Write access")
+
+    def test_a_device_that_the_tool_does_not_support_is_no_finding(self):
+        said = "========= COMPUTE-SANITIZER\n========= Error: Device not supported. Please refer to the documentation\n"
+        self.assertEqual(sanitize.refused(said), "Error: Device not supported. Please refer to the documentation")
+        self.assertIsNone(sanitize.refused(self.CLEAN + self.RACES))
+
+    def test_without_the_tool_nothing_is_run_and_the_reason_is_the_last_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = [sys.executable, str(HERE / "sanitize.py"), "/no/compute-sanitizer", "/no/tenon", folder]
+            done = gpu_procs.run(script, 30)
+        self.assertEqual((done.status, done.out), (75, "not run: there is no compute-sanitizer: it comes with the CUDA toolkit\n"))
 
     def test_no_summary_and_a_failed_program_are_wrong(self):
         self.assertIn("wrote no summary (exit 1): boom", sanitize.finding("memcheck", 1, "", "boom"))
@@ -187,9 +277,82 @@ class Machine(unittest.TestCase):
     """The machine's line."""
 
     def test_nvidia_smi(self):
-        said = gpu_machine.queried("NVIDIA H200, 580.95, 143771 MiB, 1980 MHz\nNVIDIA H200, 1, 2, 3\n")
-        self.assertEqual(said, {"gpu": "NVIDIA H200", "driver": "580.95", "memory": "143771 MiB", "clock": "1980 MHz"})
-        self.assertEqual(gpu_machine.queried("No devices were found\n"), {})
+        asked = {"gpu": "name", "driver": "driver_version", "memory": "memory.total"}
+        said = gpu_machine.queried("NVIDIA H200, 580.95, 143771 MiB\nNVIDIA H200, 1, 2\n", asked)
+        self.assertEqual(said, {"gpu": "NVIDIA H200", "driver": "580.95", "memory": "143771 MiB"})
+        self.assertEqual(gpu_machine.queried("No devices were found\n", asked), {})
+
+    def test_libraries_get_plain_names_and_one_folder_each(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first, second, links = Path(folder, "first"), Path(folder, "second"), Path(folder, "links")
+            for place, names in ((first, ("libnvrtc.so.13", "libnvrtc-builtins.so.13.0", "libnvrtc.alt.so.13", "libz.so.1")),
+                                 (second, ("libnvrtc.so", "libnvrtc.so.12", "libcudnn.so.9", "libcudnn_ops.so.9"))):
+                place.mkdir()
+                for name in names:
+                    place.joinpath(name).touch()
+            taken = gpu_machine.link(links, [first, second])
+            self.assertEqual(taken, {"nvrtc": str(first), "cudnn": str(second)})
+            names = {file.name: file.resolve().name for file in links.iterdir()}
+            self.assertEqual(names["libnvrtc.so"], "libnvrtc.so.13")
+            self.assertEqual(names["libcudnn.so"], "libcudnn.so.9")
+            self.assertNotIn("libnvrtc.so.12", names)
+            self.assertTrue({"libnvrtc-builtins.so.13.0", "libcudnn_ops.so.9"} <= names.keys() and "libz.so.1" not in names)
+
+    def test_what_the_loader_started_is_found(self):
+        text = "  12:\tcalling init: /x/libnvrtc.so.13\n  12:\tcalling init: /y/libcudnn_ops.so.9\n  12:\tfind library=libcuda.so\n"
+        self.assertEqual(gpu_machine.initialised(text), {"nvrtc": "/x/libnvrtc.so.13"})
+
+    def test_versions_are_told_as_people_do(self):
+        self.assertEqual(gpu_machine.number("cublasLt", 130100), "13.1.0")
+        self.assertEqual(gpu_machine.number("cudnn", 91900), "9.19.0")
+
+
+class Processes(unittest.TestCase):
+    """Programs that are ended."""
+
+    def test_what_a_program_started_ends_with_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            child = Path(folder, "child")
+            script = f"sh -c 'echo $$ > {child}; exec sleep 60' & wait"
+            began = time.monotonic()
+            done = gpu_procs.run(["sh", "-c", script], 1.0)
+            self.assertIsNone(done.status)
+            self.assertLess(time.monotonic() - began, 30)
+            number = int(child.read_text(encoding="utf-8"))
+            for _ in range(100):
+                if not alive(number):
+                    break
+                time.sleep(0.05)
+            self.assertFalse(alive(number))
+
+    def test_what_it_printed_and_how_it_ended(self):
+        self.assertEqual(gpu_procs.run(["sh", "-c", "echo out; echo err >&2; exit 3"], 10.0), gpu_procs.Done(3, "out\n", "err\n"))
+
+
+def alive(number: int) -> bool:
+    """Whether there is such a process, and not only what its parent has yet to collect."""
+    try:
+        return ") Z " not in Path(f"/proc/{number}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+
+
+class Pack(unittest.TestCase):
+    """Logs."""
+
+    def test_the_end_of_a_long_file_is_kept_and_too_much_is_left_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            logs, target = Path(folder, "logs"), Path(folder, "logs.tar.xz")
+            logs.joinpath("deep").mkdir(parents=True)
+            logs.joinpath("deep", "a.log").write_bytes(b"x" * gpu_pack.ONE + b"end")
+            logs.joinpath("b.log").write_text("all of it", encoding="utf-8")
+            gpu_pack.pack(logs, target)
+            with tarfile.open(target) as archive:
+                self.assertEqual(archive.getnames(), ["logs/b.log", "logs/deep/a.log"])
+                kept = archive.extractfile("logs/deep/a.log").read()
+            self.assertTrue(kept.startswith(b"... the last 1048576 of 1048579 bytes\n") and kept.endswith(b"xend"))
+            taken, left = gpu_pack.kept(logs, most=100)
+            self.assertEqual([[file.name for file in files] for files in (taken, left)], [["b.log"], ["a.log"]])
 
 
 @unittest.skipUnless(HAS_TORCH, "PyTorch is not installed")
@@ -204,7 +367,7 @@ class Torch(unittest.TestCase):
         x = torch.rand(1 << 14) * 2 - 1
         wanted = {
             "relu": torch.relu(x), "tanh": torch.tanh(x), "gelu": torch.nn.functional.gelu(x),
-            "softmax": x.view(-1, 1024).softmax(1), "transpose": x.view(128, 128).t(),
+            "softmax": x.view(-1, 1024).softmax(1), "transpose": x.view(-1, 8192).t(),
         }
         for op in MEMORY:
             with self.subTest(op.name):
@@ -218,7 +381,7 @@ class Torch(unittest.TestCase):
         import torch_models
 
         for name in MODELS:
-            model = torch_models.MODELS[name](**make_graphs.SMALL[name]).eval()
+            model = torch_models.MODELS[name](**torch_models.SMALL[name]).eval()
             nodes = model.graph(graphdef.FLOAT).nodes
             self.assertIn(b"output", nodes[-1])
             self.assertEqual(list(model(model.feeds(2)[0]).shape)[0], 2)

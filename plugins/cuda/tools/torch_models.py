@@ -152,6 +152,11 @@ class BertLayer(nn.Module):
         return x
 
 
+# Of a few channels, for machines without a GPU.
+SMALL = {
+    "resnet50": {"stages": (1, 1, 1, 1), "width": 8, "side": 64},
+    "bert_layer": {"width": 32, "heads": 4, "inner": 64, "length": 12},
+}
 MODELS = {"resnet50": ResNet50, "bert_layer": BertLayer}
 
 

@@ -34,7 +34,7 @@ use crate::{
 use judge::Judge;
 use ready::Ready;
 use std::time::Duration;
-use tenon_framework::{DType, Tensor};
+use tenon_framework::{DType, Tensor, device::base::DeviceBase};
 use tenon_testkit::node::Node;
 use whole::Whole;
 
@@ -47,6 +47,9 @@ pub struct Settings {
     pub longest: Duration,
     /// Whether results are compared with the oracle's; nobody needs that twice.
     pub judged: bool,
+    /// How far results may be from the reference's, as a share of the sum of what cancels in them, instead of what
+    /// kernels promise: for who has given precision away by a knob.
+    pub tolerance: Option<f64>,
     /// Whether whole calls are timed too.
     pub dispatch: bool,
     /// Threads that compute.
@@ -80,6 +83,9 @@ pub fn longest(budget: Duration) -> Duration {
     Duration::from_secs(3).max(budget * FIRST_CALL)
 }
 
+/// A sample where calls are enqueued: what it takes to begin, and to learn of the end, is to be small beside it.
+const STREAM_SAMPLE: Duration = Duration::from_millis(2);
+
 /// A first call may take this many times the time for one variant.
 const FIRST_CALL: u32 = 10;
 
@@ -107,7 +113,8 @@ pub fn measure(
         })?;
         let (found, refused) = choices(host, place, &node, filter, &text);
         measured.problems.extend(refused);
-        let mut judge = settings.judged.then(|| Judge::new(host, call, &inputs));
+        let tolerance = settings.tolerance;
+        let mut judge = settings.judged.then(|| Judge::new(host, call, &inputs, tolerance));
         for choice in found {
             match ready::make(host, &node, choice, &inputs, judge.as_mut(), settings.longest) {
                 Ok(variant) => ready.push(variant),
@@ -220,7 +227,7 @@ impl Bench<'_> {
             let kernels = calls.iter_mut().map(|call| call as &mut dyn Subject);
             let wholes = wholes.iter_mut().flatten().map(|whole| whole as &mut dyn Subject);
             let mut subjects: Vec<&mut dyn Subject> = kernels.chain(wholes).collect();
-            let plan = self.plan();
+            let plan = self.plan(ready);
             interleave(&mut subjects, &plan, &mut |share| progress(Status::Timing(share)))
         };
         let mut series = match series {
@@ -243,10 +250,12 @@ impl Bench<'_> {
         Ok(Ok((timed, changed)))
     }
 
-    fn plan(&self) -> Plan {
+    fn plan(&self, ready: &[&Ready]) -> Plan {
         // A variant whose whole calls are timed is two subjects.
         let parts = if self.settings.dispatch { 2 } else { 1 };
+        let streams = ready.iter().any(|variant| variant.choice.device.info().streams);
         Plan {
+            sample: if streams { STREAM_SAMPLE } else { Plan::default().sample },
             budget: self.settings.budget / parts,
             seed: self.settings.seed.wrapping_add(u64::from(self.settings.process)),
             ..Plan::default()

@@ -7,7 +7,7 @@ use crate::{
     variants::{Choice, Host},
 };
 use std::{collections::HashMap, sync::Arc};
-use tenon_framework::Tensor;
+use tenon_framework::{Tensor, abi::ToleranceKind, registry::KernelDef};
 use tenon_testkit::{
     check::{Expectation, Subject, oracle::IS_REFERENCE},
     compare::compare,
@@ -53,26 +53,32 @@ pub struct Judge<'a> {
     host: &'a Host,
     call: &'a Call,
     inputs: &'a [Tensor],
+    tolerance: Option<f64>,
     known: HashMap<String, (String, Arc<Expected>)>,
 }
 
 impl<'a> Judge<'a> {
-    /// The judge of a call on a host.
-    pub fn new(host: &'a Host, call: &'a Call, inputs: &'a [Tensor]) -> Judge<'a> {
-        Judge { host, call, inputs, known: HashMap::new() }
+    /// The judge of a call on a host; `tolerance` stands for what kernels promise.
+    pub fn new(
+        host: &'a Host,
+        call: &'a Call,
+        inputs: &'a [Tensor],
+        tolerance: Option<f64>,
+    ) -> Judge<'a> {
+        Judge { host, call, inputs, tolerance, known: HashMap::new() }
     }
 
     /// Whether these outputs of a kernel are right.
     pub fn judge(&mut self, choice: &Choice, node: &Node, outputs: &[Tensor]) -> Verdict {
-        let subject = choice.subject(node);
+        let subject = self.subject(choice, node);
         let by = match self.host.oracle.of(&subject) {
-            Ok(by) => by,
+            Ok(by) => self.told(by),
             Err(reason) if reason == IS_REFERENCE => {
                 return Verdict::Right(format!("it {reason}"), None);
             }
             Err(reason) => return Verdict::Unverified(reason),
         };
-        let key = format!("{by} {:?}", choice.def.numerics.key());
+        let key = format!("{by} {:?}", subject.kernel.numerics.key());
         let (by, expected) = match self.known.get(&key) {
             Some(known) => known.clone(),
             None => {
@@ -86,6 +92,26 @@ impl<'a> Judge<'a> {
         match expected.mismatch(outputs) {
             Some(message) => Verdict::Wrong(format!("{message} (by {by})")),
             None => Verdict::Right(by, Some(expected)),
+        }
+    }
+
+    /// The kernel with what is asked of it.
+    fn subject(&self, choice: &Choice, node: &Node) -> Subject {
+        let mut subject = choice.subject(node);
+        if let Some(relative) = self.tolerance {
+            let mut kernel = KernelDef::clone(&subject.kernel);
+            kernel.numerics.tolerance = ToleranceKind::ABSOLUTE_RELATIVE;
+            (kernel.numerics.absolute, kernel.numerics.relative) = (0.0, relative);
+            subject.kernel = Arc::new(kernel);
+        }
+        subject
+    }
+
+    /// What results are compared with, for a record.
+    fn told(&self, by: String) -> String {
+        match self.tolerance {
+            Some(relative) => format!("{by}, within {relative} of what cancels"),
+            None => by,
         }
     }
 

@@ -18,12 +18,16 @@ use tenon_testkit::check::{CheckCase, Fill};
 const WHOLE: f64 = 256e6;
 /// Parts that are judged at most, and at least.
 const PARTS: (usize, usize) = (24, 2);
+/// The most where an element of the result is a few elements of the inputs, and operations up to which such is whole: it
+/// has so many elements that looking at each takes longer than an operation.
+const CHEAP_PARTS: usize = 1024;
+const CHEAP_WHOLE: f64 = 16e6;
 
 /// An axis, from the front or, below zero, from the back.
 type Axis = isize;
 
 /// An op whose output can be judged in parts: each part of the output along an axis depends on that part of the first
-/// input alone, and on the whole of the others.
+/// input alone, and on the whole of the others; or, where `all` is set, on that part of every input that has as many.
 struct Separable {
     op: &'static str,
     /// What the parts are.
@@ -32,16 +36,23 @@ struct Separable {
     axis: Axis,
     /// The attribute that moves the input's axis, and where to.
     moved: Option<(&'static str, Axis)>,
+    /// Whether every input that has as many is in parts, and parts are cheap.
+    all: bool,
 }
 
 #[rustfmt::skip]
-const SEPARABLE: [Separable; 6] = [
-    Separable { op: "MatMul", what: "rows", axis: -2, moved: Some(("transpose_a", -1)) },
-    Separable { op: "BatchMatMul", what: "rows", axis: -2, moved: Some(("adj_x", -1)) },
-    Separable { op: "BatchMatMulV2", what: "rows", axis: -2, moved: Some(("adj_x", -1)) },
-    Separable { op: "BatchMatMulV3", what: "rows", axis: -2, moved: Some(("adj_x", -1)) },
-    Separable { op: "Conv2D", what: "images", axis: 0, moved: None },
-    Separable { op: "DepthwiseConv2dNative", what: "images", axis: 0, moved: None },
+const SEPARABLE: [Separable; 11] = [
+    Separable { op: "MatMul", what: "rows", axis: -2, moved: Some(("transpose_a", -1)), all: false },
+    Separable { op: "BatchMatMul", what: "rows", axis: -2, moved: Some(("adj_x", -1)), all: false },
+    Separable { op: "BatchMatMulV2", what: "rows", axis: -2, moved: Some(("adj_x", -1)), all: false },
+    Separable { op: "BatchMatMulV3", what: "rows", axis: -2, moved: Some(("adj_x", -1)), all: false },
+    Separable { op: "Conv2D", what: "images", axis: 0, moved: None, all: false },
+    Separable { op: "DepthwiseConv2dNative", what: "images", axis: 0, moved: None, all: false },
+    Separable { op: "Softmax", what: "rows", axis: 0, moved: None, all: true },
+    Separable { op: "Relu", what: "rows", axis: 0, moved: None, all: true },
+    Separable { op: "Tanh", what: "rows", axis: 0, moved: None, all: true },
+    Separable { op: "AddV2", what: "rows", axis: 0, moved: None, all: true },
+    Separable { op: "Transpose", what: "columns", axis: 1, moved: None, all: true },
 ];
 
 /// Some parts of a call.
@@ -52,6 +63,7 @@ pub struct Part {
     output_axis: usize,
     size: usize,
     taken: Vec<usize>,
+    all: bool,
 }
 
 impl Part {
@@ -62,32 +74,50 @@ impl Part {
         let moved = separable
             .moved
             .filter(|(name, _)| matches!(call.case.attrs.get(*name), Some(AttrValue::Bool(true))));
-        let input_axis = place(moved.map_or(separable.axis, |(_, axis)| axis), input)?;
+        let input_axis = match call.op.name == "Transpose" {
+            true => turned(inputs)?,
+            false => place(moved.map_or(separable.axis, |(_, axis)| axis), input)?,
+        };
+        // A vector has no rows, and what is broadcast along the first axis has others.
+        let ranks = [input, output].map(|tensor| tensor.shape().dims().len());
+        if separable.all && (ranks[0] < 2 || ranks[0] != ranks[1]) {
+            return None;
+        }
         let output_axis = place(separable.axis, output)?;
         let size = length(output, output_axis);
-        let flops = work(call, inputs, outputs).flops?;
-        if flops <= WHOLE || size == 0 || length(input, input_axis) != size {
+        let flops = work(call, inputs, outputs).flops.unwrap_or(0.0).max(output.elements() as f64);
+        let whole = if separable.all { CHEAP_WHOLE } else { WHOLE };
+        if flops <= whole || size == 0 || length(input, input_axis) != size {
             return None;
         }
         let wanted = (WHOLE / (flops / size as f64)) as usize;
-        let count = wanted.clamp(PARTS.1, PARTS.0);
+        let most = if separable.all { CHEAP_PARTS } else { PARTS.0 };
+        let count = wanted.clamp(PARTS.1, most);
         if count >= size {
             return None;
         }
         // The first and the last are among them.
         let taken = (0..count).map(|at| at * (size - 1) / (count - 1)).collect();
-        Some(Part { what: separable.what, input_axis, output_axis, size, taken })
+        let (what, all) = (separable.what, separable.all);
+        Some(Part { what, input_axis, output_axis, size, taken, all })
     }
 
     /// The case and the inputs that give these parts.
     pub fn inputs(&self, case: &CheckCase, inputs: &[Tensor]) -> Option<(CheckCase, Vec<Tensor>)> {
-        let first = some(inputs.first()?, self.input_axis, &self.taken)?;
+        let rank = inputs.first()?.shape().dims().len();
+        let has_them = |input: &Tensor| {
+            input.shape().dims().len() == rank && length(input, self.input_axis) == self.size
+        };
         let mut case = case.clone();
-        let argument = case.inputs.first_mut()?;
-        argument.dims = first.shape().dims().to_vec();
-        argument.fill = Fill::Explicit(first.clone());
-        let rest = inputs.iter().skip(1).cloned();
-        Some((case, std::iter::once(first).chain(rest).collect()))
+        let mut cut = inputs.to_vec();
+        for (at, (argument, input)) in case.inputs.iter_mut().zip(&mut cut).enumerate() {
+            if at == 0 || (self.all && has_them(input)) {
+                *input = some(input, self.input_axis, &self.taken)?;
+                argument.dims = input.shape().dims().to_vec();
+                argument.fill = Fill::Explicit(input.clone());
+            }
+        }
+        Some((case, cut))
     }
 
     /// These parts of the outputs.
@@ -108,8 +138,9 @@ impl Part {
 impl fmt::Display for Part {
     /// `rows 0, 89, 178 of 179`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let taken: Vec<String> = self.taken.iter().map(usize::to_string).collect();
-        write!(f, "{} {} of {}", self.what, taken.join(", "), self.size)
+        let taken: Vec<String> = self.taken.iter().take(PARTS.0).map(usize::to_string).collect();
+        let more = if self.taken.len() > PARTS.0 { " ..." } else { "" };
+        write!(f, "{} {}{more} of {}", self.what, taken.join(", "), self.size)
     }
 }
 
@@ -126,6 +157,14 @@ fn work(call: &Call, inputs: &[Tensor], outputs: &[Tensor]) -> Work {
         outputs: &outputs,
         shares: false,
     })
+}
+
+/// The axis of the input that becomes the columns of a transposed matrix; `None` for other permutations.
+fn turned(inputs: &[Tensor]) -> Option<usize> {
+    let permutation = inputs.get(1)?;
+    let swaps = permutation.as_slice::<i32>().is_ok_and(|axes| axes == [1, 0])
+        || permutation.as_slice::<i64>().is_ok_and(|axes| axes == [1, 0]);
+    swaps.then_some(0)
 }
 
 fn place(axis: Axis, tensor: &Tensor) -> Option<usize> {
@@ -220,6 +259,49 @@ mod tests {
         let (_, cut) = part.inputs(&of.case, &inputs).unwrap();
         assert_eq!(cut[0].shape().dims(), [2, 300, 24]);
         assert_eq!(cut[0].as_slice::<f32>().unwrap()[23..25], [799.0, 800.0]);
+    }
+
+    #[test]
+    fn what_is_computed_row_by_row_is_judged_by_rows_of_all_that_has_them() {
+        let bytes = |rows: i64| {
+            Tensor::from_bytes(DType::UINT8, &[rows, 1 << 16], &vec![7; (rows << 16) as usize])
+        };
+        // A softmax has five operations an element.
+        let inputs = [bytes(800).unwrap()];
+        let part = Part::of(&call("Softmax", None, &inputs), &inputs, &inputs).unwrap();
+        assert_eq!((part.taken.len(), part.taken[0], part.size), (781, 0, 800));
+        assert_eq!((part.taken[780], part.all), (799, true));
+        assert!(part.to_string().ends_with(" 23 ... of 800"), "{part}");
+        let inputs = [tensor(&[3, 2]), tensor(&[3, 2]), tensor(&[2])];
+        let part = Part { taken: vec![0, 2], size: 3, ..part };
+        let (case, cut) = part.inputs(&call("AddV2", None, &inputs).case, &inputs).unwrap();
+        assert_eq!(cut[0].as_slice::<f32>().unwrap(), [0.0, 1.0, 4.0, 5.0]);
+        assert_eq!(cut[1].as_slice::<f32>().unwrap(), [0.0, 1.0, 4.0, 5.0]);
+        assert_eq!((&case.inputs[1].dims[..], &case.inputs[2].dims[..]), (&[2, 2][..], &[2][..]));
+        // A column has a row for each; a row and a vector serve all of them.
+        let inputs = [tensor(&[3, 2]), tensor(&[3, 1]), tensor(&[1, 2])];
+        let (_, cut) = part.inputs(&call("AddV2", None, &inputs).case, &inputs).unwrap();
+        assert_eq!(cut[1].as_slice::<f32>().unwrap(), [0.0, 2.0]);
+        assert_eq!(cut[2].shape().dims(), [1, 2]);
+        let vector = [tensor(&[300])];
+        assert_eq!(Part::of(&call("Relu", None, &vector), &vector, &vector), None);
+    }
+
+    #[test]
+    fn columns_of_a_transposed_matrix_are_rows_of_the_matrix() {
+        let axes = |axes: &[i32]| Tensor::from_slice(&[2], axes).unwrap();
+        let matrix = tensor(&[3, 2]);
+        assert_eq!(turned(&[matrix.clone(), axes(&[1, 0])]), Some(0));
+        assert_eq!(turned(&[matrix.clone(), axes(&[0, 1])]), None);
+        let (input_axis, output_axis, taken) = (0, 1, vec![0, 2]);
+        let part = Part { what: "columns", input_axis, output_axis, size: 3, taken, all: true };
+        let inputs = [matrix.clone(), axes(&[1, 0])];
+        let (_, cut) = part.inputs(&call("Transpose", None, &inputs).case, &inputs).unwrap();
+        assert_eq!(cut[0].as_slice::<f32>().unwrap(), [0.0, 1.0, 4.0, 5.0]);
+        assert_eq!(cut[1].as_slice::<i32>().unwrap(), [1, 0]);
+        let turned = Tensor::from_slice(&[2, 3], &[0f32, 2.0, 4.0, 1.0, 3.0, 5.0]).unwrap();
+        let kept = part.outputs(&[turned]).unwrap();
+        assert_eq!(kept[0].as_slice::<f32>().unwrap(), [0.0, 4.0, 1.0, 5.0]);
     }
 
     #[test]

@@ -41,8 +41,9 @@ samples and a table that sorts; and the records themselves. It is one file, and 
     tenon bench MatMul --shape a=[n,n],b=[n,n] --sweep n=64..1024 --html matmul.html
 
 Results that take the reference more than a quarter of a billion operations are judged by some of their rows (matrix
-products) or images (convolutions), and said to be so. A variant whose first call takes longer than 3 seconds and ten
-times --time is reported with that figure, and not timed.";
+products, and what is computed row by row) or images (convolutions), and said to be so. Kernels of a device with streams
+are called for 2 milliseconds at a time, and waited for at the end. A variant whose first call takes longer than 3
+seconds and ten times --time is reported with that figure, and not timed.";
 
 pub const EXAMPLE: &str = "\
 Example:
@@ -112,6 +113,10 @@ pub struct BenchArgs {
     /// Other inputs, other orders
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
+    /// Let results differ by this share of what cancels in them, whatever kernels promise: for knobs that give precision
+    /// away
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub tolerance: Option<f64>,
     /// Do not time whole steps
     #[arg(long)]
     pub no_dispatch: bool,
@@ -152,6 +157,13 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("expected a share, from 0 to 1".to_owned()),
+    }
+}
+
 /// A share: 5 is 0.05.
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -167,6 +179,8 @@ mod tests {
     #[test]
     fn values_outside_their_ranges_are_refused() {
         assert_eq!((seconds("0.5"), percent("5")), (Ok(0.5), Ok(0.05)));
+        assert_eq!((share("2e-3"), share("0")), (Ok(2e-3), Ok(0.0)));
+        assert!(share("1.5").is_err() && share("nan").is_err());
         for text in ["0", "-1", "nan", "1e9", "soon"] {
             assert!(seconds(text).is_err(), "{text}");
         }

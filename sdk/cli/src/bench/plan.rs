@@ -137,6 +137,7 @@ fn settings(args: &BenchArgs) -> Settings {
         budget,
         longest: longest(budget),
         judged: true,
+        tolerance: args.tolerance,
         dispatch: !args.no_dispatch,
         threads: args.threads.get() as u32,
         process: args.child.unwrap_or(0),

@@ -291,6 +291,7 @@ fn options(hosts: &[Host], op: &str, labels: &[String], whole: Duration) -> Opti
             longest: whole.div_f64(CALLS),
             // What is measured was checked.
             judged: false,
+            tolerance: None,
             dispatch: false,
             threads: 1,
             process: 0,

@@ -1,13 +1,12 @@
 //! Functions of two elements, with broadcasting.
 
 use super::{
-    access::{Access, Entries, most_lanes},
-    strided::{Strided, Walk},
+    access::{Access, Entries, Repeats, most_lanes},
     types::{ADDED, ALL, DOUBLES, EXAMPLES, FLOATS, INTEGERS, NUMBERS, ROUNDED},
 };
 use crate::{
     compile::{Source, Variant},
-    kernels::dtype::name_of,
+    kernels::{dtype::name_of, strided::Strided},
     launch::{Grid, Launch, Operand},
     source,
 };
@@ -115,18 +114,18 @@ impl Binary {
         plan: &BroadcastPlan<2>,
         [x, y, z]: [Operand; 3],
     ) -> Result<(), KernelError> {
-        let walk = Walk::new(plan)?;
-        let access = walk.access([x, y], z);
+        let repeats = Repeats::new(plan);
+        let access = repeats.access([x, y], z);
         let packs = z.elements / access.lanes;
         let grid = access.grid(z.elements, launch);
         let (x, y, z) = (x.address, y.address, z.address);
-        // SAFETY: the walk stays within the operands, and there are as many packs as are said.
+        // SAFETY: what repeats stays within the operands, and there are as many packs as are said.
         unsafe {
             if access.is_long {
-                let arguments = (x, y, z, packs, self.parameter, walk.parameter(access.lanes));
+                let arguments = (x, y, z, packs, self.parameter, repeats.parameter(access.lanes)?);
                 return self.long.run(launch, access, grid, arguments);
             }
-            let arguments = (x, y, z, packs, self.parameter, walk.parameter(access.lanes));
+            let arguments = (x, y, z, packs, self.parameter, repeats.parameter(access.lanes)?);
             self.short.run(launch, access, grid, arguments)
         }
     }

@@ -18,7 +18,6 @@ mod add_n;
 mod bias;
 mod binary;
 mod chain;
-mod strided;
 mod ternary;
 mod types;
 mod unary;

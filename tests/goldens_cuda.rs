@@ -82,7 +82,10 @@ fn array() {
 fn elementwise() {
     family("math_unary", FLOAT, &[("Exp", 1), ("Sin", 1)]);
     family("math_binary", FLOAT, &[("AddN", 1), ("AddV2", 1), ("ClipByValue", 1), ("SelectV2", 1)]);
-    family("fused", FLOAT, &[("_FusedElementwise", 1)]);
+    family("fused", FLOAT, &[("_FusedElementwise", 1), ("_FusedGelu", 1)]);
+    // Of every type: which of them divide is not known from one.
+    let whole = ["Div", "FloorDiv", "FloorMod", "Mod", "Pow", "TruncateDiv", "TruncateMod"];
+    family("math_binary", Some(DType::INT32), &whole.map(|op| (op, 1)));
 }
 
 #[test]

@@ -24,10 +24,17 @@ pub struct Grid {
     pub threads: [u32; 3],
     /// Bytes of dynamic shared memory of a block.
     pub shared: u32,
+    /// Whether blocks loop over what there is to do, so that any number of them does: no more are launched than have
+    /// room at once, since the rest would come when the others have done all but their part of the work.
+    pub loops: bool,
 }
 
 /// Threads of a block, where nothing speaks for another number.
 pub const THREADS: u32 = 256;
+
+/// Most threads, and most blocks, that a multiprocessor has at once.
+const THREADS_AT_ONCE: u32 = 2048;
+const BLOCKS_AT_ONCE: u32 = 32;
 
 /// Most blocks of a grid in its first dimension.
 const MOST_BLOCKS: u64 = (1 << 31) - 1;
@@ -35,7 +42,7 @@ const MOST_BLOCKS: u64 = (1 << 31) - 1;
 impl Grid {
     /// So many blocks of so many threads.
     pub fn new(blocks: u32, threads: u32) -> Grid {
-        Grid { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0 }
+        Grid { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0, loops: false }
     }
 
     /// With dynamic shared memory.
@@ -44,12 +51,17 @@ impl Grid {
         Grid { shared: bytes, ..self }
     }
 
-    /// Blocks of [`THREADS`] for a loop over `items` in steps of the grid: no more than keep the GPU full (eight blocks
-    /// for each multiprocessor, which is as many of such a size as one holds).
+    /// Blocks of [`THREADS`] for a loop over `items` in steps of the grid: no more than keep the GPU full.
     pub fn stride(items: u64, facts: &Facts) -> Grid {
-        let full = u64::from(facts.multiprocessors) * u64::from(2048 / THREADS);
-        let blocks = items.div_ceil(u64::from(THREADS)).min(full);
-        Grid::new(blocks as u32, THREADS)
+        Grid::fill(items.div_ceil(u64::from(THREADS)), THREADS, facts)
+    }
+
+    /// Blocks of so many threads for a loop over `items`, of which a block takes one at a time: no more than keep the GPU
+    /// full.
+    pub fn fill(items: u64, threads: u32, facts: &Facts) -> Grid {
+        let each = (THREADS_AT_ONCE / threads).clamp(1, BLOCKS_AT_ONCE);
+        let full = u64::from(facts.multiprocessors) * u64::from(each);
+        Grid { loops: true, ..Grid::new(items.min(full) as u32, threads) }
     }
 
     /// One block for each of so many items.
@@ -193,5 +205,25 @@ impl<'a> Launch<'a> {
     ) -> Result<(), KernelError> {
         // SAFETY: the caller's promise; the host keeps operands until what is enqueued is done.
         unsafe { entry.launch(self.stream, grid, arguments) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> Facts {
+        Facts { multiprocessors: 10, ..Facts::default() }
+    }
+
+    #[test]
+    fn grids_fill_the_gpu_and_no_more() {
+        let grid = |items, threads| Grid::fill(items, threads, &facts()).blocks;
+        assert_eq!(grid(3, 32), [3, 1, 1]);
+        assert_eq!(grid(1 << 40, 32), [320, 1, 1]);
+        assert_eq!(grid(1 << 40, 256), [80, 1, 1]);
+        assert_eq!(grid(1 << 40, 1024), [20, 1, 1]);
+        assert_eq!(Grid::stride(257, &facts()).blocks, [2, 1, 1]);
+        assert!(Grid::stride(0, &facts()).is_empty());
     }
 }

@@ -21,7 +21,10 @@ use std::{
     collections::HashMap,
     ffi::{CString, c_void},
     marker::PhantomData,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 use tenon_sdk::KernelError;
 
@@ -153,7 +156,12 @@ impl Module {
             let message = format!("{} has no entry '{name}': {}", self.name, error.message);
             KernelError::new(error.code, message)
         })?;
-        Ok(Entry { module: Arc::clone(self), raw, arguments: PhantomData })
+        Ok(Entry {
+            module: Arc::clone(self),
+            raw,
+            room: Default::default(),
+            arguments: PhantomData,
+        })
     }
 }
 
@@ -168,6 +176,8 @@ impl Drop for Module {
 pub struct Entry<A> {
     module: Arc<Module>,
     raw: CUfunction,
+    /// How many blocks a multiprocessor has room for at once, by the logarithm of their warps; 0: nobody has asked.
+    room: [AtomicU32; 6],
     arguments: PhantomData<fn(A)>,
 }
 
@@ -188,6 +198,33 @@ impl<A: Arguments> Entry<A> {
         self.module.context.call("cuFuncSetAttribute", set)
     }
 
+    /// Blocks of such a grid that the GPU has room for at once: that depends on the registers of this entry.
+    fn room(&self, grid: &Grid) -> Result<u32, KernelError> {
+        let threads: u32 = grid.threads.iter().product();
+        let place = threads.checked_ilog2().and_then(|bits| bits.checked_sub(5));
+        let known = place.and_then(|place| self.room.get(place as usize));
+        let Some(known) = known.filter(|_| threads.is_power_of_two() && grid.shared == 0) else {
+            return Ok(u32::MAX);
+        };
+        let mut each = known.load(Ordering::Relaxed);
+        if each == 0 {
+            let mut blocks = 0;
+            // SAFETY: a place for the result, a function of a loaded module.
+            let ask = || unsafe {
+                sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                    &mut blocks,
+                    self.raw,
+                    threads as i32,
+                    0,
+                )
+            };
+            self.module.context.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", ask)?;
+            each = blocks.max(1) as u32;
+            known.store(each, Ordering::Relaxed);
+        }
+        Ok(self.module.context.facts().multiprocessors.saturating_mul(each))
+    }
+
     /// Enqueues a launch. Nothing is launched for a grid without blocks.
     ///
     /// # Errors
@@ -199,11 +236,14 @@ impl<A: Arguments> Entry<A> {
     pub unsafe fn launch(
         &self,
         stream: &Stream,
-        grid: Grid,
+        mut grid: Grid,
         mut arguments: A,
     ) -> Result<(), KernelError> {
         if grid.is_empty() {
             return Ok(());
+        }
+        if grid.loops && grid.blocks[0] > self.module.context.facts().multiprocessors {
+            grid.blocks[0] = grid.blocks[0].min(self.room(&grid)?);
         }
         arguments.with_pointers(|pointers| {
             let pointers = pointers.as_mut_ptr();

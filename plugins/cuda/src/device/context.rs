@@ -18,7 +18,7 @@ use std::{
 use tenon_sdk::{Code, KernelError, device::author::DeviceHandle};
 
 /// What kernels and messages want to know of a GPU.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// Which one, as the driver counts.
     pub ordinal: u32,

@@ -40,3 +40,32 @@ impl Divide for u64 {
         Divisor { divisor: by, magic: magic as u64, shift }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn divide(n: u32, by: Divisor<u32>) -> u32 {
+        let high = ((u64::from(n) * u64::from(by.magic)) >> 32) as u32;
+        (high + n) >> by.shift
+    }
+
+    fn divide_long(n: u64, by: Divisor<u64>) -> u64 {
+        let high = ((u128::from(n) * u128::from(by.magic)) >> 64) as u64;
+        (high + n) >> by.shift
+    }
+
+    #[test]
+    fn divisors_divide() {
+        for d in [1, 2, 3, 5, 7, 10, 31, 32, 33, 641, 65535, 65537, (1 << 31) - 1, 1 << 31] {
+            for n in [0, 1, 2, d - 1, d, d + 1, 3 * d, 1 << 30, (1 << 31) - 1] {
+                let n = n.min((1 << 31) - 1);
+                assert_eq!(divide(n as u32, u32::divisor(d)), (n / d) as u32, "{n} / {d}");
+                let long = (n << 31) | 12345;
+                assert_eq!(divide_long(long, u64::divisor(d)), long / d, "{long} / {d}");
+            }
+        }
+        let (n, d) = ((1 << 63) - 1, (1 << 62) + 1);
+        assert_eq!(divide_long(n, u64::divisor(d)), n / d);
+    }
+}

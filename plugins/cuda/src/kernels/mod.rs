@@ -14,6 +14,7 @@ mod nn;
 mod norm;
 mod quantized;
 mod reduction;
+mod strided;
 mod upload;
 
 use crate::compile::Variant;

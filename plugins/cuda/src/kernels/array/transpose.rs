@@ -26,12 +26,8 @@ pub(super) fn variants() -> Vec<Variant> {
     vec![Variant::new(&SOURCE)]
 }
 
-/// Words along a side of a tile, and threads of a block: as in the source.
-const SIDE: i64 = 32;
+/// Threads of a block: as in the source.
 const THREADS: u32 = 256;
-
-/// Bytes of a row of the squares that a thread turns.
-const WORD: u64 = 4;
 
 /// Planes with a side of fewer elements leave most of a tile empty.
 const NARROW: i64 = 8;
@@ -59,7 +55,39 @@ pub(super) struct Turner {
     tiles: ByWord<Call, { SIZES.len() }>,
     /// For elements of 1 and 2 bytes.
     blocks: [Entry<Call>; 2],
+    /// For elements of 2, 4 and 8 bytes.
+    packs: [Entry<Call>; 3],
     reader: Reader,
+}
+
+/// What a thread turns at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    /// An element.
+    Element,
+    /// A square of elements whose rows are words of 4 bytes.
+    Word,
+    /// A square of elements whose rows are packs of 16 bytes.
+    Pack,
+}
+
+impl Unit {
+    /// Elements of a row, for elements of so many bytes.
+    fn lanes(self, size: u64) -> i64 {
+        match self {
+            Unit::Element => 1,
+            Unit::Word => (4 / size) as i64,
+            Unit::Pack => (16 / size) as i64,
+        }
+    }
+
+    /// Such units along a side of a tile: as in the source.
+    fn side(self) -> u64 {
+        match self {
+            Unit::Element | Unit::Word => 32,
+            Unit::Pack => 16,
+        }
+    }
 }
 
 /// A transposition in which two dimensions change places and others may: element (column, row) of a plane is
@@ -93,20 +121,23 @@ impl Planes {
         })
     }
 
-    /// Side of the squares that a thread turns: elements of a word of 4 bytes, when sides of planes and steps are whole
-    /// numbers of words, else 1.
-    fn lanes(&self, size: u64, operands: [&Operand; 2]) -> i64 {
+    /// The largest unit of which sides of planes, steps and addresses are whole numbers.
+    fn unit(&self, size: u64, operands: [&Operand; 2]) -> Unit {
         let steps = [self.columns, self.rows, self.column_step, self.row_step].into_iter();
         let others = self.others.iter().flat_map(|(_, from, to)| [*from, *to]);
-        let whole = word_bytes(size, steps.chain(others), &operands) >= WORD;
-        if whole && size < WORD { (WORD / size) as i64 } else { 1 }
+        match (size, word_bytes(size, steps.chain(others), &operands)) {
+            (2 | 4 | 8, 16) => Unit::Pack,
+            (1 | 2, 4..) => Unit::Word,
+            _ => Unit::Element,
+        }
     }
 
-    /// For words of so many elements, with their number; `None` for too many.
-    fn tiles(&self, lanes: i64) -> Result<Option<(u64, Tiles)>, KernelError> {
+    /// In squares of `lanes` elements, of which a tile has `side` along each side, with the number of tiles; `None` for too
+    /// many.
+    fn tiles(&self, lanes: i64, side: u64) -> Result<Option<(u64, Tiles)>, KernelError> {
         let (columns, rows) = (self.columns / lanes, self.rows / lanes);
         let (across, down) = (columns as u64, rows as u64);
-        let [across, down] = [across, down].map(|words| words.div_ceil(SIDE as u64));
+        let [across, down] = [across, down].map(|squares| squares.div_ceil(side));
         let planes: u64 = self.others.iter().map(|(extent, ..)| *extent as u64).product();
         let count = across.saturating_mul(down).saturating_mul(planes);
         if count > i32::MAX as u64 || columns.max(rows) > i64::from(i32::MAX) {
@@ -136,11 +167,28 @@ impl Turner {
     pub(super) fn new(c: &CreateContext<'_>) -> Result<Turner, KernelError> {
         let module = device_for(c)?.modules().get(&Variant::new(&SOURCE))?;
         // SAFETY: each takes two addresses and `Tiles`.
-        let (tiles, blocks) = unsafe {
-            let blocks = [module.entry("blocks_1")?, module.entry("blocks_2")?];
-            (ByWord::new(&module, "tiles")?, blocks)
-        };
-        Ok(Turner { tiles, blocks, reader: Reader::new(c)? })
+        unsafe {
+            Ok(Turner {
+                tiles: ByWord::new(&module, "tiles")?,
+                blocks: [module.entry("blocks_1")?, module.entry("blocks_2")?],
+                packs: [
+                    module.entry("packs_2")?,
+                    module.entry("packs_4")?,
+                    module.entry("packs_8")?,
+                ],
+                reader: Reader::new(c)?,
+            })
+        }
+    }
+
+    /// The entry for elements of so many bytes.
+    fn entry(&self, unit: Unit, size: u64) -> &Entry<Call> {
+        let place = size.trailing_zeros() as usize;
+        match unit {
+            Unit::Element => self.tiles.of(size),
+            Unit::Word => &self.blocks[place],
+            Unit::Pack => &self.packs[place - 1],
+        }
     }
 
     /// Transposes; the input has the plan's elements.
@@ -160,13 +208,12 @@ impl Turner {
         let planes = Planes::new(plan.extents(), plan.strides())
             .filter(|planes| planes.columns.min(planes.rows) > NARROW);
         if let Some(planes) = planes {
-            let lanes = planes.lanes(size, [y, x]);
-            if let Some((count, tiles)) = planes.tiles(lanes)? {
-                let entry =
-                    if lanes > 1 { &self.blocks[size as usize - 1] } else { self.tiles.of(size) };
+            let unit = planes.unit(size, [y, x]);
+            if let Some((count, tiles)) = planes.tiles(unit.lanes(size), unit.side())? {
                 let grid = Grid::block_each(count, THREADS)?;
+                let arguments = (y.address, x.address, tiles);
                 // SAFETY: the planes are all of x, and all of y.
-                return unsafe { launch.run(entry, grid, (y.address, x.address, tiles)) };
+                return unsafe { launch.run(self.entry(unit, size), grid, arguments) };
             }
         }
         let all = Box::new(plan.extents(), plan.strides(), 0);
@@ -202,6 +249,7 @@ register_kernel!("ConjugateTranspose" on "CUDA": Transpose, types = ("T", REAL),
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tenon_sdk::DType;
 
     fn planes(dims: &[i64], perm: &[i64]) -> Option<Planes> {
         let plan = TransposePlan::new(dims, perm).unwrap();
@@ -219,8 +267,27 @@ mod tests {
         assert_eq!(planes(&[7, 3, 5], &[0, 2, 1]).unwrap().others, [(7, 15, 15)]);
         assert_eq!(planes(&[3, 7, 5], &[2, 1, 0]).unwrap().others, [(7, 5, 3)]);
         let (columns, rows) = (turned.columns, turned.rows);
-        assert_eq!(turned.tiles(1).unwrap().map(|(count, _)| count), Some(7));
+        assert_eq!(turned.tiles(1, 32).unwrap().map(|(count, _)| count), Some(7));
         assert_eq!((columns, rows), (3, 5));
+    }
+
+    #[test]
+    fn units_are_as_wide_as_everything_allows() {
+        let at = |address, dtype| Operand { address, elements: 64, dtype };
+        let unit = |dims: &[i64], size, address| {
+            let planes = planes(dims, &[1, 0]).unwrap();
+            planes.unit(size, [&at(0x1000, DType::FLOAT), &at(address, DType::FLOAT)])
+        };
+        assert_eq!(unit(&[16, 32], 4, 0x2000), Unit::Pack);
+        assert_eq!(unit(&[16, 32], 4, 0x2008), Unit::Element);
+        assert_eq!(unit(&[16, 30], 4, 0x2000), Unit::Element);
+        assert_eq!(unit(&[16, 32], 2, 0x2000), Unit::Pack);
+        assert_eq!(unit(&[16, 36], 2, 0x2000), Unit::Word);
+        assert_eq!(unit(&[16, 31], 2, 0x2000), Unit::Element);
+        assert_eq!(unit(&[16, 32], 1, 0x2000), Unit::Word);
+        assert_eq!(unit(&[15, 31], 16, 0x2000), Unit::Element);
+        let (count, tiles) = planes(&[100, 68], &[1, 0]).unwrap().tiles(4, 16).unwrap().unwrap();
+        assert_eq!((count, tiles.columns, tiles.rows), (4, 25, 17));
     }
 
     #[test]

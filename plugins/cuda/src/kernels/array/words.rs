@@ -3,7 +3,10 @@
 //! A kernel that only moves elements need not know their type: 16 neighbouring bytes that stay neighbours are one
 //! access, whether they are 16 bytes or two doubles. [`word_bytes`] says how wide words may be.
 
-pub(super) use crate::kernels::divisor::{Divide, Divisor};
+pub(super) use crate::kernels::{
+    divisor::{Divide, Divisor},
+    strided::{MAX_DIMS, Strided, Walk, check_rank},
+};
 
 use crate::{
     compile::{Arguments, Entry, Module},
@@ -11,9 +14,6 @@ use crate::{
 };
 use std::sync::{Arc, OnceLock};
 use tenon_sdk::KernelError;
-
-/// Dimensions of a box, as `MAX_DIMS` in `dims.cuh`.
-pub(super) const MAX_DIMS: usize = 8;
 
 /// Sizes of a word.
 pub(super) const SIZES: [u64; 5] = [1, 2, 4, 8, 16];
@@ -141,153 +141,10 @@ impl<S, L> BySize<S, L> {
     }
 }
 
-/// A box that is walked in order: extents and the steps between neighbours, outermost first. Dimensions of one element
-/// are left out, and neighbours that are walked in one step are one dimension.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Walk<const OPERANDS: usize> {
-    dims: Vec<(i64, [i64; OPERANDS])>,
-}
-
-impl<const OPERANDS: usize> Walk<OPERANDS> {
-    /// Of the dimensions, outermost first, each with its steps.
-    pub(super) fn new(dims: impl IntoIterator<Item = (i64, [i64; OPERANDS])>) -> Self {
-        let mut walk = Walk { dims: Vec::new() };
-        dims.into_iter().for_each(|(extent, steps)| walk.push(extent, steps));
-        walk
-    }
-
-    /// Adds an inner dimension.
-    pub(super) fn push(&mut self, extent: i64, steps: [i64; OPERANDS]) {
-        if extent == 1 {
-            return;
-        }
-        if let Some((outer, outer_steps)) = self.dims.last_mut()
-            && (0..OPERANDS).all(|k| outer_steps[k] == steps[k].wrapping_mul(extent))
-        {
-            *outer = outer.wrapping_mul(extent);
-            *outer_steps = steps;
-            return;
-        }
-        self.dims.push((extent, steps));
-    }
-
-    /// Dimensions and steps, outermost first.
-    pub(super) fn dims(&self) -> &[(i64, [i64; OPERANDS])] {
-        &self.dims
-    }
-
-    /// The innermost dimension: one element when there is none.
-    pub(super) fn inner(&self) -> (i64, [i64; OPERANDS]) {
-        self.dims.last().copied().unwrap_or((1, [1; OPERANDS]))
-    }
-
-    /// With words of so many elements, side by side in the innermost dimension.
-    #[must_use]
-    pub(super) fn in_words(&self, elements: i64) -> Self {
-        let mut words = self.clone();
-        if elements == 1 {
-            return words;
-        }
-        if let Some(((extent, _), outer)) = words.dims.split_last_mut() {
-            *extent /= elements;
-            outer.iter_mut().for_each(|(_, steps)| steps.iter_mut().for_each(|it| *it /= elements));
-        }
-        words
-    }
-
-    /// With packs of so many elements of the innermost dimension, whatever its step.
-    #[must_use]
-    pub(super) fn in_packs(&self, elements: i64) -> Self {
-        let mut packs = self.clone();
-        if let Some((extent, steps)) = packs.dims.last_mut() {
-            *extent /= elements;
-            steps.iter_mut().for_each(|step| *step *= elements);
-        }
-        packs
-    }
-
-    /// As kernels take it.
-    ///
-    /// # Errors
-    /// `UNIMPLEMENTED` for more than [`MAX_DIMS`] dimensions.
-    pub(super) fn strided<I: Index>(&self) -> Result<Strided<I, OPERANDS>, KernelError> {
-        let mut strided = Strided {
-            rank: check_rank(self.dims.len())?,
-            extents: [I::divisor(1); MAX_DIMS],
-            strides: [[0; MAX_DIMS]; OPERANDS],
-        };
-        for (d, (extent, steps)) in self.dims.iter().rev().enumerate() {
-            strided.extents[d] = I::divisor(*extent as u64);
-            (0..OPERANDS).for_each(|k| strided.strides[k][d] = steps[k]);
-        }
-        Ok(strided)
-    }
-}
-
-/// Fails for more dimensions than kernels have room for.
-pub(super) fn check_rank(rank: usize) -> Result<u32, KernelError> {
-    if rank > MAX_DIMS {
-        return Err(KernelError::unimplemented(format!(
-            "expected at most {MAX_DIMS} dimensions that are not neighbours on both sides, found {rank}: reshape first"
-        )));
-    }
-    Ok(rank as u32)
-}
-
-/// `Strided` of `dims.cuh`.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(super) struct Strided<I, const OPERANDS: usize> {
-    rank: u32,
-    extents: [Divisor<I>; MAX_DIMS],
-    strides: [[i64; MAX_DIMS]; OPERANDS],
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use tenon_sdk::DType;
-
-    fn divide(n: u32, by: Divisor<u32>) -> u32 {
-        let high = ((u64::from(n) * u64::from(by.magic)) >> 32) as u32;
-        (high + n) >> by.shift
-    }
-
-    fn divide_long(n: u64, by: Divisor<u64>) -> u64 {
-        let high = ((u128::from(n) * u128::from(by.magic)) >> 64) as u64;
-        (high + n) >> by.shift
-    }
-
-    #[test]
-    fn divisors_divide() {
-        for d in [1, 2, 3, 5, 7, 10, 31, 32, 33, 641, 65535, 65537, (1 << 31) - 1, 1 << 31] {
-            for n in [0, 1, 2, d - 1, d, d + 1, 3 * d, 1 << 30, (1 << 31) - 1] {
-                let n = n.min((1 << 31) - 1);
-                assert_eq!(divide(n as u32, u32::divisor(d)), (n / d) as u32, "{n} / {d}");
-                let long = (n << 31) | 12345;
-                assert_eq!(divide_long(long, u64::divisor(d)), long / d, "{long} / {d}");
-            }
-        }
-        let (n, d) = ((1 << 63) - 1, (1 << 62) + 1);
-        assert_eq!(divide_long(n, u64::divisor(d)), n / d);
-    }
-
-    #[test]
-    fn the_host_lays_boxes_out_as_the_device_does() {
-        assert_eq!((size_of::<Divisor<u32>>(), size_of::<Divisor<u64>>()), (12, 24));
-        assert_eq!(size_of::<Strided<u32, 1>>(), 104 + 64);
-        assert_eq!(size_of::<Strided<u64, 2>>(), 8 + 8 * 24 + 128);
-    }
-
-    #[test]
-    fn neighbours_are_one_dimension() {
-        let walk = Walk::new([(2, [60]), (1, [7]), (3, [20]), (4, [1])]);
-        assert_eq!(walk.dims(), [(6, [20]), (4, [1])]);
-        assert_eq!(walk.in_words(4).dims(), [(6, [5]), (1, [1])]);
-        assert_eq!(Walk::new([(2, [0]), (3, [0])]).dims(), [(6, [0])]);
-        assert_eq!(Walk::new([(1, [5])]).inner(), (1, [1]));
-        assert!(Walk::new((0..9).map(|_| (2, [1]))).strided::<u32>().is_err());
-    }
 
     #[test]
     fn words_are_as_wide_as_everything_allows() {

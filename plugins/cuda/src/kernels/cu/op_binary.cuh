@@ -14,9 +14,10 @@
 //   boolean                 LogicalAnd LogicalOr
 //   f32 f64                 NextAfter ApproximateEqual (parameter: tolerance)
 //
-// An integer divided by 0 gives 0, and its remainder is 0; an integer to a negative power is 1. TensorFlow's CPU
-// refuses both; who launches these has to look at the divisor or exponent where it wants that. The least integer
-// divided by -1 is itself.
+// An integer divided by 0 gives 0, its remainder is 0, and an integer to a negative power is 0: a kernel cannot refuse
+// what it finds in the device's memory. It is what TensorFlow's functors give where they report the error
+// (safe_div_or_mod_op and safe_scalar_binary_pow_op in core/kernels/cwise_ops.h); those of its GPU kernels look at no
+// divisor, so that anything may come out. The least integer divided by -1 is itself.
 #pragma once
 #include "math.cuh"
 
@@ -83,7 +84,7 @@ template <typename X, typename W = Compute<X>> DEVICE W floor_quotient(W x, W y)
 template <typename W> DEVICE W power(W x, W y) {
     if constexpr (is_float<W>) return math::power(x, y);
     else {
-        W result = (W)1;
+        W result = y < (W)0 ? (W)0 : (W)1;
 #pragma unroll 1
         for (; y > (W)0; y = (W)(y >> 1), x = mul(x, x)) {
             if (y & (W)1) result = mul(result, x);

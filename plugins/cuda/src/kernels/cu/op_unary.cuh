@@ -7,7 +7,8 @@
 // What X may be:
 //   f16 bf16 f32 f64                Sqrt Rsqrt Reciprocal Inv Exp Expm1 Log Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh
 //                                   Tanh Asinh Acosh Atanh Sigmoid Erf Erfc Lgamma Digamma Floor Ceil Rint IsNan IsInf
-//                                   IsFinite Elu Selu LeakyRelu (parameter: alpha) Softplus Softsign
+//                                   IsFinite Elu Selu LeakyRelu (parameter: alpha) Softplus Softsign GeluExact
+//                                   GeluApproximate
 //   floats and signed integers      Abs Neg Sign
 //   floats and i32 i64              Round
 //   floats and all integers         Square Relu Relu6
@@ -113,6 +114,11 @@ UNARY(Elu, x < (W)0 ? math::exponential_minus_1(x) : x)
 UNARY(Selu, x < (W)0 ? (W)1.7580993408473766 * math::exponential_minus_1(x) : (W)1.0507009873554805 * x)
 UNARY(Softplus, math::soft_plus(x))
 UNARY(Softsign, x / ((W)1 + math::absolute(x)))
+// `_FusedGelu`. erfc would keep the digits of the result where it is all but 0, for twice the instructions: more than a
+// multiprocessor issues while memory brings the numbers.
+UNARY(GeluExact, (W)0.5 * x * ((W)1 + math::error_function(x * (W)0.7071067811865476)))
+UNARY(GeluApproximate,
+    (W)0.5 * x * ((W)1 + math::hyperbolic_tangent((W)0.7978845608028654 * (x + (W)0.044715 * x * x * x))))
 // `Cast`, and with its attribute Truncate.
 struct Cast {
     template <typename X, typename Y> static DEVICE Compute<Y> to(Compute<X> x) { return convert<X, Y>(x); }

@@ -2,8 +2,9 @@
 // e^(x - most) / sum - label, where sum is that of all e^(x - most). SparseSoftmaxCrossEntropyWithLogits: the same with
 // the label 1 for one class and 0 for the others; of a class that there is not, loss and gradient are NaN.
 //
-//   loss_warps, loss_blocks   rows that a warp or a block holds in registers: of up to 256 and 8192 elements
-//   loss_long                 a block for a row of any length, which is read twice
+//   loss_lanes    a few lanes of a warp for each row of up to 256 elements
+//   loss_blocks   a block of 1 to 8 warps (of f64 16) for each row of up to 8192 elements, held in registers
+//   loss_long     a block for a row of any length, which is read twice
 //
 // The same with `_packed`: rows of whole packs, which lie side by side, every address aligned to 16 bytes. Else rows
 // and elements of logits and labels may be any distance apart, 0 where one is repeated.
@@ -13,10 +14,7 @@
 #include "rows.cuh"
 
 typedef Compute<DTYPE> W;
-// Threads of a block whose registers hold a row, and of one for a longer row: f64 takes twice the registers (rows.rs).
-inline constexpr int HOLDS = sizeof(DTYPE) == 8 ? 512 : 256;
-inline constexpr int LONG = sizeof(DTYPE) == 8 ? 512 : 1024;
-#define KERNEL(THREADS) extern "C" __global__ void __launch_bounds__(THREADS, 1)
+#define KERNEL(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
 
 struct Matrix {
     const DTYPE* data;
@@ -67,41 +65,36 @@ DEVICE Pack<DTYPE, V> gradient_of(F below, Pack<DTYPE, V> labels, W sum, W log_s
     return pack;
 }
 
-template <int V, int ELEMENTS, int GROUP> DEVICE void loss_rows(const Loss& l) {
-    for_rows<GROUP>(l.rows, [&](u64 at) {
-        const u32 cols = (u32)l.cols;
-        Row<DTYPE, V, ELEMENTS, GROUP> row;
-        row.load_with(cols, Limits<W>::minus_infinity(), [&](u32 i) { return l.logits.at<V>(at, i); });
-        W most = Limits<W>::minus_infinity(), sum = 0, total = 0;
-        row.each([&](W& x, u32) { most = MaxOp<W>()(most, x); });
-        most = group_reduce<GROUP>(most, MaxOp<W>(), Limits<W>::minus_infinity());
-        row.each([&](W& x, u32) {
+template <int V, int ELEMENTS, typename Group> DEVICE void loss_rows(const Loss& l, const Group& group) {
+    group.each_row(l.rows, [&](u64 at, bool inside) {
+        Row<DTYPE, V, ELEMENTS> row(group, inside ? (u32)l.cols : 0);
+        row.load_with([&](u32 i) { return l.logits.at<V>(at, row.first + i); });
+        W most = GreatestOp<W>::neutral(), sum = 0, total = 0;
+        row.each([&](W& x) { most = GreatestOp<W>()(most, x); });
+        most = group.reduce(most, GreatestOp<W>(), GreatestOp<W>::neutral());
+        row.each([&](W& x) {
             x = sub(x, most);
             sum = add(sum, exp(x));
         });
-        sum = group_reduce<GROUP>(sum, SumOp<W>(), (W)0);
+        sum = group.reduce(sum, SumOp<W>(), (W)0);
         const W log_sum = log(sum);
-#pragma unroll
-        for (int k = 0; k < ELEMENTS / V; ++k) {
-            const u32 i = row.begin(k);
-            if (i >= cols) break;
-            const auto labels = l.labels.at<V>(at, i);
-            const auto pack = gradient_of<V>([&](int v) { return row.at[k][v]; }, labels, sum, log_sum, total);
-            store_global_pack<V>(l.gradient + at * cols + i, 0, pack);
-        }
-        total = group_reduce<GROUP>(total, SumOp<W>(), (W)0);
-        if (threadIdx.x % GROUP == 0) l.loss[at] = narrow<DTYPE>(total);
+        row.store_to(l.gradient + at * l.cols, [&](int k, u32 i) {
+            const auto labels = l.labels.at<V>(at, row.first + i);
+            return gradient_of<V>([&](int v) { return row.at[k][v]; }, labels, sum, log_sum, total);
+        });
+        total = group.reduce(total, SumOp<W>(), (W)0);
+        if (inside && group.thread() == 0) l.loss[at] = narrow<DTYPE>(total);
     });
 }
 
 template <int V> DEVICE void loss_long_rows(const Loss& l) {
-    for_rows<LONG>(l.rows, [&](u64 at) {
+    Block().each_row(l.rows, [&](u64 at, bool) {
         Online<W> all = Online<W>::nothing();
-        for (u64 i = (u64)threadIdx.x * V; i < l.cols; i += LONG * V) all.take(l.logits.at<V>(at, i));
+        for (u64 i = (u64)threadIdx.x * V; i < l.cols; i += LONG<DTYPE> * V) all.take(l.logits.at<V>(at, i));
         all = block_reduce(all, OnlineOp<W>(), Online<W>::nothing());
         const W log_sum = log(all.sum);
         W total = 0;
-        for (u64 i = (u64)threadIdx.x * V; i < l.cols; i += LONG * V) {
+        for (u64 i = (u64)threadIdx.x * V; i < l.cols; i += LONG<DTYPE> * V) {
             const auto logits = l.logits.at<V>(at, i);
             const auto below = [&](int v) { return sub(widen(logits.at[v]), all.most); };
             const auto pack = gradient_of<V>(below, l.labels.at<V>(at, i), all.sum, log_sum, total);
@@ -112,11 +105,12 @@ template <int V> DEVICE void loss_long_rows(const Loss& l) {
     });
 }
 
-#define LOSS(NAME, THREADS, ...) \
-    KERNEL(THREADS) NAME(Loss loss) { __VA_ARGS__(loss); }
-LOSS(loss_warps, 256, loss_rows<1, 8, WARP>)
-LOSS(loss_warps_packed, 256, loss_rows<lanes_of<DTYPE>, 8, WARP>)
-LOSS(loss_blocks, HOLDS, loss_rows<1, 8192 / HOLDS, HOLDS>)
-LOSS(loss_blocks_packed, HOLDS, loss_rows<lanes_of<DTYPE>, 8192 / HOLDS, HOLDS>)
-LOSS(loss_long, LONG, loss_long_rows<1>)
-LOSS(loss_long_packed, LONG, loss_long_rows<lanes_of<DTYPE>>)
+#define LOSS(NAME, THREADS, BLOCKS, BODY) \
+    KERNEL(THREADS, BLOCKS) NAME(Loss loss) { BODY; }
+#define LOSS_ROWS(V, EACH, GROUP) loss_rows<V, EACH>(loss, GROUP)
+LOSS(loss_lanes, 256, 1, LOSS_ROWS(1, FEW, Lanes(loss.cols)))
+LOSS(loss_lanes_packed, 256, 1, LOSS_ROWS(lanes_of<DTYPE>, FEW, Lanes(loss.cols)))
+LOSS(loss_blocks, HOLDS<DTYPE>, 1, LOSS_ROWS(1, MANY<DTYPE>, Block()))
+LOSS(loss_blocks_packed, HOLDS<DTYPE>, AT_ONCE<DTYPE>, LOSS_ROWS(lanes_of<DTYPE>, MANY<DTYPE>, Block()))
+LOSS(loss_long, LONG<DTYPE>, 1, loss_long_rows<1>(loss))
+LOSS(loss_long_packed, LONG<DTYPE>, 1, loss_long_rows<lanes_of<DTYPE>>(loss))

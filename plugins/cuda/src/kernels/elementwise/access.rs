@@ -2,10 +2,14 @@
 
 use crate::{
     compile::{Arguments, Entry, Variant},
+    kernels::{
+        divisor::Divide,
+        strided::{Strided, Walk},
+    },
     launch::{Grid, Launch, Operand},
 };
 use std::sync::OnceLock;
-use tenon_sdk::{DType, KernelError};
+use tenon_sdk::{DType, KernelError, geometry::BroadcastPlan};
 
 /// Bytes of the widest access.
 const WIDEST: u64 = 16;
@@ -45,6 +49,55 @@ impl Access {
     pub fn grid(self, elements: u64, launch: &Launch<'_>) -> Grid {
         // At least one thread for each element of a rest.
         Grid::stride(elements.div_ceil(self.lanes).max(elements % self.lanes), launch.facts())
+    }
+}
+
+/// How `N` operands repeat over an output.
+#[derive(Debug)]
+pub(super) struct Repeats<const N: usize>(Walk<N>);
+
+impl<const N: usize> Repeats<N> {
+    /// As planned.
+    pub fn new(plan: &BroadcastPlan<N>) -> Repeats<N> {
+        let steps = |d: usize| std::array::from_fn(|operand| plan.strides(operand)[d]);
+        let dims = plan.extents().iter().enumerate();
+        Repeats(Walk::new(dims.map(|(d, extent)| (*extent, steps(d)))))
+    }
+
+    /// Elements of an access: the most for which accesses end where rows do and begin at their multiples.
+    pub fn access(&self, operands: [Operand; N], output: Operand) -> Access {
+        let mut types: Vec<DType> = operands.iter().map(|operand| operand.dtype).collect();
+        types.push(output.dtype);
+        let mut lanes = most_lanes(&types);
+        while lanes > 1 && !self.takes(lanes, &operands, output) {
+            lanes /= 2;
+        }
+        Access { lanes, is_long: output.elements >= MANY }
+    }
+
+    fn takes(&self, lanes: u64, operands: &[Operand; N], output: Operand) -> bool {
+        let is_aligned = |operand: &Operand| operand.is_aligned(lanes * bytes_of(operand.dtype));
+        let ((extent, inner), dims) = (self.0.inner(), self.0.dims());
+        let outer = &dims[..dims.len().saturating_sub(1)];
+        let fits = |(at, operand): (usize, &Operand)| match inner[at] {
+            0 => true,
+            1 => {
+                let whole = |step: i64| step.unsigned_abs().is_multiple_of(lanes);
+                is_aligned(operand) && outer.iter().all(|(_, steps)| whole(steps[at]))
+            }
+            _ => false,
+        };
+        extent.unsigned_abs().is_multiple_of(lanes)
+            && is_aligned(&output)
+            && operands.iter().enumerate().all(fits)
+    }
+
+    /// The kernels' parameter, with the innermost dimension counted in accesses of `lanes`.
+    ///
+    /// # Errors
+    /// As [`Walk::strided`].
+    pub fn parameter<I: Divide>(&self, lanes: u64) -> Result<Strided<I, N>, KernelError> {
+        self.0.in_packs(lanes as i64).strided()
     }
 }
 
@@ -135,5 +188,20 @@ mod tests {
         assert_eq!(whole(260, 256).lanes, 1);
         assert_eq!(whole(256, 258).lanes, 1);
         assert!(Access::whole(1 << 31, &[operand(0, DType::FLOAT)]).is_long);
+    }
+
+    #[test]
+    fn accesses_end_with_rows() {
+        let floats = |address| Operand { address, elements: 1, dtype: DType::FLOAT };
+        let repeats =
+            |x: &[i64], y: &[i64]| Repeats::new(&BroadcastPlan::new([x, y]).expect("shapes"));
+        let lanes =
+            |repeats: &Repeats<2>, at| repeats.access([floats(at), floats(0)], floats(0)).lanes;
+        let rows = repeats(&[5, 8], &[8]);
+        assert_eq!([0, 4, 8].map(|at| lanes(&rows, at)), [4, 1, 2]);
+        assert_eq!(lanes(&repeats(&[5, 6], &[6]), 0), 2);
+        assert_eq!(lanes(&repeats(&[5, 3], &[3]), 0), 1);
+        assert_eq!(lanes(&repeats(&[1], &[1, 1]), 0), 1);
+        assert!(rows.parameter::<u64>(4).is_ok());
     }
 }

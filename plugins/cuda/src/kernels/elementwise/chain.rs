@@ -5,12 +5,14 @@
 
 use super::{
     access::{Access, widened},
-    strided::{Divisor, Index},
     types::FLOATS,
 };
 use crate::{
     compile::{Entry, Source, Variant},
-    kernels::dtype::name_of,
+    kernels::{
+        divisor::{Divide, Divisor},
+        dtype::name_of,
+    },
     launch::{Launch, Operand},
     source,
 };
@@ -157,7 +159,7 @@ struct ChainInputs<I> {
     rows: [Divisor<I>; MOST],
 }
 
-impl<I: Index> ChainInputs<I> {
+impl<I: Divide> ChainInputs<I> {
     fn new(inputs: &[Operand]) -> ChainInputs<I> {
         let mut all = ChainInputs { at: [0; MOST], rows: [I::divisor(1); MOST] };
         for (n, input) in inputs.iter().enumerate() {

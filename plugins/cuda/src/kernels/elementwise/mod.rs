@@ -2,8 +2,7 @@
 //! a registration here says beside types and bounds.
 //!
 //! Kernels are compiled at the first call that needs them, for the op, its types, the layout of its operands, and
-//! [`access`]: how wide accesses and indices are. Division of integers, integer powers and complex numbers are the
-//! host's.
+//! [`access`]: how wide accesses and indices are. Complex numbers are the host's.
 //!
 //! | module | ops |
 //! |---|---|
@@ -18,7 +17,6 @@ mod add_n;
 mod bias;
 mod binary;
 mod chain;
-mod strided;
 mod ternary;
 mod types;
 mod unary;

@@ -1,13 +1,15 @@
 //! Selection by a condition, and limits.
 
 use super::{
-    access::{Access, Entries, most_lanes},
-    strided::{Strided, Walk},
+    access::{Access, Entries, Repeats, most_lanes},
     types::{ALL, CLIPPED, EXAMPLES},
 };
 use crate::{
     compile::{Source, Variant},
-    kernels::dtype::{name_of, word_of},
+    kernels::{
+        dtype::{name_of, word_of},
+        strided::Strided,
+    },
     launch::{Launch, Operand},
     source,
 };
@@ -77,27 +79,27 @@ impl Ternary {
         if plan.is_elementwise() {
             return whole(&self.same, &launch, inputs, output, &inputs);
         }
-        self.repeat(&launch, &Walk::new(plan)?, inputs, output)
+        self.repeat(&launch, &Repeats::new(plan), inputs, output)
     }
 
     fn repeat(
         &self,
         launch: &Launch<'_>,
-        walk: &Walk<3>,
+        repeats: &Repeats<3>,
         inputs: [Operand; 3],
         output: Operand,
     ) -> Result<(), KernelError> {
-        let access = walk.access(inputs, output);
+        let access = repeats.access(inputs, output);
         let (packs, grid) = (output.elements / access.lanes, access.grid(output.elements, launch));
         let [x, y, z] = inputs.map(|input| input.address);
         let to = output.address;
-        // SAFETY: the walk stays within the operands, and there are as many packs as are said.
+        // SAFETY: what repeats stays within the operands, and there are as many packs as are said.
         unsafe {
             if access.is_long {
-                let arguments = (x, y, z, to, packs, walk.parameter(access.lanes));
+                let arguments = (x, y, z, to, packs, repeats.parameter(access.lanes)?);
                 return self.long.run(launch, access, grid, arguments);
             }
-            let arguments = (x, y, z, to, packs, walk.parameter(access.lanes));
+            let arguments = (x, y, z, to, packs, repeats.parameter(access.lanes)?);
             self.short.run(launch, access, grid, arguments)
         }
     }

@@ -8,6 +8,8 @@ pub(super) const FLOATS: &[DType] = &[DType::HALF, DType::BFLOAT16, DType::FLOAT
 pub(super) const WITHOUT_BF16: &[DType] = &[DType::HALF, DType::FLOAT, DType::DOUBLE];
 /// Floats of 32 and 64 bits.
 pub(super) const DOUBLES: &[DType] = &[DType::FLOAT, DType::DOUBLE];
+/// Numbers that `Mod` and `TruncateMod` have.
+pub(super) const DIVIDED: &[DType] = &[DType::FLOAT, DType::DOUBLE, DType::INT32, DType::INT64];
 /// Integers.
 pub(super) const INTEGERS: &[DType] = &[
     DType::INT8,
@@ -19,7 +21,9 @@ pub(super) const INTEGERS: &[DType] = &[
     DType::UINT32,
     DType::UINT64,
 ];
-const SIGNED_INTEGERS: &[DType] = &[DType::INT8, DType::INT16, DType::INT32, DType::INT64];
+/// Signed integers.
+pub(super) const SIGNED_INTEGERS: &[DType] =
+    &[DType::INT8, DType::INT16, DType::INT32, DType::INT64];
 /// Floats and signed integers.
 pub(super) const SIGNED: &[DType] = &join_types::<8>(FLOATS, SIGNED_INTEGERS);
 /// Floats and integers.

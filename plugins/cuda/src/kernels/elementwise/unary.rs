@@ -30,6 +30,8 @@ pub(super) fn variants() -> Vec<Variant> {
             all.extend(variant(op, *from, to.unwrap_or(*from)));
         }
     }
+    let gelu = |op| FLOATS.iter().flat_map(move |dtype| variant(op, *dtype, *dtype));
+    all.extend(["GeluExact", "GeluApproximate"].into_iter().flat_map(gelu));
     for from in super::types::EXAMPLES {
         all.extend(super::types::EXAMPLES.iter().flat_map(|to| variant("Cast", *from, *to)));
     }
@@ -49,6 +51,8 @@ impl Kernel for Unary {
         let (op, parameter) = match c.op() {
             "LeakyRelu" => ("LeakyRelu", c.attr("alpha")?),
             "Cast" if c.attr("Truncate")? => ("CastTruncate", 0.0),
+            "_FusedGelu" if c.attr("approximate")? => ("GeluApproximate", 0.0),
+            "_FusedGelu" => ("GeluExact", 0.0),
             op => (op, 0.0),
         };
         let lanes = most_lanes(&[from, to]);
@@ -137,3 +141,18 @@ register! {
 register_kernel!("LogicalNot" on "CUDA": Unary, numerics = Numerics::EXACT);
 register_kernel!("Cast" on "CUDA": Unary, types = ("SrcT", ALL), types = ("DstT", ALL),
     numerics = Numerics::EXACT);
+
+// As near as the CPU's kernels: relative to the number, and of what cancels absolute.
+macro_rules! gelu {
+    ($($dtype:ident $absolute:literal $relative:literal;)*) => {$(
+        register_kernel!("_FusedGelu" on "CUDA": Unary, types = ("T", &[DType::$dtype]),
+            numerics = Numerics::relative($absolute, $relative));
+    )*};
+}
+
+gelu! {
+    FLOAT 1e-6 2e-6;
+    DOUBLE 4e-15 4e-15;
+    HALF 1e-6 1e-3;
+    BFLOAT16 1e-6 8e-3;
+}

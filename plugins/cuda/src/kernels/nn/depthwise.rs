@@ -121,19 +121,4 @@ impl Kernel for Depthwise {
     }
 }
 
-macro_rules! kernels {
-    ($($ty:ident, $accumulation:ident, [$absolute:expr, $relative:expr], [$fused:expr, $by:expr];)*) => {$(
-        register_kernel!("DepthwiseConv2dNative" on "CUDA": Depthwise, types = ("T", &[DType::$ty]),
-            numerics = Numerics::relative($absolute, $relative).accumulation(DType::$accumulation));
-        register_kernel!("_FusedDepthwiseConv2dNative" on "CUDA": Depthwise, types = ("T", &[DType::$ty]),
-            numerics = Numerics::relative($fused, $by).accumulation(DType::$accumulation));
-    )*};
-}
-
-// Relative to the sum of the absolute terms, as the host's processor has it; fused ones with their functions.
-kernels! {
-    FLOAT, FLOAT, [1e-30, 4e-6], [1e-6, 8e-6];
-    DOUBLE, DOUBLE, [1e-300, 8e-15], [1e-14, 1.6e-14];
-    HALF, FLOAT, [6e-8, 2e-3], [1e-3, 4e-3];
-    BFLOAT16, FLOAT, [1e-30, 1.6e-2], [8e-3, 3.2e-2];
-}
+convolutions!(Depthwise: "DepthwiseConv2dNative", "_FusedDepthwiseConv2dNative");

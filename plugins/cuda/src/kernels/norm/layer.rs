@@ -40,7 +40,7 @@ impl Kernel for LayerNorm {
         let dtype = c.input_types()[0];
         let module = module_of(c, variant(dtype))?;
         // SAFETY: these take two addresses and a `Norm`, whose layout a test compares.
-        let entries = unsafe { RowEntries::new(&module, "norm", dtype, 1024)? };
+        let entries = unsafe { RowEntries::new(&module, "norm", dtype)? };
         Ok(LayerNorm { epsilon: c.attr("epsilon")?, entries })
     }
 

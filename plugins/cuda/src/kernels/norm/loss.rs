@@ -72,7 +72,7 @@ impl Kernel for CrossEntropy {
         let dtype = c.input_types()[0];
         let module = module_of(c, variant(dtype, c.input_types()[1]))?;
         // SAFETY: these take a `Loss`, whose layout a test compares.
-        Ok(CrossEntropy(unsafe { RowEntries::new(&module, "loss", dtype, 256)? }))
+        Ok(CrossEntropy(unsafe { RowEntries::new(&module, "loss", dtype)? }))
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

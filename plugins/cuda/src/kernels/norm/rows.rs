@@ -1,9 +1,9 @@
-//! Rows of a matrix that a warp or a block takes each: `rows.cuh`.
+//! Rows of a matrix that a few lanes of a warp or a block takes each: `rows.cuh`.
 
 use crate::{
     compile::{Arguments, Entry, Module},
     device::Facts,
-    launch::{Grid, THREADS, device_for},
+    launch::{Grid, device_for},
 };
 use std::sync::Arc;
 use tenon_sdk::{DType, KernelError, author::CreateContext};
@@ -11,10 +11,12 @@ use tenon_sdk::{DType, KernelError, author::CreateContext};
 /// Types whose rows are normalised.
 pub(super) const FLOATS: &[DType] = &[DType::FLOAT, DType::DOUBLE, DType::HALF, DType::BFLOAT16];
 
+/// Elements of a row that a lane holds, where lanes of a warp take one: as the sources have them.
+const FEW: u64 = 8;
+/// Lanes of a warp.
+const WARP: u64 = 32;
 /// Longest row that the registers of a block hold.
 const BLOCK_ROW: u64 = 8192;
-/// Threads that a multiprocessor has at once.
-const AT_ONCE: u32 = 2048;
 
 /// The module of a variant on the device that a kernel is made for.
 pub(super) fn module_of(
@@ -29,19 +31,42 @@ pub(super) fn lanes_of(dtype: DType) -> u64 {
     dtype.size().map_or(1, |size| 16 / (size as u64).clamp(1, 16))
 }
 
-/// Entry points by who takes a row: a warp or a block in registers, a block in several passes; each for single
+/// Entry points by who takes a row: lanes of a warp or a block in registers, a block in several passes; each for single
 /// elements and for packs.
 pub(super) struct RowEntries<A> {
-    warp_row: u64,
-    /// Threads of a block that holds a row, and of one for a longer row: as the sources have them.
-    threads: [u32; 2],
-    warps: [Entry<A>; 2],
+    /// Elements that a thread of `blocks` holds, and threads of a block of `long`: as the sources have them.
+    many: u64,
+    threads: u32,
+    lanes: [Entry<A>; 2],
     blocks: [Entry<A>; 2],
     long: [Entry<A>; 2],
 }
 
+/// Who takes a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Group {
+    /// So many lanes of a warp.
+    Lanes(u64),
+    /// A block of so many threads that hold it.
+    Block(u32),
+    /// A block that reads it several times.
+    Long,
+}
+
+impl Group {
+    /// The fewest threads that hold a row of `cols` elements, where those of a block hold `many` each.
+    fn of(cols: u64, many: u64) -> Group {
+        let threads = |each: u64| cols.div_ceil(each).max(1).next_power_of_two();
+        match cols {
+            _ if cols <= FEW * WARP => Group::Lanes(threads(FEW)),
+            _ if cols <= BLOCK_ROW => Group::Block(threads(many).max(WARP) as u32),
+            _ => Group::Long,
+        }
+    }
+}
+
 impl<A: Arguments> RowEntries<A> {
-    /// Those for a type whose names begin with `name`; a warp's registers hold rows of up to `warp_row` elements.
+    /// Those for a type whose names begin with `name`.
     ///
     /// # Errors
     /// `NOT_FOUND` when one is missing.
@@ -52,17 +77,17 @@ impl<A: Arguments> RowEntries<A> {
         module: &Arc<Module>,
         name: &str,
         dtype: DType,
-        warp_row: u64,
     ) -> Result<RowEntries<A>, KernelError> {
         let both = |kind: &str| -> Result<[Entry<A>; 2], KernelError> {
             let packed = format!("{name}_{kind}_packed");
             // SAFETY: the caller's promise.
             unsafe { Ok([module.entry(&format!("{name}_{kind}"))?, module.entry(&packed)?]) }
         };
+        let (many, threads) = if dtype.size() == Some(8) { (16, 512) } else { (32, 1024) };
         Ok(RowEntries {
-            warp_row,
-            threads: if dtype.size() == Some(8) { [512, 512] } else { [THREADS, 1024] },
-            warps: both("warps")?,
+            many,
+            threads,
+            lanes: both("lanes")?,
             blocks: both("blocks")?,
             long: both("long")?,
         })
@@ -71,17 +96,29 @@ impl<A: Arguments> RowEntries<A> {
     /// The one for so many rows of `cols` elements, which are whole aligned packs where `packed`, and its grid.
     pub fn choose(&self, [rows, cols]: [u64; 2], packed: bool, facts: &Facts) -> (&Entry<A>, Grid) {
         let packed = usize::from(packed);
-        let full = |threads: u32| {
-            let blocks = u64::from(facts.multiprocessors) * u64::from(AT_ONCE / threads);
-            Grid::new(rows.min(blocks) as u32, threads)
-        };
-        let [holds, long] = self.threads;
-        match cols {
-            _ if cols <= self.warp_row => {
-                (&self.warps[packed], Grid::stride(rows.saturating_mul(32), facts))
+        match Group::of(cols, self.many) {
+            Group::Lanes(lanes) => {
+                (&self.lanes[packed], Grid::stride(rows.saturating_mul(lanes), facts))
             }
-            _ if cols <= BLOCK_ROW => (&self.blocks[packed], full(holds)),
-            _ => (&self.long[packed], full(long)),
+            Group::Block(threads) => (&self.blocks[packed], Grid::fill(rows, threads, facts)),
+            Group::Long => (&self.long[packed], Grid::fill(rows, self.threads, facts)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_get_as_few_threads_as_hold_them() {
+        let groups =
+            |cols: &[u64], many| cols.iter().map(|it| Group::of(*it, many)).collect::<Vec<_>>();
+        let short = [0, 1, 8, 9, 100, 256].map(|cols| Group::of(cols, 32));
+        assert_eq!(short, [1, 1, 1, 2, 16, 32].map(Group::Lanes));
+        let blocks = groups(&[257, 1024, 1025, 4096, 8192], 32);
+        assert_eq!(blocks, [32, 32, 64, 128, 256].map(Group::Block));
+        assert_eq!(groups(&[257, 1024, 8192], 16), [32, 64, 512].map(Group::Block));
+        assert_eq!(Group::of(8193, 32), Group::Long);
     }
 }

@@ -28,7 +28,7 @@ impl Kernel for Softmax {
         let dtype = c.input_types()[0];
         let module = module_of(c, variant(dtype, c.op() == "LogSoftmax"))?;
         // SAFETY: these take two addresses and two counts.
-        Ok(Softmax(unsafe { RowEntries::new(&module, "softmax", dtype, 256)? }))
+        Ok(Softmax(unsafe { RowEntries::new(&module, "softmax", dtype)? }))
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -11,7 +11,6 @@
 //! | `scan.rs` | `Cumsum`, `Cumprod`, `CumulativeLogsumexp` |
 //! | `segment.rs` | `Segment*`, `SparseSegment*`, `UnsortedSegment*` |
 //! | `sort.rs` | rows in the order of their segments |
-//! | `strided.rs` | strided dimensions as kernel parameters |
 //!
 //! Sums of 16-bit floats are kept in float, means of integers in 64 bits. Results are the same from run to run on
 //! GPUs with as many multiprocessors: nothing is added atomically.
@@ -24,7 +23,6 @@ mod reducer;
 mod scan;
 mod segment;
 mod sort;
-mod strided;
 mod top;
 
 use crate::{compile::Variant, launch::Launch};

@@ -2,7 +2,7 @@
 //!
 //! Results depend on it (in their last bits), and on nothing else: not on the time or on what else runs.
 
-use super::strided::{Dim, Strided};
+use crate::kernels::strided::{Strided, Walk};
 use tenon_sdk::{
     KernelError,
     geometry::{ArgGeometry, ReducePlan},
@@ -14,6 +14,14 @@ pub(super) const THREADS: u64 = 256;
 const WARP_ROW: u64 = 1024;
 /// Packs that a thread has under way at once.
 const UNROLL: u64 = 4;
+
+/// A merged dimension: how many, and how far apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Dim {
+    extent: u64,
+    /// In elements.
+    stride: i64,
+}
 
 /// Merged dimensions of the input, none of size 1, alternately kept and reduced.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,10 +85,10 @@ impl Shape {
     }
 
     /// The kept or the reduced dimensions.
-    fn select(&self, reduced: bool) -> Vec<Dim> {
+    fn select(&self, reduced: bool) -> Walk<1> {
         let is_reduced = |i: usize| self.first_reduced == i.is_multiple_of(2);
-        let all = self.dims.iter().enumerate();
-        all.filter(|&(i, _)| is_reduced(i) == reduced).map(|(_, dim)| *dim).collect()
+        let all = self.dims.iter().enumerate().filter(|&(i, _)| is_reduced(i) == reduced);
+        Walk::new(all.map(|(_, dim)| (dim.extent as i64, [dim.stride])))
     }
 }
 
@@ -139,27 +147,18 @@ pub(super) struct Parts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dims {
     /// Of fewer than 2^31 elements.
-    Narrow(Strided<u32>, Strided<u32>),
+    Narrow(Strided<u32, 1>, Strided<u32, 1>),
     /// Of more.
-    Wide(Strided<u64>, Strided<u64>),
+    Wide(Strided<u64, 1>, Strided<u64, 1>),
 }
 
 impl Dims {
     fn new(shape: &Shape) -> Result<Dims, KernelError> {
         let (kept, reduced) = (shape.select(false), shape.select(true));
-        let dims = if shape.elements() < 1 << 31 {
-            let both = Strided::new(&kept).zip(Strided::new(&reduced));
-            both.map(|(kept, reduced)| Dims::Narrow(kept, reduced))
+        Ok(if shape.elements() < 1 << 31 {
+            Dims::Narrow(kept.strided()?, reduced.strided()?)
         } else {
-            let both = Strided::new(&kept).zip(Strided::new(&reduced));
-            both.map(|(kept, reduced)| Dims::Wide(kept, reduced))
-        };
-        dims.ok_or_else(|| {
-            KernelError::unimplemented(format!(
-                "expected at most 8 groups of kept and of reduced dimensions, found {} and {}",
-                kept.len(),
-                reduced.len()
-            ))
+            Dims::Wide(kept.strided()?, reduced.strided()?)
         })
     }
 }

@@ -48,13 +48,14 @@ impl Kernel for NthElement {
     }
 }
 
-/// Longest row that one warp takes.
+/// Longest row that lanes of one warp take, and elements for each lane of a shorter one, as in the source.
 const WARP_ROW: usize = 1024;
+const FEW: usize = 8;
 
 struct InTopK {
     /// `None`: the third input says.
     k: Option<i64>,
-    warps: Entry<(u64, u64, u64, u32, u64, u64, i64)>,
+    lanes: Entry<(u64, u64, u64, u32, u64, u64, i64)>,
     blocks: Entry<(u64, u64, u64, u32, u64, u64, i64)>,
 }
 
@@ -65,7 +66,7 @@ impl Kernel for InTopK {
         unsafe {
             Ok(InTopK {
                 k: c.attr("k").ok(),
-                warps: module.entry("in_top_k_warps")?,
+                lanes: module.entry("in_top_k_lanes")?,
                 blocks: module.entry("in_top_k_blocks")?,
             })
         }
@@ -79,7 +80,7 @@ impl Kernel for InTopK {
         let y = launch.output(0, c.dims(1))?;
         let size = targets.dtype.size().unwrap_or(0) as u32;
         let (entry, group) = match rows.len <= WARP_ROW {
-            true => (&self.warps, 32),
+            true => (&self.lanes, rows.len.div_ceil(FEW).next_power_of_two().min(32) as u32),
             false => (&self.blocks, THREADS),
         };
         let grid = Grid::stride(y.elements.saturating_mul(group.into()), launch.facts());

@@ -1,12 +1,9 @@
 //! The entry points of `reduce.cu` for one fold, and their launches.
 
-use super::{
-    plan::{Columns, Dims, Layout, Parts, Shape, Split, THREADS},
-    strided::Strided,
-};
+use super::plan::{Columns, Dims, Layout, Parts, Shape, Split, THREADS};
 use crate::{
     compile::{Entry, Module, Source, Variant},
-    kernels::dtype::name_of,
+    kernels::{dtype::name_of, strided::Strided},
     launch::{Grid, Launch, Operand, device_for},
     source,
 };
@@ -70,7 +67,7 @@ impl Reduction<'_> {
     }
 }
 
-type Strides<D> = Entry<(u64, u64, u64, Parts, Strided<D>, Strided<D>)>;
+type Strides<D> = Entry<(u64, u64, u64, Parts, Strided<D, 1>, Strided<D, 1>)>;
 
 /// A reduction that is compiled.
 pub(in crate::kernels) struct Reducer {

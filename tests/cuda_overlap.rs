@@ -49,7 +49,8 @@ fn launches_that_can_wait_by_themselves_may_overlap_and_no_others() {
     assert_eq!(overlapping, plain);
     let launches = |entry: &str, overlap: u32| {
         let is = |line: &&str| {
-            line.contains(&format!("kernel={entry} ")) && line.ends_with(&format!("overlap={overlap}"))
+            line.contains(&format!("kernel={entry} "))
+                && line.ends_with(&format!("overlap={overlap}"))
         };
         log.lines().filter(is).count()
     };
@@ -70,5 +71,9 @@ fn an_older_gpu_does_not_overlap_launches() {
     }
     let (results, log) = steps("true", "-1");
     assert_eq!(results.len(), 4);
-    assert_eq!((log.matches("overlap=0").count(), log.matches("overlap=1").count()), (12, 0), "{log}");
+    assert_eq!(
+        (log.matches("overlap=0").count(), log.matches("overlap=1").count()),
+        (12, 0),
+        "{log}"
+    );
 }

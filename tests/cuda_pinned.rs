@@ -73,7 +73,8 @@ fn results_are_written_to_pinned_memory_as_long_as_there_is_some() {
     let _turn = turn();
     let runtime = start("65536");
     let session = session(&runtime, graph(CUDA));
-    let mut kept: Vec<Tensor> = (0..5).map(|seed| step(&session, &numbers(seed)).remove(0)).collect();
+    let mut kept: Vec<Tensor> =
+        (0..5).map(|seed| step(&session, &numbers(seed)).remove(0)).collect();
     let kinds = |kept: &[Tensor]| -> Vec<MemoryKind> {
         kept.iter().map(|tensor| tensor.buffer().kind()).collect()
     };

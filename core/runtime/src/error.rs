@@ -180,7 +180,9 @@ pub enum RuntimeError {
         found: usize,
     },
     /// Pinned memory was asked for, and there is no device with such.
-    #[error("no device has pinned memory: expected one with a memory kind of that name, such as CUDA")]
+    #[error(
+        "no device has pinned memory: expected one with a memory kind of that name, such as CUDA"
+    )]
     NoPinnedMemory,
     /// There is no pinned copy of a tensor.
     #[error("no copy in pinned memory: {0}")]

@@ -21,7 +21,10 @@ use tenon_framework::{
     tensor::Memory,
 };
 use tenon_host::{
-    LoadReport, Plugins, Settings, devices::DeviceManager, memory::{HostMemory, copy_on_host}, pool::ThreadPool,
+    LoadReport, Plugins, Settings,
+    devices::DeviceManager,
+    memory::{HostMemory, copy_on_host},
+    pool::ThreadPool,
     search::SearchPath,
 };
 
@@ -213,7 +216,8 @@ impl Runtime {
     /// # Errors
     /// No device has pinned memory; none is left (`RESOURCE_EXHAUSTED`); the tensor does not lie in host memory.
     pub fn pinned(&self, tensor: &Tensor) -> Result<Tensor, RuntimeError> {
-        let memory = self.inner.devices.devices().iter().find_map(|it| it.memory(MemoryKind::PINNED));
+        let memory =
+            self.inner.devices.devices().iter().find_map(|it| it.memory(MemoryKind::PINNED));
         let memory = memory.ok_or(RuntimeError::NoPinnedMemory)?;
         copy_on_host(tensor, &memory).map_err(|error| RuntimeError::PinnedMemory(Box::new(error)))
     }

@@ -136,8 +136,10 @@ class Tenon(unittest.TestCase):
             tenon = bench_tenon.Tenon(program, 10.0, "a GPU")
             bench_tenon.nodes(tenon, "0.1", Path(folder))
         rows = [json.loads(text) for text in out.getvalue().splitlines()]
-        self.assertEqual([row["bench"] for row in rows], ["nodes_eager", "nodes_captured"])
-        self.assertEqual((rows[0]["failed"], tenon.failures), ("error: no device", 2))
+        peers = ["tenon", "tenon_overlapped"]
+        expected = [(bench, peer) for bench in ("nodes_eager", "nodes_captured") for peer in peers]
+        self.assertEqual([(row["bench"], row["peer"]) for row in rows], expected)
+        self.assertEqual((rows[0]["failed"], tenon.failures), ("error: no device", 4))
 
     def test_shapes_have_the_elements_that_are_asked_for(self):
         sweeps = {op.name: op.sweep() for op in MEMORY}

@@ -25,9 +25,7 @@ use tenon_host::call::Value;
 fn location<'d>(tensor: &Tensor, devices: &[&'d dyn LocalDevice]) -> Location<'d> {
     let (data, owner) = (tensor.buffer().data(), tensor.buffer().memory().device());
     match devices.iter().find(|device| device.number() == owner) {
-        Some(device) => {
-            Location { data, memory: tensor.buffer().kind(), device: Some(*device) }
-        }
+        Some(device) => Location { data, memory: tensor.buffer().kind(), device: Some(*device) },
         // Pinned memory of a third device is host memory to these.
         None => Location { data, memory: MemoryKind::HOST, device: None },
     }
@@ -220,7 +218,9 @@ impl<P: Propagate> PartitionState<P> {
             self.stream_begins(index);
             // SAFETY: the source is kept alive until the stream is done; the copy is this output's alone, and
             // is used by what is enqueued behind it: on its stream, or behind its event.
-            unsafe { device.copy(source, location(&copy, &[device]), bytes, self.stream_of(index))? };
+            unsafe {
+                device.copy(source, location(&copy, &[device]), bytes, self.stream_of(index))?
+            };
             self.stream_ends(index);
             self.keep_alive.lock().push(tensor);
             copy

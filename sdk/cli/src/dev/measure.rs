@@ -301,6 +301,7 @@ fn options(hosts: &[Host], op: &str, labels: &[String], whole: Duration) -> Opti
         // Where the linker puts a kernel counts in its time, as it does between runs.
         threshold: Some(LEAST_BETWEEN_RUNS),
         data: None,
+        pinned: false,
         calls: false,
         command: Vec::new(),
     }

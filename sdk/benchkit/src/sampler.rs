@@ -210,7 +210,8 @@ fn enough(series: &mut [Series], round: u32, plan: &Plan) -> bool {
 
 fn settle(series: &mut [Series], plan: &Plan) {
     for series in series {
-        series.converged = rank_width(&series.ns) <= plan.precision;
+        // Samples that the clock cannot tell apart have an interval of no width.
+        series.converged = plan.precision > 0.0 && rank_width(&series.ns) <= plan.precision;
     }
 }
 
@@ -293,6 +294,14 @@ mod tests {
         let series = interleave(&mut [&mut subject], &plan, &mut |_| {}).unwrap();
         assert_eq!(series[0].ns.len(), ENOUGH_ROUNDS as usize);
         assert!(series[0].converged);
+    }
+
+    #[test]
+    fn no_precision_is_enough_where_all_samples_are_equal() {
+        let equal = Series { ns: vec![60_000.0; 48], batch: 1, converged: false };
+        let never = Plan { precision: 0.0, ..Plan::default() };
+        assert!(!enough(&mut [equal.clone()], 48, &never));
+        assert!(enough(&mut [equal], 48, &Plan { precision: 1e-9, ..never }));
     }
 
     #[test]

@@ -156,6 +156,23 @@ fn products_that_the_library_refuses_are_the_plugins_own() {
 }
 
 #[test]
+fn steps_that_the_library_refuses_are_a_pass_behind_its_product() {
+    let _turn = turn();
+    let _orders = Orders::give(&[("CUBLASLT_LACKS", ",4,")], &["CUBLASLT_LACKS"]);
+    let runtime = eager(&[]);
+    for steps in [&["BiasAdd", "Add"][..], &["BiasAdd", "Relu"]] {
+        let session = session_as_written(&runtime, |b| product(b, [7, 12, 20], steps));
+        for _ in 0..2 {
+            let (found, log) = multiply_in(&session, [7, 12, 20], steps);
+            assert_eq!(found[0], found[1]);
+            assert_eq!(count(&log, "epilogue=1 adds=0"), 1, "{log}");
+            let launches = (count(&log, "launch kernel=gemm_after"), count(&log, "launch kernel="));
+            assert_eq!(launches, (1, 1), "{log}");
+        }
+    }
+}
+
+#[test]
 fn a_search_finds_the_fastest_algorithm_for_a_product_once() {
     let _turn = turn();
     let _orders = Orders::give(&[("CUBLASLT_SLOW", "1")], &["CUBLASLT_SLOW"]);
@@ -267,6 +284,70 @@ fn a_search_finds_the_fastest_algorithm_for_a_convolution_once() {
     assert_eq!((count(&log, "algorithm=1 "), count(&log, "algorithm=0 ")), (4, 5), "{log}");
     let log = convolve(&session, true, 1);
     assert_eq!((count(&log, "algorithm=1 "), count(&log, "algorithm=0 ")), (0, 1), "{log}");
+}
+
+/// What is logged of a convolution by a filter of one pixel with such a stride and these steps, on the GPU by this
+/// kernel, if one is named; its values are the CPU's.
+fn convolve_pixels(runtime: &Runtime, stride: i64, steps: &[&str], kernel: Option<&str>) -> String {
+    let [images, rows, columns, _] = IMAGE;
+    let y = [images, (rows + stride - 1) / stride, (columns + stride - 1) / stride, FILTER[3]];
+    let further: Vec<(&str, &[i64])> = steps
+        .iter()
+        .filter_map(|step| match *step {
+            "BiasAdd" => Some(("bias", &FILTER[3..])),
+            "Add" => Some(("added", &y[..])),
+            _ => None,
+        })
+        .collect();
+    let session = session_as_written(runtime, |b| {
+        let image = b.placeholder("image", DType::FLOAT, shape(&IMAGE))?;
+        let mut inputs = vec![image, b.constant("filter", numbers(&[1, 1, 12, 20], 7))?];
+        for (name, dims) in &further {
+            inputs.push(b.placeholder(name, DType::FLOAT, shape(dims))?);
+        }
+        for (device, name) in [(CUDA, "cuda"), (CPU, "cpu")] {
+            let node = b.op("_FusedConv2D").name(name).inputs(inputs.clone()).device(device);
+            let kernel = kernel.filter(|_| device == CUDA);
+            let node = kernel.into_iter().fold(node, |node, kernel| node.attr("_kernel", kernel));
+            node.attr("num_args", further.len() as i64)
+                .attr("fused_ops", strings(steps))
+                .attr("strides", vec![1, stride, stride, 1])
+                .attr("padding", "SAME")
+                .build()?;
+        }
+        Ok(())
+    });
+    let mut feeds = vec![("image", numbers(&IMAGE, 1))];
+    feeds.extend(further.iter().map(|(name, dims)| (*name, numbers(dims, 3))));
+    take_log();
+    let found = run(&session, &feeds, &["cuda", "cpu"]).expect("the step runs");
+    assert_eq!(values(&found[0]), values(&found[1]), "{steps:?}");
+    take_log()
+}
+
+#[test]
+fn a_filter_of_one_pixel_is_a_product() {
+    let _turn = turn();
+    let (plain, fusing) = (eager(&[]), eager(&[("cuda.fuse_relu", "true")]));
+    let relu = ["BiasAdd", "Add", "Relu"];
+    let found = |log: &str| {
+        ["cudnn convolution", "cublaslt ", "launch kernel=conv", "launch kernel=gemm_after"]
+            .map(|text| count(log, text))
+    };
+    // cuDNN comes first, and knows no addition without a bias.
+    let log = convolve_pixels(&fusing, 1, &relu, None);
+    assert_eq!(found(&log), [1, 0, 0, 0], "{log}");
+    let log = convolve_pixels(&plain, 1, &["Add"], None);
+    assert_eq!(found(&log), [0, 1, 0, 0], "{log}");
+    assert_eq!(count(&log, "epilogue=1 adds=1"), 1, "{log}");
+    let log = convolve_pixels(&fusing, 1, &relu, Some("cublaslt"));
+    assert_eq!(found(&log), [0, 1, 0, 0], "{log}");
+    assert_eq!(count(&log, "epilogue=6 adds=1"), 1, "{log}");
+    // Another stride, and a step that the library does not do.
+    let log = convolve_pixels(&plain, 2, &["Add"], None);
+    assert_eq!(found(&log), [0, 0, 1, 0], "{log}");
+    let log = convolve_pixels(&plain, 1, &["Add", "Relu6"], None);
+    assert_eq!(found(&log), [0, 0, 1, 0], "{log}");
 }
 
 /// A pooling and a normalisation by cuDNN, beside the CPU's.

@@ -45,6 +45,11 @@ fn scalar(value: i32) -> Tensor {
 
 /// Both devices give the same bits.
 fn agree(op: &str, inputs: &[Tensor], outputs: usize) {
+    agree_with(op, inputs, &[], outputs);
+}
+
+/// The same with attributes.
+fn agree_with(op: &str, inputs: &[Tensor], attrs: &[(&str, bool)], outputs: usize) {
     let _turn = turn();
     let runtime = cuda_runtime(&[]);
     let names: Vec<String> = (0..inputs.len()).map(|at| format!("x{at}")).collect();
@@ -56,6 +61,7 @@ fn agree(op: &str, inputs: &[Tensor], outputs: usize) {
         }
         for (name, device) in [("gpu", "/device:CUDA:0"), ("cpu", "/device:CPU:0")] {
             let node = b.op(op).name(name).device(device);
+            let node = attrs.iter().fold(node, |node, &(name, value)| node.attr(name, value));
             given.iter().fold(node, |node, &input| node.input(input)).build()?;
         }
         Ok(())
@@ -91,6 +97,41 @@ fn sorted_segments() {
     }
     let picked = integers(&[2500], 500);
     agree("SparseSegmentSum", &[floats(&[500, 5], 100), picked, sorted(2500, 1000)], 1);
+}
+
+#[test]
+fn scans_of_long_lines() {
+    // In parts: of rows by packs and not, of columns; lines that end with less than a part.
+    for (dims, axis) in [
+        (&[1, 60_000][..], 1),
+        (&[2, 40_001], 1),
+        (&[30_000, 3], 0),
+        (&[2, 9001, 5], 1),
+        (&[300, 200], 1),
+    ] {
+        agree("Cumsum", &[floats(dims, 7), scalar(axis)], 1);
+        agree("Cumsum", &[integers(dims, 1000), scalar(axis)], 1);
+        for (exclusive, reverse) in [(true, false), (false, true), (true, true)] {
+            let attrs = [("exclusive", exclusive), ("reverse", reverse)];
+            agree_with("Cumsum", &[integers(dims, 1000), scalar(axis)], &attrs, 1);
+        }
+    }
+}
+
+#[test]
+fn the_greatest_of_short_rows() {
+    // By a warp each: fewer elements than lanes, as many, several for each lane; all of them, many equal ones.
+    for (rows, len, k) in [(1, 1, 1), (700, 7, 7), (40, 32, 32), (300, 64, 2), (9, 1000, 5)] {
+        for below in [3, 1 << 20] {
+            agree("TopKV2", &[floats(&[rows, len], below), scalar(k)], 2);
+            agree("TopKV2", &[integers(&[rows, len], below), scalar(k)], 2);
+        }
+    }
+    // No numbers are less than all others.
+    let some = numbers(50 * 90, 4).map(|x| if x == 0 { f32::NAN } else { x as f32 });
+    let some = tensor(&[50, 90], some.collect());
+    agree("TopKV2", &[some.clone(), scalar(80)], 2);
+    agree("TopKV2", &[tensor(&[2, 3], vec![f32::NAN; 6]), scalar(3)], 2);
 }
 
 #[test]

@@ -5,8 +5,8 @@
 // workspace that they asked for: one that is used otherwise is refused. What the library has beyond this is absent.
 //
 // FAKE_CUDA_CUBLASLT_REFUSES is a list of numbers of cudaDataType_t, each between commas, for which there is no
-// algorithm; FAKE_CUDA_CUBLASLT_SLOW the number of an algorithm that takes fifty milliseconds. Each product is a line of
-// the log.
+// algorithm, FAKE_CUDA_CUBLASLT_LACKS one of cublasLtEpilogue_t; FAKE_CUDA_CUBLASLT_SLOW the number of an algorithm that
+// takes fifty milliseconds. Each product is a line of the log.
 
 #include <cstdio>
 #include <cstdlib>
@@ -71,6 +71,14 @@ uint64_t problem_of(const Desc& desc, const Layout* const (&layouts)[4]) {
     return hash;
 }
 
+// Whether a test has put a number on one of its lists.
+bool is_listed(const char* name, unsigned number) {
+    char list[64], wanted[16];
+    fake_cuda_get(name, list, sizeof(list));
+    snprintf(wanted, sizeof(wanted), ",%u,", number);
+    return strstr(list, wanted) != nullptr;
+}
+
 // Whether types go together: those of the table of cublasLtMatmul that the plugin uses.
 bool types_fit(const Desc& desc, const Layout* const (&layouts)[4]) {
     const int type = layouts[0]->type;
@@ -80,10 +88,8 @@ bool types_fit(const Desc& desc, const Layout* const (&layouts)[4]) {
     const bool is_double = desc.compute == COMPUTE_64F;
     if (desc.compute == COMPUTE_32F_FAST_TF32 && type != R_32F) return false;
     if (is_double && desc.epilogue != EPILOGUE_DEFAULT) return false;
-    char refused[64], number[16];
-    fake_cuda_get("CUBLASLT_REFUSES", refused, sizeof(refused));
-    snprintf(number, sizeof(number), ",%d,", type);
-    if (strstr(refused, number) != nullptr) return false;
+    if (is_listed("CUBLASLT_REFUSES", static_cast<unsigned>(type))) return false;
+    if (is_listed("CUBLASLT_LACKS", desc.epilogue)) return false;
     return is_double == (type == R_64F) && desc.scale == (is_double ? R_64F : R_32F);
 }
 

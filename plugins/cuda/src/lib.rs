@@ -15,6 +15,7 @@
 //! | [`launch`] | a kernel's call as a launch on its stream |
 //! | [`cudnn`] | convolutions, poolings and batch normalisation by cuDNN, where it is there |
 //! | [`kernels`] | the kernels: registrations in Rust, code for the device in `kernels/cu` |
+//! | `arguments` | addresses and factors, as NVIDIA's libraries take them |
 //! | `search` | the fastest of several algorithms of a library, by measurement, for who asks for it |
 //! | [`settings`] | the plugin's knobs |
 //!
@@ -24,6 +25,7 @@
 //! - A step waits for nothing but its own streams: there is no synchronisation of a whole device.
 //! - Once a device is lost, nothing of CUDA is called for it any more but what gives resources back.
 
+mod arguments;
 pub mod compile;
 pub mod cublaslt;
 pub mod cudnn;

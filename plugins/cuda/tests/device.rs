@@ -2,16 +2,17 @@
 
 mod support;
 
-use std::sync::{
-    Arc,
-    mpsc::{Sender, channel},
+use std::sync::Arc;
+use support::{
+    Block,
+    notify::{farewell, notification},
+    open, settings, shared_turn, turn,
 };
-use support::{Block, open, settings, shared_turn, turn};
-use tenon_cuda::{Cuda, Settings, compile::Variant, kernels, launch::Grid};
+use tenon_cuda::{Settings, compile::Variant, kernels, launch::Grid};
 use tenon_sdk::{
     Code,
-    abi::{MemoryKind, Notify},
-    device::author::{DeviceKind, Notification, Place},
+    abi::MemoryKind,
+    device::author::{DeviceKind, Place},
 };
 
 const DEVICE: MemoryKind = MemoryKind::DEVICE;
@@ -137,20 +138,6 @@ fn streams_wait_for_events_and_for_nothing_foreign() {
     device.elapsed_ns(&one, &two).unwrap();
 }
 
-unsafe extern "C" fn tell(data: *mut std::ffi::c_void, code: Code) {
-    // SAFETY: `notification` gives a box, and this is called once.
-    let sender = unsafe { Box::from_raw(data.cast::<std::sync::mpsc::Sender<Code>>()) };
-    sender.send(code).expect("the test listens");
-}
-
-/// A notification, and where it is heard.
-fn notification() -> (Notification, std::sync::mpsc::Receiver<Code>) {
-    let (sender, receiver) = channel();
-    let data = Box::into_raw(Box::new(sender)).cast();
-    // SAFETY: `tell` takes the box, once, from any thread.
-    (unsafe { Notification::new(Notify { run: Some(tell) }, data) }, receiver)
-}
-
 #[test]
 fn a_device_that_is_closed_has_first_made_every_call_that_it_owes() {
     let turn = turn();
@@ -171,25 +158,14 @@ fn a_device_that_is_closed_has_first_made_every_call_that_it_owes() {
     }
 }
 
-type Held = (Arc<Cuda>, Sender<Code>);
-
-unsafe extern "C" fn let_go(data: *mut std::ffi::c_void, code: Code) {
-    // SAFETY: the test gives a box, and this is called once.
-    let (device, sender) = *unsafe { Box::from_raw(data.cast::<Held>()) };
-    drop(device);
-    sender.send(code).expect("the test listens");
-}
-
 #[test]
 fn a_call_may_let_go_of_the_device_last() {
     let turn = turn();
     let device = Arc::new(open(15, &settings()));
     let stream = device.create_stream().unwrap();
     turn.order("FAKE_CUDA_SLOW_NS", "50000000");
-    let (sender, heard) = channel();
-    let data = Box::into_raw(Box::new((Arc::clone(&device), sender))).cast();
-    // SAFETY: `let_go` takes the box, once, from any thread.
-    device.notify(&stream, unsafe { Notification::new(Notify { run: Some(let_go) }, data) });
+    let (done, heard) = farewell(&device);
+    device.notify(&stream, done);
     drop(device);
     assert_eq!(heard.recv(), Ok(Code::OK));
 }

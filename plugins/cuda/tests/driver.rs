@@ -3,19 +3,13 @@
 
 mod support;
 
-use std::{
-    ffi::c_void,
-    sync::{
-        Arc,
-        mpsc::{Sender, channel},
-    },
-};
-use support::{Block, Turn, open, settings, turn};
+use std::sync::Arc;
+use support::{Block, Turn, notify::farewell, open, settings, turn};
 use tenon_cuda::Cuda;
 use tenon_sdk::{
     Code,
-    abi::{MemoryKind, Notify},
-    device::author::{DeviceKind, Notification, Place},
+    abi::MemoryKind,
+    device::author::{DeviceKind, Place},
 };
 
 const DEVICE: MemoryKind = MemoryKind::DEVICE;
@@ -135,22 +129,12 @@ fn every_error_that_the_driver_does_not_forget_loses_the_device() {
     }
 }
 
-type Held = (Arc<Cuda>, Sender<Code>);
-
-unsafe extern "C" fn let_go(data: *mut c_void, code: Code) {
-    // SAFETY: the test gives a box, and this is called once.
-    let (device, sender) = *unsafe { Box::from_raw(data.cast::<Held>()) };
-    drop(device);
-    sender.send(code).expect("the test listens");
-}
-
 #[test]
 fn a_device_that_a_call_lets_go_of_has_ended_what_it_carries_in_host_memory() {
     let turn = turn();
     let device = Arc::new(open(12, &settings()));
     let (first, second) = (device.create_stream().unwrap(), device.create_stream().unwrap());
-    let (sender, heard) = channel();
-    let data = Box::into_raw(Box::new((Arc::clone(&device), sender))).cast();
+    let (done, heard) = farewell(&device);
     turn.order("FAKE_CUDA_SLOW_NS", "30000000");
     // A stage of pinned memory, which goes back behind the copy; the driver's thread must not be the last to hold it.
     let block = device.allocate(4096, 256, DEVICE, None).unwrap();
@@ -161,8 +145,7 @@ fn a_device_that_a_call_lets_go_of_has_ended_what_it_carries_in_host_memory() {
         // SAFETY: a block and an array of so many bytes; the source is read during the call.
         unsafe { device.copy(&source, &target, 4096, Some(&second)) }.unwrap();
     }
-    // SAFETY: `let_go` takes the box, once, from any thread.
-    device.notify(&first, unsafe { Notification::new(Notify { run: Some(let_go) }, data) });
+    device.notify(&first, done);
     // SAFETY: behind its last use on that stream.
     unsafe { device.deallocate(block, 4096, DEVICE, Some(&second)) };
     turn.take_log();

@@ -2,9 +2,9 @@
 //!
 //! A value in host memory travels as it is, in memory that a device has pinned too. One in a device's memory is copied
 //! to host memory on the stream of its device, to pinned memory where the device has some left, or travels as it is
-//! where the receiver's device copies from there itself; either way it is sent once the stream has come that far. The receiver copies it into its own memory on its
-//! own stream, where it wants it there, and records an event behind it where other streams wait. Nobody waits: copies are enqueued, notifications and the rendezvous
-//! call back.
+//! where the receiver's device copies from there itself; either way it is sent once the stream has come that far. The
+//! receiver copies it into its own memory on its own stream, where it wants it there, and records an event behind it
+//! where other streams wait. Nobody waits: copies are enqueued, notifications and the rendezvous call back.
 
 use super::{partition::PartitionState, propagate::Propagate};
 use crate::{
@@ -22,10 +22,13 @@ use tenon_framework::{
 use tenon_host::call::Value;
 
 /// Where a tensor lies: in memory of one of these devices, or, for a copy, in the host's.
-fn location<'d>(tensor: &Tensor, devices: &[&'d dyn LocalDevice]) -> Location<'d> {
+fn location<'d>(
+    tensor: &Tensor,
+    devices: impl IntoIterator<Item = &'d dyn LocalDevice>,
+) -> Location<'d> {
     let (data, owner) = (tensor.buffer().data(), tensor.buffer().memory().device());
-    match devices.iter().find(|device| device.number() == owner) {
-        Some(device) => Location { data, memory: tensor.buffer().kind(), device: Some(*device) },
+    match devices.into_iter().find(|device| device.number() == owner) {
+        Some(device) => Location { data, memory: tensor.buffer().kind(), device: Some(device) },
         // Pinned memory of a third device is host memory to these.
         None => Location { data, memory: MemoryKind::HOST, device: None },
     }
@@ -115,7 +118,7 @@ impl<P: Propagate> PartitionState<P> {
         tensor: Tensor,
     ) -> Result<Tensor, KernelError> {
         let device: &dyn LocalDevice = &*self.plan.device;
-        let source = location(&tensor, &[device]);
+        let source = location(&tensor, [device]);
         let peer: &dyn LocalDevice = &*transfer.destination;
         if transfer.to_device_memory && peer.number() != device.number() {
             let there = Location {
@@ -128,7 +131,7 @@ impl<P: Propagate> PartitionState<P> {
             }
         }
         let copy = self.host_copy(index, &tensor, source)?;
-        let target = location(&copy, &[device]);
+        let target = location(&copy, [device]);
         let bytes = tensor.byte_len() as u64;
         self.stream_begins(index);
         // SAFETY: both buffers live until the stream is done: the source in this step's state, the copy in the
@@ -152,7 +155,7 @@ impl<P: Propagate> PartitionState<P> {
             |memory: &Arc<dyn Memory>| Tensor::allocate(memory, tensor.dtype(), *tensor.shape());
         let pinned = device.memory(MemoryKind::PINNED).and_then(|pinned| {
             let copy = allocate(&pinned).ok()?;
-            device.can_copy(source, location(&copy, &[device])).then_some(copy)
+            device.can_copy(source, location(&copy, [device])).then_some(copy)
         });
         pinned.map_or_else(|| Ok(allocate(&self.node(index).info.host_memory)?), Ok)
     }
@@ -211,15 +214,14 @@ impl<P: Propagate> PartitionState<P> {
             let Action::Recv(transfer) = &node.action else { return Ok(()) };
             let sender: &dyn LocalDevice = &*transfer.source;
             // A device copies from its own type's memory, and from the host's.
-            let is_known = sender.device_type() == device.device_type();
-            let owners = [device, if is_known { sender } else { device }];
-            let source = location(&tensor, &owners);
+            let is_known = |owner: &&dyn LocalDevice| owner.device_type() == device.device_type();
+            let source = location(&tensor, [device, sender].into_iter().filter(is_known));
             let bytes = tensor.byte_len() as u64;
             self.stream_begins(index);
             // SAFETY: the source is kept alive until the stream is done; the copy is this output's alone, and
             // is used by what is enqueued behind it: on its stream, or behind its event.
             unsafe {
-                device.copy(source, location(&copy, &[device]), bytes, self.stream_of(index))?
+                device.copy(source, location(&copy, [device]), bytes, self.stream_of(index))?
             };
             self.stream_ends(index);
             self.keep_alive.lock().push(tensor);

@@ -10,6 +10,7 @@ use super::{
     require,
 };
 use crate::{
+    arguments::{Factors, pointer},
     device::{Context, Stream},
     search,
 };
@@ -19,7 +20,7 @@ use cudarc::cublaslt::sys::{
 use cudarc::driver::sys::CUresult;
 use std::{
     collections::HashMap,
-    ffi::{c_int, c_void},
+    ffi::c_int,
     ptr,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
@@ -224,7 +225,7 @@ impl Handle {
             stream,
             plan: &plan,
             operation: Operation::new(problem, at.bias)?,
-            factors: Factors::of(problem.element),
+            factors: Factors::new(problem.element == Element::Double),
             at,
             workspace: if bytes == 0 { 0 } else { scratch(bytes)? },
         };
@@ -303,40 +304,6 @@ impl Handle {
         };
         self.context.call("cublasLtMatmul", &mut run)?;
         check(status, "cublasLtMatmul")
-    }
-}
-
-/// An address on the device, as the library takes it.
-fn pointer(address: u64) -> *mut c_void {
-    ptr::without_provenance_mut(address as usize)
-}
-
-/// What a product and what stood there before are multiplied by, in the type of sums.
-struct Factors {
-    floats: [f32; 2],
-    doubles: [f64; 2],
-    is_double: bool,
-}
-
-impl Factors {
-    fn of(element: Element) -> Factors {
-        let is_double = element == Element::Double;
-        Factors { floats: [1.0, 0.0], doubles: [1.0, 0.0], is_double }
-    }
-
-    fn at(&self, index: usize) -> *const c_void {
-        match self.is_double {
-            true => ptr::from_ref(&self.doubles[index]).cast(),
-            false => ptr::from_ref(&self.floats[index]).cast(),
-        }
-    }
-
-    fn one(&self) -> *const c_void {
-        self.at(0)
-    }
-
-    fn zero(&self) -> *const c_void {
-        self.at(1)
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     shapes::{Ending, Order, Shapes},
 };
 use crate::{
+    arguments::{Factors, pointer},
     device::{Context, Stream},
     search,
 };
@@ -20,7 +21,7 @@ use cudarc::cudnn::sys::{
     cudnnDataType_t as DataType, cudnnHandle_t, cudnnTensorFormat_t as Format,
 };
 use std::{
-    ffi::{c_int, c_void},
+    ffi::c_int,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -71,39 +72,6 @@ pub(crate) struct Addresses {
     pub workspace: u64,
 }
 
-pub(super) fn pointer(address: u64) -> *mut c_void {
-    std::ptr::without_provenance_mut(address as usize)
-}
-
-/// 1 and 0, in the type by which results are multiplied: double for double, else float.
-pub(super) struct Factors {
-    floats: [f32; 2],
-    doubles: [f64; 2],
-    is_double: bool,
-}
-
-impl Factors {
-    pub fn of(ty: DataType) -> Factors {
-        let is_double = ty == DataType::CUDNN_DATA_DOUBLE;
-        Factors { floats: [1.0, 0.0], doubles: [1.0, 0.0], is_double }
-    }
-
-    fn at(&self, index: usize) -> *const c_void {
-        match self.is_double {
-            true => (&raw const self.doubles[index]).cast(),
-            false => (&raw const self.floats[index]).cast(),
-        }
-    }
-
-    pub fn one(&self) -> *const c_void {
-        self.at(0)
-    }
-
-    pub fn zero(&self) -> *const c_void {
-        self.at(1)
-    }
-}
-
 pub(super) fn format_of(order: Order) -> Format {
     match order {
         Order::ChannelsLast => Format::CUDNN_TENSOR_NHWC,
@@ -132,7 +100,7 @@ impl Convolution {
             windows: Windows::new(&shapes.steps, shapes.groups, computes, shapes.math())?,
             activation: Activation::new(shapes.ending.relu)?,
             ending: shapes.ending,
-            factors: Factors::of(ty),
+            factors: Factors::new(ty == DataType::CUDNN_DATA_DOUBLE),
             ways: Vec::new(),
             current: AtomicUsize::new(0),
             searched: AtomicBool::new(false),

@@ -2,13 +2,16 @@
 
 use super::{
     api::Api,
-    convolution::{Factors, format_of, pointer},
+    convolution::format_of,
     descriptors::{Extents, Pools, Tensor},
     handles::Handles,
     numbers::BATCHNORM_SPATIAL,
     shapes::{Order, check_padding, extents, pair, type_of},
 };
-use crate::device::Stream;
+use crate::{
+    arguments::{Factors, pointer},
+    device::Stream,
+};
 use cudarc::cudnn::sys::{cudnnDataType_t as DataType, cudnnPoolingMode_t as Mode};
 use std::ffi::c_int;
 use tenon_sdk::{DType, KernelError, geometry::Pool2dGeometry};
@@ -73,7 +76,7 @@ impl Pooling {
             x: Tensor::new(format, ty, shapes.x)?,
             y: Tensor::new(format, ty, shapes.y)?,
             pools: Pools::new(mode, shapes.window, shapes.padding, shapes.strides)?,
-            factors: Factors::of(ty),
+            factors: Factors::new(ty == DataType::CUDNN_DATA_DOUBLE),
         })
     }
 
@@ -147,7 +150,7 @@ impl Normalisation {
             api: Api::get()?,
             x: Tensor::new(format, ty, sizes([images, channels, elements, 1])?)?,
             lists: Tensor::new(format, DataType::CUDNN_DATA_FLOAT, lists)?,
-            factors: Factors::of(ty),
+            factors: Factors::new(ty == DataType::CUDNN_DATA_DOUBLE),
         })
     }
 

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each file of tests uses some of it")]
 
 mod fake;
+pub mod notify;
 
 use libloading::Library;
 use std::{

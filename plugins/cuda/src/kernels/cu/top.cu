@@ -1,5 +1,6 @@
 // The k greatest elements of rows in their order, and where they stand.
 //
+//   top_short    a warp for each row, for few elements of short rows: one after the other is found
 //   top_few      a block for each part of each row: few enough to be sorted in shared memory. With several parts, only
 //                where they stand goes to `list`, from which a second launch takes its candidates
 //   top_many     a block for each row: pairs to be sorted in device memory
@@ -29,6 +30,45 @@ DEVICE void write_result(DTYPE* values, void* indices, const DTYPE* row, u32 pla
         case 2: ((i16*)indices)[at] = (i16)place; break;
         case 4: ((i32*)indices)[at] = (i32)place; break;
         default: ((i64*)indices)[at] = (i64)place;
+    }
+}
+
+// An element of a short row: `next` is one more than its place, 0 for none yet.
+struct Found {
+    Key key;
+    u32 next;
+};
+
+struct Before {
+    DEVICE Found operator()(Found a, Found b) const {
+        const bool other = b.key > a.key || (b.key == a.key && b.next < a.next);
+        return other ? b : a;
+    }
+};
+
+// Of the elements of this lane that come after `last`, the one that comes before the others.
+DEVICE Found next_of_lane(const DTYPE* row, u32 len, Found last) {
+    Found best = {0, 0xffffffffu};
+    for (u32 i = threadIdx.x % WARP; i < len; i += WARP) {
+        const Found one = {key_of(load_constant(row + i)), i + 1};
+        const bool after = one.key < last.key || (one.key == last.key && one.next > last.next);
+        if (after) best = Before{}(best, one);
+    }
+    return best;
+}
+
+KERNEL __launch_bounds__(256)
+    top_short(DTYPE* __restrict__ values, void* __restrict__ indices, const DTYPE* __restrict__ x, Top top, u64 rows) {
+    for (u64 row = thread_of_grid<u64>() / WARP; row < rows; row += threads_of_grid<u64>() / WARP) {
+        const DTYPE* const from = x + row * top.len;
+        Found own = next_of_lane(from, top.len, Found{(Key)~(Key)0, 0});
+        for (u32 i = 0; i < top.k; ++i) {
+            const Found best = warp_reduce(own, Before{});
+            // The lane that has it looks for its next one.
+            if (best.next != own.next) continue;
+            write_result(values, indices, from, best.next - 1, top.size, row * top.k + i);
+            own = next_of_lane(from, top.len, best);
+        }
     }
 }
 

@@ -3,11 +3,12 @@
 use super::epilogue::{Arguments, every_step};
 use crate::{
     compile::{Entry, Source, Variant},
+    device::Cuda,
     kernels::dtype::name_of,
-    launch::{Grid, Launch, Operand, device_for},
+    launch::{Grid, Launch, Operand},
     source,
 };
-use tenon_sdk::{DType, KernelError, author::CreateContext};
+use tenon_sdk::{DType, KernelError};
 
 static SOURCE: Source = source!("gemm_after.cu");
 
@@ -27,12 +28,12 @@ fn variant(dtype: DType, steps: &str) -> Result<Variant, KernelError> {
 pub(super) struct After(Entry<(u64, u64, u32, u32, Arguments)>);
 
 impl After {
-    /// Compiles them.
+    /// Compiles them for a device.
     ///
     /// # Errors
     /// No compiler; what it says.
-    pub fn new(c: &CreateContext<'_>, dtype: DType, steps: &str) -> Result<After, KernelError> {
-        let module = device_for(c)?.modules().get(&variant(dtype, steps)?)?;
+    pub fn on(device: &Cuda, dtype: DType, steps: &str) -> Result<After, KernelError> {
+        let module = device.modules().get(&variant(dtype, steps)?)?;
         // SAFETY: `gemm_after` takes an address, a count, two numbers and the arguments.
         Ok(After(unsafe { module.entry("gemm_after")? }))
     }

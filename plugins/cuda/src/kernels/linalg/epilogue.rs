@@ -13,7 +13,7 @@ const MAX_ARGUMENTS: usize = 12;
 /// `Arguments` of `epilogue.cuh`.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
-pub(super) struct Arguments {
+pub(in crate::kernels) struct Arguments {
     inputs: [u64; MAX_ARGUMENTS],
     epsilon: f32,
     alpha: f32,
@@ -27,7 +27,7 @@ impl Arguments {
 }
 
 /// The attributes of a product with steps.
-pub(super) struct Attributes {
+pub(in crate::kernels) struct Attributes {
     epilogue: Epilogue,
     epsilon: f32,
     alpha: f32,
@@ -52,6 +52,14 @@ impl Attributes {
         }
         let (epsilon, alpha) = (c.attr("epsilon")?, c.attr("leakyrelu_alpha")?);
         Ok(Attributes { epilogue, epsilon, alpha })
+    }
+
+    /// As [`Attributes::new`], for ops that may have steps.
+    ///
+    /// # Errors
+    /// As [`Attributes::new`].
+    pub fn where_fused(c: &CreateContext<'_>) -> Result<Option<Attributes>, KernelError> {
+        if c.attrs().has("fused_ops") { Attributes::new(c).map(Some) } else { Ok(None) }
     }
 
     /// The steps.

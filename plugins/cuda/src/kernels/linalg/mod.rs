@@ -7,7 +7,9 @@
 //! | `epilogue.rs` | what follows a product, as defines and arguments of `epilogue.cuh` |
 //! | `matmul.rs`, `batch_matmul.rs` | the ops, by these kernels |
 //! | `cublaslt.rs` | the same ops by [`crate::cublaslt`]: label `cublaslt`, first where the library is there |
-//! | `after.rs` | what follows a product that the library has written |
+//! | `products.rs` | products by the library, and by the kernels here where it has no algorithm |
+//! | `fused.rs` | which steps the library does within a product |
+//! | `after.rs` | the other steps, behind a product that the library has written |
 //!
 //! Integers are multiplied here alone.
 
@@ -15,9 +17,14 @@ mod after;
 mod batch_matmul;
 mod cublaslt;
 mod epilogue;
+mod fused;
 mod gemm;
 mod matmul;
+mod products;
 mod tiles;
+
+pub(super) use epilogue::Attributes;
+pub(super) use fused::{Fused, does_all};
 
 use crate::compile::Variant;
 use tenon_sdk::DType;

@@ -25,10 +25,14 @@ use tenon_sdk::{
 
 register_knob!(
     "convolution_tf32": BOOL = "false",
-    "Whether float convolutions through cuDNN may round their factors to TF32 (10 bits behind the point)."
+    "Whether float convolutions through cuDNN and cuBLASLt may round their factors to TF32 (10 bits behind the point)."
 );
 
-fn allows_tf32() -> Result<bool, KernelError> {
+/// That knob.
+///
+/// # Errors
+/// There is no such knob.
+pub(super) fn allows_tf32() -> Result<bool, KernelError> {
     match Knob::read("convolution_tf32")? {
         Knob::Bool(allowed) => Ok(allowed),
         _ => Err(KernelError::internal("knob convolution_tf32 is no truth value")),
@@ -205,24 +209,7 @@ impl CudnnConv2d {
     }
 }
 
-macro_rules! kernels {
-    ($($ty:ident, $sums:ident, [$absolute:expr, $relative:expr], [$fused:expr, $by:expr];)*) => {$(
-        register_kernel!("Conv2D" on "CUDA": CudnnConv2d, types = ("T", &[DType::$ty]),
-            label = "cudnn", priority = 1,
-            numerics = Numerics::relative($absolute, $relative).accumulation(DType::$sums));
-        register_kernel!("_FusedConv2D" on "CUDA": CudnnConv2d, types = ("T", &[DType::$ty]),
-            label = "cudnn", priority = 1,
-            numerics = Numerics::relative($fused, $by).accumulation(DType::$sums));
-    )*};
-}
-
-// As those of the plugin's own kernels.
-kernels! {
-    FLOAT, FLOAT, [1e-30, 4e-6], [1e-6, 8e-6];
-    DOUBLE, DOUBLE, [1e-300, 8e-15], [1e-14, 1.6e-14];
-    HALF, FLOAT, [6e-8, 2e-3], [1e-3, 4e-3];
-    BFLOAT16, FLOAT, [1e-30, 1.6e-2], [8e-3, 3.2e-2];
-}
+convolutions!(CudnnConv2d: "Conv2D", "_FusedConv2D", label = "cudnn", priority = 2);
 
 #[cfg(test)]
 mod tests {

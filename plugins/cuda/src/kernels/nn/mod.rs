@@ -1,30 +1,34 @@
 //! What slides windows over images: convolutions, poolings, dilation, and the normalisation over neighbouring channels.
 
-/// Registers a convolution over two dimensions and its fused form. Bounds are relative to the sum of the absolute terms,
-/// as the host's processor has it; those of fused ones with their functions.
+/// Registers a convolution over two dimensions and its fused form, perhaps with a label and a priority. Bounds are relative
+/// to the sum of the absolute terms, as the host's processor has it; those of fused ones with their functions.
 macro_rules! convolutions {
-    ($kernel:ty: $plain:literal, $fused:literal) => {
-        convolutions! { $kernel, $plain, $fused;
+    ($kernel:ty: $plain:literal, $fused:literal $($more:tt)*) => {
+        convolutions! { @types $kernel, $plain, $fused, ($($more)*);
             FLOAT, FLOAT, [1e-30, 4e-6], [1e-6, 8e-6];
             DOUBLE, DOUBLE, [1e-300, 8e-15], [1e-14, 1.6e-14];
             HALF, FLOAT, [6e-8, 2e-3], [1e-3, 4e-3];
             BFLOAT16, FLOAT, [1e-30, 1.6e-2], [8e-3, 3.2e-2];
         }
     };
-    ($kernel:ty, $plain:literal, $fused:literal; $(
-        $ty:ident, $accumulation:ident, [$absolute:expr, $relative:expr], [$rounded:expr, $by:expr];
+    (@types $kernel:ty, $plain:literal, $fused:literal, $more:tt; $(
+        $ty:ident, $sums:ident, [$absolute:expr, $relative:expr], [$rounded:expr, $by:expr];
     )*) => {$(
-        register_kernel!($plain on "CUDA": $kernel, types = ("T", &[DType::$ty]),
-            numerics = Numerics::relative($absolute, $relative).accumulation(DType::$accumulation));
-        register_kernel!($fused on "CUDA": $kernel, types = ("T", &[DType::$ty]),
-            numerics = Numerics::relative($rounded, $by).accumulation(DType::$accumulation));
+        convolutions! { @one $kernel, $plain, $ty, $more,
+            Numerics::relative($absolute, $relative).accumulation(DType::$sums) }
+        convolutions! { @one $kernel, $fused, $ty, $more,
+            Numerics::relative($rounded, $by).accumulation(DType::$sums) }
     )*};
+    (@one $kernel:ty, $op:literal, $ty:ident, ($($more:tt)*), $numerics:expr) => {
+        register_kernel!($op on "CUDA": $kernel, types = ("T", &[DType::$ty]) $($more)*, numerics = $numerics);
+    };
 }
 
 mod call;
 mod conv;
 mod conv_cudnn;
 mod conv_filter;
+mod conv_product;
 mod conv_tiles;
 mod conv_volume;
 mod depthwise;

@@ -43,6 +43,15 @@ fn parts([rows, len, k]: [u64; 3], multiprocessors: u32) -> u32 {
     wanted.min(len / PART.max(8 * k)).clamp(1, 1 << 16) as u32
 }
 
+/// Elements that the lanes of a warp look at, one after the other, for each of the greatest.
+const LOOKS: u64 = 256;
+
+/// Whether a warp finds the greatest of a row sooner than a block does: in no more looks than a block takes instructions
+/// to select and to sort.
+fn is_short(len: u64, k: u64) -> bool {
+    len.div_ceil(32).saturating_mul(k) <= LOOKS
+}
+
 /// Threads that have some eight elements each.
 pub(super) fn threads_of(len: u64) -> u32 {
     (len / 8).next_power_of_two().clamp(64, 512) as u32
@@ -53,6 +62,7 @@ struct TopK {
     k: Option<i64>,
     /// Bytes of a key.
     key: u64,
+    short: Entry<(u64, u64, u64, Top, u64)>,
     few: Entry<(u64, u64, u64, u64, Top)>,
     many: Entry<(u64, u64, u64, Top)>,
     tiles: Entry<(u64, u64, u32, u64, u64)>,
@@ -70,6 +80,15 @@ struct Call<'a> {
 }
 
 impl TopK {
+    /// A warp for each row.
+    fn run_short(&self, call: &Call<'_>, top: Top) -> Result<(), KernelError> {
+        let Call { launch, x, values, indices, rows } = call;
+        let grid = Grid::stride(rows.saturating_mul(32), launch.facts());
+        let arguments = (values.address, indices.address, x.address, top, *rows);
+        // SAFETY: a row has `k` elements or more, and both outputs `k` for each.
+        unsafe { launch.run(&self.short, grid, arguments) }
+    }
+
     /// A block for each part of each row, then one for each row.
     fn run_few(&self, call: &Call<'_>, top: Top) -> Result<(), KernelError> {
         let Call { launch, x, values, indices, rows } = call;
@@ -150,6 +169,7 @@ impl Kernel for TopK {
             Ok(TopK {
                 k: c.attr("k").ok(),
                 key,
+                short: module.entry("top_short")?,
                 few: module.entry("top_few")?,
                 many: module.entry("top_many")?,
                 tiles: module.entry("sort_tiles")?,
@@ -177,11 +197,15 @@ impl Kernel for TopK {
         }
         let few = padded <= u64::from(TILE);
         let parts = if few { parts([count, len, k], launch.facts().multiprocessors) } else { 1 };
-        let size = indices.dtype.size().unwrap_or(0) as u32;
+        let (size, short) = (indices.dtype.size().unwrap_or(0) as u32, is_short(len, k));
         let (len, k, padded) = (len as u32, k as u32, padded as u32);
         let top = Top { len, k, padded, parts, candidates: 0, size };
         let call = Call { launch, x, values, indices, rows: count };
-        if few { self.run_few(&call, top) } else { self.run_many(&call, top) }
+        match (short, few) {
+            (true, _) => self.run_short(&call, top),
+            (false, true) => self.run_few(&call, top),
+            (false, false) => self.run_many(&call, top),
+        }
     }
 }
 
@@ -201,6 +225,8 @@ mod tests {
         assert_eq!(parts([1, 1 << 20, 2048], 100), 64);
         assert_eq!(parts([1000, 1 << 20, 10], 100), 1);
         assert_eq!(parts([1, 100, 10], 100), 1);
+        assert!(is_short(64, 8) && is_short(1000, 5) && is_short(8192, 1) && is_short(1, 1));
+        assert!(!is_short(1000, 9) && !is_short(8193, 1) && !is_short(u64::MAX, u64::MAX));
         assert_eq!((threads_of(1), threads_of(1000), threads_of(1 << 20)), (64, 128, 512));
     }
 }

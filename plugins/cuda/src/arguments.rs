@@ -1,0 +1,54 @@
+//! Arguments of NVIDIA's libraries: addresses, and what results are multiplied by.
+
+use std::ffi::c_void;
+
+/// An address on the device, as the libraries take it.
+pub(crate) fn pointer(address: u64) -> *mut c_void {
+    std::ptr::without_provenance_mut(address as usize)
+}
+
+/// 1 and 0, in the type by which a library multiplies results: double for double, else float.
+pub(crate) struct Factors {
+    floats: [f32; 2],
+    doubles: [f64; 2],
+    is_double: bool,
+}
+
+impl Factors {
+    /// For results of double, or of another type.
+    pub fn new(is_double: bool) -> Factors {
+        Factors { floats: [1.0, 0.0], doubles: [1.0, 0.0], is_double }
+    }
+
+    fn at(&self, index: usize) -> *const c_void {
+        match self.is_double {
+            true => (&raw const self.doubles[index]).cast(),
+            false => (&raw const self.floats[index]).cast(),
+        }
+    }
+
+    /// Where a 1 stands, as long as this lives.
+    pub fn one(&self) -> *const c_void {
+        self.at(0)
+    }
+
+    /// Where a 0 stands, as long as this lives.
+    pub fn zero(&self) -> *const c_void {
+        self.at(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_have_the_type_of_the_results() {
+        let (floats, doubles) = (Factors::new(false), Factors::new(true));
+        // SAFETY: each points to a number of its type, which is there.
+        unsafe {
+            assert_eq!((*floats.one().cast::<f32>(), *floats.zero().cast::<f32>()), (1.0, 0.0));
+            assert_eq!((*doubles.one().cast::<f64>(), *doubles.zero().cast::<f64>()), (1.0, 0.0));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A product and the steps behind it: as many of them within it as cuBLASLt does.
+//!
+//! ```text
+//! product with the first steps ── no algorithm ──> product alone ── no algorithm ──> own kernel, with all steps
+//!        └─ the other steps, in a pass                 └─ all steps, in a pass
+//! ```
+
+use super::{
+    after::After,
+    epilogue::{Arguments, Attributes},
+    gemm::Product,
+    products::{Own, Products, Run},
+};
+use crate::{
+    cublaslt::Epilogue,
+    device::Cuda,
+    launch::{Launch, Operand, device_for},
+    settings,
+};
+use std::sync::OnceLock;
+use tenon_sdk::{
+    DType, KernelError, author::CreateContext, fused::EpilogueStep, geometry::MatMulGeometry,
+};
+
+/// What the library does behind a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ending {
+    /// At the end.
+    pub epilogue: Epilogue,
+    /// The further input that is a matrix to add.
+    pub added: Option<usize>,
+    /// The further input that is a vector to add.
+    pub bias: Option<usize>,
+}
+
+impl Ending {
+    /// Nothing.
+    pub const NONE: Ending = Ending { epilogue: Epilogue::None, added: None, bias: None };
+}
+
+/// What the library does of these steps, which are the first ones, and how many they are: perhaps a vector and then a
+/// matrix to add, or the matrix alone, and then perhaps a function.
+///
+/// A ReLU is among them where `relu` says so: ours keeps NaN, the library promises the greater one of a number and 0. In
+/// double it promises nothing but the addition of a matrix.
+fn ending_of(steps: &[EpilogueStep], dtype: DType, relu: bool) -> (Ending, usize) {
+    use EpilogueStep::{Add, BiasAdd, GeluApproximate, Relu};
+    let is_double = dtype == DType::DOUBLE;
+    let (bias, added) = match steps {
+        [Add, ..] => (None, Some(0)),
+        _ if is_double => (None, None),
+        [BiasAdd, Add, ..] => (Some(0), Some(1)),
+        [BiasAdd, ..] => (Some(0), None),
+        _ => (None, None),
+    };
+    let done = usize::from(bias.is_some()) + usize::from(added.is_some());
+    let (epilogue, more) = match (steps.get(done), bias.is_some()) {
+        (Some(GeluApproximate), true) if !is_double => (Epilogue::BiasGeluByTanh, 1),
+        (Some(GeluApproximate), false) if !is_double => (Epilogue::GeluByTanh, 1),
+        (Some(Relu), true) if relu && !is_double => (Epilogue::BiasRelu, 1),
+        (Some(Relu), false) if relu && !is_double => (Epilogue::Relu, 1),
+        (_, true) => (Epilogue::Bias, 0),
+        (_, false) => (Epilogue::None, 0),
+    };
+    (Ending { epilogue, added, bias }, done + more)
+}
+
+/// Whether the library does all of these steps within a product.
+///
+/// # Errors
+/// No knobs.
+pub(in crate::kernels) fn does_all(
+    steps: &[EpilogueStep],
+    dtype: DType,
+) -> Result<bool, KernelError> {
+    Ok(ending_of(steps, dtype, settings::fuse_relu()?).1 == steps.len())
+}
+
+/// What the library does, and the pass behind it that does the other steps.
+struct Way {
+    ending: Ending,
+    dtype: DType,
+    /// The other steps; empty for none.
+    rest: String,
+    after: OnceLock<After>,
+}
+
+impl Way {
+    fn new(ending: Ending, dtype: DType, rest: String) -> Way {
+        Way { ending, dtype, rest, after: OnceLock::new() }
+    }
+
+    /// The pass, compiled at its first use; `None` where there are no other steps.
+    fn after(&self, device: &Cuda) -> Result<Option<&After>, KernelError> {
+        if !self.rest.is_empty() && self.after.get().is_none() {
+            // Another thread's is as good.
+            let _ = self.after.set(After::on(device, self.dtype, &self.rest)?);
+        }
+        Ok(self.after.get())
+    }
+}
+
+/// The products of a node, and its steps.
+pub(in crate::kernels) struct Fused {
+    products: Products,
+    /// From all that the library may do to nothing but the product.
+    ways: Vec<Way>,
+    own: Own,
+}
+
+impl Fused {
+    /// With the steps of these attributes, or none.
+    ///
+    /// # Errors
+    /// No library; what it says; what the compiler says of the steps that are not the library's.
+    pub fn new(
+        c: &CreateContext<'_>,
+        dtype: DType,
+        transposed: [bool; 2],
+        allow_tf32: bool,
+        steps: Option<&Attributes>,
+    ) -> Result<Fused, KernelError> {
+        let names = steps.map_or(&[][..], Attributes::steps);
+        let rest = |done| steps.map_or_else(String::new, |steps| steps.define(done));
+        let (ending, done) = ending_of(names, dtype, settings::fuse_relu()?);
+        let mut ways = vec![Way::new(ending, dtype, rest(done))];
+        if ending != Ending::NONE {
+            ways.push(Way::new(Ending::NONE, dtype, rest(0)));
+        }
+        // What is likely to be needed is compiled before a step waits for it.
+        ways[0].after(device_for(c)?)?;
+        Ok(Fused {
+            products: Products::new(c, dtype, transposed, allow_tf32)?,
+            ways,
+            own: Own::new(dtype, transposed, rest(0)),
+        })
+    }
+
+    /// Enqueues a product of these sizes and its steps.
+    ///
+    /// # Errors
+    /// No memory; what the library, the driver or the compiler says.
+    pub fn run(
+        &self,
+        launch: &Launch<'_>,
+        g: &MatMulGeometry,
+        operands: [Operand; 3],
+        arguments: Arguments,
+    ) -> Result<(), KernelError> {
+        for way in &self.ways {
+            if self.products.run(launch, g, &Run::ONE, operands, (way.ending, &arguments))? {
+                return match way.after(launch.device())? {
+                    Some(after) => after.run(launch, operands[2], g.n, arguments),
+                    None => Ok(()),
+                };
+            }
+        }
+        self.own.run(launch, &Product::new(g)?, operands, arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_adds_and_does_the_approximation_of_gelu_and_nothing_else() {
+        use EpilogueStep::*;
+        let ending = |epilogue, bias, added| Ending { epilogue, added, bias };
+        let of = |steps: &[EpilogueStep]| ending_of(steps, DType::HALF, false);
+        let gelu = Epilogue::BiasGeluByTanh;
+        assert_eq!(of(&[BiasAdd, GeluApproximate]), (ending(gelu, Some(0), None), 2));
+        assert_eq!(of(&[BiasAdd, GeluExact]), (ending(Epilogue::Bias, Some(0), None), 1));
+        assert_eq!(of(&[BiasAdd, Relu]), (ending(Epilogue::Bias, Some(0), None), 1));
+        assert_eq!(of(&[BiasAdd, Add, Relu]), (ending(Epilogue::Bias, Some(0), Some(1)), 2));
+        assert_eq!(of(&[Add, BiasAdd]), (ending(Epilogue::None, None, Some(0)), 1));
+        assert_eq!(of(&[Relu, BiasAdd]), (Ending::NONE, 0));
+        assert_eq!(ending_of(&[BiasAdd, Add], DType::DOUBLE, true), (Ending::NONE, 0));
+        let added = (ending(Epilogue::None, None, Some(0)), 1);
+        assert_eq!(ending_of(&[Add, Relu], DType::DOUBLE, true), added);
+    }
+
+    #[test]
+    fn a_relu_is_the_librarys_where_that_is_asked_for() {
+        use EpilogueStep::*;
+        let of = |steps: &[EpilogueStep]| {
+            let (ending, done) = ending_of(steps, DType::FLOAT, true);
+            (ending.epilogue, done)
+        };
+        assert_eq!(of(&[BiasAdd, Relu]), (Epilogue::BiasRelu, 2));
+        assert_eq!(of(&[BiasAdd, Add, Relu, Tanh]), (Epilogue::BiasRelu, 3));
+        assert_eq!(of(&[Relu]), (Epilogue::Relu, 1));
+        assert_eq!(of(&[BiasAdd, Relu6]), (Epilogue::Bias, 1));
+    }
+}

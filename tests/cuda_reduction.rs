@@ -89,6 +89,31 @@ fn segments_in_any_order() {
 }
 
 #[test]
+fn a_long_segment_among_short_ones() {
+    // Two thirds of the rows are of segment 7, some of segment 2000; all others are short.
+    let hub = |at: usize, id: i32| match at % 100 {
+        0..66 => 7,
+        66..80 => 2000,
+        _ => id,
+    };
+    for (rows, inner) in [(9000, 1), (9000, 6), (6000, 8), (5000, 300)] {
+        let data = floats(&[rows, inner], 100);
+        let ids: Vec<i32> =
+            numbers(rows as usize, 3000).enumerate().map(|(at, id)| hub(at, id)).collect();
+        let unsorted = tensor(&[rows], ids.clone());
+        for op in ["UnsortedSegmentSum", "UnsortedSegmentMax"] {
+            agree(op, &[data.clone(), unsorted.clone(), scalar(3000)], 1);
+        }
+        let mut ids = ids;
+        ids.sort_unstable();
+        let picked = integers(&[rows], rows as u64);
+        let sorted = tensor(&[rows], ids);
+        agree("SegmentMin", &[data.clone(), sorted.clone()], 1);
+        agree("SparseSegmentSum", &[data, picked, sorted], 1);
+    }
+}
+
+#[test]
 fn sorted_segments() {
     // Where 5000 segments begin is copied, where 900 do comes with the launch.
     for (rows, inner, segments) in [(20_000, 4, 5000), (3000, 3, 900), (30_000, 2, 2)] {

@@ -4,8 +4,12 @@
 //   segments, segments_packed   a group of `width` times `height` threads for each `width` columns of each part of a
 //                               segment; packs of 16 bytes where rows are whole aligned ones
 //   merge_segments              a thread for each element: of several parts
+//   pieces, pieces_packed       a block for each piece of all rows and each tile: what long segments have there
+//   merge_pieces, merge_pieces_packed
+//                               a block for each long segment: of its rows before the first whole piece, and its pieces
 //
-// With several parts, what each comes to lies at partial[part * outputs + output].
+// With several parts, what each comes to lies at partial[part * outputs + output]; of pieces at
+// partial[piece * inner + column]. Segments of more than `limit` rows are long: `segments` leaves them out.
 //
 // Defines: DTYPE, the element; FOLD, one of those below. Blocks have 256 threads. The order of operations depends on
 // the arguments alone.
@@ -43,8 +47,9 @@ inline constexpr u32 THREADS = 256;
 struct Segments {
     u64 segments, inner;
     u32 parts, tiles, width, height;
+    u32 limit, piece;
 };
-static_assert(sizeof(Segments) == 32, "the host's layout");
+static_assert(sizeof(Segments) == 40, "the host's layout");
 
 template <int V> DEVICE void take_row(State (&states)[V], Pack<DTYPE, V> pack) {
 #pragma unroll
@@ -104,14 +109,17 @@ DEVICE void fold_segments(
         const u64 task = first + threadIdx.x / size, rest = s.tiles == 1 ? task : task / s.tiles;
         const u64 segment = s.parts == 1 ? rest : rest / s.parts, part = rest - segment * s.parts;
         const u64 column = ((task - rest * s.tiles) * s.width + threadIdx.x % s.width) * V;
-        const bool inside = task < tasks && column < s.inner;
+        bool inside = task < tasks && column < s.inner;
         State states[V];
 #pragma unroll
         for (int v = 0; v < V; ++v) states[v] = Fold::start();
-        u64 count = 0;
+        u64 begin = 0, count = 0;
         if (inside) {
-            const u64 begin = begins[segment];
+            begin = begins[segment];
             count = begins[segment + 1] - begin;
+            inside = count <= s.limit;
+        }
+        if (inside) {
             const u64 from = begin + count * part / s.parts, to = begin + count * (part + 1) / s.parts;
             fold_rows<V>(states, x + column, rows, s.inner, from + row, to, s.height);
         }
@@ -137,6 +145,114 @@ DEVICE void fold_segments(
     }
 SEGMENTS(segments, 1)
 SEGMENTS(segments_packed, lanes_of<DTYPE>)
+
+// The segment that has a row: the last one that begins there or before, since the others are empty.
+DEVICE u64 segment_of(const u32* begins, u64 segments, u64 row) {
+    u64 low = 0, high = segments;
+    while (high - low > 1) {
+        const u64 middle = low + (high - low) / 2;
+        if (begins[middle] <= row) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+// A thread of a block that has `width` columns, and every so many-th row of them.
+struct Place {
+    u64 column;
+    u32 row, height;
+    bool inside;
+};
+
+template <int V> DEVICE Place place_of(const Segments& s, u64 tile) {
+    const u64 column = (tile * s.width + threadIdx.x % s.width) * V;
+    return {column, threadIdx.x / s.width, THREADS / s.width, column < s.inner};
+}
+
+template <int V>
+DEVICE void fold_pieces(State* partial, const DTYPE* x, const u32* begins, const u32* rows, const Segments& s) {
+    const u64 end = begins[s.segments], tasks = (end + s.piece - 1) / s.piece * s.tiles;
+#pragma unroll 1
+    for (u64 task = blockIdx.x; task < tasks; task += gridDim.x) {
+        const u64 piece = task / s.tiles, first = piece * s.piece, segment = segment_of(begins, s.segments, first);
+        const u64 last = begins[segment + 1];
+        if (last - begins[segment] <= s.limit) continue;
+        const Place at = place_of<V>(s, task % s.tiles);
+        State states[V];
+#pragma unroll
+        for (int v = 0; v < V; ++v) states[v] = Fold::start();
+        const u64 to = last < first + s.piece ? last : first + s.piece;
+        if (at.inside) fold_rows<V>(states, x + at.column, rows, s.inner, first + at.row, to, at.height);
+        merge_rows<V>(states, s.width, at.height);
+        if (!at.inside || at.row > 0) continue;
+#pragma unroll
+        for (int v = 0; v < V; ++v) partial[piece * s.inner + at.column + v] = states[v];
+    }
+}
+
+template <int V>
+DEVICE void merge_long(DTYPE* y, const State* partial, const DTYPE* x, const u32* rows, const Segments& s, u64 segment,
+    u64 begin, u64 end) {
+    const u64 piece = (begin + s.piece - 1) / s.piece, first = piece * s.piece < end ? piece * s.piece : end;
+#pragma unroll 1
+    for (u64 tile = 0; tile < s.tiles; ++tile) {
+        const Place at = place_of<V>(s, tile);
+        State states[V];
+#pragma unroll
+        for (int v = 0; v < V; ++v) states[v] = Fold::start();
+        if (at.inside) {
+            fold_rows<V>(states, x + at.column, rows, s.inner, begin + at.row, first, at.height);
+            for (u64 i = piece + at.row; i * s.piece < end; i += at.height) {
+#pragma unroll
+                for (int v = 0; v < V; ++v)
+                    states[v] = Fold::merge(states[v], partial[i * s.inner + at.column + v]);
+            }
+        }
+        merge_rows<V>(states, s.width, at.height);
+        if (!at.inside || at.row > 0) continue;
+        Pack<DTYPE, V> pack;
+#pragma unroll
+        for (int v = 0; v < V; ++v) pack.at[v] = Fold::finish(states[v], end - begin);
+        store_global_pack<V>(y + segment * s.inner + at.column, 0, pack);
+    }
+}
+
+// Each block looks for long ones among as many segments as it has threads, and merges them one after the other.
+template <int V>
+DEVICE void find_long(
+    DTYPE* y, const State* partial, const DTYPE* x, const u32* begins, const u32* rows, const Segments& s) {
+    __shared__ u32 found[THREADS / WARP];
+#pragma unroll 1
+    for (u64 base = (u64)blockIdx.x * THREADS; base < s.segments; base += (u64)gridDim.x * THREADS) {
+        const u64 own = base + threadIdx.x;
+        const bool is_long = own < s.segments && begins[own + 1] - begins[own] > s.limit;
+        const u32 votes = __ballot_sync(ALL_LANES, is_long);
+        // Readers of the step before are done.
+        __syncthreads();
+        if (threadIdx.x % WARP == 0) found[threadIdx.x / WARP] = votes;
+        __syncthreads();
+#pragma unroll 1
+        for (u32 warp = 0; warp < THREADS / WARP; ++warp) {
+#pragma unroll 1
+            for (u32 left = found[warp]; left != 0; left &= left - 1) {
+                const u64 segment = base + warp * WARP + __popc((left & (0 - left)) - 1);
+                merge_long<V>(y, partial, x, rows, s, segment, begins[segment], begins[segment + 1]);
+            }
+        }
+    }
+}
+
+#define PIECES(NAME, V)                                                                                          \
+    KERNEL NAME(State* __restrict__ partial, const DTYPE* __restrict__ x, const u32* __restrict__ begins,       \
+        const u32* __restrict__ rows, Segments segments) {                                                      \
+        fold_pieces<V>(partial, x, begins, rows, segments);                                                     \
+    }                                                                                                           \
+    KERNEL merge_##NAME(DTYPE* __restrict__ y, const State* __restrict__ partial, const DTYPE* __restrict__ x,  \
+        const u32* __restrict__ begins, const u32* __restrict__ rows, Segments segments) {                      \
+        find_long<V>(y, partial, x, begins, rows, segments);                                                    \
+    }
+PIECES(pieces, 1)
+PIECES(pieces_packed, lanes_of<DTYPE>)
 
 KERNEL merge_segments(
     DTYPE* __restrict__ y, const State* __restrict__ partial, const u32* __restrict__ begins, Segments s) {

@@ -60,10 +60,16 @@ struct Layout {
     tiles: u32,
     width: u32,
     height: u32,
+    limit: u32,
+    piece: u32,
 }
 
 /// Rows of a thread, where a segment has so many.
 const ROWS: u64 = 4;
+
+/// Rows of a thread from which on its segment is long, and rows of a piece of such ones.
+const LONG: u64 = 512;
+const PIECE: u32 = 1024;
 
 impl Layout {
     /// For rows of `inner` elements in packs of `lanes`.
@@ -78,6 +84,8 @@ impl Layout {
         let blocks = segments.saturating_mul(tiles).div_ceil(groups);
         let wanted = (4 * u64::from(multiprocessors)).div_ceil(blocks.max(1));
         let parts = wanted.min(average / (4 * ROWS * height)).clamp(1, 1 << 16);
+        // Segments in parts are split already, as long as they may be.
+        let limit = if parts > 1 { u64::MAX } else { (LONG * height).max(8 * average) };
         Layout {
             segments,
             inner,
@@ -85,7 +93,14 @@ impl Layout {
             tiles: tiles as u32,
             width: width as u32,
             height: height as u32,
+            limit: u32::try_from(limit).unwrap_or(u32::MAX),
+            piece: PIECE,
         }
+    }
+
+    /// Pieces of so many rows, where there may be a segment that is long.
+    fn pieces(&self, order: &Order) -> u64 {
+        if order.longest > u64::from(self.limit) { order.count.div_ceil(PIECE.into()) } else { 0 }
     }
 
     fn grid(&self, launch: &Launch<'_>) -> Grid {
@@ -96,6 +111,7 @@ impl Layout {
 }
 
 type Segments = Entry<(u64, u64, u64, u64, u64, Layout)>;
+type Pieces = Entry<(u64, u64, u64, u64, Layout)>;
 
 /// The entry points of `segment.cu` for one fold.
 pub(super) struct SegmentReducer {
@@ -104,6 +120,9 @@ pub(super) struct SegmentReducer {
     /// Elements, and packs of them.
     segments: [Segments; 2],
     merge: Entry<(u64, u64, u64, Layout)>,
+    /// As `segments`, by elements and by packs.
+    pieces: [Pieces; 2],
+    merge_pieces: [Segments; 2],
 }
 
 impl SegmentReducer {
@@ -115,13 +134,15 @@ impl SegmentReducer {
         let module = device_for(c)?.modules().get(&variant(fold, element)?)?;
         let like = if fold == "SegmentMean" { "Mean" } else { "Sum" };
         let reduction = Reduction { fold: like, element, index: None };
-        // SAFETY: these take five or three addresses and a layout, whose size a test compares.
+        // SAFETY: these take three to five addresses and a layout, whose size a test compares.
         unsafe {
             Ok(SegmentReducer {
                 size: reduction.size()?,
                 state_bytes: reduction.state_bytes()?,
                 segments: [module.entry("segments")?, module.entry("segments_packed")?],
                 merge: module.entry("merge_segments")?,
+                pieces: [module.entry("pieces")?, module.entry("pieces_packed")?],
+                merge_pieces: [module.entry("merge_pieces")?, module.entry("merge_pieces_packed")?],
             })
         }
     }
@@ -145,23 +166,35 @@ impl SegmentReducer {
         let lanes = if packed { lanes } else { 1 };
         let layout =
             Layout::new([segments, inner, order.count], lanes, launch.facts().multiprocessors);
-        let bytes = y.elements.checked_mul(layout.parts.into());
-        let bytes = bytes.and_then(|states| states.checked_mul(self.state_bytes));
+        let pieces = layout.pieces(order);
+        let states = match (layout.parts, pieces) {
+            (1, 0) => Some(0),
+            (1, pieces) => pieces.checked_mul(inner),
+            (parts, _) => y.elements.checked_mul(parts.into()),
+        };
+        let bytes = states.and_then(|states| states.checked_mul(self.state_bytes));
         let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
-            let message = format!("{} parts of {segments} segments", layout.parts);
+            let message =
+                format!("{} parts and {pieces} pieces of {segments} segments", layout.parts);
             KernelError::new(Code::RESOURCE_EXHAUSTED, format!("no memory for {message}"))
         })?;
-        let partial = if layout.parts > 1 { launch.scratch(bytes)? } else { 0 };
-        let entry = &self.segments[usize::from(packed)];
-        let (begins, rows) = (order.begins, order.rows);
-        // SAFETY: the caller's promise; packs are asked for where rows are whole ones and aligned, and the parts' states
-        // have memory.
+        let partial = if bytes > 0 { launch.scratch(bytes)? } else { 0 };
+        let (at, facts) = (usize::from(packed), launch.facts());
+        let Order { begins, rows, .. } = *order;
+        // SAFETY: the caller's promise; packs are asked for where rows are whole ones and aligned, and the states of
+        // parts or pieces have memory.
         unsafe {
             let arguments = (partial, y.address, x.address, begins, rows, layout);
-            launch.run(entry, layout.grid(launch), arguments)?;
+            launch.run(&self.segments[at], layout.grid(launch), arguments)?;
             if layout.parts > 1 {
-                let grid = Grid::stride(y.elements, launch.facts());
+                let grid = Grid::stride(y.elements, facts);
                 launch.run(&self.merge, grid, (y.address, partial, begins, layout))?;
+            }
+            if pieces > 0 {
+                let grid = Grid::fill(pieces.saturating_mul(layout.tiles.into()), THREADS, facts);
+                launch.run(&self.pieces[at], grid, (partial, x.address, begins, rows, layout))?;
+                let arguments = (y.address, partial, x.address, begins, rows, layout);
+                launch.run(&self.merge_pieces[at], Grid::stride(segments, facts), arguments)?;
             }
         }
         Ok(())
@@ -219,9 +252,12 @@ impl Kernel for Sorted {
             return Ok(());
         }
         let segments = plan.output[0] as u64;
-        let begins = self.upload.run(&launch, &begins(&ids, segments as usize)?)?;
+        let begins = begins(&ids, segments as usize)?;
+        let longest = begins.windows(2).map(|pair| u64::from(pair[1] - pair[0])).max();
+        let begins = self.upload.run(&launch, &begins)?;
         let rows = if self.is_sparse { self.upload.run(&launch, &rows(&picked)?)? } else { 0 };
-        let order = Order { begins, rows, count: ids.len() as u64 };
+        let (count, longest) = (ids.len() as u64, longest.unwrap_or(0));
+        let order = Order { begins, rows, count, longest };
         // SAFETY: the plan has seen ids and indices: segments begin among them, and rows are rows of `x`.
         unsafe { self.reducer.run(&launch, [x, y], [segments, plan.inner as u64], &order) }
     }
@@ -310,7 +346,7 @@ mod tests {
 
     #[test]
     fn the_layout_fits_rows_and_segments() {
-        assert_eq!(size_of::<Layout>(), 32);
+        assert_eq!(size_of::<Layout>(), 40);
         let of = |segments, inner, rows| Layout::new([segments, inner, rows], 1, 100);
         let sides = |it: Layout| [it.width, it.height, it.tiles, it.parts];
         assert_eq!(sides(of(1000, 1, 3000)), [1, 1, 1, 1]);
@@ -318,5 +354,9 @@ mod tests {
         assert_eq!(sides(of(1000, 1, 1 << 20)), [1, 256, 1, 1]);
         assert_eq!(sides(of(1, 1, 1 << 20)), [1, 256, 1, 256]);
         assert_eq!(sides(of(2, 6, 1 << 12)), [8, 32, 1, 4]);
+        let pieces =
+            |it: Layout, longest| it.pieces(&Order { begins: 0, rows: 0, count: 5000, longest });
+        assert_eq!((pieces(of(1000, 1, 5000), 512), pieces(of(1000, 1, 5000), 513)), (0, 5));
+        assert_eq!(pieces(of(1, 1, 1 << 20), 1 << 20), 0, "in parts already");
     }
 }

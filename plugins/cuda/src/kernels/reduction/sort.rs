@@ -22,6 +22,8 @@ pub(super) struct Order {
     pub rows: u64,
     /// How many there are.
     pub count: u64,
+    /// Rows of any segment at most.
+    pub longest: u64,
 }
 
 /// Keys of a block's step, and values of a digit, as in the source.
@@ -102,7 +104,7 @@ impl Sorter {
         let grid = Grid::stride(segments + 1, launch.facts());
         // SAFETY: `count` keys, and a word for each segment and one more.
         unsafe { launch.run(&self.begins, grid, (begins, keys.keys, count, last))? };
-        Ok(Order { begins, rows: keys.rows, count: ids.elements })
+        Ok(Order { begins, rows: keys.rows, count: ids.elements, longest: ids.elements })
     }
 
     fn sorted(

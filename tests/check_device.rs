@@ -11,6 +11,7 @@ use tenon_testkit::check::{
     examine_device, examine_device_clause, examine_plugin,
 };
 use tenon_tests::{
+    cuda::cuda_runtime,
     session::{library, runtime, turn},
     zoo::Language,
 };
@@ -55,6 +56,21 @@ fn nothing_is_found_of_the_simulated_accelerator() {
     }
     let devices = |clause| log.begun.iter().filter(|(begun, _)| *begun == clause).count();
     assert!(devices(Clause::Copies) > 2, "both devices are looked at");
+}
+
+#[test]
+fn nothing_is_found_of_gpus() {
+    let _turn = turn();
+    let log = examined(&cuda_runtime(&[]), "CUDA");
+    for clause in DEVICE_CLAUSES {
+        let found = verdict(&log, clause);
+        let expected = match clause {
+            // It has no knobs that make commands fail.
+            Clause::Faults | Clause::Loss => matches!(found, Verdict::Skipped(_)),
+            _ => found == &Verdict::Passed,
+        };
+        assert!(expected, "{clause}: {found:?}");
+    }
 }
 
 #[test]

@@ -214,21 +214,52 @@ fn in_stream_order(device: &Arc<PluginDevice>, info: &MemoryInfo) -> Result<(), 
     if !device.info().streams {
         return Ok(());
     }
-    const BYTES: usize = 10_000;
     let lane = expect("a stream", Lane::new(device))?;
+    let Some(way) = way_to(&lane, device, info.kind)? else { return Ok(()) };
     let mut results = Vec::new();
     for round in 0..16u64 {
-        let Some(between) = lane.block(info.kind, BYTES)? else { return Ok(()) };
-        let (from, to) = (Block::host(&pattern(BYTES, round))?, Block::host(&[0; BYTES])?);
-        expect("a copy on a stream", lane.copy((&from, 0), (&between, 0), BYTES))?;
-        // The block is given back behind this, before any of it has run.
-        expect("a copy on a stream", lane.copy((&between, 0), (&to, 0), BYTES))?;
+        let mut from = Block::host(&pattern(ON_THE_WAY, round))?;
+        for &kind in &way {
+            let Some(between) = lane.block(kind, ON_THE_WAY)? else { return Ok(()) };
+            expect("a copy on a stream", lane.copy((&from, 0), (&between, 0), ON_THE_WAY))?;
+            // What was there before is given back behind this, before any of it has run.
+            from = between;
+        }
+        let to = Block::host(&[0; ON_THE_WAY])?;
+        expect("a copy on a stream", lane.copy((&from, 0), (&to, 0), ON_THE_WAY))?;
         results.push((round, to));
     }
     expect("a stream", lane.synchronize())?;
     for (round, to) in &results {
         let what = format!("memory in the order of a stream, block {round}");
-        compare(&what, &pattern(BYTES, *round), &to.read()?)?;
+        compare(&what, &pattern(ON_THE_WAY, *round), &to.read()?)?;
     }
     Ok(())
+}
+
+/// Bytes of a block that goes through several memories.
+const ON_THE_WAY: usize = 10_000;
+
+/// Memories by which the device itself copies from the host into this one and back: this alone, or another before and
+/// behind it where it leaves copies between host memory and what is as good to the host. `None` where there are none,
+/// or no memory in the order of streams.
+fn way_to(
+    lane: &Lane,
+    device: &PluginDevice,
+    kind: MemoryKind,
+) -> Result<Option<Vec<MemoryKind>>, Stop> {
+    let host = Block::host(&[0; 16])?;
+    let reach = |one: &Block, other: &Block| one.can_copy_to(other) && other.can_copy_to(one);
+    let Some(block) = lane.block(kind, 16)? else { return Ok(None) };
+    if reach(&host, &block) {
+        return Ok(Some(vec![kind]));
+    }
+    for by in device.info().memories.iter().map(|info| info.kind) {
+        let is_other = by != kind && by != MemoryKind::HOST;
+        let Some(other) = (if is_other { lane.block(by, 16)? } else { None }) else { continue };
+        if reach(&host, &other) && reach(&other, &block) {
+            return Ok(Some(vec![by, kind, by]));
+        }
+    }
+    Ok(None)
 }

@@ -38,6 +38,7 @@ struct Response {
     bias: f32,
     alpha: f32,
     beta: f32,
+    unused: u32,
 }
 
 type Normalise = Entry<(u64, u64, Response)>;
@@ -84,6 +85,7 @@ impl Kernel for Lrn {
             bias: self.bias,
             alpha: self.alpha,
             beta: self.beta,
+            unused: 0,
         };
         let entry = if lanes > 1 { &self.packed } else { &self.single };
         let grid = Grid::stride(response.items, launch.facts());

@@ -28,6 +28,7 @@ struct Norm {
     rows: u64,
     cols: u64,
     epsilon: f32,
+    unused: u32,
 }
 
 struct LayerNorm {
@@ -62,7 +63,7 @@ impl Kernel for LayerNorm {
         let packed = aligned && cols.is_multiple_of(lanes_of(x.dtype));
         let (entry, grid) = self.entries.choose([rows, cols], packed, launch.facts());
         let (scale, offset) = (scale.address, offset.address);
-        let norm = Norm { scale, offset, rows, cols, epsilon: self.epsilon };
+        let norm = Norm { scale, offset, rows, cols, epsilon: self.epsilon, unused: 0 };
         // SAFETY: x and y have `rows * cols` elements, scale and offset `cols`.
         unsafe { launch.run(entry, grid, (y.address, x.address, norm)) }
     }

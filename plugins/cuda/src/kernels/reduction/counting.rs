@@ -156,7 +156,12 @@ struct Range<T> {
 impl<T: Number> Range<T> {
     fn new(range: HistogramRange<T>, parts: i64) -> Range<T> {
         let reciprocal = (1.0 / range.step) as f32;
-        let reciprocal = if reciprocal.is_normal() { reciprocal } else { f32::NAN };
+        let reciprocal = match T::DTYPE {
+            DType::FLOAT if reciprocal.is_normal() => reciprocal,
+            DType::FLOAT => f32::NAN,
+            // Only floats are multiplied by it.
+            _ => 0.0,
+        };
         Range { parts: parts as u64, step: range.step, low: range.low, reciprocal }
     }
 }

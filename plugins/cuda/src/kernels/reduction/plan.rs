@@ -141,6 +141,8 @@ pub(super) struct Parts {
     pub chunk: u64,
     /// Parts.
     pub parts: u32,
+    /// Nothing, so that every byte of an argument is known.
+    pub unused: u32,
 }
 
 /// Kept and reduced dimensions.
@@ -253,7 +255,7 @@ impl Layout {
         } else {
             split(outputs.div_ceil(THREADS), reduced, 16, multiprocessors)
         };
-        let parts = Parts { outputs, reduced, chunk, parts };
+        let parts = Parts { outputs, reduced, chunk, parts, unused: 0 };
         Ok(Layout::Strided(parts, Dims::new(shape)?, blocks))
     }
 

@@ -34,7 +34,7 @@ pub(super) struct Cutter<'a> {
     /// Place in the client's partition of each feed that is there.
     feeds: Vec<Option<u32>>,
     parts: BTreeMap<usize, Vec<PartNode>>,
-    /// Place of the `Recv` of what was brought already.
+    /// Place of the `Recv`, or of the constant's copy, of what was brought already.
     brought: HashMap<(Carried, usize, Memory), u32>,
     transfers: u32,
 }
@@ -285,6 +285,10 @@ impl<'a> Cutter<'a> {
                 to: self.options.devices[location].name.to_string(),
             });
         }
+        if let Some(node) = self.copy_constant(value, &source, location, memory) {
+            self.brought.insert(key, node);
+            return Ok(Edge { node, output: 0 });
+        }
         let shape = self.options.shapes.seen(self.sub, value);
         let to_host = memory == Memory::Host && !self.options.devices[location].host_memory;
         let transfer = Transfer {
@@ -300,6 +304,30 @@ impl<'a> Cutter<'a> {
         let node = self.transfer(transfer, vec![source.edge], Vec::new(), source.frame)?;
         self.brought.insert(key, node);
         Ok(Edge { node, output: 0 })
+    }
+
+    /// A copy of a constant where it is wanted: nothing travels in a step then. `None` for what is none, or what waits for
+    /// other nodes.
+    fn copy_constant(
+        &mut self,
+        value: Output,
+        source: &Source,
+        location: usize,
+        memory: Memory,
+    ) -> Option<u32> {
+        let original = &self.parts[&source.location][source.edge.node as usize];
+        let is_constant = original.op == "Const" && matches!(original.kind, PartKind::Node(_));
+        if !is_constant || !original.control_inputs.is_empty() || source.frame != FrameId::ROOT {
+            return None;
+        }
+        let to_host = memory == Memory::Host && !self.options.devices[location].host_memory;
+        let name = self.graph.node(value.node).name.clone();
+        let copy = PartNode {
+            name: if to_host { format!("{name}@host") } else { name },
+            output_memory: vec![memory],
+            ..original.clone()
+        };
+        Some(self.push(location, copy))
     }
 
     /// The node at `location` for which one waits that waits for `id`.

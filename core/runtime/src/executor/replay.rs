@@ -138,9 +138,13 @@ impl Replayer {
         self.arrived.load(Ordering::Acquire) == self.recvs
     }
 
-    /// A value from elsewhere is in its output.
-    pub fn arrived(&self) {
+    /// A value from elsewhere is in its output. What waited for the last of them comes to `ready`: the driver may be
+    /// asleep, waiting for another partition.
+    pub fn arrived(&self, ready: &mut Vec<u32>) {
         self.arrived.fetch_add(1, Ordering::AcqRel);
+        if self.is_due() {
+            ready.append(&mut self.own().held);
+        }
     }
 
     /// The buffer for a value from elsewhere: that of the steps before, where it fits and nobody else has it.

@@ -184,7 +184,7 @@ impl<P: Propagate> PartitionState<P> {
                 let is_dead = parcel.is_dead;
                 let accepted = self.accept(index, parcel);
                 if let (Ok(()), Some(replay)) = (&accepted, &self.replay) {
-                    replay.arrived();
+                    replay.arrived(&mut ready);
                 }
                 match accepted {
                     Err(error) => self.fail_node(index, &error),

@@ -34,12 +34,15 @@ pub(crate) struct NodeKernel {
     pub stateful: bool,
 }
 
+/// A device, and which of its memories.
+pub(crate) type Wanted<'d> = (&'d Arc<dyn LocalDevice>, Memory);
+
 /// What building a plan asks about the step's graph.
 pub(crate) trait PlanSource {
     /// The kernel of a node; `None` for one that only orders others.
     fn kernel(&self, node: NodeId) -> Result<Option<NodeKernel>, RuntimeError>;
-    /// The value of a node's only output, when it never changes, in the memory where it is wanted.
-    fn constant(&self, node: NodeId) -> Result<Option<Tensor>, RuntimeError>;
+    /// The value of a node's only output, when it never changes, in memory of a device where it is wanted.
+    fn constant(&self, node: NodeId, wanted: Wanted<'_>) -> Result<Option<Tensor>, RuntimeError>;
     /// The ends of a transfer.
     fn transfer(&self, transfer: &tenon_graph::Transfer) -> Transfer;
     /// The frame to which a node's outputs belong.
@@ -188,7 +191,8 @@ impl<'p> Builder<'p> {
             }
             let (mut kernel, mut constant) = (None, None);
             if let PartKind::Node(id) = node.kind {
-                constant = self.source.constant(id)?;
+                let memory = node.output_memory.first().copied().unwrap_or(Memory::Host);
+                constant = self.source.constant(id, (self.device, memory))?;
                 if constant.is_none() {
                     kernel = self.source.kernel(id)?;
                 }

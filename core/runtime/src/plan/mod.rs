@@ -10,7 +10,7 @@ mod per_shape;
 mod replay;
 mod streams;
 
-pub(crate) use build::{NodeKernel, PlanSource, build};
+pub(crate) use build::{NodeKernel, PlanSource, Wanted, build};
 pub(crate) use per_shape::{Choice, Entry, MakeKernel, PerShape};
 pub(crate) use replay::Role;
 pub(crate) use streams::NodeStream;

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     error::RuntimeError,
     executor::StepWiring,
-    plan::{self, NodeKernel, PlanSource, Transfer},
+    plan::{self, NodeKernel, Plan, PlanSource, Transfer, Wanted},
     rendezvous::Key,
 };
 use std::{
@@ -31,8 +31,9 @@ use tenon_framework::{
     tensor::Memory as TensorMemory,
 };
 use tenon_graph::{
-    ArgSide, ControlFlow, DeviceView, FrameId, Frames, Graph, NodeId, Output, PartitionOptions,
-    Partitioned, Placement, PlacerOptions, Shapes, Subgraph, infer_shapes, partition, place, prune,
+    ArgSide, ControlFlow, DeviceView, FrameId, Frames, Graph, Memory, NodeId, Output,
+    PartitionOptions, Partitioned, Placement, PlacerOptions, Shapes, Subgraph, infer_shapes,
+    partition, place, prune,
 };
 use tenon_host::devices::{PluginDevice, copy_tensor};
 
@@ -217,12 +218,24 @@ pub(super) fn compile(
         for (fetch, output) in sites.fetches {
             wiring.fetches[fetch] = (at as u32, output);
         }
-        plans.push(Arc::new(plan));
+        plans.push(plan);
     }
+    record_where_nobody_waits(&partitioned, &mut plans);
+    let plans = plans.into_iter().map(Arc::new).collect();
     let specs = feed_specs(&placed, signature, &feeds);
     let Report { nodes, counters } = planner.report.into_inner();
     let compile_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     Ok(Executable::new(plans, wiring, specs, nodes, counters, compile_ns, session.runtime.ledger()))
+}
+
+/// Who records waits for all that comes from elsewhere, and sends nothing before: not where what comes waits for that.
+fn record_where_nobody_waits(partitioned: &Partitioned, plans: &mut [Plan]) {
+    let mut records: Vec<bool> = plans.iter().map(|plan| plan.roles.is_some()).collect();
+    for at in 0..plans.len() {
+        if records[at] && partitioned.waits_for_itself(at, &records) {
+            (records[at], plans[at].roles) = (false, None);
+        }
+    }
 }
 
 fn feed_specs(placed: &Placed<'_>, signature: &CallableOptions, feeds: &[Output]) -> Vec<FeedSpec> {
@@ -300,18 +313,19 @@ impl PlanSource for Planner<'_> {
         Ok(Some(NodeKernel { choice, plugin, runs, stateful: node.op.stateful }))
     }
 
-    fn constant(&self, id: NodeId) -> Result<Option<Tensor>, RuntimeError> {
+    fn constant(
+        &self,
+        id: NodeId,
+        (device, memory): Wanted<'_>,
+    ) -> Result<Option<Tensor>, RuntimeError> {
         let node = self.placed.graph().node(id);
         if node.op.name != "Const" {
             return Ok(None);
         }
         let Some(AttrValue::Tensor(value)) = node.attrs.get("value") else { return Ok(None) };
-        let device = self.placed.device(id);
-        if device.info().host_memory || value.dtype().needs_drop() {
-            return Ok(Some(value.clone()));
-        }
-        let (memory, to) = (device.ordinary_memory(), &**device);
-        copy_tensor(value, None, &memory, Some(to)).map(Some).map_err(|error| {
+        let there = device.memory(device.info().ordinary_memory());
+        let (Memory::Device, Some(there)) = (memory, there) else { return Ok(Some(value.clone())) };
+        copy_tensor(value, None, &there, Some(&**device)).map(Some).map_err(|error| {
             RuntimeError::Kernel {
                 node: node.name.clone(),
                 op: node.op.name.clone(),

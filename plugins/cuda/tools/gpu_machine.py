@@ -167,7 +167,8 @@ def opened(tenon: str) -> int:
     told = {"bench": "libraries", "peer": "tenon", "size": ""}
     for name in VERSIONS:
         told[name] = f"{version_of(name, files[name])}, {origin(files[name])}" if name in files else "not opened"
-    print({name: str(Path(file).resolve()) for name, file in files.items()}, file=sys.stderr)
+    for name, file in files.items():
+        print(f"{name}: {Path(file).resolve()}", file=sys.stderr)
     show(told)
     return 0 if "nvrtc" in files else 1
 

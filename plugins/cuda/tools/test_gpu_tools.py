@@ -224,6 +224,11 @@ class Sanitizer(unittest.TestCase):
         self.assertIn("wrote no summary (exit 1): boom", sanitize.finding("memcheck", 1, "", "boom"))
         self.assertIn("tenon bench ended with 1: boom", sanitize.finding("memcheck", 1, self.CLEAN, "boom"))
 
+    def test_a_call_that_takes_too_long_to_be_timed_is_right(self):
+        said = "TOO SLOW, not timed: ordinary of tenon-cuda on CUDA: one call takes 3.2 s"
+        self.assertIsNone(sanitize.finding("racecheck", 1, self.CLEAN, said))
+        self.assertIn("1 found", sanitize.finding("racecheck", 1, self.RACES, said))
+
 
 class Goldens(unittest.TestCase):
     """Golden graphs."""

@@ -45,10 +45,10 @@ mod tests {
     #[test]
     fn factors_have_the_type_of_the_results() {
         let (floats, doubles) = (Factors::new(false), Factors::new(true));
-        // SAFETY: each points to a number of its type, which is there.
-        unsafe {
-            assert_eq!((*floats.one().cast::<f32>(), *floats.zero().cast::<f32>()), (1.0, 0.0));
-            assert_eq!((*doubles.one().cast::<f64>(), *doubles.zero().cast::<f64>()), (1.0, 0.0));
-        }
+        assert_eq!((floats.floats, doubles.doubles), ([1.0, 0.0], [1.0, 0.0]));
+        assert_eq!(floats.one(), (&raw const floats.floats[0]).cast());
+        assert_eq!(floats.zero(), (&raw const floats.floats[1]).cast());
+        assert_eq!(doubles.one(), (&raw const doubles.doubles[0]).cast());
+        assert_eq!(doubles.zero(), (&raw const doubles.doubles[1]).cast());
     }
 }

@@ -285,17 +285,16 @@ impl<'a> Cutter<'a> {
                 to: self.options.devices[location].name.to_string(),
             });
         }
-        if let Some(node) = self.copy_constant(value, &source, location, memory) {
+        if let Some(node) = self.copy_constant(&source, location, memory) {
             self.brought.insert(key, node);
             return Ok(Edge { node, output: 0 });
         }
         let shape = self.options.shapes.seen(self.sub, value);
-        let to_host = memory == Memory::Host && !self.options.devices[location].host_memory;
         let transfer = Transfer {
             id: self.transfers,
             source: source.location,
             destination: location,
-            tensor: if to_host { format!("{tensor}@host") } else { tensor },
+            tensor: self.name_at(&tensor, location, memory),
             source_memory: source.memory,
             destination_memory: memory,
             dtype: self.graph.dtype(value).base(),
@@ -308,26 +307,24 @@ impl<'a> Cutter<'a> {
 
     /// A copy of a constant where it is wanted: nothing travels in a step then. `None` for what is none, or what waits for
     /// other nodes.
-    fn copy_constant(
-        &mut self,
-        value: Output,
-        source: &Source,
-        location: usize,
-        memory: Memory,
-    ) -> Option<u32> {
+    fn copy_constant(&mut self, source: &Source, location: usize, memory: Memory) -> Option<u32> {
         let original = &self.parts[&source.location][source.edge.node as usize];
         let is_constant = original.op == "Const" && matches!(original.kind, PartKind::Node(_));
         if !is_constant || !original.control_inputs.is_empty() || source.frame != FrameId::ROOT {
             return None;
         }
-        let to_host = memory == Memory::Host && !self.options.devices[location].host_memory;
-        let name = self.graph.node(value.node).name.clone();
         let copy = PartNode {
-            name: if to_host { format!("{name}@host") } else { name },
+            name: self.name_at(&original.name, location, memory),
             output_memory: vec![memory],
             ..original.clone()
         };
         Some(self.push(location, copy))
+    }
+
+    /// The name of what is brought there, with `@host` where a device with memory of its own wants it in host memory.
+    fn name_at(&self, name: &str, location: usize, memory: Memory) -> String {
+        let to_host = memory == Memory::Host && !self.options.devices[location].host_memory;
+        format!("{name}{}", if to_host { "@host" } else { "" })
     }
 
     /// The node at `location` for which one waits that waits for `id`.

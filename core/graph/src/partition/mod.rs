@@ -2,10 +2,10 @@
 //!
 //! Where a value is needed on another device, or on the same device in the other kind of memory, a `Send`
 //! gives it to the rendezvous and a `Recv` takes it: one pair per (tensor, destination, memory), however many
-//! nodes use it there. A constant does not travel: a copy of its node stands where it is needed. A control edge between devices is a pair that carries an empty tensor. On one device
-//! the `Recv` waits for its `Send` by a control edge too, so that it runs in the frame and iteration of the
-//! `Send`. Between devices it has no input and runs in the step itself, which is why a loop over several
-//! devices is refused.
+//! nodes use it there. A constant does not travel: a copy of its node stands where it is needed. A control edge
+//! between devices is a pair that carries an empty tensor. On one device the `Recv` waits for its `Send` by a
+//! control edge too, so that it runs in the frame and iteration of the `Send`. Between devices it has no input
+//! and runs in the step itself, which is why a loop over several devices is refused.
 
 mod cutter;
 mod reach;

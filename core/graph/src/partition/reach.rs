@@ -3,14 +3,38 @@
 use super::types::{PartKind, Partitioned};
 use std::collections::HashMap;
 
+/// A node: its partition, and its number there.
+type Place = (usize, u32);
+
 impl Partitioned {
-    /// Whether something that partition `at` receives depends on something that it sends: it can then not gather, which
-    /// is to wait for all that comes from elsewhere before it gives anything away. Others gather, too, as `gathers` says
-    /// by partition.
-    pub fn waits_for_itself(&self, at: usize, gathers: &[bool]) -> bool {
+    /// Which of the partitions that wish to, gather: wait for all that comes from elsewhere before they give anything
+    /// away. Not those to which something would come only after they gave something away. Of two that would wait for
+    /// each other, the latter gathers.
+    pub fn gatherers(&self, wish: &[bool]) -> Vec<bool> {
+        let mut gathers = wish.to_vec();
+        if gathers.contains(&true) {
+            let reach = Reach::new(self);
+            for at in 0..gathers.len() {
+                gathers[at] = gathers[at] && !reach.waits_for_itself(at, &gathers);
+            }
+        }
+        gathers
+    }
+}
+
+struct Reach<'p> {
+    graph: &'p Partitioned,
+    /// Where each transfer arrives.
+    receivers: HashMap<u32, Place>,
+    /// Nodes of the same partition that come after each node.
+    successors: Vec<Vec<Vec<u32>>>,
+}
+
+impl<'p> Reach<'p> {
+    fn new(graph: &'p Partitioned) -> Reach<'p> {
         let mut receivers = HashMap::new();
-        let mut successors: Vec<Vec<Vec<u32>>> = Vec::with_capacity(self.partitions.len());
-        for (part, partition) in self.partitions.iter().enumerate() {
+        let mut successors = Vec::with_capacity(graph.partitions.len());
+        for (part, partition) in graph.partitions.iter().enumerate() {
             let mut after = vec![Vec::new(); partition.nodes.len()];
             for (node, number) in partition.nodes.iter().zip(0u32..) {
                 let inputs = node.inputs.iter().map(|edge| edge.node);
@@ -23,29 +47,35 @@ impl Partitioned {
             }
             successors.push(after);
         }
+        Reach { graph, receivers, successors }
+    }
+
+    /// Whether something that a partition receives depends on something that it sends, while others gather.
+    fn waits_for_itself(&self, at: usize, gathers: &[bool]) -> bool {
         let mut seen: Vec<Vec<bool>> =
-            successors.iter().map(|nodes| vec![false; nodes.len()]).collect();
-        let mut reached: Vec<(usize, u32)> = self.sends(at).collect();
+            self.successors.iter().map(|nodes| vec![false; nodes.len()]).collect();
+        let mut reached: Vec<Place> = self.sends(at).collect();
         while let Some((part, number)) = reached.pop() {
             if std::mem::replace(&mut seen[part][number as usize], true) {
                 continue;
             }
-            if let PartKind::Send(transfer) = &self.partitions[part].nodes[number as usize].kind {
-                match receivers.get(&transfer.id) {
+            let node = &self.graph.partitions[part].nodes[number as usize];
+            if let PartKind::Send(transfer) = &node.kind {
+                match self.receivers.get(&transfer.id) {
                     Some(&(there, _)) if there == at => return true,
                     Some(&(there, _)) if gathers[there] => reached.extend(self.sends(there)),
                     Some(&receiver) => reached.push(receiver),
                     None => {}
                 }
             }
-            reached.extend(successors[part][number as usize].iter().map(|&next| (part, next)));
+            reached.extend(self.successors[part][number as usize].iter().map(|&next| (part, next)));
         }
         false
     }
 
     /// What a partition gives away.
-    fn sends(&self, part: usize) -> impl Iterator<Item = (usize, u32)> + '_ {
-        let nodes = self.partitions[part].nodes.iter().zip(0u32..);
+    fn sends(&self, part: usize) -> impl Iterator<Item = Place> + '_ {
+        let nodes = self.graph.partitions[part].nodes.iter().zip(0u32..);
         let sends = nodes.filter(|(node, _)| matches!(node.kind, PartKind::Send(_)));
         sends.map(move |(_, number)| (part, number))
     }

@@ -230,11 +230,9 @@ pub(super) fn compile(
 
 /// Who records waits for all that comes from elsewhere, and sends nothing before: not where what comes waits for that.
 fn record_where_nobody_waits(partitioned: &Partitioned, plans: &mut [Plan]) {
-    let mut records: Vec<bool> = plans.iter().map(|plan| plan.roles.is_some()).collect();
-    for at in 0..plans.len() {
-        if records[at] && partitioned.waits_for_itself(at, &records) {
-            (records[at], plans[at].roles) = (false, None);
-        }
+    let wish: Vec<bool> = plans.iter().map(|plan| plan.roles.is_some()).collect();
+    for (plan, gathers) in plans.iter_mut().zip(partitioned.gatherers(&wish)) {
+        plan.roles.take_if(|_| !gathers);
     }
 }
 

@@ -30,6 +30,11 @@ register_knob!(
 );
 
 register_knob!(
+    "convolution_tf32": BOOL = "false",
+    "Whether float convolutions through cuDNN and cuBLASLt may round their factors to TF32 (10 bits behind the point)."
+);
+
+register_knob!(
     "overlap_launches": BOOL = "false",
     "Whether an elementwise kernel may begin while the one before it ends (compute capability 9.0 and later)."
 );
@@ -115,6 +120,14 @@ pub fn library_path() -> Result<String, KernelError> {
 /// What the host says.
 pub fn allow_tf32() -> Result<bool, KernelError> {
     Knob::bool("allow_tf32")
+}
+
+/// Whether convolutions of floats through a library may be those of TF32.
+///
+/// # Errors
+/// What the host says.
+pub fn convolution_tf32() -> Result<bool, KernelError> {
+    Knob::bool("convolution_tf32")
 }
 
 /// Whether a ReLU behind a product is the library's.

@@ -15,29 +15,12 @@ use std::{
 use tenon_sdk::{
     Code, DType, KernelError,
     abi::Slot,
-    author::{Knob, Packed, Supported},
+    author::{Packed, Supported},
     fused::EpilogueStep,
     geometry::{Conv2dGeometry, ConvAttributes},
     prelude::*,
     reg::Numerics,
-    register_knob,
 };
-
-register_knob!(
-    "convolution_tf32": BOOL = "false",
-    "Whether float convolutions through cuDNN and cuBLASLt may round their factors to TF32 (10 bits behind the point)."
-);
-
-/// That knob.
-///
-/// # Errors
-/// There is no such knob.
-pub(super) fn allows_tf32() -> Result<bool, KernelError> {
-    match Knob::read("convolution_tf32")? {
-        Knob::Bool(allowed) => Ok(allowed),
-        _ => Err(KernelError::internal("knob convolution_tf32 is no truth value")),
-    }
-}
 
 /// What cuDNN does in the place of these steps, and the places of the bias and of the tensor that is added among their
 /// inputs.
@@ -108,7 +91,7 @@ impl Kernel for CudnnConv2d {
             own,
             dtype,
             ending,
-            tf32: allows_tf32()?,
+            tf32: settings::convolution_tf32()?,
             search: settings::search_convolutions()?,
             handles: Handles::of(device_for(c)?.context())?,
             plans: Mutex::default(),

@@ -4,11 +4,11 @@
 //! is: nothing is brought into another order. Steps that are not the library's would be a pass over the results, which
 //! takes longer than most such convolutions: with those, other kernels do better.
 
-use super::conv_cudnn::allows_tf32;
 use crate::{
     cublaslt,
     kernels::linalg::{Attributes, Fused, does_all},
     launch::Launch,
+    settings,
 };
 use tenon_sdk::{
     DType, KernelError,
@@ -78,7 +78,8 @@ impl Kernel for ProductConv2d {
 
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let steps = Attributes::where_fused(c)?;
-        let fused = Fused::new(c, c.attr("T")?, [false; 2], allows_tf32()?, steps.as_ref())?;
+        let tf32 = settings::convolution_tf32()?;
+        let fused = Fused::new(c, c.attr("T")?, [false; 2], tf32, steps.as_ref())?;
         Ok(ProductConv2d { attributes: ConvAttributes::new(c)?, fused, steps })
     }
 

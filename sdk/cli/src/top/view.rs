@@ -1,6 +1,6 @@
 //! The view of a process: what two sets of figures say, drawn.
 
-use crate::output::{short_device, time};
+use crate::output::{plain, short_device, time};
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
@@ -61,11 +61,6 @@ pub struct View {
     pub order: Order,
     /// Whether the figures stand still.
     pub paused: bool,
-}
-
-/// Text of files and plugins, without what a terminal takes for a command.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 impl View {

@@ -48,7 +48,13 @@ impl Cache {
 
     /// What is kept under a key.
     pub fn get(&self, key: &str) -> Option<Vec<u8>> {
-        let mut kept = fs::read(self.file(key)?).ok()?;
+        let file = self.file(key)?;
+        // Reading a pipe that somebody put there would wait.
+        let mut kept = fs::symlink_metadata(&file)
+            .is_ok_and(|it| it.is_file())
+            .then_some(file)
+            .map(fs::read)?
+            .ok()?;
         if kept.len() < DIGEST_BYTES {
             return None;
         }
@@ -104,6 +110,16 @@ mod tests {
     fn parts_are_told_apart() {
         assert_ne!(digest(&[b"ab", b"c"]), digest(&[b"a", b"bc"]));
         assert_eq!(digest(&[b"ab", b"c"]), digest(&[b"ab", b"c"]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_is_nothing_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = std::process::Command::new("mkfifo").arg(folder.path().join("key")).status();
+        assert!(made.unwrap().success());
+        let cache = Cache::new(&folder.path().display().to_string());
+        assert_eq!(cache.get("key"), None);
     }
 
     #[test]

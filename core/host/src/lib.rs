@@ -5,6 +5,7 @@ pub mod devices;
 pub mod digest;
 pub mod entries;
 mod error;
+pub mod files;
 pub mod fpu;
 mod inspect;
 pub mod instance;

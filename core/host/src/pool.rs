@@ -39,6 +39,9 @@ use tenon_framework::{
 
 pub use blocking::BLOCKING_CAP;
 
+/// Most threads of a pool.
+pub const MAX_THREADS: usize = 1024;
+
 /// A loop that costs less than this many nanoseconds in all is not worth waking a worker.
 pub const SHARE_NS: f64 = 50_000.0;
 /// A loop that costs less than this many nanoseconds in all stays on its caller's thread.
@@ -76,12 +79,12 @@ pub struct ThreadPool {
 }
 
 impl ThreadPool {
-    /// A pool of so many threads, the caller of `parallel_for` counted; 0 counts as 1. Where the operating
-    /// system gives fewer threads, the pool has fewer, and logs it.
+    /// A pool of so many threads, the caller of `parallel_for` counted; 0 counts as 1, more than [`MAX_THREADS`] as
+    /// that many. Where the operating system gives fewer threads, the pool has fewer, and logs it.
     pub fn new(threads: usize) -> ThreadPool {
         let queue = Arc::new(Queue::new());
-        let wanted = threads.max(1).min(u32::MAX as usize) - 1;
-        let mut workers = Vec::with_capacity(wanted.min(1024));
+        let wanted = threads.clamp(1, MAX_THREADS) - 1;
+        let mut workers = Vec::with_capacity(wanted);
         for number in 1..=wanted {
             let queue = Arc::clone(&queue);
             let builder = std::thread::Builder::new().name(format!("tenon-{number}"));

@@ -16,6 +16,7 @@ use npyz::{
 };
 use std::{fs, io, path::Path};
 use tenon_framework::{Code, DType, Shape, Tensor, shape::ShapeError, tensor::TensorError};
+use tenon_host::files::write_bytes;
 use thiserror::Error;
 
 /// Why a `.npy` file cannot be read or written. `file` is its name as it was given.
@@ -201,7 +202,7 @@ pub fn parse(bytes: &[u8], file: &str, expected: Option<DType>) -> Result<Tensor
 pub fn write(path: &Path, tensor: &Tensor) -> Result<(), NpyError> {
     let file = path.display().to_string();
     let bytes = encode(tensor, &file)?;
-    fs::write(path, bytes).map_err(|error| NpyError::Write { file, detail: error.to_string() })
+    write_bytes(path, bytes).map_err(|error| NpyError::Write { file, detail: error.to_string() })
 }
 
 /// The contents of the file of a host tensor; `file` is its name for errors.

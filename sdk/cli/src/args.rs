@@ -4,6 +4,7 @@ use crate::{bench, dev, quantize, top, trust, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{num::NonZeroUsize, path::PathBuf};
 use tenon_benchkit::wanted::Shapes;
+use tenon_runtime::host::pool::MAX_THREADS;
 
 /// Runs dataflow graphs on kernels and devices that plugins bring.
 #[derive(Debug, Parser)]
@@ -151,7 +152,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
     /// Threads that compute, the caller's included; one per core without this option
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<NonZeroUsize>,
     /// Run so many steps
     #[arg(long, value_name = "N", default_value = "1")]
@@ -302,6 +303,15 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A number of threads.
+pub fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    let expected = || format!("expected a number of threads, from 1 to {MAX_THREADS}");
+    text.parse()
+        .ok()
+        .filter(|&threads: &NonZeroUsize| threads.get() <= MAX_THREADS)
+        .ok_or_else(expected)
+}
+
 pub fn feed(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, file)) if !name.is_empty() && !file.is_empty() => {
@@ -319,6 +329,14 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_number_of_threads_has_a_limit() {
+        assert_eq!(threads("1024").map(NonZeroUsize::get), Ok(MAX_THREADS));
+        for text in ["0", "1025", "1000000000", "-1", "many"] {
+            assert!(threads(text).unwrap_err().contains("from 1 to 1024"), "{text}");
+        }
     }
 
     #[test]

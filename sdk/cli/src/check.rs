@@ -3,18 +3,18 @@
 use crate::{
     args::{CheckArgs, Global},
     error::CliError,
-    output::{count, print, print_json, progress_by_name},
+    output::{count, plain, print, print_json, progress_by_name},
 };
 use std::{
     collections::BTreeSet,
-    env, fs,
+    env,
     num::NonZeroUsize,
     path::{Path, PathBuf},
     process::ExitCode,
     thread::available_parallelism,
     time::{Duration, Instant},
 };
-use tenon_runtime::framework::knob::parse_setting;
+use tenon_runtime::{framework::knob::parse_setting, host::files::write_bytes};
 use tenon_testkit::{
     TestkitError,
     check::{
@@ -52,14 +52,14 @@ fn whole(global: &Global, args: &CheckArgs) -> Result<ExitCode, CliError> {
     let report = driver::check(&options, &|status: Status<'_>| {
         bar.set_length(status.total as u64);
         bar.set_position(status.done as u64);
-        bar.set_message(status.unit.to_owned());
+        bar.set_message(plain(status.unit).into_owned());
     });
     bar.finish_and_clear();
     let mut report = report?;
     report.problems.extend(not_begun(&report));
     if let Some(file) = &args.junit {
         let xml = to_xml(&report).map_err(|error| CliError::Junit(error.to_string()))?;
-        fs::write(file, xml).map_err(|source| CliError::File {
+        write_bytes(file, xml).map_err(|source| CliError::File {
             file: file.clone(),
             done: "written",
             source,

@@ -10,8 +10,7 @@ use crate::{
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
-    io::{self, BufWriter},
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
     time::Instant,
@@ -19,7 +18,7 @@ use std::{
 use tenon_runtime::{
     CallableOptions, Metadata, RunOptions, Session, SessionOptions,
     framework::{DType, Tensor, tensor::TensorError},
-    host::call::TraceSink,
+    host::{call::TraceSink, files::write_whole},
     npy,
     trace::ChromeTrace,
 };
@@ -140,8 +139,7 @@ fn steps(
     bar.iter().for_each(|bar| bar.finish_and_clear());
     times.sort_unstable();
     if let (Some(file), Some(trace)) = (&args.trace, &trace) {
-        let out = File::create(file).map_err(not_written(file))?;
-        trace.write(BufWriter::new(out)).map_err(not_written(file))?;
+        write_whole(file, |out| trace.write(out)).map_err(not_written(file))?;
     }
     Ok(Outcome { fetched, metadata, times })
 }

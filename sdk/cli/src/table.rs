@@ -1,5 +1,6 @@
 //! Aligned tables.
 
+use crate::output::plain;
 use std::fmt::Write;
 
 /// How a column is aligned.
@@ -31,9 +32,9 @@ impl Table {
         Table { columns: columns.into_iter().map(column).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row.
+    /// Adds a row. A cell is one line of plain text, whatever is in it.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.into());
+        self.rows.push(cells.iter().map(|cell| plain(cell).into_owned()).collect());
     }
 
     /// Whether there is no row.
@@ -80,5 +81,12 @@ mod tests {
         table.row(["Relu".into(), String::new(), "9 ns".into()]);
         let expected = "  NAME       TIME\n  Conv2D  12.5 µs\n  Relu       9 ns\n";
         assert_eq!(table.render(2), expected);
+    }
+
+    #[test]
+    fn a_cell_cannot_begin_another_line_or_command_the_terminal() {
+        let mut table = Table::new(["name"]);
+        table.row(["a\n\u{1b}[31mb".into()]);
+        assert_eq!(table.render(0), "NAME\na\\n\\u{1b}[31mb\n");
     }
 }

@@ -1,7 +1,7 @@
 //! `tenon tune`: times the kernels that could run a graph, and keeps the times for policy `measured`.
 
 use crate::{
-    args::Global,
+    args::{Global, threads},
     error::CliError,
     output::{complain, print, print_json, progress_by_name, time},
     start::{read_graph, start_whole},
@@ -45,7 +45,7 @@ pub struct TuneArgs {
     #[arg(long, value_name = "S", default_value = "60", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     budget: u32,
     /// Threads that kernels compute on, the caller's included; one per core without this option
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = threads)]
     threads: Option<NonZeroUsize>,
     /// Device for nodes that name none, such as ACCEL:0
     #[arg(long, value_name = "NAME")]

@@ -1,13 +1,20 @@
-//! The server of metrics: one thread, one connection at a time, on loopback alone.
+//! The server of metrics: one thread, several connections at a time, on loopback alone.
 //!
-//! Limits: a request's head is at most 8 KiB and comes within a second; it is answered, which takes another second at
-//! most, and the connection closed. A request that names another host than this machine is refused: a page from
+//! States of a connection: *asking* (its request's head is read) → *answered* (its answer is written) → closed. A head
+//! is at most 8 KiB. A connection has [`PATIENCE`] for all of it; what is over by then is told so where it was still
+//! asking, and closed. Where [`MOST`] connections are open, the oldest gives way to a new one, so that clients which
+//! say nothing do not keep others out. A request that names another host than this machine is refused: a page from
 //! elsewhere could have a browser ask under a name that it lets point here.
 
 use super::{Metrics, prometheus};
+use mio::{
+    Events, Interest, Poll, Token, Waker,
+    net::{TcpListener, TcpStream},
+};
 use std::{
+    collections::VecDeque,
     io::{self, Read, Write},
-    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -18,13 +25,21 @@ use std::{
 
 /// Bytes of a request's head.
 const HEAD: usize = 8 << 10;
-/// How long a client may take to ask, and to take the answer.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a client may take to ask and to take the answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Connections at one time.
+const MOST: usize = 64;
+
+const LISTENER: Token = Token(0);
+const WAKER: Token = Token(1);
+/// The first token of a connection.
+const FIRST: usize = 2;
 
 /// A server; dropping it ends it.
 pub(crate) struct Server {
     address: SocketAddr,
     over: Arc<AtomicBool>,
+    waker: Waker,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -44,21 +59,25 @@ impl Server {
         address: SocketAddr,
         metrics: impl Fn() -> Option<Metrics> + Send + 'static,
     ) -> io::Result<Server> {
-        let listener = TcpListener::bind(address)?;
+        let mut listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
+        let poll = Poll::new()?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
         let over = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&over);
+        let mut clients = Clients { poll, listener, open: VecDeque::new(), next: FIRST };
         let serve = move || {
-            for stream in listener.incoming() {
-                if ended.load(Ordering::Acquire) {
+            let mut events = Events::with_capacity(2 * MOST);
+            while !ended.load(Ordering::Acquire) {
+                if let Err(error) = clients.attend(&mut events, &metrics) {
+                    tracing::warn!("figures are no longer told at {address}: {error}");
                     return;
                 }
-                // What a client does wrong is its own affair.
-                let _ = stream.and_then(|stream| answer(stream, &metrics));
             }
         };
         let thread = thread::Builder::new().name("tenon-monitor".to_owned()).spawn(serve)?;
-        Ok(Server { address, over, thread: Some(thread) })
+        Ok(Server { address, over, waker, thread: Some(thread) })
     }
 
     /// Where it listens.
@@ -70,8 +89,8 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
-        // A visitor has it look.
-        let _ = TcpStream::connect_timeout(&self.address, PATIENCE);
+        // Where it cannot be woken, it looks again when its next connection begins or ends.
+        let _ = self.waker.wake();
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != thread::current().id()
         {
@@ -80,37 +99,200 @@ impl Drop for Server {
     }
 }
 
-fn answer(mut stream: TcpStream, metrics: &impl Fn() -> Option<Metrics>) -> io::Result<()> {
-    let (status, kind, body) = match path(&mut stream) {
-        Ok(path) => page(&path, metrics),
-        Err(status) => (status, "text/plain", format!("{status}\n")),
-    };
+/// The connections, in the order in which they began.
+struct Clients {
+    poll: Poll,
+    listener: TcpListener,
+    open: VecDeque<Client>,
+    next: usize,
+}
+
+impl Clients {
+    /// Waits for something to do, and does it. What a client does wrong ends its connection alone.
+    fn attend(
+        &mut self,
+        events: &mut Events,
+        metrics: &impl Fn() -> Option<Metrics>,
+    ) -> io::Result<()> {
+        let now = Instant::now();
+        let wait = self.open.front().map(|oldest| oldest.until.saturating_duration_since(now));
+        match self.poll.poll(events, wait) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            polled => polled?,
+        }
+        for event in events.iter() {
+            match event.token() {
+                LISTENER => self.accept(),
+                WAKER => {}
+                token => self.serve(token, metrics),
+            }
+        }
+        let now = Instant::now();
+        while self.open.front().is_some_and(|oldest| oldest.until <= now) {
+            self.open.pop_front().into_iter().for_each(Client::give_up);
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) {
+        loop {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    if self.open.len() == MOST {
+                        self.open.pop_front();
+                    }
+                    self.add(stream);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Nobody else, or a process without descriptors to spare: a later one is told of again.
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn add(&mut self, mut stream: TcpStream) {
+        let token = Token(self.next);
+        self.next = self.next.checked_add(1).unwrap_or(FIRST);
+        let wanted = Interest::READABLE | Interest::WRITABLE;
+        if self.poll.registry().register(&mut stream, token, wanted).is_ok() {
+            self.open.push_back(Client {
+                token,
+                stream,
+                until: Instant::now() + PATIENCE,
+                head: Vec::new(),
+                answer: None,
+            });
+        }
+    }
+
+    fn serve(&mut self, token: Token, metrics: &impl Fn() -> Option<Metrics>) {
+        let Some(at) = self.open.iter().position(|client| client.token == token) else { return };
+        if self.open[at].attend(metrics).is_none_or(|progress| progress == Progress::Over) {
+            self.open.remove(at);
+        }
+    }
+}
+
+/// Where a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// It goes on when the client sends or takes something.
+    Waiting,
+    /// Everything is said.
+    Over,
+}
+
+/// A connection.
+struct Client {
+    token: Token,
+    stream: TcpStream,
+    until: Instant,
+    head: Vec<u8>,
+    /// The answer, and how much of it is written; none while the client asks.
+    answer: Option<(Vec<u8>, usize)>,
+}
+
+impl Client {
+    /// Reads and writes what can be without waiting; none where the connection failed.
+    fn attend(&mut self, metrics: &impl Fn() -> Option<Metrics>) -> Option<Progress> {
+        if self.answer.is_none() {
+            let asked = self.ask()?;
+            match asked {
+                Asked::Nothing => return Some(Progress::Waiting),
+                Asked::Path(path) => self.answer = Some((text(page(&path, metrics)), 0)),
+                Asked::Wrong(status) => self.answer = Some((refusal(status), 0)),
+            }
+        }
+        self.write()
+    }
+
+    fn ask(&mut self) -> Option<Asked> {
+        let mut block = [0; 1024];
+        loop {
+            match parse(&self.head) {
+                Asked::Nothing if self.head.len() >= HEAD => {
+                    return Some(Asked::Wrong("431 Request Header Fields Too Large"));
+                }
+                Asked::Nothing => {}
+                asked => return Some(asked),
+            }
+            match self.stream.read(&mut block) {
+                Ok(0) => return Some(Asked::Wrong("400 Bad Request")),
+                Ok(count) => self.head.extend_from_slice(&block[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Some(Asked::Nothing);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    fn write(&mut self) -> Option<Progress> {
+        let (text, written) = self.answer.as_mut()?;
+        while *written < text.len() {
+            match self.stream.write(&text[*written..]) {
+                Ok(0) => return None,
+                Ok(count) => *written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Some(Progress::Waiting);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        }
+        Some(Progress::Over)
+    }
+
+    /// Ends a connection whose time is up.
+    fn give_up(mut self) {
+        if self.answer.is_none() {
+            self.answer = Some((refusal("408 Request Timeout"), 0));
+            self.write();
+        }
+    }
+}
+
+/// What a client has asked for so far.
+enum Asked {
+    /// Its request is not whole.
+    Nothing,
+    /// A page.
+    Path(String),
+    /// Something that is refused with this status.
+    Wrong(&'static str),
+}
+
+fn parse(head: &[u8]) -> Asked {
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut request = httparse::Request::new(&mut headers);
+    match request.parse(head) {
+        Ok(httparse::Status::Complete(_)) if request.method != Some("GET") => {
+            Asked::Wrong("405 Method Not Allowed")
+        }
+        Ok(httparse::Status::Complete(_)) if !is_here(&request) => {
+            Asked::Wrong("421 Misdirected Request")
+        }
+        Ok(httparse::Status::Complete(_)) => {
+            let path = request.path.unwrap_or_default();
+            Asked::Path(path.split('?').next().unwrap_or_default().to_owned())
+        }
+        Ok(httparse::Status::Partial) => Asked::Nothing,
+        Err(_) => Asked::Wrong("400 Bad Request"),
+    }
+}
+
+fn refusal(status: &'static str) -> Vec<u8> {
+    text((status, "text/plain", format!("{status}\n")))
+}
+
+fn text((status, kind, body): Page) -> Vec<u8> {
     let length = body.len();
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {length}\r\n\
          Connection: close\r\n\r\n"
     );
-    write(&mut stream, &[head, body].concat())
-}
-
-/// Writes an answer, within the time that a client has for all of it.
-fn write(stream: &mut TcpStream, text: &str) -> io::Result<()> {
-    let until = Instant::now() + PATIENCE;
-    let mut rest = text.as_bytes();
-    while !rest.is_empty() {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_write_timeout(Some(left))?;
-        match stream.write(rest) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => rest = &rest[count..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
+    [head, body].concat().into_bytes()
 }
 
 /// Whether a request's hosts, if it names any, are this machine.
@@ -142,47 +324,10 @@ fn page(path: &str, metrics: &impl Fn() -> Option<Metrics>) -> Page {
     }
 }
 
-/// The path that a request asks for; the status of one that is none.
-fn path(stream: &mut TcpStream) -> Result<String, &'static str> {
-    let until = Instant::now() + PATIENCE;
-    let mut head = Vec::new();
-    loop {
-        let mut headers = [httparse::EMPTY_HEADER; 64];
-        let mut request = httparse::Request::new(&mut headers);
-        match request.parse(&head) {
-            Ok(httparse::Status::Complete(_)) if request.method != Some("GET") => {
-                return Err("405 Method Not Allowed");
-            }
-            Ok(httparse::Status::Complete(_)) if !is_here(&request) => {
-                return Err("421 Misdirected Request");
-            }
-            Ok(httparse::Status::Complete(_)) => {
-                let path = request.path.unwrap_or_default();
-                return Ok(path.split('?').next().unwrap_or_default().to_owned());
-            }
-            Ok(httparse::Status::Partial) => {}
-            Err(_) => return Err("400 Bad Request"),
-        }
-        if head.len() >= HEAD {
-            return Err("431 Request Header Fields Too Large");
-        }
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
-            return Err("408 Request Timeout");
-        }
-        let mut block = [0; 1024];
-        match stream.read(&mut block) {
-            Ok(0) => return Err("400 Bad Request"),
-            Ok(count) => head.extend_from_slice(&block[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return Err("408 Request Timeout"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{TcpListener, TcpStream};
 
     fn ask(server: &Server, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(server.address()).unwrap();
@@ -229,16 +374,47 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_nothing_holds_the_server_up_for_no_longer_than_it_may() {
-        let listener = TcpListener::bind(address("0").unwrap()).unwrap();
-        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut stream, _) = listener.accept().unwrap();
+    fn clients_that_say_nothing_keep_nobody_out() {
+        let server = server();
+        let silent: Vec<TcpStream> =
+            (0..3 * MOST).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
         let begin = Instant::now();
-        // More than the system's buffers take.
-        let error = write(&mut stream, &"x".repeat(64 << 20)).unwrap_err();
-        let kinds = [io::ErrorKind::TimedOut, io::ErrorKind::WouldBlock];
-        assert!(kinds.contains(&error.kind()), "{error}");
-        assert!(begin.elapsed() >= PATIENCE);
+        let answer = ask(&server, b"GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+        assert!(begin.elapsed() < PATIENCE, "it was answered while the others were open");
+        drop(silent);
+    }
+
+    #[test]
+    fn a_client_that_drips_has_one_deadline_for_its_connection() {
+        let server = server();
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        let begin = Instant::now();
+        let mut dripped = 0;
+        while stream.write_all(b"a").is_ok() && begin.elapsed() < 4 * PATIENCE {
+            dripped += 1;
+            thread::sleep(PATIENCE / 20);
+        }
+        assert!((10..60).contains(&dripped), "{dripped} of them");
+    }
+
+    #[test]
+    fn a_client_that_reads_nothing_is_given_up() {
+        let listener = TcpListener::bind(address("0").unwrap()).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let mut slow = Client {
+            token: Token(FIRST),
+            stream: mio::net::TcpStream::from_std(stream),
+            until: Instant::now(),
+            head: Vec::new(),
+            // More than the system's buffers take.
+            answer: Some((vec![b'x'; 64 << 20], 0)),
+        };
+        assert_eq!(slow.write(), Some(Progress::Waiting));
+        drop(client);
+        assert_eq!(slow.write(), None);
     }
 
     #[test]

@@ -14,7 +14,10 @@ use std::{
     path::{Path, PathBuf},
 };
 use tenon_framework::registry::Timed;
-use tenon_host::digest::digest_copy;
+use tenon_host::{
+    digest::digest_copy,
+    files::{open_regular, read_regular, write_bytes},
+};
 
 /// Version of a record.
 const VERSION: u32 = 1;
@@ -116,7 +119,7 @@ impl Store {
     }
 
     fn read_new(&mut self, path: &Path) -> io::Result<()> {
-        let mut file = File::open(path)?;
+        let mut file = read_regular(path)?;
         file.lock_shared()?;
         let meta = file.metadata()?;
         if meta.len() > MAX_BYTES {
@@ -166,16 +169,14 @@ impl Store {
     /// Writes the file anew, with what holds.
     fn compact(&self, path: &Path) -> io::Result<()> {
         let file = open_locked(path)?;
-        let fresh = path.with_extension(format!("new-{}", std::process::id()));
         let lines: String = self
             .times
             .iter()
             .map(|((call, kernel), timed)| Record::new(call, kernel, timed).line())
             .collect();
-        fs::write(&fresh, lines)?;
-        fs::rename(&fresh, path)?;
+        let written = write_bytes(path, lines);
         drop(file);
-        Ok(())
+        written
     }
 }
 
@@ -193,7 +194,7 @@ fn identity(_meta: &fs::Metadata) -> u64 {
 /// Opens a file for adding, and locks it: the one that has the name once the lock is had.
 fn open_locked(path: &Path) -> io::Result<File> {
     loop {
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let file = open_regular(path, OpenOptions::new().read(true).append(true).create(true))?;
         file.lock()?;
         let named = fs::metadata(path);
         if named

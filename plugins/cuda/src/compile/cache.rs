@@ -48,7 +48,12 @@ impl Cache {
 
     /// What is kept under a key.
     pub fn get(&self, key: &str) -> Option<Vec<u8>> {
-        let mut kept = fs::read(self.file(key)?).ok()?;
+        let file = self.file(key)?;
+        // Reading a pipe that has the name would wait for a writer.
+        if !fs::symlink_metadata(&file).ok()?.is_file() {
+            return None;
+        }
+        let mut kept = fs::read(file).ok()?;
         if kept.len() < DIGEST_BYTES {
             return None;
         }
@@ -123,6 +128,9 @@ mod tests {
         fs::copy(folder.join("key"), folder.join("other")).unwrap();
         assert_eq!(cache.get("other"), None, "kept under another key");
         assert_eq!(cache.get("key").as_deref(), Some(&b"contents"[..]));
+        let made = process::Command::new("mkfifo").arg(folder.join("pipe")).status();
+        assert!(made.unwrap().success());
+        assert_eq!(cache.get("pipe"), None, "nothing is waited for");
         fs::remove_dir_all(&folder).unwrap();
     }
 

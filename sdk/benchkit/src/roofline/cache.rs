@@ -5,14 +5,19 @@ use crate::record::Roofline;
 use serde::{Deserialize, Serialize};
 use std::{
     fs,
-    io::{self, Write},
+    io::{self, BufReader, Read, Write},
     path::{Path, PathBuf},
 };
 use tenon_framework::registry::FeatureSet;
-use tenon_runtime::host::digest::cache_folder;
+use tenon_runtime::host::{
+    digest::cache_folder,
+    files::{read_regular, write_whole},
+};
 
 /// Moves when the probes change.
 const VERSION: u32 = 1;
+/// Most bytes of a file that can be ours.
+const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Serialize, Deserialize)]
 struct Stored {
@@ -66,7 +71,8 @@ fn names(features: &FeatureSet) -> Vec<String> {
 }
 
 fn load(file: &Path, key: Key<'_>) -> Option<Roofline> {
-    let stored: Stored = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
+    let stored = BufReader::new(read_regular(file).ok()?.take(MAX_BYTES));
+    let stored: Stored = serde_json::from_reader(stored).ok()?;
     let fits = stored.version == VERSION
         && stored.cpu == key.cpu
         && stored.features == names(key.features);
@@ -80,11 +86,10 @@ fn store(file: &Path, key: Key<'_>, roofline: &Roofline) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
-    let beside = file.with_extension(format!("{}.new", std::process::id()));
-    let mut out = fs::File::create(&beside)?;
-    serde_json::to_writer_pretty(&mut out, &stored)?;
-    out.write_all(b"\n")?;
-    fs::rename(&beside, file)
+    write_whole(file, |out| {
+        serde_json::to_writer_pretty(&mut *out, &stored)?;
+        out.write_all(b"\n")
+    })
 }
 
 #[cfg(test)]

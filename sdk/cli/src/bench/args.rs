@@ -1,5 +1,6 @@
 //! The command line of `tenon bench`.
 
+use crate::args::threads;
 use clap::Args;
 use std::{num::NonZeroUsize, path::PathBuf};
 use tenon_benchkit::{
@@ -93,7 +94,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     pub time: f64,
     /// Threads that compute, the caller's included
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = threads)]
     pub threads: NonZeroUsize,
     /// Measure in so many processes, one after the other
     #[arg(long, value_name = "N", default_value = "1")]

@@ -14,6 +14,7 @@ use tenon_benchkit::{
     record::{Report, Roofline},
     run::merge,
 };
+use tenon_runtime::host::files::write_bytes;
 
 /// Measures, and leaves the report for the process that gathers.
 ///
@@ -22,7 +23,7 @@ use tenon_benchkit::{
 pub fn be_one(plan: &Plan, file: &Path) -> Result<ExitCode, CliError> {
     let report = in_this_process(plan, None)?;
     let written = serde_json::to_vec(&report).map_err(std::io::Error::from);
-    let written = written.and_then(|bytes| fs::write(file, bytes));
+    let written = written.and_then(|bytes| write_bytes(file, bytes));
     written.map_err(|source| CliError::File { file: file.to_owned(), done: "written", source })?;
     Ok(ExitCode::SUCCESS)
 }

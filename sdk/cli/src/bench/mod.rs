@@ -10,17 +10,12 @@ mod text;
 use crate::{
     args::Global,
     error::CliError,
-    output::{complain, print, print_json, progress},
+    output::{complain, plain, print, print_json, progress},
 };
 pub use args::{ABOUT, BenchArgs, EXAMPLE};
 use indicatif::ProgressBar;
 use plan::{Plan, Vs};
-use std::{
-    fs::{self, File},
-    io::BufWriter,
-    path::Path,
-    process::ExitCode,
-};
+use std::{fs::File, path::Path, process::ExitCode};
 use tenon_benchkit::{
     BenchError,
     compare::{Baseline, against_baseline, against_record},
@@ -31,6 +26,7 @@ use tenon_benchkit::{
     roofline::load_or_measure,
     run::{self, Progress, finish, wanted},
 };
+use tenon_runtime::host::files::{write_bytes, write_whole};
 
 /// Measures what the command line names.
 ///
@@ -62,7 +58,7 @@ pub fn bench(global: &Global, args: &BenchArgs) -> Result<ExitCode, CliError> {
         write_records(file, &report)?;
     }
     if let Some(file) = &args.html {
-        let written = fs::write(file, html::page(&report, baseline.as_ref()));
+        let written = write_bytes(file, html::page(&report, baseline.as_ref()));
         written.map_err(|source| BenchError::Write { file: file.clone(), source })?;
     }
     if global.json {
@@ -109,7 +105,7 @@ fn show(bar: &ProgressBar, at: &Progress) {
         Status::Checking => ("checking", 0.0),
         Status::Timing(share) => ("timing", share),
     };
-    bar.set_message(format!("{what} {}", at.case));
+    bar.set_message(format!("{what} {}", plain(&at.case)));
     bar.set_position(100 * at.done as u64 + (100.0 * share) as u64);
 }
 
@@ -121,7 +117,7 @@ fn read_records(file: &Path) -> Result<Report, CliError> {
 }
 
 fn write_records(file: &Path, report: &Report) -> Result<(), CliError> {
-    let written = File::create(file).and_then(|out| write_lines(report, BufWriter::new(out)));
+    let written = write_whole(file, |out| write_lines(report, out));
     written.map_err(|source| BenchError::Write { file: file.to_owned(), source }.into())
 }
 

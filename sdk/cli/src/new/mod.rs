@@ -11,9 +11,10 @@ use crate::{
 use sdk::Sdk;
 use serde_json::json;
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
+use tempfile::TempDir;
 
 /// The names that a template's placeholders stand for.
 struct Names {
@@ -95,30 +96,47 @@ pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
     let mut files: Vec<(PathBuf, Vec<u8>)> = templates::files(args.lang, args.kind)
         .iter()
         .map(|(path, text)| {
-            (folder.join(path), names.fill(text, &sdk, args.lang, args.kind).into_bytes())
+            (PathBuf::from(path), names.fill(text, &sdk, args.lang, args.kind).into_bytes())
         })
         .collect();
     if let Some(lock) = sdk.lock().filter(|_| args.lang.is_rust()) {
         // The versions that the SDK was built with are the ones at hand without a network.
-        files.push((folder.join("Cargo.lock"), lock));
+        files.push((PathBuf::from("Cargo.lock"), lock));
     }
     write(&folder, &files)?;
     told(global, args, &folder, &files)
 }
 
+/// Writes the files into a folder beside and renames that, so that a full disk leaves no part of a plugin.
 fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<(), CliError> {
     let written = |file: &Path| {
         let file = file.to_owned();
         move |source| CliError::File { file, done: "written", source }
     };
-    fs::create_dir_all(folder).map_err(written(folder))?;
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    fs::create_dir_all(parent).map_err(written(parent))?;
+    let aside = aside(parent).map_err(written(folder))?;
     for (path, bytes) in files {
-        if let Some(folder) = path.parent() {
+        let file = aside.path().join(path);
+        if let Some(folder) = file.parent() {
             fs::create_dir_all(folder).map_err(written(folder))?;
         }
-        fs::write(path, bytes).map_err(written(path))?;
+        fs::write(&file, bytes).map_err(written(&folder.join(path)))?;
     }
+    fs::rename(aside.path(), folder).map_err(written(folder))?;
+    // What was renamed is no longer there to be removed.
+    let _ = aside.keep();
     Ok(())
+}
+
+/// A folder as private as the umask makes any new one, which goes with what is in it unless it is kept.
+fn aside(parent: &Path) -> io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".tenon-").suffix(".part");
+    #[cfg(unix)]
+    builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777));
+    builder.tempdir_in(parent)
 }
 
 fn told(
@@ -128,12 +146,13 @@ fn told(
     files: &[(PathBuf, Vec<u8>)],
 ) -> Result<(), CliError> {
     if global.json {
-        let files: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
+        let files: Vec<String> =
+            files.iter().map(|(path, _)| folder.join(path).display().to_string()).collect();
         return print_json(&json!({ "folder": folder.display().to_string(), "files": files }));
     }
     let mut text = String::new();
     for (path, _) in files {
-        text += &format!("  {}\n", path.display());
+        text += &format!("  {}\n", folder.join(path).display());
     }
     let (build, test) = args.lang.commands();
     text += &format!("\nNext:\n  cd {}\n  {build}\n  {test}\n", folder.display());

@@ -1,5 +1,6 @@
 //! The command line of `tenon quantize`.
 
+use crate::args::threads;
 use clap::{Args, ValueEnum};
 use std::{num::NonZeroUsize, path::PathBuf};
 
@@ -56,7 +57,7 @@ pub struct QuantizeArgs {
     #[arg(long, value_name = "N", default_value = "8")]
     pub batch: NonZeroUsize,
     /// Threads that compute, the caller's included; one per core without this option
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<NonZeroUsize>,
 }
 

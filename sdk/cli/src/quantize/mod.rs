@@ -16,6 +16,7 @@ use args::MethodName;
 use report::Report;
 use std::fs;
 use tenon_runtime::{
+    host::files::write_bytes,
     proto::encode,
     quantize::{self, Method, QuantizeOptions, Sample},
 };
@@ -46,7 +47,7 @@ pub fn quantize(global: &Global, args: &QuantizeArgs) -> Result<(), CliError> {
     let file = |source| CliError::File { file: args.out.clone(), done: "written", source };
     let bytes = encode(&quantized.graph)
         .map_err(|source| CliError::Graph { file: args.out.clone(), source })?;
-    fs::write(&args.out, &bytes).map_err(file)?;
+    write_bytes(&args.out, &bytes).map_err(file)?;
     let before = fs::metadata(&args.graph).map_or(0, |metadata| metadata.len());
     let sizes = [before, bytes.len() as u64];
     let report = Report { quantized: &quantized, bytes: sizes, samples: count(&samples) };

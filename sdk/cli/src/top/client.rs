@@ -5,14 +5,14 @@ use std::{
     io::{Read, Write},
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream},
     path::PathBuf,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tenon_runtime::monitor::Metrics;
 
-/// How long a process may take to answer.
+/// How long a process may take for the whole of its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Most bytes of an answer.
-const MOST: u64 = 64 << 20;
+const MOST: usize = 64 << 20;
 
 /// The address that an argument means: a port of this machine, or a loopback address with one.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
@@ -35,11 +35,10 @@ pub fn get(address: SocketAddr, path: &str) -> Result<String, CliError> {
         source,
     };
     let ask = || -> std::io::Result<String> {
+        let until = Instant::now() + PATIENCE;
         let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
-        let mut text = String::new();
-        stream.take(MOST).read_to_string(&mut text)?;
+        let text = read_until(&mut stream, until)?;
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         match head.split(' ').nth(1) {
             Some("200") => Ok(body.to_owned()),
@@ -50,6 +49,36 @@ pub fn get(address: SocketAddr, path: &str) -> Result<String, CliError> {
         }
     };
     ask().map_err(failed)
+}
+
+/// The whole answer. A server that sends a little at a time has no more time for it than any other.
+fn read_until(stream: &mut TcpStream, until: Instant) -> std::io::Result<String> {
+    let (mut bytes, mut block) = (Vec::new(), [0; 16 << 10]);
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let message = format!("expected a whole answer within {} s", PATIENCE.as_secs());
+            return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, message));
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut block) {
+            Ok(0) => break,
+            Ok(count) => bytes.extend_from_slice(&block[..count]),
+            Err(error) if is_passing(error.kind()) => {}
+            Err(error) => return Err(error),
+        }
+        if bytes.len() > MOST {
+            let message = format!("expected figures of a runtime, found more than {MOST} bytes");
+            return Err(std::io::Error::other(message));
+        }
+    }
+    String::from_utf8(bytes).map_err(std::io::Error::other)
+}
+
+/// Whether reading has only to be tried again: the time left is looked at there.
+fn is_passing(kind: std::io::ErrorKind) -> bool {
+    use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(kind, Interrupted | TimedOut | WouldBlock)
 }
 
 /// The figures of a process.
@@ -68,6 +97,24 @@ pub fn metrics(address: SocketAddr) -> Result<Metrics, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_drips_has_one_deadline_for_its_answer() {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let drip = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            while stream.write_all(b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let mut stream = TcpStream::connect(address).unwrap();
+        let until = Instant::now() + Duration::from_millis(300);
+        let error = read_until(&mut stream, until).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+        drop(stream);
+        drip.join().unwrap();
+    }
 
     #[test]
     fn an_address_is_of_this_machine() {

@@ -1,6 +1,6 @@
 //! The view of a process: what two sets of figures say, drawn.
 
-use crate::output::{short_device, time};
+use crate::output::{plain, short_device, time};
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
@@ -61,11 +61,6 @@ pub struct View {
     pub order: Order,
     /// Whether the figures stand still.
     pub paused: bool,
-}
-
-/// Text of files and plugins, without what a terminal takes for a command.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 impl View {
@@ -154,10 +149,10 @@ impl View {
             let mean = row.share / row.calls_per_second.max(f64::MIN_POSITIVE);
             let mean = if row.calls_per_second > 0.0 { time(mean * 1e9) } else { String::new() };
             [
-                plain(&row.kernel.op),
-                plain(&row.kernel.label),
-                plain(&row.kernel.plugin),
-                plain(&row.kernel.device),
+                plain(&row.kernel.op).into_owned(),
+                plain(&row.kernel.label).into_owned(),
+                plain(&row.kernel.plugin).into_owned(),
+                plain(&row.kernel.device).into_owned(),
                 format!("{:.0}", row.calls_per_second),
                 format!("{:.1} %", 100.0 * row.share),
                 mean,

@@ -15,6 +15,7 @@ mod page;
 mod quantize;
 mod run;
 mod support;
+mod terminal;
 mod top;
 mod trust;
 mod tune;

@@ -14,6 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tenon_framework::attr::AttrValue;
+use tenon_runtime::host::files::write_bytes;
 
 /// Version of the form.
 const FORM: u32 = 1;
@@ -107,7 +108,7 @@ impl Reproducer {
         let mut text =
             serde_json::to_string_pretty(self).map_err(|error| failed(error.to_string()))?;
         text.push('\n');
-        fs::write(&path, text).map_err(|error| failed(error.to_string()))?;
+        write_bytes(&path, text).map_err(|error| failed(error.to_string()))?;
         Ok(path)
     }
 

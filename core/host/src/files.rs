@@ -1,0 +1,221 @@
+//! Files that are written whole or not at all, and files that are read only where they are regular ones.
+//!
+//! [`write_whole`] writes aside, in the same folder, and renames: a reader sees the former file or the new one, and a
+//! full disk leaves the former one as it was. [`open_regular`] is for files that others could have put something else
+//! in the place of, such as caches: it follows no link at the end of the path and waits for nothing, so that a pipe or
+//! a device there is an error at once.
+
+use std::{
+    fs::{self, File, Metadata, OpenOptions, Permissions},
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+/// Writes a file whole or not at all.
+///
+/// What has the name now is replaced once `write` has ended well, and keeps its permissions; a link to a file stays
+/// a link, and the file is replaced. What has the name and is no regular file (a pipe, a terminal, `/dev/stdout`) is
+/// written to as it is.
+///
+/// # Errors
+/// Those of `write` and of the file system; a former file is unchanged after them.
+pub fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let former = match fs::metadata(path) {
+        Ok(former) if !former.is_file() || is_stream(path) => {
+            return fill(
+                &OpenOptions::new().write(true).truncate(former.is_file()).open(path)?,
+                write,
+            );
+        }
+        Ok(former) => Some(former),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let target = target_of(path)?;
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut aside = tempfile::Builder::new();
+    aside.prefix(".tenon-").suffix(".part");
+    // The process's umask takes away what it takes away from any new file.
+    #[cfg(unix)]
+    aside.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
+    let aside = aside.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    fill(aside.as_file(), write)?;
+    if let Some(former) = former {
+        keep_permissions(aside.as_file(), &former)?;
+    }
+    aside.persist(target).map(drop).map_err(|refused| refused.error)
+}
+
+/// Writes bytes whole or not at all.
+///
+/// # Errors
+/// As [`write_whole`].
+pub fn write_bytes(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    write_whole(path, |out| out.write_all(bytes.as_ref()))
+}
+
+fn fill(
+    file: &File,
+    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
+    write(&mut out)?;
+    out.flush()
+}
+
+/// Whether a name is the system's for something that is open already, which a rename would take the name from.
+fn is_stream(path: &Path) -> bool {
+    ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder))
+}
+
+/// The name that is replaced: where a link leads, also to a file that is not there yet.
+fn target_of(path: &Path) -> io::Result<PathBuf> {
+    match fs::read_link(path) {
+        Ok(link) => match fs::canonicalize(path) {
+            Ok(target) => Ok(target),
+            Err(_) => Ok(path.parent().unwrap_or(Path::new("")).join(link)),
+        },
+        Err(_) => Ok(path.to_owned()),
+    }
+}
+
+/// The mode of the former file, so that a rewritten file is as private as it was.
+fn keep_permissions(file: &File, former: &Metadata) -> io::Result<()> {
+    file.set_permissions(former.permissions())
+}
+
+/// Opens a file, and refuses what is no regular one: a pipe, a device, a folder, a link at the end of the path. Nothing
+/// is waited for.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] with what was found; what opening says.
+pub fn open_regular(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    let found = |what: &str| {
+        let message = format!("expected a regular file, found {what}: remove it");
+        io::Error::new(io::ErrorKind::InvalidInput, message)
+    };
+    let mut options = options.clone();
+    // Without the second flag, opening a pipe waits for somebody at its other end.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        libc::O_NOFOLLOW | libc::O_NONBLOCK,
+    );
+    let file = match options.open(path) {
+        Ok(file) => file,
+        Err(error) => {
+            let named = fs::symlink_metadata(path);
+            return Err(match named.as_ref().map(kind) {
+                Ok(Some(what)) => found(what),
+                _ => error,
+            });
+        }
+    };
+    match kind(&file.metadata()?) {
+        Some(what) => Err(found(what)),
+        None => Ok(file),
+    }
+}
+
+/// Opens a regular file for reading, as [`open_regular`] does.
+///
+/// # Errors
+/// As [`open_regular`].
+pub fn read_regular(path: &Path) -> io::Result<File> {
+    open_regular(path, OpenOptions::new().read(true))
+}
+
+/// What a name is of, where that is not a regular file.
+fn kind(metadata: &Metadata) -> Option<&'static str> {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        return None;
+    }
+    Some(match kind {
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_symlink() => "a symbolic link",
+        _ => "a pipe, a socket or a device",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_that_fails_leaves_the_former_file_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("y.npy");
+        write_bytes(&path, "former").unwrap();
+        let failed = write_whole(&path, |out| {
+            out.write_all(b"a part")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read(&path).unwrap(), b"former");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        write_bytes(&path, "new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn permissions_and_links_stay() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link, dangling, new] =
+            ["file", "link", "dangling", "new"].map(|name| folder.path().join(name));
+        write_bytes(&file, "1").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        symlink("file", &link).unwrap();
+        symlink("new", &dangling).unwrap();
+        write_bytes(&link, "2").unwrap();
+        write_bytes(&dangling, "3").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&file).unwrap(), b"2");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read(&new).unwrap(), b"3");
+        // A new file is as the umask has it, not private to its writer as temporary files are.
+        fs::File::create(folder.path().join("usual")).unwrap();
+        let mode =
+            |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode("new"), mode("usual"));
+    }
+
+    #[test]
+    fn a_device_is_written_to_and_stays_one() {
+        write_bytes(Path::new("/dev/null"), "gone").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+        let folder = tempfile::tempdir().unwrap();
+        assert!(write_bytes(folder.path(), "a folder").is_err());
+        assert!(write_bytes(&folder.path().join("no/such/folder"), "x").is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_a_link_and_a_folder_are_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
+        assert!(made.success());
+        fs::write(at("file"), "abc").unwrap();
+        std::os::unix::fs::symlink("file", at("link")).unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        let rows = [("pipe", "a pipe"), ("link", "a symbolic link"), ("folder", "a folder")];
+        for (name, what) in rows {
+            let append = OpenOptions::new().read(true).append(true).create(true).clone();
+            for refused in [read_regular(&at(name)), open_regular(&at(name), &append)] {
+                let error = refused.unwrap_err().to_string();
+                assert!(
+                    error.contains("expected a regular file") && error.contains(what),
+                    "{error}"
+                );
+            }
+        }
+        assert!(read_regular(&at("file")).is_ok());
+        assert_eq!(read_regular(&at("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -5,6 +5,7 @@ pub mod devices;
 pub mod digest;
 pub mod entries;
 mod error;
+mod exit;
 pub mod fpu;
 mod inspect;
 pub mod instance;
@@ -31,6 +32,7 @@ pub mod trust;
 
 pub use entries::{HOST, install};
 pub use error::{AbiVersion, LoadError, ManifestError, StartError, Step};
+pub use exit::{EXIT_STATUS, ExitGuard};
 pub use inspect::{Inspection, Probe, probe};
 pub use knob_scope::KnobScope;
 pub use plugins::Plugins;

@@ -82,8 +82,8 @@ fn deep(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
     let mut y = b.placeholder("x", DType::FLOAT, PartialShape::new(&[16, 16]).expect("a shape"))?;
     let half = b.constant("half", Tensor::from_slice(&[], &[0.5f32]).expect("a scalar"))?;
     for layer in 0..LAYERS {
-        let squared = b.op("MatMul").name(format!("product{layer}")).input(y).input(y).build()?;
-        y = b.op("Mul").name(format!("half{layer}")).input(squared).input(half).build()?;
+        let squared = b.op("MatMul").name(&format!("product{layer}")).input(y).input(y).build()?;
+        y = b.op("Mul").name(&format!("half{layer}")).input(squared).input(half).build()?;
     }
     b.op("Identity").name("y").input(y).build()?;
     Ok(())

@@ -83,7 +83,7 @@ fn deep(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
     let half = b.constant("half", Tensor::from_slice(&[], &[0.5f32]).expect("a scalar"))?;
     for layer in 0..LAYERS {
         let squared = b.op("MatMul").name(&format!("product{layer}")).input(y).input(y).build()?;
-        y = b.op("Mul").name(&format!("half{layer}")).input(squared).input(half).build()?;
+        y = b.op("Mul").name(&format!("half{layer}")).input(squared).input(half).build()?.into();
     }
     b.op("Identity").name("y").input(y).build()?;
     Ok(())

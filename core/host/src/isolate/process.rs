@@ -24,7 +24,10 @@ use rustix::{
     },
 };
 use std::{
-    io::{self, BufReader},
+    io::{
+        self, BufReader,
+        ErrorKind::{BrokenPipe, ConnectionReset},
+    },
     os::{
         fd::{AsFd, OwnedFd},
         unix::{
@@ -157,9 +160,16 @@ impl Process {
         };
         descriptors.push(channels.as_fd().try_clone_to_owned()?);
         let mut socket = process.socket.lock();
-        super::descriptors::send(&socket, &descriptors)?;
-        write_message(&mut *socket, &order)?;
+        let told = super::descriptors::send(&socket, &descriptors)
+            .and_then(|()| write_message(&mut *socket, &order));
         drop(socket);
+        // One that has ended already takes nothing: how it ended is what its first word is waited for.
+        match told {
+            Err(error) if !matches!(error.kind(), BrokenPipe | ConnectionReset) => {
+                return Err(error);
+            }
+            _ => {}
+        }
         Ok(process)
     }
 
@@ -171,10 +181,11 @@ impl Process {
         is_needed: impl Fn() -> bool,
     ) -> Result<Word, NotReady<'_>> {
         let until = Instant::now() + patience;
-        let words = self.words.lock();
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            match words.recv_timeout(left.min(LOOK)) {
+            // Not under the lock: what follows takes another one.
+            let word = self.words.lock().recv_timeout(left.min(LOOK));
+            match word {
                 Ok(word) => return Ok(word),
                 Err(RecvTimeoutError::Timeout) if !left.is_zero() && is_needed() => {}
                 Err(RecvTimeoutError::Timeout) => {

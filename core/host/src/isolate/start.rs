@@ -24,7 +24,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tenon_abi::NO_DEADLINE;
-use tenon_framework::{Code, KernelError, sync::MutexGuard};
+use tenon_framework::{Code, KernelError, author::guard, sync::MutexGuard};
 
 /// Starts of the processes of one plugin.
 #[derive(Default)]
@@ -110,8 +110,11 @@ impl Isolated {
         let begun = builder.spawn(move || {
             let patience = plugin.limits().start;
             // The last one that has the plugin is this thread: nobody needs a process any more.
-            let launched = plugin.launch(patience, || Arc::strong_count(&plugin) > 1);
-            plugin.end_start(launched);
+            let launched = guard(|| plugin.launch(patience, || Arc::strong_count(&plugin) > 1));
+            // Whatever happens, the start is over: calls wait for that.
+            plugin.end_start(launched.unwrap_or_else(|panic| {
+                Err(Refusal::of_start(format!("the host panicked: {panic}")))
+            }));
         });
         begun.map_err(|error| {
             let message =

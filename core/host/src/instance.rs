@@ -57,10 +57,11 @@ unsafe extern "C" fn compute_settling(state: *mut KernelState, call: *const Call
 
 /// A kernel for one node on one device.
 pub struct KernelInstance {
-    state: *mut KernelState,
+    /// The kernel's own.
+    own: *mut KernelState,
     compute: ComputeFn,
-    /// What `compute` is given: the state, or what stands before it.
-    given: *mut KernelState,
+    /// What `compute` is given: the kernel's own, or what stands before it.
+    state: *mut KernelState,
     _settling: Option<Box<Settling>>,
     def: Arc<KernelDef>,
     node: Arc<NodeInfo>,
@@ -112,9 +113,9 @@ impl KernelInstance {
         let settling = settles.then(|| Box::new(Settling { compute, state }));
         let given = settling.as_deref().map_or(state, |s| ptr::from_ref(s).cast_mut().cast());
         Ok(KernelInstance {
-            state,
+            own: state,
             compute: if settles { compute_settling } else { compute },
-            given,
+            state: given,
             _settling: settling,
             def: Arc::clone(spec.def),
             node: Arc::new(node),
@@ -145,7 +146,7 @@ impl KernelInstance {
         else {
             return Ok(false);
         };
-        let state = self.state;
+        let state = self.own;
         let device = self.device.clone();
         let form = cache.find_or_make(table, input, key, || {
             let view = Slot { flags: tenon_abi::slot_flags::CONSTANT, ..constant.slot() };
@@ -161,7 +162,7 @@ impl KernelInstance {
         let Some(form) = form else { return Ok(false) };
         // SAFETY: the kernel's own entry and state, before any call, and a form that lives until the state
         // is destroyed.
-        unsafe { attach(self.state, input, form.as_raw()) };
+        unsafe { attach(self.own, input, form.as_raw()) };
         self.packed.push(form);
         Ok(true)
     }
@@ -188,7 +189,7 @@ impl KernelInstance {
 
     /// What [`KernelInstance::compute`] is given for a state.
     pub fn state(&self) -> *mut KernelState {
-        self.given
+        self.state
     }
 
     /// The entry that computes.
@@ -230,7 +231,7 @@ impl Drop for KernelInstance {
     fn drop(&mut self) {
         if let Some(destroy) = self.def.table.destroy {
             // SAFETY: the state that `create` made; nobody calls the kernel any more.
-            unsafe { destroy(self.state) }
+            unsafe { destroy(self.own) }
         }
     }
 }

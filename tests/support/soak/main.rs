@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         {
             thread::sleep(PERIOD);
             samples.push(Sample::now(begin.elapsed()));
-            if samples.len() % 20 == 0 {
+            if samples.len().is_multiple_of(20) {
                 println!("{}; {}", samples[samples.len() - 1], site.counts);
             }
         }

@@ -214,7 +214,7 @@ fn is_expected(error: &RuntimeError) -> bool {
 }
 
 fn isolated(site: &Site, number: u64) {
-    let is_fault = number / 8 % FAULT_EVERY == 0;
+    let is_fault = (number / 8).is_multiple_of(FAULT_EVERY);
     let x = number as f32 % 1000.0;
     let fed = if is_fault { floats(&[x; 3]) } else { floats(&[x, -x]) };
     match run_with(&site.apart, &[("x", fed)], &["y"], &RunOptions::default()) {

@@ -246,7 +246,7 @@ impl Rogue<'_> {
 
     fn offset(&mut self) -> u64 {
         match self.places.last() {
-            Some(place) if self.choices.byte() % 4 > 0 => place.offset,
+            Some(place) if self.choices.below(4) > 0 => place.offset,
             _ => self.choices.number(),
         }
     }

@@ -3,10 +3,12 @@
 
 #[cfg(target_os = "linux")]
 mod isolate {
+    mod bools;
     mod faults;
     mod life;
     mod memory;
     mod quarantine;
     mod races;
+    mod restart;
     mod support;
 }

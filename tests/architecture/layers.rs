@@ -55,7 +55,8 @@ const ZOO_IMPORTS: [&str; 1] = ["tenon-sdk"];
 const ABOVE_ALL: [&str; 2] = ["benches", "tests"];
 
 /// Workspaces of their own, built with other flags or deliberately broken.
-const OTHER_WORKSPACES: [&str; 3] = ["core/proto/fuzz/", "tests/fixtures/", "tests/fuzz/"];
+const OTHER_WORKSPACES: [&str; 4] =
+    ["core/host/fuzz/", "core/proto/fuzz/", "tests/fixtures/", "tests/fuzz/"];
 
 /// So that cargo builds the plugins along with the command; the code of the command never names them.
 const LISTED_BY_THE_COMMAND: [&str; 8] = [

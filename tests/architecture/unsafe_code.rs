@@ -31,6 +31,7 @@ const PLACES: &[Exception] = &[
     place("core/host/src/devices/", "calls the entries of a plugin's device"),
     place("core/host/src/entries.rs", "the table of services that plugins call"),
     place("core/host/src/services/", "bodies of that table"),
+    place("core/host/src/exit.rs", "is called at the end of a process, and ends it"),
     place("core/host/src/fpu.rs", "reads and sets the control register of the floating-point unit"),
     place("core/host/src/inspect.rs", "calls a device type's probe"),
     place("core/host/src/instance.rs", "makes kernels, keeps their states, calls them without a graph"),

@@ -24,6 +24,25 @@ fn memory_beyond_the_limit_is_an_error_with_the_limit() {
     }
 }
 
+#[test]
+fn tensors_beyond_the_limit_are_an_error_with_the_knob() {
+    let _alone = alone();
+    let runtime = runtime(&["tenon_cpu"], &["zoo_wrong"], &[("host.isolate_tensors_mb", "1")]);
+    let session = session_as_written(&runtime, |b| {
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+        b.op("WrongFaults").name("y").input(x).attr("_kernel", "right").build()?;
+        Ok(())
+    });
+    assert_eq!(step(&session, floats(&[1.0])).unwrap(), [2.0]);
+    let Err(RuntimeError::Step(error)) = step(&session, floats(&vec![1.0; 1 << 20])) else {
+        panic!("the output has 4 MiB")
+    };
+    assert_eq!(error.code, Code::RESOURCE_EXHAUSTED, "{error}");
+    assert!(error.message.contains("raise host.isolate_tensors_mb"), "{error}");
+    assert_eq!(step(&session, floats(&[3.0])).unwrap(), [6.0]);
+    assert_eq!(status(&runtime, "zoo-wrong").faults, 0, "an error is no fault");
+}
+
 /// A tensor of memory that the host gives is read where it lies, and what a plugin writes stays where it is.
 #[test]
 fn large_tensors_pass_whole_from_any_memory() {

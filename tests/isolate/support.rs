@@ -28,15 +28,20 @@ pub fn alone() -> MutexGuard<'static, ()> {
 
 /// A runtime of two threads with these plugins, the latter in processes of their own.
 pub fn runtime(here: &[&str], apart: &[&str], knobs: &[(&str, &str)]) -> Runtime {
+    let apart: Vec<PathBuf> = apart.iter().map(|name| library(name)).collect();
     let worker = worker().display().to_string();
-    let named = ("host.isolate_worker", worker.as_str());
-    let all = knobs.iter().copied().chain([named]);
+    runtime_by(here, &apart, &[knobs, &[("host.isolate_worker", worker.as_str())]].concat())
+}
+
+/// As [`runtime`], with these files, and the worker that the knobs name.
+pub fn runtime_by(here: &[&str], apart: &[PathBuf], knobs: &[(&str, &str)]) -> Runtime {
+    let all = knobs.iter().copied();
     let set = all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let options = RuntimeOptions {
         threads: Some(2),
         // The environment says what a sanitiser needs.
         settings: Settings { set, ..Settings::of_process() },
-        isolate: apart.iter().map(|name| library(name)).collect(),
+        isolate: apart.to_vec(),
         ..RuntimeOptions::with_plugins(here.iter().map(|name| library(name)))
     };
     let (runtime, report) = Runtime::new(options).expect("the runtime starts");
@@ -134,6 +139,19 @@ fn group_of(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // Behind the name in parentheses: the state, the parent, the group.
     stat.rsplit(')').next()?.split_whitespace().nth(2)?.parse().ok()
+}
+
+/// Bytes of pages that the arena of an isolated plugin has, by the plugin's scope.
+pub fn arena_bytes(scope: &str) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let descriptors = fs::read_dir("/proc/self/fd").expect("the system tells of descriptors");
+    let name = format!("memfd:tenon-{scope} ");
+    let is_it = |path: &Path| {
+        fs::read_link(path).is_ok_and(|target| target.to_string_lossy().contains(&name))
+    };
+    let mut paths = descriptors.flatten().map(|entry| entry.path());
+    let path = paths.find(|path| is_it(path)).expect("the plugin has an arena");
+    fs::metadata(path).expect("it is open").blocks() * 512
 }
 
 /// Shared memory of Tenon's that this process has a descriptor of or a mapping.

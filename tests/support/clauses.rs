@@ -127,7 +127,12 @@ pub const CALL: &[Clause] = &[
 ];
 
 /// Clauses that one language alone can use, with the reason.
-pub const ONE_LANGUAGE: &[(&str, &str, &str)] = &[("ZooPanic", "panics", "C has no panics")];
+pub const ONE_LANGUAGE: &[(&str, &str, &str)] = &[
+    ("ZooPanic", "panics", "C has no panics"),
+    ("ZooCMask", "bools of any byte", "a bool in Rust is 0 or 1"),
+    ("ZooCMaskLater", "bools of any byte, from a foreign thread", "a bool in Rust is 0 or 1"),
+    ("ZooCMaskShared", "bytes returned as bools without a copy", "a bool in Rust is 0 or 1"),
+];
 
 /// What a device gives. Those without an op are used by the host on the way to one.
 pub const DEVICE: &[Clause] = &[

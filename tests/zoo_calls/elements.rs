@@ -28,6 +28,39 @@ fn bytes_of_every_type() {
     }
 }
 
+/// The bytes that C takes for true reach the host as 1, whichever way the output was made.
+#[test]
+fn bools_of_any_byte_are_0_or_1_for_the_host() {
+    let bench = Bench::zoo(Language::C);
+    for elements in [4usize, 5000, 100_000] {
+        let bytes: Vec<u8> = (0..elements).map(|at| [0, 40, 1, 255][at % 4]).collect();
+        let expected: Vec<u8> = bytes.iter().map(|&byte| u8::from(byte != 0)).collect();
+        let x = Tensor::from_slice(&[elements as i64], &bytes).unwrap();
+        for op in ["ZooCMask", "ZooCMaskLater"] {
+            let instance = bench.node(op).create().unwrap();
+            let inputs = [x.clone()];
+            let mut call = PreparedCall::new(&instance, &inputs, &bench.env).unwrap();
+            let shape = Shape::new(&[elements as i64]).unwrap();
+            // The outputs of a call that completes later cannot be planned by a second one of the same record.
+            for planned in [false, op == "ZooCMask"] {
+                if planned { call.run_planned(&[shape]) } else { call.run() }.unwrap();
+                let y = call.outputs().swap_remove(0);
+                assert_eq!(y.as_bytes().unwrap(), expected, "{op}, {elements}, {planned}");
+            }
+            assert_eq!(inputs[0].as_bytes().unwrap(), bytes, "the input is as before");
+        }
+    }
+}
+
+#[test]
+fn an_input_of_bytes_is_not_returned_as_bools_without_a_copy() {
+    let bench = Bench::zoo(Language::C);
+    let x = Tensor::from_slice(&[3], &[0u8, 40, 1]).unwrap();
+    let error = bench.node("ZooCMaskShared").call(&[x]).unwrap_err();
+    let says = if crate::ISOLATED { "of another kind than those" } else { "copy its elements" };
+    assert!(error.message.contains(says), "{error}");
+}
+
 #[test]
 fn strings() {
     for language in Language::ALL {

@@ -16,9 +16,13 @@ mod call;
 mod packed;
 mod spec;
 
-use crate::{call::NodeInfo, devices::PluginDevice, sink::MessageSink};
-use std::sync::Arc;
-use tenon_abi::{Call, Code, KernelState, Slot, kernel_flags};
+use crate::{
+    call::{NodeInfo, OutputSpec, bools},
+    devices::PluginDevice,
+    sink::MessageSink,
+};
+use std::{ptr, sync::Arc};
+use tenon_abi::{Call, Code, DType, KernelState, Slot, kernel_flags};
 use tenon_framework::{KernelError, Tensor, registry::KernelDef, tensor::Memory};
 
 pub use call::{PreparedCall, call_donating, call_once, call_planned};
@@ -28,10 +32,37 @@ pub use spec::KernelSpec;
 /// The entry that computes.
 pub type ComputeFn = unsafe extern "C" fn(state: *mut KernelState, call: *const Call) -> Code;
 
+/// A kernel whose bools may be any bytes, as a state of its own: what is not called pays nothing for it.
+struct Settling {
+    compute: ComputeFn,
+    state: *mut KernelState,
+}
+
+/// Computes, and makes the bools of the outputs what Rust takes for them. One that completes later is looked at then
+/// ([`CallFrame`](crate::call::CallFrame)).
+///
+/// # Safety
+/// A [`Settling`], and a call of its kernel.
+unsafe extern "C" fn compute_settling(state: *mut KernelState, call: *const Call) -> Code {
+    // SAFETY: the caller's promise; a call that is over with `OK` is the caller's again.
+    unsafe {
+        let kernel = &*state.cast::<Settling>();
+        let code = (kernel.compute)(kernel.state, call);
+        if code.is_ok() {
+            bools::settle_outputs(&*call);
+        }
+        code
+    }
+}
+
 /// A kernel for one node on one device.
 pub struct KernelInstance {
-    state: *mut KernelState,
+    /// The kernel's own.
+    own: *mut KernelState,
     compute: ComputeFn,
+    /// What `compute` is given: the kernel's own, or what stands before it.
+    state: *mut KernelState,
+    _settling: Option<Box<Settling>>,
     def: Arc<KernelDef>,
     node: Arc<NodeInfo>,
     input_types: Vec<tenon_abi::DType>,
@@ -77,9 +108,15 @@ impl KernelInstance {
             sink.check(code).map_err(|error| spec.naming_inputs(error))?;
         }
         let (node, input_memories) = spec.places();
+        let is_bool = |output: &OutputSpec| output.dtype == DType::BOOL;
+        let settles = spec.def.foreign && node.outputs.iter().any(is_bool);
+        let settling = settles.then(|| Box::new(Settling { compute, state }));
+        let given = settling.as_deref().map_or(state, |s| ptr::from_ref(s).cast_mut().cast());
         Ok(KernelInstance {
-            state,
-            compute,
+            own: state,
+            compute: if settles { compute_settling } else { compute },
+            state: given,
+            _settling: settling,
             def: Arc::clone(spec.def),
             node: Arc::new(node),
             input_types: spec.signature.inputs.clone(),
@@ -109,7 +146,7 @@ impl KernelInstance {
         else {
             return Ok(false);
         };
-        let state = self.state;
+        let state = self.own;
         let device = self.device.clone();
         let form = cache.find_or_make(table, input, key, || {
             let view = Slot { flags: tenon_abi::slot_flags::CONSTANT, ..constant.slot() };
@@ -125,7 +162,7 @@ impl KernelInstance {
         let Some(form) = form else { return Ok(false) };
         // SAFETY: the kernel's own entry and state, before any call, and a form that lives until the state
         // is destroyed.
-        unsafe { attach(self.state, input, form.as_raw()) };
+        unsafe { attach(self.own, input, form.as_raw()) };
         self.packed.push(form);
         Ok(true)
     }
@@ -150,7 +187,7 @@ impl KernelInstance {
         self.device.as_ref()
     }
 
-    /// The state, for [`KernelInstance::compute`].
+    /// What [`KernelInstance::compute`] is given for a state.
     pub fn state(&self) -> *mut KernelState {
         self.state
     }
@@ -194,7 +231,7 @@ impl Drop for KernelInstance {
     fn drop(&mut self) {
         if let Some(destroy) = self.def.table.destroy {
             // SAFETY: the state that `create` made; nobody calls the kernel any more.
-            unsafe { destroy(self.state) }
+            unsafe { destroy(self.own) }
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Loads plugins, lends them services, and calls their kernels.
 
+pub mod cache;
 pub mod call;
 pub mod devices;
 pub mod digest;
 pub mod entries;
 mod error;
+mod exit;
 pub mod files;
 pub mod fpu;
 mod inspect;
@@ -32,7 +34,8 @@ pub mod trust;
 
 pub use entries::{HOST, install};
 pub use error::{AbiVersion, LoadError, ManifestError, StartError, Step};
-pub use inspect::{Inspection, Probe, probe};
+pub use exit::{EXIT_STATUS, ExitGuard};
+pub use inspect::{Inspection, Probe, Unopened, probe};
 pub use knob_scope::KnobScope;
 pub use plugins::Plugins;
 pub use record::PluginRecord;

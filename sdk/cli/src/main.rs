@@ -28,6 +28,7 @@ use args::{Cli, Command};
 use clap::Parser;
 use error::CliError;
 use std::process::ExitCode;
+use tenon_runtime::host::ExitGuard;
 use tenon_testkit::check::worker;
 
 fn main() -> ExitCode {
@@ -44,6 +45,12 @@ fn main() -> ExitCode {
 
 fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
     let global = &cli.global;
+    // What ends by `exit` from here on has not done what it was asked for. A process that examines or measures another
+    // one's plugin says so itself.
+    let _guard = match &cli.command {
+        Command::CheckWorker | Command::DevMeasure => None,
+        _ => Some(ExitGuard::new()),
+    };
     match &cli.command {
         Command::Check(args) => return check::check(global, args),
         Command::CheckWorker => return Ok(worker::main()),

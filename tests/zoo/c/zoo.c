@@ -31,7 +31,7 @@ static TenonCode zoo_register(const TenonHost *host, TenonRegistrar *registrar,
     static const ZooList *const lists[] = {
         &zoo_attributes, &zoo_create,    &zoo_compute,   &zoo_outputs, &zoo_asynchronous,
         &zoo_elements,   &zoo_variants,  &zoo_resources, &zoo_variables, &zoo_kept,
-        &zoo_shapes,     &zoo_services,  &zoo_selection,
+        &zoo_shapes,     &zoo_services,  &zoo_selection, &zoo_bools,
     };
     static const TenonKnobDef *const knobs[] = {
         &enabled_knob, &answer_knob, &ratio_knob, &greeting_knob,

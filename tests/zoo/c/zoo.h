@@ -54,6 +54,7 @@ extern const ZooList zoo_compute;
 extern const ZooList zoo_outputs;
 extern const ZooList zoo_asynchronous;
 extern const ZooList zoo_elements;
+extern const ZooList zoo_bools;
 extern const ZooList zoo_variants;
 extern const ZooList zoo_resources;
 extern const ZooList zoo_variables;

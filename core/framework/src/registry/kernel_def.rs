@@ -61,6 +61,8 @@ pub struct KernelDef {
     pub plugin: PluginId,
     /// Name of that plugin.
     pub plugin_name: Arc<str>,
+    /// Whether that plugin is [foreign](super::PluginInfo::foreign): then its bools are any bytes.
+    pub foreign: bool,
     /// Declared order of its plugin, then place among the plugin's sorted kernels.
     pub order: (u32, u32),
 }
@@ -114,6 +116,7 @@ impl KernelDef {
                 source: SourceInfo::from_abi(&def.source)?,
                 plugin,
                 plugin_name: plugin_name.clone(),
+                foreign: false,
                 order: (0, 0),
             };
             kernel.cost = read_cost(&kernel, def.ext)?;

@@ -28,6 +28,8 @@ pub struct PluginInfo {
     pub retired: bool,
     /// Whether it runs in a process of its own.
     pub isolated: bool,
+    /// Whether it came in this process through the door for languages other than Rust.
+    pub foreign: bool,
 }
 
 impl PluginInfo {
@@ -43,6 +45,7 @@ impl PluginInfo {
             order,
             retired: false,
             isolated: false,
+            foreign: false,
         }
     }
 

@@ -56,10 +56,10 @@ impl Transaction {
         self.ops.push(op);
     }
 
-    /// Adds a kernel of this plugin; its `plugin`, `plugin_name` and `order` are set here.
+    /// Adds a kernel of this plugin; its `plugin`, `plugin_name`, `foreign` and `order` are set here.
     pub fn add_kernel(&mut self, kernel: KernelDef) {
         let (plugin, plugin_name) = (self.info.id, self.name.clone());
-        let kernel = KernelDef { plugin, plugin_name, ..kernel };
+        let kernel = KernelDef { plugin, plugin_name, foreign: self.info.foreign, ..kernel };
         match kernel.check() {
             Ok(()) => self.kernels.push(kernel),
             Err(error) => self.errors.push(error),
@@ -153,7 +153,9 @@ impl Transaction {
     pub unsafe fn kernel_from_abi(&mut self, kernel: *const tenon_abi::KernelDef) -> Code {
         // SAFETY: the caller's promise.
         match unsafe { KernelDef::from_abi(self.info.id, &self.name, kernel) } {
-            Ok(kernel) => self.kernels.push(kernel),
+            Ok(kernel) => {
+                self.kernels.push(KernelDef { foreign: self.info.foreign, ..kernel });
+            }
             Err(error) => return self.refuse(error),
         }
         Code::OK

@@ -1,6 +1,7 @@
 //! The record of one call.
 
 use super::{
+    bools,
     env::StepEnv,
     services::CALL_SERVICES,
     ticket::{Again, Ticket, Watch},
@@ -256,7 +257,13 @@ impl CallFrame {
         };
         match ticket.end(low) {
             // SAFETY: the frame is alive, and this thread is the one that completes its call.
-            Some(frame) => unsafe { ((*frame).completion)(frame, code) },
+            Some(frame) => unsafe {
+                if code.is_ok() {
+                    // Whatever language the kernel is in: there are few of them, and each waits for something.
+                    bools::settle_outputs((*frame).call());
+                }
+                ((*frame).completion)(frame, code);
+            },
             None => completed_again(ticket.again(low)),
         }
     }

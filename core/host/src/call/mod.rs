@@ -4,6 +4,7 @@
 //! The executor keeps one [`CallFrame`] per node in its pooled step state, so that a step in steady state
 //! makes none; [`crate::instance`] makes one for a single call. Both share the services here.
 
+pub mod bools;
 mod cancel;
 mod env;
 mod frame;

@@ -8,8 +8,8 @@ use super::{
 use crate::devices::device_of;
 use std::{ffi::c_void, ptr::NonNull, slice, sync::Arc};
 use tenon_abi::{
-    CallRecord, CallServices, CancelCallback, Code, KeptTensor, MemoryKind, ParallelBody, Slot,
-    Str, slot_flags,
+    CallRecord, CallServices, CancelCallback, Code, DType, KeptTensor, MemoryKind, ParallelBody,
+    Slot, Str, slot_flags,
 };
 use tenon_framework::{
     KernelError, Shape, Tensor,
@@ -248,7 +248,8 @@ unsafe extern "C" fn share(
             let (slot, value) = output(frame, to)?;
             let dtype = frame.node().outputs[to as usize].dtype;
             let size = u64::from(dtype.bits() / 8);
-            if source.bytes != shape.elements() as u64 * size {
+            check_kinds(source, dtype)?;
+            if (shape.elements() as u64).checked_mul(size) != Some(source.bytes) {
                 return Err(KernelError::invalid_argument(format!(
                     "an input of {} bytes cannot be returned as {shape} of {dtype}",
                     source.bytes
@@ -266,6 +267,18 @@ unsafe extern "C" fn share(
         });
         conclude(frame, result)
     }
+}
+
+/// Refuses an input's elements for an output of another kind: texts and handles are addresses of the host's, and of
+/// bytes few are bools.
+fn check_kinds(source: &Slot, to: DType) -> Result<(), KernelError> {
+    let owns = source.dtype.needs_drop() || to.needs_drop();
+    if source.dtype != to.base() && (owns || to.base() == DType::BOOL) {
+        let from = source.dtype;
+        let message = format!("an input of {from} cannot be returned as {to}: copy its elements");
+        return Err(KernelError::invalid_argument(message));
+    }
+    Ok(())
 }
 
 unsafe extern "C" fn scratch(

@@ -3,7 +3,10 @@
 //! Where the device at one end takes the pair (`can_copy`), it copies; else the host stages through its own
 //! memory: source to host, host to destination.
 
-use crate::memory::{HostMemory, copy_on_host};
+use crate::{
+    call::bools,
+    memory::{HostMemory, copy_on_host},
+};
 use std::sync::Arc;
 use tenon_abi::MemoryKind;
 use tenon_framework::{
@@ -143,6 +146,8 @@ pub fn copy_tensor(
     let (source, destination) = (location(tensor.buffer(), from), location(copy.buffer(), to));
     // SAFETY: two buffers, one of them new, of at least as many bytes as the elements have.
     unsafe { copy_now(source, destination, tensor.byte_len() as u64)? };
+    // SAFETY: the copy is there, and nobody else has it; a device writes any bytes.
+    unsafe { bools::settle_tensor(&copy) };
     Ok(copy)
 }
 

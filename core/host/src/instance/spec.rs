@@ -166,8 +166,11 @@ impl<'a> KernelSpec<'a> {
         };
         let output = |(at, &dtype): (usize, &DType)| {
             let memory = match &self.def.remote {
-                // What another process writes lies where that process can.
-                Some(remote) if !dtype.needs_drop() => Arc::clone(remote.memory()),
+                // What another process writes lies where that process can. Bools are copied out of there: what is
+                // written to them afterwards would be no bools.
+                Some(remote) if !dtype.needs_drop() && dtype != DType::BOOL => {
+                    Arc::clone(remote.memory())
+                }
                 _ => self.memory(self.signature.output_arg_of(self.op, at), dtype),
             };
             OutputSpec { dtype, memory }

@@ -8,8 +8,8 @@ use super::{
     extents::Extents,
     shared::{Mapping, SharedFile},
 };
-use crate::memory::{Account, Block, FreeLists, HOST_CACHE_BYTES, MemoryStats, block_size};
-use rustix::fs::{FallocateFlags, fallocate};
+use crate::memory::{Account, Block, FreeLists, HOST_CACHE_BYTES, block_size};
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use std::{
     ffi::c_void,
     io,
@@ -29,6 +29,7 @@ const EXTENTS: Rank = Rank(81);
 const PAGE: u64 = 4096;
 /// Blocks from this size on begin at a page, and their pages go back to the system when they are freed.
 const PAGED: usize = 64 << 10;
+const ADVICE: &str = "free tensors, or raise host.isolate_tensors_mb";
 
 /// Memory in which blocks are handed out.
 pub(crate) struct Arena {
@@ -39,10 +40,13 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// An arena with as many bytes as the machine has memory: no page exists before it is used.
-    pub fn new(name: &str) -> io::Result<Arena> {
+    /// An arena with as many bytes as the machine has memory, or fewer: no page exists before it is used, and none
+    /// beyond the end is ever there. 0 is no limit.
+    pub fn new(name: &str, limit: u64) -> io::Result<Arena> {
         let (page, pages) = (rustix::param::page_size(), total_pages()?);
-        let bytes = pages.saturating_mul(page as u64).next_multiple_of(PAGE) as usize;
+        let most = if limit == 0 { u64::MAX } else { limit };
+        let bytes = pages.saturating_mul(page as u64).min(most).max(1).next_multiple_of(PAGE);
+        let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
         let file = SharedFile::new(name, bytes)?;
         let mapping = file.map()?;
         let extents = Mutex::ranked(EXTENTS, Extents::new(bytes as u64));
@@ -59,7 +63,7 @@ impl Arena {
         if let Some(arena) = HOST.get() {
             return Ok(arena);
         }
-        let arena = Arc::new(Arena::new("tenon-host")?);
+        let arena = Arc::new(Arena::new("tenon-host", 0)?);
         Ok(HOST.get_or_init(|| arena))
     }
 
@@ -96,6 +100,36 @@ impl Arena {
         self.at(offset, bytes as u64)
     }
 
+    /// Whether somebody has written to each page of a part: promised bytes have none.
+    pub fn is_written(&self, offset: u64, bytes: u64) -> bool {
+        // Where there is no part of the file without pages behind the offset, its end is told.
+        let hole = seek(&self.file, SeekFrom::Hole(offset));
+        bytes == 0 || hole.is_ok_and(|hole| hole >= offset.saturating_add(bytes))
+    }
+
+    /// Gives the pages of everything that is not handed out back to the system: whoever wrote there, in error, is gone.
+    pub fn reclaim(&self) {
+        let extents = self.extents.lock();
+        for (begin, length) in extents.free() {
+            let (first, end) = (begin.next_multiple_of(PAGE), (begin + length) / PAGE * PAGE);
+            if end > first {
+                self.punch(first, end - first);
+            }
+        }
+    }
+
+    /// Where the system refuses, the pages stay. What is punched reads as zeros.
+    fn punch(&self, offset: u64, bytes: u64) {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let _ = fallocate(&self.file, flags, offset, bytes);
+    }
+
+    /// Bytes of pages that there are, whoever wrote to them.
+    #[cfg(test)]
+    fn resident(&self) -> u64 {
+        rustix::fs::fstat(&self.file).unwrap().st_blocks as u64 * 512
+    }
+
     /// Gives a block back.
     ///
     /// # Safety
@@ -103,9 +137,8 @@ impl Arena {
     pub unsafe fn give(&self, data: NonNull<c_void>, bytes: usize) {
         let Some(offset) = self.offset_of(data.as_ptr()) else { return };
         if bytes >= PAGED {
-            // Whole pages of the block; the system gives zeros when they are used again. Where it refuses, they stay.
-            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            let _ = fallocate(&self.file, flags, offset, bytes as u64 / PAGE * PAGE);
+            // Whole pages of the block.
+            self.punch(offset, bytes as u64 / PAGE * PAGE);
         }
         self.extents.lock().give(offset, bytes as u64);
     }
@@ -128,10 +161,11 @@ pub(crate) struct ArenaMemory {
 }
 
 impl ArenaMemory {
-    /// A pool over an arena of its own, which gives at most `limit` bytes; 0 is no limit.
+    /// A pool over an arena of its own of at most `limit` bytes; 0 is as many as the machine has memory.
     pub fn new(name: &str, limit: u64) -> io::Result<ArenaMemory> {
         let lists = FreeLists::new(HOST_CACHE_BYTES);
-        Ok(ArenaMemory { lists, account: Account::new(limit), arena: Arena::new(name)? })
+        let arena = Arena::new(name, limit)?;
+        Ok(ArenaMemory { lists, account: Account::new(arena.bytes() as u64), arena })
     }
 
     /// The arena.
@@ -139,8 +173,14 @@ impl ArenaMemory {
         &self.arena
     }
 
+    /// Bytes that are in use; nobody is waited for.
+    pub fn live_bytes(&self) -> u64 {
+        self.account.stats(0).live_bytes
+    }
+
     /// The figures.
-    pub fn stats(&self) -> MemoryStats {
+    #[cfg(test)]
+    pub fn stats(&self) -> crate::memory::MemoryStats {
         self.account.stats(self.lists.cached_bytes())
     }
 
@@ -150,6 +190,12 @@ impl ArenaMemory {
             self.trim();
             self.arena.take(size)
         })
+    }
+
+    /// Gives everything that is not in use back to the system.
+    pub fn reclaim(&self) {
+        self.trim();
+        self.arena.reclaim();
     }
 
     fn trim(&self) {
@@ -171,7 +217,8 @@ unsafe impl Memory for ArenaMemory {
 
     fn allocate(&self, bytes: usize) -> Result<NonNull<c_void>, KernelError> {
         let name = &self.arena.name;
-        self.account.take(name, bytes as u64)?;
+        let exhausted = |_| self.account.exhausted(name, bytes as u64, ADVICE);
+        self.account.take(name, bytes as u64).map_err(exhausted)?;
         match self.block(block_size(bytes)) {
             Some(data) => {
                 self.account.taken();
@@ -179,7 +226,7 @@ unsafe impl Memory for ArenaMemory {
             }
             None => {
                 self.account.untake(bytes as u64);
-                Err(self.account.exhausted(name, bytes as u64, "the machine has no more"))
+                Err(self.account.exhausted(name, bytes as u64, ADVICE))
             }
         }
     }
@@ -221,10 +268,50 @@ mod tests {
     }
 
     #[test]
+    fn what_was_written_where_nothing_is_handed_out_goes_back_to_the_system() {
+        let memory = ArenaMemory::new("tenon-test", 64 << 20).unwrap();
+        let arena = memory.arena();
+        assert_eq!(arena.bytes(), 64 << 20, "no page is there beyond the limit");
+        let kept = memory.allocate(100_000).unwrap();
+        // SAFETY: allocated with this size, and the rest of the arena is nobody's: as a wild loop writes.
+        unsafe {
+            kept.cast::<u8>().as_ptr().write_bytes(7, 100_000);
+            arena.at(1 << 20, 32 << 20).unwrap().cast::<u8>().as_ptr().write_bytes(1, 32 << 20);
+        }
+        assert!(arena.resident() > 32 << 20);
+        memory.reclaim();
+        assert!(arena.resident() < 1 << 20, "{} bytes are left", arena.resident());
+        // SAFETY: as above.
+        let bytes = unsafe { std::slice::from_raw_parts(kept.cast::<u8>().as_ptr(), 100_000) };
+        assert!(bytes.iter().all(|&byte| byte == 7), "what is handed out stays");
+        // SAFETY: allocated with the same size.
+        unsafe { memory.deallocate(kept, 100_000) };
+    }
+
+    #[test]
+    fn a_promise_is_told_from_what_was_written() {
+        let memory = ArenaMemory::new("tenon-test", 64 << 20).unwrap();
+        let arena = memory.arena();
+        let at = memory.allocate(8 << 20).unwrap();
+        let offset = arena.offset_of(at.as_ptr()).unwrap();
+        assert!(!arena.is_written(offset, 8 << 20) && arena.is_written(offset, 0));
+        // SAFETY: allocated with this size, seen by nobody else.
+        unsafe { at.cast::<u8>().as_ptr().write_bytes(1, 4 << 20) };
+        assert!(arena.is_written(offset, 4 << 20) && !arena.is_written(offset, 8 << 20));
+        // SAFETY: as above.
+        unsafe { at.cast::<u8>().as_ptr().write_bytes(1, 8 << 20) };
+        assert!(arena.is_written(offset, 8 << 20));
+        // SAFETY: allocated with the same size.
+        unsafe { memory.deallocate(at, 8 << 20) };
+    }
+
+    #[test]
     fn beyond_the_limit_is_an_error_and_an_address_from_elsewhere_has_no_place() {
-        let memory = ArenaMemory::new("tenon-test", 1000).unwrap();
-        let error = memory.allocate(2000).unwrap_err();
-        assert!(error.message.contains("asked for 2000 bytes"), "{}", error.message);
+        let memory = ArenaMemory::new("tenon-test", 4096).unwrap();
+        let error = memory.allocate(5000).unwrap_err();
+        assert!(error.message.contains("asked for 5000 bytes"), "{}", error.message);
+        assert!(error.message.contains("the limit is 4096"), "{}", error.message);
+        assert!(error.message.contains("host.isolate_tensors_mb"), "{}", error.message);
         assert_eq!(memory.arena().offset_of((&raw const memory).cast()), None);
         assert!(memory.arena().at(memory.arena().bytes() as u64, 1).is_none());
     }

@@ -36,6 +36,11 @@ impl Extents {
         Some(at)
     }
 
+    /// The free ranges: where each begins, and its length.
+    pub fn free(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.free.iter().map(|(&begin, &length)| (begin, length))
+    }
+
     /// Gives back what was taken.
     pub fn give(&mut self, at: u64, bytes: u64) {
         let mut length = bytes.max(1).next_multiple_of(GRAIN);

@@ -12,6 +12,18 @@ register_knob!(
     "MiB of memory of its own that the process of an isolated plugin may have; 0 is no limit."
 );
 register_knob!(
+    "isolate_tensors_mb": INT = "4096",
+    "MiB of memory for the tensors that an isolated plugin writes; 0 is as much as the machine has."
+);
+register_knob!(
+    "isolate_start_ms": INT = "10000",
+    "Milliseconds that a new process of an isolated plugin may take to open its library; at least 1."
+);
+register_knob!(
+    "isolate_environment": STRING = "",
+    "Environment variables that the process of an isolated plugin is given beside the usual ones: names with commas between them, a '*' at the end of one stands for any rest."
+);
+register_knob!(
     "isolate_faults": INT = "5",
     "Faults of an isolated plugin within a minute after which it is quarantined; 0 is never."
 );
@@ -34,8 +46,8 @@ pub(super) const HOST_LOOK: Duration = Duration::from_micros(100);
 pub(super) const SLICE: Duration = Duration::from_millis(5);
 /// How often a question is asked again whose process another call ended.
 pub(super) const ASKED_AGAIN: u32 = 32;
-/// How long a worker may take to open its library.
-pub(super) const START: Duration = Duration::from_secs(60);
+/// How long a plugin's first worker may take to open its library, at least: nobody waits for it but who loads it.
+pub(super) const FIRST_START: Duration = Duration::from_secs(60);
 /// Faults that are this old are forgotten.
 pub(super) const FORGOTTEN: Duration = Duration::from_secs(60);
 
@@ -46,6 +58,12 @@ pub struct Limits {
     pub deadline: Duration,
     /// Bytes of memory of its process's own; 0 is no limit.
     pub memory: u64,
+    /// Bytes of memory for the tensors that it writes; 0 is as much as the machine has.
+    pub tensors: u64,
+    /// How long a new process may take to open its library.
+    pub start: Duration,
+    /// Environment variables that its process is given beside the usual ones; one may end in `*`.
+    pub environment: Vec<String>,
     /// Faults within a minute after which it is quarantined; 0 is never.
     pub faults: u32,
     /// Whether its ops fall back to other kernels once it is quarantined.
@@ -64,12 +82,21 @@ impl Limits {
         Limits {
             deadline: Duration::from_millis(figure("isolate_deadline_ms", 10_000).max(1)),
             memory: figure("isolate_memory_mb", 4096).saturating_mul(1 << 20),
+            tensors: figure("isolate_tensors_mb", 4096).saturating_mul(1 << 20),
+            start: Duration::from_millis(figure("isolate_start_ms", 10_000).max(1)),
+            environment: names(knobs.text("host", "isolate_environment").unwrap_or_default()),
             faults: figure("isolate_faults", 5).min(u64::from(u32::MAX)) as u32,
             fallback: knobs.bool("host", "isolate_fallback").unwrap_or(true),
             look: Duration::from_micros(figure("isolate_look_us", 100).min(1_000_000)),
             worker: worker.map(PathBuf::from),
         }
     }
+}
+
+/// The names of a list with commas.
+fn names(list: &str) -> Vec<String> {
+    let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
 }
 
 impl Default for Limits {

@@ -14,7 +14,9 @@
 //! it registers; the host checks that as it checks any plugin's registrations. A kernel's state has a message that
 //! makes it, so that it is made again in the next worker.
 //!
-//! **Faults.** A crash, a call over its deadline, memory beyond the limit: the process ends, the call's step fails
+//! **What a worker says** is not believed: [`protocol`] is the table of what each message may do to each kind of output.
+//!
+//! **Faults.** A crash, a call over its deadline, memory beyond the limit, a message out of order, a start that fails: the process ends, the call's step fails
 //! with an error that names the kernel, other calls in it fail as aborted, and the next call starts a new process. A
 //! plugin that keeps failing is quarantined: its kernels refuse, and sessions may choose others.
 //!
@@ -38,12 +40,20 @@ mod descriptors;
 mod extents;
 mod kernel;
 mod limits;
+mod listener;
 mod load;
+mod outputs;
 mod plugin;
 mod process;
+mod protocol;
+#[cfg(any(all(test, not(loom)), feature = "fuzzing"))]
+pub mod rogue;
 mod sealed;
 mod shape;
 mod shared;
+mod start;
+mod surroundings;
+mod talk;
 mod values;
 mod wire;
 mod worker;

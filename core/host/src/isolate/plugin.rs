@@ -1,38 +1,41 @@
 //! An isolated plugin: its library, its limits, and the worker that runs it.
 //!
-//! States: *idle* (no worker) ↔ *up* (a worker runs) → *quarantined* (no worker any more). A worker that dies is a
-//! fault, whoever finds it dead first; the next call starts another one. Too many faults within a minute end in
-//! quarantine, for good: replacing the plugin makes a new one.
+//! States: *idle* (no worker) → *starting* ([`super::start`]) → *up* (a worker runs) → *idle*, and from each of them →
+//! *quarantined* (no worker any more). A worker that dies is a fault, whoever finds it dead first, and one that cannot
+//! be started is one; the next call starts another. Too many faults within a minute end in quarantine, for good:
+//! replacing the plugin makes a new one.
 //!
 //! # Invariants
+//! - Nothing waits while it holds the state's lock, and the figures need no lock.
 //! - Each worker is buried once. Its calls end with an error each, its states are made again when they are needed.
 //! - What every worker opens is the sealed copy of the library that was digested.
 
 use super::{
     arena::{Arena, ArenaMemory},
     definition::Definition,
-    limits::{ASKED_AGAIN, FORGOTTEN, HOST_LOOK, Limits, START},
-    process::{Death, Launch, Process},
+    limits::{ASKED_AGAIN, FIRST_START, FORGOTTEN, HOST_LOOK, Limits},
+    process::{Death, Process},
+    start::{Patience, Starts},
     values::HostArenaMemory,
-    wire::{Order, Reply, Setting, Start, Word},
+    wire::{Order, Reply, Setting},
     worker_call::WorkerCall,
 };
+use arc_swap::ArcSwapOption;
 use std::{
     collections::VecDeque,
     io,
-    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    os::fd::OwnedFd,
     path::PathBuf,
-    process::Command,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 use tenon_framework::{
     Code, KernelError,
     knob::Knobs,
-    sync::{Mutex, Rank},
+    sync::{Condvar, Mutex, MutexGuard, Rank},
     tensor::Memory,
 };
 
@@ -57,7 +60,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    fn of_start(message: String) -> Refusal {
+    pub fn of_start(message: String) -> Refusal {
         Refusal { step: "open".to_owned(), code: Code::UNAVAILABLE, message }
     }
 }
@@ -94,12 +97,12 @@ pub(super) struct Parts {
     pub allow_panic_abort: bool,
 }
 
+/// What changes by who holds the lock.
 #[derive(Default)]
-struct State {
-    worker: Option<Arc<Process>>,
-    generation: u64,
+pub(super) struct State {
+    pub starts: Starts,
     faults: VecDeque<Instant>,
-    knobs: Vec<Setting>,
+    pub knobs: Vec<Setting>,
 }
 
 /// An isolated plugin.
@@ -107,8 +110,12 @@ pub struct Isolated {
     parts: Parts,
     memory: Arc<ArenaMemory>,
     memory_of_host: Arc<dyn Memory>,
-    host_arena: &'static Arc<Arena>,
     state: Mutex<State>,
+    started: Condvar,
+    /// The worker, also one that has died and is not buried yet.
+    current: ArcSwapOption<Process>,
+    /// Number of the last worker that was ready.
+    generation: AtomicU64,
     /// What its first worker said that it registers.
     definitions: OnceLock<Vec<Definition>>,
     quarantine: OnceLock<String>,
@@ -123,23 +130,52 @@ impl Isolated {
         let failed = |error: io::Error| Refusal::of_start(format!("shared memory: {error}"));
         let has_cores = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
         let host_arena = Arena::start_host().map_err(failed)?;
-        let memory = ArenaMemory::new(&format!("tenon-{}", parts.scope), 0).map_err(failed)?;
+        let memory = ArenaMemory::new(&format!("tenon-{}", parts.scope), parts.limits.tensors);
         let plugin = Arc::new(Isolated {
             parts,
-            memory: Arc::new(memory),
+            memory: Arc::new(memory.map_err(failed)?),
             memory_of_host: Arc::new(HostArenaMemory(host_arena)),
-            host_arena,
             state: Mutex::ranked(STATE, State::default()),
+            started: Condvar::new(),
+            current: ArcSwapOption::empty(),
+            generation: AtomicU64::new(0),
             definitions: OnceLock::new(),
             quarantine: OnceLock::new(),
             calls: AtomicU64::new(0),
             faults: AtomicU64::new(0),
             look: if has_cores { HOST_LOOK } else { Duration::ZERO },
         });
-        let mut state = plugin.state.lock();
-        plugin.start_worker(&mut state)?;
-        drop(state);
+        let worker = plugin.launch(plugin.limits().start.max(FIRST_START), || true)?;
+        plugin.install(&mut plugin.lock(), worker);
         Ok(plugin)
+    }
+
+    pub(super) fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Told when a start is over.
+    pub(super) fn started(&self) -> &Condvar {
+        &self.started
+    }
+
+    /// The worker that there is, dead or alive.
+    pub(super) fn current(&self) -> Option<Arc<Process>> {
+        self.current.load_full()
+    }
+
+    pub(super) fn set_current(&self, worker: Arc<Process>) {
+        self.generation.store(worker.generation(), Ordering::Relaxed);
+        self.current.store(Some(worker));
+    }
+
+    /// Number of the last worker that was ready.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
     }
 
     /// Name of the plugin.
@@ -157,17 +193,16 @@ impl Isolated {
         &self.parts.limits
     }
 
-    /// What it does now.
+    /// What it does now. Nobody is waited for.
     pub fn status(&self) -> IsolationStatus {
-        let state = self.state.lock();
-        let worker = state.worker.as_ref().filter(|worker| worker.death().is_none());
+        let worker = self.current().filter(|worker| worker.death().is_none());
         IsolationStatus {
             plugin: self.parts.name.clone(),
             pid: worker.map(|worker| worker.pid()),
-            restarts: state.generation.saturating_sub(1),
+            restarts: self.generation().saturating_sub(1),
             calls: self.calls.load(Ordering::Relaxed),
             faults: self.faults.load(Ordering::Relaxed),
-            tensor_bytes: self.memory.stats().live_bytes,
+            tensor_bytes: self.memory.live_bytes(),
             quarantined: self.quarantine.get().cloned(),
         }
     }
@@ -179,6 +214,11 @@ impl Isolated {
 
     pub(super) fn definitions(&self) -> &[Definition] {
         self.definitions.get().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// What the first worker said, which is this one where there was none.
+    pub(super) fn first_definitions(&self, definitions: &[Definition]) -> &[Definition] {
+        self.definitions.get_or_init(|| definitions.to_vec())
     }
 
     /// The memory of its outputs.
@@ -201,10 +241,11 @@ impl Isolated {
     pub(crate) fn set_knobs(&self, knobs: &Knobs) {
         let settings = self.settings(knobs);
         let mut state = self.state.lock();
-        if let Some(worker) = &state.worker {
-            worker.tell(&Order::Knobs(settings.clone()));
+        state.knobs = settings.clone();
+        // Under the lock, so that the last ones set are the last ones told.
+        if let Some(worker) = self.current() {
+            worker.tell(&Order::Knobs(settings));
         }
-        state.knobs = settings;
     }
 
     /// Counts a call that computed.
@@ -213,14 +254,27 @@ impl Isolated {
     }
 
     /// A call, in the worker that there is or in a new one.
-    pub(super) fn call(&self, name: &Arc<str>) -> Result<WorkerCall<'_>, KernelError> {
-        WorkerCall::new(self, self.worker()?, name)
+    pub(super) fn call(self: &Arc<Self>, name: &Arc<str>) -> Result<WorkerCall<'_>, KernelError> {
+        WorkerCall::new(self, self.worker(Patience::WITHOUT_STEP)?, name)
+    }
+
+    /// As [`Isolated::call`], for a step, which waits no longer than it may.
+    pub(super) fn call_in_step<'p>(
+        self: &'p Arc<Self>,
+        name: &Arc<str>,
+        deadline_ns: u64,
+        cancelled: &'p AtomicU32,
+    ) -> Result<WorkerCall<'p>, KernelError> {
+        let patience = Patience { deadline_ns, cancelled: Some(cancelled) };
+        let mut call = WorkerCall::new(self, self.worker(patience)?, name)?;
+        call.heed(cancelled);
+        Ok(call)
     }
 
     /// Asks what changes nothing in the plugin: `read` is told the reply, and by which worker. Where another call ended
     /// the process meanwhile, the next one is asked, so that no plan fails by somebody else's fault.
     pub(super) fn ask<T>(
-        &self,
+        self: &Arc<Self>,
         name: &Arc<str>,
         request: &[u8],
         mut read: impl FnMut(Reply<'_>, u64) -> Result<T, KernelError>,
@@ -243,8 +297,7 @@ impl Isolated {
 
     /// Frees a kernel's state, if the worker that has it still runs.
     pub(super) fn destroy(&self, generation: u64, kernel: u64) {
-        let worker = self.state.lock().worker.clone();
-        if let Some(worker) = worker.filter(|worker| worker.generation() == generation) {
+        if let Some(worker) = self.current().filter(|worker| worker.generation() == generation) {
             worker.tell(&Order::Destroy { kernel });
         }
     }
@@ -257,94 +310,19 @@ impl Isolated {
         }
     }
 
-    fn worker(&self) -> Result<Arc<Process>, KernelError> {
-        let mut state = self.state.lock();
-        if let Some(worker) = state.worker.clone() {
-            let Some(death) = worker.death() else { return Ok(worker) };
-            // It died between calls.
-            self.bury(&mut state, &worker, &death.describe());
-        }
-        self.check_quarantine()?;
-        self.start_worker(&mut state).map_err(|refusal| {
-            let message = format!(
-                "plugin '{}' cannot be started again: {}",
-                self.parts.name, refusal.message
-            );
-            KernelError::new(refusal.code, message)
-        })
-    }
-
-    fn start_worker(&self, state: &mut State) -> Result<Arc<Process>, Refusal> {
-        let failed = |error: io::Error| Refusal::of_start(format!("a process for it: {error}"));
-        let descriptors = vec![
-            self.parts.library.try_clone().map_err(failed)?,
-            self.host_arena.readable().map_err(failed)?,
-            self.memory.arena().writable().map_err(failed)?,
-        ];
-        let launch = Launch {
-            command: self.command()?,
-            plugin: &self.parts.name,
-            generation: state.generation + 1,
-            order: Order::Start(self.first_order()),
-            descriptors,
-        };
-        let worker = Arc::new(Process::start(launch).map_err(failed)?);
-        let definitions = match worker.first_word(START) {
-            Ok(Word::Ready(definitions)) => definitions,
-            Ok(Word::Refused { step, code, message }) => {
-                return Err(Refusal { step, code: Code(code), message });
-            }
-            Ok(Word::Log { .. }) => {
-                return Err(Refusal::of_start("its first word is a line for the log".to_owned()));
-            }
-            Err(death) => {
-                let how = death.describe();
-                let message =
-                    format!("its process was not ready within {START:?}: it ended by {how}");
-                return Err(Refusal::of_start(message));
-            }
-        };
-        let first = self.definitions.get_or_init(|| definitions.clone());
-        if *first != definitions {
-            let message = "it registers something else than the first time".to_owned();
-            return Err(Refusal { step: "compare".to_owned(), code: Code::INTERNAL, message });
-        }
-        worker.tell(&Order::Knobs(state.knobs.clone()));
-        state.generation += 1;
-        state.worker = Some(Arc::clone(&worker));
-        Ok(worker)
-    }
-
-    fn first_order(&self) -> Start {
-        Start {
-            path: self.parts.path.as_os_str().as_bytes().to_vec(),
-            digest: self.parts.digest.clone(),
-            threads: self.parts.threads as u32,
-            memory_limit: self.parts.limits.memory,
-            look_us: self.parts.limits.look.as_micros() as u64,
-            arenas: [self.host_arena.bytes() as u64, self.memory.arena().bytes() as u64],
-            allow_panic_abort: self.parts.allow_panic_abort,
-        }
-    }
-
-    fn command(&self) -> Result<Command, Refusal> {
-        match &self.parts.limits.worker {
-            Some(program) => Ok(Command::new(program)),
-            None if super::runs_workers() => Ok(Command::new("/proc/self/exe")),
-            None => Err(Refusal::of_start(
-                "no program runs it: have main call tenon_runtime::isolate::work() first, or name one that does \
-                 (tenon, say) by host.isolate_worker"
-                    .to_owned(),
-            )),
-        }
-    }
-
     /// Takes a dead worker out of use and counts the fault, unless somebody has done so.
-    fn bury(&self, state: &mut State, worker: &Arc<Process>, how: &str) {
-        if !state.worker.as_ref().is_some_and(|present| Arc::ptr_eq(present, worker)) {
+    pub(super) fn bury(&self, state: &mut State, worker: &Arc<Process>, how: &str) {
+        if !self.current().is_some_and(|present| Arc::ptr_eq(&present, worker)) {
             return;
         }
-        state.worker = None;
+        self.current.store(None);
+        // What it wrote where nothing was handed out would stay until the next one is gone too.
+        self.memory.reclaim();
+        self.fault(state, how);
+    }
+
+    /// Counts a fault: too many of them are the end.
+    pub(super) fn fault(&self, state: &mut State, how: &str) {
         self.faults.fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();
         state.faults.push_back(now);

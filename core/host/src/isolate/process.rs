@@ -11,7 +11,9 @@
 use super::{
     channel::{CHANNELS, CHANNELS_BYTES, Channel, Side},
     crash::{CRASH_BYTES, CrashRecord},
+    listener::{LastWords, Rate, cut, listen},
     shared::{Mapping, SharedFile},
+    surroundings,
     wire::{Order, Word, read_message, write_message},
 };
 use rustix::{
@@ -22,8 +24,10 @@ use rustix::{
     },
 };
 use std::{
-    collections::VecDeque,
-    io::{self, BufRead, BufReader},
+    io::{
+        self, BufReader,
+        ErrorKind::{BrokenPipe, ConnectionReset},
+    },
     os::{
         fd::{AsFd, OwnedFd},
         unix::{
@@ -34,7 +38,7 @@ use std::{
     process::{Child, ChildStderr, Command, ExitStatus, Stdio},
     sync::{
         Arc, OnceLock,
-        mpsc::{Receiver, SyncSender, sync_channel},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -46,15 +50,16 @@ use tenon_framework::sync::{Condvar, Mutex, Rank};
 const CALLS: Rank = Rank(74);
 /// How long the last words on standard error are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How often whoever waits for a worker's first word looks whether that is still needed.
+const LOOK: Duration = Duration::from_millis(50);
 /// How long a worker may leave what it is told unread.
 const LISTENING: Duration = Duration::from_secs(5);
-/// Lines of standard error that are kept, and characters of each.
-const LAST_LINES: usize = 4;
-const LINE: usize = 300;
 
 /// What a worker is started with.
 pub(super) struct Launch<'a> {
     pub command: Command,
+    /// Environment variables that it is given beside the usual ones.
+    pub environment: &'a [String],
     pub plugin: &'a str,
     pub generation: u64,
     pub order: Order,
@@ -77,6 +82,14 @@ pub(super) struct Death {
     pub calls: Vec<(usize, Arc<str>)>,
 }
 
+/// Why a process never said that it is ready.
+pub(super) enum NotReady<'p> {
+    /// It ended.
+    Ended(&'p Death),
+    /// It was ended, for it said nothing.
+    Late,
+}
+
 /// What the threads that wait share with the process.
 struct Shared {
     channels: Arc<Mapping>,
@@ -84,7 +97,7 @@ struct Shared {
     freed: Condvar,
     stopped: OnceLock<(usize, Duration)>,
     death: OnceLock<Death>,
-    last_words: Mutex<VecDeque<String>>,
+    last_words: Mutex<LastWords>,
 }
 
 #[derive(Default)]
@@ -108,11 +121,13 @@ pub(super) struct Process {
 impl Process {
     /// Starts a worker. What it says first comes by [`Process::first_word`].
     pub fn start(launch: Launch<'_>) -> io::Result<Process> {
-        let Launch { mut command, plugin, generation, order, mut descriptors } = launch;
+        let Launch { mut command, environment, plugin, generation, order, mut descriptors } =
+            launch;
         let channels = SharedFile::new("tenon-channels", CHANNELS_BYTES + CRASH_BYTES)?;
         let mapping = Arc::new(channels.map()?);
         let (host, worker) = UnixStream::pair()?;
         host.set_write_timeout(Some(LISTENING))?;
+        surroundings::confine(&mut command, environment);
         command.env(super::WORKER_VARIABLE, "1").process_group(0);
         command.stdin(OwnedFd::from(worker)).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
@@ -145,19 +160,43 @@ impl Process {
         };
         descriptors.push(channels.as_fd().try_clone_to_owned()?);
         let mut socket = process.socket.lock();
-        super::descriptors::send(&socket, &descriptors)?;
-        write_message(&mut *socket, &order)?;
+        let told = super::descriptors::send(&socket, &descriptors)
+            .and_then(|()| write_message(&mut *socket, &order));
         drop(socket);
+        // One that has ended already takes nothing: how it ended is what its first word is waited for.
+        match told {
+            Err(error) if !matches!(error.kind(), BrokenPipe | ConnectionReset) => {
+                return Err(error);
+            }
+            _ => {}
+        }
         Ok(process)
     }
 
-    /// What it says of its library; why it ended, or was ended because it said nothing for so long.
-    pub fn first_word(&self, patience: Duration) -> Result<Word, &Death> {
-        let word = self.words.lock().recv_timeout(patience);
-        word.map_err(|_| {
-            self.kill();
-            self.wait()
-        })
+    /// What it says of its library; why it ended, or was ended because it said nothing for so long, or because
+    /// nobody needs it any more.
+    pub fn first_word(
+        &self,
+        patience: Duration,
+        is_needed: impl Fn() -> bool,
+    ) -> Result<Word, NotReady<'_>> {
+        let until = Instant::now() + patience;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            // Not under the lock: what follows takes another one.
+            let word = self.words.lock().recv_timeout(left.min(LOOK));
+            match word {
+                Ok(word) => return Ok(word),
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() && is_needed() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    self.kill();
+                    self.wait();
+                    return Err(NotReady::Late);
+                }
+                // It has closed its socket, or ended: whoever read that ends it.
+                Err(RecvTimeoutError::Disconnected) => return Err(NotReady::Ended(self.wait())),
+            }
+        }
     }
 
     /// Its number among those of the plugin.
@@ -263,15 +302,51 @@ impl Drop for Process {
     }
 }
 
+/// Logs a worker's lines, as many as there may be.
+struct Logger {
+    plugin: String,
+    rate: Rate,
+}
+
+impl Logger {
+    fn new(plugin: &str) -> Logger {
+        Logger { plugin: plugin.to_owned(), rate: Rate::default() }
+    }
+
+    fn log(&mut self, line: impl FnOnce(&str)) {
+        let (admitted, left_out) = self.rate.admit(Instant::now());
+        self.tell(left_out);
+        if admitted {
+            line(&self.plugin);
+        }
+    }
+
+    fn tell(&self, left_out: Option<u64>) {
+        if let Some(count) = left_out {
+            tracing::warn!(
+                plugin = self.plugin,
+                "{count} more lines came too fast and are left out"
+            );
+        }
+    }
+}
+
+impl Drop for Logger {
+    fn drop(&mut self) {
+        let left_out = self.rate.flush();
+        self.tell(left_out);
+    }
+}
+
 /// Reads what the worker says until it says no more, then ends it: a worker without a socket is of no use.
 fn spawn_reader(plugin: &str, socket: UnixStream, handle: OwnedFd, said: SyncSender<Word>) {
-    let plugin = plugin.to_owned();
+    let mut logger = Logger::new(plugin);
     thread::spawn(move || {
         let mut socket = BufReader::new(socket);
         while let Ok(word) = read_message::<Word>(&mut socket) {
             match word {
                 Word::Log { level, message } => {
-                    crate::entries::log(&plugin, LogLevel(level), &message)
+                    logger.log(|plugin| crate::entries::log(plugin, LogLevel(level), cut(&message)))
                 }
                 first => {
                     let _ = said.try_send(first);
@@ -282,29 +357,16 @@ fn spawn_reader(plugin: &str, socket: UnixStream, handle: OwnedFd, said: SyncSen
     });
 }
 
-/// Logs what comes on standard error, and keeps the last line. The receiver is told when there is no more.
+/// Logs what comes on standard error, and keeps the last lines. The receiver is told when there is no more.
 fn spawn_listener(plugin: &str, stderr: Option<ChildStderr>, shared: Arc<Shared>) -> Receiver<()> {
     let (done, quiet) = sync_channel(1);
-    let plugin = plugin.to_owned();
+    let mut logger = Logger::new(plugin);
     thread::spawn(move || {
         let Some(stderr) = stderr else { return };
-        let mut lines = BufReader::new(stderr);
-        let mut line = Vec::new();
-        while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-            let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-            if !text.is_empty() {
-                tracing::warn!(plugin, "standard error: {text}");
-            }
-            // Frames of a backtrace are indented: they are no words.
-            if text.starts_with(|first: char| !first.is_whitespace()) {
-                let mut words = shared.last_words.lock();
-                if words.len() == LAST_LINES {
-                    words.pop_front();
-                }
-                words.push_back(text.chars().take(LINE).collect());
-            }
-            line.clear();
-        }
+        listen(stderr, |line| {
+            logger.log(|plugin| tracing::warn!(plugin, "standard error: {line}"));
+            shared.last_words.lock().hear(line);
+        });
         let _ = done.try_send(());
     });
     quiet
@@ -331,7 +393,7 @@ fn spawn_waiter(mut child: Child, quiet: Receiver<()>, shared: Arc<Shared>) -> J
         let death = Death {
             status,
             crash: CrashRecord::read(&shared.channels),
-            last_words: std::mem::take(&mut *shared.last_words.lock()).into(),
+            last_words: shared.last_words.lock().take(),
             stopped: shared.stopped.get().copied(),
             calls: names,
         };

@@ -1,7 +1,7 @@
 //! Tensors and attributes as messages have them, on the host's side.
 
 use super::{
-    arena::Arena,
+    arena::{Arena, ArenaMemory},
     plugin::Isolated,
     wire::{ArenaName, Attr, Data, NamedAttr, Place, SENT_BYTES, Value},
 };
@@ -18,11 +18,11 @@ use tenon_framework::{
 pub(super) type Copies = Vec<Buffer>;
 
 /// Where a tensor lies, if the worker can read it there.
-pub(super) fn place_of(plugin: &Isolated, slot: &Slot) -> Option<Place> {
+pub(super) fn place_of(memory: &ArenaMemory, slot: &Slot) -> Option<Place> {
     if let Some(offset) = Arena::of_host().and_then(|arena| arena.offset_of(slot.data)) {
         return Some(Place { arena: ArenaName::Host, offset });
     }
-    let offset = plugin.memory().arena().offset_of(slot.data)?;
+    let offset = memory.arena().offset_of(slot.data)?;
     Some(Place { arena: ArenaName::Worker, offset })
 }
 
@@ -35,7 +35,7 @@ fn copied(plugin: &Isolated, bytes: &[u8], copies: &mut Copies) -> Result<Place,
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.data().cast::<u8>(), bytes.len());
     }
     let slot = Slot { data: buffer.data(), ..Slot::EMPTY };
-    let place = place_of(plugin, &slot)
+    let place = place_of(plugin.memory(), &slot)
         .ok_or_else(|| KernelError::internal("a shared block lies in no arena"))?;
     copies.push(buffer);
     Ok(place)
@@ -67,7 +67,7 @@ pub(super) unsafe fn value<'a>(
                 unsafe { slice::from_raw_parts(slot.data.cast::<u8>(), slot.bytes as usize) };
             if bytes.len() <= SENT_BYTES {
                 Data::Sent(bytes)
-            } else if let Some(place) = place_of(plugin, slot) {
+            } else if let Some(place) = place_of(plugin.memory(), slot) {
                 Data::At(place)
             } else {
                 Data::At(copied(plugin, bytes, copies)?)

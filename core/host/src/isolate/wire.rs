@@ -303,8 +303,7 @@ pub(super) fn read_message<T: DeserializeOwned>(from: &mut impl Read) -> io::Res
     if length > MAX_SOCKET_MESSAGE {
         return Err(io::Error::other(format!("a message of {length} bytes is too long")));
     }
-    let mut bytes = vec![0; length as usize];
-    from.read_exact(&mut bytes)?;
+    let bytes = super::listener::read_exactly(from, length.into())?;
     postcard::from_bytes(&bytes).map_err(io::Error::other)
 }
 

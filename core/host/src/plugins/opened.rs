@@ -2,7 +2,10 @@
 
 use crate::{
     error::LoadError,
-    loader::{self, Library, PluginFile, Policy, Source, image::Image},
+    loader::{
+        self, Library, PluginFile, Policy, Source,
+        image::{Door, Image},
+    },
     manifest::Manifest,
 };
 use std::path::PathBuf;
@@ -98,6 +101,7 @@ impl Opened {
             path: Some(self.path.clone()),
             digest: self.digest().to_owned(),
             isolated: !matches!(self.code, Code::Here(_)),
+            foreign: self.code.library().is_some_and(|library| library.door == Door::C),
             ..PluginInfo::linked(id, &plugin.name, &plugin.version, order)
         }
     }

@@ -30,6 +30,21 @@ impl Drop for Counted {
 }
 
 #[test]
+fn bools_that_a_kernel_wrote_into_a_variable_are_0_or_1_once_it_is_unlocked() {
+    let (variable, cancellation) =
+        (Variable::new("v", tenon_framework::DType::BOOL), Cancellation::new());
+    variable.set(Some(Tensor::from_slice(&[3], &[false, true, true]).unwrap())).unwrap();
+    lock_variables(&[&variable], &cancellation).unwrap();
+    let slot = variable.slot_for_update(|tensor| Ok(tensor.clone())).unwrap();
+    // SAFETY: the lock is held, and the slot shows three bytes.
+    unsafe { slot.data.cast::<[u8; 3]>().write([0, 40, 255]) };
+    unlock_variables(&[&variable]);
+    let value = variable.value().unwrap();
+    assert_eq!(value.as_bytes().unwrap(), [0, 1, 1]);
+    value.validate().unwrap();
+}
+
+#[test]
 fn a_resource_is_made_once_found_again_and_freed_with_its_last_holder() {
     let manager = ResourceManager::new();
     let freed = Arc::new(AtomicUsize::new(0));

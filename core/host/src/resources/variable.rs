@@ -5,7 +5,7 @@
 //! for each other; one whose step is cancelled stops waiting. `held` and `value` are under one mutex, which
 //! is never held while anything waits for the lock, and the value changes only by whoever holds it.
 
-use crate::call::Cancellation;
+use crate::call::{Cancellation, bools};
 use std::{any::Any, ffi::c_void, sync::atomic::Ordering};
 use tenon_abi::{CancelCallback, Slot};
 use tenon_framework::{
@@ -20,6 +20,8 @@ pub const VARIABLE_TYPE: &str = "tenon.Variable";
 #[derive(Default)]
 struct Core {
     held: bool,
+    /// Whether whoever holds it was given the value to write.
+    written: bool,
     value: Option<Tensor>,
 }
 
@@ -132,7 +134,9 @@ impl Variable {
         copy: impl FnOnce(&Tensor) -> Result<Tensor, KernelError>,
     ) -> Result<Slot, KernelError> {
         let current = {
-            let core = self.core.lock();
+            let mut core = self.core.lock();
+            core.written = true;
+            let core = &*core;
             let value = core.value.as_ref().ok_or_else(|| self.unset())?;
             if value.buffer().is_unique() {
                 return Ok(value.slot());
@@ -179,7 +183,16 @@ impl Variable {
     }
 
     fn unlock(&self) {
-        self.core.lock().held = false;
+        let mut core = self.core.lock();
+        if std::mem::take(&mut core.written)
+            && let Some(value) = core.value.as_ref().filter(|_| self.dtype == DType::BOOL)
+        {
+            // SAFETY: a kernel, in whatever language, has written it, and still holds the lock of whoever writes or
+            // reads it; readers of the value before have a tensor of their own.
+            unsafe { bools::settle_tensor(value) };
+        }
+        core.held = false;
+        drop(core);
         self.freed.notify_one();
     }
 }

@@ -19,7 +19,7 @@ use tenon_framework::{
     device::base::{LocalDevice, Location},
     tensor::Memory,
 };
-use tenon_host::call::Value;
+use tenon_host::call::{Value, bools};
 
 /// Where a tensor lies: in memory of one of these devices, or, for a copy, in the host's.
 fn location<'d>(
@@ -31,6 +31,14 @@ fn location<'d>(
         Some(device) => Location { data, memory: tensor.buffer().kind(), device: Some(device) },
         // Pinned memory of a third device is host memory to these.
         None => Location { data, memory: MemoryKind::HOST, device: None },
+    }
+}
+
+/// Makes the bools of a copy that is there what the host takes for bools: a device writes any bytes.
+fn settle(parcel: &Parcel) {
+    if let Some(copy) = parcel.tensor.as_ref().filter(|copy| copy.buffer().is_unique()) {
+        // SAFETY: the device is done with the copy, and nobody else has it.
+        unsafe { bools::settle_tensor(copy) };
     }
 }
 
@@ -78,12 +86,16 @@ impl<P: Propagate> PartitionState<P> {
         }
         let outgoing = self.outgoing(index, transfer, tensor)?;
         let parcel = Parcel { tensor: Some(outgoing), is_dead: false };
-        let Some(stream) = self.stream_of(index) else { return self.post(transfer, parcel) };
+        let Some(stream) = self.stream_of(index) else {
+            settle(&parcel);
+            return self.post(transfer, parcel);
+        };
         P::raise(self);
         let (waiting, key) = (Waiting(self), P::key(self, transfer).into_owned());
         let asked = self.plan.device.on_done(stream, move |code| {
             let state = waiting.state();
             if code.is_ok() {
+                settle(&parcel);
                 if let Err(error) = state.rendezvous.send(&key, parcel) {
                     state.shared.fail(error);
                 }

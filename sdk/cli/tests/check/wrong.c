@@ -1,4 +1,8 @@
-/* A plugin in C whose op CliTwice is wrong for more than four elements; its kernel 'reference' is right. */
+/*
+ * A plugin in C whose op CliTwice is wrong for more than four elements; its kernel 'reference' is right. With
+ * CLI_EXITS it ends the process there, as if all were well.
+ */
+#include <stdlib.h>
 #include <tenon.h>
 
 TENON_MANIFEST("{\"kind\":\"plugin\",\"name\":\"cli-wrong\",\"version\":\"0.1.0\",\"abi\":[0,1]}");
@@ -32,6 +36,11 @@ static TenonCode times(const TenonCall *call, float factor)
 static TenonCode wrong(TenonKernelState *state, const TenonCall *call)
 {
     (void)state;
+#ifdef CLI_EXITS
+    if (call->inputs[0]->elements > 4) {
+        exit(0);
+    }
+#endif
     return times(call, call->inputs[0]->elements > 4 ? 3.0f : 2.0f);
 }
 

@@ -10,12 +10,18 @@ use std::{
 
 /// A plugin in C with one op, `CliTwice`, whose ordinary kernel gives 3x for more than four elements.
 fn wrong_plugin(place: &Place) -> PathBuf {
+    wrong_plugin_with(place, &[])
+}
+
+/// As [`wrong_plugin`], with more options of the compiler.
+pub fn wrong_plugin_with(place: &Place, options: &[&str]) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let made = place.path("libcli_wrong.so");
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let done = Command::new(compiler)
         .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-fPIC", "-shared", "-I"])
         .arg(folder.join("../../core/abi/include"))
+        .args(options)
         .arg(folder.join("tests/check/wrong.c"))
         .arg("-o")
         .arg(&made)

@@ -1,12 +1,48 @@
 //! `tenon run`: what it prints and writes, and what it refuses.
 
-use crate::support::{Place, stderr};
+use crate::{
+    check::wrong_plugin_with,
+    support::{Place, stderr},
+};
 use std::fs;
-use tenon_runtime::{framework::Tensor, npy};
+use tenon_runtime::{
+    framework::{DType, PartialShape, Tensor},
+    graph::GraphBuilder,
+    host::Plugins,
+    npy,
+    proto::encode,
+};
 
 fn input(place: &Place) -> String {
     let tensor = Tensor::from_slice(&[2, 2], &[-1.0f32, 2.0, -3.0, 4.0]).unwrap();
     format!("x={}", place.array("x.npy", &tensor))
+}
+
+#[test]
+fn an_exit_in_a_kernel_is_an_error_and_no_success() {
+    let place = Place::new();
+    let library = wrong_plugin_with(&place, &["-DCLI_EXITS"]);
+    let plugins = Plugins::new().unwrap();
+    plugins.load([library.clone()]).into_result().unwrap();
+    let registry = plugins.registry();
+    let mut builder = GraphBuilder::new(&registry);
+    let x = builder.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN).unwrap();
+    builder.op("CliTwice").name("y").input(x).build().unwrap();
+    let graph = builder.finish().to_graph_def().unwrap();
+    fs::write(place.path("g.pb"), encode(&graph).unwrap()).unwrap();
+    let library = library.display().to_string();
+    let run = |elements: usize| {
+        let x = Tensor::from_slice(&[elements as i64], &vec![1f32; elements]).unwrap();
+        let feed = format!("x={}", place.array("x.npy", &x));
+        let graph = place.arg("g.pb");
+        place.tenon(&["run", &graph, "--plugin", &library, "--feed", &feed, "--fetch", "y"])
+    };
+    let well = run(4);
+    assert!(well.status.success(), "{}", stderr(&well));
+    let ended = run(5);
+    assert_eq!(ended.status.code(), Some(1), "{}", stderr(&ended));
+    let says = "error [INTERNAL]: exit was called while steps may run, by a kernel";
+    assert!(stderr(&ended).contains(says), "{}", stderr(&ended));
 }
 
 #[test]

@@ -10,7 +10,7 @@ register_op!(
     inputs = &["x: float"],
     outputs = &["y: float"],
     attrs = &[
-        "how: {'fault', 'abort', 'exit', 'hang', 'grow', 'stack', 'thread', 'kill', 'close', 'spawn'}"
+        "how: {'fault', 'abort', 'exit', 'hang', 'grow', 'stack', 'thread', 'kill', 'close', 'spawn', 'wild'}"
     ],
     stateful = true,
     shape = |c: &ShapeContext<'_>| c.set_output(0, c.input(0)),
@@ -28,6 +28,9 @@ impl Kernel for Twice {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<f32>(0)?;
+        if x.data.len() >= 3 && self.how == "wild" {
+            wild(c.output::<f32>(0, x.dims)?.data);
+        }
         if x.data.len() >= 3 {
             fail(&self.how);
         }
@@ -58,6 +61,17 @@ fn fault() {
     let nowhere = black_box(ptr::without_provenance_mut::<u8>(8));
     // SAFETY: there is none: no page is mapped at address 8, which is the point.
     unsafe { nowhere.write_volatile(1) };
+}
+
+/// Writes far beyond an output, and faults then.
+fn wild(output: &mut [f32]) {
+    const BYTES: usize = 32 << 20;
+    let first = output.as_mut_ptr().cast::<u8>();
+    for at in (0..BYTES).step_by(4096) {
+        // SAFETY: there is none: the memory is mapped, and nobody's, which is the point.
+        unsafe { first.wrapping_add(at).write_volatile(1) };
+    }
+    fault();
 }
 
 fn hang() {

@@ -72,6 +72,7 @@ fn kernel(types: &[DType], line: u32) -> KernelDef {
         source: at("math.rs", line),
         plugin: PluginId(0),
         plugin_name: Arc::from(""),
+        foreign: false,
         order: (0, 0),
     }
 }

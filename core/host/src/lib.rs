@@ -1,5 +1,6 @@
 //! Loads plugins, lends them services, and calls their kernels.
 
+pub mod cache;
 pub mod call;
 pub mod devices;
 pub mod digest;

@@ -4,15 +4,16 @@ use super::measure;
 use crate::record::Roofline;
 use serde::{Deserialize, Serialize};
 use std::{
-    fs,
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
 };
 use tenon_framework::registry::FeatureSet;
-use tenon_runtime::host::digest::cache_folder;
+use tenon_runtime::host::{cache, digest::cache_folder};
 
 /// Moves when the probes change.
 const VERSION: u32 = 1;
+/// No record of limits is longer.
+const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Serialize, Deserialize)]
 struct Stored {
@@ -66,31 +67,26 @@ fn names(features: &FeatureSet) -> Vec<String> {
 }
 
 fn load(file: &Path, key: Key<'_>) -> Option<Roofline> {
-    let stored: Stored = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
+    let stored: Stored = serde_json::from_slice(&cache::read(file, MAX_BYTES).ok()?).ok()?;
     let fits = stored.version == VERSION
         && stored.cpu == key.cpu
         && stored.features == names(key.features);
     fits.then_some(stored.roofline)
 }
 
-/// Written beside and moved into place, so that nobody reads half a file.
 fn store(file: &Path, key: Key<'_>, roofline: &Roofline) -> io::Result<()> {
     let (cpu, features) = (key.cpu.to_owned(), names(key.features));
     let stored = Stored { version: VERSION, cpu, features, roofline: roofline.clone() };
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let beside = file.with_extension(format!("{}.new", std::process::id()));
-    let mut out = fs::File::create(&beside)?;
-    serde_json::to_writer_pretty(&mut out, &stored)?;
-    out.write_all(b"\n")?;
-    fs::rename(&beside, file)
+    let mut bytes = serde_json::to_vec_pretty(&stored)?;
+    bytes.push(b'\n');
+    cache::write(file, &bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::Peak;
+    use std::fs;
 
     #[test]
     fn limits_are_kept_for_the_same_cpu_and_features() {

@@ -32,7 +32,7 @@ pub mod trust;
 
 pub use entries::{HOST, install};
 pub use error::{AbiVersion, LoadError, ManifestError, StartError, Step};
-pub use inspect::{Inspection, Probe, probe};
+pub use inspect::{Inspection, Probe, Unopened, probe};
 pub use knob_scope::KnobScope;
 pub use plugins::Plugins;
 pub use record::PluginRecord;

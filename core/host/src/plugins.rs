@@ -14,9 +14,10 @@ mod opened;
 
 use crate::{
     entries::install,
-    error::{LoadError, StartError},
+    error::{LoadError, StartError, Step},
     loader::{
         self, Library, PluginFile, Policy, Source,
+        file::failed,
         image::Image,
         probe::{When, wrong_knob},
     },
@@ -199,7 +200,12 @@ impl Plugins {
         let policy = Policy::from_knobs(&self.knobs());
         let mut report = LoadReport::default();
         let mut ready: Vec<Ready> = Vec::new();
-        for candidate in search.candidates() {
+        let found = search.look();
+        for (candidate, error) in found.unreadable {
+            let error = failed(&candidate.path, &error, Step::Find);
+            report.reject(candidate, error);
+        }
+        for candidate in found.candidates {
             match self.open(&candidate, &policy, &ready, &mut report) {
                 Ok(Some(opened)) => ready.push(Ready { candidate, opened }),
                 Ok(None) => {}

@@ -11,7 +11,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
 };
-use tenon_runtime::host::search::Surroundings;
+use tenon_runtime::host::{cache, search::Surroundings};
 
 /// Copies a plugin to the user's folder, after a check that it loads. An earlier build of it is replaced.
 ///
@@ -53,7 +53,7 @@ fn copy(file: &Path, folder: &Path, target: &Path) -> Result<(), CliError> {
         let file: PathBuf = file.to_owned();
         move |source: io::Error| CliError::File { file, done: "written", source }
     };
-    fs::create_dir_all(folder).map_err(written(folder))?;
+    cache::make_folder(folder).map_err(written(folder))?;
     let part = target.with_extension(format!("part{}", std::process::id()));
     let copied = fs::copy(file, &part)
         .and_then(|_| protect(&part))

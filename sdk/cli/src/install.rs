@@ -91,4 +91,18 @@ mod tests {
         assert_eq!(file_name("../evil"), None);
         assert_eq!(file_name("tenon-"), None);
     }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_folder_of_plugins_is_its_users_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let (file, folder) = (root.path().join("file"), root.path().join("tenon/plugins"));
+        fs::write(&file, "a library").unwrap();
+        copy(&file, &folder, &folder.join("libtenon_x.so")).unwrap();
+        for folder in [folder.as_path(), folder.parent().unwrap()] {
+            assert_eq!(fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        assert_eq!(fs::read(folder.join("libtenon_x.so")).unwrap(), b"a library");
+    }
 }

@@ -179,19 +179,23 @@ impl<R: Read + AsFd> Heard<R> {
 
 /// What a probe's end says of its library.
 fn understand(end: &End, patience: Duration) -> io::Result<Tried> {
-    let Some((&BEGUN, said)) = end.said.split_first() else {
-        return Err(io::Error::other(format!(
-            "a process that was to try it did not begin: {}",
-            end.status.map_or("its time was over".to_owned(), |status| status.to_string())
-        )));
+    let late = || format!("was not back within {patience:?} (host.probe_timeout_ms)");
+    let (begun, said) = match end.said.split_first() {
+        Some((&BEGUN, said)) => (true, said),
+        _ => (false, &[][..]),
     };
     let (how, lasting) = match (said.first(), end.status) {
         (Some(&OPENED), Some(_)) => {
             return Ok(Tried { verdict: Some(Verdict::Opens), lasting: true });
         }
         (Some(&REFUSED), Some(_)) => return Ok(Tried { verdict: None, lasting: false }),
-        (_, Some(status)) => how(status),
-        (_, None) => (format!("was not back within {patience:?} (host.probe_timeout_ms)"), true),
+        (_, Some(status)) if begun => how(status),
+        (_, Some(status)) => {
+            let message = format!("a process that was to try it did not begin: {status}");
+            return Err(io::Error::other(message));
+        }
+        // Before it began, the machine is to blame.
+        (_, None) => (late(), begun),
     };
     let words = last_words(&end.words);
     let how = if words.is_empty() { how } else { format!("{how}; it last wrote: {words}") };
@@ -256,6 +260,7 @@ mod tests {
         assert_eq!(refused(Some(3 << 8), b"B", ""), ("exited with status 3".to_owned(), true));
         let (how, lasting) = refused(None, b"B", "");
         assert_eq!((&*how, lasting), ("was not back within 3s (host.probe_timeout_ms)", true));
+        assert!(!refused(None, b"", "").1, "the library was not opened yet");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use tenon_runtime::Session;
 use tenon_tests::{
     fixtures::{self, opening},
     process::alone,
-    session::{floats, run, session, turn, values},
+    session::{floats, library, run, session, turn, values},
     zoo::{Language, plugin},
 };
 
@@ -237,7 +237,7 @@ fn damaged_program_headers_are_refused_or_do_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     let mut state = 1;
     let (mut refused, mut loaded) = (0, 0);
-    for number in 0..400 {
+    for number in 0..200 {
         let mut bytes = whole.clone();
         let headers = program_headers(&bytes);
         let place = headers.start + next(&mut state) % headers.len();
@@ -255,7 +255,7 @@ fn damaged_program_headers_are_refused_or_do_no_harm() {
         }
     }
     // A seventh of a program header is an address that no system uses.
-    assert!(refused > 200 && loaded > 57, "{refused} refused, {loaded} loaded");
+    assert!(refused > 100 && loaded > 28, "{refused} refused, {loaded} loaded");
 }
 
 /// Without the other process: what the check lets pass is then opened here.
@@ -276,7 +276,7 @@ fn damaged_program_headers_are_found_before_anything_is_opened() {
     for field in [8, 16, 32, 40] {
         let (step, code, text) = said(headers.start + 56 + field + 5, 0x7f).unwrap();
         assert_eq!((step, code), (Step::Manifest, Code::DATA_LOSS), "{text}");
-        assert!(text.contains("it is damaged: program header 1: "), "{text}");
+        assert!(text.contains("it is damaged: program header "), "{text}");
         assert!(text.ends_with("build it again, or copy it again"), "{text}");
     }
 }
@@ -314,7 +314,7 @@ fn runtime(libraries: &[PathBuf]) -> tenon_runtime::Runtime {
     use tenon_runtime::{Runtime, RuntimeOptions};
     let options = RuntimeOptions {
         settings: Settings::default(),
-        ..RuntimeOptions::with_plugins(libraries.iter().cloned())
+        ..RuntimeOptions::with_plugins(libraries.iter().cloned().chain([library("tenon_cpu")]))
     };
     let (runtime, report) = Runtime::new(options).expect("a runtime");
     report.into_result().expect("right plugins");

@@ -91,7 +91,11 @@ fn a_library_that_ends_the_process_that_opens_it_is_a_warning_where_search_finds
             let list = place.tenon(&["list", "--set", "host.probe_timeout_ms=1500"]);
             assert!(list.status.success(), "{}", stderr(&list));
             let said = format!("plugin refused at step open: plugin {name} (");
-            assert!(stderr(&list).contains(&said) && stderr(&list).contains(how), "{}", stderr(&list));
+            assert!(
+                stderr(&list).contains(&said) && stderr(&list).contains(how),
+                "{}",
+                stderr(&list)
+            );
             assert!(String::from_utf8_lossy(&list.stdout).contains("tenon-cpu"));
         }
         fs::remove_file(folder.join(format!("lib{name}.so"))).unwrap();

@@ -93,3 +93,31 @@ fn sections_of<'data, R: ReadRef<'data>>(file: &Elf<'data, R>) -> Result<Vec<Sec
     }
     Ok(sections)
 }
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests {
+    use super::*;
+    use object::read::ReadCache;
+    use std::{collections::BTreeSet, fs::File, path::PathBuf};
+
+    fn checked(path: &PathBuf) -> Result<(), String> {
+        let cache = ReadCache::new(File::open(path).map_err(|error| error.to_string())?);
+        check(&Elf::parse(&cache).map_err(|error| error.to_string())?)
+    }
+
+    /// The libraries of the system that this process runs with, whoever linked them, and the program.
+    #[test]
+    fn what_is_mapped_here_passes() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let files: BTreeSet<PathBuf> = maps
+            .lines()
+            .filter_map(|line| Some(line.split_once('/')?.1))
+            .map(|path| format!("/{path}").into())
+            .collect();
+        let files: Vec<&PathBuf> = files.iter().filter(|path| path.is_file()).collect();
+        assert!(files.len() > 1, "{files:?}");
+        for path in files {
+            checked(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        }
+    }
+}

@@ -7,7 +7,7 @@
 //! What it says: [`BEGUN`] once it runs, then [`OPENED`] or [`REFUSED`].
 
 use std::{
-    ffi::{CStr, c_int, c_void},
+    ffi::{CStr, c_char, c_int, c_void},
     fs::File,
     io::Write,
     os::fd::{AsRawFd, FromRawFd},
@@ -23,6 +23,11 @@ pub const OPENED: u8 = b'O';
 /// The linker refuses the library: the host hears why when it opens it.
 pub const REFUSED: u8 = b'R';
 
+unsafe extern "C-unwind" {
+    /// The linker's, which constructors that throw leave by what they throw.
+    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+}
+
 /// The name of the library on standard input.
 const LIBRARY: &CStr = c"/proc/self/fd/0";
 
@@ -37,10 +42,11 @@ pub fn is_there() -> bool {
 // SAFETY: the section holds addresses of functions that the C library calls before `main`, with arguments that this
 // one does not look at.
 #[unsafe(link_section = ".init_array")]
-static ENTRY: extern "C" fn() = before_main;
+static ENTRY: extern "C-unwind" fn() = before_main;
 
-/// Runs before `main`, on the only thread there is.
-extern "C" fn before_main() {
+/// Runs before `main`, on the only thread there is. What the library throws passes through and is caught by nobody,
+/// so that C++ says what it was as it ends the process.
+extern "C-unwind" fn before_main() {
     if !is_in_program() {
         return;
     }
@@ -74,7 +80,7 @@ unsafe extern "C" fn look_at_first(
     _bytes: usize,
     found: *mut c_void,
 ) -> c_int {
-    let own = before_main as extern "C" fn() as usize as u64;
+    let own = before_main as extern "C-unwind" fn() as usize as u64;
     // SAFETY: the linker's record and its table of so many headers, which are there during the call.
     let (base, headers) = unsafe {
         let info = &*info;
@@ -94,7 +100,7 @@ fn run() -> Option<()> {
     let mut host = settle()?;
     host.write_all(&[BEGUN]).ok()?;
     // SAFETY: that the library's code runs is what this process is for.
-    let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    let library = unsafe { dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     let word = if library.is_null() { REFUSED } else { OPENED };
     host.write_all(&[word]).ok()
 }

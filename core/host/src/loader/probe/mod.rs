@@ -19,6 +19,7 @@
 mod child;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod run;
+#[cfg(all(target_os = "linux", not(miri)))]
 mod verdicts;
 
 use super::door::Who;
@@ -124,12 +125,10 @@ pub fn check(
     who: Who<'_>,
     probing: &Probing,
 ) -> Result<(), LoadError> {
-    let known = match probing.when {
-        When::Never => return Ok(()),
-        When::Always => None,
-        When::Unknown => verdicts::recall(digest),
+    let verdict = match probing.when {
+        When::Never => None,
+        When::Always | When::Unknown => verdict(library, digest, who, probing),
     };
-    let verdict = known.or_else(|| tried(library, digest, who, probing));
     match verdict {
         Some(Verdict::Refused(how)) => {
             let (path, plugin) = (who.path.to_owned(), who.plugin.to_owned());
@@ -139,11 +138,15 @@ pub fn check(
     }
 }
 
-/// Tries a library; `None` where that says nothing.
+/// The verdict on a library, which is tried where that is not known; `None` where trying it says nothing.
 #[cfg(all(target_os = "linux", not(miri)))]
-fn tried(library: &File, digest: &str, who: Who<'_>, probing: &Probing) -> Option<Verdict> {
+fn verdict(library: &File, digest: &str, who: Who<'_>, probing: &Probing) -> Option<Verdict> {
     use run::Tried;
     let plugin = who.plugin;
+    let known = (probing.when == When::Unknown).then(|| verdicts::recall(digest)).flatten();
+    if known.is_some() {
+        return known;
+    }
     match run::open(library, probing) {
         Ok(Tried { verdict, lasting }) => {
             if let Some(verdict) = verdict.as_ref().filter(|_| lasting) {
@@ -160,7 +163,7 @@ fn tried(library: &File, digest: &str, who: Who<'_>, probing: &Probing) -> Optio
 
 /// Elsewhere no library is tried.
 #[cfg(not(all(target_os = "linux", not(miri))))]
-fn tried(_library: &File, _digest: &str, _who: Who<'_>, _probing: &Probing) -> Option<Verdict> {
+fn verdict(_library: &File, _digest: &str, _who: Who<'_>, _probing: &Probing) -> Option<Verdict> {
     None
 }
 

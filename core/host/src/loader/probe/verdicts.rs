@@ -58,18 +58,12 @@ pub fn keep(digest: &str, verdict: &Verdict) {
 }
 
 /// What the machine and its system are called.
-#[cfg(target_os = "linux")]
 fn machine() -> String {
     let fact = |name: &str| {
         let bytes = cache::read(&Path::new("/proc/sys/kernel").join(name), 256).unwrap_or_default();
         String::from_utf8_lossy(&bytes).trim().to_owned()
     };
     format!("{} {}", fact("hostname"), fact("osrelease"))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn machine() -> String {
-    String::new()
 }
 
 fn checksum(digest: &str, json: &str) -> String {

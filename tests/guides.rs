@@ -1,7 +1,7 @@
 //! The guides in sdk/docs, followed line by line in an empty folder.
 
 use std::{env, fs};
-use tenon_tests::{build, docs};
+use tenon_tests::{build, docs, session};
 
 /// Follows a guide. Cargo builds the crates that it makes, `crates`, into one folder that stays.
 fn follow(file: &str, crates: &[&str]) {
@@ -12,9 +12,11 @@ fn follow(file: &str, crates: &[&str]) {
     let path = [&tenon, &tenon.join("examples")].map(|folder| folder.display().to_string());
     let path = format!("{}:{}", path.join(":"), env::var("PATH").unwrap());
     let target = build::output("guide");
+    // Files and not their folder: the plugins of tests lie there too.
+    let plugins = env::join_paths(session::PLUGINS.map(session::library)).unwrap();
     let variables = [
         ("PATH", path),
-        ("TENON_PLUGIN_PATH", build::deps().display().to_string()),
+        ("TENON_PLUGIN_PATH", plugins.into_string().unwrap()),
         ("TENON_SDK", build::repository().display().to_string()),
         ("XDG_CACHE_HOME", folder.path().join("cache").display().to_string()),
         ("XDG_DATA_HOME", folder.path().join("data").display().to_string()),

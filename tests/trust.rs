@@ -208,3 +208,34 @@ fn a_file_or_a_folder_that_others_can_write_is_refused_when_asked() {
     let error = server.refused(&asked());
     assert!(matches!(error, LoadError::Writable { .. }), "{error}");
 }
+
+/// Was taken for no list at all, so that everything was let in.
+#[test]
+fn a_list_of_digests_that_is_set_to_nothing_lets_nothing_in() {
+    let server = Server::new();
+    for list in ["", " ", " , ", ",,"] {
+        let error = server.refused(&with(&[("host.allowed_digests", list)]));
+        assert!(matches!(error, LoadError::Digest { allowed: 0, .. }), "{list:?}: {error}");
+    }
+}
+
+/// Who can write the folder of the link can have it lead to another file, or to an older list.
+#[test]
+fn a_link_in_a_folder_that_others_can_write_is_no_way_to_a_plugin_or_a_list() {
+    let server = Server::new();
+    let open = server.at("open");
+    fs::create_dir(&open).unwrap();
+    chmod(&open, 0o755);
+    std::os::unix::fs::symlink(server.plugin(), open.join("libzoo.so")).unwrap();
+    std::os::unix::fs::symlink(server.at("trust.toml"), open.join("trust.toml")).unwrap();
+    server.trusting(&[&digest("zoo_second")]);
+    let asked = || with(&[("host.refuse_writable", "true")]);
+    let listed = || with(&[("host.trust_file", open.join("trust.toml").to_str().unwrap())]);
+    asked().load([open.join("libzoo.so")]).into_result().unwrap();
+    listed().load([server.plugin()]).into_result().unwrap();
+    chmod(&open, 0o775);
+    let error = asked().load([open.join("libzoo.so")]).into_result().unwrap_err().to_string();
+    assert!(error.contains("open has mode 775"), "{error}");
+    let error = server.refused(&listed()).to_string();
+    assert!(error.contains("nothing is loaded") && error.contains("open has mode 775"), "{error}");
+}

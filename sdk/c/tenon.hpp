@@ -13,6 +13,14 @@
 #include <new>
 #include <string>
 
+// What is a plugin's own, also where the library is not built with -fvisibility=hidden: the tables of two classes of
+// one name would be one for all plugins of a process.
+#if defined(__GNUC__)
+#define TENON_OWN __attribute__((visibility("hidden")))
+#else
+#define TENON_OWN
+#endif
+
 namespace tenon {
 
 // An error with one of TensorFlow's canonical codes.
@@ -132,7 +140,7 @@ private:
     const TenonCall *raw_;
 };
 
-namespace detail {
+namespace detail TENON_OWN {
 
 // Runs `body`; what it throws goes to `report(code, message)`.
 template <class Body, class Report> TenonCode guarded(Body body, Report report) noexcept
@@ -188,7 +196,7 @@ template <class K> constexpr TenonKernelTable make_table()
 } // namespace detail
 
 // The entries of a class, for TENON_KERNEL.
-template <class K> inline constexpr TenonKernelTable table = detail::make_table<K>();
+template <class K> TENON_OWN inline constexpr TenonKernelTable table = detail::make_table<K>();
 
 // The entries of a class that is an open device, for
 // TENON_DEVICE(id, "NAME", rank, DeviceTable<D>::probe, DeviceTable<D>::open, DeviceTable<D>::entries).
@@ -212,7 +220,7 @@ template <class K> inline constexpr TenonKernelTable table = detail::make_table<
 //
 // which do what TenonDeviceTable in tenon.h says of the entries of these names. A stream is null where it is a
 // pointer and the host wants things done at once.
-template <class D> class DeviceTable {
+template <class D> class TENON_OWN DeviceTable {
     using Stream = typename D::Stream;
     using Event = typename D::Event;
 

@@ -108,30 +108,55 @@ fn author() -> PathBuf {
 /// When the compiler is missing or refuses.
 pub fn c_library(name: &str, sources: &[PathBuf], headers: &[PathBuf]) -> PathBuf {
     let flags = ["-fPIC", "-shared", "-fvisibility=hidden"];
-    compile(&format!("lib{name}.so"), sources, headers, &flags)
+    compile(&C, &format!("lib{name}.so"), sources, headers, &flags)
 }
+
+/// As [`c_library`], of C++ sources, with the visibility of symbols that compilers give by themselves. `c++`, or what
+/// `CXX` names, compiles.
+///
+/// # Panics
+/// As [`c_library`].
+pub fn cpp_library(name: &str, sources: &[PathBuf], headers: &[PathBuf]) -> PathBuf {
+    compile(&CPP, &format!("lib{name}.so"), sources, headers, &["-fPIC", "-shared"])
+}
+
+/// A language: the variable that names its compiler, the usual one, and the standard.
+struct Compiled {
+    variable: &'static str,
+    usual: &'static str,
+    standard: &'static str,
+}
+
+const C: Compiled = Compiled { variable: "CC", usual: "cc", standard: "-std=c11" };
+const CPP: Compiled = Compiled { variable: "CXX", usual: "c++", standard: "-std=c++20" };
 
 /// As [`c_library`], to a program.
 ///
 /// # Panics
 /// As [`c_library`].
 pub fn c_program(name: &str, sources: &[PathBuf], headers: &[PathBuf]) -> PathBuf {
-    compile(name, sources, headers, &[])
+    compile(&C, name, sources, headers, &[])
 }
 
-fn compile(name: &str, sources: &[PathBuf], headers: &[PathBuf], flags: &[&str]) -> PathBuf {
+fn compile(
+    language: &Compiled,
+    name: &str,
+    sources: &[PathBuf],
+    headers: &[PathBuf],
+    flags: &[&str],
+) -> PathBuf {
     let made = output("c").join(name);
     let mut all: Vec<PathBuf> = sources.to_vec();
     all.extend_from_slice(headers);
     all.push(include().join("tenon.h"));
-    all.push(author().join("tenon_plugin.h"));
+    all.extend(["tenon_plugin.h", "tenon.hpp"].map(|header| author().join(header)));
     locked(name, || {
         if !is_current(&made, &all) {
             // Written beside it and moved into place: who has the old one open keeps it.
             let fresh = made.with_extension("new");
-            let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+            let compiler = env::var_os(language.variable).unwrap_or_else(|| language.usual.into());
             run(Command::new(compiler)
-                .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g"])
+                .args([language.standard, "-Wall", "-Wextra", "-Werror", "-O1", "-g"])
                 .args(flags)
                 .arg("-I")
                 .arg(include())

@@ -1,6 +1,8 @@
 //! Plugins that are deliberately broken.
 
-use crate::build::{c_library, c_program, files, is_current, locked, output, repository, run};
+use crate::build::{
+    c_library, c_program, cpp_library, files, is_current, locked, output, repository, run,
+};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -23,6 +25,19 @@ pub fn check(name: &str) -> PathBuf {
     let name = name.replace('-', "_");
     let source = folder().join("check").join(format!("{name}.c"));
     c_library(&format!("fixture_{name}"), &[source], &files(&folder().join("c"), &[".h"]))
+}
+
+/// The fixture in `tests/fixtures/opening` of this name, in C or C++.
+pub fn opening(name: &str) -> PathBuf {
+    let opening = folder().join("opening");
+    let mut headers = files(&opening, &[".hpp"]);
+    headers.extend(files(&folder().join("c"), &[".h"]));
+    let (c, cpp) = (opening.join(format!("{name}.c")), opening.join(format!("{name}.cpp")));
+    let made = format!("fixture_{name}");
+    match c.is_file() {
+        true => c_library(&made, &[c], &headers),
+        false => cpp_library(&made, &[cpp], &headers),
+    }
 }
 
 /// Names of all fixtures in `tests/fixtures/c`.

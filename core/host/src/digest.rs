@@ -4,14 +4,14 @@
 //! size, since hashing a large library costs more than loading it. What is remembered is never used where
 //! trust depends on it.
 
+use crate::cache;
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
     env,
-    fs::{self, File, Metadata},
+    fs::{File, Metadata},
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
-    process,
     sync::LazyLock,
 };
 use tenon_framework::sync::Mutex;
@@ -85,6 +85,9 @@ impl Stamp {
     }
 }
 
+/// Bytes of the longest line: three numbers and a digest.
+const LONGEST: u64 = 256;
+
 static REMEMBERED: LazyLock<Mutex<HashMap<Stamp, String>>> = LazyLock::new(Mutex::default);
 
 /// Tenon's cache folder: `$XDG_CACHE_HOME/tenon`, or `$HOME/.cache/tenon`; `None` without a home.
@@ -154,23 +157,21 @@ fn remembered_in(file: &File, folder: Option<&Path>) -> io::Result<String> {
 }
 
 fn read_stored(folder: &Path, stamp: &Stamp) -> Option<String> {
-    let text = fs::read_to_string(folder.join(stamp.key())).ok()?;
+    let bytes = cache::read(&folder.join(stamp.key()), LONGEST).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
     let digest = text.trim_end().rsplit(' ').next()?;
     let whole = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
     (whole && text == stamp.line(digest)).then(|| digest.to_owned())
 }
 
-/// Written aside and renamed, so that no reader sees half of it.
 fn store(folder: &Path, stamp: &Stamp, digest: &str) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    let aside = folder.join(format!("{}.{}", stamp.key(), process::id()));
-    fs::write(&aside, stamp.line(digest))?;
-    fs::rename(&aside, folder.join(stamp.key()))
+    cache::store(&folder.join(stamp.key()), stamp.line(digest).as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// SHA-256 of "abc": FIPS 180-4, the example of one block.
     const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -210,5 +211,27 @@ mod tests {
             assert_eq!(read_stored(&cache, &stamp), None, "{text:?}");
         }
         assert_eq!(remembered_in(&File::open(&path).unwrap(), Some(&cache)).unwrap(), ABC);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_or_a_link_in_the_cache_holds_nobody_up_and_is_not_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, cache) = (folder.path().join("file"), folder.path().join("cache"));
+        fs::write(&path, "abc").unwrap();
+        fs::create_dir(&cache).unwrap();
+        let stamp = Stamp::of(&fs::metadata(&path).unwrap());
+        let made = std::process::Command::new("mkfifo").arg(cache.join(stamp.key())).status();
+        assert!(made.unwrap().success());
+        assert_eq!(remembered_in(&File::open(&path).unwrap(), Some(&cache)).unwrap(), ABC);
+        assert_eq!(read_stored(&cache, &stamp).as_deref(), Some(ABC), "it took the pipe's place");
+        let elsewhere = folder.path().join("elsewhere");
+        fs::write(&elsewhere, stamp.line(ABC)).unwrap();
+        fs::remove_file(cache.join(stamp.key())).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, cache.join(stamp.key())).unwrap();
+        assert_eq!(read_stored(&cache, &stamp), None);
+        fs::write(&elsewhere, "kept").unwrap();
+        store(&cache, &stamp, ABC).unwrap();
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "kept");
     }
 }

@@ -1,7 +1,9 @@
 //! What can go wrong with plugins: one variant per step of loading and failure.
 
+mod start;
 mod step;
 
+pub use start::StartError;
 pub use step::{AbiVersion, Step};
 
 use crate::{loader::permissions::Exposed, trust::TrustError};
@@ -10,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tenon_abi::Code;
-use tenon_framework::{KernelError, knob::KnobError, registry::RegistryError};
+use tenon_framework::{KernelError, registry::RegistryError};
 use thiserror::Error;
 
 /// What is wrong with the text of a manifest.
@@ -126,6 +128,14 @@ pub enum LoadError {
         /// What is wrong.
         problem: ManifestError,
     },
+    /// A file that the dynamic linker could not follow.
+    #[error("plugin file {}: it is damaged: {detail}: build it again, or copy it again", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What contradicts what.
+        detail: String,
+    },
     /// Built for another processor.
     #[error("plugin {plugin} ({}) is built for {found}, this machine is {expected}: build it for this machine", .path.display())]
     Architecture {
@@ -201,6 +211,16 @@ pub enum LoadError {
         plugin: String,
         /// What the dynamic linker says.
         detail: String,
+    },
+    /// It ended the process that was to try it, or held it up.
+    #[error("plugin {plugin} ({}): a process that opened the library to try it {how}: mend what runs as the library is opened, such as constructors of static objects ('tenon inspect' tries the file anew)", .path.display())]
+    Probe {
+        /// The file.
+        path: PathBuf,
+        /// The plugin.
+        plugin: String,
+        /// What became of the process.
+        how: String,
     },
     /// Another version of the boundary.
     #[error("plugin {plugin} ({}): its {place} says ABI {found}, this host has {expected}: build the plugin with this host's tenon-sdk or tenon.h", .path.display())]
@@ -396,13 +416,14 @@ impl LoadError {
             | LoadError::TwoRoots { .. }
             | LoadError::NoManifest { .. }
             | LoadError::Manifest { .. }
+            | LoadError::Damaged { .. }
             | LoadError::Architecture { .. }
             | LoadError::CpuFeatures { .. }
             | LoadError::PanicStrategy { .. } => Step::Manifest,
             LoadError::Digest { .. } | LoadError::TrustFile { .. } | LoadError::Writable { .. } => {
                 Step::Trust
             }
-            LoadError::Open { .. } => Step::Open,
+            LoadError::Open { .. } | LoadError::Probe { .. } => Step::Open,
             LoadError::Isolated { step, .. } => *step,
             LoadError::Abi { .. }
             | LoadError::Declined { .. }
@@ -432,7 +453,9 @@ impl LoadError {
             | LoadError::NotALibrary { .. }
             | LoadError::NotAPlugin { .. }
             | LoadError::TwoRoots { .. } => Code::INVALID_ARGUMENT,
-            LoadError::NoManifest { .. } | LoadError::Manifest { .. } => Code::DATA_LOSS,
+            LoadError::NoManifest { .. }
+            | LoadError::Manifest { .. }
+            | LoadError::Damaged { .. } => Code::DATA_LOSS,
             LoadError::Digest { .. } | LoadError::TrustFile { .. } | LoadError::Writable { .. } => {
                 Code::PERMISSION_DENIED
             }
@@ -448,38 +471,13 @@ impl LoadError {
             | LoadError::CpuFeatures { .. }
             | LoadError::PanicStrategy { .. }
             | LoadError::Open { .. }
+            | LoadError::Probe { .. }
             | LoadError::Abi { .. }
             | LoadError::Declined { .. }
             | LoadError::TableSize { .. }
             | LoadError::Root { .. }
             | LoadError::Layout { .. }
             | LoadError::Linked { .. } => Code::FAILED_PRECONDITION,
-        }
-    }
-}
-
-/// Why a host could not be started: what is linked into it is wrong, or the settings are.
-#[derive(Debug, Clone, Error)]
-pub enum StartError {
-    /// Linked registrations that are wrong.
-    #[error("what is linked into the host: {}", list(.errors))]
-    Linked {
-        /// All that is wrong.
-        errors: Vec<RegistryError>,
-    },
-    /// A setting of the host's own knobs that is wrong.
-    #[error(transparent)]
-    Knob(#[from] KnobError),
-}
-
-impl StartError {
-    /// The canonical code.
-    pub fn code(&self) -> Code {
-        match self {
-            StartError::Linked { errors, .. } => {
-                errors.first().map_or(Code::INTERNAL, RegistryError::code)
-            }
-            StartError::Knob(error) => error.code(),
         }
     }
 }

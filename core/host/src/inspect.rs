@@ -4,7 +4,10 @@ use crate::{
     digest::FileId,
     entries::HOST,
     error::LoadError,
-    loader::{self, image::Door},
+    loader::{
+        self, PluginFile,
+        image::{Door, Image},
+    },
     manifest::Manifest,
     plugins::Plugins,
     record::PluginRecord,
@@ -39,10 +42,46 @@ pub struct Inspection {
     pub arch: String,
     /// Its manifest.
     pub manifest: Manifest,
+    /// Symbols of which a process has one (`STB_GNU_UNIQUE`): it is opened from a copy in which they are its own.
+    pub unique_symbols: Vec<String>,
     /// Why it would not be loaded, if so.
     pub refused: Option<LoadError>,
     /// Its device types; empty when it would not be loaded.
     pub probes: Vec<Probe>,
+}
+
+/// A library whose file was read, and of which nothing has run.
+pub struct Unopened {
+    inspection: Inspection,
+    file: PluginFile,
+    image: Image,
+}
+
+impl Unopened {
+    /// Reads a library's file.
+    ///
+    /// # Errors
+    /// The file is not there, or is no plugin with a manifest.
+    pub fn read(path: &Path) -> Result<Unopened, LoadError> {
+        let (file, image) = loader::examine(path)?;
+        let inspection = Inspection {
+            path: file.path.clone(),
+            id: file.id,
+            digest: file.digest()?,
+            door: image.door.clone(),
+            arch: image.arch.clone(),
+            manifest: image.manifest.clone(),
+            unique_symbols: image.unique.clone(),
+            refused: None,
+            probes: Vec::new(),
+        };
+        Ok(Unopened { inspection, file, image })
+    }
+
+    /// What the file says.
+    pub fn inspection(&self) -> &Inspection {
+        &self.inspection
+    }
 }
 
 /// Counts the devices of a type, without opening one.
@@ -56,22 +95,18 @@ pub fn probe(def: &DeviceTypeDef, record: &'static PluginRecord) -> Probe {
 }
 
 impl Plugins {
-    /// Reads a library's file, then opens it and tries it against the current snapshot, which stays as it is.
+    /// Reads a library's file, then tries it as [`Plugins::try_loading`] does.
     ///
     /// # Errors
     /// The file is not there, or is no plugin with a manifest. What goes wrong later is in the answer.
     pub fn inspect(&self, path: &Path) -> Result<Inspection, LoadError> {
-        let (file, image) = loader::examine(path)?;
-        let mut inspection = Inspection {
-            path: file.path.clone(),
-            id: file.id,
-            digest: file.digest()?,
-            door: image.door.clone(),
-            arch: image.arch.clone(),
-            manifest: image.manifest.clone(),
-            refused: None,
-            probes: Vec::new(),
-        };
+        Ok(self.try_loading(Unopened::read(path)?))
+    }
+
+    /// Opens a library, in another process first whatever is known of it, and tries it against the current snapshot,
+    /// which stays as it is.
+    pub fn try_loading(&self, unopened: Unopened) -> Inspection {
+        let Unopened { mut inspection, file, image } = unopened;
         match self.rehearse(file, image) {
             Ok((registry, id, library)) => {
                 let own = registry.device_types().filter(|def| def.plugin == id);
@@ -79,6 +114,6 @@ impl Plugins {
             }
             Err(error) => inspection.refused = Some(error),
         }
-        Ok(inspection)
+        inspection
     }
 }

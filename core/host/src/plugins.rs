@@ -14,8 +14,13 @@ mod opened;
 
 use crate::{
     entries::install,
-    error::{LoadError, StartError},
-    loader::{self, Library, PluginFile, Policy, Source, image::Image},
+    error::{LoadError, StartError, Step},
+    loader::{
+        self, Library, PluginFile, Policy, Source,
+        file::failed,
+        image::Image,
+        probe::{When, wrong_knob},
+    },
     record::PluginRecord,
     report::{LoadReport, Superseded},
     search::{Candidate, SearchPath},
@@ -98,7 +103,8 @@ impl Plugins {
             changes: Mutex::ranked(CHANGES, ()),
             threads: AtomicUsize::new(0),
         };
-        match plugins.refresh_knobs().into_iter().find(of_the_host) {
+        let wrong = plugins.refresh_knobs().into_iter().find(of_the_host);
+        match wrong.or_else(|| wrong_knob(&plugins.knobs())) {
             Some(error) => Err(StartError::Knob(error)),
             None => Ok(plugins),
         }
@@ -194,7 +200,12 @@ impl Plugins {
         let policy = Policy::from_knobs(&self.knobs());
         let mut report = LoadReport::default();
         let mut ready: Vec<Ready> = Vec::new();
-        for candidate in search.candidates() {
+        let found = search.look();
+        for (candidate, error) in found.unreadable {
+            let error = failed(&candidate.path, &error, Step::Find);
+            report.reject(candidate, error);
+        }
+        for candidate in found.candidates {
             match self.open(&candidate, &policy, &ready, &mut report) {
                 Ok(Some(opened)) => ready.push(Ready { candidate, opened }),
                 Ok(None) => {}
@@ -414,7 +425,11 @@ impl Plugins {
         image: Image,
     ) -> Result<(Registry, PluginId, &'static Library), LoadError> {
         let _turn = self.changes.lock();
-        let policy = Policy::from_knobs(&self.knobs());
+        let mut policy = Policy::from_knobs(&self.knobs());
+        if policy.probing.when == When::Unknown {
+            // Who looks at one file wants to know what it does now.
+            policy.probing.when = When::Always;
+        }
         let path = file.path.clone();
         let library = loader::open(file, image, &policy, Source::PrivateCopy)?;
         let opened = Opened { code: Code::Here(library), path };

@@ -2,13 +2,16 @@
 //!
 //! In this order: files named by the caller; `TENON_PLUGIN_PATH` (folders and files); the running
 //! executable's folder, its `deps` first, since the copy beside the executable can be stale;
-//! `$XDG_DATA_HOME/tenon/plugins`. In folders only files named `libtenon_*` (with the platform's
-//! extension) are looked at, so that fixtures and test plugins are loaded by explicit path only. Of several
-//! builds of one plugin, the first found is loaded; within a folder, the newest.
+//! `$XDG_DATA_HOME/tenon/plugins`.
+//!
+//! Folders of plugins (the second and the last) are looked at for every library; what is no plugin is passed over.
+//! Beside the executable and in its `deps` only files named `libtenon_*` count, since cargo builds fixtures and
+//! plugins of tests there too. The files of a folder are tried in the order of their names, of several builds that
+//! cargo made of one package the newest first. Of several builds of one plugin, the first found is loaded.
 
 use std::{
     collections::HashSet,
-    env, fmt, fs,
+    env, fmt, fs, io,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -40,6 +43,16 @@ impl fmt::Display for Origin {
     }
 }
 
+impl Origin {
+    /// Which files of a folder are looked at.
+    fn names(self) -> fn(&str) -> bool {
+        match self {
+            Origin::Explicit | Origin::PluginPath | Origin::Data => is_library_name,
+            Origin::Deps | Origin::Executable => is_plugin_name,
+        }
+    }
+}
+
 /// A file that may be a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
@@ -51,6 +64,15 @@ pub struct Candidate {
     pub named: bool,
     /// Whether it is to run in a process of its own.
     pub isolated: bool,
+}
+
+/// What a search found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The files to try, in order, each once.
+    pub candidates: Vec<Candidate>,
+    /// Folders that are there and cannot be read.
+    pub unreadable: Vec<(Candidate, io::Error)>,
 }
 
 /// The places to look in, in order.
@@ -133,9 +155,14 @@ impl SearchPath {
         SearchPath { isolated: files.into_iter().collect(), ..self }
     }
 
-    /// The files to try, in order, each once. Folders that are not there are passed over; a file that is
-    /// named and not there is a candidate, so that loading reports it.
+    /// The files to try, as [`SearchPath::look`] finds them.
     pub fn candidates(&self) -> Vec<Candidate> {
+        self.look().candidates
+    }
+
+    /// Looks. Folders that are not there are passed over; a file that is named and not there is a candidate, so that
+    /// loading reports it.
+    pub fn look(&self) -> Found {
         let named = |origin, path: &PathBuf| Candidate {
             path: path.clone(),
             origin,
@@ -146,27 +173,31 @@ impl SearchPath {
         let apart = apart.map(|path| Candidate { isolated: true, ..named(Origin::Explicit, path) });
         let mut all: Vec<Candidate> =
             apart.chain(self.files.iter().map(|path| named(Origin::Explicit, path))).collect();
+        let mut unreadable = Vec::new();
         for (origin, place) in &self.places {
             if place.is_dir() {
-                let found = plugin_files(place).into_iter();
-                let origin = *origin;
-                all.extend(found.map(|path| Candidate {
-                    path,
-                    origin,
-                    named: false,
-                    isolated: false,
-                }));
+                match files_in(place, origin.names()) {
+                    Ok(files) => all.extend(
+                        files.iter().map(|path| Candidate { named: false, ..named(*origin, path) }),
+                    ),
+                    Err(error) => unreadable.push((named(*origin, place), error)),
+                }
             } else if *origin == Origin::PluginPath {
                 all.push(named(*origin, place));
             }
         }
         let mut seen = HashSet::new();
         all.retain(|candidate| seen.insert(candidate.path.clone()));
-        all
+        Found { candidates: all, unreadable }
     }
 }
 
-/// Whether automatic search looks at a file of this name.
+/// Whether a file of this name is a library.
+fn is_library_name(name: &str) -> bool {
+    name.strip_suffix(env::consts::DLL_SUFFIX).is_some_and(|stem| !stem.is_empty())
+}
+
+/// Whether search looks at a file of this name beside the executable.
 pub fn is_plugin_name(name: &str) -> bool {
     let stem = name.strip_prefix("libtenon_").or_else(|| {
         // Windows gives libraries no prefix.
@@ -176,19 +207,19 @@ pub fn is_plugin_name(name: &str) -> bool {
 }
 
 /// The files of a folder that may be plugins: by name without cargo's hash, the newest first.
-fn plugin_files(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+fn files_in(folder: &Path, may_be: fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?;
     let mut files: Vec<(String, std::cmp::Reverse<SystemTime>, PathBuf)> = entries
         .filter_map(|entry| {
             let entry = entry.ok()?;
-            let name = entry.file_name().into_string().ok().filter(|name| is_plugin_name(name))?;
+            let name = entry.file_name().into_string().ok().filter(|name| may_be(name))?;
             let meta = fs::metadata(entry.path()).ok().filter(|meta| meta.is_file())?;
             let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             Some((without_hash(&name).to_owned(), std::cmp::Reverse(modified), entry.path()))
         })
         .collect();
     files.sort();
-    files.into_iter().map(|(_, _, path)| path).collect()
+    Ok(files.into_iter().map(|(_, _, path)| path).collect())
 }
 
 /// `libtenon_cpu` of `libtenon_cpu-0123456789abcdef.so`: cargo puts a hash behind the name of a package
@@ -271,7 +302,48 @@ mod tests {
         touch(&new, 10);
         touch(&other, 99);
         fs::create_dir(at("libtenon_folder")).unwrap();
-        assert_eq!(plugin_files(root.path()), [other, new, plain, old]);
+        assert_eq!(files_in(root.path(), is_plugin_name).unwrap(), [other, new, plain, old]);
+    }
+
+    #[test]
+    fn in_folders_of_plugins_every_library_is_looked_at_by_name() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        let names = ["path/libmy_op", "path/b", "path/libtenon_x", "bin/libmy_op", "data/libmine"];
+        names.iter().for_each(|name| touch(&at(&library(name)), 0));
+        for name in ["path/README.md", "path/libmy_op.so.1", "path/.so"] {
+            touch(&at(name), 0);
+        }
+        let places = vec![
+            (Origin::PluginPath, at("path")),
+            (Origin::Executable, at("bin")),
+            (Origin::Data, at("data")),
+        ];
+        let search = SearchPath { places, ..SearchPath::default() };
+        let found: Vec<PathBuf> = search.candidates().into_iter().map(|c| c.path).collect();
+        let expected = ["path/b", "path/libmy_op", "path/libtenon_x", "data/libmine"];
+        assert_eq!(found, expected.map(|name| at(&library(name))));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_cannot_be_read_is_told() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("closed");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0)).unwrap();
+        let places = vec![(Origin::PluginPath, folder.clone())];
+        let found = SearchPath { places, ..SearchPath::default() }.look();
+        assert_eq!(found.candidates, []);
+        // Root reads what it likes.
+        if let [(candidate, error)] = &found.unreadable[..] {
+            assert_eq!((&candidate.path, candidate.origin), (&folder, Origin::PluginPath));
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        } else {
+            assert!(fs::read_dir(&folder).is_ok(), "{found:?}");
+        }
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
     }
 
     #[test]

@@ -16,7 +16,8 @@
 //! so that an edit counts from then on; what is loaded already stays.
 //!
 //! # Invariants
-//! - A file that is not there, cannot be read, is malformed, or can be written by others lets nothing in.
+//! - A file that is not there, cannot be read, is malformed, or can be written by others lets nothing in; so does one
+//!   that is reached through a symbolic link that others can have lead elsewhere.
 //! - An empty list lets nothing in either.
 
 use crate::loader::permissions::{Exposed, exposed};
@@ -177,7 +178,7 @@ pub fn read_text(path: &Path) -> Result<String, TrustError> {
     if !meta.is_file() {
         return Err(TrustError::NotAFile);
     }
-    if let Some(exposed) = exposed(&real, &meta)? {
+    if let Some(exposed) = exposed(path, &meta)? {
         return Err(TrustError::Exposed(exposed));
     }
     let mut text = String::new();
@@ -275,5 +276,26 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o664)).unwrap();
         let error = digests(&path).unwrap_err();
         assert!(error.to_string().contains("has mode 664"), "{error}");
+    }
+
+    /// Who may write the folder of the link can have it lead to an older list.
+    #[cfg(unix)]
+    #[test]
+    fn a_list_behind_a_link_in_a_folder_that_others_can_write_lets_nothing_in() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("trust.toml");
+        fs::write(&path, format!("version = 1\n[[plugin]]\nsha256 = '{ABC}'")).unwrap();
+        own(&path);
+        let open = root.path().join("open");
+        fs::create_dir(&open).unwrap();
+        std::os::unix::fs::symlink(&path, open.join("list")).unwrap();
+        let chmod = |mode| fs::set_permissions(&open, fs::Permissions::from_mode(mode)).unwrap();
+        chmod(0o755);
+        assert_eq!(digests(&open.join("list")).unwrap().len(), 1);
+        chmod(0o775);
+        let error = digests(&open.join("list")).unwrap_err().to_string();
+        assert!(error.contains("open has mode 775"), "{error}");
+        assert_eq!(digests(&path).unwrap().len(), 1, "the list itself is fine");
     }
 }

@@ -39,8 +39,8 @@ pub enum Command {
     /// List plugins, devices, ops and kernels
     #[command(after_long_help = "Example:\n  tenon list --plugin libmy_ops.so")]
     List(ListArgs),
-    /// Show what a plugin's file says, without running it, and what loading it says
-    #[command(after_long_help = "Example:\n  tenon inspect libmy_ops.so")]
+    /// Show what a plugin's file says, then load it and show what that says
+    #[command(long_about = INSPECT, after_long_help = "Example:\n  tenon inspect libmy_ops.so --no-load")]
     Inspect(InspectArgs),
     /// Run a graph
     #[command(after_long_help = RUN)]
@@ -114,6 +114,13 @@ the current folder:
 
 The exit code is 0 where nothing is broken, else 1.";
 
+const INSPECT: &str = "\
+Show what a plugin's file says, then load it and show what that says.
+
+First the file is read and its manifest printed: nothing of the plugin runs. Then the plugin is loaded as any command
+would load it, into another process first and then into this one, and taken out again: code of it runs, its static
+constructors among it. With --no-load only the file is read.";
+
 const RUN: &str = "\
 Example:
   tenon run model.pb --feed x=x.npy --fetch layer/y --out results";
@@ -129,6 +136,9 @@ pub struct ListArgs {
 pub struct InspectArgs {
     /// The plugin's file
     pub file: PathBuf,
+    /// Read the file only: nothing of this or any other plugin runs
+    #[arg(long)]
+    pub no_load: bool,
 }
 
 #[derive(Debug, Args)]

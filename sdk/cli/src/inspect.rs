@@ -10,21 +10,33 @@ use crate::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tenon_runtime::host::{
-    Inspection, Probe,
+    Inspection, Probe, Unopened,
     manifest::{KernelLine, Manifest},
 };
 
-/// Shows what the file says, and what loading it says.
+/// Names of symbols that are shown.
+const SHOWN: usize = 5;
+
+/// Shows what the file says, before anything of it runs, and what loading it says unless that is not asked for.
 ///
 /// # Errors
-/// The file is no plugin, or would not be loaded (what it says is printed first).
+/// The file is no plugin, or would not be loaded.
 pub fn inspect(global: &Global, args: &InspectArgs) -> Result<(), CliError> {
+    let unopened = Unopened::read(&args.file)?;
+    if !global.json {
+        print(&to_text(unopened.inspection()))?;
+    }
+    if args.no_load {
+        return match global.json {
+            true => print_json(&to_json(unopened.inspection(), false)),
+            false => print("\nloading    not tried (--no-load)\n"),
+        };
+    }
     let (runtime, _) = start_whole(global, None)?;
-    let inspection = runtime.plugins().inspect(&args.file)?;
-    if global.json {
-        print_json(&to_json(&inspection))?;
-    } else {
-        print(&to_text(&inspection))?;
+    let inspection = runtime.plugins().try_loading(unopened);
+    match global.json {
+        true => print_json(&to_json(&inspection, true))?,
+        false => print(&loading(&inspection))?,
     }
     match inspection.refused {
         Some(error) => Err(error.into()),
@@ -32,6 +44,7 @@ pub fn inspect(global: &Global, args: &InspectArgs) -> Result<(), CliError> {
     }
 }
 
+/// What the file says.
 fn to_text(inspection: &Inspection) -> String {
     let manifest = &inspection.manifest;
     let plugin = &manifest.plugin;
@@ -46,14 +59,11 @@ fn to_text(inspection: &Inspection) -> String {
         ("needs", or_none(&plugin.features.join(" "))),
         ("built as", or_none(&plugin.profile)),
         ("on panic", or_none(&plugin.panic)),
-        ("loading", loading(inspection)),
     ];
     let mut text = String::new();
-    for (name, value) in facts {
+    let shared = shared_symbols(&inspection.unique_symbols).map(|symbols| ("symbols", symbols));
+    for (name, value) in facts.into_iter().chain(shared) {
         text.push_str(&format!("{name:<10} {value}\n"));
-    }
-    for probe in &inspection.probes {
-        text.push_str(&format!("{:<10} {}\n", "device", probe_text(probe)));
     }
     for table in tables(manifest).iter().filter(|table| !table.is_empty()) {
         text.push('\n');
@@ -62,11 +72,31 @@ fn to_text(inspection: &Inspection) -> String {
     text
 }
 
+/// What loading it says.
 fn loading(inspection: &Inspection) -> String {
-    match &inspection.refused {
+    let said = match &inspection.refused {
         Some(error) => format!("refused at step {}", error.step()),
         None => "works".to_owned(),
+    };
+    let mut text = format!("\n{:<10} {said}\n", "loading");
+    for probe in &inspection.probes {
+        text.push_str(&format!("{:<10} {}\n", "device", probe_text(probe)));
     }
+    text
+}
+
+/// What is said of symbols of which a process has one; nothing where there are none.
+fn shared_symbols(names: &[String]) -> Option<String> {
+    let (first, rest) = (names.iter().take(SHOWN), names.len().saturating_sub(SHOWN));
+    let first: Vec<&str> = first.map(String::as_str).collect();
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    (!names.is_empty()).then(|| {
+        format!(
+            "{}{more}: a process has one of each, whatever libraries define it (STB_GNU_UNIQUE); the plugin is opened \
+             from a copy in which they are its own",
+            first.join(" ")
+        )
+    })
 }
 
 fn probe_text(probe: &Probe) -> String {
@@ -129,7 +159,7 @@ fn kernels_table(kernels: &[KernelLine]) -> Table {
     table
 }
 
-fn to_json(inspection: &Inspection) -> Value {
+fn to_json(inspection: &Inspection, tried: bool) -> Value {
     let manifest = &inspection.manifest;
     let plugin = &manifest.plugin;
     let probes: Vec<Value> = inspection
@@ -165,6 +195,7 @@ fn to_json(inspection: &Inspection) -> Value {
         "knobs": manifest.knobs.iter().map(|knob| json!({
             "name": knob.name, "default": knob.default,
         })).collect::<Vec<_>>(),
-        "probes": probes, "refused": refused,
+        "unique_symbols": inspection.unique_symbols,
+        "tried": tried, "probes": probes, "refused": refused,
     })
 }

@@ -11,7 +11,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
 };
-use tenon_runtime::host::search::Surroundings;
+use tenon_runtime::host::{cache, search::Surroundings};
 
 /// Copies a plugin to the user's folder, after a check that it loads. An earlier build of it is replaced.
 ///
@@ -53,7 +53,7 @@ fn copy(file: &Path, folder: &Path, target: &Path) -> Result<(), CliError> {
         let file: PathBuf = file.to_owned();
         move |source: io::Error| CliError::File { file, done: "written", source }
     };
-    fs::create_dir_all(folder).map_err(written(folder))?;
+    cache::make_folder(folder).map_err(written(folder))?;
     let part = target.with_extension(format!("part{}", std::process::id()));
     let copied = fs::copy(file, &part)
         .and_then(|_| protect(&part))
@@ -90,5 +90,19 @@ mod tests {
         assert_eq!(file_name("My-Ops"), Some(format!("libtenon_my_ops{suffix}")));
         assert_eq!(file_name("../evil"), None);
         assert_eq!(file_name("tenon-"), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_folder_of_plugins_is_its_users_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let (file, folder) = (root.path().join("file"), root.path().join("tenon/plugins"));
+        fs::write(&file, "a library").unwrap();
+        copy(&file, &folder, &folder.join("libtenon_x.so")).unwrap();
+        for folder in [folder.as_path(), folder.parent().unwrap()] {
+            assert_eq!(fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        assert_eq!(fs::read(folder.join("libtenon_x.so")).unwrap(), b"a library");
     }
 }

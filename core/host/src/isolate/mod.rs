@@ -63,6 +63,7 @@ pub(crate) use arena::Arena;
 pub use limits::Limits;
 pub(crate) use load::{collect, load};
 pub use plugin::{Isolated, IsolationStatus, quarantines};
+pub(crate) use sealed::sealed;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

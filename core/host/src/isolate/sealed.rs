@@ -17,15 +17,20 @@ use std::{
 const PAUSES: u32 = 7;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
-/// A copy of a library that nobody can change any more, and its digest.
+/// A copy of a library that nobody can change any more, and the digest of the library. `prepare` may change the copy
+/// before that.
 ///
 /// # Errors
 /// The file cannot be read, there is no memory for the copy, or the copy stays in somebody else's use.
-pub(super) fn sealed(mut file: &File) -> io::Result<(OwnedFd, String)> {
+pub(crate) fn sealed(
+    mut file: &File,
+    prepare: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<(OwnedFd, String)> {
     let copy = memfd_create("tenon-plugin", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut copy = File::from(copy);
     file.seek(SeekFrom::Start(0))?;
     let digest = digest_copy(file, &mut copy)?;
+    prepare(&copy)?;
     seal(&copy)?;
     Ok((copy.into(), digest))
 }
@@ -55,7 +60,7 @@ mod tests {
     fn a_sealed_copy_has_the_bytes_and_takes_no_others() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"a library").unwrap();
-        let (copy, digest) = sealed(&file).unwrap();
+        let (copy, digest) = sealed(&file, |_| Ok(())).unwrap();
         assert_eq!(digest, crate::digest::digest_of(&file).unwrap());
         let mut copy = File::from(copy);
         assert_eq!(io::read_to_string(&copy).unwrap(), "");

@@ -5,12 +5,14 @@
 //! so that the dynamic linker, which knows libraries by name too, never sees two libraries under one number.
 //! Where that does not serve, the library is opened from a private copy that was digested while it was
 //! written: on systems without such names; when an allow-list is in force (the file could be written to after
-//! it was digested); for a replacement, since files that are replaced once are replaced again; and when the
-//! same inode was opened before with other content (opening it again would return the old code). Writing over
-//! a file that is open otherwise changes code that runs: install a new build by renaming it into place.
+//! it was digested), from one in memory that is sealed where the system has such; for a replacement, since files
+//! that are replaced once are replaced again; when the same inode was opened before with other content (opening it
+//! again would return the old code); and when symbols of which a process has one are made the library's own. Writing
+//! over a file that is open otherwise changes code that runs: install a new build by renaming it into place.
 
-use super::{Policy, permissions::exposed};
+use super::{Policy, elf, permissions::exposed};
 use crate::{
+    cache,
     digest::{FileId, cache_folder, digest_copy, remembered_digest},
     error::{LoadError, Step},
 };
@@ -18,7 +20,7 @@ use std::{
     env,
     fs::{self, File, Metadata, OpenOptions},
     io::{self, Seek, SeekFrom},
-    path::{Path, PathBuf},
+    path::{Path, PathBuf, absolute},
     process,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -27,6 +29,8 @@ use std::{
 pub struct PluginFile {
     /// Absolute, without symbolic links.
     pub path: PathBuf,
+    /// Absolute, as it was asked for.
+    pub asked: PathBuf,
     /// The open file.
     pub file: File,
     /// Its identity.
@@ -42,6 +46,15 @@ pub enum Source {
     PrivateCopy,
 }
 
+/// The copy from which a library is opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Copying {
+    /// Nobody may change it, the user of this process included.
+    pub sealed: bool,
+    /// Symbols of which a process has one become the library's own ([`elf::make_own`]).
+    pub own_symbols: bool,
+}
+
 /// What the dynamic linker is given.
 pub struct Openable {
     /// Name under which the library is opened.
@@ -50,7 +63,9 @@ pub struct Openable {
     pub digest: String,
     /// Keeps the name alive; leaked once the library is open.
     pub file: File,
-    /// A private copy, which loses its name as soon as the library is open.
+    /// Whether it is a copy that was digested while it was written.
+    pub private: bool,
+    /// A private copy in a folder, which loses its name as soon as the library is open.
     pub copy: Option<PrivateCopy>,
 }
 
@@ -81,13 +96,14 @@ impl PluginFile {
     /// It is not there, cannot be read, or is no regular file.
     pub fn find(path: &Path) -> Result<PluginFile, LoadError> {
         let at_find = |error: io::Error| failed(path, &error, Step::Find);
+        let asked = absolute(path).map_err(at_find)?;
         let real = fs::canonicalize(path).map_err(at_find)?;
         // Asked before it is opened: opening a pipe waits for its writer.
         regular(path, &fs::metadata(&real).map_err(at_find)?)?;
         let file = File::open(&real).map_err(at_find)?;
         let meta = file.metadata().map_err(at_find)?;
         regular(path, &meta)?;
-        Ok(PluginFile { path: real, id: FileId::of(&meta), file })
+        Ok(PluginFile { path: real, asked, id: FileId::of(&meta), file })
     }
 
     /// The digest, without trust: it may be a remembered one.
@@ -98,12 +114,12 @@ impl PluginFile {
         remembered_digest(&self.file).map_err(|error| failed(&self.path, &error, Step::Trust))
     }
 
-    /// Refuses a file that others than this user and root can write, or replace in its folder.
+    /// Refuses a file that others than this user and root can write, or replace in its folder or behind a link.
     ///
     /// # Errors
     /// [`LoadError::Writable`].
     pub fn check_permissions(&self) -> Result<(), LoadError> {
-        let looked = self.file.metadata().and_then(|meta| exposed(&self.path, &meta));
+        let looked = self.file.metadata().and_then(|meta| exposed(&self.asked, &meta));
         match looked.map_err(|error| failed(&self.path, &error, Step::Trust))? {
             Some(exposed) => Err(LoadError::Writable { path: self.path.clone(), exposed }),
             None => Ok(()),
@@ -114,25 +130,71 @@ impl PluginFile {
     ///
     /// # Errors
     /// The file cannot be read, or the copy cannot be written.
-    pub fn openable(self, digest: String, copy: bool) -> Result<Openable, LoadError> {
-        let name = descriptor_name(&self.file).filter(|_| !copy);
+    pub fn openable(self, digest: String, copy: Option<Copying>) -> Result<Openable, LoadError> {
+        let name = descriptor_name(&self.file).filter(|_| copy.is_none());
         match name {
-            Some(name) => Ok(Openable { name, digest, file: self.file, copy: None }),
-            None => self.copied().map_err(|error| failed(&self.path, &error, Step::Open)),
+            Some(name) => {
+                Ok(Openable { name, digest, file: self.file, private: false, copy: None })
+            }
+            None => self
+                .copied(copy.unwrap_or_default())
+                .map_err(|error| failed(&self.path, &error, Step::Open)),
         }
     }
 
-    fn copied(&self) -> io::Result<Openable> {
+    fn copied(&self, how: Copying) -> io::Result<Openable> {
+        if how.sealed
+            && let Some(openable) = self.sealed(how)
+        {
+            return openable;
+        }
+        self.copied_to_folder(how)
+    }
+
+    /// A copy in memory that nobody can change; `None` where the system has none.
+    #[cfg(target_os = "linux")]
+    fn sealed(&self, how: Copying) -> Option<io::Result<Openable>> {
+        let sealed = crate::isolate::sealed(&self.file, |copy| how.prepare(copy));
+        let (file, digest) = match sealed {
+            Ok((copy, digest)) => (File::from(copy), digest),
+            // A kernel, or a rule of its operator's, without files of this kind.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EACCES)) => {
+                return None;
+            }
+            Err(error) => return Some(Err(error)),
+        };
+        let name = descriptor_name(&file)?;
+        Some(Ok(Openable { name, digest, file, private: true, copy: None }))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn sealed(&self, _how: Copying) -> Option<io::Result<Openable>> {
+        None
+    }
+
+    fn copied_to_folder(&self, how: Copying) -> io::Result<Openable> {
         let folder = private_folder()?;
         let path = folder.join(self.path.file_name().unwrap_or("plugin".as_ref()));
         let copy = PrivateCopy { folder, path };
+        let mut options = OpenOptions::new();
         let mut file =
-            OpenOptions::new().read(true).write(true).create_new(true).open(&copy.path)?;
+            cache::open_regular(&copy.path, options.read(true).write(true).create_new(true))?;
         let mut from = &self.file;
         from.seek(SeekFrom::Start(0))?;
         let digest = digest_copy(from, &mut file)?;
+        how.prepare(&file)?;
         let name = descriptor_name(&file).unwrap_or_else(|| copy.path.clone());
-        Ok(Openable { name, digest, file, copy: Some(copy) })
+        Ok(Openable { name, digest, file, private: true, copy: Some(copy) })
+    }
+}
+
+impl Copying {
+    /// Changes a copy that was digested.
+    fn prepare(self, copy: &File) -> io::Result<()> {
+        match self.own_symbols {
+            true => elf::make_own(copy).map(drop),
+            false => Ok(()),
+        }
     }
 }
 
@@ -160,12 +222,17 @@ fn descriptor_name(_file: &File) -> Option<PathBuf> {
     None
 }
 
+/// Whether a folder is there, made where it is not, in which nobody else can put one folder in another's place.
+fn is_own_folder(folder: &Path) -> bool {
+    let looked = cache::make_folder(folder).and_then(|()| exposed(folder, &fs::metadata(folder)?));
+    matches!(looked, Ok(None))
+}
+
 /// A new folder that nobody else can enter, in the cache folder or else in the system's temporary one.
 fn private_folder() -> io::Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let cache = cache_folder().map(|folder| folder.join("copies"));
-    let base =
-        cache.filter(|folder| fs::create_dir_all(folder).is_ok()).unwrap_or_else(env::temp_dir);
+    let base = cache.filter(|folder| is_own_folder(folder)).unwrap_or_else(env::temp_dir);
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -192,6 +259,7 @@ pub fn trust(
     plugin: &str,
     policy: &Policy,
     source: Source,
+    own_symbols: bool,
     opened_before: impl Fn(FileId, &str) -> bool,
 ) -> Result<Openable, LoadError> {
     let path = file.path.clone();
@@ -200,11 +268,12 @@ pub fn trust(
         file.check_permissions()?;
     }
     let openable = match &policy.allowed_digests {
-        Some(_) => file.openable(String::new(), true)?,
+        Some(_) => file.openable(String::new(), Some(Copying { sealed: true, own_symbols }))?,
         None => {
             let digest = file.digest()?;
-            let copy = source == Source::PrivateCopy || opened_before(file.id, &digest);
-            file.openable(digest, copy)?
+            let asked = source == Source::PrivateCopy || own_symbols;
+            let copy = asked || opened_before(file.id, &digest);
+            file.openable(digest, copy.then_some(Copying { sealed: false, own_symbols }))?
         }
     };
     policy.admit(&path, plugin, &openable.digest)?;
@@ -243,7 +312,8 @@ mod tests {
             fs::write(&path, "abc").unwrap();
             let file = PluginFile::find(&path).unwrap();
             let digest = file.digest().unwrap();
-            let openable = file.openable(digest.clone(), copy).unwrap();
+            let copying = copy.then(Copying::default);
+            let openable = file.openable(digest.clone(), copying).unwrap();
             let other = folder.path().join("other");
             fs::write(&other, "something else").unwrap();
             fs::rename(&other, &path).unwrap();
@@ -260,12 +330,44 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, "abc").unwrap();
-        let openable = PluginFile::find(&path).unwrap().openable(String::new(), true).unwrap();
+        let copying = Some(Copying::default());
+        let openable = PluginFile::find(&path).unwrap().openable(String::new(), copying).unwrap();
         let copy = openable.copy.as_ref().unwrap();
         let (file, home) = (copy.path.clone(), copy.folder.clone());
         assert!(file.exists());
         drop(openable);
         assert!(!file.exists() && !home.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_of_copies_are_for_their_user_alone_whatever_was_there() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("tenon/copies");
+        assert!(is_own_folder(&folder));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(folder.parent().unwrap())), (0o700, 0o700));
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(!is_own_folder(&folder), "others could exchange the folder of a copy");
+    }
+
+    /// Between its digest and its opening, by somebody who is this user.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_trusted_copy_takes_no_other_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "abc").unwrap();
+        let digest = PluginFile::find(&path).unwrap().digest().unwrap();
+        let policy = Policy { allowed_digests: Some([digest].into()), ..Policy::default() };
+        let file = PluginFile::find(&path).unwrap();
+        let trusted = trust(file, "p", &policy, Source::File, false, |_, _| false).unwrap();
+        assert!(fs::write(&trusted.name, "evil").is_err());
+        let changed = OpenOptions::new().write(true).open(&trusted.name);
+        let written = changed.and_then(|mut file| io::Write::write_all(&mut file, b"evil"));
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(fs::read(&trusted.name).unwrap(), b"abc");
     }
 
     #[test]
@@ -280,7 +382,7 @@ mod tests {
             ..Policy::default()
         };
         let file = PluginFile::find(&path).unwrap();
-        let error = trust(file, "p", &policy, Source::File, |_, _| false).err().unwrap();
+        let error = trust(file, "p", &policy, Source::File, false, |_, _| false).err().unwrap();
         assert_eq!((error.step(), error.code()), (Step::Trust, tenon_abi::Code::PERMISSION_DENIED));
         let said = "host.trust_file is /etc/trust.toml, and nothing is loaded: expected a regular";
         assert!(error.to_string().contains(said), "{error}");
@@ -316,7 +418,7 @@ mod tests {
         fs::write(&path, "abc").unwrap();
         let digest = PluginFile::find(&path).unwrap().digest().unwrap();
         let policy = Policy { allowed_digests: Some([digest.clone()].into()), ..Policy::default() };
-        let trusted = |file| trust(file, "p", &policy, Source::File, |_, _| false);
+        let trusted = |file| trust(file, "p", &policy, Source::File, false, |_, _| false);
         let opened = trusted(PluginFile::find(&path).unwrap()).unwrap();
         fs::write(&path, "evil").unwrap();
         let mut text = String::new();
@@ -340,11 +442,12 @@ mod tests {
         let trust_with = |list: &[&str]| {
             let allowed = list.iter().map(|digest| (*digest).to_owned()).collect();
             let policy = Policy { allowed_digests: Some(allowed), ..Policy::default() };
-            trust(PluginFile::find(&path).unwrap(), "p", &policy, Source::File, |_, _| false)
+            let file = PluginFile::find(&path).unwrap();
+            trust(file, "p", &policy, Source::File, false, |_, _| false)
         };
         let trusted = trust_with(&["00", &digest]).unwrap();
         assert_eq!(trusted.digest, digest);
-        assert!(trusted.copy.is_some(), "a trusted file is opened from a private copy");
+        assert!(trusted.private, "a trusted file is opened from a private copy");
         let error = trust_with(&["00"]).err().unwrap();
         assert!(error.to_string().contains(&digest));
         assert_eq!(error.code(), tenon_abi::Code::PERMISSION_DENIED);

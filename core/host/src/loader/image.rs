@@ -2,6 +2,7 @@
 //!
 //! Only the ranges that matter are read: a debug build has tens of megabytes.
 
+use super::elf;
 use crate::{
     error::{LoadError, ManifestError, Step},
     manifest::{MAX_BYTES, Manifest, SECTION},
@@ -45,12 +46,15 @@ pub struct Image {
     pub arch: String,
     /// Its manifest.
     pub manifest: Manifest,
+    /// Symbols of which a process would have one, were they not made its own when it is opened.
+    pub unique: Vec<String>,
 }
 
 /// Reads an open file.
 ///
 /// # Errors
-/// No library of this system, no door or two of them, no manifest or a malformed one.
+/// No library of this system, no door or two of them, no manifest or a malformed one, program headers that the
+/// dynamic linker must not follow.
 pub fn read(file: &File, path: &Path) -> Result<Image, LoadError> {
     let mut start = file;
     start
@@ -65,7 +69,15 @@ pub fn read(file: &File, path: &Path) -> Result<Image, LoadError> {
     let names = exported_names(&object).map_err(|error| not_a_library(error.to_string()))?;
     let door = door(&names, path)?;
     let manifest = manifest(&object, path)?;
-    Ok(Image { door, arch: arch_name(object.architecture()), manifest })
+    let damaged = |detail| LoadError::Damaged { path: path.to_owned(), detail };
+    let unique = match &object {
+        object::File::Elf64(file) => {
+            elf::check(file).map_err(damaged)?;
+            elf::unique_symbols(file)
+        }
+        _ => Vec::new(),
+    };
+    Ok(Image { door, arch: arch_name(object.architecture()), manifest, unique })
 }
 
 const fn native_format() -> BinaryFormat {

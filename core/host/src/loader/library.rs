@@ -8,6 +8,7 @@ use super::{
     door::{self, Who, check_abi},
     file::{Openable, PluginFile, Source, failed, trust},
     image::{self, Door, Image},
+    probe,
 };
 use crate::{
     digest::FileId,
@@ -117,15 +118,17 @@ pub fn open(
     let changed = |id: FileId, digest: &str| {
         opened.mapped.iter().any(|(other, before)| *other == id && before != digest)
     };
-    let openable = trust(file, &plugin.name, policy, source, changed)?;
+    let own_symbols = !image.unique.is_empty();
+    let openable = trust(file, &plugin.name, policy, source, own_symbols, changed)?;
     let digest = openable.digest.clone();
     if let Some(library) = known(&digest) {
         return Ok(library);
     }
     // What was looked at so far is the file; what is opened is the copy of it that was digested.
-    let private = openable.copy.is_some();
+    let private = openable.private;
     let image =
         if strict { image_of_copy(&openable.file, policy, (&path, &plugin))? } else { image };
+    probe::check(&openable.file, &digest, who, &policy.probing)?;
     if !private {
         opened.mapped.push((id, digest));
     }
@@ -151,8 +154,9 @@ pub(crate) fn open_sealed(
     check_image(&image, policy, path)?;
     let at_open = |error: std::io::Error| failed(path, &error, Step::Open);
     let id = FileId::of(&file.metadata().map_err(at_open)?);
-    let sealed = PluginFile { path: path.to_owned(), file, id };
-    enter(sealed.openable(digest, false)?, id, image, true, who)
+    let (asked, path) = (path.to_owned(), path.to_owned());
+    let sealed = PluginFile { path, asked, file, id };
+    enter(sealed.openable(digest, None)?, id, image, true, who)
 }
 
 /// Has a library register with a registrar of the caller's.
@@ -375,7 +379,8 @@ mod tests {
         );
         let mut manifest = Manifest::parse(text.as_bytes()).unwrap();
         change(&mut manifest.plugin);
-        Image { door: Door::C, arch: env::consts::ARCH.to_owned(), manifest }
+        let (arch, unique) = (env::consts::ARCH.to_owned(), Vec::new());
+        Image { door: Door::C, arch, manifest, unique }
     }
 
     fn check(image: &Image, policy: &Policy) -> Result<(), LoadError> {

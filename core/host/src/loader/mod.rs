@@ -2,9 +2,11 @@
 //!
 //! 1. **Find**: the file is opened once and identified by device and inode.
 //! 2. **Manifest**: doors and manifest are read from the file; nothing of it runs. A library for another
-//!    processor, compiled for CPU features that are not there, or built to abort on panics, ends here.
+//!    processor, compiled for CPU features that are not there, or built to abort on panics, ends here, and so does
+//!    a file whose program headers are damaged.
 //! 3. **Trust**: permissions, and the digest against the allow-list ([`crate::trust`]), when asked for.
-//! 4. **Open**: what was digested is opened. A library whose digest is open already is the same plugin.
+//! 4. **Open**: what was digested is opened, in a process of its own first where it was not opened before
+//!    ([`probe`]). A library whose digest is open already is the same plugin.
 //! 5. **Handshake**: ABI versions must agree, as the host sees them (manifest, table) and as the plugin does
 //!    (door 2 may decline).
 //! 6. **Layout**: door 1 compares the layout of every shared type; a refusal is final, door 2 is not tried.
@@ -18,10 +20,12 @@
 //! it: unloading Rust code is unsound.
 
 mod door;
+pub(crate) mod elf;
 pub(crate) mod file;
 pub mod image;
 mod library;
 pub mod permissions;
+pub mod probe;
 
 pub use file::{PluginFile, Source};
 pub use library::{Library, collect, examine, open};
@@ -33,11 +37,15 @@ use crate::{
     error::LoadError,
     trust::{self, TrustError},
 };
+use probe::Probing;
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
-use tenon_framework::{knob::Knobs, register_knob};
+use tenon_framework::{
+    knob::{KnobOrigin, Knobs},
+    register_knob,
+};
 
 register_knob!(
     "allow_panic_abort": BOOL = "false",
@@ -45,7 +53,7 @@ register_knob!(
 );
 register_knob!(
     "allowed_digests": STRING = "",
-    "SHA-256 digests of the only plugin files to load, with commas between; empty for any."
+    "SHA-256 digests of the only plugin files to load, with commas between; none where it is set to nothing, any where it is not set."
 );
 register_knob!(
     "refuse_writable": BOOL = "false",
@@ -63,6 +71,8 @@ pub struct Policy {
     pub trust_file: Option<(PathBuf, Result<(), TrustError>)>,
     /// Refuses files that others than this user and root can write or replace.
     pub refuse_writable: bool,
+    /// Which libraries are tried in another process first.
+    pub probing: Probing,
 }
 
 impl Policy {
@@ -95,6 +105,9 @@ impl Policy {
 
     /// What the host's knobs say, and the trust file that they name, which is read now.
     pub fn from_knobs(knobs: &Knobs) -> Policy {
+        let setting = knobs.get("host", "allowed_digests");
+        // A list that is set and has no digest on it is a list.
+        let is_set = setting.is_some_and(|setting| setting.origin != KnobOrigin::Default);
         let list = knobs.text("host", "allowed_digests").unwrap_or_default();
         let mut digests: BTreeSet<String> = list
             .split(',')
@@ -107,9 +120,10 @@ impl Policy {
         });
         Policy {
             allow_panic_abort: knobs.bool("host", "allow_panic_abort").unwrap_or(false),
-            allowed_digests: (!digests.is_empty() || trust_file.is_some()).then_some(digests),
+            allowed_digests: (is_set || trust_file.is_some()).then_some(digests),
             trust_file,
             refuse_writable: knobs.bool("host", "refuse_writable").unwrap_or(false),
+            probing: Probing::from_knobs(knobs),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Who can write a file, or put another in its place.
 //!
-//! A file is one's own where it and every folder above it belong to the user of this process or to root, and
-//! neither group nor others may write them. A folder in which only the owner of an entry may rename it (the
+//! A file is one's own where it and every folder on the way to it belong to the user of this process or to root, and
+//! neither group nor others may write them; folders on the way are those above it and those above every symbolic
+//! link that its path goes through. A folder in which only the owner of an entry may rename it (the
 //! sticky bit, as on `/tmp`) may be open to all. Access lists count: where one lets somebody write, the mode
 //! has the group's bit.
 
@@ -45,25 +46,57 @@ impl fmt::Display for Exposed {
     }
 }
 
-/// Whether others can change an open file, whose path has no symbolic links.
+/// Symbolic links on the way to a file that are followed.
+#[cfg(unix)]
+const LINKS: u32 = 40;
+
+/// Whether others can change an open file, or to which file its absolute path leads: who may write a folder with a
+/// symbolic link in it can have the link lead elsewhere.
 ///
 /// # Errors
-/// A folder above it cannot be looked at.
+/// A folder or a link on the way cannot be looked at.
 #[cfg(unix)]
 pub fn exposed(path: &Path, meta: &Metadata) -> io::Result<Option<Exposed>> {
     // SAFETY: it has no preconditions and cannot fail.
     let user = unsafe { libc::geteuid() };
-    let found = look(path, meta, user);
-    if found.is_some() {
-        return Ok(found);
+    match look(path, meta, user) {
+        Some(found) => Ok(Some(found)),
+        None => exposed_way(path, user),
     }
-    for folder in path.ancestors().skip(1) {
-        let found = look(folder, &std::fs::metadata(folder)?, user);
-        if found.is_some() {
-            return Ok(found);
+}
+
+/// Goes an absolute path as the system does, and looks at every folder and every link on the way.
+#[cfg(unix)]
+fn exposed_way(path: &Path, user: u32) -> io::Result<Option<Exposed>> {
+    use std::{ffi::OsString, path::Component};
+    let steps = |path: &Path| -> Vec<OsString> {
+        let named = path.components().filter(|step| !matches!(step, Component::RootDir));
+        named.map(|step| step.as_os_str().to_owned()).rev().collect()
+    };
+    let (mut at, mut left, mut links) = (PathBuf::from("/"), steps(path), 0);
+    let mut found = look(&at, &std::fs::metadata(&at)?, user);
+    while let (None, Some(step)) = (&found, left.pop()) {
+        if step == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(step);
+        let meta = std::fs::symlink_metadata(&next)?;
+        if meta.is_symlink() {
+            links += 1;
+            if links > LINKS {
+                return Err(io::Error::other("too many symbolic links on the way"));
+            }
+            found = owned_by_another(&next, &meta, user);
+            let target = std::fs::read_link(&next)?;
+            left.extend(steps(&target));
+            at = if target.is_absolute() { "/".into() } else { at };
+        } else {
+            found = meta.is_dir().then(|| look(&next, &meta, user)).flatten();
+            at = next;
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
 /// Permissions of this kind exist on Unix only.
@@ -77,13 +110,18 @@ fn look(path: &Path, meta: &Metadata, user: u32) -> Option<Exposed> {
     use std::os::unix::fs::MetadataExt;
     const OTHERS_WRITE: u32 = 0o022;
     const STICKY: u32 = 0o1000;
-    let (mode, owner) = (meta.mode() & 0o7777, meta.uid());
-    let path = path.to_owned();
-    if owner != user && owner != 0 {
-        return Some(Exposed::Owner { path, owner, user });
-    }
+    let mode = meta.mode() & 0o7777;
     let shared = meta.is_dir() && mode & STICKY != 0;
-    (mode & OTHERS_WRITE != 0 && !shared).then_some(Exposed::Mode { path, mode })
+    let open = mode & OTHERS_WRITE != 0 && !shared;
+    let by_mode = || open.then(|| Exposed::Mode { path: path.to_owned(), mode });
+    owned_by_another(path, meta, user).or_else(by_mode)
+}
+
+#[cfg(unix)]
+fn owned_by_another(path: &Path, meta: &Metadata, user: u32) -> Option<Exposed> {
+    let owner = std::os::unix::fs::MetadataExt::uid(meta);
+    let path = path.to_owned();
+    (owner != user && owner != 0).then_some(Exposed::Owner { path, owner, user })
 }
 
 #[cfg(all(test, unix))]
@@ -117,6 +155,33 @@ mod tests {
         assert_eq!(found(&file), None, "nobody but its owner renames b/");
         chmod(&file, 0o1664);
         assert!(matches!(found(&file), Some(Exposed::Mode { mode: 0o1664, .. })));
+    }
+
+    #[test]
+    fn every_folder_with_a_link_on_the_way_counts() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        for folder in ["own", "shared", "links"] {
+            fs::create_dir(root.join(folder)).unwrap();
+            chmod(&root.join(folder), 0o755);
+        }
+        let file = root.join("own/file");
+        fs::write(&file, "abc").unwrap();
+        chmod(&file, 0o644);
+        symlink("../own/file", root.join("shared/file")).unwrap();
+        symlink(root.join("shared"), root.join("links/folder")).unwrap();
+        let ways = [root.join("shared/file"), root.join("links/folder/file")];
+        ways.iter().for_each(|way| assert_eq!(found(way), None));
+        chmod(&root.join("shared"), 0o777);
+        let open = Exposed::Mode { path: root.join("shared"), mode: 0o777 };
+        ways.iter().for_each(|way| assert_eq!(found(way), Some(open.clone())));
+        assert_eq!(found(&file), None, "the file itself is elsewhere");
+        chmod(&root.join("shared"), 0o1777);
+        ways.iter().for_each(|way| assert_eq!(found(way), None, "links of one's own stay"));
+        symlink("circle", root.join("links/circle")).unwrap();
+        let meta = fs::metadata(&file).unwrap();
+        assert!(exposed(&root.join("links/circle"), &meta).is_err());
     }
 
     #[test]

@@ -14,10 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tenon_framework::registry::Timed;
-use tenon_host::{
-    digest::digest_copy,
-    files::{open_regular, read_regular, write_bytes},
-};
+use tenon_host::{cache, digest::digest_copy};
 
 /// Version of a record.
 const VERSION: u32 = 1;
@@ -119,7 +116,7 @@ impl Store {
     }
 
     fn read_new(&mut self, path: &Path) -> io::Result<()> {
-        let mut file = read_regular(path)?;
+        let mut file = cache::open_regular(path, OpenOptions::new().read(true))?;
         file.lock_shared()?;
         let meta = file.metadata()?;
         if meta.len() > MAX_BYTES {
@@ -174,7 +171,7 @@ impl Store {
             .iter()
             .map(|((call, kernel), timed)| Record::new(call, kernel, timed).line())
             .collect();
-        let written = write_bytes(path, lines);
+        let written = cache::write(path, lines.as_bytes());
         drop(file);
         written
     }
@@ -194,7 +191,9 @@ fn identity(_meta: &fs::Metadata) -> u64 {
 /// Opens a file for adding, and locks it: the one that has the name once the lock is had.
 fn open_locked(path: &Path) -> io::Result<File> {
     loop {
-        let file = open_regular(path, OpenOptions::new().read(true).append(true).create(true))?;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        let file = cache::open_regular(path, &mut options)?;
         file.lock()?;
         let named = fs::metadata(path);
         if named
@@ -209,7 +208,7 @@ fn open_locked(path: &Path) -> io::Result<File> {
 /// Adds lines by one write; the file's length.
 fn append(path: &Path, lines: &str) -> io::Result<u64> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+        cache::make_folder(folder)?;
     }
     let mut file = open_locked(path)?;
     let length = file.metadata()?.len();
@@ -252,6 +251,24 @@ mod tests {
         assert_eq!(next.get("Add f32[64]", "k2"), Some(&Timed::Ns(3.0)));
         assert_eq!(next.get("Add f32[64]", "k1"), Some(&Timed::Failed("no".to_owned())));
         assert_eq!((next.get("Add f32[64]", "k9"), next.passed_over), (None, 0));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_or_a_link_in_the_place_of_the_file_is_neither_waited_for_nor_written_to() {
+        let (folder, path) = path();
+        let other = folder.path().join("other");
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::write(&other, "kept").unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        let mut store = Store::new(Some(path.clone()));
+        assert!(store.add(&records(1)).unwrap_err().to_string().contains("a regular file"));
+        assert_eq!(store.get("Add f32[64]", "k0"), Some(&Timed::Ns(1.0)), "kept in memory");
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        assert!(Store::new(Some(path)).add(&records(1)).is_err());
+        assert_eq!(fs::read(&other).unwrap(), b"kept");
     }
 
     #[test]

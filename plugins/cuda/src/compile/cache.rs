@@ -49,7 +49,7 @@ impl Cache {
     /// What is kept under a key.
     pub fn get(&self, key: &str) -> Option<Vec<u8>> {
         let file = self.file(key)?;
-        // Reading a pipe that has the name would wait for a writer.
+        // A pipe would be waited for, and a link leads elsewhere.
         if !fs::symlink_metadata(&file).ok()?.is_file() {
             return None;
         }
@@ -81,17 +81,26 @@ fn seal(key: &str, contents: &[u8]) -> [u8; DIGEST_BYTES] {
 fn write_whole(file: &Path, seal: &[u8], contents: &[u8]) -> std::io::Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
+        make_folder(folder)?;
     }
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let part = file.with_extension(format!("{}-{number}.part", process::id()));
-    let written = fs::File::create(&part).and_then(|mut open| {
+    let written = fs::File::create_new(&part).and_then(|mut open| {
         open.write_all(seal)?;
         open.write_all(contents)
     });
     written.and_then(|()| fs::rename(&part, file)).inspect_err(|_| {
         let _ = fs::remove_file(&part);
     })
+}
+
+/// Makes a folder, and those above it that are not there, for this user alone.
+fn make_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 /// `$XDG_CACHE_HOME/tenon/cuda`, or `$HOME/.cache/tenon/cuda`; `None` without a home.
@@ -131,6 +140,26 @@ mod tests {
         let made = process::Command::new("mkfifo").arg(folder.join("pipe")).status();
         assert!(made.unwrap().success());
         assert_eq!(cache.get("pipe"), None, "nothing is waited for");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_or_a_link_in_the_place_of_a_kernel_is_neither_waited_for_nor_written_to() {
+        let folder = env::temp_dir().join(format!("tenon-cuda-pipe-{}", process::id()));
+        let cache = Cache::new(folder.to_str().unwrap());
+        make_folder(&folder).unwrap();
+        let made = process::Command::new("mkfifo").arg(folder.join("key")).status().unwrap();
+        assert!(made.success());
+        assert_eq!(cache.get("key"), None);
+        fs::write(folder.join("other"), "kept").unwrap();
+        std::os::unix::fs::symlink(folder.join("other"), folder.join("link")).unwrap();
+        assert_eq!(cache.get("link"), None);
+        for key in ["key", "link"] {
+            cache.put(key, b"contents");
+            assert_eq!(cache.get(key).as_deref(), Some(&b"contents"[..]));
+        }
+        assert_eq!(fs::read(folder.join("other")).unwrap(), b"kept");
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -4,19 +4,15 @@ use super::measure;
 use crate::record::Roofline;
 use serde::{Deserialize, Serialize};
 use std::{
-    fs,
-    io::{self, BufReader, Read, Write},
+    io,
     path::{Path, PathBuf},
 };
 use tenon_framework::registry::FeatureSet;
-use tenon_runtime::host::{
-    digest::cache_folder,
-    files::{read_regular, write_whole},
-};
+use tenon_runtime::host::{cache, digest::cache_folder};
 
 /// Moves when the probes change.
 const VERSION: u32 = 1;
-/// Most bytes of a file that can be ours.
+/// No record of limits is longer.
 const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -71,31 +67,26 @@ fn names(features: &FeatureSet) -> Vec<String> {
 }
 
 fn load(file: &Path, key: Key<'_>) -> Option<Roofline> {
-    let stored = BufReader::new(read_regular(file).ok()?.take(MAX_BYTES));
-    let stored: Stored = serde_json::from_reader(stored).ok()?;
+    let stored: Stored = serde_json::from_slice(&cache::read(file, MAX_BYTES).ok()?).ok()?;
     let fits = stored.version == VERSION
         && stored.cpu == key.cpu
         && stored.features == names(key.features);
     fits.then_some(stored.roofline)
 }
 
-/// Written beside and moved into place, so that nobody reads half a file.
 fn store(file: &Path, key: Key<'_>, roofline: &Roofline) -> io::Result<()> {
     let (cpu, features) = (key.cpu.to_owned(), names(key.features));
     let stored = Stored { version: VERSION, cpu, features, roofline: roofline.clone() };
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    write_whole(file, |out| {
-        serde_json::to_writer_pretty(&mut *out, &stored)?;
-        out.write_all(b"\n")
-    })
+    let mut bytes = serde_json::to_vec_pretty(&stored)?;
+    bytes.push(b'\n');
+    cache::write(file, &bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::Peak;
+    use std::fs;
 
     #[test]
     fn limits_are_kept_for_the_same_cpu_and_features() {

@@ -50,8 +50,8 @@ pub fn trust(global: &Global, args: &TrustArgs) -> Result<(), CliError> {
         TrustCommand::List => list(global, &file, in_force)?,
         TrustCommand::Remove(args) => remove(global, args, &file)?,
     }
-    if let (Ok(real), Ok(meta)) = (fs::canonicalize(&file), fs::metadata(&file))
-        && let Ok(Some(exposed)) = exposed(&real, &meta)
+    if let Ok(meta) = fs::metadata(&file)
+        && let Ok(Some(exposed)) = exposed(&file, &meta)
     {
         complain(&format!("warning: no runtime takes this list: {exposed}"));
     }

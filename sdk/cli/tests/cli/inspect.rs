@@ -1,7 +1,7 @@
 //! `tenon inspect`.
 
-use crate::support::{Place, plugin};
-use std::fs;
+use crate::support::{Place, plugin, stderr};
+use std::{fs, path::Path, process::Command};
 
 #[test]
 fn a_plugin_is_shown_with_its_manifest_and_its_devices() {
@@ -44,4 +44,75 @@ fn what_is_no_plugin_is_an_error_that_names_the_file() {
     fs::write(place.path("cut.so"), &whole[..whole.len() / 2]).unwrap();
     let cut = place.error(&["inspect", &place.arg("cut.so")]);
     assert!(cut.contains("cut.so"), "{cut}");
+}
+
+/// Makes a plugin in C whose library does this as it is opened.
+fn opening(place: &Place, name: &str, body: &str) -> String {
+    let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    place.text(&["new", name, "--lang", "c", "--sdk", &sdk.display().to_string()]);
+    let folder = place.path(name);
+    let mut source = fs::read_to_string(folder.join("plugin.c")).unwrap();
+    source.push_str(&format!(
+        "\n#include <unistd.h>\n__attribute__((constructor)) static void opened(void) {{ {body} }}\n"
+    ));
+    fs::write(folder.join("plugin.c"), source).unwrap();
+    let built = Command::new("make").current_dir(&folder).output().unwrap();
+    assert!(built.status.success(), "{}", stderr(&built));
+    place.arg(&format!("{name}/lib{name}.so"))
+}
+
+/// Was the end of the command, before anything was printed.
+#[test]
+fn what_the_file_says_is_printed_though_opening_it_ends_a_process() {
+    let place = Place::new();
+    let file = opening(&place, "crashing", r#"puts("about to crash"); *(volatile int *)16 = 1;"#);
+    let shown = place.tenon(&["inspect", &file]);
+    let (out, err) = (String::from_utf8(shown.stdout.clone()).unwrap(), stderr(&shown));
+    assert_eq!(shown.status.code(), Some(1), "{err}");
+    assert!(out.starts_with("plugin     crashing 0.1.0\n") && out.contains("Crashing"), "{out}");
+    assert!(out.ends_with("\nloading    refused at step open\n"), "{out}");
+    assert!(err.contains("plugin crashing (") && err.contains("signal 11 (SIGSEGV)"), "{err}");
+}
+
+/// Was the end of every command while such a file was on the search path.
+#[test]
+fn a_library_that_ends_the_process_that_opens_it_is_a_warning_where_search_finds_it() {
+    let place = Place::new();
+    for (name, body, how) in [
+        ("crashing", "*(volatile int *)16 = 1;", "was ended by signal 11 (SIGSEGV)"),
+        ("leaving", "exit(3);", "exited with status 3"),
+        ("hanging", "for (;;) pause();", "was not back within 1.5s (host.probe_timeout_ms)"),
+    ] {
+        let file = opening(&place, name, body);
+        let folder = place.path("data/tenon/plugins");
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(&file, folder.join(format!("lib{name}.so"))).unwrap();
+        for _ in 0..2 {
+            let list = place.tenon(&["list", "--set", "host.probe_timeout_ms=1500"]);
+            assert!(list.status.success(), "{}", stderr(&list));
+            let said = format!("plugin refused at step open: plugin {name} (");
+            assert!(
+                stderr(&list).contains(&said) && stderr(&list).contains(how),
+                "{}",
+                stderr(&list)
+            );
+            assert!(String::from_utf8_lossy(&list.stdout).contains("tenon-cpu"));
+        }
+        fs::remove_file(folder.join(format!("lib{name}.so"))).unwrap();
+    }
+}
+
+#[test]
+fn without_loading_nothing_of_a_plugin_runs() {
+    let place = Place::new();
+    let body = format!(r#"FILE *f = fopen("{}", "w"); if (f) fclose(f);"#, place.arg("ran"));
+    let file = opening(&place, "telling", &body);
+    let text = place.text(&["inspect", &file, "--no-load"]);
+    assert!(text.contains("plugin     telling 0.1.0") && text.contains("Telling"), "{text}");
+    assert!(text.ends_with("\nloading    not tried (--no-load)\n"), "{text}");
+    let shown = place.json(&["inspect", &file, "--no-load"]);
+    assert_eq!((&shown["name"], &shown["tried"]), (&"telling".into(), &false.into()));
+    assert!(!place.path("ran").exists());
+    place.text(&["inspect", &file]);
+    assert!(place.path("ran").exists(), "loading it does run code of it");
 }

@@ -88,9 +88,26 @@ fn without_plugins_only_what_is_built_in_is_listed() {
     let text = String::from_utf8(list.stdout).unwrap();
     assert!(text.contains("no plugin was found") && text.contains("Const"), "{text}");
     assert!(!text.contains("tenon-cpu"), "{text}");
-    // The path variable names a folder of plugins.
-    let folder = plugin("cpu").parent().unwrap().to_owned();
-    let mut command = place.command(&alone);
-    let list = output(command.arg("list").env("TENON_PLUGIN_PATH", folder));
-    assert!(String::from_utf8(list.stdout).unwrap().contains("tenon-cpu"));
+}
+
+/// Was passed over without a word: only libtenon_* was looked at.
+#[test]
+fn the_path_variable_names_a_folder_of_plugins_of_any_name() {
+    let place = Place::new();
+    let alone = place.alone();
+    fs::create_dir(place.path("plugins")).unwrap();
+    fs::copy(plugin("cpu"), place.path("plugins/libmine.so")).unwrap();
+    fs::copy(plugin("accel"), place.path("plugins/libtenon_accel.so")).unwrap();
+    fs::write(place.path("plugins/libtext.so"), "not a library").unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_tenon"), place.path("plugins/program.so")).unwrap();
+    let list = |folder: &str| {
+        let mut command = place.command(&alone);
+        output(command.arg("list").env("TENON_PLUGIN_PATH", place.path(folder)))
+    };
+    let found = list("plugins");
+    let text = String::from_utf8(found.stdout.clone()).unwrap();
+    assert!(text.contains("tenon-cpu") && text.contains("tenon-accel"), "{text}");
+    assert_eq!(stderr(&found), "", "what is no plugin is passed over");
+    let missing = list("nowhere");
+    assert!(stderr(&missing).contains("refused at step find"), "{}", stderr(&missing));
 }

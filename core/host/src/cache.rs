@@ -1,0 +1,205 @@
+//! Small files that are kept between processes: digests, verdicts, times.
+//!
+//! A cache is a convenience: what cannot be read is computed again, what cannot be written is not kept.
+//!
+//! # Invariants
+//! - Only regular files are read: a pipe is not waited for, and a symbolic link is not followed.
+//! - A file is written aside, under a name that nobody else uses, and renamed: readers see the old one or the new
+//!   one, also where several processes write it, and what has its name is not written to.
+//! - Folders are made for their user alone.
+//! - A folder that [`store`] fills keeps the newest files: it has [`MOST`] of them at most.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    path::Path,
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+    time::SystemTime,
+};
+
+/// Files of a folder from which on the older half goes.
+pub const MOST: usize = 4096;
+
+/// Makes a folder, and those above it that are not there, for this user alone.
+///
+/// # Errors
+/// It cannot be made.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Opens a regular file by these options. Opening waits for nobody, and follows no link in the last place.
+///
+/// # Errors
+/// It cannot be opened, or is something else.
+pub fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).mode(0o600);
+    }
+    let file = options.open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("expected a regular file"));
+    }
+    Ok(file)
+}
+
+/// The bytes of a regular file of at most so many.
+///
+/// # Errors
+/// It cannot be read, is something else than a regular file, or is longer.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path, OpenOptions::new().read(true))?;
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("expected at most {most} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Writes a file aside and renames it; its folder is made where it is not there.
+///
+/// # Errors
+/// It cannot be written; then what was there stays.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    if let Some(folder) = path.parent() {
+        make_folder(folder)?;
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}-{}.part", process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+    let aside = path.with_file_name(name);
+    let new = || open_regular(&aside, OpenOptions::new().write(true).create_new(true));
+    let opened = new().or_else(|error| match error.kind() {
+        // An earlier process of the same number left it behind.
+        io::ErrorKind::AlreadyExists => fs::remove_file(&aside).and_then(|()| new()),
+        _ => Err(error),
+    });
+    let written = opened.and_then(|mut file| file.write_all(bytes));
+    written.and_then(|()| fs::rename(&aside, path)).inspect_err(|_| {
+        // The error that is told is the first one.
+        let _ = fs::remove_file(&aside);
+    })
+}
+
+/// As [`write`], in a folder that is kept from growing.
+///
+/// # Errors
+/// As [`write`].
+pub fn store(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write(path, bytes)?;
+    match path.parent() {
+        Some(folder) => prune(folder, MOST),
+        None => Ok(()),
+    }
+}
+
+/// Removes the older half of the files where there are more than `most`.
+fn prune(folder: &Path, most: usize) -> io::Result<()> {
+    let entries: Vec<fs::DirEntry> = fs::read_dir(folder)?.flatten().collect();
+    if entries.len() <= most {
+        return Ok(());
+    }
+    let changed = |entry: &fs::DirEntry| {
+        entry.metadata().and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+    };
+    let mut files: Vec<_> = entries.iter().map(|entry| (changed(entry), entry.path())).collect();
+    files.sort();
+    for (_, path) in files.iter().take(entries.len() - most / 2) {
+        // Another process may have removed it.
+        let _ = fs::remove_file(path);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_a_longer_file_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/file");
+        write(&path, b"abc").unwrap();
+        assert_eq!(read(&path, 3).unwrap(), b"abc");
+        assert!(read(&path, 2).unwrap_err().to_string().contains("at most 2 bytes"));
+        write(&path, b"de").unwrap();
+        assert_eq!(read(&path, 3).unwrap(), b"de");
+        assert_eq!(fs::read_dir(folder.path().join("a/b")).unwrap().count(), 1, "nothing is left");
+    }
+
+    #[test]
+    fn writers_at_the_same_time_leave_one_whole_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cache/file");
+        let texts: Vec<String> = (0..8).map(|at| at.to_string().repeat(5000)).collect();
+        std::thread::scope(|scope| {
+            for text in &texts {
+                let path = &path;
+                scope.spawn(move || (0..20).for_each(|_| store(path, text.as_bytes()).unwrap()));
+            }
+        });
+        let found = String::from_utf8(read(&path, 10_000).unwrap()).unwrap();
+        assert!(texts.contains(&found));
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_oldest_files_go() {
+        let folder = tempfile::tempdir().unwrap();
+        for at in 0..10u64 {
+            let path = folder.path().join(format!("{at}"));
+            fs::write(&path, "x").unwrap();
+            let age = std::time::Duration::from_secs(100 - at);
+            File::options()
+                .write(true)
+                .open(&path)
+                .unwrap()
+                .set_modified(SystemTime::now() - age)
+                .unwrap();
+        }
+        prune(folder.path(), 10).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 10);
+        prune(folder.path(), 8).unwrap();
+        let mut left: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["6", "7", "8", "9"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_not_waited_for_and_a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let made = process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
+        assert!(made.success());
+        fs::write(at("other"), "kept").unwrap();
+        std::os::unix::fs::symlink(at("other"), at("link")).unwrap();
+        for name in ["pipe", "link"] {
+            assert!(read(&at(name), 100).is_err(), "{name}");
+            write(&at(name), b"new").unwrap();
+            assert_eq!(read(&at(name), 100).unwrap(), b"new", "{name} is replaced by a file");
+        }
+        assert_eq!(fs::read(at("other")).unwrap(), b"kept");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_and_files_are_for_their_user_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a/b/file");
+        write(&path, b"x").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&root.path().join("a")), 0o700);
+        assert_eq!((mode(&root.path().join("a/b")), mode(&path)), (0o700, 0o600));
+    }
+}

@@ -7,11 +7,8 @@ use tenon_tests::session::runtime;
 
 /// Forms that differ from TensorFlow's on the CPU. Ops and element types for which ACCEL has no kernel at all need
 /// no entry: they are skipped and counted.
-const EXCEPTIONS: Exceptions<'static> = Exceptions {
-    unsupported: &UNSUPPORTED,
-    refused_with_shapes: REFUSED_WITH_SHAPES,
-    ..Exceptions::NONE
-};
+const EXCEPTIONS: Exceptions<'static> =
+    Exceptions { unsupported: &UNSUPPORTED, ..Exceptions::NONE };
 
 /// The device computes on a thread of its own, which keeps denormals as IEEE 754 says.
 const UNSUPPORTED: [Exception; 10] = {
@@ -31,12 +28,6 @@ const UNSUPPORTED: [Exception; 10] = {
         denormal("Tanh"),
     ]
 };
-
-const REFUSED_WITH_SHAPES: &[Exception] = &[Exception {
-    op: "BiasAdd",
-    case: "*_nchw_rank2",
-    reason: "the shape function wants three dimensions for NCHW, the kernel two",
-}];
 
 /// Runs a family, and checks which ops ACCEL computes.
 fn family(name: &str, ops: &[&str]) {

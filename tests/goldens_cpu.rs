@@ -72,7 +72,7 @@ fn logging() {
 
 #[test]
 fn math_binary() {
-    family("math_binary", 4859);
+    family("math_binary", 4861);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn quantization() {
 
 #[test]
 fn reduction() {
-    family("reduction", 2320);
+    family("reduction", 2368);
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn math_binary() {
 
 #[test]
 fn math_unary() {
-    family("math_unary", 1854);
+    family("math_unary", 1866);
 }
 
 #[test]

@@ -3,12 +3,15 @@
 
 use std::path::Path;
 use tenon_testkit::{Exception, Exceptions, Harness, WithoutKernel, run_folder};
-use tenon_tests::session::runtime;
+use tenon_tests::{exceptions::REFUSED_WITH_SHAPES, session::runtime};
 
 /// Forms that differ from TensorFlow's on the CPU. Ops and element types for which ACCEL has no kernel at all need
 /// no entry: they are skipped and counted.
-const EXCEPTIONS: Exceptions<'static> =
-    Exceptions { unsupported: &UNSUPPORTED, ..Exceptions::NONE };
+const EXCEPTIONS: Exceptions<'static> = Exceptions {
+    unsupported: &UNSUPPORTED,
+    refused_with_shapes: REFUSED_WITH_SHAPES,
+    ..Exceptions::NONE
+};
 
 /// The device computes on a thread of its own, which keeps denormals as IEEE 754 says.
 const UNSUPPORTED: [Exception; 10] = {

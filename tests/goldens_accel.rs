@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use tenon_testkit::{Exception, Exceptions, Harness, WithoutKernel, run_folder};
-use tenon_tests::session::runtime;
+use tenon_tests::{exceptions::REFUSED_WITH_SHAPES, session::runtime};
 
 /// Forms that differ from TensorFlow's on the CPU. Ops and element types for which ACCEL has no kernel at all need
 /// no entry: they are skipped and counted.
@@ -31,12 +31,6 @@ const UNSUPPORTED: [Exception; 10] = {
         denormal("Tanh"),
     ]
 };
-
-const REFUSED_WITH_SHAPES: &[Exception] = &[Exception {
-    op: "BiasAdd",
-    case: "*_nchw_rank2",
-    reason: "the shape function wants three dimensions for NCHW, the kernel two",
-}];
 
 /// Runs a family, and checks which ops ACCEL computes.
 fn family(name: &str, ops: &[&str]) {

@@ -9,7 +9,7 @@ use tenon_testkit::{
     check::exceptions::{CheckExceptions, Place},
     golden,
 };
-use tenon_tests::{build::repository, cuda::cuda_runtime, session::turn};
+use tenon_tests::{build::repository, cuda::cuda_runtime, exceptions, session::turn};
 
 fn goldens(family: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens").join(family)
@@ -27,8 +27,8 @@ fn is_of(case: &GoldenCase, dtype: DType) -> bool {
 fn family(name: &str, dtype: Option<DType>, ops: &[(&str, usize)]) {
     let _turn = turn();
     let harness = Harness::new(&cuda_runtime(&[]), "CUDA").expect("the device is there");
-    let exceptions = repository().join("plugins/cuda/libtenon_cuda.exceptions.toml");
-    let exceptions = CheckExceptions::read(&exceptions).expect("the plugin's exceptions");
+    let file = repository().join("plugins/cuda/libtenon_cuda.exceptions.toml");
+    let known = CheckExceptions::read(&file).expect("the plugin's exceptions");
     let mut wrong = Vec::new();
     for &(op, least) in ops {
         let cases =
@@ -39,12 +39,12 @@ fn family(name: &str, dtype: Option<DType>, ops: &[(&str, usize)]) {
             .filter(|case| dtype.is_none_or(|dtype| is_of(case, dtype)))
             // TensorFlow's results are of a CPU that flushes denormals; a GPU keeps them.
             .filter(|case| !case.name.ends_with("_denormal"))
-            .filter(|case| exceptions.not_run(place, &format!("golden.{}", case.name)).is_none());
+            .filter(|case| known.not_run(place, &format!("golden.{}", case.name)).is_none());
         let mut passed = 0;
         for (case, label) in
             cases.flat_map(|case| harness.labels(op).into_iter().map(move |label| (case, label)))
         {
-            match harness.run(case, Some(&label)) {
+            match exceptions::run(&harness, case, &label) {
                 Outcome::Passed => passed += 1,
                 Outcome::NoKernel(_) => {}
                 Outcome::Failed(failure) => {

@@ -9,14 +9,14 @@ use tenon_testkit::{
     check::exceptions::{CheckExceptions, Place},
     golden,
 };
-use tenon_tests::{build::repository, cuda::cuda_runtime, session::turn};
+use tenon_tests::{build::repository, cuda::cuda_runtime, exceptions, session::turn};
 
 /// Runs the cases of these ops by the kernels of a label; each op has at least so many that such a kernel takes.
 fn family(name: &str, label: &str, knobs: &[(&str, &str)], ops: &[(&str, usize)]) {
     let _turn = turn();
     let harness = Harness::new(&cuda_runtime(knobs), "CUDA").expect("the device is there");
-    let exceptions = repository().join("plugins/cuda/libtenon_cuda.exceptions.toml");
-    let exceptions = CheckExceptions::read(&exceptions).expect("the plugin's exceptions");
+    let file = repository().join("plugins/cuda/libtenon_cuda.exceptions.toml");
+    let known = CheckExceptions::read(&file).expect("the plugin's exceptions");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens").join(name);
     let mut wrong = Vec::new();
     for &(op, least) in ops {
@@ -26,10 +26,10 @@ fn family(name: &str, label: &str, knobs: &[(&str, &str)], ops: &[(&str, usize)]
         let mut passed = 0;
         // TensorFlow's results are of a CPU that flushes denormals; a GPU keeps them.
         for case in cases.iter().filter(|case| !case.name.ends_with("_denormal")) {
-            if exceptions.not_run(place, &format!("golden.{}", case.name)).is_some() {
+            if known.not_run(place, &format!("golden.{}", case.name)).is_some() {
                 continue;
             }
-            match harness.run(case, Some(label)) {
+            match exceptions::run(&harness, case, label) {
                 Outcome::Passed => passed += 1,
                 Outcome::NoKernel(_) => {}
                 Outcome::Failed(failure) => wrong.push(format!("{op} {}: {failure}", case.name)),

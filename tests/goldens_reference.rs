@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use tenon_testkit::{Exception, Exceptions, Harness, WithoutKernel, run_folder};
-use tenon_tests::session::runtime;
+use tenon_tests::{exceptions::REFUSED_WITH_SHAPES, session::runtime};
 
 /// Forms that differ from TensorFlow's kernels.
 const EXCEPTIONS: Exceptions<'static> = Exceptions {
@@ -30,12 +30,6 @@ const UNSUPPORTED: [Exception; 9] = {
         denormal("Tanh"),
     ]
 };
-
-const REFUSED_WITH_SHAPES: &[Exception] = &[Exception {
-    op: "BiasAdd",
-    case: "*_nchw_rank2",
-    reason: "the shape function wants three dimensions for NCHW, the kernel two",
-}];
 
 /// Runs a family by the label, and checks which ops have such a kernel at all.
 fn family(name: &str, ops: &[&str]) {

@@ -56,6 +56,36 @@ fn a_window_may_be_larger_than_any_input() {
 }
 
 #[test]
+fn a_window_that_fits_nowhere_is_refused_with_the_name_of_its_dimension() {
+    let (_turn, host) = host();
+    let ones = |dims: &[i64]| {
+        let count = dims.iter().product::<i64>() as usize;
+        Tensor::from_slice(dims, &vec![1f32; count]).unwrap()
+    };
+    let refused = |dim: &str| {
+        format!(
+            "the window is larger than the input over the {dim}: 3 with a padding of 0 is less than the dilated \
+             window's 5; make the window smaller, or set padding to SAME"
+        )
+    };
+    let strided = |op: &'static str, rank: usize| {
+        host.node(op).attr("padding", "VALID").attr("strides", vec![1i64; rank])
+    };
+    for op in ["Conv2D", "DepthwiseConv2dNative"] {
+        let inputs = [ones(&[1, 3, 3, 1]), ones(&[1, 5, 1, 1])];
+        refuses(&strided(op, 4), &inputs, &refused("columns"));
+    }
+    let inputs = [ones(&[1, 3, 3, 3, 1]), ones(&[5, 1, 1, 1, 1])];
+    refuses(&strided("Conv3D", 5), &inputs, &refused("planes"));
+    let dilation = strided("Dilation2D", 4).attr("rates", vec![1i64, 2, 1, 1]);
+    refuses(&dilation, &[ones(&[1, 3, 3, 1]), ones(&[3, 1, 1])], &refused("rows"));
+    for op in ["MaxPool", "AvgPool", "MaxPoolWithArgmax"] {
+        let pool = strided(op, 4).attr("ksize", vec![1i64, 5, 1, 1]);
+        refuses(&pool, &[ones(&[1, 3, 3, 1])], &refused("rows"));
+    }
+}
+
+#[test]
 fn a_scalar_is_no_shape_of_random_numbers() {
     let (_turn, host) = host();
     let expected = "shape must be a vector, found shape []";

@@ -8,6 +8,7 @@
 //! - [`log`]: what the host writes to its log.
 //! - [`loops`]: graphs with loops.
 //! - [`docs`]: guides that are followed to the letter.
+//! - [`exceptions`]: golden cases that shape functions refuse.
 //! - [`quantized`]: calls of quantised products and convolutions, and their results by definition.
 //! - [`process`]: tests in processes of their own.
 //! - [`session`]: runtimes, sessions and accounts of what a process holds.
@@ -20,6 +21,7 @@ pub mod build;
 pub mod clauses;
 pub mod cuda;
 pub mod docs;
+pub mod exceptions;
 pub mod fixtures;
 pub mod log;
 pub mod loops;

@@ -48,12 +48,14 @@ pub fn prod<T: Accumulate>(plan: &ReducePlan, input: &[T], output: &mut [T]) {
     });
 }
 
-/// The square root of the sum of squares; 0 of nothing. Integers wrap, and their root is rounded down.
+/// The square root of the sum of squares; 0 of nothing. Integers wrap, and their root is rounded down; of a sum that
+/// wrapped to a negative number it is what TensorFlow converts NaN to: the least number of 32 and 64 bits, else 0.
 pub fn euclidean_norm<T: Accumulate>(plan: &ReducePlan, input: &[T], output: &mut [T]) {
+    let of_negative = if size_of::<T>() < 4 { T::ZERO } else { T::LOWEST };
     reduce(plan, output, |offsets| {
         let squares = offsets.map(|i| input[i].total()).map(|x| x.mul(x));
         let sum = squares.fold(T::Total::ZERO, Number::add);
-        T::from_f64(sum.to_f64().sqrt())
+        if sum < T::Total::ZERO { of_negative } else { T::from_f64(sum.to_f64().sqrt()) }
     });
 }
 

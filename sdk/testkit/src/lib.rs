@@ -44,4 +44,4 @@ pub use golden::GoldenCase;
 pub use harness::{Failure, Form, Harness, Outcome};
 pub use node::Stage;
 pub use report::OpReport;
-pub use suite::{FolderReport, WithoutKernel, run_folder, run_op};
+pub use suite::{FolderReport, WithoutKernel, run_folder, run_op, run_refused_with_shapes};

@@ -73,7 +73,11 @@ fn run_case(
 }
 
 /// Passes where the case passes with unknown shapes, and the shape function refuses known ones.
-fn run_refused_with_shapes(harness: &Harness, case: &GoldenCase, label: Option<&str>) -> Outcome {
+pub fn run_refused_with_shapes(
+    harness: &Harness,
+    case: &GoldenCase,
+    label: Option<&str>,
+) -> Outcome {
     match harness.run_forms(case, label, &[Form::Unknown]) {
         Outcome::Passed => {}
         other => return other,

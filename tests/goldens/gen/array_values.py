@@ -4,9 +4,9 @@ import numpy as np
 
 from .array_index import JOINED, WIDE, labels
 from .arrays import JOINS, PERMUTATIONS, SHAPES, make
-from .data import COMPLEX, FLOATS, NUMBERS, array, denormals, seeded, small, specials, values
+from .data import COMPLEX, FLOATS, NUMBERS, NUMPY, array, denormals, seeded, small, specials, values
 from .stand_in import as_float
-from .suite import Suite, ulp
+from .suite import EXACT, Suite, ulp
 
 
 def passed(folder):
@@ -140,6 +140,19 @@ def sequences(folder):
                 )
             else:
                 suite.case(f"{dtype}_{label}", inputs, const=[0, 1, 2], tolerance=terms, reference=exact)
+        # The step is not finite: the first number is the start all the same, and the last one the stop.
+        top = np.finfo(NUMPY[dtype]).max
+        for label, (start, stop, num) in {
+            "overflow": (-top, top, 4),
+            "overflow_down": (top, -top, 3),
+            "infinite_stop": (1, np.inf, 4),
+            "infinite_start": (-np.inf, 1, 3),
+            "infinite": (np.inf, -np.inf, 2),
+            "infinite_one": (-np.inf, np.inf, 1),
+            "nan_stop": (1, np.nan, 3),
+        }.items():
+            inputs = [array(start, dtype), array(stop, dtype), np.int32(num)]
+            suite.case(f"{dtype}_{label}", inputs, const=[0, 1, 2], tolerance=EXACT)
     suite.case("float_int64", [np.float32(1), np.float32(2), np.int64(3)], const=[0, 1, 2], tolerance=ulp(4), reference=exact)
     suite.error("none", [np.float32(1), np.float32(2), np.int32(0)], const=[0, 1, 2])
     suite.error("negative", [np.float32(1), np.float32(2), np.int32(-1)], const=[0, 1, 2])

@@ -60,6 +60,13 @@ CONVS = {
     "channels": ((1, 4, 4, 17), (3, 3, 17, 19), (1, 1), "SAME", (1, 1)),
     "large": ((1, 13, 11, 16), (3, 3, 16, 24), (1, 1), "SAME", (1, 1)),
 }
+# Filters that are larger than the image, by less than a stride: TensorFlow refuses them where the sizes are known, and
+# gives nothing where they are not.
+NOTHING_LEFT = {
+    "wide": ((1, 3, 3, 2), (1, 4, 2, 3), (1, 1), "VALID", (1, 1)),
+    "stride": ((1, 3, 3, 2), (5, 1, 2, 3), (3, 3), "VALID", (1, 1)),
+    "explicit": ((1, 3, 3, 2), (1, 6, 2, 3), (1, 1), ((0, 0), (1, 1)), (1, 1)),
+}
 CONV_FEW = ["pointwise", "same", "valid_stride", "dilated_same", "explicit", "empty_batch", "channels"]
 
 
@@ -144,6 +151,8 @@ def conv(folder):
             conv_case(suite, dtype, f"{label}_nchw", CONVS[label], "NCHW")
         if dtype in FLOATS:
             special_conv(suite, dtype)
+    for label, spec in NOTHING_LEFT.items():
+        conv_case(suite, "float", f"nothing_left_{label}", spec)
     conv_errors(suite, (3, 3, 2, 3))
     yield suite.finish()
 
@@ -155,6 +164,12 @@ def conv_errors(suite, filter_shape):
     suite.error("image_rank", [x[0], w], good)
     suite.error("filter_rank", [x, w[0]], good)
     suite.error("filter_too_large", [x[:, :1], w], good)
+    suite.error("filter_too_wide", [x[:, :, :1], w], good)
+    suite.error("filter_too_large_explicit", [x[:, :1], w], window_attrs((1, 1), ((0, 0), (1, 1)), "NHWC", (1, 1)))
+    suite.error("filter_too_large_without_images", [x[:0, :1], w], good)
+    suite.error("filter_too_large_without_rows", [x[:, :0], w], good)
+    if suite.op == "Conv2D":
+        suite.error("filter_too_large_dilated", [x, w], good | {"dilations": [1, 3, 3, 1]})
     suite.error("strides_length", [x, w], good | {"strides": [1, 1]})
     suite.error("stride_zero", [x, w], good | {"strides": [1, 0, 0, 1]})
     suite.error("stride_negative", [x, w], good | {"strides": [1, -1, -1, 1]})
@@ -194,6 +209,13 @@ DEPTHWISE = {  # filters are [height, width, channels, multiplier]; TensorFlow's
 DEPTHWISE_FEW = ["same", "multiplier", "valid_stride", "dilated_same", "explicit", "empty_batch", "channels"]
 
 
+NO_CHANNELS = {
+    "no_multiplier": ((2, 5, 4, 3), (3, 3, 3, 0), (1, 1), "SAME", (1, 1)),
+    "no_channels": ((2, 5, 4, 0), (3, 3, 0, 2), (1, 1), "VALID", (1, 1)),
+    "no_channels_nor_multiplier": ((1, 5, 4, 0), (3, 3, 0, 0), (1, 1), "SAME", (1, 1)),
+}
+
+
 def depthwise(folder):
     """DepthwiseConv2dNative."""
     suite = Suite(folder, "nn", "DepthwiseConv2dNative")
@@ -204,6 +226,12 @@ def depthwise(folder):
         for label in nchw if dtype == "float" else ("multiplier",):
             conv_case(suite, dtype, f"{label}_nchw", DEPTHWISE[label], "NCHW", depthwise=True)
         special_conv(suite, dtype)
+        for label, spec in NO_CHANNELS.items():
+            conv_case(suite, dtype, label, spec, depthwise=True)
+    for label, spec in NO_CHANNELS.items():
+        conv_case(suite, "float", f"{label}_nchw", spec, "NCHW", depthwise=True)
+    for label, spec in NOTHING_LEFT.items():
+        conv_case(suite, "float", f"nothing_left_{label}", spec, depthwise=True)
     conv_errors(suite, (3, 3, 2, 2))
     yield suite.finish()
 

@@ -196,6 +196,13 @@ def convolution_gradients(folder):
         yield suite.finish()
 
 
+def without_multiplier(case):
+    """A depthwise filter without outputs as one of zeros with one output a channel, of which the gradient is zeros."""
+    sizes, w, dy = case.inputs
+    channels = w.shape[2]
+    return [sizes, np.zeros((*w.shape[:3], 1), w.dtype), np.zeros((*dy.shape[:3], channels), dy.dtype)], case.attrs, list
+
+
 def gradient_errors(suite, form, table):
     rank = 5 if table is VOLUMES else 4
     middle = (3,) * (rank - 2)
@@ -215,6 +222,23 @@ def gradient_errors(suite, form, table):
     suite.error("strides_length", inputs(), good | {"strides": [1] * (rank - 1)}, const=const)
     suite.error("channels", inputs(x=np.ones((1, *middle, 3), np.float32)), good, const=const)
     suite.error("padding_name", inputs(), good | {"padding": "FULL"}, const=const)
+    large = np.ones((5, *w.shape[1:]), np.float32)
+    suite.error("filter_too_large", inputs(w=large, dy=dy[:, :0]), good, const=const)
+    if form.kind == "forward":
+        suite.error("filter_without_outputs", inputs(w=w[..., :0]), good)
+        suite.case("float_nothing_left", inputs(w=large[:4]), good)
+    if form.kind == "input":
+        suite.case("float_nothing_left", inputs(w=large[:4], dy=dy[:, :0]), good, const=const)
+    # Of Conv3D, TensorFlow leaves the gradient by the input as it was allocated.
+    if form.kind == "filter" or form.kind == "input" and table is not VOLUMES:
+        label = "float_no_multiplier" if form.depthwise else "float_no_filters"
+        # So it does here.
+        undefined = form.depthwise and form.kind == "input"
+        options = {"via": "zero-filled filter", "run_as": without_multiplier} if undefined else {}
+        suite.case(label, inputs(w=w[..., :0], dy=dy[..., :0]), good, const=const, **options)
+    if form.depthwise:
+        none = {"x": x[..., :0], "w": w[..., :0, :], "dy": dy[..., :0]}
+        suite.case("float_no_channels", inputs(**none), good, const=const)
     if form.kind != "forward":
         suite.error("gradient_rows", inputs(dy=dy[:, :1]), good, const=const)
         suite.error("gradient_batch", inputs(dy=np.concatenate([dy, dy])), good, const=const)
@@ -257,6 +281,8 @@ def dilation(folder):
     suite.error("image_rank", [x[0], w], one)
     suite.error("filter_rank", [x, w[0]], one)
     suite.error("filter_too_large", [x, np.ones((6, 6, 2), np.float32)], one)
+    suite.error("filter_too_large_by_rates", [x, w], one | {"rates": [1, 5, 1, 1]})
+    suite.case("float_nothing_left", [x, np.ones((5, 2, 2), np.float32)], one)
     suite.error("stride_batch", [x, w], one | {"strides": [2, 1, 1, 1]})
     suite.error("rate_depth", [x, w], one | {"rates": [1, 1, 1, 2]})
     suite.error("stride_zero", [x, w], one | {"strides": [1, 0, 1, 1]})

@@ -78,8 +78,8 @@ def ndtri(p):
         raise ValueError
     if p in (0, 1):
         return mpmath.inf if p else -mpmath.inf
-    # So that the tail keeps its digits.
-    with mpmath.workdps(60):
+    # So that the tail keeps its digits, of which 1 takes as many as there are zeros before it.
+    with mpmath.workdps(60 + (0 if p > 1e-40 else int(-mpmath.log10(p)))):
         return mpmath.sqrt(2) * mpmath.erfinv(2 * p - 1)
 
 

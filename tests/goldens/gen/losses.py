@@ -220,6 +220,8 @@ def bias(folder):
         "rank5": ((1, 2, 2, 3, 5), "NHWC"),
         "nchw": ((2, 3, 5, 2), "NCHW"),
         "nchw_rank3": ((2, 3, 5), "NCHW"),
+        "nchw_rank2": ((2, 3), "NCHW"),
+        "nchw_rank5": ((2, 3, 1, 2, 2), "NCHW"),
         "empty": ((0, 3), "NHWC"),
         "nchw_empty": ((0, 3, 2, 2), "NCHW"),
         "long": ((211, 3), "NHWC"),

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from . import complexes, exact
-from .data import FLOATS, INTS, SIGNED, array, denormals, full, normal, seeded, specials, values
+from .data import FLOATS, INTS, NUMPY, SIGNED, array, denormals, full, normal, seeded, specials, values
 from .suite import EXACT, Suite, ulp
 
 SHORT = ("half", "bfloat16")
@@ -92,6 +92,8 @@ def elementary(folder):
             suite.case(f"{dtype}_special", [special_inputs(op, dtype)], **dict(options))
             suite.case(f"{dtype}_special_wide", [np.tile(special_inputs(op, dtype), 5)], **dict(options))
             suite.case(f"{dtype}_edges", [array(edges, dtype)], **dict(options))
+            if op in ("Erf", "Erfc"):
+                suite.case(f"{dtype}_nan", [array(np.tile([np.nan, 1.5, -0.5], 7), dtype)], **dict(options))
             if op in PERIODIC and dtype in ("float", "double"):
                 huge = np.append(np.logspace(6, 30, 40), [999999, 1000001, -1e12])
                 suite.case(f"{dtype}_huge", [array(huge, dtype)], **dict(options))
@@ -144,6 +146,11 @@ SPECIAL = {
         [1.0, 1.4616321, 1e-3, 100.0, -1.0],
     ),
 }
+# The last numbers before the ends of the domain.
+ENDS = {
+    "Erfinv": lambda info: [info.epsneg - 1, info.eps - 1, 1 - info.eps, 1 - 2 * info.eps],
+    "Ndtri": lambda info: [info.tiny, 2 * info.tiny, 5 * info.tiny, info.tiny / info.eps, 1 - info.epsneg, 1 - info.eps],
+}
 # Enough floats that their work is worth more than one thread.
 POINTS = {"half": 61, "float": 2111, "double": 201}
 
@@ -161,6 +168,8 @@ def special(folder):
             for label, shape in shapes(dtype, POINTS).items():
                 suite.case(f"{dtype}_{label}", [inputs(seeded(op, dtype, label), dtype, shape)], **dict(options))
             suite.case(f"{dtype}_edges", [array(edges, dtype)], **dict(options))
+            if op in ENDS:
+                suite.case(f"{dtype}_ends", [array(ENDS[op](np.finfo(NUMPY[dtype])), dtype)], **dict(options))
             extremes = array([np.nan, np.inf, -np.inf], dtype)
             suite.case(f"{dtype}_special", [extremes], tolerance=EXACT)
         suite.error("dtype", [np.array([True])])

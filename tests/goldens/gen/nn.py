@@ -20,6 +20,7 @@ def bias_add(folder):
         "nchw": ((2, 3, 5, 7), "NCHW"),
         "nchw_rank3": ((2, 3, 5), "NCHW"),
         "nchw_rank2": ((2, 3), "NCHW"),
+        "nchw_rank2_empty": ((0, 3), "NCHW"),
         "nchw_rank5": ((2, 3, 1, 2, 2), "NCHW"),
         "nchw_empty": ((0, 3, 2, 2), "NCHW"),
         "large": ((37, 53), "NHWC"),

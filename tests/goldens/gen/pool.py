@@ -117,6 +117,9 @@ def pool_errors(suite):
     good = {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "VALID"}
     suite.error("rank", [x[0]], good)
     suite.error("window_too_large", [x], good | {"ksize": [1, 6, 6, 1]})
+    suite.error("window_too_wide", [x], good | {"ksize": [1, 1, 6, 1]})
+    suite.error("window_too_large_without_images", [x[:0]], good | {"ksize": [1, 6, 1, 1]})
+    suite.case("float_nothing_left_stride", [x], good | {"ksize": [1, 6, 1, 1], "strides": [1, 3, 3, 1]})
     suite.error("ksize_length", [x], good | {"ksize": [2, 2]})
     suite.error("ksize_zero", [x], good | {"ksize": [1, 0, 2, 1]})
     suite.error("ksize_batch", [x], good | {"ksize": [2, 2, 2, 1]})

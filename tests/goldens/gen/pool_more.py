@@ -149,6 +149,7 @@ def volumes(folder):
         suite.error("stride_batch", [x], good | {"strides": [2, 1, 1, 1, 1]})
         suite.error("stride_zero", [x], good | {"strides": [1, 0, 1, 1, 1]})
         suite.error("window_too_large", [x], good | {"ksize": [1, 6, 6, 6, 1]})
+        suite.case("float_nothing_left", [x], good | {"ksize": [1, 5, 1, 1, 1]})
         yield suite.finish()
 
 

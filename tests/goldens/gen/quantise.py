@@ -52,6 +52,18 @@ def shape_name(shape):
     return "x".join(map(str, shape)) or "scalar"
 
 
+def saturated(case):
+    """The greatest code where TensorFlow's conversion to an integer overflows and gives the least."""
+    x = case.inputs[0]
+
+    def back(results):
+        codes, *ends = results
+        overflows = (codes.values == np.iinfo(np.int32).min) & (x > 0)
+        return [Quantised("qint32", np.where(overflows, np.iinfo(np.int32).max, codes.values)), *ends]
+
+    return case.inputs, case.attrs, back
+
+
 def quantise(folder):
     """QuantizeV2."""
     suite = Suite(folder, "quantization", "QuantizeV2")
@@ -71,6 +83,12 @@ def quantise(folder):
     for width, codes in zip((0.0, 1.0, 5.0), QUANTISED):
         attrs = {"T": codes, "ensure_minimum_range": width}
         suite.case(f"{codes}_width_{int(width)}", [reals("width", -0.1, 0.2, (9,), codes), *pair(-0.1, 0.2)], attrs)
+    for mode in MODES:
+        for narrow in (False, True) if mode == "SCALED" else (False,):
+            x = array([[-np.inf, -3e38, -2, -1, 0, 1, 1.9999998, 2, 3, 3e38, np.inf]], "float")
+            attrs = {"T": "qint32", "mode": mode, "narrow_range": narrow}
+            inputs = [x, *pair(-1, 2)]
+            suite.case(f"qint32_{mode}_{narrow}_saturated", inputs, attrs, via="greatest code", run_as=saturated)
     for shape in SHAPES:
         suite.case(f"shape_{shape_name(shape)}", [reals("shape", -1, 2, shape), *pair(-1, 2)], {"T": "quint8"})
     suite.case("large", [reals("large", -1, 2, (31, 37)), *pair(-1, 2)], {"T": "qint8", "mode": "SCALED"})

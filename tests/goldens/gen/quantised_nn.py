@@ -172,6 +172,9 @@ def pooling(folder):
         x = codes_of("pool", "quint8", (1, 4, 4, 2))
         base = {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
         suite.case("none", [Quantised("quint8", np.zeros((0, 4, 4, 2))), *scalars(-3, 4.5)], base)
+        large = base | {"padding": "VALID"}
+        suite.case("nothing_left", [x, *scalars(-3, 4.5)], large | {"ksize": [1, 5, 1, 1]})
+        suite.error("window_too_large", [x, *scalars(-3, 4.5)], large | {"ksize": [1, 6, 1, 1]})
         for name, attrs in {
             "batch": {"ksize": [2, 2, 2, 1]},
             "batch_strides": {"strides": [2, 1, 1, 1]},

@@ -55,6 +55,8 @@ def scans(folder):
         for dtype in FLOATS if op == "CumulativeLogsumexp" else NUMBERS + COMPLEX:
             for label in SCANS if dtype in ("float", "int32") else ("rows", "middle"):
                 scan_case(suite, op, dtype, label)
+            if op == "CumulativeLogsumexp":
+                infinite_scans(suite, dtype)
         x = np.ones((2, 3), np.float32)
         suite.case("int64_axis", [x, np.int64(1)], const=[1], tolerance=ulp(4))
         suite.case("infinite", [np.float32([1, np.inf, 2, -1]), np.int32(0)], const=[1], tolerance=ulp(4))
@@ -62,6 +64,14 @@ def scans(folder):
         suite.error("axis_low", [x, np.int32(-3)], const=[1])
         suite.error("axis_vector", [x, np.int32([0, 1])], const=[1])
         yield suite.finish()
+
+
+def infinite_scans(suite, dtype):
+    """Every sequence of four of the infinities and a number."""
+    x = np.stack(np.meshgrid(*[[np.inf, -np.inf, 1.5]] * 4, indexing="ij")).reshape(4, -1)
+    for form, attrs in FORMS.items():
+        options = {"tolerance": ulp(8), "reason": "TensorFlow rounds at every element"}
+        suite.case(f"{dtype}_infinite{form}", [array(x, dtype), np.int32(0)], attrs, const=[1], **options)
 
 
 def scan_case(suite, op, dtype, label):

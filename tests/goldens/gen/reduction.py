@@ -1,8 +1,10 @@
 """Reductions over axes, ArgMax and ArgMin."""
 
+import math
+
 import numpy as np
 
-from .data import COMPLEX, FLOATS, INTS, NUMBERS, array, denormals, seeded, small, specials, values
+from .data import COMPLEX, FLOATS, INTS, NUMBERS, NUMPY, array, denormals, seeded, small, specials, values
 from .stand_in import wide_index
 from .suite import EXACT, Suite, ulp
 
@@ -136,9 +138,20 @@ def reduction_cases(suite, op, dtype):
     special_rows(suite, op, dtype)
 
 
+def wrapping_squares(dtype):
+    """Rows whose sums of squares pass the greatest number: some wrap to a negative one."""
+    info = np.iinfo(NUMPY[dtype])
+    root = math.isqrt(info.max)
+    rows = [[info.max, info.max], [info.max // 2, info.max // 2 + 1], [root + 1, 0], [root, root], [root, root // 2]]
+    rows += [[info.min, 0], [info.min, 3], [info.max, 1], [3, 4]]
+    return np.array(rows, NUMPY[dtype])
+
+
 def special_rows(suite, op, dtype):
     """One special value among ordinary ones per row, and rows of specials alone."""
     if dtype not in FLOATS:
+        if op == "EuclideanNorm" and dtype in INTS:
+            suite.case(f"{dtype}_wraps", [wrapping_squares(dtype), np.int32([1])], const=[1])
         if op in ("Max", "Min"):
             suite.case(f"{dtype}_special", [np.stack([specials(dtype)] * 2), np.int32([1])], const=[1])
         return

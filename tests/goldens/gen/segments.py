@@ -6,6 +6,9 @@ from .data import COMPLEX, FLOATS, INTS, NUMBERS, array, seeded, small, values
 from .reduction import wide
 from .suite import Suite
 
+# Rows of one number each: of its neighbours in the segment NaN hides those before it.
+NAN, INF = np.nan, np.inf
+WITH_NAN = [[1, NAN, 2], [2, NAN, 1], [NAN, 1], [1, NAN], [NAN], [NAN, NAN], [INF, NAN, 1], [-INF, NAN, 3, 2], [NAN, -INF], [3, 1, NAN, 1, 2]]
 # label: (shape of the data, ids)
 SORTED = {
     "rows": ((5, 3), [0, 0, 1, 1, 1]),
@@ -85,6 +88,10 @@ def sorted_cases(folder):
                 x = data_for(kind, dtype, shape, label)
                 options = options_for(kind, dtype, sorted_segments, len(ids))
                 suite.case(f"{dtype}_{label}", [x, np.int32(ids)], **options)
+            if kind in ("Max", "Min") and dtype in FLOATS:
+                # No wider rows: in vector registers TensorFlow leaves NaN out, here alone.
+                ids = np.repeat(np.arange(len(WITH_NAN)), [len(rows) for rows in WITH_NAN])
+                suite.case(f"{dtype}_nan", [array(np.concatenate(WITH_NAN), dtype), np.int32(ids)])
         x = np.ones((3, 2), np.float32)
         suite.case("int64_ids", [x, np.int64([0, 0, 1])])
         suite.error("decreasing", [x, np.int32([0, 2, 1])])
@@ -111,6 +118,14 @@ def unsorted_cases(folder):
                 options = options_for(kind, dtype, unsorted_segments, np.size(ids))
                 x = data_for(kind, dtype, shape, label)
                 suite.case(f"{dtype}_{label}", [x, np.int32(ids), np.int32(count)], const=[2], **options)
+            if kind in ("Max", "Min") and dtype in FLOATS:
+                ids = np.repeat(np.arange(len(WITH_NAN)), [len(rows) for rows in WITH_NAN])
+                turned = np.argsort(seeded(kind, dtype, "nan").permutation(len(ids)), kind="stable")
+                x = array(np.concatenate(WITH_NAN), dtype)
+                suite.case(f"{dtype}_nan", [x, np.int32(ids), np.int32(len(WITH_NAN))], const=[2])
+                wide = np.tile(x[turned][:, None], 19)
+                inputs = [wide, np.int32(ids[turned]), np.int32(len(WITH_NAN))]
+                suite.case(f"{dtype}_nan_wide", inputs, const=[2])
         x = np.ones((3, 2), np.float32)
         suite.case("int64_ids", [x, np.int64([1, 0, 1]), np.int32(2)], const=[2])
         suite.case("int64_count", [x, np.int32([1, 0, 1]), np.int64(2)], const=[2])

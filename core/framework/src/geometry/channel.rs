@@ -20,8 +20,7 @@ pub struct ChannelSplit {
 }
 
 impl ChannelSplit {
-    /// Splits the dimensions of a tensor with at least 2 dimensions (channels first: at least 3, as
-    /// `BiasAdd` wants; 2 are taken as batch and channels).
+    /// Splits the dimensions of a tensor with at least 2 dimensions, which in both formats are batch and channels.
     pub fn new(dims: &[i64], format: DataFormat) -> Result<ChannelSplit> {
         validate_dims(dims)?;
         if dims.len() < 2 {

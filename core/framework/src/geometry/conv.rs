@@ -98,7 +98,7 @@ impl Conv2dGeometry {
     }
 
     /// Geometry of `DepthwiseConv2dNative`; fails as [`Conv2dGeometry::new`] does, and when the filter's
-    /// channels are not the input's.
+    /// channels are not the input's. There may be no channels, and none for each of them.
     pub fn depthwise(params: &Conv2dParams<'_>) -> Result<Conv2dGeometry> {
         // TensorFlow calls such strides invalid here, and unimplemented for `Conv2D`.
         let strides = [
@@ -112,8 +112,6 @@ impl Conv2dGeometry {
         }
         let mut sizes = Sizes::new(params)?;
         let (filter_channels, multiplier) = (params.filter[2], params.filter[3]);
-        positive("the input depth of the filter", filter_channels)?;
-        positive("the multiplier of the filter", multiplier)?;
         let what = "the depth of input and filter";
         if filter_channels >= 0 && sizes.channels >= 0 && filter_channels != sizes.channels {
             return Err(GeometryError::SizeMismatch {
@@ -194,11 +192,11 @@ impl<const N: usize> Sizes<N> {
             check_one(what, "depth", list[channel])?;
         }
         check_explicit_paddings(params.padding, params.explicit_paddings, channel)?;
-        let windows = windows(|i| {
+        let windows = windows(|i, name| {
             let dim = format.spatial_dim(i);
             let padding = dim_padding(params.padding, params.explicit_paddings, dim);
             let (stride, dilation) = (params.strides[dim], params.dilations[dim]);
-            WindowDim::new(params.input[dim], params.filter[i], stride, dilation, padding)
+            WindowDim::new(name, params.input[dim], params.filter[i], stride, dilation, padding)
         })?;
         Ok(Sizes { batch: params.input[0], channels: params.input[channel], windows })
     }
@@ -236,7 +234,7 @@ fn rank(what: &'static str, expected: usize, dims: &[i64]) -> Result<()> {
 }
 
 /// At least 1, or unknown.
-fn positive(what: &'static str, found: i64) -> Result<()> {
+pub(super) fn positive(what: &'static str, found: i64) -> Result<()> {
     if found == 0 { Err(GeometryError::TooSmall { what, least: 1, found }) } else { Ok(()) }
 }
 

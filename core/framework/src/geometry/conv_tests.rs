@@ -49,6 +49,14 @@ fn depthwise_is_as_many_groups_as_channels() {
 }
 
 #[test]
+fn depthwise_without_channels_or_multiplier_gives_nothing() {
+    for (input, filter) in [([1, 8, 8, 5], [3, 3, 5, 0]), ([1, 8, 8, 0], [3, 3, 0, 2])] {
+        let g = Conv2dGeometry::depthwise(&params(&input, &filter, Padding::Same)).unwrap();
+        assert_eq!((g.output_dims(), g.group_outputs()), ([1, 8, 8, 0], 0));
+    }
+}
+
+#[test]
 fn unknown_dimensions_stay_unknown() {
     let g = Conv2dGeometry::new(&params(&[-1, -1, 28, -1], &[5, 5, 1, 32], Padding::Same));
     let g = g.unwrap();

@@ -58,12 +58,12 @@ impl Dilation2dGeometry {
             let what = "the depth of input and filter";
             return Err(GeometryError::SizeMismatch { what, expected: channels, found });
         }
-        let window = |i: usize| {
+        let window = |i: usize, name| {
             let padding = dim_padding(params.padding, &[], i);
             let (stride, rate) = (params.strides[i], params.rates[i]);
-            WindowDim::new(params.input[i], params.filter[i - 1], stride, rate, padding)
+            WindowDim::new(name, params.input[i], params.filter[i - 1], stride, rate, padding)
         };
-        let (height, width) = (window(1)?, window(2)?);
+        let (height, width) = (window(1, "rows")?, window(2, "columns")?);
         let channels = channels.max(found);
         let geometry = Dilation2dGeometry { batch: params.input[0], channels, height, width };
         validate_partial_dims(&geometry.output_dims())?;

@@ -206,17 +206,17 @@ pub enum GeometryError {
     },
     /// A window larger than the padded input.
     #[error(
-        "the window does not fit: input {input} with padding {padding} is smaller than the dilated window {window}, which would give {output} outputs"
+        "the window is larger than the input over the {dim}: {input} with a padding of {padding} is less than the dilated window's {window}; make the window smaller, or set padding to SAME"
     )]
     WindowTooLarge {
+        /// Over which dimension.
+        dim: &'static str,
         /// Size of the input.
         input: i64,
         /// Padding, both sides together.
         padding: i64,
         /// Size of the dilated window.
         window: i64,
-        /// What the formula gives.
-        output: i64,
     },
     /// Two sizes of which one must divide the other.
     #[error("{what} ({value}) must be a multiple of {divisor_name} ({divisor})")]

@@ -93,7 +93,7 @@ pub use space::{DepthFormat, SpaceBatchPlan, batch_to_space_dims, space_to_batch
 pub use split::{slice_dims, split_dims, split_sizes, unpack_dims};
 pub use transpose::{TransposeKind, TransposePlan, transpose_dims, validate_permutation};
 pub use volume::{Conv3dGeometry, Pool3dGeometry};
-pub use window::{DimPadding, WindowDim};
+pub use window::{DimPadding, WindowDim, check_windows};
 
 #[cfg(test)]
 mod hostile_tests;

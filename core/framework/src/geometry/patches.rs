@@ -34,8 +34,9 @@ impl PatchGeometry {
             check_one(what, "depth", list[3])?;
         }
         let [ksizes, strides, rates] = lists;
-        let window = |at: usize| {
+        let window = |at: usize, name| {
             WindowDim::new(
+                name,
                 images[at],
                 ksizes[at],
                 strides[at],
@@ -43,7 +44,7 @@ impl PatchGeometry {
                 dim_padding(padding, &[0; 8], at),
             )
         };
-        let (height, width) = (window(1)?, window(2)?);
+        let (height, width) = (window(1, "rows")?, window(2, "columns")?);
         let too_large = || GeometryError::TooLarge { dims: vec![ksizes[1], ksizes[2], images[3]] };
         let taps = ksizes[1].checked_mul(ksizes[2]).ok_or_else(too_large)?;
         let depth = match images[3] {

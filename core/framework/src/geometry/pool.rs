@@ -143,12 +143,12 @@ pub(super) fn pool_windows<const N: usize>(params: &Pool2dParams<'_>) -> Result<
     let format = params.format;
     let channel = format.channel_dim(N + 2);
     check_explicit_paddings(params.padding, params.explicit_paddings, channel)?;
-    windows(|i| {
+    windows(|i, name| {
         let dim = format.spatial_dim(i);
         let padding = dim_padding(params.padding, params.explicit_paddings, dim);
         let kernel = params.ksize[dim];
         check_padding(padding, kernel)?;
-        WindowDim::new(params.input[dim], kernel.max(0), params.strides[dim], 1, padding)
+        WindowDim::new(name, params.input[dim], kernel.max(0), params.strides[dim], 1, padding)
     })
 }
 

@@ -1,7 +1,7 @@
 //! Windows over three spatial dimensions: `Conv3D`, `MaxPool3D`, `AvgPool3D`. Two dimensions are three of which
 //! the first is 1, so that what need not be fast is written once.
 
-use super::conv::{Conv2dGeometry, Conv2dParams, Sizes, groups};
+use super::conv::{Conv2dGeometry, Conv2dParams, Sizes, groups, positive};
 use super::error::{GeometryError, Result};
 use super::format::DataFormat;
 use super::pool::{Pool2dGeometry, Pool2dParams, pool_windows};
@@ -28,8 +28,16 @@ pub struct Conv3dGeometry {
 }
 
 impl Conv3dGeometry {
-    /// Geometry of `Conv3D`; the filter is (planes, rows, columns, channels per group, outputs). Fails as
-    /// [`Conv2dGeometry::new`] does.
+    /// Geometry of `Conv3D`: [`Conv3dGeometry::new`], whose filter must have outputs, as TensorFlow wants of this op
+    /// alone: neither of its gradients nor of `Conv2D`.
+    pub fn forward(params: &Conv2dParams<'_>) -> Result<Conv3dGeometry> {
+        let geometry = Conv3dGeometry::new(params)?;
+        positive("the output depth of the filter", geometry.out_channels)?;
+        Ok(geometry)
+    }
+
+    /// Geometry of `Conv3D` and its gradients; the filter is (planes, rows, columns, channels per group, outputs).
+    /// Fails as [`Conv2dGeometry::new`] does.
     pub fn new(params: &Conv2dParams<'_>) -> Result<Conv3dGeometry> {
         let channel = params.format.channel_dim(5);
         // TensorFlow calls these invalid here, and unimplemented for `Conv2D`.
@@ -161,6 +169,17 @@ mod tests {
             GeometryError::Rank { what: "the input of a convolution", expected: 5, found: 4 }
         );
         assert!(Conv3dGeometry::new(&Conv2dParams { strides: &[1, 1, 1, 1], ..CONV }).is_err());
+    }
+
+    #[test]
+    fn a_filter_without_outputs_has_gradients_alone() {
+        let empty = Conv2dParams { filter: &[2, 3, 3, 2, 0], ..CONV };
+        assert_eq!(Conv3dGeometry::new(&empty).unwrap().output_dims(), [2, 5, 4, 4, 0]);
+        assert_eq!(
+            Conv3dGeometry::forward(&empty).unwrap_err().to_string(),
+            "the output depth of the filter must be at least 1, got 0"
+        );
+        assert!(Conv3dGeometry::forward(&CONV).is_ok());
     }
 
     #[test]

@@ -8,12 +8,25 @@
 //!
 //! Output `o` reads inputs `o * stride - pad_before + k * dilation` for `k` below `kernel`, those that exist.
 //!
-//! A window that is too large by less than a stride gives 0 outputs, as in TensorFlow; larger ones are
-//! errors.
+//! A window that is too large by less than a stride gives 0 outputs, as in TensorFlow's kernels; larger ones are
+//! errors. Where the sizes are known before a call, TensorFlow's shape functions refuse every window that is too
+//! large, as [`WindowDim::check_fits`] does.
 
 use super::error::{GeometryError, Result};
 use super::format::Padding;
 use std::ops::Range;
+
+/// Names of the spatial dimensions of `N`, in their order.
+pub(super) const fn dim_names<const N: usize>() -> [&'static str; N] {
+    const ALL: [&str; 3] = ["planes", "rows", "columns"];
+    let mut names = [ALL[2]; N];
+    let mut at = 0;
+    while at < N {
+        names[at] = ALL[at + ALL.len() - N];
+        at += 1;
+    }
+    names
+}
 
 /// Padding of one dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +47,8 @@ pub enum DimPadding {
 /// One spatial dimension of a convolution or pooling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowDim {
+    /// What the dimension is called in messages.
+    pub name: &'static str,
     /// Inputs; -1 when unknown.
     pub input: i64,
     /// Taps of the window; -1 when unknown.
@@ -53,6 +68,7 @@ pub struct WindowDim {
 impl WindowDim {
     /// One input, one tap, one output: a dimension that is not there.
     pub const ONE: WindowDim = WindowDim {
+        name: "planes",
         input: 1,
         kernel: 1,
         stride: 1,
@@ -64,9 +80,10 @@ impl WindowDim {
 
     /// Computes padding and outputs. `input` and `kernel` may be -1 (unknown).
     ///
-    /// Fails when `kernel`, `stride` or `dilation` is below 1, a pad is negative, the window does not fit or
-    /// a number overflows.
+    /// Fails when `kernel`, `stride` or `dilation` is below 1, a pad is negative, the window is too large by a
+    /// stride or more, or a number overflows.
     pub fn new(
+        name: &'static str,
         input: i64,
         kernel: i64,
         stride: i64,
@@ -84,10 +101,24 @@ impl WindowDim {
         if let DimPadding::Explicit { before, after } = padding {
             at_least("explicit_paddings", 0, before.min(after))?;
         }
+        let (pad_before, pad_after, output) = (0, 0, -1);
         let mut window =
-            WindowDim { input, kernel, stride, dilation, pad_before: 0, pad_after: 0, output: -1 };
+            WindowDim { name, input, kernel, stride, dilation, pad_before, pad_after, output };
         window.solve(padding)?;
         Ok(window)
+    }
+
+    /// Refuses a window that is larger than the padded input, where both are known. Pads that are computed, of
+    /// [`Padding::Same`], always suffice.
+    pub fn check_fits(&self, padding: Padding) -> Result<()> {
+        if padding == Padding::Same || self.input < 0 || self.kernel < 1 {
+            return Ok(());
+        }
+        let padding = i128::from(self.pad_before) + i128::from(self.pad_after);
+        match i128::from(self.input) + padding < self.span() {
+            true => Err(self.window_too_large(padding)),
+            false => Ok(()),
+        }
     }
 
     fn solve(&mut self, padding: DimPadding) -> Result<()> {
@@ -124,15 +155,16 @@ impl WindowDim {
         let padding = i128::from(before) + i128::from(after);
         let room = i128::from(self.input) + padding - self.span() + i128::from(self.stride);
         let output = i64::try_from(room / i128::from(self.stride)).map_err(|_| self.too_large())?;
-        if output < 0 {
-            return Err(GeometryError::WindowTooLarge {
-                input: self.input,
-                padding: i64::try_from(padding).unwrap_or(i64::MAX),
-                window: i64::try_from(self.span()).unwrap_or(i64::MAX),
-                output,
-            });
+        if output < 0 { Err(self.window_too_large(padding)) } else { Ok(output) }
+    }
+
+    fn window_too_large(&self, padding: i128) -> GeometryError {
+        GeometryError::WindowTooLarge {
+            dim: self.name,
+            input: self.input,
+            padding: i64::try_from(padding).unwrap_or(i64::MAX),
+            window: i64::try_from(self.span()).unwrap_or(i64::MAX),
         }
-        Ok(output)
     }
 
     fn span(&self) -> i128 {
@@ -214,15 +246,20 @@ pub(super) fn check_explicit_paddings(
     Ok(())
 }
 
-/// Window `i` of each spatial dimension `i`.
+/// Window `i` of each spatial dimension `i`, which the function is given with its name.
 pub(super) fn windows<const N: usize>(
-    window: impl Fn(usize) -> Result<WindowDim>,
+    window: impl Fn(usize, &'static str) -> Result<WindowDim>,
 ) -> Result<[WindowDim; N]> {
     let mut all = [WindowDim::ONE; N];
-    for (i, slot) in all.iter_mut().enumerate() {
-        *slot = window(i)?;
+    for (i, (slot, name)) in all.iter_mut().zip(dim_names::<N>()).enumerate() {
+        *slot = window(i, name)?;
     }
     Ok(all)
+}
+
+/// Refuses windows that are larger than the padded input, as [`WindowDim::check_fits`].
+pub fn check_windows(windows: &[WindowDim], padding: Padding) -> Result<()> {
+    windows.iter().try_for_each(|window| window.check_fits(padding))
 }
 
 /// Checks the length of a list.

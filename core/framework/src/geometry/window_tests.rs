@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn window(input: i64, kernel: i64, stride: i64, dilation: i64, padding: DimPadding) -> WindowDim {
-    WindowDim::new(input, kernel, stride, dilation, padding).unwrap()
+    WindowDim::new("rows", input, kernel, stride, dilation, padding).unwrap()
 }
 
 /// (pad_before, pad_after, output)
@@ -35,9 +35,32 @@ fn a_window_that_does_not_fit() {
     assert_eq!(window(1, 5, 5, 1, DimPadding::Valid).output, 0);
     assert_eq!(window(1, 5, 3, 1, DimPadding::Valid).output, 0);
     assert_eq!(
-        WindowDim::new(1, 5, 1, 1, DimPadding::Valid).unwrap_err().to_string(),
-        "the window does not fit: input 1 with padding 0 is smaller than the dilated window 5, which would give -3 outputs"
+        WindowDim::new("rows", 1, 5, 1, 1, DimPadding::Valid).unwrap_err().to_string(),
+        "the window is larger than the input over the rows: 1 with a padding of 0 is less than the dilated window's 5; make the window smaller, or set padding to SAME"
     );
+}
+
+#[test]
+fn a_window_larger_than_a_known_input_is_refused_whatever_the_stride() {
+    let explicit = DimPadding::Explicit { before: 1, after: 1 };
+    let fits = |w: WindowDim, padding| w.check_fits(padding);
+    assert_eq!(
+        fits(window(3, 4, 1, 1, DimPadding::Valid), Padding::Valid).unwrap_err(),
+        GeometryError::WindowTooLarge { dim: "rows", input: 3, padding: 0, window: 4 }
+    );
+    assert!(fits(window(3, 5, 3, 1, DimPadding::Valid), Padding::Valid).is_err());
+    assert!(fits(window(3, 6, 1, 1, explicit), Padding::Explicit).is_err());
+    assert_eq!(fits(window(3, 5, 1, 1, explicit), Padding::Explicit), Ok(()));
+    assert_eq!(fits(window(3, 3, 1, 1, DimPadding::Valid), Padding::Valid), Ok(()));
+    assert_eq!(fits(window(0, 3, 1, 1, DimPadding::Same), Padding::Same), Ok(()));
+    assert_eq!(fits(window(-1, 4, 1, 1, DimPadding::Valid), Padding::Valid), Ok(()));
+    assert_eq!(fits(window(3, -1, 1, 1, DimPadding::Valid), Padding::Valid), Ok(()));
+}
+
+#[test]
+fn dimensions_have_names() {
+    assert_eq!(dim_names::<2>(), ["rows", "columns"]);
+    assert_eq!(dim_names::<3>(), ["planes", "rows", "columns"]);
 }
 
 #[test]
@@ -49,14 +72,14 @@ fn unknown_sizes() {
 
 #[test]
 fn bad_numbers_are_errors() {
-    let fails = |i, k, s, d| WindowDim::new(i, k, s, d, DimPadding::Same).is_err();
+    let fails = |i, k, s, d| WindowDim::new("rows", i, k, s, d, DimPadding::Same).is_err();
     assert!(fails(5, 0, 1, 1));
     assert!(fails(5, 3, 0, 1));
     assert!(fails(5, 3, 1, 0));
     assert!(fails(-2, 3, 1, 1));
     assert!(fails(1, i64::MAX, 1, i64::MAX));
     let negative = DimPadding::Explicit { before: -1, after: 0 };
-    assert!(WindowDim::new(5, 3, 1, 1, negative).is_err());
+    assert!(WindowDim::new("rows", 5, 3, 1, 1, negative).is_err());
 }
 
 #[test]
@@ -80,7 +103,7 @@ proptest! {
     ) {
         let padding =
             if same { DimPadding::Same } else { DimPadding::Explicit { before, after } };
-        let Ok(w) = WindowDim::new(input, kernel, stride, dilation, padding) else {
+        let Ok(w) = WindowDim::new("rows", input, kernel, stride, dilation, padding) else {
             return Ok(());
         };
         for o in 0..w.output as usize {

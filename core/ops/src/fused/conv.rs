@@ -5,7 +5,7 @@ use crate::shape::{input_of_rank, with_identity};
 use tenon_framework::{
     KernelError,
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{Conv2dGeometry, Conv2dParams, DataFormat, GeometryError, Padding},
+    geometry::{Conv2dGeometry, Conv2dParams, DataFormat, GeometryError, Padding, check_windows},
     register_op,
 };
 
@@ -116,16 +116,18 @@ fn output(
     let (strides, dilations): (Vec<i64>, Vec<i64>) = (c.attr("strides")?, c.attr("dilations")?);
     let explicit_paddings: Vec<i64> = c.attr("explicit_paddings")?;
     let format = DataFormat::parse(c.attr("data_format")?)?;
+    let padding = Padding::parse(c.attr("padding")?)?;
     let sizes = |shape| c.dims(shape).unwrap_or_default();
     let geometry = geometry(&Conv2dParams {
         input: &sizes(input),
         filter: &sizes(filter),
         strides: &strides,
         dilations: &dilations,
-        padding: Padding::parse(c.attr("padding")?)?,
+        padding,
         explicit_paddings: &explicit_paddings,
         format,
     })?;
+    check_windows(&[geometry.height, geometry.width], padding)?;
     let channel = format.channel_dim(4);
     let output = with_identity(c, &geometry.output_dims(), |at| match at {
         0 => Some(c.dim(input, 0)),

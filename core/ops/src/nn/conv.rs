@@ -10,7 +10,7 @@ use tenon_framework::{
     author::{Dim, ShapeContext, ShapeHandle, ShapeResult},
     geometry::{
         Conv2dGeometry, Conv2dParams, Conv3dGeometry, DataFormat, Dilation2dGeometry,
-        Dilation2dParams, GeometryError,
+        Dilation2dParams, GeometryError, check_windows,
     },
     register_op,
 };
@@ -181,31 +181,34 @@ fn convolved(
     channels: Option<Dim>,
 ) -> ShapeResult {
     let (strides, dilations): (Vec<i64>, Vec<i64>) = (c.attr("strides")?, c.attr("dilations")?);
+    let padding = padding(c)?;
     let geometry = geometry(&Conv2dParams {
         input: &sizes(c, input),
         filter: &sizes(c, filter),
         strides: &strides,
         dilations: &dilations,
-        padding: padding(c)?,
+        padding,
         explicit_paddings,
         format: *format,
     })?;
+    check_windows(&[geometry.height, geometry.width], padding)?;
     c.set_output(0, image(c, &geometry.output_dims(), input, *format, channels))
 }
 
 fn conv3d(c: &ShapeContext<'_>) -> ShapeResult {
     let (input, filter) = (input_of_rank(c, 0, "input", 5)?, input_of_rank(c, 1, "filter", 5)?);
     let (strides, dilations): (Vec<i64>, Vec<i64>) = (c.attr("strides")?, c.attr("dilations")?);
-    let format = format(c)?;
-    let geometry = Conv3dGeometry::new(&Conv2dParams {
+    let (format, padding) = (format(c)?, padding(c)?);
+    let geometry = Conv3dGeometry::forward(&Conv2dParams {
         input: &sizes(c, input),
         filter: &sizes(c, filter),
         strides: &strides,
         dilations: &dilations,
-        padding: padding(c)?,
+        padding,
         explicit_paddings: &[],
         format,
     })?;
+    check_windows(&geometry.windows, padding)?;
     let channels = Some(c.dim(filter, 4));
     c.set_output(0, image(c, &geometry.output_dims(), input, format, channels))
 }

@@ -136,18 +136,12 @@ register_op!(
 );
 
 fn bias_add(c: &ShapeContext<'_>) -> ShapeResult {
-    let format = format(c)?;
-    biased(c, "value", format, if format == DataFormat::Nchw { 3 } else { 2 })
+    biased(c, "value", format(c)?)
 }
 
-/// A value of at least some dimensions, and a vector of its channels.
-pub(crate) fn biased(
-    c: &ShapeContext<'_>,
-    what: &'static str,
-    format: DataFormat,
-    least: usize,
-) -> ShapeResult {
-    let value = input_of_rank_at_least(c, 0, what, least)?;
+/// A value of at least two dimensions, and a vector of its channels.
+pub(crate) fn biased(c: &ShapeContext<'_>, what: &'static str, format: DataFormat) -> ShapeResult {
+    let value = input_of_rank_at_least(c, 0, what, 2)?;
     let bias = input_of_rank(c, 1, "bias", 1)?;
     if c.rank(value).is_none() {
         return c.set_output(0, c.unknown());
@@ -204,7 +198,7 @@ fn batch_norm(c: &ShapeContext<'_>) -> ShapeResult {
 }
 
 fn bias_add_v1(c: &ShapeContext<'_>) -> ShapeResult {
-    biased(c, "value", DataFormat::Nhwc, 2)
+    biased(c, "value", DataFormat::Nhwc)
 }
 
 fn lrn(c: &ShapeContext<'_>) -> ShapeResult {

@@ -7,7 +7,9 @@ use crate::shape::input_of_rank;
 use tenon_framework::{
     KernelError,
     author::{ShapeContext, ShapeHandle, ShapeResult},
-    geometry::{DataFormat, GeometryError, Pool2dGeometry, Pool2dParams, Pool3dGeometry},
+    geometry::{
+        DataFormat, GeometryError, Pool2dGeometry, Pool2dParams, Pool3dGeometry, check_windows,
+    },
     register_op,
 };
 
@@ -159,7 +161,9 @@ fn pool(
 ) -> ShapeResult {
     let input = input_of_rank(c, 0, what, 4)?;
     let (ksize, strides): (Vec<i64>, Vec<i64>) = (c.attr("ksize")?, c.attr("strides")?);
-    pool2d(c, input, [&ksize, &strides], &explicit_paddings, geometry)
+    let geometry = pool2d(c, input, [&ksize, &strides], &explicit_paddings, geometry)?;
+    check_windows(&[geometry.height, geometry.width], padding(c)?)?;
+    set_pooled(c, input, &geometry)
 }
 
 /// Sizes of a pooling from its parameters.
@@ -171,18 +175,20 @@ fn pool2d(
     [ksize, strides]: [&[i64]; 2],
     explicit_paddings: &[i64],
     geometry: Pooling,
-) -> ShapeResult {
-    let format = format(c)?;
-    let geometry = geometry(&Pool2dParams {
+) -> Result<Pool2dGeometry, KernelError> {
+    Ok(geometry(&Pool2dParams {
         input: &sizes(c, input),
         ksize,
         strides,
         padding: padding(c)?,
         explicit_paddings,
-        format,
-    })?;
-    let channels = (geometry.depth_window == 1).then(|| c.dim(input, format.channel_dim(4)));
-    c.set_output(0, image(c, &geometry.output_dims(), input, format, channels))
+        format: format(c)?,
+    })?)
+}
+
+fn set_pooled(c: &ShapeContext<'_>, input: ShapeHandle, g: &Pool2dGeometry) -> ShapeResult {
+    let channels = (g.depth_window == 1).then(|| c.dim(input, g.format.channel_dim(4)));
+    c.set_output(0, image(c, &g.output_dims(), input, g.format, channels))
 }
 
 fn max_pool_v2(c: &ShapeContext<'_>) -> ShapeResult {
@@ -191,7 +197,8 @@ fn max_pool_v2(c: &ShapeContext<'_>) -> ShapeResult {
     let (Some(ksize), Some(strides)) = (ksize, strides) else {
         return c.set_output(0, c.unknown_of_rank(4));
     };
-    pool2d(c, input, [&ksize, &strides], &[], Pool2dGeometry::max)
+    // Windows that are larger than the input are left to the kernel, as TensorFlow does for this op.
+    set_pooled(c, input, &pool2d(c, input, [&ksize, &strides], &[], Pool2dGeometry::max)?)
 }
 
 fn max_pool_with_argmax(c: &ShapeContext<'_>) -> ShapeResult {
@@ -207,14 +214,16 @@ pub(crate) fn pool_nhwc(
 ) -> Result<ShapeHandle, KernelError> {
     let input = input_of_rank(c, 0, "input", 4)?;
     let (ksize, strides): (Vec<i64>, Vec<i64>) = (c.attr("ksize")?, c.attr("strides")?);
+    let padding = padding(c)?;
     let geometry = geometry(&Pool2dParams {
         input: &sizes(c, input),
         ksize: &ksize,
         strides: &strides,
-        padding: padding(c)?,
+        padding,
         explicit_paddings: &[],
         format: DataFormat::Nhwc,
     })?;
+    check_windows(&[geometry.height, geometry.width], padding)?;
     let channels = (geometry.depth_window == 1).then(|| c.dim(input, 3));
     Ok(image(c, &geometry.output_dims(), input, DataFormat::Nhwc, channels))
 }
@@ -222,15 +231,16 @@ pub(crate) fn pool_nhwc(
 fn pool3d(c: &ShapeContext<'_>) -> ShapeResult {
     let input = input_of_rank(c, 0, "input", 5)?;
     let (ksize, strides): (Vec<i64>, Vec<i64>) = (c.attr("ksize")?, c.attr("strides")?);
-    let format = format(c)?;
+    let (format, padding) = (format(c)?, padding(c)?);
     let geometry = Pool3dGeometry::new(&Pool2dParams {
         input: &sizes(c, input),
         ksize: &ksize,
         strides: &strides,
-        padding: padding(c)?,
+        padding,
         explicit_paddings: &[],
         format,
     })?;
+    check_windows(&geometry.windows, padding)?;
     let channels = Some(c.dim(input, format.channel_dim(5)));
     c.set_output(0, image(c, &geometry.output_dims(), input, format, channels))
 }

@@ -59,7 +59,9 @@ fn a_bias_tells_the_channels() {
         &[
             (&["[n,?,5,6]", "[3]"], "[n,3,5,6]"),
             (&["[n,4,5,6]", "[3]"], "! bias must be 4, got 3"),
-            (&["[2,3]", "[3]"], "! value must have at least 3 dimensions, got 2"),
+            (&["[2,3]", "[3]"], "[2,3]"),
+            (&["[n,?]", "[3]"], "[n,3]"),
+            (&["[3]", "[3]"], "! value must have at least 2 dimensions, got 1"),
         ],
     );
 }
@@ -98,6 +100,61 @@ fn convolutions() {
     check("Conv2D", &bad, &[(&["[2,5,7,3]", "[3,3,3,8]"], "! strides must hold 4 values, got 3")]);
 }
 
+/// How a shape function refuses a window over rows or columns.
+fn too_large(dim: &str, input: i64, padding: i64, window: i64) -> String {
+    format!(
+        "! the window is larger than the input over the {dim}: {input} with a padding of {padding} is less than the \
+         dilated window's {window}; make the window smaller, or set padding to SAME"
+    )
+}
+
+#[test]
+fn a_filter_larger_than_the_image_is_refused_and_its_dimension_named() {
+    let (rows, columns) = (too_large("rows", 3, 0, 4), too_large("columns", 5, 0, 6));
+    for op in ["Conv2D", "DepthwiseConv2dNative"] {
+        for strides in [&[1, 1, 1, 1], &[1, 3, 3, 1]] {
+            let valid = windows("VALID", &[("strides", strides)]);
+            check(
+                op,
+                &valid,
+                &[
+                    (&["[n,3,5,1]", "[4,1,1,1]"], &rows),
+                    (&["[n,3,5,1]", "[1,6,1,1]"], &columns),
+                    (&["[0,3,5,1]", "[4,1,1,1]"], &rows),
+                ],
+            );
+        }
+        let dilated = windows("VALID", &[("strides", &[1, 1, 1, 1]), ("dilations", &[1, 2, 2, 1])]);
+        check(op, &dilated, &[(&["[1,5,4,1]", "[3,3,1,1]"], &too_large("columns", 4, 0, 5))]);
+        let explicit = windows(
+            "EXPLICIT",
+            &[("strides", &[1, 1, 1, 1]), ("explicit_paddings", &[0, 0, 0, 0, 1, 1, 0, 0])],
+        );
+        check(
+            op,
+            &explicit,
+            &[
+                (&["[1,3,3,1]", "[1,6,1,1]"], &too_large("columns", 3, 2, 6)),
+                (&["[1,?,3,1]", "[9,5,1,1]"], "[1,?,1,1]"),
+            ],
+        );
+    }
+    let valid = windows("VALID", &[("strides", &[1, 1, 1, 1, 1])]);
+    check("Conv3D", &valid, &[(&["[1,3,5,5,1]", "[4,1,1,1,1]"], &too_large("planes", 3, 0, 4))]);
+}
+
+#[test]
+fn a_pooling_window_larger_than_the_image_is_refused_and_its_dimension_named() {
+    for op in ["MaxPool", "AvgPool", "MaxPoolWithArgmax"] {
+        let attrs = windows("VALID", &[("ksize", &[1, 1, 6, 1]), ("strides", &[1, 3, 3, 1])]);
+        check(op, &attrs, &[(&["[n,5,4,1]"], &too_large("columns", 4, 0, 6))]);
+    }
+    for op in ["MaxPool3D", "AvgPool3D"] {
+        let attrs = windows("VALID", &[("ksize", &[1, 1, 4, 1, 1]), ("strides", &[1, 3, 3, 3, 1])]);
+        check(op, &attrs, &[(&["[n,5,3,4,1]"], &too_large("rows", 3, 0, 4))]);
+    }
+}
+
 #[test]
 fn depthwise_convolutions() {
     let same = windows("SAME", &[("strides", &[1, 1, 1, 1])]);
@@ -109,6 +166,8 @@ fn depthwise_convolutions() {
             (&["[n,5,7,c]", "[3,3,?,1]"], "[n,5,7,c]"),
             (&["[n,5,7,c]", "[3,3,?,2]"], "[n,5,7,?]"),
             (&["?", "?"], "[?,?,?,?]"),
+            (&["[2,5,7,3]", "[3,3,3,0]"], "[2,5,7,0]"),
+            (&["[2,5,7,0]", "[3,3,0,2]"], "[2,5,7,0]"),
             (&["[2,5,7,3]", "[3,3,4,2]"], "! the depth of input and filter must be 3, got 4"),
             (&["[2,5]", "?"], "! input must have 4 dimensions, got 2"),
         ],

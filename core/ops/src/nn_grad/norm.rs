@@ -111,8 +111,7 @@ register_op!(
 
 fn bias_add_grad(c: &ShapeContext<'_>) -> ShapeResult {
     let format = format(c)?;
-    let least = if format == DataFormat::Nchw { 3 } else { 2 };
-    let gradient = input_of_rank_at_least(c, 0, "out_backprop", least)?;
+    let gradient = input_of_rank_at_least(c, 0, "out_backprop", 2)?;
     match c.rank(gradient) {
         Some(rank) => c.set_output(0, c.make_shape(&[c.dim(gradient, format.channel_dim(rank))])),
         None => c.set_output(0, c.unknown_of_rank(1)),

@@ -43,7 +43,8 @@ fn gradients_per_channel() {
             (&["[3]"], "! out_backprop must have at least 2 dimensions, got 1"),
         ],
     );
-    check("BiasAddGrad", &[("data_format", "NCHW".into())], &[(&["[n,c,5,3]"], "[c]")]);
+    let first = [("data_format", "NCHW".into())];
+    check("BiasAddGrad", &first, &[(&["[n,c,5,3]"], "[c]"), (&["[n,c]"], "[c]")]);
     let five = |last: &'static str| ["[n,5,7,3]", "[2,?,?,?]", "[3]", "?", last];
     check(
         "FusedBatchNormGrad",

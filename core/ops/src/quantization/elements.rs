@@ -117,7 +117,7 @@ fn activation(c: &ShapeContext<'_>) -> ShapeResult {
 fn bias_add(c: &ShapeContext<'_>) -> ShapeResult {
     let range = [(2, "min_input"), (3, "max_input"), (4, "min_bias"), (5, "max_bias")];
     check_scalars(c, &range)?;
-    biased(c, "input", DataFormat::Nhwc, 2)?;
+    biased(c, "input", DataFormat::Nhwc)?;
     scalar_outputs(c, 1)
 }
 

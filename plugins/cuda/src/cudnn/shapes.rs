@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn padding_counts_as_far_as_windows_reach() {
         let symmetric = |input, kernel, stride, padding| {
-            is_symmetric(&WindowDim::new(input, kernel, stride, 1, padding).unwrap())
+            is_symmetric(&WindowDim::new("rows", input, kernel, stride, 1, padding).unwrap())
         };
         assert!(symmetric(9, 3, 1, DimPadding::Same));
         assert!(symmetric(9, 3, 2, DimPadding::Valid));

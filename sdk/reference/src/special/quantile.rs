@@ -22,9 +22,10 @@ pub fn erfinv(x: f64) -> f64 {
     y.copysign(x)
 }
 
-/// The value that a standard normal variable exceeds with probability `p`, up to one half.
+/// The value that a standard normal variable exceeds with probability `p`, up to one half. Denormals count as 0, also
+/// where the processor keeps them.
 fn upper(p: f64) -> f64 {
-    if p == 0.0 {
+    if (0.0..f64::MIN_POSITIVE).contains(&p) {
         return f64::INFINITY;
     }
     if p.is_nan() || p < 0.0 {
@@ -35,9 +36,10 @@ fn upper(p: f64) -> f64 {
         - (2.515_517 + t * (0.802_853 + t * 0.010_328))
             / (1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308)));
     (0..3).fold(estimate, |x, _| {
-        let excess = 0.5 * libm::erfc(x * FRAC_1_SQRT_2) - p;
+        // Relative to p: of the smallest numbers half of `erfc` and what it is above p are denormals, which are flushed.
+        let excess = libm::erfc(x * FRAC_1_SQRT_2) / (2.0 * p) - 1.0;
         // The density is e^(-x^2 / 2) / sqrt(2 pi).
-        let step = excess * SQRT_2 / (0.5 * FRAC_2_SQRT_PI) * (0.5 * x * x).exp();
+        let step = excess * (p * (0.5 * x * x).exp()) * SQRT_2 / (0.5 * FRAC_2_SQRT_PI);
         x + step / (1.0 - 0.5 * x * step)
     })
 }
@@ -65,6 +67,8 @@ mod tests {
             near(-ndtri(0.5 * libm::erfc(y)), y * SQRT_2, 1e-14);
         }
         near(ndtri(1e-300), -37.047_096_299_361_2, 1e-14);
+        // As SciPy's ndtri.
+        near(ndtri(f64::MIN_POSITIVE), -37.519_379_347_144_5, 1e-14);
         near(erfinv(1e-10), 8.862_269_254_527_58e-11, 1e-14);
     }
 
@@ -72,6 +76,7 @@ mod tests {
     fn special_values_are_tensorflow_s() {
         assert_eq!((ndtri(0.0), ndtri(1.0)), (f64::NEG_INFINITY, f64::INFINITY));
         assert_eq!((ndtri(0.5), erfinv(0.0)), (0.0, 0.0));
+        assert_eq!(ndtri(f64::MIN_POSITIVE.next_down()), f64::NEG_INFINITY);
         assert_eq!((erfinv(-1.0), erfinv(1.0)), (f64::NEG_INFINITY, f64::INFINITY));
         assert!([ndtri(-0.1), ndtri(1.1), erfinv(1.5), ndtri(f64::NAN)].iter().all(|x| x.is_nan()));
     }

@@ -73,12 +73,16 @@ fn lin_space<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (from, to) = (start.to_f64(), stop.to_f64());
     let rounded = |value: f64| T::from_f64(value).to_f64();
     let step = if num > 1 { rounded(rounded(to - from) / (num - 1) as f64) } else { 0.0 };
+    // The ends are given: a step that is not finite would make NaN of the first one.
     let y = c.output::<T>(0, &[num])?.data;
-    for (at, y) in y.iter_mut().enumerate() {
-        *y = T::from_f64(from + rounded(step * at as f64));
-    }
-    if let [_, .., last] = y {
-        *last = stop;
+    if let [first, rest @ ..] = y {
+        *first = start;
+        for (at, y) in (1usize..).zip(rest.iter_mut()) {
+            *y = T::from_f64(from + rounded(step * at as f64));
+        }
+        if let [.., last] = rest {
+            *last = stop;
+        }
     }
     Ok(())
 }

@@ -77,7 +77,7 @@ in_double! {
 }
 
 macro_rules! short {
-    ($($op:literal $fast:ident $fast_name:ident $name:ident, $cost:expr;)*) => {$(
+    ($($op:literal $fast:ident $fast_name:ident $name:ident, $cost:expr, [$($ty:ty),*];)*) => {$(
         struct $fast;
 
         impl BinaryOp<f32> for $fast {
@@ -93,15 +93,46 @@ macro_rules! short {
             binary::<T, $fast>(c)
         }
 
-        register_kernel!($op on "CPU": fn $fast_name<T> for "T" in [f16, bf16, f32],
+        register_kernel!($op on "CPU": fn $fast_name<T> for "T" in [$($ty),*],
             in_place = &[(0, 0)], numerics = Numerics::ulps(1.0));
     )*};
 }
 
 short! {
-    "Pow" Pow fast_pow pow, 4.0;
-    "Atan2" Atan2 fast_atan2 atan2, 2.5;
+    "Pow" Pow fast_pow pow, 4.0, [f16, f32];
+    "Atan2" Atan2 fast_atan2 atan2, 2.5, [f16, bf16, f32];
 }
+
+/// [`Pow`] of bfloat16, whose exponents TensorFlow does not flush: that of a denormal is not that of 0, which is 1
+/// whatever the base.
+struct ShortPow;
+
+impl BinaryOp<f32> for ShortPow {
+    const COST_NS: f64 = <Pow as BinaryOp<f32>>::COST_NS;
+    const BY_ISA: bool = true;
+    #[inline(always)]
+    fn apply<I: Isa>(x: f32, y: f32) -> f32 {
+        Pow::apply::<I>(x, at_least_normal(y))
+    }
+}
+
+/// The least normal number of the same sign for a denormal, which as an exponent gives the same power.
+#[inline(always)]
+fn at_least_normal(y: f32) -> f32 {
+    // On the bits: arithmetic flushes.
+    const LEAST: u32 = 1 << (f32::MANTISSA_DIGITS - 1);
+    let magnitude = y.to_bits() & 0x7fff_ffff;
+    let is_denormal = magnitude.wrapping_sub(1) < LEAST - 1;
+    let bits = if is_denormal { LEAST | y.to_bits() & 0x8000_0000 } else { y.to_bits() };
+    f32::from_bits(bits)
+}
+
+fn short_pow(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    binary::<bf16, ShortPow>(c)
+}
+
+register_kernel!("Pow" on "CPU": fn short_pow, types = ("T", &[tenon_sdk::DType::BFLOAT16]),
+    in_place = &[(0, 0)], numerics = Numerics::ulps(1.0));
 
 /// Integers with powers.
 trait Power: Number {

@@ -27,7 +27,7 @@ impl<T: Compute<Wide: Factor>> Kernel for Conv3d<T> {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let g = Conv3dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
+        let g = Conv3dGeometry::forward(&self.attributes.params(c.dims(0), c.dims(1)))?;
         let s = Sizes::new(&g);
         let output = Images::<T>::new(c, &g.output_dims(), g.format)?;
         if output.values.is_empty() {

@@ -32,6 +32,10 @@ impl<T: Compute<Wide: Factor>> Kernel for ByInput<T> {
         let g = self.backprop.geometry(c, &dims, c.dims(1))?;
         let s = Sizes::new(&g);
         let output = Images::<T>::new(c, &dims, g.format)?;
+        if output.values.is_empty() || s.outputs == 0 {
+            output.finish();
+            return Ok(());
+        }
         let (filter, dy) = (wide::<T>(c, 1)?, images::<T>(c, 2, g.format)?);
         let (image_len, multiplier) = (s.input_pixels * s.channels, s.group_outputs);
         let cost = (s.pixels * s.taps * s.outputs) as f64;
@@ -69,6 +73,10 @@ impl<T: Compute<Wide: Factor>> Kernel for ByFilter<T> {
         let g = self.backprop.geometry(c, c.dims(0), &dims)?;
         let s = Sizes::new(&g);
         let output = Images::<T>::new(c, &dims, DataFormat::Nhwc)?;
+        if output.values.is_empty() {
+            output.finish();
+            return Ok(());
+        }
         let (x, dy) = (images::<T>(c, 0, g.format)?, images::<T>(c, 2, g.format)?);
         // Images by themselves, so that the rounding errors of many do not pile up.
         let mut sums = vec![T::Wide::ZERO; s.taps * s.outputs];

@@ -59,7 +59,8 @@ fold_wide! {
 
 /// A type of computation with a square root.
 pub trait Rooted: Compute {
-    /// The square root; of an integer, rounded down.
+    /// The square root; of an integer, rounded down. A negative one, a sum that wrapped, has what TensorFlow
+    /// converts NaN to: the least number of 32 and 64 bits, else 0.
     fn root(self) -> Self;
 }
 
@@ -80,15 +81,15 @@ rooted! {
     f64: |x| x.sqrt();
     i8: |x| f64::from(x).sqrt() as i8;
     i16: |x| f64::from(x).sqrt() as i16;
-    i32: |x| f64::from(x).sqrt() as i32;
-    i64: |x| (x as f64).sqrt() as i64;
+    i32: |x| if x < 0 { i32::MIN } else { f64::from(x).sqrt() as i32 };
+    i64: |x| if x < 0 { i64::MIN } else { (x as f64).sqrt() as i64 };
     u8: |x| x.isqrt();
     u16: |x| x.isqrt();
     u32: |x| x.isqrt();
     u64: |x| (x as f64).sqrt() as u64;
 }
 
-/// The square root of the sum of squares; 0 of nothing. Integers wrap before the root is taken.
+/// The square root of the sum of squares; 0 of nothing. Integers wrap before the root is taken, see [`Rooted`].
 pub struct EuclideanNorm;
 
 impl<T: Compute<Wide: Rooted>> Fold<T> for EuclideanNorm {

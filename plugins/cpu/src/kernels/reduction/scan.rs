@@ -61,7 +61,8 @@ impl<T: Element, F: Fold<T>> Kernel for Scan<T, F> {
     }
 }
 
-/// `ln(e^x + e^y + ...)`, in double precision; negative infinity of nothing.
+/// `ln(e^x + e^y + ...)`, in double precision; negative infinity of nothing. Of two positive infinities it is NaN, as
+/// in TensorFlow: the difference of both.
 struct LogSumExp;
 
 impl<T: Compute> Fold<T> for LogSumExp {
@@ -72,8 +73,8 @@ impl<T: Compute> Fold<T> for LogSumExp {
     }
     fn merge(a: f64, b: f64) -> f64 {
         let (low, high) = if a < b { (a, b) } else { (b, a) };
-        if high.is_infinite() || low == f64::NEG_INFINITY {
-            return if low.is_nan() { low } else { high };
+        if low == f64::NEG_INFINITY {
+            return high;
         }
         high + (low - high).exp().ln_1p()
     }

@@ -1,15 +1,52 @@
 //! Rows of one segment to one row: `Segment*` and `SparseSegment*`, whose ids are sorted, and
 //! `UnsortedSegment*`.
 
-use super::{Averaged, Fold, Max, Mean, Min, Prod, Sum, rounding_kernels};
+use super::{Averaged, Fold, Mean, Prod, Sum, rounding_kernels};
 use crate::lane::Compute;
 use half::{bf16, f16};
 use num_complex::Complex;
 use tenon_reference::LowestFinite;
 use tenon_sdk::{
-    Code, KernelError, author::ComputeContext, element::Element, geometry::SegmentPlan,
-    reg::Numerics, register_kernel,
+    Code, KernelError,
+    author::ComputeContext,
+    element::{Element, Number},
+    geometry::SegmentPlan,
+    reg::Numerics,
+    register_kernel,
 };
+
+/// The largest element. A NaN is not kept but as the last element: what comes after it takes its place, as in
+/// TensorFlow, whatever came before. Of equal elements the last.
+struct Max;
+/// The smallest element; NaN as in [`Max`].
+struct Min;
+
+/// Folds that keep what they have where it is beyond the next element, and else take that.
+macro_rules! latest {
+    ($($fold:ty: $start:ident, $beyond:tt;)*) => {$(
+        impl<T: Compute> Fold<T> for $fold {
+            type State = T::Wide;
+            const START: T::Wide = T::Wide::$start;
+            #[inline(always)]
+            fn take(state: T::Wide, x: T) -> T::Wide {
+                <$fold as Fold<T>>::merge(state, x.up())
+            }
+            #[inline(always)]
+            fn merge(a: T::Wide, b: T::Wide) -> T::Wide {
+                if a $beyond b { a } else { b }
+            }
+            #[inline(always)]
+            fn finish(state: T::Wide, _count: usize) -> T {
+                T::down(state)
+            }
+        }
+    )*};
+}
+
+latest! {
+    Max: LOWEST, >;
+    Min: HIGHEST, <;
+}
 
 /// So many states, without ending the process where there is no memory for them.
 fn states<S: Copy>(start: S, count: usize) -> Result<Vec<S>, KernelError> {

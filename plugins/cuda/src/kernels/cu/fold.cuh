@@ -43,24 +43,24 @@ template <typename X> struct Mean {
     }
 };
 
-// ln(e^x + e^y) of floats, without overflow.
+// ln(e^x + e^y) of floats, without overflow; of two positive infinities NaN, the difference of both.
 template <typename W> struct LogSumExpOp {
     static DEVICE W neutral() { return Limits<W>::minus_infinity(); }
     DEVICE W operator()(W x, W y) const {
         const bool ascend = x < y;
         const W low = ascend ? x : y, high = ascend ? y : x;
-        // The differences of infinities are NaN.
-        const bool is_infinite = high == Limits<W>::infinity() || high == neutral();
-        if (is_infinite || low == neutral()) return is_nan(low) ? low : high;
+        if (low == neutral()) return high;
         return add(high, log1p(exp(sub(low, high))));
     }
 };
 
 template <typename X> struct LogSumExp : Merged<X, LogSumExpOp<Acc<X>>> {};
 
-// The square root, of an integer rounded down. A sum of squares that wrapped to less than 0 has the root 0.
+// The square root, of an integer rounded down. A sum of squares that wrapped to less than 0 has what TensorFlow's CPU
+// converts NaN to: the least number of 32 and 64 bits, else 0.
 template <typename W> DEVICE W root_of(W x) {
     if constexpr (is_float<W>) return sqrt(x);
+    else if constexpr (is_signed<W> && sizeof(W) >= 4) return x < 0 ? Limits<W>::lowest() : (W)sqrt((f64)x);
     else return x <= 0 ? (W)0 : (W)sqrt((f64)x);
 }
 

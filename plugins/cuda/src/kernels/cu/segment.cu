@@ -27,6 +27,7 @@ template <typename X, typename Fold> struct OrZero : Fold {
 };
 
 template <typename X> struct SegmentMean : OrZero<X, Mean<X>> {};
+// NaN where there is one: rows are taken in no order, so that none can be said to come after it.
 template <typename X> struct SegmentMax : OrZero<X, Max<X>> {};
 template <typename X> struct SegmentMin : OrZero<X, Min<X>> {};
 

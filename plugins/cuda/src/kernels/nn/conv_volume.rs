@@ -38,7 +38,7 @@ impl Kernel for Conv3d {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let g = Conv3dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
+        let g = Conv3dGeometry::forward(&self.attributes.params(c.dims(0), c.dims(1)))?;
         match Call::new(c, &self.epilogue, &g.output_dims(), g.format)? {
             Some(call) => self.tiles.enqueue(&call, &g),
             None => Ok(()),

@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn axes_refuse_what_32_bits_do_not_hold() {
         let axis = |input, kernel, stride, dilation, padding| {
-            Axis::new(&WindowDim::new(input, kernel, stride, dilation, padding).unwrap())
+            Axis::new(&WindowDim::new("rows", input, kernel, stride, dilation, padding).unwrap())
         };
         assert!(axis(9, 3, 2, 1, DimPadding::Same).is_ok());
         // A stride and a dilation that nothing is multiplied by.

@@ -6,10 +6,10 @@ use tenon_framework::{
     device::{DeviceName, DeviceNameError},
     op::OpError,
 };
-use tenon_proto::convert::ConvertError;
+use tenon_proto::{convert::ConvertError, versions::VersionError};
 use thiserror::Error;
 
-use crate::import::NODE_NAME_RULE;
+use crate::{MissingOps, import::NODE_NAME_RULE};
 
 /// What is wrong; names the node.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -55,17 +55,26 @@ pub enum GraphError {
         /// Names it may have been meant as, in words; may be empty.
         near: String,
     },
-    /// A node that calls a function of the graph's library.
+    /// Ops that a step needs and nobody registered.
+    #[error("{ops}")]
+    MissingOps {
+        /// The ops, with the nodes that need them.
+        ops: Box<MissingOps>,
+    },
+    /// An output of which nothing is known: the op of its node is not registered, and no node that is known reads it.
     #[error(
-        "node '{node}': '{op}' is a function of the graph's library; calling functions comes later: write a \
-         graph whose functions are inlined"
+        "'{name}': its node's op '{op}' is not registered, and no node of a registered op reads this output: load the \
+         plugin that defines the op"
     )]
-    FunctionCall {
-        /// The node.
-        node: String,
-        /// The function.
+    UnreadOutput {
+        /// The tensor.
+        name: String,
+        /// Op of its node.
         op: String,
     },
+    /// A graph that says that it is not for this reader.
+    #[error(transparent)]
+    Version(VersionError),
     /// Attributes or the number of inputs do not fit the op.
     #[error("node '{node}': {source}")]
     Op {
@@ -359,14 +368,18 @@ impl GraphError {
     /// The canonical code.
     pub fn code(&self) -> Code {
         match self {
+            GraphError::MissingOps { ops } if ops.are_functions() => Code::UNIMPLEMENTED,
             GraphError::UnknownOp { .. }
+            | GraphError::MissingOps { .. }
+            | GraphError::UnreadOutput { .. }
             | GraphError::NoSuchNode { .. }
             | GraphError::NoSuchOutput { .. } => Code::NOT_FOUND,
-            GraphError::FunctionCall { .. } | GraphError::SplitFrame { .. } => Code::UNIMPLEMENTED,
+            GraphError::SplitFrame { .. } => Code::UNIMPLEMENTED,
             GraphError::TooManyNodes { .. } | GraphError::TooManyOutputs { .. } => {
                 Code::RESOURCE_EXHAUSTED
             }
             GraphError::Location { .. } => Code::INTERNAL,
+            GraphError::Version(error) => error.code(),
             GraphError::Op { source, .. } => source.code(),
             GraphError::Attr { source, .. } => source.code(),
             GraphError::Device { source, .. } => source.code(),

@@ -67,6 +67,9 @@ fn step(args: &ExplainArgs, session: &Session) -> Option<CallableOptions> {
 }
 
 fn node_text(node: &NodeExplanation) -> String {
+    if let Some(why) = &node.blocked {
+        return format!("{} ({}) cannot run: {why}\n", node.node, node.op);
+    }
     let mut text = format!(
         "{} ({}) on {}: {}\n",
         node.node,
@@ -178,6 +181,7 @@ fn node_json(node: &NodeExplanation) -> Value {
         "label": node.kernels.as_ref().and_then(|kernels| kernels.label.clone()),
         "candidates": candidates,
         "per_shape": per_shape,
+        "blocked": node.blocked,
     })
 }
 
@@ -213,6 +217,7 @@ mod tests {
             placement: "the only device".to_owned(),
             passed_over: Vec::new(),
             kernels: Some(kernels),
+            blocked: None,
         }
     }
 

@@ -124,12 +124,6 @@ pub enum ConvertError {
     /// The tensor cannot be made or read.
     #[error(transparent)]
     Tensor(Box<TensorError>),
-    /// An attribute value without any kind.
-    #[error("expected a value of type {expected}, found an attribute without value")]
-    NoValue {
-        /// What was asked for.
-        expected: AttrType,
-    },
     /// An attribute value of another kind.
     #[error("expected a value of type {expected}, found {found}")]
     AttrKind {

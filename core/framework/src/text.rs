@@ -11,6 +11,9 @@ pub const NAME_BYTES: usize = 160;
 /// Most bytes that a message shows of a longer text, such as a list of names or a reason.
 pub const TEXT_BYTES: usize = 1000;
 
+/// Most bytes that a message shows of a whole message of somebody else, such as a kernel.
+pub const MESSAGE_BYTES: usize = 8192;
+
 /// Text that shows at most so many bytes of itself, and how long it is where that is not all.
 ///
 /// ```
@@ -34,6 +37,11 @@ pub fn cut(name: &str) -> Cut<'_> {
 /// A text, of which a message shows at most [`TEXT_BYTES`] bytes.
 pub fn cut_text(text: &str) -> Cut<'_> {
     cut_to(text, TEXT_BYTES)
+}
+
+/// A message of somebody else, of which a message shows at most [`MESSAGE_BYTES`] bytes.
+pub fn cut_message(text: &str) -> Cut<'_> {
+    cut_to(text, MESSAGE_BYTES)
 }
 
 /// A text, of which a message shows at most `limit` bytes.

@@ -2,7 +2,7 @@
 
 use crate::GraphError;
 use crate::import::{Named, left_out, near_names, parse_tensor_name};
-use std::{collections::HashMap, fmt, ops::Range, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 use tenon_framework::{
     DType,
     attr::AttrValue,
@@ -185,17 +185,6 @@ impl Graph {
     pub(crate) fn function_names(&self) -> impl Iterator<Item = &str> {
         let functions = self.library.iter().flat_map(|library| &library.function);
         functions.filter_map(|f| f.signature.as_ref()).map(|signature| signature.name.as_str())
-    }
-
-    /// The attributes that nodes from this range of numbers bring along and their ops do not have: each is kept in
-    /// the node's message, and means nothing.
-    pub fn ignored_attrs(&self, nodes: Range<u32>) -> impl Iterator<Item = (&Node, &str)> {
-        let nodes = nodes.filter_map(|id| self.nodes.get(id as usize));
-        nodes.filter(|node| !node.op.is_missing()).flat_map(|node| {
-            let names = node.origin.iter().flat_map(|origin| origin.attr.keys());
-            let ignored = |name: &&String| !name.starts_with('_') && node.op.attr(name).is_none();
-            names.filter(ignored).map(|name| (&**node, name.as_str()))
-        })
     }
 
     /// The function of this name.

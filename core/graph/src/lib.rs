@@ -20,6 +20,7 @@ mod control_flow;
 mod error;
 mod frames;
 mod graph;
+mod ignored;
 mod import;
 mod memory;
 mod missing;

@@ -9,9 +9,12 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use tenon_runtime::host::{
-    Inspection, Probe,
-    manifest::{KernelLine, Manifest},
+use tenon_runtime::{
+    framework::text::cut_text,
+    host::{
+        Inspection, Probe,
+        manifest::{KernelLine, Manifest},
+    },
 };
 
 /// Shows what the file says, and what loading it says.
@@ -50,10 +53,10 @@ fn to_text(inspection: &Inspection) -> String {
     ];
     let mut text = String::new();
     for (name, value) in facts {
-        text.push_str(&format!("{name:<10} {value}\n"));
+        text.push_str(&format!("{name:<10} {}\n", cut_text(&value)));
     }
     for probe in &inspection.probes {
-        text.push_str(&format!("{:<10} {}\n", "device", probe_text(probe)));
+        text.push_str(&format!("{:<10} {}\n", "device", cut_text(&probe_text(probe))));
     }
     for table in tables(manifest).iter().filter(|table| !table.is_empty()) {
         text.push('\n');

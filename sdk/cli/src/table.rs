@@ -1,6 +1,7 @@
 //! Aligned tables.
 
 use std::fmt::Write;
+use tenon_runtime::framework::text::cut_text;
 
 /// How a column is aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,9 +32,9 @@ impl Table {
         Table { columns: columns.into_iter().map(column).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row.
+    /// Adds a row. A cell shows the beginning of a text that is very long.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.into());
+        self.rows.push(cells.map(|cell| cut_text(&cell).to_string()).into());
     }
 
     /// Whether there is no row.
@@ -80,5 +81,17 @@ mod tests {
         table.row(["Relu".into(), String::new(), "9 ns".into()]);
         let expected = "  NAME       TIME\n  Conv2D  12.5 µs\n  Relu       9 ns\n";
         assert_eq!(table.render(2), expected);
+    }
+
+    #[test]
+    fn a_name_of_megabytes_takes_a_line_of_a_thousand_letters() {
+        let mut table = Table::new(["name", "label"]);
+        table.row(["n".repeat(5_000_000), "avx".into()]);
+        let text = table.render(0);
+        assert!(
+            text.len() < 2200 && text.contains("nnn... (5000000 bytes)  avx"),
+            "{}",
+            text.len()
+        );
     }
 }

@@ -197,7 +197,7 @@ fn an_unknown_op_is_named_with_its_neighbours() {
         "z",
         Code::NOT_FOUND,
         &[
-            "ops that are not registered: 'Sofmax' (node 'y'; did you mean 'Softmax'?)",
+            "needed ops are not registered: 'Sofmax' (node 'y'; did you mean 'Softmax'?)",
             "load the plugin",
         ],
     );

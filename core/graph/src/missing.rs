@@ -104,7 +104,7 @@ impl fmt::Display for MissingOps {
         if !ops.is_empty() || self.more > 0 {
             write!(
                 f,
-                "the step needs ops that are not registered: {ops}{more}; load the plugins that define them \
+                "needed ops are not registered: {ops}{more}; load the plugins that define them \
                  (--plugin FILE, or their folder in TENON_PLUGIN_PATH), and refresh a session that is open"
             )?;
         }

@@ -28,7 +28,7 @@ fn a_leftover_variable_that_nobody_needs_does_not_matter() {
     let error = step(&graph, "read").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the step needs ops that are not registered: 'VariableV2' (node 'v'; did you mean 'Variable'?); load the \
+        "needed ops are not registered: 'VariableV2' (node 'v'; did you mean 'Variable'?); load the \
          plugins that define them \
          (--plugin FILE, or their folder in TENON_PLUGIN_PATH), and refresh a session that is open"
     );
@@ -48,7 +48,7 @@ fn all_missing_ops_are_named_at_once_and_not_without_end() {
     let all: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
     let sub = prune(&graph, &[], &[], &all).unwrap();
     let text = graph.check_ops(&sub, registry()).unwrap_err().to_string();
-    let begin = "the step needs ops that are not registered: 'MatMull' (node 'm'; did you mean 'MatMul'?), \
+    let begin = "needed ops are not registered: 'MatMull' (node 'm'; did you mean 'MatMul'?), \
                  'SaveV9' (nodes 's0', 's1', 's2' and 2 more), 'Unheard0' (node 'u0'), ";
     assert!(text.starts_with(begin), "{text}");
     assert!(text.contains("'Unheard5' (node 'u5') and 14 more; load the plugins"), "{text}");

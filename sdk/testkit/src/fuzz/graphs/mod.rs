@@ -193,10 +193,8 @@ impl GraphFuzzer {
         }
         let feeds: Vec<(&str, Tensor)> =
             mutant.feeds.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-        let names = |names: &'_ [String]| names.to_vec();
-        let (fetches, targets) = (names(&mutant.fetches), names(&mutant.targets));
-        let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
-        let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+        let fetches: Vec<&str> = mutant.fetches.iter().map(String::as_str).collect();
+        let targets: Vec<&str> = mutant.targets.iter().map(String::as_str).collect();
         let options = RunOptions { deadline: Some(DEADLINE), ..RunOptions::default() };
         match session.run(&feeds, &fetches, &targets, &options) {
             Ok(_) => Ok(Reached::Values),

@@ -41,7 +41,7 @@ impl KernelError {
 
 impl fmt::Display for KernelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        write!(f, "{}", crate::text::cut_message(&self.message))
     }
 }
 

@@ -5,6 +5,7 @@
 //! reads the layers once into immutable [`Knobs`].
 
 use crate::op::{RawError, SourceInfo, raw};
+use crate::text::{cut, cut_text};
 use std::{collections::BTreeMap, fmt, sync::Arc};
 use tenon_abi::{Code, KnobKind};
 use thiserror::Error;
@@ -40,7 +41,10 @@ pub enum KnobError {
     #[error(transparent)]
     Raw(#[from] RawError),
     /// A name that is not in snake_case.
-    #[error("scopes and names of knobs follow [a-z][a-z0-9_]*, found '{name}' ({source_at})")]
+    #[error(
+        "scopes and names of knobs follow [a-z][a-z0-9_]*, found '{name}' ({source_at})",
+        name = cut(.name)
+    )]
     Name {
         /// What was found.
         name: String,
@@ -49,7 +53,8 @@ pub enum KnobError {
     },
     /// A kind that this host does not know.
     #[error(
-        "knob '{knob}' is of kind {found}, expected 1 (bool), 2 (int), 3 (float) or 4 (string)"
+        "knob '{knob}' is of kind {found}, expected 1 (bool), 2 (int), 3 (float) or 4 (string)",
+        knob = cut(.knob)
     )]
     Kind {
         /// `scope.name`.
@@ -58,7 +63,10 @@ pub enum KnobError {
         found: u32,
     },
     /// Two knobs of one name, or of one environment variable.
-    #[error("knob '{knob}' is declared twice as {variable}: at {first} and at {second}")]
+    #[error(
+        "knob '{knob}' is declared twice as {variable}: at {first} and at {second}",
+        knob = cut(.knob), variable = cut(.variable)
+    )]
     Duplicate {
         /// `scope.name` of the second.
         knob: String,
@@ -70,7 +78,7 @@ pub enum KnobError {
         second: Box<SourceInfo>,
     },
     /// A setting that nobody declared.
-    #[error("unknown knob '{knob}' ({origin}){}", suggestion(.nearest))]
+    #[error("unknown knob '{knob}' ({origin}){}", suggestion(.nearest), knob = cut(.knob))]
     Unknown {
         /// As it was written.
         knob: String,
@@ -80,7 +88,10 @@ pub enum KnobError {
         nearest: Vec<String>,
     },
     /// A value that is not of the knob's kind.
-    #[error("knob '{knob}' ({origin}) is of type {expected}, found '{found}'")]
+    #[error(
+        "knob '{knob}' ({origin}) is of type {expected}, found '{found}'",
+        knob = cut(.knob), found = cut_text(.found)
+    )]
     Value {
         /// `scope.name`.
         knob: String,
@@ -94,14 +105,15 @@ pub enum KnobError {
     /// A session option for a knob that is read before there are sessions.
     #[error(
         "knob '{knob}' (session option) is read when plugins are loaded: set it for the runtime, by its settings, \
-         --set or the environment"
+         --set or the environment",
+        knob = cut(.knob)
     )]
     NotOfSessions {
         /// `scope.name`.
         knob: String,
     },
     /// A `--set` without `=`.
-    #[error("expected scope.name=value, found '{found}'")]
+    #[error("expected scope.name=value, found '{found}'", found = cut_text(.found))]
     Setting {
         /// The text.
         found: String,
@@ -122,7 +134,7 @@ impl KnobError {
 fn suggestion(nearest: &[String]) -> String {
     match nearest {
         [] => ": no knob is declared".to_owned(),
-        names => format!(": did you mean {}?", names.join(" or ")),
+        names => format!(": did you mean {}?", cut_text(&names.join(" or "))),
     }
 }
 

@@ -27,6 +27,7 @@ pub mod resource;
 pub mod shape;
 pub mod sync;
 pub mod tensor;
+pub mod text;
 mod view;
 
 pub use error::{Code, KernelError};

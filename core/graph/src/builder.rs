@@ -2,7 +2,7 @@
 
 use crate::{
     ControlFlow, Graph, GraphError, Node, NodeId, Output,
-    import::{Wiring, check_types, unknown_op},
+    import::{Readings, Wiring, check_types, unknown_op},
 };
 use std::{collections::HashMap, sync::Arc};
 use tenon_framework::{
@@ -13,6 +13,7 @@ use tenon_framework::{
     op::{OpDef, Signature, apply_defaults, check_attrs, infer_attrs},
     registry::Registry,
 };
+use tenon_proto::versions::own_versions;
 
 impl From<NodeId> for Output {
     /// Output 0.
@@ -50,7 +51,8 @@ pub struct GraphBuilder<'r> {
 impl<'r> GraphBuilder<'r> {
     /// Begins an empty graph.
     pub fn new(registry: &'r Registry) -> GraphBuilder<'r> {
-        GraphBuilder::extending(Graph::new(), registry)
+        let versions = Some(own_versions());
+        GraphBuilder::extending(Graph { versions, ..Graph::new() }, registry)
     }
 
     /// Goes on with a graph.
@@ -282,5 +284,5 @@ fn complete(
 
 fn check_edges(graph: &Graph, node: &Node) -> Result<(), GraphError> {
     let wiring = Wiring { graph, names: &HashMap::new(), nodes: &[] };
-    check_types(&wiring, node, &node.inputs)
+    check_types(&wiring, node, &node.inputs, &mut Readings::default())
 }

@@ -5,11 +5,12 @@ use tenon_framework::{
     Code, DType, KernelError,
     device::{DeviceName, DeviceNameError},
     op::OpError,
+    text::{cut, cut_message, cut_text},
 };
-use tenon_proto::convert::ConvertError;
+use tenon_proto::{convert::ConvertError, versions::VersionError};
 use thiserror::Error;
 
-use crate::import::NODE_NAME_RULE;
+use crate::{MissingOps, import::NODE_NAME_RULE};
 
 /// What is wrong; names the node.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -22,7 +23,10 @@ pub enum GraphError {
         found: usize,
     },
     /// More outputs than a graph may have.
-    #[error("node '{node}': the outputs of a graph's nodes are at most {limit}, found {found}")]
+    #[error(
+        "node '{node}': the outputs of a graph's nodes are at most {limit}, found {found}",
+        node = cut(.node)
+    )]
     TooManyOutputs {
         /// The node with which there are too many.
         node: String,
@@ -32,7 +36,10 @@ pub enum GraphError {
         found: usize,
     },
     /// A name that no node may have.
-    #[error("node '{name}' (op '{op}'): names of nodes follow {NODE_NAME_RULE}: rename it")]
+    #[error(
+        "node '{name}' (op '{op}'): names of nodes follow {NODE_NAME_RULE}: rename it",
+        name = cut(.name), op = cut(.op)
+    )]
     NodeName {
         /// The name.
         name: String,
@@ -40,13 +47,16 @@ pub enum GraphError {
         op: String,
     },
     /// Two nodes of one name.
-    #[error("node '{node}': there are two nodes of this name: rename one")]
+    #[error("node '{node}': there are two nodes of this name: rename one", node = cut(.node))]
     DuplicateNode {
         /// The name.
         node: String,
     },
     /// An op that nobody registered.
-    #[error("node '{node}': op '{op}' is not registered{near}; load the plugin that defines it")]
+    #[error(
+        "node '{node}': op '{op}' is not registered{near}; load the plugin that defines it",
+        node = cut(.node), op = cut(.op), near = cut_text(.near)
+    )]
     UnknownOp {
         /// The node.
         node: String,
@@ -55,19 +65,29 @@ pub enum GraphError {
         /// Names it may have been meant as, in words; may be empty.
         near: String,
     },
-    /// A node that calls a function of the graph's library.
+    /// Ops that a step needs and nobody registered.
+    #[error("{ops}")]
+    MissingOps {
+        /// The ops, with the nodes that need them.
+        ops: Box<MissingOps>,
+    },
+    /// An output of which nothing is known: the op of its node is not registered, and no node that is known reads it.
     #[error(
-        "node '{node}': '{op}' is a function of the graph's library; calling functions comes later: write a \
-         graph whose functions are inlined"
+        "'{name}': its node's op '{op}' is not registered, and no node of a registered op reads this output: load the \
+         plugin that defines the op",
+        name = cut(.name), op = cut(.op)
     )]
-    FunctionCall {
-        /// The node.
-        node: String,
-        /// The function.
+    UnreadOutput {
+        /// The tensor.
+        name: String,
+        /// Op of its node.
         op: String,
     },
+    /// A graph that says that it is not for this reader.
+    #[error(transparent)]
+    Version(VersionError),
     /// Attributes or the number of inputs do not fit the op.
-    #[error("node '{node}': {source}")]
+    #[error("node '{node}': {source}", node = cut(.node))]
     Op {
         /// The node.
         node: String,
@@ -75,7 +95,7 @@ pub enum GraphError {
         source: Box<OpError>,
     },
     /// An attribute's value cannot be read or written.
-    #[error("node '{node}': attribute '{attr}': {source}")]
+    #[error("node '{node}': attribute '{attr}': {source}", node = cut(.node), attr = cut(.attr))]
     Attr {
         /// The node.
         node: String,
@@ -85,7 +105,7 @@ pub enum GraphError {
         source: Box<ConvertError>,
     },
     /// A device that is no device name.
-    #[error("node '{node}': {source}")]
+    #[error("node '{node}': {source}", node = cut(.node))]
     Device {
         /// The node.
         node: String,
@@ -93,7 +113,10 @@ pub enum GraphError {
         source: Box<DeviceNameError>,
     },
     /// An input that is written in none of the forms.
-    #[error("node '{node}': an input is written 'node', 'node:output' or '^node', found '{input}'")]
+    #[error(
+        "node '{node}': an input is written 'node', 'node:output' or '^node', found '{input}'",
+        node = cut(.node), input = cut(.input)
+    )]
     InputName {
         /// The node.
         node: String,
@@ -101,7 +124,10 @@ pub enum GraphError {
         input: String,
     },
     /// A data input after a control input.
-    #[error("node '{node}': data inputs stand before control inputs, found '{input}' after one")]
+    #[error(
+        "node '{node}': data inputs stand before control inputs, found '{input}' after one",
+        node = cut(.node), input = cut(.input)
+    )]
     ControlOrder {
         /// The node.
         node: String,
@@ -109,7 +135,10 @@ pub enum GraphError {
         input: String,
     },
     /// An input from a node that is not there.
-    #[error("node '{node}': input '{input}' names a node that is not in the graph{near}")]
+    #[error(
+        "node '{node}': input '{input}' names a node that is not in the graph{near}",
+        node = cut(.node), input = cut(.input), near = cut_text(.near)
+    )]
     UnknownInput {
         /// The node.
         node: String,
@@ -120,7 +149,8 @@ pub enum GraphError {
     },
     /// An input from an output that is not there.
     #[error(
-        "node '{node}': input '{input}': its node (op '{op}') has {outputs} outputs, numbered from 0"
+        "node '{node}': input '{input}': its node (op '{op}') has {outputs} outputs, numbered from 0",
+        node = cut(.node), input = cut(.input), op = cut(.op)
     )]
     OutputRange {
         /// The node.
@@ -135,7 +165,9 @@ pub enum GraphError {
     /// An input of another type than the op takes.
     #[error(
         "node '{node}' (op '{op}'): input {index} (argument '{arg}') is {expected}, found {found} from \
-         {from}{}", reference_note(*.expected, *.found)
+         {from}{}",
+        reference_note(*.expected, *.found), node = cut(.node), op = cut(.op), arg = cut(.arg),
+        from = cut_text(.from)
     )]
     InputType {
         /// The node.
@@ -161,7 +193,8 @@ pub enum GraphError {
     },
     /// Two different functions of one name.
     #[error(
-        "function '{name}' is in the graph's library already, with another definition: rename it"
+        "function '{name}' is in the graph's library already, with another definition: rename it",
+        name = cut(.name)
     )]
     FunctionConflict {
         /// The function.
@@ -179,7 +212,7 @@ pub enum GraphError {
         found: i32,
     },
     /// A feed or fetch that is no name of a tensor.
-    #[error("'{name}': expected {expected}")]
+    #[error("'{name}': expected {expected}", name = cut(.name))]
     TensorName {
         /// What was given.
         name: String,
@@ -187,7 +220,10 @@ pub enum GraphError {
         expected: &'static str,
     },
     /// A feed, fetch or target that is not there.
-    #[error("'{name}': the graph has no such node{near}")]
+    #[error(
+        "'{name}': the graph has no such node{near}",
+        name = cut(.name), near = cut_text(.near)
+    )]
     NoSuchNode {
         /// The node.
         name: String,
@@ -195,7 +231,7 @@ pub enum GraphError {
         near: String,
     },
     /// A feed or fetch of an output that is not there.
-    #[error("'{name}': the node has {outputs} outputs, numbered from 0")]
+    #[error("'{name}': the node has {outputs} outputs, numbered from 0", name = cut(.name))]
     NoSuchOutput {
         /// The tensor.
         name: String,
@@ -203,13 +239,16 @@ pub enum GraphError {
         outputs: usize,
     },
     /// A tensor that is fed twice.
-    #[error("'{name}' is fed twice: feed it once")]
+    #[error("'{name}' is fed twice: feed it once", name = cut(.name))]
     FedTwice {
         /// The tensor.
         name: String,
     },
     /// The builder is given an input that is not of its graph.
-    #[error("node '{node}' (op '{op}'): expected an output of a node of this graph, found {found}")]
+    #[error(
+        "node '{node}' (op '{op}'): expected an output of a node of this graph, found {found}",
+        node = cut(.node), op = cut(.op), found = cut_text(.found)
+    )]
     Foreign {
         /// The node.
         node: String,
@@ -221,7 +260,9 @@ pub enum GraphError {
     /// The builder is asked for a back edge that is none.
     #[error(
         "node '{node}' (op '{op}'): a back edge leads from a NextIteration to a data input of a Merge, found \
-         one from '{source_name}' (op '{source_op}')"
+         one from '{source_name}' (op '{source_op}')",
+        node = cut(.node), op = cut(.op), source_name = cut(.source_name),
+        source_op = cut(.source_op)
     )]
     BackEdge {
         /// The node.
@@ -235,7 +276,8 @@ pub enum GraphError {
     },
     /// A fetch inside of a loop.
     #[error(
-        "'{tensor}' lies in loop '{frame}' and has a value per iteration: fetch what its Exit gives"
+        "'{tensor}' lies in loop '{frame}' and has a value per iteration: fetch what its Exit gives",
+        tensor = cut(.tensor), frame = cut(.frame)
     )]
     FetchInFrame {
         /// The output.
@@ -244,7 +286,7 @@ pub enum GraphError {
         frame: String,
     },
     /// A shape function refuses its inputs.
-    #[error("node '{node}' (op '{op}'): {source}")]
+    #[error("node '{node}' (op '{op}'): {source}", node = cut(.node), op = cut(.op))]
     Shape {
         /// The node.
         node: String,
@@ -256,7 +298,8 @@ pub enum GraphError {
     /// A node whose inputs come from different frames.
     #[error(
         "node '{node}' (op '{op}'): its inputs come from different frames, '{first}' and '{second}': bring \
-         values into a loop by Enter and out of it by Exit"
+         values into a loop by Enter and out of it by Exit",
+        node = cut(.node), op = cut(.op), first = cut(.first), second = cut(.second)
     )]
     FrameMix {
         /// The node.
@@ -269,7 +312,10 @@ pub enum GraphError {
         second: String,
     },
     /// An Exit or NextIteration outside of any frame.
-    #[error("node '{node}' (op '{op}') stands in no loop: its input does not come from an Enter")]
+    #[error(
+        "node '{node}' (op '{op}') stands in no loop: its input does not come from an Enter",
+        node = cut(.node), op = cut(.op)
+    )]
     NoFrame {
         /// The node.
         node: String,
@@ -279,7 +325,8 @@ pub enum GraphError {
     /// A loop over several devices.
     #[error(
         "loop '{frame}' is split over devices: '{tensor}' would go from {from} to {to}; distributed loops come \
-         later: put the nodes of the loop on one device"
+         later: put the nodes of the loop on one device",
+        frame = cut(.frame), tensor = cut(.tensor), from = cut_text(.from), to = cut(.to)
     )]
     SplitFrame {
         /// Name of the frame.
@@ -292,14 +339,18 @@ pub enum GraphError {
         to: String,
     },
     /// A feed in the place of a reference.
-    #[error("'{tensor}' is used as a reference and cannot be fed: feed what reads it")]
+    #[error(
+        "'{tensor}' is used as a reference and cannot be fed: feed what reads it",
+        tensor = cut(.tensor)
+    )]
     FedReference {
         /// The output.
         tensor: String,
     },
     /// A reference that would have to be sent.
     #[error(
-        "'{tensor}' is a reference on {from}, used as one on {to}: references stay on their device"
+        "'{tensor}' is a reference on {from}, used as one on {to}: references stay on their device",
+        tensor = cut(.tensor), from = cut_text(.from), to = cut(.to)
     )]
     SplitReference {
         /// The output.
@@ -310,7 +361,7 @@ pub enum GraphError {
         to: String,
     },
     /// A location that is none of the devices.
-    #[error("{what} is at location {found}, there are {devices} devices")]
+    #[error("{what} is at location {found}, there are {devices} devices", what = cut(.what))]
     Location {
         /// Who is there.
         what: String,
@@ -320,7 +371,10 @@ pub enum GraphError {
         devices: usize,
     },
     /// Colocation with a node that is not there.
-    #[error("node '{node}': attribute '_class' names '{with}', which is not in the graph{near}")]
+    #[error(
+        "node '{node}': attribute '_class' names '{with}', which is not in the graph{near}",
+        node = cut(.node), with = cut(.with), near = cut_text(.near)
+    )]
     ColocationUnknown {
         /// The node.
         node: String,
@@ -330,7 +384,10 @@ pub enum GraphError {
         near: String,
     },
     /// Colocated nodes that ask for different devices.
-    #[error("nodes '{first}' and '{second}' belong on one device ({why}): {source}")]
+    #[error(
+        "nodes '{first}' and '{second}' belong on one device ({why}): {source}",
+        first = cut(.first), second = cut(.second)
+    )]
     ColocationConflict {
         /// One node.
         first: String,
@@ -342,7 +399,10 @@ pub enum GraphError {
         source: Box<DeviceNameError>,
     },
     /// A node that no device takes.
-    #[error("node '{node}' (op '{op}'): no device takes it{}{}", asked(.requested), listed(.candidates))]
+    #[error(
+        "node '{node}' (op '{op}'): no device takes it{}{}",
+        asked(.requested), listed(.candidates), node = cut(.node), op = cut(.op)
+    )]
     NoDevice {
         /// The node.
         node: String,
@@ -359,14 +419,18 @@ impl GraphError {
     /// The canonical code.
     pub fn code(&self) -> Code {
         match self {
+            GraphError::MissingOps { ops } if ops.are_functions() => Code::UNIMPLEMENTED,
             GraphError::UnknownOp { .. }
+            | GraphError::MissingOps { .. }
+            | GraphError::UnreadOutput { .. }
             | GraphError::NoSuchNode { .. }
             | GraphError::NoSuchOutput { .. } => Code::NOT_FOUND,
-            GraphError::FunctionCall { .. } | GraphError::SplitFrame { .. } => Code::UNIMPLEMENTED,
+            GraphError::SplitFrame { .. } => Code::UNIMPLEMENTED,
             GraphError::TooManyNodes { .. } | GraphError::TooManyOutputs { .. } => {
                 Code::RESOURCE_EXHAUSTED
             }
             GraphError::Location { .. } => Code::INTERNAL,
+            GraphError::Version(error) => error.code(),
             GraphError::Op { source, .. } => source.code(),
             GraphError::Attr { source, .. } => source.code(),
             GraphError::Device { source, .. } => source.code(),
@@ -390,13 +454,13 @@ fn chain(nodes: &[String]) -> String {
     const MOST: usize = 8;
     let mut text = String::new();
     for name in nodes.iter().take(MOST) {
-        let _ = write!(text, "'{name}' -> ");
+        let _ = write!(text, "'{}' -> ", cut(name));
     }
     if nodes.len() > MOST {
         let _ = write!(text, "({} more) -> ", nodes.len() - MOST);
     }
     let first = nodes.first().map(String::as_str).unwrap_or_default();
-    let _ = write!(text, "'{first}'");
+    let _ = write!(text, "'{}'", cut(first));
     text
 }
 
@@ -408,6 +472,6 @@ fn asked(requested: &DeviceName) -> String {
 fn listed(candidates: &[String]) -> String {
     match candidates {
         [] => ": there are no devices".to_owned(),
-        lines => format!(":\n  {}", lines.join("\n  ")),
+        lines => format!(":\n  {}", cut_message(&lines.join("\n  "))),
     }
 }

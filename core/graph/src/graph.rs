@@ -152,7 +152,13 @@ impl Graph {
             return Err(bad("node:output, such as 'x:0'"));
         };
         let id = self.target(node)?;
-        let found = self.node(id).outputs().len();
+        let source = self.node(id);
+        let found = source.outputs().len();
+        let dtype = source.outputs().get(output as usize).copied();
+        if source.op.is_missing() && dtype.is_none_or(|dtype| dtype == DType::INVALID) {
+            let op = source.op.name.clone();
+            return Err(GraphError::UnreadOutput { name: name.to_owned(), op });
+        }
         if output as usize >= found {
             return Err(GraphError::NoSuchOutput { name: name.to_owned(), outputs: found });
         }
@@ -173,6 +179,12 @@ impl Graph {
     /// The functions that nodes may name.
     pub fn library(&self) -> Option<&FunctionDefLibrary> {
         self.library.as_ref()
+    }
+
+    /// Names of the functions that nodes may name.
+    pub(crate) fn function_names(&self) -> impl Iterator<Item = &str> {
+        let functions = self.library.iter().flat_map(|library| &library.function);
+        functions.filter_map(|f| f.signature.as_ref()).map(|signature| signature.name.as_str())
     }
 
     /// The function of this name.
@@ -204,9 +216,11 @@ impl Graph {
 
     /// Drops the messages from which nodes were imported. Written
     /// then is what is known here: defaults are spelled out, and what has no value in the framework's terms
-    /// (debug information, attributes of no kind) is lost.
+    /// (debug information, attributes of no kind or that the op does not have) is lost. Nodes of ops that nobody
+    /// registered keep theirs.
     pub fn forget_messages(&mut self) {
-        for node in self.nodes.iter_mut().filter(|node| node.origin.is_some()) {
+        let known = |node: &&mut Arc<Node>| node.origin.is_some() && !node.op.is_missing();
+        for node in self.nodes.iter_mut().filter(known) {
             Arc::make_mut(node).origin = None;
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! The way of a step's graph through this crate:
 //! 1. [`Graph::extend`] imports a `GraphDef`, or [`GraphBuilder`] adds nodes one by one. What is in a
-//!    [`Graph`] is valid: ops and attributes known, types and arity right, no cycle but through loops.
+//!    [`Graph`] is valid: attributes known, types and arity right, no cycle but through loops. The op of a node
+//!    may be one that nobody registered, as long as no step needs the node ([`Graph::check_ops`]).
 //! 2. [`prune`] takes what (feeds, fetches, targets) need: a [`Subgraph`] in topological order.
 //! 3. [`infer_shapes`] runs the ops' shape functions over it.
 //! 4. [`place`] gives each node a device.
@@ -19,8 +20,10 @@ mod control_flow;
 mod error;
 mod frames;
 mod graph;
+mod ignored;
 mod import;
 mod memory;
+mod missing;
 pub mod optimize;
 mod order;
 mod partition;
@@ -38,6 +41,7 @@ pub use frames::{FrameId, FrameInfo, Frames};
 pub use graph::{Graph, Node, NodeId, Output};
 pub use import::{ImportOptions, is_valid_node_name};
 pub use memory::{BufferRules, DeviceMemory, plan_memory};
+pub use missing::{MissingOp, MissingOps};
 pub use partition::{
     ArgSide, Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,
     partition,

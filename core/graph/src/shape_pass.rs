@@ -95,12 +95,13 @@ impl Shapes {
 /// that a placeholder declares, and is unknown where another node is fed.
 ///
 /// # Errors
-/// A shape function refuses its inputs; names node and op.
+/// An op that nobody registered; a shape function refuses its inputs. Names node and op.
 pub fn infer_shapes(
     graph: &Graph,
     sub: &Subgraph,
     feeds: &[PartialShape],
 ) -> Result<Shapes, GraphError> {
+    graph.check_ops_of(&sub.order, None)?;
     let mut symbols = Symbols::default();
     let values = vec![Vec::new(); graph.len()];
     let mut shapes = Shapes { values, feeds: Vec::new(), symbols: Symbols::default() };

@@ -1,75 +1,30 @@
 //! What can go wrong with plugins: one variant per step of loading and failure.
 
+mod manifest;
 mod start;
 mod step;
+mod words;
 
+pub use manifest::ManifestError;
 pub use start::StartError;
 pub use step::{AbiVersion, Step};
+use words::{admit, at, differences, joined, list, taken};
 
 use crate::{loader::permissions::Exposed, trust::TrustError};
-use std::{
-    fmt, io,
-    path::{Path, PathBuf},
-};
+use std::{io, path::PathBuf};
 use tenon_abi::Code;
-use tenon_framework::{KernelError, registry::RegistryError};
+use tenon_framework::{
+    KernelError,
+    registry::RegistryError,
+    text::{cut, cut_message, cut_text},
+};
 use thiserror::Error;
-
-/// What is wrong with the text of a manifest.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ManifestError {
-    /// The section is larger than any manifest.
-    #[error("the section has {bytes} bytes, expected at most {limit}")]
-    TooLarge {
-        /// Its size.
-        bytes: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// The section reaches past the end of the file.
-    #[error(
-        "the section cannot be read ({detail}): the file is cut short or damaged, build it again"
-    )]
-    Unreadable {
-        /// What the reader says.
-        detail: String,
-    },
-    /// Bytes that are not UTF-8.
-    #[error("line {line} is not UTF-8")]
-    Utf8 {
-        /// The line, from 1.
-        line: usize,
-    },
-    /// A line that is no record.
-    #[error("line {line} is no record ({detail}): {text:?}")]
-    Line {
-        /// The line, from 1.
-        line: usize,
-        /// What the reader says.
-        detail: String,
-        /// The beginning of the line.
-        text: String,
-    },
-    /// No record of kind `plugin`.
-    #[error(
-        "no record of kind 'plugin': say export_plugin!() at the crate's root, or TENON_MANIFEST in C"
-    )]
-    NoPlugin,
-    /// Two records of kind `plugin`.
-    #[error("two records of kind 'plugin', of {first} and {second}: a library is one plugin")]
-    TwoPlugins {
-        /// One name.
-        first: String,
-        /// The other.
-        second: String,
-    },
-}
 
 /// Why a plugin was not loaded, replaced or retired.
 #[derive(Debug, Clone, Error)]
 pub enum LoadError {
     /// The file cannot be read.
-    #[error("plugin file {}: {kind}: {detail}", .path.display())]
+    #[error("plugin file {}: {kind}: {detail}", .path.display(), detail = cut_text(.detail))]
     File {
         /// The file.
         path: PathBuf,
@@ -89,7 +44,10 @@ pub enum LoadError {
         found: &'static str,
     },
     /// No shared library of this system.
-    #[error("plugin file {}: expected a shared library of this system, found something else ({detail})", .path.display())]
+    #[error(
+        "plugin file {}: expected a shared library of this system, found something else ({detail})",
+        .path.display(), detail = cut_text(.detail)
+    )]
     NotALibrary {
         /// The file.
         path: PathBuf,
@@ -103,7 +61,10 @@ pub enum LoadError {
         path: PathBuf,
     },
     /// Two plugins in one file.
-    #[error("{} exports two root symbols, {first} and {second}: a library is one plugin; link the other as a library that does not say export_plugin!()", .path.display())]
+    #[error(
+        "{} exports two root symbols, {first} and {second}: a library is one plugin; link the other as a library that does not say export_plugin!()",
+        .path.display(), first = cut(.first), second = cut(.second)
+    )]
     TwoRoots {
         /// The file.
         path: PathBuf,
@@ -129,7 +90,10 @@ pub enum LoadError {
         problem: ManifestError,
     },
     /// A file that the dynamic linker could not follow.
-    #[error("plugin file {}: it is damaged: {detail}: build it again, or copy it again", .path.display())]
+    #[error(
+        "plugin file {}: it is damaged: {}: build it again, or copy it again",
+        .path.display(), cut_message(.detail)
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -137,7 +101,10 @@ pub enum LoadError {
         detail: String,
     },
     /// Built for another processor.
-    #[error("plugin {plugin} ({}) is built for {found}, this machine is {expected}: build it for this machine", .path.display())]
+    #[error(
+        "{} is built for {found}, this machine is {expected}: build it for this machine",
+        at(.plugin, .path), found = cut_text(.found)
+    )]
     Architecture {
         /// The file.
         path: PathBuf,
@@ -149,7 +116,10 @@ pub enum LoadError {
         found: String,
     },
     /// Compiled for CPU features that are not there.
-    #[error("plugin {plugin} ({}) is compiled for CPU features that this machine lacks: {}; build it without target-cpu=native or on this machine", .path.display(), .missing.join(", "))]
+    #[error(
+        "{} is compiled for CPU features that this machine lacks: {}; build it without target-cpu=native or on this machine",
+        at(.plugin, .path), joined(.missing, ", ")
+    )]
     CpuFeatures {
         /// The file.
         path: PathBuf,
@@ -159,7 +129,10 @@ pub enum LoadError {
         missing: Vec<String>,
     },
     /// A panic in it would end the process.
-    #[error("plugin {plugin} ({}) is built with panic = \"{found}\", expected \"unwind\": a panic in it would end the process; build it with panic = \"unwind\" or set host.allow_panic_abort=true", .path.display())]
+    #[error(
+        "{} is built with panic = \"{found}\", expected \"unwind\": a panic in it would end the process; build it with panic = \"unwind\" or set host.allow_panic_abort=true",
+        at(.plugin, .path), found = cut_text(.found)
+    )]
     PanicStrategy {
         /// The file.
         path: PathBuf,
@@ -169,7 +142,10 @@ pub enum LoadError {
         found: String,
     },
     /// The digest is not on the list.
-    #[error("plugin {plugin} ({}) has digest {digest}, which is not among the {allowed} allowed ones: if you trust the file, {}", .path.display(), admit(.trust_file, .path))]
+    #[error(
+        "{} has digest {digest}, which is not among the {allowed} allowed ones: if you trust the file, {}",
+        at(.plugin, .path), admit(.trust_file, .path), digest = cut(.digest)
+    )]
     Digest {
         /// The file.
         path: PathBuf,
@@ -183,7 +159,10 @@ pub enum LoadError {
         trust_file: Option<PathBuf>,
     },
     /// The trust file does not say what may be loaded.
-    #[error("plugin {plugin} ({}): host.trust_file is {}, and nothing is loaded: {error}", .path.display(), .file.display())]
+    #[error(
+        "{}: host.trust_file is {}, and nothing is loaded: {error}",
+        at(.plugin, .path), .file.display()
+    )]
     TrustFile {
         /// The plugin's file.
         path: PathBuf,
@@ -203,7 +182,10 @@ pub enum LoadError {
         exposed: Exposed,
     },
     /// The dynamic linker refuses the library.
-    #[error("plugin {plugin} ({}): the system cannot open the library: {detail}", .path.display())]
+    #[error(
+        "{}: the system cannot open the library: {detail}",
+        at(.plugin, .path), detail = cut_text(.detail)
+    )]
     Open {
         /// The file.
         path: PathBuf,
@@ -213,7 +195,10 @@ pub enum LoadError {
         detail: String,
     },
     /// It ended the process that was to try it, or held it up.
-    #[error("plugin {plugin} ({}): a process that opened the library to try it {how}: mend what runs as the library is opened, such as constructors of static objects ('tenon inspect' tries the file anew)", .path.display())]
+    #[error(
+        "{}: a process that opened the library to try it {}: mend what runs as the library is opened, such as constructors of static objects ('tenon inspect' tries the file anew)",
+        at(.plugin, .path), cut_message(.how)
+    )]
     Probe {
         /// The file.
         path: PathBuf,
@@ -223,7 +208,10 @@ pub enum LoadError {
         how: String,
     },
     /// Another version of the boundary.
-    #[error("plugin {plugin} ({}): its {place} says ABI {found}, this host has {expected}: build the plugin with this host's tenon-sdk or tenon.h", .path.display())]
+    #[error(
+        "{}: its {place} says ABI {found}, this host has {expected}: build the plugin with this host's tenon-sdk or tenon.h",
+        at(.plugin, .path)
+    )]
     Abi {
         /// The file.
         path: PathBuf,
@@ -237,7 +225,10 @@ pub enum LoadError {
         found: AbiVersion,
     },
     /// The plugin does not want this host.
-    #[error("plugin {plugin} ({}) declines a host of ABI {host}: build it with this host's tenon.h", .path.display())]
+    #[error(
+        "{} declines a host of ABI {host}: build it with this host's tenon.h",
+        at(.plugin, .path)
+    )]
     Declined {
         /// The file.
         path: PathBuf,
@@ -247,7 +238,10 @@ pub enum LoadError {
         host: AbiVersion,
     },
     /// The plugin's table has another size.
-    #[error("plugin {plugin} ({}): struct_size of its table is {found}, expected {expected}: build the plugin with this host's tenon-sdk or tenon.h", .path.display())]
+    #[error(
+        "{}: struct_size of its table is {found}, expected {expected}: build the plugin with this host's tenon-sdk or tenon.h",
+        at(.plugin, .path)
+    )]
     TableSize {
         /// The file.
         path: PathBuf,
@@ -259,7 +253,10 @@ pub enum LoadError {
         found: u32,
     },
     /// The table lacks a required entry or holds a malformed one.
-    #[error("plugin {plugin} ({}): field '{field}' of its table is {found}, which the boundary does not allow", .path.display())]
+    #[error(
+        "{}: field '{field}' of its table is {found}, which the boundary does not allow",
+        at(.plugin, .path), found = cut_text(.found)
+    )]
     Table {
         /// The file.
         path: PathBuf,
@@ -271,7 +268,10 @@ pub enum LoadError {
         found: String,
     },
     /// The library was made by another version of `abi_stable`.
-    #[error("plugin {plugin} ({}): its root module was refused: {detail}", .path.display())]
+    #[error(
+        "{}: its root module was refused: {detail}",
+        at(.plugin, .path), detail = cut_text(.detail)
+    )]
     Root {
         /// The file.
         path: PathBuf,
@@ -281,7 +281,10 @@ pub enum LoadError {
         detail: String,
     },
     /// A shared type has another layout.
-    #[error("plugin {plugin} ({}): a shared type has another layout: {difference}: build the plugin with this host's tenon-sdk", .path.display())]
+    #[error(
+        "{}: a shared type has another layout: {difference}: build the plugin with this host's tenon-sdk",
+        at(.plugin, .path), difference = cut_text(.difference)
+    )]
     Layout {
         /// The file.
         path: PathBuf,
@@ -291,7 +294,7 @@ pub enum LoadError {
         difference: String,
     },
     /// The plugin's own `open` failed.
-    #[error("plugin {plugin} ({}) failed to open: {error}", .path.display())]
+    #[error("{} failed to open: {error}", at(.plugin, .path))]
     Start {
         /// The file.
         path: PathBuf,
@@ -301,7 +304,7 @@ pub enum LoadError {
         error: KernelError,
     },
     /// The plugin's own `register_all` failed.
-    #[error("plugin {plugin} ({}) failed to register: {error}", .path.display())]
+    #[error("{} failed to register: {error}", at(.plugin, .path))]
     Register {
         /// The file.
         path: PathBuf,
@@ -311,7 +314,7 @@ pub enum LoadError {
         error: KernelError,
     },
     /// Manifest and registrations differ.
-    #[error("plugin {plugin} ({}): {}", .path.display(), differences(.missing, .surplus))]
+    #[error("{}: {}", at(.plugin, .path), differences(.missing, .surplus))]
     Differs {
         /// The file.
         path: PathBuf,
@@ -323,7 +326,7 @@ pub enum LoadError {
         surplus: Vec<String>,
     },
     /// Registrations that are wrong, or do not go together with what is there.
-    #[error("plugin {plugin} ({}): {}", .path.display(), list(.errors))]
+    #[error("{}: {}", at(.plugin, .path), list(.errors))]
     Commit {
         /// The file.
         path: PathBuf,
@@ -333,7 +336,10 @@ pub enum LoadError {
         errors: Vec<RegistryError>,
     },
     /// A plugin that was to run in a process of its own.
-    #[error("plugin {plugin} ({}), in a process of its own: {message}", .path.display())]
+    #[error(
+        "{}, in a process of its own: {message}",
+        at(.plugin, .path), message = cut_message(.message)
+    )]
     Isolated {
         /// The file.
         path: PathBuf,
@@ -347,7 +353,7 @@ pub enum LoadError {
         message: String,
     },
     /// Another plugin of this name is in use.
-    #[error("plugin {plugin} ({}): a plugin of this name is {}", .path.display(), taken(.loaded))]
+    #[error("{}: a plugin of this name is {}", at(.plugin, .path), taken(.loaded))]
     NameTaken {
         /// The file.
         path: PathBuf,
@@ -357,7 +363,10 @@ pub enum LoadError {
         loaded: Option<PathBuf>,
     },
     /// No plugin of this name is in use.
-    #[error("no plugin named '{plugin}' is loaded; loaded are: {}", .loaded.join(", "))]
+    #[error(
+        "no plugin named '{plugin}' is loaded; loaded are: {}",
+        joined(.loaded, ", "), plugin = cut(.plugin)
+    )]
     NotLoaded {
         /// The name.
         plugin: String,
@@ -365,44 +374,22 @@ pub enum LoadError {
         loaded: Vec<String>,
     },
     /// A plugin that is part of the host.
-    #[error("plugin {plugin} is linked into the host: it can be neither replaced nor retired")]
+    #[error(
+        "plugin {plugin} is linked into the host: it can be neither replaced nor retired",
+        plugin = cut(.plugin)
+    )]
     Linked {
         /// The name.
         plugin: String,
     },
     /// The registry refuses to take a plugin out.
-    #[error("plugin {plugin} cannot be retired: {}", list(.errors))]
+    #[error("plugin {plugin} cannot be retired: {}", list(.errors), plugin = cut(.plugin))]
     Retire {
         /// The name.
         plugin: String,
         /// Why.
         errors: Vec<RegistryError>,
     },
-}
-
-fn list<E: fmt::Display>(errors: &[E]) -> String {
-    errors.iter().map(E::to_string).collect::<Vec<_>>().join("; ")
-}
-
-fn admit(trust_file: &Option<PathBuf>, path: &Path) -> String {
-    match trust_file {
-        Some(list) => format!("tenon trust add {} --file {}", path.display(), list.display()),
-        None => "add it to host.allowed_digests".to_owned(),
-    }
-}
-
-fn taken(loaded: &Option<PathBuf>) -> String {
-    match loaded {
-        Some(path) => format!("loaded from {}: replace it, or retire it first", path.display()),
-        None => "linked into the host: leave the file out".to_owned(),
-    }
-}
-
-fn differences(missing: &[String], surplus: &[String]) -> String {
-    let absent = missing.iter().map(|entry| format!("{entry} is in the manifest, not registered"));
-    let extra = surplus.iter().map(|entry| format!("{entry} is registered, not in the manifest"));
-    let all: Vec<String> = absent.chain(extra).collect();
-    format!("manifest and registrations differ: {}; build the plugin again", all.join("; "))
 }
 
 impl LoadError {

@@ -29,6 +29,7 @@ use std::{
     io::{self, Read},
     path::{Path, PathBuf},
 };
+use tenon_framework::text::cut_text;
 use tenon_framework::{knob::Knobs, register_knob};
 use thiserror::Error;
 
@@ -49,7 +50,7 @@ pub enum TrustError {
     #[error("expected an absolute path")]
     Relative,
     /// It is not there, or cannot be read.
-    #[error("it cannot be read: {detail}")]
+    #[error("it cannot be read: {detail}", detail = cut_text(.detail))]
     Read {
         /// What kind of failure.
         kind: io::ErrorKind,
@@ -69,7 +70,7 @@ pub enum TrustError {
     #[error("{0}")]
     Exposed(Exposed),
     /// No TOML of this form.
-    #[error("{0}")]
+    #[error("{text}", text = cut_text(.0))]
     Malformed(String),
     /// Another version of the format.
     #[error("version {found}, expected {VERSION}: it is a later tenon's")]
@@ -78,7 +79,10 @@ pub enum TrustError {
         found: i64,
     },
     /// A digest that is none.
-    #[error("entry {number}: sha256 = '{found}', expected 64 hexadecimal digits")]
+    #[error(
+        "entry {number}: sha256 = '{found}', expected 64 hexadecimal digits",
+        found = cut_text(.found)
+    )]
     Digest {
         /// The entry, from 1.
         number: usize,

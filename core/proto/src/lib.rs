@@ -32,6 +32,7 @@ mod error;
 pub mod fuzzing;
 mod messages;
 mod stream;
+pub mod versions;
 
 pub use codec::{MAX_MESSAGE_BYTES, decode, decode_graph_def, encode};
 pub use error::ProtoError;

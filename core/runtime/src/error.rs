@@ -2,12 +2,13 @@
 
 use crate::rendezvous::Key;
 use std::sync::Arc;
+use tenon_framework::text::{cut, cut_message, cut_text};
 use tenon_framework::{Code, DType, KernelError, PartialShape, Shape};
 use thiserror::Error;
 
 /// Why a step failed: what happened, where.
 #[derive(Debug, Clone, Error)]
-#[error("{}: {message}{}", place(node, op), context(device, plugin))]
+#[error("{}: {message}{}", place(node, op), context(device, plugin), message = cut_message(.message))]
 pub struct StepError {
     /// Canonical code.
     pub code: Code,
@@ -24,14 +25,14 @@ pub struct StepError {
 }
 
 fn place(node: &str, op: &str) -> String {
-    if node.is_empty() { "step".to_owned() } else { format!("node '{node}' ({op})") }
+    if node.is_empty() { "step".to_owned() } else { format!("node '{}' ({})", cut(node), cut(op)) }
 }
 
 fn context(device: &str, plugin: &str) -> String {
     match (device.is_empty(), plugin.is_empty()) {
         (true, _) => String::new(),
-        (false, true) => format!(" [on {device}]"),
-        (false, false) => format!(" [on {device}, kernel of {plugin}]"),
+        (false, true) => format!(" [on {}]", cut(device)),
+        (false, false) => format!(" [on {}, kernel of {}]", cut(device), cut(plugin)),
     }
 }
 
@@ -106,7 +107,10 @@ pub enum RuntimeError {
     #[error(transparent)]
     Quantize(Box<tenon_graph::quantize::QuantizeError>),
     /// A node has no kernel on its device.
-    #[error("node '{node}' ({op}): {message}")]
+    #[error(
+        "node '{node}' ({op}): {message}",
+        node = cut(.node), op = cut(.op), message = cut_message(.message)
+    )]
     NoKernel {
         /// Node.
         node: String,
@@ -116,7 +120,10 @@ pub enum RuntimeError {
         message: String,
     },
     /// A kernel refuses its node.
-    #[error("node '{node}' ({op}) on {device}: {error}")]
+    #[error(
+        "node '{node}' ({op}) on {device}: {error}",
+        node = cut(.node), op = cut(.op), device = cut(.device)
+    )]
     Kernel {
         /// Node.
         node: String,
@@ -128,7 +135,10 @@ pub enum RuntimeError {
         error: KernelError,
     },
     /// A feed or fetch that names nothing.
-    #[error("{what} '{name}': the graph has no such tensor; it has {nearest}")]
+    #[error(
+        "{what} '{name}': the graph has no such tensor; it has {nearest}",
+        name = cut(.name), nearest = cut_text(.nearest)
+    )]
     UnknownTensor {
         /// `feed`, `fetch` or `target`.
         what: &'static str,
@@ -138,13 +148,13 @@ pub enum RuntimeError {
         nearest: String,
     },
     /// The same tensor is fed twice.
-    #[error("tensor '{name}' is fed twice")]
+    #[error("tensor '{name}' is fed twice", name = cut(.name))]
     FedTwice {
         /// Name.
         name: String,
     },
     /// A feed of another type.
-    #[error("feed '{name}': expected {expected}, found {found}")]
+    #[error("feed '{name}': expected {expected}, found {found}", name = cut(.name))]
     FeedType {
         /// Name.
         name: String,
@@ -154,7 +164,7 @@ pub enum RuntimeError {
         found: DType,
     },
     /// A feed of another shape.
-    #[error("feed '{name}': expected shape {expected}, found {found}")]
+    #[error("feed '{name}': expected shape {expected}, found {found}", name = cut(.name))]
     FeedShape {
         /// Name.
         name: String,
@@ -164,7 +174,7 @@ pub enum RuntimeError {
         found: Box<Shape>,
     },
     /// A feed whose contents are not what its type allows.
-    #[error("feed '{name}': {message}")]
+    #[error("feed '{name}': {message}", name = cut(.name), message = cut_message(.message))]
     FeedValue {
         /// Name.
         name: String,
@@ -188,16 +198,16 @@ pub enum RuntimeError {
     #[error("no copy in pinned memory: {0}")]
     PinnedMemory(Box<KernelError>),
     /// A device option that is no name of a device.
-    #[error("option device: {0}")]
+    #[error("option device: {text}", text = cut_text(.0))]
     Device(String),
     /// A setting of a knob.
     #[error(transparent)]
     Setting(tenon_framework::knob::KnobError),
     /// A setting of policy `measured` that says nothing.
-    #[error("{0}")]
+    #[error("{text}", text = cut_text(.0))]
     Policy(String),
     /// Where the runtime was to tell its figures.
-    #[error("runtime.monitor: {0}")]
+    #[error("runtime.monitor: {text}", text = cut_text(.0))]
     Monitor(String),
     /// The runtime cannot start.
     #[error(transparent)]

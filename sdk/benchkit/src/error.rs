@@ -2,6 +2,7 @@
 
 use crate::{record::RecordError, wanted::TargetError};
 use std::{io, path::PathBuf};
+use tenon_framework::text::{cut, cut_text};
 use tenon_framework::{Code, op::OpError};
 use tenon_runtime::{RuntimeError, graph::GraphError};
 use tenon_testkit::TestkitError;
@@ -14,7 +15,10 @@ pub enum BenchError {
     #[error(transparent)]
     Target(#[from] TargetError),
     /// An op that is not registered.
-    #[error("op '{op}' is not registered{}: `tenon list` shows those that are, --plugin FILE loads more", suggestion(.near))]
+    #[error(
+        "op '{op}' is not registered{}: `tenon list` shows those that are, --plugin FILE loads more",
+        suggestion(.near), op = cut(.op)
+    )]
     UnknownOp {
         /// The op.
         op: String,
@@ -22,7 +26,7 @@ pub enum BenchError {
         near: Option<String>,
     },
     /// What was asked for does not fit the op.
-    #[error("op '{op}': {problem}")]
+    #[error("op '{op}': {problem}", op = cut(.op), problem = cut_text(.problem))]
     Wish {
         /// The op.
         op: String,
@@ -33,7 +37,7 @@ pub enum BenchError {
     #[error(transparent)]
     Op(#[from] OpError),
     /// A graph that cannot be recorded.
-    #[error("graph {}: {problem}", file.display())]
+    #[error("graph {}: {problem}", file.display(), problem = cut_text(.problem))]
     Graph {
         /// The file.
         file: PathBuf,
@@ -66,7 +70,7 @@ pub enum BenchError {
         source: io::Error,
     },
     /// No kernel is left.
-    #[error("nothing to measure: {0}")]
+    #[error("nothing to measure: {text}", text = cut_text(.0))]
     Nothing(String),
 }
 

@@ -32,7 +32,7 @@ use std::{
 use tenon_framework::{DType, PartialShape, Tensor};
 use tenon_runtime::{
     Callable, CallableOptions, Runtime, Session, SessionOptions,
-    graph::{Graph, Output},
+    graph::{Graph, NodeId, Output},
     proto::{AttrValue, AttrValueKind, GraphDef, convert::shape_to_proto},
 };
 
@@ -80,6 +80,8 @@ impl Step {
         let wanted = expected(&graph, file, wish)?;
         let mut options = ends(&graph);
         if options.fetches.is_empty() && options.targets.is_empty() {
+            let all: Vec<_> = graph.nodes().map(|(id, _)| id).collect();
+            graph.check_ops_of(&all, Some(&runtime.registry()))?;
             let problem = "has no node to fetch: every value of it is fed".to_owned();
             return Err(BenchError::Graph { file: file.to_owned(), problem });
         }
@@ -94,7 +96,8 @@ impl Step {
             expected.push((place, tensor));
         }
         options.feeds = fed.iter().map(|(output, _)| graph.output_name(*output)).collect();
-        let random = graph.nodes().find(|(_, node)| node.op.stateful);
+        let mut known = graph.nodes().filter(|(_, node)| !node.op.is_missing());
+        let random = known.find(|(_, node)| node.op.stateful);
         Ok(Step {
             file: file.to_owned(),
             def: with_shapes(def, &graph, &fed),
@@ -160,16 +163,19 @@ impl fmt::Display for Step {
     }
 }
 
-/// What a step fetches and runs: the nodes that nobody uses.
+/// What a step fetches and runs: of the nodes that can run, those that nobody uses.
 fn ends(graph: &Graph) -> CallableOptions {
+    let blocked = graph.blocked();
+    let runs = |(id, _): &(NodeId, _)| !blocked.contains_key(id);
     let mut used = vec![false; graph.len()];
-    for (_, node) in graph.nodes() {
+    for (_, node) in graph.nodes().filter(runs) {
         let control = node.control_inputs.iter().copied();
         let data = node.inputs.iter().map(|input| input.node);
         data.chain(control).for_each(|id| used[id.index()] = true);
     }
     let mut options = CallableOptions::default();
-    let ends = graph.nodes().filter(|(id, node)| !used[id.index()] && !is_fed(node));
+    let ends = graph.nodes().filter(runs);
+    let ends = ends.filter(|(id, node)| !used[id.index()] && !is_fed(node));
     for (id, node) in ends {
         match node.outputs().first() {
             Some(dtype) if !dtype.is_ref() => {

@@ -3,6 +3,7 @@
 use crate::{dev::DevError, trust::ListError};
 use std::{io, path::PathBuf};
 use tenon_benchkit::BenchError;
+use tenon_runtime::framework::text::{cut, cut_message, cut_text};
 use tenon_runtime::{
     RuntimeError,
     framework::{Code, knob::KnobError},
@@ -47,7 +48,7 @@ pub enum CliError {
         source: io::Error,
     },
     /// Data that a graph cannot be calibrated with.
-    #[error("calibration data {}: {reason}", file.display())]
+    #[error("calibration data {}: {reason}", file.display(), reason = cut_text(.reason))]
     Calibration {
         /// The file or folder.
         file: PathBuf,
@@ -63,7 +64,8 @@ pub enum CliError {
     /// Two fetches whose files have one name.
     #[error(
         "fetches '{first}' and '{second}' would both be written to {file}: fetch them in two runs, or into \
-         two folders"
+         two folders",
+        first = cut(.first), second = cut(.second), file = cut(.file)
     )]
     SameFile {
         /// The earlier one.
@@ -83,7 +85,7 @@ pub enum CliError {
     #[error("there is no folder for plugins: set XDG_DATA_HOME or HOME to an absolute path")]
     NoDataHome,
     /// A plugin that loads, and is none that can be installed.
-    #[error("{}: {reason}", file.display())]
+    #[error("{}: {reason}", file.display(), reason = cut_text(.reason))]
     Install {
         /// The file.
         file: PathBuf,
@@ -93,7 +95,8 @@ pub enum CliError {
     /// A name that no plugin can have.
     #[error(
         "'{name}' is no name for a plugin: expected lower-case letters, digits and single '-' between them, \
-         beginning with a letter, such as my-op"
+         beginning with a letter, such as my-op",
+        name = cut(.name)
     )]
     NewName {
         /// The name.
@@ -120,7 +123,7 @@ pub enum CliError {
     #[error(transparent)]
     Check(Box<TestkitError>),
     /// A report that cannot be written.
-    #[error("the report for JUnit cannot be written: {0}")]
+    #[error("the report for JUnit cannot be written: {text}", text = cut_text(.0))]
     Junit(String),
     /// No plugin and no case.
     #[error("expected a plugin to check: give its file, or --case FILE")]
@@ -129,7 +132,7 @@ pub enum CliError {
     #[error(transparent)]
     Bench(#[from] BenchError),
     /// A process that measures failed.
-    #[error("a process that measures failed: {said}")]
+    #[error("a process that measures failed: {said}", said = cut_message(.said))]
     Child {
         /// What it says.
         said: String,
@@ -144,14 +147,15 @@ pub enum CliError {
     #[error(
         "the demo needs the devices {missing}, which plugins bring, and found none: in a clone of the \
          repository `cargo run --release -- demo` builds and finds them; elsewhere name their files with \
-         --plugin FILE"
+         --plugin FILE",
+        missing = cut_text(.missing)
     )]
     DemoPlugins {
         /// Device types, joined.
         missing: String,
     },
     /// The demo's result is not what it should be.
-    #[error("the demo failed: {0}")]
+    #[error("the demo failed: {text}", text = cut_text(.0))]
     Demo(String),
 }
 

@@ -7,14 +7,17 @@ use crate::{
     error::CliError,
     list::kernel_json,
     output::{print, print_json, short_device, time},
-    start::{read_graph, start_whole},
+    start::{read_graph, start_whole, warn_of_ignored},
 };
 use serde_json::{Value, json};
 use std::{fmt::Write, sync::Arc};
 use tenon_benchkit::{feeds::GraphWish, step::Step};
 use tenon_runtime::{
     CallableOptions, NodeExplanation, RuntimeError, Session, SessionOptions,
-    framework::registry::{Candidate, Explanation, KernelDef, Removal},
+    framework::{
+        registry::{Candidate, Explanation, KernelDef, Removal},
+        text::cut,
+    },
 };
 
 /// Explains one node of a graph, or all.
@@ -31,6 +34,7 @@ pub fn explain(global: &Global, args: &ExplainArgs) -> Result<(), CliError> {
     let options = SessionOptions { device: args.device.clone(), ..SessionOptions::default() };
     let session = Session::new(&runtime, options)?;
     session.extend(&graph)?;
+    warn_of_ignored(&session);
     let step = step(args, &session);
     let mut made = session.explain_made(step.as_ref())?;
     made.retain(|node| args.node.as_ref().is_none_or(|name| *name == node.node));
@@ -67,10 +71,13 @@ fn step(args: &ExplainArgs, session: &Session) -> Option<CallableOptions> {
 }
 
 fn node_text(node: &NodeExplanation) -> String {
+    if let Some(why) = &node.blocked {
+        return format!("{} ({}) cannot run: {why}\n", cut(&node.node), cut(&node.op));
+    }
     let mut text = format!(
         "{} ({}) on {}: {}\n",
-        node.node,
-        node.op,
+        cut(&node.node),
+        cut(&node.op),
         short_device(&node.device),
         node.placement
     );
@@ -178,6 +185,7 @@ fn node_json(node: &NodeExplanation) -> Value {
         "label": node.kernels.as_ref().and_then(|kernels| kernels.label.clone()),
         "candidates": candidates,
         "per_shape": per_shape,
+        "blocked": node.blocked,
     })
 }
 
@@ -213,6 +221,7 @@ mod tests {
             placement: "the only device".to_owned(),
             passed_over: Vec::new(),
             kernels: Some(kernels),
+            blocked: None,
         }
     }
 

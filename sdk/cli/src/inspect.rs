@@ -9,9 +9,12 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use tenon_runtime::host::{
-    Inspection, Probe, Unopened,
-    manifest::{KernelLine, Manifest},
+use tenon_runtime::{
+    framework::text::cut_text,
+    host::{
+        Inspection, Probe, Unopened,
+        manifest::{KernelLine, Manifest},
+    },
 };
 
 /// Names of symbols that are shown.
@@ -63,7 +66,7 @@ fn to_text(inspection: &Inspection) -> String {
     let mut text = String::new();
     let shared = shared_symbols(&inspection.unique_symbols).map(|symbols| ("symbols", symbols));
     for (name, value) in facts.into_iter().chain(shared) {
-        text.push_str(&format!("{name:<10} {value}\n"));
+        text.push_str(&format!("{name:<10} {}\n", cut_text(&value)));
     }
     for table in tables(manifest).iter().filter(|table| !table.is_empty()) {
         text.push('\n');
@@ -80,7 +83,7 @@ fn loading(inspection: &Inspection) -> String {
     };
     let mut text = format!("\n{:<10} {said}\n", "loading");
     for probe in &inspection.probes {
-        text.push_str(&format!("{:<10} {}\n", "device", probe_text(probe)));
+        text.push_str(&format!("{:<10} {}\n", "device", cut_text(&probe_text(probe))));
     }
     text
 }

@@ -4,7 +4,7 @@ use crate::{
     args::{Global, RunArgs},
     error::CliError,
     output::{count, print, print_json, progress, short_device, time},
-    start::{read_graph, start_whole},
+    start::{read_graph, start_whole, warn_of_ignored},
     table::Table,
 };
 use serde_json::{Value, json};
@@ -44,6 +44,7 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<(), CliError> {
     let options = SessionOptions { device: args.device.clone(), ..SessionOptions::default() };
     let session = Session::new(&runtime, options)?;
     session.extend_owned(read_graph(&args.graph)?)?;
+    warn_of_ignored(&session);
     let feeds = read_feeds(&session, &args.feeds)?;
     let outcome = steps(&session, args, &feeds)?;
     if let Some(folder) = &args.out {

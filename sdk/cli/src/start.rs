@@ -3,7 +3,7 @@
 use crate::{args::Global, error::CliError, output::complain};
 use std::{fs::File, io::BufReader, path::Path};
 use tenon_runtime::{
-    Runtime, RuntimeOptions,
+    Runtime, RuntimeOptions, Session,
     framework::knob::parse_setting,
     host::{LoadReport, Settings, search::Origin},
     proto::{GraphDef, read_graph_def},
@@ -70,4 +70,11 @@ pub fn read_graph(path: &Path) -> Result<GraphDef, CliError> {
     let read = File::open(path).and_then(|open| read_graph_def(BufReader::new(open)));
     let decoded = read.map_err(|source| CliError::File { file: file(), done: "read", source })?;
     decoded.map_err(|source| CliError::Graph { file: file(), source })
+}
+
+/// Warns of attributes of the session's graph that mean nothing here.
+pub fn warn_of_ignored(session: &Session) {
+    if let Some(warning) = session.graph().ignored_attrs_warning(0..u32::MAX) {
+        complain(&format!("warning: {warning}"));
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::output::plain;
 use std::fmt::Write;
+use tenon_runtime::framework::text::cut_text;
 
 /// How a column is aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,9 +33,11 @@ impl Table {
         Table { columns: columns.into_iter().map(column).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row. A cell is one line of plain text, whatever is in it.
+    /// Adds a row. A cell is one line of plain text, whatever is in it, and the beginning of one that is very long.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.iter().map(|cell| plain(cell).into_owned()).collect());
+        self.rows.push(
+            cells.iter().map(|cell| plain(&cut_text(cell).to_string()).into_owned()).collect(),
+        );
     }
 
     /// Whether there is no row.
@@ -88,5 +91,17 @@ mod tests {
         let mut table = Table::new(["name"]);
         table.row(["a\n\u{1b}[31mb".into()]);
         assert_eq!(table.render(0), "NAME\na\\n\\u{1b}[31mb\n");
+    }
+
+    #[test]
+    fn a_name_of_megabytes_takes_a_line_of_a_thousand_letters() {
+        let mut table = Table::new(["name", "label"]);
+        table.row(["n".repeat(5_000_000), "avx".into()]);
+        let text = table.render(0);
+        assert!(
+            text.len() < 2200 && text.contains("nnn... (5000000 bytes)  avx"),
+            "{}",
+            text.len()
+        );
     }
 }

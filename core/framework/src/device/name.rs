@@ -3,6 +3,7 @@
 //! A full name is `/job:localhost/replica:0/task:0/device:CPU:0`. A partial name leaves parts out or writes
 //! `*` for them. The rules are those of TensorFlow's `DeviceNameUtils`.
 
+use crate::text::cut;
 use std::{fmt, str::FromStr};
 use tenon_abi::Code;
 use thiserror::Error;
@@ -13,7 +14,8 @@ pub enum DeviceNameError {
     /// Not a device name.
     #[error(
         "device name {name:?} at byte {position}: expected {expected}; a full name is \
-         /job:localhost/replica:0/task:0/device:CPU:0"
+         /job:localhost/replica:0/task:0/device:CPU:0",
+        name = cut(.name)
     )]
     Syntax {
         /// The name.
@@ -24,7 +26,10 @@ pub enum DeviceNameError {
         expected: &'static str,
     },
     /// Two names that name different things.
-    #[error("cannot merge device names '{a}' and '{b}': their {part}s differ")]
+    #[error(
+        "cannot merge device names '{a}' and '{b}': their {part}s differ",
+        a = cut(.a), b = cut(.b)
+    )]
     Conflict {
         /// The part.
         part: &'static str,

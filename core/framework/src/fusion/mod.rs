@@ -30,6 +30,7 @@ mod parse;
 pub use parse::parse_fusion;
 
 use crate::op::SourceInfo;
+use crate::text::{cut, cut_text};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -143,7 +144,10 @@ pub const CONDITIONS: &[(&str, usize, usize)] = &[
 
 /// What is wrong with the texts of a fusion.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("fusion '{name}' ({source_at}): {what} '{text}' at byte {at}: {expected}")]
+#[error(
+    "fusion '{name}' ({source_at}): {what} '{text}' at byte {at}: {expected}",
+    name = cut(.name), text = cut_text(.text), expected = cut_text(.expected)
+)]
 pub struct FusionError {
     /// The fusion.
     pub name: String,

@@ -140,6 +140,8 @@ pub struct OpDef {
     pub source: SourceInfo,
     /// Cases that are valid.
     pub(crate) cases: Vec<Case>,
+    /// Whether nobody registered it.
+    pub(crate) missing: bool,
 }
 
 const WHAT: &str = "op definition";
@@ -172,11 +174,23 @@ impl OpDef {
             bind_arg(name, arg, &mut attrs)?;
         }
         Ok(OpDef {
-            name: name.to_owned(),
             inputs,
             outputs,
             attrs,
             stateful: false,
+            missing: false,
+            ..OpDef::missing(name)
+        })
+    }
+
+    /// What stands for an op that nobody registered, of which only the name is known. It counts as one with effects.
+    pub fn missing(name: &str) -> OpDef {
+        OpDef {
+            name: name.to_owned(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            attrs: Vec::new(),
+            stateful: true,
             commutative: false,
             aggregate: false,
             allows_uninitialized_input: false,
@@ -186,7 +200,13 @@ impl OpDef {
             remote: None,
             source: SourceInfo::default(),
             cases: Vec::new(),
-        })
+            missing: true,
+        }
+    }
+
+    /// Whether nobody registered the op, so that nodes of it cannot run.
+    pub fn is_missing(&self) -> bool {
+        self.missing
     }
 
     /// Copies and checks what a plugin handed over.

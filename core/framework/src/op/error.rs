@@ -2,6 +2,7 @@
 
 use super::raw::{LinkError, RawError};
 use crate::attr::AttrType;
+use crate::text::{cut, cut_text};
 use tenon_abi::{Code, DType};
 use thiserror::Error;
 
@@ -12,7 +13,11 @@ pub enum OpError {
     #[error(transparent)]
     Raw(#[from] RawError),
     /// A text that does not follow the grammar.
-    #[error("op '{op}': in {text:?} at byte {position}: expected {expected}, found {found}")]
+    #[error(
+        "op '{op}': in {text:?} at byte {position}: expected {expected}, found {found}",
+        op = cut(.op), text = cut_text(.text), expected = cut_text(.expected),
+        found = cut_text(.found)
+    )]
     Spec {
         /// The op.
         op: String,
@@ -27,7 +32,9 @@ pub enum OpError {
     },
     /// A case that does not follow the grammar, or says what the op forbids.
     #[error(
-        "op '{op}': case {number} {text:?} at byte {position}: expected {expected}, found {found}"
+        "op '{op}': case {number} {text:?} at byte {position}: expected {expected}, found {found}",
+        op = cut(.op), text = cut_text(.text), expected = cut_text(.expected),
+        found = cut_text(.found)
     )]
     Case {
         /// The op.
@@ -44,7 +51,7 @@ pub enum OpError {
         found: String,
     },
     /// A link of another layout than this host's.
-    #[error("op '{op}': {link}")]
+    #[error("op '{op}': {link}", op = cut(.op))]
     Link {
         /// The op.
         op: String,
@@ -52,7 +59,7 @@ pub enum OpError {
         link: LinkError,
     },
     /// A name that does not follow its rule.
-    #[error("op names follow {rule}, found '{name}'")]
+    #[error("op names follow {rule}, found '{name}'", name = cut(.name))]
     Name {
         /// What was found.
         name: String,
@@ -60,7 +67,10 @@ pub enum OpError {
         rule: &'static str,
     },
     /// Two arguments or attributes of one name.
-    #[error("op '{op}': two {what}s are named '{name}': rename one")]
+    #[error(
+        "op '{op}': two {what}s are named '{name}': rename one",
+        op = cut(.op), name = cut(.name)
+    )]
     Duplicate {
         /// The op.
         op: String,
@@ -70,7 +80,10 @@ pub enum OpError {
         name: String,
     },
     /// An argument names an attribute that is not declared.
-    #[error("op '{op}': argument '{arg}' names attribute '{attr}', which the op does not declare")]
+    #[error(
+        "op '{op}': argument '{arg}' names attribute '{attr}', which the op does not declare",
+        op = cut(.op), arg = cut(.arg), attr = cut(.attr)
+    )]
     UndeclaredAttr {
         /// The op.
         op: String,
@@ -80,7 +93,10 @@ pub enum OpError {
         attr: String,
     },
     /// An argument names an attribute of a type that does not serve.
-    #[error("op '{op}': argument '{arg}' needs attribute '{attr}' to be {expected}, it is {found}")]
+    #[error(
+        "op '{op}': argument '{arg}' needs attribute '{attr}' to be {expected}, it is {found}",
+        op = cut(.op), arg = cut(.arg), attr = cut(.attr)
+    )]
     AttrRole {
         /// The op.
         op: String,
@@ -95,7 +111,8 @@ pub enum OpError {
     },
     /// A node lacks an attribute that has no default.
     #[error(
-        "op '{op}': attribute '{attr}' of type {expected} is missing and has no default: set it"
+        "op '{op}': attribute '{attr}' of type {expected} is missing and has no default: set it",
+        op = cut(.op), attr = cut(.attr)
     )]
     MissingAttr {
         /// The op.
@@ -106,7 +123,10 @@ pub enum OpError {
         expected: AttrType,
     },
     /// An attribute of another type than declared.
-    #[error("op '{op}': attribute '{attr}' is of type {expected}, found {found}")]
+    #[error(
+        "op '{op}': attribute '{attr}' is of type {expected}, found {found}",
+        op = cut(.op), attr = cut(.attr)
+    )]
     AttrType {
         /// The op.
         op: String,
@@ -118,7 +138,10 @@ pub enum OpError {
         found: AttrType,
     },
     /// A value that the op does not allow.
-    #[error("op '{op}': attribute '{attr}' is one of {allowed}, found {found}")]
+    #[error(
+        "op '{op}': attribute '{attr}' is one of {allowed}, found {found}",
+        op = cut(.op), attr = cut(.attr), allowed = cut_text(.allowed), found = cut_text(.found)
+    )]
     NotAllowed {
         /// The op.
         op: String,
@@ -130,7 +153,10 @@ pub enum OpError {
         found: String,
     },
     /// A number, or a length of a list, below its minimum.
-    #[error("op '{op}': {quantity} '{attr}' is at least {minimum}, found {found}")]
+    #[error(
+        "op '{op}': {quantity} '{attr}' is at least {minimum}, found {found}",
+        op = cut(.op), attr = cut(.attr)
+    )]
     BelowMinimum {
         /// The op.
         op: String,
@@ -145,7 +171,8 @@ pub enum OpError {
     },
     /// An attribute that the op does not have.
     #[error(
-        "op '{op}' has no attribute '{attr}': it has {known}; names of other attributes begin with '_'"
+        "op '{op}' has no attribute '{attr}': it has {known}; names of other attributes begin with '_'",
+        op = cut(.op), attr = cut(.attr), known = cut_text(.known)
     )]
     UnknownAttr {
         /// The op.
@@ -156,7 +183,10 @@ pub enum OpError {
         known: String,
     },
     /// Another number of inputs than the op takes.
-    #[error("op '{op}' takes {expected} inputs, found {found}")]
+    #[error(
+        "op '{op}' takes {expected} inputs, found {found}",
+        op = cut(.op), expected = cut_text(.expected)
+    )]
     InputCount {
         /// The op.
         op: String,
@@ -166,7 +196,10 @@ pub enum OpError {
         found: usize,
     },
     /// An input of the wrong type.
-    #[error("op '{op}': input {index} (argument '{arg}') is {expected}, found {found}")]
+    #[error(
+        "op '{op}': input {index} (argument '{arg}') is {expected}, found {found}",
+        op = cut(.op), arg = cut(.arg)
+    )]
     InputType {
         /// The op.
         op: String,
@@ -180,7 +213,10 @@ pub enum OpError {
         found: DType,
     },
     /// The lengths of several variadic inputs cannot be told apart.
-    #[error("op '{op}': the lengths {attrs} cannot be told from {found} inputs: set all but one")]
+    #[error(
+        "op '{op}': the lengths {attrs} cannot be told from {found} inputs: set all but one",
+        op = cut(.op), attrs = cut_text(.attrs)
+    )]
     Ambiguous {
         /// The op.
         op: String,
@@ -190,7 +226,10 @@ pub enum OpError {
         found: usize,
     },
     /// More inputs or outputs than any node may have.
-    #[error("op '{op}': argument '{arg}' stands for {found} values, a node has at most {limit}")]
+    #[error(
+        "op '{op}': argument '{arg}' stands for {found} values, a node has at most {limit}",
+        op = cut(.op), arg = cut(.arg)
+    )]
     TooMany {
         /// The op.
         op: String,

@@ -1,5 +1,6 @@
 //! Reads what a plugin handed over: sizes, null pointers and UTF-8 are checked before anything is used.
 
+use crate::text::cut_text;
 use std::mem::size_of;
 use tenon_abi::{ExtHeader, Str, Strs, find_ext, layout};
 use thiserror::Error;
@@ -44,7 +45,7 @@ pub enum RawError {
         found: usize,
     },
     /// Text that is not UTF-8.
-    #[error("field '{field}' of {what} is not UTF-8: {found:?}")]
+    #[error("field '{field}' of {what} is not UTF-8: {found:?}", found = cut_text(.found))]
     Utf8 {
         /// The struct.
         what: &'static str,

@@ -1,6 +1,7 @@
 //! What can be wrong with registrations, and what is worth a warning.
 
 use super::plugin::PluginId;
+use crate::text::{cut, cut_text};
 use crate::{
     fusion::FusionError,
     knob::KnobError,
@@ -26,7 +27,8 @@ pub enum RegistryError {
     Knob(#[from] KnobError),
     /// Two different definitions of one op.
     #[error(
-        "op '{op}' is defined by {first} and otherwise by {second}: they differ in {difference}"
+        "op '{op}' is defined by {first} and otherwise by {second}: they differ in {difference}",
+        op = cut(.op), difference = cut_text(.difference)
     )]
     OpConflict {
         /// The op.
@@ -39,7 +41,10 @@ pub enum RegistryError {
         difference: String,
     },
     /// A kernel for an op that nobody defines.
-    #[error("{kernel}: no op '{op}' is registered: load the plugin that defines it first or too")]
+    #[error(
+        "{kernel}: no op '{op}' is registered: load the plugin that defines it first or too",
+        kernel = cut_text(.kernel), op = cut(.op)
+    )]
     UnknownOp {
         /// The kernel.
         kernel: String,
@@ -47,7 +52,10 @@ pub enum RegistryError {
         op: String,
     },
     /// A constraint on an attribute that the op does not have.
-    #[error("{kernel}: constraint on '{attr}', which op '{op}' does not have")]
+    #[error(
+        "{kernel}: constraint on '{attr}', which op '{op}' does not have",
+        kernel = cut_text(.kernel), attr = cut(.attr), op = cut(.op)
+    )]
     UnknownAttr {
         /// The kernel.
         kernel: String,
@@ -57,7 +65,10 @@ pub enum RegistryError {
         attr: String,
     },
     /// A constraint on an attribute that is no type.
-    #[error("{kernel}: constraint on '{attr}' of type {found}, expected a type or list(type)")]
+    #[error(
+        "{kernel}: constraint on '{attr}' of type {found}, expected a type or list(type)",
+        kernel = cut_text(.kernel), attr = cut(.attr)
+    )]
     NotTypeAttr {
         /// The kernel.
         kernel: String,
@@ -67,7 +78,10 @@ pub enum RegistryError {
         found: crate::attr::AttrType,
     },
     /// A constraint that names an attribute twice or allows no type.
-    #[error("{kernel}: constraint on '{attr}' {problem}")]
+    #[error(
+        "{kernel}: constraint on '{attr}' {problem}",
+        kernel = cut_text(.kernel), attr = cut(.attr)
+    )]
     Constraint {
         /// The kernel.
         kernel: String,
@@ -77,7 +91,10 @@ pub enum RegistryError {
         problem: &'static str,
     },
     /// A type that the op does not allow.
-    #[error("{kernel}: constraint on '{attr}' takes {found}, the op allows {allowed}")]
+    #[error(
+        "{kernel}: constraint on '{attr}' takes {found}, the op allows {allowed}",
+        kernel = cut_text(.kernel), attr = cut(.attr), allowed = cut_text(.allowed)
+    )]
     TypeNotAllowed {
         /// The kernel.
         kernel: String,
@@ -89,7 +106,10 @@ pub enum RegistryError {
         allowed: String,
     },
     /// Host memory for an argument that the op does not have.
-    #[error("{kernel}: host memory for argument '{arg}', the arguments are {known}")]
+    #[error(
+        "{kernel}: host memory for argument '{arg}', the arguments are {known}",
+        kernel = cut_text(.kernel), arg = cut(.arg), known = cut_text(.known)
+    )]
     UnknownArg {
         /// The kernel.
         kernel: String,
@@ -100,7 +120,8 @@ pub enum RegistryError {
     },
     /// An in-place pair that names no argument.
     #[error(
-        "{kernel}: in-place pair ({input}, {output}) is out of range: the op has {inputs} inputs and {outputs} outputs"
+        "{kernel}: in-place pair ({input}, {output}) is out of range: the op has {inputs} inputs and {outputs} outputs",
+        kernel = cut_text(.kernel)
     )]
     InPlaceRange {
         /// The kernel.
@@ -116,7 +137,8 @@ pub enum RegistryError {
     },
     /// An in-place pair of types that never agree.
     #[error(
-        "{kernel}: in-place pair of '{input}' and '{output}': no type of one is a type of the other"
+        "{kernel}: in-place pair of '{input}' and '{output}': no type of one is a type of the other",
+        kernel = cut_text(.kernel), input = cut(.input), output = cut(.output)
     )]
     InPlaceType {
         /// The kernel.
@@ -128,7 +150,8 @@ pub enum RegistryError {
     },
     /// Two kernels of one plugin among which nothing decides.
     #[error(
-        "{first} and {second} have the same key and priority {priority}: change a priority or a label"
+        "{first} and {second} have the same key and priority {priority}: change a priority or a label",
+        first = cut_text(.first), second = cut_text(.second)
     )]
     SameKey {
         /// One.
@@ -139,7 +162,10 @@ pub enum RegistryError {
         priority: i32,
     },
     /// A bad name.
-    #[error("{kernel}: the {what} follows {rule}, found '{name}'")]
+    #[error(
+        "{kernel}: the {what} follows {rule}, found '{name}'",
+        kernel = cut_text(.kernel), name = cut(.name)
+    )]
     KernelName {
         /// The kernel.
         kernel: String,
@@ -151,7 +177,7 @@ pub enum RegistryError {
         rule: &'static str,
     },
     /// A kernel's table lacks an entry.
-    #[error("{kernel}: the table has no '{entry}', which is required")]
+    #[error("{kernel}: the table has no '{entry}', which is required", kernel = cut_text(.kernel))]
     KernelEntry {
         /// The kernel.
         kernel: String,
@@ -159,7 +185,7 @@ pub enum RegistryError {
         entry: &'static str,
     },
     /// Figures that say nothing.
-    #[error("{kernel}: {problem}")]
+    #[error("{kernel}: {problem}", kernel = cut_text(.kernel), problem = cut_text(.problem))]
     Numerics {
         /// The kernel.
         kernel: String,
@@ -167,7 +193,7 @@ pub enum RegistryError {
         problem: String,
     },
     /// A link of another layout than this host's.
-    #[error("{kernel}: {link}")]
+    #[error("{kernel}: {link}", kernel = cut_text(.kernel))]
     Link {
         /// The kernel.
         kernel: String,
@@ -175,7 +201,10 @@ pub enum RegistryError {
         link: LinkError,
     },
     /// A device type lacks an entry.
-    #[error("device type '{device_type}' ({source_at}): '{entry}' is null, which is required")]
+    #[error(
+        "device type '{device_type}' ({source_at}): '{entry}' is null, which is required",
+        device_type = cut(.device_type)
+    )]
     DeviceEntry {
         /// The device type.
         device_type: String,
@@ -186,7 +215,8 @@ pub enum RegistryError {
     },
     /// A bad name of a device type.
     #[error(
-        "device types follow [A-Z][A-Z0-9_]* and are not DEFAULT, found '{name}' ({source_at})"
+        "device types follow [A-Z][A-Z0-9_]* and are not DEFAULT, found '{name}' ({source_at})",
+        name = cut(.name)
     )]
     DeviceName {
         /// The name.
@@ -195,7 +225,10 @@ pub enum RegistryError {
         source_at: SourceInfo,
     },
     /// A device type that two register.
-    #[error("device type '{name}' is registered by {first} and by {second}: load one of them")]
+    #[error(
+        "device type '{name}' is registered by {first} and by {second}: load one of them",
+        name = cut(.name)
+    )]
     DeviceConflict {
         /// The name.
         name: String,
@@ -205,7 +238,10 @@ pub enum RegistryError {
         second: Box<SourceInfo>,
     },
     /// A number of a plugin that is there already.
-    #[error("plugin number {} is taken by {name}: use Registry::next_plugin_id", .id.0)]
+    #[error(
+        "plugin number {} is taken by {name}: use Registry::next_plugin_id",
+        .id.0, name = cut(.name)
+    )]
     PluginId {
         /// The number.
         id: PluginId,
@@ -243,7 +279,9 @@ impl RegistryError {
 pub enum Warning {
     /// Two plugins offer the same: the declared order decides.
     #[error(
-        "plugins {winner_plugin} and {other_plugin} offer the same kernel at priority {priority}: {winner} is used before {other}, since its plugin is declared first"
+        "plugins {winner_plugin} and {other_plugin} offer the same kernel at priority {priority}: {winner} is used before {other}, since its plugin is declared first",
+        winner_plugin = cut(.winner_plugin), other_plugin = cut(.other_plugin),
+        winner = cut(.winner), other = cut(.other)
     )]
     SameKey {
         /// The kernel that is used.
@@ -258,7 +296,10 @@ pub enum Warning {
         priority: i32,
     },
     /// A kernel of a plugin loaded earlier no longer fits.
-    #[error("{kernel} of plugin {plugin} lies dormant: {reason}")]
+    #[error(
+        "{kernel} of plugin {plugin} lies dormant: {reason}",
+        kernel = cut_text(.kernel), plugin = cut(.plugin)
+    )]
     Dormant {
         /// The kernel.
         kernel: String,

@@ -7,6 +7,7 @@
 
 use super::{features::FeatureSet, kernel_def::KernelDef, removal::Removal, snapshot::Registry};
 use crate::attr::{AttrList, AttrMap, AttrValue};
+use crate::text::{cut, cut_message, some_of};
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 use tenon_abi::{Code, DType};
 use thiserror::Error;
@@ -74,7 +75,7 @@ pub struct Explanation {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SelectError {
     /// The op is not registered.
-    #[error("op '{op}' is not registered: load the plugin that defines it")]
+    #[error("op '{op}' is not registered: load the plugin that defines it", op = cut(.op))]
     UnknownOp {
         /// The op.
         op: String,
@@ -82,7 +83,7 @@ pub enum SelectError {
     /// No kernel has the label that was asked for.
     #[error(
         "op '{op}' has no kernel with label '{wanted}' on {device_type}: the labels are {}",
-        quoted(.labels)
+        quoted(.labels), op = cut(.op), wanted = cut(.wanted), device_type = cut(.device_type)
     )]
     Label {
         /// The op.
@@ -95,7 +96,10 @@ pub enum SelectError {
         labels: Vec<String>,
     },
     /// All candidates were removed.
-    #[error("no kernel of op '{op}' runs this node on {device_type}{}", listed(.candidates))]
+    #[error(
+        "no kernel of op '{op}' runs this node on {device_type}{}",
+        listed(.candidates), op = cut(.op), device_type = cut(.device_type)
+    )]
     NoKernel {
         /// The op.
         op: String,
@@ -107,14 +111,17 @@ pub enum SelectError {
 }
 
 fn quoted(labels: &[String]) -> String {
-    let labels: Vec<String> = labels.iter().map(|label| format!("'{label}'")).collect();
-    if labels.is_empty() { "none".to_owned() } else { labels.join(", ") }
+    const MOST: usize = 32;
+    match labels {
+        [] => "none".to_owned(),
+        labels => some_of(labels.iter().map(String::as_str), MOST),
+    }
 }
 
 fn listed(candidates: &[String]) -> String {
     match candidates {
         [] => ": none is registered".to_owned(),
-        lines => format!(":\n  {}", lines.join("\n  ")),
+        lines => format!(":\n  {}", cut_message(&lines.join("\n  "))),
     }
 }
 

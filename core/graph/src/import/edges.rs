@@ -1,9 +1,13 @@
 //! The inputs of new nodes: what they name, and whether the types fit.
 
-use super::{Named, near_names, parse_tensor_name};
+use super::{Named, Readings, near_names, parse_tensor_name};
 use crate::{Graph, GraphError, Node, NodeId, Output};
 use std::collections::{HashMap, HashSet};
-use tenon_framework::{DType, op::OpError};
+use tenon_framework::{
+    DType,
+    op::{MAX_VALUES, OpError},
+    text::cut,
+};
 use tenon_proto::NodeDef;
 
 /// The nodes there are and those to be added.
@@ -88,28 +92,39 @@ impl Wiring<'_> {
         output: u32,
     ) -> Result<(), GraphError> {
         let source = self.node(id);
-        if (output as usize) < source.outputs().len() {
+        // Of an op that nobody registered any output may be there.
+        let outputs = if source.op.is_missing() { MAX_VALUES } else { source.outputs().len() };
+        if (output as usize) < outputs {
             return Ok(());
         }
         Err(GraphError::OutputRange {
             node: def.name.clone(),
             input: input.to_owned(),
             op: source.op.name.clone(),
-            outputs: source.outputs().len(),
+            outputs,
         })
     }
 }
 
-/// Checks number and types of a node's data inputs.
+/// Checks number and types of a node's data inputs. What a node of a missing op takes is not known, and what one gives
+/// is what is expected of it first.
 pub(crate) fn check_types(
     wiring: &Wiring<'_>,
     node: &Node,
     inputs: &[Output],
+    readings: &mut Readings,
 ) -> Result<(), GraphError> {
-    let types: Vec<DType> = inputs
-        .iter()
-        .map(|input| wiring.node(input.node).signature.outputs[input.output as usize])
-        .collect();
+    if node.op.is_missing() {
+        return Ok(());
+    }
+    let dtype = |(at, &input): (usize, &Output)| {
+        let source = wiring.node(input.node);
+        match node.signature.inputs.get(at) {
+            Some(&expected) if source.op.is_missing() => readings.read(source, input, expected),
+            _ => source.outputs().get(input.output as usize).copied().unwrap_or(DType::INVALID),
+        }
+    };
+    let types: Vec<DType> = inputs.iter().enumerate().map(dtype).collect();
     match node.signature.check_inputs(&node.op, &types) {
         Ok(()) => Ok(()),
         Err(OpError::InputType { op, arg, index, expected, found }) => {
@@ -122,9 +137,19 @@ pub(crate) fn check_types(
                 index,
                 expected,
                 found,
-                from: format!("'{}:{}' (op '{}')", source.name, input.output, source.op.name),
+                from: from(source, input),
             })
         }
         Err(error) => Err(GraphError::Op { node: node.name.clone(), source: Box::new(error) }),
     }
+}
+
+/// The output that an input comes from, in words.
+fn from(source: &Node, input: Output) -> String {
+    let (name, op) = (cut(&source.name), cut(&source.op.name));
+    let note = match source.op.is_missing() {
+        true => ", which is not registered; the type is that of another reader",
+        false => "",
+    };
+    format!("'{name}:{}' (op '{op}'{note})", input.output)
 }

@@ -3,16 +3,21 @@
 //! [`Graph::extend`] works in passes over the new nodes: names; ops, attributes and signatures; edges and
 //! their types; cycles. Each pass goes by the order of the message and stops at the first error, so that the
 //! same message gives the same error. Nothing is kept of a message with an error.
+//!
+//! Ops that nobody registered are no error here: of such a node all but its op's attributes and types is checked, and a
+//! step that needs it is refused ([`Graph::check_ops`]).
 
 mod cycles;
 mod edges;
 mod names;
 mod nodes;
+mod readings;
 
 pub(crate) use edges::{Wiring, check_types};
 pub use names::is_valid_node_name;
 pub(crate) use names::{NODE_NAME_RULE, Named, near_names, parse_tensor_name};
 pub(crate) use nodes::{left_out, unknown_op};
+pub(crate) use readings::Readings;
 
 use crate::{Graph, GraphError, Node, NodeId};
 use nodes::Resolver;
@@ -25,6 +30,7 @@ use tenon_framework::registry::Registry;
 use tenon_proto::{
     FunctionDefLibrary, GradientDef, GraphDef, VersionDef,
     convert::{Decoder, MAX_EXPANSION_BYTES},
+    versions::check_graph_versions,
 };
 
 /// How a graph is imported.
@@ -76,7 +82,7 @@ impl Graph {
     ) -> Result<Range<u32>, GraphError> {
         let merged = Merged::new(self, def)?;
         let names = self.check_names(def)?;
-        let mut resolver = resolver(registry, merged.library.as_ref(), options);
+        let mut resolver = resolver(registry, &merged, options);
         let nodes = self.resolve(def.node.iter().map(|node| resolver.resolve(node)))?;
         self.append(def, names, nodes, merged)
     }
@@ -94,7 +100,7 @@ impl Graph {
         let merged = Merged::new(self, &def)?;
         let names = self.check_names(&def)?;
         let options = ImportOptions::default();
-        let mut resolver = resolver(registry, merged.library.as_ref(), &options);
+        let mut resolver = resolver(registry, &merged, &options);
         let resolved = def.node.iter_mut().map(|node| {
             let resolved = resolver.resolve(node);
             node.attr.clear();
@@ -112,9 +118,10 @@ impl Graph {
         mut nodes: Vec<Node>,
         merged: Merged,
     ) -> Result<Range<u32>, GraphError> {
-        self.wire(def, &names, &mut nodes)?;
+        let older = self.wire(def, &names, &mut nodes)?;
         let first = self.nodes.len() as u32;
         cycles::check(&nodes, first)?;
+        older.into_iter().for_each(|(id, node)| self.nodes[id.index()] = node);
         self.names.extend(names);
         self.nodes.extend(nodes.into_iter().map(Arc::new));
         self.library = merged.library;
@@ -124,12 +131,16 @@ impl Graph {
         Ok(first..self.nodes.len() as u32)
     }
 
+    fn count_outputs(&self) -> usize {
+        self.nodes.iter().map(|node| node.outputs().len()).sum()
+    }
+
     /// The nodes of a message, as yet without inputs.
     fn resolve(
         &self,
         resolved: impl Iterator<Item = Result<Node, GraphError>>,
     ) -> Result<Vec<Node>, GraphError> {
-        let mut outputs: usize = self.nodes.iter().map(|node| node.outputs().len()).sum();
+        let mut outputs = self.count_outputs();
         let resolve = |node: Result<Node, GraphError>| {
             let node = node?;
             outputs += node.outputs().len();
@@ -139,24 +150,28 @@ impl Graph {
         resolved.map(resolve).collect()
     }
 
-    /// Gives the nodes their inputs.
+    /// Gives the nodes their inputs, and those of ops that nobody registered the outputs that are read of them: those of
+    /// this graph come back.
     fn wire(
         &self,
         def: &GraphDef,
         names: &HashMap<String, NodeId>,
         nodes: &mut [Node],
-    ) -> Result<(), GraphError> {
+    ) -> Result<Vec<(NodeId, Arc<Node>)>, GraphError> {
         let wiring = Wiring { graph: self, names, nodes };
         let inputs =
             def.node.iter().map(|node| wiring.resolve(node)).collect::<Result<Vec<_>, _>>()?;
+        let mut readings = Readings::default();
         for (node, inputs) in wiring.nodes.iter().zip(&inputs) {
-            check_types(&wiring, node, &inputs.data)?;
+            check_types(&wiring, node, &inputs.data, &mut readings)?;
         }
         for (node, inputs) in nodes.iter_mut().zip(inputs) {
             node.inputs = inputs.data;
             node.control_inputs = inputs.control;
         }
-        Ok(())
+        let new: usize = nodes.iter().map(|node| node.outputs().len()).sum();
+        let outputs = self.count_outputs() + new;
+        readings.give(self, nodes, outputs)
     }
 
     fn check_names(&self, def: &GraphDef) -> Result<HashMap<String, NodeId>, GraphError> {
@@ -195,6 +210,9 @@ struct Merged {
 
 impl Merged {
     fn new(graph: &Graph, def: &GraphDef) -> Result<Merged, GraphError> {
+        if let Some(versions) = &def.versions {
+            check_graph_versions(versions).map_err(GraphError::Version)?;
+        }
         Ok(Merged {
             library: merged_library(graph.library.as_ref(), def.library.as_ref())?,
             versions: merged_versions(graph.versions.as_ref(), def.versions.as_ref())?,
@@ -204,14 +222,16 @@ impl Merged {
 
 fn resolver<'a>(
     registry: &'a Registry,
-    library: Option<&'a FunctionDefLibrary>,
+    merged: &'a Merged,
     options: &ImportOptions,
 ) -> Resolver<'a> {
     let mut decoder = Decoder::new().with_expansion_limit(options.expansion_limit);
-    if let Some(library) = library {
+    if let Some(library) = &merged.library {
         decoder = decoder.with_library(library);
     }
-    Resolver::new(registry, library, decoder)
+    // As in TensorFlow, a graph that does not say comes from the first producer.
+    let producer = merged.versions.as_ref().map_or(0, |versions| versions.producer);
+    Resolver::new(registry, decoder, producer)
 }
 
 /// A node of a few bytes may have many outputs, of which each takes memory in every pass.

@@ -2,44 +2,43 @@
 
 use super::near_names;
 use crate::{GraphError, Node};
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 use tenon_framework::{
-    attr::AttrMap,
+    PartialShape,
+    attr::{AttrMap, AttrValue},
     attr_view::AttrTable,
     device::DeviceName,
     op::{OpDef, Signature, apply_defaults, check_attrs},
     registry::Registry,
 };
 use tenon_proto::{
-    AttrValue as AttrProto, AttrValueKind, FunctionDefLibrary, NodeDef,
+    AttrValue as AttrProto, AttrValueKind, NodeDef,
     convert::{Decoder, is_plain},
+    versions::LAST_PRODUCER_OF_SCALARS_FOR_ANY_SHAPE,
 };
 
 /// What nodes are resolved against.
 pub(super) struct Resolver<'a> {
     registry: &'a Registry,
-    functions: HashSet<&'a str>,
     decoder: Decoder<'a>,
+    /// Version of who wrote the message.
+    producer: i32,
 }
 
 impl<'a> Resolver<'a> {
-    pub(super) fn new(
-        registry: &'a Registry,
-        library: Option<&'a FunctionDefLibrary>,
-        decoder: Decoder<'a>,
-    ) -> Resolver<'a> {
-        let functions = library.iter().flat_map(|library| &library.function);
-        let functions = functions.filter_map(|f| f.signature.as_ref()).map(|s| s.name.as_str());
-        Resolver { registry, functions: functions.collect(), decoder }
+    pub(super) fn new(registry: &'a Registry, decoder: Decoder<'a>, producer: i32) -> Resolver<'a> {
+        Resolver { registry, decoder, producer }
     }
 
     /// The node, as yet without inputs.
     pub(super) fn resolve(&mut self, def: &NodeDef) -> Result<Node, GraphError> {
-        let op = self.op(def)?;
         let device = DeviceName::parse(&def.device).map_err(|error| GraphError::Device {
             node: def.name.clone(),
             source: Box::new(error),
         })?;
+        let Some(op) = self.registry.op(&def.op).cloned() else {
+            return Ok(missing(def, device));
+        };
         let of_node = |error| GraphError::Op { node: def.name.clone(), source: Box::new(error) };
         let mut attrs = self.attrs(def, &op)?;
         apply_defaults(&op, &mut attrs).map_err(of_node)?;
@@ -57,29 +56,18 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    fn op(&self, def: &NodeDef) -> Result<Arc<OpDef>, GraphError> {
-        if let Some(op) = self.registry.op(&def.op) {
-            return Ok(op.clone());
-        }
-        let (node, op) = (def.name.clone(), def.op.clone());
-        if self.functions.contains(def.op.as_str()) {
-            return Err(GraphError::FunctionCall { node, op });
-        }
-        Err(unknown_op(self.registry, node, op))
-    }
-
-    /// The attributes that the message sets. One that the op does not declare is left to `check_attrs`,
-    /// unless its name begins with `_`: then it is kept where it has a value in the framework's terms.
+    /// The attributes that the message sets. Of those that the op does not declare, one whose name begins with `_` is
+    /// kept where it has a value in the framework's terms; others come from newer writers, and stay in the message
+    /// alone.
     fn attrs(&mut self, def: &NodeDef, op: &OpDef) -> Result<AttrMap, GraphError> {
         let mut attrs = AttrMap::new();
         for (name, value) in &def.attr {
             let value = match op.attr(name) {
-                Some(attr) => self.decoder.attr(value, attr.ty).map(Some),
+                Some(attr) => self.decoder.attr(value, attr.ty),
                 None if name.starts_with('_') => {
                     Ok(self.decoder.undeclared_attr(value).unwrap_or(None))
                 }
-                // Any value will do for the error that names the attribute.
-                None => Ok(Some(false.into())),
+                None => Ok(None),
             };
             let value = value.map_err(|source| GraphError::Attr {
                 node: def.name.clone(),
@@ -88,7 +76,34 @@ impl<'a> Resolver<'a> {
             })?;
             attrs.extend(value.map(|value| (name.clone(), value)));
         }
+        self.read_as_written(op, &mut attrs);
         Ok(attrs)
+    }
+
+    /// Gives attributes the meaning that they had for the writer.
+    fn read_as_written(&self, op: &OpDef, attrs: &mut AttrMap) {
+        if self.producer > LAST_PRODUCER_OF_SCALARS_FOR_ANY_SHAPE || op.name != "Placeholder" {
+            return;
+        }
+        if let Some(AttrValue::Shape(shape)) = attrs.get_mut("shape")
+            && shape.rank() == Some(0)
+        {
+            *shape = PartialShape::UNKNOWN;
+        }
+    }
+}
+
+/// A node whose op nobody registered. All that the message says of it is kept, for when the op is there.
+fn missing(def: &NodeDef, device: DeviceName) -> Node {
+    Node {
+        name: def.name.clone(),
+        op: Arc::new(OpDef::missing(&def.op)),
+        attrs: Arc::new(AttrTable::new(AttrMap::new())),
+        device,
+        inputs: Vec::new(),
+        control_inputs: Vec::new(),
+        signature: Signature::default(),
+        origin: Some(Arc::new(def.clone())),
     }
 }
 

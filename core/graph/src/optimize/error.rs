@@ -1,6 +1,7 @@
 //! Why an edit or a pass fails.
 
 use crate::GraphError;
+use tenon_framework::text::{cut, cut_text};
 use tenon_framework::{DType, KernelError, PartialShape, op::OpError};
 use thiserror::Error;
 
@@ -9,13 +10,13 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum PassError {
     /// A number that is no node of the draft.
-    #[error("expected a node of the step's graph, found {found}")]
+    #[error("expected a node of the step's graph, found {found}", found = cut_text(.found))]
     NoNode {
         /// What was given.
         found: String,
     },
     /// An op that nobody registered.
-    #[error("node '{node}': op '{op}' is not registered")]
+    #[error("node '{node}': op '{op}' is not registered", node = cut(.node), op = cut(.op))]
     UnknownOp {
         /// The node that it was wanted for.
         node: String,
@@ -23,7 +24,7 @@ pub enum PassError {
         op: String,
     },
     /// Attributes or inputs that the op does not take.
-    #[error("node '{node}': {source}")]
+    #[error("node '{node}': {source}", node = cut(.node))]
     Op {
         /// The node.
         node: String,
@@ -31,7 +32,7 @@ pub enum PassError {
         source: Box<OpError>,
     },
     /// The shape function refuses the inputs.
-    #[error("node '{node}' (op '{op}'): {source}")]
+    #[error("node '{node}' (op '{op}'): {source}", node = cut(.node), op = cut(.op))]
     Shape {
         /// The node.
         node: String,
@@ -41,7 +42,10 @@ pub enum PassError {
         source: KernelError,
     },
     /// The device has no kernel for what a node would become.
-    #[error("node '{node}': {device} has no kernel for '{op}': {reason}")]
+    #[error(
+        "node '{node}': {device} has no kernel for '{op}': {reason}",
+        node = cut(.node), device = cut(.device), op = cut(.op), reason = cut_text(.reason)
+    )]
     NoKernel {
         /// The node.
         node: String,
@@ -53,7 +57,7 @@ pub enum PassError {
         reason: String,
     },
     /// A value would have another type.
-    #[error("'{tensor}': expected type {expected}, found {found}")]
+    #[error("'{tensor}': expected type {expected}, found {found}", tensor = cut(.tensor))]
     Type {
         /// The tensor.
         tensor: String,
@@ -63,7 +67,7 @@ pub enum PassError {
         found: DType,
     },
     /// A value would have another shape.
-    #[error("'{tensor}': expected shape {expected}, found {found}")]
+    #[error("'{tensor}': expected shape {expected}, found {found}", tensor = cut(.tensor))]
     OtherShape {
         /// The tensor.
         tensor: String,
@@ -73,7 +77,7 @@ pub enum PassError {
         found: PartialShape,
     },
     /// A node that no pass may change.
-    #[error("node '{node}' (op '{op}') stays as it is: {reason}")]
+    #[error("node '{node}' (op '{op}') stays as it is: {reason}", node = cut(.node), op = cut(.op))]
     Protected {
         /// The node.
         node: String,
@@ -83,7 +87,7 @@ pub enum PassError {
         reason: &'static str,
     },
     /// The edges lead in a circle.
-    #[error("expected a graph without cycles, found one through node '{node}'")]
+    #[error("expected a graph without cycles, found one through node '{node}'", node = cut(.node))]
     Cycle {
         /// A node in it.
         node: String,
@@ -92,7 +96,7 @@ pub enum PassError {
     #[error("the result is not valid: {0}")]
     Graph(Box<GraphError>),
     /// A pass says so itself.
-    #[error("{0}")]
+    #[error("{text}", text = cut_text(.0))]
     Failed(String),
 }
 

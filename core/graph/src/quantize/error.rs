@@ -1,6 +1,7 @@
 //! Why a graph cannot be quantised.
 
 use crate::GraphError;
+use tenon_framework::text::{cut, cut_text};
 use tenon_framework::{Code, KernelError, fixed_point::FixedPointError, tensor::TensorError};
 use thiserror::Error;
 
@@ -11,7 +12,8 @@ pub enum QuantizeError {
     /// Nothing that quantisation changes.
     #[error(
         "expected a Conv2D, DepthwiseConv2dNative or MatMul of floats with constant weights to quantise, found \
-         {found}: freeze the graph's variables, or keep fewer nodes in float"
+         {found}: freeze the graph's variables, or keep fewer nodes in float",
+        found = cut_text(.found)
     )]
     NothingToQuantize {
         /// What there is.
@@ -24,7 +26,8 @@ pub enum QuantizeError {
     NoSamples,
     /// An input that the data does not name.
     #[error(
-        "expected calibration data for the input '{input}', found {found}: name each array after the input that it is for"
+        "expected calibration data for the input '{input}', found {found}: name each array after the input that it is for",
+        input = cut(.input), found = cut_text(.found)
     )]
     MissingInput {
         /// The input.
@@ -34,7 +37,8 @@ pub enum QuantizeError {
     },
     /// Data for what is no input.
     #[error(
-        "calibration data '{found}': expected one of the inputs {inputs}: rename the array, or leave it out"
+        "calibration data '{found}': expected one of the inputs {inputs}: rename the array, or leave it out",
+        found = cut_text(.found), inputs = cut_text(.inputs)
     )]
     UnknownInput {
         /// Its name.
@@ -44,7 +48,8 @@ pub enum QuantizeError {
     },
     /// A tensor that was never seen.
     #[error(
-        "'{tensor}': expected values of it in the calibration data, found none: give data of at least one sample"
+        "'{tensor}': expected values of it in the calibration data, found none: give data of at least one sample",
+        tensor = cut(.tensor)
     )]
     NotObserved {
         /// The tensor.
@@ -53,7 +58,8 @@ pub enum QuantizeError {
     /// A value that no integer stands for.
     #[error(
         "'{tensor}': expected finite numbers, found {found} in sample {sample}: correct the data, or keep what makes \
-         the tensor in float (--keep)"
+         the tensor in float (--keep)",
+        tensor = cut(.tensor)
     )]
     NotFinite {
         /// The tensor.
@@ -64,7 +70,7 @@ pub enum QuantizeError {
         sample: usize,
     },
     /// A tensor of another type than the plan says.
-    #[error("'{tensor}': expected float, found {found}")]
+    #[error("'{tensor}': expected float, found {found}", tensor = cut(.tensor))]
     Type {
         /// The tensor.
         tensor: String,
@@ -78,7 +84,7 @@ pub enum QuantizeError {
         found: f64,
     },
     /// Scale and zero point of a tensor.
-    #[error("'{tensor}': {source}")]
+    #[error("'{tensor}': {source}", tensor = cut(.tensor))]
     Scale {
         /// The tensor.
         tensor: String,
@@ -86,7 +92,10 @@ pub enum QuantizeError {
         source: FixedPointError,
     },
     /// A function of one number that is to become a table.
-    #[error("node '{node}': its values for a table of 256 cannot be computed: {reason}")]
+    #[error(
+        "node '{node}': its values for a table of 256 cannot be computed: {reason}",
+        node = cut(.node), reason = cut_text(.reason)
+    )]
     Table {
         /// The node.
         node: String,
@@ -94,7 +103,7 @@ pub enum QuantizeError {
         reason: String,
     },
     /// A constant cannot be read or made.
-    #[error("node '{node}': {source}")]
+    #[error("node '{node}': {source}", node = cut(.node))]
     Tensor {
         /// The node.
         node: String,

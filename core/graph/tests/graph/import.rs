@@ -1,11 +1,12 @@
 //! What a graph's message may hold, and the words of what it may not.
 
 use crate::support::*;
-use tenon_framework::{Code, DType};
+use tenon_framework::{Code, DType, PartialShape, attr::AttrValue as AttrValueHere};
 use tenon_graph::Graph;
 use tenon_proto::{
-    AttrValueKind, ExperimentalDebugInfo, FunctionDef, FunctionDefLibrary, ListValue, OpDef,
-    TensorProto, TensorShapeProto, VersionDef,
+    AttrValue, AttrValueKind, Dim, ExperimentalDebugInfo, FunctionDef, FunctionDefLibrary,
+    ListValue, NodeDef, OpDef, TensorProto, TensorShapeProto, VersionDef,
+    versions::{GRAPH_DEF_VERSION, own_versions},
 };
 
 #[test]
@@ -18,33 +19,6 @@ fn nodes_are_resolved_in_any_order() {
     assert_eq!(y.outputs(), [DType::FLOAT]);
     let x = graph.node(graph.find("x").unwrap());
     assert!(x.attrs.get("shape").is_some(), "the default is applied");
-}
-
-#[test]
-fn ops_that_are_not_there_are_named_with_near_ones() {
-    let error = import(&[node("m", "MatMull", &[])]).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "node 'm': op 'MatMull' is not registered; did you mean 'MatMul'?; load the plugin that defines it"
-    );
-    assert_eq!(error.code(), Code::NOT_FOUND);
-}
-
-#[test]
-fn calling_a_function_comes_later() {
-    let function = FunctionDef {
-        signature: Some(OpDef { name: "f".to_owned(), ..OpDef::default() }),
-        ..FunctionDef::default()
-    };
-    let mut def = graph_def(&[node("y", "f", &[])]);
-    def.library = Some(FunctionDefLibrary { function: vec![function], ..Default::default() });
-    let error = Graph::import(&def, registry()).unwrap_err();
-    assert_eq!(error.code(), Code::UNIMPLEMENTED);
-    assert!(
-        error
-            .to_string()
-            .starts_with("node 'y': 'f' is a function of the graph's library; calling")
-    );
 }
 
 #[test]
@@ -70,11 +44,6 @@ fn attributes_are_checked() {
         refused(&[wrong]),
         "node 'x': attribute 'dtype': expected a value of type type, found int"
     );
-    let unknown = with(placeholder("x"), "colour", AttrValueKind::I(3));
-    assert!(
-        refused(&[unknown])
-            .starts_with("node 'x': op 'Placeholder' has no attribute 'colour': it has")
-    );
     let private = with(placeholder("x"), "_colour", AttrValueKind::I(3));
     let graph = import(&[private]).unwrap();
     let x = graph.node(graph.find("x").unwrap());
@@ -84,6 +53,101 @@ fn attributes_are_checked() {
         refused(&[placeholder("x"), relu])
             .starts_with("node 'y': op 'Relu': attribute 'T' is one of")
     );
+}
+
+#[test]
+fn attributes_of_newer_writers_are_ignored_with_one_warning_and_written_back() {
+    let newer = |at: usize| {
+        let node = typed(node(&format!("x{at}"), "Placeholder", &[]), "dtype", DType::FLOAT);
+        with(with(node, "colour", AttrValueKind::I(3)), "_private", AttrValueKind::I(3))
+    };
+    let nodes: Vec<_> = (0..5).map(newer).collect();
+    let graph = import(&nodes).unwrap();
+    let x = graph.node(graph.find("x0").unwrap());
+    assert!(x.attrs.get("colour").is_none() && x.attrs.get("_private").is_some());
+    assert_eq!(graph.to_graph_def().unwrap().node, nodes);
+    assert_eq!(
+        graph.ignored_attrs_warning(0..5).unwrap(),
+        "attributes that their ops do not have are ignored: 'colour' of node 'x0' (op 'Placeholder'), 'colour' of \
+         node 'x1' (op 'Placeholder'), 'colour' of node 'x2' (op 'Placeholder') and 2 more; the graph may come from a \
+         newer TensorFlow"
+    );
+    assert_eq!(graph.ignored_attrs(3..u32::MAX).count(), 2);
+    assert!(import(&[placeholder("x")]).unwrap().ignored_attrs_warning(0..9).is_none());
+}
+
+#[test]
+fn an_attribute_without_value_has_its_default() {
+    let empty = |mut node: NodeDef, attr: &str| {
+        node.attr.insert(attr.to_owned(), AttrValue { value: None });
+        node
+    };
+    let leaky = typed(node("y", "LeakyRelu", &["x"]), "T", DType::FLOAT);
+    let nodes = [placeholder("x"), empty(empty(empty(leaky, "alpha"), "_odd"), "colour")];
+    let graph = import(&nodes).unwrap();
+    let y = graph.node(graph.find("y").unwrap());
+    assert!(matches!(y.attrs.get("alpha"), Some(AttrValueHere::Float(alpha)) if *alpha == 0.2));
+    assert!(y.attrs.get("_odd").is_none());
+    assert_eq!(graph.to_graph_def().unwrap().node, nodes);
+    assert_eq!(
+        refused(&[empty(node("x", "Placeholder", &[]), "dtype")]),
+        "node 'x': op 'Placeholder': attribute 'dtype' of type type is missing and has no default: set it"
+    );
+}
+
+#[test]
+fn old_placeholders_of_the_shape_of_a_scalar_are_of_any_shape() {
+    let scalar = AttrValueKind::Shape(TensorShapeProto::default());
+    let shape = |producer: Option<i32>, shape: &AttrValueKind| {
+        let mut def = graph_def(&[with(placeholder("x"), "shape", shape.clone())]);
+        def.versions = producer.map(|producer| VersionDef { producer, ..VersionDef::default() });
+        let graph = Graph::import(&def, registry()).unwrap();
+        assert_eq!(graph.to_graph_def().unwrap(), def, "it is written as it was read");
+        match graph.node(graph.find("x").unwrap()).attrs.get("shape") {
+            Some(AttrValueHere::Shape(shape)) => shape.to_string(),
+            other => panic!("{other:?}"),
+        }
+    };
+    // TensorFlow 2.21 takes any feed for producers up to 21, and for a graph that does not say.
+    assert_eq!(shape(Some(21), &scalar), "<unknown>");
+    assert_eq!(shape(Some(0), &scalar), "<unknown>");
+    assert_eq!(shape(None, &scalar), "<unknown>");
+    assert_eq!(shape(Some(22), &scalar), "[]");
+    let dim = vec![Dim { size: 2, name: String::new() }];
+    let vector = AttrValueKind::Shape(TensorShapeProto { dim, unknown_rank: false });
+    assert_eq!(shape(Some(21), &vector), "[2]");
+}
+
+#[test]
+fn graphs_that_are_built_say_their_version_so_that_scalars_stay_scalars() {
+    let mut b = builder();
+    b.placeholder("x", DType::FLOAT, PartialShape::new(&[]).unwrap()).unwrap();
+    let def = b.finish().to_graph_def().unwrap();
+    assert_eq!(def.versions, Some(own_versions()));
+    let graph = Graph::import(&def, registry()).unwrap();
+    let x = graph.node(graph.find("x").unwrap());
+    assert!(
+        matches!(x.attrs.get("shape"), Some(AttrValueHere::Shape(shape)) if shape.rank() == Some(0))
+    );
+}
+
+#[test]
+fn graphs_for_newer_readers_are_refused() {
+    let mut def = graph_def(&[placeholder("x")]);
+    let versions = |producer, min_consumer, bad_consumers: &[i32]| {
+        Some(VersionDef { producer, min_consumer, bad_consumers: bad_consumers.to_vec() })
+    };
+    def.versions = versions(99999, 99999, &[]);
+    let mut graph = Graph::new();
+    let error = graph.extend(&def, registry()).unwrap_err();
+    assert!(error.to_string().contains("readers of version 99999 and newer"), "{error}");
+    assert_eq!((error.code(), graph.len()), (Code::INVALID_ARGUMENT, 0));
+    let error = graph.extend_owned(def.clone(), registry()).unwrap_err();
+    assert!(error.to_string().contains("versions.min_consumer"), "{error}");
+    def.versions = versions(30, 0, &[GRAPH_DEF_VERSION]);
+    assert!(Graph::import(&def, registry()).unwrap_err().to_string().contains("bad_consumers"));
+    def.versions = versions(99999, 0, &[]);
+    assert!(Graph::import(&def, registry()).is_ok(), "newer writers may be read");
 }
 
 #[test]

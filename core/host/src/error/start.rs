@@ -1,6 +1,6 @@
-//! Why a host cannot be started.
+//! Why a host does not start.
 
-use super::list;
+use super::words::list;
 use tenon_abi::Code;
 use tenon_framework::{knob::KnobError, registry::RegistryError};
 use thiserror::Error;

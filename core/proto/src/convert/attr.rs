@@ -11,18 +11,20 @@ use crate::{AttrValue as AttrProto, AttrValueKind, ListValue, NameAttrList, deco
 
 impl Decoder<'_> {
     /// Reads an attribute that its op declares as `expected`. The declaration is needed because an empty
-    /// list does not say of what.
+    /// list does not say of what. `None` for a message without value, which is as good as no message: the
+    /// attribute has its default.
     ///
     /// # Errors
-    /// A value of another kind, none at all, a placeholder; what tensors, shapes and types refuse.
+    /// A value of another kind, a placeholder; what tensors, shapes and types refuse.
     pub fn attr(
         &mut self,
         proto: &AttrProto,
         expected: AttrType,
-    ) -> Result<AttrValue, ConvertError> {
-        let value = self.any_attr(proto, Some(expected.kind), expected)?;
+    ) -> Result<Option<AttrValue>, ConvertError> {
+        let Some(value) = &proto.value else { return Ok(None) };
+        let value = self.any_attr(value, Some(expected.kind), expected)?;
         if value.attr_type() == expected {
-            return Ok(value);
+            return Ok(Some(value));
         }
         Err(ConvertError::AttrKind { expected, found: value.attr_type().to_string() })
     }
@@ -39,21 +41,21 @@ impl Decoder<'_> {
         match &proto.value {
             None => Ok(None),
             Some(AttrValueKind::List(list)) if list_kinds(list).is_empty() => Ok(None),
-            Some(_) => {
+            Some(value) => {
                 // Only names the kind in errors that an undeclared attribute cannot cause.
                 let expected = AttrType::one(AttrKind::STRING);
-                self.any_attr(proto, None, expected).map(Some)
+                self.any_attr(value, None, expected).map(Some)
             }
         }
     }
 
     fn any_attr(
         &mut self,
-        proto: &AttrProto,
+        value: &AttrValueKind,
         list_kind: Option<AttrKind>,
         expected: AttrType,
     ) -> Result<AttrValue, ConvertError> {
-        Ok(match proto.value.as_ref().ok_or(ConvertError::NoValue { expected })? {
+        Ok(match value {
             AttrValueKind::S(value) => AttrValue::String(value.clone()),
             AttrValueKind::I(value) => AttrValue::Int(*value),
             AttrValueKind::F(value) => AttrValue::Float(*value),

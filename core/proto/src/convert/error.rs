@@ -3,6 +3,7 @@
 use tenon_framework::attr::AttrType;
 use tenon_framework::shape::{PartialShape, ShapeError};
 use tenon_framework::tensor::TensorError;
+use tenon_framework::text::{cut, cut_text};
 use tenon_framework::{Code, DType};
 
 use crate::ProtoError;
@@ -111,7 +112,8 @@ pub enum ConvertError {
     /// Few bytes that stand for too many.
     #[error(
         "{what} needs {needed} bytes beyond what is encoded, and {left} are left of what one graph may \
-         expand to: fill large tensors by an op, or feed them"
+         expand to: fill large tensors by an op, or feed them",
+        what = cut_text(.what)
     )]
     Expansion {
         /// What is expanded.
@@ -124,14 +126,8 @@ pub enum ConvertError {
     /// The tensor cannot be made or read.
     #[error(transparent)]
     Tensor(Box<TensorError>),
-    /// An attribute value without any kind.
-    #[error("expected a value of type {expected}, found an attribute without value")]
-    NoValue {
-        /// What was asked for.
-        expected: AttrType,
-    },
     /// An attribute value of another kind.
-    #[error("expected a value of type {expected}, found {found}")]
+    #[error("expected a value of type {expected}, found {found}", found = cut_text(.found))]
     AttrKind {
         /// What was asked for.
         expected: AttrType,
@@ -140,7 +136,8 @@ pub enum ConvertError {
     },
     /// A placeholder, which has a value only once a function is instantiated.
     #[error(
-        "expected a value of type {expected}, found the placeholder '{name}', which only bodies of functions have"
+        "expected a value of type {expected}, found the placeholder '{name}', which only bodies of functions have",
+        name = cut(.name)
     )]
     Placeholder {
         /// What was asked for.

@@ -31,7 +31,7 @@ use tenon_framework::{
     tensor::Memory as TensorMemory,
 };
 use tenon_graph::{
-    ArgSide, ControlFlow, DeviceView, FrameId, Frames, Graph, Memory, NodeId, Output,
+    ArgSide, ControlFlow, DeviceView, FrameId, Frames, Graph, GraphError, Memory, NodeId, Output,
     PartitionOptions, Partitioned, Placement, PlacerOptions, Shapes, Subgraph, infer_shapes,
     partition, place, prune,
 };
@@ -61,6 +61,7 @@ impl<'s> Placed<'s> {
         targets: &[NodeId],
     ) -> Result<Placed<'s>, RuntimeError> {
         let sub = prune(&current.graph, feeds, fetches, targets)?;
+        current.graph.check_ops(&sub, &current.registry)?;
         let shapes = infer_shapes(&current.graph, &sub, &[])?;
         let view = kernels::Devices::new(session, current);
         let default_device = match &session.options.device {
@@ -252,7 +253,13 @@ fn tensors(
     what: &'static str,
     names: &[String],
 ) -> Result<Vec<Output>, RuntimeError> {
-    names.iter().map(|name| graph.tensor(name).map_err(|_| unknown(graph, what, name))).collect()
+    let tensor = |name: &String| {
+        graph.tensor(name).map_err(|error| match error {
+            GraphError::UnreadOutput { .. } => error.into(),
+            _ => unknown(graph, what, name),
+        })
+    };
+    names.iter().map(tensor).collect()
 }
 
 /// The error for a name that the graph has not, with names that are near.

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::error::RuntimeError;
 use std::collections::HashMap;
-use tenon_framework::{device::base::DeviceBase, registry::Explanation};
-use tenon_graph::{NodeId, Output};
+use tenon_framework::{device::base::DeviceBase, registry::Explanation, text::cut};
+use tenon_graph::{Graph, NodeId, Output};
 
 /// Why a node runs where and as it does.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub struct NodeExplanation {
     pub passed_over: Vec<String>,
     /// The candidates, what removed each, and the winner; `None` for what the executor runs itself.
     pub kernels: Option<Explanation>,
+    /// Why it cannot run: an op that is not registered, its own or that of a node that it needs. It is on no device then.
+    pub blocked: Option<String>,
 }
 
 /// Explains one node, or all.
@@ -36,18 +38,44 @@ pub(super) fn explain(
     only: Option<&str>,
 ) -> Result<Vec<NodeExplanation>, RuntimeError> {
     let graph = &current.graph;
+    let blocked = graph.blocked();
     let wanted: Vec<NodeId> = match only {
         Some(name) => vec![graph.target(name)?],
         None => graph.nodes().map(|(id, _)| id).collect(),
     };
+    let (stuck, running): (Vec<NodeId>, Vec<NodeId>) =
+        wanted.iter().partition(|id| blocked.contains_key(id));
     // Placeholders count as fed, so that a graph can be explained without its feeds.
     let feeds: Vec<Output> = graph
         .nodes()
         .filter(|(_, node)| node.op.name == "Placeholder")
         .map(|(id, _)| Output::new(id, 0))
         .collect();
-    let placed = Placed::new(session, current, &feeds, &[], &wanted)?;
-    Ok(wanted.into_iter().filter_map(|id| explained(&placed, id)).collect())
+    let placed = Placed::new(session, current, &feeds, &[], &running)?;
+    let mut told: Vec<(NodeId, NodeExplanation)> =
+        running.into_iter().filter_map(|id| Some((id, explained(&placed, id)?))).collect();
+    told.extend(stuck.into_iter().map(|id| (id, stays(graph, id, blocked[&id]))));
+    told.sort_unstable_by_key(|(id, _)| *id);
+    Ok(told.into_iter().map(|(_, node)| node).collect())
+}
+
+/// Explains a node that cannot run, since it needs `missing`.
+fn stays(graph: &Graph, id: NodeId, missing: NodeId) -> NodeExplanation {
+    let (node, missing) = (graph.node(id), graph.node(missing));
+    let op = format!("op '{}' is not registered", cut(&missing.op.name));
+    let why = match node.name == missing.name {
+        true => op,
+        false => format!("it needs node '{}', whose {op}", cut(&missing.name)),
+    };
+    NodeExplanation {
+        node: node.name.clone(),
+        op: node.op.name.clone(),
+        device: String::new(),
+        placement: String::new(),
+        passed_over: Vec::new(),
+        kernels: None,
+        blocked: Some(why),
+    }
 }
 
 /// Explains the nodes of a step that its graph does not have: those that the passes make.
@@ -79,5 +107,6 @@ fn explained(placed: &Placed<'_>, id: NodeId) -> Option<NodeExplanation> {
         placement: at.reason.to_string(),
         passed_over: at.passed_over.clone(),
         kernels: (!is_built_in(&node.op.name)).then(|| explain_node(placed, id, false)),
+        blocked: None,
     })
 }

@@ -11,6 +11,7 @@ mod compile;
 mod evaluate;
 mod executable;
 mod explain;
+mod import;
 mod kernels;
 mod measured;
 mod optimize;
@@ -26,6 +27,7 @@ use crate::{error::RuntimeError, isolate::quarantines, runtime::Runtime, tuning:
 use executable::Executable;
 use std::{
     collections::HashMap,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -121,7 +123,8 @@ impl Session {
         Ok(Session { inner })
     }
 
-    /// Appends the nodes of a graph, also while steps run.
+    /// Appends the nodes of a graph, also while steps run. Ops that are not registered are an error of the steps that
+    /// need them. Attributes that an op does not have are ignored, with a warning.
     ///
     /// # Errors
     /// What is wrong with a node, by name; then nothing is appended.
@@ -273,14 +276,15 @@ impl Drop for Session {
 
 impl Inner {
     /// Puts an extended graph in the place of the session's; where extending it fails, the session keeps its own.
-    fn extended<T>(
+    fn extended(
         &self,
-        extend: impl FnOnce(&mut Graph, &Registry) -> Result<T, GraphError>,
+        extend: impl FnOnce(&mut Graph, &Registry) -> Result<Range<u32>, GraphError>,
     ) -> Result<(), RuntimeError> {
         self.check_open()?;
         let mut current = self.current.lock();
         let mut graph = Graph::clone(&current.graph);
-        extend(&mut graph, &current.registry)?;
+        let new = extend(&mut graph, &current.registry)?;
+        import::warn_of_ignored(&graph, new);
         current.graph = Arc::new(graph);
         Ok(())
     }
@@ -336,6 +340,7 @@ impl Inner {
         let mut current = self.current.lock();
         let def = current.graph.to_graph_def()?;
         let graph = Arc::new(Graph::import(&def, &registry)?);
+        import::check_still_there(&current.graph, &graph)?;
         let knobs = knobs(&self.runtime, &registry, &self.options)?;
         *current = Current::new(graph, registry, knobs)?;
         drop(current);

@@ -9,6 +9,7 @@ use super::{
 use crate::error::RuntimeError;
 use std::sync::Arc;
 use tenon_abi::Range;
+use tenon_framework::registry::Registry;
 use tenon_graph::{
     BufferRules, Evaluate, Graph, NodeId, Output,
     optimize::{self, LibraryPass, Options, Pass, Report, Step, built_in, knobs},
@@ -83,7 +84,7 @@ pub(super) fn optimized_step<'s>(
 ) -> Result<(Placed<'s>, Report), RuntimeError> {
     let named = match step {
         Some(step) => Named::find(&current.graph, step)?,
-        None => whole(&current.graph),
+        None => whole(&current.graph, &current.registry)?,
     };
     optimized(Placed::new(session, current, &named.feeds, &named.fetches, &named.targets)?)
 }
@@ -114,7 +115,7 @@ pub(super) fn simplified<R>(
     fetches: &[String],
     show: impl FnOnce(Simplified<'_>) -> R,
 ) -> Result<R, RuntimeError> {
-    let Named { feeds, fetches: unused, .. } = whole(&current.graph);
+    let Named { feeds, fetches: unused, .. } = whole(&current.graph, &current.registry)?;
     let named = fetches.iter().map(|name| Ok(current.graph.tensor(name)?));
     let mut fetches = named.collect::<Result<Vec<Output>, RuntimeError>>()?;
     if fetches.is_empty() {
@@ -155,16 +156,21 @@ fn in_place(placed: &Placed<'_>, id: NodeId) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// The step that feeds every placeholder and fetches what no node uses.
-fn whole(graph: &Graph) -> Named {
+/// The step that feeds every placeholder and fetches what no node uses, of the nodes that can run.
+///
+/// # Errors
+/// No node can run, since ops are not registered.
+fn whole(graph: &Graph, registry: &Registry) -> Result<Named, RuntimeError> {
+    let blocked = graph.blocked();
+    let runs = |(id, _): &(NodeId, _)| !blocked.contains_key(id);
     let mut used = vec![false; graph.len()];
-    for (_, node) in graph.nodes() {
+    for (_, node) in graph.nodes().filter(runs) {
         let control = node.control_inputs.iter().copied();
         let data = node.inputs.iter().map(|input| input.node);
         data.chain(control).for_each(|id| used[id.index()] = true);
     }
     let mut named = Named { feeds: Vec::new(), fetches: Vec::new(), targets: Vec::new() };
-    for (id, node) in graph.nodes() {
+    for (id, node) in graph.nodes().filter(runs) {
         let is_value = node.outputs().first().is_some_and(|dtype| !dtype.is_ref());
         if matches!(node.op.name.as_str(), "Placeholder" | "PlaceholderV2") {
             named.feeds.push(Output::new(id, 0));
@@ -174,5 +180,9 @@ fn whole(graph: &Graph) -> Named {
             named.targets.push(id);
         }
     }
-    named
+    if named.fetches.is_empty() && named.targets.is_empty() {
+        let all: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
+        graph.check_ops_of(&all, Some(registry))?;
+    }
+    Ok(named)
 }

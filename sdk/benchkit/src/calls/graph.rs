@@ -10,7 +10,7 @@ use crate::{
     feeds::{GraphWish, feeds},
 };
 use std::{collections::HashMap, path::Path};
-use tenon_framework::{DType, Tensor};
+use tenon_framework::{DType, Tensor, text::cut};
 use tenon_runtime::{
     RunOptions, Runtime, Session, SessionOptions,
     graph::{ControlFlow, Graph, Node, NodeId, Output},
@@ -41,8 +41,15 @@ pub fn record(
     session.extend(def)?;
     let graph = session.graph();
     let fed = feeds(&graph, file, wish)?;
-    let nodes: Vec<(NodeId, &Node)> = graph.nodes().filter(|(_, node)| computes(node)).collect();
+    let blocked = graph.blocked();
+    let nodes = graph.nodes().filter(|(_, node)| computes(node));
+    let (lost, nodes): (Vec<_>, Vec<(NodeId, &Node)>) =
+        nodes.partition(|(id, _)| blocked.contains_key(id));
     let mut recorded = Recorded::default();
+    recorded.skipped.extend(lost.into_iter().map(|(id, node)| {
+        let op = cut(&graph.node(blocked[&id]).op.name);
+        (node.name.clone(), format!("needs op '{op}', which is not registered"))
+    }));
     let tensors = Tensors::fetch(&session, &graph, &fed, &nodes);
     for (id, node) in nodes {
         match call(&graph, &tensors, node) {

@@ -235,6 +235,19 @@ fn the_calls_of_a_graph_are_measured_with_their_values() {
 }
 
 #[test]
+fn a_variable_left_over_does_not_keep_the_rest_from_being_measured() {
+    let place = Place::new();
+    let graph = place.leftover("g.pb");
+    let report = json(&place, &[&graph, "--shape", "x=4"]);
+    let [record] = &records(&report)[..] else { panic!("one step: {report}") };
+    assert_eq!((&record["bench"], &record["size"]), (&"step".into(), &"x=4".into()));
+    let output = run(&place, &[&graph, "--shape", "x=4", "--calls", "--no-dispatch"]);
+    let said = stderr(&output);
+    let lost = "left out: node 'step/read' needs op 'NobodysVariable', which is not registered";
+    assert!(output.status.success() && said.contains(lost), "{said}");
+}
+
+#[test]
 fn a_step_of_a_graph_is_measured_with_its_profile() {
     let place = Place::new();
     let graph = goldens().join("cnn.pb").display().to_string();

@@ -68,3 +68,32 @@ fn passes_are_told_with_what_they_did_to_which_node() {
     let fetched = place.text(&["explain", &graph, "--fetch", "scaled"]);
     assert!(fetched.contains("passes: 2 nodes before, 1 after"), "{fetched}");
 }
+
+#[test]
+fn a_variable_left_over_stops_only_what_needs_it() {
+    let place = Place::new();
+    let graph = place.leftover("g.pb");
+    let text = place.text(&["explain", &graph]);
+    assert!(text.contains("layer/y (Relu) on CPU:0"), "{text}");
+    let lost = "step (NobodysVariable) cannot run: op 'NobodysVariable' is not registered";
+    assert!(text.contains(lost), "{text}");
+    let read = "step/read (Relu) cannot run: it needs node 'step', whose op 'NobodysVariable' is";
+    assert!(text.contains(read), "{text}");
+    let explained = place.json(&["explain", &graph, "step"]);
+    assert_eq!(explained["nodes"][0]["blocked"], "op 'NobodysVariable' is not registered");
+    let x = place.array("x.npy", &Tensor::from_slice(&[2], &[-1.0f32, 2.0]).unwrap());
+    let feed = format!("x={x}");
+    let output = place.tenon(&["run", &graph, "--feed", &feed, "--fetch", "layer/y"]);
+    let said = crate::support::stderr(&output);
+    assert!(output.status.success(), "{said}");
+    let warning =
+        "warning: attributes that their ops do not have are ignored: 'colour' of node 'layer/y'";
+    assert_eq!(said.matches("do not have are ignored").count(), 1, "{said}");
+    assert!(said.contains(warning), "{said}");
+    let error = place.error(&["run", &graph, "--feed", &feed, "--fetch", "step/read"]);
+    assert!(
+        error.contains("needed ops are not registered: 'NobodysVariable' (node 'step')"),
+        "{error}"
+    );
+    assert!(error.contains("TENON_PLUGIN_PATH") && error.contains("--plugin"), "{error}");
+}

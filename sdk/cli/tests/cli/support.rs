@@ -91,6 +91,26 @@ impl Place {
         })
     }
 
+    /// Writes the graph of [`Place::relu`] with a variable left over, which `layer/y` does not need, and an attribute of a newer writer.
+    pub fn leftover(&self, name: &str) -> String {
+        use tenon_runtime::proto::{AttrValue, AttrValueKind, NodeDef, decode_graph_def};
+        let file = self.relu(name);
+        let mut graph = decode_graph_def(&fs::read(&file).unwrap()).unwrap();
+        let newer = AttrValue { value: Some(AttrValueKind::I(3)) };
+        graph.node[1].attr.insert("colour".to_owned(), newer);
+        let node = |name: &str, op: &str, input: &[&str]| NodeDef {
+            name: name.to_owned(),
+            op: op.to_owned(),
+            input: input.iter().map(|name| (*name).to_owned()).collect(),
+            ..NodeDef::default()
+        };
+        let mut read = node("step/read", "Relu", &["step"]);
+        read.attr.insert("T".to_owned(), graph.node[1].attr["T"].clone());
+        graph.node.extend([node("step", "NobodysVariable", &[]), read]);
+        fs::write(&file, encode(&graph).unwrap()).unwrap();
+        file
+    }
+
     /// Writes a graph with a product of `x` [?, 2] and constant weights, and an archive of samples for it.
     pub fn net(&self, graph: &str, samples: &str) {
         use npyz::WriterBuilder;

@@ -44,6 +44,13 @@ pub enum Ending {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault(String);
 
+impl Fault {
+    /// A fault, in words.
+    pub(super) fn new(text: String) -> Fault {
+        Fault(text)
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -14,6 +14,7 @@
 //!   checked is refused instead of touched.
 
 mod bytes;
+pub mod graphs;
 mod judge;
 mod make;
 mod values;

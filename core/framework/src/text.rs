@@ -1,0 +1,122 @@
+//! Text from outside, in messages.
+//!
+//! The name of a node or an op, the value of an attribute, the text of a plugin: each may be megabytes long, and an error
+//! that repeats it would be too. Messages show such text through [`cut`] and [`cut_text`].
+
+use std::fmt::{self, Write as _};
+
+/// Most bytes of a name that a message shows.
+pub const NAME_BYTES: usize = 160;
+
+/// Most bytes that a message shows of a longer text, such as a list of names or a reason.
+pub const TEXT_BYTES: usize = 1000;
+
+/// Most bytes that a message shows of a whole message of somebody else, such as a kernel.
+pub const MESSAGE_BYTES: usize = 8192;
+
+/// Text that shows at most so many bytes of itself, and how long it is where that is not all.
+///
+/// ```
+/// use tenon_framework::text::cut;
+///
+/// assert_eq!(cut("conv1/weights").to_string(), "conv1/weights");
+/// let long = cut(&"n".repeat(50_000_000)).to_string();
+/// assert!(long.ends_with("nnn... (50000000 bytes)") && long.len() < 200);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Cut<'a> {
+    text: &'a str,
+    limit: usize,
+}
+
+/// A name, of which a message shows at most [`NAME_BYTES`] bytes.
+pub fn cut(name: &str) -> Cut<'_> {
+    Cut { text: name, limit: NAME_BYTES }
+}
+
+/// A text, of which a message shows at most [`TEXT_BYTES`] bytes.
+pub fn cut_text(text: &str) -> Cut<'_> {
+    cut_to(text, TEXT_BYTES)
+}
+
+/// A message of somebody else, of which a message shows at most [`MESSAGE_BYTES`] bytes.
+pub fn cut_message(text: &str) -> Cut<'_> {
+    cut_to(text, MESSAGE_BYTES)
+}
+
+/// A text, of which a message shows at most `limit` bytes.
+pub fn cut_to(text: &str, limit: usize) -> Cut<'_> {
+    Cut { text, limit }
+}
+
+impl<'a> Cut<'a> {
+    /// What is shown of the text, and whether that is less than all.
+    fn shown(self) -> (&'a str, bool) {
+        if self.text.len() <= self.limit {
+            return (self.text, false);
+        }
+        (&self.text[..self.text.floor_char_boundary(self.limit)], true)
+    }
+
+    fn note_length(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "... ({} bytes)", self.text.len())
+    }
+}
+
+impl fmt::Display for Cut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (shown, is_cut) = self.shown();
+        if !is_cut {
+            return f.pad(shown);
+        }
+        f.write_str(shown)?;
+        self.note_length(f)
+    }
+}
+
+/// In quotes, with escapes.
+impl fmt::Debug for Cut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (shown, is_cut) = self.shown();
+        f.write_char('"')?;
+        write!(f, "{}", shown.escape_debug())?;
+        f.write_char('"')?;
+        if is_cut { self.note_length(f) } else { Ok(()) }
+    }
+}
+
+/// Names in quotes, at most `most` of them, then how many more there are: `'a', 'b' and 3 more`.
+pub fn some_of<'a>(names: impl IntoIterator<Item = &'a str>, most: usize) -> String {
+    let mut text = String::new();
+    let mut names = names.into_iter();
+    for (at, name) in names.by_ref().take(most).enumerate() {
+        let comma = if at == 0 { "" } else { ", " };
+        let _ = write!(text, "{comma}'{}'", cut(name));
+    }
+    match names.count() {
+        0 => text,
+        more => format!("{text} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(cut_to("abc", 3).to_string(), "abc");
+        assert_eq!(cut_to("abcd", 3).to_string(), "abc... (4 bytes)");
+        assert_eq!(cut_to("aéé", 2).to_string(), "a... (5 bytes)");
+        assert_eq!(format!("{:?}", cut_to("a\"b", 9)), r#""a\"b""#);
+        assert_eq!(format!("{:?}", cut_to("a\nbc", 2)), r#""a\n"... (4 bytes)"#);
+        assert_eq!(format!("{:>5}|", cut("abc")), "  abc|");
+    }
+
+    #[test]
+    fn lists_of_names_end() {
+        assert_eq!(some_of(["a"], 2), "'a'");
+        assert_eq!(some_of(["a", "b"], 2), "'a', 'b'");
+        assert_eq!(some_of(["a", "b", "c", "d"], 2), "'a', 'b' and 2 more");
+    }
+}

@@ -1,0 +1,61 @@
+//! What can be wrong with a manifest.
+
+use tenon_framework::text::{cut, cut_text};
+use thiserror::Error;
+
+/// What is wrong with the text of a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ManifestError {
+    /// The section is larger than any manifest.
+    #[error("the section has {bytes} bytes, expected at most {limit}")]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The section reaches past the end of the file.
+    #[error(
+        "the section cannot be read ({detail}): the file is cut short or damaged, build it again",
+        detail = cut_text(.detail)
+    )]
+    Unreadable {
+        /// What the reader says.
+        detail: String,
+    },
+    /// Bytes that are not UTF-8.
+    #[error("line {line} is not UTF-8")]
+    Utf8 {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// A line that is no record.
+    #[error(
+        "line {line} is no record ({detail}): {text:?}",
+        detail = cut_text(.detail), text = cut_text(.text)
+    )]
+    Line {
+        /// The line, from 1.
+        line: usize,
+        /// What the reader says.
+        detail: String,
+        /// The beginning of the line.
+        text: String,
+    },
+    /// No record of kind `plugin`.
+    #[error(
+        "no record of kind 'plugin': say export_plugin!() at the crate's root, or TENON_MANIFEST in C"
+    )]
+    NoPlugin,
+    /// Two records of kind `plugin`.
+    #[error(
+        "two records of kind 'plugin', of {first} and {second}: a library is one plugin",
+        first = cut(.first), second = cut(.second)
+    )]
+    TwoPlugins {
+        /// One name.
+        first: String,
+        /// The other.
+        second: String,
+    },
+}

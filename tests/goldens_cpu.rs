@@ -67,7 +67,7 @@ fn io() {
 
 #[test]
 fn linalg() {
-    family_of("linalg", &["tenon_cpu", "tenon_linalg"], 2434);
+    family_of("linalg", &["tenon_cpu", "tenon_linalg"], 2698);
 }
 
 #[test]

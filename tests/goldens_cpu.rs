@@ -57,7 +57,7 @@ fn fused() {
 
 #[test]
 fn image() {
-    family_of("image", &["tenon_cpu", "tenon_image"], 685);
+    family_of("image", &["tenon_cpu", "tenon_image"], 868);
 }
 
 #[test]

@@ -143,13 +143,14 @@ fn each_op(
     knobs: &[(&str, &str)],
     name: &str,
 ) -> [(&'static str, Result<Vec<Tensor>, RuntimeError>); 4] {
+    let written = node_with(knobs, "WriteFile", &[scalar(name), scalar("x")], &[]);
     let printed = run_with(knobs, &[], |b| {
         let text = b.constant("text", scalar("x"))?;
         let print = b.op("PrintV2").name("y").input(text);
         print.attr("output_stream", &*format!("file://{name}")).build().map(|_| ())
     });
     [
-        ("WriteFile", node_with(knobs, "WriteFile", &[scalar(name), scalar("x")], &[])),
+        ("WriteFile", written),
         ("PrintV2", printed),
         ("ReadFile", node_with(knobs, "ReadFile", &[scalar(name)], &["y:0"])),
         ("MatchingFiles", node_with(knobs, "MatchingFiles", &[scalar(name)], &["y:0"])),

@@ -4,7 +4,7 @@
 use crate::{
     batch::{Matrices, count, for_each, parts, store},
     cholesky::{DOUBLE, FLOAT, HALF},
-    range::{Factors, Product},
+    range::{Factors, Product, near_one},
     scalar::{Field, Scalar, adjoint, identity},
 };
 use faer::Mat;
@@ -111,11 +111,13 @@ fn parity(permutation: &[usize]) -> f64 {
 fn log_determinant<F: Field>(a: &Mat<F>) -> (Complex<f64>, f64) {
     let factors = Factors::new(a);
     let mut sign = Complex::new(parity(factors.rows()), 0.0);
-    let mut log = 0.0;
+    // Powers of two apart: those of large and small pivots cancel exactly.
+    let (mut log, mut powers) = (0.0, 0i64);
     for (pivot, power) in factors.pivots() {
         if pivot == Complex::ZERO {
             return (Complex::ZERO, f64::NEG_INFINITY);
         }
+        let (pivot, own) = near_one(pivot);
         let modulus = pivot.norm();
         // The sign of what is infinite is that of 1 where it is real, NaN where it is not.
         sign *= if modulus.is_infinite() && pivot.im == 0.0 {
@@ -123,9 +125,10 @@ fn log_determinant<F: Field>(a: &Mat<F>) -> (Complex<f64>, f64) {
         } else {
             pivot / modulus
         };
-        log += modulus.ln() + f64::from(power) * std::f64::consts::LN_2;
+        log += modulus.ln();
+        powers += i64::from(power) + i64::from(own);
     }
-    (sign, log)
+    (sign, log + powers as f64 * std::f64::consts::LN_2)
 }
 
 fn determinant<F: Field>(a: &Mat<F>) -> Complex<f64> {

@@ -225,6 +225,13 @@ fn solve_scaled<F: Field>(powers: &[i32], x: &mut Mat<F>, solve: impl FnOnce(&mu
     *x = shifted(x, |i, j| small[j] - powers.get(i).unwrap_or(&0));
 }
 
+/// A number whose larger part is near 1, and the power of two that it is to be multiplied by. What is zero or not finite stays.
+pub fn near_one(value: C) -> (C, i32) {
+    let limit = f64::LIMITS.most;
+    let power = exponent(std::iter::once(value)).unwrap_or(0).clamp(-limit, limit);
+    (value.shifted(-power), power)
+}
+
 /// A product of many numbers that is finite on the way whenever it is at the end.
 pub struct Product {
     product: C,
@@ -239,21 +246,14 @@ impl Product {
 
     /// Takes another number in, times two to `power`.
     pub fn times(&mut self, factor: C, power: i32) {
-        self.power += i64::from(power);
-        let (factor, product) = (self.near_one(factor), self.near_one(self.product));
+        let ((factor, own), (product, so_far)) = (near_one(factor), near_one(self.product));
+        self.power += [power, own, so_far].map(i64::from).iter().sum::<i64>();
         self.product = if product.im == 0.0 && factor.im == 0.0 {
             // Infinite numbers have no parts that are zero times them.
             (product.re * factor.re).into()
         } else {
             product * factor
         };
-    }
-
-    fn near_one(&mut self, value: C) -> C {
-        let limit = f64::LIMITS.most;
-        let power = exponent(std::iter::once(value)).unwrap_or(0).clamp(-limit, limit);
-        self.power += i64::from(power);
-        value.shifted(-power)
     }
 
     /// The product.

@@ -161,7 +161,9 @@ impl Codes {
             bits.skip(length.into());
             return Ok(symbol);
         }
-        for length in 9..=16usize {
+        let mut length = 8;
+        while length < 16 {
+            length += 1;
             bits.need(length as u32);
             let ahead = bits.peek(16);
             if ahead < self.ends[length] {

@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
 
     fn number(&mut self) -> Result<usize, Problem> {
         let pair = self.bytes(2)?;
-        Ok(usize::from(pair[0]) << 8 | usize::from(pair[1]))
+        Ok((usize::from(pair[0]) << 8) | usize::from(pair[1]))
     }
 }
 

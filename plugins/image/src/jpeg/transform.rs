@@ -89,8 +89,8 @@ fn both(
     let mut middle = [[0; 8]; 8];
     for column in 0..8 {
         let y = columns(std::array::from_fn(|row| at(row, column)));
-        for row in 0..8 {
-            middle[row][column] = y[row];
+        for (row, y) in middle.iter_mut().zip(y) {
+            row[column] = y;
         }
     }
     middle.map(|row| rows(row).map(level))
@@ -108,9 +108,9 @@ fn sum(terms: &[i32]) -> i32 {
 /// Sums and differences with what mirrors them.
 fn mirrored<const N: usize>(even: [i32; N], odd: [i32; N], bits: u32) -> [i32; 8] {
     let mut y = [0; 8];
-    for k in 0..N {
-        y[k] = rounded(even[k].wrapping_add(odd[k]), bits);
-        y[2 * N - 1 - k] = rounded(even[k].wrapping_sub(odd[k]), bits);
+    for (k, (even, odd)) in even.into_iter().zip(odd).enumerate() {
+        y[k] = rounded(even.wrapping_add(odd), bits);
+        y[2 * N - 1 - k] = rounded(even.wrapping_sub(odd), bits);
     }
     y
 }

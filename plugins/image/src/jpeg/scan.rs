@@ -53,28 +53,7 @@ pub fn read(
             continue;
         }
         let place = [group % across, group / across];
-        for (number, &(plane, dc, ac)) in planes.iter().enumerate() {
-            let inside = if planes.len() == 1 {
-                [1, 1]
-            } else {
-                [frame.components[plane].across, frame.components[plane].down]
-            };
-            for sub in 0..inside[0] * inside[1] {
-                let x = place[0] * inside[0] + sub % inside[0];
-                let y = place[1] * inside[1] + sub / inside[0];
-                let tables = [
-                    frame.dc.get(dc).and_then(Option::as_ref),
-                    frame.ac.get(ac).and_then(Option::as_ref),
-                ];
-                let component = &mut frame.components[plane];
-                let first = (y * component.blocks[0] + x) * 64;
-                let Some(block) = component.coefficients[first..].first_chunk_mut() else {
-                    continue;
-                };
-                let progressive = frame.progressive;
-                decode_block(&mut bits, block, tables, (progressive, band), number, &mut state)?;
-            }
-        }
+        read_group(&mut bits, planes, place, band, frame, &mut state)?;
         if bits.starved && whole.is_none() {
             whole = Some(place[1]);
         }
@@ -87,6 +66,40 @@ pub fn read(
         }
     }
     Ok((bits.next_marker(), whole))
+}
+
+/// The blocks of a group: of each plane as many as it has samples, or one of the only plane.
+fn read_group(
+    bits: &mut Bits<'_>,
+    planes: &[(usize, usize, usize)],
+    place: [usize; 2],
+    band: Band,
+    frame: &mut Frame,
+    state: &mut State,
+) -> Result<(), Problem> {
+    for (number, &(plane, dc, ac)) in planes.iter().enumerate() {
+        let inside = if planes.len() == 1 {
+            [1, 1]
+        } else {
+            [frame.components[plane].across, frame.components[plane].down]
+        };
+        for sub in 0..inside[0] * inside[1] {
+            let x = place[0] * inside[0] + sub % inside[0];
+            let y = place[1] * inside[1] + sub / inside[0];
+            let tables = [
+                frame.dc.get(dc).and_then(Option::as_ref),
+                frame.ac.get(ac).and_then(Option::as_ref),
+            ];
+            let component = &mut frame.components[plane];
+            let first = (y * component.blocks[0] + x) * 64;
+            let Some(block) = component.coefficients[first..].first_chunk_mut() else {
+                continue;
+            };
+            let progressive = frame.progressive;
+            decode_block(bits, block, tables, (progressive, band), number, state)?;
+        }
+    }
+    Ok(())
 }
 
 fn check(Band { start, end, high, low }: Band, planes: usize) -> Result<(), Problem> {

@@ -36,14 +36,33 @@ fn run(
     fetches: &[&str],
     make: impl FnOnce(&mut GraphBuilder<'_>) -> Result<(), GraphError>,
 ) -> Result<Vec<Tensor>, RuntimeError> {
-    let session = session(&runtime(&["tenon_cpu", "tenon_text"], &[]), make);
+    run_with(&[], fetches, make)
+}
+
+/// As [`run`], with knobs set.
+fn run_with(
+    knobs: &[(&str, &str)],
+    fetches: &[&str],
+    make: impl FnOnce(&mut GraphBuilder<'_>) -> Result<(), GraphError>,
+) -> Result<Vec<Tensor>, RuntimeError> {
+    let session = session(&runtime(&["tenon_cpu", "tenon_text"], knobs), make);
     let targets: &[&str] = if fetches.is_empty() { &["y"] } else { &[] };
     session.run(&[], fetches, targets, &RunOptions::default()).map(|(fetched, _)| fetched)
 }
 
 /// One node with constant strings as its inputs.
 fn node(op: &str, inputs: &[Tensor], fetches: &[&str]) -> Result<Vec<Tensor>, RuntimeError> {
-    run(fetches, |b| {
+    node_with(&[], op, inputs, fetches)
+}
+
+/// As [`node`], with knobs set.
+fn node_with(
+    knobs: &[(&str, &str)],
+    op: &str,
+    inputs: &[Tensor],
+    fetches: &[&str],
+) -> Result<Vec<Tensor>, RuntimeError> {
+    run_with(knobs, fetches, |b| {
         let constant = |(at, value): (usize, &Tensor)| b.constant(&format!("c{at}"), value.clone());
         let inputs = inputs.iter().enumerate().map(constant).collect::<Result<Vec<_>, _>>()?;
         b.op(op).name("y").inputs(inputs).build().map(|_| ())
@@ -117,4 +136,139 @@ fn an_assertion_tells_its_data() {
     assert_eq!(error.code(), Code::INVALID_ARGUMENT);
     let text = error.to_string();
     assert!(text.contains("assertion failed: [[1.5 2][3...]...] [why]"), "{text}");
+}
+
+/// Every op that opens files, for one of this name.
+fn each_op(
+    knobs: &[(&str, &str)],
+    name: &str,
+) -> [(&'static str, Result<Vec<Tensor>, RuntimeError>); 4] {
+    let written = node_with(knobs, "WriteFile", &[scalar(name), scalar("x")], &[]);
+    let printed = run_with(knobs, &[], |b| {
+        let text = b.constant("text", scalar("x"))?;
+        let print = b.op("PrintV2").name("y").input(text);
+        print.attr("output_stream", &*format!("file://{name}")).build().map(|_| ())
+    });
+    [
+        ("WriteFile", written),
+        ("PrintV2", printed),
+        ("ReadFile", node_with(knobs, "ReadFile", &[scalar(name)], &["y:0"])),
+        ("MatchingFiles", node_with(knobs, "MatchingFiles", &[scalar(name)], &["y:0"])),
+    ]
+}
+
+#[track_caller]
+fn assert_denied(op: &str, error: &RuntimeError, why: &str) {
+    let text = error.to_string();
+    assert_eq!(error.code(), Code::PERMISSION_DENIED, "{op}: {text}");
+    for part in [op, "'y'", why] {
+        assert!(text.contains(part), "{op}: {text}");
+    }
+}
+
+#[test]
+fn a_graph_reaches_no_file_where_files_are_off() {
+    let folder = Folder::new("off");
+    let name = folder.path("file");
+    for (op, result) in each_op(&[("text.files", "off")], &name) {
+        assert_denied(op, &result.unwrap_err(), "knob text.files is off");
+    }
+    assert!(!fs::exists(&name).unwrap());
+    let patterns = Tensor::from_strings(&[2], &["/etc/*", "x"]).unwrap();
+    let found = node_with(&[("text.files", "off")], "MatchingFiles", &[patterns], &["y:0"]);
+    assert_denied("MatchingFiles", &found.unwrap_err(), "knob text.files is off");
+}
+
+#[test]
+fn a_graph_writes_nothing_where_files_are_read_only() {
+    let folder = Folder::new("read-only");
+    let name = folder.path("file");
+    fs::write(&name, "kept").unwrap();
+    for (op, result) in each_op(&[("text.files", "read-only")], &name) {
+        match op {
+            "WriteFile" | "PrintV2" => {
+                assert_denied(op, &result.unwrap_err(), "knob text.files is read-only");
+            }
+            _ => assert!(result.is_ok(), "{op}"),
+        }
+    }
+    assert_eq!(fs::read(&name).unwrap(), b"kept");
+}
+
+#[test]
+fn a_graph_does_not_leave_its_folder() {
+    let folder = Folder::new("root");
+    let root = folder.path("root");
+    fs::create_dir(&root).unwrap();
+    fs::write(folder.path("secret"), "kept").unwrap();
+    std::os::unix::fs::symlink("../secret", folder.path("root/link")).unwrap();
+    let knobs = [("text.files", &*root)];
+    for outside in ["../secret", "/proc/self/environ", &folder.path("root/../secret"), "link"] {
+        for (op, result) in each_op(&knobs, outside) {
+            match result {
+                // What leads out of the folder only on the way matches nothing.
+                Ok(found) if op == "MatchingFiles" => {
+                    assert_eq!(found[0].shape().dims(), [0], "{outside}");
+                }
+                result => assert_denied(op, &result.unwrap_err(), "leaves to graphs"),
+            }
+        }
+    }
+    assert_eq!(fs::read(folder.path("secret")).unwrap(), b"kept");
+    for inside in ["new/file", &folder.path("root/new/file")] {
+        let results = each_op(&knobs, inside);
+        let [.., read, matching] = results.map(|(op, result)| (op, result.unwrap()));
+        assert_eq!(read.1[0].as_strings().unwrap(), [b"xx\n"]);
+        assert_eq!(matching.1[0].as_strings().unwrap(), [inside.as_bytes()]);
+    }
+    let found = node_with(&knobs, "MatchingFiles", &[scalar("n*/*")], &["y:0"]).unwrap();
+    assert_eq!(found[0].as_strings().unwrap(), [b"./new/file"]);
+    let found = node_with(&knobs, "MatchingFiles", &[scalar("/etc/*")], &["y:0"]);
+    assert_denied("MatchingFiles", &found.unwrap_err(), "leaves to graphs");
+}
+
+/// Reading a device would never end, opening a pipe would wait for somebody at its other end.
+#[test]
+fn only_regular_files_are_opened() {
+    let folder = Folder::new("pipe");
+    let pipe = folder.path("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    for (name, found) in [("/dev/zero", "a device"), (&*pipe, "a pipe"), (&folder.path(""), "")] {
+        for (op, result) in each_op(&[], name).into_iter().take(3) {
+            let error = result.unwrap_err();
+            let text = error.to_string();
+            assert_eq!(error.code(), Code::FAILED_PRECONDITION, "{op}: {text}");
+            assert!(text.contains(found) && text.contains(name), "{op}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_too_large_is_not_read() {
+    let folder = Folder::new("large");
+    let name = folder.path("file");
+    fs::write(&name, [0; 11]).unwrap();
+    let read = |most: &str| {
+        node_with(&[("text.file_bytes", most)], "ReadFile", &[scalar(&name)], &["y:0"])
+    };
+    assert_eq!(read("11").unwrap()[0].as_strings().unwrap(), [[0; 11]]);
+    let error = read("10").unwrap_err();
+    assert_eq!(error.code(), Code::RESOURCE_EXHAUSTED);
+    let text = "has 11 bytes, while knob text.file_bytes lets 10 be read";
+    assert!(error.to_string().contains(text), "{error}");
+    // It says that it has 0 bytes.
+    let status = [scalar("/proc/self/status")];
+    let error = node_with(&[("text.file_bytes", "10")], "ReadFile", &status, &["y:0"]).unwrap_err();
+    assert!(error.to_string().contains("has more bytes, while"), "{error}");
+}
+
+#[test]
+fn a_wrong_value_of_the_knob_for_files_is_an_error() {
+    for (knob, value) in [("text.files", "data"), ("text.file_bytes", "-1")] {
+        let error = node_with(&[(knob, value)], "ReadFile", &[scalar("x")], &["y:0"]).unwrap_err();
+        let text = error.to_string();
+        assert_eq!(error.code(), Code::INVALID_ARGUMENT, "{text}");
+        assert!(text.contains(&format!("knob {knob}: expected")) && text.contains(value), "{text}");
+    }
 }

@@ -52,7 +52,7 @@ fn fused() {
 
 #[test]
 fn image() {
-    family_of("image", &["tenon_cpu", "tenon_image"], 685);
+    family_of("image", &["tenon_cpu", "tenon_image"], 868);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn io() {
 
 #[test]
 fn linalg() {
-    family_of("linalg", &["tenon_cpu", "tenon_linalg"], 2434);
+    family_of("linalg", &["tenon_cpu", "tenon_linalg"], 2698);
 }
 
 #[test]

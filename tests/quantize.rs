@@ -7,6 +7,7 @@ use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
+use tenon_framework::{DType, PartialShape, Tensor};
 use tenon_runtime::{
     RunOptions, Runtime, Session, SessionOptions,
     proto::{GraphDef, encode},
@@ -206,10 +207,10 @@ fn what_is_wrong_with_graph_or_data_is_said() {
     let shape = good[0][0].1.shape().dims().to_vec();
     let mut values = good[0][0].1.as_slice::<f32>().unwrap().to_vec();
     values[1] = f32::NAN;
-    let spoilt = tenon_framework::Tensor::from_slice(&shape, &values).unwrap();
+    let spoilt = Tensor::from_slice(&shape, &values).unwrap();
     let error = refused(&[good[0].clone(), vec![("x".to_owned(), spoilt)]], &options);
     assert!(error.contains("expected finite numbers, found NaN in sample 1"), "{error}");
-    let narrow = tenon_framework::Tensor::from_slice(&[1, 2], &[0f32, 1.0]).unwrap();
+    let narrow = Tensor::from_slice(&[1, 2], &[0f32, 1.0]).unwrap();
     let error = refused(&[vec![("x".to_owned(), narrow)]], &options);
     assert!(error.contains("[1,2]") || error.contains("[1, 2]"), "{error}");
     let error = refused(&good, &fetching(&["logits"], Method::Percentile(20.0)));
@@ -218,4 +219,50 @@ fn what_is_wrong_with_graph_or_data_is_said() {
     let keep = names.map(|node| node.name.clone()).collect();
     let error = refused(&good, &QuantizeOptions { keep, ..options });
     assert!(error.starts_with("expected a Conv2D, DepthwiseConv2dNative or MatMul"), "{error}");
+}
+
+/// Two products, of which each has one weight that is no number.
+fn spoilt(runtime: &Runtime, first: f32, second: f32) -> (GraphDef, Vec<Sample>) {
+    let graph = tenon_tests::session::graph(runtime, |b| {
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[-1, 3]).unwrap())?;
+        let weights = |spoilt: f32| {
+            Tensor::from_slice(&[3, 3], &[1f32, -2.0, 0.5, 0.25, spoilt, -1.0, 3.0, 2.0, 0.125])
+        };
+        let w = b.constant("w", weights(first).unwrap())?;
+        let a = b.op("MatMul").name("a").input(x).input(w).build()?;
+        let v = b.constant("v", weights(second).unwrap())?;
+        b.op("MatMul").name("b").input(a).input(v).build().map(|_| ())
+    });
+    let values: Vec<f32> = (0..12).map(|at| (at * at % 7) as f32 - 3.0).collect();
+    let sample = vec![("x".to_owned(), Tensor::from_slice(&[4, 3], &values).unwrap())];
+    (graph.to_graph_def().unwrap(), vec![sample])
+}
+
+/// They would become finite numbers, silently.
+#[test]
+fn weights_that_are_not_finite_keep_their_product_in_float() {
+    let runtime = plugins();
+    for spoiler in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for dynamic in [false, true] {
+            let options = QuantizeOptions { dynamic, ..fetching(&["b"], Method::MinMax) };
+            let (graph, samples) = spoilt(&runtime, 0.5, spoiler);
+            let made = quantize(&runtime, &graph, &samples, &options).unwrap();
+            let reason =
+                format!("its weights 'v:0' hold {spoiler} at index 4, which no integer stands for");
+            assert_eq!(made.left, [("b".to_owned(), reason.clone())]);
+            assert_eq!((count(&made.graph, "MatMul"), made.nodes.len()), (1, 1));
+            let noise = made.outputs[0].noise.unwrap();
+            assert!(noise.noise > 0.0 && noise.decibels() > 20.0, "{noise:?}");
+            // Where nothing else is quantised either, that is said.
+            let (graph, samples) = spoilt(&runtime, spoiler, spoiler);
+            let error = quantize(&runtime, &graph, &samples, &options).unwrap_err().to_string();
+            assert!(error.contains(&reason.replace("'v:0'", "'w:0'")), "{error}");
+            assert!(error.contains("found 2 of them, such as 'a'"), "{error}");
+        }
+        // What the product gives is no number, and the next one cannot take it.
+        let (graph, samples) = spoilt(&runtime, spoiler, 0.5);
+        let options = fetching(&["b"], Method::MinMax);
+        let error = quantize(&runtime, &graph, &samples, &options).unwrap_err().to_string();
+        assert!(error.contains("'a:0': expected finite numbers, found"), "{error}");
+    }
 }

@@ -9,6 +9,7 @@ mod executor;
 pub mod isolate;
 pub mod monitor;
 pub mod npy;
+pub mod npz;
 mod plan;
 pub mod quantize;
 pub mod rendezvous;

@@ -1,10 +1,11 @@
 //! `DecodePng` and `DecodeJpeg`. Either reads both formats, which it tells apart by their first bytes, as TensorFlow's do.
 //!
-//! PNG is exact. JPEG is decoded by another library than TensorFlow's (`zune-jpeg`), with an integer transform and
-//! smooth upsampling, whatever `dct_method` and `fancy_upscaling` say: levels differ by a few. `ratio` takes the mean
-//! of squares of pixels, where TensorFlow leaves out frequencies. Grey of a colour JPEG is computed from its colours. Of a
-//! truncated JPEG, the fraction that was read is not known: with `try_recover_truncated` any is accepted.
+//! PNG is exact, and so is JPEG of one or three components with Huffman codes, which [`crate::jpeg`] decodes. Other JPEG files
+//! (of four components, or with samples that do not divide each other) are decoded by another library than TensorFlow's
+//! (`zune-jpeg`): levels differ by a few, and `ratio` takes the mean of squares of pixels. What they cannot have,
+//! `fancy_upscaling = false` and an end that is missing, is refused.
 
+use crate::jpeg::{self, Problem};
 use image::{
     ColorType, DynamicImage, ImageDecoder, ImageError, ImageResult,
     codecs::{jpeg::JpegDecoder, png::PngDecoder},
@@ -13,6 +14,7 @@ use std::io::Cursor;
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel, Mode},
+    element::Element,
     reg::Numerics,
     register_kernel,
 };
@@ -21,10 +23,9 @@ use tenon_sdk::{
 pub const MOST_BYTES: u64 = 1 << 30;
 
 struct Decode {
+    /// Of a JPEG; TensorFlow's defaults for `DecodePng`, which has no attributes for it.
+    jpeg: jpeg::Options,
     channels: usize,
-    ratio: usize,
-    /// Whether a JPEG may end early.
-    truncated: bool,
     wide: bool,
 }
 
@@ -37,7 +38,15 @@ impl Decode {
             )));
         }
         let wide = c.output_types().first() == Some(&tenon_sdk::DType::UINT16);
-        Ok(Decode { channels: channels as usize, ratio: 1, truncated: false, wide })
+        let jpeg = jpeg::Options {
+            ratio: 1,
+            accurate: false,
+            fancy: true,
+            channels: if [1, 3].contains(&channels) { channels as usize } else { 0 },
+            recovers: false,
+            acceptable: 1.0,
+        };
+        Ok(Decode { jpeg, channels: channels as usize, wide })
     }
 
     fn run(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -47,27 +56,46 @@ impl Decode {
                 c.dims(0)
             )));
         };
-        let image = decoded(contents, self.truncated).map_err(|why| {
-            KernelError::invalid_argument(format!(
-                "contents are no image that can be decoded: {why}"
-            ))
-        })?;
+        match self.wide {
+            true => write(c, &self.pixels::<u16>(contents)?),
+            false => write(c, &self.pixels::<u8>(contents)?),
+        }
+    }
+
+    fn pixels<L: Level>(&self, contents: &[u8]) -> Result<Pixels<L>, KernelError> {
+        let refused = |why: String| {
+            let message = format!("contents are no image that can be decoded: {why}");
+            KernelError::invalid_argument(message)
+        };
+        if is_jpeg(contents) {
+            match jpeg::decode(contents, self.jpeg) {
+                Ok(image) => return Ok(Pixels::of_jpeg(image, self.channels)),
+                Err(Problem::Wrong(why)) => return Err(refused(why)),
+                Err(Problem::Other) if !self.jpeg.fancy => {
+                    let why = "fancy_upscaling = false is for jpeg files of one or three components, with 8 bits \
+                               and huffman codes";
+                    return Err(refused(why.to_owned()));
+                }
+                Err(Problem::Other) => {}
+            }
+        }
+        let image = decoded(contents).map_err(refused)?;
         let channels = match self.channels {
             0 => usize::from(image.color().channel_count()),
             channels => channels,
         };
-        if self.wide {
-            let pixels = Pixels::<u16>::new(&image, channels);
-            return pixels.reduced(self.ratio, |dims, pixels| {
-                c.output::<u16>(0, dims)?.data.copy_from_slice(pixels);
-                Ok(())
-            });
-        }
-        Pixels::<u8>::new(&image, channels).reduced(self.ratio, |dims, pixels| {
-            c.output::<u8>(0, dims)?.data.copy_from_slice(pixels);
-            Ok(())
-        })
+        Ok(Pixels::new(&image, channels).reduced(self.jpeg.ratio))
     }
+}
+
+fn write<L: Level>(c: &ComputeContext<'_>, pixels: &Pixels<L>) -> Result<(), KernelError> {
+    let dims = [pixels.height, pixels.width, pixels.channels].map(|size| size as i64);
+    c.output::<L>(0, &dims)?.data.copy_from_slice(&pixels.levels);
+    Ok(())
+}
+
+fn is_jpeg(contents: &[u8]) -> bool {
+    contents.starts_with(b"\xff\xd8\xff")
 }
 
 /// What is wrong, without the crate's words for the format.
@@ -75,15 +103,15 @@ fn said(error: ImageError) -> String {
     error.to_string().to_lowercase()
 }
 
-fn decoded(contents: &[u8], truncated: bool) -> Result<DynamicImage, String> {
+fn decoded(contents: &[u8]) -> Result<DynamicImage, String> {
     if contents.starts_with(b"\x89PNG") {
         return checked(PngDecoder::new(Cursor::new(contents)));
     }
-    if !contents.starts_with(b"\xff\xd8\xff") {
+    if !is_jpeg(contents) {
         return Err("neither the signature of PNG nor that of JPEG".to_owned());
     }
     // The library fills what is missing with grey.
-    if !truncated && !contents.windows(2).any(|pair| pair == b"\xff\xd9") {
+    if !contents.windows(2).any(|pair| pair == b"\xff\xd9") {
         return Err("a jpeg without its end".to_owned());
     }
     checked(JpegDecoder::new(Cursor::new(contents)))
@@ -106,7 +134,7 @@ fn checked<D: ImageDecoder>(decoder: ImageResult<D>) -> Result<DynamicImage, Str
 }
 
 /// A level of 8 or 16 bits.
-trait Level: Copy + Default + Into<u32> {
+trait Level: Element + Into<u32> {
     fn from_wide(level: u32) -> Self;
     /// Of a level of 16 bits.
     fn of_16(level: u16) -> Self;
@@ -169,23 +197,30 @@ impl<L: Level> Pixels<L> {
         } else {
             bytes.iter().map(|level| L::of_8(*level)).collect()
         };
-        let levels = if found == channels {
-            levels
-        } else {
-            levels.chunks_exact(found).flat_map(|pixel| converted(pixel, channels)).collect()
-        };
-        Pixels { width, height, channels, levels }
+        Pixels { width, height, channels: found, levels }.with_channels(channels)
+    }
+
+    /// Of a JPEG, with so many channels; 0 for those that it has.
+    fn of_jpeg(image: jpeg::Image, channels: usize) -> Pixels<L> {
+        let jpeg::Image { width, height, channels: found, levels } = image;
+        let levels = levels.into_iter().map(L::of_8).collect();
+        let pixels = Pixels { width, height, channels: found, levels };
+        if channels == 0 { pixels } else { pixels.with_channels(channels) }
+    }
+
+    fn with_channels(self, channels: usize) -> Pixels<L> {
+        if self.channels == channels {
+            return self;
+        }
+        let pixels = self.levels.chunks_exact(self.channels);
+        let levels = pixels.flat_map(|pixel| converted(pixel, channels)).collect();
+        Pixels { channels, levels, ..self }
     }
 
     /// The means of squares of so many pixels; those at the edges are of fewer.
-    fn reduced(
-        self,
-        ratio: usize,
-        write: impl FnOnce(&[i64], &[L]) -> Result<(), KernelError>,
-    ) -> Result<(), KernelError> {
+    fn reduced(self, ratio: usize) -> Pixels<L> {
         if ratio == 1 {
-            let dims = [self.height, self.width, self.channels].map(|size| size as i64);
-            return write(&dims, &self.levels);
+            return self;
         }
         let (height, width) = (self.height.div_ceil(ratio), self.width.div_ceil(ratio));
         let mut levels = Vec::with_capacity(height * width * self.channels);
@@ -205,7 +240,7 @@ impl<L: Level> Pixels<L> {
                 levels.push(L::from_wide((sum + count / 2) / count));
             }
         }
-        write(&[height as i64, width as i64, self.channels as i64], &levels)
+        Pixels { width, height, channels: self.channels, levels }
     }
 }
 
@@ -263,8 +298,12 @@ impl Kernel for Jpeg {
                 "dct_method must be empty, 'INTEGER_FAST' or 'INTEGER_ACCURATE', found '{method}'"
             )));
         }
-        decode.ratio = ratio as usize;
-        decode.truncated = c.attr("try_recover_truncated")?;
+        decode.jpeg.ratio = ratio as usize;
+        // TensorFlow's default is the fast one.
+        decode.jpeg.accurate = method == "INTEGER_ACCURATE";
+        decode.jpeg.fancy = c.attr("fancy_upscaling")?;
+        decode.jpeg.recovers = c.attr("try_recover_truncated")?;
+        decode.jpeg.acceptable = c.attr("acceptable_fraction")?;
         Ok(Jpeg(decode))
     }
 
@@ -273,4 +312,4 @@ impl Kernel for Jpeg {
     }
 }
 
-register_kernel!("DecodeJpeg" on "CPU": Jpeg, host_memory = &["contents"], numerics = Numerics::relative(40.0, 0.0));
+register_kernel!("DecodeJpeg" on "CPU": Jpeg, host_memory = &["contents"], numerics = Numerics::EXACT);

@@ -10,6 +10,7 @@ mod colour;
 mod crop;
 mod decode;
 mod encode;
+mod jpeg;
 mod nearest;
 mod resize;
 

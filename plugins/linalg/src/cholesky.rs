@@ -2,6 +2,7 @@
 
 use crate::{
     batch::{Matrices, for_each, store},
+    range,
     scalar::{Field, Scalar},
 };
 use faer::Mat;
@@ -10,7 +11,7 @@ use tenon_sdk::{DType, KernelError, author::ComputeContext, reg::Numerics, regis
 
 /// As TensorFlow, a matrix without such a factor gives NaN where the factor would stand, and no error.
 fn factor<F: Field>(a: &Mat<F>) -> Mat<F> {
-    if let Some(factor) = F::cholesky(a) {
+    if let Some(factor) = range::cholesky(a) {
         return factor;
     }
     let nan = F::from_complex(Complex::new(f64::NAN, 0.0));

@@ -5,7 +5,10 @@
 //! greatest number, overflows (both parts at most 1, the modulus above 1), and where the inverse of that is denormal
 //! and denormals are flushed, as they are in kernels. Pivots and reflections meet such numbers all the time.
 
-use crate::scalar::{Field, Lu, Svd, Triangle, identity};
+use crate::{
+    range::Limits,
+    scalar::{Field, Lu, Svd, Triangle, identity},
+};
 use faer::Mat;
 use num_complex::Complex;
 
@@ -17,6 +20,12 @@ fn divide(x: C, y: C) -> C {
 }
 
 impl Field for C {
+    const LIMITS: Limits = f64::LIMITS;
+
+    fn shifted(self, power: i32) -> C {
+        Complex::new(self.re.shifted(power), self.im.shifted(power))
+    }
+
     fn to_complex(self) -> C {
         self
     }

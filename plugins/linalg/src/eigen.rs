@@ -3,6 +3,7 @@
 use crate::{
     batch::{Matrices, count, parts, store},
     cholesky::{DOUBLE, FLOAT},
+    range,
     scalar::{Field, Scalar},
 };
 use faer::Mat;
@@ -76,10 +77,10 @@ fn decompose<F: Field>(a: &Mat<F>, vectors: bool) -> Result<Decomposition<F>, Ke
     };
     let a = Mat::from_fn(size, size, lower);
     if vectors {
-        let (values, vectors) = F::eigen(&a).ok_or_else(refused)?;
+        let (values, vectors) = range::eigen(&a).ok_or_else(refused)?;
         return Ok((values, Some(vectors)));
     }
-    Ok((F::eigenvalues(&a).ok_or_else(refused)?, None))
+    Ok((range::eigenvalues(&a).ok_or_else(refused)?, None))
 }
 
 register_kernel!("SelfAdjointEigV2" on "CPU": SelfAdjointEig<T> for "T" in [f32, Complex<f32>],

@@ -4,7 +4,8 @@
 use crate::{
     batch::{Matrices, count, for_each, parts, store},
     cholesky::{DOUBLE, FLOAT, HALF},
-    scalar::{Field, Lu, Scalar, Triangle, adjoint, identity},
+    range::{Factors, Product, near_one},
+    scalar::{Field, Scalar, adjoint, identity},
 };
 use faer::Mat;
 use half::f16;
@@ -18,28 +19,16 @@ use tenon_sdk::{
 };
 
 /// The decomposition of a matrix that has an inverse, matrix `number` of an input.
-fn invertible<F: Field>(a: &Mat<F>, what: &str, number: usize) -> Result<Lu<F>, KernelError> {
-    let lu = F::lu(a);
+fn invertible<F: Field>(a: &Mat<F>, what: &str, number: usize) -> Result<Factors<F>, KernelError> {
+    let factors = Factors::new(a);
     // A pivot that is NaN counts as TensorFlow's comparison counts it: in the first place only.
-    let first = pivots(&lu).next().is_some_and(|pivot| pivot.is_nan());
-    if first || pivots(&lu).any(|pivot| pivot == Complex::ZERO) {
+    let first = factors.pivots().next().is_some_and(|(pivot, _)| pivot.is_nan());
+    if first || factors.pivots().any(|(pivot, _)| pivot == Complex::ZERO) {
         return Err(KernelError::invalid_argument(format!(
             "{what} is not invertible: its matrix number {number} is singular or not finite"
         )));
     }
-    Ok(lu)
-}
-
-fn pivots<F: Field>(lu: &Lu<F>) -> impl Iterator<Item = Complex<f64>> + '_ {
-    (0..lu.upper.nrows()).map(|i| lu.upper[(i, i)].to_complex())
-}
-
-/// The solution `X` of `A X = B`.
-fn solve<F: Field>(lu: &Lu<F>, b: &Mat<F>) -> Mat<F> {
-    let mut x = Mat::from_fn(b.nrows(), b.ncols(), |i, j| b[(lu.rows[i], j)]);
-    F::solve_triangle(&lu.lower, Triangle::UnitLower, &mut x);
-    F::solve_triangle(&lu.upper, Triangle::Upper, &mut x);
-    x
+    Ok(factors)
 }
 
 /// `MatrixInverse`: of each matrix, or of its adjoint.
@@ -57,8 +46,8 @@ impl<T: Scalar> Kernel for MatrixInverse<T> {
         let input = c.input::<T>(0)?;
         let x = Matrices::square(input, "input")?;
         for_each(c, &x, input.dims, |number, y| {
-            let lu = invertible(&x.get(number), "input", number)?;
-            let inverse = solve(&lu, &identity(x.rows, x.cols));
+            let factors = invertible(&x.get(number), "input", number)?;
+            let inverse = factors.solve(&identity(x.rows, x.cols));
             match self.adjoint {
                 true => store(&adjoint(&inverse), y),
                 false => store(&inverse, y),
@@ -96,8 +85,8 @@ impl<T: Scalar> Kernel for MatrixSolve<T> {
         for_each(c, &a, rhs.dims, |number, y| {
             let matrix = a.get(number);
             let matrix = if self.adjoint { adjoint(&matrix) } else { matrix };
-            let lu = invertible(&matrix, "matrix", number)?;
-            store(&solve(&lu, &b.get(number)), y);
+            let factors = invertible(&matrix, "matrix", number)?;
+            store(&factors.solve(&b.get(number)), y);
             Ok(())
         })
     }
@@ -120,13 +109,15 @@ fn parity(permutation: &[usize]) -> f64 {
 
 /// A determinant as a number of modulus 1 (0 where it is 0) and the logarithm of its modulus.
 fn log_determinant<F: Field>(a: &Mat<F>) -> (Complex<f64>, f64) {
-    let lu = F::lu(a);
-    let mut sign = Complex::new(parity(&lu.rows), 0.0);
-    let mut log = 0.0;
-    for pivot in pivots(&lu) {
+    let factors = Factors::new(a);
+    let mut sign = Complex::new(parity(factors.rows()), 0.0);
+    // Powers of two apart: those of large and small pivots cancel exactly.
+    let (mut log, mut powers) = (0.0, 0i64);
+    for (pivot, power) in factors.pivots() {
         if pivot == Complex::ZERO {
             return (Complex::ZERO, f64::NEG_INFINITY);
         }
+        let (pivot, own) = near_one(pivot);
         let modulus = pivot.norm();
         // The sign of what is infinite is that of 1 where it is real, NaN where it is not.
         sign *= if modulus.is_infinite() && pivot.im == 0.0 {
@@ -135,38 +126,21 @@ fn log_determinant<F: Field>(a: &Mat<F>) -> (Complex<f64>, f64) {
             pivot / modulus
         };
         log += modulus.ln();
+        powers += i64::from(power) + i64::from(own);
     }
-    (sign, log)
+    (sign, log + powers as f64 * std::f64::consts::LN_2)
 }
 
-/// A determinant: the product, kept in the middle of the range of double until the end.
 fn determinant<F: Field>(a: &Mat<F>) -> Complex<f64> {
-    const STEP: f64 = 1e150;
-    let lu = F::lu(a);
-    let mut product = Complex::new(parity(&lu.rows), 0.0);
-    let mut steps = 0i64;
-    for pivot in pivots(&lu) {
+    let factors = Factors::new(a);
+    let mut product = Product::new(parity(factors.rows()));
+    for (pivot, power) in factors.pivots() {
         if pivot == Complex::ZERO {
             return Complex::ZERO;
         }
-        let mut factor = pivot;
-        for value in [&mut factor, &mut product] {
-            if value.norm() > STEP && value.norm().is_finite() {
-                (*value, steps) = (*value / STEP, steps + 1);
-            } else if value.norm() < 1.0 / STEP {
-                (*value, steps) = (*value * STEP, steps - 1);
-            }
-        }
-        product = if product.im == 0.0 && factor.im == 0.0 {
-            // Infinite numbers have no parts that are zero times them.
-            Complex::new(product.re * factor.re, 0.0)
-        } else {
-            product * factor
-        };
+        product.times(pivot, power);
     }
-    let step = if steps > 0 { STEP } else { 1.0 / STEP };
-    // Beyond so many steps the result is zero or infinite.
-    (0..steps.abs().min(8)).fold(product, |product, _| product * step)
+    product.value()
 }
 
 fn matrix_determinant<T: Scalar>(c: &ComputeContext<'_>) -> Result<(), KernelError> {

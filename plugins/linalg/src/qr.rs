@@ -3,6 +3,7 @@
 use crate::{
     batch::{Matrices, count, parts, store},
     cholesky::{DOUBLE, FLOAT, HALF},
+    range,
     scalar::{Field, Scalar, identity},
 };
 use faer::Mat;
@@ -51,7 +52,7 @@ fn factors<F: Field>(a: &Mat<F>, inner: usize) -> (Mat<F>, Mat<F>) {
     if a.nrows().min(a.ncols()) == 0 {
         return (identity(a.nrows(), inner), Mat::from_fn(inner, a.ncols(), |_, _| F::default()));
     }
-    F::qr(a, inner)
+    range::qr(a, inner)
 }
 
 register_kernel!("Qr" on "CPU": Qr<T> for "T" in [f32, Complex<f32>], numerics = FLOAT);

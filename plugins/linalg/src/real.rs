@@ -1,12 +1,29 @@
 //! Real matrices, by `faer`.
 
-use crate::scalar::{Field, Lu, Svd, Triangle};
+use crate::{
+    range::Limits,
+    scalar::{Field, Lu, Svd, Triangle},
+};
 use faer::{Mat, Side};
 use num_complex::Complex;
 
 macro_rules! fields {
-    ($($real:ident),*) => {$(
+    ($($real:ident as $bits:ident, $limits:expr;)*) => {$(
         impl Field for $real {
+            const LIMITS: Limits = $limits;
+
+            fn shifted(self, power: i32) -> $real {
+                if power == 0 {
+                    return self;
+                }
+                // In two steps: two to the whole power may be no number of the type.
+                let two = |power: i32| {
+                    let exponent = ($real::MAX_EXP - 1 + power) as $bits;
+                    $real::from_bits(exponent << ($real::MANTISSA_DIGITS - 1))
+                };
+                self * two(power / 2) * two(power - power / 2)
+            }
+
             fn to_complex(self) -> Complex<f64> {
                 Complex::new(f64::from(self), 0.0)
             }
@@ -70,4 +87,7 @@ macro_rules! fields {
     )*};
 }
 
-fields!(f32, f64);
+fields! {
+    f32 as u32, Limits { squares: 32, high: [116, 100], low: [-100, -64], most: 120 };
+    f64 as u64, Limits { squares: 256, high: [1000, 900], low: [-900, -600], most: 1000 };
+}

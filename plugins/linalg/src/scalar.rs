@@ -1,5 +1,6 @@
 //! The numbers that matrices hold, and those that they are computed in.
 
+use crate::range::Limits;
 use faer::Mat;
 use half::f16;
 use num_complex::Complex;
@@ -38,8 +39,12 @@ pub struct Svd<F> {
 }
 
 /// A type that decompositions are computed in. Matrices have at least one row and one column; those for [`Field::svd`]
-/// and [`Field::eigen`] are finite.
+/// and [`Field::eigen`] are finite. The functions of [`crate::range`] take elements of any size.
 pub trait Field: Element {
+    /// Where the algorithms are right.
+    const LIMITS: Limits;
+    /// Times two to `power`, which is at most twice [`Limits::most`] either way.
+    fn shifted(self, power: i32) -> Self;
     /// As a complex number of doubles.
     fn to_complex(self) -> Complex<f64>;
     /// From one, rounded; a real type takes the real part.

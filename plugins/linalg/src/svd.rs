@@ -3,6 +3,7 @@
 use crate::{
     batch::{Matrices, count, parts, store},
     cholesky::{DOUBLE, FLOAT},
+    range,
     scalar::{Field, Scalar, Svd as Decomposition, identity},
 };
 use faer::Mat;
@@ -78,7 +79,7 @@ fn is_finite<F: Field>(a: &Mat<F>) -> bool {
 /// The singular values; NaN where there are none.
 fn values<F: Field>(a: &Mat<F>) -> Vec<f64> {
     let least = a.nrows().min(a.ncols());
-    let found = is_finite(a).then(|| F::singular_values(a)).flatten();
+    let found = is_finite(a).then(|| range::singular_values(a)).flatten();
     found.unwrap_or_else(|| vec![f64::NAN; least])
 }
 
@@ -91,7 +92,7 @@ fn decompose<F: Field>(a: &Mat<F>, full: bool) -> Decomposition<F> {
         let (left, right) = (identity(rows, left), identity(cols, right));
         return Decomposition { values: Vec::new(), left, right };
     }
-    let found = is_finite(a).then(|| F::svd(a, full)).flatten();
+    let found = is_finite(a).then(|| range::svd(a, full)).flatten();
     found.unwrap_or_else(|| {
         let nan = F::from_complex(f64::NAN.into());
         let filled = |rows, cols| Mat::from_fn(rows, cols, |_, _| nan);

@@ -3,7 +3,8 @@
 use crate::{
     batch::{Matrices, for_each, store},
     cholesky::{DOUBLE, FLOAT},
-    scalar::{Field, Scalar, Triangle, adjoint},
+    range,
+    scalar::{Scalar, Triangle, adjoint},
 };
 use faer::Mat;
 use num_complex::Complex;
@@ -58,8 +59,8 @@ impl<T: Scalar> MatrixTriangularSolve<T> {
     fn solve(&self, a: &Mat<T::Wide>, x: &mut Mat<T::Wide>) {
         let triangle = if self.lower != self.adjoint { Triangle::Lower } else { Triangle::Upper };
         match self.adjoint {
-            true => Field::solve_triangle(&adjoint(a), triangle, x),
-            false => Field::solve_triangle(a, triangle, x),
+            true => range::solve_triangle(&adjoint(a), triangle, x),
+            false => range::solve_triangle(a, triangle, x),
         }
     }
 }

@@ -1,31 +1,13 @@
 //! `ReadFile`, `WriteFile`, `MatchingFiles`, `ShardedFilename` and `ShardedFilespec`.
 
-use crate::{glob, text};
-use std::{
-    ffi::OsString,
-    io::ErrorKind,
-    path::{Path, PathBuf},
-};
+use crate::{access::Access, glob, text};
+use std::{ffi::OsString, path::PathBuf};
 use tenon_sdk::{
-    Code, KernelError,
+    KernelError,
     author::{ComputeContext, CreateContext, Kernel, Mode},
     reg::Numerics,
     register_kernel,
 };
-
-/// What went wrong with a file that an argument names, with the code that TensorFlow gives the system's error.
-pub fn failed(what: &str, path: impl AsRef<Path>, error: &std::io::Error) -> KernelError {
-    let code = match error.kind() {
-        ErrorKind::NotFound => Code::NOT_FOUND,
-        ErrorKind::PermissionDenied => Code::PERMISSION_DENIED,
-        ErrorKind::AlreadyExists => Code::ALREADY_EXISTS,
-        ErrorKind::IsADirectory | ErrorKind::NotADirectory => Code::FAILED_PRECONDITION,
-        ErrorKind::InvalidInput => Code::INVALID_ARGUMENT,
-        ErrorKind::StorageFull | ErrorKind::OutOfMemory => Code::RESOURCE_EXHAUSTED,
-        _ => Code::UNKNOWN,
-    };
-    KernelError::new(code, format!("{what}: file '{}': {error}", path.as_ref().display()))
-}
 
 #[cfg(unix)]
 fn path_of(name: &[u8]) -> PathBuf {
@@ -38,20 +20,20 @@ fn path_of(name: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from(crate::shown(name)))
 }
 
-/// Declares a kernel without state that may wait for a disk.
+/// Declares a kernel that may wait for a disk, and knows which files it may use.
 macro_rules! on_disk {
     ($($op:literal, $kernel:ident, $compute:ident;)*) => {$(
-        struct $kernel;
+        struct $kernel(Access);
 
         impl Kernel for $kernel {
             const MODE: Mode = Mode::Blocking;
 
             fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
-                Ok($kernel)
+                Access::read().map($kernel)
             }
 
             fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-                $compute(c)
+                $compute(c, &self.0)
             }
         }
 
@@ -65,22 +47,18 @@ on_disk! {
     "MatchingFiles", MatchingFiles, matching_files;
 }
 
-fn read_file(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+fn read_file(c: &ComputeContext<'_>, access: &Access) -> Result<(), KernelError> {
     let path = path_of(text(c, 0, "filename")?);
-    let contents = std::fs::read(&path).map_err(|error| failed("filename", &path, &error))?;
+    let contents = access.contents("filename", &path)?;
     c.set_strings(0, &[], [contents].into_iter())
 }
 
-fn write_file(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+fn write_file(c: &ComputeContext<'_>, access: &Access) -> Result<(), KernelError> {
     let path = path_of(text(c, 0, "filename")?);
-    let contents = text(c, 1, "contents")?;
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(|error| failed("filename", folder, &error))?;
-    }
-    std::fs::write(&path, contents).map_err(|error| failed("filename", &path, &error))
+    access.write("filename", &path, text(c, 1, "contents")?)
 }
 
-fn matching_files(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+fn matching_files(c: &ComputeContext<'_>, access: &Access) -> Result<(), KernelError> {
     if c.dims(0).len() > 1 {
         return Err(KernelError::invalid_argument(format!(
             "pattern must be a scalar or a vector, found shape {:?}",
@@ -89,7 +67,7 @@ fn matching_files(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     }
     let mut names = Vec::new();
     for pattern in c.strings(0)? {
-        names.extend(matching(pattern));
+        names.extend(matching(pattern, access)?);
     }
     names.sort();
     c.set_strings(0, &[names.len() as i64], names.into_iter())
@@ -97,34 +75,35 @@ fn matching_files(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 
 /// The files that match a pattern, each part of which may have special characters; they match no slash. Names of
 /// files in the current folder begin with `./`, as TensorFlow gives them. What cannot be read matches nothing.
-fn matching(pattern: &[u8]) -> Vec<Vec<u8>> {
+fn matching(pattern: &[u8], access: &Access) -> Result<Vec<Vec<u8>>, KernelError> {
     if pattern.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     if glob::is_plain(pattern) {
-        return if path_of(pattern).exists() { vec![pattern.to_vec()] } else { Vec::new() };
+        let path = path_of(pattern);
+        access.may_look("pattern", &path)?;
+        return Ok(if access.exists(&path) { vec![pattern.to_vec()] } else { Vec::new() });
     }
     let special = pattern.iter().position(|c| b"*?[\\".contains(c)).unwrap_or(0);
     let fixed = pattern[..special].iter().rposition(|c| *c == b'/').map_or(0, |at| at + 1);
     let first = if fixed == 0 { b"./".to_vec() } else { pattern[..fixed].to_vec() };
+    access.may_look("pattern", &path_of(&first))?;
     let parts: Vec<&[u8]> =
         pattern[fixed..].split(|c| *c == b'/').filter(|p| !p.is_empty()).collect();
     let mut found = vec![first];
     for (at, part) in parts.iter().enumerate() {
         let last = at + 1 == parts.len();
-        found = found.iter().flat_map(|folder| inside(folder, part, last)).collect();
+        found = found.iter().flat_map(|folder| inside(folder, part, last, access)).collect();
     }
-    found
+    Ok(found)
 }
 
 /// What matches in a folder, whose name ends in a slash; folders again end in one unless they are the last part.
-fn inside(folder: &[u8], part: &[u8], last: bool) -> Vec<Vec<u8>> {
-    let Ok(entries) = std::fs::read_dir(path_of(folder)) else { return Vec::new() };
-    let names = entries.filter_map(|entry| {
-        let entry = entry.ok()?;
-        let name = entry.file_name().into_encoded_bytes();
-        let wanted = glob::matches(part, &name) && (last || entry.path().is_dir());
-        wanted.then(|| [folder, &name, if last { b"" } else { &b"/"[..] }].concat())
+fn inside(folder: &[u8], part: &[u8], last: bool, access: &Access) -> Vec<Vec<u8>> {
+    let names = access.names(&path_of(folder)).into_iter().filter_map(|name| {
+        let whole = || [folder, &name].concat();
+        let wanted = glob::matches(part, &name) && (last || access.is_folder(&path_of(&whole())));
+        wanted.then(|| [&whole()[..], if last { b"" } else { b"/" }].concat())
     });
     names.collect()
 }
@@ -157,6 +136,7 @@ register_kernel!("ShardedFilespec" on "CPU": fn sharded_filespec,
 #[cfg(test)]
 mod tests {
     use super::{matching, padded};
+    use crate::access::Access;
 
     #[test]
     fn parts_of_a_path_match_apart() {
@@ -168,7 +148,7 @@ mod tests {
         }
         let found = |pattern: &str| {
             let whole = format!("{}/{pattern}", folder.display());
-            let mut names = matching(whole.as_bytes());
+            let mut names = matching(whole.as_bytes(), &Access::to_any()).unwrap();
             names.sort();
             let start = folder.as_os_str().len() + 1;
             names.iter().map(|name| crate::shown(&name[start..])).collect::<Vec<_>>()

@@ -3,8 +3,9 @@
 //!
 //! Its kernels are for device type `CPU`, which plugins/cpu brings. `value` reads an element of any type, `printf`
 //! and `summary` write them, `number` parses them; `re2` and `glob` translate patterns; `farmhash` is a
-//! fingerprint. The other modules are the ops.
+//! fingerprint; `access` is which files graphs may use. The other modules are the ops.
 
+mod access;
 mod as_string;
 mod characters;
 mod encode;

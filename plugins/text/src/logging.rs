@@ -1,13 +1,14 @@
 //! `Assert`, `Print`, `PrintV2` and `Timestamp`.
 
 use crate::{
+    access::Access,
     count_attr, shown,
     summary::{Style, summary},
     text,
 };
 use std::{
-    fs::OpenOptions,
     io::Write,
+    path::PathBuf,
     sync::atomic::{AtomicI64, Ordering},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -97,7 +98,7 @@ enum Stream {
     Out,
     Err,
     Log(LogLevel),
-    File(String),
+    File(PathBuf, Access),
 }
 
 struct PrintV2 {
@@ -116,7 +117,7 @@ impl Kernel for PrintV2 {
             "log(warning)" => Stream::Log(LogLevel::WARN),
             "log(error)" => Stream::Log(LogLevel::ERROR),
             other => match other.strip_prefix("file://") {
-                Some(path) => Stream::File(path.to_owned()),
+                Some(path) => Stream::File(path.into(), Access::read()?),
                 None => {
                     return Err(KernelError::invalid_argument(format!(
                         "output_stream must be stdout, stderr, log(info), log(warning), log(error) or file://PATH, found '{other}'"
@@ -135,11 +136,7 @@ impl Kernel for PrintV2 {
             Stream::Err => drop(std::io::stderr().lock().write_all(&line)),
             // The log ends its lines itself.
             Stream::Log(level) => log(*level, shown(&line).trim_end_matches('\n')),
-            Stream::File(path) => {
-                let file = OpenOptions::new().append(true).create(true).open(path);
-                let written = file.and_then(|mut file| file.write_all(&line));
-                written.map_err(|error| crate::files::failed("output_stream", path, &error))?;
-            }
+            Stream::File(path, access) => access.append("output_stream", path, &line)?,
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use tenon_framework::{Code, DType};
-use tenon_runtime::host::LoadError;
+use tenon_runtime::{host::LoadError, npy::NpyError};
 use thiserror::Error;
 
 /// Why golden data cannot be read or a harness cannot be made.
@@ -29,7 +29,7 @@ pub enum TestkitError {
         found: String,
     },
     /// An array that is missing or another than its index says.
-    #[error("golden archive {}: array '{array}': expected {expected}, found {found}", .path.display())]
+    #[error("archive {}: array '{array}': expected {expected}, found {found}", .path.display())]
     Array {
         /// The archive.
         path: PathBuf,
@@ -40,6 +40,9 @@ pub enum TestkitError {
         /// What the archive has.
         found: String,
     },
+    /// An archive that cannot be read, or an array of it.
+    #[error(transparent)]
+    Archive(#[from] NpyError),
     /// Exceptions that are not what the form says.
     #[error("exceptions {}: {detail}", .path.display())]
     Exceptions {
@@ -113,6 +116,7 @@ impl TestkitError {
         match self {
             TestkitError::File { .. } | TestkitError::NoDevice { .. } => Code::NOT_FOUND,
             TestkitError::Index { .. } | TestkitError::Array { .. } => Code::DATA_LOSS,
+            TestkitError::Archive(error) => error.code(),
             TestkitError::Exceptions { .. } | TestkitError::Reproducer { .. } => {
                 Code::INVALID_ARGUMENT
             }

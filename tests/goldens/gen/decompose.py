@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from . import decompose_range as scale
 from .data import COMPLEX, array, normal, seeded
 from .suite import Suite
 
@@ -60,6 +61,10 @@ def options(reference, n):
     return {"reference": reference, "terms": n, "reason": CONDITION}
 
 
+def range_options(n):
+    return {"terms": n, "reason": CONDITION + ", before the scaling"}
+
+
 def empties(suite, dtype, attrs=None, **more):
     for label, shape in (("empty", (0, 0)), ("empty_batch", (0, 3, 3)), ("empty_matrices", (2, 0, 0))):
         suite.case(f"{dtype}_{label}", [array(np.zeros(shape), dtype)], attrs, **more)
@@ -86,6 +91,10 @@ def cholesky(folder):
         garbage = np.triu(np.full((5, 5), 7.0), 1).astype(x.dtype)
         lower = lambda case: reference(type(case)("", [symmetric(case.inputs[0])], {}, {}))
         suite.case(f"{dtype}_lower", [np.tril(x) + garbage], **options(lower, 5))
+        x = definite(seeded("Cholesky", dtype, "scale"), dtype, (3, 3))
+        for label, by in scale.powers(dtype):
+            by = by // 2
+            scale.case(suite, f"{dtype}_{label}", [x], [by[:, None] + by], [by[:, None]], reference, **range_options(3))
         # No error: NaN, of complex ones in one part only, over an upper triangle that is left as it was.
         suite.case(f"{dtype}_indefinite", [array([[-1, 0], [0, 1]], dtype)], shape_only=(0,))
     errors(suite)
@@ -107,6 +116,10 @@ def inverse(folder):
         for n in (3, 8):
             x = regular(seeded("MatrixInverse", dtype, n, "adjoint"), dtype, (2, n, n))
             suite.case(f"{dtype}_{n}_adjoint", [x], {"adjoint": True}, **options(reference, n))
+        if dtype != "half":
+            x = regular(seeded("MatrixInverse", dtype, "scale"), dtype, (3, 3))
+            for label, by in scale.powers(dtype):
+                scale.case(suite, f"{dtype}_{label}", [x], [by], [-by[:, None]], reference, **range_options(3))
         empties(suite, dtype)
     singular_errors(suite)
     errors(suite)
@@ -153,6 +166,12 @@ def determinants(folder):
             for name, shape in shapes(dtype):
                 x = regular(seeded(op, name), dtype, shape)
                 suite.case(name, [x], reference=reference, terms=shape[-1], reason=reason)
+            x = regular(seeded(op, dtype, "scale"), dtype, (3, 3))
+            for label, by in scale.mild_powers(dtype) if op == "MatrixDeterminant" else scale.powers(dtype):
+                total = int(sum(by))
+                added = total * np.log(2)
+                effects = [total] if op == "MatrixDeterminant" else [0, lambda log, added=added: log + log.dtype.type(added)]
+                scale.case(suite, f"{dtype}_{label}", [x], [by], effects, reference, terms=3, reason=reason)
             empties(suite, dtype)
             zeros = dict(tolerance={"ulp": 0})
             suite.case(f"{dtype}_zero", [array([[0, 0], [0, 0]], dtype)], **zeros)
@@ -183,6 +202,15 @@ def solvers(folder):
                 a = regular(rng, dtype, shape)
                 b = normal(rng, dtype, (*shape[:-1], 3))
                 suite.case(name + label, [a, b], attrs, **options(related(solved), shape[-1]))
+        rng = seeded("MatrixSolve", dtype, "scale")
+        a, b = regular(rng, dtype, (3, 3)), normal(rng, dtype, (3, 2))
+        for label, by in scale.powers(dtype):
+            # The right side as large as the first column: so is the solution where columns are alike.
+            each = [by, by[:1]]
+            effects = [by[:1] - by[:, None]]
+            if label != "graded":
+                scale.case(suite, f"{dtype}_{label}", [a, b], each, effects, related(solved), **range_options(3))
+            scale.case(suite, f"{dtype}_{label}_of_1", [a, b], [by, 0], [-by[:, None]], related(solved), **range_options(3))
         for label, n, k, batch in (("empty", 0, 3, ()), ("empty_rhs", 3, 0, (2,)), ("empty_batch", 2, 2, (0,))):
             a, b = np.zeros((*batch, n, n)), np.zeros((*batch, n, k))
             suite.case(f"{dtype}_{label}", [array(a, dtype), array(b, dtype)])
@@ -230,6 +258,15 @@ def triangular(folder):
             "one": ((1,), (4,)),
         }.items():
             add(f"broadcast_{label}", dtype, batches, 3, 2, {})
+        rng = seeded("MatrixTriangularSolve", dtype, "scale")
+        a, b = regular(rng, dtype, (3, 3)), normal(rng, dtype, (3, 2))
+        for label, by in scale.powers(dtype):
+            for lower in (True, False):
+                name = f"{dtype}_{label}_{'lower' if lower else 'upper'}"
+                more = {"attrs": {"lower": lower}, **range_options(3)}
+                if label != "graded":
+                    scale.case(suite, name, [a, b], [by, by[:1]], [0], reference, **more)
+                scale.case(suite, name + "_of_1", [a, b], [by, 0], [-by[:, None]], reference, **more)
         for label, n, k, batch in (("empty", 0, 3, ()), ("empty_rhs", 3, 0, (2,)), ("empty_batch", 2, 2, (0,))):
             a, b = np.zeros((*batch, n, n)), np.zeros((*batch, n, k))
             suite.case(f"{dtype}_{label}", [array(a, dtype), array(b, dtype)])
@@ -269,6 +306,10 @@ def qr(folder):
                 x = array(np.zeros((2, m, n)), dtype)
                 suite.case(f"{dtype}_empty_{m}x{n}{'_full' * full}", [x], {"full_matrices": full})
         suite.case(f"{dtype}_zero", [array(np.zeros((2, 2)), dtype)])
+        if dtype != "half":
+            x = normal(seeded("Qr", dtype, "scale"), dtype, (4, 3))
+            for label, by in scale.powers(dtype):
+                scale.case(suite, f"{dtype}_{label}", [x], [by], [0, by], reference, **range_options(4))
     suite.error("vector", [np.ones(3, np.float32)])
     suite.error("dtype", [np.ones((2, 2), np.int32)])
     yield suite.finish()
@@ -297,6 +338,12 @@ def svd(folder):
                 suite.case(f"{dtype}_empty_{m}x{n}{'_full' * full}", [x], {"full_matrices": full})
         suite.case(f"{dtype}_rank_1", [array(np.ones((3, 4)), dtype)], reference=reference, terms=16, **dict(more))
         suite.case(f"{dtype}_zero", [array(np.zeros((3, 2)), dtype)], shape_only=(1, 2))
+        x = normal(seeded("Svd", dtype, "scale"), dtype, (4, 3))
+        for label, by in scale.powers(dtype):
+            for kind, attrs in {"": {}, "_values": {"compute_uv": False}}.items():
+                if label != "graded":
+                    options = {"terms": 12, **more, "attrs": attrs}
+                    scale.case(suite, f"{dtype}_{label}{kind}", [x], [by], [by[0], 0, 0], reference, **options)
         if dtype not in COMPLEX:
             suite.case(f"{dtype}_nan", [array([[1, np.nan], [0, 1]], dtype)])
     suite.error("vector", [np.ones(3, np.float32)])
@@ -327,6 +374,12 @@ def eigen(folder):
             for label, attrs in (("", {}), ("_values", {"compute_v": False})):
                 suite.case(name + label, [x], attrs, reference=reference, terms=shape[-1] ** 2, **dict(more))
         empties(suite, dtype)
+        x = definite(seeded("SelfAdjointEigV2", dtype, "scale"), dtype, (3, 3))
+        for label, by in scale.powers(dtype):
+            for kind, attrs in {"": {}, "_values": {"compute_v": False}}.items():
+                if label != "graded":
+                    options = {"terms": 9, **more, "attrs": attrs}
+                    scale.case(suite, f"{dtype}_{label}{kind}", [x], [by], [by[0], 0], reference, **options)
         suite.case(f"{dtype}_same", [array(np.eye(4) * 2, dtype)], reference=reference, terms=4, **dict(more))
     suite.error("nan", [np.float32([[1, 0], [np.nan, 1]])])
     errors(suite)

@@ -12,7 +12,7 @@ pub enum QuantizeError {
     /// Nothing that quantisation changes.
     #[error(
         "expected a Conv2D, DepthwiseConv2dNative or MatMul of floats with constant weights to quantise, found \
-         {found}: freeze the graph's variables, or keep fewer nodes in float",
+         {found}: freeze the graph's variables, correct weights that are not finite, or keep fewer nodes in float",
         found = cut_text(.found)
     )]
     NothingToQuantize {

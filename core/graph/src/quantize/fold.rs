@@ -74,6 +74,15 @@ impl Fold {
         Some(())
     }
 
+    /// Whether weights of these magnitudes are floats after the factors, and the shifts are. Where they are not, what
+    /// follows the product stays apart, as it is.
+    pub fn keeps_finite(&self, greatest: &[f32]) -> bool {
+        let is_float = |value: f64| (value as f32).is_finite();
+        let factors = self.factors.iter().zip(greatest);
+        factors.map(|(factor, most)| factor * f64::from(*most)).all(is_float)
+            && self.factors.iter().chain(self.shifts.iter().flatten()).copied().all(is_float)
+    }
+
     fn apply(&mut self, factor: impl Fn(usize) -> f64, shift: impl Fn(usize) -> f64) {
         let channels = self.channels();
         let shifts = self.shifts.get_or_insert_with(|| vec![0.0; channels]);

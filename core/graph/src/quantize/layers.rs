@@ -69,6 +69,8 @@ pub(super) struct Layer {
     /// What it gives.
     pub output: Output,
     pub weights: Weights,
+    /// The greatest magnitude of a weight of each channel.
+    pub greatest: Vec<f32>,
     /// What follows the product, as a factor and a shift of each channel.
     pub fold: Fold,
     /// `NONE`, `RELU` or `RELU6`, and the op that says so.
@@ -108,6 +110,7 @@ fn begin(step: Step<'_>, kind: LayerKind, id: NodeId) -> Result<Layer, Reason> {
         return Err("its images have their channels first".to_owned());
     }
     let weights = step.constant(node.inputs[1]).ok_or("its weights are no constant")?;
+    check_finite(step, node.inputs[1])?;
     let weights = match (kind, weights.shape().dims()) {
         (LayerKind::MatMul, &[n, k]) if step.flag(id, "transpose_b") => layout(n, k, true),
         (LayerKind::MatMul, &[k, n]) => layout(n, k, false),
@@ -131,7 +134,13 @@ fn begin(step: Step<'_>, kind: LayerKind, id: NodeId) -> Result<Layer, Reason> {
     if weights.channels == 0 || weights.depth == 0 {
         return Err("it has no weights".to_owned());
     }
+    let mut greatest = vec![0f32; weights.channels];
+    for (at, value) in step.floats(node.inputs[1]).unwrap_or_default().iter().enumerate() {
+        let most = &mut greatest[weights.channel(at)];
+        *most = most.max(value.abs());
+    }
     Ok(Layer {
+        greatest,
         kind,
         anchor: id,
         nodes: vec![id],
@@ -142,6 +151,14 @@ fn begin(step: Step<'_>, kind: LayerKind, id: NodeId) -> Result<Layer, Reason> {
         activation: "NONE",
         pads: None,
     })
+}
+
+/// No integer stands for NaN or an infinity, which in float reach what is computed.
+fn check_finite(step: Step<'_>, weights: Output) -> Result<(), Reason> {
+    let values = step.floats(weights).unwrap_or_default();
+    let Some(at) = values.iter().position(|value| !value.is_finite()) else { return Ok(()) };
+    let (name, found) = (step.graph.output_name(weights), values[at]);
+    Err(format!("its weights '{name}' hold {found} at index {at}, which no integer stands for"))
 }
 
 fn layout(channels: i64, depth: i64, by_channel: bool) -> Weights {
@@ -173,8 +190,12 @@ fn follow(step: Step<'_>, uses: &Uses, kept: &dyn Fn(NodeId) -> bool, layer: &mu
     while let Some(next) = only_user(step, uses, layer.output).filter(|next| !kept(*next)) {
         if let Some(activation) = activation(step, next) {
             layer.activation = activation;
-        } else if !layer.fold.take(step, next, layer.output) {
-            return;
+        } else {
+            let mut fold = layer.fold.clone();
+            if !fold.take(step, next, layer.output) || !fold.keeps_finite(&layer.greatest) {
+                return;
+            }
+            layer.fold = fold;
         }
         layer.nodes.push(next);
         layer.output = next.into();

@@ -205,21 +205,31 @@ impl Noise {
 
     fn add(&mut self, expected: &[f32], found: impl Iterator<Item = f32>) {
         for (&expected, found) in expected.iter().zip(found) {
-            let (expected, difference) =
-                (f64::from(expected), f64::from(expected) - f64::from(found));
-            self.signal += expected * expected;
-            self.noise += difference * difference;
-            self.worst = self.worst.max(difference.abs());
+            let (expected, found) = (f64::from(expected), f64::from(found));
             self.count += 1;
+            // The same infinity, or NaN in both places, is no loss, and has no size that another could be compared with.
+            if expected == found || (expected.is_nan() && found.is_nan()) {
+                self.signal += if expected.is_finite() { expected * expected } else { 0.0 };
+                continue;
+            }
+            let difference = match (expected - found).abs() {
+                difference if difference.is_nan() => f64::INFINITY,
+                difference => difference,
+            };
+            self.signal += if expected.is_finite() { expected * expected } else { 0.0 };
+            self.noise += difference * difference;
+            self.worst = self.worst.max(difference);
         }
     }
 
-    /// Signal over noise in decibels; infinite where nothing differs.
+    /// Signal over noise in decibels; infinite where nothing differs, minus infinity where a number became NaN or infinite,
+    /// or the other way round.
     pub fn decibels(&self) -> f64 {
         10.0 * (self.signal / self.noise).log10()
     }
 
-    /// The root of noise over signal: by how much of itself a value is off. 0 where nothing differs.
+    /// The root of noise over signal: by how much of itself a value is off. 0 where nothing differs, infinite where a
+    /// number became NaN or infinite, or the other way round.
     pub fn relative(&self) -> f64 {
         if self.noise == 0.0 { 0.0 } else { (self.noise / self.signal).sqrt() }
     }

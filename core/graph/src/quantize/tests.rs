@@ -80,8 +80,27 @@ fn noise_is_compared_with_what_bytes_stand_for() {
     assert!(noise.take("x", &float, &Tensor::scalar(1f32).unwrap(), None).is_err());
 }
 
-/// A product of two channels with one weight each, and what follows it.
-fn layer(factors: &[f64], shifts: Option<&[f64]>, depth: usize) -> Layer {
+#[test]
+fn a_number_that_became_nan_or_the_other_way_round_is_a_loss() {
+    let compared = |expected: &[f32], found: &[f32]| {
+        let tensor = |values: &[f32]| Tensor::from_slice(&[values.len() as i64], values).unwrap();
+        let mut noise = Noise::default();
+        noise.take("x", &tensor(expected), &tensor(found), None).unwrap();
+        noise
+    };
+    let (nan, infinity) = (f32::NAN, f32::INFINITY);
+    for (expected, found) in [(nan, 1.0), (1.0, nan), (infinity, 1.0), (infinity, -infinity)] {
+        let noise = compared(&[1.0, expected], &[1.0, found]);
+        assert_eq!(noise.decibels(), f64::NEG_INFINITY, "{expected} {found}");
+        assert_eq!((noise.relative(), noise.worst), (f64::INFINITY, f64::INFINITY));
+    }
+    let noise = compared(&[2.0, nan, infinity], &[1.0, nan, infinity]);
+    assert_eq!(noise, Noise { signal: 4.0, noise: 1.0, worst: 1.0, count: 3 });
+    assert_eq!(compared(&[nan, infinity], &[nan, infinity]).relative(), 0.0);
+}
+
+/// A product whose channels have weights up to `greatest`, and what follows it.
+fn layer_of(greatest: &[f32], factors: &[f64], shifts: Option<&[f64]>, depth: usize) -> Layer {
     let tensor = Output::new(NodeId(0), 0);
     Layer {
         kind: LayerKind::MatMul,
@@ -90,6 +109,7 @@ fn layer(factors: &[f64], shifts: Option<&[f64]>, depth: usize) -> Layer {
         input: tensor,
         output: tensor,
         weights: Weights { channels: factors.len(), depth, by_channel: false },
+        greatest: greatest.to_vec(),
         fold: Fold { factors: factors.to_vec(), shifts: shifts.map(<[f64]>::to_vec) },
         activation: "NONE",
         pads: None,
@@ -98,7 +118,7 @@ fn layer(factors: &[f64], shifts: Option<&[f64]>, depth: usize) -> Layer {
 
 #[test]
 fn weights_fill_their_bytes_channel_by_channel() {
-    let layer = layer(&[2.0, -1.0], Some(&[0.5, -3.0]), 2);
+    let layer = layer_of(&[1.0, 10.0], &[2.0, -1.0], Some(&[0.5, -3.0]), 2);
     let input = Affine { scale: 0.25, zero_point: 3 };
     let found = Quantized::new(&layer, &[1.0, 5.0, -0.5, 10.0], Some(input), None);
     assert_eq!(found.scales, [2.0f32 / 127.0, 10.0 / 127.0]);
@@ -111,7 +131,7 @@ fn weights_fill_their_bytes_channel_by_channel() {
 #[test]
 fn a_bias_always_fits() {
     for depth in [1, 60_000] {
-        let layer = layer(&[1.0], Some(&[1e6]), depth);
+        let layer = layer_of(&[1e-12], &[1.0], Some(&[1e6]), depth);
         let input = Affine { scale: 1e-3, zero_point: 0 };
         let found = Quantized::new(&layer, &vec![1e-12; depth], Some(input), None);
         let bias = i64::from(found.bias.unwrap()[0]);
@@ -123,7 +143,7 @@ fn a_bias_always_fits() {
 
 #[test]
 fn a_channel_without_weights_has_a_scale_that_kernels_take() {
-    let layer = layer(&[1.0, 0.0], None, 1);
+    let layer = layer_of(&[0.0, 3.0], &[1.0, 0.0], None, 1);
     let (input, output) =
         (Affine { scale: 1e-6, zero_point: 0 }, Affine { scale: 1e6, zero_point: 0 });
     let found = Quantized::new(&layer, &[0.0, 3.0], Some(input), Some(output));
@@ -132,4 +152,22 @@ fn a_channel_without_weights_has_a_scale_that_kernels_take() {
         let multiplier = f64::from(scale) * f64::from(input.scale) / f64::from(output.scale);
         assert!(multiplier >= 2f64.powi(-32), "{scale}");
     }
+}
+
+/// A 127th of them is no normal float: they have few levels then, but are not 0.
+#[test]
+fn the_smallest_weights_are_not_lost() {
+    let layer = layer_of(&[8e-38], &[1.0], None, 1);
+    let found = Quantized::new(&layer, &[8e-38], None, None);
+    let real = f32::from(found.weights[0]) * found.scales[0];
+    assert!((real / 8e-38 - 1.0).abs() < 0.1 && found.scales[0].is_normal(), "{found:?}");
+}
+
+#[test]
+fn factors_that_overflow_stay_apart() {
+    let fold = |factor: f64, shift: f64| Fold { factors: vec![factor], shifts: Some(vec![shift]) };
+    assert!(fold(1e30, 1.0).keeps_finite(&[1e8]));
+    assert!(!fold(1e30, 1.0).keeps_finite(&[1e9]));
+    assert!(!fold(1.0, 1e39).keeps_finite(&[1.0]));
+    assert!(!fold(f64::INFINITY, 1.0).keeps_finite(&[0.0]));
 }

@@ -35,14 +35,11 @@ impl Quantized {
     ) -> Quantized {
         let factors = &layer.fold.factors;
         let value = |at: usize| f64::from(weights[at]) * factors[layer.weights.channel(at)];
-        let mut greatest = vec![0f64; layer.weights.channels];
-        for at in 0..weights.len() {
-            let most = &mut greatest[layer.weights.channel(at)];
-            *most = most.max(value(at).abs());
-        }
+        let greatest = layer.greatest.iter().zip(factors);
+        let greatest = greatest.map(|(most, factor)| f64::from(*most) * factor.abs());
         let room = room(layer.weights.depth);
         let least = |channel: usize| least_scale(layer, channel, room, input, output);
-        let scales: Vec<f32> = (greatest.iter().enumerate())
+        let scales: Vec<f32> = (greatest.enumerate())
             .map(|(channel, most)| scale((most / MOST).max(least(channel))))
             .collect();
         let step = |at: usize| {
@@ -54,10 +51,9 @@ impl Quantized {
     }
 }
 
-/// A scale that kernels take: a normal float above 0.
+/// A scale that kernels take: a normal float above 0. Weights of next to nothing have few levels, but are not lost.
 fn scale(value: f64) -> f32 {
-    let value = value as f32;
-    if value.is_normal() && value > 0.0 { value } else { 1.0 }
+    if value == 0.0 { 1.0 } else { (value as f32).clamp(f32::MIN_POSITIVE, f32::MAX) }
 }
 
 /// The greatest magnitude of a bias.

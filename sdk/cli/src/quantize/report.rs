@@ -21,8 +21,10 @@ pub struct Report<'a> {
 /// A ratio of signal to noise. What differs in nothing has no end of it.
 fn decibels(noise: Option<Noise>) -> String {
     noise.map_or(String::new(), |noise| match noise.decibels() {
+        _ if noise.noise == 0.0 => "exact".to_owned(),
         ratio if ratio.is_finite() => format!("{ratio:.1} dB"),
-        _ => "exact".to_owned(),
+        // The signal is 0, or a number became NaN or infinite.
+        _ => "lost".to_owned(),
     })
 }
 

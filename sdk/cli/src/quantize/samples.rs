@@ -8,9 +8,9 @@ use std::{
 use tenon_runtime::{
     framework::Tensor,
     npy,
+    npz::Npz,
     quantize::{Input, Sample},
 };
-use tenon_testkit::npz::Archive;
 
 /// Reads a file, or all of a folder in the order of their names, and cuts it into batches.
 ///
@@ -65,11 +65,11 @@ fn arrays(file: &Path, inputs: &[Input]) -> Result<Sample, CliError> {
             )),
         };
     }
-    let mut archive = Archive::open(file)?;
+    let mut archive = Npz::open(file)?;
     let found = archive.names();
     let read = |name: String| {
         let input = input(inputs, &name);
-        let array = archive.tensor_of_any_shape(&name, input.map(|input| input.dtype))?;
+        let array = archive.tensor(&name, input.map(|input| input.dtype))?;
         if let Some(input) = input.filter(|input| input.dtype != array.dtype()) {
             let (expected, found) = (input.dtype, array.dtype());
             return Err(wrong(

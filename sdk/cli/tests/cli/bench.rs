@@ -3,6 +3,7 @@
 use crate::support::{Place, goldens, plugin, stderr};
 use serde_json::Value;
 use std::{fs, process::Output};
+use tenon_runtime::framework::Tensor;
 
 /// A run of a few milliseconds, without the machine's limits.
 const SHORT: [&str; 3] = ["--time", "0.003", "--no-roofline"];
@@ -280,16 +281,10 @@ fn a_step_of_a_graph_is_measured_with_its_profile() {
 fn a_step_is_compared_with_the_values_of_a_file() {
     let place = Place::new();
     let graph = place.relu("relu.pb");
-    use npyz::WriterBuilder;
     let data = |name: &str, arrays: &[(&str, &[f32])]| {
-        let mut archive = npyz::npz::NpzWriter::create(place.path(name)).unwrap();
-        for (name, values) in arrays {
-            let array = archive.array(name, Default::default()).unwrap().default_dtype();
-            let mut array = array.shape(&[3]).begin_nd().unwrap();
-            array.extend(values.iter().copied()).unwrap();
-            array.finish().unwrap();
-        }
-        place.arg(name)
+        let tensor = |values: &[f32]| Tensor::from_slice(&[3], values).unwrap();
+        let arrays: Vec<_> = arrays.iter().map(|(name, values)| (*name, tensor(values))).collect();
+        place.archive(name, &arrays)
     };
     let x: &[f32] = &[-1.0, 2.0, 4.0];
     let right = data("right.npz", &[("x", x), ("layer/y", &[0.0, 2.0, 4.0])]);

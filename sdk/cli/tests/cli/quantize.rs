@@ -2,7 +2,10 @@
 
 use crate::support::Place;
 use std::{fs, path::Path};
-use tenon_runtime::{framework::Tensor, npy};
+use tenon_runtime::{
+    framework::{DType, PartialShape, Tensor},
+    npy,
+};
 
 fn asset(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/demo").join(name).display().to_string()
@@ -70,6 +73,16 @@ fn data_and_names_that_do_not_fit_are_refused() {
     fs::create_dir(place.path("empty")).unwrap();
     let empty = refused(&place.arg("empty"), &[]);
     assert!(empty.contains("expected .npz or .npy files in the folder, found none"), "{empty}");
+    fs::write(place.path("none.npz"), b"PK no archive").unwrap();
+    let broken = refused(&place.arg("none.npz"), &[]);
+    assert!(
+        broken.contains("none.npz: expected a .npz archive, found a file that is none"),
+        "{broken}"
+    );
+    assert!(broken.contains("INVALID_ARGUMENT") && !broken.contains("golden"), "{broken}");
+    let images = Tensor::from_slice(&[1, 8, 8, 1], &[0f64; 64]).unwrap();
+    let double = refused(&place.archive("double.npz", &[("images", images)]), &[]);
+    assert!(double.contains("array 'images': expected float, found double"), "{double}");
     let flat = place.array("flat.npy", &Tensor::from_slice(&[2, 64], &[0f32; 128]).unwrap());
     let flat = refused(&flat, &[]);
     assert!(flat.contains("expected 4 dimensions, the first one counting samples"), "{flat}");
@@ -87,4 +100,27 @@ fn data_and_names_that_do_not_fit_are_refused() {
     let relu = place.relu("relu.pb");
     let nothing = place.error(&["quantize", &relu, "--dynamic", "--out", &out]);
     assert!(nothing.contains("with constant weights to quantise, found no such node"), "{nothing}");
+}
+
+/// Its weight would become a finite number.
+#[test]
+fn a_product_with_a_weight_that_is_not_finite_stays_in_float_and_the_table_says_so() {
+    let place = Place::new();
+    let graph = place.graph("net.pb", |b| {
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[-1, 2]).unwrap())?;
+        let weights = |last: f32| Tensor::from_slice(&[2, 2], &[0.5f32, -2.0, 1.0, last]).unwrap();
+        let first = b.constant("first/weights", weights(3.0))?;
+        let first = b.op("MatMul").name("first").input(x).input(first).build()?;
+        let second = b.constant("second/weights", weights(f32::NAN))?;
+        b.op("MatMul").name("second").input(first).input(second).build().map(drop)
+    });
+    let x = Tensor::from_slice(&[3, 2], &[1f32, 2.0, -3.0, 0.25, 0.0, 7.0]).unwrap();
+    let data = place.archive("x.npz", &[("x", x)]);
+    let out = place.arg("q.pb");
+    let text = place.text(&["quantize", &graph, "--calibration", &data, "--out", &out]);
+    let reason = "'second' stays in float: its weights 'second/weights:0' hold NaN at index 3";
+    assert!(
+        text.contains(reason) && text.contains("1 layers") && !text.contains("exact"),
+        "{text}"
+    );
 }

@@ -113,7 +113,6 @@ impl Place {
 
     /// Writes a graph with a product of `x` [?, 2] and constant weights, and an archive of samples for it.
     pub fn net(&self, graph: &str, samples: &str) {
-        use npyz::WriterBuilder;
         use tenon_runtime::framework::DType;
         self.graph(graph, |b| {
             let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[-1, 2]).unwrap())?;
@@ -121,11 +120,21 @@ impl Place {
             let weights = b.constant("weights", weights)?;
             b.op("MatMul").name("first/conv").input(x).input(weights).build().map(drop)
         });
-        let mut archive = npyz::npz::NpzWriter::create(self.path(samples)).unwrap();
-        let array = archive.array::<f32>("x", Default::default()).unwrap().default_dtype();
-        let mut array = array.shape(&[3, 2]).begin_nd().unwrap();
-        array.extend([1f32, 2.0, -3.0, 0.25, 0.0, 7.0]).unwrap();
-        array.finish().unwrap();
+        let x = Tensor::from_slice(&[3, 2], &[1f32, 2.0, -3.0, 0.25, 0.0, 7.0]).unwrap();
+        self.archive(samples, &[("x", x)]);
+    }
+
+    /// Writes an archive of arrays.
+    pub fn archive(&self, name: &str, arrays: &[(&str, Tensor)]) -> String {
+        use std::io::Write;
+        let mut zip = zip::ZipWriter::new(fs::File::create(self.path(name)).unwrap());
+        for (array, tensor) in arrays {
+            let options = zip::write::SimpleFileOptions::default();
+            zip.start_file(format!("{array}.npy"), options).unwrap();
+            zip.write_all(&tenon_runtime::npy::encode(tensor, array).unwrap()).unwrap();
+        }
+        zip.finish().unwrap();
+        self.arg(name)
     }
 
     /// Writes a graph that `make` builds.

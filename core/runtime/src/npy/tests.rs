@@ -1,6 +1,8 @@
 //! Tests of `.npy` files. The headers are written by hand, as NumPy writes them.
 
 use super::*;
+use proptest::prelude::*;
+use tenon_framework::Code;
 
 /// A file of format version 1 as NumPy writes it.
 fn file(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
@@ -167,4 +169,81 @@ fn a_missing_file_is_not_found() {
     write(&path, &tensor).unwrap();
     assert_eq!(read(&path, Some(DType::INT64)).unwrap().as_slice::<i64>().unwrap(), [7]);
     assert!(write(&folder.path().join("no/such/folder.npy"), &tensor).is_err());
+}
+
+/// 128 bytes that promise any number of strings without a width.
+#[test]
+fn strings_without_a_width_are_refused() {
+    for descr in ["'|S0'", "'<U0'", "'>U0'"] {
+        for shape in ["(1,)", "(100000000,)", "(1000000, 1000000)"] {
+            let text = refused(&file(descr, false, shape, &[]));
+            assert!(text.contains("expected strings of at least one byte, found"), "{text}");
+            assert!(text.contains("astype('S1')"), "{text}");
+        }
+        let none = parse(&file(descr, false, "(0, 5)", &[]), "x", None).unwrap();
+        assert_eq!((none.dtype(), none.shape().dims()), (DType::STRING, &[0, 5][..]));
+    }
+}
+
+fn descriptions() -> impl Strategy<Value = String> {
+    let kind = "[<>|=][bBiufcSUVOmMx]";
+    let width = prop_oneof![
+        Just(String::new()),
+        (0u64..20).prop_map(|width| width.to_string()),
+        any::<u64>().prop_map(|width| width.to_string()),
+    ];
+    prop_oneof![
+        9 => (kind, width).prop_map(|(kind, width)| format!("'{kind}{width}'")),
+        1 => "[ -~]{0,12}",
+    ]
+}
+
+fn shapes() -> impl Strategy<Value = String> {
+    let dim = prop_oneof![
+        6 => (0u64..4).prop_map(|dim| dim.to_string()),
+        2 => any::<u64>().prop_map(|dim| dim.to_string()),
+        1 => "[-0-9a-z()]{0,5}",
+    ];
+    let dims = prop::collection::vec(dim, 0..6);
+    dims.prop_map(|dims| {
+        format!("({})", dims.iter().map(|dim| format!("{dim}, ")).collect::<String>())
+    })
+}
+
+/// Elements that a tensor has, each of at least one byte of the file.
+fn check_promise(bytes: &[u8]) {
+    if let Ok(tensor) = parse(bytes, "x.npy", None) {
+        assert!(tensor.shape().elements() <= bytes.len());
+    }
+}
+
+proptest! {
+    /// Were memory asked for by what a header says, this would not end.
+    #[test]
+    fn a_header_promises_nothing(
+        descr in descriptions(),
+        fortran: bool,
+        shape in shapes(),
+        data in prop::collection::vec(any::<u8>(), 0..64),
+    ) {
+        check_promise(&file(&descr, fortran, &shape, &data));
+    }
+
+    #[test]
+    fn damaged_files_are_refused_or_read(
+        descr in descriptions(),
+        shape in shapes(),
+        data in prop::collection::vec(any::<u8>(), 0..64),
+        damages in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        kept in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = file(&descr, false, &shape, &data);
+        for (at, byte) in damages {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        check_promise(&bytes);
+        bytes.truncate(kept.index(bytes.len()));
+        check_promise(&bytes);
+    }
 }

@@ -9,130 +9,19 @@
 //!
 //! A file does not say that its integers are quantised: the reader is told what is expected. Big-endian and
 //! Fortran-ordered files are converted. Files are read whole; a header that promises more than the file
-//! holds allocates nothing. Not here: `.npz` archives, pickled objects, structured arrays.
+//! holds allocates nothing, and one of strings without a width is refused. Archives are in [`crate::npz`]. Not here: pickled
+//! objects, structured arrays.
 
 use npyz::{
     DType as FileType, Endianness, NpyHeader, Order, TypeChar, TypeStr, WriteOptions, WriterBuilder,
 };
-use std::{fs, io, path::Path};
-use tenon_framework::{Code, DType, Shape, Tensor, shape::ShapeError, tensor::TensorError};
+use std::{borrow::Cow, collections::TryReserveError, fs, path::Path};
+use tenon_framework::{DType, Shape, Tensor, shape::ShapeError};
 use tenon_host::files::write_bytes;
-use thiserror::Error;
 
-/// Why a `.npy` file cannot be read or written. `file` is its name as it was given.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum NpyError {
-    /// The file cannot be read.
-    #[error("{file}: cannot be read: {detail}")]
-    Read {
-        /// The file.
-        file: String,
-        /// What the system says it is.
-        kind: io::ErrorKind,
-        /// What the system says.
-        detail: String,
-    },
-    /// The file cannot be written.
-    #[error("{file}: cannot be written: {detail}")]
-    Write {
-        /// The file.
-        file: String,
-        /// What the system says.
-        detail: String,
-    },
-    /// The start of the file is not that of a `.npy` file.
-    #[error("{file}: expected a .npy file, found {detail}")]
-    Header {
-        /// The file.
-        file: String,
-        /// What is wrong.
-        detail: String,
-    },
-    /// An element type that no tensor has.
-    #[error(
-        "{file}: expected numbers, bools, bytes or text, found elements of type {found}: convert them with \
-         NumPy's astype"
-    )]
-    ElementType {
-        /// The file.
-        file: String,
-        /// NumPy's name of the type.
-        found: String,
-    },
-    /// Another element type than was asked for.
-    #[error("{file}: expected elements of type {expected}, found {found}")]
-    Type {
-        /// The file.
-        file: String,
-        /// Asked for.
-        expected: DType,
-        /// There is.
-        found: DType,
-    },
-    /// A shape that no tensor has.
-    #[error("{file}: {source}")]
-    Shape {
-        /// The file.
-        file: String,
-        /// What is wrong with it.
-        source: ShapeError,
-    },
-    /// The file is shorter or longer than its header says.
-    #[error(
-        "{file}: {shape} elements of {item} bytes need {expected} bytes after the header, found {found}"
-    )]
-    Length {
-        /// The file.
-        file: String,
-        /// Shape in the header.
-        shape: Box<Shape>,
-        /// Size of an element.
-        item: usize,
-        /// Bytes that the header promises.
-        expected: u64,
-        /// Bytes that there are.
-        found: usize,
-    },
-    /// A number in a text that is no character.
-    #[error("{file}: element {index} holds {value:#x}, which is no Unicode character")]
-    Character {
-        /// The file.
-        file: String,
-        /// Position of the element.
-        index: usize,
-        /// What was found.
-        value: u32,
-    },
-    /// A string that ends in a zero byte: the file cannot tell it from padding.
-    #[error("{file}: string {index} ends in a zero byte, which .npy files cannot keep")]
-    TrailingZero {
-        /// The file.
-        file: String,
-        /// Position of the element.
-        index: usize,
-    },
-    /// The tensor refuses its contents, or its elements cannot be written.
-    #[error("{file}: {source}")]
-    Tensor {
-        /// The file.
-        file: String,
-        /// Why.
-        source: TensorError,
-    },
-}
+mod error;
 
-impl NpyError {
-    /// The canonical code.
-    pub fn code(&self) -> Code {
-        match self {
-            NpyError::Read { kind: io::ErrorKind::NotFound, .. } => Code::NOT_FOUND,
-            NpyError::Read { kind: io::ErrorKind::PermissionDenied, .. } => Code::PERMISSION_DENIED,
-            NpyError::Read { .. } | NpyError::Write { .. } => Code::UNAVAILABLE,
-            NpyError::Tensor { source, .. } => source.code(),
-            _ => Code::INVALID_ARGUMENT,
-        }
-    }
-}
+pub use error::NpyError;
 
 /// Reads a file. `expected` is the element type that it should hold: it tells quantised integers from
 /// ordinary ones, and another type is an error.
@@ -179,19 +68,24 @@ pub fn parse(bytes: &[u8], file: &str, expected: Option<DType>) -> Result<Tensor
         let (file, shape, found) = (file.to_owned(), Box::new(shape), data.len());
         return Err(NpyError::Length { file, shape, item, expected, found });
     }
-    let mut data = data.to_vec();
+    if item == 0 && shape.elements() > 0 {
+        let (file, found) = (file.to_owned(), header.dtype().descr());
+        return Err(NpyError::NoWidth { file, shape: Box::new(shape), found });
+    }
+    let no_memory = |_| NpyError::NoMemory { file: file.to_owned(), bytes: data.len() };
+    let mut data = Cow::Borrowed(data);
     if element.endianness() == Endianness::Big {
-        swap_bytes(&mut data, scalar_size(&element, item));
+        data = Cow::Owned(swapped(&data, scalar_size(&element, item)).map_err(no_memory)?);
     }
     if header.order() == Order::Fortran && shape.rank() > 1 && item > 0 {
-        data = to_row_major(&data, &dims, item);
+        data = Cow::Owned(to_row_major(&data, &dims, item).map_err(no_memory)?);
     }
-    let tensor = match element.type_char() {
-        TypeChar::ByteStr => byte_strings(&dims, &data, item),
-        TypeChar::UnicodeStr => return texts(&shape, &data, item, file),
-        _ => Tensor::from_bytes(dtype, &dims, &data),
-    };
-    tensor.map_err(|source| NpyError::Tensor { file: file.to_owned(), source })
+    match element.type_char() {
+        TypeChar::ByteStr => byte_strings(&shape, &data, item, file),
+        TypeChar::UnicodeStr => texts(&shape, &data, item, file),
+        _ => Tensor::from_bytes(dtype, &dims, &data)
+            .map_err(|source| NpyError::Tensor { file: file.to_owned(), source }),
+    }
 }
 
 /// Writes a host tensor.
@@ -351,14 +245,22 @@ fn scalar_size(element: &TypeStr, item: usize) -> usize {
     }
 }
 
-fn swap_bytes(data: &mut [u8], size: usize) {
-    if size > 1 {
-        data.chunks_exact_mut(size).for_each(<[u8]>::reverse);
-    }
+fn swapped(data: &[u8], size: usize) -> Result<Vec<u8>, TryReserveError> {
+    let mut swapped = reserved(data.len())?;
+    swapped.extend_from_slice(data);
+    swapped.chunks_exact_mut(size.max(1)).for_each(<[u8]>::reverse);
+    Ok(swapped)
+}
+
+/// Empty, with room for so many.
+fn reserved<T>(len: usize) -> Result<Vec<T>, TryReserveError> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(len)?;
+    Ok(values)
 }
 
 /// Elements in the order of Fortran, first index fastest, brought into row-major order.
-fn to_row_major(data: &[u8], dims: &[i64], item: usize) -> Vec<u8> {
+fn to_row_major(data: &[u8], dims: &[i64], item: usize) -> Result<Vec<u8>, TryReserveError> {
     let mut strides = Vec::with_capacity(dims.len());
     let mut stride = 1usize;
     for &dim in dims {
@@ -366,7 +268,7 @@ fn to_row_major(data: &[u8], dims: &[i64], item: usize) -> Vec<u8> {
         stride *= dim as usize;
     }
     let mut index = vec![0usize; dims.len()];
-    let mut out = Vec::with_capacity(data.len());
+    let mut out = reserved(data.len())?;
     for _ in 0..data.len() / item {
         let at: usize = index.iter().zip(&strides).map(|(index, stride)| index * stride).sum();
         out.extend_from_slice(&data[at * item..(at + 1) * item]);
@@ -378,7 +280,7 @@ fn to_row_major(data: &[u8], dims: &[i64], item: usize) -> Vec<u8> {
             index[axis] = 0;
         }
     }
-    out
+    Ok(out)
 }
 
 fn without_padding(value: &[u8]) -> &[u8] {
@@ -386,16 +288,18 @@ fn without_padding(value: &[u8]) -> &[u8] {
     &value[..end]
 }
 
-fn byte_strings(dims: &[i64], data: &[u8], item: usize) -> Result<Tensor, TensorError> {
-    let elements = Shape::new(dims)?.elements();
-    let values: Vec<&[u8]> =
-        (0..elements).map(|at| without_padding(&data[at * item..(at + 1) * item])).collect();
-    Tensor::from_strings(dims, &values)
+fn byte_strings(shape: &Shape, data: &[u8], item: usize, file: &str) -> Result<Tensor, NpyError> {
+    let no_memory = |_| NpyError::NoMemory { file: file.to_owned(), bytes: data.len() };
+    let mut values = reserved(shape.elements()).map_err(no_memory)?;
+    values.extend(data.chunks_exact(item.max(1)).map(without_padding));
+    Tensor::from_strings(shape.dims(), &values)
+        .map_err(|source| NpyError::Tensor { file: file.to_owned(), source })
 }
 
 /// Texts of 32-bit characters, little endian by now.
 fn texts(shape: &Shape, data: &[u8], item: usize, file: &str) -> Result<Tensor, NpyError> {
-    let mut values = Vec::with_capacity(shape.elements());
+    let no_memory = |_| NpyError::NoMemory { file: file.to_owned(), bytes: data.len() };
+    let mut values = reserved(shape.elements()).map_err(no_memory)?;
     for index in 0..shape.elements() {
         let mut text = String::new();
         for unit in data[index * item..(index + 1) * item].chunks_exact(4) {
@@ -432,5 +336,4 @@ fn padded(strings: &[&[u8]], width: usize, file: &str) -> Result<Vec<u8>, NpyErr
 }
 
 #[cfg(test)]
-#[path = "npy_tests.rs"]
 mod tests;

@@ -1,0 +1,293 @@
+//! What graphs may do with files, as the knob `text.files` says, and the only ways from here to a file.
+//!
+//! Only regular files are read and written: a pipe would block a step, a device may never end. How large a file may be
+//! is looked at before memory is asked for, and again while it is read, since files such as those of `/proc` do not say.
+//! Names are opened first and looked at then, so that nobody can exchange a file in between.
+
+#[cfg(not(unix))]
+#[path = "other.rs"]
+mod system;
+#[cfg(unix)]
+#[path = "unix.rs"]
+mod system;
+
+use std::{
+    fs::{File, FileType},
+    io::{self, ErrorKind, Read, Write},
+    path::{Path, PathBuf},
+};
+use tenon_sdk::{Code, KernelError, author::Knob, register_knob};
+
+register_knob!(
+    "files": STRING = "any",
+    "Which files graphs may read and write: `any`, `off` (none), `read-only` (read any, write none), or the absolute path of a folder, under which all of them must be. Names that are not absolute then begin there."
+);
+register_knob!(
+    "file_bytes": INT = "2147483648",
+    "The size of the largest file that `ReadFile` reads, in bytes."
+);
+
+/// What is done with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Its bytes are read.
+    Read,
+    /// It is made, or made anew.
+    Write,
+    /// It is made, or goes on.
+    Append,
+}
+
+/// Where the files are that may be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Reach {
+    Any,
+    Off,
+    ReadOnly,
+    Under(PathBuf),
+}
+
+/// What graphs may do.
+#[derive(Debug, Clone)]
+pub struct Access {
+    reach: Reach,
+    most: u64,
+}
+
+/// What went wrong with a file that an argument names, with the code that TensorFlow gives the system's error.
+fn failed(what: &str, path: &Path, error: &io::Error) -> KernelError {
+    let code = match error.kind() {
+        ErrorKind::NotFound => Code::NOT_FOUND,
+        ErrorKind::PermissionDenied => Code::PERMISSION_DENIED,
+        ErrorKind::AlreadyExists => Code::ALREADY_EXISTS,
+        ErrorKind::IsADirectory | ErrorKind::NotADirectory => Code::FAILED_PRECONDITION,
+        ErrorKind::InvalidInput => Code::INVALID_ARGUMENT,
+        ErrorKind::StorageFull | ErrorKind::OutOfMemory => Code::RESOURCE_EXHAUSTED,
+        _ => Code::UNKNOWN,
+    };
+    KernelError::new(code, format!("{what}: file '{}': {error}", path.display()))
+}
+
+fn denied(what: &str, path: &Path, why: &str) -> KernelError {
+    let message = format!("{what}: file '{}' {why}", path.display());
+    KernelError::new(Code::PERMISSION_DENIED, message)
+}
+
+fn reach(value: &str) -> Result<Reach, KernelError> {
+    Ok(match value {
+        "any" => Reach::Any,
+        "off" => Reach::Off,
+        "read-only" => Reach::ReadOnly,
+        folder if Path::new(folder).is_absolute() => Reach::Under(folder.into()),
+        other => {
+            return Err(KernelError::invalid_argument(format!(
+                "knob text.files: expected any, off, read-only or the absolute path of a folder, found '{other}'"
+            )));
+        }
+    })
+}
+
+impl Access {
+    /// As the knobs say. To be asked when a kernel is made, so that a session's own values count.
+    pub fn read() -> Result<Access, KernelError> {
+        let files = match Knob::read("files")? {
+            Knob::String(files) => files,
+            other => format!("{other:?}"),
+        };
+        let most = Knob::int("file_bytes")?;
+        let most = u64::try_from(most).map_err(|_| {
+            KernelError::invalid_argument(format!(
+                "knob text.file_bytes: expected a number of bytes, found {most}"
+            ))
+        })?;
+        Ok(Access { reach: reach(&files)?, most })
+    }
+
+    /// To all files, however large.
+    #[cfg(test)]
+    pub fn to_any() -> Access {
+        Access { reach: Reach::Any, most: u64::MAX }
+    }
+
+    /// An error where nothing may be done with any file.
+    fn allowed(&self, what: &str, path: &Path, purpose: Purpose) -> Result<(), KernelError> {
+        match (&self.reach, purpose) {
+            (Reach::Off, _) => Err(denied(
+                what,
+                path,
+                "may not be used: knob text.files is off, and keeps graphs from files",
+            )),
+            (Reach::ReadOnly, Purpose::Write | Purpose::Append) => {
+                Err(denied(what, path, "may not be written: knob text.files is read-only"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The name of a file from the folder on, where there is one that all must be in.
+    fn under<'a>(&'a self, path: &Path) -> Result<Option<(&'a Path, PathBuf)>, Outside> {
+        let Reach::Under(folder) = &self.reach else { return Ok(None) };
+        let rest = match path.is_absolute() {
+            true => path.strip_prefix(folder).map_err(|_| Outside)?,
+            false => path,
+        };
+        Ok(Some((folder, rest.to_owned())))
+    }
+
+    fn open(&self, what: &str, path: &Path, purpose: Purpose) -> Result<File, KernelError> {
+        self.allowed(what, path, purpose)?;
+        let opened = match self.under(path) {
+            Ok(None) => system::open(path, purpose),
+            Ok(Some((folder, rest))) => system::open_under(folder, &rest, purpose),
+            Err(Outside) => return Err(self.outside(what, path)),
+        };
+        let file = opened.map_err(|error| match &error {
+            error if system::is_outside(error) => self.outside(what, path),
+            error if system::is_no_file(error) => not_regular(what, path, "a pipe or a socket"),
+            error => failed(what, path, error),
+        })?;
+        let found = file.metadata().map_err(|error| failed(what, path, &error))?.file_type();
+        match found.is_file() {
+            true => Ok(file),
+            false => Err(not_regular(what, path, system::named(found))),
+        }
+    }
+
+    fn outside(&self, what: &str, path: &Path) -> KernelError {
+        let Reach::Under(folder) = &self.reach else { return denied(what, path, "is not there") };
+        let why = format!(
+            "is not under '{}', the folder that knob text.files leaves to graphs",
+            folder.display()
+        );
+        denied(what, path, &why)
+    }
+
+    /// The bytes of a file; `what` names the argument.
+    ///
+    /// # Errors
+    /// A file that may not be read, is not there, not regular, or too large.
+    pub fn contents(&self, what: &str, path: &Path) -> Result<Vec<u8>, KernelError> {
+        let file = self.open(what, path, Purpose::Read)?;
+        let unreadable = |error: io::Error| failed(what, path, &error);
+        let too_large = |size: &str| {
+            let most = self.most;
+            let message = format!(
+                "{what}: file '{}' has {size} bytes, while knob text.file_bytes lets {most} be read",
+                path.display()
+            );
+            KernelError::new(Code::RESOURCE_EXHAUSTED, message)
+        };
+        let size = file.metadata().map_err(unreadable)?.len();
+        if size > self.most {
+            return Err(too_large(&size.to_string()));
+        }
+        let mut contents = Vec::new();
+        contents
+            .try_reserve_exact(size as usize)
+            .map_err(|_| unreadable(ErrorKind::OutOfMemory.into()))?;
+        // The size may be another by now, and files of /proc say 0.
+        file.take(self.most.saturating_add(1)).read_to_end(&mut contents).map_err(unreadable)?;
+        match contents.len() as u64 > self.most {
+            true => Err(too_large("more")),
+            false => Ok(contents),
+        }
+    }
+
+    /// Writes a file, and before it the folders that it is to be in.
+    ///
+    /// # Errors
+    /// A file that may not be written, is not regular, or what the system says.
+    pub fn write(&self, what: &str, path: &Path, contents: &[u8]) -> Result<(), KernelError> {
+        self.allowed(what, path, Purpose::Write)?;
+        self.make_folders(what, path)?;
+        let mut file = self.open(what, path, Purpose::Write)?;
+        // Emptied only now that it is known to be a regular file.
+        let written = file.set_len(0).and_then(|()| file.write_all(contents));
+        written.map_err(|error| failed(what, path, &error))
+    }
+
+    fn make_folders(&self, what: &str, path: &Path) -> Result<(), KernelError> {
+        let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
+            return Ok(());
+        };
+        let made = match self.under(parent) {
+            Ok(None) => std::fs::create_dir_all(parent),
+            Ok(Some((folder, rest))) => system::make_folders_under(folder, &rest),
+            Err(Outside) => return Err(self.outside(what, path)),
+        };
+        made.map_err(|error| match system::is_outside(&error) {
+            true => self.outside(what, path),
+            false => failed(what, parent, &error),
+        })
+    }
+
+    /// Adds to the end of a file.
+    ///
+    /// # Errors
+    /// As [`Access::write`].
+    pub fn append(&self, what: &str, path: &Path, text: &[u8]) -> Result<(), KernelError> {
+        let mut file = self.open(what, path, Purpose::Append)?;
+        file.write_all(text).map_err(|error| failed(what, path, &error))
+    }
+
+    /// An error where files of this name may not even be looked for.
+    ///
+    /// # Errors
+    /// Files are off, or `path` is not under the folder.
+    pub fn may_look(&self, what: &str, path: &Path) -> Result<(), KernelError> {
+        self.allowed(what, path, Purpose::Read)?;
+        self.under(path).map(|_| ()).map_err(|Outside| self.outside(what, path))
+    }
+
+    /// Whether there is something of this name.
+    pub fn exists(&self, path: &Path) -> bool {
+        match self.under(path) {
+            Ok(None) => path.exists(),
+            Ok(Some((folder, rest))) => system::exists_under(folder, &rest),
+            Err(Outside) => false,
+        }
+    }
+
+    /// Whether there is a folder of this name.
+    pub fn is_folder(&self, path: &Path) -> bool {
+        match self.under(path) {
+            Ok(None) => path.is_dir(),
+            Ok(Some((folder, rest))) => system::is_folder_under(folder, &rest),
+            Err(Outside) => false,
+        }
+    }
+
+    /// The names in a folder; none where it cannot be read.
+    pub fn names(&self, folder: &Path) -> Vec<Vec<u8>> {
+        let found = match self.under(folder) {
+            Ok(None) => names_in(folder),
+            Ok(Some((top, rest))) => system::names_under(top, &rest),
+            Err(Outside) => return Vec::new(),
+        };
+        found.unwrap_or_default()
+    }
+}
+
+/// A name that is not under the folder that files must be in.
+#[derive(Debug)]
+struct Outside;
+
+fn not_regular(what: &str, path: &Path, found: &str) -> KernelError {
+    let message =
+        format!("{what}: file '{}': expected a regular file, found {found}", path.display());
+    KernelError::new(Code::FAILED_PRECONDITION, message)
+}
+
+fn names_in(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
+    let names = std::fs::read_dir(folder)?.flatten();
+    Ok(names.map(|entry| entry.file_name().into_encoded_bytes()).collect())
+}
+
+/// What every system can tell of a file that is not regular.
+fn commonly_named(found: FileType) -> &'static str {
+    if found.is_dir() { "a folder" } else { "something else" }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,58 @@
+//! Opening files on systems other than Unix: by name, and not under a folder.
+
+use super::Purpose;
+use std::{
+    fs::{File, FileType, OpenOptions},
+    io::{self, ErrorKind},
+    path::Path,
+};
+
+pub fn open(path: &Path, purpose: Purpose) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    match purpose {
+        Purpose::Read => options.read(true),
+        Purpose::Write => options.write(true).create(true).truncate(false),
+        Purpose::Append => options.append(true).create(true),
+    };
+    options.open(path)
+}
+
+fn unknown() -> io::Error {
+    io::Error::new(
+        ErrorKind::Unsupported,
+        "a folder in knob text.files is for Unix only: set it to off or read-only",
+    )
+}
+
+pub fn open_under(_: &Path, _: &Path, _: Purpose) -> io::Result<File> {
+    Err(unknown())
+}
+
+pub fn make_folders_under(_: &Path, _: &Path) -> io::Result<()> {
+    Err(unknown())
+}
+
+pub fn names_under(_: &Path, _: &Path) -> io::Result<Vec<Vec<u8>>> {
+    Err(unknown())
+}
+
+pub fn exists_under(_: &Path, _: &Path) -> bool {
+    false
+}
+
+pub fn is_folder_under(_: &Path, _: &Path) -> bool {
+    false
+}
+
+pub fn is_outside(_: &io::Error) -> bool {
+    false
+}
+
+pub fn is_no_file(_: &io::Error) -> bool {
+    false
+}
+
+/// What is no regular file.
+pub fn named(found: FileType) -> &'static str {
+    super::commonly_named(found)
+}

@@ -1,0 +1,178 @@
+//! Opening files on Unix: never waiting for what is at the other end of a pipe, and under a folder without leaving it.
+//!
+//! Under a folder, Linux itself follows links and `..` and refuses those that leave it (`openat2`). Where it cannot, a
+//! name is opened part by part, and a link or `..` in it is refused.
+
+use super::Purpose;
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::{CWD, Dir, Mode, OFlags, mkdirat, openat},
+    io::Errno,
+};
+use std::{
+    fs::{File, FileType},
+    io,
+    os::unix::fs::FileTypeExt,
+    path::{Component, Path},
+};
+
+/// As the C library makes files; the process's mask takes bits away.
+const FILE: Mode = Mode::from_raw_mode(0o666);
+const FOLDER: Mode = Mode::from_raw_mode(0o777);
+
+fn flags(purpose: Purpose) -> OFlags {
+    let always = OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    always
+        | match purpose {
+            Purpose::Read => OFlags::RDONLY,
+            Purpose::Write => OFlags::WRONLY | OFlags::CREATE,
+            Purpose::Append => OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND,
+        }
+}
+
+fn folder_flags() -> OFlags {
+    OFlags::CLOEXEC | OFlags::RDONLY | OFlags::DIRECTORY
+}
+
+pub fn open(path: &Path, purpose: Purpose) -> io::Result<File> {
+    Ok(openat(CWD, path, flags(purpose), FILE)?.into())
+}
+
+/// The folder itself is named by who runs the program, and may be reached by links.
+fn top(folder: &Path) -> io::Result<OwnedFd> {
+    Ok(openat(CWD, folder, folder_flags(), Mode::empty())?)
+}
+
+pub fn open_under(folder: &Path, rest: &Path, purpose: Purpose) -> io::Result<File> {
+    Ok(beneath(top(folder)?.as_fd(), rest, flags(purpose))?.into())
+}
+
+pub fn exists_under(folder: &Path, rest: &Path) -> bool {
+    let found = top(folder).and_then(|top| {
+        let flags = flags(Purpose::Read);
+        Ok(beneath(top.as_fd(), rest, flags)?)
+    });
+    // A socket, or what may not be read, is there too.
+    found.map_or_else(
+        |error| is_no_file(&error) || error.kind() == io::ErrorKind::PermissionDenied,
+        |_| true,
+    )
+}
+
+pub fn is_folder_under(folder: &Path, rest: &Path) -> bool {
+    top(folder).is_ok_and(|top| beneath(top.as_fd(), rest, folder_flags()).is_ok())
+}
+
+pub fn names_under(folder: &Path, rest: &Path) -> io::Result<Vec<Vec<u8>>> {
+    let inner = beneath(top(folder)?.as_fd(), rest, folder_flags())?;
+    let mut names = Vec::new();
+    for entry in Dir::read_from(&inner)? {
+        let name = entry?.file_name().to_bytes().to_vec();
+        if name != b"." && name != b".." {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Makes the folders of a path that are not there.
+pub fn make_folders_under(folder: &Path, rest: &Path) -> io::Result<()> {
+    let top = top(folder)?;
+    let mut above = openat(&top, ".", folder_flags(), Mode::empty())?;
+    let mut reached = std::path::PathBuf::new();
+    for part in rest.components() {
+        reached.push(part);
+        above = match (beneath(top.as_fd(), &reached, folder_flags()), part) {
+            (Err(Errno::NOENT), Component::Normal(name)) => {
+                match mkdirat(&above, name, FOLDER) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                beneath(top.as_fd(), &reached, folder_flags())?
+            }
+            (found, _) => found?,
+        };
+    }
+    Ok(())
+}
+
+/// Whether an error says that a name leads out of its folder.
+pub fn is_outside(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::XDEV.raw_os_error())
+}
+
+/// Whether an error says that nobody is at the other end.
+pub fn is_no_file(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
+}
+
+/// What is no regular file.
+pub fn named(found: FileType) -> &'static str {
+    if found.is_fifo() {
+        "a pipe"
+    } else if found.is_char_device() || found.is_block_device() {
+        "a device"
+    } else if found.is_socket() {
+        "a socket"
+    } else {
+        super::commonly_named(found)
+    }
+}
+
+/// `XDEV` where the path leads out of the folder.
+#[cfg(target_os = "linux")]
+fn beneath(top: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    use rustix::fs::{ResolveFlags, openat2};
+    /// How often names that change while they are looked up are looked up again.
+    const TRIES: usize = 16;
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let mode = if flags.contains(OFlags::CREATE) { FILE } else { Mode::empty() };
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    for _ in 0..TRIES {
+        match openat2(top, path, flags, mode, resolve) {
+            Err(Errno::AGAIN) => {}
+            // A kernel without the call, or a sandbox that does not know it.
+            Err(Errno::NOSYS | Errno::PERM) => return step_by_step(top, path, flags),
+            found => return found,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn beneath(top: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    step_by_step(top, path, flags)
+}
+
+/// Opens each part of a path in the folder before it, and follows no link.
+pub fn step_by_step(top: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let mut parts = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => parts.push(name),
+            Component::CurDir => {}
+            _ => return Err(Errno::XDEV),
+        }
+    }
+    let mode = if flags.contains(OFlags::CREATE) { FILE } else { Mode::empty() };
+    let Some((last, folders)) = parts.split_last() else {
+        return openat(top, ".", flags, mode);
+    };
+    let mut within = openat(top, ".", folder_flags(), Mode::empty())?;
+    let step = |folder: &OwnedFd, name, flags, mode| match openat(folder, name, flags, mode) {
+        // What links say is told apart from a folder that is none only by a second look.
+        Err(Errno::LOOP | Errno::MLINK) => Err(Errno::XDEV),
+        Err(Errno::NOTDIR) if is_link(folder, name) => Err(Errno::XDEV),
+        found => found,
+    };
+    for name in folders {
+        within = step(&within, *name, folder_flags() | OFlags::NOFOLLOW, Mode::empty())?;
+    }
+    step(&within, *last, flags | OFlags::NOFOLLOW, mode)
+}
+
+fn is_link(folder: &OwnedFd, name: &std::ffi::OsStr) -> bool {
+    use rustix::fs::{AtFlags, FileType, statat};
+    statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
+}

@@ -112,7 +112,11 @@ fn fold_several(draft: &mut Draft<'_>, id: NodeId, control: &[NodeId]) -> bool {
     }
     let inferred: Option<Vec<Tensor>> =
         outputs.iter().map(|&output| known(draft, output)).collect();
+    let has_run = inferred.is_none();
     let Some(values) = inferred.or_else(|| evaluated(draft, id)) else { return false };
+    if has_run {
+        draft.give_up_effects(id);
+    }
     let mut any = false;
     for output in used {
         let Some(value) = values.get(output.output as usize).cloned() else { continue };

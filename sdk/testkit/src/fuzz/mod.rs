@@ -16,6 +16,7 @@
 mod bytes;
 mod judge;
 mod make;
+pub mod passes;
 mod values;
 
 pub use bytes::bytes_of;

@@ -76,6 +76,7 @@ pub(super) fn may_fail(draft: &Draft<'_>, id: NodeId) -> bool {
             "AddN" => node.inputs.iter().all(alike),
             "Pack" => rank(0).is_some() && node.inputs.iter().all(alike),
             "ConcatV2" => joins(draft, node).unwrap_or(false),
+            "GatherV2" => gathers(draft, node).unwrap_or(false),
             "LogSoftmax" | "Softmax" => rank(0).is_some_and(|rank| rank > 0),
             "MatMul" => multiplies(draft, node).unwrap_or(false),
             "Reshape" => reshapes(draft, id).unwrap_or(false),
@@ -145,6 +146,17 @@ fn squeezes(draft: &Draft<'_>, node: &Node) -> bool {
 pub(super) fn permutes(draft: &Draft<'_>, x: Output, perm: Output) -> bool {
     let rank = draft.shape(x).rank();
     draft.integers(perm).is_some_and(|perm| Some(perm.len()) == rank && is_permutation(&perm))
+}
+
+/// Constant indices within the dimension that they count.
+fn gathers(draft: &Draft<'_>, node: &Node) -> Option<bool> {
+    let &[params, indices, axis] = &node.inputs[..] else { return None };
+    let plain = matches!(node.attrs.get("batch_dims"), Some(AttrValue::Int(0)));
+    let dims = draft.value(params)?.shape.dims()?;
+    let axis = *draft.integers(axis)?.first()?;
+    let axis = usize::try_from(if axis < 0 { axis + dims.len() as i64 } else { axis }).ok()?;
+    let end = dims.get(axis)?.value();
+    Some(plain && draft.integers(indices)?.iter().all(|index| (0..end).contains(index)))
 }
 
 /// Whether each number below their count is there once.

@@ -41,9 +41,9 @@ impl Pass for LibraryPass {
     }
 
     fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
-        let before = draft.idle();
+        let (before, version) = (draft.idle(), draft.version);
         run_pass(&self.def, draft).map_err(|error| PassError::Failed(error.to_string()))?;
-        absorb_new_idle(draft, &before)
+        if draft.version == version { Ok(()) } else { absorb_new_idle(draft, &before) }
     }
 }
 

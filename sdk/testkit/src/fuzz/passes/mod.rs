@@ -64,7 +64,7 @@ impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)?;
         for (name, value) in &self.feeds {
-            writeln!(f, "feed {name}: {:?}", value)?;
+            writeln!(f, "feed {name}: {}", pool::shown(value))?;
         }
         writeln!(f, "fetch {}; passes: {}", self.fetches.join(", "), self.pass.unwrap_or("all"))
     }

@@ -186,7 +186,6 @@ impl Writer<'_, '_, '_> {
             ("Conv2D", ..) => vec![2, 2, 4, 4],
             ("DepthwiseConv2dNative", ..) => vec![2, 2, 4, 1],
             ("BatchMatMulV2", _, "q") => vec![1, 2, 3, 4],
-            ("BatchMatMulV2", ..) if name == "k" => vec![1, 2, 5, 4],
             ("BatchMatMulV2", ..) => vec![1, 2, 5, 4],
             ("Einsum", _, "q") => vec![1, 3, 2, 4],
             ("Einsum", ..) => vec![1, 5, 2, 4],
@@ -204,7 +203,9 @@ impl Writer<'_, '_, '_> {
                 dims[at] = 1;
             }
             14 => dims.insert(0, 1),
-            15 if !dims.is_empty() => drop(dims.remove(0)),
+            15 if !dims.is_empty() => {
+                dims.remove(0);
+            }
             _ => {}
         }
         dims

@@ -210,4 +210,7 @@ graphs! {
     while_v1,
     while_nested_v1,
     while_less_v1,
+    broadcasting_constants,
+    rounded_constants,
+    unread_values,
 }

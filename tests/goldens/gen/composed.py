@@ -177,6 +177,7 @@ def softmax_scale(folder):
         "masked_rank": ((5, 7), (2, 1, 7), 2.0),
         "repeated": ((4, 1), (2, 1, 6), 0.25),
         "vector": ((9,), (1,), 0.5),
+        "scalar": ((), (7,), 0.5),
         "empty": ((0, 3), (3,), 0.5),
         "empty_classes": ((3, 0), (1,), 0.5),
         "1009": ((1, 1009), (1009,), 0.25),
@@ -187,7 +188,7 @@ def softmax_scale(folder):
             rng = seeded(suite.op, dtype, label)
             x = [normal(rng, dtype, shape, 2)] + ([] if mask is None else [normal(rng, dtype, mask, 2)])
             attrs = {"scale": scale, "num_mask": len(x) - 1}
-            terms = shape[-1] if mask is None else max(shape[-1], mask[-1])
+            terms = max((shape or (1,))[-1], (mask or (1,))[-1])
             suite.case(f"{dtype}_{label}", x, attrs, reference=exact_softmax_scale, terms=terms, via=VIA)
         x = normal(seeded(suite.op, dtype, "hidden"), dtype, (3, 4))
         hidden = array([0, -np.inf, 0, -1e4], dtype)

@@ -6,6 +6,7 @@ import tensorflow as tf
 from . import store
 from .data import seeded
 from .graphs import PLAIN, Golden, normal
+from .graphs_passes import PASSES
 from .graphs_written import WRITTEN
 
 tf1 = tf.compat.v1
@@ -206,6 +207,6 @@ def write_graphs(folder):
     """Writes graphs/: every graph, its arrays, and the index."""
     tf1.disable_control_flow_v2()
     folder.mkdir(exist_ok=True)
-    entries = [make().write(folder) for make in PLAIN + CONTROL + WRITTEN]
+    entries = [make().write(folder) for make in PLAIN + CONTROL + WRITTEN + PASSES]
     store.write_index(folder / "index.json", {"tensorflow": tf.__version__}, "graphs", entries)
     return len(entries)

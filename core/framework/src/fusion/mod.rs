@@ -16,7 +16,9 @@
 //! where   = name "(" name { "," ( name | int | number ) } ")"
 //! ```
 //!
-//! A number in a pattern is a constant whose elements all are this number, as near as their type allows. Inputs of
+//! A number in a pattern is a constant whose elements all are the value of their type that is nearest to the number.
+//! Its shape, and that of a constant of which the result takes the `number`, leaves the shape of another input of the
+//! same op as it is, whatever is fed: a scalar always does. Inputs of
 //! sums and products are matched in either order. What a name stands for twice is one tensor. Values inside the
 //! pattern are used by nothing but the pattern: who applies a fusion sees to it. An attribute `equation` is met by
 //! any that differs in the names of its labels only.
@@ -67,7 +69,7 @@ pub enum Term {
     Tensor,
     /// All inputs that are left.
     Rest,
-    /// A constant whose elements all are this.
+    /// A constant whose elements all are the nearest of their type to this.
     Number(f64),
     /// Output 0 of a node.
     Call(Call),

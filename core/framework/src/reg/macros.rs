@@ -167,7 +167,8 @@ macro_rules! register_fusion {
 
 /// Registers a pass over graphs: its name in snake_case, a sentence, and a function over
 /// [`PassContext`](crate::author::PassContext). The knob `pass_<name>` of the library switches it. With `late` before
-/// the name, it runs when the passes before it have nothing left to do.
+/// the name, it runs when the passes before it have nothing left to do. A pass answers for the errors of nodes that
+/// nothing reads any more by its doing: they go, so what it put there must fail where they do.
 ///
 /// ```
 /// use tenon_framework::{KernelError, author::PassContext, register_pass};

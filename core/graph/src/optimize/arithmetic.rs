@@ -5,6 +5,8 @@
 //! and what moves signs; not `x + 0` (-0 + 0 is 0), `x * 0`, `x - x`, `x / x` (NaN, infinity). Of two negated
 //! numbers a NaN may have the other sign. A product of transposed matrices has the same terms, which a kernel may add in
 //! another order.
+//!
+//! A rule that takes a node away looks at whether it may fail; what it reads and may fail stays in the draft.
 
 use super::constant_folding::constant;
 use super::{Draft, NewNode, Pass, PassError};
@@ -27,7 +29,9 @@ enum Simpler {
     Input(usize),
     /// Another tensor has the same value.
     Other(Output),
-    /// Another node.
+    /// A constant.
+    Value(Tensor),
+    /// Another node, which fails where this one does and where the inputs do that it does not read any more.
     Node(NewNode),
     /// Another node with a new constant as its last input, which stands where `like` does.
     With { new: NewNode, value: Tensor, like: Output },
@@ -69,6 +73,13 @@ impl Pass for Arithmetic {
     }
 }
 
+/// Takes away what nothing reads any more.
+fn absorb_inner(draft: &mut Draft<'_>, id: NodeId, inner: Vec<NodeId>) {
+    let is_idle = |other: &NodeId| *other != id && is_idle(draft, *other);
+    let inner: Vec<NodeId> = inner.into_iter().filter(is_idle).collect();
+    draft.absorb(inner);
+}
+
 /// Whether nothing reads the node.
 fn is_idle(draft: &Draft<'_>, id: NodeId) -> bool {
     draft.users(id).is_empty() && !draft.is_kept(id)
@@ -78,16 +89,23 @@ fn simplify(draft: &mut Draft<'_>, id: NodeId) -> bool {
     for (what, rule) in RULES {
         let Some(simpler) = rule(draft, id) else { continue };
         let version = draft.version;
+        // What a new node is computed from instead stands for what it was computed from: it fails where that does.
+        let inner: Vec<NodeId> = match simpler {
+            Simpler::Input(_) | Simpler::Other(_) | Simpler::Value(_) => Vec::new(),
+            _ => draft.sources(id).collect(),
+        };
         let done = match simpler {
             Simpler::Input(index) => draft.bypass(id, index).is_ok(),
             Simpler::Other(output) => stand_in(draft, id, output),
             Simpler::Node(new) => become_node(draft, id, new),
+            Simpler::Value(value) => become_node(draft, id, constant(value)),
             Simpler::With { new, value, like } => with_constant(draft, id, new, value, like),
             Simpler::Inner { new, at, inner, value, like } => {
                 with_inner(draft, id, (new, at), inner, value, like)
             }
         };
         if done && draft.version != version {
+            absorb_inner(draft, id, inner);
             draft.note(id, *what);
             return true;
         }
@@ -145,7 +163,11 @@ fn become_node(draft: &mut Draft<'_>, id: NodeId, new: NewNode) -> bool {
 
 /// Whether a node waits for nothing but what `new` reads itself.
 fn is_read_through(draft: &Draft<'_>, id: NodeId, new: &NewNode) -> bool {
-    let is_read =
-        |up: NodeId| draft.is_clean(up) || new.inputs.iter().any(|input| input.node == up);
-    draft.is_rewritable(id) && draft.sources(id).all(is_read)
+    // Of a switch one output is dead: only the same output says as much.
+    let is_read = |input: &Output| {
+        draft.source(*input).is_none_or(|up| draft.is_clean(up)) || new.inputs.contains(input)
+    };
+    draft.is_rewritable(id)
+        && draft.node(id).inputs.iter().all(is_read)
+        && draft.control_sources(id).all(|up| draft.is_clean(up))
 }

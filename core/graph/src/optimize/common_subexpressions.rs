@@ -62,6 +62,7 @@ fn merge(draft: &mut Draft<'_>, id: NodeId, other: NodeId) {
         draft.redirect_control(id, &[other]);
         let what = format!("is the same as '{}'", draft.node(other).name);
         draft.note(id, what);
+        draft.give_up_effects(id);
     }
 }
 

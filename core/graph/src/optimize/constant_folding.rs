@@ -2,11 +2,12 @@
 //!
 //! Two sources of constants: what shape inference knows (`Shape`, `Size`, `Rank` of known shapes and the
 //! integers computed from them), and kernels, run through [`Evaluate`](crate::Evaluate) on constant inputs.
-//! A node that fails, or has no kernel there, stays and fails as the step runs.
+//! A node that fails, or has no kernel there, stays and fails as the step runs; so does one that may fail though its
+//! value, if it has one, is known.
 //!
 //! A constant larger than [`Draft::folding_limit`] is made only where it is not larger than all it is made of.
 
-use super::{Draft, NewNode, Pass, PassError, effects};
+use super::{Draft, NewNode, Pass, PassError, effects, fallible::may_fail};
 use crate::{NodeId, Output};
 use tenon_framework::{DType, Tensor};
 
@@ -65,10 +66,8 @@ fn fold(draft: &mut Draft<'_>, id: NodeId) -> bool {
     if draft.node(id).outputs().len() > 1 {
         return fold_several(draft, id, &control);
     }
-    let Some(value) = known(draft, Output::new(id, 0)).or_else(|| evaluated(draft, id)?.pop())
-    else {
-        return false;
-    };
+    let inferred = known(draft, Output::new(id, 0)).filter(|_| !may_fail(draft, id));
+    let Some(value) = inferred.or_else(|| evaluated(draft, id)?.pop()) else { return false };
     let bytes = value.byte_len();
     let constant = constant(value).after(control);
     let made = draft.replace(id, constant).is_ok();
@@ -112,7 +111,11 @@ fn fold_several(draft: &mut Draft<'_>, id: NodeId, control: &[NodeId]) -> bool {
     }
     let inferred: Option<Vec<Tensor>> =
         outputs.iter().map(|&output| known(draft, output)).collect();
+    let has_run = inferred.is_none();
     let Some(values) = inferred.or_else(|| evaluated(draft, id)) else { return false };
+    if has_run {
+        draft.give_up_effects(id);
+    }
     let mut any = false;
     for output in used {
         let Some(value) = values.get(output.output as usize).cloned() else { continue };

@@ -3,7 +3,8 @@
 //! A draft keeps the numbers of the graph's nodes; new ones follow. A node is *live* while something that
 //! must run needs it, *kept* when a feed, a fetch or a target names it (then its name, its types and its
 //! values stay), and *clean* when neither it nor anything that it waits for has an effect. An output that is
-//! fed has no source: whoever reads it reads the feed.
+//! fed has no source: whoever reads it reads the feed. What must run is what fetches and targets need, what has an
+//! effect, and what may fail.
 
 use super::{Change, PassError, effects, undo::Undo};
 use crate::{
@@ -24,6 +25,7 @@ use tenon_framework::{
 
 mod edit;
 mod node;
+mod roots;
 
 pub use node::NewNode;
 
@@ -48,7 +50,7 @@ pub struct Draft<'a> {
     live: Vec<bool>,
     clean: Vec<bool>,
     kept: Vec<bool>,
-    /// Live nodes with effects, which run whoever needs them.
+    /// Nodes that run for their effects or errors, whoever needs them, where they have or may have any.
     effect: Vec<bool>,
     /// Live users, once for each data and each control edge.
     users: Vec<Vec<NodeId>>,
@@ -95,7 +97,7 @@ impl<'a> Draft<'a> {
         }
         for &id in &sub.order {
             draft.live[id.index()] = true;
-            draft.effect[id.index()] = draft.node(id).op.stateful;
+            draft.effect[id.index()] = true;
             draft.clean[id.index()] = draft.looks_clean(id);
         }
         draft.count_users();

@@ -180,7 +180,8 @@ fn run_pass(draft: &mut Draft<'_>, run: &mut Run<'_>) {
     run.report.runs += 1;
     draft.undo.clear();
     let done = run.pass.run(draft);
-    let done = done.and_then(|()| if draft.version == before { Ok(()) } else { settle(draft) });
+    let done =
+        done.and_then(|()| if draft.version == before { Ok(()) } else { settle(draft, nodes) });
     match done {
         Ok(()) => {
             let added = draft.nodes.len() - nodes;
@@ -197,9 +198,10 @@ fn run_pass(draft: &mut Draft<'_>, run: &mut Run<'_>) {
     run.seen = Some(draft.version);
 }
 
-/// Removes what is not needed any more, and checks what is left.
-fn settle(draft: &mut Draft<'_>) -> Result<(), PassError> {
+/// Removes what is not needed any more, and checks what is left. The nodes from number `first` on are new.
+fn settle(draft: &mut Draft<'_>, first: usize) -> Result<(), PassError> {
     let gone = draft.sweep();
+    draft.answer_from(first);
     for &id in &gone {
         draft.note(id, "is not needed any more");
     }

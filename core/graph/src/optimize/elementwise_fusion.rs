@@ -62,7 +62,7 @@ fn fuse(draft: &mut Draft<'_>, root: NodeId) {
     let new = NewNode::new(FUSED).inputs(inputs).attr("program", program.as_str()).after(control);
     if draft.replace(root, new).is_ok() {
         draft.note(root, format!("is {FUSED} now, for {count} nodes: {program}"));
-        draft.sweep_from(inside.into_iter().filter(|id| *id != root));
+        draft.absorb(inside.into_iter().filter(|id| *id != root));
     }
 }
 

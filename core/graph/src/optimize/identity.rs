@@ -1,6 +1,6 @@
 //! Nodes that pass their input on: those who read them read the input itself.
 //!
-//! `Identity`, `Snapshot`, `StopGradient` and `IdentityN`. One that is kept stays for its name; one by which
+//! `Identity`, `Snapshot`, `StopGradient`, and `IdentityN` where the other values say nothing. One that is kept stays for its name; one by which
 //! others order themselves stays for them, unless they may as well wait for the input's own node.
 
 use super::{Draft, Pass, PassError};
@@ -46,13 +46,27 @@ fn several(draft: &mut Draft<'_>, id: NodeId) {
     }
     let inputs = draft.node(id).inputs.clone();
     let mut any = false;
-    for (at, input) in inputs.into_iter().enumerate() {
+    for (at, &input) in inputs.iter().enumerate() {
         let output = Output::new(id, at as u32);
-        any |= draft.redirect(output, input).is_ok_and(|edges| edges > 0);
+        if inputs.iter().all(|&other| says_nothing(draft, other, input)) {
+            any |= draft.redirect(output, input).is_ok_and(|edges| edges > 0);
+        }
     }
     if any {
         draft.note(id, "is passed by");
     }
+}
+
+/// Whether who waits for `input` need not wait for `other` too: `other` is there in every step and comes of no
+/// effect, or what makes `input` waits for it. All of what `IdentityN` gives is dead where one of its inputs is.
+fn says_nothing(draft: &Draft<'_>, other: Output, input: Output) -> bool {
+    let Some(up) = draft.source(other).filter(|_| other != input) else { return true };
+    let waits = |id: NodeId| {
+        let node = draft.node(id);
+        let plain = node.control_flow() == ControlFlow::No;
+        plain && (id == up || node.inputs.contains(&other))
+    };
+    draft.is_clean(up) || draft.source(input).is_some_and(waits)
 }
 
 /// Whether it waits for more than its inputs.

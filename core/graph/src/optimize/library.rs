@@ -41,8 +41,22 @@ impl Pass for LibraryPass {
     }
 
     fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
-        run_pass(&self.def, draft).map_err(|error| PassError::Failed(error.to_string()))
+        let (before, version) = (draft.idle(), draft.version);
+        run_pass(&self.def, draft).map_err(|error| PassError::Failed(error.to_string()))?;
+        if draft.version == version { Ok(()) } else { absorb_new_idle(draft, &before) }
     }
+}
+
+/// A pass of a library answers for the errors of what nothing reads any more by its doing.
+fn absorb_new_idle(draft: &mut Draft<'_>, before: &[bool]) -> Result<(), PassError> {
+    // Users first: what only they read is idle by their going.
+    for id in draft.order()?.into_iter().rev() {
+        let was_idle = before.get(id.index()).copied().unwrap_or(false);
+        if !was_idle && draft.is_live(id) && !draft.is_kept(id) && draft.users(id).is_empty() {
+            draft.absorb([id]);
+        }
+    }
+    Ok(())
 }
 
 fn output((node, output): Edge) -> Output {

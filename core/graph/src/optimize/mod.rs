@@ -8,6 +8,8 @@
 //! - feeds, fetches and targets: the nodes keep their names, types and values;
 //! - ops with state or effects ([`effects`]): never folded, merged or removed, but on a branch that is never
 //!   taken; what waited for them by data waits for them by a control edge once the data is known;
+//! - whether a step fails, and whether a fetch is dead: a node that may fail runs though nothing reads it any more
+//!   ([`Draft::absorb`] says that others fail for it); who waited for a value that may be dead goes on waiting;
 //! - edges that carry references; devices, since a new node stands where the one does that it replaces;
 //! - results, within the numerics contract of the kernels: no floating-point rule that rounds otherwise, none
 //!   that loses a NaN, an infinity or the sign of a zero. A denormal may pass a node that is gone, which
@@ -21,6 +23,7 @@
 
 mod arithmetic;
 mod attrs;
+mod broadcast;
 mod common_subexpressions;
 mod constant_folding;
 mod control_edges;
@@ -28,8 +31,10 @@ mod dead_branches;
 mod draft;
 mod driver;
 pub mod effects;
+mod elements;
 mod elementwise_fusion;
 mod error;
+mod fallible;
 mod identity;
 pub mod knobs;
 mod layout;

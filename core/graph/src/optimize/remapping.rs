@@ -16,6 +16,7 @@ use tenon_framework::fusion::{FusionDef, Term};
 mod build;
 mod conditions;
 mod matcher;
+mod numbers;
 
 /// Remapping.
 pub(super) struct Remapping;
@@ -74,7 +75,7 @@ fn apply_one(draft: &mut Draft<'_>, id: NodeId, fusions: &ByOp) -> bool {
 }
 
 fn apply(draft: &mut Draft<'_>, id: NodeId, fusion: &FusionDef) -> bool {
-    let Some(found) = matcher::find(draft, id, &fusion.pattern) else { return false };
+    let Some(found) = matcher::find(draft, id, fusion) else { return false };
     let holds = |condition| conditions::holds(draft, &found, condition);
     if !fusion.conditions.iter().all(holds) {
         return false;
@@ -91,6 +92,6 @@ fn apply(draft: &mut Draft<'_>, id: NodeId, fusion: &FusionDef) -> bool {
         format!("is {} now, for {count} nodes (fusion '{}'{from})", fusion.result.op, fusion.name),
     );
     // What it was made of goes, so that users are counted right for what is fused next.
-    draft.sweep_from(found.nodes.into_iter().filter(|node| *node != id));
+    draft.absorb(found.nodes.into_iter().filter(|node| *node != id));
     true
 }

@@ -12,7 +12,9 @@ mod driver;
 mod elementwise_fusion;
 mod identity;
 mod layout;
+mod pattern_numbers;
 mod remapping;
 #[path = "../graph/support.rs"]
 #[allow(dead_code, reason = "shared with other tests of graphs")]
 mod support;
+mod unread;

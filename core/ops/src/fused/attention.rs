@@ -15,7 +15,7 @@ register_op!(
     attrs = &["T: {half, bfloat16, float, double}", "num_mask: int >= 0", "scale: float = 1.0"],
     shape = softmax_scale,
     summary = "softmax(scale * logits + mask) over the last dimension. There is one mask or none; logits and mask \
-               broadcast to each other.",
+               broadcast to each other, to one dimension or more.",
     cases = &[
         "plain; num_mask = 0; scale in {1.0, 0.125}; logits: [n, m]",
         "masked; scale = 0.125; logits: [b, 2, n, m]; mask: [b, 1, 1, m]",
@@ -55,9 +55,13 @@ register_op!(
 );
 
 fn softmax_scale(c: &ShapeContext<'_>) -> ShapeResult {
-    let logits = input_of_rank_at_least(c, 0, "logits", 1)?;
     at_most_one("mask", c.input_count() - 1)?;
-    c.set_output(0, with_masks(c, logits, 1)?)
+    // A scalar has a dimension by its mask.
+    let logits = with_masks(c, c.input(0), 1)?;
+    if c.rank(logits) == Some(0) {
+        return Err(GeometryError::RankTooSmall { what: "logits", expected: 1, found: 0 }.into());
+    }
+    c.set_output(0, logits)
 }
 
 fn at_most_one(what: &'static str, found: usize) -> ShapeResult {

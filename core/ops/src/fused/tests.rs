@@ -128,6 +128,9 @@ fn attention_has_queries_by_values() {
             (&["[n,m]"], "[n,m]"),
             (&["[b,2,5,7]", "[b,1,1,7]"], "[b,2,5,7]"),
             (&["[5,1]", "[2,1,7]"], "[2,5,7]"),
+            (&["[]", "[7]"], "[7]"),
+            (&["[]"], "! logits must have at least 1 dimensions, got 0"),
+            (&["[]", "[]"], "! logits must have at least 1 dimensions, got 0"),
         ],
     );
 }

@@ -17,6 +17,7 @@ mod bytes;
 pub mod graphs;
 mod judge;
 mod make;
+pub mod passes;
 mod values;
 
 pub use bytes::bytes_of;

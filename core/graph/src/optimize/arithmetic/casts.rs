@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     NodeId,
-    optimize::{Draft, NewNode},
+    optimize::{Draft, NewNode, elements::is_integer},
 };
 use tenon_framework::DType;
 
@@ -52,7 +52,6 @@ fn integers_held(dtype: DType) -> Option<(u32, bool)> {
 }
 
 fn is_integral(dtype: DType) -> bool {
-    use super::facts::is_integer;
     dtype == DType::BOOL || is_integer(dtype)
 }
 

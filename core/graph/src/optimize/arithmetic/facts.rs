@@ -1,71 +1,13 @@
 //! What rules ask about operands.
 
-use crate::{NodeId, Output, optimize::Draft};
-use tenon_framework::{DType, PartialShape, Tensor};
-
-/// Whether an element type is of this kind.
-pub(super) fn is_integer(dtype: DType) -> bool {
-    let types = [
-        DType::INT8,
-        DType::INT16,
-        DType::INT32,
-        DType::INT64,
-        DType::UINT8,
-        DType::UINT16,
-        DType::UINT32,
-        DType::UINT64,
-    ];
-    types.contains(&dtype)
-}
-
-/// As [`is_integer`].
-pub(super) fn is_float(dtype: DType) -> bool {
-    [DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE].contains(&dtype)
-}
-
-/// A number that rules know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Number {
-    /// 0; of floating-point numbers that without sign.
-    Zero,
-    /// -0; of integers 0.
-    MinusZero,
-    One,
-}
-
-/// The bits of a number, in native order.
-fn bits(dtype: DType, number: Number) -> Option<Vec<u8>> {
-    let size = dtype.size()?;
-    let float = |one: u64, sign: u64| match number {
-        Number::Zero => 0,
-        Number::MinusZero => sign,
-        Number::One => one,
-    };
-    let value: u64 = match dtype {
-        DType::HALF => float(0x3c00, 1 << 15),
-        DType::BFLOAT16 => float(0x3f80, 1 << 15),
-        DType::FLOAT => float(0x3f80_0000, 1 << 31),
-        DType::DOUBLE => float(0x3ff0_0000_0000_0000, 1 << 63),
-        DType::BOOL => float(1, 0),
-        _ if is_integer(dtype) => float(1, 0),
-        _ => return None,
-    };
-    let bytes = value.to_ne_bytes();
-    Some(if cfg!(target_endian = "little") {
-        bytes[..size].to_vec()
-    } else {
-        bytes[8 - size..].to_vec()
-    })
-}
-
-/// Whether every element of a constant is this number.
-pub(super) fn is_all(tensor: &Tensor, number: Number) -> bool {
-    let Some(one) = bits(tensor.dtype(), number) else { return false };
-    tensor.elements() > 0
-        && tensor
-            .as_bytes()
-            .is_ok_and(|bytes| bytes.chunks_exact(one.len()).all(|found| found == one))
-}
+use crate::{
+    NodeId, Output,
+    optimize::{
+        Draft,
+        broadcast::leaves_shape,
+        elements::{Number, is_all},
+    },
+};
 
 /// Whether an input of a node is constant, and each of its elements this number.
 pub(super) fn input_is_all(draft: &Draft<'_>, id: NodeId, index: usize, number: Number) -> bool {
@@ -79,16 +21,9 @@ pub(super) fn keeps_shape(draft: &Draft<'_>, id: NodeId, index: usize) -> bool {
     if draft.same_shape(input, id.into()) {
         return true;
     }
-    // Elementwise: an operand of one element and no greater rank broadcasts to the other.
-    let others = draft.node(id).inputs.iter().enumerate().filter(|(at, _)| *at != index);
-    let shape = draft.shape(input);
-    let adds_nothing = |other: &PartialShape| match (other.dims(), shape.rank()) {
-        (Some([]), _) => true,
-        (Some(dims), Some(rank)) => dims.len() <= rank && dims.iter().all(|dim| *dim == 1),
-        _ => false,
-    };
+    let mut others = draft.node(id).inputs.iter().enumerate().filter(|(at, _)| *at != index);
     is_elementwise(&draft.node(id).op.name)
-        && others.into_iter().all(|(_, other)| adds_nothing(&draft.shape(*other)))
+        && others.all(|(_, other)| leaves_shape(draft, *other, input))
 }
 
 fn is_elementwise(op: &str) -> bool {

@@ -2,11 +2,15 @@
 
 use super::{
     Simpler,
-    facts::{Number, input_is_all, is_float, is_integer, keeps_shape},
+    facts::{input_is_all, keeps_shape},
 };
 use crate::{
     NodeId,
-    optimize::{Draft, constant_folding::constant},
+    optimize::{
+        Draft,
+        elements::{Number, is_float, is_integer},
+        fallible::may_fail,
+    },
 };
 use tenon_framework::{DType, Tensor};
 
@@ -77,7 +81,7 @@ pub(super) fn zero(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
         "Mul" => is_zero(0) || is_zero(1),
         _ => false,
     };
-    if !is_integer(dtype) || !vanishes {
+    if !is_integer(dtype) || !vanishes || may_fail(draft, id) {
         return None;
     }
     let shape = draft.shape(id.into()).full()?;
@@ -86,7 +90,7 @@ pub(super) fn zero(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
         return None;
     }
     let zeros = Tensor::from_bytes(dtype, shape.dims(), &vec![0; bytes]).ok()?;
-    Some(Simpler::Node(constant(zeros)))
+    Some(Simpler::Value(zeros))
 }
 
 /// `SelectV2` and `Select` by a constant that is all true or all false.
@@ -97,5 +101,6 @@ pub(super) fn constant_choice(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> 
     }
     let chosen = [(Number::One, 1), (Number::Zero, 2)];
     let (_, index) = chosen.into_iter().find(|(number, _)| input_is_all(draft, id, 0, *number))?;
-    draft.same_shape(node.inputs[index], id.into()).then_some(Simpler::Input(index))
+    let same = draft.same_shape(node.inputs[index], id.into()) && !may_fail(draft, id);
+    same.then_some(Simpler::Input(index))
 }

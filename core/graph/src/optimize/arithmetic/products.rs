@@ -2,12 +2,16 @@
 
 use super::{
     Simpler,
-    facts::{first_input, flag, is_float, is_integer, source_of_op},
+    facts::{first_input, flag, source_of_op},
     shapes::{is_identity, permutation},
 };
 use crate::{
     NodeId,
-    optimize::{Draft, NewNode},
+    optimize::{
+        Draft, NewNode,
+        elements::{is_float, is_integer},
+        fallible::permutes,
+    },
 };
 
 /// The attributes by which a product transposes its operands.
@@ -37,6 +41,10 @@ pub(super) fn operand(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     (0..2).find_map(|at| {
         let inner = source_of_op(draft, id, at, "Transpose")?;
         let perm_input = draft.node(inner).inputs[1];
+        // The transposition fails where the rank is another, the product may take it.
+        if !permutes(draft, first_input(draft, inner), perm_input) {
+            return None;
+        }
         let perm = draft.integers(perm_input)?;
         let ends_backwards = matches!(perm[..], [.., a, b] if a > b);
         let perm = swapped(&perm).filter(|_| ends_backwards)?;
@@ -67,7 +75,8 @@ pub(super) fn product(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let inner = draft.source_of(id, 0)?;
     let [first, second] = flags(draft, inner)?;
     let only = draft.users(inner).len() == 1 && !draft.is_kept(inner);
-    if !only || !draft.is_rewritable(inner) || !is_identity(&swapped(&perm)?) {
+    let fits = permutes(draft, node.inputs[0], node.inputs[1]);
+    if !only || !fits || !draft.is_rewritable(inner) || !is_identity(&swapped(&perm)?) {
         return None;
     }
     let &[a, b] = &draft.node(inner).inputs[..] else { return None };

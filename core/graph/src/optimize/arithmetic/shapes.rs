@@ -6,7 +6,10 @@ use super::{
 };
 use crate::{
     NodeId, Output,
-    optimize::{Draft, NewNode},
+    optimize::{
+        Draft, NewNode,
+        fallible::{fits_open, is_permutation, may_fail, permutes},
+    },
 };
 use tenon_framework::{DType, Tensor};
 
@@ -21,15 +24,19 @@ pub(super) fn transposed(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     }
     let outer = draft.integers(node.inputs[1])?;
     if is_identity(&outer) {
-        return Some(Simpler::Input(0));
+        return permutes(draft, node.inputs[0], node.inputs[1]).then_some(Simpler::Input(0));
     }
     let inner = source_of_op(draft, id, 0, "Transpose")?;
     let first = draft.integers(draft.node(inner).inputs[1])?;
-    let perm: Option<Vec<i64>> =
-        outer.iter().map(|&at| first.get(usize::try_from(at).ok()?).copied()).collect();
-    let perm = perm?;
+    // What is no permutation, or of another rank, fails as the step runs.
+    if outer.len() != first.len() || !is_permutation(&outer) || !is_permutation(&first) {
+        return None;
+    }
+    let perm: Vec<i64> = outer.iter().map(|&at| first[at as usize]).collect();
     if is_identity(&perm) {
-        return Some(Simpler::Other(first_input(draft, inner)));
+        let x = first_input(draft, inner);
+        let fits = draft.shape(x).rank() == Some(perm.len());
+        return fits.then_some(Simpler::Other(x));
     }
     // The permutations of both become one; where another node reads the inner one, both would be done.
     if draft.users(inner).len() > 1 {
@@ -64,15 +71,18 @@ pub(super) fn reshaped(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
         return None;
     }
     if draft.same_shape(node.inputs[0], id.into()) {
-        return Some(Simpler::Input(0));
+        return (!may_fail(draft, id)).then_some(Simpler::Input(0));
     }
     let inner = RESHAPES.iter().find_map(|op| source_of_op(draft, id, 0, op))?;
     let x = first_input(draft, inner);
     if draft.same_shape(x, id.into()) {
-        return Some(Simpler::Other(x));
+        // What the inner one gives has as many elements as `x`, or it fails itself.
+        let fits = if op == "Reshape" { fits_open(draft, id) } else { !may_fail(draft, id) };
+        return fits.then_some(Simpler::Other(x));
     }
     // A reshape that could fail by itself stays: its shape is checked against the elements as the step runs.
     let sound = op == "Reshape"
+        && !may_fail(draft, inner)
         && draft.shape(inner.into()).full().is_some()
         && draft.shape(x).full().is_some();
     sound.then(|| {
@@ -89,9 +99,11 @@ pub(super) fn unchanged(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
         let input = *node.inputs.get(index)?;
         Some(draft.integers(input)?.iter().all(|found| *found == value))
     };
+    let rank = node.inputs.first().and_then(|&input| draft.shape(input).rank());
     let same = match node.op.name.as_str() {
-        "Tile" => all(1, 1)?,
-        "Pad" | "PadV2" | "MirrorPad" => zeros(draft, node.inputs[1]),
+        "Tile" => all(1, 1)? && rows(draft, node.inputs[1]) == rank?,
+        "Pad" | "PadV2" => zeros(draft, node.inputs[1]) && rows(draft, node.inputs[1]) == rank?,
+        "MirrorPad" => zeros(draft, node.inputs[1]) && !may_fail(draft, id),
         "BroadcastTo" => draft.same_shape(node.inputs[0], id.into()),
         "Slice" => all(1, 0)? && draft.same_shape(node.inputs[0], id.into()),
         "StridedSlice" => {
@@ -113,6 +125,12 @@ pub(super) fn unchanged(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
         _ => false,
     };
     same.then_some(Simpler::Input(0))
+}
+
+/// Length of the first dimension of a value; 0 of a scalar, and where it is not known.
+fn rows(draft: &Draft<'_>, input: Output) -> usize {
+    let shape = draft.shape(input);
+    shape.dims().and_then(|dims| usize::try_from(*dims.first()?).ok()).unwrap_or(0)
 }
 
 /// Whether a constant of integers is all 0; paddings have two dimensions.

@@ -2,11 +2,14 @@
 
 use super::{
     Simpler,
-    facts::{first_input, is_float, is_integer, source_of_op},
+    facts::{first_input, source_of_op},
 };
 use crate::{
     NodeId, Output,
-    optimize::{Draft, NewNode},
+    optimize::{
+        Draft, NewNode,
+        elements::{is_float, is_integer},
+    },
 };
 
 /// Ops that are their own inverse, on every value.

@@ -167,7 +167,7 @@ impl Draft<'_> {
         self.redirect(output, input).map(drop)
     }
 
-    /// Gives up the effects of a node on a branch that is never taken.
+    /// Gives up the effects and errors of a node: on a branch that is never taken, or since others answer for them.
     pub(in crate::optimize) fn give_up_effects(&mut self, id: NodeId) {
         if std::mem::replace(&mut self.effect[id.index()], false) {
             self.undo.push(Undo::Effect(id));
@@ -188,48 +188,20 @@ impl Draft<'_> {
 
     /// Removes what nothing needs that must run; the nodes that went.
     pub fn sweep(&mut self) -> Vec<NodeId> {
-        let mut needed = vec![false; self.nodes.len()];
-        let fetched = self.sub.fetches.iter().filter_map(|&output| self.source(output));
-        let mut stack: Vec<NodeId> = fetched.chain(self.sub.targets.iter().copied()).collect();
-        stack.extend(self.ids().filter(|id| self.live[id.index()] && self.effect[id.index()]));
-        while let Some(id) = stack.pop() {
-            if !std::mem::replace(&mut needed[id.index()], true) {
-                stack.extend(self.node(id).inputs.iter().filter_map(|&input| self.source(input)));
-                stack.extend(self.control_sources(id));
-            }
-        }
+        let (needed, _) = self.needed();
         let gone = |id: &NodeId| self.live[id.index()] && !needed[id.index()];
         let gone: Vec<NodeId> = self.ids().filter(gone).collect();
         for &id in &gone {
-            self.remove_edges(id);
-            self.live[id.index()] = false;
-            self.undo.push(Undo::Live(id));
-            self.version += 1;
+            self.remove(id);
         }
         gone
     }
 
-    /// Removes those of these nodes that nothing uses any more, and what only they used; how many went. What a loop
-    /// holds up by itself stays until [`Draft::sweep`].
-    pub fn sweep_from(&mut self, nodes: impl IntoIterator<Item = NodeId>) -> usize {
-        let mut stack: Vec<NodeId> = nodes.into_iter().collect();
-        let mut count = 0;
-        while let Some(id) = stack.pop() {
-            let at = id.index();
-            let needed = self.kept[at] || self.effect[at] || !self.users[at].is_empty();
-            if needed || !self.live[at] {
-                continue;
-            }
-            stack.extend(self.node(id).inputs.iter().filter_map(|&input| self.source(input)));
-            stack.extend(self.node(id).control_inputs.iter().copied());
-            self.remove_edges(id);
-            self.live[at] = false;
-            self.undo.push(Undo::Live(id));
-            self.note(id, "is not needed any more");
-            self.version += 1;
-            count += 1;
-        }
-        count
+    pub(super) fn remove(&mut self, id: NodeId) {
+        self.remove_edges(id);
+        self.live[id.index()] = false;
+        self.undo.push(Undo::Live(id));
+        self.version += 1;
     }
 
     /// Undoes every edit since the record was last cleared.
@@ -432,14 +404,14 @@ impl Draft<'_> {
         format!("{}:{}", self.node(output.node).name, output.output)
     }
 
-    /// The graph as it is now, and the nodes that run for their effects.
+    /// The graph as it is now, and the nodes that run for their effects, or for their errors alone.
     pub(in crate::optimize) fn graph(&self) -> (Graph, Vec<NodeId>) {
         let mut graph = Graph::clone(self.base);
         graph.nodes.clone_from(&self.nodes);
         let names: HashMap<String, NodeId> = self.names.clone();
         graph.names.extend(names);
-        let effects = self.ids().filter(|id| self.live[id.index()] && self.effect[id.index()]);
-        (graph, effects.collect())
+        let (_, alone) = self.needed();
+        (graph, self.effects().chain(alone).collect())
     }
 }
 

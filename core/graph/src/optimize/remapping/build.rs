@@ -1,6 +1,9 @@
 //! The node that a fusion makes.
 
-use super::matcher::{Binding, Found, single};
+use super::{
+    matcher::{Binding, Found},
+    numbers::single,
+};
 use crate::{
     Output,
     optimize::{Draft, NewNode},

@@ -1,11 +1,14 @@
 //! Finding a pattern.
 
-use crate::{NodeId, Output, optimize::Draft};
+use super::numbers::is_number;
+use crate::{
+    NodeId, Output,
+    optimize::{Draft, broadcast::leaves_shape},
+};
 use std::collections::HashMap;
 use tenon_framework::{
-    DType, Tensor,
     attr::{AttrList, AttrValue},
-    fusion::{Call, Expr, Term, Value},
+    fusion::{Call, Expr, FusionDef, Term, Value},
 };
 
 /// What a name of a pattern stands for.
@@ -44,17 +47,18 @@ pub(super) fn size(expr: &Expr) -> usize {
     }
 }
 
-/// The pattern, ending in this node.
-pub(super) fn find(draft: &Draft<'_>, id: NodeId, pattern: &Expr) -> Option<Found> {
+/// The pattern of a fusion, ending in this node.
+pub(super) fn find(draft: &Draft<'_>, id: NodeId, fusion: &FusionDef) -> Option<Found> {
     let mut found = Found::default();
-    let matcher = Matcher { draft, root: id };
-    let fits = matcher.expr(pattern, id.into(), &mut found);
+    let matcher = Matcher { draft, root: id, fusion };
+    let fits = matcher.expr(&fusion.pattern, id.into(), &mut found);
     (fits && matcher.is_closed(&found)).then_some(found)
 }
 
 struct Matcher<'d, 'a> {
     draft: &'d Draft<'a>,
     root: NodeId,
+    fusion: &'d FusionDef,
 }
 
 impl Matcher<'_, '_> {
@@ -111,16 +115,16 @@ impl Matcher<'_, '_> {
 
     fn args(&self, call: &Call, id: NodeId, found: &mut Found) -> bool {
         let inputs = &self.draft.node(id).inputs;
-        if let [a, b] = &call.args[..]
+        if call.args.len() == 2
             && let &[x, y] = &inputs[..]
             && commutes(&self.draft.node(id).op.name)
         {
             // One order, and where that does not fit, the other.
             let mut swapped = found.clone();
-            if self.expr(a, x, found) && self.expr(b, y, found) {
+            if self.all(&call.args, &[x, y], found) {
                 return true;
             }
-            let fits = self.expr(a, y, &mut swapped) && self.expr(b, x, &mut swapped);
+            let fits = self.all(&call.args, &[y, x], &mut swapped);
             *found = swapped;
             return fits;
         }
@@ -135,7 +139,26 @@ impl Matcher<'_, '_> {
             let left = Binding::Rest(inputs[fixed.len()..].to_vec());
             found.tensors.insert(name.clone(), left);
         }
-        fixed.iter().zip(inputs).all(|(expr, &input)| self.expr(expr, input, found))
+        self.all(fixed, inputs, found)
+    }
+
+    /// Whether inputs are what a pattern says, and its numbers leave the shapes of the others as they are.
+    fn all(&self, exprs: &[Expr], inputs: &[Output], found: &mut Found) -> bool {
+        let pairs = || exprs.iter().zip(inputs);
+        pairs().all(|(expr, &input)| self.expr(expr, input, found))
+            && pairs().filter(|(expr, _)| self.is_number(expr)).all(|(_, &number)| {
+                let mut others = pairs().filter(|(expr, _)| !self.is_number(expr));
+                others.any(|(_, &other)| leaves_shape(self.draft, number, other))
+            })
+    }
+
+    /// Whether the fused op takes a number for this value, so that nothing is left of its shape.
+    fn is_number(&self, expr: &Expr) -> bool {
+        let is_taken = |name: &String| {
+            let mut attrs = self.fusion.result.attrs.iter();
+            attrs.any(|(_, value)| matches!(value, Value::Number(taken) if taken == name))
+        };
+        matches!(expr.term, Term::Number(_)) || expr.name.as_ref().is_some_and(is_taken)
     }
 }
 
@@ -209,87 +232,9 @@ fn numbered(equation: &str) -> impl Iterator<Item = Result<usize, char>> {
     })
 }
 
-/// Whether each element of a constant is this number, as near as its type allows.
-fn is_number(tensor: &Tensor, number: f64) -> bool {
-    let Some(values) = numbers(tensor) else { return false };
-    let near = match tensor.dtype() {
-        DType::DOUBLE => 1e-7,
-        DType::FLOAT => 1e-6,
-        DType::HALF => 1e-3,
-        DType::BFLOAT16 => 8e-3,
-        _ => 0.0,
-    };
-    !values.is_empty() && values.iter().all(|value| (value - number).abs() <= near * number.abs())
-}
-
-/// The one value of a constant.
-pub(super) fn single(tensor: &Tensor) -> Option<f64> {
-    match numbers(tensor)?[..] {
-        [value] => Some(value),
-        _ => None,
-    }
-}
-
-/// The elements as numbers, of small constants.
-fn numbers(tensor: &Tensor) -> Option<Vec<f64>> {
-    const MOST: usize = 64;
-    fn all<T: tenon_framework::element::Element>(
-        tensor: &Tensor,
-        number: impl Fn(&T) -> f64,
-    ) -> Option<Vec<f64>> {
-        Some(tensor.as_slice::<T>().ok()?.iter().map(number).collect())
-    }
-    if tensor.elements() > MOST {
-        return None;
-    }
-    match tensor.dtype() {
-        DType::DOUBLE => all::<f64>(tensor, |x| *x),
-        DType::FLOAT => all::<f32>(tensor, |x| f64::from(*x)),
-        DType::INT32 => all::<i32>(tensor, |x| f64::from(*x)),
-        DType::INT64 => all::<i64>(tensor, |x| *x as f64),
-        DType::HALF | DType::BFLOAT16 => {
-            let bytes = tensor.as_bytes().ok()?;
-            let bits = bytes.chunks_exact(2).map(|pair| u16::from_ne_bytes([pair[0], pair[1]]));
-            Some(bits.map(|bits| narrow(tensor.dtype(), bits)).collect())
-        }
-        _ => None,
-    }
-}
-
-/// A number of 16 bits.
-fn narrow(dtype: DType, bits: u16) -> f64 {
-    if dtype == DType::BFLOAT16 {
-        return f64::from(f32::from_bits(u32::from(bits) << 16));
-    }
-    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
-    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
-    match exponent {
-        0 => sign * fraction * 2f64.powi(-24),
-        31 if fraction == 0.0 => sign * f64::INFINITY,
-        31 => f64::NAN,
-        _ => sign * (1024.0 + fraction) * 2f64.powi(exponent - 25),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_of_sixteen_bits_are_read() {
-        let half = [
-            (0x3c00, 1.0),
-            (0xc000, -2.0),
-            (0x0001, 2f64.powi(-24)),
-            (0x3800, 0.5),
-            (0x7c00, f64::INFINITY),
-        ];
-        for (bits, expected) in half {
-            assert_eq!(narrow(DType::HALF, bits), expected);
-        }
-        assert!(narrow(DType::HALF, 0x7e00).is_nan());
-        assert_eq!(narrow(DType::BFLOAT16, 0x3fc0), 1.5);
-    }
 
     #[test]
     fn equations_are_the_same_whatever_their_labels() {
@@ -297,14 +242,5 @@ mod tests {
         assert!(!same_equation("BTNH,BSNH->BNTS", "aecd,abcd->acbe"));
         assert!(!same_equation("ij,jk->ik", "ij,jk"));
         assert!(!same_equation("ij,jk->ik", "...ij,...jk->...ik"));
-    }
-
-    #[test]
-    fn a_number_is_met_within_its_type() {
-        let root = Tensor::scalar(std::f32::consts::FRAC_1_SQRT_2).unwrap();
-        assert!(is_number(&root, std::f64::consts::FRAC_1_SQRT_2));
-        assert!(!is_number(&root, 0.708));
-        assert!(is_number(&Tensor::from_slice(&[2], &[2i32, 2]).unwrap(), 2.0));
-        assert!(!is_number(&Tensor::from_slice::<f32>(&[0], &[]).unwrap(), 2.0));
     }
 }

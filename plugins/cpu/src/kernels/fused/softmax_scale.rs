@@ -36,10 +36,6 @@ impl<T: Compute<Wide: Special>> Kernel for FusedSoftmaxScale<T> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let x = c.input::<T>(0)?;
-        if x.dims.is_empty() {
-            let message = "logits must have at least 1 dimensions, got 0";
-            return Err(KernelError::invalid_argument(message));
-        }
         let mut dims = x.dims.to_vec();
         let mask = match at_most_one("mask", c.input_count() - 1)? {
             true => Some(c.input::<T>(1)?),
@@ -47,6 +43,10 @@ impl<T: Compute<Wide: Special>> Kernel for FusedSoftmaxScale<T> {
         };
         if let Some(mask) = &mask {
             dims = broadcast_shape(&dims, mask.dims)?.to_vec();
+        }
+        if dims.is_empty() {
+            let message = "logits must have at least 1 dimensions, got 0";
+            return Err(KernelError::invalid_argument(message));
         }
         let mask = mask.map(|mask| Mask::over(mask.data, mask.dims, &dims));
         let x = Mask::over(x.data, x.dims, &dims);

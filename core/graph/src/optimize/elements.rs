@@ -1,0 +1,73 @@
+//! Elements of constants, and their types.
+
+use tenon_framework::{DType, Tensor};
+
+/// Whether an element type is of this kind.
+pub(super) fn is_integer(dtype: DType) -> bool {
+    let types = [
+        DType::INT8,
+        DType::INT16,
+        DType::INT32,
+        DType::INT64,
+        DType::UINT8,
+        DType::UINT16,
+        DType::UINT32,
+        DType::UINT64,
+    ];
+    types.contains(&dtype)
+}
+
+/// As [`is_integer`].
+pub(super) fn is_float(dtype: DType) -> bool {
+    [DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE].contains(&dtype)
+}
+
+/// A number that rules know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Number {
+    /// 0; of floating-point numbers that without sign.
+    Zero,
+    /// -0; of integers 0.
+    MinusZero,
+    One,
+}
+
+/// The bits of a number, in native order.
+fn bits(dtype: DType, number: Number) -> Option<Vec<u8>> {
+    let size = dtype.size()?;
+    let float = |one: u64, sign: u64| match number {
+        Number::Zero => 0,
+        Number::MinusZero => sign,
+        Number::One => one,
+    };
+    let value: u64 = match dtype {
+        DType::HALF => float(0x3c00, 1 << 15),
+        DType::BFLOAT16 => float(0x3f80, 1 << 15),
+        DType::FLOAT => float(0x3f80_0000, 1 << 31),
+        DType::DOUBLE => float(0x3ff0_0000_0000_0000, 1 << 63),
+        DType::BOOL => float(1, 0),
+        _ if is_integer(dtype) => float(1, 0),
+        _ => return None,
+    };
+    let bytes = value.to_ne_bytes();
+    Some(if cfg!(target_endian = "little") {
+        bytes[..size].to_vec()
+    } else {
+        bytes[8 - size..].to_vec()
+    })
+}
+
+/// Whether every element of a constant is this number.
+pub(super) fn is_all(tensor: &Tensor, number: Number) -> bool {
+    let Some(one) = bits(tensor.dtype(), number) else { return false };
+    tensor.elements() > 0
+        && tensor
+            .as_bytes()
+            .is_ok_and(|bytes| bytes.chunks_exact(one.len()).all(|found| found == one))
+}
+
+/// Whether no element of a constant is this number.
+pub(super) fn has_no(tensor: &Tensor, number: Number) -> bool {
+    let Some(one) = bits(tensor.dtype(), number) else { return false };
+    tensor.as_bytes().is_ok_and(|bytes| bytes.chunks_exact(one.len()).all(|found| found != one))
+}

@@ -341,6 +341,11 @@ pub enum GraphError {
         /// How their requests differ.
         source: Box<DeviceNameError>,
     },
+    /// Whoever waits for the step has given up while passes worked on its graph.
+    #[error(
+        "the step's graph was given up while passes worked on it: its deadline passed, or it was cancelled"
+    )]
+    GivenUp,
     /// A node that no device takes.
     #[error("node '{node}' (op '{op}'): no device takes it{}{}", asked(.requested), listed(.candidates))]
     NoDevice {
@@ -367,6 +372,7 @@ impl GraphError {
                 Code::RESOURCE_EXHAUSTED
             }
             GraphError::Location { .. } => Code::INTERNAL,
+            GraphError::GivenUp => Code::CANCELLED,
             GraphError::Op { source, .. } => source.code(),
             GraphError::Attr { source, .. } => source.code(),
             GraphError::Device { source, .. } => source.code(),

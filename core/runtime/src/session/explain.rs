@@ -6,6 +6,7 @@ use super::{
     compile::Placed,
     kernels::{explain_node, is_built_in},
     optimize::optimized_step,
+    patience::Patience,
 };
 use crate::error::RuntimeError;
 use std::collections::HashMap;
@@ -46,7 +47,7 @@ pub(super) fn explain(
         .filter(|(_, node)| node.op.name == "Placeholder")
         .map(|(id, _)| Output::new(id, 0))
         .collect();
-    let placed = Placed::new(session, current, &feeds, &[], &wanted)?;
+    let placed = Placed::new(session, current, &feeds, &[], &wanted, &Patience::default())?;
     Ok(wanted.into_iter().filter_map(|id| explained(&placed, id)).collect())
 }
 

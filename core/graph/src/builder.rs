@@ -2,6 +2,7 @@
 
 use crate::{
     ControlFlow, Graph, GraphError, Node, NodeId, Output,
+    graph::each_once,
     import::{Readings, Wiring, check_types, unknown_op},
 };
 use std::{collections::HashMap, sync::Arc};
@@ -208,9 +209,7 @@ impl NodeBuilder<'_, '_> {
 
     /// Adds a control input.
     pub fn control(mut self, node: NodeId) -> Self {
-        if !self.control.contains(&node) {
-            self.control.push(node);
-        }
+        self.control.push(node);
         self
     }
 
@@ -243,7 +242,7 @@ impl NodeBuilder<'_, '_> {
             attrs: Arc::new(AttrTable::new(attrs)),
             device,
             inputs: self.inputs,
-            control_inputs: self.control,
+            control_inputs: each_once(self.control),
             signature,
             origin: None,
         };

@@ -398,6 +398,11 @@ pub enum GraphError {
         /// How their requests differ.
         source: Box<DeviceNameError>,
     },
+    /// Whoever waits for the step has given up while passes worked on its graph.
+    #[error(
+        "the step's graph was given up while passes worked on it: its deadline passed, or it was cancelled"
+    )]
+    GivenUp,
     /// A node that no device takes.
     #[error(
         "node '{node}' (op '{op}'): no device takes it{}{}",
@@ -431,6 +436,7 @@ impl GraphError {
             }
             GraphError::Location { .. } => Code::INTERNAL,
             GraphError::Version(error) => error.code(),
+            GraphError::GivenUp => Code::CANCELLED,
             GraphError::Op { source, .. } => source.code(),
             GraphError::Attr { source, .. } => source.code(),
             GraphError::Device { source, .. } => source.code(),

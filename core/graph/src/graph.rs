@@ -2,7 +2,11 @@
 
 use crate::GraphError;
 use crate::import::{Named, left_out, near_names, parse_tensor_name};
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::Arc,
+};
 use tenon_framework::{
     DType,
     attr::AttrValue,
@@ -258,6 +262,15 @@ impl Graph {
             ..NodeDef::default()
         })
     }
+}
+
+/// A list without what is in it for the second time.
+pub(crate) fn each_once(mut ids: Vec<NodeId>) -> Vec<NodeId> {
+    if ids.len() > 1 {
+        let mut seen = HashSet::with_capacity(ids.len());
+        ids.retain(|id| seen.insert(*id));
+    }
+    ids
 }
 
 impl fmt::Display for NodeId {

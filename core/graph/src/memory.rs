@@ -152,7 +152,8 @@ impl Planner<'_> {
     fn node(&mut self, id: NodeId) {
         let node = self.graph.node(id);
         let Some(device) = self.placement.device(id) else { return };
-        let pairs = (self.rules.in_place)(id);
+        let mut pairs = (self.rules.in_place)(id);
+        pairs.sort_by_key(|&(_, to)| to);
         for at in 0..node.outputs().len() {
             let output = Output::new(id, at as u32);
             if self.sub.feed_of(output).is_some() {
@@ -204,15 +205,18 @@ impl Planner<'_> {
             return self.add(output, Buffer { bytes: 0, device, reads });
         }
         let dtype = |output: Output| self.graph.dtype(output).base();
-        let is_own = |&&(from, to): &&(usize, usize)| {
+        let at = output.output as usize;
+        let first = pairs.partition_point(|&(_, to)| to < at);
+        let own = pairs[first..].iter().take_while(|&&(_, to)| to == at);
+        let is_alike = |&&(from, _): &&(usize, usize)| {
             let same = |&input: &Output| dtype(input) == dtype(output);
-            to == output.output as usize && node.inputs.get(from).is_some_and(same)
+            node.inputs.get(from).is_some_and(same)
         };
         let is_free = |&buffer: &usize| {
             let buffer = &self.buffers[buffer];
             buffer.reads == 1 && buffer.bytes == bytes && buffer.device == device
         };
-        let mut sources = pairs.iter().filter(is_own).filter_map(|(from, _)| source(*from));
+        let mut sources = own.filter(is_alike).filter_map(|(from, _)| source(*from));
         match sources.find(is_free).filter(|_| !(self.rules.holds_all)(device)) {
             Some(buffer) => {
                 // The read of this node is the last one of what was there.

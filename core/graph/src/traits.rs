@@ -1,6 +1,7 @@
 //! What this crate needs from above it; the runtime implements it.
 
 use crate::Node;
+use std::time::Duration;
 use tenon_framework::{KernelError, PartialShape, Tensor, attr::AttrMap, device::DeviceName};
 
 /// A device as placement and partitioning see it.
@@ -79,4 +80,18 @@ pub trait Evaluate {
     /// # Errors
     /// There is no kernel, or it failed.
     fn evaluate(&self, node: &Node, inputs: &[Tensor]) -> Result<Vec<Tensor>, KernelError>;
+
+    /// As [`Evaluate::evaluate`], by a kernel that is told to end after `time`.
+    ///
+    /// # Errors
+    /// As [`Evaluate::evaluate`].
+    fn evaluate_within(
+        &self,
+        node: &Node,
+        inputs: &[Tensor],
+        time: Duration,
+    ) -> Result<Vec<Tensor>, KernelError> {
+        let _ = time;
+        self.evaluate(node, inputs)
+    }
 }

@@ -11,6 +11,7 @@
 use super::constant_folding::constant;
 use super::{Draft, NewNode, Pass, PassError};
 use crate::{NodeId, Output};
+use std::collections::HashSet;
 use tenon_framework::Tensor;
 
 mod casts;
@@ -66,6 +67,9 @@ impl Pass for Arithmetic {
 
     fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
         for id in draft.order()? {
+            if draft.is_stopped() {
+                break;
+            }
             // Every rule makes a node smaller or takes one away, so that this ends.
             while draft.is_rewritable(id) && !is_idle(draft, id) && simplify(draft, id) {}
         }
@@ -154,7 +158,8 @@ fn with_inner(
 /// Makes the node another one, which waits for all that the node waited for.
 fn become_node(draft: &mut Draft<'_>, id: NodeId, new: NewNode) -> bool {
     let mut control = draft.node(id).control_inputs.clone();
-    for &input in draft.node(id).inputs.iter().filter(|input| !new.inputs.contains(input)) {
+    let kept: HashSet<Output> = new.inputs.iter().copied().collect();
+    for &input in draft.node(id).inputs.iter().filter(|input| !kept.contains(input)) {
         let Some(anchors) = draft.anchors(input) else { return false };
         control.extend(anchors.into_iter().filter(|anchor| !is_read_through(draft, *anchor, &new)));
     }

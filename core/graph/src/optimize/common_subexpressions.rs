@@ -14,6 +14,10 @@ use std::{
 };
 use tenon_framework::DType;
 
+/// Nodes of one hash that others are compared with: of more, whose hash was made alike on purpose, some are taken
+/// for unlike all others.
+const MOST: usize = 16;
+
 /// Common subexpression elimination.
 pub(super) struct CommonSubexpressions;
 
@@ -25,12 +29,16 @@ impl Pass for CommonSubexpressions {
     fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
         let mut first: HashMap<u64, Vec<NodeId>> = HashMap::new();
         for id in draft.order()? {
+            if draft.is_stopped() {
+                break;
+            }
             if !is_candidate(draft, id) {
                 continue;
             }
             let same = first.entry(hash(draft, id)).or_default();
             match same.iter().position(|&other| is_same(draft, id, other)) {
-                None => same.push(id),
+                None if same.len() < MOST => same.push(id),
+                None => {}
                 Some(at) if draft.is_kept(id) && !draft.is_kept(same[at]) => {
                     // The one that stays for its name computes; what was first is merged into it where that is
                     // no detour: both have the same inputs.
@@ -69,6 +77,7 @@ fn merge(draft: &mut Draft<'_>, id: NodeId, other: NodeId) {
 /// The inputs, in an order that does not depend on how a commutative node has them.
 fn inputs_of(draft: &Draft<'_>, id: NodeId) -> Vec<Output> {
     let node = draft.node(id);
+    draft.spend(node.inputs.len() + node.control_inputs.len());
     let mut inputs = node.inputs.clone();
     let commutes = matches!(
         node.op.name.as_str(),

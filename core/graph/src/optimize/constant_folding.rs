@@ -5,11 +5,14 @@
 //! A node that fails, or has no kernel there, stays and fails as the step runs; so does one that may fail though its
 //! value, if it has one, is known.
 //!
-//! A constant larger than [`Draft::folding_limit`] is made only where it is not larger than all it is made of.
+//! A constant larger than [`Draft::folding_limit`] is made only where it is not larger than all it is made of, each
+//! counted once. All constants of one compile together, and the time that they take, are limited too
+//! ([`Limits`](super::Limits)): a graph of a few nodes can double a constant with each of them.
 
 use super::{Draft, NewNode, Pass, PassError, effects, fallible::may_fail};
 use crate::{NodeId, Output};
-use tenon_framework::{DType, Tensor};
+use std::{collections::HashSet, time::Instant};
+use tenon_framework::{DType, Tensor, attr::AttrValue};
 
 /// Constant folding.
 pub(super) struct ConstantFolding;
@@ -24,6 +27,9 @@ impl Pass for ConstantFolding {
         // Nodes of whose outputs more is known than before.
         let mut better = vec![false; draft.nodes.len()];
         for id in order {
+            if draft.is_stopped() {
+                break;
+            }
             let sources: Vec<NodeId> = draft.sources(id).collect();
             if sources.iter().any(|source| better.get(source.index()).copied().unwrap_or(false)) {
                 let known = knowledge(draft, id);
@@ -137,17 +143,51 @@ fn evaluated(draft: &Draft<'_>, id: NodeId) -> Option<Vec<Tensor>> {
     let inputs: Option<Vec<Tensor>> =
         node.inputs.iter().map(|&input| draft.constant(input).cloned()).collect();
     let inputs = inputs?;
-    let given: usize = inputs.iter().map(Tensor::byte_len).sum();
-    let most = draft.folding_limit().max(given);
+    let most = draft.folding_limit().max(distinct_bytes(&inputs));
     let expected =
         (0..node.outputs().len()).map(|at| size_of_output(draft, Output::new(id, at as u32)));
-    if expected.fold(0, usize::saturating_add) > most {
+    let expected = expected.fold(0, usize::saturating_add);
+    let budget = draft.budget();
+    if expected > most || !draft.may_fold(expected) {
         return None;
     }
-    let outputs = draft.evaluate().evaluate(node, &inputs).ok()?;
+    let begin = Instant::now();
+    let outputs = draft.evaluate().evaluate_within(node, &inputs, budget.folding_time());
+    budget.folded_for(begin.elapsed());
+    let outputs = outputs.ok()?;
     let types = outputs.iter().map(Tensor::dtype).eq(node.outputs().iter().copied());
     let made = outputs.iter().map(Tensor::byte_len).fold(0, usize::saturating_add);
-    (types && made <= most && outputs.iter().all(Tensor::is_on_host)).then_some(outputs)
+    let fits = made <= most && draft.may_fold(made);
+    let is_sound = types && fits && outputs.iter().all(Tensor::is_on_host);
+    is_sound.then(|| {
+        budget.folded(made);
+        outputs
+    })
+}
+
+impl Draft<'_> {
+    /// Whether constants of so many bytes may be made beside those that were.
+    pub(super) fn may_fold(&self, bytes: usize) -> bool {
+        self.budget().may_fold(bytes, || constant_bytes(self))
+    }
+}
+
+/// Bytes of tensors, those that share a buffer counted once.
+fn distinct_bytes<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> usize {
+    let mut seen = HashSet::new();
+    let new = tensors.into_iter().filter(|tensor| seen.insert(tensor.buffer().data()));
+    new.map(Tensor::byte_len).fold(0, usize::saturating_add)
+}
+
+/// Bytes of the constants that the step's graph has from the beginning.
+fn constant_bytes(draft: &Draft<'_>) -> usize {
+    let own = draft.sub.order.iter().map(|&id| draft.base.node(id));
+    distinct_bytes(own.filter(|node| node.op.name == "Const").filter_map(|node| {
+        match node.attrs.get("value") {
+            Some(AttrValue::Tensor(value)) => Some(value),
+            _ => None,
+        }
+    }))
 }
 
 /// Bytes of an output, 0 where its shape is not known.

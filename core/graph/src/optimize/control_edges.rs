@@ -3,6 +3,7 @@
 
 use super::{Draft, Pass, PassError};
 use crate::{ControlFlow, NodeId};
+use std::collections::HashSet;
 
 /// Removal of control edges that order nothing.
 pub(super) struct ControlEdges;
@@ -14,11 +15,15 @@ impl Pass for ControlEdges {
 
     fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
         for id in draft.order()? {
+            if draft.is_stopped() {
+                break;
+            }
             let node = draft.node(id);
             if node.control_inputs.is_empty() {
                 continue;
             }
-            let needed = |&source: &NodeId| !says_nothing(draft, id, source);
+            let read = read_by(draft, id);
+            let needed = |source: &NodeId| !read.contains(source) && !is_constant(draft, *source);
             let kept: Vec<NodeId> = node.control_inputs.iter().copied().filter(needed).collect();
             let gone = node.control_inputs.len() - kept.len();
             if gone > 0 {
@@ -30,17 +35,20 @@ impl Pass for ControlEdges {
     }
 }
 
-fn says_nothing(draft: &Draft<'_>, id: NodeId, source: NodeId) -> bool {
+/// The nodes from which a value comes to a node whenever it runs.
+fn read_by(draft: &Draft<'_>, id: NodeId) -> HashSet<NodeId> {
     let node = draft.node(id);
-    let by_data = || {
-        // A merge takes what comes first, and of a switch one output is dead.
-        node.control_flow() != ControlFlow::Merge
-            && draft.node(source).control_flow() != ControlFlow::Switch
-            && node.inputs.iter().any(|&input| draft.source(input) == Some(source))
-    };
-    let constant = || {
-        let source_node = draft.node(source);
-        source_node.op.name == "Const" && source_node.control_inputs.is_empty()
-    };
-    by_data() || constant()
+    // A merge takes what comes first, and of a switch one output is dead.
+    if node.control_flow() == ControlFlow::Merge {
+        return HashSet::new();
+    }
+    draft.spend(node.inputs.len() + node.control_inputs.len());
+    let sources = node.inputs.iter().filter_map(|&input| draft.source(input));
+    sources.filter(|&source| draft.node(source).control_flow() != ControlFlow::Switch).collect()
+}
+
+/// Whether a node is a constant that waits for nothing.
+fn is_constant(draft: &Draft<'_>, id: NodeId) -> bool {
+    let node = draft.node(id);
+    node.op.name == "Const" && node.control_inputs.is_empty()
 }

@@ -7,7 +7,7 @@
 
 use super::{Draft, NewNode, Pass, PassError, constant_folding::constant};
 use crate::{ControlFlow, NodeId, Output};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use tenon_framework::Tensor;
 
 /// Dead branch removal.
@@ -31,6 +31,9 @@ impl Pass for DeadBranches {
         let switches: Vec<NodeId> =
             order.iter().copied().filter(|id| role(id) == ControlFlow::Switch).collect();
         for id in switches {
+            if draft.is_stopped() {
+                break;
+            }
             if !draft.is_live(id) || draft.users(id).is_empty() {
                 continue;
             }
@@ -71,21 +74,27 @@ impl Plan {
         let root = Output::new(switch, output);
         let mut stack: Vec<NodeId> = reading(draft, root);
         let mut merges: Vec<NodeId> = Vec::new();
+        let mut reached: HashMap<NodeId, usize> = HashMap::new();
         while let Some(id) = stack.pop() {
             if plan.dead.contains(&id) {
                 continue;
             }
-            if draft.node(id).control_flow() == ControlFlow::Merge
-                && !plan.all_dead(draft, id, root)
-            {
-                merges.push(id);
-                continue;
+            if draft.node(id).control_flow() == ControlFlow::Merge {
+                let times = reached.entry(id).or_default();
+                *times += 1;
+                // All can be dead only when it was reached from each.
+                let few = *times < draft.node(id).inputs.len();
+                if few || !plan.all_dead(draft, id, root) {
+                    merges.push(id);
+                    continue;
+                }
             }
             if draft.is_kept(id) {
                 return None;
             }
             plan.dead.insert(id);
-            stack.extend(draft.users(id));
+            draft.spend(draft.users(id).len());
+            stack.extend(draft.users(id).iter());
         }
         merges.sort_unstable();
         merges.dedup();
@@ -102,6 +111,7 @@ impl Plan {
     }
 
     fn all_dead(&self, draft: &Draft<'_>, merge: NodeId, root: Output) -> bool {
+        draft.spend(draft.node(merge).inputs.len());
         draft.node(merge).inputs.iter().all(|&input| self.is_dead(draft, input, root))
     }
 
@@ -140,6 +150,10 @@ impl Plan {
             switch,
             format!("has one live output, {taken}: its branch is taken in every step"),
         );
+        // What is dead goes now, so that the next switch on it is not looked at.
+        let mut dead: Vec<NodeId> = self.dead.into_iter().collect();
+        dead.sort_unstable();
+        draft.sweep_from(dead);
         Ok(())
     }
 }
@@ -161,6 +175,5 @@ fn pass_on(draft: &mut Draft<'_>, merge: NodeId, live: usize) -> Result<(), Pass
 
 /// The nodes that read an output.
 fn reading(draft: &Draft<'_>, output: Output) -> Vec<NodeId> {
-    let reads = |id: &&NodeId| draft.node(**id).inputs.contains(&output);
-    draft.users(output.node).iter().filter(reads).copied().collect()
+    draft.readers(output).collect()
 }

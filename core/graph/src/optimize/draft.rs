@@ -6,13 +6,15 @@
 //! fed has no source: whoever reads it reads the feed. What must run is what fetches and targets need, what has an
 //! effect, and what may fail.
 
-use super::{Change, PassError, effects, undo::Undo};
+use super::{Change, PassError, effects, limits::Budget, undo::Undo};
 use crate::{
     ControlFlow, DeviceEntry, DeviceView, Evaluate, Graph, Node, NodeId, Output, Subgraph,
     order::topological, shape_pass::Shapes,
 };
+use edges::Edges;
 use std::{
     borrow::Cow,
+    cell::Cell,
     collections::{HashMap, HashSet},
     sync::Arc,
 };
@@ -23,10 +25,13 @@ use tenon_framework::{
     registry::Registry,
 };
 
+mod edges;
 mod edit;
 mod node;
+mod rewire;
 mod roots;
 
+pub use edges::Users;
 pub use node::NewNode;
 
 /// What a draft is made of and checked with.
@@ -35,6 +40,7 @@ pub(super) struct Ground<'a> {
     pub view: &'a dyn DeviceView,
     pub evaluate: &'a dyn Evaluate,
     pub folding_limit: usize,
+    pub budget: Budget<'a>,
 }
 
 /// A step's graph while passes work on it.
@@ -48,12 +54,18 @@ pub struct Draft<'a> {
     /// Position of the device by node; of those that do not run, none.
     pub(super) devices: Vec<Option<usize>>,
     live: Vec<bool>,
-    clean: Vec<bool>,
+    clean: Vec<Cleanliness>,
     kept: Vec<bool>,
     /// Nodes that run for their effects or errors, whoever needs them, where they have or may have any.
     effect: Vec<bool>,
-    /// Live users, once for each data and each control edge.
-    users: Vec<Vec<NodeId>>,
+    /// Nodes of which some output is fed.
+    fed: Vec<bool>,
+    /// Tensors that are fetched.
+    fetched: HashSet<Output>,
+    /// The edges that lead to live nodes.
+    edges: Edges,
+    /// Nodes whose [`Cleanliness`] is out of date.
+    stale: Vec<NodeId>,
     /// Names of new nodes.
     names: HashMap<String, NodeId>,
     /// Kernels that were asked for: by op, element types and device.
@@ -62,6 +74,14 @@ pub struct Draft<'a> {
     pub(super) changes: Vec<Change>,
     /// Moves with every edit.
     pub(super) version: u64,
+}
+
+/// Whether neither a node nor anything that it waits for has an effect or steers. After an edge of it was led
+/// elsewhere it may be clean though this says not, until somebody asks.
+#[derive(Debug, Default)]
+struct Cleanliness {
+    is_clean: Cell<bool>,
+    is_stale: Cell<bool>,
 }
 
 impl<'a> Draft<'a> {
@@ -81,10 +101,13 @@ impl<'a> Draft<'a> {
             shapes,
             devices,
             live: vec![false; count],
-            clean: vec![false; count],
+            clean: (0..count).map(|_| Cleanliness::default()).collect(),
             kept: vec![false; count],
             effect: vec![false; count],
-            users: Vec::new(),
+            fed: vec![false; count],
+            fetched: sub.fetches.iter().copied().collect(),
+            edges: Edges::default(),
+            stale: Vec::new(),
             names: HashMap::new(),
             known_kernels: HashSet::new(),
             undo: Vec::new(),
@@ -95,12 +118,14 @@ impl<'a> Draft<'a> {
         for id in named.chain(sub.targets.iter().copied()) {
             draft.kept[id.index()] = true;
         }
+        sub.feeds.iter().for_each(|feed| draft.fed[feed.node.index()] = true);
         for &id in &sub.order {
             draft.live[id.index()] = true;
             draft.effect[id.index()] = true;
-            draft.clean[id.index()] = draft.looks_clean(id);
+            draft.clean[id.index()].is_clean.set(draft.looks_clean(id));
         }
         draft.count_users();
+        draft.ground.budget.measure(sub.order.len(), draft.edges.count);
         draft
     }
 
@@ -134,7 +159,11 @@ impl<'a> Draft<'a> {
 
     /// Whether neither the node nor anything that it waits for has an effect or steers.
     pub fn is_clean(&self, id: NodeId) -> bool {
-        self.clean[id.index()]
+        let own = &self.clean[id.index()];
+        if own.is_stale.replace(false) {
+            own.is_clean.set(self.looks_clean(id));
+        }
+        own.is_clean.get()
     }
 
     /// Whether a node may be replaced: pure ([`effects::is_rewritable`]), and none of its outputs fed.
@@ -154,12 +183,12 @@ impl<'a> Draft<'a> {
     }
 
     fn is_fed_at_all(&self, id: NodeId) -> bool {
-        self.kept[id.index()] && self.sub.feeds.iter().any(|feed| feed.node == id)
+        self.fed.get(id.index()).copied().unwrap_or(false)
     }
 
     /// Whether a tensor is fetched.
     pub fn is_fetched(&self, output: Output) -> bool {
-        self.kept[output.node.index()] && self.sub.fetches.contains(&output)
+        self.kept[output.node.index()] && self.fetched.contains(&output)
     }
 
     /// The node that makes a tensor; none where it is fed.
@@ -173,18 +202,39 @@ impl<'a> Draft<'a> {
     }
 
     /// The live nodes that use a node, once for each data and each control edge.
-    pub fn users(&self, id: NodeId) -> &[NodeId] {
-        &self.users[id.index()]
+    pub fn users(&self, id: NodeId) -> Users<'_> {
+        self.edges.users(id)
+    }
+
+    /// Whether a live node waits for the node by a control edge.
+    pub fn is_waited_for(&self, id: NodeId) -> bool {
+        !self.edges.waiters(id).is_empty()
+    }
+
+    /// The live nodes that read an output, once for each edge.
+    pub fn readers(&self, output: Output) -> impl Iterator<Item = NodeId> + '_ {
+        self.edges.readers(output).iter().map(|edge| edge.user)
     }
 
     /// Number of data edges that lead from an output.
     pub fn uses(&self, output: Output) -> usize {
-        let mut users: Vec<NodeId> = self.users(output.node).to_vec();
-        users.sort_unstable();
-        users.dedup();
-        let edges =
-            |id: &NodeId| self.node(*id).inputs.iter().filter(|&&input| input == output).count();
-        if self.is_fed(output) { 0 } else { users.iter().map(edges).sum() }
+        self.edges.readers(output).len()
+    }
+
+    /// Whether a pass should end: whoever waits for the step has given up, or the limit of work is met. Asked between
+    /// nodes. What the pass did so far stays.
+    pub fn is_stopped(&self) -> bool {
+        let budget = &self.ground.budget;
+        budget.is_given_up() || budget.is_used_up(self.edges.count)
+    }
+
+    pub(super) fn budget(&self) -> &Budget<'a> {
+        &self.ground.budget
+    }
+
+    /// Counts work that a pass does beside its edits: nodes or edges that it looks at more than a few times.
+    pub fn spend(&self, units: usize) {
+        self.ground.budget.spend(units);
     }
 
     /// Element type of a tensor, as those see it that read it.
@@ -266,6 +316,7 @@ impl<'a> Draft<'a> {
     /// There is a cycle that is no loop.
     pub fn order(&self) -> Result<Vec<NodeId>, PassError> {
         let live: Vec<NodeId> = self.ids().filter(|id| self.is_live(*id)).collect();
+        self.spend(live.len() + self.edges.count);
         let mut number = vec![u32::MAX; self.nodes.len()];
         for (at, id) in live.iter().enumerate() {
             number[id.index()] = at as u32;
@@ -355,7 +406,10 @@ impl<'a> Draft<'a> {
     }
 
     fn looks_clean(&self, id: NodeId) -> bool {
-        effects::is_pure(self.node(id)) && self.sources(id).all(|source| self.is_clean(source))
+        let node = self.node(id);
+        self.spend(node.inputs.len() + node.control_inputs.len());
+        let is_clean = |source: NodeId| self.clean[source.index()].is_clean.get();
+        effects::is_pure(node) && self.sources(id).all(is_clean)
     }
 }
 

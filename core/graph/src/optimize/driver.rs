@@ -1,10 +1,17 @@
 //! Runs passes over a step's graph, and keeps what is sound.
 
 use super::{
-    Draft, Pass, PassError, PassReport, Report, arithmetic::Arithmetic,
-    common_subexpressions::CommonSubexpressions, constant_folding::ConstantFolding,
-    control_edges::ControlEdges, dead_branches::DeadBranches, draft::Ground,
-    elementwise_fusion::ElementwiseFusion, identity::Identities, layout::Layout,
+    Draft, Pass, PassError, PassReport, Report,
+    arithmetic::Arithmetic,
+    common_subexpressions::CommonSubexpressions,
+    constant_folding::ConstantFolding,
+    control_edges::ControlEdges,
+    dead_branches::DeadBranches,
+    draft::Ground,
+    elementwise_fusion::ElementwiseFusion,
+    identity::Identities,
+    layout::Layout,
+    limits::{Budget, Limits},
     remapping::Remapping,
 };
 use crate::{
@@ -39,6 +46,8 @@ pub struct Options<'a> {
     pub rounds: usize,
     /// Bytes of the largest constant that folding may make, where it is larger than what it is made of.
     pub folding_limit: usize,
+    /// What all of it may take.
+    pub limits: Limits<'a>,
 }
 
 /// A step's graph after optimisation.
@@ -87,7 +96,8 @@ pub fn built_in() -> Vec<Box<dyn Pass>> {
 /// Lets the passes work on a step's graph.
 ///
 /// # Errors
-/// What is left cannot be cut out of the graph. The passes themselves fail alone: their reports say so.
+/// What is left cannot be cut out of the graph; whoever waits for it has given up ([`Limits::stop`]). The passes
+/// themselves fail alone: their reports say so.
 pub fn optimize(
     step: Step<'_>,
     passes: &[&dyn Pass],
@@ -98,6 +108,7 @@ pub fn optimize(
         view: options.view,
         evaluate: options.evaluate,
         folding_limit: options.folding_limit,
+        budget: Budget::new(options.limits),
     };
     let devices = (0..step.graph.len() as u32).map(|id| step.placement.device(crate::NodeId(id)));
     let draft = Draft::new(ground, step.graph, step.sub, step.shapes, devices.collect());
@@ -106,6 +117,9 @@ pub fn optimize(
     let before = driver.draft.len();
     let rounds = driver.rounds(options.rounds);
     let Driver { draft, runs } = driver;
+    if draft.budget().is_given_up() {
+        return Err(GraphError::GivenUp);
+    }
     let (graph, effects) = draft.graph();
     let targets: Vec<_> = step.sub.targets.iter().copied().chain(effects).collect();
     let sub = prune(&graph, &step.sub.feeds, &step.sub.fetches, &targets)?;
@@ -114,6 +128,8 @@ pub fn optimize(
         after: sub.order.len(),
         rounds,
         passes: runs.into_iter().map(|run| run.report).collect(),
+        limits: draft.budget().met(),
+        work: draft.budget().work(),
         memory: Vec::new(),
     };
     let placement = step.placement.extended(&draft.devices);
@@ -162,6 +178,9 @@ impl Driver<'_, '_> {
         for round in 0..most {
             let before = self.draft.version;
             for run in self.runs.iter_mut().filter(|run| late || !run.pass.is_late()) {
+                if self.draft.is_stopped() {
+                    return round + 1;
+                }
                 if run.is_due(self.draft.version) {
                     run_pass(&mut self.draft, run);
                 }
@@ -184,6 +203,7 @@ fn run_pass(draft: &mut Draft<'_>, run: &mut Run<'_>) {
         done.and_then(|()| if draft.version == before { Ok(()) } else { settle(draft, nodes) });
     match done {
         Ok(()) => {
+            draft.freshen();
             let added = draft.nodes.len() - nodes;
             run.report.added += added;
             run.report.removed += (live + added).saturating_sub(draft.len());

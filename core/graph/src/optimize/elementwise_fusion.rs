@@ -32,6 +32,9 @@ impl Pass for ElementwiseFusion {
         }
         // From the last to the first, so that a tree is as large as it can be.
         for id in draft.order()?.into_iter().rev() {
+            if draft.is_stopped() {
+                break;
+            }
             if draft.is_live(id) && !draft.users(id).is_empty() | draft.is_kept(id) {
                 fuse(draft, id);
             }
@@ -100,9 +103,8 @@ impl Tree<'_, '_> {
             && draft.devices[id.index()] == draft.devices[self.root.index()]
             && draft.dtype(id.into()) == draft.dtype(self.root.into())
             && draft.same_shape(id.into(), self.root.into())
-            && draft.users(id).iter().all(|user| {
-                self.inside.contains(user) && !draft.node(*user).control_inputs.contains(&id)
-            })
+            && !draft.is_waited_for(id)
+            && draft.users(id).iter().all(|user| self.inside.contains(user))
     }
 
     /// The program's text, its inputs, and the number of nodes in it.

@@ -16,6 +16,9 @@ impl Pass for Identities {
 
     fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
         for id in draft.order()? {
+            if draft.is_stopped() {
+                break;
+            }
             if !draft.is_rewritable(id) || draft.users(id).is_empty() {
                 continue;
             }
@@ -79,8 +82,7 @@ fn waits_for_effects(draft: &Draft<'_>, id: NodeId) -> bool {
 fn pass_order_on(draft: &mut Draft<'_>, id: NodeId, input: Output) -> bool {
     let Some(source) = draft.source(input) else { return false };
     let steers = draft.node(source).control_flow() != ControlFlow::No;
-    let orders = draft.users(id).iter().any(|&user| draft.node(user).control_inputs.contains(&id));
-    if !orders || steers || draft.is_kept(id) {
+    if !draft.is_waited_for(id) || steers || draft.is_kept(id) {
         return false;
     }
     draft.redirect_control(id, &[source]);

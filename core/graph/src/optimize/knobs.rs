@@ -1,5 +1,7 @@
 //! The knobs of passes: one each, named as the pass, and a few for all.
 
+use super::Limits;
+use std::time::Duration;
 use tenon_framework::{knob::Knobs, pass::PassDef, register_knob};
 
 register_knob!("optimize": BOOL = "true", "Whether graphs are optimised before they run, by any pass.");
@@ -10,6 +12,18 @@ register_knob!(
 register_knob!(
     "folding_limit": INT = "10485760",
     "Bytes of the largest constant that folding makes, unless it is made of larger ones."
+);
+register_knob!(
+    "folding_bytes": INT = "536870912",
+    "Bytes of all constants that folding makes in one compile, beside twice those of the graph's own constants."
+);
+register_knob!(
+    "folding_ms": INT = "10000",
+    "Milliseconds that folding takes in one compile; after that nodes stay as they are."
+);
+register_knob!(
+    "work_limit": INT = "1000",
+    "Work of all passes over a graph, for each of its nodes and edges; after that the rest stays as it is."
 );
 register_knob!("dead_branches": BOOL = "true", "Takes away what hangs on a branch that no step takes.");
 register_knob!("constant_folding": BOOL = "true", "Computes what is the same in every step once.");
@@ -55,6 +69,18 @@ pub fn rounds(knobs: &Knobs) -> usize {
 /// See [`Options::folding_limit`](super::Options::folding_limit).
 pub fn folding_limit(knobs: &Knobs) -> usize {
     number(knobs, "folding_limit", 10 << 20)
+}
+
+/// See [`Options::limits`](super::Options::limits).
+pub fn limits<'a>(knobs: &Knobs, stop: &'a dyn Fn() -> bool) -> Limits<'a> {
+    let otherwise = Limits::default();
+    let ms = number(knobs, "folding_ms", otherwise.folding_time.as_millis() as usize);
+    Limits {
+        work: number(knobs, "work_limit", otherwise.work as usize) as u64,
+        folding_bytes: number(knobs, "folding_bytes", otherwise.folding_bytes),
+        folding_time: Duration::from_millis(ms as u64),
+        stop,
+    }
 }
 
 fn number(knobs: &Knobs, name: &str, otherwise: usize) -> usize {

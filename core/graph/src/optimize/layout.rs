@@ -31,11 +31,17 @@ impl Pass for Layout {
     fn run(&self, draft: &mut Draft<'_>) -> Result<(), PassError> {
         let mut changed = false;
         for id in draft.order()? {
+            if draft.is_stopped() {
+                break;
+            }
             changed |= convert(draft, id);
         }
         // Only what was put here is moved: other transpositions are where their author wants them.
         if changed {
             for id in draft.order()? {
+                if draft.is_stopped() {
+                    break;
+                }
                 sink(draft, id);
             }
         }

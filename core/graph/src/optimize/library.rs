@@ -4,7 +4,7 @@ use super::{Draft, NewNode, Pass, PassError};
 use crate::{NodeId, Output};
 use std::sync::Arc;
 use tenon_framework::{
-    DType, KernelError, Tensor,
+    Code, DType, KernelError, Tensor,
     attr_view::AttrTable,
     infer::run_pass,
     pass::{Edge, GraphEdit, NodeSpec, PassDef},
@@ -61,6 +61,16 @@ fn absorb_new_idle(draft: &mut Draft<'_>, before: &[bool]) -> Result<(), PassErr
 
 fn output((node, output): Edge) -> Output {
     Output::new(NodeId(node), output)
+}
+
+/// Edits end where passes do: a library's pass does not look by itself.
+fn check_not_stopped(draft: &Draft<'_>) -> Result<(), KernelError> {
+    if !draft.is_stopped() {
+        return Ok(());
+    }
+    let message = "the limit of work for passes over this graph is met (graph.work_limit), or whoever waits for it \
+                   has given up";
+    Err(KernelError::new(Code::RESOURCE_EXHAUSTED, message))
 }
 
 fn refused(error: PassError) -> KernelError {
@@ -158,22 +168,26 @@ impl GraphEdit for Draft<'_> {
     }
 
     fn replace(&mut self, node: u32, new: NodeSpec) -> Result<(), KernelError> {
+        check_not_stopped(self)?;
         let id = self.expect_node(node)?;
         Draft::replace(self, id, made(new)).map_err(refused)
     }
 
     fn add(&mut self, near: u32, suffix: &str, new: NodeSpec) -> Result<u32, KernelError> {
+        check_not_stopped(self)?;
         let near = self.expect_node(near)?;
         let id = Draft::add(self, near, suffix, made(new)).map_err(refused)?;
         Ok(id.0)
     }
 
     fn redirect(&mut self, from: Edge, to: Edge) -> Result<(), KernelError> {
+        check_not_stopped(self)?;
         let (from, to) = (self.expect_output(from)?, self.expect_output(to)?);
         Draft::redirect(self, from, to).map(drop).map_err(refused)
     }
 
     fn bypass(&mut self, node: u32, index: usize) -> Result<(), KernelError> {
+        check_not_stopped(self)?;
         let id = self.expect_node(node)?;
         if index >= self.node(id).inputs.len() {
             return Err(KernelError::invalid_argument(format!("node {node} has no input {index}")));

@@ -39,15 +39,17 @@ mod identity;
 pub mod knobs;
 mod layout;
 mod library;
+mod limits;
 mod remapping;
 mod report;
 
 mod undo;
 
-pub use draft::{Draft, NewNode};
+pub use draft::{Draft, NewNode, Users};
 pub use driver::{BUILT_IN, Optimized, Options, Step, built_in, optimize};
 pub use error::PassError;
 pub use library::LibraryPass;
+pub use limits::Limits;
 pub use report::{Change, PassReport, Report};
 
 /// A pass over a step's graph.

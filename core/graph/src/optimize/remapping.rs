@@ -39,6 +39,9 @@ impl Pass for Remapping {
         // The largest patterns first, over the whole graph: a small one may be a part of them.
         for fusions in by_size(draft) {
             for &id in &order {
+                if draft.is_stopped() {
+                    return Ok(());
+                }
                 for _ in 0..MOST {
                     if !draft.is_live(id) || !apply_one(draft, id, &fusions) {
                         break;

@@ -44,6 +44,10 @@ pub struct Report {
     pub rounds: usize,
     /// The passes, in their order.
     pub passes: Vec<PassReport>,
+    /// Limits that ended passes, or let nodes stay as they are, each in a sentence.
+    pub limits: Vec<String>,
+    /// Work that the passes took: nodes and edges that were looked at or changed.
+    pub work: u64,
     /// What the values of the graph take, by device; empty where nobody asked.
     pub memory: Vec<DeviceMemory>,
 }

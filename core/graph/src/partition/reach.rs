@@ -54,6 +54,7 @@ impl<'p> Reach<'p> {
     fn waits_for_itself(&self, at: usize, gathers: &[bool]) -> bool {
         let mut seen: Vec<Vec<bool>> =
             self.successors.iter().map(|nodes| vec![false; nodes.len()]).collect();
+        let mut has_sent = vec![false; gathers.len()];
         let mut reached: Vec<Place> = self.sends(at).collect();
         while let Some((part, number)) = reached.pop() {
             if std::mem::replace(&mut seen[part][number as usize], true) {
@@ -63,7 +64,12 @@ impl<'p> Reach<'p> {
             if let PartKind::Send(transfer) = &node.kind {
                 match self.receivers.get(&transfer.id) {
                     Some(&(there, _)) if there == at => return true,
-                    Some(&(there, _)) if gathers[there] => reached.extend(self.sends(there)),
+                    // The first thing that comes there brings all with it.
+                    Some(&(there, _)) if gathers[there] => {
+                        if !std::mem::replace(&mut has_sent[there], true) {
+                            reached.extend(self.sends(there));
+                        }
+                    }
                     Some(&receiver) => reached.push(receiver),
                     None => {}
                 }

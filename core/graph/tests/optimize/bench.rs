@@ -3,9 +3,9 @@
 use crate::support::{Devices, registry};
 use tenon_framework::{KernelError, Tensor};
 use tenon_graph::{
-    DeviceEntry, DeviceView, Evaluate, Graph, GraphBuilder, Node, NodeQuery, Output, PlacerOptions,
-    Subgraph, infer_shapes,
-    optimize::{Optimized, Options, Pass, Step, built_in, optimize},
+    DeviceEntry, DeviceView, Evaluate, Graph, GraphBuilder, GraphError, Node, NodeQuery, Output,
+    PlacerOptions, Subgraph, infer_shapes,
+    optimize::{Limits, Optimized, Options, Pass, Step, built_in, optimize},
     place, prune,
 };
 
@@ -86,20 +86,34 @@ impl Case {
     }
 
     pub fn limited(&self, passes: &[&dyn Pass], folding_limit: usize) -> Optimized {
-        self.run(passes, folding_limit, None)
+        self.run(passes, folding_limit, Limits::default(), None).unwrap()
+    }
+
+    /// As [`Case::optimized`], within limits.
+    pub fn within(&self, passes: &[&dyn Pass], limits: Limits<'_>) -> Optimized {
+        self.try_within(passes, limits).unwrap()
+    }
+
+    pub fn try_within(
+        &self,
+        passes: &[&dyn Pass],
+        limits: Limits<'_>,
+    ) -> Result<Optimized, GraphError> {
+        self.run(passes, 10 << 20, limits, None)
     }
 
     /// As [`Case::optimized`], on a device that computes images in this format.
     pub fn with_format(&self, passes: &[&dyn Pass], format: Option<&'static str>) -> Optimized {
-        self.run(passes, 10 << 20, format)
+        self.run(passes, 10 << 20, Limits::default(), format).unwrap()
     }
 
     fn run(
         &self,
         passes: &[&dyn Pass],
         folding_limit: usize,
+        limits: Limits<'_>,
         format: Option<&'static str>,
-    ) -> Optimized {
+    ) -> Result<Optimized, GraphError> {
         let mut devices = Devices::new();
         devices.entries.truncate(1);
         let devices = Formatted { devices, format };
@@ -114,8 +128,9 @@ impl Case {
             skip: &|_| None,
             rounds: 4,
             folding_limit,
+            limits,
         };
-        optimize(step, passes, &options).unwrap()
+        optimize(step, passes, &options)
     }
 
     /// The graph after the pass of this name, or after all.

@@ -122,3 +122,80 @@ fn a_node_that_asks_for_its_kernel_computes() {
         vec![sum.build().unwrap().into()]
     });
 }
+
+/// `copies` constants, each of which is joined to itself `times` times.
+fn doubled(b: &mut tenon_graph::GraphBuilder<'static>, copies: usize, times: usize) -> Output {
+    let mut last: Vec<Output> = Vec::new();
+    for copy in 0..copies {
+        let mut value = b.constant(&format!("c{copy}"), floats(&[1000])).unwrap();
+        for at in 0..times {
+            let sum = b.op("AddV2").name(&format!("n{copy}_{at}")).input(value).input(value);
+            value = sum.build().unwrap().into();
+        }
+        last.push(value);
+    }
+    b.op("AddN").name("y").inputs(last).attr("_kernel", "mine").build().unwrap().into()
+}
+
+#[test]
+fn a_constant_larger_than_all_that_it_is_made_of_keeps_to_the_limit() {
+    let case = Case::new(|b| {
+        let a = b.constant("a", floats(&[1000])).unwrap();
+        let parts = b.op("Split3").name("parts").input(a).build().unwrap();
+        let outputs = (0..3).map(|at| Output::new(parts, at));
+        let sum = b.op("AddN").name("y").inputs(outputs).attr("_kernel", "mine");
+        vec![sum.build().unwrap().into()]
+    });
+    // Three copies of 4,000 bytes are made of 4,000.
+    assert!(text(&folding(&case, 5000)).contains("parts = Split3(a)"));
+    assert!(!text(&folding(&case, 12_000)).contains("Split3"));
+}
+
+#[test]
+fn all_constants_of_a_compile_keep_to_one_limit() {
+    use tenon_graph::optimize::Limits;
+    let case = Case::new(|b| vec![doubled(b, 4, 5)]);
+    let all = built_in();
+    let pass = all.iter().find(|pass| pass.name() == "constant_folding").unwrap();
+    // Four of 4,000 bytes are there, twice that may be made beside the limit.
+    let limits = Limits { folding_bytes: 8000, ..Limits::default() };
+    let done = case.within(&[&**pass], limits);
+    let folded = done.report.passes[0].changes.iter().filter(|c| c.what.contains("4000 bytes"));
+    assert_eq!(folded.count(), 10, "{:?}", done.report.passes[0].changes);
+    let [limit] = &done.report.limits[..] else { panic!("{:?}", done.report.limits) };
+    assert!(limit.contains("its constants took too much (graph.folding_bytes=8000)"), "{limit}");
+    let done = case.within(&[&**pass], Limits::default());
+    assert_eq!((done.report.limits.len(), done.report.after), (0, 5));
+}
+
+#[test]
+fn zeros_of_integers_keep_to_the_limit_of_all_constants() {
+    use tenon_graph::optimize::Limits;
+    let case = Case::new(|b| {
+        let shape = PartialShape::new(&[1000]).unwrap();
+        let x = b.placeholder("x", DType::INT32, shape).unwrap();
+        let zero = b.constant("zero", tenon_framework::Tensor::scalar(0i32).unwrap()).unwrap();
+        let mut product =
+            |name: &str| b.op("Mul").name(name).input(x).input(zero).build().unwrap().into();
+        vec![product("p"), product("q"), product("r")]
+    });
+    let all = built_in();
+    let pass = all.iter().find(|pass| pass.name() == "arithmetic").unwrap();
+    let limits = Limits { folding_bytes: 8000, ..Limits::default() };
+    let done = case.within(&[&**pass], limits);
+    assert_eq!(text(&done).matches("Const()").count(), 3, "{}", text(&done));
+    assert_eq!(done.report.limits.len(), 1, "{:?}", done.report.limits);
+}
+
+#[test]
+fn folding_ends_when_its_time_is_over() {
+    use tenon_graph::optimize::Limits;
+    let case = Case::new(|b| vec![doubled(b, 1, 5)]);
+    let all = built_in();
+    let pass = all.iter().find(|pass| pass.name() == "constant_folding").unwrap();
+    let limits = Limits { folding_time: std::time::Duration::from_nanos(1), ..Limits::default() };
+    let done = case.within(&[&**pass], limits);
+    let [limit] = &done.report.limits[..] else { panic!("{:?}", done.report.limits) };
+    assert!(limit.contains("its time was over (graph.folding_ms=0)"), "{limit}");
+    assert!(done.report.after >= 5, "one node was folded at most: {}", done.report.after);
+}

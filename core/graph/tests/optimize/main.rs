@@ -10,6 +10,7 @@ mod control_edges;
 mod dead_branches;
 mod driver;
 mod elementwise_fusion;
+mod growth;
 mod identity;
 mod layout;
 mod pattern_numbers;

@@ -62,7 +62,25 @@ type Key = (usize, u32, String);
 
 /// The packed forms of a session, as long as some instance has them.
 pub struct PackCache {
-    forms: Mutex<HashMap<Key, Weak<PackedForm>>>,
+    forms: Mutex<Forms>,
+}
+
+#[derive(Default)]
+struct Forms {
+    by_key: HashMap<Key, Weak<PackedForm>>,
+    /// With more than these, those that are not alive any more are looked for.
+    most: usize,
+}
+
+impl Forms {
+    fn insert(&mut self, key: Key, form: Weak<PackedForm>) {
+        if self.by_key.len() >= self.most {
+            self.by_key.retain(|_, form| form.strong_count() > 0);
+            // As often again as there are now: each form is looked at a few times in all.
+            self.most = 2 * self.by_key.len() + 16;
+        }
+        self.by_key.insert(key, form);
+    }
 }
 
 impl Default for PackCache {
@@ -74,12 +92,12 @@ impl Default for PackCache {
 impl PackCache {
     /// Without forms.
     pub fn new() -> PackCache {
-        PackCache { forms: Mutex::ranked(rank::SESSION, HashMap::new()) }
+        PackCache { forms: Mutex::ranked(rank::SESSION, Forms::default()) }
     }
 
     /// Number of forms that are alive.
     pub fn len(&self) -> usize {
-        self.forms.lock().values().filter(|form| form.strong_count() > 0).count()
+        self.forms.lock().by_key.values().filter(|form| form.strong_count() > 0).count()
     }
 
     /// Whether no form is alive.
@@ -97,14 +115,13 @@ impl PackCache {
         make: impl FnOnce() -> Result<Option<PackedForm>, KernelError>,
     ) -> Result<Option<Arc<PackedForm>>, KernelError> {
         let key = (std::ptr::from_ref(table) as usize, input, key.to_owned());
-        if let Some(form) = self.forms.lock().get(&key).and_then(Weak::upgrade) {
+        if let Some(form) = self.forms.lock().by_key.get(&key).and_then(Weak::upgrade) {
             return Ok(Some(form));
         }
         // Packing may take long and calls the plugin: not under the lock.
         let Some(made) = make()? else { return Ok(None) };
         let mut forms = self.forms.lock();
-        forms.retain(|_, form| form.strong_count() > 0);
-        if let Some(form) = forms.get(&key).and_then(Weak::upgrade) {
+        if let Some(form) = forms.by_key.get(&key).and_then(Weak::upgrade) {
             drop(forms);
             // The one just made goes here, outside the lock.
             drop(made);

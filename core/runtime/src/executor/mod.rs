@@ -27,4 +27,4 @@ mod streams;
 mod transfer;
 
 pub(crate) use shared::StepShared;
-pub(crate) use step::{Ended, StepState, StepWiring, deadline_error};
+pub(crate) use step::{Ended, StepState, StepWiring, cancelled_error, deadline_error, deadline_ns};

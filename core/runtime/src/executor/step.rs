@@ -17,6 +17,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
+use tenon_abi::NO_DEADLINE;
 use tenon_framework::{Code, KernelError, Tensor};
 use tenon_host::{
     call::{StepEnv, TraceSink, monotonic_ns},
@@ -63,8 +64,16 @@ pub(crate) fn deadline_error() -> StepError {
     StepError::step(Code::DEADLINE_EXCEEDED, "the deadline passed before the step was done")
 }
 
-fn cancelled_error() -> StepError {
+pub(crate) fn cancelled_error() -> StepError {
     StepError::step(Code::CANCELLED, "the step was cancelled")
+}
+
+/// The moment after this time, as kernels see it.
+pub(crate) fn deadline_ns(time: Option<Duration>) -> u64 {
+    time.map_or(NO_DEADLINE, |limit| {
+        let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        monotonic_ns().saturating_add(limit).max(1)
+    })
 }
 
 impl StepState {
@@ -111,10 +120,7 @@ impl StepState {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         self.env.step.step_id = NEXT.fetch_add(1, Ordering::Relaxed);
         self.shared.begin(self.env.step.step_id);
-        self.env.step.deadline_ns = deadline.map_or(0, |limit| {
-            let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-            monotonic_ns().saturating_add(limit).max(1)
-        });
+        self.env.step.deadline_ns = deadline_ns(deadline);
         let tracing = u32::from(trace.is_some());
         if tracing != 0 || self.env.trace.is_some() {
             for partition in &mut self.partitions {

@@ -1,7 +1,8 @@
 //! From a partition to a plan.
 
 use super::{
-    Action, Choice, Compute, HotNode, Plan, PlanNode, PlanOutput, Span, Successor, Transfer,
+    Action, Choice, Compute, HotNode, Plan, PlanNode, PlanOutput, Span, Successor,
+    source::{Member, NodeKernel, Places, PlanSource, Sites},
     streams::{self, Kind, NodeStream, Placed},
 };
 use crate::error::RuntimeError;
@@ -18,55 +19,11 @@ use tenon_abi::{Call, Code, KernelState};
 #[cfg(not(feature = "control-flow"))]
 use tenon_framework::KernelError;
 use tenon_framework::{Tensor, device::base::LocalDevice, tensor::Memory as TensorMemory};
-use tenon_graph::{ControlFlow, FrameId, Frames, Memory, NodeId, PartKind, PartNode, Partition};
+use tenon_graph::{ControlFlow, Frames, Memory, PartKind, PartNode, Partition};
 use tenon_host::{
     call::{KEEP_BYTES, NodeInfo, OutputSpec},
     instance::KernelInstance,
 };
-
-/// A kernel for a node.
-pub(crate) struct NodeKernel {
-    pub choice: Choice,
-    /// Name of its plugin.
-    pub plugin: String,
-    pub runs: Option<Arc<AtomicU64>>,
-    /// Whether its op has state.
-    pub stateful: bool,
-}
-
-/// A device, and which of its memories.
-pub(crate) type Wanted<'d> = (&'d Arc<dyn LocalDevice>, Memory);
-
-/// What building a plan asks about the step's graph.
-pub(crate) trait PlanSource {
-    /// The kernel of a node; `None` for one that only orders others.
-    fn kernel(&self, node: NodeId) -> Result<Option<NodeKernel>, RuntimeError>;
-    /// The value of a node's only output, when it never changes, in memory of a device where it is wanted.
-    fn constant(&self, node: NodeId, wanted: Wanted<'_>) -> Result<Option<Tensor>, RuntimeError>;
-    /// The ends of a transfer.
-    fn transfer(&self, transfer: &tenon_graph::Transfer) -> Transfer;
-    /// The frame to which a node's outputs belong.
-    #[cfg_attr(not(feature = "control-flow"), allow(dead_code, reason = "frames ask for it"))]
-    fn gives_to(&self, node: NodeId) -> FrameId;
-    /// Whether an `Enter` brings its value into every iteration.
-    #[cfg_attr(not(feature = "control-flow"), allow(dead_code, reason = "frames ask for it"))]
-    fn is_loop_constant(&self, node: NodeId) -> bool;
-    /// Host memory.
-    fn host_memory(&self) -> &Arc<dyn TensorMemory>;
-    /// Streams that a step may use on a device with streams.
-    fn streams(&self, device: &dyn LocalDevice) -> u32;
-    /// Steps before one is recorded on a device that can; `None` is never.
-    fn record_after(&self) -> Option<u32>;
-}
-
-/// Where feeds and fetches of one partition are.
-#[derive(Default)]
-pub(crate) struct Sites {
-    /// Feed and output.
-    pub feeds: Vec<(usize, u32)>,
-    /// Fetch and output.
-    pub fetches: Vec<(usize, u32)>,
-}
 
 /// Compiles a partition.
 pub(crate) fn build(
@@ -78,11 +35,14 @@ pub(crate) fn build(
     if partition.has_control_flow {
         return with_control_flow(partition, frames, device, source);
     }
-    let mut builder = Builder::new(partition, device, source);
+    let count = partition.nodes.len();
+    let members = (0..count as u32).map(|at| Member { at, runs: true, gives: true }).collect();
+    let mut builder = Builder::new(partition, device, source, members, Places::new(count));
     builder.outputs()?;
     builder.nodes()?;
     builder.edges();
-    Ok(builder.finish())
+    let (plan, sites, _) = builder.finish();
+    Ok((plan, sites))
 }
 
 #[cfg(feature = "control-flow")]
@@ -116,14 +76,10 @@ pub(super) struct Builder<'p> {
     device: &'p Arc<dyn LocalDevice>,
     source: &'p dyn PlanSource,
     device_memory: Arc<dyn TensorMemory>,
-    /// Nodes of the partition that the plan runs; all but where there are frames.
-    pub(super) runs: Vec<bool>,
-    /// Nodes of the partition whose outputs are the plan's; all but where there are frames.
-    pub(super) gives: Vec<bool>,
-    /// First output of each node of the partition.
-    pub(super) first: Vec<u32>,
-    /// Number in the plan of each node of the partition that runs.
-    pub(super) number: Vec<Option<u32>>,
+    /// Nodes of the partition that the plan has; all but where there are frames.
+    members: Vec<Member>,
+    places: Places,
+    /// By member.
     kernels: Vec<Option<NodeKernel>>,
     hot: Vec<HotNode>,
     nodes: Vec<PlanNode>,
@@ -146,6 +102,8 @@ impl<'p> Builder<'p> {
         partition: &'p Partition,
         device: &'p Arc<dyn LocalDevice>,
         source: &'p dyn PlanSource,
+        members: Vec<Member>,
+        places: Places,
     ) -> Builder<'p> {
         let info = device.info();
         let device_memory =
@@ -155,10 +113,8 @@ impl<'p> Builder<'p> {
             device,
             source,
             device_memory: device_memory.unwrap_or_else(|| Arc::clone(source.host_memory())),
-            runs: vec![true; partition.nodes.len()],
-            gives: vec![true; partition.nodes.len()],
-            first: Vec::new(),
-            number: vec![None; partition.nodes.len()],
+            members,
+            places,
             kernels: Vec::new(),
             hot: Vec::new(),
             nodes: Vec::new(),
@@ -183,12 +139,13 @@ impl<'p> Builder<'p> {
 
     /// One [`PlanOutput`] for every output, and the kernels.
     pub(super) fn outputs(&mut self) -> Result<(), RuntimeError> {
-        for (at, node) in self.partition.nodes.iter().enumerate() {
-            if !self.gives[at] {
-                self.first.push(0);
+        for index in 0..self.members.len() {
+            let member = self.members[index];
+            if !member.gives {
                 self.kernels.push(None);
                 continue;
             }
+            let node = &self.partition.nodes[member.at as usize];
             let (mut kernel, mut constant) = (None, None);
             if let PartKind::Node(id) = node.kind {
                 let memory = node.output_memory.first().copied().unwrap_or(Memory::Host);
@@ -197,7 +154,7 @@ impl<'p> Builder<'p> {
                     kernel = self.source.kernel(id)?;
                 }
             }
-            self.first.push(self.outputs.len() as u32);
+            self.places.first[member.at as usize] = self.outputs.len() as u32;
             let may_plan = kernel.as_ref().is_some_and(|kernel| kernel.choice.may_plan());
             for at in 0..node.output_types.len() {
                 let output = self.output(node, at, may_plan, constant.clone());
@@ -234,28 +191,31 @@ impl<'p> Builder<'p> {
 
     /// Numbers the nodes that run, and resolves feeds and fetches.
     pub(super) fn nodes(&mut self) -> Result<(), RuntimeError> {
-        for (at, node) in self.partition.nodes.iter().enumerate() {
-            if !self.runs[at] {
+        for index in 0..self.members.len() {
+            let member = self.members[index];
+            if !member.runs {
                 continue;
             }
-            let first = self.first[at];
+            let at = member.at as usize;
+            let node = &self.partition.nodes[at];
+            let first = self.places.first[at];
             match node.kind {
                 PartKind::Feed { index } => self.sites.feeds.push((index, first)),
                 PartKind::Fetch { index } => {
                     let edge = node.inputs[0];
-                    let output = self.first[edge.node as usize] + edge.output;
+                    let output = self.places.first[edge.node as usize] + edge.output;
                     self.outputs[output as usize].unused = false;
                     self.sites.fetches.push((index, output));
                 }
                 PartKind::Node(_)
-                    if self.gives[at]
+                    if member.gives
                         && node.control_inputs.is_empty()
                         && self.outputs.get(first as usize).is_some_and(|output| {
                             !node.output_types.is_empty() && output.constant.is_some()
                         }) => {}
                 _ => {
-                    self.number[at] = Some(self.nodes.len() as u32);
-                    let node = self.plan_node(at, node);
+                    self.places.number[at] = Some(self.nodes.len() as u32);
+                    let node = self.plan_node(index, node);
                     self.nodes.push(node);
                 }
             }
@@ -263,15 +223,16 @@ impl<'p> Builder<'p> {
         Ok(())
     }
 
-    fn plan_node(&mut self, at: usize, node: &PartNode) -> PlanNode {
-        let kernel = self.kernels[at].take();
+    fn plan_node(&mut self, index: usize, node: &PartNode) -> PlanNode {
+        let kernel = self.kernels[index].take();
+        let Member { at, gives, .. } = self.members[index];
         let (inputs, derefs) = self.inputs(node, kernel.is_some());
         let outputs = || {
             let spec = |out: usize| OutputSpec {
                 dtype: node.output_types[out],
                 memory: self.memory(node.output_memory[out]),
             };
-            let own = if self.gives[at] { node.output_types.len() } else { 0 };
+            let own = if gives { node.output_types.len() } else { 0 };
             (0..own).map(spec).collect()
         };
         let host_only = self.device.info().host_memory;
@@ -306,7 +267,7 @@ impl<'p> Builder<'p> {
             instance,
             inputs: inputs.into(),
             derefs: derefs.into(),
-            first_output: self.first[at],
+            first_output: if gives { self.places.first[at as usize] } else { 0 },
             pending: 0,
             cost_ns: AtomicU32::new(0),
             samples: Default::default(),
@@ -321,7 +282,7 @@ impl<'p> Builder<'p> {
     fn inputs(&mut self, node: &PartNode, has_kernel: bool) -> (Vec<u32>, Vec<(u32, u32)>) {
         let (mut inputs, mut derefs) = (Vec::new(), Vec::new());
         for (edge, wanted) in node.inputs.iter().zip(&node.input_types) {
-            let source = self.first[edge.node as usize] + edge.output;
+            let source = self.places.first[edge.node as usize] + edge.output;
             let output = &mut self.outputs[source as usize];
             output.readers += 1;
             output.unused = false;
@@ -374,11 +335,11 @@ impl<'p> Builder<'p> {
         let mut after: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); self.nodes.len()];
         let mut placed = Vec::with_capacity(self.nodes.len());
         for (at, node) in self.partition.nodes.iter().enumerate() {
-            let Some(number) = self.number[at] else { continue };
+            let Some(number) = self.places.number[at] else { continue };
             let sources = node.inputs.iter().map(|edge| edge.node);
             let before: BTreeSet<u32> = sources
                 .chain(node.control_inputs.iter().copied())
-                .filter_map(|source| self.number[source as usize])
+                .filter_map(|source| self.places.number[source as usize])
                 .collect();
             self.nodes[number as usize].pending = before.len() as u32;
             for &source in &before {
@@ -450,7 +411,13 @@ impl<'p> Builder<'p> {
         }
     }
 
-    pub(super) fn finish(mut self) -> (Plan, Sites) {
+    /// Number of nodes that run.
+    #[cfg(feature = "control-flow")]
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn finish(mut self) -> (Plan, Sites, Places) {
         let keep = u32::from(self.device.info().streams);
         let mut readers = Vec::new();
         for &(_, output) in self.sites.feeds.iter().chain(&self.sites.fetches) {
@@ -495,6 +462,6 @@ impl<'p> Builder<'p> {
             inner: Box::new([]),
         };
         plan.roles = plan.roles_of(&self.kinds);
-        (plan, self.sites)
+        (plan, self.sites, self.places)
     }
 }

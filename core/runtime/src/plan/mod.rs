@@ -8,11 +8,13 @@ mod build;
 pub(crate) mod frames;
 mod per_shape;
 mod replay;
+mod source;
 mod streams;
 
-pub(crate) use build::{NodeKernel, PlanSource, Wanted, build};
+pub(crate) use build::build;
 pub(crate) use per_shape::{Choice, Entry, MakeKernel, PerShape};
 pub(crate) use replay::Role;
+pub(crate) use source::{NodeKernel, PlanSource, Wanted};
 pub(crate) use streams::NodeStream;
 
 use std::sync::{

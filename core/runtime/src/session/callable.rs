@@ -4,6 +4,7 @@ use super::{
     Inner,
     executable::Executable,
     options::{NodeReport, RunOptions},
+    patience::Patience,
 };
 use crate::error::RuntimeError;
 use arc_swap::{ArcSwap, Guard};
@@ -35,7 +36,8 @@ struct Prepared {
     executable: Arc<Executable>,
 }
 
-/// A prepared run of a session. It follows the session's `refresh`. May be called from several threads.
+/// A prepared run of a session. It follows the session's `refresh`, and keeps its compiled step, whatever else the
+/// session compiles. May be called from several threads.
 pub struct Callable {
     session: Arc<Inner>,
     options: CallableOptions,
@@ -48,18 +50,18 @@ impl Callable {
         options: CallableOptions,
     ) -> Result<Callable, RuntimeError> {
         let generation = session.generation.load(Ordering::Acquire);
-        let executable = session.executable(&options)?;
+        let executable = session.executable(&options, &Patience::default())?;
         let current = ArcSwap::from_pointee(Prepared { generation, executable });
         Ok(Callable { session, options, current })
     }
 
-    fn prepared(&self) -> Result<Guard<Arc<Prepared>>, RuntimeError> {
+    fn prepared(&self, patience: &Patience) -> Result<Guard<Arc<Prepared>>, RuntimeError> {
         let generation = self.session.generation.load(Ordering::Acquire);
         let current = self.current.load();
         if current.generation == generation {
             return Ok(current);
         }
-        let executable = self.session.executable(&self.options)?;
+        let executable = self.session.executable(&self.options, patience)?;
         self.current.store(Arc::new(Prepared { generation, executable }));
         Ok(self.current.load())
     }
@@ -69,8 +71,9 @@ impl Callable {
     /// # Errors
     /// Feeds that do not fit, and what the step fails with.
     pub fn run(&self, feeds: &[Tensor], fetched: &mut Vec<Tensor>) -> Result<(), RuntimeError> {
-        let prepared = self.prepared()?;
-        self.session.step(&prepared.executable, feeds, fetched, None)
+        let patience = Patience::default();
+        let prepared = self.prepared(&patience)?;
+        self.session.step(&prepared.executable, feeds, fetched, None, &patience)
     }
 
     /// As [`Callable::run`], with a deadline, a token or a trace.
@@ -83,8 +86,9 @@ impl Callable {
         fetched: &mut Vec<Tensor>,
         options: &RunOptions,
     ) -> Result<(), RuntimeError> {
-        let prepared = self.prepared()?;
-        self.session.step(&prepared.executable, feeds, fetched, Some(options))
+        let patience = Patience::from_now(Some(options));
+        let prepared = self.prepared(&patience)?;
+        self.session.step(&prepared.executable, feeds, fetched, Some(options), &patience)
     }
 
     /// The nodes of the plan: where each runs, and by which kernel.
@@ -92,7 +96,7 @@ impl Callable {
     /// # Errors
     /// As compiling the plan anew.
     pub fn nodes(&self) -> Result<Arc<Vec<NodeReport>>, RuntimeError> {
-        Ok(Arc::clone(&self.prepared()?.executable.report))
+        Ok(Arc::clone(&self.prepared(&Patience::default())?.executable.report))
     }
 
     /// Calls of each node since the plan was compiled; empty unless the session counts them.
@@ -100,6 +104,6 @@ impl Callable {
     /// # Errors
     /// As compiling the plan anew.
     pub fn calls(&self) -> Result<Vec<(String, u64)>, RuntimeError> {
-        Ok(self.prepared()?.executable.calls())
+        Ok(self.prepared(&Patience::default())?.executable.calls())
     }
 }

@@ -7,6 +7,7 @@ use super::{
     kernels::{self, Chosen},
     optimize,
     options::NodeReport,
+    patience::Patience,
     site::Site,
 };
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
 };
 use std::{
     cell::RefCell,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, atomic::AtomicU64},
     time::Instant,
 };
@@ -49,6 +50,8 @@ pub(super) struct Placed<'s> {
     pub shapes: Shapes,
     pub placement: Placement,
     pub view: kernels::Devices<'s>,
+    /// Of whoever waits for the step.
+    pub patience: Patience,
 }
 
 impl<'s> Placed<'s> {
@@ -59,10 +62,13 @@ impl<'s> Placed<'s> {
         feeds: &[Output],
         fetches: &[Output],
         targets: &[NodeId],
+        patience: &Patience,
     ) -> Result<Placed<'s>, RuntimeError> {
         let sub = prune(&current.graph, feeds, fetches, targets)?;
         current.graph.check_ops(&sub, &current.registry)?;
+        patience.check()?;
         let shapes = infer_shapes(&current.graph, &sub, &[])?;
+        patience.check()?;
         let view = kernels::Devices::new(session, current);
         let default_device = match &session.options.device {
             Some(name) => {
@@ -74,7 +80,8 @@ impl<'s> Placed<'s> {
             PlacerOptions { allow_soft_placement: session.options.soft_placement, default_device };
         let placement = place(&current.graph, &sub, &view, &options)?;
         let graph = Arc::clone(&current.graph);
-        Ok(Placed { session, current, graph, own_graph: 0, sub, shapes, placement, view })
+        let patience = patience.clone();
+        Ok(Placed { session, current, graph, own_graph: 0, sub, shapes, placement, view, patience })
     }
 
     fn graph(&self) -> &Graph {
@@ -184,8 +191,9 @@ impl Named {
         for name in &signature.targets {
             targets.push(graph.target(name).map_err(|_| unknown(graph, "target", name))?);
         }
+        let mut seen = HashSet::with_capacity(feeds.len());
         for (at, feed) in feeds.iter().enumerate() {
-            if feeds[..at].contains(feed) {
+            if !seen.insert(*feed) {
                 return Err(RuntimeError::FedTwice { name: signature.feeds[at].clone() });
             }
         }
@@ -198,12 +206,14 @@ pub(super) fn compile(
     session: &Inner,
     current: &Current,
     signature: &CallableOptions,
+    patience: &Patience,
 ) -> Result<Executable, RuntimeError> {
     let begin = Instant::now();
     let named = Named::find(&current.graph, signature)?;
-    let placed = Placed::new(session, current, &named.feeds, &named.fetches, &named.targets)?;
+    let Named { feeds, fetches, targets } = named;
+    let placed = Placed::new(session, current, &feeds, &fetches, &targets, patience)?;
     let (placed, _) = optimize::optimized(placed)?;
-    let Named { feeds, fetches, .. } = named;
+    patience.check()?;
     let partitioned = placed.partition()?;
     let planner =
         Planner { placed: &placed, frames: &partitioned.frames, report: RefCell::default() };
@@ -295,6 +305,7 @@ struct Planner<'p> {
 
 impl PlanSource for Planner<'_> {
     fn kernel(&self, id: NodeId) -> Result<Option<NodeKernel>, RuntimeError> {
+        self.placed.patience.check()?;
         let Some(chosen) = self.placed.choose(id)? else { return Ok(None) };
         let node = self.placed.graph().node(id);
         let choice = Site::new(self.placed, id).choice(&chosen)?;

@@ -1,7 +1,13 @@
 //! Running kernels ahead of a step: for constant folding.
 
-use super::{Current, Inner, compile::Placed, kernels};
-use std::sync::Arc;
+use super::{
+    Current, Inner,
+    compile::Placed,
+    kernels,
+    patience::{Patience, Watched},
+};
+use crate::executor::deadline_ns;
+use std::{cell::RefCell, sync::Arc, time::Duration};
 use tenon_framework::{
     KernelError, PartialShape, Tensor,
     device::base::DeviceBase,
@@ -21,7 +27,10 @@ pub(super) struct Evaluator<'s> {
     session: &'s Inner,
     current: &'s Current,
     device: Arc<PluginDevice>,
-    env: StepEnv,
+    env: RefCell<StepEnv>,
+    patience: Patience,
+    /// Lets the run's token cancel kernels that run here.
+    _watched: Option<Watched>,
 }
 
 impl<'s> Evaluator<'s> {
@@ -32,12 +41,37 @@ impl<'s> Evaluator<'s> {
         let mut env = StepEnv::new(pool, Arc::new(ResourceManager::new()));
         env.keep_denormals = session.options.keep_denormals;
         let device = Arc::clone(&placed.view.local()[placed.view.client()]);
-        Evaluator { session, current: placed.current, device, env }
+        let patience = placed.patience.clone();
+        let _watched = patience.watch(&env.cancellation);
+        let env = RefCell::new(env);
+        Evaluator { session, current: placed.current, device, env, patience, _watched }
     }
 }
 
 impl Evaluate for Evaluator<'_> {
     fn evaluate(&self, node: &Node, inputs: &[Tensor]) -> Result<Vec<Tensor>, KernelError> {
+        self.evaluate_until(node, inputs, self.patience.left())
+    }
+
+    fn evaluate_within(
+        &self,
+        node: &Node,
+        inputs: &[Tensor],
+        time: Duration,
+    ) -> Result<Vec<Tensor>, KernelError> {
+        let left = self.patience.left().map_or(time, |left| left.min(time));
+        self.evaluate_until(node, inputs, Some(left))
+    }
+}
+
+impl Evaluator<'_> {
+    /// Computes a node by a kernel that is told to end when this time is over.
+    fn evaluate_until(
+        &self,
+        node: &Node,
+        inputs: &[Tensor],
+        time: Option<Duration>,
+    ) -> Result<Vec<Tensor>, KernelError> {
         let shapes: Vec<PartialShape> =
             inputs.iter().map(|input| PartialShape::from(*input.shape())).collect();
         let constants: Vec<Option<Tensor>> = inputs.iter().cloned().map(Some).collect();
@@ -57,11 +91,10 @@ impl Evaluate for Evaluator<'_> {
         );
         let def = explanation.result().map_err(|e| KernelError::unimplemented(e.to_string()))?;
         let instance = KernelInstance::create(&self.spec(node, def, &shapes, &constants))?;
-        call_once(&instance, inputs, &self.env)
+        self.env.borrow_mut().step.deadline_ns = deadline_ns(time);
+        call_once(&instance, inputs, &self.env.borrow())
     }
-}
 
-impl Evaluator<'_> {
     fn spec<'a>(
         &'a self,
         node: &'a Node,

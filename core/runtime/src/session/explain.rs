@@ -6,6 +6,7 @@ use super::{
     compile::Placed,
     kernels::{explain_node, is_built_in},
     optimize::optimized_step,
+    patience::Patience,
 };
 use crate::error::RuntimeError;
 use std::collections::HashMap;
@@ -51,7 +52,7 @@ pub(super) fn explain(
         .filter(|(_, node)| node.op.name == "Placeholder")
         .map(|(id, _)| Output::new(id, 0))
         .collect();
-    let placed = Placed::new(session, current, &feeds, &[], &running)?;
+    let placed = Placed::new(session, current, &feeds, &[], &running, &Patience::default())?;
     let mut told: Vec<(NodeId, NodeExplanation)> =
         running.into_iter().filter_map(|id| Some((id, explained(&placed, id)?))).collect();
     told.extend(stuck.into_iter().map(|id| (id, stays(graph, id, blocked[&id]))));

@@ -1,10 +1,11 @@
 //! Sessions: a graph, its resources, and the steps over it.
 //!
 //! All methods block, and all types are `Send + Sync`: steps run concurrently, also while the graph is
-//! extended. What a step needs is compiled at its first run and kept by (feeds, fetches, targets).
+//! extended. What a step needs is compiled at its first run and kept by (feeds, fetches, targets), of
+//! a session as many as the knob `runtime.plan_cache` says.
 //!
 //! Locks: the graph and the registry snapshot are replaced as a whole behind a short lock; compiled steps
-//! stand in one table; a running step holds none of them.
+//! stand in one table ([`plans`]); a running step holds none of them.
 
 mod callable;
 mod compile;
@@ -16,6 +17,8 @@ mod kernels;
 mod measured;
 mod optimize;
 mod options;
+mod patience;
+mod plans;
 mod site;
 
 pub use callable::{Callable, CallableOptions};
@@ -25,14 +28,15 @@ pub use options::{CancelToken, Metadata, NodeReport, RunOptions, SessionOptions}
 
 use crate::{error::RuntimeError, isolate::quarantines, runtime::Runtime, tuning::Wish};
 use executable::Executable;
+use patience::Patience;
+use plans::{Found, Plans};
 use std::{
-    collections::HashMap,
     ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tenon_framework::{
     Tensor,
@@ -72,7 +76,7 @@ pub(crate) struct Inner {
     options: SessionOptions,
     resources: Arc<ResourceManager>,
     current: Mutex<Current>,
-    compiled: Mutex<HashMap<CallableOptions, Arc<Executable>>>,
+    plans: Plans,
     kernels: Arc<kernels::KernelCache>,
     /// Moves with every `refresh`.
     generation: AtomicU64,
@@ -81,8 +85,6 @@ pub(crate) struct Inner {
     closed: AtomicBool,
     /// Steps in flight.
     active: AtomicUsize,
-    /// Executables from before the last `refresh`, on which steps may still run.
-    former: Mutex<Vec<Arc<Executable>>>,
 }
 
 /// How often `close` looks whether the last step is done.
@@ -110,13 +112,12 @@ impl Session {
             options,
             resources: Arc::new(ResourceManager::new()),
             current: Mutex::ranked(rank::SESSION, current),
-            compiled: Mutex::ranked(rank::SESSION, HashMap::new()),
+            plans: Plans::default(),
             kernels: Arc::default(),
             generation: AtomicU64::new(0),
             quarantines: AtomicU64::new(quarantines()),
             closed: AtomicBool::new(false),
             active: AtomicUsize::new(0),
-            former: Mutex::ranked(rank::SESSION, Vec::new()),
         };
         let inner = Arc::new(inner);
         runtime.opened(&inner);
@@ -164,18 +165,18 @@ impl Session {
             fetches: own(fetches),
             targets: own(targets),
         };
-        let known = self.inner.compiled.lock().get(&signature).cloned();
-        let (executable, compile_ns) = match known {
+        let patience = Patience::from_now(Some(options));
+        let (executable, compile_ns) = match self.inner.plans.find(&signature) {
             Some(executable) => (executable, 0),
             None => {
-                let executable = self.inner.executable(&signature)?;
+                let executable = self.inner.executable(&signature, &patience)?;
                 let compile_ns = executable.compile_ns;
                 (executable, compile_ns)
             }
         };
         let tensors: Vec<Tensor> = feeds.iter().map(|(_, tensor)| tensor.clone()).collect();
         let mut fetched = Vec::with_capacity(fetches.len());
-        self.inner.step(&executable, &tensors, &mut fetched, Some(options))?;
+        self.inner.step(&executable, &tensors, &mut fetched, Some(options), &patience)?;
         Ok((fetched, Metadata { nodes: Arc::clone(&executable.report), compile_ns }))
     }
 
@@ -296,41 +297,38 @@ impl Inner {
     fn close(&self) {
         self.closed.store(true, Ordering::Release);
         while self.active.load(Ordering::SeqCst) > 0 {
-            let executables: Vec<_> = self.compiled.lock().values().cloned().collect();
-            for executable in executables.iter().chain(self.former.lock().iter()) {
-                executable.cancel_running();
-            }
+            self.plans.cancel_running();
             std::thread::sleep(CLOSE_POLL);
         }
-        self.former.lock().clear();
-        self.compiled.lock().clear();
+        self.plans.clear(|| ());
         self.kernels.clear();
         self.resources.clear("");
     }
 
     /// The compiled step of a signature, from the table or made now.
     fn executable(
-        self: &Arc<Inner>,
+        &self,
         signature: &CallableOptions,
+        patience: &Patience,
     ) -> Result<Arc<Executable>, RuntimeError> {
-        self.check_open()?;
-        if let Some(executable) = self.compiled.lock().get(signature) {
-            return Ok(Arc::clone(executable));
-        }
+        let turn = loop {
+            self.check_open()?;
+            patience.check()?;
+            match self.plans.find_or_turn(signature, patience) {
+                Found::Kept(executable) => return Ok(executable),
+                Found::Unknown(turn) => break turn,
+                Found::Changed => {}
+            }
+        };
         let generation = self.generation.load(Ordering::Acquire);
         let current = self.current.lock().clone();
-        let executable = Arc::new(compile::compile(self, &current, signature)?);
-        // Every executable on which a step runs stands in a table, so that `close` finds it: where two threads
-        // compiled the same signature, both take the first one.
-        {
-            let mut compiled = self.compiled.lock();
-            if self.generation.load(Ordering::Acquire) == generation {
-                let kept = compiled.entry(signature.clone()).or_insert(executable);
-                return Ok(Arc::clone(kept));
-            }
-        }
-        self.former.lock().push(Arc::clone(&executable));
-        Ok(executable)
+        let executable = compile::compile(self, &current, signature, patience)?;
+        let most = current.knobs.int("runtime", "plan_cache").unwrap_or(-1);
+        let is_current = || {
+            self.generation.load(Ordering::Acquire) == generation
+                && !self.closed.load(Ordering::Acquire)
+        };
+        Ok(turn.finish(executable, usize::try_from(most).unwrap_or(usize::MAX), is_current))
     }
 
     /// See [`Session::refresh`].
@@ -344,11 +342,11 @@ impl Inner {
         let knobs = knobs(&self.runtime, &registry, &self.options)?;
         *current = Current::new(graph, registry, knobs)?;
         drop(current);
-        let mut former: Vec<_> = self.compiled.lock().drain().map(|(_, old)| old).collect();
-        former.retain(|executable| Arc::strong_count(executable) > 1);
-        self.former.lock().append(&mut former);
+        // In one moment, so that nothing is kept that was compiled for what was before.
+        self.plans.clear(|| {
+            self.generation.fetch_add(1, Ordering::Release);
+        });
         self.kernels.clear();
-        self.generation.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
@@ -360,8 +358,9 @@ impl Inner {
         feeds: &[Tensor],
         fetched: &mut Vec<Tensor>,
         options: Option<&RunOptions>,
+        patience: &Patience,
     ) -> Result<(), RuntimeError> {
-        let result = self.attempt(executable, feeds, fetched, options);
+        let result = self.attempt(executable, feeds, fetched, options, patience);
         let counts = self.runtime.counts();
         let count = if result.is_ok() { &counts.done } else { &counts.failed };
         count.fetch_add(1, Ordering::Relaxed);
@@ -382,6 +381,7 @@ impl Inner {
         feeds: &[Tensor],
         fetched: &mut Vec<Tensor>,
         options: Option<&RunOptions>,
+        patience: &Patience,
     ) -> Result<(), RuntimeError> {
         executable.check_feeds(feeds)?;
         fetched.clear();
@@ -391,9 +391,7 @@ impl Inner {
         let mut state = executable
             .take_state(pool, &self.resources)
             .map_err(|error| crate::error::StepError::node("", "", "", "", &error))?;
-        let deadline = options.and_then(|options| options.deadline);
-        let begin = deadline.map(|_| Instant::now());
-        state.arm(deadline, options.and_then(|options| options.trace.clone()));
+        state.arm(patience.left(), options.and_then(|options| options.trace.clone()));
         let token = options.and_then(|options| options.cancel.as_ref());
         if let Some(token) = token {
             token.attach(state.shared());
@@ -404,8 +402,7 @@ impl Inner {
             token.detach(state.shared());
         }
         if let crate::executor::Ended::Well = ended
-            && let (Some(limit), Some(begin)) = (deadline, begin)
-            && begin.elapsed() >= limit
+            && patience.is_late()
         {
             ended = crate::executor::Ended::Failed(crate::executor::deadline_error());
         }

@@ -5,6 +5,7 @@ use super::{
     callable::CallableOptions,
     compile::{Named, Placed},
     evaluate::Evaluator,
+    patience::Patience,
 };
 use crate::error::RuntimeError;
 use std::sync::Arc;
@@ -38,8 +39,9 @@ fn optimized_by<'s>(
         placed.current.registry.passes().cloned().map(LibraryPass::new).collect();
     let of_plugins = brought.iter().map(|pass| pass as &dyn Pass);
     let passes: Vec<&dyn Pass> = own.iter().map(|pass| &**pass).chain(of_plugins).collect();
-    let Placed { session, current, graph, sub, shapes, placement, view, .. } = placed;
+    let Placed { session, current, graph, sub, shapes, placement, view, patience, .. } = placed;
     let step = Step { graph: &graph, sub: &sub, shapes, placement };
+    let is_given_up = || patience.ended().is_some();
     let options = Options {
         registry: &current.registry,
         view: &view,
@@ -52,15 +54,22 @@ fn optimized_by<'s>(
         },
         rounds: knobs::rounds(&settings),
         folding_limit: knobs::folding_limit(&settings),
+        limits: knobs::limits(&settings, &is_given_up),
     };
-    let done = optimize::optimize(step, &passes, &options)?;
+    let done =
+        optimize::optimize(step, &passes, &options).map_err(|error| patience.reason(error))?;
+    for limit in &done.report.limits {
+        tracing::warn!("a limit of graph optimisation was met: {limit}");
+    }
     for (pass, error) in done.report.failures() {
         tracing::warn!(pass, error, "a graph pass failed: the graph is as it was before it");
     }
     let own_graph = session.kernels.next_graph();
     let graph: Arc<Graph> = Arc::new(done.graph);
     let (sub, shapes, placement) = (done.sub, done.shapes, done.placement);
-    Ok((Placed { session, current, graph, own_graph, sub, shapes, placement, view }, done.report))
+    let placed =
+        Placed { session, current, graph, own_graph, sub, shapes, placement, view, patience };
+    Ok((placed, done.report))
 }
 
 /// Whether two passes are the one of this name that this plugin brings.
@@ -86,7 +95,9 @@ pub(super) fn optimized_step<'s>(
         Some(step) => Named::find(&current.graph, step)?,
         None => whole(&current.graph, &current.registry)?,
     };
-    optimized(Placed::new(session, current, &named.feeds, &named.fetches, &named.targets)?)
+    let Named { feeds, fetches, targets } = named;
+    let patience = Patience::default();
+    optimized(Placed::new(session, current, &feeds, &fetches, &targets, &patience)?)
 }
 
 /// What the passes do to the graph of a step.
@@ -122,7 +133,7 @@ pub(super) fn simplified<R>(
         fetches = unused;
         fetches.retain(|fetch| current.graph.node(fetch.node).op.name != "Const");
     }
-    let placed = Placed::new(session, current, &feeds, &fetches, &[])?;
+    let placed = Placed::new(session, current, &feeds, &fetches, &[], &Patience::default())?;
     let late = "the single nodes are asked for";
     let (placed, _) = optimized_by(placed, &|pass| pass.is_late().then(|| late.to_owned()))?;
     let evaluate = Evaluator::new(&placed);

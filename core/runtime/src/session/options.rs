@@ -62,9 +62,10 @@ impl SessionOptions {
 /// How one step runs.
 #[derive(Clone, Default)]
 pub struct RunOptions {
-    /// The step fails with `DEADLINE_EXCEEDED` when it takes longer.
+    /// The run fails with `DEADLINE_EXCEEDED` when it takes longer, from the moment when it is asked for: compiling the
+    /// step, and waiting for another thread that compiles it, count.
     pub deadline: Option<Duration>,
-    /// Cancels the step from elsewhere.
+    /// Cancels the run from elsewhere, while the step is compiled too.
     pub cancel: Option<CancelToken>,
     /// Takes the spans of the step.
     pub trace: Option<Arc<dyn TraceSink>>,

@@ -31,6 +31,9 @@ pub fn text(report: &Report, only: Option<&str>) -> String {
         report.before, report.after, report.rounds
     );
     report.passes.iter().for_each(|pass| pass_text(&mut text, pass));
+    for limit in &report.limits {
+        let _ = writeln!(text, "  {limit}");
+    }
     memory_text(&mut text, report);
     text
 }
@@ -113,6 +116,7 @@ pub fn json(report: &Report) -> Value {
         "after": report.after,
         "rounds": report.rounds,
         "passes": report.passes.iter().map(pass).collect::<Vec<_>>(),
+        "limits": report.limits,
         "memory": report.memory.iter().map(memory_json).collect::<Vec<_>>(),
     })
 }

@@ -182,3 +182,15 @@ impl Kernel for Sleep {
 }
 
 register_kernel!("ZooSleep" on "CPU": Sleep);
+
+register_op!(
+    "ZooSlow",
+    inputs = &["x: float"],
+    outputs = &["y: float"],
+    attrs = &["delay_ms: int"],
+    shape = |c: &ShapeContext<'_>| c.set_output(0, c.input(0)),
+    summary =
+        "x, by the kernel of ZooSleep. It has no state, so that it may run ahead of the step.",
+);
+
+register_kernel!("ZooSlow" on "CPU": Sleep);

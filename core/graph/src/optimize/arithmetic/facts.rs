@@ -9,10 +9,15 @@ use crate::{
     },
 };
 
+/// Bytes that are looked at in the time of a unit of work.
+const BYTES_A_UNIT: usize = 64;
+
 /// Whether an input of a node is constant, and each of its elements this number.
 pub(super) fn input_is_all(draft: &Draft<'_>, id: NodeId, index: usize, number: Number) -> bool {
     let input = draft.node(id).inputs[index];
-    draft.constant(input).is_some_and(|constant| is_all(constant, number))
+    let Some(constant) = draft.constant(input) else { return false };
+    draft.spend(constant.byte_len() / BYTES_A_UNIT);
+    is_all(constant, number)
 }
 
 /// Whether the node's output has the shape of its input `index`, whatever is fed.

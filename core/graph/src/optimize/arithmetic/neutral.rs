@@ -86,9 +86,10 @@ pub(super) fn zero(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     }
     let shape = draft.shape(id.into()).full()?;
     let bytes = shape.elements().checked_mul(dtype.size()?)?;
-    if bytes > draft.folding_limit() {
+    if bytes > draft.folding_limit() || !draft.may_fold(bytes) {
         return None;
     }
+    draft.budget().folded(bytes);
     let zeros = Tensor::from_bytes(dtype, shape.dims(), &vec![0; bytes]).ok()?;
     Some(Simpler::Value(zeros))
 }

@@ -1,8 +1,9 @@
 //! The edits of a draft. Each is checked before anything changes, and recorded.
 
-use super::{Draft, NewNode};
+use super::{Cleanliness, Draft, NewNode};
 use crate::{
     Graph, Node, NodeId, Output,
+    graph::each_once,
     optimize::{PassError, undo::Undo},
 };
 use std::{collections::HashMap, sync::Arc};
@@ -67,70 +68,13 @@ impl Draft<'_> {
         self.live.push(true);
         self.kept.push(false);
         self.effect.push(false);
-        self.clean.push(false);
-        self.users.push(Vec::new());
+        self.clean.push(Cleanliness::default());
+        self.edges.push_node();
         self.undo.push(Undo::Added);
         self.add_edges(id);
-        self.clean[id.index()] = self.looks_clean(id);
+        self.clean[id.index()].is_clean.set(self.looks_clean(id));
         self.version += 1;
         Ok(id)
-    }
-
-    /// Lets whoever reads `from` read `to`; fetches and feeds of `from` stay. Gives the number of edges.
-    ///
-    /// # Errors
-    /// Another type.
-    pub fn redirect(&mut self, from: Output, to: Output) -> Result<usize, PassError> {
-        let (expected, found) = (self.dtype(from), self.dtype(to));
-        if expected != found || expected.is_ref() {
-            let tensor = self.output_name(from);
-            return Err(PassError::Type { tensor, expected, found });
-        }
-        if !self.is_there(to) {
-            return Err(PassError::NoNode { found: self.output_name(to) });
-        }
-        if self.is_fed(from) || from == to {
-            return Ok(0);
-        }
-        let mut users = self.users[from.node.index()].clone();
-        users.sort_unstable();
-        users.dedup();
-        let mut count = 0;
-        for user in users {
-            let edges = self.node(user).inputs.iter().filter(|&&input| input == from).count();
-            if edges == 0 {
-                continue;
-            }
-            count += edges;
-            let mut node = Node::clone(&self.nodes[user.index()]);
-            node.inputs.iter_mut().filter(|input| **input == from).for_each(|input| *input = to);
-            self.set_node(user, node);
-        }
-        Ok(count)
-    }
-
-    /// Lets whoever waits for `from` wait for `to` instead.
-    pub fn redirect_control(&mut self, from: NodeId, to: &[NodeId]) {
-        let mut users = self.users[from.index()].clone();
-        users.sort_unstable();
-        users.dedup();
-        for user in users {
-            if self.node(user).control_inputs.contains(&from) && !to.contains(&user) {
-                let mut control = self.node(user).control_inputs.clone();
-                control.retain(|id| *id != from);
-                control.extend(to.iter().filter(|id| **id != user));
-                self.set_control(user, control);
-            }
-        }
-    }
-
-    /// Sets what a node waits for beside its data.
-    pub fn set_control(&mut self, id: NodeId, mut control: Vec<NodeId>) {
-        control.sort_unstable();
-        control.dedup();
-        let mut node = Node::clone(&self.nodes[id.index()]);
-        node.control_inputs = control;
-        self.set_node(id, node);
     }
 
     /// Takes a node that gives what its input `index` is out of the way: who reads it reads the input. Where
@@ -153,9 +97,7 @@ impl Draft<'_> {
             control.extend(anchors?);
         }
         let needed = control.iter().any(|&id| !self.is_clean(id));
-        let orders =
-            self.users(id).iter().any(|&user| self.node(user).control_inputs.contains(&id));
-        if self.is_kept(id) || orders || needed {
+        if self.is_kept(id) || self.is_waited_for(id) || needed {
             let is_identity = self.node(id).op.name == "Identity";
             if !is_identity {
                 self.replace(id, NewNode::new("Identity").input(input).after(control))?;
@@ -188,6 +130,7 @@ impl Draft<'_> {
 
     /// Removes what nothing needs that must run; the nodes that went.
     pub fn sweep(&mut self) -> Vec<NodeId> {
+        self.spend(self.nodes.len() + self.edges.count);
         let (needed, _) = self.needed();
         let gone = |id: &NodeId| self.live[id.index()] && !needed[id.index()];
         let gone: Vec<NodeId> = self.ids().filter(gone).collect();
@@ -209,15 +152,32 @@ impl Draft<'_> {
         while let Some(undo) = self.undo.pop() {
             match undo {
                 Undo::Node(id, node) => self.nodes[id.index()] = node,
+                Undo::Input(id, slot, input) => self.node_mut(id).inputs[slot as usize] = input,
+                Undo::ControlGone(id, slot, source) => {
+                    let control = &mut self.node_mut(id).control_inputs;
+                    control.push(source);
+                    let last = control.len() - 1;
+                    control.swap(slot as usize, last);
+                }
+                Undo::ControlAdded(id) => drop(self.node_mut(id).control_inputs.pop()),
                 Undo::Values(id, values) => drop(self.shapes.replace(id, values)),
-                Undo::Clean(id, clean) => self.clean[id.index()] = clean,
+                Undo::Clean(id, clean) => {
+                    self.clean[id.index()].is_clean.set(clean);
+                    self.clean[id.index()].is_stale.set(false);
+                }
                 Undo::Live(id) => self.live[id.index()] = true,
                 Undo::Effect(id) => self.effect[id.index()] = true,
                 Undo::Added => self.drop_last(),
             }
         }
         self.changes.clear();
+        self.stale.clear();
         self.count_users();
+    }
+
+    /// The node, which no other graph has.
+    fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        Arc::make_mut(&mut self.nodes[id.index()])
     }
 
     fn drop_last(&mut self) {
@@ -226,52 +186,13 @@ impl Draft<'_> {
         }
         self.shapes.pop();
         self.devices.pop();
-        for list in [&mut self.live, &mut self.kept, &mut self.effect, &mut self.clean] {
+        for list in [&mut self.live, &mut self.kept, &mut self.effect] {
             list.pop();
         }
+        self.clean.pop();
     }
 
-    pub(super) fn count_users(&mut self) {
-        self.users = vec![Vec::new(); self.nodes.len()];
-        let live: Vec<NodeId> = self.ids().filter(|id| self.is_live(*id)).collect();
-        live.into_iter().for_each(|id| self.add_edges(id));
-    }
-
-    fn add_edges(&mut self, id: NodeId) {
-        let node = Arc::clone(&self.nodes[id.index()]);
-        for &input in &node.inputs {
-            if let Some(source) = self.source(input) {
-                self.users[source.index()].push(id);
-            }
-        }
-        node.control_inputs.iter().for_each(|source| self.users[source.index()].push(id));
-    }
-
-    fn remove_edges(&mut self, id: NodeId) {
-        let node = Arc::clone(&self.nodes[id.index()]);
-        let data = node.inputs.iter().filter_map(|&input| self.source(input));
-        let sources: Vec<NodeId> = data.chain(node.control_inputs.iter().copied()).collect();
-        for source in sources {
-            let users = &mut self.users[source.index()];
-            if let Some(at) = users.iter().position(|user| *user == id) {
-                users.swap_remove(at);
-            }
-        }
-    }
-
-    fn set_node(&mut self, id: NodeId, node: Node) {
-        self.remove_edges(id);
-        let node = Arc::new(Node { origin: None, ..node });
-        let old = std::mem::replace(&mut self.nodes[id.index()], node);
-        self.undo.push(Undo::Node(id, old));
-        self.add_edges(id);
-        let clean = self.looks_clean(id);
-        let was = std::mem::replace(&mut self.clean[id.index()], clean);
-        self.undo.push(Undo::Clean(id, was));
-        self.version += 1;
-    }
-
-    fn set_values(&mut self, id: NodeId, values: Vec<ValueInfo>) {
+    pub(super) fn set_values(&mut self, id: NodeId, values: Vec<ValueInfo>) {
         let old = self.shapes.replace(id, values);
         self.undo.push(Undo::Values(id, old));
     }
@@ -288,6 +209,7 @@ impl Draft<'_> {
         let Some(op) = self.ground.registry.op(&new.op).cloned() else {
             return Err(PassError::UnknownOp { node: name, op: new.op });
         };
+        self.spend(2 * (new.inputs.len() + new.control.len()));
         let mut types: Vec<DType> = Vec::with_capacity(new.inputs.len());
         for &input in &new.inputs {
             let source = self.nodes.get(input.node.index());
@@ -316,7 +238,7 @@ impl Draft<'_> {
             attrs: Arc::new(AttrTable::new(attrs)),
             device,
             inputs: new.inputs,
-            control_inputs: new.control,
+            control_inputs: each_once(new.control),
             signature,
             origin: None,
         })
@@ -367,7 +289,7 @@ impl Draft<'_> {
     }
 
     /// Whether the step has a tensor: it is fed, or its node runs.
-    fn is_there(&self, output: Output) -> bool {
+    pub(super) fn is_there(&self, output: Output) -> bool {
         self.is_fed(output) || self.is_live(output.node)
     }
 
@@ -400,7 +322,7 @@ impl Draft<'_> {
         PassError::Protected { node, op, reason }
     }
 
-    fn output_name(&self, output: Output) -> String {
+    pub(super) fn output_name(&self, output: Output) -> String {
         format!("{}:{}", self.node(output.node).name, output.output)
     }
 

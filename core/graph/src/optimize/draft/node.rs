@@ -1,6 +1,6 @@
 //! Nodes to be.
 
-use crate::{NodeId, Output};
+use crate::{NodeId, Output, graph::each_once};
 use tenon_framework::attr::{AttrMap, AttrValue};
 
 /// What a node is to be: everything but name and device.
@@ -46,11 +46,8 @@ impl NewNode {
     /// Adds control inputs, each once.
     #[must_use]
     pub fn after(mut self, control: impl IntoIterator<Item = NodeId>) -> NewNode {
-        for id in control {
-            if !self.control.contains(&id) {
-                self.control.push(id);
-            }
-        }
+        self.control.extend(control);
+        self.control = each_once(self.control);
         self
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     Output,
     optimize::{Draft, NewNode},
 };
+use std::collections::HashSet;
 use tenon_framework::{
     abi::AttrKind,
     attr::{AttrList, AttrType, AttrValue},
@@ -35,6 +36,7 @@ pub(super) fn node(draft: &Draft<'_>, found: &Found, fused: &Fused) -> Option<Ne
 /// What all nodes of the pattern waited for, and what they read that the fused node does not.
 fn waits(draft: &Draft<'_>, found: &Found, inputs: &[Output]) -> Option<Vec<crate::NodeId>> {
     let mut control = Vec::new();
+    let inputs: HashSet<Output> = inputs.iter().copied().collect();
     for &id in &found.nodes {
         control.extend(draft.node(id).control_inputs.iter().copied());
         for &input in draft.node(id).inputs.iter().filter(|input| !inputs.contains(input)) {

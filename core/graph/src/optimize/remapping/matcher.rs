@@ -67,10 +67,8 @@ impl Matcher<'_, '_> {
         let inner = found.nodes.iter().filter(|id| **id != self.root);
         inner.into_iter().all(|&id| {
             !self.draft.is_kept(id)
-                && self.draft.users(id).iter().all(|user| {
-                    found.nodes.contains(user)
-                        && !self.draft.node(*user).control_inputs.contains(&id)
-                })
+                && !self.draft.is_waited_for(id)
+                && self.draft.users(id).iter().all(|user| found.nodes.contains(user))
         })
     }
 

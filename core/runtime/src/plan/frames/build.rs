@@ -5,7 +5,8 @@ use crate::{
     error::{RuntimeError, StepError},
     plan::{
         Plan, Span,
-        build::{Builder, PlanSource, Sites},
+        build::Builder,
+        source::{Member, Places, PlanSource, Sites},
     },
 };
 use std::{collections::BTreeSet, sync::Arc};
@@ -22,24 +23,23 @@ pub(crate) fn build(
     let mut wiring = Wiring::new(partition, source);
     let mut plans = Vec::new();
     let mut sites = Sites::default();
-    for (at, &frame) in wiring.present.clone().iter().enumerate() {
-        let mut builder = Builder::new(partition, device, source);
-        builder.runs = wiring.runs_in.iter().map(|&runs| runs == frame).collect();
-        builder.gives = wiring.gives_to.iter().map(|&gives| gives == frame).collect();
+    for (at, members) in wiring.members.iter().enumerate() {
+        let places = std::mem::take(&mut wiring.places);
+        let mut builder = Builder::new(partition, device, source, members.clone(), places);
         builder.outputs()?;
         builder.nodes()?;
-        wiring.take(&builder);
-        let count = builder.number.iter().flatten().count();
-        builder.hot_nodes(&vec![BTreeSet::new(); count]);
-        let (plan, found) = builder.finish();
+        builder.hot_nodes(&vec![BTreeSet::new(); builder.len()]);
+        let (plan, found, places) = builder.finish();
+        wiring.places = places;
         if at == 0 {
             sites = found;
         }
         plans.push(plan);
     }
     let numbers = numbers(partition)?;
-    for (plan, &frame) in plans.iter_mut().zip(&wiring.present) {
-        let described = wiring.frame_plan(frame, plan, frames, &numbers);
+    let edges = wiring.edges();
+    for (at, plan) in plans.iter_mut().enumerate() {
+        let described = wiring.frame_plan(at, plan, &edges, frames, &numbers);
         let nodes = described.nodes.iter().enumerate();
         let ready =
             nodes.filter(|(_, node)| counts::is_complete(node.role == Role::Merge, node.count));
@@ -70,50 +70,58 @@ fn role_of(node: &PartNode) -> ControlFlow {
 struct Wiring<'p> {
     partition: &'p Partition,
     source: &'p dyn PlanSource,
-    /// The frames of this partition, the step itself first.
+    /// The frames of this partition, in order, the step itself first.
     present: Vec<FrameId>,
-    runs_in: Vec<FrameId>,
+    /// The nodes of each of these frames.
+    members: Vec<Vec<Member>>,
     gives_to: Vec<FrameId>,
-    /// Number of each node that runs, in the plan of the frame in which it runs.
-    number: Vec<Option<u32>>,
-    /// First output of each node, in the plan of the frame to which it belongs.
-    first: Vec<u32>,
+    places: Places,
+    /// Nodes that bring values into each frame.
+    enters: Vec<u32>,
 }
 
 impl<'p> Wiring<'p> {
     fn new(partition: &'p Partition, source: &'p dyn PlanSource) -> Wiring<'p> {
         let nodes = &partition.nodes;
-        let runs_in: Vec<FrameId> = nodes.iter().map(|node| node.frame).collect();
         let gives = |node: &PartNode| match node.kind {
             PartKind::Node(id) => source.gives_to(id),
             _ => node.frame,
         };
         let gives_to: Vec<FrameId> = nodes.iter().map(gives).collect();
-        let mut present: BTreeSet<FrameId> = runs_in.iter().chain(&gives_to).copied().collect();
+        let runs_in = nodes.iter().map(|node| node.frame);
+        let mut present: BTreeSet<FrameId> = runs_in.chain(gives_to.iter().copied()).collect();
         present.insert(FrameId::ROOT);
-        Wiring {
+        let mut wiring = Wiring {
             partition,
             source,
+            members: vec![Vec::new(); present.len()],
+            enters: vec![0; present.len()],
             present: present.into_iter().collect(),
-            runs_in,
             gives_to,
-            number: vec![None; nodes.len()],
-            first: vec![0; nodes.len()],
-        }
+            places: Places::new(nodes.len()),
+        };
+        wiring.group();
+        wiring
     }
 
-    /// Keeps where the nodes of one frame are.
-    fn take(&mut self, builder: &Builder<'_>) {
-        for at in 0..self.partition.nodes.len() {
-            self.number[at] = self.number[at].or(builder.number[at]);
-            if builder.gives[at] {
-                self.first[at] = builder.first[at];
+    /// Puts each node with the frame in which it runs, and with that to which its outputs belong.
+    fn group(&mut self) {
+        for (node, at) in self.partition.nodes.iter().zip(0u32..) {
+            let gives_to = self.gives_to[at as usize];
+            let (inside, outside) = (self.position(node.frame), self.position(gives_to));
+            let gives = inside == outside;
+            self.members[inside].push(Member { at, runs: true, gives });
+            if !gives {
+                self.members[outside].push(Member { at, runs: false, gives: true });
+            }
+            if role_of(node) == ControlFlow::Enter {
+                self.enters[outside] += 1;
             }
         }
     }
 
-    fn position(&self, frame: FrameId) -> u32 {
-        self.present.iter().position(|&other| other == frame).unwrap_or(0) as u32
+    fn position(&self, frame: FrameId) -> usize {
+        self.present.binary_search(&frame).unwrap_or(0)
     }
 
     fn role(&self, at: usize) -> Role {
@@ -131,7 +139,7 @@ impl<'p> Wiring<'p> {
                     PartKind::Node(id) => self.source.is_loop_constant(id),
                     _ => false,
                 };
-                Role::Enter { frame: self.position(self.gives_to[at]), constant }
+                Role::Enter { frame: self.position(self.gives_to[at]) as u32, constant }
             }
         }
     }
@@ -140,7 +148,7 @@ impl<'p> Wiring<'p> {
     fn edges(&self) -> Vec<Vec<FrameEdge>> {
         let mut edges = vec![Vec::new(); self.partition.nodes.len()];
         for (at, node) in self.partition.nodes.iter().enumerate() {
-            let Some(number) = self.number[at] else { continue };
+            let Some(number) = self.places.number[at] else { continue };
             for (input, edge) in node.inputs.iter().enumerate() {
                 let input = input as u32;
                 edges[edge.node as usize].push(FrameEdge {
@@ -159,7 +167,7 @@ impl<'p> Wiring<'p> {
 
     /// The count of a node before anything has arrived: sources that do not run are there already.
     fn count(&self, node: &PartNode) -> u64 {
-        let runs = |source: u32| self.number[source as usize].is_some();
+        let runs = |source: u32| self.places.number[source as usize].is_some();
         let controls = node.control_inputs.iter().filter(|&&source| runs(source)).count();
         if role_of(node) != ControlFlow::Merge {
             let inputs = node.inputs.iter().filter(|edge| runs(edge.node)).count();
@@ -169,18 +177,20 @@ impl<'p> Wiring<'p> {
         counts::merge(controls as u32, known.map(|input| input as u32))
     }
 
+    /// What the plan of the frame at this position needs beyond the flat arrays.
     fn frame_plan(
         &self,
-        frame: FrameId,
+        position: usize,
         plan: &Plan,
+        from: &[Vec<FrameEdge>],
         frames: &Frames,
         numbers: &Arc<[Tensor]>,
     ) -> FramePlan {
-        let from = self.edges();
         let (mut nodes, mut edges) = (Vec::new(), Vec::new());
         let mut writers = vec![FramePlan::NOBODY; plan.outputs.len()];
-        for (at, node) in self.partition.nodes.iter().enumerate() {
-            let (Some(number), true) = (self.number[at], self.runs_in[at] == frame) else {
+        for member in self.members[position].iter().filter(|member| member.runs) {
+            let at = member.at as usize;
+            let (Some(number), node) = (self.places.number[at], &self.partition.nodes[at]) else {
                 continue;
             };
             let start = edges.len() as u32;
@@ -190,31 +200,28 @@ impl<'p> Wiring<'p> {
                 role,
                 edges: Span { start, end: edges.len() as u32 },
                 inputs: node.inputs.len() as u32,
-                output: self.first[at],
+                output: self.places.first[at],
                 count: self.count(node),
             });
-            if self.gives_to[at] == frame && role != Role::NextIteration {
-                let first = self.first[at] as usize;
+            if member.gives && role != Role::NextIteration {
+                let first = self.places.first[at] as usize;
                 writers[first..first + node.output_types.len()].fill(number);
             }
         }
-        let info = frames.info(frame);
+        let info = frames.info(self.present[position]);
         FramePlan {
             name: info.name.clone(),
             digest: counts::digest(info.name.bytes()),
             parallel: usize::try_from(info.parallel_iterations).unwrap_or(1).max(1),
-            enters: self.enters(frame),
+            enters: self.enters[position],
             nodes: nodes.into(),
             edges: edges.into(),
             writers: writers.into(),
             numbers: Arc::clone(numbers),
         }
     }
-
-    fn enters(&self, frame: FrameId) -> u32 {
-        let enters = |at: &usize| {
-            self.gives_to[*at] == frame && role_of(&self.partition.nodes[*at]) == ControlFlow::Enter
-        };
-        (0..self.partition.nodes.len()).filter(enters).count() as u32
-    }
 }
+
+#[cfg(test)]
+#[path = "build_tests.rs"]
+mod tests;

@@ -84,6 +84,10 @@ pub struct CallFrame {
     /// The last message, and the code that it came with.
     message: UnsafeCell<(Code, String)>,
     pub(super) scratch: UnsafeCell<Vec<Buffer>>,
+    /// Variables that the call has locked.
+    locked: Cell<usize>,
+    /// Whether a loop of the call was cut short: its outputs are not complete, whatever the kernel says.
+    cut: Cell<bool>,
     input_slots: Box<[*const Slot]>,
 }
 
@@ -143,6 +147,8 @@ impl CallFrame {
             watch: None,
             message: UnsafeCell::new((Code::OK, String::new())),
             scratch: UnsafeCell::new(Vec::new()),
+            locked: Cell::new(0),
+            cut: Cell::new(false),
             input_slots: inputs,
         }
     }
@@ -259,6 +265,32 @@ impl CallFrame {
             Some(frame) => unsafe { ((*frame).completion)(frame, code) },
             None => completed_again(ticket.again(low)),
         }
+    }
+
+    /// Counts variables that the call has locked.
+    pub(crate) fn locks(&self, count: usize) {
+        self.locked.set(self.locked.get().saturating_add(count));
+    }
+
+    /// Counts variables that the call has unlocked.
+    pub(crate) fn unlocks(&self, count: usize) {
+        self.locked.set(self.locked.get().saturating_sub(count));
+    }
+
+    /// Whether the call has locked a variable, which no loop may leave half written.
+    pub(super) fn holds_variables(&self) -> bool {
+        self.locked.get() > 0
+    }
+
+    /// A loop of the call was cut short: the step is cancelled, so that nothing reads the outputs.
+    pub(super) fn set_cut(&self) {
+        self.cut.set(true);
+        self.env().cancellation.cancel();
+    }
+
+    /// Whether a loop of the call was cut short, said once.
+    pub fn take_cut(&self) -> bool {
+        self.cut.replace(false)
     }
 
     /// Keeps the message of a failing call. Where a service kept one for the same code before, the kernel

@@ -4,7 +4,9 @@ pub use num_complex::Complex;
 use realfft::RealFftPlanner;
 use rustfft::{FftNum, FftPlanner};
 use std::sync::{Arc, Mutex, PoisonError};
-use tenon_sdk::{KernelError, author::ComputeContext, element::Element, geometry::FftDirection};
+use tenon_sdk::{
+    KernelError, author::ComputeContext, element::Element, geometry::FftDirection, growth,
+};
 
 /// A float type that transforms are computed in.
 pub trait Real: FftNum + Element {}
@@ -87,7 +89,7 @@ pub fn for_rows<T: Send>(
         return body(0, data);
     }
     let block = rows.div_ceil(BLOCKS);
-    let blocks = data.chunks_mut(block * len).collect();
+    let blocks = growth::collected(data.chunks_mut(block * len))?;
     c.parallel_items(blocks, block as f64 * cost_ns, |number, rows| body(number * block, rows))
 }
 
@@ -98,11 +100,14 @@ pub fn transform_rows<T: Real>(
     data: &mut [Complex<T>],
     prepare: impl Fn(usize, &mut [Complex<T>]) + Sync,
 ) -> Result<(), KernelError> {
-    let len = plan.len();
+    let (len, watch) = (plan.len(), c.watch());
     for_rows(c, data, len, cost_ns(len), |first, rows| {
         prepare(first, rows);
-        let mut scratch = vec![Complex::default(); plan.get_inplace_scratch_len()];
-        plan.process_with_scratch(rows, &mut scratch);
+        let mut scratch = growth::filled(plan.get_inplace_scratch_len(), Complex::default())?;
+        for row in rows.chunks_exact_mut(len) {
+            watch.check()?;
+            plan.process_with_scratch(row, &mut scratch);
+        }
         Ok(())
     })
 }

@@ -41,7 +41,8 @@ impl Kernel for Encode {
 
 fn encode(engine: &GeneralPurpose, x: &[u8], text: &mut Vec<u8>) -> Result<(), KernelError> {
     let bytes = base64::encoded_len(x.len(), engine.config().encode_padding());
-    let bytes = bytes.ok_or_else(|| KernelError::new(Code::RESOURCE_EXHAUSTED, "too long a string"))?;
+    let bytes =
+        bytes.ok_or_else(|| KernelError::new(Code::RESOURCE_EXHAUSTED, "too long a string"))?;
     growth::reserve(text, bytes)?;
     text.resize(bytes, 0);
     engine.encode_slice(x, text).map_err(|error| KernelError::internal(error.to_string()))?;
@@ -62,7 +63,9 @@ fn decode(c: &ComputeContext<'_>) -> Result<(), KernelError> {
         text.resize(most, 0);
         let bytes = engine.decode_slice(x, text).map_err(|error| match error {
             DecodeSliceError::DecodeError(error) => invalid(x, error),
-            DecodeSliceError::OutputSliceTooSmall => KernelError::internal("the estimate is too low"),
+            DecodeSliceError::OutputSliceTooSmall => {
+                KernelError::internal("the estimate is too low")
+            }
         })?;
         text.truncate(bytes);
         Ok(())

@@ -240,11 +240,7 @@ impl DecodeCsv {
     }
 
     /// A field whose first quote was read.
-    fn quoted<'a>(
-        &self,
-        record: &'a [u8],
-        mut at: usize,
-    ) -> Result<(Cow<'a, [u8]>, usize), Wrong> {
+    fn quoted<'a>(&self, record: &'a [u8], mut at: usize) -> Result<(Cow<'a, [u8]>, usize), Wrong> {
         let mut field = Vec::new();
         loop {
             match (record.get(at), record.get(at + 1)) {

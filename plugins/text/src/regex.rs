@@ -105,11 +105,7 @@ fn highest_group(rewrite: &[u8]) -> usize {
 }
 
 /// Appends the rewriting of a match; ends at a backslash with neither a digit nor a backslash after it, and says so.
-fn rewritten(
-    found: &Captures<'_>,
-    rewrite: &[u8],
-    to: &mut Vec<u8>,
-) -> Result<bool, KernelError> {
+fn rewritten(found: &Captures<'_>, rewrite: &[u8], to: &mut Vec<u8>) -> Result<bool, KernelError> {
     let mut bytes = rewrite.iter();
     while let Some(&byte) = bytes.next() {
         match (byte, bytes.as_slice().first()) {

@@ -11,8 +11,12 @@ impl ComputeContext<'_> {
     /// `INVALID_ARGUMENT` when it is of another type; `RESOURCE_EXHAUSTED` when there is no memory for the list.
     pub fn integers(&self, input: usize) -> Result<Vec<i64>, KernelError> {
         let widen = |dtype: DType| match dtype {
-            DType::INT16 => growth::collected(self.input::<i16>(input)?.data.iter().map(|&x| x.into())),
-            DType::INT32 => growth::collected(self.input::<i32>(input)?.data.iter().map(|&x| x.into())),
+            DType::INT16 => {
+                growth::collected(self.input::<i16>(input)?.data.iter().map(|&x| x.into()))
+            }
+            DType::INT32 => {
+                growth::collected(self.input::<i32>(input)?.data.iter().map(|&x| x.into()))
+            }
             DType::INT64 => growth::copied(self.input::<i64>(input)?.data),
             other => Err(KernelError::invalid_argument(format!(
                 "input {input}: expected int16, int32 or int64, found {other}"

@@ -1,6 +1,6 @@
 //! `TopK`, `TopKV2`, `InTopK`, `InTopKV2`, `NthElement`: the order of the elements of rows.
 
-use crate::split::{Parts, for_rows, for_units};
+use crate::split::{Parts, try_rows, try_units};
 use half::{bf16, f16};
 use std::{cmp::Ordering, marker::PhantomData};
 use tenon_reference::reduction::IndexElement;
@@ -9,6 +9,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
     geometry::RankedRows,
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -53,8 +54,8 @@ impl<T: Number> TopK<T> {
             return Ok(());
         }
         let (values, indices) = (Parts::new(values), Parts::new(indices));
-        for_units(c, count, COST_NS * len as f64, |range| {
-            let mut places = Vec::with_capacity(len);
+        try_units(c, count, COST_NS * len as f64, |range| {
+            let mut places = growth::with_room(len)?;
             for row in range {
                 let x = &x.data[row * len..][..len];
                 greatest(x, k, &mut places);
@@ -67,6 +68,7 @@ impl<T: Number> TopK<T> {
                     *index = I::from_index(place as usize);
                 }
             }
+            Ok(())
         })
     }
 }
@@ -135,13 +137,14 @@ impl<T: Number> Kernel for NthElement<T> {
         let RankedRows { len, .. } = RankedRows::with_place(x.dims, n)?;
         let n = if self.reverse { len - 1 - n as usize } else { n as usize };
         let y = c.output::<T>(0, &x.dims[..x.dims.len() - 1])?.data;
-        for_rows(c, y, 1, COST_NS * len as f64, |first, y| {
-            let mut row = Vec::with_capacity(len);
+        try_rows(c, y, 1, COST_NS * len as f64, |first, y| {
+            let mut row = growth::with_room(len)?;
             for (at, y) in y.iter_mut().enumerate() {
                 row.clear();
                 row.extend_from_slice(&x.data[(first + at) * len..][..len]);
                 *y = *row.select_nth_unstable_by(n, |&a, &b| ascending(a, b)).1;
             }
+            Ok(())
         })
     }
 }

@@ -57,7 +57,7 @@ impl<T: Scalar> Kernel for MatrixInverse<T> {
         let input = c.input::<T>(0)?;
         let x = Matrices::square(input, "input")?;
         for_each(c, &x, input.dims, |number, y| {
-            let lu = invertible(&x.get(number), "input", number)?;
+            let lu = invertible(&x.get(number)?, "input", number)?;
             let inverse = solve(&lu, &identity(x.rows, x.cols));
             match self.adjoint {
                 true => store(&adjoint(&inverse), y),
@@ -94,10 +94,10 @@ impl<T: Scalar> Kernel for MatrixSolve<T> {
             return Err(GeometryError::SizeMismatch { what, expected, found }.into());
         }
         for_each(c, &a, rhs.dims, |number, y| {
-            let matrix = a.get(number);
+            let matrix = a.get(number)?;
             let matrix = if self.adjoint { adjoint(&matrix) } else { matrix };
             let lu = invertible(&matrix, "matrix", number)?;
-            store(&solve(&lu, &b.get(number)), y);
+            store(&solve(&lu, &b.get(number)?), y);
             Ok(())
         })
     }
@@ -172,7 +172,7 @@ fn determinant<F: Field>(a: &Mat<F>) -> Complex<f64> {
 fn matrix_determinant<T: Scalar>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let x = Matrices::square(c.input::<T>(0)?, "input")?;
     for_each(c, &x, x.batch, |number, y| {
-        y[0] = T::down(Field::from_complex(determinant(&x.get(number))));
+        y[0] = T::down(Field::from_complex(determinant(&x.get(number)?)));
         Ok(())
     })
 }
@@ -185,9 +185,9 @@ fn log_matrix_determinant<T: Scalar>(c: &ComputeContext<'_>) -> Result<(), Kerne
         return Ok(());
     }
     let count = count(x.batch);
-    let items = parts(sign, count).into_iter().zip(parts(log, count)).collect();
+    let items = parts(sign, count).into_iter().zip(parts(log, count));
     c.parallel_items(items, x.cost_ns(), |number, (sign, log)| {
-        let (unit, modulus) = log_determinant(&x.get(number));
+        let (unit, modulus) = log_determinant(&x.get(number)?);
         sign[0] = T::down(Field::from_complex(unit));
         log[0] = T::down(Field::from_complex(Complex::new(modulus, 0.0)));
         Ok(())

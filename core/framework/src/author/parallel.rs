@@ -61,7 +61,7 @@ impl ComputeContext<'_> {
     /// /// Sets each row to its number.
     /// fn numbers(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     ///     let y = c.output::<f32>(0, &[100, 1000])?;
-    ///     c.parallel_items(y.data.chunks_mut(1000).collect(), 100.0, |number, row| {
+    ///     c.parallel_items(y.data.chunks_mut(1000), 100.0, |number, row| {
     ///         row.fill(number as f32);
     ///         Ok(())
     ///     })
@@ -73,7 +73,7 @@ impl ComputeContext<'_> {
     /// the list of items.
     pub fn parallel_items<I: Send>(
         &self,
-        items: Vec<I>,
+        items: impl IntoIterator<Item = I>,
         cost_ns: f64,
         body: impl Fn(usize, I) -> Result<(), KernelError> + Sync,
     ) -> Result<(), KernelError> {

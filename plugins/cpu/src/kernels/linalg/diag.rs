@@ -71,7 +71,7 @@ fn for_parts<const N: usize>(
         parts.enumerate().for_each(|(number, part)| body(number, part));
         return Ok(());
     }
-    c.parallel_items(growth::collected(parts)?, len as f64, |number, part| {
+    c.parallel_items(parts, len as f64, |number, part| {
         body(number, part);
         Ok(())
     })

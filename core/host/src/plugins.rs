@@ -100,7 +100,10 @@ impl Plugins {
         };
         match plugins.refresh_knobs().into_iter().find(of_the_host) {
             Some(error) => Err(StartError::Knob(error)),
-            None => Ok(plugins),
+            None => {
+                crate::memory::apply_limit(&plugins.knobs());
+                Ok(plugins)
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use super::{
     ticket::{Again, Ticket, Watch},
     value::Value,
 };
+use crate::memory::HostMemory;
 use std::{
     cell::{Cell, UnsafeCell},
     ptr,
@@ -314,12 +315,23 @@ impl CallFrame {
         let (_, message) = std::mem::replace(kept, (Code::OK, String::new()));
         let message =
             if message.is_empty() { "the kernel gave no message".to_owned() } else { message };
+        let message = self.with_figures(code, message);
         let error = KernelError::new(code, message);
         // What an op with state refuses may be about that.
         match self.node().def.as_ref().filter(|def| !def.stateful) {
             Some(def) => def.naming_inputs(error, &self.node().input_args, |at| self.shape_of(at)),
             None => error,
         }
+    }
+
+    /// What a kernel of the host's memory says of the lack of it, with the figures of that memory where it has not
+    /// got them from a service.
+    fn with_figures(&self, code: Code, message: String) -> String {
+        let lacks = code == Code::RESOURCE_EXHAUSTED && self.node().device.is_null();
+        if !lacks || message.contains(" are in use") {
+            return message;
+        }
+        format!("{message}; of host memory {}", HostMemory::exhausted_figures())
     }
 
     /// Shape of an input, for messages.

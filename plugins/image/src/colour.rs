@@ -128,7 +128,7 @@ fn contrast(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     }
     let (pixels, channels) = ((height * width) as usize, *channels as usize);
     let image = pixels * channels;
-    let images: Vec<_> = y.chunks_exact_mut(image).zip(x.data.chunks_exact(image)).collect();
+    let images = y.chunks_exact_mut(image).zip(x.data.chunks_exact(image));
     c.parallel_items(images, 2.0 * image as f64, |_, (y, x)| {
         let mut means = growth::filled(channels, 0f64)?;
         for pixel in x.chunks_exact(channels) {

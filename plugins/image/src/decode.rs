@@ -9,16 +9,20 @@ use image::{
     ColorType, DynamicImage, ImageDecoder, ImageError, ImageResult,
     codecs::{jpeg::JpegDecoder, png::PngDecoder},
 };
-use std::io::Cursor;
+use std::{fmt, io::Cursor};
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel, Mode},
+    growth,
     reg::Numerics,
     register_kernel,
 };
 
 /// The largest image that is decoded, in bytes of its pixels: a small file may claim a size that takes all memory.
 pub const MOST_BYTES: u64 = 1 << 30;
+
+/// Memory that a decoder takes whatever the image, at most.
+const LIBRARY_BYTES: usize = 1 << 20;
 
 struct Decode {
     channels: usize,
@@ -47,23 +51,19 @@ impl Decode {
                 c.dims(0)
             )));
         };
-        let image = decoded(contents, self.truncated).map_err(|why| {
-            KernelError::invalid_argument(format!(
-                "contents are no image that can be decoded: {why}"
-            ))
-        })?;
+        let image = decoded(contents, self.truncated)?;
         let channels = match self.channels {
             0 => usize::from(image.color().channel_count()),
             channels => channels,
         };
         if self.wide {
-            let pixels = Pixels::<u16>::new(&image, channels);
+            let pixels = Pixels::<u16>::new(&image, channels)?;
             return pixels.reduced(self.ratio, |dims, pixels| {
                 c.output::<u16>(0, dims)?.data.copy_from_slice(pixels);
                 Ok(())
             });
         }
-        Pixels::<u8>::new(&image, channels).reduced(self.ratio, |dims, pixels| {
+        Pixels::<u8>::new(&image, channels)?.reduced(self.ratio, |dims, pixels| {
             c.output::<u8>(0, dims)?.data.copy_from_slice(pixels);
             Ok(())
         })
@@ -71,37 +71,43 @@ impl Decode {
 }
 
 /// What is wrong, without the crate's words for the format.
-fn said(error: ImageError) -> String {
-    error.to_string().to_lowercase()
+fn said(error: ImageError) -> KernelError {
+    refused(error.to_string().to_lowercase())
 }
 
-fn decoded(contents: &[u8], truncated: bool) -> Result<DynamicImage, String> {
+fn refused(why: impl fmt::Display) -> KernelError {
+    KernelError::invalid_argument(format!("contents are no image that can be decoded: {why}"))
+}
+
+fn decoded(contents: &[u8], truncated: bool) -> Result<DynamicImage, KernelError> {
     if contents.starts_with(b"\x89PNG") {
         return checked(PngDecoder::new(Cursor::new(contents)));
     }
     if !contents.starts_with(b"\xff\xd8\xff") {
-        return Err("neither the signature of PNG nor that of JPEG".to_owned());
+        return Err(refused("neither the signature of PNG nor that of JPEG"));
     }
     // The library fills what is missing with grey.
     if !truncated && !contents.windows(2).any(|pair| pair == b"\xff\xd9") {
-        return Err("a jpeg without its end".to_owned());
+        return Err(refused("a jpeg without its end"));
     }
     checked(JpegDecoder::new(Cursor::new(contents)))
 }
 
-fn checked<D: ImageDecoder>(decoder: ImageResult<D>) -> Result<DynamicImage, String> {
+fn checked<D: ImageDecoder>(decoder: ImageResult<D>) -> Result<DynamicImage, KernelError> {
     let decoder = decoder.map_err(said)?;
     let (width, height) = decoder.dimensions();
     if width == 0 || height == 0 {
-        return Err(format!("an image of {width} x {height} pixels"));
+        return Err(refused(format!("an image of {width} x {height} pixels")));
     }
     // Widened to four channels of 16 bits, as an output may be.
     let bytes = u64::from(width) * u64::from(height) * 8;
     if bytes > MOST_BYTES * 2 || decoder.total_bytes() > MOST_BYTES {
-        return Err(format!(
+        return Err(refused(format!(
             "{width} x {height} pixels are more than the {MOST_BYTES} bytes that are decoded"
-        ));
+        )));
     }
+    // The library takes memory for the pixels, and for the file as it is expanded, itself.
+    growth::foresee(decoder.total_bytes() as usize * 2 + LIBRARY_BYTES)?;
     DynamicImage::from_decoder(decoder).map_err(said)
 }
 
@@ -155,7 +161,7 @@ struct Pixels<L> {
 }
 
 impl<L: Level> Pixels<L> {
-    fn new(image: &DynamicImage, channels: usize) -> Pixels<L> {
+    fn new(image: &DynamicImage, channels: usize) -> Result<Pixels<L>, KernelError> {
         let (width, height) = (image.width() as usize, image.height() as usize);
         let found = usize::from(image.color().channel_count());
         let wide = matches!(
@@ -165,16 +171,19 @@ impl<L: Level> Pixels<L> {
         let bytes = image.as_bytes();
         let levels: Vec<L> = if wide {
             let pairs = bytes.chunks_exact(2);
-            pairs.map(|pair| L::of_16(u16::from_ne_bytes([pair[0], pair[1]]))).collect()
+            growth::collected(pairs.map(|pair| L::of_16(u16::from_ne_bytes([pair[0], pair[1]]))))?
         } else {
-            bytes.iter().map(|level| L::of_8(*level)).collect()
+            growth::collected(bytes.iter().map(|level| L::of_8(*level)))?
         };
         let levels = if found == channels {
             levels
         } else {
-            levels.chunks_exact(found).flat_map(|pixel| converted(pixel, channels)).collect()
+            let pixels = levels.chunks_exact(found);
+            let mut all = growth::with_room(pixels.len() * channels)?;
+            all.extend(pixels.flat_map(|pixel| converted(pixel, channels)));
+            all
         };
-        Pixels { width, height, channels, levels }
+        Ok(Pixels { width, height, channels, levels })
     }
 
     /// The means of squares of so many pixels; those at the edges are of fewer.
@@ -188,7 +197,7 @@ impl<L: Level> Pixels<L> {
             return write(&dims, &self.levels);
         }
         let (height, width) = (self.height.div_ceil(ratio), self.width.div_ceil(ratio));
-        let mut levels = Vec::with_capacity(height * width * self.channels);
+        let mut levels = growth::with_room(height * width * self.channels)?;
         for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
             let rows = y * ratio..((y + 1) * ratio).min(self.height);
             let columns = x * ratio..((x + 1) * ratio).min(self.width);

@@ -85,7 +85,7 @@ pub fn map<X: Copy + Sync, Y: Send>(
     if y.is_empty() {
         return Ok(());
     }
-    let blocks: Vec<_> = y.chunks_mut(BLOCK).zip(x.chunks(BLOCK)).collect();
+    let blocks = y.chunks_mut(BLOCK).zip(x.chunks(BLOCK));
     c.parallel_items(blocks, cost_ns * BLOCK as f64, |_, (y, x)| {
         y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x));
         Ok(())

@@ -18,14 +18,46 @@
 //! [`ComputeContext::scratch_slice`]: crate::author::ComputeContext::scratch_slice
 
 use crate::{Code, KernelError};
-use std::collections::HashMap;
+use std::{any::Any, collections::HashMap};
+
+/// What an error for want of memory begins with.
+const LACK: &str = "no memory for what the kernel works with";
+
+/// What unwinds a call that has no memory.
+struct Lack(String);
+
+/// The value, or the end of the call: for loops that are inlined into others and return nothing. The call, whose
+/// `compute` or whose block of a parallel loop this is, ends with the error.
+#[inline]
+pub fn or_end<T>(result: Result<T, KernelError>) -> T {
+    result.unwrap_or_else(|error| end(error))
+}
+
+#[cold]
+fn end(error: KernelError) -> ! {
+    // Without the hook for panics: it is none.
+    std::panic::resume_unwind(Box::new(Lack(error.message)))
+}
+
+/// The message of [`or_end`] in what was caught.
+pub(crate) fn lack_of(payload: &(dyn Any + Send)) -> Option<&str> {
+    payload.downcast_ref::<Lack>().map(|lack| &*lack.0)
+}
+
+/// The error of what was caught where a kernel computed, which `what` names: a panic, or [`or_end`].
+pub(crate) fn error_of(what: &str, caught: &str) -> KernelError {
+    match caught.starts_with(LACK) {
+        true => KernelError::new(Code::RESOURCE_EXHAUSTED, caught),
+        false => KernelError::internal(format!("{what} panicked: {caught}")),
+    }
+}
 
 /// The error of memory for `len` values of `size` bytes that is not to be had.
 #[cold]
 #[inline(never)]
 fn exhausted(len: usize, size: usize) -> KernelError {
     let bytes = len as u128 * size as u128;
-    let message = format!("no memory for what the kernel works with: asked for {bytes} bytes");
+    let message = format!("{LACK}: asked for {bytes} bytes");
     KernelError::new(Code::RESOURCE_EXHAUSTED, message)
 }
 
@@ -161,6 +193,17 @@ mod tests {
         let mut map = HashMap::<u64, u64>::new();
         assert!(reserve_entries(&mut map, usize::MAX / 8).is_err());
         assert!(foresee(usize::MAX / 2).is_err() && foresee(1 << 16).is_ok());
+    }
+
+    #[test]
+    fn a_loop_that_returns_nothing_ends_the_call_with_the_error() {
+        let caught = crate::author::guard(|| or_end(filled(usize::MAX, 0u8)).len()).unwrap_err();
+        let error = error_of("the kernel", &caught);
+        assert_eq!(error.code, Code::RESOURCE_EXHAUSTED);
+        assert!(error.message.starts_with(LACK), "{error}");
+        let error = error_of("the kernel", "at the disco (music.rs:1)");
+        assert_eq!(error, KernelError::internal("the kernel panicked: at the disco (music.rs:1)"));
+        assert_eq!(or_end(filled(2, 1u8)), [1, 1]);
     }
 
     #[test]

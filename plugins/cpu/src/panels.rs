@@ -2,7 +2,7 @@
 
 use crate::lane::Compute;
 use std::{any::TypeId, sync::Mutex};
-use tenon_sdk::{KernelError, abi::MemoryKind, author::ComputeContext, element::Number};
+use tenon_sdk::{KernelError, abi::MemoryKind, author::ComputeContext, element::Number, growth};
 
 /// Host memory for `count` elements for the time of the call, with any contents.
 ///
@@ -98,7 +98,10 @@ impl<'a, T: Number> Panels<'a, T> {
     /// A panel with any contents.
     pub fn take(&self) -> Panel<'_, 'a, T> {
         let lent = self.free.lock().unwrap_or_else(|poison| poison.into_inner()).pop();
-        let memory = lent.map_or_else(|| Memory::Own(vec![T::ZERO; self.len]), Memory::Lent);
+        let memory = lent.map_or_else(
+            || Memory::Own(growth::or_end(growth::filled(self.len, T::ZERO))),
+            Memory::Lent,
+        );
         Panel { from: self, memory }
     }
 }

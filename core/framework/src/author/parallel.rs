@@ -125,9 +125,7 @@ impl ComputeContext<'_> {
         match shared.failure.into_inner().unwrap_or_else(|poison| poison.into_inner()) {
             None if shared.done.into_inner() == total as u64 => Ok(()),
             None => Err(self.watch().error()),
-            Some(message) => {
-                Err(KernelError::internal(format!("parallel work panicked: {message}")))
-            }
+            Some(message) => Err(growth::error_of("parallel work", &message)),
         }
     }
 }

@@ -65,6 +65,10 @@ const BY_LIBRARIES: &[(&str, &str)] = &[
     ("Svd", "faer"),
 ];
 
+/// Kernels that are known to end the process, or to answer wrongly, each with what is in the way. A row that no call
+/// needs fails the test.
+const KNOWN: &[(&str, &str)] = &[];
+
 /// Ops that write to wherever a text says, or to the standard streams.
 const NOT_CALLED: [&str; 4] = ["WriteFile", "Print", "PrintV2", "Assert"];
 
@@ -232,7 +236,13 @@ fn no_op_ends_the_process_without_memory() {
     println!(
         "{calls} calls, {ops} kernels with requests of {LARGE} bytes or more, {refusals} refused"
     );
-    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+    let op_of = |fault: &str| fault.split([' ', '[']).nth(1).unwrap_or_default().to_owned();
+    let is_known = |fault: &String| KNOWN.iter().any(|(op, _)| op_of(fault) == *op);
+    let idle = KNOWN.iter().filter(|(op, _)| !faults.iter().any(|fault| op_of(fault) == *op));
+    let mut wrong: Vec<String> =
+        idle.map(|(op, why)| format!("{op} is right now: {why}")).collect();
+    wrong.extend(faults.iter().filter(|fault| !is_known(fault)).cloned());
+    assert!(wrong.is_empty(), "{} faults:\n{}", wrong.len(), wrong.join("\n"));
     assert!(std::env::var_os(ONLY).is_some() || (ops > 200 && refusals > 200), "little was tried");
 }
 

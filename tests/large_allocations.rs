@@ -120,8 +120,8 @@ impl Calls {
             if !subject.kernel.serves("CPU") || NOT_CALLED.contains(&&**name) || !wanted {
                 continue;
             }
-            let types = subject.types.values().filter_map(|value| value.as_type());
-            let is_text = types.into_iter().any(|t| t == tenon_runtime::framework::DType::STRING);
+            let mut types = subject.types.values().filter_map(|value| value.as_type());
+            let is_text = types.any(|t| t == tenon_runtime::framework::DType::STRING);
             let key = match is_full() {
                 true => subject.to_string(),
                 false => format!("{name} {} {is_text}", subject.kernel.label),

@@ -327,7 +327,9 @@ impl CallFrame {
     /// What a kernel of the host's memory says of the lack of it, with the figures of that memory where it has not
     /// got them from a service.
     fn with_figures(&self, code: Code, message: String) -> String {
-        let lacks = code == Code::RESOURCE_EXHAUSTED && self.node().device.is_null();
+        // Also of a device that computes in it.
+        let of_host = self.node().device_memory.device() == 0;
+        let lacks = code == Code::RESOURCE_EXHAUSTED && of_host;
         if !lacks || message.contains(" are in use") {
             return message;
         }

@@ -40,7 +40,6 @@ const BOUNDED: &[Bounded] = &[
     Bounded("image/src/encode.rs", 1, "an attribute of at most 64 KiB"),
     Bounded("int8/src/kernels/concat.rs", 3, "the number of inputs"),
     Bounded("int8/src/kernels/dequantize.rs", 4, "channels, each with a range among the inputs"),
-    Bounded("int8/src/kernels/elements.rs", 1, "the number of codes"),
     Bounded("int8/src/kernels/fake.rs", 1, "channels, each with a range among the inputs"),
     Bounded("int8/src/kernels/quantize.rs", 6, "channels, each with a range among the inputs"),
     Bounded(

@@ -887,7 +887,8 @@ struct TenonCallServices {
     void (*complete)(TenonCallRecord *record, TenonCode code);
     /**
      * Computes `total` units of about `cost_ns` each on the host's threads; returns when all are
-     * done.
+     * done. Units are left out once the step is cancelled or its deadline has passed, unless the
+     * call has locked a variable: the outputs of such a call are not used, whatever it returns.
      */
     void (*parallel_for)(TenonCallRecord *record,
                          uint64_t total,

@@ -6,6 +6,7 @@
 
 mod architecture {
     mod externals;
+    mod growth;
     mod layers;
     mod sizes;
     mod text;

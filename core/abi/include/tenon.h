@@ -887,7 +887,8 @@ struct TenonCallServices {
     void (*complete)(TenonCallRecord *record, TenonCode code);
     /**
      * Computes `total` units of about `cost_ns` each on the host's threads; returns when all are
-     * done.
+     * done. Units are left out once the step is cancelled or its deadline has passed, unless the
+     * call has locked a variable: the outputs of such a call are not used, whatever it returns.
      */
     void (*parallel_for)(TenonCallRecord *record,
                          uint64_t total,
@@ -2526,10 +2527,12 @@ static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
     }
 
 #if defined(__GNUC__)
-/** Whether the step of this call is cancelled. A long computation asks now and then. */
+/** Whether the step of this call is cancelled, or its deadline has passed. A long computation asks now and then. */
 static inline int tenon_cancelled(const TenonCall *call)
 {
-    return __atomic_load_n(call->step->cancelled, __ATOMIC_RELAXED) != 0;
+    const TenonStep *step = call->step;
+    return __atomic_load_n(step->cancelled, __ATOMIC_RELAXED) != 0
+        || (step->deadline_ns != TENON_NO_DEADLINE && call->services->now_ns() >= step->deadline_ns);
 }
 #endif
 

@@ -173,7 +173,9 @@ pub struct CallServices {
     /// Ends a call whose `compute` returned or will return `PENDING`; exactly once, from any thread. Nothing of the
     /// call is touched afterwards. A second time fails the step with an error, or is logged when that is done.
     pub complete: Option<unsafe extern "C" fn(record: *mut CallRecord, code: Code)>,
-    /// Computes `total` units of about `cost_ns` each on the host's threads; returns when all are done.
+    /// Computes `total` units of about `cost_ns` each on the host's threads; returns when all are done. Units are
+    /// left out once the step is cancelled or its deadline has passed, unless the call has locked a variable:
+    /// the outputs of such a call are not used, whatever it returns.
     pub parallel_for: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,

@@ -16,6 +16,7 @@ pub mod fixed_point;
 pub mod fused;
 pub mod fusion;
 pub mod geometry;
+pub mod growth;
 pub mod infer;
 pub mod knob;
 pub mod op;

@@ -106,7 +106,10 @@ impl Plugins {
         let wrong = plugins.refresh_knobs().into_iter().find(of_the_host);
         match wrong.or_else(|| wrong_knob(&plugins.knobs())) {
             Some(error) => Err(StartError::Knob(error)),
-            None => Ok(plugins),
+            None => {
+                crate::memory::apply_limit(&plugins.knobs());
+                Ok(plugins)
+            }
         }
     }
 

@@ -14,13 +14,15 @@
 //! see `pool/placement.rs`.
 //!
 //! A caller of `parallel_for` always works itself, and waits only for blocks that workers have started:
-//! with every worker busy elsewhere it does all of them alone.
+//! with every worker busy elsewhere it does all of them alone. A loop with a [`Stop`] looks at it before each
+//! block, and a block takes some milliseconds at most where the estimate is right.
 
 mod blocking;
 #[cfg(all(test, loom))]
 mod model;
 mod placement;
 mod queue;
+mod stop;
 
 use crate::fpu::FpGuard;
 use placement::Placement;
@@ -38,6 +40,7 @@ use tenon_framework::{
 };
 
 pub use blocking::BLOCKING_CAP;
+pub use stop::Stop;
 
 /// Most threads of a pool.
 pub const MAX_THREADS: usize = 1024;
@@ -52,8 +55,13 @@ const BLOCK_NS: f64 = 12_500.0;
 pub const SPIN_NS: u64 = 50_000;
 /// Loops that begin within so many nanoseconds of each other are a run of them.
 const FREQUENT_NS: u64 = 100_000;
-/// Blocks per thread at most: enough to even out, few enough to be cheap.
+/// Blocks per thread at most, of loops that are not long: enough to even out, few enough to be cheap.
 const BLOCKS_PER_THREAD: u64 = 4;
+/// A block of a long loop costs about so much, so that a loop that is to stop ends soon: also where the
+/// estimate is wrong by a factor of ten.
+const LONG_BLOCK_NS: f64 = 5_000_000.0;
+/// Blocks of a long loop at most.
+const LONG_BLOCKS: u64 = 1 << 16;
 
 /// Threads that compute.
 ///
@@ -129,21 +137,47 @@ impl ThreadPool {
     /// # Panics
     /// When `body` panics, after the blocks that had started; those that had not may be left out.
     pub fn parallel_for(&self, total: u64, cost_ns: f64, body: &(dyn Fn(u64, u64, u32) + Sync)) {
+        self.run(total, cost_ns, None, body);
+    }
+
+    /// As [`ThreadPool::parallel_for`]; no block begins once `stop` is due. Whether all units were computed.
+    ///
+    /// # Panics
+    /// As [`ThreadPool::parallel_for`].
+    #[must_use = "a loop that was stopped has computed only a part"]
+    pub fn parallel_for_until(
+        &self,
+        total: u64,
+        cost_ns: f64,
+        stop: &Stop<'_>,
+        body: &(dyn Fn(u64, u64, u32) + Sync),
+    ) -> bool {
+        self.run(total, cost_ns, Some(stop), body)
+    }
+
+    fn run(
+        &self,
+        total: u64,
+        cost_ns: f64,
+        stop: Option<&Stop<'_>>,
+        body: &(dyn Fn(u64, u64, u32) + Sync),
+    ) -> bool {
         if total == 0 {
-            return;
+            return true;
         }
         let cost = total as f64 * cost_ns;
         // Not a number counts as cheap.
         let may_share = cost >= SHARE_AWAKE_NS && total > 1 && self.parallelism() > 1;
         if !may_share || (cost < SHARE_NS && !self.finds_one_awake()) {
-            return body(0, total, 0);
+            return run_alone(total, cost, stop, body);
         }
         let (block, blocks) = split(total, cost, self.threads);
         let helpers = (blocks - 1).min(u64::from(self.threads) - 1) as u32;
-        let work = Loop::new(body, total, block, helpers);
+        let work = Loop::new(body, total, block, helpers, stop);
         self.queue.run_loop(&work, |done| {
             spin_until(done);
         });
+        !work.is_cut()
     }
 
     /// Whether a worker spins; rouses one where loops that it could help with are frequent.
@@ -217,11 +251,40 @@ unsafe fn run_boxed<F: FnOnce()>(data: *mut c_void, _index: u64) {
 
 /// Units of a block, and number of blocks.
 fn split(total: u64, cost: f64, threads: u32) -> (u64, u64) {
-    let most = (u64::from(threads) * BLOCKS_PER_THREAD).min(total);
+    let most = (u64::from(threads) * BLOCKS_PER_THREAD).max(long_blocks(cost)).min(total);
     // The conversion saturates, also for an infinite cost.
     let wanted = ((cost / BLOCK_NS) as u64).clamp(2, most.max(2));
     let block = total.div_ceil(wanted);
     (block, total.div_ceil(block))
+}
+
+/// Blocks of a loop of this cost, so that none is long.
+fn long_blocks(cost: f64) -> u64 {
+    ((cost / LONG_BLOCK_NS) as u64).min(LONG_BLOCKS)
+}
+
+/// Runs a loop on this thread: in one block, unless it is long and may have to stop.
+fn run_alone(
+    total: u64,
+    cost: f64,
+    stop: Option<&Stop<'_>>,
+    body: &(dyn Fn(u64, u64, u32) + Sync),
+) -> bool {
+    let Some(stop) = stop.filter(|_| cost > LONG_BLOCK_NS) else {
+        body(0, total, 0);
+        return true;
+    };
+    let block = total.div_ceil(long_blocks(cost).clamp(1, total));
+    let mut begin = 0;
+    while begin < total {
+        if stop.is_due() {
+            return false;
+        }
+        let end = begin.saturating_add(block).min(total);
+        body(begin, end, 0);
+        begin = end;
+    }
+    true
 }
 
 /// Spins while `done` is false, for a bounded time.

@@ -1,11 +1,8 @@
 //! Scratch memory for work that several threads share: a panel for each that works at a time.
 
 use crate::lane::Compute;
-use std::{
-    any::TypeId,
-    sync::{Mutex, OnceLock},
-};
-use tenon_sdk::{KernelError, abi::MemoryKind, author::ComputeContext, element::Number};
+use std::{any::TypeId, sync::Mutex};
+use tenon_sdk::{KernelError, abi::MemoryKind, author::ComputeContext, element::Number, growth};
 
 /// Host memory for `count` elements for the time of the call, with any contents.
 ///
@@ -79,7 +76,7 @@ pub struct Panel<'p, 'a, T> {
 
 enum Memory<'a, T> {
     Lent(&'a mut [T]),
-    /// More threads work than the machine has processors.
+    /// A block of a loop took two.
     Own(Vec<T>),
 }
 
@@ -93,7 +90,7 @@ impl<'a, T: Number> Panels<'a, T> {
         units: usize,
         len: usize,
     ) -> Result<Panels<'a, T>, KernelError> {
-        let count = units.min(threads());
+        let count = units.min(c.parallelism());
         let free = (0..count).map(|_| uninitialised(c, len)).collect::<Result<_, _>>()?;
         Ok(Panels { free: Mutex::new(free), len })
     }
@@ -101,7 +98,10 @@ impl<'a, T: Number> Panels<'a, T> {
     /// A panel with any contents.
     pub fn take(&self) -> Panel<'_, 'a, T> {
         let lent = self.free.lock().unwrap_or_else(|poison| poison.into_inner()).pop();
-        let memory = lent.map_or_else(|| Memory::Own(vec![T::ZERO; self.len]), Memory::Lent);
+        let memory = lent.map_or_else(
+            || Memory::Own(growth::or_end(growth::filled(self.len, T::ZERO))),
+            Memory::Lent,
+        );
         Panel { from: self, memory }
     }
 }
@@ -131,10 +131,4 @@ impl<T> Drop for Panel<'_, '_, T> {
             self.from.free.lock().unwrap_or_else(|poison| poison.into_inner()).push(panel);
         }
     }
-}
-
-/// Processors of this machine.
-fn threads() -> usize {
-    static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, |count| count.get()))
 }

@@ -1,6 +1,11 @@
 //! Splitting work over the host's threads, and memory that the parts write.
 
-use std::{marker::PhantomData, ops::Range, slice};
+use std::{
+    marker::PhantomData,
+    ops::Range,
+    slice,
+    sync::{Mutex, PoisonError},
+};
 use tenon_sdk::{KernelError, author::ComputeContext};
 
 /// Work below this stays on the caller's thread without asking the host, which would not share it.
@@ -66,6 +71,40 @@ pub fn for_parts<T: Send>(
         // SAFETY: ranges of one split are disjoint.
         body(range.start, unsafe { y.part(range) });
     })
+}
+
+/// As [`for_units`], with a body that may fail, for want of memory say: an error of one of the blocks is that of
+/// the call.
+pub fn try_units(
+    c: &ComputeContext<'_>,
+    total: usize,
+    cost_ns: f64,
+    body: impl Fn(Range<usize>) -> Result<(), KernelError> + Sync,
+) -> Result<(), KernelError> {
+    let failure = Mutex::new(None);
+    for_units(c, total, cost_ns, |range| {
+        if let Err(error) = body(range) {
+            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    })?;
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// As [`for_rows`], with a body that may fail.
+pub fn try_rows<T: Send>(
+    c: &ComputeContext<'_>,
+    y: &mut [T],
+    row: usize,
+    cost_ns: f64,
+    body: impl Fn(usize, &mut [T]) -> Result<(), KernelError> + Sync,
+) -> Result<(), KernelError> {
+    let failure = Mutex::new(None);
+    for_rows(c, y, row, cost_ns, |first, y| {
+        if let Err(error) = body(first, y) {
+            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    })?;
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
 /// Computes the rows of a slice, each of `row` elements and about `cost_ns` nanoseconds: the body gets the

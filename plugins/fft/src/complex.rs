@@ -22,7 +22,7 @@ impl<T: Real, const RANK: usize, const INVERSE: bool> Transform<T, RANK, INVERSE
     const DIRECTION: FftDirection =
         if INVERSE { FftDirection::Inverse } else { FftDirection::Forward };
 
-    fn plan(&self, length: usize) -> std::sync::Arc<ComplexPlan<T>> {
+    fn plan(&self, length: usize) -> Result<std::sync::Arc<ComplexPlan<T>>, KernelError> {
         self.plans.get(length, || complex_plan(length, Self::DIRECTION))
     }
 }
@@ -52,7 +52,7 @@ where
         // The rows of two dimensions are divided by all when their columns are.
         let row_scale = scale.filter(|_| RANK == 1);
         y.copy_from_slice(x.data);
-        transform_rows(c, &*self.plan(cols), y, |_, _| {})?;
+        transform_rows(c, &*self.plan(cols)?, y, |_, _| {})?;
         if let Some(scale) = row_scale {
             y.iter_mut().for_each(|y| *y = *y * scale);
         }
@@ -60,7 +60,7 @@ where
             let rows = x.dims[outer] as usize;
             let images = Images { height: rows, width: cols, rows, cols };
             let columns = c.scratch_slice::<Complex<T>>(y.len())?;
-            transform_columns(c, &*self.plan(rows), images, y, columns)?;
+            transform_columns(c, &*self.plan(rows)?, images, y, columns)?;
             put_back(c, [rows, cols], columns, y, scale)?;
         }
         Ok(())

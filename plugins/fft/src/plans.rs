@@ -4,7 +4,9 @@ pub use num_complex::Complex;
 use realfft::RealFftPlanner;
 use rustfft::{FftNum, FftPlanner};
 use std::sync::{Arc, Mutex, PoisonError};
-use tenon_sdk::{KernelError, author::ComputeContext, element::Element, geometry::FftDirection};
+use tenon_sdk::{
+    KernelError, author::ComputeContext, element::Element, geometry::FftDirection, growth,
+};
 
 /// A float type that transforms are computed in.
 pub trait Real: FftNum + Element {}
@@ -13,6 +15,9 @@ impl Real for f64 {}
 
 /// Plans that a kernel keeps: a graph has few lengths, and a stream of new ones must not fill the memory.
 const KEPT: usize = 16;
+
+/// Bytes that a plan takes at most for each element.
+const PLAN_BYTES: usize = 128;
 
 /// The plans of one kind that were made last.
 pub struct Plans<P: ?Sized>(Mutex<Vec<(usize, Arc<P>)>>);
@@ -24,17 +29,22 @@ impl<P: ?Sized> Plans<P> {
     }
 
     /// The plan of this length, which `make` makes unless it is kept.
-    pub fn get(&self, length: usize, make: impl FnOnce() -> Arc<P>) -> Arc<P> {
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` when there is no memory for what it keeps.
+    pub fn get(&self, length: usize, make: impl FnOnce() -> Arc<P>) -> Result<Arc<P>, KernelError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, plan)) = kept.iter().find(|(of, _)| *of == length) {
-            return plan.clone();
+            return Ok(plan.clone());
         }
+        // The library takes it itself: its factors, and those of a longer length where this one is prime.
+        growth::foresee(length.saturating_mul(PLAN_BYTES))?;
         let plan = make();
         if kept.len() == KEPT {
             kept.remove(0);
         }
         kept.push((length, plan.clone()));
-        plan
+        Ok(plan)
     }
 }
 
@@ -87,7 +97,7 @@ pub fn for_rows<T: Send>(
         return body(0, data);
     }
     let block = rows.div_ceil(BLOCKS);
-    let blocks = data.chunks_mut(block * len).collect();
+    let blocks = data.chunks_mut(block * len);
     c.parallel_items(blocks, block as f64 * cost_ns, |number, rows| body(number * block, rows))
 }
 
@@ -98,11 +108,14 @@ pub fn transform_rows<T: Real>(
     data: &mut [Complex<T>],
     prepare: impl Fn(usize, &mut [Complex<T>]) + Sync,
 ) -> Result<(), KernelError> {
-    let len = plan.len();
+    let (len, watch) = (plan.len(), c.watch());
     for_rows(c, data, len, cost_ns(len), |first, rows| {
         prepare(first, rows);
-        let mut scratch = vec![Complex::default(); plan.get_inplace_scratch_len()];
-        plan.process_with_scratch(rows, &mut scratch);
+        let mut scratch = growth::filled(plan.get_inplace_scratch_len(), Complex::default())?;
+        for row in rows.chunks_exact_mut(len) {
+            watch.check()?;
+            plan.process_with_scratch(row, &mut scratch);
+        }
         Ok(())
     })
 }

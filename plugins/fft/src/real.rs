@@ -14,7 +14,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::Element,
     geometry::{Dims, FftDirection, GeometryError, check_fft_input, real_fft_dims},
-    register_kernel,
+    growth, register_kernel,
 };
 
 /// Sizes of a transform.
@@ -80,7 +80,7 @@ where
             let cols = length / 2 + 1;
             let images = Images { height: rows, width: cols, rows, cols };
             let columns = c.scratch_slice::<Complex<T>>(y.len())?;
-            let plan = self.columns.get(rows, || complex_plan(rows, FftDirection::Forward));
+            let plan = self.columns.get(rows, || complex_plan(rows, FftDirection::Forward))?;
             transform_columns(c, &*plan, images, y, columns)?;
             put_back(c, [rows, cols], columns, y, None)?;
         }
@@ -98,12 +98,13 @@ impl<T: Real, const RANK: usize> Forward<T, RANK> {
         y: &mut [Complex<T>],
     ) -> Result<(), KernelError> {
         let ([height, width], [rows, length]) = (sizes.input, sizes.lengths);
-        let plan = self.rows.get(length, || forward_plan(length));
-        let cols = length / 2 + 1;
+        let plan = self.rows.get(length, || forward_plan(length))?;
+        let (cols, watch) = (length / 2 + 1, c.watch());
         for_rows(c, y, cols, cost_ns(length), |first, block| {
-            let mut row = plan.make_input_vec();
-            let mut scratch = plan.make_scratch_vec();
+            let mut row = growth::filled(length, T::zero())?;
+            let mut scratch = growth::filled(plan.get_scratch_len(), Complex::default())?;
             for (at, y) in block.chunks_exact_mut(cols).enumerate() {
+                watch.check()?;
                 let (image, number) = ((first + at) / rows, (first + at) % rows);
                 row.copy_from_slice(&x[(image * height + number) * width..][..length]);
                 plan.process_with_scratch(&mut row, y, &mut scratch).map_err(refused)?;
@@ -146,7 +147,7 @@ where
         let images = Images { height, width, rows, cols };
         // As many columns as an image of the output has frequencies, for each image.
         let columns = c.scratch_slice::<Complex<T>>(y.len() / length * cols)?;
-        let plan = self.columns.get(rows, || complex_plan(rows, FftDirection::Inverse));
+        let plan = self.columns.get(rows, || complex_plan(rows, FftDirection::Inverse))?;
         transform_columns(c, &*plan, images, x, columns)?;
         let columns = &*columns;
         self.rows(c, &sizes, y, |number, row| copy_row([rows, cols], number, columns, row))
@@ -163,12 +164,14 @@ impl<T: Real, const RANK: usize> Inverse<T, RANK> {
         fill: impl Fn(usize, &mut [Complex<T>]) + Sync,
     ) -> Result<(), KernelError> {
         let [rows, length] = sizes.lengths;
-        let plan = self.rows.get(length, || inverse_plan(length));
+        let plan = self.rows.get(length, || inverse_plan(length))?;
         let scale = scale::<T>(rows * length, FftDirection::Inverse);
+        let watch = c.watch();
         for_rows(c, y, length, cost_ns(length), |first, block| {
-            let mut row = plan.make_input_vec();
-            let mut scratch = plan.make_scratch_vec();
+            let mut row = growth::filled(plan.complex_len(), Complex::default())?;
+            let mut scratch = growth::filled(plan.get_scratch_len(), Complex::default())?;
             for (at, y) in block.chunks_exact_mut(length).enumerate() {
+                watch.check()?;
                 fill(first + at, &mut row);
                 make_real(&mut row, length);
                 plan.process_with_scratch(&mut row, y, &mut scratch).map_err(refused)?;

@@ -10,6 +10,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
     geometry::PixelGrid,
+    growth,
 };
 
 const STEPS: usize = 1 << 10;
@@ -61,9 +62,14 @@ impl Four {
         Four { pixels, weights }
     }
 
-    fn all(grid: PixelGrid, table: &Table, from: usize, to: usize) -> Vec<Four> {
+    fn all(
+        grid: PixelGrid,
+        table: &Table,
+        from: usize,
+        to: usize,
+    ) -> Result<Vec<Four>, KernelError> {
         let scale = grid.scale(from as i64, to as i64);
-        (0..to).map(|pixel| Four::new(grid, table, pixel, scale, from)).collect()
+        growth::collected((0..to).map(|pixel| Four::new(grid, table, pixel, scale, from)))
     }
 
     fn weigh(&self, value: impl Fn(usize) -> f32) -> f32 {
@@ -90,19 +96,20 @@ impl<T: Number> Kernel for Bicubic<T> {
         let sizes = Sizes::new(c)?;
         let x = c.input::<T>(0)?.data;
         let y = c.output::<f32>(0, &sizes.output)?.data;
-        let rows = Four::all(self.grid, &self.table, sizes.from[0], sizes.to[0]);
-        let columns = Four::all(self.grid, &self.table, sizes.from[1], sizes.to[1]);
+        let rows = Four::all(self.grid, &self.table, sizes.from[0], sizes.to[0])?;
+        let columns = Four::all(self.grid, &self.table, sizes.from[1], sizes.to[1])?;
         let channels = sizes.channels;
         sizes.rows(c, x, y, 12.0, |image, number, row| {
             // The columns of the input, weighed once for the whole row of the result.
-            let mixed: Vec<f32> = (0..sizes.row())
-                .map(|at| rows[number].weigh(|row| single(image[row * sizes.row() + at])))
-                .collect();
+            let weighed =
+                |at: usize| rows[number].weigh(|row| single(image[row * sizes.row() + at]));
+            let mixed = growth::collected((0..sizes.row()).map(weighed))?;
             for (column, pixel) in columns.iter().zip(row.chunks_exact_mut(channels)) {
                 for (at, y) in pixel.iter_mut().enumerate() {
                     *y = column.weigh(|pixel| mixed[pixel * channels + at]);
                 }
             }
+            Ok(())
         })
     }
 }
@@ -116,7 +123,7 @@ mod tests {
     #[test]
     fn weights_sum_to_one() {
         for (grid, a) in [(PixelGrid::Legacy, -0.75), (PixelGrid::HalfPixelCenters, -0.5)] {
-            for four in Four::all(grid, &Table::new(a), 5, 13) {
+            for four in Four::all(grid, &Table::new(a), 5, 13).unwrap() {
                 let sum: f32 = four.weights.iter().sum();
                 assert!((sum - 1.0).abs() < 1e-6, "{grid:?}: {:?}", four.weights);
                 assert!(four.pixels.iter().all(|&pixel| pixel < 5));

@@ -7,7 +7,7 @@ use tenon_sdk::{
     author::ComputeContext,
     element::Number,
     geometry::{GeometryError, PixelGrid, byte_size},
-    register_kernel,
+    growth, register_kernel,
 };
 
 /// The two pixels around a place, and the weight of the second.
@@ -27,9 +27,9 @@ impl Between {
         Between { low: low as usize, high: high as usize, weight: place - place.floor() }
     }
 
-    fn all(grid: PixelGrid, from: usize, to: usize) -> Vec<Between> {
+    fn all(grid: PixelGrid, from: usize, to: usize) -> Result<Vec<Between>, KernelError> {
         let scale = grid.scale(from as i64, to as i64);
-        (0..to).map(|pixel| Between::new(grid, pixel, scale, from)).collect()
+        growth::collected((0..to).map(|pixel| Between::new(grid, pixel, scale, from)))
     }
 }
 
@@ -41,8 +41,8 @@ impl<T: Number> Way<T> for Forward {
         let sizes = Sizes::new(c)?;
         let x = c.input::<T>(0)?.data;
         let y = c.output::<f32>(0, &sizes.output)?.data;
-        let rows = Between::all(grid, sizes.from[0], sizes.to[0]);
-        let columns = Between::all(grid, sizes.from[1], sizes.to[1]);
+        let rows = Between::all(grid, sizes.from[0], sizes.to[0])?;
+        let columns = Between::all(grid, sizes.from[1], sizes.to[1])?;
         let channels = sizes.channels;
         sizes.rows(c, x, y, 3.0, |image, number, row| {
             let between = rows[number];
@@ -59,6 +59,7 @@ impl<T: Number> Way<T> for Forward {
                     *y = top + (bottom - top) * between.weight;
                 }
             }
+            Ok(())
         })
     }
 }
@@ -92,14 +93,14 @@ impl<T: Number> Way<T> for Backward {
             return Ok(());
         }
         let size = |dims: &[i64], at: usize| dims[at] as usize;
-        let rows = Between::all(grid, size(output, 1), size(grads, 1));
-        let columns = Between::all(grid, size(output, 2), size(grads, 2));
+        let rows = Between::all(grid, size(output, 1), size(grads, 1))?;
+        let columns = Between::all(grid, size(output, 2), size(grads, 2))?;
         let (channels, width) = (size(output, 3), size(output, 2));
         let image = size(output, 1) * width * channels;
         let work = x.len() / size(grads, 0);
-        let images: Vec<_> = y.chunks_exact_mut(image).zip(x.chunks_exact(work)).collect();
+        let images = y.chunks_exact_mut(image).zip(x.chunks_exact(work));
         c.parallel_items(images, 8.0 * work as f64, |_, (y, x)| {
-            let mut sums = vec![T::Accumulator::ZERO; image];
+            let mut sums = growth::filled(image, T::Accumulator::ZERO)?;
             let places =
                 rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
             for ((row, column), grad) in places.zip(x.chunks_exact(channels)) {

@@ -2,7 +2,7 @@
 
 use half::f16;
 use tenon_sdk::{
-    DType, KernelError, author::ComputeContext, element::Float, geometry::GeometryError,
+    DType, KernelError, author::ComputeContext, element::Float, geometry::GeometryError, growth,
     reg::Numerics, register_kernel,
 };
 
@@ -67,19 +67,20 @@ fn suppress<T: Float>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
         )));
     }
     let score = |at: usize| scores.data[at].to_f64();
-    let mut order: Vec<usize> =
-        (0..scores.data.len()).filter(|&at| score(at) > least.into()).collect();
-    order.sort_by(|&a, &b| score(b).total_cmp(&score(a)).then(a.cmp(&b)));
+    let mut order =
+        growth::collected((0..scores.data.len()).filter(|&at| score(at) > least.into()))?;
+    order.sort_unstable_by(|&a, &b| score(b).total_cmp(&score(a)).then(a.cmp(&b)));
     let mut chosen: Vec<i32> = Vec::new();
     let corners = |at: usize| &boxes.data[at * 4..][..4];
     for at in order {
         if chosen.len() as i64 >= most {
             break;
         }
+        c.watch().check()?;
         let covered =
             |&other: &i32| overlap(corners(at), corners(other as usize)).to_f64() > limit.into();
         if !chosen.iter().rev().any(covered) {
-            chosen.push(at as i32);
+            growth::push(&mut chosen, at as i32)?;
         }
     }
     c.output::<i32>(0, &[chosen.len() as i64])?.data.copy_from_slice(&chosen);

@@ -6,6 +6,7 @@ use tenon_sdk::{
     author::ComputeContext,
     element::Float,
     geometry::{GeometryError, check_colour},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -89,7 +90,7 @@ fn convert<T: Float, C: Conversion>(c: &ComputeContext<'_>) -> Result<(), Kernel
     };
     check_colour(found)?;
     let y = c.output::<T>(0, x.dims)?.data;
-    let parts: Vec<_> = y.chunks_mut(3 << 10).zip(x.data.chunks(3 << 10)).collect();
+    let parts = y.chunks_mut(3 << 10).zip(x.data.chunks(3 << 10));
     c.parallel_items(parts, 10e3, |_, (y, x)| {
         for (y, x) in y.chunks_exact_mut(3).zip(x.chunks_exact(3)) {
             y.copy_from_slice(&C::convert([x[0], x[1], x[2]]));
@@ -127,13 +128,13 @@ fn contrast(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     }
     let (pixels, channels) = ((height * width) as usize, *channels as usize);
     let image = pixels * channels;
-    let images: Vec<_> = y.chunks_exact_mut(image).zip(x.data.chunks_exact(image)).collect();
+    let images = y.chunks_exact_mut(image).zip(x.data.chunks_exact(image));
     c.parallel_items(images, 2.0 * image as f64, |_, (y, x)| {
-        let mut means = vec![0f64; channels];
+        let mut means = growth::filled(channels, 0f64)?;
         for pixel in x.chunks_exact(channels) {
             means.iter_mut().zip(pixel).for_each(|(mean, x)| *mean += f64::from(*x));
         }
-        let means: Vec<f32> = means.iter().map(|sum| (sum / pixels as f64) as f32).collect();
+        let means = growth::collected(means.iter().map(|sum| (sum / pixels as f64) as f32))?;
         for (y, x) in y.chunks_exact_mut(channels).zip(x.chunks_exact(channels)) {
             for (y, (x, mean)) in y.iter_mut().zip(x.iter().zip(&means)) {
                 *y = (x - mean) * factor + mean;

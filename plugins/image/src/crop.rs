@@ -90,7 +90,7 @@ impl<T: Number> Kernel for Crop<T> {
             return Ok(());
         }
         let row_len = sizes.crop[1] * channels;
-        let rows: Vec<&mut [f32]> = y.chunks_exact_mut(row_len).collect();
+        let rows = y.chunks_exact_mut(row_len);
         c.parallel_items(rows, 4.0 * row_len as f64, |number, row| {
             let (number, line) = (number / sizes.crop[0], number % sizes.crop[0]);
             let &[top, left, bottom, right] = &boxes[number * 4..][..4] else { return Ok(()) };

@@ -10,17 +10,21 @@ use image::{
     ColorType, DynamicImage, ImageDecoder, ImageError, ImageResult,
     codecs::{jpeg::JpegDecoder, png::PngDecoder},
 };
-use std::io::Cursor;
+use std::{fmt, io::Cursor};
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel, Mode},
     element::Element,
+    growth,
     reg::Numerics,
     register_kernel,
 };
 
 /// The largest image that is decoded, in bytes of its pixels: a small file may claim a size that takes all memory.
 pub const MOST_BYTES: u64 = 1 << 30;
+
+/// Memory that a decoder takes whatever the image, at most.
+const LIBRARY_BYTES: usize = 1 << 20;
 
 struct Decode {
     /// Of a JPEG; TensorFlow's defaults for `DecodePng`, which has no attributes for it.
@@ -63,28 +67,25 @@ impl Decode {
     }
 
     fn pixels<L: Level>(&self, contents: &[u8]) -> Result<Pixels<L>, KernelError> {
-        let refused = |why: String| {
-            let message = format!("contents are no image that can be decoded: {why}");
-            KernelError::invalid_argument(message)
-        };
         if is_jpeg(contents) {
             match jpeg::decode(contents, self.jpeg) {
-                Ok(image) => return Ok(Pixels::of_jpeg(image, self.channels)),
+                Ok(image) => return Pixels::of_jpeg(image, self.channels),
                 Err(Problem::Wrong(why)) => return Err(refused(why)),
+                Err(Problem::Memory(error)) => return Err(error),
                 Err(Problem::Other) if !self.jpeg.fancy => {
                     let why = "fancy_upscaling = false is for jpeg files of one or three components, with 8 bits \
                                and huffman codes";
-                    return Err(refused(why.to_owned()));
+                    return Err(refused(why));
                 }
                 Err(Problem::Other) => {}
             }
         }
-        let image = decoded(contents).map_err(refused)?;
+        let image = decoded(contents)?;
         let channels = match self.channels {
             0 => usize::from(image.color().channel_count()),
             channels => channels,
         };
-        Ok(Pixels::new(&image, channels).reduced(self.jpeg.ratio))
+        Pixels::new(&image, channels)?.reduced(self.jpeg.ratio)
     }
 }
 
@@ -99,37 +100,43 @@ fn is_jpeg(contents: &[u8]) -> bool {
 }
 
 /// What is wrong, without the crate's words for the format.
-fn said(error: ImageError) -> String {
-    error.to_string().to_lowercase()
+fn said(error: ImageError) -> KernelError {
+    refused(error.to_string().to_lowercase())
 }
 
-fn decoded(contents: &[u8]) -> Result<DynamicImage, String> {
+fn refused(why: impl fmt::Display) -> KernelError {
+    KernelError::invalid_argument(format!("contents are no image that can be decoded: {why}"))
+}
+
+fn decoded(contents: &[u8]) -> Result<DynamicImage, KernelError> {
     if contents.starts_with(b"\x89PNG") {
         return checked(PngDecoder::new(Cursor::new(contents)));
     }
     if !is_jpeg(contents) {
-        return Err("neither the signature of PNG nor that of JPEG".to_owned());
+        return Err(refused("neither the signature of PNG nor that of JPEG"));
     }
     // The library fills what is missing with grey.
     if !contents.windows(2).any(|pair| pair == b"\xff\xd9") {
-        return Err("a jpeg without its end".to_owned());
+        return Err(refused("a jpeg without its end"));
     }
     checked(JpegDecoder::new(Cursor::new(contents)))
 }
 
-fn checked<D: ImageDecoder>(decoder: ImageResult<D>) -> Result<DynamicImage, String> {
+fn checked<D: ImageDecoder>(decoder: ImageResult<D>) -> Result<DynamicImage, KernelError> {
     let decoder = decoder.map_err(said)?;
     let (width, height) = decoder.dimensions();
     if width == 0 || height == 0 {
-        return Err(format!("an image of {width} x {height} pixels"));
+        return Err(refused(format!("an image of {width} x {height} pixels")));
     }
     // Widened to four channels of 16 bits, as an output may be.
     let bytes = u64::from(width) * u64::from(height) * 8;
     if bytes > MOST_BYTES * 2 || decoder.total_bytes() > MOST_BYTES {
-        return Err(format!(
+        return Err(refused(format!(
             "{width} x {height} pixels are more than the {MOST_BYTES} bytes that are decoded"
-        ));
+        )));
     }
+    // The library takes memory for the pixels, and for the file as it is expanded, itself.
+    growth::foresee(decoder.total_bytes() as usize * 2 + LIBRARY_BYTES)?;
     DynamicImage::from_decoder(decoder).map_err(said)
 }
 
@@ -183,7 +190,7 @@ struct Pixels<L> {
 }
 
 impl<L: Level> Pixels<L> {
-    fn new(image: &DynamicImage, channels: usize) -> Pixels<L> {
+    fn new(image: &DynamicImage, channels: usize) -> Result<Pixels<L>, KernelError> {
         let (width, height) = (image.width() as usize, image.height() as usize);
         let found = usize::from(image.color().channel_count());
         let wide = matches!(
@@ -193,37 +200,38 @@ impl<L: Level> Pixels<L> {
         let bytes = image.as_bytes();
         let levels: Vec<L> = if wide {
             let pairs = bytes.chunks_exact(2);
-            pairs.map(|pair| L::of_16(u16::from_ne_bytes([pair[0], pair[1]]))).collect()
+            growth::collected(pairs.map(|pair| L::of_16(u16::from_ne_bytes([pair[0], pair[1]]))))?
         } else {
-            bytes.iter().map(|level| L::of_8(*level)).collect()
+            growth::collected(bytes.iter().map(|level| L::of_8(*level)))?
         };
         Pixels { width, height, channels: found, levels }.with_channels(channels)
     }
 
     /// Of a JPEG, with so many channels; 0 for those that it has.
-    fn of_jpeg(image: jpeg::Image, channels: usize) -> Pixels<L> {
+    fn of_jpeg(image: jpeg::Image, channels: usize) -> Result<Pixels<L>, KernelError> {
         let jpeg::Image { width, height, channels: found, levels } = image;
-        let levels = levels.into_iter().map(L::of_8).collect();
+        let levels = growth::collected(levels.into_iter().map(L::of_8))?;
         let pixels = Pixels { width, height, channels: found, levels };
-        if channels == 0 { pixels } else { pixels.with_channels(channels) }
+        if channels == 0 { Ok(pixels) } else { pixels.with_channels(channels) }
     }
 
-    fn with_channels(self, channels: usize) -> Pixels<L> {
+    fn with_channels(self, channels: usize) -> Result<Pixels<L>, KernelError> {
         if self.channels == channels {
-            return self;
+            return Ok(self);
         }
         let pixels = self.levels.chunks_exact(self.channels);
-        let levels = pixels.flat_map(|pixel| converted(pixel, channels)).collect();
-        Pixels { channels, levels, ..self }
+        let mut levels = growth::with_room(pixels.len() * channels)?;
+        levels.extend(pixels.flat_map(|pixel| converted(pixel, channels)));
+        Ok(Pixels { channels, levels, ..self })
     }
 
     /// The means of squares of so many pixels; those at the edges are of fewer.
-    fn reduced(self, ratio: usize) -> Pixels<L> {
+    fn reduced(self, ratio: usize) -> Result<Pixels<L>, KernelError> {
         if ratio == 1 {
-            return self;
+            return Ok(self);
         }
         let (height, width) = (self.height.div_ceil(ratio), self.width.div_ceil(ratio));
-        let mut levels = Vec::with_capacity(height * width * self.channels);
+        let mut levels = growth::with_room(height * width * self.channels)?;
         for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
             let rows = y * ratio..((y + 1) * ratio).min(self.height);
             let columns = x * ratio..((x + 1) * ratio).min(self.width);
@@ -240,7 +248,7 @@ impl<L: Level> Pixels<L> {
                 levels.push(L::from_wide((sum + count / 2) / count));
             }
         }
-        Pixels { width, height, channels: self.channels, levels }
+        Ok(Pixels { width, height, channels: self.channels, levels })
     }
 }
 

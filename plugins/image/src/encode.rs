@@ -4,16 +4,18 @@
 //! `chroma_downsampling`, which make it smaller, have no effect.
 
 use image::{
-    ExtendedColorType, ImageEncoder,
+    ExtendedColorType, ImageEncoder, ImageError,
     codecs::{
         jpeg::{JpegEncoder, PixelDensity, PixelDensityUnit},
         png::{CompressionType, FilterType, PngEncoder},
     },
 };
+use std::io::{self, Write};
 use tenon_sdk::{
-    DType, KernelError,
+    Code, DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel, Mode},
     geometry::{GeometryError, element_count},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -31,6 +33,33 @@ fn sizes(dims: &[i64], most: i64) -> Result<[u32; 3], KernelError> {
         )));
     }
     Ok([height as u32, width as u32, channels as u32])
+}
+
+/// Memory that an encoder takes whatever the image, at most.
+const LIBRARY_BYTES: usize = 1 << 20;
+
+/// A file in memory, which may be too large for it.
+struct Growing<'f>(&'f mut Vec<u8>);
+
+impl Write for Growing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        growth::append(self.0, bytes)
+            .map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error.message))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn refused(error: ImageError) -> KernelError {
+    match error {
+        ImageError::IoError(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+            KernelError::new(Code::RESOURCE_EXHAUSTED, error.to_string())
+        }
+        error => KernelError::invalid_argument(format!("image cannot be encoded: {error}")),
+    }
 }
 
 struct Png {
@@ -70,19 +99,16 @@ impl Kernel for Png {
             (3, true) => ExtendedColorType::Rgb16,
             (_, true) => ExtendedColorType::Rgba16,
         };
-        let encoded = |image: &[u8]| {
-            let mut file = Vec::new();
-            let encoder =
-                PngEncoder::new_with_quality(&mut file, self.compression, FilterType::Adaptive);
-            let written = encoder.write_image(image, width, height, colour);
-            written.map(|()| file).map_err(|error| {
-                KernelError::invalid_argument(format!("image cannot be encoded: {error}"))
-            })
-        };
-        let count = element_count(outer)?;
-        let images = bytes.chunks_exact((bytes.len() / count.max(1)).max(1));
-        let files = images.map(encoded).collect::<Result<Vec<_>, _>>()?;
-        c.set_strings(0, outer, files.into_iter())
+        let image_len = (bytes.len() / element_count(outer)?.max(1)).max(1);
+        c.write_texts(0, outer, |at, file| {
+            c.watch().check()?;
+            let image = &bytes[at * image_len..][..image_len];
+            // The library filters and compresses the whole image in memory of its own.
+            growth::foresee(image.len().saturating_mul(3).saturating_add(LIBRARY_BYTES))?;
+            let quality = (self.compression, FilterType::Adaptive);
+            let encoder = PngEncoder::new_with_quality(Growing(file), quality.0, quality.1);
+            encoder.write_image(image, width, height, colour).map_err(refused)
+        })
     }
 }
 
@@ -156,28 +182,30 @@ impl Kernel for Jpeg {
                 )));
             }
         };
-        let mut file = Vec::new();
-        let mut encoder = JpegEncoder::new_with_quality(&mut file, self.quality);
-        encoder.set_pixel_density(self.density);
-        encoder.encode(c.input_bytes(0)?, width, height, colour).map_err(|error| {
-            KernelError::invalid_argument(format!("image cannot be encoded: {error}"))
-        })?;
-        if !self.metadata.is_empty() {
-            file = with_metadata(&file, &self.metadata);
-        }
-        c.set_strings(0, &[], [file].into_iter())
+        let image = c.input_bytes(0)?;
+        c.write_texts(0, &[], |_, file| {
+            growth::foresee(LIBRARY_BYTES)?;
+            let mut encoder = JpegEncoder::new_with_quality(Growing(file), self.quality);
+            encoder.set_pixel_density(self.density);
+            encoder.encode(image, width, height, colour).map_err(refused)?;
+            if self.metadata.is_empty() { Ok(()) } else { add_metadata(file, &self.metadata) }
+        })
     }
 }
 
-/// A file with a segment more after its start and first segment, which holds the density.
-fn with_metadata(file: &[u8], metadata: &[u8]) -> Vec<u8> {
-    let first = match file {
+/// Puts a segment more after the start and first segment of a file, which holds the density.
+fn add_metadata(file: &mut Vec<u8>, metadata: &[u8]) -> Result<(), KernelError> {
+    let first = match &file[..] {
         [_, _, 0xff, 0xe0, high, low, ..] => 2 + usize::from(u16::from_be_bytes([*high, *low])),
         _ => 0,
     };
-    let (head, rest) = file.split_at((2 + first).min(file.len()));
+    let at = (2 + first).min(file.len());
     let len = (2 + XMP.len() + metadata.len()) as u16;
-    [head, &[0xff, 0xe1], &len.to_be_bytes(), XMP, metadata, rest].concat()
+    growth::reserve(file, usize::from(len) + 2)?;
+    let (mark, len) = ([0xff, 0xe1], len.to_be_bytes());
+    let segment = [&mark[..], &len, XMP, metadata].into_iter().flatten().copied();
+    file.splice(at..at, segment);
+    Ok(())
 }
 
 register_kernel!("EncodeJpeg" on "CPU": Jpeg, numerics = Numerics::EXACT);

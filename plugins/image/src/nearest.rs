@@ -3,13 +3,18 @@
 use crate::resize::{Resize, Sizes, Way};
 use half::{bf16, f16};
 use tenon_sdk::{
-    KernelError, author::ComputeContext, element::Number, geometry::PixelGrid, reg::Numerics,
-    register_kernel,
+    KernelError, author::ComputeContext, element::Number, geometry::PixelGrid, growth,
+    reg::Numerics, register_kernel,
 };
 
 /// For each pixel of a result the nearest of so many.
-fn nearest(grid: PixelGrid, scale: f32, count: usize, of: usize) -> Vec<usize> {
-    (0..of).map(|pixel| grid.nearest(pixel, scale, count as i64)).collect()
+fn nearest(
+    grid: PixelGrid,
+    scale: f32,
+    count: usize,
+    of: usize,
+) -> Result<Vec<usize>, KernelError> {
+    growth::collected((0..of).map(|pixel| grid.nearest(pixel, scale, count as i64)))
 }
 
 struct Forward;
@@ -24,12 +29,13 @@ impl<T: Number> Way<T> for Forward {
             let (from, to) = (sizes.from[at], sizes.to[at]);
             nearest(grid, grid.scale(from as i64, to as i64), from, to)
         };
-        let (rows, columns, channels) = (axis(0), axis(1), sizes.channels);
+        let (rows, columns, channels) = (axis(0)?, axis(1)?, sizes.channels);
         sizes.rows(c, x, y, 1.0, |image, number, row| {
             let from = &image[rows[number] * sizes.row()..][..sizes.row()];
             for (&column, pixel) in columns.iter().zip(row.chunks_exact_mut(channels)) {
                 pixel.copy_from_slice(&from[column * channels..][..channels]);
             }
+            Ok(())
         })
     }
 }
@@ -56,10 +62,10 @@ impl<T: Number> Way<T> for Backward {
             let scale = grid.scale(original as i64, grads as i64);
             nearest(grid, scale, original, grads)
         };
-        let (rows, columns, channels) = (axis(0), axis(1), sizes.channels);
+        let (rows, columns, channels) = (axis(0)?, axis(1)?, sizes.channels);
         let width = sizes.to[1];
         let image = sizes.to[0] * width * channels;
-        let images: Vec<_> = y.chunks_exact_mut(image).zip(x.chunks_exact(sizes.image())).collect();
+        let images = y.chunks_exact_mut(image).zip(x.chunks_exact(sizes.image()));
         c.parallel_items(images, sizes.image() as f64, |_, (y, x)| {
             let places =
                 rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));

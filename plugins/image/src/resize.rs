@@ -81,17 +81,16 @@ impl Sizes {
         x: &[X],
         y: &mut [Y],
         cost_ns: f64,
-        body: impl Fn(&[X], usize, &mut [Y]) + Sync,
+        body: impl Fn(&[X], usize, &mut [Y]) -> Result<(), KernelError> + Sync,
     ) -> Result<(), KernelError> {
         let len = self.to[1] * self.channels;
         if y.is_empty() {
             return Ok(());
         }
-        let rows: Vec<&mut [Y]> = y.chunks_exact_mut(len).collect();
+        let rows = y.chunks_exact_mut(len);
         c.parallel_items(rows, cost_ns * len as f64, |number, row| {
             let image = &x[number / self.to[0] * self.image()..][..self.image()];
-            body(image, number % self.to[0], row);
-            Ok(())
+            body(image, number % self.to[0], row)
         })
     }
 }

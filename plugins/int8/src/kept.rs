@@ -11,6 +11,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::ComputeContext,
     fixed_point::{Multiplier, QuantizedRange, Scale},
+    growth,
 };
 
 /// Where memory comes from.
@@ -41,7 +42,7 @@ impl Room for Heap {
     type Memory = Vec<i32>;
 
     fn zeros(&self, count: usize) -> Result<Vec<i32>, KernelError> {
-        Ok(vec![0; count])
+        growth::filled(count, 0)
     }
 }
 

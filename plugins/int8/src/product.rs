@@ -17,7 +17,7 @@ use crate::{
 };
 use std::ops::Range;
 use tenon_sdk::{
-    DType,
+    DType, growth,
     pages::{Line, Lines},
 };
 
@@ -72,7 +72,7 @@ impl PackedRight {
         let (depth, columns) = (source.depth(), source.lines());
         let sizes = RightSizes::new(isa, depth, columns);
         let mut panels = Lines::zeroed(sizes.panels * sizes.panel_lines)?;
-        let mut sums = vec![0; sizes.panels * isa.columns];
+        let mut sums = growth::filled(sizes.panels * isa.columns, 0).ok()?;
         sizes.each(&mut panels, &mut sums, |first, panel, sums| {
             isa.pack_right(source, first, panel, sums);
         });

@@ -6,7 +6,13 @@ use tenon_sdk::{
     KernelError, View,
     author::ComputeContext,
     geometry::{Dims, GeometryError, square_size},
+    growth,
 };
+
+/// Copies of a matrix that a decomposition keeps at a time, at most.
+const COPIES: usize = 6;
+/// Memory for less is not asked for beforehand.
+const FORESEEN: usize = 1 << 14;
 
 /// The matrices of an input.
 pub struct Matrices<'a, T> {
@@ -52,10 +58,20 @@ impl<'a, T: Scalar> Matrices<'a, T> {
         Ok(dims)
     }
 
-    /// One of them.
-    pub fn get(&self, number: usize) -> Mat<T::Wide> {
+    /// One of them. Memory for its decomposition is foreseen: the library takes it itself.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` when there is no memory for the factors and what they are computed with.
+    pub fn get(&self, number: usize) -> Result<Mat<T::Wide>, KernelError> {
+        let (most, least) = (self.rows.max(self.cols), self.rows.min(self.cols));
+        // Full factors of the larger dimension, and the matrix and its copies.
+        let elements = most.saturating_mul(most).saturating_add(least.saturating_mul(most));
+        let bytes = elements.saturating_mul(COPIES * size_of::<T::Wide>());
+        if bytes >= FORESEEN {
+            growth::foresee(bytes)?;
+        }
         let data = &self.data[number * self.rows * self.cols..][..self.rows * self.cols];
-        Mat::from_fn(self.rows, self.cols, |i, j| data[i * self.cols + j].up())
+        Ok(Mat::from_fn(self.rows, self.cols, |i, j| data[i * self.cols + j].up()))
     }
 
     /// About how many nanoseconds a decomposition takes.
@@ -76,15 +92,13 @@ pub fn store<T: Scalar>(matrix: &Mat<T::Wide>, y: &mut [T]) {
 }
 
 /// Parts of an output, one for each of `count` matrices, which may be empty.
-pub fn parts<T>(mut data: &mut [T], count: usize) -> Vec<&mut [T]> {
+pub fn parts<T>(mut data: &mut [T], count: usize) -> impl Iterator<Item = &mut [T]> {
     let len = data.len() / count.max(1);
-    (0..count)
-        .map(|_| {
-            let (part, rest) = std::mem::take(&mut data).split_at_mut(len);
-            data = rest;
-            part
-        })
-        .collect()
+    (0..count).map(move |_| {
+        let (part, rest) = std::mem::take(&mut data).split_at_mut(len);
+        data = rest;
+        part
+    })
 }
 
 /// Computes each matrix's part of the one output, which has these dimensions.

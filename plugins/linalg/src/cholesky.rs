@@ -22,7 +22,7 @@ fn cholesky<T: Scalar>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let input = c.input::<T>(0)?;
     let x = Matrices::square(input, "input")?;
     for_each(c, &x, input.dims, |number, y| {
-        store(&factor(&x.get(number)), y);
+        store(&factor(&x.get(number)?), y);
         Ok(())
     })
 }

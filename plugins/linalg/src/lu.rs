@@ -46,7 +46,7 @@ impl<T: Scalar> Kernel for MatrixInverse<T> {
         let input = c.input::<T>(0)?;
         let x = Matrices::square(input, "input")?;
         for_each(c, &x, input.dims, |number, y| {
-            let factors = invertible(&x.get(number), "input", number)?;
+            let factors = invertible(&x.get(number)?, "input", number)?;
             let inverse = factors.solve(&identity(x.rows, x.cols));
             match self.adjoint {
                 true => store(&adjoint(&inverse), y),
@@ -83,10 +83,10 @@ impl<T: Scalar> Kernel for MatrixSolve<T> {
             return Err(GeometryError::SizeMismatch { what, expected, found }.into());
         }
         for_each(c, &a, rhs.dims, |number, y| {
-            let matrix = a.get(number);
+            let matrix = a.get(number)?;
             let matrix = if self.adjoint { adjoint(&matrix) } else { matrix };
             let factors = invertible(&matrix, "matrix", number)?;
-            store(&factors.solve(&b.get(number)), y);
+            store(&factors.solve(&b.get(number)?), y);
             Ok(())
         })
     }
@@ -146,7 +146,7 @@ fn determinant<F: Field>(a: &Mat<F>) -> Complex<f64> {
 fn matrix_determinant<T: Scalar>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let x = Matrices::square(c.input::<T>(0)?, "input")?;
     for_each(c, &x, x.batch, |number, y| {
-        y[0] = T::down(Field::from_complex(determinant(&x.get(number))));
+        y[0] = T::down(Field::from_complex(determinant(&x.get(number)?)));
         Ok(())
     })
 }
@@ -159,9 +159,9 @@ fn log_matrix_determinant<T: Scalar>(c: &ComputeContext<'_>) -> Result<(), Kerne
         return Ok(());
     }
     let count = count(x.batch);
-    let items = parts(sign, count).into_iter().zip(parts(log, count)).collect();
+    let items = parts(sign, count).zip(parts(log, count));
     c.parallel_items(items, x.cost_ns(), |number, (sign, log)| {
-        let (unit, modulus) = log_determinant(&x.get(number));
+        let (unit, modulus) = log_determinant(&x.get(number)?);
         sign[0] = T::down(Field::from_complex(unit));
         log[0] = T::down(Field::from_complex(Complex::new(modulus, 0.0)));
         Ok(())

@@ -43,7 +43,7 @@ impl<T: Scalar> Kernel for Svd<T> {
             }
             let items = parts(s, count(x.batch));
             return c.parallel_items(items, 4.0 * x.cost_ns(), |number, s| {
-                store_values(&values(&x.get(number)), s);
+                store_values(&values(&x.get(number)?), s);
                 Ok(())
             });
         }
@@ -55,9 +55,9 @@ impl<T: Scalar> Kernel for Svd<T> {
         }
         let count = count(x.batch);
         let vectors = parts(u, count).into_iter().zip(parts(v, count));
-        let items = parts(s, count).into_iter().zip(vectors).collect();
+        let items = parts(s, count).into_iter().zip(vectors);
         c.parallel_items(items, 20.0 * x.cost_ns(), |number, (s, (u, v))| {
-            let found = decompose(&x.get(number), self.full);
+            let found = decompose(&x.get(number)?, self.full);
             store_values(&found.values, s);
             store(&found.left, u);
             store(&found.right, v);

@@ -13,7 +13,7 @@ use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     geometry::{BatchMatMulGeometry, GeometryError},
-    register_kernel,
+    growth, register_kernel,
 };
 
 /// `X` of `A X = B`, or of `A^H X = B`, where only a triangle of `A` is looked at. Batches broadcast.
@@ -43,12 +43,12 @@ impl<T: Scalar> Kernel for MatrixTriangularSolve<T> {
             c.output::<T>(0, &g.output)?;
             return Ok(());
         }
-        let pairs: Vec<(usize, usize)> = g.products().collect();
+        let pairs = growth::collected(g.products())?;
         let x = b.of_batch(&g.output[..g.output.len() - 2]);
         for_each(c, &x, &g.output, |number, y| {
             let (i, j) = pairs[number];
-            let mut solution = x.get(j);
-            self.solve(&a.get(i), &mut solution);
+            let mut solution = x.get(j)?;
+            self.solve(&a.get(i)?, &mut solution);
             store(&solution, y);
             Ok(())
         })

@@ -10,6 +10,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Element,
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -48,28 +49,32 @@ impl Kernel for AsString {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let elements = c.slot(0)?.elements as usize;
         let Some(values) = values(c, 0)? else {
             let found = c.slot(0)?.dtype;
             return Err(KernelError::unimplemented(format!("no text for elements of {found}")));
         };
-        c.set_strings(0, c.dims(0), (0..elements).map(|at| self.text(values(at))))
+        c.write_texts(0, c.dims(0), |at, text| self.text(values(at), text))
     }
 }
 
 impl AsString {
-    fn text(&self, value: Value<'_>) -> Vec<u8> {
-        let float = |value: f64| self.spec.float(value, self.conversion);
-        let text = match value {
-            Value::Signed(x) => self.spec.signed(x),
-            Value::Unsigned(x) => self.spec.unsigned(x),
-            Value::Single(x) => float(x.into()),
-            Value::Double(x) => float(x),
-            Value::Complex(re, im) => format!("({},{})", float(re), float(im)),
-            Value::Bool(x) => x.to_string(),
-            Value::Text(x) => return self.spec.text(x),
-        };
-        text.into_bytes()
+    fn text(&self, value: Value<'_>, to: &mut Vec<u8>) -> Result<(), KernelError> {
+        let float = |value: f64, to: &mut Vec<u8>| self.spec.float(value, self.conversion, to);
+        match value {
+            Value::Signed(x) => self.spec.signed(x, to),
+            Value::Unsigned(x) => self.spec.unsigned(x, to),
+            Value::Single(x) => float(x.into(), to),
+            Value::Double(x) => float(x, to),
+            Value::Complex(re, im) => {
+                growth::append(to, b"(")?;
+                float(re, to)?;
+                growth::append(to, b",")?;
+                float(im, to)?;
+                growth::append(to, b")")
+            }
+            Value::Bool(x) => growth::append(to, if x { b"true" } else { b"false" }),
+            Value::Text(x) => self.spec.text(x, to),
+        }
     }
 }
 

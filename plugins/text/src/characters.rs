@@ -6,7 +6,8 @@
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
-    geometry::{Dims, broadcast_shape, element_count, row_major_strides},
+    geometry::{Dims, broadcast_shape, row_major_strides},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -28,20 +29,36 @@ impl<const UPPER: bool> Kernel for Case<UPPER> {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        c.set_strings(0, c.dims(0), c.strings(0)?.into_iter().map(|x| self.of(x)))
+        let x = c.strings(0)?;
+        c.write_texts(0, c.dims(0), |at, text| self.write(x[at], text))
     }
 }
 
 impl<const UPPER: bool> Case<UPPER> {
-    fn of(&self, text: &[u8]) -> Vec<u8> {
+    fn write(&self, text: &[u8], to: &mut Vec<u8>) -> Result<(), KernelError> {
         match (self.unicode, UPPER) {
-            (false, false) => text.to_ascii_lowercase(),
-            (false, true) => text.to_ascii_uppercase(),
-            (true, false) => String::from_utf8_lossy(text).to_lowercase().into_bytes(),
-            (true, true) => String::from_utf8_lossy(text).to_uppercase().into_bytes(),
+            (false, _) => {
+                growth::append(to, text)?;
+                if UPPER { to.make_ascii_uppercase() } else { to.make_ascii_lowercase() }
+            }
+            (true, _) => {
+                foresee_case(text)?;
+                let text = String::from_utf8_lossy(text);
+                let text = if UPPER { text.to_uppercase() } else { text.to_lowercase() };
+                growth::append(to, text.as_bytes())?;
+            }
         }
+        Ok(())
     }
 }
+
+/// The standard library takes at most three bytes for each, and as many again for what is no UTF-8.
+fn foresee_case(text: &[u8]) -> Result<(), KernelError> {
+    if text.len() < SMALL { Ok(()) } else { growth::foresee(text.len().saturating_mul(6)) }
+}
+
+/// Memory for less than so many bytes is not asked for beforehand.
+const SMALL: usize = 4096;
 
 register_kernel!("StringLower" on "CPU": Case<false>, numerics = Numerics::EXACT);
 register_kernel!("StringUpper" on "CPU": Case<true>, numerics = Numerics::EXACT);
@@ -103,22 +120,21 @@ impl Kernel for Substr {
         }
         let dims = broadcast_shape(c.dims(0), c.dims(1))?;
         let (texts, places) = (Source::new(c.dims(0), &dims)?, Source::new(c.dims(1), &dims)?);
-        let mut parts = Vec::with_capacity(element_count(&dims)?);
-        for at in 0..element_count(&dims)? {
+        c.write_texts(0, &dims, |at, to| {
             let (text, place) = (text[texts.of(at)], places.of(at));
             let part = match self.0 {
                 Unit::Byte => bytes(text, pos[place], len[place]),
                 Unit::Character => characters(text, pos[place], len[place]),
             };
-            parts.push(part.ok_or_else(|| {
+            let part = part.ok_or_else(|| {
                 KernelError::invalid_argument(format!(
                     "pos {} is out of range for the string '{}' at index {at}",
                     pos[place],
                     crate::shown(text)
                 ))
-            })?);
-        }
-        c.set_strings(0, &dims, parts.into_iter())
+            })?;
+            growth::append(to, part)
+        })
     }
 }
 

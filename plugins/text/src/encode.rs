@@ -2,13 +2,14 @@
 
 use crate::{farmhash::fingerprint64, shown};
 use base64::{
-    Engine,
+    DecodeSliceError, Engine,
     alphabet::URL_SAFE,
-    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+    engine::{Config, DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 use tenon_sdk::{
-    KernelError,
+    Code, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -33,23 +34,42 @@ impl Kernel for Encode {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let texts = c.strings(0)?.into_iter().map(|x| self.engine.encode(x));
-        c.set_strings(0, c.dims(0), texts)
+        let x = c.strings(0)?;
+        c.write_texts(0, c.dims(0), |at, text| encode(&self.engine, x[at], text))
     }
 }
 
+fn encode(engine: &GeneralPurpose, x: &[u8], text: &mut Vec<u8>) -> Result<(), KernelError> {
+    let bytes = base64::encoded_len(x.len(), engine.config().encode_padding());
+    let bytes =
+        bytes.ok_or_else(|| KernelError::new(Code::RESOURCE_EXHAUSTED, "too long a string"))?;
+    growth::reserve(text, bytes)?;
+    text.resize(bytes, 0);
+    engine.encode_slice(x, text).map_err(|error| KernelError::internal(error.to_string()))?;
+    Ok(())
+}
+
 fn decode(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let engine = engine(false);
-    let decoded = |x: &[u8]| {
+    let (engine, x) = (engine(false), c.strings(0)?);
+    c.write_texts(0, c.dims(0), |at, text| {
+        let x = x[at];
         // One sign of padding where two belong is refused, as by TensorFlow.
         let padding = x.iter().rev().take_while(|byte| **byte == b'=').count();
         if padding > 0 && (!x.len().is_multiple_of(4) || padding > 2) {
             return Err(invalid(x, "its padding does not end a group of four"));
         }
-        engine.decode(x).map_err(|error| invalid(x, error))
-    };
-    let texts = c.strings(0)?.into_iter().map(decoded).collect::<Result<Vec<_>, _>>()?;
-    c.set_strings(0, c.dims(0), texts.into_iter())
+        let most = base64::decoded_len_estimate(x.len());
+        growth::reserve(text, most)?;
+        text.resize(most, 0);
+        let bytes = engine.decode_slice(x, text).map_err(|error| match error {
+            DecodeSliceError::DecodeError(error) => invalid(x, error),
+            DecodeSliceError::OutputSliceTooSmall => {
+                KernelError::internal("the estimate is too low")
+            }
+        })?;
+        text.truncate(bytes);
+        Ok(())
+    })
 }
 
 fn invalid(text: &[u8], why: impl std::fmt::Display) -> KernelError {

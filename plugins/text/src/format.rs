@@ -7,6 +7,7 @@ use crate::{
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -38,9 +39,9 @@ impl Kernel for Format {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let mut text = Vec::new();
         for (at, piece) in self.pieces.iter().enumerate() {
-            text.extend_from_slice(piece.as_bytes());
+            growth::append(&mut text, piece.as_bytes())?;
             if at < c.input_count() {
-                text.extend(summary(c, at, self.summarize, Style::Ends)?);
+                summary(c, at, self.summarize, Style::Ends, &mut text)?;
             }
         }
         c.set_strings(0, &[], [text].into_iter())

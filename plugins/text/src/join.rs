@@ -5,6 +5,7 @@ use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     geometry::{Dims, element_count, join_dims, normalize_axis, row_major_strides},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -31,15 +32,29 @@ impl Kernel for Join {
             dims = if found.is_empty() { dims } else { found };
             inputs.push((c.strings(at)?, found.is_empty()));
         }
-        let joined = |at: usize| {
+        c.write_texts(0, dims, |at, joined| {
             let parts = inputs.iter().map(|(texts, scalar)| texts[if *scalar { 0 } else { at }]);
-            parts.collect::<Vec<_>>().join(&self.separator[..])
-        };
-        c.set_strings(0, dims, (0..element_count(dims)?).map(joined))
+            join(parts, &self.separator, joined)
+        })
     }
 }
 
 register_kernel!("StringJoin" on "CPU": Join, numerics = Numerics::EXACT);
+
+/// Appends the parts with the separator between them.
+fn join<'a>(
+    parts: impl Iterator<Item = &'a [u8]>,
+    separator: &[u8],
+    joined: &mut Vec<u8>,
+) -> Result<(), KernelError> {
+    for (number, part) in parts.enumerate() {
+        if number > 0 {
+            growth::append(joined, separator)?;
+        }
+        growth::append(joined, part)?;
+    }
+    Ok(())
+}
 
 struct ReduceJoin {
     keep_dims: bool,
@@ -73,13 +88,11 @@ impl Kernel for ReduceJoin {
         // Without outputs nothing is joined, though there may be more places than memory for them.
         let count = element_count(&output)?;
         let places = if count == 0 { 0..0 } else { 0..element_count(&joined.sizes)? };
-        let places: Vec<usize> = places.map(|number| joined.offset(number)).collect();
-        let text = |number: usize| {
+        let places = growth::collected(places.map(|number| joined.offset(number)))?;
+        c.write_texts(0, &output, |number, text| {
             let first = kept.offset(number);
-            let parts: Vec<&[u8]> = places.iter().map(|place| x[first + place]).collect();
-            parts.join(&self.separator[..])
-        };
-        c.set_strings(0, &output, (0..count).map(text))
+            join(places.iter().map(|place| x[first + place]), &self.separator, text)
+        })
     }
 }
 
@@ -114,6 +127,9 @@ impl Grid {
     }
 }
 
+/// Whether the step still wants the result is asked before so many strings.
+const LOOK: usize = 1024;
+
 /// `StringSplitV2`.
 struct Split {
     /// How often at most; `None` for no limit.
@@ -136,8 +152,12 @@ impl Kernel for Split {
         let (mut parts, mut places, mut widest) = (Vec::new(), Vec::new(), 0);
         for (row, text) in c.strings(0)?.into_iter().enumerate() {
             let before = parts.len();
-            self.split(text, separator, &mut parts);
+            if row % LOOK == 0 {
+                c.watch().check()?;
+            }
+            self.split(text, separator, &mut parts)?;
             widest = widest.max(parts.len() - before);
+            growth::reserve(&mut places, parts.len() - before)?;
             places.extend((0..parts.len() - before).map(|column| [row as i64, column as i64]));
         }
         let count = parts.len() as i64;
@@ -150,32 +170,37 @@ impl Kernel for Split {
 }
 
 impl Split {
-    fn split<'a>(&self, text: &'a [u8], separator: &[u8], parts: &mut Vec<&'a [u8]>) {
+    fn split<'a>(
+        &self,
+        text: &'a [u8],
+        separator: &[u8],
+        parts: &mut Vec<&'a [u8]>,
+    ) -> Result<(), KernelError> {
         let before = parts.len();
         let done = |parts: &[&[u8]]| self.most.is_some_and(|most| parts.len() - before >= most);
         let mut rest = text;
         if separator.is_empty() {
             if done(parts) {
-                return parts.push(text);
+                return growth::push(parts, text);
             }
             rest = trimmed(rest);
             while !rest.is_empty() {
                 let end = rest.iter().position(|byte| is_space(*byte)).unwrap_or(rest.len());
-                parts.push(&rest[..end]);
+                growth::push(parts, &rest[..end])?;
                 rest = trimmed(&rest[end..]);
                 if done(parts) {
-                    return parts.push(rest);
+                    return growth::push(parts, rest);
                 }
             }
-            return;
+            return Ok(());
         }
         while !done(parts) {
             let found = rest.windows(separator.len()).position(|part| part == separator);
             let Some(at) = found else { break };
-            parts.push(&rest[..at]);
+            growth::push(parts, &rest[..at])?;
             rest = &rest[at + separator.len()..];
         }
-        parts.push(rest);
+        growth::push(parts, rest)
     }
 }
 
@@ -198,7 +223,7 @@ mod tests {
     fn splitting_ends_when_it_was_done_often_enough() {
         let split = |text: &'static str, separator: &str, most| {
             let mut parts = Vec::new();
-            Split { most }.split(text.as_bytes(), separator.as_bytes(), &mut parts);
+            Split { most }.split(text.as_bytes(), separator.as_bytes(), &mut parts).unwrap();
             parts.into_iter().map(crate::shown).collect::<Vec<_>>()
         };
         assert_eq!(split(" a b  c", "", None), ["a", "b", "c"]);

@@ -16,6 +16,7 @@ use tenon_sdk::{
     KernelError,
     abi::LogLevel,
     author::{ComputeContext, CreateContext, Kernel, Mode, log},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -40,11 +41,13 @@ impl Kernel for Assert {
         if holds {
             return Ok(());
         }
-        let mut message = "assertion failed:".to_owned();
+        let mut message = b"assertion failed:".to_vec();
         for at in 1..c.input_count() {
-            let data = summary(c, at, self.summarize, Style::First)?;
-            message += &format!(" [{}]", shown(&data));
+            growth::append(&mut message, b" [")?;
+            summary(c, at, self.summarize, Style::First, &mut message)?;
+            growth::append(&mut message, b"]")?;
         }
+        let message = String::from_utf8(message).unwrap_or_else(|bytes| shown(bytes.as_bytes()));
         Err(KernelError::invalid_argument(message))
     }
 }
@@ -81,7 +84,7 @@ impl Kernel for Print {
         let mut line = self.message.clone();
         for at in 1..c.input_count() {
             line.push(b'[');
-            line.extend(summary(c, at, self.summarize, Style::First)?);
+            summary(c, at, self.summarize, Style::First, &mut line)?;
             line.push(b']');
         }
         line.push(b'\n');
@@ -129,8 +132,8 @@ impl Kernel for PrintV2 {
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let mut line = text(c, 0, "input")?.to_vec();
-        line.extend_from_slice(&self.end);
+        let mut line = growth::copied(text(c, 0, "input")?)?;
+        growth::append(&mut line, &self.end)?;
         match &self.stream {
             Stream::Out => drop(std::io::stdout().lock().write_all(&line)),
             Stream::Err => drop(std::io::stderr().lock().write_all(&line)),

@@ -1,5 +1,7 @@
 //! Numbers as C's `printf` writes them (ISO C, 7.21.6.1), with one flag at most.
 
+use tenon_sdk::{KernelError, growth};
+
 /// A conversion of a float.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conversion {
@@ -26,37 +28,44 @@ pub struct Spec {
 const MOST_DIGITS: usize = 1100;
 
 impl Spec {
-    /// Of an unsigned integer, on which the flags for signs have no effect.
-    pub fn unsigned(&self, value: u64) -> String {
-        self.pad("", value.to_string(), true)
+    /// Appends an unsigned integer, on which the flags for signs have no effect.
+    pub fn unsigned(&self, value: u64, to: &mut Vec<u8>) -> Result<(), KernelError> {
+        self.pad("", &value.to_string().into(), true, to)
     }
 
-    /// Of a signed integer.
-    pub fn signed(&self, value: i64) -> String {
-        self.pad(self.sign(value < 0), value.unsigned_abs().to_string(), true)
+    /// Appends a signed integer.
+    pub fn signed(&self, value: i64, to: &mut Vec<u8>) -> Result<(), KernelError> {
+        self.pad(self.sign(value < 0), &value.unsigned_abs().to_string().into(), true, to)
     }
 
-    /// Of a float.
-    pub fn float(&self, value: f64, conversion: Conversion) -> String {
+    /// Appends a float.
+    pub fn float(
+        &self,
+        value: f64,
+        conversion: Conversion,
+        to: &mut Vec<u8>,
+    ) -> Result<(), KernelError> {
         let sign = self.sign(value.is_sign_negative());
         let size = value.abs();
         if value.is_nan() || value.is_infinite() {
-            let name = if value.is_nan() { "nan" } else { "inf" };
-            return self.pad(sign, name.to_owned(), false);
+            return self.pad(sign, &name(size).to_owned().into(), false, to);
         }
         let precision = self.precision.unwrap_or(6);
         let digits = match conversion {
             Conversion::Fixed => self.fixed(size, precision),
             Conversion::Scientific => self.scientific(size, precision),
-            Conversion::Shortest => self.shortest(size, precision.max(1)),
+            Conversion::Shortest => self.shortest(size, precision.max(1)).into(),
         };
-        self.pad(sign, digits, true)
+        self.pad(sign, &digits, true, to)
     }
 
-    /// Padded with spaces.
-    pub fn text(&self, text: &[u8]) -> Vec<u8> {
-        let spaces = vec![b' '; self.width.saturating_sub(text.len())];
-        if self.flag == Some(b'-') { [text, &spaces].concat() } else { [&spaces, text].concat() }
+    /// Appends a text, padded with spaces.
+    pub fn text(&self, text: &[u8], to: &mut Vec<u8>) -> Result<(), KernelError> {
+        let spaces = self.width.saturating_sub(text.len());
+        let (before, after) = if self.flag == Some(b'-') { (0, spaces) } else { (spaces, 0) };
+        repeat(b' ', before, to)?;
+        growth::append(to, text)?;
+        repeat(b' ', after, to)
     }
 
     fn sign(&self, negative: bool) -> &'static str {
@@ -68,26 +77,40 @@ impl Spec {
         }
     }
 
-    fn pad(&self, sign: &str, digits: String, finite: bool) -> String {
+    fn pad(
+        &self,
+        sign: &str,
+        digits: &Digits,
+        finite: bool,
+        to: &mut Vec<u8>,
+    ) -> Result<(), KernelError> {
         let missing = self.width.saturating_sub(sign.len() + digits.len());
-        match self.flag {
-            Some(b'-') => format!("{sign}{digits}{}", " ".repeat(missing)),
-            Some(b'0') if finite => format!("{sign}{}{digits}", "0".repeat(missing)),
-            _ => format!("{}{sign}{digits}", " ".repeat(missing)),
-        }
+        let (before, zeros, after) = match self.flag {
+            Some(b'-') => (0, 0, missing),
+            Some(b'0') if finite => (0, missing, 0),
+            _ => (missing, 0, 0),
+        };
+        repeat(b' ', before, to)?;
+        growth::append(to, sign.as_bytes())?;
+        repeat(b'0', zeros, to)?;
+        growth::append(to, digits.head.as_bytes())?;
+        repeat(b'0', digits.zeros, to)?;
+        growth::append(to, digits.tail.as_bytes())?;
+        repeat(b' ', after, to)
     }
 
-    fn fixed(&self, size: f64, precision: usize) -> String {
+    fn fixed(&self, size: f64, precision: usize) -> Digits {
         let known = precision.min(MOST_DIGITS);
         let point = if precision == 0 && self.flag == Some(b'#') { "." } else { "" };
-        format!("{size:.known$}{point}{}", "0".repeat(precision - known))
+        let head = format!("{size:.known$}{point}");
+        Digits { head, zeros: precision - known, tail: String::new() }
     }
 
-    fn scientific(&self, size: f64, precision: usize) -> String {
+    fn scientific(&self, size: f64, precision: usize) -> Digits {
         let (mantissa, exponent) = parts(size, precision.min(MOST_DIGITS));
-        let more = "0".repeat(precision.saturating_sub(MOST_DIGITS));
         let point = if precision == 0 && self.flag == Some(b'#') { "." } else { "" };
-        format!("{mantissa}{point}{more}{}", exponent_text(exponent))
+        let zeros = precision.saturating_sub(MOST_DIGITS);
+        Digits { head: mantissa + point, zeros, tail: exponent_text(exponent) }
     }
 
     fn shortest(&self, size: f64, precision: usize) -> String {
@@ -110,6 +133,37 @@ impl Spec {
     }
 }
 
+/// The digits of a number: those that are known, zeros, and what follows.
+struct Digits {
+    head: String,
+    zeros: usize,
+    tail: String,
+}
+
+impl Digits {
+    fn len(&self) -> usize {
+        self.head.len() + self.zeros + self.tail.len()
+    }
+}
+
+impl From<String> for Digits {
+    fn from(head: String) -> Digits {
+        Digits { head, zeros: 0, tail: String::new() }
+    }
+}
+
+/// Appends a byte so many times.
+fn repeat(byte: u8, times: usize, to: &mut Vec<u8>) -> Result<(), KernelError> {
+    growth::reserve(to, times)?;
+    to.resize(to.len() + times, byte);
+    Ok(())
+}
+
+/// The name of what is not finite.
+fn name(value: f64) -> &'static str {
+    if value.is_nan() { "nan" } else { "inf" }
+}
+
 /// The digits before the exponent, and the exponent.
 fn parts(size: f64, precision: usize) -> (String, i32) {
     let text = format!("{size:.precision$e}");
@@ -124,8 +178,12 @@ fn exponent_text(exponent: i32) -> String {
 
 /// `%.*g`
 fn general(value: f64, digits: usize) -> String {
-    let spec = Spec { precision: Some(digits), ..Spec::default() };
-    spec.float(value, Conversion::Shortest)
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    let size = value.abs();
+    match size.is_finite() {
+        true => format!("{sign}{}", Spec::default().shortest(size, digits)),
+        false => format!("{sign}{}", name(size)),
+    }
 }
 
 /// A float with 6 digits where these say which it is, else with 9, as TensorFlow's messages have it.
@@ -150,6 +208,12 @@ fn unsigned_nan(text: String) -> String {
 mod tests {
     use super::{Conversion, Spec, double, single};
 
+    fn text(spec: Spec, value: f64, conversion: Conversion) -> String {
+        let mut text = Vec::new();
+        spec.float(value, conversion, &mut text).expect("there is memory");
+        crate::shown(&text)
+    }
+
     #[test]
     fn floats_are_written_as_the_c_library_writes_them() {
         use Conversion::{Fixed, Scientific, Shortest};
@@ -169,18 +233,18 @@ mod tests {
             (none, Shortest, 0.0, "0"),
         ];
         for (spec, conversion, value, expected) in cases {
-            assert_eq!(spec.float(value, conversion), expected, "{value} {spec:?} {conversion:?}");
+            assert_eq!(text(spec, value, conversion), expected, "{value} {spec:?} {conversion:?}");
         }
     }
 
     #[test]
     fn many_digits_are_zeros() {
         let spec = Spec { precision: Some(70_000), ..Spec::default() };
-        let text = spec.float(0.5, Conversion::Fixed);
-        assert_eq!(text.len(), 70_002);
-        assert_eq!(text.trim_end_matches('0'), "0.5");
-        assert_eq!(spec.float(0.5, Conversion::Shortest), "0.5");
-        assert_eq!(spec.float(0.5, Conversion::Scientific).len(), 70_006);
+        let fixed = text(spec, 0.5, Conversion::Fixed);
+        assert_eq!(fixed.len(), 70_002);
+        assert_eq!(fixed.trim_end_matches('0'), "0.5");
+        assert_eq!(text(spec, 0.5, Conversion::Shortest), "0.5");
+        assert_eq!(text(spec, 0.5, Conversion::Scientific).len(), 70_006);
     }
 
     #[test]

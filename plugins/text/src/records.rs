@@ -1,11 +1,13 @@
 //! `DecodeRaw` and `DecodeCSV`.
 
 use crate::{number::Parse, shown};
+use std::borrow::Cow;
 use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Element,
     geometry::Dims,
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -105,19 +107,7 @@ impl Kernel for DecodeCsv {
                 )));
             }
         }
-        let mut records = Vec::new();
-        for (number, record) in c.strings(0)?.into_iter().enumerate() {
-            let fields = self.fields(record).map_err(|why| {
-                KernelError::invalid_argument(format!("records[{number}]: {why}"))
-            })?;
-            if fields.len() != self.types.len() {
-                let (wanted, found) = (self.types.len(), fields.len());
-                return Err(KernelError::invalid_argument(format!(
-                    "records[{number}]: expected {wanted} fields, found {found}"
-                )));
-            }
-            records.push(fields);
-        }
+        let records = self.records(c)?;
         for (column, dtype) in self.types.iter().enumerate() {
             match *dtype {
                 DType::FLOAT => self.numbers::<f32>(c, column, &records)?,
@@ -133,8 +123,8 @@ impl Kernel for DecodeCsv {
 
 register_kernel!("DecodeCSV" on "CPU": DecodeCsv, numerics = Numerics::EXACT);
 
-/// The fields of all records.
-type Records = [Vec<Vec<u8>>];
+/// The fields of all records, one after the other: parts of the input, but for those with quotes in them.
+type Fields<'a> = Vec<Cow<'a, [u8]>>;
 
 impl DecodeCsv {
     fn is_missing(&self, field: &[u8]) -> bool {
@@ -145,12 +135,12 @@ impl DecodeCsv {
         &self,
         c: &ComputeContext<'_>,
         column: usize,
-        records: &Records,
+        records: &Fields<'_>,
     ) -> Result<(), KernelError> {
         let default = c.input::<T>(1 + column)?.data.first();
         let y = c.output::<T>(column, c.dims(0))?.data;
-        for (number, (y, fields)) in y.iter_mut().zip(records).enumerate() {
-            let field = &fields[column];
+        for (number, y) in y.iter_mut().enumerate() {
+            let field = &records[number * self.types.len() + column];
             *y = if self.is_missing(field) {
                 *default.ok_or_else(|| required(number, column))?
             } else {
@@ -169,17 +159,41 @@ impl DecodeCsv {
         &self,
         c: &ComputeContext<'_>,
         column: usize,
-        records: &Records,
+        records: &Fields<'_>,
     ) -> Result<(), KernelError> {
         let default = c.strings(1 + column)?.first().copied();
-        let text = |(number, fields): (usize, &Vec<Vec<u8>>)| match &fields[column] {
-            field if self.is_missing(field) => {
-                default.map(<[u8]>::to_vec).ok_or_else(|| required(number, column))
+        c.write_texts(column, c.dims(0), |number, text| {
+            match &records[number * self.types.len() + column] {
+                field if self.is_missing(field) => {
+                    growth::append(text, default.ok_or_else(|| required(number, column))?)
+                }
+                field => growth::append(text, field),
             }
-            field => Ok(field.clone()),
-        };
-        let texts = records.iter().enumerate().map(text).collect::<Result<Vec<_>, _>>()?;
-        c.set_strings(column, c.dims(0), texts.into_iter())
+        })
+    }
+
+    /// The fields that are wanted of all records.
+    fn records<'a>(&self, c: &ComputeContext<'a>) -> Result<Fields<'a>, KernelError> {
+        let mut records = Fields::new();
+        for (number, record) in c.strings(0)?.into_iter().enumerate() {
+            if number % LOOK == 0 {
+                c.watch().check()?;
+            }
+            let before = records.len();
+            self.fields(record, &mut records).map_err(|why| match why {
+                Wrong::Form(why) => {
+                    KernelError::invalid_argument(format!("records[{number}]: {why}"))
+                }
+                Wrong::Memory(error) => error,
+            })?;
+            let (wanted, found) = (self.types.len(), records.len() - before);
+            if found != wanted {
+                return Err(KernelError::invalid_argument(format!(
+                    "records[{number}]: expected {wanted} fields, found {found}"
+                )));
+            }
+        }
+        Ok(records)
     }
 
     /// Whether a field is wanted that is number `number` in the record, when so many were taken.
@@ -187,8 +201,9 @@ impl DecodeCsv {
         self.columns.is_empty() || self.columns.get(taken) == Some(&number)
     }
 
-    fn fields(&self, record: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
-        let (mut fields, mut at, mut number) = (Vec::new(), 0, 0);
+    /// Appends the fields of a record that are wanted.
+    fn fields<'a>(&self, record: &'a [u8], fields: &mut Fields<'a>) -> Result<(), Wrong> {
+        let (before, mut at, mut number) = (fields.len(), 0, 0);
         while at < record.len() {
             // Only before a field: an end of line within one is refused.
             if matches!(record[at], b'\n' | b'\r') {
@@ -199,51 +214,73 @@ impl DecodeCsv {
             let (field, next) =
                 if quoted { self.quoted(record, at + 1)? } else { self.unquoted(record, at)? };
             at = next;
-            if self.wants(number, fields.len()) {
-                fields.push(field);
-                if fields.len() == self.columns.len() {
-                    return Ok(fields);
+            if self.wants(number, fields.len() - before) {
+                growth::push(fields, field)?;
+                if fields.len() - before == self.columns.len() {
+                    return Ok(());
                 }
             }
             number += 1;
         }
-        if record.last() == Some(&self.delimiter) && self.wants(number, fields.len()) {
-            fields.push(Vec::new());
+        if record.last() == Some(&self.delimiter) && self.wants(number, fields.len() - before) {
+            growth::push(fields, Cow::Borrowed(&[][..]))?;
         }
-        Ok(fields)
+        Ok(())
     }
 
-    fn unquoted(&self, record: &[u8], at: usize) -> Result<(Vec<u8>, usize), &'static str> {
+    fn unquoted<'a>(&self, record: &'a [u8], at: usize) -> Result<(Cow<'a, [u8]>, usize), Wrong> {
         let rest = &record[at..];
         let len = rest.iter().position(|c| *c == self.delimiter).unwrap_or(rest.len());
         let field = &rest[..len];
         if field.iter().any(|c| matches!(c, b'\n' | b'\r') || (self.quotes && *c == b'"')) {
-            return Err("a field without quotes around it holds a quote or an end of line");
+            let why = "a field without quotes around it holds a quote or an end of line";
+            return Err(Wrong::Form(why));
         }
-        Ok((field.to_vec(), at + len + 1))
+        Ok((Cow::Borrowed(field), at + len + 1))
     }
 
     /// A field whose first quote was read.
-    fn quoted(&self, record: &[u8], mut at: usize) -> Result<(Vec<u8>, usize), &'static str> {
+    fn quoted<'a>(&self, record: &'a [u8], mut at: usize) -> Result<(Cow<'a, [u8]>, usize), Wrong> {
         let mut field = Vec::new();
         loop {
             match (record.get(at), record.get(at + 1)) {
-                (Some(b'"'), None) => return Ok((field, at + 2)),
-                (Some(b'"'), Some(c)) if *c == self.delimiter => return Ok((field, at + 2)),
+                (Some(b'"'), None) => return Ok((field.into(), at + 2)),
+                (Some(b'"'), Some(c)) if *c == self.delimiter => return Ok((field.into(), at + 2)),
                 (Some(b'"'), Some(b'"')) => {
-                    field.push(b'"');
+                    growth::push(&mut field, b'"')?;
                     at += 2;
                 }
-                (Some(b'"'), _) => return Err("a quote inside quotes must be written twice"),
+                (Some(b'"'), _) => {
+                    return Err(Wrong::Form("a quote inside quotes must be written twice"));
+                }
                 (Some(c), Some(_)) => {
-                    field.push(*c);
+                    growth::push(&mut field, *c)?;
                     at += 1;
                 }
-                _ => return Err("a field that begins with a quote must end with one"),
+                _ => {
+                    return Err(Wrong::Form("a field that begins with a quote must end with one"));
+                }
             }
         }
     }
 }
+
+/// What is wrong with a record.
+enum Wrong {
+    /// Its form.
+    Form(&'static str),
+    /// There is no memory for its fields.
+    Memory(KernelError),
+}
+
+impl From<KernelError> for Wrong {
+    fn from(error: KernelError) -> Wrong {
+        Wrong::Memory(error)
+    }
+}
+
+/// Whether the step still wants the fields is asked before so many records.
+const LOOK: usize = 1024;
 
 fn required(record: usize, column: usize) -> KernelError {
     KernelError::invalid_argument(format!(

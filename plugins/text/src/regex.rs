@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -56,7 +57,11 @@ impl Kernel for FullMatch {
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let regex = self.compiled.get(text(c, 1, "pattern")?, true)?;
         let y = c.output::<bool>(0, c.dims(0))?.data;
-        for (y, x) in y.iter_mut().zip(c.strings(0)?) {
+        let watch = c.watch();
+        for (at, (y, x)) in y.iter_mut().zip(c.strings(0)?).enumerate() {
+            if at % 64 == 0 {
+                watch.check()?;
+            }
             *y = regex.is_match(x);
         }
         Ok(())
@@ -82,7 +87,7 @@ impl Kernel for Replace {
             return c.set_strings(0, c.dims(0), inputs.into_iter());
         }
         let replace = if self.global { replace_all } else { replace_first };
-        c.set_strings(0, c.dims(0), inputs.iter().map(|x| replace(&regex, x, rewrite)))
+        c.write_texts(0, c.dims(0), |at, to| replace(&regex, inputs[at], rewrite, to))
     }
 }
 
@@ -100,57 +105,66 @@ fn highest_group(rewrite: &[u8]) -> usize {
 }
 
 /// Appends the rewriting of a match; ends at a backslash with neither a digit nor a backslash after it, and says so.
-fn rewritten(found: &Captures<'_>, rewrite: &[u8], to: &mut Vec<u8>) -> bool {
+fn rewritten(found: &Captures<'_>, rewrite: &[u8], to: &mut Vec<u8>) -> Result<bool, KernelError> {
     let mut bytes = rewrite.iter();
     while let Some(&byte) = bytes.next() {
         match (byte, bytes.as_slice().first()) {
-            (b'\\', Some(b'\\')) => to.push(b'\\'),
+            (b'\\', Some(b'\\')) => growth::push(to, b'\\')?,
             (b'\\', Some(digit)) if digit.is_ascii_digit() => {
                 let group = found.get(usize::from(digit - b'0'));
-                to.extend_from_slice(group.map_or(b"", |group| group.as_bytes()));
+                growth::append(to, group.map_or(b"", |group| group.as_bytes()))?;
             }
-            (b'\\', _) => return false,
+            (b'\\', _) => return Ok(false),
             _ => {
-                to.push(byte);
+                growth::push(to, byte)?;
                 continue;
             }
         }
         bytes.next();
     }
-    true
+    Ok(true)
 }
 
-fn replace_first(regex: &Regex, text: &[u8], rewrite: &[u8]) -> Vec<u8> {
-    let Some(found) = regex.captures(text) else { return text.to_vec() };
+fn replace_first(
+    regex: &Regex,
+    text: &[u8],
+    rewrite: &[u8],
+    to: &mut Vec<u8>,
+) -> Result<(), KernelError> {
+    let Some(found) = regex.captures(text) else { return growth::append(to, text) };
     let place = found.get_match();
-    let mut output = text[..place.start()].to_vec();
-    if !rewritten(&found, rewrite, &mut output) {
-        return text.to_vec();
+    growth::append(to, &text[..place.start()])?;
+    if !rewritten(&found, rewrite, to)? {
+        to.clear();
+        return growth::append(to, text);
     }
-    output.extend_from_slice(&text[place.end()..]);
-    output
+    growth::append(to, &text[place.end()..])
 }
 
 /// As RE2's `GlobalReplace`: an empty match does not follow a match at once, and is not sought inside a character.
-fn replace_all(regex: &Regex, text: &[u8], rewrite: &[u8]) -> Vec<u8> {
-    let (mut output, mut at, mut last_end) = (Vec::new(), 0, None);
+fn replace_all(
+    regex: &Regex,
+    text: &[u8],
+    rewrite: &[u8],
+    to: &mut Vec<u8>,
+) -> Result<(), KernelError> {
+    let (mut at, mut last_end) = (0, None);
     while at <= text.len() {
         let Some(found) = regex.captures_at(text, at) else { break };
         let place = found.get_match();
-        output.extend_from_slice(&text[at..place.start()]);
+        growth::append(to, &text[at..place.start()])?;
         at = place.start();
         if place.is_empty() && last_end == Some(at) {
             let next = (at + character_len(&text[at..])).min(text.len());
-            output.extend_from_slice(&text[at..next]);
+            growth::append(to, &text[at..next])?;
             at = next.max(at + 1);
             continue;
         }
-        rewritten(&found, rewrite, &mut output);
+        rewritten(&found, rewrite, to)?;
         at = place.end();
         last_end = Some(at);
     }
-    output.extend_from_slice(text.get(at..).unwrap_or_default());
-    output
+    growth::append(to, text.get(at..).unwrap_or_default())
 }
 
 /// Bytes of the first character; 1 where it is no valid UTF-8.

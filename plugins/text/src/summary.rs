@@ -4,7 +4,11 @@ use crate::{
     printf::{double, single},
     value::{Value, Values, values},
 };
-use tenon_sdk::{KernelError, author::ComputeContext};
+use tenon_sdk::{
+    KernelError,
+    author::{ComputeContext, StepWatch},
+    growth,
+};
 
 /// The two ways in which much is made short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,30 +19,32 @@ pub enum Style {
     Ends,
 }
 
-/// An input in short: at most so many elements (of each dimension), all with `None`.
+/// Appends an input in short: at most so many elements (of each dimension), all with `None`.
 pub fn summary(
     c: &ComputeContext<'_>,
     input: usize,
     limit: Option<usize>,
     style: Style,
-) -> Result<Vec<u8>, KernelError> {
+    text: &mut Vec<u8>,
+) -> Result<(), KernelError> {
     let (dims, elements) = (c.dims(input), c.slot(input)?.elements as usize);
     let limit = limit.map_or(elements, |limit| limit.min(elements));
     let values = values(c, input)?.filter(|_| {
         // Complex numbers have no text there.
         !matches!(c.slot(input), Ok(slot) if is_complex(slot.dtype))
     });
-    let Some(values) = values else { return Ok(unknown(dims, elements, limit, style)) };
-    let mut text = Summary { dims, values, style, limit, next: 0, text: Vec::new() };
+    let Some(values) = values else { return unknown(dims, elements, limit, style, text) };
+    let watch = c.watch();
+    let mut text = Summary { dims, values, style, limit, next: 0, text, watch, written: 0 };
     match style {
-        _ if dims.is_empty() => (0..limit).for_each(|at| text.element(at)),
-        Style::Ends => text.ends(0, 0),
-        Style::First => text.first(0),
+        _ if dims.is_empty() => (0..limit).try_for_each(|at| text.element(at))?,
+        Style::Ends => text.ends(0, 0)?,
+        Style::First => text.first(0)?,
     }
     if elements > limit && (style == Style::First || dims.is_empty()) {
-        text.push("...");
+        text.push("...")?;
     }
-    Ok(text.text)
+    Ok(())
 }
 
 fn is_complex(dtype: tenon_sdk::DType) -> bool {
@@ -46,14 +52,33 @@ fn is_complex(dtype: tenon_sdk::DType) -> bool {
 }
 
 /// Elements without a text.
-fn unknown(dims: &[i64], elements: usize, limit: usize, style: Style) -> Vec<u8> {
-    let marks = vec!["?"; limit].join(" ");
-    let more = if elements > limit { "..." } else { "" };
-    match style {
-        Style::Ends if !dims.is_empty() => format!("[{marks}{more}]").into_bytes(),
-        _ => format!("{marks}{more}").into_bytes(),
+fn unknown(
+    dims: &[i64],
+    elements: usize,
+    limit: usize,
+    style: Style,
+    text: &mut Vec<u8>,
+) -> Result<(), KernelError> {
+    let brackets = style == Style::Ends && !dims.is_empty();
+    // A mark and what follows it, for each, and the rest.
+    growth::reserve(text, limit.saturating_mul(2).saturating_add(5))?;
+    if brackets {
+        text.push(b'[');
     }
+    for at in 0..limit {
+        text.extend_from_slice(if at > 0 { b" ?" } else { b"?" });
+    }
+    if elements > limit {
+        text.extend_from_slice(b"...");
+    }
+    if brackets {
+        text.push(b']');
+    }
+    Ok(())
 }
+
+/// Whether the step still wants the text is asked before so many elements.
+const LOOK: usize = 1024;
 
 struct Summary<'a> {
     dims: &'a [i64],
@@ -62,15 +87,21 @@ struct Summary<'a> {
     limit: usize,
     /// Elements written, for [`Style::First`].
     next: usize,
-    text: Vec<u8>,
+    text: &'a mut Vec<u8>,
+    watch: StepWatch<'a>,
+    written: usize,
 }
 
 impl Summary<'_> {
-    fn push(&mut self, text: &str) {
-        self.text.extend_from_slice(text.as_bytes());
+    fn push(&mut self, text: &str) -> Result<(), KernelError> {
+        growth::append(self.text, text.as_bytes())
     }
 
-    fn element(&mut self, at: usize) {
+    fn element(&mut self, at: usize) -> Result<(), KernelError> {
+        if self.written.is_multiple_of(LOOK) {
+            self.watch.check()?;
+        }
+        self.written += 1;
         match (self.values)(at) {
             Value::Signed(x) => self.push(&x.to_string()),
             Value::Unsigned(x) => self.push(&x.to_string()),
@@ -79,90 +110,93 @@ impl Summary<'_> {
             Value::Bool(x) => self.push(if x { "1" } else { "0" }),
             Value::Complex(..) => self.push("?"),
             Value::Text(x) if self.style == Style::Ends => {
-                self.push("\"");
-                escape(x, &mut self.text);
-                self.push("\"");
+                self.push("\"")?;
+                escape(x, self.text)?;
+                self.push("\"")
             }
-            Value::Text(x) => escape(x, &mut self.text),
+            Value::Text(x) => escape(x, self.text),
         }
     }
 
-    fn first(&mut self, dim: usize) {
+    fn first(&mut self, dim: usize) -> Result<(), KernelError> {
         if self.next >= self.limit {
-            return;
+            return Ok(());
         }
         if dim + 1 == self.dims.len() {
             return self.first_row(dim);
         }
         for _ in 0..self.dims[dim] {
             if self.next >= self.limit {
-                return;
+                return Ok(());
             }
-            self.push("[");
-            self.first(dim + 1);
-            self.push("]");
+            self.push("[")?;
+            self.first(dim + 1)?;
+            self.push("]")?;
         }
+        Ok(())
     }
 
-    fn first_row(&mut self, dim: usize) {
+    fn first_row(&mut self, dim: usize) -> Result<(), KernelError> {
         for at in 0..self.dims[dim] {
             if self.next >= self.limit {
                 if dim != 0 {
-                    self.push("...");
+                    self.push("...")?;
                 }
-                return;
+                return Ok(());
             }
             if at > 0 {
-                self.push(" ");
+                self.push(" ")?;
             }
-            self.element(self.next);
+            self.element(self.next)?;
             self.next += 1;
         }
+        Ok(())
     }
 
-    fn ends(&mut self, dim: usize, offset: usize) {
+    fn ends(&mut self, dim: usize, offset: usize) -> Result<(), KernelError> {
         if dim == self.dims.len() {
             return self.element(offset);
         }
         let count = self.dims[dim] as usize;
         let stride: usize = self.dims[dim + 1..].iter().map(|&size| size as usize).product();
-        self.push("[");
+        self.push("[")?;
         for at in 0..self.limit.min(count) {
             if at > 0 {
-                self.space(dim);
+                self.space(dim)?;
             }
-            self.ends(dim + 1, offset + at * stride);
+            self.ends(dim + 1, offset + at * stride)?;
         }
         if count > self.limit.saturating_mul(2) {
-            self.space(dim);
-            self.push("...");
+            self.space(dim)?;
+            self.push("...")?;
         }
         for at in self.limit.max(count.saturating_sub(self.limit))..count {
-            self.space(dim);
-            self.ends(dim + 1, offset + at * stride);
+            self.space(dim)?;
+            self.ends(dim + 1, offset + at * stride)?;
         }
-        self.push("]");
+        self.push("]")
     }
 
     /// What stands between the parts of a dimension: a space, or a line for each dimension within.
-    fn space(&mut self, dim: usize) {
+    fn space(&mut self, dim: usize) -> Result<(), KernelError> {
         let within = self.dims.len() - dim - 1;
         let text =
             if within == 0 { " ".to_owned() } else { "\n".repeat(within) + &" ".repeat(dim + 1) };
-        self.push(&text);
+        self.push(&text)
     }
 }
 
 /// As a C string literal, but for bytes of UTF-8, which stay.
-fn escape(text: &[u8], to: &mut Vec<u8>) {
+fn escape(text: &[u8], to: &mut Vec<u8>) -> Result<(), KernelError> {
     for &byte in text {
         match byte {
-            b'\n' => to.extend_from_slice(b"\\n"),
-            b'\r' => to.extend_from_slice(b"\\r"),
-            b'\t' => to.extend_from_slice(b"\\t"),
-            b'"' | b'\'' | b'\\' => to.extend_from_slice(&[b'\\', byte]),
-            0x20..=0x7e | 0x80.. => to.push(byte),
-            _ => to.extend_from_slice(format!("\\{byte:03o}").as_bytes()),
+            b'\n' => growth::append(to, b"\\n")?,
+            b'\r' => growth::append(to, b"\\r")?,
+            b'\t' => growth::append(to, b"\\t")?,
+            b'"' | b'\'' | b'\\' => growth::append(to, &[b'\\', byte])?,
+            0x20..=0x7e | 0x80.. => growth::push(to, byte)?,
+            _ => growth::append(to, format!("\\{byte:03o}").as_bytes())?,
         }
     }
+    Ok(())
 }

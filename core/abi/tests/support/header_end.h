@@ -88,10 +88,12 @@ static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
     }
 
 #if defined(__GNUC__)
-/** Whether the step of this call is cancelled. A long computation asks now and then. */
+/** Whether the step of this call is cancelled, or its deadline has passed. A long computation asks now and then. */
 static inline int tenon_cancelled(const TenonCall *call)
 {
-    return __atomic_load_n(call->step->cancelled, __ATOMIC_RELAXED) != 0;
+    const TenonStep *step = call->step;
+    return __atomic_load_n(step->cancelled, __ATOMIC_RELAXED) != 0
+        || (step->deadline_ns != TENON_NO_DEADLINE && call->services->now_ns() >= step->deadline_ns);
 }
 #endif
 

@@ -331,13 +331,6 @@ impl<'a> ComputeContext<'a> {
         self.check(code, "cannot return an input under this shape")
     }
 
-    /// Whether the step was cancelled: a long kernel looks now and then.
-    #[inline]
-    pub fn is_cancelled(&self) -> bool {
-        // SAFETY: the host fills step and flag for as long as the call runs.
-        unsafe { (*(*self.call.step).cancelled).load(std::sync::atomic::Ordering::Relaxed) != 0 }
-    }
-
     /// The step's deadline on the clock of [`ComputeContext::now_ns`].
     pub fn deadline_ns(&self) -> Option<u64> {
         // SAFETY: the host fills the step for as long as the call runs.

@@ -1,6 +1,7 @@
 //! Panics stay on the side where they happen: each library has its own standard library, so the host
 //! cannot catch a plugin's.
 
+use crate::growth;
 use std::{
     any::Any,
     cell::RefCell,
@@ -23,6 +24,9 @@ pub fn guard<R>(body: impl FnOnce() -> R) -> Result<R, String> {
 
 #[cold]
 fn describe(payload: Box<dyn Any + Send>) -> String {
+    if let Some(message) = growth::lack_of(&*payload) {
+        return message.to_owned();
+    }
     let message = panic_message(&*payload);
     std::mem::forget(payload);
     match LOCATION.with(|place| place.borrow_mut().take()) {

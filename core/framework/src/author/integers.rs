@@ -1,19 +1,23 @@
 //! Integer inputs of a call whichever their width: axes, sizes, paddings.
 
 use super::ComputeContext;
-use crate::KernelError;
+use crate::{KernelError, growth};
 use tenon_abi::DType;
 
 impl ComputeContext<'_> {
     /// An integer input of type int32 or int64 (also int16) and of any shape, such as paddings, widened.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when it is of another type.
+    /// `INVALID_ARGUMENT` when it is of another type; `RESOURCE_EXHAUSTED` when there is no memory for the list.
     pub fn integers(&self, input: usize) -> Result<Vec<i64>, KernelError> {
         let widen = |dtype: DType| match dtype {
-            DType::INT16 => Ok(self.input::<i16>(input)?.data.iter().map(|&x| x.into()).collect()),
-            DType::INT32 => Ok(self.input::<i32>(input)?.data.iter().map(|&x| x.into()).collect()),
-            DType::INT64 => Ok(self.input::<i64>(input)?.data.to_vec()),
+            DType::INT16 => {
+                growth::collected(self.input::<i16>(input)?.data.iter().map(|&x| x.into()))
+            }
+            DType::INT32 => {
+                growth::collected(self.input::<i32>(input)?.data.iter().map(|&x| x.into()))
+            }
+            DType::INT64 => growth::copied(self.input::<i64>(input)?.data),
             other => Err(KernelError::invalid_argument(format!(
                 "input {input}: expected int16, int32 or int64, found {other}"
             ))),

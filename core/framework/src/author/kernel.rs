@@ -7,7 +7,7 @@ use super::{
     guard::guard,
     host,
 };
-use crate::KernelError;
+use crate::{KernelError, growth};
 use std::{any::Any, marker::PhantomData, sync::Arc};
 use tenon_abi::{
     Call, Code, Create, KernelState, KernelTable, Packed as RawPacked, Sink, Slot, Str, Support,
@@ -297,5 +297,5 @@ unsafe extern "C" fn supports<K: Kernel>(query: *const Create) -> Support {
 }
 
 fn panicked(what: &str, message: &str) -> KernelError {
-    KernelError::internal(format!("{what} panicked: {message}"))
+    growth::error_of(what, message)
 }

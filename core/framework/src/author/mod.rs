@@ -26,6 +26,7 @@ mod slots;
 mod state;
 mod strings;
 mod variant;
+mod watch;
 
 pub use attrs::{AttrReader, FromAttr};
 pub use call::{AsyncCall, CancelGuard};
@@ -42,3 +43,4 @@ pub use resource::{Handle, ResourceHandle, ResourceValue};
 pub use shape::{Dim, ShapeContext, ShapeFunction, ShapeHandle, ShapeResult, shape_entry};
 pub use state::{StateContext, Var, VarGuard};
 pub use variant::{CopyTarget, Variant, VariantRef, VariantValue};
+pub use watch::StepWatch;

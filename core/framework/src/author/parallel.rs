@@ -1,13 +1,22 @@
 //! `parallel_for`: the only way for a kernel to compute on more than its own thread.
 
 use super::{compute::ComputeContext, guard::guard};
-use crate::KernelError;
-use std::{ffi::c_void, ops::Range, sync::Mutex};
+use crate::{KernelError, growth};
+use std::{
+    ffi::c_void,
+    ops::Range,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 use tenon_abi::ParallelBody;
 
 struct Shared<'b, F> {
     body: &'b F,
     failure: Mutex<Option<String>>,
+    /// Units that were computed, or were begun by a block that panicked.
+    done: AtomicU64,
 }
 
 unsafe extern "C" fn run<F: Fn(Range<usize>, usize) + Sync>(
@@ -22,14 +31,18 @@ unsafe extern "C" fn run<F: Fn(Range<usize>, usize) + Sync>(
         let mut failure = shared.failure.lock().unwrap_or_else(|poison| poison.into_inner());
         failure.get_or_insert(message);
     }
+    shared.done.fetch_add(end - begin, Ordering::Relaxed);
 }
 
 impl ComputeContext<'_> {
     /// Computes the units `0..total`, each of about `cost_ns` nanoseconds, in blocks on the host's threads
     /// and the caller's; returns when all are done. Work too small to be worth another thread stays here.
     ///
+    /// Once the step is cancelled, or its deadline has passed, no further block begins: a block takes some
+    /// milliseconds at most where `cost_ns` is right. A call that has locked a variable computes all of its units.
+    ///
     /// # Errors
-    /// `INTERNAL` when `body` panicked.
+    /// `INTERNAL` when `body` panicked; `CANCELLED` or `DEADLINE_EXCEEDED` when units were left out for it.
     pub fn parallel_for(
         &self,
         total: usize,
@@ -48,7 +61,7 @@ impl ComputeContext<'_> {
     /// /// Sets each row to its number.
     /// fn numbers(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     ///     let y = c.output::<f32>(0, &[100, 1000])?;
-    ///     c.parallel_items(y.data.chunks_mut(1000).collect(), 100.0, |number, row| {
+    ///     c.parallel_items(y.data.chunks_mut(1000), 100.0, |number, row| {
     ///         row.fill(number as f32);
     ///         Ok(())
     ///     })
@@ -56,16 +69,16 @@ impl ComputeContext<'_> {
     /// ```
     ///
     /// # Errors
-    /// An error of `body`; `INTERNAL` when it panicked.
+    /// An error of `body`; as [`ComputeContext::parallel_for`]; `RESOURCE_EXHAUSTED` when there is no memory for
+    /// the list of items.
     pub fn parallel_items<I: Send>(
         &self,
-        items: Vec<I>,
+        items: impl IntoIterator<Item = I>,
         cost_ns: f64,
         body: impl Fn(usize, I) -> Result<(), KernelError> + Sync,
     ) -> Result<(), KernelError> {
         // Each item is taken once, by the block that has its number; the lock is never waited for.
-        let items: Vec<Mutex<Option<I>>> =
-            items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+        let items = growth::collected(items.into_iter().map(|item| Mutex::new(Some(item))))?;
         let failure: Mutex<Option<(usize, KernelError)>> = Mutex::new(None);
         self.parallel_for(items.len(), cost_ns, |range| {
             for number in range {
@@ -94,14 +107,14 @@ impl ComputeContext<'_> {
     /// [`ComputeContext::parallelism`]: no two blocks run at the same time under one index.
     ///
     /// # Errors
-    /// `INTERNAL` when `body` panicked.
+    /// As [`ComputeContext::parallel_for`].
     pub fn parallel_for_workers<F: Fn(Range<usize>, usize) + Sync>(
         &self,
         total: usize,
         cost_ns: f64,
         body: F,
     ) -> Result<(), KernelError> {
-        let shared = Shared { body: &body, failure: Mutex::new(None) };
+        let shared = Shared { body: &body, failure: Mutex::new(None), done: AtomicU64::new(0) };
         let entry = self.services().parallel_for.expect("the host fills every entry");
         let data = (&raw const shared).cast_mut().cast();
         // SAFETY: `shared` outlives the call, which returns only when every block is done.
@@ -110,10 +123,9 @@ impl ComputeContext<'_> {
             entry(self.raw().record, total as u64, cost_ns, body, data);
         }
         match shared.failure.into_inner().unwrap_or_else(|poison| poison.into_inner()) {
-            None => Ok(()),
-            Some(message) => {
-                Err(KernelError::internal(format!("parallel work panicked: {message}")))
-            }
+            None if shared.done.into_inner() == total as u64 => Ok(()),
+            None => Err(self.watch().error()),
+            Some(message) => Err(growth::error_of("parallel work", &message)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Slots as views.
 
-use crate::{element::Element, view::View};
+use crate::{KernelError, element::Element, growth, view::View};
 use std::slice;
 use tenon_abi::{Slot, Str, StringElement};
 
@@ -19,13 +19,16 @@ pub(super) unsafe fn view<'a, T: Element>(slot: &Slot) -> View<'a, T> {
 
 /// The values of a string slot.
 ///
+/// # Errors
+/// `RESOURCE_EXHAUSTED` when there is no memory for the list.
+///
 /// # Safety
 /// The slot lies in host memory, holds strings, and is not written for `'a`.
-pub(super) unsafe fn strings<'a>(slot: &Slot) -> Vec<&'a [u8]> {
+pub(super) unsafe fn strings<'a>(slot: &Slot) -> Result<Vec<&'a [u8]>, KernelError> {
     let first = slot.data.cast::<StringElement>();
     // SAFETY: `elements` initialised elements, by the caller's promise.
     let element = |at| unsafe { *first.add(at) };
     let elements = (0..slot.elements as usize).map(element);
     // SAFETY: as above.
-    elements.map(|e| unsafe { Str { ptr: e.data, len: e.len as usize }.bytes() }).collect()
+    growth::collected(elements.map(|e| unsafe { Str { ptr: e.data, len: e.len as usize }.bytes() }))
 }

@@ -10,5 +10,5 @@ mod value;
 
 pub use buffer::{Buffer, Memory};
 pub use host_memory::host_memory;
-pub use string::{StringStorage, destroy_strings, set_string};
+pub use string::{StringMeter, StringStorage, destroy_strings, set_string, set_string_meter};
 pub use value::{Tensor, TensorError};

@@ -1,7 +1,63 @@
 //! Elements of string tensors. Only the host calls these; a plugin goes through the host's string table.
+//!
+//! Bytes of values are counted where a [`StringMeter`] was set: each thread sums up what it takes and gives back,
+//! and tells the meter of 64 KiB at a time, so that threads share no counter for a value.
 
-use std::alloc::{Layout, alloc, dealloc, realloc};
+use std::{
+    alloc::{Layout, alloc, dealloc, realloc},
+    cell::Cell,
+    sync::OnceLock,
+};
 use tenon_abi::{Code, StringElement};
+
+/// Is told by how many bytes the values of strings have grown, or shrunk. False where so many more are not
+/// allowed; what is given back always is.
+pub type StringMeter = fn(bytes: i64) -> bool;
+
+/// A thread tells the meter once its sum is as large, and when it ends.
+const BATCH: i64 = 64 << 10;
+
+static METER: OnceLock<StringMeter> = OnceLock::new();
+
+/// Has the values of strings counted from here on; the first meter stays.
+pub fn set_string_meter(meter: StringMeter) {
+    let _ = METER.set(meter);
+}
+
+/// What a thread has not told yet.
+struct Untold(Cell<i64>);
+
+impl Drop for Untold {
+    fn drop(&mut self) {
+        if let Some(meter) = METER.get() {
+            // What is there already cannot be refused.
+            let _ = meter(self.0.get());
+        }
+    }
+}
+
+thread_local! {
+    static UNTOLD: Untold = const { Untold(Cell::new(0)) };
+}
+
+/// Counts bytes that a value takes, or gives back. False where they are not allowed: then they are not counted.
+fn count(bytes: i64) -> bool {
+    let Some(meter) = METER.get() else { return true };
+    let told = UNTOLD.try_with(|untold| {
+        let sum = untold.0.get() + bytes;
+        if sum.abs() < BATCH {
+            untold.0.set(sum);
+            return true;
+        }
+        let allowed = meter(sum);
+        if allowed {
+            untold.0.set(0);
+        }
+        allowed
+    });
+    // A thread that ends has no sum any more.
+    told.unwrap_or_else(|_| meter(bytes))
+}
 
 /// Allocation of string elements, as functions, so that the host's table and tensors share it.
 pub struct StringStorage;
@@ -23,6 +79,10 @@ impl StringStorage {
         ) else {
             return Code::RESOURCE_EXHAUSTED;
         };
+        let more = (new.size() - old.size()) as i64;
+        if !count(more) {
+            return Code::RESOURCE_EXHAUSTED;
+        }
         let data = if current.data.is_null() {
             // SAFETY: `capacity` is above 0.
             unsafe { alloc(new) }
@@ -31,6 +91,7 @@ impl StringStorage {
             unsafe { realloc(current.data, old, new.size()) }
         };
         if data.is_null() {
+            count(-more);
             return Code::RESOURCE_EXHAUSTED;
         }
         // SAFETY: the caller's promise.
@@ -48,6 +109,7 @@ impl StringStorage {
             let current = *element;
             *element = StringElement { data: std::ptr::null_mut(), len: 0, capacity: 0 };
             if !current.data.is_null() {
+                count(-(current.capacity as i64));
                 dealloc(
                     current.data,
                     Layout::from_size_align_unchecked(current.capacity as usize, 1),

@@ -1,13 +1,17 @@
 //! What all calls of one step share.
 
 use super::cancel::Cancellation;
-use crate::{pool::ThreadPool, resources::ResourceManager};
+use crate::{
+    pool::{Stop, ThreadPool},
+    resources::ResourceManager,
+};
 use std::{
     sync::{Arc, OnceLock},
     time::Instant,
 };
 use tenon_abi::{NO_DEADLINE, Step, Stream};
 use tenon_framework::{
+    Code, KernelError,
     sync::{Mutex, rank},
     tensor::Buffer,
 };
@@ -67,6 +71,21 @@ impl StepEnv {
         };
         let kept = Mutex::ranked(rank::STEP, Vec::new());
         StepEnv { step, cancellation, pool, resources, keep_denormals: false, trace: None, kept }
+    }
+
+    /// What ends the loops of calls early: the step is cancelled, or its deadline has passed.
+    pub(crate) fn stop(&self) -> Stop<'_> {
+        Stop::new(self.cancellation.flag(), self.step.deadline_ns)
+    }
+
+    /// The error of a call that did not compute all of its outputs because the step was to stop.
+    pub(crate) fn stopped_error(&self) -> KernelError {
+        let deadline = self.step.deadline_ns;
+        if deadline != NO_DEADLINE && monotonic_ns() >= deadline {
+            let message = "the deadline passed while the kernel computed";
+            return KernelError::new(Code::DEADLINE_EXCEEDED, message);
+        }
+        KernelError::new(Code::CANCELLED, "the step was cancelled while the kernel computed")
     }
 
     /// Keeps what a call has read or replaced for as long as what was enqueued may use it: until

@@ -7,6 +7,7 @@ use super::{
     ticket::{Again, Ticket, Watch},
     value::Value,
 };
+use crate::memory::HostMemory;
 use std::{
     cell::{Cell, UnsafeCell},
     ptr,
@@ -85,6 +86,10 @@ pub struct CallFrame {
     /// The last message, and the code that it came with.
     message: UnsafeCell<(Code, String)>,
     pub(super) scratch: UnsafeCell<Vec<Buffer>>,
+    /// Variables that the call has locked.
+    locked: Cell<usize>,
+    /// Whether a loop of the call was cut short: its outputs are not complete, whatever the kernel says.
+    cut: Cell<bool>,
     input_slots: Box<[*const Slot]>,
 }
 
@@ -144,6 +149,8 @@ impl CallFrame {
             watch: None,
             message: UnsafeCell::new((Code::OK, String::new())),
             scratch: UnsafeCell::new(Vec::new()),
+            locked: Cell::new(0),
+            cut: Cell::new(false),
             input_slots: inputs,
         }
     }
@@ -268,6 +275,32 @@ impl CallFrame {
         }
     }
 
+    /// Counts variables that the call has locked.
+    pub(crate) fn locks(&self, count: usize) {
+        self.locked.set(self.locked.get().saturating_add(count));
+    }
+
+    /// Counts variables that the call has unlocked.
+    pub(crate) fn unlocks(&self, count: usize) {
+        self.locked.set(self.locked.get().saturating_sub(count));
+    }
+
+    /// Whether the call has locked a variable, which no loop may leave half written.
+    pub(super) fn holds_variables(&self) -> bool {
+        self.locked.get() > 0
+    }
+
+    /// A loop of the call was cut short: the step is cancelled, so that nothing reads the outputs.
+    pub(super) fn set_cut(&self) {
+        self.cut.set(true);
+        self.env().cancellation.cancel();
+    }
+
+    /// Whether a loop of the call was cut short, said once.
+    pub fn take_cut(&self) -> bool {
+        self.cut.replace(false)
+    }
+
     /// Keeps the message of a failing call. Where a service kept one for the same code before, the kernel
     /// passes that failure on: its own words come first, the service's figures after them.
     pub(crate) fn set_message(&self, code: Code, message: &[u8]) {
@@ -289,12 +322,25 @@ impl CallFrame {
         let (_, message) = std::mem::replace(kept, (Code::OK, String::new()));
         let message =
             if message.is_empty() { "the kernel gave no message".to_owned() } else { message };
+        let message = self.with_figures(code, message);
         let error = KernelError::new(code, message);
         // What an op with state refuses may be about that.
         match self.node().def.as_ref().filter(|def| !def.stateful) {
             Some(def) => def.naming_inputs(error, &self.node().input_args, |at| self.shape_of(at)),
             None => error,
         }
+    }
+
+    /// What a kernel of the host's memory says of the lack of it, with the figures of that memory where it has not
+    /// got them from a service.
+    fn with_figures(&self, code: Code, message: String) -> String {
+        // Also of a device that computes in it.
+        let of_host = self.node().device_memory.device() == 0;
+        let lacks = code == Code::RESOURCE_EXHAUSTED && of_host;
+        if !lacks || message.contains(" are in use") {
+            return message;
+        }
+        format!("{message}; of host memory {}", HostMemory::exhausted_figures())
     }
 
     /// Shape of an input, for messages.

@@ -367,10 +367,13 @@ unsafe extern "C" fn parallel_for(
 ) {
     // SAFETY: the kernel gives its call's record.
     let Some(frame) = (unsafe { CallFrame::from_raw(record) }) else { return };
-    let body = Body { body, data };
-    frame.env().pool.parallel_for(total, cost_ns, &|begin, end, worker| {
-        body.run(begin, end, worker);
-    });
+    let (env, body) = (frame.env(), Body { body, data });
+    let run = |begin, end, worker| body.run(begin, end, worker);
+    if frame.holds_variables() {
+        env.pool.parallel_for(total, cost_ns, &run);
+    } else if !env.pool.parallel_for_until(total, cost_ns, &env.stop(), &run) {
+        frame.set_cut();
+    }
 }
 
 unsafe extern "C" fn parallelism(record: *mut CallRecord) -> u32 {

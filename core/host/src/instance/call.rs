@@ -199,7 +199,11 @@ impl<'a> PreparedCall<'a> {
             let _state = FpGuard::for_kernels(self.frame.env().keep_denormals);
             self.compute()?
         };
-        let computed = if code.is_ok() { Ok(()) } else { Err(self.frame.take_error(code)) };
+        let computed = match (code.is_ok(), self.frame.take_cut()) {
+            (true, false) => Ok(()),
+            (true, true) => Err(self.frame.env().stopped_error()),
+            (false, _) => Err(self.frame.take_error(code)),
+        };
         // Also after an error: what was enqueued before it still uses the call's memory.
         let synchronised = self.synchronise();
         self.frame.end();

@@ -194,3 +194,22 @@ fn supports_is_answered_with_its_reason() {
     assert_eq!(ask(std::slice::from_ref(&matrix), 4), SupportAnswer::Yes);
     assert_eq!(ask(&[matrix], 1), SupportAnswer::No("rank 2 is above 1".to_owned()));
 }
+
+/// A call of a kernel that ignores that its loop was cut short does not give its outputs away.
+#[test]
+fn outputs_of_a_loop_that_was_cut_short_are_not_published() {
+    let mut bench = Bench::host();
+    let instance = bench.instance("HostTestLoop", &[]).unwrap();
+    let x = Tensor::from_slice(&[400], &[1.0f32; 400]).unwrap();
+    bench.env.step.deadline_ns = crate::call::monotonic_ns() + 50_000_000;
+    let error = call_once(&instance, std::slice::from_ref(&x), &bench.env).unwrap_err();
+    assert_eq!(error.code, Code::DEADLINE_EXCEEDED);
+    assert_eq!(error.message, "the deadline passed while the kernel computed");
+    let bench = Bench::host();
+    bench.env.cancellation.cancel();
+    let error = call_once(&instance, std::slice::from_ref(&x), &bench.env).unwrap_err();
+    assert_eq!(error.code, Code::CANCELLED);
+    assert_eq!(error.message, "the step was cancelled while the kernel computed");
+    let whole = call_once(&instance, &[x], &Bench::host().env).unwrap();
+    assert!(values(&whole[0]).iter().all(|&y| y == 2.0));
+}

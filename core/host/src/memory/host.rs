@@ -2,8 +2,9 @@
 
 use super::{
     guarded::{Guard, GuardOptions},
+    limit,
     pool::{Block, FreeLists, block_size},
-    stats::{Account, MemoryStats},
+    stats::{Account, MemoryStats, Words},
 };
 use std::{
     alloc::{Layout, alloc, dealloc},
@@ -12,11 +13,16 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use tenon_abi::{HOST_ALIGNMENT, MemoryKind};
-use tenon_framework::{Code, KernelError, pages, tensor::Memory};
+use tenon_framework::{
+    Code, KernelError, pages,
+    tensor::{Memory, set_string_meter},
+};
 
 /// Bytes of large blocks that are held for reuse.
 pub const HOST_CACHE_BYTES: usize = 256 << 20;
 const NAME: &str = "host memory";
+const WORDS: Words =
+    Words { unlimited: "there is no limit", advice: "free tensors, or raise host.memory_limit_mb" };
 
 /// Pooled host memory with accounting, aligned to 64 bytes.
 pub struct HostMemory {
@@ -36,12 +42,24 @@ impl HostMemory {
     }
 
     fn build(cache: usize, limit: u64, guard: Option<Guard>) -> HostMemory {
-        HostMemory { lists: FreeLists::new(cache), account: Account::new(limit), guard }
+        HostMemory {
+            lists: FreeLists::new(cache),
+            account: Account::with_words(limit, WORDS),
+            guard,
+        }
     }
 
     /// The pool of the process: what kernels' outputs and scratch come from.
     pub fn shared() -> &'static Arc<HostMemory> {
-        SHARED.get_or_init(|| Arc::new(HostMemory::new(HOST_CACHE_BYTES, 0)))
+        SHARED.get_or_init(|| HostMemory::of_process(HOST_CACHE_BYTES, None))
+    }
+
+    /// With the limit that the system suggests, and counting strings.
+    fn of_process(cache: usize, guard: Option<Guard>) -> Arc<HostMemory> {
+        set_string_meter(|bytes| {
+            SHARED.get().is_none_or(|memory| memory.account.count_strings(bytes))
+        });
+        Arc::new(HostMemory::build(cache, limit::of_system(), guard))
     }
 
     /// Has the pool of the process notice misuse from here on, at the cost of speed: see
@@ -57,7 +75,7 @@ impl HostMemory {
         let mut fresh = false;
         let shared = SHARED.get_or_init(|| {
             fresh = true;
-            Arc::new(HostMemory::build(0, 0, Some(Guard::new(options))))
+            HostMemory::of_process(0, Some(Guard::new(options)))
         });
         shared.guard.as_ref().filter(|_| fresh).ok_or_else(|| {
             let message = "host memory is in use already: guard it before anything is allocated";
@@ -80,7 +98,12 @@ impl HostMemory {
         self.account.reset_peak();
     }
 
-    /// Gives at most so many bytes from now on; 0 is no limit.
+    /// What is in use of the process's memory, the limit, and what to do: for errors that do not say so.
+    pub(crate) fn exhausted_figures() -> String {
+        HostMemory::shared().account.exhausted_figures()
+    }
+
+    /// Gives at most so many bytes from now on, those of strings included; 0 is no limit.
     pub fn set_limit(&self, bytes: u64) {
         self.account.set_limit(bytes);
     }
@@ -274,7 +297,7 @@ mod tests {
         assert_eq!(
             error.message,
             "host memory: out of memory: asked for 500 bytes, 600 are in use, the limit is 1000: \
-             free tensors, or raise the limit"
+             free tensors, or raise host.memory_limit_mb"
         );
         // SAFETY: allocated with the same size.
         unsafe { pool.deallocate(held, 600) };

@@ -9,6 +9,7 @@ mod copy;
 mod device;
 pub mod guarded;
 mod host;
+mod limit;
 mod pool;
 mod stats;
 
@@ -16,6 +17,7 @@ pub use copy::copy_on_host;
 pub use device::DeviceMemory;
 pub(crate) use device::StreamMemory;
 pub use host::{HOST_CACHE_BYTES, HostMemory, allocate_entry, deallocate_entry};
+pub(crate) use limit::apply as apply_limit;
 pub(crate) use pool::{Block, FreeLists, block_size};
 pub(crate) use stats::Account;
 pub use stats::MemoryStats;

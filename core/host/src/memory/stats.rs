@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicI64, AtomicU64, Ordering},
 };
 use tenon_framework::{Code, KernelError};
 
@@ -19,8 +19,11 @@ pub struct MemoryStats {
     pub total_count: u64,
     /// Bytes held for reuse.
     pub cached_bytes: u64,
-    /// Bytes there are; 0 is not known.
+    /// Bytes there are; 0 is not known, and of host memory no limit.
     pub limit_bytes: u64,
+    /// Bytes of the values of strings, which count for the limit of host memory beside `live_bytes`. Each thread may
+    /// have counted up to 64 KiB more or less.
+    pub string_bytes: u64,
 }
 
 impl fmt::Display for MemoryStats {
@@ -33,9 +36,28 @@ impl fmt::Display for MemoryStats {
     }
 }
 
+/// What an error for want of memory says beside its figures.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Words {
+    /// In place of a limit.
+    pub unlimited: &'static str,
+    /// What to do where a limit is reached.
+    pub advice: &'static str,
+}
+
+impl Default for Words {
+    fn default() -> Words {
+        let (unlimited, advice) = ("the limit is not known", "free tensors, or raise the limit");
+        Words { unlimited, advice }
+    }
+}
+
 /// The counters behind [`MemoryStats`].
 #[derive(Default)]
 pub(crate) struct Account {
+    words: Words,
+    /// Bytes of strings that were counted; less than nothing when some were taken before they were.
+    string_bytes: AtomicI64,
     live_bytes: AtomicU64,
     peak_bytes: AtomicU64,
     live_count: AtomicU64,
@@ -46,6 +68,31 @@ pub(crate) struct Account {
 impl Account {
     pub fn new(limit: u64) -> Account {
         Account { limit: AtomicU64::new(limit), ..Account::default() }
+    }
+
+    /// As [`Account::new`], with words of its own for its errors.
+    pub fn with_words(limit: u64, words: Words) -> Account {
+        Account { words, ..Account::new(limit) }
+    }
+
+    /// Bytes in use, strings included.
+    fn in_use(&self) -> u64 {
+        self.live_bytes.load(Ordering::Relaxed).saturating_add(self.string_bytes())
+    }
+
+    fn string_bytes(&self) -> u64 {
+        self.string_bytes.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    /// Counts bytes of strings, unless that goes beyond the limit.
+    pub fn count_strings(&self, bytes: i64) -> bool {
+        self.string_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let limit = self.limit.load(Ordering::Relaxed);
+        let allowed = bytes <= 0 || limit == 0 || self.in_use() <= limit;
+        if !allowed {
+            self.string_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        allowed
     }
 
     pub fn set_limit(&self, limit: u64) {
@@ -59,9 +106,9 @@ impl Account {
         }
         let live = self.live_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let limit = self.limit.load(Ordering::Relaxed);
-        if limit != 0 && live > limit {
+        if limit != 0 && live.saturating_add(self.string_bytes()) > limit {
             self.untake(bytes);
-            return Err(self.exhausted(name, bytes, "free tensors, or raise the limit"));
+            return Err(self.exhausted(name, bytes, self.words.advice));
         }
         Ok(())
     }
@@ -95,17 +142,25 @@ impl Account {
 
     /// The error of an allocation that is not to be had.
     pub fn exhausted(&self, name: &str, bytes: u64, advice: &str) -> KernelError {
-        let in_use = self.live_bytes.load(Ordering::Relaxed);
-        let limit = match self.limit.load(Ordering::Relaxed) {
-            0 => "the limit is not known".to_owned(),
-            limit => format!("the limit is {limit}"),
-        };
+        let figures = self.figures();
         KernelError::new(
             Code::RESOURCE_EXHAUSTED,
-            format!(
-                "{name}: out of memory: asked for {bytes} bytes, {in_use} are in use, {limit}: {advice}"
-            ),
+            format!("{name}: out of memory: asked for {bytes} bytes, {figures}: {advice}"),
         )
+    }
+
+    /// What is in use, and the limit, for messages.
+    fn figures(&self) -> String {
+        let in_use = self.in_use();
+        match self.limit.load(Ordering::Relaxed) {
+            0 => format!("{in_use} are in use, {}", self.words.unlimited),
+            limit => format!("{in_use} are in use, the limit is {limit}"),
+        }
+    }
+
+    /// The figures and what to do, for the message of who has not got them.
+    pub fn exhausted_figures(&self) -> String {
+        format!("{}: {}", self.figures(), self.words.advice)
     }
 
     pub fn stats(&self, cached_bytes: u64) -> MemoryStats {
@@ -116,6 +171,7 @@ impl Account {
             total_count: self.total_count.load(Ordering::Relaxed),
             cached_bytes,
             limit_bytes: self.limit.load(Ordering::Relaxed),
+            string_bytes: self.string_bytes(),
         }
     }
 }

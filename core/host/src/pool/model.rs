@@ -32,7 +32,7 @@ fn a_loop_is_done_when_its_caller_returns() {
             let body = |begin: u64, _end: u64, _worker: u32| {
                 counts[begin as usize].fetch_add(1, Ordering::Relaxed);
             };
-            let both = Loop::new(&body, 2, 1, 1);
+            let both = Loop::new(&body, 2, 1, 1, None);
             queue.run_loop(&both, |_| ());
         }
         for count in &counts {
@@ -99,7 +99,7 @@ fn two_callers_share_a_worker() {
             let body = |_: u64, _: u64, _: u32| {
                 sum.fetch_add(1, Ordering::Relaxed);
             };
-            queue.run_loop(&Loop::new(&body, 2, 1, 1), |_| ());
+            queue.run_loop(&Loop::new(&body, 2, 1, 1, None), |_| ());
         };
         let other = {
             let (queue, sum) = (Arc::clone(&queue), Arc::clone(&sum));

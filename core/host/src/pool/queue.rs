@@ -14,7 +14,10 @@
 //! Who owns what: `state` is under the lock; `next` is claimed by atomic increment; `posted` moves with
 //! every new piece of work, so that a worker may look for some without the lock.
 
-use super::placement::{NOWHERE, current_core};
+use super::{
+    placement::{NOWHERE, current_core},
+    stop::Stop,
+};
 use crate::fpu::{FpGuard, FpState};
 use std::{
     any::Any,
@@ -26,7 +29,7 @@ use std::{
 };
 use tenon_framework::sync::{
     Condvar, Mutex, MutexGuard,
-    atomic::{AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     rank,
 };
 
@@ -48,6 +51,10 @@ pub(super) struct Loop<'b> {
     active: AtomicU32,
     state: FpState,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
+    /// Looked at before each block.
+    stop: Option<&'b Stop<'b>>,
+    /// Set when a block was left out for it.
+    cut: AtomicBool,
 }
 
 thread_local! {
@@ -76,8 +83,15 @@ impl Drop for BlockMark {
 }
 
 impl<'b> Loop<'b> {
-    /// A loop over `total` units, at least 1, in blocks of `block` units, for at most `limit` helpers.
-    pub fn new(body: Body<'b>, total: u64, block: u64, limit: u32) -> Loop<'b> {
+    /// A loop over `total` units, at least 1, in blocks of `block` units, for at most `limit` helpers, none of
+    /// which begins a block once `stop` is due.
+    pub fn new(
+        body: Body<'b>,
+        total: u64,
+        block: u64,
+        limit: u32,
+        stop: Option<&'b Stop<'b>>,
+    ) -> Loop<'b> {
         Loop {
             body,
             total,
@@ -89,13 +103,25 @@ impl<'b> Loop<'b> {
             active: AtomicU32::new(0),
             state: FpState::current(),
             panic: Mutex::new(None),
+            stop,
+            cut: AtomicBool::new(false),
         }
+    }
+
+    /// Whether blocks were left out because the loop was to stop. Known when the loop is done.
+    pub fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Relaxed)
     }
 
     /// Claims the next block.
     fn claim(&self) -> Option<u64> {
         // The look before keeps `next` from running away while many threads find nothing.
         if self.next.load(Ordering::Relaxed) >= self.blocks {
+            return None;
+        }
+        if self.stop.is_some_and(Stop::is_due) {
+            self.cut.store(true, Ordering::Relaxed);
+            self.next.store(self.blocks, Ordering::Relaxed);
             return None;
         }
         let at = self.next.fetch_add(1, Ordering::Relaxed);

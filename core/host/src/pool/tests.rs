@@ -202,12 +202,63 @@ fn blocking_jobs_run_at_once_and_end_with_the_pool() {
 
 #[test]
 fn blocks_are_few_and_cover_the_total() {
-    for (total, cost, threads) in
-        [(2, 1e5, 2), (1000, 1e5, 2), (u64::MAX, f64::INFINITY, 8), (7, 1e12, 64)]
-    {
+    for (total, cost, threads) in [
+        (2, 1e5, 2),
+        (1000, 1e5, 2),
+        (u64::MAX, f64::INFINITY, 8),
+        (7, 1e12, 64),
+        (1 << 20, 1e9, 2),
+    ] {
         let (block, blocks) = split(total, cost, threads);
-        assert!(blocks <= u64::from(threads) * BLOCKS_PER_THREAD && block >= 1);
+        let most = (u64::from(threads) * BLOCKS_PER_THREAD).max(long_blocks(cost));
+        assert!(blocks <= most && blocks <= LONG_BLOCKS && block >= 1);
         assert!((u128::from(block)) * u128::from(blocks) >= u128::from(total));
         assert!((u128::from(block)) * u128::from(blocks - 1) < u128::from(total));
     }
+    let (block, _) = split(1 << 20, 1e9, 2);
+    assert!(block as f64 * 1e9 / f64::from(1 << 20) <= 2.0 * LONG_BLOCK_NS, "{block}");
+}
+
+/// Runs a loop of a thousand units, each said to take a millisecond, that `stop` ends in block number `at`.
+fn stopped_in(pool: &ThreadPool, at: u64, end: impl Fn() + Sync, stop: &Stop<'_>) -> (bool, u64) {
+    let (blocks, units) = (AtomicU64::new(0), AtomicU64::new(0));
+    let complete = pool.parallel_for_until(1000, 1e6, stop, &|begin, last, _| {
+        if blocks.fetch_add(1, Ordering::Relaxed) == at {
+            end();
+        }
+        std::thread::sleep(Duration::from_millis(1));
+        units.fetch_add(last - begin, Ordering::Relaxed);
+    });
+    (complete, units.into_inner())
+}
+
+#[test]
+fn a_loop_of_a_cancelled_step_begins_no_further_block() {
+    for threads in [1, 3] {
+        let pool = ThreadPool::new(threads);
+        let flag = AtomicU32::new(0);
+        let stop = Stop::new(&flag, tenon_abi::NO_DEADLINE);
+        assert_eq!(stopped_in(&pool, u64::MAX, || (), &stop), (true, 1000));
+        let cancel = || flag.store(1, Ordering::Relaxed);
+        let (complete, units) = stopped_in(&pool, 3, cancel, &stop);
+        assert!(!complete && units < 1000, "{threads} threads computed {units}");
+        assert_eq!(stopped_in(&pool, u64::MAX, || (), &stop), (false, 0), "no block begins");
+    }
+}
+
+#[test]
+fn a_loop_ends_when_its_deadline_passes_and_a_loop_in_a_block_too() {
+    let pool = ThreadPool::new(2);
+    let flag = AtomicU32::new(0);
+    let soon = crate::call::monotonic_ns() + 20_000_000;
+    let stop = Stop::new(&flag, soon);
+    // 200 blocks of a millisecond, on two threads.
+    let (complete, units) = stopped_in(&pool, u64::MAX, || (), &stop);
+    assert!(!complete && units < 1000, "{units}");
+    let inner = AtomicBool::new(true);
+    pool.parallel_for(2, 1e9, &|_, _, _| {
+        let complete = pool.parallel_for_until(1000, 1e6, &stop, &|_, _, _| ());
+        inner.fetch_and(complete, Ordering::Relaxed);
+    });
+    assert!(!inner.into_inner(), "the deadline has passed");
 }

@@ -272,14 +272,16 @@ unsafe extern "C" fn lock_variables(
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let locked = list(variables, count).and_then(|resources| {
             let variables: Vec<&Variable> = resources.iter().filter_map(Variable::of).collect();
-            lock(&variables, &frame.env().cancellation)
+            lock(&variables, &frame.env().cancellation)?;
+            frame.locks(variables.len());
+            Ok(())
         });
         conclude(frame, locked, |()| ())
     }
 }
 
 unsafe extern "C" fn unlock(
-    _record: *mut CallRecord,
+    record: *mut CallRecord,
     variables: *const *mut RawVariable,
     count: usize,
 ) {
@@ -287,6 +289,10 @@ unsafe extern "C" fn unlock(
     if let Ok(resources) = unsafe { list(variables, count) } {
         let variables: Vec<&Variable> = resources.iter().filter_map(Variable::of).collect();
         unlock_variables(&variables);
+        // SAFETY: the kernel gives its call's record.
+        if let Some(frame) = unsafe { CallFrame::from_raw(record) } {
+            frame.unlocks(variables.len());
+        }
     }
 }
 

@@ -27,6 +27,24 @@ register_op!(
     attrs = &["limit: int = 4"]
 );
 
+register_op!("HostTestLoop", inputs = &["x: float"], outputs = &["y: float"]);
+
+/// Doubles in a loop that takes a millisecond for each element, and does not look whether it was cut short.
+fn double_in_a_loop(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let x = c.input::<f32>(0)?;
+    let y = c.output::<f32>(0, x.dims)?;
+    let rows = y.data.iter_mut().zip(x.data);
+    let cut = c.parallel_items(rows, 1e6, |_, (y, x)| {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        *y = x * 2.0;
+        Ok(())
+    });
+    debug_assert!(cut.is_ok() || c.is_cancelled(), "{cut:?}");
+    Ok(())
+}
+
+register_kernel!("HostTestLoop" on "CPU": fn double_in_a_loop);
+
 fn double(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let dims = c.dims(0);
     match c.in_place::<f32>(0, 0, dims)? {

@@ -222,7 +222,12 @@ impl StepState {
     }
 
     fn first_error(&self) -> StepError {
-        self.shared.error().cloned().unwrap_or_else(cancelled_error)
+        let late = || {
+            let deadline = self.env.step.deadline_ns;
+            deadline != 0 && monotonic_ns() >= deadline
+        };
+        let without_error = || if late() { deadline_error() } else { cancelled_error() };
+        self.shared.error().cloned().unwrap_or_else(without_error)
     }
 
     fn abort(&self) {

@@ -72,7 +72,7 @@ fn expanded<'a>(
         return Ok(images);
     }
     let all = c.scratch_slice::<u8>(images.len().checked_mul(multiplier).ok_or_else(too_large)?)?;
-    let parts = all.chunks_mut(BLOCK * multiplier).zip(images.chunks(BLOCK)).collect();
+    let parts = all.chunks_mut(BLOCK * multiplier).zip(images.chunks(BLOCK));
     c.parallel_items(parts, (BLOCK * multiplier) as f64, |_, (to, from): (&mut [u8], &[u8])| {
         let outputs = to.chunks_exact_mut(multiplier).zip(from);
         outputs.for_each(|(to, &from)| to.fill(from));

@@ -8,6 +8,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::{Element, QInt8, QUInt8, Quantised},
     geometry::{DataFormat, Padding, Pool2dGeometry, Pool2dParams},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -43,7 +44,7 @@ impl<T: Quantised> Kernel for AvgPool<T> {
             return Ok(());
         }
         let row = (geometry.width.output * geometry.out_channels) as usize;
-        let rows: Vec<&mut [T]> = y.chunks_exact_mut(row).collect();
+        let rows = y.chunks_exact_mut(row);
         c.parallel_items(rows, 0.3 * row as f64 * taps as f64, |number, y| {
             pool_row(&geometry, &means, x, number, y)
         })
@@ -62,7 +63,7 @@ fn pool_row<T: Quantised>(
     let channels = g.in_channels as usize;
     let (image, row) = (number / g.height.output as usize, number % g.height.output as usize);
     let rows = inputs(&g.height, row);
-    let mut sums = vec![0i32; channels];
+    let mut sums = growth::filled(channels, 0i32)?;
     for (column, y) in y.chunks_exact_mut(channels).enumerate() {
         let columns = inputs(&g.width, column);
         sums.fill(0);

@@ -8,6 +8,7 @@ use tenon_sdk::{
     element::{Element, QInt8, QUInt8, Quantised},
     fixed_point::{Affine, Scale, multiply_by_float},
     geometry::{ReduceKind, ReducePlan},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -91,9 +92,9 @@ impl<T: Quantised> Kernel for Mean<T> {
         if y.is_empty() {
             return Ok(());
         }
-        let images: Vec<&mut [T]> = y.chunks_mut(inner).collect();
+        let images = y.chunks_mut(inner);
         c.parallel_items(images, 0.3 * (reduced * inner) as f64, |number, y| {
-            let mut sums = vec![0i32; inner];
+            let mut sums = growth::filled(inner, 0i32)?;
             for row in x[number * reduced * inner..][..reduced * inner].chunks_exact(inner) {
                 sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x.code());
             }

@@ -63,7 +63,7 @@ pub fn map_channels<P: Sync, X: Copy + Sync, Y: Send>(
     }
     let row = channels.len() * inner;
     let block = BLOCK.div_ceil(row) * row;
-    let blocks: Vec<_> = y.chunks_mut(block).zip(x.chunks(block)).collect();
+    let blocks = y.chunks_mut(block).zip(x.chunks(block));
     c.parallel_items(blocks, cost_ns * block as f64, |_, (y, x)| {
         for (y, x) in y.chunks_exact_mut(row).zip(x.chunks_exact(row)) {
             let parts = y.chunks_exact_mut(inner).zip(x.chunks_exact(inner));
@@ -85,7 +85,7 @@ pub fn map<X: Copy + Sync, Y: Send>(
     if y.is_empty() {
         return Ok(());
     }
-    let blocks: Vec<_> = y.chunks_mut(BLOCK).zip(x.chunks(BLOCK)).collect();
+    let blocks = y.chunks_mut(BLOCK).zip(x.chunks(BLOCK));
     c.parallel_items(blocks, cost_ns * BLOCK as f64, |_, (y, x)| {
         y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x));
         Ok(())

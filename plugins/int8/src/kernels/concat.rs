@@ -73,7 +73,7 @@ fn join<T: Quantised>(
     }
     let row: usize = sources.iter().map(|source| source.piece).sum();
     let group = 4096usize.div_ceil(row).min(plan.outer);
-    let groups: Vec<&mut [T]> = y.chunks_mut(group * row).collect();
+    let groups = y.chunks_mut(group * row);
     c.parallel_items(groups, 2.0 * (group * row) as f64, |at, y| {
         for (number, mut rest) in y.chunks_exact_mut(row).enumerate() {
             for source in sources {

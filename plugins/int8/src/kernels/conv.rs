@@ -99,7 +99,7 @@ impl<'a, W: Filter> Call<'a, W> {
     ) -> Result<(), KernelError> {
         let g = &self.geometry;
         let channels = g.out_channels as usize;
-        let rows: Vec<_> = y.chunks_exact_mut(g.width.output as usize * channels).collect();
+        let rows = y.chunks_exact_mut(g.width.output as usize * channels);
         let terms = g.height.kernel * g.width.kernel * g.filter_channels;
         let cost = 0.2 * (g.width.output * g.out_channels).saturating_mul(terms) as f64;
         c.parallel_items(rows, cost, |number, y| {

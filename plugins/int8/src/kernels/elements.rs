@@ -9,6 +9,7 @@ use tenon_sdk::{
     author::ComputeContext,
     element::{Element, QInt8, QInt32, QUInt8, Quantised},
     geometry::{ChannelSplit, DataFormat, reshape_dims},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -62,10 +63,8 @@ fn bias_add<T: Quantised>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let (zero, codes) = (sums.code::<QInt32>(0.0), ToCodes::<QInt32>::new(sums));
     let (x, bias) = (c.input::<T>(0)?, c.input::<T>(1)?.data);
     let (reals, bias_reals) = (ToReals::<T>::new(range), ToReals::<T>::new(bias_range));
-    let bias: Vec<i32> = bias
-        .iter()
-        .map(|&bias| codes.code(bias_reals.real(bias)).0.saturating_add(zero.0))
-        .collect();
+    let summand = |&bias: &T| codes.code(bias_reals.real(bias)).0.saturating_add(zero.0);
+    let bias: Vec<i32> = growth::collected(bias.iter().map(summand))?;
     debug_assert_eq!(bias.len(), split.channels);
     let data = (x.data, c.output::<QInt32>(0, x.dims)?.data);
     map_channels(c, 1, &bias, data, 2.0, |bias, x| {

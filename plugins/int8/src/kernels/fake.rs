@@ -151,7 +151,7 @@ fn pass_on(
     let y = c.output::<f32>(0, c.dims(1))?.data;
     const BLOCK: usize = 1 << 14;
     let blocks = y.chunks_mut(BLOCK).zip(gradients.chunks(BLOCK)).zip(inputs.chunks(BLOCK));
-    c.parallel_items(blocks.collect(), 0.5 * BLOCK as f64, |_, ((y, gradients), inputs)| {
+    c.parallel_items(blocks, 0.5 * BLOCK as f64, |_, ((y, gradients), inputs)| {
         for ((y, gradient), &x) in y.iter_mut().zip(gradients).zip(inputs) {
             *y = gradient * range.within(x);
         }

@@ -41,7 +41,7 @@ pub fn for_runs<T: Quantised, Z: Quantised>(
     let (runs, run) = (plan.run_count(), plan.run_len());
     // A few thousand elements at a time.
     let group = 4096usize.div_ceil(run).min(runs);
-    let parts: Vec<&mut [Z]> = z.chunks_mut(group * run).collect();
+    let parts = z.chunks_mut(group * run);
     c.parallel_items(parts, cost * (group * run) as f64, |number, z| {
         let runs = plan.runs_in(number * group..(number + 1) * group);
         for (z, from) in z.chunks_exact_mut(run).zip(runs) {

@@ -7,6 +7,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::{QInt8, QUInt8, Quantised},
     geometry::{DataFormat, GeometryError, Padding, Pool2dGeometry, Pool2dParams},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -87,11 +88,10 @@ impl<F: Fold<T>, T: Quantised> Kernel for Pool<F, T> {
         let (x, y) = (c.input::<T>(0)?.data, c.output::<T>(0, &geometry.output_dims())?.data);
         if !y.is_empty() {
             let row = (geometry.width.output * geometry.out_channels) as usize;
-            let rows: Vec<&mut [T]> = y.chunks_exact_mut(row).collect();
+            let rows = y.chunks_exact_mut(row);
             let taps = (geometry.height.kernel.saturating_mul(geometry.width.kernel)) as f64;
             c.parallel_items(rows, 0.5 * row as f64 * taps, |number, y| {
-                pool_row::<F, T>(&geometry, x, number, y);
-                Ok(())
+                pool_row::<F, T>(&geometry, x, number, y)
             })?;
         }
         range.write(c, 1)
@@ -105,12 +105,17 @@ pub fn inputs(window: &tenon_sdk::geometry::WindowDim, output: usize) -> Span<us
 }
 
 /// Row `number` of the output, of all images counted on.
-fn pool_row<F: Fold<T>, T: Quantised>(g: &Pool2dGeometry, x: &[T], number: usize, y: &mut [T]) {
+fn pool_row<F: Fold<T>, T: Quantised>(
+    g: &Pool2dGeometry,
+    x: &[T],
+    number: usize,
+    y: &mut [T],
+) -> Result<(), KernelError> {
     let (height, width) = (g.height.input as usize, g.width.input as usize);
     let (channels, depth) = (g.in_channels as usize, g.depth_window as usize);
     let (image, row) = (number / g.height.output as usize, number % g.height.output as usize);
     let rows = inputs(&g.height, row);
-    let mut states = vec![F::start(); g.out_channels as usize];
+    let mut states = growth::filled(g.out_channels as usize, F::start())?;
     for (column, y) in y.chunks_exact_mut(states.len()).enumerate() {
         let columns = inputs(&g.width, column);
         states.fill(F::start());
@@ -133,6 +138,7 @@ fn pool_row<F: Fold<T>, T: Quantised>(g: &Pool2dGeometry, x: &[T], number: usize
         let finished = states.iter().map(|&state| F::finish(state, count));
         y.iter_mut().zip(finished).for_each(|(y, code)| *y = code);
     }
+    Ok(())
 }
 
 type MaxPool<T> = Pool<Greatest, T>;

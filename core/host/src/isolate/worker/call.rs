@@ -59,6 +59,10 @@ pub(super) struct Record {
     pub made: Arc<Made>,
     pub pool: Arc<ThreadPool>,
     pub cancellation: Arc<Cancellation>,
+    /// On this process's clock.
+    pub deadline_ns: u64,
+    /// Whether a loop of the call was cut short: its outputs are not complete, whatever the kernel says.
+    pub cut: AtomicBool,
     pub inputs: Vec<Held>,
     pub slots: UnsafeCell<Vec<Slot>>,
     pub targets: UnsafeCell<Vec<Target>>,
@@ -193,12 +197,11 @@ pub(super) fn compute(
         Ok(record) => record,
         Err(error) => return reply(Err(error)),
     };
-    let left = sent.deadline_ns;
     let step = Step {
         struct_size: size_of::<Step>() as u32,
         reserved: 0,
         step_id: sent.step,
-        deadline_ns: left.map_or(NO_DEADLINE, |left| monotonic_ns().saturating_add(left)),
+        deadline_ns: record.deadline_ns,
         cancelled: record.cancellation.flag(),
         ext: ptr::null(),
     };
@@ -225,6 +228,10 @@ fn record(site: Site, sent: &Computation<'_>) -> Result<Box<Record>, KernelError
         made,
         pool,
         cancellation,
+        deadline_ns: sent
+            .deadline_ns
+            .map_or(NO_DEADLINE, |left| monotonic_ns().saturating_add(left)),
+        cut: AtomicBool::new(false),
         inputs,
         slots: UnsafeCell::new(vec![Slot::EMPTY; sent.outputs.len()]),
         targets: UnsafeCell::new(sent.outputs.iter().map(target).collect()),
@@ -310,7 +317,14 @@ fn run(record: &Record, step: &Step, sent: &Computation<'_>) -> Result<(), Kerne
             }
         };
     }
-    if code.is_ok() { Ok(()) } else { Err(record.error(code)) }
+    if !code.is_ok() {
+        return Err(record.error(code));
+    }
+    if record.cut.load(Ordering::Relaxed) {
+        let message = "the step was cancelled, or its deadline passed, while the kernel computed";
+        return Err(KernelError::new(Code::CANCELLED, message));
+    }
+    Ok(())
 }
 
 /// Asks the host for memory for an output.

@@ -5,6 +5,7 @@ use crate::{
     call::monotonic_ns,
     isolate::wire::{ArenaName, Ask, checked_dims},
     memory::HostMemory,
+    pool::Stop,
 };
 use std::{
     ffi::c_void,
@@ -303,7 +304,11 @@ unsafe extern "C" fn parallel_for(
     // SAFETY: the kernel gives its call's record.
     let Some(record) = (unsafe { running(record) }) else { return };
     let body = Body { body, data };
-    record.pool.parallel_for(total, cost_ns, &|begin, end, worker| body.run(begin, end, worker));
+    let stop = Stop::new(record.cancellation.flag(), record.deadline_ns);
+    let run = |begin, end, worker| body.run(begin, end, worker);
+    if !record.pool.parallel_for_until(total, cost_ns, &stop, &run) {
+        record.cut.store(true, Ordering::Relaxed);
+    }
 }
 
 unsafe extern "C" fn parallelism(record: *mut CallRecord) -> u32 {

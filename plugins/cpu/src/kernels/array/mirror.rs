@@ -12,6 +12,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     geometry::{mirror_offset, mirror_pad_dims, mirror_pad_grad_dims},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -140,7 +141,7 @@ fn gradient<T: Term>(
     let x = c.input::<T>(0)?;
     let y = c.output::<T>(0, output)?;
     if !y.data.is_empty() {
-        fold(how.offset, &how.levels, &mut x.data.to_vec(), y.data);
+        fold(how.offset, &how.levels, &mut growth::copied(x.data)?, y.data);
     }
     Ok(())
 }

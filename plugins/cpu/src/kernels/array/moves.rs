@@ -1,7 +1,9 @@
 //! Ops that move elements, written once for words of every size and for strings.
 
 use super::{JOINED, NUMBERS, SLICED, Word, by_size, words, words_mut};
-use tenon_sdk::{DType, KernelError, author::ComputeContext, element::Element, reg::join_types};
+use tenon_sdk::{
+    DType, KernelError, author::ComputeContext, element::Element, growth, reg::join_types,
+};
 
 /// [`NUMBERS`] and strings.
 pub(super) const TEXTS: &[DType] = &join_types::<{ NUMBERS.len() + 1 }>(NUMBERS, &[DType::STRING]);
@@ -76,7 +78,7 @@ pub(super) fn indices(c: &ComputeContext<'_>, input: usize) -> Result<Vec<i64>, 
         c: &ComputeContext<'_>,
         input: usize,
     ) -> Result<Vec<i64>, KernelError> {
-        Ok(c.input::<T>(input)?.data.iter().map(|&x| x.into()).collect())
+        growth::collected(c.input::<T>(input)?.data.iter().map(|&x| x.into()))
     }
     match c.slot(input)?.dtype {
         DType::INT8 => widen::<i8>(c, input),

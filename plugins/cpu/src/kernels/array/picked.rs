@@ -9,6 +9,7 @@ use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     geometry::{GatherPlan, GeometryError, SlicePlan},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -110,7 +111,7 @@ impl BadIndices {
     ) -> Result<Vec<Option<usize>>, KernelError> {
         let indices = indices(c, input)?;
         let vector = |at: usize| &indices[at * plan.depth..(at + 1) * plan.depth];
-        let slices: Vec<Option<usize>> = (0..plan.count).map(|at| plan.slice(vector(at))).collect();
+        let slices = growth::collected((0..plan.count).map(|at| plan.slice(vector(at))))?;
         match slices.iter().position(Option::is_none) {
             Some(at) if self == BadIndices::Refused => {
                 let outer = &c.dims(input)[..c.dims(input).len() - 1];

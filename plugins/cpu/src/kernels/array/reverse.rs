@@ -9,6 +9,7 @@ use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     geometry::{AxisSet, Dims, element_count, normalize_axis, roll_shifts, row_major_strides},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -193,7 +194,7 @@ fn roll(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 fn invert_permutation(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     check_vector(c, 0, "x")?;
     let x = c.integers(0)?;
-    let (len, mut y) = (x.len(), vec![-1; x.len()]);
+    let (len, mut y) = (x.len(), growth::filled(x.len(), -1)?);
     for (at, &place) in x.iter().enumerate() {
         let Some(slot) = usize::try_from(place).ok().and_then(|place| y.get_mut(place)) else {
             let message = format!("x[{at}] = {place} is not in [0, {len})");

@@ -16,6 +16,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::Element,
     geometry::{SlicePlan, element_count},
+    growth,
     reg::{Numerics, join_types},
     register_kernel,
 };
@@ -144,12 +145,12 @@ impl Kernel for ScatterNd {
 /// The sum of strings: one behind the other.
 fn joined_strings(c: &ComputeContext<'_>, target: &Target<'_>) -> Result<(), KernelError> {
     let updates = c.strings(target.updates)?;
-    let mut y = vec![Vec::new(); element_count(target.dims)?];
+    let mut y = growth::filled(element_count(target.dims)?, Vec::new())?;
     if target.len > 0 {
         for (slice, update) in target.slices.iter().zip(updates.chunks_exact(target.len)) {
             let Some(slice) = slice else { continue };
             let y = &mut y[slice * target.len..][..target.len];
-            y.iter_mut().zip(update).for_each(|(y, x)| y.extend_from_slice(x));
+            y.iter_mut().zip(update).try_for_each(|(y, x)| growth::append(y, x))?;
         }
     }
     c.set_strings(0, target.dims, y.iter())

@@ -7,11 +7,12 @@ use super::{
     moves::{Item, Move, check_vector, make, write_integers},
     words,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use tenon_sdk::{
     DType, KernelError,
     author::ComputeContext,
     geometry::{Dims, element_count, normalize_axis},
+    growth,
     reg::{Numerics, join_types},
     register_kernel,
 };
@@ -27,7 +28,7 @@ enum Key<'a> {
 fn keys<'a>(c: &ComputeContext<'a>, input: usize) -> Result<Vec<Option<Key<'a>>>, KernelError> {
     let dtype = c.slot(input)?.dtype;
     if dtype == DType::STRING {
-        return Ok(c.strings(input)?.into_iter().map(|text| Some(Key::Text(text))).collect());
+        return growth::collected(c.strings(input)?.into_iter().map(|text| Some(Key::Text(text))));
     }
     by_size!(element_size(c, input)?, keys_of_words(c, input, float_of(dtype)))
 }
@@ -57,7 +58,7 @@ fn keys_of_words<'a, W: Word + Into<u128>>(
             _ => Some(Key::Bits(bits)),
         }
     };
-    Ok(words::<W>(c.input_bytes(input)?)?.iter().map(key).collect())
+    growth::collected(words::<W>(c.input_bytes(input)?)?.iter().map(key))
 }
 
 /// Where each of several values is first, which of them each element is, and how often each is there.
@@ -67,25 +68,32 @@ struct Groups {
     counts: Vec<i64>,
 }
 
+/// Whether the step still wants the result is asked before so many elements.
+const LOOK: usize = 1 << 14;
+
 impl Groups {
-    fn of<K: std::hash::Hash + Eq>(keys: impl ExactSizeIterator<Item = Option<K>>) -> Groups {
-        let mut groups = Groups {
-            firsts: Vec::new(),
-            which: Vec::with_capacity(keys.len()),
-            counts: Vec::new(),
-        };
+    fn of<K: std::hash::Hash + Eq>(
+        c: &ComputeContext<'_>,
+        keys: impl ExactSizeIterator<Item = Result<Option<K>, KernelError>>,
+    ) -> Result<Groups, KernelError> {
+        let which = growth::with_room(keys.len())?;
+        let mut groups = Groups { firsts: Vec::new(), which, counts: Vec::new() };
         let mut known = HashMap::new();
         for (at, key) in keys.enumerate() {
+            if at.is_multiple_of(LOOK) {
+                c.watch().check()?;
+            }
             let next = groups.firsts.len();
-            let group = key.map_or(next, |key| *known.entry(key).or_insert(next));
+            growth::reserve_entries(&mut known, 1)?;
+            let group = key?.map_or(next, |key| *known.entry(key).or_insert(next));
             if group == next {
-                groups.firsts.push(at);
-                groups.counts.push(0);
+                growth::push(&mut groups.firsts, at)?;
+                growth::push(&mut groups.counts, 0)?;
             }
             groups.counts[group] += 1;
             groups.which.push(group as i64);
         }
-        groups
+        Ok(groups)
     }
 }
 
@@ -135,15 +143,21 @@ fn vector_axis(c: &ComputeContext<'_>) -> Result<usize, KernelError> {
 fn groups(c: &ComputeContext<'_>, axis: usize) -> Result<Groups, KernelError> {
     let (dims, keys) = (c.dims(0), keys(c, 0)?);
     if dims.len() == 1 {
-        return Ok(Groups::of(keys.into_iter()));
+        return Groups::of(c, keys.into_iter().map(Ok));
     }
     let (outer, size) = (element_count(&dims[..axis])?, dims[axis] as usize);
     let inner = element_count(&dims[axis + 1..])?;
-    let slice = |at: usize| -> Option<Vec<Key<'_>>> {
+    let slice = |at: usize| {
         let pieces = (0..outer).map(|outer| (outer * size + at) * inner);
-        pieces.flat_map(|first| &keys[first..first + inner]).copied().collect()
+        let found = pieces.flat_map(|first| &keys[first..first + inner]).copied();
+        let mut slice = growth::with_room(outer.saturating_mul(inner))?;
+        for key in found {
+            let Some(key) = key else { return Ok(None) };
+            slice.push(key);
+        }
+        Ok(Some(slice))
     };
-    Ok(Groups::of((0..size).map(slice)))
+    Groups::of(c, (0..size).map(slice))
 }
 
 /// Slices without elements are all the same one. There may be any number of them, so that nothing is made for
@@ -190,10 +204,15 @@ fn unique_along(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 fn list_diff(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     check_vector(c, 0, "x")?;
     check_vector(c, 1, "y")?;
-    let left_out: HashSet<Key<'_>> = keys(c, 1)?.into_iter().flatten().collect();
-    let kept = |key: &Option<Key<'_>>| key.is_none_or(|key| !left_out.contains(&key));
+    let mut left_out = HashMap::new();
+    for key in keys(c, 1)?.into_iter().flatten() {
+        growth::reserve_entries(&mut left_out, 1)?;
+        left_out.insert(key, ());
+    }
+    c.watch().check()?;
+    let kept = |key: &Option<Key<'_>>| key.is_none_or(|key| !left_out.contains_key(&key));
     let keys = keys(c, 0)?;
-    let places: Vec<usize> = (0..keys.len()).filter(|&at| kept(&keys[at])).collect();
+    let places = growth::collected((0..keys.len()).filter(|&at| kept(&keys[at])))?;
     let output = [places.len() as i64];
     let how = Chosen { places: &places, size: keys.len(), inner: 1 };
     make(c, c.slot(0)?.dtype, &[0], (0, &output), &how)?;

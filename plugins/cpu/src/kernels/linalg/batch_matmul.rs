@@ -26,6 +26,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel, Packed},
     element::Number,
     geometry::{BatchMatMulGeometry, equal_batches},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -60,7 +61,7 @@ pub fn products<T: Multiply>(
     if z_len == 0 || z.is_empty() {
         return Ok(());
     }
-    let pairs: Vec<(usize, usize)> = g.products().collect();
+    let pairs = growth::collected(g.products())?;
     // The rows of all matrices are those of one, where they meet the same columns.
     let is_one = pairs.len() == 1 || y.len() == y_len && size.a_strides == [size.k, 1];
     if is_one && let Some(&(i, j)) = pairs.first() {

@@ -30,6 +30,7 @@ use tenon_sdk::{
     abi::Slot,
     author::{ComputeContext, CreateContext, Kernel, Packed},
     geometry::MatMulGeometry,
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -92,7 +93,7 @@ impl Products {
         let matrix = Operand::dense(data, rows as usize, cols as usize);
         let matrix = if self.transposed.b { matrix.transposed() } else { matrix };
         let size = [matrix.rows.div_ceil(2), matrix.cols];
-        let mut pairs = vec![0.0; size[0].checked_mul(size[1])?];
+        let mut pairs = growth::filled(size[0].checked_mul(size[1])?, 0.0).ok()?;
         for (at, to) in pairs.chunks_exact_mut(size[1]).enumerate() {
             join_rows(&matrix, at, to);
         }

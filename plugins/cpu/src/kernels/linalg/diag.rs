@@ -4,6 +4,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     geometry::{DiagAlign, DiagBand, DiagGeometry, Diagonal, Dims, GeometryError, element_count},
+    growth,
     reg::{Numerics, join_types},
     register_kernel,
 };
@@ -70,7 +71,7 @@ fn for_parts<const N: usize>(
         parts.enumerate().for_each(|(number, part)| body(number, part));
         return Ok(());
     }
-    c.parallel_items(parts.collect(), len as f64, |number, part| {
+    c.parallel_items(parts, len as f64, |number, part| {
         body(number, part);
         Ok(())
     })
@@ -105,7 +106,7 @@ fn make<const N: usize>(
     padding: [u8; N],
 ) -> Result<(), KernelError> {
     let (x, y) = (elements::<N>(c, 0)?, output::<N>(c, dims)?);
-    let all: Vec<Diagonal> = g.diagonals(align).collect();
+    let all = growth::collected(g.diagonals(align))?;
     for_parts(c, y, g.rows * g.cols, |number, y| {
         y.fill(padding);
         place(g, &all, &x[number * g.packed_len..], y);
@@ -121,7 +122,7 @@ fn take<const N: usize>(
     padding: [u8; N],
 ) -> Result<(), KernelError> {
     let (x, y) = (elements::<N>(c, 0)?, output::<N>(c, dims)?);
-    let all: Vec<Diagonal> = g.diagonals(align).collect();
+    let all = growth::collected(g.diagonals(align))?;
     for_parts(c, y, g.packed_len, |number, y| {
         y.fill(padding);
         let x = &x[number * g.rows * g.cols..];
@@ -140,7 +141,7 @@ fn replace<const N: usize>(
 ) -> Result<(), KernelError> {
     let (x, diagonals) = (elements::<N>(c, 0)?, elements::<N>(c, 1)?);
     let y = output::<N>(c, &g.matrices)?;
-    let all: Vec<Diagonal> = g.diagonals(align).collect();
+    let all = growth::collected(g.diagonals(align))?;
     let len = g.rows * g.cols;
     for_parts(c, y, len, |number, y| {
         y.copy_from_slice(&x[number * len..][..len]);

@@ -16,6 +16,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     geometry::{EinsumBox, EinsumEquation, EinsumOperand, EinsumPlan, Offsets, row_major_strides},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -82,12 +83,10 @@ fn gathered<T: Multiply>(
     if kept.count()? == 0 {
         return Ok(Vec::new());
     }
-    Ok(offsets(kept, 0)
-        .map(|first| {
-            let all = offsets(summed, first as i64);
-            all.fold(T::default(), |sum, at| sum.plus(x[at]))
-        })
-        .collect())
+    growth::collected(offsets(kept, 0).map(|first| {
+        let all = offsets(summed, first as i64);
+        all.fold(T::default(), |sum, at| sum.plus(x[at]))
+    }))
 }
 
 /// The batched product, in the order batch, rows, columns.

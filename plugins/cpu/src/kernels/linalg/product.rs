@@ -15,7 +15,7 @@ use super::{
 use crate::{kernels::array::Word, lane::Compute, panels::as_itself, split::for_units};
 use ::gemm::Parallelism;
 use num_complex::Complex;
-use tenon_sdk::{KernelError, author::ComputeContext, element::Element};
+use tenon_sdk::{KernelError, author::ComputeContext, element::Element, growth};
 
 /// A matrix that is read.
 #[derive(Debug, Clone, Copy)]
@@ -202,7 +202,7 @@ pub fn small<T: Factor>(a: Operand<'_, T>, b: Operand<'_, T>, c: Target<T>) {
     if b.strides[1] == 1 || b.cols <= 1 {
         return tiles(a, b, c);
     }
-    let mut packed = Vec::with_capacity(b.rows * b.cols);
+    let mut packed = growth::or_end(growth::with_room(b.rows * b.cols));
     for p in 0..b.rows {
         packed.extend((0..b.cols).map(|j| b.data[p * b.strides[0] + j * b.strides[1]]));
     }

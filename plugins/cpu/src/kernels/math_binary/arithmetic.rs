@@ -11,7 +11,7 @@ use crate::{
 };
 use half::{bf16, f16};
 use tenon_sdk::{
-    DType, KernelError, author::ComputeContext, geometry::BroadcastPlan, reg::Numerics,
+    DType, KernelError, author::ComputeContext, geometry::BroadcastPlan, growth, reg::Numerics,
     register_kernel,
 };
 
@@ -51,15 +51,16 @@ binary_ops! {
 fn add_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let plan = BroadcastPlan::new([c.dims(0), c.dims(1)])?;
     let (x, y) = (c.strings(0)?, c.strings(1)?);
-    let mut z = Vec::with_capacity(plan.len());
+    let mut z = growth::with_room(plan.len())?;
     for run in plan.runs() {
         z.extend((0..run.len).map(|i| {
-            let x = x[run.offsets[0] + i * run.strides[0]];
-            let y = y[run.offsets[1] + i * run.strides[1]];
-            [x, y].concat()
+            [x[run.offsets[0] + i * run.strides[0]], y[run.offsets[1] + i * run.strides[1]]]
         }));
     }
-    c.set_strings(0, plan.output_dims(), z.into_iter())
+    c.write_texts(0, plan.output_dims(), |at, text| {
+        growth::append(text, z[at][0])?;
+        growth::append(text, z[at][1])
+    })
 }
 
 /// Refuses inputs of several shapes.

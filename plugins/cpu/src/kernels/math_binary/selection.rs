@@ -14,6 +14,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::Element,
     geometry::{BroadcastPlan, bitcast_dims},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -78,7 +79,7 @@ fn choose_strings(
 ) -> Result<(), KernelError> {
     let condition = c.input::<bool>(0)?.data;
     let (t, e) = (c.strings(1)?, c.strings(2)?);
-    let mut z = Vec::with_capacity(plan.len());
+    let mut z = growth::with_room(plan.len())?;
     for run in plan.runs() {
         z.extend((0..run.len).map(|n| {
             let [at, i, j] = [0, 1, 2].map(|side| run.offsets[side] + n * run.strides[side]);

@@ -15,6 +15,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     geometry::{BatchNormAttributes, ChannelSplit},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -117,7 +118,7 @@ fn sums<T: Compute<Wide = f32>, K: Term>(
     means: &[f32],
 ) -> Result<Vec<f64>, KernelError> {
     let ChannelSplit { outer, channels, inner } = *split;
-    let mut totals = vec![0f64; channels];
+    let mut totals = growth::filled(channels, 0f64)?;
     if inner != 1 {
         let parts = Parts::new(&mut totals);
         for_units(c, channels, 0.3 * (outer * inner) as f64, |range| {
@@ -132,7 +133,7 @@ fn sums<T: Compute<Wide = f32>, K: Term>(
     }
     let rows = (8 * BLOCK / channels).max(1);
     let chunks = outer.div_ceil(rows);
-    let mut partial = vec![0f64; chunks * channels];
+    let mut partial = growth::filled(chunks * channels, 0f64)?;
     let parts = Parts::new(&mut partial);
     for_units(c, chunks, 0.3 * (rows * channels) as f64, |range| {
         for chunk in range {
@@ -183,6 +184,10 @@ struct Statistics {
     reserved: [Vec<f32>; 2],
 }
 
+fn copies([a, b]: &[Vec<f32>; 2]) -> Result<[Vec<f32>; 2], KernelError> {
+    Ok([growth::copied(a)?, growth::copied(b)?])
+}
+
 struct FusedBatchNorm<T> {
     attributes: BatchNormAttributes,
     element: PhantomData<T>,
@@ -192,9 +197,9 @@ impl<T: Compute<Wide = f32>> FusedBatchNorm<T> {
     /// The statistics that come in; in training with a factor of 1 they are not read, and may be empty.
     fn given(&self, c: &ComputeContext<'_>, channels: usize) -> Result<[Vec<f32>; 2], KernelError> {
         if !self.attributes.reads_statistics() {
-            return Ok([vec![0.0; channels], vec![0.0; channels]]);
+            return Ok([growth::filled(channels, 0.0)?, growth::filled(channels, 0.0)?]);
         }
-        Ok([c.input::<f32>(3)?.data.to_vec(), c.input::<f32>(4)?.data.to_vec()])
+        Ok([growth::copied(c.input::<f32>(3)?.data)?, growth::copied(c.input::<f32>(4)?.data)?])
     }
 
     fn statistics(
@@ -206,32 +211,30 @@ impl<T: Compute<Wide = f32>> FusedBatchNorm<T> {
         let given = self.given(c, split.channels)?;
         let count = split.per_channel() as f64;
         if x.is_empty() {
-            let all = |value: f32| [vec![value; split.channels], vec![value; split.channels]];
-            return Ok(Statistics { used: given, running: all(f32::NAN), reserved: all(0.0) });
+            let one = |value: f32| growth::filled(split.channels, value);
+            let all = |value: f32| Ok::<_, KernelError>([one(value)?, one(value)?]);
+            return Ok(Statistics { used: given, running: all(f32::NAN)?, reserved: all(0.0)? });
         }
         if !self.attributes.is_training {
-            return Ok(Statistics { used: given.clone(), running: given.clone(), reserved: given });
+            let (used, running) = (copies(&given)?, copies(&given)?);
+            return Ok(Statistics { used, running, reserved: given });
         }
-        let zeros = vec![0.0; split.channels];
-        let divide = |sums: Vec<f64>| -> Vec<f32> {
-            sums.into_iter().map(|sum| (sum / count) as f32).collect()
-        };
-        let mean = divide(sums::<T, Value>(c, split, x, &zeros)?);
-        let variance = divide(sums::<T, Square>(c, split, x, &mean)?);
+        let zeros = growth::filled(split.channels, 0.0)?;
+        let divide =
+            |sums: Vec<f64>| growth::collected(sums.into_iter().map(|sum| (sum / count) as f32));
+        let mean = divide(sums::<T, Value>(c, split, x, &zeros)?)?;
+        let variance = divide(sums::<T, Square>(c, split, x, &mean)?)?;
         let unbiased = (count / (count - 1.0).max(1.0)) as f32;
-        let update = |old: &[f32], new: &[f32], by: f32| -> Vec<f32> {
+        let update = |old: &[f32], new: &[f32], by: f32| {
             let mix = |(&old, &new): (&f32, &f32)| {
                 let factor = self.attributes.factor;
                 if factor == 1.0 { new * by } else { (1.0 - factor) * old + factor * (new * by) }
             };
-            old.iter().zip(new).map(mix).collect()
+            growth::collected(old.iter().zip(new).map(mix))
         };
-        let running = [update(&given[0], &mean, 1.0), update(&given[1], &variance, unbiased)];
-        Ok(Statistics {
-            used: [mean.clone(), variance.clone()],
-            running,
-            reserved: [mean, variance],
-        })
+        let running = [update(&given[0], &mean, 1.0)?, update(&given[1], &variance, unbiased)?];
+        let reserved = [mean, variance];
+        Ok(Statistics { used: copies(&reserved)?, running, reserved })
     }
 }
 
@@ -255,11 +258,10 @@ impl<T: Compute<Wide = f32>> Kernel for FusedBatchNorm<T> {
             // Nothing is reserved on a CPU, where the gradient takes the other two.
             c.output::<f32>(5, &[])?.data.fill(0.0);
         }
-        let factors: Vec<f32> = variance
-            .iter()
-            .zip(scale.data)
-            .map(|(&variance, &scale)| scale / (variance + self.attributes.epsilon).sqrt())
-            .collect();
+        let epsilon = self.attributes.epsilon;
+        let channels = variance.iter().zip(scale.data);
+        let factors = channels.map(|(&variance, &scale)| scale / (variance + epsilon).sqrt());
+        let factors = growth::collected(factors)?;
         let y = c.output::<T>(0, x.dims)?.data;
         if y.is_empty() {
             return Ok(());

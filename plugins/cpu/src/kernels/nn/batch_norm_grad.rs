@@ -12,6 +12,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     geometry::{ChannelSplit, DataFormat},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -43,13 +44,13 @@ impl<'a, T: Compute<Wide = f32>> Given<'a, T> {
     /// Sums of `dy` and of `dy (x - mean)` per channel.
     fn sums(&self, c: &ComputeContext<'_>) -> Result<Vec<[f64; 2]>, KernelError> {
         let ChannelSplit { outer, channels, inner } = self.split;
-        let mut totals = vec![[0.0; 2]; channels];
+        let mut totals = growth::filled(channels, [0.0; 2])?;
         if self.x.is_empty() {
             return Ok(totals);
         }
         let image = channels * inner;
         let images = (BLOCK / image).max(1);
-        let mut partial = vec![[0.0; 2]; outer.div_ceil(images) * channels];
+        let mut partial = growth::filled(outer.div_ceil(images) * channels, [0.0; 2])?;
         let cost = COST_NS * (images * image) as f64;
         for_rows(c, &mut partial, channels, cost, |first, partial| {
             for (block, totals) in (first..).zip(partial.chunks_exact_mut(channels)) {
@@ -105,7 +106,11 @@ impl<T: Compute<Wide = f32>> FusedBatchNormGrad<T> {
     }
 
     /// Per channel `[f, a, b]` with `dx = f (dy - a - (x - mean) b)`.
-    fn factors(&self, given: &Given<'_, T>, sums: &[[f64; 2]]) -> Vec<[f64; 3]> {
+    fn factors(
+        &self,
+        given: &Given<'_, T>,
+        sums: &[[f64; 2]],
+    ) -> Result<Vec<[f64; 3]>, KernelError> {
         let count = given.split.per_channel() as f64;
         let channels = given.scale.iter().zip(given.variance).zip(sums);
         let factors = channels.map(|((&scale, &variance), sums)| {
@@ -116,7 +121,7 @@ impl<T: Compute<Wide = f32>> FusedBatchNormGrad<T> {
                 false => [factor, 0.0, 0.0],
             }
         });
-        factors.collect()
+        growth::collected(factors)
     }
 }
 
@@ -147,7 +152,7 @@ impl<T: Compute<Wide = f32>> Kernel for FusedBatchNormGrad<T> {
         c.output::<f32>(3, &[0])?;
         c.output::<f32>(4, &[0])?;
         let dx = c.output::<T>(0, c.dims(1))?.data;
-        let factors = self.factors(&given, &sums);
+        let factors = self.factors(&given, &sums)?;
         let image = channels * inner;
         for_rows(c, dx, image, COST_NS * image as f64, |first, dx| {
             for (at, dx) in (first * image..).step_by(image.max(1)).zip(dx.chunks_exact_mut(image))

@@ -13,6 +13,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
     geometry::DataFormat,
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -79,8 +80,9 @@ impl<T: Compute<Wide: Factor>> Kernel for ByFilter<T> {
         }
         let (x, dy) = (images::<T>(c, 0, g.format)?, images::<T>(c, 2, g.format)?);
         // Images by themselves, so that the rounding errors of many do not pile up.
-        let mut sums = vec![T::Wide::ZERO; s.taps * s.outputs];
+        let mut sums = growth::filled(s.taps * s.outputs, T::Wide::ZERO)?;
         for image in 0..s.batch {
+            c.watch().check()?;
             sums.fill(T::Wide::ZERO);
             let (x, dy) =
                 (&x[image * s.input_pixels * s.channels..], &dy[image * s.pixels * s.outputs..]);

@@ -11,6 +11,7 @@ use crate::{
         reduction::{Fold, Max, reduce, row},
     },
     lane::Compute,
+    panels::Panels,
     split::{Parts, for_units},
 };
 use half::{bf16, f16};
@@ -68,8 +69,9 @@ fn for_examples<T: Compute<Wide: Elementary>>(
     }
     let (loss, gradient) = (Parts::new(loss), Parts::new(gradient));
     let cost = (T::Wide::COST_NS + 2.0) * columns as f64 + 20.0;
+    let panels = Panels::new(c, rows, columns)?;
     for_units(c, rows, cost, |range| {
-        let mut buffer = vec![T::Wide::ZERO; columns];
+        let mut buffer = panels.take();
         for row in range {
             // SAFETY: each unit has a row of its own.
             let loss = unsafe { loss.part(row..row + 1) };

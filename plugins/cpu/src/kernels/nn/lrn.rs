@@ -7,7 +7,7 @@
 use crate::{
     kernels::elementwise::any::{from_double, to_double},
     lane::Compute,
-    split::for_rows,
+    split::try_rows,
 };
 use half::f16;
 use std::{marker::PhantomData, ops::Range};
@@ -15,6 +15,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     geometry::{response_channels, response_radius},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -59,6 +60,13 @@ impl Response {
     }
 }
 
+/// Elements as doubles, in memory that has room for them.
+fn doubles<'w, T: Compute>(x: &[T], wide: &'w mut Vec<f64>) -> &'w [f64] {
+    wide.clear();
+    wide.extend(x.iter().map(|&x| to_double(x)));
+    wide
+}
+
 struct Lrn<T> {
     response: Response,
     element: PhantomData<T>,
@@ -73,14 +81,15 @@ impl<T: Compute> Kernel for Lrn<T> {
         let channels = response_channels(c.dims(0))? as usize;
         let x = c.input::<T>(0)?;
         let y = c.output::<T>(0, x.dims)?.data;
-        for_rows(c, y, channels, self.response.cost(channels), |first, y| {
+        try_rows(c, y, channels, self.response.cost(channels), |first, y| {
+            let mut wide = growth::with_room(channels)?;
             for (pixel, y) in (first..).zip(y.chunks_exact_mut(channels)) {
-                let x: Vec<f64> =
-                    x.data[pixel * channels..][..channels].iter().map(|&x| to_double(x)).collect();
-                for ((y, x), norm) in y.iter_mut().zip(&x).zip(self.response.norms(&x)) {
+                let x = doubles(&x.data[pixel * channels..][..channels], &mut wide);
+                for ((y, x), norm) in y.iter_mut().zip(x).zip(self.response.norms(x)) {
                     *y = from_double(x * norm.powf(-self.response.beta));
                 }
             }
+            Ok(())
         })
     }
 }
@@ -92,9 +101,9 @@ struct LrnGrad<T> {
 
 impl<T: Compute> LrnGrad<T> {
     /// The gradient of one pixel from that of its output, its input and its output.
-    fn pixel(&self, [dy, x, y]: [&[f64]; 3]) -> Vec<f64> {
+    fn pixel(&self, [dy, x, y]: [&[f64]; 3], gradient: &mut [f64]) {
         let Response { alpha, beta, .. } = self.response;
-        let mut gradient = vec![0.0; x.len()];
+        gradient.fill(0.0);
         for (j, norm) in self.response.norms(x).enumerate() {
             let shared = -2.0 * alpha * beta * y[j] / norm * dy[j];
             for k in self.response.window(j, x.len()) {
@@ -102,7 +111,6 @@ impl<T: Compute> LrnGrad<T> {
             }
             gradient[j] += norm.powf(-beta) * dy[j];
         }
-        gradient
     }
 }
 
@@ -123,17 +131,20 @@ impl<T: Compute> Kernel for LrnGrad<T> {
         }
         let inputs = [c.input::<T>(0)?, c.input::<T>(1)?, c.input::<T>(2)?];
         let output = c.output::<T>(0, c.dims(0))?.data;
-        for_rows(c, output, channels, self.response.cost(channels), |first, output| {
-            for (pixel, output) in (first..).zip(output.chunks_exact_mut(channels)) {
-                let [dy, x, y] = inputs.each_ref().map(|input| -> Vec<f64> {
-                    input.data[pixel * channels..][..channels]
-                        .iter()
-                        .map(|&x| to_double(x))
-                        .collect()
-                });
-                let gradient = self.pixel([&dy, &x, &y]);
-                output.iter_mut().zip(gradient).for_each(|(y, x)| *y = from_double(x));
+        try_rows(c, output, channels, self.response.cost(channels), |first, output| {
+            let mut wide = [(); 3].map(|()| Vec::new());
+            for wide in &mut wide {
+                growth::reserve(wide, channels)?;
             }
+            let mut gradient = growth::filled(channels, 0.0)?;
+            for (pixel, output) in (first..).zip(output.chunks_exact_mut(channels)) {
+                for (wide, input) in wide.iter_mut().zip(&inputs) {
+                    doubles(&input.data[pixel * channels..][..channels], wide);
+                }
+                self.pixel(wide.each_ref().map(Vec::as_slice), &mut gradient);
+                output.iter_mut().zip(&gradient).for_each(|(y, &x)| *y = from_double(x));
+            }
+            Ok(())
         })
     }
 }
@@ -160,7 +171,8 @@ mod tests {
             x.iter().zip(norms).map(|(x, norm)| x * norm.powf(-0.6)).collect()
         };
         let (x, dy) = ([0.5, -1.0, 2.0, 0.25], [1.0, -2.0, 0.5, 3.0]);
-        let found = grad.pixel([&dy, &x, &apply(&x)]);
+        let mut found = vec![0.0; x.len()];
+        grad.pixel([&dy, &x, &apply(&x)], &mut found);
         for (at, found) in found.into_iter().enumerate() {
             let step = |by: f64| {
                 let mut moved = x;

@@ -3,7 +3,10 @@
 //! Gradients of overlapping windows are added in the order of the outputs, which is TensorFlow's.
 
 use super::pool_argmax::strongest;
-use crate::{lane::Compute, split::for_rows};
+use crate::{
+    lane::Compute,
+    split::{for_rows, try_rows},
+};
 use half::{bf16, f16};
 use std::marker::PhantomData;
 use tenon_sdk::{
@@ -11,6 +14,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
     geometry::{Pool2dGeometry, PoolAttributes, validate_dims},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -145,13 +149,14 @@ impl<T: Compute> Kernel for AvgPoolGrad<T> {
         let images = (g.batch as usize).max(1);
         let (image_len, dy_len) = (dx.len() / images, dy.len() / images);
         let cost = dy_len as f64 * (g.height.kernel * g.width.kernel) as f64;
-        for_rows(c, dx, image_len, cost, |first, dx| {
-            let mut sums = vec![T::Wide::ZERO; image_len];
+        try_rows(c, dx, image_len, cost, |first, dx| {
+            let mut sums = growth::filled(image_len, T::Wide::ZERO)?;
             for (n, dx) in (first..).zip(dx.chunks_exact_mut(image_len)) {
                 sums.fill(T::Wide::ZERO);
                 spread(&g, &dy[n * dy_len..], &mut sums);
                 dx.iter_mut().zip(&sums).for_each(|(dx, &sum)| *dx = T::down(sum));
             }
+            Ok(())
         })
     }
 }

@@ -4,7 +4,7 @@ use super::pool::Largest;
 use crate::{
     kernels::reduction::{Averaged, Fold, Mean},
     lane::Compute,
-    split::for_rows,
+    split::try_rows,
 };
 use half::bf16;
 use std::marker::PhantomData;
@@ -14,6 +14,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::Element,
     geometry::{DataFormat, Pool3dGeometry, PoolAttributes, WindowDim},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -30,11 +31,10 @@ fn pool_row<T: Element, F: Fold<T>>(
     channels: usize,
     [z, y]: [usize; 2],
     image: &[T],
-    output: &mut [T],
+    (states, output): (&mut [F::State], &mut [T]),
 ) {
     let [_, height, width] = g.windows.map(|window| window.input as usize);
     let (planes, rows) = (held(&g.windows[0], z), held(&g.windows[1], y));
-    let mut states = vec![F::START; channels];
     for (x, output) in output.chunks_exact_mut(channels).enumerate() {
         let columns = held(&g.windows[2], x);
         states.fill(F::START);
@@ -50,7 +50,7 @@ fn pool_row<T: Element, F: Fold<T>>(
             }
         }
         let count = planes.len() * rows.len() * columns.len();
-        for (output, &state) in output.iter_mut().zip(&states) {
+        for (output, &state) in output.iter_mut().zip(&*states) {
             *output = F::finish(state, count);
         }
     }
@@ -72,11 +72,14 @@ fn pool<T: Element, F: Fold<T>>(
         g.windows.iter().map(|window| window.input as usize).product::<usize>() * channels;
     let window: f64 = g.windows.iter().map(|window| window.kernel as f64).product();
     let row_len = columns * channels;
-    for_rows(c, output, row_len, (window + 2.0) * row_len as f64, |first, output| {
+    try_rows(c, output, row_len, (window + 2.0) * row_len as f64, |first, output| {
+        let mut states = growth::filled(channels, F::START)?;
         for (unit, output) in (first..).zip(output.chunks_exact_mut(row_len)) {
             let image = &x.data[unit / rows / planes * image_len..][..image_len];
-            pool_row::<T, F>(&g, channels, [unit / rows % planes, unit % rows], image, output);
+            let (place, to) = ([unit / rows % planes, unit % rows], (&mut states[..], output));
+            pool_row::<T, F>(&g, channels, place, image, to);
         }
+        Ok(())
     })
 }
 

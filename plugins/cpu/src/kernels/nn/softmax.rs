@@ -8,6 +8,7 @@ use crate::{
         reduction::{Max, Sum, row},
     },
     lane::Compute,
+    panels::Panels,
     split::{Parts, for_units},
     stream::{store_rows, stores},
 };
@@ -129,8 +130,9 @@ fn narrow_softmax<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Resul
     let cols = columns(c)?;
     let x = c.input::<T>(0)?;
     let y = c.output::<T>(0, x.dims)?.data;
+    let panels = Panels::new(c, y.len() / cols, cols)?;
     rows(c, y, cols, |at, y| {
-        let mut wide = vec![T::Wide::ZERO; cols];
+        let mut wide = panels.take();
         for (x, y) in x.data[at].chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
             convert_up(x, &mut wide);
             softmax_row(&mut wide);
@@ -144,8 +146,9 @@ fn log_softmax<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Result<(
     let cols = columns(c)?;
     let x = c.input::<T>(0)?;
     let y = c.output::<T>(0, x.dims)?.data;
+    let panels = Panels::new(c, y.len() / cols, cols)?;
     rows(c, y, cols, |at, y| {
-        let mut wide = vec![T::Wide::ZERO; cols];
+        let mut wide = panels.take();
         for (x, y) in x.data[at].chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
             convert_up(x, &mut wide);
             let max = row::<T::Wide, Max>(&wide);

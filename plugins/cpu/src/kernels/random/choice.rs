@@ -12,6 +12,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
+    growth,
     reg::{COPYABLE, Numerics},
     register_kernel,
 };
@@ -33,7 +34,7 @@ impl RandomShuffle {
                 u32::MAX
             )));
         }
-        let mut order: Vec<usize> = (0..rows).collect();
+        let mut order = growth::collected(0..rows)?;
         if rows < 2 {
             return Ok(order);
         }
@@ -73,6 +74,9 @@ impl Kernel for RandomShuffle {
     }
 }
 
+/// Whether the step still wants the result is asked before so many samples.
+const LOOK: usize = 1 << 14;
+
 /// Draws classes by the inverse of their cumulated probabilities, in double precision. Classes whose logit is not
 /// finite are never drawn.
 struct Multinomial<T> {
@@ -106,14 +110,17 @@ impl<T: Number> Multinomial<T> {
         // Two words a sample, and whole steps for each row.
         let outputs = (rows as usize).wrapping_mul(samples.next_multiple_of(4)).wrapping_mul(2);
         let mut words = Words::new(self.stream.take(reserved(outputs)));
-        let mut cumulated = vec![0.0; classes];
+        let mut cumulated = growth::filled(classes, 0.0)?;
         for (logits, y) in logits.data.chunks_exact(classes).zip(y.chunks_exact_mut(samples)) {
             let total = cumulate(logits, &mut cumulated);
-            for y in y {
-                let (low, high) = (words.next_word(), words.next_word());
-                let wanted = uniform_f64(low, high) * total;
-                let class = cumulated.partition_point(|&sum| sum <= wanted);
-                *y = I::from_index(class.min(classes - 1));
+            for y in y.chunks_mut(LOOK) {
+                c.watch().check()?;
+                for y in y {
+                    let (low, high) = (words.next_word(), words.next_word());
+                    let wanted = uniform_f64(low, high) * total;
+                    let class = cumulated.partition_point(|&sum| sum <= wanted);
+                    *y = I::from_index(class.min(classes - 1));
+                }
             }
         }
         Ok(())

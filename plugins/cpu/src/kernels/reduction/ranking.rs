@@ -1,6 +1,6 @@
 //! `TopK`, `TopKV2`, `InTopK`, `InTopKV2`, `NthElement`: the order of the elements of rows.
 
-use crate::split::{Parts, for_rows, for_units};
+use crate::split::{Parts, try_rows, try_units};
 use half::{bf16, f16};
 use std::{cmp::Ordering, marker::PhantomData};
 use tenon_reference::reduction::IndexElement;
@@ -9,6 +9,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
     geometry::RankedRows,
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -21,8 +22,16 @@ fn ascending<T: Number>(x: T, y: T) -> Ordering {
     x.partial_cmp(&y).unwrap_or_else(|| y.is_nan().cmp(&x.is_nan()))
 }
 
-/// The places of the `k` greatest elements, greatest first, the first of equal ones first.
-fn greatest<T: Number>(x: &[T], k: usize, places: &mut Vec<u32>) {
+/// Places that are sorted at once: whether the step still wants them is asked between.
+const RUN: usize = 1 << 16;
+
+/// The places of the `k` greatest elements, greatest first, the first of equal ones first. `places` has room for all.
+fn greatest<T: Number>(
+    check: impl Fn() -> Result<(), KernelError>,
+    x: &[T],
+    k: usize,
+    places: &mut Vec<u32>,
+) -> Result<(), KernelError> {
     places.clear();
     places.extend(0..x.len() as u32);
     let order =
@@ -31,7 +40,34 @@ fn greatest<T: Number>(x: &[T], k: usize, places: &mut Vec<u32>) {
         places.select_nth_unstable_by(k - 1, order);
     }
     places.truncate(k);
-    places.sort_unstable_by(order);
+    for run in places.chunks_mut(RUN) {
+        check()?;
+        run.sort_unstable_by(order);
+    }
+    let mut merged = growth::filled(if places.len() > RUN { places.len() } else { 0 }, 0)?;
+    let mut run = RUN;
+    while run < places.len() {
+        for (from, to) in places.chunks(2 * run).zip(merged.chunks_mut(2 * run)) {
+            check()?;
+            merge(from.split_at(run.min(from.len())), to, order);
+        }
+        std::mem::swap(places, &mut merged);
+        run *= 2;
+    }
+    Ok(())
+}
+
+/// Merges two runs in order.
+fn merge<T: Copy>((mut a, mut b): (&[T], &[T]), to: &mut [T], order: impl Fn(&T, &T) -> Ordering) {
+    for to in to {
+        let first_of_a = match (a.first(), b.first()) {
+            (Some(x), Some(y)) => order(x, y) != Ordering::Greater,
+            (x, _) => x.is_some(),
+        };
+        let from = if first_of_a { &mut a } else { &mut b };
+        *to = from[0];
+        *from = &from[1..];
+    }
 }
 
 struct TopK<T> {
@@ -52,12 +88,12 @@ impl<T: Number> TopK<T> {
         if k == 0 {
             return Ok(());
         }
-        let (values, indices) = (Parts::new(values), Parts::new(indices));
-        for_units(c, count, COST_NS * len as f64, |range| {
-            let mut places = Vec::with_capacity(len);
+        let (values, indices, watch) = (Parts::new(values), Parts::new(indices), c.watch());
+        try_units(c, count, COST_NS * len as f64, |range| {
+            let mut places = growth::with_room(len)?;
             for row in range {
                 let x = &x.data[row * len..][..len];
-                greatest(x, k, &mut places);
+                greatest(|| watch.check(), x, k, &mut places)?;
                 // SAFETY: each row has a part of its own.
                 let (values, indices) = unsafe {
                     (values.part(row * k..row * k + k), indices.part(row * k..row * k + k))
@@ -67,6 +103,7 @@ impl<T: Number> TopK<T> {
                     *index = I::from_index(place as usize);
                 }
             }
+            Ok(())
         })
     }
 }
@@ -135,13 +172,14 @@ impl<T: Number> Kernel for NthElement<T> {
         let RankedRows { len, .. } = RankedRows::with_place(x.dims, n)?;
         let n = if self.reverse { len - 1 - n as usize } else { n as usize };
         let y = c.output::<T>(0, &x.dims[..x.dims.len() - 1])?.data;
-        for_rows(c, y, 1, COST_NS * len as f64, |first, y| {
-            let mut row = Vec::with_capacity(len);
+        try_rows(c, y, 1, COST_NS * len as f64, |first, y| {
+            let mut row = growth::with_room(len)?;
             for (at, y) in y.iter_mut().enumerate() {
                 row.clear();
                 row.extend_from_slice(&x.data[(first + at) * len..][..len]);
                 *y = *row.select_nth_unstable_by(n, |&a, &b| ascending(a, b)).1;
             }
+            Ok(())
         })
     }
 }
@@ -162,14 +200,47 @@ register_kernel!("NthElement" on "CPU": NthElement<T>
 mod tests {
     use super::*;
 
+    fn greatest_of<T: Number>(x: &[T], k: usize) -> Vec<u32> {
+        let mut places = Vec::new();
+        greatest(|| Ok(()), x, k, &mut places).unwrap();
+        places
+    }
+
     #[test]
     fn the_greatest_come_first_and_the_first_of_equal_ones() {
-        let mut places = Vec::new();
-        greatest(&[1.0, 3.0, f32::NAN, 3.0, -1.0], 3, &mut places);
-        assert_eq!(places, [1, 3, 0]);
-        greatest(&[7u8, 7, 9], 3, &mut places);
-        assert_eq!(places, [2, 0, 1]);
-        greatest(&[f32::NAN, 1.0], 2, &mut places);
-        assert_eq!(places, [1, 0]);
+        assert_eq!(greatest_of(&[1.0, 3.0, f32::NAN, 3.0, -1.0], 3), [1, 3, 0]);
+        assert_eq!(greatest_of(&[7u8, 7, 9], 3), [2, 0, 1]);
+        assert_eq!(greatest_of(&[f32::NAN, 1.0], 2), [1, 0]);
+    }
+
+    #[test]
+    fn many_are_merged_from_runs_in_the_same_order() {
+        for len in [RUN, RUN + 1, 2 * RUN, 3 * RUN + 7] {
+            let x: Vec<u32> =
+                (0..len as u32).map(|at| at.wrapping_mul(2_654_435_761) >> 20).collect();
+            let mut expected: Vec<u32> = (0..len as u32).collect();
+            expected.sort_by(|&a, &b| x[b as usize].cmp(&x[a as usize]));
+            assert_eq!(greatest_of(&x, len), expected, "{len}");
+            assert_eq!(greatest_of(&x, len - 5), expected[..len - 5]);
+        }
+    }
+
+    #[test]
+    fn who_does_not_want_the_order_any_more_is_asked_between_runs() {
+        let asked = std::cell::Cell::new(0);
+        let check = || {
+            asked.set(asked.get() + 1);
+            if asked.get() < 3 { Ok(()) } else { Err(KernelError::internal("no more")) }
+        };
+        let error = greatest(check, &vec![0u8; 8 * RUN], 8 * RUN, &mut Vec::new()).unwrap_err();
+        assert_eq!((error.message.as_str(), asked.get()), ("no more", 3));
+    }
+
+    #[test]
+    fn nan_is_below_everything() {
+        assert_eq!(ascending(f32::NAN, f32::NEG_INFINITY), Ordering::Less);
+        assert_eq!(ascending(1.0, f32::NAN), Ordering::Greater);
+        assert_eq!(ascending(f32::NAN, f32::NAN), Ordering::Equal);
+        assert_eq!(ascending(-0.0, 0.0), Ordering::Equal);
     }
 }

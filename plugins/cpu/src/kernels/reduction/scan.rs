@@ -1,7 +1,7 @@
 //! `Cumsum`, `Cumprod`, `CumulativeLogsumexp`: what a reduction of the elements so far along an axis would give.
 
 use super::{Fold, Prod, Sum, rounding_kernels};
-use crate::{lane::Compute, split::for_rows};
+use crate::{lane::Compute, split::try_rows};
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::marker::PhantomData;
@@ -10,6 +10,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::Element,
     geometry::AxisSplit,
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -51,12 +52,13 @@ impl<T: Element, F: Fold<T>> Kernel for Scan<T, F> {
         let split = AxisSplit::new("axis", x.dims, c.integer(1, "axis")?)?;
         let y = c.output::<T>(0, x.dims)?.data;
         let size = split.len * split.inner;
-        for_rows(c, y, size, COST_NS * size as f64, |first, y| {
-            let mut states = vec![F::START; split.inner];
+        try_rows(c, y, size, COST_NS * size as f64, |first, y| {
+            let mut states = growth::filled(split.inner, F::START)?;
             for (outer, y) in y.chunks_exact_mut(size).enumerate() {
                 let x = &x.data[(first + outer) * size..][..size];
                 self.block(&split, x, y, &mut states);
             }
+            Ok(())
         })
     }
 }

@@ -7,13 +7,17 @@ use half::{bf16, f16};
 use num_complex::Complex;
 use tenon_reference::LowestFinite;
 use tenon_sdk::{
-    Code, KernelError,
+    KernelError,
     author::ComputeContext,
     element::{Element, Number},
     geometry::SegmentPlan,
+    growth,
     reg::Numerics,
     register_kernel,
 };
+
+/// Whether the step still wants the result is asked before so many rows.
+const LOOK: usize = 1 << 10;
 
 /// The largest element. A NaN is not kept but as the last element: what comes after it takes its place, as in
 /// TensorFlow, whatever came before. Of equal elements the last.
@@ -48,19 +52,6 @@ latest! {
     Min: HIGHEST, <;
 }
 
-/// So many states, without ending the process where there is no memory for them.
-fn states<S: Copy>(start: S, count: usize) -> Result<Vec<S>, KernelError> {
-    let mut states = Vec::new();
-    states.try_reserve_exact(count).map_err(|_| {
-        KernelError::new(
-            Code::RESOURCE_EXHAUSTED,
-            format!("no memory for the sums of {count} elements"),
-        )
-    })?;
-    states.resize(count, start);
-    Ok(states)
-}
-
 /// Sorted ids, one for each of the rows that `row` finds, to an output whose missing segments are `gap`.
 fn sorted<T: Element, F: Fold<T>>(
     c: &ComputeContext<'_>,
@@ -73,9 +64,10 @@ fn sorted<T: Element, F: Fold<T>>(
     let inner = plan.inner;
     let y = c.output::<T>(0, &plan.output)?.data;
     y.fill(gap);
-    let mut states = states(F::START, inner)?;
+    let mut states = growth::filled(inner, F::START)?;
     let mut first = 0;
     for same in ids.chunk_by(|a, b| a == b) {
+        c.watch().check()?;
         states.fill(F::START);
         for at in first..first + same.len() {
             let from = row(at) * inner;
@@ -122,8 +114,11 @@ fn unsorted_segment<T: Element, F: Fold<T>>(
     }
     let inner = plan.inner;
     let y = c.output::<T>(0, &plan.output)?.data;
-    let mut states = states(start, y.len())?;
+    let mut states = growth::filled(y.len(), start)?;
     for (at, &id) in ids.iter().enumerate().filter(|&(_, &id)| id >= 0) {
+        if at.is_multiple_of(LOOK) {
+            c.watch().check()?;
+        }
         let to = id as usize * inner;
         let row = &x.data[at * inner..][..inner];
         for (state, &x) in states[to..to + inner].iter_mut().zip(row) {

@@ -15,6 +15,7 @@ use tenon_sdk::{
     KernelError,
     author::ComputeContext,
     geometry::{Dims, Offsets, ReducePlan},
+    growth,
 };
 
 /// Elements of a row that one unit of parallel work folds, when one row is all there is.
@@ -140,8 +141,8 @@ impl Outer {
     }
 
     /// First elements of the outputs, or rows of outputs, in order.
-    fn bases(&self) -> Vec<usize> {
-        Offsets::new(&self.kept[0], &self.kept[1], 0).collect()
+    fn bases(&self) -> Result<Vec<usize>, KernelError> {
+        growth::collected(Offsets::new(&self.kept[0], &self.kept[1], 0))
     }
 }
 
@@ -162,7 +163,7 @@ pub fn reduce<T: Copy + Send + Sync, F: Fold<T>>(
         *x_only = F::finish(whole::<T, F>(c, x)?, count);
         return Ok(());
     }
-    let bases = outer.bases();
+    let bases = outer.bases()?;
     let y = Parts::new(y);
     if outer.last_is_reduced {
         return for_units(c, bases.len(), per_output + 3.0, |range| {
@@ -197,7 +198,7 @@ fn whole<T: Copy + Send + Sync, F: Fold<T>>(
     if x.len() <= UNIT {
         return Ok(row::<T, F>(x));
     }
-    let mut states = vec![F::START; x.len().div_ceil(UNIT)];
+    let mut states = growth::filled(x.len().div_ceil(UNIT), F::START)?;
     let parts = Parts::new(&mut states);
     for_units(c, x.len().div_ceil(UNIT), COST_NS * UNIT as f64, |range| {
         for unit in range {

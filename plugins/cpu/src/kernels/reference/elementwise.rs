@@ -8,6 +8,7 @@ use tenon_sdk::{
     author::ComputeContext,
     element::{Float, Number},
     geometry::BroadcastPlan,
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -77,9 +78,12 @@ binary! {
 fn add_strings(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     let plan = BroadcastPlan::new([c.dims(0), c.dims(1)])?;
     let (x, y) = (c.strings(0)?, c.strings(1)?);
-    let mut z = vec![Vec::new(); plan.len()];
-    math_binary::map(&plan, &x, &y, &mut z, |x, y| [*x, *y].concat());
-    c.set_strings(0, plan.output_dims(), z.into_iter())
+    let mut z = growth::filled(plan.len(), [&[][..]; 2])?;
+    math_binary::map(&plan, &x, &y, &mut z, |x, y| [*x, *y]);
+    c.write_texts(0, plan.output_dims(), |at, text| {
+        growth::append(text, z[at][0])?;
+        growth::append(text, z[at][1])
+    })
 }
 
 fn add_n<T: Number>(c: &ComputeContext<'_>) -> Result<(), KernelError> {

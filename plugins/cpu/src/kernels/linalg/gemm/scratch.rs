@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use tenon_sdk::{
     element::Number,
+    growth,
     pages::{LINE, Line},
 };
 
@@ -25,7 +26,7 @@ thread_local! {
 
 /// Calls with memory for so many numbers, with any contents.
 ///
-/// Panics when there are too many.
+/// Panics when there are too many. Without memory for them the call ends, as [`growth::or_end`] says.
 pub fn with<S: Number, R>(side: Side, count: usize, body: impl FnOnce(&mut [S]) -> R) -> R {
     let count = Line::count::<S>(count).expect("packed factors fit the address space");
     let place = match side {
@@ -34,7 +35,8 @@ pub fn with<S: Number, R>(side: Side, count: usize, body: impl FnOnce(&mut [S]) 
     };
     let mut memory = place.take();
     if memory.len() < count {
-        memory = vec![Line::ZERO; count];
+        drop(memory);
+        memory = growth::or_end(growth::filled(count, Line::ZERO));
     }
     let result = body(Line::numbers_mut(&mut memory[..count]));
     if memory.len() <= KEPT {

@@ -7,7 +7,7 @@ use crate::{
     arch::{Isa, vectorised},
     kernels::linalg::{gemm::ending::Finish, product::Factor},
     lane::Compute,
-    panels::{as_same, as_same_mut},
+    panels::{Panels, as_same, as_same_mut},
     split::{Parts, for_rows, for_units},
 };
 use half::{bf16, f16};
@@ -350,8 +350,10 @@ fn compute<T: Compute<Wide: Factor>>(
     }
     let y = Parts::new(y);
     let (len, multiplier) = (rows * columns, outputs / g.in_channels as usize);
-    for_units(c, g.batch as usize * outputs, len as f64 * (0.3 * window + 0.5), |range| {
-        let mut sums = vec![T::Wide::ZERO; len];
+    let units = g.batch as usize * outputs;
+    let panels = Panels::new(c, units, len)?;
+    for_units(c, units, len as f64 * (0.3 * window + 0.5), |range| {
+        let mut sums = panels.take();
         for unit in range {
             let (image, output) = (unit / outputs, unit % outputs);
             let plane = &x[image * image_len + output / multiplier * plane_len..][..plane_len];

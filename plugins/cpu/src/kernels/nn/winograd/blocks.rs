@@ -21,7 +21,7 @@ use crate::{
     split::{Parts, for_units},
 };
 use std::{marker::PhantomData, ops::Range};
-use tenon_sdk::{KernelError, author::ComputeContext, geometry::Conv2dGeometry};
+use tenon_sdk::{KernelError, author::ComputeContext, geometry::Conv2dGeometry, growth};
 
 /// Elements of a block's places: most of a second-level cache of 1 MiB.
 const BLOCK: usize = 192 << 10;
@@ -316,7 +316,7 @@ impl<'a, T: Transform> Work<'a, T> {
         let image = (self.g.height.input * self.g.width.input) as usize * channels;
         let number = tile / self.cut.image;
         let (pixel, [rows, columns]) = self.outputs(tile);
-        let mut patches = vec![0.0; columns * patch];
+        let mut patches = growth::or_end(growth::filled(columns * patch, 0.0));
         for row in 0..rows {
             let first = pixel + row * width;
             let own = first - number * height * width;

@@ -1,0 +1,27 @@
+//! When a loop ends before all of it is computed.
+
+use crate::call::monotonic_ns;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tenon_abi::NO_DEADLINE;
+
+/// Ends loops early: once a flag is set, or a deadline has passed. Looking at it is one relaxed load, and the
+/// clock where there is a deadline.
+#[derive(Debug, Clone, Copy)]
+pub struct Stop<'a> {
+    flag: &'a AtomicU32,
+    deadline_ns: u64,
+}
+
+impl<'a> Stop<'a> {
+    /// Due once `flag` is not zero, or [`monotonic_ns`] has come to `deadline_ns`; [`NO_DEADLINE`] is none.
+    pub fn new(flag: &'a AtomicU32, deadline_ns: u64) -> Stop<'a> {
+        Stop { flag, deadline_ns }
+    }
+
+    /// Whether no further block is to begin.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.flag.load(Ordering::Relaxed) != 0
+            || (self.deadline_ns != NO_DEADLINE && monotonic_ns() >= self.deadline_ns)
+    }
+}

@@ -47,9 +47,18 @@ const NOT_YET: &[NotYet] = &[
     },
 ];
 
-/// Graphs of which ACCEL computes nothing: their nodes name other devices, or stand with nodes that do.
-const NOTHING_ON_ACCEL: &[(&str, Placing)] =
-    &[("colocation", Placing::Split), ("partial_devices", Placing::Split)];
+/// Graphs of which ACCEL computes nothing: their nodes name other devices, or are with nodes that do, or it has no
+/// kernels for their ops (`BatchMatMulV2`, `LeakyRelu`).
+const NOTHING_ON_ACCEL: &[(&str, Placing)] = &[
+    ("colocation", Placing::Split),
+    ("partial_devices", Placing::Split),
+    ("old_writer", Placing::Accel),
+    ("old_writer", Placing::Split),
+    ("silent_writer", Placing::Accel),
+    ("silent_writer", Placing::Split),
+    ("newer_writer", Placing::Accel),
+    ("newer_writer", Placing::Split),
+];
 
 /// A step that hangs fails instead.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -210,6 +219,10 @@ graphs! {
     while_v1,
     while_nested_v1,
     while_less_v1,
+    old_writer,
+    silent_writer,
+    strict_writer,
+    newer_writer,
     broadcasting_constants,
     rounded_constants,
     unread_values,

@@ -10,11 +10,9 @@
 //! - A folder that [`store`] fills keeps the newest files: it has [`MOST`] of them at most.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, Metadata, OpenOptions},
     io::{self, Read, Write},
     path::Path,
-    process,
-    sync::atomic::{AtomicU64, Ordering},
     time::SystemTime,
 };
 
@@ -43,11 +41,31 @@ pub fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> 
         use std::os::unix::fs::OpenOptionsExt;
         options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).mode(0o600);
     }
-    let file = options.open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("expected a regular file"));
+    let found = |what: &str| {
+        let message = format!("expected a regular file, found {what}: remove it");
+        io::Error::new(io::ErrorKind::InvalidInput, message)
+    };
+    let file = options.open(path).map_err(|error| {
+        let named = fs::symlink_metadata(path);
+        named.as_ref().ok().and_then(kind).map_or(error, found)
+    })?;
+    match kind(&file.metadata()?) {
+        Some(what) => Err(found(what)),
+        None => Ok(file),
     }
-    Ok(file)
+}
+
+/// What a name is of, where that is not a regular file.
+fn kind(metadata: &Metadata) -> Option<&'static str> {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        return None;
+    }
+    Some(match kind {
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_symlink() => "a symbolic link",
+        _ => "a pipe, a socket or a device",
+    })
 }
 
 /// The bytes of a regular file of at most so many.
@@ -69,24 +87,13 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// It cannot be written; then what was there stays.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    if let Some(folder) = path.parent() {
-        make_folder(folder)?;
-    }
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}-{}.part", process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-    let aside = path.with_file_name(name);
-    let new = || open_regular(&aside, OpenOptions::new().write(true).create_new(true));
-    let opened = new().or_else(|error| match error.kind() {
-        // An earlier process of the same number left it behind.
-        io::ErrorKind::AlreadyExists => fs::remove_file(&aside).and_then(|()| new()),
-        _ => Err(error),
-    });
-    let written = opened.and_then(|mut file| file.write_all(bytes));
-    written.and_then(|()| fs::rename(&aside, path)).inspect_err(|_| {
-        // The error that is told is the first one.
-        let _ = fs::remove_file(&aside);
-    })
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    make_folder(folder)?;
+    // A temporary file is for its user alone, and goes where it does not get its name.
+    let mut aside = tempfile::Builder::new().suffix(".part").tempfile_in(folder)?;
+    aside.write_all(bytes)?;
+    aside.persist(path).map(drop).map_err(|refused| refused.error)
 }
 
 /// As [`write`], in a folder that is kept from growing.
@@ -179,12 +186,13 @@ mod tests {
     fn a_pipe_is_not_waited_for_and_a_link_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let made = process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
+        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
         assert!(made.success());
         fs::write(at("other"), "kept").unwrap();
         std::os::unix::fs::symlink(at("other"), at("link")).unwrap();
         for name in ["pipe", "link"] {
-            assert!(read(&at(name), 100).is_err(), "{name}");
+            let error = read(&at(name), 100).unwrap_err().to_string();
+            assert!(error.contains("expected a regular file, found a "), "{name}: {error}");
             write(&at(name), b"new").unwrap();
             assert_eq!(read(&at(name), 100).unwrap(), b"new", "{name} is replaced by a file");
         }

@@ -1,9 +1,7 @@
-//! Files that are written whole or not at all, and files that are read only where they are regular ones.
+//! Outputs: files that are written whole or not at all.
 //!
 //! [`write_whole`] writes aside, in the same folder, and renames: a reader sees the former file or the new one, and a
-//! full disk leaves the former one as it was. [`open_regular`] is for files that others could have put something else
-//! in the place of, such as caches: it follows no link at the end of the path and waits for nothing, so that a pipe or
-//! a device there is an error at once.
+//! full disk leaves the former one as it was. Files that are kept between processes are those of [`crate::cache`].
 
 use std::{
     fs::{self, File, Metadata, OpenOptions, Permissions},
@@ -87,60 +85,6 @@ fn keep_permissions(file: &File, former: &Metadata) -> io::Result<()> {
     file.set_permissions(former.permissions())
 }
 
-/// Opens a file, and refuses what is no regular one: a pipe, a device, a folder, a link at the end of the path. Nothing
-/// is waited for.
-///
-/// # Errors
-/// [`io::ErrorKind::InvalidInput`] with what was found; what opening says.
-pub fn open_regular(path: &Path, options: &OpenOptions) -> io::Result<File> {
-    let found = |what: &str| {
-        let message = format!("expected a regular file, found {what}: remove it");
-        io::Error::new(io::ErrorKind::InvalidInput, message)
-    };
-    let mut options = options.clone();
-    // Without the second flag, opening a pipe waits for somebody at its other end.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        libc::O_NOFOLLOW | libc::O_NONBLOCK,
-    );
-    let file = match options.open(path) {
-        Ok(file) => file,
-        Err(error) => {
-            let named = fs::symlink_metadata(path);
-            return Err(match named.as_ref().map(kind) {
-                Ok(Some(what)) => found(what),
-                _ => error,
-            });
-        }
-    };
-    match kind(&file.metadata()?) {
-        Some(what) => Err(found(what)),
-        None => Ok(file),
-    }
-}
-
-/// Opens a regular file for reading, as [`open_regular`] does.
-///
-/// # Errors
-/// As [`open_regular`].
-pub fn read_regular(path: &Path) -> io::Result<File> {
-    open_regular(path, OpenOptions::new().read(true))
-}
-
-/// What a name is of, where that is not a regular file.
-fn kind(metadata: &Metadata) -> Option<&'static str> {
-    let kind = metadata.file_type();
-    if kind.is_file() {
-        return None;
-    }
-    Some(match kind {
-        kind if kind.is_dir() => "a folder",
-        kind if kind.is_symlink() => "a symbolic link",
-        _ => "a pipe, a socket or a device",
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,30 +136,5 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert!(write_bytes(folder.path(), "a folder").is_err());
         assert!(write_bytes(&folder.path().join("no/such/folder"), "x").is_err());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_pipe_a_link_and_a_folder_are_refused_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
-        assert!(made.success());
-        fs::write(at("file"), "abc").unwrap();
-        std::os::unix::fs::symlink("file", at("link")).unwrap();
-        fs::create_dir(at("folder")).unwrap();
-        let rows = [("pipe", "a pipe"), ("link", "a symbolic link"), ("folder", "a folder")];
-        for (name, what) in rows {
-            let append = OpenOptions::new().read(true).append(true).create(true).clone();
-            for refused in [read_regular(&at(name)), open_regular(&at(name), &append)] {
-                let error = refused.unwrap_err().to_string();
-                assert!(
-                    error.contains("expected a regular file") && error.contains(what),
-                    "{error}"
-                );
-            }
-        }
-        assert!(read_regular(&at("file")).is_ok());
-        assert_eq!(read_regular(&at("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

@@ -332,7 +332,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("closed");
         fs::create_dir(&folder).unwrap();
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o000)).unwrap();
         let places = vec![(Origin::PluginPath, folder.clone())];
         let found = SearchPath { places, ..SearchPath::default() }.look();
         assert_eq!(found.candidates, []);

@@ -41,7 +41,7 @@ impl<T: Scalar> Kernel for SelfAdjointEig<T> {
         }
         let count = count(x.batch);
         let v = if self.vectors { v } else { &mut [] };
-        let items = parts(e, count).into_iter().zip(parts(v, count));
+        let items = parts(e, count).zip(parts(v, count));
         c.parallel_items(items, 10.0 * x.cost_ns(), |number, (e, v)| {
             let (values, vectors) = decompose(&x.get(number)?, self.vectors)?;
             for (e, value) in e.iter_mut().zip(values) {

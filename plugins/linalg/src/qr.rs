@@ -37,7 +37,7 @@ impl<T: Scalar> Kernel for Qr<T> {
             return Ok(());
         }
         let count = count(x.batch);
-        let items = parts(q, count).into_iter().zip(parts(r, count));
+        let items = parts(q, count).zip(parts(r, count));
         c.parallel_items(items, 3.0 * x.cost_ns(), |number, (q, r)| {
             let (q_factor, r_factor) = factors(&x.get(number)?, inner);
             store(&q_factor, q);

@@ -54,8 +54,8 @@ impl<T: Scalar> Kernel for Svd<T> {
             return Ok(());
         }
         let count = count(x.batch);
-        let vectors = parts(u, count).into_iter().zip(parts(v, count));
-        let items = parts(s, count).into_iter().zip(vectors);
+        let vectors = parts(u, count).zip(parts(v, count));
+        let items = parts(s, count).zip(vectors);
         c.parallel_items(items, 20.0 * x.cost_ns(), |number, (s, (u, v))| {
             let found = decompose(&x.get(number)?, self.full);
             store_values(&found.values, s);

@@ -130,7 +130,7 @@ pub enum CliError {
     NothingToCheck,
     /// Nothing can be measured.
     #[error(transparent)]
-    Bench(#[from] BenchError),
+    Bench(Box<BenchError>),
     /// A process that measures failed.
     #[error("a process that measures failed: {said}", said = cut_message(.said))]
     Child {
@@ -157,6 +157,12 @@ pub enum CliError {
     /// The demo's result is not what it should be.
     #[error("the demo failed: {text}", text = cut_text(.0))]
     Demo(String),
+}
+
+impl From<BenchError> for CliError {
+    fn from(error: BenchError) -> CliError {
+        CliError::Bench(Box::new(error))
+    }
 }
 
 impl CliError {

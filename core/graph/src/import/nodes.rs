@@ -44,6 +44,7 @@ impl<'a> Resolver<'a> {
         apply_defaults(&op, &mut attrs).map_err(of_node)?;
         check_attrs(&op, &attrs).map_err(of_node)?;
         let signature = Signature::resolve(&op, &attrs).map_err(of_node)?;
+        let origin = Some(Arc::new(origin(def, &attrs)));
         Ok(Node {
             name: def.name.clone(),
             op,
@@ -52,7 +53,7 @@ impl<'a> Resolver<'a> {
             inputs: Vec::new(),
             control_inputs: Vec::new(),
             signature,
-            origin: Some(Arc::new(origin(def))),
+            origin,
         })
     }
 
@@ -107,12 +108,13 @@ fn missing(def: &NodeDef, device: DeviceName) -> Node {
     }
 }
 
-/// The message to write the node from. Of tensors that are written just as they were read, an empty one stands for the
-/// value that the node has: constants would be in memory twice.
-fn origin(def: &NodeDef) -> NodeDef {
+/// The message to write the node from. Of tensors that the node has among its attributes and that are written just as
+/// they were read, an empty one stands for the value: constants would be in memory twice.
+fn origin(def: &NodeDef, attrs: &AttrMap) -> NodeDef {
     let attr = |(name, value): (&String, &AttrProto)| {
+        let is_kept = attrs.contains_key(name);
         let value = match &value.value {
-            Some(AttrValueKind::Tensor(tensor)) if is_plain(tensor) => left_out(),
+            Some(AttrValueKind::Tensor(tensor)) if is_kept && is_plain(tensor) => left_out(),
             _ => value.clone(),
         };
         (name.clone(), value)

@@ -65,10 +65,10 @@ impl<'p> Reach<'p> {
                 match self.receivers.get(&transfer.id) {
                     Some(&(there, _)) if there == at => return true,
                     // The first thing that comes there brings all with it.
+                    Some(&(there, _)) if gathers[there] && has_sent[there] => {}
                     Some(&(there, _)) if gathers[there] => {
-                        if !std::mem::replace(&mut has_sent[there], true) {
-                            reached.extend(self.sends(there));
-                        }
+                        has_sent[there] = true;
+                        reached.extend(self.sends(there));
                     }
                     Some(&receiver) => reached.push(receiver),
                     None => {}

@@ -64,10 +64,7 @@ fn identities(b: &mut GraphBuilder<'static>, n: usize) -> Vec<Output> {
 #[test]
 fn identities_for_which_one_node_waits_are_passed_by_edge_by_edge() {
     is_linear(identities);
-    assert_eq!(
-        text(&optimized(identities, 40, Limits::default())),
-        "relu = Relu(x)\ny = Neg(relu)"
-    );
+    assert_eq!(text(&optimized(identities, 40, Limits::default())), "y = _FusedElementwise(x)");
 }
 
 #[test]
@@ -95,7 +92,7 @@ fn all_values_of_one_node_are_passed_by_value_by_value() {
 #[test]
 fn constants_that_one_node_reads_are_folded_one_by_one() {
     is_linear(|b, n| {
-        let x = x(b);
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[3]).unwrap()).unwrap();
         let mut read = vec![x];
         for at in 0..n {
             let value = Tensor::from_slice(&[3], &[at as f32; 3]).unwrap();

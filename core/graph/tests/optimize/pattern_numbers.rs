@@ -37,9 +37,12 @@ fn gelu<T: Number>(x_dims: Option<&[i64]>, shapes: [&[i64]; 3], root: f64) -> St
 const FUSED: &str = "y = _FusedGelu(x)";
 const ROOT: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
+/// The shape of x, and those of the constants.
+type Shapes<'a> = (Option<&'a [i64]>, [&'a [i64]; 3]);
+
 #[test]
 fn a_number_whose_shape_may_broadcast_is_no_number() {
-    let left: &[(Option<&[i64]>, [&[i64]; 3])] = &[
+    let left: &[Shapes<'_>] = &[
         (None, [&[4], &[], &[]]),
         (None, [&[], &[1], &[]]),
         (None, [&[], &[], &[1, 1]]),
@@ -52,7 +55,7 @@ fn a_number_whose_shape_may_broadcast_is_no_number() {
         let found = gelu::<f32>(x, shapes, ROOT);
         assert!(found.contains("y = Mul(halved, plus)"), "{x:?} {shapes:?}: {found}");
     }
-    let taken: &[(Option<&[i64]>, [&[i64]; 3])] = &[
+    let taken: &[Shapes<'_>] = &[
         (None, [&[], &[], &[]]),
         (Some(&[-1]), [&[1], &[], &[1]]),
         (Some(&[-1, 4]), [&[4], &[1, 1], &[1, 4]]),
@@ -64,6 +67,7 @@ fn a_number_whose_shape_may_broadcast_is_no_number() {
 }
 
 #[test]
+#[allow(clippy::approx_constant, reason = "graphs have the number with few digits")]
 fn a_number_is_the_nearest_of_its_type() {
     let none: [&[i64]; 3] = [&[], &[], &[]];
     let eight_digits = 0.707_106_78;

@@ -16,6 +16,7 @@ mod transform;
 mod upsample;
 
 use header::Frame;
+use tenon_sdk::{KernelError, growth};
 
 /// How a file is decoded.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +51,8 @@ pub enum Problem {
     Other,
     /// A file that is wrong.
     Wrong(String),
+    /// There is no memory for the image.
+    Memory(KernelError),
 }
 
 impl From<&str> for Problem {
@@ -58,14 +61,9 @@ impl From<&str> for Problem {
     }
 }
 
-/// Empty, with room for so many, which are that value.
+/// So many times that value.
 fn filled<T: Clone>(count: usize, value: T) -> Result<Vec<T>, Problem> {
-    let mut values = Vec::new();
-    values
-        .try_reserve_exact(count)
-        .map_err(|_| Problem::from("there is no memory for the image"))?;
-    values.resize(count, value);
-    Ok(values)
+    growth::filled(count, value).map_err(Problem::Memory)
 }
 
 /// Decodes a file.

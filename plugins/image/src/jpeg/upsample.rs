@@ -91,7 +91,7 @@ fn made(
 
 /// The row of samples that is next nearest to a row of twice as many.
 fn other(own: &Plane, y: usize) -> usize {
-    if y % 2 == 0 { (y / 2).saturating_sub(1) } else { (y / 2 + 1).min(own.height - 1) }
+    if y.is_multiple_of(2) { (y / 2).saturating_sub(1) } else { (y / 2 + 1).min(own.height - 1) }
 }
 
 /// Twice as many samples: three fourths of the nearest one, and a fourth of the next.

@@ -45,6 +45,10 @@ fn same(found: &Tensor, expected: &Tensor, (absolute, relative): (f64, f64)) -> 
             let (a, b) = (found.as_slice::<f32>().unwrap(), expected.as_slice::<f32>().unwrap());
             a.iter().zip(b).all(|(a, b)| near(f64::from(*a), f64::from(*b)))
         }
+        DType::DOUBLE => {
+            let (a, b) = (found.as_slice::<f64>().unwrap(), expected.as_slice::<f64>().unwrap());
+            a.iter().zip(b).all(|(a, b)| near(*a, *b))
+        }
         _ => found.as_bytes().unwrap() == expected.as_bytes().unwrap(),
     }
 }

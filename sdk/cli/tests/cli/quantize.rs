@@ -80,8 +80,8 @@ fn data_and_names_that_do_not_fit_are_refused() {
         "{broken}"
     );
     assert!(broken.contains("INVALID_ARGUMENT") && !broken.contains("golden"), "{broken}");
-    let images = Tensor::from_slice(&[1, 8, 8, 1], &[0f64; 64]).unwrap();
-    let double = refused(&place.archive("double.npz", &[("images", images)]), &[]);
+    let doubles = Tensor::from_slice(&[1, 8, 8, 1], &[0f64; 64]).unwrap();
+    let double = refused(&place.archive("double.npz", &[("images", doubles)]), &[]);
     assert!(double.contains("array 'images': expected float, found double"), "{double}");
     let flat = place.array("flat.npy", &Tensor::from_slice(&[2, 64], &[0f32; 128]).unwrap());
     let flat = refused(&flat, &[]);

@@ -239,8 +239,9 @@ mod tests {
     fn an_edge_that_moves_leaves_the_others_where_they_are() {
         let mut edges = Edges::new(4);
         for user in [2, 3] {
-            [output(0), output(0), output(1)]
-                .map(|source| edges.add_data(NodeId(user), Some(source)));
+            for source in [output(0), output(0), output(1)] {
+                edges.add_data(NodeId(user), Some(source));
+            }
         }
         edges.move_data(Use { user: NodeId(2), slot: 0 }, Some(output(0)), Some(output(1)));
         assert_eq!(reading(&edges, 0), [(2, 1), (3, 0), (3, 1)]);

@@ -55,7 +55,7 @@ impl Draft<'_> {
         let mut count = 0;
         while let Some(id) = stack.pop() {
             let at = id.index();
-            let needed = self.kept[at] || !self.users[at].is_empty();
+            let needed = self.kept[at] || !self.users(id).is_empty();
             if needed || !self.live[at] || self.runs_by_itself(id) {
                 continue;
             }
@@ -84,7 +84,7 @@ impl Draft<'_> {
     pub(in crate::optimize) fn idle(&self) -> Vec<bool> {
         let idle = |id: NodeId| {
             let at = id.index();
-            self.live[at] && !self.kept[at] && self.users[at].is_empty()
+            self.live[at] && !self.kept[at] && self.users(id).is_empty()
         };
         self.ids().map(idle).collect()
     }

@@ -51,6 +51,7 @@ pub(super) fn single(tensor: &Tensor) -> Option<f64> {
 }
 
 #[cfg(test)]
+#[allow(clippy::approx_constant, reason = "graphs have the number with few digits")]
 mod tests {
     use super::*;
     use std::f64::consts::FRAC_1_SQRT_2;

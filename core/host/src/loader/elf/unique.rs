@@ -26,7 +26,7 @@ const INFO: u64 = 4;
 /// The names of the symbols that a library defines and of which a process has one.
 pub fn unique_symbols<'data, R: ReadRef<'data>>(file: &Elf<'data, R>) -> Vec<String> {
     let table = file.elf_dynamic_symbol_table();
-    let unique = table.iter().filter(|symbol| is_unique(*symbol, file.endian()));
+    let unique = table.iter().filter(|symbol| is_unique(symbol, file.endian()));
     let names = unique.filter_map(|symbol| table.symbol_name(file.endian(), symbol).ok());
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }

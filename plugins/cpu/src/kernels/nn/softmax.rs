@@ -130,7 +130,7 @@ fn narrow_softmax<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Resul
     let cols = columns(c)?;
     let x = c.input::<T>(0)?;
     let y = c.output::<T>(0, x.dims)?.data;
-    let panels = Panels::new(c, y.len() / cols, cols)?;
+    let panels = Panels::new(c, y.len() / cols.max(1), cols)?;
     rows(c, y, cols, |at, y| {
         let mut wide = panels.take();
         for (x, y) in x.data[at].chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {
@@ -146,7 +146,7 @@ fn log_softmax<T: Compute<Wide: Elementary>>(c: &ComputeContext<'_>) -> Result<(
     let cols = columns(c)?;
     let x = c.input::<T>(0)?;
     let y = c.output::<T>(0, x.dims)?.data;
-    let panels = Panels::new(c, y.len() / cols, cols)?;
+    let panels = Panels::new(c, y.len() / cols.max(1), cols)?;
     rows(c, y, cols, |at, y| {
         let mut wide = panels.take();
         for (x, y) in x.data[at].chunks_exact(cols).zip(y.chunks_exact_mut(cols)) {

@@ -242,7 +242,7 @@ pub fn reduce_alone<T: Copy + Send + Sync, F: Fold<T>>(plan: &ReducePlan, x: &[T
     if x.is_empty() {
         return y.fill(F::finish(F::START, count));
     }
-    for (at, base) in outer.bases().into_iter().enumerate() {
+    for (at, base) in outer.bases().unwrap().into_iter().enumerate() {
         if outer.last_is_reduced {
             let state = outer.rows(base).fold(F::START, |state, first| {
                 F::merge(state, row::<T, F>(&x[first..first + outer.last]))

@@ -24,6 +24,7 @@ use std::{
 };
 use tenon_framework::{
     PartialShape, Tensor,
+    knob::KnobOrigin,
     registry::{KernelDef, PluginId, PluginInfo, Registry, RegistryEvent},
 };
 use tenon_runtime::{
@@ -92,7 +93,9 @@ fn own_runtime(runtime: &Runtime) -> Result<Runtime, String> {
         .filter_map(|info| info.path.clone())
         .collect();
     let knobs = runtime.plugins().knobs();
-    let set = knobs.iter().map(|setting| (setting.def.full_name(), setting.value.to_string()));
+    // A default that is set is not always the same: a list of digests that is set and empty lets nothing in.
+    let set = knobs.iter().filter(|setting| setting.origin != KnobOrigin::Default);
+    let set = set.map(|setting| (setting.def.full_name(), setting.value.to_string()));
     let options = RuntimeOptions {
         threads: Some(runtime.pool().threads()),
         settings: Settings { set: set.collect(), ..Settings::default() },

@@ -29,7 +29,7 @@ use tenon_testkit::{
 use tenon_tests::{build::repository, session::runtime};
 
 /// Requests of one call that are refused, spread over all where there are more.
-const MOST_REQUESTS: usize = 4;
+const MOST_REQUESTS: usize = 2;
 /// The first call of a case that takes longer makes room for the next smaller case.
 const SLOW: Duration = Duration::from_millis(60);
 
@@ -102,7 +102,7 @@ impl Calls {
         let runtime = runtime(&plugins, &[]);
         let device = device_of(&runtime, "CPU").expect("the CPU is there");
         let goldens = Goldens::open(&repository().join("tests/goldens")).expect("golden data");
-        let budget = Budget { cases_per_subject: 16, ..Budget::default() };
+        let budget = Budget { cases_per_subject: 8, ..Budget::default() };
         let generator = Generator::new(budget, Some(Rc::new(goldens)));
         Calls { runtime, device, generator }
     }

@@ -96,10 +96,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     aside.persist(path).map(drop).map_err(|refused| refused.error)
 }
 
-/// As [`write`], in a folder that is kept from growing.
+/// As [`write()`], in a folder that is kept from growing.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn store(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write(path, bytes)?;
     match path.parent() {

@@ -20,6 +20,9 @@ use tenon_framework::{
     tensor::{Buffer, Memory},
 };
 
+/// What errors for want of memory say, those of kernels' lists and those of strings.
+const NO_MEMORY: &str = "no memory for ";
+
 /// An output as the host knows it before it is computed.
 pub struct OutputSpec {
     /// Element type.
@@ -332,11 +335,11 @@ impl CallFrame {
     }
 
     /// What a kernel of the host's memory says of the lack of it, with the figures of that memory where it has not
-    /// got them from a service.
+    /// got them from a service. Of other resources that are exhausted these say nothing.
     fn with_figures(&self, code: Code, message: String) -> String {
         // Also of a device that computes in it.
         let of_host = self.node().device_memory.device() == 0;
-        let lacks = code == Code::RESOURCE_EXHAUSTED && of_host;
+        let lacks = code == Code::RESOURCE_EXHAUSTED && of_host && message.contains(NO_MEMORY);
         if !lacks || message.contains(" are in use") {
             return message;
         }

@@ -14,7 +14,7 @@
 //! it registers; the host checks that as it checks any plugin's registrations. A kernel's state has a message that
 //! makes it, so that it is made again in the next worker.
 //!
-//! **What a worker says** is not believed: [`protocol`] is the table of what each message may do to each kind of output.
+//! **What a worker says** is not believed: `protocol` is the table of what each message may do to each kind of output.
 //!
 //! **Faults.** A crash, a call over its deadline, memory beyond the limit, a message out of order, a start that fails: the process ends, the call's step fails
 //! with an error that names the kernel, other calls in it fail as aborted, and the next call starts a new process. A

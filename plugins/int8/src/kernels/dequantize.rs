@@ -11,6 +11,7 @@ use tenon_sdk::{
     KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::{Element, Number, QInt8, QInt16, QInt32, QUInt8, QUInt16, Quantised},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -43,24 +44,24 @@ impl<T: Quantised, F: Number<Accumulator = f32>> Kernel for Dequantize<T, F> {
         self.mode.check_channels(split.len)?;
         let (min, max) = (c.input::<f32>(1)?.data, c.input::<f32>(2)?.data);
         let ranges = min.iter().zip(max).map(|(&min, &max)| Range::new(min, max, ENDS));
-        let ranges = ranges.collect::<Result<Vec<Range>, KernelError>>()?;
+        let ranges = growth::try_collected(ranges)?;
         let x = c.input::<T>(0)?;
         let data = (x.data, c.output::<F>(0, x.dims)?.data);
         if self.mode == Mode::MinFirst {
-            let channels: Vec<_> = ranges.iter().map(|range| ToReals::<T>::new(*range)).collect();
+            let channels = growth::collected(ranges.iter().map(|range| ToReals::<T>::new(*range)))?;
             return map_channels(c, split.inner, &channels, data, 0.5, |reals, x| {
                 F::narrow(reals.real(x))
             });
         }
         if self.mode == Mode::Scaled {
-            let channels: Vec<f32> = ranges.iter().map(|range| self.factor(*range)).collect();
+            let channels = growth::collected(ranges.iter().map(|range| self.factor(*range)))?;
             return map_channels(c, split.inner, &channels, data, 0.5, |factor, x| {
                 F::narrow(x.code() as f32 * factor)
             });
         }
         let lowest = T::LOWEST as f32;
         let level = |range: &Range| range.width() / (T::HIGHEST as f32 - lowest);
-        let channels: Vec<_> = ranges.iter().map(|range| (level(range), range.min)).collect();
+        let channels = growth::collected(ranges.iter().map(|range| (level(range), range.min)))?;
         map_channels(c, split.inner, &channels, data, 0.5, |(level, min), x| {
             F::narrow((x.code() as f32 - lowest) * level + min)
         })

@@ -9,6 +9,7 @@ use tenon_sdk::{
     DType, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     geometry::{AxisSplit, GeometryError},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -114,7 +115,7 @@ fn of_inputs(
     codes: Codes,
 ) -> Result<Vec<Option<Nudged>>, KernelError> {
     let (min, max) = (c.input::<f32>(at)?.data, c.input::<f32>(at + 1)?.data);
-    min.iter().zip(max).map(|(&min, &max)| nudged(min, max, codes)).collect()
+    growth::try_collected(min.iter().zip(max).map(|(&min, &max)| nudged(min, max, codes)))
 }
 
 struct Args(Nudged);

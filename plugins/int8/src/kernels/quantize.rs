@@ -18,6 +18,7 @@ use tenon_sdk::{
     Code, KernelError,
     author::{ComputeContext, CreateContext, Kernel},
     element::{QInt8, QInt16, QInt32, QUInt8, QUInt16, Quantised},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -89,7 +90,7 @@ impl<T: Quantised> Kernel for QuantizeV2<T> {
         let (min, max) = (c.input::<f32>(1)?, c.input::<f32>(2)?);
         let ends = min.data.iter().zip(max.data);
         let ranges = ends.map(|(&min, &max)| self.widened(Range::new(min, max, ENDS)?));
-        let ranges = ranges.collect::<Result<Vec<Range>, KernelError>>()?;
+        let ranges = growth::try_collected(ranges)?;
         let given = self.convert(c, split.inner, &ranges)?;
         let (low, high) = (c.output::<f32>(1, min.dims)?, c.output::<f32>(2, min.dims)?);
         for ((low, high), range) in low.data.iter_mut().zip(high.data).zip(given) {
@@ -117,7 +118,8 @@ impl<T: Quantised> QuantizeV2<T> {
         let x = c.input::<f32>(0)?;
         let data = (x.data, c.output::<T>(0, x.dims)?.data);
         if self.mode == Mode::Scaled {
-            let channels: Vec<Scaled> = ranges.iter().map(|range| self.scaled(*range)).collect();
+            let channels: Vec<Scaled> =
+                growth::collected(ranges.iter().map(|range| self.scaled(*range)))?;
             if self.to_even {
                 let code = |s: &Scaled, x| as_code(round_to_even(s.times(x)));
                 map_channels(c, inner, &channels, data, 2.0, code)?;
@@ -125,16 +127,16 @@ impl<T: Quantised> QuantizeV2<T> {
                 let code = |s: &Scaled, x| as_code(round_away(s.times(x)));
                 map_channels(c, inner, &channels, data, 2.0, code)?;
             }
-            return Ok(channels.iter().map(|scaled| scaled.range).collect());
+            return growth::collected(channels.iter().map(|scaled| scaled.range));
         }
         if self.mode == Mode::MinFirst {
-            let channels: Vec<_> = ranges.iter().map(|range| ToCodes::<T>::new(*range)).collect();
+            let channels = growth::collected(ranges.iter().map(|range| ToCodes::<T>::new(*range)))?;
             map_channels(c, inner, &channels, data, 2.0, |codes, x| codes.code(x))?;
         } else {
-            let channels: Vec<_> = ranges.iter().map(|range| combined::<T>(*range)).collect();
+            let channels = growth::collected(ranges.iter().map(|range| combined::<T>(*range)))?;
             map_channels(c, inner, &channels, data, 2.0, combined_code::<T>)?;
         }
-        Ok(ranges.to_vec())
+        growth::copied(ranges)
     }
 
     /// The factor of a range, and the range of all codes by that factor.

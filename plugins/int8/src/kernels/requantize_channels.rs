@@ -12,6 +12,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::{QInt8, QInt32, QUInt8, Quantised},
     geometry::{AxisSplit, GeometryError},
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -31,7 +32,7 @@ fn ends(c: &ComputeContext<'_>) -> Result<Vec<f32>, KernelError> {
     check_ends(INPUT[1], c.dims(2), Some(-1), channels)?;
     let (min, max) = (c.input::<f32>(1)?.data, c.input::<f32>(2)?.data);
     let end = |(&min, &max): (&f32, &f32)| Ok(greater(Range::new(min, max, INPUT)?));
-    min.iter().zip(max).map(end).collect()
+    growth::try_collected(min.iter().zip(max).map(end))
 }
 
 fn greater(range: Range) -> f32 {
@@ -49,7 +50,7 @@ fn requantize<T: Quantised>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     }
     // Signed codes are symmetric: from -127.
     let scale = |end: f32| T::HIGHEST as f32 * (end / greater(to) / HALF);
-    let scales: Vec<f32> = ends.into_iter().map(scale).collect();
+    let scales = growth::collected(ends.into_iter().map(scale))?;
     let x = c.input::<QInt32>(0)?;
     let data = (x.data, c.output::<T>(0, x.dims)?.data);
     map_channels(c, 1, &scales, data, 1.5, |scale, code: QInt32| {
@@ -79,7 +80,7 @@ impl Kernel for RangeOfChannels {
                 c.dims(0)
             )));
         }
-        let mut greatest = vec![0u32; ends.len()];
+        let mut greatest = growth::filled(ends.len(), 0u32)?;
         for row in x.chunks_exact(ends.len()) {
             for (greatest, code) in greatest.iter_mut().zip(row) {
                 *greatest = (*greatest).max(code.0.unsigned_abs());

@@ -12,6 +12,7 @@ use tenon_sdk::{
     author::{ComputeContext, CreateContext, Kernel},
     element::Number,
     geometry::AxisSplit,
+    growth,
     reg::Numerics,
     register_kernel,
 };
@@ -86,9 +87,9 @@ impl<T: Real> Kernel for RoundTrip<T> {
         check_ends("input_min", c.dims(1), self.axis, split.len)?;
         check_ends("input_max", c.dims(2), self.axis, split.len)?;
         let x = c.input::<T>(0)?;
-        let ranges = if self.given { given::<T>(c)? } else { found(x.data, split) };
-        let channels: Vec<Levels<T>> =
-            ranges.into_iter().map(|range| Levels::new(range, codes)).collect();
+        let ranges = if self.given { given::<T>(c)? } else { found(x.data, split)? };
+        let channels =
+            growth::collected(ranges.into_iter().map(|range| Levels::<T>::new(range, codes)))?;
         let y = c.output::<T>(0, x.dims)?.data;
         let clamped = |levels: &Levels<T>, x| {
             if self.given { clamp(x, levels.min, levels.max) } else { x }
@@ -133,14 +134,14 @@ fn given<T: Real>(c: &ComputeContext<'_>) -> Result<Vec<[T; 2]>, KernelError> {
             "input_min and input_max must be finite, and input_min at most input_max, found {min:?} and {max:?}"
         )))
     };
-    min.iter().zip(max).map(ordered).collect()
+    growth::try_collected(min.iter().zip(max).map(ordered))
 }
 
 /// The ranges that the channels fill.
-fn found<T: Real>(x: &[T], split: AxisSplit) -> Vec<[T; 2]> {
-    let mut ranges = vec![[T::HIGHEST, T::LOWEST]; split.len];
+fn found<T: Real>(x: &[T], split: AxisSplit) -> Result<Vec<[T; 2]>, KernelError> {
+    let mut ranges = growth::filled(split.len, [T::HIGHEST, T::LOWEST])?;
     if x.is_empty() {
-        return ranges;
+        return Ok(ranges);
     }
     for (at, part) in x.chunks_exact(split.inner).enumerate() {
         let [min, max] = &mut ranges[at % split.len];
@@ -149,7 +150,7 @@ fn found<T: Real>(x: &[T], split: AxisSplit) -> Vec<[T; 2]> {
             *max = if x > *max { x } else { *max };
         }
     }
-    ranges
+    Ok(ranges)
 }
 
 /// The factor and the ends of the numbers that have integers.

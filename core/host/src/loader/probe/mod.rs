@@ -2,10 +2,10 @@
 //!
 //! Opening a library runs code of it (constructors of static objects), and the dynamic linker follows tables that may
 //! be damaged. What throws, crashes, exits or hangs there would take the host along, whatever a manifest says. So the
-//! running program is started once more, as a *probe* ([`child`]): before `main` it opens the library, says that it
+//! running program is started once more, as a *probe* (`child`): before `main` it opens the library, says that it
 //! did, and ends. A library that ends its probe, or holds it up, is refused at step open, with the reason.
 //!
-//! The verdict is kept by digest ([`verdicts`]), in memory and in the cache folder: a library is tried once. What the
+//! The verdict is kept by digest (`verdicts`), in memory and in the cache folder: a library is tried once. What the
 //! linker refuses is no verdict: what is missing may be there the next time, and no code of the library ran.
 //!
 //! # Invariants

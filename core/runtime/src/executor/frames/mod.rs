@@ -192,7 +192,7 @@ impl FrameState {
             "the loop '{name}' waits for a value that nothing gives: every Enter of a loop has to run, \
              and its Merge needs what NextIteration brings"
         );
-        Some(StepError::step(Code::INTERNAL, message))
+        Some(StepError::step(Code::INVALID_ARGUMENT, message))
     }
 
     /// Ends a step.

@@ -121,6 +121,43 @@ impl DType {
         matches!(self.base(), DType::STRING | DType::RESOURCE | DType::VARIANT)
     }
 
+    /// Whether elements are integers, signed or not; quantised types and `bool` are not among them, nor are reference types.
+    #[inline]
+    pub const fn is_integer(self) -> bool {
+        matches!(
+            self,
+            DType::INT8
+                | DType::INT16
+                | DType::INT32
+                | DType::INT64
+                | DType::UINT8
+                | DType::UINT16
+                | DType::UINT32
+                | DType::UINT64
+        )
+    }
+
+    /// Whether elements are real floating-point numbers of 16 bits or more.
+    #[inline]
+    pub const fn is_floating(self) -> bool {
+        matches!(self, DType::HALF | DType::BFLOAT16 | DType::FLOAT | DType::DOUBLE)
+    }
+
+    /// Whether elements are complex numbers.
+    #[inline]
+    pub const fn is_complex(self) -> bool {
+        matches!(self, DType::COMPLEX64 | DType::COMPLEX128)
+    }
+
+    /// Whether elements are quantised: integers that stand for numbers of a range.
+    #[inline]
+    pub const fn is_quantized(self) -> bool {
+        matches!(
+            self,
+            DType::QINT8 | DType::QUINT8 | DType::QINT16 | DType::QUINT16 | DType::QINT32
+        )
+    }
+
     /// Whether this version of Tenon only numbers the type: float8 and the types below one byte.
     #[inline]
     pub const fn is_reserved(self) -> bool {
@@ -183,6 +220,22 @@ mod tests {
         assert_eq!(DType::VARIANT.size(), Some(size_of::<VariantElement>()));
         let owning = DType::ALL.iter().filter(|dtype| dtype.needs_drop()).count();
         assert_eq!(owning, 3);
+    }
+
+    #[test]
+    fn every_computed_type_is_of_one_kind() {
+        for &dtype in DType::ALL.iter().filter(|dtype| !dtype.is_reserved()) {
+            let other = dtype == DType::BOOL || dtype.needs_drop();
+            let kinds = [
+                dtype.is_integer(),
+                dtype.is_floating(),
+                dtype.is_complex(),
+                dtype.is_quantized(),
+                other,
+            ];
+            assert_eq!(kinds.iter().filter(|&&kind| kind).count(), 1, "{dtype}");
+            assert!(!dtype.as_ref_type().is_integer() && !dtype.as_ref_type().is_floating());
+        }
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub trait GraphEdit {
     /// # Errors
     /// As above.
     fn add(&mut self, near: u32, suffix: &str, new: NodeSpec) -> Result<u32, KernelError>;
-    /// Lets whoever reads `from` read `to`.
+    /// Lets the readers of `from` read `to`.
     ///
     /// # Errors
     /// As above.

@@ -6,7 +6,7 @@
 //! ```text
 //! nothing --send--> value      value    --recv--> nothing (the receiver is called with the value)
 //! nothing --recv--> receiver   receiver --send--> nothing (the receiver is called with the value)
-//! any --abort--> aborted: whoever waits, and whoever comes later, gets the first error
+//! any --abort--> aborted: all that wait, and all that come later, get the first error
 //! ```
 //!
 //! A sender never blocks, a receiver holds no thread, and receivers are called outside the lock.
@@ -61,7 +61,7 @@ pub trait Rendezvous: Send + Sync {
     /// Asks for a value. Never blocks: `receiver` is called now or later, from any thread.
     fn recv(&self, key: &Key, receiver: Receiver);
 
-    /// Fails whoever waits, and whoever comes later. The first error stays.
+    /// Fails all that wait, and all that come later. The first error stays.
     fn abort(&self, error: StepError);
 }
 

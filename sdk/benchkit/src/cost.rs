@@ -201,16 +201,11 @@ fn attention(attrs: &AttrMap, keys: &[i64], values: &[i64], outputs: f64) -> Opt
 /// what only passes over its elements, calls where nothing is moved.
 pub fn rate(op: &str, dtype: DType, work: &Work) -> (f64, &'static str) {
     match work.flops.filter(|_| is_compute(op)) {
-        Some(flops) if is_float(dtype) => (flops, "GFLOP/s"),
+        Some(flops) if dtype.is_floating() || dtype.is_complex() => (flops, "GFLOP/s"),
         Some(operations) => (operations, "GOP/s"),
         None if work.read + work.written > 0.0 => (work.read + work.written, "GB/s"),
         None => (1.0, "Gcall/s"),
     }
-}
-
-fn is_float(dtype: DType) -> bool {
-    let floats = [DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE];
-    floats.contains(&dtype) || matches!(dtype, DType::COMPLEX64 | DType::COMPLEX128)
 }
 
 #[cfg(test)]

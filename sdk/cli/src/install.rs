@@ -7,10 +7,7 @@ use crate::{
     start::start_whole,
 };
 use serde_json::json;
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{fs, io, path::Path};
 use tenon_runtime::host::{cache, search::Surroundings};
 
 /// Copies a plugin to the user's folder, after a check that it loads. An earlier build of it is replaced.
@@ -29,7 +26,7 @@ pub fn install(global: &Global, args: &InstallArgs) -> Result<(), CliError> {
         file: args.file.clone(),
         reason: format!("a plugin's name is of letters, digits, '-' and '_', found '{name}'"),
     })?);
-    copy(&inspection.path, &folder, &target)?;
+    copy(&inspection.path, &target)?;
     if global.json {
         let file = target.display().to_string();
         return print_json(&json!({ "plugin": name, "file": file, "digest": inspection.digest }));
@@ -46,27 +43,22 @@ fn file_name(plugin: &str) -> Option<String> {
     fine.then(|| format!("libtenon_{stem}{}", std::env::consts::DLL_SUFFIX))
 }
 
-/// Through a file beside the target: a process that starts meanwhile sees the old one or the new one, and one
-/// that has the old one mapped keeps it.
-fn copy(file: &Path, folder: &Path, target: &Path) -> Result<(), CliError> {
-    let written = |file: &Path| {
-        let file: PathBuf = file.to_owned();
-        move |source: io::Error| CliError::File { file, done: "written", source }
-    };
-    cache::make_folder(folder).map_err(written(folder))?;
-    let part = target.with_extension(format!("part{}", std::process::id()));
-    let copied = fs::copy(file, &part)
-        .and_then(|_| protect(&part))
-        .and_then(|()| fs::rename(&part, target))
-        .map_err(written(target));
-    if copied.is_err() {
-        // The error that is told is the first one.
-        let _ = fs::remove_file(&part);
-    }
-    copied
+/// A process that starts meanwhile sees the old file or the new one, and one that has the old one mapped keeps it.
+/// A link in the target's place is replaced.
+fn copy(file: &Path, target: &Path) -> Result<(), CliError> {
+    let bytes = fs::read(file).map_err(|source| CliError::File {
+        file: file.to_owned(),
+        done: "read",
+        source,
+    })?;
+    cache::write(target, &bytes).and_then(|()| protect(target)).map_err(|source| CliError::File {
+        file: target.to_owned(),
+        done: "written",
+        source,
+    })
 }
 
-/// Takes from others the right to write: the loader can be told to refuse such files.
+/// Others may read the file and not write it: the loader can be told to refuse files that others can write.
 #[cfg(unix)]
 fn protect(file: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -99,7 +91,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (file, folder) = (root.path().join("file"), root.path().join("tenon/plugins"));
         fs::write(&file, "a library").unwrap();
-        copy(&file, &folder, &folder.join("libtenon_x.so")).unwrap();
+        copy(&file, &folder.join("libtenon_x.so")).unwrap();
         for folder in [folder.as_path(), folder.parent().unwrap()] {
             assert_eq!(fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700);
         }

@@ -219,7 +219,7 @@ impl PassContext<'_> {
         Ok(made)
     }
 
-    /// Lets whoever reads `from` read `to`.
+    /// Lets the readers of `from` read `to`.
     ///
     /// # Errors
     /// As [`PassContext::replace`].

@@ -221,7 +221,7 @@ impl<'a> Draft<'a> {
         self.edges.readers(output).len()
     }
 
-    /// Whether a pass should end: whoever waits for the step has given up, or the limit of work is met. Asked between
+    /// Whether a pass should end: the caller of the step has given up, or the limit of work is met. Asked between
     /// nodes. What the pass did so far stays.
     pub fn is_stopped(&self) -> bool {
         let budget = &self.ground.budget;

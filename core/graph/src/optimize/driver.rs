@@ -96,7 +96,7 @@ pub fn built_in() -> Vec<Box<dyn Pass>> {
 /// Lets the passes work on a step's graph.
 ///
 /// # Errors
-/// What is left cannot be cut out of the graph; whoever waits for it has given up ([`Limits::stop`]). The passes
+/// What is left cannot be cut out of the graph; its caller has given up ([`Limits::stop`]). The passes
 /// themselves fail alone: their reports say so.
 pub fn optimize(
     step: Step<'_>,

@@ -2,26 +2,6 @@
 
 use tenon_framework::{DType, Tensor};
 
-/// Whether an element type is of this kind.
-pub(super) fn is_integer(dtype: DType) -> bool {
-    let types = [
-        DType::INT8,
-        DType::INT16,
-        DType::INT32,
-        DType::INT64,
-        DType::UINT8,
-        DType::UINT16,
-        DType::UINT32,
-        DType::UINT64,
-    ];
-    types.contains(&dtype)
-}
-
-/// As [`is_integer`].
-pub(super) fn is_float(dtype: DType) -> bool {
-    [DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE].contains(&dtype)
-}
-
 /// A number that rules know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Number {
@@ -46,7 +26,7 @@ fn bits(dtype: DType, number: Number) -> Option<Vec<u8>> {
         DType::FLOAT => float(0x3f80_0000, 1 << 31),
         DType::DOUBLE => float(0x3ff0_0000_0000_0000, 1 << 63),
         DType::BOOL => float(1, 0),
-        _ if is_integer(dtype) => float(1, 0),
+        _ if dtype.is_integer() => float(1, 0),
         _ => return None,
     };
     let bytes = value.to_ne_bytes();

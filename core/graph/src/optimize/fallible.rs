@@ -7,7 +7,7 @@
 use super::{
     Draft,
     broadcast::surely_broadcast,
-    elements::{Number, has_no, is_integer},
+    elements::{Number, has_no},
 };
 use crate::{ControlFlow, Node, NodeId, Output};
 use tenon_framework::{
@@ -100,8 +100,8 @@ fn pairs(draft: &Draft<'_>, node: &Node) -> bool {
     let op = node.op.name.as_str();
     let dtype = node.signature.inputs[0];
     let defined = match op {
-        "Pow" => !is_integer(dtype),
-        _ if is_among(op, DIVISIONS) && is_integer(dtype) => {
+        "Pow" => !dtype.is_integer(),
+        _ if is_among(op, DIVISIONS) && dtype.is_integer() => {
             draft.constant(b).is_some_and(|divisor| has_no(divisor, Number::Zero))
         }
         _ => true,

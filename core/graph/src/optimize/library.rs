@@ -68,8 +68,7 @@ fn check_not_stopped(draft: &Draft<'_>) -> Result<(), KernelError> {
     if !draft.is_stopped() {
         return Ok(());
     }
-    let message = "the limit of work for passes over this graph is met (graph.work_limit), or whoever waits for it \
-                   has given up";
+    let message = "passes over this graph met their limit of work (graph.work_limit), or the caller of the step gave up";
     Err(KernelError::new(Code::RESOURCE_EXHAUSTED, message))
 }
 

@@ -1,4 +1,4 @@
-//! How far optimisation of one step goes: work, folding, and the patience of whoever waits for it.
+//! How far optimisation of one step goes: work, folding, and the patience of its caller.
 //!
 //! Work is counted in edges and nodes that are looked at or changed. Passes are made so that all of them together
 //! take work in proportion to the graph; where one does not, the limit ends optimisation, what was done until then
@@ -19,7 +19,7 @@ pub struct Limits<'a> {
     pub folding_bytes: usize,
     /// Time that folding takes in all.
     pub folding_time: Duration,
-    /// Whether whoever waits for the step has given up; asked between nodes.
+    /// Whether the caller of the step has given up; asked between nodes.
     pub stop: &'a dyn Fn() -> bool,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Budget<'a> {
         self.work.get()
     }
 
-    /// Whether whoever waits for the step has given up.
+    /// Whether the caller of the step has given up.
     pub fn is_given_up(&self) -> bool {
         (self.limits.stop)()
     }

@@ -50,7 +50,7 @@ use tenon_framework::sync::{Condvar, Mutex, Rank};
 const CALLS: Rank = Rank(74);
 /// How long the last words on standard error are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// How often whoever waits for a worker's first word looks whether that is still needed.
+/// How often the thread that waits for a worker's first word looks whether that is still needed.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a worker may leave what it is told unread.
 const LISTENING: Duration = Duration::from_secs(5);

@@ -16,7 +16,7 @@ pub(crate) trait Thread {
     const LEAVES: bool;
 }
 
-/// The thread of whoever runs the step.
+/// The thread that runs the step.
 pub(crate) struct Driver;
 
 /// A thread of the pool.

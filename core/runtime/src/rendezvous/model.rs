@@ -84,7 +84,7 @@ fn abort_races_with_send_and_recv() {
     });
 }
 
-/// Of two errors the first stays, for whoever waits as for whoever comes later.
+/// Of two errors the first stays, for those that wait as for those that come later.
 #[test]
 fn the_first_of_two_aborts_stays() {
     loom::model(|| {

@@ -50,7 +50,7 @@ pub(super) struct Placed<'s> {
     pub shapes: Shapes,
     pub placement: Placement,
     pub view: kernels::Devices<'s>,
-    /// Of whoever waits for the step.
+    /// Of the caller that waits for the step.
     pub patience: Patience,
 }
 

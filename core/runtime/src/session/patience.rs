@@ -1,4 +1,4 @@
-//! How long whoever runs a step waits for it.
+//! How long the caller of a step waits for it.
 //!
 //! Deadline and token hold from the moment when the run is asked for: while its plan is compiled, while another thread
 //! compiles it, and while the step runs.

@@ -2,7 +2,7 @@
 //!
 //! A step is kept by its signature, the one that ran longest ago goes when there are too many (knob
 //! `runtime.plan_cache`). One thread compiles a signature, others that want it wait for that, each as long as it has
-//! patience. Steps of all that are alive can be cancelled, those too that are not kept any more: whoever runs a step
+//! patience. Steps of all that are alive can be cancelled, those too that are not kept any more: the caller of a step
 //! holds it, and so does a [`Callable`](super::Callable).
 //!
 //! States of a signature: *unknown*; *being compiled*, by the one thread that has a [`Turn`]; *kept*. A turn that ends

@@ -6,9 +6,11 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
-    process,
 };
-use tenon_runtime::host::trust::{self, TrustEntry};
+use tenon_runtime::host::{
+    files::write_whole,
+    trust::{self, TrustEntry},
+};
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
 
 /// What a new list begins with.
@@ -131,13 +133,13 @@ impl List {
         let text = self.document.to_string();
         let malformed = |source| ListError::Malformed { file: self.file.clone(), source };
         trust::parse(&text).map_err(malformed)?;
-        let aside = beside(&self.file, &format!("part{}", process::id()));
-        let written = write_aside(&aside, &text).and_then(|()| fs::rename(&aside, &self.file));
-        written.map_err(|source| {
-            // The error that is told is the first one.
-            let _ = fs::remove_file(&aside);
-            failed(&self.file, "written", source)
-        })
+        let written = write_whole(&self.file, |out| {
+            private(out.get_ref())?;
+            out.write_all(text.as_bytes())?;
+            out.flush()?;
+            out.get_ref().sync_all()
+        });
+        written.map_err(|source| failed(&self.file, "written", source))
     }
 }
 
@@ -152,15 +154,17 @@ fn beside(file: &Path, ending: &str) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// Others can read a list and cannot write it, whatever the umask says.
-fn write_aside(aside: &Path, text: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o644);
-    let mut out = options.open(aside)?;
-    out.write_all(text.as_bytes())?;
-    out.sync_all()
+/// Others can read a new list and cannot write it, whatever the umask says.
+#[cfg(unix)]
+fn private(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+/// Permissions of this kind exist on Unix only.
+#[cfg(not(unix))]
+fn private(_file: &File) -> io::Result<()> {
+    Ok(())
 }
 
 fn make_folder(folder: &Path) -> io::Result<()> {

@@ -171,20 +171,8 @@ fn suits(values: &Values, dtype: DType) -> bool {
         Values::List(items) => items.iter().all(|item| match item {
             Item::Bool(_) => dtype == DType::BOOL,
             Item::Term(_) => number,
-            Item::Float(_) => number && !is_integer(dtype),
+            Item::Float(_) => dtype.is_floating() || dtype.is_complex(),
         }),
         _ => number,
     }
-}
-
-fn is_integer(dtype: DType) -> bool {
-    !matches!(
-        dtype,
-        DType::HALF
-            | DType::BFLOAT16
-            | DType::FLOAT
-            | DType::DOUBLE
-            | DType::COMPLEX64
-            | DType::COMPLEX128
-    )
 }

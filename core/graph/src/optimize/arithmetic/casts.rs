@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     NodeId,
-    optimize::{Draft, NewNode, elements::is_integer},
+    optimize::{Draft, NewNode},
 };
 use tenon_framework::DType;
 
@@ -52,7 +52,7 @@ fn integers_held(dtype: DType) -> Option<(u32, bool)> {
 }
 
 fn is_integral(dtype: DType) -> bool {
-    dtype == DType::BOOL || is_integer(dtype)
+    dtype == DType::BOOL || dtype.is_integer()
 }
 
 /// Whether every value of `from` is one of `to`, so that a cast loses nothing.

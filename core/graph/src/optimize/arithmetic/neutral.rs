@@ -6,11 +6,7 @@ use super::{
 };
 use crate::{
     NodeId,
-    optimize::{
-        Draft,
-        elements::{Number, is_float, is_integer},
-        fallible::may_fail,
-    },
+    optimize::{Draft, elements::Number, fallible::may_fail},
 };
 use tenon_framework::{DType, Tensor};
 
@@ -29,7 +25,7 @@ pub(super) fn neutral(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
 
 /// The neutral right operand of an op, and whether it is neutral on the left too.
 fn neutral_of(op: &str, dtype: DType) -> Option<(Number, bool)> {
-    let (integer, float, truth) = (is_integer(dtype), is_float(dtype), dtype == DType::BOOL);
+    let (integer, float, truth) = (dtype.is_integer(), dtype.is_floating(), dtype == DType::BOOL);
     Some(match op {
         "Add" | "AddV2" if integer => (Number::Zero, true),
         "Add" | "AddV2" if float => (Number::MinusZero, true),
@@ -63,7 +59,7 @@ pub(super) fn equal_operands(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let [a, b] = node.inputs[..] else { return None };
     let same = match node.op.name.as_str() {
         // Of two zeros a floating-point kernel may take either.
-        "Maximum" | "Minimum" => is_integer(node.signature.inputs[0]),
+        "Maximum" | "Minimum" => node.signature.inputs[0].is_integer(),
         "LogicalAnd" | "LogicalOr" | "BitwiseAnd" | "BitwiseOr" => true,
         _ => false,
     };
@@ -81,7 +77,7 @@ pub(super) fn zero(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
         "Mul" => is_zero(0) || is_zero(1),
         _ => false,
     };
-    if !is_integer(dtype) || !vanishes || may_fail(draft, id) {
+    if !dtype.is_integer() || !vanishes || may_fail(draft, id) {
         return None;
     }
     let shape = draft.shape(id.into()).full()?;

@@ -7,11 +7,7 @@ use super::{
 };
 use crate::{
     NodeId,
-    optimize::{
-        Draft, NewNode,
-        elements::{is_float, is_integer},
-        fallible::permutes,
-    },
+    optimize::{Draft, NewNode, fallible::permutes},
 };
 
 /// The attributes by which a product transposes its operands.
@@ -23,7 +19,7 @@ fn flags(draft: &Draft<'_>, id: NodeId) -> Option<[&'static str; 2]> {
     };
     // What complex products do beside the transposition is to conjugate.
     let dtype = draft.dtype(id.into());
-    (is_float(dtype) || is_integer(dtype)).then_some(names)
+    (dtype.is_floating() || dtype.is_integer()).then_some(names)
 }
 
 /// The permutation before which the last two dimensions change places to give this one.

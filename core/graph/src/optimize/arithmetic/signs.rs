@@ -6,10 +6,7 @@ use super::{
 };
 use crate::{
     NodeId, Output,
-    optimize::{
-        Draft, NewNode,
-        elements::{is_float, is_integer},
-    },
+    optimize::{Draft, NewNode},
 };
 
 /// Ops that are their own inverse, on every value.
@@ -42,7 +39,7 @@ pub(super) fn again(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
 pub(super) fn signs(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
     let node = draft.node(id);
     let dtype = *node.signature.inputs.first()?;
-    if !is_integer(dtype) && !is_float(dtype) {
+    if !dtype.is_integer() && !dtype.is_floating() {
         return None;
     }
     let negated = |index| Some(first_input(draft, source_of_op(draft, id, index, "Neg")?));
@@ -55,8 +52,10 @@ pub(super) fn signs(draft: &Draft<'_>, id: NodeId) -> Option<Simpler> {
         },
         "Sub" => ("AddV2", [input(0), negated(1)?]),
         "Mul" => ("Mul", [negated(0)?, negated(1)?]),
-        "RealDiv" | "Div" if is_float(dtype) => (node.op.name.as_str(), [negated(0)?, negated(1)?]),
-        "Neg" if is_integer(dtype) => {
+        "RealDiv" | "Div" if dtype.is_floating() => {
+            (node.op.name.as_str(), [negated(0)?, negated(1)?])
+        }
+        "Neg" if dtype.is_integer() => {
             let inner =
                 source_of_op(draft, id, 0, "Sub").filter(|inner| draft.users(*inner).len() == 1)?;
             let inner = draft.node(inner);

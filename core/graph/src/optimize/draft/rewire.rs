@@ -14,7 +14,7 @@ use crate::{
 use std::sync::Arc;
 
 impl Draft<'_> {
-    /// Lets whoever reads `from` read `to`; fetches and feeds of `from` stay. Gives the number of edges.
+    /// Lets the readers of `from` read `to`; fetches and feeds of `from` stay. Gives the number of edges.
     ///
     /// # Errors
     /// Another type.
@@ -41,7 +41,7 @@ impl Draft<'_> {
         Ok(readers.len())
     }
 
-    /// Lets whoever waits for `from` wait for `to` instead.
+    /// Lets the nodes that wait for `from` wait for `to` instead.
     pub fn redirect_control(&mut self, from: NodeId, to: &[NodeId]) {
         for edge in self.edges.waiters(from).to_vec() {
             let user = edge.user;

@@ -43,7 +43,7 @@ impl Recipe {
     pub fn fill(&self, dtype: DType, dims: &[i64], seed: u64) -> Option<Fill> {
         Some(match self {
             Recipe::Uniform(low, high) => {
-                let above = if is_integer(dtype) { 1.0 } else { 0.0 };
+                let above = if dtype.is_integer() || dtype.is_quantized() { 1.0 } else { 0.0 };
                 Fill::Uniform { low: *low, high: high + above, seed }
             }
             Recipe::Whole(low, high) => Fill::Whole { low: *low, high: *high, seed },
@@ -58,11 +58,6 @@ impl Recipe {
             }
         })
     }
-}
-
-fn is_integer(dtype: DType) -> bool {
-    use super::choose::Class;
-    matches!(Class::of(dtype), Class::Integer | Class::Unsigned | Class::Quantised)
 }
 
 /// What is found of an op's own cases.

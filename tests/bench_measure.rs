@@ -17,7 +17,9 @@ use tenon_benchkit::{
 use tenon_framework::{
     DType, KernelError,
     abi::Determinism,
-    author::{ComputeContext, CreateContext, Kernel, ShapeContext, ShapeResult, Supported},
+    author::{
+        ComputeContext, CreateContext, Kernel, ShapeContext, ShapeResult, Supported, Supports,
+    },
     reg::Numerics,
     register_kernel, register_op,
 };
@@ -93,18 +95,18 @@ fn short_of_a_term(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 struct Refusing;
 
 impl Kernel for Refusing {
-    const HAS_SUPPORTS: bool = true;
-
-    fn supports(_: &CreateContext<'_>) -> Supported {
-        Supported::No("not today".into())
-    }
-
     fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(Refusing)
     }
 
     fn compute(&self, _: &ComputeContext<'_>) -> Result<(), KernelError> {
         Ok(())
+    }
+}
+
+impl Supports for Refusing {
+    fn supports(_: &CreateContext<'_>) -> Supported {
+        Supported::No("not today".into())
     }
 }
 

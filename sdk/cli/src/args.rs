@@ -209,6 +209,12 @@ pub struct NewArgs {
     /// What it is written in
     #[arg(long, value_enum, default_value = "rust")]
     pub lang: NewLang,
+    /// Name of the op, such as RmsNorm; the plugin's name in camel case without this option
+    #[arg(long, value_name = "NAME")]
+    pub op: Option<String>,
+    /// What the op computes in the beginning (with --kind op, in Rust)
+    #[arg(long, value_enum, default_value = "elementwise")]
+    pub template: NewTemplate,
     /// Source of the SDK: a clone of the repository; else what TENON_SDK names, else the published version
     #[arg(long, value_name = "PATH")]
     pub sdk: Option<PathBuf>,
@@ -226,6 +232,17 @@ pub enum NewKind {
     Kernel,
     /// A device type with memory of its own, and a kernel for it
     Device,
+}
+
+/// What a new op computes in the beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NewTemplate {
+    /// Each element by itself
+    Elementwise,
+    /// Each row by itself: a sum over the last dimension, and what follows from it
+    Rowwise,
+    /// A product of matrices
+    Matmul,
 }
 
 /// What a new plugin is written in.

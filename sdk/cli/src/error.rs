@@ -102,6 +102,22 @@ pub enum CliError {
         /// The name.
         name: String,
     },
+    /// A name that the op of a new plugin cannot have.
+    #[error(
+        "'{op}' is not a name for an op: expected letters and digits in camel case, beginning with a capital letter, \
+         such as RmsNorm",
+        op = cut(.op)
+    )]
+    NewOp {
+        /// The name.
+        op: String,
+    },
+    /// An option that other new plugins have.
+    #[error("{option}: expected with --kind op{language}", language = if *option == "--template" { " --lang rust" } else { "" })]
+    NewTemplate {
+        /// The option.
+        option: &'static str,
+    },
     /// The folder of a new plugin is there already.
     #[error("{}: is there already: choose another name, or another folder with --path", folder.display())]
     NewExists {
@@ -177,7 +193,9 @@ impl CliError {
             | CliError::Calibration { .. }
             | CliError::NothingToRun
             | CliError::SameFile { .. }
-            | CliError::NewName { .. } => Code::INVALID_ARGUMENT,
+            | CliError::NewName { .. }
+            | CliError::NewOp { .. }
+            | CliError::NewTemplate { .. } => Code::INVALID_ARGUMENT,
             CliError::NewExists { .. } => Code::ALREADY_EXISTS,
             CliError::NoSdk { .. } => Code::NOT_FOUND,
             CliError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => {

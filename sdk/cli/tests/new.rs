@@ -101,6 +101,22 @@ fn an_op_in_rust() {
 }
 
 #[test]
+fn templates_of_ops_in_rust() {
+    let temporary = tempfile::tempdir().unwrap();
+    for (template, op) in [("rowwise", "NewRows"), ("matmul", "NewProduct")] {
+        let name = format!("new-{template}-rust");
+        let mut command = tenon(temporary.path());
+        command.args(["new", &name, "--template", template, "--op", op, "--sdk"]).arg(root());
+        run(&mut command);
+        let folder = temporary.path().join(&name);
+        let tested = run(cargo(&folder).args(["test", "--offline"]));
+        assert!(tested.contains("test result: ok"), "{tested}");
+        let plugin = target().join("debug/deps").join(library(&name));
+        check_and_bench(temporary.path(), &plugin, op, "CPU");
+    }
+}
+
+#[test]
 fn a_kernel_in_rust() {
     rust("new-kernel-rust", "kernel", "Relu", "CPU");
 }

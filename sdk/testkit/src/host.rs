@@ -312,6 +312,14 @@ pub fn floats(values: &[f32]) -> Tensor {
     Tensor::from_slice(&[values.len() as i64], values).unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// A tensor of this shape.
+///
+/// # Panics
+/// When the shape has another number of elements, or there is no memory.
+pub fn shaped<T: Element>(dims: &[i64], values: &[T]) -> Tensor {
+    Tensor::from_slice(dims, values).unwrap_or_else(|e| panic!("{e}"))
+}
+
 /// A single element.
 ///
 /// # Panics

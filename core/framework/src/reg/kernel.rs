@@ -6,7 +6,7 @@ use super::{
     strs,
 };
 use crate::{
-    author::{FnTable, Kernel, KernelFn, TypeTable},
+    author::{FnTable, KernelFn},
     element::Element,
 };
 use std::marker::PhantomData;
@@ -160,11 +160,6 @@ impl KernelReg {
             table,
             site,
         }
-    }
-
-    /// A kernel type.
-    pub const fn of<K: Kernel>(op: &'static str, device: &'static str, site: Site) -> KernelReg {
-        KernelReg::new(op, device, TypeTable::<K>::TABLE, site)
     }
 
     /// A kernel function.

@@ -6,8 +6,8 @@ use tenon_abi::Slot;
 use tenon_framework::{
     DType, KernelError, PartialShape,
     author::{
-        AsyncCall, ComputeContext, CreateContext, InOut, Kernel, Mode, Packed, ResourceValue,
-        Supported,
+        AsyncCall, ComputeContext, CreateContext, InOut, Kernel, Mode, Packed, Prepack,
+        ResourceValue, Supported, Supports,
     },
     device::author::{device_of, stream_of},
     register_kernel, register_op,
@@ -150,9 +150,6 @@ struct Scale {
 }
 
 impl Kernel for Scale {
-    const PREPACKS: bool = true;
-    const HAS_SUPPORTS: bool = true;
-
     fn new(_: &CreateContext<'_>) -> Result<Scale, KernelError> {
         Ok(Scale { packed: None })
     }
@@ -168,7 +165,21 @@ impl Kernel for Scale {
         y.data.iter_mut().zip(x.data).for_each(|(y, x)| *y = x * factor);
         Ok(())
     }
+}
 
+impl Supports for Scale {
+    fn supports(context: &CreateContext<'_>) -> Supported {
+        let limit: i64 = context.attr("limit").unwrap_or(0);
+        let shape: PartialShape = context.input_shape(0);
+        match shape.rank() {
+            None => Supported::DependsOnShapes,
+            Some(rank) if rank as i64 <= limit => Supported::Yes,
+            Some(rank) => Supported::No(format!("rank {rank} is above {limit}")),
+        }
+    }
+}
+
+impl Prepack for Scale {
     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
         if input != 1 {
             return Ok(None);
@@ -184,16 +195,6 @@ impl Kernel for Scale {
 
     fn attach_packed(&mut self, _input: usize, packed: &Packed) {
         self.packed = Some(packed.clone());
-    }
-
-    fn supports(context: &CreateContext<'_>) -> Supported {
-        let limit: i64 = context.attr("limit").unwrap_or(0);
-        let shape: PartialShape = context.input_shape(0);
-        match shape.rank() {
-            None => Supported::DependsOnShapes,
-            Some(rank) if rank as i64 <= limit => Supported::Yes,
-            Some(rank) => Supported::No(format!("rank {rank} is above {limit}")),
-        }
     }
 }
 

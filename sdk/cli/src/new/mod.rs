@@ -29,7 +29,7 @@ struct Names {
 }
 
 impl Names {
-    fn new(name: &str) -> Result<Names, CliError> {
+    fn new(name: &str, op: Option<&str>) -> Result<Names, CliError> {
         let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let parts: Vec<&str> = name.split('-').collect();
         let starts = name.starts_with(|first: char| first.is_ascii_lowercase());
@@ -37,9 +37,15 @@ impl Names {
             return Err(CliError::NewName { name: name.to_owned() });
         }
         let capital = |part: &&str| part[..1].to_ascii_uppercase() + &part[1..];
+        let op = match op {
+            None => parts.iter().map(capital).collect(),
+            // It names a type, too.
+            Some(op) if is_camel_case(op) => op.to_owned(),
+            Some(op) => return Err(CliError::NewOp { op: op.to_owned() }),
+        };
         Ok(Names {
             package: name.to_owned(),
-            op: parts.iter().map(capital).collect(),
+            op,
             device: name.replace('-', "_").to_ascii_uppercase(),
             word: name.replace('-', "_"),
         })
@@ -81,19 +87,29 @@ impl Names {
     }
 }
 
+fn is_camel_case(op: &str) -> bool {
+    op.starts_with(|first: char| first.is_ascii_uppercase())
+        && op.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 /// Makes the folder. Everything is worked out before anything is written, and what is there is never touched.
 ///
 /// # Errors
 /// A name that is none; a folder that is there; an SDK that is not where it is said to be; a folder that cannot
 /// be written.
 pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
-    let names = Names::new(&args.name)?;
+    let names = Names::new(&args.name, args.op.as_deref())?;
+    if args.op.is_some() && args.kind != NewKind::Op {
+        return Err(CliError::NewTemplate { option: "--op" });
+    }
+    let templates = templates::files(args.lang, args.kind, args.template)
+        .ok_or(CliError::NewTemplate { option: "--template" })?;
     let sdk = Sdk::find(args.sdk.as_deref())?;
     let folder = args.path.clone().unwrap_or_else(|| PathBuf::from(&args.name));
     if folder.exists() {
         return Err(CliError::NewExists { folder });
     }
-    let mut files: Vec<(PathBuf, Vec<u8>)> = templates::files(args.lang, args.kind)
+    let mut files: Vec<(PathBuf, Vec<u8>)> = templates
         .iter()
         .map(|(path, text)| {
             (PathBuf::from(path), names.fill(text, &sdk, args.lang, args.kind).into_bytes())
@@ -166,19 +182,23 @@ mod tests {
 
     #[test]
     fn a_name_gives_all_others() {
-        let names = Names::new("my-op2").unwrap();
+        let names = Names::new("my-op2", None).unwrap();
         assert_eq!((names.op.as_str(), names.device.as_str()), ("MyOp2", "MY_OP2"));
         assert_eq!(names.word, "my_op2");
         for bad in ["", "2op", "My", "a_b", "a--b", "-a", "a-", "é", "a/b"] {
-            assert!(Names::new(bad).is_err(), "{bad}");
+            assert!(Names::new(bad, None).is_err(), "{bad}");
+        }
+        assert_eq!(Names::new("norms", Some("RmsNorm")).unwrap().op, "RmsNorm");
+        for bad in ["", "rmsNorm", "Rms-Norm", "Rms Norm", "2Norm", "Ä"] {
+            assert!(Names::new("norms", Some(bad)).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn no_placeholder_is_left() {
-        let names = Names::new("my-op").unwrap();
-        for (lang, kind) in templates::ALL {
-            for (path, text) in templates::files(lang, kind) {
+        let names = Names::new("my-op", Some("RmsNorm")).unwrap();
+        for (lang, kind, template) in templates::ALL {
+            for (path, text) in templates::files(lang, kind, template).unwrap() {
                 let filled = names.fill(text, &Sdk::Published, lang, kind);
                 assert!(!filled.contains("{{"), "{path} of {lang:?} {kind:?}");
             }

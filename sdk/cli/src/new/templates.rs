@@ -1,6 +1,6 @@
 //! The files of every kind of new plugin, which the command carries with it.
 
-use crate::args::{NewKind, NewLang};
+use crate::args::{NewKind, NewLang, NewTemplate};
 
 /// Paths in the new folder with their texts, placeholders open.
 type Files = &'static [(&'static str, &'static str)];
@@ -11,14 +11,31 @@ macro_rules! template {
     };
 }
 
-const RUST_OP: Files = template![
-    "Cargo.toml" = "rust/op/Cargo.toml.in",
-    "src/lib.rs" = "rust/op/src/lib.rs.in",
-    "src/reference.rs" = "rust/op/src/reference.rs.in",
-    "tests/kernel.rs" = "rust/op/tests/kernel.rs.in",
-    "README.md" = "rust/op/README.md.in",
-    ".gitignore" = "gitignore.in",
-];
+macro_rules! rust_op {
+    ($folder:literal) => {
+        &[
+            ("Cargo.toml", include_str!("../../templates/rust/op/Cargo.toml.in")),
+            (
+                "src/lib.rs",
+                include_str!(concat!("../../templates/rust/", $folder, "/src/lib.rs.in")),
+            ),
+            (
+                "src/reference.rs",
+                include_str!(concat!("../../templates/rust/", $folder, "/src/reference.rs.in")),
+            ),
+            (
+                "tests/kernel.rs",
+                include_str!(concat!("../../templates/rust/", $folder, "/tests/kernel.rs.in")),
+            ),
+            ("README.md", include_str!("../../templates/rust/op/README.md.in")),
+            (".gitignore", include_str!("../../templates/gitignore.in")),
+        ]
+    };
+}
+
+const RUST_OP: Files = rust_op!("op");
+const RUST_ROWWISE: Files = rust_op!("rowwise");
+const RUST_MATMUL: Files = rust_op!("matmul");
 
 const RUST_KERNEL: Files = template![
     "Cargo.toml" = "rust/kernel/Cargo.toml.in",
@@ -102,24 +119,31 @@ const CPP_DEVICE: Files = template![
     "include/tenon.hpp" = "../../c/tenon.hpp",
 ];
 
-/// Every language with every kind.
+/// Every language with every kind and every template of it.
 #[cfg(test)]
-pub const ALL: [(NewLang, NewKind); 9] = [
-    (NewLang::Rust, NewKind::Op),
-    (NewLang::Rust, NewKind::Kernel),
-    (NewLang::Rust, NewKind::Device),
-    (NewLang::C, NewKind::Op),
-    (NewLang::C, NewKind::Kernel),
-    (NewLang::C, NewKind::Device),
-    (NewLang::Cpp, NewKind::Op),
-    (NewLang::Cpp, NewKind::Kernel),
-    (NewLang::Cpp, NewKind::Device),
+pub const ALL: [(NewLang, NewKind, NewTemplate); 11] = [
+    (NewLang::Rust, NewKind::Op, NewTemplate::Elementwise),
+    (NewLang::Rust, NewKind::Op, NewTemplate::Rowwise),
+    (NewLang::Rust, NewKind::Op, NewTemplate::Matmul),
+    (NewLang::Rust, NewKind::Kernel, NewTemplate::Elementwise),
+    (NewLang::Rust, NewKind::Device, NewTemplate::Elementwise),
+    (NewLang::C, NewKind::Op, NewTemplate::Elementwise),
+    (NewLang::C, NewKind::Kernel, NewTemplate::Elementwise),
+    (NewLang::C, NewKind::Device, NewTemplate::Elementwise),
+    (NewLang::Cpp, NewKind::Op, NewTemplate::Elementwise),
+    (NewLang::Cpp, NewKind::Kernel, NewTemplate::Elementwise),
+    (NewLang::Cpp, NewKind::Device, NewTemplate::Elementwise),
 ];
 
-/// The files of a kind in a language.
-pub fn files(lang: NewLang, kind: NewKind) -> Files {
-    match (lang, kind) {
-        (NewLang::Rust, NewKind::Op) => RUST_OP,
+/// The files of a kind in a language; `None` where there is no such template for them.
+pub fn files(lang: NewLang, kind: NewKind, template: NewTemplate) -> Option<Files> {
+    Some(match (lang, kind) {
+        (NewLang::Rust, NewKind::Op) => match template {
+            NewTemplate::Elementwise => RUST_OP,
+            NewTemplate::Rowwise => RUST_ROWWISE,
+            NewTemplate::Matmul => RUST_MATMUL,
+        },
+        _ if template != NewTemplate::Elementwise => return None,
         (NewLang::Rust, NewKind::Kernel) => RUST_KERNEL,
         (NewLang::Rust, NewKind::Device) => RUST_DEVICE,
         (NewLang::C, NewKind::Op) => C_OP,
@@ -128,5 +152,5 @@ pub fn files(lang: NewLang, kind: NewKind) -> Files {
         (NewLang::Cpp, NewKind::Op) => CPP_OP,
         (NewLang::Cpp, NewKind::Kernel) => CPP_KERNEL,
         (NewLang::Cpp, NewKind::Device) => CPP_DEVICE,
-    }
+    })
 }

@@ -43,6 +43,11 @@ fn the_guide_for_ops_and_kernels_can_be_followed() {
 }
 
 #[test]
+fn the_patterns_of_kernels_can_be_followed() {
+    follow("patterns.md", &["patterns"]);
+}
+
+#[test]
 fn the_guide_for_devices_can_be_followed() {
     follow("device.md", &["card", "plain"]);
 }

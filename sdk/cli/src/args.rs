@@ -81,6 +81,9 @@ pub enum Command {
     /// Watch a plugin's source, and replace it in a running session by each build that is right
     #[command(long_about = dev::ABOUT, after_long_help = dev::EXAMPLE)]
     Dev(Box<dev::DevArgs>),
+    /// Compute the calls of a plugin's own tests
+    #[command(hide = true)]
+    CallServer,
     /// Time two builds for `dev`, in a process of its own
     #[command(hide = true)]
     DevMeasure,

@@ -118,6 +118,9 @@ pub enum CliError {
         /// The option.
         option: &'static str,
     },
+    /// The pipe between a plugin's tests and this process.
+    #[error("calls of a plugin's tests: {0}")]
+    Calls(#[source] std::io::Error),
     /// The folder of a new plugin is there already.
     #[error("{}: is there already: choose another name, or another folder with --path", folder.display())]
     NewExists {

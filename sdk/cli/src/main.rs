@@ -6,6 +6,7 @@
 
 mod args;
 mod bench;
+mod calls;
 mod check;
 mod demo;
 mod dev;
@@ -48,12 +49,13 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
     // What ends by `exit` from here on has not done what it was asked for. A process that examines or measures another
     // one's plugin says so itself.
     let _guard = match &cli.command {
-        Command::CheckWorker | Command::DevMeasure => None,
+        Command::CheckWorker | Command::DevMeasure | Command::CallServer => None,
         _ => Some(ExitGuard::new()),
     };
     match &cli.command {
         Command::Check(args) => return check::check(global, args),
         Command::CheckWorker => return Ok(worker::main()),
+        Command::CallServer => calls::serve(global),
         Command::Dev(args) => return dev::dev(global, args),
         Command::DevMeasure => return Ok(dev::measure_worker()),
         Command::Bench(args) => return bench::bench(global, args),

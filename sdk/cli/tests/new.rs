@@ -44,6 +44,7 @@ fn made(folder: &Path, name: &str, kind: &str, lang: &str) -> PathBuf {
 fn cargo(folder: &Path) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(folder).env("CARGO_TARGET_DIR", target()).env_remove("RUSTFLAGS");
+    cargo.env("TENON", env!("CARGO_BIN_EXE_tenon"));
     cargo
 }
 

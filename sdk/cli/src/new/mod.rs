@@ -80,7 +80,7 @@ impl Names {
             ("{{about}}", &about),
             ("{{source}}", lang.source()),
             ("{{sdk}}", &sdk.dependency("tenon-sdk", "sdk/author")),
-            ("{{testkit}}", &sdk.dependency("tenon-testkit", "sdk/testkit")),
+            ("{{test}}", &sdk.dependency("tenon-test", "sdk/test")),
         ]
         .into_iter()
         .fold(text.to_owned(), |text, (mark, value)| text.replace(mark, value))

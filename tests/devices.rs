@@ -318,7 +318,7 @@ fn asset(name: &str) -> PathBuf {
 }
 
 fn read(name: &str) -> Tensor {
-    npy::read(&asset(name), None).unwrap_or_else(|error| panic!("{error}"))
+    npy::read(asset(name), None).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The images as the graph takes them: `[500, 8, 8, 1]`, from 0 to 1.

@@ -59,7 +59,7 @@ pub fn embed(
 
     // Steps in flight end with the old build; the session, and its callables, take the new one at `refresh`.
     if let Some(file) = newer {
-        let (info, _) = runtime.replace(&file)?;
+        let (info, _) = runtime.replace(file)?;
         session.refresh()?;
         println!("replaced: {} {}", info.name, info.version);
         call.run(&[x], &mut fetched)?;

@@ -78,7 +78,7 @@ fn json_is_one_object_and_files_are_named_after_fetches() {
     assert_eq!((&fetches[0]["dtype"], &fetches[0]["shape"]), (&"float".into(), &vec![2, 2].into()));
     assert_eq!(fetches[0]["file"].as_str(), Some(place.arg("out/layer_y.npy").as_str()));
     assert_eq!(fetches[1]["file"].as_str(), Some(place.arg("out/x_0.npy").as_str()));
-    let y = npy::read(&place.path("out/layer_y.npy"), None).unwrap();
+    let y = npy::read(place.path("out/layer_y.npy"), None).unwrap();
     assert_eq!(y.as_slice::<f32>().unwrap(), [0.0, 2.0, 0.0, 4.0]);
     let nodes = result["nodes"].as_object().unwrap();
     assert!(nodes.keys().all(|device| device.ends_with("/device:CPU:0")), "{nodes:?}");
@@ -93,7 +93,7 @@ fn nodes_go_to_the_device_that_is_asked_for_with_the_same_result() {
     let result = place.json(&[&args[..], &["--out", &out]].concat());
     let nodes = result["nodes"].as_object().unwrap();
     assert!(nodes.keys().any(|device| device.ends_with("/device:ACCEL:0")), "{nodes:?}");
-    let y = npy::read(&place.path("out/layer_y.npy"), None).unwrap();
+    let y = npy::read(place.path("out/layer_y.npy"), None).unwrap();
     assert_eq!(y.as_slice::<f32>().unwrap(), [0.0, 2.0, 0.0, 4.0]);
 }
 

@@ -78,6 +78,11 @@ fn the_guide_to_quantisation_can_be_followed() {
 }
 
 #[test]
+fn the_page_for_embedders_can_be_followed() {
+    follow("embed.md", &[]);
+}
+
+#[test]
 fn the_guide_to_trust_can_be_followed() {
     follow("trust.md", &[]);
 }

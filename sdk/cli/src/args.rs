@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{bench, dev, quantize, top, trust, tune};
+use crate::{about, bench, dev, quantize, top, trust, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{num::NonZeroUsize, path::PathBuf};
 use tenon_benchkit::wanted::Shapes;
@@ -8,7 +8,7 @@ use tenon_runtime::host::pool::MAX_THREADS;
 
 /// Runs dataflow graphs on kernels and devices that plugins bring.
 #[derive(Debug, Parser)]
-#[command(name = "tenon", version, arg_required_else_help = true)]
+#[command(name = "tenon", version, long_version = about::version(), arg_required_else_help = true)]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
@@ -28,9 +28,23 @@ pub struct Global {
     /// Set a knob, such as accel.fail_command_after=3; may be repeated
     #[arg(long, value_name = "NAME=VALUE", global = true)]
     pub set: Vec<String>,
+    /// Run nodes on another device where theirs is not there or has no kernel for them, which else is an error
+    #[arg(long, global = true)]
+    pub soft_placement: bool,
     /// Print results as one JSON value
     #[arg(long, global = true)]
     pub json: bool,
+}
+
+impl Global {
+    /// The settings of `--set`, with what other options set; all that starts a runtime takes them from there.
+    pub fn settled(self) -> Global {
+        let Global { mut set, .. } = self;
+        if self.soft_placement {
+            set.insert(0, "runtime.soft_placement=true".to_owned());
+        }
+        Global { set, ..self }
+    }
 }
 
 /// What to do.
@@ -63,6 +77,9 @@ pub enum Command {
     /// Put a plugin where every tenon of this user finds it
     #[command(after_long_help = "Example:\n  tenon install libmy_ops.so")]
     Install(InstallArgs),
+    /// Take a plugin out of where `install` put it
+    #[command(after_long_help = "Example:\n  tenon uninstall my-ops")]
+    Uninstall(UninstallArgs),
     /// Keep the list of plugin files that may be loaded
     #[command(long_about = trust::ABOUT, after_long_help = trust::EXAMPLE)]
     Trust(trust::TrustArgs),
@@ -90,6 +107,14 @@ pub enum Command {
     /// Measure kernels side by side, and how far each is from the machine's limits
     #[command(long_about = bench::ABOUT, after_long_help = bench::EXAMPLE)]
     Bench(Box<bench::BenchArgs>),
+    /// Print the script by which a shell completes this command
+    #[command(
+        after_long_help = "Example:\n  tenon completions bash > tenon.bash && source ./tenon.bash"
+    )]
+    Completions(CompletionsArgs),
+    /// Write the pages of the manual, for man(1)
+    #[command(after_long_help = "Example:\n  tenon man man1")]
+    Man(ManArgs),
 }
 
 const CHECK: &str = "\
@@ -203,6 +228,26 @@ pub struct InstallArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct UninstallArgs {
+    /// The plugin's name, as `list` and its manifest say it, or the name of its file
+    pub name: String,
+}
+
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// The folder for them; it is made where it is not there
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub struct NewArgs {
     /// Name of the plugin: lower-case letters, digits and '-'
     pub name: String,
@@ -218,7 +263,8 @@ pub struct NewArgs {
     /// What the op computes in the beginning (with --kind op, in Rust)
     #[arg(long, value_enum, default_value = "elementwise")]
     pub template: NewTemplate,
-    /// Source of the SDK: a clone of the repository; else what TENON_SDK names, else the published version
+    /// Source of the SDK: a clone of the repository; else what TENON_SDK names, else what came with this command, or the
+    /// clone that it was built in
     #[arg(long, value_name = "PATH")]
     pub sdk: Option<PathBuf>,
     /// The folder to make; the name without this option

@@ -138,6 +138,29 @@ pub enum CliError {
         /// The place.
         path: PathBuf,
     },
+    /// A new plugin would have nothing to be built with.
+    #[error(
+        "no SDK was found, and a plugin in Rust cannot be built without it: name a clone of the repository, or \
+         share/tenon/sdk of an archive of tenon, by --sdk or TENON_SDK{}; --lang c and --lang cpp need none",
+        looked_in(.looked)
+    )]
+    NoSdkFound {
+        /// Where it was looked for.
+        looked: Vec<PathBuf>,
+    },
+    /// No plugin of that name is in the user's folder.
+    #[error(
+        "{}: no plugin '{name}' is installed there{}",
+        folder.display(), installed(.there), name = cut(.name)
+    )]
+    NotInstalled {
+        /// The user's folder.
+        folder: PathBuf,
+        /// What was asked for.
+        name: String,
+        /// What is there.
+        there: Vec<String>,
+    },
     /// A check that cannot be made.
     #[error(transparent)]
     Check(Box<TestkitError>),
@@ -178,6 +201,18 @@ pub enum CliError {
     Demo(String),
 }
 
+fn looked_in(folders: &[PathBuf]) -> String {
+    let names: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    if names.is_empty() { String::new() } else { format!(" (looked in {})", names.join(", ")) }
+}
+
+fn installed(names: &[String]) -> String {
+    match names {
+        [] => ", and no other".to_owned(),
+        names => format!("; there are: {}", cut_text(&names.join(", "))),
+    }
+}
+
 impl From<BenchError> for CliError {
     fn from(error: BenchError) -> CliError {
         CliError::Bench(Box::new(error))
@@ -200,7 +235,7 @@ impl CliError {
             | CliError::NewOp { .. }
             | CliError::NewTemplate { .. } => Code::INVALID_ARGUMENT,
             CliError::NewExists { .. } => Code::ALREADY_EXISTS,
-            CliError::NoSdk { .. } => Code::NOT_FOUND,
+            CliError::NoSdk { .. } | CliError::NotInstalled { .. } => Code::NOT_FOUND,
             CliError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Code::NOT_FOUND
             }

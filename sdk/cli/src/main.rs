@@ -4,6 +4,7 @@
 //! Results go to standard output, as aligned tables or, with `--json`, as one JSON value; everything else
 //! goes to standard error. The exit code is 0, or 1 after an error, or 2 for a command line that is wrong.
 
+mod about;
 mod args;
 mod bench;
 mod calls;
@@ -34,7 +35,8 @@ use tenon_testkit::check::worker;
 
 fn main() -> ExitCode {
     tenon_runtime::isolate::work();
-    let cli = Cli::parse();
+    let Cli { global, command } = Cli::parse();
+    let cli = Cli { global: global.settled(), command };
     match dispatch(&cli) {
         Ok(code) => code,
         Err(error) => {
@@ -65,6 +67,9 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::Explain(args) => explain::explain(global, args),
         Command::Demo => demo::demo(global),
         Command::Install(args) => install::install(global, args),
+        Command::Uninstall(args) => install::uninstall(global, args),
+        Command::Completions(args) => about::completions(global, args),
+        Command::Man(args) => about::man(global, args),
         Command::Trust(args) => trust::trust(global, args),
         Command::New(args) => new::new(global, args),
         Command::Quantize(args) => quantize::quantize(global, args),

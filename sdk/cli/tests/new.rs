@@ -2,8 +2,10 @@
 
 use std::{
     env, fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::{Command, Output},
+    time::Duration,
 };
 
 fn root() -> PathBuf {
@@ -187,6 +189,41 @@ fn what_cannot_be_made_is_refused() {
     };
     refused(&["new", "My"], "INVALID_ARGUMENT", "lower-case letters");
     refused(&["new", "a", "--sdk", "nowhere"], "NOT_FOUND", "sdk/author/Cargo.toml");
+    assert!(!temporary.path().join("a").exists());
     made(temporary.path(), "there", "op", "c");
     refused(&["new", "there"], "ALREADY_EXISTS", "is there already");
+}
+
+/// It made a folder that could not be built: `no matching package named tenon-sdk found`.
+#[test]
+fn without_an_sdk_a_plugin_in_rust_is_refused_before_its_folder_is_made() {
+    let temporary = tempfile::tempdir().unwrap();
+    let alone = temporary.path().join("tenon");
+    fs::copy(env!("CARGO_BIN_EXE_tenon"), &alone).unwrap();
+    let new = |name: &str, lang: &str| {
+        let mut command = Command::new(&alone);
+        command.args(["new", name, "--lang", lang]).current_dir(temporary.path());
+        command.env_remove("TENON_SDK");
+        // A copy that was just made may be open for writing in a child that another test is about to start.
+        loop {
+            match command.output() {
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                result => return result.unwrap(),
+            }
+        }
+    };
+    let refused = new("mine", "rust");
+    let told = text(&refused);
+    assert!(!refused.status.success(), "{told}");
+    for part in ["no SDK was found", "--sdk or TENON_SDK", "share/tenon/sdk", "--lang c"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!temporary.path().join("mine").exists());
+    let made = new("mine", "c");
+    assert!(made.status.success(), "headers are all that it needs: {}", text(&made));
+    // Built in a clone, the command finds that.
+    let told = run(tenon(temporary.path()).args(["new", "found"]).env_remove("TENON_SDK"));
+    assert!(told.contains(root().to_str().unwrap()), "{told}");
 }

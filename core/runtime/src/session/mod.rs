@@ -18,6 +18,7 @@ mod measured;
 mod optimize;
 mod options;
 mod patience;
+mod placement;
 mod plans;
 mod site;
 
@@ -140,6 +141,17 @@ impl Session {
     /// As [`Session::extend`].
     pub fn extend_owned(&self, def: GraphDef) -> Result<(), RuntimeError> {
         self.inner.extended(|graph, registry| graph.extend_owned(def, registry))
+    }
+
+    /// As [`Session::extend`], with a graph that was built in code: what [`GraphBuilder::finish`] gives. Its ops are
+    /// looked up anew, in the session's registry.
+    ///
+    /// [`GraphBuilder::finish`]: tenon_graph::GraphBuilder::finish
+    ///
+    /// # Errors
+    /// As [`Session::extend`]; a node has an attribute that has no message.
+    pub fn extend_graph(&self, graph: &Graph) -> Result<(), RuntimeError> {
+        self.extend_owned(graph.to_graph_def()?)
     }
 
     /// The graph as it is now.

@@ -21,8 +21,9 @@ use tenon_host::call::TraceSink;
 pub struct SessionOptions {
     /// Device for nodes that name none; a partial name such as `/device:ACCEL:0`.
     pub device: Option<String>,
-    /// Whether a node whose device is not there, or has no kernel for it, goes to another one.
-    pub soft_placement: bool,
+    /// Whether a node whose device is not there, or has no kernel for it, goes to another one; else that is an error, as
+    /// in TensorFlow's sessions. `None` leaves it to the knob `runtime.soft_placement`, which is off.
+    pub soft_placement: Option<bool>,
     /// Whether denormals are kept; else they are flushed to zero, as TensorFlow's kernels do.
     pub keep_denormals: bool,
     /// Whether calls are counted per node, for [`Metadata`]; costs an atomic addition per call.
@@ -41,7 +42,7 @@ impl Default for SessionOptions {
     fn default() -> SessionOptions {
         SessionOptions {
             device: None,
-            soft_placement: true,
+            soft_placement: None,
             keep_denormals: false,
             count_calls: false,
             kernel_label: None,

@@ -52,7 +52,10 @@ impl Names {
     }
 
     /// A template's text with its placeholders filled in.
-    fn fill(&self, text: &str, sdk: &Sdk, lang: NewLang, kind: NewKind) -> String {
+    fn fill(&self, text: &str, sdk: Option<&Sdk>, lang: NewLang, kind: NewKind) -> String {
+        let dependency = |name: &str, folder: &str| {
+            sdk.map_or(String::new(), |sdk| sdk.dependency(name, folder))
+        };
         let (bench, about) = match kind {
             NewKind::Op => {
                 (self.op.as_str(), format!("the op `{}` with kernels for the host device", self.op))
@@ -79,8 +82,8 @@ impl Names {
             ("{{bench}}", bench),
             ("{{about}}", &about),
             ("{{source}}", lang.source()),
-            ("{{sdk}}", &sdk.dependency("tenon-sdk", "sdk/author")),
-            ("{{test}}", &sdk.dependency("tenon-test", "sdk/test")),
+            ("{{sdk}}", &dependency("tenon-sdk", "sdk/author")),
+            ("{{test}}", &dependency("tenon-test", "sdk/test")),
         ]
         .into_iter()
         .fold(text.to_owned(), |text, (mark, value)| text.replace(mark, value))
@@ -104,7 +107,10 @@ pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
     }
     let templates = templates::files(args.lang, args.kind, args.template)
         .ok_or(CliError::NewTemplate { option: "--template" })?;
-    let sdk = Sdk::find(args.sdk.as_deref())?;
+    // A plugin in C or C++ has in its folder all that it needs.
+    let wanted = args.lang.is_rust() || args.sdk.is_some();
+    let sdk = wanted.then(|| Sdk::find(args.sdk.as_deref())).transpose()?;
+    let sdk = sdk.filter(|_| args.lang.is_rust());
     let folder = args.path.clone().unwrap_or_else(|| PathBuf::from(&args.name));
     if folder.exists() {
         return Err(CliError::NewExists { folder });
@@ -112,15 +118,16 @@ pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
     let mut files: Vec<(PathBuf, Vec<u8>)> = templates
         .iter()
         .map(|(path, text)| {
-            (PathBuf::from(path), names.fill(text, &sdk, args.lang, args.kind).into_bytes())
+            let filled = names.fill(text, sdk.as_ref(), args.lang, args.kind);
+            (PathBuf::from(path), filled.into_bytes())
         })
         .collect();
-    if let Some(lock) = sdk.lock().filter(|_| args.lang.is_rust()) {
+    if let Some(lock) = sdk.as_ref().and_then(Sdk::lock) {
         // The versions that the SDK was built with are the ones at hand without a network.
         files.push((PathBuf::from("Cargo.lock"), lock));
     }
     write(&folder, &files)?;
-    told(global, args, &folder, &files)
+    told(global, args, &folder, &files, sdk.as_ref())
 }
 
 /// Writes the files into a folder beside and renames that, so that a full disk leaves no part of a plugin.
@@ -160,15 +167,21 @@ fn told(
     args: &NewArgs,
     folder: &Path,
     files: &[(PathBuf, Vec<u8>)],
+    sdk: Option<&Sdk>,
 ) -> Result<(), CliError> {
+    let sdk = sdk.map(|sdk| sdk.root().display().to_string());
     if global.json {
         let files: Vec<String> =
             files.iter().map(|(path, _)| folder.join(path).display().to_string()).collect();
-        return print_json(&json!({ "folder": folder.display().to_string(), "files": files }));
+        let folder = folder.display().to_string();
+        return print_json(&json!({ "folder": folder, "files": files, "sdk": sdk }));
     }
     let mut text = String::new();
     for (path, _) in files {
         text += &format!("  {}\n", folder.join(path).display());
+    }
+    if let Some(root) = sdk {
+        text += &format!("\nIts SDK is {root}\n");
     }
     let (build, test) = args.lang.commands();
     text += &format!("\nNext:\n  cd {}\n  {build}\n  {test}\n", folder.display());
@@ -197,10 +210,14 @@ mod tests {
     #[test]
     fn no_placeholder_is_left() {
         let names = Names::new("my-op", Some("RmsNorm")).unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let sdk = Sdk::find(Some(&root)).unwrap();
         for (lang, kind, template) in templates::ALL {
             for (path, text) in templates::files(lang, kind, template).unwrap() {
-                let filled = names.fill(text, &Sdk::Published, lang, kind);
+                let filled = names.fill(text, Some(&sdk), lang, kind);
                 assert!(!filled.contains("{{"), "{path} of {lang:?} {kind:?}");
+                let without = names.fill(text, None, lang, kind);
+                assert!(lang.is_rust() || without == filled, "{path} of {lang:?} names the SDK");
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The command, as a user runs it.
 
+mod about;
 mod bench;
 mod check;
 mod demo;

@@ -19,17 +19,20 @@
  *                  in_place((INPUT, OUTPUT), ...)  numerics(CONTRACT)  cost(FIXED_NS, PER_ELEMENT_NS)  ext(LINK)
  *   of a device:   priority(NUMBER)  ext(LINK)
  *
- * A list has at most 16 items. A TEXT is a string literal without quotation marks and backslashes; a NUMBER is
+ * A list of texts or types has at most 24 items, one of lists or pairs 8. A TEXT is a string literal without quotation marks and backslashes; a NUMBER is
  * written as digits, with a sign or without: both go into the manifest as they are. ATTRIBUTE and TYPE are plain
- * words: T, float. `ext` is the address of a link's header and excludes `cases` or `cost`, which are links too.
+ * words: T, float. Of `flags`, `stateful` and `commutative` there is at most one. `ext` is the address of the header
+ * of a link, which `cases` and `cost` are too: with them, say cases_before(LINK, TEXT, ...) and cost_before(LINK,
+ * FIXED_NS, PER_ELEMENT_NS).
  */
 #ifndef TENON_REGISTER_H
 #define TENON_REGISTER_H
 
-/* The number of arguments, 1 to 17, as a digit to paste. */
+/* The number of arguments, 1 to 25, as digits to paste. */
 #define TENON_COUNT(...) \
-    TENON_COUNT_OF(__VA_ARGS__, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
-#define TENON_COUNT_OF(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, count, ...) count
+    TENON_COUNT_OF(__VA_ARGS__, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, \
+                   2, 1, 0)
+#define TENON_COUNT_OF(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, count, ...) count
 
 /* Each word with a prefix pasted to it. A list of words ends in the word `end`. */
 #define TENON_WORDS(p, ...) TENON_JOIN(TENON_WORDS_, TENON_COUNT(__VA_ARGS__))(p, __VA_ARGS__)
@@ -71,6 +74,14 @@
 #define TENON_MAP_14(m, s, a, ...) m(a) s() TENON_MAP_13(m, s, __VA_ARGS__)
 #define TENON_MAP_15(m, s, a, ...) m(a) s() TENON_MAP_14(m, s, __VA_ARGS__)
 #define TENON_MAP_16(m, s, a, ...) m(a) s() TENON_MAP_15(m, s, __VA_ARGS__)
+#define TENON_MAP_17(m, s, a, ...) m(a) s() TENON_MAP_16(m, s, __VA_ARGS__)
+#define TENON_MAP_18(m, s, a, ...) m(a) s() TENON_MAP_17(m, s, __VA_ARGS__)
+#define TENON_MAP_19(m, s, a, ...) m(a) s() TENON_MAP_18(m, s, __VA_ARGS__)
+#define TENON_MAP_20(m, s, a, ...) m(a) s() TENON_MAP_19(m, s, __VA_ARGS__)
+#define TENON_MAP_21(m, s, a, ...) m(a) s() TENON_MAP_20(m, s, __VA_ARGS__)
+#define TENON_MAP_22(m, s, a, ...) m(a) s() TENON_MAP_21(m, s, __VA_ARGS__)
+#define TENON_MAP_23(m, s, a, ...) m(a) s() TENON_MAP_22(m, s, __VA_ARGS__)
+#define TENON_MAP_24(m, s, a, ...) m(a) s() TENON_MAP_23(m, s, __VA_ARGS__)
 
 /* The same again, for a list within a list: a macro is not expanded within itself. */
 #define TENON_EACH(m, s, ...) TENON_JOIN(TENON_EACH_, TENON_COUNT(__VA_ARGS__))(m, s, __VA_ARGS__)
@@ -157,8 +168,9 @@
 #define TENON_OP_D_inputs(...) .inputs = TENON_TEXTS(__VA_ARGS__),
 #define TENON_OP_D_outputs(...) .outputs = TENON_TEXTS(__VA_ARGS__),
 #define TENON_OP_D_attrs(...) .attrs = TENON_TEXTS(__VA_ARGS__),
-#define TENON_OP_D_cases(...) \
-    .ext = &((const TenonExtCases[]){ { TENON_EXT_CASES_HEADER(NULL), TENON_TEXTS(__VA_ARGS__) } })->header,
+#define TENON_OP_D_cases(...) TENON_OP_D_cases_before(NULL, __VA_ARGS__)
+#define TENON_OP_D_cases_before(link, ...) \
+    .ext = &((const TenonExtCases[]){ { TENON_EXT_CASES_HEADER(link), TENON_TEXTS(__VA_ARGS__) } })->header,
 #define TENON_OP_D_summary(text) .summary = TENON_STR(text),
 #define TENON_OP_D_description(text) .description = TENON_STR(text),
 #define TENON_OP_D_shape(function) .shape = (function),
@@ -172,6 +184,7 @@
 #define TENON_OP_M_outputs(...) ",\"outputs\":" TENON_QUOTED_LIST(__VA_ARGS__)
 #define TENON_OP_M_attrs(...) ",\"attrs\":" TENON_QUOTED_LIST(__VA_ARGS__)
 #define TENON_OP_M_cases(...) ",\"cases\":" TENON_QUOTED_LIST(__VA_ARGS__)
+#define TENON_OP_M_cases_before(link, ...) TENON_OP_M_cases(__VA_ARGS__)
 #define TENON_OP_M_summary(text)
 #define TENON_OP_M_description(text)
 #define TENON_OP_M_shape(function)
@@ -196,8 +209,9 @@
     .in_place = (const TenonInPlace[]){ TENON_EACH(TENON_PAIR, TENON_COMMA, __VA_ARGS__) }, \
     .in_place_count = TENON_COUNT(__VA_ARGS__),
 #define TENON_KERNEL_D_numerics(...) .numerics = __VA_ARGS__,
-#define TENON_KERNEL_D_cost(fixed, per_element) \
-    .ext = &((const TenonExtCost[]){ { TENON_EXT_COST_HEADER(NULL), (fixed), (per_element) } })->header,
+#define TENON_KERNEL_D_cost(fixed, per_element) TENON_KERNEL_D_cost_before(NULL, fixed, per_element)
+#define TENON_KERNEL_D_cost_before(link, fixed, per_element) \
+    .ext = &((const TenonExtCost[]){ { TENON_EXT_COST_HEADER(link), (fixed), (per_element) } })->header,
 #define TENON_KERNEL_D_ext(link) .ext = (link),
 #define TENON_KERNEL_D_end
 #define TENON_KERNEL_M_types(...) ",\"types\":{" TENON_LIMIT_TEXT(__VA_ARGS__) "}"
@@ -211,6 +225,7 @@
 #define TENON_KERNEL_M_in_place(...)
 #define TENON_KERNEL_M_numerics(...)
 #define TENON_KERNEL_M_cost(fixed, per_element)
+#define TENON_KERNEL_M_cost_before(link, fixed, per_element)
 #define TENON_KERNEL_M_ext(link)
 #define TENON_KERNEL_M_end
 

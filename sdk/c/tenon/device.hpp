@@ -26,7 +26,7 @@ namespace tenon TENON_OWN {
 //
 // which do what TenonDeviceTable in tenon.h says of the entries of these names. A stream is null where it is a
 // pointer and the host wants things done at once.
-template <class D> class DeviceTable {
+template <class D> class TENON_OWN DeviceTable {
     using Stream = typename D::Stream;
     using Event = typename D::Event;
 

@@ -138,8 +138,9 @@ template <auto function> constexpr TenonKernelTable make_function_table()
 } // namespace detail
 
 // The entries of a class, and of a function `void(tenon::Call &)`.
-template <class K> inline constexpr TenonKernelTable table = detail::make_table<K>();
-template <auto function> inline constexpr TenonKernelTable function_table = detail::make_function_table<function>();
+template <class K> TENON_OWN inline constexpr TenonKernelTable table = detail::make_table<K>();
+template <auto function>
+TENON_OWN inline constexpr TenonKernelTable function_table = detail::make_function_table<function>();
 
 } // namespace tenon
 

@@ -14,7 +14,7 @@ template <class T> void destroy_resource(void *value)
     delete static_cast<T *>(value);
 }
 template <class T>
-inline const TenonResourceType resource_type = {
+TENON_OWN inline const TenonResourceType resource_type = {
     sizeof(TenonResourceType), 0, str_of(T::resource_name), destroy_resource<T>, nullptr,
 };
 

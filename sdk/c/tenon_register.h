@@ -19,11 +19,11 @@
  *                  in_place((INPUT, OUTPUT), ...)  numerics(CONTRACT)  cost(FIXED_NS, PER_ELEMENT_NS)  ext(LINK)
  *   of a device:   priority(NUMBER)  ext(LINK)
  *
- * A list of texts or types has at most 24 items, one of lists or pairs 8. A TEXT is a string literal without quotation marks and backslashes; a NUMBER is
- * written as digits, with a sign or without: both go into the manifest as they are. ATTRIBUTE and TYPE are plain
- * words: T, float. Of `flags`, `stateful` and `commutative` there is at most one. `ext` is the address of the header
- * of a link, which `cases` and `cost` are too: with them, say cases_before(LINK, TEXT, ...) and cost_before(LINK,
- * FIXED_NS, PER_ELEMENT_NS).
+ * A list of texts or types has at most 24 items, one of lists or pairs 8. A TEXT is a string literal without
+ * quotation marks and backslashes; a NUMBER is written as digits, with a sign or without: both go into the manifest
+ * as they are. ATTRIBUTE and TYPE are plain words: T, float. Of `flags`, `stateful` and `commutative` there is at most
+ * one. `ext` is the address of the header of a link, which `cases` and `cost` are too: with them, say
+ * cases_before(LINK, TEXT, ...) and cost_before(LINK, FIXED_NS, PER_ELEMENT_NS).
  */
 #ifndef TENON_REGISTER_H
 #define TENON_REGISTER_H

@@ -69,6 +69,16 @@ inline std::string printed(const char *format, va_list arguments)
     return text;
 }
 
+// A text as printf makes it, cut after 499 bytes.
+__attribute__((format(printf, 1, 2))) inline std::string text(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    std::string text = printed(format, arguments);
+    va_end(arguments);
+    return text;
+}
+
 } // namespace detail
 
 // Errors to be thrown, with words as printf's: `throw invalid_argument("axis: expected 0 or 1, found %d", axis)`.
@@ -114,9 +124,9 @@ public:
     {
         std::string text = "[";
         for (const int64_t dim : *this) {
-            text += (text.size() > 1 ? "," : "") + (dim < 0 ? std::string("?") : std::to_string(dim));
+            text.append(text.size() > 1 ? "," : "").append(dim < 0 ? "?" : std::to_string(dim));
         }
-        return text + "]";
+        return text.append("]");
     }
 
 private:

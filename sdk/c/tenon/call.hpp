@@ -180,6 +180,15 @@ public:
             throw over();
         }
     }
+    // As parallel_for, one unit after the other: body(at).
+    template <class Body> void parallel_each(uint64_t total, double cost_ns, Body body) const
+    {
+        parallel_for(total, cost_ns, [&body](uint64_t begin, uint64_t end) {
+            for (uint64_t at = begin; at < end; at++) {
+                body(at);
+            }
+        });
+    }
     uint32_t parallelism() const { return raw_->services->parallelism(raw_->record); }
     // Whether nobody waits for the results any more. A long computation asks now and then.
     bool cancelled() const { return tenon_cancelled(raw_) != 0; }

@@ -96,7 +96,7 @@ private:
         TenonAttrView view;
         const TenonCode code = tenon_host->attr(raw_, tenon_str(name), &view);
         if (code != TENON_OK) {
-            throw Error(code, std::string("attribute ") + name + ": the node has none");
+            throw Error(code, detail::text("attribute %s: the node has none", name));
         }
         if (view.kind != kind || (view.is_list != 0) != list) {
             throw invalid_argument("attribute %s: expected %s%s, found %s%s", name, list ? "a list of " : "", wanted,

@@ -6,7 +6,8 @@
 
 namespace tenon TENON_OWN {
 
-// The entries of a class that is an open device, as tenon::device<D>("NAME") registers it. Besides the types D::Stream and D::Event, the second with a constructor without arguments, D has
+// The entries of a class that is an open device, as tenon::device<D>("NAME") registers it. Besides the types D::Stream
+// and D::Event, the second with a constructor without arguments, D has
 //
 //     static uint32_t count();                       how many there are; an error is the reason for none
 //     D(uint32_t ordinal, TenonDevice *record);      opens one

@@ -75,6 +75,12 @@ template <> struct ElementOf<quint16> : Element<TENON_QUINT16> {};
 template <> struct ElementOf<qint32> : Element<TENON_QINT32> {};
 template <> struct ElementOf<TenonStringElement> : Element<TENON_STRING> {};
 
+// The type in which arithmetic on elements of T is done: float for the floats of 16 bits, T itself otherwise.
+template <class T> struct WideOf { using Type = T; };
+template <> struct WideOf<half> { using Type = float; };
+template <> struct WideOf<bfloat16> { using Type = float; };
+template <class T> using Wide = typename WideOf<T>::Type;
+
 static_assert(sizeof(half) == 2 && sizeof(bfloat16) == 2 && sizeof(bool) == 1, "elements of tensors");
 static_assert(std::is_trivial_v<half> && std::is_trivial_v<bfloat16>, "elements of tensors");
 

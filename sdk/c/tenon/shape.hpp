@@ -128,6 +128,21 @@ public:
         }
         return shape;
     }
+    // The shape with another dimension at this place, also counted from the end; of unknown rank it stays as it is.
+    Shape replace_dim(Shape shape, int64_t at, Dim dim) const
+    {
+        const auto known = rank(shape);
+        if (!known) {
+            return shape;
+        }
+        const int64_t place = at < 0 ? at + *known : at;
+        if (place < 0 || place >= *known) {
+            throw invalid_argument("dimension %" PRId64 ": expected one of a shape of rank %u", at, *known);
+        }
+        std::vector<Dim> changed = dims(shape);
+        changed[static_cast<size_t>(place)] = dim;
+        return make_shape(changed);
+    }
     // The shape that two shapes have together where sizes of 1 are stretched, as NumPy and TensorFlow do it.
     Shape broadcast(Shape a, Shape b) const
     {

@@ -45,9 +45,8 @@ template <class T> View<T> view_as(const TenonSlot &slot, const char *what, uint
 {
     using Of = ElementOf<std::remove_const_t<T>>;
     if (!Of::holds(slot.dtype)) {
-        throw Error(std::is_const_v<T> ? TENON_INVALID_ARGUMENT : TENON_INTERNAL,
-                    std::string(what) + " " + std::to_string(index) + ": the kernel expects "
-                        + std::string(name_of(Of::value)) + ", found " + std::string(name_of(slot.dtype)));
+        throw internal("%s %u: the kernel expects %s, found %s", what, index, name_of(Of::value).data(),
+                       name_of(slot.dtype).data());
     }
     return View<T>(static_cast<T *>(slot.data), slot);
 }

@@ -235,7 +235,7 @@ pub enum NewLang {
     Rust,
     /// C11
     C,
-    /// C++20
+    /// C++17
     Cpp,
 }
 

@@ -94,7 +94,6 @@ pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
         return Err(CliError::NewExists { folder });
     }
     let mut files: Vec<(PathBuf, Vec<u8>)> = templates::files(args.lang, args.kind)
-        .iter()
         .map(|(path, text)| {
             (PathBuf::from(path), names.fill(text, &sdk, args.lang, args.kind).into_bytes())
         })

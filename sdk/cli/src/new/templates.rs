@@ -39,23 +39,41 @@ const RUST_DEVICE: Files = template![
     ".gitignore" = "gitignore.in",
 ];
 
-const C_OP: Files = template![
-    "plugin.c" = "c/op/plugin.c.in",
-    "Makefile" = "c/Makefile.in",
-    "README.md" = "c/README.md.in",
-    ".gitignore" = "c/gitignore.in",
+/// What every plugin in C or C++ has beside its sources.
+const C_FILES: Files = template![
     "include/tenon.h" = "../../../core/abi/include/tenon.h",
     "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
+    "include/tenon_register.h" = "../../c/tenon_register.h",
+    "include/tenon_half.h" = "../../c/tenon_half.h",
+    "include/tenon.map" = "../../c/tenon.map",
+    "include/tenonConfig.cmake" = "../../c/tenonConfig.cmake",
+    ".gitignore" = "c/gitignore.in",
 ];
 
-const C_KERNEL: Files = template![
-    "plugin.c" = "c/kernel/plugin.c.in",
-    "Makefile" = "c/Makefile.in",
-    "README.md" = "c/README.md.in",
-    ".gitignore" = "c/gitignore.in",
-    "include/tenon.h" = "../../../core/abi/include/tenon.h",
-    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
+const C_BUILD: Files =
+    template!["Makefile" = "c/Makefile.in", "CMakeLists.txt" = "c/CMakeLists.txt.in"];
+
+const CPP_BUILD: Files = template![
+    "Makefile" = "cpp/Makefile.in",
+    "CMakeLists.txt" = "cpp/CMakeLists.txt.in",
+    "include/tenon.hpp" = "../../c/tenon.hpp",
+    "include/tenon/base.hpp" = "../../c/tenon/base.hpp",
+    "include/tenon/call.hpp" = "../../c/tenon/call.hpp",
+    "include/tenon/create.hpp" = "../../c/tenon/create.hpp",
+    "include/tenon/device.hpp" = "../../c/tenon/device.hpp",
+    "include/tenon/element.hpp" = "../../c/tenon/element.hpp",
+    "include/tenon/kernel.hpp" = "../../c/tenon/kernel.hpp",
+    "include/tenon/manifest.hpp" = "../../c/tenon/manifest.hpp",
+    "include/tenon/register.hpp" = "../../c/tenon/register.hpp",
+    "include/tenon/shape.hpp" = "../../c/tenon/shape.hpp",
+    "include/tenon/state.hpp" = "../../c/tenon/state.hpp",
+    "include/tenon/view.hpp" = "../../c/tenon/view.hpp",
 ];
+
+const C_OP: Files = template!["plugin.c" = "c/op/plugin.c.in", "README.md" = "c/README.md.in"];
+
+const C_KERNEL: Files =
+    template!["plugin.c" = "c/kernel/plugin.c.in", "README.md" = "c/README.md.in"];
 
 const C_DEVICE: Files = template![
     "plugin.c" = "c/device/plugin.c.in",
@@ -63,43 +81,20 @@ const C_DEVICE: Files = template![
     "device.c" = "c/device/device.c.in",
     "stream.h" = "c/device/stream.h.in",
     "stream.c" = "c/device/stream.c.in",
-    "Makefile" = "c/Makefile.in",
     "README.md" = "c/device/README.md.in",
-    ".gitignore" = "c/gitignore.in",
-    "include/tenon.h" = "../../../core/abi/include/tenon.h",
-    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
 ];
 
-const CPP_OP: Files = template![
-    "plugin.cpp" = "cpp/op/plugin.cpp.in",
-    "Makefile" = "cpp/Makefile.in",
-    "README.md" = "c/README.md.in",
-    ".gitignore" = "c/gitignore.in",
-    "include/tenon.h" = "../../../core/abi/include/tenon.h",
-    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
-    "include/tenon.hpp" = "../../c/tenon.hpp",
-];
+const CPP_OP: Files =
+    template!["plugin.cpp" = "cpp/op/plugin.cpp.in", "README.md" = "c/README.md.in"];
 
-const CPP_KERNEL: Files = template![
-    "plugin.cpp" = "cpp/kernel/plugin.cpp.in",
-    "Makefile" = "cpp/Makefile.in",
-    "README.md" = "c/README.md.in",
-    ".gitignore" = "c/gitignore.in",
-    "include/tenon.h" = "../../../core/abi/include/tenon.h",
-    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
-    "include/tenon.hpp" = "../../c/tenon.hpp",
-];
+const CPP_KERNEL: Files =
+    template!["plugin.cpp" = "cpp/kernel/plugin.cpp.in", "README.md" = "c/README.md.in"];
 
 const CPP_DEVICE: Files = template![
     "plugin.cpp" = "cpp/device/plugin.cpp.in",
     "device.hpp" = "cpp/device/device.hpp.in",
     "stream.hpp" = "cpp/device/stream.hpp.in",
-    "Makefile" = "cpp/Makefile.in",
     "README.md" = "cpp/device/README.md.in",
-    ".gitignore" = "c/gitignore.in",
-    "include/tenon.h" = "../../../core/abi/include/tenon.h",
-    "include/tenon_plugin.h" = "../../c/tenon_plugin.h",
-    "include/tenon.hpp" = "../../c/tenon.hpp",
 ];
 
 /// Every language with every kind.
@@ -116,9 +111,12 @@ pub const ALL: [(NewLang, NewKind); 9] = [
     (NewLang::Cpp, NewKind::Device),
 ];
 
-/// The files of a kind in a language.
-pub fn files(lang: NewLang, kind: NewKind) -> Files {
-    match (lang, kind) {
+/// The files of a kind in a language, each with its path.
+pub fn files(
+    lang: NewLang,
+    kind: NewKind,
+) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    let own = match (lang, kind) {
         (NewLang::Rust, NewKind::Op) => RUST_OP,
         (NewLang::Rust, NewKind::Kernel) => RUST_KERNEL,
         (NewLang::Rust, NewKind::Device) => RUST_DEVICE,
@@ -128,5 +126,11 @@ pub fn files(lang: NewLang, kind: NewKind) -> Files {
         (NewLang::Cpp, NewKind::Op) => CPP_OP,
         (NewLang::Cpp, NewKind::Kernel) => CPP_KERNEL,
         (NewLang::Cpp, NewKind::Device) => CPP_DEVICE,
-    }
+    };
+    let (build, shared): (Files, Files) = match lang {
+        NewLang::Rust => (&[], &[]),
+        NewLang::C => (C_BUILD, C_FILES),
+        NewLang::Cpp => (CPP_BUILD, C_FILES),
+    };
+    own.iter().chain(build).chain(shared)
 }

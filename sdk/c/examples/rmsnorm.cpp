@@ -4,7 +4,7 @@
 #define TENON_PLUGIN_VERSION "0.1.0"
 #include "tenon.hpp"
 
-using tenon::bfloat16;
+using tenon::bfloat16, tenon::kernels;
 
 // y has the shape of x, whose last dimension is that of weight.
 static void rms_shape(tenon::ShapeCall &call)
@@ -78,8 +78,8 @@ TENON_REGISTER(
     tenon::op("RmsNorm").inputs("x: T", "weight: T").outputs("y: T").shape<rms_shape>()
         .attrs("T: {float, bfloat16}", "epsilon: float = 0.000001").summary("x / sqrt(mean(x * x) + epsilon) * weight")
         .cases("rows; x: [m, n]; weight: [n]", "row; x: [n]; weight: [n]", "deep; x: [a, b, n]; weight: [n]"),
-    tenon::kernels<Ordinary, float, bfloat16>("RmsNorm", "T").numerics(tenon::ulps(1)),
-    tenon::kernels<Reference, float, bfloat16>("RmsNorm", "T").on_request().label("reference").numerics(tenon::ulps(1)));
+    kernels<Ordinary, float, bfloat16>("RmsNorm", "T").numerics(tenon::ulps(1)),
+    kernels<Reference, float, bfloat16>("RmsNorm", "T").on_request().label("reference").numerics(tenon::ulps(1)));
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -113,7 +113,7 @@ struct Avx2 {
 };
 
 template <class T> using OfAvx2 = RmsNorm<T, Avx2>;
-TENON_REGISTER(tenon::kernels<OfAvx2, float, bfloat16>("RmsNorm", "T").numerics(tenon::ulps(1))
+TENON_REGISTER(kernels<OfAvx2, float, bfloat16>("RmsNorm", "T").numerics(tenon::ulps(1))
                    .label("avx2").priority(1).features("avx2", "fma"));
 #endif
 TENON_PLUGIN();

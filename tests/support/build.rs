@@ -98,7 +98,7 @@ pub fn include() -> PathBuf {
 }
 
 /// The folder with `tenon_plugin.h`.
-fn author() -> PathBuf {
+pub fn author() -> PathBuf {
     repository().join("sdk/c")
 }
 

@@ -237,6 +237,8 @@ pub enum NewLang {
     C,
     /// C++17
     Cpp,
+    /// CUDA C++ for NVIDIA's GPUs, with kernels that nvcc builds
+    Cuda,
 }
 
 impl NewLang {
@@ -249,7 +251,7 @@ impl NewLang {
     pub fn commands(self) -> (&'static str, &'static str) {
         match self {
             NewLang::Rust => ("cargo build --release", "cargo test"),
-            NewLang::C | NewLang::Cpp => ("make", "make test"),
+            NewLang::C | NewLang::Cpp | NewLang::Cuda => ("make", "make test"),
         }
     }
 
@@ -258,7 +260,7 @@ impl NewLang {
         match self {
             NewLang::Rust => "src/lib.rs",
             NewLang::C => "plugin.c",
-            NewLang::Cpp => "plugin.cpp",
+            NewLang::Cpp | NewLang::Cuda => "plugin.cpp",
         }
     }
 }

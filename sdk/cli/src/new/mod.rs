@@ -49,7 +49,11 @@ impl Names {
     fn fill(&self, text: &str, sdk: &Sdk, lang: NewLang, kind: NewKind) -> String {
         let (bench, about) = match kind {
             NewKind::Op => {
-                (self.op.as_str(), format!("the op `{}` with kernels for the host device", self.op))
+                let device = match lang {
+                    NewLang::Cuda => "device type `CUDA`",
+                    _ => "the host device",
+                };
+                (self.op.as_str(), format!("the op `{}` with kernels for {device}", self.op))
             }
             NewKind::Device => ("Relu", format!("the device type `{}`", self.device)),
             NewKind::Kernel => (
@@ -88,6 +92,9 @@ impl Names {
 /// be written.
 pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
     let names = Names::new(&args.name)?;
+    if (args.lang, args.kind) == (NewLang::Cuda, NewKind::Device) {
+        return Err(CliError::NewDeviceInCuda);
+    }
     let sdk = Sdk::find(args.sdk.as_deref())?;
     let folder = args.path.clone().unwrap_or_else(|| PathBuf::from(&args.name));
     if folder.exists() {

@@ -47,15 +47,30 @@ const C_FILES: Files = template![
     "include/tenon_half.h" = "../../c/tenon_half.h",
     "include/tenon.map" = "../../c/tenon.map",
     "include/tenonConfig.cmake" = "../../c/tenonConfig.cmake",
-    ".gitignore" = "c/gitignore.in",
 ];
 
-const C_BUILD: Files =
-    template!["Makefile" = "c/Makefile.in", "CMakeLists.txt" = "c/CMakeLists.txt.in"];
+const C_BUILD: Files = template![
+    "Makefile" = "c/Makefile.in",
+    "CMakeLists.txt" = "c/CMakeLists.txt.in",
+    ".gitignore" = "c/gitignore.in",
+];
 
 const CPP_BUILD: Files = template![
     "Makefile" = "cpp/Makefile.in",
     "CMakeLists.txt" = "cpp/CMakeLists.txt.in",
+    ".gitignore" = "c/gitignore.in",
+];
+
+const CUDA_BUILD: Files = template![
+    "Makefile" = "cuda/Makefile.in",
+    "CMakeLists.txt" = "cuda/CMakeLists.txt.in",
+    "README.md" = "cuda/README.md.in",
+    ".gitignore" = "cuda/gitignore.in",
+    "include/tenon/cuda.hpp" = "../../c/tenon/cuda.hpp",
+];
+
+/// What every plugin in C++ has beside its sources.
+const CPP_FILES: Files = template![
     "include/tenon.hpp" = "../../c/tenon.hpp",
     "include/tenon/base.hpp" = "../../c/tenon/base.hpp",
     "include/tenon/call.hpp" = "../../c/tenon/call.hpp",
@@ -97,9 +112,17 @@ const CPP_DEVICE: Files = template![
     "README.md" = "cpp/device/README.md.in",
 ];
 
-/// Every language with every kind.
+const CUDA_OP: Files =
+    template!["plugin.cpp" = "cuda/op/plugin.cpp.in", "kernels.cu" = "cuda/op/kernels.cu.in"];
+
+const CUDA_KERNEL: Files = template![
+    "plugin.cpp" = "cuda/kernel/plugin.cpp.in",
+    "kernels.cu" = "cuda/kernel/kernels.cu.in"
+];
+
+/// Every language with every kind that there is in it.
 #[cfg(test)]
-pub const ALL: [(NewLang, NewKind); 9] = [
+pub const ALL: [(NewLang, NewKind); 11] = [
     (NewLang::Rust, NewKind::Op),
     (NewLang::Rust, NewKind::Kernel),
     (NewLang::Rust, NewKind::Device),
@@ -109,28 +132,28 @@ pub const ALL: [(NewLang, NewKind); 9] = [
     (NewLang::Cpp, NewKind::Op),
     (NewLang::Cpp, NewKind::Kernel),
     (NewLang::Cpp, NewKind::Device),
+    (NewLang::Cuda, NewKind::Op),
+    (NewLang::Cuda, NewKind::Kernel),
 ];
 
-/// The files of a kind in a language, each with its path.
+/// The files of a kind in a language, each with its path; none where there is no such kind in it.
 pub fn files(
     lang: NewLang,
     kind: NewKind,
 ) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    let own = match (lang, kind) {
-        (NewLang::Rust, NewKind::Op) => RUST_OP,
-        (NewLang::Rust, NewKind::Kernel) => RUST_KERNEL,
-        (NewLang::Rust, NewKind::Device) => RUST_DEVICE,
-        (NewLang::C, NewKind::Op) => C_OP,
-        (NewLang::C, NewKind::Kernel) => C_KERNEL,
-        (NewLang::C, NewKind::Device) => C_DEVICE,
-        (NewLang::Cpp, NewKind::Op) => CPP_OP,
-        (NewLang::Cpp, NewKind::Kernel) => CPP_KERNEL,
-        (NewLang::Cpp, NewKind::Device) => CPP_DEVICE,
+    let lists: &[Files] = match (lang, kind) {
+        (NewLang::Rust, NewKind::Op) => &[RUST_OP],
+        (NewLang::Rust, NewKind::Kernel) => &[RUST_KERNEL],
+        (NewLang::Rust, NewKind::Device) => &[RUST_DEVICE],
+        (NewLang::C, NewKind::Op) => &[C_OP, C_BUILD, C_FILES],
+        (NewLang::C, NewKind::Kernel) => &[C_KERNEL, C_BUILD, C_FILES],
+        (NewLang::C, NewKind::Device) => &[C_DEVICE, C_BUILD, C_FILES],
+        (NewLang::Cpp, NewKind::Op) => &[CPP_OP, CPP_BUILD, C_FILES, CPP_FILES],
+        (NewLang::Cpp, NewKind::Kernel) => &[CPP_KERNEL, CPP_BUILD, C_FILES, CPP_FILES],
+        (NewLang::Cpp, NewKind::Device) => &[CPP_DEVICE, CPP_BUILD, C_FILES, CPP_FILES],
+        (NewLang::Cuda, NewKind::Op) => &[CUDA_OP, CUDA_BUILD, C_FILES, CPP_FILES],
+        (NewLang::Cuda, NewKind::Kernel) => &[CUDA_KERNEL, CUDA_BUILD, C_FILES, CPP_FILES],
+        (NewLang::Cuda, NewKind::Device) => &[],
     };
-    let (build, shared): (Files, Files) = match lang {
-        NewLang::Rust => (&[], &[]),
-        NewLang::C => (C_BUILD, C_FILES),
-        NewLang::Cpp => (CPP_BUILD, C_FILES),
-    };
-    own.iter().chain(build).chain(shared)
+    lists.iter().flat_map(|list| list.iter())
 }

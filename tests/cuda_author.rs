@@ -1,12 +1,12 @@
 //! A CUDA kernel of another plugin than the one that brings the device: `tests/zoo/cuda_kernel`, and what `tenon new`
 //! makes in CUDA C++, on the fake CUDA stack, as sdk/docs/cuda.md describes it.
 
+use std::{fs, path::PathBuf, process::Command};
 use tenon_graph::{GraphBuilder, GraphError, NodeId};
 use tenon_runtime::{
     Runtime, Session,
     framework::{Code, DType, PartialShape, Tensor},
 };
-use std::{fs, path::PathBuf, process::Command};
 use tenon_tests::{
     build::{deps, locked, output, run as run_to_its_end},
     cuda::{cuda_runtime_over, cuda_runtime_with, nvcc, order, take_log},

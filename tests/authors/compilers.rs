@@ -100,6 +100,14 @@ fn a_library_exports_its_door_alone_whatever_flags_it_is_built_with() {
     }
 }
 
+#[test]
+fn the_cmake_package_has_the_version_of_the_workspace() {
+    let file = author().join("tenonConfigVersion.cmake");
+    let text = std::fs::read_to_string(&file).expect("the package says its version");
+    let line = format!("set(PACKAGE_VERSION \"{}\")", env!("CARGO_PKG_VERSION"));
+    assert!(text.contains(&line), "expected {line}");
+}
+
 fn tenon() -> PathBuf {
     let tenon = deps().parent().expect("deps has a parent").join("tenon");
     assert!(tenon.is_file(), "build the command first: cargo build -p tenon-cli");

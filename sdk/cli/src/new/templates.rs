@@ -47,6 +47,7 @@ const C_FILES: Files = template![
     "include/tenon_half.h" = "../../c/tenon_half.h",
     "include/tenon.map" = "../../c/tenon.map",
     "include/tenonConfig.cmake" = "../../c/tenonConfig.cmake",
+    "include/tenonConfigVersion.cmake" = "../../c/tenonConfigVersion.cmake",
 ];
 
 const C_BUILD: Files = template![

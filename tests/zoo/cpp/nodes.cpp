@@ -54,7 +54,7 @@ struct Constant {
     explicit Constant(const tenon::Create &create)
     {
         const auto constant = create.constant<float>(0);
-        value = constant ? (*constant)[0] : -1;
+        value = constant && !constant->empty() ? (*constant)[0] : -1;
     }
 
     void compute(tenon::Call &call) const { call.output<float>(0, {})[0] = value; }

@@ -20,8 +20,9 @@
  *
  * Include it after the headers of other libraries: what is declared after it is hidden, so that the library exports
  * nothing but its door, whatever flags it is built with. (A function of another library that was declared after it
- * is told by the linker: "hidden symbol ... isn't defined".) With TENON_KEEP_VISIBILITY defined before, all but its
- * own is as the compiler has it.
+ * is told by the linker: "hidden symbol ... isn't defined". Where such a header has to come later, put it between
+ * `#pragma GCC visibility push(default)` and `#pragma GCC visibility pop`.) With TENON_KEEP_VISIBILITY defined before,
+ * all but its own is as the compiler has it.
  */
 #ifndef TENON_PLUGIN_H
 #define TENON_PLUGIN_H

@@ -23,9 +23,12 @@
 #ifndef TENON_CUDA_HPP
 #define TENON_CUDA_HPP
 
+// Of other libraries, and so visible, whether tenon.hpp was included before or not.
+#pragma GCC visibility push(default)
 #include <dlfcn.h>
 
 #include <map>
+#pragma GCC visibility pop
 
 #include "../tenon.hpp"
 

@@ -1,7 +1,7 @@
 //! A CUDA kernel of another plugin than the one that brings the device: `tests/zoo/cuda_kernel`, and what `tenon new`
 //! makes in CUDA C++, on the fake CUDA stack, as sdk/docs/cuda.md describes it.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, path::PathBuf, process::Command, sync::OnceLock};
 use tenon_graph::{GraphBuilder, GraphError, NodeId};
 use tenon_runtime::{
     Runtime, Session,
@@ -140,6 +140,11 @@ fn a_device_without_handles_is_refused() {
 
 /// The plugin that `tenon new gpu-leaky --lang cuda` makes, built by its Makefile with the fake stack's compiler.
 fn gpu_leaky() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(build_gpu_leaky).clone()
+}
+
+fn build_gpu_leaky() -> PathBuf {
     let tenon = deps().parent().expect("deps has a parent").join("tenon");
     assert!(tenon.is_file(), "build the command first: cargo build -p tenon-cli");
     let folder = output("gpu-leaky");

@@ -74,7 +74,7 @@ fn a_tensor_is_kept_from_call_to_call() {
     let kernel = bench.node("ZooCppLast").create().unwrap();
     let last =
         |x: &[f32]| elements::<f32>(&call_once(&kernel, &[floats(x)], &bench.env).unwrap()[0]);
-    assert_eq!(last(&[1.0, 2.0]), []);
+    assert!(last(&[1.0, 2.0]).is_empty());
     assert_eq!(last(&[3.0]), [1.0, 2.0]);
     assert_eq!(last(&[]), [3.0]);
 }

@@ -41,7 +41,8 @@ fn a_macro_over_types_and_several_registrations_on_a_line_do_not_collide() {
 #[test]
 fn a_registration_in_c_says_all_that_one_in_rust_can_say() {
     let bench = Bench::with([authors("words")]);
-    let [slow] = &kernels(&bench, "WordsCopy", "slow")[..] else { panic!("one kernel is slow") };
+    let found = kernels(&bench, "WordsCopy", "slow");
+    let [slow] = &found[..] else { panic!("one kernel is slow, not {}", found.len()) };
     assert_eq!((slow.priority, slow.on_request), (-3, true), "the priority is a macro");
     assert_eq!(slow.features, ["sse", "sse2"]);
     assert_eq!(slow.host_memory, ["n"]);
@@ -51,7 +52,8 @@ fn a_registration_in_c_says_all_that_one_in_rust_can_say() {
     let cost = slow.cost.expect("the kernel says what it costs");
     assert_eq!((cost.fixed_ns, cost.per_element_ns), (5.0, 0.25));
 
-    let [pairs] = &kernels(&bench, "WordsPairs", "")[..] else { panic!("one kernel of pairs") };
+    let found = kernels(&bench, "WordsPairs", "");
+    let [pairs] = &found[..] else { panic!("one kernel of pairs, not {}", found.len()) };
     let limits: Vec<(&str, &[DType])> =
         pairs.constraints.iter().map(|limit| (limit.attr.as_str(), &limit.types[..])).collect();
     assert_eq!(

@@ -106,7 +106,8 @@ fn there(program: &str) -> bool {
 fn exports_its_door_alone(library: &Path) {
     if there("nm") {
         let exported = run(Command::new("nm").args(["-D", "--defined-only"]).arg(library));
-        let names: Vec<&str> = exported.lines().filter_map(|line| line.split(' ').last()).collect();
+        let names: Vec<&str> =
+            exported.lines().filter_map(|line| line.split(' ').next_back()).collect();
         assert_eq!(names, ["tenon_plugin_v1"]);
     }
 }

@@ -22,8 +22,7 @@
  * A list of texts or types has at most 24 items, one of lists or pairs 8. A TEXT is a string literal without
  * quotation marks and backslashes; a NUMBER is written as digits, with a sign or without: both go into the manifest
  * as they are. ATTRIBUTE and TYPE are plain words: T, float. Of `flags`, `stateful` and `commutative` there is at most
- * one. `ext` is the address of the header of a link, which `cases` and `cost` are too: with them, say
- * cases_before(LINK, TEXT, ...) and cost_before(LINK, FIXED_NS, PER_ELEMENT_NS).
+ * one. `ext` is the address of the header of a link of your own; `cases` and `cost` are links before it.
  */
 #ifndef TENON_REGISTER_H
 #define TENON_REGISTER_H
@@ -164,27 +163,59 @@
     TENON_QUOTED(TENON_TEXT(attr)) ":[" TENON_MAP(TENON_NAME_OF, TENON_COMMA_TEXT, __VA_ARGS__) "]"
 #define TENON_PAIR(input_argument, output_argument) { input_argument, output_argument }
 
-/* What a word of an op is in its definition ... */
-#define TENON_OP_D_inputs(...) .inputs = TENON_TEXTS(__VA_ARGS__),
-#define TENON_OP_D_outputs(...) .outputs = TENON_TEXTS(__VA_ARGS__),
-#define TENON_OP_D_attrs(...) .attrs = TENON_TEXTS(__VA_ARGS__),
-#define TENON_OP_D_cases(...) TENON_OP_D_cases_before(NULL, __VA_ARGS__)
-#define TENON_OP_D_cases_before(link, ...) \
-    .ext = &((const TenonExtCases[]){ { TENON_EXT_CASES_HEADER(link), TENON_TEXTS(__VA_ARGS__) } })->header,
-#define TENON_OP_D_summary(text) .summary = TENON_STR(text),
-#define TENON_OP_D_description(text) .description = TENON_STR(text),
-#define TENON_OP_D_shape(function) .shape = (function),
-#define TENON_OP_D_flags(bits) .flags = (bits),
-#define TENON_OP_D_stateful .flags = TENON_OP_FLAG_STATEFUL,
-#define TENON_OP_D_commutative .flags = TENON_OP_FLAG_COMMUTATIVE,
-#define TENON_OP_D_ext(link) .ext = (link),
+/* An op and a kernel as their words say them, before their links are made. */
+typedef struct TenonOpWords {
+    TenonOpDef def;
+    TenonStrs cases;
+} TenonOpWords;
+typedef struct TenonKernelWords {
+    TenonKernelDef def;
+    int has_cost;
+    double fixed_ns;
+    double per_element_ns;
+} TenonKernelWords;
+
+/* Gives them to the host, which copies what it keeps. */
+TENON_HELPER TenonCode tenon_give_op(const TenonOpWords *words, TenonRegistrar *registrar,
+                                     const TenonRegistrarTable *table)
+{
+    TenonOpDef def = words->def;
+    const TenonExtCases cases = { TENON_EXT_CASES_HEADER(def.ext), words->cases };
+    if (words->cases.len > 0) {
+        def.ext = &cases.header;
+    }
+    return table->op(registrar, &def);
+}
+
+TENON_HELPER TenonCode tenon_give_kernel(const TenonKernelWords *words, TenonRegistrar *registrar,
+                                         const TenonRegistrarTable *table)
+{
+    TenonKernelDef def = words->def;
+    const TenonExtCost cost = { TENON_EXT_COST_HEADER(def.ext), words->fixed_ns, words->per_element_ns };
+    if (words->has_cost) {
+        def.ext = &cost.header;
+    }
+    return table->kernel(registrar, &def);
+}
+
+/* What a word of an op is there ... */
+#define TENON_OP_D_inputs(...) .def.inputs = TENON_TEXTS(__VA_ARGS__),
+#define TENON_OP_D_outputs(...) .def.outputs = TENON_TEXTS(__VA_ARGS__),
+#define TENON_OP_D_attrs(...) .def.attrs = TENON_TEXTS(__VA_ARGS__),
+#define TENON_OP_D_cases(...) .cases = TENON_TEXTS(__VA_ARGS__),
+#define TENON_OP_D_summary(text) .def.summary = TENON_STR(text),
+#define TENON_OP_D_description(text) .def.description = TENON_STR(text),
+#define TENON_OP_D_shape(function) .def.shape = (function),
+#define TENON_OP_D_flags(bits) .def.flags = (bits),
+#define TENON_OP_D_stateful .def.flags = TENON_OP_FLAG_STATEFUL,
+#define TENON_OP_D_commutative .def.flags = TENON_OP_FLAG_COMMUTATIVE,
+#define TENON_OP_D_ext(link) .def.ext = (link),
 #define TENON_OP_D_end
 /* ... and in its line of the manifest. */
 #define TENON_OP_M_inputs(...) ",\"inputs\":" TENON_QUOTED_LIST(__VA_ARGS__)
 #define TENON_OP_M_outputs(...) ",\"outputs\":" TENON_QUOTED_LIST(__VA_ARGS__)
 #define TENON_OP_M_attrs(...) ",\"attrs\":" TENON_QUOTED_LIST(__VA_ARGS__)
 #define TENON_OP_M_cases(...) ",\"cases\":" TENON_QUOTED_LIST(__VA_ARGS__)
-#define TENON_OP_M_cases_before(link, ...) TENON_OP_M_cases(__VA_ARGS__)
 #define TENON_OP_M_summary(text)
 #define TENON_OP_M_description(text)
 #define TENON_OP_M_shape(function)
@@ -196,23 +227,22 @@
 
 /* The same of a kernel's words. */
 #define TENON_KERNEL_D_types(...) \
-    .constraints = (const TenonTypeConstraint[]){ TENON_LIMIT(__VA_ARGS__) }, .constraint_count = 1,
+    .def.constraints = (const TenonTypeConstraint[]){ TENON_LIMIT(__VA_ARGS__) }, .def.constraint_count = 1,
 #define TENON_KERNEL_D_type_lists(...) \
-    .constraints = (const TenonTypeConstraint[]){ TENON_EACH(TENON_LIMIT, TENON_COMMA, __VA_ARGS__) }, \
-    .constraint_count = TENON_COUNT(__VA_ARGS__),
-#define TENON_KERNEL_D_label(text) .label = TENON_STR(text),
-#define TENON_KERNEL_D_priority(number) .priority = (number),
-#define TENON_KERNEL_D_on_request .flags = TENON_KERNEL_DEF_FLAG_ON_REQUEST,
-#define TENON_KERNEL_D_features(...) .features = TENON_TEXTS(__VA_ARGS__),
-#define TENON_KERNEL_D_host_memory(...) .host_memory = TENON_TEXTS(__VA_ARGS__),
+    .def.constraints = (const TenonTypeConstraint[]){ TENON_EACH(TENON_LIMIT, TENON_COMMA, __VA_ARGS__) }, \
+    .def.constraint_count = TENON_COUNT(__VA_ARGS__),
+#define TENON_KERNEL_D_label(text) .def.label = TENON_STR(text),
+#define TENON_KERNEL_D_priority(number) .def.priority = (number),
+#define TENON_KERNEL_D_on_request .def.flags = TENON_KERNEL_DEF_FLAG_ON_REQUEST,
+#define TENON_KERNEL_D_features(...) .def.features = TENON_TEXTS(__VA_ARGS__),
+#define TENON_KERNEL_D_host_memory(...) .def.host_memory = TENON_TEXTS(__VA_ARGS__),
 #define TENON_KERNEL_D_in_place(...) \
-    .in_place = (const TenonInPlace[]){ TENON_EACH(TENON_PAIR, TENON_COMMA, __VA_ARGS__) }, \
-    .in_place_count = TENON_COUNT(__VA_ARGS__),
-#define TENON_KERNEL_D_numerics(...) .numerics = __VA_ARGS__,
-#define TENON_KERNEL_D_cost(fixed, per_element) TENON_KERNEL_D_cost_before(NULL, fixed, per_element)
-#define TENON_KERNEL_D_cost_before(link, fixed, per_element) \
-    .ext = &((const TenonExtCost[]){ { TENON_EXT_COST_HEADER(link), (fixed), (per_element) } })->header,
-#define TENON_KERNEL_D_ext(link) .ext = (link),
+    .def.in_place = (const TenonInPlace[]){ TENON_EACH(TENON_PAIR, TENON_COMMA, __VA_ARGS__) }, \
+    .def.in_place_count = TENON_COUNT(__VA_ARGS__),
+#define TENON_KERNEL_D_numerics(...) .def.numerics = __VA_ARGS__,
+#define TENON_KERNEL_D_cost(fixed, per_element) \
+    .has_cost = 1, .fixed_ns = (fixed), .per_element_ns = (per_element),
+#define TENON_KERNEL_D_ext(link) .def.ext = (link),
 #define TENON_KERNEL_D_end
 #define TENON_KERNEL_M_types(...) ",\"types\":{" TENON_LIMIT_TEXT(__VA_ARGS__) "}"
 #define TENON_KERNEL_M_type_lists(...) \
@@ -225,7 +255,6 @@
 #define TENON_KERNEL_M_in_place(...)
 #define TENON_KERNEL_M_numerics(...)
 #define TENON_KERNEL_M_cost(fixed, per_element)
-#define TENON_KERNEL_M_cost_before(link, fixed, per_element)
 #define TENON_KERNEL_M_ext(link)
 #define TENON_KERNEL_M_end
 
@@ -258,11 +287,11 @@
 #define TENON_OP_AS(at, op_name, ...) \
     TENON_RECORD(at, "{\"kind\":\"op\",\"name\":" TENON_QUOTED(op_name) \
                  TENON_WORDS(TENON_OP_M_, __VA_ARGS__) "}"); \
-    static const TenonOpDef tenon_op_##at = { \
-        .struct_size = sizeof(TenonOpDef), .name = TENON_STR(op_name), .source = TENON_HERE, \
+    static const TenonOpWords tenon_op_##at = { \
+        .def.struct_size = sizeof(TenonOpDef), .def.name = TENON_STR(op_name), .def.source = TENON_HERE, \
         TENON_WORDS(TENON_OP_D_, __VA_ARGS__) \
     }; \
-    TENON_LISTED(at, op, tenon_op_##at)
+    TENON_LISTED(at, tenon_give_op(&tenon_op_##at, registrar, table))
 
 /* A kernel: its op, the device type, its table, then words. */
 #define TENON_KERNEL(...) TENON_KERNEL_AT(__COUNTER__, __VA_ARGS__, end)
@@ -270,12 +299,12 @@
 #define TENON_KERNEL_AS(at, op_name, device_name, entries, ...) \
     TENON_RECORD(at, "{\"kind\":\"kernel\",\"op\":" TENON_QUOTED(op_name) ",\"device\":" \
                  TENON_QUOTED(device_name) TENON_WORDS(TENON_KERNEL_M_, __VA_ARGS__) "}"); \
-    static const TenonKernelDef tenon_kernel_##at = { \
-        .struct_size = sizeof(TenonKernelDef), .op = TENON_STR(op_name), \
-        .device_type = TENON_STR(device_name), .table = &(entries), .source = TENON_HERE, \
+    static const TenonKernelWords tenon_kernel_##at = { \
+        .def.struct_size = sizeof(TenonKernelDef), .def.op = TENON_STR(op_name), \
+        .def.device_type = TENON_STR(device_name), .def.table = &(entries), .def.source = TENON_HERE, \
         TENON_WORDS(TENON_KERNEL_D_, __VA_ARGS__) \
     }; \
-    TENON_LISTED(at, kernel, tenon_kernel_##at)
+    TENON_LISTED(at, tenon_give_kernel(&tenon_kernel_##at, registrar, table))
 
 /*
  * A device type: its name, how many devices there are, what opens one, the entries of an open one, then words.
@@ -292,7 +321,7 @@
         .create = (create_fn), .table = &(entries), .source = TENON_HERE, \
         TENON_WORDS(TENON_DEVICE_D_, __VA_ARGS__) \
     }; \
-    TENON_LISTED(at, device_type, tenon_device_##at)
+    TENON_LISTED(at, table->device_type(registrar, &tenon_device_##at))
 
 /* A knob; `type` is BOOL, INT, FLOAT or STRING, the value a text. */
 #define TENON_KNOB(knob_name, type, value, about) TENON_KNOB_AT(__COUNTER__, knob_name, type, value, about)
@@ -304,13 +333,13 @@
         .struct_size = sizeof(TenonKnobDef), .kind = TENON_KNOB_##type, .name = TENON_STR(knob_name), \
         .default_value = TENON_STR(value), .help = TENON_STR(about), .source = TENON_HERE, \
     }; \
-    TENON_LISTED(at, knob, tenon_knob_##at)
+    TENON_LISTED(at, table->knob(registrar, &tenon_knob_##at))
 
-/* Puts a definition into the list that TENON_PLUGIN goes through, when the library is opened. */
-#define TENON_LISTED(at, entry, definition) \
+/* Puts what gives a definition to the host into the list that TENON_PLUGIN goes through. */
+#define TENON_LISTED(at, give) \
     static TenonCode tenon_give_##at(TenonRegistrar *registrar, const TenonRegistrarTable *table) \
     { \
-        return table->entry(registrar, &definition); \
+        return give; \
     } \
     TENON_LIST(at, tenon_give_##at)
 

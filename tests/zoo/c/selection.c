@@ -78,14 +78,10 @@ typedef struct Note {
 static const Note note = { { NOTE_TAG, 1, sizeof(Note), 0, NULL }, 43 };
 
 TENON_OP("ZooCLinks", inputs("x: float"), outputs("sum: float"), shape(zoo_shape_scalar),
-         cases_before(&note.header, "any; x: [n]"));
+         cases("any; x: [n]"), ext(&note.header));
 
 /* A cost behind a link that nobody knows. */
-static const TenonExtCost noted_cost = {
-    .header = TENON_EXT_COST_HEADER(NULL),
-    .fixed_ns = 7,
-    .per_element_ns = 0.5,
-};
+static const TenonExtCost noted_cost = { TENON_EXT_COST_HEADER(NULL), 7, 0.5 };
 static const Note noted = { { NOTE_TAG, 1, sizeof(Note), 0, &noted_cost.header }, 42 };
 TENON_KERNEL("ZooCLinks", "CPU", sum_table, ext(&noted.header));
 

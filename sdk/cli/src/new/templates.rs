@@ -142,7 +142,7 @@ pub fn files(
     lang: NewLang,
     kind: NewKind,
 ) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    let lists: &[Files] = match (lang, kind) {
+    let lists: &'static [Files] = match (lang, kind) {
         (NewLang::Rust, NewKind::Op) => &[RUST_OP],
         (NewLang::Rust, NewKind::Kernel) => &[RUST_KERNEL],
         (NewLang::Rust, NewKind::Device) => &[RUST_DEVICE],

@@ -15,8 +15,8 @@
  *     TENON_KERNEL("Cube", "CPU", cube_table, types(T, float), numerics(tenon_exact));
  *     TENON_PLUGIN();
  *
- * A registration stands in any file that includes this header, any number of them on a line, also as the result of
- * a macro of yours; TENON_PLUGIN stands in one file and finds them all.
+ * Registrations may be in any file that includes this header, any number of them on a line, also as the result of a
+ * macro of yours; TENON_PLUGIN is in one file and finds them all.
  *
  * Include it after the headers of other libraries: what is declared after it is hidden, so that the library exports
  * nothing but its door, whatever flags it is built with. (A function of another library that was declared after it
@@ -97,7 +97,7 @@ extern TenonListing *tenon_listings;
     } \
     struct tenon_semicolon
 
-/* Where a registration stands. */
+/* Plugin, file and line of a registration. */
 #define TENON_HERE { TENON_STR(TENON_PLUGIN_NAME), TENON_STR(__FILE__), __LINE__ }
 
 /* Fails a call: an error's code comes back, to be returned. The message is as printf's. */

@@ -1,4 +1,4 @@
-// tenon/base.hpp - what all of tenon.hpp stands on: the C++ library, tenon_plugin.h, errors, shapes in numbers.
+// tenon/base.hpp - what all of tenon.hpp needs: the C++ library, tenon_plugin.h, errors, shapes in numbers.
 #ifndef TENON_BASE_HPP
 #define TENON_BASE_HPP
 

@@ -141,7 +141,7 @@ public:
     {
         return detail::AttrOf<PartialShape>::copy(raw_->input_shapes[checked(index, inputs())]);
     }
-    // The elements of an input that is the same in every call, and lies in host memory; nothing for another one.
+    // The elements of an input that is the same in every call, in host memory; nothing for another input.
     template <class T> std::optional<View<const T>> constant(uint32_t index) const
     {
         const TenonSlot &slot = raw_->constants[checked(index, inputs())];

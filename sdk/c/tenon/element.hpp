@@ -84,7 +84,7 @@ template <class T> using Wide = typename WideOf<T>::Type;
 static_assert(sizeof(half) == 2 && sizeof(bfloat16) == 2 && sizeof(bool) == 1, "elements of tensors");
 static_assert(std::is_trivial_v<half> && std::is_trivial_v<bfloat16>, "elements of tensors");
 
-// The name of an element type, as ops write it; empty for a number that is no type.
+// The name of an element type, as ops write it; empty for a number that names none.
 constexpr std::string_view name_of(TenonDType dtype)
 {
     constexpr std::string_view names[] = {

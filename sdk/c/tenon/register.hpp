@@ -6,8 +6,8 @@
 //         tenon::kernels<Cube, float, tenon::bfloat16>("Cube", "T").numerics(tenon::ulps(1)),
 //         tenon::kernel<CubeAvx2>("Cube").types<float>("T").label("avx2").priority(1).features("avx2", "fma"));
 //
-// TENON_REGISTER stands at namespace scope, in any file of the plugin, any number of times; TENON_PLUGIN() stands in
-// one of them. Texts are literals or constants, of any characters.
+// Write TENON_REGISTER at namespace scope, in any file of the plugin, any number of times, and TENON_PLUGIN() in one of
+// them. Texts are literals or constants, of any characters.
 #ifndef TENON_REGISTER_HPP
 #define TENON_REGISTER_HPP
 
@@ -37,7 +37,7 @@ template <class... S> constexpr Texts texts(S... items)
     return list;
 }
 
-// Where a registration stands.
+// File and line of a registration.
 struct Site {
     const char *file;
     uint32_t line;

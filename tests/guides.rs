@@ -48,6 +48,11 @@ fn the_patterns_of_kernels_can_be_followed() {
 }
 
 #[test]
+fn the_page_for_authors_in_c_and_cpp_can_be_followed() {
+    follow("cpp.md", &[]);
+}
+
+#[test]
 fn the_guide_for_devices_can_be_followed() {
     follow("device.md", &["card", "plain"]);
 }

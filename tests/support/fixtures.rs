@@ -20,6 +20,12 @@ pub fn c(name: &str) -> PathBuf {
     c_library(&format!("fixture_{name}"), &[source], &files(&folder, &[".h"]))
 }
 
+/// The fixture in `tests/fixtures/authors` of this name, by `tenon_plugin.h`.
+pub fn authors(name: &str) -> PathBuf {
+    let source = folder().join("authors").join(format!("{name}.c"));
+    c_library(&format!("fixture_{name}"), &[source], &[])
+}
+
 /// The fixture in `tests/fixtures/check` of this name, `-` for `_`.
 pub fn check(name: &str) -> PathBuf {
     let name = name.replace('-', "_");

@@ -301,8 +301,10 @@ pub enum NewLang {
     Rust,
     /// C11
     C,
-    /// C++20
+    /// C++17
     Cpp,
+    /// CUDA C++ for NVIDIA's GPUs, with kernels that nvcc builds
+    Cuda,
 }
 
 impl NewLang {
@@ -315,7 +317,7 @@ impl NewLang {
     pub fn commands(self) -> (&'static str, &'static str) {
         match self {
             NewLang::Rust => ("cargo build --release", "cargo test"),
-            NewLang::C | NewLang::Cpp => ("make", "make test"),
+            NewLang::C | NewLang::Cpp | NewLang::Cuda => ("make", "make test"),
         }
     }
 
@@ -324,7 +326,7 @@ impl NewLang {
         match self {
             NewLang::Rust => "src/lib.rs",
             NewLang::C => "plugin.c",
-            NewLang::Cpp => "plugin.cpp",
+            NewLang::Cpp | NewLang::Cuda => "plugin.cpp",
         }
     }
 }

@@ -127,6 +127,12 @@ pub enum CliError {
         /// The folder.
         folder: PathBuf,
     },
+    /// A kind of plugin for which a language has no template.
+    #[error(
+        "--kind device --lang cuda: a device type is written in Rust, C or C++, and device type CUDA is there already: \
+         expected --kind op or --kind kernel"
+    )]
+    NewDeviceInCuda,
     /// A place that is to hold the SDK's source, and does not.
     #[error(
         "{said} names {}, expected a clone of the repository, with sdk/author/Cargo.toml in it",
@@ -231,6 +237,7 @@ impl CliError {
             | CliError::Calibration { .. }
             | CliError::NothingToRun
             | CliError::SameFile { .. }
+            | CliError::NewDeviceInCuda
             | CliError::NewName { .. }
             | CliError::NewOp { .. }
             | CliError::NewTemplate { .. } => Code::INVALID_ARGUMENT,

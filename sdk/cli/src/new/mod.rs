@@ -4,7 +4,7 @@ mod sdk;
 mod templates;
 
 use crate::{
-    args::{Global, NewArgs, NewKind, NewLang},
+    args::{Global, NewArgs, NewKind, NewLang, NewTemplate},
     error::CliError,
     output::{print, print_json},
 };
@@ -58,7 +58,11 @@ impl Names {
         };
         let (bench, about) = match kind {
             NewKind::Op => {
-                (self.op.as_str(), format!("the op `{}` with kernels for the host device", self.op))
+                let device = match lang {
+                    NewLang::Cuda => "device type `CUDA`",
+                    _ => "the host device",
+                };
+                (self.op.as_str(), format!("the op `{}` with kernels for {device}", self.op))
             }
             NewKind::Device => ("Relu", format!("the device type `{}`", self.device)),
             NewKind::Kernel => (
@@ -105,9 +109,15 @@ pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
     if args.op.is_some() && args.kind != NewKind::Op {
         return Err(CliError::NewTemplate { option: "--op" });
     }
-    let templates = templates::files(args.lang, args.kind, args.template)
-        .ok_or(CliError::NewTemplate { option: "--template" })?;
-    // A plugin in C or C++ has in its folder all that it needs.
+    if (args.lang, args.kind) == (NewLang::Cuda, NewKind::Device) {
+        return Err(CliError::NewDeviceInCuda);
+    }
+    if args.template != NewTemplate::Elementwise
+        && (args.lang, args.kind) != (NewLang::Rust, NewKind::Op)
+    {
+        return Err(CliError::NewTemplate { option: "--template" });
+    }
+    // A plugin in another language has in its folder all that it needs.
     let wanted = args.lang.is_rust() || args.sdk.is_some();
     let sdk = wanted.then(|| Sdk::find(args.sdk.as_deref())).transpose()?;
     let sdk = sdk.filter(|_| args.lang.is_rust());
@@ -115,8 +125,7 @@ pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
     if folder.exists() {
         return Err(CliError::NewExists { folder });
     }
-    let mut files: Vec<(PathBuf, Vec<u8>)> = templates
-        .iter()
+    let mut files: Vec<(PathBuf, Vec<u8>)> = templates::files(args.lang, args.kind, args.template)
         .map(|(path, text)| {
             let filled = names.fill(text, sdk.as_ref(), args.lang, args.kind);
             (PathBuf::from(path), filled.into_bytes())
@@ -213,7 +222,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let sdk = Sdk::find(Some(&root)).unwrap();
         for (lang, kind, template) in templates::ALL {
-            for (path, text) in templates::files(lang, kind, template).unwrap() {
+            for (path, text) in templates::files(lang, kind, template) {
                 let filled = names.fill(text, Some(&sdk), lang, kind);
                 assert!(!filled.contains("{{"), "{path} of {lang:?} {kind:?}");
                 let without = names.fill(text, None, lang, kind);

@@ -48,7 +48,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
     // What ends by `exit` from here on has not done what it was asked for. A process that examines or measures another
     // one's plugin says so itself.
     let _guard = match &cli.command {
-        Command::CheckWorker | Command::DevMeasure => None,
+        Command::CheckWorker | Command::DevMeasure | Command::DevRehearse => None,
         _ => Some(ExitGuard::new()),
     };
     match &cli.command {
@@ -56,6 +56,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::CheckWorker => return Ok(worker::main()),
         Command::Dev(args) => return dev::dev(global, args),
         Command::DevMeasure => return Ok(dev::measure_worker()),
+        Command::DevRehearse => return Ok(dev::rehearse_worker()),
         Command::Bench(args) => return bench::bench(global, args),
         Command::List(args) => list::list(global, args),
         Command::Inspect(args) => inspect::inspect(global, args),

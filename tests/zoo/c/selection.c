@@ -61,8 +61,9 @@ OP(feature, "ZooCFeature", TENON_0(), TENON_1("label: string"), TENON_0(), 0, zo
 STATELESS(feature, ordinary);
 KERNEL(feature, "ZooCFeature");
 
-static const TenonStr imaginary_features[] = { TENON_STR("zoo-imaginary") };
-KERNEL_LINE("ZooCFeature", "CPU", "imaginary", 9, false, "{}", "[\"zoo-imaginary\"]");
+/* No processor has both. */
+static const TenonStr imaginary_features[] = { TENON_STR("neon"), TENON_STR("sse2") };
+KERNEL_LINE("ZooCFeature", "CPU", "imaginary", 9, false, "{}", "[\"neon\",\"sse2\"]");
 static const TenonKernelDef imaginary_kernel = {
     .struct_size = sizeof(TenonKernelDef),
     .op = TENON_STR("ZooCFeature"),

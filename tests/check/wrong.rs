@@ -20,6 +20,7 @@ const WRONG: &[Row] = &[
     ("WrongLeak", Clause::Leak, ""),
     ("WrongRacy", Clause::Concurrent, ""),
     ("WrongVaries", Clause::Repeatable, ""),
+    ("WrongRarely", Clause::Repeatable, ""),
     ("WrongSecond", Clause::Repeatable, ""),
     ("WrongNan", Clause::Values, "NaN"),
     ("WrongEmpty", Clause::Values, "panicked"),
@@ -90,6 +91,50 @@ fn a_kernel_that_ends_its_process_is_named_and_the_others_are_checked() {
         let twin = format!("{op} on CPU 'right'");
         assert!(tally(&report, &twin, Clause::Leak).passed > 0, "{}", text(&report));
     }
+}
+
+/// Checks one op whose kernels share a worker.
+fn of_one_worker(op: &str) -> Report {
+    let mut options = of_ops(plugin("zoo_wrong"), &[op]);
+    options.jobs = 1;
+    check(&options)
+}
+
+/// A kernel that wrote beyond a block of the heap ended the process in a step of another one, which was blamed.
+#[test]
+fn the_kernel_that_corrupts_the_heap_is_named_and_not_the_one_that_dies_of_it() {
+    let report = of_one_worker("WrongHeap");
+    let expected = BTreeMap::from([("WrongHeap on CPU", vec![Clause::Bounds])]);
+    assert_eq!(broken(&report), expected, "{}", text(&report));
+    assert_eq!(report.problems, [""; 0], "{}", text(&report));
+    let failure = &tally(&report, "WrongHeap on CPU", Clause::Bounds).failures[0];
+    for part in
+        ["it corrupts memory: alone", "SIGABRT", "WrongHeap on CPU 'right' did not come back"]
+    {
+        assert!(failure.message.contains(part), "{part}: {}", failure.message);
+    }
+    // The one that died was run to the end, alone.
+    assert!(
+        tally(&report, "WrongHeap on CPU 'right'", Clause::Leak).passed > 0,
+        "{}",
+        text(&report)
+    );
+}
+
+/// Where nobody dies alone, nobody is blamed alone, and the check fails all the same.
+#[test]
+fn who_dies_only_after_others_is_told_with_them() {
+    let report = of_one_worker("WrongTrap");
+    assert_eq!(broken(&report), BTreeMap::new(), "{}", text(&report));
+    let [problem] = &report.problems[..] else { panic!("{}", text(&report)) };
+    for part in [
+        "WrongTrap on CPU 'right': ",
+        "SIGABRT",
+        "had run WrongTrap on CPU, WrongTrap on CPU 'reference'",
+    ] {
+        assert!(problem.contains(part), "{part}: {problem}");
+    }
+    assert!(!report.is_right());
 }
 
 /// A device that is lost under a kernel ends that worker; what comes after is run by another.

@@ -128,6 +128,11 @@ pub fn panics_registering() -> PathBuf {
     rust("panics_registering", "dev")
 }
 
+/// A plugin in Rust with a kernel that needs a feature which no processor has.
+pub fn unknown_feature() -> PathBuf {
+    rust("unknown_feature", "dev")
+}
+
 /// Where one field of the boundary has another type.
 const CHANGED: (&str, &str, &str) =
     ("src/tensor.rs", "    pub flags: u32,\n", "    pub flags: i32,\n");

@@ -156,7 +156,8 @@ pub struct KernelDef {
     pub in_place: *const InPlace,
     /// Number of in-place pairs.
     pub in_place_count: usize,
-    /// CPU or GPU features the kernel needs, such as `avx2`; without them it is never a candidate.
+    /// Features of the processor that the kernel needs, such as `avx2` or `avx512f`; without them it is never a candidate.
+    /// A name that no processor has is refused when the plugin is loaded, with the names there are.
     pub features: Strs,
     /// Numerics contract.
     pub numerics: Numerics,

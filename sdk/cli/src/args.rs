@@ -2,6 +2,7 @@
 
 use crate::{about, bench, dev, quantize, top, trust, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
 use std::{num::NonZeroUsize, path::PathBuf};
 use tenon_benchkit::wanted::Shapes;
 use tenon_runtime::host::pool::MAX_THREADS;
@@ -17,7 +18,7 @@ pub struct Cli {
 }
 
 /// What every subcommand takes.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
 pub struct Global {
     /// Load this plugin before those that are found by search; may be repeated
     #[arg(long = "plugin", value_name = "FILE", global = true)]
@@ -104,6 +105,9 @@ pub enum Command {
     /// Time two builds for `dev`, in a process of its own
     #[command(hide = true)]
     DevMeasure,
+    /// Put a build in the place of another for `dev`, in a process of its own
+    #[command(hide = true)]
+    DevRehearse,
     /// Measure kernels side by side, and how far each is from the machine's limits
     #[command(long_about = bench::ABOUT, after_long_help = bench::EXAMPLE)]
     Bench(Box<bench::BenchArgs>),
@@ -139,6 +143,14 @@ the current folder:
     op = \"MyConv\"
     case = \"large*\"
     reason = \"the filter has to fit in the local store\"
+
+A kernel of which nothing was run, since this machine lacks a feature that it needs, or since it declines or refuses
+every case, is neither right nor broken: it is named, and counted in the last line. With --strict that is a failure,
+unless an entry of the exceptions covers the kernel.
+
+A kernel that ends its process is told with the case. Where other kernels ran in that process before, it is tried alone
+first, and then they are, in processes that check their heap: the one that corrupts memory is told, not the one that
+dies of it.
 
 The exit code is 0 where nothing is broken, else 1.";
 
@@ -348,6 +360,9 @@ pub struct CheckArgs {
     /// Check more cases of each kernel and for longer, not a sample
     #[arg(long)]
     pub full: bool,
+    /// Fail where nothing of a kernel or device was run, unless an exception says why
+    #[arg(long)]
+    pub strict: bool,
     /// What is known to be unsupported or broken, in TOML or JSON
     #[arg(long, value_name = "FILE")]
     pub exceptions: Option<PathBuf>,

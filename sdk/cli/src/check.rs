@@ -6,7 +6,6 @@ use crate::{
     output::{count, plain, print, print_json, progress_by_name},
 };
 use std::{
-    collections::BTreeSet,
     env,
     num::NonZeroUsize,
     path::{Path, PathBuf},
@@ -19,11 +18,11 @@ use tenon_testkit::{
     TestkitError,
     check::{
         Verdict,
-        driver::{self, Again, Options, Status, Worker},
+        driver::{self, Again, Options, Status, Turns, Worker},
         exceptions::CheckExceptions,
         json::case_from_json,
         protocol::{Sampling, Setup},
-        report::{Report, json::to_json, junit::to_xml, summary},
+        report::{Looked, Report, json::to_json, junit::to_xml, summary},
         reproducer::{Reproducer, What, describe},
     },
 };
@@ -74,7 +73,7 @@ fn whole(global: &Global, args: &CheckArgs) -> Result<ExitCode, CliError> {
 
 /// What is to be said where time was up before all was looked at.
 fn not_begun(report: &Report) -> Option<String> {
-    let left = report.units.iter().filter(|unit| unit.clauses.is_empty() && unit.cases == 0);
+    let left = report.units.iter().filter(|unit| unit.looked != Looked::Whole && unit.is_right());
     let names: Vec<&str> = left.map(|unit| unit.unit.name.as_str()).collect();
     let (first, all) = (names.first()?, report.units.len());
     let count = names.len();
@@ -108,7 +107,8 @@ fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options
         exceptions,
         exceptions_file,
         until: args.time.map(|time| Instant::now() + Duration::from_secs_f64(time)),
-        later: BTreeSet::new(),
+        turns: Turns::default(),
+        strict: args.strict,
         reproducers: Some(args.reproducers.clone().unwrap_or_else(|| "tenon-check".into())),
     })
 }

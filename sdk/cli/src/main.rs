@@ -51,7 +51,9 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
     // What ends by `exit` from here on has not done what it was asked for. A process that examines or measures another
     // one's plugin says so itself.
     let _guard = match &cli.command {
-        Command::CheckWorker | Command::DevMeasure | Command::CallServer => None,
+        Command::CheckWorker | Command::DevMeasure | Command::DevRehearse | Command::CallServer => {
+            None
+        }
         _ => Some(ExitGuard::new()),
     };
     match &cli.command {
@@ -60,6 +62,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::CallServer => calls::serve(global),
         Command::Dev(args) => return dev::dev(global, args),
         Command::DevMeasure => return Ok(dev::measure_worker()),
+        Command::DevRehearse => return Ok(dev::rehearse_worker()),
         Command::Bench(args) => return bench::bench(global, args),
         Command::List(args) => list::list(global, args),
         Command::Inspect(args) => inspect::inspect(global, args),

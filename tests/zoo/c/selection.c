@@ -42,7 +42,8 @@ TENON_OP("ZooCFeature", outputs("label: string"), shape(zoo_shape_scalar));
 STATELESS(feature, ordinary);
 KERNEL(feature, "ZooCFeature");
 
-TENON_KERNEL("ZooCFeature", "CPU", imaginary_table, label("imaginary"), priority(9), features("zoo-imaginary"));
+/* No processor has both. */
+TENON_KERNEL("ZooCFeature", "CPU", imaginary_table, label("imaginary"), priority(9), features("neon", "sse2"));
 
 static TenonCode sum(TenonKernelState *state, const TenonCall *call)
 {

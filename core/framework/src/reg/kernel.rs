@@ -220,7 +220,8 @@ impl KernelReg {
         self
     }
 
-    /// CPU or GPU features that the kernel needs.
+    /// Features of the processor that the kernel needs, by the names that Rust gives them (`avx2`): where one of them is
+    /// absent it is never a candidate. A name that no processor has is refused when the plugin is loaded.
     pub const fn features(mut self, features: &'static [&'static str]) -> KernelReg {
         self.features = features;
         self

@@ -1,6 +1,6 @@
 //! Kernel definitions.
 
-use super::{error::RegistryError, plugin::PluginId, remote::RemoteKernel};
+use super::{error::RegistryError, features, plugin::PluginId, remote::RemoteKernel};
 use crate::op::{RawError, SourceInfo, raw};
 use std::{fmt, sync::Arc};
 use tenon_abi::{
@@ -45,7 +45,7 @@ pub struct KernelDef {
     pub host_memory: Vec<String>,
     /// In-place pairs, by positions of the named arguments.
     pub in_place: Vec<InPlace>,
-    /// Features that it needs.
+    /// Features of the processor that it needs.
     pub features: Vec<String>,
     /// Numerics contract.
     pub numerics: Numerics,
@@ -151,6 +151,14 @@ impl KernelDef {
         }
         if let Some(bad) = self.features.iter().find(|f| f.is_empty() || !f.bytes().all(word)) {
             return Err(self.name_error("feature", bad, "[A-Za-z0-9_.-]+"));
+        }
+        if let Some(unknown) = self.features.iter().find(|name| !features::is_known(name)) {
+            return Err(RegistryError::UnknownFeature {
+                kernel: self.to_string(),
+                feature: unknown.clone(),
+                meant: features::nearest(unknown),
+                known: features::known(),
+            });
         }
         self.check_table()?;
         self.check_numerics()

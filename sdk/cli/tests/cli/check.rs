@@ -91,6 +91,33 @@ fn a_wrong_plugin_is_reported_in_three_forms_and_reproduced() {
     assert!(place.path("elsewhere/CliTwice-on-CPU.values.json").is_file());
 }
 
+/// A kernel that returns 3x for 2x and that never ran was right, with exit code 0.
+#[test]
+fn a_kernel_that_was_not_run_is_not_right() {
+    let place = Place::new();
+    let file = wrong_plugin_with(&place, &["-DCLI_ELSEWHERE"]);
+    let text = place.text(&["check", path(&file)]);
+    assert!(text.contains("– not run: CliTwice on CPU: this machine has no "), "{text}");
+    let last = text.lines().last().unwrap();
+    assert!(last.contains("right, but of 1 of 3 subjects nothing was run"), "{last}");
+    let json = place.json(&["check", path(&file)]);
+    assert_eq!(json["not_run"][0]["name"], "CliTwice on CPU", "{json}");
+
+    let strict = place.tenon(&["check", path(&file), "--strict", "--junit", "strict.xml"]);
+    let text = String::from_utf8_lossy(&strict.stdout).into_owned();
+    assert_eq!(strict.status.code(), Some(1), "{text}{}", stderr(&strict));
+    assert!(text.contains("✗ covered: CliTwice on CPU\n    nothing of it was run: "), "{text}");
+    let xml = fs::read_to_string(place.path("strict.xml")).unwrap();
+    assert!(xml.contains("name=\"not-run\"") && xml.contains("<failure"), "{xml}");
+
+    // A name that no processor has is a slip.
+    let file = wrong_plugin_with(&place, &["-DCLI_SLIP"]);
+    let slip = place.tenon(&["check", path(&file)]);
+    let text = String::from_utf8_lossy(&slip.stdout).into_owned();
+    assert_eq!(slip.status.code(), Some(1), "{text}");
+    assert!(text.contains("no processor has a feature 'avx-2': is 'avx2' meant?"), "{text}");
+}
+
 /// Exceptions that lie beside the plugin are found; those that are named are taken instead.
 #[test]
 fn exceptions_turn_a_known_failure_into_none() {

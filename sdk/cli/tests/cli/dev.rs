@@ -12,8 +12,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+mod promotion;
+
 /// Longer than anything takes on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Where it is kept what failed, apart from the user's own.
+const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/dev-cache");
+/// Time to look at everything in full.
+const WHOLE: [&str; 2] = ["--check-time", "60"];
 
 /// A new plugin in C.
 fn plugin(place: &Place) -> PathBuf {
@@ -40,6 +47,7 @@ impl Dev {
     fn start(place: &Place, args: &[&str]) -> Dev {
         let mut command = place.command(Path::new(env!("CARGO_BIN_EXE_tenon")));
         command.args(["dev", "dev-c", "--json"]).args(args).env("CFLAGS", "-O1");
+        command.env("XDG_CACHE_HOME", CACHE);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (sender, events) = channel();
         let out = BufReader::new(child.stdout.take().unwrap());
@@ -72,6 +80,15 @@ impl Dev {
         self.next("waiting");
         assert_eq!(events[0]["right"], true, "{}", events[0]);
         events
+    }
+
+    /// The check of a round whose build is promoted, whether all of it was looked at in full or not.
+    fn promoted(&self) -> Value {
+        self.next("building");
+        let [checked, measured, replaced] =
+            ["checked", "measured", "replaced"].map(|name| self.next(name));
+        self.next("waiting");
+        serde_json::json!({ "checked": checked, "measured": measured, "replaced": replaced })
     }
 
     fn signal(&self, signal: &str) {
@@ -133,7 +150,7 @@ fn wrong(dev: &Dev, source: &Path) {
 fn a_build_that_is_right_takes_the_old_ones_place_and_no_other_does() {
     let place = Place::new();
     let source = plugin(&place);
-    let dev = Dev::start(&place, &[]);
+    let dev = Dev::start(&place, &WHOLE);
     let [_, measured, first] = dev.right();
     assert_eq!(first["first"], true, "{first}");
     assert!(first["nodes"].as_u64().unwrap() > 0, "{first}");
@@ -190,7 +207,7 @@ fn the_users_own_graph_is_run() {
 fn one_round_says_by_its_exit_code_whether_the_build_is_right() {
     let place = Place::new();
     let source = plugin(&place);
-    let text = place.text(&["dev", "dev-c", "--once", "--op", "DevC"]);
+    let text = place.text(&[&["dev", "dev-c", "--once", "--op", "DevC"], &WHOLE[..]].concat());
     assert!(text.contains("check: right") && text.contains("dev-c 0.1.0 runs"), "{text}");
     edit(
         &source,

@@ -99,8 +99,14 @@ pub enum Order {
         unit: usize,
         /// The first step that is run.
         from: usize,
-        /// Cases that have ended a process: what is judged once per unit is judged on others.
+        /// Cases that have ended a process: what is judged once per unit is judged on others. Of a plugin as a whole,
+        /// names of kernels that have.
         without: Vec<String>,
+    },
+    /// Calls a kernel on a case or two, and until it takes one.
+    Call {
+        /// The unit.
+        unit: usize,
     },
     /// Says what a step is.
     Describe {

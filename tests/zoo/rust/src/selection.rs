@@ -44,7 +44,8 @@ fn imaginary(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 }
 
 register_kernel!("ZooFeature" on "CPU": fn ordinary);
-register_kernel!("ZooFeature" on "CPU": fn imaginary, label = "imaginary", priority = 9, features = &["zoo-imaginary"]);
+// No processor has both.
+register_kernel!("ZooFeature" on "CPU": fn imaginary, label = "imaginary", priority = 9, features = &["neon", "sse2"]);
 
 register_op!(
     "ZooNumerics",

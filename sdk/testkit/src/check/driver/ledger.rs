@@ -4,7 +4,7 @@ use crate::check::{
     Clause, Finding, Verdict,
     exceptions::{Applied, CheckException, CheckExceptions, Place},
     protocol::Unit,
-    report::{Failure, Spent, UnitReport},
+    report::{Failure, Looked, Spent, UnitReport},
 };
 use std::path::PathBuf;
 
@@ -33,6 +33,12 @@ impl Ledger {
     /// How many cases of a unit are run.
     pub fn set_cases(&mut self, at: usize, cases: usize) {
         self.units[at].cases = cases;
+    }
+
+    /// Notes how far a unit was looked at.
+    pub fn set_looked(&mut self, at: usize, looked: Looked) {
+        let unit = &mut self.units[at];
+        unit.looked = unit.looked.max(looked);
     }
 
     /// Adds what was spent on a unit.
@@ -69,9 +75,27 @@ impl Ledger {
         }
     }
 
+    /// Says of units that were looked at and of which no case was run that this is a failure. An exception for the
+    /// kernel, or for its clause `covered`, excuses it.
+    fn refuse_not_run(&mut self) {
+        for at in 0..self.units.len() {
+            let unit = &self.units[at];
+            let is_seen = unit.looked == Looked::Whole && unit.is_right();
+            let Some(reason) = unit.not_run().filter(|_| is_seen) else { continue };
+            let message = format!(
+                "nothing of it was run: {reason}; with --strict that is a failure, unless an exception says why it is none"
+            );
+            self.add(at, "", Finding::failed(Clause::Covered, message), "");
+        }
+    }
+
     /// Closes the books: exceptions that were not right become failures. Of a check of only a part of the
     /// plugin, those that are about the rest are left alone; of a check of a sample, those for some cases are noted.
-    pub fn close(mut self, whole: bool, full: bool) -> (Vec<UnitReport>, Vec<String>, Vec<String>) {
+    pub fn close(mut self, how: Close) -> (Vec<UnitReport>, Vec<String>, Vec<String>) {
+        let Close { is_whole: whole, full, strict } = how;
+        if strict {
+            self.refuse_not_run();
+        }
         let passes: Vec<(usize, Clause, String)> = (self.applied.unexpected_passes())
             .filter_map(|(subject, clause, message)| {
                 let at = self.units.iter().position(|unit| unit.unit.name == subject)?;
@@ -97,6 +121,17 @@ impl Ledger {
         }
         (self.units, self.problems, self.notes)
     }
+}
+
+/// How the books are closed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Close {
+    /// Whether all of the plugin was checked.
+    pub is_whole: bool,
+    /// Whether all cases were.
+    pub full: bool,
+    /// Whether what was not run is a failure.
+    pub strict: bool,
 }
 
 /// What reproduces a failure.

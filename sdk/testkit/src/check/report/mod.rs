@@ -12,8 +12,8 @@ pub use spent::{Activity, Spent};
 pub use text::summary;
 
 use super::{
-    Clause,
-    protocol::{Sampling, Unit},
+    Clause, Examiner,
+    protocol::{Sampling, Unit, UnitKind},
 };
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -94,6 +94,29 @@ impl Tally {
     }
 }
 
+/// How far a unit was looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Looked {
+    /// Not at all, or not to the end.
+    #[default]
+    Not,
+    /// It was called on a case or two.
+    Called,
+    /// In full.
+    Whole,
+}
+
+impl Looked {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Looked::Not => "not",
+            Looked::Called => "called",
+            Looked::Whole => "whole",
+        }
+    }
+}
+
 /// What became of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitReport {
@@ -105,12 +128,35 @@ pub struct UnitReport {
     pub clauses: BTreeMap<Clause, Tally>,
     /// Where its time went.
     pub spent: Spent,
+    /// How far it was looked at.
+    pub looked: Looked,
 }
 
 impl UnitReport {
     /// Nothing so far.
     pub fn new(unit: Unit) -> UnitReport {
-        UnitReport { unit, cases: 0, clauses: BTreeMap::new(), spent: Spent::default() }
+        let (clauses, spent, looked) = Default::default();
+        UnitReport { unit, cases: 0, clauses, spent, looked }
+    }
+
+    /// Why nothing of it was run, where that is so: of a kernel no case, since the machine lacks what it needs, since it
+    /// declines or refuses all, or since an exception says so; of a device or plugin, no clause was looked at. Of what
+    /// was not looked at to the end this says nothing.
+    pub fn not_run(&self) -> Option<String> {
+        let is_telling = |clause: &Clause| match self.unit.kind {
+            UnitKind::Kernel => {
+                Examiner::CASE_CLAUSES.contains(clause) || *clause == Clause::Progress
+            }
+            _ => true,
+        };
+        let telling = || self.clauses.iter().filter(|(clause, _)| is_telling(clause));
+        let was_run = telling().any(|(_, tally)| tally.passed + tally.failed > 0);
+        if was_run || self.looked == Looked::Not {
+            return None;
+        }
+        let reasons = telling().chain(&self.clauses).flat_map(|(_, tally)| &tally.skipped);
+        let reason = reasons.map(|(reason, _)| reason.as_str()).next();
+        Some(reason.unwrap_or("it has no case").to_owned())
     }
 
     /// Whether no clause was broken.
@@ -144,6 +190,12 @@ impl Report {
     /// Whether nothing failed.
     pub fn is_right(&self) -> bool {
         self.problems.is_empty() && self.units.iter().all(UnitReport::is_right)
+    }
+
+    /// Units of which nothing was run, and why.
+    pub fn not_run(&self) -> Vec<(&Unit, String)> {
+        let units = self.units.iter();
+        units.filter_map(|unit| Some((&unit.unit, unit.not_run()?))).collect()
     }
 
     /// How many cases were run.

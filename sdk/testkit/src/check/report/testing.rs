@@ -4,7 +4,7 @@ use super::{Failure, PluginFacts, Report, Tally, UnitReport};
 use crate::check::{
     Clause,
     protocol::{Sampling, Unit, UnitKind},
-    report::{Activity, Spent},
+    report::{Activity, Looked, Spent},
 };
 use std::time::Duration;
 
@@ -51,7 +51,8 @@ pub fn report(rows: &[Row<'_>]) -> Report {
         clauses.iter().for_each(|(clause, _)| {
             spent.add(Activity::Clause(*clause), Duration::from_millis(30))
         });
-        UnitReport { unit, cases: 2, clauses: clauses.iter().cloned().collect(), spent }
+        let (clauses, looked) = (clauses.iter().cloned().collect(), Looked::Whole);
+        UnitReport { unit, cases: 2, clauses, spent, looked }
     };
     Report {
         plugin: PluginFacts {

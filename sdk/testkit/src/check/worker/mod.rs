@@ -20,6 +20,7 @@ use super::{
 };
 use agenda::Agenda;
 use pipe::{Pipe, limit_process};
+pub use pipe::{end_with_parent, take_output};
 use std::{
     io::{self, BufRead},
     process::ExitCode,

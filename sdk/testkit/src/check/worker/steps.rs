@@ -20,6 +20,7 @@ use tenon_runtime::host::memory::HostMemory;
 pub(super) fn carry_out(agenda: &Agenda, pipe: &Pipe, order: &Order) -> Message {
     let unit = match order {
         Order::Run { unit, .. }
+        | Order::Call { unit }
         | Order::Describe { unit, .. }
         | Order::Try { unit, .. }
         | Order::Clause { unit, .. } => *unit,
@@ -34,6 +35,7 @@ pub(super) fn carry_out(agenda: &Agenda, pipe: &Pipe, order: &Order) -> Message 
     let steps = Steps { agenda, pipe, thing, without, clause: Cell::new(None) };
     match order {
         Order::Run { from, .. } => steps.run(*from),
+        Order::Call { .. } => steps.call(),
         Order::Describe { step, .. } => steps.describe(*step),
         Order::Try { case, .. } => return steps.attempt(case),
         Order::Clause { clause, .. } => steps.clause(0, *clause),
@@ -92,6 +94,19 @@ impl Steps<'_> {
                 self.clause(cases + at, *clause);
             }
         }
+    }
+
+    /// Makes a call or two of a kernel, and tries its cases until it takes one: enough for whoever runs the kernel next
+    /// to know that it comes back.
+    fn call(&self) {
+        let generated = self.generated();
+        let chosen = short(&generated.cases, self.agenda.has_many_subjects());
+        self.pipe.send(&Message::Steps { steps: chosen.len() + 1, cases: chosen.len() });
+        self.covered(&generated);
+        for step in chosen {
+            self.case(step, &generated.cases[step]);
+        }
+        self.clause(generated.cases.len(), Examiner::SUBJECT_CLAUSES[0]);
     }
 
     fn covered(&self, generated: &Generated) {
@@ -225,7 +240,7 @@ impl Steps<'_> {
                 examine_device_clause(&self.agenda.runtime, name, clause, &mut teller);
             }
             Thing::Plugin(name) => {
-                let (agenda, cases) = (self.agenda, self.agenda.some_cases());
+                let (agenda, cases) = (self.agenda, self.agenda.some_cases(self.without));
                 let scratch = &agenda.setup.scratch;
                 examine_plugin(&agenda.runtime, name, &cases, scratch, &mut teller);
             }
@@ -243,6 +258,25 @@ impl Steps<'_> {
             self.pipe.send(&Message::Lost { error });
         }
     }
+}
+
+/// The cases that tell most of a kernel in a short time: an ordinary one, long enough for loops over vectors, and one
+/// that several threads share, unless there are `many` kernels.
+fn short(cases: &[CheckCase], many: bool) -> Vec<usize> {
+    let elements = |case: &CheckCase| -> i64 {
+        let of =
+            |dims: &[i64]| dims.iter().fold(1i64, |product, &size| product.saturating_mul(size));
+        case.inputs.iter().map(|input| of(&input.dims)).fold(0, i64::saturating_add)
+    };
+    let places = || cases.iter().enumerate();
+    let ordinary = places()
+        .filter(|(_, case)| !case.is(Tag::Large) && !case.is(Tag::Special))
+        .max_by_key(|(_, case)| elements(case));
+    let large = places()
+        .filter(|(_, case)| case.is(Tag::Large) && !many)
+        .min_by_key(|(_, case)| elements(case));
+    let chosen: Vec<usize> = ordinary.into_iter().chain(large).map(|(at, _)| at).collect();
+    if chosen.is_empty() && !cases.is_empty() { vec![0] } else { chosen }
 }
 
 /// Whether the op's definition and shape function take a case.

@@ -3,7 +3,7 @@
 //!
 //! `malloc` and its kin are defined here, in the executable, so that they serve every library of the process. The calls
 //! are made in a process of their own, which says which comes next: one that ends the process is known by its op and
-//! the number of the request. Inputs are those that `tenon check` generates, the largest that are quick enough.
+//! the number of the request. Inputs are those that `tenon check` generates, the smallest that make such requests.
 
 mod malloc {
     pub mod interpose;
@@ -30,7 +30,10 @@ use tenon_tests::{build::repository, session::runtime};
 
 /// Requests of one call that are refused, spread over all where there are more.
 const MOST_REQUESTS: usize = 2;
-/// The first call of a case that takes longer makes room for the next smaller case.
+/// Cases are tried that have so many elements in their inputs, so many of them at most.
+const SOME: i64 = 2048;
+const MOST_CASES: usize = 3;
+/// After a case whose first call takes longer, no larger one is tried.
 const SLOW: Duration = Duration::from_millis(60);
 
 /// Set by the process that watches: where to begin.
@@ -143,22 +146,32 @@ impl Calls {
         outputs.map(drop)
     }
 
-    /// The largest case that the kernel computes quickly, and how many large requests it makes.
+    /// The smallest case of some size for which the kernel makes large requests, and how many; the largest that was
+    /// tried where there is none.
     fn choose(&self, subject: &Subject) -> Option<(Call, usize)> {
         let mut cases = self.generator.generate(subject).cases;
         let size = |case: &CheckCase| -> i64 {
             case.inputs.iter().map(|input| input.dims.iter().product::<i64>()).sum()
         };
-        cases.sort_by_key(|case| std::cmp::Reverse(size(case)));
-        for case in cases.iter().take(8) {
+        cases.sort_by_key(size);
+        // Smaller ones make no large request, mostly. Where all are smaller, the largest counts.
+        let from = cases.partition_point(|case| size(case) < SOME);
+        let tried = &cases[from.min(cases.len().saturating_sub(1))..];
+        let mut chosen = None;
+        for case in tried.iter().take(MOST_CASES) {
             let Some(call) = prepared(subject, case) else { continue };
             let begin = Instant::now();
             let (result, requests) = refusing(Refused::None, || self.run(&call));
-            if result.is_ok() && (begin.elapsed() < SLOW || is_full()) {
-                return Some((call, requests));
+            if result.is_err() {
+                continue;
+            }
+            let slow = begin.elapsed() >= SLOW && !is_full();
+            chosen = Some((call, requests));
+            if requests > 0 || slow {
+                break;
             }
         }
-        None
+        chosen
     }
 }
 

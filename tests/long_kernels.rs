@@ -11,7 +11,7 @@ use tenon_tests::session::{runtime, runtime_of, session_as_written, turn};
 
 const DEADLINE: Duration = Duration::from_millis(100);
 /// Kernels of a debug build on a busy machine: the steps below take ten times as long at least.
-const PATIENCE: Duration = Duration::from_millis(1500);
+const PATIENCE: Duration = Duration::from_secs(4);
 
 const PLUGINS: [&str; 3] = ["tenon_cpu", "tenon_fft", "tenon_text"];
 
@@ -114,6 +114,8 @@ fn a_deadline_reaches_transforms_and_orders() {
         let k = b.constant("k", Tensor::scalar(1i32 << 24).unwrap())?;
         b.op("TopKV2").name("last").input(x).input(k).build().map(|_| ())
     });
+    // A table of values that grows is a piece of work that does not end early.
+    let x = Tensor::from_slice(&[1 << 22], &values[..1 << 22]).unwrap();
     ends_in_time(&runtime, &x, |b| {
         let x = placeholder(b, DType::FLOAT)?;
         b.op("Unique").name("last").input(x).build().map(|_| ())

@@ -199,8 +199,10 @@ static TenonCode rows_shape(const TenonHost *host, TenonShapeCall *call)
 #define SOME_ROWS "some; n in 1..9; x: [n, 3] uniform(-1, 1); rows: [k] integers(0..n)"
 #define LAST_ROW "last; n in {1, 4}; x: [n, d]; rows: [1] values(n-1)"
 TENON_CASES(rows_cases, TENON_STR(SOME_ROWS), TENON_STR(LAST_ROW));
+TENON_BENCH(rows_bench, &rows_cases.header, "2 * y", "2 * bytes(y) + bytes(rows)",
+            TENON_STR("many; n in {8, 64}; x: [n, 3]; rows: [16] integers(0..n)"));
 OP_LINKED(rows, "ZooCCases", TENON_2("x: float", "rows: int64"), TENON_1("y: float"), TENON_0(), 0, rows_shape,
-          ",\"cases\":" TENON_J_TENON_2(SOME_ROWS, LAST_ROW), &rows_cases.header);
+          ",\"cases\":" TENON_J_TENON_2(SOME_ROWS, LAST_ROW), &rows_bench.header);
 STATELESS(rows, rows);
 KERNEL(rows, "ZooCCases");
 

@@ -22,12 +22,12 @@ use std::{
 };
 use tenon_benchkit::{
     BenchError,
-    calls::Wish,
+    calls::{Call, Wish},
     compare::{Against, LEAST_BETWEEN_RUNS},
     measure::Settings as Sampling,
     record::{Problem, Record, Report, Verdict},
     run::{self, Options, Wanted},
-    variants::{Filter, Host},
+    variants::{Filter, Host, brought},
     wanted::Target,
 };
 use tenon_runtime::{Runtime, RuntimeOptions, host::Settings};
@@ -40,6 +40,8 @@ const MOST: Duration = Duration::from_millis(300);
 /// A call that takes longer than the time for all, divided by this, is left out: it is made ten times and more, by
 /// each build.
 const CALLS: f64 = 40.0;
+/// Elements of the largest input of a call that is small.
+const SMALL: i64 = 1 << 18;
 /// What it gets to load plugins, and beyond its time to end the op it is at.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -248,7 +250,7 @@ fn of_op(hosts: &[Host], op: &str, labels: &[String], turn: Turn) -> Line {
     let mut options = options(hosts, op, labels, turn.whole);
     let (mut rows, mut problems) = (Vec::new(), Vec::new());
     let calls = match run::wanted(&hosts[0], &options) {
-        Ok(wanted) => wanted.calls,
+        Ok(wanted) => small(wanted.calls),
         Err(error) => {
             problems.push(unmade(&error));
             Vec::new()
@@ -275,6 +277,15 @@ fn of_op(hosts: &[Host], op: &str, labels: &[String], turn: Turn) -> Line {
     Line::Op { op: op.to_owned(), rows, problems }
 }
 
+/// The calls that a build without optimisation makes in milliseconds too, where there are some.
+fn small(mut calls: Vec<(Call, Filter)>) -> Vec<(Call, Filter)> {
+    let is_small = |(call, _): &(Call, Filter)| call.elements() <= SMALL;
+    if calls.iter().any(is_small) {
+        calls.retain(is_small);
+    }
+    calls
+}
+
 /// A call that cannot be made up.
 fn unmade(error: &BenchError) -> Trouble {
     (error.to_string(), error.to_string())
@@ -285,7 +296,11 @@ fn options(hosts: &[Host], op: &str, labels: &[String], whole: Duration) -> Opti
     Options {
         targets: vec![Target::Op { op: op.to_owned(), label: None }],
         wish: Wish { seed: 1, ..Wish::default() },
-        filter: Filter { labels: labels.to_vec(), devices: Vec::new() },
+        filter: Filter {
+            labels: labels.to_vec(),
+            named: brought(&hosts[0].runtime, hosts[0].only.as_slice()),
+            ..Filter::default()
+        },
         settings: Sampling {
             budget: MOST,
             longest: whole.div_f64(CALLS),
@@ -293,6 +308,8 @@ fn options(hosts: &[Host], op: &str, labels: &[String], whole: Duration) -> Opti
             judged: false,
             tolerance: None,
             dispatch: false,
+            cold: false,
+            counters: false,
             threads: 1,
             process: 0,
             seed: 1,

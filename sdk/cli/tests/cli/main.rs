@@ -1,6 +1,7 @@
 //! The command, as a user runs it.
 
 mod bench;
+mod bench_ways;
 mod check;
 mod demo;
 mod dev;

@@ -230,7 +230,9 @@ fn last_line(report: &Report) -> String {
         0 => "right".to_owned(),
         _ => {
             let units = report.units.iter().filter(|unit| !unit.is_right()).count();
-            format!("{} failures in {units} of them", broken + report.problems.len())
+            let failures = broken + report.problems.len();
+            let word = if failures == 1 { "failure" } else { "failures" };
+            format!("{failures} {word} in {units} of them")
         }
     };
     format!(

@@ -13,7 +13,7 @@
  * After what is required come words, in any order, each at most once and at most 16 of them. None is needed.
  *
  *   of an op:      inputs(TEXT, ...)  outputs(TEXT, ...)  attrs(TEXT, ...)  cases(TEXT, ...)  summary(TEXT)
- *                  description(TEXT)  shape(FUNCTION)  flags(TENON_OP_FLAG_...)  stateful  commutative  ext(LINK)
+ *                  bench(TEXT, ...)  flops(TEXT)  bytes(TEXT)  description(TEXT)  shape(FUNCTION)  flags(TENON_OP_FLAG_...)  stateful  commutative  ext(LINK)
  *   of a kernel:   types(ATTRIBUTE, TYPE, ...)  type_lists((ATTRIBUTE, TYPE, ...), ...)  label(TEXT)
  *                  priority(NUMBER)  on_request  features(TEXT, ...)  host_memory(TEXT, ...)
  *                  in_place((INPUT, OUTPUT), ...)  numerics(CONTRACT)  cost(FIXED_NS, PER_ELEMENT_NS)  ext(LINK)
@@ -22,7 +22,8 @@
  * A list of texts or types has at most 24 items, one of lists or pairs 8. A TEXT is a string literal without
  * quotation marks and backslashes; a NUMBER is written as digits, with a sign or without: both go into the manifest
  * as they are. ATTRIBUTE and TYPE are plain words: T, float. Of `flags`, `stateful` and `commutative` there is at most
- * one. `ext` is the address of the header of a link of your own; `cases` and `cost` are links before it.
+ * one. `ext` is the address of the header of a link of your own; `cases`, `bench`
+ * with `flops` and `bytes`, and `cost` are links before it.
  */
 #ifndef TENON_REGISTER_H
 #define TENON_REGISTER_H
@@ -167,6 +168,9 @@
 typedef struct TenonOpWords {
     TenonOpDef def;
     TenonStrs cases;
+    TenonStrs bench;
+    TenonStr flops;
+    TenonStr bytes;
 } TenonOpWords;
 typedef struct TenonKernelWords {
     TenonKernelDef def;
@@ -181,8 +185,13 @@ TENON_HELPER TenonCode tenon_give_op(const TenonOpWords *words, TenonRegistrar *
 {
     TenonOpDef def = words->def;
     const TenonExtCases cases = { TENON_EXT_CASES_HEADER(def.ext), words->cases };
+    TenonExtBench bench = { TENON_EXT_BENCH_HEADER(NULL), words->bench, words->flops, words->bytes };
     if (words->cases.len > 0) {
         def.ext = &cases.header;
+    }
+    if (words->bench.len > 0 || words->flops.len > 0 || words->bytes.len > 0) {
+        bench.header.next = def.ext;
+        def.ext = &bench.header;
     }
     return table->op(registrar, &def);
 }
@@ -203,6 +212,9 @@ TENON_HELPER TenonCode tenon_give_kernel(const TenonKernelWords *words, TenonReg
 #define TENON_OP_D_outputs(...) .def.outputs = TENON_TEXTS(__VA_ARGS__),
 #define TENON_OP_D_attrs(...) .def.attrs = TENON_TEXTS(__VA_ARGS__),
 #define TENON_OP_D_cases(...) .cases = TENON_TEXTS(__VA_ARGS__),
+#define TENON_OP_D_bench(...) .bench = TENON_TEXTS(__VA_ARGS__),
+#define TENON_OP_D_flops(text) .flops = TENON_STR(text),
+#define TENON_OP_D_bytes(text) .bytes = TENON_STR(text),
 #define TENON_OP_D_summary(text) .def.summary = TENON_STR(text),
 #define TENON_OP_D_description(text) .def.description = TENON_STR(text),
 #define TENON_OP_D_shape(function) .def.shape = (function),
@@ -216,6 +228,9 @@ TENON_HELPER TenonCode tenon_give_kernel(const TenonKernelWords *words, TenonReg
 #define TENON_OP_M_outputs(...) ",\"outputs\":" TENON_QUOTED_LIST(__VA_ARGS__)
 #define TENON_OP_M_attrs(...) ",\"attrs\":" TENON_QUOTED_LIST(__VA_ARGS__)
 #define TENON_OP_M_cases(...) ",\"cases\":" TENON_QUOTED_LIST(__VA_ARGS__)
+#define TENON_OP_M_bench(...)
+#define TENON_OP_M_flops(text)
+#define TENON_OP_M_bytes(text)
 #define TENON_OP_M_summary(text)
 #define TENON_OP_M_description(text)
 #define TENON_OP_M_shape(function)

@@ -65,6 +65,8 @@ fn a_registration_in_c_says_all_that_one_in_rust_can_say() {
     let registry = bench.plugins.registry();
     let copy = registry.op("WordsCopy").expect("the op is registered");
     assert_eq!(copy.cases().len(), 2);
+    assert_eq!(copy.bench().calls.len(), 1);
+    assert!(copy.bench().flops.is_some() && copy.bench().bytes.is_some());
     assert!(registry.op("WordsPairs").expect("the op is registered").stateful);
 }
 

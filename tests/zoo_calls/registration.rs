@@ -3,7 +3,7 @@
 use tenon_abi::{DType, Determinism, ToleranceKind};
 use tenon_framework::{
     Code, Tensor,
-    op::{Case, Item, TensorCase, Values},
+    op::{Case, Formula, Item, TensorCase, Values},
     registry::{KernelDef, Removal},
 };
 use tenon_tests::{
@@ -126,6 +126,24 @@ fn made(tensor: &TensorCase, n: i64, integers: bool) -> Tensor {
         other => panic!("{other:?}"),
     };
     Tensor::from_slice(&dims, &vec![value; count as usize]).unwrap()
+}
+
+#[test]
+fn bench_link() {
+    for language in Language::ALL {
+        let host = Bench::zoo(language);
+        let registry = host.plugins.registry();
+        let op = registry.op(&language.op("Cases")).unwrap();
+        let bench = op.bench();
+        let calls: Vec<String> = bench.calls.iter().map(Case::to_string).collect();
+        let expected = "many; n in {8, 64}; x: [n,3]; rows: [16] integers(0..n)";
+        assert_eq!(calls, [expected], "{language:?}");
+        let text = |formula: &Option<Formula>| formula.as_ref().unwrap().text().to_owned();
+        assert_eq!(text(&bench.flops), "2 * y", "{language:?}");
+        assert_eq!(text(&bench.bytes), "2 * bytes(y) + bytes(rows)", "{language:?}");
+        assert_eq!(op.cases().len(), 2, "the other link is there too");
+        assert!(registry.op(&language.op("Numerics")).unwrap().bench().flops.is_none());
+    }
 }
 
 #[test]

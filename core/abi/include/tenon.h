@@ -62,6 +62,7 @@ typedef struct TenonSource TenonSource;
 typedef struct TenonExtHeader TenonExtHeader;
 typedef struct TenonExtCost TenonExtCost;
 typedef struct TenonExtCases TenonExtCases;
+typedef struct TenonExtBench TenonExtBench;
 typedef struct TenonBuffer TenonBuffer;
 typedef struct TenonSlot TenonSlot;
 typedef struct TenonStringElement TenonStringElement;
@@ -378,6 +379,8 @@ struct TenonExtHeader {
 #define TENON_EXT_TIMERS 9u
 /** On a device's table: graphs of commands (`TenonExtCapture`). */
 #define TENON_EXT_CAPTURE 10u
+/** On an op definition: calls to measure, and the work of a call (`TenonExtBench`). */
+#define TENON_EXT_BENCH 11u
 
 /**
  * Link `TENON_EXT_COST` of a kernel definition: what the author expects a call to cost. The
@@ -406,6 +409,28 @@ struct TenonExtCases {
     TenonExtHeader header;
     /** One text a case. */
     TenonStrs cases;
+};
+
+/**
+ * Link `TENON_EXT_BENCH` of an op definition: calls that say how fast a kernel is, and the work of
+ * a call. Who measures takes calls of his own choice without the link, and knows bytes alone.
+ * Filled by the plugin; the host copies the texts.
+ *
+ * A call is a text in the grammar of `TenonExtCases` that describes every input and gives every
+ * size a value; several values of a size are several calls: `"rows; n in {64, 4096}; x: [n, 768];
+ * weight: [768]"`. Operations and bytes are formulas over arguments and attributes, such as
+ * `"2*y*a[-1]"`. The grammar stands in core/abi/docs/bench.md; a text that does not follow it
+ * refuses the registration.
+ */
+struct TenonExtBench {
+    /** Head, with tag `TENON_EXT_BENCH`. */
+    TenonExtHeader header;
+    /** One text a call, or a family of calls. */
+    TenonStrs calls;
+    /** Operations of a call; empty where nobody knows them. */
+    TenonStr flops;
+    /** Bytes that a call moves; empty for those of all inputs and outputs. */
+    TenonStr bytes;
 };
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -1970,6 +1995,12 @@ TENON_SIZE(TenonExtCases, 48);
 TENON_FIELD(TenonExtCases, header, 0);
 TENON_FIELD(TenonExtCases, cases, 32);
 
+TENON_SIZE(TenonExtBench, 80);
+TENON_FIELD(TenonExtBench, header, 0);
+TENON_FIELD(TenonExtBench, calls, 32);
+TENON_FIELD(TenonExtBench, flops, 48);
+TENON_FIELD(TenonExtBench, bytes, 64);
+
 TENON_SIZE(TenonExtPass, 120);
 TENON_FIELD(TenonExtPass, header, 0);
 TENON_FIELD(TenonExtPass, name, 32);
@@ -2438,6 +2469,10 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 #define TENON_EXT_CAPTURE_HEADER(next) \
     { 10u, 1u, sizeof(TenonExtCapture), UINT64_C(0x605c6a2adf16baf7), (next) }
 
+/** Initialiser of the header of a `TenonExtBench`, before the link `next` (or null). */
+#define TENON_EXT_BENCH_HEADER(next) \
+    { 11u, 1u, sizeof(TenonExtBench), UINT64_C(0x309a5e749584d10c), (next) }
+
 /* ---------------------------------------------------------------------------------------------- */
 /* Conveniences                                                                                   */
 /* ---------------------------------------------------------------------------------------------- */
@@ -2524,6 +2559,20 @@ static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
     static const TenonStr id##_texts[] = { __VA_ARGS__ }; \
     static const TenonExtCases id = { \
         TENON_EXT_CASES_HEADER(NULL), { id##_texts, sizeof(id##_texts) / sizeof(id##_texts[0]) } \
+    }
+
+/**
+ * Defines `id`, a link with the calls of an op that are worth measuring, each a TENON_STR in the grammar of
+ * TenonExtBench, and formulas of the operations and bytes of a call ("" where nobody knows them). `next_link` is NULL,
+ * or the header of another link of the op. At file scope; the op's `ext` is the address of its `header`:
+ *
+ *     TENON_BENCH(my_bench, &my_cases.header, "4 * x", "", TENON_STR("rows; n in {64, 4096}; x: [n, 768]"));
+ */
+#define TENON_BENCH(id, next_link, flops_text, bytes_text, ...) \
+    static const TenonStr id##_calls[] = { __VA_ARGS__ }; \
+    static const TenonExtBench id = { \
+        TENON_EXT_BENCH_HEADER(next_link), { id##_calls, sizeof(id##_calls) / sizeof(id##_calls[0]) }, \
+        TENON_STR(flops_text), TENON_STR(bytes_text) \
     }
 
 #if defined(__GNUC__)

@@ -194,8 +194,12 @@ struct Giver {
 
     TenonCode give(const Op &op) const
     {
-        const Lent takes(op.takes), gives(op.gives), has(op.has), valid(op.valid);
+        const Lent takes(op.takes), gives(op.gives), has(op.has), valid(op.valid), measured(op.measured);
         const TenonExtCases cases = { TENON_EXT_CASES_HEADER(op.link), valid };
+        const bool has_cases = op.valid.count > 0;
+        const TenonExtBench bench = { TENON_EXT_BENCH_HEADER(has_cases ? &cases.header : op.link), measured,
+                                      str_of(op.operations), str_of(op.moved) };
+        const bool has_bench = op.measured.count > 0 || !op.operations.empty() || !op.moved.empty();
         TenonOpDef def{};
         def.struct_size = sizeof def;
         def.flags = op.bits;
@@ -207,7 +211,7 @@ struct Giver {
         def.description = str_of(op.contract);
         def.shape = op.function;
         def.source = source_of(site);
-        def.ext = op.valid.count > 0 ? &cases.header : op.link;
+        def.ext = has_bench ? &bench.header : bench.header.next;
         return table->op(registrar, &def);
     }
     template <size_t N> TenonCode give(const Kernels<N> &kernels) const

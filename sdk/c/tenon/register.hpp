@@ -83,8 +83,8 @@ constexpr Numerics within(double absolute, double relative)
 // An op: its signature as REGISTER_OP writes it, and what is said of it.
 struct Op {
     std::string_view name{};
-    detail::Texts takes{}, gives{}, has{}, valid{};
-    std::string_view about{}, contract{};
+    detail::Texts takes{}, gives{}, has{}, valid{}, measured{};
+    std::string_view about{}, contract{}, operations{}, moved{};
     uint32_t bits = 0;
     TenonShapeFn function = nullptr;
     const TenonExtHeader *link = nullptr;
@@ -100,6 +100,10 @@ struct Op {
     template <class... S> constexpr Op attrs(S... texts) const TENON_SETTER(changed.has = detail::texts(texts...))
     // Cases that are valid, where the signature does not say which values are: core/abi/docs/cases.md.
     template <class... S> constexpr Op cases(S... texts) const TENON_SETTER(changed.valid = detail::texts(texts...))
+    // Calls that say how fast a kernel is, and the operations and bytes of a call: core/abi/docs/bench.md.
+    template <class... S> constexpr Op bench(S... texts) const TENON_SETTER(changed.measured = detail::texts(texts...))
+    constexpr Op flops(std::string_view formula) const TENON_SETTER(changed.operations = formula)
+    constexpr Op bytes(std::string_view formula) const TENON_SETTER(changed.moved = formula)
     constexpr Op summary(std::string_view text) const TENON_SETTER(changed.about = text)
     constexpr Op description(std::string_view text) const TENON_SETTER(changed.contract = text)
     template <auto shape_function> constexpr Op shape() const

@@ -130,6 +130,8 @@ static TenonCode rows_shape(const TenonHost *host, TenonShapeCall *call)
 
 TENON_OP("ZooCCases", inputs("x: float", "rows: int64"), outputs("y: float"), shape(rows_shape),
          cases("some; n in 1..9; x: [n, 3] uniform(-1, 1); rows: [k] integers(0..n)",
-               "last; n in {1, 4}; x: [n, d]; rows: [1] values(n-1)"));
+               "last; n in {1, 4}; x: [n, d]; rows: [1] values(n-1)"),
+         bench("many; n in {8, 64}; x: [n, 3]; rows: [16] integers(0..n)"), flops("2 * y"),
+         bytes("2 * bytes(y) + bytes(rows)"));
 STATELESS(rows, rows);
 KERNEL(rows, "ZooCCases");

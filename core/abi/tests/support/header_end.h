@@ -87,6 +87,20 @@ static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
         TENON_EXT_CASES_HEADER(NULL), { id##_texts, sizeof(id##_texts) / sizeof(id##_texts[0]) } \
     }
 
+/**
+ * Defines `id`, a link with the calls of an op that are worth measuring, each a TENON_STR in the grammar of
+ * TenonExtBench, and formulas of the operations and bytes of a call ("" where nobody knows them). `next_link` is NULL,
+ * or the header of another link of the op. At file scope; the op's `ext` is the address of its `header`:
+ *
+ *     TENON_BENCH(my_bench, &my_cases.header, "4 * x", "", TENON_STR("rows; n in {64, 4096}; x: [n, 768]"));
+ */
+#define TENON_BENCH(id, next_link, flops_text, bytes_text, ...) \
+    static const TenonStr id##_calls[] = { __VA_ARGS__ }; \
+    static const TenonExtBench id = { \
+        TENON_EXT_BENCH_HEADER(next_link), { id##_calls, sizeof(id##_calls) / sizeof(id##_calls[0]) }, \
+        TENON_STR(flops_text), TENON_STR(bytes_text) \
+    }
+
 #if defined(__GNUC__)
 /** Whether the step of this call is cancelled, or its deadline has passed. A long computation asks now and then. */
 static inline int tenon_cancelled(const TenonCall *call)

@@ -27,7 +27,9 @@ pub use explain::NodeExplanation;
 pub(crate) use optimize::Simplified;
 pub use options::{CancelToken, Metadata, NodeReport, RunOptions, SessionOptions};
 
-use crate::{error::RuntimeError, isolate::quarantines, runtime::Runtime, tuning::Wish};
+use crate::{
+    error::RuntimeError, isolate::quarantines, monitor::Histogram, runtime::Runtime, tuning::Wish,
+};
 use executable::Executable;
 use patience::Patience;
 use plans::{Found, Plans};
@@ -37,7 +39,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tenon_framework::{
     Tensor,
@@ -372,8 +374,12 @@ impl Inner {
         options: Option<&RunOptions>,
         patience: &Patience,
     ) -> Result<(), RuntimeError> {
-        let result = self.attempt(executable, feeds, fetched, options, patience);
         let counts = self.runtime.counts();
+        let timed = Histogram::wants(counts.done.load(Ordering::Relaxed)).then(Instant::now);
+        let result = self.attempt(executable, feeds, fetched, options, patience);
+        if let (Some(began), Ok(())) = (timed, &result) {
+            counts.latency.add(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        }
         let count = if result.is_ok() { &counts.done } else { &counts.failed };
         count.fetch_add(1, Ordering::Relaxed);
         if result.is_err() {

@@ -2,6 +2,7 @@
 
 mod about;
 mod bench;
+mod bench_ways;
 mod check;
 mod demo;
 mod dev;

@@ -152,6 +152,26 @@ fn text_shows_values_and_times_and_a_trace_is_written() {
     let events = trace["traceEvents"].as_array().unwrap();
     let relu: Vec<_> = events.iter().filter(|event| event["name"] == "layer/y").collect();
     assert_eq!(relu.len(), 1, "only the last step is traced: {events:?}");
+    let args = &relu[0]["args"];
+    assert_eq!((&args["op"], &args["plugin"]), (&"Relu".into(), &"tenon-cpu".into()), "{args}");
+    assert_eq!(args["inputs"][0], "float [4]", "{args}");
+}
+
+#[test]
+fn a_trace_shows_copies_to_and_from_a_device_with_their_bytes() {
+    let place = Place::new();
+    let (graph, feed) = (place.relu("g.pb"), input(&place));
+    let file = place.arg("trace.json");
+    let args = ["run", &graph, "--feed", &feed, "--fetch", "layer/y", "--device", "ACCEL:0"];
+    place.text(&[&args[..], &["--trace", &file]].concat());
+    let trace: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let copies: Vec<_> = events.iter().filter(|event| event["cat"] == "copy").collect();
+    for name in ["copy to ACCEL:0", "copy from ACCEL:0"] {
+        let copy = copies.iter().find(|event| event["name"] == name);
+        let copy = copy.unwrap_or_else(|| panic!("{name}: {events:?}"));
+        assert_eq!((&copy["pid"], &copy["args"]["bytes"]), (&2.into(), &16.into()), "{copy}");
+    }
 }
 
 #[test]

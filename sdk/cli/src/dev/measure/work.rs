@@ -15,7 +15,7 @@ use tenon_benchkit::{
     measure::Settings as Sampling,
     record::{Problem, Record, Report, Verdict},
     run::{self, Options, Wanted},
-    variants::{Filter, Host},
+    variants::{Filter, Host, brought},
     wanted::Target,
 };
 use tenon_runtime::{Runtime, RuntimeOptions, host::Settings};
@@ -26,6 +26,8 @@ const MOST: Duration = Duration::from_millis(300);
 /// A call that takes longer than the time for all, divided by this, is left out: it is made ten times and more, by
 /// each build.
 const CALLS: f64 = 40.0;
+/// Elements of the largest input of a call that is small.
+const SMALL: i64 = 1 << 18;
 
 /// Is the process that measures.
 pub fn worker() -> ExitCode {
@@ -109,7 +111,7 @@ impl Timed<'_> {
         let mut options = options(self.hosts, self.op, self.labels, turn.whole);
         let (mut rows, mut problems) = (Vec::new(), Vec::new());
         let calls = match run::wanted(&self.hosts[0], &options) {
-            Ok(wanted) => wanted.calls,
+            Ok(wanted) => small(wanted.calls),
             Err(error) => {
                 problems.push(unmade(&error));
                 Vec::new()
@@ -138,7 +140,7 @@ impl Timed<'_> {
             let kernel = InHand { op: self.op.to_owned(), label: label.clone() };
             let text = call.recorded().map_or_else(|_| String::new(), |case| case.to_string());
             self.teller.say(&Line::At { kernel, call: text });
-            let filter = Filter { labels: vec![label.clone()], devices: Vec::new() };
+            let filter = Filter { labels: vec![label.clone()], ..options.filter.clone() };
             let wanted = Wanted { calls: vec![(call.clone(), filter)], ..Wanted::default() };
             match run::run(self.hosts, &wanted, options, None, &mut |_| {}) {
                 Ok(report) => {
@@ -156,6 +158,15 @@ impl Timed<'_> {
     }
 }
 
+/// The calls that a build without optimisation makes in milliseconds too, where there are some.
+fn small(mut calls: Vec<(Call, Filter)>) -> Vec<(Call, Filter)> {
+    let is_small = |(call, _): &(Call, Filter)| call.elements() <= SMALL;
+    if calls.iter().any(is_small) {
+        calls.retain(is_small);
+    }
+    calls
+}
+
 /// A call that cannot be made up.
 fn unmade(error: &BenchError) -> Trouble {
     (error.to_string(), error.to_string())
@@ -166,7 +177,11 @@ fn options(hosts: &[Host], op: &str, labels: &[String], whole: Duration) -> Opti
     Options {
         targets: vec![Target::Op { op: op.to_owned(), label: None }],
         wish: Wish { seed: 1, ..Wish::default() },
-        filter: Filter { labels: labels.to_vec(), devices: Vec::new() },
+        filter: Filter {
+            labels: labels.to_vec(),
+            named: brought(&hosts[0].runtime, hosts[0].only.as_slice()),
+            ..Filter::default()
+        },
         settings: Sampling {
             budget: MOST,
             longest: whole.div_f64(CALLS),
@@ -174,6 +189,8 @@ fn options(hosts: &[Host], op: &str, labels: &[String], whole: Duration) -> Opti
             judged: false,
             tolerance: None,
             dispatch: false,
+            cold: false,
+            counters: false,
             threads: 1,
             process: 0,
             seed: 1,

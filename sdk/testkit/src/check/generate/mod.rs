@@ -21,6 +21,7 @@ mod subjects;
 
 use super::{Argument, CheckCase, Fill, Subject, Tag, fill::seed_of};
 use choose::{Candidate, Class, Values};
+pub use declared::described;
 pub use golden::Goldens;
 pub(super) use search::reindexed;
 use search::{Chosen, Limits, Role, Search, Skeleton};

@@ -38,17 +38,15 @@ fn with_another_op(source: &PathBuf) {
     edit(
         source,
         "/* The specification, as",
-        "TENON_OP(other, \"AnotherOp\", TENON_1(\"x: T\"), TENON_1(\"y: T\"), TENON_2(\"T: {float}\", \
-\"alpha: float = 0.2\"), tenon_shape_of_first, \"The same.\");\n\n/* The specification, as",
+        "TENON_OP(\"AnotherOp\", inputs(\"x: T\"), outputs(\"y: T\"), attrs(\"T: {float}\", \"alpha: float = 0.2\"), \
+shape(tenon_shape_of_first), summary(\"The same.\"));\n\n/* The specification, as",
     );
     edit(
         source,
-        "TENON_PLUGIN(TENON_LIST(&dev_c_op), TENON_LIST(&ordinary_kernel, &reference_kernel))",
-        "TENON_KERNEL(another, \"AnotherOp\", \"CPU\", \"\", 0, AUTO, T, float, tenon_within_ulps(1.0), plain);\n\
-TENON_KERNEL(another_reference, \"AnotherOp\", \"CPU\", \"reference\", 0, ON_REQUEST, T, float,\n             \
-tenon_within_ulps(1.0), plain);\n\
-TENON_PLUGIN(TENON_LIST(&dev_c_op, &other_op), TENON_LIST(&ordinary_kernel, &reference_kernel, \
-&another_kernel, &another_reference_kernel))",
+        "TENON_PLUGIN();",
+        "TENON_KERNEL(\"AnotherOp\", \"CPU\", plain, types(T, float), numerics(tenon_within_ulps(1.0)));\n\
+TENON_KERNEL(\"AnotherOp\", \"CPU\", plain, types(T, float), numerics(tenon_within_ulps(1.0)), label(\"reference\"),\n             \
+on_request);\nTENON_PLUGIN();",
     );
 }
 

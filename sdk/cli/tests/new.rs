@@ -216,7 +216,7 @@ fn make_bench_times_an_op_that_its_author_renamed() {
     assert!(timed.contains("Softened") && timed.contains(" RATE"), "{timed}");
 }
 
-/// Without nvcc the Makefile says what is missing; with it the plugin is built, and its reference is right.
+/// Without nvcc the Makefile says what is missing; with it the plugin is built, and loads without a GPU.
 #[test]
 fn an_op_and_a_kernel_in_cuda() {
     let temporary = tempfile::tempdir().unwrap();

@@ -326,15 +326,15 @@ fn the_calls_and_the_work_that_an_op_ships_are_measured() {
 #[test]
 fn an_op_that_ships_no_calls_is_measured_by_large_ones_with_its_attributes_at_their_defaults() {
     let host = Host::new(runtime(&["tenon_cpu"], &[]), None).unwrap();
-    for (op, count) in [("BenchDouble", 3), ("Relu", 3), ("LeakyRelu", 3), ("Cholesky", 2)] {
+    for op in ["BenchDouble", "Relu", "LeakyRelu"] {
         let mut options = options(op, &[""]);
         options.wish.shapes.clear();
         let calls = wanted(&host, &options).unwrap().calls;
-        assert_eq!(calls.len(), count, "{op}");
+        assert_eq!(calls.len(), 3, "{op}");
         let elements: Vec<i64> =
             (calls.iter()).map(|(call, _)| call.case.inputs[0].dims.iter().product()).collect();
         assert!((2_000..20_000).contains(&elements[0]), "{op}: {elements:?}");
-        assert!(elements[count - 1] >= 200_000, "{op}: {elements:?}");
+        assert!(elements[2] >= 2_000_000, "{op}: {elements:?}");
         let sizes: Vec<String> = calls.iter().map(|(call, _)| call.size().unwrap()).collect();
         assert!(sizes.iter().all(|size| !size.contains("alpha=")), "{op}: {sizes:?}");
     }

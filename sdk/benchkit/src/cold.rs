@@ -36,7 +36,7 @@ impl Eviction {
         let [own, others @ ..] = &self.parts[..] else { return };
         thread::scope(|scope| {
             for part in others {
-                scope.spawn(|| read(part));
+                scope.spawn(move || read(part));
             }
             read(own);
         });

@@ -70,17 +70,24 @@ fn device_of(host: &TestHost, name: &str) -> Option<Arc<PluginDevice>> {
 }
 
 fn call(host: &TestHost, proto: &NodeDef, inputs: &[Tensor]) -> Result<Vec<Tensor>, KernelError> {
+    let registry = host.plugins.registry();
+    let declared = |name: &str| registry.op(&proto.op)?.attr(name).map(|attr| attr.ty);
     let mut node = host.node(&proto.op).named(&proto.name);
     let mut decoder = Decoder::new();
     for (name, value) in &proto.attr {
-        let value = decoder
-            .attr(value)
-            .map_err(|error| KernelError::invalid_argument(format!("{name}: {error}")))?;
-        node = match value {
-            AttrValue::String(label) if name == LABEL => {
+        let decoded = match declared(name) {
+            Some(expected) => decoder.attr(value, expected),
+            // The label, or what no op knows, which is told when the node is made.
+            None => decoder.undeclared_attr(value),
+        };
+        let decoded =
+            decoded.map_err(|error| KernelError::invalid_argument(format!("{name}: {error}")))?;
+        node = match decoded {
+            Some(AttrValue::String(label)) if name == LABEL => {
                 node.label(&String::from_utf8_lossy(&label))
             }
-            value => node.attr(name, value),
+            Some(value) => node.attr(name, value),
+            None => node,
         };
     }
     node.call(inputs)

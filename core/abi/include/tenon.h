@@ -1381,7 +1381,9 @@ struct TenonKernelDef {
     /** Number of in-place pairs. */
     size_t in_place_count;
     /**
-     * CPU or GPU features the kernel needs, such as `avx2`; without them it is never a candidate.
+     * Features of the processor that the kernel needs, such as `avx2` or `avx512f`; without them it
+     * is never a candidate. A name that no processor has is refused when the plugin is loaded, with
+     * the names there are.
      */
     TenonStrs features;
     /** Numerics contract. */

@@ -83,7 +83,7 @@ fn rust(name: &str, kind: &str, op: &str, device: &str) {
 fn develop(folder: &Path, op: &str) {
     let mut dev = tenon(folder);
     dev.env("CARGO_TARGET_DIR", target()).env("CARGO_NET_OFFLINE", "true").env_remove("RUSTFLAGS");
-    let told = run(dev.args(["dev", "--debug", "--once", "--op", op]));
+    let told = run(dev.args(["dev", "--debug", "--once", "--op", op, "--check-time", "60"]));
     assert!(told.contains("check: right") && told.contains(" runs: "), "{told}");
 }
 

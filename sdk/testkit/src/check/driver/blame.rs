@@ -57,7 +57,7 @@ impl Gone {
 
 impl Lane<'_> {
     /// A unit that ended a worker which others used goes on alone: somebody else is tried for it.
-    pub(super) fn clear(&mut self, unit: usize, pending: &Pending) {
+    pub(super) fn clear(&self, unit: usize, pending: &Pending) {
         let suspects = self.suspects(unit, pending);
         if !matches!(pending.gone.how, How::TimedOut(_)) {
             let until = Instant::now() + TIME;
@@ -99,7 +99,7 @@ impl Lane<'_> {
         }
     }
 
-    fn tell_guilty(&mut self, guilty: usize, gone: &Gone, (victim, pending): (usize, &Pending)) {
+    fn tell_guilty(&self, guilty: usize, gone: &Gone, (victim, pending): (usize, &Pending)) {
         let run = self.run;
         let name = &run.units[victim].name;
         let seen = match guilty == victim {

@@ -72,7 +72,9 @@ fn every_kernel_is_called_where_there_is_no_time() {
             false => Looked::Called,
         };
         assert_eq!(unit.looked, expected, "{}", unit.unit.name);
-        assert_eq!(unit.not_run(), None, "{}\n{}", unit.unit.name, text(&report));
+        // One is for another processor.
+        let is_here = unit.unit.label != "elsewhere";
+        assert_eq!(unit.not_run().is_none(), is_here, "{}\n{}", unit.unit.name, text(&report));
     }
 }
 

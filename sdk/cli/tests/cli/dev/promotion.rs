@@ -3,10 +3,7 @@
 use super::{CACHE, Dev, edit, plugin};
 use crate::support::Place;
 use serde_json::Value;
-use std::{
-    path::{Path, PathBuf},
-    process::Output,
-};
+use std::{path::Path, process::Output};
 
 /// No time for anything but what is done whatever the time.
 const HURRY: [&str; 4] = ["--check-time", "0.001", "--bench-time", "0.001"];
@@ -34,7 +31,7 @@ fn of<'e>(events: &'e [Value], name: &str) -> &'e Value {
 }
 
 /// A kernel of another op, which the round could look at instead.
-fn with_another_op(source: &PathBuf) {
+fn with_another_op(source: &Path) {
     edit(
         source,
         "/* The specification, as",

@@ -166,6 +166,11 @@ TENON_SHARED const TenonPlugin *tenon_self;
     { TENON_TOLERANCE_ABSOLUTE_RELATIVE, TENON_DETERMINISM_RUN_TO_RUN, 0.0, abs_error, rel_error, \
       TENON_INVALID, 0 }
 
+/*
+ * Arithmetic on the host's threads takes denormal numbers for zeros (see TenonCall): a kernel that needs them has
+ * TENON_KERNEL_DEF_FLAG_KEEPS_DENORMALS among the flags of its definition.
+ */
+
 /* Whether the policy may choose a kernel (AUTO), or its label must be asked for (ON_REQUEST). */
 #define TENON_FLAGS_OF_AUTO 0
 #define TENON_FLAGS_OF_ON_REQUEST TENON_KERNEL_DEF_FLAG_ON_REQUEST

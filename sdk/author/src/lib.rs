@@ -65,7 +65,7 @@ pub mod prelude {
         },
         device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
         element::{Element, Float, Number},
-        reg::{ANY_TYPE, COPYABLE, Numerics},
+        reg::{ANY_TYPE, COPYABLE, Denormals, Numerics},
         register_device, register_fusion, register_kernel, register_knob, register_op,
         register_pass,
     };

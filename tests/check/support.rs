@@ -41,6 +41,7 @@ pub fn options(file: PathBuf) -> Options {
         until: None,
         later: BTreeSet::new(),
         reproducers: None,
+        arrays: None,
     }
 }
 

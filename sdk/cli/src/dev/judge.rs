@@ -138,6 +138,7 @@ impl Judge {
             exceptions,
             exceptions_file,
             reproducers: None,
+            arrays: None,
             until: Some(until),
             later: looked.clone(),
         }

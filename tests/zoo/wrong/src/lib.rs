@@ -5,6 +5,7 @@
 
 mod memory;
 mod process;
+mod reach;
 mod state;
 mod values;
 

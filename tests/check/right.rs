@@ -30,6 +30,37 @@ fn of_a_right_plugin_nothing_is_said() {
     }
 }
 
+/// A kernel may rely on the alignment that it is promised: what it reads to the byte is then not looked at, and said.
+#[test]
+fn a_kernel_that_needs_aligned_inputs_is_right() {
+    let mut options = options(plugin("zoo_right"));
+    options.setup.ops = vec!["RightSteps".into()];
+    let report = check(&options);
+    assert!(report.is_right(), "{}", text(&report));
+    let bounds = tally(&report, "RightSteps on CPU", Clause::Bounds);
+    let said: Vec<&String> = bounds.skipped.keys().collect();
+    assert!(bounds.passed > 0 && said.len() == 1, "{bounds:?}");
+    assert!(said[0].contains("multiples of 64 bytes"), "{said:?}");
+}
+
+/// The host flushes what is denormal on the way to a normal result: that is told, and no failure; with
+/// `denormals = Denormals::Keep` there is nothing to tell.
+#[test]
+fn a_result_that_flushing_alone_makes_wrong_is_right() {
+    let mut options = options(plugin("zoo_right"));
+    options.setup.ops = vec!["RightNorm".into(), "RightCap".into()];
+    let report = check(&options);
+    assert!(report.is_right(), "{}", text(&report));
+    for subject in ["RightNorm on CPU", "RightCap on CPU"] {
+        let values = tally(&report, subject, Clause::Values);
+        let said: Vec<&String> = values.skipped.keys().collect();
+        assert!(values.passed > 0 && said.len() == 1, "{subject}: {values:?}");
+        assert!(said[0].starts_with("right where denormals are kept"), "{said:?}");
+    }
+    let kept = tally(&report, "RightNorm on CPU 'gradual'", Clause::Values);
+    assert!(kept.passed > 0 && kept.skipped.is_empty(), "{kept:?}");
+}
+
 /// Where time is up from the start, the first unit is looked at and no other: those are left, and not broken.
 #[test]
 fn a_check_whose_time_is_up_leaves_the_rest() {

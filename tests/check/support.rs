@@ -42,6 +42,7 @@ pub fn options(file: PathBuf) -> Options {
         turns: Turns::default(),
         strict: false,
         reproducers: None,
+        arrays: None,
     }
 }
 

@@ -14,6 +14,7 @@ const WRONG: &[Row] = &[
     ("WrongWriteBefore", Clause::Bounds, ""),
     ("WrongRead", Clause::Bounds, ""),
     ("WrongLook", Clause::Bounds, "beyond its end"),
+    ("WrongTail", Clause::Bounds, "just beyond its end"),
     ("WrongInput", Clause::Inputs, ""),
     ("WrongUninitialised", Clause::Uninitialised, ""),
     ("WrongUnwritten", Clause::Uninitialised, ""),
@@ -26,7 +27,16 @@ const WRONG: &[Row] = &[
     ("WrongEmpty", Clause::Values, "panicked"),
     ("WrongPrecision", Clause::Values, "elements are wrong"),
     ("WrongAttribute", Clause::Values, "elements are wrong"),
+    ("WrongFlushed", Clause::Values, "; where denormals are kept: "),
     ("WrongShape", Clause::Shapes, ""),
+    ("WrongSize", Clause::Refusals, "times=4294967297: it was accepted"),
+];
+
+/// Ops that are wrong themselves, whatever the kernel.
+#[rustfmt::skip]
+const OPS: &[Row] = &[
+    ("WrongShapeSize", Clause::Shapes, "attribute times: for 2 the shape function says"),
+    ("WrongUnread", Clause::Attributes, "attribute 'times' of op WrongUnread: nobody asks for it"),
 ];
 
 /// The clauses that fail, by subject.
@@ -60,6 +70,36 @@ fn every_wrong_kernel_is_named_and_no_right_one() {
     let report = check(&of_ops(plugin("zoo_wrong"), &ops));
     expect(&report, WRONG);
     assert!(!report.is_right());
+}
+
+/// Whatever an index is, nothing beside the input is read. A kernel that does not look is told at the first one before
+/// the input, and dies of others.
+#[test]
+fn an_index_out_of_range_is_tried() {
+    let report = check(&of_ops(plugin("zoo_wrong"), &["WrongIndex"]));
+    let bounds = tally(&report, "WrongIndex on CPU", Clause::Bounds);
+    let failure = bounds.failures.first().unwrap_or_else(|| panic!("{}", text(&report)));
+    assert!(failure.case.ends_with(":before"), "{}", failure.case);
+    assert!(failure.message.contains("of input 0") && failure.message.contains("before its start"));
+    let broken = broken(&report);
+    let others: Vec<_> = broken.keys().filter(|subject| subject.ends_with('\'')).collect();
+    assert!(others.is_empty(), "{}", text(&report));
+}
+
+#[test]
+fn an_op_that_is_wrong_is_named_with_each_of_its_kernels() {
+    let ops: Vec<&str> = OPS.iter().map(|(op, ..)| *op).collect();
+    let report = check(&of_ops(plugin("zoo_wrong"), &ops));
+    let broken = broken(&report);
+    for (op, clause, said) in OPS {
+        for subject in [format!("{op} on CPU"), format!("{op} on CPU 'reference'")] {
+            let found = broken.get(subject.as_str()).map(Vec::as_slice);
+            assert_eq!(found, Some(&[*clause][..]), "{subject}\n{}", text(&report));
+            let message = &tally(&report, &subject, *clause).failures[0].message;
+            assert!(message.contains(said), "{subject}: {message}");
+        }
+    }
+    assert_eq!(broken.len(), 2 * OPS.len(), "{broken:?}");
 }
 
 #[rustfmt::skip]

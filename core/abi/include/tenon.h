@@ -800,7 +800,16 @@ struct TenonStep {
     const TenonExtHeader *ext;
 };
 
-/** One call of a kernel. Filled by the host; lives until the call completes. */
+/**
+ * One call of a kernel. Filled by the host; lives until the call completes.
+ *
+ * On the host's threads, those of `parallel_for` among them, the floating-point unit rounds to
+ * nearest and takes denormal operands and results for zeros of their sign, as TensorFlow's kernels
+ * have it: a product on the way that is below the smallest normal number is zero, and what is
+ * computed from it. Where the kernel's definition says `TENON_KERNEL_DEF_FLAG_KEEPS_DENORMALS`, or
+ * the session keeps denormals, it does not. A kernel that changes this state on its way finds it
+ * anew in its next call.
+ */
 struct TenonCall {
     /** Size of this struct. */
     uint32_t struct_size;
@@ -1400,6 +1409,11 @@ struct TenonKernelDef {
 
 /** Never chosen by policy, only when its label is asked for. */
 #define TENON_KERNEL_DEF_FLAG_ON_REQUEST 1u
+/**
+ * Computes with gradual underflow: denormal operands and results are what they are, not zero. Said
+ * by a kernel whose results are of use only so; the processor takes longer over each of them.
+ */
+#define TENON_KERNEL_DEF_FLAG_KEEPS_DENORMALS 2u
 
 /** A setting that a plugin declares. Filled by the registering side. */
 struct TenonKnobDef {

@@ -173,6 +173,9 @@ pub struct KernelDef {
 pub mod kernel_def_flags {
     /// Never chosen by policy, only when its label is asked for.
     pub const ON_REQUEST: u32 = 1;
+    /// Computes with gradual underflow: denormal operands and results are what they are, not zero. Said by a kernel
+    /// whose results are of use only so; the processor takes longer over each of them.
+    pub const KEEPS_DENORMALS: u32 = 2;
 }
 
 /// A setting that a plugin declares. Filled by the registering side.

@@ -129,6 +129,7 @@ struct KernelEntry {
     std::string_view op{}, device = "CPU", label{};
     int32_t priority = 0;
     bool on_request = false;
+    bool keeps_denormals = false;
     detail::List<detail::Limit, 6> limits{};
     detail::Texts host_memory{}, features{};
     detail::List<TenonInPlace, 8> in_place{};
@@ -158,6 +159,8 @@ template <size_t N> struct Kernels {
     constexpr Kernels priority(int32_t priority) const TENON_SETTER(entry.priority = priority)
     // Never chosen by policy, only when its label is asked for.
     constexpr Kernels on_request() const TENON_SETTER(entry.on_request = true)
+    // Arithmetic in its calls keeps denormal numbers, which it takes for zeros otherwise (see TenonCall).
+    constexpr Kernels keeps_denormals() const TENON_SETTER(entry.keeps_denormals = true)
     // The element types that it takes for a type attribute; all that the op allows without it.
     template <class... T> constexpr Kernels types(std::string_view attr) const
         TENON_SETTER(entry.limits.add(limit<T...>(attr)))

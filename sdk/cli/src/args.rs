@@ -135,14 +135,28 @@ Without --full it is a sample: 12 cases of each kernel and element type, fewer (
 more than 1200 of these; the types of one kernel share the time over which calls are repeated. With --full each
 has 60 cases, all golden data is used, nothing is shared, and the report says where the time went.
 
-What fails is made smaller and written to a file, to be run again by --case. What is known not to work goes into
-a file of exceptions, each with its reason: --exceptions, else lib<name>.exceptions.toml beside the plugin or in
-the current folder:
+What fails is made smaller and written to a file, to be run again by --case. --keep-failures writes the inputs,
+what was expected and what the kernel gave as arrays for NumPy.
+
+What is known not to work goes into a file of exceptions, in TOML or JSON: --exceptions, else
+lib<name>.exceptions.toml beside the plugin or in the current folder. An entry of 'unsupported' is not run, one of
+'expected_failure' is run and has to fail:
 
     [[unsupported]]
     op = \"MyConv\"
     case = \"large*\"
     reason = \"the filter has to fit in the local store\"
+
+    [[expected_failure]]
+    op = \"MySoftmax\"
+    dtype = \"half\"
+    clause = \"values\"
+    reason = \"issue 12: the sum is kept in half\"
+
+Keys: op, kernel (a whole name as the report has it) and device, at least one of them; dtype, any element type of
+the kernel; clause and case, by their names in the report; reason, in each entry. In op, kernel, device, dtype and
+case a * stands for any text. An entry without clause and case covers all of a kernel. One that covers nothing, and
+an expected failure that passes, fail the check.
 
 A kernel of which nothing was run, since this machine lacks a feature that it needs, or since it declines or refuses
 every case, is neither right nor broken: it is named, and counted in the last line. With --strict that is a failure,
@@ -384,6 +398,9 @@ pub struct CheckArgs {
     /// Folder for what reproduces failures; tenon-check without this option
     #[arg(long, value_name = "DIR")]
     pub reproducers: Option<PathBuf>,
+    /// Write inputs, expectation and result of each failing case into a folder under DIR, as .npy files
+    #[arg(long, value_name = "DIR")]
+    pub keep_failures: Option<PathBuf>,
     /// Run again what such a file holds
     #[arg(long, value_name = "FILE")]
     pub case: Option<PathBuf>,

@@ -109,6 +109,7 @@ fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options
         until: args.time.map(|time| Instant::now() + Duration::from_secs_f64(time)),
         turns: Turns::default(),
         strict: args.strict,
+        arrays: args.keep_failures.clone(),
         reproducers: Some(args.reproducers.clone().unwrap_or_else(|| "tenon-check".into())),
     })
 }
@@ -174,6 +175,7 @@ fn again_json(reproducer: &Reproducer, again: &Again) -> serde_json::Value {
         "changed": again.changed,
         "findings": again.findings,
         "said": again.said,
+        "arrays": again.arrays.as_ref().map(|folder| folder.display().to_string()),
     })
 }
 
@@ -200,6 +202,9 @@ fn again_text(reproducer: &Reproducer, again: &Again) -> String {
     }
     if !again.said.is_empty() {
         text.push_str(&format!("\nit wrote last:\n{}\n", again.said));
+    }
+    if let Some(folder) = &again.arrays {
+        text.push_str(&format!("\narrays: {}\n", folder.display()));
     }
     let broken = again.findings.iter().filter(|f| matches!(f.verdict, Verdict::Failed(_))).count();
     text.push_str(&match broken {

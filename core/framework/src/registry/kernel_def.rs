@@ -39,6 +39,8 @@ pub struct KernelDef {
     pub priority: i32,
     /// Never chosen by policy, only when its label is asked for.
     pub on_request: bool,
+    /// Computes with denormals, which others on the host flush.
+    pub keeps_denormals: bool,
     /// Type constraints, one per constrained attribute, in the order of their names.
     pub constraints: Vec<TypeConstraint>,
     /// Names of arguments that lie in host memory, whatever the device.
@@ -102,6 +104,7 @@ impl KernelDef {
                 label: raw::text(def.label, WHAT, "label")?,
                 priority: def.priority,
                 on_request: def.flags & kernel_def_flags::ON_REQUEST != 0,
+                keeps_denormals: def.flags & kernel_def_flags::KEEPS_DENORMALS != 0,
                 constraints: constraints
                     .iter()
                     .map(|constraint| copy_constraint(constraint))

@@ -10,6 +10,7 @@ use tenon_framework::{
         ResourceValue, Supported, Supports,
     },
     device::author::{device_of, stream_of},
+    reg::Denormals,
     register_kernel, register_op,
 };
 
@@ -91,6 +92,26 @@ fn double_on_device(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 
 register_kernel!("HostTestDouble" on "CPU": fn double, in_place = &[(0, 0)]);
 register_kernel!("HostTestDouble" on "CPU": fn double_if_plain, label = "plain", on_request = true);
+
+/// x by way of a product below the smallest normal number, half of it on other threads.
+fn by_way_of_a_denormal(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let x = c.input::<f32>(0)?;
+    let y = c.output::<f32>(0, x.dims)?;
+    // 2 to the power of -130, of 127, and of 3.
+    let (small, large) = (f32::from_bits(1 << 19), f32::from_bits(254 << 23));
+    let back = |x: f32| std::hint::black_box(x * small) * large * 8.0;
+    let (first, second) = y.data.split_at_mut(x.data.len() / 2);
+    first.iter_mut().zip(x.data).for_each(|(y, x)| *y = back(*x));
+    let x = &x.data[first.len()..];
+    c.parallel_items(second.iter_mut().zip(x), 1e6, |_, (y, x)| {
+        *y = back(*x);
+        Ok(())
+    })
+}
+
+register_kernel!("HostTestDouble" on "CPU": fn by_way_of_a_denormal, label = "flushed", on_request = true);
+register_kernel!("HostTestDouble" on "CPU": fn by_way_of_a_denormal, label = "gradual",
+    denormals = Denormals::Keep, on_request = true);
 register_kernel!("HostTestDouble" on "LOOSE": fn double, in_place = &[(0, 0)]);
 register_kernel!("HostTestDouble" on "FAKE": fn double_on_device);
 

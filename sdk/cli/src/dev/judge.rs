@@ -159,6 +159,7 @@ impl Judge {
                 until_failure: true,
             },
             strict: false,
+            arrays: None,
         }
     }
 }

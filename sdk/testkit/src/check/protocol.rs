@@ -122,6 +122,16 @@ pub enum Order {
         /// The case, as [`case_to_json`](super::json::case_to_json) writes it.
         case: Value,
     },
+    /// Writes inputs, expectation and result of one case of a kernel as arrays, in this order: where the kernel ends
+    /// the process, what comes before it is there.
+    Keep {
+        /// The unit.
+        unit: usize,
+        /// The case, as for `Try`.
+        case: Value,
+        /// The folder, which is made where it is missing.
+        folder: PathBuf,
+    },
     /// Runs what is judged once per unit, one clause of it.
     Clause {
         /// The unit.
@@ -164,6 +174,10 @@ pub enum Message {
         clause: Option<Clause>,
         /// Whether code runs that is not what is checked: an oracle.
         oracle: bool,
+        /// Whether the call is on inputs as no session gives them: what ends it is no finding, a read beside a buffer
+        /// aside.
+        #[serde(default)]
+        unpromised: bool,
     },
     /// Something was found in the step that began last.
     Found(Finding),
@@ -205,6 +219,7 @@ mod tests {
                 name: "prime\n1".into(),
                 clause: Some(Clause::InPlace),
                 oracle: false,
+                unpromised: true,
             },
             Message::Found(Finding::failed(Clause::Values, "line\nline")),
             Message::Found(Finding::passed(Clause::Values)),

@@ -6,6 +6,7 @@
 mod heap;
 mod memory;
 mod process;
+mod reach;
 mod state;
 mod values;
 

@@ -1,7 +1,7 @@
 //! One worker after the other, and what they are ordered to do.
 
 use super::{
-    Status,
+    Status, absolute,
     blame::Pending,
     child::Child,
     follow::{Begun, Gone, How, Outcome, follow},
@@ -24,6 +24,7 @@ use crate::{
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
@@ -272,7 +273,8 @@ impl<'r> Lane<'r> {
             return;
         }
         let facts = &self.run.units[unit];
-        let Some(folder) = &self.run.options.reproducers else { return };
+        let options = self.run.options;
+        let Some(folder) = &options.reproducers else { return };
         if !locked(&self.run.reproduced).insert((facts.row(), clause)) {
             return;
         }
@@ -286,17 +288,35 @@ impl<'r> Lane<'r> {
             && let Ok(case) = case_from_json(json)
         {
             let (case, message) = self.shrink(unit, clause, case);
-            reproduced = Reproduced { message, input: Some(describe(&case)), file: None };
+            reproduced =
+                Reproduced { message, input: Some(describe(&case)), ..Reproduced::default() };
             found = what(&case);
         }
         let mut reproducer =
             Reproducer::new(&self.run.setup, &self.run.digest, facts, clause, found);
         reproducer.message = reproduced.message.as_ref().unwrap_or(&failing.message).clone();
+        if let (Some(folder), What::Case(case)) = (&options.arrays, &reproducer.run) {
+            reproduced.arrays = self.keep(unit, case, folder.join(reproducer.name()));
+        }
         match reproducer.write(folder) {
             Ok(file) => reproduced.file = Some(file),
             Err(error) => self.run.problem(error.to_string()),
         }
         locked(&self.run.ledger).reproduce(unit, clause, reproduced);
+    }
+
+    /// Writes the arrays of a case; the folder, unless that is not possible.
+    fn keep(&mut self, unit: usize, case: &Value, folder: PathBuf) -> Option<PathBuf> {
+        let order = Order::Keep { unit, case: case.clone(), folder: absolute(&folder) };
+        match self.order(&order, self.run.options.limit, &mut |_, _| {}) {
+            Outcome::Broken(error) | Outcome::Unfit(error) => {
+                let unit = &self.run.units[unit].name;
+                self.run.problem(format!("{unit}: its arrays are not written: {error}"));
+                None
+            }
+            // Of a kernel that ends the process, what was written before.
+            Outcome::Done | Outcome::Gone(_) => Some(folder),
+        }
     }
 
     /// What a step runs.

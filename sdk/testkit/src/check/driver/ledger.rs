@@ -57,7 +57,7 @@ impl Ledger {
             Verdict::Skipped(reason) => *tally.skipped.entry(reason).or_default() += 1,
             Verdict::Failed(message) => {
                 let (case, said) = (case.to_owned(), said.to_owned());
-                tally.fail(Failure { case, message, said, input: None, reproducer: None });
+                tally.fail(Failure { case, message, said, ..Failure::default() });
                 return true;
             }
         }
@@ -68,10 +68,11 @@ impl Ledger {
     pub fn reproduce(&mut self, at: usize, clause: Clause, reproduced: Reproduced) {
         let tally = self.units[at].clauses.entry(clause).or_default();
         if let Some(failure) = tally.failures.first_mut() {
-            let Reproduced { message, input, file } = reproduced;
+            let Reproduced { message, input, file, arrays } = reproduced;
             failure.message = message.unwrap_or_else(|| std::mem::take(&mut failure.message));
             failure.input = input;
             failure.reproducer = file;
+            failure.arrays = arrays;
         }
     }
 
@@ -106,7 +107,7 @@ impl Ledger {
             let tally = self.units[at].clauses.entry(clause).or_default();
             let case = String::new();
             let said = String::new();
-            tally.fail(Failure { case, message, said, input: None, reproducer: None });
+            tally.fail(Failure { case, message, said, ..Failure::default() });
         }
         let units = &self.units;
         let about = |entry: &CheckException| {
@@ -143,4 +144,6 @@ pub(super) struct Reproduced {
     pub input: Option<String>,
     /// The file it was written to.
     pub file: Option<PathBuf>,
+    /// The folder with its arrays.
+    pub arrays: Option<PathBuf>,
 }

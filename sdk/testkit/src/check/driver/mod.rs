@@ -58,6 +58,8 @@ pub struct Options {
     pub exceptions_file: Option<PathBuf>,
     /// Folder for reproducers; without one, failures are not shrunk.
     pub reproducers: Option<PathBuf>,
+    /// Folder for inputs, expectations and results of failing cases, as arrays.
+    pub arrays: Option<PathBuf>,
     /// When time is up. No unit is begun then but the first, nor one that would, if it took as long as the one
     /// before, be less than half done by then. Those that are left have no clauses in the report.
     pub until: Option<Instant>,
@@ -140,9 +142,7 @@ pub fn check(
 /// other files holds from there too.
 fn scratch(worker: &Worker, setup: &mut Setup) -> Result<TempDir, TestkitError> {
     for path in setup.others.iter_mut().chain(&mut setup.goldens).chain([&mut setup.plugin]) {
-        if let Ok(whole) = std::path::absolute(&*path) {
-            *path = whole;
-        }
+        *path = absolute(path);
     }
     let folder = tempfile::tempdir().map_err(|error| TestkitError::Worker {
         program: worker.program.clone(),
@@ -150,6 +150,11 @@ fn scratch(worker: &Worker, setup: &mut Setup) -> Result<TempDir, TestkitError> 
     })?;
     setup.scratch = folder.path().to_owned();
     Ok(folder)
+}
+
+/// A path that holds in a worker's folder too.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Runs all units, in so many lanes. The first one has a worker already.

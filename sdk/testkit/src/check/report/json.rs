@@ -71,6 +71,7 @@ fn failure(failure: &Failure) -> Value {
         "message": failure.message,
         "input": failure.input,
         "reproducer": failure.reproducer.as_ref().map(|file| file.display().to_string()),
+        "arrays": failure.arrays.as_ref().map(|folder| folder.display().to_string()),
         "said": failure.said,
     })
 }
@@ -106,6 +107,7 @@ mod tests {
         assert_eq!((&values["passed"], &values["failed"]), (&json!(0), &json!(5)));
         assert_eq!(values["failures"].as_array().map(Vec::len), Some(super::super::KEPT));
         assert_eq!(values["failures"][0]["reproducer"], "tenon-check/Add.values.json");
+        assert_eq!(values["failures"][0]["arrays"], "kept/Add.values");
         assert_eq!(subject["clauses"]["leak"]["skipped"]["no device"], 2);
         assert_eq!(subject["seconds"], json!({ "oracle": 0.02, "values": 0.03, "leak": 0.03 }));
     }

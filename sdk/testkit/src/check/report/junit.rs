@@ -73,6 +73,7 @@ fn failure_text(failure: &Failure) -> String {
     lines.extend(failure.input.as_ref().map(|input| format!("with {input}")));
     let file = failure.reproducer.as_ref();
     lines.extend(file.map(|file| format!("again: tenon check --case {}", file.display())));
+    lines.extend(failure.arrays.as_ref().map(|folder| format!("arrays: {}", folder.display())));
     if !failure.said.is_empty() {
         lines.push(failure.said.clone());
     }

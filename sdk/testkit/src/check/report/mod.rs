@@ -31,7 +31,7 @@ pub struct PluginFacts {
 }
 
 /// A clause that was broken.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Failure {
     /// Name of the case; empty for what is judged once.
     pub case: String,
@@ -43,6 +43,8 @@ pub struct Failure {
     pub input: Option<String>,
     /// What reproduces it.
     pub reproducer: Option<PathBuf>,
+    /// The folder with its inputs, expectation and result as arrays.
+    pub arrays: Option<PathBuf>,
 }
 
 /// How many failures of one clause of one unit are kept in full.

@@ -27,6 +27,7 @@ pub fn broken(failures: usize) -> Tally {
             said: String::new(),
             input: Some("input 0: float [1] = [1.0]".to_owned()),
             reproducer: Some("tenon-check/Add.values.json".into()),
+            arrays: Some("kept/Add.values".into()),
         });
     }
     tally

@@ -163,6 +163,9 @@ fn failure_text(text: &mut String, failure: &Failure, again: &str) {
     if let Some(file) = &failure.reproducer {
         let _ = writeln!(text, "    again: {again} --case {}", file.display());
     }
+    if let Some(folder) = &failure.arrays {
+        let _ = writeln!(text, "    arrays: {}", folder.display());
+    }
     if !failure.said.is_empty() {
         let lines: Vec<&str> = failure.said.lines().collect();
         let _ = writeln!(text, "    it wrote last:");
@@ -282,6 +285,7 @@ mod tests {
       at [0] got 1, expected 2 <&>
     with input 0: float [1] = [1.0]
     again: tenon check --case tenon-check/Add.values.json
+    arrays: kept/Add.values
     in 2 cases of this kernel
     registered at src/lib.rs:7
     likewise: Sub[T=float] on CPU

@@ -2,7 +2,7 @@
 
 use super::budget;
 use crate::check::{
-    Budget, CheckCase, Effort, Examiner, Generated, Generator, Goldens, Oracle, Subject,
+    Budget, CheckCase, Effort, Examiner, Generated, Generator, Goldens, Oracle, Subject, beyond,
     protocol::{Sampling, Setup, Unit, UnitKind},
     subjects,
 };
@@ -164,9 +164,12 @@ impl Agenda {
         kernels.into_iter().step_by(every).filter_map(first).collect()
     }
 
-    /// The cases of a kernel.
+    /// The cases of a kernel, those last of which the indices are out of range.
     pub fn generate(&self, subject: &Subject) -> Generated {
-        self.generator.generate(subject)
+        let mut generated = self.generator.generate(subject);
+        let more = beyond(subject, &generated.cases);
+        generated.cases.extend(more);
+        generated
     }
 
     /// Who examines kernels for a device type. Kernels for every type are examined on the host's own.

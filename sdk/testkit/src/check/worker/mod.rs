@@ -10,6 +10,7 @@
 //! - It lives no longer than its driver.
 
 mod agenda;
+mod arrays;
 mod budget;
 mod pipe;
 mod steps;

@@ -2,6 +2,7 @@
 
 use super::{
     agenda::{Agenda, Thing},
+    arrays,
     pipe::Pipe,
 };
 use crate::check::{
@@ -13,7 +14,8 @@ use crate::check::{
 };
 use crate::node::Node;
 use serde_json::Value;
-use std::cell::Cell;
+use std::{cell::Cell, path::Path};
+use tenon_framework::Tensor;
 use tenon_runtime::host::memory::HostMemory;
 
 /// Carries out an order, and says how it ended.
@@ -23,6 +25,7 @@ pub(super) fn carry_out(agenda: &Agenda, pipe: &Pipe, order: &Order) -> Message 
         | Order::Call { unit }
         | Order::Describe { unit, .. }
         | Order::Try { unit, .. }
+        | Order::Keep { unit, .. }
         | Order::Clause { unit, .. } => *unit,
     };
     let Some(thing) = agenda.things.get(unit) else {
@@ -38,6 +41,7 @@ pub(super) fn carry_out(agenda: &Agenda, pipe: &Pipe, order: &Order) -> Message 
         Order::Call { .. } => steps.call(),
         Order::Describe { step, .. } => steps.describe(*step),
         Order::Try { case, .. } => return steps.attempt(case),
+        Order::Keep { case, folder, .. } => return steps.keep(case, folder),
         Order::Clause { clause, .. } => steps.clause(0, *clause),
     }
     Message::Done
@@ -160,6 +164,27 @@ impl Steps<'_> {
         Message::Done
     }
 
+    /// Writes the arrays of a case.
+    fn keep(&self, json: &Value, folder: &Path) -> Message {
+        let Thing::Kernel(subject) = self.thing else {
+            return Message::Broken { error: "only kernels have cases".to_owned() };
+        };
+        let kept = case_from_json(json).map_err(|problem| problem.to_string()).and_then(|case| {
+            let examiner = self.agenda.examiner(&subject.kernel.device_type)?;
+            let oracle = |inputs: &[Tensor]| {
+                self.begin(0, &case.name, None, true);
+                let expectation = self.agenda.oracle.expect(subject, &case, inputs);
+                self.begin(0, &case.name, None, false);
+                expectation
+            };
+            arrays::write(&examiner, subject, &case, &oracle, folder)
+        });
+        match kept {
+            Ok(()) => Message::Done,
+            Err(error) => Message::Broken { error },
+        }
+    }
+
     /// Begins a step. What the steps before it did to memory is told by now, and not held against this one.
     fn begin_step(&self, step: usize, name: &str, clause: Option<Clause>) {
         if let Some(guard) = HostMemory::guarded() {
@@ -249,7 +274,8 @@ impl Steps<'_> {
 
     fn begin(&self, step: usize, name: &str, clause: Option<Clause>, oracle: bool) {
         self.clause.set(clause);
-        self.pipe.send(&Message::Begin { step, name: name.to_owned(), clause, oracle });
+        let name = name.to_owned();
+        self.pipe.send(&Message::Begin { step, name, clause, oracle, unpromised: false });
     }
 
     /// Says so where the device is lost: nothing that comes after it can be judged here.
@@ -297,6 +323,13 @@ struct Teller<'a> {
 impl Progress for Teller<'_> {
     fn begin(&mut self, clause: Clause, case: &str) {
         self.steps.begin(self.step, case, Some(clause), false);
+    }
+
+    fn begin_unpromised(&mut self, clause: Clause, case: &str) {
+        self.steps.clause.set(Some(clause));
+        let (step, name, clause) = (self.step, case.to_owned(), Some(clause));
+        let begin = Message::Begin { step, name, clause, oracle: false, unpromised: true };
+        self.steps.pipe.send(&begin);
     }
 
     fn found(&mut self, finding: Finding) {

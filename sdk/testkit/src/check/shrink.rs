@@ -1,9 +1,10 @@
 //! A smaller case that fails in the same way.
 //!
-//! Sizes go first, all occurrences of one size together (inputs that must agree go on agreeing), then axis by
-//! axis; then axes of size one; then fills. A recipe gives other elements for another size: where the one that
-//! matters is lost so, the elements that are there are cut along every axis, in the middle, at both ends, row by
-//! row. Where few elements are left, each is replaced by one. What a candidate must still do is the caller's to say; so is how long it may take.
+//! Sizes go first, all occurrences of one size together (inputs that must agree go on agreeing), then axis by axis;
+//! then axes of size one; then fills. A recipe gives other elements for another size: where the one that matters is
+//! lost so, the elements that are there are cut along every axis, in the middle, at both ends, row by row. Where few
+//! elements are left, each is replaced by one. What a candidate must still do is the caller's to say; so is how long
+//! it may take.
 //!
 //! What golden data says of a case is true of that case alone. Smaller ones are judged by the reference, as far as
 //! there is one that finds the same failure; else a golden case stays as it is.

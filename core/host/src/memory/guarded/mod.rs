@@ -1,10 +1,10 @@
 //! Host memory that notices misuse: for a process that examines kernels, at the cost of speed.
 //!
-//! Each buffer is a mapping of its own between inaccessible pages. Its end, or its start, touches one of
-//! them as closely as the alignment of 64 bytes allows, or to the byte ([`Side::Exact`]); what is left beside it
-//! holds a canary, which is looked at when the buffer is given back and on demand. Fresh bytes hold a poison that whoever examines
-//! may change: results that change with it depend on memory that nobody wrote. Inputs can be made
-//! read-only. A buffer that was given back stays inaccessible for a while.
+//! Each buffer is a mapping of its own between inaccessible pages. Its end, or its start, touches one of them as
+//! closely as the alignment of 64 bytes allows, or to the byte ([`Side::Exact`]); what is left beside it holds a
+//! canary, which is looked at when the buffer is given back and on demand. Fresh bytes hold a poison that whoever
+//! examines may change: results that change with it depend on memory that nobody wrote. Inputs can be made read-only.
+//! A buffer that was given back stays inaccessible for a while.
 //!
 //! States of a block: *writable* ↔ *read-only* → *given back* → gone. [`find`] tells for an address which
 //! block it belongs to, also in a signal handler.

@@ -26,11 +26,12 @@
 //! **What is left open.** Whether denormals among the inputs are flushed: the reference runs without them too, and
 //! either result is right, also where it is a truth value, an index or a whole number; of a device's kernel, of one
 //! that keeps them, and where special values are among the inputs, also the one with denormals kept throughout. A
-//! kernel on the host whose result is wrong is called once more with denormals kept (`examine/flushing`). Where the finite terms of a sum add up to more than the element type holds, in
-//! the end or before it is divided, their order decides whether it overflows: any result is right. So it is where
-//! another function's result depends on numbers of which the square overflows; and of a product of many terms
-//! (`Prod`), where it depends on whether such a number, or one of which the square underflows, meets the others first.
-//! In a sum of products, an infinity may meet a zero that an implementation pads with: NaN is right as well.
+//! kernel on the host whose result is wrong is called once more with denormals kept (`examine/flushing`). Where the
+//! finite terms of a sum add up to more than the element type holds, in the end or before it is divided, their order
+//! decides whether it overflows: any result is right. So it is where another function's result depends on numbers of
+//! which the square overflows; and of a product of many terms (`Prod`), where it depends on whether such a number, or
+//! one of which the square underflows, meets the others first. In a sum of products, an infinity may meet a zero that
+//! an implementation pads with: NaN is right as well.
 
 mod reference;
 mod terms;

@@ -30,7 +30,7 @@ pub fn embed(
     }
 
     // Told on the thread that caused it, until the subscription is dropped.
-    let _told = runtime.plugins().subscribe(|event| println!("event: {event}"));
+    let _told = runtime.plugins().subscribe(|event| println!("event: {event:?}"));
 
     // A graph of TensorFlow's is read by `proto::read_graph_def` and given to `Session::extend_owned` instead.
     let registry = runtime.registry();

@@ -13,7 +13,6 @@ use super::{
 use crate::{
     device::DeviceName,
     sync::{Mutex, rank},
-    text::cut_text,
 };
 use arc_swap::ArcSwap;
 use std::{
@@ -26,28 +25,16 @@ use std::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegistryEvent {
     /// A plugin was committed.
-    PluginAdded {
-        /// The plugin.
-        id: PluginId,
-        /// Its name.
-        name: String,
-    },
-    /// A plugin took the place of another of the same name.
+    PluginAdded(PluginId),
+    /// A plugin took the place of another.
     PluginReplaced {
-        /// The name of both.
-        name: String,
         /// The one that is retired.
         old: PluginId,
         /// The one in its place.
         new: PluginId,
     },
     /// A plugin is out of use.
-    PluginRetired {
-        /// The plugin.
-        id: PluginId,
-        /// Its name.
-        name: String,
-    },
+    PluginRetired(PluginId),
     /// A device was opened.
     DeviceAdded(DeviceName),
     /// A device is out of use.
@@ -59,21 +46,6 @@ pub enum RegistryEvent {
         /// Why.
         reason: String,
     },
-}
-
-impl fmt::Display for RegistryEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RegistryEvent::PluginAdded { name, .. } => write!(f, "plugin {name} is in use"),
-            RegistryEvent::PluginReplaced { name, .. } => write!(f, "plugin {name} was replaced"),
-            RegistryEvent::PluginRetired { name, .. } => write!(f, "plugin {name} was retired"),
-            RegistryEvent::DeviceAdded(device) => write!(f, "device {device} was opened"),
-            RegistryEvent::DeviceRetired(device) => write!(f, "device {device} is out of use"),
-            RegistryEvent::DeviceLost { device, reason } => {
-                write!(f, "device {device} is lost: {}", cut_text(reason))
-            }
-        }
-    }
 }
 
 type Callback = Arc<dyn Fn(&RegistryEvent) + Send + Sync>;
@@ -121,13 +93,9 @@ impl RegistryHandle {
         &self,
         transactions: Vec<Transaction>,
     ) -> Result<Vec<Warning>, Vec<RegistryError>> {
-        let added: Vec<RegistryEvent> = transactions
-            .iter()
-            .map(Transaction::info)
-            .map(|info| RegistryEvent::PluginAdded { id: info.id, name: info.name.clone() })
-            .collect();
+        let ids: Vec<PluginId> = transactions.iter().map(|t| t.info().id).collect();
         let warnings = self.update(|registry| commit_all(registry, transactions))?;
-        added.iter().for_each(|event| self.publish(event));
+        ids.into_iter().for_each(|id| self.publish(&RegistryEvent::PluginAdded(id)));
         Ok(warnings)
     }
 
@@ -140,9 +108,9 @@ impl RegistryHandle {
         old: PluginId,
         transaction: Transaction,
     ) -> Result<Vec<Warning>, Vec<RegistryError>> {
-        let (new, name) = (transaction.info().id, transaction.info().name.clone());
+        let new = transaction.info().id;
         let warnings = self.update(|registry| registry.replace(old, transaction))?;
-        self.publish(&RegistryEvent::PluginReplaced { name, old, new });
+        self.publish(&RegistryEvent::PluginReplaced { old, new });
         Ok(warnings)
     }
 
@@ -152,8 +120,7 @@ impl RegistryHandle {
     /// As [`Registry::retire`].
     pub fn retire(&self, id: PluginId) -> Result<Vec<Warning>, Vec<RegistryError>> {
         let warnings = self.update(|registry| registry.retire(id))?;
-        let name = self.load().plugin(id).map_or(String::new(), |info| info.name.clone());
-        self.publish(&RegistryEvent::PluginRetired { id, name });
+        self.publish(&RegistryEvent::PluginRetired(id));
         Ok(warnings)
     }
 

@@ -308,7 +308,7 @@ impl<'r> Lane<'r> {
     /// Writes the arrays of a case; the folder, unless that is not possible.
     fn keep(&mut self, unit: usize, case: &Value, folder: PathBuf) -> Option<PathBuf> {
         let order = Order::Keep { unit, case: case.clone(), folder: absolute(&folder) };
-        match self.order(&order, self.run.options.limit, &mut |_, _| {}) {
+        match self.order((unit, &order), self.run.options.limit, &mut |_, _| {}) {
             Outcome::Broken(error) | Outcome::Unfit(error) => {
                 let unit = &self.run.units[unit].name;
                 self.run.problem(format!("{unit}: its arrays are not written: {error}"));

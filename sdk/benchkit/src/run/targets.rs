@@ -17,7 +17,7 @@ use std::{
     path::Path,
     sync::Arc,
 };
-use tenon_framework::{op::OpDef, registry::KernelDef};
+use tenon_framework::{device::base::DeviceBase, op::OpDef, registry::KernelDef};
 use tenon_runtime::proto::read_graph_def;
 
 /// The calls to be measured.

@@ -323,7 +323,11 @@ mod tests {
         let second = cells(lines[2]);
         let of = |title: &str| &second[COLUMNS.iter().position(|known| *known == title).unwrap()];
         assert_eq!((of("op").as_str(), of("cache").as_str()), ("Square", "cold"));
-        assert_eq!(of("attributes"), "mode=a|b, c", "quotes are doubled, which this reader drops");
+        assert_eq!(
+            of("attributes"),
+            "T=float mode=a|b, c",
+            "quotes are doubled, which this reader drops"
+        );
         assert_eq!(csv_cell("=1+1"), "\"'=1+1\"");
     }
 

@@ -110,7 +110,7 @@ fn a_device_that_is_not_there_was_passed_over_in_silence() {
     let by_node = ["run", &named, "--feed", &feed, "--fetch", "layer/y"];
     for (args, name) in [(&by_option[..], "FOO:0"), (&by_node[..], "/device:NPU:0")] {
         let error = place.error(args);
-        for part in [name, "no", "such", "/device:CPU:0", "/device:ACCEL:1", "--soft-placement"] {
+        for part in [name, "there", "/device:CPU:0", "/device:ACCEL:1", "--soft-placement"] {
             assert!(error.contains(part), "{part}: {error}");
         }
         let result = place.json(&[args, &["--soft-placement"]].concat());
@@ -143,7 +143,11 @@ fn without_plugins_the_error_says_where_they_were_looked_for() {
 #[test]
 fn text_shows_values_and_times_and_a_trace_is_written() {
     let place = Place::new();
-    let (graph, feed) = (place.relu("g.pb"), input(&place));
+    let graph = place.graph("g.pb", |b| {
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[4]).unwrap())?;
+        b.op("Relu").name("layer/y").input(x).build().map(drop)
+    });
+    let feed = input(&place);
     let trace = place.arg("trace.json");
     let args = ["run", &graph, "--feed", &feed, "--fetch", "layer/y", "--trace", &trace];
     let text = place.text(&[&args[..], &["--repeat", "3"]].concat());

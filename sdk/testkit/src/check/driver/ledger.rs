@@ -110,8 +110,11 @@ impl Ledger {
             tally.fail(Failure { case, message, said, ..Failure::default() });
         }
         let units = &self.units;
+        // Of a kernel that was only called, other cases may be what an entry is for.
+        let partly = units.iter().any(|unit| unit.looked == Looked::Called);
         let about = |entry: &CheckException| {
-            whole || units.iter().any(|unit| entry.is_about(place(&unit.unit)))
+            let mut seen = units.iter().filter(|unit| !partly || unit.looked == Looked::Whole);
+            whole && !partly || seen.any(|unit| entry.is_about(place(&unit.unit)))
         };
         for (entry, message) in self.applied.stale(about) {
             if full || !entry.is_of_cases() {

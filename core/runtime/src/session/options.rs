@@ -17,7 +17,7 @@ use tenon_framework::{
 use tenon_host::call::TraceSink;
 
 /// How a session places and runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SessionOptions {
     /// Device for nodes that name none; a partial name such as `/device:ACCEL:0`.
     pub device: Option<String>,
@@ -38,22 +38,9 @@ pub struct SessionOptions {
     pub knobs: BTreeMap<String, String>,
 }
 
-impl Default for SessionOptions {
-    fn default() -> SessionOptions {
-        SessionOptions {
-            device: None,
-            soft_placement: None,
-            keep_denormals: false,
-            count_calls: false,
-            kernel_label: None,
-            knobs: BTreeMap::new(),
-        }
-    }
-}
-
 impl SessionOptions {
-    /// Options by default, but for graphs: they run as they are written, by the knob `graph.optimize`. For whoever
-    /// measures or examines the nodes themselves.
+    /// Options by default, but for graphs: they run as they are written, by the knob `graph.optimize`. For
+    /// callers that measure or examine the nodes themselves.
     pub fn as_written() -> SessionOptions {
         let off = ("graph.optimize".to_owned(), "false".to_owned());
         SessionOptions { knobs: BTreeMap::from([off]), ..SessionOptions::default() }

@@ -36,6 +36,25 @@ fn groups(report: &Report) -> Vec<std::ops::Range<usize>> {
     chunks.collect()
 }
 
+/// The columns of a table of cases; numbers stand on the right.
+const COLUMNS: [&str; 15] = [
+    "shapes",
+    ">threads",
+    ">calls",
+    "variant",
+    ">kernel",
+    ">\u{b1}",
+    ">dispatch",
+    ">rate",
+    "of limit",
+    ">scaling",
+    ">cycles",
+    ">per cycle",
+    ">cache misses",
+    ">tlb misses",
+    "comparison",
+];
+
 fn cases(text: &mut String, report: &Report, places: std::ops::Range<usize>) {
     let records = &report.records[places.clone()];
     let attrs: Vec<String> =
@@ -44,23 +63,7 @@ fn cases(text: &mut String, report: &Report, places: std::ops::Range<usize>) {
     let _ = writeln!(text, "{}  {}{cold}", records[0].bench, attrs.join(" "));
     let variants: Vec<&Variant> = records.iter().map(|record| &record.variant).collect();
     let names = short_names(&variants);
-    let mut table = Table::new([
-        "shapes",
-        ">threads",
-        ">calls",
-        "variant",
-        ">kernel",
-        ">\u{b1}",
-        ">dispatch",
-        ">rate",
-        "of limit",
-        ">scaling",
-        ">cycles",
-        ">per cycle",
-        ">cache misses",
-        ">tlb misses",
-        "comparison",
-    ]);
+    let mut table = Table::new(COLUMNS);
     for (at, (record, name)) in records.iter().zip(names).enumerate() {
         let first = at == 0 || records[at - 1].case != record.case;
         let of_record = |comparison: &&Comparison| comparison.record as usize == places.start + at;

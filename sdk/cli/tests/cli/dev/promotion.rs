@@ -47,6 +47,16 @@ on_request);\nTENON_PLUGIN();",
     );
 }
 
+/// A check that found the crash.
+fn crashed(event: Value) {
+    assert_eq!(event["right"], false, "{event}");
+    let named = |broken: &Value| {
+        let message = broken["message"].as_str().unwrap();
+        broken["kernel"] == "DevC[T=float] on CPU" && message.contains("SIGSEGV")
+    };
+    assert!(event["broken"].as_array().unwrap().iter().any(named), "{event}");
+}
+
 /// The trial: a build that crashes was promoted, since the time of the round was spent on other kernels; and once more
 /// after a comment was added elsewhere, though its crash was known.
 #[test]
@@ -60,14 +70,6 @@ fn a_build_that_crashes_is_not_promoted_however_little_time_there_is() {
     assert_eq!(first["checked"]["broken"], Value::Array(Vec::new()), "{first}");
 
     edit(&source, LOOP, FAR);
-    let crashed = |event: Value| {
-        assert_eq!(event["right"], false, "{event}");
-        let named = |broken: &&Value| {
-            let message = broken["message"].as_str().unwrap();
-            broken["kernel"] == "DevC[T=float] on CPU" && message.contains("SIGSEGV")
-        };
-        assert!(event["broken"].as_array().unwrap().iter().any(|broken| named(&broken)), "{event}");
-    };
     dev.next("building");
     crashed(dev.next("checked"));
     let kept = dev.next("kept");

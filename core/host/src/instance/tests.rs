@@ -60,9 +60,10 @@ fn a_kernel_that_asks_for_denormals_computes_with_them() {
     for (label, expected) in [("flushed", 0.0), ("gradual", 1.0)] {
         let instance = bench.with_spec("HostTestDouble", label, &[], &[], create);
         assert_eq!(instance.def().keeps_denormals, expected == 1.0);
-        let outputs = call_once(&instance, &[ones.clone()], &bench.env).unwrap();
+        let outputs = call_once(&instance, std::slice::from_ref(&ones), &bench.env).unwrap();
         assert_eq!(values(&outputs[0]), [expected; 64], "{label}");
-        let mut call = PreparedCall::new(&instance, &[ones.clone()], &bench.env).unwrap();
+        let mut call =
+            PreparedCall::new(&instance, std::slice::from_ref(&ones), &bench.env).unwrap();
         call.run().unwrap();
         call.repeat(2).unwrap();
         assert_eq!(values(&call.outputs()[0]), [expected; 64], "{label}");

@@ -147,7 +147,7 @@ fn sum_plainly(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 register_kernel!("RightSum" on "CPU": fn sum_in_parallel, numerics = Numerics::relative(0.0, 1e-6));
 register_kernel!("RightSum" on "CPU": fn sum_plainly, label = "reference", on_request = true);
 // No processor has both: it is right as far as anybody can tell, and never runs.
-register_kernel!("RightSum" on "CPU": fn sum_plainly, label = "elsewhere", priority = 1, features = &["neon", "sse2"]);
+register_kernel!("RightSum" on "CPU": fn sum_in_parallel, label = "elsewhere", priority = 1, features = &["neon", "sse2"]);
 
 register_op!(
     "RightJoin",

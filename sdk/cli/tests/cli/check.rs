@@ -131,7 +131,7 @@ fn a_failing_case_is_kept_as_arrays_and_told_with_its_own_inputs() {
         assert!(text.contains(said), "{said}: {text}");
     }
     let read = |folder: &str, name: &str| {
-        let tensor = npy::read(&place.path(folder).join(name), None).unwrap();
+        let tensor = npy::read(place.path(folder).join(name), None).unwrap();
         tensor.as_slice::<f32>().unwrap().to_vec()
     };
     let all =

@@ -9,7 +9,7 @@ use tenon_benchkit::{
     calls::Wish,
     compare::Against,
     measure::{Settings, longest},
-    record::{ProblemKind, Report, Timing},
+    record::{CostSource, ProblemKind, Report, Timing},
     run::{Options, merge, run, wanted},
     variants::{Filter, Host},
     wanted::{Shapes, Target},
@@ -17,7 +17,9 @@ use tenon_benchkit::{
 use tenon_framework::{
     DType, KernelError,
     abi::Determinism,
-    author::{ComputeContext, CreateContext, Kernel, ShapeContext, ShapeResult, Supported},
+    author::{
+        ComputeContext, CreateContext, Kernel, ShapeContext, ShapeResult, Supported, Supports,
+    },
     reg::Numerics,
     register_kernel, register_op,
 };
@@ -29,6 +31,17 @@ fn unchanged(c: &ShapeContext<'_>) -> ShapeResult {
 
 register_op!("BenchDouble", inputs = &["x: float"], outputs = &["y: float"], shape = unchanged);
 register_op!("BenchAlone", inputs = &["x: float"], outputs = &["y: float"], shape = unchanged);
+
+register_op!(
+    "BenchShipped",
+    inputs = &["x: float"],
+    outputs = &["y: float"],
+    attrs = &["cap: float = 30"],
+    shape = unchanged,
+    bench = &["rows; n in {16, 64}; x: [n, 3]"],
+    flops = "2 * x",
+    bytes = "bytes(x) + 3 * bytes(y)",
+);
 
 fn each(c: &ComputeContext<'_>, body: impl Fn(usize, f32) -> f32) -> Result<(), KernelError> {
     let x = c.input::<f32>(0)?;
@@ -93,18 +106,18 @@ fn short_of_a_term(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 struct Refusing;
 
 impl Kernel for Refusing {
-    const HAS_SUPPORTS: bool = true;
-
-    fn supports(_: &CreateContext<'_>) -> Supported {
-        Supported::No("not today".into())
-    }
-
     fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(Refusing)
     }
 
     fn compute(&self, _: &ComputeContext<'_>) -> Result<(), KernelError> {
         Ok(())
+    }
+}
+
+impl Supports for Refusing {
+    fn supports(_: &CreateContext<'_>) -> Supported {
+        Supported::No("not today".into())
     }
 }
 
@@ -119,6 +132,7 @@ register_kernel!("BenchDouble" on "CPU": fn slow, label = "slow", on_request = t
 register_kernel!("MatMul" on "CPU": fn short_of_a_term, types = ("T", &[DType::FLOAT]), label = "short", on_request = true);
 register_kernel!("BenchDouble" on "CPU": Refusing, label = "refusing", on_request = true);
 register_kernel!("BenchAlone" on "CPU": fn double, numerics = SAME);
+register_kernel!("BenchShipped" on "CPU": fn double, numerics = SAME);
 
 fn options(target: &str, labels: &[&str]) -> Options {
     let shapes = vec![Shapes::parse("x=100").unwrap()];
@@ -127,7 +141,7 @@ fn options(target: &str, labels: &[&str]) -> Options {
         wish: Wish { shapes, ..Wish::default() },
         filter: Filter {
             labels: labels.iter().map(|&label| label.into()).collect(),
-            devices: Vec::new(),
+            ..Filter::default()
         },
         settings: Settings {
             budget: Duration::from_millis(5),
@@ -135,6 +149,8 @@ fn options(target: &str, labels: &[&str]) -> Options {
             judged: true,
             tolerance: None,
             dispatch: true,
+            cold: false,
+            counters: false,
             threads: 2,
             process: 0,
             seed: 1,
@@ -293,4 +309,33 @@ fn every_kernel_of_a_plugin_s_file_is_a_target() {
         assert!(called || told, "{op}: {:?}", wanted.notes);
     }
     assert!(!wanted.calls.is_empty());
+}
+
+#[test]
+fn the_calls_and_the_work_that_an_op_ships_are_measured() {
+    let mut options = options("BenchShipped", &[]);
+    options.wish.shapes.clear();
+    let report = measured(&options);
+    let sizes: Vec<&str> = report.records.iter().map(|record| record.size.as_str()).collect();
+    assert_eq!(sizes, ["x=16x3", "x=64x3"]);
+    let work = report.records[1].work;
+    assert_eq!((work.flops, work.source), (Some(384.0), CostSource::Declared));
+    assert_eq!((work.read, work.written), (3.0 * 768.0, 768.0));
+}
+
+#[test]
+fn an_op_that_ships_no_calls_is_measured_by_large_ones_with_its_attributes_at_their_defaults() {
+    let host = Host::new(runtime(&["tenon_cpu"], &[]), None).unwrap();
+    for op in ["BenchDouble", "Relu", "LeakyRelu"] {
+        let mut options = options(op, &[""]);
+        options.wish.shapes.clear();
+        let calls = wanted(&host, &options).unwrap().calls;
+        assert_eq!(calls.len(), 3, "{op}");
+        let elements: Vec<i64> =
+            (calls.iter()).map(|(call, _)| call.case.inputs[0].dims.iter().product()).collect();
+        assert!((2_000..20_000).contains(&elements[0]), "{op}: {elements:?}");
+        assert!(elements[2] >= 2_000_000, "{op}: {elements:?}");
+        let sizes: Vec<String> = calls.iter().map(|(call, _)| call.size().unwrap()).collect();
+        assert!(sizes.iter().all(|size| !size.contains("alpha=")), "{op}: {sizes:?}");
+    }
 }

@@ -49,7 +49,7 @@ fn devices(runtime: &Runtime) -> usize {
 
 /// `y = x^2` on this device and no other.
 fn squares(runtime: &Runtime, device: &'static str) -> Session {
-    let options = SessionOptions { soft_placement: false, ..SessionOptions::default() };
+    let options = SessionOptions { soft_placement: Some(false), ..SessionOptions::default() };
     session_with(runtime, options, |b| {
         let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
         b.op("Square").name("y").input(x).device(device).build().map(|_| ())

@@ -166,18 +166,47 @@ fn soft_placement_moves_what_a_device_cannot_run() {
         b.op("ZooTrace").name("y").input(x).device(ACCEL).build().map(|_| ())
     };
     let feeds = [("x", floats(&[1.0, 2.0]))];
-    let soft = session(&runtime, make);
-    let (fetched, metadata) =
-        run_with(&soft, &feeds, &["y"], &RunOptions::default()).expect("a step");
-    assert_eq!(values(&fetched[0]), [2.0, 4.0]);
-    assert_eq!(device_of(&metadata, "y"), "CPU:0");
-    let options = SessionOptions { soft_placement: false, ..SessionOptions::default() };
-    let hard = session_with(&runtime, options, make);
+    let knobs = [("runtime.soft_placement".to_owned(), "true".to_owned())];
+    let by_knob = SessionOptions { knobs: knobs.into(), ..SessionOptions::default() };
+    let by_option = SessionOptions { soft_placement: Some(true), ..SessionOptions::default() };
+    for options in [by_knob.clone(), by_option] {
+        let soft = session_with(&runtime, options, make);
+        let (fetched, metadata) =
+            run_with(&soft, &feeds, &["y"], &RunOptions::default()).expect("a step");
+        assert_eq!(values(&fetched[0]), [2.0, 4.0]);
+        assert_eq!(device_of(&metadata, "y"), "CPU:0");
+    }
+    let over_the_knob = SessionOptions { soft_placement: Some(false), ..by_knob };
+    let hard = session_with(&runtime, over_the_knob, make);
+    assert!(run(&hard, &feeds, &["y"]).is_err(), "the option goes before the knob");
+    let hard = session(&runtime, make);
     let message = run(&hard, &feeds, &["y"]).expect_err("ACCEL has no such kernel").to_string();
-    for part in ["'y'", "ZooTrace", "ACCEL", "zoo-rust"] {
+    for part in ["'y'", "ZooTrace", "ACCEL", "zoo-rust", "with soft placement it would run on"] {
         assert!(message.contains(part), "expected '{part}' in: {message}");
     }
     good_step(&hard);
+}
+
+/// Nodes went to the CPU, and who measured ACCEL:7 measured the CPU.
+#[test]
+fn a_session_whose_device_is_not_there_was_run_elsewhere_in_silence() {
+    let _turn = turn();
+    let runtime = runtime(BOTH, &[]);
+    let feeds = [("x", matrix(2, 8))];
+    for name in ["ACCEL:7", "/device:FOO:0"] {
+        let device = Some(name.to_owned());
+        let options = SessionOptions { device, ..SessionOptions::default() };
+        let strict = session_with(&runtime, options.clone(), arithmetic(["", "", ""]));
+        let error = run(&strict, &feeds, &["y"]).expect_err("there is no such device");
+        let message = error.to_string();
+        for part in [name, "device:ACCEL:1", "device:CPU:0", "runtime.soft_placement"] {
+            assert!(message.contains(part), "expected '{part}' in: {message}");
+        }
+        assert_eq!(error.code(), Code::INVALID_ARGUMENT);
+        let options = SessionOptions { soft_placement: Some(true), ..options };
+        let soft = session_with(&runtime, options, arithmetic(["", "", ""]));
+        run(&soft, &feeds, &["y"]).expect("a step on what is there");
+    }
 }
 
 #[test]
@@ -289,7 +318,7 @@ fn asset(name: &str) -> PathBuf {
 }
 
 fn read(name: &str) -> Tensor {
-    npy::read(&asset(name), None).unwrap_or_else(|error| panic!("{error}"))
+    npy::read(asset(name), None).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The images as the graph takes them: `[500, 8, 8, 1]`, from 0 to 1.

@@ -94,7 +94,7 @@ fn session(
     };
     let options = SessionOptions {
         device: device.map(str::to_owned),
-        soft_placement: true,
+        soft_placement: Some(true),
         ..SessionOptions::default()
     };
     let session = Session::new(runtime, options)?;

@@ -43,6 +43,16 @@ fn the_guide_for_ops_and_kernels_can_be_followed() {
 }
 
 #[test]
+fn the_patterns_of_kernels_can_be_followed() {
+    follow("patterns.md", &["patterns"]);
+}
+
+#[test]
+fn the_page_for_authors_in_c_and_cpp_can_be_followed() {
+    follow("cpp.md", &[]);
+}
+
+#[test]
 fn the_guide_for_devices_can_be_followed() {
     follow("device.md", &["card", "plain"]);
 }
@@ -70,6 +80,11 @@ fn the_page_on_monitoring_can_be_followed() {
 #[test]
 fn the_guide_to_quantisation_can_be_followed() {
     follow("quantize.md", &[]);
+}
+
+#[test]
+fn the_page_for_embedders_can_be_followed() {
+    follow("embed.md", &[]);
 }
 
 #[test]

@@ -341,7 +341,7 @@ fn a_replacement_in_cpp_runs_its_own_code() {
     let runtime = runtime(&[opening("tens")]);
     let session = session(&runtime, |b| scaled(b, "FixtureTens", "tens"));
     assert_eq!(value(&session, "tens"), [10.0, 20.0]);
-    runtime.replace(&opening("tens_next")).expect("a build of the same plugin");
+    runtime.replace(opening("tens_next")).expect("a build of the same plugin");
     session.refresh().expect("the op is as before");
     assert_eq!(value(&session, "tens"), [20.0, 40.0]);
 }

@@ -46,7 +46,7 @@ fn refresh_takes_the_new_build_and_keeps_the_variables() {
     target(&session, "update");
     assert_eq!(sum(&session), 9.0, "the first build multiplies");
     let (info, _) =
-        runtime.replace(&library("zoo_second_next")).expect("it is a build of the same plugin");
+        runtime.replace(library("zoo_second_next")).expect("it is a build of the same plugin");
     assert_eq!((info.name.as_str(), info.version.as_str()), ("zoo-second", "0.2.0"));
     target(&session, "update");
     update.run(&[], &mut Vec::new()).expect("a step");
@@ -75,7 +75,7 @@ fn a_resource_of_the_earlier_build_is_not_taken_for_one_of_the_new() {
     };
     assert_eq!(count(&session).expect("a step"), 1);
     assert_eq!(count(&session).expect("a step"), 2);
-    runtime.replace(&library("zoo_second_next")).expect("a build of the same plugin");
+    runtime.replace(library("zoo_second_next")).expect("a build of the same plugin");
     session.refresh().expect("the op is as before");
     let error = count(&session).expect_err("the types have one name and different layouts");
     assert_eq!(error.code(), Code::FAILED_PRECONDITION, "{error}");
@@ -102,7 +102,7 @@ fn steps_run_while_the_plugin_is_replaced() {
             });
         }
         for build in ["zoo_second_next", "zoo_second", "zoo_second_next"] {
-            runtime.replace(&library(build)).expect("a build of the same plugin");
+            runtime.replace(library(build)).expect("a build of the same plugin");
             session.refresh().expect("the op is as before");
         }
         done.store(true, Ordering::SeqCst);
@@ -155,7 +155,7 @@ fn a_step_has_the_old_build_or_the_new_one_and_never_both() {
                 std::thread::yield_now();
             }
             let build = ["zoo_second_next", "zoo_second"][round % 2];
-            runtime.replace(&library(build)).expect("a build of the same plugin");
+            runtime.replace(library(build)).expect("a build of the same plugin");
             session.refresh().expect("the op is as before");
         }
         done.store(true, Ordering::SeqCst);
@@ -168,7 +168,7 @@ fn a_step_has_the_old_build_or_the_new_one_and_never_both() {
 fn a_plugin_that_is_not_loaded_is_not_replaced() {
     let _turn = turn();
     let runtime = runtime(&["tenon_cpu", "zoo_rust"], &[]);
-    let error = runtime.replace(&library("zoo_second")).expect_err("it is not loaded");
+    let error = runtime.replace(library("zoo_second")).expect_err("it is not loaded");
     let message = error.to_string();
     assert!(message.contains("zoo-second") && message.contains("tenon-cpu"), "{message}");
 }

@@ -123,7 +123,7 @@ fn a_changed_file_is_refused_also_as_a_replacement_and_when_it_is_inspected() {
     let plugins = server.plugins();
     plugins.load([server.plugin()]).into_result().unwrap();
     server.install("zoo_second_next");
-    let error = plugins.replace(&server.plugin()).unwrap_err();
+    let error = plugins.replace(server.plugin()).unwrap_err();
     assert!(
         matches!(&error, LoadError::Digest { digest: found, .. } if *found == digest("zoo_second_next"))
     );
@@ -133,7 +133,7 @@ fn a_changed_file_is_refused_also_as_a_replacement_and_when_it_is_inspected() {
     assert_eq!(version, "0.1.0", "the old build stays");
     server.refused(&server.plugins());
     server.trusting(&[&digest("zoo_second"), &digest("zoo_second_next")]);
-    assert_eq!(plugins.replace(&server.plugin()).unwrap().0.version, "0.2.0");
+    assert_eq!(plugins.replace(server.plugin()).unwrap().0.version, "0.2.0");
 }
 
 /// The library that is open may have been changed after it was digested: only one that was opened from a

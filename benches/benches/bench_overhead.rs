@@ -3,10 +3,10 @@
 //!
 //! Prints JSON lines: the empty loop, the bare call, the call as `tenon bench` makes it, and the difference of the last
 //! two. With `empty`, `bare` or `repeat` and a number it runs that loop so many times and measures nothing, for
-//! callgrind to count instructions.
+//! callgrind to count instructions. Any other word is the filter of `cargo bench`: it measures where its name has it.
 
 use std::hint::black_box;
-use tenon_benches::{Failure, environment, instance_of};
+use tenon_benches::{Failure, environment, filter, instance_of, is_wanted};
 use tenon_benchkit::{
     sampler::{Plan, Series, Subject, interleave},
     stats::{bootstrap::median_interval, describe::median},
@@ -88,6 +88,10 @@ fn report(series: &[Series]) {
     );
 }
 
+fn word(words: &[String], at: usize) -> &str {
+    words.get(at).map_or("", String::as_str)
+}
+
 fn main() -> Result<(), Failure> {
     let options = RuntimeOptions { threads: Some(1), search: false, ..RuntimeOptions::default() };
     let (runtime, _) = Runtime::new(options)?;
@@ -101,14 +105,16 @@ fn main() -> Result<(), Failure> {
     let mut bare =
         Bare { compute: instance.compute(), state: instance.state(), call: own.planned() };
     let words: Vec<String> = std::env::args().skip(1).collect();
-    if let [mode, count] = words.as_slice() {
+    if let [mode @ ("empty" | "bare" | "repeat"), count] = [0, 1].map(|at| word(&words, at)) {
         let count = count.parse()?;
-        match mode.as_str() {
+        match mode {
             "empty" => empty(count)?,
             "bare" => bare.run(count)?,
-            "repeat" => repeat(count)?,
-            _ => return Err(format!("{mode}: expected empty, bare or repeat").into()),
+            _ => repeat(count)?,
         }
+        return Ok(());
+    }
+    if !is_wanted("bench_overhead", filter(words.iter().map(String::as_str))) {
         return Ok(());
     }
     let plan = Plan { precision: 0.0, ..Plan::default() };

@@ -4,7 +4,7 @@
 //! Prints JSON lines: for each size the call in this process, the call of an isolated plugin, and what the latter adds.
 
 use std::path::PathBuf;
-use tenon_benches::{Failure, environment, file_beside};
+use tenon_benches::{Failure, environment, file_beside, filter, is_wanted};
 use tenon_benchkit::{
     sampler::{Plan, Subject, interleave},
     stats::{bootstrap::median_interval, describe::median},
@@ -61,6 +61,10 @@ fn line(elements: i64, peer: &str, ns: &[f64]) {
 
 fn main() -> Result<(), Failure> {
     tenon_runtime::isolate::work();
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if !is_wanted("isolate", filter(words.iter().map(String::as_str))) {
+        return Ok(());
+    }
     let file = file_beside("libzoo_wrong.so")?;
     let here = runtime(vec![file.clone()], Vec::new())?;
     let apart = runtime(Vec::new(), vec![file])?;

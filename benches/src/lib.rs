@@ -26,6 +26,17 @@ use tenon_runtime::{
 /// What a benchmark fails with.
 pub type Failure = Box<dyn std::error::Error>;
 
+/// The filter among the words that `cargo bench -- FILTER` gives every benchmark, where there is one. Cargo adds
+/// `--bench`, and options of criterion's are no filter either.
+pub fn filter<'w>(words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    words.filter(|word| !word.starts_with("--")).last()
+}
+
+/// Whether a benchmark that has no parts is one that the filter asks for.
+pub fn is_wanted(name: &str, filter: Option<&str>) -> bool {
+    filter.is_none_or(|filter| name.contains(filter))
+}
+
 /// The plugin of this name beside the running executable, as cargo built it.
 ///
 /// # Errors
@@ -323,4 +334,20 @@ pub fn check_calls(
         return Err(format!("{ran} kernels ran, expected {expected}").into());
     }
     fetched.pop().ok_or_else(|| "nothing was fetched".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two words were taken for a loop and a number of calls, and `cargo bench --workspace -- MatMul` stopped there.
+    #[test]
+    fn a_filter_of_cargo_bench_was_taken_for_a_number() {
+        let found = |words: &[&'static str]| filter(words.iter().copied());
+        assert_eq!(found(&["MatMul", "--bench"]), Some("MatMul"));
+        assert_eq!(found(&["--bench"]), None);
+        assert!(is_wanted("isolate", found(&["isol", "--bench"])));
+        assert!(!is_wanted("isolate", found(&["MatMul", "--bench"])));
+        assert!(is_wanted("isolate", None));
+    }
 }

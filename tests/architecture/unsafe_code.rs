@@ -55,6 +55,7 @@ const PLACES: &[Exception] = &[
     place("benches/benches/dispatch_linked.rs", "times a kernel's body with a prepared call"),
     place("benches/benches/dispatch_plugin.rs", "times a kernel's entry with a prepared call"),
     place("sdk/author/src/", "the doors, and array views of a call's memory"),
+    place("sdk/benchkit/src/counters/linux.rs", "opens perf events, which no library of ours has"),
     place("sdk/benchkit/src/roofline/", "probes of the machine: streaming stores and loops of vector instructions"),
     place("sdk/testkit/src/check/device/lane.rs", "streams, events and copies that hold what they use until it is idle"),
     place("sdk/testkit/src/check/fault.rs", "a signal handler that tells of a crash"),

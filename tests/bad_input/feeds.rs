@@ -3,12 +3,10 @@
 use tenon_graph::{GraphBuilder, GraphError};
 use tenon_proto::GraphDef;
 use tenon_runtime::{
-    CallableOptions, RunOptions, RuntimeError, Session, SessionOptions,
+    CallableOptions, RunOptions, RuntimeError, Session,
     framework::{Code, DType, PartialShape, Shape, Tensor},
 };
-use tenon_tests::session::{
-    floats, good_nodes, good_step, run, runtime, session, session_with, survives, turn,
-};
+use tenon_tests::session::{floats, good_nodes, good_step, run, runtime, session, survives, turn};
 
 const CPU: &[&str] = &["tenon_cpu", "zoo_rust"];
 
@@ -153,8 +151,7 @@ fn a_node_without_a_kernel_lists_the_candidates() {
 fn a_device_that_is_not_there_is_refused_without_soft_placement() {
     let _turn = turn();
     let runtime = runtime(CPU, &[]);
-    let options = SessionOptions { soft_placement: false, ..SessionOptions::default() };
-    let session = session_with(&runtime, options, |b| {
+    let session = session(&runtime, |b| {
         good_nodes(b)?;
         let c = b.constant("c", floats(&[1.0]))?;
         b.op("Neg").name("far").input(c).device("/device:ACCEL:7").build().map(|_| ())
@@ -162,6 +159,7 @@ fn a_device_that_is_not_there_is_refused_without_soft_placement() {
     let error = run(&session, &[], &["far"]).expect_err("there is no ACCEL");
     let message = error.to_string();
     assert!(message.contains("'far'") && message.contains("ACCEL:7"), "{message}");
+    assert!(message.contains("and there is no such device"), "{message}");
     assert!(message.contains("/device:CPU:0"), "the devices there are: {message}");
     assert_eq!(error.code(), Code::INVALID_ARGUMENT, "{message}");
     good_step(&session);

@@ -7,7 +7,7 @@ use std::{
 };
 use tenon_testkit::check::{
     Clause,
-    driver::{self, Options, Worker},
+    driver::{self, Options, Turns, Worker},
     exceptions::CheckExceptions,
     protocol::{Sampling, Setup},
     report::{Report, Tally, summary},
@@ -39,8 +39,10 @@ pub fn options(file: PathBuf) -> Options {
         exceptions: CheckExceptions::default(),
         exceptions_file: None,
         until: None,
-        later: BTreeSet::new(),
+        turns: Turns::default(),
+        strict: false,
         reproducers: None,
+        arrays: None,
     }
 }
 

@@ -14,18 +14,29 @@ const WRONG: &[Row] = &[
     ("WrongWriteBefore", Clause::Bounds, ""),
     ("WrongRead", Clause::Bounds, ""),
     ("WrongLook", Clause::Bounds, "beyond its end"),
+    ("WrongTail", Clause::Bounds, "just beyond its end"),
     ("WrongInput", Clause::Inputs, ""),
     ("WrongUninitialised", Clause::Uninitialised, ""),
     ("WrongUnwritten", Clause::Uninitialised, ""),
     ("WrongLeak", Clause::Leak, ""),
     ("WrongRacy", Clause::Concurrent, ""),
     ("WrongVaries", Clause::Repeatable, ""),
+    ("WrongRarely", Clause::Repeatable, ""),
     ("WrongSecond", Clause::Repeatable, ""),
     ("WrongNan", Clause::Values, "NaN"),
     ("WrongEmpty", Clause::Values, "panicked"),
     ("WrongPrecision", Clause::Values, "elements are wrong"),
     ("WrongAttribute", Clause::Values, "elements are wrong"),
+    ("WrongFlushed", Clause::Values, "; where denormals are kept: "),
     ("WrongShape", Clause::Shapes, ""),
+    ("WrongSize", Clause::Refusals, "times=4294967297: it was accepted"),
+];
+
+/// Ops that are wrong themselves, whatever the kernel.
+#[rustfmt::skip]
+const OPS: &[Row] = &[
+    ("WrongShapeSize", Clause::Shapes, "attribute times: for 2 the shape function says"),
+    ("WrongUnread", Clause::Attributes, "attribute 'times' of op WrongUnread: nobody asks for it"),
 ];
 
 /// The clauses that fail, by subject.
@@ -61,6 +72,36 @@ fn every_wrong_kernel_is_named_and_no_right_one() {
     assert!(!report.is_right());
 }
 
+/// Whatever an index is, nothing beside the input is read. A kernel that does not look is told at the first one before
+/// the input, and dies of others.
+#[test]
+fn an_index_out_of_range_is_tried() {
+    let report = check(&of_ops(plugin("zoo_wrong"), &["WrongIndex"]));
+    let bounds = tally(&report, "WrongIndex on CPU", Clause::Bounds);
+    let failure = bounds.failures.first().unwrap_or_else(|| panic!("{}", text(&report)));
+    assert!(failure.case.ends_with(":before"), "{}", failure.case);
+    assert!(failure.message.contains("of input 0") && failure.message.contains("before its start"));
+    let broken = broken(&report);
+    let others: Vec<_> = broken.keys().filter(|subject| subject.ends_with('\'')).collect();
+    assert!(others.is_empty(), "{}", text(&report));
+}
+
+#[test]
+fn an_op_that_is_wrong_is_named_with_each_of_its_kernels() {
+    let ops: Vec<&str> = OPS.iter().map(|(op, ..)| *op).collect();
+    let report = check(&of_ops(plugin("zoo_wrong"), &ops));
+    let broken = broken(&report);
+    for (op, clause, said) in OPS {
+        for subject in [format!("{op} on CPU"), format!("{op} on CPU 'reference'")] {
+            let found = broken.get(subject.as_str()).map(Vec::as_slice);
+            assert_eq!(found, Some(&[*clause][..]), "{subject}\n{}", text(&report));
+            let message = &tally(&report, &subject, *clause).failures[0].message;
+            assert!(message.contains(said), "{subject}: {message}");
+        }
+    }
+    assert_eq!(broken.len(), 2 * OPS.len(), "{broken:?}");
+}
+
 #[rustfmt::skip]
 const ENDS: &[Row] = &[
     ("WrongAborts", Clause::Values, "SIGABRT"),
@@ -90,6 +131,50 @@ fn a_kernel_that_ends_its_process_is_named_and_the_others_are_checked() {
         let twin = format!("{op} on CPU 'right'");
         assert!(tally(&report, &twin, Clause::Leak).passed > 0, "{}", text(&report));
     }
+}
+
+/// Checks one op whose kernels share a worker.
+fn of_one_worker(op: &str) -> Report {
+    let mut options = of_ops(plugin("zoo_wrong"), &[op]);
+    options.jobs = 1;
+    check(&options)
+}
+
+/// A kernel that wrote beyond a block of the heap ended the process in a step of another one, which was blamed.
+#[test]
+fn the_kernel_that_corrupts_the_heap_is_named_and_not_the_one_that_dies_of_it() {
+    let report = of_one_worker("WrongHeap");
+    let expected = BTreeMap::from([("WrongHeap on CPU", vec![Clause::Bounds])]);
+    assert_eq!(broken(&report), expected, "{}", text(&report));
+    assert_eq!(report.problems, [""; 0], "{}", text(&report));
+    let failure = &tally(&report, "WrongHeap on CPU", Clause::Bounds).failures[0];
+    for part in
+        ["it corrupts memory: alone", "SIGABRT", "WrongHeap on CPU 'right' did not come back"]
+    {
+        assert!(failure.message.contains(part), "{part}: {}", failure.message);
+    }
+    // The one that died was run to the end, alone.
+    assert!(
+        tally(&report, "WrongHeap on CPU 'right'", Clause::Leak).passed > 0,
+        "{}",
+        text(&report)
+    );
+}
+
+/// Where nobody dies alone, nobody is blamed alone, and the check fails all the same.
+#[test]
+fn who_dies_only_after_others_is_told_with_them() {
+    let report = of_one_worker("WrongTrap");
+    assert_eq!(broken(&report), BTreeMap::new(), "{}", text(&report));
+    let [problem] = &report.problems[..] else { panic!("{}", text(&report)) };
+    for part in [
+        "WrongTrap on CPU 'right': ",
+        "SIGABRT",
+        "had run WrongTrap on CPU, WrongTrap on CPU 'reference'",
+    ] {
+        assert!(problem.contains(part), "{part}: {problem}");
+    }
+    assert!(!report.is_right());
 }
 
 /// A device that is lost under a kernel ends that worker; what comes after is run by another.

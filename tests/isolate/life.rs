@@ -63,7 +63,7 @@ fn a_new_build_takes_the_place_of_an_isolated_one_in_a_process_of_its_own() {
     let session = one_node(&runtime, "FatalTwice", Some("fault"));
     good(&session, 1);
     let first = status(&runtime, "zoo-fatal").pid.expect("a process runs");
-    let (info, _) = runtime.replace(&other_build("zoo_fatal", folder.path(), 1)).unwrap();
+    let (info, _) = runtime.replace(other_build("zoo_fatal", folder.path(), 1)).unwrap();
     assert!(info.isolated);
     good(&session, 2);
     assert!(runs(first), "the session has not been refreshed");

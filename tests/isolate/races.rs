@@ -58,7 +58,7 @@ fn steps_run_while_the_plugin_comes_and_goes() {
                 runtime.plugins().retire("zoo-fatal").unwrap();
                 runtime.load_isolated([library("zoo_fatal")]).into_result().unwrap();
             } else {
-                runtime.replace(&other_build("zoo_fatal", folder.path(), round)).unwrap();
+                runtime.replace(other_build("zoo_fatal", folder.path(), round)).unwrap();
             }
             sessions.iter().for_each(|session| session.refresh().unwrap());
             let before = right.load(Ordering::Relaxed);

@@ -98,8 +98,18 @@ pub fn include() -> PathBuf {
 }
 
 /// The folder with `tenon_plugin.h`.
-fn author() -> PathBuf {
+pub fn author() -> PathBuf {
     repository().join("sdk/c")
+}
+
+/// The headers for authors in C and C++.
+///
+/// # Panics
+/// When their folder cannot be read.
+pub fn author_headers() -> Vec<PathBuf> {
+    let mut headers = files(&author(), &[".h", ".hpp"]);
+    headers.extend(files(&author().join("tenon"), &[".hpp"]));
+    headers
 }
 
 /// Compiles C sources to a library, unless it is there and current. `cc`, or what `CC` names, compiles.
@@ -149,7 +159,7 @@ fn compile(
     let mut all: Vec<PathBuf> = sources.to_vec();
     all.extend_from_slice(headers);
     all.push(include().join("tenon.h"));
-    all.extend(["tenon_plugin.h", "tenon.hpp"].map(|header| author().join(header)));
+    all.extend(author_headers());
     locked(name, || {
         if !is_current(&made, &all) {
             // Written beside it and moved into place: who has the old one open keeps it.

@@ -1,7 +1,7 @@
 //! The CUDA stack that stands in for NVIDIA's in tests: `plugins/cuda/fake`, built once.
 
-use crate::build::{deps, locked, output, repository, run};
-use crate::session::{library, runtime};
+use crate::build::{c_program, deps, locked, output, repository, run};
+use crate::session::{library, runtime, runtime_over};
 use libloading::Library;
 use std::{
     env,
@@ -34,6 +34,15 @@ pub fn folder() -> PathBuf {
             folder
         })
         .clone()
+}
+
+/// A compiler in the place of `nvcc`, for what runs on the fake stack; the variable `FAKE_NVRTC` tells it where that is.
+///
+/// # Panics
+/// As [`folder`]; it cannot be compiled.
+pub fn nvcc() -> (PathBuf, (&'static str, PathBuf)) {
+    let source = repository().join("tests/fixtures/cuda/nvcc.c");
+    (c_program("fake-nvcc", &[source], &[]), ("FAKE_NVRTC", folder().join("libnvrtc.so")))
 }
 
 /// A folder with some of the fake libraries (`cuda`, `nvrtc`, ...): a machine on which the others are not installed.
@@ -102,6 +111,17 @@ pub fn cuda_runtime(knobs: &[(&str, &str)]) -> Runtime {
 /// # Panics
 /// As [`folder`] and [`runtime`].
 pub fn cuda_runtime_with(libraries: &[&str], knobs: &[(&str, &str)]) -> Runtime {
+    cuda_runtime_over(libraries.iter().map(|name| library(name)), knobs)
+}
+
+/// As [`cuda_runtime_with`], with the plugins in these files.
+///
+/// # Panics
+/// As [`folder`] and [`runtime`].
+pub fn cuda_runtime_over(
+    files: impl IntoIterator<Item = PathBuf>,
+    knobs: &[(&str, &str)],
+) -> Runtime {
     let folder = folder();
     fake();
     let path = folder.display().to_string();
@@ -109,7 +129,7 @@ pub fn cuda_runtime_with(libraries: &[&str], knobs: &[(&str, &str)]) -> Runtime 
     let mut all = vec![("cuda.library_path", path.as_str()), ("cuda.kernel_cache", cache.as_str())];
     all.extend_from_slice(knobs);
     assert!(library("tenon_cuda").starts_with(deps()));
-    runtime(&[&["tenon_cpu", "tenon_cuda"], libraries].concat(), &all)
+    runtime_over(2, ["tenon_cpu", "tenon_cuda"].map(library).into_iter().chain(files), &all)
 }
 
 type Set = unsafe extern "C" fn(name: *const c_char, value: *const c_char);

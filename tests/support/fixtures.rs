@@ -20,6 +20,12 @@ pub fn c(name: &str) -> PathBuf {
     c_library(&format!("fixture_{name}"), &[source], &files(&folder, &[".h"]))
 }
 
+/// The fixture in `tests/fixtures/authors` of this name, by `tenon_plugin.h`.
+pub fn authors(name: &str) -> PathBuf {
+    let source = folder().join("authors").join(format!("{name}.c"));
+    c_library(&format!("fixture_{name}"), &[source], &[])
+}
+
 /// The fixture in `tests/fixtures/check` of this name, `-` for `_`.
 pub fn check(name: &str) -> PathBuf {
     let name = name.replace('-', "_");
@@ -120,6 +126,11 @@ pub fn panic_abort() -> PathBuf {
 /// A plugin that panics while it registers.
 pub fn panics_registering() -> PathBuf {
     rust("panics_registering", "dev")
+}
+
+/// A plugin in Rust with a kernel that needs a feature which no processor has.
+pub fn unknown_feature() -> PathBuf {
+    rust("unknown_feature", "dev")
 }
 
 /// Where one field of the boundary has another type.

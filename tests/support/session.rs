@@ -52,11 +52,23 @@ pub fn runtime(libraries: &[&str], knobs: &[(&str, &str)]) -> Runtime {
 /// # Panics
 /// As [`runtime`].
 pub fn runtime_of(threads: usize, libraries: &[&str], knobs: &[(&str, &str)]) -> Runtime {
+    runtime_over(threads, libraries.iter().map(|name| library(name)), knobs)
+}
+
+/// As [`runtime_of`], over these files.
+///
+/// # Panics
+/// As [`runtime`].
+pub fn runtime_over(
+    threads: usize,
+    files: impl IntoIterator<Item = PathBuf>,
+    knobs: &[(&str, &str)],
+) -> Runtime {
     let set = knobs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let options = RuntimeOptions {
         threads: Some(threads),
         settings: Settings { set, ..Settings::default() },
-        ..RuntimeOptions::with_plugins(libraries.iter().map(|name| library(name)))
+        ..RuntimeOptions::with_plugins(files)
     };
     let (runtime, report) = Runtime::new(options).expect("the runtime starts");
     report.into_result().expect("every library is a plugin");

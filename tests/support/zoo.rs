@@ -1,6 +1,6 @@
 //! The zoo's libraries.
 
-use crate::build::{c_library, deps, files, repository};
+use crate::build::{c_library, cpp_library, deps, files, repository};
 use std::path::{Path, PathBuf};
 
 /// A language in which the zoo is written.
@@ -87,6 +87,12 @@ pub fn plugin(name: &str) -> PathBuf {
 
 fn c_sources(folder: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     (files(folder, &[".c"]), files(folder, &[".h"]))
+}
+
+/// The ops of the zoo in C++: what `tenon.hpp` gives authors.
+pub fn cpp_zoo() -> PathBuf {
+    let folder = repository().join("tests/zoo/cpp");
+    cpp_library("zoo_cpp", &files(&folder, &[".cpp"]), &files(&folder, &[".hpp"]))
 }
 
 /// The ops of the zoo in C.

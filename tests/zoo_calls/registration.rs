@@ -3,7 +3,7 @@
 use tenon_abi::{DType, Determinism, ToleranceKind};
 use tenon_framework::{
     Code, Tensor,
-    op::{Case, Item, TensorCase, Values},
+    op::{Case, Formula, Item, TensorCase, Values},
     registry::{KernelDef, Removal},
 };
 use tenon_tests::{
@@ -42,7 +42,8 @@ fn missing_feature() {
         let candidates = node.explain().candidates;
         let imaginary = candidates.iter().find(|c| c.kernel.label == "imaginary").unwrap();
         let removed = imaginary.removed.as_ref().unwrap().to_string();
-        assert_eq!(removed, "needs zoo-imaginary, which this cpu lacks");
+        let lacks = if cfg!(target_arch = "aarch64") { "sse2" } else { "neon" };
+        assert_eq!(removed, format!("needs {lacks}, which this cpu lacks"));
         let asked = bench.node(&language.op("Feature")).label("imaginary");
         assert_eq!(asked.call(&[]).unwrap_err().code, Code::NOT_FOUND, "not even when asked for");
     }
@@ -125,6 +126,24 @@ fn made(tensor: &TensorCase, n: i64, integers: bool) -> Tensor {
         other => panic!("{other:?}"),
     };
     Tensor::from_slice(&dims, &vec![value; count as usize]).unwrap()
+}
+
+#[test]
+fn bench_link() {
+    for language in Language::ALL {
+        let host = Bench::zoo(language);
+        let registry = host.plugins.registry();
+        let op = registry.op(&language.op("Cases")).unwrap();
+        let bench = op.bench();
+        let calls: Vec<String> = bench.calls.iter().map(Case::to_string).collect();
+        let expected = "many; n in {8, 64}; x: [n,3]; rows: [16] integers(0..n)";
+        assert_eq!(calls, [expected], "{language:?}");
+        let text = |formula: &Option<Formula>| formula.as_ref().unwrap().text().to_owned();
+        assert_eq!(text(&bench.flops), "2 * y", "{language:?}");
+        assert_eq!(text(&bench.bytes), "2 * bytes(y) + bytes(rows)", "{language:?}");
+        assert_eq!(op.cases().len(), 2, "the other link is there too");
+        assert!(registry.op(&language.op("Numerics")).unwrap().bench().flops.is_none());
+    }
 }
 
 #[test]

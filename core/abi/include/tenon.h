@@ -62,6 +62,7 @@ typedef struct TenonSource TenonSource;
 typedef struct TenonExtHeader TenonExtHeader;
 typedef struct TenonExtCost TenonExtCost;
 typedef struct TenonExtCases TenonExtCases;
+typedef struct TenonExtBench TenonExtBench;
 typedef struct TenonBuffer TenonBuffer;
 typedef struct TenonSlot TenonSlot;
 typedef struct TenonStringElement TenonStringElement;
@@ -378,6 +379,8 @@ struct TenonExtHeader {
 #define TENON_EXT_TIMERS 9u
 /** On a device's table: graphs of commands (`TenonExtCapture`). */
 #define TENON_EXT_CAPTURE 10u
+/** On an op definition: calls to measure, and the work of a call (`TenonExtBench`). */
+#define TENON_EXT_BENCH 11u
 
 /**
  * Link `TENON_EXT_COST` of a kernel definition: what the author expects a call to cost. The
@@ -406,6 +409,28 @@ struct TenonExtCases {
     TenonExtHeader header;
     /** One text a case. */
     TenonStrs cases;
+};
+
+/**
+ * Link `TENON_EXT_BENCH` of an op definition: calls that say how fast a kernel is, and the work of
+ * a call. Who measures takes calls of his own choice without the link, and knows bytes alone.
+ * Filled by the plugin; the host copies the texts.
+ *
+ * A call is a text in the grammar of `TenonExtCases` that describes every input and gives every
+ * size a value; several values of a size are several calls: `"rows; n in {64, 4096}; x: [n, 768];
+ * weight: [768]"`. Operations and bytes are formulas over arguments and attributes, such as
+ * `"2*y*a[-1]"`. The grammar stands in core/abi/docs/bench.md; a text that does not follow it
+ * refuses the registration.
+ */
+struct TenonExtBench {
+    /** Head, with tag `TENON_EXT_BENCH`. */
+    TenonExtHeader header;
+    /** One text a call, or a family of calls. */
+    TenonStrs calls;
+    /** Operations of a call; empty where nobody knows them. */
+    TenonStr flops;
+    /** Bytes that a call moves; empty for those of all inputs and outputs. */
+    TenonStr bytes;
 };
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -775,7 +800,16 @@ struct TenonStep {
     const TenonExtHeader *ext;
 };
 
-/** One call of a kernel. Filled by the host; lives until the call completes. */
+/**
+ * One call of a kernel. Filled by the host; lives until the call completes.
+ *
+ * On the host's threads, those of `parallel_for` among them, the floating-point unit rounds to
+ * nearest and takes denormal operands and results for zeros of their sign, as TensorFlow's kernels
+ * have it: a product on the way that is below the smallest normal number is zero, and what is
+ * computed from it. Where the kernel's definition says `TENON_KERNEL_DEF_FLAG_KEEPS_DENORMALS`, or
+ * the session keeps denormals, it does not. A kernel that changes this state on its way finds it
+ * anew in its next call.
+ */
 struct TenonCall {
     /** Size of this struct. */
     uint32_t struct_size;
@@ -1356,7 +1390,9 @@ struct TenonKernelDef {
     /** Number of in-place pairs. */
     size_t in_place_count;
     /**
-     * CPU or GPU features the kernel needs, such as `avx2`; without them it is never a candidate.
+     * Features of the processor that the kernel needs, such as `avx2` or `avx512f`; without them it
+     * is never a candidate. A name that no processor has is refused when the plugin is loaded, with
+     * the names there are.
      */
     TenonStrs features;
     /** Numerics contract. */
@@ -1373,6 +1409,11 @@ struct TenonKernelDef {
 
 /** Never chosen by policy, only when its label is asked for. */
 #define TENON_KERNEL_DEF_FLAG_ON_REQUEST 1u
+/**
+ * Computes with gradual underflow: denormal operands and results are what they are, not zero. Said
+ * by a kernel whose results are of use only so; the processor takes longer over each of them.
+ */
+#define TENON_KERNEL_DEF_FLAG_KEEPS_DENORMALS 2u
 
 /** A setting that a plugin declares. Filled by the registering side. */
 struct TenonKnobDef {
@@ -1970,6 +2011,12 @@ TENON_SIZE(TenonExtCases, 48);
 TENON_FIELD(TenonExtCases, header, 0);
 TENON_FIELD(TenonExtCases, cases, 32);
 
+TENON_SIZE(TenonExtBench, 80);
+TENON_FIELD(TenonExtBench, header, 0);
+TENON_FIELD(TenonExtBench, calls, 32);
+TENON_FIELD(TenonExtBench, flops, 48);
+TENON_FIELD(TenonExtBench, bytes, 64);
+
 TENON_SIZE(TenonExtPass, 120);
 TENON_FIELD(TenonExtPass, header, 0);
 TENON_FIELD(TenonExtPass, name, 32);
@@ -2438,6 +2485,10 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 #define TENON_EXT_CAPTURE_HEADER(next) \
     { 10u, 1u, sizeof(TenonExtCapture), UINT64_C(0x605c6a2adf16baf7), (next) }
 
+/** Initialiser of the header of a `TenonExtBench`, before the link `next` (or null). */
+#define TENON_EXT_BENCH_HEADER(next) \
+    { 11u, 1u, sizeof(TenonExtBench), UINT64_C(0x309a5e749584d10c), (next) }
+
 /* ---------------------------------------------------------------------------------------------- */
 /* Conveniences                                                                                   */
 /* ---------------------------------------------------------------------------------------------- */
@@ -2516,7 +2567,7 @@ static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
 /**
  * Defines `id`, a link with the cases of an op, each a TENON_STR in the grammar of TenonExtCases. At
  * file scope; the op's `ext` is the address of its `header`, and the op's line of the manifest repeats
- * the texts:
+ * the texts (the word `cases` of tenon_plugin.h's TENON_OP does all of it):
  *
  *     TENON_CASES(my_cases, TENON_STR("one; x: [1]"), TENON_STR("any; x: [n]"));
  */
@@ -2524,6 +2575,20 @@ static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
     static const TenonStr id##_texts[] = { __VA_ARGS__ }; \
     static const TenonExtCases id = { \
         TENON_EXT_CASES_HEADER(NULL), { id##_texts, sizeof(id##_texts) / sizeof(id##_texts[0]) } \
+    }
+
+/**
+ * Defines `id`, a link with the calls of an op that are worth measuring, each a TENON_STR in the grammar of
+ * TenonExtBench, and formulas of the operations and bytes of a call ("" where nobody knows them). `next_link` is NULL,
+ * or the header of another link of the op. At file scope; the op's `ext` is the address of its `header`:
+ *
+ *     TENON_BENCH(my_bench, &my_cases.header, "4 * x", "", TENON_STR("rows; n in {64, 4096}; x: [n, 768]"));
+ */
+#define TENON_BENCH(id, next_link, flops_text, bytes_text, ...) \
+    static const TenonStr id##_calls[] = { __VA_ARGS__ }; \
+    static const TenonExtBench id = { \
+        TENON_EXT_BENCH_HEADER(next_link), { id##_calls, sizeof(id##_calls) / sizeof(id##_calls[0]) }, \
+        TENON_STR(flops_text), TENON_STR(bytes_text) \
     }
 
 #if defined(__GNUC__)
@@ -2538,7 +2603,7 @@ static inline int tenon_cancelled(const TenonCall *call)
 
 /*
  * TENON_MANIFEST("{...}") puts one record, a line of JSON, into the library's manifest, which the host
- * reads before it runs anything of the library. At file scope, one on a line of source:
+ * reads before it runs anything of the library. At file scope, any number of them on a line of source:
  *
  *     TENON_MANIFEST("{\"...\": \"...\"}");
  *
@@ -2562,9 +2627,11 @@ static inline int tenon_cancelled(const TenonCall *call)
 #define TENON_JOIN_(a, b) a##b
 #define TENON_JOIN(a, b) TENON_JOIN_(a, b)
 #if defined(__GNUC__)
-#define TENON_MANIFEST(json) \
-    static const char TENON_JOIN(tenon_manifest_, __LINE__)[] \
-        __attribute__((section(TENON_MANIFEST_SECTION), used TENON_RETAIN, aligned(1))) = json "\n"
+#define TENON_IN_MANIFEST __attribute__((section(TENON_MANIFEST_SECTION), used TENON_RETAIN, aligned(1)))
+#define TENON_MANIFEST(json) TENON_RECORD(__COUNTER__, json)
+/** As TENON_MANIFEST, under a number that no other record of the file has. */
+#define TENON_RECORD(number, json) \
+    static const char TENON_JOIN(tenon_manifest_, number)[] TENON_IN_MANIFEST = json "\n"
 #endif
 
 #ifdef __cplusplus

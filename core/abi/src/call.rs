@@ -40,6 +40,12 @@ pub struct Step {
 }
 
 /// One call of a kernel. Filled by the host; lives until the call completes.
+///
+/// On the host's threads, those of `parallel_for` among them, the floating-point unit rounds to nearest and takes
+/// denormal operands and results for zeros of their sign, as TensorFlow's kernels have it: a product on the way that is
+/// below the smallest normal number is zero, and what is computed from it. Where the kernel's definition says
+/// [`crate::kernel_def_flags::KEEPS_DENORMALS`], or the session keeps denormals, it does not. A
+/// kernel that changes this state on its way finds it anew in its next call.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct Call {

@@ -1,6 +1,6 @@
 //! Growth: the typed chain in which every table ends.
 
-use crate::Strs;
+use crate::{Str, Strs};
 use abi_stable::StableAbi;
 
 /// Head of a link. Filled by whoever made the link; both sides skip tags that they do not know.
@@ -56,6 +56,8 @@ pub mod ext_tags {
     pub const TIMERS: u32 = 9;
     /// On a device's table: graphs of commands ([`crate::ExtCapture`]).
     pub const CAPTURE: u32 = 10;
+    /// On an op definition: calls to measure, and the work of a call ([`super::ExtBench`]).
+    pub const BENCH: u32 = 11;
 }
 
 /// Link [`ext_tags::COST`] of a kernel definition: what the author expects a call to cost. The executor
@@ -85,6 +87,27 @@ pub struct ExtCases {
     pub header: ExtHeader,
     /// One text a case.
     pub cases: Strs,
+}
+
+/// Link [`ext_tags::BENCH`] of an op definition: calls that say how fast a kernel is, and the work of a call. Who
+/// measures takes calls of his own choice without the link, and knows bytes alone. Filled by the plugin; the host copies
+/// the texts.
+///
+/// A call is a text in the grammar of [`ExtCases`] that describes every input and gives every size a value; several
+/// values of a size are several calls: `"rows; n in {64, 4096}; x: [n, 768]; weight: [768]"`. Operations and bytes are
+/// formulas over arguments and attributes, such as `"2*y*a[-1]"`. The grammar stands in core/abi/docs/bench.md; a
+/// text that does not follow it refuses the registration.
+#[repr(C)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct ExtBench {
+    /// Head, with tag [`ext_tags::BENCH`].
+    pub header: ExtHeader,
+    /// One text a call, or a family of calls.
+    pub calls: Strs,
+    /// Operations of a call; empty where nobody knows them.
+    pub flops: Str,
+    /// Bytes that a call moves; empty for those of all inputs and outputs.
+    pub bytes: Str,
 }
 
 /// Longest chain that a reader follows; a longer one is taken for a cycle.

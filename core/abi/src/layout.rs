@@ -80,15 +80,18 @@ const fn fnv_usize(mut hash: u64, value: usize) -> u64 {
 
 use crate::{
     AttrView, Call, CallServices, CopyRequest, Create, DeviceAttributes, DeviceTable,
-    DeviceTypeDef, Dims, Edge, ExtCapture, ExtCases, ExtCost, ExtHeader, ExtNative, ExtNativeOf,
-    ExtPass, ExtTimers, FuncView, Host, InPlace, KernelDef, KernelTable, KnobDef, KnobValue,
-    MemoryInfo, NativeHandles, Numerics, OpDef, PassAttr, PassNode, PassTable, PluginV1, Range,
-    RegistrarTable, ResourceElement, ResourceType, ShapeTable, ShapeView, Slot, Source, StateTable,
-    Step, Str, StringElement, StringTable, Strs, TypeConstraint, VariantElement, VariantTable,
+    DeviceTypeDef, Dims, Edge, ExtBench, ExtCapture, ExtCases, ExtCost, ExtHeader, ExtNative,
+    ExtNativeOf, ExtPass, ExtTimers, FuncView, Host, InPlace, KernelDef, KernelTable, KnobDef,
+    KnobValue, MemoryInfo, NativeHandles, Numerics, OpDef, PassAttr, PassNode, PassTable, PluginV1,
+    Range, RegistrarTable, ResourceElement, ResourceType, ShapeTable, ShapeView, Slot, Source,
+    StateTable, Step, Str, StringElement, StringTable, Strs, TypeConstraint, VariantElement,
+    VariantTable,
 };
 
 /// Layout of [`ExtCases`], for its hash.
 pub const EXT_CASES: StructLayout = struct_layout!(ExtCases { header, cases });
+/// Layout of [`ExtBench`], for its hash.
+pub const EXT_BENCH: StructLayout = struct_layout!(ExtBench { header, calls, flops, bytes });
 /// Layout of [`ExtCost`], for its hash.
 pub const EXT_COST: StructLayout = struct_layout!(ExtCost { header, fixed_ns, per_element_ns });
 /// Layout of [`ExtPass`], for its hash.
@@ -127,6 +130,7 @@ pub static LAYOUTS: &[StructLayout] = &[
     struct_layout!(ExtHeader { tag, version, size, layout_hash, next }),
     EXT_COST,
     EXT_CASES,
+    EXT_BENCH,
     EXT_PASS,
     EXT_NATIVE,
     EXT_NATIVE_OF,

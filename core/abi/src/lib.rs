@@ -54,7 +54,7 @@ pub use device::{
 };
 pub use device_ext::{CommandGraph, ExtCapture, ExtNative, ExtNativeOf, ExtTimers, NativeHandles};
 pub use dtype::DType;
-pub use ext::{ExtCases, ExtCost, ExtHeader, ext_tags, find_ext};
+pub use ext::{ExtBench, ExtCases, ExtCost, ExtHeader, ext_tags, find_ext};
 pub use host::{Host, KeptTensor, KnobKind, KnobValue, LogLevel, Plugin, Sink};
 pub use op::{
     Determinism, InPlace, KernelDef, KnobDef, Numerics, OpDef, ShapeFn, ToleranceKind,

@@ -1,7 +1,7 @@
 //! Extension links: their versions, and whether a link is what it says.
 
 use crate::layout::{
-    EXT_CAPTURE, EXT_CASES, EXT_COST, EXT_NATIVE, EXT_NATIVE_OF, EXT_PASS, EXT_TIMERS,
+    EXT_BENCH, EXT_CAPTURE, EXT_CASES, EXT_COST, EXT_NATIVE, EXT_NATIVE_OF, EXT_PASS, EXT_TIMERS,
     StructLayout, ext_hash,
 };
 use crate::{ExtHeader, ext_tags};
@@ -25,6 +25,7 @@ pub static EXTS: &[ExtLayout] = &[
     ExtLayout { tag: ext_tags::NATIVE_OF, versions: &[EXT_NATIVE_OF] },
     ExtLayout { tag: ext_tags::TIMERS, versions: &[EXT_TIMERS] },
     ExtLayout { tag: ext_tags::CAPTURE, versions: &[EXT_CAPTURE] },
+    ExtLayout { tag: ext_tags::BENCH, versions: &[EXT_BENCH] },
 ];
 
 impl ExtLayout {

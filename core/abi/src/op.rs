@@ -156,7 +156,8 @@ pub struct KernelDef {
     pub in_place: *const InPlace,
     /// Number of in-place pairs.
     pub in_place_count: usize,
-    /// CPU or GPU features the kernel needs, such as `avx2`; without them it is never a candidate.
+    /// Features of the processor that the kernel needs, such as `avx2` or `avx512f`; without them it is never a candidate.
+    /// A name that no processor has is refused when the plugin is loaded, with the names there are.
     pub features: Strs,
     /// Numerics contract.
     pub numerics: Numerics,
@@ -172,6 +173,9 @@ pub struct KernelDef {
 pub mod kernel_def_flags {
     /// Never chosen by policy, only when its label is asked for.
     pub const ON_REQUEST: u32 = 1;
+    /// Computes with gradual underflow: denormal operands and results are what they are, not zero. Said by a kernel
+    /// whose results are of use only so; the processor takes longer over each of them.
+    pub const KEEPS_DENORMALS: u32 = 2;
 }
 
 /// A setting that a plugin declares. Filled by the registering side.

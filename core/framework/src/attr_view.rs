@@ -4,8 +4,9 @@
 //! [`AttrTable::as_raw`] is what the opaque [`abi::Attrs`](tenon_abi::Attrs) of a call is on the host's
 //! side; [`attr_entry`] is the entry `attr` of the host's table, which looks names up in it.
 //!
-//! Nothing here changes after construction: views stay valid for as long as the table lives, wherever it is
-//! moved to, since they point to its allocations and never to the table itself.
+//! Nothing that a view shows changes after construction: views stay valid for as long as the table lives, wherever
+//! it is moved to, since they point to its allocations and never to the table itself. A table remembers which of its
+//! attributes were asked for through the boundary ([`AttrTable::was_asked`]).
 
 use crate::{
     Tensor,
@@ -13,6 +14,7 @@ use crate::{
     author::FromAttr,
     op::{OpDef, OpError, apply_defaults},
     shape::{PartialShape, Shape},
+    sync::atomic::{AtomicBool, Ordering},
 };
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 use tenon_abi::{AttrKind, AttrView, Attrs, Code, DType, Dims, FuncView, ShapeView, Slot, Str};
@@ -32,6 +34,8 @@ enum Items {
 struct Entry {
     items: Items,
     is_list: bool,
+    /// Whether a plugin has asked for it.
+    asked: AtomicBool,
 }
 
 /// Attributes of one node with their C views.
@@ -41,7 +45,7 @@ pub struct AttrTable {
     entries: BTreeMap<String, Entry>,
 }
 
-// SAFETY: the views point to values that the table itself keeps and that nobody changes.
+// SAFETY: the views point to values that the table itself keeps and that nobody changes; `asked` is atomic.
 unsafe impl Send for AttrTable {}
 // SAFETY: as above.
 unsafe impl Sync for AttrTable {}
@@ -78,6 +82,11 @@ impl AttrTable {
         self.entries.get(name).map(Entry::view)
     }
 
+    /// Whether a kernel or a shape function has asked for an attribute through the boundary.
+    pub fn was_asked(&self, name: &str) -> bool {
+        self.entries.get(name).is_some_and(|entry| entry.asked.load(Ordering::Relaxed))
+    }
+
     /// What calls lend to a plugin; valid for as long as the table stays where it is.
     pub fn as_raw(&self) -> *const Attrs {
         std::ptr::from_ref(self).cast()
@@ -91,6 +100,10 @@ impl std::fmt::Debug for AttrTable {
 }
 
 impl Entry {
+    fn of(items: Items, is_list: bool) -> Entry {
+        Entry { items, is_list, asked: AtomicBool::new(false) }
+    }
+
     fn new(value: &AttrValue) -> Entry {
         let items = match value {
             AttrValue::Int(value) => Items::Int(vec![*value]),
@@ -101,9 +114,9 @@ impl Entry {
             AttrValue::Shape(value) => Items::Shape(vec![shape_view(value)]),
             AttrValue::Tensor(value) => Items::Tensor(vec![value.slot()]),
             AttrValue::Func(value) => Items::Func(vec![func_view(value)]),
-            AttrValue::List(list) => return Entry { items: list_items(list), is_list: true },
+            AttrValue::List(list) => return Entry::of(list_items(list), true),
         };
-        Entry { items, is_list: false }
+        Entry::of(items, false)
     }
 
     fn view(&self) -> AttrView {
@@ -189,10 +202,11 @@ pub unsafe extern "C" fn attr_entry(attrs: *const Attrs, name: Str, result: *mut
     }
     // SAFETY: the caller's promise.
     let (table, name) = unsafe { (&*attrs.cast::<AttrTable>(), name.text()) };
-    match name.and_then(|name| table.view(name)) {
-        Some(view) => {
+    match name.and_then(|name| table.entries.get(name)) {
+        Some(entry) => {
+            entry.asked.store(true, Ordering::Relaxed);
             // SAFETY: the caller's promise.
-            unsafe { result.write(view) };
+            unsafe { result.write(entry.view()) };
             Code::OK
         }
         None => Code::NOT_FOUND,
@@ -285,6 +299,7 @@ mod tests {
         let mistyped = attrs.get::<f32>("i").unwrap_err();
         assert_eq!(mistyped.message, "attribute i: expected float, found int");
         assert!(attrs.has("i") && !attrs.has("j"));
+        assert!(table.was_asked("i") && !table.was_asked("j") && !table.was_asked("f"));
         // SAFETY: null is refused.
         let code = unsafe { attr_entry(std::ptr::null(), Str::new("i"), std::ptr::null_mut()) };
         assert_eq!(code, Code::INVALID_ARGUMENT);

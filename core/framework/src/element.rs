@@ -1,8 +1,11 @@
 //! Rust types of tensor elements, and the arithmetic that kernels are generic over.
 
-use half::{bf16, f16};
-use num_complex::Complex;
 use tenon_abi::DType;
+
+/// The 16-bit floating-point types, from the crate `half`.
+pub use half::{bf16, f16};
+/// Complex numbers, from the crate `num-complex`.
+pub use num_complex::{Complex, Complex32, Complex64};
 
 mod quantised;
 

@@ -405,8 +405,8 @@ pub enum GraphError {
     GivenUp,
     /// A node that no device takes.
     #[error(
-        "node '{node}' (op '{op}'): no device takes it{}{}",
-        asked(.requested), listed(.candidates), node = cut(.node), op = cut(.op)
+        "node '{node}' (op '{op}'): no device takes it{}{}{}",
+        asked(requested, *is_there), listed(.candidates), elsewhere(.soft), node = cut(.node), op = cut(.op)
     )]
     NoDevice {
         /// The node.
@@ -415,8 +415,12 @@ pub enum GraphError {
         op: String,
         /// What was asked for, alone or with the nodes that belong with it.
         requested: Box<DeviceName>,
+        /// Whether a device has that name.
+        is_there: bool,
         /// Each device with the reason why not.
         candidates: Vec<String>,
+        /// The device that would take it by soft placement, where that was not asked for.
+        soft: Option<String>,
     },
 }
 
@@ -470,9 +474,21 @@ fn chain(nodes: &[String]) -> String {
     text
 }
 
-fn asked(requested: &DeviceName) -> String {
+fn asked(requested: &DeviceName, is_there: bool) -> String {
     let text = requested.to_string();
-    if text.is_empty() { text } else { format!(" ({text} was asked for)") }
+    match text.is_empty() {
+        true => text,
+        false if is_there => format!(" ({text} was asked for)"),
+        false => format!(" ({text} was asked for, and there is no such device)"),
+    }
+}
+
+fn elsewhere(soft: &Option<String>) -> String {
+    let Some(device) = soft else { return String::new() };
+    format!(
+        "\nwith soft placement it would run on {device}: ask for that by the knob runtime.soft_placement \
+         (--soft-placement on the command line), or name a device that can run it"
+    )
 }
 
 fn listed(candidates: &[String]) -> String {

@@ -19,6 +19,7 @@ mod spec;
 use crate::{
     call::{NodeInfo, OutputSpec, bools},
     devices::PluginDevice,
+    fpu::FpGuard,
     sink::MessageSink,
 };
 use std::{ptr, sync::Arc};
@@ -32,21 +33,24 @@ pub use spec::KernelSpec;
 /// The entry that computes.
 pub type ComputeFn = unsafe extern "C" fn(state: *mut KernelState, call: *const Call) -> Code;
 
-/// A kernel whose bools may be any bytes, as a state of its own: what is not called pays nothing for it.
-struct Settling {
+/// A kernel with something before or behind its calls, as a state of its own: what has nothing of that pays nothing
+/// for it.
+struct Wrapped {
     compute: ComputeFn,
     state: *mut KernelState,
+    /// What `state` is, where that is another one.
+    _inner: Option<Box<Wrapped>>,
 }
 
 /// Computes, and makes the bools of the outputs what Rust takes for them. One that completes later is looked at then
 /// ([`CallFrame`](crate::call::CallFrame)).
 ///
 /// # Safety
-/// A [`Settling`], and a call of its kernel.
+/// A [`Wrapped`], and a call of its kernel.
 unsafe extern "C" fn compute_settling(state: *mut KernelState, call: *const Call) -> Code {
     // SAFETY: the caller's promise; a call that is over with `OK` is the caller's again.
     unsafe {
-        let kernel = &*state.cast::<Settling>();
+        let kernel = &*state.cast::<Wrapped>();
         let code = (kernel.compute)(kernel.state, call);
         if code.is_ok() {
             bools::settle_outputs(&*call);
@@ -55,14 +59,41 @@ unsafe extern "C" fn compute_settling(state: *mut KernelState, call: *const Call
     }
 }
 
+/// Computes with denormals, whatever the calls around it do. What the kernel gives to `parallel_for` has the state of
+/// the thread that gives it.
+///
+/// # Safety
+/// A [`Wrapped`], and a call of its kernel.
+unsafe extern "C" fn compute_keeping(state: *mut KernelState, call: *const Call) -> Code {
+    let _state = FpGuard::for_kernels(true);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let kernel = &*state.cast::<Wrapped>();
+        (kernel.compute)(kernel.state, call)
+    }
+}
+
+/// The entry and the state that calls get: a kernel's own, or those of what is wrapped around it.
+struct Entry {
+    compute: ComputeFn,
+    state: *mut KernelState,
+    wrapped: Option<Box<Wrapped>>,
+}
+
+impl Entry {
+    fn wrap(&mut self, compute: ComputeFn) {
+        let (inner, own) = (self.wrapped.take(), self.compute);
+        let wrapped = Box::new(Wrapped { compute: own, state: self.state, _inner: inner });
+        (self.compute, self.state) = (compute, ptr::from_ref(&*wrapped).cast_mut().cast());
+        self.wrapped = Some(wrapped);
+    }
+}
+
 /// A kernel for one node on one device.
 pub struct KernelInstance {
     /// The kernel's own.
     own: *mut KernelState,
-    compute: ComputeFn,
-    /// What `compute` is given: the kernel's own, or what stands before it.
-    state: *mut KernelState,
-    _settling: Option<Box<Settling>>,
+    entry: Entry,
     def: Arc<KernelDef>,
     node: Arc<NodeInfo>,
     input_types: Vec<tenon_abi::DType>,
@@ -110,13 +141,16 @@ impl KernelInstance {
         let (node, input_memories) = spec.places();
         let is_bool = |output: &OutputSpec| output.dtype == DType::BOOL;
         let settles = spec.def.foreign && node.outputs.iter().any(is_bool);
-        let settling = settles.then(|| Box::new(Settling { compute, state }));
-        let given = settling.as_deref().map_or(state, |s| ptr::from_ref(s).cast_mut().cast());
+        let mut entry = Entry { compute, state, wrapped: None };
+        if settles {
+            entry.wrap(compute_settling);
+        }
+        if spec.def.keeps_denormals {
+            entry.wrap(compute_keeping);
+        }
         Ok(KernelInstance {
             own: state,
-            compute: if settles { compute_settling } else { compute },
-            state: given,
-            _settling: settling,
+            entry,
             def: Arc::clone(spec.def),
             node: Arc::new(node),
             input_types: spec.signature.inputs.clone(),
@@ -189,12 +223,12 @@ impl KernelInstance {
 
     /// What [`KernelInstance::compute`] is given for a state.
     pub fn state(&self) -> *mut KernelState {
-        self.state
+        self.entry.state
     }
 
     /// The entry that computes.
     pub fn compute(&self) -> ComputeFn {
-        self.compute
+        self.entry.compute
     }
 
     /// Element types of the inputs.

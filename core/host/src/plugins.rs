@@ -192,7 +192,8 @@ impl Plugins {
     }
 
     /// Loads these files. One bad file never hides the others.
-    pub fn load(&self, files: impl IntoIterator<Item = PathBuf>) -> LoadReport {
+    pub fn load(&self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> LoadReport {
+        let files = files.into_iter().map(|file| file.as_ref().to_owned());
         self.load_search(&SearchPath::explicit(files))
     }
 
@@ -204,6 +205,7 @@ impl Plugins {
         let mut report = LoadReport::default();
         let mut ready: Vec<Ready> = Vec::new();
         let found = search.look();
+        report.searched = found.looked;
         for (candidate, error) in found.unreadable {
             let error = failed(&candidate.path, &error, Step::Find);
             report.reject(candidate, error);
@@ -354,9 +356,9 @@ impl Plugins {
     ///
     /// # Errors
     /// As loading; no plugin of that name is in use, or it is linked into the host.
-    pub fn replace(&self, file: &Path) -> Result<(PluginInfo, Vec<Warning>), LoadError> {
+    pub fn replace(&self, file: impl AsRef<Path>) -> Result<(PluginInfo, Vec<Warning>), LoadError> {
         let _turn = self.changes.lock();
-        let (file, image) = loader::examine(file)?;
+        let (file, image) = loader::examine(file.as_ref())?;
         let old = self.active(&image.manifest.plugin.name)?;
         let policy = Policy::from_knobs(&self.knobs());
         let opened = if old.isolated {

@@ -2,7 +2,7 @@
 
 use crate::{
     error::LoadError,
-    search::{Candidate, Origin},
+    search::{Candidate, Looked, Origin},
 };
 use std::path::PathBuf;
 use tenon_framework::registry::{PluginInfo, Warning};
@@ -40,10 +40,13 @@ pub struct LoadReport {
     pub rejected: Vec<Rejected>,
     /// What the user should know of the new snapshot.
     pub warnings: Vec<Warning>,
+    /// Where plugins were looked for besides the files that were named.
+    pub searched: Vec<Looked>,
 }
 
 impl LoadReport {
-    /// The plugins that were asked for, or why one of them is not there.
+    /// The plugins that were asked for, or why one of them is not there. That a search found none is not an error: see
+    /// [`LoadReport::searched`].
     ///
     /// # Errors
     /// The first rejected candidate that was named by the caller, else the first of all.

@@ -1,10 +1,10 @@
 //! Where plugins are looked for.
 //!
 //! In this order: files named by the caller; `TENON_PLUGIN_PATH` (folders and files); the running
-//! executable's folder, its `deps` first, since the copy beside the executable can be stale;
-//! `$XDG_DATA_HOME/tenon/plugins`.
+//! executable's folder, its `deps` first, since the copy beside the executable can be stale; `lib/tenon/plugins` beside
+//! the executable's folder, where an installed `bin/tenon` has what came with it; `$XDG_DATA_HOME/tenon/plugins`.
 //!
-//! Folders of plugins (the second and the last) are looked at for every library; what is no plugin is passed over.
+//! Folders of plugins (the second and the last two) are looked at for every library; what is no plugin is passed over.
 //! Beside the executable and in its `deps` only files named `libtenon_*` count, since cargo builds fixtures and
 //! plugins of tests there too. The files of a folder are tried in the order of their names, of several builds that
 //! cargo made of one package the newest first. Of several builds of one plugin, the first found is loaded.
@@ -27,6 +27,8 @@ pub enum Origin {
     Deps,
     /// In the running executable's folder.
     Executable,
+    /// In `lib/tenon/plugins` beside the running executable's folder.
+    Installed,
     /// In the user's plugins.
     Data,
 }
@@ -38,6 +40,7 @@ impl fmt::Display for Origin {
             Origin::PluginPath => "TENON_PLUGIN_PATH",
             Origin::Deps => "deps of the executable's folder",
             Origin::Executable => "the executable's folder",
+            Origin::Installed => "installed with the executable",
             Origin::Data => "the user's plugins",
         })
     }
@@ -47,7 +50,9 @@ impl Origin {
     /// Which files of a folder are looked at.
     fn names(self) -> fn(&str) -> bool {
         match self {
-            Origin::Explicit | Origin::PluginPath | Origin::Data => is_library_name,
+            Origin::Explicit | Origin::PluginPath | Origin::Installed | Origin::Data => {
+                is_library_name
+            }
             Origin::Deps | Origin::Executable => is_plugin_name,
         }
     }
@@ -73,6 +78,42 @@ pub struct Found {
     pub candidates: Vec<Candidate>,
     /// Folders that are there and cannot be read.
     pub unreadable: Vec<(Candidate, io::Error)>,
+    /// Every place of the search, with what is there.
+    pub looked: Vec<Looked>,
+}
+
+/// A place that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Looked {
+    /// What led to it.
+    pub origin: Origin,
+    /// The folder or file.
+    pub path: PathBuf,
+    /// How many files there may be plugins; `None` where there is no such place, or it cannot be read.
+    pub files: Option<usize>,
+}
+
+impl fmt::Display for Looked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): ", self.path.display(), self.origin)?;
+        match self.files {
+            None => f.write_str("not there"),
+            Some(0) => f.write_str("no library"),
+            Some(1) => f.write_str("1 library"),
+            Some(files) => write!(f, "{files} libraries"),
+        }
+    }
+}
+
+/// Where plugins were looked for, in words.
+pub fn looked_at(places: &[Looked]) -> String {
+    match places {
+        [] => "plugins were not looked for".to_owned(),
+        places => {
+            let lines: Vec<String> = places.iter().map(|place| format!("\n  {place}")).collect();
+            format!("plugins were looked for in{}", lines.concat())
+        }
+    }
 }
 
 /// The places to look in, in order.
@@ -104,7 +145,8 @@ impl Surroundings {
     pub fn of_process() -> Surroundings {
         Surroundings {
             plugin_path: env::var_os("TENON_PLUGIN_PATH"),
-            executable: env::current_exe().ok(),
+            // Behind a link that leads to it, the executable has its plugins beside it all the same.
+            executable: env::current_exe().ok().map(|file| fs::canonicalize(&file).unwrap_or(file)),
             data_home: env::var_os("XDG_DATA_HOME").map(PathBuf::from),
             home: env::var_os("HOME").map(PathBuf::from),
         }
@@ -145,6 +187,8 @@ impl SearchPath {
         if let Some(folder) = surroundings.executable.as_deref().and_then(Path::parent) {
             places.push((Origin::Deps, folder.join("deps")));
             places.push((Origin::Executable, folder.to_owned()));
+            let above = folder.parent().unwrap_or(folder);
+            places.push((Origin::Installed, above.join("lib/tenon/plugins")));
         }
         places.extend(surroundings.user_plugins().map(|folder| (Origin::Data, folder)));
         SearchPath { files: files.into_iter().collect(), places, ..SearchPath::default() }
@@ -173,22 +217,30 @@ impl SearchPath {
         let apart = apart.map(|path| Candidate { isolated: true, ..named(Origin::Explicit, path) });
         let mut all: Vec<Candidate> =
             apart.chain(self.files.iter().map(|path| named(Origin::Explicit, path))).collect();
-        let mut unreadable = Vec::new();
+        let (mut unreadable, mut looked) = (Vec::new(), Vec::new());
         for (origin, place) in &self.places {
+            let mut files = None;
             if place.is_dir() {
                 match files_in(place, origin.names()) {
-                    Ok(files) => all.extend(
-                        files.iter().map(|path| Candidate { named: false, ..named(*origin, path) }),
-                    ),
+                    Ok(found) => {
+                        files = Some(found.len());
+                        all.extend(
+                            found
+                                .iter()
+                                .map(|path| Candidate { named: false, ..named(*origin, path) }),
+                        );
+                    }
                     Err(error) => unreadable.push((named(*origin, place), error)),
                 }
             } else if *origin == Origin::PluginPath {
+                files = place.exists().then_some(1);
                 all.push(named(*origin, place));
             }
+            looked.push(Looked { origin: *origin, path: place.clone(), files });
         }
         let mut seen = HashSet::new();
         all.retain(|candidate| seen.insert(candidate.path.clone()));
-        Found { candidates: all, unreadable }
+        Found { candidates: all, unreadable, looked }
     }
 }
 
@@ -250,11 +302,13 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_files_plugin_path_deps_executable_data() {
+    fn the_order_is_files_plugin_path_deps_executable_installed_data() {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
         let cpu = library("libtenon_cpu");
-        for folder in ["path", "bin/deps", "bin", "home/.local/share/tenon/plugins"] {
+        let folders =
+            ["path", "bin/deps", "bin", "lib/tenon/plugins", "home/.local/share/tenon/plugins"];
+        for folder in folders {
             touch(&at(folder).join(&cpu), 0);
         }
         let single = at("single/odd-name");
@@ -275,6 +329,7 @@ mod tests {
             (Origin::PluginPath, at("missing-folder"), true),
             (Origin::Deps, at("bin/deps").join(&cpu), false),
             (Origin::Executable, at("bin").join(&cpu), false),
+            (Origin::Installed, at("lib/tenon/plugins").join(&cpu), false),
             (Origin::Data, at("home/.local/share/tenon/plugins").join(&cpu), false),
         ];
         assert_eq!(found, expected);

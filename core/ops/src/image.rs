@@ -27,6 +27,7 @@ register_op!(
     ],
     shape = resize,
     summary = "Images of another size, whose pixels are weighed from the four around them.",
+    bench = &["photo; images: [1, 480, 640, 3]; size: [2] values(224, 224)",],
 );
 
 register_op!(

@@ -4,6 +4,7 @@ use crate::rendezvous::Key;
 use std::sync::Arc;
 use tenon_framework::text::{cut, cut_message, cut_text};
 use tenon_framework::{Code, DType, KernelError, PartialShape, Shape};
+use tenon_host::search::{Looked, looked_at};
 use thiserror::Error;
 
 /// Why a step failed: what happened, where.
@@ -89,6 +90,10 @@ impl StepError {
             ),
         )
     }
+}
+
+fn because(why: &str) -> String {
+    if why.is_empty() { String::new() } else { format!(" ({})", cut_text(why)) }
 }
 
 /// Why a session refuses or a step fails.
@@ -200,6 +205,34 @@ pub enum RuntimeError {
     /// A device option that is no name of a device.
     #[error("option device: {text}", text = cut_text(.0))]
     Device(String),
+    /// A device option that names none of the devices.
+    #[error(
+        "option device: there is no device '{name}'{}; there are {}; to run without it, ask for soft placement by the \
+         knob runtime.soft_placement (--soft-placement on the command line)",
+        because(.why), cut_text(&there.join(", ")), name = cut(.name)
+    )]
+    NoSuchDevice {
+        /// The name.
+        name: String,
+        /// The devices that there are.
+        there: Vec<String>,
+        /// Why the type has none; empty where no plugin says so.
+        why: String,
+    },
+    /// A node to run where there are no devices at all.
+    #[error(
+        "node '{node}' (op '{op}'): no device takes it: there are no devices, since no plugin that brings one is \
+         loaded: name one (--plugin FILE, RuntimeOptions::plugins), or its folder in TENON_PLUGIN_PATH; {}",
+        looked_at(.searched), node = cut(.node), op = cut(.op)
+    )]
+    NoDevices {
+        /// The node.
+        node: String,
+        /// Its op.
+        op: String,
+        /// Where plugins were looked for when the runtime started; empty where they were not.
+        searched: Vec<Looked>,
+    },
     /// A setting of a knob.
     #[error(transparent)]
     Setting(tenon_framework::knob::KnobError),

@@ -3,6 +3,35 @@
 //! What an embedder depends on: a [`Runtime`] loads plugins and opens devices, a [`Session`] owns a graph and
 //! its resources and runs steps over it. The crates below are re-exported as [`host`], [`graph`],
 //! [`framework`] and [`proto`].
+//!
+//! ```no_run
+//! use tenon_runtime::{
+//!     RunOptions, Runtime, RuntimeOptions, Session, SessionOptions,
+//!     framework::{DType, PartialShape, Tensor},
+//!     graph::GraphBuilder,
+//! };
+//!
+//! let plugins = vec!["lib/tenon/plugins/libtenon_cpu.so".into()];
+//! let (runtime, report) = Runtime::new(RuntimeOptions { plugins, ..RuntimeOptions::default() })?;
+//! report.into_result()?;
+//!
+//! let registry = runtime.registry();
+//! let mut builder = GraphBuilder::new(&registry);
+//! let x = builder.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+//! builder.op("Relu").name("y").input(x).build()?;
+//!
+//! let session = Session::new(&runtime, SessionOptions::default())?;
+//! session.extend_graph(&builder.finish())?;
+//! let x = Tensor::from_slice(&[2], &[-1f32, 1.0])?;
+//! let (fetched, _) = session.run(&[("x", x)], &["y"], &[], &RunOptions::default())?;
+//! assert_eq!(fetched[0].as_slice::<f32>()?, [0.0, 1.0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Without a plugin there are no devices, and nothing runs. Plugins that [`RuntimeOptions`] names are loaded first, then
+//! those that are found: in what `TENON_PLUGIN_PATH` names (folders and files), beside the program and in its `deps`, in
+//! `../lib/tenon/plugins`, and in the user's own folder ([`host::search`]). `examples/embed.rs` is a whole program, with
+//! prepared calls, events, and a plugin that is replaced; `sdk/docs/embed.md` goes through it.
 
 mod error;
 mod executor;

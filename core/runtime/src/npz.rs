@@ -35,7 +35,8 @@ impl Npz {
     ///
     /// # Errors
     /// The file cannot be read, is no archive, or expands to more than [`most_bytes`].
-    pub fn open(path: &Path) -> Result<Npz, NpyError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Npz, NpyError> {
+        let path = path.as_ref();
         let file = path.display().to_string();
         let opened = File::open(path).and_then(|open| Ok((open.metadata()?.len(), open)));
         let (size, open) = opened.map_err(|error| unreadable(&file, &error))?;

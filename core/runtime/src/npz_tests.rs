@@ -48,7 +48,7 @@ fn arrays_are_read_by_name() {
             ("a.npy", npy::encode(&codes, "x").unwrap()),
             ("read.me", b"no array".to_vec()),
         ];
-        let mut npz = Npz::open(&archive(&folder, method, &files)).unwrap();
+        let mut npz = Npz::open(archive(&folder, method, &files)).unwrap();
         assert_eq!(npz.names(), ["a", "b/c"]);
         assert!(npz.has("b/c") && !npz.has("read.me") && !npz.has("c"));
         let read = npz.tensor("b/c", Some(DType::INT32)).unwrap();
@@ -64,7 +64,7 @@ fn arrays_are_read_by_name() {
 #[test]
 fn what_is_no_archive_is_invalid() {
     let folder = TempDir::new().unwrap();
-    let missing = Npz::open(&folder.path().join("none.npz")).unwrap_err();
+    let missing = Npz::open(folder.path().join("none.npz")).unwrap_err();
     assert_eq!(missing.code(), Code::NOT_FOUND);
     for bytes in [&b""[..], b"PK", b"PK\x03\x04 and then nothing", &[0; 1000]] {
         let error = error(&folder, bytes);

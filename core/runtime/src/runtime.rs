@@ -7,7 +7,7 @@ use crate::{
 };
 use std::{
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Weak},
     time::Instant,
 };
@@ -25,7 +25,7 @@ use tenon_host::{
     devices::DeviceManager,
     memory::{HostMemory, copy_on_host},
     pool::ThreadPool,
-    search::SearchPath,
+    search::{Looked, SearchPath},
 };
 
 register_knob!(
@@ -36,6 +36,11 @@ register_knob!(
 register_knob!(
     "record_after": INT = "8",
     "Steps of a plan after which what it runs on a device is recorded and replayed, where that is possible; -1 is never."
+);
+
+register_knob!(
+    "soft_placement": BOOL = "false",
+    "Whether a node whose device is not there, or has no kernel for it, runs on another one; else that is an error."
 );
 
 register_knob!(
@@ -89,6 +94,7 @@ fn record(plugins: &Plugins, id: PluginId) -> *const tenon_abi::Plugin {
 
 struct Inner {
     devices: DeviceManager,
+    searched: Vec<Looked>,
     plugins: Arc<Plugins>,
     pool: Arc<ThreadPool>,
     memory: Arc<dyn Memory>,
@@ -145,6 +151,7 @@ impl Runtime {
         let (pool, tuner) = (Arc::new(pool), Arc::default());
         let inner = Inner {
             devices,
+            searched: report.searched.clone(),
             plugins,
             pool,
             memory,
@@ -172,14 +179,15 @@ impl Runtime {
     }
 
     /// Loads further plugins, and opens the devices that they bring.
-    pub fn load(&self, files: impl IntoIterator<Item = PathBuf>) -> LoadReport {
+    pub fn load(&self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> LoadReport {
         let report = self.inner.plugins.load(files);
         self.inner.devices.refresh(|id| record(&self.inner.plugins, id));
         report
     }
 
     /// Loads further plugins, each into a process of its own (see [`tenon_host::isolate`]).
-    pub fn load_isolated(&self, files: impl IntoIterator<Item = PathBuf>) -> LoadReport {
+    pub fn load_isolated(&self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> LoadReport {
+        let files = files.into_iter().map(|file| file.as_ref().to_owned());
         self.inner.plugins.load_search(&SearchPath::default().isolating(files))
     }
 
@@ -189,7 +197,7 @@ impl Runtime {
     /// The new build is refused; then the old one stays.
     pub fn replace(
         &self,
-        file: &std::path::Path,
+        file: impl AsRef<Path>,
     ) -> Result<(PluginInfo, Vec<Warning>), RuntimeError> {
         Ok(self.inner.plugins.replace(file)?)
     }
@@ -269,6 +277,11 @@ impl Runtime {
 
     pub(crate) fn ledger(&self) -> &Arc<Ledger> {
         &self.inner.ledger
+    }
+
+    /// Where plugins were looked for at the start.
+    pub(crate) fn searched(&self) -> &[Looked] {
+        &self.inner.searched
     }
 
     /// Notes a session that is opened.

@@ -1,18 +1,21 @@
 //! The spans of steps, as a trace that Chrome (`chrome://tracing`) and Perfetto show.
 //!
 //! Form of the file: the JSON object format of Chrome's trace event format, with complete events (`X`) in
-//! microseconds and one metadata event (`M`) per thread. Threads of the host are those of process 1; each stream
-//! of a device stands as a thread of process 2, named as `ACCEL:0 stream 1`, with what ran on it and when.
+//! microseconds and one metadata event (`M`) per thread. Threads of the host are those of process 1. Process 2 has a
+//! lane for each stream of a device, named as `ACCEL:0 stream 1`, with what ran on it and when; a device without streams
+//! has a lane `NPU:0` with its kernels and one `NPU:0 copies`. With [`ChromeTrace::describe`] events say op, device,
+//! plugin, label, shapes and bytes.
 
-use serde_json::{Value, json};
+use crate::session::NodeReport;
+use serde_json::{Map, Value, json};
 use std::{
     cell::Cell,
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     io::{self, Write},
     sync::atomic::{AtomicU64, Ordering},
 };
-use tenon_framework::sync::Mutex;
-use tenon_host::call::TraceSink;
+use tenon_framework::{DType, PartialShape, sync::Mutex};
+use tenon_host::call::{CopySpan, TraceSink};
 
 /// Numbers of the processes that the spans' threads belong to.
 const HOST: u32 = 1;
@@ -28,18 +31,109 @@ struct Span {
     begin_ns: u64,
     end_ns: u64,
     track: Track,
+    /// Of a copy.
+    copied: Option<Copied>,
 }
 
-#[derive(Default)]
+/// What a copy moved, and by which device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Copied {
+    device: String,
+    bytes: u64,
+}
+
+#[derive(Default, Clone)]
 struct Collected {
     spans: Vec<Span>,
     /// Names of tracks.
     tracks: BTreeMap<Track, String>,
+    /// What is known of nodes, by name.
+    nodes: HashMap<String, Described>,
+}
+
+/// What a plan says of a node.
+#[derive(Debug, Clone)]
+struct Described {
+    /// `NPU:0`.
+    device: String,
+    args: Map<String, Value>,
+}
+
+impl Described {
+    fn of(node: &NodeReport) -> Described {
+        let tensors = |all: &[(DType, PartialShape)]| -> Value {
+            all.iter().map(|(dtype, shape)| Value::from(format!("{dtype} {shape}"))).collect()
+        };
+        let bytes = |all: &[(DType, PartialShape)]| -> Option<u64> {
+            all.iter().try_fold(0u64, |sum, (dtype, shape)| {
+                let elements = shape.full()?.elements();
+                let bytes = u64::try_from(elements).ok()?.checked_mul(dtype.size()? as u64)?;
+                sum.checked_add(bytes)
+            })
+        };
+        let device = short(&node.device).to_owned();
+        let mut args = Map::new();
+        let mut put = |key: &str, value: Value| args.insert(key.to_owned(), value);
+        put("op", node.op.clone().into());
+        put("device", device.clone().into());
+        put("plugin", node.plugin.clone().into());
+        put("label", node.label.clone().into());
+        put("inputs", tensors(&node.inputs));
+        put("outputs", tensors(&node.outputs));
+        for (key, tensors) in [("bytes_read", &node.inputs), ("bytes_written", &node.outputs)] {
+            if let Some(bytes) = bytes(tensors) {
+                put(key, bytes.into());
+            }
+        }
+        if node.per_shape {
+            put("kernel", "chosen for each shape as steps run".into());
+        }
+        Described { device, args }
+    }
+}
+
+/// A device of this process without what all share: `NPU:0`.
+fn short(device: &str) -> &str {
+    device.rsplit_once("/device:").map_or(device, |(_, name)| name)
 }
 
 impl Collected {
-    /// The track of a stream, by its name.
-    fn stream(&mut self, name: &str) -> Track {
+    /// Whether a device has a lane for each of its streams.
+    fn has_streams(&self, device: &str) -> bool {
+        let of_device = |name: &String| {
+            let rest = name.strip_prefix(device);
+            rest.is_some_and(|rest| rest.starts_with(" stream "))
+        };
+        self.tracks.iter().any(|((process, _), name)| *process == DEVICES && of_device(name))
+    }
+
+    /// The spans as they are shown: kernels of a device without streams in its lane, and copies that were enqueued on a
+    /// stream there alone.
+    fn shown(&mut self) -> Vec<Span> {
+        let spans = std::mem::take(&mut self.spans);
+        let mut shown = Vec::with_capacity(spans.len());
+        for mut span in spans {
+            let device = match &span.copied {
+                Some(copied) => copied.device.clone(),
+                None => {
+                    self.nodes.get(&span.node).map(|node| node.device.clone()).unwrap_or_default()
+                }
+            };
+            let of_host = device.is_empty() || device.starts_with("CPU:");
+            let streams = self.has_streams(&device);
+            match (&span.copied, span.track.0) {
+                (Some(_), _) if streams => continue,
+                (Some(_), _) => span.track = self.lane(&format!("{device} copies")),
+                (None, HOST) if !of_host && !streams => span.track = self.lane(&device),
+                _ => {}
+            }
+            shown.push(span);
+        }
+        shown
+    }
+
+    /// The track of a stream or device, by its name.
+    fn lane(&mut self, name: &str) -> Track {
         let mut streams = self.tracks.iter().filter(|((process, _), _)| *process == DEVICES);
         if let Some((track, _)) = streams.find(|(_, known)| *known == name) {
             return *track;
@@ -84,19 +178,32 @@ impl ChromeTrace {
         self.len() == 0
     }
 
+    /// Tells the trace of the nodes that were traced, as [`Callable::nodes`](crate::Callable::nodes) has them: events get
+    /// op, device, plugin, label, shapes as far as they are known before a step, and bytes.
+    pub fn describe(&self, nodes: &[NodeReport]) {
+        let described = nodes.iter().map(|node| (node.name.clone(), Described::of(node)));
+        self.collected.lock().nodes.extend(described);
+    }
+
     /// Writes what was collected, in the order of beginnings.
     ///
     /// # Errors
     /// What the writer says.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
-        let collected = self.collected.lock();
-        let mut spans: Vec<&Span> = collected.spans.iter().collect();
+        let mut collected = self.collected.lock().clone();
+        // What a copy moved is told of the stream's span too, by node.
+        let copies = collected.spans.iter().filter_map(|span| {
+            Some((span.node.clone(), (span.name.clone(), span.copied.clone()?)))
+        });
+        let copies: HashMap<String, (String, Copied)> = copies.collect();
+        let mut spans = collected.shown();
         // Of two that begin together the longer one holds the other.
         spans.sort_by_key(|span| (span.begin_ns, std::cmp::Reverse(span.end_ns)));
         let names = collected.tracks.iter().map(|(&track, name)| track_event(track, name));
         let has_streams = collected.tracks.keys().any(|(process, _)| *process == DEVICES);
         let devices = has_streams.then(|| process_event(DEVICES, "devices"));
-        let spans = spans.into_iter().map(span_event);
+        let event = |span: &Span| span_event(span, collected.nodes.get(&span.node), &copies);
+        let spans = spans.iter().map(event);
         let events: Vec<Value> = devices.into_iter().chain(names).chain(spans).collect();
         let trace = json!({ "displayTimeUnit": "ns", "traceEvents": events });
         serde_json::to_writer(&mut out, &trace)?;
@@ -115,16 +222,28 @@ fn track_event((process, thread): Track, name: &str) -> Value {
     })
 }
 
-fn span_event(span: &Span) -> Value {
-    let (name, category) = match span.name.as_str() {
-        "" => (&span.node, "node"),
-        _ => (&span.name, "kernel"),
+fn span_event(
+    span: &Span,
+    node: Option<&Described>,
+    copies: &HashMap<String, (String, Copied)>,
+) -> Value {
+    let mut args = node.map(|node| node.args.clone()).unwrap_or_default();
+    args.insert("node".to_owned(), span.node.clone().into());
+    let copy = copies.get(&span.node).filter(|_| span.track.0 == DEVICES);
+    if let Some((_, copied)) = copy {
+        args.insert("bytes".to_owned(), copied.bytes.into());
+        args.insert("device".to_owned(), copied.device.clone().into());
+    }
+    let (name, category) = match (copy, span.name.as_str()) {
+        (Some((direction, _)), _) => (direction, "copy"),
+        (None, "") => (&span.node, "node"),
+        (None, _) => (&span.name, "kernel"),
     };
     let micros = |ns: u64| ns as f64 / 1e3;
     json!({
         "ph": "X", "pid": span.track.0, "tid": span.track.1, "name": name, "cat": category,
         "ts": micros(span.begin_ns), "dur": micros(span.end_ns.saturating_sub(span.begin_ns)),
-        "args": { "node": span.node },
+        "args": args,
     })
 }
 
@@ -150,20 +269,31 @@ impl TraceSink for ChromeTrace {
             let current = std::thread::current();
             current.name().map_or_else(|| format!("thread {thread}"), str::to_owned)
         });
-        collected.spans.push(Span { node, name, begin_ns, end_ns, track });
+        collected.spans.push(Span { node, name, begin_ns, end_ns, track, copied: None });
+    }
+
+    fn copy_span(&self, copy: &CopySpan<'_>) {
+        let CopySpan { node, device, leaves, bytes, begin_ns, end_ns } = *copy;
+        let device = short(device).to_owned();
+        let name = if leaves { format!("copy from {device}") } else { format!("copy to {device}") };
+        let copied = Some(Copied { device, bytes });
+        let (node, track) = (node.to_owned(), (HOST, 0));
+        self.collected.lock().spans.push(Span { node, name, begin_ns, end_ns, track, copied });
     }
 
     fn stream_span(&self, stream: &str, node: &str, begin_ns: u64, end_ns: u64) {
         let (node, name) = (node.to_owned(), String::new());
         let mut collected = self.collected.lock();
-        let track = collected.stream(stream);
-        collected.spans.push(Span { node, name, begin_ns, end_ns, track });
+        let track = collected.lane(stream);
+        collected.spans.push(Span { node, name, begin_ns, end_ns, track, copied: None });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use tenon_framework::{attr::AttrMap, attr_view::AttrTable};
 
     fn events(trace: &ChromeTrace, kind: &str) -> Vec<Value> {
         let mut file = Vec::new();
@@ -231,6 +361,65 @@ mod tests {
         };
         assert_eq!(name(2).unwrap()["args"]["name"], "ACCEL:0 stream 1");
         assert!(names.iter().any(|event| event["name"] == "process_name"));
+    }
+
+    fn node(name: &str, device: &str) -> NodeReport {
+        NodeReport {
+            name: name.to_owned(),
+            op: "Relu".to_owned(),
+            device: format!("/job:localhost/replica:0/task:0/device:{device}"),
+            plugin: "npu".to_owned(),
+            label: "fast".to_owned(),
+            attrs: Arc::new(AttrTable::new(AttrMap::new())),
+            inputs: vec![(DType::FLOAT, PartialShape::new(&[2, 3]).unwrap())],
+            outputs: vec![(DType::FLOAT, PartialShape::UNKNOWN)],
+            per_shape: false,
+        }
+    }
+
+    fn copy<'a>(node: &'a str, device: &'a str, leaves: bool) -> CopySpan<'a> {
+        CopySpan { node, device, leaves, bytes: 24, begin_ns: 5_000, end_ns: 6_000 }
+    }
+
+    #[test]
+    fn a_device_without_streams_has_lanes_of_its_own_and_events_say_what_ran() {
+        let trace = ChromeTrace::new();
+        trace.span("y", "", 1_000, 2_000);
+        trace.span("z", "", 3_000, 4_000);
+        trace.copy_span(&copy("y/send", "/job:localhost/replica:0/task:0/device:NPU:0", true));
+        trace.describe(&[node("y", "NPU:0"), node("z", "CPU:0")]);
+        let (spans, names) = (events(&trace, "X"), events(&trace, "M"));
+        let lane = |event: &Value| {
+            let of = |name: &&Value| (&name["pid"], &name["tid"]) == (&event["pid"], &event["tid"]);
+            let named = names.iter().filter(|name| name["name"] == "thread_name").find(of);
+            named.unwrap()["args"]["name"].as_str().unwrap().to_owned()
+        };
+        assert_eq!((lane(&spans[0]), lane(&spans[2])), ("NPU:0".into(), "NPU:0 copies".into()));
+        assert_eq!(spans[1]["pid"], 1, "kernels of the host stay on its threads");
+        let args = &spans[0]["args"];
+        assert_eq!(
+            (&args["op"], &args["plugin"], &args["label"]),
+            (&"Relu".into(), &"npu".into(), &"fast".into())
+        );
+        assert_eq!(args["inputs"], json!(["float [2,3]"]));
+        assert_eq!((&args["bytes_read"], args.get("bytes_written")), (&24.into(), None));
+        assert_eq!(
+            (&spans[2]["name"], &spans[2]["args"]["bytes"]),
+            (&"copy from NPU:0".into(), &24.into())
+        );
+        assert_eq!(spans[2]["cat"], "copy");
+        assert_eq!(events(&trace, "X"), spans, "writing takes nothing away");
+    }
+
+    #[test]
+    fn a_copy_on_a_stream_is_shown_there_alone_with_its_bytes() {
+        let trace = ChromeTrace::new();
+        trace.copy_span(&copy("x/recv", "ACCEL:0", false));
+        trace.stream_span("ACCEL:0 stream 0", "x/recv", 6_000, 9_000);
+        let spans = events(&trace, "X");
+        assert_eq!(spans.len(), 1, "{spans:?}");
+        assert_eq!((&spans[0]["name"], &spans[0]["dur"]), (&"copy to ACCEL:0".into(), &3.0.into()));
+        assert_eq!(spans[0]["args"]["bytes"], 24);
     }
 
     #[test]

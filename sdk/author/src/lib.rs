@@ -60,12 +60,12 @@ pub mod prelude {
         abi::MemoryKind,
         author::{
             AsyncCall, ComputeContext, CreateContext, Dim, InOut, Kept, Kernel, Knob, Mode, Packed,
-            PassContext, ResourceHandle, ResourceValue, ShapeContext, ShapeHandle, ShapeResult,
-            Supported, Variant, VariantRef, VariantValue, plugin_path,
+            PassContext, Prepack, ResourceHandle, ResourceValue, ShapeContext, ShapeHandle,
+            ShapeResult, Supported, Supports, Variant, VariantRef, VariantValue, plugin_path,
         },
         device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
-        element::{Element, Float, Number},
-        reg::{ANY_TYPE, COPYABLE, Numerics},
+        element::{Complex, Complex32, Complex64, Element, Float, Number, bf16, f16},
+        reg::{ANY_TYPE, COPYABLE, Denormals, Numerics},
         register_device, register_fusion, register_kernel, register_knob, register_op,
         register_pass,
     };

@@ -1,15 +1,16 @@
 //! The calls to be measured.
 //!
 //! A [`Call`] is an op with every attribute and a recipe for every input. Calls come from shapes that the user gives,
-//! one by one or along a sweep; else from shapes that are usual for the op; else from the cases that a check of the
-//! op would generate; or they are recorded from a graph.
+//! one by one or along a sweep; else they are those that the op itself ships; else they are made large after what the op
+//! accepts; or they are recorded from a graph.
 
 mod attrs;
+mod declared;
 mod generated;
 mod graph;
 mod inputs;
+mod sized;
 mod types;
-mod usual;
 
 use crate::{
     error::BenchError,
@@ -96,6 +97,12 @@ impl Call {
         Ok(parts.join(" ").trim().to_owned())
     }
 
+    /// Elements of the largest input.
+    pub fn elements(&self) -> i64 {
+        let elements = self.case.inputs.iter().map(|input| input.dims.iter().product());
+        elements.max().unwrap_or(0)
+    }
+
     /// The element type that its work is counted in: that of the first input, else of the first output.
     pub fn dtype(&self) -> DType {
         let first = self.case.inputs.first().map(|input| input.dtype);
@@ -133,17 +140,14 @@ pub fn of_op(
         );
         return Err(BenchError::wish(&op.name, problem));
     }
-    let usual = usual::wishes(&op.name, wish);
-    if !usual.is_empty() {
-        let calls = usual.iter().map(|wish| along_sweep(op, &types, wish));
-        if let Ok(calls) = calls.collect::<Result<Vec<_>, _>>() {
-            return Ok(calls.concat());
-        }
+    inputs::check_names(op, wish, &Shapes::default())?;
+    if !op.bench().calls.is_empty() {
+        return declared::calls(op, &types, wish);
     }
-    if wish.attrs.is_empty() && wish.values.is_empty() && wish.constants.is_empty() {
-        return generated::calls(op, kernels, &types, wish.seed);
+    if wish.values.is_empty() && wish.constants.is_empty() {
+        return generated::large(op, kernels, &types, wish);
     }
-    let problem = "no shapes are known for these attributes: give them by --shape NAME=SHAPE,...";
+    let problem = "no shapes are known for these inputs: give them by --shape NAME=SHAPE,...";
     Err(BenchError::wish(&op.name, problem))
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Variants of one run are compared round by round ([`side_by_side`]), records of different runs as wholes
 //! ([`against_baseline`]). In both, a difference is one that the interval (or the test) shows and that is larger than
-//! a threshold, which is never below what two measurements of one kernel differ by ([`noise_floor`]).
+//! a threshold. Each pair has its own: never below what either of the two differs from itself by, and never raised by
+//! the noise of a third.
 
 mod baseline;
 mod crossover;
@@ -49,8 +50,7 @@ fn paired(a: &Samples, b: &Samples, seed: u64) -> Option<Ratio> {
 }
 
 /// What two measurements of one kernel differ by on this machine, as a ratio less one: the 95th percentile over the
-/// records. With several processes one half of them stands against the other, else every second round; `None` where
-/// there is too little to tell.
+/// records, for a reader. `None` where there is too little to tell.
 pub fn noise_floor(records: &[Record]) -> Option<f64> {
     let differences: Vec<f64> =
         records.iter().filter_map(|record| own_difference(&record.kernel)).collect();
@@ -60,25 +60,31 @@ pub fn noise_floor(records: &[Record]) -> Option<f64> {
     Some(quantile(&sorted(&differences), 0.95))
 }
 
+/// What samples differ from themselves by. With several processes one half of them stands against the other, else one
+/// half of the rounds: by ones, by twos and by fours in turn, of which the largest difference counts, since one alone is
+/// small by luck.
 fn own_difference(samples: &Samples) -> Option<f64> {
     let several =
         samples.processes.iter().any(|&process| Some(&process) != samples.processes.first());
     let keys = if several { &samples.processes } else { &samples.rounds };
-    let half = |wanted: u32| {
-        let own = samples.ns.iter().zip(keys).filter(|(_, key)| *key % 2 == wanted);
-        own.map(|(ns, _)| *ns).collect::<Vec<f64>>()
-    };
-    let (even, odd) = (half(0), half(1));
-    if even.is_empty() || odd.is_empty() {
-        return None;
-    }
-    Some((median(&even) / median(&odd)).ln().abs().exp_m1())
+    let differences = (0..3).filter_map(|shift| {
+        let half = |wanted: u32| {
+            let own = samples.ns.iter().zip(keys).filter(|(_, key)| (*key >> shift) % 2 == wanted);
+            own.map(|(ns, _)| *ns).collect::<Vec<f64>>()
+        };
+        let (even, odd) = (half(0), half(1));
+        // A half of a few samples says nothing of the whole.
+        let few = even.len().min(odd.len()) * 4 < samples.ns.len();
+        (!few).then(|| (median(&even) / median(&odd)).ln().abs().exp_m1())
+    });
+    differences.reduce(f64::max)
 }
 
-/// The threshold that applies: what the user wants, not below a least and the noise.
-fn threshold(wanted: Option<f64>, least: f64, floors: &[Option<f64>]) -> f64 {
-    let floors = floors.iter().flatten().copied();
-    floors.fold(wanted.unwrap_or(least), f64::max)
+/// The threshold of a pair: what the user wants, else a least, and not below what either of the two differs from itself
+/// by.
+fn threshold(wanted: Option<f64>, least: f64, a: &Samples, b: &Samples) -> f64 {
+    let own = [a, b].into_iter().filter_map(own_difference);
+    own.fold(wanted.unwrap_or(least), f64::max)
 }
 
 /// Variants as a reader tells them apart: label, then plugin and device where they differ.

@@ -19,12 +19,15 @@
 //! | batch normalisation | 2 for each element; 5 with moments |
 //! | what only moves elements | none |
 //! | step of a graph | those of its products and convolutions |
-//! | any other op | not known: bytes only |
+//! | any other op | its own formula (`flops = ...` where it is registered); else not known: bytes only |
+//!
+//! An op's own formulas come before this table.
 
 use crate::record::{CostSource, Work};
 use tenon_framework::{
     DType,
     attr::{AttrList, AttrMap, AttrValue},
+    op::{Formula, OpDef, Tensors},
 };
 
 /// A call as its cost sees it.
@@ -32,6 +35,8 @@ use tenon_framework::{
 pub struct Call<'a> {
     /// The op.
     pub op: &'a str,
+    /// Its definition, where it is at hand.
+    pub def: Option<&'a OpDef>,
     /// All attributes.
     pub attrs: &'a AttrMap,
     /// Types and shapes of the inputs.
@@ -135,6 +140,44 @@ pub fn passes_on(op: &str) -> bool {
 
 /// The work of a call.
 pub fn work(call: &Call<'_>) -> Work {
+    let known = by_table(call);
+    let Some(def) = call.def else { return known };
+    let bench = def.bench();
+    let value = |formula: &Option<Formula>, call: &Call<'_>| {
+        let tensors = Tensors { inputs: call.inputs, outputs: call.outputs };
+        formula.as_ref()?.value(def, call.attrs, tensors)
+    };
+    let mut work = match value(&bench.bytes, call) {
+        // What is told is the sum; of it the outputs are written.
+        Some(bytes) if !call.shares => Work {
+            read: (bytes - known.written).max(0.0),
+            written: known.written.min(bytes),
+            ..known
+        },
+        _ => known,
+    };
+    if let Some(flops) = value(&bench.flops, call) {
+        let (inputs, outputs) = (doubled(call.inputs), doubled(call.outputs));
+        let larger = Call { inputs: &inputs, outputs: &outputs, ..*call };
+        let growth = value(&bench.flops, &larger).unwrap_or(flops) / flops;
+        let moved = (bytes(&inputs) + bytes(&outputs)) / (bytes(call.inputs) + bytes(call.outputs));
+        work.flops = Some(flops);
+        // Of a product 8 against 4; of what passes over its elements both grow alike.
+        let products = growth > 1.5 * moved;
+        work.source = if products { CostSource::DeclaredProducts } else { CostSource::Declared };
+    }
+    work
+}
+
+/// The same with every size twice as large.
+fn doubled(tensors: &[(DType, Vec<i64>)]) -> Vec<(DType, Vec<i64>)> {
+    let double = |(dtype, dims): &(DType, Vec<i64>)| {
+        (*dtype, dims.iter().map(|dim| dim.saturating_mul(2)).collect())
+    };
+    tensors.iter().map(double).collect()
+}
+
+fn by_table(call: &Call<'_>) -> Work {
     let family = family(call.op);
     let source = if family.is_some() { CostSource::Op } else { CostSource::Bytes };
     let flops = family.and_then(|family| operations(family, call));
@@ -200,7 +243,8 @@ fn attention(attrs: &AttrMap, keys: &[i64], values: &[i64], outputs: f64) -> Opt
 /// The rate that stands in a record, and its unit: operations for products of matrices and the like, bytes for
 /// what only passes over its elements, calls where nothing is moved.
 pub fn rate(op: &str, dtype: DType, work: &Work) -> (f64, &'static str) {
-    match work.flops.filter(|_| is_compute(op)) {
+    let computes = is_compute(op) || work.source == CostSource::DeclaredProducts;
+    match work.flops.filter(|_| computes) {
         Some(flops) if dtype.is_floating() || dtype.is_complex() => (flops, "GFLOP/s"),
         Some(operations) => (operations, "GOP/s"),
         None if work.read + work.written > 0.0 => (work.read + work.written, "GB/s"),
@@ -217,7 +261,8 @@ mod tests {
             attrs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let inputs: Vec<_> = inputs.iter().map(|dims| (DType::FLOAT, dims.to_vec())).collect();
         let outputs = [(DType::FLOAT, output.to_vec())];
-        work(&Call { op, attrs: &attrs, inputs: &inputs, outputs: &outputs, shares: false })
+        let (attrs, inputs, outputs) = (&attrs, &inputs, &outputs);
+        work(&Call { op, def: None, attrs, inputs, outputs, shares: false })
     }
 
     fn flops(
@@ -284,12 +329,40 @@ mod tests {
         let inputs = [(DType::DOUBLE, vec![4])];
         let call = Call {
             op: "Reshape",
+            def: None,
             attrs: &AttrMap::new(),
             inputs: &inputs,
             outputs: &inputs,
             shares: true,
         };
         assert_eq!(work(&call).read, 0.0);
+    }
+
+    #[test]
+    fn an_op_s_own_formulas_come_first_and_say_whether_it_is_a_product() {
+        let spec = |flops: &str, bytes: &str| {
+            let mut op =
+                OpDef::from_spec("Own", &["a: T", "b: T"], &["y: T"], &["T: type"]).unwrap();
+            op.set_bench::<&str>(&[], flops, bytes).unwrap();
+            op
+        };
+        let of = |op: &OpDef| {
+            let tensor = |dims: &[i64]| (DType::FLOAT, dims.to_vec());
+            let inputs = [tensor(&[8, 16]), tensor(&[16, 4])];
+            let outputs = [tensor(&[8, 4])];
+            let attrs = AttrMap::from([("T".to_owned(), DType::FLOAT.into())]);
+            let (inputs, outputs, attrs) = (&inputs, &outputs, &attrs);
+            work(&Call { op: "Own", def: Some(op), attrs, inputs, outputs, shares: false })
+        };
+        let product = of(&spec("2 * y * a[-1]", ""));
+        assert_eq!((product.flops, product.source), (Some(1024.0), CostSource::DeclaredProducts));
+        assert_eq!(rate("Own", DType::FLOAT, &product), (1024.0, "GFLOP/s"));
+        let rows = of(&spec("4 * a", "2 * bytes(y) + 100"));
+        assert_eq!((rows.flops, rows.source), (Some(512.0), CostSource::Declared));
+        assert_eq!((rows.read, rows.written), (128.0 + 100.0, 128.0));
+        assert_eq!(rate("Own", DType::FLOAT, &rows), (356.0, "GB/s"));
+        // A formula that has no value for this call says nothing.
+        assert_eq!(of(&spec("y[5]", "")).source, CostSource::Bytes);
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod spread;
 mod sweep;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod times;
 mod verdict;
 

@@ -4,9 +4,12 @@
 //! What it is not: an oracle; whether a result is right is what tenon-testkit says, before anything is timed.
 
 pub mod calls;
+pub mod cold;
 pub mod compare;
 pub mod cost;
+pub mod counters;
 mod error;
+pub mod export;
 pub mod feeds;
 pub mod html;
 pub mod machine;

@@ -4,6 +4,7 @@ use crate::record::Machine;
 use std::{
     fs,
     path::Path,
+    process::{Command, Stdio},
     thread::available_parallelism,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -166,6 +167,18 @@ fn processors_in(list: &str) -> Option<u32> {
         None => part.parse::<u32>().ok().map(|_| 1),
     };
     list.split(',').map(count).sum()
+}
+
+/// The commit of the git repository that this process was started in, with a `+` where files differ from it: who times
+/// builds of a plugin stands in its folder. `None` without a repository or git.
+pub fn commit() -> Option<String> {
+    let git = |args: &[&str]| {
+        let output = Command::new("git").args(args).stdin(Stdio::null()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let differs = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    Some(if differs.is_empty() { commit } else { format!("{commit}+") })
 }
 
 /// Today in UTC, as `2026-11-21`.

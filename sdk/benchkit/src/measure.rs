@@ -16,11 +16,11 @@ mod whole;
 
 use crate::{
     calls::Call,
-    cost,
+    cost, counters,
     error::BenchError,
     record::{
-        Case, Dispatch, Problem, ProblemKind, Record, Report, Roofline, Samples, Summary, Timing,
-        Variant, Work,
+        Case, Counts, Dispatch, Problem, ProblemKind, Record, Report, Roofline, Samples, Summary,
+        Timing, Variant, Work,
     },
     roofline,
     sampler::{Failed, Plan, Series, Subject, interleave},
@@ -52,6 +52,10 @@ pub struct Settings {
     pub tolerance: Option<f64>,
     /// Whether whole calls are timed too.
     pub dispatch: bool,
+    /// Whether caches are filled with other things before each call.
+    pub cold: bool,
+    /// Whether the processor's counters are read beside.
+    pub counters: bool,
     /// Threads that compute.
     pub threads: u32,
     /// Number of this process.
@@ -116,6 +120,12 @@ pub fn measure(
         let tolerance = settings.tolerance;
         let mut judge = settings.judged.then(|| Judge::new(host, call, &inputs, tolerance));
         for choice in found {
+            if settings.cold && choice.device.info().streams {
+                let message = "its device has caches of its own, which --cold does not reach";
+                let kind = ProblemKind::Refused;
+                measured.problems.push(problem(kind, &text, &choice, message.to_owned()));
+                continue;
+            }
             match ready::make(host, &node, choice, &inputs, judge.as_mut(), settings.longest) {
                 Ok(variant) => ready.push(variant),
                 Err((choice, kind, message)) => {
@@ -160,6 +170,7 @@ fn problem(kind: ProblemKind, case: &str, choice: &Choice, message: String) -> P
 struct Timed {
     timing: Timing,
     shares: bool,
+    counters: Option<Counts>,
     kernel: Series,
     whole: Option<(&'static str, Series)>,
 }
@@ -245,9 +256,18 @@ impl Bench<'_> {
             }
             let whole = whole.as_ref().and_then(|whole| Some((whole.through(), series.next()?)));
             let (timing, shares) = (call.timing(), call.shares());
-            timed.push(Timed { timing, shares, kernel, whole });
+            let counters = self.count(variant, call);
+            timed.push(Timed { timing, shares, counters, kernel, whole });
         }
         Ok(Ok((timed, changed)))
+    }
+
+    /// What the processor counts in some more calls; none where that is not wanted, not allowed, or another processor
+    /// computes.
+    fn count(&self, variant: &Ready, call: &mut dyn Subject) -> Option<Counts> {
+        let here = !variant.choice.device.info().streams;
+        let wanted = self.settings.counters && here;
+        wanted.then(|| counters::count(call, self.settings.cold).ok()).flatten()
     }
 
     fn plan(&self, ready: &[&Ready]) -> Plan {
@@ -258,6 +278,7 @@ impl Bench<'_> {
             sample: if streams { STREAM_SAMPLE } else { Plan::default().sample },
             budget: self.settings.budget / parts,
             seed: self.settings.seed.wrapping_add(u64::from(self.settings.process)),
+            cold: self.settings.cold.then_some(self.settings.threads),
             ..Plan::default()
         }
     }
@@ -288,6 +309,7 @@ fn record(
 ) -> Result<Record, BenchError> {
     let work = cost::work(&cost::Call {
         op: &call.op.name,
+        def: Some(&call.op),
         attrs: &call.case.attrs,
         inputs: &ready.shapes.inputs,
         outputs: &ready.shapes.outputs,
@@ -302,6 +324,8 @@ fn record(
     Ok(Record {
         size: call.size()?,
         threads: settings.threads,
+        cold: settings.cold,
+        counters: timed.counters,
         timing: timed.timing,
         dispatch,
         checked: ready.checked.clone(),
@@ -324,6 +348,8 @@ pub(crate) fn blank(
         version: variant.plugin_version.clone(),
         size: String::new(),
         threads: 1,
+        cold: false,
+        counters: None,
         median_ns: 0.0,
         min_ns: 0.0,
         max_ns: 0.0,
@@ -364,10 +390,15 @@ pub(crate) fn dispatch(through: &str, whole: Samples, kernel: &Samples, seed: u6
 
 /// Fills what follows from the samples of all records.
 pub fn derive_all(report: &mut Report) {
-    let limits = report.run.roofline.clone();
+    let run = report.run.clone();
+    let all = || run.roofline.iter().chain(&run.rooflines);
     for record in &mut report.records {
+        // Of a sweep of threads each record has limits of its own.
+        let limits = all().find(|limits| limits.threads == record.threads);
+        let cold = limits.filter(|_| record.cold).map(roofline::of_memory);
+        let limits = cold.as_ref().or(limits);
         let first = record.case.inputs.first().and_then(|input| DType::from_name(&input.dtype));
-        derive(record, first.unwrap_or(DType::INVALID), limits.as_ref());
+        derive(record, first.unwrap_or(DType::INVALID), limits);
     }
 }
 

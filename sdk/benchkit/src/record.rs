@@ -12,6 +12,7 @@
 //! Times are nanoseconds per call, rates are work per nanosecond: GFLOP/s, GB/s.
 
 mod file;
+mod limits;
 mod profile;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -21,11 +22,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use file::{RecordError, read_lines, write_lines};
+pub use limits::{Level, Peak, Roofline};
 pub use profile::{NodeTime, Profile, StepMemory};
 pub use text::dims_text;
 
-/// Version of the form; a reader refuses a later one.
-pub const FORM: u32 = 1;
+/// Version of the form; a reader refuses a later one. From 2 on work may be an op's own formula, caches may be cold, and
+/// counters may be there.
+pub const FORM: u32 = 2;
 
 /// One run of `tenon bench`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,6 +77,12 @@ pub struct Run {
     /// The sweep, when the cases are one.
     #[serde(default)]
     pub sweep: Option<SweepAxis>,
+    /// Limits of other numbers of threads, where these are a sweep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rooflines: Vec<Roofline>,
+    /// The commit of the repository that it was started in, with a `+` where files differ from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// What two measurements of one kernel differ by, as a ratio less one: 0.02 is two per cent. `None` when it
     /// was not measured on this machine.
     #[serde(default)]
@@ -117,45 +126,6 @@ pub struct Plugin {
     /// Name of the file, without its folder.
     #[serde(default)]
     pub file: Option<String>,
-}
-
-/// Limits of the machine.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Roofline {
-    /// Threads that reached them.
-    pub threads: u32,
-    /// Arithmetic.
-    pub peaks: Vec<Peak>,
-    /// Memory, from the smallest level to main memory.
-    pub levels: Vec<Level>,
-}
-
-/// Arithmetic that one instruction set reaches.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Peak {
-    /// Element type of the products, such as `float`.
-    pub dtype: String,
-    /// Instruction set, such as `avx512f`.
-    pub isa: String,
-    /// Operations per nanosecond (GFLOP/s); a multiplication and its addition are two.
-    pub rate: f64,
-}
-
-/// Bandwidth of a level of memory. Bytes are those that the program asks for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Level {
-    /// `L1`, `L2`, `L3`, `memory`.
-    pub name: String,
-    /// Working sets up to this many bytes, per thread, lie in it; `None` for memory.
-    pub bytes: Option<u64>,
-    /// Bytes per nanosecond (GB/s) of reading alone.
-    pub read: f64,
-    /// Of writing alone.
-    pub write: f64,
-    /// Of as many reads as writes.
-    pub copy: f64,
-    /// Of two reads and a write.
-    pub triad: f64,
 }
 
 /// The axis of a sweep.
@@ -295,6 +265,10 @@ pub struct Dispatch {
 pub enum CostSource {
     /// The op is known.
     Op,
+    /// The op's own formula; the op moves elements more than it computes with them.
+    Declared,
+    /// The op's own formula; its operations grow faster than its bytes, so that arithmetic is what it is measured by.
+    DeclaredProducts,
     /// Bytes of inputs and outputs alone: the op is not known.
     Bytes,
 }
@@ -340,6 +314,9 @@ pub struct Record {
     pub size: String,
     /// Threads that compute.
     pub threads: u32,
+    /// Whether caches were filled with other things before each call.
+    #[serde(default)]
+    pub cold: bool,
     /// Median time of the kernel.
     pub median_ns: f64,
     /// The shortest.
@@ -372,6 +349,9 @@ pub struct Record {
     /// How far from the limit; `None` without a roofline.
     #[serde(default)]
     pub reached: Option<Reached>,
+    /// What the processor counted in a call; `None` where it was not asked or not allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<Counts>,
     /// What its results were compared with before it was timed; `None` where there is nothing independent.
     #[serde(default)]
     pub checked: Option<String>,
@@ -381,6 +361,21 @@ pub struct Record {
     /// Where its time goes, where it is a whole step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
+}
+
+/// What the processor counted, on the mean over calls and in all threads of the process; `None` for what it cannot count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Calls that were counted.
+    pub calls: u64,
+    /// Cycles.
+    pub cycles: Option<f64>,
+    /// Instructions.
+    pub instructions: Option<f64>,
+    /// Reads that missed the last cache.
+    pub cache_misses: Option<f64>,
+    /// Reads whose address was not among the translated ones.
+    pub tlb_misses: Option<f64>,
 }
 
 /// A part of results that stands for the whole: the rest would take the reference too long.

@@ -1,8 +1,8 @@
 //! The limits of the machine: arithmetic per element type and instruction set, bandwidth per level of memory.
 //!
 //! A limit is the best of several tries with the threads that kernels get, on the memory that kernels get. Bytes are
-//! those that the program asks for: what a store reads of a line before it writes it does not count. Limits are
-//! measured once, and kept by model of the CPU and number of threads.
+//! those that the program asks for: what a store reads of a line before it writes it does not count, and stores that do
+//! not read it count where they are faster. Limits are measured once, and kept by model of the CPU and number of threads.
 
 mod bandwidth;
 mod cache;
@@ -56,6 +56,12 @@ fn bandwidth_of(level: &Level, work: &Work) -> f64 {
         share if share > 0.1 => level.copy.max(level.write),
         _ => level.write,
     }
+}
+
+/// The limits of calls that find nothing in a cache: those of the last level alone.
+pub fn of_memory(roofline: &Roofline) -> Roofline {
+    let levels = roofline.levels.last().cloned().into_iter().collect();
+    Roofline { levels, ..roofline.clone() }
 }
 
 /// How far a call that takes `ns` is from the limit, in GFLOP/s where `by_flops`, else in GB/s; `None` where there

@@ -121,6 +121,8 @@ fn empty(hosts: &[Host], options: &Options, machine: Machine, limits: Option<&Ro
         plugins: plugins(hosts),
         roofline: limits.cloned(),
         sweep: options.wish.sweep.clone(),
+        rooflines: Vec::new(),
+        commit: None,
         noise_floor: None,
     };
     let (records, problems) = (Vec::new(), Vec::new());
@@ -148,10 +150,14 @@ fn plugins(hosts: &[Host]) -> Vec<Plugin> {
 
 /// Fills what follows from the records.
 pub fn finish(report: &mut Report, options: &Options) {
+    complete(report, &options.against, options.threshold);
+}
+
+/// Fills what follows from the records, as of a report that was read.
+pub fn complete(report: &mut Report, against: &Against, threshold: Option<f64>) {
     derive_all(report);
     report.run.noise_floor = noise_floor(&report.records);
-    let (floor, seed) = (report.run.noise_floor, report.run.seed);
     let records = &report.records;
-    report.comparisons = side_by_side(records, &options.against, options.threshold, floor, seed);
+    report.comparisons = side_by_side(records, against, threshold, report.run.seed);
     report.crossovers = crossovers(records, &report.comparisons);
 }

@@ -9,12 +9,18 @@
 //! machine for a while slows all of them, and no subject always follows the same other one. Rounds go on until the
 //! median of every subject is known well enough, or time is up.
 //!
+//! With [`Plan::cold`] a sample is one call, before which the caches are filled with other things; that takes no part in
+//! the time.
+//!
 //! The clock is the system's monotonic one. A look costs some 25 ns (less than 0.1 % of the shortest sample), and
 //! nothing is subtracted.
 
-use crate::stats::{
-    describe::{median, sorted},
-    random::Random,
+use crate::{
+    cold::Eviction,
+    stats::{
+        describe::{median, sorted},
+        random::Random,
+    },
 };
 use std::time::{Duration, Instant};
 
@@ -46,6 +52,8 @@ pub struct Plan {
     pub precision: f64,
     /// Of the order.
     pub seed: u64,
+    /// Threads whose caches are emptied before each call; `None` for calls with warm caches.
+    pub cold: Option<u32>,
 }
 
 impl Default for Plan {
@@ -56,6 +64,7 @@ impl Default for Plan {
             rounds: 1000,
             precision: 0.01,
             seed: 0,
+            cold: None,
         }
     }
 }
@@ -106,10 +115,15 @@ pub fn interleave(
 ) -> Result<Vec<Series>, Failed> {
     let count = subjects.len();
     let began = Instant::now();
+    let mut eviction = plan.cold.map(Eviction::new);
     let mut series = Vec::with_capacity(count);
     for (at, subject) in subjects.iter_mut().enumerate() {
         let failed = |message| Failed { subject: at, message };
-        let batch = warm_up(&mut **subject, plan).map_err(failed)?;
+        let batch = match plan.cold {
+            // It ran before: what is made at the first call is there.
+            Some(_) => 1,
+            None => warm_up(&mut **subject, plan).map_err(failed)?,
+        };
         series.push(Series { ns: Vec::new(), batch, converged: false });
         progress(WARM_UP.0 * (at + 1) as f64 / count as f64);
     }
@@ -120,6 +134,9 @@ pub fn interleave(
         random.shuffle(&mut order);
         for &at in &order {
             let batch = series[at].batch;
+            if let Some(eviction) = &mut eviction {
+                eviction.run();
+            }
             let taken = time(&mut *subjects[at], batch)
                 .map_err(|message| Failed { subject: at, message })?;
             series[at].ns.push(taken.as_nanos() as f64 / batch as f64);
@@ -302,6 +319,15 @@ mod tests {
         let never = Plan { precision: 0.0, ..Plan::default() };
         assert!(!enough(&mut [equal.clone()], 48, &never));
         assert!(enough(&mut [equal], 48, &Plan { precision: 1e-9, ..never }));
+    }
+
+    #[test]
+    fn a_cold_sample_is_one_call() {
+        let cold = Plan { cold: Some(1), rounds: 6, ..plan(0) };
+        let mut subject = Busy::new(1);
+        let series = interleave(&mut [&mut subject], &cold, &mut |_| {}).unwrap();
+        assert_eq!((series[0].batch, series[0].ns.len()), (1, LEAST_ROUNDS as usize));
+        assert!(subject.samples.iter().all(|&calls| calls == 1), "{:?}", subject.samples);
     }
 
     #[test]

@@ -248,7 +248,7 @@ pub fn measure(
             return Ok(measured);
         }
     };
-    let profile = profile::profile(&session, &callable, step, settings.budget)?;
+    let profile = profile::profile((runtime, &session), &callable, step, settings.budget)?;
     let work = work(step, &profile);
     measured.record = Some(Record {
         size: step.size(),
@@ -293,8 +293,11 @@ fn time(
 
 /// Operations of all nodes; bytes are those of feeds and constants.
 fn work(step: &Step, profile: &Profile) -> Work {
-    let products = profile.nodes.iter().filter(|node| cost::is_compute(&node.op));
-    let flops: f64 = products.filter_map(|node| node.work?.flops).sum();
+    let is_product = |node: &NodeTime, work: &Work| {
+        cost::is_compute(&node.op) || work.source == CostSource::DeclaredProducts
+    };
+    let of_products = |node: &NodeTime| node.work.filter(|work| is_product(node, work))?.flops;
+    let flops: f64 = profile.nodes.iter().filter_map(of_products).sum();
     let fed: usize = step.feeds.iter().map(Tensor::byte_len).sum();
     let constants: u64 = profile.memory.iter().map(|memory| memory.constants).sum();
     Work {

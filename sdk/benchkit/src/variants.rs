@@ -50,6 +50,8 @@ pub struct Filter {
     pub labels: Vec<String>,
     /// Types of devices.
     pub devices: Vec<String>,
+    /// Types of devices that take part though they are used only when named, such as those that [`brought`] finds.
+    pub named: Vec<String>,
 }
 
 impl Filter {
@@ -58,6 +60,13 @@ impl Filter {
         let listed =
             |list: &[String], word: &str| list.is_empty() || list.iter().any(|w| w == word);
         listed(&self.labels, &kernel.label) && listed(&self.devices, device_type)
+    }
+
+    /// Whether a device of this type takes part. One of negative priority, as a simulator has, is used only when it is
+    /// named: it would take most of the time, and its noise tells nobody anything.
+    fn admits(&self, registry: &Registry, device_type: &str) -> bool {
+        let only_named = registry.device_type(device_type).is_some_and(|of| of.priority < 0);
+        !only_named || self.devices.iter().chain(&self.named).any(|name| name == device_type)
     }
 }
 
@@ -83,15 +92,30 @@ impl Choice {
     }
 }
 
-/// The first device of each type.
-pub fn devices(runtime: &Runtime) -> Vec<Arc<PluginDevice>> {
+/// The first device of each type that takes part.
+pub fn devices(runtime: &Runtime, filter: &Filter) -> Vec<Arc<PluginDevice>> {
+    let registry = runtime.registry();
     let mut first: Vec<Arc<PluginDevice>> = Vec::new();
     for device in runtime.devices().devices() {
-        if !first.iter().any(|known| known.device_type() == device.device_type()) {
+        let known = first.iter().any(|known| known.device_type() == device.device_type());
+        if !known && filter.admits(&registry, device.device_type()) {
             first.push(device);
         }
     }
     first
+}
+
+/// The types of devices that these files of plugins bring: whoever gives the file means the device.
+pub fn brought(runtime: &Runtime, files: &[PathBuf]) -> Vec<String> {
+    let registry = runtime.registry();
+    let canonical = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let files: Vec<PathBuf> = files.iter().map(canonical).collect();
+    let is_given = |plugin| {
+        let path = registry.plugin(plugin).and_then(|plugin| plugin.path.as_ref());
+        path.is_some_and(|path| files.contains(&canonical(path)))
+    };
+    let types = registry.device_types().filter(|of| is_given(of.plugin));
+    types.map(|of| of.name.clone()).collect()
 }
 
 /// The kernels of a host that are wanted for a node. Those that do not take it for another reason than its element
@@ -105,7 +129,7 @@ pub fn choices(
 ) -> (Vec<Choice>, Vec<Problem>) {
     let registry = host.runtime.registry();
     let (mut found, mut problems) = (Vec::new(), Vec::new());
-    for device in devices(&host.runtime) {
+    for device in devices(&host.runtime, filter) {
         let by_policy = examined(host, &registry, node, &device, None);
         let chosen = by_policy.iter().find(|candidate| candidate.removed.is_none());
         for candidate in of_every_label(host, &registry, node, &device) {
@@ -216,7 +240,7 @@ fn variant(registry: &Registry, kernel: &KernelDef, device: &str, chosen: bool) 
 /// The element types for which an op has a kernel that is wanted.
 pub fn kernels(host: &Host, op: &str, filter: &Filter) -> Vec<Arc<KernelDef>> {
     let registry = host.runtime.registry();
-    let devices = devices(&host.runtime);
+    let devices = devices(&host.runtime, filter);
     let wanted = |kernel: &&Arc<KernelDef>| {
         host.counts(&registry, kernel)
             && devices.iter().any(|device| {

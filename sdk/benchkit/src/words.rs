@@ -21,6 +21,16 @@ pub fn in_unit(ns: f64, full: f64) -> (f64, &'static str) {
     }
 }
 
+/// A number of things with three digits: `1.25 k`, `3.40 M`.
+pub fn quantity(value: f64) -> String {
+    match value.abs() {
+        size if size < 1e3 => figure(value),
+        size if size < 1e6 => format!("{} k", figure(value / 1e3)),
+        size if size < 1e9 => format!("{} M", figure(value / 1e6)),
+        _ => format!("{} G", figure(value / 1e9)),
+    }
+}
+
 /// Three digits.
 pub fn figure(value: f64) -> String {
     match value.abs() {
@@ -59,14 +69,19 @@ pub fn dispatch(dispatch: &Dispatch) -> String {
     if low <= 0.0 && high >= 0.0 {
         format!("<{}", time(high))
     } else {
-        format!("+{}", time(dispatch.median))
+        // A step may be cheaper than its kernel alone, where that finds its outputs in no cache.
+        let sign = if dispatch.median < 0.0 { "-" } else { "+" };
+        format!("{sign}{}", time(dispatch.median.abs()))
     }
 }
 
-/// The share of the limit.
+/// What the mark of [`reached`] says.
+pub const BEYOND: &str = "(!) beyond the limit: the work or the limit is not what it seems";
+
+/// The share of the limit; `(!)` where it is more than the whole.
 pub fn reached(reached: &Reached) -> String {
     let share = 100.0 * reached.fraction;
-    let mark = if reached.impossible { " (beyond it: is the work what it seems?)" } else { "" };
+    let mark = if reached.impossible { " (!)" } else { "" };
     format!("{share:.0}% {}{mark}", reached.bound)
 }
 
@@ -134,6 +149,29 @@ mod tests {
         assert_eq!(shown, ["1.23 ns", "45.7 ns", "890 ns", "2.35 \u{b5}s", "78.0 ms", "3.20 s"]);
         assert_eq!((figure(0.1234), Chance(0.0123).to_string()), ("0.123".into(), "0.012".into()));
         assert_eq!(Chance(0.000_042).to_string(), "4e-5");
+        assert_eq!(
+            [12.0, 1_250.0, 3.4e6, 2e9].map(quantity),
+            ["12.0", "1.25 k", "3.40 M", "2.00 G"]
+        );
+    }
+
+    #[test]
+    fn a_dispatch_has_one_sign() {
+        let of = |median: f64, interval| {
+            let ns = vec![1.0];
+            let summary = crate::stats::describe::summary(&ns, &[0], 1, true);
+            let whole = crate::record::Samples {
+                ns,
+                rounds: vec![0],
+                processes: vec![0],
+                batch: 1,
+                summary,
+            };
+            dispatch(&Dispatch { through: "callable".into(), whole, median, interval })
+        };
+        assert_eq!(of(-4480.0, [-5000.0, -4000.0]), "-4.48 \u{b5}s");
+        assert_eq!(of(120.0, [100.0, 140.0]), "+120 ns");
+        assert_eq!(of(1.0, [-10.0, 20.0]), "<20.0 ns");
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! The command line.
 
-use crate::{bench, dev, quantize, top, trust, tune};
+use crate::{about, bench, dev, quantize, top, trust, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
 use std::{num::NonZeroUsize, path::PathBuf};
 use tenon_benchkit::wanted::Shapes;
 use tenon_runtime::host::pool::MAX_THREADS;
 
 /// Runs dataflow graphs on kernels and devices that plugins bring.
 #[derive(Debug, Parser)]
-#[command(name = "tenon", version, arg_required_else_help = true)]
+#[command(name = "tenon", version, long_version = about::version(), arg_required_else_help = true)]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
@@ -17,7 +18,7 @@ pub struct Cli {
 }
 
 /// What every subcommand takes.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
 pub struct Global {
     /// Load this plugin before those that are found by search; may be repeated
     #[arg(long = "plugin", value_name = "FILE", global = true)]
@@ -28,9 +29,23 @@ pub struct Global {
     /// Set a knob, such as accel.fail_command_after=3; may be repeated
     #[arg(long, value_name = "NAME=VALUE", global = true)]
     pub set: Vec<String>,
+    /// Run nodes on another device where theirs is not there or has no kernel for them, which else is an error
+    #[arg(long, global = true)]
+    pub soft_placement: bool,
     /// Print results as one JSON value
     #[arg(long, global = true)]
     pub json: bool,
+}
+
+impl Global {
+    /// The settings of `--set`, with what other options set; all that starts a runtime takes them from there.
+    pub fn settled(self) -> Global {
+        let Global { mut set, .. } = self;
+        if self.soft_placement {
+            set.insert(0, "runtime.soft_placement=true".to_owned());
+        }
+        Global { set, ..self }
+    }
 }
 
 /// What to do.
@@ -63,6 +78,9 @@ pub enum Command {
     /// Put a plugin where every tenon of this user finds it
     #[command(after_long_help = "Example:\n  tenon install libmy_ops.so")]
     Install(InstallArgs),
+    /// Take a plugin out of where `install` put it
+    #[command(after_long_help = "Example:\n  tenon uninstall my-ops")]
+    Uninstall(UninstallArgs),
     /// Keep the list of plugin files that may be loaded
     #[command(long_about = trust::ABOUT, after_long_help = trust::EXAMPLE)]
     Trust(trust::TrustArgs),
@@ -81,12 +99,26 @@ pub enum Command {
     /// Watch a plugin's source, and replace it in a running session by each build that is right
     #[command(long_about = dev::ABOUT, after_long_help = dev::EXAMPLE)]
     Dev(Box<dev::DevArgs>),
+    /// Compute the calls of a plugin's own tests
+    #[command(hide = true)]
+    CallServer,
     /// Time two builds for `dev`, in a process of its own
     #[command(hide = true)]
     DevMeasure,
+    /// Put a build in the place of another for `dev`, in a process of its own
+    #[command(hide = true)]
+    DevRehearse,
     /// Measure kernels side by side, and how far each is from the machine's limits
     #[command(long_about = bench::ABOUT, after_long_help = bench::EXAMPLE)]
     Bench(Box<bench::BenchArgs>),
+    /// Print the script by which a shell completes this command
+    #[command(
+        after_long_help = "Example:\n  tenon completions bash > tenon.bash && source ./tenon.bash"
+    )]
+    Completions(CompletionsArgs),
+    /// Write the pages of the manual, for man(1)
+    #[command(after_long_help = "Example:\n  tenon man man1")]
+    Man(ManArgs),
 }
 
 const CHECK: &str = "\
@@ -103,14 +135,36 @@ Without --full it is a sample: 12 cases of each kernel and element type, fewer (
 more than 1200 of these; the types of one kernel share the time over which calls are repeated. With --full each
 has 60 cases, all golden data is used, nothing is shared, and the report says where the time went.
 
-What fails is made smaller and written to a file, to be run again by --case. What is known not to work goes into
-a file of exceptions, each with its reason: --exceptions, else lib<name>.exceptions.toml beside the plugin or in
-the current folder:
+What fails is made smaller and written to a file, to be run again by --case. --keep-failures writes the inputs,
+what was expected and what the kernel gave as arrays for NumPy.
+
+What is known not to work goes into a file of exceptions, in TOML or JSON: --exceptions, else
+lib<name>.exceptions.toml beside the plugin or in the current folder. An entry of 'unsupported' is not run, one of
+'expected_failure' is run and has to fail:
 
     [[unsupported]]
     op = \"MyConv\"
     case = \"large*\"
     reason = \"the filter has to fit in the local store\"
+
+    [[expected_failure]]
+    op = \"MySoftmax\"
+    dtype = \"half\"
+    clause = \"values\"
+    reason = \"issue 12: the sum is kept in half\"
+
+Keys: op, kernel (a whole name as the report has it) and device, at least one of them; dtype, any element type of
+the kernel; clause and case, by their names in the report; reason, in each entry. In op, kernel, device, dtype and
+case a * stands for any text. An entry without clause and case covers all of a kernel. One that covers nothing, and
+an expected failure that passes, fail the check.
+
+A kernel of which nothing was run, since this machine lacks a feature that it needs, or since it declines or refuses
+every case, is neither right nor broken: it is named, and counted in the last line. With --strict that is a failure,
+unless an entry of the exceptions covers the kernel.
+
+A kernel that ends its process is told with the case. Where other kernels ran in that process before, it is tried alone
+first, and then they are, in processes that check their heap: the one that corrupts memory is told, not the one that
+dies of it.
 
 The exit code is 0 where nothing is broken, else 1.";
 
@@ -200,6 +254,26 @@ pub struct InstallArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct UninstallArgs {
+    /// The plugin's name, as `list` and its manifest say it, or the name of its file
+    pub name: String,
+}
+
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// The folder for them; it is made where it is not there
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub struct NewArgs {
     /// Name of the plugin: lower-case letters, digits and '-'
     pub name: String,
@@ -209,7 +283,14 @@ pub struct NewArgs {
     /// What it is written in
     #[arg(long, value_enum, default_value = "rust")]
     pub lang: NewLang,
-    /// Source of the SDK: a clone of the repository; else what TENON_SDK names, else the published version
+    /// Name of the op, such as RmsNorm; the plugin's name in camel case without this option
+    #[arg(long, value_name = "NAME")]
+    pub op: Option<String>,
+    /// What the op computes in the beginning (with --kind op, in Rust)
+    #[arg(long, value_enum, default_value = "elementwise")]
+    pub template: NewTemplate,
+    /// Source of the SDK: a clone of the repository; else what TENON_SDK names, else what came with this command, or the
+    /// clone that it was built in
     #[arg(long, value_name = "PATH")]
     pub sdk: Option<PathBuf>,
     /// The folder to make; the name without this option
@@ -228,6 +309,17 @@ pub enum NewKind {
     Device,
 }
 
+/// What a new op computes in the beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NewTemplate {
+    /// Each element by itself
+    Elementwise,
+    /// Each row by itself: a sum over the last dimension, and what follows from it
+    Rowwise,
+    /// A product of matrices
+    Matmul,
+}
+
 /// What a new plugin is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum NewLang {
@@ -235,8 +327,10 @@ pub enum NewLang {
     Rust,
     /// C11
     C,
-    /// C++20
+    /// C++17
     Cpp,
+    /// CUDA C++ for NVIDIA's GPUs, with kernels that nvcc builds
+    Cuda,
 }
 
 impl NewLang {
@@ -249,7 +343,7 @@ impl NewLang {
     pub fn commands(self) -> (&'static str, &'static str) {
         match self {
             NewLang::Rust => ("cargo build --release", "cargo test"),
-            NewLang::C | NewLang::Cpp => ("make", "make test"),
+            NewLang::C | NewLang::Cpp | NewLang::Cuda => ("make", "make test"),
         }
     }
 
@@ -258,7 +352,7 @@ impl NewLang {
         match self {
             NewLang::Rust => "src/lib.rs",
             NewLang::C => "plugin.c",
-            NewLang::Cpp => "plugin.cpp",
+            NewLang::Cpp | NewLang::Cuda => "plugin.cpp",
         }
     }
 }
@@ -280,6 +374,9 @@ pub struct CheckArgs {
     /// Check more cases of each kernel and for longer, not a sample
     #[arg(long)]
     pub full: bool,
+    /// Fail where nothing of a kernel or device was run, unless an exception says why
+    #[arg(long)]
+    pub strict: bool,
     /// What is known to be unsupported or broken, in TOML or JSON
     #[arg(long, value_name = "FILE")]
     pub exceptions: Option<PathBuf>,
@@ -301,6 +398,9 @@ pub struct CheckArgs {
     /// Folder for what reproduces failures; tenon-check without this option
     #[arg(long, value_name = "DIR")]
     pub reproducers: Option<PathBuf>,
+    /// Write inputs, expectation and result of each failing case into a folder under DIR, as .npy files
+    #[arg(long, value_name = "DIR")]
+    pub keep_failures: Option<PathBuf>,
     /// Run again what such a file holds
     #[arg(long, value_name = "FILE")]
     pub case: Option<PathBuf>,

@@ -6,7 +6,6 @@ use crate::{
     output::{count, plain, print, print_json, progress_by_name},
 };
 use std::{
-    collections::BTreeSet,
     env,
     num::NonZeroUsize,
     path::{Path, PathBuf},
@@ -19,11 +18,11 @@ use tenon_testkit::{
     TestkitError,
     check::{
         Verdict,
-        driver::{self, Again, Options, Status, Worker},
+        driver::{self, Again, Options, Status, Turns, Worker},
         exceptions::CheckExceptions,
         json::case_from_json,
         protocol::{Sampling, Setup},
-        report::{Report, json::to_json, junit::to_xml, summary},
+        report::{Looked, Report, json::to_json, junit::to_xml, summary},
         reproducer::{Reproducer, What, describe},
     },
 };
@@ -74,7 +73,7 @@ fn whole(global: &Global, args: &CheckArgs) -> Result<ExitCode, CliError> {
 
 /// What is to be said where time was up before all was looked at.
 fn not_begun(report: &Report) -> Option<String> {
-    let left = report.units.iter().filter(|unit| unit.clauses.is_empty() && unit.cases == 0);
+    let left = report.units.iter().filter(|unit| unit.looked != Looked::Whole && unit.is_right());
     let names: Vec<&str> = left.map(|unit| unit.unit.name.as_str()).collect();
     let (first, all) = (names.first()?, report.units.len());
     let count = names.len();
@@ -108,7 +107,9 @@ fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options
         exceptions,
         exceptions_file,
         until: args.time.map(|time| Instant::now() + Duration::from_secs_f64(time)),
-        later: BTreeSet::new(),
+        turns: Turns::default(),
+        strict: args.strict,
+        arrays: args.keep_failures.clone(),
         reproducers: Some(args.reproducers.clone().unwrap_or_else(|| "tenon-check".into())),
     })
 }
@@ -174,6 +175,7 @@ fn again_json(reproducer: &Reproducer, again: &Again) -> serde_json::Value {
         "changed": again.changed,
         "findings": again.findings,
         "said": again.said,
+        "arrays": again.arrays.as_ref().map(|folder| folder.display().to_string()),
     })
 }
 
@@ -200,6 +202,9 @@ fn again_text(reproducer: &Reproducer, again: &Again) -> String {
     }
     if !again.said.is_empty() {
         text.push_str(&format!("\nit wrote last:\n{}\n", again.said));
+    }
+    if let Some(folder) = &again.arrays {
+        text.push_str(&format!("\narrays: {}\n", folder.display()));
     }
     let broken = again.findings.iter().filter(|f| matches!(f.verdict, Verdict::Failed(_))).count();
     text.push_str(&match broken {

@@ -102,12 +102,37 @@ pub enum CliError {
         /// The name.
         name: String,
     },
+    /// A name that the op of a new plugin cannot have.
+    #[error(
+        "'{op}' is not a name for an op: expected letters and digits in camel case, beginning with a capital letter, \
+         such as RmsNorm",
+        op = cut(.op)
+    )]
+    NewOp {
+        /// The name.
+        op: String,
+    },
+    /// An option that other new plugins have.
+    #[error("{option}: expected with --kind op{language}", language = if *option == "--template" { " --lang rust" } else { "" })]
+    NewTemplate {
+        /// The option.
+        option: &'static str,
+    },
+    /// The pipe between a plugin's tests and this process.
+    #[error("calls of a plugin's tests: {0}")]
+    Calls(#[source] std::io::Error),
     /// The folder of a new plugin is there already.
     #[error("{}: is there already: choose another name, or another folder with --path", folder.display())]
     NewExists {
         /// The folder.
         folder: PathBuf,
     },
+    /// A kind of plugin for which a language has no template.
+    #[error(
+        "--kind device --lang cuda: a device type is written in Rust, C or C++, and device type CUDA is there already: \
+         expected --kind op or --kind kernel"
+    )]
+    NewDeviceInCuda,
     /// A place that is to hold the SDK's source, and does not.
     #[error(
         "{said} names {}, expected a clone of the repository, with sdk/author/Cargo.toml in it",
@@ -118,6 +143,29 @@ pub enum CliError {
         said: &'static str,
         /// The place.
         path: PathBuf,
+    },
+    /// A new plugin would have nothing to be built with.
+    #[error(
+        "no SDK was found, and a plugin in Rust cannot be built without it: name a clone of the repository, or \
+         share/tenon/sdk of an archive of tenon, by --sdk or TENON_SDK{}; --lang c and --lang cpp need none",
+        looked_in(.looked)
+    )]
+    NoSdkFound {
+        /// Where it was looked for.
+        looked: Vec<PathBuf>,
+    },
+    /// No plugin of that name is in the user's folder.
+    #[error(
+        "{}: no plugin '{name}' is installed there{}",
+        folder.display(), installed(.there), name = cut(.name)
+    )]
+    NotInstalled {
+        /// The user's folder.
+        folder: PathBuf,
+        /// What was asked for.
+        name: String,
+        /// What is there.
+        there: Vec<String>,
     },
     /// A check that cannot be made.
     #[error(transparent)]
@@ -159,6 +207,18 @@ pub enum CliError {
     Demo(String),
 }
 
+fn looked_in(folders: &[PathBuf]) -> String {
+    let names: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    if names.is_empty() { String::new() } else { format!(" (looked in {})", names.join(", ")) }
+}
+
+fn installed(names: &[String]) -> String {
+    match names {
+        [] => ", and no other".to_owned(),
+        names => format!("; there are: {}", cut_text(&names.join(", "))),
+    }
+}
+
 impl From<BenchError> for CliError {
     fn from(error: BenchError) -> CliError {
         CliError::Bench(Box::new(error))
@@ -177,9 +237,12 @@ impl CliError {
             | CliError::Calibration { .. }
             | CliError::NothingToRun
             | CliError::SameFile { .. }
-            | CliError::NewName { .. } => Code::INVALID_ARGUMENT,
+            | CliError::NewDeviceInCuda
+            | CliError::NewName { .. }
+            | CliError::NewOp { .. }
+            | CliError::NewTemplate { .. } => Code::INVALID_ARGUMENT,
             CliError::NewExists { .. } => Code::ALREADY_EXISTS,
-            CliError::NoSdk { .. } => Code::NOT_FOUND,
+            CliError::NoSdk { .. } | CliError::NotInstalled { .. } => Code::NOT_FOUND,
             CliError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Code::NOT_FOUND
             }

@@ -1,14 +1,20 @@
-//! `tenon install`: a plugin for every `tenon` of this user.
+//! `tenon install` and `tenon uninstall`: the plugins for every `tenon` of this user.
 
 use crate::{
-    args::{Global, InstallArgs},
+    args::{Global, InstallArgs, UninstallArgs},
     error::CliError,
     output::{print, print_json},
     start::start_whole,
 };
 use serde_json::json;
-use std::{fs, io, path::Path};
-use tenon_runtime::host::{cache, search::Surroundings};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+use tenon_runtime::host::{
+    cache, loader,
+    search::{Origin, SearchPath, Surroundings},
+};
 
 /// Copies a plugin to the user's folder, after a check that it loads. An earlier build of it is replaced.
 ///
@@ -32,6 +38,57 @@ pub fn install(global: &Global, args: &InstallArgs) -> Result<(), CliError> {
         return print_json(&json!({ "plugin": name, "file": file, "digest": inspection.digest }));
     }
     print(&format!("{name} {}: {}\n", inspection.manifest.plugin.version, target.display()))
+}
+
+/// A file in the user's folder.
+struct Installed {
+    file: PathBuf,
+    /// By its manifest; `None` where it cannot be read, or is no plugin any more.
+    plugin: Option<(String, String)>,
+}
+
+impl Installed {
+    fn has_name(&self, name: &str) -> bool {
+        let plugin = self.plugin.as_ref().is_some_and(|(plugin, _)| plugin == name);
+        plugin || self.file.file_name().is_some_and(|file| file == name)
+    }
+
+    fn title(&self) -> String {
+        match &self.plugin {
+            Some((name, version)) => format!("{name} {version}"),
+            None => self.file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        }
+    }
+}
+
+/// Removes a plugin from the user's folder, every build of it that is there. Nothing of it runs.
+///
+/// # Errors
+/// None of that name is there; the folder cannot be written.
+pub fn uninstall(global: &Global, args: &UninstallArgs) -> Result<(), CliError> {
+    let folder = Surroundings::of_process().user_plugins().ok_or(CliError::NoDataHome)?;
+    let places = vec![(Origin::Data, folder.clone())];
+    let found = SearchPath { places, ..SearchPath::default() }.candidates();
+    let files = found.into_iter().map(|candidate| {
+        let manifest = loader::examine(&candidate.path).ok().map(|(_, image)| image.manifest);
+        let plugin = manifest.map(|manifest| (manifest.plugin.name, manifest.plugin.version));
+        Installed { file: candidate.path, plugin }
+    });
+    let (named, others): (Vec<_>, Vec<_>) = files.partition(|file| file.has_name(&args.name));
+    if named.is_empty() {
+        let there = others.iter().map(Installed::title).collect();
+        return Err(CliError::NotInstalled { folder, name: args.name.clone(), there });
+    }
+    for Installed { file, .. } in &named {
+        let failed = |source| CliError::File { file: file.clone(), done: "removed", source };
+        fs::remove_file(file).map_err(failed)?;
+    }
+    if global.json {
+        let files = named.iter().map(|Installed { file, .. }| file.display().to_string());
+        return print_json(&json!({ "removed": files.collect::<Vec<_>>() }));
+    }
+    let lines = named.iter().map(|it| format!("removed: {}: {}\n", it.title(), it.file.display()));
+    print(&lines.collect::<String>())
 }
 
 /// The name under which search finds a plugin; `None` when its name is no name of a file.

@@ -20,7 +20,7 @@ use tenon_runtime::{
         knob::kind_name,
         registry::{KernelDef, PluginInfo, Registry},
     },
-    host::{LoadReport, devices::AbsentType},
+    host::{LoadReport, devices::AbsentType, search::looked_at},
 };
 
 /// Lists plugins, devices, ops and kernels, or the knobs.
@@ -42,11 +42,7 @@ fn everything_text(runtime: &Runtime, report: &LoadReport) -> String {
     let registry = runtime.registry();
     let mut parts = vec![plugins_table(&registry).render(0)];
     if loaded(&registry).next().is_none() {
-        parts.push(
-            "no plugin was found, so only what is built in is listed: build one, and name it with \
-             --plugin FILE or put its folder in TENON_PLUGIN_PATH\n"
-                .to_owned(),
-        );
+        parts.push(nothing_loaded(report));
     }
     let devices = devices_table(runtime);
     if !devices.is_empty() {
@@ -69,6 +65,24 @@ fn everything_text(runtime: &Runtime, report: &LoadReport) -> String {
         parts.push(format!("not used: {path}, another build of {plugin}\n"));
     }
     parts.join("\n")
+}
+
+fn nothing_loaded(report: &LoadReport) -> String {
+    match report.rejected.len() {
+        0 => format!(
+            "no plugin was found, so only what is built in is listed: build one, and name it with --plugin FILE or \
+             put its folder in TENON_PLUGIN_PATH; {}\n",
+            looked_at(&report.searched)
+        ),
+        refused => format!(
+            "only what is built in is listed, since {} refused: standard error says why\n",
+            if refused == 1 {
+                "the plugin was".to_owned()
+            } else {
+                format!("all {refused} plugins were")
+            }
+        ),
+    }
 }
 
 /// Plugins that are files.

@@ -4,8 +4,10 @@
 //! Results go to standard output, as aligned tables or, with `--json`, as one JSON value; everything else
 //! goes to standard error. The exit code is 0, or 1 after an error, or 2 for a command line that is wrong.
 
+mod about;
 mod args;
 mod bench;
+mod calls;
 mod check;
 mod demo;
 mod dev;
@@ -33,7 +35,8 @@ use tenon_testkit::check::worker;
 
 fn main() -> ExitCode {
     tenon_runtime::isolate::work();
-    let cli = Cli::parse();
+    let Cli { global, command } = Cli::parse();
+    let cli = Cli { global: global.settled(), command };
     match dispatch(&cli) {
         Ok(code) => code,
         Err(error) => {
@@ -48,14 +51,18 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
     // What ends by `exit` from here on has not done what it was asked for. A process that examines or measures another
     // one's plugin says so itself.
     let _guard = match &cli.command {
-        Command::CheckWorker | Command::DevMeasure => None,
+        Command::CheckWorker | Command::DevMeasure | Command::DevRehearse | Command::CallServer => {
+            None
+        }
         _ => Some(ExitGuard::new()),
     };
     match &cli.command {
         Command::Check(args) => return check::check(global, args),
         Command::CheckWorker => return Ok(worker::main()),
+        Command::CallServer => calls::serve(global),
         Command::Dev(args) => return dev::dev(global, args),
         Command::DevMeasure => return Ok(dev::measure_worker()),
+        Command::DevRehearse => return Ok(dev::rehearse_worker()),
         Command::Bench(args) => return bench::bench(global, args),
         Command::List(args) => list::list(global, args),
         Command::Inspect(args) => inspect::inspect(global, args),
@@ -63,6 +70,9 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::Explain(args) => explain::explain(global, args),
         Command::Demo => demo::demo(global),
         Command::Install(args) => install::install(global, args),
+        Command::Uninstall(args) => install::uninstall(global, args),
+        Command::Completions(args) => about::completions(global, args),
+        Command::Man(args) => about::man(global, args),
         Command::Trust(args) => trust::trust(global, args),
         Command::New(args) => new::new(global, args),
         Command::Quantize(args) => quantize::quantize(global, args),

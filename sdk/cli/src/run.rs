@@ -140,6 +140,7 @@ fn steps(
     bar.iter().for_each(|bar| bar.finish_and_clear());
     times.sort_unstable();
     if let (Some(file), Some(trace)) = (&args.trace, &trace) {
+        trace.describe(&callable.nodes()?);
         write_whole(file, |out| trace.write(out)).map_err(not_written(file))?;
     }
     Ok(Outcome { fetched, metadata, times })

@@ -5,7 +5,7 @@ use std::{fs::File, io::BufReader, path::Path};
 use tenon_runtime::{
     Runtime, RuntimeOptions, Session,
     framework::knob::parse_setting,
-    host::{LoadReport, Settings, search::Origin},
+    host::{LoadError, LoadReport, Rejected, Settings, Step, search::Origin},
     proto::{GraphDef, read_graph_def},
 };
 
@@ -21,10 +21,7 @@ pub fn start(global: &Global, threads: Option<usize>) -> Result<(Runtime, LoadRe
     let (plugins, isolate) = (global.plugins.clone(), global.isolate.clone());
     let options = RuntimeOptions { threads, plugins, isolate, search: true, settings };
     let (runtime, report) = Runtime::new(options)?;
-    for rejected in &report.rejected {
-        let (step, error) = (rejected.error.step(), &rejected.error);
-        complain(&format!("plugin refused at step {step}: {error}"));
-    }
+    tell_refused(&report);
     for warning in &report.warnings {
         complain(&format!("warning: {warning}"));
     }
@@ -34,6 +31,39 @@ pub fn start(global: &Global, threads: Option<usize>) -> Result<(Runtime, LoadRe
         ));
     }
     Ok((runtime, report))
+}
+
+/// What was refused: a line for each, and one for all that were merely found and are not trusted.
+fn tell_refused(report: &LoadReport) {
+    let (untrusted, others): (Vec<_>, Vec<_>) = report
+        .rejected
+        .iter()
+        .partition(|rejected| !rejected.candidate.named && rejected.error.step() == Step::Trust);
+    for rejected in others {
+        let (step, error) = (rejected.error.step(), &rejected.error);
+        complain(&format!("plugin refused at step {step}: {error}"));
+    }
+    match untrusted.as_slice() {
+        [] => {}
+        [only] => complain(&format!("plugin refused at step trust: {}", only.error)),
+        [first, ..] => complain(&not_trusted(first, untrusted.len())),
+    }
+}
+
+/// One line for several plugins that search found, of which this is the first.
+fn not_trusted(first: &Rejected, count: usize) -> String {
+    match &first.error {
+        LoadError::Digest { trust_file: Some(file), .. } => {
+            let file = file.display();
+            format!(
+                "{count} plugins that were found are not on the list {file} and not loaded: `tenon trust list --file \
+                 {file}` shows them, `tenon trust add --found --file {file}` adds them"
+            )
+        }
+        error => format!(
+            "{count} plugins that were found are refused at step trust, the first because of this: {error}"
+        ),
+    }
 }
 
 /// As [`start`], where a named plugin that is refused is an error.

@@ -2,8 +2,10 @@
 
 use std::{
     env, fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::{Command, Output},
+    time::Duration,
 };
 
 fn root() -> PathBuf {
@@ -44,6 +46,7 @@ fn made(folder: &Path, name: &str, kind: &str, lang: &str) -> PathBuf {
 fn cargo(folder: &Path) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(folder).env("CARGO_TARGET_DIR", target()).env_remove("RUSTFLAGS");
+    cargo.env("TENON", env!("CARGO_BIN_EXE_tenon"));
     cargo
 }
 
@@ -80,24 +83,85 @@ fn rust(name: &str, kind: &str, op: &str, device: &str) {
 fn develop(folder: &Path, op: &str) {
     let mut dev = tenon(folder);
     dev.env("CARGO_TARGET_DIR", target()).env("CARGO_NET_OFFLINE", "true").env_remove("RUSTFLAGS");
-    let told = run(dev.args(["dev", "--debug", "--once", "--op", op]));
+    let told = run(dev.args(["dev", "--debug", "--once", "--op", op, "--check-time", "60"]));
     assert!(told.contains("check: right") && told.contains(" runs: "), "{told}");
 }
 
-/// A folder in C or C++, built by its own Makefile with warnings as errors.
+/// The Makefile of a folder in C or C++, with warnings as errors.
+fn make(folder: &Path) -> Command {
+    let flags = "-O1 -Werror";
+    let mut make = Command::new("make");
+    make.current_dir(folder).env("CFLAGS", flags).env("CXXFLAGS", flags);
+    make.arg(format!("TENON={}", env!("CARGO_BIN_EXE_tenon")));
+    make
+}
+
+/// Whether there is such a program; says so where there is none.
+fn there(program: &str) -> bool {
+    let there = Command::new(program).arg("--version").output().is_ok();
+    if !there {
+        println!("skipped: no {program} on this machine");
+    }
+    there
+}
+
+/// The library exports its door alone, not even what comes with the C++ library.
+fn exports_its_door_alone(library: &Path) {
+    if there("nm") {
+        let exported = run(Command::new("nm").args(["-D", "--defined-only"]).arg(library));
+        let names: Vec<&str> =
+            exported.lines().filter_map(|line| line.split(' ').next_back()).collect();
+        assert_eq!(names, ["tenon_plugin_v1"]);
+    }
+}
+
+/// A folder in C or C++, built by its own Makefile, and by CMake where that is there.
 fn made_by_make(name: &str, kind: &str, lang: &str, op: &str, device: &str) {
     let temporary = tempfile::tempdir().unwrap();
     let folder = made(temporary.path(), name, kind, lang);
-    let flags = "-O1 -Werror";
-    let mut make = Command::new("make");
-    make.current_dir(&folder).env("CFLAGS", flags).env("CXXFLAGS", flags);
-    run(make.arg(format!("TENON={}", env!("CARGO_BIN_EXE_tenon"))));
-    check_and_bench(temporary.path(), &folder.join(library(name)), op, device);
+    run(&mut make(&folder));
+    let plugin = folder.join(library(name));
+    check_and_bench(temporary.path(), &plugin, op, device);
+    exports_its_door_alone(&plugin);
+    made_by_cmake(&folder, name);
+}
+
+/// The same folder, built by its CMakeLists.txt: loading works, and the tests are those of the plugin.
+fn made_by_cmake(folder: &Path, name: &str) {
+    if !there("cmake") {
+        return;
+    }
+    let mut configure = Command::new("cmake");
+    configure.current_dir(folder).args(["-B", "build", "-DCMAKE_BUILD_TYPE=Debug"]);
+    run(configure.arg(format!("-DTENON_COMMAND={}", env!("CARGO_BIN_EXE_tenon"))));
+    run(Command::new("cmake").current_dir(folder).args(["--build", "build"]));
+    let plugin = folder.join("build").join(library(name));
+    exports_its_door_alone(&plugin);
+    let inspected = run(tenon(folder).arg("inspect").arg(&plugin));
+    assert!(inspected.contains("loading    works"), "{inspected}");
+    let tests = run(Command::new("ctest").current_dir(folder).args(["--test-dir", "build", "-N"]));
+    assert!(tests.contains("-check") && tests.contains("Total Tests: 1"), "{tests}");
 }
 
 #[test]
 fn an_op_in_rust() {
     rust("new-op-rust", "op", "NewOpRust", "CPU");
+}
+
+#[test]
+fn templates_of_ops_in_rust() {
+    let temporary = tempfile::tempdir().unwrap();
+    for (template, op) in [("rowwise", "NewRows"), ("matmul", "NewProduct")] {
+        let name = format!("new-{template}-rust");
+        let mut command = tenon(temporary.path());
+        command.args(["new", &name, "--template", template, "--op", op, "--sdk"]).arg(root());
+        run(&mut command);
+        let folder = temporary.path().join(&name);
+        let tested = run(cargo(&folder).args(["test", "--offline"]));
+        assert!(tested.contains("test result: ok"), "{tested}");
+        let plugin = target().join("debug/deps").join(library(&name));
+        check_and_bench(temporary.path(), &plugin, op, "CPU");
+    }
 }
 
 #[test]
@@ -140,6 +204,39 @@ fn a_device_in_cpp() {
     made_by_make("new-device-cpp", "device", "cpp", "Relu", "NEW_DEVICE_CPP");
 }
 
+/// The template's Makefile named the op that the template had.
+#[test]
+fn make_bench_times_an_op_that_its_author_renamed() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = made(temporary.path(), "renamed-c", "op", "c");
+    let source = folder.join("plugin.c");
+    let text = fs::read_to_string(&source).unwrap();
+    fs::write(&source, text.replace("RenamedC", "Softened")).unwrap();
+    let timed = run(make(&folder).arg("bench"));
+    assert!(timed.contains("Softened") && timed.contains(" RATE"), "{timed}");
+}
+
+/// Without nvcc the Makefile says what is missing; with it the plugin is built, and loads without a GPU.
+#[test]
+fn an_op_and_a_kernel_in_cuda() {
+    let temporary = tempfile::tempdir().unwrap();
+    for (name, kind) in [("new-op-cuda", "op"), ("new-kernel-cuda", "kernel")] {
+        let folder = made(temporary.path(), name, kind, "cuda");
+        let output = make(&folder).arg("NVCC=no-such-nvcc").output().unwrap();
+        let told = text(&output);
+        assert!(!output.status.success(), "{told}");
+        assert!(
+            told.contains("no-such-nvcc is not there: install NVIDIA's CUDA toolkit"),
+            "{told}"
+        );
+        if there("nvcc") {
+            run(&mut make(&folder));
+            let inspected = run(tenon(&folder).arg("inspect").arg(folder.join(library(name))));
+            assert!(inspected.contains("CUDA") && inspected.contains("loading    works"));
+        }
+    }
+}
+
 /// Lines that are no comment and not blank.
 fn lines_of_code(text: &str) -> usize {
     let code = |line: &&str| {
@@ -170,6 +267,46 @@ fn what_cannot_be_made_is_refused() {
     };
     refused(&["new", "My"], "INVALID_ARGUMENT", "lower-case letters");
     refused(&["new", "a", "--sdk", "nowhere"], "NOT_FOUND", "sdk/author/Cargo.toml");
+    assert!(!temporary.path().join("a").exists());
+    refused(
+        &["new", "a", "--kind", "device", "--lang", "cuda"],
+        "INVALID_ARGUMENT",
+        "--kind op or --kind kernel",
+    );
     made(temporary.path(), "there", "op", "c");
     refused(&["new", "there"], "ALREADY_EXISTS", "is there already");
+}
+
+/// It made a folder that could not be built: `no matching package named tenon-sdk found`.
+#[test]
+fn without_an_sdk_a_plugin_in_rust_is_refused_before_its_folder_is_made() {
+    let temporary = tempfile::tempdir().unwrap();
+    let alone = temporary.path().join("tenon");
+    fs::copy(env!("CARGO_BIN_EXE_tenon"), &alone).unwrap();
+    let new = |name: &str, lang: &str| {
+        let mut command = Command::new(&alone);
+        command.args(["new", name, "--lang", lang]).current_dir(temporary.path());
+        command.env_remove("TENON_SDK");
+        // A copy that was just made may be open for writing in a child that another test is about to start.
+        loop {
+            match command.output() {
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                result => return result.unwrap(),
+            }
+        }
+    };
+    let refused = new("mine", "rust");
+    let told = text(&refused);
+    assert!(!refused.status.success(), "{told}");
+    for part in ["no SDK was found", "--sdk or TENON_SDK", "share/tenon/sdk", "--lang c"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!temporary.path().join("mine").exists());
+    let made = new("mine", "c");
+    assert!(made.status.success(), "headers are all that it needs: {}", text(&made));
+    // Built in a clone, the command finds that.
+    let told = run(tenon(temporary.path()).args(["new", "found"]).env_remove("TENON_SDK"));
+    assert!(told.contains(root().to_str().unwrap()), "{told}");
 }

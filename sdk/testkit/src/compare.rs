@@ -4,9 +4,12 @@
 //! is expected, that infinity is. What is not floating is compared by value, but for integers under a rule that
 //! gives a distance: levels of an image.
 
+mod words;
+
 use crate::float::{Format, Number};
-use std::fmt;
 use tenon_framework::{DType, Shape, Tensor};
+use words::{number_text, plain_text, telling_ulps};
+pub(crate) use words::{shown, shown_briefly};
 
 /// How far a result may be from what is expected.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,8 +60,13 @@ pub struct Difference {
     pub got: String,
     /// What was expected, as text.
     pub expected: String,
-    /// How many representable numbers apart; `None` where that says nothing.
+    /// How many representable numbers apart; `None` where that says nothing: of another sign, or more than a factor
+    /// of two apart.
     pub ulp: Option<u64>,
+    /// How far apart; `None` where they are no finite numbers.
+    pub distance: Option<f64>,
+    /// How far apart, relative to what was expected, where that is not zero.
+    pub relative: Option<f64>,
     /// How far they may be apart, where the rule gives a distance.
     pub allowed: Option<f64>,
 }
@@ -88,9 +96,21 @@ pub enum Mismatch {
         wrong: usize,
         /// The first of them.
         first: Vec<Difference>,
+        /// The greatest distance, and the greatest relative one, each with its index.
+        greatest: [Option<(f64, Vec<i64>)>; 2],
     },
     /// Elements that cannot be read or compared.
     Unreadable(String),
+}
+
+impl Mismatch {
+    /// The index of the first wrong element.
+    pub fn first_index(&self) -> Option<&[i64]> {
+        match self {
+            Mismatch::Values { first, .. } => Some(&first.first()?.index),
+            _ => None,
+        }
+    }
 }
 
 impl Rule {
@@ -158,8 +178,21 @@ pub fn compare(got: &Tensor, expected: &Tensor, rule: &Rule) -> Result<(), Misma
         return Ok(());
     }
     let (total, count) = (expected.elements(), wrong.len());
+    let greatest = [greatest(&wrong, |d| d.distance), greatest(&wrong, |d| d.relative)];
     let first = wrong.into_iter().take(TOLD).collect();
-    Err(Mismatch::Values { total, wrong: count, first })
+    Err(Mismatch::Values { total, wrong: count, first, greatest })
+}
+
+/// The greatest of a figure, with the index where it is.
+fn greatest(
+    wrong: &[Difference],
+    figure: impl Fn(&Difference) -> Option<f64>,
+) -> Option<(f64, Vec<i64>)> {
+    // From the end, since of equal ones the last is taken.
+    let figures = wrong.iter().rev();
+    let figures = figures.filter_map(|difference| Some((figure(difference)?, difference)));
+    let (greatest, difference) = figures.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    Some((greatest, difference.index.clone()))
 }
 
 /// The largest absolute value of floating-point elements, NaN left out; `None` where elements are none.
@@ -222,6 +255,8 @@ fn differences(
             got: plain_text(dtype, got),
             expected: plain_text(dtype, expected),
             ulp: None,
+            distance: None,
+            relative: None,
             allowed: None,
         })
         .collect())
@@ -249,6 +284,8 @@ fn text_difference(dims: &[i64], at: usize, got: &[u8], expected: &[u8]) -> Diff
         got: text(got),
         expected: text(expected),
         ulp: None,
+        distance: None,
+        relative: None,
         allowed: None,
     }
 }
@@ -260,14 +297,15 @@ fn float_difference(
     allowed: Option<f64>,
     format: Format,
 ) -> Difference {
-    let text = |number: Number| {
-        format!("{:e} (0x{:0width$x})", number.value(), number.bits(), width = format.size() * 2)
-    };
+    let distance = Some((got.value() - expected.value()).abs()).filter(|far| far.is_finite());
+    let magnitude = expected.value().abs();
     Difference {
         index,
-        got: text(got),
-        expected: text(expected),
-        ulp: got.ulp_distance(expected),
+        got: number_text(got, format),
+        expected: number_text(expected, format),
+        ulp: telling_ulps(got, expected, format),
+        distance,
+        relative: distance.filter(|_| magnitude > 0.0).map(|distance| distance / magnitude),
         allowed,
     }
 }
@@ -337,59 +375,6 @@ fn index_of(dims: &[i64], at: usize) -> Vec<i64> {
         rest /= dim;
     }
     index
-}
-
-fn plain_text(dtype: DType, bytes: &[u8]) -> String {
-    let signed = matches!(
-        dtype,
-        DType::INT8
-            | DType::INT16
-            | DType::INT32
-            | DType::INT64
-            | DType::QINT8
-            | DType::QINT16
-            | DType::QINT32
-    );
-    let mut word = [0u8; 8];
-    if bytes.len() > word.len() {
-        return format!("{bytes:02x?}");
-    }
-    for (place, &byte) in word.iter_mut().zip(bytes) {
-        *place = byte;
-    }
-    let value = u64::from_le_bytes(word);
-    if cfg!(target_endian = "big") {
-        return format!("{bytes:02x?}");
-    }
-    let unused = 64 - 8 * bytes.len() as u32;
-    if signed { ((value << unused) as i64 >> unused).to_string() } else { value.to_string() }
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at {:?} got {}, expected {}", self.index, self.got, self.expected)?;
-        if let Some(ulp) = self.ulp {
-            write!(f, ", {ulp} ulp apart")?;
-        }
-        match self.allowed {
-            Some(allowed) => write!(f, ", at most {allowed:e} allowed"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Mismatch::Type { expected, got } => write!(f, "expected {expected}, got {got}"),
-            Mismatch::Shape { expected, got } => write!(f, "expected shape {expected}, got {got}"),
-            Mismatch::Unreadable(detail) => write!(f, "cannot be compared: {detail}"),
-            Mismatch::Values { total, wrong, first } => {
-                write!(f, "{wrong} of {total} elements are wrong")?;
-                first.iter().try_for_each(|difference| write!(f, "; {difference}"))
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -101,11 +101,52 @@ fn a_difference_tells_place_values_distance_and_what_is_allowed() {
     assert_eq!(
         error.to_string(),
         "1 of 2 elements are wrong; at [1] got 2.5e0 (0x40200000), expected 2e0 (0x40000000), \
-         2097152 ulp apart"
+         2097152 ulp apart; largest error 5.0000e-1 at [1], largest relative error 2.5000e-1 at [1]"
     );
     let rule = Rule::Close { absolute: 0.25, relative: 0.0 };
     let error = compare(&floats(&[2.5]), &floats(&[2.0]), &rule).unwrap_err();
-    assert!(error.to_string().ends_with("at most 2.5e-1 allowed"), "{error}");
+    assert!(error.to_string().contains("at most 2.5e-1 allowed; largest"), "{error}");
+}
+
+/// What is more than a factor of two away, or of another sign, is not told in representable numbers.
+#[test]
+fn no_ulps_are_told_of_zero_against_two() {
+    let told = |got: f32, expected: f32| {
+        compare(&floats(&[got]), &floats(&[expected]), &Rule::Exact).unwrap_err().to_string()
+    };
+    for (got, expected) in [(0.0, 2.0), (-1.0, 1.0), (f32::MIN_POSITIVE, 0.0), (1.0, 2.5)] {
+        let text = told(got, expected);
+        assert!(!text.contains("ulp") && text.contains("; largest error "), "{text}");
+    }
+    assert!(told(1.0, 1.000_001).contains("8 ulp apart"), "{}", told(1.0, 1.000_001));
+    assert!(told(1.0, 0.0).ends_with("largest error 1.0000e0 at [0]"), "{}", told(1.0, 0.0));
+    assert!(!told(f32::NAN, 1.0).contains("largest"), "{}", told(f32::NAN, 1.0));
+}
+
+/// Among wrong elements the largest errors have an index each.
+#[test]
+fn the_largest_errors_are_told_with_their_places() {
+    let (got, expected) = (floats(&[0.0, 0.5, 110.0, 7.0]), floats(&[0.0, 0.25, 100.0, 7.0]));
+    let text = compare(&got, &expected, &Rule::Exact).unwrap_err().to_string();
+    assert!(text.starts_with("2 of 4 elements are wrong; at [1] got 5e-1"), "{text}");
+    let largest = "; largest error 1.0000e1 at [2], largest relative error 1.0000e0 at [1]";
+    assert!(text.ends_with(largest), "{text}");
+}
+
+#[test]
+fn elements_are_shown_as_what_they_are() {
+    let of = |tensor: Tensor| shown(&tensor, 1);
+    assert_eq!(of(floats(&[0.0, f32::NAN])).as_deref(), Some("NaN (0x7fc00000)"));
+    assert_eq!(of(Tensor::from_slice(&[2], &[0i8, -5]).unwrap()).as_deref(), Some("-5"));
+    assert_eq!(of(Tensor::from_slice(&[2], &[false, true]).unwrap()).as_deref(), Some("true"));
+    assert_eq!(
+        of(Tensor::from_strings(&[2], &["", "a\0"]).unwrap()).as_deref(),
+        Some("\"a\\x00\"")
+    );
+    let parts: Vec<u8> = [1.0f32, 2.0, 3.0, -4.0].iter().flat_map(|x| x.to_ne_bytes()).collect();
+    let complex = Tensor::from_bytes(DType::COMPLEX64, &[2], &parts).unwrap();
+    assert_eq!(of(complex).as_deref(), Some("3e0 (0x40400000) + i -4e0 (0xc0800000)"));
+    assert_eq!(of(Tensor::from_slice(&[1], &[1i32]).unwrap()), None);
 }
 
 #[test]

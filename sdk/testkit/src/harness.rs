@@ -354,13 +354,33 @@ fn check_shapes(case: &GoldenCase, node: &Node, form: Form) -> Result<(), Refusa
     Ok(())
 }
 
+/// An output that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WrongOutput {
+    /// What was expected, what was found.
+    pub message: String,
+    /// Number of the output and index of its first wrong element, where elements are wrong.
+    pub place: Option<(usize, Vec<i64>)>,
+}
+
+impl From<String> for WrongOutput {
+    fn from(message: String) -> WrongOutput {
+        WrongOutput { message, place: None }
+    }
+}
+
 /// What is wrong with the outputs, if anything is.
-pub(crate) fn check_outputs(got: &[Tensor], expected: &[ExpectedOutput]) -> Result<(), String> {
+fn check_outputs(got: &[Tensor], expected: &[ExpectedOutput]) -> Result<(), String> {
+    wrong_output(got, expected).map_err(|wrong| wrong.message)
+}
+
+/// As [`check_outputs`], with the place.
+pub(crate) fn wrong_output(got: &[Tensor], expected: &[ExpectedOutput]) -> Result<(), WrongOutput> {
     if got.len() != expected.len() {
-        return Err(format!("expected {} outputs, got {}", expected.len(), got.len()));
+        return Err(format!("expected {} outputs, got {}", expected.len(), got.len()).into());
     }
     for (at, (got, expected)) in got.iter().zip(expected).enumerate() {
-        let said = |problem: String| format!("output {at}: {problem}");
+        let said = |problem: String| WrongOutput::from(format!("output {at}: {problem}"));
         // The signature says whether a type is quantised, the index only how it is stored.
         let alike = kind_of(got.dtype()) == kind_of(expected.dtype);
         if got.dtype() != expected.dtype && !alike {
@@ -377,7 +397,10 @@ pub(crate) fn check_outputs(got: &[Tensor], expected: &[ExpectedOutput]) -> Resu
                 compare_shape(got, &shape)
             }
         };
-        compared.map_err(|mismatch| said(mismatch.to_string()))?;
+        compared.map_err(|mismatch| {
+            let place = mismatch.first_index().map(|index| (at, index.to_vec()));
+            WrongOutput { place, ..said(mismatch.to_string()) }
+        })?;
     }
     Ok(())
 }

@@ -10,17 +10,12 @@
 //! assert_eq!(elements::<f32>(&y[0]), [1.0, 0.0]);
 //! ```
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 use tenon_framework::{
     KernelError, PartialShape, Tensor,
     attr::{AttrMap, AttrValue},
     attr_view::AttrTable,
     device::{DeviceName, base::DeviceBase},
-    element::Element,
     infer::{Symbols, ValueInfo, infer},
     op::{OpDef, Signature, infer_attrs},
     registry::{Explanation, FeatureSet, KernelDef, KernelQuery, SupportAnswer, candidates},
@@ -34,6 +29,8 @@ use tenon_runtime::host::{
     resources::ResourceManager,
     search::SearchPath,
 };
+
+pub use tenon_test::{elements, floats, library, library_in, scalar, shaped, texts};
 
 /// Plugins that are loaded, their devices, and an environment for steps.
 pub struct TestHost {
@@ -127,27 +124,6 @@ impl TestHost {
             label: None,
         }
     }
-}
-
-/// The library of a package whose tests are running: cargo puts it beside them.
-///
-/// # Panics
-/// When the running program is not where cargo puts tests.
-pub fn library(package: &str) -> PathBuf {
-    let program = env::current_exe().expect("a program knows its own path");
-    let folder = program.parent().expect("a program lies in a folder");
-    // Examples and documentation tests lie elsewhere below the profile's folder.
-    let deps = match folder.file_name().is_some_and(|name| name == "deps") {
-        true => folder.to_owned(),
-        false => folder.join("deps"),
-    };
-    library_in(&deps, package)
-}
-
-/// The library of a package in a folder.
-pub fn library_in(folder: &Path, package: &str) -> PathBuf {
-    use env::consts::{DLL_PREFIX, DLL_SUFFIX};
-    folder.join(format!("{DLL_PREFIX}{}{DLL_SUFFIX}", package.replace('-', "_")))
 }
 
 /// A node, of which a kernel is made.
@@ -302,37 +278,4 @@ struct Resolved {
     op: Arc<OpDef>,
     attrs: AttrTable,
     signature: Signature,
-}
-
-/// A vector of floats.
-///
-/// # Panics
-/// When there is no memory.
-pub fn floats(values: &[f32]) -> Tensor {
-    Tensor::from_slice(&[values.len() as i64], values).unwrap_or_else(|e| panic!("{e}"))
-}
-
-/// A single element.
-///
-/// # Panics
-/// When there is no memory.
-pub fn scalar<T: Element>(value: T) -> Tensor {
-    Tensor::scalar(value).unwrap_or_else(|e| panic!("{e}"))
-}
-
-/// The elements of a tensor in host memory.
-///
-/// # Panics
-/// When it holds another type.
-pub fn elements<T: Element>(tensor: &Tensor) -> Vec<T> {
-    tensor.as_slice::<T>().unwrap_or_else(|e| panic!("{e}")).to_vec()
-}
-
-/// The texts of a string tensor.
-///
-/// # Panics
-/// When it holds another type.
-pub fn texts(tensor: &Tensor) -> Vec<String> {
-    let texts = tensor.as_strings().unwrap_or_else(|e| panic!("{e}"));
-    texts.into_iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect()
 }

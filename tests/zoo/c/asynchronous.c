@@ -72,8 +72,8 @@ static TenonCode start(TenonKernelState *state, const TenonCall *call)
     return TENON_PENDING;
 }
 
-OP(async, "ZooCAsync", TENON_1("x: float"), TENON_1("y: float"),
-   TENON_1("mode: {'value', 'error'} = 'value'"), TENON_OP_FLAG_STATEFUL, tenon_shape_of_first);
+TENON_OP("ZooCAsync", inputs("x: float"), outputs("y: float"), attrs("mode: {'value', 'error'} = 'value'"),
+         shape(tenon_shape_of_first), stateful);
 static const TenonKernelTable async_table = {
     .struct_size = sizeof(TenonKernelTable),
     .flags = TENON_KERNEL_FLAG_ASYNC,
@@ -154,8 +154,7 @@ static TenonCode block(TenonKernelState *state, const TenonCall *call)
                   : tenon_fail(call, TENON_DEADLINE_EXCEEDED, "nobody cancelled the step");
 }
 
-OP(blocking, "ZooCBlocking", TENON_0(), TENON_1("y: float"), TENON_1("limit_ms: int = 30000"),
-   TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
+TENON_OP("ZooCBlocking", outputs("y: float"), attrs("limit_ms: int = 30000"), shape(zoo_shape_scalar), stateful);
 static const TenonKernelTable blocking_table = {
     .struct_size = sizeof(TenonKernelTable),
     .flags = TENON_KERNEL_FLAG_BLOCKING,
@@ -164,7 +163,3 @@ static const TenonKernelTable blocking_table = {
     .destroy = tenon_free_state,
 };
 KERNEL(blocking, "ZooCBlocking");
-
-static const TenonOpDef *const ops[] = { &async_op, &blocking_op };
-static const TenonKernelDef *const kernels[] = { &async_kernel, &blocking_kernel };
-ZOO_LIST(zoo_asynchronous);

@@ -74,8 +74,8 @@ static TenonCode create_attributes(const TenonCreate *create, TenonKernelState *
     return code;
 }
 
-OP(attributes, "ZooCAttributes", TENON_0(), TENON_1("facts: string"),
-   TENON_6("i: int", "f: float", "b: bool", "s: string", "t: type", "shape: shape"), 0, NULL);
+TENON_OP("ZooCAttributes", outputs("facts: string"),
+         attrs("i: int", "f: float", "b: bool", "s: string", "t: type", "shape: shape"));
 STATEFUL(attributes, create_attributes, give_facts, tenon_free_state);
 KERNEL(attributes, "ZooCAttributes");
 
@@ -102,10 +102,8 @@ static TenonCode create_lists(const TenonCreate *create, TenonKernelState **stat
     return TENON_OK;
 }
 
-OP(lists, "ZooCAttributeLists", TENON_0(), TENON_1("facts: string"),
-   TENON_8("ints: list(int)", "floats: list(float)", "bools: list(bool)", "strings: list(string)",
-      "types: list(type)", "shapes: list(shape)", "tensors: list(tensor)", "funcs: list(func)"),
-   0, NULL);
+TENON_OP("ZooCAttributeLists", outputs("facts: string"),
+         attrs("ints: list(int)", "floats: list(float)", "bools: list(bool)", "strings: list(string)", "types: list(type)", "shapes: list(shape)", "tensors: list(tensor)", "funcs: list(func)"));
 STATEFUL(lists, create_lists, give_facts, tenon_free_state);
 KERNEL(lists, "ZooCAttributeLists");
 
@@ -161,7 +159,7 @@ static TenonCode give_elements(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(tensor, "ZooCAttributeTensor", TENON_0(), TENON_1("y: float"), TENON_1("value: tensor"), 0, NULL);
+TENON_OP("ZooCAttributeTensor", outputs("y: float"), attrs("value: tensor"));
 STATEFUL(tensor, create_tensor, give_elements, destroy_elements);
 KERNEL(tensor, "ZooCAttributeTensor");
 
@@ -183,12 +181,6 @@ static TenonCode create_function(const TenonCreate *create, TenonKernelState **s
     return code;
 }
 
-OP(function, "ZooCAttributeFunction", TENON_0(), TENON_1("facts: string"), TENON_1("f: func"), 0, NULL);
+TENON_OP("ZooCAttributeFunction", outputs("facts: string"), attrs("f: func"));
 STATEFUL(function, create_function, give_facts, tenon_free_state);
 KERNEL(function, "ZooCAttributeFunction");
-
-static const TenonOpDef *const ops[] = { &attributes_op, &lists_op, &tensor_op, &function_op };
-static const TenonKernelDef *const kernels[] = {
-    &attributes_kernel, &lists_kernel, &tensor_kernel, &function_kernel,
-};
-ZOO_LIST(zoo_attributes);

@@ -20,7 +20,7 @@ static TenonCode mask(TenonKernelState *state, const TenonCall *call)
     return mask_input(call);
 }
 
-OP(mask, "ZooCMask", TENON_1("x: uint8"), TENON_1("y: bool"), TENON_0(), 0, tenon_shape_of_first);
+TENON_OP("ZooCMask", inputs("x: uint8"), outputs("y: bool"), shape(tenon_shape_of_first));
 STATELESS(mask, mask);
 KERNEL(mask, "ZooCMask");
 
@@ -42,7 +42,7 @@ static TenonCode mask_later(TenonKernelState *state, const TenonCall *call)
     return TENON_PENDING;
 }
 
-OP(mask_later, "ZooCMaskLater", TENON_1("x: uint8"), TENON_1("y: bool"), TENON_0(), 0, tenon_shape_of_first);
+TENON_OP("ZooCMaskLater", inputs("x: uint8"), outputs("y: bool"), shape(tenon_shape_of_first));
 static const TenonKernelTable mask_later_table = {
     .struct_size = sizeof(TenonKernelTable),
     .flags = TENON_KERNEL_FLAG_ASYNC,
@@ -58,10 +58,6 @@ static TenonCode mask_shared(TenonKernelState *state, const TenonCall *call)
     return call->services->share(call->record, 0, 0, x->dims, x->rank);
 }
 
-OP(mask_shared, "ZooCMaskShared", TENON_1("x: uint8"), TENON_1("y: bool"), TENON_0(), 0, tenon_shape_of_first);
+TENON_OP("ZooCMaskShared", inputs("x: uint8"), outputs("y: bool"), shape(tenon_shape_of_first));
 STATELESS(mask_shared, mask_shared);
 KERNEL(mask_shared, "ZooCMaskShared");
-
-static const TenonOpDef *const ops[] = { &mask_op, &mask_later_op, &mask_shared_op };
-static const TenonKernelDef *const kernels[] = { &mask_kernel, &mask_later_kernel, &mask_shared_kernel };
-ZOO_LIST(zoo_bools);

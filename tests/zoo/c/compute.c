@@ -42,8 +42,8 @@ static TenonCode variadic_shape(const TenonHost *host, TenonShapeCall *call)
     return shapes->set_output(call, last, shapes->make_shape(call, NULL, 0));
 }
 
-OP(variadic, "ZooCVariadic", TENON_2("xs: N * float", "ys: M * float"),
-   TENON_2("sums: N * float", "total: float"), TENON_2("N: int >= 1", "M: int >= 0"), 0, variadic_shape);
+TENON_OP("ZooCVariadic", inputs("xs: N * float", "ys: M * float"), outputs("sums: N * float", "total: float"),
+         attrs("N: int >= 1", "M: int >= 0"), shape(variadic_shape));
 STATELESS(variadic, variadic);
 KERNEL(variadic, "ZooCVariadic");
 
@@ -58,7 +58,7 @@ static TenonCode type_list(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(type_list, "ZooCTypeList", TENON_1("xs: T"), TENON_1("bytes: int64"), TENON_1("T: list(type) >= 1"), 0, NULL);
+TENON_OP("ZooCTypeList", inputs("xs: T"), outputs("bytes: int64"), attrs("T: list(type) >= 1"));
 STATELESS(type_list, type_list);
 KERNEL(type_list, "ZooCTypeList");
 
@@ -102,8 +102,7 @@ static TenonCode slot_shape(const TenonHost *host, TenonShapeCall *call)
     return vector_of(host, call, 8);
 }
 
-OP(slot_facts, "ZooCSlotFacts", TENON_2("a: T", "b: T"), TENON_1("facts: int64"), TENON_1("T: type"), 0,
-   slot_shape);
+TENON_OP("ZooCSlotFacts", inputs("a: T", "b: T"), outputs("facts: int64"), attrs("T: type"), shape(slot_shape));
 STATELESS(slot_facts, slot_facts);
 KERNEL(slot_facts, "ZooCSlotFacts");
 
@@ -123,7 +122,7 @@ static TenonCode step_shape(const TenonHost *host, TenonShapeCall *call)
     return vector_of(host, call, 3);
 }
 
-OP(step_facts, "ZooCStepFacts", TENON_0(), TENON_1("facts: int64"), TENON_0(), TENON_OP_FLAG_STATEFUL, step_shape);
+TENON_OP("ZooCStepFacts", outputs("facts: int64"), shape(step_shape), stateful);
 STATELESS(step_facts, step_facts);
 KERNEL(step_facts, "ZooCStepFacts");
 
@@ -136,8 +135,7 @@ static TenonCode cancel_flag(TenonKernelState *state, const TenonCall *call)
     return zoo_give_bool(call, 0, 0);
 }
 
-OP(cancel_flag, "ZooCCancelFlag", TENON_0(), TENON_1("cancelled: bool"), TENON_0(), TENON_OP_FLAG_STATEFUL,
-   zoo_shape_scalar);
+TENON_OP("ZooCCancelFlag", outputs("cancelled: bool"), shape(zoo_shape_scalar), stateful);
 STATELESS(cancel_flag, cancel_flag);
 KERNEL(cancel_flag, "ZooCCancelFlag");
 
@@ -152,8 +150,7 @@ static TenonCode deadline(TenonKernelState *state, const TenonCall *call)
     return zoo_give_int(call, 0, end > now ? (int64_t)(end - now) : 0);
 }
 
-OP(deadline, "ZooCDeadline", TENON_0(), TENON_1("remaining_ns: int64"), TENON_0(), TENON_OP_FLAG_STATEFUL,
-   zoo_shape_scalar);
+TENON_OP("ZooCDeadline", outputs("remaining_ns: int64"), shape(zoo_shape_scalar), stateful);
 STATELESS(deadline, deadline);
 KERNEL(deadline, "ZooCDeadline");
 
@@ -182,7 +179,7 @@ static TenonCode scratch(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(scratch, "ZooCScratch", TENON_1("x: float"), TENON_1("y: float"), TENON_0(), 0, tenon_shape_of_first);
+TENON_OP("ZooCScratch", inputs("x: float"), outputs("y: float"), shape(tenon_shape_of_first));
 STATELESS(scratch, scratch);
 KERNEL(scratch, "ZooCScratch");
 
@@ -206,7 +203,7 @@ static TenonCode traced(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(traced, "ZooCTrace", TENON_1("x: float"), TENON_1("y: float"), TENON_0(), 0, tenon_shape_of_first);
+TENON_OP("ZooCTrace", inputs("x: float"), outputs("y: float"), shape(tenon_shape_of_first));
 STATELESS(traced, traced);
 KERNEL(traced, "ZooCTrace");
 
@@ -244,17 +241,6 @@ static TenonCode fail(TenonKernelState *state, const TenonCall *call)
     return call->services->fail(call->record, failure->code, zoo_str(&failure->message));
 }
 
-OP(failure, "ZooCFailure", TENON_0(), TENON_1("y: float"), TENON_2("code: int", "message: string"),
-   TENON_OP_FLAG_STATEFUL, NULL);
+TENON_OP("ZooCFailure", outputs("y: float"), attrs("code: int", "message: string"), stateful);
 STATEFUL(failure, create_failure, fail, tenon_free_state);
 KERNEL(failure, "ZooCFailure");
-
-static const TenonOpDef *const ops[] = {
-    &variadic_op, &type_list_op, &slot_facts_op, &step_facts_op, &cancel_flag_op,
-    &deadline_op, &scratch_op,   &traced_op,     &failure_op,
-};
-static const TenonKernelDef *const kernels[] = {
-    &variadic_kernel, &type_list_kernel, &slot_facts_kernel, &step_facts_kernel,
-    &cancel_flag_kernel, &deadline_kernel, &scratch_kernel, &traced_kernel, &failure_kernel,
-};
-ZOO_LIST(zoo_compute);

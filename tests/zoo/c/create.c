@@ -47,8 +47,7 @@ static TenonCode give_facts(TenonKernelState *state, const TenonCall *call)
     return zoo_give_texts(call, 0, facts->texts, ZOO_COUNT(facts->texts));
 }
 
-OP(facts, "ZooCCreateFacts", TENON_2("xs: N * float", "i: int32"), TENON_1("facts: string"),
-   TENON_1("N: int >= 1"), 0, NULL);
+TENON_OP("ZooCCreateFacts", inputs("xs: N * float", "i: int32"), outputs("facts: string"), attrs("N: int >= 1"));
 STATEFUL(facts, create_facts, give_facts, tenon_free_state);
 KERNEL(facts, "ZooCCreateFacts");
 
@@ -88,8 +87,7 @@ static TenonCode add_constant(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(constant, "ZooCConstantView", TENON_2("x: float", "c: float"), TENON_1("y: float"), TENON_0(), 0,
-   tenon_shape_of_first);
+TENON_OP("ZooCConstantView", inputs("x: float", "c: float"), outputs("y: float"), shape(tenon_shape_of_first));
 STATEFUL(constant, create_constant, add_constant, tenon_free_state);
 KERNEL(constant, "ZooCConstantView");
 
@@ -169,8 +167,8 @@ static TenonCode multiply(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(prepack, "ZooCPrepack", TENON_2("x: float", "w: float"), TENON_2("y: float", "form: int64"), TENON_0(), 0,
-   zoo_shape_same_and_scalar);
+TENON_OP("ZooCPrepack", inputs("x: float", "w: float"), outputs("y: float", "form: int64"),
+         shape(zoo_shape_same_and_scalar));
 static const TenonKernelTable prepack_table = {
     .struct_size = sizeof(TenonKernelTable),
     .create = create_prepack,
@@ -260,8 +258,8 @@ static TenonCode any_size(TenonKernelState *state, const TenonCall *call)
     return give_numbered(call, 0, state);
 }
 
-OP(supports, "ZooCSupports", TENON_1("x: float"), TENON_2("small: bool", "object: int64"),
-   TENON_2("limit: int", "most: int = -1"), 0, zoo_shape_two_scalars);
+TENON_OP("ZooCSupports", inputs("x: float"), outputs("small: bool", "object: int64"),
+         attrs("limit: int", "most: int = -1"), shape(zoo_shape_two_scalars));
 static const TenonKernelTable small_table = {
     .struct_size = sizeof(TenonKernelTable),
     .create = create_numbered,
@@ -269,16 +267,7 @@ static const TenonKernelTable small_table = {
     .destroy = tenon_free_state,
     .supports = supports_small,
 };
-KERNEL_LINE("ZooCSupports", "CPU", "small", 1, false, "{}", "[]");
-static const TenonKernelDef small_kernel = {
-    .struct_size = sizeof(TenonKernelDef),
-    .op = TENON_STR("ZooCSupports"),
-    .device_type = TENON_STR("CPU"),
-    .label = TENON_STR("small"),
-    .priority = 1,
-    .table = &small_table,
-    .source = TENON_HERE,
-};
+TENON_KERNEL("ZooCSupports", "CPU", small_table, label("small"), priority(1));
 static const TenonKernelTable any_size_table = {
     .struct_size = sizeof(TenonKernelTable),
     .create = create_numbered,
@@ -287,9 +276,3 @@ static const TenonKernelTable any_size_table = {
     .supports = supports_any,
 };
 KERNEL(any_size, "ZooCSupports");
-
-static const TenonOpDef *const ops[] = { &facts_op, &constant_op, &prepack_op, &supports_op };
-static const TenonKernelDef *const kernels[] = {
-    &facts_kernel, &constant_kernel, &prepack_kernel, &small_kernel, &any_size_kernel,
-};
-ZOO_LIST(zoo_create);

@@ -12,31 +12,12 @@ static TenonCode bytes(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(bytes, "ZooCBytes", TENON_1("x: T"), TENON_1("bytes: uint8"), TENON_1("T: type"), 0, zoo_shape_vector);
+TENON_OP("ZooCBytes", inputs("x: T"), outputs("bytes: uint8"), attrs("T: type"), shape(zoo_shape_vector));
 STATELESS(bytes, bytes);
 /* Every type with elements of fixed size: their bytes may be copied. */
-static const TenonDType fixed_types[] = {
-    TENON_BOOL,   TENON_INT8,   TENON_INT16,    TENON_INT32, TENON_INT64,  TENON_UINT8,
-    TENON_UINT16, TENON_UINT32, TENON_UINT64,   TENON_HALF,  TENON_FLOAT,  TENON_DOUBLE,
-    TENON_QINT8,  TENON_QUINT8, TENON_BFLOAT16, TENON_QINT32,
-};
-static const TenonTypeConstraint bytes_constraint = {
-    TENON_STR("T"), fixed_types, ZOO_COUNT(fixed_types),
-};
-KERNEL_LINE("ZooCBytes", "CPU", "", 0, false,
-            "{\"T\":[\"bool\",\"int8\",\"int16\",\"int32\",\"int64\",\"uint8\",\"uint16\","
-            "\"uint32\",\"uint64\",\"half\",\"float\",\"double\",\"qint8\",\"quint8\","
-            "\"bfloat16\",\"qint32\"]}",
-            "[]");
-static const TenonKernelDef bytes_kernel = {
-    .struct_size = sizeof(TenonKernelDef),
-    .op = TENON_STR("ZooCBytes"),
-    .device_type = TENON_STR("CPU"),
-    .constraints = &bytes_constraint,
-    .constraint_count = 1,
-    .table = &bytes_table,
-    .source = TENON_HERE,
-};
+TENON_KERNEL("ZooCBytes", "CPU", bytes_table,
+             types(T, bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, half, float, double, qint8,
+                   quint8, bfloat16, qint32));
 
 static TenonCode create_strings(const TenonCreate *create, TenonKernelState **state)
 {
@@ -91,11 +72,7 @@ static TenonCode strings(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(strings, "ZooCStrings", TENON_1("x: string"), TENON_1("y: string"), TENON_1("removed: string = ''"), 0,
-   tenon_shape_of_first);
+TENON_OP("ZooCStrings", inputs("x: string"), outputs("y: string"), attrs("removed: string = ''"),
+         shape(tenon_shape_of_first));
 STATEFUL(strings, create_strings, strings, tenon_free_state);
 KERNEL(strings, "ZooCStrings");
-
-static const TenonOpDef *const ops[] = { &bytes_op, &strings_op };
-static const TenonKernelDef *const kernels[] = { &bytes_kernel, &strings_kernel };
-ZOO_LIST(zoo_elements);

@@ -104,8 +104,8 @@ static TenonCode push(TenonKernelState *state, const TenonCall *call)
     return with_stack(state, call, push_locked);
 }
 
-OP(push, "ZooCKeptPush", TENON_1("x: float"), TENON_1("depth: int64"),
-   TENON_2("container: string = ''", "shared_name: string"), TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
+TENON_OP("ZooCKeptPush", inputs("x: float"), outputs("depth: int64"),
+         attrs("container: string = ''", "shared_name: string"), shape(zoo_shape_scalar), stateful);
 STATEFUL(push, zoo_create_named, push, tenon_free_state);
 KERNEL(push, "ZooCKeptPush");
 
@@ -133,8 +133,8 @@ static TenonCode peek(TenonKernelState *state, const TenonCall *call)
     return with_stack(state, call, peek_locked);
 }
 
-OP(peek, "ZooCKeptPeek", TENON_0(), TENON_1("sum: float"),
-   TENON_2("container: string = ''", "shared_name: string"), TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
+TENON_OP("ZooCKeptPeek", outputs("sum: float"), attrs("container: string = ''", "shared_name: string"),
+         shape(zoo_shape_scalar), stateful);
 STATEFUL(peek, zoo_create_named, peek, tenon_free_state);
 KERNEL(peek, "ZooCKeptPeek");
 
@@ -155,11 +155,6 @@ static TenonCode pop(TenonKernelState *state, const TenonCall *call)
     return with_stack(state, call, pop_locked);
 }
 
-OP(pop, "ZooCKeptPop", TENON_0(), TENON_1("x: float"), TENON_2("container: string = ''", "shared_name: string"),
-   TENON_OP_FLAG_STATEFUL, NULL);
+TENON_OP("ZooCKeptPop", outputs("x: float"), attrs("container: string = ''", "shared_name: string"), stateful);
 STATEFUL(pop, zoo_create_named, pop, tenon_free_state);
 KERNEL(pop, "ZooCKeptPop");
-
-static const TenonOpDef *const ops[] = { &push_op, &peek_op, &pop_op };
-static const TenonKernelDef *const kernels[] = { &push_kernel, &peek_kernel, &pop_kernel };
-ZOO_LIST(zoo_kept);

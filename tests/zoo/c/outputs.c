@@ -13,8 +13,7 @@ static TenonCode planned(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(planned, "ZooCPlanned", TENON_1("x: float"), TENON_2("y: float", "planned: bool"), TENON_0(), 0,
-   zoo_shape_same_and_scalar);
+TENON_OP("ZooCPlanned", inputs("x: float"), outputs("y: float", "planned: bool"), shape(zoo_shape_same_and_scalar));
 STATELESS(planned, planned);
 KERNEL(planned, "ZooCPlanned");
 
@@ -40,7 +39,7 @@ static TenonCode allocate(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(allocate, "ZooCAllocate", TENON_1("x: float"), TENON_1("index: int64"), TENON_0(), 0, zoo_shape_vector);
+TENON_OP("ZooCAllocate", inputs("x: float"), outputs("index: int64"), shape(zoo_shape_vector));
 STATELESS(allocate, allocate);
 KERNEL(allocate, "ZooCAllocate");
 
@@ -67,20 +66,9 @@ static TenonCode forward(TenonKernelState *state, const TenonCall *call)
     return zoo_give_bool(call, 1, to == from);
 }
 
-OP(forward, "ZooCForward", TENON_1("x: float"), TENON_2("y: float", "in_place: bool"), TENON_0(), 0,
-   zoo_shape_same_and_scalar);
+TENON_OP("ZooCForward", inputs("x: float"), outputs("y: float", "in_place: bool"), shape(zoo_shape_same_and_scalar));
 STATELESS(forward, forward);
-KERNEL_LINE("ZooCForward", "CPU", "", 0, false, "{}", "[]");
-static const TenonInPlace forward_pairs[] = { { 0, 0 } };
-static const TenonKernelDef forward_kernel = {
-    .struct_size = sizeof(TenonKernelDef),
-    .op = TENON_STR("ZooCForward"),
-    .device_type = TENON_STR("CPU"),
-    .in_place = forward_pairs,
-    .in_place_count = ZOO_COUNT(forward_pairs),
-    .table = &forward_table,
-    .source = TENON_HERE,
-};
+TENON_KERNEL("ZooCForward", "CPU", forward_table, in_place((0, 0)));
 
 static TenonCode share(TenonKernelState *state, const TenonCall *call)
 {
@@ -89,7 +77,7 @@ static TenonCode share(TenonKernelState *state, const TenonCall *call)
     return call->services->share(call->record, 0, 0, &elements, 1);
 }
 
-OP(share, "ZooCShare", TENON_1("x: float"), TENON_1("y: float"), TENON_0(), 0, zoo_shape_vector);
+TENON_OP("ZooCShare", inputs("x: float"), outputs("y: float"), shape(zoo_shape_vector));
 STATELESS(share, share);
 KERNEL(share, "ZooCShare");
 
@@ -109,15 +97,6 @@ static TenonCode unused(TenonKernelState *state, const TenonCall *call)
     return code != TENON_OK ? code : zoo_give_bool(call, 1, nobody_reads);
 }
 
-OP(unused, "ZooCUnused", TENON_1("x: float"), TENON_2("sum: float", "unused: bool"), TENON_0(), 0,
-   zoo_shape_two_scalars);
+TENON_OP("ZooCUnused", inputs("x: float"), outputs("sum: float", "unused: bool"), shape(zoo_shape_two_scalars));
 STATELESS(unused, unused);
 KERNEL(unused, "ZooCUnused");
-
-static const TenonOpDef *const ops[] = {
-    &planned_op, &allocate_op, &forward_op, &share_op, &unused_op,
-};
-static const TenonKernelDef *const kernels[] = {
-    &planned_kernel, &allocate_kernel, &forward_kernel, &share_kernel, &unused_kernel,
-};
-ZOO_LIST(zoo_outputs);

@@ -63,9 +63,8 @@ static TenonCode next(TenonKernelState *state, const TenonCall *call)
     return code != TENON_OK ? code : zoo_give_int(call, 1, atomic_load(&live_counters));
 }
 
-OP(next, "ZooCCounterNext", TENON_0(), TENON_2("count: int64", "live: int64"),
-   TENON_2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL,
-   zoo_shape_two_scalars);
+TENON_OP("ZooCCounterNext", outputs("count: int64", "live: int64"),
+         attrs("container: string = ''", "shared_name: string = ''"), shape(zoo_shape_two_scalars), stateful);
 STATEFUL(next, zoo_create_named, next, tenon_free_state);
 KERNEL(next, "ZooCCounterNext");
 
@@ -83,9 +82,8 @@ static TenonCode handle(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(handle, "ZooCCounterHandle", TENON_0(), TENON_1("handle: resource"),
-   TENON_2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL,
-   zoo_shape_scalar);
+TENON_OP("ZooCCounterHandle", outputs("handle: resource"),
+         attrs("container: string = ''", "shared_name: string = ''"), shape(zoo_shape_scalar), stateful);
 STATEFUL(handle, zoo_create_named, handle, tenon_free_state);
 KERNEL(handle, "ZooCCounterHandle");
 
@@ -101,8 +99,7 @@ static TenonCode read_counter(TenonKernelState *state, const TenonCall *call)
     return zoo_give_int(call, 0, atomic_load(&counter->count));
 }
 
-OP(read, "ZooCCounterRead", TENON_1("handle: resource"), TENON_1("count: int64"), TENON_0(),
-   TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
+TENON_OP("ZooCCounterRead", inputs("handle: resource"), outputs("count: int64"), shape(zoo_shape_scalar), stateful);
 STATELESS(read, read_counter);
 KERNEL(read, "ZooCCounterRead");
 
@@ -117,14 +114,7 @@ static TenonCode remove_counter(TenonKernelState *state, const TenonCall *call)
     return zoo_give_bool(call, 0, code == TENON_OK);
 }
 
-OP(remove, "ZooCCounterRemove", TENON_0(), TENON_1("removed: bool"),
-   TENON_2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL,
-   zoo_shape_scalar);
+TENON_OP("ZooCCounterRemove", outputs("removed: bool"), attrs("container: string = ''", "shared_name: string = ''"),
+         shape(zoo_shape_scalar), stateful);
 STATEFUL(remove, zoo_create_named, remove_counter, tenon_free_state);
 KERNEL(remove, "ZooCCounterRemove");
-
-static const TenonOpDef *const ops[] = { &next_op, &handle_op, &read_op, &remove_op };
-static const TenonKernelDef *const kernels[] = {
-    &next_kernel, &handle_kernel, &read_kernel, &remove_kernel,
-};
-ZOO_LIST(zoo_resources);

@@ -30,49 +30,20 @@ STATELESS(fast, fast);
 STATELESS(reference, reference);
 STATELESS(imaginary, imaginary);
 
-OP(label, "ZooCLabel", TENON_0(), TENON_1("label: string"), TENON_0(), 0, zoo_shape_scalar);
+TENON_OP("ZooCLabel", outputs("label: string"), shape(zoo_shape_scalar));
 KERNEL(ordinary, "ZooCLabel");
 
-KERNEL_LINE("ZooCLabel", "CPU", "fast", 1, false, "{}", "[]");
-static const TenonKernelDef fast_kernel = {
-    .struct_size = sizeof(TenonKernelDef),
-    .op = TENON_STR("ZooCLabel"),
-    .device_type = TENON_STR("CPU"),
-    .label = TENON_STR("fast"),
-    .priority = 1,
-    .table = &fast_table,
-    .source = TENON_HERE,
-};
+TENON_KERNEL("ZooCLabel", "CPU", fast_table, label("fast"), priority(1));
 
 /* Never chosen by policy, though its priority is the highest. */
-KERNEL_LINE("ZooCLabel", "CPU", "reference", 2, true, "{}", "[]");
-static const TenonKernelDef reference_kernel = {
-    .struct_size = sizeof(TenonKernelDef),
-    .flags = TENON_KERNEL_DEF_FLAG_ON_REQUEST,
-    .op = TENON_STR("ZooCLabel"),
-    .device_type = TENON_STR("CPU"),
-    .label = TENON_STR("reference"),
-    .priority = 2,
-    .table = &reference_table,
-    .source = TENON_HERE,
-};
+TENON_KERNEL("ZooCLabel", "CPU", reference_table, label("reference"), priority(2), on_request);
 
-OP(feature, "ZooCFeature", TENON_0(), TENON_1("label: string"), TENON_0(), 0, zoo_shape_scalar);
+TENON_OP("ZooCFeature", outputs("label: string"), shape(zoo_shape_scalar));
 STATELESS(feature, ordinary);
 KERNEL(feature, "ZooCFeature");
 
-static const TenonStr imaginary_features[] = { TENON_STR("zoo-imaginary") };
-KERNEL_LINE("ZooCFeature", "CPU", "imaginary", 9, false, "{}", "[\"zoo-imaginary\"]");
-static const TenonKernelDef imaginary_kernel = {
-    .struct_size = sizeof(TenonKernelDef),
-    .op = TENON_STR("ZooCFeature"),
-    .device_type = TENON_STR("CPU"),
-    .label = TENON_STR("imaginary"),
-    .priority = 9,
-    .features = { imaginary_features, ZOO_COUNT(imaginary_features) },
-    .table = &imaginary_table,
-    .source = TENON_HERE,
-};
+/* No processor has both. */
+TENON_KERNEL("ZooCFeature", "CPU", imaginary_table, label("imaginary"), priority(9), features("neon", "sse2"));
 
 static TenonCode sum(TenonKernelState *state, const TenonCall *call)
 {
@@ -87,37 +58,15 @@ static TenonCode sum(TenonKernelState *state, const TenonCall *call)
 
 STATELESS(sum, sum);
 
-OP(numerics, "ZooCNumerics", TENON_1("x: float"), TENON_1("sum: float"), TENON_0(), 0, zoo_shape_scalar);
-KERNEL_LINE("ZooCNumerics", "CPU", "", 0, false, "{}", "[]");
-static const TenonKernelDef numerics_kernel = {
-    .struct_size = sizeof(TenonKernelDef),
-    .op = TENON_STR("ZooCNumerics"),
-    .device_type = TENON_STR("CPU"),
-    .numerics = {
-        .tolerance = TENON_TOLERANCE_ABSOLUTE_RELATIVE,
-        .determinism = TENON_DETERMINISM_BITWISE,
-        .relative = 1e-6,
-        .accumulation = TENON_DOUBLE,
-    },
-    .table = &sum_table,
-    .source = TENON_HERE,
-};
+TENON_OP("ZooCNumerics", inputs("x: float"), outputs("sum: float"), shape(zoo_shape_scalar));
+TENON_KERNEL("ZooCNumerics", "CPU", sum_table,
+             numerics({ .tolerance = TENON_TOLERANCE_ABSOLUTE_RELATIVE,
+                        .determinism = TENON_DETERMINISM_BITWISE,
+                        .relative = 1e-6,
+                        .accumulation = TENON_DOUBLE }));
 
-OP(cost, "ZooCCost", TENON_1("x: float"), TENON_1("sum: float"), TENON_0(), 0, zoo_shape_scalar);
-static const TenonExtCost cost_link = {
-    .header = TENON_EXT_COST_HEADER(NULL),
-    .fixed_ns = 5,
-    .per_element_ns = 0.25,
-};
-KERNEL_LINE("ZooCCost", "CPU", "", 0, false, "{}", "[]");
-static const TenonKernelDef cost_kernel = {
-    .struct_size = sizeof(TenonKernelDef),
-    .op = TENON_STR("ZooCCost"),
-    .device_type = TENON_STR("CPU"),
-    .table = &sum_table,
-    .source = TENON_HERE,
-    .ext = &cost_link.header,
-};
+TENON_OP("ZooCCost", inputs("x: float"), outputs("sum: float"), shape(zoo_shape_scalar));
+TENON_KERNEL("ZooCCost", "CPU", sum_table, cost(5, 0.25));
 
 /* What only this plugin's own tools read: hosts skip it. */
 typedef struct Note {
@@ -127,32 +76,15 @@ typedef struct Note {
 
 #define NOTE_TAG (TENON_EXT_PRIVATE | 0x151u)
 
-/* A cost behind a link that nobody knows. */
-static const TenonExtCost noted_cost = {
-    .header = TENON_EXT_COST_HEADER(NULL),
-    .fixed_ns = 7,
-    .per_element_ns = 0.5,
-};
-static const Note noted = { { NOTE_TAG, 1, sizeof(Note), 0, &noted_cost.header }, 42 };
 static const Note note = { { NOTE_TAG, 1, sizeof(Note), 0, NULL }, 43 };
 
-#define ANY_LENGTH "any; x: [n]"
-static const TenonStr any_length[] = { TENON_STR(ANY_LENGTH) };
-static const TenonExtCases noted_cases = {
-    .header = TENON_EXT_CASES_HEADER(&note.header),
-    .cases = { any_length, 1 },
-};
-OP_LINKED(links, "ZooCLinks", TENON_1("x: float"), TENON_1("sum: float"), TENON_0(), 0, zoo_shape_scalar,
-          ",\"cases\":" TENON_J_TENON_1(ANY_LENGTH), &noted_cases.header);
-KERNEL_LINE("ZooCLinks", "CPU", "", 0, false, "{}", "[]");
-static const TenonKernelDef links_kernel = {
-    .struct_size = sizeof(TenonKernelDef),
-    .op = TENON_STR("ZooCLinks"),
-    .device_type = TENON_STR("CPU"),
-    .table = &sum_table,
-    .source = TENON_HERE,
-    .ext = &noted.header,
-};
+TENON_OP("ZooCLinks", inputs("x: float"), outputs("sum: float"), shape(zoo_shape_scalar),
+         cases("any; x: [n]"), ext(&note.header));
+
+/* A cost behind a link that nobody knows. */
+static const TenonExtCost noted_cost = { TENON_EXT_COST_HEADER(NULL), 7, 0.5 };
+static const Note noted = { { NOTE_TAG, 1, sizeof(Note), 0, &noted_cost.header }, 42 };
+TENON_KERNEL("ZooCLinks", "CPU", sum_table, ext(&noted.header));
 
 static TenonCode rows(TenonKernelState *state, const TenonCall *call)
 {
@@ -196,20 +128,10 @@ static TenonCode rows_shape(const TenonHost *host, TenonShapeCall *call)
     return shapes->set_output(call, 0, shapes->make_shape(call, dims, 2));
 }
 
-#define SOME_ROWS "some; n in 1..9; x: [n, 3] uniform(-1, 1); rows: [k] integers(0..n)"
-#define LAST_ROW "last; n in {1, 4}; x: [n, d]; rows: [1] values(n-1)"
-TENON_CASES(rows_cases, TENON_STR(SOME_ROWS), TENON_STR(LAST_ROW));
-OP_LINKED(rows, "ZooCCases", TENON_2("x: float", "rows: int64"), TENON_1("y: float"), TENON_0(), 0, rows_shape,
-          ",\"cases\":" TENON_J_TENON_2(SOME_ROWS, LAST_ROW), &rows_cases.header);
+TENON_OP("ZooCCases", inputs("x: float", "rows: int64"), outputs("y: float"), shape(rows_shape),
+         cases("some; n in 1..9; x: [n, 3] uniform(-1, 1); rows: [k] integers(0..n)",
+               "last; n in {1, 4}; x: [n, d]; rows: [1] values(n-1)"),
+         bench("many; n in {8, 64}; x: [n, 3]; rows: [16] integers(0..n)"), flops("2 * y"),
+         bytes("2 * bytes(y) + bytes(rows)"));
 STATELESS(rows, rows);
 KERNEL(rows, "ZooCCases");
-
-static const TenonOpDef *const ops[] = {
-    &label_op, &feature_op, &numerics_op, &cost_op, &links_op, &rows_op,
-};
-static const TenonKernelDef *const kernels[] = {
-    &ordinary_kernel, &fast_kernel,     &reference_kernel, &feature_kernel,
-    &imaginary_kernel, &numerics_kernel, &cost_kernel,
-    &links_kernel,     &rows_kernel,
-};
-ZOO_LIST(zoo_selection);

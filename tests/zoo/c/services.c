@@ -36,8 +36,7 @@ static TenonCode parallel(TenonKernelState *state, const TenonCall *call)
     return zoo_give_bool(call, 1, atomic_load(&shared.strangers) == 0);
 }
 
-OP(parallel, "ZooCParallel", TENON_1("x: float"), TENON_2("y: float", "within: bool"), TENON_0(), 0,
-   zoo_shape_same_and_scalar);
+TENON_OP("ZooCParallel", inputs("x: float"), outputs("y: float", "within: bool"), shape(zoo_shape_same_and_scalar));
 STATELESS(parallel, parallel);
 KERNEL(parallel, "ZooCParallel");
 
@@ -85,7 +84,7 @@ static TenonCode knobs(TenonKernelState *state, const TenonCall *call)
     return zoo_give_texts(call, 0, texts, KNOBS);
 }
 
-OP(knobs, "ZooCKnobs", TENON_0(), TENON_1("facts: string"), TENON_0(), TENON_OP_FLAG_STATEFUL, zoo_shape_vector);
+TENON_OP("ZooCKnobs", outputs("facts: string"), shape(zoo_shape_vector), stateful);
 STATELESS(knobs, knobs);
 KERNEL(knobs, "ZooCKnobs");
 
@@ -113,8 +112,7 @@ static TenonCode give_knobs(TenonKernelState *state, const TenonCall *call)
     return zoo_give_texts(call, 0, (const ZooText *)state, KNOBS);
 }
 
-OP(knobs_at_create, "ZooCKnobsAtCreate", TENON_0(), TENON_1("facts: string"), TENON_0(), TENON_OP_FLAG_STATEFUL,
-   zoo_shape_vector);
+TENON_OP("ZooCKnobsAtCreate", outputs("facts: string"), shape(zoo_shape_vector), stateful);
 static const TenonKernelTable knobs_at_create_table = {
     .struct_size = sizeof(TenonKernelTable),
     .create = create_knobs,
@@ -143,8 +141,7 @@ static TenonCode write_log(TenonKernelState *state, const TenonCall *call)
     return zoo_give_bool(call, 0, 1);
 }
 
-OP(log, "ZooCLog", TENON_0(), TENON_1("y: bool"), TENON_1("message: string"), TENON_OP_FLAG_STATEFUL,
-   zoo_shape_scalar);
+TENON_OP("ZooCLog", outputs("y: bool"), attrs("message: string"), shape(zoo_shape_scalar), stateful);
 STATEFUL(log, create_log, write_log, tenon_free_state);
 KERNEL(log, "ZooCLog");
 
@@ -204,7 +201,7 @@ static TenonCode give_squares(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(squares, "ZooCHostMemory", TENON_0(), TENON_1("squares: int64"), TENON_1("n: int >= 1"), 0, zoo_shape_vector);
+TENON_OP("ZooCHostMemory", outputs("squares: int64"), attrs("n: int >= 1"), shape(zoo_shape_vector));
 STATEFUL(squares, create_squares, give_squares, destroy_squares);
 KERNEL(squares, "ZooCHostMemory");
 
@@ -219,8 +216,7 @@ static TenonCode names(TenonKernelState *state, const TenonCall *call)
                             : zoo_give_bool(call, 1, before <= between && between <= after);
 }
 
-OP(names, "ZooCNames", TENON_0(), TENON_2("node: string", "later: bool"), TENON_0(), TENON_OP_FLAG_STATEFUL,
-   zoo_shape_two_scalars);
+TENON_OP("ZooCNames", outputs("node: string", "later: bool"), shape(zoo_shape_two_scalars), stateful);
 STATELESS(names, names);
 KERNEL(names, "ZooCNames");
 
@@ -230,15 +226,6 @@ static TenonCode path(TenonKernelState *state, const TenonCall *call)
     return zoo_give_text(call, 0, tenon_host->path(tenon_self));
 }
 
-OP(path, "ZooCPath", TENON_0(), TENON_1("path: string"), TENON_0(), TENON_OP_FLAG_STATEFUL, zoo_shape_scalar);
+TENON_OP("ZooCPath", outputs("path: string"), shape(zoo_shape_scalar), stateful);
 STATELESS(path, path);
 KERNEL(path, "ZooCPath");
-
-static const TenonOpDef *const ops[] = {
-    &parallel_op, &knobs_op, &knobs_at_create_op, &log_op, &squares_op, &names_op, &path_op,
-};
-static const TenonKernelDef *const kernels[] = {
-    &parallel_kernel, &knobs_kernel, &knobs_at_create_kernel, &log_kernel,
-    &squares_kernel,  &names_kernel, &path_kernel,
-};
-ZOO_LIST(zoo_services);

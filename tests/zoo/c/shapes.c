@@ -29,7 +29,7 @@ static TenonCode merge(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(merge, "ZooCShapeMerge", TENON_2("a: float", "b: float"), TENON_1("y: float"), TENON_0(), 0, merge_shape);
+TENON_OP("ZooCShapeMerge", inputs("a: float", "b: float"), outputs("y: float"), shape(merge_shape));
 STATELESS(merge, merge);
 KERNEL(merge, "ZooCShapeMerge");
 
@@ -87,7 +87,7 @@ static TenonCode matrix(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(matrix, "ZooCShapeMatrix", TENON_2("a: float", "b: float"), TENON_1("y: float"), TENON_0(), 0, matrix_shape);
+TENON_OP("ZooCShapeMatrix", inputs("a: float", "b: float"), outputs("y: float"), shape(matrix_shape));
 STATELESS(matrix, matrix);
 KERNEL(matrix, "ZooCShapeMatrix");
 
@@ -123,7 +123,7 @@ static TenonCode fill(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(fill, "ZooCShapeFill", TENON_2("dims: int32", "value: float"), TENON_1("y: float"), TENON_0(), 0, fill_shape);
+TENON_OP("ZooCShapeFill", inputs("dims: int32", "value: float"), outputs("y: float"), shape(fill_shape));
 STATELESS(fill, fill);
 KERNEL(fill, "ZooCShapeFill");
 
@@ -175,12 +175,6 @@ static TenonCode repeat(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(repeat, "ZooCShapeRepeat", TENON_2("x: float", "n: int32"), TENON_1("y: float"), TENON_0(), 0, repeat_shape);
+TENON_OP("ZooCShapeRepeat", inputs("x: float", "n: int32"), outputs("y: float"), shape(repeat_shape));
 STATELESS(repeat, repeat);
 KERNEL(repeat, "ZooCShapeRepeat");
-
-static const TenonOpDef *const ops[] = { &merge_op, &matrix_op, &fill_op, &repeat_op };
-static const TenonKernelDef *const kernels[] = {
-    &merge_kernel, &matrix_kernel, &fill_kernel, &repeat_kernel,
-};
-ZOO_LIST(zoo_shapes);

@@ -52,9 +52,9 @@ static TenonCode variable_shape(const TenonHost *host, TenonShapeCall *call)
     return code != TENON_OK ? code : zoo_shape_scalar(host, call);
 }
 
-OP(variable, "ZooCVariable", TENON_0(), TENON_1("handle: resource"),
-   TENON_3("container: string = ''", "shared_name: string = ''", "shape: shape"),
-   TENON_OP_FLAG_STATEFUL, variable_shape);
+TENON_OP("ZooCVariable", outputs("handle: resource"),
+         attrs("container: string = ''", "shared_name: string = ''", "shape: shape"), shape(variable_shape),
+         stateful);
 STATEFUL(variable, zoo_create_named, variable, tenon_free_state);
 KERNEL(variable, "ZooCVariable");
 
@@ -109,8 +109,7 @@ static TenonCode assign(TenonKernelState *state, const TenonCall *call)
     return with_input(call, assign_locked);
 }
 
-OP(assign, "ZooCVariableAssign", TENON_2("handle: resource", "value: float"), TENON_0(), TENON_0(),
-   TENON_OP_FLAG_STATEFUL, nothing_to_infer);
+TENON_OP("ZooCVariableAssign", inputs("handle: resource", "value: float"), shape(nothing_to_infer), stateful);
 STATELESS(assign, assign);
 KERNEL(assign, "ZooCVariableAssign");
 
@@ -135,8 +134,7 @@ static TenonCode read_shape(const TenonHost *host, TenonShapeCall *call)
     return host->shapes->set_output(call, 0, shape);
 }
 
-OP(read, "ZooCVariableRead", TENON_1("handle: resource"), TENON_1("value: float"), TENON_0(),
-   TENON_OP_FLAG_STATEFUL, read_shape);
+TENON_OP("ZooCVariableRead", inputs("handle: resource"), outputs("value: float"), shape(read_shape), stateful);
 STATELESS(read, read_variable);
 KERNEL(read, "ZooCVariableRead");
 
@@ -165,8 +163,7 @@ static TenonCode sum(TenonKernelState *state, const TenonCall *call)
     return with_input(call, sum_locked);
 }
 
-OP(sum, "ZooCVariableSum", TENON_1("handle: resource"), TENON_1("sum: float"), TENON_0(), TENON_OP_FLAG_STATEFUL,
-   zoo_shape_scalar);
+TENON_OP("ZooCVariableSum", inputs("handle: resource"), outputs("sum: float"), shape(zoo_shape_scalar), stateful);
 STATELESS(sum, sum);
 KERNEL(sum, "ZooCVariableSum");
 
@@ -197,8 +194,7 @@ static TenonCode add(TenonKernelState *state, const TenonCall *call)
     return with_input(call, add_locked);
 }
 
-OP(add, "ZooCVariableAdd", TENON_2("handle: resource", "amount: float"), TENON_0(), TENON_0(),
-   TENON_OP_FLAG_STATEFUL, nothing_to_infer);
+TENON_OP("ZooCVariableAdd", inputs("handle: resource", "amount: float"), shape(nothing_to_infer), stateful);
 STATELESS(add, add);
 KERNEL(add, "ZooCVariableAdd");
 
@@ -229,8 +225,8 @@ static TenonCode snapshot(TenonKernelState *state, const TenonCall *call)
     return with_input(call, keep_locked);
 }
 
-OP(snapshot, "ZooCVariableSnapshot", TENON_2("handle: resource", "amount: float"),
-   TENON_2("before: float", "after: float"), TENON_0(), TENON_OP_FLAG_STATEFUL, zoo_shape_two_scalars);
+TENON_OP("ZooCVariableSnapshot", inputs("handle: resource", "amount: float"),
+         outputs("before: float", "after: float"), shape(zoo_shape_two_scalars), stateful);
 STATELESS(snapshot, snapshot);
 KERNEL(snapshot, "ZooCVariableSnapshot");
 
@@ -255,8 +251,8 @@ static TenonCode move(TenonKernelState *state, const TenonCall *call)
     return with_lock(call, both, ZOO_COUNT(both), move_locked);
 }
 
-OP(move, "ZooCVariableMove", TENON_3("from: resource", "to: resource", "amount: float"), TENON_0(), TENON_0(),
-   TENON_OP_FLAG_STATEFUL, nothing_to_infer);
+TENON_OP("ZooCVariableMove", inputs("from: resource", "to: resource", "amount: float"), shape(nothing_to_infer),
+         stateful);
 STATELESS(move, move);
 KERNEL(move, "ZooCVariableMove");
 
@@ -274,8 +270,7 @@ static TenonCode count_calls(TenonKernelState *state, const TenonCall *call)
     return zoo_give_int(call, 0, atomic_fetch_add(&((Calls *)state)->count, 1) + 1);
 }
 
-OP(calls, "ZooCCallCount", TENON_0(), TENON_1("count: int64"), TENON_0(), TENON_OP_FLAG_STATEFUL,
-   zoo_shape_scalar);
+TENON_OP("ZooCCallCount", outputs("count: int64"), shape(zoo_shape_scalar), stateful);
 STATEFUL(calls, create_calls, count_calls, tenon_free_state);
 KERNEL(calls, "ZooCCallCount");
 
@@ -291,8 +286,8 @@ static TenonCode ref_variable(TenonKernelState *state, const TenonCall *call)
     return code;
 }
 
-OP(ref_variable, "ZooCRefVariable", TENON_0(), TENON_1("ref: Ref(float)"),
-   TENON_2("container: string = ''", "shared_name: string = ''"), TENON_OP_FLAG_STATEFUL, NULL);
+TENON_OP("ZooCRefVariable", outputs("ref: Ref(float)"), attrs("container: string = ''", "shared_name: string = ''"),
+         stateful);
 STATEFUL(ref_variable, zoo_create_named, ref_variable, tenon_free_state);
 KERNEL(ref_variable, "ZooCRefVariable");
 
@@ -320,8 +315,8 @@ static TenonCode ref_assign_shape(const TenonHost *host, TenonShapeCall *call)
     return host->shapes->set_output(call, 0, host->shapes->input(call, 1));
 }
 
-OP(ref_assign, "ZooCRefAssign", TENON_2("ref: Ref(float)", "value: float"), TENON_1("out: Ref(float)"), TENON_0(),
-   TENON_OP_FLAG_STATEFUL | TENON_OP_FLAG_ALLOWS_UNINITIALIZED_INPUT, ref_assign_shape);
+TENON_OP("ZooCRefAssign", inputs("ref: Ref(float)", "value: float"), outputs("out: Ref(float)"),
+         shape(ref_assign_shape), flags(TENON_OP_FLAG_STATEFUL | TENON_OP_FLAG_ALLOWS_UNINITIALIZED_INPUT));
 STATELESS(ref_assign, ref_assign);
 KERNEL(ref_assign, "ZooCRefAssign");
 
@@ -331,17 +326,6 @@ static TenonCode ref_read(TenonKernelState *state, const TenonCall *call)
     return with_ref(call, read_locked);
 }
 
-OP(ref_read, "ZooCRefRead", TENON_1("ref: Ref(float)"), TENON_1("value: float"), TENON_0(),
-   TENON_OP_FLAG_STATEFUL, tenon_shape_of_first);
+TENON_OP("ZooCRefRead", inputs("ref: Ref(float)"), outputs("value: float"), shape(tenon_shape_of_first), stateful);
 STATELESS(ref_read, ref_read);
 KERNEL(ref_read, "ZooCRefRead");
-
-static const TenonOpDef *const ops[] = {
-    &variable_op, &assign_op, &read_op, &sum_op, &add_op, &snapshot_op, &move_op, &calls_op,
-    &ref_variable_op, &ref_assign_op, &ref_read_op,
-};
-static const TenonKernelDef *const kernels[] = {
-    &variable_kernel, &assign_kernel, &read_kernel, &sum_kernel, &add_kernel, &snapshot_kernel,
-    &move_kernel, &calls_kernel, &ref_variable_kernel, &ref_assign_kernel, &ref_read_kernel,
-};
-ZOO_LIST(zoo_variables);

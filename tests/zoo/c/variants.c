@@ -167,36 +167,27 @@ static TenonCode count_live(TenonKernelState *state, const TenonCall *call)
     return zoo_give_int(call, 0, atomic_load(&live_values));
 }
 
-OP(make, "ZooCVariantMake", TENON_1("value: float"), TENON_1("v: variant"), TENON_0(), 0, zoo_shape_scalar);
+TENON_OP("ZooCVariantMake", inputs("value: float"), outputs("v: variant"), shape(zoo_shape_scalar));
 STATELESS(make, make);
 KERNEL(make, "ZooCVariantMake");
 
-OP(read, "ZooCVariantRead", TENON_1("v: variant"), TENON_1("value: float"), TENON_0(), 0, zoo_shape_scalar);
+TENON_OP("ZooCVariantRead", inputs("v: variant"), outputs("value: float"), shape(zoo_shape_scalar));
 STATELESS(read, read_amount);
 KERNEL(read, "ZooCVariantRead");
 
-OP(clone, "ZooCVariantClone", TENON_1("v: variant"), TENON_1("copy: variant"), TENON_0(), 0, zoo_shape_scalar);
+TENON_OP("ZooCVariantClone", inputs("v: variant"), outputs("copy: variant"), shape(zoo_shape_scalar));
 STATELESS(clone, clone);
 KERNEL(clone, "ZooCVariantClone");
 
-OP(zeros, "ZooCVariantZeros", TENON_1("v: variant"), TENON_1("zeros: variant"), TENON_0(), 0, zoo_shape_scalar);
+TENON_OP("ZooCVariantZeros", inputs("v: variant"), outputs("zeros: variant"), shape(zoo_shape_scalar));
 STATELESS(zeros, zeros);
 KERNEL(zeros, "ZooCVariantZeros");
 
-OP(add, "ZooCVariantAdd", TENON_2("a: variant", "b: variant"), TENON_1("sum: variant"), TENON_0(),
-   TENON_OP_FLAG_COMMUTATIVE, zoo_shape_scalar);
+TENON_OP("ZooCVariantAdd", inputs("a: variant", "b: variant"), outputs("sum: variant"), shape(zoo_shape_scalar),
+         flags(TENON_OP_FLAG_COMMUTATIVE));
 STATELESS(add, add);
 KERNEL(add, "ZooCVariantAdd");
 
-OP(live, "ZooCVariantLive", TENON_0(), TENON_1("count: int64"), TENON_0(), TENON_OP_FLAG_STATEFUL,
-   zoo_shape_scalar);
+TENON_OP("ZooCVariantLive", outputs("count: int64"), shape(zoo_shape_scalar), stateful);
 STATELESS(live, count_live);
 KERNEL(live, "ZooCVariantLive");
-
-static const TenonOpDef *const ops[] = {
-    &make_op, &read_op, &clone_op, &zeros_op, &add_op, &live_op,
-};
-static const TenonKernelDef *const kernels[] = {
-    &make_kernel, &read_kernel, &clone_kernel, &zeros_kernel, &add_kernel, &live_kernel,
-};
-ZOO_LIST(zoo_variants);

@@ -1,6 +1,6 @@
 /*
  * zoo.h - what the files of the C zoo share beyond tenon_plugin.h: registrations in the forms that many of its
- * ops have, and small helpers.
+ * kernels have, and small helpers.
  */
 #ifndef ZOO_H
 #define ZOO_H
@@ -9,23 +9,8 @@
 #define TENON_PLUGIN_VERSION "0.1.0"
 #include "tenon_plugin.h"
 
-/* An op, as the variable `id`_op. `takes`, `gives` and `has` are lists. */
-#define OP(id, op_name, takes, gives, has, op_flags, shape_fn) \
-    TENON_OP_OF(id, op_name, takes, gives, has, shape_fn, "", op_flags, "", NULL)
-
-/* As OP, with a link. `more` is what the link adds to the op's line of the manifest. */
-#define OP_LINKED(id, op_name, takes, gives, has, op_flags, shape_fn, more, link) \
-    TENON_OP_OF(id, op_name, takes, gives, has, shape_fn, "", op_flags, more, link)
-
-/* The manifest line of a kernel; `types` is JSON, such as "{\"T\":[\"float\"]}", or "{}". */
-#define KERNEL_LINE(op_name, device, kernel_label, kernel_priority, requested, types, needs) \
-    TENON_MANIFEST("{\"kind\":\"kernel\",\"op\":\"" op_name "\",\"device\":\"" device \
-                   "\",\"label\":\"" kernel_label "\",\"priority\":" #kernel_priority \
-                   ",\"on_request\":" #requested ",\"types\":" types ",\"features\":" needs "}")
-
-/* An ordinary kernel on the host device, as the variable `id`_kernel; its table is `id`_table. */
-#define KERNEL(id, op_name) \
-    TENON_KERNEL_FIXED(id, op_name, "CPU", "", 0, AUTO, tenon_unspecified, id##_table)
+/* An ordinary kernel on the host device; its table is `id`_table. */
+#define KERNEL(id, op_name) TENON_KERNEL(op_name, "CPU", id##_table)
 
 /* A table with `compute` alone: a kernel without state. */
 #define STATELESS(id, compute_fn) TENON_TABLE(id##_table, .compute = (compute_fn))
@@ -34,34 +19,7 @@
 #define STATEFUL(id, create_fn, compute_fn, destroy_fn) \
     TENON_TABLE(id##_table, .create = (create_fn), .compute = (compute_fn), .destroy = (destroy_fn))
 
-/* The registrations of one file. */
-typedef struct ZooList {
-    const TenonOpDef *const *ops;
-    size_t op_count;
-    const TenonKernelDef *const *kernels;
-    size_t kernel_count;
-} ZooList;
-
 #define ZOO_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-/* The list of one file, from its arrays `ops` and `kernels`. */
-#define ZOO_LIST(id) \
-    const ZooList id = { ops, ZOO_COUNT(ops), kernels, ZOO_COUNT(kernels) }
-
-extern const ZooList zoo_attributes;
-extern const ZooList zoo_create;
-extern const ZooList zoo_compute;
-extern const ZooList zoo_outputs;
-extern const ZooList zoo_asynchronous;
-extern const ZooList zoo_elements;
-extern const ZooList zoo_bools;
-extern const ZooList zoo_variants;
-extern const ZooList zoo_resources;
-extern const ZooList zoo_variables;
-extern const ZooList zoo_kept;
-extern const ZooList zoo_shapes;
-extern const ZooList zoo_services;
-extern const ZooList zoo_selection;
 
 /* Sets a scalar output. */
 TenonCode zoo_give_int(const TenonCall *call, uint32_t output, int64_t value);

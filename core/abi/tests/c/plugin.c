@@ -52,6 +52,8 @@ static const TenonKernelDef add_one_def = {
 
 TENON_CASES(add_one_cases, TENON_STR("one; x: [1]"), TENON_STR("some; n in 2..9; x: [n]"));
 
+TENON_BENCH(add_one_bench, &add_one_cases.header, "x", "", TENON_STR("large; x: [4096]"));
+
 static TenonCode register_all(const TenonHost *host, TenonRegistrar *registrar,
                               const TenonRegistrarTable *table, TenonSink *sink)
 {
@@ -68,7 +70,7 @@ static TenonCode register_all(const TenonHost *host, TenonRegistrar *registrar,
     op.outputs.len = 1;
     op.attrs.ptr = attrs;
     op.attrs.len = 1;
-    op.ext = &add_one_cases.header;
+    op.ext = &add_one_bench.header;
     code = table->op(registrar, &op);
     return code != TENON_OK ? code : table->kernel(registrar, &add_one_def);
 }

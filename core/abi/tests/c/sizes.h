@@ -13,6 +13,7 @@ static void print_sizes(void)
     SIZE(TenonExtHeader);
     SIZE(TenonExtCost);
     SIZE(TenonExtCases);
+    SIZE(TenonExtBench);
     SIZE(TenonExtPass);
     SIZE(TenonExtNative);
     SIZE(TenonExtNativeOf);

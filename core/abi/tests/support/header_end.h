@@ -77,7 +77,7 @@ static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
 /**
  * Defines `id`, a link with the cases of an op, each a TENON_STR in the grammar of TenonExtCases. At
  * file scope; the op's `ext` is the address of its `header`, and the op's line of the manifest repeats
- * the texts:
+ * the texts (the word `cases` of tenon_plugin.h's TENON_OP does all of it):
  *
  *     TENON_CASES(my_cases, TENON_STR("one; x: [1]"), TENON_STR("any; x: [n]"));
  */
@@ -85,6 +85,20 @@ static inline void *tenon_variant_at(const TenonSlot *slot, uint64_t at,
     static const TenonStr id##_texts[] = { __VA_ARGS__ }; \
     static const TenonExtCases id = { \
         TENON_EXT_CASES_HEADER(NULL), { id##_texts, sizeof(id##_texts) / sizeof(id##_texts[0]) } \
+    }
+
+/**
+ * Defines `id`, a link with the calls of an op that are worth measuring, each a TENON_STR in the grammar of
+ * TenonExtBench, and formulas of the operations and bytes of a call ("" where nobody knows them). `next_link` is NULL,
+ * or the header of another link of the op. At file scope; the op's `ext` is the address of its `header`:
+ *
+ *     TENON_BENCH(my_bench, &my_cases.header, "4 * x", "", TENON_STR("rows; n in {64, 4096}; x: [n, 768]"));
+ */
+#define TENON_BENCH(id, next_link, flops_text, bytes_text, ...) \
+    static const TenonStr id##_calls[] = { __VA_ARGS__ }; \
+    static const TenonExtBench id = { \
+        TENON_EXT_BENCH_HEADER(next_link), { id##_calls, sizeof(id##_calls) / sizeof(id##_calls[0]) }, \
+        TENON_STR(flops_text), TENON_STR(bytes_text) \
     }
 
 #if defined(__GNUC__)
@@ -99,7 +113,7 @@ static inline int tenon_cancelled(const TenonCall *call)
 
 /*
  * TENON_MANIFEST("{...}") puts one record, a line of JSON, into the library's manifest, which the host
- * reads before it runs anything of the library. At file scope, one on a line of source:
+ * reads before it runs anything of the library. At file scope, any number of them on a line of source:
  *
  *     TENON_MANIFEST("{\"...\": \"...\"}");
  *
@@ -123,9 +137,11 @@ static inline int tenon_cancelled(const TenonCall *call)
 #define TENON_JOIN_(a, b) a##b
 #define TENON_JOIN(a, b) TENON_JOIN_(a, b)
 #if defined(__GNUC__)
-#define TENON_MANIFEST(json) \
-    static const char TENON_JOIN(tenon_manifest_, __LINE__)[] \
-        __attribute__((section(TENON_MANIFEST_SECTION), used TENON_RETAIN, aligned(1))) = json "\n"
+#define TENON_IN_MANIFEST __attribute__((section(TENON_MANIFEST_SECTION), used TENON_RETAIN, aligned(1)))
+#define TENON_MANIFEST(json) TENON_RECORD(__COUNTER__, json)
+/** As TENON_MANIFEST, under a number that no other record of the file has. */
+#define TENON_RECORD(number, json) \
+    static const char TENON_JOIN(tenon_manifest_, number)[] TENON_IN_MANIFEST = json "\n"
 #endif
 
 #ifdef __cplusplus

@@ -17,7 +17,15 @@ use tenon_abi::{
 /// A kernel may assume, and the runtime has checked: arity and element types as the op's signature says
 /// for this node; `data` of every input non-null, 64-byte aligned in host memory and valid for the
 /// shape; arguments in host memory where the registration says `host_memory`, else in the memory of
-/// its device. It may not assume anything about shapes that the op's shape function does not check.
+/// its device. It may not assume anything about shapes that the op's shape function does not check, and may
+/// read an input up to its last byte and no further, wherever that lies in its last 64.
+///
+/// # Floating point
+/// Arithmetic on the host's threads, those of [`ComputeContext::parallel_for`] among them, rounds to nearest and takes
+/// denormal operands and results for zeros of their sign, as TensorFlow's kernels do: in `w * (x * y)` a product
+/// `x * y` below the smallest normal number (1.2e-38 of a float) is zero, and so is the whole. A kernel that needs
+/// such numbers is registered with `denormals = Denormals::Keep`, and computes with them at the processor's price.
+/// Comparing and moving numbers flushes none.
 pub struct ComputeContext<'a> {
     call: &'a Call,
     /// Outputs that were handed out for writing, as bits.

@@ -30,14 +30,11 @@ pub enum Mode {
 /// A kernel with state made from a node's attributes. One object serves all calls for that node, also
 /// at the same time.
 ///
-/// What `compute` may assume is listed at [`ComputeContext`].
+/// What `compute` may assume is listed at [`ComputeContext`]. A kernel that packs constants implements [`Prepack`] too, one
+/// that does not take every node [`Supports`].
 pub trait Kernel: Send + Sync + Sized + 'static {
     /// How calls return.
     const MODE: Mode = Mode::Inline;
-    /// Whether [`Kernel::prepack`] is worth asking.
-    const PREPACKS: bool = false;
-    /// Whether [`Kernel::supports`] ever says anything but yes.
-    const HAS_SUPPORTS: bool = false;
 
     /// Reads the attributes.
     ///
@@ -56,22 +53,77 @@ pub trait Kernel: Send + Sync + Sized + 'static {
         let result = self.compute(&call.context());
         call.finish(result);
     }
+}
 
-    /// Packs a constant input into a form of the kernel's own, once; `None` declines.
+/// A kernel that packs constant inputs into a form of its own. Beside [`Kernel`], this is all that is needed: a
+/// registration finds the implementation.
+///
+/// ```
+/// use tenon_framework::{
+///     KernelError,
+///     abi::Slot,
+///     author::{ComputeContext, CreateContext, Kernel, Packed, Prepack},
+///     register_kernel,
+/// };
+///
+/// /// The sum of the weights times x.
+/// struct Weigh {
+///     sum: Option<Packed>,
+/// }
+///
+/// impl Kernel for Weigh {
+///     fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
+///         Ok(Weigh { sum: None })
+///     }
+///
+///     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+///         let packed = self.sum.as_ref().and_then(|packed| packed.get::<f32>());
+///         let sum = match packed {
+///             Some(&sum) => sum,
+///             None => c.input::<f32>(1)?.data.iter().sum(),
+///         };
+///         let x = c.input::<f32>(0)?;
+///         let y = c.output::<f32>(0, x.dims)?;
+///         y.data.iter_mut().zip(x.data).for_each(|(y, x)| *y = sum * x);
+///         Ok(())
+///     }
+/// }
+///
+/// impl Prepack for Weigh {
+///     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+///         if input != 1 {
+///             return Ok(None);
+///         }
+///         // SAFETY: the host gives a view of a constant in host memory, of the type that is registered.
+///         let weights = unsafe { std::slice::from_raw_parts(view.data.cast::<f32>(), view.elements as usize) };
+///         Ok(Some(Packed::new(weights.iter().sum::<f32>(), 4)))
+///     }
+///
+///     fn attach_packed(&mut self, _input: usize, packed: &Packed) {
+///         self.sum = Some(packed.clone());
+///     }
+/// }
+///
+/// register_kernel!("Weigh" on "CPU": Weigh);
+/// # fn main() {}
+/// ```
+pub trait Prepack: Kernel {
+    /// Packs a constant input, once; `None` declines.
     ///
     /// # Errors
     /// What is wrong with the constant.
-    fn prepack(&self, _input: usize, _view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok(None)
-    }
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError>;
 
     /// Takes the packed form of an input, which may have been made for another object of the same node.
-    fn attach_packed(&mut self, _input: usize, _packed: &Packed) {}
+    fn attach_packed(&mut self, input: usize, packed: &Packed);
+}
 
-    /// Whether the kernel takes these attributes and shapes.
-    fn supports(_context: &CreateContext<'_>) -> Supported {
-        Supported::Yes
-    }
+/// A kernel that does not take every node of its op and types. Beside [`Kernel`], this is all that is needed: a
+/// registration finds the implementation.
+pub trait Supports: Kernel {
+    /// Whether the kernel takes these attributes and shapes. A node that it does not take gets another kernel, or an
+    /// error with the reason.
+    fn supports(context: &CreateContext<'_>) -> Supported;
 }
 
 /// A packed form of a constant input; clones share it.
@@ -104,12 +156,73 @@ impl<F> KernelFn for F where
 {
 }
 
-/// The table of a kernel type.
-pub struct TypeTable<K>(PhantomData<K>);
+/// What a kernel type implements beside [`Kernel`], as entries of its table.
+///
+/// An associated constant of the type itself goes before one of a trait of the same name. So where the type that
+/// [`register_kernel!`](crate::register_kernel) names implements [`Prepack`] or [`Supports`], the constant is that of
+/// the `impl` block here, else that of [`WithoutPrepack`] or [`WithoutSupports`]. The type has to be concrete, which it is
+/// in a registration.
+#[doc(hidden)]
+pub struct Optional<K>(PhantomData<K>);
 
-impl<K: Kernel> TypeTable<K> {
-    /// The table.
-    pub const TABLE: &'static KernelTable = &KernelTable {
+/// Entries for packed constants.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct PrepackEntries {
+    prepack: unsafe extern "C" fn(
+        *mut KernelState,
+        u32,
+        *const Slot,
+        *mut *mut RawPacked,
+        *mut u64,
+        *mut Sink,
+    ) -> Code,
+    attach: unsafe extern "C" fn(*mut KernelState, u32, *mut RawPacked),
+    release: unsafe extern "C" fn(*mut RawPacked),
+}
+
+/// The entry that says what a kernel takes.
+#[doc(hidden)]
+pub type SupportsEntry = unsafe extern "C" fn(*const Create) -> Support;
+
+#[doc(hidden)]
+pub trait WithoutPrepack {
+    const PREPACK: Option<PrepackEntries> = None;
+}
+
+#[doc(hidden)]
+pub trait WithoutSupports {
+    const SUPPORTS: Option<SupportsEntry> = None;
+}
+
+impl<K> WithoutPrepack for Optional<K> {}
+impl<K> WithoutSupports for Optional<K> {}
+
+impl<K: Prepack> Optional<K> {
+    /// The entries.
+    pub const PREPACK: Option<PrepackEntries> = Some(PrepackEntries {
+        prepack: prepack::<K>,
+        attach: attach_packed::<K>,
+        release: release_packed,
+    });
+}
+
+impl<K: Supports> Optional<K> {
+    /// The entry.
+    pub const SUPPORTS: Option<SupportsEntry> = Some(supports::<K>);
+}
+
+/// The table of a kernel type.
+#[doc(hidden)]
+pub const fn type_table<K: Kernel>(
+    packing: Option<PrepackEntries>,
+    supports: Option<SupportsEntry>,
+) -> KernelTable {
+    let (prepack, attach_packed, release_packed) = match packing {
+        Some(entries) => (Some(entries.prepack), Some(entries.attach), Some(entries.release)),
+        None => (None, None, None),
+    };
+    KernelTable {
         struct_size: size_of::<KernelTable>() as u32,
         flags: match K::MODE {
             Mode::Inline => 0,
@@ -120,12 +233,12 @@ impl<K: Kernel> TypeTable<K> {
         create: Some(create::<K>),
         compute: Some(if matches!(K::MODE, Mode::Async) { start::<K> } else { compute::<K> }),
         destroy: Some(destroy::<K>),
-        prepack: if K::PREPACKS { Some(prepack::<K>) } else { None },
-        attach_packed: if K::PREPACKS { Some(attach_packed::<K>) } else { None },
-        release_packed: if K::PREPACKS { Some(release_packed) } else { None },
-        supports: if K::HAS_SUPPORTS { Some(supports::<K>) } else { None },
+        prepack,
+        attach_packed,
+        release_packed,
+        supports,
         ext: std::ptr::null(),
-    };
+    }
 }
 
 /// The table of a function.
@@ -233,7 +346,7 @@ unsafe extern "C" fn destroy<K: Kernel>(state: *mut KernelState) {
     let _ = guard(|| drop(unsafe { Box::from_raw(state.cast::<K>()) }));
 }
 
-unsafe extern "C" fn prepack<K: Kernel>(
+unsafe extern "C" fn prepack<K: Prepack>(
     state: *mut KernelState,
     input: u32,
     view: *const Slot,
@@ -258,7 +371,7 @@ unsafe extern "C" fn prepack<K: Kernel>(
     }
 }
 
-unsafe extern "C" fn attach_packed<K: Kernel>(
+unsafe extern "C" fn attach_packed<K: Prepack>(
     state: *mut KernelState,
     input: u32,
     packed: *mut RawPacked,
@@ -277,7 +390,7 @@ unsafe extern "C" fn release_packed(packed: *mut RawPacked) {
     let _ = guard(|| drop(unsafe { Box::from_raw(packed.cast::<Packed>()) }));
 }
 
-unsafe extern "C" fn supports<K: Kernel>(query: *const Create) -> Support {
+unsafe extern "C" fn supports<K: Supports>(query: *const Create) -> Support {
     // SAFETY: the host fills the query.
     unsafe {
         let sink = (*query).sink;

@@ -36,7 +36,11 @@ pub use guard::{guard, install_panic_hook, panic_message, spawn};
 pub(crate) use host::report;
 pub use host::{Knob, PluginHandle, host, install_host, log, plugin_path};
 pub use kept::Kept;
-pub use kernel::{FnTable, Kernel, KernelFn, Mode, Packed, TypeTable};
+pub use kernel::{FnTable, Kernel, KernelFn, Mode, Packed, Prepack, Supports};
+#[doc(hidden)]
+pub use kernel::{
+    Optional, PrepackEntries, SupportsEntry, WithoutPrepack, WithoutSupports, type_table,
+};
 pub use native::Native;
 pub use pass::{NewNode, NodeNumber, PassContext, enter_pass};
 pub use resource::{Handle, ResourceHandle, ResourceValue};

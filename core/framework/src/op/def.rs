@@ -1,6 +1,7 @@
 //! Op definitions.
 
 use super::{
+    bench::Bench,
     cases::{Case, parse_cases},
     error::OpError,
     raw,
@@ -12,7 +13,7 @@ use crate::{
     registry::RemoteShape,
 };
 use std::{fmt, sync::Arc};
-use tenon_abi::{AttrKind, DType, ExtCases, ShapeFn, Source, ext_tags, layout, op_flags};
+use tenon_abi::{AttrKind, DType, ExtBench, ExtCases, ShapeFn, Source, ext_tags, layout, op_flags};
 
 /// Where a registration stands in its author's source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -140,6 +141,8 @@ pub struct OpDef {
     pub source: SourceInfo,
     /// Cases that are valid.
     pub(crate) cases: Vec<Case>,
+    /// Calls to measure, and their work.
+    pub(crate) bench: Bench,
     /// Whether nobody registered it.
     pub(crate) missing: bool,
 }
@@ -200,6 +203,7 @@ impl OpDef {
             remote: None,
             source: SourceInfo::default(),
             cases: Vec::new(),
+            bench: Bench::default(),
             missing: true,
         }
     }
@@ -229,6 +233,8 @@ impl OpDef {
             let link = |link| OpError::Link { op: name.clone(), link };
             let cases = raw::link::<ExtCases>(op.ext, ext_tags::CASES, "cases", &layout::EXT_CASES)
                 .map_err(link)?;
+            let bench = raw::link::<ExtBench>(op.ext, ext_tags::BENCH, "bench", &layout::EXT_BENCH)
+                .map_err(link)?;
             let mut def = OpDef {
                 stateful: flag(op_flags::STATEFUL),
                 commutative: flag(op_flags::COMMUTATIVE),
@@ -242,6 +248,12 @@ impl OpDef {
             };
             if let Some(link) = cases {
                 def.set_cases(&raw::texts(link.cases, "cases link", "cases")?)?;
+            }
+            if let Some(link) = bench {
+                let what = "bench link";
+                let calls = raw::texts(link.calls, what, "calls")?;
+                let flops = raw::text(link.flops, what, "flops")?;
+                def.set_bench(&calls, &flops, &raw::text(link.bytes, what, "bytes")?)?;
             }
             Ok(def)
         }
@@ -258,6 +270,26 @@ impl OpDef {
     /// [`OpError::Case`]: what is wrong with a text, and where.
     pub fn set_cases<S: AsRef<str>>(&mut self, texts: &[S]) -> Result<(), OpError> {
         self.cases = parse_cases(self, texts)?;
+        Ok(())
+    }
+
+    /// Calls that say how fast a kernel is, and the work of a call.
+    pub fn bench(&self) -> &Bench {
+        &self.bench
+    }
+
+    /// Gives the op calls to measure and formulas of their work, in the grammar of core/abi/docs/bench.md; an empty
+    /// formula is none.
+    ///
+    /// # Errors
+    /// [`OpError::Spec`]: what is wrong with a text, and where.
+    pub fn set_bench<S: AsRef<str>>(
+        &mut self,
+        calls: &[S],
+        flops: &str,
+        bytes: &str,
+    ) -> Result<(), OpError> {
+        self.bench = Bench::parse(self, calls, flops, bytes)?;
         Ok(())
     }
 

@@ -3,9 +3,10 @@
 //! An [`OpDef`] has no code that computes. [`OpDef::from_spec`] and [`OpDef::from_abi`] read the texts that
 //! `REGISTER_OP` takes; [`infer_attrs`], [`apply_defaults`] and [`check_attrs`] complete and check the
 //! attributes of a node; [`Signature::resolve`] gives its flat inputs and outputs. A [`Case`] says what inputs
-//! are valid where the signature does not.
+//! are valid where the signature does not; a [`Bench`] which calls are worth measuring, and their work.
 
 mod attrs;
+mod bench;
 mod cases;
 mod def;
 mod error;
@@ -16,6 +17,7 @@ mod spec;
 mod value;
 
 pub use attrs::{apply_defaults, check_attrs, infer_attrs};
+pub use bench::{Bench, Formula, MAX_CALLS, Tensors};
 pub use cases::{
     AttrChoice, Case, InputCase, Item, SizeChoice, Sizes, TensorCase, Term, TermRange, Values,
 };

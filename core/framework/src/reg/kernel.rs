@@ -6,7 +6,7 @@ use super::{
     strs,
 };
 use crate::{
-    author::{FnTable, Kernel, KernelFn, TypeTable},
+    author::{FnTable, KernelFn},
     element::Element,
 };
 use std::marker::PhantomData;
@@ -109,6 +109,20 @@ impl Numerics {
     }
 }
 
+/// What becomes of denormal numbers in a kernel's arithmetic on the host's threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Denormals {
+    /// Operands and results are taken for zeros of their sign, as in TensorFlow's kernels.
+    #[default]
+    Flush,
+    /// They are what they are; the processor takes longer over each of them.
+    Keep,
+}
+
+const fn with_flag(flags: u32, flag: u32, on: bool) -> u32 {
+    if on { flags | flag } else { flags & !flag }
+}
+
 /// A kernel as `register_kernel!` writes it.
 #[derive(Clone, Copy)]
 pub struct KernelReg {
@@ -162,11 +176,6 @@ impl KernelReg {
         }
     }
 
-    /// A kernel type.
-    pub const fn of<K: Kernel>(op: &'static str, device: &'static str, site: Site) -> KernelReg {
-        KernelReg::new(op, device, TypeTable::<K>::TABLE, site)
-    }
-
     /// A kernel function.
     #[track_caller]
     pub const fn function<F: KernelFn>(
@@ -209,7 +218,14 @@ impl KernelReg {
 
     /// Never chosen by policy, only when its label is asked for.
     pub const fn on_request(mut self, on: bool) -> KernelReg {
-        self.flags = if on { kernel_def_flags::ON_REQUEST } else { 0 };
+        self.flags = with_flag(self.flags, kernel_def_flags::ON_REQUEST, on);
+        self
+    }
+
+    /// What becomes of denormal numbers that the kernel computes with; they are flushed unless this says otherwise.
+    pub const fn denormals(mut self, denormals: Denormals) -> KernelReg {
+        let keeps = matches!(denormals, Denormals::Keep);
+        self.flags = with_flag(self.flags, kernel_def_flags::KEEPS_DENORMALS, keeps);
         self
     }
 
@@ -225,7 +241,8 @@ impl KernelReg {
         self
     }
 
-    /// CPU or GPU features that the kernel needs.
+    /// Features of the processor that the kernel needs, by the names that Rust gives them (`avx2`): where one of them is
+    /// absent it is never a candidate. A name that no processor has is refused when the plugin is loaded.
     pub const fn features(mut self, features: &'static [&'static str]) -> KernelReg {
         self.features = features;
         self

@@ -89,8 +89,25 @@ macro_rules! register_kernel {
     };
     ($op:literal on $device:literal : $k:ty $(, $key:ident = $value:expr)* $(,)?) => {
         $crate::__submit!(Kernel,
-            $crate::reg::KernelReg::of::<$k>($op, $device, $crate::__site!())$(.$key($value))*);
+            $crate::reg::KernelReg::new($op, $device, $crate::__kernel_table!($k), $crate::__site!())
+                $(.$key($value))*);
     };
+}
+
+/// The table of a kernel type, with the entries of the traits that it implements.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __kernel_table {
+    ($k:ty) => {{
+        #[allow(
+            unused_imports,
+            reason = "the traits count where the type has no constant of its own"
+        )]
+        use $crate::author::{Optional, WithoutPrepack as _, WithoutSupports as _};
+        const TABLE: &$crate::abi::KernelTable =
+            &$crate::author::type_table::<$k>(Optional::<$k>::PREPACK, Optional::<$k>::SUPPORTS);
+        TABLE
+    }};
 }
 
 /// Peels one element type after the other: options and types cannot be repeated across each other.
@@ -107,7 +124,7 @@ macro_rules! __kernels {
     };
     (@one type $op:literal, $device:literal, $k:ident, $attr:literal, $ty:ty, {$(, $key:ident = $value:expr)* $(,)?}) => {
         $crate::__submit!(Kernel,
-            $crate::reg::KernelReg::of::<$k<$ty>>($op, $device, $crate::__site!())
+            $crate::reg::KernelReg::new($op, $device, $crate::__kernel_table!($k<$ty>), $crate::__site!())
                 .element::<$ty>($attr)$(.$key($value))*);
     };
 }

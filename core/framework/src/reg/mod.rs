@@ -19,7 +19,7 @@ mod pass;
 pub use device::DeviceReg;
 pub use extension::{ExtensionFn, ExtensionReg};
 pub use fusion::{fusion, give_fusion};
-pub use kernel::{ANY_TYPE, COPYABLE, KernelReg, Numerics, join_types};
+pub use kernel::{ANY_TYPE, COPYABLE, Denormals, KernelReg, Numerics, join_types};
 pub use knob::KnobReg;
 pub use link::ExtensionLink;
 pub use list::{Registration, registrations, submit_all};

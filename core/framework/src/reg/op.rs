@@ -7,8 +7,10 @@ use super::{
 };
 use crate::author::{ShapeFunction, shape_entry};
 use tenon_abi::{
-    Code, ExtCases, ExtHeader, OpDef, Registrar, RegistrarTable, ShapeFn, Str, Strs, ext_tags,
-    layout::EXT_CASES, op_flags,
+    Code, ExtBench, ExtCases, ExtHeader, OpDef, Registrar, RegistrarTable, ShapeFn, Str, Strs,
+    ext_tags,
+    layout::{EXT_BENCH, EXT_CASES},
+    op_flags,
 };
 
 /// An op as `register_op!` writes it. Arguments and attributes are texts in the form of `REGISTER_OP`.
@@ -23,6 +25,9 @@ pub struct OpReg {
     pub(crate) flags: u32,
     pub(crate) shape: ShapeFn,
     pub(crate) cases: &'static [&'static str],
+    bench: &'static [&'static str],
+    flops: &'static str,
+    bytes: &'static str,
     links: Link,
     pub(crate) site: Site,
 }
@@ -40,6 +45,9 @@ impl OpReg {
             flags: 0,
             shape: ShapeFn { run: None },
             cases: &[],
+            bench: &[],
+            flops: "",
+            bytes: "",
             links: Link::NONE,
             site,
         }
@@ -90,6 +98,29 @@ impl OpReg {
         self
     }
 
+    /// Calls that say how fast a kernel is: what `tenon bench` measures where no shapes are given. Each is a text in the
+    /// grammar of a case that describes every input and gives every size a value; several values are several calls:
+    /// `"rows; n in {64, 4096}; x: [n, 768]; weight: [768]"`. The grammar stands in core/abi/docs/bench.md; a text that
+    /// does not follow it refuses the plugin.
+    pub const fn bench(mut self, calls: &'static [&'static str]) -> OpReg {
+        self.bench = calls;
+        self
+    }
+
+    /// Operations of a call, as a formula: `"2 * y * a[-1]"` of a product. The name of an input or output is its number
+    /// of elements, `a[-1]` a size of it, an attribute of type int or float its value. Rates and the roofline of
+    /// `tenon bench` come from it.
+    pub const fn flops(mut self, formula: &'static str) -> OpReg {
+        self.flops = formula;
+        self
+    }
+
+    /// Bytes that a call moves, where they are not those of all inputs and outputs: `"2 * bytes(y) + bytes(indices)"`.
+    pub const fn bytes(mut self, formula: &'static str) -> OpReg {
+        self.bytes = formula;
+        self
+    }
+
     /// A link of the author's own on the definition: see [`extension_link!`](crate::extension_link).
     pub const fn ext<T: ExtensionLink>(mut self, link: &'static T) -> OpReg {
         self.links = Link::to(link);
@@ -128,7 +159,16 @@ impl OpReg {
     /// Gives the op to a registrar.
     pub(crate) unsafe fn submit(&self, to: *mut Registrar, table: &RegistrarTable) -> Code {
         let (inputs, outputs, attrs) = (strs(self.inputs), strs(self.outputs), strs(self.attrs));
-        let (cases, next) = (strs(self.cases), self.links.head());
+        let (cases, calls, next) = (strs(self.cases), strs(self.bench), self.links.head());
+        let bench = ExtBench {
+            header: ExtHeader { next, ..ExtHeader::new(ext_tags::BENCH, 1, &EXT_BENCH) },
+            calls: Strs::new(&calls),
+            flops: Str::new(self.flops),
+            bytes: Str::new(self.bytes),
+        };
+        let measured = [self.flops, self.bytes].iter().any(|text| !text.is_empty());
+        let measured = measured || !self.bench.is_empty();
+        let next = if measured { (&raw const bench).cast() } else { next };
         let cases = ExtCases {
             header: ExtHeader { next, ..ExtHeader::new(ext_tags::CASES, 1, &EXT_CASES) },
             cases: Strs::new(&cases),

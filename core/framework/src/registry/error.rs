@@ -176,6 +176,22 @@ pub enum RegistryError {
         /// The rule, as a regular expression.
         rule: &'static str,
     },
+    /// A feature that no processor has: the kernel would never run.
+    #[error(
+        "{kernel}: no processor has a feature '{feature}'{meant}; the names are {known}",
+        kernel = cut_text(.kernel), feature = cut(.feature), known = cut_text(.known),
+        meant = .meant.map(|meant| format!(": is '{meant}' meant?")).unwrap_or_default()
+    )]
+    UnknownFeature {
+        /// The kernel.
+        kernel: String,
+        /// The name.
+        feature: String,
+        /// A name that is near.
+        meant: Option<&'static str>,
+        /// The names that are known.
+        known: String,
+    },
     /// A kernel's table lacks an entry.
     #[error("{kernel}: the table has no '{entry}', which is required", kernel = cut_text(.kernel))]
     KernelEntry {

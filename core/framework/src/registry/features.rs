@@ -2,83 +2,122 @@
 
 use std::collections::BTreeSet;
 
-/// Names of features that are present. A name that nobody knows is absent.
+/// Names of features that are present. A name that is not known is absent; kernels that need one are refused when they
+/// are registered ([`RegistryError::UnknownFeature`](super::RegistryError::UnknownFeature)).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FeatureSet {
     names: BTreeSet<String>,
 }
 
-macro_rules! detected {
-    ($detect:ident, $($name:tt),* $(,)?) => {
-        [$(($name, std::arch::$detect!($name))),*]
-            .into_iter()
-            .filter(|(_, present)| *present)
-            .map(|(name, _)| name)
-            .collect()
+macro_rules! features {
+    ($known:ident of $arch:literal by $detect:ident: $($name:tt),* $(,)?) => {
+        /// Names of the features of this architecture.
+        const $known: &[&str] = &[$($name),*];
+
+        #[cfg(target_arch = $arch)]
+        fn detect() -> FeatureSet {
+            [$(($name, std::arch::$detect!($name))),*]
+                .into_iter()
+                .filter(|(_, present)| *present)
+                .map(|(name, _)| name)
+                .collect()
+        }
     };
 }
 
-#[cfg(target_arch = "x86_64")]
-fn detect() -> FeatureSet {
-    detected!(
-        is_x86_feature_detected,
-        "aes",
-        "avx",
-        "avx2",
-        "avx512bf16",
-        "avx512bitalg",
-        "avx512bw",
-        "avx512cd",
-        "avx512dq",
-        "avx512f",
-        "avx512fp16",
-        "avx512ifma",
-        "avx512vbmi",
-        "avx512vbmi2",
-        "avx512vl",
-        "avx512vnni",
-        "avx512vpopcntdq",
-        "avxifma",
-        "avxneconvert",
-        "avxvnni",
-        "avxvnniint16",
-        "avxvnniint8",
-        "bmi1",
-        "bmi2",
-        "f16c",
-        "fma",
-        "gfni",
-        "lzcnt",
-        "pclmulqdq",
-        "popcnt",
-        "sse",
-        "sse2",
-        "sse3",
-        "sse4.1",
-        "sse4.2",
-        "ssse3",
-        "vaes",
-        "vpclmulqdq",
-    )
+features! {
+    X86_64 of "x86_64" by is_x86_feature_detected:
+    "adx",
+    "aes",
+    "avx",
+    "avx2",
+    "avx512bf16",
+    "avx512bitalg",
+    "avx512bw",
+    "avx512cd",
+    "avx512dq",
+    "avx512f",
+    "avx512fp16",
+    "avx512ifma",
+    "avx512vbmi",
+    "avx512vbmi2",
+    "avx512vl",
+    "avx512vnni",
+    "avx512vp2intersect",
+    "avx512vpopcntdq",
+    "avxifma",
+    "avxneconvert",
+    "avxvnni",
+    "avxvnniint16",
+    "avxvnniint8",
+    "bmi1",
+    "bmi2",
+    "cmpxchg16b",
+    "ermsb",
+    "f16c",
+    "fma",
+    "fxsr",
+    "gfni",
+    "lzcnt",
+    "mmx",
+    "movbe",
+    "pclmulqdq",
+    "popcnt",
+    "rdrand",
+    "rdseed",
+    "rtm",
+    "sha",
+    "sha512",
+    "sm3",
+    "sm4",
+    "sse",
+    "sse2",
+    "sse3",
+    "sse4.1",
+    "sse4.2",
+    "sse4a",
+    "ssse3",
+    "tbm",
+    "vaes",
+    "vpclmulqdq",
+    "xsave",
+    "xsavec",
+    "xsaveopt",
+    "xsaves",
 }
 
-#[cfg(target_arch = "aarch64")]
-fn detect() -> FeatureSet {
-    detected!(
-        is_aarch64_feature_detected,
-        "aes",
-        "bf16",
-        "dotprod",
-        "fhm",
-        "fp16",
-        "i8mm",
-        "lse",
-        "neon",
-        "rdm",
-        "sha2",
-        "sve",
-        "sve2",
-    )
+features! {
+    AARCH64 of "aarch64" by is_aarch64_feature_detected:
+    "aes",
+    "bf16",
+    "crc",
+    "dotprod",
+    "f32mm",
+    "f64mm",
+    "fcma",
+    "fhm",
+    "fp",
+    "fp16",
+    "frintts",
+    "i8mm",
+    "jsconv",
+    "lse",
+    "lse2",
+    "neon",
+    "pmull",
+    "rand",
+    "rcpc",
+    "rcpc2",
+    "rdm",
+    "sha2",
+    "sha3",
+    "sm4",
+    "sve",
+    "sve2",
+    "sve2-aes",
+    "sve2-bitperm",
+    "sve2-sha3",
+    "sve2-sm4",
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -86,15 +125,48 @@ fn detect() -> FeatureSet {
     FeatureSet::default()
 }
 
+/// Whether a processor of any architecture may have a feature of this name: one that has not is a slip, and a kernel
+/// that needs it would never run.
+pub(super) fn is_known(name: &str) -> bool {
+    [X86_64, AARCH64].concat().contains(&name)
+}
+
+/// The names of this architecture, for a message; of another than the two, those of both.
+pub(super) fn known() -> String {
+    match () {
+        () if cfg!(target_arch = "x86_64") => X86_64.join(", "),
+        () if cfg!(target_arch = "aarch64") => AARCH64.join(", "),
+        () => [X86_64, AARCH64].concat().join(", "),
+    }
+}
+
+/// The name that a slip is likely to mean: none where no name is near.
+pub(super) fn nearest(slip: &str) -> Option<&'static str> {
+    let slip = slip.to_ascii_lowercase();
+    let all = [X86_64, AARCH64].concat().into_iter().map(|name| (distance(&slip, name), name));
+    let (distance, name) = all.min()?;
+    (distance <= 2 && distance < name.len()).then_some(name)
+}
+
+/// How many characters are to be added, taken out or replaced to make one text of the other.
+fn distance(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.chars().count()).collect();
+    for (at, a) in from.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = at + 1;
+        for (place, b) in to.chars().enumerate() {
+            let replaced = corner + usize::from(a != b);
+            corner = row[place + 1];
+            row[place + 1] = replaced.min(corner + 1).min(row[place] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
 impl FeatureSet {
     /// The features of this machine's CPU, under the names that Rust gives them.
     pub fn of_this_cpu() -> FeatureSet {
         detect()
-    }
-
-    /// Adds a feature, such as one of a device.
-    pub fn insert(&mut self, name: &str) {
-        self.names.insert(name.to_owned());
     }
 
     /// Whether the feature is present.
@@ -128,9 +200,26 @@ mod tests {
     }
 
     #[test]
-    fn features_of_devices_are_added() {
-        let mut features: FeatureSet = ["fma"].into_iter().collect();
-        features.insert("sm_90");
-        assert_eq!(features.iter().collect::<Vec<_>>(), ["fma", "sm_90"]);
+    fn names_of_every_architecture_are_known_wherever_the_host_runs() {
+        let here = FeatureSet::of_this_cpu();
+        assert!(here.iter().all(|name| known().contains(name)), "{here:?}: {}", known());
+        for name in here.iter().chain(["avx512bf16", "sve2-aes", "sse4.1"]) {
+            assert!(is_known(name), "{name}");
+            assert_eq!(nearest(name), Some(name));
+        }
+        for slip in ["avx-2", "AVX2", "sm_90", "avx9000", ""] {
+            assert!(!is_known(slip), "{slip}");
+        }
+    }
+
+    #[test]
+    fn the_name_that_was_meant_is_found() {
+        for (slip, meant) in
+            [("avx-2", "avx2"), ("AVX2", "avx2"), ("avx512-f", "avx512f"), ("sse41", "sse4.1")]
+        {
+            assert_eq!(nearest(slip), Some(meant), "{slip}");
+        }
+        assert_eq!((nearest("a100_tensor_cores"), nearest("")), (None, None));
+        assert_eq!((distance("kitten", "sitting"), distance("", "abc")), (3, 3));
     }
 }

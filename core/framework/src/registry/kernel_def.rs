@@ -1,6 +1,6 @@
 //! Kernel definitions.
 
-use super::{error::RegistryError, plugin::PluginId, remote::RemoteKernel};
+use super::{error::RegistryError, features, plugin::PluginId, remote::RemoteKernel};
 use crate::op::{RawError, SourceInfo, raw};
 use std::{fmt, sync::Arc};
 use tenon_abi::{
@@ -39,13 +39,15 @@ pub struct KernelDef {
     pub priority: i32,
     /// Never chosen by policy, only when its label is asked for.
     pub on_request: bool,
+    /// Computes with denormals, which others on the host flush.
+    pub keeps_denormals: bool,
     /// Type constraints, one per constrained attribute, in the order of their names.
     pub constraints: Vec<TypeConstraint>,
     /// Names of arguments that lie in host memory, whatever the device.
     pub host_memory: Vec<String>,
     /// In-place pairs, by positions of the named arguments.
     pub in_place: Vec<InPlace>,
-    /// Features that it needs.
+    /// Features of the processor that it needs.
     pub features: Vec<String>,
     /// Numerics contract.
     pub numerics: Numerics,
@@ -102,6 +104,7 @@ impl KernelDef {
                 label: raw::text(def.label, WHAT, "label")?,
                 priority: def.priority,
                 on_request: def.flags & kernel_def_flags::ON_REQUEST != 0,
+                keeps_denormals: def.flags & kernel_def_flags::KEEPS_DENORMALS != 0,
                 constraints: constraints
                     .iter()
                     .map(|constraint| copy_constraint(constraint))
@@ -151,6 +154,14 @@ impl KernelDef {
         }
         if let Some(bad) = self.features.iter().find(|f| f.is_empty() || !f.bytes().all(word)) {
             return Err(self.name_error("feature", bad, "[A-Za-z0-9_.-]+"));
+        }
+        if let Some(unknown) = self.features.iter().find(|name| !features::is_known(name)) {
+            return Err(RegistryError::UnknownFeature {
+                kernel: self.to_string(),
+                feature: unknown.clone(),
+                meant: features::nearest(unknown),
+                known: features::known(),
+            });
         }
         self.check_table()?;
         self.check_numerics()

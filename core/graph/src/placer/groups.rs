@@ -132,7 +132,9 @@ fn conflict(graph: &Graph, earlier: &[NodeId], id: NodeId, joiner: &Joiner) -> G
             node: node.name.clone(),
             op: node.op.name.clone(),
             requested: Box::new(node.device.clone()),
+            is_there: true,
             candidates: vec![why.to_owned()],
+            soft: None,
         },
     }
 }

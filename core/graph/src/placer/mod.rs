@@ -206,8 +206,8 @@ impl Placer<'_> {
             Err(candidates) => {
                 let given_up = PlacementReason::Soft { request: group.request.clone() };
                 match self.find_soft(group) {
-                    Some(found) => (found, given_up),
-                    None => return Err(self.no_device(group, candidates)),
+                    Some(found) if self.options.allow_soft_placement => (found, given_up),
+                    found => return Err(self.no_device(group, candidates, found)),
                 }
             }
         };
@@ -215,11 +215,8 @@ impl Placer<'_> {
         Ok(())
     }
 
-    /// Without type and number of the request, where that is allowed.
+    /// Without type and number of the request.
     fn find_soft(&self, group: &Group) -> Option<Found> {
-        if !self.options.allow_soft_placement {
-            return None;
-        }
         let task = DeviceName { device_type: None, id: None, ..group.request.clone() };
         self.find(group, &task).ok()
     }
@@ -259,13 +256,17 @@ impl Placer<'_> {
         Ok(())
     }
 
-    fn no_device(&self, group: &Group, candidates: Vec<String>) -> GraphError {
+    /// The error of a group, with the place that soft placement would have for it.
+    fn no_device(&self, group: &Group, candidates: Vec<String>, soft: Option<Found>) -> GraphError {
         let node = self.graph.node(group.members[0]);
+        let devices = self.view.devices();
         GraphError::NoDevice {
             node: node.name.clone(),
             op: node.op.name.clone(),
             requested: Box::new(group.request.clone()),
+            is_there: devices.iter().any(|device| group.request.matches(&device.name)),
             candidates,
+            soft: soft.map(|found| devices[found.device].name.to_string()),
         }
     }
 

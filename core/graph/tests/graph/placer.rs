@@ -83,7 +83,9 @@ fn what_cannot_be_met_is_an_error_or_given_up() {
         "node 'c' (op 'Cast'): no device takes it (/device:ACCEL:0 was asked for):\n  \
          /job:localhost/replica:0/task:0/device:ACCEL:0: no kernel of Cast for ACCEL\n  \
          /job:localhost/replica:0/task:0/device:ACCEL:1: is not what was asked for\n  \
-         /job:localhost/replica:0/task:0/device:CPU:0: is not what was asked for"
+         /job:localhost/replica:0/task:0/device:CPU:0: is not what was asked for\n\
+         with soft placement it would run on /job:localhost/replica:0/task:0/device:CPU:0: ask for that by the \
+         knob runtime.soft_placement (--soft-placement on the command line), or name a device that can run it"
     );
     let placement = placed_all(&graph, &soft()).unwrap();
     assert_eq!((placement.device(cast), placement.device(gpu)), (Some(CPU), Some(ACCEL_0)));
@@ -91,7 +93,10 @@ fn what_cannot_be_met_is_an_error_or_given_up() {
     assert_eq!(reason, "/device:GPU:0 cannot run it: moved by soft placement");
     let mut b = builder();
     b.op("NoOp").name("far").device("/job:worker").build().unwrap();
-    assert!(placed_all(&b.finish(), &soft()).is_err(), "the task is never given up");
+    let error =
+        placed_all(&b.finish(), &soft()).expect_err("the task is never given up").to_string();
+    assert!(error.contains("(/job:worker was asked for, and there is no such device)"), "{error}");
+    assert!(!error.contains("with soft placement"), "it was asked for already: {error}");
 }
 
 #[test]

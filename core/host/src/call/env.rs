@@ -26,6 +26,29 @@ pub trait TraceSink: Send + Sync {
     fn stream_span(&self, stream: &str, node: &str, begin_ns: u64, end_ns: u64) {
         let _ = (stream, node, begin_ns, end_ns);
     }
+
+    /// A copy between the host and a device, or between devices. On a device with streams it is enqueued in this time, and
+    /// a [`TraceSink::stream_span`] of the same node tells when it ran.
+    fn copy_span(&self, copy: &CopySpan<'_>) {
+        let _ = copy;
+    }
+}
+
+/// A copy, for a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopySpan<'a> {
+    /// The node of the transfer.
+    pub node: &'a str,
+    /// Full name of the device that copies.
+    pub device: &'a str,
+    /// Whether it leaves the device.
+    pub leaves: bool,
+    /// Bytes.
+    pub bytes: u64,
+    /// When it began.
+    pub begin_ns: u64,
+    /// When it was done, or enqueued.
+    pub end_ns: u64,
 }
 
 /// Nanoseconds since the process first asked.

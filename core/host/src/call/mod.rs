@@ -13,7 +13,7 @@ mod ticket;
 mod value;
 
 pub use cancel::Cancellation;
-pub use env::{StepEnv, TraceSink, monotonic_ns};
+pub use env::{CopySpan, StepEnv, TraceSink, monotonic_ns};
 pub use frame::{CallFrame, Completion, NodeInfo, OutputSpec};
 pub use services::CALL_SERVICES;
 pub(crate) use services::{OVER, input, output};

@@ -50,6 +50,26 @@ fn a_call_is_plain_where_its_output_is_planned_in_the_shape_of_its_input() {
     assert_eq!(error.message, "output 1 does not exist: the node has 1");
 }
 
+/// A kernel that asks for gradual underflow gets it for its own arithmetic and for what it gives to other threads; the
+/// calls around it go on flushing.
+#[test]
+fn a_kernel_that_asks_for_denormals_computes_with_them() {
+    let bench = Bench::host();
+    let create = |spec: &KernelSpec<'_>| KernelInstance::create(spec).unwrap();
+    let ones = Tensor::from_slice(&[64], &[1.0f32; 64]).unwrap();
+    for (label, expected) in [("flushed", 0.0), ("gradual", 1.0)] {
+        let instance = bench.with_spec("HostTestDouble", label, &[], &[], create);
+        assert_eq!(instance.def().keeps_denormals, expected == 1.0);
+        let outputs = call_once(&instance, std::slice::from_ref(&ones), &bench.env).unwrap();
+        assert_eq!(values(&outputs[0]), [expected; 64], "{label}");
+        let mut call =
+            PreparedCall::new(&instance, std::slice::from_ref(&ones), &bench.env).unwrap();
+        call.run().unwrap();
+        call.repeat(2).unwrap();
+        assert_eq!(values(&call.outputs()[0]), [expected; 64], "{label}");
+    }
+}
+
 #[test]
 fn a_call_is_repeated_into_the_outputs_that_are_there() {
     let bench = Bench::host();

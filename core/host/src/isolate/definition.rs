@@ -8,9 +8,9 @@ use super::kernel::table_for;
 use serde::{Deserialize, Serialize};
 use std::ptr;
 use tenon_abi::{
-    Code, DType, ExtCases, ExtCost, ExtHeader, InPlace, KernelDef, KnobDef, KnobKind, Numerics,
-    OpDef, Registrar, RegistrarTable, ShapeFn, Source, Str, Strs, ToleranceKind, TypeConstraint,
-    ext_tags, layout,
+    Code, DType, ExtBench, ExtCases, ExtCost, ExtHeader, InPlace, KernelDef, KnobDef, KnobKind,
+    Numerics, OpDef, Registrar, RegistrarTable, ShapeFn, Source, Str, Strs, ToleranceKind,
+    TypeConstraint, ext_tags, layout,
 };
 
 /// A registration.
@@ -43,7 +43,16 @@ pub(super) struct OpWire {
     pub description: String,
     pub has_shape: bool,
     pub cases: Option<Vec<String>>,
+    pub bench: Option<BenchWire>,
     pub source: SourceWire,
+}
+
+/// Calls to measure, and formulas of operations and bytes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct BenchWire {
+    pub calls: Vec<String>,
+    pub flops: String,
+    pub bytes: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -106,12 +115,22 @@ fn source((krate, file, line): &SourceWire) -> Source {
 
 fn submit_op(op: &OpWire, registrar: *mut Registrar, table: *const RegistrarTable) -> Code {
     let (inputs, outputs, attrs) = (strs(&op.inputs), strs(&op.outputs), strs(&op.attrs));
+    let none = BenchWire::default();
+    let wire = op.bench.as_ref().unwrap_or(&none);
+    let calls = strs(&wire.calls);
+    let bench = ExtBench {
+        header: ExtHeader::new(ext_tags::BENCH, 1, &layout::EXT_BENCH),
+        calls: Strs::new(&calls),
+        flops: Str::new(&wire.flops),
+        bytes: Str::new(&wire.bytes),
+    };
+    let next = op.bench.as_ref().map_or(ptr::null(), |_| (&raw const bench).cast());
     let cases = strs(op.cases.as_deref().unwrap_or_default());
     let link = ExtCases {
-        header: ExtHeader::new(ext_tags::CASES, 1, &layout::EXT_CASES),
+        header: ExtHeader { next, ..ExtHeader::new(ext_tags::CASES, 1, &layout::EXT_CASES) },
         cases: Strs::new(&cases),
     };
-    let ext = op.cases.as_ref().map_or(ptr::null(), |_| (&raw const link).cast());
+    let ext = op.cases.as_ref().map_or(next, |_| (&raw const link).cast());
     let def = OpDef {
         struct_size: size_of::<OpDef>() as u32,
         flags: op.flags,

@@ -6,10 +6,11 @@ use tenon_abi::Slot;
 use tenon_framework::{
     DType, KernelError, PartialShape,
     author::{
-        AsyncCall, ComputeContext, CreateContext, InOut, Kernel, Mode, Packed, ResourceValue,
-        Supported,
+        AsyncCall, ComputeContext, CreateContext, InOut, Kernel, Mode, Packed, Prepack,
+        ResourceValue, Supported, Supports,
     },
     device::author::{device_of, stream_of},
+    reg::Denormals,
     register_kernel, register_op,
 };
 
@@ -91,6 +92,26 @@ fn double_on_device(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 
 register_kernel!("HostTestDouble" on "CPU": fn double, in_place = &[(0, 0)]);
 register_kernel!("HostTestDouble" on "CPU": fn double_if_plain, label = "plain", on_request = true);
+
+/// x by way of a product below the smallest normal number, half of it on other threads.
+fn by_way_of_a_denormal(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let x = c.input::<f32>(0)?;
+    let y = c.output::<f32>(0, x.dims)?;
+    // 2 to the power of -130, of 127, and of 3.
+    let (small, large) = (f32::from_bits(1 << 19), f32::from_bits(254 << 23));
+    let back = |x: f32| std::hint::black_box(x * small) * large * 8.0;
+    let (first, second) = y.data.split_at_mut(x.data.len() / 2);
+    first.iter_mut().zip(x.data).for_each(|(y, x)| *y = back(*x));
+    let x = &x.data[first.len()..];
+    c.parallel_items(second.iter_mut().zip(x), 1e6, |_, (y, x)| {
+        *y = back(*x);
+        Ok(())
+    })
+}
+
+register_kernel!("HostTestDouble" on "CPU": fn by_way_of_a_denormal, label = "flushed", on_request = true);
+register_kernel!("HostTestDouble" on "CPU": fn by_way_of_a_denormal, label = "gradual",
+    denormals = Denormals::Keep, on_request = true);
 register_kernel!("HostTestDouble" on "LOOSE": fn double, in_place = &[(0, 0)]);
 register_kernel!("HostTestDouble" on "FAKE": fn double_on_device);
 
@@ -150,9 +171,6 @@ struct Scale {
 }
 
 impl Kernel for Scale {
-    const PREPACKS: bool = true;
-    const HAS_SUPPORTS: bool = true;
-
     fn new(_: &CreateContext<'_>) -> Result<Scale, KernelError> {
         Ok(Scale { packed: None })
     }
@@ -168,7 +186,21 @@ impl Kernel for Scale {
         y.data.iter_mut().zip(x.data).for_each(|(y, x)| *y = x * factor);
         Ok(())
     }
+}
 
+impl Supports for Scale {
+    fn supports(context: &CreateContext<'_>) -> Supported {
+        let limit: i64 = context.attr("limit").unwrap_or(0);
+        let shape: PartialShape = context.input_shape(0);
+        match shape.rank() {
+            None => Supported::DependsOnShapes,
+            Some(rank) if rank as i64 <= limit => Supported::Yes,
+            Some(rank) => Supported::No(format!("rank {rank} is above {limit}")),
+        }
+    }
+}
+
+impl Prepack for Scale {
     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
         if input != 1 {
             return Ok(None);
@@ -184,16 +216,6 @@ impl Kernel for Scale {
 
     fn attach_packed(&mut self, _input: usize, packed: &Packed) {
         self.packed = Some(packed.clone());
-    }
-
-    fn supports(context: &CreateContext<'_>) -> Supported {
-        let limit: i64 = context.attr("limit").unwrap_or(0);
-        let shape: PartialShape = context.input_shape(0);
-        match shape.rank() {
-            None => Supported::DependsOnShapes,
-            Some(rank) if rank as i64 <= limit => Supported::Yes,
-            Some(rank) => Supported::No(format!("rank {rank} is above {limit}")),
-        }
     }
 }
 

@@ -44,6 +44,10 @@ register_op!(
         "columns; params: [m, 5]; indices: [k] integers(0..5); axis: [] values(-1)",
         "batches; batch_dims in {1, -1}; params: [b, m, 5]; indices: [b, k] integers(0..5); axis: [] values(2)",
     ],
+    bench = &[
+        "rows; k in {64, 16384}; params: [50000, 64]; indices: [k] integers(0..50000); axis: [] values(0)",
+    ],
+    bytes = "2 * bytes(output) + bytes(indices)",
 );
 
 register_op!(

@@ -17,6 +17,7 @@ register_op!(
     attrs = &["N: int >= 2", "T: type", "Tidx: {int32, int64} = DT_INT32"],
     shape = concat,
     summary = "Tensors joined along a dimension that they have.",
+    bench = &["columns; N = 2; n in {64, 1024}; values: [n, n]; axis: [] values(1)",],
 );
 
 register_op!(

@@ -55,6 +55,7 @@ register_op!(
     attrs = &["T: type", "Tpaddings: {int32, int64} = DT_INT32"],
     shape = pad,
     summary = "The tensor with zeros before and after each dimension.",
+    bench = &["images; input: [8, 56, 56, 64]; paddings: [4, 2] values(0, 0, 1, 1, 1, 1, 0, 0)",],
 );
 
 register_op!(
@@ -78,6 +79,10 @@ register_op!(
     attrs = &["T: type", "Tperm: {int32, int64} = DT_INT32"],
     shape = transpose,
     summary = "The tensor with its dimensions permuted.",
+    bench = &[
+        "matrix; n in {64, 1024}; x: [n, n]; perm: [2] values(1, 0)",
+        "heads; x: [8, 128, 12, 64]; perm: [4] values(0, 2, 1, 3)",
+    ],
 );
 
 register_op!(

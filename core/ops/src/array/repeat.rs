@@ -23,6 +23,7 @@ register_op!(
         "matrix; input: [n, m]; multiples: [2] integers(1..4)",
         "scalar; input: []; multiples: [0]",
     ],
+    bench = &["rows; input: [64, 1024]; multiples: [2] values(16, 1)",],
 );
 
 register_op!(

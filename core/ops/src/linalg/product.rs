@@ -21,6 +21,10 @@ register_op!(
     ],
     shape = matmul,
     summary = "The product of two matrices.",
+    bench = &[
+        "square; n in {64, 256, 512}; a: [n, n]; b: [n, n]",
+        "layer; a: [8, 1024]; b: [1024, 1024]",
+    ],
 );
 
 register_op!(
@@ -36,6 +40,7 @@ register_op!(
     ],
     shape = batch_matmul,
     summary = "Products of matrices in the last two dimensions; those before broadcast.",
+    bench = &["heads; x: [12, 128, 64]; y: [12, 64, 128]",],
 );
 
 register_op!(
@@ -51,6 +56,7 @@ register_op!(
     ],
     shape = equal_batch_matmul,
     summary = "Products of matrices in the last two dimensions; those before are equal.",
+    bench = &["heads; x: [12, 128, 64]; y: [12, 64, 128]",],
 );
 
 register_op!(
@@ -69,6 +75,7 @@ register_op!(
     shape = batch_matmul,
     summary =
         "Products of matrices of two types in the last two dimensions; those before broadcast.",
+    bench = &["heads; x: [12, 128, 64]; y: [12, 64, 128]",],
 );
 
 fn equal_batch_matmul(c: &ShapeContext<'_>) -> ShapeResult {

@@ -31,6 +31,11 @@ register_op!(
     attrs = &["T: {half, bfloat16, float, double}"],
     shape = softmax,
     summary = "The exponentials along the last dimension, divided by their sum.",
+    bench = &[
+        "digits; logits: [64, 10]",
+        "classes; logits: [128, 1000]",
+        "attention; logits: [1536, 128]",
+    ],
 );
 
 register_op!(
@@ -86,6 +91,11 @@ register_op!(
     attrs = &["T: {half, bfloat16, float, double}"],
     shape = softmax,
     summary = "The logarithm of `Softmax`.",
+    bench = &[
+        "digits; logits: [64, 10]",
+        "classes; logits: [128, 1000]",
+        "attention; logits: [1536, 128]",
+    ],
 );
 
 fn softmax(c: &ShapeContext<'_>) -> ShapeResult {

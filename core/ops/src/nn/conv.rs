@@ -63,6 +63,11 @@ register_op!(
     shape = conv2d,
     summary = "A two-dimensional convolution.",
     cases = CONVOLUTIONS,
+    bench = &[
+        "early; strides = [1, 1, 1, 1]; padding = 'SAME'; input: [1, 56, 56, 64]; filter: [3, 3, 64, 64]",
+        "late; strides = [1, 1, 1, 1]; padding = 'SAME'; input: [1, 14, 14, 256]; filter: [3, 3, 256, 256]",
+        "pointwise; strides = [1, 1, 1, 1]; padding = 'SAME'; input: [1, 28, 28, 256]; filter: [1, 1, 256, 512]",
+    ],
 );
 
 register_op!(
@@ -80,6 +85,9 @@ register_op!(
     shape = depthwise,
     summary = "A two-dimensional convolution of each channel by itself.",
     cases = DEPTHWISE,
+    bench = &[
+        "early; strides = [1, 1, 1, 1]; padding = 'SAME'; input: [1, 56, 56, 128]; filter: [3, 3, 128, 1]",
+    ],
 );
 
 register_op!(

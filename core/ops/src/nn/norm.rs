@@ -16,6 +16,8 @@ register_op!(
     attrs = &["T: numbertype", FORMAT],
     shape = bias_add,
     summary = "Adds a vector to the channels.",
+    bench =
+        &["rows; value: [128, 768]; bias: [768]", "images; value: [1, 56, 56, 256]; bias: [256]",],
 );
 
 register_op!(
@@ -59,6 +61,9 @@ register_op!(
         "volumes_channels_first; is_training in {true, false}; exponential_avg_factor = 0.5; \
          data_format = 'NCDHW'; x: [n, c, 3, h, w]; scale: [c] uniform(-4, 4); offset: [c]; mean: [c]; \
          variance: [c] uniform(0.25, 4)",
+    ],
+    bench = &[
+        "inference; is_training = false; x: [1, 56, 56, 256]; scale: [256]; offset: [256]; mean: [256]; variance: [256] uniform(0.25, 4)",
     ],
 );
 

@@ -39,6 +39,9 @@ register_op!(
         "depth; ksize = [1, 1, 1, 2]; strides = [1, 1, 1, 2]; padding = 'VALID'; \
          input: [n, h, w, 6]",
     ],
+    bench = &[
+        "halves; ksize = [1, 2, 2, 1]; strides = [1, 2, 2, 1]; padding = 'VALID'; input: [1, 112, 112, 64]",
+    ],
 );
 
 register_op!(
@@ -63,6 +66,9 @@ register_op!(
          value: [n, c, h, w]",
         "deep; k in {31, 67}; ksize = [1, 31, 31, 1]; strides = [1, 31, 31, 1]; padding = 'VALID'; \
          value: [1, k, k, c]",
+    ],
+    bench = &[
+        "halves; ksize = [1, 2, 2, 1]; strides = [1, 2, 2, 1]; padding = 'VALID'; value: [1, 112, 112, 64]",
     ],
 );
 

@@ -17,6 +17,7 @@ register_op!(
     attrs = &[KEEP, "T: numbertype", AXES],
     shape = reduce,
     summary = "The sum over some dimensions.",
+    bench = &["rows; n in {64, 1024}; input: [n, n]; reduction_indices: [1] values(1)",],
 );
 
 register_op!(
@@ -26,6 +27,7 @@ register_op!(
     attrs = &[KEEP, "T: numbertype", AXES],
     shape = reduce,
     summary = "The arithmetic mean over some dimensions.",
+    bench = &["rows; n in {64, 1024}; input: [n, n]; reduction_indices: [1] values(1)",],
 );
 
 register_op!(
@@ -35,6 +37,7 @@ register_op!(
     attrs = &[KEEP, "T: {realnumbertype, quantizedtype}", AXES],
     shape = reduce,
     summary = "The greatest element over some dimensions.",
+    bench = &["rows; n in {64, 1024}; input: [n, n]; reduction_indices: [1] values(1)",],
 );
 
 register_op!(
@@ -44,6 +47,7 @@ register_op!(
     attrs = &[KEEP, "T: numbertype", AXES],
     shape = reduce,
     summary = "The product over some dimensions.",
+    bench = &["rows; n in {64, 1024}; input: [n, n]; reduction_indices: [1] values(1)",],
 );
 
 register_op!(
@@ -53,6 +57,7 @@ register_op!(
     attrs = &[KEEP, "T: {realnumbertype, quantizedtype}", AXES],
     shape = reduce,
     summary = "The least element over some dimensions.",
+    bench = &["rows; n in {64, 1024}; input: [n, n]; reduction_indices: [1] values(1)",],
 );
 
 register_op!(
@@ -93,6 +98,7 @@ register_op!(
     ],
     shape = arg,
     summary = "The position of the greatest element along a dimension; the first of equal ones.",
+    bench = &["classes; input: [128, 1000]; dimension: [] values(1)",],
 );
 
 register_op!(
@@ -106,6 +112,7 @@ register_op!(
     ],
     shape = arg,
     summary = "The position of the least element along a dimension; the first of equal ones.",
+    bench = &["classes; input: [128, 1000]; dimension: [] values(1)",],
 );
 
 /// The shape of input 0 without the dimensions that input 1 lists.

@@ -19,7 +19,7 @@ use tenon_framework::{
     device::base::{LocalDevice, Location},
     tensor::Memory,
 };
-use tenon_host::call::{Value, bools};
+use tenon_host::call::{CopySpan, Value, bools, monotonic_ns};
 
 /// Where a tensor lies: in memory of one of these devices, or, for a copy, in the host's.
 fn location<'d>(
@@ -145,13 +145,38 @@ impl<P: Propagate> PartitionState<P> {
         let copy = self.host_copy(index, &tensor, source)?;
         let target = location(&copy, [device]);
         let bytes = tensor.byte_len() as u64;
-        self.stream_begins(index);
         // SAFETY: both buffers live until the stream is done: the source in this step's state, the copy in the
         // parcel; nobody uses the copy before.
-        unsafe { device.copy(source, target, bytes, self.stream_of(index))? };
-        self.stream_ends(index);
+        unsafe { self.copy(index, source, target, bytes)? };
         self.keep_alive.lock().push(tensor);
         Ok(copy)
+    }
+
+    /// Copies on the node's stream, and tells a trace of it.
+    ///
+    /// # Safety
+    /// As for [`LocalDevice::copy`]: both places hold so many bytes until the stream is done.
+    unsafe fn copy(
+        &self,
+        index: u32,
+        source: Location<'_>,
+        target: Location<'_>,
+        bytes: u64,
+    ) -> Result<(), KernelError> {
+        let device: &dyn LocalDevice = &*self.plan.device;
+        let trace = self.frame(index).env().trace.as_ref();
+        let began = trace.map(|_| monotonic_ns());
+        let leaves = target.device.is_none();
+        self.stream_begins(index);
+        // SAFETY: the caller's promise.
+        unsafe { device.copy(source, target, bytes, self.stream_of(index))? };
+        self.stream_ends(index);
+        if let Some((trace, begin_ns)) = trace.zip(began) {
+            let (node, end_ns) = (&self.node(index).info.name, monotonic_ns());
+            let device = self.plan.device.name().to_string();
+            trace.copy_span(&CopySpan { node, device: &device, leaves, bytes, begin_ns, end_ns });
+        }
+        Ok(())
     }
 
     /// A place in host memory for a value of the device: pinned, so that the device writes it by itself, as long as it
@@ -229,13 +254,9 @@ impl<P: Propagate> PartitionState<P> {
             let is_known = |owner: &&dyn LocalDevice| owner.device_type() == device.device_type();
             let source = location(&tensor, [device, sender].into_iter().filter(is_known));
             let bytes = tensor.byte_len() as u64;
-            self.stream_begins(index);
             // SAFETY: the source is kept alive until the stream is done; the copy is this output's alone, and
             // is used by what is enqueued behind it: on its stream, or behind its event.
-            unsafe {
-                device.copy(source, location(&copy, [device]), bytes, self.stream_of(index))?
-            };
-            self.stream_ends(index);
+            unsafe { self.copy(index, source, location(&copy, [device]), bytes)? };
             self.keep_alive.lock().push(tensor);
             copy
         };

@@ -1,5 +1,6 @@
 //! The figures of a runtime at one moment.
 
+use super::latency::LatencyBucket;
 use crate::runtime::Runtime;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
@@ -16,6 +17,9 @@ pub struct Metrics {
     pub uptime_seconds: f64,
     /// Steps.
     pub steps: StepMetrics,
+    /// Times of one step in sixteen, of those that ended well: see [`percentile_ns`](super::percentile_ns).
+    #[serde(default)]
+    pub latency: Vec<LatencyBucket>,
     /// The plugins in use.
     pub plugins: Vec<PluginMetrics>,
     /// The devices.
@@ -139,6 +143,7 @@ impl Metrics {
                 done: runtime.counts().done.load(Ordering::Relaxed),
                 failed: runtime.counts().failed.load(Ordering::Relaxed),
             },
+            latency: runtime.counts().latency.buckets(),
             plugins: plugins(runtime),
             devices: devices(runtime),
             host_memory: HostMemory::shared().stats().into(),

@@ -4,14 +4,17 @@
 //! loopback address, `/metrics` in Prometheus's text format and `/metrics.json`. It is off unless the knob
 //! `runtime.monitor` names a port, or the program calls [`Runtime::serve_metrics`](crate::Runtime::serve_metrics).
 //!
-//! Nothing is counted for it but steps, by two atomic additions each, and calls where control flow steers; times of
-//! kernels come from the costs that the executor samples anyhow.
+//! Nothing is counted for it but steps, by two atomic additions each, and calls where control flow steers; one step in
+//! sixteen is timed; times of kernels come from the costs that the executor samples anyhow.
 
+mod latency;
 mod ledger;
 mod metrics;
 mod prometheus;
 mod server;
 
+pub(crate) use latency::Histogram;
+pub use latency::{LatencyBucket, percentile_ns};
 pub(crate) use ledger::{Account, Ledger};
 pub use metrics::{
     DeviceMetrics, IsolationMetrics, KernelMetrics, MemoryMetrics, Metrics, PluginMetrics,
@@ -32,4 +35,6 @@ register_knob!(
 pub(crate) struct Counts {
     pub done: AtomicU64,
     pub failed: AtomicU64,
+    /// Times of steps that ended well.
+    pub latency: Histogram,
 }

@@ -1,7 +1,10 @@
 //! Metrics in Prometheus's text format, version 0.0.4:
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
-use super::metrics::{KernelMetrics, MemoryMetrics, Metrics};
+use super::{
+    latency::percentile_ns,
+    metrics::{KernelMetrics, MemoryMetrics, Metrics},
+};
 use std::fmt::Write;
 
 /// Name and help of a family, and its figure of one sample.
@@ -47,6 +50,12 @@ pub(crate) fn text(metrics: &Metrics) -> String {
     let mut steps = family(all, "tenon_steps_total", "counter", "Steps that ended.");
     steps.sample(&[("result", "ok")], metrics.steps.done as f64);
     steps.sample(&[("result", "failed")], metrics.steps.failed as f64);
+    let help = "Times of steps that ended well, since the start; one in sixteen is measured.";
+    let mut latency = family(all, "tenon_step_seconds", "summary", help);
+    for (name, share) in [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99)] {
+        let ns = percentile_ns(&metrics.latency, &[], share);
+        ns.into_iter().for_each(|ns| latency.sample(&[("quantile", name)], ns as f64 / 1e9));
+    }
     family(all, "tenon_pool_threads", "gauge", "Threads that kernels compute on.")
         .sample(&[], metrics.pool.threads as f64);
     family(all, "tenon_pool_queued", "gauge", "Jobs that wait for a thread.")
@@ -125,6 +134,7 @@ fn kernels(all: &mut String, metrics: &Metrics) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::monitor::LatencyBucket;
     use crate::monitor::metrics::{PluginMetrics, PoolMetrics, StepMetrics};
 
     fn metrics() -> Metrics {
@@ -134,6 +144,7 @@ mod tests {
             pid: 1,
             uptime_seconds: 2.5,
             steps: StepMetrics { running: 1, done: 7, failed: 2 },
+            latency: vec![LatencyBucket { up_to_ns: 1_000, steps: 3 }],
             plugins: vec![PluginMetrics {
                 name: "odd \"name\"\n\\".to_owned(),
                 version: "1".to_owned(),
@@ -162,7 +173,7 @@ mod tests {
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = rest.split_once(' ').unwrap();
-                assert!(["gauge", "counter"].contains(&kind));
+                assert!(["gauge", "counter", "summary"].contains(&kind));
                 assert_eq!(name.ends_with("_total"), kind == "counter", "{name}");
                 assert!(!known.contains(&name), "{name} twice");
                 known.push(name);
@@ -175,6 +186,7 @@ mod tests {
         }
         assert!(text.contains(r#"tenon_plugin_info{plugin="odd \"name\"\n\\",version="1"} 1"#));
         assert!(text.contains("tenon_steps_total{result=\"failed\"} 2\n"), "{text}");
+        assert!(text.contains("tenon_step_seconds{quantile=\"0.99\"} 0.000001\n"), "{text}");
         let kernel =
             "tenon_kernel_seconds_total{op=\"Add\",device=\"CPU\",plugin=\"p\",label=\"\"} 0.25";
         assert!(text.contains(kernel), "{text}");

@@ -28,7 +28,8 @@ pub use error::NpyError;
 ///
 /// # Errors
 /// What is wrong with the file, by its name.
-pub fn read(path: &Path, expected: Option<DType>) -> Result<Tensor, NpyError> {
+pub fn read(path: impl AsRef<Path>, expected: Option<DType>) -> Result<Tensor, NpyError> {
+    let path = path.as_ref();
     let file = path.display().to_string();
     let bytes = fs::read(path).map_err(|error| NpyError::Read {
         file: file.clone(),
@@ -93,7 +94,8 @@ pub fn parse(bytes: &[u8], file: &str, expected: Option<DType>) -> Result<Tensor
 /// # Errors
 /// Elements that a file cannot keep (resources, strings that end in a zero byte), memory of a device, and
 /// what the system says.
-pub fn write(path: &Path, tensor: &Tensor) -> Result<(), NpyError> {
+pub fn write(path: impl AsRef<Path>, tensor: &Tensor) -> Result<(), NpyError> {
+    let path = path.as_ref();
     let file = path.display().to_string();
     let bytes = encode(tensor, &file)?;
     write_bytes(path, bytes).map_err(|error| NpyError::Write { file, detail: error.to_string() })

@@ -168,7 +168,7 @@ fn a_missing_file_is_not_found() {
     let tensor = Tensor::scalar(7i64).unwrap();
     write(&path, &tensor).unwrap();
     assert_eq!(read(&path, Some(DType::INT64)).unwrap().as_slice::<i64>().unwrap(), [7]);
-    assert!(write(&folder.path().join("no/such/folder.npy"), &tensor).is_err());
+    assert!(write(folder.path().join("no/such/folder.npy"), &tensor).is_err());
 }
 
 /// 128 bytes that promise any number of strings without a width.

@@ -8,6 +8,7 @@ use super::{
     optimize,
     options::NodeReport,
     patience::Patience,
+    placement,
     site::Site,
 };
 use crate::{
@@ -25,16 +26,12 @@ use std::{
 use tenon_framework::{
     DType, PartialShape, Tensor,
     attr::AttrValue,
-    device::{
-        DeviceName,
-        base::{DeviceBase, LocalDevice},
-    },
+    device::base::{DeviceBase, LocalDevice},
     tensor::Memory as TensorMemory,
 };
 use tenon_graph::{
     ArgSide, ControlFlow, DeviceView, FrameId, Frames, Graph, GraphError, Memory, NodeId, Output,
-    PartitionOptions, Partitioned, Placement, PlacerOptions, Shapes, Subgraph, infer_shapes,
-    partition, place, prune,
+    PartitionOptions, Partitioned, Placement, Shapes, Subgraph, infer_shapes, partition, prune,
 };
 use tenon_host::devices::{PluginDevice, copy_tensor};
 
@@ -70,15 +67,7 @@ impl<'s> Placed<'s> {
         let shapes = infer_shapes(&current.graph, &sub, &[])?;
         patience.check()?;
         let view = kernels::Devices::new(session, current);
-        let default_device = match &session.options.device {
-            Some(name) => {
-                DeviceName::parse(name).map_err(|error| RuntimeError::Device(error.to_string()))?
-            }
-            None => DeviceName::default(),
-        };
-        let options =
-            PlacerOptions { allow_soft_placement: session.options.soft_placement, default_device };
-        let placement = place(&current.graph, &sub, &view, &options)?;
+        let placement = placement::placed(session, current, &sub, &view)?;
         let graph = Arc::clone(&current.graph);
         let patience = patience.clone();
         Ok(Placed { session, current, graph, own_graph: 0, sub, shapes, placement, view, patience })

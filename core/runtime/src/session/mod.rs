@@ -18,6 +18,7 @@ mod measured;
 mod optimize;
 mod options;
 mod patience;
+mod placement;
 mod plans;
 mod site;
 
@@ -26,7 +27,9 @@ pub use explain::NodeExplanation;
 pub(crate) use optimize::Simplified;
 pub use options::{CancelToken, Metadata, NodeReport, RunOptions, SessionOptions};
 
-use crate::{error::RuntimeError, isolate::quarantines, runtime::Runtime, tuning::Wish};
+use crate::{
+    error::RuntimeError, isolate::quarantines, monitor::Histogram, runtime::Runtime, tuning::Wish,
+};
 use executable::Executable;
 use patience::Patience;
 use plans::{Found, Plans};
@@ -36,7 +39,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tenon_framework::{
     Tensor,
@@ -140,6 +143,17 @@ impl Session {
     /// As [`Session::extend`].
     pub fn extend_owned(&self, def: GraphDef) -> Result<(), RuntimeError> {
         self.inner.extended(|graph, registry| graph.extend_owned(def, registry))
+    }
+
+    /// As [`Session::extend`], with a graph that was built in code: what [`GraphBuilder::finish`] gives. Its ops are
+    /// looked up anew, in the session's registry.
+    ///
+    /// [`GraphBuilder::finish`]: tenon_graph::GraphBuilder::finish
+    ///
+    /// # Errors
+    /// As [`Session::extend`]; a node has an attribute that has no message.
+    pub fn extend_graph(&self, graph: &Graph) -> Result<(), RuntimeError> {
+        self.extend_owned(graph.to_graph_def()?)
     }
 
     /// The graph as it is now.
@@ -360,8 +374,12 @@ impl Inner {
         options: Option<&RunOptions>,
         patience: &Patience,
     ) -> Result<(), RuntimeError> {
-        let result = self.attempt(executable, feeds, fetched, options, patience);
         let counts = self.runtime.counts();
+        let timed = Histogram::wants(counts.done.load(Ordering::Relaxed)).then(Instant::now);
+        let result = self.attempt(executable, feeds, fetched, options, patience);
+        if let (Some(began), Ok(())) = (timed, &result) {
+            counts.latency.add(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        }
         let count = if result.is_ok() { &counts.done } else { &counts.failed };
         count.fetch_add(1, Ordering::Relaxed);
         if result.is_err() {

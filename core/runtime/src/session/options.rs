@@ -17,12 +17,13 @@ use tenon_framework::{
 use tenon_host::call::TraceSink;
 
 /// How a session places and runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SessionOptions {
     /// Device for nodes that name none; a partial name such as `/device:ACCEL:0`.
     pub device: Option<String>,
-    /// Whether a node whose device is not there, or has no kernel for it, goes to another one.
-    pub soft_placement: bool,
+    /// Whether a node whose device is not there, or has no kernel for it, goes to another one; else that is an error, as
+    /// in TensorFlow's sessions. `None` leaves it to the knob `runtime.soft_placement`, which is off.
+    pub soft_placement: Option<bool>,
     /// Whether denormals are kept; else they are flushed to zero, as TensorFlow's kernels do.
     pub keep_denormals: bool,
     /// Whether calls are counted per node, for [`Metadata`]; costs an atomic addition per call.
@@ -37,22 +38,9 @@ pub struct SessionOptions {
     pub knobs: BTreeMap<String, String>,
 }
 
-impl Default for SessionOptions {
-    fn default() -> SessionOptions {
-        SessionOptions {
-            device: None,
-            soft_placement: true,
-            keep_denormals: false,
-            count_calls: false,
-            kernel_label: None,
-            knobs: BTreeMap::new(),
-        }
-    }
-}
-
 impl SessionOptions {
-    /// Options by default, but for graphs: they run as they are written, by the knob `graph.optimize`. For whoever
-    /// measures or examines the nodes themselves.
+    /// Options by default, but for graphs: they run as they are written, by the knob `graph.optimize`. For
+    /// callers that measure or examine the nodes themselves.
     pub fn as_written() -> SessionOptions {
         let off = ("graph.optimize".to_owned(), "false".to_owned());
         SessionOptions { knobs: BTreeMap::from([off]), ..SessionOptions::default() }

@@ -15,7 +15,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 use tenon_sdk::{
     DType, KernelError,
-    author::{ComputeContext, CreateContext, Kernel, Supported},
+    author::{ComputeContext, CreateContext, Kernel, Supported, Supports},
     element::Element,
     reg::{Numerics, join_types},
     register_kernel,
@@ -373,12 +373,6 @@ pub(super) fn unsupported(source: DType, target: DType) -> KernelError {
 struct Cast(Run);
 
 impl Kernel for Cast {
-    const HAS_SUPPORTS: bool = true;
-
-    fn supports(c: &CreateContext<'_>) -> Supported {
-        supported(c)
-    }
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (source, target): (DType, DType) = (c.attr("SrcT")?, c.attr("DstT")?);
         let run = choose(source, target, c.attr("Truncate")?);
@@ -387,6 +381,12 @@ impl Kernel for Cast {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         (self.0)(c)
+    }
+}
+
+impl Supports for Cast {
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        supported(c)
     }
 }
 

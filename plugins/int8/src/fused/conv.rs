@@ -8,7 +8,7 @@ use crate::{constant::Constants, convolution};
 use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
-    author::{ComputeContext, CreateContext, Kernel, Packed},
+    author::{ComputeContext, CreateContext, Kernel, Packed, Prepack},
     reg::Numerics,
     register_kernel,
 };
@@ -23,13 +23,20 @@ struct QuantizedConv2D {
 }
 
 impl Kernel for QuantizedConv2D {
-    const PREPACKS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let product = FusedProduct::new(c, NAMES, false)?;
         Ok(QuantizedConv2D { windows: convolution::Attributes::new(c)?, product })
     }
 
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let g = self.windows.geometry(c)?;
+        let sizes = [convolution::depth(&g), g.out_channels as usize];
+        self.product
+            .compute(c, sizes, &g.output_dims(), |zero, flip| convolution::left(c, &g, zero, flip))
+    }
+}
+
+impl Prepack for QuantizedConv2D {
     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
         Ok(match input {
             PARAMETERS.. => Some(Constants::<()>::mark()),
@@ -39,13 +46,6 @@ impl Kernel for QuantizedConv2D {
 
     fn attach_packed(&mut self, input: usize, packed: &Packed) {
         self.product.attach(input, packed);
-    }
-
-    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let g = self.windows.geometry(c)?;
-        let sizes = [convolution::depth(&g), g.out_channels as usize];
-        self.product
-            .compute(c, sizes, &g.output_dims(), |zero, flip| convolution::left(c, &g, zero, flip))
     }
 }
 

@@ -15,7 +15,7 @@ use std::ops::DerefMut;
 use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
-    author::{ComputeContext, CreateContext, Kernel, Packed},
+    author::{ComputeContext, CreateContext, Kernel, Packed, Prepack},
     geometry::Conv2dGeometry,
     reg::Numerics,
     register_kernel,
@@ -67,19 +67,9 @@ impl QuantizedDepthwise {
 }
 
 impl Kernel for QuantizedDepthwise {
-    const PREPACKS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (attributes, windows) = (Attributes::new(c, NAMES)?, convolution::Attributes::new(c)?);
         Ok(QuantizedDepthwise { isa: chosen()?, attributes, windows, constants: Constants::new() })
-    }
-
-    fn prepack(&self, input: usize, _view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok((input >= RIGHT).then(Constants::<()>::mark))
-    }
-
-    fn attach_packed(&mut self, input: usize, _packed: &Packed) {
-        self.constants.attach(input);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -99,6 +89,16 @@ impl Kernel for QuantizedDepthwise {
             return self.run(c, &g, self.constants.keep(ready));
         }
         self.run(c, &g, &self.ready(c, &parameters, filter, channels)?)
+    }
+}
+
+impl Prepack for QuantizedDepthwise {
+    fn prepack(&self, input: usize, _view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok((input >= RIGHT).then(Constants::<()>::mark))
+    }
+
+    fn attach_packed(&mut self, input: usize, _packed: &Packed) {
+        self.constants.attach(input);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
 use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
-    author::{ComputeContext, CreateContext, Kernel, Packed},
+    author::{ComputeContext, CreateContext, Kernel, Packed, Prepack},
     geometry::MatMulGeometry,
     reg::Numerics,
     register_kernel,
@@ -20,24 +20,11 @@ struct QuantizedMatMul {
 }
 
 impl Kernel for QuantizedMatMul {
-    const PREPACKS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let names = ["a_scale", "a_zero_point", "b_scale", "b_zero_point"];
         let transposed = [c.attr("transpose_a")?, c.attr("transpose_b")?];
         let product = FusedProduct::new(c, names, transposed[1])?;
         Ok(QuantizedMatMul { transposed, product })
-    }
-
-    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok(match input {
-            PARAMETERS.. => Some(Constants::<()>::mark()),
-            _ => self.product.right.prepack_matrix(input, view),
-        })
-    }
-
-    fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        self.product.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -47,6 +34,19 @@ impl Kernel for QuantizedMatMul {
         self.product.compute(c, [g.k, g.n], &[g.m as i64, g.n as i64], |_, flip| {
             Ok(Source::new(a, [g.m, g.k], transpose_a, flip).into())
         })
+    }
+}
+
+impl Prepack for QuantizedMatMul {
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(match input {
+            PARAMETERS.. => Some(Constants::<()>::mark()),
+            _ => self.product.right.prepack_matrix(input, view),
+        })
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.product.attach(input, packed);
     }
 }
 

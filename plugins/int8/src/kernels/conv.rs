@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
-    author::{ComputeContext, CreateContext, Kernel, Packed},
+    author::{ComputeContext, CreateContext, Kernel, Packed, Prepack},
     element::{QInt8, QInt32, QUInt8, Quantised},
     geometry::Conv2dGeometry,
     reg::Numerics,
@@ -140,21 +140,11 @@ struct Conv2D<W> {
 }
 
 impl<W: Filter> Kernel for Conv2D<W> {
-    const PREPACKS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (isa, [input, filter]) = (chosen()?, Call::<W>::types());
         let filter = RightFactor::new(isa, flip(isa, filter, false), false);
         let windows = convolution::Attributes::new(c)?;
         Ok(Conv2D { windows, left_flip: flip(isa, input, true), filter, of: PhantomData })
-    }
-
-    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok(self.filter.prepack_filter(input, view))
-    }
-
-    fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        self.filter.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -174,6 +164,16 @@ impl<W: Filter> Kernel for Conv2D<W> {
             write_sums(c, left, right, Call::<W>::types(), call.zeros(), y)?;
         }
         sums.write(c, 1)
+    }
+}
+
+impl<W: Filter> Prepack for Conv2D<W> {
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(self.filter.prepack_filter(input, view))
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.filter.attach(input, packed);
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
 use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
-    author::{ComputeContext, CreateContext, Kernel, Packed},
+    author::{ComputeContext, CreateContext, Kernel, Packed, Prepack},
     element::QUInt8,
     geometry::MatMulGeometry,
     reg::Numerics,
@@ -29,21 +29,11 @@ struct MatMul {
 }
 
 impl Kernel for MatMul {
-    const PREPACKS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let isa = chosen()?;
         let transposed = [c.attr("transpose_a")?, c.attr("transpose_b")?];
         let right = RightFactor::new(isa, flip(isa, TYPES[1], false), transposed[1]);
         Ok(MatMul { transposed, left_flip: flip(isa, TYPES[0], true), right })
-    }
-
-    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok(self.right.prepack_matrix(input, view))
-    }
-
-    fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        self.right.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -61,6 +51,16 @@ impl Kernel for MatMul {
             write_sums(c, left, right, TYPES, sides.map(|side| side.zero), y)?;
         }
         products.write(c, 1)
+    }
+}
+
+impl Prepack for MatMul {
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(self.right.prepack_matrix(input, view))
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.right.attach(input, packed);
     }
 }
 

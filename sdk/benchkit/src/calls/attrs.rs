@@ -22,7 +22,8 @@ pub fn defaults(op: &OpDef) -> BTreeMap<String, String> {
     op.attrs.iter().filter_map(default).collect()
 }
 
-fn text(value: &AttrValue) -> String {
+/// The text of one.
+pub fn text(value: &AttrValue) -> String {
     match value {
         AttrValue::Int(value) => value.to_string(),
         AttrValue::Float(value) => value.to_string(),

@@ -1,13 +1,47 @@
 //! Calls from the cases that a check of the op generates.
 
-use super::Call;
+use super::{Call, Wish, sized};
 use crate::error::BenchError;
 use std::sync::Arc;
 use tenon_framework::{attr::AttrMap, op::OpDef, registry::KernelDef};
-use tenon_testkit::check::{Budget, CheckCase, Subject, Tag, generate};
+use tenon_testkit::check::{Budget, CheckCase, Generated, Subject, Tag, generate};
 
 /// Most cases of an op.
 const CASES: usize = 3;
+
+/// Calls like those that a check makes, large enough that arithmetic or memory is what counts; where the shape function
+/// accepts no larger one, the largest of the check's.
+///
+/// # Errors
+/// No case is known.
+pub fn large(
+    op: &Arc<OpDef>,
+    kernels: &[Arc<KernelDef>],
+    types: &AttrMap,
+    wish: &Wish,
+) -> Result<Vec<Call>, BenchError> {
+    let own = sized::from_cases(op, types, wish);
+    if !own.is_empty() {
+        return Ok(own);
+    }
+    if let Some(kernel) = kernels.first() {
+        let cases = cases(op, kernel, types, wish.seed).cases;
+        if let Some(calls) = sized::from_generated(op, &cases, wish) {
+            return Ok(calls);
+        }
+    }
+    if !wish.attrs.is_empty() {
+        let problem =
+            "no shapes are known for these attributes: give them by --shape NAME=SHAPE,...";
+        return Err(BenchError::wish(&op.name, problem));
+    }
+    calls(op, kernels, types, wish.seed)
+}
+
+fn cases(op: &Arc<OpDef>, kernel: &Arc<KernelDef>, types: &AttrMap, seed: u64) -> Generated {
+    let subject = Subject { op: Arc::clone(op), kernel: Arc::clone(kernel), types: types.clone() };
+    generate(&subject, &Budget { seed, ..Budget::default() })
+}
 
 /// The largest cases, and a small one.
 ///
@@ -22,9 +56,7 @@ pub fn calls(
     let Some(kernel) = kernels.first() else {
         return Err(BenchError::wish(&op.name, "has no kernel: load a plugin that brings one"));
     };
-    let subject = Subject { op: Arc::clone(op), kernel: Arc::clone(kernel), types: types.clone() };
-    let budget = Budget { seed, ..Budget::default() };
-    let generated = generate(&subject, &budget);
+    let generated = cases(op, kernel, types, seed);
     let cases = chosen(generated.cases);
     if cases.is_empty() {
         let reason =

@@ -41,7 +41,11 @@ pub fn case(
     Ok(CheckCase { name, tags: Vec::new(), attrs, inputs })
 }
 
-fn check_names(op: &OpDef, wish: &Wish, shapes: &Shapes) -> Result<(), BenchError> {
+/// Whether the op has the inputs that the user names.
+///
+/// # Errors
+/// It has not.
+pub fn check_names(op: &OpDef, wish: &Wish, shapes: &Shapes) -> Result<(), BenchError> {
     let shaped = shapes.named.iter().map(|(name, _)| name);
     let valued = wish.values.iter().map(|(name, ..)| name);
     let unknown =
@@ -98,13 +102,8 @@ impl Given<'_> {
         at: usize,
     ) -> Result<Argument, BenchError> {
         let name = &arg.name;
-        if let Some((_, values, scalar)) = self.wish.values.iter().find(|(known, ..)| known == name)
-        {
-            let dims = if *scalar { Vec::new() } else { vec![values.len() as i64] };
-            let tensor = integers(dtype, &dims, values).ok_or_else(|| {
-                self.error(format!("input '{name}' of {dtype} cannot hold {values:?}"))
-            })?;
-            return Ok(Argument { dtype, dims, fill: Fill::Explicit(tensor), constant: true });
+        if let Some(argument) = by_value(self.op, self.wish, name, dtype)? {
+            return Ok(argument);
         }
         let dims = self.dims(name, place, count)?;
         let dims = dims_with(dims, self.symbols)
@@ -135,11 +134,31 @@ impl Given<'_> {
     }
 }
 
+/// The input whose elements the user gives.
+///
+/// # Errors
+/// Elements that its type cannot hold.
+pub fn by_value(
+    op: &OpDef,
+    wish: &Wish,
+    name: &str,
+    dtype: DType,
+) -> Result<Option<Argument>, BenchError> {
+    let Some((_, values, scalar)) = wish.values.iter().find(|(known, ..)| known == name) else {
+        return Ok(None);
+    };
+    let dims = if *scalar { Vec::new() } else { vec![values.len() as i64] };
+    let tensor = integers(dtype, &dims, values).ok_or_else(|| {
+        BenchError::wish(&op.name, format!("input '{name}' of {dtype} cannot hold {values:?}"))
+    })?;
+    Ok(Some(Argument { dtype, dims, fill: Fill::Explicit(tensor), constant: true }))
+}
+
 /// Ops whose results are numbers for positive operands only.
 const POSITIVE: [&str; 5] = ["Log", "Log1p", "Sqrt", "Rsqrt", "Pow"];
 
 /// Elements about one: no denormals, no overflow, nothing that a kernel could skip.
-fn fill(op: &str, dtype: DType, seed: u64) -> Fill {
+pub fn fill(op: &str, dtype: DType, seed: u64) -> Fill {
     let unsigned =
         [DType::UINT8, DType::UINT16, DType::UINT32, DType::UINT64, DType::QUINT8, DType::QUINT16];
     let floats = [

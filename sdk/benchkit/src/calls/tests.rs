@@ -111,11 +111,35 @@ fn constants_are_marked() {
 }
 
 #[test]
-fn well_known_ops_have_usual_shapes_that_the_user_may_change() {
-    let usual = usual::wishes("MaxPool", &Wish::default());
-    assert_eq!(usual.len(), 1);
-    let own = Wish { attrs: vec![("padding".into(), "SAME".into())], ..Wish::default() };
-    let usual = usual::wishes("MaxPool", &own);
-    assert_eq!(usual[0].attrs.iter().filter(|(name, _)| name == "padding").count(), 1);
-    assert!(usual::wishes("Cube", &own).is_empty());
+fn an_op_s_own_calls_are_measured_and_the_user_s_words_come_before_them() {
+    let inputs = ["x: T", "axis: int32"];
+    let attrs = ["T: {half, float, int32}", "flag: bool = false"];
+    let mut op = OpDef::from_spec("Some", &inputs, &["z: T"], &attrs).unwrap();
+    let text = "rows; flag in {true, false}; n in {8, 64}; x: [n, 2*n]; axis: [1] values(1)";
+    op.set_bench(&[text], "", "").unwrap();
+    let op = Arc::new(op);
+    let shipped = of_op(&op, &[], &Wish::default()).unwrap();
+    let sizes: Vec<String> = shipped.iter().map(|call| call.size().unwrap()).collect();
+    assert_eq!(
+        sizes,
+        [
+            "x=8x16 axis=1! T=float flag=true",
+            "x=64x128 axis=1! T=float flag=true",
+            "x=8x16 axis=1! T=float",
+            "x=64x128 axis=1! T=float"
+        ]
+    );
+    let own = Wish {
+        attrs: vec![("flag".into(), "true".into())],
+        values: vec![value("axis=[0,1]").unwrap()],
+        dtype: Some(DType::HALF),
+        ..Wish::default()
+    };
+    let calls = of_op(&op, &[], &own).unwrap();
+    assert_eq!(calls.len(), 2);
+    assert_eq!(calls[0].size().unwrap(), "x=8x16 axis=2! T=half flag=true");
+    let given = of_op(&op, &[], &Wish { ..wish(&["x=5,axis=1"]) }).unwrap();
+    assert_eq!(dims(&given[0]), [vec![5], vec![1]], "with shapes the op's own do not count");
+    let bad = Wish { constants: vec!["w".into()], ..Wish::default() };
+    assert!(wrong(&op, &bad).contains("no input 'w'"));
 }

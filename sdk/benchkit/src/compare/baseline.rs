@@ -49,16 +49,20 @@ impl Baseline {
 /// What counts as a sample is a process, or, of fewer than five processes, a block of neighbouring samples. A
 /// difference is one that the rank test shows at 1 % over all records together, and that is larger than the threshold.
 pub fn against_baseline(run: &Report, earlier: &Report, wanted: Option<f64>) -> Baseline {
-    let floors = [run.run.noise_floor, earlier.run.noise_floor];
-    let threshold = threshold(wanted, LEAST_BETWEEN_RUNS, &floors);
     let mut comparisons: Vec<Comparison> = Vec::new();
     for (at, record) in run.records.iter().enumerate() {
-        let base = earlier.records.iter().find(|base| {
+        let same = |base: &&Record| {
             base.case.same_call(&record.case) && base.variant.same_kernel(&record.variant)
-        });
+        };
+        // Of several, as of a sweep of threads, the one that was measured likewise.
+        let alike = |base: &&Record| (base.threads == record.threads, base.cold == record.cold);
+        let base = earlier.records.iter().rev().filter(same).max_by_key(alike);
         let found = match base {
-            Some(base) => against(record, base, threshold, run.run.seed),
-            None => not_comparable(threshold, "is not in the earlier run".to_owned()),
+            Some(base) => against(record, base, wanted, run.run.seed),
+            None => {
+                let least = wanted.unwrap_or(LEAST_BETWEEN_RUNS);
+                not_comparable(least, "is not in the earlier run".to_owned())
+            }
         };
         comparisons.push(Comparison { record: at as u32, ..found });
     }
@@ -76,15 +80,13 @@ pub fn against_baseline(run: &Report, earlier: &Report, wanted: Option<f64>) -> 
 /// Compares each record of a run with the records of an earlier one for the same call, whatever their kernels: with
 /// the same kernel where it is there, else with the one that the policy chose.
 pub fn against_record(run: &Report, earlier: &Report, wanted: Option<f64>) -> Vec<Comparison> {
-    let floors = [run.run.noise_floor, earlier.run.noise_floor];
-    let threshold = threshold(wanted, LEAST_BETWEEN_RUNS, &floors);
     let mut comparisons = Vec::new();
     for (at, record) in run.records.iter().enumerate() {
         let bases = earlier.records.iter().filter(|base| base.case.same_call(&record.case));
         let best =
             |base: &&Record| (base.variant.same_kernel(&record.variant), base.variant.chosen);
         if let Some(base) = bases.max_by_key(best) {
-            let found = against(record, base, threshold, run.run.seed);
+            let found = against(record, base, wanted, run.run.seed);
             comparisons.push(Comparison { record: at as u32, ..found });
         }
     }
@@ -120,7 +122,8 @@ fn reduced(samples: &Samples) -> Vec<f64> {
 }
 
 /// The comparison, its verdict still open.
-fn against(record: &Record, base: &Record, threshold: f64, seed: u64) -> Comparison {
+fn against(record: &Record, base: &Record, wanted: Option<f64>, seed: u64) -> Comparison {
+    let threshold = threshold(wanted, LEAST_BETWEEN_RUNS, &record.kernel, &base.kernel);
     if let Some(why) = difference(record, base) {
         return not_comparable(threshold, why);
     }
@@ -151,6 +154,10 @@ fn difference(record: &Record, base: &Record) -> Option<String> {
     differ("the CPU", &record.cpu, &base.cpu)
         .or_else(|| {
             differ("the number of threads", &record.threads.to_string(), &base.threads.to_string())
+        })
+        .or_else(|| {
+            let caches = |cold: bool| if cold { "cold" } else { "warm" };
+            differ("the state of caches", caches(record.cold), caches(base.cold))
         })
         .or_else(|| {
             differ("what is timed", &format!("{:?}", record.timing), &format!("{:?}", base.timing))

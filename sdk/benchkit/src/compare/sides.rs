@@ -19,10 +19,8 @@ pub fn side_by_side(
     records: &[Record],
     against: &Against,
     wanted: Option<f64>,
-    floor: Option<f64>,
     seed: u64,
 ) -> Vec<Comparison> {
-    let threshold = threshold(wanted, LEAST_BETWEEN_VARIANTS, &[floor]);
     let mut comparisons = Vec::new();
     let mut first = 0;
     for case in records.chunk_by(|a, b| a.case == b.case) {
@@ -31,7 +29,7 @@ pub fn side_by_side(
                 continue;
             };
             let (record_at, base_at) = ((first + at) as u32, (first + base) as u32);
-            let found = compare(record, &case[base], threshold, seed);
+            let found = compare(record, &case[base], wanted, seed);
             comparisons.extend(found.map(|found| Comparison {
                 record: record_at,
                 base: Some(base_at),
@@ -63,7 +61,8 @@ fn base(case: &[Record], record: &Record, against: &Against) -> Option<usize> {
     bases.max_by_key(|(_, base)| key(base)).map(|(at, _)| at)
 }
 
-fn compare(record: &Record, base: &Record, threshold: f64, seed: u64) -> Option<Comparison> {
+fn compare(record: &Record, base: &Record, wanted: Option<f64>, seed: u64) -> Option<Comparison> {
+    let threshold = threshold(wanted, LEAST_BETWEEN_VARIANTS, &base.kernel, &record.kernel);
     let ratio = paired(&base.kernel, &record.kernel, seed)?;
     let verdict = match ratio.differs(threshold) {
         true if ratio.ratio > 1.0 => Verdict::Faster,

@@ -43,6 +43,8 @@ fn record(label: &str, at: i64, kernel: Samples) -> Record {
         version: "0.1.0".into(),
         size: format!("x={at}x{at}"),
         threads: 1,
+        cold: false,
+        counters: None,
         median_ns: median,
         min_ns: min,
         max_ns: max,
@@ -84,7 +86,7 @@ fn variants_are_compared_with_the_chosen_one_or_a_label() {
         record("fast", 64, samples(50.0, 1, 60, 2)),
         record("same", 64, samples(100.5, 1, 60, 3)),
     ];
-    let found = side_by_side(&records, &Against::Chosen, None, None, 1);
+    let found = side_by_side(&records, &Against::Chosen, None, 1);
     assert_eq!(
         found.iter().map(|c| (c.record, c.base)).collect::<Vec<_>>(),
         [(1, Some(0)), (2, Some(0))]
@@ -93,12 +95,31 @@ fn variants_are_compared_with_the_chosen_one_or_a_label() {
     assert!((found[0].speedup - 2.0).abs() < 0.01 && found[0].against == "ordinary", "{found:?}");
     // A half per cent shows in the interval, and is below the threshold.
     assert!(found[1].interval[1] < 1.0);
-    let by_label = side_by_side(&records, &Against::Label("fast".into()), None, None, 1);
+    let by_label = side_by_side(&records, &Against::Label("fast".into()), None, 1);
     assert_eq!(by_label[0].verdict, Verdict::Slower);
-    assert!(side_by_side(&records, &Against::Label("none".into()), None, None, 1).is_empty());
-    // The noise of the machine is the least threshold.
-    let noisy = side_by_side(&records, &Against::Chosen, Some(0.01), Some(1.5), 1);
-    assert!(noisy.iter().all(|found| found.verdict == Verdict::Same && found.threshold == 1.5));
+    assert!(side_by_side(&records, &Against::Label("none".into()), None, 1).is_empty());
+}
+
+#[test]
+fn a_noisy_variant_does_not_hide_the_difference_of_two_others() {
+    // Every second round of it takes four times as long, as of a simulated device.
+    let mut restless = samples(1000.0, 1, 60, 4);
+    restless.ns.iter_mut().skip(1).step_by(2).for_each(|ns| *ns *= 4.0);
+    let records = vec![
+        record("", 64, samples(100.0, 1, 60, 1)),
+        record("slower", 64, samples(115.0, 1, 60, 2)),
+        record("restless", 64, restless),
+    ];
+    let found = side_by_side(&records, &Against::Chosen, None, 1);
+    assert_eq!((found[0].verdict, found[0].threshold), (Verdict::Slower, LEAST_BETWEEN_VARIANTS));
+    assert!((2.9..3.1).contains(&found[1].threshold), "{found:?}");
+    let wanted = side_by_side(&records, &Against::Chosen, Some(0.3), 1);
+    assert_eq!((wanted[0].verdict, wanted[0].threshold), (Verdict::Same, 0.3));
+    // The same between runs.
+    let earlier = report(records, 1);
+    let now = report(vec![record("", 64, samples(115.0, 1, 60, 5))], 1);
+    let found = against_baseline(&now, &earlier, None);
+    assert_eq!(found.comparisons[0].threshold, LEAST_BETWEEN_RUNS);
 }
 
 #[test]
@@ -114,7 +135,7 @@ fn the_point_where_one_overtakes_the_other_is_found() {
     };
     let records: Vec<Record> =
         [32, 64, 80, 96, 128].into_iter().flat_map(|n| at(n, n as u64)).collect();
-    let comparisons = side_by_side(&records, &Against::Chosen, None, None, 1);
+    let comparisons = side_by_side(&records, &Against::Chosen, None, 1);
     let found = crossovers(&records, &comparisons);
     assert_eq!(found.len(), 1);
     // At 80 both are equal.
@@ -123,7 +144,7 @@ fn the_point_where_one_overtakes_the_other_is_found() {
         ("wide", Some(64), Some(96))
     );
     let always: Vec<Record> = [200, 400].into_iter().flat_map(|n| at(n, n as u64)).collect();
-    let comparisons = side_by_side(&always, &Against::Chosen, None, None, 1);
+    let comparisons = side_by_side(&always, &Against::Chosen, None, 1);
     let found = crossovers(&always, &comparisons);
     assert_eq!((found[0].above.as_str(), found[0].after, found[0].from), ("wide", None, Some(200)));
 }

@@ -58,10 +58,13 @@ fn facts(model: &Model<'_>) -> Vec<(&'static str, String)> {
     maybe("Virtual machine", machine.hypervisor.map(yes));
     maybe("Load before", machine.load.map(figure));
     maybe("System", Some(machine.system.clone()));
+    maybe("Commit", run.commit.clone());
     maybe("Date", Some(run.date.clone()));
     maybe("Threads", Some(run.threads.to_string()));
     maybe("Processes", Some(run.processes.to_string()));
-    maybe("Time per variant", Some(format!("{} s", run.budget_s)));
+    maybe("Time per variant", Some(format!("{} s at most", run.budget_s)));
+    let cold = model.report.records.iter().any(|record| record.cold);
+    maybe("Caches", Some(if cold { "cold" } else { "warm" }.to_owned()));
     maybe("Seed", Some(run.seed.to_string()));
     maybe("Noise of this run", run.noise_floor.map(|noise| format!("{:.2} %", 100.0 * noise)));
     facts.retain(|(_, value)| !value.is_empty());

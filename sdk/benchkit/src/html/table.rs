@@ -81,6 +81,9 @@ fn columns<'m>(model: &'m Model<'_>) -> Vec<Column<'m>> {
         }),
     ));
     columns.extend(times());
+    if model.baseline.is_some() {
+        columns.push(("Before", Box::new(|entry| before(model, entry))));
+    }
     columns.push((
         "Against",
         Box::new(|entry| Cell::comparison(model.comparison(entry.place).as_ref())),
@@ -92,8 +95,17 @@ fn columns<'m>(model: &'m Model<'_>) -> Vec<Column<'m>> {
         ));
     }
     columns.extend(rates());
-    columns.push(("Judged by", Box::new(|entry| Cell::words(entry.record.judged()))));
+    let judged = |entry: &Entry<'_>| Cell { class: "judge", ..Cell::words(entry.record.judged()) };
+    columns.push(("Judged by", Box::new(judged)));
     columns
+}
+
+/// The time in the earlier run.
+fn before(model: &Model<'_>, entry: &Entry<'_>) -> Cell {
+    let comparable = |found: &&Comparison| found.verdict != Verdict::NotComparable;
+    let ns = model.change(entry.place).filter(comparable);
+    let ns = ns.map(|found| entry.record.median_ns * found.speedup);
+    Cell::number(ns.map(time).unwrap_or_default(), ns)
 }
 
 fn times<'m>() -> Vec<Column<'m>> {

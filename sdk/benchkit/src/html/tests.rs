@@ -1,7 +1,7 @@
 //! Pages of made-up reports.
 
 mod contrast;
-mod report;
+pub mod report;
 mod wellformed;
 
 use super::*;

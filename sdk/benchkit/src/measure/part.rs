@@ -152,6 +152,7 @@ fn work(call: &Call, inputs: &[Tensor], outputs: &[Tensor]) -> Work {
     let (inputs, outputs) = (shapes(inputs), shapes(outputs));
     cost::work(&cost::Call {
         op: &call.op.name,
+        def: Some(&call.op),
         attrs: &call.case.attrs,
         inputs: &inputs,
         outputs: &outputs,

@@ -106,7 +106,7 @@ fn session(host: &Host, ready: &Ready, call: &Call, inputs: &[Tensor]) -> Option
         node = node.attr("_kernel", ready.choice.def.label.as_str());
     }
     node.build().ok()?;
-    let options = SessionOptions { soft_placement: false, ..SessionOptions::as_written() };
+    let options = SessionOptions { soft_placement: Some(false), ..SessionOptions::as_written() };
     let session = Session::new(&host.runtime, options).ok()?;
     session.extend(&builder.finish().to_graph_def().ok()?).ok()?;
     Some(session)

@@ -1,6 +1,7 @@
 use super::*;
 use crate::record::{
-    Case, CostSource, Input, Machine, Plugin, Samples, Summary, Timing, Variant, Work, testing,
+    Case, CostSource, Counts, Input, Machine, Plugin, Samples, Summary, Timing, Variant, Work,
+    testing,
 };
 
 fn summary() -> Summary {
@@ -30,6 +31,8 @@ fn record() -> Record {
         version: "0.1.0".into(),
         size: "x=1000".into(),
         threads: 1,
+        cold: true,
+        counters: Some(Counts { calls: 9, cycles: Some(1.5), ..Counts::default() }),
         median_ns: 10.5,
         min_ns: 10.0,
         max_ns: 12.0,
@@ -134,9 +137,9 @@ fn what_is_no_file_of_records_is_refused_with_its_line() {
     let text = written(&report());
     let cut = &text[..text.len() - 20];
     assert!(refused(cut).starts_with("line 3: "), "{}", refused(cut));
-    let later = text.replacen("\"form\":1", "\"form\":9", 1);
+    let later = text.replacen("\"form\":2", "\"form\":9", 1);
     assert_eq!(
         refused(&later),
-        "has form 9 of records, this tenon reads up to 1: use the tenon that wrote it"
+        "has form 9 of records, this tenon reads up to 2: use the tenon that wrote it"
     );
 }

@@ -35,6 +35,8 @@ pub fn run() -> Run {
         }],
         roofline: None,
         sweep: None,
+        rooflines: Vec::new(),
+        commit: None,
         noise_floor: Some(0.004),
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     error::BenchError,
     feeds::GraphWish,
     step::Step,
-    variants::{Filter, Host, kernels},
+    variants::{Filter, Host, brought, kernels},
     wanted::{Target, closest},
 };
 use std::{
@@ -17,7 +17,7 @@ use std::{
     path::Path,
     sync::Arc,
 };
-use tenon_framework::{op::OpDef, registry::KernelDef};
+use tenon_framework::{device::base::DeviceBase, op::OpDef, registry::KernelDef};
 use tenon_runtime::proto::read_graph_def;
 
 /// The calls to be measured.
@@ -128,9 +128,16 @@ fn no_kernel(host: &Host, op: &OpDef, filter: &Filter) -> BenchError {
                 filter.devices.join(", ")
             )
         }
+        () if all.iter().any(|kernel| is_here(host, &kernel.device_type)) => format!(
+            "has no kernel for a device that takes part unnamed: it has kernels for {devices}; name one by --device"
+        ),
         () => format!("has no kernel for a device that is here: it has kernels for {devices}"),
     };
     BenchError::wish(&op.name, problem)
+}
+
+fn is_here(host: &Host, device_type: &str) -> bool {
+    host.runtime.devices().devices().iter().any(|device| device.device_type() == device_type)
 }
 
 /// Every op that the plugin has kernels for. Ops of which no call is known are told, where others are left.
@@ -153,7 +160,8 @@ fn plugin_calls(
         ops.entry(kernel.op.clone()).or_default().push(Arc::clone(kernel));
     }
     let single = ops.len() == 1;
-    let filter = with_labels(options, None);
+    let mut filter = with_labels(options, None);
+    filter.named.extend(brought(&host.runtime, &[file.to_owned()]));
     for (name, own) in ops {
         let op = op_of(host, &name)?;
         // Types that this plugin's own kernels take.

@@ -12,9 +12,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
-use tenon_framework::{DType, PartialShape};
+use tenon_framework::{DType, PartialShape, op::OpDef};
 use tenon_runtime::{
-    Callable, NodeReport, RunOptions, Session,
+    Callable, NodeReport, RunOptions, Runtime, Session,
     host::{call::TraceSink, memory::HostMemory},
 };
 
@@ -68,7 +68,7 @@ impl TraceSink for Clock {
 /// # Errors
 /// A step that fails.
 pub fn profile(
-    session: &Session,
+    (runtime, session): (&Runtime, &Session),
     callable: &Callable,
     step: &Step,
     budget: Duration,
@@ -84,12 +84,18 @@ pub fn profile(
         steps.push(clock.take());
     }
     let nodes = callable.nodes()?;
-    let times = nodes.iter().filter_map(|node| node_time(node, &steps)).collect();
+    let registry = runtime.registry();
+    let def = |node: &NodeReport| registry.op(&node.op).map(|op| &**op);
+    let times = nodes.iter().filter_map(|node| node_time(node, def(node), &steps)).collect();
     Ok(Profile { steps: steps.len() as u32, nodes: times, memory })
 }
 
 /// What a node took in the steps; `None` for one that ran in none of them.
-fn node_time(node: &NodeReport, steps: &[HashMap<String, Spent>]) -> Option<NodeTime> {
+fn node_time(
+    node: &NodeReport,
+    def: Option<&OpDef>,
+    steps: &[HashMap<String, Spent>],
+) -> Option<NodeTime> {
     let spent: Vec<Spent> = steps.iter().filter_map(|step| step.get(&node.name)).copied().collect();
     let calls = spent.first()?.calls;
     let ns = |spent: &Spent| if spent.streamed > 0 { spent.streamed } else { spent.ns } as f64;
@@ -99,7 +105,7 @@ fn node_time(node: &NodeReport, steps: &[HashMap<String, Spent>]) -> Option<Node
     let work = inputs.as_deref().zip(outputs.as_deref()).map(|(inputs, outputs)| {
         let attrs = node.attrs.attrs();
         let shares = cost::passes_on(&node.op);
-        let call = cost::Call { op: &node.op, attrs, inputs, outputs, shares };
+        let call = cost::Call { op: &node.op, def, attrs, inputs, outputs, shares };
         times(cost::work(&call), calls)
     });
     let types = node.inputs.iter().chain(&node.outputs).map(|(dtype, _)| *dtype);

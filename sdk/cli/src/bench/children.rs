@@ -1,7 +1,8 @@
 //! Measuring in several processes: where memory lies, and so how fast it is, differs between them.
 
-use super::{Plan, in_this_process};
+use super::{BenchArgs, Plan, measured};
 use crate::{
+    args::Global,
     error::CliError,
     output::{complain, progress},
 };
@@ -10,18 +11,20 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
 };
-use tenon_benchkit::{
-    record::{Report, Roofline},
-    run::merge,
-};
+use tenon_benchkit::{record::Report, run::merge};
 use tenon_runtime::host::files::write_bytes;
 
 /// Measures, and leaves the report for the process that gathers.
 ///
 /// # Errors
 /// As measuring; the report cannot be written.
-pub fn be_one(plan: &Plan, file: &Path) -> Result<ExitCode, CliError> {
-    let report = in_this_process(plan, None)?;
+pub fn be_one(
+    global: &Global,
+    args: &BenchArgs,
+    plan: &Plan,
+    file: &Path,
+) -> Result<ExitCode, CliError> {
+    let report = measured(global, args, plan)?;
     let written = serde_json::to_vec(&report).map_err(std::io::Error::from);
     let written = written.and_then(|bytes| write_bytes(file, bytes));
     written.map_err(|source| CliError::File { file: file.to_owned(), done: "written", source })?;
@@ -32,7 +35,7 @@ pub fn be_one(plan: &Plan, file: &Path) -> Result<ExitCode, CliError> {
 ///
 /// # Errors
 /// One of them fails: what it says.
-pub fn gather(plan: &Plan, count: usize, limits: Option<&Roofline>) -> Result<Report, CliError> {
+pub fn gather(plan: &Plan, count: usize) -> Result<Report, CliError> {
     let bar = progress(count as u64, "processes");
     let mut reports = Vec::with_capacity(count);
     for process in 0..count {
@@ -44,7 +47,6 @@ pub fn gather(plan: &Plan, count: usize, limits: Option<&Roofline>) -> Result<Re
         merge(reports).ok_or(CliError::Child { said: "no process measured".to_owned() })?;
     let mut report = merged;
     report.run.command.clone_from(&plan.options.command);
-    report.run.roofline = limits.cloned();
     Ok(report)
 }
 

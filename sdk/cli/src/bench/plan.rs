@@ -4,6 +4,7 @@ use super::{BenchArgs, read_records};
 use crate::{args::Global, error::CliError, start::start_whole};
 use std::{
     env,
+    num::NonZeroUsize,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -14,7 +15,7 @@ use tenon_benchkit::{
     measure::{Settings, longest},
     record::Report,
     run::Options,
-    variants::{Filter, Host},
+    variants::{Filter, Host, brought},
     wanted::Target,
 };
 use tenon_runtime::Runtime;
@@ -46,22 +47,23 @@ impl Plan {
     ///
     /// # Errors
     /// Targets that are not there, plugins that are refused, records that cannot be read.
-    pub fn new(global: &Global, args: &BenchArgs) -> Result<Plan, CliError> {
+    pub fn new(global: &Global, args: &BenchArgs, threads: NonZeroUsize) -> Result<Plan, CliError> {
         let targets = args.targets.iter().map(|text| Target::parse(text));
         let targets: Vec<Target> = targets.collect::<Result<_, _>>().map_err(BenchError::from)?;
         let named = targets.iter().filter_map(|target| match target {
             Target::Plugin(file) => Some(file.clone()),
             _ => None,
         });
-        let runtime = runtime(global, named, args)?;
+        let runtime = runtime(global, named, threads)?;
+        let named = brought(&runtime, &global.plugins);
         let mut hosts = vec![host(runtime, None)?];
-        let filter = Filter { labels: args.labels.clone(), devices: args.devices.clone() };
-        let (vs, against) = vs(global, args, &mut hosts)?;
+        let filter = Filter { labels: args.labels.clone(), devices: args.devices.clone(), named };
+        let (vs, against) = vs(global, args, threads, &mut hosts)?;
         let options = Options {
             targets,
             wish: wish(args),
             filter,
-            settings: settings(args),
+            settings: settings(args, threads),
             against,
             threshold: args.threshold,
             data: args.data.clone(),
@@ -81,14 +83,19 @@ fn host(runtime: Runtime, only: Option<PathBuf>) -> Result<Host, CliError> {
 fn runtime(
     global: &Global,
     plugins: impl Iterator<Item = PathBuf>,
-    args: &BenchArgs,
+    threads: NonZeroUsize,
 ) -> Result<Runtime, CliError> {
     let plugins = plugins.chain(global.plugins.iter().cloned()).collect();
     let global = Global { plugins, ..global.clone() };
-    Ok(start_whole(&global, Some(args.threads.get()))?.0)
+    Ok(start_whole(&global, Some(threads.get()))?.0)
 }
 
-fn vs(global: &Global, args: &BenchArgs, hosts: &mut Vec<Host>) -> Result<(Vs, Against), CliError> {
+fn vs(
+    global: &Global,
+    args: &BenchArgs,
+    threads: NonZeroUsize,
+    hosts: &mut Vec<Host>,
+) -> Result<(Vs, Against), CliError> {
     let Some(text) = &args.vs else { return Ok((Vs::Chosen, Against::Chosen)) };
     let file = Path::new(text);
     if is_library(file) {
@@ -98,7 +105,7 @@ fn vs(global: &Global, args: &BenchArgs, hosts: &mut Vec<Host>) -> Result<(Vs, A
         }
         // Alone among the named: another build of the plugin that is measured has the same name.
         let alone = Global { plugins: Vec::new(), isolate: Vec::new(), ..global.clone() };
-        let runtime = runtime(&alone, [file.to_owned()].into_iter(), args)?;
+        let runtime = runtime(&alone, [file.to_owned()].into_iter(), threads)?;
         let host = host(runtime, Some(file.to_owned()))?;
         let digest = host.digest().unwrap_or_default();
         hosts.push(host);
@@ -131,7 +138,7 @@ fn wish(args: &BenchArgs) -> Wish {
     }
 }
 
-fn settings(args: &BenchArgs) -> Settings {
+fn settings(args: &BenchArgs, threads: NonZeroUsize) -> Settings {
     let budget = Duration::from_secs_f64(args.time);
     Settings {
         budget,
@@ -139,7 +146,9 @@ fn settings(args: &BenchArgs) -> Settings {
         judged: true,
         tolerance: args.tolerance,
         dispatch: !args.no_dispatch,
-        threads: args.threads.get() as u32,
+        cold: args.cold,
+        counters: args.counters,
+        threads: threads.get() as u32,
         process: args.child.unwrap_or(0),
         seed: args.seed,
     }

@@ -1,6 +1,6 @@
 //! The report for a reader.
 
-use super::profile;
+use super::{profile, sweep};
 use crate::{output::count, table::Table};
 use std::fmt::Write;
 use tenon_benchkit::{
@@ -36,31 +36,44 @@ fn groups(report: &Report) -> Vec<std::ops::Range<usize>> {
     chunks.collect()
 }
 
+/// The columns of a table of cases; numbers stand on the right.
+const COLUMNS: [&str; 15] = [
+    "shapes",
+    ">threads",
+    ">calls",
+    "variant",
+    ">kernel",
+    ">\u{b1}",
+    ">dispatch",
+    ">rate",
+    "of limit",
+    ">scaling",
+    ">cycles",
+    ">per cycle",
+    ">cache misses",
+    ">tlb misses",
+    "comparison",
+];
+
 fn cases(text: &mut String, report: &Report, places: std::ops::Range<usize>) {
     let records = &report.records[places.clone()];
     let attrs: Vec<String> =
         records[0].case.attrs.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let _ = writeln!(text, "{}  {}", records[0].bench, attrs.join(" "));
+    let cold = if records.iter().any(|record| record.cold) { "  (caches cold)" } else { "" };
+    let _ = writeln!(text, "{}  {}{cold}", records[0].bench, attrs.join(" "));
     let variants: Vec<&Variant> = records.iter().map(|record| &record.variant).collect();
     let names = short_names(&variants);
-    let mut table = Table::new([
-        "shapes",
-        ">calls",
-        "variant",
-        ">kernel",
-        ">\u{b1}",
-        ">dispatch",
-        ">rate",
-        "of limit",
-        "comparison",
-    ]);
+    let mut table = Table::new(COLUMNS);
     for (at, (record, name)) in records.iter().zip(names).enumerate() {
         let first = at == 0 || records[at - 1].case != record.case;
         let of_record = |comparison: &&Comparison| comparison.record as usize == places.start + at;
         let comparison = report.comparisons.iter().find(of_record);
         let chosen = if record.variant.chosen { "*" } else { "" };
+        let swept = report.run.sweep.as_ref().is_some_and(|axis| axis.symbol == sweep::THREADS);
+        let [cycles, per_cycle, cache, tlb] = counted(record);
         table.row([
             if first { record.case.shapes() } else { String::new() },
+            if first && swept { record.threads.to_string() } else { String::new() },
             if first && record.case.node.is_some() {
                 record.case.calls.to_string()
             } else {
@@ -72,12 +85,33 @@ fn cases(text: &mut String, report: &Report, places: std::ops::Range<usize>) {
             record.dispatch.as_ref().map(dispatch).unwrap_or_default(),
             format!("{} {}", figure(record.rate), record.unit),
             record.reached.as_ref().map(reached).unwrap_or_default(),
+            sweep::scaling(report, record).map(|by| format!("{by:.2}x")).unwrap_or_default(),
+            cycles,
+            per_cycle,
+            cache,
+            tlb,
             comparison.map(compared).unwrap_or_default(),
         ]);
     }
     let _ = writeln!(text, "{}", table.render(2));
+    if records.iter().any(|record| record.reached.as_ref().is_some_and(|found| found.impossible)) {
+        let _ = writeln!(text, "{}\n", words::BEYOND);
+    }
     samples(text, records);
     records.iter().for_each(|record| profile::profile(text, record));
+}
+
+/// Cycles, instructions per cycle, misses of the last cache and of the TLB, of one call.
+fn counted(record: &Record) -> [String; 4] {
+    let counts = record.counters.unwrap_or_default();
+    let shown = |value: Option<f64>| value.map(words::quantity).unwrap_or_default();
+    let per_cycle = counts.instructions.zip(counts.cycles.filter(|cycles| *cycles > 0.0));
+    [
+        shown(counts.cycles),
+        per_cycle.map(|(instructions, cycles)| figure(instructions / cycles)).unwrap_or_default(),
+        shown(counts.cache_misses),
+        shown(counts.tlb_misses),
+    ]
 }
 
 /// Which results were judged in part.

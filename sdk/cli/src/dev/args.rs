@@ -1,28 +1,32 @@
 //! The command line of `tenon dev`.
 
 use clap::Args;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 pub const ABOUT: &str = "\
 Watch a plugin's source, and have each build of it take the place of the last one in a running session.
 
-A round goes: build; check, in processes apart; time new against old, in a process apart; replace the plugin in the
-session, which runs steps all the while; say what differs. Where the build or the check fails, the old build goes on
-running, and the reason is told. The session has a node for each op, kernel and element type of the plugin, or is a
-graph of your own (--graph).
+A round goes: build; check, in processes apart; time new against old, in a process apart; run the session's steps in a
+process apart; replace the plugin in the session, which runs steps all the while; say what differs. Where one of these
+fails, or a process dies or does not come back, the old build goes on running, and the reason is told, with the signal
+and the kernel. The session has a node for each op, kernel and element type of the plugin, or is a graph of your own
+(--graph).
 
 The command that builds is yours: `cargo build --release` where the folder has a Cargo.toml, `make` where it has a
 Makefile, else what --build says. target/, hidden files and what compilers write are not watched.
 
-Check and bench get so many seconds (--check-time, --bench-time), the ops that --op names first, then those whose
-registration changed; what was left out comes first in the next round, and is told. Only a check of everything, by
-`tenon check`, says that a plugin is right.";
+Kernels that failed when they were looked at last, in this run or one before, are looked at in full first; then every
+kernel and element type is called, however long that takes. What is left of --check-time goes to looking at kernels in
+full: those that are registered in the files that changed first, then ops that --op names, then those whose registration
+changed. What was left out comes first in the next round, and is told: \"right\" is said where every kernel was looked at
+in full. `tenon check` has more cases of each.";
 
 pub const EXAMPLE: &str = "\
 Example:
   tenon dev ../my-ops --once";
 
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
 pub struct DevArgs {
     /// Folder with the plugin's source
     #[arg(value_name = "PATH", default_value = ".")]
@@ -54,7 +58,7 @@ pub struct DevArgs {
     /// Run a node of the graph without fetching anything of it
     #[arg(long = "target", value_name = "NAME", num_args = 1.., requires = "graph")]
     pub targets: Vec<String>,
-    /// Seconds to check in; the kernel that is begun is ended
+    /// Seconds to look at kernels in full, once each was called; the kernel that is begun is ended
     #[arg(long, value_name = "S", default_value = "2", value_parser = crate::args::seconds)]
     pub check_time: f64,
     /// Seconds to time in

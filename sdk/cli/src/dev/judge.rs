@@ -1,4 +1,5 @@
-//! The check of a new build, op by op, in processes apart, until time is up.
+//! The check of a new build, in processes apart: what failed before in full, then a call of every kernel, whatever the
+//! time; then the rest in full, until time is up.
 
 use super::diff::Verdicts;
 use crate::error::CliError;
@@ -16,10 +17,10 @@ use std::{
 use tenon_testkit::{
     TestkitError,
     check::{
-        driver::{self, Options, Worker},
+        driver::{self, Options, Turns, Worker},
         exceptions::CheckExceptions,
-        protocol::{Sampling, Setup},
-        report::{Report, UnitReport},
+        protocol::{Sampling, Setup, Unit, UnitKind},
+        report::{Looked, Report},
     },
 };
 
@@ -40,8 +41,19 @@ pub struct Judge {
     pub goldens: Option<PathBuf>,
     /// How long a step of a worker may take.
     pub limit: Duration,
-    /// Time for all ops.
+    /// Time for looking at kernels in full, once each was called.
     pub time: Duration,
+}
+
+/// What a build is looked at for, and in which order.
+#[derive(Debug, Default)]
+pub struct Wish {
+    /// The ops, in this order; all of the plugin, devices too, where none is named.
+    pub ops: Vec<String>,
+    /// Kernels, with their types, that are known to fail.
+    pub failed: BTreeSet<String>,
+    /// Files that were changed.
+    pub changed: Vec<PathBuf>,
 }
 
 /// A broken promise.
@@ -55,6 +67,19 @@ pub struct Broken {
     pub message: String,
 }
 
+/// A kernel with its types that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// Its name.
+    pub kernel: String,
+    /// The op.
+    pub op: String,
+    /// Label of the kernel.
+    pub label: String,
+    /// Whether it was looked at in full.
+    pub in_full: bool,
+}
+
 /// What came of a check.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
@@ -62,62 +87,47 @@ pub struct Judged {
     pub verdicts: Verdicts,
     /// What is broken.
     pub broken: Vec<Broken>,
-    /// Kernels, with their types, that were looked at.
-    pub kernels: usize,
+    /// Kernels, with their types.
+    pub seen: Vec<Seen>,
+    /// Those of which nothing was run, and why.
+    pub not_run: Vec<(String, String)>,
     /// Cases that were run.
     pub cases: usize,
-    /// Ops that were not reached, then those that were not with all their kernels.
+    /// Ops that were not looked at in full, with all their kernels.
     pub left: Vec<String>,
     /// How long it took.
     pub time: Duration,
 }
 
 impl Judge {
-    /// Checks a build: these ops, in this order, at least one of them; all of the plugin at once, where no op is
-    /// named. It ends early where something is broken, and when it is to stop. `looked` are the kernels, with their
-    /// types, that had their turn while others of their op had not: those come first.
+    /// Checks a build. It ends early where something is broken, and when it is to stop. `looked` are the kernels, with
+    /// their types, that had their turn while others had not: those come first.
     ///
     /// # Errors
     /// The check cannot be made.
     pub fn check(
         &self,
         plugin: &Path,
-        ops: &[String],
+        wish: &Wish,
         looked: &mut BTreeSet<String>,
         stop: &AtomicBool,
     ) -> Result<Judged, CliError> {
         let began = Instant::now();
-        let until = began + self.time;
         let mut judged = Judged::default();
-        if ops.is_empty() {
-            judged.add_checked(checked(self.options(plugin, None, until, looked), stop), looked)?;
-        }
-        let mut unreached: &[String] = &[];
-        let mut last = Duration::ZERO;
-        for (at, op) in ops.iter().enumerate() {
-            let begin = Instant::now();
-            // One that would be less than half done by then, if it took as long as the last, is left too.
-            let late = begin + last / 2 >= until || stop.load(Ordering::Relaxed);
-            if at > 0 && (late || !judged.broken.is_empty()) {
-                unreached = &ops[at..];
-                break;
+        match checked(self.options(plugin, wish, looked), stop) {
+            // Of a plugin that registers nothing that can be checked nothing is broken.
+            None | Some(Err(TestkitError::Nothing { .. })) => {}
+            Some(Err(error)) => return Err(error.into()),
+            Some(Ok(report)) => {
+                judged.add(&report);
+                note_looked(&report, looked);
             }
-            let options = self.options(plugin, Some(op), until, looked);
-            judged.add_checked(checked(options, stop), looked)?;
-            last = begin.elapsed();
         }
-        judged.left.splice(0..0, unreached.iter().cloned());
         judged.time = began.elapsed();
         Ok(judged)
     }
 
-    fn options(
-        &self,
-        plugin: &Path,
-        op: Option<&String>,
-        until: Instant,
-        looked: &BTreeSet<String>,
-    ) -> Options {
+    fn options(&self, plugin: &Path, wish: &Wish, looked: &BTreeSet<String>) -> Options {
         let (exceptions, exceptions_file) = self.exceptions.clone();
         Options {
             worker: self.worker.clone(),
@@ -126,7 +136,7 @@ impl Judge {
                 others: self.others.clone(),
                 search: false,
                 set: self.set.clone(),
-                ops: op.into_iter().cloned().collect(),
+                ops: wish.ops.clone(),
                 devices: Vec::new(),
                 sampling: Sampling { seed: 1, cases: CASES, full: false },
                 goldens: self.goldens.clone(),
@@ -138,8 +148,18 @@ impl Judge {
             exceptions,
             exceptions_file,
             reproducers: None,
-            until: Some(until),
-            later: looked.clone(),
+            until: None,
+            turns: Turns {
+                failed: wish.failed.clone(),
+                call_all: true,
+                changed: wish.changed.clone(),
+                ops: wish.ops.clone(),
+                later: looked.clone(),
+                time: Some(self.time),
+                until_failure: true,
+            },
+            strict: false,
+            arrays: None,
         }
     }
 }
@@ -167,7 +187,7 @@ fn checked(options: Options, stop: &AtomicBool) -> Option<Result<Report, Testkit
 
 /// Notes which units had their turn; none of them, once all had.
 fn note_looked(report: &Report, looked: &mut BTreeSet<String>) {
-    let done = report.units.iter().filter(|unit| !unit.clauses.is_empty());
+    let done = report.units.iter().filter(|unit| unit.looked == Looked::Whole);
     looked.extend(done.map(|unit| unit.unit.name.clone()));
     let names: BTreeSet<&String> = report.units.iter().map(|unit| &unit.unit.name).collect();
     if names.iter().all(|name| looked.contains(*name)) {
@@ -175,35 +195,55 @@ fn note_looked(report: &Report, looked: &mut BTreeSet<String>) {
     }
 }
 
+/// Whether the time of a round is for it: of an op without a kernel there is nothing to look at.
+fn is_looked_at(unit: &Unit) -> bool {
+    unit.kind != UnitKind::Op
+}
+
 impl Judged {
-    /// Adds what came of a check. An op that nothing can be checked of is none that is broken.
-    fn add_checked(
-        &mut self,
-        report: Option<Result<Report, TestkitError>>,
-        looked: &mut BTreeSet<String>,
-    ) -> Result<(), CliError> {
-        match report {
-            None | Some(Err(TestkitError::Nothing { .. })) => Ok(()),
-            Some(Err(error)) => Err(error.into()),
-            Some(Ok(report)) => {
-                self.add(&report);
-                note_looked(&report, looked);
-                Ok(())
-            }
-        }
+    /// Whether everything was looked at in full, and nothing is broken.
+    pub fn is_right(&self) -> bool {
+        self.broken.is_empty() && self.left.is_empty()
+    }
+
+    /// How many kernels were looked at in full.
+    pub fn in_full(&self) -> usize {
+        self.seen.iter().filter(|seen| seen.in_full).count()
+    }
+
+    /// The names of an op's kernels of a label.
+    pub fn kernels<'a>(&'a self, op: &'a str, label: &'a str) -> impl Iterator<Item = &'a String> {
+        let own = self.seen.iter().filter(move |seen| seen.op == op && seen.label == label);
+        own.map(|seen| &seen.kernel)
+    }
+
+    /// What is known to fail from now on: what failed before and was not found right, and what is broken.
+    pub fn still_failing(&self, before: &BTreeSet<String>) -> BTreeSet<String> {
+        let broken = self.broken.iter().map(|broken| &broken.kernel);
+        let names: BTreeSet<&String> = self.seen.iter().map(|seen| &seen.kernel).collect();
+        let open = self.seen.iter().filter(|seen| !seen.in_full).map(|seen| &seen.kernel);
+        let open = open.filter(|name| before.contains(*name));
+        broken.chain(open).filter(|name| names.contains(name)).cloned().collect()
     }
 
     fn add(&mut self, report: &Report) {
-        let (left, looked): (Vec<&UnitReport>, Vec<&UnitReport>) =
-            report.units.iter().partition(|unit| unit.clauses.is_empty());
-        self.kernels += looked.len();
-        for unit in left.into_iter().map(|unit| &unit.unit) {
+        for unit in report.units.iter().filter(|unit| is_looked_at(&unit.unit)) {
+            let in_full = unit.looked == Looked::Whole;
+            let facts = &unit.unit;
+            self.seen.push(Seen {
+                kernel: facts.name.clone(),
+                op: facts.op.clone(),
+                label: facts.label.clone(),
+                in_full,
+            });
             // Of a device type there is no op.
-            let name = if unit.op.is_empty() { &unit.name } else { &unit.op };
-            if !self.left.contains(name) {
+            let name = if facts.op.is_empty() { &facts.name } else { &facts.op };
+            if !in_full && !self.left.contains(name) {
                 self.left.push(name.clone());
             }
         }
+        let not_run = report.not_run().into_iter().filter(|(unit, _)| is_looked_at(unit));
+        self.not_run.extend(not_run.map(|(unit, reason)| (unit.name.clone(), reason)));
         self.cases += report.cases();
         for unit in &report.units {
             let marks = unit
@@ -223,5 +263,42 @@ impl Judged {
             message: message.clone(),
         };
         self.broken.extend(report.problems.iter().map(other));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(kernel: &str, in_full: bool) -> Seen {
+        let (op, label) = (kernel.to_owned(), String::new());
+        Seen { kernel: kernel.to_owned(), op, label, in_full }
+    }
+
+    #[test]
+    fn a_failure_is_known_until_the_kernel_was_looked_at_in_full() {
+        let known =
+            |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
+        let broken = |kernel: &str| Broken {
+            kernel: kernel.to_owned(),
+            clause: "values".to_owned(),
+            message: String::new(),
+        };
+        let judged = Judged {
+            seen: vec![seen("mended", true), seen("only called", false), seen("new", false)],
+            broken: vec![broken("new"), broken("the plugin itself")],
+            ..Judged::default()
+        };
+        let before = known(&["mended", "only called", "gone"]);
+        assert_eq!(judged.still_failing(&before), known(&["new", "only called"]));
+    }
+
+    #[test]
+    fn a_part_is_never_right() {
+        let part =
+            Judged { seen: vec![seen("a", false)], left: vec!["a".into()], ..Judged::default() };
+        assert!(!part.is_right() && part.in_full() == 0);
+        let whole = Judged { seen: vec![seen("a", true)], ..Judged::default() };
+        assert!(whole.is_right() && whole.in_full() == 1);
     }
 }

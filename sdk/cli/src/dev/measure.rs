@@ -1,47 +1,28 @@
 //! The times of a new build beside those of the old one: sample by sample in turn, in a process apart.
 //!
-//! The process is told by its standard input what to measure, writes one line for each op, and ends by itself when
-//! time is up. One that crashes or hangs loses what it had not written yet.
+//! The process is told by its standard input what to measure, says what it is about to time, writes one line for each
+//! op, and ends by itself when time is up. One that dies, or does not come back from a kernel, is a failure of the new
+//! build: the kernel that was in hand is told.
 
-use super::build::end_group;
+mod work;
+
+use super::apart::{Apart, Heard};
 use crate::error::CliError;
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::BTreeMap,
-    env,
-    io::{self, BufRead, BufReader, Write},
-    os::unix::process::CommandExt,
+    fmt,
     path::PathBuf,
-    process::{Command, ExitCode, Stdio},
-    sync::{
-        atomic::{AtomicBool, Ordering},
-        mpsc::{RecvTimeoutError, channel},
-    },
-    thread,
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
-use tenon_benchkit::{
-    BenchError,
-    calls::Wish,
-    compare::{Against, LEAST_BETWEEN_RUNS},
-    measure::Settings as Sampling,
-    record::{Problem, Record, Report, Verdict},
-    run::{self, Options, Wanted},
-    variants::{Filter, Host},
-    wanted::Target,
-};
-use tenon_runtime::{Runtime, RuntimeOptions, host::Settings};
+pub use work::worker;
 
 /// Name of the hidden subcommand.
 pub const WORKER: &str = "dev-measure";
-/// Time for one variant of a call, at least and at most.
-const LEAST: Duration = Duration::from_millis(15);
-const MOST: Duration = Duration::from_millis(300);
-/// A call that takes longer than the time for all, divided by this, is left out: it is made ten times and more, by
-/// each build.
-const CALLS: f64 = 40.0;
-/// What it gets to load plugins, and beyond its time to end the op it is at.
+/// What it gets to load plugins, and beyond its time to end what it is at.
 const GRACE: Duration = Duration::from_secs(5);
+/// How often it is looked whether to stop.
+const POLL: Duration = Duration::from_millis(20);
 
 /// What is measured.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -58,6 +39,8 @@ pub struct Task {
     pub ops: Vec<(String, Vec<String>)>,
     /// Seconds for all of them.
     pub seconds: f64,
+    /// Seconds within which a kernel has to come back, beyond those.
+    pub limit: f64,
 }
 
 /// One kernel in one call.
@@ -91,10 +74,32 @@ pub struct Row {
 enum Line {
     /// Plugins are loaded: time begins.
     Ready,
+    /// This is timed next.
+    At { kernel: InHand, call: String },
     /// The times of an op.
     Op { op: String, rows: Vec<Row>, problems: Vec<String> },
     /// Nothing can be measured.
     Failed { error: String },
+    /// That was all.
+    Done,
+}
+
+/// A kernel that is being timed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InHand {
+    /// The op.
+    pub op: String,
+    /// Label of the kernel.
+    pub label: String,
+}
+
+/// A process that did not come back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Died {
+    /// The kernel in hand, where there was one.
+    pub kernel: Option<InHand>,
+    /// What happened, and where.
+    pub message: String,
 }
 
 /// What came of it.
@@ -106,6 +111,8 @@ pub struct Measured {
     pub problems: Vec<String>,
     /// Ops that were not reached.
     pub left: Vec<String>,
+    /// How the process died, if it did.
+    pub died: Option<Died>,
     /// How long it took.
     pub time: Duration,
 }
@@ -116,249 +123,107 @@ pub struct Measured {
 /// No process can be started.
 pub fn measure(task: &Task, stop: &AtomicBool) -> Result<Measured, CliError> {
     let began = Instant::now();
-    let lost = |source: io::Error| CliError::File { file: "tenon".into(), done: "run", source };
-    let mut child = Command::new(env::current_exe().map_err(lost)?)
-        .arg(WORKER)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .map_err(lost)?;
-    let said = child.stdin.take().map(|mut input| serde_json::to_writer(&mut input, task));
-    let (sender, lines) = channel();
-    let output = child.stdout.take();
-    let listener = thread::spawn(move || {
-        for line in output.into_iter().flat_map(|out| BufReader::new(out).lines()) {
-            let line = line.ok().and_then(|line| serde_json::from_str::<Line>(&line).ok());
-            if line.is_none_or(|line| sender.send(line).is_err()) {
-                return;
+    let mut apart = Apart::<Line>::start(WORKER, task)?;
+    let mut listening = Listening::default();
+    let patience = GRACE + Duration::from_secs_f64(task.seconds + task.limit);
+    let mut since = Instant::now();
+    // Plugins are loaded, and opened elsewhere, before the first line: that is no kernel's time.
+    let mut most = patience.max(LOADING);
+    while !stop.load(Ordering::Relaxed) {
+        match apart.next(POLL) {
+            Heard::Line(Line::Done) => break,
+            Heard::Line(line) => {
+                listening.hear(line);
+                (since, most) = (Instant::now(), patience);
             }
-        }
-    });
-    let mut measured = Measured::default();
-    let mut done: Vec<String> = Vec::new();
-    let longest = Duration::from_secs_f64(task.seconds) + GRACE;
-    let mut until = began + GRACE;
-    while matches!(said, Some(Ok(()))) && !stop.load(Ordering::Relaxed) && Instant::now() < until {
-        match lines.recv_timeout(Duration::from_millis(20)) {
-            Ok(Line::Op { op, rows, problems }) => {
-                done.push(op);
-                measured.rows.extend(rows);
-                measured.problems.extend(problems);
+            Heard::Nothing if since.elapsed() < most => {}
+            Heard::Nothing => {
+                listening.die(&format!("it did not come back within {:.0} s", most.as_secs_f64()));
+                break;
             }
-            Ok(Line::Ready) => until = Instant::now() + longest,
-            Ok(Line::Failed { error }) => measured.problems.push(error),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
+            Heard::Ended => {
+                let how = apart.end();
+                let how = how.unwrap_or_else(|| "the process ended itself with code 0".to_owned());
+                listening.die(&how);
+                break;
+            }
         }
     }
-    end_group(&mut child);
-    // The process is gone, and with it the other end.
-    let _ = listener.join();
+    let Listening { mut measured, done, .. } = listening;
     let names = task.ops.iter().map(|(op, _)| op);
     measured.left = names.filter(|op| !done.contains(op)).cloned().collect();
     measured.time = began.elapsed();
     Ok(measured)
 }
 
-/// Is the process that measures.
-pub fn worker() -> ExitCode {
-    let Ok(task) = serde_json::from_reader::<_, Task>(io::stdin().lock()) else {
-        return ExitCode::FAILURE;
-    };
-    let longest = Duration::from_secs_f64(task.seconds) + 4 * GRACE;
-    // Whoever started it may be gone, and a kernel may never return.
-    thread::spawn(move || {
-        thread::sleep(longest);
-        std::process::exit(1);
-    });
-    match work(&task) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            say(&Line::Failed { error: error.to_string() });
-            ExitCode::FAILURE
-        }
-    }
+/// What a process gets to load plugins.
+const LOADING: Duration = Duration::from_secs(120);
+
+/// What was heard of the process.
+#[derive(Debug, Default)]
+struct Listening {
+    measured: Measured,
+    /// Ops that are done.
+    done: Vec<String>,
+    /// What is in hand.
+    at: Option<(InHand, String)>,
+    /// Kernels that were in hand before.
+    before: Vec<String>,
+    /// Whether the process said itself why it ends.
+    failed: bool,
 }
 
-fn say(line: &Line) {
-    if let Ok(mut text) = serde_json::to_string(line) {
-        text.push('\n');
-        let mut out = io::stdout().lock();
-        // Whoever listens may be gone.
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    }
-}
-
-fn host(task: &Task, build: &PathBuf) -> Result<Host, CliError> {
-    let plugins = [build].into_iter().chain(&task.others).cloned().collect();
-    let settings = Settings { set: task.set.clone(), ..Settings::of_process() };
-    let options = RuntimeOptions {
-        threads: Some(1),
-        plugins,
-        search: false,
-        settings,
-        ..RuntimeOptions::default()
-    };
-    let (runtime, report) = Runtime::new(options)?;
-    report.into_result()?;
-    Ok(Host::new(runtime, Some(build.clone())).map_err(BenchError::from)?)
-}
-
-fn work(task: &Task) -> Result<(), CliError> {
-    let mut hosts = vec![host(task, &task.new)?];
-    if let Some(old) = &task.old {
-        hosts.push(host(task, old)?);
-    }
-    // Loading plugins is not measuring.
-    say(&Line::Ready);
-    let whole = Duration::from_secs_f64(task.seconds);
-    let until = Instant::now() + whole;
-    let registry = hosts[0].runtime.registry();
-    let timed = |op: &str| registry.op(op).is_some_and(|op| !op.stateful);
-    for (at, (op, labels)) in task.ops.iter().enumerate() {
-        if Instant::now() >= until {
-            break;
-        }
-        if !timed(op) {
-            // It may write files: who wants that has a graph.
-            say(&Line::Op { op: op.clone(), rows: Vec::new(), problems: Vec::new() });
-            continue;
-        }
-        let turn = Turn { until, ops: task.ops.len() - at, whole };
-        say(&of_op(&hosts, op, labels, turn));
-    }
-    Ok(())
-}
-
-/// What an op has of the time.
-#[derive(Clone, Copy)]
-struct Turn {
-    /// When time is up.
-    until: Instant,
-    /// How many ops share what is left, this one included.
-    ops: usize,
-    /// Time for all ops.
-    whole: Duration,
-}
-
-/// An op's calls, as many as there is time for.
-fn of_op(hosts: &[Host], op: &str, labels: &[String], turn: Turn) -> Line {
-    let mut options = options(hosts, op, labels, turn.whole);
-    let (mut rows, mut problems) = (Vec::new(), Vec::new());
-    let calls = match run::wanted(&hosts[0], &options) {
-        Ok(wanted) => wanted.calls,
-        Err(error) => {
-            problems.push(unmade(&error));
-            Vec::new()
-        }
-    };
-    let (count, variants) = (calls.len(), hosts.len() * labels.len().max(1));
-    for (at, call) in calls.into_iter().enumerate() {
-        let left = turn.until.saturating_duration_since(Instant::now());
-        if at > 0 && left.is_zero() {
-            break;
-        }
-        let share = left / (turn.ops * (count - at) * variants) as u32;
-        options.settings.budget = share.clamp(LEAST, MOST);
-        let wanted = Wanted { calls: vec![call], ..Wanted::default() };
-        match run::run(hosts, &wanted, &options, None, &mut |_| {}) {
-            Ok(report) => {
-                rows.extend(self::rows(&report, hosts));
-                problems.extend(self::problems(&report));
+impl Listening {
+    fn hear(&mut self, line: Line) {
+        match line {
+            Line::Op { op, rows, problems } => {
+                self.done.push(op);
+                self.measured.rows.extend(rows);
+                self.measured.problems.extend(problems);
             }
-            Err(error) => problems.push(unmade(&error)),
+            Line::At { kernel, call } => {
+                if let Some((before, _)) = self.at.replace((kernel, call)) {
+                    let before = before.to_string();
+                    self.before.retain(|other| *other != before);
+                    self.before.push(before);
+                }
+            }
+            Line::Failed { error } => {
+                self.failed = true;
+                self.measured.problems.push(error);
+            }
+            Line::Ready | Line::Done => {}
         }
     }
-    let problems = news(problems, hosts.len());
-    Line::Op { op: op.to_owned(), rows, problems }
-}
 
-/// A call that cannot be made up.
-fn unmade(error: &BenchError) -> Trouble {
-    (error.to_string(), error.to_string())
-}
-
-fn options(hosts: &[Host], op: &str, labels: &[String], whole: Duration) -> Options {
-    let against = hosts.get(1).and_then(Host::digest).map_or(Against::Chosen, Against::Plugin);
-    Options {
-        targets: vec![Target::Op { op: op.to_owned(), label: None }],
-        wish: Wish { seed: 1, ..Wish::default() },
-        filter: Filter { labels: labels.to_vec(), devices: Vec::new() },
-        settings: Sampling {
-            budget: MOST,
-            longest: whole.div_f64(CALLS),
-            // What is measured was checked.
-            judged: false,
-            tolerance: None,
-            dispatch: false,
-            threads: 1,
-            process: 0,
-            seed: 1,
-        },
-        against,
-        // Where the linker puts a kernel counts in its time, as it does between runs.
-        threshold: Some(LEAST_BETWEEN_RUNS),
-        data: None,
-        pinned: false,
-        calls: false,
-        command: Vec::new(),
+    /// Notes that the process is gone; of one that said why, nothing more is to be said.
+    fn die(&mut self, how: &str) {
+        if self.failed {
+            return;
+        }
+        let message = match &self.at {
+            None => format!("{how}, before any kernel was timed"),
+            Some((kernel, call)) => {
+                let name = kernel.to_string();
+                self.before.retain(|other| *other != name);
+                let before = match self.before.as_slice() {
+                    [] => String::new(),
+                    before => format!("; timed before it in that process: {}", before.join(", ")),
+                };
+                format!("{how}, while {name} was timed: {call}{before}")
+            }
+        };
+        let kernel = self.at.take().map(|(kernel, _)| kernel);
+        self.measured.died = Some(Died { kernel, message });
     }
 }
 
-/// Kind of a problem, with the variant and the call; and what is told of it.
-type Trouble = (String, String);
-
-fn problems(report: &Report) -> Vec<Trouble> {
-    let line = |p: &Problem| {
-        let of = format!("{}: {}", p.case, p.variant);
-        (format!("{:?} {of}", p.kind), format!("{of}: {}", p.message))
-    };
-    report.problems.iter().map(line).collect()
-}
-
-/// What is told of problems: those that both of two builds have are none of the edit's.
-fn news(problems: Vec<Trouble>, builds: usize) -> Vec<String> {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for (kind, _) in &problems {
-        *counts.entry(kind.clone()).or_default() += 1;
-    }
-    let new = |(kind, _): &Trouble| counts[kind] < builds.max(2);
-    problems.into_iter().filter(new).map(|(_, text)| text).collect()
-}
-
-/// The records of the new build, each with what it is compared with.
-fn rows(report: &Report, hosts: &[Host]) -> Vec<Row> {
-    let digest = hosts[0].digest().unwrap_or_default();
-    let own = report.records.iter().enumerate();
-    let own = own.filter(|(_, record)| record.variant.digest == digest);
-    own.map(|(at, record)| row(report, at, record)).collect()
-}
-
-fn row(report: &Report, at: usize, record: &Record) -> Row {
-    let found = report.comparisons.iter().find(|found| found.record == at as u32);
-    let base = found.and_then(|found| report.records.get(found.base? as usize));
-    let found =
-        found.filter(|_| base.is_some_and(|base| base.variant.digest != record.variant.digest));
-    let base = base.filter(|_| found.is_some());
-    let word = |verdict| match verdict {
-        Verdict::Faster => Some("faster"),
-        Verdict::Slower => Some("slower"),
-        Verdict::Same => Some("same"),
-        Verdict::NotComparable => None,
-    };
-    Row {
-        op: record.bench.clone(),
-        label: record.variant.label.clone(),
-        device: record.variant.device.clone(),
-        call: record.case.to_string(),
-        ns: record.median_ns,
-        before_ns: base.map(|base| base.median_ns),
-        speedup: found.map(|found| found.speedup),
-        interval: found.map(|found| found.interval),
-        threshold: found.map(|found| found.threshold),
-        verdict: found.and_then(|found| word(found.verdict)).map(str::to_owned),
+impl fmt::Display for InHand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.label.as_str() {
+            "" => f.write_str(&self.op),
+            label => write!(f, "{} '{label}'", self.op),
+        }
     }
 }
 
@@ -366,13 +231,33 @@ fn row(report: &Report, at: usize, record: &Record) -> Row {
 mod tests {
     use super::*;
 
+    fn at(op: &str, label: &str, call: &str) -> Line {
+        let kernel = InHand { op: op.to_owned(), label: label.to_owned() };
+        Line::At { kernel, call: call.to_owned() }
+    }
+
     #[test]
-    fn what_is_wrong_in_both_builds_is_no_news() {
-        let trouble = |kind: &str, text: &str| (kind.to_owned(), text.to_owned());
-        let both = || vec![trouble("Failed Relu", "at 1"), trouble("Failed Relu", "at 2")];
-        assert!(news(both(), 2).is_empty());
-        let one = vec![trouble("Failed Relu", "at 1"), trouble("TooSlow Relu", "3 s")];
-        assert_eq!(news(one, 2), ["at 1", "3 s"]);
-        assert_eq!(news(vec![trouble("Failed Relu", "at 1")], 1), ["at 1"]);
+    fn a_process_that_dies_is_told_with_the_kernel_in_hand_and_those_before() {
+        let mut listening = Listening::default();
+        for line in [Line::Ready, at("A", "", "x=1"), at("A", "", "x=2"), at("B", "fast", "x=1")] {
+            listening.hear(line);
+        }
+        listening.die("the process was ended by SIGSEGV");
+        let died = listening.measured.died.unwrap();
+        let expected = "the process was ended by SIGSEGV, while B 'fast' was timed: x=1; timed before it in that process: A";
+        assert_eq!(died.message, expected);
+        assert_eq!(died.kernel, Some(InHand { op: "B".into(), label: "fast".into() }));
+        let mut early = Listening::default();
+        early.die("killed");
+        assert_eq!(early.measured.died.unwrap().message, "killed, before any kernel was timed");
+    }
+
+    #[test]
+    fn a_process_that_says_why_it_cannot_measure_has_not_died() {
+        let mut listening = Listening::default();
+        listening.hear(Line::Failed { error: "a plugin is refused".into() });
+        listening.die("the process ended itself with code 1");
+        assert_eq!(listening.measured.died, None);
+        assert_eq!(listening.measured.problems, ["a plugin is refused"]);
     }
 }

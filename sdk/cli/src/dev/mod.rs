@@ -1,20 +1,28 @@
 //! `tenon dev`: a plugin that is worked on, in a running session.
 //!
 //! ```text
-//! changed ── built ── checked ── timed ── put in the old one's place ── waiting
-//!               │         │                      │
-//!               └─────────┴──────────────────────┴── the old one goes on running
+//! changed ── built ── checked ── timed ── rehearsed ── put in the old one's place ── waiting
+//!               │         │        │          │                  │
+//!               └─────────┴────────┴──────────┴──────────────────┴── the old one goes on running
 //! ```
 //!
-//! Nothing of a new build runs in this process before processes apart found it right. Each build is copied before it
-//! is looked at, so that the next one may write over it.
+//! Each build is copied before it is looked at, so that the next one may write over it.
+//!
+//! # Invariants
+//! - Nothing of a new build runs in this process before every kernel of it came back from a call in a process apart, what
+//!   failed before was looked at in full, and the session's own steps were run in a process apart.
+//! - A process that dies is a failure.
+//! - What is called right was looked at in full.
 
+mod apart;
 mod args;
 mod build;
 mod diff;
 mod error;
 mod judge;
+mod known;
 mod measure;
+mod rehearse;
 mod report;
 mod session;
 mod watch;
@@ -29,9 +37,12 @@ pub use args::{ABOUT, DevArgs, EXAMPLE};
 use build::{Built, Recipe};
 use diff::{Difference, Registrations, Verdicts, registrations, turned};
 pub use error::DevError;
-use judge::{Judge, Judged};
+use judge::{Judge, Judged, Wish};
+use known::Known;
 pub use measure::worker as measure_worker;
-use measure::{Measured, Task, measure};
+use measure::{Died, Measured, Task, measure};
+pub use rehearse::worker as rehearse_worker;
+use rehearse::{Rehearsed, rehearse};
 use report::{Event, Why, tell};
 use session::Live;
 use signal_hook::{
@@ -117,6 +128,7 @@ struct Copy {
 
 /// What goes from round to round.
 struct Dev {
+    global: Global,
     args: DevArgs,
     json: bool,
     set: Vec<(String, String)>,
@@ -133,9 +145,11 @@ struct Dev {
     verdicts: Verdicts,
     /// Ops that the last check, and the last bench, did not reach.
     unchecked: Vec<String>,
-    /// Kernels that were looked at while others of their op were not.
+    /// Kernels that were looked at in full while others were not.
     looked: BTreeSet<String>,
     unmeasured: Vec<String>,
+    /// What failed when it was looked at last, in this run or one before.
+    known: Known,
 }
 
 impl Dev {
@@ -143,9 +157,11 @@ impl Dev {
         let recipe = Recipe::of(args)?;
         let set = global.set.iter().map(|text| parse_setting(text).map_err(CliError::Set));
         Ok(Dev {
+            global: global.clone(),
             args: args.clone(),
             json: global.json,
             set: set.collect::<Result<_, _>>()?,
+            known: Known::of(&recipe.folder),
             recipe,
             stop,
             live: Live::new(global, args)?,
@@ -194,34 +210,81 @@ impl Dev {
             self.kept(Why::Same, "the build is the one that runs", built)?;
             return Ok(Outcome::Right);
         }
-        self.look(&copy, built)
+        self.look(&copy, changed, built)
     }
 
-    /// Checks and times a build, and puts it in the old one's place.
-    fn look(&mut self, copy: &Copy, built: Instant) -> Result<Outcome, CliError> {
-        let (round, now) = (self.rounds, registrations(&copy.manifest));
-        let difference = Difference::between(&self.registered, &now);
-        let judged = match self.check(copy, &difference) {
-            Ok(judged) => judged,
-            Err(error) => return self.kept(Why::Check, &error.to_string(), built),
-        };
+    /// Checks, times and rehearses a build, and puts it in the old one's place.
+    fn look(
+        &mut self,
+        copy: &Copy,
+        changed: &[PathBuf],
+        built: Instant,
+    ) -> Result<Outcome, CliError> {
+        let difference = Difference::between(&self.registered, &registrations(&copy.manifest));
+        if let Some((why, reason)) = self.fault(copy, changed, &difference)? {
+            return self.kept(why, &reason, built);
+        }
         if self.stopped() {
             return Ok(Outcome::Stopped);
+        }
+        self.take(copy, &difference, built)
+    }
+
+    /// Why a build is not to run in this process; none where it was told to stop, too. Until here nothing of it did.
+    fn fault(
+        &mut self,
+        copy: &Copy,
+        changed: &[PathBuf],
+        difference: &Difference,
+    ) -> Result<Option<(Why, String)>, CliError> {
+        let round = self.rounds;
+        let judged = match self.check(copy, changed, difference) {
+            Ok(judged) => judged,
+            Err(error) => return Ok(Some((Why::Check, error.to_string()))),
+        };
+        if self.stopped() {
+            return Ok(None);
         }
         let turned = turned(&self.verdicts, &judged.verdicts);
         self.tell(&Event::Checked { round, judged: &judged, turned: &turned })?;
         self.unchecked.clone_from(&judged.left);
-        self.verdicts.extend(judged.verdicts);
+        self.known.set(judged.still_failing(self.known.names()));
         if let Some(first) = judged.broken.first() {
             let reason = format!("{}: {}: {}", first.kernel, first.clause, first.message);
-            return self.kept(Why::Check, &reason, built);
+            self.verdicts.extend(judged.verdicts);
+            return Ok(Some((Why::Check, reason)));
         }
-        let measured = self.measure(copy, &difference)?;
+        let measured = self.measure(copy, difference)?;
         if self.stopped() {
-            return Ok(Outcome::Stopped);
+            return Ok(None);
         }
         self.unmeasured.clone_from(&measured.left);
         self.tell(&Event::Measured { round, measured: &measured })?;
+        if let Some(Died { kernel, message }) = measured.died {
+            let in_hand =
+                kernel.iter().flat_map(|kernel| judged.kernels(&kernel.op, &kernel.label));
+            self.known.add(in_hand);
+            return Ok(Some((Why::Bench, message)));
+        }
+        self.verdicts.extend(judged.verdicts);
+        Ok(match self.rehearse(copy, difference)? {
+            Rehearsed::Well | Rehearsed::Stopped => None,
+            Rehearsed::Refused(error) => Some((Why::Load, error)),
+            Rehearsed::Died(how) => Some((
+                Why::Session,
+                format!("{how}, as the session's steps were tried in a process apart"),
+            )),
+        })
+    }
+
+    /// Puts a build in the old one's place.
+    fn take(
+        &mut self,
+        copy: &Copy,
+        difference: &Difference,
+        built: Instant,
+    ) -> Result<Outcome, CliError> {
+        let (round, now) = (self.rounds, registrations(&copy.manifest));
         let first = self.live.current().is_none();
         if let Err(error) = self.live.take(&copy.path, &copy.manifest, difference.is_empty()) {
             return self.kept(Why::Load, &error.to_string(), built);
@@ -231,7 +294,6 @@ impl Dev {
         let (plugin, nodes) = (&copy.manifest.plugin, self.live.nodes());
         let plugin = format!("{} {}", plugin.name, plugin.version);
         let (after, digest, steps) = (built.elapsed(), &*copy.digest, self.steps()?);
-        let difference = &difference;
         let event =
             Event::Replaced { round, plugin, digest, first, difference, nodes, after, steps };
         self.tell(&event)?;
@@ -294,7 +356,12 @@ impl Dev {
         all.filter(|name| known.contains(name) && seen.insert(*name)).cloned().collect()
     }
 
-    fn check(&mut self, copy: &Copy, difference: &Difference) -> Result<Judged, CliError> {
+    fn check(
+        &mut self,
+        copy: &Copy,
+        changed: &[PathBuf],
+        difference: &Difference,
+    ) -> Result<Judged, CliError> {
         let mut name = copy.path.file_stem().unwrap_or_default().to_owned();
         name.push(".exceptions.toml");
         let beside = self.artifact.iter().map(|file| file.with_file_name(&name));
@@ -313,7 +380,20 @@ impl Dev {
             true => self.ops(&copy.manifest, difference, &self.unchecked),
             false => Vec::new(),
         };
-        judge.check(&copy.path, &ops, &mut self.looked, &self.stop)
+        let (failed, changed) = (self.known.names().clone(), changed.to_vec());
+        let wish = Wish { ops, failed, changed };
+        judge.check(&copy.path, &wish, &mut self.looked, &self.stop)
+    }
+
+    fn rehearse(&self, copy: &Copy, difference: &Difference) -> Result<Rehearsed, CliError> {
+        let task = rehearse::Task {
+            global: self.global.clone(),
+            args: self.args.clone(),
+            old: self.live.current().cloned(),
+            new: copy.path.clone(),
+            same: difference.is_empty(),
+        };
+        rehearse(&task, &self.stop)
     }
 
     fn measure(&self, copy: &Copy, difference: &Difference) -> Result<Measured, CliError> {
@@ -331,6 +411,7 @@ impl Dev {
             set: self.set.clone(),
             ops: ops.into_iter().filter_map(labels).collect(),
             seconds: self.args.bench_time,
+            limit: self.args.timeout,
         };
         if task.ops.is_empty() {
             return Ok(Measured::default());

@@ -21,6 +21,10 @@ pub enum Why {
     Build,
     /// The check failed, or could not be made.
     Check,
+    /// The process died in which it was timed.
+    Bench,
+    /// The process died in which the session's steps were tried.
+    Session,
     /// It was not loaded, or the graph does not fit it.
     Load,
     /// It is the same file.
@@ -33,6 +37,8 @@ impl Why {
         match self {
             Why::Build => "build",
             Why::Check => "check",
+            Why::Bench => "bench",
+            Why::Session => "session",
             Why::Load => "load",
             Why::Same => "same",
         }
@@ -97,9 +103,12 @@ fn to_json(event: &Event<'_>) -> Value {
             "event": "build_failed", "round": round, "seconds": after.as_secs_f64(), "output": output,
         }),
         Event::Checked { round, judged, turned } => json!({
-            "event": "checked", "round": round, "right": judged.broken.is_empty(),
-            "kernels": judged.kernels, "cases": judged.cases, "seconds": judged.time.as_secs_f64(),
-            "left": judged.left,
+            "event": "checked", "round": round, "right": judged.is_right(),
+            "kernels": judged.seen.len(), "in_full": judged.in_full(), "cases": judged.cases,
+            "seconds": judged.time.as_secs_f64(), "left": judged.left,
+            "not_run": judged.not_run.iter().map(|(kernel, reason)| json!({
+                "kernel": kernel, "reason": reason,
+            })).collect::<Vec<_>>(),
             "broken": judged.broken.iter().map(|broken| json!({
                 "kernel": broken.kernel, "clause": broken.clause, "message": broken.message,
             })).collect::<Vec<_>>(),
@@ -111,6 +120,11 @@ fn to_json(event: &Event<'_>) -> Value {
         Event::Measured { round, measured } => json!({
             "event": "measured", "round": round, "seconds": measured.time.as_secs_f64(),
             "rows": measured.rows, "problems": measured.problems, "left": measured.left,
+            "died": measured.died.as_ref().map(|died| json!({
+                "op": died.kernel.as_ref().map(|kernel| &kernel.op),
+                "label": died.kernel.as_ref().map(|kernel| &kernel.label),
+                "message": died.message,
+            })),
         }),
         Event::Replaced { round, plugin, digest, first, difference, nodes, after, steps } => {
             json!({
@@ -172,6 +186,7 @@ fn to_text(event: &Event<'_>) -> String {
                 if *running { "the build before goes on running" } else { "nothing runs yet" };
             match why {
                 Why::Load => format!("{reason}\n{old}\n"),
+                Why::Session => format!("  ✗ session: {reason}\n{old}\n"),
                 _ => format!("{old}\n"),
             }
         }
@@ -188,11 +203,24 @@ fn left_text(left: &[String]) -> String {
     }
 }
 
+/// Of a part nobody says that it is right: what was looked at in full, and what was only called.
 fn checked_text(judged: &Judged, turned: &[Turned]) -> String {
-    let verdict = if judged.broken.is_empty() { "right" } else { "broken" };
-    let (kernels, cases) = (count(judged.kernels, "kernel"), count(judged.cases, "case"));
-    let (time, left) = (seconds(&judged.time), left_text(&judged.left));
-    let mut text = format!("check: {verdict}: {kernels}, {cases} in {time}{left}\n");
+    let (all, in_full) = (judged.seen.len(), judged.in_full());
+    let but = if judged.not_run.is_empty() { "" } else { ", but not all of it was run" };
+    let verdict = match (judged.broken.is_empty(), judged.left.is_empty()) {
+        (true, true) => format!("right{but}: {}", count(all, "kernel")),
+        (true, false) => format!(
+            "nothing broken so far{but}: {in_full} of {} in full, each called",
+            count(all, "kernel")
+        ),
+        (false, _) => format!("broken: {in_full} of {} in full", count(all, "kernel")),
+    };
+    let (cases, time, left) =
+        (count(judged.cases, "case"), seconds(&judged.time), left_text(&judged.left));
+    let mut text = format!("check: {verdict}, {cases} in {time}{left}\n");
+    for (kernel, reason) in &judged.not_run {
+        text.push_str(&format!("  – not run: {kernel}: {reason}\n"));
+    }
     for Broken { kernel, clause, message } in &judged.broken {
         text.push_str(&format!("  ✗ {clause}: {kernel}\n      {message}\n"));
     }
@@ -205,6 +233,9 @@ fn checked_text(judged: &Judged, turned: &[Turned]) -> String {
 fn measured_text(measured: &Measured) -> String {
     let (time, left) = (seconds(&measured.time), left_text(&measured.left));
     let mut text = format!("bench: {} in {time}{left}\n", count(measured.rows.len(), "call"));
+    if let Some(died) = &measured.died {
+        text.push_str(&format!("  ✗ bench: {}\n", died.message));
+    }
     let mut table = Table::new(["op", "label", "on", "call", ">before", ">now", ">ratio", ""]);
     for row in &measured.rows {
         table.row(cells(row));
@@ -232,4 +263,49 @@ fn cells(row: &Row) -> [String; 8] {
         ratio,
         told,
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::judge::Seen, *};
+
+    fn seen(kernel: &str, in_full: bool) -> Seen {
+        let (op, label) = ("Op".to_owned(), String::new());
+        Seen { kernel: kernel.to_owned(), op, label, in_full }
+    }
+
+    /// `check: right: 2 kernels` was said of two of seven.
+    #[test]
+    fn right_is_said_of_the_whole_only() {
+        let whole =
+            Judged { seen: vec![seen("a", true), seen("b", true)], cases: 12, ..Judged::default() };
+        assert_eq!(checked_text(&whole, &[]), "check: right: 2 kernels, 12 cases in 0.0 s\n");
+        let mut part = Judged { seen: vec![seen("a", true), seen("b", false)], ..whole.clone() };
+        part.left.push("Op".to_owned());
+        let text = checked_text(&part, &[]);
+        let expected = "check: nothing broken so far: 1 of 2 kernels in full, each called, 12 cases in 0.0 s; 1 op left \
+                        for the next round\n";
+        assert_eq!(text, expected);
+        let broken = Broken { kernel: "a".into(), clause: "bounds".into(), message: "m".into() };
+        part.broken.push(broken);
+        let text = checked_text(&part, &[]);
+        assert!(text.starts_with("check: broken: 1 of 2 kernels in full"), "{text}");
+    }
+
+    #[test]
+    fn what_was_not_run_is_told() {
+        let not_run = vec![("a".to_owned(), "this machine has no avx512f".to_owned())];
+        let judged = Judged { seen: vec![seen("a", true)], not_run, ..Judged::default() };
+        let text = checked_text(&judged, &[]);
+        assert!(text.starts_with("check: right, but not all of it was run: 1 kernel"), "{text}");
+        assert!(text.contains("  – not run: a: this machine has no avx512f\n"), "{text}");
+    }
+
+    #[test]
+    fn a_process_that_died_is_told_with_its_words() {
+        let died = super::super::measure::Died { kernel: None, message: "SIGSEGV".to_owned() };
+        let measured = Measured { died: Some(died), ..Measured::default() };
+        assert!(measured_text(&measured).contains("  ✗ bench: SIGSEGV\n"));
+        assert!(matches!((Why::Bench.name(), Why::Session.name()), ("bench", "session")));
+    }
 }

@@ -306,7 +306,7 @@ fn graph_of(runtime: &Runtime, calls: &[Known]) -> Result<Work, CliError> {
         step.targets.push("nothing".to_owned());
     }
     let def = builder.finish().to_graph_def().map_err(RuntimeError::from)?;
-    let options = SessionOptions { soft_placement: false, ..SessionOptions::as_written() };
+    let options = SessionOptions { soft_placement: Some(false), ..SessionOptions::as_written() };
     let session = Session::new(runtime, options.clone())?;
     session.extend_owned(def)?;
     let callable = session.callable(step.clone())?;

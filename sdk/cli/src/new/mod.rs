@@ -4,7 +4,7 @@ mod sdk;
 mod templates;
 
 use crate::{
-    args::{Global, NewArgs, NewKind, NewLang},
+    args::{Global, NewArgs, NewKind, NewLang, NewTemplate},
     error::CliError,
     output::{print, print_json},
 };
@@ -29,7 +29,7 @@ struct Names {
 }
 
 impl Names {
-    fn new(name: &str) -> Result<Names, CliError> {
+    fn new(name: &str, op: Option<&str>) -> Result<Names, CliError> {
         let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let parts: Vec<&str> = name.split('-').collect();
         let starts = name.starts_with(|first: char| first.is_ascii_lowercase());
@@ -37,19 +37,32 @@ impl Names {
             return Err(CliError::NewName { name: name.to_owned() });
         }
         let capital = |part: &&str| part[..1].to_ascii_uppercase() + &part[1..];
+        let op = match op {
+            None => parts.iter().map(capital).collect(),
+            // It names a type, too.
+            Some(op) if is_camel_case(op) => op.to_owned(),
+            Some(op) => return Err(CliError::NewOp { op: op.to_owned() }),
+        };
         Ok(Names {
             package: name.to_owned(),
-            op: parts.iter().map(capital).collect(),
+            op,
             device: name.replace('-', "_").to_ascii_uppercase(),
             word: name.replace('-', "_"),
         })
     }
 
     /// A template's text with its placeholders filled in.
-    fn fill(&self, text: &str, sdk: &Sdk, lang: NewLang, kind: NewKind) -> String {
+    fn fill(&self, text: &str, sdk: Option<&Sdk>, lang: NewLang, kind: NewKind) -> String {
+        let dependency = |name: &str, folder: &str| {
+            sdk.map_or(String::new(), |sdk| sdk.dependency(name, folder))
+        };
         let (bench, about) = match kind {
             NewKind::Op => {
-                (self.op.as_str(), format!("the op `{}` with kernels for the host device", self.op))
+                let device = match lang {
+                    NewLang::Cuda => "device type `CUDA`",
+                    _ => "the host device",
+                };
+                (self.op.as_str(), format!("the op `{}` with kernels for {device}", self.op))
             }
             NewKind::Device => ("Relu", format!("the device type `{}`", self.device)),
             NewKind::Kernel => (
@@ -73,12 +86,17 @@ impl Names {
             ("{{bench}}", bench),
             ("{{about}}", &about),
             ("{{source}}", lang.source()),
-            ("{{sdk}}", &sdk.dependency("tenon-sdk", "sdk/author")),
-            ("{{testkit}}", &sdk.dependency("tenon-testkit", "sdk/testkit")),
+            ("{{sdk}}", &dependency("tenon-sdk", "sdk/author")),
+            ("{{test}}", &dependency("tenon-test", "sdk/test")),
         ]
         .into_iter()
         .fold(text.to_owned(), |text, (mark, value)| text.replace(mark, value))
     }
+}
+
+fn is_camel_case(op: &str) -> bool {
+    op.starts_with(|first: char| first.is_ascii_uppercase())
+        && op.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Makes the folder. Everything is worked out before anything is written, and what is there is never touched.
@@ -87,24 +105,38 @@ impl Names {
 /// A name that is none; a folder that is there; an SDK that is not where it is said to be; a folder that cannot
 /// be written.
 pub fn new(global: &Global, args: &NewArgs) -> Result<(), CliError> {
-    let names = Names::new(&args.name)?;
-    let sdk = Sdk::find(args.sdk.as_deref())?;
+    let names = Names::new(&args.name, args.op.as_deref())?;
+    if args.op.is_some() && args.kind != NewKind::Op {
+        return Err(CliError::NewTemplate { option: "--op" });
+    }
+    if (args.lang, args.kind) == (NewLang::Cuda, NewKind::Device) {
+        return Err(CliError::NewDeviceInCuda);
+    }
+    if args.template != NewTemplate::Elementwise
+        && (args.lang, args.kind) != (NewLang::Rust, NewKind::Op)
+    {
+        return Err(CliError::NewTemplate { option: "--template" });
+    }
+    // A plugin in another language has in its folder all that it needs.
+    let wanted = args.lang.is_rust() || args.sdk.is_some();
+    let sdk = wanted.then(|| Sdk::find(args.sdk.as_deref())).transpose()?;
+    let sdk = sdk.filter(|_| args.lang.is_rust());
     let folder = args.path.clone().unwrap_or_else(|| PathBuf::from(&args.name));
     if folder.exists() {
         return Err(CliError::NewExists { folder });
     }
-    let mut files: Vec<(PathBuf, Vec<u8>)> = templates::files(args.lang, args.kind)
-        .iter()
+    let mut files: Vec<(PathBuf, Vec<u8>)> = templates::files(args.lang, args.kind, args.template)
         .map(|(path, text)| {
-            (PathBuf::from(path), names.fill(text, &sdk, args.lang, args.kind).into_bytes())
+            let filled = names.fill(text, sdk.as_ref(), args.lang, args.kind);
+            (PathBuf::from(path), filled.into_bytes())
         })
         .collect();
-    if let Some(lock) = sdk.lock().filter(|_| args.lang.is_rust()) {
+    if let Some(lock) = sdk.as_ref().and_then(Sdk::lock) {
         // The versions that the SDK was built with are the ones at hand without a network.
         files.push((PathBuf::from("Cargo.lock"), lock));
     }
     write(&folder, &files)?;
-    told(global, args, &folder, &files)
+    told(global, args, &folder, &files, sdk.as_ref())
 }
 
 /// Writes the files into a folder beside and renames that, so that a full disk leaves no part of a plugin.
@@ -144,15 +176,21 @@ fn told(
     args: &NewArgs,
     folder: &Path,
     files: &[(PathBuf, Vec<u8>)],
+    sdk: Option<&Sdk>,
 ) -> Result<(), CliError> {
+    let sdk = sdk.map(|sdk| sdk.root().display().to_string());
     if global.json {
         let files: Vec<String> =
             files.iter().map(|(path, _)| folder.join(path).display().to_string()).collect();
-        return print_json(&json!({ "folder": folder.display().to_string(), "files": files }));
+        let folder = folder.display().to_string();
+        return print_json(&json!({ "folder": folder, "files": files, "sdk": sdk }));
     }
     let mut text = String::new();
     for (path, _) in files {
         text += &format!("  {}\n", folder.join(path).display());
+    }
+    if let Some(root) = sdk {
+        text += &format!("\nIts SDK is {root}\n");
     }
     let (build, test) = args.lang.commands();
     text += &format!("\nNext:\n  cd {}\n  {build}\n  {test}\n", folder.display());
@@ -166,21 +204,29 @@ mod tests {
 
     #[test]
     fn a_name_gives_all_others() {
-        let names = Names::new("my-op2").unwrap();
+        let names = Names::new("my-op2", None).unwrap();
         assert_eq!((names.op.as_str(), names.device.as_str()), ("MyOp2", "MY_OP2"));
         assert_eq!(names.word, "my_op2");
         for bad in ["", "2op", "My", "a_b", "a--b", "-a", "a-", "é", "a/b"] {
-            assert!(Names::new(bad).is_err(), "{bad}");
+            assert!(Names::new(bad, None).is_err(), "{bad}");
+        }
+        assert_eq!(Names::new("norms", Some("RmsNorm")).unwrap().op, "RmsNorm");
+        for bad in ["", "rmsNorm", "Rms-Norm", "Rms Norm", "2Norm", "Ä"] {
+            assert!(Names::new("norms", Some(bad)).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn no_placeholder_is_left() {
-        let names = Names::new("my-op").unwrap();
-        for (lang, kind) in templates::ALL {
-            for (path, text) in templates::files(lang, kind) {
-                let filled = names.fill(text, &Sdk::Published, lang, kind);
+        let names = Names::new("my-op", Some("RmsNorm")).unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let sdk = Sdk::find(Some(&root)).unwrap();
+        for (lang, kind, template) in templates::ALL {
+            for (path, text) in templates::files(lang, kind, template) {
+                let filled = names.fill(text, Some(&sdk), lang, kind);
                 assert!(!filled.contains("{{"), "{path} of {lang:?} {kind:?}");
+                let without = names.fill(text, None, lang, kind);
+                assert!(lang.is_rust() || without == filled, "{path} of {lang:?} names the SDK");
             }
         }
     }

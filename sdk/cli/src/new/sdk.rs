@@ -9,52 +9,72 @@ use std::{
 /// The variable that names the SDK's source.
 const VARIABLE: &str = "TENON_SDK";
 
-/// The SDK.
-pub enum Sdk {
-    /// The version of this command, from the registry of crates.
-    Published,
-    /// A clone of the repository, by its absolute path.
-    Source(PathBuf),
+/// Where an installed command has it, from the folder above the one it lies in.
+const INSTALLED: &str = "share/tenon/sdk";
+
+/// What makes a folder the SDK's source.
+const MARK: &str = "sdk/author/Cargo.toml";
+
+/// A command in `target/release` of a clone has the clone three folders above it; with a target's name between, four.
+const CLONE: std::ops::RangeInclusive<usize> = 3..=4;
+
+/// The SDK's source, a clone of the repository or what an archive of the command brings, by its absolute path.
+#[derive(Debug)]
+pub struct Sdk {
+    root: PathBuf,
 }
 
 impl Sdk {
-    /// What `--sdk` names, else what `TENON_SDK` names, else the published one.
+    /// What `--sdk` names, else what `TENON_SDK` names, else what came with the running command, or the clone that it was
+    /// built in.
     ///
     /// # Errors
-    /// There is no SDK at that place.
+    /// There is no SDK at the place that is named, or none to be found.
     pub fn find(given: Option<&Path>) -> Result<Sdk, CliError> {
         let of_variable = || env::var_os(VARIABLE).filter(|value| !value.is_empty());
         let Some(path) = given.map(Path::to_owned).or_else(|| of_variable().map(PathBuf::from))
         else {
-            return Ok(Sdk::Published);
+            let executable = env::current_exe().and_then(fs::canonicalize);
+            return executable.map_or(Err(CliError::NoSdkFound { looked: Vec::new() }), |file| {
+                Sdk::of_command(&file)
+            });
         };
         let said = if given.is_some() { "--sdk" } else { VARIABLE };
         let missing = |path: PathBuf| CliError::NoSdk { said, path };
         let root = path.canonicalize().map_err(|_| missing(path.clone()))?;
-        if !root.join("sdk/author/Cargo.toml").is_file() {
+        if !root.join(MARK).is_file() {
             return Err(missing(path));
         }
-        Ok(Sdk::Source(root))
+        Ok(Sdk { root })
+    }
+
+    /// The one that belongs to this command.
+    fn of_command(executable: &Path) -> Result<Sdk, CliError> {
+        let installed = executable.ancestors().nth(2).map(|above| above.join(INSTALLED));
+        let clones =
+            CLONE.filter_map(|above| executable.ancestors().nth(above)).map(Path::to_owned);
+        let looked: Vec<PathBuf> = installed.into_iter().chain(clones).collect();
+        match looked.iter().find(|folder| folder.join(MARK).is_file()) {
+            Some(root) => Ok(Sdk { root: root.clone() }),
+            None => Err(CliError::NoSdkFound { looked }),
+        }
+    }
+
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// The line of a manifest for one of its crates.
     pub fn dependency(&self, name: &str, folder: &str) -> String {
-        match self {
-            Sdk::Published => format!("{name} = \"{}\"", env!("CARGO_PKG_VERSION")),
-            Sdk::Source(root) => {
-                let path = root.join(folder).display().to_string();
-                // A path may hold what a string of TOML may not.
-                format!("{name} = {{ path = {} }}", serde_json::Value::from(path))
-            }
-        }
+        let path = self.root.join(folder).display().to_string();
+        // A path may hold what a string of TOML may not.
+        format!("{name} = {{ path = {} }}", serde_json::Value::from(path))
     }
 
     /// The versions that it was built with.
     pub fn lock(&self) -> Option<Vec<u8>> {
-        match self {
-            Sdk::Published => None,
-            Sdk::Source(root) => fs::read(root.join("Cargo.lock")).ok(),
-        }
+        fs::read(self.root.join("Cargo.lock")).ok()
     }
 }
 
@@ -70,6 +90,25 @@ mod tests {
         assert!(line.starts_with("tenon-sdk = { path = \"/") && line.ends_with("sdk/author\" }"));
         assert!(sdk.lock().is_some());
         assert!(matches!(Sdk::find(Some(Path::new("nowhere"))), Err(CliError::NoSdk { .. })));
-        assert_eq!(Sdk::Published.dependency("a", "b"), "a = \"0.1.0\"");
+    }
+
+    #[test]
+    fn a_command_finds_what_came_with_it_and_the_clone_it_was_built_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = |at: &str| {
+            let found = Sdk::of_command(&folder.path().join(at));
+            found.map(|sdk| sdk.root.strip_prefix(folder.path()).unwrap().to_owned())
+        };
+        assert!(
+            matches!(root("opt/bin/tenon"), Err(CliError::NoSdkFound { looked }) if looked.len() == 3)
+        );
+        for place in ["opt/share/tenon/sdk", "clone"] {
+            fs::create_dir_all(folder.path().join(place).join("sdk/author")).unwrap();
+            fs::write(folder.path().join(place).join(MARK), "").unwrap();
+        }
+        assert_eq!(root("opt/bin/tenon").unwrap(), Path::new("opt/share/tenon/sdk"));
+        assert_eq!(root("clone/target/release/tenon").unwrap(), Path::new("clone"));
+        assert_eq!(root("clone/target/aarch64/debug/tenon").unwrap(), Path::new("clone"));
+        assert!(root("clone/other/bin/deep/down/tenon").is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! The view of a process: what two sets of figures say, drawn.
 
-use crate::output::{plain, short_device, time};
+use crate::output::{count, plain, short_device, time};
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
@@ -8,7 +8,7 @@ use ratatui::{
     text::Line,
     widgets::{Block, Cell, Paragraph, Row, Table},
 };
-use tenon_runtime::monitor::{KernelMetrics, MemoryMetrics, Metrics};
+use tenon_runtime::monitor::{KernelMetrics, MemoryMetrics, Metrics, percentile_ns};
 
 /// What kernels are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub struct View {
     pub now: Metrics,
     /// Steps in a second, within the interval.
     pub steps_per_second: f64,
+    /// Times that half, nine tenths and 99 hundredths of the steps within the interval did not exceed.
+    latency: Option<[u64; 3]>,
     /// Whether the interval is all the time since the runtime started.
     since_start: bool,
     kernels: Vec<KernelRow>,
@@ -94,20 +96,32 @@ impl View {
         });
         let done = before.map_or(0, |before| before.steps.done).min(now.steps.done);
         let steps_per_second = (now.steps.done - done) as f64 / seconds;
-        View { now, steps_per_second, since_start: before.is_none(), kernels, order, paused: false }
+        let earlier = before.map_or(&[][..], |before| &before.latency[..]);
+        let of = |share| percentile_ns(&now.latency, earlier, share);
+        let latency = of(0.5).zip(of(0.9)).zip(of(0.99)).map(|((p50, p90), p99)| [p50, p90, p99]);
+        let (since_start, paused) = (before.is_none(), false);
+        View { now, steps_per_second, latency, since_start, kernels, order, paused }
     }
 
     /// The lines about the process.
     pub fn summary(&self) -> Vec<String> {
         let Metrics { pid, uptime_seconds, steps, pool, .. } = &self.now;
         let since = if self.since_start { " since the start" } else { "" };
-        vec![
+        let mut lines = vec![
             format!(
                 "process {pid}, up {uptime_seconds:.0} s    steps: {:.1}/s{since}, {} running, {} done, {} failed",
                 self.steps_per_second, steps.running, steps.done, steps.failed
             ),
-            format!("threads: {}, {} jobs waiting", pool.threads, pool.queued),
-        ]
+            format!(
+                "{}, {} waiting",
+                count(pool.threads as usize, "thread"),
+                count(pool.queued as usize, "job")
+            ),
+        ];
+        if let Some([p50, p90, p99]) = self.latency.map(|all| all.map(|ns| time(ns as f64))) {
+            lines.push(format!("a step{since}: p50 {p50}, p90 {p90}, p99 {p99}"));
+        }
+        lines
     }
 
     /// A line for each memory.
@@ -198,7 +212,7 @@ pub fn draw(frame: &mut Frame<'_>, view: &View) {
         _ => Constraint::Length((lines as u16 + 2).min(height / 4)),
     };
     let rows = [
-        Constraint::Length(4),
+        Constraint::Length(view.summary().len() as u16 + 2),
         part(memories.len()),
         Constraint::Min(0),
         part(plugins.len()),
@@ -255,7 +269,7 @@ fn draw_kernels(frame: &mut Frame<'_>, area: Rect, view: &View) {
 mod tests {
     use super::*;
     use ratatui::{Terminal, backend::TestBackend};
-    use tenon_runtime::monitor::{PluginMetrics, PoolMetrics, StepMetrics};
+    use tenon_runtime::monitor::{LatencyBucket, PluginMetrics, PoolMetrics, StepMetrics};
 
     fn kernel(op: &str, calls: u64, seconds: f64) -> KernelMetrics {
         let (device, plugin) = ("CPU".to_owned(), "tenon-cpu".to_owned());
@@ -274,6 +288,7 @@ mod tests {
             pid: 42,
             uptime_seconds: 100.0,
             steps: StepMetrics { running: 1, done, failed: 3 },
+            latency: vec![LatencyBucket { up_to_ns: 1500, steps: done }],
             plugins: vec![PluginMetrics {
                 name: "tenon\u{1b}[2J-cpu".to_owned(),
                 version: "0.1.0".to_owned(),
@@ -327,6 +342,7 @@ mod tests {
             for part in [
                 "process 42",
                 "100.0/s",
+                "p99 1.50 µs",
                 "5 jobs waiting",
                 "host",
                 "kernels by time",

@@ -15,6 +15,7 @@ lets nothing in. Nothing of a plugin runs while it is added.";
 pub const EXAMPLE: &str = "\
 Example:
   tenon trust add libmy_ops.so --comment reviewed --file trust.toml
+  tenon trust add --found --file trust.toml
   tenon trust list --file trust.toml
   tenon trust remove my-ops --file trust.toml";
 
@@ -46,8 +47,11 @@ pub enum TrustCommand {
 #[derive(Debug, Args)]
 pub struct AddArgs {
     /// A plugin's file, or a SHA-256 digest
-    #[arg(value_name = "FILE|DIGEST", required = true)]
+    #[arg(value_name = "FILE|DIGEST", required_unless_present = "found")]
     pub what: Vec<String>,
+    /// Put the plugins on the list that search finds, each the build that would be loaded
+    #[arg(long)]
+    pub found: bool,
     /// What the list says beside it: who looked at it, and why
     #[arg(long, value_name = "TEXT")]
     pub comment: Option<String>,

@@ -20,6 +20,9 @@ pub enum ListError {
         /// What is wrong.
         source: TrustError,
     },
+    /// Nothing to add.
+    #[error("no plugin was found: name its file, or its folder in TENON_PLUGIN_PATH")]
+    NothingFound,
     /// Nothing to remove.
     #[error(
         "trust file {}: no entry fits '{what}': expected four or more digits of a digest, a plugin's name, \
@@ -51,7 +54,7 @@ impl ListError {
     pub fn code(&self) -> Code {
         match self {
             ListError::NoHome | ListError::Malformed { .. } => Code::FAILED_PRECONDITION,
-            ListError::NoEntry { .. } => Code::NOT_FOUND,
+            ListError::NoEntry { .. } | ListError::NothingFound => Code::NOT_FOUND,
             ListError::Ambiguous { .. } => Code::INVALID_ARGUMENT,
         }
     }

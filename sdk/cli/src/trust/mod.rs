@@ -18,6 +18,7 @@ pub use error::ListError;
 use list::List;
 use serde_json::{Value, json};
 use std::{
+    collections::HashSet,
     fs,
     path::{Path, PathBuf, absolute},
 };
@@ -101,7 +102,13 @@ fn add(global: &Global, args: &AddArgs, file: &Path) -> Result<(), CliError> {
         false => entry_of(Path::new(what)),
     };
     let (added, comment) = (today(), args.comment.clone().unwrap_or_default());
-    let entries: Vec<TrustEntry> = args.what.iter().map(entry).collect::<Result<_, _>>()?;
+    let mut entries: Vec<TrustEntry> = args.what.iter().map(entry).collect::<Result<_, _>>()?;
+    if args.found {
+        entries.extend(first_builds(global));
+    }
+    if entries.is_empty() {
+        return Err(ListError::NothingFound.into());
+    }
     let mut list = List::locked(file)?;
     let mut told = Vec::new();
     for entry in entries {
@@ -120,6 +127,18 @@ fn add(global: &Global, args: &AddArgs, file: &Path) -> Result<(), CliError> {
         ));
     }
     tell(global, file, told.into_iter().map(|(entry, done, _)| (entry, done)))
+}
+
+/// The plugins that search finds: of several builds of one, the first, which is the one that is loaded.
+fn first_builds(global: &Global) -> Vec<TrustEntry> {
+    let mut names = HashSet::new();
+    let first = |entry: &TrustEntry| names.insert(entry.name.clone());
+    search(global).filter(first).collect()
+}
+
+fn search(global: &Global) -> impl Iterator<Item = TrustEntry> {
+    let search = SearchPath::of_process(global.plugins.iter().cloned());
+    search.candidates().into_iter().filter_map(|at| entry_of(&at.path).ok())
 }
 
 fn remove(global: &Global, args: &RemoveArgs, file: &Path) -> Result<(), CliError> {
@@ -195,8 +214,6 @@ struct Found {
 }
 
 fn found(global: &Global, list: &List) -> Vec<Found> {
-    let search = SearchPath::of_process(global.plugins.iter().cloned());
-    let found = search.candidates().into_iter().filter_map(|at| entry_of(&at.path).ok());
     let state = |entry: &TrustEntry| {
         let mut entries = list.entries().iter();
         if entries.any(|known| known.sha256 == entry.sha256) {
@@ -207,7 +224,7 @@ fn found(global: &Global, list: &List) -> Vec<Found> {
             "not on the list"
         }
     };
-    found.map(|entry| Found { state: state(&entry), entry }).collect()
+    search(global).map(|entry| Found { state: state(&entry), entry }).collect()
 }
 
 fn list(global: &Global, file: &Path, in_force: bool) -> Result<(), CliError> {

@@ -1,6 +1,7 @@
 /*
  * A plugin in C whose op CliTwice is wrong for more than four elements; its kernel 'reference' is right. With
- * CLI_EXITS it ends the process there, as if all were well.
+ * CLI_EXITS it ends the process there, as if all were well; with CLI_ELSEWHERE that kernel needs features that no
+ * processor has together, and with CLI_SLIP one that none has.
  */
 #include <stdlib.h>
 #include <tenon.h>
@@ -8,7 +9,18 @@
 TENON_MANIFEST("{\"kind\":\"plugin\",\"name\":\"cli-wrong\",\"version\":\"0.1.0\",\"abi\":[0,1]}");
 TENON_MANIFEST("{\"kind\":\"op\",\"name\":\"CliTwice\",\"inputs\":[\"x: float\"],"
                "\"outputs\":[\"y: float\"]}");
+#if defined(CLI_ELSEWHERE)
+#define NEEDED "[\"neon\",\"sse2\"]"
+static const TenonStr needed[] = { TENON_STR("neon"), TENON_STR("sse2") };
+#elif defined(CLI_SLIP)
+#define NEEDED "[\"avx-2\"]"
+static const TenonStr needed[] = { TENON_STR("avx-2") };
+#endif
+#ifdef NEEDED
+TENON_MANIFEST("{\"kind\":\"kernel\",\"op\":\"CliTwice\",\"device\":\"CPU\",\"features\":" NEEDED "}");
+#else
 TENON_MANIFEST("{\"kind\":\"kernel\",\"op\":\"CliTwice\",\"device\":\"CPU\"}");
+#endif
 TENON_MANIFEST("{\"kind\":\"kernel\",\"op\":\"CliTwice\",\"device\":\"CPU\",\"label\":\"reference\","
                "\"on_request\":true}");
 
@@ -72,6 +84,9 @@ static const TenonKernelDef wrong_kernel = {
     .struct_size = sizeof(TenonKernelDef),
     .op = TENON_STR("CliTwice"),
     .device_type = TENON_STR("CPU"),
+#ifdef NEEDED
+    .features = { needed, sizeof needed / sizeof needed[0] },
+#endif
     .table = &wrong_table,
     .source = HERE,
 };

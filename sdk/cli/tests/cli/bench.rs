@@ -2,7 +2,7 @@
 
 use crate::support::{Place, goldens, plugin, stderr};
 use serde_json::Value;
-use std::{fs, process::Output};
+use std::{collections::BTreeSet, fs, process::Output};
 use tenon_runtime::framework::Tensor;
 
 /// A run of a few milliseconds, without the machine's limits.
@@ -36,7 +36,9 @@ fn text(output: &Output) -> String {
 
 #[test]
 fn every_variant_is_checked_and_measured_side_by_side() {
-    let report = json(&Place::new(), &["Relu", "--shape", "features=70"]);
+    let devices = ["--device", "CPU", "--device", "ACCEL"];
+    let own = [&["Relu", "--shape", "features=70"], &devices[..]].concat();
+    let report = json(&Place::new(), &own);
     let found = variants(&report);
     for (device, label) in [("CPU", ""), ("CPU", "reference"), ("ACCEL", "")] {
         assert!(found.contains(&(device.into(), label.into())), "{found:?}");
@@ -79,6 +81,21 @@ fn text_has_a_table_and_says_what_is_compared() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("ACCEL") && text.lines().all(|line| line == line.trim_end()), "{text}");
+}
+
+#[test]
+fn a_simulated_device_takes_part_only_when_it_is_named() {
+    let place = Place::new();
+    let devices = |own: &[&str]| {
+        let report = json(&place, &[&["Relu", "--shape", "70"], own].concat());
+        let found: BTreeSet<String> = variants(&report).into_iter().map(|(on, _)| on).collect();
+        found.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(devices(&[]), ["CPU"]);
+    assert_eq!(devices(&["--device", "ACCEL"]), ["ACCEL"]);
+    // Whoever gives the file of its plugin means it.
+    let file = plugin("accel").display().to_string();
+    assert_eq!(devices(&["--plugin", &file]), ["ACCEL", "CPU"]);
 }
 
 #[test]
@@ -344,7 +361,9 @@ fn limits_of_the_machine_are_measured_once_and_kept() {
 #[test]
 fn a_variant_that_fails_is_reported_and_not_timed() {
     let place = Place::new();
-    let own = ["Relu:", "--shape", "70", "--set", "accel.fail_command_after=1"];
+    let fault = ["--set", "accel.fail_command_after=1"];
+    let devices = ["--device", "CPU", "--device", "ACCEL"];
+    let own = [&["Relu:", "--shape", "70"], &fault[..], &devices[..]].concat();
     let output = run(&place, &own);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     let text = text(&output);
@@ -394,6 +413,9 @@ fn bad_options_are_refused_before_anything_starts() {
         (vec!["Relu", "--dtype", "float9"], "float, double"),
         (vec!["Relu", "--time", "0"], "seconds"),
         (vec!["Relu", "--threads", "0"], "--threads"),
+        (vec!["Relu", "--threads", "4..2"], "the smaller number first"),
+        (vec!["--compare", "a.jsonl"], "2 values"),
+        (vec!["Relu", "--compare", "a.jsonl", "b.jsonl"], "cannot be used with"),
         (vec!["Relu", "--threshold=-3"], "per cent"),
     ] {
         let output = place.tenon(&[&["bench"], &own[..]].concat());

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
 };
+use tenon_runtime::npy;
 
 /// A plugin in C with one op, `CliTwice`, whose ordinary kernel gives 3x for more than four elements.
 fn wrong_plugin(place: &Place) -> PathBuf {
@@ -89,6 +90,72 @@ fn a_wrong_plugin_is_reported_in_three_forms_and_reproduced() {
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&json["right"], &json["plugin"]["name"]), (&false.into(), &"cli-wrong".into()));
     assert!(place.path("elsewhere/CliTwice-on-CPU.values.json").is_file());
+}
+
+/// A kernel that returns 3x for 2x and that never ran was right, with exit code 0.
+#[test]
+fn a_kernel_that_was_not_run_is_not_right() {
+    let place = Place::new();
+    let file = wrong_plugin_with(&place, &["-DCLI_ELSEWHERE"]);
+    let text = place.text(&["check", path(&file)]);
+    assert!(text.contains("– not run: CliTwice on CPU: this machine has no "), "{text}");
+    let last = text.lines().last().unwrap();
+    assert!(last.contains("right, but of 1 of 3 subjects nothing was run"), "{last}");
+    let json = place.json(&["check", path(&file)]);
+    assert_eq!(json["not_run"][0]["name"], "CliTwice on CPU", "{json}");
+
+    let strict = place.tenon(&["check", path(&file), "--strict", "--junit", "strict.xml"]);
+    let text = String::from_utf8_lossy(&strict.stdout).into_owned();
+    assert_eq!(strict.status.code(), Some(1), "{text}{}", stderr(&strict));
+    assert!(text.contains("✗ covered: CliTwice on CPU\n    nothing of it was run: "), "{text}");
+    let xml = fs::read_to_string(place.path("strict.xml")).unwrap();
+    assert!(xml.contains("name=\"not-run\"") && xml.contains("<failure"), "{xml}");
+
+    // A name that no processor has is a slip.
+    let file = wrong_plugin_with(&place, &["-DCLI_SLIP"]);
+    let slip = place.tenon(&["check", path(&file)]);
+    let text = String::from_utf8_lossy(&slip.stdout).into_owned();
+    assert_eq!(slip.status.code(), Some(1), "{text}");
+    assert!(text.contains("no processor has a feature 'avx-2': is 'avx2' meant?"), "{text}");
+}
+
+/// The arrays of a failing case can be looked at elsewhere, and the message has the values that matter.
+#[test]
+fn a_failing_case_is_kept_as_arrays_and_told_with_its_own_inputs() {
+    let place = Place::new();
+    let file = wrong_plugin(&place);
+    let output = place.tenon(&["check", path(&file), "--keep-failures", "kept"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for said in ["; at the same place", "largest error", "arrays: kept/CliTwice-on-CPU.values"] {
+        let said = said.trim_start_matches("; ");
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let read = |folder: &str, name: &str| {
+        let tensor = npy::read(place.path(folder).join(name), None).unwrap();
+        tensor.as_slice::<f32>().unwrap().to_vec()
+    };
+    let all =
+        |folder: &str| ["input0.npy", "expected0.npy", "got0.npy"].map(|name| read(folder, name));
+    let [x, expected, got] = all("kept/CliTwice-on-CPU.values");
+    assert_eq!(x.len(), 5, "the smallest that fails");
+    assert_eq!(expected, x.iter().map(|x| 2.0 * x).collect::<Vec<_>>());
+    assert_eq!(got, x.iter().map(|x| 3.0 * x).collect::<Vec<_>>());
+    let case = place.arg("tenon-check/CliTwice-on-CPU.values.json");
+    let output = place.tenon(&["check", "--case", &case, "--keep-failures", "again"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("arrays: again/CliTwice-on-CPU.values"), "{text}{}", stderr(&output));
+    assert_eq!(all("again/CliTwice-on-CPU.values"), [x, expected, got]);
+}
+
+/// All keys of an entry are where an author looks.
+#[test]
+fn the_help_names_every_key_of_an_exception() {
+    let help = Place::new().text(&["check", "--help"]);
+    let keys = ["op", "kernel", "device", "dtype", "clause", "case", "reason"];
+    let words: Vec<&str> = help.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    for key in keys.iter().chain(&["unsupported", "expected_failure"]) {
+        assert!(words.contains(key), "{key}: {help}");
+    }
 }
 
 /// Exceptions that lie beside the plugin are found; those that are named are taken instead.

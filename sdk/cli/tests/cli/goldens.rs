@@ -88,7 +88,7 @@ fn run_one(place: &Place, graph: &Value, run: &Value, archive: &mut Npz) -> Vec<
             (text(given, "dtype"), &given["shape"]),
             (text(fetch, "dtype"), &fetch["shape"])
         );
-        let found = npy::read(text(given, "file").as_ref(), Some(dtype(fetch))).unwrap();
+        let found = npy::read(text(given, "file"), Some(dtype(fetch))).unwrap();
         let expected = read_array(archive, text(fetch, "array"), dtype(fetch));
         let allowed = fetch.get("tolerance").unwrap_or(&graph["tolerance"]);
         if !same(&found, &expected, tolerance(allowed)) {
@@ -105,7 +105,7 @@ fn graphs_that_tensorflow_wrote_give_its_results() {
     let place = Place::new();
     let (mut wrong, mut runs) = (Vec::new(), 0);
     for graph in list(&index, "graphs") {
-        let mut archive = Npz::open(&goldens().join(text(graph, "arrays"))).unwrap();
+        let mut archive = Npz::open(goldens().join(text(graph, "arrays"))).unwrap();
         for run in list(graph, "runs") {
             wrong.extend(run_one(&place, graph, run, &mut archive));
             runs += 1;

@@ -10,7 +10,7 @@ use std::{
 use tenon_runtime::{Runtime, RuntimeOptions, framework::Tensor};
 
 /// The subcommands that the help of the command lists.
-fn subcommands(help: &str) -> Vec<String> {
+pub fn subcommands(help: &str) -> Vec<String> {
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let names = listed.map_while(|line| line.strip_prefix("  ").filter(|line| !line.is_empty()));
     // The description of one may take more lines.

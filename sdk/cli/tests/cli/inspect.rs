@@ -52,8 +52,10 @@ fn opening(place: &Place, name: &str, body: &str) -> String {
     place.text(&["new", name, "--lang", "c", "--sdk", &sdk.display().to_string()]);
     let folder = place.path(name);
     let mut source = fs::read_to_string(folder.join("plugin.c")).unwrap();
+    // Headers of the system come first: what follows the plugin's header is hidden.
+    source.insert_str(0, "#include <unistd.h>\n");
     source.push_str(&format!(
-        "\n#include <unistd.h>\n__attribute__((constructor)) static void opened(void) {{ {body} }}\n"
+        "\n__attribute__((constructor)) static void opened(void) {{ {body} }}\n"
     ));
     fs::write(folder.join("plugin.c"), source).unwrap();
     let built = Command::new("make").current_dir(&folder).output().unwrap();

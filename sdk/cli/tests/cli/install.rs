@@ -25,6 +25,34 @@ fn an_installed_plugin_is_found_from_then_on() {
 }
 
 #[test]
+fn an_installed_plugin_can_be_taken_out_again() {
+    let place = Place::new();
+    let alone = place.alone();
+    let tenon = |args: &[&str]| output(place.command(&alone).args(args));
+    let none = tenon(&["uninstall", "tenon-accel"]);
+    assert!(stderr(&none).contains("no plugin 'tenon-accel' is installed there, and no other"));
+    for name in ["accel", "fft"] {
+        let installed = tenon(&["install", &plugin(name).display().to_string()]);
+        assert!(installed.status.success(), "{}", stderr(&installed));
+    }
+    let other = stderr(&tenon(&["uninstall", "accel"]));
+    assert!(other.contains("there are: tenon-accel ") && other.contains("tenon-fft "), "{other}");
+    let removed = tenon(&["uninstall", "tenon-accel"]);
+    let told = String::from_utf8(removed.stdout).unwrap();
+    assert!(told.starts_with("removed: tenon-accel "), "{told}");
+    let left: Vec<_> = fs::read_dir(place.path("data/tenon/plugins"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(left, ["libtenon_fft.so"]);
+    // What is no plugin any more goes by the name of its file.
+    fs::write(place.path("data/tenon/plugins/libtenon_fft.so"), "broken").unwrap();
+    let removed = tenon(&["uninstall", "libtenon_fft.so", "--json"]);
+    assert!(removed.status.success(), "{}", stderr(&removed));
+    assert_eq!(fs::read_dir(place.path("data/tenon/plugins")).unwrap().count(), 0);
+}
+
+#[test]
 fn what_does_not_load_is_not_installed() {
     let place = Place::new();
     fs::write(place.path("libtenon_bad.so"), "not a library").unwrap();

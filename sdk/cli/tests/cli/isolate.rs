@@ -30,7 +30,7 @@ fn a_graph_runs_on_an_isolated_plugin_with_the_same_result() {
     };
     let (here, apart) = (place.arg("here"), place.arg("apart"));
     assert_eq!(run(&[], &here), run(&["--isolate", &fft()], &apart));
-    let y = npy::read(&place.path("apart/y.npy"), None).unwrap();
+    let y = npy::read(place.path("apart/y.npy"), None).unwrap();
     for (y, x) in y.as_slice::<f32>().unwrap().iter().zip(x.as_slice::<f32>().unwrap()) {
         assert!((y - x).abs() < 1e-5, "{y} for {x}");
     }

@@ -1,6 +1,8 @@
 //! The command, as a user runs it.
 
+mod about;
 mod bench;
+mod bench_ways;
 mod check;
 mod demo;
 mod dev;

@@ -13,7 +13,7 @@ fn asset(name: &str) -> String {
 
 /// Writes the calibration images, so many of them, as this file.
 fn images(place: &Place, name: &str, count: usize) -> String {
-    let images = npy::read(Path::new(&asset("calibration_images.npy")), None).unwrap();
+    let images = npy::read(asset("calibration_images.npy"), None).unwrap();
     let values = &images.as_slice::<f32>().unwrap()[..count * 64];
     place.array(name, &Tensor::from_slice(&[count as i64, 8, 8, 1], values).unwrap())
 }

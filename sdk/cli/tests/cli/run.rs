@@ -2,7 +2,7 @@
 
 use crate::{
     check::wrong_plugin_with,
-    support::{Place, stderr},
+    support::{Place, output, stderr},
 };
 use std::fs;
 use tenon_runtime::{
@@ -78,7 +78,7 @@ fn json_is_one_object_and_files_are_named_after_fetches() {
     assert_eq!((&fetches[0]["dtype"], &fetches[0]["shape"]), (&"float".into(), &vec![2, 2].into()));
     assert_eq!(fetches[0]["file"].as_str(), Some(place.arg("out/layer_y.npy").as_str()));
     assert_eq!(fetches[1]["file"].as_str(), Some(place.arg("out/x_0.npy").as_str()));
-    let y = npy::read(&place.path("out/layer_y.npy"), None).unwrap();
+    let y = npy::read(place.path("out/layer_y.npy"), None).unwrap();
     assert_eq!(y.as_slice::<f32>().unwrap(), [0.0, 2.0, 0.0, 4.0]);
     let nodes = result["nodes"].as_object().unwrap();
     assert!(nodes.keys().all(|device| device.ends_with("/device:CPU:0")), "{nodes:?}");
@@ -93,14 +93,61 @@ fn nodes_go_to_the_device_that_is_asked_for_with_the_same_result() {
     let result = place.json(&[&args[..], &["--out", &out]].concat());
     let nodes = result["nodes"].as_object().unwrap();
     assert!(nodes.keys().any(|device| device.ends_with("/device:ACCEL:0")), "{nodes:?}");
-    let y = npy::read(&place.path("out/layer_y.npy"), None).unwrap();
+    let y = npy::read(place.path("out/layer_y.npy"), None).unwrap();
     assert_eq!(y.as_slice::<f32>().unwrap(), [0.0, 2.0, 0.0, 4.0]);
+}
+
+/// Exit 0 and the values of the CPU: nothing told that the device was not there.
+#[test]
+fn a_device_that_is_not_there_was_passed_over_in_silence() {
+    let place = Place::new();
+    let (graph, feed) = (place.relu("g.pb"), input(&place));
+    let named = place.graph("named.pb", |b| {
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+        b.op("Relu").name("layer/y").input(x).device("/device:NPU:0").build().map(drop)
+    });
+    let by_option = ["run", &graph, "--feed", &feed, "--fetch", "layer/y", "--device", "FOO:0"];
+    let by_node = ["run", &named, "--feed", &feed, "--fetch", "layer/y"];
+    for (args, name) in [(&by_option[..], "FOO:0"), (&by_node[..], "/device:NPU:0")] {
+        let error = place.error(args);
+        for part in [name, "there", "/device:CPU:0", "/device:ACCEL:1", "--soft-placement"] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        let result = place.json(&[args, &["--soft-placement"]].concat());
+        assert!(result["nodes"].as_object().unwrap().keys().all(|key| key.ends_with("CPU:0")));
+        place.json(&[args, &["--set", "runtime.soft_placement=true"]].concat());
+    }
+    let explained = place.text(&["explain", &named, "layer/y", "--soft-placement"]);
+    assert!(explained.contains("moved by soft placement"), "{explained}");
+}
+
+/// "there are no devices" did not say where plugins had been looked for.
+#[test]
+fn without_plugins_the_error_says_where_they_were_looked_for() {
+    let place = Place::new();
+    let (graph, feed) = (place.relu("g.pb"), input(&place));
+    let alone = place.alone();
+    let mut command = place.command(&alone);
+    command.args(["run", &graph, "--feed", &feed, "--fetch", "layer/y"]);
+    let error = stderr(&output(command.env("TENON_PLUGIN_PATH", place.path("nowhere"))));
+    let folders =
+        ["nowhere (TENON_PLUGIN_PATH): not there", "data/tenon/plugins (the user's plugins)"];
+    for part in
+        [&["there are no devices", "--plugin FILE", "RuntimeOptions::plugins"][..], &folders]
+            .concat()
+    {
+        assert!(error.contains(part), "{part}: {error}");
+    }
 }
 
 #[test]
 fn text_shows_values_and_times_and_a_trace_is_written() {
     let place = Place::new();
-    let (graph, feed) = (place.relu("g.pb"), input(&place));
+    let graph = place.graph("g.pb", |b| {
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[4]).unwrap())?;
+        b.op("Relu").name("layer/y").input(x).build().map(drop)
+    });
+    let feed = input(&place);
     let trace = place.arg("trace.json");
     let args = ["run", &graph, "--feed", &feed, "--fetch", "layer/y", "--trace", &trace];
     let text = place.text(&[&args[..], &["--repeat", "3"]].concat());
@@ -109,6 +156,26 @@ fn text_shows_values_and_times_and_a_trace_is_written() {
     let events = trace["traceEvents"].as_array().unwrap();
     let relu: Vec<_> = events.iter().filter(|event| event["name"] == "layer/y").collect();
     assert_eq!(relu.len(), 1, "only the last step is traced: {events:?}");
+    let args = &relu[0]["args"];
+    assert_eq!((&args["op"], &args["plugin"]), (&"Relu".into(), &"tenon-cpu".into()), "{args}");
+    assert_eq!(args["inputs"][0], "float [4]", "{args}");
+}
+
+#[test]
+fn a_trace_shows_copies_to_and_from_a_device_with_their_bytes() {
+    let place = Place::new();
+    let (graph, feed) = (place.relu("g.pb"), input(&place));
+    let file = place.arg("trace.json");
+    let args = ["run", &graph, "--feed", &feed, "--fetch", "layer/y", "--device", "ACCEL:0"];
+    place.text(&[&args[..], &["--trace", &file]].concat());
+    let trace: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let copies: Vec<_> = events.iter().filter(|event| event["cat"] == "copy").collect();
+    for name in ["copy to ACCEL:0", "copy from ACCEL:0"] {
+        let copy = copies.iter().find(|event| event["name"] == name);
+        let copy = copy.unwrap_or_else(|| panic!("{name}: {events:?}"));
+        assert_eq!((&copy["pid"], &copy["args"]["bytes"]), (&2.into(), &16.into()), "{copy}");
+    }
 }
 
 #[test]

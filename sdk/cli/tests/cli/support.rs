@@ -78,7 +78,7 @@ impl Place {
     }
 
     pub fn array(&self, name: &str, tensor: &Tensor) -> String {
-        npy::write(&self.path(name), tensor).unwrap();
+        npy::write(self.path(name), tensor).unwrap();
         self.arg(name)
     }
 

@@ -144,6 +144,40 @@ fn what_is_no_plugin_or_no_list_is_an_error() {
     assert!(fs::read_to_string(&list).unwrap().ends_with("'abc'\n"), "it is left as it was");
 }
 
+/// Nine lines of 250 characters for every command, and a list that said that no plugin had been found.
+#[test]
+fn plugins_that_are_not_on_the_list_are_told_in_one_line() {
+    let server = Server::new();
+    let folder = server.place.path("plugins");
+    fs::create_dir(&folder).unwrap();
+    for name in ["accel", "fft", "text"] {
+        fs::copy(plugin(name), folder.join(format!("lib{name}.so"))).unwrap();
+        own(&folder.join(format!("lib{name}.so")));
+    }
+    fs::copy(plugin("fft"), folder.join("libfft_again.so")).unwrap();
+    fs::write(server.place.path("none.toml"), "version = 1\n").unwrap();
+    own(&server.place.path("none.toml"));
+    let tenon = |args: &[&str]| {
+        let mut command = server.place.command(&server.alone);
+        command.env("TENON_HOST_TRUST_FILE", server.place.path("none.toml"));
+        output(command.env("TENON_PLUGIN_PATH", &folder).args(args))
+    };
+    let listed = tenon(&["list"]);
+    let said = stderr(&listed);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("plugins that were found are not on the list"), "{said}");
+    assert!(said.contains("tenon trust add --found --file"), "{said}");
+    let text = String::from_utf8(listed.stdout).unwrap();
+    assert!(text.contains("plugins were refused") && !text.contains("was found"), "{text}");
+    let added = tenon(&["trust", "add", "--found"]);
+    let told = String::from_utf8(added.stdout).unwrap();
+    assert_eq!(told.matches("added: ").count(), 3, "one build of each: {told}");
+    let listed = tenon(&["list"]);
+    let text = String::from_utf8(listed.stdout.clone()).unwrap();
+    assert!(text.contains("tenon-fft") && text.contains("tenon-text"), "{text}");
+    assert_eq!(stderr(&listed), "");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_list_that_others_can_write_is_told_of() {

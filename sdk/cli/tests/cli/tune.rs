@@ -40,7 +40,27 @@ fn a_graph_that_was_tuned_is_explained_with_times() {
     let after = place.json(&[&explain[..], &any].concat());
     assert_eq!(measured(&after), kernels.len());
     let text = place.text(&[&["tune", &graph][..], &any].concat());
-    assert!(text.contains("of 1 nodes with a choice run on another kernel"), "{text}");
+    assert!(text.contains("of 1 node with a choice runs on another kernel"), "{text}");
+}
+
+#[test]
+fn every_kernel_is_told_with_its_time_or_why_it_was_left_out() {
+    let place = Place::new();
+    let graph = convolution(&place);
+    let cache = format!("runtime.tune_cache={}", place.arg("times"));
+    let text = place.text(&["tune", &graph, "--set", &cache]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("NODE") && lines[0].ends_with("WHY"), "{text}");
+    assert!(lines[1].starts_with("conv") && lines[1].ends_with("runs"), "{text}");
+    // The kernel that is labelled as the reference is never chosen, and one may promise less than the first.
+    let left_out = lines.iter().filter(|line| line.contains("left out: ")).count();
+    assert!(left_out > 0 && text.contains("runs on request only"), "{text}");
+    let any = ["tune", &graph, "--set", &cache, "--set", "runtime.tune_contract=any"];
+    let decisions = place.json(&any);
+    let candidates = decisions[0]["candidates"].as_array().unwrap();
+    let timed: Vec<f64> = candidates.iter().filter_map(|tried| tried["ns"].as_f64()).collect();
+    assert_eq!(timed.len(), decisions[0]["kernels"].as_array().unwrap().len(), "{decisions}");
+    assert!(candidates.iter().all(|tried| tried["why"] != ""), "{decisions}");
 }
 
 #[test]

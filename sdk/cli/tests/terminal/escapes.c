@@ -8,7 +8,7 @@
 #endif
 #include "tenon_plugin.h"
 
-TENON_OP(escapes, "CliEscapes", TENON_1("x: float"), TENON_1("y: float"), TENON_0(), tenon_shape_of_first, "");
+TENON_OP("CliEscapes", inputs("x: float"), outputs("y: float"), shape(tenon_shape_of_first));
 
 static TenonCode compute(TenonKernelState *state, const TenonCall *call)
 {
@@ -17,5 +17,5 @@ static TenonCode compute(TenonKernelState *state, const TenonCall *call)
 }
 
 TENON_TABLE(entries, .compute = compute);
-TENON_KERNEL_FIXED(escapes, "CliEscapes", "CPU", "", 0, AUTO, tenon_exact, entries);
-TENON_PLUGIN(TENON_LIST(&escapes_op), TENON_LIST(&escapes_kernel))
+TENON_KERNEL("CliEscapes", "CPU", entries, numerics(tenon_exact));
+TENON_PLUGIN();

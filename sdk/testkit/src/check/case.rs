@@ -23,11 +23,13 @@ pub enum Tag {
     Declared,
     /// From golden data.
     Golden,
+    /// Has indices that are out of range.
+    Beyond,
 }
 
 impl Tag {
     /// All, in order.
-    pub const ALL: [Tag; 9] = [
+    pub const ALL: [Tag; 10] = [
         Tag::Empty,
         Tag::Scalar,
         Tag::One,
@@ -37,6 +39,7 @@ impl Tag {
         Tag::Special,
         Tag::Declared,
         Tag::Golden,
+        Tag::Beyond,
     ];
 
     /// Its name in reproducers.
@@ -51,6 +54,7 @@ impl Tag {
             Tag::Special => "special",
             Tag::Declared => "declared",
             Tag::Golden => "golden",
+            Tag::Beyond => "beyond",
         }
     }
 

@@ -33,6 +33,8 @@ pub enum Clause {
     Leak,
     /// Attributes and inputs that are wrong are refused with an error.
     Refusals,
+    /// Each attribute that the op's author declared is asked for by somebody.
+    Attributes,
     /// A cancelled call, and one in a step that fails, ends and leaves nothing behind.
     Cancellation,
     /// Every call returns in time.
@@ -57,7 +59,7 @@ pub enum Clause {
 
 impl Clause {
     /// All, in the order of a report.
-    pub const ALL: [Clause; 23] = [
+    pub const ALL: [Clause; 24] = [
         Clause::Load,
         Clause::Covered,
         Clause::Verified,
@@ -71,6 +73,7 @@ impl Clause {
         Clause::Repeatable,
         Clause::Leak,
         Clause::Refusals,
+        Clause::Attributes,
         Clause::Cancellation,
         Clause::Progress,
         Clause::Lifecycle,
@@ -99,6 +102,7 @@ impl Clause {
             Clause::Repeatable => "repeatable",
             Clause::Leak => "leak",
             Clause::Refusals => "refusals",
+            Clause::Attributes => "attributes",
             Clause::Cancellation => "cancellation",
             Clause::Progress => "progress",
             Clause::Lifecycle => "lifecycle",

@@ -14,9 +14,16 @@
 //! reason = "issue 12: the sum is kept in half"
 //! ```
 //!
-//! `op`, `kernel` (the whole name of a subject) and `device` say what an entry is about, at least one of them;
-//! `clause` and `case` narrow it. In `op`, `kernel`, `device` and `case` a `*` stands for any text. An entry
-//! without clause and case covers everything of the kernel: it is not run at all.
+//! | key | says |
+//! |---|---|
+//! | `op`, `kernel`, `device` | what an entry is about, at least one of them: the op, the whole name of a subject, as a report has it, the device type |
+//! | `dtype` | the element types: any of the subject's type attributes has this one |
+//! | `clause` | the promise, by its name in a report |
+//! | `case` | the case, by its name in a report |
+//! | `reason` | why; always there |
+//!
+//! In `op`, `kernel`, `device`, `dtype` and `case` a `*` stands for any text. An entry without clause and case covers
+//! everything of the kernel: it is not run at all.
 //!
 //! # Invariants
 //! - An expected failure is kept apart for each kernel and clause: where none of the cases that it covers
@@ -39,6 +46,15 @@ pub struct Place<'a> {
     pub subject: &'a str,
 }
 
+impl Place<'_> {
+    /// Whether an element type of the subject follows a pattern.
+    fn has_type(self, pattern: &str) -> bool {
+        let types = self.subject.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+        let types = types.map_or("", |(types, _)| types).split(", ");
+        types.filter_map(|of| of.split_once('=')).any(|(_, dtype)| matches(pattern, dtype))
+    }
+}
+
 /// One entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
@@ -46,6 +62,7 @@ pub struct CheckException {
     op: Option<String>,
     kernel: Option<String>,
     device: Option<String>,
+    dtype: Option<String>,
     clause: Option<Clause>,
     case: Option<String>,
     reason: String,
@@ -58,6 +75,8 @@ struct Fields {
     op: Option<String>,
     kernel: Option<String>,
     device: Option<String>,
+    #[serde(default)]
+    dtype: Option<String>,
     clause: Option<String>,
     case: Option<String>,
     reason: String,
@@ -65,9 +84,9 @@ struct Fields {
 
 impl From<CheckException> for Fields {
     fn from(entry: CheckException) -> Fields {
-        let CheckException { op, kernel, device, clause, case, reason } = entry;
+        let CheckException { op, kernel, device, dtype, clause, case, reason } = entry;
         let clause = clause.map(|clause| clause.name().to_owned());
-        Fields { op, kernel, device, clause, case, reason }
+        Fields { op, kernel, device, dtype, clause, case, reason }
     }
 }
 
@@ -75,7 +94,7 @@ impl TryFrom<Fields> for CheckException {
     type Error = String;
 
     fn try_from(fields: Fields) -> Result<CheckException, String> {
-        let Fields { op, kernel, device, clause, case, reason } = fields;
+        let Fields { op, kernel, device, dtype, clause, case, reason } = fields;
         if op.is_none() && kernel.is_none() && device.is_none() {
             return Err("an entry says what it is about: op, kernel or device".to_owned());
         }
@@ -89,7 +108,7 @@ impl TryFrom<Fields> for CheckException {
         };
         let clause = clause.filter(|name| name != "*").map(known).transpose()?;
         let case = case.filter(|pattern| pattern != "*");
-        Ok(CheckException { op, kernel, device, clause, case, reason })
+        Ok(CheckException { op, kernel, device, dtype, clause, case, reason })
     }
 }
 
@@ -107,6 +126,7 @@ impl CheckException {
         fits(&self.op, place.op)
             && fits(&self.device, place.device)
             && fits(&self.kernel, place.subject)
+            && self.dtype.as_ref().is_none_or(|dtype| place.has_type(dtype))
     }
 
     /// Whether it covers a case, whatever the clause.
@@ -134,6 +154,7 @@ impl fmt::Display for CheckException {
             ("op", &self.op),
             ("kernel", &self.kernel),
             ("device", &self.device),
+            ("dtype", &self.dtype),
             ("clause", &clause),
             ("case", &self.case),
         ];

@@ -26,6 +26,24 @@ fn toml_and_json_say_the_same() {
     assert_eq!(entries(""), CheckExceptions::default());
 }
 
+/// An entry for one element type needs no name of a kernel.
+#[test]
+fn an_entry_may_be_for_an_element_type() {
+    let about = |dtype: &str, subject: &'static str| {
+        let text = format!("[[unsupported]]\nop = 'Add'\ndtype = '{dtype}'\nreason = 'r'\n");
+        entries(&text).unsupported[0].is_about(Place { subject, ..ADD })
+    };
+    let pair = "Add[T=bfloat16, Tidx=int32] on CPU";
+    assert!(about("half", ADD.subject) && !about("float", ADD.subject));
+    assert!(about("bfloat16", pair) && about("int32", pair) && about("*16", pair));
+    assert!(!about("16", pair) && !about("float", pair) && !about("*", "Add on CPU"));
+    let alone = read("e.toml", "[[unsupported]]\ndtype = 'half'\nreason = 'r'\n").unwrap_err();
+    assert!(alone.contains("op, kernel or device"), "{alone}");
+    let entry =
+        &entries("[[unsupported]]\nop = 'Add'\ndtype = 'half'\nreason = 'r'\n").unsupported[0];
+    assert_eq!(entry.to_string(), r#"op = "Add", dtype = "half", reason = "r""#);
+}
+
 #[test]
 fn what_is_malformed_is_named_with_its_line() {
     let cases = [

@@ -1,5 +1,19 @@
 //! The C library's heap: what a plugin allocates by itself, in whatever language it is written.
 
+use std::env;
+
+/// What is set in the environment of a process whose heap is to be checked at every block that is given back: glibc's
+/// own checks, which end the process. Nothing where there are none, or where something else is preloaded already.
+pub(super) fn checks() -> Vec<(&'static str, &'static str)> {
+    const PRELOADED: &str = "LD_PRELOAD";
+    let is_there = cfg!(all(target_os = "linux", target_env = "gnu"));
+    if !is_there || env::var_os(PRELOADED).is_some() {
+        return Vec::new();
+    }
+    let checks = [("GLIBC_TUNABLES", "glibc.malloc.check=3"), ("MALLOC_CHECK_", "3")];
+    [(PRELOADED, "libc_malloc_debug.so.0")].into_iter().chain(checks).collect()
+}
+
 /// Bytes of the heap that are in use; `None` where the C library does not say.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(super) fn bytes_in_use() -> Option<u64> {

@@ -99,8 +99,14 @@ pub enum Order {
         unit: usize,
         /// The first step that is run.
         from: usize,
-        /// Cases that have ended a process: what is judged once per unit is judged on others.
+        /// Cases that have ended a process: what is judged once per unit is judged on others. Of a plugin as a whole,
+        /// names of kernels that have.
         without: Vec<String>,
+    },
+    /// Calls a kernel on a case or two, and until it takes one.
+    Call {
+        /// The unit.
+        unit: usize,
     },
     /// Says what a step is.
     Describe {
@@ -115,6 +121,16 @@ pub enum Order {
         unit: usize,
         /// The case, as [`case_to_json`](super::json::case_to_json) writes it.
         case: Value,
+    },
+    /// Writes inputs, expectation and result of one case of a kernel as arrays, in this order: where the kernel ends
+    /// the process, what comes before it is there.
+    Keep {
+        /// The unit.
+        unit: usize,
+        /// The case, as for `Try`.
+        case: Value,
+        /// The folder, which is made where it is missing.
+        folder: PathBuf,
     },
     /// Runs what is judged once per unit, one clause of it.
     Clause {
@@ -158,6 +174,10 @@ pub enum Message {
         clause: Option<Clause>,
         /// Whether code runs that is not what is checked: an oracle.
         oracle: bool,
+        /// Whether the call is on inputs as no session gives them: what ends it is no finding, a read beside a buffer
+        /// aside.
+        #[serde(default)]
+        unpromised: bool,
     },
     /// Something was found in the step that began last.
     Found(Finding),
@@ -199,6 +219,7 @@ mod tests {
                 name: "prime\n1".into(),
                 clause: Some(Clause::InPlace),
                 oracle: false,
+                unpromised: true,
             },
             Message::Found(Finding::failed(Clause::Values, "line\nline")),
             Message::Found(Finding::passed(Clause::Values)),

@@ -2,10 +2,10 @@
 
 use super::{
     CheckCase, Clause, Fill,
-    json::{case_from_json, case_to_json, tensor_to_json},
+    json::{case_from_json, case_to_json},
     protocol::{Sampling, Setup, Unit},
 };
-use crate::error::TestkitError;
+use crate::{compare::shown_briefly, error::TestkitError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{
@@ -102,7 +102,7 @@ impl Reproducer {
     /// # Errors
     /// It cannot be written.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, TestkitError> {
-        let path = folder.join(self.file_name());
+        let path = folder.join(format!("{}.json", self.name()));
         let failed = |detail: String| TestkitError::Reproducer { path: path.clone(), detail };
         fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
         let mut text =
@@ -112,11 +112,12 @@ impl Reproducer {
         Ok(path)
     }
 
-    fn file_name(&self) -> String {
+    /// A name of unit and clause for files.
+    pub fn name(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
         let name: String = self.unit.name.chars().map(plain).collect();
         let words: Vec<&str> = name.split('-').filter(|word| !word.is_empty()).collect();
-        format!("{}.{}.json", words.join("-"), self.clause)
+        format!("{}.{}", words.join("-"), self.clause)
     }
 }
 
@@ -156,12 +157,13 @@ const SHOWN: usize = 16;
 
 fn fill(fill: &Fill) -> String {
     let Fill::Explicit(value) = fill else { return format!(" {}", recipe(fill)) };
-    match tensor_to_json(value) {
-        Ok(json) if value.elements() <= SHOWN => {
-            let elements = json.get("values").or_else(|| json.get("hex"));
-            format!(" = {}", elements.unwrap_or(&Value::Null))
-        }
-        _ => " of given elements".to_owned(),
+    let count = value.elements();
+    let elements: Option<Vec<String>> =
+        (0..count.min(SHOWN)).map(|at| shown_briefly(value, at)).collect();
+    match elements {
+        Some(elements) if count <= SHOWN => format!(" = [{}]", elements.join(", ")),
+        Some(elements) => format!(" = [{}, …]", elements.join(", ")),
+        None => " of given elements".to_owned(),
     }
 }
 
@@ -232,7 +234,7 @@ mod tests {
     fn a_case_is_told_in_words() {
         assert_eq!(
             describe(&case()),
-            "T = float, axes = Int([0, 1]), input 0: float [2] = [1.0,\"nan\"], \
+            "T = float, axes = Int([0, 1]), input 0: float [2] = [1.0, NaN], \
              input 1: float [2] of [-1, 1), seed 7"
         );
     }

@@ -1,8 +1,10 @@
 //! A smaller case that fails in the same way.
 //!
-//! Sizes go first, all occurrences of one size together (inputs that must agree go on agreeing), then axis by
-//! axis; then axes of size one; then fills, and where few elements are left, the elements themselves, each
-//! replaced by one. What a candidate must still do is the caller's to say; so is how long it may take.
+//! Sizes go first, all occurrences of one size together (inputs that must agree go on agreeing), then axis by axis;
+//! then axes of size one; then fills. A recipe gives other elements for another size: where the one that matters is
+//! lost so, the elements that are there are cut along every axis, in the middle, at both ends, row by row. Where few
+//! elements are left, each is replaced by one. What a candidate must still do is the caller's to say; so is how long
+//! it may take.
 //!
 //! What golden data says of a case is true of that case alone. Smaller ones are judged by the reference, as far as
 //! there is one that finds the same failure; else a golden case stays as it is.
@@ -11,7 +13,10 @@
 //! - What comes out fails as the caller says, or is what went in.
 //! - Constants (shapes, axes) stay as they are.
 
+mod cut;
+
 use super::{Argument, CheckCase, Fill, Tag};
+use cut::{Window, cut_out, window};
 use std::collections::BTreeSet;
 use tenon_framework::{DType, Tensor};
 
@@ -34,6 +39,16 @@ pub fn shrink(case: CheckCase, judge: &mut dyn Judge) -> CheckCase {
     if case.is(Tag::Golden) && !(judge.goes_on() && judge.fails(&best)) {
         return case;
     }
+    let best = descend(best, judge, candidates);
+    elements(cut_out(best, judge), judge)
+}
+
+/// The last of a row of cases, each a candidate of the one before.
+fn descend(
+    mut best: CheckCase,
+    judge: &mut dyn Judge,
+    candidates: fn(&CheckCase) -> Vec<CheckCase>,
+) -> CheckCase {
     while judge.goes_on() {
         let better = candidates(&best).into_iter().find(|candidate| {
             // What is found last is right where time runs out: nothing is.
@@ -44,7 +59,7 @@ pub fn shrink(case: CheckCase, judge: &mut dyn Judge) -> CheckCase {
             None => break,
         }
     }
-    elements(best, judge)
+    best
 }
 
 /// Smaller cases, the smallest first.
@@ -219,27 +234,14 @@ fn one(dtype: DType) -> Option<Vec<u8>> {
 
 /// The first elements along each axis; `None` where the elements have no fixed size.
 fn part(tensor: &Tensor, dims: &[i64]) -> Option<Tensor> {
-    let size = tensor.dtype().size().filter(|_| !tensor.dtype().needs_drop())?;
-    let (whole, bytes) = (tensor.shape().dims(), tensor.as_bytes().ok()?);
+    let whole = tensor.shape().dims();
     if whole == dims {
         return Some(tensor.clone());
     }
-    if whole.len() != dims.len() || whole.iter().zip(dims).any(|(whole, part)| part > whole) {
-        return None;
-    }
-    let mut kept = Vec::new();
-    for (at, element) in bytes.chunks_exact(size).enumerate() {
-        let mut rest = at as i64;
-        let inside = whole.iter().zip(dims).rev().all(|(whole, part)| {
-            let index = rest % whole;
-            rest /= whole;
-            index < *part
-        });
-        if inside {
-            kept.extend_from_slice(element);
-        }
-    }
-    Tensor::from_bytes(tensor.dtype(), dims, &kept).ok()
+    let fits =
+        whole.len() == dims.len() && whole.iter().zip(dims).all(|(whole, part)| part <= whole);
+    let windows: Vec<Window> = dims.iter().map(|&size| (0, size)).collect();
+    fits.then(|| window(tensor, &windows)).flatten()
 }
 
 #[cfg(test)]

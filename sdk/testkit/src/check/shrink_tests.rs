@@ -69,11 +69,31 @@ fn only_the_element_that_matters_stays() {
     let small = shrunk(case(vec![input(&[2, 3], Fill::Explicit(value))]), 1000, |case| {
         floats(case, 0).iter().any(|value| value.is_nan())
     });
-    // The first elements are kept along each axis: the NaN stands in the third column of the first row.
-    assert_eq!(small.inputs[0].dims, [3]);
-    let left = floats(&small, 0);
-    assert_eq!((left[0], left[1]), (1.0, 1.0));
-    assert!(left[2].is_nan());
+    assert_eq!(small.inputs[0].dims, [0i64; 0]);
+    assert!(floats(&small, 0)[0].is_nan());
+}
+
+/// The first rows do not have the element, and another size of the recipe has other elements.
+#[test]
+fn one_row_of_many_stays_where_its_element_is_what_fails() {
+    let x = input(&[8, 7, 1], Fill::Special { seed: 3 });
+    let wanted = floats(&case(vec![x.clone()]), 0)[7 * 7 + 6];
+    let scale = input(&[7, 1], random(4));
+    let small = shrunk(case(vec![x, scale]), 2000, |case| {
+        let (x, scale) = (&case.inputs[0].dims, &case.inputs[1].dims);
+        x.ends_with(scale) && floats(case, 0).iter().any(|x| x.to_bits() == wanted.to_bits())
+    });
+    assert_eq!(floats(&small, 0).len(), 1, "{small:?}");
+    assert_eq!(floats(&small, 1).len(), 1, "{small:?}");
+}
+
+/// Where all of them matter, a recipe stays one.
+#[test]
+fn a_recipe_of_which_nothing_can_go_stays_a_recipe() {
+    let small = shrunk(case(vec![input(&[40, 40], random(1))]), 1000, |case| {
+        case.inputs[0].dims == [40, 40]
+    });
+    assert!(matches!(small.inputs[0].fill, Fill::Uniform { .. }), "{small:?}");
 }
 
 #[test]

@@ -192,129 +192,28 @@ static TenonCode both_shapes(const TenonHost *host, TenonShapeCall *call)
                             : host->shapes->set_output(call, 1, host->shapes->input(call, 0));
 }
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+/* An op and its kernel on ZOOC, from x to y in the memory of the device. */
+#define DEVICE_MAP(id, op_name, ...) \
+    TENON_OP(op_name, inputs("x: float"), outputs("y: float"), shape(tenon_shape_of_first), stateful); \
+    TENON_TABLE(id##_table, __VA_ARGS__); \
+    TENON_KERNEL(op_name, "ZOOC", id##_table)
 
-/*
- * An op and its kernel on ZOOC, with their manifest lines. The arrays `id`_takes, `id`_gives and `id`_host
- * hold its arguments and those of them that lie in host memory; the JSON says the same as the first two.
- */
-#define DEVICE_OP(id, op_name, takes_json, gives_json, op_flags, shape_fn, table_flags, compute_fn) \
-    TENON_MANIFEST("{\"kind\":\"op\",\"name\":\"" op_name "\",\"inputs\":" takes_json \
-                   ",\"outputs\":" gives_json "}\n" \
-                   "{\"kind\":\"kernel\",\"op\":\"" op_name "\",\"device\":\"ZOOC\"}"); \
-    static const TenonKernelTable id##_table = { \
-        .struct_size = sizeof(TenonKernelTable), \
-        .flags = (table_flags), \
-        .compute = (compute_fn), \
-    }; \
-    static const TenonOpDef id##_op = { \
-        .struct_size = sizeof(TenonOpDef), \
-        .flags = (op_flags), \
-        .name = TENON_STR(op_name), \
-        .inputs = { id##_takes, COUNT(id##_takes) }, \
-        .outputs = { id##_gives, COUNT(id##_gives) }, \
-        .shape = (shape_fn), \
-        .source = TENON_HERE, \
-    }; \
-    static const TenonKernelDef id##_kernel = { \
-        .struct_size = sizeof(TenonKernelDef), \
-        .op = TENON_STR(op_name), \
-        .device_type = TENON_STR("ZOOC"), \
-        .host_memory = { id##_host, COUNT(id##_host) }, \
-        .table = &id##_table, \
-        .source = TENON_HERE, \
-    }
+TENON_OP("ZooCDeviceScale", inputs("x: float", "n: int32"), outputs("y: float"), shape(tenon_shape_of_first));
+TENON_TABLE(scale_table, .compute = scale);
+TENON_KERNEL("ZooCDeviceScale", "ZOOC", scale_table, host_memory("n"));
 
-/* As DEVICE_OP, from x to y in the memory of the device. */
-#define DEVICE_MAP(id, op_name, op_flags, table_flags, compute_fn) \
-    TENON_MANIFEST("{\"kind\":\"op\",\"name\":\"" op_name "\",\"inputs\":[\"x: float\"]," \
-                   "\"outputs\":[\"y: float\"]}\n" \
-                   "{\"kind\":\"kernel\",\"op\":\"" op_name "\",\"device\":\"ZOOC\"}"); \
-    static const TenonKernelTable id##_table = { \
-        .struct_size = sizeof(TenonKernelTable), \
-        .flags = (table_flags), \
-        .compute = (compute_fn), \
-    }; \
-    static const TenonOpDef id##_op = { \
-        .struct_size = sizeof(TenonOpDef), \
-        .flags = (op_flags), \
-        .name = TENON_STR(op_name), \
-        .inputs = { x_float, 1 }, \
-        .outputs = { y_float, 1 }, \
-        .shape = tenon_shape_of_first, \
-        .source = TENON_HERE, \
-    }; \
-    static const TenonKernelDef id##_kernel = { \
-        .struct_size = sizeof(TenonKernelDef), \
-        .op = TENON_STR(op_name), \
-        .device_type = TENON_STR("ZOOC"), \
-        .table = &id##_table, \
-        .source = TENON_HERE, \
-    }
+TENON_OP("ZooCDeviceFacts", inputs("x: float", "n: int32"), outputs("facts: int64"));
+TENON_TABLE(facts_table, .compute = facts);
+TENON_KERNEL("ZooCDeviceFacts", "ZOOC", facts_table, host_memory("n", "facts"));
 
-static const TenonStr x_float[] = { TENON_STR("x: float") };
-static const TenonStr y_float[] = { TENON_STR("y: float") };
+TENON_OP("ZooCDeviceScratch", inputs("x: float"), outputs("y: float"), shape(tenon_shape_of_first));
+TENON_TABLE(scratch_table, .compute = scratch);
+TENON_KERNEL("ZooCDeviceScratch", "ZOOC", scratch_table);
 
-static const TenonStr scale_takes[] = { TENON_STR("x: float"), TENON_STR("n: int32") };
-static const TenonStr scale_gives[] = { TENON_STR("y: float") };
-static const TenonStr scale_host[] = { TENON_STR("n") };
-DEVICE_OP(scale, "ZooCDeviceScale", "[\"x: float\",\"n: int32\"]", "[\"y: float\"]", 0, tenon_shape_of_first,
-          0, scale);
+DEVICE_MAP(async, "ZooCDeviceAsync", .flags = TENON_KERNEL_FLAG_ASYNC, .compute = start);
+DEVICE_MAP(failure, "ZooCDeviceFailure", .compute = failure);
+DEVICE_MAP(lose, "ZooCDeviceLose", .compute = lose);
 
-static const TenonStr facts_takes[] = { TENON_STR("x: float"), TENON_STR("n: int32") };
-static const TenonStr facts_gives[] = { TENON_STR("facts: int64") };
-static const TenonStr facts_host[] = { TENON_STR("n"), TENON_STR("facts") };
-DEVICE_OP(facts, "ZooCDeviceFacts", "[\"x: float\",\"n: int32\"]", "[\"facts: int64\"]", 0, NULL, 0,
-          facts);
-
-DEVICE_MAP(scratch, "ZooCDeviceScratch", 0, 0, scratch);
-DEVICE_MAP(async, "ZooCDeviceAsync", TENON_OP_FLAG_STATEFUL, TENON_KERNEL_FLAG_ASYNC, start);
-DEVICE_MAP(failure, "ZooCDeviceFailure", TENON_OP_FLAG_STATEFUL, 0, failure);
-DEVICE_MAP(lose, "ZooCDeviceLose", TENON_OP_FLAG_STATEFUL, 0, lose);
-
-static const TenonKernelTable kinds_table = {
-    .struct_size = sizeof(TenonKernelTable),
-    .compute = kinds,
-};
-static const TenonStr kinds_gives[] = { TENON_STR("pinned: float"), TENON_STR("shared: float") };
-TENON_MANIFEST("{\"kind\":\"op\",\"name\":\"ZooCDeviceKinds\",\"inputs\":[\"x: float\"],"
-               "\"outputs\":[\"pinned: float\",\"shared: float\"]}");
-static const TenonOpDef kinds_op = {
-    .struct_size = sizeof(TenonOpDef),
-    .name = TENON_STR("ZooCDeviceKinds"),
-    .inputs = { x_float, 1 },
-    .outputs = { kinds_gives, 2 },
-    .shape = both_shapes,
-    .source = TENON_HERE,
-};
-TENON_MANIFEST("{\"kind\":\"kernel\",\"op\":\"ZooCDeviceKinds\",\"device\":\"ZOOC\"}");
-static const TenonKernelDef kinds_kernel = {
-    .struct_size = sizeof(TenonKernelDef),
-    .op = TENON_STR("ZooCDeviceKinds"),
-    .device_type = TENON_STR("ZOOC"),
-    .table = &kinds_table,
-    .source = TENON_HERE,
-};
-
-TenonCode zoo_register_kernels(TenonRegistrar *registrar, const TenonRegistrarTable *table)
-{
-    static const struct {
-        const TenonOpDef *op;
-        const TenonKernelDef *kernel;
-    } all[] = {
-        { &scale_op, &scale_kernel },     { &facts_op, &facts_kernel },
-        { &scratch_op, &scratch_kernel }, { &kinds_op, &kinds_kernel },
-        { &async_op, &async_kernel },     { &failure_op, &failure_kernel },
-        { &lose_op, &lose_kernel },
-    };
-    for (size_t at = 0; at < COUNT(all); at++) {
-        TenonCode code = table->op(registrar, all[at].op);
-        if (code == TENON_OK) {
-            code = table->kernel(registrar, all[at].kernel);
-        }
-        if (code != TENON_OK) {
-            return code;
-        }
-    }
-    return TENON_OK;
-}
+TENON_OP("ZooCDeviceKinds", inputs("x: float"), outputs("pinned: float", "shared: float"), shape(both_shapes));
+TENON_TABLE(kinds_table, .compute = kinds);
+TENON_KERNEL("ZooCDeviceKinds", "ZOOC", kinds_table);

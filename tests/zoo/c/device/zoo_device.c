@@ -364,19 +364,7 @@ const TenonDeviceTable zoo_device_table = {
     .synchronize = synchronize,
 };
 
-TENON_KNOB(count, "count", INT, "2", "How many devices of type ZOOC there are, 1 to 8; else none.");
-TENON_DEVICE(type, "ZOOC", -1, zoo_device_probe, zoo_device_create, zoo_device_table);
+TENON_KNOB("count", INT, "2", "How many devices of type ZOOC there are, 1 to 8; else none.");
+TENON_DEVICE("ZOOC", zoo_device_probe, zoo_device_create, zoo_device_table, priority(-1));
 
-static TenonCode zoo_register(const TenonHost *host, TenonRegistrar *registrar,
-                              const TenonRegistrarTable *table, TenonSink *sink)
-{
-    TenonCode code = table->knob(registrar, &count_knob);
-    (void)host;
-    (void)sink;
-    if (code == TENON_OK) {
-        code = table->device_type(registrar, &type_device);
-    }
-    return code != TENON_OK ? code : zoo_register_kernels(registrar, table);
-}
-
-TENON_DOOR(zoo_register)
+TENON_PLUGIN();

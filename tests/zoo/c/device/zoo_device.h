@@ -26,7 +26,4 @@ TenonCode zoo_device_enqueue(TenonDeviceState *device, TenonStream *stream, Body
  */
 void *zoo_address(const void *data, TenonMemoryKind memory);
 
-/* The registrations of the kernels. */
-TenonCode zoo_register_kernels(TenonRegistrar *registrar, const TenonRegistrarTable *table);
-
 #endif /* ZOO_DEVICE_H */

@@ -10,6 +10,8 @@ use std::{
 };
 use tenon_sdk::{abi::Determinism, prelude::*};
 
+mod denormals;
+
 tenon_sdk::export_plugin!();
 
 fn same(c: &ShapeContext<'_>) -> ShapeResult {
@@ -144,6 +146,8 @@ fn sum_plainly(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 
 register_kernel!("RightSum" on "CPU": fn sum_in_parallel, numerics = Numerics::relative(0.0, 1e-6));
 register_kernel!("RightSum" on "CPU": fn sum_plainly, label = "reference", on_request = true);
+// No processor has both: it is right as far as anybody can tell, and never runs.
+register_kernel!("RightSum" on "CPU": fn sum_in_parallel, label = "elsewhere", priority = 1, features = &["neon", "sse2"]);
 
 register_op!(
     "RightJoin",
@@ -177,6 +181,79 @@ fn join_reference(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 
 register_kernel!("RightJoin" on "CPU": fn join);
 register_kernel!("RightJoin" on "CPU": fn join_reference, label = "reference", on_request = true);
+
+register_op!(
+    "RightSteps",
+    inputs = &["x: float"],
+    outputs = &["y: float"],
+    shape = same,
+    summary = "2x; the kernel needs x where it is promised to lie, at a multiple of 64 bytes, and ends the process else."
+);
+
+fn aligned_alone(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let x = c.input::<f32>(0)?;
+    if x.data.as_ptr().addr() % 64 != 0 {
+        // As an aligned load does.
+        std::process::abort();
+    }
+    plainly_twice::<f32>(c)
+}
+
+register_kernel!("RightSteps" on "CPU": fn aligned_alone);
+register_kernel!("RightSteps" on "CPU": fn twice_reference, label = "reference", on_request = true);
+
+register_op!(
+    "RightFirst",
+    inputs = &["x: float"],
+    outputs = &["y: float"],
+    attrs = &["count: int = 3"],
+    shape = |c: &ShapeContext<'_>| {
+        let x = c.with_rank(c.input(0), 1)?;
+        let count = c.attr::<i64>("count")?.max(0);
+        let first = c.value(c.dim(x, 0)).map(|all| all.min(count));
+        c.set_output(0, c.make_shape(&[c.make_dim(first)]))
+    },
+    summary = "At most so many elements: a size that grows with an attribute, and then no more."
+);
+
+struct First(i64);
+
+impl Kernel for First {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(First(c.attr::<i64>("count")?.max(0)))
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let x = c.input::<f32>(0)?;
+        let &[count] = x.dims else {
+            return Err(KernelError::invalid_argument("expected a vector"));
+        };
+        let y = c.output::<f32>(0, &[count.min(self.0)])?;
+        y.data.iter_mut().zip(x.data).for_each(|(y, x)| *y = *x);
+        Ok(())
+    }
+}
+
+struct FirstReference(i64);
+
+impl Kernel for FirstReference {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(FirstReference(c.attr("count")?))
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let x = c.input::<f32>(0)?;
+        if x.dims.len() != 1 {
+            return Err(KernelError::invalid_argument("expected a vector"));
+        }
+        let first = self.0.clamp(0, x.data.len() as i64) as usize;
+        c.output::<f32>(0, &[first as i64])?.data.copy_from_slice(&x.data[..first]);
+        Ok(())
+    }
+}
+
+register_kernel!("RightFirst" on "CPU": First);
+register_kernel!("RightFirst" on "CPU": FirstReference, label = "reference", on_request = true);
 
 register_op!(
     "RightRows",

@@ -112,31 +112,13 @@ impl Reversed {
     }
 }
 
-struct Prepack {
+struct Packing {
     packed: Option<tenon_sdk::author::Packed>,
 }
 
-impl Kernel for Prepack {
-    const PREPACKS: bool = true;
-
+impl Kernel for Packing {
     fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Prepack { packed: None })
-    }
-
-    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        static NEXT: AtomicI64 = AtomicI64::new(1);
-        if input != 1 || view.dtype != DType::FLOAT {
-            return Ok(None);
-        }
-        // SAFETY: the view lies in host memory and holds `elements` floats during this call.
-        let weights =
-            unsafe { std::slice::from_raw_parts(view.data.cast::<f32>(), view.elements as usize) };
-        let form = Reversed::of(weights, NEXT.fetch_add(1, Ordering::Relaxed));
-        Ok(Some(Packed::new(form, view.bytes)))
-    }
-
-    fn attach_packed(&mut self, _input: usize, packed: &Packed) {
-        self.packed = Some(packed.clone());
+        Ok(Packing { packed: None })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -166,7 +148,25 @@ impl Kernel for Prepack {
     }
 }
 
-register_kernel!("ZooPrepack" on "CPU": Prepack);
+impl Prepack for Packing {
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        static NEXT: AtomicI64 = AtomicI64::new(1);
+        if input != 1 || view.dtype != DType::FLOAT {
+            return Ok(None);
+        }
+        // SAFETY: the view lies in host memory and holds `elements` floats during this call.
+        let weights =
+            unsafe { std::slice::from_raw_parts(view.data.cast::<f32>(), view.elements as usize) };
+        let form = Reversed::of(weights, NEXT.fetch_add(1, Ordering::Relaxed));
+        Ok(Some(Packed::new(form, view.bytes)))
+    }
+
+    fn attach_packed(&mut self, _input: usize, packed: &Packed) {
+        self.packed = Some(packed.clone());
+    }
+}
+
+register_kernel!("ZooPrepack" on "CPU": Packing);
 
 register_op!(
     "ZooSupports",
@@ -182,7 +182,7 @@ register_op!(
 );
 
 /// `SMALL` is the kernel for at most `limit` elements.
-struct Supports<const SMALL: bool> {
+struct Choosy<const SMALL: bool> {
     object: i64,
 }
 
@@ -196,21 +196,10 @@ fn at_most(c: &CreateContext<'_>, limit: i64) -> Supported {
     }
 }
 
-impl<const SMALL: bool> Kernel for Supports<SMALL> {
-    const HAS_SUPPORTS: bool = true;
-
+impl<const SMALL: bool> Kernel for Choosy<SMALL> {
     fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
         static NEXT: AtomicI64 = AtomicI64::new(1);
-        Ok(Supports { object: NEXT.fetch_add(1, Ordering::Relaxed) })
-    }
-
-    fn supports(c: &CreateContext<'_>) -> Supported {
-        match c.attr::<i64>(if SMALL { "limit" } else { "most" }) {
-            Ok(limit) if limit >= 0 => at_most(c, limit),
-            Ok(_) if !SMALL => Supported::Yes,
-            Ok(limit) => Supported::No(format!("limit is {limit}, expected at least 0")),
-            Err(error) => Supported::No(error.message),
-        }
+        Ok(Choosy { object: NEXT.fetch_add(1, Ordering::Relaxed) })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -220,5 +209,16 @@ impl<const SMALL: bool> Kernel for Supports<SMALL> {
     }
 }
 
-register_kernel!("ZooSupports" on "CPU": Supports<true>, label = "small", priority = 1);
-register_kernel!("ZooSupports" on "CPU": Supports<false>);
+impl<const SMALL: bool> Supports for Choosy<SMALL> {
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        match c.attr::<i64>(if SMALL { "limit" } else { "most" }) {
+            Ok(limit) if limit >= 0 => at_most(c, limit),
+            Ok(_) if !SMALL => Supported::Yes,
+            Ok(limit) => Supported::No(format!("limit is {limit}, expected at least 0")),
+            Err(error) => Supported::No(error.message),
+        }
+    }
+}
+
+register_kernel!("ZooSupports" on "CPU": Choosy<true>, label = "small", priority = 1);
+register_kernel!("ZooSupports" on "CPU": Choosy<false>);

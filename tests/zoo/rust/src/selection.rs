@@ -44,7 +44,8 @@ fn imaginary(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 }
 
 register_kernel!("ZooFeature" on "CPU": fn ordinary);
-register_kernel!("ZooFeature" on "CPU": fn imaginary, label = "imaginary", priority = 9, features = &["zoo-imaginary"]);
+// No processor has both.
+register_kernel!("ZooFeature" on "CPU": fn imaginary, label = "imaginary", priority = 9, features = &["neon", "sse2"]);
 
 register_op!(
     "ZooNumerics",
@@ -120,6 +121,9 @@ register_op!(
         "some; n in 1..9; x: [n, 3] uniform(-1, 1); rows: [k] integers(0..n)",
         "last; n in {1, 4}; x: [n, d]; rows: [1] values(n-1)",
     ],
+    bench = &["many; n in {8, 64}; x: [n, 3]; rows: [16] integers(0..n)"],
+    flops = "2 * y",
+    bytes = "2 * bytes(y) + bytes(rows)",
 );
 
 fn rows(c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -104,22 +104,22 @@ struct KnobsAtCreate {
 }
 
 impl Kernel for KnobsAtCreate {
-    const HAS_SUPPORTS: bool = true;
-
     fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(KnobsAtCreate { facts: read_knobs()? })
     }
 
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        c.set_strings(0, &[4], self.facts.iter())
+    }
+}
+
+impl Supports for KnobsAtCreate {
     fn supports(_: &CreateContext<'_>) -> Supported {
         match Knob::read("ratio") {
             Ok(Knob::Float(ratio)) if ratio < 0.0 => Supported::No("ratio is negative".to_owned()),
             Ok(_) => Supported::Yes,
             Err(error) => Supported::No(error.message),
         }
-    }
-
-    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        c.set_strings(0, &[4], self.facts.iter())
     }
 }
 

@@ -83,7 +83,6 @@ fn give(c: &ComputeContext<'_>, texts: [&str; 2], object: i64) -> Result<(), Ker
 
 impl<const ELEMENTS: usize> Kernel for Modes<ELEMENTS> {
     const MODE: Mode = MODES[ELEMENTS - 1].0;
-    const HAS_SUPPORTS: bool = true;
 
     fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
         static NEXT: AtomicI64 = AtomicI64::new(1);
@@ -91,14 +90,6 @@ impl<const ELEMENTS: usize> Kernel for Modes<ELEMENTS> {
             return Err(KernelError::internal("knob mark: expected a string"));
         };
         Ok(Modes { mark, object: NEXT.fetch_add(1, Ordering::Relaxed) })
-    }
-
-    fn supports(c: &CreateContext<'_>) -> Supported {
-        match c.input_shape(0).full() {
-            None => Supported::DependsOnShapes,
-            Some(shape) if shape.elements() == ELEMENTS => Supported::Yes,
-            Some(shape) => Supported::No(format!("{} elements", shape.elements())),
-        }
     }
 
     fn start(&self, mut call: AsyncCall) {
@@ -111,6 +102,16 @@ impl<const ELEMENTS: usize> Kernel for Modes<ELEMENTS> {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         give(c, [MODES[ELEMENTS - 1].1, &self.mark], self.object)
+    }
+}
+
+impl<const ELEMENTS: usize> Supports for Modes<ELEMENTS> {
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        match c.input_shape(0).full() {
+            None => Supported::DependsOnShapes,
+            Some(shape) if shape.elements() == ELEMENTS => Supported::Yes,
+            Some(shape) => Supported::No(format!("{} elements", shape.elements())),
+        }
     }
 }
 

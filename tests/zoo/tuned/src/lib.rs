@@ -59,15 +59,6 @@ struct Waits {
 }
 
 impl Kernel for Waits {
-    const HAS_SUPPORTS: bool = true;
-
-    fn supports(c: &CreateContext<'_>) -> Supported {
-        match c.attr::<&str>("gate") {
-            Ok("") | Err(_) => Supported::No("it waits for a file only".into()),
-            Ok(_) => Supported::Yes,
-        }
-    }
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(Waits { gate: PathBuf::from(c.attr::<&str>("gate")?) })
     }
@@ -77,6 +68,15 @@ impl Kernel for Waits {
             thread::sleep(Duration::from_millis(2));
         }
         twice(c)
+    }
+}
+
+impl Supports for Waits {
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        match c.attr::<&str>("gate") {
+            Ok("") | Err(_) => Supported::No("it waits for a file only".into()),
+            Ok(_) => Supported::Yes,
+        }
     }
 }
 

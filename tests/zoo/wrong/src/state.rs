@@ -62,6 +62,34 @@ crate::wrong_kernels!(
     numerics = Numerics::ulps(2.0).determinism(Determinism::BITWISE)
 );
 
+static MANY_CALLS: AtomicUsize = AtomicUsize::new(0);
+
+fn varies_rarely(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    // As a sum by threads, of which one is late now and then.
+    let call = MANY_CALLS.fetch_add(1, Ordering::Relaxed) as u32;
+    let odd = u32::from(call.wrapping_mul(0x9e37_79b9).rotate_left(13).is_multiple_of(12));
+    crate::map(c, |x| {
+        let y = x + x;
+        if y.is_finite() && y != 0.0 { f32::from_bits(y.to_bits() ^ odd) } else { y }
+    })
+}
+
+register_op!(
+    "WrongRarely",
+    inputs = &["x: float"],
+    outputs = &["y: float"],
+    shape = crate::same,
+    summary =
+        "2x; the last bit is another one in a call of twelve, though the same bits are promised."
+);
+crate::wrong_kernels!(
+    "WrongRarely",
+    varies_rarely,
+    twice,
+    crate::twice_reference,
+    numerics = Numerics::ulps(2.0).determinism(Determinism::BITWISE)
+);
+
 register_op!(
     "WrongSecond",
     inputs = &["x: float"],

@@ -129,6 +129,34 @@ register_kernel!("WrongAttribute" on "CPU": fn twice);
 register_kernel!("WrongAttribute" on "CPU": Times, label = "right");
 register_kernel!("WrongAttribute" on "CPU": TimesReference, label = "reference", on_request = true);
 
+fn by_way_of_a_product(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    crate::map(c, |x| std::hint::black_box(x * 0.001) * 1010.0)
+}
+
+fn in_one_product(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    crate::map(c, |x| (f64::from(x) * 1000.0 * 0.001) as f32)
+}
+
+fn alone(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    crate::map(c, |x| x)
+}
+
+register_op!(
+    "WrongFlushed",
+    inputs = &["x: float"],
+    outputs = &["y: float"],
+    cases = &["small; x: [2] values(1.5e-38, 2.0)"],
+    shape = crate::same,
+    summary = "x; the wrong kernel is a hundredth too large, and loses small numbers where denormals are flushed."
+);
+wrong_kernels!(
+    "WrongFlushed",
+    by_way_of_a_product,
+    in_one_product,
+    alone,
+    numerics = Numerics::relative(0.0, 1e-5)
+);
+
 register_op!(
     "WrongShape",
     inputs = &["x: float"],

@@ -61,6 +61,7 @@ fn kernel(types: &[DType], line: u32) -> KernelDef {
         label: String::new(),
         priority: 0,
         on_request: false,
+        keeps_denormals: false,
         constraints: vec![TypeConstraint { attr: "T".into(), types: types.to_vec() }],
         host_memory: Vec::new(),
         in_place: Vec::new(),

@@ -2,13 +2,13 @@
 
 use crate::{
     error::LoadError,
-    isolate::definition::{Definition, KernelWire, KnobWire, OpWire, SourceWire},
+    isolate::definition::{BenchWire, Definition, KernelWire, KnobWire, OpWire, SourceWire},
     loader::{self, Library},
 };
 use std::{slice, sync::Arc};
 use tenon_abi::{
-    Code, DeviceTypeDef, ExtCases, ExtCost, ExtHeader, KernelDef, KernelTable, KnobDef, OpDef,
-    Registrar, RegistrarTable, Source, Str, Strs, ext_tags, find_ext, kernel_flags,
+    Code, DeviceTypeDef, ExtBench, ExtCases, ExtCost, ExtHeader, KernelDef, KernelTable, KnobDef,
+    OpDef, Registrar, RegistrarTable, Source, Str, Strs, ext_tags, find_ext, kernel_flags,
 };
 use tenon_framework::{
     author::guard,
@@ -110,6 +110,11 @@ unsafe extern "C" fn op(registrar: *mut Registrar, op: *const OpDef) -> Code {
         with(registrar, |captured| {
             let Some(def) = op.as_ref() else { return };
             let cases = link::<ExtCases>(def.ext, ext_tags::CASES).map(|link| texts(link.cases));
+            let bench = link::<ExtBench>(def.ext, ext_tags::BENCH).map(|link| BenchWire {
+                calls: texts(link.calls),
+                flops: text(link.flops),
+                bytes: text(link.bytes),
+            });
             captured.definitions.push(Definition::Op(OpWire {
                 name: text(def.name),
                 flags: def.flags,
@@ -120,6 +125,7 @@ unsafe extern "C" fn op(registrar: *mut Registrar, op: *const OpDef) -> Code {
                 description: text(def.description),
                 has_shape: def.shape.run.is_some(),
                 cases,
+                bench,
                 source: source(&def.source),
             }));
             captured.ops.push(tenon_framework::op::OpDef::from_abi(op).ok().map(Arc::new));

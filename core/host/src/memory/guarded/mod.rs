@@ -1,10 +1,10 @@
 //! Host memory that notices misuse: for a process that examines kernels, at the cost of speed.
 //!
-//! Each buffer is a mapping of its own between inaccessible pages. Its end, or its start, touches one of
-//! them as closely as the alignment of 64 bytes allows; what is left beside it holds a canary, which is
-//! looked at when the buffer is given back and on demand. Fresh bytes hold a poison that whoever examines
-//! may change: results that change with it depend on memory that nobody wrote. Inputs can be made
-//! read-only. A buffer that was given back stays inaccessible for a while.
+//! Each buffer is a mapping of its own between inaccessible pages. Its end, or its start, touches one of them as
+//! closely as the alignment of 64 bytes allows, or to the byte ([`Side::Exact`]); what is left beside it holds a
+//! canary, which is looked at when the buffer is given back and on demand. Fresh bytes hold a poison that whoever
+//! examines may change: results that change with it depend on memory that nobody wrote. Inputs can be made read-only.
+//! A buffer that was given back stays inaccessible for a while.
 //!
 //! States of a block: *writable* ↔ *read-only* → *given back* → gone. [`find`] tells for an address which
 //! block it belongs to, also in a signal handler.
@@ -29,7 +29,7 @@ use std::{
     ffi::c_void,
     ptr::NonNull,
     slice,
-    sync::atomic::{AtomicBool, AtomicU8, Ordering},
+    sync::atomic::{AtomicU8, Ordering},
 };
 use table::{ROWS, Table};
 use tenon_framework::{
@@ -58,12 +58,25 @@ impl Default for GuardOptions {
 
 /// Which side of fresh buffers touches an inaccessible page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
 pub enum Side {
     /// The end: the first byte beyond it that is a multiple of 64 faults.
     #[default]
     End,
     /// The start: every byte before it faults.
     Start,
+    /// The end, to the byte: every byte beyond it faults, and the buffer is aligned to as much of its size as a
+    /// power of two divides, not to 64 bytes. For inputs of calls whose results nobody looks at.
+    Exact,
+}
+
+impl Side {
+    fn of_word(word: u8) -> Side {
+        [Side::End, Side::Start, Side::Exact]
+            .into_iter()
+            .find(|&side| side as u8 == word)
+            .unwrap_or_default()
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -94,7 +107,7 @@ pub struct Guard {
     kept_bytes: usize,
     poison: AtomicU8,
     canary: AtomicU8,
-    at_start: AtomicBool,
+    side: AtomicU8,
     blocks: Mutex<Blocks>,
 }
 
@@ -106,7 +119,7 @@ impl Guard {
             kept_bytes: options.kept_bytes,
             poison: AtomicU8::new(options.poison),
             canary: AtomicU8::new(options.canary),
-            at_start: AtomicBool::new(false),
+            side: AtomicU8::new(Side::default() as u8),
             blocks: Mutex::ranked(rank::MEMORY, Blocks::default()),
         }
     }
@@ -123,7 +136,7 @@ impl Guard {
 
     /// Which side of fresh buffers touches an inaccessible page from now on.
     pub fn set_side(&self, side: Side) {
-        self.at_start.store(side == Side::Start, Ordering::Relaxed);
+        self.side.store(side as u8, Ordering::Relaxed);
     }
 
     /// Makes a buffer read-only, and says what it is.
@@ -191,8 +204,11 @@ impl Guard {
             self.forget();
             Mapping::new(body, align)
         })?;
-        let at_start = self.at_start.load(Ordering::Relaxed);
-        let data = if at_start { mapping.first } else { mapping.end() - body };
+        let data = match Side::of_word(self.side.load(Ordering::Relaxed)) {
+            Side::End => mapping.end() - body,
+            Side::Start => mapping.first,
+            Side::Exact => mapping.end() - bytes,
+        };
         let (poison, canary) =
             (self.poison.load(Ordering::Relaxed), self.canary.load(Ordering::Relaxed));
         fill(mapping.first, data, canary);

@@ -38,6 +38,25 @@ fn buffers_are_aligned_poisoned_and_touch_the_end_of_their_pages() {
 }
 
 #[test]
+fn a_buffer_ends_to_the_byte_where_no_alignment_is_asked_for() {
+    let guard = guard();
+    guard.set_side(Side::Exact);
+    for bytes in [0usize, 4, 20, 63, 64, 65, 4096, 4100] {
+        let data = take(&guard, bytes);
+        assert_eq!((data as usize + bytes) % 4096, 0, "{bytes} bytes");
+        // SAFETY: live, of this size.
+        let fresh = unsafe { slice::from_raw_parts(data, bytes) };
+        assert!(fresh.iter().all(|&byte| byte == 0xa5));
+        give(&guard, data);
+    }
+    let data = take(&guard, 20);
+    // SAFETY: a byte of the same page, before the buffer.
+    unsafe { data.sub(1).write(1) };
+    assert_eq!(guard.violations().len(), 1);
+    give(&guard, data);
+}
+
+#[test]
 fn large_alignments_are_kept() {
     let guard = guard();
     for align in [64usize, 128, 4096, 1 << 16] {

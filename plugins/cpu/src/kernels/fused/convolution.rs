@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
-    author::{ComputeContext, CreateContext, Kernel, Packed, Supported},
+    author::{ComputeContext, CreateContext, Kernel, Packed, Prepack, Supported, Supports},
     geometry::{Conv2dGeometry, ConvAttributes},
     reg::Numerics,
     register_kernel,
@@ -35,25 +35,25 @@ struct FusedConv2d<T: Compute> {
 }
 
 impl<T: Compute<Wide: Factor + Special>> Kernel for FusedConv2d<T> {
-    const PREPACKS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (attributes, epilogue) = (ConvAttributes::new(c)?, epilogue::Attributes::new(c)?);
         Ok(FusedConv2d { attributes, filter: Filter::new()?, epilogue })
-    }
-
-    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok(self.filter.prepack(&self.attributes, input, view))
-    }
-
-    fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        self.filter.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = Conv2dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
         let steps = self.epilogue.bind::<T>(c, &g.output_dims(), g.format)?;
         steps.ending(|ending| conv::convolve::<T>(c, &g, &self.filter, ending))
+    }
+}
+
+impl<T: Compute<Wide: Factor + Special>> Prepack for FusedConv2d<T> {
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(self.filter.prepack(&self.attributes, input, view))
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.filter.attach(input, packed);
     }
 }
 
@@ -64,30 +64,31 @@ struct FusedWinograd<T> {
 }
 
 impl<T: Transform> Kernel for FusedWinograd<T> {
-    const PREPACKS: bool = true;
-    const HAS_SUPPORTS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (convolution, epilogue) = (Convolution::new(c)?, epilogue::Attributes::new(c)?);
         Ok(FusedWinograd { convolution, epilogue })
-    }
-
-    fn supports(c: &CreateContext<'_>) -> Supported {
-        contract::supports::<T>(c)
-    }
-
-    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        self.convolution.prepack(input, view)
-    }
-
-    fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        self.convolution.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = self.convolution.geometry(c)?;
         let steps = self.epilogue.bind::<f32>(c, &g.output_dims(), g.format)?;
         self.convolution.compute(c, &g, Some(&|start, y| steps.apply(start, y)))
+    }
+}
+
+impl<T: Transform> Supports for FusedWinograd<T> {
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        contract::supports::<T>(c)
+    }
+}
+
+impl<T: Transform> Prepack for FusedWinograd<T> {
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        self.convolution.prepack(input, view)
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.convolution.attach(input, packed);
     }
 }
 

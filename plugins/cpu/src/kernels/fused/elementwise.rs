@@ -6,7 +6,7 @@ use crate::{split::for_parts, stream};
 use half::{bf16, f16};
 use tenon_sdk::{
     KernelError,
-    author::{ComputeContext, CreateContext, Kernel, Supported},
+    author::{ComputeContext, CreateContext, Kernel, Supported, Supports},
     fused::Program,
     geometry::GeometryError,
     reg::Numerics,
@@ -51,10 +51,6 @@ impl<T: Programmed> Kernel for FusedElementwise<T> {
         Ok(FusedElementwise { program: ready(c)? })
     }
 
-    fn supports(c: &CreateContext<'_>) -> Supported {
-        ready::<T>(c).map_or_else(|error| Supported::No(error.message), |_| Supported::Yes)
-    }
-
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let count = c.input_count();
         let mut few: [&[T]; FEW_INPUTS] = [&[]; FEW_INPUTS];
@@ -72,6 +68,12 @@ impl<T: Programmed> Kernel for FusedElementwise<T> {
         let dims = self.output_dims(c)?;
         let y = c.output::<T>(0, dims)?.data;
         if y.is_empty() { Ok(()) } else { self.run(c, inputs, y) }
+    }
+}
+
+impl<T: Programmed> Supports for FusedElementwise<T> {
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        ready::<T>(c).map_or_else(|error| Supported::No(error.message), |_| Supported::Yes)
     }
 }
 

@@ -11,7 +11,7 @@ use half::{bf16, f16};
 use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
-    author::{ComputeContext, CreateContext, Kernel, Packed},
+    author::{ComputeContext, CreateContext, Kernel, Packed, Prepack},
     geometry::DataFormat,
     reg::Numerics,
     register_kernel,
@@ -23,18 +23,8 @@ struct FusedMatMul<T: Compute> {
 }
 
 impl<T: Compute<Wide: Factor + Special>> Kernel for FusedMatMul<T> {
-    const PREPACKS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(FusedMatMul { right: Right::new(c)?, epilogue: Attributes::new(c)? })
-    }
-
-    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok(self.right.prepack(input, view))
-    }
-
-    fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        self.right.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -43,6 +33,16 @@ impl<T: Compute<Wide: Factor + Special>> Kernel for FusedMatMul<T> {
         let steps = self.epilogue.bind::<T>(c, &output, DataFormat::Nhwc)?;
         let y = c.output::<T>(0, &output)?.data;
         steps.ending(|ending| self.right.multiply(c, &g, y, ending))
+    }
+}
+
+impl<T: Compute<Wide: Factor + Special>> Prepack for FusedMatMul<T> {
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(self.right.prepack(input, view))
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.right.attach(input, packed);
     }
 }
 
@@ -55,18 +55,8 @@ struct FusedDot {
 
 #[cfg(target_arch = "x86_64")]
 impl Kernel for FusedDot {
-    const PREPACKS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(FusedDot { products: bf16_dot::Products::new(c)?, epilogue: Attributes::new(c)? })
-    }
-
-    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok(self.products.prepack(input, view))
-    }
-
-    fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        self.products.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -75,6 +65,16 @@ impl Kernel for FusedDot {
         let steps = self.epilogue.bind::<bf16>(c, &output, DataFormat::Nhwc)?;
         let y = c.output::<bf16>(0, &output)?.data;
         steps.ending(|ending| self.products.multiply(c, &g, y, ending))
+    }
+}
+
+impl Prepack for FusedDot {
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(self.products.prepack(input, view))
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.products.attach(input, packed);
     }
 }
 

@@ -23,7 +23,7 @@ use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
-    author::{ComputeContext, CreateContext, Kernel, Packed},
+    author::{ComputeContext, CreateContext, Kernel, Packed, Prepack},
     element::Number,
     geometry::{BatchMatMulGeometry, equal_batches},
     growth,
@@ -109,23 +109,8 @@ struct FloatBatchMatMul<T: Compute> {
 }
 
 impl<T: Compute<Wide: Factor>> Kernel for FloatBatchMatMul<T> {
-    const PREPACKS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(FloatBatchMatMul { adjoint: Adjoint::new(c)?, right: RightFactor::new()? })
-    }
-
-    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok(self.right.prepack(input, view, |dims, data| {
-            let (batch, &[rows, cols]) = dims.split_last_chunk()?;
-            let matrix = Operand::dense(data, rows as usize, cols as usize);
-            let matrix = if self.adjoint.y { matrix.transposed() } else { matrix };
-            batch.iter().all(|&size| size == 1).then_some(matrix)
-        }))
-    }
-
-    fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        self.right.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -144,6 +129,21 @@ impl<T: Compute<Wide: Factor>> Kernel for FloatBatchMatMul<T> {
         products(c, &g, x, y, wide, [false; 2])?;
         convert_down(wide, z);
         Ok(())
+    }
+}
+
+impl<T: Compute<Wide: Factor>> Prepack for FloatBatchMatMul<T> {
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(self.right.prepack(input, view, |dims, data| {
+            let (batch, &[rows, cols]) = dims.split_last_chunk()?;
+            let matrix = Operand::dense(data, rows as usize, cols as usize);
+            let matrix = if self.adjoint.y { matrix.transposed() } else { matrix };
+            batch.iter().all(|&size| size == 1).then_some(matrix)
+        }))
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.right.attach(input, packed);
     }
 }
 
@@ -174,23 +174,23 @@ fn by_packed<T: Compute<Wide: Factor>>(
 struct EqualBatches<K>(K);
 
 impl<K: Kernel> Kernel for EqualBatches<K> {
-    const PREPACKS: bool = K::PREPACKS;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         K::new(c).map(EqualBatches)
     }
 
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        equal_batches(c.dims(0), c.dims(1))?;
+        self.0.compute(c)
+    }
+}
+
+impl<K: Prepack> Prepack for EqualBatches<K> {
     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
         self.0.prepack(input, view)
     }
 
     fn attach_packed(&mut self, input: usize, packed: &Packed) {
         self.0.attach_packed(input, packed);
-    }
-
-    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        equal_batches(c.dims(0), c.dims(1))?;
-        self.0.compute(c)
     }
 }
 

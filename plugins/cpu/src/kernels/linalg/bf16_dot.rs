@@ -28,7 +28,7 @@ use half::bf16;
 use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
-    author::{ComputeContext, CreateContext, Kernel, Packed},
+    author::{ComputeContext, CreateContext, Kernel, Packed, Prepack},
     geometry::MatMulGeometry,
     growth,
     reg::Numerics,
@@ -199,24 +199,24 @@ fn right_pairs<'a>(
 struct MatMul(Products);
 
 impl Kernel for MatMul {
-    const PREPACKS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Products::new(c).map(MatMul)
-    }
-
-    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok(self.0.prepack(input, view))
-    }
-
-    fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        self.0.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = self.0.geometry(c)?;
         let y = c.output::<bf16>(0, &[g.m as i64, g.n as i64])?.data;
         self.0.multiply(c, &g, y, Ending::NONE)
+    }
+}
+
+impl Prepack for MatMul {
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(self.0.prepack(input, view))
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.0.attach(input, packed);
     }
 }
 

@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
-    author::{ComputeContext, CreateContext, Kernel, Packed},
+    author::{ComputeContext, CreateContext, Kernel, Packed, Prepack},
     geometry::MatMulGeometry,
     reg::Numerics,
     register_kernel,
@@ -181,24 +181,24 @@ fn small_product<T: Compute<Wide: Factor>>(
 struct MatMul<T: Compute>(Right<T>);
 
 impl<T: Compute<Wide: Factor>> Kernel for MatMul<T> {
-    const PREPACKS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Right::new(c).map(MatMul)
-    }
-
-    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        Ok(self.0.prepack(input, view))
-    }
-
-    fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        self.0.attach(input, packed);
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let g = self.0.geometry(c)?;
         let y = c.output::<T>(0, &[g.m as i64, g.n as i64])?;
         self.0.multiply(c, &g, y.data, Ending::NONE)
+    }
+}
+
+impl<T: Compute<Wide: Factor>> Prepack for MatMul<T> {
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        Ok(self.0.prepack(input, view))
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.0.attach(input, packed);
     }
 }
 

@@ -22,7 +22,7 @@ use half::{bf16, f16};
 use tenon_sdk::{
     DType, KernelError,
     abi::Slot,
-    author::{ComputeContext, CreateContext, Kernel, Packed},
+    author::{ComputeContext, CreateContext, Kernel, Packed, Prepack},
     geometry::{Conv2dGeometry, ConvAttributes, DataFormat},
     reg::Numerics,
     register_kernel,
@@ -118,23 +118,23 @@ struct Conv2d<T: Compute> {
 }
 
 impl<T: Compute<Wide: Factor>> Kernel for Conv2d<T> {
-    const PREPACKS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(Conv2d { attributes: ConvAttributes::new(c)?, filter: Filter::new()? })
     }
 
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let g = Conv2dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
+        convolve::<T>(c, &g, &self.filter, Ending::NONE)
+    }
+}
+
+impl<T: Compute<Wide: Factor>> Prepack for Conv2d<T> {
     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
         Ok(self.filter.prepack(&self.attributes, input, view))
     }
 
     fn attach_packed(&mut self, input: usize, packed: &Packed) {
         self.filter.attach(input, packed);
-    }
-
-    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        let g = Conv2dGeometry::new(&self.attributes.params(c.dims(0), c.dims(1)))?;
-        convolve::<T>(c, &g, &self.filter, Ending::NONE)
     }
 }
 

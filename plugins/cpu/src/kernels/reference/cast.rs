@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use tenon_reference::cast::{self, CastElement};
 use tenon_sdk::{
     DType, KernelError,
-    author::{ComputeContext, CreateContext, Kernel, Supported},
+    author::{ComputeContext, CreateContext, Kernel, Supported, Supports},
     reg::Numerics,
     register_kernel,
 };
@@ -36,12 +36,6 @@ struct Cast {
 }
 
 impl Kernel for Cast {
-    const HAS_SUPPORTS: bool = true;
-
-    fn supports(c: &CreateContext<'_>) -> Supported {
-        supported(c)
-    }
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (source, target): (DType, DType) = (c.attr("SrcT")?, c.attr("DstT")?);
         let run: Option<Run> = match (source, target) {
@@ -54,6 +48,12 @@ impl Kernel for Cast {
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         (self.run)(c, self.truncate)
+    }
+}
+
+impl Supports for Cast {
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        supported(c)
     }
 }
 

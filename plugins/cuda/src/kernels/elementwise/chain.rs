@@ -234,15 +234,9 @@ fn text(c: &CreateContext<'_>) -> Result<(DType, Text), KernelError> {
 }
 
 impl Kernel for Chain {
-    const HAS_SUPPORTS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (dtype, text) = text(c)?;
         Ok(Chain { dtype, text, last: Mutex::new(None) })
-    }
-
-    fn supports(c: &CreateContext<'_>) -> Supported {
-        text(c).map_or_else(|error| Supported::No(error.message), |_| Supported::Yes)
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -255,6 +249,12 @@ impl Kernel for Chain {
             return Ok(());
         }
         self.run(&launch, &inputs, output)
+    }
+}
+
+impl Supports for Chain {
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        text(c).map_or_else(|error| Supported::No(error.message), |_| Supported::Yes)
     }
 }
 

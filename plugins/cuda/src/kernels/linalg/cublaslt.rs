@@ -36,12 +36,6 @@ struct MatMul {
 }
 
 impl Kernel for MatMul {
-    const HAS_SUPPORTS: bool = true;
-
-    fn supports(_: &CreateContext<'_>) -> Supported {
-        supported()
-    }
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (transposed, steps) = (transposed(c)?, Attributes::where_fused(c)?);
         let allow_tf32 = settings::allow_tf32()?;
@@ -63,6 +57,12 @@ impl Kernel for MatMul {
     }
 }
 
+impl Supports for MatMul {
+    fn supports(_: &CreateContext<'_>) -> Supported {
+        supported()
+    }
+}
+
 struct BatchMatMul {
     adjoint: [bool; 2],
     equal: bool,
@@ -71,12 +71,6 @@ struct BatchMatMul {
 }
 
 impl Kernel for BatchMatMul {
-    const HAS_SUPPORTS: bool = true;
-
-    fn supports(_: &CreateContext<'_>) -> Supported {
-        supported()
-    }
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (dtype, adjoint) = (dtype_of(c)?, adjoint(c)?);
         Ok(BatchMatMul {
@@ -100,6 +94,12 @@ impl Kernel for BatchMatMul {
             return Ok(());
         }
         self.own.run(&launch, &Product::batched(&g, x)?, operands, Arguments::default())
+    }
+}
+
+impl Supports for BatchMatMul {
+    fn supports(_: &CreateContext<'_>) -> Supported {
+        supported()
     }
 }
 

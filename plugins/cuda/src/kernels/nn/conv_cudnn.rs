@@ -79,9 +79,6 @@ struct CudnnConv2d {
 const MOST_PLANS: usize = 256;
 
 impl Kernel for CudnnConv2d {
-    const HAS_SUPPORTS: bool = true;
-    const PREPACKS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (own, dtype) = (Conv2d::new(c)?, c.attr("T")?);
         let ending = ending_of(own.epilogue.steps())
@@ -96,18 +93,6 @@ impl Kernel for CudnnConv2d {
             handles: Handles::of(device_for(c)?.context())?,
             plans: Mutex::default(),
         })
-    }
-
-    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
-        self.filters.prepack(input, view)
-    }
-
-    fn attach_packed(&mut self, input: usize, packed: &Packed) {
-        self.filters.attach(input, packed);
-    }
-
-    fn supports(c: &CreateContext<'_>) -> Supported {
-        answer(c).unwrap_or_else(|error| Supported::No(error.message))
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -125,6 +110,22 @@ impl Kernel for CudnnConv2d {
         }
         call.filter.address = self.filters.of_op(&call.launch, &g, &call.filter)?;
         own.enqueue(&call, &g)
+    }
+}
+
+impl Supports for CudnnConv2d {
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        answer(c).unwrap_or_else(|error| Supported::No(error.message))
+    }
+}
+
+impl Prepack for CudnnConv2d {
+    fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
+        self.filters.prepack(input, view)
+    }
+
+    fn attach_packed(&mut self, input: usize, packed: &Packed) {
+        self.filters.attach(input, packed);
     }
 }
 

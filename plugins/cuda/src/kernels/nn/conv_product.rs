@@ -70,12 +70,6 @@ struct ProductConv2d {
 }
 
 impl Kernel for ProductConv2d {
-    const HAS_SUPPORTS: bool = true;
-
-    fn supports(c: &CreateContext<'_>) -> Supported {
-        answer(c).unwrap_or_else(|error| Supported::No(error.message))
-    }
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let steps = Attributes::where_fused(c)?;
         let tf32 = settings::convolution_tf32()?;
@@ -93,6 +87,12 @@ impl Kernel for ProductConv2d {
         };
         let y = launch.output(0, &dims)?;
         self.fused.run(&launch, &product, [launch.input(0)?, launch.input(1)?, y], arguments)
+    }
+}
+
+impl Supports for ProductConv2d {
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        answer(c).unwrap_or_else(|error| Supported::No(error.message))
     }
 }
 

@@ -98,18 +98,18 @@ macro_rules! pools {
         struct $name(CudnnPool);
 
         impl Kernel for $name {
-            const HAS_SUPPORTS: bool = true;
-
             fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
                 CudnnPool::new(c, Fold::$fold).map($name)
             }
 
-            fn supports(c: &CreateContext<'_>) -> Supported {
-                answer(c, Fold::$fold).unwrap_or_else(|error| Supported::No(error.message))
-            }
-
             fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
                 self.0.compute(c)
+            }
+        }
+
+        impl Supports for $name {
+            fn supports(c: &CreateContext<'_>) -> Supported {
+                answer(c, Fold::$fold).unwrap_or_else(|error| Supported::No(error.message))
             }
         }
     )*};

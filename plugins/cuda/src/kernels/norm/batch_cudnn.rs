@@ -29,8 +29,6 @@ struct CudnnBatchNorm {
 }
 
 impl Kernel for CudnnBatchNorm {
-    const HAS_SUPPORTS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(CudnnBatchNorm {
             own: FusedBatchNorm::new(c)?,
@@ -40,18 +38,20 @@ impl Kernel for CudnnBatchNorm {
         })
     }
 
-    fn supports(_: &CreateContext<'_>) -> Supported {
-        match cudnn::require() {
-            Ok(()) => Supported::Yes,
-            Err(error) => Supported::No(error.message),
-        }
-    }
-
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
         let Some(call) = self.own.begin(c)? else { return Ok(()) };
         match self.normalise(&call, c.dims(0)[0])? {
             true => Ok(()),
             false => self.own.normalise(&call),
+        }
+    }
+}
+
+impl Supports for CudnnBatchNorm {
+    fn supports(_: &CreateContext<'_>) -> Supported {
+        match cudnn::require() {
+            Ok(()) => Supported::Yes,
+            Err(error) => Supported::No(error.message),
         }
     }
 }

@@ -38,6 +38,8 @@ pub fn record(label: &str, at: Option<i64>, ns: Vec<f64>) -> Record {
         version: "0.1.0".into(),
         size: format!("x={side}x{side}"),
         threads: 1,
+        cold: false,
+        counters: None,
         median_ns: 0.0,
         min_ns: 0.0,
         max_ns: 0.0,

@@ -1,7 +1,7 @@
 //! Running one reproducer again.
 
 use super::{
-    Options, facts,
+    Options, absolute, facts,
     follow::{Begun, Gone, Outcome, follow},
     scratch, start,
 };
@@ -13,6 +13,7 @@ use crate::{
     },
     error::TestkitError,
 };
+use std::path::PathBuf;
 
 /// What became of a reproducer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Again {
     pub changed: bool,
     /// What the worker wrote to its standard error, where it ended.
     pub said: String,
+    /// The folder with the case's arrays, where they were asked for.
+    pub arrays: Option<PathBuf>,
 }
 
 impl Again {
@@ -60,7 +63,21 @@ pub fn again(options: &Options, reproducer: &Reproducer) -> Result<Again, Testki
             findings.push(finding);
         }
     };
-    let (_, outcome) = follow(child, options.limit, &mut heard);
+    let (child, outcome) = follow(child, options.limit, &mut heard);
+    let mut arrays = None;
+    if let (Some(folder), What::Case(case)) = (&options.arrays, &reproducer.run) {
+        let folder = folder.join(reproducer.name());
+        let order = Order::Keep { unit, case: case.clone(), folder: absolute(&folder) };
+        let mut child = match child {
+            Some(child) => child,
+            None => start(&options.worker, &setup)?.0,
+        };
+        child.order(&order);
+        if let (_, Outcome::Broken(error)) = follow(child, options.limit, &mut |_, _| {}) {
+            return Err(failed(format!("its arrays are not written: {error}")));
+        }
+        arrays = Some(folder);
+    }
     drop(scratch);
     let mut said = String::new();
     match outcome {
@@ -72,5 +89,5 @@ pub fn again(options: &Options, reproducer: &Reproducer) -> Result<Again, Testki
             said = gone.said;
         }
     }
-    Ok(Again { findings, changed: plugin.digest != reproducer.digest, said })
+    Ok(Again { findings, changed: plugin.digest != reproducer.digest, said, arrays })
 }

@@ -71,12 +71,22 @@ pub(super) struct Child {
 impl Child {
     /// Starts a worker and tells it what it is for.
     pub fn start(worker: &Worker, setup: &Setup) -> Result<Child, TestkitError> {
+        Child::start_with(worker, setup, &[])
+    }
+
+    /// As [`Child::start`], with these variables of the environment besides.
+    pub fn start_with(
+        worker: &Worker,
+        setup: &Setup,
+        environment: &[(&str, &str)],
+    ) -> Result<Child, TestkitError> {
         let failed = |error: io::Error| TestkitError::Worker {
             program: worker.program.clone(),
             detail: error.to_string(),
         };
         let mut process = Command::new(&worker.program)
             .args(&worker.args)
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -225,8 +235,8 @@ fn tail(mut pipe: impl Read) -> String {
     String::from_utf8_lossy(&kept).trim().to_owned()
 }
 
-/// How a process ended.
-fn words(status: ExitStatus) -> String {
+/// How a process ended, in words.
+pub fn words(status: ExitStatus) -> String {
     let Some(signal) = status.signal() else {
         return format!("the process ended itself with code {}", status.code().unwrap_or(-1));
     };

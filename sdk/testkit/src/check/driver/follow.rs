@@ -7,6 +7,10 @@ use std::{fmt, time::Duration};
 /// What a worker gets to load the plugin, to generate cases, or to ask an oracle.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// What is said of a kernel that ends its process on inputs that are not aligned as it is promised.
+const UNALIGNED: &str = "it needs inputs at multiples of 64 bytes, as it may: what it reads within the last 64 bytes \
+                         of one is seen where a result depends on it alone";
+
 /// Where a worker was last heard of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Begun {
@@ -14,6 +18,7 @@ pub(super) struct Begun {
     pub name: String,
     pub clause: Option<Clause>,
     pub oracle: bool,
+    pub unpromised: bool,
 }
 
 /// How an order ended.
@@ -80,6 +85,10 @@ impl Gone {
             let message = format!("{told}, while an oracle computed what is expected");
             return Finding::failed(Clause::Verified, message);
         }
+        let is_read = matches!(&self.how, How::Died(record) if record.place.is_some());
+        if at.unpromised && !is_read {
+            return Finding::skipped(Clause::Bounds, UNALIGNED);
+        }
         let blamed = clause.or(at.clause).unwrap_or(Clause::Progress);
         let message = match at.clause {
             Some(during) if during != blamed => format!("{told} ({during})"),
@@ -111,8 +120,8 @@ pub(super) fn follow(
             }
             Event::Message(message @ Message::Begin { .. }) => {
                 heard(at.as_ref(), message.clone());
-                if let Message::Begin { step, name, clause, oracle } = message {
-                    at = Some(Begun { step, name, clause, oracle });
+                if let Message::Begin { step, name, clause, oracle, unpromised } = message {
+                    at = Some(Begun { step, name, clause, oracle, unpromised });
                 }
             }
             Event::Message(Message::Lost { error }) => {
@@ -142,10 +151,47 @@ pub(super) fn follow(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::Verdict;
 
     fn gone(how: How, clause: Option<Clause>, oracle: bool) -> Gone {
-        let at = Begun { step: 2, name: "prime_1".into(), clause, oracle };
+        let at = Begun { step: 2, name: "prime_1".into(), clause, oracle, unpromised: false };
         Gone { at: Some(at), how, said: String::new() }
+    }
+
+    /// An aligned load of an input that ends to the byte is the kernel's right; a read beyond it is not.
+    #[test]
+    fn of_a_call_on_unaligned_inputs_a_read_beyond_them_counts_alone() {
+        use tenon_runtime::host::memory::guarded::{BlockState, Place, Role};
+        let fault = |place| FaultRecord {
+            signal: 11,
+            reason: 1,
+            address: 0,
+            access: crate::check::FaultAccess::Read,
+            stack: 0,
+            place,
+        };
+        let unpromised = |how| {
+            let mut gone = gone(how, Some(Clause::Bounds), false);
+            if let Some(at) = &mut gone.at {
+                at.unpromised = true;
+            }
+            gone.blame()
+        };
+        for how in [
+            How::Died(fault(None)),
+            How::Ended("the process was ended by SIGABRT (abort)".into()),
+            How::TimedOut(Duration::from_secs(1)),
+        ] {
+            assert_eq!(unpromised(how), Finding::skipped(Clause::Bounds, UNALIGNED));
+        }
+        let state = BlockState::ReadOnly;
+        let beyond = Place { offset: 20, bytes: 20, state, role: Role::Input(0) };
+        let finding = unpromised(How::Died(fault(Some(beyond))));
+        let Verdict::Failed(message) = &finding.verdict else { panic!("{finding:?}") };
+        assert!(
+            finding.clause == Clause::Bounds && message.contains("beyond its end"),
+            "{message}"
+        );
     }
 
     #[test]

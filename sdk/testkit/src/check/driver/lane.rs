@@ -1,18 +1,21 @@
 //! One worker after the other, and what they are ordered to do.
 
 use super::{
-    Options, Status,
+    Status, absolute,
+    blame::Pending,
     child::Child,
     follow::{Begun, Gone, How, Outcome, follow},
-    ledger::{Ledger, Reproduced},
+    ledger::Reproduced,
+    run::{Run, locked},
     stopwatch::Stopwatch,
+    turns::Depth,
 };
 use crate::{
     check::{
         CheckCase, Clause, DEVICE_CLAUSES, Finding, KERNEL_CLAUSES, Verdict,
         json::{case_from_json, case_to_json},
-        protocol::{Message, Order, Setup, Unit, UnitKind},
-        report::{Activity, Spent},
+        protocol::{Message, Order, UnitKind},
+        report::{Activity, Looked, Spent},
         reproducer::{Reproducer, What, describe, what},
         shrink::{Judge, shrink},
     },
@@ -20,11 +23,9 @@ use crate::{
 };
 use serde_json::Value;
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
@@ -32,68 +33,8 @@ use std::{
 const ENDS_PER_UNIT: usize = 3;
 /// How often all units together may.
 const ENDS: usize = 200;
-/// How long one failure is shrunk, and all of them together.
+/// How long one failure is shrunk.
 const SHRINK_ONE: Duration = Duration::from_secs(15);
-const SHRINK_ALL: Duration = Duration::from_secs(120);
-
-/// What the lanes of a run share.
-pub(super) struct Run<'a> {
-    pub options: &'a Options,
-    pub setup: Setup,
-    pub digest: String,
-    pub units: Vec<Unit>,
-    /// Their places, in the order in which they are begun.
-    order: Vec<usize>,
-    pub ledger: Mutex<Ledger>,
-    pub watch: &'a (dyn Fn(Status<'_>) + Sync),
-    next: AtomicUsize,
-    done: AtomicUsize,
-    ends: AtomicUsize,
-    /// Rows and clauses of which a failure is reproduced.
-    reproduced: Mutex<BTreeSet<(String, Clause)>>,
-    shrinking: Mutex<Duration>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl<'a> Run<'a> {
-    pub fn new(
-        options: &'a Options,
-        (setup, digest): (Setup, String),
-        units: Vec<Unit>,
-        watch: &'a (dyn Fn(Status<'_>) + Sync),
-    ) -> Run<'a> {
-        let ledger = Mutex::new(Ledger::new(units.clone(), options.exceptions.clone()));
-        let mut order: Vec<usize> = (0..units.len()).collect();
-        order.sort_by_key(|&unit| options.later.contains(&units[unit].name));
-        let (next, done, ends) = Default::default();
-        let (reproduced, shrinking) = (Mutex::default(), Mutex::new(SHRINK_ALL));
-        Run {
-            options,
-            setup,
-            digest,
-            units,
-            order,
-            ledger,
-            watch,
-            next,
-            done,
-            ends,
-            reproduced,
-            shrinking,
-        }
-    }
-
-    fn problem(&self, problem: String) {
-        locked(&self.ledger).problems.push(problem);
-    }
-
-    fn add(&self, unit: usize, case: &str, finding: Finding, said: &str) -> bool {
-        locked(&self.ledger).add(unit, case, finding, said)
-    }
-}
 
 /// The clauses that steps of such a unit look at.
 fn clauses_of(kind: UnitKind) -> &'static [Clause] {
@@ -113,50 +54,70 @@ struct Failing {
 
 /// What became of the steps of a unit so far.
 #[derive(Default)]
-struct Sofar {
-    from: usize,
+pub(super) struct Sofar {
+    pub from: usize,
     steps: usize,
     ends: usize,
-    /// Cases that ended a process.
+    /// Whether it is only called.
+    called: bool,
+    /// Cases that ended a process; of a plugin as a whole, kernels that did.
     fatal: Vec<String>,
     failing: BTreeMap<Clause, Failing>,
+    /// A worker is gone that others used: this unit goes on alone.
+    pending: Option<Pending>,
 }
 
 /// One worker at a time.
 pub(super) struct Lane<'r> {
-    run: &'r Run<'r>,
+    pub run: &'r Run<'r>,
     child: Option<Child>,
+    /// The units of which the worker ran something, in order.
+    pub served: Vec<usize>,
 }
 
 impl<'r> Lane<'r> {
     pub fn new(run: &'r Run<'r>, child: Option<Child>) -> Lane<'r> {
-        Lane { run, child }
+        Lane { run, child, served: Vec::new() }
     }
 
-    /// Takes units until there are none left.
+    /// Takes turns until there are none left.
     pub fn work(&mut self) {
         let mut last = Duration::ZERO;
         loop {
-            let turn = self.run.next.fetch_add(1, Ordering::Relaxed);
-            let Some(&unit) = self.run.order.get(turn) else { return };
-            let facts = &self.run.units[unit];
-            if turn > 0 && self.run.options.is_late_for(last) {
+            let at = self.run.next.fetch_add(1, Ordering::Relaxed);
+            let Some(&(unit, depth)) = self.run.turns.get(at) else { return };
+            let is_late = || depth == Depth::Full && self.run.is_late_for(last);
+            if at > 0 && (self.run.is_over() || is_late()) {
                 return;
             }
             let begin = Instant::now();
-            (self.run.watch)(self.status(&facts.name));
-            // What looks at the plugin as a whole changes it: before and after, the worker is a fresh one.
-            if facts.kind == UnitKind::Plugin {
-                self.child = None;
-            }
-            self.unit(unit);
-            if facts.kind == UnitKind::Plugin {
-                self.child = None;
-            }
+            self.turn(unit, depth == Depth::Call);
             last = begin.elapsed();
-            self.run.done.fetch_add(1, Ordering::Relaxed);
-            (self.run.watch)(self.status(&facts.name));
         }
+    }
+
+    /// Looks at the plugins as a whole. That changes them: before and after, the worker is a fresh one. Kernels that
+    /// ended their process before are left out of it.
+    pub fn whole_plugins(&mut self) {
+        for (at, &unit) in self.run.last.iter().enumerate() {
+            let is_first = at == 0 && self.run.turns.is_empty();
+            if self.run.is_over() || (!is_first && self.run.is_late_for(Duration::ZERO)) {
+                return;
+            }
+            self.child = None;
+            self.turn(unit, false);
+            self.child = None;
+        }
+    }
+
+    fn turn(&mut self, unit: usize, called: bool) {
+        let name = &self.run.units[unit].name;
+        (self.run.watch)(self.status(name));
+        self.unit(unit, called);
+        if !called {
+            self.run.done.fetch_add(1, Ordering::Relaxed);
+        }
+        (self.run.watch)(self.status(name));
     }
 
     fn status<'s>(&self, unit: &'s str) -> Status<'s> {
@@ -169,15 +130,16 @@ impl<'r> Lane<'r> {
         match self.child.take() {
             Some(child) => Ok(child),
             None => {
+                self.served.clear();
                 super::start(&self.run.options.worker, &self.run.setup).map(|(child, ..)| child)
             }
         }
     }
 
-    /// Has an order carried out.
+    /// Has an order about a unit carried out.
     fn order(
         &mut self,
-        order: &Order,
+        (unit, order): (usize, &Order),
         limit: Duration,
         heard: &mut dyn FnMut(Option<&Begun>, Message),
     ) -> Outcome {
@@ -185,16 +147,33 @@ impl<'r> Lane<'r> {
             Ok(child) => child,
             Err(error) => return Outcome::Broken(error.to_string()),
         };
+        if self.served.last() != Some(&unit) {
+            self.served.push(unit);
+        }
         child.order(order);
         let (child, outcome) = follow(child, limit, heard);
         self.child = child;
         outcome
     }
 
-    /// Runs a unit, by as many workers as that takes.
-    fn unit(&mut self, unit: usize) {
-        let mut sofar = Sofar::default();
-        while self.part(unit, &mut sofar) && !self.run.options.is_late() {}
+    /// Runs a unit, or only calls it, by as many workers as that takes.
+    fn unit(&mut self, unit: usize, called: bool) {
+        let mut sofar = Sofar { called, ..Sofar::default() };
+        if self.run.units[unit].kind == UnitKind::Plugin {
+            sofar.fatal.extend(locked(&self.run.fatal).iter().cloned());
+        }
+        let mut is_whole = true;
+        while is_whole && self.part(unit, &mut sofar) {
+            // Who ended a worker is found, whatever the time.
+            is_whole = sofar.pending.is_some() || !self.run.options.is_late();
+        }
+        if let Some(pending) = sofar.pending.take() {
+            self.clear(unit, &pending);
+        }
+        if is_whole {
+            let looked = if called { Looked::Called } else { Looked::Whole };
+            locked(&self.run.ledger).set_looked(unit, looked);
+        }
         let begin = Instant::now();
         let failing = std::mem::take(&mut sofar.failing);
         for (clause, failing) in &failing {
@@ -210,9 +189,12 @@ impl<'r> Lane<'r> {
     /// Runs a unit until it is done or the worker is gone. Whether there is more to do.
     fn part(&mut self, unit: usize, sofar: &mut Sofar) -> bool {
         let run = self.run;
-        let order = Order::Run { unit, from: sofar.from, without: sofar.fatal.clone() };
+        let order = match sofar.called {
+            true => Order::Call { unit },
+            false => Order::Run { unit, from: sofar.from, without: sofar.fatal.clone() },
+        };
         let mut watch = Stopwatch::start();
-        let outcome = self.order(&order, run.options.limit, &mut |at, message| {
+        let outcome = self.order((unit, &order), run.options.limit, &mut |at, message| {
             watch.hear(&message);
             match message {
                 Message::Steps { steps, cases } => {
@@ -241,11 +223,19 @@ impl<'r> Lane<'r> {
     fn gone(&mut self, unit: usize, sofar: &mut Sofar, gone: &Gone) -> bool {
         let run = self.run;
         let (step, case) = gone.at.as_ref().map_or((0, ""), |at| (at.step, at.name.as_str()));
+        if let Some(pending) = self.pending(unit, sofar, gone) {
+            sofar.from = step;
+            sofar.pending = Some(pending);
+            return true;
+        }
+        // Alone it is gone too.
+        sofar.pending = None;
         note(run, unit, sofar, (step, case), gone.blame(), &gone.said);
+        run.note_fatal(unit);
         sofar.ends += 1;
         sofar.fatal.push(case.to_owned());
         let total = run.ends.fetch_add(1, Ordering::Relaxed) + 1;
-        if gone.at.is_none() {
+        if gone.at.is_none() || sofar.called {
             return false;
         }
         sofar.from = step + 1;
@@ -283,9 +273,14 @@ impl<'r> Lane<'r> {
             return;
         }
         let facts = &self.run.units[unit];
-        let Some(folder) = &self.run.options.reproducers else { return };
+        let options = self.run.options;
+        let Some(folder) = &options.reproducers else { return };
         if !locked(&self.run.reproduced).insert((facts.row(), clause)) {
             return;
+        }
+        // What others left behind is no part of it.
+        if self.served.iter().any(|&other| other != unit) {
+            self.child = None;
         }
         let Some(mut found) = self.describe(unit, failing.step) else { return };
         let mut reproduced = Reproduced::default();
@@ -293,12 +288,16 @@ impl<'r> Lane<'r> {
             && let Ok(case) = case_from_json(json)
         {
             let (case, message) = self.shrink(unit, clause, case);
-            reproduced = Reproduced { message, input: Some(describe(&case)), file: None };
+            reproduced =
+                Reproduced { message, input: Some(describe(&case)), ..Reproduced::default() };
             found = what(&case);
         }
         let mut reproducer =
             Reproducer::new(&self.run.setup, &self.run.digest, facts, clause, found);
         reproducer.message = reproduced.message.as_ref().unwrap_or(&failing.message).clone();
+        if let (Some(folder), What::Case(case)) = (&options.arrays, &reproducer.run) {
+            reproduced.arrays = self.keep(unit, case, folder.join(reproducer.name()));
+        }
         match reproducer.write(folder) {
             Ok(file) => reproduced.file = Some(file),
             Err(error) => self.run.problem(error.to_string()),
@@ -306,11 +305,25 @@ impl<'r> Lane<'r> {
         locked(&self.run.ledger).reproduce(unit, clause, reproduced);
     }
 
+    /// Writes the arrays of a case; the folder, unless that is not possible.
+    fn keep(&mut self, unit: usize, case: &Value, folder: PathBuf) -> Option<PathBuf> {
+        let order = Order::Keep { unit, case: case.clone(), folder: absolute(&folder) };
+        match self.order((unit, &order), self.run.options.limit, &mut |_, _| {}) {
+            Outcome::Broken(error) | Outcome::Unfit(error) => {
+                let unit = &self.run.units[unit].name;
+                self.run.problem(format!("{unit}: its arrays are not written: {error}"));
+                None
+            }
+            // Of a kernel that ends the process, what was written before.
+            Outcome::Done | Outcome::Gone(_) => Some(folder),
+        }
+    }
+
     /// What a step runs.
     fn describe(&mut self, unit: usize, step: usize) -> Option<What> {
         let mut found = None;
         let order = Order::Describe { unit, step };
-        self.order(&order, self.run.options.limit, &mut |_, message| {
+        self.order((unit, &order), self.run.options.limit, &mut |_, message| {
             if let Message::Described { case, clause } = message {
                 found = case.map(What::Case).or(clause.map(What::Clause));
             }
@@ -356,7 +369,8 @@ impl<'r> Lane<'r> {
                 failed.get_or_insert(message);
             }
         };
-        let outcome = self.order(&Order::Try { unit, case }, limit, &mut |_, message| {
+        let order = Order::Try { unit, case };
+        let outcome = self.order((unit, &order), limit, &mut |_, message| {
             if let Message::Found(finding) = message {
                 note(finding);
             }

@@ -4,7 +4,7 @@ use crate::check::{
     Clause, Finding, Verdict,
     exceptions::{Applied, CheckException, CheckExceptions, Place},
     protocol::Unit,
-    report::{Failure, Spent, UnitReport},
+    report::{Failure, Looked, Spent, UnitReport},
 };
 use std::path::PathBuf;
 
@@ -35,6 +35,12 @@ impl Ledger {
         self.units[at].cases = cases;
     }
 
+    /// Notes how far a unit was looked at.
+    pub fn set_looked(&mut self, at: usize, looked: Looked) {
+        let unit = &mut self.units[at];
+        unit.looked = unit.looked.max(looked);
+    }
+
     /// Adds what was spent on a unit.
     pub fn spend(&mut self, at: usize, spent: &Spent) {
         self.units[at].spent.merge(spent);
@@ -51,7 +57,7 @@ impl Ledger {
             Verdict::Skipped(reason) => *tally.skipped.entry(reason).or_default() += 1,
             Verdict::Failed(message) => {
                 let (case, said) = (case.to_owned(), said.to_owned());
-                tally.fail(Failure { case, message, said, input: None, reproducer: None });
+                tally.fail(Failure { case, message, said, ..Failure::default() });
                 return true;
             }
         }
@@ -62,16 +68,35 @@ impl Ledger {
     pub fn reproduce(&mut self, at: usize, clause: Clause, reproduced: Reproduced) {
         let tally = self.units[at].clauses.entry(clause).or_default();
         if let Some(failure) = tally.failures.first_mut() {
-            let Reproduced { message, input, file } = reproduced;
+            let Reproduced { message, input, file, arrays } = reproduced;
             failure.message = message.unwrap_or_else(|| std::mem::take(&mut failure.message));
             failure.input = input;
             failure.reproducer = file;
+            failure.arrays = arrays;
+        }
+    }
+
+    /// Says of units that were looked at and of which no case was run that this is a failure. An exception for the
+    /// kernel, or for its clause `covered`, excuses it.
+    fn refuse_not_run(&mut self) {
+        for at in 0..self.units.len() {
+            let unit = &self.units[at];
+            let is_seen = unit.looked == Looked::Whole && unit.is_right();
+            let Some(reason) = unit.not_run().filter(|_| is_seen) else { continue };
+            let message = format!(
+                "nothing of it was run: {reason}; with --strict that is a failure, unless an exception says why it is none"
+            );
+            self.add(at, "", Finding::failed(Clause::Covered, message), "");
         }
     }
 
     /// Closes the books: exceptions that were not right become failures. Of a check of only a part of the
     /// plugin, those that are about the rest are left alone; of a check of a sample, those for some cases are noted.
-    pub fn close(mut self, whole: bool, full: bool) -> (Vec<UnitReport>, Vec<String>, Vec<String>) {
+    pub fn close(mut self, how: Close) -> (Vec<UnitReport>, Vec<String>, Vec<String>) {
+        let Close { is_whole: whole, full, strict } = how;
+        if strict {
+            self.refuse_not_run();
+        }
         let passes: Vec<(usize, Clause, String)> = (self.applied.unexpected_passes())
             .filter_map(|(subject, clause, message)| {
                 let at = self.units.iter().position(|unit| unit.unit.name == subject)?;
@@ -82,11 +107,14 @@ impl Ledger {
             let tally = self.units[at].clauses.entry(clause).or_default();
             let case = String::new();
             let said = String::new();
-            tally.fail(Failure { case, message, said, input: None, reproducer: None });
+            tally.fail(Failure { case, message, said, ..Failure::default() });
         }
         let units = &self.units;
+        // Of a kernel that was only called, other cases may be what an entry is for.
+        let partly = units.iter().any(|unit| unit.looked == Looked::Called);
         let about = |entry: &CheckException| {
-            whole || units.iter().any(|unit| entry.is_about(place(&unit.unit)))
+            let mut seen = units.iter().filter(|unit| !partly || unit.looked == Looked::Whole);
+            whole && !partly || seen.any(|unit| entry.is_about(place(&unit.unit)))
         };
         for (entry, message) in self.applied.stale(about) {
             if full || !entry.is_of_cases() {
@@ -99,6 +127,17 @@ impl Ledger {
     }
 }
 
+/// How the books are closed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Close {
+    /// Whether all of the plugin was checked.
+    pub is_whole: bool,
+    /// Whether all cases were.
+    pub full: bool,
+    /// Whether what was not run is a failure.
+    pub strict: bool,
+}
+
 /// What reproduces a failure.
 #[derive(Debug, Default)]
 pub(super) struct Reproduced {
@@ -108,4 +147,6 @@ pub(super) struct Reproduced {
     pub input: Option<String>,
     /// The file it was written to.
     pub file: Option<PathBuf>,
+    /// The folder with its arrays.
+    pub arrays: Option<PathBuf>,
 }

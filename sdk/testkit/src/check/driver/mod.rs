@@ -8,14 +8,18 @@
 //! - Every unit of the plugin is in the report, also when it could not be looked at: then as a failure.
 
 mod again;
+mod blame;
 mod child;
 mod follow;
 mod lane;
 mod ledger;
+mod run;
 mod stopwatch;
+mod turns;
 
 pub use again::{Again, again};
-pub use child::Worker;
+pub use child::{Worker, words as ended};
+pub use turns::Turns;
 
 use super::{
     Clause, Finding,
@@ -26,9 +30,10 @@ use super::{
 use crate::error::TestkitError;
 use child::Child;
 use follow::{Outcome, follow};
-use lane::{Lane, Run};
+use lane::Lane;
+use ledger::Close;
+use run::Run;
 use std::{
-    collections::BTreeSet,
     env,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -53,11 +58,15 @@ pub struct Options {
     pub exceptions_file: Option<PathBuf>,
     /// Folder for reproducers; without one, failures are not shrunk.
     pub reproducers: Option<PathBuf>,
+    /// Folder for inputs, expectations and results of failing cases, as arrays.
+    pub arrays: Option<PathBuf>,
     /// When time is up. No unit is begun then but the first, nor one that would, if it took as long as the one
     /// before, be less than half done by then. Those that are left have no clauses in the report.
     pub until: Option<Instant>,
-    /// Names of units that are begun after the others.
-    pub later: BTreeSet<String>,
+    /// What is looked at first, and when it is enough.
+    pub turns: Turns,
+    /// Whether what no case of was run is a failure.
+    pub strict: bool,
 }
 
 impl Options {
@@ -115,7 +124,8 @@ pub fn check(
     let is_whole = run.setup.ops.is_empty() && run.setup.devices.is_empty();
     let sampling = run.setup.sampling;
     drop(scratch);
-    let (units, problems, more) = run.into_ledger().close(is_whole, sampling.full);
+    let (units, problems, more) =
+        run.into_ledger().close(Close { is_whole, full: sampling.full, strict: options.strict });
     Ok(Report {
         plugin,
         sampling,
@@ -132,9 +142,7 @@ pub fn check(
 /// other files holds from there too.
 fn scratch(worker: &Worker, setup: &mut Setup) -> Result<TempDir, TestkitError> {
     for path in setup.others.iter_mut().chain(&mut setup.goldens).chain([&mut setup.plugin]) {
-        if let Ok(whole) = std::path::absolute(&*path) {
-            *path = whole;
-        }
+        *path = absolute(path);
     }
     let folder = tempfile::tempdir().map_err(|error| TestkitError::Worker {
         program: worker.program.clone(),
@@ -142,6 +150,11 @@ fn scratch(worker: &Worker, setup: &mut Setup) -> Result<TempDir, TestkitError> 
     })?;
     setup.scratch = folder.path().to_owned();
     Ok(folder)
+}
+
+/// A path that holds in a worker's folder too.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Runs all units, in so many lanes. The first one has a worker already.
@@ -154,6 +167,7 @@ fn work(run: &Run<'_>, first: Option<Child>, jobs: usize) {
             scope.spawn(move || Lane::new(run, child).work());
         }
     });
+    Lane::new(run, None).whole_plugins();
 }
 
 /// What the plugin's file says of itself.

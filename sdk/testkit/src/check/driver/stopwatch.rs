@@ -53,8 +53,13 @@ mod tests {
 
     #[test]
     fn time_belongs_to_what_was_begun_last() {
-        let begin =
-            |clause, oracle| Message::Begin { step: 0, name: String::new(), clause, oracle };
+        let begin = |clause, oracle| Message::Begin {
+            step: 0,
+            name: String::new(),
+            clause,
+            oracle,
+            unpromised: false,
+        };
         let pause = Duration::from_millis(2);
         let mut watch = Stopwatch::start();
         watch.hear(&begin(None, false));

@@ -136,6 +136,21 @@ pub(super) fn depends(control: &Control<'_>) -> Option<(Clause, String)> {
     })
 }
 
+/// In how many of so many calls under another setting, the one of a clause, results differ from the first.
+pub(super) fn again(control: &Control<'_>, clause: Clause, calls: usize) -> usize {
+    let Control { site, case, inputs, first, likeness } = *control;
+    let (Some(guard), Some(other)) =
+        (HostMemory::guarded(), Other::all().into_iter().find(|other| other.clause == clause))
+    else {
+        return calls;
+    };
+    let differs = |_: &usize| {
+        let call = || Some(site.run(case, &copies(inputs)?, Form::Shapes));
+        changed(site, (first, likeness), (guard, &other), call).is_some()
+    };
+    (0..calls).filter(differs).count()
+}
+
 /// The call on copies of the inputs, which lie in memory of the present setting.
 fn repeat(plain: &Plain<'_>, verdicts: &mut Verdicts<'_>) -> Option<Result<Vec<Tensor>, Refusal>> {
     let inputs = ReadOnly::copies(plain.inputs)?;

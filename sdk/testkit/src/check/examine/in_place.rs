@@ -59,7 +59,7 @@ fn donated(
     if let Expectation::Outputs(expected) = expectation
         && first.wrong.is_none()
     {
-        judge::against(expected, &outputs).map_err(|problem| Wrong::Differs(told(problem)))?;
+        judge::against(expected, &outputs).map_err(|wrong| Wrong::Differs(told(wrong.message)))?;
     }
     same(plain, first.likeness(&plain.site.subject.kernel), &first.outputs, &outputs)
         .map_err(|wrong| wrong.at(told))

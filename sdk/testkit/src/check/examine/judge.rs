@@ -4,7 +4,7 @@ use crate::{
     compare::{Rule, compare},
     float::Format,
     golden::ExpectedOutput,
-    harness::{check_outputs, compare_bytes},
+    harness::{WrongOutput, compare_bytes, wrong_output},
 };
 use tenon_framework::{
     DType, Tensor,
@@ -13,7 +13,7 @@ use tenon_framework::{
 };
 
 /// What is wrong with the outputs, held against those of an oracle.
-pub(super) fn against(expected: &[(Tensor, Rule)], got: &[Tensor]) -> Result<(), String> {
+pub(super) fn against(expected: &[(Tensor, Rule)], got: &[Tensor]) -> Result<(), WrongOutput> {
     let expected: Vec<ExpectedOutput> = expected
         .iter()
         .map(|(tensor, rule)| ExpectedOutput {
@@ -22,7 +22,7 @@ pub(super) fn against(expected: &[(Tensor, Rule)], got: &[Tensor]) -> Result<(),
             value: Some((tensor.clone(), rule.clone())),
         })
         .collect();
-    check_outputs(got, &expected)
+    wrong_output(got, &expected)
 }
 
 /// What two calls of a kernel on the same inputs have in common.

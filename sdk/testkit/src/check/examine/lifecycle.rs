@@ -126,7 +126,7 @@ fn life(
 
     own.replace(build).map_err(|error| format!("replacing it by a copy of itself: {error}"))?;
     // Devices of the old build go, those of the new one come.
-    own.load([]);
+    own.load(None::<&Path>);
     told.expect(&told.replaced, "PluginReplaced", "it was replaced")?;
     let new = active(&own, plugin)?;
     same_registrations(&own.registry(), old.id, new.id, kernels)?;
@@ -143,7 +143,7 @@ fn life(
     )?;
 
     own.plugins().retire(plugin).map_err(|error| format!("retiring it: {error}"))?;
-    own.load([]);
+    own.load(None::<&Path>);
     told.expect(&told.retired, "PluginRetired", "it was retired")?;
     if own.registry().kernels().any(|kernel| kernel.plugin == new.id) {
         return Err("retired, it still has kernels in the registry".to_owned());
@@ -162,7 +162,7 @@ impl Told {
     fn count(&self, event: &RegistryEvent) {
         let counter = match event {
             RegistryEvent::PluginReplaced { .. } => &self.replaced,
-            RegistryEvent::PluginRetired(_) => &self.retired,
+            RegistryEvent::PluginRetired { .. } => &self.retired,
             _ => return,
         };
         counter.fetch_add(1, Ordering::SeqCst);

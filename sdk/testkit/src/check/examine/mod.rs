@@ -15,12 +15,16 @@
 //!
 //! [`HostMemory::guard`]: tenon_runtime::host::memory::HostMemory::guard
 
+mod attributes;
+mod beyond;
 mod bounds;
 mod cancellation;
 mod choice;
 mod concurrent;
 mod covered;
 mod effort;
+mod ends;
+mod flushing;
 mod in_place;
 mod judge;
 mod leak;
@@ -31,7 +35,9 @@ mod refusals;
 mod repeatable;
 mod shapes;
 mod site;
+mod sizes;
 mod steady;
+mod there;
 mod verdicts;
 
 pub use effort::Effort;
@@ -40,7 +46,11 @@ pub use lifecycle::examine_plugin;
 use super::{
     case::CheckCase, clause::Clause, expectation::Expectation, progress::Progress, subject::Subject,
 };
-use crate::{TestkitError, node::device_of};
+use crate::{
+    TestkitError,
+    harness::Form,
+    node::{Refusal, device_of},
+};
 use site::Site;
 use std::{fmt, sync::Arc};
 use tenon_framework::{Tensor, device::base::DeviceBase};
@@ -51,11 +61,12 @@ pub(super) use verdicts::Verdicts;
 pub type Expect<'a> = dyn Fn(&[Tensor]) -> Expectation + 'a;
 
 /// Clauses that are judged of a kernel: case by case, then once.
-pub const KERNEL_CLAUSES: [Clause; 12] = {
+pub const KERNEL_CLAUSES: [Clause; 13] = {
+    // `Clause::Bounds`, the last of those that are judged once, is judged case by case before.
     let (case, once) = (Examiner::CASE_CLAUSES, Examiner::SUBJECT_CLAUSES);
     [
         case[0], case[1], case[2], case[3], case[4], case[5], once[0], once[1], once[2], once[3],
-        once[4], once[5],
+        once[4], once[5], once[6],
     ]
 };
 
@@ -77,13 +88,15 @@ impl Examiner {
     ];
 
     /// Clauses that [`Examiner::clause`] judges, once per subject.
-    pub const SUBJECT_CLAUSES: [Clause; 6] = [
+    pub const SUBJECT_CLAUSES: [Clause; 8] = [
         Clause::Covered,
         Clause::Concurrent,
         Clause::Repeatable,
         Clause::Leak,
         Clause::Refusals,
         Clause::Cancellation,
+        Clause::Attributes,
+        Clause::Bounds,
     ];
 
     /// An examiner of kernels on the first device of a type.
@@ -119,6 +132,19 @@ impl Examiner {
         }
     }
 
+    /// What the kernel gives for a case, on host memory.
+    ///
+    /// # Errors
+    /// What the kernel, or the op's definition, refuses.
+    pub fn outputs(
+        &self,
+        subject: &Subject,
+        case: &CheckCase,
+        inputs: &[Tensor],
+    ) -> Result<Vec<Tensor>, Refusal> {
+        Site::new(self, subject).run(case, inputs, Form::Shapes)
+    }
+
     /// Judges one of [`Examiner::SUBJECT_CLAUSES`]; another one is skipped. The cases are those of the
     /// subject that an oracle or the shape function accepts; of which the examiner takes a few.
     pub fn clause(
@@ -145,6 +171,8 @@ impl Examiner {
             Clause::Leak => leak::examine(&site, cases, effort, &mut verdicts),
             Clause::Refusals => refusals::examine(&site, cases, &mut verdicts),
             Clause::Cancellation => cancellation::examine(&site, cases, &mut verdicts),
+            Clause::Attributes => attributes::examine(&site, cases, &mut verdicts),
+            Clause::Bounds => ends::examine(&site, cases, &mut verdicts),
             _ => verdicts.skip(clause, "it is judged case by case"),
         }
     }

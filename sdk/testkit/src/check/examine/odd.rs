@@ -50,9 +50,13 @@ fn values(def: &AttrDef, present: Option<&AttrValue>) -> Vec<(AttrValue, bool)> 
     }
 }
 
+/// A small number to who keeps 32 bits of it: a size that is computed so comes out small too, and none that is not
+/// fits in memory.
+const CUT: i64 = (1 << 32) + 1;
+
 fn integers(def: &AttrDef) -> Vec<(AttrValue, bool)> {
     let least = def.minimum.unwrap_or(i64::MIN);
-    let mut values = vec![-1, 0, i64::from(i32::MAX), i64::MAX, i64::MIN];
+    let mut values = vec![-1, 0, i64::from(i32::MAX), CUT, i64::MAX, i64::MIN];
     values.extend(least.checked_sub(1).filter(|_| def.minimum.is_some()));
     values.into_iter().map(|value| (value.into(), value < least)).collect()
 }
@@ -83,7 +87,7 @@ fn lists(def: &AttrDef, present: Option<&AttrValue>) -> Vec<(AttrValue, bool)> {
     let of = |value: i64| vec![value; items.len().max(1)];
     let longer: Vec<i64> = items.iter().copied().chain([1]).collect();
     let shorter = items.get(1..).unwrap_or_default().to_vec();
-    let all = [of(-1), of(0), of(i64::MAX), of(i64::MIN), longer, shorter, Vec::new()];
+    let all = [of(-1), of(0), of(CUT), of(i64::MAX), of(i64::MIN), longer, shorter, Vec::new()];
     let least = def.minimum.unwrap_or(0);
     all.into_iter()
         .filter(|list| list != items)
@@ -169,8 +173,9 @@ fn extremes(tensor: &Tensor) -> Vec<(i64, Tensor)> {
         Some((value, shared(&tensor)?))
     };
     let extreme = match tensor.dtype() {
-        DType::INT32 => [i64::from(i32::MIN), -1, i64::from(i32::MAX)],
-        _ => [i64::MIN, -1, i64::MAX],
+        // The square of 65537 is small too in 32 bits.
+        DType::INT32 => [i64::from(i32::MIN), -1, 65_537, i64::from(i32::MAX)],
+        _ => [i64::MIN, -1, CUT, i64::MAX],
     };
     if count == 0 { Vec::new() } else { extreme.into_iter().filter_map(made).collect() }
 }

@@ -1,15 +1,22 @@
 //! Single calls: values, shapes, and what they do to memory.
 
 use super::{
-    Examiner, Expect, bounds, in_place, judge, shapes,
+    Examiner, Expect, beyond, bounds,
+    flushing::{self, Flushing},
+    in_place, judge, shapes,
     site::{ReadOnly, Site, copies, name_outputs},
     steady::{Control, Wrong},
+    there,
     verdicts::Verdicts,
 };
 use crate::{
-    check::{case::CheckCase, clause::Clause, expectation::Expectation},
+    check::{
+        case::{CheckCase, Tag},
+        clause::Clause,
+        expectation::Expectation,
+    },
     compare::Rule,
-    harness::{Form, compare_bytes},
+    harness::{Form, WrongOutput, compare_bytes},
     node::{Refusal, Stage},
 };
 use tenon_framework::{Code, Shape, Tensor, attr::AttrValue, registry::KernelDef};
@@ -116,6 +123,11 @@ pub(super) fn examine(
     let Some(before) = copies(&inputs) else {
         return verdicts.skip_all(&Examiner::CASE_CLAUSES, "the inputs cannot be copied");
     };
+    if case.is(Tag::Beyond) {
+        let inputs = ReadOnly::new(inputs);
+        let plain = Plain { site, case, inputs: inputs.tensors(), before };
+        return beyond::examine(&plain, expect, verdicts);
+    }
     let expectation = expect(&inputs);
     // What the oracle's own kernels wrote is not this one's.
     let _ = violation();
@@ -173,12 +185,19 @@ pub(super) struct First {
     pub outputs: Vec<Tensor>,
     /// How they are not what an oracle says.
     pub wrong: Option<String>,
+    /// What takes the place of what the oracle says, where only flushing makes them differ from that.
+    pub flushed: Option<Expectation>,
     /// How far two results may be apart where an oracle says what they are to be: twice as far as one of them
     /// from that.
     rules: Option<Vec<Rule>>,
 }
 
 impl First {
+    /// A call of which no oracle says anything.
+    pub fn of(outputs: Vec<Tensor>) -> First {
+        First { outputs, wrong: None, flushed: None, rules: None }
+    }
+
     /// What another call is to have in common with it.
     pub fn likeness(&self, kernel: &KernelDef) -> judge::Likeness<'_> {
         match (judge::Likeness::of(kernel, false), &self.rules) {
@@ -204,15 +223,9 @@ fn first_call(
     }
     match (result, expectation) {
         (Ok(outputs), _) => {
-            let wrong = wrong_values(form, expectation, &outputs);
+            let wrong = wrong_values(plain, form, expectation, &outputs);
             shapes::examine(plain, &inferred, &outputs, verdicts);
-            let rules = match expectation {
-                Expectation::Outputs(expected) => {
-                    Some(expected.iter().map(|(_, rule)| rule.doubled()).collect())
-                }
-                _ => None,
-            };
-            Some(First { outputs, wrong, rules })
+            Some(first_of(plain, expectation, outputs, wrong))
         }
         (Err(refusal), Expectation::Unverified(why)) => {
             let reason = format!("nothing says what it is to give ({why}); {}", said(&refusal));
@@ -226,19 +239,53 @@ fn first_call(
     }
 }
 
+/// The outputs of the first call; what is wrong with them may be the host's.
+fn first_of(
+    plain: &Plain<'_>,
+    expectation: &Expectation,
+    outputs: Vec<Tensor>,
+    mut wrong: Option<String>,
+) -> First {
+    let mut flushed = None;
+    if let Some(text) = &mut wrong {
+        match flushing::examine(plain, expectation, &outputs) {
+            Flushing::All(instead) => flushed = Some(instead),
+            Flushing::Some(left) => text.push_str(&format!("; where denormals are kept: {left}")),
+            Flushing::Nothing => {}
+        }
+    }
+    let wrong = wrong.filter(|_| flushed.is_none());
+    let rules = match flushed.as_ref().unwrap_or(expectation) {
+        Expectation::Outputs(expected) => {
+            Some(expected.iter().map(|(_, rule)| rule.doubled()).collect())
+        }
+        _ => None,
+    };
+    First { outputs, wrong, flushed, rules }
+}
+
 /// A refusal in words.
 pub(super) fn said(refusal: &Refusal) -> String {
     format!("it was refused with {}: {}", refusal.code, refusal.message)
 }
 
 /// How outputs are not what an oracle says.
-fn wrong_values(form: Form, expectation: &Expectation, outputs: &[Tensor]) -> Option<String> {
+fn wrong_values(
+    plain: &Plain<'_>,
+    form: Form,
+    expectation: &Expectation,
+    outputs: &[Tensor],
+) -> Option<String> {
     let Expectation::Outputs(expected) = expectation else { return None };
-    let problem = judge::against(expected, outputs).err()?;
-    Some(format!("{form}: {problem}"))
+    let WrongOutput { message, place } = judge::against(expected, outputs).err()?;
+    let there = place.and_then(|(output, index)| {
+        there::inputs(plain.case, plain.inputs, &index, outputs[output].shape().dims())
+    });
+    Some(format!("{form}: {message}{}", there.unwrap_or_default()))
 }
 
 fn rest(plain: &Plain<'_>, first: &First, expectation: &Expectation, verdicts: &mut Verdicts<'_>) {
+    let expectation = first.flushed.as_ref().unwrap_or(expectation);
     bounds::examine(plain, first, verdicts);
     values(plain, first, verdicts);
     for form in [Form::Unknown, Form::Packed] {
@@ -247,6 +294,7 @@ fn rest(plain: &Plain<'_>, first: &First, expectation: &Expectation, verdicts: &
     planned(plain, first, verdicts);
     match expectation {
         Expectation::Unverified(why) => verdicts.skip(Clause::Values, why),
+        _ if first.flushed.is_some() => verdicts.skip(Clause::Values, flushing::RIGHT),
         _ => verdicts.pass(Clause::Values),
     }
     in_place::examine(plain, first, expectation, verdicts);
@@ -278,7 +326,7 @@ fn other_form(
     verdicts.begin(Clause::Values);
     let wrong = match plain.call(form, plain.inputs, verdicts) {
         Ok(outputs) => match expectation {
-            Expectation::Outputs(_) => match wrong_values(form, expectation, &outputs) {
+            Expectation::Outputs(_) => match wrong_values(plain, form, expectation, &outputs) {
                 Some(wrong) => Wrong::Else(wrong),
                 None => return,
             },

@@ -4,8 +4,9 @@ use super::{
     choice::{self, Chosen},
     judge::{Likeness, alike},
     odd::{self, Odd},
-    plain::{said, violation},
+    plain::{described, said, violation},
     site::{ReadOnly, Site, name_outputs},
+    sizes,
     steady::{Control, Wrong},
     verdicts::Verdicts,
 };
@@ -29,6 +30,11 @@ pub(super) fn examine(site: &Site<'_>, cases: &[CheckCase], verdicts: &mut Verdi
     let Some((chosen, right)) = choice::smallest(site, cases) else {
         return verdicts.skip(clause, "the kernel takes none of the cases");
     };
+    verdicts.begin(Clause::Shapes);
+    if let Err(problem) = sizes::examine(site, &chosen) {
+        let problem = format!("{problem}; {}", described(&chosen.case, &chosen.inputs));
+        verdicts.fail(Clause::Shapes, problem);
+    }
     let memory = HostMemory::shared();
     memory.set_limit(memory.stats().live_bytes + LIMIT);
     let result = all(site, &chosen, &right, &|| shapes_hold(site, cases), verdicts);

@@ -8,7 +8,10 @@ use crate::{
 };
 use std::{ffi::c_void, sync::Arc};
 use tenon_framework::{
-    Code, Tensor, attr::AttrMap, device::base::DeviceBase, registry::SupportAnswer,
+    Code, Tensor,
+    attr::AttrMap,
+    device::base::DeviceBase,
+    registry::{KernelDef, SupportAnswer},
 };
 use tenon_runtime::host::{
     call::StepEnv,
@@ -48,6 +51,28 @@ impl<'a> Site<'a> {
             Some(feature) => Err(format!("this machine has no {feature}")),
             None => Ok(()),
         }
+    }
+
+    /// The other kernels of the op that the device and the machine can run, for the subject's types.
+    pub fn others(&self) -> Vec<Arc<KernelDef>> {
+        let (registry, own) = (self.examiner.runtime.registry(), &self.subject.kernel);
+        let features = self.examiner.runtime.features();
+        let takes = |kernel: &KernelDef| {
+            self.subject.types.iter().all(|(name, value)| {
+                let dtype = value.as_type();
+                kernel
+                    .types_of(name)
+                    .is_none_or(|types| dtype.is_none_or(|own| types.contains(&own)))
+            })
+        };
+        let runs = |kernel: &&Arc<KernelDef>| {
+            kernel.serves(self.device().device_type())
+                && kernel.remote.is_none()
+                && !Arc::ptr_eq(kernel, own)
+                && kernel.features.iter().all(|feature| features.contains(feature))
+                && takes(kernel)
+        };
+        registry.kernels_of(&self.subject.op.name).iter().filter(runs).cloned().collect()
     }
 
     /// Whether two calls on the same inputs may give different results, since state stands between them.
@@ -127,9 +152,20 @@ impl<'a> Site<'a> {
         inputs: &[Tensor],
         form: Form,
     ) -> Result<Vec<Tensor>, Refusal> {
+        self.run_in(case, inputs, form, &self.env())
+    }
+
+    /// As [`Site::run`], in an environment of the caller's.
+    pub fn run_in(
+        &self,
+        case: &CheckCase,
+        inputs: &[Tensor],
+        form: Form,
+        env: &StepEnv,
+    ) -> Result<Vec<Tensor>, Refusal> {
         let node = self.node(case, inputs, form)?;
         let instance = self.instance(&node, form)?;
-        call_once(&instance, inputs, &self.env()).map_err(Refusal::at(Stage::Compute))
+        call_once(&instance, inputs, env).map_err(Refusal::at(Stage::Compute))
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! A kernel whose results vary from call to call, or with memory that is not the call's, differs under whatever
 //! is changed between two calls. It is blamed for that alone; what the comparison was for is skipped.
+//!
+//! Results that vary now and then differ under a change by chance. What is said to depend on memory differs again when
+//! the change is made again, and does not without it, in many more calls.
 
 use super::{
     bounds,
@@ -16,12 +19,18 @@ use crate::{
     harness::Form,
     node::{Refusal, Stage},
 };
+use std::time::{Duration, Instant};
 use tenon_framework::Tensor;
 use tenon_runtime::host::instance::call_once;
 
 /// States of the control, and calls of each.
 const STATES: usize = 2;
 const CALLS: usize = 4;
+/// Calls with the change, by which it is confirmed.
+const AGAIN: usize = 8;
+/// Calls of the long control, and how long it takes at most.
+const MANY: usize = 1000;
+const TIME: Duration = Duration::from_millis(500);
 
 /// What is wrong with a call among others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,30 +96,58 @@ impl Control<'_> {
 
     /// Another clause that the kernel breaks, which makes results differ.
     fn cause(&self, clause: Clause, verdicts: &mut Verdicts<'_>) -> Option<(Clause, String)> {
+        let varies = |problem| Some((Clause::Repeatable, problem));
         verdicts.begin(Clause::Repeatable);
-        if let Some(varies) = self.varies() {
-            return Some((Clause::Repeatable, varies));
+        if let Some(problem) = self.varies() {
+            return varies(problem);
         }
-        if matches!(clause, Clause::Uninitialised | Clause::Bounds) {
-            return None;
+        let is_memory = matches!(clause, Clause::Uninitialised | Clause::Bounds);
+        let memory = match is_memory {
+            true => Some((clause, String::new())),
+            false => {
+                verdicts.begin(Clause::Uninitialised);
+                bounds::depends(self)
+            }
+        };
+        let Some((cause, problem)) = memory else {
+            verdicts.begin(Clause::Repeatable);
+            return self.varies_rarely().and_then(varies);
+        };
+        verdicts.begin(cause);
+        let again = bounds::again(self, cause, AGAIN);
+        if again < AGAIN {
+            verdicts.begin(Clause::Repeatable);
+            let rarely = self.varies_rarely().or_else(|| (again == 0).then(|| once(cause)));
+            if let Some(problem) = rarely {
+                return varies(problem);
+            }
         }
-        verdicts.begin(Clause::Uninitialised);
-        bounds::depends(self)
+        (!is_memory).then_some((cause, problem))
     }
 
     /// How plain repetitions differ from the call.
     fn varies(&self) -> Option<String> {
         (0..STATES).find_map(|state| {
-            let problem = self.repeat().err()?;
+            let problem = self.repeat(CALLS, Instant::now()).err()?;
             Some(format!("the same call again, on state {state}: {problem}"))
         })
     }
 
-    fn repeat(&self) -> Result<(), String> {
+    /// As [`Control::varies`], in many more calls.
+    fn varies_rarely(&self) -> Option<String> {
+        let problem = self.repeat(MANY, Instant::now() + TIME).err()?;
+        Some(format!("the same call again and again: {problem}"))
+    }
+
+    /// Makes so many calls, fewer where time is up.
+    fn repeat(&self, calls: usize, end: Instant) -> Result<(), String> {
         let made = (self.site.node(self.case, self.inputs, Form::Shapes))
             .and_then(|node| self.site.instance(&node, Form::Shapes));
         let instance = made.map_err(|refusal| said(&refusal))?;
-        for call in 0..CALLS {
+        for call in 0..calls {
+            if call >= CALLS && Instant::now() > end {
+                break;
+            }
             let outputs = call_once(&instance, self.inputs, &self.site.env())
                 .map_err(|error| said(&Refusal::at(Stage::Compute)(error)))?;
             alike(&self.site.subject.kernel, self.likeness, self.first, &outputs)
@@ -118,4 +155,16 @@ impl Control<'_> {
         }
         Ok(())
     }
+}
+
+/// What is said of results that differed under a change, and never again.
+fn once(cause: Clause) -> String {
+    let changed = match cause {
+        Clause::Bounds => "bytes beside its inputs",
+        _ => "memory that nobody wrote",
+    };
+    format!(
+        "a call gave other results than the same call before; that {changed} had changed in between is not why: with \
+         that changed again, {AGAIN} calls gave the results of before"
+    )
 }

@@ -30,6 +30,11 @@ impl<'p> Verdicts<'p> {
         self.progress.begin(clause, &self.case);
     }
 
+    /// As [`Verdicts::begin`], of a call on inputs as no session gives them.
+    pub fn begin_unpromised(&mut self, clause: Clause) {
+        self.progress.begin_unpromised(clause, &self.case);
+    }
+
     /// Whether a clause was told to be broken.
     pub fn has_failed(&self, clause: Clause) -> bool {
         self.failed.contains(&clause)

@@ -225,23 +225,9 @@ impl<'a> Instance<'a> {
         (dtype, role): (DType, Role),
         row: &Row<'_>,
     ) -> Option<Chosen> {
-        let size = |symbol: &str| self.size(row, symbol);
-        let dim = |dim: &tenon_framework::op::Term| dim.value(size).filter(|&dim| dim >= 0);
-        let dims: Vec<i64> = tensor.dims.iter().map(dim).collect::<Option<_>>()?;
-        let count = palette::elements(&dims);
         let seed = self.scope.seed_of(&[&self.op.name, &self.name(row), &at.to_string()]);
-        let recipe = match &tensor.values {
-            Values::Any => return Some(Chosen::shape(dims)),
-            Values::Uniform(low, high) => Recipe::Uniform(*low, *high),
-            Values::Integers(range) => {
-                let (low, high) = bounds(range, &size, count)?;
-                Recipe::Whole(low, high)
-            }
-            Values::Distinct(range) => Recipe::List(distinct(range, &size, count, seed)?),
-            Values::Permutation => Recipe::Permutation,
-            Values::List(items) => Recipe::List(list(items, &size, count)?),
-            Values::Strings(texts) => Recipe::Strings(texts.clone()),
-        };
+        let (dims, recipe) = made(tensor, &|symbol| self.size(row, symbol), seed)?;
+        let Some(recipe) = recipe else { return Some(Chosen::shape(dims)) };
         // Of an index the very value is what the shape function may look at.
         let values = match role {
             Role::Index => Some(integers(&recipe.fill(dtype, &dims, seed)?, dtype, &dims)?),
@@ -274,6 +260,49 @@ impl<'a> Instance<'a> {
             }
         }
     }
+}
+
+/// Shape of a tensor as a case describes it, and how its elements are made, none where that is the checker's choice;
+/// `None` when these sizes do not suit it.
+fn made(
+    tensor: &TensorCase,
+    size: &dyn Fn(&str) -> Option<i64>,
+    seed: u64,
+) -> Option<(Vec<i64>, Option<Recipe>)> {
+    let dim = |dim: &tenon_framework::op::Term| dim.value(size).filter(|&dim| dim >= 0);
+    let dims: Vec<i64> = tensor.dims.iter().map(dim).collect::<Option<_>>()?;
+    let count = palette::elements(&dims);
+    let recipe = match &tensor.values {
+        Values::Any => return Some((dims, None)),
+        Values::Uniform(low, high) => Recipe::Uniform(*low, *high),
+        Values::Integers(range) => {
+            let (low, high) = bounds(range, size, count)?;
+            Recipe::Whole(low, high)
+        }
+        Values::Distinct(range) => Recipe::List(distinct(range, size, count, seed)?),
+        Values::Permutation => Recipe::Permutation,
+        Values::List(items) => Recipe::List(list(items, size, count)?),
+        Values::Strings(texts) => Recipe::Strings(texts.clone()),
+    };
+    Some((dims, Some(recipe)))
+}
+
+/// Shape of an input of this type as a text of an op describes it, with the sizes of symbols from `size`, and its
+/// elements, none where the text leaves them open. `None` when these sizes do not suit the text.
+pub fn described(
+    tensor: &TensorCase,
+    dtype: DType,
+    size: &dyn Fn(&str) -> Option<i64>,
+    seed: u64,
+) -> Option<(Vec<i64>, Option<Fill>)> {
+    // Checked first: elements are made from it.
+    tensor.elements(size)?;
+    let (dims, recipe) = made(tensor, size, seed)?;
+    let fill = match recipe {
+        Some(recipe) => Some(recipe.fill(dtype, &dims, seed)?),
+        None => None,
+    };
+    Some((dims, fill))
 }
 
 fn bounds(range: &TermRange, size: &dyn Fn(&str) -> Option<i64>, count: i64) -> Option<(i64, i64)> {

@@ -14,6 +14,7 @@
 mod choose;
 mod declared;
 mod golden;
+mod out_of_range;
 mod palette;
 mod search;
 mod settings;
@@ -21,7 +22,9 @@ mod subjects;
 
 use super::{Argument, CheckCase, Fill, Subject, Tag, fill::seed_of};
 use choose::{Candidate, Class, Values};
+pub use declared::described;
 pub use golden::Goldens;
+pub use out_of_range::beyond;
 pub(super) use search::reindexed;
 use search::{Chosen, Limits, Role, Search, Skeleton};
 use settings::{Setting, dims_text};

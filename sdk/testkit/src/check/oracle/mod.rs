@@ -24,12 +24,14 @@
 //! cancels it is about the result itself.
 //!
 //! **What is left open.** Whether denormals among the inputs are flushed: the reference runs without them too, and
-//! either result is right, also where it is a truth value, an index or a whole number; of a device's kernel also the
-//! one with denormals kept throughout. Where the finite terms of a sum add up to more than the element type holds, in
-//! the end or before it is divided, their order decides whether it overflows: any result is right. So it is where
-//! another function's result depends on numbers of which the square overflows; and of a product of many terms
-//! (`Prod`), where it depends on whether such a number, or one of which the square underflows, meets the others first.
-//! In a sum of products, an infinity may meet a zero that an implementation pads with: NaN is right as well.
+//! either result is right, also where it is a truth value, an index or a whole number; of a device's kernel, of one
+//! that keeps them, and where special values are among the inputs, also the one with denormals kept throughout. A
+//! kernel on the host whose result is wrong is called once more with denormals kept (`examine/flushing`). Where the
+//! finite terms of a sum add up to more than the element type holds, in the end or before it is divided, their order
+//! decides whether it overflows: any result is right. So it is where another function's result depends on numbers of
+//! which the square overflows; and of a product of many terms (`Prod`), where it depends on whether such a number, or
+//! one of which the square underflows, meets the others first. In a sum of products, an infinity may meet a zero that
+//! an implementation pads with: NaN is right as well.
 
 mod reference;
 mod terms;
@@ -162,7 +164,9 @@ impl Oracle {
         let flushed = widen::without_denormals(inputs);
         let flushed = flushed.and_then(|inputs| call.outputs(&inputs).ok());
         let keeping = Call { keep_denormals: true, ..call };
-        let kept = is_elsewhere(subject).then(|| keeping.outputs(inputs).ok()).flatten();
+        let keeps = is_elsewhere(subject) || subject.kernel.keeps_denormals;
+        // The reference's own numbers on the way may be the ones that are flushed.
+        let kept = (keeps || case.is(Tag::Special)).then(|| keeping.outputs(inputs).ok()).flatten();
         let others: Vec<Vec<Tensor>> = [flushed, kept].into_iter().flatten().collect();
         let bases = self.terms.of(&call, subject, inputs, &outputs);
         let count = inputs.iter().map(Tensor::elements).max().unwrap_or(1);

@@ -4,8 +4,11 @@
 use super::{Failure, Mark, Report, Tally, UnitReport};
 use crate::check::Clause;
 use quick_junit::{
-    NonSuccessKind, Report as JunitReport, TestCase, TestCaseStatus, TestSuite, XmlString,
+    NonSuccessKind, Property, Report as JunitReport, TestCase, TestCaseStatus, TestSuite, XmlString,
 };
+
+/// Property of a suite of which nothing was run: why.
+const NOT_RUN: &str = "not-run";
 
 /// The whole report.
 ///
@@ -30,6 +33,9 @@ pub fn to_xml(report: &Report) -> Result<String, quick_junit::SerializeError> {
 
 fn suite(report: &UnitReport) -> TestSuite {
     let mut suite = TestSuite::new(report.unit.name.as_str());
+    if let Some(reason) = report.not_run() {
+        suite.add_property(Property::new(NOT_RUN, reason));
+    }
     suite.add_test_cases(report.clauses.iter().map(|(clause, tally)| {
         let mut test = TestCase::new(clause.name(), status(*clause, tally));
         test.set_classname(report.unit.name.as_str());
@@ -67,6 +73,7 @@ fn failure_text(failure: &Failure) -> String {
     lines.extend(failure.input.as_ref().map(|input| format!("with {input}")));
     let file = failure.reproducer.as_ref();
     lines.extend(file.map(|file| format!("again: tenon check --case {}", file.display())));
+    lines.extend(failure.arrays.as_ref().map(|folder| format!("arrays: {}", folder.display())));
     if !failure.said.is_empty() {
         lines.push(failure.said.clone());
     }
@@ -102,5 +109,13 @@ mod tests {
         assert!(matches!(status("bounds"), TestCaseStatus::Success { .. }));
         let TestCaseStatus::Skipped { message, .. } = status("leak") else { panic!("{xml}") };
         assert_eq!(message.unwrap().as_str(), "no device");
+        assert!(!xml.contains(NOT_RUN), "{xml}");
+    }
+
+    #[test]
+    fn a_suite_of_which_nothing_was_run_says_so() {
+        let clauses = [(Clause::Verified, kept()), (Clause::Values, skipped())];
+        let xml = to_xml(&report(&[("Add", "", "float", &clauses)])).unwrap();
+        assert!(xml.contains(r#"<property name="not-run" value="no device"/>"#), "{xml}");
     }
 }

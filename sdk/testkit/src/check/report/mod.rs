@@ -12,8 +12,8 @@ pub use spent::{Activity, Spent};
 pub use text::summary;
 
 use super::{
-    Clause,
-    protocol::{Sampling, Unit},
+    Clause, Examiner,
+    protocol::{Sampling, Unit, UnitKind},
 };
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -31,7 +31,7 @@ pub struct PluginFacts {
 }
 
 /// A clause that was broken.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Failure {
     /// Name of the case; empty for what is judged once.
     pub case: String,
@@ -43,6 +43,8 @@ pub struct Failure {
     pub input: Option<String>,
     /// What reproduces it.
     pub reproducer: Option<PathBuf>,
+    /// The folder with its inputs, expectation and result as arrays.
+    pub arrays: Option<PathBuf>,
 }
 
 /// How many failures of one clause of one unit are kept in full.
@@ -94,6 +96,29 @@ impl Tally {
     }
 }
 
+/// How far a unit was looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Looked {
+    /// Not at all, or not to the end.
+    #[default]
+    Not,
+    /// It was called on a case or two.
+    Called,
+    /// In full.
+    Whole,
+}
+
+impl Looked {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Looked::Not => "not",
+            Looked::Called => "called",
+            Looked::Whole => "whole",
+        }
+    }
+}
+
 /// What became of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitReport {
@@ -105,12 +130,37 @@ pub struct UnitReport {
     pub clauses: BTreeMap<Clause, Tally>,
     /// Where its time went.
     pub spent: Spent,
+    /// How far it was looked at.
+    pub looked: Looked,
 }
 
 impl UnitReport {
     /// Nothing so far.
     pub fn new(unit: Unit) -> UnitReport {
-        UnitReport { unit, cases: 0, clauses: BTreeMap::new(), spent: Spent::default() }
+        let (clauses, spent, looked) = Default::default();
+        UnitReport { unit, cases: 0, clauses, spent, looked }
+    }
+
+    /// Why nothing of it was run, where that is so: of a kernel no case, since the machine lacks what it needs, since it
+    /// declines or refuses all, or since an exception says so; of a device or plugin, no clause was looked at. Of what
+    /// was not looked at to the end this says nothing.
+    pub fn not_run(&self) -> Option<String> {
+        let is_kernel = self.unit.kind == UnitKind::Kernel;
+        let is_of_calls = |clause: Clause| {
+            !is_kernel || clause == Clause::Progress || Examiner::CASE_CLAUSES.contains(&clause)
+        };
+        let was_run = self.clauses.iter().any(|(&clause, tally)| match clause {
+            // Broken, it says that no call came to anything.
+            Clause::Covered if is_kernel => tally.passed > 0,
+            _ => is_of_calls(clause) && tally.passed + tally.failed > 0,
+        });
+        if was_run || self.looked == Looked::Not {
+            return None;
+        }
+        let of_calls = self.clauses.iter().filter(|(clause, _)| is_of_calls(**clause));
+        let reasons = of_calls.chain(&self.clauses).flat_map(|(_, tally)| &tally.skipped);
+        let reason = reasons.map(|(reason, _)| reason.as_str()).next();
+        Some(reason.unwrap_or("it has no case").to_owned())
     }
 
     /// Whether no clause was broken.
@@ -144,6 +194,12 @@ impl Report {
     /// Whether nothing failed.
     pub fn is_right(&self) -> bool {
         self.problems.is_empty() && self.units.iter().all(UnitReport::is_right)
+    }
+
+    /// Units of which nothing was run, and why.
+    pub fn not_run(&self) -> Vec<(&Unit, String)> {
+        let units = self.units.iter();
+        units.filter_map(|unit| Some((&unit.unit, unit.not_run()?))).collect()
     }
 
     /// How many cases were run.

@@ -61,6 +61,7 @@ fn title(clause: Clause) -> &'static str {
         Clause::Repeatable => "rep",
         Clause::Leak => "leak",
         Clause::Refusals => "ref",
+        Clause::Attributes => "attr",
         Clause::Cancellation => "can",
         Clause::Progress => "prg",
         Clause::Lifecycle => "life",

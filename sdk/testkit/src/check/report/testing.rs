@@ -4,7 +4,7 @@ use super::{Failure, PluginFacts, Report, Tally, UnitReport};
 use crate::check::{
     Clause,
     protocol::{Sampling, Unit, UnitKind},
-    report::{Activity, Spent},
+    report::{Activity, Looked, Spent},
 };
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ pub fn broken(failures: usize) -> Tally {
             said: String::new(),
             input: Some("input 0: float [1] = [1.0]".to_owned()),
             reproducer: Some("tenon-check/Add.values.json".into()),
+            arrays: Some("kept/Add.values".into()),
         });
     }
     tally
@@ -51,7 +52,8 @@ pub fn report(rows: &[Row<'_>]) -> Report {
         clauses.iter().for_each(|(clause, _)| {
             spent.add(Activity::Clause(*clause), Duration::from_millis(30))
         });
-        UnitReport { unit, cases: 2, clauses: clauses.iter().cloned().collect(), spent }
+        let (clauses, looked) = (clauses.iter().cloned().collect(), Looked::Whole);
+        UnitReport { unit, cases: 2, clauses, spent, looked }
     };
     Report {
         plugin: PluginFacts {

@@ -29,6 +29,7 @@ pub fn summary(report: &Report, again: &str) -> String {
     for problem in &report.problems {
         let _ = writeln!(text, "✗ {problem}\n");
     }
+    text.push_str(&not_run(report));
     text.push_str(&skipped(report));
     for note in &report.notes {
         let _ = writeln!(text, "note: {note}");
@@ -162,6 +163,9 @@ fn failure_text(text: &mut String, failure: &Failure, again: &str) {
     if let Some(file) = &failure.reproducer {
         let _ = writeln!(text, "    again: {again} --case {}", file.display());
     }
+    if let Some(folder) = &failure.arrays {
+        let _ = writeln!(text, "    arrays: {}", folder.display());
+    }
     if !failure.said.is_empty() {
         let lines: Vec<&str> = failure.said.lines().collect();
         let _ = writeln!(text, "    it wrote last:");
@@ -183,6 +187,17 @@ impl Display for Names<'_> {
             more => write!(f, " and {more} more"),
         }
     }
+}
+
+/// Of what nothing was run, by reason.
+fn not_run(report: &Report) -> String {
+    let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (unit, reason) in report.not_run() {
+        by_reason.entry(reason).or_default().push(&unit.name);
+    }
+    let line =
+        |(reason, names): (String, Vec<&str>)| format!("– not run: {}: {reason}\n", Names(&names));
+    by_reason.into_iter().map(line).collect()
 }
 
 /// What was not looked at, by reason.
@@ -226,15 +241,22 @@ fn last_line(report: &Report) -> String {
         count => format!("{count} subjects"),
     };
     let (plugin, sampling) = (&report.plugin, &report.sampling);
+    let all = report.units.len();
+    let not_run = match (broken + report.problems.len(), report.not_run().len()) {
+        (_, 0) => String::new(),
+        (0, count) => format!(", but of {count} of {subjects} nothing was run"),
+        (_, count) => format!("; of {count} of {all} nothing was run"),
+    };
     let verdict = match broken + report.problems.len() {
         0 => "right".to_owned(),
-        _ => {
+        failures => {
             let units = report.units.iter().filter(|unit| !unit.is_right()).count();
-            format!("{} failures in {units} of them", broken + report.problems.len())
+            let word = if failures == 1 { "failure" } else { "failures" };
+            format!("{failures} {word} in {units} of them")
         }
     };
     format!(
-        "{} {}: {subjects}, {} cases, seed {}{}, {:.1} s: {verdict}\n",
+        "{} {}: {subjects}, {} cases, seed {}{}, {:.1} s: {verdict}{not_run}\n",
         plugin.name,
         plugin.version,
         report.cases(),
@@ -263,6 +285,7 @@ mod tests {
       at [0] got 1, expected 2 <&>
     with input 0: float [1] = [1.0]
     again: tenon check --case tenon-check/Add.values.json
+    arrays: kept/Add.values
     in 2 cases of this kernel
     registered at src/lib.rs:7
     likewise: Sub[T=float] on CPU
@@ -283,6 +306,28 @@ tenon-test 0.1.0: 2 subjects, 4 cases, seed 1, 1.5 s: 4 failures in 2 of them
         let text = summary(&made, "tenon check");
         assert_eq!(text.matches("✗ values: ").count(), 2, "{text}");
         assert!(text.contains("likewise: Add[T=half] on CPU"), "{text}");
+    }
+
+    /// A kernel of which no case was run, since the machine lacked what it needs, counted as right.
+    #[test]
+    fn what_was_not_run_is_named_and_counted() {
+        let mut lacks = Tally::default();
+        lacks.skipped.insert("this machine has no avx512f".to_owned(), 78);
+        let rows = [
+            ("Add", "", "float", &[(Clause::Values, kept())][..]),
+            ("Add", "avx512", "float", &[(Clause::Verified, kept()), (Clause::Values, lacks)][..]),
+        ];
+        let mut made = report(&rows);
+        let text = summary(&made, "t");
+        assert!(
+            text.contains("– not run: Add[T=float] on CPU 'avx512': this machine has no avx512f\n"),
+            "{text}"
+        );
+        let end = "1.5 s: right, but of 1 of 2 subjects nothing was run\n";
+        assert!(text.ends_with(end), "{text}");
+        made.problems.push("an entry covers nothing".to_owned());
+        let text = summary(&made, "t");
+        assert!(text.ends_with("1 failure in 0 of them; of 1 of 2 nothing was run\n"), "{text}");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! - It lives no longer than its driver.
 
 mod agenda;
+mod arrays;
 mod budget;
 mod pipe;
 mod steps;
@@ -20,6 +21,7 @@ use super::{
 };
 use agenda::Agenda;
 use pipe::{Pipe, limit_process};
+pub use pipe::{end_with_parent, take_output};
 use std::{
     io::{self, BufRead},
     process::ExitCode,

@@ -18,12 +18,30 @@ use std::{
 #[derive(Debug)]
 pub(super) struct Pipe(File);
 
+/// Takes the process's standard output for messages of its own; what is printed from here on, by a plugin too, goes to
+/// standard error.
+///
+/// # Errors
+/// What the system says.
+pub fn take_output() -> io::Result<File> {
+    let messages = io::stdout().as_fd().try_clone_to_owned()?;
+    dup2_stdout(io::stderr())?;
+    Ok(File::from(messages))
+}
+
+/// Has the process end with the thread that started it. What the system refuses is left as it is.
+pub fn end_with_parent() {
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    // Where the driver was gone before the line above, nothing ends this process but itself.
+    if getppid().is_none_or(|parent| parent.is_init()) && process::id() != 1 {
+        process::exit(1);
+    }
+}
+
 impl Pipe {
-    /// Takes the process's standard output for messages; what is printed from here on goes to standard error.
+    /// Takes the process's standard output.
     pub fn take() -> io::Result<Pipe> {
-        let messages = io::stdout().as_fd().try_clone_to_owned()?;
-        dup2_stdout(io::stderr())?;
-        Ok(Pipe(File::from(messages)))
+        take_output().map(Pipe)
     }
 
     /// Its descriptor, which stays open for as long as the process lives.
@@ -49,11 +67,7 @@ pub(super) fn limit_process() {
         let before = getrlimit(Resource::Data);
         let _ = setrlimit(Resource::Data, Rlimit { current: Some(bytes), ..before });
     }
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    // Where the driver was gone before the line above, nothing ends this process but itself.
-    if getppid().is_none_or(|parent| parent.is_init()) && process::id() != 1 {
-        process::exit(1);
-    }
+    end_with_parent();
 }
 
 /// Bytes of memory that this process may hold: what it holds, and half of what is free, but some in any case.

@@ -2,6 +2,7 @@
 
 use super::{
     agenda::{Agenda, Thing},
+    arrays,
     pipe::Pipe,
 };
 use crate::check::{
@@ -13,15 +14,18 @@ use crate::check::{
 };
 use crate::node::Node;
 use serde_json::Value;
-use std::cell::Cell;
+use std::{cell::Cell, path::Path};
+use tenon_framework::Tensor;
 use tenon_runtime::host::memory::HostMemory;
 
 /// Carries out an order, and says how it ended.
 pub(super) fn carry_out(agenda: &Agenda, pipe: &Pipe, order: &Order) -> Message {
     let unit = match order {
         Order::Run { unit, .. }
+        | Order::Call { unit }
         | Order::Describe { unit, .. }
         | Order::Try { unit, .. }
+        | Order::Keep { unit, .. }
         | Order::Clause { unit, .. } => *unit,
     };
     let Some(thing) = agenda.things.get(unit) else {
@@ -34,8 +38,10 @@ pub(super) fn carry_out(agenda: &Agenda, pipe: &Pipe, order: &Order) -> Message 
     let steps = Steps { agenda, pipe, thing, without, clause: Cell::new(None) };
     match order {
         Order::Run { from, .. } => steps.run(*from),
+        Order::Call { .. } => steps.call(),
         Order::Describe { step, .. } => steps.describe(*step),
         Order::Try { case, .. } => return steps.attempt(case),
+        Order::Keep { case, folder, .. } => return steps.keep(case, folder),
         Order::Clause { clause, .. } => steps.clause(0, *clause),
     }
     Message::Done
@@ -94,6 +100,19 @@ impl Steps<'_> {
         }
     }
 
+    /// Makes a call or two of a kernel, and tries its cases until it takes one: enough for whoever runs the kernel next
+    /// to know that it comes back.
+    fn call(&self) {
+        let generated = self.generated();
+        let chosen = short(&generated.cases, self.agenda.has_many_subjects());
+        self.pipe.send(&Message::Steps { steps: chosen.len() + 1, cases: chosen.len() });
+        self.covered(&generated);
+        for step in chosen {
+            self.case(step, &generated.cases[step]);
+        }
+        self.clause(generated.cases.len(), Examiner::SUBJECT_CLAUSES[0]);
+    }
+
     fn covered(&self, generated: &Generated) {
         match (self.thing, &generated.uncovered) {
             (Thing::Kernel(_), Some(reason)) => {
@@ -143,6 +162,27 @@ impl Steps<'_> {
         }
         self.case(0, &case);
         Message::Done
+    }
+
+    /// Writes the arrays of a case.
+    fn keep(&self, json: &Value, folder: &Path) -> Message {
+        let Thing::Kernel(subject) = self.thing else {
+            return Message::Broken { error: "only kernels have cases".to_owned() };
+        };
+        let kept = case_from_json(json).map_err(|problem| problem.to_string()).and_then(|case| {
+            let examiner = self.agenda.examiner(&subject.kernel.device_type)?;
+            let oracle = |inputs: &[Tensor]| {
+                self.begin(0, &case.name, None, true);
+                let expectation = self.agenda.oracle.expect(subject, &case, inputs);
+                self.begin(0, &case.name, None, false);
+                expectation
+            };
+            arrays::write(&examiner, subject, &case, &oracle, folder)
+        });
+        match kept {
+            Ok(()) => Message::Done,
+            Err(error) => Message::Broken { error },
+        }
     }
 
     /// Begins a step. What the steps before it did to memory is told by now, and not held against this one.
@@ -225,7 +265,7 @@ impl Steps<'_> {
                 examine_device_clause(&self.agenda.runtime, name, clause, &mut teller);
             }
             Thing::Plugin(name) => {
-                let (agenda, cases) = (self.agenda, self.agenda.some_cases());
+                let (agenda, cases) = (self.agenda, self.agenda.some_cases(self.without));
                 let scratch = &agenda.setup.scratch;
                 examine_plugin(&agenda.runtime, name, &cases, scratch, &mut teller);
             }
@@ -234,7 +274,8 @@ impl Steps<'_> {
 
     fn begin(&self, step: usize, name: &str, clause: Option<Clause>, oracle: bool) {
         self.clause.set(clause);
-        self.pipe.send(&Message::Begin { step, name: name.to_owned(), clause, oracle });
+        let name = name.to_owned();
+        self.pipe.send(&Message::Begin { step, name, clause, oracle, unpromised: false });
     }
 
     /// Says so where the device is lost: nothing that comes after it can be judged here.
@@ -243,6 +284,25 @@ impl Steps<'_> {
             self.pipe.send(&Message::Lost { error });
         }
     }
+}
+
+/// The cases that tell most of a kernel in a short time: an ordinary one, long enough for loops over vectors, and one
+/// that several threads share, unless there are `many` kernels.
+fn short(cases: &[CheckCase], many: bool) -> Vec<usize> {
+    let elements = |case: &CheckCase| -> i64 {
+        let of =
+            |dims: &[i64]| dims.iter().fold(1i64, |product, &size| product.saturating_mul(size));
+        case.inputs.iter().map(|input| of(&input.dims)).fold(0, i64::saturating_add)
+    };
+    let places = || cases.iter().enumerate();
+    let ordinary = places()
+        .filter(|(_, case)| !case.is(Tag::Large) && !case.is(Tag::Special))
+        .max_by_key(|(_, case)| elements(case));
+    let large = places()
+        .filter(|(_, case)| case.is(Tag::Large) && !many)
+        .min_by_key(|(_, case)| elements(case));
+    let chosen: Vec<usize> = ordinary.into_iter().chain(large).map(|(at, _)| at).collect();
+    if chosen.is_empty() && !cases.is_empty() { vec![0] } else { chosen }
 }
 
 /// Whether the op's definition and shape function take a case.
@@ -263,6 +323,13 @@ struct Teller<'a> {
 impl Progress for Teller<'_> {
     fn begin(&mut self, clause: Clause, case: &str) {
         self.steps.begin(self.step, case, Some(clause), false);
+    }
+
+    fn begin_unpromised(&mut self, clause: Clause, case: &str) {
+        self.steps.clause.set(Some(clause));
+        let (step, name, clause) = (self.step, case.to_owned(), Some(clause));
+        let begin = Message::Begin { step, name, clause, oracle: false, unpromised: true };
+        self.steps.pipe.send(&begin);
     }
 
     fn found(&mut self, finding: Finding) {

@@ -179,6 +179,8 @@ impl GraphFuzzer {
             true => SessionOptions::default(),
             false => SessionOptions::as_written(),
         };
+        // Devices of a mutant that are not there shall not end it early.
+        let options = SessionOptions { soft_placement: Some(true), ..options };
         let session = Session::new(&self.runtime, options)
             .map_err(|error| Fault::new(format!("a session cannot be made: {error}")))?;
         if let Err(error) = session.extend(&mutant.graph) {

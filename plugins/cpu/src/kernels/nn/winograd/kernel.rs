@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 use tenon_sdk::{
     Code, DType, KernelError,
     abi::Slot,
-    author::{ComputeContext, CreateContext, Kernel, Packed, Supported},
+    author::{ComputeContext, CreateContext, Kernel, Packed, Prepack, Supported, Supports},
     geometry::{Conv2dGeometry, ConvAttributes},
     pages::{Line, Lines},
     reg::Numerics,
@@ -145,27 +145,28 @@ impl<T: Transform> Convolution<T> {
 struct Conv2d<T>(Convolution<T>);
 
 impl<T: Transform> Kernel for Conv2d<T> {
-    const PREPACKS: bool = true;
-    const HAS_SUPPORTS: bool = true;
-
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         Ok(Conv2d(Convolution::new(c)?))
     }
 
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        self.0.compute(c, &self.0.geometry(c)?, None)
+    }
+}
+
+impl<T: Transform> Supports for Conv2d<T> {
     fn supports(c: &CreateContext<'_>) -> Supported {
         supports::<T>(c)
     }
+}
 
+impl<T: Transform> Prepack for Conv2d<T> {
     fn prepack(&self, input: usize, view: &Slot) -> Result<Option<Packed>, KernelError> {
         self.0.prepack(input, view)
     }
 
     fn attach_packed(&mut self, input: usize, packed: &Packed) {
         self.0.attach(input, packed);
-    }
-
-    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
-        self.0.compute(c, &self.0.geometry(c)?, None)
     }
 }
 

@@ -1,0 +1,86 @@
+//! A program that runs a graph by the kernels of plugins: sdk/docs/embed.md goes through it.
+//!
+//!     embed [PLUGIN]... [--replace NEWER]
+//!
+//! Plugins that are named are loaded first; others are looked for where `tenon` looks.
+
+use std::{env, error::Error, path::PathBuf};
+use tenon_runtime::{
+    CallableOptions, RunOptions, Runtime, RuntimeOptions, Session, SessionOptions,
+    framework::{DType, PartialShape, Tensor, device::base::DeviceBase},
+    graph::GraphBuilder,
+};
+
+/// Runs `y = Relu(x) + 1` twice, and a third time after a plugin was replaced by a newer build of it; what `y` was.
+///
+/// # Errors
+/// No device is there, a plugin is no build of one that is loaded, a step fails.
+pub fn embed(
+    plugins: Vec<PathBuf>,
+    newer: Option<PathBuf>,
+) -> Result<Vec<Vec<f32>>, Box<dyn Error>> {
+    // A plugin that is refused hinders no other: the report names it, with the reason.
+    let options = RuntimeOptions { plugins, ..RuntimeOptions::default() };
+    let (runtime, report) = Runtime::new(options)?;
+    for refused in &report.rejected {
+        println!("refused: {}", refused.error);
+    }
+    for device in runtime.devices().devices() {
+        println!("device: {}", device.name());
+    }
+
+    // Told on the thread that caused it, until the subscription is dropped.
+    let _told = runtime.plugins().subscribe(|event| println!("event: {event:?}"));
+
+    // A graph of TensorFlow's is read by `proto::read_graph_def` and given to `Session::extend_owned` instead.
+    let registry = runtime.registry();
+    let mut builder = GraphBuilder::new(&registry);
+    let x = builder.placeholder("x", DType::FLOAT, PartialShape::UNKNOWN)?;
+    let positive = builder.op("Relu").input(x).build()?;
+    let one = builder.constant("one", Tensor::scalar(1f32)?)?;
+    builder.op("AddV2").name("y").input(positive).input(one).build()?;
+
+    let session = Session::new(&runtime, SessionOptions::default())?;
+    session.extend_graph(&builder.finish())?;
+
+    let x = Tensor::from_slice(&[3], &[-2f32, 0.5, 3.0])?;
+    let (fetched, metadata) =
+        session.run(&[("x", x.clone())], &["y"], &[], &RunOptions::default())?;
+    for node in metadata.nodes.iter() {
+        println!("node: {} ({}) by {} on {}", node.name, node.op, node.plugin, node.device);
+    }
+    let mut results = vec![fetched[0].as_slice::<f32>()?.to_vec()];
+
+    // A call that is repeated is prepared once.
+    let call = session.callable(CallableOptions::new(&["x"], &["y"]))?;
+    let mut fetched = Vec::new();
+    call.run(std::slice::from_ref(&x), &mut fetched)?;
+    results.push(fetched[0].as_slice::<f32>()?.to_vec());
+
+    // Steps in flight end with the old build; the session, and its callables, take the new one at `refresh`.
+    if let Some(file) = newer {
+        let (info, _) = runtime.replace(file)?;
+        session.refresh()?;
+        println!("replaced: {} {}", info.name, info.version);
+        call.run(&[x], &mut fetched)?;
+        results.push(fetched[0].as_slice::<f32>()?.to_vec());
+    }
+    Ok(results)
+}
+
+// Unused where the tests of the tree take this file for a module.
+#[allow(dead_code, reason = "a module has no main")]
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut words = env::args_os().skip(1);
+    let (mut plugins, mut newer) = (Vec::new(), None);
+    while let Some(word) = words.next() {
+        match word == "--replace" {
+            true => newer = words.next().map(PathBuf::from),
+            false => plugins.push(PathBuf::from(word)),
+        }
+    }
+    for y in embed(plugins, newer)? {
+        println!("y = {y:?}");
+    }
+    Ok(())
+}

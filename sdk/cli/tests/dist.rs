@@ -1,0 +1,173 @@
+//! The archive that `.ci/dist` makes: unpacked anywhere, it works, with nothing set and nothing else at hand.
+
+#![cfg(target_os = "linux")]
+
+use serde_json::Value;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+use tempfile::TempDir;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The folder of a profile, with the command that this test was built with.
+fn made() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_tenon")).parent().unwrap().to_owned()
+}
+
+fn succeeded(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    let (out, err) = (&output.stdout, &output.stderr);
+    let told = format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err));
+    assert!(output.status.success(), "{command:?}: {told}");
+    output
+}
+
+fn text(command: &mut Command) -> String {
+    String::from_utf8(succeeded(command).stdout).unwrap()
+}
+
+/// What the archive holds, in a folder of its own.
+struct Unpacked {
+    folder: TempDir,
+    root: PathBuf,
+}
+
+impl Unpacked {
+    /// Packs what is built, and unpacks it elsewhere.
+    fn new() -> Unpacked {
+        let folder = tempfile::tempdir().unwrap();
+        let packed = folder.path().join("packed");
+        let mut dist = Command::new(root().join(".ci/dist"));
+        let made = made();
+        dist.arg("--profile").arg(made.file_name().unwrap());
+        dist.arg("--built").arg("--out").arg(&packed);
+        succeeded(dist.env("CARGO_TARGET_DIR", made.parent().unwrap()));
+        let find = |ending: &str| {
+            let entries = fs::read_dir(&packed).unwrap().map(|entry| entry.unwrap().path());
+            let found: Vec<PathBuf> =
+                entries.filter(|file| file.to_str().unwrap().ends_with(ending)).collect();
+            let [file] = &found[..] else { panic!("{found:?}") };
+            file.clone()
+        };
+        let archive = find(".tar.gz");
+        succeeded(Command::new("sha256sum").arg("-c").arg(find(".sha256")).current_dir(&packed));
+        // A name with a space in it: what finds its way by where it lies has to bear that.
+        let place = folder.path().join("some where");
+        fs::create_dir(&place).unwrap();
+        succeeded(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&place));
+        let name = archive.file_name().unwrap().to_str().unwrap().trim_end_matches(".tar.gz");
+        let root = place.join(name);
+        fs::remove_dir_all(packed).unwrap();
+        Unpacked { folder, root }
+    }
+
+    /// The command that was unpacked, in an empty environment.
+    fn tenon(&self) -> Command {
+        let mut command = Command::new(self.root.join("bin/tenon"));
+        command.env_clear().current_dir(self.folder.path());
+        command
+    }
+}
+
+fn has_all_that_belongs_to_it(unpacked: &Unpacked) {
+    for file in [
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "README.md",
+        "include/tenon.h",
+        "include/tenon.hpp",
+        "include/tenon_plugin.h",
+        "share/bash-completion/completions/tenon",
+        "share/doc/tenon/README.md",
+        "share/doc/tenon/sdk/docs/guide.md",
+        "share/doc/tenon/third-party/crates.txt",
+        "share/fish/vendor_completions.d/tenon.fish",
+        "share/man/man1/tenon-check.1",
+        "share/tenon/sdk/Cargo.lock",
+        "share/zsh/site-functions/_tenon",
+    ] {
+        assert!(unpacked.root.join(file).is_file(), "{file} is not in the archive");
+    }
+    let third = unpacked.root.join("share/doc/tenon/third-party");
+    let crates = fs::read_to_string(third.join("crates.txt")).unwrap();
+    for line in crates.lines().filter(|line| line.starts_with("clap ")) {
+        let folder = line.split(':').next().unwrap().replace(' ', "-");
+        assert!(fs::read_dir(third.join(&folder)).unwrap().count() > 0, "{folder}");
+    }
+    assert!(crates.lines().any(|line| line.starts_with("clap ")), "{crates}");
+}
+
+fn finds_its_plugins(unpacked: &Unpacked) {
+    let list: Value =
+        serde_json::from_str(&text(unpacked.tenon().args(["list", "--json"]))).unwrap();
+    let plugins = list["plugins"].as_array().unwrap();
+    let file = |name: &str| {
+        let plugin = plugins.iter().find(|plugin| plugin["name"] == name);
+        plugin.unwrap_or_else(|| panic!("{name} was not found"))["file"].as_str().unwrap()
+    };
+    let folder = unpacked.root.join("lib/tenon/plugins");
+    for folder_of_source in fs::read_dir(root().join("plugins")).unwrap() {
+        let name = folder_of_source.unwrap().file_name().into_string().unwrap();
+        assert!(Path::new(file(&format!("tenon-{name}"))).starts_with(&folder), "{name}");
+    }
+    // By a link too, as a folder of the PATH has one.
+    let link = unpacked.folder.path().join("tenon");
+    std::os::unix::fs::symlink(unpacked.root.join("bin/tenon"), &link).unwrap();
+    let by_link = text(Command::new(&link).env_clear().args(["list", "--json"]));
+    assert!(by_link.contains("tenon-cpu"), "{by_link}");
+}
+
+fn checks_a_plugin(unpacked: &Unpacked) {
+    let plugin = unpacked.root.join("lib/tenon/plugins/libtenon_cpu.so");
+    let mut check = unpacked.tenon();
+    check.arg("check").arg(plugin).args(["--op", "Relu", "--jobs", "1"]);
+    let told = text(&mut check);
+    assert!(told.contains("right"), "{told}");
+}
+
+/// A plugin in Rust is resolved with the versions that came with the SDK, without a network; building it is not tried
+/// here, for it takes minutes.
+fn makes_plugins(unpacked: &Unpacked) {
+    let told = text(unpacked.tenon().args(["new", "packed-rust"]));
+    let sdk = unpacked.root.join("share/tenon/sdk");
+    assert!(told.contains(sdk.to_str().unwrap()), "{told}");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--offline", "--format-version", "1"]);
+    cargo.current_dir(unpacked.folder.path().join("packed-rust")).env_remove("RUSTFLAGS");
+    let graph: Value = serde_json::from_str(&text(&mut cargo)).unwrap();
+    let packages = graph["packages"].as_array().unwrap();
+    let found = |name: &str| packages.iter().find(|package| package["name"] == name).unwrap();
+    for name in ["tenon-sdk", "tenon-testkit", "tenon-runtime"] {
+        let manifest = found(name)["manifest_path"].as_str().unwrap();
+        assert!(Path::new(manifest).starts_with(&sdk), "{manifest}");
+    }
+    // The SDK is a workspace of its own, whole.
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--offline", "--format-version", "1", "--no-deps"]);
+    let members: Value =
+        serde_json::from_str(&text(cargo.current_dir(&sdk).env_remove("RUSTFLAGS"))).unwrap();
+    assert!(members["packages"].as_array().unwrap().len() >= 10, "{members}");
+
+    text(unpacked.tenon().args(["new", "packed-c", "--lang", "c"]));
+    let folder = unpacked.folder.path().join("packed-c");
+    let mut make = Command::new("make");
+    make.current_dir(&folder).env("CFLAGS", "-O1");
+    text(make.arg(format!("TENON={}", unpacked.root.join("bin/tenon").display())));
+    let told = text(unpacked.tenon().arg("check").arg(folder.join("libpacked_c.so")));
+    assert!(told.contains("PackedC") && told.contains("right"), "{told}");
+}
+
+/// There was nothing to install: the binary alone found no kernels and no SDK.
+#[test]
+fn an_archive_works_wherever_it_is_unpacked() {
+    let unpacked = Unpacked::new();
+    has_all_that_belongs_to_it(&unpacked);
+    finds_its_plugins(&unpacked);
+    checks_a_plugin(&unpacked);
+    makes_plugins(&unpacked);
+}

@@ -78,14 +78,14 @@ mod tests {
     #[test]
     fn what_failed_is_known_in_the_next_run_until_it_is_right() {
         let cache = tempfile::tempdir().unwrap();
-        let known = || Known::in_cache(cache.path(), Path::new("/home/me/my-ops"));
+        let known = || Known::in_cache(cache.path(), Path::new("/src/my-ops"));
         assert!(known().names().is_empty());
         let names = BTreeSet::from(["A[T=float] on CPU 'avx2'".to_owned(), "B on CPU".to_owned()]);
         known().set(names.clone());
         assert_eq!(known().names(), &names);
         known().add([&"C on CPU".to_owned()]);
         assert_eq!(known().names().len(), 3);
-        let other = Known::in_cache(cache.path(), Path::new("/home/me/other"));
+        let other = Known::in_cache(cache.path(), Path::new("/src/other"));
         assert!(other.names().is_empty(), "another plugin has its own");
         known().set(BTreeSet::new());
         assert!(known().names().is_empty());
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_file_that_is_none_of_these_is_no_harm() {
         let cache = tempfile::tempdir().unwrap();
-        let source = Path::new("/home/me/my-ops");
+        let source = Path::new("/src/my-ops");
         Known::in_cache(cache.path(), source).set(BTreeSet::from(["A on CPU".to_owned()]));
         let file = Known::in_cache(cache.path(), source).file.unwrap();
         fs::write(&file, [0xff, 0xfe]).unwrap();

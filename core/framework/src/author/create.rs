@@ -151,7 +151,7 @@ impl<'a> CreateContext<'a> {
     }
 }
 
-/// Answer of [`super::Kernel::supports`].
+/// Answer of [`super::Supports::supports`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Supported {
     /// Whatever the unknown dimensions turn out to be.

@@ -98,7 +98,7 @@ impl Knob {
     /// Reads a knob that this plugin declares.
     ///
     /// A session may set knobs for itself. A kernel sees its session's values in [`super::Kernel::new`],
-    /// [`super::Kernel::supports`] and [`super::Kernel::prepack`], on the thread that runs them: read there what
+    /// [`super::Supports::supports`] and [`super::Prepack::prepack`], on the thread that runs them: read there what
     /// a session may choose, and keep it. Everywhere else (in `compute`, in a device, on a thread of the plugin's
     /// own) the values are those of the runtime.
     ///

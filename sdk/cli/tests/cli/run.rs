@@ -144,7 +144,7 @@ fn without_plugins_the_error_says_where_they_were_looked_for() {
 fn text_shows_values_and_times_and_a_trace_is_written() {
     let place = Place::new();
     let graph = place.graph("g.pb", |b| {
-        let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[4]).unwrap())?;
+        let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[2, 2]).unwrap())?;
         b.op("Relu").name("layer/y").input(x).build().map(drop)
     });
     let feed = input(&place);
@@ -158,7 +158,7 @@ fn text_shows_values_and_times_and_a_trace_is_written() {
     assert_eq!(relu.len(), 1, "only the last step is traced: {events:?}");
     let args = &relu[0]["args"];
     assert_eq!((&args["op"], &args["plugin"]), (&"Relu".into(), &"tenon-cpu".into()), "{args}");
-    assert_eq!(args["inputs"][0], "float [4]", "{args}");
+    assert_eq!(args["inputs"][0], "float [2, 2]", "{args}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! reads the layers once into immutable [`Knobs`].
 
 use crate::op::{RawError, SourceInfo, raw};
-use crate::text::{cut, cut_text};
+use crate::text::{cut, cut_text, edit_distance};
 use std::{collections::BTreeMap, fmt, sync::Arc};
 use tenon_abi::{Code, KnobKind};
 use thiserror::Error;
@@ -349,8 +349,10 @@ impl KnobStore {
             KnobOrigin::Environment => &self.variables,
             _ => &self.defs,
         };
-        let mut ranked: Vec<(usize, &String)> =
-            names.keys().map(|name| (edit_distance(written, name), name)).collect();
+        let mut ranked: Vec<(usize, &String)> = names
+            .keys()
+            .map(|name| (edit_distance(written.as_bytes(), name.as_bytes()), name))
+            .collect();
         ranked.sort();
         let limit = ranked.first().map_or(0, |(distance, _)| distance + 1);
         let nearest = ranked.iter().take(3).filter(|(distance, _)| *distance <= limit);
@@ -360,21 +362,6 @@ impl KnobStore {
             nearest: nearest.map(|(_, name)| format!("'{name}'")).collect(),
         }
     }
-}
-
-/// Levenshtein's distance in bytes.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// A knob with its value.

@@ -99,6 +99,28 @@ pub fn some_of<'a>(names: impl IntoIterator<Item = &'a str>, most: usize) -> Str
     }
 }
 
+/// How many items are to be added, taken out or replaced to make one sequence of the other (Levenshtein's distance).
+/// Names are compared by bytes or by characters, as the caller has them. Takes time by the product of the lengths.
+///
+/// ```
+/// use tenon_framework::text::edit_distance;
+///
+/// assert_eq!(edit_distance(b"avx-2", b"avx2"), 1);
+/// ```
+pub fn edit_distance<T: PartialEq>(from: &[T], to: &[T]) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (at, a) in from.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (place, b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[place + 1];
+            row[place + 1] = replaced.min(diagonal + 1).min(row[place] + 1);
+        }
+    }
+    row[to.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

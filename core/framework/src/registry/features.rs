@@ -1,5 +1,6 @@
 //! What a processor can do.
 
+use crate::text::edit_distance;
 use std::collections::BTreeSet;
 
 /// Names of features that are present. A name that is not known is absent; kernels that need one are refused when they
@@ -128,7 +129,7 @@ fn detect() -> FeatureSet {
 /// Whether a processor of any architecture may have a feature of this name: one that has not is a slip, and a kernel
 /// that needs it would never run.
 pub(super) fn is_known(name: &str) -> bool {
-    [X86_64, AARCH64].concat().contains(&name)
+    X86_64.contains(&name) || AARCH64.contains(&name)
 }
 
 /// The names of this architecture, for a message; of another than the two, those of both.
@@ -143,24 +144,11 @@ pub(super) fn known() -> String {
 /// The name that a slip is likely to mean: none where no name is near.
 pub(super) fn nearest(slip: &str) -> Option<&'static str> {
     let slip = slip.to_ascii_lowercase();
-    let all = [X86_64, AARCH64].concat().into_iter().map(|name| (distance(&slip, name), name));
+    let slip: Vec<char> = slip.chars().collect();
+    let distance = |name: &str| edit_distance(&slip, &name.chars().collect::<Vec<_>>());
+    let all = [X86_64, AARCH64].concat().into_iter().map(|name| (distance(name), name));
     let (distance, name) = all.min()?;
     (distance <= 2 && distance < name.len()).then_some(name)
-}
-
-/// How many characters are to be added, taken out or replaced to make one text of the other.
-fn distance(from: &str, to: &str) -> usize {
-    let mut row: Vec<usize> = (0..=to.chars().count()).collect();
-    for (at, a) in from.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = at + 1;
-        for (place, b) in to.chars().enumerate() {
-            let replaced = corner + usize::from(a != b);
-            corner = row[place + 1];
-            row[place + 1] = replaced.min(corner + 1).min(row[place] + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 impl FeatureSet {
@@ -220,6 +208,6 @@ mod tests {
             assert_eq!(nearest(slip), Some(meant), "{slip}");
         }
         assert_eq!((nearest("a100_tensor_cores"), nearest("")), (None, None));
-        assert_eq!((distance("kitten", "sitting"), distance("", "abc")), (3, 3));
+        assert_eq!((edit_distance(b"kitten", b"sitting"), edit_distance(b"", b"abc")), (3, 3));
     }
 }

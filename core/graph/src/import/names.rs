@@ -1,5 +1,7 @@
 //! Names of nodes, and of tensors in text.
 
+use tenon_framework::text::edit_distance;
+
 /// A name as an input writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Named<'a> {
@@ -58,30 +60,18 @@ pub(crate) fn near_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -
         return String::new();
     }
     let limit = name.len().div_ceil(3).min(3);
+    // A difference in case is none.
+    let lower = name.to_ascii_lowercase();
+    let distance =
+        |other: &str| edit_distance(lower.as_bytes(), other.to_ascii_lowercase().as_bytes());
     let mut near: Vec<(usize, &str)> = known
         .filter(|other| other.len().abs_diff(name.len()) <= limit)
-        .map(|other| (distance(name, other), other))
+        .map(|other| (distance(other), other))
         .filter(|&(distance, _)| distance <= limit && distance < name.len())
         .collect();
     near.sort_unstable();
     let near: Vec<String> = near.iter().take(MOST).map(|(_, other)| format!("'{other}'")).collect();
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
-}
-
-/// Number of single-letter changes between two words; a difference in case is none.
-fn distance(a: &str, b: &str) -> usize {
-    let a: Vec<u8> = a.bytes().map(|b| b.to_ascii_lowercase()).collect();
-    let mut row: Vec<usize> = (0..=a.len()).collect();
-    for (at, b) in b.bytes().map(|b| b.to_ascii_lowercase()).enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
-        for (i, &a) in a.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[i + 1];
-            row[i + 1] = replaced.min(diagonal + 1).min(row[i] + 1);
-        }
-    }
-    row[a.len()]
 }
 
 #[cfg(test)]

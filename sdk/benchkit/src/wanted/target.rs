@@ -1,6 +1,7 @@
 //! `MatMul`, `MatMul:avx512`, `my_ops.so`, `model.pb`
 
 use std::path::{Path, PathBuf};
+use tenon_framework::text::edit_distance;
 use thiserror::Error;
 
 /// What is to be measured.
@@ -61,25 +62,10 @@ impl Target {
 
 /// The known name that is nearest to one that is not known; `None` when none is near.
 pub fn closest<'n>(wanted: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let lower = wanted.to_lowercase();
-    let distance = |name: &&'n str| edits(&lower, &name.to_lowercase());
+    let lower = |name: &str| name.to_lowercase().chars().collect::<Vec<_>>();
+    let asked = lower(wanted);
+    let distance = |name: &&'n str| edit_distance(&asked, &lower(name));
     known.min_by_key(distance).filter(|name| distance(name) <= 1 + wanted.len() / 4)
-}
-
-/// Letters to insert, remove or replace (Levenshtein).
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (at, own) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = at + 1;
-        for (place, other) in b.iter().enumerate() {
-            let replaced = corner + usize::from(own != *other);
-            corner = row[place + 1];
-            row[place + 1] = replaced.min(corner + 1).min(row[place] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The command line.
 
-use crate::{about, bench, dev, quantize, top, trust, tune};
+use crate::{about, bench, dev, error::CliError, quantize, top, trust, tune};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::{num::NonZeroUsize, path::PathBuf};
 use tenon_benchkit::wanted::Shapes;
-use tenon_runtime::host::pool::MAX_THREADS;
+use tenon_runtime::{framework::knob::parse_setting, host::pool::MAX_THREADS};
 
 /// Runs dataflow graphs on kernels and devices that plugins bring.
 #[derive(Debug, Parser)]
@@ -45,6 +45,14 @@ impl Global {
             set.insert(0, "runtime.soft_placement=true".to_owned());
         }
         Global { set, ..self }
+    }
+
+    /// The settings of `--set`: each a knob's name and its value.
+    ///
+    /// # Errors
+    /// A setting without `=`.
+    pub fn settings(&self) -> Result<Vec<(String, String)>, CliError> {
+        self.set.iter().map(|text| parse_setting(text).map_err(CliError::Set)).collect()
     }
 }
 

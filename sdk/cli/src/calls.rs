@@ -1,55 +1,42 @@
 //! `tenon call-server`: computes the calls of a plugin's own tests, which `tenon_test` sends.
 
 use crate::{args::Global, error::CliError};
-use rustix::{
-    process::{Signal, set_parent_process_death_signal},
-    stdio::dup2_stdout,
-};
 use std::{
-    fs::File,
     io::{self, BufReader},
-    os::fd::AsFd,
-    sync::Arc,
+    process,
+    sync::{Arc, mpsc},
+    thread,
 };
 use tenon_runtime::{
-    framework::{KernelError, Tensor, attr::AttrValue, knob::parse_setting},
+    framework::{KernelError, Tensor, attr::AttrValue},
     host::devices::PluginDevice,
     proto::{NodeDef, convert::Decoder},
 };
 use tenon_test::wire::{self, Ready, Reply, Request};
-use tenon_testkit::host::TestHost;
+use tenon_testkit::{check::worker::take_output, host::TestHost};
 
 /// The attribute by which a node asks for a kernel's label.
 const LABEL: &str = "_kernel";
 
-/// Serves until the test closes the pipe.
+/// Serves until the test closes the pipe, which ends the process, in the middle of a call too.
 ///
 /// # Errors
 /// A knob that is wrong; a pipe that fails.
 pub fn serve(global: &Global) -> Result<(), CliError> {
-    let settings: Vec<_> = global
-        .set
-        .iter()
-        .map(|text| parse_setting(text))
-        .collect::<Result<_, _>>()
-        .map_err(CliError::Set)?;
+    let settings = global.settings()?;
     let settings: Vec<_> =
         settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     exchange(global, &settings).map_err(CliError::Calls)
 }
 
 fn exchange(global: &Global, settings: &[(&str, &str)]) -> io::Result<()> {
-    // A call that does not end is not left behind by a test that was killed.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    let to = take_stdout()?;
-    let mut from = BufReader::new(io::stdin());
-    let host = TestHost::with_settings(global.plugins.iter().cloned(), settings);
+    let to = take_output()?;
+    let mut host = TestHost::with_settings(global.plugins.iter().cloned(), settings);
     wire::write(&to, &Ready { version: wire::VERSION })?;
-    let mut host = host;
-    while let Some(request) = wire::read::<Request>(&mut from)? {
+    for request in requests() {
+        let request = request?;
         let node = request.node.unwrap_or_default();
-        let device = device_of(&host, &node.device);
-        host.device = device;
+        host.device = device_of(&host, &node.device);
         let called = wire::tensors_from_proto(&request.inputs)
             .and_then(|inputs| call(&host, &node, &inputs));
         wire::write(&to, &Reply::of(called))?;
@@ -57,11 +44,26 @@ fn exchange(global: &Global, settings: &[(&str, &str)]) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the process's standard output for messages; what a plugin prints goes to standard error.
-fn take_stdout() -> io::Result<File> {
-    let messages = io::stdout().as_fd().try_clone_to_owned()?;
-    dup2_stdout(io::stderr())?;
-    Ok(File::from(messages))
+/// What the test asks for, read by a thread of its own: a call that does not end is not left behind by a test that is
+/// gone.
+fn requests() -> mpsc::Receiver<io::Result<Request>> {
+    let (sender, requests) = mpsc::channel();
+    thread::spawn(move || {
+        let mut from = BufReader::new(io::stdin());
+        loop {
+            let request = match wire::read(&mut from) {
+                Ok(Some(request)) => Ok(request),
+                Ok(None) => process::exit(0),
+                Err(error) => Err(error),
+            };
+            let is_over = request.is_err();
+            // Where the calls have ended, so has the process.
+            if sender.send(request).is_err() || is_over {
+                return;
+            }
+        }
+    });
+    requests
 }
 
 /// `None` is the host's own memory.

@@ -13,7 +13,7 @@ use std::{
     thread::available_parallelism,
     time::{Duration, Instant},
 };
-use tenon_runtime::{framework::knob::parse_setting, host::files::write_bytes};
+use tenon_runtime::host::files::write_bytes;
 use tenon_testkit::{
     TestkitError,
     check::{
@@ -83,7 +83,6 @@ fn not_begun(report: &Report) -> Option<String> {
 }
 
 fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options, CliError> {
-    let set = global.set.iter().map(|text| parse_setting(text).map_err(CliError::Set));
     let (exceptions, exceptions_file) =
         exceptions(args.exceptions.as_ref(), usual_exceptions(&plugin))?;
     let cores = || available_parallelism().map_or(1, NonZeroUsize::get);
@@ -94,7 +93,7 @@ fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options
             plugin,
             others: global.plugins.clone(),
             search: true,
-            set: set.collect::<Result<_, _>>()?,
+            set: global.settings()?,
             ops: args.ops.clone(),
             devices: args.devices.clone(),
             sampling: Sampling { seed: args.seed, cases, full: args.full },

@@ -4,7 +4,6 @@ use crate::{args::Global, error::CliError, output::complain};
 use std::{fs::File, io::BufReader, path::Path};
 use tenon_runtime::{
     Runtime, RuntimeOptions, Session,
-    framework::knob::parse_setting,
     host::{LoadError, LoadReport, Rejected, Settings, Step, search::Origin},
     proto::{GraphDef, read_graph_def},
 };
@@ -15,9 +14,7 @@ use tenon_runtime::{
 /// Settings that are wrong.
 pub fn start(global: &Global, threads: Option<usize>) -> Result<(Runtime, LoadReport), CliError> {
     let mut settings = Settings::of_process();
-    for text in &global.set {
-        settings.set.push(parse_setting(text).map_err(CliError::Set)?);
-    }
+    settings.set.extend(global.settings()?);
     let (plugins, isolate) = (global.plugins.clone(), global.isolate.clone());
     let options = RuntimeOptions { threads, plugins, isolate, search: true, settings };
     let (runtime, report) = Runtime::new(options)?;

@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(2);
 pub enum Heard<L> {
     /// It says this.
     Line(L),
-    /// Nothing, for now.
+    /// It said nothing in the time that was waited.
     Nothing,
     /// It closed its output: [`Apart::end`] says how it ended.
     Ended,

@@ -61,10 +61,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
-use tenon_runtime::{
-    framework::knob::parse_setting,
-    host::{loader, manifest::Manifest},
-};
+use tenon_runtime::host::{loader, manifest::Manifest};
 use watch::{Tree, Watch};
 
 /// Builds, and then builds again whenever the source changes, until it is told to stop.
@@ -155,12 +152,11 @@ struct Dev {
 impl Dev {
     fn new(global: &Global, args: &DevArgs, stop: Arc<AtomicBool>) -> Result<Dev, CliError> {
         let recipe = Recipe::of(args)?;
-        let set = global.set.iter().map(|text| parse_setting(text).map_err(CliError::Set));
         Ok(Dev {
             global: global.clone(),
             args: args.clone(),
             json: global.json,
-            set: set.collect::<Result<_, _>>()?,
+            set: global.settings()?,
             known: Known::of(&recipe.folder),
             recipe,
             stop,

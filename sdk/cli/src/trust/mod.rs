@@ -25,7 +25,6 @@ use std::{
 use tenon_benchkit::machine::today;
 use tenon_runtime::{
     RuntimeError,
-    framework::knob::parse_setting,
     host::{
         LoadError, Plugins, Settings,
         digest::digest_of,
@@ -62,9 +61,7 @@ pub fn trust(global: &Global, args: &TrustArgs) -> Result<(), CliError> {
 /// The list that is in force for this command line.
 fn named_by_knob(global: &Global) -> Result<Option<PathBuf>, CliError> {
     let mut settings = Settings::of_process();
-    for text in &global.set {
-        settings.set.push(parse_setting(text).map_err(CliError::Set)?);
-    }
+    settings.set.extend(global.settings()?);
     let plugins = Plugins::with_settings(settings).map_err(RuntimeError::from)?;
     Ok(trust::named_by(&plugins.knobs()))
 }

@@ -158,7 +158,7 @@ fn text_shows_values_and_times_and_a_trace_is_written() {
     assert_eq!(relu.len(), 1, "only the last step is traced: {events:?}");
     let args = &relu[0]["args"];
     assert_eq!((&args["op"], &args["plugin"]), (&"Relu".into(), &"tenon-cpu".into()), "{args}");
-    assert_eq!(args["inputs"][0], "float [2, 2]", "{args}");
+    assert_eq!(args["inputs"][0], "float [2,2]", "{args}");
 }
 
 #[test]

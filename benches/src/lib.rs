@@ -26,8 +26,8 @@ use tenon_runtime::{
 /// What a benchmark fails with.
 pub type Failure = Box<dyn std::error::Error>;
 
-/// The filter among the words that `cargo bench -- FILTER` gives every benchmark, where there is one. Cargo adds
-/// `--bench`, and options of criterion's are no filter either.
+/// The filter among the words that `cargo bench -- FILTER` gives every benchmark, where there is one. What begins
+/// with `--` is an option: cargo's `--bench`, and those of criterion.
 pub fn filter<'w>(words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     words.filter(|word| !word.starts_with("--")).last()
 }

@@ -1,6 +1,6 @@
 //! The library on a device.
 //!
-//! A handle costs milliseconds and device memory, so that there is one for each device, as long as a kernel has it.
+//! There is one handle for each device, as long as its context is there.
 //! Algorithms are asked for once for each problem: the answer takes the library longer than a small product the GPU.
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     arguments::{Factors, pointer},
-    device::{Context, Stream},
+    device::{Context, Library, Stream},
     search,
 };
 use cudarc::cublaslt::sys::{
@@ -22,7 +22,7 @@ use std::{
     collections::HashMap,
     ffi::c_int,
     ptr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tenon_sdk::{Code, KernelError};
 
@@ -37,7 +37,6 @@ const MOST_PLANS: usize = 1024;
 
 /// The library's handle on a device.
 pub struct Handle {
-    context: Arc<Context>,
     raw: cublasLtHandle_t,
     /// `None`: the library has no algorithm.
     plans: Mutex<HashMap<Problem, Option<Arc<Plan>>>>,
@@ -106,33 +105,22 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The handles that kernels have, by device.
-static HANDLES: Mutex<Vec<Weak<Handle>>> = Mutex::new(Vec::new());
-
 impl Handle {
     /// That of a device: the one there is, or a new one.
     ///
     /// # Errors
     /// As [`require`]; what the library says.
-    pub fn of(context: &Arc<Context>) -> Result<Arc<Handle>, KernelError> {
+    pub fn of(context: &Arc<Context>) -> Result<Library<Handle>, KernelError> {
         require()?;
-        let mut handles = locked(&HANDLES);
-        handles.retain(|handle| handle.strong_count() > 0);
-        let is_own = |handle: &Arc<Handle>| Arc::ptr_eq(&handle.context, context);
-        if let Some(handle) = handles.iter().filter_map(Weak::upgrade).find(is_own) {
-            return Ok(handle);
-        }
-        let handle = Arc::new(Handle::new(context)?);
-        handles.push(Arc::downgrade(&handle));
-        Ok(handle)
+        context.library(Handle::new)
     }
 
-    fn new(context: &Arc<Context>) -> Result<Handle, KernelError> {
-        context.enter()?;
+    /// The device's context is current.
+    fn new() -> Result<Handle, KernelError> {
         let mut raw: cublasLtHandle_t = ptr::null_mut();
         // SAFETY: a place for the result; the device's context is current.
         check(unsafe { sys::cublasLtCreate(&mut raw) }, "cublasLtCreate")?;
-        Ok(Handle { context: Arc::clone(context), raw, plans: Mutex::default() })
+        Ok(Handle { raw, plans: Mutex::default() })
     }
 
     fn plan(&self, problem: &Problem, bias: u64) -> Result<Option<Arc<Plan>>, KernelError> {
@@ -216,7 +204,7 @@ impl Handle {
         search: bool,
         scratch: impl FnOnce(usize) -> Result<u64, KernelError>,
     ) -> Result<bool, KernelError> {
-        self.context.enter()?;
+        stream.context().enter()?;
         let Some(plan) = self.plan(problem, at.bias)? else { return Ok(false) };
         let searches =
             search && plan.algorithms.len() > 1 && problem.is_large() && !stream.is_recording()?;
@@ -255,8 +243,8 @@ impl Handle {
         if searches {
             // SAFETY: the caller's promise.
             let run = |at: usize| unsafe { self.enqueue(product, &algorithms[at]) };
-            chosen =
-                algorithms[search::fastest(&self.context, product.stream, algorithms.len(), run)?];
+            chosen = algorithms
+                [search::fastest(product.stream.context(), product.stream, algorithms.len(), run)?];
             // Later calls of the problem need nothing else.
             let plan = Plan { layouts: layouts(problem)?, algorithms: vec![chosen] };
             self.keep(problem, Some(Arc::new(plan)));
@@ -302,17 +290,15 @@ impl Handle {
             };
             CUresult::CUDA_SUCCESS
         };
-        self.context.call("cublasLtMatmul", &mut run)?;
+        stream.context().call("cublasLtMatmul", &mut run)?;
         check(status, "cublasLtMatmul")
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.context.release(|| {
-            // SAFETY: made by this object; kernels that used it are gone, and what they enqueued is done.
-            let _ = unsafe { sys::cublasLtDestroy(self.raw) };
-            CUresult::CUDA_SUCCESS
-        });
+        // SAFETY: made by this object; kernels that used it are gone, and what they enqueued is done. The context is
+        // current, as it drops its objects.
+        let _ = unsafe { sys::cublasLtDestroy(self.raw) };
     }
 }

@@ -1,17 +1,16 @@
 //! cuDNN's handles of one GPU: one for each stream on which there are convolutions.
 
 use super::api::Api;
-use crate::device::{Context, Stream};
-use cudarc::{cudnn::sys::cudnnHandle_t, driver::sys::CUresult};
+use crate::device::{Context, Library, Stream};
+use cudarc::cudnn::sys::cudnnHandle_t;
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError},
 };
 use tenon_sdk::KernelError;
 
-/// The handles; made when a stream is used first, destroyed with the last kernel of the GPU that holds this.
+/// The handles; each is made when its stream is used first.
 pub(crate) struct Handles {
-    context: Arc<Context>,
     api: &'static Api,
     by_stream: Mutex<HashMap<usize, Arc<Mutex<Handle>>>>,
 }
@@ -21,22 +20,9 @@ impl Handles {
     ///
     /// # Errors
     /// `UNAVAILABLE` without the library.
-    pub fn of(context: &Arc<Context>) -> Result<Arc<Handles>, KernelError> {
-        static ALIVE: Mutex<Vec<Weak<Handles>>> = Mutex::new(Vec::new());
+    pub fn of(context: &Arc<Context>) -> Result<Library<Handles>, KernelError> {
         super::require()?;
-        let mut alive = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);
-        alive.retain(|one| one.strong_count() > 0);
-        let of_context = |one: &Arc<Handles>| Arc::ptr_eq(&one.context, context);
-        if let Some(found) = alive.iter().filter_map(Weak::upgrade).find(of_context) {
-            return Ok(found);
-        }
-        let made = Arc::new(Handles {
-            context: Arc::clone(context),
-            api: Api::get()?,
-            by_stream: Mutex::default(),
-        });
-        alive.push(Arc::downgrade(&made));
-        Ok(made)
+        context.library(|| Ok(Handles { api: Api::get()?, by_stream: Mutex::default() }))
     }
 
     /// Runs with a handle whose calls go to this stream, which nobody else uses meanwhile.
@@ -48,7 +34,7 @@ impl Handles {
         stream: &Stream,
         run: impl FnOnce(cudnnHandle_t) -> Result<R, KernelError>,
     ) -> Result<R, KernelError> {
-        self.context.enter()?;
+        stream.context().enter()?;
         let handle = {
             let mut all = self.by_stream.lock().unwrap_or_else(PoisonError::into_inner);
             match all.entry(stream.raw().addr()) {
@@ -58,30 +44,28 @@ impl Handles {
                 }
             }
         };
-        let handle = handle.lock().unwrap_or_else(PoisonError::into_inner);
-        // Each time: a stream that is gone may have been followed by one at the same address.
-        // SAFETY: a handle of this object, and a stream of its context.
-        let result = unsafe { (self.api.cudnnSetStream)(handle.0, stream.raw().cast()) };
-        self.api.check(result, "cudnnSetStream")?;
-        run(handle.0)
+        let mut handle = handle.lock().unwrap_or_else(PoisonError::into_inner);
+        handle.turn_to(self.api, stream)?;
+        run(handle.raw)
     }
 }
 
 impl Drop for Handles {
     fn drop(&mut self) {
-        self.context.release(|| {
-            let mut all = self.by_stream.lock().unwrap_or_else(PoisonError::into_inner);
-            for (_, handle) in all.drain() {
-                let handle = handle.lock().unwrap_or_else(PoisonError::into_inner);
-                // SAFETY: made by this object, and used by nobody any more.
-                let _ = unsafe { (self.api.cudnnDestroy)(handle.0) };
-            }
-            CUresult::CUDA_SUCCESS
-        });
+        let all = self.by_stream.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (_, handle) in all.drain() {
+            let handle = handle.lock().unwrap_or_else(PoisonError::into_inner);
+            // SAFETY: made by this object, and used by nobody any more; the context is current, as it drops its objects.
+            let _ = unsafe { (self.api.cudnnDestroy)(handle.raw) };
+        }
     }
 }
 
-struct Handle(cudnnHandle_t);
+struct Handle {
+    raw: cudnnHandle_t,
+    /// Number of the stream that its calls go to: one that is gone may have been followed by one at the same address.
+    stream: Option<u64>,
+}
 
 // SAFETY: a handle may be used from any thread, by one at a time.
 unsafe impl Send for Handle {}
@@ -91,6 +75,18 @@ impl Handle {
         let mut raw: cudnnHandle_t = std::ptr::null_mut();
         // SAFETY: a place for the result.
         api.check(unsafe { (api.cudnnCreate)(&mut raw) }, "cudnnCreate")?;
-        Ok(Handle(raw))
+        Ok(Handle { raw, stream: None })
+    }
+
+    /// Has its calls go to a stream.
+    fn turn_to(&mut self, api: &Api, stream: &Stream) -> Result<(), KernelError> {
+        if self.stream == Some(stream.number()) {
+            return Ok(());
+        }
+        // SAFETY: a handle that is there, and a stream of its context.
+        let result = unsafe { (api.cudnnSetStream)(self.raw, stream.raw().cast()) };
+        api.check(result, "cudnnSetStream")?;
+        self.stream = Some(stream.number());
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@
 //! ([`crate::fault::is_sticky`]), whoever sees it first; from then on every entry answers `UNAVAILABLE` and
 //! nothing is enqueued.
 
-use super::{notify, peer, probe};
+use super::{library::Objects, notify, peer, probe};
 use crate::fault::{self, check};
 use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute, CUresult, CUstream};
 use std::{
@@ -69,6 +69,7 @@ pub struct Context {
     reason: OnceLock<String>,
     desk: Arc<notify::Desk>,
     leave: peer::Leave,
+    objects: Objects,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
@@ -118,6 +119,7 @@ impl Context {
             reason: OnceLock::new(),
             desk: Arc::default(),
             leave: peer::Leave::default(),
+            objects: Objects::default(),
         })
     }
 
@@ -146,6 +148,10 @@ impl Context {
 
     pub(super) fn leave(&self) -> &peer::Leave {
         &self.leave
+    }
+
+    pub(super) fn objects(&self) -> &Objects {
+        &self.objects
     }
 
     /// Whether the device is lost.
@@ -281,8 +287,12 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: the stream is this object's own; nobody uses it or the context any more.
-        self.release(|| unsafe { sys::cuStreamDestroy_v2(self.own_stream) });
+        let mut objects = std::mem::take(&mut self.objects);
+        self.release(|| {
+            objects.clear();
+            // SAFETY: the stream is this object's own; nobody uses it or the context any more.
+            unsafe { sys::cuStreamDestroy_v2(self.own_stream) }
+        });
         // SAFETY: retained once, by `open`.
         let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
     }

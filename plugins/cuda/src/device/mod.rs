@@ -10,6 +10,7 @@
 //! | `peer.rs` | which GPUs reach the memory of another one directly |
 //! | `stream.rs`, `event.rs` | streams, events |
 //! | `graph.rs` | commands recorded once and run again |
+//! | `library.rs` | handles of NVIDIA's libraries, one for each GPU |
 //! | `notify.rs` | calls that the device owes the host |
 //!
 //! # Invariants
@@ -20,6 +21,7 @@ mod context;
 mod copy;
 mod event;
 mod graph;
+mod library;
 mod memory;
 mod notify;
 mod peer;
@@ -29,6 +31,7 @@ mod stream;
 
 pub use context::{Context, Facts};
 pub use event::Event;
+pub use library::Library;
 pub use memory::{Constant, Constants};
 pub use stream::Stream;
 

@@ -7,7 +7,10 @@ use super::{
     notify::{self, Errand},
 };
 use cudarc::driver::sys::{self, CUresult, CUstream};
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 use tenon_sdk::{Code, KernelError};
 
 /// A stream of one GPU. Any thread may use it.
@@ -17,6 +20,8 @@ use tenon_sdk::{Code, KernelError};
 pub struct Stream {
     context: Arc<Context>,
     raw: CUstream,
+    /// No other stream of this process has it, before or after.
+    number: u64,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
@@ -34,7 +39,14 @@ impl Stream {
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: a place for the result.
         context.call("cuStreamCreate", || unsafe { sys::cuStreamCreate(&mut raw, flags) })?;
-        Ok(Stream { context: Arc::clone(context), raw })
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        Ok(Stream { context: Arc::clone(context), raw, number })
+    }
+
+    /// What tells it from every other stream of this process, also from one that had its handle before.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The driver's handle.

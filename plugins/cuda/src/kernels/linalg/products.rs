@@ -9,11 +9,12 @@ use super::{
 };
 use crate::{
     cublaslt::{Addresses, Element, Handle, Problem},
+    device::Library,
     launch::{Launch, Operand, device_for},
     settings,
 };
 use cudarc::driver::sys;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use tenon_sdk::{DType, KernelError, author::CreateContext, geometry::MatMulGeometry};
 
 fn element_of(dtype: DType, allow_tf32: bool) -> Result<Element, KernelError> {
@@ -31,7 +32,7 @@ fn element_of(dtype: DType, allow_tf32: bool) -> Result<Element, KernelError> {
 
 /// Products of a node by the library.
 pub(super) struct Products {
-    handle: Arc<Handle>,
+    handle: Library<Handle>,
     element: Element,
     transposed: [bool; 2],
     search: bool,

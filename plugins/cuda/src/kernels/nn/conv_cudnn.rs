@@ -5,6 +5,7 @@
 use super::{call::Call, conv::Conv2d, conv_filter::Filters, epilogue::Epilogue};
 use crate::{
     cudnn::{self, Addresses, Convolution, Ending, Handles, Order, Shapes},
+    device::Library,
     launch::{Launch, device_for},
     settings,
 };
@@ -70,7 +71,7 @@ struct CudnnConv2d {
     ending: Ending,
     tf32: bool,
     search: bool,
-    handles: Arc<Handles>,
+    handles: Library<Handles>,
     /// What cuDNN does with shapes that were seen; `None` where it has nothing.
     plans: Mutex<HashMap<Shapes, Option<Arc<Convolution>>>>,
 }

@@ -4,6 +4,7 @@
 use super::pool::{Fold, Pool};
 use crate::{
     cudnn::{self, Handles, PoolShapes, Pooling},
+    device::Library,
     launch::{Launch, device_for},
 };
 use std::{
@@ -22,7 +23,7 @@ const MOST_PLANS: usize = 256;
 struct CudnnPool {
     own: Pool,
     dtype: DType,
-    handles: Arc<Handles>,
+    handles: Library<Handles>,
     /// `None`: cuDNN does not have them.
     plans: Mutex<HashMap<PoolShapes, Option<Arc<Pooling>>>>,
 }

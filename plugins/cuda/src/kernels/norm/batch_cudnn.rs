@@ -4,6 +4,7 @@
 use super::batch::{Call, FusedBatchNorm};
 use crate::{
     cudnn::{self, Handles, Lists, Normalisation, Order},
+    device::Library,
     launch::device_for,
 };
 use std::{
@@ -24,7 +25,7 @@ type Plans = HashMap<(Order, Sizes), Option<Arc<Normalisation>>>;
 struct CudnnBatchNorm {
     own: FusedBatchNorm,
     dtype: DType,
-    handles: Arc<Handles>,
+    handles: Library<Handles>,
     plans: Mutex<Plans>,
 }
 

@@ -16,7 +16,7 @@
  *                  bench(TEXT, ...)  flops(TEXT)  bytes(TEXT)  description(TEXT)  shape(FUNCTION)  flags(TENON_OP_FLAG_...)  stateful  commutative  ext(LINK)
  *   of a kernel:   types(ATTRIBUTE, TYPE, ...)  type_lists((ATTRIBUTE, TYPE, ...), ...)  label(TEXT)
  *                  priority(NUMBER)  on_request  features(TEXT, ...)  host_memory(TEXT, ...)
- *                  keeps_denormals  in_place((INPUT, OUTPUT), ...)  numerics(CONTRACT)  cost(FIXED_NS, PER_ELEMENT_NS)  ext(LINK)
+ *                  keeps_denormals  checks_shapes  in_place((INPUT, OUTPUT), ...)  numerics(CONTRACT)  cost(FIXED_NS, PER_ELEMENT_NS)  ext(LINK)
  *   of a device:   priority(NUMBER)  ext(LINK)
  *
  * A list of texts or types has at most 24 items, one of lists or pairs 8. A TEXT is a string literal without
@@ -175,6 +175,7 @@ typedef struct TenonOpWords {
 typedef struct TenonKernelWords {
     TenonKernelDef def;
     int keeps_denormals;
+    int checks_shapes;
     int has_cost;
     double fixed_ns;
     double per_element_ns;
@@ -204,6 +205,9 @@ TENON_HELPER TenonCode tenon_give_kernel(const TenonKernelWords *words, TenonReg
     const TenonExtCost cost = { TENON_EXT_COST_HEADER(def.ext), words->fixed_ns, words->per_element_ns };
     if (words->keeps_denormals) {
         def.flags |= TENON_KERNEL_DEF_FLAG_KEEPS_DENORMALS;
+    }
+    if (words->checks_shapes) {
+        def.flags |= TENON_KERNEL_DEF_FLAG_CHECKS_SHAPES;
     }
     if (words->has_cost) {
         def.ext = &cost.header;
@@ -254,6 +258,7 @@ TENON_HELPER TenonCode tenon_give_kernel(const TenonKernelWords *words, TenonReg
 #define TENON_KERNEL_D_priority(number) .def.priority = (number),
 #define TENON_KERNEL_D_on_request .def.flags = TENON_KERNEL_DEF_FLAG_ON_REQUEST,
 #define TENON_KERNEL_D_keeps_denormals .keeps_denormals = 1,
+#define TENON_KERNEL_D_checks_shapes .checks_shapes = 1,
 #define TENON_KERNEL_D_features(...) .def.features = TENON_TEXTS(__VA_ARGS__),
 #define TENON_KERNEL_D_host_memory(...) .def.host_memory = TENON_TEXTS(__VA_ARGS__),
 #define TENON_KERNEL_D_in_place(...) \
@@ -271,6 +276,7 @@ TENON_HELPER TenonCode tenon_give_kernel(const TenonKernelWords *words, TenonReg
 #define TENON_KERNEL_M_priority(number) ",\"priority\":" TENON_TEXT(number)
 #define TENON_KERNEL_M_on_request ",\"on_request\":true"
 #define TENON_KERNEL_M_keeps_denormals
+#define TENON_KERNEL_M_checks_shapes
 #define TENON_KERNEL_M_features(...) ",\"features\":" TENON_QUOTED_LIST(__VA_ARGS__)
 #define TENON_KERNEL_M_host_memory(...)
 #define TENON_KERNEL_M_in_place(...)

@@ -1414,6 +1414,12 @@ struct TenonKernelDef {
  * by a kernel whose results are of use only so; the processor takes longer over each of them.
  */
 #define TENON_KERNEL_DEF_FLAG_KEEPS_DENORMALS 2u
+/**
+ * Refuses by itself every shape that the op's shape function refuses. Without it, the host runs the
+ * shape function before a call with shapes that no step knew before it ran; each combination of shapes
+ * once.
+ */
+#define TENON_KERNEL_DEF_FLAG_CHECKS_SHAPES 4u
 
 /** A setting that a plugin declares. Filled by the registering side. */
 struct TenonKnobDef {

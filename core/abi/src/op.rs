@@ -176,6 +176,9 @@ pub mod kernel_def_flags {
     /// Computes with gradual underflow: denormal operands and results are what they are, not zero. Said by a kernel
     /// whose results are of use only so; the processor takes longer over each of them.
     pub const KEEPS_DENORMALS: u32 = 2;
+    /// Refuses by itself every shape that the op's shape function refuses. Without it, the host runs the shape function
+    /// before a call with shapes that no step knew before it ran; each combination of shapes once.
+    pub const CHECKS_SHAPES: u32 = 4;
 }
 
 /// A setting that a plugin declares. Filled by the registering side.

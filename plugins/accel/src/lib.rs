@@ -34,3 +34,4 @@ pub use device::Accel;
 pub use settings::Settings;
 
 tenon_sdk::export_plugin!();
+tenon_sdk::kernels_check_shapes!();

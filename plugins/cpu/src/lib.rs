@@ -23,3 +23,4 @@ pub mod vector;
 pub use device::Cpu;
 
 tenon_sdk::export_plugin!();
+tenon_sdk::kernels_check_shapes!();

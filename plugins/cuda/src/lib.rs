@@ -41,3 +41,4 @@ pub use device::Cuda;
 pub use settings::Settings;
 
 tenon_sdk::export_plugin!();
+tenon_sdk::kernels_check_shapes!();

@@ -9,3 +9,4 @@ mod plans;
 mod real;
 
 tenon_sdk::export_plugin!();
+tenon_sdk::kernels_check_shapes!();

@@ -15,3 +15,4 @@ mod nearest;
 mod resize;
 
 tenon_sdk::export_plugin!();
+tenon_sdk::kernels_check_shapes!();

@@ -20,3 +20,4 @@ pub mod vector;
 pub mod windows;
 
 tenon_sdk::export_plugin!();
+tenon_sdk::kernels_check_shapes!();

@@ -21,3 +21,4 @@ mod tests;
 mod triangular;
 
 tenon_sdk::export_plugin!();
+tenon_sdk::kernels_check_shapes!();

@@ -24,6 +24,7 @@ mod summary;
 mod value;
 
 tenon_sdk::export_plugin!();
+tenon_sdk::kernels_check_shapes!();
 
 use tenon_sdk::{
     KernelError,

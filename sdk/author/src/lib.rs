@@ -47,9 +47,9 @@ mod door;
 pub use array::{array_view, array_view_mut};
 pub use tenon_framework::{
     Code, DType, KernelError, PartialShape, Shape, View, ViewMut, abi, attr, author, device,
-    element, extension_link, fixed_point, fused, fusion, geometry, growth, pages, reg,
-    register_device, register_extension, register_fusion, register_kernel, register_knob,
-    register_op, register_pass,
+    element, extension_link, fixed_point, fused, fusion, geometry, growth, kernels_check_shapes,
+    pages, reg, register_device, register_extension, register_fusion, register_kernel,
+    register_knob, register_op, register_pass,
 };
 
 /// Everything that a plugin's source names; the only glob import in Tenon's style.

@@ -235,7 +235,8 @@ struct Giver {
         TenonKernelDef def{};
         def.struct_size = sizeof def;
         def.flags = (entry.on_request ? TENON_KERNEL_DEF_FLAG_ON_REQUEST : 0) |
-                    (entry.keeps_denormals ? TENON_KERNEL_DEF_FLAG_KEEPS_DENORMALS : 0);
+                    (entry.keeps_denormals ? TENON_KERNEL_DEF_FLAG_KEEPS_DENORMALS : 0) |
+                    (entry.checks_shapes ? TENON_KERNEL_DEF_FLAG_CHECKS_SHAPES : 0);
         def.op = str_of(entry.op);
         def.device_type = str_of(entry.device);
         def.label = str_of(entry.label);

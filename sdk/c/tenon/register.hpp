@@ -130,6 +130,7 @@ struct KernelEntry {
     int32_t priority = 0;
     bool on_request = false;
     bool keeps_denormals = false;
+    bool checks_shapes = false;
     detail::List<detail::Limit, 6> limits{};
     detail::Texts host_memory{}, features{};
     detail::List<TenonInPlace, 8> in_place{};
@@ -161,6 +162,8 @@ template <size_t N> struct Kernels {
     constexpr Kernels on_request() const TENON_SETTER(entry.on_request = true)
     // Arithmetic in its calls keeps denormal numbers, which it takes for zeros otherwise (see TenonCall).
     constexpr Kernels keeps_denormals() const TENON_SETTER(entry.keeps_denormals = true)
+    // It refuses by itself the shapes that the op's shape function refuses; else the host runs the shape function.
+    constexpr Kernels checks_shapes() const TENON_SETTER(entry.checks_shapes = true)
     // The element types that it takes for a type attribute; all that the op allows without it.
     template <class... T> constexpr Kernels types(std::string_view attr) const
         TENON_SETTER(entry.limits.add(limit<T...>(attr)))

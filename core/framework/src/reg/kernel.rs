@@ -1,7 +1,7 @@
 //! Registration of a kernel.
 
 use super::{
-    Site,
+    CheckingCrate, Site,
     link::{ExtensionLink, Link},
     strs,
 };
@@ -229,6 +229,15 @@ impl KernelReg {
         self
     }
 
+    /// Whether the kernel itself refuses every shape that the op's shape function refuses. Else the host runs the shape
+    /// function where the shapes are known only as a step runs, before the first call with each combination of shapes,
+    /// and compares the shapes of each later call with those that passed. A crate whose kernels all check says so once,
+    /// by [`kernels_check_shapes!`](crate::kernels_check_shapes).
+    pub const fn checks_shapes(mut self, checks: bool) -> KernelReg {
+        self.flags = with_flag(self.flags, kernel_def_flags::CHECKS_SHAPES, checks);
+        self
+    }
+
     /// Arguments that lie in host memory, whatever the device.
     pub const fn host_memory(mut self, arguments: &'static [&'static str]) -> KernelReg {
         self.host_memory = arguments;
@@ -299,7 +308,12 @@ impl KernelReg {
         });
         let def = KernelDef {
             struct_size: size_of::<KernelDef>() as u32,
-            flags: self.flags,
+            flags: with_flag(
+                self.flags,
+                kernel_def_flags::CHECKS_SHAPES,
+                self.flags & kernel_def_flags::CHECKS_SHAPES != 0
+                    || CheckingCrate::contains(self.site.krate),
+            ),
             op: Str::new(self.op),
             device_type: Str::new(self.device),
             label: Str::new(self.label),

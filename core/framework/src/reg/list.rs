@@ -21,6 +21,19 @@ pub enum Registration {
 
 inventory::collect!(Registration);
 
+/// A crate whose kernels all check their shapes, as [`kernels_check_shapes!`](crate::kernels_check_shapes) says.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckingCrate(pub &'static str);
+
+inventory::collect!(CheckingCrate);
+
+impl CheckingCrate {
+    /// Whether a crate is one.
+    pub(super) fn contains(krate: &str) -> bool {
+        inventory::iter::<CheckingCrate>().any(|one| one.0 == krate)
+    }
+}
+
 impl Registration {
     /// Where it stands.
     pub const fn site(&self) -> &Site {

@@ -94,6 +94,15 @@ macro_rules! register_kernel {
     };
 }
 
+/// Says of every kernel that this crate registers that it [checks its shapes](crate::reg::KernelReg::checks_shapes):
+/// once in a crate. The host then does not run the shape function beside its calls.
+#[macro_export]
+macro_rules! kernels_check_shapes {
+    () => {
+        $crate::__private::inventory::submit! { $crate::reg::CheckingCrate(env!("CARGO_PKG_NAME")) }
+    };
+}
+
 /// The table of a kernel type, with the entries of the traits that it implements.
 #[doc(hidden)]
 #[macro_export]

@@ -22,7 +22,7 @@ pub use fusion::{fusion, give_fusion};
 pub use kernel::{ANY_TYPE, COPYABLE, Denormals, KernelReg, Numerics, join_types};
 pub use knob::KnobReg;
 pub use link::ExtensionLink;
-pub use list::{Registration, registrations, submit_all};
+pub use list::{CheckingCrate, Registration, registrations, submit_all};
 pub use op::OpReg;
 pub use pass::{give_pass, pass};
 

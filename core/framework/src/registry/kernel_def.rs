@@ -41,6 +41,8 @@ pub struct KernelDef {
     pub on_request: bool,
     /// Computes with denormals, which others on the host flush.
     pub keeps_denormals: bool,
+    /// Refuses by itself the shapes that the op's shape function refuses.
+    pub checks_shapes: bool,
     /// Type constraints, one per constrained attribute, in the order of their names.
     pub constraints: Vec<TypeConstraint>,
     /// Names of arguments that lie in host memory, whatever the device.
@@ -105,6 +107,7 @@ impl KernelDef {
                 priority: def.priority,
                 on_request: def.flags & kernel_def_flags::ON_REQUEST != 0,
                 keeps_denormals: def.flags & kernel_def_flags::KEEPS_DENORMALS != 0,
+                checks_shapes: def.flags & kernel_def_flags::CHECKS_SHAPES != 0,
                 constraints: constraints
                     .iter()
                     .map(|constraint| copy_constraint(constraint))

@@ -12,6 +12,8 @@ mod source;
 
 use tenon_framework::{KernelError, author::ComputeContext, geometry::GeometryError};
 
+tenon_framework::kernels_check_shapes!();
+
 /// What such a kernel costs whatever the size: nanoseconds fixed, and per element.
 const COST: (f64, f64) = (30.0, 0.0);
 

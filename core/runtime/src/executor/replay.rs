@@ -308,7 +308,13 @@ impl<P: Propagate> PartitionState<P> {
         if node.flags & node_flags::EVENTS != 0 && !self.wait_for_streams(index) {
             return;
         }
-        // SAFETY: this thread owns the node, whose predecessors are done; a kernel's entry with its own state.
+        // SAFETY: this thread owns the node, whose predecessors are done.
+        if unsafe { self.check_shapes(index) }.is_err() {
+            // It says so again where it is dispatched.
+            self.give_up(replay, ready);
+            return ready.push(index);
+        }
+        // SAFETY: as above; a kernel's entry with its own state.
         let code = unsafe {
             self.clear_outputs(index);
             self.plan_outputs(node);

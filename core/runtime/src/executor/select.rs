@@ -1,4 +1,4 @@
-//! Nodes whose kernel is chosen by the shapes of their inputs.
+//! Nodes whose kernel is chosen by the shapes of their inputs, or leaves the check of these shapes to the host.
 //!
 //! Who owns what: a state keeps the entry that the last call of each such node used, and it belongs to the node's
 //! owner, as the node's call frame does. A call's kernel lives by it until the node's next call in this state, also
@@ -52,6 +52,16 @@ impl<P: Propagate> PartitionState<P> {
             _ => table.get(shapes)?,
         };
         Ok(&used.insert(entry).instance)
+    }
+
+    /// Checks the shapes of the node's inputs, where its kernel leaves that to the host.
+    ///
+    /// # Safety
+    /// This thread owns the node, whose predecessors are done.
+    pub(super) unsafe fn check_shapes(&self, index: u32) -> Result<(), KernelError> {
+        let Action::PerShape { table, at } = &self.node(index).action else { return Ok(()) };
+        // SAFETY: the caller's promise.
+        unsafe { self.choose(index, table, *at) }.map(drop)
     }
 
     /// The kernel that the node's call runs on; `None` before the first call, and for every other node.

@@ -120,8 +120,8 @@ impl Entry {
 
 fn key(node: &PlanNode, device: &str) -> Key {
     let label = match (&node.action, &node.instance) {
-        (Action::PerShape { .. }, _) => PER_SHAPE.to_owned(),
         (_, Some(instance)) => instance.def().label.clone(),
+        (Action::PerShape { .. }, None) => PER_SHAPE.to_owned(),
         (_, None) => String::new(),
     };
     (node.info.op.clone(), device.to_owned(), node.plugin.clone(), label)

@@ -320,7 +320,8 @@ impl<'p> Builder<'p> {
             (_, Some(Choice::Made(instance))) => (Action::Kernel, Some(instance)),
             (_, Some(Choice::PerShape(table))) => {
                 self.open += 1;
-                (Action::PerShape { table, at: self.open - 1 }, None)
+                let made = table.made().cloned();
+                (Action::PerShape { table, at: self.open - 1 }, made)
             }
         }
     }

@@ -117,7 +117,8 @@ pub(crate) enum Action {
     Send(Transfer),
     /// Takes its output from the rendezvous.
     Recv(Transfer),
-    /// Computes by the kernel that `table` has for the shapes of the inputs.
+    /// Computes by the kernel that `table` has for the shapes of the inputs; where the node has its kernel, `table` has
+    /// the shapes that passed the check.
     PerShape {
         /// Shared by all steps.
         table: Arc<PerShape>,

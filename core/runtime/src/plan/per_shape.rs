@@ -1,6 +1,6 @@
-//! Kernels that are chosen when the shapes are known: as a step runs.
+//! Kernels that are chosen, or whose shapes are checked, when the shapes are known: as a step runs.
 //!
-//! A node whose choice is open has one [`PerShape`] in its plan, shared by all steps: a list of [`Entry`]s, at most
+//! A node whose choice is open, or whose kernel leaves the check of its shapes to the host, has one [`PerShape`] in its plan, shared by all steps: a list of [`Entry`]s, at most
 //! [`SHAPES`], each with the kernel that took its shapes. Who owns what: the list is replaced as a whole under the
 //! lock, and read without one; an entry never changes, and lives as long as the list or a call has it.
 
@@ -24,7 +24,7 @@ const FILLING: Rank = Rank(5);
 pub(crate) enum Choice {
     /// Made.
     Made(Arc<KernelInstance>),
-    /// Open until the shapes are known.
+    /// Open until the shapes are known; or made, and the shapes are checked when they are known.
     PerShape(Arc<PerShape>),
 }
 
@@ -59,9 +59,10 @@ fn is_host_own(kernel: &KernelDef) -> bool {
     kernel.device_type == "DEFAULT"
 }
 
-/// Makes the kernel for shapes that come for the first time.
+/// Gives the kernel for shapes that come for the first time.
 pub(crate) trait MakeKernel: Send + Sync {
-    /// The kernel; the error of one that takes the shapes and cannot be made, or why none takes them.
+    /// The kernel; the error of one that takes the shapes and cannot be made, or why none takes them, or why the shape
+    /// function refuses them.
     fn make(&self, shapes: &[PartialShape]) -> Result<Arc<KernelInstance>, KernelError>;
 }
 
@@ -106,6 +107,8 @@ pub(crate) struct PerShape {
     flags: u32,
     may_plan: bool,
     is_host_own: bool,
+    /// The kernel of all shapes, where only they are open.
+    made: Option<Arc<KernelInstance>>,
     maker: Box<dyn MakeKernel>,
     /// The oldest first.
     entries: ArcSwap<Vec<Arc<Entry>>>,
@@ -119,11 +122,27 @@ impl PerShape {
         kernels: &[Arc<KernelDef>],
         maker: Box<dyn MakeKernel>,
     ) -> Arc<PerShape> {
+        PerShape::with(Arc::new(info), None, kernels, maker)
+    }
+
+    /// A table without entries for a kernel that is made; `maker` checks shapes, and gives this kernel.
+    pub fn checked(made: Arc<KernelInstance>, maker: Box<dyn MakeKernel>) -> Arc<PerShape> {
+        let def = [Arc::clone(made.def())];
+        PerShape::with(Arc::clone(made.node()), Some(made), &def, maker)
+    }
+
+    fn with(
+        info: Arc<NodeInfo>,
+        made: Option<Arc<KernelInstance>>,
+        kernels: &[Arc<KernelDef>],
+        maker: Box<dyn MakeKernel>,
+    ) -> Arc<PerShape> {
         Arc::new(PerShape {
-            info: Arc::new(info),
+            info,
             flags: kernels.iter().fold(0, |flags, kernel| flags | kernel.table.flags),
             may_plan: !kernels.iter().any(|kernel| is_host_own(kernel)),
             is_host_own: kernels.iter().all(|kernel| is_host_own(kernel)),
+            made,
             maker,
             entries: ArcSwap::default(),
             filling: Mutex::ranked(FILLING, ()),
@@ -133,6 +152,11 @@ impl PerShape {
     /// Flags of any of the kernels that may run.
     pub fn flags(&self) -> u32 {
         self.flags
+    }
+
+    /// The kernel of all shapes, where only they are open.
+    pub fn made(&self) -> Option<&Arc<KernelInstance>> {
+        self.made.as_ref()
     }
 
     /// The entry for these shapes, made when they come for the first time. `None` is a shape that is not known.

@@ -41,9 +41,10 @@ fn role(node: &PlanNode, hot: &HotNode, kind: Kind, outputs: &[PlanOutput]) -> O
         (Action::Recv(_), _) => Some(Role::Recv),
         (Action::Send(_), _) => Some(Role::Send),
         (Action::Nothing, _) => Some(Role::Host),
-        (Action::PerShape { .. }, _) | (Action::Kernel, Kind::State) => None,
-        (Action::Kernel, Kind::Passive) => Some(Role::Host),
-        (Action::Kernel, _) => is_command(node, hot, outputs).then_some(Role::Command),
+        (Action::PerShape { .. }, _) if node.instance.is_none() => None,
+        (_, Kind::State) => None,
+        (_, Kind::Passive) => Some(Role::Host),
+        (_, _) => is_command(node, hot, outputs).then_some(Role::Command),
     }
 }
 

@@ -14,6 +14,7 @@ use std::{fmt::Write, sync::Arc};
 use tenon_framework::{
     Code, KernelError, PartialShape, Shape, Tensor,
     device::base::DeviceBase,
+    infer::{Symbols, ValueInfo, infer},
     knob::Knobs,
     registry::{KernelDef, Registry, SupportAnswer, fastest},
 };
@@ -196,7 +197,7 @@ impl Site {
             let maker = Box::new(Open { site: Arc::new(self), kernels, measured });
             return Ok(Choice::PerShape(PerShape::new(info, &chosen.per_shape, maker)));
         }
-        self.create(&chosen.kernel, &self.shapes).map(Choice::Made).map_err(|error| {
+        let made = self.create(&chosen.kernel, &self.shapes).map_err(|error| {
             let node = self.graph.node(self.id);
             RuntimeError::Kernel {
                 node: node.name.clone(),
@@ -204,7 +205,41 @@ impl Site {
                 device: self.device.name().to_string(),
                 error,
             }
-        })
+        })?;
+        if !self.host_checks(&chosen.kernel) {
+            return Ok(Choice::Made(made));
+        }
+        let maker = Box::new(Checked { site: self, made: Arc::clone(&made) });
+        Ok(Choice::PerShape(PerShape::checked(made, maker)))
+    }
+
+    /// Whether the host runs the shape function as steps run: its kernel does not check, and before a step not all
+    /// shapes are known.
+    fn host_checks(&self, def: &KernelDef) -> bool {
+        let op = &self.graph.node(self.id).op;
+        let has_function = op.shape.run.is_some() || op.remote.is_some();
+        !def.checks_shapes && has_function && self.shapes.iter().any(|shape| shape.full().is_none())
+    }
+}
+
+/// A kernel that leaves the check of its shapes to the host.
+struct Checked {
+    site: Site,
+    made: Arc<KernelInstance>,
+}
+
+impl MakeKernel for Checked {
+    fn make(&self, shapes: &[PartialShape]) -> Result<Arc<KernelInstance>, KernelError> {
+        let (node, mut symbols) = (self.site.node(), Symbols::default());
+        let known =
+            shapes.iter().zip(&self.site.constants).map(|(shape, constant)| match constant {
+                Some(constant) => ValueInfo::of_constant(constant.clone()),
+                None => ValueInfo::of_shape(shape, &mut symbols),
+            });
+        let known: Vec<ValueInfo> = known.collect();
+        let inputs: Vec<&ValueInfo> = known.iter().collect();
+        infer(&node.op, &node.attrs, &inputs, &mut symbols)?;
+        Ok(Arc::clone(&self.made))
     }
 }
 

@@ -62,6 +62,7 @@ fn kernel(types: &[DType], line: u32) -> KernelDef {
         priority: 0,
         on_request: false,
         keeps_denormals: false,
+        checks_shapes: false,
         constraints: vec![TypeConstraint { attr: "T".into(), types: types.to_vec() }],
         host_memory: Vec::new(),
         in_place: Vec::new(),

@@ -214,6 +214,23 @@ fn a_variant_whose_first_call_takes_too_long_is_called_once_and_not_timed() {
 }
 
 #[test]
+fn the_kernel_that_others_are_judged_by_is_not_called_where_a_part_of_it_takes_long() {
+    let mut options = options("MatMul", &["", "reference"]);
+    options.filter.devices = vec!["CPU".into()];
+    options.wish.shapes = vec![Shapes::parse("a=300x700,b=700x800").unwrap()];
+    options.wish.dtype = Some(DType::FLOAT);
+    options.settings.dispatch = false;
+    let report = measured(&options);
+    let timed: Vec<&str> =
+        report.records.iter().map(|record| record.variant.label.as_str()).collect();
+    assert_eq!(timed, [""]);
+    let [problem] = &report.problems[..] else { panic!("{:?}", report.problems) };
+    assert_eq!((problem.kind, label(&problem.variant)), (ProblemKind::TooSlow, "reference"));
+    assert!(problem.message.contains("judged by its result in"), "{}", problem.message);
+    assert!(problem.message.contains("--label reference"), "{}", problem.message);
+}
+
+#[test]
 fn a_large_product_is_judged_by_rows_and_a_wrong_row_among_them_is_found() {
     let mut options = options("MatMul", &["", "short"]);
     options.filter.devices = vec!["CPU".into()];

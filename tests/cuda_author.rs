@@ -211,23 +211,31 @@ fn the_code_of_a_plugin_in_cuda_cpp_is_loaded_once_for_all_its_kernels() {
     }
 }
 
+/// Also where the host checks shapes that no step knows before.
 #[test]
 fn steps_with_kernels_in_cuda_cpp_are_recorded() {
     let _turn = turn();
-    let runtime = cuda_runtime_over([gpu_leaky()], &[("runtime.record_after", "1")]);
-    let session = session(&runtime, |b| {
-        let x = b.placeholder("x", DType::FLOAT, PartialShape::new(&[300]).expect("a shape"))?;
-        // A single command is not worth a recording.
-        let y = b.op("GpuLeaky").name("y").input(x).device(CUDA).attr("alpha", 0.5f32).build()?;
-        b.op("GpuLeaky").name("z").input(y).device(CUDA).attr("alpha", 0.25f32).build().map(|_| ())
-    });
-    for step in 0..5 {
-        take_log();
-        let x: Vec<f32> = numbers(300 + step).split_off(step as usize);
-        assert_eq!(values(&fetch_z(&session, floats(&x))), twice_leaky(&x), "step {step}");
-        let log = take_log();
-        assert_eq!(count(&log, "graph_launch "), usize::from(step > 0), "step {step}: {log}");
-        assert_eq!(count(&log, "launch "), 2 * usize::from(step <= 1), "step {step}: {log}");
+    for length in [300, -1] {
+        let runtime = cuda_runtime_over([gpu_leaky()], &[("runtime.record_after", "1")]);
+        let session = session(&runtime, |b| {
+            let shape = PartialShape::new(&[length]).expect("a shape");
+            let x = b.placeholder("x", DType::FLOAT, shape)?;
+            // A single command is not worth a recording.
+            let y = b.op("GpuLeaky").name("y").input(x).device(CUDA);
+            let y = y.attr("alpha", 0.5f32).build()?;
+            let z = b.op("GpuLeaky").name("z").input(y).device(CUDA);
+            z.attr("alpha", 0.25f32).build().map(|_| ())
+        });
+        for step in 0..5 {
+            take_log();
+            let x: Vec<f32> = numbers(300 + step).split_off(step as usize);
+            let step = format!("length {length}, step {step}");
+            assert_eq!(values(&fetch_z(&session, floats(&x))), twice_leaky(&x), "{step}");
+            let (log, is_first) = (take_log(), step.ends_with('0'));
+            assert_eq!(count(&log, "graph_launch "), usize::from(!is_first), "{step}: {log}");
+            let launches = 2 * usize::from(is_first || step.ends_with('1'));
+            assert_eq!(count(&log, "launch "), launches, "{step}: {log}");
+        }
     }
 }
 

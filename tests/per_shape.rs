@@ -3,7 +3,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Barrier, Mutex},
+    sync::{
+        Barrier, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+use tenon_framework::{
+    KernelError,
+    author::{ComputeContext, ShapeContext, ShapeResult},
+    register_kernel, register_op,
 };
 use tenon_graph::{GraphBuilder, GraphError};
 use tenon_runtime::{
@@ -288,4 +296,98 @@ fn a_choice_on_a_branch() {
         assert_eq!(object(3, false), [0, 0, 0], "{language:?}: the kernel does not run");
         assert_eq!((object(1, true), object(3, true)), (one, three), "{language:?}");
     }
+}
+
+/// Calls of the shape function of `Pairs`, and of its kernel that leaves the check to the host.
+static INFERRED: AtomicUsize = AtomicUsize::new(0);
+static COMPUTED: AtomicUsize = AtomicUsize::new(0);
+
+fn same_shapes(c: &ShapeContext<'_>) -> ShapeResult {
+    INFERRED.fetch_add(1, Ordering::Relaxed);
+    c.set_output(0, c.merge(c.input(0), c.input(1))?)
+}
+
+register_op!(
+    "Pairs",
+    inputs = &["x: float", "y: float"],
+    outputs = &["z: float"],
+    shape = same_shapes,
+    summary = "The sum of two tensors of one shape.",
+);
+
+/// Reads as much of `y` as there is of `x`.
+fn pairs(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    COMPUTED.fetch_add(1, Ordering::Relaxed);
+    let (x, y) = (c.input::<f32>(0)?, c.input::<f32>(1)?);
+    let z = c.output::<f32>(0, x.dims)?;
+    for (at, z) in z.data.iter_mut().enumerate() {
+        *z = x.data[at] + y.data[at];
+    }
+    Ok(())
+}
+
+fn checking_pairs(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    match c.dims(0) == c.dims(1) {
+        true => pairs(c),
+        false => Err(KernelError::invalid_argument("the kernel's own words")),
+    }
+}
+
+register_kernel!("Pairs" on "CPU": fn pairs);
+register_kernel!("Pairs" on "CPU": fn checking_pairs, label = "checks", priority = -1,
+    checks_shapes = true);
+
+fn pairs_of(dims: &[i64], label: &str) -> Session {
+    let runtime = runtime(Language::Rust);
+    session(&runtime, |b| {
+        let shape = PartialShape::new(dims).expect("a shape");
+        let x = b.placeholder("x", DType::FLOAT, shape.clone())?;
+        let y = b.placeholder("y", DType::FLOAT, shape)?;
+        let node = b.op("Pairs").name("z").input(x).input(y).attr("_kernel", label);
+        node.build().map(|_| ())
+    })
+}
+
+/// Feeds `x` and `y` of these lengths; how often the shape function ran, and the kernel, in this step.
+fn feed_pairs(session: &Session, lengths: [usize; 2]) -> (Result<usize, String>, [usize; 2]) {
+    let before = [&INFERRED, &COMPUTED].map(|count| count.load(Ordering::Relaxed));
+    let [x, y] = lengths.map(of_length);
+    let fetched = run(session, &[("x", x), ("y", y)], &["z"]);
+    let length = fetched.map(|z| elements::<f32>(&z[0]).len()).map_err(|error| error.to_string());
+    let after = [&INFERRED, &COMPUTED].map(|count| count.load(Ordering::Relaxed));
+    (length, [after[0] - before[0], after[1] - before[1]])
+}
+
+#[test]
+fn the_host_runs_the_shape_function_once_for_shapes_that_a_step_finds() {
+    let _turn = tenon_tests::session::turn();
+    let session = pairs_of(&[-1], "");
+    assert_eq!(feed_pairs(&session, [2, 2]).0, Ok(2), "the plan is made");
+    for (lengths, inferred) in [([3, 3], 1), ([3, 3], 0), ([2, 2], 0), ([4, 4], 1), ([3, 3], 0)] {
+        let (fetched, counts) = feed_pairs(&session, lengths);
+        assert_eq!((fetched, counts), (Ok(lengths[0]), [inferred, 1]), "{lengths:?}");
+    }
+    for _ in 0..2 {
+        let (fetched, [_, computed]) = feed_pairs(&session, [3, 2]);
+        let error = fetched.expect_err("the shape function refuses it");
+        for words in ["'z'", "Pairs", "3", "2", "INVALID_ARGUMENT"] {
+            assert!(error.contains(words), "{words}: {error}");
+        }
+        assert_eq!(computed, 0, "the kernel is not called");
+    }
+    assert_eq!(feed_pairs(&session, [5, 5]).0, Ok(5), "the session goes on");
+}
+
+#[test]
+fn shapes_are_not_looked_at_where_they_are_known_or_the_kernel_checks_them() {
+    let _turn = tenon_tests::session::turn();
+    let known = pairs_of(&[3], "");
+    let checking = pairs_of(&[-1], "checks");
+    for session in [&known, &checking] {
+        assert_eq!(feed_pairs(session, [3, 3]).0, Ok(3), "the plan is made");
+        assert_eq!(feed_pairs(session, [3, 3]), (Ok(3), [0, 1]));
+    }
+    let (fetched, [inferred, _]) = feed_pairs(&checking, [3, 2]);
+    assert!(fetched.expect_err("the kernel refuses it").contains("the kernel's own words"));
+    assert_eq!(inferred, 0);
 }

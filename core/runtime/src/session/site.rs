@@ -213,6 +213,18 @@ impl Site {
         Ok(Choice::PerShape(PerShape::checked(made, maker)))
     }
 
+    /// Runs the shape function with shapes that a step found, and what is known of values.
+    fn check(&self, shapes: &[PartialShape]) -> Result<(), KernelError> {
+        let (node, mut symbols) = (self.node(), Symbols::default());
+        let known = shapes.iter().zip(&self.constants).map(|(shape, constant)| match constant {
+            Some(constant) => ValueInfo::of_constant(constant.clone()),
+            None => ValueInfo::of_shape(shape, &mut symbols),
+        });
+        let known: Vec<ValueInfo> = known.collect();
+        let inputs: Vec<&ValueInfo> = known.iter().collect();
+        infer(&node.op, &node.attrs, &inputs, &mut symbols).map(drop)
+    }
+
     /// Whether the host runs the shape function as steps run: its kernel does not check, and before a step not all
     /// shapes are known.
     fn host_checks(&self, def: &KernelDef) -> bool {
@@ -230,15 +242,7 @@ struct Checked {
 
 impl MakeKernel for Checked {
     fn make(&self, shapes: &[PartialShape]) -> Result<Arc<KernelInstance>, KernelError> {
-        let (node, mut symbols) = (self.site.node(), Symbols::default());
-        let known =
-            shapes.iter().zip(&self.site.constants).map(|(shape, constant)| match constant {
-                Some(constant) => ValueInfo::of_constant(constant.clone()),
-                None => ValueInfo::of_shape(shape, &mut symbols),
-            });
-        let known: Vec<ValueInfo> = known.collect();
-        let inputs: Vec<&ValueInfo> = known.iter().collect();
-        infer(&node.op, &node.attrs, &inputs, &mut symbols)?;
+        self.site.check(shapes)?;
         Ok(Arc::clone(&self.made))
     }
 }
@@ -286,6 +290,9 @@ impl Open {
 
 impl MakeKernel for Open {
     fn make(&self, shapes: &[PartialShape]) -> Result<Arc<KernelInstance>, KernelError> {
+        if self.kernels.iter().any(|def| self.site.host_checks(def)) {
+            self.site.check(shapes)?;
+        }
         if let Some(def) = self.fastest(shapes) {
             return self.create(&def, shapes);
         }

@@ -95,6 +95,19 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// Why the kernel that others are judged by is not called itself: a part of its result took long enough.
+    pub fn spares(&self, choice: &Choice, node: &Node) -> Option<String> {
+        let part = self.known.values().find_map(|(_, expected)| expected.sampled())?;
+        let by = self.host.oracle.of(&self.subject(choice, node));
+        (by.err()? == IS_REFERENCE).then(|| {
+            format!(
+                "the others are judged by its result in {part}, since all of it takes long: \
+                 tenon bench with --label {} alone calls it",
+                choice.def.label
+            )
+        })
+    }
+
     /// The kernel with what is asked of it.
     fn subject(&self, choice: &Choice, node: &Node) -> Subject {
         let mut subject = choice.subject(node);

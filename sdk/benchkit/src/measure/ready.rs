@@ -57,6 +57,9 @@ pub fn make(
     judge: Option<&mut Judge<'_>>,
     longest: Duration,
 ) -> Result<Ready, (Choice, ProblemKind, String)> {
+    if let Some(reason) = judge.as_ref().and_then(|judge| judge.spares(&choice, node)) {
+        return Err((choice, ProblemKind::TooSlow, reason));
+    }
     let made = instance(node, &choice).and_then(|instance| {
         let mut call = PreparedCall::new(&instance, inputs, &host.env)?;
         let began = Instant::now();

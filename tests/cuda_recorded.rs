@@ -78,6 +78,38 @@ fn steps_in_which_devices_wait_for_each_other_come_to_their_end() {
     steps(session_as_written(&recording(), crosswise), &["y", "z"]);
 }
 
+/// The copy of the large feed takes longer than a replay spares: what does not need it runs beside it.
+#[test]
+fn a_large_copy_is_not_waited_for_by_commands_that_do_not_need_it() {
+    let _turn = turn();
+    for (length, beside, recorded) in
+        [(1 << 18, true, false), (1 << 18, false, true), (1 << 10, true, true)]
+    {
+        let session = session_as_written(&recording(), |b| {
+            let shape = PartialShape::new(&[length]).expect("a shape");
+            let x = b.placeholder("x", DType::FLOAT, shape)?;
+            let v = b.placeholder("v", DType::FLOAT, PartialShape::new(&[4]).expect("a shape"))?;
+            let p = b.op("Square").name("p").input(x).device(CUDA).build()?;
+            b.op("Neg").name("y").input(p).device(CUDA).build()?;
+            let q = b.op("Square").name("q").input(v).device(CUDA).build()?;
+            b.op("Neg").name("z").input(q).device(CUDA).build().map(|_| ())
+        });
+        let fetches: &[&str] = if beside { &["y", "z"] } else { &["y"] };
+        take_log();
+        for _ in 0..3 {
+            let x = Tensor::from_slice(&[length], &vec![2.0f32; length as usize]).expect("a shape");
+            let v = Tensor::from_slice(&[4], &[3.0f32; 4]).expect("a shape");
+            let feeds = if beside { vec![("x", x), ("v", v)] } else { vec![("x", x)] };
+            let fetched = run(&session, &feeds, fetches).expect("the step runs");
+            assert_eq!(values(&fetched[0]), vec![-4.0; length as usize]);
+            fetched.get(1).inspect(|z| assert_eq!(values(z), [-9.0; 4]));
+        }
+        let log = take_log();
+        let is_recorded = count(&log, "graph_launch ") > 0;
+        assert_eq!(is_recorded, recorded, "{length} elements, beside: {beside}: {log}");
+    }
+}
+
 #[test]
 fn what_only_gives_results_away_is_recorded_still() {
     let _turn = turn();

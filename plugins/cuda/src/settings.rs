@@ -35,8 +35,8 @@ register_knob!(
 );
 
 register_knob!(
-    "overlap_launches": BOOL = "false",
-    "Whether an elementwise kernel may begin while the one before it ends (compute capability 9.0 and later)."
+    "overlap_launches": BOOL = "true",
+    "Whether an elementwise kernel may begin while the one before it ends (compute capability 9.0, CUDA 12.3 and later)."
 );
 
 register_knob!(
@@ -76,7 +76,7 @@ impl Default for Settings {
             memory_limit: 0,
             pinned_limit: 1 << 30,
             kernel_cache: String::new(),
-            overlap_launches: false,
+            overlap_launches: true,
         }
     }
 }

@@ -28,6 +28,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 use tenon_framework::{DType, PartialShape, Tensor};
 use tenon_runtime::{
@@ -241,7 +242,9 @@ pub fn measure(
     };
     let session = step.session(runtime, SessionOptions::default())?;
     let callable = session.callable(step.options.clone())?;
-    let series = match time(&callable, step, settings, progress) {
+    let recorded_after = runtime.knobs().int("runtime", "record_after").unwrap_or(-1);
+    let recorded_after = u64::try_from(recorded_after).unwrap_or(0);
+    let series = match time(&callable, step, settings, recorded_after, progress) {
         Ok(series) => series,
         Err(message) => {
             problem(ProblemKind::Failed, message);
@@ -273,10 +276,32 @@ fn variant() -> Variant {
     }
 }
 
+/// Steps beyond those before a recording: the recording itself, and the first that repeat it.
+const SETTLING: u64 = 4;
+/// Nothing is timed later than this: a step that takes seconds is as it will be.
+const LONGEST_SETTLING: Duration = Duration::from_secs(10);
+
+/// Runs a step until what is made on the way is there: times of kernels that are measured, algorithms that are searched
+/// for, recordings.
+fn settle(
+    run: &mut dyn FnMut(u64) -> Result<(), String>,
+    recorded_after: u64,
+) -> Result<(), String> {
+    let began = Instant::now();
+    for _ in 0..recorded_after.saturating_add(SETTLING) {
+        run(1)?;
+        if began.elapsed() > LONGEST_SETTLING {
+            break;
+        }
+    }
+    Ok(())
+}
+
 fn time(
     callable: &Callable,
     step: &Step,
     settings: &Settings,
+    recorded_after: u64,
     progress: &mut dyn FnMut(Status),
 ) -> Result<Series, String> {
     let mut fetched = Vec::new();
@@ -285,6 +310,7 @@ fn time(
             callable.run(&step.feeds, &mut fetched).map_err(|error| error.to_string())
         })
     };
+    settle(&mut run, recorded_after)?;
     let plan = Plan { budget: settings.budget, seed: settings.seed, ..Plan::default() };
     let taken = interleave(&mut [&mut run], &plan, &mut |share| progress(Status::Timing(share)));
     let mut series = taken.map_err(|failed| failed.message)?;

@@ -16,7 +16,8 @@
 //! A graph is launched only while every buffer is where it was: values from elsewhere arrive in buffers that stay, planned
 //! outputs keep theirs, others are held with the graph. When something has moved, the step runs as ever and a later
 //! one records anew, a few times at most. When the device refuses to record, or to launch what it recorded, the step
-//! runs its commands again as ever, and none records any more. Traced steps are never replayed: they show each command.
+//! runs its commands again as ever, and none records any more. Nor does one where a large copy to the device would hold up
+//! commands that do not need it. Traced steps are never replayed: they show each command.
 //!
 //! The phase belongs to the driver of the step; `arrived` is counted by whoever brings a value.
 
@@ -38,6 +39,10 @@ use tenon_host::call::Value;
 
 /// Graphs of one partition that may turn out to be of no use before it is left alone.
 const MOST_FAILURES: u32 = 3;
+
+/// Bytes that are copied to a device in the time that a replay spares for each command: 2 us at 50 GB/s, on an H200
+/// (benches/records/2026-11-26-cuda-nvidia-h200-rest.jsonl).
+const SPARED_BYTES: u64 = 100_000;
 
 const OPEN: u32 = 0;
 const GATHER: u32 = 1;
@@ -92,6 +97,7 @@ impl Replayer {
             after,
             recvs: count(Role::Recv),
             commands: count(Role::Command),
+            beside: plan.arrivals_beside_commands(&roles),
             phase: AtomicU32::new(OPEN),
             arrived: AtomicU32::new(0),
             own: Mutex::default(),
@@ -279,8 +285,29 @@ impl<P: Propagate> PartitionState<P> {
             streams.scatter()?;
             return Ok(SKIP);
         }
+        if self.copies_beside_commands(replay) {
+            own.failures = MOST_FAILURES;
+            return Ok(OPEN);
+        }
         (own.order, own.commands) = (Vec::new(), 0);
         self.begin_recording(replay, streams)
+    }
+
+    /// Whether values from elsewhere are so large that copying them takes longer than a replay spares, while there are
+    /// commands that do not wait for them: these would wait in a recorded step, which begins when all has arrived.
+    fn copies_beside_commands(&self, replay: &Replayer) -> bool {
+        let spared = u64::from(replay.commands).saturating_mul(SPARED_BYTES);
+        let large = |node: u32| {
+            let output = self.node(node).first_output;
+            let dtype = self.plan.outputs[output as usize].dtype;
+            let (_, _, elements) = self.place(output);
+            dtype.size().is_some_and(|size| elements.saturating_mul(size as u64) > spared)
+        };
+        let recvs = (0..).zip(&replay.roles).filter(|(_, role)| **role == Role::Recv);
+        recvs.map(|(node, _)| node).filter(|&node| large(node)).any(|node| {
+            let behind = self.plan.behind(node);
+            replay.roles.iter().zip(behind).any(|(role, waits)| *role == Role::Command && !waits)
+        })
     }
 
     fn begin_recording(

@@ -5,7 +5,7 @@
 //! buffers on, a command in the device's memory, or one end of a transfer; nothing touches state, nothing is chosen
 //! by shapes as the step runs, and no command reads host memory that may change.
 
-use super::{Action, HotNode, Plan, PlanNode, PlanOutput, node_flags, streams::Kind};
+use super::{Action, HotNode, Plan, PlanNode, PlanOutput, Span, node_flags, streams::Kind};
 use tenon_abi::MemoryKind;
 
 /// What a node is to who records.
@@ -25,6 +25,22 @@ pub(crate) enum Role {
 const LEAST_COMMANDS: usize = 2;
 
 impl Plan {
+    /// By node: whether it comes after this one.
+    pub fn behind(&self, node: u32) -> Vec<bool> {
+        let mut seen = vec![false; self.hot.len()];
+        let mut left = vec![node];
+        while let Some(at) = left.pop() {
+            let Span { start, end } = self.hot[at as usize].successors;
+            for next in &self.successors[start as usize..end as usize] {
+                let next = next.node();
+                if !std::mem::replace(&mut seen[next as usize], true) {
+                    left.push(next);
+                }
+            }
+        }
+        seen
+    }
+
     /// The roles of its nodes; `None` where it cannot be recorded.
     pub(super) fn roles_of(&self, kinds: &[Kind]) -> Option<Box<[Role]>> {
         self.device.replay()?;

@@ -28,8 +28,9 @@ use std::{
 };
 use tenon_sdk::KernelError;
 
-/// The first compute capability at which launches overlap.
+/// The first compute capability at which launches overlap, and the first driver that records such launches: CUDA 12.3.
 const OVERLAPS_FROM: u32 = 90;
+const RECORDS_OVERLAPS_FROM: u32 = 12030;
 
 /// The loaded kernels of a device.
 pub struct Modules {
@@ -46,7 +47,9 @@ impl Modules {
         Modules {
             context: Arc::clone(context),
             cache: Cache::new(&settings.kernel_cache),
-            overlap: settings.overlap_launches && context.facts().capability >= OVERLAPS_FROM,
+            overlap: settings.overlap_launches
+                && context.facts().capability >= OVERLAPS_FROM
+                && context.facts().driver >= RECORDS_OVERLAPS_FROM,
             loaded: Mutex::default(),
         }
     }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     arguments::{Factors, pointer},
-    device::{Context, Library, Stream},
+    device::{Context, Library, LibraryObject, Stream},
     search,
 };
 use cudarc::cublaslt::sys::{
@@ -294,6 +294,8 @@ impl Handle {
         check(status, "cublasLtMatmul")
     }
 }
+
+impl LibraryObject for Handle {}
 
 impl Drop for Handle {
     fn drop(&mut self) {

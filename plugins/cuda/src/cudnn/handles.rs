@@ -1,18 +1,29 @@
 //! cuDNN's handles of one GPU: one for each stream on which there are convolutions.
+//!
+//! # Ownership
+//! A handle is made, or taken from those that are free, when a stream is used first; it is free again when the stream
+//! ends. So there are as many as streams that had one at once, however many streams come and go.
 
 use super::api::Api;
-use crate::device::{Context, Library, Stream};
+use crate::device::{Context, Library, LibraryObject, Stream};
 use cudarc::cudnn::sys::cudnnHandle_t;
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tenon_sdk::KernelError;
 
-/// The handles; each is made when its stream is used first.
+/// The handles of a GPU.
 pub(crate) struct Handles {
     api: &'static Api,
-    by_stream: Mutex<HashMap<usize, Arc<Mutex<Handle>>>>,
+    all: Mutex<All>,
+}
+
+#[derive(Default)]
+struct All {
+    /// By the stream's number.
+    by_stream: HashMap<u64, Arc<Mutex<Handle>>>,
+    free: Vec<Arc<Mutex<Handle>>>,
 }
 
 impl Handles {
@@ -22,7 +33,11 @@ impl Handles {
     /// `UNAVAILABLE` without the library.
     pub fn of(context: &Arc<Context>) -> Result<Library<Handles>, KernelError> {
         super::require()?;
-        context.library(|| Ok(Handles { api: Api::get()?, by_stream: Mutex::default() }))
+        context.library(|| Ok(Handles { api: Api::get()?, all: Mutex::default() }))
+    }
+
+    fn all(&self) -> MutexGuard<'_, All> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs with a handle whose calls go to this stream, which nobody else uses meanwhile.
@@ -35,37 +50,54 @@ impl Handles {
         run: impl FnOnce(cudnnHandle_t) -> Result<R, KernelError>,
     ) -> Result<R, KernelError> {
         stream.context().enter()?;
-        let handle = {
-            let mut all = self.by_stream.lock().unwrap_or_else(PoisonError::into_inner);
-            match all.entry(stream.raw().addr()) {
-                Entry::Occupied(known) => Arc::clone(known.get()),
-                Entry::Vacant(place) => {
-                    Arc::clone(place.insert(Arc::new(Mutex::new(Handle::new(self.api)?))))
-                }
-            }
+        let handle = self.of_stream(stream)?;
+        let handle = handle.lock().unwrap_or_else(PoisonError::into_inner);
+        run(handle.0)
+    }
+
+    fn of_stream(&self, stream: &Stream) -> Result<Arc<Mutex<Handle>>, KernelError> {
+        let mut all = self.all();
+        let All { by_stream, free } = &mut *all;
+        let place = match by_stream.entry(stream.number()) {
+            Entry::Occupied(known) => return Ok(Arc::clone(known.get())),
+            Entry::Vacant(place) => place,
         };
-        let mut handle = handle.lock().unwrap_or_else(PoisonError::into_inner);
-        handle.turn_to(self.api, stream)?;
-        run(handle.raw)
+        let handle = match free.pop() {
+            Some(handle) => handle,
+            None => Arc::new(Mutex::new(Handle::new(self.api)?)),
+        };
+        let raw = handle.lock().unwrap_or_else(PoisonError::into_inner).0;
+        // SAFETY: a handle that no stream has, and a stream of its context.
+        let result = unsafe { (self.api.cudnnSetStream)(raw, stream.raw().cast()) };
+        if let Err(error) = self.api.check(result, "cudnnSetStream") {
+            free.push(handle);
+            return Err(error);
+        }
+        Ok(Arc::clone(place.insert(handle)))
+    }
+}
+
+impl LibraryObject for Handles {
+    fn stream_ends(&self, stream: u64) {
+        let mut all = self.all();
+        if let Some(handle) = all.by_stream.remove(&stream) {
+            all.free.push(handle);
+        }
     }
 }
 
 impl Drop for Handles {
     fn drop(&mut self) {
-        let all = self.by_stream.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (_, handle) in all.drain() {
+        let All { by_stream, free } = std::mem::take(&mut *self.all());
+        for handle in by_stream.into_values().chain(free) {
             let handle = handle.lock().unwrap_or_else(PoisonError::into_inner);
             // SAFETY: made by this object, and used by nobody any more; the context is current, as it drops its objects.
-            let _ = unsafe { (self.api.cudnnDestroy)(handle.raw) };
+            let _ = unsafe { (self.api.cudnnDestroy)(handle.0) };
         }
     }
 }
 
-struct Handle {
-    raw: cudnnHandle_t,
-    /// Number of the stream that its calls go to: one that is gone may have been followed by one at the same address.
-    stream: Option<u64>,
-}
+struct Handle(cudnnHandle_t);
 
 // SAFETY: a handle may be used from any thread, by one at a time.
 unsafe impl Send for Handle {}
@@ -75,18 +107,6 @@ impl Handle {
         let mut raw: cudnnHandle_t = std::ptr::null_mut();
         // SAFETY: a place for the result.
         api.check(unsafe { (api.cudnnCreate)(&mut raw) }, "cudnnCreate")?;
-        Ok(Handle { raw, stream: None })
-    }
-
-    /// Has its calls go to a stream.
-    fn turn_to(&mut self, api: &Api, stream: &Stream) -> Result<(), KernelError> {
-        if self.stream == Some(stream.number()) {
-            return Ok(());
-        }
-        // SAFETY: a handle that is there, and a stream of its context.
-        let result = unsafe { (api.cudnnSetStream)(self.raw, stream.raw().cast()) };
-        api.check(result, "cudnnSetStream")?;
-        self.stream = Some(stream.number());
-        Ok(())
+        Ok(Handle(raw))
     }
 }

@@ -31,7 +31,7 @@ mod stream;
 
 pub use context::{Context, Facts};
 pub use event::Event;
-pub use library::Library;
+pub use library::{Library, LibraryObject};
 pub use memory::{Constant, Constants};
 pub use stream::Stream;
 

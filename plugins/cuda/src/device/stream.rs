@@ -141,6 +141,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        self.context.objects().stream_ends(self.number);
         // SAFETY: a stream of this object, which nobody uses any more.
         self.context.release(|| unsafe { sys::cuStreamDestroy_v2(self.raw) });
     }

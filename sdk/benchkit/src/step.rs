@@ -242,7 +242,7 @@ pub fn measure(
     };
     let session = step.session(runtime, SessionOptions::default())?;
     let callable = session.callable(step.options.clone())?;
-    let recorded_after = runtime.knobs().int("runtime", "record_after").unwrap_or(-1);
+    let recorded_after = session.knobs().int("runtime", "record_after").unwrap_or(-1);
     let recorded_after = u64::try_from(recorded_after).unwrap_or(0);
     let series = match time(&callable, step, settings, recorded_after, progress) {
         Ok(series) => series,

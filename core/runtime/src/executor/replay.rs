@@ -97,7 +97,6 @@ impl Replayer {
             after,
             recvs: count(Role::Recv),
             commands: count(Role::Command),
-            beside: plan.arrivals_beside_commands(&roles),
             phase: AtomicU32::new(OPEN),
             arrived: AtomicU32::new(0),
             own: Mutex::default(),

@@ -35,7 +35,6 @@ impl Objects {
         objects.iter().for_each(|one| one.stream_ends(stream));
     }
 
-
     /// Drops them all. The context is current.
     pub fn clear(&mut self) {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner).clear();

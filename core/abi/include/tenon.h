@@ -1416,8 +1416,8 @@ struct TenonKernelDef {
 #define TENON_KERNEL_DEF_FLAG_KEEPS_DENORMALS 2u
 /**
  * Refuses by itself every shape that the op's shape function refuses. Without it, the host runs the
- * shape function before a call with shapes that no step knew before it ran; each combination of shapes
- * once.
+ * shape function before a call with shapes that no step knew before it ran; each combination of
+ * shapes once.
  */
 #define TENON_KERNEL_DEF_FLAG_CHECKS_SHAPES 4u
 

@@ -170,7 +170,7 @@ fn a_lost_device_fails_its_steps_and_others_go_on() {
     let (other, lost) = (on(CUDA), on(SECOND));
     let step = |session: &Session| run(session, &[("x", feed(0))], &["z"]);
     step(&lost).expect("it is there");
-    order("FAKE_CUDA_FAIL_LATER", Some("cuLaunchKernel:1:700"));
+    order("FAKE_CUDA_FAIL_LATER", Some("cuLaunchKernelEx:1:700"));
     let error = step(&lost).expect_err("an illegal access");
     order("FAKE_CUDA_FAIL_LATER", None);
     assert_eq!(error.code(), Code::UNAVAILABLE, "{error}");

@@ -70,7 +70,7 @@ fn calls_of_a_node(record_after: &str, warm_up: usize) -> BTreeMap<String, i64> 
 fn a_node_is_one_launch_and_nothing_else_that_costs() {
     let _turn = turn();
     let mut more = calls_of_a_node("-1", 3);
-    assert_eq!(more.remove("cuLaunchKernel"), Some(100), "{more:?}");
+    assert_eq!(more.remove("cuLaunchKernelEx"), Some(100), "{more:?}");
     // The context is made the thread's own: some tens of nanoseconds.
     let entered = more.remove("cuCtxSetCurrent").unwrap_or(0);
     // A look that had only begun when the log was taken counts half.

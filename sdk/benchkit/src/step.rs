@@ -28,12 +28,14 @@ use std::{
     collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant},
 };
-use tenon_framework::{DType, PartialShape, Tensor};
+use tenon_framework::{DType, PartialShape, Tensor, device::base::LocalDevice};
 use tenon_runtime::{
     Callable, CallableOptions, Runtime, Session, SessionOptions,
     graph::{Graph, NodeId, Output},
+    host::devices::PluginDevice,
     proto::{AttrValue, AttrValueKind, GraphDef, convert::shape_to_proto},
 };
 
@@ -242,9 +244,8 @@ pub fn measure(
     };
     let session = step.session(runtime, SessionOptions::default())?;
     let callable = session.callable(step.options.clone())?;
-    let recorded_after = session.knobs().int("runtime", "record_after").unwrap_or(-1);
-    let recorded_after = u64::try_from(recorded_after).unwrap_or(0);
-    let series = match time(&callable, step, settings, recorded_after, progress) {
+    let settling = settling(runtime, &session);
+    let series = match time(&callable, step, settings, settling, progress) {
         Ok(series) => series,
         Err(message) => {
             problem(ProblemKind::Failed, message);
@@ -281,14 +282,22 @@ const SETTLING: u64 = 4;
 /// Nothing is timed later than this: a step that takes seconds is as it will be.
 const LONGEST_SETTLING: Duration = Duration::from_secs(10);
 
-/// Runs a step until what is made on the way is there: times of kernels that are measured, algorithms that are searched
-/// for, recordings.
-fn settle(
-    run: &mut dyn FnMut(u64) -> Result<(), String>,
-    recorded_after: u64,
-) -> Result<(), String> {
+/// Steps that are run before any is timed: where a device records, those until a recording is repeated, which are as
+/// dear as a step that is not.
+fn settling(runtime: &Runtime, session: &Session) -> u64 {
+    let records = |device: &Arc<PluginDevice>| device.replay().is_some();
+    let after = session.knobs().int("runtime", "record_after").unwrap_or(-1);
+    match u64::try_from(after) {
+        Ok(after) if runtime.devices().devices().iter().any(records) => {
+            after.saturating_add(SETTLING)
+        }
+        _ => 0,
+    }
+}
+
+fn settle(run: &mut dyn FnMut(u64) -> Result<(), String>, steps: u64) -> Result<(), String> {
     let began = Instant::now();
-    for _ in 0..recorded_after.saturating_add(SETTLING) {
+    for _ in 0..steps {
         run(1)?;
         if began.elapsed() > LONGEST_SETTLING {
             break;
@@ -301,7 +310,7 @@ fn time(
     callable: &Callable,
     step: &Step,
     settings: &Settings,
-    recorded_after: u64,
+    settling: u64,
     progress: &mut dyn FnMut(Status),
 ) -> Result<Series, String> {
     let mut fetched = Vec::new();
@@ -310,7 +319,7 @@ fn time(
             callable.run(&step.feeds, &mut fetched).map_err(|error| error.to_string())
         })
     };
-    settle(&mut run, recorded_after)?;
+    settle(&mut run, settling)?;
     let plan = Plan { budget: settings.budget, seed: settings.seed, ..Plan::default() };
     let taken = interleave(&mut [&mut run], &plan, &mut |share| progress(Status::Timing(share)));
     let mut series = taken.map_err(|failed| failed.message)?;

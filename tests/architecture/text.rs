@@ -70,7 +70,7 @@ fn a_glob_is_found_inside_groups_and_modules() {
 /// First folders of paths that exist on one machine only.
 const MACHINE_FOLDERS: [&str; 5] = ["home", "root", "work", "farm", "Users"];
 
-/// True where `line` holds an absolute path into such a folder; `a/work/b` is a relative one.
+/// True where `line` holds an absolute path into such a folder. A relative path may contain a folder of that name.
 fn names_machine_path(line: &str) -> bool {
     MACHINE_FOLDERS.iter().any(|folder| {
         let path = format!("/{folder}/");

@@ -1,7 +1,7 @@
 //! Steps that repeat, recorded once on their device and run again with one call.
 //!
 //! Where a partition can be recorded ([`Role`]), a step of it has phases: it *gathers* until all that comes from
-//! elsewhere has arrived, holding back everything else; then it is *open* and runs as ever, or *records*, or
+//! elsewhere has arrived, holding back everything else; then it is *open* and runs as usual, or *records*, or
 //! *skips*. While it records, commands go into a graph of the device, which then runs in their place. When it skips, the
 //! graph has been launched already, and its nodes are only told off one by one, so that what passes buffers on and
 //! what sends results finds everything as after a run.
@@ -14,9 +14,9 @@
 //! | open | run | run |
 //!
 //! A graph is launched only while every buffer is where it was: values from elsewhere arrive in buffers that stay, planned
-//! outputs keep theirs, others are held with the graph. When something has moved, the step runs as ever and a later
+//! outputs keep theirs, others are held with the graph. When something has moved, the step runs as usual and a later
 //! one records anew, a few times at most. When the device refuses to record, or to launch what it recorded, the step
-//! runs its commands again as ever, and none records any more. Nor does one where a large copy to the device would hold up
+//! runs its commands again as usual, and none records any more. Nor does one where a large copy to the device would hold up
 //! commands that do not need it. Traced steps are never replayed: they show each command.
 //!
 //! The phase belongs to the driver of the step; `arrived` is counted by whoever brings a value.
@@ -53,7 +53,7 @@ const SKIP: u32 = 3;
 pub(super) struct Replayer {
     device: Arc<dyn LocalDevice>,
     roles: Box<[Role]>,
-    /// Steps that run as ever before one is recorded.
+    /// Steps that run as usual before one is recorded.
     after: u32,
     recvs: u32,
     commands: u32,
@@ -128,7 +128,7 @@ impl Replayer {
         self.turn(if may_record { GATHER } else { OPEN });
     }
 
-    /// Whether the step does not just run as ever.
+    /// Whether the step does not just run as usual.
     #[inline(always)]
     pub fn is_busy(&self) -> bool {
         self.phase() != OPEN
@@ -398,7 +398,7 @@ impl<P: Propagate> PartitionState<P> {
         }
     }
 
-    /// The device does not record this: what was recorded is enqueued again, as ever, and no step records any more.
+    /// The device does not record this: what was recorded is enqueued again, as usual, and no step records any more.
     fn give_up(&self, replay: &Replayer, ready: &mut Vec<u32>) {
         let Some(streams) = &self.streams else { return };
         replay.abandon(streams);

@@ -60,7 +60,7 @@ impl<P: Propagate> PartitionState<P> {
     /// This thread owns the node, whose predecessors are done.
     pub(super) unsafe fn check_shapes(&self, index: u32) -> Result<(), KernelError> {
         let Action::PerShape { table, at } = &self.node(index).action else { return Ok(()) };
-        // SAFETY: the caller's promise.
+        // SAFETY: this thread owns the node, and what comes before it is done, as the caller guarantees.
         unsafe { self.choose(index, table, *at) }.map(drop)
     }
 

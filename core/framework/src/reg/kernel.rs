@@ -308,12 +308,7 @@ impl KernelReg {
         });
         let def = KernelDef {
             struct_size: size_of::<KernelDef>() as u32,
-            flags: with_flag(
-                self.flags,
-                kernel_def_flags::CHECKS_SHAPES,
-                self.flags & kernel_def_flags::CHECKS_SHAPES != 0
-                    || CheckingCrate::contains(self.site.krate),
-            ),
+            flags: self.flags | CheckingCrate::flags(self.site.krate),
             op: Str::new(self.op),
             device_type: Str::new(self.device),
             label: Str::new(self.label),

@@ -1,7 +1,7 @@
 //! The list of this library's registrations.
 
 use super::{DeviceReg, ExtensionReg, KernelReg, KnobReg, OpReg, Site};
-use tenon_abi::{Code, Registrar, RegistrarTable};
+use tenon_abi::{Code, Registrar, RegistrarTable, kernel_def_flags};
 
 /// One entry of the list.
 #[allow(clippy::large_enum_variant, reason = "entries are constants in static memory")]
@@ -28,9 +28,10 @@ pub struct CheckingCrate(pub &'static str);
 inventory::collect!(CheckingCrate);
 
 impl CheckingCrate {
-    /// Whether a crate is one.
-    pub(super) fn contains(krate: &str) -> bool {
-        inventory::iter::<CheckingCrate>().any(|one| one.0 == krate)
+    /// What it adds to the flags of a kernel of this crate.
+    pub(super) fn flags(krate: &str) -> u32 {
+        let says_so = inventory::iter::<CheckingCrate>().any(|one| one.0 == krate);
+        if says_so { kernel_def_flags::CHECKS_SHAPES } else { 0 }
     }
 }
 

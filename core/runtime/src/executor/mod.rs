@@ -6,14 +6,13 @@
 //! ([`shared::StepShared`]).
 //!
 //! What happens when a node is done is behind one trait, [`propagate::Propagate`]: the acyclic form counts
-//! predecessors, the form with control flow (`frames`, feature `control-flow`) runs iterations of loops and
+//! predecessors, the form with control flow (`frames`) runs iterations of loops and
 //! carries dead values. A [`partition::PartitionState`] is pooled with its step: in steady state a step allocates nothing but
 //! fetched outputs that the client still holds.
 
 mod check;
 mod dispatch;
 mod frame;
-#[cfg(feature = "control-flow")]
 mod frames;
 mod part;
 mod partition;

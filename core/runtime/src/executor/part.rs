@@ -9,7 +9,6 @@ use std::sync::Arc;
 use tenon_framework::Tensor;
 use tenon_host::call::StepEnv;
 
-#[cfg(feature = "control-flow")]
 use super::frames::FrameState;
 
 /// The state of one partition.
@@ -17,7 +16,6 @@ pub(super) enum Part {
     /// Nothing steers.
     Acyclic(PartitionState<Acyclic>),
     /// With frames and dead values.
-    #[cfg(feature = "control-flow")]
     Framed(Arc<FrameState>),
 }
 
@@ -31,7 +29,6 @@ impl Part {
         rendezvous: Arc<LocalRendezvous>,
         streams: Option<Arc<StepStreams>>,
     ) -> Part {
-        #[cfg(feature = "control-flow")]
         if plan.frame.is_some() {
             return Part::Framed(FrameState::new(plan, index, env, shared, rendezvous, streams));
         }
@@ -43,7 +40,6 @@ impl Part {
     pub fn settle(&mut self) {
         match self {
             Part::Acyclic(state) => state.settle(),
-            #[cfg(feature = "control-flow")]
             Part::Framed(state) => state.settle(),
         }
     }
@@ -52,7 +48,6 @@ impl Part {
     pub fn set_tracing(&mut self, tracing: u32) {
         match self {
             Part::Acyclic(state) => state.set_tracing(tracing),
-            #[cfg(feature = "control-flow")]
             Part::Framed(state) => state.set_tracing(tracing),
         }
     }
@@ -62,7 +57,6 @@ impl Part {
     pub fn begin(&self, ready: &mut Vec<u32>) {
         match self {
             Part::Acyclic(state) => state.begin(ready),
-            #[cfg(feature = "control-flow")]
             Part::Framed(state) => state.begin(),
         }
     }
@@ -72,7 +66,6 @@ impl Part {
     pub fn drain(&self, ready: &mut Vec<u32>) {
         match self {
             Part::Acyclic(state) => state.drain::<Driver>(ready),
-            #[cfg(feature = "control-flow")]
             Part::Framed(state) => state.drain(ready),
         }
     }
@@ -82,7 +75,6 @@ impl Part {
     pub fn is_due(&self) -> bool {
         match self {
             Part::Acyclic(state) => state.replay.as_deref().is_some_and(Replayer::is_due),
-            #[cfg(feature = "control-flow")]
             Part::Framed(_) => false,
         }
     }
@@ -95,7 +87,6 @@ impl Part {
                     replay.abandon(streams);
                 }
             }
-            #[cfg(feature = "control-flow")]
             Part::Framed(_) => {}
         }
     }
@@ -105,7 +96,6 @@ impl Part {
     pub fn stalled(&self) -> Option<StepError> {
         match self {
             Part::Acyclic(_) => None,
-            #[cfg(feature = "control-flow")]
             Part::Framed(state) => state.stalled(),
         }
     }
@@ -115,7 +105,6 @@ impl Part {
     pub fn end(&self) {
         match self {
             Part::Acyclic(state) => state.end(),
-            #[cfg(feature = "control-flow")]
             Part::Framed(state) => state.end(),
         }
     }
@@ -129,7 +118,6 @@ impl Part {
         match self {
             // SAFETY: the caller's promise.
             Part::Acyclic(state) => unsafe { state.feed(output, tensor) },
-            #[cfg(feature = "control-flow")]
             // SAFETY: the caller's promise.
             Part::Framed(state) => unsafe { state.feed(output, tensor) },
         }
@@ -144,7 +132,6 @@ impl Part {
         match self {
             // SAFETY: the caller's promise.
             Part::Acyclic(state) => unsafe { state.fetch(output) },
-            #[cfg(feature = "control-flow")]
             // SAFETY: the caller's promise.
             Part::Framed(state) => unsafe { state.fetch(output) },
         }

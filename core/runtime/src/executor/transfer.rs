@@ -57,7 +57,6 @@ impl<P: Propagate> Waiting<P> {
 
 impl<P: Propagate> PartitionState<P> {
     /// Tells the rendezvous that the input of a `_Send` is dead.
-    #[cfg(feature = "control-flow")]
     pub(super) fn send_dead(&self, index: u32, transfer: &Transfer) {
         if let Err(error) = self.post(transfer, Parcel { tensor: None, is_dead: true }) {
             self.fail_node(index, &error);

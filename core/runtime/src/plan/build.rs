@@ -1,13 +1,11 @@
 //! From a partition to a plan.
 
 use super::{
-    Action, Choice, Compute, HotNode, Plan, PlanNode, PlanOutput, Span, Successor,
+    Action, Choice, Compute, HotNode, Plan, PlanNode, PlanOutput, Span, Successor, frames,
     source::{Member, NodeKernel, Places, PlanSource, Sites},
     streams::{self, Kind, NodeStream, Placed},
 };
 use crate::error::RuntimeError;
-#[cfg(not(feature = "control-flow"))]
-use crate::error::StepError;
 use std::{
     collections::BTreeSet,
     sync::{
@@ -16,8 +14,6 @@ use std::{
     },
 };
 use tenon_abi::{Call, Code, KernelState};
-#[cfg(not(feature = "control-flow"))]
-use tenon_framework::KernelError;
 use tenon_framework::{Tensor, device::base::LocalDevice, tensor::Memory as TensorMemory};
 use tenon_graph::{ControlFlow, Frames, Memory, PartKind, PartNode, Partition};
 use tenon_host::{
@@ -33,7 +29,7 @@ pub(crate) fn build(
     source: &dyn PlanSource,
 ) -> Result<(Plan, Sites), RuntimeError> {
     if partition.has_control_flow {
-        return with_control_flow(partition, frames, device, source);
+        return frames::build(partition, frames, device, source);
     }
     let count = partition.nodes.len();
     let members = (0..count as u32).map(|at| Member { at, runs: true, gives: true }).collect();
@@ -43,27 +39,6 @@ pub(crate) fn build(
     builder.edges();
     let (plan, sites, _) = builder.finish();
     Ok((plan, sites))
-}
-
-#[cfg(feature = "control-flow")]
-use super::frames::build as with_control_flow;
-
-/// This build has no frames.
-#[cfg(not(feature = "control-flow"))]
-fn with_control_flow(
-    partition: &Partition,
-    _frames: &Frames,
-    device: &Arc<dyn LocalDevice>,
-    _source: &dyn PlanSource,
-) -> Result<(Plan, Sites), RuntimeError> {
-    let steers = |node: &&PartNode| ControlFlow::of(&node.op) != ControlFlow::No;
-    let node = partition.nodes.iter().find(steers).or(partition.nodes.first());
-    let (name, op) = node.map_or(("", ""), |node| (&node.name, &node.op));
-    let error = KernelError::unimplemented(
-        "expected a graph without control flow, found a branch or a loop: \
-         build tenon-runtime with its feature control-flow",
-    );
-    Err(StepError::node(name, op, &device.name().to_string(), "", &error).into())
 }
 
 /// Runs where no kernel does; never called.
@@ -413,7 +388,6 @@ impl<'p> Builder<'p> {
     }
 
     /// Number of nodes that run.
-    #[cfg(feature = "control-flow")]
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -457,9 +431,7 @@ impl<'p> Builder<'p> {
             events: self.events,
             roles: None,
             record_after: self.source.record_after(),
-            #[cfg(feature = "control-flow")]
             frame: None,
-            #[cfg(feature = "control-flow")]
             inner: Box::new([]),
         };
         plan.roles = plan.roles_of(&self.kinds);

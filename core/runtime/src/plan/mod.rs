@@ -4,7 +4,6 @@
 //! What a node needs every time it runs is in [`HotNode`], 48 bytes; everything else is in [`PlanNode`].
 
 mod build;
-#[cfg(feature = "control-flow")]
 pub(crate) mod frames;
 mod per_shape;
 mod replay;
@@ -245,29 +244,19 @@ pub(crate) struct Plan {
     /// Steps that run as ever before one is recorded; `None` is never.
     pub record_after: Option<u32>,
     /// What control flow needs beyond: instead of counters and successors.
-    #[cfg(feature = "control-flow")]
     pub frame: Option<Arc<frames::FramePlan>>,
     /// The plans of a partition's loops, in that of the step itself.
-    #[cfg(feature = "control-flow")]
     pub inner: Box<[Arc<Plan>]>,
 }
 
 impl Plan {
     /// Whether control flow steers its nodes.
     pub fn has_control_flow(&self) -> bool {
-        #[cfg(feature = "control-flow")]
-        let has = self.frame.is_some();
-        #[cfg(not(feature = "control-flow"))]
-        let has = false;
-        has
+        self.frame.is_some()
     }
 
     /// The plans of its loops.
     pub fn inner(&self) -> &[Arc<Plan>] {
-        #[cfg(feature = "control-flow")]
-        let inner = &self.inner;
-        #[cfg(not(feature = "control-flow"))]
-        let inner = &[];
-        inner
+        &self.inner
     }
 }

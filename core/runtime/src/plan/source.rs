@@ -28,10 +28,8 @@ pub(crate) trait PlanSource {
     /// The ends of a transfer.
     fn transfer(&self, transfer: &tenon_graph::Transfer) -> Transfer;
     /// The frame to which a node's outputs belong.
-    #[cfg_attr(not(feature = "control-flow"), allow(dead_code, reason = "frames ask for it"))]
     fn gives_to(&self, node: NodeId) -> FrameId;
     /// Whether an `Enter` brings its value into every iteration.
-    #[cfg_attr(not(feature = "control-flow"), allow(dead_code, reason = "frames ask for it"))]
     fn is_loop_constant(&self, node: NodeId) -> bool;
     /// Host memory.
     fn host_memory(&self) -> &Arc<dyn TensorMemory>;

@@ -287,7 +287,6 @@ struct Report {
 /// Answers what building the plans asks.
 struct Planner<'p> {
     placed: &'p Placed<'p>,
-    #[cfg_attr(not(feature = "control-flow"), allow(dead_code, reason = "frames ask for it"))]
     frames: &'p Frames,
     report: RefCell<Report>,
 }

@@ -5,16 +5,20 @@
 //! ```
 //! Two runs of different length differ by their steps alone.
 
-use tenon_benches::{Failure, callable, chain, check_calls, filled, mixed, runtime, session, wide};
+use tenon_benches::{
+    Failure, callable, chain, check_calls, filled, mixed, runtime, session, subgraph, wide,
+};
 use tenon_runtime::graph::{GraphBuilder, GraphError};
 
 type Make = fn(&mut GraphBuilder<'_>) -> Result<(), GraphError>;
 
-/// The graphs: name, kernels per step, how one is built.
-const GRAPHS: [(&str, usize, Make); 3] = [
-    ("chain_1000", 1000, |b| chain(b, 1000)),
-    ("mixed_1000", 1000, |b| mixed(b, 1000)),
-    ("wide_1000", 1001, |b| wide(b, 1000)),
+/// The graphs: name, kernels per step, dimensions of what is fed, how one is built.
+const GRAPHS: [(&str, usize, &[i64], Make); 5] = [
+    ("chain_1000", 1000, &[1], |b| chain(b, 1000)),
+    ("mixed_1000", 1000, &[1], |b| mixed(b, 1000)),
+    ("wide_1000", 1001, &[1], |b| wide(b, 1000)),
+    ("run_1", 1, &[1], |b| chain(b, 1)),
+    ("subgraph", 3, &[1, 64], subgraph),
 ];
 
 fn main() -> Result<(), Failure> {
@@ -24,10 +28,10 @@ fn main() -> Result<(), Failure> {
     let name = name.ok_or_else(|| format!("say which graph: {names}"))?;
     let steps: usize = steps.ok_or("say how many steps")?.parse()?;
     let found = GRAPHS.iter().find(|(known, ..)| *known == name);
-    let &(_, kernels, make) =
+    let &(_, kernels, dims, make) =
         found.ok_or_else(|| format!("no graph is named {name}: there are {names}"))?;
     let runtime = runtime()?;
-    let x = filled(&[1], |_| 0.5);
+    let x = filled(dims, |_| 0.5);
     check_calls(&runtime, kernels, &x, make)?;
     let session = session(&runtime, false, make)?;
     let callable = callable(&session)?;

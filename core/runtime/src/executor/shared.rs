@@ -188,8 +188,7 @@ impl StepShared {
         self.step.store(step, Ordering::Relaxed);
     }
 
-    /// Cancels the step, when one runs. Whoever closes a session asks again until no step is left, so that
-    /// one which has only just begun is not missed.
+    /// Cancels the step, when one runs: from [`StepShared::begin`] on.
     pub fn cancel_running(&self) {
         if self.step.load(Ordering::Relaxed) != 0 {
             self.cancellation.cancel();

@@ -116,6 +116,7 @@ impl StepState {
     }
 
     /// Prepares the next step.
+    #[inline(always)]
     pub fn arm(&mut self, deadline: Option<Duration>, trace: Option<Arc<dyn TraceSink>>) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         self.env.step.step_id = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -221,6 +222,7 @@ impl StepState {
         }
     }
 
+    #[cold]
     fn first_error(&self) -> StepError {
         let late = || {
             let deadline = self.env.step.deadline_ns;

@@ -1,16 +1,22 @@
-//! How long steps take: a histogram of fixed size, filled by one step in sixteen.
+//! How long steps take: a histogram of fixed size.
 //!
-//! Buckets are an eighth of a power of two and less wide, so that a percentile is right to 6 %. A step that is not
-//! measured costs a load and a multiplication; one that is, two looks at the clock and an addition.
+//! Buckets are an eighth of a power of two and less wide, so that a percentile is right to 6 %. Two readings of the clock
+//! take some 80 ns in a virtual machine, more than half of the time of a step of one small node. Steps are therefore
+//! sampled: where the last measured step was shorter than `LONG_NS`, one step of 64 is measured, and counts as 64;
+//! where it was longer, every step is, and counts as one. A step that is not measured costs two loads and a
+//! multiplication. The weights keep percentiles right where short and long steps take turns.
 
 use serde::{Deserialize, Serialize};
 use std::{
     array,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    time::Instant,
 };
 
-/// One step in so many is measured, as a power of two.
-const EVERY_LOG2: u32 = 4;
+/// One of this number of short steps is measured, as a power of two.
+const EVERY_LOG2: u32 = 6;
+/// From this time on, the clock takes less than 1 % of a step.
+const LONG_NS: u64 = 10_000;
 /// Buckets of each power of two, as a power of two.
 const PARTS_LOG2: u32 = 4;
 const PARTS: usize = 1 << PARTS_LOG2;
@@ -23,30 +29,51 @@ const BUCKETS: usize = (LONGEST_LOG2 - PARTS_LOG2 + 1) as usize * PARTS;
 pub struct LatencyBucket {
     /// The longest time in it, in nanoseconds; the last one has the longer ones too.
     pub up_to_ns: u64,
-    /// Measured steps that took so long and ended well.
+    /// Steps that took this long and ended well, estimated from those that were measured.
     pub steps: u64,
 }
 
 /// The times of steps.
 #[derive(Debug)]
-pub(crate) struct Histogram([AtomicU64; BUCKETS]);
+pub(crate) struct Histogram {
+    buckets: [AtomicU64; BUCKETS],
+    /// One step of 2 to this power is measured now.
+    every_log2: AtomicU32,
+}
+
+/// A step that is measured.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    began: Instant,
+    /// How many steps it stands for.
+    weight: u64,
+}
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram(array::from_fn(|_| AtomicU64::new(0)))
+        let buckets = array::from_fn(|_| AtomicU64::new(0));
+        Histogram { buckets, every_log2: AtomicU32::new(EVERY_LOG2) }
     }
 }
 
 impl Histogram {
-    /// Whether the step after so many is to be measured. Multiples of the golden ratio come past every remainder equally
-    /// often: two graphs that take turns are both seen.
-    pub fn wants(done: u64) -> bool {
-        (done as u32).wrapping_mul(0x9E37_79B1) >> (u32::BITS - EVERY_LOG2) == 0
+    /// Begins a step, the one after `done` others: `None` where it is not measured.
+    #[inline]
+    pub fn begin(&self, done: u64) -> Option<Measured> {
+        let every_log2 = self.every_log2.load(Ordering::Relaxed);
+        wants(done, every_log2).then(|| Measured { began: Instant::now(), weight: 1 << every_log2 })
     }
 
-    /// Adds a step.
-    pub fn add(&self, ns: u64) {
-        self.0[place(ns)].fetch_add(1, Ordering::Relaxed);
+    /// Adds a step that ended well.
+    #[cold]
+    pub fn end(&self, step: &Measured) {
+        let ns = u64::try_from(step.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.add(ns, step.weight);
+        self.every_log2.store(if ns < LONG_NS { EVERY_LOG2 } else { 0 }, Ordering::Relaxed);
+    }
+
+    fn add(&self, ns: u64, steps: u64) {
+        self.buckets[place(ns)].fetch_add(steps, Ordering::Relaxed);
     }
 
     /// The buckets that have steps.
@@ -55,8 +82,15 @@ impl Histogram {
             let steps = steps.load(Ordering::Relaxed);
             (steps > 0).then(|| LatencyBucket { up_to_ns: longest(at), steps })
         };
-        self.0.iter().enumerate().filter_map(bucket).collect()
+        self.buckets.iter().enumerate().filter_map(bucket).collect()
     }
+}
+
+/// Whether the step after `done` others is measured. Multiples of the golden ratio reach every remainder equally often, so
+/// that two graphs that take turns are both measured.
+#[inline]
+fn wants(done: u64, every_log2: u32) -> bool {
+    u64::from((done as u32).wrapping_mul(0x9E37_79B1)) >> (u32::BITS - every_log2) == 0
 }
 
 fn place(ns: u64) -> usize {
@@ -95,6 +129,7 @@ pub fn percentile_ns(now: &[LatencyBucket], before: &[LatencyBucket], share: f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn a_bucket_holds_its_times_and_is_narrow() {
@@ -113,10 +148,10 @@ mod tests {
     fn percentiles_are_those_of_the_steps_meanwhile() {
         let histogram = Histogram::default();
         assert_eq!(percentile_ns(&histogram.buckets(), &[], 0.5), None);
-        (0..90).for_each(|_| histogram.add(1_000));
+        (0..90).for_each(|_| histogram.add(1_000, 1));
         let before = histogram.buckets();
-        (0..9).for_each(|_| histogram.add(10_000));
-        histogram.add(1_000_000);
+        (0..9).for_each(|_| histogram.add(10_000, 1));
+        histogram.add(1_000_000, 1);
         let now = histogram.buckets();
         let of = |before: &[LatencyBucket]| {
             [0.5, 0.9, 0.99, 1.0].map(|share| percentile_ns(&now, before, share).unwrap())
@@ -131,12 +166,37 @@ mod tests {
     }
 
     #[test]
-    fn a_sixteenth_is_measured_whatever_takes_turns() {
+    fn the_same_share_is_measured_whatever_takes_turns() {
         for period in 1..=16u64 {
             let measured =
-                (0..16_000).filter(|at| at % period == 0 && Histogram::wants(*at)).count();
+                (0..64_000).filter(|at| at % period == 0 && wants(*at, EVERY_LOG2)).count();
             let expected = 1_000.0 / period as f64;
             assert!((measured as f64 - expected).abs() <= 10.0, "{period}: {measured}");
         }
+        assert!((0..100).all(|at| wants(at, 0)), "every long step is measured");
+    }
+
+    #[test]
+    fn weights_make_up_for_short_steps_that_are_not_measured() {
+        let histogram = Histogram::default();
+        let (mut done, ago) = (0, |ns| Instant::now().checked_sub(Duration::from_nanos(ns)));
+        let mut step = |ns: u64| {
+            if let Some(measured) = histogram.begin(done) {
+                // Half a second apart from the long ones: a thread that waits for a core does not blur the two.
+                let began =
+                    if ns == 0 { Instant::now() } else { ago(ns).unwrap_or(measured.began) };
+                histogram.end(&Measured { began, ..measured });
+            }
+            done += 1;
+        };
+        (0..6_400).for_each(|_| step(0));
+        (0..640).for_each(|_| step(1_000_000_000));
+        let buckets = histogram.buckets();
+        let of = |wanted: fn(u64) -> bool| -> u64 {
+            buckets.iter().filter(|bucket| wanted(bucket.up_to_ns)).map(|bucket| bucket.steps).sum()
+        };
+        let (short, long) = (of(|ns| ns < 500_000_000), of(|ns| ns >= 500_000_000));
+        assert!((5_760..=7_040).contains(&short), "{short} of 6,400");
+        assert!((576..=704).contains(&long), "{long} of 640");
     }
 }

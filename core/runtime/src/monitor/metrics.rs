@@ -17,7 +17,7 @@ pub struct Metrics {
     pub uptime_seconds: f64,
     /// Steps.
     pub steps: StepMetrics,
-    /// Times of one step in sixteen, of those that ended well: see [`percentile_ns`](super::percentile_ns).
+    /// Times of the steps that ended well, by samples: see [`percentile_ns`](super::percentile_ns).
     #[serde(default)]
     pub latency: Vec<LatencyBucket>,
     /// The plugins in use.

@@ -4,8 +4,8 @@
 //! loopback address, `/metrics` in Prometheus's text format and `/metrics.json`. It is off unless the knob
 //! `runtime.monitor` names a port, or the program calls [`Runtime::serve_metrics`](crate::Runtime::serve_metrics).
 //!
-//! Nothing is counted for it but steps, by two atomic additions each, and calls where control flow steers; one step in
-//! sixteen is timed; times of kernels come from the costs that the executor samples anyhow.
+//! Nothing is counted for it but steps, by two atomic additions each, and calls where control flow steers; short
+//! steps are timed by samples; times of kernels come from the costs that the executor samples anyhow.
 
 mod latency;
 mod ledger;

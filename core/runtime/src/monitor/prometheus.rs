@@ -50,7 +50,7 @@ pub(crate) fn text(metrics: &Metrics) -> String {
     let mut steps = family(all, "tenon_steps_total", "counter", "Steps that ended.");
     steps.sample(&[("result", "ok")], metrics.steps.done as f64);
     steps.sample(&[("result", "failed")], metrics.steps.failed as f64);
-    let help = "Times of steps that ended well, since the start; one in sixteen is measured.";
+    let help = "Times of steps that ended well, since the start, by samples.";
     let mut latency = family(all, "tenon_step_seconds", "summary", help);
     for (name, share) in [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99)] {
         let ns = percentile_ns(&metrics.latency, &[], share);

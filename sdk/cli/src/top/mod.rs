@@ -26,9 +26,9 @@ pub const ABOUT: &str = "\
 Show what a running process does: plugins, devices, memory, kernels by time, queue lengths, steps per second.
 
 The process has to tell its figures: runtime.monitor=PORT has it listen on this machine alone, over HTTP, with
-/metrics in Prometheus's text format and /metrics.json. Steps are counted, and one in sixteen is timed: p50, p90 and p99
-are what half, nine tenths and 99 of 100 steps did not exceed. Times of kernels are estimated from the costs that the
-executor samples.";
+/metrics in Prometheus's text format and /metrics.json. Steps are counted, and timed by samples: p50, p90 and
+p99 are what half, nine tenths and 99 of 100 steps did not exceed. Times of kernels are estimated from the costs that
+the executor samples.";
 
 /// An example.
 pub const EXAMPLE: &str = "\

@@ -27,6 +27,7 @@ thread_local! {
 /// Calls with memory for so many numbers, with any contents.
 ///
 /// Panics when there are too many. Without memory for them the call ends, as [`growth::or_end`] says.
+#[inline]
 pub fn with<S: Number, R>(side: Side, count: usize, body: impl FnOnce(&mut [S]) -> R) -> R {
     let count = Line::count::<S>(count).expect("packed factors fit the address space");
     let place = match side {
@@ -35,12 +36,18 @@ pub fn with<S: Number, R>(side: Side, count: usize, body: impl FnOnce(&mut [S]) 
     };
     let mut memory = place.take();
     if memory.len() < count {
-        drop(memory);
-        memory = growth::or_end(growth::filled(count, Line::ZERO));
+        memory = grown(memory, count);
     }
     let result = body(Line::numbers_mut(&mut memory[..count]));
     if memory.len() <= KEPT {
         place.set(memory);
     }
     result
+}
+
+/// More memory in the place of this, which is freed before.
+#[cold]
+fn grown(memory: Vec<Line>, count: usize) -> Vec<Line> {
+    drop(memory);
+    growth::or_end(growth::filled(count, Line::ZERO))
 }

@@ -1,10 +1,12 @@
 //! Nodes that pass their input on: those who read them read the input itself.
 //!
-//! `Identity`, `Snapshot`, `StopGradient`, and `IdentityN` where the other values say nothing. One that is kept stays for its name; one by which
-//! others order themselves stays for them, unless they may as well wait for the input's own node.
+//! `Identity`, `Snapshot`, `StopGradient`, and `IdentityN` where its users wait for the other values anyway. One that is kept
+//! stays for its name; one by which others order themselves stays for them, unless they may as well wait for the input's
+//! own node.
 
 use super::{Draft, Pass, PassError};
 use crate::{ControlFlow, NodeId, Output};
+use std::collections::{HashMap, HashSet};
 
 /// Identity removal.
 pub(super) struct Identities;
@@ -48,10 +50,11 @@ fn several(draft: &mut Draft<'_>, id: NodeId) {
         return;
     }
     let inputs = draft.node(id).inputs.clone();
+    let mut awaited = Awaited::of(draft, &inputs);
     let mut any = false;
     for (at, &input) in inputs.iter().enumerate() {
-        let output = Output::new(id, at as u32);
-        if inputs.iter().all(|&other| says_nothing(draft, other, input)) {
+        if awaited.by(draft, input) {
+            let output = Output::new(id, at as u32);
             any |= draft.redirect(output, input).is_ok_and(|edges| edges > 0);
         }
     }
@@ -60,16 +63,43 @@ fn several(draft: &mut Draft<'_>, id: NodeId) {
     }
 }
 
-/// Whether who waits for `input` need not wait for `other` too: `other` is there in every step and comes of no
-/// effect, or what makes `input` waits for it. All of what `IdentityN` gives is dead where one of its inputs is.
-fn says_nothing(draft: &Draft<'_>, other: Output, input: Output) -> bool {
-    let Some(up) = draft.source(other).filter(|_| other != input) else { return true };
-    let waits = |id: NodeId| {
-        let node = draft.node(id);
-        let plain = node.control_flow() == ControlFlow::No;
-        plain && (id == up || node.inputs.contains(&other))
-    };
-    draft.is_clean(up) || draft.source(input).is_some_and(waits)
+/// The inputs of an `IdentityN` that its users wait for: their values may be dead, or come of an effect. All of what it
+/// gives is dead where one of its inputs is.
+struct Awaited {
+    /// Each once.
+    inputs: Vec<Output>,
+    /// Whether a node that makes an input waits for those that it does not make itself.
+    known: HashMap<NodeId, bool>,
+}
+
+impl Awaited {
+    fn of(draft: &Draft<'_>, inputs: &[Output]) -> Awaited {
+        let is_awaited =
+            |input: &&Output| draft.source(**input).is_some_and(|up| !draft.is_clean(up));
+        let inputs: HashSet<Output> = inputs.iter().filter(is_awaited).copied().collect();
+        Awaited { inputs: inputs.into_iter().collect(), known: HashMap::new() }
+    }
+
+    /// Whether whoever waits for `input` waits for all of these.
+    fn by(&mut self, draft: &Draft<'_>, input: Output) -> bool {
+        let Awaited { inputs, known } = self;
+        match draft.source(input) {
+            Some(up) if draft.node(up).control_flow() == ControlFlow::No => {
+                *known.entry(up).or_insert_with(|| waits_for(draft, up, inputs))
+            }
+            _ => inputs.iter().all(|other| *other == input),
+        }
+    }
+}
+
+/// Whether a node reads all of these that it does not make.
+fn waits_for(draft: &Draft<'_>, id: NodeId, inputs: &[Output]) -> bool {
+    let mut others = inputs.iter().filter(|input| draft.source(**input) != Some(id)).peekable();
+    if others.peek().is_none() {
+        return true;
+    }
+    let read: HashSet<&Output> = draft.node(id).inputs.iter().collect();
+    others.all(|other| read.contains(other))
 }
 
 /// Whether it waits for more than its inputs.

@@ -342,6 +342,81 @@ fn a_trace_has_a_span_for_every_kernel() {
     assert!(spans.0.lock().expect("no panic").is_empty());
 }
 
+/// Whether a thread enters or leaves, and which node's call.
+type Crossing = (std::thread::ThreadId, bool, String);
+
+#[derive(Default)]
+struct Crossings(std::sync::Mutex<Vec<Crossing>>);
+
+impl Crossings {
+    fn note(&self, enters: bool, node: &str) {
+        let crossing = (std::thread::current().id(), enters, node.to_owned());
+        self.0.lock().expect("no panic under the lock").push(crossing);
+    }
+}
+
+impl TraceSink for Crossings {
+    fn span(&self, _node: &str, _name: &str, _begin_ns: u64, _end_ns: u64) {}
+
+    fn enters(&self, node: &str) {
+        self.note(true, node);
+    }
+
+    fn leaves(&self, node: &str) {
+        self.note(false, node);
+    }
+}
+
+/// Of kernels that return, that complete later, and that fail.
+#[test]
+fn a_trace_is_told_when_a_thread_enters_and_leaves_a_kernel() {
+    let _turn = turn();
+    let runtime = runtime(ZOO, &[("graph.optimize", "false")]);
+    let session = session(&runtime, |b| {
+        formula(b)?;
+        let y = b.graph().find("y").expect("it was just built");
+        let late = b.op("ZooAsync").name("late").input(y).build()?;
+        let slow = b.op("ZooSleep").name("slow").input(late).attr("delay_ms", 1i64).build()?;
+        b.op("Neg").name("last").input(slow).build()?;
+        b.op("ZooAsync").name("failing").input(y).attr("mode", "error").build().map(|_| ())
+    });
+    let feeds = [("x", floats(&[4.0]))];
+    let crossings = |fetch: &str| {
+        let told = std::sync::Arc::new(Crossings::default());
+        let options = RunOptions { trace: Some(told.clone()), ..RunOptions::default() };
+        let result = run_with(&session, &feeds, &[fetch], &options);
+        // A thread may still be on its way out of the kernel whose call it completed.
+        let all = || told.0.lock().expect("no panic under the lock").clone();
+        let end = Instant::now() + Duration::from_secs(5);
+        while all().iter().filter(|it| it.1).count() * 2 != all().len() && Instant::now() < end {
+            std::thread::yield_now();
+        }
+        (result.is_ok(), all())
+    };
+    for (fetch, nodes) in [("last", &["y", "late", "slow", "last"][..]), ("failing", &["failing"])]
+    {
+        let (well, told) = crossings(fetch);
+        assert_eq!(well, fetch == "last");
+        let mut open: std::collections::HashMap<_, Vec<String>> = std::collections::HashMap::new();
+        for (thread, enters, node) in &told {
+            let open = open.entry(thread).or_default();
+            if *enters {
+                open.push(node.clone());
+            } else {
+                assert_eq!(open.pop().as_ref(), Some(node), "{told:?}");
+            }
+        }
+        assert!(open.values().all(Vec::is_empty), "{told:?}");
+        for node in nodes {
+            assert_eq!(
+                told.iter().filter(|it| it.1 && it.2 == *node).count(),
+                1,
+                "{node}: {told:?}"
+            );
+        }
+    }
+}
+
 /// A deadline in the middle of a long row of short kernels ends the step there.
 #[test]
 fn a_deadline_is_seen_between_kernels() {

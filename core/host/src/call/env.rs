@@ -32,6 +32,19 @@ pub trait TraceSink: Send + Sync {
     fn copy_span(&self, copy: &CopySpan<'_>) {
         let _ = copy;
     }
+
+    /// The kernel of this node is called next on this thread, or its copy is enqueued: what the thread does until it
+    /// [leaves](TraceSink::leaves) is the node's. On a thread such calls nest, as where a loop of a kernel has its
+    /// thread help with another node.
+    fn enters(&self, node: &str) {
+        let _ = node;
+    }
+
+    /// The call that this thread entered last, and has not left yet, has returned: comes once for each
+    /// [`TraceSink::enters`], also where the call failed. What an asynchronous kernel began may go on elsewhere.
+    fn leaves(&self, node: &str) {
+        let _ = node;
+    }
 }
 
 /// A copy, for a trace.

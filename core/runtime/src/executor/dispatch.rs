@@ -8,7 +8,7 @@ use crate::{
 use std::sync::{Arc, atomic::Ordering};
 use tenon_abi::{Code, KernelState};
 use tenon_framework::KernelError;
-use tenon_host::call::{CallFrame, Watch, monotonic_ns};
+use tenon_host::call::{CallFrame, TraceSink, Watch, monotonic_ns};
 
 /// The thread that runs nodes.
 pub(crate) trait Thread {
@@ -73,6 +73,20 @@ impl Watch for Calls {
     }
 }
 
+/// A call that a trace was told of, and that has not returned. It holds what it names: once the call is pending, whoever
+/// completes it may end the step, and the state may go.
+struct Entered {
+    trace: Arc<dyn TraceSink>,
+    plan: Arc<Plan>,
+    index: u32,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.trace.leaves(&self.plan.nodes[self.index as usize].info.name);
+    }
+}
+
 /// A partition's state on another thread; the step waits for what was raised before. The kernel may have been
 /// chosen by shapes already.
 struct Job<P: Propagate>(*const PartitionState<P>, u32, bool);
@@ -101,11 +115,15 @@ impl<P: Propagate> Job<P> {
 
 impl<P: Propagate> PartitionState<P> {
     /// An asynchronous call begins.
-    fn async_begins(&self, index: u32) {
-        self.began[index as usize].store(monotonic_ns(), Ordering::Relaxed);
-        if self.frame(index).env().trace.is_some() {
+    #[must_use = "it tells the trace when the call has returned"]
+    fn async_begins(&self, index: u32) -> Option<Entered> {
+        let entered = self.frame(index).env().trace.as_ref().map(|trace| {
             self.stream_begins(index);
-        }
+            trace.enters(&self.node(index).info.name);
+            Entered { trace: Arc::clone(trace), plan: Arc::clone(&self.plan), index }
+        });
+        self.began[index as usize].store(monotonic_ns(), Ordering::Relaxed);
+        entered
     }
 
     /// An asynchronous call has ended.
@@ -211,7 +229,7 @@ impl<P: Propagate> PartitionState<P> {
             return self.fail_node(index, &error);
         }
         P::raise(self);
-        self.async_begins(index);
+        let entered = self.async_begins(index);
         // SAFETY: this thread owns the node, whose predecessors are done; a kernel's entry with its own state.
         // Once the call is pending, it belongs to whoever completes it.
         let code = unsafe {
@@ -220,6 +238,7 @@ impl<P: Propagate> PartitionState<P> {
             self.count(index);
             compute(state, frame.call())
         };
+        drop(entered);
         if code == Code::PENDING {
             return;
         }

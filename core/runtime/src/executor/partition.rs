@@ -329,11 +329,12 @@ impl<P: Propagate> PartitionState<P> {
         ready: &mut Vec<u32>,
     ) {
         let (node, frame) = (self.hot(index), self.frame(index));
-        let began = monotonic_ns();
         let trace = frame.env().trace.as_ref();
-        if trace.is_some() {
+        if let Some(trace) = trace {
             self.stream_begins(index);
+            trace.enters(&frame.node().name);
         }
+        let began = monotonic_ns();
         // SAFETY: this thread owns the node, whose predecessors are done; a kernel's entry with its own state.
         let code = unsafe {
             self.clear_outputs(index);
@@ -344,6 +345,7 @@ impl<P: Propagate> PartitionState<P> {
         self.node(index).sample(ended - began);
         self.count(index);
         if let Some(trace) = trace {
+            trace.leaves(&frame.node().name);
             trace.span(&frame.node().name, "", began, ended);
             self.stream_ends(index);
         }

@@ -164,18 +164,24 @@ impl<P: Propagate> PartitionState<P> {
     ) -> Result<(), KernelError> {
         let device: &dyn LocalDevice = &*self.plan.device;
         let trace = self.frame(index).env().trace.as_ref();
-        let began = trace.map(|_| monotonic_ns());
-        let leaves = target.device.is_none();
-        self.stream_begins(index);
+        let node = &self.node(index).info.name;
+        let began = trace.map(|trace| {
+            self.stream_begins(index);
+            trace.enters(node);
+            monotonic_ns()
+        });
         // SAFETY: the caller's promise.
-        unsafe { device.copy(source, target, bytes, self.stream_of(index))? };
-        self.stream_ends(index);
+        let copied = unsafe { device.copy(source, target, bytes, self.stream_of(index)) };
         if let Some((trace, begin_ns)) = trace.zip(began) {
-            let (node, end_ns) = (&self.node(index).info.name, monotonic_ns());
-            let device = self.plan.device.name().to_string();
-            trace.copy_span(&CopySpan { node, device: &device, leaves, bytes, begin_ns, end_ns });
+            let (end_ns, leaves) = (monotonic_ns(), target.device.is_none());
+            trace.leaves(node);
+            if copied.is_ok() {
+                self.stream_ends(index);
+                let device = &self.plan.device.name().to_string();
+                trace.copy_span(&CopySpan { node, device, leaves, bytes, begin_ns, end_ns });
+            }
         }
-        Ok(())
+        copied
     }
 
     /// A place in host memory for a value of the device: pinned, so that the device writes it by itself, as long as it

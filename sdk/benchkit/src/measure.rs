@@ -23,7 +23,7 @@ use crate::{
         Timing, Variant, Work,
     },
     roofline,
-    sampler::{Failed, Plan, Series, Subject, interleave},
+    sampler::{Failed, Plan, Series, Subject, Watch, Watched, interleave_watched},
     stats::{
         bootstrap,
         describe::{median, summary},
@@ -39,7 +39,7 @@ use tenon_testkit::node::Node;
 use whole::Whole;
 
 /// How calls are measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// Time for one variant of a case.
     pub budget: Duration,
@@ -62,6 +62,8 @@ pub struct Settings {
     pub process: u32,
     /// Of orders and intervals.
     pub seed: u64,
+    /// Is told of the samples.
+    pub watch: Option<&'static dyn Watch>,
 }
 
 /// What came of a call.
@@ -238,8 +240,9 @@ impl Bench<'_> {
             let kernels = calls.iter_mut().map(|call| call as &mut dyn Subject);
             let wholes = wholes.iter_mut().flatten().map(|whole| whole as &mut dyn Subject);
             let mut subjects: Vec<&mut dyn Subject> = kernels.chain(wholes).collect();
-            let plan = self.plan(ready);
-            interleave(&mut subjects, &plan, &mut |share| progress(Status::Timing(share)))
+            let (plan, watched) = (self.plan(ready), self.watched(ready));
+            let mut told = |share| progress(Status::Timing(share));
+            interleave_watched(&mut subjects, &plan, watched.as_ref(), &mut told)
         };
         let mut series = match series {
             Ok(series) => series.into_iter(),
@@ -281,6 +284,16 @@ impl Bench<'_> {
             cold: self.settings.cold.then_some(self.settings.threads),
             ..Plan::default()
         }
+    }
+
+    /// Names of the subjects, in their order, where somebody is told of samples.
+    fn watched(&self, ready: &[&Ready]) -> Option<Watched> {
+        let watch = self.settings.watch?;
+        let name = |variant: &&Ready| format!("{}: {}", self.text, variant.choice.variant);
+        let kernels = ready.iter().map(name);
+        let wholes = ready.iter().map(|variant| format!("{}, whole call", name(variant)));
+        let dispatch = self.settings.dispatch;
+        Some(Watched { watch, names: kernels.chain(wholes.filter(|_| dispatch)).collect() })
     }
 
     /// The variant that a subject belongs to: kernels come first, then the whole calls of those that have one.

@@ -22,7 +22,10 @@ use crate::{
         random::Random,
     },
 };
-use std::time::{Duration, Instant};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 /// Something that can be called any number of times.
 pub trait Subject {
@@ -104,6 +107,43 @@ pub struct Failed {
     pub message: String,
 }
 
+/// Is told of the samples that count, on the thread that takes them and outside of their time: a profiler's marks, say.
+pub trait Watch: Sync + fmt::Debug {
+    /// A sample of this subject is taken next.
+    fn begins(&self, subject: &str);
+
+    /// It was taken, or its subject failed.
+    fn ends(&self, subject: &str);
+}
+
+/// Who is told of samples, by which names.
+pub struct Watched {
+    /// Who is told.
+    pub watch: &'static dyn Watch,
+    /// Of each subject.
+    pub names: Vec<String>,
+}
+
+impl Watched {
+    /// Until the value goes, a sample of this subject is taken.
+    fn sample(&self, subject: usize) -> Sample<'_> {
+        let name = self.names.get(subject).map_or("", String::as_str);
+        self.watch.begins(name);
+        Sample { watch: self.watch, name }
+    }
+}
+
+struct Sample<'w> {
+    watch: &'static dyn Watch,
+    name: &'w str,
+}
+
+impl Drop for Sample<'_> {
+    fn drop(&mut self) {
+        self.watch.ends(self.name);
+    }
+}
+
 /// Samples the subjects turn by turn. `progress` is told which share is done.
 ///
 /// # Errors
@@ -111,6 +151,19 @@ pub struct Failed {
 pub fn interleave(
     subjects: &mut [&mut dyn Subject],
     plan: &Plan,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Vec<Series>, Failed> {
+    interleave_watched(subjects, plan, None, progress)
+}
+
+/// As [`interleave`], with somebody who is told of the samples.
+///
+/// # Errors
+/// As [`interleave`].
+pub fn interleave_watched(
+    subjects: &mut [&mut dyn Subject],
+    plan: &Plan,
+    watched: Option<&Watched>,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Vec<Series>, Failed> {
     let count = subjects.len();
@@ -137,8 +190,10 @@ pub fn interleave(
             if let Some(eviction) = &mut eviction {
                 eviction.run();
             }
-            let taken = time(&mut *subjects[at], batch)
-                .map_err(|message| Failed { subject: at, message })?;
+            let sample = watched.map(|watched| watched.sample(at));
+            let taken = time(&mut *subjects[at], batch);
+            drop(sample);
+            let taken = taken.map_err(|message| Failed { subject: at, message })?;
             series[at].ns.push(taken.as_nanos() as f64 / batch as f64);
         }
         let spent = began.elapsed();
@@ -340,6 +395,41 @@ mod tests {
         };
         let failed = interleave(&mut [&mut fine, &mut bad], &plan(10), &mut |_| {}).unwrap_err();
         assert_eq!(failed, Failed { subject: 1, message: "no more".into() });
+    }
+
+    #[derive(Debug, Default)]
+    struct Told(std::sync::Mutex<Vec<String>>);
+
+    impl Watch for Told {
+        fn begins(&self, subject: &str) {
+            self.0.lock().unwrap().push(format!("begins {subject}"));
+        }
+
+        fn ends(&self, subject: &str) {
+            self.0.lock().unwrap().push(format!("ends {subject}"));
+        }
+    }
+
+    #[test]
+    fn a_watch_is_told_of_each_sample_that_counts_and_of_one_that_fails() {
+        let watch: &'static Told = Box::leak(Box::default());
+        let watched = Watched { watch, names: vec!["fine".into(), "bad".into()] };
+        let (mut fine, mut calls) = (Busy::new(5), 0);
+        let plan = Plan { cold: Some(1), seed: 1, ..plan(0) };
+        let mut bad = |_: u64| {
+            calls += 1;
+            if calls == 3 { Err("no more".to_owned()) } else { Ok(()) }
+        };
+        let subjects: &mut [&mut dyn Subject] = &mut [&mut fine, &mut bad];
+        let failed = interleave_watched(subjects, &plan, Some(&watched), &mut |_| {}).unwrap_err();
+        assert_eq!(failed.subject, 1);
+        let told = watch.0.lock().unwrap();
+        for pair in told.chunks(2) {
+            let name = pair[0].strip_prefix("begins ").unwrap();
+            assert_eq!(pair.get(1), Some(&format!("ends {name}")), "{told:?}");
+        }
+        let of = |name: &str| told.iter().filter(|line| line.ends_with(name)).count() / 2;
+        assert_eq!((of("fine"), of("bad")), (fine.samples.len(), 3));
     }
 
     #[test]

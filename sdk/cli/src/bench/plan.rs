@@ -151,6 +151,7 @@ fn settings(args: &BenchArgs, threads: NonZeroUsize) -> Settings {
         threads: threads.get() as u32,
         process: args.child.unwrap_or(0),
         seed: args.seed,
+        watch: None,
     }
 }
 

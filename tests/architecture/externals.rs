@@ -13,7 +13,7 @@ const CONTAINED: [Contained; 2] = [
     // The layout check of door 1. Its edges are in core/abi/docs/evolution.md.
     Contained { name: "abi_stable", code: &["core/abi/"], manifests: &["core/abi/Cargo.toml"] },
     // Opening a library runs its constructors: of plugins only the loader does it, after the checks that come first.
-    // The others open libraries that are no plugins: NVIDIA's, and what stands in for them in tests.
+    // The others open libraries that are no plugins: NVIDIA's, what stands in for them in tests, and a profiler's.
     Contained {
         name: "libloading",
         code: &[
@@ -22,9 +22,15 @@ const CONTAINED: [Contained; 2] = [
             "plugins/cuda/src/compile/nvrtc_api.rs",
             "plugins/cuda/src/cudnn/api.rs",
             "plugins/cuda/tests/",
+            "sdk/ranges/src/",
             "tests/support/cuda.rs",
         ],
-        manifests: &["core/host/Cargo.toml", "plugins/cuda/Cargo.toml", "tests/Cargo.toml"],
+        manifests: &[
+            "core/host/Cargo.toml",
+            "plugins/cuda/Cargo.toml",
+            "sdk/ranges/Cargo.toml",
+            "tests/Cargo.toml",
+        ],
     },
 ];
 

@@ -57,6 +57,7 @@ const PLACES: &[Exception] = &[
     place("sdk/author/src/", "the doors, and array views of a call's memory"),
     place("sdk/benchkit/src/counters/linux.rs", "opens perf events, which no library of ours has"),
     place("sdk/benchkit/src/roofline/", "probes of the machine: streaming stores and loops of vector instructions"),
+    place("sdk/ranges/src/", "calls the functions of an attached profiler, which takes its tables and handles as pointers"),
     place("sdk/testkit/src/check/device/lane.rs", "streams, events and copies that hold what they use until it is idle"),
     place("sdk/testkit/src/check/fault.rs", "a signal handler that tells of a crash"),
     place("sdk/testkit/src/check/heap.rs", "figures and settings of the C library's heap"),

@@ -46,7 +46,7 @@ const LAYERS: [Layer; 22] = [
     layer("tenon-testkit", "sdk/testkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test"]),
     layer("tenon-benchkit", "sdk/benchkit", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit"]),
     layer("tenon-ranges", "sdk/ranges", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-host"]),
-    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit"]),
+    layer("tenon-cli", "sdk/cli", &["tenon-abi", "tenon-framework", "tenon-ops", "tenon-proto", "tenon-host", "tenon-graph", "tenon-runtime", "tenon-reference", "tenon-test", "tenon-testkit", "tenon-benchkit", "tenon-ranges"]),
 ];
 
 /// The zoo plugins are plugins like any other.

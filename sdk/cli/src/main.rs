@@ -18,6 +18,7 @@ mod install;
 mod list;
 mod new;
 mod output;
+mod profiler;
 mod quantize;
 mod run;
 mod start;

@@ -4,6 +4,7 @@ use crate::{
     args::{Global, RunArgs},
     error::CliError,
     output::{count, print, print_json, progress, short_device, time},
+    profiler,
     start::{read_graph, start_whole, warn_of_ignored},
     table::Table,
 };
@@ -111,16 +112,19 @@ fn steps(
 ) -> Result<Outcome, CliError> {
     let total = args.repeat.get();
     let trace = args.trace.as_ref().map(|_| Arc::new(ChromeTrace::new()));
-    let options_of = |step: usize| RunOptions {
-        trace: trace.clone().filter(|_| step == total).map(|trace| trace as Arc<dyn TraceSink>),
-        ..RunOptions::default()
+    let ranges = profiler::attached();
+    let ranges = ranges.as_ref();
+    let options_of = |step: usize| {
+        let own = trace.clone().filter(|_| step == total).map(|trace| trace as Arc<dyn TraceSink>);
+        RunOptions { trace: profiler::trace(ranges, own), ..RunOptions::default() }
     };
     let named: Vec<(&str, Tensor)> =
         feeds.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
     let fetches: Vec<&str> = args.fetches.iter().map(String::as_str).collect();
     let targets: Vec<&str> = args.targets.iter().map(String::as_str).collect();
     let began = Instant::now();
-    let (mut fetched, metadata) = session.run(&named, &fetches, &targets, &options_of(1))?;
+    let run = || session.run(&named, &fetches, &targets, &options_of(1));
+    let (mut fetched, metadata) = profiler::in_step(ranges, 1, run)?;
     let first = elapsed_ns(began).saturating_sub(metadata.compile_ns);
     let callable = session.callable(CallableOptions {
         feeds: feeds.iter().map(|(name, _)| name.clone()).collect(),
@@ -132,9 +136,11 @@ fn steps(
     let bar = (total > 1).then(|| progress(total as u64, "steps"));
     for step in 2..=total {
         let options = options_of(step);
-        let began = Instant::now();
-        callable.run_with(&tensors, &mut fetched, &options)?;
-        times.push(elapsed_ns(began));
+        let taken = profiler::in_step(ranges, step, || {
+            let began = Instant::now();
+            callable.run_with(&tensors, &mut fetched, &options).map(|_| elapsed_ns(began))
+        });
+        times.push(taken?);
         bar.iter().for_each(|bar| bar.inc(1));
     }
     bar.iter().for_each(|bar| bar.finish_and_clear());

@@ -1,7 +1,7 @@
 //! From the command line to what is measured, and where.
 
 use super::{BenchArgs, read_records};
-use crate::{args::Global, error::CliError, start::start_whole};
+use crate::{args::Global, error::CliError, profiler, start::start_whole};
 use std::{
     env,
     num::NonZeroUsize,
@@ -151,7 +151,8 @@ fn settings(args: &BenchArgs, threads: NonZeroUsize) -> Settings {
         threads: threads.get() as u32,
         process: args.child.unwrap_or(0),
         seed: args.seed,
-        watch: None,
+        // Of several processes those that measure.
+        watch: (args.processes.get() == 1 || args.child.is_some()).then(profiler::watch).flatten(),
     }
 }
 

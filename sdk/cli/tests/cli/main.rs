@@ -15,6 +15,7 @@ mod isolate;
 mod list;
 mod page;
 mod quantize;
+mod ranges;
 mod run;
 mod support;
 mod terminal;

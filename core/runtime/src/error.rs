@@ -71,22 +71,24 @@ impl StepError {
 
     /// Two sends under one key.
     pub(crate) fn sent_twice(key: &Key) -> StepError {
+        let edge = key.edge.name();
         StepError::step(
             Code::INTERNAL,
             format!(
                 "tensor {} from {} to {} was sent twice",
-                key.tensor, key.source, key.destination
+                edge.tensor, edge.source, edge.destination
             ),
         )
     }
 
     /// Two receives under one key.
     pub(crate) fn received_twice(key: &Key) -> StepError {
+        let edge = key.edge.name();
         StepError::step(
             Code::INTERNAL,
             format!(
                 "tensor {} from {} to {} was asked for twice",
-                key.tensor, key.source, key.destination
+                edge.tensor, edge.source, edge.destination
             ),
         )
     }

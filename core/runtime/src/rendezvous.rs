@@ -1,6 +1,6 @@
 //! The rendezvous: where `Send` meets `Recv`.
 //!
-//! One rendezvous serves one step. A key has one of three states: nothing, a value that waits for its
+//! One rendezvous serves one step at a time. A key has one of three states: nothing, a value that waits for its
 //! receiver, or a receiver that waits for its value. Transitions:
 //!
 //! ```text
@@ -12,31 +12,17 @@
 //! A sender never blocks, a receiver holds no thread, and receivers are called outside the lock.
 
 use crate::error::StepError;
-use std::{collections::HashMap, collections::hash_map::Entry, sync::Arc};
+use std::collections::{HashMap, hash_map::Entry};
 use tenon_framework::{
     Tensor,
     sync::{Mutex, rank},
 };
 
+mod key;
 #[cfg(all(test, loom))]
 mod model;
 
-/// What a value travels under. Unique in a step, together with frame and iteration.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Key {
-    /// Full name of the source device.
-    pub source: Arc<str>,
-    /// Incarnation of the source device: a message for an earlier life is refused.
-    pub incarnation: u64,
-    /// Full name of the destination device.
-    pub destination: Arc<str>,
-    /// Name of the tensor.
-    pub tensor: Arc<str>,
-    /// Control-flow frame; 0 outside all loops.
-    pub frame: u64,
-    /// Iteration within the frame.
-    pub iteration: u64,
-}
+pub use key::{Edge, EdgeName, Edges, Key};
 
 /// What travels.
 #[derive(Debug, Clone)]
@@ -50,7 +36,7 @@ pub struct Parcel {
 /// Called once, with the value or the error.
 pub type Receiver = Box<dyn FnOnce(Result<Parcel, StepError>) + Send>;
 
-/// Where `Send` meets `Recv`; local, or later over a network.
+/// Where `Send` meets `Recv`: in this process, or between several.
 pub trait Rendezvous: Send + Sync {
     /// Gives a value. Never blocks.
     ///
@@ -63,6 +49,9 @@ pub trait Rendezvous: Send + Sync {
 
     /// Fails all that wait, and all that come later. The first error stays.
     fn abort(&self, error: StepError);
+
+    /// Makes it ready for the next step: nothing waits, nothing failed. Only between steps.
+    fn reset(&self);
 }
 
 enum Waiting {
@@ -84,15 +73,6 @@ pub struct LocalRendezvous {
 impl Default for LocalRendezvous {
     fn default() -> LocalRendezvous {
         LocalRendezvous { table: Mutex::ranked(rank::RENDEZVOUS, Table::default()) }
-    }
-}
-
-impl LocalRendezvous {
-    /// Ready for the next step: nothing waits, nothing failed.
-    pub fn reset(&self) {
-        let mut table = self.table.lock();
-        table.waiting.clear();
-        table.aborted = None;
     }
 }
 
@@ -154,5 +134,10 @@ impl Rendezvous for LocalRendezvous {
                 receiver(Err(first.clone()));
             }
         }
+    }
+    fn reset(&self) {
+        let mut table = self.table.lock();
+        table.waiting.clear();
+        table.aborted = None;
     }
 }

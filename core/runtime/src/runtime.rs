@@ -3,12 +3,16 @@
 use crate::{
     error::RuntimeError,
     monitor::{self, Counts, Ledger, Metrics, Server},
+    rendezvous::Edges,
     tuning::{Decision, Tuner},
 };
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Instant,
 };
 use tenon_abi::MemoryKind;
@@ -102,6 +106,9 @@ struct Inner {
     tuner: Arc<Tuner>,
     started: Instant,
     counts: Counts,
+    /// The number of the next step.
+    next_step: AtomicU64,
+    edges: Edges,
     ledger: Arc<Ledger>,
     /// Those that are open, or were.
     sessions: Mutex<Vec<Weak<crate::session::Inner>>>,
@@ -159,6 +166,8 @@ impl Runtime {
             tuner,
             started: Instant::now(),
             counts: Counts::default(),
+            next_step: AtomicU64::new(1),
+            edges: Edges::default(),
             ledger: Arc::default(),
             sessions: Mutex::default(),
             server: Mutex::default(),
@@ -269,6 +278,17 @@ impl Runtime {
 
     pub(crate) fn started(&self) -> Instant {
         self.inner.started
+    }
+
+    /// The number of a step that begins; never 0.
+    #[inline(always)]
+    pub(crate) fn next_step(&self) -> u64 {
+        self.inner.next_step.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The edges between partitions of its sessions' steps.
+    pub(crate) fn edges(&self) -> &Edges {
+        &self.inner.edges
     }
 
     pub(crate) fn counts(&self) -> &Counts {

@@ -4,7 +4,7 @@ use super::{
     dispatch::Driver, partition::PartitionState, propagate::Acyclic, replay::Replayer,
     shared::StepShared, streams::StepStreams,
 };
-use crate::{error::StepError, plan::Plan, rendezvous::LocalRendezvous};
+use crate::{error::StepError, plan::Plan, rendezvous::Rendezvous};
 use std::sync::Arc;
 use tenon_framework::Tensor;
 use tenon_host::call::StepEnv;
@@ -26,7 +26,7 @@ impl Part {
         index: u32,
         env: *const StepEnv,
         shared: Arc<StepShared>,
-        rendezvous: Arc<LocalRendezvous>,
+        rendezvous: Arc<dyn Rendezvous>,
         streams: Option<Arc<StepStreams>>,
     ) -> Part {
         if plan.frame.is_some() {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     plan::{Compute, HotNode, Plan, PlanNode, node_flags},
-    rendezvous::LocalRendezvous,
+    rendezvous::Rendezvous,
 };
 use std::{
     cell::UnsafeCell,
@@ -39,7 +39,7 @@ pub(crate) struct PartitionState<P: Propagate = Acyclic> {
     pub(super) index: u32,
     pub(super) frames: Box<[CallFrame]>,
     pub(super) shared: Arc<StepShared>,
-    pub(super) rendezvous: Arc<LocalRendezvous>,
+    pub(super) rendezvous: Arc<dyn Rendezvous>,
     /// On a device that has streams.
     pub(super) streams: Option<Arc<StepStreams>>,
     /// What has to live until the streams are done: sources of copies to the device.
@@ -72,7 +72,7 @@ impl<P: Propagate> PartitionState<P> {
         index: u32,
         env: *const StepEnv,
         shared: Arc<StepShared>,
-        rendezvous: Arc<LocalRendezvous>,
+        rendezvous: Arc<dyn Rendezvous>,
         streams: Option<Arc<StepStreams>>,
         form: P,
     ) -> PartitionState<P> {

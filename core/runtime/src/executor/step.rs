@@ -5,16 +5,9 @@ use super::{
     shared::{Ready, StepShared, Wait},
     streams::StepStreams,
 };
-use crate::{
-    error::StepError,
-    plan::Plan,
-    rendezvous::{LocalRendezvous, Rendezvous},
-};
+use crate::{error::StepError, plan::Plan, rendezvous::Rendezvous};
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tenon_abi::NO_DEADLINE;
@@ -40,7 +33,7 @@ pub(crate) struct StepWiring {
 /// The state of a step: made once, used by one step after the other.
 pub(crate) struct StepState {
     partitions: Vec<Part>,
-    pub(super) rendezvous: Arc<LocalRendezvous>,
+    rendezvous: Arc<dyn Rendezvous>,
     shared: Arc<StepShared>,
     env: Box<StepEnv>,
     ready: Vec<Vec<u32>>,
@@ -82,12 +75,13 @@ impl StepState {
         plans: &[Arc<Plan>],
         pool: Arc<ThreadPool>,
         resources: Arc<ResourceManager>,
+        rendezvous: Arc<dyn Rendezvous>,
     ) -> Result<Box<StepState>, KernelError> {
         let env = Box::new(StepEnv::new(pool, resources));
         let shared = Arc::new(StepShared::new(Arc::clone(&env.cancellation)));
         let mut state = Box::new(StepState {
             partitions: Vec::with_capacity(plans.len()),
-            rendezvous: Arc::default(),
+            rendezvous,
             shared,
             env,
             ready: plans.iter().map(|plan| Vec::with_capacity(plan.nodes.len())).collect(),
@@ -115,12 +109,16 @@ impl StepState {
         &self.shared
     }
 
-    /// Prepares the next step.
+    /// Prepares the next step, whose number is not 0.
     #[inline(always)]
-    pub fn arm(&mut self, deadline: Option<Duration>, trace: Option<Arc<dyn TraceSink>>) {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        self.env.step.step_id = NEXT.fetch_add(1, Ordering::Relaxed);
-        self.shared.begin(self.env.step.step_id);
+    pub fn arm(
+        &mut self,
+        step: u64,
+        deadline: Option<Duration>,
+        trace: Option<Arc<dyn TraceSink>>,
+    ) {
+        self.env.step.step_id = step;
+        self.shared.begin(step);
         self.env.step.deadline_ns = deadline_ns(deadline);
         let tracing = u32::from(trace.is_some());
         if tracing != 0 || self.env.trace.is_some() {

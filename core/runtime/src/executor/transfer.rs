@@ -10,7 +10,7 @@ use super::{partition::PartitionState, propagate::Propagate};
 use crate::{
     error::StepError,
     plan::{Action, Transfer},
-    rendezvous::{Parcel, Rendezvous},
+    rendezvous::Parcel,
 };
 use std::sync::Arc;
 use tenon_abi::MemoryKind;

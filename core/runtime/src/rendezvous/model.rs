@@ -1,6 +1,6 @@
 //! Models of the rendezvous, run by loom: `RUSTFLAGS="--cfg loom" cargo test -p tenon-runtime --lib model`.
 
-use super::{Key, LocalRendezvous, Parcel, Receiver, Rendezvous};
+use super::{EdgeName, Edges, Key, LocalRendezvous, Parcel, Receiver, Rendezvous};
 use crate::error::StepError;
 use loom::{
     sync::{Arc, Mutex},
@@ -11,15 +11,14 @@ use tenon_framework::Code;
 /// What a receiver was called with: which parcel, or which error.
 type Seen = Arc<Mutex<Vec<Result<bool, Code>>>>;
 
+/// The key of the first edge: every table gives it the same number.
 fn key() -> Key {
-    Key {
-        source: "/device:CPU:0".into(),
+    Key::of(Edges::default().intern(EdgeName {
+        source: "/device:CPU:0".to_owned(),
         incarnation: 1,
-        destination: "/device:CPU:1".into(),
-        tensor: "x:0".into(),
-        frame: 0,
-        iteration: 0,
-    }
+        destination: "/device:CPU:1".to_owned(),
+        tensor: "x:0".to_owned(),
+    }))
 }
 
 fn parcel(mark: bool) -> Parcel {

@@ -15,7 +15,7 @@ use crate::{
     error::RuntimeError,
     executor::StepWiring,
     plan::{self, NodeKernel, Plan, PlanSource, Transfer, Wanted},
-    rendezvous::Key,
+    rendezvous::{EdgeName, Key},
 };
 use std::{
     cell::RefCell,
@@ -343,14 +343,12 @@ impl PlanSource for Planner<'_> {
         let local = self.placed.view.local();
         let source: Arc<dyn LocalDevice> = local[transfer.source].clone();
         let destination: Arc<dyn LocalDevice> = local[transfer.destination].clone();
-        let key = Key {
-            source: source.name().to_string().into(),
+        let key = Key::of(self.placed.session.runtime.edges().intern(EdgeName {
+            source: source.name().to_string(),
             incarnation: source.incarnation(),
-            destination: destination.name().to_string().into(),
-            tensor: transfer.tensor.as_str().into(),
-            frame: 0,
-            iteration: 0,
-        };
+            destination: destination.name().to_string(),
+            tensor: transfer.tensor.clone(),
+        }));
         let to_device_memory = transfer.destination_memory == tenon_graph::Memory::Device;
         Transfer { key, source, destination, to_device_memory }
     }

@@ -6,6 +6,7 @@ use crate::{
     executor::{Ended, StepShared, StepState, StepWiring},
     monitor::{Account, Ledger},
     plan::Plan,
+    rendezvous::LocalRendezvous,
 };
 use crossbeam::atomic::AtomicCell;
 use std::sync::{
@@ -91,7 +92,9 @@ impl Executable {
             return Ok(state);
         }
         self.collect_orphans();
-        let state = StepState::new(&self.plans, Arc::clone(pool), Arc::clone(resources))?;
+        let rendezvous = Arc::new(LocalRendezvous::default());
+        let (pool, resources) = (Arc::clone(pool), Arc::clone(resources));
+        let state = StepState::new(&self.plans, pool, resources, rendezvous)?;
         let mut steps = self.steps.lock();
         steps.retain(|step| step.strong_count() > 0);
         steps.push(Arc::downgrade(state.shared()));

@@ -397,7 +397,8 @@ impl Inner {
         let mut state = executable
             .take_state(pool, &self.resources)
             .map_err(|error| crate::error::StepError::node("", "", "", "", &error))?;
-        state.arm(patience.left(), options.and_then(|options| options.trace.clone()));
+        let trace = options.and_then(|options| options.trace.clone());
+        state.arm(self.runtime.next_step(), patience.left(), trace);
         // From here on the session's end can cancel the step, and waits for it.
         let Some(_entered) = self.gate.enter() else { return Err(RuntimeError::Closed) };
         let token = options.and_then(|options| options.cancel.as_ref());

@@ -31,7 +31,7 @@ use crate::{
         Plan,
         frames::{FramePlan, Role, counts},
     },
-    rendezvous::LocalRendezvous,
+    rendezvous::Rendezvous,
 };
 use iteration::Framed;
 use std::{
@@ -67,7 +67,7 @@ pub(crate) struct FrameState {
     index: u32,
     env: *const StepEnv,
     shared: Arc<StepShared>,
-    rendezvous: Arc<LocalRendezvous>,
+    rendezvous: Arc<dyn Rendezvous>,
     /// One stream, on a device that has streams: iterations use each other's buffers in its order.
     streams: Option<Arc<StepStreams>>,
     tracing: AtomicU32,
@@ -86,7 +86,7 @@ impl FrameState {
         index: u32,
         env: *const StepEnv,
         shared: Arc<StepShared>,
-        rendezvous: Arc<LocalRendezvous>,
+        rendezvous: Arc<dyn Rendezvous>,
         streams: Option<Arc<StepStreams>>,
     ) -> Arc<FrameState> {
         let plans: Vec<_> =

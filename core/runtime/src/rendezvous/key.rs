@@ -1,0 +1,148 @@
+//! What values travel under.
+
+use std::{
+    collections::HashMap,
+    hash::{Hash, Hasher},
+    sync::{Arc, Weak},
+};
+use tenon_framework::sync::{Mutex, rank};
+
+/// From where to where values travel, and of which tensor.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EdgeName {
+    /// Full name of the source device.
+    pub source: String,
+    /// Incarnation of the source device: a message for an earlier life is refused.
+    pub incarnation: u64,
+    /// Full name of the destination device.
+    pub destination: String,
+    /// Name of the tensor.
+    pub tensor: String,
+}
+
+/// An edge between partitions, with a number by which it is compared. Made by [`Edges`].
+#[derive(Debug)]
+pub struct Edge {
+    number: u64,
+    name: Arc<EdgeName>,
+}
+
+impl Edge {
+    /// Its name.
+    pub fn name(&self) -> &EdgeName {
+        &self.name
+    }
+}
+
+/// The edges of a worker: equal names get the same edge as long as somebody holds it.
+pub struct Edges {
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    edges: HashMap<Arc<EdgeName>, Weak<Edge>>,
+    /// The number that was given last.
+    last: u64,
+    /// At this size edges that nobody holds are taken out.
+    sweep_at: usize,
+}
+
+/// Fewer edges than this are never swept.
+const LEAST_SWEEP: usize = 64;
+
+impl Default for Edges {
+    fn default() -> Edges {
+        Edges { table: Mutex::ranked(rank::LEAF, Table::default()) }
+    }
+}
+
+impl Edges {
+    /// The edge of this name.
+    pub fn intern(&self, name: EdgeName) -> Arc<Edge> {
+        let mut table = self.table.lock();
+        if let Some(edge) = table.edges.get(&name).and_then(Weak::upgrade) {
+            return edge;
+        }
+        if table.edges.len() >= table.sweep_at {
+            table.edges.retain(|_, edge| edge.strong_count() > 0);
+            table.sweep_at = LEAST_SWEEP.max(2 * table.edges.len());
+        }
+        table.last += 1;
+        let name = Arc::new(name);
+        let edge = Arc::new(Edge { number: table.last, name: Arc::clone(&name) });
+        table.edges.insert(name, Arc::downgrade(&edge));
+        edge
+    }
+}
+
+/// What a value travels under: unique in a step. Keys are compared by numbers alone, so that both ends have to take their
+/// edges from the same [`Edges`].
+#[derive(Debug, Clone)]
+pub struct Key {
+    /// The edge.
+    pub edge: Arc<Edge>,
+    /// Control-flow frame; 0 outside all loops.
+    pub frame: u64,
+    /// Iteration within the frame.
+    pub iteration: u64,
+}
+
+impl Key {
+    /// The key outside all loops.
+    pub fn of(edge: Arc<Edge>) -> Key {
+        Key { edge, frame: 0, iteration: 0 }
+    }
+
+    fn numbers(&self) -> [u64; 3] {
+        [self.edge.number, self.frame, self.iteration]
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Key) -> bool {
+        self.numbers() == other.numbers()
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.numbers().hash(state);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn name(tensor: &str) -> EdgeName {
+        let [source, destination] = ["/device:CPU:0", "/device:ACCEL:0"].map(str::to_owned);
+        EdgeName { source, incarnation: 7, destination, tensor: tensor.to_owned() }
+    }
+
+    #[test]
+    fn equal_names_have_one_number_and_others_another() {
+        let edges = Edges::default();
+        let (x, again, y) =
+            (edges.intern(name("x:0")), edges.intern(name("x:0")), edges.intern(name("y:0")));
+        assert!(Arc::ptr_eq(&x, &again));
+        assert_ne!(Key::of(Arc::clone(&x)), Key::of(y));
+        let reborn = edges.intern(EdgeName { incarnation: 8, ..name("x:0") });
+        assert_ne!(Key::of(Arc::clone(&x)), Key::of(reborn));
+        assert_eq!(Key::of(Arc::clone(&x)), Key::of(again));
+        assert_ne!(Key { iteration: 1, ..Key::of(Arc::clone(&x)) }, Key::of(x));
+    }
+
+    #[test]
+    fn edges_that_nobody_holds_are_swept() {
+        let edges = Edges::default();
+        let held = edges.intern(name("held:0"));
+        for at in 0..10 * LEAST_SWEEP {
+            edges.intern(name(&format!("x{at}:0")));
+        }
+        assert!(edges.table.lock().edges.len() <= 2 * LEAST_SWEEP);
+        assert!(Arc::ptr_eq(&held, &edges.intern(name("held:0"))));
+    }
+}

@@ -8,6 +8,7 @@ mod architecture {
     mod externals;
     mod growth;
     mod layers;
+    mod modules;
     mod sizes;
     mod text;
     mod tree;

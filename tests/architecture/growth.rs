@@ -47,7 +47,7 @@ const BOUNDED: &[Bounded] = &[
     Bounded("linalg/src/lu.rs", 1, "a side of a matrix, foreseen when it is read"),
     Bounded("linalg/src/range.rs", 2, "a side of a matrix, foreseen when it is read"),
     Bounded("linalg/src/svd.rs", 2, "a side of a matrix, foreseen when it is read"),
-    Bounded("text/src/access/mod.rs", 1, "names of files"),
+    Bounded("text/src/access.rs", 1, "names of files"),
     Bounded("text/src/access/unix.rs", 1, "names of files"),
     Bounded("text/src/characters.rs", 1, "the rank"),
     Bounded("text/src/files.rs", 10, "names of files"),

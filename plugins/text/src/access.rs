@@ -5,10 +5,10 @@
 //! Names are opened first and looked at then, so that nobody can exchange a file in between.
 
 #[cfg(not(unix))]
-#[path = "other.rs"]
+#[path = "access/other.rs"]
 mod system;
 #[cfg(unix)]
-#[path = "unix.rs"]
+#[path = "access/unix.rs"]
 mod system;
 
 use std::{
@@ -289,5 +289,5 @@ fn commonly_named(found: FileType) -> &'static str {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
+#[path = "access/tests.rs"]
 mod tests;

@@ -1,4 +1,41 @@
-//! Loads plugins, lends them services, and calls their kernels.
+//! Loads plugins, gives them the host's services, and calls their kernels.
+//!
+//! What is here, from the file of a plugin to a call of one of its kernels:
+//!
+//! | | modules |
+//! |---|---|
+//! | which files are candidates | [`search`], [`trust`], [`digest`], [`cache`] |
+//! | from a file to entries of the registry, in ten steps | [`loader`], [`manifest`] |
+//! | the plugins in use, and how they change | [`Plugins`], [`LoadReport`], [`Settings`] |
+//! | plugins in processes of their own | [`isolate`] |
+//! | the services that the boundary's tables name | [`entries`], [`services`] |
+//! | devices, memory, threads | [`devices`], [`memory`], [`pool`], [`fpu`] |
+//! | kernel objects and calls | [`instance`], [`call`], [`sink`] |
+//! | state that outlives a step | [`resources`] |
+//!
+//! What is not here: graphs (`tenon-graph`), sessions, plans and the executor (`tenon-runtime`). This crate knows one node
+//! at a time. It contains no op and no kernel: ops come from `tenon-ops`, kernels from plugins.
+//!
+//! # Invariants
+//! - A library is opened once in a process and never unloaded. What a plugin registers is in the registry as a whole, or
+//!   not at all.
+//! - A plugin is not trusted to be right: what it returns is checked before the host relies on it, and a panic or a C++
+//!   exception in it becomes an error of the call.
+//! - Bad files, manifests and settings are errors with the step at which they were found ([`LoadError`]); nothing here
+//!   panics because of them.
+//!
+//! ```
+//! use tenon_host::{Plugins, search::SearchPath};
+//!
+//! let plugins = Plugins::new()?;
+//! let report = plugins.load_search(&SearchPath::explicit(["no/such/plugin.so".into()]));
+//! assert!(report.loaded.is_empty());
+//! for refused in &report.rejected {
+//!     println!("{}: {}", refused.candidate.path.display(), refused.error);
+//! }
+//! assert!(plugins.registry().op("MatMul").is_some(), "the standard ops are linked in");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod cache;
 pub mod call;

@@ -4,6 +4,20 @@
 //! its resources and runs steps over it. The crates below are re-exported as [`host`], [`graph`],
 //! [`framework`] and [`proto`].
 //!
+//! A step's way: a session finds the names that are fed and fetched, takes what they need of the graph, infers shapes,
+//! places, optimises and partitions it (`tenon-graph`), chooses a kernel for each node, and compiles each partition into a
+//! *plan* of flat arrays. The *executor* runs plans: one state for each step in flight, made once and used again. Partitions
+//! exchange values through a [`rendezvous`].
+//!
+//! What is not here: loading of libraries, devices and kernel objects (`tenon-host`), passes over graphs (`tenon-graph`),
+//! kernels (plugins).
+//!
+//! # Invariants
+//! - A step that was compiled allocates nothing when it runs again with the same shapes, outside of what its kernels ask for.
+//! - Every step ends: with its values, or with the first error, at the latest a fifth of a second after its deadline or its
+//!   cancellation, also where a kernel does not return.
+//! - What is replaced while steps run (graph, plugins, plans) stays as it was for the steps that have it.
+//!
 //! ```no_run
 //! use tenon_runtime::{
 //!     RunOptions, Runtime, RuntimeOptions, Session, SessionOptions,

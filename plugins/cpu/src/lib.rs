@@ -2,7 +2,7 @@
 //!
 //! Device type `CPU` computes in the host's memory, on the host's threads. Its kernels are the fast ones of the
 //! standard ops, one file per op family, and the reference kernels under the label `reference`, which run
-//! only when asked for. [`arch`] compiles each loop for the instruction sets of the day; [`lane`] computes
+//! only when asked for. [`arch`] compiles each loop for AVX2 and AVX-512; [`lane`] computes
 //! with 16-bit floats; `split` and `panels` share work and memory among threads.
 //!
 //! What is not here: ops that only pass on, rename or describe a tensor (`Identity`, `Reshape`, `Shape`, ...).

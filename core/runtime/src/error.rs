@@ -3,7 +3,7 @@
 use crate::rendezvous::Key;
 use std::sync::Arc;
 use tenon_framework::text::{cut, cut_message, cut_text};
-use tenon_framework::{Code, DType, KernelError, PartialShape, Shape};
+use tenon_framework::{Code, DType, KernelError, PartialShape, Shape, device::DeviceName};
 use tenon_host::search::{Looked, looked_at};
 use thiserror::Error;
 
@@ -67,6 +67,11 @@ impl StepError {
             plugin: plugin.into(),
             message: error.message.as_str().into(),
         }
+    }
+
+    /// An error of a device, at no node.
+    pub(crate) fn device(device: &DeviceName, error: &KernelError) -> StepError {
+        StepError::node("", "", &device.to_string(), "", error)
     }
 
     /// Two sends under one key.

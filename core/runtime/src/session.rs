@@ -28,7 +28,12 @@ pub use explain::NodeExplanation;
 pub(crate) use optimize::Simplified;
 pub use options::{CancelToken, Metadata, NodeReport, RunOptions, SessionOptions};
 
-use crate::{error::RuntimeError, isolate::quarantines, runtime::Runtime, tuning::Wish};
+use crate::{
+    error::{RuntimeError, StepError},
+    isolate::quarantines,
+    runtime::Runtime,
+    tuning::Wish,
+};
 use executable::Executable;
 use gate::Gate;
 use patience::Patience;
@@ -396,7 +401,7 @@ impl Inner {
         let pool = self.runtime.pool();
         let mut state = executable
             .take_state(pool, &self.resources)
-            .map_err(|error| crate::error::StepError::node("", "", "", "", &error))?;
+            .map_err(|error| StepError::step(error.code, error.message.as_str()))?;
         let trace = options.and_then(|options| options.trace.clone());
         state.arm(self.runtime.next_step(), patience.left(), trace);
         // From here on the session's end can cancel the step, and waits for it.

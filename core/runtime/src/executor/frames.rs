@@ -178,8 +178,7 @@ impl FrameState {
         if let Some(streams) = &self.streams
             && let Err(error) = streams.synchronise()
         {
-            let device = self.plans[0].device.name().to_string();
-            self.shared.fail(StepError::node("", "", &device, "", &error));
+            self.shared.fail(StepError::device(self.plans[0].device.name(), &error));
         }
         drop(retired);
     }

@@ -24,7 +24,10 @@
 use super::{
     dispatch::Thread, partition::PartitionState, propagate::Propagate, streams::StepStreams,
 };
-use crate::plan::{Plan, Role, node_flags};
+use crate::{
+    error::StepError,
+    plan::{Plan, Role, node_flags},
+};
 use std::sync::Arc;
 use tenon_abi::MemoryKind;
 use tenon_framework::{
@@ -246,8 +249,7 @@ impl<P: Propagate> PartitionState<P> {
             return false;
         }
         let phase = self.decide(replay).unwrap_or_else(|error| {
-            let device = self.plan.device.name().to_string();
-            self.shared.fail(crate::error::StepError::node("", "", &device, "", &error));
+            self.shared.fail(StepError::device(self.plan.device.name(), &error));
             OPEN
         });
         replay.turn(phase);
@@ -393,8 +395,7 @@ impl<P: Propagate> PartitionState<P> {
         drop(own);
         replay.turn(OPEN);
         if let Err(error) = launched {
-            let device = self.plan.device.name().to_string();
-            self.shared.fail(crate::error::StepError::node("", "", &device, "", &error));
+            self.shared.fail(StepError::device(self.plan.device.name(), &error));
         }
     }
 

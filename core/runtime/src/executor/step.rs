@@ -250,10 +250,8 @@ impl StepState {
     /// Waits for the devices' streams: only then may buffers go back.
     fn synchronise(&self) -> Result<(), StepError> {
         for (plan, streams) in &self.streams {
-            let device = || plan.device.name().to_string();
-            streams
-                .synchronise()
-                .map_err(|error| StepError::node("", "", &device(), "", &error))?;
+            let failed = |error| StepError::device(plan.device.name(), &error);
+            streams.synchronise().map_err(failed)?;
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ pub struct RustSource {
     pub syntax: syn::File,
 }
 
-/// A row that excuses one file, or one folder (then it ends in `/`), or one function (`file: name`).
+/// A row that excuses one file, or one module with its folder (then it ends in `/`), or one function (`file: name`).
 pub struct Exception {
     pub place: &'static str,
     pub reason: &'static str,
@@ -30,7 +30,11 @@ pub struct Exception {
 
 impl Exception {
     pub fn covers(&self, place: &str) -> bool {
-        self.place == place || (self.place.ends_with('/') && place.starts_with(self.place))
+        let folder = self.place.strip_suffix('/');
+        self.place == place
+            || folder.is_some_and(|module| {
+                place.starts_with(self.place) || place.strip_suffix(".rs") == Some(module)
+            })
     }
 }
 

@@ -380,8 +380,7 @@ impl<P: Propagate> PartitionState<P> {
         let Ok(id) = recorded else { return self.give_up(replay, ready) };
         // SAFETY: every buffer is where it was a moment ago, and is held until the streams are done.
         if unsafe { device.launch(id, streams.first()) }.is_err() {
-            // A graph that the device has no memory for, say: nothing of it runs.
-            // SAFETY: its name goes.
+            // SAFETY: nothing of the graph runs (the device had no memory for it, say), and its name is not used again.
             unsafe { device.destroy_graph(id) };
             replay.turn(OPEN);
             return self.give_up(replay, ready);

@@ -154,7 +154,7 @@ fn options(target: &str, labels: &[&str]) -> Options {
             threads: 2,
             process: 0,
             seed: 1,
-            watch: None,
+            trace: None,
         },
         against: Against::Chosen,
         threshold: None,

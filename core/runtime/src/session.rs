@@ -385,7 +385,7 @@ impl Inner {
         result
     }
 
-    // One call, in `step`: as a function of its own it costs a step of one node six percent.
+    // Inlined: the call with its six arguments takes 2 % of the instructions of a step of one node.
     #[inline(always)]
     fn attempt(
         &self,

@@ -23,7 +23,7 @@ use crate::{
         Timing, Variant, Work,
     },
     roofline,
-    sampler::{Failed, Plan, Series, Subject, Watch, Watched, interleave_watched},
+    sampler::{Failed, Plan, Series, Subject, Traced, interleave_traced},
     stats::{
         bootstrap,
         describe::{median, summary},
@@ -35,11 +35,12 @@ use judge::Judge;
 use ready::Ready;
 use std::time::Duration;
 use tenon_framework::{DType, Tensor, device::base::DeviceBase};
+use tenon_runtime::host::call::TraceSink;
 use tenon_testkit::node::Node;
 use whole::Whole;
 
 /// How calls are measured.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Settings {
     /// Time for one variant of a case.
     pub budget: Duration,
@@ -62,8 +63,8 @@ pub struct Settings {
     pub process: u32,
     /// Of orders and intervals.
     pub seed: u64,
-    /// Is told of the samples.
-    pub watch: Option<&'static dyn Watch>,
+    /// A trace that is told of the samples.
+    pub trace: Option<&'static dyn TraceSink>,
 }
 
 /// What came of a call.
@@ -240,9 +241,9 @@ impl Bench<'_> {
             let kernels = calls.iter_mut().map(|call| call as &mut dyn Subject);
             let wholes = wholes.iter_mut().flatten().map(|whole| whole as &mut dyn Subject);
             let mut subjects: Vec<&mut dyn Subject> = kernels.chain(wholes).collect();
-            let (plan, watched) = (self.plan(ready), self.watched(ready));
+            let (plan, traced) = (self.plan(ready), self.traced(ready));
             let mut told = |share| progress(Status::Timing(share));
-            interleave_watched(&mut subjects, &plan, watched.as_ref(), &mut told)
+            interleave_traced(&mut subjects, &plan, traced.as_ref(), &mut told)
         };
         let mut series = match series {
             Ok(series) => series.into_iter(),
@@ -286,14 +287,14 @@ impl Bench<'_> {
         }
     }
 
-    /// Names of the subjects, in their order, where somebody is told of samples.
-    fn watched(&self, ready: &[&Ready]) -> Option<Watched> {
-        let watch = self.settings.watch?;
+    /// Names of the subjects, in their order, where a trace is told of samples.
+    fn traced(&self, ready: &[&Ready]) -> Option<Traced> {
+        let trace = self.settings.trace?;
         let name = |variant: &&Ready| format!("{}: {}", self.text, variant.choice.variant);
         let kernels = ready.iter().map(name);
         let wholes = ready.iter().map(|variant| format!("{}, whole call", name(variant)));
         let dispatch = self.settings.dispatch;
-        Some(Watched { watch, names: kernels.chain(wholes.filter(|_| dispatch)).collect() })
+        Some(Traced { trace, names: kernels.chain(wholes.filter(|_| dispatch)).collect() })
     }
 
     /// The variant that a subject belongs to: kernels come first, then the whole calls of those that have one.

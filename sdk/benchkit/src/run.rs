@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 pub use targets::{Wanted, wanted};
 
 /// What is measured, and how.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// What.
     pub targets: Vec<Target>,

@@ -22,10 +22,8 @@ use crate::{
         random::Random,
     },
 };
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
+use tenon_runtime::host::call::TraceSink;
 
 /// Something that can be called any number of times.
 pub trait Subject {
@@ -107,40 +105,32 @@ pub struct Failed {
     pub message: String,
 }
 
-/// Is told of the samples that count, on the thread that takes them and outside of their time: a profiler's marks, say.
-pub trait Watch: Sync + fmt::Debug {
-    /// A sample of this subject is taken next.
-    fn begins(&self, subject: &str);
-
-    /// It was taken, or its subject failed.
-    fn ends(&self, subject: &str);
-}
-
-/// Who is told of samples, by which names.
-pub struct Watched {
-    /// Who is told.
-    pub watch: &'static dyn Watch,
-    /// Of each subject.
+/// A trace that is told of the samples that count: the thread that takes one [enters](TraceSink::enters) its subject before,
+/// and leaves it after, outside of the time that is taken.
+pub struct Traced {
+    /// The trace.
+    pub trace: &'static dyn TraceSink,
+    /// The name of each subject.
     pub names: Vec<String>,
 }
 
-impl Watched {
-    /// Until the value goes, a sample of this subject is taken.
+impl Traced {
+    /// Until the value is dropped, a sample of this subject is taken.
     fn sample(&self, subject: usize) -> Sample<'_> {
         let name = self.names.get(subject).map_or("", String::as_str);
-        self.watch.begins(name);
-        Sample { watch: self.watch, name }
+        self.trace.enters(name);
+        Sample { trace: self.trace, name }
     }
 }
 
 struct Sample<'w> {
-    watch: &'static dyn Watch,
+    trace: &'static dyn TraceSink,
     name: &'w str,
 }
 
 impl Drop for Sample<'_> {
     fn drop(&mut self) {
-        self.watch.ends(self.name);
+        self.trace.leaves(self.name);
     }
 }
 
@@ -153,17 +143,17 @@ pub fn interleave(
     plan: &Plan,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Vec<Series>, Failed> {
-    interleave_watched(subjects, plan, None, progress)
+    interleave_traced(subjects, plan, None, progress)
 }
 
-/// As [`interleave`], with somebody who is told of the samples.
+/// As [`interleave`], and tells a trace of the samples.
 ///
 /// # Errors
 /// As [`interleave`].
-pub fn interleave_watched(
+pub fn interleave_traced(
     subjects: &mut [&mut dyn Subject],
     plan: &Plan,
-    watched: Option<&Watched>,
+    traced: Option<&Traced>,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Vec<Series>, Failed> {
     let count = subjects.len();
@@ -190,7 +180,7 @@ pub fn interleave_watched(
             if let Some(eviction) = &mut eviction {
                 eviction.run();
             }
-            let sample = watched.map(|watched| watched.sample(at));
+            let sample = traced.map(|traced| traced.sample(at));
             let taken = time(&mut *subjects[at], batch);
             drop(sample);
             let taken = taken.map_err(|message| Failed { subject: at, message })?;
@@ -397,23 +387,25 @@ mod tests {
         assert_eq!(failed, Failed { subject: 1, message: "no more".into() });
     }
 
-    #[derive(Debug, Default)]
+    #[derive(Default)]
     struct Told(std::sync::Mutex<Vec<String>>);
 
-    impl Watch for Told {
-        fn begins(&self, subject: &str) {
+    impl TraceSink for Told {
+        fn span(&self, _node: &str, _name: &str, _begin_ns: u64, _end_ns: u64) {}
+
+        fn enters(&self, subject: &str) {
             self.0.lock().unwrap().push(format!("begins {subject}"));
         }
 
-        fn ends(&self, subject: &str) {
+        fn leaves(&self, subject: &str) {
             self.0.lock().unwrap().push(format!("ends {subject}"));
         }
     }
 
     #[test]
-    fn a_watch_is_told_of_each_sample_that_counts_and_of_one_that_fails() {
-        let watch: &'static Told = Box::leak(Box::default());
-        let watched = Watched { watch, names: vec!["fine".into(), "bad".into()] };
+    fn a_trace_is_told_of_each_sample_that_counts_and_of_one_that_fails() {
+        let trace: &'static Told = Box::leak(Box::default());
+        let traced = Traced { trace, names: vec!["fine".into(), "bad".into()] };
         let (mut fine, mut calls) = (Busy::new(5), 0);
         let plan = Plan { cold: Some(1), seed: 1, ..plan(0) };
         let mut bad = |_: u64| {
@@ -421,9 +413,9 @@ mod tests {
             if calls == 3 { Err("no more".to_owned()) } else { Ok(()) }
         };
         let subjects: &mut [&mut dyn Subject] = &mut [&mut fine, &mut bad];
-        let failed = interleave_watched(subjects, &plan, Some(&watched), &mut |_| {}).unwrap_err();
+        let failed = interleave_traced(subjects, &plan, Some(&traced), &mut |_| {}).unwrap_err();
         assert_eq!(failed.subject, 1);
-        let told = watch.0.lock().unwrap();
+        let told = trace.0.lock().unwrap();
         for pair in told.chunks(2) {
             let name = pair[0].strip_prefix("begins ").unwrap();
             assert_eq!(pair.get(1), Some(&format!("ends {name}")), "{told:?}");

@@ -22,7 +22,7 @@ use crate::{
         Roofline, Variant, Work, dims_text,
     },
     roofline,
-    sampler::{Plan, Series, Watched, interleave_watched},
+    sampler::{Plan, Series, Traced, interleave_traced},
 };
 use std::{
     collections::BTreeMap,
@@ -321,9 +321,9 @@ fn time(
     };
     settle(&mut run, settling)?;
     let plan = Plan { budget: settings.budget, seed: settings.seed, ..Plan::default() };
-    let watched = settings.watch.map(|watch| Watched { watch, names: vec![step.to_string()] });
+    let traced = settings.trace.map(|trace| Traced { trace, names: vec![step.to_string()] });
     let mut told = |share| progress(Status::Timing(share));
-    let taken = interleave_watched(&mut [&mut run], &plan, watched.as_ref(), &mut told);
+    let taken = interleave_traced(&mut [&mut run], &plan, traced.as_ref(), &mut told);
     let mut series = taken.map_err(|failed| failed.message)?;
     series.pop().ok_or_else(|| "gave no samples".to_owned())
 }

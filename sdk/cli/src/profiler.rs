@@ -2,19 +2,18 @@
 
 use crate::output::complain;
 use std::sync::{Arc, OnceLock};
-use tenon_benchkit::sampler::Watch;
 use tenon_ranges::Ranges;
 use tenon_runtime::host::call::TraceSink;
 
-/// The profiler, where there is one. What cannot be used is told, the first time.
-pub fn attached() -> Option<Arc<Ranges>> {
+/// The profiler, where there is one. The first call warns of one that cannot be used.
+pub fn attached() -> Option<&'static Arc<Ranges>> {
     static ATTACHED: OnceLock<Option<Arc<Ranges>>> = OnceLock::new();
     let attach = || {
         let ranges = Ranges::attached();
         Ranges::refusals().iter().for_each(|refusal| complain(&format!("warning: {refusal}")));
         ranges
     };
-    ATTACHED.get_or_init(attach).clone()
+    ATTACHED.get_or_init(attach).as_ref()
 }
 
 /// The trace of a step: the profiler, and the step's own trace beside it.
@@ -37,25 +36,7 @@ pub fn in_step<R>(ranges: Option<&Arc<Ranges>>, step: usize, run: impl FnOnce() 
     }
 }
 
-/// Shows the profiler the samples of a benchmark.
-#[derive(Debug)]
-struct Samples;
-
-impl Watch for Samples {
-    fn begins(&self, subject: &str) {
-        if let Some(ranges) = attached() {
-            ranges.enters(subject);
-        }
-    }
-
-    fn ends(&self, subject: &str) {
-        if let Some(ranges) = attached() {
-            ranges.leaves(subject);
-        }
-    }
-}
-
-/// What is told of the samples of a benchmark, under a profiler.
-pub fn watch() -> Option<&'static dyn Watch> {
-    attached().map(|_| &Samples as &dyn Watch)
+/// The trace that is told of the samples of a benchmark: the profiler's.
+pub fn samples() -> Option<&'static dyn TraceSink> {
+    attached().map(|ranges| &**ranges as &dyn TraceSink)
 }

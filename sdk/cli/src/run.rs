@@ -113,7 +113,6 @@ fn steps(
     let total = args.repeat.get();
     let trace = args.trace.as_ref().map(|_| Arc::new(ChromeTrace::new()));
     let ranges = profiler::attached();
-    let ranges = ranges.as_ref();
     let options_of = |step: usize| {
         let own = trace.clone().filter(|_| step == total).map(|trace| trace as Arc<dyn TraceSink>);
         RunOptions { trace: profiler::trace(ranges, own), ..RunOptions::default() }

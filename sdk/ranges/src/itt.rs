@@ -53,10 +53,10 @@ impl Itt {
     /// Opens the library that [`ITT_VARIABLE`] names. Called once in a process: the C library begins once.
     ///
     /// # Errors
-    /// It cannot be opened, is no such library, or takes no tasks.
+    /// The file cannot be opened, it is not a library for ITT, or the profiler takes no tasks.
     pub fn attach(file: &Path) -> Result<Itt, Refusal> {
         let (variable, path) = (ITT_VARIABLE, || file.to_owned());
-        // SAFETY: opening runs the library's constructors: whoever set the variable asks for that.
+        // SAFETY: opening runs the library's constructors, which the user who set the variable asks for.
         let opened = unsafe { Library::new(file) };
         let opened = opened.map_err(|error| Refusal::open(variable, file, &error))?;
         let has = |entry: &&str| {

@@ -199,10 +199,10 @@ impl Nvtx {
     /// Opens the library that [`NVTX_VARIABLE`] names. Called once in a process: a tool begins once.
     ///
     /// # Errors
-    /// It cannot be opened, is no such library, says no, or takes no ranges.
+    /// The file cannot be opened, it is not a library for NVTX, its function refuses, or the tool takes no ranges.
     pub fn attach(file: &Path) -> Result<Nvtx, Refusal> {
         let (variable, path) = (NVTX_VARIABLE, || file.to_owned());
-        // SAFETY: opening runs the library's constructors: whoever set the variable asks for that.
+        // SAFETY: opening runs the library's constructors, which the user who set the variable asks for.
         let opened = unsafe { Library::new(file) };
         let library = opened.map_err(|error| Refusal::open(variable, file, &error))?;
         // SAFETY: a function of this name has this type, by the protocol.

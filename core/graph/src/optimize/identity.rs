@@ -80,7 +80,7 @@ impl Awaited {
         Awaited { inputs: inputs.into_iter().collect(), known: HashMap::new() }
     }
 
-    /// Whether whoever waits for `input` waits for all of these.
+    /// Whether a node that waits for `input` thereby waits for all of these.
     fn by(&mut self, draft: &Draft<'_>, input: Output) -> bool {
         let Awaited { inputs, known } = self;
         match draft.source(input) {

@@ -75,13 +75,13 @@ impl Watch for Calls {
 
 /// A call that a trace was told of, and that has not returned. It holds what it names: once the call is pending, whoever
 /// completes it may end the step, and the state may go.
-struct Entered {
+struct TracedCall {
     trace: Arc<dyn TraceSink>,
     plan: Arc<Plan>,
     index: u32,
 }
 
-impl Drop for Entered {
+impl Drop for TracedCall {
     fn drop(&mut self) {
         self.trace.leaves(&self.plan.nodes[self.index as usize].info.name);
     }
@@ -116,11 +116,11 @@ impl<P: Propagate> Job<P> {
 impl<P: Propagate> PartitionState<P> {
     /// An asynchronous call begins.
     #[must_use = "it tells the trace when the call has returned"]
-    fn async_begins(&self, index: u32) -> Option<Entered> {
+    fn async_begins(&self, index: u32) -> Option<TracedCall> {
         let entered = self.frame(index).env().trace.as_ref().map(|trace| {
             self.stream_begins(index);
             trace.enters(&self.node(index).info.name);
-            Entered { trace: Arc::clone(trace), plan: Arc::clone(&self.plan), index }
+            TracedCall { trace: Arc::clone(trace), plan: Arc::clone(&self.plan), index }
         });
         self.began[index as usize].store(monotonic_ns(), Ordering::Relaxed);
         entered

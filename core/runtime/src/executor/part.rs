@@ -1,15 +1,13 @@
 //! The part of a step's state that is on one device: with or without control flow, as its plan says.
 
 use super::{
-    dispatch::Driver, partition::PartitionState, propagate::Acyclic, replay::Replayer,
-    shared::StepShared, streams::StepStreams,
+    dispatch::Driver, frames::FrameState, partition::PartitionState, propagate::Acyclic,
+    replay::Replayer, shared::StepShared, streams::StepStreams,
 };
 use crate::{error::StepError, plan::Plan, rendezvous::Rendezvous};
 use std::sync::Arc;
 use tenon_framework::Tensor;
 use tenon_host::call::StepEnv;
-
-use super::frames::FrameState;
 
 /// The state of one partition.
 pub(super) enum Part {

@@ -34,7 +34,7 @@ impl Edge {
     }
 }
 
-/// The edges of a worker: equal names get the same edge as long as somebody holds it.
+/// The edges of a worker: equal names get the same edge as long as it has a holder.
 pub struct Edges {
     table: Mutex<Table>,
 }
@@ -44,7 +44,7 @@ struct Table {
     edges: HashMap<Arc<EdgeName>, Weak<Edge>>,
     /// The number that was given last.
     last: u64,
-    /// At this size edges that nobody holds are taken out.
+    /// The size at which edges without holders are removed.
     sweep_at: usize,
 }
 

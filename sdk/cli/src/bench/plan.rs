@@ -152,7 +152,9 @@ fn settings(args: &BenchArgs, threads: NonZeroUsize) -> Settings {
         process: args.child.unwrap_or(0),
         seed: args.seed,
         // Of several processes those that measure.
-        watch: (args.processes.get() == 1 || args.child.is_some()).then(profiler::watch).flatten(),
+        trace: (args.processes.get() == 1 || args.child.is_some())
+            .then(profiler::samples)
+            .flatten(),
     }
 }
 

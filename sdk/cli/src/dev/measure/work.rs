@@ -194,7 +194,7 @@ fn options(hosts: &[Host], op: &str, labels: &[String], whole: Duration) -> Opti
             threads: 1,
             process: 0,
             seed: 1,
-            watch: None,
+            trace: None,
         },
         against,
         // Where the linker puts a kernel counts in its time, as it does between runs.

@@ -2,7 +2,7 @@
 //!
 //! # States
 //! *open*, then *closed*, once. A step enters while the gate is open, and is inside until its [`Entered`] is dropped.
-//! [`Gate::close`] returns when no step is inside.
+//! [`Gate::close`] returns when no step is inside; a later one is counted only until it is refused.
 //!
 //! # Order
 //! A step can be cancelled before it enters. [`Gate::close`] closes first and cancels then, and both sides write `inside`

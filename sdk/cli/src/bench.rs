@@ -12,7 +12,8 @@ mod two;
 use crate::{
     args::Global,
     error::CliError,
-    output::{complain, count, plain, print, print_json, progress},
+    output::{complain, count, plain, print, print_json},
+    progress::progress,
 };
 pub use args::{ABOUT, BenchArgs, EXAMPLE};
 use indicatif::ProgressBar;

@@ -3,7 +3,8 @@
 use crate::{
     args::{CheckArgs, Global},
     error::CliError,
-    output::{count, plain, print, print_json, progress_by_name},
+    output::{count, print, print_json},
+    progress::NamedSteps,
 };
 use std::{
     env,
@@ -47,13 +48,11 @@ pub fn check(global: &Global, args: &CheckArgs) -> Result<ExitCode, CliError> {
 fn whole(global: &Global, args: &CheckArgs) -> Result<ExitCode, CliError> {
     let plugin = args.file.clone().ok_or(CliError::NothingToCheck)?;
     let options = options(global, args, plugin)?;
-    let bar = progress_by_name("checking");
+    let steps = NamedSteps::new("checking");
     let report = driver::check(&options, &|status: Status<'_>| {
-        bar.set_length(status.total as u64);
-        bar.set_position(status.done as u64);
-        bar.set_message(plain(status.unit).into_owned());
+        steps.at(status.done, status.total, status.unit);
     });
-    bar.finish_and_clear();
+    steps.finish();
     let mut report = report?;
     report.problems.extend(not_begun(&report));
     if let Some(file) = &args.junit {

@@ -19,6 +19,7 @@ mod list;
 mod new;
 mod output;
 mod profiler;
+mod progress;
 mod quantize;
 mod run;
 mod start;

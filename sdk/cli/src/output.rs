@@ -1,7 +1,6 @@
 //! What is printed, and where.
 
 use crate::error::CliError;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::{
     borrow::Cow,
@@ -79,27 +78,6 @@ pub fn print_json(value: &Value) -> Result<(), CliError> {
 /// Where standard error is closed, it is not told.
 pub fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "{}", escaped(text, is_command));
-}
-
-/// A bar on standard error; nothing when that is no terminal.
-pub fn progress(steps: u64, what: &'static str) -> ProgressBar {
-    let bar = ProgressBar::new(steps);
-    let style = ProgressStyle::with_template("{msg:>12} [{bar:32}] {pos}/{len}  {eta}");
-    if let Ok(style) = style {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar.with_message(what)
-}
-
-/// A bar for steps that each have a name.
-pub fn progress_by_name(what: &'static str) -> ProgressBar {
-    let bar = ProgressBar::new(0).with_prefix(what);
-    let style =
-        ProgressStyle::with_template("{prefix} [{bar:32}] {pos}/{len}  {elapsed}  {wide_msg}");
-    if let Ok(style) = style {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar
 }
 
 /// A time with three or four digits and its unit.

@@ -3,8 +3,9 @@
 use crate::{
     args::{Global, RunArgs},
     error::CliError,
-    output::{count, print, print_json, progress, short_device, time},
+    output::{count, print, print_json, short_device, time},
     profiler,
+    progress::progress,
     start::{read_graph, start_whole, warn_of_ignored},
     table::Table,
 };

@@ -3,7 +3,8 @@
 use crate::{
     args::{Global, threads},
     error::CliError,
-    output::{complain, count, print, print_json, progress_by_name, time},
+    output::{complain, count, print, print_json, time},
+    progress::NamedSteps,
     start::{read_graph, start_whole},
     table::Table,
 };
@@ -71,10 +72,10 @@ pub fn tune(global: &Global, args: &TuneArgs) -> Result<(), CliError> {
     let wish =
         GraphWish { shapes: args.shapes.clone().unwrap_or_default(), ..GraphWish::default() };
     let step = Step::new(&runtime, &args.graph, &def, &wish, None)?;
-    let bar = progress_by_name("tune");
-    bar.set_message(step.size());
+    let steps = NamedSteps::new("tune");
+    steps.at(0, 1, &step.size());
     let prepared = prepare(&runtime, &step, args);
-    bar.finish_and_clear();
+    steps.finish();
     let nodes = prepared?;
     let decisions = runtime.measured();
     if global.json {

@@ -1,11 +1,7 @@
 //! Measuring in several processes: where memory lies, and so how fast it is, differs between them.
 
 use super::{BenchArgs, Plan, measured};
-use crate::{
-    args::Global,
-    error::CliError,
-    output::{complain, progress},
-};
+use crate::{args::Global, error::CliError, output::complain, progress::progress};
 use std::{
     env, fs,
     path::{Path, PathBuf},

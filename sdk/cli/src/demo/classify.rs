@@ -1,11 +1,7 @@
 //! One run of the classifier: where, how well, how fast, by which kernels.
 
 use super::assets::Digits;
-use crate::{
-    error::CliError,
-    output::{progress, short_device},
-    run::median,
-};
+use crate::{error::CliError, output::short_device, progress::progress, run::median};
 use indicatif::ProgressBar;
 use std::{
     collections::{BTreeMap, HashMap},

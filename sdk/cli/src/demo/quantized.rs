@@ -4,7 +4,7 @@ use super::{
     assets::Digits,
     classify::{bad_result, right, time_steps},
 };
-use crate::{error::CliError, output::progress, run::median};
+use crate::{error::CliError, progress::progress, run::median};
 use tenon_runtime::{
     CallableOptions, Runtime, Session, SessionOptions,
     framework::registry::Registry,

@@ -4,7 +4,7 @@ use super::{
     assets::Digits,
     classify::{bad_result, difference, time_steps},
 };
-use crate::{error::CliError, output::progress, run::median};
+use crate::{error::CliError, progress::progress, run::median};
 use tenon_runtime::{
     CallableOptions, NodeExplanation, RunOptions, Runtime, Session, SessionOptions,
     framework::{Tensor, registry::Removal},

@@ -24,8 +24,8 @@ from gpu_rows import failed, line, product_work, show
 TF32 = "cuda.allow_tf32"
 CAPTURE = "runtime.record_after"
 NEVER, ALWAYS = f"{CAPTURE}=-1", f"{CAPTURE}=0"
-# Off until these rows say what it gives.
-OVERLAP = "cuda.overlap_launches=true"
+# Launches overlap by default; these rows also say what a step takes where they do not.
+APART = "cuda.overlap_launches=false"
 # A chain of ops is to stay one.
 CHAIN = ("graph.elementwise_fusion=false", "graph.arithmetic=false")
 # Knobs by which libraries time their algorithms, as PyTorch is let for models (cudnn.benchmark); measured beside there.
@@ -175,9 +175,9 @@ def memory(tenon: Tenon, seconds: str, graphs: Path) -> None:
 
 def nodes(tenon: Tenon, seconds: str, graphs: Path) -> None:
     """A chain of kernels of one element, eager and from a captured graph: the whole step. Beside both, for the reader, with
-    launches that overlap."""
+    launches that do not overlap."""
     for bench, capture in (("nodes_eager", NEVER), ("nodes_captured", ALWAYS)):
-        for peer, more in (("tenon", ()), ("tenon_overlapped", (OVERLAP,))):
+        for peer, more in (("tenon", ()), ("tenon_apart", (APART,))):
             tenon.attempt(bench, [str(NODES)], lambda: step(
                 tenon, bench, str(NODES), graphs / "chain.pb", ["--time", seconds], NODES, "Gop/s", peer=peer,
                 sets=(*CHAIN, capture, *more)

@@ -136,7 +136,7 @@ class Tenon(unittest.TestCase):
             tenon = bench_tenon.Tenon(program, 10.0, "a GPU")
             bench_tenon.nodes(tenon, "0.1", Path(folder))
         rows = [json.loads(text) for text in out.getvalue().splitlines()]
-        peers = ["tenon", "tenon_overlapped"]
+        peers = ["tenon", "tenon_apart"]
         expected = [(bench, peer) for bench in ("nodes_eager", "nodes_captured") for peer in peers]
         self.assertEqual([(row["bench"], row["peer"]) for row in rows], expected)
         self.assertEqual((rows[0]["failed"], tenon.failures), ("error: no device", 4))

@@ -70,6 +70,20 @@ fn a_step_runs_over_both_devices() {
 }
 
 #[test]
+fn streams_of_a_session_that_ended_serve_the_next() {
+    let _turn = turn();
+    let runtime = with_knob("-1");
+    let made = || {
+        take_log();
+        step(&session(&runtime, mixed), 0);
+        count(&take_log(), "stream_create")
+    };
+    let first = made();
+    assert!(first > 0, "a step has streams of its own");
+    assert_eq!((0..5).map(|_| made()).sum::<usize>(), 0, "all of them are kept");
+}
+
+#[test]
 fn steps_that_repeat_are_recorded_once_and_launched_as_one() {
     let _turn = turn();
     let runtime = with_knob("2");

@@ -9,6 +9,7 @@
 //! | `copy.rs` | copies: both ways, on the device, between devices |
 //! | `peer.rs` | which GPUs reach the memory of another one directly |
 //! | `stream.rs`, `event.rs` | streams, events |
+//! | `spare.rs` | streams without an owner |
 //! | `graph.rs` | commands recorded once and run again |
 //! | `library.rs` | handles of NVIDIA's libraries, one for each GPU |
 //! | `notify.rs` | calls that the device owes the host |
@@ -27,6 +28,7 @@ mod notify;
 mod peer;
 mod pinned;
 mod probe;
+mod spare;
 mod stream;
 
 pub use context::{Context, Facts};

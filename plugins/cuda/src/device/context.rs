@@ -4,7 +4,7 @@
 //! ([`crate::fault::is_sticky`]), whoever sees it first; from then on every entry answers `UNAVAILABLE` and
 //! nothing is enqueued.
 
-use super::{library::Objects, notify, peer, probe};
+use super::{library::Objects, notify, peer, probe, spare::SpareStreams};
 use crate::fault::{self, check};
 use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute, CUresult, CUstream};
 use std::{
@@ -70,6 +70,7 @@ pub struct Context {
     desk: Arc<notify::Desk>,
     leave: peer::Leave,
     objects: Objects,
+    spare: SpareStreams,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
@@ -120,6 +121,7 @@ impl Context {
             desk: Arc::default(),
             leave: peer::Leave::default(),
             objects: Objects::default(),
+            spare: SpareStreams::default(),
         })
     }
 
@@ -152,6 +154,10 @@ impl Context {
 
     pub(super) fn objects(&self) -> &Objects {
         &self.objects
+    }
+
+    pub(super) fn spare(&self) -> &SpareStreams {
+        &self.spare
     }
 
     /// Whether the device is lost.
@@ -290,6 +296,10 @@ impl Drop for Context {
         let mut objects = std::mem::take(&mut self.objects);
         self.release(|| {
             objects.clear();
+            for stream in self.spare.clear() {
+                // SAFETY: a stream of this context that is idle and has no owner.
+                let _ = unsafe { sys::cuStreamDestroy_v2(stream.raw) };
+            }
             // SAFETY: the stream is this object's own; nobody uses it or the context any more.
             unsafe { sys::cuStreamDestroy_v2(self.own_stream) }
         });

@@ -5,6 +5,7 @@ use super::{
     event::Event,
     foreign,
     notify::{self, Errand},
+    spare::Spare,
 };
 use cudarc::driver::sys::{self, CUresult, CUstream};
 use std::sync::{
@@ -20,7 +21,7 @@ use tenon_sdk::{Code, KernelError};
 pub struct Stream {
     context: Arc<Context>,
     raw: CUstream,
-    /// No other stream of this process has it, before or after.
+    /// Of the driver's stream: no other one of this process has it, before or after.
     number: u64,
 }
 
@@ -30,11 +31,15 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// Makes one.
+    /// One that the context kept, or a new one.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the device is lost; what the driver says.
     pub fn new(context: &Arc<Context>) -> Result<Stream, KernelError> {
+        context.enter()?;
+        if let Some(Spare { raw, number }) = context.spare().take() {
+            return Ok(Stream { context: Arc::clone(context), raw, number });
+        }
         let mut raw: CUstream = std::ptr::null_mut();
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: a place for the result.
@@ -44,7 +49,7 @@ impl Stream {
         Ok(Stream { context: Arc::clone(context), raw, number })
     }
 
-    /// What tells it from every other stream of this process, also from one that had its handle before.
+    /// What tells the driver's stream from every other one of this process, also from one that had its handle before.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -141,6 +146,11 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        // One that still works, or records, or fails, is not kept.
+        let spare = Spare { raw: self.raw, number: self.number };
+        if matches!(self.is_done(), Ok(true)) && self.context.spare().keep(spare).is_ok() {
+            return;
+        }
         self.context.objects().stream_ends(self.number);
         // SAFETY: a stream of this object, which nobody uses any more.
         self.context.release(|| unsafe { sys::cuStreamDestroy_v2(self.raw) });

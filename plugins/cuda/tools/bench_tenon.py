@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures Tenon on this machine's GPU by `tenon bench`: our lines of `.ci/gpu run`.
 
-Usage: bench_tenon.py TENON GRAPHS --sections products,memory,nodes,copies,models [--seconds 0.3] [--limit 60] [--dry]
+Usage: bench_tenon.py TENON GRAPHS --sections products,memory,nodes,copies,models [--seconds 0.3] [--limit 110] [--dry]
 
 TENON is the program, beside its plugins; GRAPHS the folder that make_graphs.py filled. Each command may take --limit
 seconds. `tenon bench` compares results before it times anything, ops with the reference kernels, models with PyTorch's
@@ -258,7 +258,7 @@ def main() -> int:
     parser.add_argument("graphs", type=Path, metavar="GRAPHS")
     parser.add_argument("--sections", default=",".join(SECTIONS))
     parser.add_argument("--seconds", default="0.3")
-    parser.add_argument("--limit", type=float, default=60.0)
+    parser.add_argument("--limit", type=float, default=110.0)
     parser.add_argument("--gpu", default="unknown", help="the device's name, for the lines")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
@@ -266,7 +266,8 @@ def main() -> int:
     if unknown := set(wanted) - set(SECTIONS):
         parser.error(f"no section {sorted(unknown)[0]}: there are {', '.join(SECTIONS)}")
     gpu_procs.end_all_with_this_script()
-    tenon = (Dry if options.dry else Tenon)(options.tenon, options.limit, options.gpu)
+    # Absolute: a name without a folder would be looked for in the search path.
+    tenon = (Dry if options.dry else Tenon)(options.tenon.absolute(), options.limit, options.gpu)
     for name in wanted:
         SECTIONS[name](tenon, options.seconds, options.graphs)
     if options.dry:

@@ -36,7 +36,8 @@ pub use plugin::{DeviceTypeDef, PluginId, PluginInfo};
 pub use remote::{RemoteKernel, RemoteShape};
 pub use removal::Removal;
 pub use select::{
-    Candidate, Explanation, KernelQuery, SelectError, SupportAnswer, candidates, select,
+    Candidate, Explanation, KernelChoice, KernelQuery, SelectError, SupportAnswer, candidates,
+    select,
 };
 pub use snapshot::Registry;
 pub use transaction::{Transaction, commit_all};

@@ -8,9 +8,11 @@
 //! and runs in the step itself, which is why a loop over several devices is refused.
 
 mod cutter;
+mod op;
 mod reach;
 mod types;
 
+pub use op::{MadeFrom, PartOp};
 pub use types::{
     ArgSide, Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,
 };

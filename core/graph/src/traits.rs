@@ -13,6 +13,9 @@ pub struct DeviceEntry {
     pub device_type: String,
     /// Types with the higher figure are preferred.
     pub priority: i32,
+    /// A number that the device gets each time it is made: what is sent by one incarnation does not reach who waits for
+    /// another.
+    pub incarnation: u64,
     /// Whether it runs kernels in this process.
     pub is_local: bool,
     /// Whether it computes in ordinary host memory.

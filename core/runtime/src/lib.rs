@@ -50,25 +50,30 @@
 mod error;
 mod executor;
 pub mod isolate;
+mod kernels;
 pub mod monitor;
 pub mod npy;
 pub mod npz;
+mod options;
+mod patience;
 mod plan;
 pub mod quantize;
 pub mod rendezvous;
 mod runtime;
 mod session;
+mod step_graph;
 pub mod trace;
 mod tuning;
+mod worker;
 
 pub use error::{RuntimeError, StepError};
+pub use options::{CallableOptions, CancelToken, Metadata, NodeReport, RunOptions, SessionOptions};
 pub use runtime::{Runtime, RuntimeOptions};
-pub use session::{
-    Callable, CallableOptions, CancelToken, Metadata, NodeExplanation, NodeReport, RunOptions,
-    Session, SessionOptions,
-};
+pub use session::{Callable, Session};
+pub use step_graph::NodeExplanation;
 pub use tenon_framework as framework;
 pub use tenon_graph as graph;
 pub use tenon_host as host;
 pub use tenon_proto as proto;
 pub use tuning::Decision;
+pub use worker::Worker;

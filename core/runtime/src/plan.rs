@@ -13,7 +13,7 @@ mod streams;
 pub(crate) use build::build;
 pub(crate) use per_shape::{Choice, Entry, MakeKernel, PerShape};
 pub(crate) use replay::Role;
-pub(crate) use source::{NodeKernel, PlanSource, Wanted};
+pub(crate) use source::{NodeKernel, PlanSource};
 pub(crate) use streams::NodeStream;
 
 use std::sync::{

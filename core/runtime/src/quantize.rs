@@ -6,7 +6,8 @@
 
 use crate::{
     Runtime, RuntimeError,
-    session::{Callable, CallableOptions, Session, SessionOptions},
+    options::{CallableOptions, SessionOptions},
+    session::{Callable, Session},
 };
 use std::collections::{BTreeSet, HashMap};
 use tenon_framework::{PartialShape, Tensor, attr::AttrValue};

@@ -21,8 +21,10 @@ use tenon_framework::{
 mod key;
 #[cfg(all(test, loom))]
 mod model;
+mod step;
 
 pub use key::{Edge, EdgeName, Edges, Key};
+pub(crate) use step::StepRendezvous;
 
 /// What travels.
 #[derive(Debug, Clone)]

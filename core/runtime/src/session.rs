@@ -8,35 +8,25 @@
 //! stand in one table ([`plans`]); a running step holds none of them.
 
 mod callable;
-mod compile;
-mod evaluate;
 mod executable;
-mod explain;
 mod gate;
 mod import;
-mod kernels;
-mod measured;
-mod optimize;
-mod options;
-mod patience;
-mod placement;
 mod plans;
-mod site;
 
-pub use callable::{Callable, CallableOptions};
-pub use explain::NodeExplanation;
-pub(crate) use optimize::Simplified;
-pub use options::{CancelToken, Metadata, NodeReport, RunOptions, SessionOptions};
+pub use callable::Callable;
 
 use crate::{
-    error::{RuntimeError, StepError},
+    error::RuntimeError,
     isolate::quarantines,
+    kernels::KernelCache,
+    options::{CallableOptions, Metadata, RunOptions, SessionOptions},
+    patience::Patience,
     runtime::Runtime,
-    tuning::Wish,
+    step_graph::{self, Context, GraphVersion, NodeExplanation, Simplified},
+    worker::{Registration, StepCall, Worker, register},
 };
 use executable::Executable;
 use gate::Gate;
-use patience::Patience;
 use plans::{Found, Plans};
 use std::{
     ops::Range,
@@ -44,6 +34,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Instant,
 };
 use tenon_framework::{
     Tensor,
@@ -56,35 +47,17 @@ use tenon_graph::{Graph, GraphError, optimize::Report};
 use tenon_host::{fpu::FpGuard, resources::ResourceManager};
 use tenon_proto::GraphDef;
 
-/// What a session currently is.
-#[derive(Clone)]
-struct Current {
-    graph: Arc<Graph>,
-    registry: Arc<Registry>,
-    /// The values that kernels see which are made for this session.
-    knobs: Arc<Knobs>,
-    /// What they say of policy `measured`.
-    wish: Option<Wish>,
-}
-
-impl Current {
-    fn new(
-        graph: Arc<Graph>,
-        registry: Arc<Registry>,
-        knobs: Arc<Knobs>,
-    ) -> Result<Current, RuntimeError> {
-        let wish = Wish::from_knobs(&knobs).map_err(RuntimeError::Policy)?;
-        Ok(Current { graph, registry, knobs, wish })
-    }
-}
-
 pub(crate) struct Inner {
-    runtime: Runtime,
+    worker: Worker,
+    /// Whether no other session has the worker.
+    owns_worker: bool,
     options: SessionOptions,
-    resources: Arc<ResourceManager>,
-    current: Mutex<Current>,
+    current: Mutex<GraphVersion>,
     plans: Plans,
-    kernels: Arc<kernels::KernelCache>,
+    /// Kernel objects of stateful nodes, and packed forms of constants.
+    kernels: Arc<KernelCache>,
+    /// How many graphs were made for steps.
+    graphs: AtomicU64,
     /// Moves with every `refresh`.
     generation: AtomicU64,
     /// Plugins that were quarantined when the plans were made.
@@ -98,24 +71,43 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session with an empty graph.
+    /// A session with an empty graph, on a worker of its own: what its steps leave behind is no other session's.
     ///
     /// # Errors
     /// Options that name no device or knob; a value that is not of its knob's type.
     pub fn new(runtime: &Runtime, options: SessionOptions) -> Result<Session, RuntimeError> {
+        Session::open(Worker::new(runtime), true, options)
+    }
+
+    /// A session with an empty graph, on a worker that other sessions have too: variables and other values that outlive
+    /// steps are shared by container and name, and stay when the session closes.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn on(worker: &Worker, options: SessionOptions) -> Result<Session, RuntimeError> {
+        Session::open(worker.clone(), false, options)
+    }
+
+    fn open(
+        worker: Worker,
+        owns_worker: bool,
+        options: SessionOptions,
+    ) -> Result<Session, RuntimeError> {
+        let runtime = worker.runtime().clone();
         if let Some(name) = &options.device {
             DeviceName::parse(name).map_err(|error| RuntimeError::Device(error.to_string()))?;
         }
         let registry = runtime.registry();
-        let knobs = knobs(runtime, &registry, &options)?;
-        let current = Current::new(Arc::new(Graph::new()), registry, knobs)?;
+        let knobs = knobs(&runtime, &registry, &options)?;
+        let current = GraphVersion::new(Arc::new(Graph::new()), registry, knobs)?;
         let inner = Inner {
-            runtime: runtime.clone(),
+            worker,
+            owns_worker,
             options,
-            resources: Arc::new(ResourceManager::new()),
             current: Mutex::ranked(rank::SESSION, current),
             plans: Plans::default(),
             kernels: Arc::default(),
+            graphs: AtomicU64::new(0),
             generation: AtomicU64::new(0),
             quarantines: AtomicU64::new(quarantines()),
             gate: Gate::default(),
@@ -189,7 +181,7 @@ impl Session {
         let tensors: Vec<Tensor> = feeds.iter().map(|(_, tensor)| tensor.clone()).collect();
         let mut fetched = Vec::with_capacity(fetches.len());
         self.inner.step(&executable, &tensors, &mut fetched, Some(options), &patience)?;
-        Ok((fetched, Metadata { nodes: Arc::clone(&executable.report), compile_ns }))
+        Ok((fetched, Metadata { nodes: Arc::clone(&executable.registered.report), compile_ns }))
     }
 
     /// Prepares a run.
@@ -216,7 +208,7 @@ impl Session {
     pub fn explain(&self, node: Option<&str>) -> Result<Vec<NodeExplanation>, RuntimeError> {
         self.inner.check_open()?;
         let current = self.inner.current.lock().clone();
-        explain::explain(&self.inner, &current, node)
+        step_graph::explain(self.inner.context(&current), node)
     }
 
     /// What optimisation does to the graph of a step: the passes in their order, and what each did. Without a step,
@@ -227,7 +219,7 @@ impl Session {
     pub fn explain_passes(&self, step: Option<&CallableOptions>) -> Result<Report, RuntimeError> {
         self.inner.check_open()?;
         let current = self.inner.current.lock().clone();
-        optimize::explain(&self.inner, &current, step)
+        step_graph::explain_passes(self.inner.context(&current), step)
     }
 
     /// As [`Session::explain`], of the nodes that the passes make for a step: fused ones, those of another layout.
@@ -240,7 +232,7 @@ impl Session {
     ) -> Result<Vec<NodeExplanation>, RuntimeError> {
         self.inner.check_open()?;
         let current = self.inner.current.lock().clone();
-        explain::explain_made(&self.inner, &current, step)
+        step_graph::explain_made(self.inner.context(&current), step)
     }
 
     /// Shows the graph of a step as quantisation takes it.
@@ -254,7 +246,7 @@ impl Session {
     ) -> Result<R, RuntimeError> {
         self.inner.check_open()?;
         let current = self.inner.current.lock().clone();
-        optimize::simplified(&self.inner, &current, fetches, show)
+        step_graph::simplified(self.inner.context(&current), fetches, show)
     }
 
     /// The values of the knobs that the session's kernels see when they are made.
@@ -262,9 +254,9 @@ impl Session {
         Arc::clone(&self.inner.current.lock().knobs)
     }
 
-    /// The session's state that outlives steps.
+    /// What outlives steps: the worker's.
     pub fn resources(&self) -> &Arc<ResourceManager> {
-        &self.inner.resources
+        self.inner.worker.resources()
     }
 
     /// Cancels the steps in flight, waits for them, and refuses new ones.
@@ -288,6 +280,17 @@ impl Drop for Session {
 }
 
 impl Inner {
+    /// What making the graph of a step asks.
+    fn context<'s>(&'s self, version: &'s GraphVersion) -> Context<'s> {
+        Context {
+            runtime: self.worker.runtime(),
+            options: &self.options,
+            version,
+            cache: &self.kernels,
+            graphs: &self.graphs,
+        }
+    }
+
     /// Puts an extended graph in the place of the session's; where extending it fails, the session keeps its own.
     fn extended(
         &self,
@@ -310,7 +313,9 @@ impl Inner {
         self.gate.close(|| self.plans.cancel_running());
         self.plans.clear(|| ());
         self.kernels.clear();
-        self.resources.clear("");
+        if self.owns_worker {
+            self.worker.reset(&[""]);
+        }
     }
 
     /// The compiled step of a signature, from the table or made now.
@@ -330,23 +335,45 @@ impl Inner {
         };
         let generation = self.generation.load(Ordering::Acquire);
         let current = self.current.lock().clone();
-        let executable = compile::compile(self, &current, signature, patience)?;
+        let executable = self.compile(&current, signature, patience)?;
         let most = current.knobs.int("runtime", "plan_cache").unwrap_or(-1);
         let is_current =
             || self.generation.load(Ordering::Acquire) == generation && !self.gate.is_closed();
         Ok(turn.finish(executable, usize::try_from(most).unwrap_or(usize::MAX), is_current))
     }
 
+    /// Compiles the step of a signature: its graph, and what the worker makes of it.
+    fn compile(
+        &self,
+        version: &GraphVersion,
+        signature: &CallableOptions,
+        patience: &Patience,
+    ) -> Result<Executable, RuntimeError> {
+        let begin = Instant::now();
+        let context = self.context(version);
+        let graph = step_graph::build(context, signature, patience)?;
+        let registration = Registration {
+            scope: &context.scope(),
+            feeds: graph.feeds.len(),
+            fetches: graph.fetches,
+            count_calls: self.options.count_calls,
+            patience,
+        };
+        let registered = register(&self.worker, &graph.partitioned, &registration)?;
+        let compile_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Ok(Executable { registered, feeds: graph.feeds, compile_ns })
+    }
+
     /// See [`Session::refresh`].
     fn refresh(&self) -> Result<(), RuntimeError> {
         self.check_open()?;
-        let registry = self.runtime.registry();
+        let registry = self.worker.runtime().registry();
         let mut current = self.current.lock();
         let def = current.graph.to_graph_def()?;
         let graph = Arc::new(Graph::import(&def, &registry)?);
         import::check_still_there(&current.graph, &graph)?;
-        let knobs = knobs(&self.runtime, &registry, &self.options)?;
-        *current = Current::new(graph, registry, knobs)?;
+        let knobs = knobs(self.worker.runtime(), &registry, &self.options)?;
+        *current = GraphVersion::new(graph, registry, knobs)?;
         drop(current);
         // In one moment, so that nothing is kept that was compiled for what was before.
         self.plans.clear(|| {
@@ -366,7 +393,7 @@ impl Inner {
         options: Option<&RunOptions>,
         patience: &Patience,
     ) -> Result<(), RuntimeError> {
-        let counts = self.runtime.counts();
+        let counts = self.worker.runtime().counts();
         let measured = counts.latency.begin(counts.done.load(Ordering::Relaxed));
         let result = self.attempt(executable, feeds, fetched, options, patience);
         if let (Some(measured), Ok(())) = (&measured, &result) {
@@ -385,7 +412,6 @@ impl Inner {
         result
     }
 
-    // Inlined: the call with its six arguments takes 2 % of the instructions of a step of one node.
     #[inline(always)]
     fn attempt(
         &self,
@@ -398,34 +424,15 @@ impl Inner {
         executable.check_feeds(feeds)?;
         fetched.clear();
         let _denormals = FpGuard::for_kernels(self.options.keep_denormals);
-        let pool = self.runtime.pool();
-        let mut state = executable
-            .take_state(pool, &self.resources)
-            .map_err(|error| StepError::step(error.code, error.message.as_str()))?;
-        let trace = options.and_then(|options| options.trace.clone());
-        state.arm(self.runtime.next_step(), patience.left(), trace);
-        // From here on the session's end can cancel the step, and waits for it.
-        let Some(_entered) = self.gate.enter() else { return Err(RuntimeError::Closed) };
-        let token = options.and_then(|options| options.cancel.as_ref());
-        if let Some(token) = token {
-            token.attach(state.shared());
-        }
-        state.feed(&executable.wiring, feeds);
-        let mut ended = state.drive();
-        if let Some(token) = token {
-            token.detach(state.shared());
-        }
-        if let crate::executor::Ended::Well = ended
-            && patience.is_late()
-        {
-            ended = crate::executor::Ended::Failed(crate::executor::deadline_error());
-        }
-        if let crate::executor::Ended::Well = ended
-            && let Err(error) = state.fetch(&executable.wiring, fetched)
-        {
-            ended = crate::executor::Ended::Failed(error);
-        }
-        executable.give_back(state, ended)
+        let call = StepCall {
+            id: self.worker.runtime().next_step(),
+            rendezvous: None,
+            patience,
+            cancel: options.and_then(|options| options.cancel.as_ref()),
+            trace: options.and_then(|options| options.trace.clone()),
+        };
+        // The session's end waits for a step that has entered.
+        executable.registered.run(&self.worker, call, feeds, fetched, || self.gate.enter())
     }
 
     /// Steps in flight.

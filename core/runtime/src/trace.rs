@@ -6,7 +6,7 @@
 //! has a lane `NPU:0` with its kernels and one `NPU:0 copies`. With [`ChromeTrace::describe`] events say op, device,
 //! plugin, label, shapes and bytes.
 
-use crate::session::NodeReport;
+use crate::options::NodeReport;
 use serde_json::{Map, Value, json};
 use std::{
     cell::Cell,

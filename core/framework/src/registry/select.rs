@@ -245,13 +245,22 @@ pub fn candidates(
     }
 }
 
+/// The kernels that a node gets.
+#[derive(Debug, Clone)]
+pub struct KernelChoice {
+    /// The one that runs; where the choice is open, the one that is asked first.
+    pub kernel: Arc<KernelDef>,
+    /// Where the choice is open until a step knows the shapes: those that are asked for each shape, in order.
+    pub per_shape: Vec<Arc<KernelDef>>,
+}
+
 /// Who wins among [`candidates`], and the kernels to ask for each shape as [`Explanation::per_shape`] has them, without
 /// the reasons; `None` where no kernel is left.
 pub fn select(
     registry: &Registry,
     query: &KernelQuery<'_>,
     supports: &mut dyn FnMut(&Arc<KernelDef>) -> SupportAnswer,
-) -> Option<(Arc<KernelDef>, Vec<Arc<KernelDef>>)> {
+) -> Option<KernelChoice> {
     let kernels = registry.kernels_of(query.op).iter();
     let left = kernels.filter(|kernel| against(kernel, query).is_none());
     let left: Vec<Candidate> = left
@@ -270,10 +279,10 @@ pub fn select(
         })
         .collect();
     let order = order(&left, query.device_type);
-    let winner = order.first().cloned()?;
+    let kernel = order.first().cloned()?;
     // All but the last depend on shapes, and the last one does where it is the only one.
-    let open = left.iter().any(|c| c.depends_on_shapes && Arc::ptr_eq(&c.kernel, &winner));
-    Some((winner, if open { order } else { Vec::new() }))
+    let open = left.iter().any(|c| c.depends_on_shapes && Arc::ptr_eq(&c.kernel, &kernel));
+    Some(KernelChoice { kernel, per_shape: if open { order } else { Vec::new() } })
 }
 
 /// The kernels that may run, the best first, up to the first that takes every shape.

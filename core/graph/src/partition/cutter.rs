@@ -5,7 +5,7 @@ use super::types::{
 };
 use crate::{ControlFlow, FrameId, Frames, Graph, GraphError, NodeId, Output, Subgraph};
 use std::collections::{BTreeMap, HashMap};
-use tenon_framework::{DType, PartialShape};
+use tenon_framework::{DType, PartialShape, device::DeviceName, op::Signature};
 
 /// What a transfer carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,7 +92,6 @@ impl<'a> Cutter<'a> {
         let any = self.parts.values().flatten().any(steers);
         let receives = |node: &PartNode| matches!(node.kind, PartKind::Recv(_));
         let partitions = self.parts.into_iter().map(|(location, nodes)| Partition {
-            location,
             device: self.options.devices[location].name.clone(),
             has_control_flow: any && nodes.iter().any(|node| steers(node) || receives(node)),
             nodes,
@@ -158,15 +157,15 @@ impl<'a> Cutter<'a> {
             PartNode {
                 name: node.name.clone(),
                 op: node.op.name.clone(),
-                kind: PartKind::Node(id),
+                kind: PartKind::Op(Box::new((self.options.op)(id))),
                 inputs,
                 control_inputs,
-                input_types: node.signature.inputs.clone(),
-                output_types: node.signature.outputs.clone(),
+                signature: node.signature.clone(),
                 input_memory,
                 output_memory,
                 output_shapes: (0..node.outputs().len() as u32).map(shape).collect(),
                 frame: self.frames.runs_in[at],
+                gives_to: self.frames.gives_to[at],
             },
         );
         self.places.push(place);
@@ -220,12 +219,12 @@ impl<'a> Cutter<'a> {
             kind: PartKind::Feed { index },
             inputs: Vec::new(),
             control_inputs: Vec::new(),
-            input_types: Vec::new(),
-            output_types: vec![self.graph.dtype(value).base()],
+            signature: signature(&[], &[self.graph.dtype(value).base()]),
             input_memory: Vec::new(),
             output_memory: vec![Memory::Host],
             output_shapes: vec![self.options.shapes.seen(self.sub, value)],
             frame: FrameId::ROOT,
+            gives_to: FrameId::ROOT,
         };
         let place = self.push(self.options.client, node);
         self.feeds[index] = Some(place);
@@ -247,12 +246,12 @@ impl<'a> Cutter<'a> {
             kind: PartKind::Fetch { index },
             inputs: vec![edge],
             control_inputs: Vec::new(),
-            input_types: vec![self.graph.dtype(value).base()],
-            output_types: Vec::new(),
+            signature: signature(&[self.graph.dtype(value).base()], &[]),
             input_memory: vec![Memory::Host],
             output_memory: Vec::new(),
             output_shapes: Vec::new(),
             frame: FrameId::ROOT,
+            gives_to: FrameId::ROOT,
         };
         self.push(self.options.client, node);
         Ok(())
@@ -292,15 +291,17 @@ impl<'a> Cutter<'a> {
         let shape = self.options.shapes.seen(self.sub, value);
         let transfer = Transfer {
             id: self.transfers,
-            source: source.location,
-            destination: location,
+            sender: self.device(source.location).clone(),
+            incarnation: self.options.devices[source.location].incarnation,
+            receiver: self.device(location).clone(),
             tensor: self.name_at(&tensor, location, memory),
             source_memory: source.memory,
             destination_memory: memory,
             dtype: self.graph.dtype(value).base(),
             shape,
         };
-        let node = self.transfer(transfer, vec![source.edge], Vec::new(), source.frame)?;
+        let ends = (source.location, location);
+        let node = self.transfer(transfer, ends, (vec![source.edge], Vec::new()), source.frame)?;
         self.brought.insert(key, node);
         Ok(Edge { node, output: 0 })
     }
@@ -309,7 +310,7 @@ impl<'a> Cutter<'a> {
     /// other nodes.
     fn copy_constant(&mut self, source: &Source, location: usize, memory: Memory) -> Option<u32> {
         let original = &self.parts[&source.location][source.edge.node as usize];
-        let is_constant = original.op == "Const" && matches!(original.kind, PartKind::Node(_));
+        let is_constant = original.op == "Const" && matches!(original.kind, PartKind::Op(_));
         if !is_constant || !original.control_inputs.is_empty() || source.frame != FrameId::ROOT {
             return None;
         }
@@ -340,63 +341,75 @@ impl<'a> Cutter<'a> {
         }
         let transfer = Transfer {
             id: self.transfers,
-            source: from,
-            destination: location,
+            sender: self.device(from).clone(),
+            incarnation: self.options.devices[from].incarnation,
+            receiver: self.device(location).clone(),
             tensor: format!("^{}", self.graph.node(id).name),
             source_memory: Memory::Host,
             destination_memory: Memory::Host,
             dtype: DType::FLOAT,
             shape: PartialShape::new(&[0]).unwrap_or_default(),
         };
-        let node = self.transfer(transfer, Vec::new(), vec![place], self.frames.gives_to[at])?;
+        let frame = self.frames.gives_to[at];
+        let node = self.transfer(transfer, (from, location), (Vec::new(), vec![place]), frame)?;
         self.brought.insert(key, node);
         Ok(node)
     }
 
-    /// Adds a pair; gives the place of the `Recv`.
+    fn device(&self, location: usize) -> &DeviceName {
+        &self.options.devices[location].name
+    }
+
+    /// Adds a pair between these locations, whose `Send` has these inputs and control inputs; gives the place of the
+    /// `Recv`.
     fn transfer(
         &mut self,
         transfer: Transfer,
-        inputs: Vec<Edge>,
-        control_inputs: Vec<u32>,
+        (from, to): (usize, usize),
+        (inputs, control_inputs): (Vec<Edge>, Vec<u32>),
         frame: FrameId,
     ) -> Result<u32, GraphError> {
         if !transfer.is_local() && frame != FrameId::ROOT {
             return Err(GraphError::SplitFrame {
                 frame: self.frames.path(frame),
                 tensor: transfer.tensor,
-                from: self.options.devices[transfer.source].name.to_string(),
-                to: self.options.devices[transfer.destination].name.to_string(),
+                from: transfer.sender.to_string(),
+                to: transfer.receiver.to_string(),
             });
         }
         self.transfers += 1;
         let sender = PartNode {
             name: format!("{}/_send_{}", transfer.tensor, transfer.id),
             op: "_Send".to_owned(),
-            input_types: vec![transfer.dtype; inputs.len()],
+            signature: signature(&vec![transfer.dtype; inputs.len()], &[]),
             input_memory: vec![transfer.source_memory; inputs.len()],
             inputs,
             control_inputs,
-            output_types: Vec::new(),
             output_memory: Vec::new(),
             output_shapes: Vec::new(),
             frame,
+            gives_to: frame,
             kind: PartKind::Send(transfer.clone()),
         };
-        let sent = self.push(transfer.source, sender);
+        let sent = self.push(from, sender);
         let receiver = PartNode {
             name: format!("{}/_recv_{}", transfer.tensor, transfer.id),
             op: "_Recv".to_owned(),
             inputs: Vec::new(),
             control_inputs: if transfer.is_local() { vec![sent] } else { Vec::new() },
-            input_types: Vec::new(),
-            output_types: vec![transfer.dtype],
+            signature: signature(&[], &[transfer.dtype]),
             input_memory: Vec::new(),
             output_memory: vec![transfer.destination_memory],
             output_shapes: vec![transfer.shape.clone()],
             frame,
-            kind: PartKind::Recv(transfer.clone()),
+            gives_to: frame,
+            kind: PartKind::Recv(transfer),
         };
-        Ok(self.push(transfer.destination, receiver))
+        Ok(self.push(to, receiver))
     }
+}
+
+/// Of a node that partitioning adds: types of inputs and outputs.
+fn signature(inputs: &[DType], outputs: &[DType]) -> Signature {
+    Signature { inputs: inputs.to_vec(), outputs: outputs.to_vec(), ..Signature::default() }
 }

@@ -1,8 +1,9 @@
-//! What partitioning gives: flat arrays, from which a plan is compiled.
+//! What partitioning gives: partitions that are complete in themselves, from each of which a worker compiles a plan.
 
+use super::PartOp;
 use crate::{DeviceEntry, FrameId, Frames, NodeId, Shapes};
 use std::fmt;
-use tenon_framework::{DType, PartialShape, device::DeviceName};
+use tenon_framework::{DType, PartialShape, device::DeviceName, op::Signature};
 
 /// Where a value lies on its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,10 +15,10 @@ pub enum Memory {
 }
 
 /// What a [`PartNode`] does.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum PartKind {
-    /// Runs the kernel of a node of the graph.
-    Node(NodeId),
+    /// Runs an op.
+    Op(Box<PartOp>),
     /// Gives its input to the rendezvous. For a control edge it has no data input: it sends an empty float
     /// tensor. A dead input is sent as dead, and so is a dead control input.
     Send(Transfer),
@@ -35,17 +36,19 @@ pub enum PartKind {
     },
 }
 
-/// One tensor on its way, the same in a `Send` and its `Recv`. The key of the rendezvous is (device name
-/// and incarnation of `source`, device name of `destination`, `tensor`, and at run time frame and
-/// iteration); it is unique among the transfers of a [`Partitioned`].
+/// One tensor on its way, the same in a `Send` and its `Recv`. The key of the rendezvous is (name and incarnation of
+/// `sender`, name of `receiver`, `tensor`, and at run time frame and iteration); it is unique among the transfers of a
+/// [`Partitioned`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfer {
     /// Number, from 0, among all transfers of the step's graph.
     pub id: u32,
-    /// Location that sends.
-    pub source: usize,
-    /// Location that receives.
-    pub destination: usize,
+    /// Device that sends.
+    pub sender: DeviceName,
+    /// Incarnation of that device.
+    pub incarnation: u64,
+    /// Device that receives.
+    pub receiver: DeviceName,
     /// What is sent: `node:output`, `^node` for a control edge, with `@host` after it where a device with
     /// memory of its own receives it in host memory.
     pub tensor: String,
@@ -62,7 +65,7 @@ pub struct Transfer {
 impl Transfer {
     /// Whether it stays on one device: a copy between its memory and the host's.
     pub fn is_local(&self) -> bool {
-        self.source == self.destination
+        self.sender == self.receiver
     }
 
     /// Whether it stands for a control edge: a `Send` without data input.
@@ -85,7 +88,7 @@ pub struct Edge {
 pub struct PartNode {
     /// Name, unique in the partition.
     pub name: String,
-    /// Name of the op; `_Send`, `_Recv`, `_Arg` and `_Retval` for those that are no node of the graph.
+    /// Name of the op; `_Send`, `_Recv`, `_Arg` and `_Retval` for those that partitioning adds.
     pub op: String,
     /// What it does.
     pub kind: PartKind,
@@ -93,10 +96,8 @@ pub struct PartNode {
     pub inputs: Vec<Edge>,
     /// Nodes of this partition that must have run before.
     pub control_inputs: Vec<u32>,
-    /// Types of the inputs, as the op takes them.
-    pub input_types: Vec<DType>,
-    /// Types of the outputs.
-    pub output_types: Vec<DType>,
+    /// Types of the inputs, as the op takes them, and of the outputs, with the positions of the op's arguments.
+    pub signature: Signature,
     /// Where each input lies.
     pub input_memory: Vec<Memory>,
     /// Where each output lies.
@@ -105,14 +106,14 @@ pub struct PartNode {
     pub output_shapes: Vec<PartialShape>,
     /// The frame in which the node runs.
     pub frame: FrameId,
+    /// The frame to which its outputs belong: another one where it enters or leaves a loop.
+    pub gives_to: FrameId,
 }
 
-/// The part of a step's graph at one location.
+/// The part of a step's graph on one device.
 #[derive(Debug, Clone)]
 pub struct Partition {
-    /// Position of the device in the [`crate::DeviceView`].
-    pub location: usize,
-    /// Its full name.
+    /// Full name of the device.
     pub device: DeviceName,
     /// The nodes. Every edge leads forward but those by which a value comes back to a `Merge`.
     pub nodes: Vec<PartNode>,
@@ -123,7 +124,7 @@ pub struct Partition {
 /// A step's graph, cut.
 #[derive(Debug, Clone)]
 pub struct Partitioned {
-    /// One for each location that has nodes, by location.
+    /// One for each device that has nodes, in the order of the devices.
     pub partitions: Vec<Partition>,
     /// The frames that [`PartNode::frame`] names.
     pub frames: Frames,
@@ -151,6 +152,8 @@ pub struct PartitionOptions<'a> {
     /// Whether an argument of a node, at the location given to it, lies in host memory. Not asked for
     /// devices that compute in host memory: there all lies in it.
     pub host_memory: &'a dyn Fn(NodeId, ArgSide) -> bool,
+    /// What a node of the graph becomes.
+    pub op: &'a dyn Fn(NodeId) -> PartOp,
     /// What is known of the shapes.
     pub shapes: &'a Shapes,
 }

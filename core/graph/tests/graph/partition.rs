@@ -16,20 +16,30 @@ enum Meaning {
     Control(NodeId),
 }
 
-struct Senders<'a>(HashMap<u32, (usize, &'a PartNode, &'a Transfer)>);
+/// Where the pairs of a cut send.
+struct Senders<'a> {
+    graph: &'a Graph,
+    /// By transfer.
+    pairs: HashMap<u32, (usize, &'a PartNode, &'a Transfer)>,
+}
 
 impl<'a> Senders<'a> {
-    fn of(cut: &'a Partitioned) -> Senders<'a> {
-        let mut senders = HashMap::new();
+    fn of(graph: &'a Graph, cut: &'a Partitioned) -> Senders<'a> {
+        let mut pairs = HashMap::new();
         for (part, partition) in cut.partitions.iter().enumerate() {
             for node in &partition.nodes {
                 if let PartKind::Send(transfer) = &node.kind {
-                    assert_eq!(transfer.source, partition.location);
-                    assert!(senders.insert(transfer.id, (part, node, transfer)).is_none());
+                    assert_eq!((&transfer.sender, transfer.incarnation), (&partition.device, 7));
+                    assert!(pairs.insert(transfer.id, (part, node, transfer)).is_none());
                 }
             }
         }
-        Senders(senders)
+        Senders { graph, pairs }
+    }
+
+    /// The node of the graph that a node of a partition is, or of which it is a copy.
+    fn node(&self, node: &PartNode) -> NodeId {
+        self.graph.find(node.name.trim_end_matches("@host")).unwrap()
     }
 
     /// Follows an edge back through transfers to what it is in the graph.
@@ -37,11 +47,13 @@ impl<'a> Senders<'a> {
         loop {
             let node = &cut.partitions[part].nodes[edge.node as usize];
             match &node.kind {
-                PartKind::Node(id) => return Meaning::Value(Output::new(*id, edge.output)),
+                PartKind::Op(_) => {
+                    return Meaning::Value(Output::new(self.node(node), edge.output));
+                }
                 PartKind::Feed { index } => return Meaning::Feed(*index),
                 PartKind::Recv(transfer) => {
-                    let (from, sender, sent) = self.0[&transfer.id];
-                    assert_eq!(&sent, &transfer);
+                    let (from, sender, sent) = self.pairs[&transfer.id];
+                    assert_eq!(sent, transfer);
                     part = from;
                     match sender.inputs[..] {
                         [input] => edge = input,
@@ -54,8 +66,9 @@ impl<'a> Senders<'a> {
     }
 
     fn control(&self, cut: &Partitioned, part: usize, node: u32) -> Meaning {
-        match &cut.partitions[part].nodes[node as usize].kind {
-            PartKind::Node(id) => Meaning::Control(*id),
+        let found = &cut.partitions[part].nodes[node as usize];
+        match &found.kind {
+            PartKind::Op(_) => Meaning::Control(self.node(found)),
             _ => self.meaning(cut, part, Edge { node, output: 0 }),
         }
     }
@@ -63,8 +76,8 @@ impl<'a> Senders<'a> {
 
 /// Checks all that a cut promises.
 pub fn check(graph: &Graph, sub: &Subgraph, cut: &Partitioned) {
-    let senders = Senders::of(cut);
-    assert_eq!(senders.0.len(), cut.transfers as usize);
+    let senders = Senders::of(graph, cut);
+    assert_eq!(senders.pairs.len(), cut.transfers as usize);
     let mut keys = HashSet::new();
     let mut found = Vec::new();
     let mut receivers = 0;
@@ -74,15 +87,16 @@ pub fn check(graph: &Graph, sub: &Subgraph, cut: &Partitioned) {
         for (at, node) in partition.nodes.iter().enumerate() {
             check_edges(cut, part, at, node);
             match &node.kind {
-                PartKind::Node(id) => {
-                    check_node(graph, sub, &senders, cut, part, node, *id);
-                    found.push(*id);
+                PartKind::Op(_) => {
+                    let id = senders.node(node);
+                    check_node(graph, sub, &senders, cut, part, node, id);
+                    found.push(id);
                 }
                 PartKind::Recv(transfer) => {
                     receivers += 1;
-                    assert_eq!(transfer.destination, partition.location);
-                    let key = (transfer.source, transfer.destination, transfer.tensor.clone());
-                    assert!(keys.insert(key), "one transfer per key");
+                    assert_eq!(transfer.receiver, partition.device);
+                    let ends = (transfer.sender.to_string(), transfer.receiver.to_string());
+                    assert!(keys.insert((ends, transfer.tensor.clone())), "one transfer per key");
                 }
                 PartKind::Fetch { index } => {
                     let expected = meant(sub, sub.fetches[*index]);
@@ -92,7 +106,7 @@ pub fn check(graph: &Graph, sub: &Subgraph, cut: &Partitioned) {
             }
         }
     }
-    assert_eq!(receivers, senders.0.len());
+    assert_eq!(receivers, senders.pairs.len());
     found.sort();
     let mut expected = sub.order.clone();
     expected.sort();
@@ -107,13 +121,13 @@ fn meant(sub: &Subgraph, output: Output) -> Meaning {
 fn check_edges(cut: &Partitioned, part: usize, at: usize, node: &PartNode) {
     let nodes = &cut.partitions[part].nodes;
     let merge = ControlFlow::of(&node.op) == ControlFlow::Merge;
-    assert_eq!(node.inputs.len(), node.input_types.len());
+    assert_eq!(node.inputs.len(), node.signature.inputs.len());
     for (index, edge) in node.inputs.iter().enumerate() {
         let source = &nodes[edge.node as usize];
         assert!(merge || (edge.node as usize) < at, "{} reads ahead", node.name);
         let output = edge.output as usize;
         assert_eq!(source.output_memory[output], node.input_memory[index], "{}", node.name);
-        assert_eq!(source.output_types[output].base(), node.input_types[index].base());
+        assert_eq!(source.signature.outputs[output].base(), node.signature.inputs[index].base());
     }
     assert!(node.control_inputs.iter().all(|&control| (control as usize) < at));
 }
@@ -188,7 +202,8 @@ fn a_tensor_goes_to_a_device_once() {
     check(&graph, &sub, &cut);
     let sends = sends(&cut);
     assert_eq!(sends.len(), 2, "y to the accelerator, a2 back to the client");
-    assert_eq!((sends[0].source, sends[0].destination, sends[0].tensor.as_str()), (0, 2, "y:0"));
+    let (sender, receiver) = (&sends[0].sender, &sends[0].receiver);
+    assert_eq!((sender, receiver, &*sends[0].tensor), (&device(0), &device(2), "y:0"));
     assert_eq!(sends[0].shape.to_string(), "[?,3]");
     assert_eq!(
         (sends[0].source_memory, sends[0].destination_memory),
@@ -219,7 +234,7 @@ fn host_arguments_are_copied_within_a_device() {
     let local: Vec<_> = sends.iter().filter(|transfer| transfer.is_local()).collect();
     assert_eq!(local.len(), 1);
     assert_eq!(local[0].tensor, "a_shape:0@host");
-    assert_eq!((local[0].source, local[0].destination_memory), (2, Memory::Host));
+    assert_eq!((&local[0].sender, local[0].destination_memory), (&device(2), Memory::Host));
     let accel = &cut.partitions[1];
     let receiver = accel.nodes.iter().find(|node| node.name.starts_with("a_shape:0@host/_recv"));
     let sender = receiver.unwrap().control_inputs[0];
@@ -256,7 +271,7 @@ fn any_tensor_can_be_fed() {
     check(&graph, &sub, &cut);
     let client = &cut.partitions[0];
     assert!(client.nodes.iter().all(|node| node.name != "y" && node.name != "x"));
-    assert_eq!(client.location, 0);
+    assert_eq!(client.device, device(0));
 }
 
 #[test]
@@ -270,7 +285,7 @@ fn a_loop_stays_on_one_device() {
     assert_eq!(whole.frames.frames.len(), 2);
     assert_eq!(whole.frames.path(FrameId(1)), "loop");
     assert_eq!(whole.frames.info(FrameId(1)).enters, 3);
-    let accel = whole.partitions.iter().find(|partition| partition.location == 2).unwrap();
+    let accel = whole.partitions.iter().find(|partition| partition.device == device(2)).unwrap();
     assert!(accel.has_control_flow);
     let frame = |name: &str| accel.nodes.iter().find(|n| n.name == name).unwrap().frame;
     assert_eq!(["loop/zero", "loop/start"].map(frame), [FrameId::ROOT; 2]);
@@ -300,7 +315,7 @@ fn copies_inside_a_loop_run_in_its_frame() {
     let local: Vec<_> = sends(&cut).into_iter().filter(|transfer| transfer.is_local()).collect();
     let tensors: Vec<&str> = local.iter().map(|transfer| transfer.tensor.as_str()).collect();
     assert_eq!(tensors, ["loop/add:0@host", "loop/next:0"]);
-    let accel = cut.partitions.iter().find(|partition| partition.location == 2).unwrap();
+    let accel = cut.partitions.iter().find(|partition| partition.device == device(2)).unwrap();
     let transfers = accel.nodes.iter().filter(|node| node.name.starts_with("loop/add:0@host/"));
     assert!(transfers.clone().count() == 2 && transfers.clone().all(|n| n.frame == FrameId(1)));
 }

@@ -11,7 +11,7 @@ use tenon_framework::{
 };
 use tenon_graph::{
     ArgSide, DeviceEntry, DeviceView, Graph, GraphBuilder, GraphError, NodeId, NodeQuery, Output,
-    PartitionOptions, Partitioned, Subgraph, infer_shapes, partition, prune,
+    PartOp, PartitionOptions, Partitioned, Subgraph, infer_shapes, partition, prune,
 };
 use tenon_proto::{AttrValue, AttrValueKind, GraphDef, NodeDef};
 
@@ -140,6 +140,7 @@ impl Devices {
             name: DeviceName::local(device_type, id),
             device_type: device_type.to_owned(),
             priority,
+            incarnation: 7,
             is_local: true,
             host_memory: device_type == "CPU",
         };
@@ -164,6 +165,11 @@ impl DeviceView for Devices {
     }
 }
 
+/// Name of a device of [`Devices::new`].
+pub fn device(location: usize) -> DeviceName {
+    Devices::new().entries[location].name.clone()
+}
+
 /// Cuts for the devices of [`Devices::new`], the client on the CPU.
 pub fn cut(
     graph: &Graph,
@@ -178,6 +184,7 @@ pub fn cut(
         location,
         client: 0,
         host_memory,
+        op: &|id| PartOp::new(graph, sub, &shapes, id, None),
         shapes: &shapes,
     };
     partition(graph, sub, &options)

@@ -5,7 +5,11 @@ use super::{
     shared::{Ready, StepShared, Wait},
     streams::StepStreams,
 };
-use crate::{error::StepError, plan::Plan, rendezvous::Rendezvous};
+use crate::{
+    error::StepError,
+    plan::Plan,
+    rendezvous::{Rendezvous, StepRendezvous},
+};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -33,7 +37,9 @@ pub(crate) struct StepWiring {
 /// The state of a step: made once, used by one step after the other.
 pub(crate) struct StepState {
     partitions: Vec<Part>,
-    rendezvous: Arc<dyn Rendezvous>,
+    rendezvous: Arc<StepRendezvous>,
+    /// Whether the step that runs meets elsewhere.
+    meets_elsewhere: bool,
     shared: Arc<StepShared>,
     env: Box<StepEnv>,
     ready: Vec<Vec<u32>>,
@@ -75,13 +81,13 @@ impl StepState {
         plans: &[Arc<Plan>],
         pool: Arc<ThreadPool>,
         resources: Arc<ResourceManager>,
-        rendezvous: Arc<dyn Rendezvous>,
     ) -> Result<Box<StepState>, KernelError> {
         let env = Box::new(StepEnv::new(pool, resources));
         let shared = Arc::new(StepShared::new(Arc::clone(&env.cancellation)));
         let mut state = Box::new(StepState {
             partitions: Vec::with_capacity(plans.len()),
-            rendezvous,
+            rendezvous: Arc::default(),
+            meets_elsewhere: false,
             shared,
             env,
             ready: plans.iter().map(|plan| Vec::with_capacity(plan.nodes.len())).collect(),
@@ -93,7 +99,7 @@ impl StepState {
             state.streams.extend(streams.iter().map(|made| (Arc::clone(plan), Arc::clone(made))));
             let env: *const StepEnv = &*state.env;
             let shared = Arc::clone(&state.shared);
-            let rendezvous = Arc::clone(&state.rendezvous);
+            let rendezvous: Arc<dyn Rendezvous> = state.rendezvous.clone();
             let plan = Arc::clone(plan);
             let part = Part::new(plan, index as u32, env, shared, rendezvous, streams);
             state.partitions.push(part);
@@ -127,6 +133,12 @@ impl StepState {
             }
         }
         self.env.trace = trace;
+    }
+
+    /// Has the step that begins meet what comes from elsewhere at this rendezvous, which is reset by its owner.
+    pub fn meet_at(&mut self, rendezvous: Arc<dyn Rendezvous>) {
+        self.rendezvous.give(rendezvous);
+        self.meets_elsewhere = true;
     }
 
     /// Shows the feeds.
@@ -265,8 +277,9 @@ impl StepState {
         if !self.streams.is_empty() {
             self.env.release_kept(None);
         }
-        if !self.shared.is_untouched() || self.partitions.len() > 1 {
+        if !self.shared.is_untouched() || self.partitions.len() > 1 || self.meets_elsewhere {
             self.rendezvous.reset();
+            self.meets_elsewhere = false;
         }
         self.shared.reset();
     }

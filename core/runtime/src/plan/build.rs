@@ -15,9 +15,10 @@ use std::{
 };
 use tenon_abi::{Call, Code, KernelState};
 use tenon_framework::{Tensor, device::base::LocalDevice, tensor::Memory as TensorMemory};
-use tenon_graph::{ControlFlow, Frames, Memory, PartKind, PartNode, Partition};
+use tenon_graph::{ControlFlow, Frames, Memory, PartKind, PartNode, PartOp, Partition};
 use tenon_host::{
     call::{KEEP_BYTES, NodeInfo, OutputSpec},
+    devices::copy_tensor,
     instance::KernelInstance,
 };
 
@@ -122,22 +123,37 @@ impl<'p> Builder<'p> {
             }
             let node = &self.partition.nodes[member.at as usize];
             let (mut kernel, mut constant) = (None, None);
-            if let PartKind::Node(id) = node.kind {
-                let memory = node.output_memory.first().copied().unwrap_or(Memory::Host);
-                constant = self.source.constant(id, (self.device, memory))?;
+            if let PartKind::Op(op) = &node.kind {
+                constant = self.constant(node, op)?;
                 if constant.is_none() {
-                    kernel = self.source.kernel(id)?;
+                    kernel = self.source.kernel(node, op, &self.partition.device)?;
                 }
             }
             self.places.first[member.at as usize] = self.outputs.len() as u32;
             let may_plan = kernel.as_ref().is_some_and(|kernel| kernel.choice.may_plan());
-            for at in 0..node.output_types.len() {
+            for at in 0..node.signature.outputs.len() {
                 let output = self.output(node, at, may_plan, constant.clone());
                 self.outputs.push(output);
             }
             self.kernels.push(kernel);
         }
         Ok(())
+    }
+
+    /// The value of a node's only output, when it never changes, in the memory where it is wanted.
+    fn constant(&self, node: &PartNode, op: &PartOp) -> Result<Option<Tensor>, RuntimeError> {
+        let Some(value) = op.value() else { return Ok(None) };
+        let on_device = node.output_memory.first() == Some(&Memory::Device);
+        let there = self.device.memory(self.device.info().ordinary_memory());
+        let Some(there) = there.filter(|_| on_device) else { return Ok(Some(value.clone())) };
+        copy_tensor(value, None, &there, Some(&**self.device)).map(Some).map_err(|error| {
+            RuntimeError::Kernel {
+                node: node.name.clone(),
+                op: node.op.clone(),
+                device: self.device.name().to_string(),
+                error,
+            }
+        })
     }
 
     fn output(
@@ -147,7 +163,7 @@ impl<'p> Builder<'p> {
         may_plan: bool,
         constant: Option<Tensor>,
     ) -> PlanOutput {
-        let dtype = node.output_types[at];
+        let dtype = node.signature.outputs[at];
         let shape = node.output_shapes[at].clone();
         let full = shape.full().map(Box::new);
         let bytes = full.as_ref().and_then(|full| full.elements().checked_mul(dtype.size()?));
@@ -182,15 +198,15 @@ impl<'p> Builder<'p> {
                     self.outputs[output as usize].unused = false;
                     self.sites.fetches.push((index, output));
                 }
-                PartKind::Node(_)
+                PartKind::Op(_)
                     if member.gives
                         && node.control_inputs.is_empty()
                         && self.outputs.get(first as usize).is_some_and(|output| {
-                            !node.output_types.is_empty() && output.constant.is_some()
+                            !node.signature.outputs.is_empty() && output.constant.is_some()
                         }) => {}
                 _ => {
                     self.places.number[at] = Some(self.nodes.len() as u32);
-                    let node = self.plan_node(index, node);
+                    let node = self.plan_node(index, node)?;
                     self.nodes.push(node);
                 }
             }
@@ -198,16 +214,16 @@ impl<'p> Builder<'p> {
         Ok(())
     }
 
-    fn plan_node(&mut self, index: usize, node: &PartNode) -> PlanNode {
+    fn plan_node(&mut self, index: usize, node: &PartNode) -> Result<PlanNode, RuntimeError> {
         let kernel = self.kernels[index].take();
         let Member { at, gives, .. } = self.members[index];
         let (inputs, derefs) = self.inputs(node, kernel.is_some());
         let outputs = || {
             let spec = |out: usize| OutputSpec {
-                dtype: node.output_types[out],
+                dtype: node.signature.outputs[out],
                 memory: self.memory(node.output_memory[out]),
             };
-            let own = if gives { node.output_types.len() } else { 0 };
+            let own = if gives { node.signature.outputs.len() } else { 0 };
             (0..own).map(spec).collect()
         };
         let host_only = self.device.info().host_memory;
@@ -234,8 +250,8 @@ impl<'p> Builder<'p> {
             Some(kernel) => (kernel.plugin, kernel.runs, Some(kernel.choice)),
             None => (String::new(), None, None),
         };
-        let (action, instance) = self.action(&node.kind, choice);
-        PlanNode {
+        let (action, instance) = self.action(&node.kind, choice)?;
+        Ok(PlanNode {
             info,
             plugin,
             action,
@@ -249,14 +265,14 @@ impl<'p> Builder<'p> {
             calls: AtomicU64::new(0),
             runs,
             stream: NodeStream::default(),
-        }
+        })
     }
 
     /// Slots of a node's inputs. A kernel that takes the plain value of a reference gets a slot of its own for
     /// it, which is filled before each call.
     fn inputs(&mut self, node: &PartNode, has_kernel: bool) -> (Vec<u32>, Vec<(u32, u32)>) {
         let (mut inputs, mut derefs) = (Vec::new(), Vec::new());
-        for (edge, wanted) in node.inputs.iter().zip(&node.input_types) {
+        for (edge, wanted) in node.inputs.iter().zip(&node.signature.inputs) {
             let source = self.places.first[edge.node as usize] + edge.output;
             let output = &mut self.outputs[source as usize];
             output.readers += 1;
@@ -287,10 +303,10 @@ impl<'p> Builder<'p> {
         &mut self,
         kind: &PartKind,
         choice: Option<Choice>,
-    ) -> (Action, Option<Arc<KernelInstance>>) {
-        match (kind, choice) {
-            (PartKind::Send(transfer), _) => (Action::Send(self.source.transfer(transfer)), None),
-            (PartKind::Recv(transfer), _) => (Action::Recv(self.source.transfer(transfer)), None),
+    ) -> Result<(Action, Option<Arc<KernelInstance>>), RuntimeError> {
+        Ok(match (kind, choice) {
+            (PartKind::Send(transfer), _) => (Action::Send(self.source.transfer(transfer)?), None),
+            (PartKind::Recv(transfer), _) => (Action::Recv(self.source.transfer(transfer)?), None),
             (_, None) => (Action::Nothing, None),
             (_, Some(Choice::Made(instance))) => (Action::Kernel, Some(instance)),
             (_, Some(Choice::PerShape(table))) => {
@@ -298,7 +314,7 @@ impl<'p> Builder<'p> {
                 let made = table.made().cloned();
                 (Action::PerShape { table, at: self.open - 1 }, made)
             }
-        }
+        })
     }
 
     /// Whether readers of an output are counted: its buffer goes back when the last is done.

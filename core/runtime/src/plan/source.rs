@@ -3,8 +3,11 @@
 use super::{Choice, Transfer};
 use crate::error::RuntimeError;
 use std::sync::{Arc, atomic::AtomicU64};
-use tenon_framework::{Tensor, device::base::LocalDevice, tensor::Memory as TensorMemory};
-use tenon_graph::{FrameId, Memory, NodeId};
+use tenon_framework::{
+    device::{DeviceName, base::LocalDevice},
+    tensor::Memory,
+};
+use tenon_graph::{PartNode, PartOp};
 
 /// A kernel for a node.
 pub(crate) struct NodeKernel {
@@ -16,23 +19,19 @@ pub(crate) struct NodeKernel {
     pub stateful: bool,
 }
 
-/// A device, and which of its memories.
-pub(crate) type Wanted<'d> = (&'d Arc<dyn LocalDevice>, Memory);
-
-/// What building a plan asks about the step's graph.
+/// What building a plan asks of the worker.
 pub(crate) trait PlanSource {
-    /// The kernel of a node; `None` for one that only orders others.
-    fn kernel(&self, node: NodeId) -> Result<Option<NodeKernel>, RuntimeError>;
-    /// The value of a node's only output, when it never changes, in memory of a device where it is wanted.
-    fn constant(&self, node: NodeId, wanted: Wanted<'_>) -> Result<Option<Tensor>, RuntimeError>;
+    /// The kernel of a node on a device, made; `None` for one that only orders others.
+    fn kernel(
+        &self,
+        node: &PartNode,
+        op: &PartOp,
+        device: &DeviceName,
+    ) -> Result<Option<NodeKernel>, RuntimeError>;
     /// The ends of a transfer.
-    fn transfer(&self, transfer: &tenon_graph::Transfer) -> Transfer;
-    /// The frame to which a node's outputs belong.
-    fn gives_to(&self, node: NodeId) -> FrameId;
-    /// Whether an `Enter` brings its value into every iteration.
-    fn is_loop_constant(&self, node: NodeId) -> bool;
+    fn transfer(&self, transfer: &tenon_graph::Transfer) -> Result<Transfer, RuntimeError>;
     /// Host memory.
-    fn host_memory(&self) -> &Arc<dyn TensorMemory>;
+    fn host_memory(&self) -> &Arc<dyn Memory>;
     /// Streams that a step may use on a device with streams.
     fn streams(&self, device: &dyn LocalDevice) -> u32;
     /// Steps before one is recorded on a device that can; `None` is never.

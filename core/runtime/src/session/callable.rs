@@ -1,34 +1,14 @@
 //! A prepared run: feeds and fetches resolved once.
 
-use super::{
-    Inner,
-    executable::Executable,
-    options::{NodeReport, RunOptions},
+use super::{Inner, executable::Executable};
+use crate::{
+    error::RuntimeError,
+    options::{CallableOptions, NodeReport, RunOptions},
     patience::Patience,
 };
-use crate::error::RuntimeError;
 use arc_swap::{ArcSwap, Guard};
 use std::sync::{Arc, atomic::Ordering};
 use tenon_framework::Tensor;
-
-/// What a callable feeds, fetches and runs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct CallableOptions {
-    /// Tensors that are fed, in order.
-    pub feeds: Vec<String>,
-    /// Tensors that are fetched, in order.
-    pub fetches: Vec<String>,
-    /// Nodes that run without being fetched.
-    pub targets: Vec<String>,
-}
-
-impl CallableOptions {
-    /// Feeds and fetches by name.
-    pub fn new(feeds: &[&str], fetches: &[&str]) -> CallableOptions {
-        let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        CallableOptions { feeds: own(feeds), fetches: own(fetches), targets: Vec::new() }
-    }
-}
 
 /// What a callable runs, and for which generation of the session.
 struct Prepared {
@@ -96,7 +76,7 @@ impl Callable {
     /// # Errors
     /// As compiling the plan anew.
     pub fn nodes(&self) -> Result<Arc<Vec<NodeReport>>, RuntimeError> {
-        Ok(Arc::clone(&self.prepared(&Patience::default())?.executable.report))
+        Ok(Arc::clone(&self.prepared(&Patience::default())?.executable.registered.report))
     }
 
     /// Calls of each node since the plan was compiled; empty unless the session counts them.
@@ -104,6 +84,6 @@ impl Callable {
     /// # Errors
     /// As compiling the plan anew.
     pub fn calls(&self) -> Result<Vec<(String, u64)>, RuntimeError> {
-        Ok(self.prepared(&Patience::default())?.executable.calls())
+        Ok(self.prepared(&Patience::default())?.executable.registered.calls())
     }
 }

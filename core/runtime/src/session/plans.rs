@@ -10,7 +10,8 @@
 //!
 //! Nothing is dropped under the lock: with a compiled step its kernels go, whose ends are the plugins'.
 
-use super::{callable::CallableOptions, executable::Executable, patience::Patience};
+use super::executable::Executable;
+use crate::{options::CallableOptions, patience::Patience};
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Weak},
@@ -110,7 +111,7 @@ impl Plans {
     pub fn cancel_running(&self) {
         let made: Vec<Arc<Executable>> =
             self.table.lock().made.iter().filter_map(Weak::upgrade).collect();
-        made.iter().for_each(|executable| executable.cancel_running());
+        made.iter().for_each(|executable| executable.registered.cancel_running());
     }
 
     /// Forgets all, after `then` was done in the same moment.

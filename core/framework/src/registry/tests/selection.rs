@@ -32,7 +32,8 @@ fn explain_with(
         label: ask.label,
     };
     let explanation = candidates(registry, &query, supports);
-    let chosen = select(registry, &query, &mut |kernel| supports(kernel));
+    let chosen = select(registry, &query, &mut |kernel| supports(kernel))
+        .map(|chosen| (chosen.kernel, chosen.per_shape));
     let winner = explanation.winner.clone().map(|winner| (winner, explanation.per_shape.clone()));
     assert_eq!(format!("{chosen:?}"), format!("{winner:?}"), "with reasons and without");
     explanation

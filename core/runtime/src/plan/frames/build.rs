@@ -10,7 +10,7 @@ use crate::{
     },
 };
 use std::{collections::BTreeSet, sync::Arc};
-use tenon_framework::{Tensor, device::base::LocalDevice};
+use tenon_framework::{Tensor, attr::AttrValue, device::base::LocalDevice};
 use tenon_graph::{ControlFlow, FrameId, Frames, PartKind, PartNode, Partition};
 
 /// Compiles a partition with control flow: gives the plan of the step itself, with the others in it.
@@ -20,7 +20,7 @@ pub(crate) fn build(
     device: &Arc<dyn LocalDevice>,
     source: &dyn PlanSource,
 ) -> Result<(Plan, Sites), RuntimeError> {
-    let mut wiring = Wiring::new(partition, source);
+    let mut wiring = Wiring::new(partition);
     let mut plans = Vec::new();
     let mut sites = Sites::default();
     for (at, members) in wiring.members.iter().enumerate() {
@@ -69,35 +69,26 @@ fn role_of(node: &PartNode) -> ControlFlow {
 /// Where each node of the partition is in the plans of the frames.
 struct Wiring<'p> {
     partition: &'p Partition,
-    source: &'p dyn PlanSource,
     /// The frames of this partition, in order, the step itself first.
     present: Vec<FrameId>,
     /// The nodes of each of these frames.
     members: Vec<Vec<Member>>,
-    gives_to: Vec<FrameId>,
     places: Places,
     /// Nodes that bring values into each frame.
     enters: Vec<u32>,
 }
 
 impl<'p> Wiring<'p> {
-    fn new(partition: &'p Partition, source: &'p dyn PlanSource) -> Wiring<'p> {
+    fn new(partition: &'p Partition) -> Wiring<'p> {
         let nodes = &partition.nodes;
-        let gives = |node: &PartNode| match node.kind {
-            PartKind::Node(id) => source.gives_to(id),
-            _ => node.frame,
-        };
-        let gives_to: Vec<FrameId> = nodes.iter().map(gives).collect();
-        let runs_in = nodes.iter().map(|node| node.frame);
-        let mut present: BTreeSet<FrameId> = runs_in.chain(gives_to.iter().copied()).collect();
+        let mut present: BTreeSet<FrameId> =
+            nodes.iter().flat_map(|node| [node.frame, node.gives_to]).collect();
         present.insert(FrameId::ROOT);
         let mut wiring = Wiring {
             partition,
-            source,
             members: vec![Vec::new(); present.len()],
             enters: vec![0; present.len()],
             present: present.into_iter().collect(),
-            gives_to,
             places: Places::new(nodes.len()),
         };
         wiring.group();
@@ -107,8 +98,7 @@ impl<'p> Wiring<'p> {
     /// Puts each node with the frame in which it runs, and with that to which its outputs belong.
     fn group(&mut self) {
         for (node, at) in self.partition.nodes.iter().zip(0u32..) {
-            let gives_to = self.gives_to[at as usize];
-            let (inside, outside) = (self.position(node.frame), self.position(gives_to));
+            let (inside, outside) = (self.position(node.frame), self.position(node.gives_to));
             let gives = inside == outside;
             self.members[inside].push(Member { at, runs: true, gives });
             if !gives {
@@ -135,11 +125,13 @@ impl<'p> Wiring<'p> {
             ControlFlow::Exit => Role::Exit,
             ControlFlow::NextIteration => Role::NextIteration,
             ControlFlow::Enter => {
-                let constant = match node.kind {
-                    PartKind::Node(id) => self.source.is_loop_constant(id),
+                let constant = match &node.kind {
+                    PartKind::Op(op) => {
+                        matches!(op.attrs.get("is_constant"), Some(AttrValue::Bool(true)))
+                    }
                     _ => false,
                 };
-                Role::Enter { frame: self.position(self.gives_to[at]) as u32, constant }
+                Role::Enter { frame: self.position(node.gives_to) as u32, constant }
             }
         }
     }
@@ -205,7 +197,7 @@ impl<'p> Wiring<'p> {
             });
             if member.gives && role != Role::NextIteration {
                 let first = self.places.first[at] as usize;
-                writers[first..first + node.output_types.len()].fill(number);
+                writers[first..first + node.signature.outputs.len()].fill(number);
             }
         }
         let info = frames.info(self.present[position]);

@@ -1,13 +1,10 @@
-//! A placed node as its kernels see it: whether they take it, and the objects that are made for it.
+//! A node on its device as its kernels see it: whether they take it, and the objects that are made for it.
 
-use super::{
-    compile::Placed,
-    kernels::{Chosen, KernelCache},
-    measured,
-};
+use super::{KernelCache, can_be_measured, times};
 use crate::{
     error::RuntimeError,
     plan::{Choice, MakeKernel, PerShape},
+    runtime::Runtime,
     tuning::{Tuner, Wish},
 };
 use std::{fmt::Write, sync::Arc};
@@ -16,9 +13,10 @@ use tenon_framework::{
     device::base::DeviceBase,
     infer::{Symbols, ValueInfo, infer},
     knob::Knobs,
-    registry::{KernelDef, Registry, SupportAnswer, fastest},
+    op::Signature,
+    registry::{KernelChoice, KernelDef, Registry, SupportAnswer, fastest},
 };
-use tenon_graph::{Graph, Node, NodeId};
+use tenon_graph::PartOp;
 use tenon_host::{
     KnobScope,
     devices::PluginDevice,
@@ -26,27 +24,19 @@ use tenon_host::{
     pool::ThreadPool,
 };
 
-/// What kernels for a node are asked and made with.
-pub(super) struct Site {
-    graph: Arc<Graph>,
-    id: NodeId,
-    device: Arc<PluginDevice>,
-    /// What is known of the inputs' shapes before a step.
-    pub shapes: Vec<PartialShape>,
-    /// Values of inputs that are the same in every step.
-    constants: Vec<Option<Tensor>>,
-    knobs: Arc<Knobs>,
-    kernels: Arc<KernelCache>,
-    /// Number of the graph, where it was made for one plan; else 0.
-    own_graph: u64,
-    /// The session's graph.
-    base: Arc<Graph>,
+/// What the nodes of a step's graph have in common.
+pub(crate) struct Scope {
+    /// The values that kernels see as they are made.
+    pub knobs: Arc<Knobs>,
+    /// Objects that outlive a plan.
+    pub cache: Arc<KernelCache>,
     /// Under policy `measured`: what times are kept by.
     pub tuned: Option<Tuned>,
 }
 
 /// What measurements need. It does not hold the runtime, which waits for them as it ends.
-pub(super) struct Tuned {
+pub(crate) struct Tuned {
+    pub wish: Wish,
     pub tuner: Arc<Tuner>,
     pub pool: Arc<ThreadPool>,
     /// Features of this CPU.
@@ -55,15 +45,14 @@ pub(super) struct Tuned {
 }
 
 impl Tuned {
-    fn new(placed: &Placed<'_>) -> Option<Tuned> {
-        placed.current.wish?;
-        let runtime = &placed.session.runtime;
-        Some(Tuned {
+    pub fn new(runtime: &Runtime, registry: &Arc<Registry>, wish: Wish) -> Tuned {
+        Tuned {
+            wish,
             tuner: Arc::clone(runtime.tuner()),
             pool: Arc::clone(runtime.pool()),
             features: runtime.features().iter().collect::<Vec<_>>().join(" "),
-            registry: Arc::clone(&placed.current.registry),
-        })
+            registry: Arc::clone(registry),
+        }
     }
 
     /// A kernel with the build of its plugin: another build is another kernel.
@@ -77,57 +66,74 @@ impl Tuned {
     }
 }
 
+/// A node on its device.
+pub(crate) struct Site {
+    name: String,
+    op: PartOp,
+    signature: Signature,
+    device: Arc<PluginDevice>,
+    scope: Arc<Scope>,
+}
+
 impl Site {
-    pub fn new(placed: &Placed<'_>, id: NodeId) -> Site {
-        let inputs = &placed.graph.node(id).inputs;
-        let shapes = inputs.iter().map(|&input| placed.shapes.seen(&placed.sub, input)).collect();
-        let constants = inputs.iter().map(|&input| match placed.sub.feed_of(input) {
-            Some(_) => None,
-            None => placed.shapes.constant(input).cloned(),
-        });
+    /// A node of this name, on this device.
+    pub fn new(
+        name: &str,
+        op: PartOp,
+        signature: &Signature,
+        device: &Arc<PluginDevice>,
+        scope: &Arc<Scope>,
+    ) -> Site {
         Site {
-            graph: Arc::clone(&placed.graph),
-            id,
-            device: Arc::clone(placed.device(id)),
-            shapes,
-            constants: constants.collect(),
-            knobs: Arc::clone(&placed.current.knobs),
-            kernels: Arc::clone(&placed.session.kernels),
-            own_graph: placed.own_graph,
-            base: Arc::clone(&placed.current.graph),
-            tuned: Tuned::new(placed),
+            name: name.to_owned(),
+            op,
+            signature: signature.clone(),
+            device: Arc::clone(device),
+            scope: Arc::clone(scope),
         }
     }
 
-    /// What stands for a constant among the packed forms. Plans share the form of a constant of the session's graph;
-    /// one that was made for this plan, under whatever name, is its own.
-    fn pack_key(&self, at: usize) -> String {
-        let node = self.graph.node(self.id);
-        let device = self.device.full_name();
-        let source = node.inputs[at].node;
-        if self.graph.shares(&self.base, self.id) && self.graph.shares(&self.base, source) {
-            return format!("{}/{at}/{device}", node.name);
-        }
-        format!("{}/{at}/{device}/{}", node.name, self.own_graph)
+    /// Name of the node.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the node has of its own.
+    pub fn op(&self) -> &PartOp {
+        &self.op
+    }
+
+    /// Types of its inputs and outputs.
+    pub fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// What is known of the inputs' shapes before a step.
+    pub fn shapes(&self) -> &[PartialShape] {
+        &self.op.input_shapes
+    }
+
+    /// Under policy `measured`: what times are kept by.
+    pub fn tuned(&self) -> Option<&Tuned> {
+        self.scope.tuned.as_ref()
     }
 
     fn spec<'a>(&'a self, def: &'a Arc<KernelDef>, shapes: &'a [PartialShape]) -> KernelSpec<'a> {
-        let node = self.graph.node(self.id);
         KernelSpec {
             def,
-            op: &node.op,
-            node: &node.name,
-            attrs: &node.attrs,
-            signature: &node.signature,
+            op: &self.op.def,
+            node: &self.name,
+            attrs: &self.op.attrs,
+            signature: &self.signature,
             input_shapes: shapes,
-            constants: &self.constants,
+            constants: &self.op.constants,
             device: Some(&self.device),
         }
     }
 
     /// Whether a kernel takes the node with these shapes. Where all are known, it has to say.
     pub fn supports(&self, def: &Arc<KernelDef>, shapes: &[PartialShape]) -> SupportAnswer {
-        let _knobs = KnobScope::enter(&self.knobs);
+        let _knobs = KnobScope::enter(&self.scope.knobs);
         let known = shapes.iter().all(|shape| shape.full().is_some());
         match self.spec(def, shapes).supports() {
             Ok(SupportAnswer::DependsOnShapes) if known => {
@@ -144,17 +150,12 @@ impl Site {
         def: &Arc<KernelDef>,
         shapes: &[PartialShape],
     ) -> Result<Arc<KernelInstance>, KernelError> {
-        let node = self.graph.node(self.id);
-        if !node.op.stateful {
+        if !self.op.def.stateful {
             return self.make(def, shapes);
         }
         let device = self.device.full_name();
-        self.kernels.stateful(&node.name, device, def, || self.make(def, &self.shapes))
-    }
-
-    /// The node.
-    pub fn node(&self) -> &Node {
-        self.graph.node(self.id)
+        let cache = &self.scope.cache;
+        cache.stateful(&self.name, device, def, || self.make(def, self.shapes()))
     }
 
     /// The device.
@@ -164,12 +165,12 @@ impl Site {
 
     /// The session's knobs.
     pub fn knobs(&self) -> &Knobs {
-        &self.knobs
+        &self.scope.knobs
     }
 
     /// The value of an input that is the same in every step.
     pub fn constant(&self, input: usize) -> Option<&Tensor> {
-        self.constants.get(input)?.as_ref()
+        self.op.constants.get(input)?.as_ref()
     }
 
     /// Makes an object of a kernel.
@@ -178,34 +179,35 @@ impl Site {
         def: &Arc<KernelDef>,
         shapes: &[PartialShape],
     ) -> Result<Arc<KernelInstance>, KernelError> {
-        let _knobs = KnobScope::enter(&self.knobs);
+        let _knobs = KnobScope::enter(&self.scope.knobs);
         let mut made = KernelInstance::create(&self.spec(def, shapes))?;
         // Forms of constants are shared by the plans of the session.
-        for (at, constant) in self.constants.iter().enumerate() {
-            let Some(constant) = constant else { continue };
-            made.prepack(at as u32, constant, &self.kernels.packed, &self.pack_key(at))?;
+        let device = self.device.full_name();
+        let named = self.op.constants.iter().zip(&self.op.keys);
+        for ((constant, key), at) in named.zip(0..) {
+            let (Some(constant), Some(key)) = (constant, key) else { continue };
+            made.prepack(at, constant, &self.scope.cache.packed, &format!("{key}/{device}"))?;
         }
         Ok(Arc::new(made))
     }
 
     /// The kernel object that was chosen; or the table from which each shape gets its own.
-    pub fn choice(self, chosen: &Chosen) -> Result<Choice, RuntimeError> {
+    pub fn choice(self, chosen: &KernelChoice) -> Result<Choice, RuntimeError> {
         if !chosen.per_shape.is_empty() {
-            let info = self.spec(&chosen.kernel, &self.shapes).node_info();
+            let info = self.spec(&chosen.kernel, self.shapes()).node_info();
             let kernels = chosen.per_shape.clone();
-            let measured = chosen.measured;
+            let measured = self.tuned().map(|tuned| tuned.wish);
+            let measured = measured.filter(|_| can_be_measured(&self.op, &self.signature));
             let maker = Box::new(Open { site: Arc::new(self), kernels, measured });
             return Ok(Choice::PerShape(PerShape::new(info, &chosen.per_shape, maker)));
         }
-        let made = self.create(&chosen.kernel, &self.shapes).map_err(|error| {
-            let node = self.graph.node(self.id);
-            RuntimeError::Kernel {
-                node: node.name.clone(),
-                op: node.op.name.clone(),
+        let made =
+            self.create(&chosen.kernel, self.shapes()).map_err(|error| RuntimeError::Kernel {
+                node: self.name.clone(),
+                op: self.op.def.name.clone(),
                 device: self.device.name().to_string(),
                 error,
-            }
-        })?;
+            })?;
         if !self.host_checks(&chosen.kernel) {
             return Ok(Choice::Made(made));
         }
@@ -215,22 +217,24 @@ impl Site {
 
     /// Runs the shape function with shapes that a step found, and what is known of values.
     fn check(&self, shapes: &[PartialShape]) -> Result<(), KernelError> {
-        let (node, mut symbols) = (self.node(), Symbols::default());
-        let known = shapes.iter().zip(&self.constants).map(|(shape, constant)| match constant {
+        let mut symbols = Symbols::default();
+        let known = shapes.iter().zip(&self.op.constants).map(|(shape, constant)| match constant {
             Some(constant) => ValueInfo::of_constant(constant.clone()),
             None => ValueInfo::of_shape(shape, &mut symbols),
         });
         let known: Vec<ValueInfo> = known.collect();
         let inputs: Vec<&ValueInfo> = known.iter().collect();
-        infer(&node.op, &node.attrs, &inputs, &mut symbols).map(drop)
+        infer(&self.op.def, &self.op.attrs, &inputs, &mut symbols).map(drop)
     }
 
     /// Whether the host runs the shape function as steps run: its kernel does not check, and before a step not all
     /// shapes are known.
     fn host_checks(&self, def: &KernelDef) -> bool {
-        let op = &self.graph.node(self.id).op;
+        let op = &self.op.def;
         let has_function = op.shape.run.is_some() || op.remote.is_some();
-        !def.checks_shapes && has_function && self.shapes.iter().any(|shape| shape.full().is_none())
+        !def.checks_shapes
+            && has_function
+            && self.shapes().iter().any(|shape| shape.full().is_none())
     }
 }
 
@@ -283,7 +287,7 @@ impl Open {
         if rivals.len() < 2 {
             return None;
         }
-        let times = measured::times(&self.site, &rivals, &known, wish, true)?;
+        let times = times(&self.site, &rivals, &known, wish, true)?;
         rivals.get(fastest(&times)?).cloned()
     }
 }

@@ -1,13 +1,7 @@
 //! Optimising a step's graph: which passes run, with what, and what becomes of those that fail.
 
-use super::{
-    Current, Inner,
-    callable::CallableOptions,
-    compile::{Named, Placed},
-    evaluate::Evaluator,
-    patience::Patience,
-};
-use crate::error::RuntimeError;
+use super::{Context, evaluate::Evaluator, named::Named, placed::Placed};
+use crate::{error::RuntimeError, options::CallableOptions, patience::Patience};
 use std::sync::Arc;
 use tenon_abi::Range;
 use tenon_framework::registry::Registry;
@@ -28,7 +22,7 @@ fn optimized_by<'s>(
     placed: Placed<'s>,
     skip: &dyn Fn(&dyn Pass) -> Option<String>,
 ) -> Result<(Placed<'s>, Report), RuntimeError> {
-    let settings = Arc::clone(&placed.current.knobs);
+    let settings = Arc::clone(&placed.context.version.knobs);
     if !knobs::is_on(&settings) {
         let nodes = placed.sub.order.len();
         return Ok((placed, Report { before: nodes, after: nodes, ..Report::default() }));
@@ -36,21 +30,20 @@ fn optimized_by<'s>(
     let evaluator = Evaluator::new(&placed);
     let own = built_in();
     let brought: Vec<LibraryPass> =
-        placed.current.registry.passes().cloned().map(LibraryPass::new).collect();
+        placed.context.version.registry.passes().cloned().map(LibraryPass::new).collect();
     let of_plugins = brought.iter().map(|pass| pass as &dyn Pass);
     let passes: Vec<&dyn Pass> = own.iter().map(|pass| &**pass).chain(of_plugins).collect();
-    let Placed { session, current, graph, sub, shapes, placement, view, patience, .. } = placed;
+    let Placed { context, graph, sub, shapes, placement, view, scope, patience, .. } = placed;
     let step = Step { graph: &graph, sub: &sub, shapes, placement };
     let is_given_up = || patience.ended().is_some();
     let options = Options {
-        registry: &current.registry,
+        registry: &context.version.registry,
         view: &view,
         evaluate: &evaluator,
         skip: &|pass| match brought.iter().find(|own| is_same(*own, pass)) {
             _ if let Some(reason) = skip(pass) => Some(reason),
             Some(own) => knobs::skipped_of(&settings, own.def()),
-            _ => knobs::skipped(&settings, pass.name())
-                .or_else(|| labelled(session, current, pass.name())),
+            _ => knobs::skipped(&settings, pass.name()).or_else(|| labelled(context, pass.name())),
         },
         rounds: knobs::rounds(&settings),
         folding_limit: knobs::folding_limit(&settings),
@@ -64,11 +57,11 @@ fn optimized_by<'s>(
     for (pass, error) in done.report.failures() {
         tracing::warn!(pass, error, "a graph pass failed: the graph is as it was before it");
     }
-    let own_graph = session.kernels.next_graph();
+    let own_graph = context.next_graph();
     let graph: Arc<Graph> = Arc::new(done.graph);
     let (sub, shapes, placement) = (done.sub, done.shapes, done.placement);
     let placed =
-        Placed { session, current, graph, own_graph, sub, shapes, placement, view, patience };
+        Placed { context, graph, own_graph, sub, shapes, placement, view, scope, patience };
     Ok((placed, done.report))
 }
 
@@ -78,35 +71,32 @@ fn is_same(a: &dyn Pass, b: &dyn Pass) -> bool {
 }
 
 /// Why no pass makes fused ops: whoever asks for kernels of a label asks for those of the ops that are there.
-fn labelled(session: &Inner, current: &Current, pass: &str) -> Option<String> {
-    let by_knob = current.knobs.text("runtime", "kernel_label").filter(|label| !label.is_empty());
-    let label = session.options.kernel_label.as_deref().or(by_knob)?;
+fn labelled(context: Context<'_>, pass: &str) -> Option<String> {
+    let label = context.options.kernel_label.as_deref().or(context.kernel_label_by_knob())?;
     let fuses = matches!(pass, "layout" | "remapping" | "elementwise_fusion");
     fuses.then(|| format!("kernels of label '{label}' are asked for"))
 }
 
 /// A step as the passes leave it; without a step, that of all nodes.
 pub(super) fn optimized_step<'s>(
-    session: &'s Inner,
-    current: &'s Current,
+    context: Context<'s>,
     step: Option<&CallableOptions>,
 ) -> Result<(Placed<'s>, Report), RuntimeError> {
     let named = match step {
-        Some(step) => Named::find(&current.graph, step)?,
-        None => whole(&current.graph, &current.registry)?,
+        Some(step) => Named::find(&context.version.graph, step)?,
+        None => whole(&context.version.graph, &context.version.registry)?,
     };
     let Named { feeds, fetches, targets } = named;
     let patience = Patience::default();
-    optimized(Placed::new(session, current, &feeds, &fetches, &targets, &patience)?)
+    optimized(Placed::new(context, &feeds, &fetches, &targets, &patience)?)
 }
 
 /// What the passes do to the graph of a step.
-pub(super) fn explain(
-    session: &Inner,
-    current: &Current,
+pub(crate) fn explain(
+    context: Context<'_>,
     step: Option<&CallableOptions>,
 ) -> Result<Report, RuntimeError> {
-    let (placed, mut report) = optimized_step(session, current, step)?;
+    let (placed, mut report) = optimized_step(context, step)?;
     let in_place = |id| in_place(&placed, id);
     let Placed { graph, sub, shapes, placement, view, .. } = &placed;
     let rules = BufferRules {
@@ -120,25 +110,25 @@ pub(super) fn explain(
 
 /// Shows what the passes make of the step that gives these tensors from all placeholders, but those passes that make
 /// few large nodes of many; without tensors, of the step that gives what no node uses.
-pub(super) fn simplified<R>(
-    session: &Inner,
-    current: &Current,
+pub(crate) fn simplified<R>(
+    context: Context<'_>,
     fetches: &[String],
     show: impl FnOnce(Simplified<'_>) -> R,
 ) -> Result<R, RuntimeError> {
-    let Named { feeds, fetches: unused, .. } = whole(&current.graph, &current.registry)?;
-    let named = fetches.iter().map(|name| Ok(current.graph.tensor(name)?));
+    let Named { feeds, fetches: unused, .. } =
+        whole(&context.version.graph, &context.version.registry)?;
+    let named = fetches.iter().map(|name| Ok(context.version.graph.tensor(name)?));
     let mut fetches = named.collect::<Result<Vec<Output>, RuntimeError>>()?;
     if fetches.is_empty() {
         fetches = unused;
-        fetches.retain(|fetch| current.graph.node(fetch.node).op.name != "Const");
+        fetches.retain(|fetch| context.version.graph.node(fetch.node).op.name != "Const");
     }
-    let placed = Placed::new(session, current, &feeds, &fetches, &[], &Patience::default())?;
+    let placed = Placed::new(context, &feeds, &fetches, &[], &Patience::default())?;
     let late = "the single nodes are asked for";
     let (placed, _) = optimized_by(placed, &|pass| pass.is_late().then(|| late.to_owned()))?;
     let evaluate = Evaluator::new(&placed);
-    let Placed { graph, sub, shapes, current, .. } = &placed;
-    let step = quantize::Step { graph, sub, shapes, registry: &current.registry };
+    let Placed { graph, sub, shapes, .. } = &placed;
+    let step = quantize::Step { graph, sub, shapes, registry: &context.version.registry };
     Ok(show(Simplified { step, evaluate: &evaluate }))
 }
 

@@ -1,12 +1,10 @@
 //! Running kernels ahead of a step: for constant folding.
 
-use super::{
-    Current, Inner,
-    compile::Placed,
-    kernels,
+use super::{Context, choice, placed::Placed};
+use crate::{
+    executor::deadline_ns,
     patience::{Patience, Watched},
 };
-use crate::executor::deadline_ns;
 use std::{cell::RefCell, sync::Arc, time::Duration};
 use tenon_framework::{
     KernelError, PartialShape, Tensor,
@@ -24,8 +22,7 @@ use tenon_host::{
 
 /// Runs nodes on the device where feeds enter, by the kernels that a step would take there.
 pub(super) struct Evaluator<'s> {
-    session: &'s Inner,
-    current: &'s Current,
+    context: Context<'s>,
     device: Arc<PluginDevice>,
     env: RefCell<StepEnv>,
     patience: Patience,
@@ -35,16 +32,16 @@ pub(super) struct Evaluator<'s> {
 
 impl<'s> Evaluator<'s> {
     pub fn new(placed: &Placed<'s>) -> Evaluator<'s> {
-        let session = placed.session;
-        let pool = Arc::clone(session.runtime.pool());
+        let context = placed.context;
+        let pool = Arc::clone(context.runtime.pool());
         // Resources of its own: what is folded has no state.
         let mut env = StepEnv::new(pool, Arc::new(ResourceManager::new()));
-        env.keep_denormals = session.options.keep_denormals;
+        env.keep_denormals = context.options.keep_denormals;
         let device = Arc::clone(&placed.view.local()[placed.view.client()]);
         let patience = placed.patience.clone();
         let _watched = patience.watch(&env.cancellation);
         let env = RefCell::new(env);
-        Evaluator { session, current: placed.current, device, env, patience, _watched }
+        Evaluator { context, device, env, patience, _watched }
     }
 }
 
@@ -75,15 +72,14 @@ impl Evaluator<'_> {
         let shapes: Vec<PartialShape> =
             inputs.iter().map(|input| PartialShape::from(*input.shape())).collect();
         let constants: Vec<Option<Tensor>> = inputs.iter().cloned().map(Some).collect();
-        let _knobs = KnobScope::enter(&self.current.knobs);
+        let _knobs = KnobScope::enter(&self.context.version.knobs);
         let supports = |kernel: &KernelDef| {
             let def = Arc::new(kernel.clone());
             let answer = self.spec(node, &def, &shapes, &constants).supports();
             answer.unwrap_or_else(|error| SupportAnswer::No(error.message))
         };
-        let explanation = kernels::explain(
-            self.session,
-            self.current,
+        let explanation = choice::explain(
+            self.context,
             &node.op.name,
             node.attrs.attrs(),
             self.device.device_type(),

@@ -1,14 +1,9 @@
 //! `explain`: why a node runs where and as it does.
 
-use super::{
-    Current, Inner,
-    callable::CallableOptions,
-    compile::Placed,
-    kernels::{explain_node, is_built_in},
-    optimize::optimized_step,
-    patience::Patience,
+use super::{Context, choice::explain_node, optimize::optimized_step, placed::Placed};
+use crate::{
+    error::RuntimeError, kernels::is_built_in, options::CallableOptions, patience::Patience,
 };
-use crate::error::RuntimeError;
 use std::collections::HashMap;
 use tenon_framework::{device::base::DeviceBase, registry::Explanation, text::cut};
 use tenon_graph::{Graph, NodeId, Output};
@@ -33,12 +28,11 @@ pub struct NodeExplanation {
 }
 
 /// Explains one node, or all.
-pub(super) fn explain(
-    session: &Inner,
-    current: &Current,
+pub(crate) fn explain(
+    context: Context<'_>,
     only: Option<&str>,
 ) -> Result<Vec<NodeExplanation>, RuntimeError> {
-    let graph = &current.graph;
+    let graph = &context.version.graph;
     let blocked = graph.blocked();
     let wanted: Vec<NodeId> = match only {
         Some(name) => vec![graph.target(name)?],
@@ -52,7 +46,7 @@ pub(super) fn explain(
         .filter(|(_, node)| node.op.name == "Placeholder")
         .map(|(id, _)| Output::new(id, 0))
         .collect();
-    let placed = Placed::new(session, current, &feeds, &[], &running, &Patience::default())?;
+    let placed = Placed::new(context, &feeds, &[], &running, &Patience::default())?;
     let mut told: Vec<(NodeId, NodeExplanation)> =
         running.into_iter().filter_map(|id| Some((id, explained(&placed, id)?))).collect();
     told.extend(stuck.into_iter().map(|id| (id, stays(graph, id, blocked[&id]))));
@@ -80,13 +74,13 @@ fn stays(graph: &Graph, id: NodeId, missing: NodeId) -> NodeExplanation {
 }
 
 /// Explains the nodes of a step that its graph does not have: those that the passes make.
-pub(super) fn explain_made(
-    session: &Inner,
-    current: &Current,
+pub(crate) fn explain_made(
+    context: Context<'_>,
     step: Option<&CallableOptions>,
 ) -> Result<Vec<NodeExplanation>, RuntimeError> {
-    let (placed, _) = optimized_step(session, current, step)?;
-    let written: HashMap<&str, &str> = current
+    let (placed, _) = optimized_step(context, step)?;
+    let written: HashMap<&str, &str> = context
+        .version
         .graph
         .nodes()
         .map(|(_, node)| (node.name.as_str(), node.op.name.as_str()))

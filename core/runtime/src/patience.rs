@@ -3,10 +3,10 @@
 //! Deadline and token hold from the moment when the run is asked for: while its plan is compiled, while another thread
 //! compiles it, and while the step runs.
 
-use super::options::{CancelToken, RunOptions};
 use crate::{
     error::{RuntimeError, StepError},
     executor::{StepShared, cancelled_error, deadline_error},
+    options::{CancelToken, RunOptions},
 };
 use std::{
     sync::Arc,
@@ -17,7 +17,7 @@ use tenon_host::call::Cancellation;
 
 /// When a run ends, whether it is done or not. By default never.
 #[derive(Clone, Default)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     until: Option<Instant>,
     token: Option<CancelToken>,
 }
@@ -84,7 +84,7 @@ impl Patience {
 }
 
 /// Kernels that a token cancels outside of a step.
-pub(super) struct Watched {
+pub(crate) struct Watched {
     token: CancelToken,
     shared: Arc<StepShared>,
 }

@@ -1,72 +1,39 @@
-//! Policy `measured` for a node of a session: which call it is, and which of its kernels is the fastest.
+//! Policy `measured` for a node: which call it is, and how long each of its kernels takes for it.
 
-use super::{
-    compile::Placed,
-    site::{Site, Tuned},
-};
+use super::{Site, Tuned};
 use crate::tuning::{Call, Job, JobInput, Wish, bucket};
 use std::{fmt::Write, sync::Arc};
 use tenon_framework::{
     DType, PartialShape, Shape,
     attr::AttrValue,
     device::base::DeviceBase,
-    registry::{Explanation, KernelDef, Timed},
+    op::Signature,
+    registry::{KernelDef, Timed},
 };
-use tenon_graph::NodeId;
+use tenon_graph::PartOp;
 
 /// Elements of a constant of integers that is part of a call's name: sizes and axes, which decide what is computed.
 const NAMED_ELEMENTS: usize = 16;
 
-/// Has the fastest kernel of a node run, where the shapes are known and the kernels timed, or can be timed within the
-/// budget. `may_measure` is false for who only wants to know.
-pub(super) fn choose(
-    placed: &Placed<'_>,
-    id: NodeId,
-    explanation: &mut Explanation,
-    may_measure: bool,
-) {
-    let Some(wish) = placed.current.wish else { return };
-    if !can_be_measured(placed, id) || explanation.label.is_some() {
-        return;
-    }
-    let rivals = explanation.rivals(&wish.contract);
-    if rivals.len() < 2 {
-        return;
-    }
-    let site = Arc::new(Site::new(placed, id));
-    let shapes: Option<Vec<Shape>> = site.shapes.iter().map(PartialShape::full).collect();
-    match shapes {
-        // All of them are asked for each shape.
-        None => explanation.per_shape = rivals,
-        Some(shapes) if explanation.per_shape.is_empty() => {
-            if let Some(times) = times(&site, &rivals, &shapes, wish, may_measure) {
-                explanation.prefer(&rivals, &times);
-            }
-        }
-        Some(_) => {}
-    }
-}
-
 /// Whether a call of the node can be made up: no state, and elements that are numbers.
-pub(super) fn can_be_measured(placed: &Placed<'_>, id: NodeId) -> bool {
-    let node = placed.graph.node(id);
-    let mut types = node.signature.inputs.iter().chain(&node.signature.outputs);
-    !node.op.stateful && types.all(|dtype| !dtype.needs_drop() && !dtype.is_ref())
+pub(crate) fn can_be_measured(op: &PartOp, signature: &Signature) -> bool {
+    let mut types = signature.inputs.iter().chain(&signature.outputs);
+    !op.def.stateful && types.all(|dtype| !dtype.needs_drop() && !dtype.is_ref())
 }
 
 /// The times of kernels for these shapes; `None` while one is missing.
-pub(super) fn times(
+pub(crate) fn times(
     site: &Arc<Site>,
     kernels: &[Arc<KernelDef>],
     shapes: &[Shape],
     wish: Wish,
     may_measure: bool,
 ) -> Option<Vec<Timed>> {
-    let tuned = site.tuned.as_ref()?;
+    let tuned = site.tuned()?;
     let call = Call {
         place: place(site, tuned),
         call: call_name(site, shapes),
-        node: site.node().name.clone(),
+        node: site.name().to_owned(),
         kernels: kernels.iter().map(|kernel| tuned.kernel_name(kernel)).collect(),
     };
     let tuner = &tuned.tuner;
@@ -77,7 +44,7 @@ pub(super) fn times(
 }
 
 fn job(site: &Arc<Site>, tuned: &Tuned, kernels: &[Arc<KernelDef>], shapes: &[Shape]) -> Job {
-    let types = &site.node().signature.inputs;
+    let types = &site.signature().inputs;
     let input = |at: usize| match site.constant(at) {
         Some(constant) => JobInput::Constant(constant.clone()),
         None => JobInput::MadeUp(types[at].base(), shapes[at]),
@@ -118,10 +85,10 @@ fn processor() -> &'static str {
 
 /// Op, types, shapes rounded up, and a digest of attributes and of the constants that decide what is computed.
 fn call_name(site: &Site, shapes: &[Shape]) -> String {
-    let node = site.node();
-    let mut name = node.op.name.clone();
+    let op = site.op();
+    let mut name = op.def.name.clone();
     let mut rest = String::new();
-    for (at, (dtype, shape)) in node.signature.inputs.iter().zip(shapes).enumerate() {
+    for (at, (dtype, shape)) in site.signature().inputs.iter().zip(shapes).enumerate() {
         let dims: Vec<String> = shape.dims().iter().map(|&dim| bucket(dim).to_string()).collect();
         let constant = site.constant(at);
         let mark = if constant.is_some() { "=" } else { "" };
@@ -133,7 +100,7 @@ fn call_name(site: &Site, shapes: &[Shape]) -> String {
             let _ = write!(rest, "{at}: {:?};", constant.as_bytes());
         }
     }
-    for (attr, value) in node.attrs.attrs() {
+    for (attr, value) in op.attrs.attrs() {
         // Marks of graphs and passes are no part of what is computed.
         if !attr.starts_with('_') && !matches!(value, AttrValue::Func(_)) {
             let _ = write!(rest, "{attr} = {value:?};");

@@ -47,6 +47,25 @@ impl SessionOptions {
     }
 }
 
+/// What a callable feeds, fetches and runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct CallableOptions {
+    /// Tensors that are fed, in order.
+    pub feeds: Vec<String>,
+    /// Tensors that are fetched, in order.
+    pub fetches: Vec<String>,
+    /// Nodes that run without being fetched.
+    pub targets: Vec<String>,
+}
+
+impl CallableOptions {
+    /// Feeds and fetches by name.
+    pub fn new(feeds: &[&str], fetches: &[&str]) -> CallableOptions {
+        let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        CallableOptions { feeds: own(feeds), fetches: own(fetches), targets: Vec::new() }
+    }
+}
+
 /// How one step runs.
 #[derive(Clone, Default)]
 pub struct RunOptions {

@@ -1,0 +1,56 @@
+//! The worker: runs partitions on the devices of its process.
+//!
+//! What a step's front end makes, the *step graph*, is registered once and then run by number: a worker compiles each
+//! partition into a plan, and runs all partitions of a graph together, on the thread that asks for the step.
+//!
+//! # Ownership
+//! A worker has the values that outlive steps (variables, and what plugins keep): sessions over one worker share them by
+//! container and name, and they stay until the worker goes or their container is [reset](Worker::reset). The kernel
+//! objects of stateful nodes are a session's.
+
+mod register;
+mod registered;
+
+pub(crate) use register::{Registration, register};
+pub(crate) use registered::{Registered, StepCall};
+
+use crate::runtime::Runtime;
+use std::sync::Arc;
+use tenon_host::resources::ResourceManager;
+
+/// What sessions over the same devices share: values that outlive steps. Clones are the same worker.
+#[derive(Clone)]
+pub struct Worker {
+    runtime: Runtime,
+    resources: Arc<ResourceManager>,
+}
+
+impl Worker {
+    /// A worker on the devices of a runtime, without any values.
+    pub fn new(runtime: &Runtime) -> Worker {
+        Worker { runtime: runtime.clone(), resources: Arc::new(ResourceManager::new()) }
+    }
+
+    /// The devices and threads.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// The values that outlive steps.
+    pub fn resources(&self) -> &Arc<ResourceManager> {
+        &self.resources
+    }
+
+    /// Forgets the values of these containers, `""` for the one of nodes that name none; how many there were. Steps that
+    /// have a value keep it until they end. The memory of a variable that nodes had as a reference stays until the worker
+    /// goes.
+    pub fn reset(&self, containers: &[&str]) -> usize {
+        containers.iter().map(|container| self.resources.clear(container)).sum()
+    }
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("runtime", &self.runtime).finish_non_exhaustive()
+    }
+}

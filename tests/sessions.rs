@@ -1,5 +1,9 @@
 //! Sessions at work: extending and running at once, many threads, control dependencies, callables, closing,
-//! refreshing, traces.
+//! refreshing, traces, workers.
+
+mod sessions {
+    mod workers;
+}
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},

@@ -43,8 +43,8 @@ pub use import::{ImportOptions, is_valid_node_name};
 pub use memory::{BufferRules, DeviceMemory, plan_memory};
 pub use missing::{MissingOp, MissingOps};
 pub use partition::{
-    ArgSide, Edge, MadeFrom, Memory, PartKind, PartNode, PartOp, Partition, PartitionOptions,
-    Partitioned, Transfer, partition,
+    ArgSide, AssembleError, Edge, MadeFrom, Memory, PartKind, PartNode, PartOp, Partition,
+    PartitionOptions, Partitioned, Transfer, assemble, partition,
 };
 pub use placer::{Placed, Placement, PlacementReason, PlacerOptions, place};
 pub use prune::{Subgraph, prune};

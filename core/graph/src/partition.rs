@@ -7,11 +7,14 @@
 //! control edge too, so that it runs in the frame and iteration of the `Send`. Between devices it has no input
 //! and runs in the step itself, which is why a loop over several devices is refused.
 
+mod assemble;
 mod cutter;
+mod message;
 mod op;
 mod reach;
 mod types;
 
+pub use assemble::{AssembleError, assemble};
 pub use op::{MadeFrom, PartOp};
 pub use types::{
     ArgSide, Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,

@@ -11,7 +11,7 @@ register_op!(
     "_Arg",
     outputs = &["output: T"],
     attrs = &["T: type", "index: int >= 0"],
-    shape = arg,
+    shape = noted,
     stateful = true,
     summary = "An argument of the call frame.",
 );
@@ -52,13 +52,13 @@ register_op!(
         "recv_device: string",
         "client_terminated: bool = false",
     ],
-    shape = nothing_known,
+    shape = noted,
     stateful = true,
     summary = "Takes a tensor from the rendezvous.",
 );
 
 /// Whoever makes the node may note the shape in `_output_shapes`, as TensorFlow does.
-fn arg(c: &ShapeContext<'_>) -> ShapeResult {
+fn noted(c: &ShapeContext<'_>) -> ShapeResult {
     let noted = match c.attr::<Vec<PartialShape>>("_output_shapes") {
         Ok(noted) => noted,
         Err(error) if error.code == Code::NOT_FOUND => return Ok(()),

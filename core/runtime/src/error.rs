@@ -109,6 +109,19 @@ pub enum RuntimeError {
     /// The graph is wrong, or cannot be placed.
     #[error(transparent)]
     Graph(Box<tenon_graph::GraphError>),
+    /// A graph that is to be run as it was cut elsewhere.
+    #[error(transparent)]
+    Assemble(Box<tenon_graph::AssembleError>),
+    /// A partition for, or a transfer with, a device that is not the worker's.
+    #[error("{what} '{name}': expected a device of this worker, which are {}", cut_text(&there.join(", ")))]
+    ForeignDevice {
+        /// What names it.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The worker's devices.
+        there: Vec<String>,
+    },
     /// A plugin cannot be loaded.
     #[error(transparent)]
     Load(Arc<tenon_host::LoadError>),
@@ -280,6 +293,15 @@ impl RuntimeError {
 impl From<tenon_graph::GraphError> for RuntimeError {
     fn from(error: tenon_graph::GraphError) -> RuntimeError {
         RuntimeError::Graph(Box::new(error))
+    }
+}
+
+impl From<tenon_graph::AssembleError> for RuntimeError {
+    fn from(error: tenon_graph::AssembleError) -> RuntimeError {
+        match error {
+            tenon_graph::AssembleError::Graph(error) => error.into(),
+            error => RuntimeError::Assemble(Box::new(error)),
+        }
     }
 }
 

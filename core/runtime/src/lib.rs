@@ -76,4 +76,4 @@ pub use tenon_graph as graph;
 pub use tenon_host as host;
 pub use tenon_proto as proto;
 pub use tuning::Decision;
-pub use worker::Worker;
+pub use worker::{StepOptions, Worker, WorkerGraph};

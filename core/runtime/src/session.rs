@@ -222,6 +222,19 @@ impl Session {
         step_graph::explain_passes(self.inner.context(&current), step)
     }
 
+    /// The graph of a step as its devices run it, one message for each: what a [`Worker`] elsewhere
+    /// [registers](Worker::register).
+    ///
+    /// # Errors
+    /// As compiling the step; a node has an attribute that has no message.
+    pub fn partitions(&self, step: &CallableOptions) -> Result<Vec<GraphDef>, RuntimeError> {
+        self.inner.check_open()?;
+        let current = self.inner.current.lock().clone();
+        let graph = step_graph::build(self.inner.context(&current), step, &Patience::default())?;
+        let partitions = graph.partitioned.partitions.iter();
+        partitions.map(|partition| Ok(partition.to_graph_def()?)).collect()
+    }
+
     /// As [`Session::explain`], of the nodes that the passes make for a step: fused ones, those of another layout.
     ///
     /// # Errors
@@ -354,7 +367,7 @@ impl Inner {
         let graph = step_graph::build(context, signature, patience)?;
         let registration = Registration {
             scope: &context.scope(),
-            feeds: graph.feeds.len(),
+            feeds: graph.feeds.0.len(),
             fetches: graph.fetches,
             count_calls: self.options.count_calls,
             patience,
@@ -421,7 +434,7 @@ impl Inner {
         options: Option<&RunOptions>,
         patience: &Patience,
     ) -> Result<(), RuntimeError> {
-        executable.check_feeds(feeds)?;
+        executable.feeds.check(feeds)?;
         fetched.clear();
         let _denormals = FpGuard::for_kernels(self.options.keep_denormals);
         let call = StepCall {

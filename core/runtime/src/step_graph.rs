@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `named.rs` | the tensors and nodes that a signature names |
+//! | `named.rs`, `feeds.rs` | the tensors and nodes that a signature names; what feeds have to be |
 //! | `placed.rs` | prunes, infers shapes, places; chooses kernels and cuts |
 //! | `placement.rs` | placing as the session's options say |
 //! | `optimize.rs`, `evaluate.rs` | which passes run, and the kernels that fold constants |
@@ -14,6 +14,7 @@
 mod choice;
 mod evaluate;
 mod explain;
+mod feeds;
 mod named;
 mod optimize;
 mod placed;
@@ -21,6 +22,7 @@ mod placement;
 
 pub use explain::NodeExplanation;
 pub(crate) use explain::{explain, explain_made};
+pub(crate) use feeds::{FeedSpec, FeedSpecs};
 pub(crate) use optimize::{Simplified, explain as explain_passes, simplified};
 
 use crate::{
@@ -37,8 +39,8 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-use tenon_framework::{DType, PartialShape, knob::Knobs, registry::Registry};
-use tenon_graph::{Graph, Output, Partitioned};
+use tenon_framework::{knob::Knobs, registry::Registry};
+use tenon_graph::{Graph, NodeId, Output, PartKind, PartNode, Partitioned};
 
 /// What steps are made from: a session's graph as it is at a time, with what it is compiled by.
 #[derive(Clone)]
@@ -97,18 +99,10 @@ impl<'s> Context<'s> {
     }
 }
 
-/// What a feed has to be.
-#[derive(Debug, Clone)]
-pub(crate) struct FeedSpec {
-    pub name: String,
-    pub dtype: DType,
-    pub shape: PartialShape,
-}
-
 /// A step's graph, ready for a worker.
 pub(crate) struct StepGraph {
     pub partitioned: Partitioned,
-    pub feeds: Vec<FeedSpec>,
+    pub feeds: FeedSpecs,
     /// Number of fetches.
     pub fetches: usize,
 }
@@ -124,8 +118,28 @@ pub(crate) fn build(
     let (placed, _) = optimize::optimized(placed)?;
     patience.check()?;
     let partitioned = placed.partition()?;
-    let feeds = feed_specs(&placed, signature, &feeds);
+    let feeds = FeedSpecs(feed_specs(&placed, signature, &feeds));
     Ok(StepGraph { partitioned, feeds, fetches: fetches.len() })
+}
+
+/// The graph of a step that was cut elsewhere, with kernels chosen here.
+pub(crate) fn take(context: Context<'_>, patience: &Patience) -> Result<StepGraph, RuntimeError> {
+    let graph = &context.version.graph;
+    let all: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
+    let placed = Placed::new(context, &[], &[], &all, patience)?;
+    let partitioned = placed.assemble()?;
+    let nodes = || partitioned.partitions.iter().flat_map(|partition| &partition.nodes);
+    let mut feeds: Vec<(usize, FeedSpec)> = nodes().filter_map(fed).collect();
+    feeds.sort_unstable_by_key(|(index, _)| *index);
+    let feeds = FeedSpecs(feeds.into_iter().map(|(_, spec)| spec).collect());
+    let fetches = nodes().filter(|node| matches!(node.kind, PartKind::Fetch { .. })).count();
+    Ok(StepGraph { partitioned, feeds, fetches })
+}
+
+fn fed(node: &PartNode) -> Option<(usize, FeedSpec)> {
+    let PartKind::Feed { index } = node.kind else { return None };
+    let (dtype, shape) = (node.signature.outputs[0].base(), node.output_shapes[0].clone());
+    Some((index, FeedSpec { name: node.name.clone(), dtype, shape }))
 }
 
 fn feed_specs(placed: &Placed<'_>, signature: &CallableOptions, feeds: &[Output]) -> Vec<FeedSpec> {

@@ -8,15 +8,18 @@
 //! container and name, and they stay until the worker goes or their container is [reset](Worker::reset). The kernel
 //! objects of stateful nodes are a session's.
 
+mod graph;
 mod register;
 mod registered;
 
+pub use graph::{StepOptions, WorkerGraph};
 pub(crate) use register::{Registration, register};
 pub(crate) use registered::{Registered, StepCall};
 
-use crate::runtime::Runtime;
+use crate::{error::RuntimeError, options::SessionOptions, runtime::Runtime};
 use std::sync::Arc;
 use tenon_host::resources::ResourceManager;
+use tenon_proto::GraphDef;
 
 /// What sessions over the same devices share: values that outlive steps. Clones are the same worker.
 #[derive(Clone)]
@@ -39,6 +42,22 @@ impl Worker {
     /// The values that outlive steps.
     pub fn resources(&self) -> &Arc<ResourceManager> {
         &self.resources
+    }
+
+    /// Registers a graph that was cut elsewhere, as [`Partition::to_graph_def`] and [`Session::partitions`] write it. Its
+    /// nodes run where they say; kernels are chosen here. No pass changes it.
+    ///
+    /// [`Partition::to_graph_def`]: tenon_graph::Partition::to_graph_def
+    /// [`Session::partitions`]: crate::Session::partitions
+    ///
+    /// # Errors
+    /// As importing a graph and compiling a step; an edge between devices; a device that is not the worker's.
+    pub fn register(
+        &self,
+        graph: &GraphDef,
+        options: SessionOptions,
+    ) -> Result<WorkerGraph, RuntimeError> {
+        WorkerGraph::new(self, graph, options)
     }
 
     /// Forgets the values of these containers, `""` for the one of nodes that name none; how many there were. Steps that

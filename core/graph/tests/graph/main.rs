@@ -4,6 +4,7 @@ mod builder;
 mod goldens;
 mod import;
 mod memory;
+mod messages;
 mod missing;
 mod partition;
 mod placer;

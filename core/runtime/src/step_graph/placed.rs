@@ -10,7 +10,8 @@ use std::sync::Arc;
 use tenon_framework::registry::KernelChoice;
 use tenon_graph::{
     ArgSide, ControlFlow, DeviceView, Graph, MadeFrom, Node, NodeId, Output, PartOp,
-    PartitionOptions, Partitioned, Placement, Shapes, Subgraph, infer_shapes, partition, prune,
+    PartitionOptions, Partitioned, Placement, Shapes, Subgraph, assemble, infer_shapes, partition,
+    prune,
 };
 use tenon_host::devices::PluginDevice;
 
@@ -82,6 +83,18 @@ impl<'s> Placed<'s> {
 
     /// Chooses the kernels, and cuts the graph.
     pub fn partition(&self) -> Result<Partitioned, RuntimeError> {
+        self.with_kernels(|options| Ok(partition(&self.graph, &self.sub, options)?))
+    }
+
+    /// Chooses the kernels of a graph that was cut elsewhere.
+    pub fn assemble(&self) -> Result<Partitioned, RuntimeError> {
+        self.with_kernels(|options| Ok(assemble(&self.graph, &self.sub, options)?))
+    }
+
+    fn with_kernels(
+        &self,
+        cut: impl FnOnce(&PartitionOptions<'_>) -> Result<Partitioned, RuntimeError>,
+    ) -> Result<Partitioned, RuntimeError> {
         let mut ops = Vec::with_capacity(self.sub.order.len());
         for &id in &self.sub.order {
             self.patience.check()?;
@@ -100,7 +113,7 @@ impl<'s> Placed<'s> {
             op: &|id| op(id).clone(),
             shapes: &self.shapes,
         };
-        Ok(partition(&self.graph, &self.sub, &options)?)
+        cut(&options)
     }
 }
 

@@ -96,10 +96,10 @@ impl Planner<'_> {
     /// The device of this name.
     fn device(&self, name: &DeviceName) -> Result<&Arc<PluginDevice>, RuntimeError> {
         self.devices.iter().find(|device| device.name() == name).ok_or_else(|| {
-            RuntimeError::NoSuchDevice {
+            RuntimeError::ForeignDevice {
+                what: "a partition of device",
                 name: name.to_string(),
                 there: self.devices.iter().map(|device| device.name().to_string()).collect(),
-                why: String::new(),
             }
         })
     }

@@ -1,0 +1,365 @@
+//! Partitions from a graph that was cut elsewhere.
+
+use super::{
+    Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,
+    message::{CAN_BE_DEAD, DESTINATION_MEMORY, SOURCE_MEMORY, memory_text},
+};
+use crate::{ArgSide, ControlFlow, Frames, Graph, GraphError, Node, NodeId, Output, Subgraph};
+use std::collections::BTreeMap;
+use tenon_framework::{
+    attr::AttrValue,
+    device::{DeviceName, DeviceNameError},
+};
+use thiserror::Error;
+
+/// What is wrong with a graph that is to be partitions.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum AssembleError {
+    /// As graphs are wrong.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// An attribute that says where a value goes.
+    #[error("node '{node}' (op '{op}'): attribute {attr}: expected {expected}, found {found}")]
+    Attr {
+        /// The node.
+        node: String,
+        /// Its op.
+        op: String,
+        /// The attribute.
+        attr: &'static str,
+        /// What it has to be.
+        expected: &'static str,
+        /// What it is.
+        found: String,
+    },
+    /// The name of a device of a transfer.
+    #[error("node '{node}': attribute {attr}: {source}")]
+    Device {
+        /// The node.
+        node: String,
+        /// The attribute.
+        attr: &'static str,
+        /// What is wrong with the name.
+        source: DeviceNameError,
+    },
+    /// An edge that leads from one device to another.
+    #[error(
+        "'{to}' on {to_device} takes an input of '{from}' on {from_device}: expected a _Send and a _Recv between two devices"
+    )]
+    Crosses {
+        /// The source.
+        from: String,
+        /// Its device.
+        from_device: String,
+        /// The node that reads it.
+        to: String,
+        /// Its device.
+        to_device: String,
+    },
+    /// A value in another kind of memory than a node wants it.
+    #[error(
+        "'{to}' takes output {output} of '{from}' in {wanted} memory, and it is in {found} memory: expected a _Send and a \
+         _Recv between the two; cut the graph for the kernels of this worker"
+    )]
+    Memory {
+        /// The source.
+        from: String,
+        /// Its output.
+        output: u32,
+        /// The node that reads it.
+        to: String,
+        /// Where it wants the value.
+        wanted: &'static str,
+        /// Where the value is.
+        found: &'static str,
+    },
+    /// Two feeds, or two fetches, of one number; a number too few.
+    #[error("the {op} nodes: expected the indices 0 to {last}, each once, found {found:?}")]
+    Indices {
+        /// `_Arg` or `_Retval`.
+        op: &'static str,
+        /// The last one.
+        last: usize,
+        /// Those that there are.
+        found: Vec<usize>,
+    },
+}
+
+/// Puts the nodes of a graph that was cut elsewhere, as [`Partition::to_graph_def`] writes it, into partitions, one for
+/// each device. `_Arg`, `_Retval`, `_Send` and `_Recv` are what they were there; `options.client` does not matter.
+///
+/// # Errors
+/// Edges between devices or kinds of memory; transfers without devices; indices of `_Arg` or `_Retval` that do not go
+/// from 0 on; frames as [`partition`](super::partition) finds them wrong.
+pub fn assemble(
+    graph: &Graph,
+    sub: &Subgraph,
+    options: &PartitionOptions<'_>,
+) -> Result<Partitioned, AssembleError> {
+    let frames = Frames::find(graph, sub)?;
+    let locations = sub.order.iter().map(|&id| {
+        let (found, devices) = ((options.location)(id), options.devices.len());
+        let what = || format!("node '{}'", graph.node(id).name);
+        let wrong = || GraphError::Location { what: what(), found, devices };
+        (found < devices).then_some(found).ok_or_else(wrong)
+    });
+    let locations: Vec<usize> = locations.collect::<Result<_, _>>()?;
+    let mut places = vec![0; sub.order.len()];
+    let mut counts = vec![0; options.devices.len()];
+    for (&location, place) in locations.iter().zip(&mut places) {
+        *place = counts[location];
+        counts[location] += 1;
+    }
+    let assembler = Assembler { graph, sub, options, frames: &frames, locations, places };
+    let mut parts: BTreeMap<usize, Vec<PartNode>> = BTreeMap::new();
+    let mut transfers = 0;
+    for (at, &id) in sub.order.iter().enumerate() {
+        let mut node = assembler.node(at, id)?;
+        if let PartKind::Send(transfer) | PartKind::Recv(transfer) = &mut node.kind {
+            transfer.id = transfers;
+            transfers += 1;
+        }
+        parts.entry(assembler.locations[at]).or_default().push(node);
+    }
+    pair(&mut parts);
+    check_memory(&parts)?;
+    check_indices(&parts)?;
+    Ok(finish(graph, sub, parts, options, (frames, transfers)))
+}
+
+fn finish(
+    graph: &Graph,
+    sub: &Subgraph,
+    parts: BTreeMap<usize, Vec<PartNode>>,
+    options: &PartitionOptions<'_>,
+    (frames, transfers): (Frames, u32),
+) -> Partitioned {
+    let steers = |node: &PartNode| ControlFlow::of(&node.op) != ControlFlow::No;
+    // What comes from elsewhere may be dead where it says so.
+    let dead = |&id: &NodeId| flag(graph.node(id), CAN_BE_DEAD);
+    let any = parts.values().flatten().any(steers) || sub.order.iter().any(|id| dead(id));
+    let receives = |node: &PartNode| matches!(node.kind, PartKind::Recv(_));
+    let partitions = parts.into_iter().map(|(location, nodes)| Partition {
+        device: options.devices[location].name.clone(),
+        has_control_flow: any && nodes.iter().any(|node| steers(node) || receives(node)),
+        nodes,
+    });
+    Partitioned { partitions: partitions.collect(), frames, transfers }
+}
+
+/// Gives both ends of a transfer that are here one number.
+fn pair(parts: &mut BTreeMap<usize, Vec<PartNode>>) {
+    let key = |transfer: &Transfer| {
+        let ends = (transfer.sender.to_string(), transfer.receiver.to_string());
+        (ends, transfer.incarnation, transfer.tensor.clone())
+    };
+    let mut sent = std::collections::HashMap::new();
+    for node in parts.values().flatten() {
+        if let PartKind::Send(transfer) = &node.kind {
+            sent.insert(key(transfer), transfer.id);
+        }
+    }
+    for node in parts.values_mut().flatten() {
+        if let PartKind::Recv(transfer) = &mut node.kind
+            && let Some(&id) = sent.get(&key(transfer))
+        {
+            transfer.id = id;
+        }
+    }
+}
+
+struct Assembler<'a> {
+    graph: &'a Graph,
+    sub: &'a Subgraph,
+    options: &'a PartitionOptions<'a>,
+    frames: &'a Frames,
+    /// Location of each node, and place there, by position in the order.
+    locations: Vec<usize>,
+    places: Vec<u32>,
+}
+
+impl Assembler<'_> {
+    fn node(&self, at: usize, id: NodeId) -> Result<PartNode, AssembleError> {
+        let node = self.graph.node(id);
+        let location = self.locations[at];
+        let kind = self.kind(id)?;
+        let place = |source: NodeId| self.place(source, location, node);
+        let inputs = node.inputs.iter();
+        let inputs =
+            inputs.map(|input| Ok(Edge { node: place(input.node)?, output: input.output }));
+        let control = self.sub.control_inputs(self.graph, id).map(place);
+        let shape = |output| self.options.shapes.shape(Output::new(id, output));
+        let (input_memory, output_memory) = self.memory(location, id, &kind);
+        Ok(PartNode {
+            name: node.name.clone(),
+            op: node.op.name.clone(),
+            kind,
+            inputs: inputs.collect::<Result<_, AssembleError>>()?,
+            control_inputs: control.collect::<Result<_, AssembleError>>()?,
+            signature: node.signature.clone(),
+            input_memory,
+            output_memory,
+            output_shapes: (0..node.outputs().len() as u32).map(shape).collect(),
+            frame: self.frames.runs_in[at],
+            gives_to: self.frames.gives_to[at],
+        })
+    }
+
+    /// Place of a source, which is at the location of the node that reads it.
+    fn place(&self, source: NodeId, location: usize, to: &Node) -> Result<u32, AssembleError> {
+        let at = self.sub.position(source).unwrap_or_default();
+        if self.locations[at] == location {
+            return Ok(self.places[at]);
+        }
+        let device = |location: usize| self.options.devices[location].name.to_string();
+        Err(AssembleError::Crosses {
+            from: self.graph.node(source).name.clone(),
+            from_device: device(self.locations[at]),
+            to: to.name.clone(),
+            to_device: device(location),
+        })
+    }
+
+    fn kind(&self, id: NodeId) -> Result<PartKind, AssembleError> {
+        let node = self.graph.node(id);
+        Ok(match node.op.name.as_str() {
+            "_Arg" => PartKind::Feed { index: index(node)? },
+            "_Retval" => PartKind::Fetch { index: index(node)? },
+            "_Send" => PartKind::Send(self.transfer(node, node.inputs[0])?),
+            "_Recv" => PartKind::Recv(self.transfer(node, Output::new(id, 0))?),
+            _ => PartKind::Op(Box::new((self.options.op)(id))),
+        })
+    }
+
+    fn transfer(&self, node: &Node, value: Output) -> Result<Transfer, AssembleError> {
+        let device = |attr| {
+            let name = DeviceName::parse(&words(node, attr)?);
+            name.map_err(|source| AssembleError::Device { node: node.name.clone(), attr, source })
+        };
+        let memory = |attr| match node.attrs.get(attr) {
+            // As of TensorFlow's partitions, which have ops of other names for it.
+            None => Ok(Memory::Host),
+            Some(value) => match value.as_text() {
+                Some("host") => Ok(Memory::Host),
+                Some("device") => Ok(Memory::Device),
+                _ => Err(wrong(node, attr, "'host' or 'device'", value)),
+            },
+        };
+        let incarnation = node.attrs.get("send_device_incarnation").and_then(AttrValue::as_int);
+        Ok(Transfer {
+            id: 0,
+            sender: device("send_device")?,
+            incarnation: incarnation.unwrap_or_default().cast_unsigned(),
+            receiver: device("recv_device")?,
+            tensor: words(node, "tensor_name")?,
+            source_memory: memory(SOURCE_MEMORY)?,
+            destination_memory: memory(DESTINATION_MEMORY)?,
+            dtype: self.graph.dtype(value).base(),
+            shape: self.options.shapes.shape(value),
+        })
+    }
+
+    /// Where inputs and outputs are.
+    fn memory(&self, location: usize, id: NodeId, kind: &PartKind) -> (Vec<Memory>, Vec<Memory>) {
+        let node = self.graph.node(id);
+        let on_host = self.options.devices[location].host_memory;
+        let (inputs, outputs) = (node.inputs.len(), node.outputs().len());
+        let all = |memory| (vec![memory; inputs], vec![memory; outputs]);
+        let arg = |side| match on_host || (self.options.host_memory)(id, side) {
+            true => Memory::Host,
+            false => Memory::Device,
+        };
+        match kind {
+            PartKind::Feed { .. } | PartKind::Fetch { .. } => all(Memory::Host),
+            PartKind::Send(transfer) => all(transfer.source_memory),
+            PartKind::Recv(transfer) => all(transfer.destination_memory),
+            PartKind::Op(op)
+                if op.value().is_some()
+                    && words(node, DESTINATION_MEMORY).is_ok_and(|memory| memory == "host") =>
+            {
+                all(Memory::Host)
+            }
+            PartKind::Op(_) => (
+                (0..inputs).map(|at| arg(ArgSide::Input(at))).collect(),
+                (0..outputs).map(|at| arg(ArgSide::Output(at))).collect(),
+            ),
+        }
+    }
+}
+
+fn flag(node: &Node, attr: &str) -> bool {
+    matches!(node.attrs.get(attr), Some(AttrValue::Bool(true)))
+}
+
+fn words(node: &Node, attr: &'static str) -> Result<String, AssembleError> {
+    let value = node.attrs.get(attr);
+    let text = value.and_then(AttrValue::as_text).map(str::to_owned);
+    text.ok_or_else(|| match value {
+        Some(value) => wrong(node, attr, "text", value),
+        None => wrong(node, attr, "text", &"nothing"),
+    })
+}
+
+fn index(node: &Node) -> Result<usize, AssembleError> {
+    let value = node.attrs.get("index");
+    let index = value.and_then(AttrValue::as_int).and_then(|index| usize::try_from(index).ok());
+    index.ok_or_else(|| wrong(node, "index", "a number from 0 on", &value))
+}
+
+fn wrong(
+    node: &Node,
+    attr: &'static str,
+    expected: &'static str,
+    found: &dyn std::fmt::Debug,
+) -> AssembleError {
+    let (node, op) = (node.name.clone(), node.op.name.clone());
+    AssembleError::Attr { node, op, attr, expected, found: format!("{found:?}") }
+}
+
+/// Values are where they are read.
+fn check_memory(parts: &BTreeMap<usize, Vec<PartNode>>) -> Result<(), AssembleError> {
+    for nodes in parts.values() {
+        for node in nodes {
+            for (edge, &wanted) in node.inputs.iter().zip(&node.input_memory) {
+                let source = &nodes[edge.node as usize];
+                let found = source.output_memory[edge.output as usize];
+                if found != wanted {
+                    return Err(AssembleError::Memory {
+                        from: source.name.clone(),
+                        output: edge.output,
+                        to: node.name.clone(),
+                        wanted: memory_text(wanted),
+                        found: memory_text(found),
+                    });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Feeds and fetches have the numbers from 0 on.
+fn check_indices(parts: &BTreeMap<usize, Vec<PartNode>>) -> Result<(), AssembleError> {
+    let of = |wanted: fn(&PartKind) -> Option<usize>| {
+        let nodes = parts.values().flatten();
+        let mut found: Vec<usize> = nodes.filter_map(|node| wanted(&node.kind)).collect();
+        found.sort_unstable();
+        found
+    };
+    let feeds = of(|kind| match kind {
+        PartKind::Feed { index } => Some(*index),
+        _ => None,
+    });
+    let fetches = of(|kind| match kind {
+        PartKind::Fetch { index } => Some(*index),
+        _ => None,
+    });
+    for (op, found) in [("_Arg", feeds), ("_Retval", fetches)] {
+        if found.iter().enumerate().any(|(at, &index)| at != index) {
+            let last = found.len() - 1;
+            return Err(AssembleError::Indices { op, last, found });
+        }
+    }
+    Ok(())
+}

@@ -222,6 +222,11 @@ impl KnobDef {
     pub fn variable(&self) -> String {
         format!("TENON_{}_{}", self.scope, self.name).to_ascii_uppercase()
     }
+
+    /// Its environment variable as somebody writes it who forgets the scope.
+    fn variable_without_scope(&self) -> String {
+        format!("TENON_{}", self.name).to_ascii_uppercase()
+    }
 }
 
 fn parse_value(
@@ -291,8 +296,9 @@ impl KnobStore {
     }
 
     /// Reads the layers. Options and settings are pairs of `scope.name` and text; a later pair wins within
-    /// its layer. A variable `TENON_<SCOPE>_...` is an unknown knob when the scope has any knob; one of a scope
-    /// that is not there belongs to a plugin that is not loaded and is passed over.
+    /// its layer. A variable `TENON_<SCOPE>_...` is an unknown knob when the scope has any knob, and so is
+    /// `TENON_<NAME>` with the name of a knob whose scope is left out; any other one belongs to a plugin that is not
+    /// loaded and is passed over.
     ///
     /// # Errors
     /// All unknown knobs and all values of the wrong type.
@@ -335,24 +341,28 @@ impl KnobStore {
         if errors.is_empty() { Ok(Knobs { values }) } else { Err(errors) }
     }
 
-    /// Whether an environment variable has the form of a knob of a scope that is there.
+    /// Whether an environment variable has the form of a knob of a scope that is there, or the name of a knob without
+    /// its scope.
     fn claims(&self, variable: &str) -> bool {
         !RESERVED_VARIABLES.contains(&variable)
             && self.defs().any(|def| {
                 let prefix = format!("TENON_{}_", def.scope).to_ascii_uppercase();
-                variable.starts_with(&prefix)
+                variable.starts_with(&prefix) || variable == def.variable_without_scope()
             })
     }
 
+    /// What nobody declared, with the nearest names. One that lacks its scope, or has another one, is near.
     fn unknown(&self, written: &str, origin: KnobOrigin) -> KnobError {
-        let names = match origin {
-            KnobOrigin::Environment => &self.variables,
-            _ => &self.defs,
+        let distance = |name: &str| edit_distance(written.as_bytes(), name.as_bytes());
+        let name = |def: &KnobDef| match origin {
+            KnobOrigin::Environment => (def.variable(), def.variable_without_scope()),
+            _ => (def.full_name(), def.name.clone()),
         };
-        let mut ranked: Vec<(usize, &String)> = names
-            .keys()
-            .map(|name| (edit_distance(written.as_bytes(), name.as_bytes()), name))
-            .collect();
+        let near = |def: &Arc<KnobDef>| {
+            let (whole, without_scope) = name(def);
+            (distance(&whole).min(distance(&without_scope)), whole)
+        };
+        let mut ranked: Vec<(usize, String)> = self.defs().map(near).collect();
         ranked.sort();
         let limit = ranked.first().map_or(0, |(distance, _)| distance + 1);
         let nearest = ranked.iter().take(3).filter(|(distance, _)| *distance <= limit);

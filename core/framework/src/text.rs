@@ -99,26 +99,33 @@ pub fn some_of<'a>(names: impl IntoIterator<Item = &'a str>, most: usize) -> Str
     }
 }
 
-/// How many items are to be added, taken out or replaced to make one sequence of the other (Levenshtein's distance).
-/// Names are compared by bytes or by characters, as the caller has them. Takes time by the product of the lengths.
+/// How many items are to be added, taken out, replaced or exchanged with their neighbour to make one sequence of the
+/// other (the distance of optimal string alignment, in which no item is touched twice). Names are compared by bytes or by
+/// characters, as the caller has them. Takes time by the product of the lengths.
 ///
 /// ```
 /// use tenon_framework::text::edit_distance;
 ///
 /// assert_eq!(edit_distance(b"avx-2", b"avx2"), 1);
+/// assert_eq!(edit_distance(b"Rleu", b"Relu"), 1);
 /// ```
 pub fn edit_distance<T: PartialEq>(from: &[T], to: &[T]) -> usize {
-    let mut row: Vec<usize> = (0..=to.len()).collect();
+    // The rows of the table for the items before the last one, before this one, and for this one.
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=to.len()).collect();
     for (at, a) in from.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
+        let mut row = vec![at + 1];
         for (place, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[place + 1];
-            row[place + 1] = replaced.min(diagonal + 1).min(row[place] + 1);
+            let replaced = last[place] + usize::from(a != b);
+            let mut least = replaced.min(last[place + 1] + 1).min(row[place] + 1);
+            if at > 0 && place > 0 && *a == to[place - 1] && from[at - 1] == *b {
+                least = least.min(before[place - 1] + 1);
+            }
+            row.push(least);
         }
+        before = std::mem::replace(&mut last, row);
     }
-    row[to.len()]
+    last[to.len()]
 }
 
 #[cfg(test)]
@@ -140,5 +147,14 @@ mod tests {
         assert_eq!(some_of(["a"], 2), "'a'");
         assert_eq!(some_of(["a", "b"], 2), "'a', 'b'");
         assert_eq!(some_of(["a", "b", "c", "d"], 2), "'a', 'b' and 2 more");
+    }
+
+    #[test]
+    fn neighbours_that_changed_places_are_one_edit() {
+        let distance = |from: &str, to: &str| edit_distance(from.as_bytes(), to.as_bytes());
+        assert_eq!((distance("rleu", "relu"), distance("rleu", "elu")), (1, 2));
+        assert_eq!((distance("ab", "ba"), distance("abc", "ca"), distance("a", "b")), (1, 3, 1));
+        assert_eq!((distance("", "abc"), distance("abc", ""), distance("abc", "abc")), (3, 3, 0));
+        assert_eq!(distance("kitten", "sitting"), 3);
     }
 }

@@ -58,6 +58,36 @@ fn variables_of_absent_plugins_pass_and_misspelt_ones_do_not() {
     assert!(errors[0].to_string().contains("did you mean 'TENON_CPU_THREADS'"), "{}", errors[0]);
 }
 
+/// Whoever reads `isolate_deadline_ms` in a message or a table leaves out the scope.
+#[test]
+fn a_knob_without_its_scope_is_told_with_it() {
+    let mut store = store();
+    let names = ["isolate_deadline_ms", "isolate_look_us", "files"];
+    for name in names {
+        let source = SourceInfo::default();
+        let def = KnobDef::new("host", name, KnobKind::STRING, "", "", source).unwrap();
+        store.declare(Arc::new(def)).unwrap();
+    }
+    let told = |environment: &[(&str, &str)], set: &[(&str, &str)]| {
+        let errors = store.snapshot(pairs(environment), &[], &pairs(set)).unwrap_err();
+        errors[0].to_string()
+    };
+    for set in ["isolate_deadline_ms", "isolate_deadline", "hots.isolate_deadline_ms"] {
+        let expected =
+            format!("unknown knob '{set}' (--set): did you mean 'host.isolate_deadline_ms'?");
+        assert_eq!(told(&[], &[(set, "1")]), expected);
+    }
+    assert_eq!(
+        told(&[], &[("fiels", "1")]),
+        "unknown knob 'fiels' (--set): did you mean 'host.files'?",
+        "the distance of a short name is not that of the scope that it lacks"
+    );
+    assert_eq!(
+        told(&[("TENON_ISOLATE_DEADLINE_MS", "1")], &[]),
+        "unknown knob 'TENON_ISOLATE_DEADLINE_MS' (environment): did you mean 'TENON_HOST_ISOLATE_DEADLINE_MS'?"
+    );
+}
+
 #[test]
 fn every_wrong_value_is_reported() {
     let environment = pairs(&[("TENON_CPU_THREADS", "many")]);

@@ -111,6 +111,7 @@ mod tests {
         assert_eq!(near("add"), "; did you mean 'Add' or 'AddN'?");
         assert_eq!(near("Convolution"), "");
         assert_eq!(near("Realu"), "; did you mean 'Relu'?");
+        assert_eq!(near("Rleu"), "; did you mean 'Relu'?");
         assert_eq!(near("x"), "", "one letter is like any other");
         assert_eq!(near(&"x".repeat(65)), "");
     }

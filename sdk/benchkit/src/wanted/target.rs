@@ -109,5 +109,7 @@ mod tests {
         assert_eq!(closest("MatMull", known()), Some("MatMul"));
         assert_eq!(closest("Conv3D", known()), Some("Conv2D"));
         assert_eq!(closest("Softmax", known()), None);
+        // Two letters that changed places are one slip.
+        assert_eq!(closest("Rleu", ["Elu", "Relu", "Selu"].into_iter()), Some("Relu"));
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 use tenon_testkit::check::{
     Clause,
-    driver::{self, Options, Turns, Worker},
+    driver::{self, Options, Reproducers, Turns, Worker},
     exceptions::CheckExceptions,
     protocol::{Sampling, Setup},
     report::{Report, Tally, summary},
@@ -55,7 +55,7 @@ pub fn of_ops(file: PathBuf, ops: &[&str]) -> Options {
 
 /// As [`of_ops`], with failures shrunk and written to a folder.
 pub fn reproducing(file: PathBuf, ops: &[&str], folder: &Path) -> Options {
-    Options { reproducers: Some(folder.to_owned()), ..of_ops(file, ops) }
+    Options { reproducers: Some(Reproducers::in_folder(folder.to_owned())), ..of_ops(file, ops) }
 }
 
 /// The check's report.

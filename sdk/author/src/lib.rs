@@ -45,6 +45,7 @@ mod array;
 mod door;
 
 pub use array::{array_view, array_view_mut};
+pub use tenon_framework::element::{Complex, Complex32, Complex64, bf16, f16};
 pub use tenon_framework::{
     Code, DType, KernelError, PartialShape, Shape, View, ViewMut, abi, attr, author, device,
     element, extension_link, fixed_point, fused, fusion, geometry, growth, kernels_check_shapes,
@@ -53,6 +54,17 @@ pub use tenon_framework::{
 };
 
 /// Everything that a plugin's source names; the only glob import in Tenon's style.
+///
+/// `std::arch::x86_64` has a `bf16` of its own, so that the name is ambiguous beside a glob import of that module. A source
+/// that takes intrinsics so names the type itself, which comes before both:
+///
+/// ```
+/// #[cfg(target_arch = "x86_64")]
+/// use std::arch::x86_64::*;
+/// use tenon_sdk::{bf16, prelude::*};
+///
+/// assert_eq!(bf16::from_f64(1.5).to_f64(), 1.5);
+/// ```
 pub mod prelude {
     pub use crate::{array_view, array_view_mut};
     pub use tenon_framework::{

@@ -19,7 +19,7 @@ use tenon_testkit::{
     TestkitError,
     check::{
         Verdict,
-        driver::{self, Again, Options, Status, Turns, Worker},
+        driver::{self, Again, Options, Reproducers, Status, Turns, Worker},
         exceptions::CheckExceptions,
         json::case_from_json,
         protocol::{Sampling, Setup},
@@ -31,6 +31,8 @@ use tenon_testkit::{
 /// Cases per subject, unless `--full`.
 const SAMPLED: usize = 12;
 const FULL: usize = 60;
+/// The usual folder for what reproduces failures.
+pub const REPRODUCERS: &str = "tenon-check";
 /// Name of the hidden subcommand that a worker runs.
 pub const WORKER: &str = "check-worker";
 
@@ -108,7 +110,9 @@ fn options(global: &Global, args: &CheckArgs, plugin: PathBuf) -> Result<Options
         turns: Turns::default(),
         strict: args.strict,
         arrays: args.keep_failures.clone(),
-        reproducers: Some(args.reproducers.clone().unwrap_or_else(|| "tenon-check".into())),
+        reproducers: Some(Reproducers::in_folder(
+            args.reproducers.clone().unwrap_or_else(|| REPRODUCERS.into()),
+        )),
     })
 }
 

@@ -29,8 +29,9 @@ mod watch;
 
 use crate::{
     args::Global,
-    check::{exceptions, worker as check_worker},
+    check::{REPRODUCERS, exceptions, worker as check_worker},
     error::CliError,
+    list::shown_path,
     output::complain,
 };
 pub use args::{ABOUT, DevArgs, EXAMPLE};
@@ -368,6 +369,8 @@ impl Dev {
             others: self.live.others(&copy.manifest),
             exceptions: exceptions(self.args.exceptions.as_ref(), usual)?,
             goldens: self.args.goldens.clone(),
+            reproducers: shown_path(&self.recipe.folder.join(REPRODUCERS)).into(),
+            artifact: self.artifact.clone(),
             limit: Duration::from_secs_f64(self.args.timeout),
             time: Duration::from_secs_f64(self.args.check_time),
         };

@@ -17,15 +17,18 @@ use std::{
 use tenon_testkit::{
     TestkitError,
     check::{
-        driver::{self, Options, Turns, Worker},
+        driver::{self, Options, Reproducers, Turns, Worker},
         exceptions::CheckExceptions,
         protocol::{Sampling, Setup, Unit, UnitKind},
-        report::{Looked, Report},
+        report::{Failure, Looked, Report, failures},
     },
 };
 
 /// Cases of each kernel and type: fewer than `check` has, so that more kernels have their turn.
 const CASES: usize = 6;
+
+/// How long failures of a build are made smaller: somebody waits.
+const SMALLER: Duration = Duration::from_secs(3);
 
 /// How builds are checked.
 pub struct Judge {
@@ -39,6 +42,10 @@ pub struct Judge {
     pub exceptions: (CheckExceptions, Option<PathBuf>),
     /// Folder with golden data.
     pub goldens: Option<PathBuf>,
+    /// Folder for what reproduces failures.
+    pub reproducers: PathBuf,
+    /// The build as it lies where it was made: what is checked is a copy that goes.
+    pub artifact: Option<PathBuf>,
     /// How long a step of a worker may take.
     pub limit: Duration,
     /// Time for looking at kernels in full, once each was called.
@@ -57,7 +64,7 @@ pub struct Wish {
 }
 
 /// A broken promise.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Broken {
     /// The kernel with its types, or what else is wrong.
     pub kernel: String,
@@ -65,6 +72,10 @@ pub struct Broken {
     pub clause: String,
     /// What was expected, what was found.
     pub message: String,
+    /// The smallest input that was found to fail, in words.
+    pub input: Option<String>,
+    /// What runs it again.
+    pub reproducer: Option<PathBuf>,
 }
 
 /// A kernel with its types that was looked at.
@@ -87,6 +98,8 @@ pub struct Judged {
     pub verdicts: Verdicts,
     /// What is broken.
     pub broken: Vec<Broken>,
+    /// The same in the words of `tenon check`, by clause and cause.
+    pub told: String,
     /// Kernels, with their types.
     pub seen: Vec<Seen>,
     /// Those of which nothing was run, and why.
@@ -147,7 +160,11 @@ impl Judge {
             limit: self.limit,
             exceptions,
             exceptions_file,
-            reproducers: None,
+            reproducers: Some(Reproducers {
+                folder: self.reproducers.clone(),
+                plugin: self.artifact.clone(),
+                time: SMALLER,
+            }),
             until: None,
             turns: Turns {
                 failed: wish.failed.clone(),
@@ -253,16 +270,18 @@ impl Judged {
             self.verdicts.extend(marks);
         }
         for (unit, clause, tally) in report.broken() {
-            let message = tally.failures.first().map(|failure| failure.message.clone());
+            let Failure { message, input, reproducer, .. } =
+                tally.failures.first().cloned().unwrap_or_default();
             let (kernel, clause) = (unit.name.clone(), clause.name().to_owned());
-            self.broken.push(Broken { kernel, clause, message: message.unwrap_or_default() });
+            self.broken.push(Broken { kernel, clause, message, input, reproducer });
         }
         let other = |message: &String| Broken {
             kernel: report.plugin.name.clone(),
-            clause: String::new(),
             message: message.clone(),
+            ..Broken::default()
         };
         self.broken.extend(report.problems.iter().map(other));
+        self.told = failures(report, "tenon check");
     }
 }
 
@@ -282,7 +301,7 @@ mod tests {
         let broken = |kernel: &str| Broken {
             kernel: kernel.to_owned(),
             clause: "values".to_owned(),
-            message: String::new(),
+            ..Broken::default()
         };
         let judged = Judged {
             seen: vec![seen("mended", true), seen("only called", false), seen("new", false)],

@@ -2,7 +2,7 @@
 
 use super::{
     diff::{Difference, Turned},
-    judge::{Broken, Judged},
+    judge::Judged,
     measure::{Measured, Row},
     session::Steps,
 };
@@ -111,6 +111,8 @@ fn to_json(event: &Event<'_>) -> Value {
             })).collect::<Vec<_>>(),
             "broken": judged.broken.iter().map(|broken| json!({
                 "kernel": broken.kernel, "clause": broken.clause, "message": broken.message,
+                "input": broken.input,
+                "reproducer": broken.reproducer.as_ref().map(|file| file.display().to_string()),
             })).collect::<Vec<_>>(),
             "turned": turned.iter().map(|turned| json!({
                 "kernel": turned.kernel, "clause": turned.clause.name(),
@@ -221,8 +223,8 @@ fn checked_text(judged: &Judged, turned: &[Turned]) -> String {
     for (kernel, reason) in &judged.not_run {
         text.push_str(&format!("  – not run: {kernel}: {reason}\n"));
     }
-    for Broken { kernel, clause, message } in &judged.broken {
-        text.push_str(&format!("  ✗ {clause}: {kernel}\n      {message}\n"));
+    for line in judged.told.lines().filter(|line| !line.is_empty()) {
+        text.push_str(&format!("  {line}\n"));
     }
     for Turned { kernel, clause, marks: [before, now] } in turned {
         text.push_str(&format!("  ~ {clause}: {kernel}: {before} → {now}\n"));
@@ -267,7 +269,10 @@ fn cells(row: &Row) -> [String; 8] {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::judge::Seen, *};
+    use super::{
+        super::judge::{Broken, Seen},
+        *,
+    };
 
     fn seen(kernel: &str, in_full: bool) -> Seen {
         let (op, label) = ("Op".to_owned(), String::new());
@@ -286,10 +291,25 @@ mod tests {
         let expected = "check: nothing broken so far: 1 of 2 kernels in full, each called, 12 cases in 0.0 s; 1 op left \
                         for the next round\n";
         assert_eq!(text, expected);
-        let broken = Broken { kernel: "a".into(), clause: "bounds".into(), message: "m".into() };
-        part.broken.push(broken);
+        part.broken.push(Broken { kernel: "a".into(), ..Broken::default() });
         let text = checked_text(&part, &[]);
         assert!(text.starts_with("check: broken: 1 of 2 kernels in full"), "{text}");
+    }
+
+    /// Wrong values were told on one line, with the whole input.
+    #[test]
+    fn what_is_broken_is_told_as_check_tells_it() {
+        let told = "✗ values: a\n    1 of 2 elements is wrong\n      at [0] got 1\n\n".to_owned();
+        let broken = vec![Broken { kernel: "a".into(), ..Broken::default() }];
+        let judged =
+            Judged { seen: vec![seen("a", true)], broken, told, cases: 1, ..Judged::default() };
+        let expected = "\
+check: broken: 1 of 1 kernel in full, 1 case in 0.0 s
+  ✗ values: a
+      1 of 2 elements is wrong
+        at [0] got 1
+";
+        assert_eq!(checked_text(&judged, &[]), expected);
     }
 
     #[test]

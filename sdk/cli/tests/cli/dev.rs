@@ -222,6 +222,16 @@ fn one_round_says_by_its_exit_code_whether_the_build_is_right() {
     let text = String::from_utf8_lossy(&broken.stdout).into_owned();
     assert_eq!(broken.status.code(), Some(1), "{text}");
     assert!(text.contains("✗ values: DevC") && text.contains("nothing runs yet"), "{text}");
+    // Made smaller and told as `tenon check` does, with what runs it again: the build, not the copy that was checked.
+    assert!(text.contains("\n      with input 0: float [1] = "), "{text}");
+    let again =
+        text.lines().find_map(|line| line.trim().strip_prefix("again: tenon check --case "));
+    let again = again.unwrap_or_else(|| panic!("{text}"));
+    assert!(again.starts_with("dev-c/tenon-check/DevC"), "{text}");
+    let case = place.tenon(&["check", "--case", again]);
+    let told = String::from_utf8_lossy(&case.stdout).into_owned();
+    assert_eq!(case.status.code(), Some(1), "{told}{}", stderr(&case));
+    assert!(told.contains("✗ values") && !told.contains("another build"), "{told}");
     let error = place.error(&["dev", "nowhere"]);
     assert!(error.contains("expected the folder of a plugin's source"), "{error}");
     fs::create_dir(place.path("empty")).unwrap();

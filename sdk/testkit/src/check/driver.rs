@@ -41,6 +41,9 @@ use std::{
 use tempfile::TempDir;
 use tenon_runtime::host::loader;
 
+/// How long all failures of a check are made smaller.
+const SHRINK_ALL: Duration = Duration::from_secs(120);
+
 /// How a check is run.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -56,8 +59,8 @@ pub struct Options {
     pub exceptions: CheckExceptions,
     /// The file that says so, for the report.
     pub exceptions_file: Option<PathBuf>,
-    /// Folder for reproducers; without one, failures are not shrunk.
-    pub reproducers: Option<PathBuf>,
+    /// What becomes of failures; without it, they are not made smaller.
+    pub reproducers: Option<Reproducers>,
     /// Folder for inputs, expectations and results of failing cases, as arrays.
     pub arrays: Option<PathBuf>,
     /// When time is up. No unit is begun then but the first, nor one that would, if it took as long as the one
@@ -67,6 +70,24 @@ pub struct Options {
     pub turns: Turns,
     /// Whether what no case of was run is a failure.
     pub strict: bool,
+}
+
+/// How failures are made smaller, and where they are written.
+#[derive(Debug, Clone)]
+pub struct Reproducers {
+    /// The folder for them.
+    pub folder: PathBuf,
+    /// The plugin's file as they name it, where what is checked is a copy of it that does not last.
+    pub plugin: Option<PathBuf>,
+    /// How long all failures together are made smaller.
+    pub time: Duration,
+}
+
+impl Reproducers {
+    /// In a folder, with the usual time.
+    pub fn in_folder(folder: PathBuf) -> Reproducers {
+        Reproducers { folder, plugin: None, time: SHRINK_ALL }
+    }
 }
 
 impl Options {
@@ -133,7 +154,7 @@ pub fn check(
         problems,
         notes: notes.into_iter().chain(more).collect(),
         exceptions: options.exceptions_file.clone(),
-        reproducers: options.reproducers.clone(),
+        reproducers: options.reproducers.as_ref().map(|reproducers| reproducers.folder.clone()),
         time: begin.elapsed(),
     })
 }

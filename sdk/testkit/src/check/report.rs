@@ -9,7 +9,7 @@ mod testing;
 mod text;
 
 pub use spent::{Activity, Spent};
-pub use text::summary;
+pub use text::{failures, summary};
 
 use super::{
     Clause, Examiner,

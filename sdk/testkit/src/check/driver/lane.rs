@@ -1,7 +1,7 @@
 //! One worker after the other, and what they are ordered to do.
 
 use super::{
-    Status, absolute,
+    Reproducers, Status, absolute,
     blame::Pending,
     child::Child,
     follow::{Begun, Gone, How, Outcome, follow},
@@ -274,7 +274,7 @@ impl<'r> Lane<'r> {
         }
         let facts = &self.run.units[unit];
         let options = self.run.options;
-        let Some(folder) = &options.reproducers else { return };
+        let Some(Reproducers { folder, plugin, .. }) = &options.reproducers else { return };
         if !locked(&self.run.reproduced).insert((facts.row(), clause)) {
             return;
         }
@@ -294,6 +294,9 @@ impl<'r> Lane<'r> {
         }
         let mut reproducer =
             Reproducer::new(&self.run.setup, &self.run.digest, facts, clause, found);
+        if let Some(plugin) = plugin {
+            reproducer.plugin = absolute(plugin);
+        }
         reproducer.message = reproduced.message.as_ref().unwrap_or(&failing.message).clone();
         if let (Some(folder), What::Case(case)) = (&options.arrays, &reproducer.run) {
             reproduced.arrays = self.keep(unit, case, folder.join(reproducer.name()));

@@ -14,9 +14,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long all failures together are shrunk.
-const SHRINK_ALL: Duration = Duration::from_secs(120);
-
 /// What the lanes of a run share.
 pub(super) struct Run<'a> {
     pub options: &'a Options,
@@ -40,6 +37,7 @@ pub(super) struct Run<'a> {
     pub fatal: Mutex<BTreeSet<String>>,
     /// Rows and clauses of which a failure is reproduced.
     pub reproduced: Mutex<BTreeSet<(String, Clause)>>,
+    /// What is left of the time to make failures smaller.
     pub shrinking: Mutex<Duration>,
 }
 
@@ -58,6 +56,7 @@ impl<'a> Run<'a> {
         let (turns, last) = options.turns.of(&units);
         let (next, done, ends, failed) = Default::default();
         let (since, fatal, reproduced) = Default::default();
+        let shrinking = options.reproducers.as_ref().map(|reproducers| reproducers.time);
         Run {
             options,
             setup,
@@ -74,7 +73,7 @@ impl<'a> Run<'a> {
             failed,
             fatal,
             reproduced,
-            shrinking: Mutex::new(SHRINK_ALL),
+            shrinking: Mutex::new(shrinking.unwrap_or_default()),
         }
     }
 

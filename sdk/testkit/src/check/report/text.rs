@@ -22,13 +22,7 @@ struct Cause<'r> {
 /// The whole report. `again` is the command that runs a reproducer again.
 pub fn summary(report: &Report, again: &str) -> String {
     let mut text = table(report);
-    for cause in causes(report) {
-        text.push_str(&cause_text(&cause, again));
-        text.push('\n');
-    }
-    for problem in &report.problems {
-        let _ = writeln!(text, "✗ {problem}\n");
-    }
+    text.push_str(&failures(report, again));
     text.push_str(&not_run(report));
     text.push_str(&skipped(report));
     for note in &report.notes {
@@ -41,6 +35,19 @@ pub fn summary(report: &Report, again: &str) -> String {
         text.push_str(&times(report));
     }
     text.push_str(&last_line(report));
+    text
+}
+
+/// What was broken, by clause and cause, with an empty line behind each. `again` is as for [`summary`].
+pub fn failures(report: &Report, again: &str) -> String {
+    let mut text = String::new();
+    for cause in causes(report) {
+        text.push_str(&cause_text(&cause, again));
+        text.push('\n');
+    }
+    for problem in &report.problems {
+        let _ = writeln!(text, "✗ {problem}\n");
+    }
     text
 }
 

@@ -168,7 +168,19 @@ impl<'t> Cursor<'t> {
     fn number(&mut self) -> Result<i64, String> {
         let before = self.rest;
         let digits = self.take(|c| c.is_ascii_digit());
-        digits.parse().map_err(|_| Cursor { rest: before }.expected("a size"))
+        digits.parse().map_err(|_| Cursor { rest: before }.no_number())
+    }
+
+    /// What is said where a number is expected: a letter is a size elsewhere.
+    fn no_number(&self) -> String {
+        let word: String = self.rest.chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
+        match is_symbol(&word) {
+            true => format!(
+                "expected a number as the size, found '{word}': a letter stands for a size in brackets, as in \
+                 [n] or [n,2*n], and --sweep n=64..4096 gives it its values"
+            ),
+            false => self.expected("a size"),
+        }
     }
 
     fn dims(&mut self) -> Result<Dims, String> {
@@ -284,7 +296,11 @@ mod tests {
         assert!(wrong("").contains("a size at the end"));
         assert!(wrong("x=").contains("a size at the end"), "{}", wrong("x="));
         assert!(wrong("x=64x").contains("a size"));
-        assert!(wrong("x=nxn").contains("a size before 'nxn'"), "{}", wrong("x=nxn"));
+        for (text, word) in [("x=n", "n"), ("x=nxn", "nxn"), ("x=64xn,y=2", "n"), ("n", "n")] {
+            let expected =
+                format!("expected a number as the size, found '{word}': a letter stands for");
+            assert!(wrong(text).starts_with(&expected), "{}", wrong(text));
+        }
         assert!(wrong("x=[n").contains("',' or ']' at the end"));
         assert!(wrong("x=[n;m]").contains("before ';m]'"));
         assert!(wrong("x=2 y=3").contains("',', '+' or the end before ' y=3'"));

@@ -6,6 +6,7 @@
 //! the noise of a third.
 
 mod baseline;
+mod busy;
 mod crossover;
 mod sides;
 

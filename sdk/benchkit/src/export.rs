@@ -148,6 +148,7 @@ fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Slower => "slower",
         Verdict::Same => "same",
         Verdict::NotComparable => "not comparable",
+        Verdict::Busy => "busy",
     }
 }
 

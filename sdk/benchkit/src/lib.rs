@@ -11,6 +11,7 @@
 //! # Invariants
 //! - Subjects take turns, sample by sample: what disturbs the machine disturbs all of them.
 //! - A verdict on two sides has a threshold of its own, from what each side differs from itself by.
+//! - A difference between runs that other work on the machine explains ([`clocks`]) is not judged.
 //!
 //! ```
 //! use tenon_benchkit::stats::describe::median;
@@ -20,6 +21,7 @@
 //! ```
 
 pub mod calls;
+pub mod clocks;
 pub mod cold;
 pub mod compare;
 pub mod cost;

@@ -311,7 +311,14 @@ pub(crate) fn samples(series: Series, settings: &Settings) -> Samples {
     let processes = vec![settings.process; count];
     let summary = summary(&series.ns, &processes, settings.seed, series.converged);
     let rounds = (0..count as u32).collect();
-    Samples { ns: series.ns, rounds, processes, batch: series.batch, summary }
+    Samples {
+        ns: series.ns,
+        rounds,
+        processes,
+        batch: series.batch,
+        summary,
+        around: series.around,
+    }
 }
 
 fn record(

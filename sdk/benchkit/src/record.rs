@@ -11,6 +11,7 @@
 //!
 //! Times are nanoseconds per call, rates are work per nanosecond: GFLOP/s, GB/s.
 
+mod around;
 mod file;
 mod limits;
 mod profile;
@@ -21,6 +22,7 @@ mod text;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+pub use around::Around;
 pub use file::{RecordError, read_lines, write_lines};
 pub use limits::{Level, Peak, Roofline};
 pub use profile::{NodeTime, Profile, StepMemory};
@@ -219,6 +221,9 @@ pub struct Samples {
     pub batch: u64,
     /// What is said of them.
     pub summary: Summary,
+    /// What else the machine did meanwhile; `None` where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub around: Option<Around>,
 }
 
 /// What is said of samples.
@@ -429,6 +434,8 @@ pub enum Verdict {
     Same,
     /// Another machine, other threads, nothing of that name.
     NotComparable,
+    /// The machine was busy while one of the two was measured, which explains the difference: not judged.
+    Busy,
 }
 
 /// Where on a sweep one variant overtakes another.

@@ -16,7 +16,9 @@
 //! nothing is subtracted.
 
 use crate::{
+    clocks::Clocks,
     cold::Eviction,
+    record::Around,
     stats::{
         describe::{median, sorted},
         random::Random,
@@ -94,6 +96,8 @@ pub struct Series {
     pub batch: u64,
     /// Whether the interval of the median is as narrow as was asked for.
     pub converged: bool,
+    /// What else the machine did meanwhile; `None` where the system does not tell.
+    pub around: Option<Around>,
 }
 
 /// Why there are no samples.
@@ -167,12 +171,13 @@ pub fn interleave_traced(
             Some(_) => 1,
             None => warm_up(&mut **subject, plan).map_err(failed)?,
         };
-        series.push(Series { ns: Vec::new(), batch, converged: false });
+        series.push(Series { ns: Vec::new(), batch, converged: false, around: None });
         progress(WARM_UP.0 * (at + 1) as f64 / count as f64);
     }
     let budget = plan.budget.saturating_mul(count as u32);
     let mut order: Vec<usize> = (0..count).collect();
     let mut random = Random::new(plan.seed);
+    let clocks = Clocks::now();
     for round in 1..=plan.rounds.max(LEAST_ROUNDS) {
         random.shuffle(&mut order);
         for &at in &order {
@@ -193,6 +198,8 @@ pub fn interleave_traced(
         }
     }
     settle(&mut series, plan);
+    let around = clocks.and_then(|before| Some(Clocks::now()?.since(&before)));
+    series.iter_mut().for_each(|series| series.around = around);
     Ok(series)
 }
 
@@ -360,7 +367,7 @@ mod tests {
 
     #[test]
     fn no_precision_is_enough_where_all_samples_are_equal() {
-        let equal = Series { ns: vec![60_000.0; 48], batch: 1, converged: false };
+        let equal = Series { ns: vec![60_000.0; 48], batch: 1, converged: false, around: None };
         let never = Plan { precision: 0.0, ..Plan::default() };
         assert!(!enough(&mut [equal.clone()], 48, &never));
         assert!(enough(&mut [equal], 48, &Plan { precision: 1e-9, ..never }));

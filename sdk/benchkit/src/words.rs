@@ -98,7 +98,9 @@ pub fn compared(comparison: &Comparison) -> String {
             let within = 100.0 * comparison.threshold;
             return format!("no difference to {against} (within {within:.1}%)");
         }
-        Verdict::NotComparable => return comparison.note.clone().unwrap_or_default(),
+        Verdict::NotComparable | Verdict::Busy => {
+            return comparison.note.clone().unwrap_or_default();
+        }
     };
     format!("{speedup:.2}x {word} than {against} ({low:.2}x\u{2026}{high:.2}x)")
 }
@@ -166,6 +168,7 @@ mod tests {
                 processes: vec![0],
                 batch: 1,
                 summary,
+                around: None,
             };
             dispatch(&Dispatch { through: "callable".into(), whole, median, interval })
         };

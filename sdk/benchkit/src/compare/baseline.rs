@@ -1,6 +1,10 @@
 //! Records of one run against those of another.
 
-use super::{LEAST_BETWEEN_RUNS, by_process, threshold};
+use super::{
+    LEAST_BETWEEN_RUNS,
+    busy::{Side, explained},
+    by_process, threshold,
+};
 use crate::{
     record::{Comparison, Record, Report, Samples, Verdict},
     stats::{
@@ -9,6 +13,7 @@ use crate::{
         lehmann::{Ratio, blocks, unpaired},
         rank::mann_whitney,
     },
+    words,
 };
 
 /// The chance of a false alarm over all records together.
@@ -35,7 +40,8 @@ impl Baseline {
 
     /// How many were compared.
     pub fn compared(&self) -> usize {
-        self.comparisons.len() - self.count(Verdict::NotComparable)
+        let open = self.count(Verdict::NotComparable) + self.count(Verdict::Busy);
+        self.comparisons.len() - open
     }
 
     /// How many have this verdict.
@@ -47,9 +53,11 @@ impl Baseline {
 /// Compares each record of a run with the same call of the same kernel in an earlier one.
 ///
 /// What counts as a sample is a process, or, of fewer than five processes, a block of neighbouring samples. A
-/// difference is one that the rank test shows at 1 % over all records together, and that is larger than the threshold.
+/// difference is one that the rank test shows at 1 % over all records together, and that is larger than the threshold. One
+/// that is no larger than what the machine did besides can explain is not judged.
 pub fn against_baseline(run: &Report, earlier: &Report, wanted: Option<f64>) -> Baseline {
     let mut comparisons: Vec<Comparison> = Vec::new();
+    let mut bases: Vec<Option<&Record>> = Vec::new();
     for (at, record) in run.records.iter().enumerate() {
         let same = |base: &&Record| {
             base.case.same_call(&record.case) && base.variant.same_kernel(&record.variant)
@@ -65,8 +73,10 @@ pub fn against_baseline(run: &Report, earlier: &Report, wanted: Option<f64>) -> 
             }
         };
         comparisons.push(Comparison { record: at as u32, ..found });
+        bases.push(base);
     }
     judge(&mut comparisons);
+    leave_open(&mut comparisons, &bases, (run, earlier));
     let is_matched = |base: &&Record| {
         run.records.iter().any(|record| {
             base.case.same_call(&record.case) && base.variant.same_kernel(&record.variant)
@@ -81,6 +91,7 @@ pub fn against_baseline(run: &Report, earlier: &Report, wanted: Option<f64>) -> 
 /// the same kernel where it is there, else with the one that the policy chose.
 pub fn against_record(run: &Report, earlier: &Report, wanted: Option<f64>) -> Vec<Comparison> {
     let mut comparisons = Vec::new();
+    let mut compared = Vec::new();
     for (at, record) in run.records.iter().enumerate() {
         let bases = earlier.records.iter().filter(|base| base.case.same_call(&record.case));
         let best =
@@ -88,9 +99,11 @@ pub fn against_record(run: &Report, earlier: &Report, wanted: Option<f64>) -> Ve
         if let Some(base) = bases.max_by_key(best) {
             let found = against(record, base, wanted, run.run.seed);
             comparisons.push(Comparison { record: at as u32, ..found });
+            compared.push(Some(base));
         }
     }
     judge(&mut comparisons);
+    leave_open(&mut comparisons, &compared, (run, earlier));
     comparisons
 }
 
@@ -193,5 +206,30 @@ fn judge(comparisons: &mut [Comparison]) {
             true => Verdict::Faster,
             false => Verdict::Same,
         };
+    }
+}
+
+/// Takes back verdicts on differences that a busy machine explains.
+fn leave_open(
+    comparisons: &mut [Comparison],
+    bases: &[Option<&Record>],
+    (run, earlier): (&Report, &Report),
+) {
+    for (comparison, base) in comparisons.iter_mut().zip(bases) {
+        let Some(base) = base else { continue };
+        let record = &run.records[comparison.record as usize];
+        let now = Side { record, cores: run.run.machine.cores };
+        let base = Side { record: base, cores: earlier.run.machine.cores };
+        let (slow, fast, run) = match comparison.verdict {
+            Verdict::Slower => (now, base, "this run"),
+            Verdict::Faster => (base, now, "the earlier run"),
+            _ => continue,
+        };
+        if let Some(why) = explained(comparison, &slow, &fast) {
+            let said = words::compared(comparison);
+            comparison.verdict = Verdict::Busy;
+            comparison.note =
+                Some(format!("not judged, the machine was busy in {run}: {said}, but {why}"));
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     record::{
-        Case, CostSource, Input, Machine, Report, Run, Summary, Timing, Verdict, Work,
+        Around, Case, CostSource, Input, Machine, Report, Run, Summary, Timing, Verdict, Work,
         testing::{self, variant},
     },
     stats::{describe::summary, random::Random},
@@ -22,7 +22,7 @@ fn samples(level: f64, processes: u32, rounds: u32, seed: u64) -> Samples {
         }
     }
     let summary = summary(&ns, &process_of, seed, true);
-    Samples { ns, rounds: round_of, processes: process_of, batch: 10, summary }
+    Samples { ns, rounds: round_of, processes: process_of, batch: 10, summary, around: None }
 }
 
 fn record(label: &str, at: i64, kernel: Samples) -> Record {
@@ -198,6 +198,73 @@ fn what_cannot_be_compared_says_why() {
     assert_eq!(notes[2], "is not in the earlier run");
     assert_eq!((found.compared(), found.missing.len()), (0, 1));
     assert!(found.missing[0].contains("x=99x99") && found.notes[0].contains("--processes 9"));
+}
+
+fn around(others: f64, waited: f64) -> Option<Around> {
+    Some(Around { others, waited, stolen: 0.0 })
+}
+
+/// The records of one kernel that takes 100 in a quiet run and `now` in the next one, beside such work of others.
+fn runs(now: f64, beside: Option<Around>) -> [Report; 2] {
+    [(100.0, around(0.0, 0.0), 1), (now, beside, 3)].map(|(level, around, seed)| {
+        let kernel = Samples { around, ..samples(level, 1, 60, seed) };
+        let mut made = report(vec![record("", 64, kernel)], 1);
+        made.run.machine.cores = 2;
+        made
+    })
+}
+
+/// A baseline comparison called a busy machine a regression.
+#[test]
+fn what_a_busy_machine_explains_is_not_judged() {
+    let verdict = |now: f64, beside| {
+        let [earlier, now] = runs(now, beside);
+        let found = against_baseline(&now, &earlier, None);
+        (found.comparisons[0].verdict, found)
+    };
+    for beside in [around(1.3, 0.0), around(0.0, 0.4)] {
+        let (found, baseline) = verdict(140.0, beside);
+        assert_eq!((found, baseline.regressions(), baseline.compared()), (Verdict::Busy, 0, 0));
+    }
+    let (_, baseline) = verdict(140.0, around(1.3, 0.0));
+    let note = baseline.comparisons[0].note.clone().unwrap();
+    assert!(note.starts_with("not judged, the machine was busy in this run: 1.40x slower than"));
+    assert!(note.ends_with("but other processes used 1.3 processors meanwhile"), "{note}");
+    // Three times as long is more than sharing explains, and a quiet machine explains nothing.
+    assert_eq!(verdict(300.0, around(1.3, 0.0)).0, Verdict::Slower);
+    assert_eq!(verdict(140.0, around(0.1, 0.02)).0, Verdict::Slower);
+    assert_eq!(verdict(101.0, around(1.3, 0.0)).0, Verdict::Same);
+}
+
+#[test]
+fn a_busy_baseline_makes_nothing_faster() {
+    let [quiet, busy] = runs(140.0, around(1.3, 0.0));
+    let found = against_baseline(&quiet, &busy, None);
+    assert_eq!((found.comparisons[0].verdict, found.compared()), (Verdict::Busy, 0));
+    assert!(found.comparisons[0].note.as_ref().unwrap().contains("busy in the earlier run"));
+    let found = against_record(&quiet, &busy, None);
+    assert_eq!(found[0].verdict, Verdict::Busy);
+    // As busy as before, it is as it was before.
+    let [_, earlier] = runs(100.0, around(1.3, 0.0));
+    let [_, now] = runs(140.0, around(1.3, 0.0));
+    assert_eq!(against_baseline(&now, &earlier, None).regressions(), 1);
+}
+
+/// Records of before do not say what else was done: there the fastest samples decide.
+#[test]
+fn samples_that_are_as_fast_as_before_are_no_regression() {
+    let kernel = |seed: u64, late: usize| {
+        let mut kernel = samples(100.0, 1, 60, seed);
+        kernel.ns.iter_mut().skip(60 - late).for_each(|ns| *ns *= 1.5);
+        kernel.summary = summary(&kernel.ns, &kernel.processes, seed, true);
+        kernel
+    };
+    let earlier = report(vec![record("", 64, kernel(1, 0))], 1);
+    let against = |late: usize| {
+        let now = report(vec![record("", 64, kernel(2, late))], 1);
+        against_baseline(&now, &earlier, None).comparisons[0].verdict
+    };
+    assert_eq!((against(50), against(60)), (Verdict::Busy, Verdict::Slower));
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl Cell {
         let (mark, class) = match found.verdict {
             Verdict::Faster => ("\u{25b2} ", "verdict better"),
             Verdict::Slower => ("\u{25bc} ", "verdict worse"),
-            Verdict::Same | Verdict::NotComparable => ("", "verdict"),
+            Verdict::Same | Verdict::NotComparable | Verdict::Busy => ("", "verdict"),
         };
         let p = found.p.map(|p| format!(", p = {}", Chance(p))).unwrap_or_default();
         let key = (found.verdict != Verdict::NotComparable).then_some(found.speedup);

@@ -103,8 +103,14 @@ fn since(model: &Model<'_>) -> Vec<Finding> {
     }
     let (slower, faster) = (baseline.regressions(), baseline.count(Verdict::Faster));
     let compared = baseline.compared();
+    let busy = match baseline.count(Verdict::Busy) {
+        0 => String::new(),
+        busy => format!(" {busy} not judged: the machine was busy."),
+    };
     found.push(neutral(
-        format!("Against the baseline: {slower} slower, {faster} faster, of {compared} compared."),
+        format!(
+            "Against the baseline: {slower} slower, {faster} faster, of {compared} compared.{busy}"
+        ),
         baseline.notes.join("; "),
     ));
     if !baseline.missing.is_empty() {
@@ -128,7 +134,7 @@ fn groups<'a>(model: &'a Model<'a>) -> Vec<Group<'a>> {
             let Some(found) = model.comparison(entry.place) else { continue };
             let (series, against) = (entry.series, found.against.clone());
             // What cannot be compared stands by itself in the table.
-            if found.verdict == Verdict::NotComparable {
+            if matches!(found.verdict, Verdict::NotComparable | Verdict::Busy) {
                 continue;
             }
             // Calls of several ops without a sweep are counted together.

@@ -21,8 +21,14 @@ fn summary() -> Summary {
 
 fn record() -> Record {
     let ns = vec![10.0, 10.5, 0.1 + 0.2];
-    let kernel =
-        Samples { ns, rounds: vec![0, 1, 2], processes: vec![0; 3], batch: 64, summary: summary() };
+    let kernel = Samples {
+        ns,
+        rounds: vec![0, 1, 2],
+        processes: vec![0; 3],
+        batch: 64,
+        summary: summary(),
+        around: None,
+    };
     let input =
         Input { name: "x".into(), dtype: "float".into(), dims: vec![1000], constant: false };
     Record {

@@ -5,6 +5,7 @@ use crate::{
     record::{Problem, Record, Report, Samples},
     stats::describe::summary,
 };
+use std::collections::BTreeSet;
 
 /// Puts the reports of processes that did the same together; `None` without any. What follows from the records is to
 /// be computed anew.
@@ -57,6 +58,9 @@ fn append(record: &mut Record, other: Record, seed: u64) {
 }
 
 fn extend(samples: &mut Samples, other: Samples, seed: u64) {
+    let processes: BTreeSet<u32> = samples.processes.iter().copied().collect();
+    let around = samples.around.zip(other.around);
+    samples.around = around.map(|(all, other)| all.with(processes.len(), other));
     samples.ns.extend(other.ns);
     samples.rounds.extend(other.rounds);
     samples.processes.extend(other.processes);

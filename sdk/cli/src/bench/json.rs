@@ -17,6 +17,7 @@ pub fn value(report: &Report, baseline: Option<&Baseline>) -> Value {
             "regressions": found.regressions(),
             "improvements": found.count(Verdict::Faster),
             "compared": found.compared(),
+            "busy": found.count(Verdict::Busy),
         });
     }
     value

@@ -176,11 +176,18 @@ fn regressions(text: &mut String, report: &Report, found: &Baseline) {
     }
     found.notes.iter().for_each(|note| text.push_str(&format!("note: {note}\n")));
     let _ = match (found.regressions(), found.compared()) {
-        (_, 0) => writeln!(text, "nothing could be compared with the baseline"),
-        (0, compared) => writeln!(text, "no regression in {}", count(compared, "comparison")),
+        (_, 0) => write!(text, "nothing could be compared with the baseline"),
+        (0, compared) => write!(text, "no regression in {}", count(compared, "comparison")),
         (slower, compared) => {
-            writeln!(text, "{} in {}", count(slower, "regression"), count(compared, "comparison"))
+            write!(text, "{} in {}", count(slower, "regression"), count(compared, "comparison"))
         }
+    };
+    let _ = match found.count(Verdict::Busy) {
+        0 => writeln!(text),
+        busy => writeln!(
+            text,
+            "; {busy} not judged, since the machine was busy: measure again when nothing else runs"
+        ),
     };
 }
 

@@ -15,7 +15,7 @@ fn samples(ns: Vec<f64>) -> Samples {
     let count = ns.len();
     let processes = vec![0; count];
     let summary = summary(&ns, &processes, 1, true);
-    Samples { ns, rounds: (0..count as u32).collect(), processes, batch: 10, summary }
+    Samples { ns, rounds: (0..count as u32).collect(), processes, batch: 10, summary, around: None }
 }
 
 /// Sixty samples about `level`, with a tail.

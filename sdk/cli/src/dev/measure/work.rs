@@ -245,7 +245,7 @@ fn row(report: &Report, at: usize, record: &Record) -> Row {
         Verdict::Faster => Some("faster"),
         Verdict::Slower => Some("slower"),
         Verdict::Same => Some("same"),
-        Verdict::NotComparable => None,
+        Verdict::NotComparable | Verdict::Busy => None,
     };
     Row {
         op: record.bench.clone(),

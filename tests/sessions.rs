@@ -12,7 +12,7 @@ use std::{
 use tenon_graph::{GraphBuilder, GraphError};
 use tenon_runtime::{
     CallableOptions, RunOptions, RuntimeError, SessionOptions,
-    framework::{Code, DType, PartialShape, Tensor},
+    framework::{Code, DType, PartialShape, Shape, Tensor},
     host::call::TraceSink,
 };
 use tenon_tests::session::{
@@ -344,6 +344,51 @@ fn a_trace_has_a_span_for_every_kernel() {
     let spans = std::sync::Arc::new(Spans::default());
     run(&session, &feeds, &["elsewhere"]).expect("a step without a trace");
     assert!(spans.0.lock().expect("no panic").is_empty());
+}
+
+/// A call's node, with the shapes that it took and gave.
+type Told = (String, Vec<Shape>, Vec<Shape>);
+
+#[derive(Default)]
+struct Tensors(std::sync::Mutex<Vec<Told>>);
+
+impl TraceSink for Tensors {
+    fn span(&self, _node: &str, _name: &str, _begin_ns: u64, _end_ns: u64) {}
+
+    fn tensors(&self, node: &str, inputs: &[(DType, Shape)], outputs: &[(DType, Shape)]) {
+        let shapes = |all: &[(DType, Shape)]| all.iter().map(|(_, shape)| *shape).collect();
+        let told = (node.to_owned(), shapes(inputs), shapes(outputs));
+        self.0.lock().expect("no panic under the lock").push(told);
+    }
+}
+
+/// Of kernels that return and that complete later; a call that fails has given nothing.
+#[test]
+fn a_trace_is_told_of_the_tensors_of_each_call() {
+    let _turn = turn();
+    let runtime = runtime(ZOO, &[("graph.optimize", "false")]);
+    let session = session(&runtime, |b| {
+        formula(b)?;
+        let y = b.graph().find("y").expect("it was just built");
+        b.op("ZooAsync").name("late").input(y).build()?;
+        b.op("ZooAsync").name("failing").input(y).attr("mode", "error").build().map(|_| ())
+    });
+    for count in [2usize, 5] {
+        let told = |fetch: &str| {
+            let told = std::sync::Arc::new(Tensors::default());
+            let options = RunOptions { trace: Some(told.clone()), ..RunOptions::default() };
+            let feeds = [("x", floats(&vec![1.0; count]))];
+            let _ = run_with(&session, &feeds, &[fetch], &options);
+            told.0.lock().expect("no panic under the lock").clone()
+        };
+        let shape = Shape::new(&[count as i64]).expect("a shape");
+        for node in ["y", "late"] {
+            let all = told("late");
+            let call = all.iter().find(|told| told.0 == node).expect("each call is told");
+            assert!(call.1.contains(&shape) && call.2 == [shape], "{call:?}");
+        }
+        assert!(told("failing").iter().all(|told| told.0 != "failing"));
+    }
 }
 
 /// Whether a thread enters or leaves, and which node's call.

@@ -14,7 +14,7 @@ use std::{
     io::{self, Write},
     sync::atomic::{AtomicU64, Ordering},
 };
-use tenon_framework::{DType, PartialShape, sync::Mutex};
+use tenon_framework::{DType, PartialShape, Shape, sync::Mutex};
 use tenon_host::call::{CopySpan, TraceSink};
 
 /// Numbers of the processes that the spans' threads belong to.
@@ -33,6 +33,8 @@ struct Span {
     track: Track,
     /// Of a copy.
     copied: Option<Copied>,
+    /// The tensors of the call, by the names that a plan's have.
+    tensors: Map<String, Value>,
 }
 
 /// What a copy moved, and by which device.
@@ -61,35 +63,43 @@ struct Described {
 
 impl Described {
     fn of(node: &NodeReport) -> Described {
-        let tensors = |all: &[(DType, PartialShape)]| -> Value {
-            all.iter().map(|(dtype, shape)| Value::from(format!("{dtype} {shape}"))).collect()
-        };
-        let bytes = |all: &[(DType, PartialShape)]| -> Option<u64> {
-            all.iter().try_fold(0u64, |sum, (dtype, shape)| {
-                let elements = shape.full()?.elements();
-                let bytes = u64::try_from(elements).ok()?.checked_mul(dtype.size()? as u64)?;
-                sum.checked_add(bytes)
-            })
-        };
         let device = short(&node.device).to_owned();
-        let mut args = Map::new();
+        let mut args = tensors(&node.inputs, &node.outputs);
         let mut put = |key: &str, value: Value| args.insert(key.to_owned(), value);
         put("op", node.op.clone().into());
         put("device", device.clone().into());
         put("plugin", node.plugin.clone().into());
         put("label", node.label.clone().into());
-        put("inputs", tensors(&node.inputs));
-        put("outputs", tensors(&node.outputs));
-        for (key, tensors) in [("bytes_read", &node.inputs), ("bytes_written", &node.outputs)] {
-            if let Some(bytes) = bytes(tensors) {
-                put(key, bytes.into());
-            }
-        }
         if node.per_shape {
             put("kernel", "chosen for each shape as steps run".into());
         }
         Described { device, args }
     }
+}
+
+/// Element types and shapes of inputs and outputs, and their bytes where all sizes are known.
+fn tensors(
+    inputs: &[(DType, PartialShape)],
+    outputs: &[(DType, PartialShape)],
+) -> Map<String, Value> {
+    let bytes = |all: &[(DType, PartialShape)]| -> Option<u64> {
+        all.iter().try_fold(0u64, |sum, (dtype, shape)| {
+            let elements = shape.full()?.elements();
+            let bytes = u64::try_from(elements).ok()?.checked_mul(dtype.size()? as u64)?;
+            sum.checked_add(bytes)
+        })
+    };
+    let mut args = Map::new();
+    for (names, all) in
+        [(["inputs", "bytes_read"], inputs), (["outputs", "bytes_written"], outputs)]
+    {
+        let shown = all.iter().map(|(dtype, shape)| Value::from(format!("{dtype} {shape}")));
+        args.insert(names[0].to_owned(), shown.collect());
+        if let Some(bytes) = bytes(all) {
+            args.insert(names[1].to_owned(), bytes.into());
+        }
+    }
+    args
 }
 
 /// A device of this process without what all share: `NPU:0`.
@@ -179,7 +189,8 @@ impl ChromeTrace {
     }
 
     /// Tells the trace of the nodes that were traced, as [`Callable::nodes`](crate::Callable::nodes) has them: events get
-    /// op, device, plugin, label, shapes as far as they are known before a step, and bytes.
+    /// op, device, plugin and label, and of calls that told nothing of their tensors ([`TraceSink::tensors`]) the shapes
+    /// that are known before a step, and bytes.
     pub fn describe(&self, nodes: &[NodeReport]) {
         let described = nodes.iter().map(|node| (node.name.clone(), Described::of(node)));
         self.collected.lock().nodes.extend(described);
@@ -196,7 +207,16 @@ impl ChromeTrace {
             Some((span.node.clone(), (span.name.clone(), span.copied.clone()?)))
         });
         let copies: HashMap<String, (String, Copied)> = copies.collect();
+        // A stream ran what the host's call of the node enqueued.
+        let calls = collected.spans.iter().filter(|span| !span.tensors.is_empty());
+        let calls: HashMap<String, Map<String, Value>> =
+            calls.map(|span| (span.node.clone(), span.tensors.clone())).collect();
         let mut spans = collected.shown();
+        for span in
+            spans.iter_mut().filter(|span| span.track.0 == DEVICES && span.tensors.is_empty())
+        {
+            span.tensors = calls.get(&span.node).cloned().unwrap_or_default();
+        }
         // Of two that begin together the longer one holds the other.
         spans.sort_by_key(|span| (span.begin_ns, std::cmp::Reverse(span.end_ns)));
         let names = collected.tracks.iter().map(|(&track, name)| track_event(track, name));
@@ -228,6 +248,7 @@ fn span_event(
     copies: &HashMap<String, (String, Copied)>,
 ) -> Value {
     let mut args = node.map(|node| node.args.clone()).unwrap_or_default();
+    args.extend(span.tensors.clone());
     args.insert("node".to_owned(), span.node.clone().into());
     let copy = copies.get(&span.node).filter(|_| span.track.0 == DEVICES);
     if let Some((_, copied)) = copy {
@@ -269,7 +290,22 @@ impl TraceSink for ChromeTrace {
             let current = std::thread::current();
             current.name().map_or_else(|| format!("thread {thread}"), str::to_owned)
         });
-        collected.spans.push(Span { node, name, begin_ns, end_ns, track, copied: None });
+        let tensors = Map::new();
+        collected.spans.push(Span { node, name, begin_ns, end_ns, track, copied: None, tensors });
+    }
+
+    fn tensors(&self, node: &str, inputs: &[(DType, Shape)], outputs: &[(DType, Shape)]) {
+        let whole = |all: &[(DType, Shape)]| -> Vec<(DType, PartialShape)> {
+            all.iter().map(|(dtype, shape)| (*dtype, PartialShape::from(*shape))).collect()
+        };
+        let told = tensors(&whole(inputs), &whole(outputs));
+        let track = (HOST, thread_number());
+        let mut collected = self.collected.lock();
+        let is_call =
+            |span: &&mut Span| span.track == track && span.name.is_empty() && span.node == node;
+        if let Some(span) = collected.spans.iter_mut().rev().find(is_call) {
+            span.tensors = told;
+        }
     }
 
     fn copy_span(&self, copy: &CopySpan<'_>) {
@@ -278,14 +314,16 @@ impl TraceSink for ChromeTrace {
         let name = if leaves { format!("copy from {device}") } else { format!("copy to {device}") };
         let copied = Some(Copied { device, bytes });
         let (node, track) = (node.to_owned(), (HOST, 0));
-        self.collected.lock().spans.push(Span { node, name, begin_ns, end_ns, track, copied });
+        let tensors = Map::new();
+        let span = Span { node, name, begin_ns, end_ns, track, copied, tensors };
+        self.collected.lock().spans.push(span);
     }
 
     fn stream_span(&self, stream: &str, node: &str, begin_ns: u64, end_ns: u64) {
         let (node, name) = (node.to_owned(), String::new());
         let mut collected = self.collected.lock();
-        let track = collected.lane(stream);
-        collected.spans.push(Span { node, name, begin_ns, end_ns, track, copied: None });
+        let (track, tensors) = (collected.lane(stream), Map::new());
+        collected.spans.push(Span { node, name, begin_ns, end_ns, track, copied: None, tensors });
     }
 }
 
@@ -409,6 +447,30 @@ mod tests {
         );
         assert_eq!(spans[2]["cat"], "copy");
         assert_eq!(events(&trace, "X"), spans, "writing takes nothing away");
+    }
+
+    /// The shapes of a graph were shown, `[?,3]`, and not those of the call.
+    #[test]
+    fn what_a_call_took_and_gave_comes_before_what_the_plan_knows() {
+        let trace = ChromeTrace::new();
+        let shape = |dims: &[i64]| (DType::FLOAT, Shape::new(dims).unwrap());
+        trace.span("y", "", 1_000, 2_000);
+        trace.tensors("y", &[shape(&[4, 3])], &[shape(&[4, 3])]);
+        trace.stream_span("NPU:0 stream 0", "y", 2_000, 3_000);
+        trace.span("z", "", 4_000, 5_000);
+        trace.tensors("nobody", &[], &[]);
+        trace.describe(&[node("y", "NPU:0"), node("z", "NPU:0")]);
+        let spans = events(&trace, "X");
+        for span in &spans[..2] {
+            let args = &span["args"];
+            assert_eq!(
+                (&args["inputs"], &args["outputs"]),
+                (&json!(["float [4,3]"]), &args["inputs"])
+            );
+            assert_eq!((&args["bytes_read"], &args["bytes_written"]), (&48.into(), &48.into()));
+            assert_eq!(args["op"], "Relu");
+        }
+        assert_eq!(spans[2]["args"]["inputs"], json!(["float [2,3]"]), "the plan's");
     }
 
     #[test]

@@ -52,7 +52,7 @@ use std::{
     ptr,
     sync::{Arc, OnceLock},
 };
-use tenon_framework::sync::Mutex;
+use tenon_framework::{DType, Shape, sync::Mutex};
 use tenon_host::call::{CopySpan, TraceSink};
 
 /// Names the library of VTune.
@@ -236,6 +236,10 @@ struct Beside {
 impl TraceSink for Beside {
     fn span(&self, node: &str, name: &str, begin_ns: u64, end_ns: u64) {
         self.other.span(node, name, begin_ns, end_ns);
+    }
+
+    fn tensors(&self, node: &str, inputs: &[(DType, Shape)], outputs: &[(DType, Shape)]) {
+        self.other.tensors(node, inputs, outputs);
     }
 
     fn stream_span(&self, stream: &str, node: &str, begin_ns: u64, end_ns: u64) {

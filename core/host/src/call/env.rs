@@ -11,7 +11,7 @@ use std::{
 };
 use tenon_abi::{NO_DEADLINE, Step, Stream};
 use tenon_framework::{
-    Code, KernelError,
+    Code, DType, KernelError, Shape,
     sync::{Mutex, rank},
     tensor::Buffer,
 };
@@ -20,6 +20,12 @@ use tenon_framework::{
 pub trait TraceSink: Send + Sync {
     /// A span of a node: `name` is empty for the whole call.
     fn span(&self, node: &str, name: &str, begin_ns: u64, end_ns: u64);
+
+    /// The tensors that a call of a node took and gave, in the order of its arguments, without outputs that are not set.
+    /// Comes right after the [`TraceSink::span`] of a call that succeeded, on the same thread.
+    fn tensors(&self, node: &str, inputs: &[(DType, Shape)], outputs: &[(DType, Shape)]) {
+        let _ = (node, inputs, outputs);
+    }
 
     /// What a node enqueued on a stream of a device, such as `ACCEL:0 stream 1`: from when the stream came to
     /// it until it was done. Comes from the device's threads.

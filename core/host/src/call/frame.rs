@@ -2,7 +2,7 @@
 
 use super::{
     bools,
-    env::StepEnv,
+    env::{StepEnv, TraceSink},
     services::CALL_SERVICES,
     ticket::{Again, Ticket, Watch},
     value::Value,
@@ -15,7 +15,7 @@ use std::{
 };
 use tenon_abi::{Call, CallRecord, Code, DType, Device, DeviceState, Range, Slot, Stream};
 use tenon_framework::{
-    KernelError,
+    KernelError, Shape,
     op::OpDef,
     tensor::{Buffer, Memory},
 };
@@ -351,6 +351,27 @@ impl CallFrame {
         // SAFETY: slots of inputs, and the dimensions that they show, live as long as the record.
         let dims = self.input_slots.get(input).map(|&slot| unsafe { (*slot).shape() });
         format!("{:?}", dims.unwrap_or_default())
+    }
+
+    /// Tells a trace of the tensors that a call took and gave.
+    ///
+    /// # Safety
+    /// The call has succeeded, and nobody has taken its inputs or outputs away yet.
+    pub unsafe fn tell_tensors(&self, trace: &dyn TraceSink) {
+        let call = self.call();
+        let tensor = |slot: &Slot| {
+            // SAFETY: the dimensions live as long as nobody takes the tensor away, which the caller promises.
+            Some((slot.dtype, Shape::new(unsafe { slot.shape() }).ok()?))
+        };
+        // SAFETY: slots of inputs live as long as the record.
+        let inputs = self.input_slots.iter().map(|&slot| unsafe { &*slot });
+        // SAFETY: a call has so many slots of outputs, which live as long.
+        let output = |at: usize| unsafe { &*call.outputs.add(at).cast_const() };
+        let outputs = (0..call.output_count as usize).map(output);
+        // An input whose buffer an output took over has its shape still.
+        let inputs: Vec<_> = inputs.filter_map(tensor).collect();
+        let set = outputs.filter(|slot| !slot.data.is_null());
+        trace.tensors(&self.node().name, &inputs, &set.filter_map(tensor).collect::<Vec<_>>());
     }
 
     /// Ends a call: scratch memory goes back.

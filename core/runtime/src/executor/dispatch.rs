@@ -42,7 +42,7 @@ pub(super) unsafe fn completed<P: Propagate>(frame: *mut CallFrame, code: Code) 
     let (frame, state) = unsafe { (&*frame, &*(*frame).owner.cast::<PartitionState<P>>()) };
     let index = frame.index;
     let mut ready = Vec::new();
-    state.async_ends(index);
+    state.async_ends(index, code);
     if code.is_ok() {
         state.after(index, &mut ready);
     } else {
@@ -127,12 +127,16 @@ impl<P: Propagate> PartitionState<P> {
     }
 
     /// An asynchronous call has ended.
-    fn async_ends(&self, index: u32) {
+    fn async_ends(&self, index: u32, code: Code) {
         let (began, ended) = (self.began[index as usize].load(Ordering::Relaxed), monotonic_ns());
         self.node(index).sample(ended.saturating_sub(began));
         let frame = self.frame(index);
         if let Some(trace) = &frame.env().trace {
             trace.span(&frame.node().name, "", began, ended);
+            if code.is_ok() {
+                // SAFETY: it has succeeded, and what follows takes its tensors.
+                unsafe { frame.tell_tensors(&**trace) };
+            }
             self.stream_ends(index);
         }
     }
@@ -249,7 +253,7 @@ impl<P: Propagate> PartitionState<P> {
             );
             return self.fail_node(index, &error);
         }
-        self.async_ends(index);
+        self.async_ends(index, code);
         if code.is_ok() {
             self.after(index, ready);
         } else {

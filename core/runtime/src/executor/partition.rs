@@ -347,6 +347,10 @@ impl<P: Propagate> PartitionState<P> {
         if let Some(trace) = trace {
             trace.leaves(&frame.node().name);
             trace.span(&frame.node().name, "", began, ended);
+            if code.is_ok() {
+                // SAFETY: it has succeeded, and what follows takes its tensors.
+                unsafe { frame.tell_tensors(&**trace) };
+            }
             self.stream_ends(index);
         }
         if !code.is_ok() {

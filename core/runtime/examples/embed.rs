@@ -4,11 +4,12 @@
 //!
 //! Plugins that are named are loaded first; others are looked for where `tenon` looks.
 
-use std::{env, error::Error, path::PathBuf};
+use std::{env, error::Error, path::PathBuf, process::ExitCode};
 use tenon_runtime::{
     CallableOptions, RunOptions, Runtime, RuntimeOptions, Session, SessionOptions,
     framework::{DType, PartialShape, Tensor, device::base::DeviceBase},
     graph::GraphBuilder,
+    host::search::looked_at,
 };
 
 /// Runs `y = Relu(x) + 1` twice, and a third time after a plugin was replaced by a newer build of it; what `y` was.
@@ -27,6 +28,10 @@ pub fn embed(
     }
     for device in runtime.devices().devices() {
         println!("device: {}", device.name());
+    }
+    if runtime.devices().devices().is_empty() {
+        println!("no device: name a plugin, or put its folder into TENON_PLUGIN_PATH");
+        println!("{}", looked_at(&report.searched));
     }
 
     // Told on the thread that caused it, until the subscription is dropped.
@@ -68,9 +73,23 @@ pub fn embed(
     Ok(results)
 }
 
+/// An error for people: its words, then those of what caused it where they say more.
+pub fn told(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text.push_str(&format!("\n  since {words}"));
+        }
+        cause = error.source();
+    }
+    text
+}
+
 // Unused where the tests of the tree take this file for a module.
 #[allow(dead_code, reason = "a module has no main")]
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
     let mut words = env::args_os().skip(1);
     let (mut plugins, mut newer) = (Vec::new(), None);
     while let Some(word) = words.next() {
@@ -79,8 +98,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             false => plugins.push(PathBuf::from(word)),
         }
     }
-    for y in embed(plugins, newer)? {
-        println!("y = {y:?}");
+    match embed(plugins, newer) {
+        Ok(results) => {
+            results.iter().for_each(|y| println!("y = {y:?}"));
+            ExitCode::SUCCESS
+        }
+        // A `main` that returns an error prints its fields, which are for programs.
+        Err(error) => {
+            eprintln!("error: {}", told(&*error));
+            ExitCode::FAILURE
+        }
     }
-    Ok(())
 }

@@ -11,7 +11,7 @@ mod weights;
 
 use clap::Parser;
 use network::Network;
-use std::{error::Error, fs, path::PathBuf, time::Instant};
+use std::{error::Error, fs, path::PathBuf, process::ExitCode, time::Instant};
 use tenon_runtime::{
     CallableOptions, Runtime, RuntimeOptions, Session, SessionOptions, framework::Tensor,
     graph::GraphBuilder, npy, proto::encode,
@@ -41,8 +41,17 @@ struct Args {
     scale: i64,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let args = Args::parse();
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let (runtime, report) = Runtime::new(RuntimeOptions::default())?;
     for rejected in &report.rejected {
         eprintln!("plugin refused: {}", rejected.error);

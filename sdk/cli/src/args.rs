@@ -60,7 +60,7 @@ impl Global {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List plugins, devices, ops and kernels
-    #[command(after_long_help = "Example:\n  tenon list --plugin libmy_ops.so")]
+    #[command(after_long_help = "Example:\n  tenon list 'Reduce*' MatMul --device CPU")]
     List(ListArgs),
     /// Show what a plugin's file says, then load it and show what that says
     #[command(long_about = INSPECT, after_long_help = "Example:\n  tenon inspect libmy_ops.so --no-load")]
@@ -95,6 +95,9 @@ pub enum Command {
     /// Make a folder with a plugin to begin with: it builds, and its tests pass
     #[command(after_long_help = "Example:\n  tenon new my-op --kind op --lang rust --sdk ../tenon")]
     New(NewArgs),
+    /// Print the folder of the SDK's source, with the examples that the guides name
+    #[command(after_long_help = "Example:\n  tenon sdk")]
+    Sdk,
     /// Find out whether a plugin keeps its promises
     #[command(
         long_about = CHECK,
@@ -189,6 +192,12 @@ Example:
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
+    /// Only ops, plugins or, with --knobs, knobs of this name, in which * stands for any text
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Only this device type and kernels for it; may be repeated
+    #[arg(long = "device", value_name = "TYPE", conflicts_with = "knobs")]
+    pub devices: Vec<String>,
     /// List the knobs with their values instead
     #[arg(long)]
     pub knobs: bool,

@@ -167,6 +167,16 @@ pub enum CliError {
         /// What is there.
         there: Vec<String>,
     },
+    /// Nothing is called so.
+    #[error("'{name}': there is no {what} of this name{near}", name = cut(.name), near = meant(.near.as_deref()))]
+    NothingNamed {
+        /// What was looked for.
+        what: &'static str,
+        /// Its name, or a pattern.
+        name: String,
+        /// The nearest name.
+        near: Option<String>,
+    },
     /// A check that cannot be made.
     #[error(transparent)]
     Check(Box<TestkitError>),
@@ -212,6 +222,10 @@ fn looked_in(folders: &[PathBuf]) -> String {
     if names.is_empty() { String::new() } else { format!(" (looked in {})", names.join(", ")) }
 }
 
+fn meant(near: Option<&str>) -> String {
+    near.map_or_else(String::new, |name| format!("; did you mean '{}'?", cut(name)))
+}
+
 fn installed(names: &[String]) -> String {
     match names {
         [] => ", and no other".to_owned(),
@@ -242,7 +256,9 @@ impl CliError {
             | CliError::NewOp { .. }
             | CliError::NewTemplate { .. } => Code::INVALID_ARGUMENT,
             CliError::NewExists { .. } => Code::ALREADY_EXISTS,
-            CliError::NoSdk { .. } | CliError::NotInstalled { .. } => Code::NOT_FOUND,
+            CliError::NoSdk { .. }
+            | CliError::NotInstalled { .. }
+            | CliError::NothingNamed { .. } => Code::NOT_FOUND,
             CliError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Code::NOT_FOUND
             }

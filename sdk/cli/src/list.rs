@@ -1,5 +1,7 @@
 //! `tenon list`: what there is.
 
+mod wanted;
+
 use crate::{
     args::{Global, ListArgs},
     error::CliError,
@@ -22,45 +24,55 @@ use tenon_runtime::{
     },
     host::{LoadReport, devices::AbsentType, search::looked_at},
 };
+use wanted::Wanted;
 
 /// Lists plugins, devices, ops and kernels, or the knobs.
 ///
 /// # Errors
-/// The runtime cannot start; a named plugin is refused (what there is without it is listed all the same).
+/// The runtime cannot start; nothing has a name that is asked for; a named plugin is refused (what there is without it is
+/// listed all the same).
 pub fn list(global: &Global, args: &ListArgs) -> Result<(), CliError> {
     let (runtime, report) = start(global, None)?;
+    let wanted = Wanted::of(args);
+    match args.knobs {
+        true => wanted.check_knobs(&runtime.plugins().knobs())?,
+        false => wanted.check(&runtime.registry())?,
+    }
     match (args.knobs, global.json) {
-        (true, true) => print_json(&knobs_json(&runtime))?,
-        (true, false) => print(&knobs_text(&runtime))?,
-        (false, true) => print_json(&everything_json(&runtime, &report))?,
-        (false, false) => print(&everything_text(&runtime, &report))?,
+        (true, true) => print_json(&knobs_json(&runtime, &wanted))?,
+        (true, false) => print(&knobs_text(&runtime, &wanted))?,
+        (false, true) => print_json(&everything_json(&runtime, &report, &wanted))?,
+        (false, false) => print(&everything_text(&runtime, &report, &wanted))?,
     }
     check_named(&report)
 }
 
-fn everything_text(runtime: &Runtime, report: &LoadReport) -> String {
+fn everything_text(runtime: &Runtime, report: &LoadReport, wanted: &Wanted) -> String {
     let registry = runtime.registry();
-    let mut parts = vec![plugins_table(&registry).render(0)];
+    let mut parts = vec![plugins_table(&registry, wanted).render(0)];
     if loaded(&registry).next().is_none() {
         parts.push(nothing_loaded(report));
     }
-    let devices = devices_table(runtime);
+    let devices = devices_where(runtime, wanted);
     if !devices.is_empty() {
         parts.push(devices.render(0));
     }
-    parts.push(kernels_table(&registry).render(0));
-    if registry.kernels().any(|kernel| kernel.on_request) {
+    let kernels = kernels_table(&registry, wanted);
+    if !kernels.is_empty() {
+        parts.push(kernels.render(0));
+    }
+    if registry.kernels().any(|kernel| kernel.on_request && wanted.kernel(kernel)) {
         parts.push("* runs only when a node or a session asks for it by its label\n".to_owned());
     }
     let without: Vec<&str> = registry
         .ops()
-        .filter(|op| registry.kernels_of(&op.name).is_empty())
+        .filter(|op| registry.kernels_of(&op.name).is_empty() && wanted.op(&op.name, &registry))
         .map(|op| op.name.as_str())
         .collect();
     if !without.is_empty() {
         parts.push(format!("ops without kernels: {}\n", without.join(", ")));
     }
-    for other in &report.superseded {
+    for other in report.superseded.iter().filter(|_| wanted.is_all()) {
         let (path, plugin) = (other.candidate.path.display(), &other.plugin);
         parts.push(format!("not used: {path}, another build of {plugin}\n"));
     }
@@ -90,9 +102,10 @@ fn loaded(registry: &Registry) -> impl Iterator<Item = &PluginInfo> {
     registry.plugins().filter(|info| info.path.is_some() && !info.retired)
 }
 
-fn plugins_table(registry: &Registry) -> Table {
+fn plugins_table(registry: &Registry, wanted: &Wanted) -> Table {
     let mut table = Table::new(["plugin", "version", ">kernels", "devices", "file"]);
-    for info in registry.plugins().filter(|info| !info.retired) {
+    let shown = |info: &&PluginInfo| !info.retired && wanted.plugin(info, registry);
+    for info in registry.plugins().filter(shown) {
         let kernels = registry.kernels().filter(|kernel| kernel.plugin == info.id).count();
         let devices: Vec<&str> = registry
             .device_types()
@@ -123,8 +136,14 @@ pub fn shown_path(path: &Path) -> String {
 
 /// The devices, then the types of which there is none.
 pub fn devices_table(runtime: &Runtime) -> Table {
+    devices_where(runtime, &Wanted::default())
+}
+
+fn devices_where(runtime: &Runtime, wanted: &Wanted) -> Table {
+    let is_shown = |name: &str| wanted.has_devices() && wanted.device(name);
+    let devices = runtime.devices().devices().into_iter();
     let mut table = Table::new(["device", "memory", "streams", "description"]);
-    for device in runtime.devices().devices() {
+    for device in devices.filter(|device| is_shown(device.device_type())) {
         let info = device.info();
         let streams = if info.streams { info.stream_count.to_string() } else { String::new() };
         table.row([
@@ -134,7 +153,9 @@ pub fn devices_table(runtime: &Runtime) -> Table {
             info.description.clone(),
         ]);
     }
-    for AbsentType { device_type, reason } in runtime.devices().absent() {
+    let absent = runtime.devices().absent().into_iter();
+    for AbsentType { device_type, reason } in absent.filter(|absent| is_shown(&absent.device_type))
+    {
         table.row([device_type, String::new(), String::new(), format!("not there: {reason}")]);
     }
     table
@@ -151,9 +172,9 @@ fn memory(info: &DeviceInfo) -> String {
 /// What distinguishes rows of the table of kernels: op, device type, plugin, element types.
 type Key<'k> = (&'k str, &'k str, &'k str, String);
 
-fn kernels_table(registry: &Registry) -> Table {
+fn kernels_table(registry: &Registry, wanted: &Wanted) -> Table {
     let mut variants: BTreeMap<(&str, &str, &str, &str), Vec<&KernelDef>> = BTreeMap::new();
-    for kernel in registry.kernels() {
+    for kernel in registry.kernels().filter(|kernel| wanted.kernel(kernel)) {
         let (op, device_type) = (kernel.op.as_str(), kernel.device_type.as_str());
         let key = (op, device_type, kernel.plugin_name.as_ref(), kernel.label.as_str());
         variants.entry(key).or_default().push(kernel);
@@ -214,12 +235,13 @@ fn families(mut types: BTreeSet<DType>) -> String {
     names.join(" ")
 }
 
-fn everything_json(runtime: &Runtime, report: &LoadReport) -> Value {
+fn everything_json(runtime: &Runtime, report: &LoadReport, wanted: &Wanted) -> Value {
     let registry = runtime.registry();
-    let plugins: Vec<Value> =
-        registry.plugins().filter(|info| !info.retired).map(plugin_json).collect();
+    let shown = |info: &&PluginInfo| !info.retired && wanted.plugin(info, &registry);
+    let plugins: Vec<Value> = registry.plugins().filter(shown).map(plugin_json).collect();
     let ops: Vec<Value> = registry
         .ops()
+        .filter(|op| wanted.op(&op.name, &registry))
         .map(|op| {
             let names =
                 |names: &mut dyn Iterator<Item = &String>| names.cloned().collect::<Vec<_>>();
@@ -233,15 +255,18 @@ fn everything_json(runtime: &Runtime, report: &LoadReport) -> Value {
             })
         })
         .collect();
-    let kernels: Vec<Value> = registry.kernels().map(|kernel| kernel_json(kernel)).collect();
+    let kernels = registry.kernels().filter(|kernel| wanted.kernel(kernel));
+    let kernels: Vec<Value> = kernels.map(|kernel| kernel_json(kernel)).collect();
+    let is_shown = |name: &str| wanted.has_devices() && wanted.device(name);
     let absent: Vec<Value> = runtime
         .devices()
         .absent()
         .into_iter()
+        .filter(|absent| is_shown(&absent.device_type))
         .map(|absent| json!({ "type": absent.device_type, "reason": absent.reason }))
         .collect();
     json!({
-        "plugins": plugins, "devices": devices_json(runtime), "absent": absent, "ops": ops,
+        "plugins": plugins, "devices": devices_json_where(runtime, &is_shown), "absent": absent, "ops": ops,
         "kernels": kernels, "rejected": rejected_json(report),
     })
 }
@@ -258,7 +283,12 @@ fn plugin_json(info: &PluginInfo) -> Value {
 
 /// The devices that there are.
 pub fn devices_json(runtime: &Runtime) -> Value {
-    let devices = runtime.devices().devices().into_iter().map(|device| {
+    devices_json_where(runtime, &|_| true)
+}
+
+fn devices_json_where(runtime: &Runtime, is_shown: &dyn Fn(&str) -> bool) -> Value {
+    let devices = runtime.devices().devices().into_iter();
+    let devices = devices.filter(|device| is_shown(device.device_type())).map(|device| {
         let info = device.info();
         json!({
             "name": device.name().to_string(),
@@ -304,9 +334,9 @@ pub fn kernel_json(kernel: &KernelDef) -> Value {
     })
 }
 
-fn knobs_text(runtime: &Runtime) -> String {
+fn knobs_text(runtime: &Runtime, wanted: &Wanted) -> String {
     let mut table = Table::new(["knob", "type", "value", "set by", "what it does"]);
-    for knob in runtime.plugins().knobs().iter() {
+    for knob in runtime.plugins().knobs().iter().filter(|knob| wanted.knob(&knob.def)) {
         table.row([
             knob.def.full_name(),
             kind_name(knob.def.kind).split(' ').next().unwrap_or_default().to_owned(),
@@ -321,10 +351,11 @@ fn knobs_text(runtime: &Runtime) -> String {
     )
 }
 
-fn knobs_json(runtime: &Runtime) -> Value {
+fn knobs_json(runtime: &Runtime, wanted: &Wanted) -> Value {
     let knobs = runtime.plugins().knobs();
     let knobs: Vec<Value> = knobs
         .iter()
+        .filter(|knob| wanted.knob(&knob.def))
         .map(|knob| {
             json!({
                 "name": knob.def.full_name(),

@@ -22,6 +22,7 @@ mod profiler;
 mod progress;
 mod quantize;
 mod run;
+mod sdk;
 mod start;
 mod table;
 mod top;
@@ -77,6 +78,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, CliError> {
         Command::Man(args) => about::man(global, args),
         Command::Trust(args) => trust::trust(global, args),
         Command::New(args) => new::new(global, args),
+        Command::Sdk => sdk::sdk(global),
         Command::Quantize(args) => quantize::quantize(global, args),
         Command::Tune(args) => tune::tune(global, args),
         Command::Top(args) => top::top(global, args),

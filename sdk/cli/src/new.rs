@@ -1,14 +1,13 @@
 //! `tenon new`: a plugin to begin with, complete: it builds, its tests pass, it is checked and timed.
 
-mod sdk;
 mod templates;
 
 use crate::{
     args::{Global, NewArgs, NewKind, NewLang, NewTemplate},
     error::CliError,
     output::{print, print_json},
+    sdk::Sdk,
 };
-use sdk::Sdk;
 use serde_json::json;
 use std::{
     fs, io,

@@ -9,10 +9,11 @@ use super::{
 use crate::{
     list::{devices_json, devices_table, shown_path},
     output::time,
+    sdk::Sdk,
     table::Table,
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, fmt::Write};
+use std::{collections::BTreeMap, fmt::Write, path::Path};
 use tenon_runtime::{Runtime, framework::registry::PluginInfo};
 
 fn loaded(runtime: &Runtime) -> Vec<PluginInfo> {
@@ -68,7 +69,7 @@ pub fn end(shown: &Shown<'_>) -> String {
         text.push_str("\nquantised to 8 bits by tenon quantize, graphs optimised, on CPU:0\n");
         text.push_str(&quantized(digits, comparison).render(0));
     }
-    text.push_str(&next(pair));
+    text.push_str(&next(pair, Sdk::find(None).ok().as_ref()));
     text
 }
 
@@ -170,20 +171,31 @@ fn command() -> &'static str {
     if built_here { "cargo run --release --" } else { "tenon" }
 }
 
-fn next(pair: &Pair) -> String {
+/// A file as it is typed in a shell, from the current folder.
+fn typed(file: &Path) -> String {
+    let shown = shown_path(file);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%".contains(c);
+    if shown.chars().all(is_plain) { shown } else { format!("'{}'", shown.replace('\'', "'\\''")) }
+}
+
+/// What to type next; files are named where they are, and left out where they are not.
+fn next(pair: &Pair, sdk: Option<&Sdk>) -> String {
     let (command, node) = (command(), &pair.node);
-    let graph = "sdk/cli/assets/demo/digits.pb";
-    let lines = [
-        ("list".to_owned(), "every op and kernel, and who brings it"),
-        (format!("explain {graph} {node}"), "why this kernel runs there"),
-        ("demo --json".to_owned(), "these figures for a program"),
-    ];
+    let file = |name: &str| sdk.and_then(|sdk| sdk.file(name));
+    let explain = file("sdk/cli/assets/demo/digits.pb")
+        .map(|graph| (format!("explain {} {node}", typed(&graph)), "why this kernel runs there"));
+    let list = ("list".to_owned(), "every op and kernel, and who brings it");
+    let json = ("demo --json".to_owned(), "these figures for a program");
+    let lines: Vec<_> = [Some(list), explain, Some(json)].into_iter().flatten().collect();
     let width = lines.iter().map(|(line, _)| line.len()).max().unwrap_or(0);
     let mut text = "\nnext, type\n".to_owned();
     for (line, what) in &lines {
         let _ = writeln!(text, "  {command} {line:<width$}   {what}");
     }
-    text.push_str("README.md has a plugin of your own in 30 lines\n");
+    if let Some(page) = file("README.md") {
+        let page = shown_path(&page);
+        let _ = writeln!(text, "{page} has a plugin of your own in 30 lines");
+    }
     text
 }
 

@@ -1,6 +1,7 @@
 //! `tenon demo`.
 
 use crate::support::{Place, output, stderr};
+use std::path::Path;
 
 #[test]
 fn every_run_classifies_as_tensorflow_did() {
@@ -38,6 +39,10 @@ fn text_ends_with_what_to_type_next() {
     for part in ["CPU:0", "ACCEL:0", "97.6 %", "500 of 500", "8 bits", "next, type", "explain"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    // The graph that it names is there.
+    let (_, rest) = text.rsplit_once(" explain ").unwrap();
+    let graph = rest.split(' ').next().unwrap();
+    assert!(graph.ends_with("digits.pb") && Path::new(graph).is_file(), "{graph}");
 }
 
 #[test]

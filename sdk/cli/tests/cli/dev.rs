@@ -223,7 +223,7 @@ fn one_round_says_by_its_exit_code_whether_the_build_is_right() {
     assert_eq!(broken.status.code(), Some(1), "{text}");
     assert!(text.contains("✗ values: DevC") && text.contains("nothing runs yet"), "{text}");
     // Made smaller and told as `tenon check` does, with what runs it again: the build, not the copy that was checked.
-    assert!(text.contains("\n      with input 0: float [1] = "), "{text}");
+    assert!(text.contains("\n      with T = float, alpha = 0.2, input 0: float ["), "{text}");
     let again =
         text.lines().find_map(|line| line.trim().strip_prefix("again: tenon check --case "));
     let again = again.unwrap_or_else(|| panic!("{text}"));

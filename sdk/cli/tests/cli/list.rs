@@ -52,6 +52,55 @@ fn knobs_are_listed_with_who_set_them() {
     assert_eq!(devices.as_array().unwrap().iter().filter(accel).count(), 1);
 }
 
+/// There was no way to see one op of eight hundred.
+#[test]
+fn names_and_device_types_say_what_is_listed() {
+    let place = Place::new();
+    let text = place.text(&["list", "relu", "Max*"]);
+    for part in ["Relu", "MaxPool", "tenon-cpu"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    for part in ["MatMul", "Relu6", "STREAMS", "tenon-text"] {
+        assert!(!text.contains(part), "{part}: {text}");
+    }
+    let list = place.json(&["list", "MatMul", "--device", "ACCEL"]);
+    let of = |key: &str, field: &str| {
+        let all = list[key].as_array().unwrap().iter();
+        all.map(|entry| entry[field].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(of("kernels", "op").iter().all(|op| op == "MatMul") && !of("kernels", "op").is_empty());
+    assert!(of("kernels", "device_type").iter().all(|name| name == "ACCEL"));
+    assert_eq!(
+        (of("ops", "name"), of("plugins", "name")),
+        (vec!["MatMul".into()], vec!["tenon-accel".into()])
+    );
+    assert!(of("devices", "type").iter().all(|name| name == "ACCEL"));
+    let of_plugin = place.json(&["list", "tenon-fft"]);
+    let kernels = of_plugin["kernels"].as_array().unwrap();
+    assert!(!kernels.is_empty() && kernels.iter().all(|kernel| kernel["plugin"] == "tenon-fft"));
+    let knobs = place.json(&["list", "--knobs", "isolate_*", "cpu.isa"]);
+    let knobs = knobs["knobs"].as_array().unwrap();
+    let name = |knob: &serde_json::Value| knob["name"].as_str().unwrap().to_owned();
+    assert!(
+        knobs.iter().map(name).all(|name| name.starts_with("host.isolate_") || name == "cpu.isa")
+    );
+    assert!(knobs.iter().map(name).any(|name| name == "host.isolate_deadline_ms"));
+}
+
+#[test]
+fn a_name_that_nothing_has_is_an_error_with_the_nearest() {
+    let place = Place::new();
+    let op = place.error(&["list", "Rleu"]);
+    assert!(op.contains("no op or plugin of this name; did you mean 'Relu'?"), "{op}");
+    let device = place.error(&["list", "--device", "ACEL"]);
+    assert!(device.contains("no device type of this name; did you mean 'ACCEL'?"), "{device}");
+    let knob = place.error(&["list", "--knobs", "isolate_dedline_ms"]);
+    assert!(
+        knob.contains("no knob of this name; did you mean 'host.isolate_deadline_ms'?"),
+        "{knob}"
+    );
+}
+
 #[test]
 fn wrong_settings_are_errors() {
     let place = Place::new();

@@ -1,6 +1,11 @@
-//! Where the SDK of a new plugin comes from.
+//! Where the SDK of a new plugin comes from, and what lies in it.
 
-use crate::error::CliError;
+use crate::{
+    args::Global,
+    error::CliError,
+    output::{print, print_json},
+};
+use serde_json::json;
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -11,6 +16,9 @@ const VARIABLE: &str = "TENON_SDK";
 
 /// Where an installed command has it, from the folder above the one it lies in.
 const INSTALLED: &str = "share/tenon/sdk";
+
+/// Where an installed command has its documents, from the SDK.
+const DOCUMENTS: &str = "../../doc/tenon";
 
 /// What makes a folder the SDK's source.
 const MARK: &str = "sdk/author/Cargo.toml";
@@ -65,6 +73,12 @@ impl Sdk {
         &self.root
     }
 
+    /// One of its files, or of the documents that came with it; `None` where it is not there.
+    pub fn file(&self, name: &str) -> Option<PathBuf> {
+        let places = [self.root.join(name), self.root.join(DOCUMENTS).join(name)];
+        places.into_iter().find(|file| file.is_file())?.canonicalize().ok()
+    }
+
     /// The line of a manifest for one of its crates.
     pub fn dependency(&self, name: &str, folder: &str) -> String {
         let path = self.root.join(folder).display().to_string();
@@ -75,6 +89,19 @@ impl Sdk {
     /// The versions that it was built with.
     pub fn lock(&self) -> Option<Vec<u8>> {
         fs::read(self.root.join("Cargo.lock")).ok()
+    }
+}
+
+/// Prints where the SDK is: the folder that has what guides name, such as `sdk/c/examples`.
+///
+/// # Errors
+/// There is none to be found.
+pub fn sdk(global: &Global) -> Result<(), CliError> {
+    let sdk = Sdk::find(None)?;
+    let folder = sdk.root().display().to_string();
+    match global.json {
+        true => print_json(&json!({ "sdk": folder })),
+        false => print(&format!("{folder}\n")),
     }
 }
 
@@ -89,6 +116,7 @@ mod tests {
         let line = sdk.dependency("tenon-sdk", "sdk/author");
         assert!(line.starts_with("tenon-sdk = { path = \"/") && line.ends_with("sdk/author\" }"));
         assert!(sdk.lock().is_some());
+        assert!(sdk.file("README.md").unwrap().is_absolute() && sdk.file("nowhere").is_none());
         assert!(matches!(Sdk::find(Some(Path::new("nowhere"))), Err(CliError::NoSdk { .. })));
     }
 
@@ -110,5 +138,12 @@ mod tests {
         assert_eq!(root("clone/target/release/tenon").unwrap(), Path::new("clone"));
         assert_eq!(root("clone/target/aarch64/debug/tenon").unwrap(), Path::new("clone"));
         assert!(root("clone/other/bin/deep/down/tenon").is_err());
+        // Of an archive, documents lie beside the SDK.
+        let doc = folder.path().join("opt/share/doc/tenon");
+        fs::create_dir_all(&doc).unwrap();
+        fs::write(doc.join("README.md"), "").unwrap();
+        let sdk = Sdk::of_command(&folder.path().join("opt/bin/tenon")).unwrap();
+        let found = sdk.file("README.md").unwrap();
+        assert_eq!(found, doc.join("README.md").canonicalize().unwrap());
     }
 }

@@ -102,6 +102,95 @@ fn has_all_that_belongs_to_it(unpacked: &Unpacked) {
     assert!(crates.lines().any(|line| line.starts_with("clap ")), "{crates}");
 }
 
+/// The targets of a page's relative links, without anchors. Code is no link.
+fn links(page: &str) -> Vec<String> {
+    let mut fenced = false;
+    let mut found = Vec::new();
+    for line in page.lines() {
+        fenced ^= line.trim_start().starts_with("```");
+        // Every second part stands in backticks.
+        let outside: String = line.split('`').step_by(2).collect();
+        let targets = outside.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let targets = targets.filter(|_| !fenced).filter(|target| !target.contains("://"));
+        let targets = targets.map(|target| target.split('#').next().unwrap_or_default().to_owned());
+        found.extend(targets.filter(|target| !target.is_empty()));
+    }
+    found
+}
+
+fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        if kind.is_dir() && entry.file_name() != "third-party" {
+            pages(&path, found);
+        } else if kind.is_file() && path.extension().is_some_and(|ending| ending == "md") {
+            found.push(path);
+        }
+    }
+}
+
+/// A page's link from where it lies, without the parts that lead back: as a browser follows it, whatever links there are.
+fn followed(page: &Path, link: &str) -> PathBuf {
+    let mut target = page.parent().unwrap().to_owned();
+    for part in link.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        match part {
+            ".." => drop(target.pop()),
+            part => target.push(part),
+        }
+    }
+    target
+}
+
+/// Guides linked to pages, examples and folders that only a clone had.
+fn has_what_its_pages_link_to(unpacked: &Unpacked) {
+    let mut all = Vec::new();
+    pages(&unpacked.root, &mut all);
+    let (mut dead, mut looked) = (Vec::new(), 0);
+    for page in &all {
+        for link in links(&fs::read_to_string(page).unwrap()) {
+            looked += 1;
+            let target = followed(page, &link);
+            let is_inside =
+                fs::canonicalize(&target).is_ok_and(|file| file.starts_with(&unpacked.root));
+            if !is_inside {
+                dead.push(format!(
+                    "{}: {link}",
+                    page.strip_prefix(&unpacked.root).unwrap().display()
+                ));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{} of {looked} links lead nowhere: {dead:#?}", dead.len());
+    assert!(all.len() > 80 && looked > 100, "{} pages, {looked} links", all.len());
+}
+
+/// `$TENON_SDK` of the guides was set nowhere.
+fn says_where_its_sdk_is(unpacked: &Unpacked) {
+    let told = text(unpacked.tenon().arg("sdk"));
+    let sdk = Path::new(told.trim_end());
+    assert_eq!(sdk, unpacked.root.join("share/tenon/sdk"));
+    assert!(sdk.join("sdk/c/examples/rmsnorm.cpp").is_file());
+    let told = text(unpacked.tenon().args(["sdk", "--json"]));
+    assert_eq!(serde_json::from_str::<Value>(&told).unwrap()["sdk"], sdk.to_str().unwrap());
+}
+
+/// It named `sdk/cli/assets/demo/digits.pb` and `README.md`, which an archive has elsewhere.
+fn names_files_that_it_has(unpacked: &Unpacked) {
+    let told = text(unpacked.tenon().arg("demo"));
+    let (_, next) = told.split_once("\nnext, type\n").unwrap();
+    let line = next.lines().find(|line| line.contains(" explain ")).unwrap();
+    let typed = line.trim().split("   ").next().unwrap();
+    let program = unpacked.root.join("bin/tenon");
+    let typed = typed.replacen("tenon ", "\"$0\" ", 1);
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(&typed).arg(program).env_clear().current_dir(unpacked.folder.path());
+    let node = typed.rsplit(' ').next().unwrap().to_owned();
+    assert!(text(&mut shell).contains(&node), "{typed}");
+    let page = next.lines().last().unwrap().strip_suffix(" has a plugin of your own in 30 lines");
+    let page = unpacked.folder.path().join(page.unwrap_or_else(|| panic!("{next}")));
+    assert!(fs::read_to_string(page).unwrap().contains("## A plugin of your own"), "{next}");
+}
+
 fn finds_its_plugins(unpacked: &Unpacked) {
     let list: Value =
         serde_json::from_str(&text(unpacked.tenon().args(["list", "--json"]))).unwrap();
@@ -169,6 +258,9 @@ fn makes_plugins(unpacked: &Unpacked) {
 fn an_archive_works_wherever_it_is_unpacked() {
     let unpacked = Unpacked::new();
     has_all_that_belongs_to_it(&unpacked);
+    has_what_its_pages_link_to(&unpacked);
+    says_where_its_sdk_is(&unpacked);
+    names_files_that_it_has(&unpacked);
     finds_its_plugins(&unpacked);
     checks_a_plugin(&unpacked);
     makes_plugins(&unpacked);

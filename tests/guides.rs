@@ -97,6 +97,27 @@ fn the_guide_to_measured_kernels_can_be_followed() {
     follow("tune.md", &[]);
 }
 
+/// Rows of a table that stand apart from its head are shown as text, which nobody sees in the source.
+#[test]
+fn every_row_of_a_table_has_a_head() {
+    let repository = build::repository();
+    let folders =
+        ["sdk/docs", "core/abi/docs", "core/docs/decisions"].map(|folder| repository.join(folder));
+    let pages = folders.iter().flat_map(|folder| build::files(folder, &[".md"]));
+    for file in pages.chain([repository.join("README.md")]) {
+        let text = fs::read_to_string(&file).unwrap();
+        let (mut fenced, mut before) = (false, "");
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            fenced ^= line.trim_start().starts_with("```");
+            let begins = !fenced && line.starts_with('|') && !before.starts_with('|');
+            let has_head = lines.get(at + 1).is_some_and(|next| next.starts_with("|--"));
+            assert!(!begins || has_head, "{}:{}: {line}", file.display(), at + 1);
+            before = line;
+        }
+    }
+}
+
 #[test]
 fn every_block_of_every_page_says_what_it_is() {
     for file in build::files(&build::repository().join("sdk/docs"), &[".md"]) {

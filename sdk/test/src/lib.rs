@@ -1,7 +1,7 @@
 //! Calls of a plugin's kernels from the plugin's own tests.
 //!
 //! A [`Host`] starts the `tenon` command, which loads the built library and computes each call as a session does. So
-//! the tests of a plugin compile in seconds: the runtime is in the command, and a kernel that crashes ends the command,
+//! the tests of a plugin are built without a runtime, in seconds once this crate is: the runtime is in the command, and a kernel that crashes ends the command,
 //! not the tests.
 //!
 //! ```no_run

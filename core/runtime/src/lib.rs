@@ -4,10 +4,11 @@
 //! its resources and runs steps over it. The crates below are re-exported as [`host`], [`graph`],
 //! [`framework`] and [`proto`].
 //!
-//! A step's way: a session finds the names that are fed and fetched, takes what they need of the graph, infers shapes,
-//! places, optimises and partitions it (`tenon-graph`), chooses a kernel for each node, and compiles each partition into a
-//! *plan* of flat arrays. The *executor* runs plans: one state for each step in flight, made once and used again. Partitions
-//! exchange values through a [`rendezvous`].
+//! A step's way: a [`Session`] keeps graph, names and signatures. The *step graph* front end takes what a signature needs
+//! of the graph, infers shapes, places and optimises it (`tenon-graph`), chooses a kernel for each node, and cuts it into
+//! partitions that are complete in themselves. A [`Worker`] compiles each partition into a *plan* of flat arrays, and the
+//! *executor* runs plans: one state for each step in flight, made once and used again. Partitions exchange values through a
+//! [`rendezvous`].
 //!
 //! What is not here: loading of libraries, devices and kernel objects (`tenon-host`), passes over graphs (`tenon-graph`),
 //! kernels (plugins).

@@ -27,22 +27,24 @@ fn halve<T: Float>(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 }
 register_kernel!("Halve" on "CPU": fn halve<T> for "T" in [bf16, f16, f32, f64]);
 
+/// Four elements in one number, the first one lowest.
+fn joined(x: &[bf16]) -> u64 {
+    x.iter().rev().fold(0, |all, x| all << 16 | u64::from(x.to_bits()))
+}
+
 /// Eight numbers at once.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn widened(x: &[bf16; 8]) -> __m256i {
-    let [low, high] = [0, 4].map(|at| {
-        let bits = |at: usize| i64::from(x[at].to_bits());
-        bits(at) | bits(at + 1) << 16 | bits(at + 2) << 32 | bits(at + 3) << 48
-    });
+    let [low, high] = [&x[..4], &x[4..]].map(|half| joined(half).cast_signed());
     _mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(_mm_set_epi64x(high, low)))
 }
 
+/// Four numbers at once.
 #[cfg(target_arch = "aarch64")]
 #[target_feature(enable = "neon")]
 fn widened(x: &[bf16; 4]) -> uint32x4_t {
-    // SAFETY: four elements of two bytes each are read, and an array of four is there.
-    vshll_n_u16::<16>(unsafe { vld1_u16(x.as_ptr().cast()) })
+    vshll_n_u16::<16>(vcreate_u16(joined(x)))
 }
 
 fn main() {

@@ -30,12 +30,18 @@ const WRONG: &[Row] = &[
     ("WrongFlushed", Clause::Values, "; where denormals are kept: "),
     ("WrongShape", Clause::Shapes, ""),
     ("WrongSize", Clause::Refusals, "times=4294967297: it was accepted"),
+    ("WrongDivision", Clause::Refusals, "attribute by=0: the kernel panicked: attempt to divide by zero"),
+    ("WrongZero", Clause::Values, "elements are wrong"),
+    ("WrongForgets", Clause::Leak, "attribute by=-1: the heap grows by 272 bytes with each call that is refused"),
+    ("WrongSquare", Clause::Values, "got inf"),
+    ("WrongRest", Clause::Bounds, "just beyond its end"),
 ];
 
 /// Ops that are wrong themselves, whatever the kernel.
 #[rustfmt::skip]
 const OPS: &[Row] = &[
     ("WrongShapeSize", Clause::Shapes, "attribute times: for 2 the shape function says"),
+    ("WrongVectors", Clause::Shapes, "the shape function panicked: index out of bounds"),
     ("WrongUnread", Clause::Attributes, "attribute 'times' of op WrongUnread: nobody asks for it"),
 ];
 
@@ -58,6 +64,9 @@ fn expect(report: &Report, rows: &[Row]) {
         assert_eq!(found, Some(&[*clause][..]), "{subject}\n{}", text(report));
         let message = &tally(report, &subject, *clause).failures[0].message;
         assert!(message.contains(said), "{subject}: {message}");
+        // Told where flushing makes the element wrong that is told, and not once more for each other reason.
+        let is_flushed = message.contains("where denormals are kept");
+        assert_eq!(is_flushed, *op == "WrongFlushed", "{subject}: {message}");
     }
     let right: Vec<_> = broken.keys().filter(|subject| subject.ends_with('\'')).collect();
     assert!(right.is_empty(), "{right:?}\n{}", text(report));
@@ -159,6 +168,32 @@ fn the_kernel_that_corrupts_the_heap_is_named_and_not_the_one_that_dies_of_it() 
         "{}",
         text(&report)
     );
+}
+
+/// A buffer that was given back is touched by whoever kept its address: a thread of an earlier kernel, perhaps.
+#[test]
+fn who_touches_memory_that_was_given_back_is_not_blamed_for_what_another_left() {
+    let report = of_one_worker("WrongLate");
+    let expected = BTreeMap::from([("WrongLate on CPU", vec![Clause::Bounds])]);
+    assert_eq!(broken(&report), expected, "{}", text(&report));
+    assert_eq!(report.problems, [""; 0], "{}", text(&report));
+    let message = &tally(&report, "WrongLate on CPU", Clause::Bounds).failures[0].message;
+    for part in
+        ["it corrupts memory: alone", "WrongLate on CPU 'right' did not come back", "given back"]
+    {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+}
+
+/// Advice that leads nowhere costs an author more than none.
+#[test]
+fn what_is_wrong_with_a_registration_is_told_as_such() {
+    let report = check(&of_ops(plugin("zoo_wrong"), &["WrongTwin", "WrongTypes"]));
+    let twin = &tally(&report, "WrongTwin on CPU", Clause::Verified).failures[0].message;
+    assert!(twin.contains("is the same function as this one"), "{twin}");
+    let types = &tally(&report, "WrongTypes[T=double] on CPU", Clause::Covered).failures[0].message;
+    let advice = "its registration does not say for which types of 'T' it is";
+    assert!(types.contains(advice) && !types.contains("`supports`"), "{types}");
 }
 
 /// Where nobody dies alone, nobody is blamed alone, and the check fails all the same.

@@ -47,7 +47,9 @@ pub use examine::{Effort, Examiner, Expect, KERNEL_CLAUSES, examine_plugin};
 pub use expectation::Expectation;
 pub use fault::{FaultAccess, FaultRecord, install as install_fault_handler};
 pub(crate) use fill::{Listed, Random, listed, seed_of};
-pub use generate::{Budget, Generated, Generator, Goldens, beyond, described, generate, subjects};
+pub use generate::{
+    Budget, Generated, Generator, Goldens, beyond, described, far, generate, huge, subjects,
+};
 pub use oracle::{IS_REFERENCE, Oracle};
 pub use progress::Progress;
 pub use subject::Subject;

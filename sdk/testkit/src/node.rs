@@ -57,10 +57,20 @@ impl Refusal {
         move |error| Refusal { stage, code: error.code, message: error.message }
     }
 
+    /// Whether it is no refusal at all but a panic, which the boundary turned into an error.
+    pub fn is_panic(&self) -> bool {
+        is_panic(self.code, &self.message)
+    }
+
     /// What the op's definition refuses.
     pub fn definition(error: &OpError) -> Refusal {
         Refusal { stage: Stage::Definition, code: error.code(), message: error.to_string() }
     }
+}
+
+/// Whether an error is what the boundary makes of a panic: `INTERNAL` with "the kernel panicked: ...".
+pub(crate) fn is_panic(code: Code, message: &str) -> bool {
+    code == Code::INTERNAL && message.contains(" panicked: ")
 }
 
 /// A node, ready for a kernel.

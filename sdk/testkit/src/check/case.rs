@@ -25,11 +25,13 @@ pub enum Tag {
     Golden,
     /// Has indices that are out of range.
     Beyond,
+    /// Has an integer attribute that is far from its default.
+    Attribute,
 }
 
 impl Tag {
     /// All, in order.
-    pub const ALL: [Tag; 10] = [
+    pub const ALL: [Tag; 11] = [
         Tag::Empty,
         Tag::Scalar,
         Tag::One,
@@ -40,6 +42,7 @@ impl Tag {
         Tag::Declared,
         Tag::Golden,
         Tag::Beyond,
+        Tag::Attribute,
     ];
 
     /// Its name in reproducers.
@@ -55,6 +58,7 @@ impl Tag {
             Tag::Declared => "declared",
             Tag::Golden => "golden",
             Tag::Beyond => "beyond",
+            Tag::Attribute => "attribute",
         }
     }
 
@@ -90,6 +94,11 @@ pub enum Fill {
     Stagnation,
     /// Special values among ordinary ones.
     Special {
+        /// Of the generator.
+        seed: u64,
+    },
+    /// Numbers of which the square overflows, far from the end of the range, among ordinary ones.
+    Huge {
         /// Of the generator.
         seed: u64,
     },

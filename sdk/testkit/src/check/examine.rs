@@ -169,7 +169,7 @@ impl Examiner {
             Clause::Concurrent => concurrent::examine(&site, cases, effort, &mut verdicts),
             Clause::Repeatable => repeatable::examine(&site, cases, &mut verdicts),
             Clause::Leak => leak::examine(&site, cases, effort, &mut verdicts),
-            Clause::Refusals => refusals::examine(&site, cases, &mut verdicts),
+            Clause::Refusals => refusals::examine(&site, cases, effort, &mut verdicts),
             Clause::Cancellation => cancellation::examine(&site, cases, &mut verdicts),
             Clause::Attributes => attributes::examine(&site, cases, &mut verdicts),
             Clause::Bounds => ends::examine(&site, cases, &mut verdicts),

@@ -7,7 +7,7 @@
 
 use super::clause::Clause;
 use std::fmt;
-use tenon_runtime::host::memory::guarded::Place;
+use tenon_runtime::host::memory::guarded::{BlockState, Place};
 
 /// What the line begins with.
 const MARK: &str = "tenon-fault";
@@ -91,11 +91,16 @@ impl FaultRecord {
         Some(FaultRecord { signal, reason, address, access, stack, place })
     }
 
+    /// Whether a buffer was touched that had been given back: by whoever kept its address, which may be another than
+    /// the kernel that runs.
+    pub fn is_late(&self) -> bool {
+        self.place.is_some_and(|place| place.state == BlockState::Freed)
+    }
+
     /// The clause that the crash breaks, where the address says so: whatever was being looked at.
     pub fn clause(&self) -> Option<Clause> {
         let place = self.place?;
         let is_input_written = place.is_inside() && self.access != FaultAccess::Read;
-        use tenon_runtime::host::memory::guarded::BlockState;
         match place.state {
             BlockState::ReadOnly if is_input_written => Some(Clause::Inputs),
             _ => Some(Clause::Bounds),
@@ -248,7 +253,7 @@ mod handler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenon_runtime::host::memory::guarded::{BlockState, Role};
+    use tenon_runtime::host::memory::guarded::Role;
 
     fn fault(access: FaultAccess, place: Option<Place>) -> FaultRecord {
         FaultRecord { signal: 11, reason: 1, address: 0x7f00_1234, access, stack: 0, place }
@@ -281,6 +286,8 @@ mod tests {
             "died of signal 11 (SIGSEGV: a memory access that is not allowed), which read byte 64 of a \
              buffer of 40 bytes, 24 beyond its end"
         );
+        let late = fault(FaultAccess::Write, place(0, BlockState::Freed, Role::Output(0)));
+        assert!(late.is_late() && late.clause() == Some(Clause::Bounds) && !beyond.is_late());
         let input = fault(FaultAccess::Write, place(0, BlockState::ReadOnly, Role::Input(0)));
         assert_eq!(input.clause(), Some(Clause::Inputs));
         let null = FaultRecord { address: 8, ..fault(FaultAccess::Read, None) };

@@ -161,6 +161,7 @@ fn elements<T: Sample>(count: usize, fill: &Fill) -> Vec<T> {
             (0..count).map(|_| T::of_integer(random.integer(low, high))).collect()
         }
         Fill::Special { seed } => special(count, seed),
+        Fill::Huge { seed } => huge(count, seed),
         Fill::Permutation { seed } => {
             permutation(count, seed).into_iter().map(|at| T::of_integer(at as i64)).collect()
         }
@@ -188,6 +189,20 @@ fn special<T: Sample>(count: usize, seed: u64) -> Vec<T> {
         .collect()
 }
 
+/// One element in so many is huge in [`Fill::Huge`]: huge ones meet ordinary ones, and add up to a finite number.
+const HUGE_EVERY: usize = 3;
+
+fn huge<T: Sample>(count: usize, seed: u64) -> Vec<T> {
+    let mut random = Random::new(seed);
+    let shift = (seed % 8191) as usize;
+    (0..count)
+        .map(|at| match (at + shift) % HUGE_EVERY {
+            0 => T::huge(&mut random),
+            _ => T::between(T::ORDINARY.0, T::ORDINARY.1, &mut random),
+        })
+        .collect()
+}
+
 /// The numbers from 0 up in an order of the generator: Fisher and Yates' shuffle.
 fn permutation(count: usize, seed: u64) -> Vec<usize> {
     let mut random = Random::new(seed);
@@ -203,7 +218,10 @@ const LENGTHS: [usize; 8] = [0, 1, 23, 7, 24, 25, 64, 3];
 
 fn strings(count: usize, fill: &Fill) -> Vec<Vec<u8>> {
     let seed = match *fill {
-        Fill::Uniform { seed, .. } | Fill::Whole { seed, .. } | Fill::Permutation { seed } => seed,
+        Fill::Uniform { seed, .. }
+        | Fill::Whole { seed, .. }
+        | Fill::Huge { seed }
+        | Fill::Permutation { seed } => seed,
         Fill::Special { seed } => return special_strings(count, seed),
         Fill::Stagnation | Fill::Explicit(_) => 0,
     };

@@ -13,6 +13,7 @@
 
 mod choose;
 mod declared;
+mod further;
 mod golden;
 mod out_of_range;
 mod palette;
@@ -23,6 +24,7 @@ mod subjects;
 use super::{Argument, CheckCase, Fill, Subject, Tag, fill::seed_of};
 use choose::{Candidate, Class, Values};
 pub use declared::described;
+pub use further::{far, huge};
 pub use golden::Goldens;
 pub use out_of_range::beyond;
 pub(super) use search::reindexed;
@@ -64,6 +66,8 @@ pub struct Generated {
     pub uncovered: Option<String>,
     /// The op's own cases of which its shape function accepts nothing.
     pub refused: Vec<String>,
+    /// How the shape function panicked, with the inputs for which it did so first.
+    pub panic: Option<String>,
 }
 
 /// The cases of one subject. Who wants those of many keeps a [`Generator`], which searches once for kernels that
@@ -122,6 +126,8 @@ struct Searched {
     refusal: Option<String>,
     /// The op's own cases that are refused.
     refused: Vec<String>,
+    /// How the shape function panicked first.
+    panic: Option<String>,
 }
 
 /// What was chosen of it for kinds of types.
@@ -163,7 +169,8 @@ impl Generator {
         cases.extend(found);
         number_equal_names(&mut cases);
         let uncovered = cases.is_empty().then(|| why_none(subject, searched));
-        Generated { cases, uncovered, refused: searched.refused.clone() }
+        let (refused, panic) = (searched.refused.clone(), searched.panic.clone());
+        Generated { cases, uncovered, refused, panic }
     }
 
     /// The cases of a plan that a subject's own types fit.
@@ -244,13 +251,13 @@ impl Generator {
     ) -> Searched {
         let of_list = |attr: &AttrDef| lists.get(&attr.name).cloned().unwrap_or_default();
         if !op.cases().is_empty() {
-            let declared::Declared { settings, skeletons, refused, tried } =
+            let declared::Declared { settings, skeletons, refused, tried, panic } =
                 declared::declared(op, types, &of_list, &self.scope);
             let refusal = refused.last().cloned();
-            return Searched { settings, skeletons, tried, refusal, refused };
+            return Searched { settings, skeletons, tried, refusal, refused, panic };
         }
         let settings = settings::settings(op, types, &of_list, &self.scope);
-        let (mut skeletons, mut tried, mut refusal) = (Vec::new(), 0, None);
+        let (mut skeletons, mut tried, mut refusal, mut panic) = (Vec::new(), 0, None, None);
         for (place, setting) in settings.iter().enumerate() {
             let types = search::roles(op, &setting.attrs).unwrap_or_default();
             if types.iter().any(|(_, role)| *role == Role::Opaque) {
@@ -264,9 +271,10 @@ impl Generator {
             search.run(&self.scope.palette(base));
             tried += search.tried;
             refusal = search.refusal.or(refusal);
+            panic = panic.or(search.panic);
             skeletons.append(&mut search.found);
         }
-        Searched { settings, skeletons, tried, refusal, refused: Vec::new() }
+        Searched { settings, skeletons, tried, refusal, refused: Vec::new(), panic }
     }
 
     /// The case of a skeleton for the types of a subject.

@@ -31,8 +31,11 @@
 //! decides whether it overflows: any result is right. So it is where another function's result depends on numbers of
 //! which the square overflows; and of a product of many terms (`Prod`), where it depends on whether such a number, or
 //! one of which the square underflows, meets the others first. In a sum of products, an infinity may meet a zero that
-//! an implementation pads with: NaN is right as well.
+//! an implementation pads with: NaN is right as well. Not left open is a function of single elements whose contract
+//! names no type of sums: it is wrong where it is infinite and the reference far from the end of the range
+//! (`elementwise`).
 
+mod elementwise;
 mod reference;
 mod terms;
 mod widen;

@@ -174,6 +174,7 @@ fn recipe(fill: &Fill) -> String {
         Fill::Whole { low, high, seed } => format!("integers of [{low}, {high}), seed {seed}"),
         Fill::Stagnation => "with sums that stagnate".to_owned(),
         Fill::Special { seed } => format!("with special values, seed {seed}"),
+        Fill::Huge { seed } => format!("with numbers of which the square overflows, seed {seed}"),
         Fill::Permutation { seed } => format!("in some order, seed {seed}"),
         Fill::Explicit(_) => "given".to_owned(),
     }

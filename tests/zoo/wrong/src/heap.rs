@@ -4,7 +4,7 @@ use crate::wrong_op;
 use std::{
     alloc::{Layout, alloc, dealloc},
     hint::black_box,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicPtr, Ordering},
 };
 use tenon_sdk::prelude::*;
 
@@ -31,7 +31,8 @@ impl LeftBehind {
 
 static HEAP: LeftBehind = LeftBehind::nothing();
 
-fn overflows(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+/// Writes beyond a block of the heap.
+fn write_beyond() {
     const BLOCK: Layout = Layout::new::<[u8; 20]>();
     // SAFETY: the layout is not empty; the block is given back with it.
     let block = unsafe { alloc(BLOCK) };
@@ -42,6 +43,10 @@ fn overflows(c: &ComputeContext<'_>) -> Result<(), KernelError> {
         // SAFETY: it is the block of above.
         unsafe { dealloc(block, BLOCK) };
     }
+}
+
+fn overflows(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    write_beyond();
     HEAP.leave();
     crate::map(c, |x| x + x)
 }
@@ -75,4 +80,32 @@ wrong_op!(
     dies_of_the_trap,
     crate::twice_reference,
     "2x; sets what the right kernel dies of in the same process, and nothing that a checked heap would notice."
+);
+
+/// Where the output of the wrong kernel's last call was.
+static LATE: AtomicPtr<f32> = AtomicPtr::new(std::ptr::null_mut());
+
+fn leaves_a_late_write(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    write_beyond();
+    crate::map(c, |x| x + x)?;
+    LATE.store(c.output_slot(0)?.data.cast::<f32>(), Ordering::Relaxed);
+    Ok(())
+}
+
+fn runs_beside_a_late_write(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let late = LATE.swap(std::ptr::null_mut(), Ordering::Relaxed);
+    if !late.is_null() {
+        // SAFETY: there is none: the buffer was given back, which is the point. It stands for a thread of the wrong
+        // kernel that writes now.
+        unsafe { black_box(late).write_volatile(1.0) };
+    }
+    crate::map(c, |x| x + x)
+}
+
+wrong_op!(
+    "WrongLate",
+    leaves_a_late_write,
+    runs_beside_a_late_write,
+    crate::twice_reference,
+    "2x; writes beyond a block of the heap, and to its output after the call, while the right kernel runs."
 );

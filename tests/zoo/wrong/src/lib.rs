@@ -3,6 +3,7 @@
 //! Beside it each op has the same kernel done right: under the label `right`, of which a check must say
 //! nothing, and under `reference`, the specification that both are held against.
 
+mod attributes;
 mod heap;
 mod memory;
 mod process;

@@ -33,6 +33,23 @@ wrong_op!(
     "2x; the wrong kernel loads eight elements at a time, also where fewer are left, and forgets those."
 );
 
+fn loads_one_more(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let x = c.input::<f32>(0)?.data;
+    if x.len() % 16 == 3 {
+        // SAFETY: there is none: the element beyond the last is not the kernel's, which is the point.
+        std::hint::black_box(unsafe { x.as_ptr().add(x.len()).read_volatile() });
+    }
+    twice(c)
+}
+
+wrong_op!(
+    "WrongRest",
+    loads_one_more,
+    twice,
+    twice_reference,
+    "2x; the wrong kernel loads one element too many where three are left of sixteen."
+);
+
 register_op!(
     "WrongIndex",
     inputs = &["x: float", "at: int64"],

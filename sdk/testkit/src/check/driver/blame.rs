@@ -1,6 +1,7 @@
 //! Whose fault it is that a worker is gone.
 //!
-//! Memory that one kernel corrupts may end the process in a step of another. Where a worker is gone that others used
+//! Memory that one kernel corrupts may end the process in a step of another, and so may a thread that outlives the
+//! call of a kernel. Where a worker is gone that others used
 //! before, the unit is tried alone:
 //!
 //! ```text
@@ -43,7 +44,8 @@ impl Gone {
     /// Whether the address that was touched says that it was the kernel that ran.
     pub fn is_precise(&self) -> bool {
         match &self.how {
-            How::Died(record) => record.clause().is_some(),
+            // A thread that an earlier kernel left behind touches a buffer of that kernel, which is gone by now.
+            How::Died(record) => record.clause().is_some() && !record.is_late(),
             How::Lost(_) => true,
             How::Ended(_) | How::TimedOut(_) => false,
         }

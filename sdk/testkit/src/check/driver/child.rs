@@ -215,8 +215,8 @@ fn forward(pipe: impl Read, to: &Sender<Event>) {
     }
 }
 
-/// How much of a worker's standard error is kept.
-const KEPT: usize = 4 << 10;
+/// How much of a worker's standard error is kept: a cause, and the frames of the stack that a process writes after it.
+const KEPT: usize = 32 << 10;
 
 /// Reads to the end, and keeps the end.
 fn tail(mut pipe: impl Read) -> String {

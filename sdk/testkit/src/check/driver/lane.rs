@@ -48,7 +48,8 @@ fn clauses_of(kind: UnitKind) -> &'static [Clause] {
 
 /// The first failure of a clause.
 struct Failing {
-    step: usize,
+    /// The step that shows it; none for what is found where cases are generated.
+    step: Option<usize>,
     message: String,
 }
 
@@ -202,7 +203,7 @@ impl<'r> Lane<'r> {
                     locked(&run.ledger).set_cases(unit, cases);
                 }
                 Message::Found(finding) => {
-                    let (step, case) = at.map_or((0, ""), |at| (at.step, at.name.as_str()));
+                    let (step, case) = at.map_or((None, ""), |at| (Some(at.step), &*at.name));
                     note(run, unit, sofar, (step, case), finding, "");
                 }
                 _ => {}
@@ -230,7 +231,7 @@ impl<'r> Lane<'r> {
         }
         // Alone it is gone too.
         sofar.pending = None;
-        note(run, unit, sofar, (step, case), gone.blame(), &gone.said);
+        note(run, unit, sofar, (Some(step), case), gone.blame(), &gone.said);
         run.note_fatal(unit);
         sofar.ends += 1;
         sofar.fatal.push(case.to_owned());
@@ -272,6 +273,7 @@ impl<'r> Lane<'r> {
         if matches!(clause, Clause::Covered | Clause::Verified | Clause::Load) {
             return;
         }
+        let Some(step) = failing.step else { return };
         let facts = &self.run.units[unit];
         let options = self.run.options;
         let Some(Reproducers { folder, plugin, .. }) = &options.reproducers else { return };
@@ -282,7 +284,7 @@ impl<'r> Lane<'r> {
         if self.served.iter().any(|&other| other != unit) {
             self.child = None;
         }
-        let Some(mut found) = self.describe(unit, failing.step) else { return };
+        let Some(mut found) = self.describe(unit, step) else { return };
         let mut reproduced = Reproduced::default();
         if let What::Case(json) = &found
             && let Ok(case) = case_from_json(json)
@@ -395,7 +397,7 @@ fn note(
     run: &Run<'_>,
     unit: usize,
     sofar: &mut Sofar,
-    (step, case): (usize, &str),
+    (step, case): (Option<usize>, &str),
     finding: Finding,
     said: &str,
 ) {

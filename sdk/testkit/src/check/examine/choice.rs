@@ -30,6 +30,7 @@ impl Chosen {
             match &mut input.fill {
                 Fill::Uniform { seed, .. }
                 | Fill::Special { seed }
+                | Fill::Huge { seed }
                 | Fill::Permutation { seed } => {
                     *seed = seed.wrapping_add(by.wrapping_mul(0x9e37_79b9_7f4a_7c15));
                 }

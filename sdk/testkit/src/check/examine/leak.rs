@@ -91,6 +91,17 @@ fn calls(site: &Site<'_>, chosen: &Chosen, node: &Node, time: Duration) -> Resul
     before.check(site, "calls")
 }
 
+/// Many calls that the kernel refuses, of an attribute or input that is wrong: what it has by then, it gives back too.
+pub(super) fn refused(
+    site: &Site<'_>,
+    run: &mut dyn FnMut() -> Result<(), Refusal>,
+    effort: Effort,
+) -> Result<(), String> {
+    let before = Held::now(site);
+    grows(Way { what: "call that is refused", time: effort.of(TIME), run })?;
+    before.check(site, "calls that are refused")
+}
+
 fn one_call(instance: &KernelInstance, chosen: &Chosen, env: &StepEnv) -> Result<(), Refusal> {
     let mut call =
         PreparedCall::new(instance, &chosen.inputs, env).map_err(Refusal::at(Stage::Compute))?;

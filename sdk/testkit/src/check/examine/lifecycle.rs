@@ -21,6 +21,7 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
+    time::{Duration, Instant},
 };
 use tenon_framework::{
     PartialShape, Tensor,
@@ -39,6 +40,11 @@ use tenon_runtime::{
 
 /// Kernels that are called before, between and after.
 const KERNELS: usize = 4;
+/// Calls by which a kernel is chosen whose results do not vary.
+const STEADY: usize = 8;
+/// Calls that say whether results that differ vary with nothing changed, and how long they take at most.
+const MANY: usize = 1000;
+const TIME: Duration = Duration::from_millis(500);
 
 /// Judges the life of the plugin of this name, which `runtime` has from a file: it is loaded, replaced and
 /// retired in a runtime of its own. The cases are accepted ones of its kernels, of which a few are taken.
@@ -60,8 +66,18 @@ pub fn examine_plugin(
     };
     let before = HostMemory::shared().stats();
     let result = another_build(&file, folder)
+        .map_err(Wrong::Else)
         .and_then(|build| life(runtime, plugin, cases, &build, &mut verdicts));
     let after = HostMemory::shared().stats();
+    let result = match result {
+        Err(Wrong::Varies(problem)) => {
+            verdicts.fail(Clause::Repeatable, problem);
+            let reason = "a kernel's results differ without that (see repeatable)";
+            return verdicts.skip(clause, reason);
+        }
+        Err(Wrong::Else(problem)) => Err(problem),
+        Ok(()) => Ok(()),
+    };
     let result = result.and_then(|()| match after.live_count <= before.live_count {
         true => Ok(()),
         false => Err(format!(
@@ -112,7 +128,7 @@ fn life(
     cases: &[(Subject, CheckCase)],
     build: &Path,
     verdicts: &mut Verdicts<'_>,
-) -> Result<(), String> {
+) -> Result<(), Wrong> {
     let own = own_runtime(runtime)?;
     let told = Arc::new(Told::default());
     let counted = Arc::clone(&told);
@@ -146,9 +162,33 @@ fn life(
     own.load(None::<&Path>);
     told.expect(&told.retired, "PluginRetired", "it was retired")?;
     if own.registry().kernels().any(|kernel| kernel.plugin == new.id) {
-        return Err("retired, it still has kernels in the registry".to_owned());
+        return Err("retired, it still has kernels in the registry".to_owned().into());
     }
     call_all(&fresh, &firsts, "after the plugin was retired, a kernel that exists")
+}
+
+/// What is wrong in the life of a plugin.
+enum Wrong {
+    /// Results vary from call to call with nothing changed: that is the kernel's, and no matter of its plugin's life.
+    Varies(String),
+    /// Whatever else.
+    Else(String),
+}
+
+impl Wrong {
+    /// The same, and where it is.
+    fn at(self, place: impl Fn(String) -> String) -> Wrong {
+        match self {
+            Wrong::Varies(problem) => Wrong::Varies(problem),
+            Wrong::Else(problem) => Wrong::Else(place(problem)),
+        }
+    }
+}
+
+impl From<String> for Wrong {
+    fn from(problem: String) -> Wrong {
+        Wrong::Else(problem)
+    }
 }
 
 /// Events that a subscriber is told.
@@ -194,6 +234,41 @@ struct Used {
 impl Used {
     fn call(&self) -> Result<Vec<Tensor>, String> {
         call(&Site::new(&self.examiner, &self.subject), &self.instance, &self.chosen)
+    }
+
+    /// How results differ among so many calls with nothing changed, fewer where they take longer than this.
+    fn varies(&self, calls: usize, time: Duration) -> Option<String> {
+        let begin = Instant::now();
+        let first = self.call().ok()?;
+        for call in 1..calls {
+            if begin.elapsed() > time {
+                break;
+            }
+            let problem = same(&self.subject, &first, &self.call().ok()?).err();
+            if let Some(problem) = problem {
+                let subject = &self.subject;
+                return Some(format!(
+                    "{subject}: the same call again and again: call {call}: {problem}"
+                ));
+            }
+        }
+        None
+    }
+
+    /// Whether results are those of before; where they are not, whether that is so with nothing changed too.
+    fn like(&self, first: &[Tensor], now: &[Tensor]) -> Result<(), Wrong> {
+        let Err(problem) = same(&self.subject, first, now) else { return Ok(()) };
+        match self.varies(MANY, TIME) {
+            Some(varies) => Err(Wrong::Varies(varies)),
+            None => Err(Wrong::Else(problem)),
+        }
+    }
+
+    /// Whether a call gives what it gave before.
+    fn goes_on(&self, first: &[Tensor], when: &str) -> Result<(), Wrong> {
+        let told = |problem| format!("{when}: {}: {problem}", self.subject);
+        let now = self.call().map_err(told)?;
+        self.like(first, &now).map_err(|wrong| wrong.at(told))
     }
 }
 
@@ -256,16 +331,21 @@ fn used(runtime: &Runtime, plugin: PluginId, cases: &[(Subject, CheckCase)]) -> 
         let Some((subject, examiner, instance)) = made else { continue };
         let first = call(&Site::new(&examiner, &subject), &instance, &chosen);
         let Ok(first) = first else { continue };
-        used.push(Used { subject, chosen, examiner, instance, first });
+        let one = Used { subject, chosen, examiner, instance, first };
+        // What varies from call to call is told of the kernel itself, and tells nothing here.
+        if one.varies(STEADY, Duration::MAX).is_none() {
+            used.push(one);
+        }
     }
     used
 }
 
 /// The same kernels of the new build, each with a state.
-fn renewed(runtime: &Runtime, plugin: PluginId, used: &[Used]) -> Result<Vec<Used>, String> {
+fn renewed(runtime: &Runtime, plugin: PluginId, used: &[Used]) -> Result<Vec<Used>, Wrong> {
     used.iter()
         .map(|old| {
-            let chosen = Chosen::new(&old.chosen.case).ok_or("the inputs cannot be made again")?;
+            let chosen = Chosen::new(&old.chosen.case)
+                .ok_or_else(|| "the inputs cannot be made again".to_owned())?;
             let made = made(runtime, plugin, &old.subject, &chosen);
             let (subject, examiner, instance) = made.ok_or_else(|| {
                 format!("after the plugin was replaced, {} cannot be made", old.subject)
@@ -273,9 +353,10 @@ fn renewed(runtime: &Runtime, plugin: PluginId, used: &[Used]) -> Result<Vec<Use
             let site = Site::new(&examiner, &subject);
             let first = call(&site, &instance, &chosen)
                 .map_err(|problem| format!("{subject} of the new build: {problem}"))?;
-            same(&subject, &old.first, &first)
-                .map_err(|problem| format!("{subject} of the new build: {problem}"))?;
-            Ok(Used { subject, chosen, examiner, instance, first })
+            let new = Used { subject, chosen, examiner, instance, first };
+            let told = |problem| format!("{} of the new build: {problem}", new.subject);
+            new.like(&old.first, &new.first).map_err(|wrong| wrong.at(told))?;
+            Ok(new)
         })
         .collect()
 }
@@ -286,12 +367,8 @@ fn same(subject: &Subject, first: &[Tensor], now: &[Tensor]) -> Result<(), Strin
         .map_err(|problem| format!("other results than before: {problem}"))
 }
 
-fn call_all(used: &[Used], firsts: &[Vec<Tensor>], when: &str) -> Result<(), String> {
-    for (used, first) in used.iter().zip(firsts) {
-        let result = used.call().and_then(|now| same(&used.subject, first, &now));
-        result.map_err(|problem| format!("{when}: {}: {problem}", used.subject))?;
-    }
-    Ok(())
+fn call_all(used: &[Used], firsts: &[Vec<Tensor>], when: &str) -> Result<(), Wrong> {
+    used.iter().zip(firsts).try_for_each(|(used, first)| used.goes_on(first, when))
 }
 
 /// A session with one node of the kernel's op, fed with the case's inputs.
@@ -351,10 +428,9 @@ fn step(session: &Session, used: &Used) -> Result<Vec<Tensor>, String> {
 }
 
 /// States and sessions that exist go on as before.
-fn still_good(used: &[Used], sessions: &[Option<Session>], when: &str) -> Result<(), String> {
+fn still_good(used: &[Used], sessions: &[Option<Session>], when: &str) -> Result<(), Wrong> {
     for (used, session) in used.iter().zip(sessions) {
-        let result = used.call().and_then(|now| same(&used.subject, &used.first, &now));
-        result.map_err(|problem| format!("{when}: {}: {problem}", used.subject))?;
+        used.goes_on(&used.first, when)?;
         let Some(session) = session else { continue };
         step(session, used)
             .map_err(|problem| format!("{when}, in a session: {}: {problem}", used.subject))?;

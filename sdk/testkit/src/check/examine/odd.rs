@@ -18,6 +18,8 @@ pub(super) struct Odd {
     pub inputs: Vec<Tensor>,
     /// Whether the op's definition refuses it, before any code of the plugin sees it.
     pub is_forbidden: bool,
+    /// Whether it is an input that was changed, and no attribute.
+    pub is_of_input: bool,
 }
 
 /// Calls with one attribute changed.
@@ -29,7 +31,8 @@ pub(super) fn attributes(op: &OpDef, chosen: &Chosen) -> Vec<Odd> {
             let what = format!("attribute {}={}", def.name, attr_text(&value));
             let mut attrs = chosen.case.attrs.clone();
             attrs.insert(def.name.clone(), value);
-            all.push(Odd { what, attrs, inputs: chosen.inputs.clone(), is_forbidden });
+            let inputs = chosen.inputs.clone();
+            all.push(Odd { what, attrs, inputs, is_forbidden, is_of_input: false });
         }
     }
     all
@@ -118,7 +121,8 @@ pub(super) fn inputs(chosen: &Chosen) -> Vec<Odd> {
 fn with_input(chosen: &Chosen, at: usize, tensor: Tensor, what: String) -> Odd {
     let mut inputs = chosen.inputs.clone();
     inputs[at] = tensor;
-    Odd { what, attrs: chosen.case.attrs.clone(), inputs, is_forbidden: false }
+    let attrs = chosen.case.attrs.clone();
+    Odd { what, attrs, inputs, is_forbidden: false, is_of_input: true }
 }
 
 fn other_dims(dims: &[i64]) -> Vec<Vec<i64>> {

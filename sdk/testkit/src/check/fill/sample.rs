@@ -26,7 +26,16 @@ pub(super) trait Sample: Element {
 
     /// Values at which kernels go wrong.
     fn specials() -> Vec<Self>;
+
+    /// Of a floating type a number of either sign of which the square overflows, and which is itself far from the
+    /// end of the range; of other types an ordinary one.
+    fn huge(random: &mut Random) -> Self {
+        Self::between(Self::ORDINARY.0, Self::ORDINARY.1, random)
+    }
 }
+
+/// Exponents of huge numbers, as parts of the greatest one: a half is where squares begin to overflow.
+const HUGE: (f64, f64) = (0.51, 0.78);
 
 macro_rules! floats {
     ($($ty:ident, $dtype:ident, $bits:ident, $large:expr, $half_step:expr, $of_f64:expr;)*) => {$(
@@ -49,6 +58,13 @@ macro_rules! floats {
 
             fn specials() -> Vec<$ty> {
                 special_bits(DType::$dtype).into_iter().map(|bits| $ty::from_bits(bits as $bits)).collect()
+            }
+
+            fn huge(random: &mut Random) -> $ty {
+                let most = Format::of(DType::$dtype).map_or(0.0, |format| format.greatest().log2());
+                let part = HUGE.0 + random.unit() * (HUGE.1 - HUGE.0);
+                let sign = if random.word() >> 63 == 0 { 1.0 } else { -1.0 };
+                ($of_f64)(sign * (part * most).exp2())
             }
         }
     )*};

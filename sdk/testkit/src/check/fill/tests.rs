@@ -1,5 +1,5 @@
 use super::*;
-use crate::check::Tag;
+use crate::{check::Tag, float::Format};
 use tenon_framework::attr::AttrMap;
 
 fn argument(dtype: DType, dims: &[i64], fill: Fill) -> Argument {
@@ -18,6 +18,7 @@ fn every_type_with_elements_of_its_own_is_made_alike_each_time() {
         UNIFORM,
         Fill::Whole { low: 0, high: 5, seed: 1 },
         Fill::Special { seed: 3 },
+        Fill::Huge { seed: 4 },
         Fill::Stagnation,
     ];
     let makeable =
@@ -74,6 +75,25 @@ fn special_elements_meet_ordinary_ones_and_each_other() {
     assert!(a.iter().filter(|x| ordinary(x)).count() >= 80);
     let shifted = a.iter().zip(&b).any(|(a, b)| a.is_nan() && ordinary(b));
     assert!(shifted, "the seed moves the special ones");
+}
+
+#[test]
+fn of_huge_elements_the_square_overflows_and_the_sum_does_not() {
+    for dtype in [DType::HALF, DType::BFLOAT16, DType::FLOAT, DType::DOUBLE] {
+        let greatest = Format::of(dtype).unwrap().greatest();
+        let values = tensor(dtype, &[131], Fill::Huge { seed: 1 });
+        let format = Format::of(dtype).unwrap();
+        let bytes = values.as_bytes().unwrap();
+        let numbers: Vec<f64> = (0..131).map(|at| format.read(bytes, at).value()).collect();
+        let is_huge = |x: &&f64| x.abs() > greatest.sqrt();
+        let huge: Vec<f64> = numbers.iter().filter(is_huge).copied().collect();
+        assert!((43..=44).contains(&huge.len()), "{dtype}: {huge:?}");
+        assert!(huge.iter().any(|x| *x < 0.0) && huge.iter().any(|x| *x > 0.0), "{dtype}");
+        assert!(huge.iter().all(|x| x.abs() * 8.0 < greatest), "{dtype}: {huge:?}");
+        assert!(numbers.iter().all(|x| x.abs() > greatest.sqrt() || x.abs() <= 2.0), "{dtype}");
+    }
+    let whole = tensor(DType::INT32, &[64], Fill::Huge { seed: 1 });
+    assert!(whole.as_slice::<i32>().unwrap().iter().all(|x| (-8..8).contains(x)));
 }
 
 #[test]

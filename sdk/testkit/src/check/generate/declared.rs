@@ -68,6 +68,8 @@ pub(super) struct Declared {
     /// Cases of which the shape function accepts nothing, each with what it says.
     pub refused: Vec<String>,
     pub tried: usize,
+    /// How the shape function panicked first.
+    pub panic: Option<String>,
 }
 
 /// All that an op's own cases give for these types.
@@ -136,6 +138,7 @@ impl<'a> Instance<'a> {
             search.run(palette::FEW);
             all.tried += search.tried;
             *refusal = search.refusal.or(refusal.take());
+            all.panic = all.panic.take().or(search.panic);
             let name = self.name(&row);
             let named = search.found.into_iter();
             all.skeletons.extend(named.map(|s| Skeleton { declared: Some(name.clone()), ..s }));

@@ -5,6 +5,7 @@
 //! at the value of an index is found out by showing it one that no case can have.
 
 use super::{declared::Recipe, palette, settings::Setting};
+use crate::node::is_panic;
 use tenon_framework::{
     DType, KernelError, PartialShape, Shape, Tensor,
     attr::AttrMap,
@@ -141,6 +142,8 @@ pub(super) fn is_index_type(op: &OpDef, attr: &str) -> bool {
 pub(super) struct Search<'a> {
     op: &'a OpDef,
     setting: usize,
+    /// How the setting differs from the base.
+    label: String,
     attrs: AttrTable,
     types: Vec<(DType, Role)>,
     order: Vec<usize>,
@@ -153,6 +156,8 @@ pub(super) struct Search<'a> {
     pub found: Vec<Skeleton>,
     /// What the shape function said last when it refused.
     pub refusal: Option<String>,
+    /// How it panicked first, with the inputs that it was asked about.
+    pub panic: Option<String>,
 }
 
 impl<'a> Search<'a> {
@@ -169,6 +174,7 @@ impl<'a> Search<'a> {
         Search {
             op,
             setting: place,
+            label: setting.label.clone(),
             attrs: AttrTable::new(setting.attrs.clone()),
             types,
             order,
@@ -177,6 +183,7 @@ impl<'a> Search<'a> {
             tried: 0,
             found: Vec::new(),
             refusal: None,
+            panic: None,
         }
     }
 
@@ -318,7 +325,34 @@ impl<'a> Search<'a> {
                 Some(chosen) => known(chosen, dtype, &mut symbols),
             })
             .collect();
-        infer(self.op, &self.attrs, &infos.iter().collect::<Vec<_>>(), &mut symbols)
+        let inferred = infer(self.op, &self.attrs, &infos.iter().collect::<Vec<_>>(), &mut symbols);
+        if let Err(error) = &inferred
+            && is_panic(error.code, &error.message)
+            && self.panic.is_none()
+        {
+            self.panic = Some(self.panicked(&error.message));
+        }
+        inferred
+    }
+
+    /// A panic in words, with what the shape function was told.
+    fn panicked(&self, message: &str) -> String {
+        let told = |(chosen, (dtype, _)): (&Option<Chosen>, &(DType, Role))| match chosen {
+            None => format!("{dtype} of unknown shape"),
+            Some(Chosen { dims, values: Some(values), constant: true, .. }) => {
+                format!("{dtype} {dims:?} of {values:?}")
+            }
+            Some(Chosen { dims, .. }) => format!("{dtype} {dims:?}"),
+        };
+        let inputs: Vec<String> = self.chosen.iter().zip(&self.types).map(told).collect();
+        let attrs = match self.label.as_str() {
+            "" => String::new(),
+            label => format!("; attributes: {}", label.replace(':', ", ")),
+        };
+        format!(
+            "{message}: expected shapes, or an error for inputs that are wrong; inputs: {}{attrs}",
+            if inputs.is_empty() { "none".to_owned() } else { inputs.join(", ") }
+        )
     }
 
     /// Elements of the outputs that are known, when the shape function accepts what is chosen and none of them

@@ -46,6 +46,7 @@ fn fill(fill: &Fill) -> Value {
         }
         Fill::Stagnation => json!({ "stagnation": {} }),
         Fill::Special { seed } => json!({ "special": { "seed": seed } }),
+        Fill::Huge { seed } => json!({ "huge": { "seed": seed } }),
         Fill::Permutation { seed } => json!({ "permutation": { "seed": seed } }),
         Fill::Explicit(value) => json!({ "explicit": elements(tensor(value)) }),
     }
@@ -129,6 +130,7 @@ fn read_fill(at: usize, input: &Value) -> Result<Fill, JsonProblem> {
         "whole" => Fill::Whole { low: integer("low")?, high: integer("high")?, seed: seed()? },
         "stagnation" => Fill::Stagnation,
         "special" => Fill::Special { seed: seed()? },
+        "huge" => Fill::Huge { seed: seed()? },
         "permutation" => Fill::Permutation { seed: seed()? },
         "explicit" => {
             let mut tensor = value.as_object().cloned().unwrap_or_default();
@@ -139,7 +141,7 @@ fn read_fill(at: usize, input: &Value) -> Result<Fill, JsonProblem> {
             Fill::Explicit(tensor.map_err(JsonProblem::at(place()))?)
         }
         _ => {
-            let expected = "uniform, whole, stagnation, special, permutation or explicit";
+            let expected = "uniform, whole, stagnation, special, huge, permutation or explicit";
             return Err(JsonProblem::new(place(), expected, json));
         }
     })
@@ -171,6 +173,7 @@ mod tests {
                 argument(DType::FLOAT, &[], Fill::Special { seed: 1 }),
                 argument(DType::INT64, &[3], Fill::Whole { low: -3, high: i64::MAX, seed: 0 }),
                 argument(DType::FLOAT, &[65], Fill::Stagnation),
+                argument(DType::FLOAT, &[3], Fill::Huge { seed: 3 }),
                 argument(DType::INT64, &[5], Fill::Permutation { seed: 2 }),
                 argument(DType::INT32, &[2], Fill::Explicit(explicit)),
             ],

@@ -8,7 +8,7 @@ use crate::{
 use std::{fmt, ptr, sync::Arc};
 use tenon_framework::{
     Code, DType, KernelError, Tensor,
-    attr::{AttrMap, AttrValue},
+    attr::AttrMap,
     op::OpDef,
     registry::{KernelDef, Registry},
 };
@@ -74,10 +74,29 @@ pub(super) fn find(registry: &Registry, subject: &Subject) -> Result<Found, Stri
     });
     match host {
         Some(def) => Ok(found(def, &subject.types, false)),
-        None => Err(format!(
-            "no golden data, and no other kernel of op {} labelled '{REFERENCE}' for these types",
-            subject.op.name
-        )),
+        None => Err(unjudged(registry.kernels_of(&subject.op.name), subject)),
+    }
+}
+
+/// Why nobody judges a subject, of whose op these are the kernels.
+fn unjudged(kernels: &[Arc<KernelDef>], subject: &Subject) -> String {
+    let op = &subject.op.name;
+    let is_labelled = |def: &&Arc<KernelDef>| {
+        def.label == REFERENCE
+            && !Arc::ptr_eq(def, &subject.kernel)
+            && is_same(def, &subject.kernel)
+            && takes(def, &subject.types)
+    };
+    match kernels.iter().find(is_labelled) {
+        Some(def) => format!(
+            "no golden data, and the kernel of op {op} labelled '{REFERENCE}' ({}) is the same function as this one: a \
+             kernel does not judge itself. Write the reference as a function of its own, in other steps, since a \
+             compiler may make one of two that are equal",
+            def.source
+        ),
+        None => format!(
+            "no golden data, and no other kernel of op {op} labelled '{REFERENCE}' for these types"
+        ),
     }
 }
 
@@ -101,11 +120,14 @@ fn labelled<'r>(
 
 /// Whether a kernel is another than the subject's and takes these types.
 fn may_judge(def: &Arc<KernelDef>, subject: &Subject, types: &AttrMap) -> bool {
-    let takes = |(name, value): (&String, &AttrValue)| match (def.types_of(name), value.as_type()) {
+    !is_same(def, &subject.kernel) && takes(def, types)
+}
+
+fn takes(def: &KernelDef, types: &AttrMap) -> bool {
+    types.iter().all(|(name, value)| match (def.types_of(name), value.as_type()) {
         (Some(allowed), Some(dtype)) => allowed.contains(&dtype),
         _ => true,
-    };
-    !is_same(def, &subject.kernel) && types.iter().all(takes)
+    })
 }
 
 /// Whether two registrations are of one kernel: one entry may be registered twice, under two labels.
@@ -188,6 +210,7 @@ mod tests {
     use super::*;
     use crate::check::{Argument, Fill, Tag};
     use half::f16;
+    use tenon_framework::attr::AttrValue;
     use tenon_runtime::RuntimeOptions;
 
     fn runtime() -> Runtime {
@@ -221,6 +244,24 @@ mod tests {
         assert!(why.starts_with("no golden data, and no other kernel of op Identity"), "{why}");
         let reference = subject(&registry, REFERENCE, DType::HALF);
         assert_eq!(find(&registry, &reference).unwrap_err(), IS_REFERENCE);
+    }
+
+    #[test]
+    fn a_reference_that_is_the_same_function_is_told_as_such() {
+        let registry = runtime().registry();
+        let mut same = subject(&registry, "", DType::HALF);
+        same.kernel = Arc::clone(&registry.kernels_of("Identity")[0]);
+        let label = REFERENCE.to_owned();
+        let labelled = Arc::new(KernelDef { label, ..KernelDef::clone(&same.kernel) });
+        let told = |kernels: &[Arc<KernelDef>]| unjudged(kernels, &same);
+        let why = told(&[Arc::clone(&same.kernel), labelled]);
+        assert!(
+            why.contains("labelled 'reference'") && why.contains("is the same function"),
+            "{why}"
+        );
+        let other = subject(&registry, REFERENCE, DType::HALF).kernel;
+        let why = told(&[Arc::clone(&same.kernel), other]);
+        assert!(why.contains("no other kernel of op Identity labelled 'reference'"), "{why}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Whether an op is a sum of terms, and what the contract of its results is relative to.
 
-use super::{is_float, reference::Call, widen};
+use super::{elementwise, is_float, reference::Call, widen};
 use crate::{
     check::{Fill, Subject, case::Argument, fill::Random},
     float::Format,
@@ -68,7 +68,14 @@ impl Known {
             Kind::Other if is_product(inputs, &data, &run) => Kind::Product,
             kind => kind,
         };
-        let bases = bases(kind, (inputs, &data), outputs, step(&types), &run)?;
+        let mut bases = bases(kind, (inputs, &data), outputs, step(&types), &run)?;
+        if let (Kind::Other, [at]) = (kind, &data[..])
+            && elementwise::is_of_elements(&subject.kernel.numerics)
+            && bases.open.iter().flatten().any(|open| *open)
+            && elementwise::is_elementwise(inputs, *at, &run)
+        {
+            elementwise::close(&mut bases.open, outputs);
+        }
         let fits = bases.numbers.iter().zip(outputs).all(|(numbers, output)| {
             widen::numbers(output).is_some_and(|own| own.len() == numbers.len())
         });

@@ -91,6 +91,8 @@ fn causes(report: &Report) -> Vec<Cause<'_>> {
 /// What failures have in common that are told as one: what they say. Wrong values of two ops have nothing in
 /// common, whatever the words.
 fn cause_of(unit: &Unit, clause: Clause, message: &str) -> String {
+    // The first part says what is wrong, the rest gives examples.
+    let message = parts(message)[0];
     let said = match unit.op.as_str() {
         "" => without_figures(message),
         op => without_figures(&message.replace(op, "op")),
@@ -113,8 +115,7 @@ fn without_figures(message: &str) -> String {
             text.push(c);
         }
     }
-    // The first part says what is wrong, the rest gives examples.
-    text.split(';').next().unwrap_or_default().to_owned()
+    text
 }
 
 /// A cause: the first kernel with its message and input, the others by name.
@@ -150,7 +151,7 @@ fn cause_text(cause: &Cause<'_>, again: &str) -> String {
 }
 
 fn failure_text(text: &mut String, failure: &Failure, again: &str) {
-    let parts: Vec<&str> = failure.message.split("; ").collect();
+    let parts = parts(&failure.message);
     // The input that is shown below says it better.
     let repeated = |part: &&str| {
         failure.input.is_some()
@@ -173,13 +174,55 @@ fn failure_text(text: &mut String, failure: &Failure, again: &str) {
     if let Some(folder) = &failure.arrays {
         let _ = writeln!(text, "    arrays: {}", folder.display());
     }
-    if !failure.said.is_empty() {
-        let lines: Vec<&str> = failure.said.lines().collect();
+    let lines = said_last(&failure.said);
+    if !lines.is_empty() {
         let _ = writeln!(text, "    it wrote last:");
-        for line in &lines[lines.len().saturating_sub(SAID_LINES)..] {
+        for line in lines {
             let _ = writeln!(text, "      {line}");
         }
     }
+}
+
+/// The parts of a message, each of which is a line: what `; ` separates, where that is not in brackets, as in
+/// `kernel of op 'Add' on CPU (T: float; add src/lib.rs:7)`. There is always one.
+fn parts(message: &str) -> Vec<&str> {
+    let (mut open, mut pairs) = (Vec::new(), Vec::new());
+    for (at, c) in message.char_indices() {
+        match c {
+            '(' => open.push(at),
+            // A bracket without its other half is the end of a range, such as `[0, 4)`.
+            ')' => pairs.extend(open.pop().map(|from| from..at)),
+            _ => {}
+        }
+    }
+    let (mut parts, mut begin) = (Vec::new(), 0);
+    for (at, separator) in message.match_indices("; ") {
+        if !pairs.iter().any(|pair| pair.contains(&at)) {
+            parts.push(&message[begin..at]);
+            begin = at + separator.len();
+        }
+    }
+    parts.push(&message[begin..]);
+    parts
+}
+
+/// The last lines that a process wrote, without the frames of a stack: the cause stands before them, and they would
+/// push it out.
+fn said_last(said: &str) -> Vec<&str> {
+    let is_frame = |line: &str| {
+        let line = line.trim_start();
+        let number = line.split_once(": ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+        number || line.starts_with("at ") || line == "stack backtrace:"
+    };
+    let is_note = |line: &str| line.starts_with("note: ") && line.contains("RUST_BACKTRACE");
+    let all: Vec<&str> = said.lines().collect();
+    let is_told = |line: &&str| !is_frame(line) && !is_note(line);
+    let told: Vec<&str> = match said.contains("stack backtrace:") {
+        true => all.iter().copied().filter(is_told).collect(),
+        false => all.clone(),
+    };
+    let lines = if told.is_empty() { all } else { told };
+    lines[lines.len().saturating_sub(SAID_LINES)..].to_vec()
 }
 
 /// Names, the first few of them.
@@ -357,6 +400,41 @@ seconds of all workers: leak 0.06, oracle 0.04, values 0.03
 ";
         let text = summary(&made, "t");
         assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn a_message_is_cut_between_its_parts_alone() {
+        let kernel = "kernel of op 'Rg' on CPU (T: float; rg src/lib.rs:27): no op 'Rg'";
+        let message = format!("{kernel}; at [0, 4) got 1; {kernel}");
+        assert_eq!(parts(&message), [kernel, "at [0, 4) got 1", kernel]);
+        assert_eq!(parts("of (0, 4]; found 7"), ["of (0, 4]", "found 7"]);
+        assert_eq!(parts(""), [""]);
+        let mut made = report(&[("Add", "", "float", &[(Clause::Load, broken(1))])]);
+        for tally in made.units[0].clauses.values_mut() {
+            tally.failures[0].message.clone_from(&message);
+            tally.failures[0].input = None;
+        }
+        let expected = format!("    {kernel}\n      at [0, 4) got 1\n      {kernel}\n");
+        let text = summary(&made, "t");
+        assert!(text.contains(&expected), "{text}");
+    }
+
+    /// The frames of a stack pushed the message of the panic out of what is shown.
+    #[test]
+    fn what_ended_a_process_is_told_without_the_frames_of_its_stack() {
+        let mut said =
+            "thread 'main' panicked at src/lib.rs:3:5:\nno memory\nstack backtrace:\n".to_owned();
+        for frame in 0..20 {
+            said.push_str(&format!(
+                "  {frame:2}: tenon_testkit::run\n             at ./src/lib.rs:7:9\n"
+            ));
+        }
+        said.push_str("note: Some details are omitted, run with `RUST_BACKTRACE=full` for more.\n");
+        said.push_str("aborted");
+        let expected = ["thread 'main' panicked at src/lib.rs:3:5:", "no memory", "aborted"];
+        assert_eq!(said_last(&said), expected);
+        assert_eq!(said_last("1: one\nat two"), ["1: one", "at two"], "no frames");
+        assert!(said_last("").is_empty());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::budget;
 use crate::check::{
     Budget, CheckCase, Effort, Examiner, Generated, Generator, Goldens, Oracle, Subject, beyond,
+    far, huge,
     protocol::{Sampling, Setup, Unit, UnitKind},
     subjects,
 };
@@ -164,10 +165,16 @@ impl Agenda {
         kernels.into_iter().step_by(every).filter_map(first).collect()
     }
 
-    /// The cases of a kernel, those last of which the indices are out of range.
+    /// The cases of a kernel: those that are chosen; where an oracle judges it, those with huge numbers and with
+    /// attributes far from their defaults; then those of which the indices are out of range.
     pub fn generate(&self, subject: &Subject) -> Generated {
         let mut generated = self.generator.generate(subject);
-        let more = beyond(subject, &generated.cases);
+        let mut more = Vec::new();
+        if self.oracle.of(subject).is_ok() {
+            more.extend(huge(&generated.cases));
+            more.extend(far(subject, &generated.cases));
+        }
+        more.extend(beyond(subject, &generated.cases));
         generated.cases.extend(more);
         generated
     }

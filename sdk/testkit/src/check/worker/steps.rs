@@ -113,6 +113,8 @@ impl Steps<'_> {
         self.clause(generated.cases.len(), Examiner::SUBJECT_CLAUSES[0]);
     }
 
+    /// Says whether there are cases, and what the shape function did where they were chosen: inputs for which it
+    /// panics are none that it accepts.
     fn covered(&self, generated: &Generated) {
         match (self.thing, &generated.uncovered) {
             (Thing::Kernel(_), Some(reason)) => {
@@ -125,6 +127,9 @@ impl Steps<'_> {
                 self.found(Finding::skipped(Clause::Covered, reason));
             }
             (Thing::Device(_) | Thing::Plugin(_), _) => {}
+        }
+        if let Some(panic) = &generated.panic {
+            self.found(Finding::failed(Clause::Shapes, panic));
         }
     }
 

@@ -77,7 +77,12 @@ impl Gone {
             How::Lost(_) => Some(Clause::Loss),
         };
         let told = self.how.to_string();
+        let is_late = matches!(&self.how, How::Died(record) if record.is_late());
         let Some(at) = &self.at else {
+            if is_late {
+                let message = format!("{told}, after the call: a thread of the kernel outlives it");
+                return Finding::failed(Clause::Bounds, message);
+            }
             let message = format!("{told}, while its cases were generated (shape function, cost)");
             return Finding::failed(clause.unwrap_or(Clause::Covered), message);
         };
@@ -192,6 +197,27 @@ mod tests {
             finding.clause == Clause::Bounds && message.contains("beyond its end"),
             "{message}"
         );
+    }
+
+    /// No code of a kernel runs where cases are generated, but for a thread that it left behind.
+    #[test]
+    fn what_dies_after_the_calls_is_a_thread_that_outlives_one() {
+        use tenon_runtime::host::memory::guarded::{BlockState, Place, Role};
+        let (state, role) = (BlockState::Freed, Role::Output(0));
+        let record = FaultRecord {
+            signal: 11,
+            reason: 1,
+            address: 0,
+            access: crate::check::FaultAccess::Write,
+            stack: 0,
+            place: Some(Place { offset: 0, bytes: 4, state, role }),
+        };
+        let gone = Gone { at: None, how: How::Died(record), said: String::new() };
+        assert!(!gone.is_precise(), "it may be another kernel's");
+        let finding = gone.blame();
+        let Verdict::Failed(message) = &finding.verdict else { panic!("{finding:?}") };
+        assert!(message.ends_with("a thread of the kernel outlives it"), "{message}");
+        assert_eq!(finding.clause, Clause::Bounds);
     }
 
     #[test]

@@ -158,8 +158,7 @@ fn odd_attributes(
     }
 }
 
-/// A call with an odd input, of a state that knew no shapes: nobody else can refuse it. Whether
-/// the kernel refuses it.
+/// A call with an odd input, of a state that knew no shapes: nobody else can refuse it. Whether the kernel does.
 fn odd_inputs(
     site: &Site<'_>,
     chosen: &Chosen,

@@ -82,24 +82,26 @@ wrong_op!(
     "2x; sets what the right kernel dies of in the same process, and nothing that a checked heap would notice."
 );
 
-/// Where the output of the wrong kernel's last call was.
-static LATE: AtomicPtr<f32> = AtomicPtr::new(std::ptr::null_mut());
+static LATE: LeftBehind = LeftBehind::nothing();
+/// Where the output of the right kernel's last call was.
+static LAST: AtomicPtr<f32> = AtomicPtr::new(std::ptr::null_mut());
 
 fn leaves_a_late_write(c: &ComputeContext<'_>) -> Result<(), KernelError> {
     write_beyond();
-    crate::map(c, |x| x + x)?;
-    LATE.store(c.output_slot(0)?.data.cast::<f32>(), Ordering::Relaxed);
-    Ok(())
+    LATE.leave();
+    crate::map(c, |x| x + x)
 }
 
+/// Twice x; where the wrong kernel ran before in this process, a buffer is written that was given back, as by a thread
+/// that outlives a call of it.
 fn runs_beside_a_late_write(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    let late = LATE.swap(std::ptr::null_mut(), Ordering::Relaxed);
-    if !late.is_null() {
-        // SAFETY: there is none: the buffer was given back, which is the point. It stands for a thread of the wrong
-        // kernel that writes now.
-        unsafe { black_box(late).write_volatile(1.0) };
+    crate::map(c, |x| x + x)?;
+    let last = LAST.swap(c.output_slot(0)?.data.cast::<f32>(), Ordering::Relaxed);
+    if LATE.0.load(Ordering::Relaxed) && !last.is_null() {
+        // SAFETY: there is none: the buffer was given back, which is the point.
+        unsafe { black_box(last).write_volatile(1.0) };
     }
-    crate::map(c, |x| x + x)
+    Ok(())
 }
 
 wrong_op!(
@@ -107,5 +109,5 @@ wrong_op!(
     leaves_a_late_write,
     runs_beside_a_late_write,
     crate::twice_reference,
-    "2x; writes beyond a block of the heap, and to its output after the call, while the right kernel runs."
+    "2x; writes beyond a block of the heap, and to a buffer that was given back, while the right kernel runs."
 );

@@ -9,7 +9,6 @@ use tenon_runtime::{
     CallableOptions, RunOptions, Runtime, RuntimeOptions, Session, SessionOptions,
     framework::{DType, PartialShape, Tensor, device::base::DeviceBase},
     graph::GraphBuilder,
-    host::search::looked_at,
 };
 
 /// Runs `y = Relu(x) + 1` twice, and a third time after a plugin was replaced by a newer build of it; what `y` was.
@@ -28,10 +27,6 @@ pub fn embed(
     }
     for device in runtime.devices().devices() {
         println!("device: {}", device.name());
-    }
-    if runtime.devices().devices().is_empty() {
-        println!("no device: name a plugin, or put its folder into TENON_PLUGIN_PATH");
-        println!("{}", looked_at(&report.searched));
     }
 
     // Told on the thread that caused it, until the subscription is dropped.

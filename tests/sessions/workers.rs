@@ -5,8 +5,11 @@ use std::{path::PathBuf, sync::Arc, thread};
 use tenon_graph::{GraphBuilder, GraphError, Output};
 use tenon_runtime::{
     CallableOptions, Session, SessionOptions, StepError, StepOptions, Worker, WorkerGraph,
-    framework::{Code, DType, PartialShape, Tensor},
-    proto::{GraphDef, decode, encode},
+    framework::{
+        Code, DType, PartialShape, Tensor,
+        attr::{AttrList, AttrValue},
+    },
+    proto::{GraphDef, convert::attr_to_proto, decode, encode},
     rendezvous::{LocalRendezvous, Rendezvous},
 };
 use tenon_tests::{
@@ -160,6 +163,35 @@ fn graphs_of_one_step_meet_at_the_rendezvous_that_they_are_given() {
         assert_eq!(other.expect("it runs").len(), 0);
         rendezvous.reset();
     }
+}
+
+#[test]
+fn a_value_of_another_shape_than_the_message_says_is_refused() {
+    let _turn = turn();
+    let runtime = runtime(&["tenon_cpu", "tenon_accel"], &[]);
+    let session = tenon_tests::session::session_with(&runtime, SessionOptions::as_written(), |b| {
+        halves(b, "/device:ACCEL:0")
+    });
+    let mut cut = session.partitions(&CallableOptions::new(&["x"], &["y"])).unwrap();
+    let of_five = attr_to_proto(&AttrValue::List(AttrList::Shape(vec![
+        PartialShape::new(&[5]).expect("a shape"),
+    ])));
+    let of_five = of_five.expect("shapes have a message");
+    let has_feed = |def: &GraphDef| def.node.iter().any(|node| node.op == "_Arg");
+    let first = cut.iter().position(has_feed).expect("one of them is fed");
+    let other = &mut cut[1 - first];
+    let receive = other.node.iter_mut().find(|node| node.op == "_Recv").expect("it receives");
+    receive.attr.insert("_output_shapes".to_owned(), of_five);
+    let worker = Worker::new(&runtime);
+    let register = |def| worker.register(def, SessionOptions::as_written()).expect("a graph");
+    let graphs = [&register(&cut[first]), &register(&cut[1 - first])];
+    let rendezvous = Arc::<LocalRendezvous>::default();
+    let found = both(graphs, &rendezvous, &floats(&[1.0, 2.0]));
+    assert_eq!(found[1].as_ref().map(Vec::len), Err(&Code::INVALID_ARGUMENT));
+    assert!(found[0].is_err(), "the other half waits for nothing");
+    rendezvous.reset();
+    let found = both(graphs, &rendezvous, &floats(&[1.0; 5]));
+    assert_eq!(values(&found[0].as_ref().expect("five elements fit")[0]), [-1.0; 5]);
 }
 
 #[test]

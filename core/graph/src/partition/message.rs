@@ -195,6 +195,9 @@ impl Writer<'_> {
         let value = AttrProto { value: Some(AttrValueKind::Tensor(Box::new(value))) };
         let mut attr = Attrs::from([("value".to_owned(), value)]);
         put(&mut attr, node, "dtype", &AttrValue::Type(DType::FLOAT))?;
+        put(&mut attr, node, DESTINATION_MEMORY, &text(memory_text(Memory::Host)))?;
+        let shapes = PartialShape::new(&[0]).into_iter().collect();
+        put(&mut attr, node, OUTPUT_SHAPES, &AttrValue::List(AttrList::Shape(shapes)))?;
         let device = self.partition.device.to_string();
         self.nodes.push(NodeDef {
             name: name.clone(),

@@ -32,8 +32,13 @@ fn read(def: &GraphDef, host: HostMemory) -> Result<Partitioned, AssembleError> 
     assemble(&graph, &sub, &options)
 }
 
+/// The nodes by name. What is known of an op's shapes is found anew where the graph is read, and may be less: the value
+/// of a constant does not reach through a transfer.
 fn sorted(def: &GraphDef) -> Vec<NodeDef> {
     let mut nodes = def.node.clone();
+    for node in nodes.iter_mut().filter(|node| !node.op.starts_with('_')) {
+        node.attr.remove("_output_shapes");
+    }
     nodes.sort_by(|a, b| a.name.cmp(&b.name));
     nodes
 }

@@ -244,6 +244,7 @@ impl<P: Propagate> PartitionState<P> {
         let Some(spec) = node.info.outputs.first() else { return Ok(()) };
         let Some(tensor) = parcel.tensor else { return Ok(()) };
         let output = node.first_output;
+        self.check_received(output, &tensor)?;
         let wanted = &spec.memory;
         let given = tensor.buffer().memory();
         let is_there = (wanted.device(), wanted.kind()) == (given.device(), given.kind())
@@ -272,6 +273,21 @@ impl<P: Propagate> PartitionState<P> {
             _ => value.hold(slot, &tensor),
         }
         Ok(())
+    }
+
+    /// What comes from elsewhere has to be what the plan was made for: kernels behind it count on that.
+    fn check_received(&self, output: u32, tensor: &Tensor) -> Result<(), KernelError> {
+        let expected = &self.plan.outputs[output as usize];
+        if tensor.dtype() == expected.dtype && expected.shape.accepts(tensor.shape()) {
+            return Ok(());
+        }
+        Err(KernelError::invalid_argument(format!(
+            "expected {} {}, received {} {}: both ends of a transfer have to be cut from one graph",
+            expected.dtype,
+            expected.shape,
+            tensor.dtype(),
+            tensor.shape()
+        )))
     }
 
     /// Where a value that arrives goes: its own buffer, the same in every step where steps are recorded.

@@ -88,8 +88,9 @@ impl Health {
     /// Loses the device and tells the host; only the first reason counts.
     pub fn lose(&self, reason: &str) {
         if self.reason.set(reason.to_owned()).is_ok() {
-            self.is_lost.store(true, Ordering::Release);
+            // The host first: whatever fails from here on is an error with the reason there.
             self.handle.lost(reason);
+            self.is_lost.store(true, Ordering::Release);
         }
     }
 

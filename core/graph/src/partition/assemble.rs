@@ -138,7 +138,7 @@ fn finish(
     let steers = |node: &PartNode| ControlFlow::of(&node.op) != ControlFlow::No;
     // What comes from elsewhere may be dead where it says so.
     let dead = |&id: &NodeId| flag(graph.node(id), CAN_BE_DEAD);
-    let any = parts.values().flatten().any(steers) || sub.order.iter().any(|id| dead(id));
+    let any = parts.values().flatten().any(steers) || sub.order.iter().any(dead);
     let receives = |node: &PartNode| matches!(node.kind, PartKind::Recv(_));
     let partitions = parts.into_iter().map(|(location, nodes)| Partition {
         device: options.devices[location].name.clone(),

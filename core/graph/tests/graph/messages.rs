@@ -13,7 +13,7 @@ type HostMemory = fn(&str, ArgSide) -> bool;
 
 /// The message of a partition, read as a worker reads it.
 fn read(def: &GraphDef, host: HostMemory) -> Result<Partitioned, AssembleError> {
-    let graph = Graph::import(def, &registry()).unwrap();
+    let graph = Graph::import(def, registry()).unwrap();
     let all: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
     let sub = prune(&graph, &[], &[], &all).unwrap();
     let shapes = infer_shapes(&graph, &sub, &[]).unwrap();

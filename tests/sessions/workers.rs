@@ -17,15 +17,14 @@ use tenon_tests::{
     session::{floats, graph, run, runtime, turn, values},
 };
 
-/// A counter `v`, with `set` and `add` of what is fed as `x`, and `value`.
+/// A variable of the name `shared`, with `set` and `add` of what is fed as `x`, and its `value`.
 fn counter(b: &mut GraphBuilder<'_>) -> Result<(), GraphError> {
     let x = b.placeholder("x", DType::FLOAT, point())?;
-    let handle = b.op("VarHandleOp").name("v").attr("dtype", DType::FLOAT);
-    let handle = handle.attr("shape", point()).attr("shared_name", "counter").build()?;
-    b.op("AssignVariableOp").name("set").input(handle).input(x).build()?;
-    b.op("AssignAddVariableOp").name("add").input(handle).input(x).build()?;
-    let read = b.op("ReadVariableOp").name("value").input(handle).attr("dtype", DType::FLOAT);
-    read.build().map(|_| ())
+    let handle = b.op("ZooVariable").name("v").attr("shape", point());
+    let handle = handle.attr("shared_name", "shared").build()?;
+    b.op("ZooVariableAssign").name("set").input(handle).input(x).build()?;
+    b.op("ZooVariableAdd").name("add").input(handle).input(x).build()?;
+    b.op("ZooVariableSum").name("value").input(handle).build().map(|_| ())
 }
 
 fn point() -> PartialShape {

@@ -20,7 +20,48 @@ pub use types::{
     ArgSide, Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,
 };
 
-use crate::{Frames, Graph, GraphError, Subgraph};
+use crate::{ControlFlow, DeviceEntry, Frames, Graph, GraphError, Subgraph};
+use std::collections::BTreeMap;
+
+/// The location of each node, by position in the order.
+///
+/// # Errors
+/// A location that is none of the devices.
+fn locations(
+    graph: &Graph,
+    sub: &Subgraph,
+    options: &PartitionOptions<'_>,
+) -> Result<Vec<usize>, GraphError> {
+    let devices = options.devices.len();
+    let locations = sub.order.iter().map(|&id| match (options.location)(id) {
+        found if found < devices => Ok(found),
+        found => {
+            let what = format!("node '{}'", graph.node(id).name);
+            Err(GraphError::Location { what, found, devices })
+        }
+    });
+    locations.collect()
+}
+
+/// The partitions of nodes by location. `may_be_dead` says that a dead value may come from elsewhere, though no node
+/// here steers.
+fn finish(
+    parts: BTreeMap<usize, Vec<PartNode>>,
+    devices: &[DeviceEntry],
+    may_be_dead: bool,
+    (frames, transfers): (Frames, u32),
+) -> Partitioned {
+    let steers = |node: &PartNode| ControlFlow::of(&node.op) != ControlFlow::No;
+    // What comes from elsewhere may be dead wherever a node steers.
+    let any = may_be_dead || parts.values().flatten().any(steers);
+    let receives = |node: &PartNode| matches!(node.kind, PartKind::Recv(_));
+    let partitions = parts.into_iter().map(|(location, nodes)| Partition {
+        device: devices[location].name.clone(),
+        has_control_flow: any && nodes.iter().any(|node| steers(node) || receives(node)),
+        nodes,
+    });
+    Partitioned { partitions: partitions.collect(), frames, transfers }
+}
 
 /// Cuts a step's graph. Equal inputs give equal partitions.
 ///

@@ -13,7 +13,7 @@ pub struct DeviceEntry {
     pub device_type: String,
     /// Types with the higher figure are preferred.
     pub priority: i32,
-    /// A number that the device gets each time it is made: what is sent by one incarnation does not reach who waits for
+    /// A number that the device gets each time it is made: a value that one incarnation sends does not reach a receiver of
     /// another.
     pub incarnation: u64,
     /// Whether it runs kernels in this process.

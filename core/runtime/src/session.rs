@@ -23,7 +23,7 @@ use crate::{
     patience::Patience,
     runtime::Runtime,
     step_graph::{self, Context, GraphVersion, NodeExplanation, Simplified},
-    worker::{Registration, StepCall, Worker, register},
+    worker::{StepCall, Worker, register},
 };
 use executable::Executable;
 use gate::Gate;
@@ -71,7 +71,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session with an empty graph, on a worker of its own: what its steps leave behind is no other session's.
+    /// A session with an empty graph, on a worker of its own: other sessions do not see what its steps leave behind.
     ///
     /// # Errors
     /// Options that name no device or knob; a value that is not of its knob's type.
@@ -363,16 +363,8 @@ impl Inner {
         patience: &Patience,
     ) -> Result<Executable, RuntimeError> {
         let begin = Instant::now();
-        let context = self.context(version);
-        let graph = step_graph::build(context, signature, patience)?;
-        let registration = Registration {
-            scope: &context.scope(),
-            feeds: graph.feeds.0.len(),
-            fetches: graph.fetches,
-            count_calls: self.options.count_calls,
-            patience,
-        };
-        let registered = register(&self.worker, &graph.partitioned, &registration)?;
+        let graph = step_graph::build(self.context(version), signature, patience)?;
+        let registered = register(&self.worker, &graph, self.options.count_calls, patience)?;
         let compile_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Ok(Executable { registered, feeds: graph.feeds, compile_ns })
     }
@@ -437,13 +429,8 @@ impl Inner {
         executable.feeds.check(feeds)?;
         fetched.clear();
         let _denormals = FpGuard::for_kernels(self.options.keep_denormals);
-        let call = StepCall {
-            id: self.worker.runtime().next_step(),
-            rendezvous: None,
-            patience,
-            cancel: options.and_then(|options| options.cancel.as_ref()),
-            trace: options.and_then(|options| options.trace.clone()),
-        };
+        let call =
+            StepCall { id: self.worker.runtime().next_step(), rendezvous: None, patience, options };
         // The session's end waits for a step that has entered.
         executable.registered.run(&self.worker, call, feeds, fetched, || self.gate.enter())
     }

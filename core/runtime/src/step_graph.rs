@@ -78,7 +78,7 @@ pub(crate) struct Context<'s> {
 
 impl<'s> Context<'s> {
     /// What the nodes of a step's graph have in common.
-    pub fn scope(&self) -> Arc<Scope> {
+    fn scope(&self) -> Arc<Scope> {
         let GraphVersion { registry, knobs, wish, .. } = self.version;
         Arc::new(Scope {
             knobs: Arc::clone(knobs),
@@ -105,6 +105,8 @@ pub(crate) struct StepGraph {
     pub feeds: FeedSpecs,
     /// Number of fetches.
     pub fetches: usize,
+    /// What its nodes have in common.
+    pub scope: Arc<Scope>,
 }
 
 /// Makes the graph of the step of a signature.
@@ -119,7 +121,7 @@ pub(crate) fn build(
     patience.check()?;
     let partitioned = placed.partition()?;
     let feeds = FeedSpecs(feed_specs(&placed, signature, &feeds));
-    Ok(StepGraph { partitioned, feeds, fetches: fetches.len() })
+    Ok(StepGraph { partitioned, feeds, fetches: fetches.len(), scope: placed.scope })
 }
 
 /// The graph of a step that was cut elsewhere, with kernels chosen here.
@@ -133,7 +135,7 @@ pub(crate) fn take(context: Context<'_>, patience: &Patience) -> Result<StepGrap
     feeds.sort_unstable_by_key(|(index, _)| *index);
     let feeds = FeedSpecs(feeds.into_iter().map(|(_, spec)| spec).collect());
     let fetches = nodes().filter(|node| matches!(node.kind, PartKind::Fetch { .. })).count();
-    Ok(StepGraph { partitioned, feeds, fetches })
+    Ok(StepGraph { partitioned, feeds, fetches, scope: placed.scope })
 }
 
 fn fed(node: &PartNode) -> Option<(usize, FeedSpec)> {

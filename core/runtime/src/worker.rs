@@ -13,7 +13,7 @@ mod register;
 mod registered;
 
 pub use graph::{StepOptions, WorkerGraph};
-pub(crate) use register::{Registration, register};
+pub(crate) use register::register;
 pub(crate) use registered::{Registered, StepCall};
 
 use crate::{error::RuntimeError, options::SessionOptions, runtime::Runtime};

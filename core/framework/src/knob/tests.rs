@@ -58,7 +58,7 @@ fn variables_of_absent_plugins_pass_and_misspelt_ones_do_not() {
     assert!(errors[0].to_string().contains("did you mean 'TENON_CPU_THREADS'"), "{}", errors[0]);
 }
 
-/// Whoever reads `isolate_deadline_ms` in a message or a table leaves out the scope.
+/// A user who reads `isolate_deadline_ms` in a message or a table leaves out the scope.
 #[test]
 fn a_knob_without_its_scope_is_told_with_it() {
     let mut store = store();

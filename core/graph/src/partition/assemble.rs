@@ -1,10 +1,10 @@
 //! Partitions from a graph that was cut elsewhere.
 
 use super::{
-    Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,
+    Edge, Memory, PartKind, PartNode, PartitionOptions, Partitioned, Transfer, finish, locations,
     message::{CAN_BE_DEAD, DESTINATION_MEMORY, SOURCE_MEMORY, memory_text},
 };
-use crate::{ArgSide, ControlFlow, Frames, Graph, GraphError, Node, NodeId, Output, Subgraph};
+use crate::{ArgSide, Frames, Graph, GraphError, Node, NodeId, Output, Subgraph};
 use std::collections::BTreeMap;
 use tenon_framework::{
     attr::AttrValue,
@@ -86,7 +86,7 @@ pub enum AssembleError {
     },
 }
 
-/// Puts the nodes of a graph that was cut elsewhere, as [`Partition::to_graph_def`] writes it, into partitions, one for
+/// Puts the nodes of a graph that was cut elsewhere, as [`Partition::to_graph_def`](super::Partition::to_graph_def) writes it, into partitions, one for
 /// each device. `_Arg`, `_Retval`, `_Send` and `_Recv` are what they were there; `options.client` does not matter.
 ///
 /// # Errors
@@ -98,13 +98,7 @@ pub fn assemble(
     options: &PartitionOptions<'_>,
 ) -> Result<Partitioned, AssembleError> {
     let frames = Frames::find(graph, sub)?;
-    let locations = sub.order.iter().map(|&id| {
-        let (found, devices) = ((options.location)(id), options.devices.len());
-        let what = || format!("node '{}'", graph.node(id).name);
-        let wrong = || GraphError::Location { what: what(), found, devices };
-        (found < devices).then_some(found).ok_or_else(wrong)
-    });
-    let locations: Vec<usize> = locations.collect::<Result<_, _>>()?;
+    let locations = locations(graph, sub, options)?;
     let mut places = vec![0; sub.order.len()];
     let mut counts = vec![0; options.devices.len()];
     for (&location, place) in locations.iter().zip(&mut places) {
@@ -125,27 +119,9 @@ pub fn assemble(
     pair(&mut parts);
     check_memory(&parts)?;
     check_indices(&parts)?;
-    Ok(finish(graph, sub, parts, options, (frames, transfers)))
-}
-
-fn finish(
-    graph: &Graph,
-    sub: &Subgraph,
-    parts: BTreeMap<usize, Vec<PartNode>>,
-    options: &PartitionOptions<'_>,
-    (frames, transfers): (Frames, u32),
-) -> Partitioned {
-    let steers = |node: &PartNode| ControlFlow::of(&node.op) != ControlFlow::No;
-    // What comes from elsewhere may be dead where it says so.
     let dead = |&id: &NodeId| flag(graph.node(id), CAN_BE_DEAD);
-    let any = parts.values().flatten().any(steers) || sub.order.iter().any(dead);
-    let receives = |node: &PartNode| matches!(node.kind, PartKind::Recv(_));
-    let partitions = parts.into_iter().map(|(location, nodes)| Partition {
-        device: options.devices[location].name.clone(),
-        has_control_flow: any && nodes.iter().any(|node| steers(node) || receives(node)),
-        nodes,
-    });
-    Partitioned { partitions: partitions.collect(), frames, transfers }
+    let may_be_dead = sub.order.iter().any(dead);
+    Ok(finish(parts, options.devices, may_be_dead, (frames, transfers)))
 }
 
 /// Gives both ends of a transfer that are here one number.

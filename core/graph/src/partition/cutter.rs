@@ -1,9 +1,10 @@
 //! The state of cutting one graph.
 
-use super::types::{
-    ArgSide, Edge, Memory, PartKind, PartNode, Partition, PartitionOptions, Partitioned, Transfer,
+use super::{
+    ArgSide, Edge, Memory, PartKind, PartNode, PartitionOptions, Partitioned, Transfer, finish,
+    locations,
 };
-use crate::{ControlFlow, FrameId, Frames, Graph, GraphError, NodeId, Output, Subgraph};
+use crate::{FrameId, Frames, Graph, GraphError, NodeId, Output, Subgraph};
 use std::collections::{BTreeMap, HashMap};
 use tenon_framework::{DType, PartialShape, device::DeviceName, op::Signature};
 
@@ -46,24 +47,16 @@ impl<'a> Cutter<'a> {
         options: &'a PartitionOptions<'a>,
         frames: &'a Frames,
     ) -> Result<Cutter<'a>, GraphError> {
-        let devices = options.devices.len();
-        let check = |found: usize, what: &dyn Fn() -> String| {
-            if found < devices {
-                Ok(found)
-            } else {
-                Err(GraphError::Location { what: what(), found, devices })
-            }
-        };
-        check(options.client, &|| "the client".to_owned())?;
-        let locations = sub.order.iter().map(|&id| {
-            check((options.location)(id), &|| format!("node '{}'", graph.node(id).name))
-        });
+        let (found, devices) = (options.client, options.devices.len());
+        if found >= devices {
+            return Err(GraphError::Location { what: "the client".to_owned(), found, devices });
+        }
         Ok(Cutter {
             graph,
             sub,
             options,
             frames,
-            locations: locations.collect::<Result<_, _>>()?,
+            locations: locations(graph, sub, options)?,
             places: Vec::with_capacity(sub.order.len()),
             feeds: vec![None; sub.feeds.len()],
             parts: BTreeMap::new(),
@@ -83,24 +76,8 @@ impl<'a> Cutter<'a> {
         for (index, &fetch) in self.sub.fetches.iter().enumerate() {
             self.add_fetch(index, fetch)?;
         }
-        Ok(self.finish())
-    }
-
-    fn finish(self) -> Partitioned {
-        let steers = |node: &PartNode| ControlFlow::of(&node.op) != ControlFlow::No;
-        // What comes from elsewhere may be dead wherever a node steers.
-        let any = self.parts.values().flatten().any(steers);
-        let receives = |node: &PartNode| matches!(node.kind, PartKind::Recv(_));
-        let partitions = self.parts.into_iter().map(|(location, nodes)| Partition {
-            device: self.options.devices[location].name.clone(),
-            has_control_flow: any && nodes.iter().any(|node| steers(node) || receives(node)),
-            nodes,
-        });
-        Partitioned {
-            partitions: partitions.collect(),
-            frames: self.frames.clone(),
-            transfers: self.transfers,
-        }
+        let ends = (self.frames.clone(), self.transfers);
+        Ok(finish(self.parts, self.options.devices, false, ends))
     }
 
     fn push(&mut self, location: usize, node: PartNode) -> u32 {

@@ -1,6 +1,6 @@
 //! A graph that a worker runs as it was cut elsewhere.
 
-use super::{Registered, Registration, StepCall, Worker, register};
+use super::{Registered, StepCall, Worker, register};
 use crate::{
     error::RuntimeError,
     kernels::KernelCache,
@@ -57,14 +57,7 @@ impl WorkerGraph {
             graphs: &AtomicU64::new(0),
         };
         let graph = take(context, &patience)?;
-        let registration = Registration {
-            scope: &context.scope(),
-            feeds: graph.feeds.0.len(),
-            fetches: graph.fetches,
-            count_calls: options.count_calls,
-            patience: &patience,
-        };
-        let registered = register(worker, &graph.partitioned, &registration)?;
+        let registered = register(worker, &graph, options.count_calls, &patience)?;
         Ok(WorkerGraph {
             worker: worker.clone(),
             registered,
@@ -91,10 +84,9 @@ impl WorkerGraph {
         let patience = Patience::from_now(Some(&step.run));
         let call = StepCall {
             id: if step.id == 0 { self.worker.runtime().next_step() } else { step.id },
-            rendezvous: step.rendezvous.clone(),
+            rendezvous: step.rendezvous.as_ref(),
             patience: &patience,
-            cancel: step.run.cancel.as_ref(),
-            trace: step.run.trace.clone(),
+            options: Some(&step.run),
         };
         self.registered.run(&self.worker, call, feeds, fetched, || Some(()))
     }

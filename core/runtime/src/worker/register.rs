@@ -9,6 +9,7 @@ use crate::{
     patience::Patience,
     plan::{self, NodeKernel, Plan, PlanSource, Transfer},
     rendezvous::{EdgeName, Key},
+    step_graph::StepGraph,
 };
 use std::{
     cell::RefCell,
@@ -25,33 +26,29 @@ use tenon_framework::{
 use tenon_graph::{PartNode, PartOp, Partitioned};
 use tenon_host::devices::PluginDevice;
 
-/// How a step graph is registered.
-pub(crate) struct Registration<'r> {
-    /// What its nodes have in common.
-    pub scope: &'r Arc<Scope>,
-    /// Numbers of feeds and fetches.
-    pub feeds: usize,
-    pub fetches: usize,
-    /// Whether calls are counted per node.
-    pub count_calls: bool,
-    /// Of the caller that waits for it.
-    pub patience: &'r Patience,
-}
-
-/// Compiles the partitions of a step graph.
+/// Compiles the partitions of a step graph; calls are counted per node where `count_calls` says so.
 ///
 /// # Errors
 /// A device that is not this worker's; a kernel that cannot be made; the patience ended.
 pub(crate) fn register(
     worker: &Worker,
-    graph: &Partitioned,
-    wish: &Registration<'_>,
+    graph: &StepGraph,
+    count_calls: bool,
+    patience: &Patience,
 ) -> Result<Registered, RuntimeError> {
     let devices = worker.runtime.devices().devices();
-    let planner = Planner { worker, wish, devices, report: RefCell::default() };
+    let planner = Planner {
+        worker,
+        scope: &graph.scope,
+        count_calls,
+        patience,
+        devices,
+        report: RefCell::default(),
+    };
+    let (feeds, fetches) = (graph.feeds.0.len(), graph.fetches);
+    let graph = &graph.partitioned;
     let mut plans = Vec::with_capacity(graph.partitions.len());
-    let mut wiring =
-        StepWiring { feeds: vec![Vec::new(); wish.feeds], fetches: vec![(0, 0); wish.fetches] };
+    let mut wiring = StepWiring { feeds: vec![Vec::new(); feeds], fetches: vec![(0, 0); fetches] };
     for (at, part) in graph.partitions.iter().enumerate() {
         let device: Arc<dyn LocalDevice> = planner.device(&part.device)?.clone();
         let (plan, sites) = plan::build(part, &graph.frames, &device, &planner)?;
@@ -87,7 +84,10 @@ struct Report {
 /// Answers what building the plans asks.
 struct Planner<'p> {
     worker: &'p Worker,
-    wish: &'p Registration<'p>,
+    scope: &'p Arc<Scope>,
+    count_calls: bool,
+    /// Of the caller that waits for the plans.
+    patience: &'p Patience,
     devices: Vec<Arc<PluginDevice>>,
     report: RefCell<Report>,
 }
@@ -140,12 +140,12 @@ impl PlanSource for Planner<'_> {
         op: &PartOp,
         device: &DeviceName,
     ) -> Result<Option<NodeKernel>, RuntimeError> {
-        self.wish.patience.check()?;
+        self.patience.check()?;
         let Some(chosen) = &op.kernel else { return Ok(None) };
         let device = self.device(device)?;
-        let site = Site::new(&node.name, op.clone(), &node.signature, device, self.wish.scope);
+        let site = Site::new(&node.name, op.clone(), &node.signature, device, self.scope);
         let choice = site.choice(chosen)?;
-        let runs = self.wish.count_calls.then(Arc::<AtomicU64>::default);
+        let runs = self.count_calls.then(Arc::<AtomicU64>::default);
         self.note(node, op, chosen, device);
         if let Some(runs) = &runs {
             self.report.borrow_mut().counters.push((node.name.clone(), Arc::clone(runs)));
@@ -172,12 +172,12 @@ impl PlanSource for Planner<'_> {
     }
 
     fn streams(&self, device: &dyn LocalDevice) -> u32 {
-        let asked = self.wish.scope.knobs.int("runtime", "streams_per_device").unwrap_or(1);
+        let asked = self.scope.knobs.int("runtime", "streams_per_device").unwrap_or(1);
         u32::try_from(asked.max(1)).unwrap_or(u32::MAX).min(device.info().stream_count)
     }
 
     fn record_after(&self) -> Option<u32> {
-        let knobs = &self.wish.scope.knobs;
+        let knobs = &self.scope.knobs;
         u32::try_from(knobs.int("runtime", "record_after").unwrap_or(-1)).ok()
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     error::{RuntimeError, StepError},
     executor::{Ended, StepShared, StepState, StepWiring, deadline_error},
     monitor::{Account, Ledger},
-    options::{CancelToken, NodeReport},
+    options::{NodeReport, RunOptions},
     patience::Patience,
     plan::Plan,
     rendezvous::Rendezvous,
@@ -19,7 +19,6 @@ use tenon_framework::{
     Tensor,
     sync::{Mutex, rank},
 };
-use tenon_host::call::TraceSink;
 
 /// A step graph that is registered.
 pub(crate) struct Registered {
@@ -51,11 +50,10 @@ pub(crate) struct StepCall<'s> {
     /// Its number, which is not 0.
     pub id: u64,
     /// What meets the values that come from elsewhere; `None` is a rendezvous of the step's own.
-    pub rendezvous: Option<Arc<dyn Rendezvous>>,
+    pub rendezvous: Option<&'s Arc<dyn Rendezvous>>,
     pub patience: &'s Patience,
-    /// Cancels it from elsewhere.
-    pub cancel: Option<&'s CancelToken>,
-    pub trace: Option<Arc<dyn TraceSink>>,
+    /// Its token and trace.
+    pub options: Option<&'s RunOptions>,
 }
 
 impl Registered {
@@ -92,18 +90,20 @@ impl Registered {
         enter: impl FnOnce() -> Option<E>,
     ) -> Result<(), RuntimeError> {
         let mut state = self.take_state(worker)?;
-        state.arm(call.id, call.patience.left(), call.trace);
+        let trace = call.options.and_then(|options| options.trace.clone());
+        state.arm(call.id, call.patience.left(), trace);
         if let Some(rendezvous) = call.rendezvous {
-            state.meet_at(rendezvous);
+            state.meet_at(Arc::clone(rendezvous));
         }
         // From here on the step can be cancelled.
         let Some(_entered) = enter() else { return Err(RuntimeError::Closed) };
-        if let Some(token) = call.cancel {
+        let token = call.options.and_then(|options| options.cancel.as_ref());
+        if let Some(token) = token {
             token.attach(state.shared());
         }
         state.feed(&self.wiring, feeds);
         let mut ended = state.drive();
-        if let Some(token) = call.cancel {
+        if let Some(token) = token {
             token.detach(state.shared());
         }
         if let Ended::Well = ended

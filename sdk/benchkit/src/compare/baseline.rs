@@ -54,7 +54,7 @@ impl Baseline {
 ///
 /// What counts as a sample is a process, or, of fewer than five processes, a block of neighbouring samples. A
 /// difference is one that the rank test shows at 1 % over all records together, and that is larger than the threshold. One
-/// that is no larger than what the machine did besides can explain is not judged.
+/// that is not larger than what the machine did besides can explain is not judged.
 pub fn against_baseline(run: &Report, earlier: &Report, wanted: Option<f64>) -> Baseline {
     let mut comparisons: Vec<Comparison> = Vec::new();
     let mut bases: Vec<Option<&Record>> = Vec::new();

@@ -104,7 +104,7 @@ fn over(language: Language, settings: Settings) -> Runtime {
     runtime
 }
 
-/// A session with knobs of the zoo. `made` reads them when its kernel is created, `running` while it runs.
+/// A session with knobs of the zoo. The kernel of `made` reads them when it is created, that of `running` in each call.
 fn with_knobs(
     runtime: &Runtime,
     language: Language,
@@ -138,17 +138,42 @@ fn two_sessions_of_a_runtime_have_knobs_of_their_own() {
             of(&[]),
         );
         for _ in 0..2 {
-            assert_eq!(seen(&first, "made"), "true 7 0.5 good day", "{language:?}");
-            assert_eq!(seen(&second, "made"), "false 8 0.5 hello", "{language:?}");
-            assert_eq!(seen(&plain, "made"), "true 42 0.5 hello", "{language:?}");
+            for node in ["made", "running"] {
+                assert_eq!(seen(&first, node), "true 7 0.5 good day", "{language:?}");
+                assert_eq!(seen(&second, node), "false 8 0.5 hello", "{language:?}");
+                assert_eq!(seen(&plain, node), "true 42 0.5 hello", "{language:?}");
+            }
             for session in [&first, &second, &plain] {
-                assert_eq!(seen(session, "running"), "true 42 0.5 hello", "{language:?}");
                 session.refresh().expect("nothing has changed");
             }
         }
         assert_eq!(first.knobs().int(&scope(language), "answer"), Some(7));
         assert_eq!(plain.knobs().int(&scope(language), "answer"), Some(42));
     }
+}
+
+/// A library is in the process once, and both runtimes use it at the same time: its kernels, and its devices.
+#[test]
+fn two_runtimes_of_a_process_have_knobs_of_their_own() {
+    let _turn = turn();
+    for language in Language::ALL {
+        let knob = |name: &str, value: &str| (format!("{}.{name}", scope(language)), value.to_owned());
+        let with = |set: Vec<(String, String)>| over(language, Settings { set, ..Settings::default() });
+        let (first, second) = (with(vec![knob("answer", "1")]), with(vec![knob("answer", "2")]));
+        let session = |runtime: &Runtime| with_knobs(runtime, language, &[]).expect("no knobs");
+        let (one, two) = (session(&first), session(&second));
+        for node in ["made", "running"] {
+            assert_eq!(seen(&one, node), "true 1 0.5 hello", "{language:?}");
+            assert_eq!(seen(&two, node), "true 2 0.5 hello", "{language:?}");
+        }
+        drop((first, one));
+        assert_eq!(seen(&session(&second), "running"), "true 2 0.5 hello", "{language:?}");
+    }
+    let with = |count: &str| start(Settings { set: pairs(&[("accel.devices", count)]), ..Settings::default() });
+    let (first, second) = (with("1").expect("it starts"), with("3").expect("it starts"));
+    assert_eq!((accel_devices(&first), accel_devices(&second)), (1, 3));
+    assert!(first.load(Vec::<std::path::PathBuf>::new()).rejected.is_empty());
+    assert_eq!((accel_devices(&first), accel_devices(&second)), (1, 3));
 }
 
 /// Kernels of several sessions are made at the same time, each on its own thread.

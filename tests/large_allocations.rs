@@ -141,8 +141,13 @@ impl Calls {
     fn run(&self, call: &Call) -> Result<(), Refusal> {
         // Blocks that are held for reuse would be no requests.
         HostMemory::shared().trim();
-        let outputs =
-            call.node.call(&call.subject.kernel, Some(&self.device), &call.inputs, &self.env());
+        let outputs = call.node.call(
+            &call.subject.kernel,
+            Some(&self.device),
+            &self.runtime.plugins().knobs(),
+            &call.inputs,
+            &self.env(),
+        );
         outputs.map(drop)
     }
 

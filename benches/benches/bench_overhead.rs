@@ -56,7 +56,7 @@ fn instance(runtime: &Runtime) -> Result<KernelInstance, Failure> {
     let registry = runtime.registry();
     let op = registry.op("BenchNothing").ok_or("the op is not registered")?;
     let def = registry.kernels_of("BenchNothing").first().ok_or("the kernel is not registered")?;
-    instance_of(op, def, &AttrTable::new(Default::default()))
+    instance_of(runtime, op, def, &AttrTable::new(Default::default()))
 }
 
 fn line(peer: &str, ns: &[f64]) {

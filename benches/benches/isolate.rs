@@ -31,7 +31,7 @@ fn instance(runtime: &Runtime) -> Result<KernelInstance, Failure> {
     let op = registry.op("WrongFaults").ok_or("the op is not registered")?;
     let kernels = registry.kernels_of("WrongFaults");
     let def = kernels.iter().find(|def| def.label == "right").ok_or("no kernel labelled right")?;
-    tenon_benches::instance_of(op, def, &AttrTable::new(Default::default()))
+    tenon_benches::instance_of(runtime, op, def, &AttrTable::new(Default::default()))
 }
 
 fn input(runtime: &Runtime, elements: i64) -> Result<Tensor, Failure> {

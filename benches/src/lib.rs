@@ -109,14 +109,15 @@ pub fn kernel<const N: usize>(
     };
     let explanation = candidates(&registry, &query, &mut |_| SupportAnswer::Yes);
     let def = explanation.result().map_err(|error| error.to_string())?;
-    instance_of(op, def, &attrs)
+    instance_of(runtime, op, def, &attrs)
 }
 
-/// A kernel that is called without a graph: with these attributes, and nothing known of its inputs.
+/// A kernel of a runtime that is called without a graph: with these attributes, and nothing known of its inputs.
 ///
 /// # Errors
 /// The attributes are wrong, or the kernel refuses them.
 pub fn instance_of(
+    runtime: &Runtime,
     op: &Arc<OpDef>,
     def: &Arc<KernelDef>,
     attrs: &AttrTable,
@@ -131,6 +132,7 @@ pub fn instance_of(
         input_shapes: &[],
         constants: &[],
         device: None,
+        knobs: &runtime.plugins().knobs(),
     };
     Ok(KernelInstance::create(&spec)?)
 }

@@ -13,6 +13,7 @@ use std::{
 use tenon_framework::{
     Code, KernelError,
     abi::{MemoryInfo, MemoryKind},
+    author::Knobs,
     device::author::{DeviceHandle, DeviceInfo, DeviceKind, Notification, Owner, Place},
     register_device,
 };
@@ -136,11 +137,11 @@ impl<const WAY: u8> DeviceKind for Wrong<WAY> {
     const HAS_MEMORY: bool = true;
     const HAS_STREAMS: bool = true;
 
-    fn probe() -> Result<u32, KernelError> {
+    fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Ok(2)
     }
 
-    fn open(_ordinal: u32, _handle: DeviceHandle) -> Result<Self, KernelError> {
+    fn open(_ordinal: u32, _handle: DeviceHandle, _knobs: Knobs<'_>) -> Result<Self, KernelError> {
         let table = Table { next: TAG, ..Table::default() };
         Ok(Wrong { table: Arc::new(Mutex::new(table)), streams: AtomicU32::new(0) })
     }

@@ -72,7 +72,11 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// What the kernel says of the form.
-    pub fn instance(&self, def: &Arc<KernelDef>) -> Result<KernelInstance, KernelError> {
+    pub fn instance(
+        &self,
+        runtime: &Runtime,
+        def: &Arc<KernelDef>,
+    ) -> Result<KernelInstance, KernelError> {
         let constant = |(at, tensor): (usize, &Tensor)| {
             let arg = self.signature.input_arg_of(&self.op, at)?;
             def.host_memory.iter().any(|name| name == arg).then(|| tensor.clone())
@@ -87,6 +91,7 @@ impl<'a> Node<'a> {
             input_shapes: &self.shapes,
             constants: &constants,
             device: None,
+            knobs: &runtime.plugins().knobs(),
         })
     }
 

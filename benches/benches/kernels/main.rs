@@ -167,7 +167,8 @@ impl Bench {
             return Err(format!("{id}: only the reference takes {:?}", form.attrs).into());
         }
         defs.push(reference);
-        let instances = defs.iter().map(|def| node.instance(def)).collect::<Result<Vec<_>, _>>()?;
+        let instances = defs.iter().map(|def| node.instance(&self.runtime, def));
+        let instances = instances.collect::<Result<Vec<_>, _>>()?;
         let _state = FpGuard::for_kernels(false);
         if let Some((label, count)) = &self.options.calls {
             let wanted = defs.iter().position(|def| def.label == *label);

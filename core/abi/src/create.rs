@@ -1,6 +1,6 @@
 //! What a kernel learns when it is created.
 
-use crate::{DType, Dims, ExtHeader, Range, Sink, Slot, Str, Strs};
+use crate::{DType, Dims, ExtHeader, PluginContext, Range, Sink, Slot, Str, Strs};
 use abi_stable::StableAbi;
 use core::ffi::c_void;
 
@@ -110,6 +110,8 @@ pub struct Create {
     pub output_args: Strs,
     /// Positions of each output argument, as many as `output_args`.
     pub output_ranges: *const Range,
+    /// The kernel's plugin as its session uses it, for `Host::knob`; lent for this call, unless it is retained.
+    pub context: *const PluginContext,
     /// Takes the message when the kernel refuses.
     pub sink: *mut Sink,
     /// Growth; may be null.

@@ -1,6 +1,6 @@
 //! Devices: what a device plugin gives.
 
-use crate::{Code, ExtHeader, Host, MemoryKind, Plugin, Sink, Source, Str};
+use crate::{Code, ExtHeader, Host, MemoryKind, PluginContext, Sink, Source, Str};
 use abi_stable::StableAbi;
 use core::ffi::c_void;
 
@@ -241,15 +241,20 @@ pub struct DeviceTypeDef {
     /// Name in capitals, such as `CPU`.
     pub name: Str,
     /// How many devices of this type are there, without side effects; 0 with the reason in the sink.
-    /// Required.
+    /// `context` is the plugin as the runtime uses it, lent for this call. Required.
     pub probe: Option<
-        unsafe extern "C" fn(host: *const Host, plugin: *const Plugin, sink: *mut Sink) -> u32,
+        unsafe extern "C" fn(
+            host: *const Host,
+            context: *const PluginContext,
+            sink: *mut Sink,
+        ) -> u32,
     >,
-    /// Opens device `ordinal`. `device` is the host's record, for `Host::device_lost`. Required.
+    /// Opens device `ordinal`. `context` is as for `probe`, and lives as long as the device; `device` is the
+    /// host's record, for `Host::device_lost`. Required.
     pub create: Option<
         unsafe extern "C" fn(
             host: *const Host,
-            plugin: *const Plugin,
+            context: *const PluginContext,
             ordinal: u32,
             device: *mut Device,
             result: *mut *mut DeviceState,

@@ -25,6 +25,14 @@ pub struct Plugin {
     _opaque: [u8; 0],
 }
 
+/// A plugin as one runtime, or one session, uses it: the values of its knobs. Opaque to plugins; counted. Several
+/// runtimes of one process may use one library, each with values of its own.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct PluginContext {
+    _opaque: [u8; 0],
+}
+
 /// Severity of a log line.
 #[repr(transparent)]
 #[derive(StableAbi, Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,12 +103,20 @@ pub struct Host {
     /// Looks an attribute up; `NOT_FOUND` when the node has none of that name.
     pub attr:
         Option<unsafe extern "C" fn(attrs: *const Attrs, name: Str, result: *mut AttrView) -> Code>,
-    /// Reads one of the plugin's own knobs; `NOT_FOUND` when it declared none of that name. On the thread that
-    /// runs a kernel's `supports`, `create` or `prepack`, the values are those of the session that the
-    /// kernel is made for; everywhere else those of the runtime.
+    /// Reads one of the plugin's own knobs; `NOT_FOUND` when it declared none of that name. The context of a
+    /// kernel, which `Create` has, gives the values of the session that the kernel is made for; the one that a
+    /// device type's `probe` and `create` are given, those of the runtime. Null: `NOT_FOUND`.
     pub knob: Option<
-        unsafe extern "C" fn(plugin: *const Plugin, name: Str, result: *mut KnobValue) -> Code,
+        unsafe extern "C" fn(
+            context: *const PluginContext,
+            name: Str,
+            result: *mut KnobValue,
+        ) -> Code,
     >,
+    /// Keeps a context beyond the call that lent it; null is allowed. `release_context` gives it back.
+    pub retain_context: Option<unsafe extern "C" fn(context: *const PluginContext)>,
+    /// Gives a context back that `retain_context` kept; null is allowed.
+    pub release_context: Option<unsafe extern "C" fn(context: *const PluginContext)>,
     /// Path of the plugin's own file; empty when it is linked into the host.
     pub path: Option<unsafe extern "C" fn(plugin: *const Plugin) -> Str>,
     /// Host memory, accounted; null when there is none. `align` is a power of two.

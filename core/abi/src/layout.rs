@@ -212,6 +212,7 @@ pub static LAYOUTS: &[StructLayout] = &[
         input_ranges,
         output_args,
         output_ranges,
+        context,
         sink,
         ext
     }),
@@ -321,6 +322,8 @@ pub static LAYOUTS: &[StructLayout] = &[
         log,
         attr,
         knob,
+        retain_context,
+        release_context,
         path,
         allocate,
         deallocate,

@@ -55,7 +55,7 @@ pub use device::{
 pub use device_ext::{CommandGraph, ExtCapture, ExtNative, ExtNativeOf, ExtTimers, NativeHandles};
 pub use dtype::DType;
 pub use ext::{ExtBench, ExtCases, ExtCost, ExtHeader, ext_tags, find_ext};
-pub use host::{Host, KeptTensor, KnobKind, KnobValue, LogLevel, Plugin, Sink};
+pub use host::{Host, KeptTensor, KnobKind, KnobValue, LogLevel, Plugin, PluginContext, Sink};
 pub use op::{
     Determinism, InPlace, KernelDef, KnobDef, Numerics, OpDef, ShapeFn, ToleranceKind,
     TypeConstraint, kernel_def_flags, op_flags,

@@ -14,6 +14,7 @@ mod integers;
 mod interned;
 mod kept;
 mod kernel;
+mod knobs;
 mod memory;
 mod misuse;
 mod native;
@@ -34,13 +35,14 @@ pub use compute::{ComputeContext, InOut};
 pub use create::{CreateContext, Supported};
 pub use guard::{guard, install_panic_hook, panic_message, spawn};
 pub(crate) use host::report;
-pub use host::{Knob, PluginHandle, host, install_host, log, plugin_path};
+pub use host::{PluginHandle, host, install_host, log, plugin_path};
 pub use kept::Kept;
 pub use kernel::{FnTable, Kernel, KernelFn, Mode, Packed, Prepack, Supports};
 #[doc(hidden)]
 pub use kernel::{
     Optional, PrepackEntries, SupportsEntry, WithoutPrepack, WithoutSupports, type_table,
 };
+pub use knobs::{KeptKnobs, Knob, Knobs};
 pub use native::Native;
 pub use pass::{NewNode, NodeNumber, PassContext, enter_pass};
 pub use resource::{Handle, ResourceHandle, ResourceValue};

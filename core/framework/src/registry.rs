@@ -32,7 +32,7 @@ pub use events::{RegistryEvent, RegistryHandle, Subscription};
 pub use features::FeatureSet;
 pub use kernel_def::{Cost, KernelDef, TypeConstraint};
 pub use measured::{FASTER, Timed, fastest};
-pub use plugin::{DeviceTypeDef, PluginId, PluginInfo};
+pub use plugin::{DeviceTypeDef, PluginId, PluginInfo, knob_scope};
 pub use remote::{RemoteKernel, RemoteShape};
 pub use removal::Removal;
 pub use select::{

@@ -2,6 +2,7 @@
 
 use crate::{
     call::monotonic_ns,
+    context::{PluginContext, release_entry as release_context_entry, retain_entry},
     devices::{NATIVE_OF, device_lost_entry},
     memory::{allocate_entry, deallocate_entry},
     record::PluginRecord,
@@ -16,7 +17,7 @@ use std::{
     cell::RefCell,
     sync::atomic::{AtomicPtr, Ordering},
 };
-use tenon_abi::{ABI_MAJOR, ABI_MINOR, Code, Host, KnobValue, LogLevel, Plugin, Str};
+use tenon_abi::{self as abi, ABI_MAJOR, ABI_MINOR, Code, Host, KnobValue, LogLevel, Plugin, Str};
 use tenon_framework::{
     attr_view::attr_entry,
     author::{guard, install_host},
@@ -33,6 +34,8 @@ pub static HOST: Host = Host {
     log: Some(log_entry),
     attr: Some(attr_entry),
     knob: Some(knob_entry),
+    retain_context: Some(retain_entry),
+    release_context: Some(release_context_entry),
     path: Some(path_entry),
     allocate: Some(allocate_entry),
     deallocate: Some(deallocate_entry),
@@ -102,13 +105,19 @@ thread_local! {
 /// `Host::knob`: one of the plugin's own knobs.
 ///
 /// # Safety
-/// `plugin` is the record that the plugin was given, or null; `name` is readable, `result` is null or
-/// writable.
-unsafe extern "C" fn knob_entry(plugin: *const Plugin, name: Str, result: *mut KnobValue) -> Code {
+/// `context` is one that the plugin was given and that is alive, or null; `name` is readable, `result` is null
+/// or writable.
+unsafe extern "C" fn knob_entry(
+    context: *const abi::PluginContext,
+    name: Str,
+    result: *mut KnobValue,
+) -> Code {
     // SAFETY: the caller's promise.
-    let (record, name) = unsafe { (PluginRecord::of(plugin), name.text()) };
+    let (context, name) = unsafe { (PluginContext::of(context), name.text()) };
     let Some(name) = name.filter(|_| !result.is_null()) else { return Code::INVALID_ARGUMENT };
-    let Some(setting) = record.knob(name) else { return Code::NOT_FOUND };
+    let Some(setting) = context.and_then(|context| context.knob(name)) else {
+        return Code::NOT_FOUND;
+    };
     LAST_TEXT.with(|last| {
         let mut last = last.borrow_mut();
         *last = setting.value;
@@ -151,10 +160,10 @@ mod tests {
         Arc::new(store.snapshot([], &[], &[]).unwrap())
     }
 
-    fn read(record: &'static PluginRecord, name: &str) -> Result<KnobValue, Code> {
+    fn read(context: &Arc<PluginContext>, name: &str) -> Result<KnobValue, Code> {
         let mut value = tenon_framework::knob::KnobValue::Bool(false).to_abi();
-        // SAFETY: a live record, a readable name, a writable result.
-        match unsafe { knob_entry(record.as_plugin(), Str::new(name), &mut value) } {
+        // SAFETY: a live context, a readable name, a writable result.
+        match unsafe { knob_entry(context.as_raw(), Str::new(name), &mut value) } {
             Code::OK => Ok(value),
             code => Err(code),
         }
@@ -162,26 +171,45 @@ mod tests {
 
     #[test]
     fn a_plugin_reads_its_own_knobs_only() {
-        let record = PluginRecord::leak("tenon-p", "p", Path::new("/lib/p.so"));
-        record.set_knobs(knobs(&[
-            ("p", "name", KnobKind::STRING, "text"),
-            ("p", "count", KnobKind::INT, "7"),
-            ("q", "other", KnobKind::INT, "8"),
-        ]));
-        assert_eq!(read(record, "count").unwrap().int_value, 7);
-        let text = read(record, "name").unwrap().text;
+        let values = |count: &str| {
+            knobs(&[
+                ("p", "name", KnobKind::STRING, "text"),
+                ("p", "count", KnobKind::INT, count),
+                ("q", "other", KnobKind::INT, "8"),
+            ])
+        };
+        let context = PluginContext::new("tenon-p", values("7"));
+        assert_eq!(read(&context, "count").unwrap().int_value, 7);
+        let text = read(&context, "name").unwrap().text;
         // SAFETY: valid until the next look-up on this thread.
         assert_eq!(unsafe { text.text() }, Some("text"));
-        assert_eq!(read(record, "other").err(), Some(Code::NOT_FOUND));
-        // SAFETY: a live record, a readable name; a null result is refused.
-        let code =
-            unsafe { knob_entry(record.as_plugin(), Str::new("count"), std::ptr::null_mut()) };
-        assert_eq!(code, Code::INVALID_ARGUMENT);
+        assert_eq!(read(&context, "other").err(), Some(Code::NOT_FOUND));
+        // SAFETY: a live context or none, a readable name; a null result is refused.
+        let (code, nobody) = unsafe {
+            let mut value = tenon_framework::knob::KnobValue::Bool(false).to_abi();
+            let name = Str::new("count");
+            (
+                knob_entry(context.as_raw(), name, std::ptr::null_mut()),
+                knob_entry(std::ptr::null(), name, &mut value),
+            )
+        };
+        assert_eq!((code, nobody), (Code::INVALID_ARGUMENT, Code::NOT_FOUND));
+        context.set_knobs(values("9"));
+        assert_eq!(read(&context, "count").unwrap().int_value, 9);
+    }
+
+    #[test]
+    fn two_contexts_of_one_plugin_have_values_of_their_own() {
+        let of =
+            |count| PluginContext::new("tenon-p", knobs(&[("p", "count", KnobKind::INT, count)]));
+        let (first, second) = (of("1"), of("2"));
+        assert_eq!(read(&first, "count").unwrap().int_value, 1);
+        assert_eq!(read(&second, "count").unwrap().int_value, 2);
     }
 
     #[test]
     fn the_path_is_the_plugin_s_own() {
-        let record = PluginRecord::leak("tenon-p", "p", Path::new("/lib/p.so"));
+        let record = PluginRecord::leak("tenon-p", Path::new("/lib/p.so"));
         // SAFETY: a live record; null stands for what is linked.
         let (own, linked) =
             unsafe { (path_entry(record.as_plugin()).text(), path_entry(std::ptr::null()).text()) };

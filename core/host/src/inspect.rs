@@ -1,6 +1,7 @@
 //! What there is to know of one library: what its file says, and what loading it says.
 
 use crate::{
+    context::PluginContext,
     digest::FileId,
     entries::HOST,
     error::LoadError,
@@ -10,10 +11,12 @@ use crate::{
     },
     manifest::Manifest,
     plugins::Plugins,
-    record::PluginRecord,
     sink::MessageSink,
 };
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use tenon_framework::registry::DeviceTypeDef;
 
 /// What a device type's probe found.
@@ -84,12 +87,11 @@ impl Unopened {
     }
 }
 
-/// Counts the devices of a type, without opening one.
-pub fn probe(def: &DeviceTypeDef, record: &'static PluginRecord) -> Probe {
+/// Counts the devices of a type, without opening one, as the plugin is told to by `context`.
+pub fn probe(def: &DeviceTypeDef, context: &Arc<PluginContext>) -> Probe {
     let sink = MessageSink::new();
-    // SAFETY: the plugin's own entry; table and record live as long as the process, the sink through the
-    // call.
-    let count = unsafe { (def.probe)(&raw const HOST, record.as_plugin(), sink.as_sink()) };
+    // SAFETY: the plugin's own entry; the table lives as long as the process, context and sink through the call.
+    let count = unsafe { (def.probe)(&raw const HOST, context.as_raw(), sink.as_sink()) };
     let reason = (count == 0).then(|| sink.take().unwrap_or_else(|| "no reason given".to_owned()));
     Probe { device_type: def.name.clone(), count, reason }
 }
@@ -110,7 +112,10 @@ impl Plugins {
         match self.rehearse(file, image) {
             Ok((registry, id, library)) => {
                 let own = registry.device_types().filter(|def| def.plugin == id);
-                inspection.probes = own.map(|def| probe(def, library.record)).collect();
+                let plugin = &library.manifest.plugin.name;
+                let knobs = self.settings().apply(registry.knobs()).0;
+                let context = PluginContext::new(plugin, Arc::new(knobs));
+                inspection.probes = own.map(|def| probe(def, &context)).collect();
             }
             Err(error) => inspection.refused = Some(error),
         }

@@ -39,6 +39,7 @@
 
 pub mod cache;
 pub mod call;
+mod context;
 pub mod devices;
 pub mod digest;
 pub mod entries;
@@ -50,7 +51,6 @@ mod inspect;
 pub mod instance;
 pub mod isolate;
 mod kernels;
-mod knob_scope;
 pub mod loader;
 pub mod manifest;
 pub mod memory;
@@ -69,11 +69,11 @@ mod statics;
 mod testing;
 pub mod trust;
 
+pub use context::PluginContext;
 pub use entries::{HOST, install};
 pub use error::{AbiVersion, LoadError, ManifestError, StartError, Step};
 pub use exit::{EXIT_STATUS, ExitGuard};
 pub use inspect::{Inspection, Probe, Unopened, probe};
-pub use knob_scope::KnobScope;
 pub use plugins::Plugins;
 pub use record::PluginRecord;
 pub use report::{LoadReport, Rejected, Superseded};

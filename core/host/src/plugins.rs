@@ -13,6 +13,7 @@
 mod opened;
 
 use crate::{
+    context::PluginContext,
     entries::install,
     error::{LoadError, StartError, Step},
     loader::{
@@ -21,7 +22,6 @@ use crate::{
         image::Image,
         probe::{When, wrong_knob},
     },
-    record::PluginRecord,
     report::{LoadReport, Superseded},
     search::{Candidate, SearchPath},
     settings::{Settings, of_the_host},
@@ -56,6 +56,8 @@ pub struct Plugins {
     settings: Settings,
     knobs: ArcSwap<Knobs>,
     code: Mutex<BTreeMap<PluginId, Code>>,
+    /// What was asked for, of plugins in use.
+    contexts: Mutex<BTreeMap<PluginId, Arc<PluginContext>>>,
     changes: Mutex<()>,
     /// Threads that kernels of an isolated plugin compute on; 0 is one per core.
     threads: AtomicUsize,
@@ -100,6 +102,7 @@ impl Plugins {
             settings,
             knobs: ArcSwap::default(),
             code: Mutex::default(),
+            contexts: Mutex::default(),
             changes: Mutex::ranked(CHANGES, ()),
             threads: AtomicUsize::new(0),
         };
@@ -164,9 +167,16 @@ impl Plugins {
         }
     }
 
-    /// The host's record of a plugin, which its device entries are given.
-    pub fn record(&self, id: PluginId) -> &'static PluginRecord {
-        self.library(id).map_or_else(PluginRecord::linked, |library| library.record)
+    /// A plugin of the current snapshot with the values of its knobs, which its device types are given. They change with
+    /// the runtime's.
+    pub fn context(&self, id: PluginId) -> Arc<PluginContext> {
+        let mut contexts = self.contexts.lock();
+        let context = contexts.entry(id).or_insert_with(|| {
+            let registry = self.registry.load();
+            let name = registry.plugins().find(|info| info.id == id).map(|info| &*info.name);
+            PluginContext::new(name.unwrap_or_default(), self.knobs())
+        });
+        Arc::clone(context)
     }
 
     /// The values of all declared knobs.
@@ -184,6 +194,11 @@ impl Plugins {
         options: &BTreeMap<String, String>,
     ) -> Result<Arc<Knobs>, KnobError> {
         self.settings.for_session(registry.knobs(), options).map(Arc::new)
+    }
+
+    /// What was set when it was made.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// What is wrong with the settings, by the knobs that are declared now.
@@ -404,7 +419,8 @@ impl Plugins {
     /// Lets go of a plugin's code. The process of an isolated one ends with the last plan that has its kernels.
     fn forget(&self, id: PluginId) {
         let code = self.code.lock().remove(&id);
-        drop(code);
+        let context = self.contexts.lock().remove(&id);
+        drop((code, context));
     }
 
     /// The active plugin of this name, if it is a file's.
@@ -453,14 +469,12 @@ impl Plugins {
         Ok((next, id, library))
     }
 
-    /// Reads all knobs anew and gives them to every plugin; what is wrong with the settings.
+    /// Reads all knobs anew and gives them to every context; what is wrong with the settings.
     fn refresh_knobs(&self) -> Vec<KnobError> {
         let (knobs, errors) = self.settings.apply(self.registry.load().knobs());
         let knobs = Arc::new(knobs);
         self.knobs.store(knobs.clone());
-        PluginRecord::linked().set_knobs(knobs.clone());
-        let code: Vec<Code> = self.code.lock().values().cloned().collect();
-        code.iter().for_each(|code| code.set_knobs(&knobs));
+        self.contexts.lock().values().for_each(|context| context.set_knobs(knobs.clone()));
         errors
     }
 }

@@ -91,11 +91,6 @@ impl RuntimeOptions {
     }
 }
 
-/// The host's record of a plugin, for the entries of its device types.
-fn record(plugins: &Plugins, id: PluginId) -> *const tenon_abi::Plugin {
-    plugins.record(id).as_plugin()
-}
-
 struct Inner {
     devices: DeviceManager,
     searched: Vec<Looked>,
@@ -152,7 +147,7 @@ impl Runtime {
             Some(threads) => ThreadPool::new(threads),
             None => ThreadPool::with_all_cores(),
         };
-        let devices = DeviceManager::new(Arc::clone(plugins.handle()), |id| record(&plugins, id));
+        let devices = DeviceManager::new(Arc::clone(plugins.handle()), |id| plugins.context(id));
         let memory: Arc<dyn Memory> = HostMemory::shared().clone();
         let features = FeatureSet::of_this_cpu();
         let (pool, tuner) = (Arc::new(pool), Arc::default());
@@ -190,7 +185,7 @@ impl Runtime {
     /// Loads further plugins, and opens the devices that they bring.
     pub fn load(&self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> LoadReport {
         let report = self.inner.plugins.load(files);
-        self.inner.devices.refresh(|id| record(&self.inner.plugins, id));
+        self.inner.devices.refresh(|id| self.inner.plugins.context(id));
         report
     }
 

@@ -12,7 +12,7 @@ use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 use tenon_sdk::{
     Code, KernelError,
     abi::{LogLevel, MemoryInfo, MemoryKind},
-    author::log,
+    author::{Knobs, log},
     device::author::{DeviceHandle, DeviceInfo, DeviceKind, Notification, Owner, Place},
     register_device,
 };
@@ -75,15 +75,15 @@ impl DeviceKind for Accel {
     const HAS_MEMORY: bool = true;
     const HAS_STREAMS: bool = true;
 
-    fn probe() -> Result<u32, KernelError> {
-        match settings::device_count()? {
+    fn probe(knobs: Knobs<'_>) -> Result<u32, KernelError> {
+        match settings::device_count(knobs)? {
             0 => Err(KernelError::new(Code::NOT_FOUND, "the knob devices is 0")),
             count => Ok(count),
         }
     }
 
-    fn open(ordinal: u32, handle: DeviceHandle) -> Result<Accel, KernelError> {
-        Accel::new(ordinal, &Settings::from_knobs()?, handle)
+    fn open(ordinal: u32, handle: DeviceHandle, knobs: Knobs<'_>) -> Result<Accel, KernelError> {
+        Accel::new(ordinal, &Settings::from_knobs(knobs)?, handle)
     }
 
     fn info(&self) -> DeviceInfo {

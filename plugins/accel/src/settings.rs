@@ -6,7 +6,7 @@
 
 use crate::faults::Faults;
 use std::{sync::Arc, time::Duration};
-use tenon_sdk::{KernelError, author::Knob, register_knob};
+use tenon_sdk::{KernelError, author::Knobs, register_knob};
 
 register_knob!("devices": INT = "2", "How many ACCEL devices there are.");
 register_knob!("memory_limit": INT = "1073741824", "Bytes of memory of each device.");
@@ -86,7 +86,9 @@ impl Settings {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a figure out of range.
-    pub fn from_knobs() -> Result<Settings, KernelError> {
+    pub fn from_knobs(knobs: Knobs<'_>) -> Result<Settings, KernelError> {
+        let figure = |name, most| figure(knobs, name, most);
+        let kept = knobs.keep();
         Ok(Settings {
             memory_limit: figure("memory_limit", i64::MAX)?,
             streams: figure("streams", 1024)?.max(1) as u32,
@@ -96,7 +98,7 @@ impl Settings {
                 fail_command_after: figure("fail_command_after", i64::MAX)?,
                 lose_after_commands: figure("lose_after_commands", i64::MAX)?,
             },
-            pace: Arc::new(pace_from_knobs),
+            pace: Arc::new(move || pace(kept.get())),
         })
     }
 }
@@ -105,12 +107,12 @@ impl Settings {
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for a figure out of range.
-pub fn device_count() -> Result<u32, KernelError> {
-    figure("devices", MAX_DEVICES.into()).map(|count| count as u32)
+pub fn device_count(knobs: Knobs<'_>) -> Result<u32, KernelError> {
+    figure(knobs, "devices", MAX_DEVICES.into()).map(|count| count as u32)
 }
 
-fn figure(name: &str, most: i64) -> Result<u64, KernelError> {
-    let value = Knob::int(name)?;
+fn figure(knobs: Knobs<'_>, name: &str, most: i64) -> Result<u64, KernelError> {
+    let value = knobs.int(name)?;
     match value {
         0.. if value <= most => Ok(value.unsigned_abs()),
         _ => Err(KernelError::invalid_argument(format!(
@@ -120,13 +122,10 @@ fn figure(name: &str, most: i64) -> Result<u64, KernelError> {
 }
 
 /// A knob that cannot be read holds nothing up: a queue has nobody to report to.
-fn pace_from_knobs() -> Pace {
+fn pace(knobs: Knobs<'_>) -> Pace {
     Pace {
-        stall: Knob::bool("stall").unwrap_or(false),
-        hold: match Knob::read("hold") {
-            Ok(Knob::String(name)) => name,
-            _ => String::new(),
-        },
-        copy_delay: Duration::from_micros(figure("copy_delay_us", 60_000_000).unwrap_or(0)),
+        stall: knobs.bool("stall").unwrap_or(false),
+        hold: knobs.text("hold").unwrap_or_default(),
+        copy_delay: Duration::from_micros(figure(knobs, "copy_delay_us", 60_000_000).unwrap_or(0)),
     }
 }

@@ -2,6 +2,7 @@
 
 use tenon_sdk::{
     KernelError,
+    author::Knobs,
     device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
     register_device,
 };
@@ -13,11 +14,11 @@ impl DeviceKind for Cpu {
     type Stream = NoStreams;
     type Event = NoStreams;
 
-    fn probe() -> Result<u32, KernelError> {
+    fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Ok(1)
     }
 
-    fn open(_ordinal: u32, _handle: DeviceHandle) -> Result<Cpu, KernelError> {
+    fn open(_ordinal: u32, _handle: DeviceHandle, _knobs: Knobs<'_>) -> Result<Cpu, KernelError> {
         Ok(Cpu)
     }
 

@@ -117,12 +117,12 @@ impl DeviceKind for Cuda {
     const HAS_MEMORY: bool = true;
     const HAS_STREAMS: bool = true;
 
-    fn probe() -> Result<u32, KernelError> {
-        probe::count()
+    fn probe(knobs: Knobs<'_>) -> Result<u32, KernelError> {
+        probe::count(knobs)
     }
 
-    fn open(ordinal: u32, handle: DeviceHandle) -> Result<Cuda, KernelError> {
-        Cuda::new(ordinal, &Settings::from_knobs()?, handle)
+    fn open(ordinal: u32, handle: DeviceHandle, knobs: Knobs<'_>) -> Result<Cuda, KernelError> {
+        Cuda::new(ordinal, &Settings::from_knobs(knobs)?, handle)
     }
 
     fn info(&self) -> DeviceInfo {

@@ -143,6 +143,19 @@ pub fn look_in(folders: &str) -> bool {
     FOLDERS.set(folders.to_owned()).is_ok()
 }
 
+/// As [`look_in`], where nothing has said so before.
+///
+/// # Errors
+/// What `folders` says.
+pub fn look_in_unless_told(
+    folders: impl FnOnce() -> Result<String, KernelError>,
+) -> Result<(), KernelError> {
+    if FOLDERS.get().is_none() {
+        look_in(&folders()?);
+    }
+    Ok(())
+}
+
 /// The file of a library that was opened in a folder of the knob. Who looks for functions by name asks here first: under
 /// its plain name the dynamic loader may find another one, of the system's.
 pub fn preferred(library: Library) -> Option<&'static Path> {
@@ -162,7 +175,7 @@ struct Opened {
 fn open_preferred() -> &'static [Opened; 4] {
     static OPENED: OnceLock<[Opened; 4]> = OnceLock::new();
     OPENED.get_or_init(|| {
-        let folders = FOLDERS.get_or_init(|| settings::library_path().unwrap_or_default());
+        let folders = FOLDERS.get_or_init(String::new);
         Library::ALL.map(|library| open_in(folders, library))
     })
 }

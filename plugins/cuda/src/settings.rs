@@ -1,9 +1,10 @@
 //! The plugin's knobs.
 //!
-//! A host sets them as scope `tenon-cuda`. `library_path` is read when the host probes, for the first time in the
-//! process; the others when a device is opened.
+//! A host sets them as scope `tenon-cuda`. `library_path` is read when a host probes for the first time in the
+//! process, which has each of NVIDIA's libraries once; `devices` whenever one probes; those of kernels when a kernel is
+//! made, the others when a device is opened.
 
-use tenon_sdk::{KernelError, author::Knob, register_knob};
+use tenon_sdk::{KernelError, author::Knobs, register_knob};
 
 register_knob!(
     "library_path": STRING = "",
@@ -86,14 +87,15 @@ impl Settings {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a figure out of range.
-    pub fn from_knobs() -> Result<Settings, KernelError> {
+    pub fn from_knobs(knobs: Knobs<'_>) -> Result<Settings, KernelError> {
+        let figure = |name, least, most| figure(knobs, name, least, most);
         Ok(Settings {
             // One step has at most as many streams as a word has bits.
             streams: figure("streams", 1, 32)? as u32,
             memory_limit: figure("memory_limit", 0, i64::MAX)?,
             pinned_limit: figure("pinned_limit", 0, i64::MAX)?,
-            kernel_cache: text("kernel_cache")?,
-            overlap_launches: Knob::bool("overlap_launches")?,
+            kernel_cache: knobs.text("kernel_cache")?,
+            overlap_launches: knobs.bool("overlap_launches")?,
         })
     }
 }
@@ -102,67 +104,52 @@ impl Settings {
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for a figure out of range.
-pub fn device_limit() -> Result<u32, KernelError> {
-    figure("devices", 0, i64::from(i32::MAX)).map(|count| count as u32)
-}
-
-/// Folders to look for libraries in.
-///
-/// # Errors
-/// What the host says.
-pub fn library_path() -> Result<String, KernelError> {
-    text("library_path")
+pub fn device_limit(knobs: Knobs<'_>) -> Result<u32, KernelError> {
+    figure(knobs, "devices", 0, i64::from(i32::MAX)).map(|count| count as u32)
 }
 
 /// Whether products of floats may be those of TF32.
 ///
 /// # Errors
 /// What the host says.
-pub fn allow_tf32() -> Result<bool, KernelError> {
-    Knob::bool("allow_tf32")
+pub fn allow_tf32(knobs: Knobs<'_>) -> Result<bool, KernelError> {
+    knobs.bool("allow_tf32")
 }
 
 /// Whether convolutions of floats through a library may be those of TF32.
 ///
 /// # Errors
 /// What the host says.
-pub fn convolution_tf32() -> Result<bool, KernelError> {
-    Knob::bool("convolution_tf32")
+pub fn convolution_tf32(knobs: Knobs<'_>) -> Result<bool, KernelError> {
+    knobs.bool("convolution_tf32")
 }
 
 /// Whether a ReLU behind a product is the library's.
 ///
 /// # Errors
 /// What the host says.
-pub fn fuse_relu() -> Result<bool, KernelError> {
-    Knob::bool("fuse_relu")
+pub fn fuse_relu(knobs: Knobs<'_>) -> Result<bool, KernelError> {
+    knobs.bool("fuse_relu")
 }
 
 /// Whether algorithms for products are timed.
 ///
 /// # Errors
 /// What the host says.
-pub fn search_products() -> Result<bool, KernelError> {
-    Knob::bool("search_products")
+pub fn search_products(knobs: Knobs<'_>) -> Result<bool, KernelError> {
+    knobs.bool("search_products")
 }
 
 /// Whether algorithms for convolutions are timed.
 ///
 /// # Errors
 /// What the host says.
-pub fn search_convolutions() -> Result<bool, KernelError> {
-    Knob::bool("search_convolutions")
+pub fn search_convolutions(knobs: Knobs<'_>) -> Result<bool, KernelError> {
+    knobs.bool("search_convolutions")
 }
 
-fn text(name: &str) -> Result<String, KernelError> {
-    match Knob::read(name)? {
-        Knob::String(text) => Ok(text),
-        _ => Err(KernelError::internal(format!("knob {name} is no text"))),
-    }
-}
-
-fn figure(name: &str, least: i64, most: i64) -> Result<u64, KernelError> {
-    let value = Knob::int(name)?;
+fn figure(knobs: Knobs<'_>, name: &str, least: i64, most: i64) -> Result<u64, KernelError> {
+    let value = knobs.int(name)?;
     match (least..=most).contains(&value) {
         true => Ok(value.unsigned_abs()),
         false => Err(KernelError::invalid_argument(format!(

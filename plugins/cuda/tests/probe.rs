@@ -14,6 +14,7 @@ use support::fake;
 use tenon_cuda::{Cuda, Settings, compile::nvrtc, libraries};
 use tenon_sdk::{
     Code, KernelError,
+    author::Knobs,
     device::author::{DeviceHandle, DeviceKind},
 };
 
@@ -50,7 +51,7 @@ fn child() {
         return println!("answer {version:?} {}", open.join(" "));
     }
     let error = match told(WHAT).as_str() {
-        "probe" => Cuda::probe().err(),
+        "probe" => Cuda::probe(Knobs::NONE).err(),
         _ => Cuda::new(0, &Settings::default(), DeviceHandle::NONE).err(),
     };
     let error = error.unwrap_or(KernelError::new(Code::OK, "there is one"));

@@ -25,7 +25,7 @@ use std::{ops::Range, sync::OnceLock};
 use tenon_sdk::{
     KernelError,
     abi::LogLevel,
-    author::{Knob, log},
+    author::{Knobs, log},
     element::{QInt8, QUInt8, Quantised},
     register_knob,
 };
@@ -261,12 +261,9 @@ pub fn choose<'a>(
 ///
 /// # Errors
 /// As [`choose`].
-pub fn chosen() -> Result<&'static Isa, KernelError> {
+pub fn chosen(knobs: Knobs<'_>) -> Result<&'static Isa, KernelError> {
     static LOGGED: OnceLock<()> = OnceLock::new();
-    let forced = match Knob::read("isa")? {
-        Knob::String(name) => name,
-        _ => String::new(),
-    };
+    let forced = knobs.text("isa")?;
     let isa = choose(ALL, &forced, Isa::is_supported)?;
     LOGGED.get_or_init(|| log(LogLevel::INFO, &format!("quantised products use {}", isa.name)));
     Ok(isa)

@@ -16,7 +16,7 @@ use std::{
     io::{self, ErrorKind, Read, Write},
     path::{Path, PathBuf},
 };
-use tenon_sdk::{Code, KernelError, author::Knob, register_knob};
+use tenon_sdk::{Code, KernelError, author::Knobs, register_knob};
 
 register_knob!(
     "files": STRING = "any",
@@ -88,13 +88,10 @@ fn reach(value: &str) -> Result<Reach, KernelError> {
 }
 
 impl Access {
-    /// As the knobs say. To be asked when a kernel is made, so that a session's own values count.
-    pub fn read() -> Result<Access, KernelError> {
-        let files = match Knob::read("files")? {
-            Knob::String(files) => files,
-            other => format!("{other:?}"),
-        };
-        let most = Knob::int("file_bytes")?;
+    /// As the knobs say.
+    pub fn read(knobs: Knobs<'_>) -> Result<Access, KernelError> {
+        let files = knobs.text("files")?;
+        let most = knobs.int("file_bytes")?;
         let most = u64::try_from(most).map_err(|_| {
             KernelError::invalid_argument(format!(
                 "knob text.file_bytes: expected a number of bytes, found {most}"

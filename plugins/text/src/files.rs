@@ -28,8 +28,8 @@ macro_rules! on_disk {
         impl Kernel for $kernel {
             const MODE: Mode = Mode::Blocking;
 
-            fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
-                Access::read().map($kernel)
+            fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+                Access::read(c.knobs()).map($kernel)
             }
 
             fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

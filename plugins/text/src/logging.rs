@@ -120,7 +120,7 @@ impl Kernel for PrintV2 {
             "log(warning)" => Stream::Log(LogLevel::WARN),
             "log(error)" => Stream::Log(LogLevel::ERROR),
             other => match other.strip_prefix("file://") {
-                Some(path) => Stream::File(path.into(), Access::read()?),
+                Some(path) => Stream::File(path.into(), Access::read(c.knobs())?),
                 None => {
                     return Err(KernelError::invalid_argument(format!(
                         "output_stream must be stdout, stderr, log(info), log(warning), log(error) or file://PATH, found '{other}'"

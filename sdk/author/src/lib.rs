@@ -71,9 +71,10 @@ pub mod prelude {
         Code, DType, KernelError, PartialShape, Shape, View, ViewMut,
         abi::MemoryKind,
         author::{
-            AsyncCall, ComputeContext, CreateContext, Dim, InOut, Kept, Kernel, Knob, Mode, Packed,
-            PassContext, Prepack, ResourceHandle, ResourceValue, ShapeContext, ShapeHandle,
-            ShapeResult, Supported, Supports, Variant, VariantRef, VariantValue, plugin_path,
+            AsyncCall, ComputeContext, CreateContext, Dim, InOut, Kept, KeptKnobs, Kernel, Knob,
+            Knobs, Mode, Packed, PassContext, Prepack, ResourceHandle, ResourceValue, ShapeContext,
+            ShapeHandle, ShapeResult, Supported, Supports, Variant, VariantRef, VariantValue,
+            plugin_path,
         },
         device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
         element::{Complex, Complex32, Complex64, Element, Float, Number, bf16, f16},

@@ -70,11 +70,11 @@ impl DeviceKind for Plain {
     type Stream = NoStreams;
     type Event = NoStreams;
 
-    fn probe() -> Result<u32, KernelError> {
+    fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Ok(1)
     }
 
-    fn open(_: u32, _: DeviceHandle) -> Result<Plain, KernelError> {
+    fn open(_: u32, _: DeviceHandle, _knobs: Knobs<'_>) -> Result<Plain, KernelError> {
         Ok(Plain)
     }
 

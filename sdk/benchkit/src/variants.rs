@@ -216,9 +216,10 @@ fn examined(
         features: host.runtime.features(),
         label,
     };
+    let knobs = host.runtime.plugins().knobs();
     let mut supports = |kernel: &KernelDef| {
         let def = Arc::new(kernel.clone());
-        let answer = node.spec(&def, Some(device)).supports();
+        let answer = node.spec(&def, Some(device), &knobs).supports();
         answer.unwrap_or_else(|error| SupportAnswer::No(error.message))
     };
     candidates(registry, &query, &mut supports).candidates

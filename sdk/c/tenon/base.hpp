@@ -101,6 +101,25 @@ TENON_ERROR(internal, TENON_INTERNAL)
 TENON_ERROR(unavailable, TENON_UNAVAILABLE)
 #undef TENON_ERROR
 
+// The plugin's knobs, as a kernel's session or a device's runtime has them. Lent: those of a device as long as it is
+// open, others during the call that has them.
+class Knobs {
+public:
+    explicit Knobs(const TenonPluginContext *raw) : raw_(raw) {}
+    // TenonKnobValue says which field counts.
+    TenonKnobValue read(const char *name) const
+    {
+        TenonKnobValue value{};
+        if (tenon_host->knob(raw_, tenon_str(name), &value) != TENON_OK) {
+            throw internal("knob %s: the plugin declares none of that name", name);
+        }
+        return value;
+    }
+
+private:
+    const TenonPluginContext *raw_;
+};
+
 // Dimensions that are lent: of a tensor, a list in braces, a vector.
 class Dims {
 public:

@@ -153,15 +153,10 @@ public:
     // Positions of a named argument.
     Range input_range(std::string_view name) const { return range(raw_->input_args, raw_->input_ranges, name); }
     Range output_range(std::string_view name) const { return range(raw_->output_args, raw_->output_ranges, name); }
-    // A knob of the plugin, as the session of the kernel has it; TenonKnobValue says which field counts.
-    TenonKnobValue knob(const char *name) const
-    {
-        TenonKnobValue value{};
-        if (tenon_host->knob(tenon_self, tenon_str(name), &value) != TENON_OK) {
-            throw internal("knob %s: the plugin declares none of that name", name);
-        }
-        return value;
-    }
+    // The plugin's knobs, with the values of the session that the kernel is made for.
+    Knobs knobs() const { return Knobs(raw_->context); }
+    // One of them; TenonKnobValue says which field counts.
+    TenonKnobValue knob(const char *name) const { return knobs().read(name); }
 
 private:
     static uint32_t checked(uint32_t index, uint32_t count)

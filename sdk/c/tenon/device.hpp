@@ -11,6 +11,7 @@ namespace tenon TENON_OWN {
 //
 //     static uint32_t count();                       how many there are; an error is the reason for none
 //     D(uint32_t ordinal, TenonDevice *record);      opens one
+//                                                    either may take tenon::Knobs as its last argument
 //     void describe(TenonDeviceAttributes &);        what tenon.h says of `attributes`; struct_size is set
 //     void *allocate(uint64_t bytes, uint64_t align, TenonMemoryKind, Stream *);
 //     void deallocate(void *, uint64_t bytes, TenonMemoryKind, Stream *);
@@ -111,16 +112,30 @@ template <class D> class TENON_OWN DeviceTable {
     }
 
 public:
-    static uint32_t probe(const TenonHost *, const TenonPlugin *, TenonSink *sink)
+    static uint32_t probe(const TenonHost *, const TenonPluginContext *context, TenonSink *sink)
     {
         uint32_t count = 0;
-        guarded(sink, [&] { count = D::count(); });
+        guarded(sink, [&] {
+            if constexpr (std::is_invocable_v<decltype(&D::count), Knobs>) {
+                count = D::count(Knobs(context));
+            } else {
+                count = D::count();
+            }
+        });
         return count;
     }
-    static TenonCode open(const TenonHost *, const TenonPlugin *, uint32_t ordinal, TenonDevice *record,
-                          TenonDeviceState **result, TenonSink *sink)
+    static TenonCode open(const TenonHost *, const TenonPluginContext *context, uint32_t ordinal,
+                          TenonDevice *record, TenonDeviceState **result, TenonSink *sink)
     {
-        return guarded(sink, [&] { *result = reinterpret_cast<TenonDeviceState *>(new D(ordinal, record)); });
+        return guarded(sink, [&] {
+            D *made = nullptr;
+            if constexpr (std::is_constructible_v<D, uint32_t, TenonDevice *, Knobs>) {
+                made = new D(ordinal, record, Knobs(context));
+            } else {
+                made = new D(ordinal, record);
+            }
+            *result = reinterpret_cast<TenonDeviceState *>(made);
+        });
     }
     static constexpr TenonDeviceTable entries = {
         sizeof(TenonDeviceTable), 0, destroy, attributes, allocate, deallocate, can_copy, copy,

@@ -110,6 +110,7 @@ struct Target {
 pub struct Fuzzer {
     targets: BTreeMap<String, Target>,
     device: Arc<PluginDevice>,
+    knobs: Arc<Knobs>,
     env: StepEnv,
 }
 
@@ -138,7 +139,7 @@ impl Fuzzer {
         }
         let resources = Arc::new(ResourceManager::new());
         let env = StepEnv::new(Arc::clone(runtime.pool()), resources);
-        Ok(Fuzzer { targets, device, env })
+        Ok(Fuzzer { targets, device, knobs: runtime.plugins().knobs(), env })
     }
 
     /// Adds the golden calls of a folder to what calls are made from, such as are small and right.

@@ -206,7 +206,8 @@ impl Harness {
         let node = self.node(case, form)?;
         check_shapes(case, &node, form)?;
         let def = self.select(case, &node, label)?;
-        let spec = node.spec(&def, Some(&self.device));
+        let knobs = self.runtime.plugins().knobs();
+        let spec = node.spec(&def, Some(&self.device), &knobs);
         let mut instance = KernelInstance::create(&spec).map_err(Refusal::at(Stage::Create))?;
         let cache = PackCache::new();
         if form == Form::Packed {
@@ -274,9 +275,10 @@ impl Harness {
             label,
         };
         let known = node.shapes_are_known();
+        let knobs = self.runtime.plugins().knobs();
         let mut supports = |kernel: &KernelDef| {
             let def = Arc::new(kernel.clone());
-            match node.spec(&def, Some(&self.device)).supports() {
+            match node.spec(&def, Some(&self.device), &knobs).supports() {
                 Ok(SupportAnswer::DependsOnShapes) if !known => {
                     SupportAnswer::No("it depends on shapes that are not known".to_owned())
                 }

@@ -83,7 +83,7 @@ impl TestHost {
         loaded.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(plugins.settings_errors(), [], "the settings are of known knobs");
         let handle = Arc::clone(plugins.handle());
-        let devices = DeviceManager::new(handle, |id| plugins.record(id).as_plugin());
+        let devices = DeviceManager::new(handle, |id| plugins.context(id));
         let pool = Arc::new(ThreadPool::new(2));
         let env = StepEnv::new(pool, Arc::new(ResourceManager::new()));
         TestHost { plugins, devices, device: None, env }
@@ -190,7 +190,7 @@ impl<'h> Node<'h> {
         let attrs = attrs.unwrap_or_else(|e| panic!("{}: {e}", self.op));
         let signature = Signature::resolve(op, attrs.attrs());
         let signature = signature.unwrap_or_else(|e| panic!("{}: {e}", self.op));
-        Resolved { op: Arc::clone(op), attrs, signature }
+        Resolved { op: Arc::clone(op), attrs, signature, knobs: self.host.plugins.knobs() }
     }
 
     fn spec<'s>(&'s self, resolved: &'s Resolved, def: &'s Arc<KernelDef>) -> KernelSpec<'s> {
@@ -203,6 +203,7 @@ impl<'h> Node<'h> {
             input_shapes: &self.shapes,
             constants: &self.constants,
             device: self.host.device.as_ref(),
+            knobs: &resolved.knobs,
         }
     }
 

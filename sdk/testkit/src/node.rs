@@ -11,6 +11,7 @@ use tenon_framework::{
     attr_view::AttrTable,
     device::base::DeviceBase,
     infer::{Symbols, ValueInfo, infer},
+    knob::Knobs,
     op::{OpDef, OpError, Signature, check_attrs},
     registry::{KernelDef, SupportAnswer},
 };
@@ -129,11 +130,12 @@ impl Node {
         self.input_shapes.iter().all(|shape| shape.full().is_some())
     }
 
-    /// What a kernel is made from.
+    /// What a kernel is made from, with these values of all knobs.
     pub fn spec<'a>(
         &'a self,
         def: &'a Arc<KernelDef>,
         device: Option<&'a Arc<PluginDevice>>,
+        knobs: &'a Arc<Knobs>,
     ) -> KernelSpec<'a> {
         KernelSpec {
             def,
@@ -144,6 +146,7 @@ impl Node {
             input_shapes: &self.input_shapes,
             constants: &self.constants,
             device,
+            knobs,
         }
     }
 
@@ -171,10 +174,11 @@ impl Node {
         &self,
         def: &Arc<KernelDef>,
         device: Option<&Arc<PluginDevice>>,
+        knobs: &Arc<Knobs>,
         inputs: &[Tensor],
         env: &StepEnv,
     ) -> Result<Vec<Tensor>, Refusal> {
-        let spec = self.spec(def, device);
+        let spec = self.spec(def, device, knobs);
         let answer = spec.supports().map_err(Refusal::at(Stage::Select))?;
         if let SupportAnswer::No(message) = answer {
             return Err(Refusal { stage: Stage::Select, code: Code::UNIMPLEMENTED, message });

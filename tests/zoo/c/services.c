@@ -59,12 +59,12 @@ static void add_knob(ZooText *text, const TenonKnobValue *value)
 
 #define KNOBS 4
 
-static TenonCode read_knobs(ZooText *texts)
+static TenonCode read_knobs(const TenonPluginContext *context, ZooText *texts)
 {
     static const char *const names[KNOBS] = { "enabled", "answer", "ratio", "greeting" };
     for (size_t at = 0; at < KNOBS; at++) {
         TenonKnobValue value;
-        TenonCode code = tenon_host->knob(tenon_self, tenon_str(names[at]), &value);
+        TenonCode code = tenon_host->knob(context, tenon_str(names[at]), &value);
         if (code != TENON_OK) {
             return code;
         }
@@ -73,11 +73,23 @@ static TenonCode read_knobs(ZooText *texts)
     return TENON_OK;
 }
 
+/* The state of this kernel is the context itself, kept: each call reads anew. */
+static TenonCode keep_knobs(const TenonCreate *create, TenonKernelState **state)
+{
+    tenon_host->retain_context(create->context);
+    *state = (TenonKernelState *)(uintptr_t)create->context;
+    return TENON_OK;
+}
+
+static void release_knobs(TenonKernelState *state)
+{
+    tenon_host->release_context((const TenonPluginContext *)state);
+}
+
 static TenonCode knobs(TenonKernelState *state, const TenonCall *call)
 {
     ZooText texts[KNOBS] = { 0 };
-    TenonCode code = read_knobs(texts);
-    (void)state;
+    TenonCode code = read_knobs((const TenonPluginContext *)state, texts);
     if (code != TENON_OK) {
         return tenon_fail(call, code, "a knob that this plugin declared is missing");
     }
@@ -85,19 +97,24 @@ static TenonCode knobs(TenonKernelState *state, const TenonCall *call)
 }
 
 TENON_OP("ZooCKnobs", outputs("facts: string"), shape(zoo_shape_vector), stateful);
-STATELESS(knobs, knobs);
+static const TenonKernelTable knobs_table = {
+    .struct_size = sizeof(TenonKernelTable),
+    .create = keep_knobs,
+    .compute = knobs,
+    .destroy = release_knobs,
+};
 KERNEL(knobs, "ZooCKnobs");
 
 static TenonCode create_knobs(const TenonCreate *create, TenonKernelState **state)
 {
     TenonCode code = tenon_zero_state(create, KNOBS * sizeof(ZooText), state);
-    return code != TENON_OK ? code : read_knobs((ZooText *)*state);
+    return code != TENON_OK ? code : read_knobs(create->context, (ZooText *)*state);
 }
 
 static TenonSupport knobs_support(const TenonCreate *create)
 {
     TenonKnobValue value;
-    if (tenon_host->knob(tenon_self, tenon_str("ratio"), &value) != TENON_OK) {
+    if (tenon_host->knob(create->context, tenon_str("ratio"), &value) != TENON_OK) {
         return TENON_SUPPORT_NO;
     }
     if (value.float_value < 0) {

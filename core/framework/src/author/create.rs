@@ -1,6 +1,9 @@
 //! What a kernel is created from.
 
-use super::attrs::{AttrReader, FromAttr};
+use super::{
+    attrs::{AttrReader, FromAttr},
+    knobs::Knobs,
+};
 use crate::{KernelError, shape::PartialShape};
 use std::slice;
 use tenon_abi::{Code, Create, DType, DeviceState, Range, ShapeView, Slot, Str};
@@ -46,6 +49,13 @@ impl<'a> CreateContext<'a> {
     /// Full name of the device.
     pub fn device(&self) -> &'a str {
         text(self.raw.device)
+    }
+
+    /// The plugin's knobs, with the values of the session that the kernel is made for: read here what a session may
+    /// choose, and keep it.
+    pub fn knobs(&self) -> Knobs<'a> {
+        // SAFETY: the context is lent for as long as `create` runs.
+        unsafe { Knobs::from_raw(self.raw.context) }
     }
 
     /// The device's own state, for kernels of the plugin that made it; null on the host's memory.

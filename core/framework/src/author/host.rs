@@ -5,7 +5,7 @@
 
 use crate::KernelError;
 use std::{path::PathBuf, sync::OnceLock};
-use tenon_abi::{Code, Host, KnobKind, KnobValue, LogLevel, Plugin, Sink, Str};
+use tenon_abi::{Code, Host, LogLevel, Plugin, Sink, Str};
 
 static HOST: OnceLock<&'static Host> = OnceLock::new();
 static PLUGIN: OnceLock<PluginHandle> = OnceLock::new();
@@ -79,85 +79,6 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 #[cfg(not(unix))]
 fn path_of(bytes: &[u8]) -> PathBuf {
     String::from_utf8_lossy(bytes).into_owned().into()
-}
-
-/// The value of one of the plugin's own knobs.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Knob {
-    /// `true` or `false`.
-    Bool(bool),
-    /// An integer.
-    Int(i64),
-    /// A float.
-    Float(f64),
-    /// Text.
-    String(String),
-}
-
-impl Knob {
-    /// Reads a knob that this plugin declares.
-    ///
-    /// A session may set knobs for itself. A kernel sees its session's values in [`super::Kernel::new`],
-    /// [`super::Supports::supports`] and [`super::Prepack::prepack`], on the thread that runs them: read there what
-    /// a session may choose, and keep it. Everywhere else (in `compute`, in a device, on a thread of the plugin's
-    /// own) the values are those of the runtime.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` when it declares none of that name.
-    pub fn read(name: &str) -> Result<Knob, KernelError> {
-        let mut value = KnobValue {
-            kind: KnobKind::INT,
-            boolean: 0,
-            int_value: 0,
-            float_value: 0.0,
-            text: Str::EMPTY,
-        };
-        let entry = host().knob.expect("the host fills every entry");
-        // SAFETY: an entry of the host's table; `value` lives through the call.
-        let code = unsafe { entry(plugin(), Str::new(name), &mut value) };
-        if !code.is_ok() {
-            return Err(KernelError::new(
-                code,
-                format!("knob {name}: this plugin declares none of that name"),
-            ));
-        }
-        Ok(match value.kind {
-            KnobKind::BOOL => Knob::Bool(value.boolean != 0),
-            KnobKind::FLOAT => Knob::Float(value.float_value),
-            KnobKind::STRING => {
-                // SAFETY: valid until the next look-up on this thread.
-                let text = unsafe { value.text.bytes() };
-                Knob::String(String::from_utf8_lossy(text).into_owned())
-            }
-            _ => Knob::Int(value.int_value),
-        })
-    }
-
-    /// Reads an integer knob.
-    ///
-    /// # Errors
-    /// As [`Knob::read`]; `INVALID_ARGUMENT` when it is of another type.
-    pub fn int(name: &str) -> Result<i64, KernelError> {
-        match Knob::read(name)? {
-            Knob::Int(value) => Ok(value),
-            other => {
-                Err(KernelError::invalid_argument(format!("knob {name}: not an int: {other:?}")))
-            }
-        }
-    }
-
-    /// Reads a bool knob.
-    ///
-    /// # Errors
-    /// As [`Knob::int`].
-    pub fn bool(name: &str) -> Result<bool, KernelError> {
-        match Knob::read(name)? {
-            Knob::Bool(value) => Ok(value),
-            other => {
-                Err(KernelError::invalid_argument(format!("knob {name}: not a bool: {other:?}")))
-            }
-        }
-    }
 }
 
 /// Gives the message of an error to a sink, and its code back.

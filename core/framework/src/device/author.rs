@@ -7,6 +7,7 @@
 //! ```
 //! use tenon_framework::{
 //!     KernelError,
+//!     author::Knobs,
 //!     device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams},
 //! };
 //!
@@ -16,11 +17,11 @@
 //!     type Stream = NoStreams;
 //!     type Event = NoStreams;
 //!
-//!     fn probe() -> Result<u32, KernelError> {
+//!     fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
 //!         Ok(1)
 //!     }
 //!
-//!     fn open(_ordinal: u32, _handle: DeviceHandle) -> Result<Plain, KernelError> {
+//!     fn open(_ordinal: u32, _handle: DeviceHandle, _knobs: Knobs<'_>) -> Result<Plain, KernelError> {
 //!         Ok(Plain)
 //!     }
 //!
@@ -43,14 +44,17 @@
 //! - Streams and events are destroyed before their device.
 
 use super::entries::{self, Opened};
-use crate::{KernelError, author};
+use crate::{
+    KernelError,
+    author::{self, Knobs},
+};
 use std::{
     ffi::c_void,
     ptr::{self, NonNull},
 };
 use tenon_abi::{
-    Code, CopyRequest, Device, DeviceState, DeviceTable, Host, MemoryKind, Notify, Plugin, Sink,
-    Str, Stream,
+    Code, CopyRequest, Device, DeviceState, DeviceTable, Host, MemoryKind, Notify, PluginContext,
+    Sink, Str, Stream,
 };
 
 pub use super::base::DeviceInfo;
@@ -73,17 +77,18 @@ pub trait DeviceKind: Send + Sync + Sized + 'static {
     /// returns, and no method for streams or events is asked.
     const HAS_STREAMS: bool = false;
 
-    /// How many devices of this type are there. Cheap, without side effects.
+    /// How many devices of this type are there. Cheap, without side effects. `knobs` are those of the runtime that
+    /// asks.
     ///
     /// # Errors
     /// Why there are none; the host shows it to who lists devices.
-    fn probe() -> Result<u32, KernelError>;
+    fn probe(knobs: Knobs<'_>) -> Result<u32, KernelError>;
 
-    /// Opens device `ordinal`, less than what `probe` said.
+    /// Opens device `ordinal`, less than what `probe` said, for the runtime that has `knobs`.
     ///
     /// # Errors
     /// Why it cannot be opened.
-    fn open(ordinal: u32, handle: DeviceHandle) -> Result<Self, KernelError>;
+    fn open(ordinal: u32, handle: DeviceHandle, knobs: Knobs<'_>) -> Result<Self, KernelError>;
 
     /// Describes it; asked once, after `open`. `streams` is overwritten by [`DeviceKind::HAS_STREAMS`].
     fn info(&self) -> DeviceInfo;
@@ -448,10 +453,10 @@ pub unsafe fn stream_of<'a, D: DeviceKind>(stream: *mut Stream) -> Option<&'a D:
     unsafe { stream.cast_const().cast::<D::Stream>().as_ref() }
 }
 
-type ProbeFn = unsafe extern "C" fn(*const Host, *const Plugin, *mut Sink) -> u32;
+type ProbeFn = unsafe extern "C" fn(*const Host, *const PluginContext, *mut Sink) -> u32;
 type CreateFn = unsafe extern "C" fn(
     *const Host,
-    *const Plugin,
+    *const PluginContext,
     u32,
     *mut Device,
     *mut *mut DeviceState,

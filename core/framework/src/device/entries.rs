@@ -6,7 +6,7 @@ use super::author::{
 };
 use crate::{
     KernelError,
-    author::{guard, log, report},
+    author::{Knobs, guard, log, report},
 };
 use std::{
     any::TypeId,
@@ -17,7 +17,7 @@ use std::{
 };
 use tenon_abi::{
     Code, CopyRequest, Device, DeviceAttributes, DeviceState, DeviceTable, Event, Host, LogLevel,
-    MemoryInfo, MemoryKind, Notify, Plugin, Sink, Str, Stream,
+    MemoryInfo, MemoryKind, Notify, PluginContext, Sink, Str, Stream,
 };
 
 /// An open device, with what its attributes point to.
@@ -132,23 +132,27 @@ pub(super) fn code(result: Result<(), Code>) -> Code {
 
 pub(super) unsafe extern "C" fn probe<D: DeviceKind>(
     _host: *const Host,
-    _plugin: *const Plugin,
+    context: *const PluginContext,
     sink: *mut Sink,
 ) -> u32 {
-    // SAFETY: the sink is lent for this call.
-    unsafe { reported("probe", sink, D::probe) }.unwrap_or(0)
+    // SAFETY: sink and context are lent for this call.
+    unsafe { reported("probe", sink, || D::probe(Knobs::from_raw(context))) }.unwrap_or(0)
 }
 
 pub(super) unsafe extern "C" fn create<D: DeviceKind>(
     _host: *const Host,
-    _plugin: *const Plugin,
+    context: *const PluginContext,
     ordinal: u32,
     device: *mut Device,
     result: *mut *mut DeviceState,
     sink: *mut Sink,
 ) -> Code {
-    // SAFETY: the sink is lent for this call.
-    match unsafe { reported("open", sink, || open::<D>(ordinal, device)) } {
+    // SAFETY: sink and context are lent for this call.
+    let opened = unsafe {
+        let knobs = Knobs::from_raw(context);
+        reported("open", sink, || open::<D>(ordinal, device, knobs))
+    };
+    match opened {
         Ok(opened) => {
             let state: *mut DeviceState = Box::into_raw(opened).cast();
             OPEN.write()
@@ -162,8 +166,12 @@ pub(super) unsafe extern "C" fn create<D: DeviceKind>(
     }
 }
 
-fn open<D: DeviceKind>(ordinal: u32, raw: *mut Device) -> Result<Box<Opened<D>>, KernelError> {
-    let device = D::open(ordinal, DeviceHandle::new(raw))?;
+fn open<D: DeviceKind>(
+    ordinal: u32,
+    raw: *mut Device,
+    knobs: Knobs<'_>,
+) -> Result<Box<Opened<D>>, KernelError> {
+    let device = D::open(ordinal, DeviceHandle::new(raw), knobs)?;
     let mut info = device.info();
     info.streams = D::HAS_STREAMS;
     info.validate()?;

@@ -15,11 +15,11 @@ impl DeviceKind for Plain {
     type Stream = NoStreams;
     type Event = NoStreams;
 
-    fn probe() -> Result<u32, KernelError> {
+    fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Err(KernelError::new(Code::NOT_FOUND, "nothing plugged in"))
     }
 
-    fn open(ordinal: u32, _handle: DeviceHandle) -> Result<Plain, KernelError> {
+    fn open(ordinal: u32, _handle: DeviceHandle, _knobs: Knobs<'_>) -> Result<Plain, KernelError> {
         match ordinal {
             0 => Ok(Plain),
             1 => Err(KernelError::new(Code::PERMISSION_DENIED, "in use")),
@@ -61,11 +61,11 @@ impl DeviceKind for Full {
     const HAS_MEMORY: bool = true;
     const HAS_STREAMS: bool = true;
 
-    fn probe() -> Result<u32, KernelError> {
+    fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Ok(2)
     }
 
-    fn open(ordinal: u32, _handle: DeviceHandle) -> Result<Full, KernelError> {
+    fn open(ordinal: u32, _handle: DeviceHandle, _knobs: Knobs<'_>) -> Result<Full, KernelError> {
         Ok(Full { notes: Mutex::new(Vec::new()), panics: ordinal == 1 })
     }
 

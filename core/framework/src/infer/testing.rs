@@ -17,6 +17,8 @@ static HOST: Host = Host {
     log: None,
     attr: Some(attr_entry),
     knob: None,
+    retain_context: None,
+    release_context: None,
     path: None,
     allocate: None,
     deallocate: None,

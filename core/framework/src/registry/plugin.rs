@@ -3,7 +3,7 @@
 use super::error::RegistryError;
 use crate::op::{SourceInfo, raw};
 use std::{fmt, path::PathBuf, ptr::NonNull};
-use tenon_abi::{DeviceTable, Host, Plugin, Sink};
+use tenon_abi::{DeviceTable, Host, PluginContext, Sink};
 
 /// Number of a plugin in a process. A replacement has a number of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,11 +49,16 @@ impl PluginInfo {
         }
     }
 
-    /// Scope of its knobs: the name without `tenon-`, in snake_case.
+    /// Scope of its knobs.
     pub fn scope(&self) -> String {
-        let name = self.name.to_ascii_lowercase().replace('-', "_");
-        name.strip_prefix("tenon_").unwrap_or(&name).to_owned()
+        knob_scope(&self.name)
     }
+}
+
+/// Scope of the knobs of the plugin of this name: the name without `tenon-`, in snake_case.
+pub fn knob_scope(plugin: &str) -> String {
+    let name = plugin.to_ascii_lowercase().replace('-', "_");
+    name.strip_prefix("tenon_").unwrap_or(&name).to_owned()
 }
 
 impl fmt::Display for PluginInfo {
@@ -64,12 +69,12 @@ impl fmt::Display for PluginInfo {
 
 /// How many devices of a type are there.
 pub type ProbeFn =
-    unsafe extern "C" fn(host: *const Host, plugin: *const Plugin, sink: *mut Sink) -> u32;
+    unsafe extern "C" fn(host: *const Host, context: *const PluginContext, sink: *mut Sink) -> u32;
 
 /// Opens a device.
 pub type CreateDeviceFn = unsafe extern "C" fn(
     host: *const Host,
-    plugin: *const Plugin,
+    context: *const PluginContext,
     ordinal: u32,
     device: *mut tenon_abi::Device,
     result: *mut *mut tenon_abi::DeviceState,

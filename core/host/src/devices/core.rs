@@ -1,6 +1,6 @@
 //! What an open device is made of: the host's record of it, and the plugin's state behind its table.
 
-use crate::{entries::HOST, sink::MessageSink};
+use crate::{context::PluginContext, entries::HOST, sink::MessageSink};
 use std::{
     ffi::c_void,
     hash::{BuildHasher, Hasher, RandomState},
@@ -10,9 +10,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
-use tenon_abi::{
-    Code, Device, DeviceAttributes, DeviceState, DeviceTable, MemoryKind, Plugin, Str,
-};
+use tenon_abi::{Code, Device, DeviceAttributes, DeviceState, DeviceTable, MemoryKind, Str};
 use tenon_framework::{
     KernelError,
     author::guard,
@@ -101,6 +99,8 @@ pub struct DeviceCore {
     info: DeviceInfo,
     number: u64,
     incarnation: u64,
+    /// Lent to the plugin as long as the device is open: fields go after `drop`.
+    _context: Arc<PluginContext>,
 }
 
 // SAFETY: the contract of device tables says that any thread may call their entries; what the host keeps
@@ -114,13 +114,10 @@ impl DeviceCore {
     ///
     /// # Errors
     /// What the plugin says; `INTERNAL` for attributes that break the contract.
-    ///
-    /// # Safety
-    /// `plugin` is the record of the plugin that registered the type.
-    pub(super) unsafe fn open(
+    pub(super) fn open(
         def: &DeviceTypeDef,
         ordinal: u32,
-        plugin: *const Plugin,
+        plugin: &Arc<PluginContext>,
         events: &Arc<RegistryHandle>,
     ) -> Result<DeviceCore, KernelError> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -136,7 +133,14 @@ impl DeviceCore {
         let mut state = std::ptr::null_mut();
         // SAFETY: the type's own entry with live arguments; the record does not move with its box.
         let code = unsafe {
-            (def.create)(&HOST, plugin, ordinal, record.as_raw(), &mut state, sink.as_sink())
+            (def.create)(
+                &HOST,
+                plugin.as_raw(),
+                ordinal,
+                record.as_raw(),
+                &mut state,
+                sink.as_sink(),
+            )
         };
         sink.check(code).map_err(|error| named(&record.full_name, error))?;
         let state = NonNull::new(state).ok_or_else(|| {
@@ -150,6 +154,7 @@ impl DeviceCore {
             info: DeviceInfo::host(""),
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             incarnation: random(),
+            _context: Arc::clone(plugin),
         };
         // From here on dropping the core closes the device.
         core.info = core.read_info()?;

@@ -1,9 +1,8 @@
 //! The devices of a runtime.
 
 use super::{core::DeviceCore, plugin_device::PluginDevice};
-use crate::{entries::HOST, sink::MessageSink};
+use crate::{context::PluginContext, entries::HOST, sink::MessageSink};
 use std::sync::Arc;
-use tenon_abi::Plugin;
 use tenon_framework::{
     device::{DeviceName, base::DeviceBase},
     registry::{DeviceTypeDef, PluginId, Registry, RegistryEvent, RegistryHandle},
@@ -33,12 +32,12 @@ pub struct DeviceManager {
 }
 
 impl DeviceManager {
-    /// Opens every device of every type in the current snapshot. `plugin` gives the host's record of a
-    /// plugin. A type without devices, or a device that cannot be opened, hides no other: see
+    /// Opens every device of every type in the current snapshot. `plugin` gives a plugin with the
+    /// values of its knobs. A type without devices, or a device that cannot be opened, hides no other: see
     /// [`DeviceManager::absent`].
     pub fn new(
         registry: Arc<RegistryHandle>,
-        plugin: impl Fn(PluginId) -> *const Plugin,
+        plugin: impl Fn(PluginId) -> Arc<PluginContext>,
     ) -> DeviceManager {
         let manager =
             DeviceManager { registry, open: Mutex::ranked(rank::REGISTRY, Open::default()) };
@@ -48,7 +47,7 @@ impl DeviceManager {
 
     /// Opens the devices of types that the current snapshot has and this manager has not, and lets go of
     /// those whose plugin is out of use. Subscribers are told.
-    pub fn refresh(&self, plugin: impl Fn(PluginId) -> *const Plugin) {
+    pub fn refresh(&self, plugin: impl Fn(PluginId) -> Arc<PluginContext>) {
         let snapshot = self.registry.load();
         let (added, retired) = self.update(&snapshot, &plugin);
         // Outside the lock: subscribers may ask this manager. Whoever still uses a device keeps it open.
@@ -63,7 +62,7 @@ impl DeviceManager {
     fn update(
         &self,
         snapshot: &Registry,
-        plugin: &impl Fn(PluginId) -> *const Plugin,
+        plugin: &impl Fn(PluginId) -> Arc<PluginContext>,
     ) -> (Vec<Arc<PluginDevice>>, Vec<Arc<PluginDevice>>) {
         let mut open = self.open.lock();
         let stays = |id: PluginId, device: &PluginDevice| {
@@ -78,8 +77,7 @@ impl DeviceManager {
             if open.devices.iter().any(|(_, device)| device.device_type() == def.name) {
                 continue;
             }
-            // SAFETY: the loader's record of the plugin that registered the type.
-            let devices = unsafe { self.open_type(def, plugin(def.plugin), &mut open.absent) };
+            let devices = self.open_type(def, &plugin(def.plugin), &mut open.absent);
             added.extend(devices.iter().cloned());
             open.devices.extend(devices.into_iter().map(|device| (def.plugin, device)));
         }
@@ -87,17 +85,16 @@ impl DeviceManager {
         (added, gone.into_iter().map(|(_, device)| device).collect())
     }
 
-    /// # Safety
-    /// `plugin` is the record of the plugin that registered the type.
-    unsafe fn open_type(
+    /// Opens the devices of a type of this plugin's.
+    fn open_type(
         &self,
         def: &DeviceTypeDef,
-        plugin: *const Plugin,
+        plugin: &Arc<PluginContext>,
         absent: &mut Vec<AbsentType>,
     ) -> Vec<Arc<PluginDevice>> {
         let sink = MessageSink::new();
         // SAFETY: the type's own entry with live arguments.
-        let count = unsafe { (def.probe)(&HOST, plugin, sink.as_sink()) };
+        let count = unsafe { (def.probe)(&HOST, plugin.as_raw(), sink.as_sink()) };
         let mut miss = |reason: String| {
             tracing::info!(device_type = def.name, "{reason}");
             absent.push(AbsentType { device_type: def.name.clone(), reason });
@@ -109,8 +106,7 @@ impl DeviceManager {
         }
         let mut devices = Vec::new();
         for ordinal in 0..count {
-            // SAFETY: the caller's promise.
-            match unsafe { DeviceCore::open(def, ordinal, plugin, &self.registry) } {
+            match DeviceCore::open(def, ordinal, plugin, &self.registry) {
                 Ok(core) => devices.push(PluginDevice::new(core)),
                 Err(error) => miss(error.message),
             }

@@ -2,6 +2,7 @@
 
 use crate::{
     call::{NodeInfo, OutputSpec},
+    context::PluginContext,
     devices::PluginDevice,
     memory::HostMemory,
     sink::MessageSink,
@@ -12,6 +13,7 @@ use tenon_framework::{
     KernelError, PartialShape, Tensor,
     attr_view::AttrTable,
     device::base::LocalDevice,
+    knob::Knobs,
     op::{OpDef, Signature},
     registry::{KernelDef, SupportAnswer},
     tensor::Memory,
@@ -36,6 +38,8 @@ pub struct KernelSpec<'a> {
     pub constants: &'a [Option<Tensor>],
     /// The device; `None` on the host's own memory.
     pub device: Option<&'a Arc<PluginDevice>>,
+    /// The values of all knobs: those of the session.
+    pub knobs: &'a Arc<Knobs>,
 }
 
 /// The arrays that a [`Create`] points to.
@@ -48,6 +52,7 @@ pub(super) struct Parts {
     output_types: Vec<DType>,
     input_ranges: Vec<Range>,
     output_ranges: Vec<Range>,
+    context: Arc<PluginContext>,
 }
 
 fn shape_view(shape: Option<&PartialShape>) -> ShapeView {
@@ -75,6 +80,7 @@ impl<'a> KernelSpec<'a> {
             output_types: self.signature.outputs.clone(),
             input_ranges: self.signature.input_args.clone(),
             output_ranges: self.signature.output_args.clone(),
+            context: PluginContext::new(&self.def.plugin_name, Arc::clone(self.knobs)),
         }
     }
 
@@ -98,6 +104,7 @@ impl<'a> KernelSpec<'a> {
             input_ranges: parts.input_ranges.as_ptr(),
             output_args: Strs::new(&parts.output_args),
             output_ranges: parts.output_ranges.as_ptr(),
+            context: parts.context.as_raw(),
             sink: sink.as_sink(),
             ext: std::ptr::null(),
         }

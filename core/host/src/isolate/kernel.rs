@@ -10,7 +10,7 @@ use super::{
     wire::{Creation, Reply, Request, encode},
     worker_call::WorkerCall,
 };
-use crate::{knob_scope::KnobScope, sink::report_entry};
+use crate::{context::PluginContext, sink::report_entry};
 use std::{
     slice,
     sync::{Arc, LazyLock},
@@ -102,7 +102,7 @@ impl Kernel {
     ) -> Result<(Vec<u8>, Copies), KernelError> {
         let (inputs, outputs) = (raw.input_count as usize, raw.output_count as usize);
         let mut copies = Copies::new();
-        // SAFETY: the caller's promise: arrays of these lengths, and the host's own table of attributes.
+        // SAFETY: the caller's promise: arrays of these lengths, the host's own table of attributes and context.
         let creation = unsafe {
             let input_types = types(slice_of(raw.input_types, inputs))?;
             let output_types = types(slice_of(raw.output_types, outputs))?;
@@ -126,7 +126,10 @@ impl Kernel {
                 constants,
                 input_args: args(raw.input_args, raw.input_ranges),
                 output_args: args(raw.output_args, raw.output_ranges),
-                knobs: KnobScope::current().map(|knobs| self.plugin.settings(&knobs)),
+                knobs: match PluginContext::of(raw.context) {
+                    Some(context) => self.plugin.settings(&context.knobs()),
+                    None => Vec::new(),
+                },
             }
         };
         let request =

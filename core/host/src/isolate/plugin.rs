@@ -102,7 +102,6 @@ pub(super) struct Parts {
 pub(super) struct State {
     pub starts: Starts,
     faults: VecDeque<Instant>,
-    pub knobs: Vec<Setting>,
 }
 
 /// An isolated plugin.
@@ -146,7 +145,7 @@ impl Isolated {
             look: if has_cores { HOST_LOOK } else { Duration::ZERO },
         });
         let worker = plugin.launch(plugin.limits().start.max(FIRST_START), || true)?;
-        plugin.install(&mut plugin.lock(), worker);
+        plugin.set_current(worker);
         Ok(plugin)
     }
 
@@ -235,17 +234,6 @@ impl Isolated {
     pub(super) fn settings(&self, knobs: &Knobs) -> Vec<Setting> {
         let own = knobs.iter().filter(|setting| setting.def.scope == self.parts.scope);
         own.map(|setting| (setting.def.full_name(), setting.value.to_string())).collect()
-    }
-
-    /// Gives its worker the values of its knobs, and every later one.
-    pub(crate) fn set_knobs(&self, knobs: &Knobs) {
-        let settings = self.settings(knobs);
-        let mut state = self.state.lock();
-        state.knobs = settings.clone();
-        // Under the lock, so that the last ones set are the last ones told.
-        if let Some(worker) = self.current() {
-            worker.tell(&Order::Knobs(settings));
-        }
     }
 
     /// Counts a call that computed.

@@ -24,7 +24,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tenon_abi::NO_DEADLINE;
-use tenon_framework::{Code, KernelError, author::guard, sync::MutexGuard};
+use tenon_framework::{Code, KernelError, author::guard};
 
 /// Starts of the processes of one plugin.
 #[derive(Default)]
@@ -130,7 +130,7 @@ impl Isolated {
         let mut state = self.lock();
         state.starts.is_running = false;
         match launched {
-            Ok(worker) => self.install(&mut state, worker),
+            Ok(worker) => self.set_current(worker),
             Err(refusal) => {
                 self.fault(&mut state, &refusal.message);
                 let name = self.name();
@@ -142,12 +142,6 @@ impl Isolated {
         }
         drop(state);
         self.started().notify_all();
-    }
-
-    /// Puts a process that is ready into use.
-    pub(super) fn install(&self, state: &mut MutexGuard<'_, State>, worker: Arc<Process>) {
-        worker.tell(&Order::Knobs(state.knobs.clone()));
-        self.set_current(worker);
     }
 
     /// Starts a process and waits until it is ready, as long as somebody needs it.

@@ -42,8 +42,6 @@ pub(super) enum Order {
     Destroy { kernel: u64 },
     /// Cancels the call that runs in a channel, if it is still this one.
     Cancel { channel: u32, call: u64 },
-    /// The values of the plugin's knobs from now on.
-    Knobs(Vec<Setting>),
 }
 
 /// What a worker starts with. Descriptors come along: library, channels, the host's arena, the worker's.
@@ -145,8 +143,8 @@ pub(super) struct Creation<'a> {
     pub input_args: Vec<(&'a str, u32, u32)>,
     #[serde(borrow)]
     pub output_args: Vec<(&'a str, u32, u32)>,
-    /// The values that the session's knobs have.
-    pub knobs: Option<Vec<Setting>>,
+    /// The values that the plugin's knobs have in the session.
+    pub knobs: Vec<Setting>,
 }
 
 /// A dimension: a size, or the number of a symbol.

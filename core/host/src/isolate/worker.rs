@@ -22,6 +22,7 @@ use super::{
     wire::{Order, Setting, Start, Word, read_message, write_message},
 };
 use crate::{
+    context::PluginContext,
     loader::{self, Library, Policy, image},
     pool::ThreadPool,
 };
@@ -43,10 +44,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tenon_framework::{
-    knob::{KnobStore, Knobs},
-    sync::Mutex,
-};
+use tenon_framework::{knob::KnobStore, sync::Mutex};
 
 /// Runs the worker; the process ends with it.
 pub(super) fn run() -> ! {
@@ -76,10 +74,11 @@ struct Shared {
 }
 
 impl Shared {
-    /// The values that these settings give.
-    fn values(&self, settings: &[Setting]) -> Arc<Knobs> {
+    /// The plugin with these settings.
+    fn context(&self, settings: &[Setting]) -> Arc<PluginContext> {
         // What the host sends was checked there.
-        Arc::new(self.knobs.snapshot([], &[], settings).unwrap_or_default())
+        let knobs = self.knobs.snapshot([], &[], settings).unwrap_or_default();
+        PluginContext::new(self.library.record.name(), Arc::new(knobs))
     }
 }
 
@@ -108,9 +107,6 @@ fn work() -> io::Result<()> {
                 if let Some(server) = servers.get(channel as usize) {
                     server.cancel(call);
                 }
-            }
-            Ok(Order::Knobs(settings)) => {
-                shared.library.record.set_knobs(shared.values(&settings));
             }
             Ok(Order::Start(_)) => return Err(io::Error::other("a second order to start")),
             // The host is gone, or needs this process no more.

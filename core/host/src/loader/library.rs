@@ -28,7 +28,7 @@ use std::{
 };
 use tenon_abi::PluginV1;
 use tenon_framework::{
-    registry::{FeatureSet, PluginId, PluginInfo, Transaction},
+    registry::{FeatureSet, PluginInfo, Transaction},
     sync::{Mutex, Rank},
 };
 
@@ -193,8 +193,7 @@ fn enter(
     let mapped = map(openable, who)?;
     // SAFETY: the file's export table has the door's symbol, and the library stays mapped.
     let table = unsafe { door::table(mapped, &image.door, who)? };
-    let scope = PluginInfo::linked(PluginId(0), who.plugin, who.version, 0).scope();
-    let record = PluginRecord::leak(who.plugin, &scope, who.path);
+    let record = PluginRecord::leak(who.plugin, who.path);
     start(table, record, who)?;
     let Image { door, manifest, .. } = image;
     let path = who.path.to_owned();

@@ -131,13 +131,4 @@ impl Code {
             Code::Apart(..) => None,
         }
     }
-
-    /// Gives it the values of its knobs.
-    pub fn set_knobs(&self, knobs: &std::sync::Arc<Knobs>) {
-        match self {
-            Code::Here(library) => library.record.set_knobs(knobs.clone()),
-            #[cfg(target_os = "linux")]
-            Code::Apart(plugin, _) => plugin.set_knobs(knobs),
-        }
-    }
 }

@@ -36,7 +36,7 @@ impl Bench {
     pub fn host() -> Bench {
         let plugins = Plugins::new().unwrap();
         let handle = Arc::clone(plugins.handle());
-        let devices = DeviceManager::new(handle, |id| plugins.record(id).as_plugin());
+        let devices = DeviceManager::new(handle, |id| plugins.context(id));
         let pool = Arc::new(ThreadPool::new(2));
         let env = StepEnv::new(pool, Arc::new(ResourceManager::new()));
         Bench { plugins, devices, device: None, env }
@@ -99,6 +99,7 @@ impl Bench {
             input_shapes: shapes,
             constants: &[],
             device: self.device.as_ref(),
+            knobs: &self.plugins.knobs(),
         })
     }
 

@@ -16,6 +16,7 @@ use std::{
 use tenon_abi::{Code, MemoryInfo, MemoryKind};
 use tenon_framework::{
     KernelError,
+    author::Knobs,
     device::author::{DeviceHandle, DeviceInfo, DeviceKind, NoStreams, Notification, Owner, Place},
     register_device,
 };
@@ -123,11 +124,11 @@ impl DeviceKind for Fake {
     const HAS_MEMORY: bool = true;
     const HAS_STREAMS: bool = true;
 
-    fn probe() -> Result<u32, KernelError> {
+    fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Ok(2)
     }
 
-    fn open(ordinal: u32, handle: DeviceHandle) -> Result<Fake, KernelError> {
+    fn open(ordinal: u32, handle: DeviceHandle, _knobs: Knobs<'_>) -> Result<Fake, KernelError> {
         Ok(Fake { ordinal, handle, blocks: Blocks::default(), log: FakeLog::default() })
     }
 
@@ -220,11 +221,11 @@ impl DeviceKind for Loose {
     type Stream = NoStreams;
     type Event = NoStreams;
 
-    fn probe() -> Result<u32, KernelError> {
+    fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Ok(1)
     }
 
-    fn open(_ordinal: u32, _handle: DeviceHandle) -> Result<Loose, KernelError> {
+    fn open(_ordinal: u32, _handle: DeviceHandle, _knobs: Knobs<'_>) -> Result<Loose, KernelError> {
         Ok(Loose)
     }
 
@@ -240,11 +241,15 @@ impl DeviceKind for Nowhere {
     type Stream = NoStreams;
     type Event = NoStreams;
 
-    fn probe() -> Result<u32, KernelError> {
+    fn probe(_knobs: Knobs<'_>) -> Result<u32, KernelError> {
         Err(KernelError::new(Code::NOT_FOUND, "no driver on this machine"))
     }
 
-    fn open(_ordinal: u32, _handle: DeviceHandle) -> Result<Nowhere, KernelError> {
+    fn open(
+        _ordinal: u32,
+        _handle: DeviceHandle,
+        _knobs: Knobs<'_>,
+    ) -> Result<Nowhere, KernelError> {
         Err(KernelError::internal("opened what is not there"))
     }
 

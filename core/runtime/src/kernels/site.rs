@@ -18,7 +18,6 @@ use tenon_framework::{
 };
 use tenon_graph::PartOp;
 use tenon_host::{
-    KnobScope,
     devices::PluginDevice,
     instance::{KernelInstance, KernelSpec},
     pool::ThreadPool,
@@ -128,12 +127,12 @@ impl Site {
             input_shapes: shapes,
             constants: &self.op.constants,
             device: Some(&self.device),
+            knobs: &self.scope.knobs,
         }
     }
 
     /// Whether a kernel takes the node with these shapes. Where all are known, it has to say.
     pub fn supports(&self, def: &Arc<KernelDef>, shapes: &[PartialShape]) -> SupportAnswer {
-        let _knobs = KnobScope::enter(&self.scope.knobs);
         let known = shapes.iter().all(|shape| shape.full().is_some());
         match self.spec(def, shapes).supports() {
             Ok(SupportAnswer::DependsOnShapes) if known => {
@@ -179,7 +178,6 @@ impl Site {
         def: &Arc<KernelDef>,
         shapes: &[PartialShape],
     ) -> Result<Arc<KernelInstance>, KernelError> {
-        let _knobs = KnobScope::enter(&self.scope.knobs);
         let mut made = KernelInstance::create(&self.spec(def, shapes))?;
         // Forms of constants are shared by the plans of the session.
         let device = self.device.full_name();

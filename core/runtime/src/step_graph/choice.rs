@@ -15,7 +15,7 @@ use tenon_framework::{
     },
 };
 use tenon_graph::{DeviceEntry, DeviceView, Node, NodeId, NodeQuery};
-use tenon_host::{KnobScope, devices::PluginDevice, instance::KernelSpec};
+use tenon_host::{devices::PluginDevice, instance::KernelSpec};
 
 /// The devices of a session's runtime, as placement sees them.
 pub(super) struct Devices<'s> {
@@ -100,7 +100,6 @@ impl DeviceView for Devices<'_> {
         if is_built_in(&node.op.name) {
             return Ok(());
         }
-        let _knobs = KnobScope::enter(&self.context.version.knobs);
         let (op, attrs) = (&node.op.name, node.attrs.attrs());
         let supports = |def: &Arc<KernelDef>| {
             let spec = KernelSpec {
@@ -112,6 +111,7 @@ impl DeviceView for Devices<'_> {
                 input_shapes: inputs,
                 constants: &[],
                 device: Some(device),
+                knobs: &self.context.version.knobs,
             };
             spec.supports().unwrap_or_else(|error| SupportAnswer::No(error.message))
         };

@@ -13,7 +13,6 @@ use tenon_framework::{
 };
 use tenon_graph::{Evaluate, Node};
 use tenon_host::{
-    KnobScope,
     call::StepEnv,
     devices::PluginDevice,
     instance::{KernelInstance, KernelSpec, call_once},
@@ -72,7 +71,6 @@ impl Evaluator<'_> {
         let shapes: Vec<PartialShape> =
             inputs.iter().map(|input| PartialShape::from(*input.shape())).collect();
         let constants: Vec<Option<Tensor>> = inputs.iter().cloned().map(Some).collect();
-        let _knobs = KnobScope::enter(&self.context.version.knobs);
         let supports = |kernel: &KernelDef| {
             let def = Arc::new(kernel.clone());
             let answer = self.spec(node, &def, &shapes, &constants).supports();
@@ -107,6 +105,7 @@ impl Evaluator<'_> {
             input_shapes,
             constants,
             device: Some(&self.device),
+            knobs: &self.context.version.knobs,
         }
     }
 }

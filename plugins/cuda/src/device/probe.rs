@@ -7,18 +7,20 @@ use crate::{
 };
 use cudarc::driver::sys::{self, CUresult};
 use std::ffi::c_int;
-use tenon_sdk::{Code, KernelError};
+use tenon_sdk::{Code, KernelError, author::Knobs};
 
 /// The oldest driver that has every entry that is used here: that of CUDA 12.0.
 pub(super) const OLDEST_DRIVER: c_int = 12_000;
 
-/// How many GPUs are devices: those there are, as far as the knob `devices` lets.
+/// How many GPUs are devices: those there are, as far as the knob `devices` lets. The first one in the process to count
+/// says by the knob `library_path` where libraries are looked for.
 ///
 /// # Errors
 /// As [`start`].
-pub(super) fn count() -> Result<u32, KernelError> {
+pub(super) fn count(knobs: Knobs<'_>) -> Result<u32, KernelError> {
+    libraries::look_in_unless_told(|| knobs.text("library_path"))?;
     let there = start()?;
-    match there.min(settings::device_limit()?) {
+    match there.min(settings::device_limit(knobs)?) {
         0 => Err(unavailable("the knob devices is 0".to_owned())),
         count => Ok(count),
     }

@@ -24,7 +24,7 @@ struct Add<T> {
 
 impl<T: Summand> Kernel for Add<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Add { activation: activation(c)?, isa: chosen()?, of: PhantomData })
+        Ok(Add { activation: activation(c)?, isa: chosen(c.knobs())?, of: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -69,7 +69,12 @@ impl QuantizedDepthwise {
 impl Kernel for QuantizedDepthwise {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (attributes, windows) = (Attributes::new(c, NAMES)?, convolution::Attributes::new(c)?);
-        Ok(QuantizedDepthwise { isa: chosen()?, attributes, windows, constants: Constants::new() })
+        Ok(QuantizedDepthwise {
+            isa: chosen(c.knobs())?,
+            attributes,
+            windows,
+            constants: Constants::new(),
+        })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -57,7 +57,7 @@ impl FusedProduct {
         names: Names,
         transposed: bool,
     ) -> Result<FusedProduct, KernelError> {
-        let (isa, attributes) = (chosen()?, Attributes::new(c, names)?);
+        let (isa, attributes) = (chosen(c.knobs())?, Attributes::new(c, names)?);
         let [left_flip, right_flip] = attributes.flips(isa);
         let right = RightFactor::new(isa, right_flip, transposed);
         Ok(FusedProduct { attributes, left_flip, right, constants: Constants::new() })

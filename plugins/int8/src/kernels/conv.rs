@@ -141,7 +141,7 @@ struct Conv2D<W> {
 
 impl<W: Filter> Kernel for Conv2D<W> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let (isa, [input, filter]) = (chosen()?, Call::<W>::types());
+        let (isa, [input, filter]) = (chosen(c.knobs())?, Call::<W>::types());
         let filter = RightFactor::new(isa, flip(isa, filter, false), false);
         let windows = convolution::Attributes::new(c)?;
         Ok(Conv2D { windows, left_flip: flip(isa, input, true), filter, of: PhantomData })
@@ -186,7 +186,7 @@ struct Depthwise<W> {
 impl<W: Filter> Kernel for Depthwise<W> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let windows = convolution::Attributes::new(c)?;
-        Ok(Depthwise { isa: chosen()?, windows, of: PhantomData })
+        Ok(Depthwise { isa: chosen(c.knobs())?, windows, of: PhantomData })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

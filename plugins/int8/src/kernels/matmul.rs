@@ -30,7 +30,7 @@ struct MatMul {
 
 impl Kernel for MatMul {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        let isa = chosen()?;
+        let isa = chosen(c.knobs())?;
         let transposed = [c.attr("transpose_a")?, c.attr("transpose_b")?];
         let right = RightFactor::new(isa, flip(isa, TYPES[1], false), transposed[1]);
         Ok(MatMul { transposed, left_flip: flip(isa, TYPES[0], true), right })

@@ -61,6 +61,7 @@ impl fmt::Display for Fault {
 pub(super) fn judge(
     call: &Call,
     device: &Arc<PluginDevice>,
+    knobs: &Arc<Knobs>,
     env: &StepEnv,
 ) -> Result<Ending, Fault> {
     let full = match node(call, Known::Values) {
@@ -79,7 +80,7 @@ pub(super) fn judge(
     for known in KERNELS {
         let who = format!("the kernel, of inputs with {known:?} known");
         let node = node(call, known);
-        match node.and_then(|n| n.call(&call.kernel, Some(device), &call.inputs, env)) {
+        match node.and_then(|n| n.call(&call.kernel, Some(device), knobs, &call.inputs, env)) {
             Ok(outputs) => {
                 check_outputs(&full, &outputs, &who)?;
                 check_inferred((&call.op.name, &outputs), &inferred, &who)?;

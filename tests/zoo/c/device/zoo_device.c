@@ -78,10 +78,10 @@ void *zoo_address(const void *data, TenonMemoryKind memory)
     return (void *)(memory == TENON_DEVICE_MEMORY ? bits ^ HANDLE_BIT : bits);
 }
 
-uint32_t zoo_device_probe(const TenonHost *host, const TenonPlugin *plugin, TenonSink *sink)
+uint32_t zoo_device_probe(const TenonHost *host, const TenonPluginContext *context, TenonSink *sink)
 {
     TenonKnobValue count;
-    if (host->knob(plugin, tenon_str("count"), &count) != TENON_OK) {
+    if (host->knob(context, tenon_str("count"), &count) != TENON_OK) {
         host->report(sink, tenon_str("knob count: this plugin declares none of that name"));
         return 0;
     }
@@ -92,12 +92,13 @@ uint32_t zoo_device_probe(const TenonHost *host, const TenonPlugin *plugin, Teno
     return (uint32_t)count.int_value;
 }
 
-TenonCode zoo_device_create(const TenonHost *host, const TenonPlugin *plugin, uint32_t ordinal,
-                            TenonDevice *device, TenonDeviceState **result, TenonSink *sink)
+TenonCode zoo_device_create(const TenonHost *host, const TenonPluginContext *context,
+                            uint32_t ordinal, TenonDevice *device, TenonDeviceState **result,
+                            TenonSink *sink)
 {
     ZooDevice *made = calloc(1, sizeof *made);
     (void)host;
-    (void)plugin;
+    (void)context;
     if (made == NULL) {
         return tenon_report(sink, TENON_RESOURCE_EXHAUSTED, "no memory for a device");
     }

@@ -9,8 +9,8 @@
 
 /* The device type, and the table of its entries. */
 extern const TenonDeviceTable zoo_device_table;
-uint32_t zoo_device_probe(const TenonHost *host, const TenonPlugin *plugin, TenonSink *sink);
-TenonCode zoo_device_create(const TenonHost *host, const TenonPlugin *plugin, uint32_t ordinal,
+uint32_t zoo_device_probe(const TenonHost *host, const TenonPluginContext *context, TenonSink *sink);
+TenonCode zoo_device_create(const TenonHost *host, const TenonPluginContext *context, uint32_t ordinal,
                             TenonDevice *device, TenonDeviceState **result, TenonSink *sink);
 
 /* Says that the device is lost; from now on its entries answer TENON_UNAVAILABLE. */

@@ -106,8 +106,8 @@ impl DeviceKind for ZooDevice {
     const HAS_MEMORY: bool = true;
     const HAS_STREAMS: bool = true;
 
-    fn probe() -> Result<u32, KernelError> {
-        match Knob::int("count")? {
+    fn probe(knobs: Knobs<'_>) -> Result<u32, KernelError> {
+        match knobs.int("count")? {
             0 => Err(KernelError::new(
                 Code::UNAVAILABLE,
                 "zoo_device.count is 0: no device asked for",
@@ -119,7 +119,11 @@ impl DeviceKind for ZooDevice {
         }
     }
 
-    fn open(ordinal: u32, handle: DeviceHandle) -> Result<ZooDevice, KernelError> {
+    fn open(
+        ordinal: u32,
+        handle: DeviceHandle,
+        _knobs: Knobs<'_>,
+    ) -> Result<ZooDevice, KernelError> {
         Ok(ZooDevice {
             ordinal,
             handle,

@@ -72,8 +72,8 @@ register_op!(
 
 const KNOBS: [&str; 4] = ["enabled", "answer", "ratio", "greeting"];
 
-fn knob(name: &str) -> Result<String, KernelError> {
-    Ok(match Knob::read(name)? {
+fn knob(knobs: Knobs<'_>, name: &str) -> Result<String, KernelError> {
+    Ok(match knobs.read(name)? {
         Knob::Bool(value) => value.to_string(),
         Knob::Int(value) => value.to_string(),
         Knob::Float(value) => value.to_string(),
@@ -81,15 +81,26 @@ fn knob(name: &str) -> Result<String, KernelError> {
     })
 }
 
-fn read_knobs() -> Result<Vec<String>, KernelError> {
-    KNOBS.into_iter().map(knob).collect()
+fn read_knobs(knobs: Knobs<'_>) -> Result<Vec<String>, KernelError> {
+    KNOBS.into_iter().map(|name| knob(knobs, name)).collect()
 }
 
-fn knobs(c: &ComputeContext<'_>) -> Result<(), KernelError> {
-    c.set_strings(0, &[4], read_knobs()?.iter())
+/// Keeps the knobs, and reads them in each call.
+struct KnobsAtRun {
+    knobs: KeptKnobs,
 }
 
-register_kernel!("ZooKnobs" on "CPU": fn knobs);
+impl Kernel for KnobsAtRun {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(KnobsAtRun { knobs: c.knobs().keep() })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        c.set_strings(0, &[4], read_knobs(self.knobs.get())?.iter())
+    }
+}
+
+register_kernel!("ZooKnobs" on "CPU": KnobsAtRun);
 
 register_op!(
     "ZooKnobsAtCreate",
@@ -104,8 +115,8 @@ struct KnobsAtCreate {
 }
 
 impl Kernel for KnobsAtCreate {
-    fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(KnobsAtCreate { facts: read_knobs()? })
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(KnobsAtCreate { facts: read_knobs(c.knobs())? })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
@@ -114,9 +125,9 @@ impl Kernel for KnobsAtCreate {
 }
 
 impl Supports for KnobsAtCreate {
-    fn supports(_: &CreateContext<'_>) -> Supported {
-        match Knob::read("ratio") {
-            Ok(Knob::Float(ratio)) if ratio < 0.0 => Supported::No("ratio is negative".to_owned()),
+    fn supports(c: &CreateContext<'_>) -> Supported {
+        match c.knobs().float("ratio") {
+            Ok(ratio) if ratio < 0.0 => Supported::No("ratio is negative".to_owned()),
             Ok(_) => Supported::Yes,
             Err(error) => Supported::No(error.message),
         }

@@ -84,11 +84,9 @@ fn give(c: &ComputeContext<'_>, texts: [&str; 2], object: i64) -> Result<(), Ker
 impl<const ELEMENTS: usize> Kernel for Modes<ELEMENTS> {
     const MODE: Mode = MODES[ELEMENTS - 1].0;
 
-    fn new(_: &CreateContext<'_>) -> Result<Self, KernelError> {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         static NEXT: AtomicI64 = AtomicI64::new(1);
-        let Knob::String(mark) = Knob::read("mark")? else {
-            return Err(KernelError::internal("knob mark: expected a string"));
-        };
+        let mark = c.knobs().text("mark")?;
         Ok(Modes { mark, object: NEXT.fetch_add(1, Ordering::Relaxed) })
     }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::op::RawError;
 use std::ptr;
 use tenon_abi::{
-    DeviceAttributes, DeviceState, DeviceTable, ExtCost, ExtHeader, Host, InPlace, Plugin, Sink,
+    DeviceAttributes, DeviceState, DeviceTable, ExtCost, ExtHeader, Host, InPlace, PluginContext, Sink,
     Slot, Source, Str, Strs, ext_tags, kernel_def_flags, layout,
 };
 
@@ -138,13 +138,13 @@ fn prepack_needs_its_counterparts() {
     assert!(error.to_string().contains("the table has no 'attach_packed'"), "{error}");
 }
 
-unsafe extern "C" fn probe(_: *const Host, _: *const Plugin, _: *mut Sink) -> u32 {
+unsafe extern "C" fn probe(_: *const Host, _: *const PluginContext, _: *mut Sink) -> u32 {
     1
 }
 
 unsafe extern "C" fn create(
     _: *const Host,
-    _: *const Plugin,
+    _: *const PluginContext,
     _: u32,
     _: *mut tenon_abi::Device,
     _: *mut *mut DeviceState,

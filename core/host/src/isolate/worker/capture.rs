@@ -13,6 +13,7 @@ use tenon_abi::{
 use tenon_framework::{
     author::guard,
     knob::{self, KnobStore},
+    registry::knob_scope,
 };
 
 /// What a plugin registered.
@@ -41,7 +42,7 @@ impl Captured {
 
 /// Lets a library register.
 pub(super) fn capture(library: &'static Library) -> Result<Captured, LoadError> {
-    let scope = library.record.scope().to_owned();
+    let scope = knob_scope(library.record.name());
     let mut captured = Captured { scope, ..Captured::default() };
     let registrar: *mut Registrar = (&raw mut captured).cast();
     // SAFETY: both live through the call.

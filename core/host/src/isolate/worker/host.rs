@@ -22,6 +22,8 @@ pub(super) static WORKER_HOST: Host = Host {
     log: HOST.log,
     attr: HOST.attr,
     knob: HOST.knob,
+    retain_context: HOST.retain_context,
+    release_context: HOST.release_context,
     path: HOST.path,
     allocate: HOST.allocate,
     deallocate: HOST.deallocate,

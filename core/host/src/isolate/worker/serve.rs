@@ -9,17 +9,17 @@ use super::{
 };
 use crate::{
     call::Cancellation,
+    context::PluginContext,
     fpu::FpGuard,
     isolate::{
         arena_view::Arenas,
         channel::{Channel, Message, Side},
         shared::Mapping,
         wire::{
-            Answer, ArenaName, Ask, Creation, Dim, Inference, Place, Reply, Request, Setting,
-            Written, decode, encode,
+            Answer, ArenaName, Ask, Creation, Dim, Inference, Place, Reply, Request, Written,
+            decode, encode,
         },
     },
-    knob_scope::KnobScope,
     sink::MessageSink,
 };
 use std::{collections::VecDeque, ptr, slice, sync::Arc, thread, time::Duration};
@@ -212,6 +212,7 @@ fn guarded(body: impl FnOnce() -> Result<(), KernelError>) -> Result<(), KernelE
 /// A node as a kernel is asked about it: what the struct of the boundary points to.
 struct Node<'a> {
     creation: &'a Creation<'a>,
+    context: Arc<PluginContext>,
     attrs: AttrTable,
     input_types: Vec<DType>,
     output_types: Vec<DType>,
@@ -229,6 +230,7 @@ impl<'a> Node<'a> {
         let shapes = creation.input_shapes.iter();
         Ok(Node {
             creation,
+            context: shared.context(&creation.knobs),
             attrs: values::attrs(&shared.arenas, &creation.attrs)?,
             input_types: creation.input_types.iter().map(|&number| DType(number)).collect(),
             output_types: creation.output_types.iter().map(|&number| DType(number)).collect(),
@@ -275,6 +277,7 @@ impl<'a> Node<'a> {
             input_ranges: input_ranges.as_ptr(),
             output_args: Strs::new(&output_args),
             output_ranges: output_ranges.as_ptr(),
+            context: self.context.as_raw(),
             sink: sink.as_sink(),
             ext: ptr::null(),
         })
@@ -286,14 +289,9 @@ fn table_of(shared: &Shared, number: u32) -> Result<&'static KernelTable, Kernel
     table.ok_or_else(|| KernelError::internal(format!("the plugin has no kernel {number}")))
 }
 
-fn knobs(shared: &Shared, settings: Option<&Vec<Setting>>) -> Option<KnobScope> {
-    settings.map(|settings| KnobScope::enter(&shared.values(settings)))
-}
-
 fn create(shared: &Shared, creation: &Creation<'_>) -> Result<u64, KernelError> {
     let table = table_of(shared, creation.kernel)?;
     let node = Node::new(shared, creation)?;
-    let _knobs = knobs(shared, creation.knobs.as_ref());
     let mut state = ptr::null_mut();
     if let Some(create) = table.create {
         let sink = MessageSink::new();
@@ -315,7 +313,6 @@ fn supports(shared: &Shared, creation: &Creation<'_>) -> Result<(Support, String
     let table = table_of(shared, creation.kernel)?;
     let Some(supports) = table.supports else { return Ok((Support::YES, String::new())) };
     let node = Node::new(shared, creation)?;
-    let _knobs = knobs(shared, creation.knobs.as_ref());
     let sink = MessageSink::new();
     // SAFETY: the kernel's own entry with a filled struct.
     let answer = node.show(&sink, |raw| unsafe { supports(raw) });

@@ -37,7 +37,7 @@ struct FusedConv2d<T: Compute> {
 impl<T: Compute<Wide: Factor + Special>> Kernel for FusedConv2d<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (attributes, epilogue) = (ConvAttributes::new(c)?, epilogue::Attributes::new(c)?);
-        Ok(FusedConv2d { attributes, filter: Filter::new()?, epilogue })
+        Ok(FusedConv2d { attributes, filter: Filter::new(c)?, epilogue })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

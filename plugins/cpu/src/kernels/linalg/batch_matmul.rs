@@ -110,7 +110,7 @@ struct FloatBatchMatMul<T: Compute> {
 
 impl<T: Compute<Wide: Factor>> Kernel for FloatBatchMatMul<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(FloatBatchMatMul { adjoint: Adjoint::new(c)?, right: RightFactor::new()? })
+        Ok(FloatBatchMatMul { adjoint: Adjoint::new(c)?, right: RightFactor::new(c)? })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

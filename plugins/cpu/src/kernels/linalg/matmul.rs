@@ -98,7 +98,7 @@ impl<T: Compute<Wide: Factor>> Right<T> {
     /// # Errors
     /// As [`Transposed::new`]; the knob `isa` names an instruction set that there is not.
     pub fn new(c: &CreateContext<'_>) -> Result<Right<T>, KernelError> {
-        Ok(Right { transposed: Transposed::new(c)?, factor: RightFactor::new()? })
+        Ok(Right { transposed: Transposed::new(c)?, factor: RightFactor::new(c)? })
     }
 
     /// Packs a constant right factor.

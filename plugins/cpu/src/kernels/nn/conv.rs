@@ -38,8 +38,8 @@ impl<T: Compute<Wide: Factor>> Filter<T> {
     ///
     /// # Errors
     /// As [`RightFactor::new`].
-    pub fn new() -> Result<Filter<T>, KernelError> {
-        RightFactor::new().map(Filter)
+    pub fn new(c: &CreateContext<'_>) -> Result<Filter<T>, KernelError> {
+        RightFactor::new(c).map(Filter)
     }
 
     /// Packs a constant filter, for images with channels last.
@@ -119,7 +119,7 @@ struct Conv2d<T: Compute> {
 
 impl<T: Compute<Wide: Factor>> Kernel for Conv2d<T> {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
-        Ok(Conv2d { attributes: ConvAttributes::new(c)?, filter: Filter::new()? })
+        Ok(Conv2d { attributes: ConvAttributes::new(c)?, filter: Filter::new(c)? })
     }
 
     fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {

@@ -38,7 +38,7 @@ struct MatMul {
 impl Kernel for MatMul {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let (transposed, steps) = (transposed(c)?, Attributes::where_fused(c)?);
-        let allow_tf32 = settings::allow_tf32()?;
+        let allow_tf32 = settings::allow_tf32(c.knobs())?;
         let fused = Fused::new(c, c.attr("T")?, transposed, allow_tf32, steps.as_ref())?;
         Ok(MatMul { transposed, fused, steps })
     }
@@ -76,7 +76,7 @@ impl Kernel for BatchMatMul {
         Ok(BatchMatMul {
             adjoint,
             equal: c.op() == "BatchMatMul",
-            products: Products::new(c, dtype, adjoint, settings::allow_tf32()?)?,
+            products: Products::new(c, dtype, adjoint, settings::allow_tf32(c.knobs())?)?,
             own: Own::new(dtype, adjoint, String::new()),
         })
     }

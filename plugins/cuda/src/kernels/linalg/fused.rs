@@ -70,10 +70,11 @@ fn ending_of(steps: &[EpilogueStep], dtype: DType, relu: bool) -> (Ending, usize
 /// # Errors
 /// No knobs.
 pub(in crate::kernels) fn does_all(
+    c: &CreateContext<'_>,
     steps: &[EpilogueStep],
     dtype: DType,
 ) -> Result<bool, KernelError> {
-    Ok(ending_of(steps, dtype, settings::fuse_relu()?).1 == steps.len())
+    Ok(ending_of(steps, dtype, settings::fuse_relu(c.knobs())?).1 == steps.len())
 }
 
 /// What the library does, and the pass behind it that does the other steps.
@@ -122,7 +123,7 @@ impl Fused {
     ) -> Result<Fused, KernelError> {
         let names = steps.map_or(&[][..], Attributes::steps);
         let rest = |done| steps.map_or_else(String::new, |steps| steps.define(done));
-        let (ending, done) = ending_of(names, dtype, settings::fuse_relu()?);
+        let (ending, done) = ending_of(names, dtype, settings::fuse_relu(c.knobs())?);
         let mut ways = vec![Way::new(ending, dtype, rest(done))];
         if ending != Ending::NONE {
             ways.push(Way::new(Ending::NONE, dtype, rest(0)));

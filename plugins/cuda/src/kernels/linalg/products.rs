@@ -68,7 +68,7 @@ impl Products {
             handle: Handle::of(device_for(c)?.context())?,
             element: element_of(dtype, allow_tf32)?,
             transposed,
-            search: settings::search_products()?,
+            search: settings::search_products(c.knobs())?,
         })
     }
 

@@ -89,8 +89,8 @@ impl Kernel for CudnnConv2d {
             own,
             dtype,
             ending,
-            tf32: settings::convolution_tf32()?,
-            search: settings::search_convolutions()?,
+            tf32: settings::convolution_tf32(c.knobs())?,
+            search: settings::search_convolutions(c.knobs())?,
             handles: Handles::of(device_for(c)?.context())?,
             plans: Mutex::default(),
         })

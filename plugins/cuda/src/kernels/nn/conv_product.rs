@@ -72,7 +72,7 @@ struct ProductConv2d {
 impl Kernel for ProductConv2d {
     fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let steps = Attributes::where_fused(c)?;
-        let tf32 = settings::convolution_tf32()?;
+        let tf32 = settings::convolution_tf32(c.knobs())?;
         let fused = Fused::new(c, c.attr("T")?, [false; 2], tf32, steps.as_ref())?;
         Ok(ProductConv2d { attributes: ConvAttributes::new(c)?, fused, steps })
     }

@@ -79,8 +79,7 @@ pub(super) fn loss(runtime: &Runtime, device_type: &str, verdicts: &mut Verdicts
     }
 }
 
-/// Runs `look` on a runtime of its own over the same plugin with one knob set. The knobs of a library are the
-/// process's: they are as before when this returns.
+/// Runs `look` on a runtime of its own over the same plugin with one knob set.
 fn with_knob(
     runtime: &Runtime,
     device_type: &str,
@@ -94,20 +93,16 @@ fn with_knob(
     if registry.knobs().get(&name).is_none() {
         return Err(Stop::Skip(format!("the plugin declares no knob {knob}")));
     }
-    let before: Vec<(String, String)> = runtime
+    let mut with: Vec<(String, String)> = runtime
         .plugins()
         .knobs()
         .iter()
         .filter(|setting| setting.def.scope == scope)
         .map(|setting| (setting.def.full_name(), setting.value.to_string()))
         .collect();
-    let mut with = before.clone();
     with.retain(|(other, _)| *other != name);
     with.push((name, value.to_string()));
-    let result = other_runtime(&file, with).and_then(|other| look(&other));
-    // Loading it again gives its library the old values.
-    other_runtime(&file, before)?;
-    result
+    other_runtime(&file, with).and_then(|other| look(&other))
 }
 
 /// File and scope of the plugin that registers a device type.

@@ -81,7 +81,7 @@ fn asks(site: &Site<'_>, case: &CheckCase, form: Form, attr: &str) -> bool {
 
 /// Asks a kernel whether it takes a node, and makes it; what it refuses is no matter here.
 fn make(site: &Site<'_>, node: &Node, kernel: &Arc<KernelDef>) {
-    let spec = node.spec(kernel, Some(site.device()));
+    let spec = node.spec(kernel, Some(site.device()), site.knobs());
     let _ = spec.supports();
     let _ = KernelInstance::create(&spec);
 }

@@ -118,7 +118,7 @@ impl<'a> Site<'a> {
     pub fn supports(&self, node: &Node) -> Result<(), Refusal> {
         let refused =
             |message| Refusal { stage: Stage::Select, code: Code::UNIMPLEMENTED, message };
-        let spec = node.spec(&self.subject.kernel, Some(self.device()));
+        let spec = node.spec(&self.subject.kernel, Some(self.device()), self.knobs());
         match spec.supports().map_err(Refusal::at(Stage::Select))? {
             SupportAnswer::Yes => Ok(()),
             SupportAnswer::DependsOnShapes if node.shapes_are_known() => Ok(()),
@@ -132,7 +132,7 @@ impl<'a> Site<'a> {
     /// The kernel of a node, constants packed where all are known.
     pub fn instance(&self, node: &Node, form: Form) -> Result<KernelInstance, Refusal> {
         self.supports(node)?;
-        let spec = node.spec(&self.subject.kernel, Some(self.device()));
+        let spec = node.spec(&self.subject.kernel, Some(self.device()), self.knobs());
         let mut instance = KernelInstance::create(&spec).map_err(Refusal::at(Stage::Create))?;
         if form == Form::Packed {
             let cache = PackCache::new();

@@ -184,7 +184,7 @@ impl Call<'_> {
         let resources = Arc::new(ResourceManager::new());
         let mut env = StepEnv::new(Arc::clone(self.runtime.pool()), resources);
         env.keep_denormals = self.keep_denormals;
-        node.call(def, device.as_ref(), &inputs, &env)
+        node.call(def, device.as_ref(), &self.runtime.plugins().knobs(), &inputs, &env)
     }
 
     /// The reference kernel in the widest types that there is one for.

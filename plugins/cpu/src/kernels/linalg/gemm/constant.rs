@@ -32,8 +32,8 @@ impl<T: Compute<Wide: Factor>> RightFactor<T> {
     ///
     /// # Errors
     /// The knob `isa` names an instruction set that there is not.
-    pub fn new() -> Result<RightFactor<T>, KernelError> {
-        Ok(RightFactor { isa: chosen()?, packed: None, element: PhantomData })
+    pub fn new(c: &CreateContext<'_>) -> Result<RightFactor<T>, KernelError> {
+        Ok(RightFactor { isa: chosen(c.knobs())?, packed: None, element: PhantomData })
     }
 
     /// The instruction set that products use; none for integers.

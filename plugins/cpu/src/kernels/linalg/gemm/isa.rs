@@ -15,7 +15,7 @@ use super::{
     vector::Vector,
 };
 use crate::arch::{Level, level};
-use tenon_sdk::{KernelError, author::Knob, register_knob};
+use tenon_sdk::{KernelError, author::Knobs, register_knob};
 
 register_knob!(
     "isa": STRING = "",
@@ -171,11 +171,8 @@ pub fn choose<S: 'static>(
 ///
 /// # Errors
 /// As [`choose`].
-pub fn chosen<S: Factor>() -> Result<Option<&'static Isa<S>>, KernelError> {
-    let forced = match Knob::read("isa")? {
-        Knob::String(name) => name,
-        _ => String::new(),
-    };
+pub fn chosen<S: Factor>(knobs: Knobs<'_>) -> Result<Option<&'static Isa<S>>, KernelError> {
+    let forced = knobs.text("isa")?;
     if S::TILES.is_empty() {
         return Ok(None);
     }

@@ -27,7 +27,7 @@ use super::{
 use crate::kernels::linalg::gemm::isa::fastest;
 use tenon_sdk::{
     KernelError,
-    author::{CreateContext, Knob, Supported},
+    author::{CreateContext, Knobs, Supported},
     geometry::{Conv2dGeometry, ConvAttributes, DataFormat},
     register_knob,
 };
@@ -61,19 +61,14 @@ struct Settings {
 }
 
 impl Settings {
-    fn read() -> Result<Settings, KernelError> {
-        let when = match Knob::read("winograd")? {
-            Knob::String(when) => when,
-            other => format!("{other:?}"),
-        };
+    fn read(knobs: Knobs<'_>) -> Result<Settings, KernelError> {
+        let when = knobs.text("winograd")?;
         if !["never", "faster", "always"].contains(&&*when) {
             return Err(KernelError::invalid_argument(format!(
                 "knob winograd: expected never, faster or always, found {when}"
             )));
         }
-        let Knob::Float(error) = Knob::read("convolution_error")? else {
-            return Err(KernelError::invalid_argument("knob convolution_error: not a float"));
-        };
+        let error = knobs.float("convolution_error")?;
         Ok(Settings { always: when == "always", never: when == "never", error })
     }
 }
@@ -85,7 +80,7 @@ pub fn supports<T: Transform>(c: &CreateContext<'_>) -> Supported {
 
 fn answer<T: Transform>(c: &CreateContext<'_>) -> Result<Supported, KernelError> {
     let no = |reason: &str| Ok(Supported::No(reason.to_owned()));
-    let settings = Settings::read()?;
+    let settings = Settings::read(c.knobs())?;
     if settings.never {
         return no("the knob winograd is never");
     }

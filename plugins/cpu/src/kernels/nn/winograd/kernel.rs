@@ -71,7 +71,7 @@ impl<T: Transform> Convolution<T> {
     /// Reads the attributes.
     pub fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let attributes = ConvAttributes::new(c)?;
-        let isa = chosen()?.expect("there are tiles of floats");
+        let isa = chosen(c.knobs())?.expect("there are tiles of floats");
         Ok(Convolution { attributes, isa, filter: None, transform: PhantomData })
     }
 

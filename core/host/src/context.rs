@@ -1,0 +1,102 @@
+//! A plugin as one runtime, or one session, uses it: what lies behind the opaque `PluginContext` of the boundary.
+//!
+//! A library is in a process once, and its [record](crate::PluginRecord) with it. Its knobs are not: each runtime
+//! gives it a context with the runtime's values, for its devices, and each kernel gets one with those of its session.
+
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use tenon_abi as abi;
+use tenon_framework::{
+    knob::{KnobSetting, Knobs},
+    registry::knob_scope,
+};
+
+/// The values of a plugin's knobs.
+///
+/// # Ownership
+/// The boundary lends a pointer into the `Arc` and may count it: [`retain_entry`], [`release_entry`].
+#[derive(Debug)]
+pub struct PluginContext {
+    scope: String,
+    knobs: ArcSwap<Knobs>,
+}
+
+impl PluginContext {
+    /// The plugin of this name with these values.
+    pub fn new(plugin: &str, knobs: Arc<Knobs>) -> Arc<PluginContext> {
+        Arc::new(PluginContext { scope: knob_scope(plugin), knobs: ArcSwap::new(knobs) })
+    }
+
+    /// What the plugin is given. It is alive as long as the `Arc`, or what the plugin keeps of it.
+    pub fn as_raw(self: &Arc<Self>) -> *const abi::PluginContext {
+        Arc::as_ptr(self).cast()
+    }
+
+    /// The context behind a pointer of the boundary.
+    ///
+    /// # Safety
+    /// `raw` is null or came from [`PluginContext::as_raw`], and is alive for `'a`.
+    pub(crate) unsafe fn of<'a>(raw: *const abi::PluginContext) -> Option<&'a PluginContext> {
+        // SAFETY: the caller's promise.
+        unsafe { raw.cast::<PluginContext>().as_ref() }
+    }
+
+    /// Gives it other values, for reading from now on.
+    pub(crate) fn set_knobs(&self, knobs: Arc<Knobs>) {
+        self.knobs.store(knobs);
+    }
+
+    /// The values of all knobs.
+    pub(crate) fn knobs(&self) -> Arc<Knobs> {
+        self.knobs.load_full()
+    }
+
+    /// The value of one of the plugin's own knobs.
+    pub(crate) fn knob(&self, name: &str) -> Option<KnobSetting> {
+        self.knobs.load().get(&self.scope, name).cloned()
+    }
+}
+
+/// `Host::retain_context`.
+///
+/// # Safety
+/// `raw` is null, or a context that is alive.
+pub(crate) unsafe extern "C" fn retain_entry(raw: *const abi::PluginContext) {
+    if !raw.is_null() {
+        // SAFETY: the caller's promise; the pointer came from `Arc::as_ptr`.
+        unsafe { Arc::increment_strong_count(raw.cast::<PluginContext>()) }
+    }
+}
+
+/// `Host::release_context`.
+///
+/// # Safety
+/// `raw` is null, or a context whose count the caller gives back.
+pub(crate) unsafe extern "C" fn release_entry(raw: *const abi::PluginContext) {
+    if !raw.is_null() {
+        // SAFETY: the caller's promise; the pointer came from `Arc::as_ptr`.
+        unsafe { Arc::decrement_strong_count(raw.cast::<PluginContext>()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_boundary_keeps_outlives_the_owner() {
+        let context = PluginContext::new("tenon-p", Arc::default());
+        let (raw, gone) = (context.as_raw(), Arc::downgrade(&context));
+        // SAFETY: alive at each call, and given back once.
+        unsafe {
+            retain_entry(raw);
+            drop(context);
+            assert!(gone.upgrade().is_some());
+            assert_eq!(PluginContext::of(raw).unwrap().scope, "p");
+            release_entry(raw);
+            retain_entry(std::ptr::null());
+            release_entry(std::ptr::null());
+        }
+        assert!(gone.upgrade().is_none());
+    }
+}

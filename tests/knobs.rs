@@ -157,8 +157,10 @@ fn two_sessions_of_a_runtime_have_knobs_of_their_own() {
 fn two_runtimes_of_a_process_have_knobs_of_their_own() {
     let _turn = turn();
     for language in Language::ALL {
-        let knob = |name: &str, value: &str| (format!("{}.{name}", scope(language)), value.to_owned());
-        let with = |set: Vec<(String, String)>| over(language, Settings { set, ..Settings::default() });
+        let knob =
+            |name: &str, value: &str| (format!("{}.{name}", scope(language)), value.to_owned());
+        let with =
+            |set: Vec<(String, String)>| over(language, Settings { set, ..Settings::default() });
         let (first, second) = (with(vec![knob("answer", "1")]), with(vec![knob("answer", "2")]));
         let session = |runtime: &Runtime| with_knobs(runtime, language, &[]).expect("no knobs");
         let (one, two) = (session(&first), session(&second));
@@ -169,7 +171,9 @@ fn two_runtimes_of_a_process_have_knobs_of_their_own() {
         drop((first, one));
         assert_eq!(seen(&session(&second), "running"), "true 2 0.5 hello", "{language:?}");
     }
-    let with = |count: &str| start(Settings { set: pairs(&[("accel.devices", count)]), ..Settings::default() });
+    let with = |count: &str| {
+        start(Settings { set: pairs(&[("accel.devices", count)]), ..Settings::default() })
+    };
     let (first, second) = (with("1").expect("it starts"), with("3").expect("it starts"));
     assert_eq!((accel_devices(&first), accel_devices(&second)), (1, 3));
     assert!(first.load(Vec::<std::path::PathBuf>::new()).rejected.is_empty());

@@ -77,6 +77,7 @@ typedef struct TenonPacked TenonPacked;
 typedef struct TenonSink TenonSink;
 typedef struct TenonKeptTensor TenonKeptTensor;
 typedef struct TenonPlugin TenonPlugin;
+typedef struct TenonPluginContext TenonPluginContext;
 typedef struct TenonKnobValue TenonKnobValue;
 typedef struct TenonHost TenonHost;
 typedef struct TenonKernelState TenonKernelState;
@@ -636,6 +637,11 @@ struct TenonCreate {
     TenonStrs output_args;
     /** Positions of each output argument, as many as `output_args`. */
     const TenonRange *output_ranges;
+    /**
+     * The kernel's plugin as its session uses it, for `TenonHost.knob`; lent for this call, unless
+     * it is retained.
+     */
+    const TenonPluginContext *context;
     /** Takes the message when the kernel refuses. */
     TenonSink *sink;
     /** Growth; may be null. */
@@ -670,6 +676,12 @@ struct TenonKeptTensor;
 
 /** The host's record of a loaded plugin. Opaque to plugins; lives as long as the process. */
 struct TenonPlugin;
+
+/**
+ * A plugin as one runtime, or one session, uses it: the values of its knobs. Opaque to plugins;
+ * counted. Several runtimes of one process may use one library, each with values of its own.
+ */
+struct TenonPluginContext;
 
 /** Severity of a log line. */
 typedef uint32_t TenonLogLevel;
@@ -727,13 +739,21 @@ struct TenonHost {
                       TenonStr name,
                       TenonAttrView *result);
     /**
-     * Reads one of the plugin's own knobs; `TENON_NOT_FOUND` when it declared none of that name. On
-     * the thread that runs a kernel's `supports`, `create` or `prepack`, the values are those of
-     * the session that the kernel is made for; everywhere else those of the runtime.
+     * Reads one of the plugin's own knobs; `TENON_NOT_FOUND` when it declared none of that name.
+     * The context of a kernel, which `TenonCreate` has, gives the values of the session that the
+     * kernel is made for; the one that a device type's `probe` and `create` are given, those of the
+     * runtime. Null: `TENON_NOT_FOUND`.
      */
-    TenonCode (*knob)(const TenonPlugin *plugin,
+    TenonCode (*knob)(const TenonPluginContext *context,
                       TenonStr name,
                       TenonKnobValue *result);
+    /**
+     * Keeps a context beyond the call that lent it; null is allowed. `release_context` gives it
+     * back.
+     */
+    void (*retain_context)(const TenonPluginContext *context);
+    /** Gives a context back that `retain_context` kept; null is allowed. */
+    void (*release_context)(const TenonPluginContext *context);
     /** Path of the plugin's own file; empty when it is linked into the host. */
     TenonStr (*path)(const TenonPlugin *plugin);
     /** Host memory, accounted; null when there is none. `align` is a power of two. */
@@ -1628,16 +1648,17 @@ struct TenonDeviceTypeDef {
     TenonStr name;
     /**
      * How many devices of this type are there, without side effects; 0 with the reason in the sink.
-     * Required.
+     * `context` is the plugin as the runtime uses it, lent for this call. Required.
      */
     uint32_t (*probe)(const TenonHost *host,
-                      const TenonPlugin *plugin,
+                      const TenonPluginContext *context,
                       TenonSink *sink);
     /**
-     * Opens device `ordinal`. `device` is the host's record, for `TenonHost.device_lost`. Required.
+     * Opens device `ordinal`. `context` is as for `probe`, and lives as long as the device;
+     * `device` is the host's record, for `TenonHost.device_lost`. Required.
      */
     TenonCode (*create)(const TenonHost *host,
-                        const TenonPlugin *plugin,
+                        const TenonPluginContext *context,
                         uint32_t ordinal,
                         TenonDevice *device,
                         TenonDeviceState **result,
@@ -2142,7 +2163,7 @@ TENON_FIELD(TenonFuncView, name, 0);
 TENON_FIELD(TenonFuncView, call, 16);
 TENON_FIELD(TenonFuncView, definition, 32);
 
-TENON_SIZE(TenonCreate, 176);
+TENON_SIZE(TenonCreate, 184);
 TENON_FIELD(TenonCreate, struct_size, 0);
 TENON_FIELD(TenonCreate, input_count, 4);
 TENON_FIELD(TenonCreate, output_count, 8);
@@ -2160,8 +2181,9 @@ TENON_FIELD(TenonCreate, input_args, 112);
 TENON_FIELD(TenonCreate, input_ranges, 128);
 TENON_FIELD(TenonCreate, output_args, 136);
 TENON_FIELD(TenonCreate, output_ranges, 152);
-TENON_FIELD(TenonCreate, sink, 160);
-TENON_FIELD(TenonCreate, ext, 168);
+TENON_FIELD(TenonCreate, context, 160);
+TENON_FIELD(TenonCreate, sink, 168);
+TENON_FIELD(TenonCreate, ext, 176);
 
 TENON_SIZE(TenonStep, 40);
 TENON_FIELD(TenonStep, struct_size, 0);
@@ -2288,7 +2310,7 @@ TENON_FIELD(TenonKnobValue, int_value, 8);
 TENON_FIELD(TenonKnobValue, float_value, 16);
 TENON_FIELD(TenonKnobValue, text, 24);
 
-TENON_SIZE(TenonHost, 144);
+TENON_SIZE(TenonHost, 160);
 TENON_FIELD(TenonHost, struct_size, 0);
 TENON_FIELD(TenonHost, abi_major, 4);
 TENON_FIELD(TenonHost, abi_minor, 8);
@@ -2297,18 +2319,20 @@ TENON_FIELD(TenonHost, report, 16);
 TENON_FIELD(TenonHost, log, 24);
 TENON_FIELD(TenonHost, attr, 32);
 TENON_FIELD(TenonHost, knob, 40);
-TENON_FIELD(TenonHost, path, 48);
-TENON_FIELD(TenonHost, allocate, 56);
-TENON_FIELD(TenonHost, deallocate, 64);
-TENON_FIELD(TenonHost, now_ns, 72);
-TENON_FIELD(TenonHost, keep, 80);
-TENON_FIELD(TenonHost, view, 88);
-TENON_FIELD(TenonHost, release, 96);
-TENON_FIELD(TenonHost, device_lost, 104);
-TENON_FIELD(TenonHost, strings, 112);
-TENON_FIELD(TenonHost, shapes, 120);
-TENON_FIELD(TenonHost, state, 128);
-TENON_FIELD(TenonHost, ext, 136);
+TENON_FIELD(TenonHost, retain_context, 48);
+TENON_FIELD(TenonHost, release_context, 56);
+TENON_FIELD(TenonHost, path, 64);
+TENON_FIELD(TenonHost, allocate, 72);
+TENON_FIELD(TenonHost, deallocate, 80);
+TENON_FIELD(TenonHost, now_ns, 88);
+TENON_FIELD(TenonHost, keep, 96);
+TENON_FIELD(TenonHost, view, 104);
+TENON_FIELD(TenonHost, release, 112);
+TENON_FIELD(TenonHost, device_lost, 120);
+TENON_FIELD(TenonHost, strings, 128);
+TENON_FIELD(TenonHost, shapes, 136);
+TENON_FIELD(TenonHost, state, 144);
+TENON_FIELD(TenonHost, ext, 152);
 
 TENON_SIZE(TenonShapeTable, 160);
 TENON_FIELD(TenonShapeTable, struct_size, 0);

@@ -46,6 +46,7 @@ use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 use tenon_sdk::{
     Code, KernelError,
     abi::{MemoryInfo, MemoryKind},
+    author::Knobs,
     device::author::{DeviceHandle, DeviceInfo, DeviceKind, Notification, Place, Recorded},
     register_device,
 };

@@ -35,6 +35,7 @@ use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 use tenon_framework::{
     Tensor,
     attr::AttrMap,
+    knob::Knobs,
     op::OpDef,
     registry::{KernelDef, PluginId},
 };
@@ -201,7 +202,7 @@ impl Fuzzer {
     /// # Errors
     /// How it must not be answered.
     pub fn judge(&self, call: &Call) -> Result<Ending, Fault> {
-        judge::judge(call, &self.device, &self.env)
+        judge::judge(call, &self.device, &self.knobs, &self.env)
     }
 }
 

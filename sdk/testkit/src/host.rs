@@ -17,6 +17,7 @@ use tenon_framework::{
     attr_view::AttrTable,
     device::{DeviceName, base::DeviceBase},
     infer::{Symbols, ValueInfo, infer},
+    knob::Knobs,
     op::{OpDef, Signature, infer_attrs},
     registry::{Explanation, FeatureSet, KernelDef, KernelQuery, SupportAnswer, candidates},
 };
@@ -279,4 +280,5 @@ struct Resolved {
     op: Arc<OpDef>,
     attrs: AttrTable,
     signature: Signature,
+    knobs: Arc<Knobs>,
 }

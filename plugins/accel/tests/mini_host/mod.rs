@@ -14,7 +14,7 @@ use tenon_sdk::{
     abi::{
         AttrKind, AttrView, Attrs, Call, CallRecord, CallServices, CopyRequest, Create, Device,
         DeviceState, DeviceTable, DeviceTypeDef, Host, KernelDef, KernelTable, KnobDef, KnobKind,
-        KnobValue, MemoryKind, Plugin, Registrar, RegistrarTable, Sink, Slot, Str, Stream,
+        KnobValue, MemoryKind, PluginContext, Registrar, RegistrarTable, Sink, Slot, Str, Stream,
         slot_flags,
     },
     author::install_host,
@@ -50,7 +50,7 @@ struct Registered {
 
 type CreateDevice = unsafe extern "C" fn(
     *const Host,
-    *const Plugin,
+    *const PluginContext,
     u32,
     *mut Device,
     *mut *mut DeviceState,
@@ -84,7 +84,10 @@ unsafe extern "C" fn lost(_: *mut Device, reason: Str) {
     LOSSES.lock().unwrap().push(text(reason));
 }
 
-unsafe extern "C" fn knob(_: *const Plugin, name: Str, result: *mut KnobValue) -> Code {
+/// The one context is there for as long as the process.
+unsafe extern "C" fn keep(_: *const PluginContext) {}
+
+unsafe extern "C" fn knob(_: *const PluginContext, name: Str, result: *mut KnobValue) -> Code {
     let name = text(name);
     let registered = REGISTERED.lock().unwrap();
     let Some((kind, default)) = registered.as_ref().and_then(|all| all.knobs.get(&name)) else {
@@ -168,6 +171,8 @@ pub fn load() {
             let mut host: Host = zeroed();
             host.report = Some(report);
             host.knob = Some(knob);
+            host.retain_context = Some(keep);
+            host.release_context = Some(keep);
             host.attr = Some(attr);
             host.device_lost = Some(lost);
             install_host(Box::leak(Box::new(host)), ptr::null());
@@ -229,11 +234,11 @@ impl Opened {
         };
         // Not null, so that losses are told; the plugin never follows it.
         let record: *mut Device = ptr::dangling_mut();
+        let context: *const PluginContext = ptr::dangling();
         let (mut state, mut stream) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: entries of the plugin's table with places for the results.
         unsafe {
-            let code =
-                create(ptr::null(), ptr::null(), ordinal, record, &mut state, ptr::null_mut());
+            let code = create(ptr::null(), context, ordinal, record, &mut state, ptr::null_mut());
             assert_eq!(code, Code::OK, "{}", last_message());
             let code = table.create_stream.unwrap()(state, &mut stream, ptr::null_mut());
             assert_eq!(code, Code::OK, "{}", last_message());

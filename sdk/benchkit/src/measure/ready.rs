@@ -60,7 +60,7 @@ pub fn make(
     if let Some(reason) = judge.as_ref().and_then(|judge| judge.spares(&choice, node)) {
         return Err((choice, ProblemKind::TooSlow, reason));
     }
-    let made = instance(node, &choice).and_then(|instance| {
+    let made = instance(host, node, &choice).and_then(|instance| {
         let mut call = PreparedCall::new(&instance, inputs, &host.env)?;
         let began = Instant::now();
         call.run()?;
@@ -101,8 +101,10 @@ fn too_slow(taken: Duration, longest: Duration) -> String {
 }
 
 /// The kernel as a session makes it: with the constants packed.
-fn instance(node: &Node, choice: &Choice) -> Result<KernelInstance, KernelError> {
-    let mut instance = KernelInstance::create(&node.spec(&choice.def, Some(&choice.device)))?;
+fn instance(host: &Host, node: &Node, choice: &Choice) -> Result<KernelInstance, KernelError> {
+    let knobs = host.runtime.plugins().knobs();
+    let spec = node.spec(&choice.def, Some(&choice.device), &knobs);
+    let mut instance = KernelInstance::create(&spec)?;
     let cache = PackCache::new();
     for (at, constant) in node.constants.iter().enumerate() {
         let Some(constant) = constant else { continue };

@@ -53,7 +53,7 @@ use crate::{
 };
 use site::Site;
 use std::{fmt, sync::Arc};
-use tenon_framework::{Tensor, device::base::DeviceBase};
+use tenon_framework::{Tensor, device::base::DeviceBase, knob::Knobs};
 use tenon_runtime::{Runtime, host::devices::PluginDevice};
 pub(super) use verdicts::Verdicts;
 
@@ -74,6 +74,7 @@ pub const KERNEL_CLAUSES: [Clause; 13] = {
 pub struct Examiner {
     runtime: Runtime,
     device: Arc<PluginDevice>,
+    knobs: Arc<Knobs>,
 }
 
 impl Examiner {
@@ -109,7 +110,7 @@ impl Examiner {
             let found = devices.iter().map(|d| d.full_name()).collect::<Vec<_>>().join(", ");
             TestkitError::NoDevice { wanted: device_type.to_owned(), found }
         })?;
-        Ok(Examiner { runtime: runtime.clone(), device })
+        Ok(Examiner { runtime: runtime.clone(), device, knobs: runtime.plugins().knobs() })
     }
 
     /// Judges one case. `expect` is asked once, after the inputs are made and before the kernel runs.

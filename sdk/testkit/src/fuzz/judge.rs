@@ -3,7 +3,7 @@
 use super::Call;
 use crate::node::{Node, Refusal, Stage};
 use std::{fmt, sync::Arc};
-use tenon_framework::{Code, PartialShape, Tensor, infer::ValueInfo, op::OpDef};
+use tenon_framework::{Code, PartialShape, Tensor, infer::ValueInfo, knob::Knobs, op::OpDef};
 use tenon_runtime::host::{call::StepEnv, devices::PluginDevice};
 
 /// The codes of what a caller does wrong. An internal error is none of them: so panics come out.

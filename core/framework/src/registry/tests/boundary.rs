@@ -2,8 +2,8 @@ use super::*;
 use crate::op::RawError;
 use std::ptr;
 use tenon_abi::{
-    DeviceAttributes, DeviceState, DeviceTable, ExtCost, ExtHeader, Host, InPlace, PluginContext, Sink,
-    Slot, Source, Str, Strs, ext_tags, kernel_def_flags, layout,
+    DeviceAttributes, DeviceState, DeviceTable, ExtCost, ExtHeader, Host, InPlace, PluginContext,
+    Sink, Slot, Source, Str, Strs, ext_tags, kernel_def_flags, layout,
 };
 
 const SOURCE: Source = Source { krate: Str::new("zoo"), file: Str::new("z.rs"), line: 3 };

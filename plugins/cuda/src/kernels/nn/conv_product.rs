@@ -47,7 +47,7 @@ fn answer(c: &CreateContext<'_>) -> Result<Supported, KernelError> {
     let attributes = ConvAttributes::new(c)?;
     let steps = Attributes::where_fused(c)?;
     let steps = steps.as_ref().map_or(&[][..], Attributes::steps);
-    if !does_all(steps, c.attr("T")?)? {
+    if !does_all(c, steps, c.attr("T")?)? {
         let names: Vec<&str> = steps.iter().map(|step| step.name()).collect();
         let rule = "cuBLASLt follows a product by BiasAdd, Add, Gelu, and by Relu where cuda.fuse_relu is true";
         return Ok(Supported::No(format!("{rule}: found {}", names.join(", "))));

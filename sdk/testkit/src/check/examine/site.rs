@@ -11,6 +11,7 @@ use tenon_framework::{
     Code, Tensor,
     attr::AttrMap,
     device::base::DeviceBase,
+    knob::Knobs,
     registry::{KernelDef, SupportAnswer},
 };
 use tenon_runtime::host::{
@@ -38,6 +39,11 @@ impl<'a> Site<'a> {
 
     pub fn device(&self) -> &'a Arc<PluginDevice> {
         &self.examiner.device
+    }
+
+    /// The values of all knobs.
+    pub fn knobs(&self) -> &'a Arc<Knobs> {
+        &self.examiner.knobs
     }
 
     /// Whether this machine and this device can run the kernel.

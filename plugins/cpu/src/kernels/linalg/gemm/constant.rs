@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use tenon_sdk::{
     KernelError,
     abi::Slot,
-    author::{ComputeContext, Packed},
+    author::{ComputeContext, CreateContext, Packed},
 };
 
 /// Which input of a kernel its right factor is.

@@ -32,6 +32,8 @@ pub struct Convolution<T> {
     attributes: ConvAttributes,
     isa: &'static Isa<f32>,
     filter: Option<Packed>,
+    /// For images and filters that the transformation does not take.
+    direct: conv::Filter<f32>,
     transform: PhantomData<T>,
 }
 
@@ -72,7 +74,8 @@ impl<T: Transform> Convolution<T> {
     pub fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
         let attributes = ConvAttributes::new(c)?;
         let isa = chosen(c.knobs())?.expect("there are tiles of floats");
-        Ok(Convolution { attributes, isa, filter: None, transform: PhantomData })
+        let direct = conv::Filter::new(c)?;
+        Ok(Convolution { attributes, isa, filter: None, direct, transform: PhantomData })
     }
 
     /// Transforms a constant filter.
@@ -123,7 +126,7 @@ impl<T: Transform> Convolution<T> {
     ) -> Result<(), KernelError> {
         if !fits::<T>(g) {
             let ending = Ending::after(after);
-            return conv::convolve::<f32>(c, g, &conv::Filter::new()?, ending);
+            return conv::convolve::<f32>(c, g, &self.direct, ending);
         }
         let y = c.output::<f32>(0, &g.output_dims())?.data;
         let (x, filter) = (c.input::<f32>(0)?.data, c.input::<f32>(FILTER)?.data);

@@ -20,7 +20,7 @@ use std::{
 };
 use tenon_runtime::{
     Runtime,
-    host::{call::StepEnv, devices::PluginDevice, memory::HostMemory, resources::ResourceManager},
+    host::{call::StepEnv, devices::PluginDevice, memory::HostMemory, resources::Resources},
 };
 use tenon_testkit::{
     check::{Budget, CheckCase, Generator, Goldens, Subject, subjects},
@@ -135,7 +135,7 @@ impl Calls {
     }
 
     fn env(&self) -> StepEnv {
-        StepEnv::new(Arc::clone(self.runtime.pool()), Arc::new(ResourceManager::new()))
+        StepEnv::new(Arc::clone(self.runtime.pool()), Arc::new(Resources::new()))
     }
 
     fn run(&self, call: &Call) -> Result<(), Refusal> {

@@ -1,7 +1,8 @@
 //! Sessions at work: extending and running at once, many threads, control dependencies, callables, closing,
-//! refreshing, traces, workers.
+//! refreshing, shared state, traces, workers.
 
 mod sessions {
+    mod state;
     mod traces;
     mod workers;
 }

@@ -18,7 +18,7 @@ use tenon_runtime::{
     host::{
         call::StepEnv,
         instance::{KernelInstance, KernelSpec},
-        resources::ResourceManager,
+        resources::Resources,
     },
     proto::GraphDef,
 };
@@ -139,7 +139,7 @@ pub fn instance_of(
 
 /// What a single call runs in.
 pub fn environment(runtime: &Runtime) -> StepEnv {
-    StepEnv::new(Arc::clone(runtime.pool()), Arc::new(ResourceManager::new()))
+    StepEnv::new(Arc::clone(runtime.pool()), Arc::new(Resources::new()))
 }
 
 /// A session over a graph that `make` builds, and what it fetches; calls are counted when asked.

@@ -1,6 +1,6 @@
 //! Kinds of elements.
 
-use tenon_abi::{DType, VariantElement};
+use tenon_abi::{DType, TensorGive, VariantElement};
 use tenon_framework::{Code, Shape, Tensor, tensor::host_memory};
 use tenon_host::{instance::PreparedCall, sink::MessageSink};
 use tenon_tests::{
@@ -137,7 +137,10 @@ fn host_side_of_variants(v: &Tensor) {
     unsafe {
         let element = *slot.data.cast::<VariantElement>();
         let table = &*element.table;
-        sink.check(table.encode.unwrap()(element.value, sink.as_sink())).unwrap();
+        let nobody = TensorGive { run: None };
+        let code =
+            table.encode.unwrap()(element.value, std::ptr::null_mut(), nobody, sink.as_sink());
+        sink.check(code).unwrap();
         assert_eq!(sink.take().as_deref(), Some("2.5"));
         let device = table.copy_to_device.unwrap();
         let null = std::ptr::null_mut();

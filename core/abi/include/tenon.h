@@ -92,7 +92,9 @@ typedef struct TenonStringTable TenonStringTable;
 typedef struct TenonResource TenonResource;
 typedef struct TenonVariable TenonVariable;
 typedef struct TenonResourceType TenonResourceType;
+typedef struct TenonVariantParts TenonVariantParts;
 typedef struct TenonVariantTable TenonVariantTable;
+typedef struct TenonExtVariant TenonExtVariant;
 typedef struct TenonStateTable TenonStateTable;
 typedef struct TenonOpDef TenonOpDef;
 typedef struct TenonTypeConstraint TenonTypeConstraint;
@@ -382,6 +384,8 @@ struct TenonExtHeader {
 #define TENON_EXT_CAPTURE 10u
 /** On an op definition: calls to measure, and the work of a call (`TenonExtBench`). */
 #define TENON_EXT_BENCH 11u
+/** As a registration: a type of variants that can be decoded (`TenonExtVariant`). */
+#define TENON_EXT_VARIANT 13u
 
 /**
  * Link `TENON_EXT_COST` of a kernel definition: what the author expects a call to cost. The
@@ -1152,8 +1156,17 @@ struct TenonResourceType {
 typedef TenonCode (*TenonResourceFactory)(void *data, void **value, TenonSink *sink);
 
 /**
+ * Where a value that is encoded gives its tensors. Opaque to plugins; valid while `encode` runs.
+ */
+struct TenonVariantParts;
+
+/** Takes one tensor of a value that is encoded: the slot of a kept tensor. */
+typedef TenonCode (*TenonTensorGive)(TenonVariantParts *parts, const TenonSlot *tensor);
+
+/**
  * Table of a variant's type. Filled by the plugin that makes such values; lives as long as the
- * library. Its address is the type. Any thread may use and destroy a value.
+ * library. Its address is the type. A type whose values can be decoded is registered by its table
+ * (`TenonExtVariant`). Any thread may use and destroy a value.
  */
 struct TenonVariantTable {
     /** Size of this struct. */
@@ -1166,8 +1179,23 @@ struct TenonVariantTable {
     TenonCode (*clone)(const void *value, void **copy, TenonSink *sink);
     /** Frees a value. Required. */
     void (*destroy)(void *value);
-    /** Gives the value's bytes to the sink as its message. */
-    TenonCode (*encode)(const void *value, TenonSink *sink);
+    /**
+     * Gives the value's bytes to the sink as its message, and its tensors, in an order of the
+     * type's, to `give` with `parts`.
+     */
+    TenonCode (*encode)(const void *value,
+                        TenonVariantParts *parts,
+                        TenonTensorGive give,
+                        TenonSink *sink);
+    /**
+     * Makes a value of what `encode` gave, perhaps in another process: bytes and tensors in host
+     * memory, lent for this call (`TenonHost.keep`). They may be anything.
+     */
+    TenonCode (*decode)(TenonStr bytes,
+                        const TenonSlot *tensors,
+                        size_t tensor_count,
+                        void **result,
+                        TenonSink *sink);
     /** Makes a value whose tensors lie in memory of another kind or device. */
     TenonCode (*copy_to_device)(const void *value,
                                 TenonDevice *device,
@@ -1184,6 +1212,19 @@ struct TenonVariantTable {
 };
 
 /**
+ * Link `TENON_EXT_VARIANT`, a registration: a type of variants whose values can be decoded, known
+ * by the name in its table. Filled by the plugin; the table lives as long as the library.
+ */
+struct TenonExtVariant {
+    /** Head, with tag `TENON_EXT_VARIANT`. */
+    TenonExtHeader header;
+    /** The type, with `decode`. */
+    const TenonVariantTable *table;
+    /** Where it is registered. */
+    TenonSource source;
+};
+
+/**
  * Services for state. Filled by the host; every entry is there.
  *
  * Lock order: variables are locked in one call of `lock_variables`, which orders them itself; a
@@ -1195,10 +1236,12 @@ struct TenonStateTable {
     /** Zero. */
     uint32_t reserved;
     /**
-     * Finds or makes the resource (container, name, type) of the call's session. An empty container
-     * is the default one. The result is a counted reference: give it back by `release_resource`.
-     * `TENON_NOT_FOUND` when there is none and no factory; `TENON_FAILED_PRECONDITION` when there
-     * is one whose type has the same name and is another.
+     * Finds or makes the resource (container, name, type) of the call's device, which all sessions
+     * of a worker share. An empty container is the default one; what is in the container
+     * `__per_step_<step_id>` goes with the step. An empty name is an anonymous resource: it is made
+     * each time, and lives as long as its references. The result is a counted reference: give it
+     * back by `release_resource`. `TENON_NOT_FOUND` when there is none and no factory;
+     * `TENON_FAILED_PRECONDITION` when there is one whose type has the same name and is another.
      */
     TenonCode (*resource)(TenonCallRecord *record,
                           TenonStr container,
@@ -1214,14 +1257,17 @@ struct TenonStateTable {
     void (*retain_resource)(TenonResource *resource);
     /** Gives a reference back; the last one destroys the value. Null is allowed. */
     void (*release_resource)(TenonResource *resource);
-    /** Removes (container, name, type) from the session; `TENON_NOT_FOUND` when there is none. */
+    /**
+     * Removes (container, name, type) from the call's device; `TENON_NOT_FOUND` when there is none.
+     */
     TenonCode (*remove_resource)(TenonCallRecord *record,
                                  TenonStr container,
                                  TenonStr name,
                                  TenonStr kind);
     /**
-     * Finds or makes the variable (container, name). Its value is unset at first. The result is a
-     * counted resource: `release_resource` takes it back, as `variable_resource` shows it.
+     * Finds or makes the variable (container, name), as `resource` does. Its value is unset at
+     * first. The result is a counted resource: `release_resource` takes it back, as
+     * `variable_resource` shows it.
      */
     TenonCode (*variable)(TenonCallRecord *record,
                           TenonStr container,
@@ -1236,7 +1282,18 @@ struct TenonStateTable {
     TenonCode (*lock_variables)(TenonCallRecord *record,
                                 TenonVariable *const *variables,
                                 size_t count);
-    /** Unlocks what `lock_variables` locked. */
+    /**
+     * Locks variables for this call as calls do that share them: they read, or with an `update`
+     * that is not 0 they write elements of the value in place, at the same time as others. A
+     * variable that is locked for such an update copies its value from then on for whoever reads it
+     * outside the lock. Calls that update one element at the same time do so by atomic operations,
+     * or lose updates.
+     */
+    TenonCode (*share_variables)(TenonCallRecord *record,
+                                 TenonVariable *const *variables,
+                                 size_t count,
+                                 uint32_t update);
+    /** Unlocks what `lock_variables` or `share_variables` locked. */
     void (*unlock_variables)(TenonCallRecord *record,
                              TenonVariable *const *variables,
                              size_t count);
@@ -1251,18 +1308,20 @@ struct TenonStateTable {
     TenonCode (*output_variable)(TenonCallRecord *record,
                                  TenonVariable *variable,
                                  uint32_t output);
-    /** Gives a locked variable the tensor of input `input`. */
+    /** Gives a variable that is locked exclusively the tensor of input `input`. */
     TenonCode (*assign_variable)(TenonCallRecord *record,
                                  TenonVariable *variable,
                                  uint32_t input);
     /**
-     * Shows the value of a locked variable for writing in place; copies it first when a reader
-     * holds it.
+     * Shows the value of a variable that is locked exclusively, or shared for an update, for
+     * writing in place. Under the exclusive lock it is copied first when a reader holds it.
      */
     TenonCode (*update_variable)(TenonCallRecord *record,
                                  TenonVariable *variable,
                                  TenonSlot *value);
-    /** Makes output `output` a reference to the cell of `variable`. */
+    /**
+     * Makes output `output` a reference to the cell of `variable`, which the step keeps to its end.
+     */
     TenonCode (*output_ref)(TenonCallRecord *record,
                             TenonVariable *variable,
                             uint32_t output);
@@ -2052,6 +2111,11 @@ TENON_FIELD(TenonExtPass, run, 64);
 TENON_FIELD(TenonExtPass, source, 72);
 TENON_FIELD(TenonExtPass, late, 112);
 
+TENON_SIZE(TenonExtVariant, 80);
+TENON_FIELD(TenonExtVariant, header, 0);
+TENON_FIELD(TenonExtVariant, table, 32);
+TENON_FIELD(TenonExtVariant, source, 40);
+
 TENON_SIZE(TenonExtNative, 64);
 TENON_FIELD(TenonExtNative, header, 0);
 TENON_FIELD(TenonExtNative, api, 32);
@@ -2371,19 +2435,20 @@ TENON_FIELD(TenonResourceType, name, 8);
 TENON_FIELD(TenonResourceType, destroy, 24);
 TENON_FIELD(TenonResourceType, ext, 32);
 
-TENON_SIZE(TenonVariantTable, 80);
+TENON_SIZE(TenonVariantTable, 88);
 TENON_FIELD(TenonVariantTable, struct_size, 0);
 TENON_FIELD(TenonVariantTable, reserved, 4);
 TENON_FIELD(TenonVariantTable, type_name, 8);
 TENON_FIELD(TenonVariantTable, clone, 24);
 TENON_FIELD(TenonVariantTable, destroy, 32);
 TENON_FIELD(TenonVariantTable, encode, 40);
-TENON_FIELD(TenonVariantTable, copy_to_device, 48);
-TENON_FIELD(TenonVariantTable, zeros_like, 56);
-TENON_FIELD(TenonVariantTable, add, 64);
-TENON_FIELD(TenonVariantTable, ext, 72);
+TENON_FIELD(TenonVariantTable, decode, 48);
+TENON_FIELD(TenonVariantTable, copy_to_device, 56);
+TENON_FIELD(TenonVariantTable, zeros_like, 64);
+TENON_FIELD(TenonVariantTable, add, 72);
+TENON_FIELD(TenonVariantTable, ext, 80);
 
-TENON_SIZE(TenonStateTable, 136);
+TENON_SIZE(TenonStateTable, 144);
 TENON_FIELD(TenonStateTable, struct_size, 0);
 TENON_FIELD(TenonStateTable, reserved, 4);
 TENON_FIELD(TenonStateTable, resource, 8);
@@ -2395,13 +2460,14 @@ TENON_FIELD(TenonStateTable, variable, 48);
 TENON_FIELD(TenonStateTable, as_variable, 56);
 TENON_FIELD(TenonStateTable, variable_resource, 64);
 TENON_FIELD(TenonStateTable, lock_variables, 72);
-TENON_FIELD(TenonStateTable, unlock_variables, 80);
-TENON_FIELD(TenonStateTable, read_variable, 88);
-TENON_FIELD(TenonStateTable, output_variable, 96);
-TENON_FIELD(TenonStateTable, assign_variable, 104);
-TENON_FIELD(TenonStateTable, update_variable, 112);
-TENON_FIELD(TenonStateTable, output_ref, 120);
-TENON_FIELD(TenonStateTable, ref_variable, 128);
+TENON_FIELD(TenonStateTable, share_variables, 80);
+TENON_FIELD(TenonStateTable, unlock_variables, 88);
+TENON_FIELD(TenonStateTable, read_variable, 96);
+TENON_FIELD(TenonStateTable, output_variable, 104);
+TENON_FIELD(TenonStateTable, assign_variable, 112);
+TENON_FIELD(TenonStateTable, update_variable, 120);
+TENON_FIELD(TenonStateTable, output_ref, 128);
+TENON_FIELD(TenonStateTable, ref_variable, 136);
 
 TENON_SIZE(TenonMemoryInfo, 16);
 TENON_FIELD(TenonMemoryInfo, kind, 0);
@@ -2518,6 +2584,10 @@ TENON_FIELD(TenonPluginV1, ext, 64);
 /** Initialiser of the header of a `TenonExtBench`, before the link `next` (or null). */
 #define TENON_EXT_BENCH_HEADER(next) \
     { 11u, 1u, sizeof(TenonExtBench), UINT64_C(0x309a5e749584d10c), (next) }
+
+/** Initialiser of the header of a `TenonExtVariant`, before the link `next` (or null). */
+#define TENON_EXT_VARIANT_HEADER(next) \
+    { 13u, 1u, sizeof(TenonExtVariant), UINT64_C(0x4fda4e76d0c27cc3), (next) }
 
 /* ---------------------------------------------------------------------------------------------- */
 /* Conveniences                                                                                   */

@@ -81,11 +81,11 @@ const fn fnv_usize(mut hash: u64, value: usize) -> u64 {
 use crate::{
     AttrView, Call, CallServices, CopyRequest, Create, DeviceAttributes, DeviceTable,
     DeviceTypeDef, Dims, Edge, ExtBench, ExtCapture, ExtCases, ExtCost, ExtHeader, ExtNative,
-    ExtNativeOf, ExtPass, ExtTimers, FuncView, Host, InPlace, KernelDef, KernelTable, KnobDef,
-    KnobValue, MemoryInfo, NativeHandles, Numerics, OpDef, PassAttr, PassNode, PassTable, PluginV1,
-    Range, RegistrarTable, ResourceElement, ResourceType, ShapeTable, ShapeView, Slot, Source,
-    StateTable, Step, Str, StringElement, StringTable, Strs, TypeConstraint, VariantElement,
-    VariantTable,
+    ExtNativeOf, ExtPass, ExtTimers, ExtVariant, FuncView, Host, InPlace, KernelDef, KernelTable,
+    KnobDef, KnobValue, MemoryInfo, NativeHandles, Numerics, OpDef, PassAttr, PassNode, PassTable,
+    PluginV1, Range, RegistrarTable, ResourceElement, ResourceType, ShapeTable, ShapeView, Slot,
+    Source, StateTable, Step, Str, StringElement, StringTable, Strs, TypeConstraint,
+    VariantElement, VariantTable,
 };
 
 /// Layout of [`ExtCases`], for its hash.
@@ -97,6 +97,8 @@ pub const EXT_COST: StructLayout = struct_layout!(ExtCost { header, fixed_ns, pe
 /// Layout of [`ExtPass`], for its hash.
 pub const EXT_PASS: StructLayout =
     struct_layout!(ExtPass { header, name, help, run, source, late });
+/// Layout of [`ExtVariant`], for its hash.
+pub const EXT_VARIANT: StructLayout = struct_layout!(ExtVariant { header, table, source });
 /// Layout of [`ExtNative`], for its hash.
 pub const EXT_NATIVE: StructLayout = struct_layout!(ExtNative { header, api, device, stream });
 /// Layout of [`ExtNativeOf`], for its hash.
@@ -132,6 +134,7 @@ pub static LAYOUTS: &[StructLayout] = &[
     EXT_CASES,
     EXT_BENCH,
     EXT_PASS,
+    EXT_VARIANT,
     EXT_NATIVE,
     EXT_NATIVE_OF,
     EXT_TIMERS,
@@ -369,6 +372,7 @@ pub static LAYOUTS: &[StructLayout] = &[
         clone,
         destroy,
         encode,
+        decode,
         copy_to_device,
         zeros_like,
         add,
@@ -386,6 +390,7 @@ pub static LAYOUTS: &[StructLayout] = &[
         as_variable,
         variable_resource,
         lock_variables,
+        share_variables,
         unlock_variables,
         read_variable,
         output_variable,

@@ -64,7 +64,8 @@ pub use pass::{Edge, ExtPass, PassAttr, PassCall, PassNode, PassTable};
 pub use plugin::{CPluginFn, PluginV1, Registrar, RegistrarTable};
 pub use shape::{DimId, ShapeCall, ShapeId, ShapeTable};
 pub use state::{
-    Resource, ResourceFactory, ResourceType, StateTable, StringTable, Variable, VariantTable,
+    ExtVariant, Resource, ResourceFactory, ResourceType, StateTable, StringTable, TensorGive,
+    Variable, VariantParts, VariantTable,
 };
 pub use tensor::{
     Buffer, MemoryKind, ResourceElement, Slot, StringElement, VariantElement, slot_flags,

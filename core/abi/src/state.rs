@@ -1,7 +1,7 @@
 //! State that outlives a call: strings, resources, variables, variants, reference slots.
 
 use crate::{
-    CallRecord, Code, DType, ExtHeader, MemoryKind, Sink, Slot, Str, Stream, StringElement,
+    CallRecord, Code, DType, ExtHeader, MemoryKind, Sink, Slot, Source, Str, Stream, StringElement,
 };
 use abi_stable::StableAbi;
 use core::ffi::c_void;
@@ -69,8 +69,23 @@ pub struct ResourceFactory {
     >,
 }
 
+/// Where a value that is encoded gives its tensors. Opaque to plugins; valid while `encode` runs.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct VariantParts {
+    _opaque: [u8; 0],
+}
+
+/// Takes one tensor of a value that is encoded: the slot of a kept tensor.
+#[repr(transparent)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct TensorGive {
+    /// Filled by the host.
+    pub run: Option<unsafe extern "C" fn(parts: *mut VariantParts, tensor: *const Slot) -> Code>,
+}
+
 /// Table of a variant's type. Filled by the plugin that makes such values; lives as long as the library. Its
-/// address is the type. Any thread may use and destroy a value.
+/// address is the type. A type whose values can be decoded is registered by its table ([`ExtVariant`]). Any thread may use and destroy a value.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct VariantTable {
@@ -86,8 +101,27 @@ pub struct VariantTable {
     >,
     /// Frees a value. Required.
     pub destroy: Option<unsafe extern "C" fn(value: *mut c_void)>,
-    /// Gives the value's bytes to the sink as its message.
-    pub encode: Option<unsafe extern "C" fn(value: *const c_void, sink: *mut Sink) -> Code>,
+    /// Gives the value's bytes to the sink as its message, and its tensors, in an order of the type's, to `give` with
+    /// `parts`.
+    pub encode: Option<
+        unsafe extern "C" fn(
+            value: *const c_void,
+            parts: *mut VariantParts,
+            give: TensorGive,
+            sink: *mut Sink,
+        ) -> Code,
+    >,
+    /// Makes a value of what `encode` gave, perhaps in another process: bytes and tensors in host memory, lent for
+    /// this call (`Host::keep`). They may be anything.
+    pub decode: Option<
+        unsafe extern "C" fn(
+            bytes: Str,
+            tensors: *const Slot,
+            tensor_count: usize,
+            result: *mut *mut c_void,
+            sink: *mut Sink,
+        ) -> Code,
+    >,
     /// Makes a value whose tensors lie in memory of another kind or device.
     pub copy_to_device: Option<
         unsafe extern "C" fn(
@@ -125,6 +159,22 @@ unsafe impl Sync for VariantTable {}
 // SAFETY: immutable data.
 unsafe impl Send for VariantTable {}
 
+/// Link [`crate::ext_tags::VARIANT`], a registration: a type of variants whose values can be decoded, known by the name
+/// in its table. Filled by the plugin; the table lives as long as the library.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct ExtVariant {
+    /// Head, with tag [`crate::ext_tags::VARIANT`].
+    pub header: ExtHeader,
+    /// The type, with `decode`.
+    pub table: *const VariantTable,
+    /// Where it is registered.
+    pub source: Source,
+}
+
+// SAFETY: immutable data.
+unsafe impl Sync for ExtVariant {}
+
 /// Services for state. Filled by the host; every entry is there.
 ///
 /// Lock order: variables are locked in one call of `lock_variables`, which orders them itself; a kernel
@@ -136,8 +186,10 @@ pub struct StateTable {
     pub struct_size: u32,
     /// Zero.
     pub reserved: u32,
-    /// Finds or makes the resource (container, name, type) of the call's session. An empty container is
-    /// the default one. The result is a counted reference: give it back by `release_resource`.
+    /// Finds or makes the resource (container, name, type) of the call's device, which all sessions of a worker
+    /// share. An empty container is the default one; what is in the container `__per_step_<step_id>` goes with the
+    /// step. An empty name is an anonymous resource: it is made each time, and lives as long as its references.
+    /// The result is a counted reference: give it back by `release_resource`.
     /// `NOT_FOUND` when there is none and no factory; `FAILED_PRECONDITION` when there is one whose type
     /// has the same name and is another.
     pub resource: Option<
@@ -159,11 +211,11 @@ pub struct StateTable {
     pub retain_resource: Option<unsafe extern "C" fn(resource: *mut Resource)>,
     /// Gives a reference back; the last one destroys the value. Null is allowed.
     pub release_resource: Option<unsafe extern "C" fn(resource: *mut Resource)>,
-    /// Removes (container, name, type) from the session; `NOT_FOUND` when there is none.
+    /// Removes (container, name, type) from the call's device; `NOT_FOUND` when there is none.
     pub remove_resource: Option<
         unsafe extern "C" fn(record: *mut CallRecord, container: Str, name: Str, kind: Str) -> Code,
     >,
-    /// Finds or makes the variable (container, name). Its value is unset at first. The result is a
+    /// Finds or makes the variable (container, name), as `resource` does. Its value is unset at first. The result is a
     /// counted resource: `release_resource` takes it back, as `variable_resource` shows it.
     pub variable: Option<
         unsafe extern "C" fn(
@@ -186,7 +238,19 @@ pub struct StateTable {
             count: usize,
         ) -> Code,
     >,
-    /// Unlocks what `lock_variables` locked.
+    /// Locks variables for this call as calls do that share them: they read, or with an `update` that is not 0 they
+    /// write elements of the value in place, at the same time as others. A variable that is locked for such an
+    /// update copies its value from then on for whoever reads it outside the lock. Calls that update one element at
+    /// the same time do so by atomic operations, or lose updates.
+    pub share_variables: Option<
+        unsafe extern "C" fn(
+            record: *mut CallRecord,
+            variables: *const *mut Variable,
+            count: usize,
+            update: u32,
+        ) -> Code,
+    >,
+    /// Unlocks what `lock_variables` or `share_variables` locked.
     pub unlock_variables: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,
@@ -207,11 +271,12 @@ pub struct StateTable {
     pub output_variable: Option<
         unsafe extern "C" fn(record: *mut CallRecord, variable: *mut Variable, output: u32) -> Code,
     >,
-    /// Gives a locked variable the tensor of input `input`.
+    /// Gives a variable that is locked exclusively the tensor of input `input`.
     pub assign_variable: Option<
         unsafe extern "C" fn(record: *mut CallRecord, variable: *mut Variable, input: u32) -> Code,
     >,
-    /// Shows the value of a locked variable for writing in place; copies it first when a reader holds it.
+    /// Shows the value of a variable that is locked exclusively, or shared for an update, for writing in place. Under
+    /// the exclusive lock it is copied first when a reader holds it.
     pub update_variable: Option<
         unsafe extern "C" fn(
             record: *mut CallRecord,
@@ -219,7 +284,7 @@ pub struct StateTable {
             value: *mut Slot,
         ) -> Code,
     >,
-    /// Makes output `output` a reference to the cell of `variable`.
+    /// Makes output `output` a reference to the cell of `variable`, which the step keeps to its end.
     pub output_ref: Option<
         unsafe extern "C" fn(record: *mut CallRecord, variable: *mut Variable, output: u32) -> Code,
     >,

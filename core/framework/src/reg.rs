@@ -15,6 +15,7 @@ mod macros;
 pub mod manifest;
 mod op;
 mod pass;
+mod variant;
 
 pub use device::DeviceReg;
 pub use extension::{ExtensionFn, ExtensionReg};
@@ -25,6 +26,8 @@ pub use link::ExtensionLink;
 pub use list::{CheckingCrate, Registration, registrations, submit_all};
 pub use op::OpReg;
 pub use pass::{give_pass, pass};
+#[doc(hidden)]
+pub use variant::{give_variant, variant};
 
 /// Where a registration stands; filled by the macros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,6 +25,7 @@ mod removal;
 mod select;
 mod snapshot;
 mod transaction;
+mod variant;
 
 pub use contract::Contract;
 pub use error::{RegistryError, Warning};
@@ -41,6 +42,7 @@ pub use select::{
 };
 pub use snapshot::Registry;
 pub use transaction::{Transaction, commit_all};
+pub use variant::VariantDef;
 
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ mod manager;
 mod plugin_device;
 mod transfer;
 
-pub use core::{DeviceCore, device_lost_entry, device_of};
+pub use core::{DeviceCore, device_lost_entry, device_of, name_of};
 pub use links::NATIVE_OF;
 pub use manager::{AbsentType, DeviceManager};
 pub use plugin_device::PluginDevice;

@@ -11,7 +11,7 @@
 //! | the services that the boundary's tables name | [`entries`], [`services`] |
 //! | devices, memory, threads | [`devices`], [`memory`], [`pool`], [`fpu`] |
 //! | kernel objects and calls | [`instance`], [`call`], [`sink`] |
-//! | state that outlives a step | [`resources`] |
+//! | state that outlives a step | [`resources`], [`variants`] |
 //!
 //! What is not here: graphs (`tenon-graph`), sessions, plans and the executor (`tenon-runtime`). This crate knows one node
 //! at a time. It contains no op and no kernel: ops come from `tenon-ops`, kernels from plugins.
@@ -68,6 +68,7 @@ mod statics;
 #[cfg(all(test, not(loom)))]
 mod testing;
 pub mod trust;
+pub mod variants;
 
 pub use context::PluginContext;
 pub use entries::{HOST, install};

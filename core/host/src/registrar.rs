@@ -254,6 +254,7 @@ unsafe extern "C" fn extension(registrar: *mut Registrar, link: *const ExtHeader
             match header.tag {
                 ext_tags::FUSION => collector.transaction.fusion_from_abi(link),
                 ext_tags::PASS => collector.transaction.pass_from_abi(link),
+                ext_tags::VARIANT => collector.transaction.variant_from_abi(link),
                 _ => Code::UNIMPLEMENTED,
             }
         })

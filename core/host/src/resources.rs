@@ -1,214 +1,127 @@
-//! State that outlives a step: the resources of one session, by (container, name, type).
+//! State that outlives a call: the resources of a worker.
 //!
-//! States of an entry: *making*, while one thread runs its factory (others wait, and a factory that asks for
-//! its own entry is refused) → *there* → gone, when it is removed or its container is cleared. A factory
-//! that fails leaves no entry. No lock is held while a factory or a destructor runs. What is gone from the
-//! table lives on with whoever holds a reference.
+//! Each device of a worker has a [`ResourceManager`], which finds a resource by container, name and type. All sessions
+//! of the worker share them. A resource lives as long as it is in the table or somebody holds a handle of it.
+//!
+//! **Containers.** An empty name is [`DEFAULT_CONTAINER`]. [`step_container`] is that of a step: what is there goes with
+//! the step.
+//!
+//! **Anonymous resources.** A resource that is made without a name is in no table, and lives as long as its handles.
 
 mod foreign;
+mod manager;
 mod variable;
 
-use std::{
-    collections::HashMap,
-    thread::{self, ThreadId},
-};
+use arc_swap::ArcSwap;
+use std::sync::Arc;
 use tenon_framework::{
-    DType, KernelError,
     resource::{Resource, ResourceRef},
-    sync::{Condvar, Mutex, rank},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+        rank,
+    },
 };
 
 pub use foreign::{ForeignResource, ForeignType, foreign_type};
-pub use variable::{LockedVariables, VARIABLE_TYPE, Variable, lock_variables, unlock_variables};
+pub use manager::{DEFAULT_CONTAINER, ResourceManager};
+pub use variable::{
+    Access, LockedVariables, VARIABLE_TYPE, Variable, lock_variables, unlock_variables,
+};
 
-/// The container that an empty name stands for.
-pub const DEFAULT_CONTAINER: &str = "localhost";
-
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
-    container: String,
-    name: String,
-    kind: String,
+/// The container of a step: its resources go with the step.
+pub fn step_container(step: u64) -> String {
+    format!("{}{step}", manager::STEP_CONTAINER)
 }
 
-impl Key {
-    fn new(container: &str, name: &str, kind: &str) -> Key {
-        let container = if container.is_empty() { DEFAULT_CONTAINER } else { container };
-        Key { container: container.to_owned(), name: name.to_owned(), kind: kind.to_owned() }
+/// A resource in a table.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ResourceName {
+    /// Full name of the device; empty for the host's own memory.
+    pub device: String,
+    /// Container.
+    pub container: String,
+    /// Name.
+    pub name: String,
+    /// Name of its type.
+    pub kind: String,
+}
+
+type Managers = Vec<(Arc<str>, Arc<ResourceManager>)>;
+
+/// The resources of a worker, by device.
+pub struct Resources {
+    /// Only grows.
+    managers: ArcSwap<Managers>,
+    adding: Mutex<()>,
+    in_steps: Arc<AtomicU64>,
+}
+
+impl Default for Resources {
+    fn default() -> Resources {
+        Resources::new()
     }
 }
 
-enum Entry {
-    Making(ThreadId),
-    There(ResourceRef),
-}
-
-#[derive(Default)]
-struct Table {
-    entries: HashMap<Key, Entry>,
-    /// Variables that a reference slot shows: they live as long as the session, whatever is removed.
-    pinned: Vec<ResourceRef>,
-}
-
-/// The resources of one session.
-pub struct ResourceManager {
-    table: Mutex<Table>,
-    made: Condvar,
-}
-
-impl Default for ResourceManager {
-    fn default() -> ResourceManager {
-        ResourceManager::new()
-    }
-}
-
-/// Takes the entry back when its factory fails or panics.
-struct Making<'m> {
-    manager: &'m ResourceManager,
-    key: Key,
-    made: Option<ResourceRef>,
-}
-
-impl Drop for Making<'_> {
-    fn drop(&mut self) {
-        let mut table = self.manager.table.lock();
-        match self.made.take() {
-            Some(resource) => table.entries.insert(self.key.clone(), Entry::There(resource)),
-            None => table.entries.remove(&self.key),
-        };
-        drop(table);
-        self.manager.made.notify_all();
-    }
-}
-
-impl ResourceManager {
+impl Resources {
     /// Without resources.
-    pub fn new() -> ResourceManager {
-        ResourceManager {
-            table: Mutex::ranked(rank::RESOURCES, Table::default()),
-            made: Condvar::new(),
+    pub fn new() -> Resources {
+        Resources {
+            managers: ArcSwap::default(),
+            adding: Mutex::ranked(rank::RESOURCES, ()),
+            in_steps: Arc::default(),
         }
     }
 
-    /// The resource of this name and type, when there is one; an empty container is the default one. Waits
-    /// while another thread makes it.
-    pub fn find(&self, container: &str, name: &str, kind: &str) -> Option<ResourceRef> {
-        let key = Key::new(container, name, kind);
-        let mut table = self.table.lock();
-        loop {
-            match table.entries.get(&key) {
-                None => return None,
-                Some(Entry::There(resource)) => return Some(resource.clone()),
-                Some(Entry::Making(maker)) if *maker == thread::current().id() => return None,
-                Some(Entry::Making(_)) => table = self.made.wait(table),
-            }
-        }
-    }
-
-    /// The resource of this name and type; made by `make`, once, when there is none.
-    ///
-    /// # Errors
-    /// What `make` says; `INTERNAL` when `make` asks for the same resource.
-    pub fn find_or_make(
-        &self,
-        container: &str,
-        name: &str,
-        kind: &str,
-        make: impl FnOnce() -> Result<ResourceRef, KernelError>,
-    ) -> Result<ResourceRef, KernelError> {
-        let key = Key::new(container, name, kind);
-        let mut table = self.table.lock();
-        loop {
-            match table.entries.get(&key) {
-                Some(Entry::There(resource)) => return Ok(resource.clone()),
-                Some(Entry::Making(maker)) if *maker == thread::current().id() => {
-                    return Err(KernelError::internal(format!(
-                        "resource '{name}' of type {kind}: its factory asks for the resource itself"
-                    )));
-                }
-                Some(Entry::Making(_)) => table = self.made.wait(table),
-                None => break,
-            }
-        }
-        table.entries.insert(key.clone(), Entry::Making(thread::current().id()));
-        drop(table);
-        let mut making = Making { manager: self, key, made: None };
-        let resource = make()?;
-        making.made = Some(resource.clone());
-        Ok(resource)
-    }
-
-    /// The variable of this name; made without a value when there is none.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` when there is one of another element type.
-    pub fn variable(
-        &self,
-        container: &str,
-        name: &str,
-        dtype: DType,
-    ) -> Result<ResourceRef, KernelError> {
-        let dtype = dtype.base();
-        let resource = self.find_or_make(container, name, VARIABLE_TYPE, || {
-            Ok(ResourceRef::new(Variable::new(name, dtype)))
-        })?;
-        match Variable::of(&resource) {
-            Some(variable) if variable.dtype() == dtype => Ok(resource),
-            Some(variable) => Err(KernelError::invalid_argument(format!(
-                "variable '{name}' holds {}, asked for as {dtype}: use another name or the same type",
-                variable.dtype()
-            ))),
-            None => Err(KernelError::internal(format!("resource '{name}' is no variable"))),
-        }
-    }
-
-    /// Removes a resource; whether there was one. Who holds it keeps it.
-    pub fn remove(&self, container: &str, name: &str, kind: &str) -> bool {
-        let key = Key::new(container, name, kind);
-        let mut table = self.table.lock();
-        let there = matches!(table.entries.get(&key), Some(Entry::There(_)));
-        let removed = if there { table.entries.remove(&key) } else { None };
-        drop(table);
-        // The destructor runs here, outside the lock.
-        removed.is_some()
-    }
-
-    /// Removes all resources of a container; how many there were.
-    pub fn clear(&self, container: &str) -> usize {
-        let wanted = Key::new(container, "", "").container;
-        let mut removed = Vec::new();
-        let mut table = self.table.lock();
-        table.entries.retain(|key, entry| match entry {
-            Entry::There(resource) if key.container == wanted => {
-                removed.push(resource.clone());
-                false
-            }
-            _ => true,
-        });
-        drop(table);
-        removed.len()
-    }
-
-    /// Keeps a resource for as long as the session has resources at all: a reference slot shows it.
-    pub(crate) fn pin(&self, resource: &ResourceRef) {
-        let address = std::ptr::from_ref(resource.get()).cast::<()>();
-        let mut table = self.table.lock();
-        let known = |pinned: &ResourceRef| {
-            std::ptr::eq(std::ptr::from_ref(pinned.get()).cast::<()>(), address)
+    /// Those of the device of this full name; an empty one is the host's own memory.
+    pub fn of(&self, device: &str) -> Arc<ResourceManager> {
+        let find = |managers: &Managers| {
+            managers.iter().find(|(name, _)| **name == *device).map(|(_, found)| Arc::clone(found))
         };
-        if !table.pinned.iter().any(known) {
-            table.pinned.push(resource.clone());
+        if let Some(found) = find(&self.managers.load()) {
+            return found;
+        }
+        let _adding = self.adding.lock();
+        let managers = self.managers.load_full();
+        find(&managers).unwrap_or_else(|| {
+            let made = Arc::new(ResourceManager::new(&self.in_steps));
+            let mut managers = (*managers).clone();
+            managers.push((device.into(), Arc::clone(&made)));
+            self.managers.store(Arc::new(managers));
+            made
+        })
+    }
+
+    /// Removes all resources of a container on all devices; how many there were.
+    pub fn clear(&self, container: &str) -> usize {
+        self.managers.load().iter().map(|(_, manager)| manager.clear(container)).sum()
+    }
+
+    /// Removes what a step left in its container.
+    #[inline(always)]
+    pub fn end_step(&self, step: u64) {
+        if self.in_steps.load(Ordering::Relaxed) > 0 {
+            self.clear(&step_container(step));
         }
     }
 
-    /// Names of all resources as (container, name, type), sorted.
-    pub fn list(&self) -> Vec<(String, String, String)> {
-        let table = self.table.lock();
-        let there = table.entries.iter().filter(|(_, entry)| matches!(entry, Entry::There(_)));
-        let mut keys: Vec<Key> = there.map(|(key, _)| key.clone()).collect();
-        drop(table);
-        keys.sort();
-        keys.into_iter().map(|key| (key.container, key.name, key.kind)).collect()
+    /// All resources that have a name, sorted.
+    pub fn list(&self) -> Vec<ResourceName> {
+        let managers = self.managers.load();
+        let mut names: Vec<ResourceName> = (managers.iter())
+            .flat_map(|(device, manager)| {
+                let device = device.to_string();
+                let named = move |(container, name, kind)| ResourceName {
+                    device: device.clone(),
+                    container,
+                    name,
+                    kind,
+                };
+                manager.list().into_iter().map(named)
+            })
+            .collect();
+        names.sort();
+        names
     }
 }
 

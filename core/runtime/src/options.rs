@@ -28,12 +28,14 @@ pub struct SessionOptions {
     pub keep_denormals: bool,
     /// Whether calls are counted per node, for [`Metadata`]; costs an atomic addition per call.
     pub count_calls: bool,
+    /// Whether a session on a [worker](crate::Worker) has values of its own (variables, and what plugins keep), which end
+    /// with it, in the place of the worker's: TensorFlow's `isolate_session_state`.
+    pub isolate_state: bool,
     /// Label that every node asks for where it has a kernel of that label; `None` leaves it to the knob
     /// `runtime.kernel_label`.
     pub kernel_label: Option<String>,
     /// Knobs, `scope.name` to value: over the environment and the runtime's options, under `--set`. This session's
-    /// kernels see them while they are asked what they support, are created and pack constants; a kernel that reads
-    /// a knob while it runs, and a device, see the runtime's values. Compiling steps, the session sees them too
+    /// kernels see them; a device sees the runtime's values. Compiling steps, the session sees them too
     /// (`runtime.*`). What the host itself reads when it loads plugins (`host.*`) no session can set.
     pub knobs: BTreeMap<String, String>,
 }

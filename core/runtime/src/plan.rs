@@ -140,6 +140,15 @@ pub(crate) struct Transfer {
     pub to_device_memory: bool,
 }
 
+/// An input that is a reference to a variable which must have a value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reference {
+    /// Slot of the reference.
+    pub slot: u32,
+    /// Slot that shows the value, for a kernel that takes the value and not the reference.
+    pub shown: Option<u32>,
+}
+
 /// Everything else about a node.
 pub(crate) struct PlanNode {
     pub info: Arc<NodeInfo>,
@@ -149,8 +158,8 @@ pub(crate) struct PlanNode {
     pub instance: Option<Arc<KernelInstance>>,
     /// Slot of each input.
     pub inputs: Box<[u32]>,
-    /// References whose value the node takes: slot of the reference, slot that shows the value.
-    pub derefs: Box<[(u32, u32)]>,
+    /// Inputs that are references to variables which must have a value.
+    pub references: Box<[Reference]>,
     /// Slot of the first output.
     pub first_output: u32,
     /// Predecessors that have to be done.

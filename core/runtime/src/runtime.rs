@@ -20,7 +20,7 @@ use tenon_framework::{
     Tensor,
     device::base::LocalDevice,
     register_knob,
-    registry::{FeatureSet, PluginId, PluginInfo, Registry, Warning},
+    registry::{FeatureSet, PluginInfo, Registry, Warning},
     sync::Mutex,
     tensor::Memory,
 };

@@ -44,7 +44,7 @@ use tenon_framework::{
     sync::{Mutex, rank},
 };
 use tenon_graph::{Graph, GraphError, optimize::Report};
-use tenon_host::{fpu::FpGuard, resources::ResourceManager};
+use tenon_host::{fpu::FpGuard, resources::Resources};
 use tenon_proto::GraphDef;
 
 pub(crate) struct Inner {
@@ -85,7 +85,9 @@ impl Session {
     /// # Errors
     /// As [`Session::new`].
     pub fn on(worker: &Worker, options: SessionOptions) -> Result<Session, RuntimeError> {
-        Session::open(worker.clone(), false, options)
+        let isolated = options.isolate_state;
+        let worker = if isolated { worker.isolated() } else { worker.clone() };
+        Session::open(worker, isolated, options)
     }
 
     fn open(
@@ -268,7 +270,7 @@ impl Session {
     }
 
     /// What outlives steps: the worker's.
-    pub fn resources(&self) -> &Arc<ResourceManager> {
+    pub fn resources(&self) -> &Arc<Resources> {
         self.inner.worker.resources()
     }
 

@@ -4,8 +4,9 @@
 //! partition into a plan, and runs all partitions of a graph together, on the thread that asks for the step.
 //!
 //! # Ownership
-//! A worker has the values that outlive steps (variables, and what plugins keep): sessions over one worker share them by
-//! container and name, and they stay until the worker goes or their container is [reset](Worker::reset). The kernel
+//! A worker has the values that outlive steps (variables, and what plugins keep), each on its device: sessions over one
+//! worker share them by container and name, unless they [ask for values of their own](SessionOptions::isolate_state), and
+//! they stay until the worker goes or their container is [reset](Worker::reset). The kernel
 //! objects of stateful nodes are a session's.
 
 mod graph;
@@ -18,20 +19,20 @@ pub(crate) use registered::{Registered, StepCall};
 
 use crate::{error::RuntimeError, options::SessionOptions, runtime::Runtime};
 use std::sync::Arc;
-use tenon_host::resources::ResourceManager;
+use tenon_host::resources::Resources;
 use tenon_proto::GraphDef;
 
 /// What sessions over the same devices share: values that outlive steps. Clones are the same worker.
 #[derive(Clone)]
 pub struct Worker {
     runtime: Runtime,
-    resources: Arc<ResourceManager>,
+    resources: Arc<Resources>,
 }
 
 impl Worker {
     /// A worker on the devices of a runtime, without any values.
     pub fn new(runtime: &Runtime) -> Worker {
-        Worker { runtime: runtime.clone(), resources: Arc::new(ResourceManager::new()) }
+        Worker { runtime: runtime.clone(), resources: Arc::new(Resources::new()) }
     }
 
     /// The devices and threads.
@@ -40,7 +41,7 @@ impl Worker {
     }
 
     /// The values that outlive steps.
-    pub fn resources(&self) -> &Arc<ResourceManager> {
+    pub fn resources(&self) -> &Arc<Resources> {
         &self.resources
     }
 
@@ -60,9 +61,19 @@ impl Worker {
         WorkerGraph::new(self, graph, options)
     }
 
+    /// A worker on the same devices, with values of its own.
+    pub(crate) fn isolated(&self) -> Worker {
+        Worker::new(&self.runtime)
+    }
+
+    /// Forgets what a step left in its container, whose parts met elsewhere: a step that a worker runs by itself does so
+    /// at its end.
+    pub fn cleanup_step(&self, step: u64) {
+        self.resources.end_step(step);
+    }
+
     /// Forgets the values of these containers, `""` for the one of nodes that name none; how many there were. Steps that
-    /// have a value keep it until they end. The memory of a variable that nodes had as a reference stays until the worker
-    /// goes.
+    /// have a value keep it until they end.
     pub fn reset(&self, containers: &[&str]) -> usize {
         containers.iter().map(|container| self.resources.clear(container)).sum()
     }

@@ -10,7 +10,6 @@
 //!
 //! cuBLAS and NCCL are not here because nothing of them is called: products go through cuBLASLt.
 
-use crate::settings;
 use cudarc::{cublaslt, cudnn, driver, nvrtc};
 use std::{
     error::Error,

@@ -50,7 +50,7 @@ pub use tenon_framework::{
     Code, DType, KernelError, PartialShape, Shape, View, ViewMut, abi, attr, author, device,
     element, extension_link, fixed_point, fused, fusion, geometry, growth, kernels_check_shapes,
     pages, reg, register_device, register_extension, register_fusion, register_kernel,
-    register_knob, register_op, register_pass,
+    register_knob, register_op, register_pass, register_variant,
 };
 
 /// Everything that a plugin's source names; the only glob import in Tenon's style.
@@ -80,7 +80,7 @@ pub mod prelude {
         element::{Complex, Complex32, Complex64, Element, Float, Number, bf16, f16},
         reg::{ANY_TYPE, COPYABLE, Denormals, Numerics},
         register_device, register_fusion, register_kernel, register_knob, register_op,
-        register_pass,
+        register_pass, register_variant,
     };
 }
 

@@ -8,7 +8,7 @@ use tenon_framework::{
 };
 use tenon_runtime::{
     Runtime,
-    host::{call::StepEnv, devices::PluginDevice, resources::ResourceManager},
+    host::{call::StepEnv, devices::PluginDevice, resources::Resources},
 };
 use tenon_testkit::{
     TestkitError,
@@ -37,7 +37,7 @@ impl Host {
     pub fn new(runtime: Runtime, only: Option<PathBuf>) -> Result<Host, TestkitError> {
         // As the loader has it: without links.
         let only = only.map(|file| file.canonicalize().unwrap_or(file));
-        let env = StepEnv::new(Arc::clone(runtime.pool()), Arc::new(ResourceManager::new()));
+        let env = StepEnv::new(Arc::clone(runtime.pool()), Arc::new(Resources::new()));
         let oracle = Oracle::new(&runtime, None)?;
         Ok(Host { runtime, env, oracle, only })
     }

@@ -41,7 +41,7 @@ use tenon_framework::{
 };
 use tenon_runtime::{
     Runtime,
-    host::{call::StepEnv, devices::PluginDevice, memory::HostMemory, resources::ResourceManager},
+    host::{call::StepEnv, devices::PluginDevice, memory::HostMemory, resources::Resources},
 };
 
 /// Families whose ops are called: folders of golden data, and of definitions in core/ops/src.
@@ -138,7 +138,7 @@ impl Fuzzer {
                 target.or_insert_with(empty).subjects.push(subject);
             }
         }
-        let resources = Arc::new(ResourceManager::new());
+        let resources = Arc::new(Resources::new());
         let env = StepEnv::new(Arc::clone(runtime.pool()), resources);
         Ok(Fuzzer { targets, device, knobs: runtime.plugins().knobs(), env })
     }

@@ -21,7 +21,7 @@ use tenon_runtime::{
         devices::PluginDevice,
         instance::{KernelInstance, PackCache, call_donating, call_once, call_planned},
         memory::{HostMemory, copy_on_host},
-        resources::ResourceManager,
+        resources::Resources,
     },
 };
 
@@ -106,7 +106,7 @@ impl Harness {
             let found = devices.iter().map(|d| d.full_name()).collect::<Vec<_>>().join(", ");
             TestkitError::NoDevice { wanted: device_type.to_owned(), found }
         })?;
-        let resources = Arc::new(ResourceManager::new());
+        let resources = Arc::new(Resources::new());
         let env = StepEnv::new(Arc::clone(runtime.pool()), resources);
         Ok(Harness { runtime: runtime.clone(), device, env })
     }

@@ -27,7 +27,7 @@ use tenon_runtime::host::{
     devices::{DeviceManager, PluginDevice},
     instance::{KernelInstance, KernelSpec, call_donating, call_once},
     pool::ThreadPool,
-    resources::ResourceManager,
+    resources::Resources,
     search::SearchPath,
 };
 
@@ -86,7 +86,7 @@ impl TestHost {
         let handle = Arc::clone(plugins.handle());
         let devices = DeviceManager::new(handle, |id| plugins.context(id));
         let pool = Arc::new(ThreadPool::new(2));
-        let env = StepEnv::new(pool, Arc::new(ResourceManager::new()));
+        let env = StepEnv::new(pool, Arc::new(Resources::new()));
         TestHost { plugins, devices, device: None, env }
     }
 
@@ -110,7 +110,7 @@ impl TestHost {
 
     /// The same plugins and devices with another session: no resources, no cancellation.
     pub fn fresh_env(&self) -> StepEnv {
-        StepEnv::new(self.env.pool.clone(), Arc::new(ResourceManager::new()))
+        StepEnv::new(self.env.pool.clone(), Arc::new(Resources::new()))
     }
 
     /// A node of this op.

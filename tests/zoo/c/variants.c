@@ -31,9 +31,12 @@ static void destroy_amount(void *value)
     atomic_fetch_sub(&live_values, 1);
 }
 
-static TenonCode encode_amount(const void *value, TenonSink *sink)
+static TenonCode encode_amount(const void *value, TenonVariantParts *parts, TenonTensorGive give,
+                               TenonSink *sink)
 {
     ZooText text = { 0 };
+    (void)parts;
+    (void)give;
     zoo_add(&text, "%g", (double)*(const float *)value);
     tenon_host->report(sink, zoo_str(&text));
     return TENON_OK;

@@ -125,6 +125,78 @@ impl<'a> StateContext<'a> {
         check(code, "cannot lock the variables")?;
         Ok(VarGuard { call: self.call, raws, table: self.table })
     }
+
+    /// Locks variables for reading, at the same time as others that read, until the guard is dropped.
+    ///
+    /// # Errors
+    /// As [`StateContext::lock`].
+    pub fn share<'v>(&self, variables: &'v [&'v Var<'a>]) -> Result<SharedVars<'v>, KernelError>
+    where
+        'a: 'v,
+    {
+        self.shared(variables, 0)
+    }
+
+    /// Locks variables for updates of some of their elements in place, at the same time as others that do so or read,
+    /// until the guard is dropped. From then on a variable copies its value for whoever reads it outside the lock.
+    ///
+    /// # Errors
+    /// As [`StateContext::lock`]; no memory for a copy of a value that somebody still holds.
+    pub fn share_for_update<'v>(
+        &self,
+        variables: &'v [&'v Var<'a>],
+    ) -> Result<SharedVars<'v>, KernelError>
+    where
+        'a: 'v,
+    {
+        self.shared(variables, 1)
+    }
+
+    fn shared<'v>(
+        &self,
+        variables: &'v [&'v Var<'a>],
+        update: u32,
+    ) -> Result<SharedVars<'v>, KernelError>
+    where
+        'a: 'v,
+    {
+        let raws: Vec<*mut Variable> = variables.iter().map(|variable| variable.raw).collect();
+        let entry = self.table.share_variables.expect("the host fills every entry");
+        // SAFETY: the variables are alive.
+        let code = unsafe { entry(self.call.record, raws.as_ptr(), raws.len(), update) };
+        check(code, "cannot lock the variables")?;
+        Ok(SharedVars(VarGuard { call: self.call, raws, table: self.table }))
+    }
+
+    /// The container of the call's step, for [`StateContext::variable`] and resources: what is there goes with the step.
+    pub fn step_container(&self) -> String {
+        // SAFETY: the host gives a step that lives through the call.
+        format!("__per_step_{}", unsafe { (*self.call.step).step_id })
+    }
+}
+
+/// Variables that several calls have locked at the same time, by their position in the call of
+/// [`StateContext::share`] or [`StateContext::share_for_update`].
+pub struct SharedVars<'v>(VarGuard<'v>);
+
+impl SharedVars<'_> {
+    /// The value's slot, valid while this guard is there; calls that share the variable for an update may write its
+    /// elements meanwhile.
+    ///
+    /// # Errors
+    /// As [`VarGuard::read`].
+    pub fn read(&self, at: usize) -> Result<Slot, KernelError> {
+        self.0.read(at)
+    }
+
+    /// The value's slot, whose elements may be written in place, by atomic operations where another call may write or
+    /// read the same one.
+    ///
+    /// # Errors
+    /// As [`VarGuard::read`]; `FAILED_PRECONDITION` unless it is locked by [`StateContext::share_for_update`].
+    pub fn update(&self, at: usize) -> Result<Slot, KernelError> {
+        self.0.written(at)
+    }
 }
 
 /// A variable.
@@ -204,7 +276,7 @@ impl VarGuard<'_> {
         let entry = self.table.read_variable.expect("the host fills every entry");
         // SAFETY: the variable is locked by this guard.
         let code = unsafe { entry(self.call.record, self.raw(at)?, &mut slot) };
-        check(code, "the variable has no value: run its initialiser first")?;
+        check(code, "the variable has no value, or is locked for reading alone")?;
         Ok(slot)
     }
 
@@ -216,7 +288,7 @@ impl VarGuard<'_> {
         let entry = self.table.output_variable.expect("the host fills every entry");
         // SAFETY: as in `read`.
         let code = unsafe { entry(self.call.record, self.raw(at)?, output as u32) };
-        check(code, "the variable has no value: run its initialiser first")
+        check(code, "the variable has no value, or is locked for reading alone")
     }
 
     /// Gives the variable the tensor of an input.
@@ -235,11 +307,15 @@ impl VarGuard<'_> {
     /// # Errors
     /// As [`VarGuard::read`].
     pub fn update(&mut self, at: usize) -> Result<Slot, KernelError> {
+        self.written(at)
+    }
+
+    fn written(&self, at: usize) -> Result<Slot, KernelError> {
         let mut slot = Slot::EMPTY;
         let entry = self.table.update_variable.expect("the host fills every entry");
         // SAFETY: as in `read`.
         let code = unsafe { entry(self.call.record, self.raw(at)?, &mut slot) };
-        check(code, "the variable has no value: run its initialiser first")?;
+        check(code, "the variable has no value, or is locked for reading alone")?;
         Ok(slot)
     }
 }

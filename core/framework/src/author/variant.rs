@@ -2,6 +2,7 @@
 
 use super::{
     compute::ComputeContext,
+    encoded::{EncodedValue, TensorSink},
     guard::guard,
     host::{give_bytes, report},
     interned::Interned,
@@ -9,7 +10,10 @@ use super::{
 };
 use crate::KernelError;
 use std::{ffi::c_void, fmt, marker::PhantomData, ptr};
-use tenon_abi::{Code, DType, Device, MemoryKind, Sink, Str, Stream, VariantElement, VariantTable};
+use tenon_abi::{
+    Code, DType, Device, MemoryKind, Sink, Slot, Str, Stream, TensorGive, VariantElement,
+    VariantParts, VariantTable,
+};
 
 /// A type whose values variant tensors hold. The host and other plugins clone and drop a value, and ask for
 /// what else the type can; what a type cannot is `UNIMPLEMENTED`.
@@ -46,12 +50,23 @@ pub trait VariantValue: Clone + Send + Sync + 'static {
     /// Name of the type, unique: by convention `plugin.Type`.
     const NAME: &'static str;
 
-    /// The value as bytes, to be stored or sent.
+    /// The value as bytes, which are returned, and tensors, which go to `tensors`: to be stored or sent.
     ///
     /// # Errors
     /// `UNIMPLEMENTED`, unless the type says otherwise.
-    fn encode(&self) -> Result<Vec<u8>, KernelError> {
+    fn encode(&self, tensors: &mut TensorSink<'_>) -> Result<Vec<u8>, KernelError> {
+        let _ = tensors;
         Err(unsupported::<Self>("encode it"))
+    }
+
+    /// A value of what [`VariantValue::encode`] gave, perhaps in another process; it may be anything. A type that has
+    /// this is registered by [`register_variant!`](crate::register_variant).
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED`, unless the type says otherwise; what is wrong with bytes or tensors.
+    fn decode(encoded: &EncodedValue<'_>) -> Result<Self, KernelError> {
+        let _ = encoded;
+        Err(unsupported::<Self>("decode it"))
     }
 
     /// A value whose tensors lie in other memory. By default a clone where the memory is the host's: a value
@@ -115,7 +130,7 @@ impl CopyTarget<'_> {
 }
 
 /// The table of boxed `T`s. Its address tells the type: see [`Interned`].
-fn table<T: VariantValue>() -> &'static VariantTable {
+pub(crate) fn table<T: VariantValue>() -> &'static VariantTable {
     static TABLES: Interned<VariantTable> = Interned::new();
     TABLES.of::<T>(|| VariantTable {
         struct_size: size_of::<VariantTable>() as u32,
@@ -124,6 +139,7 @@ fn table<T: VariantValue>() -> &'static VariantTable {
         clone: Some(clone::<T>),
         destroy: Some(destroy::<T>),
         encode: Some(encode::<T>),
+        decode: Some(decode::<T>),
         copy_to_device: Some(copy_to_device::<T>),
         zeros_like: Some(zeros_like::<T>),
         add: Some(add::<T>),
@@ -172,16 +188,37 @@ unsafe extern "C" fn destroy<T>(value: *mut c_void) {
     let _ = guard(|| drop(unsafe { Box::from_raw(value.cast::<T>()) }));
 }
 
-unsafe extern "C" fn encode<T: VariantValue>(value: *const c_void, sink: *mut Sink) -> Code {
+unsafe extern "C" fn encode<T: VariantValue>(
+    value: *const c_void,
+    parts: *mut VariantParts,
+    give: TensorGive,
+    sink: *mut Sink,
+) -> Code {
+    // SAFETY: the host's own object and entry, lent for this call.
+    let mut tensors = unsafe { TensorSink::new(parts, give) };
     // SAFETY: a live value of this table, and a sink.
     unsafe {
-        match guarded(|| (*value.cast::<T>()).encode()) {
+        match guarded(|| (*value.cast::<T>()).encode(&mut tensors)) {
             Ok(bytes) => {
                 give_bytes(sink, &bytes);
                 Code::OK
             }
             Err(error) => report(sink, &error),
         }
+    }
+}
+
+unsafe extern "C" fn decode<T: VariantValue>(
+    bytes: Str,
+    tensors: *const Slot,
+    tensor_count: usize,
+    result: *mut *mut c_void,
+    sink: *mut Sink,
+) -> Code {
+    // SAFETY: the host lends bytes and as many filled slots during this call, a place for the value and a sink.
+    unsafe {
+        let encoded = EncodedValue::new(bytes, tensors, tensor_count);
+        give(result, sink, || T::decode(&encoded))
     }
 }
 

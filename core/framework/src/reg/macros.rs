@@ -228,6 +228,23 @@ macro_rules! register_pass {
     };
 }
 
+/// Registers a type of variants, so that its values can be decoded by the name of the type, also in a process that has
+/// not made one: `register_variant!(Span);`. See [`VariantValue`](crate::author::VariantValue).
+#[macro_export]
+macro_rules! register_variant {
+    ($type:ty $(,)?) => {
+        const _: () = {
+            $crate::__submit!(
+                Extension,
+                $crate::reg::variant(
+                    |give| $crate::reg::give_variant::<$type>(give, $crate::__site!()),
+                    $crate::__site!()
+                )
+            );
+        };
+    };
+}
+
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __pass {

@@ -7,6 +7,7 @@ use super::{
     overlap::same_key,
     plugin::{DeviceTypeDef, PluginId, PluginInfo},
     transaction::{Transaction, commit_all},
+    variant::VariantDef,
 };
 use crate::{
     fusion::FusionDef,
@@ -26,6 +27,7 @@ pub(super) struct Collection {
     pub knobs: Vec<Arc<KnobDef>>,
     pub fusions: Vec<Arc<FusionDef>>,
     pub passes: Vec<Arc<PassDef>>,
+    pub variants: Vec<VariantDef>,
 }
 
 /// An immutable snapshot of all registrations.
@@ -86,6 +88,12 @@ impl Registry {
     /// All passes, by plugin order and then by name.
     pub fn passes(&self) -> impl Iterator<Item = &Arc<PassDef>> {
         self.collections.iter().flat_map(|collection| &collection.passes)
+    }
+
+    /// The type of variants of this name; of several that of the plugin which comes first.
+    pub fn variant(&self, name: &str) -> Option<&VariantDef> {
+        let mut variants = self.collections.iter().flat_map(|collection| &collection.variants);
+        variants.find(|variant| variant.name == name)
     }
 
     /// The declared knobs.

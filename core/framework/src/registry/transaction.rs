@@ -6,6 +6,7 @@ use super::{
     plugin::{DeviceTypeDef, PluginInfo},
     remote::{RemoteKernel, RemoteShape},
     snapshot::{Built, Collection, Registry},
+    variant::VariantDef,
 };
 use crate::{fusion::FusionDef, knob::KnobDef, op::OpDef, pass::PassDef};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub struct Transaction {
     knobs: Vec<KnobDef>,
     fusions: Vec<FusionDef>,
     passes: Vec<PassDef>,
+    variants: Vec<VariantDef>,
     errors: Vec<RegistryError>,
 }
 
@@ -37,6 +39,7 @@ impl Transaction {
             knobs: Vec::new(),
             fusions: Vec::new(),
             passes: Vec::new(),
+            variants: Vec::new(),
             errors: Vec::new(),
         }
     }
@@ -128,6 +131,21 @@ impl Transaction {
         // SAFETY: the caller's promise.
         match unsafe { PassDef::from_abi(link) } {
             Ok(pass) => self.add_pass(pass),
+            Err(error) => return self.refuse(error),
+        }
+        Code::OK
+    }
+
+    /// Adds a type of variants as a plugin hands it over.
+    ///
+    /// # Safety
+    /// As [`VariantDef::from_abi`].
+    pub unsafe fn variant_from_abi(&mut self, link: *const tenon_abi::ExtHeader) -> Code {
+        // SAFETY: the caller's promise.
+        match unsafe { VariantDef::from_abi(link) } {
+            Ok(variant) => {
+                self.variants.push(VariantDef { plugin: self.name.clone(), ..variant });
+            }
             Err(error) => return self.refuse(error),
         }
         Code::OK
@@ -233,6 +251,7 @@ impl Transaction {
             mut knobs,
             mut fusions,
             mut passes,
+            mut variants,
             ..
         } = self;
         ops.sort_by(|a, b| (&a.name, &a.source).cmp(&(&b.name, &b.source)));
@@ -250,6 +269,7 @@ impl Transaction {
         knobs.sort_by(|a, b| (&a.name, &a.source).cmp(&(&b.name, &b.source)));
         fusions.sort_by(|a, b| (&a.source, &a.name).cmp(&(&b.source, &b.name)));
         passes.sort_by(|a, b| (&a.name, &a.source).cmp(&(&b.name, &b.source)));
+        variants.sort_by(|a, b| (&a.name, &a.source).cmp(&(&b.name, &b.source)));
         Collection {
             info,
             ops: ops.into_iter().map(Arc::new).collect(),
@@ -258,6 +278,7 @@ impl Transaction {
             knobs: knobs.into_iter().map(Arc::new).collect(),
             fusions: fusions.into_iter().map(Arc::new).collect(),
             passes: passes.into_iter().map(Arc::new).collect(),
+            variants,
         }
     }
 }

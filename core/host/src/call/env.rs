@@ -3,15 +3,20 @@
 use super::cancel::Cancellation;
 use crate::{
     pool::{Stop, ThreadPool},
-    resources::ResourceManager,
+    resources::Resources,
 };
 use std::{
-    sync::{Arc, OnceLock},
+    collections::HashMap,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 use tenon_abi::{NO_DEADLINE, Step, Stream};
 use tenon_framework::{
     Code, DType, KernelError, Shape,
+    resource::ResourceRef,
     sync::{Mutex, rank},
     tensor::Buffer,
 };
@@ -85,13 +90,17 @@ pub struct StepEnv {
     /// Threads for `parallel_for`.
     pub pool: Arc<ThreadPool>,
     /// State that outlives the step.
-    pub resources: Arc<ResourceManager>,
+    pub resources: Arc<Resources>,
     /// Whether single calls compute with denormals, which sessions decide for themselves.
     pub keep_denormals: bool,
     /// Takes spans, when a trace is asked for.
     pub trace: Option<Arc<dyn TraceSink>>,
     /// What nobody holds any more, but work on a stream may still use, by stream.
     kept: Mutex<Vec<(usize, Buffer)>>,
+    /// Variables that a reference slot of the step shows, by their address: they live as long as the step.
+    shown: Mutex<HashMap<usize, ResourceRef>>,
+    /// Whether there are any. The end of the step comes after all of its calls, as other threads see it too.
+    shows: AtomicBool,
 }
 
 // SAFETY: the raw pointers of `step` are read only, and point into this object.
@@ -101,7 +110,7 @@ unsafe impl Sync for StepEnv {}
 
 impl StepEnv {
     /// An environment for steps over these resources.
-    pub fn new(pool: Arc<ThreadPool>, resources: Arc<ResourceManager>) -> StepEnv {
+    pub fn new(pool: Arc<ThreadPool>, resources: Arc<Resources>) -> StepEnv {
         let cancellation = Arc::new(Cancellation::new());
         let step = Step {
             struct_size: size_of::<Step>() as u32,
@@ -111,8 +120,44 @@ impl StepEnv {
             cancelled: cancellation.flag(),
             ext: std::ptr::null(),
         };
-        let kept = Mutex::ranked(rank::STEP, Vec::new());
-        StepEnv { step, cancellation, pool, resources, keep_denormals: false, trace: None, kept }
+        StepEnv {
+            step,
+            cancellation,
+            pool,
+            resources,
+            keep_denormals: false,
+            trace: None,
+            kept: Mutex::ranked(rank::STEP, Vec::new()),
+            shown: Mutex::ranked(rank::STEP, HashMap::new()),
+            shows: AtomicBool::new(false),
+        }
+    }
+
+    /// Keeps a variable that a reference slot shows until [`StepEnv::end_step`].
+    pub(crate) fn keep_shown(&self, variable: &ResourceRef) {
+        let address = std::ptr::from_ref(variable.get()).cast::<()>().addr();
+        self.shown.lock().entry(address).or_insert_with(|| variable.clone());
+        self.shows.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets go of what goes with the step, of which no call runs any more: the variables that reference slots showed
+    /// and, unless parts of the step run elsewhere, what is in its container.
+    #[inline(always)]
+    pub fn end_step(&self, is_whole: bool) {
+        if self.shows.load(Ordering::Relaxed) {
+            self.release_shown();
+        }
+        if is_whole {
+            self.resources.end_step(self.step.step_id);
+        }
+    }
+
+    #[cold]
+    fn release_shown(&self) {
+        self.shows.store(false, Ordering::Relaxed);
+        let shown = std::mem::take(&mut *self.shown.lock());
+        // Variables go without the lock.
+        drop(shown);
     }
 
     /// What ends the loops of calls early: the step is cancelled, or its deadline has passed.

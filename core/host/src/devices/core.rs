@@ -77,6 +77,15 @@ pub unsafe fn device_of(raw: *mut Device) -> Option<Arc<PluginDevice>> {
     record.adapter.get()?.upgrade()
 }
 
+/// Full name of the device behind a record; empty for null, the host's own memory.
+///
+/// # Safety
+/// `raw` is null or the record of a device that is not closed for `'a`.
+pub unsafe fn name_of<'a>(raw: *mut Device) -> &'a str {
+    // SAFETY: the caller's promise.
+    unsafe { raw.cast::<DeviceRecord>().as_ref() }.map_or("", |record| &record.full_name)
+}
+
 /// A random number other than 0.
 fn random() -> u64 {
     loop {

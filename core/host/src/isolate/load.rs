@@ -91,7 +91,7 @@ pub(crate) fn collect(
     Ok(transaction)
 }
 
-/// What the manifest says, but for passes, which stay in the worker.
+/// What the manifest says, but for passes and types of variants, which stay in the worker.
 fn manifest_entries(plugin: &Isolated, image: &Image) -> Vec<String> {
     let mut entries = image.manifest.entries();
     let pass = extension_entry(ext_tags::PASS);
@@ -103,6 +103,9 @@ fn manifest_entries(plugin: &Isolated, image: &Image) -> Vec<String> {
         );
         entries.retain(|entry| *entry != pass);
     }
+    // Neither do values of variants cross.
+    let variant = extension_entry(ext_tags::VARIANT);
+    entries.retain(|entry| *entry != variant);
     entries
 }
 

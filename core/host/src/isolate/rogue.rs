@@ -16,7 +16,7 @@ use crate::{
     call::{CallFrame, NodeInfo, OutputSpec, StepEnv, Value},
     memory::HostMemory,
     pool::ThreadPool,
-    resources::ResourceManager,
+    resources::Resources,
 };
 use std::{
     ffi::c_void,
@@ -137,7 +137,7 @@ fn stage() -> Stage {
         // No answer is long enough to need it.
         of_host: HostMemory::shared().clone(),
         channels: SharedFile::new("tenon-rogue", CHANNELS_BYTES).expect("shared memory"),
-        env: StepEnv::new(Arc::new(ThreadPool::new(1)), Arc::new(ResourceManager::new())),
+        env: StepEnv::new(Arc::new(ThreadPool::new(1)), Arc::new(Resources::new())),
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     },
     time::Duration,
 };
-use tenon_framework::{Code, Tensor, tensor::host_memory};
+use tenon_framework::{Code, DType, KernelError, Tensor, tensor::host_memory};
 
 struct Counted(Arc<AtomicUsize>);
 
@@ -29,12 +29,147 @@ impl Drop for Counted {
     }
 }
 
+/// A copy in a buffer of its own.
+fn copied(tensor: &Tensor) -> Result<Tensor, KernelError> {
+    Ok(Tensor::from_bytes(tensor.dtype(), tensor.shape().dims(), tensor.as_bytes()?)?)
+}
+
+fn is_free(variable: &Variable, access: Access) -> bool {
+    let step = Cancellation::new();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| lock_variables(&[variable], access, &step, copied));
+        std::thread::sleep(Duration::from_millis(20));
+        step.cancel();
+        let locked = waiting.join().unwrap().is_ok();
+        if locked {
+            unlock_variables(&[variable]);
+        }
+        locked
+    })
+}
+
+#[test]
+fn readers_share_a_variable_and_a_writer_has_it_alone() {
+    let (variable, step) = (Variable::new("v", DType::FLOAT), Cancellation::new());
+    for (access, shares) in
+        [(Access::Shared, true), (Access::SharedUpdate, true), (Access::Exclusive, false)]
+    {
+        lock_variables(&[&variable, &variable], access, &step, copied).unwrap();
+        assert_eq!(is_free(&variable, Access::Shared), shares, "{access:?}");
+        assert!(!is_free(&variable, Access::Exclusive), "{access:?}");
+        unlock_variables(&[&variable, &variable]);
+        assert!(is_free(&variable, Access::Exclusive), "{access:?}");
+    }
+}
+
+#[test]
+fn a_writer_that_waits_is_not_overtaken_and_leaves_nothing_when_it_is_cancelled() {
+    let (variable, reader) = (Variable::new("v", DType::FLOAT), Cancellation::new());
+    lock_variables(&[&variable], Access::Shared, &reader, copied).unwrap();
+    let writer = Cancellation::new();
+    std::thread::scope(|scope| {
+        let waiting =
+            scope.spawn(|| lock_variables(&[&variable], Access::Exclusive, &writer, copied));
+        while !variable.is_awaited() {
+            std::thread::yield_now();
+        }
+        assert!(!is_free(&variable, Access::Shared));
+        writer.cancel();
+        assert_eq!(waiting.join().unwrap().unwrap_err().code, Code::CANCELLED);
+    });
+    assert!(is_free(&variable, Access::Shared));
+    unlock_variables(&[&variable]);
+}
+
+#[test]
+fn a_shared_update_writes_in_place_where_nobody_else_has_the_value() {
+    let (variable, step) = (Variable::new("v", DType::FLOAT), Cancellation::new());
+    let assigned = Tensor::from_slice(&[2], &[1f32, 2.0]).unwrap();
+    variable.set(Some(assigned.clone())).unwrap();
+    assert!(!variable.copies_on_read());
+    lock_variables(&[&variable], Access::SharedUpdate, &step, copied).unwrap();
+    assert!(variable.copies_on_read(), "from the first such lock on");
+    let slot = variable.slot_for_update(copied).unwrap();
+    // SAFETY: the slot shows two floats, which nobody else writes.
+    unsafe { slot.data.cast::<f32>().write(7.0) };
+    assert_eq!(variable.slot_for_update(copied).unwrap().data, slot.data, "it is never copied");
+    unlock_variables(&[&variable]);
+    assert_eq!(assigned.as_slice::<f32>().unwrap(), [1.0, 2.0], "who had the value keeps it");
+    let seen = variable.snapshot().unwrap();
+    assert_eq!(seen.as_slice::<f32>().unwrap(), [7.0, 2.0]);
+    lock_variables(&[&variable], Access::SharedUpdate, &step, copied).unwrap();
+    // SAFETY: as above.
+    unsafe { variable.slot_for_update(copied).unwrap().data.cast::<f32>().write(8.0) };
+    unlock_variables(&[&variable]);
+    assert_eq!(seen.as_slice::<f32>().unwrap(), [7.0, 2.0], "a reader has a copy");
+}
+
+#[test]
+fn readers_that_share_a_variable_cannot_write_it() {
+    let (variable, step) = (Variable::new("v", DType::FLOAT), Cancellation::new());
+    let assigned = Tensor::from_slice(&[1], &[1f32]).unwrap();
+    variable.set(Some(assigned.clone())).unwrap();
+    lock_variables(&[&variable], Access::Shared, &step, copied).unwrap();
+    let error = variable.slot_for_update(copied).map(drop).unwrap_err();
+    assert_eq!(error.code, Code::FAILED_PRECONDITION);
+    assert!(error.message.contains("lock it exclusively"), "{}", error.message);
+    unlock_variables(&[&variable]);
+}
+
+#[test]
+fn devices_have_tables_of_their_own_and_a_container_is_cleared_on_all() {
+    let resources = Resources::new();
+    let (a, b) = (resources.of("/device:A:0"), resources.of("/device:B:0"));
+    let of = |manager: &ResourceManager| manager.variable("", "v", DType::FLOAT).unwrap();
+    let same = |x: &ResourceRef, y: &ResourceRef| std::ptr::eq(x.get(), y.get());
+    assert!(same(&of(&a), &of(&resources.of("/device:A:0"))));
+    assert!(!same(&of(&a), &of(&b)));
+    let devices: Vec<String> = resources.list().into_iter().map(|found| found.device).collect();
+    assert_eq!(devices, ["/device:A:0", "/device:B:0"]);
+    assert_eq!(resources.clear(""), 2);
+    assert!(resources.list().is_empty());
+}
+
+#[test]
+fn what_is_in_a_step_s_container_goes_with_the_step() {
+    let resources = Resources::new();
+    let manager = resources.of("");
+    for container in [step_container(7), step_container(8), String::new()] {
+        manager.variable(&container, "v", DType::FLOAT).unwrap();
+    }
+    resources.end_step(9);
+    assert_eq!(resources.list().len(), 3);
+    resources.end_step(7);
+    assert_eq!(resources.list().len(), 2);
+    assert!(manager.remove(&step_container(8), "v", VARIABLE_TYPE));
+    resources.end_step(8);
+    assert_eq!(resources.list().len(), 1);
+}
+
+#[test]
+fn a_resource_without_a_name_is_made_each_time_and_dies_with_its_last_holder() {
+    let resources = Resources::new();
+    let (manager, freed) = (resources.of(""), Arc::new(AtomicUsize::new(0)));
+    let make = || {
+        manager.find_or_make("", "", "test.Counted", || {
+            Ok(ResourceRef::new(Counted(Arc::clone(&freed))))
+        })
+    };
+    let (first, second) = (make().unwrap(), make().unwrap());
+    assert!(!std::ptr::eq(first.get(), second.get()));
+    assert!(resources.list().is_empty());
+    drop(first);
+    assert_eq!(freed.load(Ordering::SeqCst), 1);
+    drop(second);
+    assert_eq!(freed.load(Ordering::SeqCst), 2);
+}
+
 #[test]
 fn bools_that_a_kernel_wrote_into_a_variable_are_0_or_1_once_it_is_unlocked() {
     let (variable, cancellation) =
         (Variable::new("v", tenon_framework::DType::BOOL), Cancellation::new());
     variable.set(Some(Tensor::from_slice(&[3], &[false, true, true]).unwrap())).unwrap();
-    lock_variables(&[&variable], &cancellation).unwrap();
+    lock_variables(&[&variable], Access::Exclusive, &cancellation, copied).unwrap();
     let slot = variable.slot_for_update(|tensor| Ok(tensor.clone())).unwrap();
     // SAFETY: the lock is held, and the slot shows three bytes.
     unsafe { slot.data.cast::<[u8; 3]>().write([0, 40, 255]) };
@@ -46,7 +181,8 @@ fn bools_that_a_kernel_wrote_into_a_variable_are_0_or_1_once_it_is_unlocked() {
 
 #[test]
 fn a_resource_is_made_once_found_again_and_freed_with_its_last_holder() {
-    let manager = ResourceManager::new();
+    let resources = Resources::new();
+    let manager = resources.of("");
     let freed = Arc::new(AtomicUsize::new(0));
     let made = AtomicUsize::new(0);
     let make = |name: &str| {
@@ -72,7 +208,8 @@ fn a_resource_is_made_once_found_again_and_freed_with_its_last_holder() {
 
 #[test]
 fn a_container_is_cleared_and_others_stay() {
-    let manager = ResourceManager::new();
+    let resources = Resources::new();
+    let manager = resources.of("");
     manager.variable("", "v", DType::FLOAT).unwrap();
     manager.variable("other", "v", DType::FLOAT).unwrap();
     let kind = VARIABLE_TYPE.to_owned();
@@ -90,7 +227,8 @@ fn a_container_is_cleared_and_others_stay() {
 
 #[test]
 fn a_factory_that_fails_or_asks_for_itself_leaves_nothing() {
-    let manager = ResourceManager::new();
+    let resources = Resources::new();
+    let manager = resources.of("");
     let no = || Err(KernelError::invalid_argument("no"));
     assert!(manager.find_or_make("", "a", "t", no).is_err());
     let error = manager.find_or_make("", "a", "t", || manager.find_or_make("", "a", "t", no));
@@ -105,7 +243,8 @@ fn a_factory_that_fails_or_asks_for_itself_leaves_nothing() {
 
 #[test]
 fn many_threads_that_ask_at_once_get_one() {
-    let manager = ResourceManager::new();
+    let resources = Resources::new();
+    let manager = resources.of("");
     let made = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -124,7 +263,8 @@ fn many_threads_that_ask_at_once_get_one() {
 
 #[test]
 fn a_variable_keeps_its_type() {
-    let manager = ResourceManager::new();
+    let resources = Resources::new();
+    let manager = resources.of("");
     let resource = manager.variable("", "v", DType::FLOAT).unwrap();
     let error = manager.variable("", "v", DType::INT32).err().unwrap();
     assert_eq!(
@@ -194,7 +334,8 @@ fn a_cancelled_step_stops_waiting_and_holds_nothing() {
     let held = LockedVariables::lock(&[&second], &holder).unwrap();
     let step = Cancellation::new();
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| lock_variables(&[&first, &second], &step));
+        let waiting =
+            scope.spawn(|| lock_variables(&[&first, &second], Access::Exclusive, &step, copied));
         std::thread::sleep(Duration::from_millis(20));
         step.cancel();
         let error = waiting.join().unwrap().unwrap_err();

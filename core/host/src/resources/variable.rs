@@ -1,28 +1,69 @@
 //! Variables: resources that hold one tensor.
 //!
-//! States of the lock: *free* ↔ *held* by one call. It is not bound to a thread: an asynchronous kernel may
-//! unlock elsewhere. Calls that want several take them in the order of their numbers, so that no two wait
-//! for each other; one whose step is cancelled stops waiting. `held` and `value` are under one mutex, which
-//! is never held while anything waits for the lock, and the value changes only by whoever holds it.
+//! # States
+//! The lock is *free*, *exclusive* (of one call) or *shared* (of so many calls). It is not bound to a thread: an
+//! asynchronous kernel may unlock elsewhere. Calls that want several take them in the order of their numbers, so that
+//! no two wait for each other; one whose step is cancelled stops waiting. A call that waits for the exclusive lock is
+//! overtaken by no later one that wants the shared lock. Lock and value are under one mutex, which is never held
+//! while anything waits for the lock; the value is replaced only under the exclusive lock.
+//!
+//! **Copy on read.** A variable of which rows are updated in place under the shared lock must not show its buffer to
+//! anybody else. From the first such update on it is in this mode: whoever reads it gets a copy, and what it is
+//! assigned is copied. It never leaves the mode, in which a sparse update copies nothing.
 
-use crate::call::{Cancellation, bools};
+use crate::{
+    call::{Cancellation, bools},
+    memory::{HostMemory, copy_on_host},
+};
 use std::{any::Any, ffi::c_void, sync::atomic::Ordering};
 use tenon_abi::{CancelCallback, Slot};
 use tenon_framework::{
     Code, DType, KernelError, Tensor,
     resource::{Resource, ResourceRef},
     sync::{Condvar, Mutex, rank},
+    tensor::Memory,
 };
 
 /// Name of the type of variables.
 pub const VARIABLE_TYPE: &str = "tenon.Variable";
 
+/// How calls use a variable that they lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// One call at a time, which may replace the value.
+    Exclusive,
+    /// Calls of this kind at the same time: they read.
+    Shared,
+    /// As [`Access::Shared`]: they write elements in place, in a variable that is copied when it is read.
+    SharedUpdate,
+}
+
 #[derive(Default)]
 struct Core {
+    /// Whether a call has the exclusive lock.
     held: bool,
+    /// Calls that have the shared lock.
+    sharers: u32,
+    /// Calls that wait for the exclusive lock.
+    waiting: u32,
     /// Whether whoever holds it was given the value to write.
     written: bool,
+    copy_on_read: bool,
     value: Option<Tensor>,
+}
+
+impl Core {
+    /// Takes the lock, where it can be had.
+    fn take(&mut self, access: Access) -> bool {
+        match access {
+            Access::Exclusive if !self.held && self.sharers == 0 => self.held = true,
+            Access::Shared | Access::SharedUpdate if !self.held && self.waiting == 0 => {
+                self.sharers += 1;
+            }
+            _ => return false,
+        }
+        true
+    }
 }
 
 /// A variable.
@@ -86,12 +127,52 @@ impl Variable {
         self.dtype
     }
 
-    /// A further reference to the value as it is now.
+    /// A further reference to the value as it is now. In copy-on-read mode whoever holds the lock asks, and keeps it no
+    /// longer than the lock.
     pub fn value(&self) -> Option<Tensor> {
         self.core.lock().value.clone()
     }
 
-    /// Gives it a value, or takes it away. Whoever holds the lock calls this, or nobody else uses it.
+    /// The value as it is now, for whoever holds the lock.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` without a value.
+    pub fn get(&self) -> Result<Tensor, KernelError> {
+        self.value().ok_or_else(|| self.unset())
+    }
+
+    /// The value as it is now, which later updates do not change, for who does not hold the lock. In copy-on-read mode
+    /// that is a copy in host memory.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` without a value; `UNIMPLEMENTED` in copy-on-read mode for a value in memory of a device.
+    pub fn snapshot(&self) -> Result<Tensor, KernelError> {
+        if !self.copies_on_read() {
+            return self.get();
+        }
+        let tensor = self.get()?;
+        if !tensor.is_on_host() {
+            return Err(KernelError::unimplemented(format!(
+                "variable '{}' is updated by rows in memory of a device: read it by a kernel that locks it",
+                self.name
+            )));
+        }
+        let pooled: std::sync::Arc<dyn Memory> = HostMemory::shared().clone();
+        copy_on_host(&tensor, &pooled)
+    }
+
+    /// Whether who reads the value, and what it is assigned, is to be given a copy.
+    pub fn copies_on_read(&self) -> bool {
+        self.core.lock().copy_on_read
+    }
+
+    /// Whether a call waits for the exclusive lock.
+    #[cfg(test)]
+    pub(super) fn is_awaited(&self) -> bool {
+        self.core.lock().waiting > 0
+    }
+
+    /// Gives it a value, or takes it away. Whoever holds the exclusive lock calls this, or nobody else uses it.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for another element type.
@@ -124,11 +205,11 @@ impl Variable {
         core.value.as_ref().map(Tensor::slot).ok_or_else(|| self.unset())
     }
 
-    /// The slot that shows the value for writing: `copy` replaces it first when somebody else holds it, so
-    /// that readers of the old value keep it.
+    /// The slot that shows the value for writing: under the exclusive lock `copy` replaces it first when somebody else
+    /// holds it, so that readers of the old value keep it.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` without a value; what `copy` says.
+    /// `FAILED_PRECONDITION` without a value, and where the lock is shared by calls that only read; what `copy` says.
     pub fn slot_for_update(
         &self,
         copy: impl FnOnce(&Tensor) -> Result<Tensor, KernelError>,
@@ -138,12 +219,15 @@ impl Variable {
             core.written = true;
             let core = &*core;
             let value = core.value.as_ref().ok_or_else(|| self.unset())?;
-            if value.buffer().is_unique() {
+            if value.buffer().is_unique() || (core.sharers > 0 && core.copy_on_read) {
                 return Ok(value.slot());
+            }
+            if core.sharers > 0 {
+                return Err(self.only_read());
             }
             value.clone()
         };
-        // Only who holds the lock changes the value, so that it is still this one after the copy.
+        // Only who holds the exclusive lock replaces the value, so that it is still this one after the copy.
         self.set(Some(copy(&current)?))?;
         self.slot()
     }
@@ -151,31 +235,46 @@ impl Variable {
     fn unset(&self) -> KernelError {
         KernelError::new(
             Code::FAILED_PRECONDITION,
-            format!("variable '{}' has no value: run its initialiser first", self.name),
+            format!(
+                "Attempting to use uninitialized value {}: run its initialiser first",
+                self.name
+            ),
         )
     }
 
-    fn try_lock(&self) -> bool {
-        !std::mem::replace(&mut self.core.lock().held, true)
+    fn only_read(&self) -> KernelError {
+        KernelError::new(
+            Code::FAILED_PRECONDITION,
+            format!(
+                "variable '{}' is locked for reading by several calls: lock it exclusively, or for shared updates, \
+                 to write it",
+                self.name
+            ),
+        )
     }
 
-    fn lock(&self, cancellation: &Cancellation) -> Result<(), KernelError> {
-        if self.try_lock() {
+    fn lock(&self, access: Access, cancellation: &Cancellation) -> Result<(), KernelError> {
+        if self.core.lock().take(access) {
             return Ok(());
         }
         let data = std::ptr::from_ref(self).cast_mut().cast();
         let token = cancellation.register(CancelCallback { run: Some(wake) }, data);
         let mut core = self.core.lock();
-        while core.held && !cancellation.is_cancelled() {
+        let waits = u32::from(access == Access::Exclusive);
+        core.waiting += waits;
+        let mut locked = core.take(access);
+        while !locked && !cancellation.is_cancelled() {
             core = self.freed.wait(core);
+            locked = core.take(access);
         }
-        let locked = !core.held;
-        core.held = true;
+        core.waiting -= waits;
         drop(core);
         cancellation.withdraw(token);
         if locked {
             return Ok(());
         }
+        // Calls that wait for the shared lock waited for this one.
+        self.freed.notify_all();
         Err(KernelError::new(
             Code::CANCELLED,
             format!("the step was cancelled while it waited for variable '{}'", self.name),
@@ -191,9 +290,27 @@ impl Variable {
             // reads it; readers of the value before have a tensor of their own.
             unsafe { bools::settle_tensor(value) };
         }
-        core.held = false;
+        match core.sharers {
+            0 => core.held = false,
+            _ => core.sharers -= 1,
+        }
         drop(core);
-        self.freed.notify_one();
+        self.freed.notify_all();
+    }
+
+    /// Enters copy-on-read mode, under the exclusive lock: whoever still holds the value keeps it, and the variable gets
+    /// a copy.
+    fn enter_copy_on_read(
+        &self,
+        copy: &impl Fn(&Tensor) -> Result<Tensor, KernelError>,
+    ) -> Result<(), KernelError> {
+        if !self.copies_on_read() {
+            if self.value().is_some() {
+                self.slot_for_update(copy)?;
+            }
+            self.core.lock().copy_on_read = true;
+        }
+        Ok(())
     }
 }
 
@@ -206,17 +323,27 @@ fn ordered<'v>(variables: &[&'v Variable]) -> Vec<&'v Variable> {
 }
 
 /// Locks variables in the order of their numbers; each is locked once, however often it is listed. Waits
-/// until they are free.
+/// until they are free. `copy` copies the value of one that enters copy-on-read mode, for [`Access::SharedUpdate`].
 ///
 /// # Errors
-/// `CANCELLED` when the step is cancelled meanwhile; then none is locked.
+/// `CANCELLED` when the step is cancelled meanwhile; what `copy` says. Then none is locked.
 pub fn lock_variables(
     variables: &[&Variable],
+    access: Access,
     cancellation: &Cancellation,
+    copy: impl Fn(&Tensor) -> Result<Tensor, KernelError>,
 ) -> Result<(), KernelError> {
+    if access == Access::SharedUpdate {
+        for variable in variables.iter().filter(|variable| !variable.copies_on_read()) {
+            variable.lock(Access::Exclusive, cancellation)?;
+            let entered = variable.enter_copy_on_read(&copy);
+            variable.unlock();
+            entered?;
+        }
+    }
     let ordered = ordered(variables);
     for (at, variable) in ordered.iter().enumerate() {
-        if let Err(error) = variable.lock(cancellation) {
+        if let Err(error) = variable.lock(access, cancellation) {
             ordered[..at].iter().rev().for_each(|locked| locked.unlock());
             return Err(error);
         }
@@ -229,7 +356,7 @@ pub fn unlock_variables(variables: &[&Variable]) {
     ordered(variables).iter().rev().for_each(|variable| variable.unlock());
 }
 
-/// Variables that are unlocked when this is dropped.
+/// Variables that are locked exclusively until this is dropped.
 pub struct LockedVariables<'v> {
     variables: Vec<&'v Variable>,
 }
@@ -243,7 +370,7 @@ impl<'v> LockedVariables<'v> {
         variables: &[&'v Variable],
         cancellation: &Cancellation,
     ) -> Result<LockedVariables<'v>, KernelError> {
-        lock_variables(variables, cancellation)?;
+        lock_variables(variables, Access::Exclusive, cancellation, |tensor| Ok(tensor.clone()))?;
         Ok(LockedVariables { variables: variables.to_vec() })
     }
 }

@@ -1,17 +1,16 @@
 //! Resources, variables and reference slots, as kernels use them.
 //!
 //! On the boundary a variable is its resource: both pointers are the same, and what is counted is the
-//! resource. A reference slot shows a variable without counting it; from the first such slot on the session
-//! keeps the variable for as long as it has resources (see [`ResourceManager::pin`]).
-//!
-//! [`ResourceManager::pin`]: crate::resources::ResourceManager
+//! resource. A reference slot shows a variable without counting it; from the first such slot on the step keeps the
+//! variable to its end.
 
 use crate::{
     call::{CallFrame, OVER, Value, input, output},
-    devices::{copy_tensor, device_of},
+    devices::{copy_tensor, device_of, name_of},
     memory::{HostMemory, copy_on_host},
     resources::{
-        self, ForeignResource, Variable, foreign_type, lock_variables as lock, unlock_variables,
+        self, Access, ForeignResource, ResourceManager, Variable, foreign_type,
+        lock_variables as lock, unlock_variables,
     },
     sink::MessageSink,
 };
@@ -40,6 +39,7 @@ pub static STATE_TABLE: StateTable = StateTable {
     as_variable: Some(as_variable),
     variable_resource: Some(variable_resource),
     lock_variables: Some(lock_variables),
+    share_variables: Some(share_variables),
     unlock_variables: Some(unlock),
     read_variable: Some(read_variable),
     output_variable: Some(output_variable),
@@ -61,6 +61,13 @@ fn conclude<T>(frame: &CallFrame, result: Result<T, KernelError>, give: impl FnO
             error.code
         }
     }
+}
+
+/// The resources of the device that a call runs on.
+fn manager(frame: &CallFrame) -> Arc<ResourceManager> {
+    // SAFETY: the device of a running call is open.
+    let device = unsafe { name_of(frame.call().device) };
+    frame.env().resources.of(device)
 }
 
 /// # Safety
@@ -144,7 +151,7 @@ unsafe fn find_or_make(
     // SAFETY: the caller's promise.
     let (container, name, (type_name, kind)) =
         unsafe { (text("a container", container)?, text("a name", name)?, foreign_type(kind)?) };
-    let manager = &frame.env().resources;
+    let manager = manager(frame);
     let found = match factory.run {
         None => manager.find(container, name, type_name).ok_or_else(|| {
             KernelError::new(Code::NOT_FOUND, format!("there is no {type_name} named '{name}'"))
@@ -208,7 +215,7 @@ unsafe extern "C" fn remove_resource(
         let names =
             || Ok((text("a container", container)?, text("a name", name)?, text("a type", kind)?));
         let removed = names().and_then(|(container, name, kind)| {
-            if frame.env().resources.remove(container, name, kind) {
+            if manager(frame).remove(container, name, kind) {
                 return Ok(());
             }
             let message = format!("there is no {kind} named '{name}'");
@@ -229,8 +236,8 @@ unsafe extern "C" fn variable(
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let names = || Ok((text("a container", container)?, text("a name", name)?));
-        let found = names()
-            .and_then(|(container, name)| frame.env().resources.variable(container, name, dtype));
+        let found =
+            names().and_then(|(container, name)| manager(frame).variable(container, name, dtype));
         conclude(frame, found, |resource| *result = resource.into_raw().cast())
     }
 }
@@ -268,11 +275,35 @@ unsafe extern "C" fn lock_variables(
     count: usize,
 ) -> Code {
     // SAFETY: the kernel gives its call's record and `count` live variables.
+    unsafe { lock_for(record, variables, count, Access::Exclusive) }
+}
+
+unsafe extern "C" fn share_variables(
+    record: *mut CallRecord,
+    variables: *const *mut RawVariable,
+    count: usize,
+    update: u32,
+) -> Code {
+    let access = if update == 0 { Access::Shared } else { Access::SharedUpdate };
+    // SAFETY: as in `lock_variables`.
+    unsafe { lock_for(record, variables, count, access) }
+}
+
+/// # Safety
+/// The record of a running call, and `count` live variables.
+unsafe fn lock_for(
+    record: *mut CallRecord,
+    variables: *const *mut RawVariable,
+    count: usize,
+    access: Access,
+) -> Code {
+    // SAFETY: the caller's promise.
     unsafe {
         let Some(frame) = CallFrame::from_raw(record) else { return OVER };
         let locked = list(variables, count).and_then(|resources| {
             let variables: Vec<&Variable> = resources.iter().filter_map(Variable::of).collect();
-            lock(&variables, &frame.env().cancellation)?;
+            let copy = |tensor: &Tensor| copy_value(frame, tensor);
+            lock(&variables, access, &frame.env().cancellation, copy)?;
             frame.locks(variables.len());
             Ok(())
         });
@@ -333,19 +364,15 @@ unsafe extern "C" fn output_variable(
                     variable.dtype()
                 )));
             }
-            show(variable, slot, value)
+            let tensor = variable.get()?;
+            let tensor = match variable.copies_on_read() {
+                true => copy_value(frame, &tensor)?,
+                false => tensor,
+            };
+            value.hold(slot, &tensor);
+            Ok(())
         })
     }
-}
-
-/// Shows a variable's present value in a slot, without a copy.
-fn show(variable: &Variable, slot: &mut Slot, value: &mut Value) -> Result<(), KernelError> {
-    // The slot says why there is no value, where there is none.
-    variable.slot()?;
-    if let Some(tensor) = variable.value() {
-        value.hold(slot, &tensor);
-    }
-    Ok(())
 }
 
 /// The tensor that an input shows: a further reference to its buffer, or a copy where it has none.
@@ -375,7 +402,11 @@ unsafe extern "C" fn assign_variable(
     // SAFETY: the kernel gives its call's record and a variable that it has locked.
     unsafe {
         serve(record, variable, |frame, variable, _| {
-            let before = variable.replace(Some(input_tensor(input(frame, index)?)?))?;
+            let mut tensor = input_tensor(input(frame, index)?)?;
+            if variable.copies_on_read() {
+                tensor = copy_value(frame, &tensor)?;
+            }
+            let before = variable.replace(Some(tensor))?;
             let before = before.map(|tensor| tensor.buffer().clone());
             frame.env().keep_for(frame.call().stream, before);
             Ok(())
@@ -447,7 +478,7 @@ unsafe extern "C" fn output_ref(
                     variable.dtype()
                 )));
             }
-            frame.env().resources.pin(resource);
+            frame.env().keep_shown(resource);
             value.release();
             *slot = Slot {
                 buffer: raw.cast(),
@@ -480,8 +511,25 @@ pub unsafe fn dereference(
     slot: &mut Slot,
     value: &mut Value,
 ) -> Result<(), KernelError> {
-    // SAFETY: the caller's promise: a reference's variable is pinned by its session.
-    unsafe { with_variable(ref_variable(reference), |variable, _| show(variable, slot, value)) }
+    // SAFETY: the caller's promise: a reference's variable is kept by its step.
+    unsafe {
+        with_variable(ref_variable(reference), |variable, _| {
+            value.hold(slot, &variable.snapshot()?);
+            Ok(())
+        })
+    }
+}
+
+/// Says why a reference may not be used as an input: its variable has no value.
+///
+/// # Errors
+/// `FAILED_PRECONDITION` without a value; `INVALID_ARGUMENT` when the slot is not a reference.
+///
+/// # Safety
+/// As [`dereference`].
+pub unsafe fn is_initialized(reference: &Slot) -> Result<(), KernelError> {
+    // SAFETY: as in `dereference`.
+    unsafe { with_variable(ref_variable(reference), |variable, _| variable.slot().map(drop)) }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -13,7 +13,7 @@ fn floats(values: &[f32]) -> Tensor {
 }
 
 fn read(bench: &Bench) -> Vec<f32> {
-    let resource = bench.env.resources.find("", "v", VARIABLE_TYPE).unwrap();
+    let resource = bench.env.resources.of("").find("", "v", VARIABLE_TYPE).unwrap();
     let value = Variable::of(&resource).unwrap().value().unwrap();
     value.as_slice::<f32>().unwrap().to_vec()
 }
@@ -51,7 +51,7 @@ fn a_handle_keeps_the_variable_and_a_wrong_one_is_refused() {
 }
 
 #[test]
-fn a_plugin_s_resource_is_made_once_per_session_and_a_failing_factory_is_heard() {
+fn a_plugin_s_resource_is_made_once_and_a_failing_factory_is_heard() {
     let bench = Bench::host();
     let error = bench.call("HostTestCounter", &[attr("fail", true)], &[]).unwrap_err();
     assert_eq!(error.code, Code::INVALID_ARGUMENT);
@@ -59,7 +59,7 @@ fn a_plugin_s_resource_is_made_once_per_session_and_a_failing_factory_is_heard()
         let outputs = bench.call("HostTestCounter", &[], &[]).unwrap();
         assert_eq!(outputs[0].as_slice::<i64>().unwrap(), &[expected]);
     }
-    assert!(bench.env.resources.remove("", "counter", "host-test.Counter"));
+    assert!(bench.env.resources.of("").remove("", "counter", "host-test.Counter"));
     let outputs = bench.call("HostTestCounter", &[], &[]).unwrap();
     assert_eq!(outputs[0].as_slice::<i64>().unwrap(), &[1]);
 }
@@ -79,6 +79,10 @@ fn a_reference_shows_the_variable_also_when_its_container_is_cleared() {
     unsafe { dereference(&slot, &mut shown, &mut value) }.unwrap();
     let tensor = Value::tensor(&shown).unwrap();
     assert_eq!(tensor.as_slice::<f32>().unwrap(), &[4.0]);
+    value.release();
+    assert!(!tensor.buffer().is_unique(), "the step has the variable");
+    bench.env.end_step(true);
+    assert!(tensor.buffer().is_unique(), "nothing has it any more");
     let plain = tensor.slot();
     // SAFETY: a filled slot that is no reference.
     let error = unsafe { dereference(&plain, &mut shown, &mut value) }.unwrap_err();
@@ -94,7 +98,7 @@ fn stays_until_the_stream_is_done(act: unsafe fn(*mut CallRecord, *mut RawVariab
     let on_device = Bench { device: Some(device), ..bench };
     let instance = on_device.instance("HostTestDouble", &[]).unwrap();
     let env = &on_device.env;
-    let variable = env.resources.variable("", "v", DType::FLOAT).unwrap();
+    let variable = env.resources.of("").variable("", "v", DType::FLOAT).unwrap();
     Variable::of(&variable).unwrap().set(Some(first.clone())).unwrap();
     let inputs = [floats(&[2.0])];
     let mut call = PreparedCall::new(&instance, &inputs, env).unwrap();

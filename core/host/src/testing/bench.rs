@@ -6,7 +6,7 @@ use crate::{
     devices::{DeviceManager, PluginDevice},
     instance::{KernelInstance, KernelSpec, call_once},
     pool::ThreadPool,
-    resources::ResourceManager,
+    resources::Resources,
 };
 use std::sync::Arc;
 use tenon_framework::{
@@ -38,7 +38,7 @@ impl Bench {
         let handle = Arc::clone(plugins.handle());
         let devices = DeviceManager::new(handle, |id| plugins.context(id));
         let pool = Arc::new(ThreadPool::new(2));
-        let env = StepEnv::new(pool, Arc::new(ResourceManager::new()));
+        let env = StepEnv::new(pool, Arc::new(Resources::new()));
         Bench { plugins, devices, device: None, env }
     }
 

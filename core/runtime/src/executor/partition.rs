@@ -14,7 +14,7 @@ use super::{
     streams::StepStreams,
 };
 use crate::{
-    plan::{Compute, HotNode, Plan, PlanNode, node_flags},
+    plan::{Compute, HotNode, Plan, PlanNode, Reference, node_flags},
     rendezvous::Rendezvous,
 };
 use std::{
@@ -31,7 +31,7 @@ use tenon_framework::{
     tensor::Buffer,
 };
 use tenon_host::call::{CallFrame, StepEnv, Value, Watch, fill_slot, monotonic_ns};
-use tenon_host::services::state::dereference;
+use tenon_host::services::state::{dereference, is_initialized};
 
 /// The state of one partition in one step; with control flow, of one iteration of a frame.
 pub(crate) struct PartitionState<P: Propagate = Acyclic> {
@@ -227,16 +227,22 @@ impl<P: Propagate> PartitionState<P> {
         Value::tensor(&shown)
     }
 
-    /// Before a call: shows the values behind the references that the node takes as plain inputs.
+    /// Before a call: shows the values behind the references that the node takes as plain inputs. A variable without a
+    /// value is an error, unless the node is there to give it one.
     ///
     /// # Safety
     /// This thread owns the node, whose predecessors are done.
     pub(super) unsafe fn show_references(&self, index: u32) -> Result<(), KernelError> {
-        for &(reference, shown) in &self.node(index).derefs {
-            // SAFETY: the caller's promise: the reference is written, and the slot belongs to this node.
+        for &Reference { slot: reference, shown } in &self.node(index).references {
+            // SAFETY: the caller's promise: the reference is written, and the slot that shows it belongs to this node.
             unsafe {
-                let (slot, value) = (self.slot_mut(shown), self.value_mut(shown));
-                dereference(self.slot_mut(reference), slot, value)?;
+                let reference = self.slot_mut(reference);
+                match shown {
+                    Some(shown) => {
+                        dereference(reference, self.slot_mut(shown), self.value_mut(shown))?;
+                    }
+                    None => is_initialized(reference)?,
+                }
             }
         }
         Ok(())

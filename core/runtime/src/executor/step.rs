@@ -19,7 +19,7 @@ use tenon_framework::{Code, KernelError, Tensor};
 use tenon_host::{
     call::{StepEnv, TraceSink, monotonic_ns},
     pool::ThreadPool,
-    resources::ResourceManager,
+    resources::Resources,
 };
 
 /// How long a cancelled step waits for calls that are still running before it leaves them behind.
@@ -80,7 +80,7 @@ impl StepState {
     pub fn new(
         plans: &[Arc<Plan>],
         pool: Arc<ThreadPool>,
-        resources: Arc<ResourceManager>,
+        resources: Arc<Resources>,
     ) -> Result<Box<StepState>, KernelError> {
         let env = Box::new(StepEnv::new(pool, resources));
         let shared = Arc::new(StepShared::new(Arc::clone(&env.cancellation)));
@@ -277,6 +277,7 @@ impl StepState {
         if !self.streams.is_empty() {
             self.env.release_kept(None);
         }
+        self.env.end_step(!self.meets_elsewhere);
         if !self.shared.is_untouched() || self.partitions.len() > 1 || self.meets_elsewhere {
             self.rendezvous.reset();
             self.meets_elsewhere = false;
@@ -312,5 +313,6 @@ impl Drop for StepState {
             let _ = streams.synchronise();
         }
         self.partitions.clear();
+        self.env.end_step(!self.meets_elsewhere);
     }
 }

@@ -1,7 +1,8 @@
 //! From a partition to a plan.
 
 use super::{
-    Action, Choice, Compute, HotNode, Plan, PlanNode, PlanOutput, Span, Successor, frames,
+    Action, Choice, Compute, HotNode, Plan, PlanNode, PlanOutput, Reference, Span, Successor,
+    frames,
     source::{Member, NodeKernel, Places, PlanSource, Sites},
     streams::{self, Kind, NodeStream, Placed},
 };
@@ -217,7 +218,7 @@ impl<'p> Builder<'p> {
     fn plan_node(&mut self, index: usize, node: &PartNode) -> Result<PlanNode, RuntimeError> {
         let kernel = self.kernels[index].take();
         let Member { at, gives, .. } = self.members[index];
-        let (inputs, derefs) = self.inputs(node, kernel.is_some());
+        let (inputs, references) = self.inputs(node, kernel.as_ref());
         let outputs = || {
             let spec = |out: usize| OutputSpec {
                 dtype: node.signature.outputs[out],
@@ -244,7 +245,7 @@ impl<'p> Builder<'p> {
             None => Arc::new(own()),
         };
         let shown = inputs.iter().map(|&input| self.outputs[input as usize].dtype);
-        let has_state = !derefs.is_empty() || shown.into_iter().any(streams::is_state);
+        let has_state = !references.is_empty() || shown.into_iter().any(streams::is_state);
         self.kinds.push(Kind::of(node, kernel.as_ref(), has_state));
         let (plugin, runs, choice) = match kernel {
             Some(kernel) => (kernel.plugin, kernel.runs, Some(kernel.choice)),
@@ -257,7 +258,7 @@ impl<'p> Builder<'p> {
             action,
             instance,
             inputs: inputs.into(),
-            derefs: derefs.into(),
+            references: references.into(),
             first_output: if gives { self.places.first[at as usize] } else { 0 },
             pending: 0,
             cost_ns: AtomicU32::new(0),
@@ -270,15 +271,23 @@ impl<'p> Builder<'p> {
 
     /// Slots of a node's inputs. A kernel that takes the plain value of a reference gets a slot of its own for
     /// it, which is filled before each call.
-    fn inputs(&mut self, node: &PartNode, has_kernel: bool) -> (Vec<u32>, Vec<(u32, u32)>) {
-        let (mut inputs, mut derefs) = (Vec::new(), Vec::new());
+    fn inputs(
+        &mut self,
+        node: &PartNode,
+        kernel: Option<&NodeKernel>,
+    ) -> (Vec<u32>, Vec<Reference>) {
+        let (mut inputs, mut references) = (Vec::new(), Vec::new());
         for (edge, wanted) in node.inputs.iter().zip(&node.signature.inputs) {
             let source = self.places.first[edge.node as usize] + edge.output;
             let output = &mut self.outputs[source as usize];
             output.readers += 1;
             output.unused = false;
-            if !has_kernel || !output.dtype.is_ref() || wanted.is_ref() {
+            let kernel = kernel.filter(|_| output.dtype.is_ref());
+            if kernel.is_none() || wanted.is_ref() {
                 inputs.push(source);
+                if kernel.is_some_and(|kernel| !kernel.allows_uninitialized_input) {
+                    references.push(Reference { slot: source, shown: None });
+                }
                 continue;
             }
             let value = PlanOutput {
@@ -293,10 +302,10 @@ impl<'p> Builder<'p> {
             };
             let shown = self.outputs.len() as u32;
             self.outputs.push(value);
-            derefs.push((source, shown));
+            references.push(Reference { slot: source, shown: Some(shown) });
             inputs.push(shown);
         }
-        (inputs, derefs)
+        (inputs, references)
     }
 
     fn action(
@@ -399,7 +408,7 @@ impl<'p> Builder<'p> {
             planned: span,
             successors,
             counted,
-            flags: node.flags(kernel, checked || !node.derefs.is_empty()),
+            flags: node.flags(kernel, checked || !node.references.is_empty()),
         }
     }
 

@@ -72,7 +72,7 @@ fn is_command(node: &PlanNode, hot: &HotNode, outputs: &[PlanOutput]) -> bool {
     };
     let own = node.first_output as usize..node.first_output as usize + node.info.outputs.len();
     hot.flags & (node_flags::ASYNC | node_flags::BLOCKING) == 0
-        && node.derefs.is_empty()
+        && node.references.is_empty()
         && node.inputs.iter().all(steady)
         && outputs[own].iter().all(on_device)
 }

@@ -17,6 +17,8 @@ pub(crate) struct NodeKernel {
     pub runs: Option<Arc<AtomicU64>>,
     /// Whether its op has state.
     pub stateful: bool,
+    /// Whether it takes references to variables that have no value yet.
+    pub allows_uninitialized_input: bool,
 }
 
 /// What building a plan asks of the worker.

@@ -16,7 +16,7 @@ use tenon_host::{
     call::StepEnv,
     devices::PluginDevice,
     instance::{KernelInstance, KernelSpec, call_once},
-    resources::ResourceManager,
+    resources::Resources,
 };
 
 /// Runs nodes on the device where feeds enter, by the kernels that a step would take there.
@@ -34,7 +34,7 @@ impl<'s> Evaluator<'s> {
         let context = placed.context;
         let pool = Arc::clone(context.runtime.pool());
         // Resources of its own: what is folded has no state.
-        let mut env = StepEnv::new(pool, Arc::new(ResourceManager::new()));
+        let mut env = StepEnv::new(pool, Arc::new(Resources::new()));
         env.keep_denormals = context.options.keep_denormals;
         let device = Arc::clone(&placed.view.local()[placed.view.client()]);
         let patience = placed.patience.clone();

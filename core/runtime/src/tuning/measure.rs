@@ -9,7 +9,7 @@ use tenon_host::{
     call::StepEnv,
     instance::{KernelInstance, PreparedCall},
     pool::ThreadPool,
-    resources::ResourceManager,
+    resources::Resources,
 };
 
 /// Rounds in which the kernels take turns.
@@ -65,7 +65,7 @@ impl Job {
             Ok(inputs) => inputs,
             Err(error) => return vec![Timed::Failed(error.to_string()); self.kernels],
         };
-        let env = StepEnv::new(Arc::clone(&self.pool), Arc::new(ResourceManager::new()));
+        let env = StepEnv::new(Arc::clone(&self.pool), Arc::new(Resources::new()));
         let made: Vec<_> = (0..self.kernels).map(|at| guarded(|| (self.make)(at))).collect();
         let mut rivals: Vec<Rival<'_>> =
             made.iter().map(|made| Rival::new(made, &inputs, &env)).collect();

@@ -151,7 +151,9 @@ impl PlanSource for Planner<'_> {
             self.report.borrow_mut().counters.push((node.name.clone(), Arc::clone(runs)));
         }
         let plugin = plugins_of(chosen);
-        Ok(Some(NodeKernel { choice, plugin, runs, stateful: op.def.stateful }))
+        let (stateful, allows_uninitialized_input) =
+            (op.def.stateful, op.def.allows_uninitialized_input);
+        Ok(Some(NodeKernel { choice, plugin, runs, stateful, allows_uninitialized_input }))
     }
 
     fn transfer(&self, transfer: &tenon_graph::Transfer) -> Result<Transfer, RuntimeError> {

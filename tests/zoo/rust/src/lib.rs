@@ -17,6 +17,7 @@ mod resources;
 mod selection;
 mod services;
 mod shapes;
+mod shared;
 mod variables;
 mod variants;
 

@@ -1,7 +1,13 @@
 //! Variants: values of a type that only the plugin knows, handled through its table.
 
-use std::sync::atomic::{AtomicI64, Ordering};
-use tenon_sdk::{author::CopyTarget, prelude::*};
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
+use tenon_sdk::{
+    author::{CopyTarget, EncodedValue, TensorSink},
+    prelude::*,
+};
 
 /// Values that are alive, so that a test sees that each is destroyed.
 static LIVE: AtomicI64 = AtomicI64::new(0);
@@ -31,8 +37,17 @@ impl Drop for Amount {
 impl VariantValue for Amount {
     const NAME: &'static str = "zoo.Amount";
 
-    fn encode(&self) -> Result<Vec<u8>, KernelError> {
+    fn encode(&self, _: &mut TensorSink<'_>) -> Result<Vec<u8>, KernelError> {
         Ok(self.0.to_string().into_bytes())
+    }
+
+    fn decode(encoded: &EncodedValue<'_>) -> Result<Amount, KernelError> {
+        let text = std::str::from_utf8(encoded.bytes()).ok();
+        let amount = text.and_then(|text| text.parse().ok());
+        amount.map(Amount::new).ok_or_else(|| {
+            let found = String::from_utf8_lossy(encoded.bytes());
+            KernelError::invalid_argument(format!("zoo.Amount: expected a number, found '{found}'"))
+        })
     }
 
     fn copy_to_device(&self, to: &CopyTarget<'_>) -> Result<Amount, KernelError> {
@@ -50,6 +65,76 @@ impl VariantValue for Amount {
         Ok(Amount::new(self.0 + other.0))
     }
 }
+
+register_variant!(Amount);
+
+/// A value with a tensor of its own.
+#[derive(Clone)]
+struct Parcel {
+    label: String,
+    contents: Arc<Kept>,
+}
+
+impl VariantValue for Parcel {
+    const NAME: &'static str = "zoo.Parcel";
+
+    fn encode(&self, tensors: &mut TensorSink<'_>) -> Result<Vec<u8>, KernelError> {
+        tensors.give(&self.contents)?;
+        Ok(self.label.clone().into_bytes())
+    }
+
+    fn decode(encoded: &EncodedValue<'_>) -> Result<Parcel, KernelError> {
+        let label = String::from_utf8_lossy(encoded.bytes()).into_owned();
+        Ok(Parcel { label, contents: Arc::new(encoded.tensor(0)?) })
+    }
+}
+
+register_variant!(Parcel);
+
+register_op!(
+    "ZooParcelPack",
+    inputs = &["contents: float"],
+    outputs = &["parcel: variant"],
+    attrs = &["label: string"],
+    shape = scalar,
+    summary = "A variant that holds a tensor and a text.",
+);
+
+struct Pack {
+    label: String,
+}
+
+impl Kernel for Pack {
+    fn new(c: &CreateContext<'_>) -> Result<Self, KernelError> {
+        Ok(Pack { label: c.attr::<&str>("label")?.to_owned() })
+    }
+
+    fn compute(&self, c: &ComputeContext<'_>) -> Result<(), KernelError> {
+        let contents = Arc::new(c.keep(0)?);
+        c.set_variant(0, Variant::new(Parcel { label: self.label.clone(), contents }))
+    }
+}
+
+register_kernel!("ZooParcelPack" on "CPU": Pack);
+
+register_op!(
+    "ZooParcelUnpack",
+    inputs = &["parcel: variant"],
+    outputs = &["contents: float", "label: string"],
+    shape = |c: &ShapeContext<'_>| {
+        c.set_output(0, c.unknown())?;
+        c.set_output(1, c.scalar())
+    },
+    summary = "The tensor and the text of a variant.",
+);
+
+fn unpack(c: &ComputeContext<'_>) -> Result<(), KernelError> {
+    let parcel = c.variant::<Parcel>(0)?;
+    c.output_kept(0, &parcel.contents)?;
+    c.set_strings(1, &[], [&parcel.label].into_iter())
+}
+
+register_kernel!("ZooParcelUnpack" on "CPU": fn unpack);
 
 /// The variant that a scalar input holds, of whatever type.
 fn any<'a>(c: &ComputeContext<'a>, input: usize) -> Result<VariantRef<'a>, KernelError> {

@@ -212,6 +212,10 @@ unsafe extern "C" fn extension(registrar: *mut Registrar, link: *const ExtHeader
     unsafe {
         with(registrar, |captured| {
             let Some(header) = link.as_ref() else { return };
+            // Variants do not cross: nobody would decode one here.
+            if header.tag == ext_tags::VARIANT {
+                return;
+            }
             captured.definitions.push(match header.tag {
                 ext_tags::FUSION => {
                     let found = self::link::<ExtCases>(link, ext_tags::FUSION);

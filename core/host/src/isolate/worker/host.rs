@@ -51,6 +51,7 @@ static WORKER_STATE: StateTable = StateTable {
     as_variable: STATE_TABLE.as_variable,
     variable_resource: STATE_TABLE.variable_resource,
     lock_variables: Some(lock_variables),
+    share_variables: Some(share_variables),
     unlock_variables: Some(unlock_variables),
     read_variable: STATE_TABLE.read_variable,
     output_variable: STATE_TABLE.output_variable,
@@ -134,6 +135,16 @@ unsafe extern "C" fn lock_variables(
 ) -> Code {
     // SAFETY: as above.
     if count == 0 { Code::OK } else { unsafe { refuse(record) } }
+}
+
+unsafe extern "C" fn share_variables(
+    record: *mut CallRecord,
+    _variables: *const *mut Variable,
+    _count: usize,
+    _update: u32,
+) -> Code {
+    // SAFETY: as above.
+    unsafe { refuse(record) }
 }
 
 unsafe extern "C" fn unlock_variables(

@@ -23,7 +23,7 @@ use tenon_runtime::host::{
         guarded::{Guard, Role},
     },
     pool::ThreadPool,
-    resources::ResourceManager,
+    resources::Resources,
 };
 
 /// A subject on the examiner's device.
@@ -93,7 +93,7 @@ impl<'a> Site<'a> {
 
     /// An environment with other threads.
     pub fn env_on(&self, pool: &Arc<ThreadPool>) -> StepEnv {
-        StepEnv::new(Arc::clone(pool), Arc::new(ResourceManager::new()))
+        StepEnv::new(Arc::clone(pool), Arc::new(Resources::new()))
     }
 
     /// The node of a case.

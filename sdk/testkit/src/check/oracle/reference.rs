@@ -14,7 +14,7 @@ use tenon_framework::{
 };
 use tenon_runtime::{
     Runtime,
-    host::{call::StepEnv, resources::ResourceManager},
+    host::{call::StepEnv, resources::Resources},
 };
 
 /// The label of kernels that specify their op.
@@ -181,7 +181,7 @@ impl Call<'_> {
             .map_err(|error| Refusal::definition(&error))?;
         let device = device_of(self.runtime, &def.device_type);
         // Resources of its own: a call that leaves something there changes no later one.
-        let resources = Arc::new(ResourceManager::new());
+        let resources = Arc::new(Resources::new());
         let mut env = StepEnv::new(Arc::clone(self.runtime.pool()), resources);
         env.keep_denormals = self.keep_denormals;
         node.call(def, device.as_ref(), &self.runtime.plugins().knobs(), &inputs, &env)

@@ -1,4 +1,4 @@
-//! Resources of a plugin's own: values that the host keeps by name for a session.
+//! Resources of a plugin's own: values that the host keeps by name, for all sessions of a device's worker.
 
 use super::{
     compute::ComputeContext,
@@ -15,8 +15,9 @@ use tenon_abi::{
     Str,
 };
 
-/// A type of a plugin's own whose values the host keeps: found or made by container and name, alive as long
-/// as the session or a handle, dropped with the last of them.
+/// A type of a plugin's own whose values the host keeps: found or made by container and name on the kernel's device,
+/// alive as long as the worker's sessions, the container or a handle, dropped with the last of them. Without a name a
+/// value is made each time, and lives as long as its handles.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicI64, Ordering};
@@ -29,7 +30,7 @@ use tenon_abi::{
 ///     const NAME: &'static str = "example.Counter";
 /// }
 ///
-/// /// Gives a handle of the session's counter.
+/// /// Gives a handle of the counter.
 /// fn handle(c: &ComputeContext<'_>) -> Result<(), KernelError> {
 ///     let state = c.state();
 ///     let counter = state.find_or_create("", "steps", || Ok(Counter::default()))?;

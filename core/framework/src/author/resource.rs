@@ -16,7 +16,7 @@ use tenon_abi::{
 };
 
 /// A type of a plugin's own whose values the host keeps: found or made by container and name on the kernel's device,
-/// alive as long as the worker's sessions, the container or a handle, dropped with the last of them. Without a name a
+/// alive as long as its container has it or there is a handle, dropped with the last of them. Without a name a
 /// value is made each time, and lives as long as its handles.
 ///
 /// ```
@@ -217,7 +217,7 @@ impl StateContext<'_> {
         (code, raw)
     }
 
-    /// Removes the resource of this name from the session; whether there was one. Who has a handle keeps it.
+    /// Removes the resource of this name from the call's device; whether there was one. Who has a handle keeps it.
     ///
     /// # Errors
     /// A name that the host refuses.

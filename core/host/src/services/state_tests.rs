@@ -75,7 +75,7 @@ fn a_reference_shows_the_variable_also_when_its_container_is_cleared() {
     assert!(slot.data.is_null() && slot.flags & slot_flags::REF != 0);
     assert_eq!(bench.env.resources.clear(""), 1);
     let (mut shown, mut value) = (Slot::EMPTY, Value::default());
-    // SAFETY: the slot of a reference whose session is there.
+    // SAFETY: the slot of a reference of a step that has not ended.
     unsafe { dereference(&slot, &mut shown, &mut value) }.unwrap();
     let tensor = Value::tensor(&shown).unwrap();
     assert_eq!(tensor.as_slice::<f32>().unwrap(), &[4.0]);

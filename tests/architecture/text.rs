@@ -45,7 +45,9 @@ fn has_glob(tree: &UseTree) -> bool {
 #[test]
 fn only_the_prelude_re_exports_by_glob() {
     let mut found = Vec::new();
-    for source in tree::rust_sources() {
+    let re_exports =
+        |file: &&tree::RustSource| file.text.contains("pub use ") || file.text.contains(") use ");
+    for source in tree::rust_sources().iter().filter(re_exports) {
         let may_have_prelude = source.path.starts_with(PRELUDE);
         let in_prelude = may_have_prelude && source.path.ends_with("/prelude.rs");
         let mut globs = Globs { may_have_prelude, in_prelude, lines: Vec::new() };
@@ -103,17 +105,48 @@ fn a_machine_path_is_told_from_a_relative_one() {
     assert!(!names_machine_path(&format!("${{ROOT}}/{folder}/x")));
 }
 
-/// The package has its sources where others have theirs in a folder: cargo finds no test that is not named.
+/// What declares the file of a test program: the manifest, or the file above it. `None` for a file of no program.
+fn declaration(path: &str, is_program: impl Fn(&str) -> bool) -> Option<(String, String)> {
+    let inside = path.strip_prefix("tests/")?.strip_suffix(".rs")?;
+    let Some((program, module)) = inside.split_once('/') else {
+        return Some(("tests/Cargo.toml".to_owned(), format!("path = \"{inside}.rs\"")));
+    };
+    if !is_program(program) {
+        return None;
+    }
+    if module == "main" {
+        return Some(("tests/Cargo.toml".to_owned(), format!("path = \"{program}/main.rs\"")));
+    }
+    Some(match module.rsplit_once('/') {
+        None => (format!("tests/{program}/main.rs"), format!("mod {module};")),
+        Some((above, module)) => (format!("tests/{program}/{above}.rs"), format!("mod {module};")),
+    })
+}
+
+/// The package has its sources where others have theirs in a folder: cargo finds no program that is not named, and
+/// compiles no file that no module declares.
 #[test]
-fn every_test_file_is_named_in_the_manifest() {
-    let folder = tree::root().join("tests");
-    let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
-    let files = std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry"));
-    let names = files.filter_map(|file| file.file_name().into_string().ok());
-    let missing = names.filter(|name| name.ends_with(".rs")).filter_map(|name| {
-        let path = format!("path = \"{name}\"");
-        (!manifest.contains(&path)).then(|| (format!("tests/{name}"), "no [[test]]".to_owned()))
+fn every_file_of_a_test_program_is_compiled() {
+    let files = tree::sources(|name| name.ends_with(".rs") || name == "Cargo.toml");
+    let text = |path: &str| files.iter().find(|file| file.path == path).map(|file| &file.text);
+    let is_program = |program: &str| text(&format!("tests/{program}/main.rs")).is_some();
+    let missing = files.iter().filter_map(|file| {
+        let (place, line) = declaration(&file.path, is_program)?;
+        let is_declared = text(&place).is_some_and(|text| text.lines().any(|l| l.trim() == line));
+        (!is_declared).then(|| (file.path.clone(), format!("expected '{line}' in {place}")))
     });
-    let missing: Vec<(String, String)> = missing.collect();
-    tree::expect_none("every file beside tests/Cargo.toml is a test", &[], missing);
+    tree::expect_none("every file of a test program is compiled", &[], missing.collect());
+}
+
+#[test]
+fn a_file_is_declared_by_the_one_above_it() {
+    let declared = |path| declaration(path, |program| program == "sessions");
+    let is = |path, place: &str, line: &str| {
+        assert_eq!(declared(path), Some((place.to_owned(), line.to_owned())));
+    };
+    is("tests/late.rs", "tests/Cargo.toml", "path = \"late.rs\"");
+    is("tests/sessions/main.rs", "tests/Cargo.toml", "path = \"sessions/main.rs\"");
+    is("tests/sessions/knobs.rs", "tests/sessions/main.rs", "mod knobs;");
+    is("tests/sessions/bad_input/feeds.rs", "tests/sessions/bad_input.rs", "mod feeds;");
+    assert_eq!(declared("tests/support/zoo.rs"), None);
 }

@@ -2,8 +2,10 @@
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use std::{
+    cell::LazyCell,
     env, fs,
     path::{Path, PathBuf},
+    rc::Rc,
 };
 
 /// What no rule reads: build outputs, version control (a file, in a further work tree), what is laid beside a checkout.
@@ -15,11 +17,16 @@ pub struct Source {
     pub text: String,
 }
 
-/// A Rust file, parsed.
+/// What is made of a file's text when a rule first looks at it.
+type Parsed<T> = LazyCell<T, Box<dyn FnOnce() -> T>>;
+
+/// A Rust file. Parsing takes nearly all of the time of these tests: a rule looks at the text first, where that can tell
+/// that the file does not concern it.
 pub struct RustSource {
     pub path: String,
-    pub tokens: TokenStream,
-    pub syntax: syn::File,
+    pub text: Rc<str>,
+    pub tokens: Parsed<TokenStream>,
+    pub syntax: Parsed<syn::File>,
 }
 
 /// A row that excuses one file, or one module with its folder (then it ends in `/`), or one function (`file: name`).
@@ -84,14 +91,26 @@ fn read(root: &Path, path: &Path) -> Option<Source> {
 pub fn rust_sources() -> Vec<RustSource> {
     let files = sources(|name| name.ends_with(".rs"));
     assert!(files.len() > 100, "found only {} Rust files: is the root right?", files.len());
-    files.into_iter().map(parse).collect()
+    files.into_iter().map(RustSource::new).collect()
 }
 
-fn parse(Source { path, text }: Source) -> RustSource {
-    let syntax = syn::parse_file(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let tokens =
-        text.parse::<TokenStream>().unwrap_or_else(|error| panic!("{path}: tokens: {error}"));
-    RustSource { path, tokens, syntax }
+impl RustSource {
+    fn new(Source { path, text }: Source) -> RustSource {
+        let text: Rc<str> = text.into();
+        let (place, words) = (path.clone(), Rc::clone(&text));
+        let tokens = move || {
+            words.parse::<TokenStream>().unwrap_or_else(|error| panic!("{place}: tokens: {error}"))
+        };
+        let (place, words) = (path.clone(), Rc::clone(&text));
+        let syntax =
+            move || syn::parse_file(&words).unwrap_or_else(|error| panic!("{place}: {error}"));
+        RustSource {
+            path,
+            text,
+            tokens: LazyCell::new(Box::new(tokens)),
+            syntax: LazyCell::new(Box::new(syntax)),
+        }
+    }
 }
 
 /// Calls `visit` for every identifier, those inside macros included, with the tokens that follow it in its group.

@@ -173,7 +173,7 @@ fn host_to_be_killed() {
 fn a_worker_ends_when_its_host_is_killed_in_the_middle_of_a_call() {
     let _alone = alone();
     let mut host = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "isolate::life::host_to_be_killed", "--ignored", "--nocapture"])
+        .args(["--exact", "life::host_to_be_killed", "--ignored", "--nocapture"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

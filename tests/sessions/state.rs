@@ -1,6 +1,6 @@
 //! State that sessions share, and what goes with a step.
 
-use crate::ZOO;
+use crate::sessions::ZOO;
 use std::thread;
 use tenon_graph::{GraphBuilder, GraphError};
 use tenon_runtime::{

@@ -1,6 +1,6 @@
 //! What a trace is told of a step: spans, the tensors of each call, which thread is in which kernel.
 
-use crate::{ZOO, formula};
+use crate::sessions::{ZOO, formula};
 use std::{
     sync::{Arc, Mutex},
     thread::{self, ThreadId},

@@ -1,6 +1,6 @@
 //! Workers: sessions that share values or do not, and graphs that were cut elsewhere.
 
-use crate::{ZOO, expected, formula};
+use crate::sessions::{ZOO, expected, formula};
 use std::{path::PathBuf, sync::Arc, thread};
 use tenon_graph::{GraphBuilder, GraphError, Output};
 use tenon_runtime::{
@@ -101,7 +101,7 @@ fn a_partition_runs_in_another_process() {
     let folder = tempfile::tempdir().unwrap();
     let file: PathBuf = folder.path().join("partition.pb");
     std::fs::write(&file, encode(cpu).unwrap()).unwrap();
-    let test = "sessions::workers::what_another_process_cut_runs_here";
+    let test = "workers::what_another_process_cut_runs_here";
     finish(test, start(test, &[(MESSAGE, file)]));
 }
 

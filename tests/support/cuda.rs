@@ -1,4 +1,4 @@
-//! The CUDA stack that stands in for NVIDIA's in tests: `plugins/cuda/fake`, built once.
+//! The CUDA stack that stands in for NVIDIA's in tests: `tests/fake_cuda`, built once.
 
 use crate::build::{c_program, deps, locked, output, repository, run};
 use crate::session::{library, runtime, runtime_over};
@@ -29,7 +29,7 @@ pub fn folder() -> PathBuf {
                 return folder.into();
             }
             let folder = output("fake-cuda");
-            let script = repository().join("plugins/cuda/fake/build.sh");
+            let script = repository().join("tests/fake_cuda/build.sh");
             locked("fake-cuda", || run(Command::new("bash").arg(script).arg(&folder)));
             folder
         })
@@ -86,11 +86,15 @@ pub fn variables() -> Vec<(&'static str, PathBuf)> {
     vec![(BUILT, folder()), ("LD_LIBRARY_PATH", hiding)]
 }
 
-/// A runtime over the plugins for CPU and CUDA, on a machine with the libraries in this folder alone.
+/// A runtime over the plugins for CPU and CUDA, on a machine with the libraries in this folder alone. On the whole fake
+/// stack there are two devices, as in every other test of the process.
 ///
 /// # Panics
 /// As [`runtime`].
 pub fn runtime_on(machine: &Path, kernel_cache: &Path, knobs: &[(&str, &str)]) -> Runtime {
+    if machine == folder() {
+        fake();
+    }
     let (path, cache) = (machine.display().to_string(), kernel_cache.display().to_string());
     let mut all = vec![("cuda.library_path", path.as_str()), ("cuda.kernel_cache", cache.as_str())];
     all.extend_from_slice(knobs);

@@ -33,7 +33,7 @@ fn case(file: &str, name: &str) -> GoldenCase {
     cases.into_iter().find(|case| case.name == name).unwrap()
 }
 
-/// How many cases a family has stands in tests/goldens_cpu.rs.
+/// How many cases a family has stands in tests/tensorflow/goldens_cpu.rs.
 #[test]
 fn every_committed_case_is_read() {
     for family in families() {

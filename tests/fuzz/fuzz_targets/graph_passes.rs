@@ -1,4 +1,4 @@
-//! Feeds libFuzzer's bytes to the graphs that tests/graph_passes makes of seeds.
+//! Feeds libFuzzer's bytes to the graphs that tests/graphs/graph_passes makes of seeds.
 
 #![no_main]
 

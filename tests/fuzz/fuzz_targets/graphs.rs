@@ -1,4 +1,4 @@
-//! Feeds libFuzzer's bytes to the changes of graphs that tests/op_fuzz/graphs.rs makes of seeds.
+//! Feeds libFuzzer's bytes to the changes of graphs that tests/graphs/op_fuzz/graphs.rs makes of seeds.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Feeds libFuzzer's bytes to the calls that tests/op_fuzz.rs makes of seeds.
+//! Feeds libFuzzer's bytes to the calls that tests/graphs/op_fuzz/calls.rs makes of seeds.
 
 #![no_main]
 

@@ -147,7 +147,7 @@ def decode_jpeg(folder):
 
 
 def encoders(folder):
-    """EncodePng and EncodeJpeg: what they write differs, what it decodes to is tested in tests/images.rs."""
+    """EncodePng and EncodeJpeg: what they write differs, what it decodes to is tested in tests/graphs/images.rs."""
     suite = Suite(folder, "image", "EncodePng")
     for dtype in ("uint8", "uint16"):
         for channels in (1, 2, 3, 4):

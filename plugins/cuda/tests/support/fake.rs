@@ -8,7 +8,7 @@ use std::{
 /// The folder with them, built where they are not there or not of these sources.
 pub fn folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake-cuda");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fake/build.sh");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fake_cuda/build.sh");
     let built = Command::new("bash").arg(script).arg(&folder).output().expect("bash is there");
     let said = String::from_utf8_lossy(&built.stderr);
     assert!(built.status.success(), "the fake CUDA stack cannot be built: {said}");

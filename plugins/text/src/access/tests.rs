@@ -1,4 +1,4 @@
-//! Which files may be opened, on Unix; tests/files.rs has the ops.
+//! Which files may be opened, on Unix; tests/graphs/files.rs has the ops.
 #![cfg(unix)]
 
 use super::*;

@@ -1,9 +1,0 @@
-//! What authors in C and C++ have: registrations, what `tenon.hpp` gives, the compilers that take it.
-
-mod authors {
-    mod calls;
-    mod compilers;
-    mod nodes;
-    mod registrations;
-    mod shapes;
-}

@@ -1,0 +1,4 @@
+//! Several devices in one session, and several streams of one device. One test runs at a time (`session::turn`).
+
+mod devices;
+mod streams;

@@ -1,0 +1,20 @@
+//! Sessions: what they compute, refuse and survive, and what the process holds before and after.
+//!
+//! One test runs at a time (`session::turn`): a test looks at all that the process holds. A test that takes no turn does
+//! not belong here.
+
+mod bad_input;
+mod compiling;
+mod control_flow;
+mod embed;
+mod faults;
+mod hand_over;
+mod knobs;
+mod long_kernels;
+mod memory_peak;
+mod replace;
+mod sessions;
+mod state;
+mod traces;
+mod workers;
+mod zoo_knobs;

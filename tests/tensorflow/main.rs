@@ -1,0 +1,9 @@
+//! TensorFlow's results (`tests/goldens`), case by case and graph by graph, and the numerics of fused kernels.
+
+mod frozen_graphs;
+mod fused_numerics;
+mod goldens_accel;
+mod goldens_cpu;
+mod goldens_reference;
+mod graph_goldens;
+mod winograd;

@@ -2,28 +2,6 @@
 
 use crate::{ControlFlow, Node};
 
-/// Ops without state whose very running matters: they check, tell or move values, or look at files.
-const CHECKS: &[&str] = &[
-    "Abort",
-    "Assert",
-    "CheckNumerics",
-    "CheckNumericsV2",
-    "MatchingFiles",
-    "ReadFile",
-    "ControlTrigger",
-    "EnsureShape",
-    "NoOp",
-    "Print",
-    "PrintV2",
-    "PreventGradient",
-    "_Arg",
-    "_HostRecv",
-    "_HostSend",
-    "_Recv",
-    "_Retval",
-    "_Send",
-];
-
 /// Whether a node gives its outputs and does nothing else: equal inputs, equal outputs, and nobody notices
 /// whether it runs once, twice or never. Not so are ops with state (random ones among them), those that take or
 /// give references, resources and variants, those that steer, and those that check or tell something.
@@ -31,7 +9,7 @@ pub fn is_pure(node: &Node) -> bool {
     let types = || node.signature.inputs.iter().chain(&node.signature.outputs);
     !node.op.stateful
         && node.control_flow() == ControlFlow::No
-        && !CHECKS.contains(&node.op.name.as_str())
+        && !node.op.facts().checks
         && types().all(|dtype| !dtype.is_ref() && !is_handle(*dtype))
 }
 

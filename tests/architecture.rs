@@ -9,6 +9,7 @@ mod architecture {
     mod growth;
     mod layers;
     mod modules;
+    mod op_names;
     mod sizes;
     mod text;
     mod tree;

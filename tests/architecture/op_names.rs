@@ -49,15 +49,15 @@ fn text(tree: &TokenTree) -> Option<String> {
     syn::parse_str::<syn::LitStr>(&literal.to_string()).ok().map(|text| text.value())
 }
 
-/// Calls `visit` for every string literal, those of `#[cfg(test)]` items left out.
+/// Calls `visit` for every string literal, those of items that only tests have left out.
 fn literals(tokens: &TokenStream, visit: &mut impl FnMut(&str)) {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
     let mut is_test = false;
     for tree in &trees {
         match tree {
             TokenTree::Group(group) => {
-                let inside = group.stream().to_string();
-                if inside.replace(' ', "") == "cfg(test)" {
+                let inside = group.stream().to_string().replace(' ', "");
+                if inside == "cfg(test)" || inside.starts_with("cfg(all(test,") {
                     is_test = true;
                 } else if !is_test {
                     literals(&group.stream(), visit);
@@ -126,5 +126,6 @@ fn a_name_is_found_outside_of_tests_alone() {
         ["Relu Add"]
     );
     assert!(seen("#[cfg(test)] mod tests { fn f() { g(\"Relu\") } }").is_empty());
+    assert!(seen("#[cfg(all(test, not(loom)))] mod tests { const A: &str = \"Add\"; }").is_empty());
     assert_eq!(seen("#[cfg(test)] mod tests; const ADD: &str = \"Add\";"), ["Add"]);
 }

@@ -605,7 +605,9 @@ struct TenonFacts {
 #define TENON_FACT_RESHAPES_INPUT 8u
 /**
  * The first input and the first output are images, in the format that attribute `data_format`
- * names.
+ * names: the node may be computed in the format of its device. Of the other attributes `strides`,
+ * `dilations` and `ksize` follow the format where they have four items, `explicit_paddings` where
+ * it has eight.
  */
 #define TENON_FACT_IMAGES 16u
 /** Stands for a value that a step feeds; has no inputs and one output. */

@@ -154,7 +154,9 @@ pub mod fact_flags {
     pub const PASSES_INPUT: u32 = 4;
     /// An output has the elements of an input, in their order, under another shape.
     pub const RESHAPES_INPUT: u32 = 8;
-    /// The first input and the first output are images, in the format that attribute `data_format` names.
+    /// The first input and the first output are images, in the format that attribute `data_format` names: the node may
+    /// be computed in the format of its device. Of the other attributes `strides`, `dilations` and `ksize` follow the
+    /// format where they have four items, `explicit_paddings` where it has eight.
     pub const IMAGES: u32 = 16;
     /// Stands for a value that a step feeds; has no inputs and one output.
     pub const PLACEHOLDER: u32 = 32;

@@ -185,8 +185,9 @@ impl OpReg {
         self
     }
 
-    /// The first input and the first output are images, in the format that attribute `data_format` names: the op may be
-    /// computed in the format of its device.
+    /// The first input and the first output are images, in the format that attribute `data_format` names: a node may be
+    /// computed in the format of its device. Of the other attributes `strides`, `dilations` and `ksize` follow the format
+    /// where they have four items, `explicit_paddings` where it has eight.
     pub const fn images(mut self, on: bool) -> OpReg {
         self.facts.images = on;
         self

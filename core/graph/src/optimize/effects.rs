@@ -1,14 +1,15 @@
 //! Which ops do more than give a value.
 
-use crate::{ControlFlow, Node};
+use crate::Node;
 
 /// Whether a node gives its outputs and does nothing else: equal inputs, equal outputs, and nobody notices
 /// whether it runs once, twice or never. Not so are ops with state (random ones among them), those that take or
-/// give references, resources and variants, those that steer, and those that check or tell something.
+/// give references, resources and variants, those that the executor runs itself, and those that check or tell
+/// something.
 pub fn is_pure(node: &Node) -> bool {
     let types = || node.signature.inputs.iter().chain(&node.signature.outputs);
     !node.op.stateful
-        && node.control_flow() == ControlFlow::No
+        && !node.op.is_built_in()
         && !node.op.facts().checks
         && types().all(|dtype| !dtype.is_ref() && !is_handle(*dtype))
 }

@@ -170,7 +170,7 @@ pub struct Passed {
     pub reshaped: bool,
 }
 
-/// What an op's registration states beside its signature. [`Facts`](tenon_abi::Facts) is the same at the boundary.
+/// What an op's registration states beside its signature. [`Facts`] is the same at the boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpFacts {
     /// The op has no state, but that it runs matters: it checks, prints or sends. Never folded, merged or dropped.
